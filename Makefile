@@ -1,0 +1,51 @@
+# make demo | make test | make lint | make bench | make clean
+# PIP_FLAGS reaches pip, for example to take the CPU build of torch on Linux:
+#   make demo PIP_FLAGS="--extra-index-url https://download.pytorch.org/whl/cpu"
+PYTHON ?= python3
+VENV ?= .venv
+PIP_FLAGS ?=
+PYTEST_FLAGS ?=
+
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip install --quiet --constraint constraints.txt $(PIP_FLAGS)
+INSTALLED := $(VENV)/installed
+LINT_TOOLS := $(VENV)/lint-tools
+
+.PHONY: install demo test lint format bench clean
+
+install: $(INSTALLED)
+
+$(INSTALLED): pyproject.toml constraints.txt
+	@echo "preparing $(VENV) (the first time takes minutes)" >&2
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and \
+	  "make: tilewright needs Python 3.11 or newer; name one with PYTHON=")'
+	$(PYTHON) -m venv $(VENV)
+	$(PIP) --editable ".[test]"
+	touch $@
+
+$(LINT_TOOLS): $(INSTALLED)
+	$(PIP) --editable ".[dev]"
+	touch $@
+
+demo: $(INSTALLED)
+	$(BIN)/tilewright --version
+	$(BIN)/tilewright run --m 512 --n 768 --k 320 --verbose --output build/demo
+
+test: $(INSTALLED)
+	$(BIN)/python -m pytest -n 2 -m "slow or not slow" $(PYTEST_FLAGS)
+
+lint: $(LINT_TOOLS)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/pyright
+
+format: $(LINT_TOOLS)
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(INSTALLED)
+	$(BIN)/python benchmarks/compile_time.py
+	$(BIN)/python benchmarks/emulator.py
+
+clean:
+	rm -rf $(VENV) build
