@@ -1,0 +1,146 @@
+"""How an operand tile lies in shared memory: the eight layouts that tcgen05 and wgmma read.
+
+A tile has MN rows or columns (M of A, N of B) and K; one of the two is contiguous ("major").
+Its contiguous extent is cut into chunks of `span_bytes` (16, 32, 64 or 128); a chunk holds, for
+every index of the other axis, one row of that many bytes, rows packed; chunks follow one another.
+The swizzle then permutes the 16-byte units of each 128-byte line of the absolute address. The
+descriptor strides below follow from that (PTX ISA, tcgen05 canonical layouts; swizzling modes).
+
+    offset(r, c) = (c // W) * rows * W + r * W + c % W        r row, c byte of the contiguous axis
+    address(a)   = a ^ (((a >> 7) & (W / 16 - 1)) << 4)       W in {32, 64, 128}
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+SPAN_BYTES = {"none": 16, "32B": 32, "64B": 64, "128B": 128}
+SWIZZLES = tuple(SPAN_BYTES)
+MAJORS = ("k", "mn")
+CORE_ROWS = 8
+BANK_LINE_BYTES = 128
+
+
+def swizzle_address(swizzle: str, address: int) -> int:
+    """The shared-memory byte address that holds logical byte `address`."""
+    mask = SPAN_BYTES[swizzle] // 16 - 1
+    return address ^ (((address >> 7) & mask) << 4)
+
+
+@dataclass(frozen=True)
+class TileLayout:
+    """An `mn` by `k` tile (elements of `element_bytes`) in one of the eight layouts."""
+
+    mn: int
+    k: int
+    element_bytes: int
+    major: str
+    swizzle: str = "none"
+
+    @property
+    def contiguous(self) -> int:
+        """Elements along the contiguous axis."""
+        return self.k if self.major == "k" else self.mn
+
+    @property
+    def rows(self) -> int:
+        """Indices of the other axis: rows of one chunk."""
+        return self.mn if self.major == "k" else self.k
+
+    @property
+    def span_bytes(self) -> int:
+        return SPAN_BYTES[self.swizzle]
+
+    @property
+    def span(self) -> int:
+        """Elements of one row of a chunk."""
+        return self.span_bytes // self.element_bytes
+
+    @property
+    def chunks(self) -> int:
+        return self.contiguous * self.element_bytes // self.span_bytes
+
+    @property
+    def chunk_bytes(self) -> int:
+        return self.rows * self.span_bytes
+
+    @property
+    def size_bytes(self) -> int:
+        return self.mn * self.k * self.element_bytes
+
+    @property
+    def alignment_bytes(self) -> int:
+        """Alignment at which the swizzle pattern starts with the tile (at least TMA's 128)."""
+        return max(CORE_ROWS * self.span_bytes, BANK_LINE_BYTES)
+
+    def fits(self) -> str | None:
+        """Why this layout can't hold the tile, or None when it can."""
+        extent_bytes = self.contiguous * self.element_bytes
+        if extent_bytes % self.span_bytes:
+            axis = "K" if self.major == "k" else "MN"
+            return (
+                f"contiguous extent must be a multiple of {self.span_bytes} bytes for swizzle "
+                f"{self.swizzle}, got {extent_bytes} bytes along {axis}"
+            )
+        if self.rows % CORE_ROWS:
+            return f"rows must be a multiple of {CORE_ROWS}, got {self.rows}"
+        return None
+
+    def offset(self, mn: int, k: int) -> int:
+        """Byte offset of element (mn, k) from the tile's start, before swizzling."""
+        row, column = (mn, k) if self.major == "k" else (k, mn)
+        byte = column * self.element_bytes
+        chunk, within = divmod(byte, self.span_bytes)
+        return chunk * self.chunk_bytes + row * self.span_bytes + within
+
+    def byte_address(self, mn: int, k: int, base: int = 0) -> int:
+        """Shared-memory byte address of element (mn, k) of a tile that starts at `base`."""
+        return swizzle_address(self.swizzle, base + self.offset(mn, k))
+
+    def descriptor_strides(self) -> tuple[int, int]:
+        """(leading, stride) byte offsets of the matrix descriptor.
+
+        PTX ISA, tcgen05 shared memory descriptor and canonical layouts. K-major with a swizzle
+        ignores the leading offset; 16 encodes as 1, what other compilers write there.
+        """
+        core_bytes = CORE_ROWS * self.span_bytes
+        if self.swizzle == "none":
+            along_contiguous, along_rows = self.chunk_bytes, core_bytes
+            if self.major == "k":
+                return along_contiguous, along_rows
+            return along_rows, along_contiguous
+        return (16, core_bytes) if self.major == "k" else (self.chunk_bytes, core_bytes)
+
+
+def widest_swizzle(layout: TileLayout) -> str:
+    """The widest swizzle whose span divides the tile's contiguous extent."""
+    fitting = (
+        swizzle
+        for swizzle in reversed(SWIZZLES)
+        if TileLayout(layout.mn, layout.k, layout.element_bytes, layout.major, swizzle).fits()
+        is None
+    )
+    return next(fitting, "none")
+
+
+def bank_conflicts(addresses: list[int]) -> int:
+    """How many passes eight 16-byte accesses need: 1 when no two share a bank group."""
+    groups = [address % BANK_LINE_BYTES // 16 for address in addresses]
+    return max(groups.count(group) for group in groups)
+
+
+def row_conflicts(layout: TileLayout) -> int:
+    """Conflict degree of eight threads storing neighbouring 16-byte units of one row."""
+    units = min(8, layout.contiguous * layout.element_bytes // 16)
+    step = 16 // layout.element_bytes
+    return bank_conflicts([_unit_address(layout, 0, unit * step) for unit in range(units)])
+
+
+def core_matrix_conflicts(layout: TileLayout) -> int:
+    """Conflict degree of reading one core matrix: the same 16 bytes of eight rows."""
+    return bank_conflicts([_unit_address(layout, row, 0) for row in range(CORE_ROWS)])
+
+
+def _unit_address(layout: TileLayout, row: int, column: int) -> int:
+    mn, k = (row, column) if layout.major == "k" else (column, row)
+    return layout.byte_address(mn, k)

@@ -1,0 +1,128 @@
+"""The `pipe` dialect: bounded queues of tiles between the agents of a CTA.
+
+    pipe.create    a ring of `stages` slots, each holding the payload tiles, all empty
+    pipe.acquire   waits until the producer's next slot is empty and gives it to fill
+    pipe.commit    the slot acquired last is full once what was started into it has arrived
+    pipe.wait      waits until the consumer's next slot is full and gives it to read
+    pipe.release   the slot waited for last is empty once what was started on it has finished
+    pipe.tile      one payload tile of a slot
+
+Slot index and phase are not in the IR: each side advances by one slot at commit or release, in
+program order. Barrier words and parities exist only below `lower-to-nvvm`.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from .mlir import ext, ir
+from .tile import SmemType, refuse
+
+
+class Pipe(ext.Dialect, name="pipe"):
+    """How data moves between agents."""
+
+
+class RingType(Pipe.Type, name="ring"):
+    """A ring of `stages` slots, each holding one tile of every `payload` type."""
+
+    stages_attr: ir.IntegerAttr
+    payload_attr: ir.ArrayAttr
+
+    @property
+    def stages(self) -> int:
+        return ir.IntegerAttr(self.stages_attr).value
+
+    @property
+    def tiles(self) -> list[ir.Type]:
+        return [ir.TypeAttr(tile).value for tile in ir.ArrayAttr(self.payload_attr)]
+
+    @property
+    def slot(self) -> "SlotType":
+        """The type of one of its slots."""
+        return SlotType.get(self.payload_attr)
+
+    @staticmethod
+    def of(stages: int, tiles: Sequence[ir.Type]) -> "RingType":
+        """The ring type with `stages` slots of `tiles`."""
+        i64 = ir.IntegerType.get_signless(64)
+        payload = ir.ArrayAttr.get([ir.TypeAttr.get(tile) for tile in tiles])
+        return RingType.get(ir.IntegerAttr.get(i64, stages), payload)
+
+
+class SlotType(Pipe.Type, name="slot"):
+    """One slot of a ring: the tiles of `payload`."""
+
+    payload_attr: ir.ArrayAttr
+
+    @property
+    def tiles(self) -> list[ir.Type]:
+        return [ir.TypeAttr(tile).value for tile in ir.ArrayAttr(self.payload_attr)]
+
+
+class CreateOp(Pipe.Operation, name="create"):
+    """`ring`: all slots empty."""
+
+    ring: ext.Result[RingType]
+
+    def verify_invariants(self) -> bool:
+        stages = self.ring.type.stages
+        if stages < 1:
+            return refuse(self, f"stages must be at least 1, got {stages}")
+        if not all(isinstance(tile, SmemType) for tile in self.ring.type.tiles):
+            return refuse(self, "the payload must be shared-memory tiles")
+        return True
+
+
+class AcquireOp(Pipe.Operation, name="acquire"):
+    """`slot`: the producer's next slot, once it is empty."""
+
+    ring: ext.Operand[RingType]
+    slot: ext.Result[SlotType]
+
+    def verify_invariants(self) -> bool:
+        return verify_slot(self)
+
+
+class CommitOp(Pipe.Operation, name="commit"):
+    """Makes the slot acquired last full when its data has arrived."""
+
+    ring: ext.Operand[RingType]
+
+
+class WaitOp(Pipe.Operation, name="wait"):
+    """`slot`: the consumer's next slot, once it is full."""
+
+    ring: ext.Operand[RingType]
+    slot: ext.Result[SlotType]
+
+    def verify_invariants(self) -> bool:
+        return verify_slot(self)
+
+
+class ReleaseOp(Pipe.Operation, name="release"):
+    """Makes the slot waited for last empty when its readers have finished."""
+
+    ring: ext.Operand[RingType]
+
+
+class TileOp(Pipe.Operation, name="tile"):
+    """`tile = slot[index]`: one payload tile of a slot."""
+
+    slot: ext.Operand[SlotType]
+    index: ir.IntegerAttr
+    tile: ext.Result[Any]
+
+    def verify_invariants(self) -> bool:
+        tiles, index = self.slot.type.tiles, self.index.value
+        if not 0 <= index < len(tiles):
+            return refuse(self, f"index must be below {len(tiles)}, got {index}")
+        if self.tile.type != tiles[index]:
+            return refuse(self, f"must give {tiles[index]}, got {self.tile.type}")
+        return True
+
+
+def verify_slot(op: ext.Operation) -> bool:
+    """Whether the op gives a slot that holds what its ring's slots hold."""
+    if op.slot.type.tiles != op.ring.type.tiles:
+        return refuse(op, f"must give a slot of {op.ring.type}, got {op.slot.type}")
+    return True

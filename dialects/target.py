@@ -1,0 +1,50 @@
+"""What a chip can hold and run: limits that passes check, as data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .errors import CompileError
+
+
+@dataclass(frozen=True)
+class Target:
+    """Limits of one chip.
+
+    `shared_bytes` is the most dynamic plus static shared memory of one CTA (227 KiB: 228 KiB a
+    multiprocessor less 1 KiB that the system keeps). Tensor memory has `tmem_lanes` lanes of
+    `tmem_columns` 32-bit columns (PTX ISA, Tensor Memory). `mma_m` lists the M of one
+    cta_group::1 MMA; its N goes from `mma_n_step[m]` to `mma_n_max` in that step (PTX ISA, shapes
+    of .kind::f16; 16 for M=128 is the subset that every published kernel stays in).
+    `box_max` is the largest extent of a TMA box in any dimension, in elements
+    (cuTensorMapEncodeTiled).
+    """
+
+    chip: str
+    ptx_feature: str
+    shared_bytes: int = 232_448
+    tmem_lanes: int = 128
+    tmem_columns: int = 512
+    tmem_columns_min: int = 32
+    mma_m: tuple[int, ...] = (64, 128)
+    mma_n_max: int = 256
+    box_max: int = 256
+    box_rank_max: int = 5
+    tma_alignment_bytes: int = 16
+    tma_destination_alignment_bytes: int = 128
+    grid_x_max: int = 2**31 - 1
+    grid_y_max: int = 65_535
+
+    def mma_n_step(self, m: int) -> int:
+        """The granularity of N of one MMA with `m` rows, in elements."""
+        return 8 if m == 64 else 16
+
+
+TARGETS = {chip: Target(chip=chip, ptx_feature="+ptx88") for chip in ("sm_100a",)}
+
+
+def find_target(name: str) -> Target:
+    """The target called `name`; `CompileError` names the known ones otherwise."""
+    if name not in TARGETS:
+        raise CompileError(f"target: unknown chip {name!r}; use one of {', '.join(TARGETS)}")
+    return TARGETS[name]

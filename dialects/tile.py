@@ -1,0 +1,389 @@
+"""The `tile` dialect: what one CTA computes, with no barrier and no address.
+
+    tile.matmul       c[M,N] = f(sum_k a[M,K] * b[N,K])        on whole tensors
+    tile.kernel       the program of one CTA over views of global memory
+    tile.cta_tile     (i, j): which M and N tile this CTA computes
+    tile.accumulator  acc[M,N], undefined until the first mma
+    tile.load         t[r,k] = view[i*R + r, j*K + k], zero outside the view
+    tile.tensor_map   how TMA sees a view: dims, strides, box, swizzle
+    tile.tma_load     t[r,k] = view[i*R + r, j*K + k] by TMA, zero outside the view
+    tile.mma          acc[M,N] = (accumulate ? acc : 0) + a[M,K] * b[N,K]^T
+    tile.store        view[i*M + r, j*N + c] = f(acc[r,c]), dropped outside the view
+    tile.element      inside f: the element of another operand beside the one computed
+    tile.yield        ends the region that computes f on one element
+
+Views are memrefs in global memory (space 1), logically [M,K], [N,K] and [M,N]; their strides say
+which axis is contiguous. Indices count tiles.
+"""
+
+from typing import Any
+
+from .layout import MAJORS, SPAN_BYTES, TileLayout
+from .mlir import ext, ir
+
+AXES = ("m", "n", "mn")
+
+
+class Tile(ext.Dialect, name="tile"):
+    """What one CTA computes."""
+
+
+class SmemType(Tile.Type, name="smem"):
+    """An operand tile in shared memory: [MN, K] elements, major axis, swizzle."""
+
+    tile_attr: ir.TypeAttr
+    major_attr: ir.StringAttr
+    swizzle_attr: ir.StringAttr
+
+    @staticmethod
+    def of(layout: TileLayout, element: ir.Type) -> "SmemType":
+        """The type of a tile of `element` in `layout`."""
+        tile = ir.RankedTensorType.get([layout.mn, layout.k], element)
+        major, swizzle = (ir.StringAttr.get(name) for name in (layout.major, layout.swizzle))
+        return SmemType.get(tile, major, swizzle)
+
+    @property
+    def tile(self) -> ir.RankedTensorType:
+        return ir.RankedTensorType(ir.TypeAttr(self.tile_attr).value)
+
+    @property
+    def element(self) -> ir.Type:
+        return self.tile.element_type
+
+    @property
+    def layout(self) -> TileLayout:
+        mn, k = self.tile.shape
+        major, swizzle = text_of(self.major_attr), text_of(self.swizzle_attr)
+        return TileLayout(mn, k, element_bytes(self.element), major, swizzle)
+
+
+class AccumulatorType(Tile.Type, name="acc"):
+    """An [M, N] accumulator in the place that the target keeps it."""
+
+    tile_attr: ir.TypeAttr
+
+    @staticmethod
+    def of(m: int, n: int, element: ir.Type) -> "AccumulatorType":
+        """The type of an [m, n] accumulator of `element`."""
+        return AccumulatorType.get(ir.RankedTensorType.get([m, n], element))
+
+    @property
+    def tile(self) -> ir.RankedTensorType:
+        return ir.RankedTensorType(ir.TypeAttr(self.tile_attr).value)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return tuple(self.tile.shape)
+
+    @property
+    def element(self) -> ir.Type:
+        return self.tile.element_type
+
+
+class TensorMapType(Tile.Type, name="map"):
+    """What cuTensorMapEncodeTiled is told: element, dims, strides (bytes), box, swizzle.
+
+    Dimension 0 is the contiguous one; `strides` are those of dimensions 1 and up.
+    """
+
+    element_attr: ir.TypeAttr
+    dims_attr: ir.ArrayAttr
+    strides_attr: ir.ArrayAttr
+    box_attr: ir.ArrayAttr
+    swizzle_attr: ir.StringAttr
+
+    @staticmethod
+    def of(
+        element: ir.Type, dims: list[int], strides: list[int], box: list[int], swizzle: str
+    ) -> "TensorMapType":
+        """The map type with those encode arguments."""
+        arrays = (integers(values) for values in (dims, strides, box))
+        return TensorMapType.get(element, *arrays, ir.StringAttr.get(swizzle))
+
+    @property
+    def element(self) -> ir.Type:
+        return ir.TypeAttr(self.element_attr).value
+
+    @property
+    def dims(self) -> list[int]:
+        return integers_of(self.dims_attr)
+
+    @property
+    def strides(self) -> list[int]:
+        return integers_of(self.strides_attr)
+
+    @property
+    def box(self) -> list[int]:
+        return integers_of(self.box_attr)
+
+    @property
+    def swizzle(self) -> str:
+        return text_of(self.swizzle_attr)
+
+
+class MatmulOp(Tile.Operation, name="matmul"):
+    """`c[M,N] = f(sum_k a[M,K] * b[N,K])` on whole tensors.
+
+    `a_major` "k" means that a is stored [M,K], "mn" [K,M]; likewise b is [N,K] or [K,N].
+    The region is f; its argument is the f32 sum.
+    """
+
+    a: ext.Operand[ir.RankedTensorType]
+    b: ext.Operand[ir.RankedTensorType]
+    a_major: ir.StringAttr
+    b_major: ir.StringAttr
+    c: ext.Result[ir.RankedTensorType]
+    epilogue: ext.Region
+
+    def verify_invariants(self) -> bool:
+        majors = (self.a_major.value, self.b_major.value)
+        if any(major not in MAJORS for major in majors):
+            return refuse(self, f"a_major and b_major must be 'k' or 'mn', got {majors}")
+        m, k = logical_shape(self.a.type, self.a_major.value)
+        n, b_k = logical_shape(self.b.type, self.b_major.value)
+        if k != b_k:
+            return refuse(self, f"a and b must have the same K, got {k} and {b_k}")
+        if list(self.c.type.shape) != [m, n]:
+            return refuse(self, f"c must be {m}x{n}, got {list(self.c.type.shape)}")
+        return verify_epilogue(self, ir.F32Type.get(), self.c.type.element_type)
+
+
+class KernelOp(
+    Tile.Operation, name="kernel", traits=[ir.IsIsolatedFromAboveTrait, ir.NoTerminatorTrait]
+):
+    """The program that every CTA of `grid` runs with `threads` threads.
+
+    Block arguments are the views a, b, other epilogue operands and c, named by `arg_names`.
+    """
+
+    sym_name: ir.StringAttr
+    grid: ir.ArrayAttr
+    threads: ir.IntegerAttr
+    arg_names: ir.ArrayAttr
+    body: ext.Region
+
+    def verify_invariants(self) -> bool:
+        if len(self.body.blocks) != 1:
+            return refuse(self, f"the body must be one block, got {len(self.body.blocks)}")
+        arguments = self.body.blocks[0].arguments
+        if len(arguments) != len(self.arg_names):
+            return refuse(
+                self, f"arg_names must name {len(arguments)} arguments, got {len(self.arg_names)}"
+            )
+        if any(not isinstance(argument.type, ir.MemRefType) for argument in arguments):
+            return refuse(self, "every argument must be a memref view of global memory")
+        threads = self.threads.value
+        if threads % 32 or not 32 <= threads <= 1024:
+            return refuse(self, f"threads must be whole warps, 32 to 1024, got {threads}")
+        return True
+
+
+class CtaTileOp(Tile.Operation, name="cta_tile"):
+    """`(i, j)`: the M and N tile that this CTA computes."""
+
+    i: ext.Result[ir.IndexType]
+    j: ext.Result[ir.IndexType]
+
+
+class AccumulatorOp(Tile.Operation, name="accumulator"):
+    """`acc[M,N]`, undefined until the first mma with `accumulate` false."""
+
+    acc: ext.Result[AccumulatorType]
+
+
+class LoadOp(Tile.Operation, name="load"):
+    """`t[r,k] = view[i*R + r, j*K + k]`, zero outside the view; all threads copy."""
+
+    view: ext.Operand[ir.MemRefType]
+    i: ext.Operand[ir.IndexType]
+    j: ext.Operand[ir.IndexType]
+    tile: ext.Result[SmemType]
+
+    def verify_invariants(self) -> bool:
+        if not verify_smem(self, self.tile.type):
+            return False
+        if self.view.type.element_type != self.tile.type.element:
+            return refuse(
+                self,
+                f"view and tile must have one element type, got {self.view.type.element_type} "
+                f"and {self.tile.type.element}",
+            )
+        return True
+
+
+class TensorMapOp(Tile.Operation, name="tensor_map"):
+    """`map`: how TMA sees `view`; becomes a kernel parameter."""
+
+    view: ext.Operand[ir.MemRefType]
+    map: ext.Result[TensorMapType]
+
+    def verify_invariants(self) -> bool:
+        return verify_tensor_map(self, self.map.type)
+
+
+class TmaLoadOp(Tile.Operation, name="tma_load"):
+    """`t[r,k] = view[i*R + r, j*K + k]` by TMA, zero outside the view; one thread issues."""
+
+    map: ext.Operand[TensorMapType]
+    tile: ext.Operand[SmemType]
+    i: ext.Operand[ir.IndexType]
+    j: ext.Operand[ir.IndexType]
+
+    def verify_invariants(self) -> bool:
+        layout, map_type = self.tile.type.layout, self.map.type
+        if layout.swizzle != map_type.swizzle:
+            return refuse(
+                self,
+                "tile and tensor map must have one swizzle, got "
+                f"{layout.swizzle} and {map_type.swizzle}",
+            )
+        rank2, rank3 = [layout.span, layout.rows], [layout.span, layout.rows, layout.chunks]
+        if map_type.box not in (rank2, rank3):
+            return refuse(self, f"the box must be {rank2} or {rank3}, got {map_type.box}")
+        return True
+
+
+class MmaOp(Tile.Operation, name="mma"):
+    """`acc[M,N] = (accumulate ? acc : 0) + a[M,K] * b[N,K]^T`."""
+
+    acc: ext.Operand[AccumulatorType]
+    a: ext.Operand[SmemType]
+    b: ext.Operand[SmemType]
+    accumulate: ext.Operand[ir.IntegerType[1]]
+
+    def verify_invariants(self) -> bool:
+        if not all(verify_smem(self, operand.type) for operand in (self.a, self.b)):
+            return False
+        a, b = self.a.type.layout, self.b.type.layout
+        if a.k != b.k:
+            return refuse(self, f"a and b must have the same K, got {a.k} and {b.k}")
+        if self.acc.type.shape != (a.mn, b.mn):
+            return refuse(self, f"acc must be {(a.mn, b.mn)}, got {self.acc.type.shape}")
+        return True
+
+
+class StoreOp(Tile.Operation, name="store"):
+    """`view[i*M + r, j*N + c] = f(acc[r,c])`, dropped outside the view.
+
+    The region is f, as in `tile.matmul`.
+    """
+
+    acc: ext.Operand[AccumulatorType]
+    view: ext.Operand[ir.MemRefType]
+    i: ext.Operand[ir.IndexType]
+    j: ext.Operand[ir.IndexType]
+    epilogue: ext.Region
+
+    def verify_invariants(self) -> bool:
+        return verify_epilogue(self, self.acc.type.element, self.view.type.element_type)
+
+
+class ElementOp(Tile.Operation, name="element"):
+    """`value`: the element of `source` beside the one that the epilogue computes.
+
+    `axes` says what the source is indexed by: "m" (one value a row), "n" (a column) or "mn".
+    """
+
+    source: ext.Operand[Any]
+    axes: ir.StringAttr
+    value: ext.Result[Any]
+
+    def verify_invariants(self) -> bool:
+        axes, source = self.axes.value, self.source.type
+        if axes not in AXES:
+            return refuse(self, f"axes must be one of {AXES}, got {axes!r}")
+        if not isinstance(source, ir.ShapedType) or source.rank != len(axes):
+            return refuse(self, f"the source must have rank {len(axes)} for {axes!r}, got {source}")
+        if self.value.type != source.element_type:
+            return refuse(self, f"must give {source.element_type}, got {self.value.type}")
+        return True
+
+
+class YieldOp(Tile.Operation, name="yield", traits=[ir.IsTerminatorTrait]):
+    """`value`: what f gives for one element."""
+
+    value: ext.Operand[Any]
+
+
+def text_of(attribute: ir.Attribute) -> str:
+    """The text of a string attribute that came back untyped."""
+    return ir.StringAttr(attribute).value
+
+
+def integers(values: list[int]) -> ir.ArrayAttr:
+    """An array attribute of i64."""
+    i64 = ir.IntegerType.get_signless(64)
+    return ir.ArrayAttr.get([ir.IntegerAttr.get(i64, value) for value in values])
+
+
+def integers_of(attribute: ir.Attribute) -> list[int]:
+    """The values of an array attribute of integers."""
+    return [ir.IntegerAttr(value).value for value in ir.ArrayAttr(attribute)]
+
+
+def element_bytes(element: ir.Type) -> int:
+    """Bytes of one element of an integer or float type."""
+    return element.width // 8
+
+
+def logical_shape(stored: ir.RankedTensorType, major: str) -> tuple[int, int]:
+    """(MN, K) of an operand tensor that is stored [MN,K] ("k") or [K,MN] ("mn")."""
+    rows, columns = stored.shape
+    return (rows, columns) if major == "k" else (columns, rows)
+
+
+def refuse(op: ext.Operation, rule: str) -> bool:
+    """Report `rule` at the op and fail verification."""
+    op.location.emit_error(f"{op.operation.name}: {rule}")
+    return False
+
+
+def verify_smem(op: ext.Operation, smem: SmemType) -> bool:
+    """Whether the tile's major axis and swizzle exist and can hold it."""
+    major, swizzle = text_of(smem.major_attr), text_of(smem.swizzle_attr)
+    if major not in MAJORS:
+        return refuse(op, f"major must be one of {MAJORS}, got {major!r}")
+    if swizzle not in SPAN_BYTES:
+        return refuse(op, f"swizzle must be one of {tuple(SPAN_BYTES)}, got {swizzle!r}")
+    reason = smem.layout.fits()
+    return refuse(op, reason) if reason else True
+
+
+def verify_tensor_map(op: ext.Operation, map_type: TensorMapType) -> bool:
+    """The rules of cuTensorMapEncodeTiled that the type alone can break."""
+    dims, strides, box = map_type.dims, map_type.strides, map_type.box
+    if not 1 <= len(dims) <= 5 or len(box) != len(dims) or len(strides) != len(dims) - 1:
+        return refuse(
+            op,
+            "dims and box must have one rank of 1 to 5 and strides one less, got "
+            f"{len(dims)}, {len(box)} and {len(strides)}",
+        )
+    if any(not 1 <= extent <= 256 for extent in box):
+        return refuse(op, f"box extents must be 1 to 256 elements, got {box}")
+    if any(stride % 16 or not 0 <= stride < 2**40 for stride in strides):
+        return refuse(op, f"strides must be multiples of 16 bytes below 2^40, got {strides}")
+    swizzle = map_type.swizzle
+    if swizzle not in SPAN_BYTES:
+        return refuse(op, f"swizzle must be one of {tuple(SPAN_BYTES)}, got {swizzle!r}")
+    inner_bytes = box[0] * element_bytes(map_type.element)
+    if inner_bytes % 16:
+        return refuse(op, f"box rows must be a multiple of 16 bytes, got {inner_bytes}")
+    if swizzle != "none" and inner_bytes > SPAN_BYTES[swizzle]:
+        return refuse(
+            op, f"box rows must be at most {SPAN_BYTES[swizzle]} bytes, got {inner_bytes}"
+        )
+    return True
+
+
+def verify_epilogue(op: ext.Operation, accumulator: ir.Type, output: ir.Type) -> bool:
+    """Whether the region takes one accumulator element and yields one of `output`."""
+    if len(op.epilogue.blocks) != 1:
+        return refuse(op, f"the epilogue must be one block, got {len(op.epilogue.blocks)}")
+    block = op.epilogue.blocks[0]
+    found = [str(argument.type) for argument in block.arguments]
+    if found != [str(accumulator)]:
+        return refuse(op, f"the epilogue must take one {accumulator}, got {found}")
+    last = list(block.operations)[-1]
+    if last.operation.name != "tile.yield" or last.operation.operands[0].type != output:
+        return refuse(op, f"the epilogue must end in a tile.yield of {output}")
+    return True
