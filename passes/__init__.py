@@ -1,0 +1,17 @@
+"""The passes in pipeline order, by name."""
+
+from .lower_to_nvvm import LowerToNvvm
+from .normalize import Normalize
+from .swizzle_selection import SwizzleSelection
+from .tiling import Tiling
+from .tma_insertion import TmaInsertion
+
+# Order matters: each pass takes what the one before it leaves (docs/passes.md).
+PIPELINE = (
+    Normalize,  # linalg on tensors → tile.matmul
+    Tiling,  # → one CTA's program; every pass after it leaves a runnable kernel
+    TmaInsertion,  # thread copies → TMA copies through pipes
+    SwizzleSelection,  # after TMA: boxes widen with the swizzle
+    LowerToNvvm,  # last: the only place that knows barriers, descriptors and addresses
+)
+PASSES = {pass_class.name: pass_class for pass_class in PIPELINE}

@@ -1,0 +1,153 @@
+"""What every pass is made of: options, the log it writes, helpers to find and refuse ops."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, fields
+from typing import Any, ClassVar, Protocol
+
+from ..dialects.errors import CompileError
+from ..dialects.mlir import ir
+from ..dialects.target import Target, find_target
+from ..dialects.tile import KernelOp
+
+TARGET_ATTRIBUTE = "tile.target"
+DEFAULT_TARGET = "sm_100a"
+
+
+@dataclass
+class PassLog:
+    """What the passes of one run say: `remarks` a user should read, `summary` what each did."""
+
+    remarks: list[str] = field(default_factory=list)
+    summary: list[str] = field(default_factory=list)
+
+    def remark(self, op: Any, message: str) -> None:
+        """Tell the user about a choice made at `op`."""
+        location = location_of(op)
+        prefix = f"{location}: " if location else ""
+        self.remarks.append(f"{prefix}remark: {message}")
+
+    def did(self, message: str) -> None:
+        """Say in one line what the running pass did."""
+        self.summary.append(message)
+
+
+class Pass(Protocol):
+    """A rewrite of a whole module; its dataclass fields are its options."""
+
+    name: ClassVar[str]
+
+    def __call__(self, module: ir.Module, log: PassLog) -> None: ...
+
+
+def option(default: Any, parse: Callable[[str], Any], takes: str) -> Any:
+    """A pass option: its default, how its text is read and what it takes, in words."""
+    return field(default=default, metadata={"parse": parse, "takes": takes})
+
+
+def make_pass(pass_class: type, options: dict[str, str]) -> Pass:
+    """The pass with its options given as text; `CompileError` names what is wrong."""
+    known = {option_.name: option_ for option_ in fields(pass_class)}
+    values = {}
+    for name, text in options.items():
+        if name not in known:
+            takes = ", ".join(known) or "none"
+            raise CompileError(
+                f"{pass_class.name}: unknown option {name!r}; it takes {takes}"
+            )
+        values[name] = _read(pass_class.name, known[name], text)
+    return pass_class(**values)
+
+
+def _read(pass_name: str, option_: Any, text: str) -> Any:
+    try:
+        return option_.metadata["parse"](text)
+    except ValueError as error:
+        takes = option_.metadata["takes"]
+        raise CompileError(
+            f"{pass_name}: option {option_.name} must be {takes}, got {text!r}"
+        ) from error
+
+
+def one_of(*choices: str) -> Callable[[str], str]:
+    """A parser that takes one of `choices`."""
+
+    def parse(text: str) -> str:
+        if text not in choices:
+            raise ValueError(text)
+        return text
+
+    return parse
+
+
+def parse_bool(text: str) -> bool:
+    """`true` or `false`."""
+    return one_of("true", "false")(text) == "true"
+
+
+def parse_extents(rank: int) -> Callable[[str], tuple[int, ...]]:
+    """A parser of `rank` positive integers joined by `x`, as in 128x256x64."""
+
+    def parse(text: str) -> tuple[int, ...]:
+        extents = tuple(int(part) for part in text.split("x"))
+        if len(extents) != rank or any(extent <= 0 for extent in extents):
+            raise ValueError(text)
+        return extents
+
+    return parse
+
+
+def location_of(op: Any) -> str | None:
+    """`file:line:col` of an op, or None when it came from no file."""
+    location = op.location
+    if location.is_a_file() if hasattr(location, "is_a_file") else False:
+        return f"{location.filename}:{location.start_line}:{location.start_col}"
+    text = str(location)
+    if not text.startswith('loc("'):
+        return None
+    name, _, position = text[5:-1].partition('":')
+    return f"{name}:{position}" if position else None
+
+
+def refused(op: Any, rule: str) -> CompileError:
+    """The error that `op` breaks `rule`, at the op's location."""
+    return CompileError(f"{op.operation.name}: {rule}", location_of(op))
+
+
+def attributes_of(op: Any) -> dict[str, ir.Attribute]:
+    """The op's attributes by name, inherent ones included."""
+    attributes = op.operation.attributes
+    return {name: attributes[name] for name in attributes}
+
+
+def walk(root: Any, op_class: type) -> list[Any]:
+    """Every op of `op_class` under `root`, in program order."""
+    return [op for op in _operations(root.operation) if isinstance(op, op_class)]
+
+
+def _operations(operation: ir.Operation) -> Iterator[Any]:
+    for region in operation.regions:
+        for block in region:
+            for op in list(block.operations):
+                yield op
+                yield from _operations(op.operation)
+
+
+def target_of(module: ir.Module) -> Target:
+    """The target that the module is compiled for."""
+    attributes = module.operation.attributes
+    if TARGET_ATTRIBUTE not in attributes:
+        return find_target(DEFAULT_TARGET)
+    return find_target(ir.StringAttr(attributes[TARGET_ATTRIBUTE]).value)
+
+
+def the_kernel(module: ir.Module, pass_name: str) -> KernelOp:
+    """The module's one `tile.kernel`."""
+    kernels = walk(module, KernelOp)
+    if len(kernels) != 1:
+        raise CompileError(
+            f"{pass_name}: the module must hold one tile.kernel, got {len(kernels)}; "
+            "run tiling first"
+        )
+    return kernels[0]

@@ -1,0 +1,225 @@
+"""Lowers `tile` and `pipe` to a gpu.module of llvm and nvvm ops only.
+
+The one place that knows barrier words, descriptors, addresses and phases. One thread, the leader,
+runs pipe ops, TMA copies and MMAs; all threads copy tiles and store the result. After the source
+ops are emitted with scf and arith, upstream passes take those to the llvm dialect.
+
+The module keeps what a launch needs as attributes of the kernel: `tile.launch`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from ..dialects.mlir import gpu, ir, llvm, nvvm, passmanager, scf
+from ..dialects.pipe import AcquireOp, CommitOp, CreateOp, ReleaseOp, TileOp, WaitOp
+from ..dialects.target import Target
+from ..dialects.tile import (
+    AccumulatorOp,
+    CtaTileOp,
+    KernelOp,
+    LoadOp,
+    MmaOp,
+    StoreOp,
+    TensorMapOp,
+    TmaLoadOp,
+)
+from .base import PassLog, refused, target_of, the_kernel
+from .lowering import build as b
+from .lowering.frame import SHARED_SYMBOL, Frame
+from .lowering.launch import launch_attribute
+from .lowering.mma import lower_mma
+from .lowering.operands import (
+    lower_acquire,
+    lower_commit,
+    lower_load,
+    lower_release,
+    lower_tile,
+    lower_tma_load,
+    lower_wait,
+)
+from .lowering.plan import BASE_ALIGNMENT, Plan, is_synchronous, make_plan
+from .lowering.store import lower_store
+
+TENSOR_MAP_BYTES = 128
+UPSTREAM = (
+    "builtin.module(convert-vector-to-llvm,convert-scf-to-cf,convert-cf-to-llvm,"
+    "convert-arith-to-llvm,convert-math-to-llvm,convert-nvvm-to-llvm,"
+    "gpu.module(llvm.func(reconcile-unrealized-casts,canonicalize,cse)))"
+)
+
+
+@dataclass(frozen=True)
+class LowerToNvvm:
+    """`tile.kernel` → `llvm.func` in a `gpu.module`, llvm and nvvm ops only."""
+
+    name: ClassVar[str] = "lower-to-nvvm"
+
+    def __call__(self, module: ir.Module, log: PassLog) -> None:
+        kernel = the_kernel(module, self.name)
+        target = target_of(module)
+        plan = make_plan(kernel, target)
+        _emit(module, kernel, plan, target)
+        kernel.operation.erase()
+        passmanager.PassManager.parse(UPSTREAM).run(module.operation)
+        log.did(
+            f"{len(plan.parameters)} parameters, {plan.shared_bytes} bytes of shared memory, "
+            f"{plan.tmem_columns} tensor-memory columns"
+        )
+
+
+def _emit(module: ir.Module, kernel: KernelOp, plan: Plan, target: Target) -> None:
+    module.operation.attributes["gpu.container_module"] = ir.UnitAttr.get()
+    with ir.InsertionPoint(kernel), kernel.location:
+        chip = ir.Attribute.parse(f'#nvvm.target<chip = "{target.chip}">')
+        gpu_module = gpu.GPUModuleOp("kernels", targets=ir.ArrayAttr.get([chip]))
+    body = gpu_module.bodyRegion.blocks.append()
+    with ir.InsertionPoint(body), kernel.location:
+        _declare_shared()
+        function = _declare_function(kernel, plan)
+    entry = function.body.blocks[0]
+    keys = [(parameter.argument, _map(parameter)) for parameter in plan.parameters]
+    frame = Frame(kernel, target, plan, dict(zip(keys, entry.arguments, strict=True)))
+    with ir.InsertionPoint(entry), kernel.location:
+        frame.open()
+        _emit_block(frame, kernel.body.blocks[0], leader=False)
+        frame.close()
+        llvm.return_()
+
+
+def _map(parameter: Any) -> ir.Value | None:
+    return parameter.map.map if parameter.map is not None else None
+
+
+def _declare_shared() -> None:
+    llvm.GlobalOp(
+        ir.Type.parse("!llvm.array<0 x i8>"),
+        SHARED_SYMBOL,
+        ir.Attribute.parse("#llvm.linkage<external>"),
+        alignment=BASE_ALIGNMENT,
+        addr_space=b.SHARED,
+    )
+
+
+def _declare_function(kernel: KernelOp, plan: Plan) -> llvm.LLVMFuncOp:
+    types = [b.pointer(0 if parameter.map else b.GLOBAL) for parameter in plan.parameters]
+    signature = ", ".join(str(type_) for type_ in types)
+    function = llvm.LLVMFuncOp(
+        kernel.sym_name,
+        ir.TypeAttr.get(ir.Type.parse(f"!llvm.func<void ({signature})>")),
+        arg_attrs=ir.ArrayAttr.get([_parameter_attributes(item) for item in plan.parameters]),
+    )
+    attributes = function.operation.attributes
+    for flag in ("gpu.kernel", "nvvm.kernel"):
+        attributes[flag] = ir.UnitAttr.get()
+    attributes["nvvm.reqntid"] = ir.DenseI32ArrayAttr.get([kernel.threads.value, 1, 1])
+    attributes["tile.launch"] = launch_attribute(kernel, plan)
+    function.body.blocks.append(*types)
+    return function
+
+
+def _parameter_attributes(parameter: Any) -> ir.DictAttr:
+    if parameter.map is None:
+        return ir.DictAttr.get({})
+    return ir.DictAttr(
+        ir.Attribute.parse(
+            f"{{llvm.byval = !llvm.array<{TENSOR_MAP_BYTES} x i8>, nvvm.grid_constant, "
+            "llvm.align = 64 : i64}"
+        )
+    )
+
+
+def _emit_block(frame: Frame, block: ir.Block, leader: bool) -> None:
+    """Emit the ops of a block; runs of leader-only ops share one `if leader`."""
+    group: scf.IfOp | None = None
+    for op in list(block.operations):
+        if leader or not _is_leader_only(op):
+            group = group if _is_pure(op) else None
+            with ir.InsertionPoint(group) if group else _here():
+                _emit_op(frame, op, leader)
+            continue
+        if group is None:
+            group = scf.IfOp(frame.leader)
+            with ir.InsertionPoint(group.then_block):
+                scf.YieldOp([])
+        with ir.InsertionPoint.at_block_terminator(group.then_block):
+            _emit_op(frame, op, leader=True)
+
+
+def _here() -> ir.InsertionPoint:
+    return ir.InsertionPoint.current
+
+
+def _is_pure(op: ir.OpView) -> bool:
+    return op.operation.name.startswith("arith.") or isinstance(op, HANDLES)
+
+
+def _is_leader_only(op: ir.OpView) -> bool:
+    """Whether one thread runs the op: pipe ops, TMA, asynchronous MMAs and loops of only those."""
+    if isinstance(op, scf.ForOp):
+        inner = [each for each in list(op.body.operations)[:-1] if not _is_pure(each)]
+        return bool(inner) and all(_is_leader_only(each) for each in inner)
+    if isinstance(op, MmaOp):
+        return not is_synchronous(op)
+    return isinstance(op, LEADER_OPS)
+
+
+def _emit_op(frame: Frame, op: ir.OpView, leader: bool) -> None:
+    with op.operation.location:
+        if isinstance(op, scf.ForOp):
+            _emit_loop(frame, op, leader)
+        elif type(op) in LOWERINGS:
+            LOWERINGS[type(op)](frame, op)
+        elif op.operation.name.startswith("arith."):
+            _copy(frame, op)
+        elif op.operation.name != "scf.yield":
+            raise refused(op, "lower-to-nvvm has no lowering for it")
+
+
+def _emit_loop(frame: Frame, op: scf.ForOp, leader: bool) -> None:
+    if len(op.inner_iter_args):
+        raise refused(op, "a loop of a kernel must not carry values")
+    bounds = [frame.values[bound] for bound in (op.lowerBound, op.upperBound, op.step)]
+    copy = scf.ForOp(*bounds)
+    frame.values[op.induction_variable] = copy.induction_variable
+    with ir.InsertionPoint(copy.body):
+        _emit_block(frame, op.body, leader)
+        scf.YieldOp([])
+
+
+def _copy(frame: Frame, op: ir.OpView) -> None:
+    clone = op.operation.clone()
+    for index, operand in enumerate(op.operation.operands):
+        clone.operands[index] = frame.values[operand]
+    for old, new in zip(op.operation.results, clone.results, strict=True):
+        frame.values[old] = new
+
+
+def _lower_cta_tile(frame: Frame, op: CtaTileOp) -> None:
+    reads = (nvvm.read_ptx_sreg_ctaid_x, nvvm.read_ptx_sreg_ctaid_y)
+    for result, read in zip((op.i, op.j), reads, strict=True):
+        value = read(results=[b.i32()])
+        frame.values[result] = b.as_index(value)
+
+
+def _lower_handle(frame: Frame, op: ir.OpView) -> None:
+    """A compile-time handle: the plan knows where it lies."""
+
+
+HANDLES = (TensorMapOp, CreateOp, AccumulatorOp)
+LEADER_OPS = (AcquireOp, CommitOp, WaitOp, ReleaseOp, TileOp, TmaLoadOp)
+LOWERINGS: dict[type, Callable[[Frame, Any], None]] = {
+    CtaTileOp: _lower_cta_tile,
+    **dict.fromkeys(HANDLES, _lower_handle),
+    LoadOp: lower_load,
+    TmaLoadOp: lower_tma_load,
+    AcquireOp: lower_acquire,
+    CommitOp: lower_commit,
+    WaitOp: lower_wait,
+    TileOp: lower_tile,
+    ReleaseOp: lower_release,
+    MmaOp: lower_mma,
+    StoreOp: lower_store,
+}

@@ -1,0 +1,185 @@
+"""Short names for the ops that the lowering emits most, at the current insertion point."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from ...dialects.mlir import arith, ir, llvm, nvvm, scf
+
+GLOBAL, SHARED, TENSOR = 1, 3, 6
+NO_WRAP_FLAGS = 0
+DYNAMIC_INDEX = -(2**31)
+
+
+def i1() -> ir.Type:
+    return ir.IntegerType.get_signless(1)
+
+
+def i32() -> ir.Type:
+    return ir.IntegerType.get_signless(32)
+
+
+def i64() -> ir.Type:
+    return ir.IntegerType.get_signless(64)
+
+
+def pointer(space: int = 0) -> ir.Type:
+    """The LLVM pointer type of an address space."""
+    return ir.Type.parse(f"!llvm.ptr<{space}>" if space else "!llvm.ptr")
+
+
+def constant(value: int, type_: ir.Type | None = None) -> ir.Value:
+    """An integer constant, i32 unless told."""
+    return arith.ConstantOp(type_ or i32(), value).result
+
+
+def true() -> ir.Value:
+    return constant(1, i1())
+
+
+def add(left: ir.Value, right: ir.Value | int) -> ir.Value:
+    return left if right == 0 else arith.addi(left, _like(left, right))
+
+
+def mul(left: ir.Value, right: ir.Value | int) -> ir.Value:
+    return left if right == 1 else arith.muli(left, _like(left, right))
+
+
+def div(left: ir.Value, right: int) -> ir.Value:
+    """Unsigned quotient by a constant."""
+    return left if right == 1 else arith.divui(left, _like(left, right))
+
+
+def rem(left: ir.Value, right: int) -> ir.Value:
+    """Unsigned remainder by a constant."""
+    return arith.remui(left, _like(left, right))
+
+
+def xor(left: ir.Value, right: ir.Value | int) -> ir.Value:
+    return arith.xori(left, _like(left, right))
+
+
+def both(left: ir.Value | None, right: ir.Value | None) -> ir.Value | None:
+    """The conjunction of two predicates, None standing for true."""
+    if left is None or right is None:
+        return left if right is None else right
+    return arith.andi(left, right)
+
+
+def less(left: ir.Value, right: int) -> ir.Value:
+    """Unsigned `left < right`."""
+    return arith.cmpi(arith.CmpIPredicate.ult, left, _like(left, right))
+
+
+def equal(left: ir.Value, right: int) -> ir.Value:
+    return arith.cmpi(arith.CmpIPredicate.eq, left, _like(left, right))
+
+
+def widen(value: ir.Value) -> ir.Value:
+    """i32 → i64, unsigned."""
+    return arith.extui(i64(), value)
+
+
+def as_i32(value: ir.Value) -> ir.Value:
+    """index → i32."""
+    return arith.index_cast(i32(), value)
+
+
+def as_index(value: ir.Value) -> ir.Value:
+    """i32 → index, unsigned."""
+    return arith.index_castui(ir.IndexType.get(), value)
+
+
+def _like(value: ir.Value, other: ir.Value | int) -> ir.Value:
+    return constant(other, value.type) if isinstance(other, int) else other
+
+
+def offset_pointer(base: ir.Value, offset_bytes: ir.Value | int) -> ir.Value:
+    """`base` moved by bytes, in the same address space."""
+    if isinstance(offset_bytes, int):
+        offset_bytes = constant(offset_bytes)
+    return element_pointer(base, ir.IntegerType.get_signless(8), offset_bytes)
+
+
+def element_pointer(base: ir.Value, element: ir.Type, offset: ir.Value) -> ir.Value:
+    """`base` moved by `offset` elements, in the same address space."""
+    dynamic = ir.DenseI32ArrayAttr.get([DYNAMIC_INDEX])
+    return llvm.GEPOp(base.type, base, [offset], dynamic, element, NO_WRAP_FLAGS).result
+
+
+@contextmanager
+def when(condition: ir.Value | None) -> Iterator[None]:
+    """Emit the body under `if condition` (None: always)."""
+    if condition is None:
+        yield
+        return
+    branch = scf.IfOp(condition)
+    with ir.InsertionPoint(branch.then_block):
+        yield
+        scf.YieldOp([])
+
+
+@contextmanager
+def loop(start: ir.Value, end: int, step: int) -> Iterator[ir.Value]:
+    """Emit the body for an i32 counter from `start` below `end`."""
+    for_op = scf.ForOp(start, constant(end), constant(step))
+    with ir.InsertionPoint(for_op.body):
+        yield for_op.induction_variable
+        scf.YieldOp([])
+
+
+def barrier_wait(barrier: ir.Value, parity: ir.Value) -> None:
+    """Spin until the mbarrier's phase of that parity has completed (acquire, CTA scope)."""
+    spin = scf.WhileOp([], [])
+    before, after = spin.regions[0].blocks.append(), spin.regions[1].blocks.append()
+    with ir.InsertionPoint(before):
+        done = nvvm.mbarrier_try_wait(barrier, state_or_phase=parity, results=[i1()])
+        scf.ConditionOp(xor(done, true()), [])
+    with ir.InsertionPoint(after):
+        scf.YieldOp([])
+
+
+def fence_after() -> None:
+    """tcgen05.fence::after_thread_sync."""
+    nvvm.tcgen05_fence(nvvm.Tcgen05FenceKind.AFTER_THREAD_SYNC)
+
+
+def fence_before() -> None:
+    """tcgen05.fence::before_thread_sync."""
+    nvvm.tcgen05_fence(nvvm.Tcgen05FenceKind.BEFORE_THREAD_SYNC)
+
+
+class Counter:
+    """A position in a ring of `stages` slots: index and phase in stack slots.
+
+    LLVM's mem2reg turns the stack slots into registers.
+    """
+
+    def __init__(self, stages: int):
+        self.stages = stages
+        self._index = self._slot() if stages > 1 else None
+        self._phase = self._slot()
+
+    @staticmethod
+    def _slot() -> ir.Value:
+        slot = llvm.alloca(pointer(), constant(1), i32())
+        llvm.store(constant(0), slot)
+        return slot
+
+    def index(self) -> ir.Value | int:
+        return llvm.load(i32(), self._index) if self._index is not None else 0
+
+    def phase(self) -> ir.Value:
+        return llvm.load(i32(), self._phase)
+
+    def advance(self) -> None:
+        """Step to the next slot; the phase flips when the ring wraps."""
+        if self._index is None:
+            llvm.store(xor(self.phase(), 1), self._phase)
+            return
+        following = add(self.index(), 1)
+        wraps = equal(following, self.stages)
+        llvm.store(arith.select(wraps, constant(0), following), self._index)
+        llvm.store(xor(self.phase(), arith.extui(i32(), wraps)), self._phase)
+

@@ -1,0 +1,45 @@
+"""The words that tcgen05.mma is told its operands and shape with (no MLIR here).
+
+PTX ISA, tcgen05: shared memory descriptor, instruction descriptor.
+"""
+
+from __future__ import annotations
+
+from ...dialects.layout import TileLayout
+
+SWIZZLE_CODE = {"none": 0, "128B": 2, "64B": 4, "32B": 6}
+DESCRIPTOR_VERSION = 0b001
+ADDRESS_BITS = 0x3FFFF
+F32_ACCUMULATOR = 1
+
+
+def encode_bytes(value: int) -> int:
+    """A byte address or offset as the 14-bit fields hold it: in units of 16 bytes."""
+    return (value & ADDRESS_BITS) >> 4
+
+
+def shared_descriptor(layout: TileLayout, address: int = 0) -> int:
+    """The 64-bit matrix descriptor of a tile that starts at shared-memory byte `address`."""
+    leading, stride = layout.descriptor_strides()
+    return (
+        encode_bytes(address)
+        | encode_bytes(leading) << 16
+        | encode_bytes(stride) << 32
+        | DESCRIPTOR_VERSION << 46
+        | SWIZZLE_CODE[layout.swizzle] << 61
+    )
+
+
+def instruction_descriptor(
+    m: int, n: int, a_code: int, b_code: int, a_major: str, b_major: str
+) -> int:
+    """The 32-bit instruction descriptor of kind::f16 with an f32 accumulator."""
+    return (
+        F32_ACCUMULATOR << 4
+        | a_code << 7
+        | b_code << 10
+        | (a_major == "mn") << 15
+        | (b_major == "mn") << 16
+        | (n >> 3) << 17
+        | (m >> 4) << 24
+    )

@@ -1,0 +1,128 @@
+"""What the emitted kernel has at hand: parameters, ids, the leader, shared and tensor memory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from ...dialects.mlir import arith, ir, llvm, nvvm
+from ...dialects.target import Target
+from ...dialects.tile import KernelOp
+from . import build as b
+from .plan import BARRIER_BYTES, Plan, slot_bytes
+
+CTA_1 = nvvm.CTAGroupKind.CTA_1
+SHARED_SYMBOL = "dynamic_shared"
+
+
+@dataclass
+class Ring:
+    """Run-time state of one pipe: the producer's and the consumer's position."""
+
+    producer: b.Counter
+    consumer: b.Counter
+
+
+@dataclass(frozen=True)
+class Slot:
+    """A slot at hand: its ring and its index, known at compile time when there is one slot."""
+
+    ring: ir.Value
+    index: ir.Value | int
+
+
+@dataclass
+class Frame:
+    """The state of one kernel's lowering; ops read and write it as they are met."""
+
+    kernel: KernelOp
+    target: Target
+    plan: Plan
+    parameters: dict[tuple[ir.Value, ir.Value | None], ir.Value]
+    values: dict[ir.Value, ir.Value] = field(default_factory=dict)
+    tiles: dict[ir.Value, ir.Value] = field(default_factory=dict)
+    slots: dict[ir.Value, Slot] = field(default_factory=dict)
+    rings: dict[ir.Value, Ring] = field(default_factory=dict)
+
+    def open(self) -> None:
+        """Emit the prologue: barriers, tensor memory, the CTA barrier that publishes both."""
+        self.shared = llvm.AddressOfOp(b.pointer(b.SHARED), SHARED_SYMBOL).result
+        self.thread = nvvm.read_ptx_sreg_tid_x(results=[b.i32()])
+        self.warp = b.div(self.thread, 32)
+        self.lane = b.rem(self.thread, 32)
+        self.first_warp = b.less(self.thread, 32)
+        self.leader = arith.andi(nvvm.elect_sync(results=[b.i1()]), self.first_warp)
+        self.mma_done = b.Counter(1)
+        for ring, plan in self.plan.rings.items():
+            self.rings[ring] = Ring(b.Counter(plan.stages), b.Counter(plan.stages))
+        with b.when(self.leader):
+            self._init_barriers()
+        with b.when(self.first_warp):
+            self._allocate()
+        b.fence_before()
+        nvvm.barrier()
+        b.fence_after()
+        self.tmem = llvm.load(b.i32(), self.shared_at(self.plan.tmem_address))
+
+    def close(self) -> None:
+        """Emit the end: tensor memory goes back once every warp has read it."""
+        b.fence_before()
+        nvvm.barrier()
+        with b.when(self.first_warp):
+            b.fence_after()
+            columns = b.constant(self.plan.tmem_columns)
+            nvvm.tcgen05_dealloc(self.tmem_pointer(0), columns, group=CTA_1)
+
+    def _init_barriers(self) -> None:
+        words = [self.plan.mma_done]
+        for plan in self.plan.rings.values():
+            words += [plan.full + stage * BARRIER_BYTES for stage in range(plan.stages)]
+            words += [plan.empty + stage * BARRIER_BYTES for stage in range(plan.stages)]
+        for word in words:
+            nvvm.mbarrier_init(self.shared_at(word), b.constant(1))
+        nvvm.fence_mbarrier_init()
+        for map_ in self._maps():
+            nvvm.prefetch(map_, tensormap=True)
+
+    def _maps(self) -> list[ir.Value]:
+        return [value for (_, map_), value in self.parameters.items() if map_ is not None]
+
+    def _allocate(self) -> None:
+        columns = b.constant(self.plan.tmem_columns)
+        nvvm.tcgen05_alloc(self.shared_at(self.plan.tmem_address), columns, group=CTA_1)
+        nvvm.tcgen05_relinquish_alloc_permit(group=CTA_1)
+
+    def shared_at(self, offset_bytes: ir.Value | int) -> ir.Value:
+        """Pointer to a byte of dynamic shared memory."""
+        return b.offset_pointer(self.shared, offset_bytes)
+
+    def barrier_at(self, first: int, index: ir.Value | int) -> ir.Value:
+        """Pointer to barrier `index` of the array that starts at byte `first`."""
+        if isinstance(index, int):
+            return self.shared_at(first + index * BARRIER_BYTES)
+        return self.shared_at(b.add(b.mul(index, BARRIER_BYTES), first))
+
+    def tile_in(self, slot: Slot, tile: int) -> ir.Value:
+        """Byte offset (i32) of a slot's payload tile in dynamic shared memory."""
+        plan = self.plan.rings[slot.ring]
+        pitch, first = slot_bytes(plan.layouts[tile]), plan.tiles[tile]
+        if isinstance(slot.index, int):
+            return b.constant(first + slot.index * pitch)
+        return b.add(b.mul(slot.index, pitch), first)
+
+    def tmem_pointer(self, offset: ir.Value | int) -> ir.Value:
+        """Pointer to tensor memory: the allocation's address plus lane << 16 | column."""
+        return llvm.inttoptr(b.pointer(b.TENSOR), b.add(self.tmem, offset))
+
+    def wait_mma_done(self) -> None:
+        """All threads wait for the last commit on the done barrier, then may read its results."""
+        b.barrier_wait(self.shared_at(self.plan.mma_done), self.mma_done.phase())
+        self.mma_done.advance()
+        b.fence_after()
+
+    def commit(self, barrier: ir.Value) -> None:
+        """tcgen05.commit: the barrier gets one arrival when the leader's MMAs so far are done."""
+        nvvm.tcgen05_commit(barrier, group=CTA_1)
+
+    def index(self, value: ir.Value) -> ir.Value:
+        """A tile index of the source IR as i32."""
+        return b.as_i32(self.values[value])

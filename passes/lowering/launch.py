@@ -1,0 +1,141 @@
+"""What a launch of the lowered kernel needs, kept in the IR as one dictionary attribute."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from ...dialects.mlir import ir
+from ...dialects.tile import ElementOp, KernelOp, MmaOp, StoreOp, TensorMapOp
+from ..base import attributes_of, walk
+from .operands import UNIT_BYTES
+from .plan import Parameter, Plan
+from .store import pointer_alignment
+
+L2_PROMOTION = "128B"
+
+
+def launch_attribute(kernel: KernelOp, plan: Plan) -> ir.StringAttr:
+    """The launch as JSON text: grid, block, shared memory, tensors, parameters, epilogue."""
+    return ir.StringAttr.get(json.dumps(describe_launch(kernel, plan), sort_keys=True))
+
+
+def describe_launch(kernel: KernelOp, plan: Plan) -> dict[str, Any]:
+    """The manifest's part that the kernel determines (docs/bundle.md)."""
+    return {
+        "entry": kernel.sym_name.value,
+        "grid": [ir.IntegerAttr(extent).value for extent in kernel.grid],
+        "cluster": [1, 1, 1],
+        "block": [kernel.threads.value, 1, 1],
+        "dynamic_shared_bytes": plan.shared_bytes,
+        "workspace_bytes": 0,
+        "schedule": _schedule(kernel, plan),
+        "tensors": _tensors(kernel),
+        "parameters": [_parameter(kernel, parameter) for parameter in plan.parameters],
+        "epilogue": _epilogue(kernel),
+    }
+
+
+def _schedule(kernel: KernelOp, plan: Plan) -> dict[str, Any]:
+    mma = walk(kernel, MmaOp)[0]
+    a, b = mma.a.type.layout, mma.b.type.layout
+    return {
+        "tile": [a.mn, b.mn, a.k],
+        "stages": max((ring.stages for ring in plan.rings.values()), default=0),
+        "swizzle": [a.swizzle, b.swizzle],
+        "tmem_columns": plan.tmem_columns,
+    }
+
+
+def _tensors(kernel: KernelOp) -> list[dict[str, Any]]:
+    names = [name.value for name in kernel.arg_names]
+    arguments = list(kernel.body.blocks[0].arguments)
+    return [
+        _tensor(name, argument.type, "output" if name == "c" else "input")
+        for name, argument in zip(names, arguments, strict=True)
+    ]
+
+
+def _tensor(name: str, view: ir.MemRefType, role: str) -> dict[str, Any]:
+    strides, _ = view.get_strides_and_offset()
+    return {
+        "name": name,
+        "role": role,
+        "dtype": str(view.element_type),
+        "shape": list(view.shape),
+        "strides": list(strides),
+    }
+
+
+def _parameter(kernel: KernelOp, parameter: Parameter) -> dict[str, Any]:
+    if parameter.map is not None:
+        return _map_parameter(parameter.tensor, parameter.map)
+    stores = walk(kernel, StoreOp)
+    stored = [store for store in stores if parameter.argument in _touched(store)]
+    alignment = max((pointer_alignment(store, parameter.argument) for store in stored), default=0)
+    return {
+        "kind": "pointer",
+        "tensor": parameter.tensor,
+        "alignment_bytes": alignment or UNIT_BYTES,
+    }
+
+
+def _touched(store: StoreOp) -> list[ir.Value]:
+    return [store.view, *(element.source for element in walk(store, ElementOp))]
+
+
+def _map_parameter(tensor: str, op: TensorMapOp) -> dict[str, Any]:
+    type_ = op.map.type
+    return {
+        "kind": "tensor_map",
+        "tensor": tensor,
+        "dtype": str(type_.element),
+        "dims": type_.dims,
+        "strides_bytes": type_.strides,
+        "box": type_.box,
+        "element_strides": [1] * len(type_.box),
+        "interleave": "none",
+        "swizzle": type_.swizzle,
+        "l2_promotion": L2_PROMOTION,
+        "oob_fill": "zero",
+    }
+
+
+def _epilogue(kernel: KernelOp) -> dict[str, Any]:
+    """The region as a scalar program: ids count the arguments, then the operations."""
+    block = walk(kernel, StoreOp)[0].epilogue.blocks[0]
+    names = [name.value for name in kernel.arg_names]
+    name_of = dict(zip(kernel.body.blocks[0].arguments, names, strict=True))
+    *body, last = list(block.operations)
+    elements = [op for op in body if isinstance(op, ElementOp)]
+    arguments: list[dict[str, Any]] = [{"tensor": None, "axes": ["m", "n"]}]
+    arguments += [{"tensor": name_of[op.source], "axes": list(op.axes.value)} for op in elements]
+    ids = {block.arguments[0]: 0}
+    ids |= {op.value: position + 1 for position, op in enumerate(elements)}
+    operations = []
+    for op in (op for op in body if not isinstance(op, ElementOp)):
+        operations.append(_operation(op, ids))
+        ids[op.operation.results[0]] = len(ids)
+    return {"arguments": arguments, "operations": operations, "result": ids[last.operands[0]]}
+
+
+def _operation(op: ir.OpView, ids: dict[ir.Value, int]) -> dict[str, Any]:
+    return {
+        "name": op.operation.name,
+        "operands": [ids[operand] for operand in op.operation.operands],
+        "attributes": _plain_attributes(op),
+    }
+
+
+def _plain_attributes(op: ir.OpView) -> dict[str, float | int | str]:
+    """The result type, and the value or predicate where the op has one."""
+    found = attributes_of(op)
+    plain = {name: _plain(found[name]) for name in ("value", "predicate") if name in found}
+    return {"type": str(op.operation.results[0].type), **plain}
+
+
+def _plain(attribute: ir.Attribute) -> float | int:
+    if isinstance(attribute, ir.FloatAttr):
+        return ir.FloatAttr(attribute).value
+    return ir.IntegerAttr(attribute).value
+

@@ -1,0 +1,203 @@
+"""Bringing operand tiles into shared memory: copies by threads, TMA copies, pipes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ...dialects.layout import SPAN_BYTES, TileLayout
+from ...dialects.mlir import arith, ir, llvm, nvvm, vector
+from ...dialects.pipe import AcquireOp, CommitOp, ReleaseOp, TileOp, WaitOp
+from ...dialects.tile import LoadOp, TmaLoadOp
+from . import build as b
+from .frame import Frame, Slot
+from .plan import consumer_is_synchronous, transaction_bytes
+
+UNIT_BYTES = 16
+
+
+def lower_load(frame: Frame, op: LoadOp) -> None:
+    """Threads copy the tile in 16-byte units; elements outside the view are zero."""
+    layout = op.tile.type.layout
+    start = frame.plan.buffers[op.tile]
+    units = layout.size_bytes // UNIT_BYTES
+    threads = op_threads(frame)
+    source = _Source.of(frame, op)
+    with b.loop(frame.thread, units, threads) as unit:
+        row, column = _unit_coordinates(layout, unit)
+        value = source.read_unit(row, column)
+        address = frame.shared_at(b.add(_unit_offset(layout, row, column), start))
+        llvm.store(value, address, alignment=UNIT_BYTES)
+    frame.tiles[op.tile] = b.constant(start)
+
+
+def op_threads(frame: Frame) -> int:
+    """Threads of the CTA."""
+    return frame.kernel.threads.value
+
+
+def _unit_coordinates(layout: TileLayout, unit: ir.Value) -> tuple[ir.Value, ir.Value]:
+    """(row, unit in the row): neighbouring threads read neighbouring bytes of global memory."""
+    in_row = layout.contiguous * layout.element_bytes // UNIT_BYTES
+    return b.div(unit, in_row), b.rem(unit, in_row)
+
+
+def _unit_offset(layout: TileLayout, row: ir.Value, column: ir.Value) -> ir.Value:
+    """Byte offset of a unit in the tile, swizzled (the tile starts on its pattern)."""
+    in_chunk = layout.span_bytes // UNIT_BYTES
+    chunk = b.mul(b.div(column, in_chunk), layout.chunk_bytes)
+    within = b.add(b.mul(row, layout.span_bytes), chunk)
+    if in_chunk > 1:
+        within = b.add(within, b.mul(b.rem(column, in_chunk), UNIT_BYTES))
+    if layout.swizzle == "none":
+        return within
+    mask = SPAN_BYTES[layout.swizzle] // UNIT_BYTES - 1
+    line = arith.andi(b.div(within, 128), b.constant(mask))
+    return b.xor(within, b.mul(line, UNIT_BYTES))
+
+
+@dataclass
+class _Source:
+    """Where a tile's elements are in global memory."""
+
+    pointer: ir.Value
+    element: ir.Type
+    element_bytes: int
+    rows: int
+    contiguous: int
+    pitch: int
+    first_row: ir.Value
+    first_column: ir.Value
+    whole_rows: bool
+    whole_columns: bool
+
+    @staticmethod
+    def of(frame: Frame, op: LoadOp) -> _Source:
+        layout, view = op.tile.type.layout, op.view.type
+        strides, _ = view.get_strides_and_offset()
+        inner = 1 if layout.major == "k" else 0
+        tile_indices = [frame.index(op.i), frame.index(op.j)]
+        rows, contiguous = view.shape[1 - inner], view.shape[inner]
+        return _Source(
+            pointer=frame.parameters[op.view, None],
+            element=view.element_type,
+            element_bytes=layout.element_bytes,
+            rows=rows,
+            contiguous=contiguous,
+            pitch=strides[1 - inner],
+            first_row=b.mul(tile_indices[1 - inner], layout.rows),
+            first_column=b.mul(tile_indices[inner], layout.contiguous),
+            whole_rows=rows % layout.rows == 0,
+            whole_columns=contiguous % layout.contiguous == 0,
+        )
+
+    def read_unit(self, row: ir.Value, column: ir.Value) -> ir.Value:
+        """16 bytes of one row, as a vector of elements."""
+        count = UNIT_BYTES // self.element_bytes
+        row = b.add(self.first_row, row)
+        column = b.add(self.first_column, b.mul(column, count))
+        inside = None if self.whole_rows else b.less(row, self.rows)
+        start = b.mul(b.widen(row), self.pitch)
+        if self.pitch % count == 0:
+            return self._read_vector(start, column, count, inside)
+        return self._read_elements(start, column, count, inside)
+
+    def _read_vector(
+        self, start: ir.Value, column: ir.Value, count: int, inside: ir.Value | None
+    ) -> ir.Value:
+        """One vector load: a unit of an aligned row lies wholly inside or outside."""
+        if not self.whole_columns:
+            inside = b.both(inside, b.less(column, self.contiguous))
+        type_ = ir.VectorType.get([count], self.element)
+        return self._read(b.add(start, b.widen(column)), type_, UNIT_BYTES, inside)
+
+    def _read_elements(
+        self, start: ir.Value, column: ir.Value, count: int, inside: ir.Value | None
+    ) -> ir.Value:
+        elements = []
+        for index in range(count):
+            at = b.add(column, index)
+            inside_both = b.both(inside, b.less(at, self.contiguous))
+            offset = b.add(start, b.widen(at))
+            elements.append(self._read(offset, self.element, self.element_bytes, inside_both))
+        return vector.FromElementsOp(ir.VectorType.get([count], self.element), elements).result
+
+    def _read(
+        self, offset: ir.Value, type_: ir.Type, alignment: int, inside: ir.Value | None
+    ) -> ir.Value:
+        """Load at an element offset, or zero: outside lanes read element 0 and drop it."""
+        if inside is not None:
+            offset = arith.select(inside, offset, b.constant(0, b.i64()))
+        pointer = b.element_pointer(self.pointer, self.element, offset)
+        value = llvm.load(type_, pointer, alignment=alignment)
+        if inside is None:
+            return value
+        return arith.select(inside, value, _zero(type_))
+
+
+def _zero(type_: ir.Type) -> ir.Value:
+    if not isinstance(type_, ir.VectorType):
+        return arith.ConstantOp(type_, ir.FloatAttr.get(type_, 0.0)).result
+    vector_type = ir.VectorType(type_)
+    zero = ir.FloatAttr.get(vector_type.element_type, 0.0)
+    return arith.ConstantOp(type_, ir.DenseElementsAttr.get_splat(type_, zero)).result
+
+
+def lower_tma_load(frame: Frame, op: TmaLoadOp) -> None:
+    """The leader issues one copy a box; the acquired slot's full barrier counts the bytes."""
+    layout = op.tile.type.layout
+    slot = frame.slots[op.tile.owner.opview.slot]
+    rows_index, chunk_index = (op.i, op.j) if layout.major == "k" else (op.j, op.i)
+    row = b.mul(frame.index(rows_index), layout.rows)
+    chunk = b.mul(frame.index(chunk_index), layout.chunks)
+    whole = len(op.map.type.box) == 3
+    define = op.map.owner.opview
+    map_ = frame.parameters[define.view, op.map]
+    full = frame.barrier_at(frame.plan.rings[slot.ring].full, slot.index)
+    for index in range(1 if whole else layout.chunks):
+        column = b.mul(b.add(chunk, index), layout.span)
+        coordinates = [b.constant(0), row, chunk] if whole else [column, row]
+        destination = frame.shared_at(b.add(frame.tiles[op.tile], index * layout.chunk_bytes))
+        nvvm.cp_async_bulk_tensor_shared_cluster_global(
+            destination, map_, coordinates, full, [], is_cta_only=True
+        )
+
+
+def lower_acquire(frame: Frame, op: AcquireOp) -> None:
+    """Wait until the slot is empty; announce the bytes that its full barrier waits for."""
+    producer, plan = frame.rings[op.ring].producer, frame.plan.rings[op.ring]
+    index = producer.index()
+    b.barrier_wait(frame.barrier_at(plan.empty, index), b.xor(producer.phase(), 1))
+    nvvm.mbarrier_arrive_expect_tx(
+        frame.barrier_at(plan.full, index), b.constant(transaction_bytes(op))
+    )
+    frame.slots[op.slot] = Slot(op.ring, index)
+
+
+def lower_tile(frame: Frame, op: TileOp) -> None:
+    """Where the tile lies, from the slot's index."""
+    frame.tiles[op.tile] = frame.tile_in(frame.slots[op.slot], op.index.value)
+
+
+def lower_commit(frame: Frame, op: CommitOp) -> None:
+    """TMA's own transactions make the slot full; the producer steps on."""
+    frame.rings[op.ring].producer.advance()
+
+
+def lower_wait(frame: Frame, op: WaitOp) -> None:
+    """Wait until the slot is full."""
+    consumer, plan = frame.rings[op.ring].consumer, frame.plan.rings[op.ring]
+    index = consumer.index()
+    b.barrier_wait(frame.barrier_at(plan.full, index), consumer.phase())
+    b.fence_after()
+    frame.slots[op.slot] = Slot(op.ring, index)
+
+
+def lower_release(frame: Frame, op: ReleaseOp) -> None:
+    """The slot is empty once the MMAs issued so far are done."""
+    consumer, plan = frame.rings[op.ring].consumer, frame.plan.rings[op.ring]
+    barrier = frame.barrier_at(plan.empty, consumer.index())
+    if consumer_is_synchronous(op.ring):
+        nvvm.mbarrier_arrive(barrier)
+    else:
+        frame.commit(barrier)
+    consumer.advance()

@@ -1,0 +1,91 @@
+"""The epilogue region on whole vectors: the same op on every element at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ...dialects.mlir import arith, ir, llvm, math, vector
+from ...dialects.tile import ElementOp, StoreOp
+from ..base import attributes_of, refused
+from ...dialects.epilogue import SCALAR_OPS
+
+LOG2_E = 1.4426950408889634
+
+
+def apply_epilogue(
+    op: StoreOp, accumulated: ir.Value, width: int, read: Callable[[ElementOp], ir.Value]
+) -> ir.Value:
+    """What the region yields for `width` elements (vectors, or scalars when width is 1).
+
+    `read` gives the elements of another operand beside the accumulator's.
+    """
+    block = op.epilogue.blocks[0]
+    values = {block.arguments[0]: accumulated}
+    *body, last = list(block.operations)
+    for inner in body:
+        result = inner.operation.results[0]
+        if isinstance(inner, ElementOp):
+            values[result] = read(inner)
+        else:
+            values[result] = _lower(inner, [values[each] for each in inner.operands], width)
+    return values[last.operands[0]]
+
+
+def widened(element: ir.Type, width: int) -> ir.Type:
+    """`vector<width x element>`, or the element itself when width is 1."""
+    return element if width == 1 else ir.VectorType.get([width], element)
+
+
+def _lower(op: ir.OpView, operands: list[ir.Value], width: int) -> ir.Value:
+    name = op.operation.name
+    if name not in SCALAR_OPS:
+        raise refused(op, "not an op that an epilogue can take")
+    if name in APPROXIMATIONS:
+        return APPROXIMATIONS[name](operands[0], width)
+    result = widened(op.operation.results[0].type, width)
+    attributes = attributes_of(op)
+    if name == "arith.constant":
+        return _constant(attributes["value"], result)
+    if name == "arith.select" and width > 1 and not isinstance(operands[0].type, ir.VectorType):
+        operands[0] = vector.BroadcastOp(widened(operands[0].type, width), operands[0]).result
+    clone = ir.Operation.create(name, results=[result], operands=operands, attributes=attributes)
+    return clone.results[0]
+
+
+def _constant(value: ir.Attribute, type_: ir.Type) -> ir.Value:
+    if isinstance(type_, ir.VectorType):
+        value = ir.DenseElementsAttr.get_splat(type_, value)
+    return arith.ConstantOp(type_, value).result
+
+
+def _exp2(value: ir.Value, width: int) -> ir.Value:
+    """ex2.approx.f32 is within 2 ulp over the full range (PTX ISA, ex2)."""
+    return _each(value, width, "llvm.nvvm.ex2.approx.f32")
+
+
+def _exp(value: ir.Value, width: int) -> ir.Value:
+    scale = ir.FloatAttr.get(ir.F32Type.get(), LOG2_E)
+    return _exp2(arith.mulf(value, _constant(scale, value.type)), width)
+
+
+def _rsqrt(value: ir.Value, width: int) -> ir.Value:
+    return _each(value, width, "llvm.nvvm.rsqrt.approx.f")
+
+
+def _each(value: ir.Value, width: int, intrinsic: str) -> ir.Value:
+    """A scalar intrinsic on every element."""
+    f32 = ir.F32Type.get()
+    if width == 1:
+        return llvm.call_intrinsic(f32, intrinsic, [value], [], [])
+    elements = [
+        vector.ExtractOp(value, [], [index]).result for index in range(width)
+    ]
+    results = [llvm.call_intrinsic(f32, intrinsic, [element], [], []) for element in elements]
+    return vector.FromElementsOp(value.type, results).result
+
+
+APPROXIMATIONS: dict[str, Callable[[ir.Value, int], ir.Value]] = {
+    "math.exp": _exp,
+    "math.exp2": _exp2,
+    "math.rsqrt": _rsqrt,
+}

@@ -1,0 +1,86 @@
+"""Gives every operand tile the widest swizzle that fits, and TMA boxes as wide.
+
+    !tile.smem<tensor<128x64xbf16>, "k", "none">  →  !tile.smem<tensor<128x64xbf16>, "k", "128B">
+    !tile.map<…, box [8, 128], "none">            →  !tile.map<…, box [64, 128], "128B">
+
+Tile, ring and tensor map change type together; nothing else moves.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+from ..dialects.layout import (
+    SWIZZLES,
+    TileLayout,
+    core_matrix_conflicts,
+    row_conflicts,
+    widest_swizzle,
+)
+from ..dialects.mlir import ir
+from ..dialects.pipe import CreateOp, RingType
+from ..dialects.tile import LoadOp, SmemType, TmaLoadOp
+from .base import PassLog, one_of, option, parse_bool, refused, the_kernel, walk
+from .tensor_maps import map_type
+
+
+@dataclass(frozen=True)
+class SwizzleSelection:
+    """Layout none → the widest legal swizzle, K-major or MN-major.
+
+    `force` takes one swizzle for every tile instead; `report` adds a remark on bank conflicts for
+    each tile.
+    """
+
+    name: ClassVar[str] = "swizzle-selection"
+    force: str = option("widest", one_of("widest", *SWIZZLES), "widest, none, 32B, 64B or 128B")
+    report: bool = option(False, parse_bool, "true or false")
+
+    def __call__(self, module: ir.Module, log: PassLog) -> None:
+        kernel = the_kernel(module, self.name)
+        chosen: list[str] = []
+        for load in walk(kernel, LoadOp):
+            load.tile.set_type(self._swizzled(load, load.tile.type, chosen, log))
+        for create in walk(kernel, CreateOp):
+            self._change_ring(create, chosen, log)
+        for copy in walk(kernel, TmaLoadOp):
+            _change_map(copy, log)
+        log.did(f"swizzle {', '.join(chosen)}")
+
+    def _change_ring(self, create: CreateOp, chosen: list[str], log: PassLog) -> None:
+        ring = create.ring.type
+        tiles = [self._swizzled(create, tile, chosen, log) for tile in ring.tiles]
+        create.ring.set_type(RingType.of(ring.stages, tiles))
+        for use in create.ring.uses:
+            for slot in use.owner.results:
+                slot.set_type(create.ring.type.slot)
+                for reader in slot.uses:
+                    part = reader.owner.opview
+                    part.tile.set_type(tiles[part.index.value])
+
+    def _swizzled(self, op: Any, tile: SmemType, chosen: list[str], log: PassLog) -> SmemType:
+        before = tile.layout
+        swizzle = widest_swizzle(before) if self.force == "widest" else self.force
+        after = replace(before, swizzle=swizzle)
+        reason = after.fits()
+        if reason:
+            raise refused(op, f"swizzle-selection: {reason}; drop force={self.force}")
+        if self.report:
+            log.remark(op, f"swizzle-selection: {_conflicts(before)} → {_conflicts(after)}")
+        chosen.append(f"{after.major}-major {swizzle}")
+        return SmemType.of(after, tile.element)
+
+
+def _change_map(copy: TmaLoadOp, log: PassLog) -> None:
+    define = copy.map.owner.opview
+    rank = len(copy.map.type.box)
+    new = map_type(define.view.type, copy.tile.type, rank, lambda why: log.remark(copy, why))
+    define.map.set_type(new)
+
+
+def _conflicts(layout: TileLayout) -> str:
+    return (
+        f"{layout.mn}x{layout.k} {layout.swizzle}: bank conflicts {row_conflicts(layout)}-way "
+        f"writing a row, {core_matrix_conflicts(layout)}-way reading a core matrix"
+    )

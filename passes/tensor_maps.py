@@ -1,0 +1,68 @@
+"""How a tile of a view becomes TMA boxes; shared by the passes that make and change maps.
+
+A tile's chunks (see `dialects.layout`) are the boxes. Rank 2 describes the view as it is, so one
+box is one chunk; rank 3 splits the contiguous axis into chunks, so one box is the whole tile:
+
+    rank 2   dims [contiguous, rows]              box [span, rows]
+    rank 3   dims [span, rows, contiguous/span]   box [span, rows, chunks]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ..dialects.layout import TileLayout
+from ..dialects.mlir import ir
+from ..dialects.target import Target
+from ..dialects.tile import SmemType, TensorMapType, element_bytes
+
+
+def tma_refusal(view: ir.MemRefType, layout: TileLayout, target: Target) -> str | None:
+    """Why TMA can't copy tiles of `view` (cuTensorMapEncodeTiled), or None when it can."""
+    contiguous, rows, pitch_bytes = _geometry(view)
+    unit = target.tma_alignment_bytes
+    if rows > 1 and pitch_bytes % unit:
+        return f"its row pitch must be a multiple of {unit} bytes, got {pitch_bytes}"
+    if layout.rows > target.box_max:
+        return f"a box can have {target.box_max} rows, the tile has {layout.rows}"
+    if pitch_bytes >= 2**40 or max(contiguous, rows) > 2**32:
+        return f"the view {view} is larger than a tensor map can say"
+    return None
+
+
+def map_type(
+    view: ir.MemRefType, smem: SmemType, rank: int, remark: Callable[[str], None]
+) -> TensorMapType:
+    """The tensor map that fills `smem` from `view`; falls back to rank 2 with a remark.
+
+    A rank-3 map can't say where a row ends inside a chunk, so it needs whole chunks in a row.
+    """
+    layout, element = smem.layout, smem.element
+    contiguous, rows, pitch_bytes = _geometry(view)
+    pitch_bytes = pitch_bytes if rows > 1 else _round_up(pitch_bytes, 16)
+    span = layout.span
+    if rank == 3 and contiguous % span:
+        remark(
+            f"2d boxes instead of 3d: {contiguous} contiguous elements are not a multiple of "
+            f"the {span} of one chunk"
+        )
+        rank = 2
+    if rank == 2:
+        dims, strides, box = [contiguous, rows], [pitch_bytes], [span, layout.rows]
+    else:
+        dims = [span, rows, contiguous // span]
+        strides = [pitch_bytes, layout.span_bytes]
+        box = [span, layout.rows, layout.chunks]
+    return TensorMapType.of(element, dims, strides, box, layout.swizzle)
+
+
+def _geometry(view: ir.MemRefType) -> tuple[int, int, int]:
+    """(contiguous extent, rows, row pitch in bytes) of a logical [MN, K] view."""
+    strides, _ = view.get_strides_and_offset()
+    inner = 1 if strides[1] == 1 else 0
+    pitch = strides[1 - inner] * element_bytes(view.element_type)
+    return view.shape[inner], view.shape[1 - inner], pitch
+
+
+def _round_up(value: int, unit: int) -> int:
+    return -(-value // unit) * unit

@@ -1,0 +1,211 @@
+"""Cuts a `tile.matmul` into the program of one CTA.
+
+    tile.matmul(%a, %b)    →    tile.kernel grid = [⌈M/BM⌉, ⌈N/BN⌉, 1] {
+                                  %i, %j = cta_tile
+                                  %acc = accumulator : BM×BN
+                                  for %k in 0 .. ⌈K/BK⌉ {
+                                    %ta = load %a[%i, %k]      %tb = load %b[%j, %k]
+                                    mma %acc, %ta, %tb, accumulate = %k != 0 }
+                                  store %acc, %c[%i, %j] {epilogue} }
+
+Edges are filled with zero on load and dropped on store.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from ..dialects.dtypes import DTYPES
+from ..dialects.layout import TileLayout
+from ..dialects.mlir import arith, func, ir, scf
+from ..dialects.target import Target
+from ..dialects.tile import (
+    AccumulatorOp,
+    AccumulatorType,
+    CtaTileOp,
+    ElementOp,
+    KernelOp,
+    LoadOp,
+    MatmulOp,
+    MmaOp,
+    SmemType,
+    StoreOp,
+    integers,
+    logical_shape,
+)
+from .base import PassLog, option, parse_extents, refused, target_of, walk
+
+GLOBAL = 1
+WARPGROUP_THREADS = 128
+
+
+@dataclass(frozen=True)
+class Tiling:
+    """`tile.matmul` → a `tile.kernel` that computes one tile a CTA.
+
+    `tile` is BM×BN×BK in elements.
+    """
+
+    name: ClassVar[str] = "tiling"
+    tile: tuple[int, int, int] = option((128, 128, 64), parse_extents(3), "BMxBNxBK, as 128x128x64")
+
+    def __call__(self, module: ir.Module, log: PassLog) -> None:
+        matmuls = walk(module, MatmulOp)
+        if len(matmuls) != 1:
+            raise refused(module, f"must hold one tile.matmul, got {len(matmuls)}; run normalize")
+        matmul = matmuls[0]
+        check_tile(matmul, self.tile, target_of(module))
+        kernel = _build_kernel(matmul, self.tile)
+        function = matmul.operation.parent.opview
+        if isinstance(function, func.FuncOp):
+            function.operation.erase()
+        grid = [axis.value for axis in kernel.grid]
+        log.did(
+            f"{'x'.join(map(str, self.tile))} tiles, grid {grid[0]}x{grid[1]}, "
+            f"{_k_tiles(kernel)} K steps"
+        )
+
+
+def check_tile(matmul: MatmulOp, tile: tuple[int, int, int], target: Target) -> None:
+    """Refuse a tile that no MMA shape, TMA box or memory of `target` can hold."""
+    m, n, k = tile
+    element = matmul.a.type.element_type
+    dtype = DTYPES[str(element)]
+    atom_m = mma_m(m, target)
+    if atom_m is None or m > target.box_max:
+        raise refused(matmul, f"tile M must be 64, 128 or 256, got {m}; use tile=128x{n}x{k}")
+    step = target.mma_n_step(atom_m)
+    if n % step or n > target.mma_n_max:
+        raise refused(
+            matmul,
+            f"tile N must be a multiple of {step} up to {target.mma_n_max} for an MMA of "
+            f"{atom_m} rows, got {n}",
+        )
+    if k % dtype.k_per_mma or k > target.box_max:
+        raise refused(
+            matmul,
+            f"tile K must be a multiple of {dtype.k_per_mma} up to {target.box_max} for "
+            f"{dtype.name}, got {k}",
+        )
+    _check_rows(matmul, n)
+    _check_memories(matmul, tile, dtype.bytes, atom_m, target)
+
+
+def _check_rows(matmul: MatmulOp, n: int) -> None:
+    """A tile N that is contiguous must be whole 16-byte units."""
+    if matmul.b_major.value == "mn" and n % 8:
+        raise refused(matmul, f"tile N must be a multiple of 8 for N-major B, got {n}")
+
+
+def _check_memories(
+    matmul: MatmulOp, tile: tuple[int, int, int], element_bytes: int, atom_m: int, target: Target
+) -> None:
+    m, n, k = tile
+    shared = (m + n) * k * element_bytes
+    if shared + RESERVED_BYTES > target.shared_bytes:
+        raise refused(
+            matmul,
+            f"tile {m}x{n}x{k} needs {shared} bytes of shared memory for A and B and "
+            f"{RESERVED_BYTES} for barriers, over the {target.shared_bytes} of {target.chip}; "
+            "make the tile smaller",
+        )
+    columns = m // atom_m * n
+    if columns > target.tmem_columns:
+        raise refused(
+            matmul,
+            f"tile {m}x{n} needs {columns} tensor-memory columns, over the "
+            f"{target.tmem_columns} of {target.chip}; make the tile smaller",
+        )
+
+
+RESERVED_BYTES = 1024
+
+
+def mma_m(tile_m: int, target: Target) -> int | None:
+    """The largest M of one MMA that divides the tile's, or None."""
+    fitting = [m for m in target.mma_m if tile_m % m == 0]
+    return max(fitting, default=None)
+
+
+def _build_kernel(matmul: MatmulOp, tile: tuple[int, int, int]) -> KernelOp:
+    function = matmul.operation.parent.opview
+    elements = walk(matmul, ElementOp)
+    sources = sorted(
+        dict.fromkeys(element.source for element in elements),
+        key=lambda source: ir.BlockArgument(source).arg_number,
+    )
+    names = ["a", "b", *(f"e{index}" for index in range(len(sources))), "c"]
+    (m, _), (n, _) = (
+        logical_shape(operand.type, major.value)
+        for operand, major in ((matmul.a, matmul.a_major), (matmul.b, matmul.b_major))
+    )
+    grid = [_tiles(m, tile[0]), _tiles(n, tile[1]), 1]
+    i64 = ir.IntegerType.get_signless(64)
+    with ir.InsertionPoint(function), matmul.location:
+        kernel = KernelOp(
+            sym_name=function.attributes["sym_name"],
+            grid=integers(grid),
+            threads=ir.IntegerAttr.get(i64, WARPGROUP_THREADS),
+            arg_names=ir.ArrayAttr.get([ir.StringAttr.get(name) for name in names]),
+        )
+    views = [
+        _view(matmul.a.type, matmul.a_major.value),
+        _view(matmul.b.type, matmul.b_major.value),
+        *(_view(source.type, "k") for source in sources),
+        _view(matmul.c.type, "k"),
+    ]
+    block = kernel.body.blocks.append(*views)
+    with ir.InsertionPoint(block), matmul.location:
+        _build_body(matmul, block.arguments, tile)
+    views_of = dict(zip(sources, list(block.arguments)[2:-1], strict=True))
+    for element in elements:
+        element.operation.operands[0] = views_of[element.source]
+    return kernel
+
+
+def _view(tensor: ir.RankedTensorType, major: str) -> ir.MemRefType:
+    """The logical view of a row-major tensor: its dims swapped when `major` is "mn"."""
+    space = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), GLOBAL)
+    shape = list(tensor.shape)
+    if major == "k":
+        return ir.MemRefType.get(shape, tensor.element_type, memory_space=space)
+    layout = ir.Attribute.parse(f"strided<[1, {shape[1]}]>")
+    return ir.MemRefType.get(shape[::-1], tensor.element_type, layout=layout, memory_space=space)
+
+
+def _build_body(matmul: MatmulOp, views: Any, tile: tuple[int, int, int]) -> None:
+    m, n, k = tile
+    a, b, *_, c = views
+    cta = CtaTileOp(i=ir.IndexType.get(), j=ir.IndexType.get())
+    accumulator_type = AccumulatorType.of(m, n, matmul.epilogue.blocks[0].arguments[0].type)
+    acc = AccumulatorOp(acc=accumulator_type).acc
+    zero, one = _index(0), _index(1)
+    loop = scf.ForOp(zero, _index(_tiles(a.type.shape[1], k)), one)
+    with ir.InsertionPoint(loop.body):
+        step = loop.induction_variable
+        a_tile = _load(a, matmul.a_major.value, (m, k), cta.i, step)
+        b_tile = _load(b, matmul.b_major.value, (n, k), cta.j, step)
+        accumulate = arith.cmpi(arith.CmpIPredicate.ne, step, zero)
+        MmaOp(acc=acc, a=a_tile, b=b_tile, accumulate=accumulate)
+        scf.YieldOp([])
+    store = StoreOp(acc=acc, view=c, i=cta.i, j=cta.j)
+    matmul.epilogue.blocks[0].append_to(store.epilogue)
+
+
+def _load(view: ir.Value, major: str, shape: tuple[int, int], i: Any, j: Any) -> ir.Value:
+    element = view.type.element_type
+    layout = TileLayout(*shape, DTYPES[str(element)].bytes, major)
+    return LoadOp(tile=SmemType.of(layout, element), view=view, i=i, j=j).tile
+
+
+def _index(value: int) -> ir.Value:
+    return arith.ConstantOp(ir.IndexType.get(), value).result
+
+
+def _tiles(extent: int, tile: int) -> int:
+    return -(-extent // tile)
+
+
+def _k_tiles(kernel: KernelOp) -> int:
+    return walk(kernel, scf.ForOp)[0].upperBound.owner.opview.literal_value

@@ -1,0 +1,99 @@
+"""Imports run one way: tools → compiler → passes → dialects, and runtime stands on the ground."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent.parent
+ALLOWED = {
+    "runtime": set(),
+    "dialects": set(),
+    "passes": {"dialects"},
+    "compiler": {"passes", "dialects", "runtime"},
+    "tools": {"compiler", "passes", "dialects", "runtime"},
+}
+MLIR_WHEELS = {"mlir", "torch_mlir"}
+
+
+def module_name(path: Path) -> str:
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join(part for part in parts if part != "__init__")
+
+
+def imported_modules(path: Path) -> set[str]:
+    """Absolute dotted names of what a file imports; ours start with the top-level folder."""
+    package = module_name(path).split(".")
+    if path.name != "__init__.py":
+        package = package[:-1]
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            found |= _from_import(node, package)
+    return found
+
+
+def _from_import(node: ast.ImportFrom, package: list[str]) -> set[str]:
+    base = package[: len(package) - node.level + 1] if node.level else []
+    module = ".".join([*base, *([node.module] if node.module else [])])
+    return {module} | {f"{module}.{alias.name}".strip(".") for alias in node.names}
+
+
+def files_of(folder: str) -> list[Path]:
+    return sorted((ROOT / folder).rglob("*.py"))
+
+
+def folders_of(names: set[str]) -> set[str]:
+    return {name.split(".")[0] for name in names} & set(ALLOWED)
+
+
+@pytest.mark.parametrize("folder", ALLOWED)
+def test_a_folder_imports_only_from_its_left(folder):
+    for path in files_of(folder):
+        imported = imported_modules(path)
+        assert folders_of(imported) <= ALLOWED[folder] | {folder}, path
+        absolute = [name for name in imported if name.split(".")[0] == "tilewright"]
+        assert not absolute, f"{path} must import relatively, got {absolute}"
+
+
+def test_one_file_names_the_mlir_wheel():
+    naming = {
+        path.relative_to(ROOT).as_posix()
+        for folder in ALLOWED
+        for path in files_of(folder)
+        if MLIR_WHEELS & {name.split(".")[0] for name in imported_modules(path)}
+    }
+    assert naming <= {"dialects/mlir.py"}
+
+
+def test_layout_algebra_and_targets_know_no_mlir():
+    for name in ("layout.py", "target.py", "dtypes.py"):
+        assert not {"dialects.mlir"} & imported_modules(ROOT / "dialects" / name)
+
+
+def test_the_emulator_knows_nothing_of_the_runtime_but_its_errors():
+    for path in files_of("runtime/emulator"):
+        ours = {name for name in imported_modules(path) if name.startswith("runtime.")}
+        outside = {name for name in ours if not name.startswith("runtime.emulator")}
+        assert all(name.startswith("runtime.errors") for name in outside), (path, outside)
+
+
+def test_only_one_file_may_import_cuda_python():
+    naming = {
+        path.name
+        for folder in ALLOWED
+        for path in files_of(folder)
+        if "cuda" in {name.split(".")[0] for name in imported_modules(path)}
+    }
+    assert naming <= {"cuda_device.py"}
+
+
+def test_runtime_never_imports_torch_when_it_is_loaded():
+    for path in files_of("runtime"):
+        top_level = ast.Module(
+            [n for n in ast.parse(path.read_text()).body if isinstance(n, ast.Import)], []
+        )
+        names = {alias.name for node in top_level.body for alias in node.names}
+        assert "torch" not in names, path
