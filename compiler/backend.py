@@ -1,0 +1,230 @@
+"""LLVM IR → PTX → cubin: LLVM's NVPTX back end, then NVIDIA's assembler.
+
+Neither tool is imported or searched for before it is needed, so that `tilewright opt` starts fast.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+import os
+import re
+import struct
+import subprocess
+import tempfile
+from dataclasses import dataclass, field
+from importlib import metadata
+from pathlib import Path
+
+from ..dialects.errors import CompileError
+from ..runtime.version import VERSION
+
+TRIPLE = "nvptx64-nvidia-cuda"
+PTXAS_VARIABLE = "TILEWRIGHT_PTXAS"
+PTXAS_CURE = (
+    f"pip install 'nvidia-cuda-nvcc>=13.5.37,<13.6' or set {PTXAS_VARIABLE} to a ptxas of CUDA 13"
+)
+SHOWN_LINES = 8
+
+
+@dataclass(frozen=True)
+class Assembled:
+    """What ptxas made of one PTX module, and what `ptxas -v` says about it.
+
+    Registers are per thread, the maximum over the module's functions; spills and stack are bytes
+    per thread, static shared memory is bytes per CTA, each summed over the functions.
+    """
+
+    cubin: bytes = field(repr=False)
+    registers: int
+    spill_store_bytes: int
+    spill_load_bytes: int
+    stack_bytes: int
+    static_shared_bytes: int
+    log: str
+
+
+def emit_ptx(
+    llvm_ir: str, *, chip: str = "sm_100a", ptx_feature: str = "+ptx88", opt_level: int = 3
+) -> str:
+    """Optimise LLVM IR text and return the PTX that LLVM's NVPTX back end emits for `chip`.
+
+    `opt_level` (0..3) is LLVM's speed level. Raises CompileError when LLVM refuses the IR.
+    """
+    llvm = _llvm()
+    module = _parse(llvm, llvm_ir)
+    machine = llvm.Target.from_triple(TRIPLE).create_target_machine(
+        cpu=chip, features=ptx_feature, opt=opt_level
+    )
+    module.triple = TRIPLE
+    module.data_layout = str(machine.target_data)
+    options = llvm.create_pipeline_tuning_options(speed_level=opt_level)
+    builder = llvm.create_pass_builder(machine, options)
+    builder.getModulePassManager().run(module, builder)
+    return machine.emit_assembly(module)
+
+
+def assemble(ptx: str, *, chip: str = "sm_100a", allow_spills: bool = False) -> Assembled:
+    """Assemble PTX text for `chip` with ptxas and read its resource report.
+
+    Raises CompileError when ptxas is missing, when it refuses the PTX (its first lines are quoted)
+    and, unless `allow_spills`, when registers spill to local memory.
+    """
+    cubin, log = _run_ptxas(find_ptxas(), ptx, chip)
+    assembled = _read_report(cubin, log)
+    if not allow_spills:
+        _refuse_spills(assembled)
+    return assembled
+
+
+def find_ptxas() -> Path:
+    """Path of ptxas: the one the environment names, else the one of the nvidia-cuda-nvcc wheel."""
+    named = os.environ.get(PTXAS_VARIABLE)
+    if named:
+        return _checked_ptxas(Path(named))
+    for found in _ptxas_of_wheels():
+        return found
+    raise CompileError(f"ptxas: must be installed, found none; {PTXAS_CURE}")
+
+
+def versions() -> dict[str, str]:
+    """Versions of the tools that take part in a compilation: tilewright, mlir, llvm, ptxas."""
+    return {
+        "tilewright": VERSION,
+        "mlir": _mlir_version(),
+        "llvm": ".".join(str(part) for part in _llvm().llvm_version_info),
+        "ptxas": ptxas_version(str(find_ptxas())),
+    }
+
+
+@functools.cache
+def ptxas_version(ptxas: str) -> str:
+    """Release of the ptxas at this path, such as "13.5.37"."""
+    printed = _execute([ptxas, "--version"], Path.cwd()).stdout
+    found = re.search(r"\bV(\d+(?:\.\d+)+)", printed)
+    return found.group(1) if found else "unknown"
+
+
+@functools.cache
+def _mlir_version() -> str:
+    from ..dialects.mlir import PACKAGE
+
+    try:
+        return f"{PACKAGE} {metadata.version(PACKAGE)}"
+    except metadata.PackageNotFoundError:
+        return f"{PACKAGE}, unknown version"
+
+
+@functools.cache
+def _llvm():
+    try:
+        import llvmlite.binding as llvm
+    except ImportError as error:
+        cure = "pip install 'llvmlite>=0.50.0,<0.51'"
+        raise CompileError(f"llvm: llvmlite must be installed, got {error}; {cure}") from error
+    llvm.initialize_all_targets()
+    llvm.initialize_all_asmprinters()
+    return llvm
+
+
+_HEX_FLOAT = re.compile(r"\bf0x([0-9A-F]+)\b")
+
+
+def _in_older_syntax(llvm_ir: str) -> str:
+    """Float constants as LLVM 22 reads them: LLVM 24 prints the bits of the type, as f0x3F800000.
+
+    LLVM 22 takes the bits of a double for float and double, 0xH for half and 0xR for bfloat.
+    """
+    lines = llvm_ir.split("\n")
+    return "\n".join(_line_in_older_syntax(line) if "f0x" in line else line for line in lines)
+
+
+def _line_in_older_syntax(line: str) -> str:
+    def convert(match: re.Match[str]) -> str:
+        digits = match[1]
+        if len(digits) == 8:
+            (value,) = struct.unpack(">f", bytes.fromhex(digits))
+            digits = struct.pack(">d", value).hex().upper()
+        if len(digits) == 16:
+            return f"0x{digits}"
+        words = re.findall(r"\b(half|bfloat)\b", line[: match.start()])
+        return f"0x{'R' if words and words[-1] == 'bfloat' else 'H'}{digits}"
+
+    return _HEX_FLOAT.sub(convert, line)
+
+
+def _parse(llvm, llvm_ir: str):
+    try:
+        module = llvm.parse_assembly(_in_older_syntax(llvm_ir))
+        module.verify()
+    except RuntimeError as error:
+        raise CompileError(f"llvm: IR must parse and verify, got: {_first_lines(error)}") from error
+    return module
+
+
+def _checked_ptxas(named: Path) -> Path:
+    if not named.is_file():
+        raise CompileError(f"{PTXAS_VARIABLE}: must name a file, got '{named}'; {PTXAS_CURE}")
+    if not os.access(named, os.X_OK):
+        raise CompileError(f"{PTXAS_VARIABLE}: must be executable, got '{named}'; {PTXAS_CURE}")
+    return named
+
+
+def _ptxas_of_wheels() -> list[Path]:
+    package = importlib.util.find_spec("nvidia")
+    folders = package.submodule_search_locations if package else None
+    places = [Path(folder) for folder in folders or ()]
+    return [found for place in places for found in sorted(place.glob("cu1*/bin/ptxas"))]
+
+
+def _run_ptxas(ptxas: Path, ptx: str, chip: str) -> tuple[bytes, str]:
+    with tempfile.TemporaryDirectory(prefix="tilewright-") as name:
+        folder = Path(name)
+        (folder / "kernel.ptx").write_text(ptx)
+        options = [f"-arch={chip}", "-v", "-o", "kernel.cubin"]
+        done = _execute([str(ptxas), *options, "kernel.ptx"], folder)
+        log = done.stdout + done.stderr
+        if done.returncode != 0:
+            raise CompileError(f"ptxas: the PTX must assemble for {chip}, got: {_first_lines(log)}")
+        return (folder / "kernel.cubin").read_bytes(), log
+
+
+def _execute(command: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
+    try:
+        return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    except OSError as error:
+        reason = f"ptxas: '{command[0]}' must run, got {error.strerror}; {PTXAS_CURE}"
+        raise CompileError(reason) from error
+
+
+def _first_lines(log: object) -> str:
+    lines = [line for line in str(log).strip().splitlines() if line.strip()]
+    rest = len(lines) - SHOWN_LINES
+    more = [f"… and {rest} more lines"] if rest > 0 else []
+    return "\n  ".join(lines[:SHOWN_LINES] + more) or "no message"
+
+
+def _read_report(cubin: bytes, log: str) -> Assembled:
+    return Assembled(
+        cubin=cubin,
+        registers=max(_numbers(r"Used (\d+) registers", log), default=0),
+        spill_store_bytes=sum(_numbers(r"(\d+) bytes spill stores", log)),
+        spill_load_bytes=sum(_numbers(r"(\d+) bytes spill loads", log)),
+        stack_bytes=sum(_numbers(r"(\d+) bytes stack frame", log)),
+        static_shared_bytes=sum(_numbers(r"(\d+) bytes smem", log)),
+        log=log,
+    )
+
+
+def _numbers(pattern: str, log: str) -> list[int]:
+    return [int(number) for number in re.findall(pattern, log)]
+
+
+def _refuse_spills(assembled: Assembled) -> None:
+    stores, loads = assembled.spill_store_bytes, assembled.spill_load_bytes
+    if stores == 0 and loads == 0:
+        return
+    raise CompileError(
+        f"ptxas: registers must not spill, got {stores} bytes of stores and {loads} of loads"
+        " a thread; choose a smaller tile or allow spills"
+    )

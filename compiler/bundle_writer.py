@@ -1,0 +1,62 @@
+"""Writing a bundle: a folder, or a zip when the name ends in .zip."""
+
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from ..dialects.errors import CompileError
+from ..runtime.bundle import MANIFEST_NAME, Bundle, is_bundle, seal
+from ..runtime.manifest import CUBIN_NAME, PTX_NAME
+from .atomic import write_file, write_folder
+
+ZIP_TIME = (1980, 1, 1, 0, 0, 0)
+
+
+def write_bundle(path: str | Path, manifest: Mapping[str, Any], ptx: str, cubin: bytes) -> Bundle:
+    """Seal the manifest with its hashes and write the three files to `path`.
+
+    The bundle appears whole or not at all, and equal inputs give equal bytes. A bundle that is
+    already there is replaced; anything else there is refused with CompileError. Missing parent
+    folders are made. Raises OSError when the place can't be written.
+    """
+    path = Path(path)
+    sealed = seal(manifest, ptx, cubin)
+    contents = {
+        MANIFEST_NAME: (json.dumps(sealed, indent=2) + "\n").encode(),
+        PTX_NAME: ptx.encode(),
+        CUBIN_NAME: cubin,
+    }
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if path.suffix == ".zip":
+        _refuse(path, path.is_dir(), "a file")
+        write_file(path, _zipped(contents))
+    else:
+        _refuse(path, path.exists() and not _replaceable(path), "a bundle")
+        write_folder(path, contents)
+    return Bundle(sealed, ptx, cubin, path)
+
+
+def _replaceable(path: Path) -> bool:
+    return path.is_dir() and (is_bundle(path) or not any(path.iterdir()))
+
+
+def _refuse(path: Path, wrong: bool, wanted: str) -> None:
+    if wrong:
+        got = "a folder" if path.is_dir() else "a file"
+        raise CompileError(f"{path}: only {wanted} can be replaced, got {got}; choose another path")
+
+
+def _zipped(contents: Mapping[str, bytes]) -> bytes:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in contents.items():
+            member = zipfile.ZipInfo(name, ZIP_TIME)
+            member.external_attr = 0o644 << 16
+            member.compress_type = zipfile.ZIP_DEFLATED
+            archive.writestr(member, content)
+    return buffer.getvalue()

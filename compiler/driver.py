@@ -1,0 +1,149 @@
+"""From a matmul to a cubin: parse, run the pipeline, emit PTX, assemble, describe."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ..dialects import make_context
+from ..dialects.errors import CompileError
+from ..dialects.mlir import ir, llvm
+from ..dialects.target import find_target
+from ..passes.base import TARGET_ATTRIBUTE, PassLog
+from .backend import Assembled, assemble, emit_ptx, versions
+from .pipeline import (
+    PassCall,
+    PassEvent,
+    complete_pipeline,
+    mlir_errors,
+    parse_module,
+    run_passes,
+)
+from .spec import MatmulSpec
+
+KINDS = ("mlir", "llvm", "ptx", "cubin")
+
+
+@dataclass
+class Compiled:
+    """What a compilation made, up to the kind asked for; later kinds are None.
+
+    `stages` holds (stage, wall seconds) in order, `remarks` what a user should read.
+    """
+
+    pipeline: str
+    mlir: str
+    remarks: list[str]
+    stages: list[tuple[str, float]]
+    entry: str | None = None
+    llvm_ir: str | None = None
+    ptx: str | None = None
+    assembled: Assembled | None = None
+    manifest: dict[str, Any] = field(default_factory=dict)
+
+
+def compile_matmul(
+    source: MatmulSpec | Path,
+    *,
+    target: str = "sm_100a",
+    pipeline: str | None = None,
+    preset: str | None = None,
+    stop_after: str | None = None,
+    observer: Callable[[PassEvent], None] | None = None,
+    allow_spills: bool = False,
+    until: str = "cubin",
+) -> Compiled:
+    """Compile a spec or an .mlir file of linalg on tensors for `target`.
+
+    `pipeline` (text) or `preset` (name) choose the passes; `stop_after` leaves out the later ones,
+    except the lowering. `until` is the last kind made: "mlir", "llvm", "ptx" or "cubin". Raises
+    `CompileError` for what can't be compiled.
+    """
+    find_target(target)
+    lower = until != "mlir" or stop_after is None
+    calls = complete_pipeline(pipeline, preset, stop_after, lower)
+    stages: list[tuple[str, float]] = []
+    with _timed(stages, "context"):
+        context = make_context()
+    with context, ir.Location.unknown():
+        with _timed(stages, "import"):
+            module = _import(source)
+        module.operation.attributes[TARGET_ATTRIBUTE] = ir.StringAttr.get(target)
+        log = PassLog()
+        stages += run_passes(module, calls, log, observer)
+        text = ",".join(str(call) for call in calls)
+        compiled = Compiled(text, str(module), log.remarks, stages)
+        if until != "mlir":
+            _translate(module, compiled)
+    if until in ("ptx", "cubin"):
+        _assemble(compiled, target, allow_spills, until)
+    if until == "cubin":
+        _complete_manifest(compiled, source, target, calls)
+    return compiled
+
+
+class _timed:
+    """Context manager that appends (stage, wall seconds) to a list."""
+
+    def __init__(self, stages: list[tuple[str, float]], stage: str):
+        self.stages, self.stage = stages, stage
+
+    def __enter__(self) -> None:
+        self.start = time.perf_counter()
+
+    def __exit__(self, *_: object) -> None:
+        self.stages.append((self.stage, time.perf_counter() - self.start))
+
+
+def _import(source: MatmulSpec | Path) -> ir.Module:
+    if isinstance(source, MatmulSpec):
+        return source.build()
+    try:
+        text = source.read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
+        raise CompileError(f"{source}: must be a readable .mlir file, got: {reason}") from error
+    return parse_module(text, str(source))
+
+
+def _translate(module: ir.Module, compiled: Compiled) -> None:
+    modules = [op for op in module.body.operations if op.operation.name == "gpu.module"]
+    with _timed(compiled.stages, "llvm-ir"), mlir_errors():
+        compiled.llvm_ir = llvm.translate_module_to_llvmir(modules[0].operation)
+    kernels = [
+        op for op in modules[0].regions[0].blocks[0].operations if op.operation.name == "llvm.func"
+    ]
+    launches = [op.attributes["tile.launch"] for op in kernels if "tile.launch" in op.attributes]
+    compiled.manifest = json.loads(ir.StringAttr(launches[0]).value)
+    compiled.entry = compiled.manifest["entry"]
+
+
+def _assemble(compiled: Compiled, target: str, allow_spills: bool, until: str) -> None:
+    assert compiled.llvm_ir is not None
+    with _timed(compiled.stages, "ptx"):
+        feature = find_target(target).ptx_feature
+        compiled.ptx = emit_ptx(compiled.llvm_ir, chip=target, ptx_feature=feature)
+    if until == "cubin":
+        with _timed(compiled.stages, "ptxas"):
+            compiled.assembled = assemble(compiled.ptx, chip=target, allow_spills=allow_spills)
+
+
+def _complete_manifest(
+    compiled: Compiled, source: MatmulSpec | Path, target: str, calls: list[PassCall]
+) -> None:
+    """Add what the kernel alone does not say: where it came from, resources, tools."""
+    assert compiled.assembled is not None
+    resources = ("registers", "spill_store_bytes", "spill_load_bytes", "static_shared_bytes")
+    compiled.manifest |= {
+        "format": "tilewright-bundle",
+        "schema": 1,
+        "spec": source.as_dict() if isinstance(source, MatmulSpec) else None,
+        "target": target,
+        "pipeline": compiled.pipeline,
+        "resources": {name: getattr(compiled.assembled, name) for name in resources},
+        "tools": versions(),
+    }

@@ -1,0 +1,200 @@
+"""Pipelines: their text, the named ones, and running passes on a module.
+
+    pipeline := pass ("," pass)*        pass := name [ "{" name "=" value (" " name "=" value)* "}" ]
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from ..dialects import make_context
+from ..dialects.errors import CompileError
+from ..dialects.mlir import ir
+from ..passes import PASSES, PIPELINE
+from ..passes.base import Pass, PassLog, make_pass
+
+FIRST, LAST = PIPELINE[0].name, PIPELINE[-1].name
+DEFAULT_PIPELINE = "tiling,tma-insertion,swizzle-selection"
+
+# The published steps that these passes reproduce; see docs/presets.md for their sources.
+PRESETS = {
+    "v1a": "tiling{tile=128x128x64},tma-insertion{box=2d}",
+    "v1b": "tiling{tile=128x128x64},tma-insertion{box=3d}",
+    "v2a": "tiling{tile=128x128x64},tma-insertion{box=2d},swizzle-selection",
+    "v2b": "tiling{tile=128x128x128},tma-insertion{box=3d},swizzle-selection",
+    "kernel2": "tiling{tile=64x64x64},tma-insertion{box=2d}",
+    "kernel3": "tiling{tile=64x64x64},tma-insertion{box=2d},swizzle-selection",
+}
+
+_PASS = re.compile(r"\s*([a-z0-9-]+)\s*(\{([^{}]*)\})?\s*")
+_OPTION = re.compile(r"([a-z_][a-z0-9_-]*)=(\S+)$")
+
+
+@dataclass(frozen=True)
+class PassCall:
+    """One pass of a pipeline with its options as text."""
+
+    name: str
+    options: tuple[tuple[str, str], ...] = ()
+
+    def __str__(self) -> str:
+        options = " ".join(f"{name}={value}" for name, value in self.options)
+        return f"{self.name}{{{options}}}" if options else self.name
+
+    def make(self) -> Pass:
+        """The pass; `CompileError` for an unknown option or value."""
+        return make_pass(PASSES[self.name], dict(self.options))
+
+
+@dataclass(frozen=True)
+class PassEvent:
+    """One pass has run: its name, wall seconds, a line on what it did, the IR as text on call."""
+
+    name: str
+    seconds: float
+    summary: str
+    ir: Callable[[], str]
+
+
+def parse_pipeline(text: str) -> list[PassCall]:
+    """The passes that `text` names, options checked; `CompileError` says where it goes wrong."""
+    calls: list[PassCall] = []
+    at = 0
+    while True:
+        match = _PASS.match(text, at)
+        if match is None:
+            raise _syntax("a pass name", text, at)
+        calls.append(_call(match))
+        at = match.end()
+        if at == len(text):
+            return calls
+        if text[at] != ",":
+            raise _syntax("',' or the end", text, at)
+        at += 1
+
+
+def _syntax(expected: str, text: str, at: int) -> CompileError:
+    got = repr(text[at]) if at < len(text) else "the end"
+    return CompileError(f"pipeline: expected {expected} at column {at + 1}, got {got} in {text!r}")
+
+
+def _call(match: re.Match[str]) -> PassCall:
+    name = match[1]
+    if name not in PASSES:
+        raise CompileError(f"pipeline: unknown pass {name!r}; use one of {', '.join(PASSES)}")
+    options = []
+    for part in (match[3] or "").split():
+        option = _OPTION.match(part)
+        if option is None:
+            raise CompileError(f"pipeline: {name}: an option must be name=value, got {part!r}")
+        options.append((option[1], option[2]))
+    call = PassCall(name, tuple(options))
+    call.make()
+    return call
+
+
+def complete_pipeline(
+    text: str | None, preset: str | None, stop_after: str | None, lower: bool
+) -> list[PassCall]:
+    """The passes to run: `normalize` first, the named ones, `lower-to-nvvm` last if `lower`.
+
+    `stop_after` leaves out the passes after it, but not the lowering.
+    """
+    if preset is not None and preset not in PRESETS:
+        raise CompileError(f"preset: unknown name {preset!r}; use one of {', '.join(PRESETS)}")
+    calls = parse_pipeline(text or PRESETS.get(preset or "", DEFAULT_PIPELINE))
+    if calls[0].name != FIRST:
+        calls.insert(0, PassCall(FIRST))
+    if stop_after is not None:
+        calls = _cut(calls, stop_after)
+    if lower and calls[-1].name != LAST:
+        calls.append(PassCall(LAST))
+    return calls
+
+
+def _cut(calls: list[PassCall], stop_after: str) -> list[PassCall]:
+    names = [call.name for call in calls]
+    if stop_after == LAST:
+        return calls
+    if stop_after not in names:
+        raise CompileError(
+            f"stop-after: {stop_after!r} is not in the pipeline; use one of {', '.join(names)}"
+        )
+    return calls[: names.index(stop_after) + 1]
+
+
+def pass_table() -> list[dict[str, Any]]:
+    """For every pass in pipeline order: name, summary and options with what each takes."""
+    return [
+        {
+            "name": pass_class.name,
+            "summary": (pass_class.__doc__ or "").strip().splitlines()[0],
+            "options": [
+                f"{option.name} ({option.metadata['takes']})" for option in fields(pass_class)
+            ],
+        }
+        for pass_class in PIPELINE
+    ]
+
+
+def run_passes(
+    module: ir.Module,
+    calls: list[PassCall],
+    log: PassLog,
+    observer: Callable[[PassEvent], None] | None = None,
+) -> list[tuple[str, float]]:
+    """Run the passes in order, verifying after each; (name, wall seconds) of each."""
+    seconds = []
+    for call in calls:
+        start = time.perf_counter()
+        said = len(log.summary)
+        with mlir_errors():
+            call.make()(module, log)
+            module.operation.verify()
+        seconds.append((call.name, time.perf_counter() - start))
+        if observer is not None:
+            summary = "; ".join(log.summary[said:])
+            observer(PassEvent(*seconds[-1], summary, lambda: str(module)))
+    return seconds
+
+
+def run_passes_on_text(
+    text: str, filename: str, passes: str, log: PassLog | None = None
+) -> str:
+    """The IR that `passes` leave of the module in `text`; `filename` names it in errors."""
+    calls = parse_pipeline(passes)
+    with make_context(), ir.Location.unknown():
+        module = parse_module(text, filename)
+        run_passes(module, calls, log or PassLog())
+        return f"{module}"
+
+
+def parse_module(text: str, filename: str) -> ir.Module:
+    """The module in `text`; a file of that name with this text keeps its name in locations."""
+    with mlir_errors():
+        if Path(filename).is_file():
+            return ir.Module.parseFile(filename)
+        return ir.Module.parse(text)
+
+
+class mlir_errors:  # noqa: N801
+    """Context manager: an MLIRError inside becomes a CompileError with its first location."""
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: type | None, error: BaseException | None, _: object) -> None:
+        if not isinstance(error, ir.MLIRError):
+            return
+        diagnostics = list(error.error_diagnostics)
+        if not diagnostics:
+            raise CompileError(str(error.message)) from error
+        first = diagnostics[0]
+        location = re.match(r'loc\("(.*?)":(\d+:\d+)\)', str(first.location))
+        where = f"{location[1]}:{location[2]}" if location else None
+        raise CompileError(first.message.strip(), where) from error
