@@ -69,7 +69,7 @@ def compile_matmul(
     stages: list[tuple[str, float]] = []
     with _timed(stages, "context"):
         context = make_context()
-    with context, ir.Location.unknown():
+    with context, ir.Location.unknown(), _Blame(source):
         with _timed(stages, "import"):
             module = _import(source)
         module.operation.attributes[TARGET_ATTRIBUTE] = ir.StringAttr.get(target)
@@ -84,6 +84,20 @@ def compile_matmul(
     if until == "cubin":
         _complete_manifest(compiled, source, target, calls)
     return compiled
+
+
+class _Blame:
+    """Context manager: errors of a spec lose the location in the module that we wrote for it."""
+
+    def __init__(self, source: MatmulSpec | Path):
+        self.from_spec = isinstance(source, MatmulSpec)
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: type | None, error: BaseException | None, _: object) -> None:
+        if self.from_spec and isinstance(error, CompileError) and error.location:
+            raise CompileError(error.message) from error
 
 
 class _timed:

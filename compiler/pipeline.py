@@ -1,6 +1,6 @@
 """Pipelines: their text, the named ones, and running passes on a module.
 
-    pipeline := pass ("," pass)*        pass := name [ "{" name "=" value (" " name "=" value)* "}" ]
+pipeline := pass ("," pass)*        pass := name [ "{" name "=" value (" " name "=" value)* "}" ]
 """
 
 from __future__ import annotations
@@ -107,7 +107,9 @@ def complete_pipeline(
     """
     if preset is not None and preset not in PRESETS:
         raise CompileError(f"preset: unknown name {preset!r}; use one of {', '.join(PRESETS)}")
-    calls = parse_pipeline(text or PRESETS.get(preset or "", DEFAULT_PIPELINE))
+    if text is None:
+        text = DEFAULT_PIPELINE if preset is None else PRESETS[preset]
+    calls = parse_pipeline(text)
     if calls[0].name != FIRST:
         calls.insert(0, PassCall(FIRST))
     if stop_after is not None:
@@ -163,9 +165,7 @@ def run_passes(
     return seconds
 
 
-def run_passes_on_text(
-    text: str, filename: str, passes: str, log: PassLog | None = None
-) -> str:
+def run_passes_on_text(text: str, filename: str, passes: str, log: PassLog | None = None) -> str:
     """The IR that `passes` leave of the module in `text`; `filename` names it in errors."""
     calls = parse_pipeline(passes)
     with make_context(), ir.Location.unknown():
@@ -182,7 +182,7 @@ def parse_module(text: str, filename: str) -> ir.Module:
         return ir.Module.parse(text)
 
 
-class mlir_errors:  # noqa: N801
+class mlir_errors:
     """Context manager: an MLIRError inside becomes a CompileError with its first location."""
 
     def __enter__(self) -> None:

@@ -53,9 +53,7 @@ def make_pass(pass_class: type, options: dict[str, str]) -> Pass:
     for name, text in options.items():
         if name not in known:
             takes = ", ".join(known) or "none"
-            raise CompileError(
-                f"{pass_class.name}: unknown option {name!r}; it takes {takes}"
-            )
+            raise CompileError(f"{pass_class.name}: unknown option {name!r}; it takes {takes}")
         values[name] = _read(pass_class.name, known[name], text)
     return pass_class(**values)
 

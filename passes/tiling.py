@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from ..dialects.dtypes import DTYPES
+from ..dialects.errors import CompileError
 from ..dialects.layout import TileLayout
 from ..dialects.mlir import arith, func, ir, scf
 from ..dialects.target import Target
@@ -53,7 +54,10 @@ class Tiling:
     def __call__(self, module: ir.Module, log: PassLog) -> None:
         matmuls = walk(module, MatmulOp)
         if len(matmuls) != 1:
-            raise refused(module, f"must hold one tile.matmul, got {len(matmuls)}; run normalize")
+            raise CompileError(
+                f"tiling: the module must hold one tile.matmul, got {len(matmuls)}; "
+                "run normalize first, and tiling once"
+            )
         matmul = matmuls[0]
         check_tile(matmul, self.tile, target_of(module))
         kernel = _build_kernel(matmul, self.tile)
@@ -74,7 +78,7 @@ def check_tile(matmul: MatmulOp, tile: tuple[int, int, int], target: Target) -> 
     dtype = DTYPES[str(element)]
     atom_m = mma_m(m, target)
     if atom_m is None or m > target.box_max:
-        raise refused(matmul, f"tile M must be 64, 128 or 256, got {m}; use tile=128x{n}x{k}")
+        raise refused(matmul, f"tile M must be a multiple of 64 up to {target.box_max}, got {m}")
     step = target.mma_n_step(atom_m)
     if n % step or n > target.mma_n_max:
         raise refused(

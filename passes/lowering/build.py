@@ -182,4 +182,3 @@ class Counter:
         wraps = equal(following, self.stages)
         llvm.store(arith.select(wraps, constant(0), following), self._index)
         llvm.store(xor(self.phase(), arith.extui(i32(), wraps)), self._phase)
-

@@ -138,4 +138,3 @@ def _plain(attribute: ir.Attribute) -> float | int:
     if isinstance(attribute, ir.FloatAttr):
         return ir.FloatAttr(attribute).value
     return ir.IntegerAttr(attribute).value
-

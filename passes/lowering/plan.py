@@ -96,9 +96,7 @@ class _Cursor:
 def _place_tiles(create: CreateOp, cursor: _Cursor) -> tuple[int, ...]:
     stages = create.ring.type.stages
     layouts = [tile.layout for tile in create.ring.type.tiles]
-    return tuple(
-        cursor.take(stages * slot_bytes(layout), BASE_ALIGNMENT) for layout in layouts
-    )
+    return tuple(cursor.take(stages * slot_bytes(layout), BASE_ALIGNMENT) for layout in layouts)
 
 
 def slot_bytes(layout: TileLayout) -> int:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ...dialects.mlir import arith, ir, llvm, math, vector
+from ...dialects.epilogue import SCALAR_OPS
+from ...dialects.mlir import arith, ir, llvm, vector
 from ...dialects.tile import ElementOp, StoreOp
 from ..base import attributes_of, refused
-from ...dialects.epilogue import SCALAR_OPS
 
 LOG2_E = 1.4426950408889634
 
@@ -77,9 +77,7 @@ def _each(value: ir.Value, width: int, intrinsic: str) -> ir.Value:
     f32 = ir.F32Type.get()
     if width == 1:
         return llvm.call_intrinsic(f32, intrinsic, [value], [], [])
-    elements = [
-        vector.ExtractOp(value, [], [index]).result for index in range(width)
-    ]
+    elements = [vector.ExtractOp(value, [], [index]).result for index in range(width)]
     results = [llvm.call_intrinsic(f32, intrinsic, [element], [], []) for element in elements]
     return vector.FromElementsOp(value.type, results).result
 

@@ -107,14 +107,13 @@ def pointer_alignment(op: StoreOp, view: ir.Value) -> int:
     """Bytes that the address of `view`, written or read by the store, must be a multiple of."""
     m, n = op.acc.type.shape
     fragment = Fragment.of(128 if m % 128 == 0 else m, n)
-    by_row = [element.axes.value == "m" for element in walk(op, ElementOp) if element.source == view]
-    width = 1 if by_row and all(by_row) else vector_width(op, fragment.registers)
+    reads = [element for element in walk(op, ElementOp) if element.source == view]
+    one_a_row = bool(reads) and all(element.axes.value == "m" for element in reads)
+    width = 1 if one_a_row else vector_width(op, fragment.registers)
     return width * element_bytes(view.type.element_type)
 
 
-def _write(
-    frame: Frame, op: StoreOp, values: ir.Value, row: ir.Value, column: ir.Value
-) -> None:
+def _write(frame: Frame, op: StoreOp, values: ir.Value, row: ir.Value, column: ir.Value) -> None:
     """Run the epilogue on `values` and store them, vector by vector, inside the view."""
     registers = ir.VectorType(values.type).shape[0]
     width = vector_width(op, registers)
@@ -137,9 +136,7 @@ def _slice(values: ir.Value, start: int, width: int) -> ir.Value:
     return llvm.shufflevector(ir.VectorType.get([width], element), values, values, mask)
 
 
-def _elements(
-    frame: Frame, row: ir.Value, column: ir.Value, width: int, op: ElementOp
-) -> ir.Value:
+def _elements(frame: Frame, row: ir.Value, column: ir.Value, width: int, op: ElementOp) -> ir.Value:
     """`width` elements of another operand, at the place that is being stored."""
     view, axes, element = op.source, op.axes.value, op.value.type
     if axes == "m":
@@ -149,9 +146,7 @@ def _elements(
     if axes == "mn":
         offset = b.add(b.mul(b.widen(row), view.type.shape[1]), offset)
     pointer = _at(frame, view, offset)
-    return llvm.load(
-        widened(element, width), pointer, alignment=width * element_bytes(element)
-    )
+    return llvm.load(widened(element, width), pointer, alignment=width * element_bytes(element))
 
 
 def _store(
@@ -160,7 +155,6 @@ def _store(
     offset = b.add(b.mul(b.widen(row), view.type.shape[1]), b.widen(column))
     pointer = _at(frame, view, offset)
     llvm.store(result, pointer, alignment=width * element_bytes(view.type.element_type))
-
 
 
 def _at(frame: Frame, view: ir.Value, offset: ir.Value) -> ir.Value:

@@ -1,0 +1,160 @@
+"""Turns a chain of elementwise tensor ops into scalar ops on one element; used by `normalize`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..dialects.epilogue import SCALAR_OPS
+from ..dialects.errors import CompileError
+from ..dialects.mlir import arith, ir, linalg
+from ..dialects.tile import ElementOp
+from .base import attributes_of, location_of, refused
+
+Axes = tuple[str, ...]
+
+
+def map_dims(attribute: ir.Attribute, op: Any) -> tuple[int, ...]:
+    results = ir.AffineMapAttr(attribute).value.results
+    if not all(isinstance(result, ir.AffineDimExpr) for result in results):
+        raise refused(op, f"indexing maps must name loop dims only, got {attribute}")
+    return tuple(ir.AffineDimExpr(result).position for result in results)
+
+
+class EpilogueGatherer:
+    """Builds the epilogue: one scalar for each (tensor value, axes) it is asked for."""
+
+    def __init__(self, matmul: Any, block: ir.Block):
+        self.matmul = matmul
+        self.block = block
+        self.known: dict[tuple[ir.Value, Axes], ir.Value] = {}
+        self.reached = False
+
+    def element(self, value: ir.Value, axes: Axes) -> ir.Value:
+        """The scalar that is one element of `value`, indexed by `axes`."""
+        if (value, axes) not in self.known:
+            self.known[value, axes] = self._element(value, axes)
+        return self.known[value, axes]
+
+    def _element(self, value: ir.Value, axes: Axes) -> ir.Value:
+        if isinstance(value.owner, ir.Block):
+            return self._argument(value, axes)
+        op = value.owner.opview
+        if op.operation == self.matmul.operation:
+            return self._accumulator(op, axes)
+        if isinstance(op, linalg.GenericOp):
+            return self._generic(op, axes)
+        if isinstance(op, linalg.FillOp):
+            return self._scalar(op.operands[0])
+        if isinstance(op, linalg.BroadcastOp):
+            added = set(op.attributes["dimensions"])
+            return self.element(
+                op.operands[0], tuple(axis for i, axis in enumerate(axes) if i not in added)
+            )
+        if isinstance(op, linalg.TransposeOp):
+            order = list(op.attributes["permutation"])
+            source = [axes[order.index(i)] for i in range(len(axes))]
+            return self.element(op.operands[0], tuple(source))
+        if op.operation.name == "arith.constant":
+            return self._splat(op)
+        return self._elementwise(op, axes)
+
+    def _accumulator(self, op: Any, axes: Axes) -> ir.Value:
+        if axes != ("m", "n"):
+            raise refused(op, "its result must not be transposed or broadcast by the epilogue")
+        self.reached = True
+        return self.block.arguments[0]
+
+    def _argument(self, value: ir.Value, axes: Axes) -> ir.Value:
+        if axes not in (("m",), ("n",), ("m", "n")):
+            raise refused(
+                self.matmul,
+                f"an epilogue operand must be indexed [m], [n] or [m, n], got {list(axes)} "
+                f"for {value.type}",
+            )
+        with self.matmul.location, ir.InsertionPoint(self.block):
+            return ElementOp(
+                source=value,
+                axes=ir.StringAttr.get("".join(axes)),
+                value=value.type.element_type,
+            ).value
+
+    def _generic(self, op: Any, axes: Axes) -> ir.Value:
+        *sources, target = (map_dims(map_, op) for map_ in op.attributes["indexing_maps"])
+        iterators = [str(kind) for kind in op.attributes["iterator_types"]]
+        if len(op.results) != 1 or any("parallel" not in kind for kind in iterators):
+            raise refused(op, "must be elementwise with one result (all iterators parallel)")
+        if sorted(target) != list(range(len(iterators))):
+            raise refused(op, f"the output map must use every loop dim once, got {target}")
+        axis_of = dict(zip(target, axes, strict=True))
+        body = op.regions[0].blocks[0]
+        inside = {}
+        for argument, operand, dims in zip(body.arguments, op.operands, sources, strict=False):
+            inside[argument] = lambda operand=operand, dims=dims: self._operand(
+                operand, tuple(axis_of[dim] for dim in dims)
+            )
+        return self._body(op, body, inside)
+
+    def _operand(self, operand: ir.Value, axes: Axes) -> ir.Value:
+        if isinstance(operand.type, ir.RankedTensorType):
+            return self.element(operand, axes)
+        return self._scalar(operand)
+
+    def _body(self, generic: Any, body: ir.Block, inside: dict) -> ir.Value:
+        values: dict[ir.Value, ir.Value] = {}
+
+        def read(value: ir.Value) -> ir.Value:
+            if value in values:
+                return values[value]
+            if value in inside:
+                return inside[value]()
+            if value in list(body.arguments):
+                raise refused(generic, "the body must not read its output operand")
+            return self._scalar(value)
+
+        for op in list(body.operations)[:-1]:
+            clone = self._clone(op, [read(operand) for operand in op.operands])
+            values[op.operation.results[0]] = clone
+        return read(list(body.operations)[-1].operands[0])
+
+    def _scalar(self, value: ir.Value) -> ir.Value:
+        """A scalar computed outside every region: only constants can be carried along."""
+        if isinstance(value.owner, ir.Block) or value.owner.name != "arith.constant":
+            raise refused(self.matmul, f"an epilogue scalar must be an arith.constant, got {value}")
+        return self._clone(value.owner.opview, [])
+
+    def _splat(self, op: Any) -> ir.Value:
+        attribute = op.attributes["value"]
+        if not isinstance(attribute, ir.DenseElementsAttr):
+            raise refused(op, "a constant of the epilogue must be a splat")
+        dense = ir.DenseElementsAttr(attribute)
+        if not dense.is_splat:
+            raise refused(op, "a constant of the epilogue must be a splat; pass it as an argument")
+        with op.location:
+            value = dense.get_splat_value()
+            return arith.ConstantOp(value.type, value, ip=ir.InsertionPoint(self.block)).result
+
+    def _elementwise(self, op: Any, axes: Axes) -> ir.Value:
+        if op.operation.name not in SCALAR_OPS:
+            raise refused(
+                op, "not an elementwise op that an epilogue can take; write it as a linalg.generic"
+            )
+        return self._clone(op, [self._operand(operand, axes) for operand in op.operands])
+
+    def _clone(self, op: Any, operands: list[ir.Value]) -> ir.Value:
+        name = op.operation.name
+        if name not in SCALAR_OPS:
+            raise CompileError(
+                f"{name}: not an op that an epilogue can take; use one of {', '.join(SCALAR_OPS)}",
+                location_of(op),
+            )
+        type_ = op.operation.results[0].type
+        scalar = type_.element_type if isinstance(type_, ir.RankedTensorType) else type_
+        with op.location:
+            clone = ir.Operation.create(
+                name,
+                results=[scalar],
+                operands=operands,
+                attributes=attributes_of(op),
+                ip=ir.InsertionPoint(self.block),
+            )
+        return clone.results[0]

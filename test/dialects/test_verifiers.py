@@ -1,0 +1,178 @@
+"""What one op can know is wrong: whole messages, with the op's place."""
+
+import pytest
+
+from tilewright.compiler.pipeline import run_passes_on_text
+from tilewright.dialects.errors import CompileError
+
+SMEM_A = '!tile.smem<tensor<128x64xbf16>, "k", "none">'
+SMEM_B = '!tile.smem<tensor<64x64xbf16>, "k", "none">'
+RING = f"!pipe.ring<1 : i64, [{SMEM_A}]>"
+SLOT = f"!pipe.slot<[{SMEM_A}]>"
+ACC = "!tile.acc<tensor<128x64xf32>>"
+VIEW = "memref<256x128xbf16, 1>"
+
+
+def kernel(*ops, threads=128, names='["a"]'):
+    body = "\n  ".join(ops)
+    return f"""
+"tile.kernel"() ({{
+^bb0(%v: {VIEW}):
+  %i, %j = "tile.cta_tile"() : () -> (index, index)
+  {body}
+}}) {{arg_names = {names}, grid = [1, 1, 1], sym_name = "f", threads = {threads} : i64}} : () -> ()
+"""
+
+
+def load(smem):
+    return f'%t = "tile.load"(%v, %i, %j) : ({VIEW}, index, index) -> {smem}'
+
+
+def tensor_map(text):
+    return f'%m = "tile.tensor_map"(%v) : ({VIEW}) -> !tile.map<bf16, {text}>'
+
+
+def acquire(slot):
+    return f'%s = "pipe.acquire"(%r) : ({RING}) -> {slot}'
+
+
+CREATE = f'%r = "pipe.create"() : () -> {RING}'
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            kernel(load('!tile.smem<tensor<128x64xbf16>, "row", "none">')),
+            "tile.load: major must be one of ('k', 'mn'), got 'row'",
+        ),
+        (
+            kernel(load('!tile.smem<tensor<128x64xbf16>, "k", "96B">')),
+            "tile.load: swizzle must be one of ('none', '32B', '64B', '128B'), got '96B'",
+        ),
+        (
+            kernel(load('!tile.smem<tensor<128x48xbf16>, "k", "128B">')),
+            "tile.load: contiguous extent must be a multiple of 128 bytes for swizzle 128B, "
+            "got 96 bytes along K",
+        ),
+        (
+            kernel(load('!tile.smem<tensor<128x64xf16>, "k", "none">')),
+            "tile.load: view and tile must have one element type, got bf16 and f16",
+        ),
+        (
+            kernel(tensor_map('[128, 256], [], [64, 128], "128B"')),
+            "tile.tensor_map: dims and box must have one rank of 1 to 5 and strides one less, "
+            "got 2, 2 and 0",
+        ),
+        (
+            kernel(tensor_map('[128, 256], [256], [64, 257], "128B"')),
+            "tile.tensor_map: box extents must be 1 to 256 elements, got [64, 257]",
+        ),
+        (
+            kernel(tensor_map('[128, 256], [200], [64, 128], "128B"')),
+            "tile.tensor_map: strides must be multiples of 16 bytes below 2^40, got [200]",
+        ),
+        (
+            kernel(tensor_map('[128, 256], [256], [4, 128], "none"')),
+            "tile.tensor_map: box rows must be a multiple of 16 bytes, got 8",
+        ),
+        (
+            kernel(tensor_map('[128, 256], [256], [64, 128], "64B"')),
+            "tile.tensor_map: box rows must be at most 64 bytes, got 128",
+        ),
+        (
+            kernel(
+                CREATE,
+                acquire(SLOT),
+                f'%t = "pipe.tile"(%s) {{index = 0 : i64}} : ({SLOT}) -> {SMEM_A}',
+                tensor_map('[128, 256], [256], [64, 128], "128B"'),
+                f'"tile.tma_load"(%m, %t, %i, %j) : (!tile.map<bf16, [128, 256], [256], [64, 128],'
+                f' "128B">, {SMEM_A}, index, index) -> ()',
+            ),
+            "tile.tma_load: tile and tensor map must have one swizzle, got none and 128B",
+        ),
+        (
+            kernel(
+                f'%acc = "tile.accumulator"() : () -> {ACC}',
+                load(SMEM_A),
+                "%p = arith.constant true",
+                f'"tile.mma"(%acc, %t, %t, %p) : ({ACC}, {SMEM_A}, {SMEM_A}, i1) -> ()',
+            ),
+            "tile.mma: acc must be (128, 128), got (128, 64)",
+        ),
+        (
+            kernel('%r = "pipe.create"() : () -> !pipe.ring<0 : i64, []>'),
+            "pipe.create: stages must be at least 1, got 0",
+        ),
+        (
+            kernel(CREATE, acquire(f"!pipe.slot<[{SMEM_B}]>")),
+            f"pipe.acquire: must give a slot of {RING}, got !pipe.slot<[{SMEM_B}]>",
+        ),
+        (
+            kernel(
+                CREATE,
+                acquire(SLOT),
+                f'%t = "pipe.tile"(%s) {{index = 1 : i64}} : ({SLOT}) -> {SMEM_A}',
+            ),
+            "pipe.tile: index must be below 1, got 1",
+        ),
+        (kernel(threads=100), "tile.kernel: threads must be whole warps, 32 to 1024, got 100"),
+        (
+            kernel(names='["a", "b"]'),
+            "tile.kernel: arg_names must name 1 arguments, got 2",
+        ),
+    ],
+)
+def test_an_op_that_does_not_verify_is_refused(tmp_path, text, message):
+    path = tmp_path / "m.mlir"
+    path.write_text(text)
+    with pytest.raises(CompileError) as caught:
+        run_passes_on_text(text, str(path), "swizzle-selection{force=none}")
+    assert caught.value.message == message
+    assert caught.value.location.startswith(f"{path}:")
+
+
+MATMUL = """
+func.func @f(%a: tensor<64x32xbf16>, %b: tensor<48x32xbf16>, %e: tensor<48xf32>) -> tensor<64x48xf32> {{
+  %c = "tile.matmul"(%a, %b) ({{
+  ^bb0(%x: {argument}):
+    {body}
+  }}) {{a_major = "{major}", b_major = "k"}} : (tensor<64x32xbf16>, tensor<48x32xbf16>) -> tensor<64x48xf32>
+  return %c : tensor<64x48xf32>
+}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        (
+            {"major": "row"},
+            "tile.matmul: a_major and b_major must be 'k' or 'mn', got ('row', 'k')",
+        ),
+        ({"major": "mn"}, "tile.matmul: a and b must have the same K, got 64 and 32"),
+        (
+            {
+                "argument": "f16",
+                "body": '%y = arith.extf %x : f16 to f32\n "tile.yield"(%y) : (f32) -> ()',
+            },
+            "tile.matmul: the epilogue must take one f32, got ['f16']",
+        ),
+        (
+            {"body": '%y = arith.truncf %x : f32 to bf16\n "tile.yield"(%y) : (bf16) -> ()'},
+            "tile.matmul: the epilogue must end in a tile.yield of f32",
+        ),
+        (
+            {
+                "body": '%y = "tile.element"(%e) {axes = "mn"} : (tensor<48xf32>) -> f32\n'
+                '"tile.yield"(%y) : (f32) -> ()'
+            },
+            "tile.element: the source must have rank 2 for 'mn', got tensor<48xf32>",
+        ),
+    ],
+)
+def test_a_matmul_that_does_not_verify_is_refused(fields, message):
+    defaults = {"argument": "f32", "major": "k", "body": '"tile.yield"(%x) : (f32) -> ()'}
+    with pytest.raises(CompileError) as caught:
+        run_passes_on_text(MATMUL.format(**{**defaults, **fields}), "-", "tiling")
+    assert caught.value.message == message

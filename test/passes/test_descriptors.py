@@ -1,0 +1,62 @@
+"""Matrix and instruction descriptors against worked values (PTX ISA, tcgen05 descriptors)."""
+
+import pytest
+
+from tilewright.dialects.layout import TileLayout
+from tilewright.passes.lowering.descriptors import (
+    encode_bytes,
+    instruction_descriptor,
+    shared_descriptor,
+)
+
+F16, BF16 = 0, 1
+
+
+@pytest.mark.parametrize(
+    ("layout", "address", "word"),
+    [
+        (TileLayout(128, 64, 2, "k", "128B"), 0x2400, 0x4000404000010240),
+        (TileLayout(128, 64, 2, "k", "128B"), 0x2420, 0x4000404000010242),
+        (TileLayout(128, 32, 2, "k", "64B"), 0x400, 0x8000402000010040),
+        (TileLayout(128, 16, 2, "k", "32B"), 0x400, 0xC000401000010040),
+        (TileLayout(128, 64, 2, "mn", "128B"), 0x8000, 0x4000404002000800),
+        (TileLayout(128, 64, 2, "k", "none"), 0x400, 0x0000400800800040),
+    ],
+)
+def test_shared_descriptor_words(layout, address, word):
+    assert shared_descriptor(layout, address) == word
+
+
+@pytest.mark.parametrize(
+    ("layout", "k", "advance_bytes"),
+    [
+        (TileLayout(128, 128, 2, "k", "128B"), 16, 32),
+        (TileLayout(128, 128, 2, "k", "128B"), 64, 128 * 128),
+        (TileLayout(128, 64, 2, "mn", "128B"), 16, 2048),
+        (TileLayout(128, 64, 2, "k", "none"), 16, 2 * 128 * 16),
+        (TileLayout(128, 64, 2, "mn", "none"), 16, 256),
+    ],
+)
+def test_k_steps_advance_the_address(layout, k, advance_bytes):
+    assert layout.offset(0, k) == advance_bytes
+    assert encode_bytes(layout.offset(0, k)) == advance_bytes // 16
+
+
+@pytest.mark.parametrize(
+    ("m", "n", "code", "majors", "word"),
+    [
+        (64, 64, BF16, "kk", 0x04100490),
+        (128, 128, BF16, "kk", 0x08200490),
+        (128, 256, BF16, "kk", 0x08400490),
+        (128, 256, BF16, "kn", 0x08410490),
+        (128, 128, F16, "kk", 0x08200010),
+    ],
+)
+def test_instruction_descriptor_words(m, n, code, majors, word):
+    a_major, b_major = ("k" if major == "k" else "mn" for major in majors)
+    assert instruction_descriptor(m, n, code, code, a_major, b_major) == word
+
+
+def test_cluster_rank_bits_never_reach_the_address_field():
+    layout = TileLayout(128, 64, 2, "k", "128B")
+    assert shared_descriptor(layout, 0x1000400) == shared_descriptor(layout, 0x400)

@@ -1,0 +1,188 @@
+"""What the compiler refuses, one row each, whole message compared."""
+
+from pathlib import Path
+
+import pytest
+
+from tilewright.compiler.driver import compile_matmul
+from tilewright.compiler.spec import MatmulSpec
+from tilewright.dialects.errors import CompileError
+
+PASS_NAMES = "normalize, tiling, tma-insertion, swizzle-selection, lower-to-nvvm"
+SPEC = {"m": 256, "n": 256, "k": 128}
+
+
+def message_of(action):
+    with pytest.raises(CompileError) as caught:
+        action()
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"m": 0}, "spec: m must be 1 to 2147483647, got 0"),
+        ({"k": -3}, "spec: k must be 1 to 2147483647, got -3"),
+        ({"n": 2**40}, "spec: n must be 1 to 2147483647, got 1099511627776"),
+        ({"a_dtype": "fp8"}, "spec: a_dtype must be one of f16, bf16, got 'fp8'"),
+        ({"c_dtype": "i8"}, "spec: c_dtype must be one of bf16, f16, f32, got 'i8'"),
+        ({"acc_dtype": "f16"}, "spec: acc_dtype must be one of f32, got 'f16'"),
+        ({"a_major": "n"}, "spec: a_major must be one of k, m, got 'n'"),
+        ({"b_major": "m"}, "spec: b_major must be one of k, n, got 'm'"),
+        ({"a_dtype": "f16"}, "spec: a_dtype and b_dtype must be one type, got f16 and bf16"),
+    ],
+)
+def test_specs_that_cannot_be_built(fields, message):
+    assert message_of(lambda: MatmulSpec(**{**SPEC, **fields})) == f"error: {message}"
+
+
+@pytest.mark.parametrize(
+    ("pipeline", "message"),
+    [
+        ("", "pipeline: expected a pass name at column 1, got the end in ''"),
+        ("tiling,,", "pipeline: expected a pass name at column 8, got ',' in 'tiling,,'"),
+        ("tiling;", "pipeline: expected ',' or the end at column 7, got ';' in 'tiling;'"),
+        ("tilling", f"pipeline: unknown pass 'tilling'; use one of {PASS_NAMES}"),
+        ("tiling{tile}", "pipeline: tiling: an option must be name=value, got 'tile'"),
+        ("tiling{tiles=1}", "tiling: unknown option 'tiles'; it takes tile"),
+        (
+            "tiling{tile=128x128}",
+            "tiling: option tile must be BMxBNxBK, as 128x128x64, got '128x128'",
+        ),
+        ("tiling,tma-insertion{box=4d}", "tma-insertion: option box must be 2d or 3d, got '4d'"),
+        (
+            "tiling,swizzle-selection{force=256B}",
+            "swizzle-selection: option force must be widest, none, 32B, 64B or 128B, got '256B'",
+        ),
+        (
+            "tma-insertion",
+            "tma-insertion: the module must hold one tile.kernel, got 0; run tiling first",
+        ),
+        (
+            "tiling,tiling",
+            "tiling: the module must hold one tile.matmul, got 0; "
+            "run normalize first, and tiling once",
+        ),
+    ],
+)
+def test_pipelines_that_cannot_be_run(pipeline, message):
+    found = message_of(lambda: compile_matmul(MatmulSpec(**SPEC), pipeline=pipeline))
+    assert found == f"error: {message}"
+
+
+@pytest.mark.parametrize(
+    ("tile", "message"),
+    [
+        ("96x128x64", "tile M must be a multiple of 64 up to 256, got 96"),
+        ("512x128x64", "tile M must be a multiple of 64 up to 256, got 512"),
+        (
+            "128x100x64",
+            "tile N must be a multiple of 16 up to 256 for an MMA of 128 rows, got 100",
+        ),
+        ("64x12x64", "tile N must be a multiple of 8 up to 256 for an MMA of 64 rows, got 12"),
+        ("128x128x40", "tile K must be a multiple of 16 up to 256 for bf16, got 40"),
+        (
+            "256x256x256",
+            "tile 256x256x256 needs 262144 bytes of shared memory for A and B and 1024 for "
+            "barriers, over the 232448 of sm_100a; make the tile smaller",
+        ),
+        (
+            "192x256x64",
+            "tile 192x256 needs 768 tensor-memory columns, over the 512 of sm_100a; "
+            "make the tile smaller",
+        ),
+    ],
+)
+def test_tiles_that_no_mma_or_memory_can_hold(tile, message):
+    pipeline = f"tiling{{tile={tile}}}"
+    found = message_of(lambda: compile_matmul(MatmulSpec(**SPEC), pipeline=pipeline))
+    assert found == f"error: tile.matmul: {message}"
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"target": "sm_70"}, "target: unknown chip 'sm_70'; use one of sm_100a"),
+        (
+            {"preset": "v9"},
+            "preset: unknown name 'v9'; use one of v1a, v1b, v2a, v2b, kernel2, kernel3",
+        ),
+        (
+            {"stop_after": "vectorize"},
+            "stop-after: 'vectorize' is not in the pipeline; "
+            "use one of normalize, tiling, tma-insertion, swizzle-selection",
+        ),
+        (
+            {"stop_after": "normalize"},
+            "lower-to-nvvm: the module must hold one tile.kernel, got 0; run tiling first",
+        ),
+    ],
+)
+def test_options_that_cannot_be_met(options, message):
+    assert message_of(lambda: compile_matmul(MatmulSpec(**SPEC), **options)) == f"error: {message}"
+
+
+def test_a_file_that_is_not_there_is_named():
+    found = message_of(lambda: compile_matmul(Path("nowhere.mlir")))
+    assert found == (
+        "error: nowhere.mlir: must be a readable .mlir file, got: No such file or directory"
+    )
+
+
+def test_a_file_that_does_not_parse_says_where(tmp_path):
+    path = tmp_path / "bad.mlir"
+    path.write_text("func.func @f( {")
+    found = message_of(lambda: compile_matmul(path))
+    assert found == f"{path}:1:14: error: expected non-function type"
+
+
+HEAD = """
+func.func @f(%a: tensor<64x32xbf16>, %b: tensor<32x48xbf16>) -> tensor<64x48xf32> {
+  %zero = arith.constant 0.0 : f32
+  %one = arith.constant 1.0 : f32
+  %empty = tensor.empty() : tensor<64x48xf32>
+"""
+SUM = """
+  %sum = linalg.matmul ins(%a, %b : tensor<64x32xbf16>, tensor<32x48xbf16>)
+    outs(%init : tensor<64x48xf32>) -> tensor<64x48xf32>
+"""
+FILL = (
+    "  %init = linalg.fill ins(%zero : f32) outs(%empty : tensor<64x48xf32>) -> tensor<64x48xf32>\n"
+)
+RETURN = "  return %sum : tensor<64x48xf32>\n}\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            HEAD + FILL.replace("%zero", "%one") + SUM + RETURN,
+            ":8:10: error: linalg.matmul: the accumulator must start as linalg.fill of 0.0; "
+            "add C afterwards",
+        ),
+        (
+            HEAD + FILL + SUM + "  %s = math.sin %sum : tensor<64x48xf32>\n"
+            "  return %s : tensor<64x48xf32>\n}\n",
+            ":10:8: error: math.sin: not an elementwise op that an epilogue can take; "
+            "write it as a linalg.generic",
+        ),
+        (
+            HEAD + FILL + SUM + "  return %empty : tensor<64x48xf32>\n}\n",
+            ":5:12: error: tensor.empty: not an elementwise op that an epilogue can take; "
+            "write it as a linalg.generic",
+        ),
+        (
+            HEAD.replace("bf16", "f64") + FILL + SUM.replace("bf16", "f64") + RETURN,
+            ":8:10: error: linalg.matmul: A must hold one of f16, bf16, got f64",
+        ),
+        (
+            HEAD + "  return %empty : tensor<64x48xf32>\n}\n",
+            ":2:1: error: func.func: the function must hold one linalg.matmul, got 0",
+        ),
+    ],
+)
+def test_normalize_refuses_with_the_place_and_the_reason(tmp_path, text, message):
+    path = tmp_path / "m.mlir"
+    path.write_text(text)
+    found = message_of(lambda: compile_matmul(path, until="mlir", stop_after="normalize"))
+    assert found == f"{path}{message}"
