@@ -73,7 +73,7 @@ def compile_matmul(
         with _timed(stages, "import"):
             module = _import(source)
         module.operation.attributes[TARGET_ATTRIBUTE] = ir.StringAttr.get(target)
-        log = PassLog()
+        log = PassLog(places=not isinstance(source, MatmulSpec))
         stages += run_passes(module, calls, log, observer)
         text = ",".join(str(call) for call in calls)
         compiled = Compiled(text, str(module), log.remarks, stages)

@@ -7,6 +7,7 @@
     tile.load         t[r,k] = view[i*R + r, j*K + k], zero outside the view
     tile.tensor_map   how TMA sees a view: dims, strides, box, swizzle
     tile.tma_load     t[r,k] = view[i*R + r, j*K + k] by TMA, zero outside the view
+    tile.copy         t[r,k] = view[i*R + r, j*K + k] by the producer's threads, likewise
     tile.mma          acc[M,N] = (accumulate ? acc : 0) + a[M,K] * b[N,K]^T
     tile.store        view[i*M + r, j*N + c] = f(acc[r,c]), dropped outside the view
     tile.element      inside f: the element of another operand beside the one computed
@@ -200,15 +201,22 @@ class LoadOp(Tile.Operation, name="load"):
     tile: ext.Result[SmemType]
 
     def verify_invariants(self) -> bool:
-        if not verify_smem(self, self.tile.type):
-            return False
-        if self.view.type.element_type != self.tile.type.element:
-            return refuse(
-                self,
-                f"view and tile must have one element type, got {self.view.type.element_type} "
-                f"and {self.tile.type.element}",
-            )
-        return True
+        return verify_copy(self)
+
+
+class CopyOp(Tile.Operation, name="copy"):
+    """`t[r,k] = view[i*R + r, j*K + k]` into a slot's tile, zero outside the view.
+
+    All threads of the producer copy; `pipe.commit` publishes what they wrote.
+    """
+
+    view: ext.Operand[ir.MemRefType]
+    tile: ext.Operand[SmemType]
+    i: ext.Operand[ir.IndexType]
+    j: ext.Operand[ir.IndexType]
+
+    def verify_invariants(self) -> bool:
+        return verify_copy(self)
 
 
 class TensorMapOp(Tile.Operation, name="tensor_map"):
@@ -347,6 +355,16 @@ def verify_smem(op: ext.Operation, smem: SmemType) -> bool:
         return refuse(op, f"swizzle must be one of {tuple(SPAN_BYTES)}, got {swizzle!r}")
     reason = smem.layout.fits()
     return refuse(op, reason) if reason else True
+
+
+def verify_copy(op: ext.Operation) -> bool:
+    """Whether a view's elements can be copied into the tile."""
+    if not verify_smem(op, op.tile.type):
+        return False
+    view, tile = op.view.type.element_type, op.tile.type.element
+    if view != tile:
+        return refuse(op, f"view and tile must have one element type, got {view} and {tile}")
+    return True
 
 
 def verify_tensor_map(op: ext.Operation, map_type: TensorMapType) -> bool:

@@ -17,14 +17,18 @@ DEFAULT_TARGET = "sm_100a"
 
 @dataclass
 class PassLog:
-    """What the passes of one run say: `remarks` a user should read, `summary` what each did."""
+    """What the passes of one run say: `remarks` a user should read, `summary` what each did.
+
+    `places` is off for a module that no user wrote, where a line and column would say nothing.
+    """
 
     remarks: list[str] = field(default_factory=list)
     summary: list[str] = field(default_factory=list)
+    places: bool = True
 
     def remark(self, op: Any, message: str) -> None:
         """Tell the user about a choice made at `op`."""
-        location = location_of(op)
+        location = location_of(op) if self.places else None
         prefix = f"{location}: " if location else ""
         self.remarks.append(f"{prefix}remark: {message}")
 
@@ -98,10 +102,7 @@ def parse_extents(rank: int) -> Callable[[str], tuple[int, ...]]:
 
 def location_of(op: Any) -> str | None:
     """`file:line:col` of an op, or None when it came from no file."""
-    location = op.location
-    if location.is_a_file() if hasattr(location, "is_a_file") else False:
-        return f"{location.filename}:{location.start_line}:{location.start_col}"
-    text = str(location)
+    text = str(op.location)
     if not text.startswith('loc("'):
         return None
     name, _, position = text[5:-1].partition('":')

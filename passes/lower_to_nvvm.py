@@ -18,6 +18,7 @@ from ..dialects.pipe import AcquireOp, CommitOp, CreateOp, ReleaseOp, TileOp, Wa
 from ..dialects.target import Target
 from ..dialects.tile import (
     AccumulatorOp,
+    CopyOp,
     CtaTileOp,
     KernelOp,
     LoadOp,
@@ -34,13 +35,14 @@ from .lowering.mma import lower_mma
 from .lowering.operands import (
     lower_acquire,
     lower_commit,
+    lower_copy,
     lower_load,
     lower_release,
     lower_tile,
     lower_tma_load,
     lower_wait,
 )
-from .lowering.plan import BASE_ALIGNMENT, Plan, is_synchronous, make_plan
+from .lowering.plan import BASE_ALIGNMENT, Plan, has_copies, is_synchronous, make_plan
 from .lowering.store import lower_store
 
 TENSOR_MAP_BYTES = 128
@@ -141,11 +143,16 @@ def _emit_block(frame: Frame, block: ir.Block, leader: bool) -> None:
                 _emit_op(frame, op, leader)
             continue
         if group is None:
-            group = scf.IfOp(frame.leader)
-            with ir.InsertionPoint(group.then_block):
-                scf.YieldOp([])
+            group = _open_group(frame)
         with ir.InsertionPoint.at_block_terminator(group.then_block):
             _emit_op(frame, op, leader=True)
+
+
+def _open_group(frame: Frame) -> scf.IfOp:
+    """An empty `if leader`, to be filled before its terminator."""
+    with frame.team.once():
+        block = ir.InsertionPoint.current.block
+    return block.owner.opview
 
 
 def _here() -> ir.InsertionPoint:
@@ -163,7 +170,11 @@ def _is_leader_only(op: ir.OpView) -> bool:
         return bool(inner) and all(_is_leader_only(each) for each in inner)
     if isinstance(op, MmaOp):
         return not is_synchronous(op)
-    return isinstance(op, LEADER_OPS)
+    if isinstance(op, AcquireOp | CommitOp):
+        return not has_copies(op.ring)
+    if isinstance(op, TileOp):
+        return _is_leader_only(op.slot.owner.opview)
+    return isinstance(op, WaitOp | ReleaseOp | TmaLoadOp)
 
 
 def _emit_op(frame: Frame, op: ir.OpView, leader: bool) -> None:
@@ -209,11 +220,11 @@ def _lower_handle(frame: Frame, op: ir.OpView) -> None:
 
 
 HANDLES = (TensorMapOp, CreateOp, AccumulatorOp)
-LEADER_OPS = (AcquireOp, CommitOp, WaitOp, ReleaseOp, TileOp, TmaLoadOp)
 LOWERINGS: dict[type, Callable[[Frame, Any], None]] = {
     CtaTileOp: _lower_cta_tile,
     **dict.fromkeys(HANDLES, _lower_handle),
     LoadOp: lower_load,
+    CopyOp: lower_copy,
     TmaLoadOp: lower_tma_load,
     AcquireOp: lower_acquire,
     CommitOp: lower_commit,

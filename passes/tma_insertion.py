@@ -1,4 +1,4 @@
-"""Turns thread copies into TMA copies through a one-slot pipe.
+"""Sends operand tiles through a one-slot pipe, by TMA where TMA can address the view.
 
     for %k {                              %map = tensor_map %a      %ring = pipe.create
       %ta = load %a[%i, %k]               for %k {
@@ -7,9 +7,8 @@
                                             %ta, %tb = pipe.wait %ring
                                             mma %acc, %ta, %tb         pipe.release %ring }
 
-(`pipe.tile` takes a slot's tiles apart; it is left out here.)
-
-A view whose rows TMA cannot address keeps its thread copy, with a remark.
+(`pipe.tile` takes a slot's tiles apart; it is left out here.) A view whose rows TMA cannot address
+becomes a `tile.copy` into the slot, by the producer's threads, with a remark.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from typing import ClassVar
 from ..dialects.mlir import ir
 from ..dialects.pipe import AcquireOp, CommitOp, CreateOp, ReleaseOp, RingType, TileOp, WaitOp
 from ..dialects.target import Target
-from ..dialects.tile import KernelOp, LoadOp, MmaOp, TensorMapOp, TmaLoadOp
+from ..dialects.tile import CopyOp, KernelOp, LoadOp, MmaOp, TensorMapOp, TmaLoadOp
 from .base import PassLog, one_of, option, target_of, the_kernel, walk
 from .tensor_maps import map_type, tma_refusal
 
@@ -39,47 +38,57 @@ class TmaInsertion:
     def __call__(self, module: ir.Module, log: PassLog) -> None:
         kernel = the_kernel(module, self.name)
         target = target_of(module)
-        rank = int(self.box[0])
         copies = 0
         for mma in walk(kernel, MmaOp):
-            loads = _tma_loads(mma, target, log)
-            if loads:
-                _insert(kernel, mma, loads, rank, log)
-                copies += len(loads)
-        log.did(f"{copies} tile loads by TMA, {self.box} boxes")
+            loads = [operand.owner.opview for operand in (mma.a, mma.b)]
+            if all(isinstance(load, LoadOp) for load in loads):
+                copies += self._insert(kernel, mma, loads, target, log)
+        log.did(f"{copies} operand tiles by TMA, {self.box} boxes")
 
+    def _insert(
+        self, kernel: KernelOp, mma: MmaOp, loads: list[LoadOp], target: Target, log: PassLog
+    ) -> int:
+        """Pipe the operands of one MMA; how many of them TMA copies."""
+        tiles = [load.tile.type for load in loads]
+        top = ir.InsertionPoint.at_block_begin(kernel.body.blocks[0])
+        with top, mma.location:
+            maps = [self._tensor_map(load, target, log) for load in loads]
+            ring = CreateOp(ring=RingType.of(1, tiles)).ring
+        with ir.InsertionPoint(mma), mma.location:
+            empty = AcquireOp(ring=ring, slot=ring.type.slot).slot
+            for load, map_, tile in zip(loads, maps, slot_tiles(empty), strict=True):
+                _fill(load, map_, tile)
+            CommitOp(ring=ring)
+            full = slot_tiles(WaitOp(ring=ring, slot=ring.type.slot).slot)
+            ReleaseOp(ring=ring).operation.move_after(mma.operation)
+        for load, tile in zip(loads, full, strict=True):
+            load.tile.replace_all_uses_with(tile)
+            load.operation.erase()
+        return len([map_ for map_ in maps if map_ is not None])
 
-def _tma_loads(mma: MmaOp, target: Target, log: PassLog) -> list[LoadOp]:
-    """The loads of A and B that TMA can do; the others stay, with a remark."""
-    loads = []
-    for operand, name in ((mma.a, "A"), (mma.b, "B")):
-        load = operand.owner.opview
-        if not isinstance(load, LoadOp):
-            continue
+    def _tensor_map(self, load: LoadOp, target: Target, log: PassLog) -> ir.Value | None:
+        """The map of the load's view, or None, with a remark, where TMA can't address it."""
         reason = tma_refusal(load.view.type, load.tile.type.layout, target)
         if reason:
-            log.remark(load, f"tma-insertion: {name} stays a copy by threads: {reason}")
-        else:
-            loads.append(load)
-    return loads
+            name = _argument_name(load)
+            log.remark(load, f"tma-insertion: {name} is copied by threads: {reason}")
+            return None
+        rank = int(self.box[0])
+        type_ = map_type(load.view.type, load.tile.type, rank, lambda why: log.remark(load, why))
+        return TensorMapOp(map=type_, view=load.view).map
 
 
-def _insert(kernel: KernelOp, mma: MmaOp, loads: list[LoadOp], rank: int, log: PassLog) -> None:
-    tiles = [load.tile.type for load in loads]
-    top = ir.InsertionPoint.at_block_begin(kernel.body.blocks[0])
-    with top, mma.location:
-        maps = [_tensor_map(load, rank, log) for load in loads]
-        ring = CreateOp(ring=RingType.of(1, tiles)).ring
-    with ir.InsertionPoint(mma), mma.location:
-        empty = AcquireOp(ring=ring, slot=ring.type.slot).slot
-        for load, map_, tile in zip(loads, maps, slot_tiles(empty), strict=True):
-            TmaLoadOp(map=map_, tile=tile, i=load.i, j=load.j, loc=load.location)
-        CommitOp(ring=ring)
-        full = slot_tiles(WaitOp(ring=ring, slot=ring.type.slot).slot)
-        ReleaseOp(ring=ring).operation.move_after(mma.operation)
-    for load, tile in zip(loads, full, strict=True):
-        load.tile.replace_all_uses_with(tile)
-        load.operation.erase()
+def _fill(load: LoadOp, map_: ir.Value | None, tile: ir.Value) -> None:
+    where = {"tile": tile, "i": load.i, "j": load.j, "loc": load.location}
+    if map_ is None:
+        CopyOp(view=load.view, **where)
+    else:
+        TmaLoadOp(map=map_, **where)
+
+
+def _argument_name(load: LoadOp) -> str:
+    kernel = load.view.owner.owner.opview
+    return kernel.arg_names[ir.BlockArgument(load.view).arg_number].value
 
 
 def slot_tiles(slot: ir.Value) -> list[ir.Value]:
@@ -89,8 +98,3 @@ def slot_tiles(slot: ir.Value) -> list[ir.Value]:
         TileOp(slot=slot, index=ir.IntegerAttr.get(i64, index), tile=type_).tile
         for index, type_ in enumerate(slot.type.tiles)
     ]
-
-
-def _tensor_map(load: LoadOp, rank: int, log: PassLog) -> ir.Value:
-    type_ = map_type(load.view.type, load.tile.type, rank, lambda why: log.remark(load, why))
-    return TensorMapOp(map=type_, view=load.view).map

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from ...dialects.mlir import arith, ir, llvm, nvvm
@@ -12,6 +14,7 @@ from .plan import BARRIER_BYTES, Plan, slot_bytes
 
 CTA_1 = nvvm.CTAGroupKind.CTA_1
 SHARED_SYMBOL = "dynamic_shared"
+ALL_LANES = -1
 
 
 @dataclass
@@ -28,6 +31,33 @@ class Slot:
 
     ring: ir.Value
     index: ir.Value | int
+
+
+@dataclass(frozen=True)
+class Team:
+    """The threads that run a stretch of the program together.
+
+    `thread` counts from 0 in the team, `leader` is true in one elected thread, `barrier` is the
+    named barrier that they meet at.
+    """
+
+    threads: int
+    thread: ir.Value
+    leader: ir.Value
+    barrier: int = 0
+
+    @contextmanager
+    def once(self) -> Iterator[None]:
+        """Emit the body for the leader alone; its warp is converged again after it."""
+        with b.when(self.leader):
+            yield
+        nvvm.bar_warp_sync(b.constant(ALL_LANES))
+
+    def meet(self) -> None:
+        """All threads of the team wait for each other."""
+        nvvm.barrier(
+            barrier_id=b.constant(self.barrier), number_of_threads=b.constant(self.threads)
+        )
 
 
 @dataclass
@@ -50,11 +80,12 @@ class Frame:
         self.warp = b.div(self.thread, 32)
         self.lane = b.rem(self.thread, 32)
         self.first_warp = b.less(self.thread, 32)
-        self.leader = arith.andi(nvvm.elect_sync(results=[b.i1()]), self.first_warp)
+        leader = arith.andi(nvvm.elect_sync(results=[b.i1()]), self.first_warp)
+        self.team = Team(self.kernel.threads.value, self.thread, leader)
         self.mma_done = b.Counter(1)
         for ring, plan in self.plan.rings.items():
             self.rings[ring] = Ring(b.Counter(plan.stages), b.Counter(plan.stages))
-        with b.when(self.leader):
+        with self.team.once():
             self._init_barriers()
         with b.when(self.first_warp):
             self._allocate()
@@ -118,6 +149,12 @@ class Frame:
         b.barrier_wait(self.shared_at(self.plan.mma_done), self.mma_done.phase())
         self.mma_done.advance()
         b.fence_after()
+
+    def publish_shared(self) -> None:
+        """What the team's threads wrote to shared memory becomes visible to the async proxy."""
+        space = nvvm.SharedSpace.shared_cta
+        nvvm.fence_proxy(nvvm.ProxyKind.async_shared, space=space)
+        self.team.meet()
 
     def commit(self, barrier: ir.Value) -> None:
         """tcgen05.commit: the barrier gets one arrival when the leader's MMAs so far are done."""

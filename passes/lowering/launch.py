@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from ...dialects.mlir import ir
+from ...dialects.mlir import arith, ir
 from ...dialects.tile import ElementOp, KernelOp, MmaOp, StoreOp, TensorMapOp
 from ..base import attributes_of, walk
 from .operands import UNIT_BYTES
@@ -127,14 +127,13 @@ def _operation(op: ir.OpView, ids: dict[ir.Value, int]) -> dict[str, Any]:
     }
 
 
-def _plain_attributes(op: ir.OpView) -> dict[str, float | int | str]:
+def _plain_attributes(op: ir.OpView) -> dict[str, float | str]:
     """The result type, and the value or predicate where the op has one."""
     found = attributes_of(op)
-    plain = {name: _plain(found[name]) for name in ("value", "predicate") if name in found}
-    return {"type": str(op.operation.results[0].type), **plain}
-
-
-def _plain(attribute: ir.Attribute) -> float | int:
-    if isinstance(attribute, ir.FloatAttr):
-        return ir.FloatAttr(attribute).value
-    return ir.IntegerAttr(attribute).value
+    plain: dict[str, float | str] = {"type": str(op.operation.results[0].type)}
+    if "value" in found:
+        plain["value"] = ir.FloatAttr(found["value"]).value
+    if "predicate" in found:
+        code = ir.IntegerAttr(found["predicate"]).value
+        plain["predicate"] = arith.CmpFPredicate(code).name.lower()
+    return plain

@@ -18,10 +18,8 @@ def lower_mma(frame: Frame, op: MmaOp) -> None:
     if not is_synchronous(op):
         issue(frame, op)
         return
-    space = nvvm.SharedSpace.shared_cta
-    nvvm.fence_proxy(nvvm.ProxyKind.async_shared, space=space)
-    nvvm.barrier()
-    with b.when(frame.leader):
+    frame.publish_shared()
+    with frame.team.once():
         b.fence_after()
         issue(frame, op)
         frame.commit(frame.shared_at(frame.plan.mma_done))

@@ -7,32 +7,36 @@ from dataclasses import dataclass
 from ...dialects.layout import SPAN_BYTES, TileLayout
 from ...dialects.mlir import arith, ir, llvm, nvvm, vector
 from ...dialects.pipe import AcquireOp, CommitOp, ReleaseOp, TileOp, WaitOp
-from ...dialects.tile import LoadOp, TmaLoadOp
+from ...dialects.tile import CopyOp, LoadOp, TmaLoadOp
 from . import build as b
 from .frame import Frame, Slot
-from .plan import consumer_is_synchronous, transaction_bytes
+from .plan import has_copies, transaction_bytes
 
 UNIT_BYTES = 16
 
 
 def lower_load(frame: Frame, op: LoadOp) -> None:
-    """Threads copy the tile in 16-byte units; elements outside the view are zero."""
+    """All threads copy the tile into its buffer."""
+    start = b.constant(frame.plan.buffers[op.tile])
+    _copy_tile(frame, op, start)
+    frame.tiles[op.tile] = start
+
+
+def lower_copy(frame: Frame, op: CopyOp) -> None:
+    """The producer's threads copy the tile into the acquired slot."""
+    _copy_tile(frame, op, frame.tiles[op.tile])
+
+
+def _copy_tile(frame: Frame, op: LoadOp | CopyOp, start: ir.Value) -> None:
+    """Threads copy 16-byte units to shared byte `start` on; elements outside the view are zero."""
     layout = op.tile.type.layout
-    start = frame.plan.buffers[op.tile]
     units = layout.size_bytes // UNIT_BYTES
-    threads = op_threads(frame)
     source = _Source.of(frame, op)
-    with b.loop(frame.thread, units, threads) as unit:
+    with b.loop(frame.team.thread, units, frame.team.threads) as unit:
         row, column = _unit_coordinates(layout, unit)
         value = source.read_unit(row, column)
         address = frame.shared_at(b.add(_unit_offset(layout, row, column), start))
         llvm.store(value, address, alignment=UNIT_BYTES)
-    frame.tiles[op.tile] = b.constant(start)
-
-
-def op_threads(frame: Frame) -> int:
-    """Threads of the CTA."""
-    return frame.kernel.threads.value
 
 
 def _unit_coordinates(layout: TileLayout, unit: ir.Value) -> tuple[ir.Value, ir.Value]:
@@ -71,7 +75,7 @@ class _Source:
     whole_columns: bool
 
     @staticmethod
-    def of(frame: Frame, op: LoadOp) -> _Source:
+    def of(frame: Frame, op: LoadOp | CopyOp) -> _Source:
         layout, view = op.tile.type.layout, op.view.type
         strides, _ = view.get_strides_and_offset()
         inner = 1 if layout.major == "k" else 0
@@ -167,9 +171,12 @@ def lower_acquire(frame: Frame, op: AcquireOp) -> None:
     producer, plan = frame.rings[op.ring].producer, frame.plan.rings[op.ring]
     index = producer.index()
     b.barrier_wait(frame.barrier_at(plan.empty, index), b.xor(producer.phase(), 1))
-    nvvm.mbarrier_arrive_expect_tx(
-        frame.barrier_at(plan.full, index), b.constant(transaction_bytes(op))
-    )
+    full, transaction = frame.barrier_at(plan.full, index), transaction_bytes(op)
+    if not has_copies(op.ring):
+        nvvm.mbarrier_arrive_expect_tx(full, b.constant(transaction))
+    elif transaction:
+        with frame.team.once():
+            nvvm.mbarrier_expect_tx(full, b.constant(transaction))
     frame.slots[op.slot] = Slot(op.ring, index)
 
 
@@ -179,8 +186,13 @@ def lower_tile(frame: Frame, op: TileOp) -> None:
 
 
 def lower_commit(frame: Frame, op: CommitOp) -> None:
-    """TMA's own transactions make the slot full; the producer steps on."""
-    frame.rings[op.ring].producer.advance()
+    """TMA's own transactions make the slot full; what threads copied is published first."""
+    producer, plan = frame.rings[op.ring].producer, frame.plan.rings[op.ring]
+    if has_copies(op.ring):
+        frame.publish_shared()
+        with frame.team.once():
+            nvvm.mbarrier_arrive(frame.barrier_at(plan.full, producer.index()))
+    producer.advance()
 
 
 def lower_wait(frame: Frame, op: WaitOp) -> None:
@@ -195,9 +207,5 @@ def lower_wait(frame: Frame, op: WaitOp) -> None:
 def lower_release(frame: Frame, op: ReleaseOp) -> None:
     """The slot is empty once the MMAs issued so far are done."""
     consumer, plan = frame.rings[op.ring].consumer, frame.plan.rings[op.ring]
-    barrier = frame.barrier_at(plan.empty, consumer.index())
-    if consumer_is_synchronous(op.ring):
-        nvvm.mbarrier_arrive(barrier)
-    else:
-        frame.commit(barrier)
+    frame.commit(frame.barrier_at(plan.empty, consumer.index()))
     consumer.advance()

@@ -153,14 +153,20 @@ def mma_before(store: StoreOp) -> MmaOp | None:
     return next((user for user in users if isinstance(user, MmaOp)), None)
 
 
+def ring_tiles(ring: ir.Value, end: str) -> list[ir.Value]:
+    """The payload tiles that `pipe.tile` takes from what `end` ("acquire" or "wait") gives."""
+    slots = [use.owner.opview.slot for use in ring.uses if use.owner.name == f"pipe.{end}"]
+    return [use.owner.opview.tile for slot in slots for use in slot.uses]
+
+
+def has_copies(ring: ir.Value) -> bool:
+    """Whether threads fill a tile of the ring, so that the whole team produces."""
+    users = [use.owner for tile in ring_tiles(ring, "acquire") for use in tile.uses]
+    return any(user.name == "tile.copy" for user in users)
+
+
 def transaction_bytes(acquire: AcquireOp) -> int:
     """Bytes that TMA will bring into the acquired slot."""
-    return sum(tile.layout.size_bytes for tile in acquire.slot.type.tiles)
-
-
-def consumer_is_synchronous(ring: Any) -> bool:
-    """Whether the MMA that reads this ring's slots is waited for by the whole CTA."""
-    slots = [use.owner.opview.slot for use in ring.uses if use.owner.name == "pipe.wait"]
-    tiles = [use.owner.opview.tile for slot in slots for use in slot.uses]
-    readers = [use.owner.opview for tile in tiles for use in tile.uses]
-    return any(isinstance(reader, MmaOp) and is_synchronous(reader) for reader in readers)
+    tiles = [use.owner.opview.tile for use in acquire.slot.uses]
+    by_tma = [tile for tile in tiles if any(u.owner.name == "tile.tma_load" for u in tile.uses)]
+    return sum(tile.type.layout.size_bytes for tile in by_tma)

@@ -52,7 +52,7 @@ def lower_store(frame: Frame, op: StoreOp) -> None:
     """Wait for the MMAs, then write every atom of the accumulator."""
     mma = mma_before(op)
     if mma is not None and not is_synchronous(mma):
-        with b.when(frame.leader):
+        with frame.team.once():
             frame.commit(frame.shared_at(frame.plan.mma_done))
         frame.wait_mma_done()
     m, n = op.acc.type.shape

@@ -1,14 +1,17 @@
-// Rows of A are 102 bytes, which TMA can't address: A stays a copy by threads, B goes by TMA.
+// Rows of A are 102 bytes, which TMA can't address: threads copy A into the slot, B goes by TMA.
 // RUN: tilewright opt %s --passes tma-insertion 2>&1 | filecheck %s
 
-// CHECK:     remark: tma-insertion: A stays a copy by threads: its row pitch must be a multiple of 16 bytes, got 102
+// CHECK:     remark: tma-insertion: a is copied by threads: its row pitch must be a multiple of 16 bytes, got 102
+// CHECK-NOT: tile.load
 // CHECK:     "tile.tensor_map"(%{{.*}}) : (memref<256x51xbf16, strided<[1, 256]>, 1>) -> !tile.map<bf16, [256, 51], [512], [8, 64], "none">
 // CHECK-NOT: tile.tensor_map
-// CHECK:     "pipe.create"() : () -> !pipe.ring<1 : i64, [!tile.smem<tensor<64x64xbf16>, "mn", "none">]>
-// CHECK:     %[[TA:.*]] = "tile.load"
-// CHECK:     "tile.tma_load"
-// CHECK-NOT: "tile.tma_load"
-// CHECK:     "tile.mma"(%{{.*}}, %[[TA]],
+// CHECK:     "pipe.acquire"
+// CHECK:     %[[SA:.*]] = "pipe.tile"(%{{.*}}) {index = 0 : i64}
+// CHECK:     %[[SB:.*]] = "pipe.tile"(%{{.*}}) {index = 1 : i64}
+// CHECK:     "tile.copy"(%{{.*}}, %[[SA]],
+// CHECK:     "tile.tma_load"(%{{.*}}, %[[SB]],
+// CHECK:     "pipe.commit"
+// CHECK-NOT: tile.load
 "tile.kernel"() ({
 ^bb0(%a: memref<256x51xbf16, 1>, %b: memref<256x51xbf16, strided<[1, 256]>, 1>, %c: memref<256x256xbf16, 1>):
   %i, %j = "tile.cta_tile"() : () -> (index, index)

@@ -1,0 +1,32 @@
+"""One way to say: compile this, run it on poisoned outputs, compare every element."""
+
+import pytest
+
+
+@pytest.fixture
+def check_matmul():
+    """check_matmul(source, identity=, seed=, **compile options) runs on the emulator.
+
+    Asserts that every element is within its float32 bound of the float64 product; returns what was
+    compiled and the emulator's report.
+    """
+    from tilewright.compiler.driver import compile_matmul
+    from tilewright.runtime.bundle import Bundle, seal
+    from tilewright.runtime.devices import open_device
+    from tilewright.runtime.manifest import output
+    from tilewright.runtime.reference import compare, expected_output, to_float64
+    from tilewright.tools.inputs import make_tensors
+
+    def check(source, *, identity=None, seed=0, **options):
+        compiled = compile_matmul(source, **options)
+        cubin = compiled.assembled.cubin
+        bundle = Bundle(seal(compiled.manifest, compiled.ptx, cubin), compiled.ptx, cubin)
+        tensors = make_tensors(bundle.manifest, seed, identity)
+        report = open_device("emulator").launch(bundle, tensors, seed)
+        c = output(bundle.manifest)
+        actual = to_float64(tensors[c["name"]], c["dtype"])
+        comparison = compare(expected_output(bundle.manifest, tensors), actual)
+        assert comparison.passed, comparison
+        return compiled, report
+
+    return check

@@ -1,0 +1,44 @@
+"""Specs drawn at random, with tiles and pipelines that fit them."""
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tilewright.compiler.spec import MatmulSpec
+
+EXTENTS = st.one_of(st.integers(1, 40), st.integers(41, 330))
+SPECS = st.builds(
+    lambda m, n, k, operand, c, a_major, b_major: MatmulSpec(
+        m, n, k, operand, operand, c, a_major=a_major, b_major=b_major
+    ),
+    EXTENTS,
+    EXTENTS,
+    EXTENTS,
+    st.sampled_from(["bf16", "f16"]),
+    st.sampled_from(["bf16", "f16", "f32"]),
+    st.sampled_from("km"),
+    st.sampled_from("kn"),
+)
+TILES = st.tuples(
+    st.sampled_from([64, 128, 192, 256]),
+    st.integers(1, 10).map(lambda n: 16 * n),
+    st.integers(1, 8).map(lambda k: 16 * k),
+).filter(lambda tile: tile[0] // (128 if tile[0] % 128 == 0 else 64) * tile[1] <= 512)
+
+
+@settings(
+    max_examples=20,
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+@given(
+    spec=SPECS,
+    tile=TILES,
+    prefix=st.sampled_from(["tiling", "tma-insertion", "swizzle-selection"]),
+    box=st.sampled_from(["2d", "3d"]),
+    seed=st.integers(0, 2**16),
+)
+def test_random_specs_are_right(check_matmul, spec, tile, prefix, box, seed):
+    text = "x".join(map(str, tile))
+    pipeline = f"tiling{{tile={text}}},tma-insertion{{box={box}}},swizzle-selection"
+    check_matmul(spec, pipeline=pipeline, stop_after=prefix, seed=seed)
