@@ -35,6 +35,14 @@ class Target:
     grid_x_max: int = 2**31 - 1
     grid_y_max: int = 65_535
 
+    def mma_rows(self, tile_m: int) -> int | None:
+        """M of the MMAs that cover a tile of `tile_m` rows, or None when none divides it."""
+        return max((m for m in self.mma_m if tile_m % m == 0), default=None)
+
+    def accumulator_columns(self, tile_m: int, tile_n: int) -> int:
+        """Tensor-memory columns of an f32 accumulator: N for each MMA down the tile."""
+        return tile_m // (self.mma_rows(tile_m) or tile_m) * tile_n
+
     def mma_n_step(self, m: int) -> int:
         """The granularity of N of one MMA with `m` rows, in elements."""
         return 8 if m == 64 else 16

@@ -19,7 +19,7 @@ from ..dialects.tile import SmemType, TensorMapType, element_bytes
 
 def tma_refusal(view: ir.MemRefType, layout: TileLayout, target: Target) -> str | None:
     """Why TMA can't copy tiles of `view` (cuTensorMapEncodeTiled), or None when it can."""
-    contiguous, rows, pitch_bytes = _geometry(view)
+    contiguous, rows, pitch_bytes = _geometry(view, layout.major)
     unit = target.tma_alignment_bytes
     if rows > 1 and pitch_bytes % unit:
         return f"its row pitch must be a multiple of {unit} bytes, got {pitch_bytes}"
@@ -38,7 +38,7 @@ def map_type(
     A rank-3 map can't say where a row ends inside a chunk, so it needs whole chunks in a row.
     """
     layout, element = smem.layout, smem.element
-    contiguous, rows, pitch_bytes = _geometry(view)
+    contiguous, rows, pitch_bytes = _geometry(view, layout.major)
     pitch_bytes = pitch_bytes if rows > 1 else _round_up(pitch_bytes, 16)
     span = layout.span
     if rank == 3 and contiguous % span:
@@ -56,10 +56,13 @@ def map_type(
     return TensorMapType.of(element, dims, strides, box, layout.swizzle)
 
 
-def _geometry(view: ir.MemRefType) -> tuple[int, int, int]:
-    """(contiguous extent, rows, row pitch in bytes) of a logical [MN, K] view."""
+def _geometry(view: ir.MemRefType, major: str) -> tuple[int, int, int]:
+    """(contiguous extent, rows, row pitch in bytes) of a logical [MN, K] view.
+
+    Strides alone can't tell the contiguous axis: both are 1 when M or N is.
+    """
     strides, _ = view.get_strides_and_offset()
-    inner = 1 if strides[1] == 1 else 0
+    inner = 1 if major == "k" else 0
     pitch = strides[1 - inner] * element_bytes(view.element_type)
     return view.shape[inner], view.shape[1 - inner], pitch
 

@@ -39,6 +39,7 @@ from .base import PassLog, option, parse_extents, refused, target_of, walk
 
 GLOBAL = 1
 WARPGROUP_THREADS = 128
+RESERVED_BYTES = 1024
 
 
 @dataclass(frozen=True)
@@ -60,6 +61,7 @@ class Tiling:
             )
         matmul = matmuls[0]
         check_tile(matmul, self.tile, target_of(module))
+        check_grid(matmul, self.tile, target_of(module))
         kernel = _build_kernel(matmul, self.tile)
         function = matmul.operation.parent.opview
         if isinstance(function, func.FuncOp):
@@ -76,7 +78,7 @@ def check_tile(matmul: MatmulOp, tile: tuple[int, int, int], target: Target) -> 
     m, n, k = tile
     element = matmul.a.type.element_type
     dtype = DTYPES[str(element)]
-    atom_m = mma_m(m, target)
+    atom_m = target.mma_rows(m)
     if atom_m is None or m > target.box_max:
         raise refused(matmul, f"tile M must be a multiple of 64 up to {target.box_max}, got {m}")
     step = target.mma_n_step(atom_m)
@@ -93,7 +95,19 @@ def check_tile(matmul: MatmulOp, tile: tuple[int, int, int], target: Target) -> 
             f"{dtype.name}, got {k}",
         )
     _check_rows(matmul, n)
-    _check_memories(matmul, tile, dtype.bytes, atom_m, target)
+    _check_memories(matmul, tile, dtype.bytes, target)
+
+
+def check_grid(matmul: MatmulOp, tile: tuple[int, int, int], target: Target) -> None:
+    """Refuse more tiles than a grid can have in x (M) or y (N)."""
+    limits = (target.grid_x_max, target.grid_y_max)
+    for axis, extent, size, limit in zip("MN", matmul.c.type.shape, tile, limits, strict=False):
+        if _tiles(extent, size) > limit:
+            raise refused(
+                matmul,
+                f"a grid can have {limit} tiles along {axis}, got {_tiles(extent, size)}; "
+                f"use a larger tile {axis}",
+            )
 
 
 def _check_rows(matmul: MatmulOp, n: int) -> None:
@@ -103,7 +117,7 @@ def _check_rows(matmul: MatmulOp, n: int) -> None:
 
 
 def _check_memories(
-    matmul: MatmulOp, tile: tuple[int, int, int], element_bytes: int, atom_m: int, target: Target
+    matmul: MatmulOp, tile: tuple[int, int, int], element_bytes: int, target: Target
 ) -> None:
     m, n, k = tile
     shared = (m + n) * k * element_bytes
@@ -114,22 +128,13 @@ def _check_memories(
             f"{RESERVED_BYTES} for barriers, over the {target.shared_bytes} of {target.chip}; "
             "make the tile smaller",
         )
-    columns = m // atom_m * n
+    columns = target.accumulator_columns(m, n)
     if columns > target.tmem_columns:
         raise refused(
             matmul,
             f"tile {m}x{n} needs {columns} tensor-memory columns, over the "
             f"{target.tmem_columns} of {target.chip}; make the tile smaller",
         )
-
-
-RESERVED_BYTES = 1024
-
-
-def mma_m(tile_m: int, target: Target) -> int | None:
-    """The largest M of one MMA that divides the tile's, or None."""
-    fitting = [m for m in target.mma_m if tile_m % m == 0]
-    return max(fitting, default=None)
 
 
 def _build_kernel(matmul: MatmulOp, tile: tuple[int, int, int]) -> KernelOp:

@@ -132,7 +132,9 @@ def _plain_attributes(op: ir.OpView) -> dict[str, float | str]:
     found = attributes_of(op)
     plain: dict[str, float | str] = {"type": str(op.operation.results[0].type)}
     if "value" in found:
-        plain["value"] = ir.FloatAttr(found["value"]).value
+        value = found["value"]
+        number = ir.FloatAttr if isinstance(value, ir.FloatAttr) else ir.IntegerAttr
+        plain["value"] = number(value).value
     if "predicate" in found:
         code = ir.IntegerAttr(found["predicate"]).value
         plain["predicate"] = arith.CmpFPredicate(code).name.lower()

@@ -6,7 +6,6 @@ from ...dialects.dtypes import DTYPES
 from ...dialects.layout import TileLayout
 from ...dialects.mlir import arith, ir, llvm, nvvm
 from ...dialects.tile import MmaOp
-from ..tiling import mma_m
 from . import build as b
 from .descriptors import encode_bytes, instruction_descriptor, shared_descriptor
 from .frame import CTA_1, Frame
@@ -30,7 +29,7 @@ def issue(frame: Frame, op: MmaOp) -> None:
     """Every atom of the tile, K innermost; the first K step honours `accumulate`."""
     a, c = op.a.type.layout, op.b.type.layout
     dtype = DTYPES[str(op.a.type.element)]
-    atom_m = mma_m(a.mn, frame.target)
+    atom_m = frame.target.mma_rows(a.mn)
     descriptor = instruction_descriptor(
         atom_m,
         c.mn,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
 from ...dialects.layout import TileLayout
 from ...dialects.mlir import ir
@@ -114,9 +113,8 @@ def _place_barriers(create: CreateOp, tiles: tuple[int, ...], cursor: _Cursor) -
 def _place_accumulators(kernel: KernelOp, plan: Plan, target: Target) -> None:
     columns = 0
     for accumulator in walk(kernel, AccumulatorOp):
-        m, n = accumulator.acc.type.shape
         plan.accumulators[accumulator.acc] = columns
-        columns += -(-m // target.tmem_lanes) * n
+        columns += target.accumulator_columns(*accumulator.acc.type.shape)
     if columns > target.tmem_columns:
         raise refused(
             kernel,

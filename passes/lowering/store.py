@@ -8,7 +8,6 @@ from functools import partial
 from ...dialects.mlir import ir, llvm, nvvm, vector
 from ...dialects.tile import ElementOp, StoreOp, element_bytes
 from ..base import walk
-from ..tiling import mma_m
 from . import build as b
 from .frame import Frame
 from .plan import is_synchronous, mma_before
@@ -56,7 +55,7 @@ def lower_store(frame: Frame, op: StoreOp) -> None:
             frame.commit(frame.shared_at(frame.plan.mma_done))
         frame.wait_mma_done()
     m, n = op.acc.type.shape
-    atom_m = mma_m(m, frame.target)
+    atom_m = frame.target.mma_rows(m)
     fragment = Fragment.of(atom_m, n)
     for atom in range(m // atom_m):
         column = frame.plan.accumulators[op.acc] + atom * n

@@ -4,6 +4,7 @@ import re
 import stat
 
 import pytest
+
 from tilewright.compiler import backend
 from tilewright.dialects.errors import CompileError
 

@@ -48,7 +48,7 @@ def test_wait_fence_mma_commit_stay_in_order(prefix, k):
 @pytest.mark.parametrize("prefix", PREFIXES)
 def test_the_accumulator_is_read_after_its_wait_and_fence(prefix):
     found = " ".join(events(ptx_of(prefix)))
-    assert re.search(r"try_wait fence( ld wait_ld)+$", found)
+    assert re.search(r"try_wait fence( ld wait_ld)+ meet fence$", found)
 
 
 @pytest.mark.parametrize("m_tile", [64, 128])

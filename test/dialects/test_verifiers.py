@@ -133,11 +133,13 @@ def test_an_op_that_does_not_verify_is_refused(tmp_path, text, message):
 
 
 MATMUL = """
-func.func @f(%a: tensor<64x32xbf16>, %b: tensor<48x32xbf16>, %e: tensor<48xf32>) -> tensor<64x48xf32> {{
+func.func @f(%a: tensor<64x32xbf16>, %b: tensor<48x32xbf16>, %e: tensor<48xf32>)
+    -> tensor<64x48xf32> {{
   %c = "tile.matmul"(%a, %b) ({{
   ^bb0(%x: {argument}):
     {body}
-  }}) {{a_major = "{major}", b_major = "k"}} : (tensor<64x32xbf16>, tensor<48x32xbf16>) -> tensor<64x48xf32>
+  }}) {{a_major = "{major}", b_major = "k"}}
+    : (tensor<64x32xbf16>, tensor<48x32xbf16>) -> tensor<64x48xf32>
   return %c : tensor<64x48xf32>
 }}
 """

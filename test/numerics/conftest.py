@@ -25,7 +25,7 @@ def check_matmul():
         report = open_device("emulator").launch(bundle, tensors, seed)
         c = output(bundle.manifest)
         actual = to_float64(tensors[c["name"]], c["dtype"])
-        comparison = compare(expected_output(bundle.manifest, tensors), actual)
+        comparison = compare(expected_output(bundle.manifest, tensors), actual, c["dtype"])
         assert comparison.passed, comparison
         return compiled, report
 

@@ -1,6 +1,6 @@
 """Specs drawn at random, with tiles and pipelines that fit them."""
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from tilewright.compiler.spec import MatmulSpec
@@ -29,6 +29,7 @@ TILES = st.tuples(
     max_examples=20,
     deadline=None,
     derandomize=True,
+    phases=[Phase.generate],  # shrinking would run hundreds of kernels
     suppress_health_check=[HealthCheck.function_scoped_fixture],
 )
 @given(

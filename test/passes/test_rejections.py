@@ -122,6 +122,13 @@ def test_options_that_cannot_be_met(options, message):
     assert message_of(lambda: compile_matmul(MatmulSpec(**SPEC), **options)) == f"error: {message}"
 
 
+def test_more_tiles_than_a_grid_can_have_are_refused():
+    found = message_of(lambda: compile_matmul(MatmulSpec(1, 2**31 - 1, 1), until="mlir"))
+    assert found == (
+        "error: tile.matmul: a grid can have 65535 tiles along N, got 16777216; use a larger tile N"
+    )
+
+
 def test_a_file_that_is_not_there_is_named():
     found = message_of(lambda: compile_matmul(Path("nowhere.mlir")))
     assert found == (

@@ -5,6 +5,7 @@ import shlex
 from pathlib import Path
 
 import pytest
+
 from tilewright.tools import compile, main, opt, run
 
 ROOT = Path(__file__).parent.parent.parent
@@ -53,9 +54,9 @@ def test_every_folder_of_the_readme_exists():
 
 
 def test_the_constraints_lie_inside_the_ranges():
-    from packaging.requirements import Requirement
-
     import tomllib
+
+    from packaging.requirements import Requirement
 
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     extras = project["optional-dependencies"].values()

@@ -1,0 +1,16 @@
+"""Runs kernel bundles: on the emulator now; needs neither MLIR nor torch."""
+
+from .bundle import Bundle, read_bundle
+from .errors import DeviceError, LaunchError
+from .kernel import Kernel, load
+from .manifest import BundleError
+
+__all__ = [
+    "Bundle",
+    "BundleError",
+    "DeviceError",
+    "Kernel",
+    "LaunchError",
+    "load",
+    "read_bundle",
+]

@@ -1,0 +1,26 @@
+"""A functional emulator of PTX: modules in text, numpy arrays as global memory.
+
+    report = launch(ptx, "kernel", grid=(4,), block=(128,), params=[a, b, c, n])
+
+Semantics come from the PTX ISA; what is not modelled stops with the PTX line and the reason.
+"""
+
+from __future__ import annotations
+
+from .errors import Deadlock, DeviceError, LaunchError, PtxSyntaxError, Trap
+from .launch import launch
+from .params import GlobalArray
+from .report import Report
+from .tensormap import TensorMap
+
+__all__ = [
+    "Deadlock",
+    "DeviceError",
+    "GlobalArray",
+    "LaunchError",
+    "PtxSyntaxError",
+    "Report",
+    "TensorMap",
+    "Trap",
+    "launch",
+]

@@ -1,0 +1,394 @@
+"""One instruction as its builder sees it: operands turned into closures, modifiers consumed.
+
+Operands are named by index, or given as operand objects of `ptx.py` (an element of a vector, a
+part of a pair). Reading yields arrays that must not be written to: registers share them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import numpy as np
+
+from . import ptx
+from .errors import Trap
+from .lanes import FULL, WARP_SIZE, first_lane, merge
+from .registry import Blocked
+from .values import RAW, TYPES, Type
+
+if TYPE_CHECKING:
+    from .program import Program, Scope
+    from .warp import Warp
+
+Read = Callable[["Warp"], np.ndarray]
+Write = Callable[["Warp", np.ndarray, np.ndarray], None]
+Where = int | ptx.Operand
+
+SINK = "_"
+
+
+class Decoded:
+    """An instruction under construction.
+
+    opcode: the full dotted opcode; mnemonic: the registered prefix; modifiers: the pieces after
+    it; operands: as parsed; line, text: source; predicate: the guard or None (already applied to
+    every step's mask); program: the kernel being decoded; pc: the instruction's index.
+    """
+
+    def __init__(
+        self,
+        program: Program,
+        scope: Scope,
+        source: ptx.Instruction,
+        pc: int,
+        mnemonic: str,
+        section: str,
+        modifiers: tuple[str, ...],
+    ):
+        self.program, self.scope, self.pc = program, scope, pc
+        self.opcode, self.operands = source.opcode, source.operands
+        self.line, self.text, self.predicate = source.line, source.text, source.guard
+        self.mnemonic, self.section, self.modifiers = mnemonic, section, modifiers
+        self._left = list(modifiers)
+
+    # -- refusals ----------------------------------------------------------------------------
+
+    def unmodelled(self, reason: str) -> NoReturn:
+        """Refuse the instruction: it is legal PTX, perhaps, but not modelled."""
+        raise self.trap("unmodelled", f"{reason} (PTX ISA section {self.section})")
+
+    def trap(self, category: str, message: str) -> Trap:
+        """A Trap that already knows kernel, line and text, for refusals at decode time."""
+        trap = Trap(category, message)
+        return trap.locate(kernel=self.program.entry, line=self.line, text=self.text)
+
+    # -- modifiers ---------------------------------------------------------------------------
+
+    def flag(self, name: str) -> bool:
+        """Consume modifier `name` (without its dot); was it there?"""
+        if name not in self._left:
+            return False
+        self._left.remove(name)
+        return True
+
+    def choice(self, names: tuple[str, ...], default: str | None = None) -> str | None:
+        """Consume the one of `names` that is there, else return `default`."""
+        found = [name for name in names if name in self._left]
+        if len(found) > 1:
+            self.unmodelled(f"modifiers .{found[0]} and .{found[1]} together")
+        if not found:
+            return default
+        self._left.remove(found[0])
+        return found[0]
+
+    def required(self, names: tuple[str, ...]) -> str:
+        """Consume the one of `names` that must be there."""
+        found = self.choice(names)
+        if found is None:
+            self.unmodelled("an opcode without one of " + " ".join(f".{name}" for name in names))
+        return found
+
+    def take_type(self) -> Type:
+        """Consume the last modifier, which must be a type."""
+        if not self._left or self._left[-1] not in TYPES:
+            self.unmodelled(f"type .{self._left[-1]}" if self._left else "an opcode without type")
+        return TYPES[self._left.pop()]
+
+    def finish_modifiers(self) -> None:
+        """Refuse the instruction if a modifier has not been consumed."""
+        if self._left:
+            self.unmodelled(f"modifier .{self._left[0]}")
+
+    def expect_operands(self, *counts: int) -> None:
+        """Refuse the instruction unless it has one of these numbers of operands."""
+        if len(self.operands) not in counts:
+            self.unmodelled(f"{len(self.operands)} operands")
+
+    # -- operands ----------------------------------------------------------------------------
+
+    def operand(self, where: Where) -> ptx.Operand:
+        """The operand object at an index (an object is returned as it is)."""
+        return self.operands[where] if isinstance(where, int) else where
+
+    def operand_is_immediate(self, where: Where) -> bool:
+        return isinstance(self.operand(where), ptx.Integer | ptx.Float)
+
+    def immediate(self, where: Where) -> int:
+        """The value of an operand that must be an integer constant."""
+        operand = self.operand(where)
+        if not isinstance(operand, ptx.Integer):
+            self.unmodelled("an operand that is not an integer constant")
+        return operand.value
+
+    def is_sink(self, where: Where) -> bool:
+        """Is the operand `_`?"""
+        return self.operand(where) == ptx.Symbol(SINK)
+
+    def elements(self, where: Where, count: int | None = None) -> tuple[ptx.Operand, ...]:
+        """The elements of a vector operand (a bare operand counts as one)."""
+        operand = self.operand(where)
+        found = operand.elements if isinstance(operand, ptx.Vector) else (operand,)
+        if count is not None and len(found) != count:
+            self.unmodelled(f"a vector of {len(found)} elements where {count} are expected")
+        return found
+
+    def register_bits(self, where: Where) -> int | None:
+        """The width of a register operand (1 for a predicate), None if it is no register."""
+        operand = self.operand(where)
+        if not isinstance(operand, ptx.Symbol):
+            return None
+        register = self.scope.register(operand.name)
+        return register.bits if register else None
+
+    def slot(self, where: Where, type_: Type | np.dtype, *, relaxed: bool = False) -> int:
+        """The index into `warp.regs` of an operand that is read: register or constant.
+
+        The array there has the raw (unsigned) dtype of the operand's own width, which is the
+        width of `type_` unless `relaxed` (ld, st, cvt: the register may be wider).
+        """
+        operand = self.operand(where)
+        bits = type_.bits if isinstance(type_, Type) else type_bits(type_)
+        if isinstance(operand, ptx.Symbol):
+            return self._symbol_slot(operand, bits, relaxed)
+        if isinstance(operand, ptx.Integer | ptx.Float):
+            return self.program.constant(self._constant_bits(operand, type_), bits)
+        if isinstance(operand, ptx.SymbolOffset):
+            return self.program.symbol_address(self, operand, bits)
+        if isinstance(operand, ptx.Negated):
+            self.unmodelled("a negated predicate here")
+        return self.unmodelled("this kind of operand here")
+
+    def _symbol_slot(self, operand: ptx.Symbol, bits: int, relaxed: bool) -> int:
+        register = self.scope.register(operand.name)
+        if register is None:
+            return self._other_slot(operand, bits)
+        if register.bits != bits and not (relaxed and register.bits > bits > 1):
+            self._width_mismatch(operand.name, register.bits, bits)
+        return register.slot
+
+    def _other_slot(self, operand: ptx.Symbol, bits: int) -> int:
+        special = self.program.special(operand.name)
+        if special is None:
+            return self.program.symbol_address(self, ptx.SymbolOffset(operand.name), bits)
+        slot, width = special
+        if slot is None:
+            self.unmodelled(f"special register {operand.name} outside mov")
+        if width != bits:
+            self._width_mismatch(operand.name, width, bits)
+        return slot
+
+    def _width_mismatch(self, name: str, bits: int, wanted: int) -> NoReturn:
+        raise self.trap(
+            "type", f"operand {name} must have {wanted} bits here, got a register of {bits} bits"
+        )
+
+    @staticmethod
+    def _constant_bits(operand: ptx.Integer | ptx.Float, type_: Type | np.dtype) -> int:
+        if isinstance(operand, ptx.Integer):
+            return operand.value
+        bits = type_.bits if isinstance(type_, Type) else type_bits(type_)
+        if operand.width == bits:
+            return operand.bits
+        value = np.array([operand.bits], RAW[operand.width]).view(f"f{operand.width // 8}")
+        return int(value.astype(f"f{bits // 8}").view(RAW[bits])[0])
+
+    def read(self, where: Where, dtype: Type | np.dtype | type, *, relaxed: bool = False) -> Read:
+        """A function warp → array[32] of `dtype` (a numpy dtype, or a `Type` for its view).
+
+        Reads a register, an immediate, a special register or the address of a variable. A wider
+        register is truncated when `relaxed`.
+        """
+        type_ = dtype if isinstance(dtype, Type) else np.dtype(dtype)
+        view = dtype.dtype if isinstance(dtype, Type) else np.dtype(dtype)
+        slot = self.slot(where, type_, relaxed=relaxed)
+        own = self.program.slot_dtype(slot)
+        if own == view:
+            return lambda warp: warp.regs[slot]
+        if own.itemsize == view.itemsize:
+            return lambda warp: warp.regs[slot].view(view)
+        narrow = RAW[view.itemsize * 8]
+        return lambda warp: warp.regs[slot].astype(narrow).view(view)
+
+    def read_vector(
+        self,
+        where: Where,
+        count: int | None,
+        dtype: Type | np.dtype | type,
+        *,
+        relaxed: bool = False,
+    ) -> Callable[[Warp], list[np.ndarray]]:
+        """A function warp → list of arrays[32], one for each element of a vector operand."""
+        reads = [
+            self.read(element, dtype, relaxed=relaxed) for element in self.elements(where, count)
+        ]
+        return lambda warp: [read(warp) for read in reads]
+
+    def read_predicate(self, where: Where) -> Read:
+        """A function warp → bool[32]; the operand may be `p` or `!p`."""
+        operand = self.operand(where)
+        if not isinstance(operand, ptx.Negated):
+            return self.read(operand, np.bool_)
+        slot = self.slot(operand.operand, TYPES["pred"])
+        return lambda warp: ~warp.regs[slot]
+
+    def read_uniform(
+        self, where: Where, dtype: Type | np.dtype | type, what: str
+    ) -> Callable[[Warp, np.ndarray], int]:
+        """A function (warp, mask) → Python number that all lanes of the mask must agree on.
+
+        `what` names the operand in the Trap (category convergence) when they do not.
+        """
+        read = self.read(where, dtype)
+
+        def uniform(warp: Warp, mask: np.ndarray) -> int:
+            values = read(warp)
+            first = values[first_lane(mask)]
+            if ((values != first) & mask).any():
+                raise Trap(
+                    "convergence",
+                    f"{what} must be the same in all lanes, got"
+                    f" {sorted(set(values[mask].tolist()))[:4]}",
+                )
+            return first.item()
+
+        return uniform
+
+    def target(self, where: Where, bits: int, *, relaxed: bool = False) -> int | None:
+        """The register slot that is written, None for the sink `_`."""
+        operand = self.operand(where)
+        if self.is_sink(operand):
+            return None
+        if not isinstance(operand, ptx.Symbol) or not self.scope.register(operand.name):
+            self.unmodelled("a destination that is not a register")
+        register = self.scope.register(operand.name)
+        if register.bits != bits and not (relaxed and register.bits > bits > 1):
+            self._width_mismatch(operand.name, register.bits, bits)
+        return register.slot
+
+    def write(self, where: Where, dtype: Type | np.dtype | type, *, relaxed: bool = False) -> Write:
+        """A function (warp, mask, values[32] of `dtype`) that writes the lanes of the mask.
+
+        A wider register (`relaxed`: ld, cvt) gets the value sign- or zero-extended by `dtype`.
+        The array passed in must not be changed afterwards.
+        """
+        view = dtype.dtype if isinstance(dtype, Type) else np.dtype(dtype)
+        bits = dtype.bits if isinstance(dtype, Type) else type_bits(view)
+        slot = self.target(where, bits, relaxed=relaxed)
+        if slot is None:
+            return lambda warp, mask, values: None
+        own = self.program.slot_dtype(slot)
+        if own == view:
+            return _plain_write(slot)
+        if own.itemsize == view.itemsize:
+            return _view_write(slot, own)
+        kind = "i" if view.kind == "i" else "u"
+        return _extending_write(slot, own, kind, view.itemsize)
+
+    def write_vector(
+        self,
+        where: Where,
+        count: int | None,
+        dtype: Type | np.dtype | type,
+        *,
+        relaxed: bool = False,
+    ) -> Callable[[Warp, np.ndarray, Any], None]:
+        """A function (warp, mask, values) that writes values[j] (array[32]) to element j."""
+        writes = [
+            self.write(element, dtype, relaxed=relaxed) for element in self.elements(where, count)
+        ]
+
+        def write_all(warp: Warp, mask: np.ndarray, values: Any) -> None:
+            for write, value in zip(writes, values, strict=True):
+                write(warp, mask, value)
+
+        return write_all
+
+    def address(self, where: Where) -> Read:
+        """A function warp → uint64[32] of a `[base+offset]` operand, in the units of its space.
+
+        The base may be a 32- or 64-bit register, a variable or an integer. Addresses of 32-bit
+        registers are zero-extended after the offset is added. Extra items in the brackets
+        (tensor coordinates) are in `ins.operand(where).coordinates`.
+        """
+        operand = self.operand(where)
+        if not isinstance(operand, ptx.Address):
+            self.unmodelled("an operand that is not an address")
+        if isinstance(operand.base, ptx.Integer):
+            constant = _constant_address(operand.base.value + operand.offset)
+            return lambda warp: constant
+        register = self.scope.register(operand.base.name)
+        if register is None:
+            symbol = ptx.SymbolOffset(operand.base.name, operand.offset)
+            slot = self.program.symbol_address(self, symbol, 64)
+            return lambda warp: warp.regs[slot]
+        return self._register_address(register.slot, register.bits, operand.offset)
+
+    def _register_address(self, slot: int, bits: int, offset: int) -> Read:
+        if bits == 32:
+            step = np.uint32(offset & 0xFFFFFFFF)
+            return lambda warp: (warp.regs[slot] + step).astype(np.uint64)
+        if bits != 64:
+            self.unmodelled(f"an address in a register of {bits} bits")
+        if offset == 0:
+            return lambda warp: warp.regs[slot]
+        wide = np.uint64(offset & 0xFFFFFFFFFFFFFFFF)
+        return lambda warp: warp.regs[slot] + wide
+
+    # -- convergence -------------------------------------------------------------------------
+
+    def whole_warp(self) -> Callable[[Warp, np.ndarray], Blocked | None]:
+        """For `.aligned` instructions: a check to call first in the step.
+
+        `blocked = check(warp, mask)`: None when every live lane of the warp is in the mask, else
+        what the step must return (`if blocked: return blocked`); the lanes then wait, and if the
+        others can never come the launch ends with a Trap of category convergence.
+        """
+        blocked = Blocked(
+            "convergence",
+            lambda: "all live lanes of the warp must execute this .aligned instruction together",
+        )
+
+        def check(warp: Warp, mask: np.ndarray) -> Blocked | None:
+            if mask is FULL or not warp.missing(mask):
+                return None
+            return blocked
+
+        return check
+
+
+def type_bits(dtype: np.dtype) -> int:
+    """Bits of a register that holds this dtype: 1 for bool."""
+    return 1 if dtype == np.bool_ else dtype.itemsize * 8
+
+
+def _constant_address(value: int) -> np.ndarray:
+    return np.full(WARP_SIZE, value & 0xFFFFFFFFFFFFFFFF, np.uint64)
+
+
+def _plain_write(slot: int) -> Write:
+    def write(warp: Warp, mask: np.ndarray, values: np.ndarray) -> None:
+        regs = warp.regs
+        regs[slot] = values if mask is FULL else merge(regs[slot], values, mask)
+
+    return write
+
+
+def _view_write(slot: int, own: np.dtype) -> Write:
+    def write(warp: Warp, mask: np.ndarray, values: np.ndarray) -> None:
+        regs = warp.regs
+        raw = values.view(own)
+        regs[slot] = raw if mask is FULL else merge(regs[slot], raw, mask)
+
+    return write
+
+
+def _extending_write(slot: int, own: np.dtype, kind: str, size: int) -> Write:
+    narrow, wide = np.dtype(f"{kind}{size}"), np.dtype(f"{kind}{own.itemsize}")
+
+    def write(warp: Warp, mask: np.ndarray, values: np.ndarray) -> None:
+        regs = warp.regs
+        raw = values.view(narrow).astype(wide).view(own)
+        regs[slot] = raw if mask is FULL else merge(regs[slot], raw, mask)
+
+    return write

@@ -1,0 +1,212 @@
+"""The two descriptors of tcgen05.mma: shared-memory matrix (64 bit) and instruction (32 bit).
+
+Decoding validates every field; ``Trap`` (category ``descriptor``) says which one is wrong.
+Source: PTX ISA, tcgen05 sections "Shared memory descriptor" and "Instruction descriptor".
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+from . import swizzle
+from .errors import Trap
+from .swizzle import Swizzle
+
+SWIZZLE_CODES: dict[int, Swizzle] = {
+    0: swizzle.NONE,
+    1: swizzle.B128_ATOM_32B,
+    2: swizzle.B128,
+    4: swizzle.B64,
+    6: swizzle.B32,
+}
+"""Descriptor bits 61-63; the codes 3, 5 and 7 are invalid."""
+
+
+def _refuse(message: str) -> Trap:
+    return Trap("descriptor", message)
+
+
+def _field(word: int, low: int, bits: int) -> int:
+    return word >> low & (1 << bits) - 1
+
+
+@dataclass(frozen=True)
+class SharedDescriptor:
+    """Where an operand lies: byte address, leading and stride byte offsets, swizzle.
+
+    ``start`` is the offset in the CTA's shared window, without cluster-rank bits.
+    """
+
+    start: int
+    leading: int
+    stride: int
+    base_offset: int
+    swizzle: Swizzle
+
+
+@lru_cache(maxsize=4096)
+def decode_shared(word: int) -> SharedDescriptor:
+    """Decode and validate a 64-bit shared-memory matrix descriptor."""
+    where = f"shared-memory descriptor 0x{word:016x}"
+    _check_shared_constants(word, where)
+    code = _field(word, 61, 3)
+    if code not in SWIZZLE_CODES:
+        raise _refuse(f"{where}: swizzle code (bits 61-63) must be 0, 1, 2, 4 or 6, got {code}")
+    mode = SWIZZLE_CODES[code]
+    base_offset = _field(word, 49, 3)
+    if base_offset >= mode.rows:
+        raise _refuse(
+            f"{where}: base offset (bits 49-51) must be below {mode.rows} for swizzle "
+            f"{mode.name}, got {base_offset}"
+        )
+    leading, stride = _field(word, 16, 14) << 4, _field(word, 32, 14) << 4
+    return SharedDescriptor(_field(word, 0, 14) << 4, leading, stride, base_offset, mode)
+
+
+def _check_shared_constants(word: int, where: str) -> None:
+    if _field(word, 46, 3) != 1:
+        raise _refuse(f"{where}: bits 46-48 must be 0b001, got 0b{_field(word, 46, 3):03b}")
+    for low, bits in ((14, 2), (30, 2), (53, 8)):
+        if _field(word, low, bits):
+            span = f"{low}-{low + bits - 1}"
+            raise _refuse(f"{where}: bits {span} must be zero, got 0x{_field(word, low, bits):x}")
+    if _field(word, 52, 1):
+        raise _refuse(f"{where}: absolute leading-dimension mode (bit 52) needs sm_103a")
+
+
+@dataclass(frozen=True)
+class OperandType:
+    """Element type of A or B: name and bits in memory."""
+
+    name: str
+    bits: int
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What a ``.kind`` of tcgen05.mma allows: operand and accumulator codes, K per instruction."""
+
+    name: str
+    operands: dict[int, OperandType]
+    accumulators: dict[int, str]
+    k: int
+
+
+KINDS: dict[str, Kind] = {
+    "f16": Kind(
+        "f16",
+        {0: OperandType("f16", 16), 1: OperandType("bf16", 16)},
+        {0: "f16", 1: "f32"},
+        16,
+    ),
+    "tf32": Kind("tf32", {2: OperandType("tf32", 32)}, {1: "f32"}, 8),
+}
+"""The modelled kinds (dense); K is the elements one instruction consumes."""
+
+
+@dataclass(frozen=True)
+class InstructionDescriptor:
+    """Shape, types and flags of one dense tcgen05.mma.
+
+    ``m`` and ``n`` are those of the whole operation (both CTAs of a pair for cta_group::2);
+    ``a_transposed``/``b_transposed`` mean M-major/N-major operands in shared memory.
+    """
+
+    kind: str
+    a: OperandType
+    b: OperandType
+    accumulator: str
+    negate_a: bool
+    negate_b: bool
+    a_transposed: bool
+    b_transposed: bool
+    m: int
+    n: int
+    k: int
+
+
+@lru_cache(maxsize=256)
+def decode_instruction(word: int, kind_name: str, cta_group: int) -> InstructionDescriptor:
+    """Decode and validate a 32-bit instruction descriptor for kinds f16 and tf32, dense, no .ws."""
+    kind = KINDS[kind_name]
+    where = f"instruction descriptor 0x{word:08x} (kind::{kind_name}, cta_group::{cta_group})"
+    _check_instruction_constants(word, where)
+    descriptor = InstructionDescriptor(
+        kind=kind_name,
+        a=_operand(kind, word, 7, "A", where),
+        b=_operand(kind, word, 10, "B", where),
+        accumulator=_accumulator(kind, word, where),
+        negate_a=bool(_field(word, 13, 1)),
+        negate_b=bool(_field(word, 14, 1)),
+        a_transposed=bool(_field(word, 15, 1)),
+        b_transposed=bool(_field(word, 16, 1)),
+        m=_field(word, 24, 5) << 4,
+        n=_field(word, 17, 6) << 3,
+        k=kind.k,
+    )
+    _check_types(descriptor, where)
+    _check_shape(descriptor, cta_group, where)
+    return descriptor
+
+
+def _check_instruction_constants(word: int, where: str) -> None:
+    if _field(word, 2, 1):
+        raise Trap("unmodelled", f"{where}: sparse matrices (bit 2) are not modelled")
+    fields = ((0, 2, "sparsity selector of a dense operation"), (3, 1, "saturate (integer only)"),
+              (6, 1, "reserved"), (23, 1, "reserved"), (29, 1, "reserved"),
+              (30, 2, "B-reuse shift (.ws only)"))  # fmt: skip
+    for low, bits, name in fields:
+        if _field(word, low, bits):
+            raise _refuse(f"{where}: {name} at bit {low} must be 0, got {_field(word, low, bits)}")
+
+
+def _operand(kind: Kind, word: int, low: int, name: str, where: str) -> OperandType:
+    code = _field(word, low, 3)
+    if code in kind.operands:
+        return kind.operands[code]
+    legal = ", ".join(f"{code} ({op.name})" for code, op in kind.operands.items())
+    raise _refuse(f"{where}: type of {name} (bit {low}) must be {legal}, got {code}")
+
+
+def _accumulator(kind: Kind, word: int, where: str) -> str:
+    code = _field(word, 4, 2)
+    if code in kind.accumulators:
+        return kind.accumulators[code]
+    legal = ", ".join(f"{code} ({name})" for code, name in kind.accumulators.items())
+    raise _refuse(f"{where}: type of D (bit 4) must be {legal}, got {code}")
+
+
+def _check_types(descriptor: InstructionDescriptor, where: str) -> None:
+    names = {descriptor.a.name, descriptor.b.name}
+    if descriptor.accumulator == "f16" and names != {"f16"}:
+        raise _refuse(f"{where}: D of type f16 needs A and B of type f16, got {sorted(names)}")
+
+
+def _check_shape(descriptor: InstructionDescriptor, cta_group: int, where: str) -> None:
+    rows = (64, 128) if cta_group == 1 else (128, 256)
+    step = 8 if cta_group == 1 else 16
+    if descriptor.m not in rows:
+        raise _refuse(f"{where}: M must be {rows[0]} or {rows[1]}, got {descriptor.m}")
+    if descriptor.n % step or not step <= descriptor.n <= 256:
+        raise _refuse(f"{where}: N must be a multiple of {step} in {step}..256, got {descriptor.n}")
+
+
+def check_major(mode: Swizzle, bits: int, transposed: bool, name: str) -> None:
+    """Table of legal (element size, major, swizzle): raise ``Trap`` for the others.
+
+    K-major takes every swizzle. MN-major 16-bit takes all but the 128B swizzle with 32B atoms;
+    MN-major 32-bit takes only that one (PTX ISA, "Shared memory layout and swizzling").
+    """
+    if not transposed:
+        return
+    atom_32b = mode is swizzle.B128_ATOM_32B
+    if bits == 32 and not atom_32b:
+        raise _refuse(
+            f"operand {name}: a transposed 32-bit matrix must use swizzle 128B_ATOM_32B, "
+            f"got {mode.name}"
+        )
+    if bits < 32 and atom_32b:
+        raise _refuse(
+            f"operand {name}: a transposed {bits}-bit matrix cannot use swizzle 128B_ATOM_32B"
+        )

@@ -1,0 +1,113 @@
+"""Asynchronous operations in flight: copies, tensor-core work, commit arrivals.
+
+An instruction submits an `EngineOp`; the scheduler runs it later, at a time that the seed
+picks, once all operations in `after` are done. Nothing else may run it.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from .errors import Trap
+
+if TYPE_CHECKING:
+    from .cta import Cta
+    from .launch import Launch
+
+
+class EngineOp:
+    """One asynchronous operation.
+
+    name: shown in deadlock reports, e.g. `tma load 128x64 bf16 -> 0x400`.
+    run: performs the whole operation (reads, writes, arrivals); may raise Trap.
+    after: operations that must be done before.
+    notifies: CTAs whose waiting threads shall look again afterwards; default: the issuer's.
+    agent: the engine (`tma`, `tensor core` …), for reports.
+    `origin` (kernel place of the issuer, keywords of `Trap.locate`) is filled by `submit`.
+    """
+
+    __slots__ = (
+        "after",
+        "agent",
+        "done",
+        "name",
+        "notifies",
+        "origin",
+        "run",
+        "successors",
+        "waits_for",
+    )
+
+    def __init__(
+        self,
+        name: str,
+        run: Callable[[], None],
+        after: tuple[EngineOp, ...] = (),
+        *,
+        agent: str = "",
+        notifies: tuple[Cta, ...] | None = None,
+    ):
+        self.name, self.run, self.after, self.agent = name, run, after, agent
+        self.notifies = notifies
+        self.done = False
+        self.origin: dict = {}
+        self.successors: list[EngineOp] = []
+        self.waits_for = 0
+
+
+class Engines:
+    """The operations submitted and not yet done."""
+
+    def __init__(self, launch: Launch):
+        self._launch = launch
+        self.ready: list[EngineOp] = []
+        self.outstanding: dict[EngineOp, None] = {}
+
+    def submit(self, op: EngineOp) -> EngineOp:
+        """Queue `op`; returns it, so that a later one can name it in `after`."""
+        warp = self._launch.current_warp
+        if warp is not None:
+            op.origin = warp.place()
+            if op.notifies is None:
+                op.notifies = (warp.cta,)
+        self.outstanding[op] = None
+        for earlier in op.after:
+            if not earlier.done:
+                earlier.successors.append(op)
+                op.waits_for += 1
+        if op.waits_for == 0:
+            self.ready.append(op)
+        return op
+
+    def run_one(self, rng: random.Random) -> None:
+        """Run one ready operation, picked by `rng`."""
+        pick = rng.randrange(len(self.ready))
+        op = self.ready[pick]
+        self.ready[pick] = self.ready[-1]
+        self.ready.pop()
+        try:
+            op.run()
+        except Trap as trap:
+            raise trap.locate(**op.origin) from None
+        self._finish(op)
+
+    def _finish(self, op: EngineOp) -> None:
+        op.done = True
+        del self.outstanding[op]
+        for later in op.successors:
+            later.waits_for -= 1
+            if later.waits_for == 0:
+                self.ready.append(later)
+        op.successors.clear()
+        op.after = ()
+        for cta in op.notifies or ():
+            cta.notify()
+
+    def describe(self) -> list[str]:
+        """One line an outstanding operation, oldest first."""
+        return [
+            f"{op.agent or 'engine'}: {op.name} (issued at ptx:{op.origin.get('line')})"
+            for op in self.outstanding
+        ]

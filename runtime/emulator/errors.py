@@ -1,0 +1,84 @@
+"""What the emulator raises: syntax errors, traps and deadlocks.
+
+A `Trap` is created where the rule is broken, with a category and a message; the core adds the
+place (kernel, CTA, warp, lanes, PTX line) on the way out, so instructions never build it.
+"""
+
+from __future__ import annotations
+
+from ..errors import DeviceError, LaunchError
+
+__all__ = ["Deadlock", "DeviceError", "LaunchError", "PtxSyntaxError", "Trap", "lane_text"]
+
+
+class PtxSyntaxError(DeviceError):
+    """The text is not a PTX module: `ptx:line:column: rule, got value`."""
+
+    def __init__(self, message: str, line: int, column: int):
+        super().__init__(f"ptx:{line}:{column}: error: {message}")
+        self.line, self.column = line, column
+
+
+def lane_text(lanes: int) -> str:
+    """Lanes of a 32-bit mask as ranges: `0-3,17`."""
+    runs, lane = [], 0
+    while lane < 32:
+        if not lanes >> lane & 1:
+            lane += 1
+            continue
+        start = lane
+        while lane < 32 and lanes >> lane & 1:
+            lane += 1
+        runs.append(str(start) if lane - start == 1 else f"{start}-{lane - 1}")
+    return ",".join(runs) or "none"
+
+
+class Trap(DeviceError):
+    """The emulated program broke a rule of the PTX ISA, or met what is not modelled.
+
+    Fields: `category` (kebab-case: out-of-bounds, misaligned, uninitialised-read, read-only,
+    unmodelled, protocol, convergence, deadlock, tmem, trap), `message`, and once located
+    `kernel`, `cta` (x, y, z), `warp`, `lanes` (32-bit mask), `line`, `text`.
+    """
+
+    def __init__(self, category: str, message: str, *, lanes: int | None = None):
+        super().__init__(message)
+        self.category, self.message, self.lanes = category, message, lanes
+        self.kernel: str | None = None
+        self.cta: tuple[int, int, int] | None = None
+        self.warp: int | None = None
+        self.line: int | None = None
+        self.text: str | None = None
+
+    def locate(self, *, kernel=None, cta=None, warp=None, lanes=None, line=None, text=None) -> Trap:
+        """Fill the fields that are still unknown; returns self."""
+        known = dict(kernel=kernel, cta=cta, warp=warp, lanes=lanes, line=line, text=text)
+        for name, value in known.items():
+            if getattr(self, name) is None:
+                setattr(self, name, value)
+        return self
+
+    def _place(self) -> list[str]:
+        place = [] if self.line is None else [f"ptx:{self.line}: error"]
+        if self.kernel is not None:
+            place.append(f"kernel {self.kernel}")
+        if self.cta is not None:
+            place.append(f"cta ({self.cta[0]},{self.cta[1]},{self.cta[2]})")
+        if self.warp is not None:
+            place.append(f"warp {self.warp}")
+        if self.lanes is not None:
+            place.append(f"lanes {lane_text(self.lanes)}")
+        return place
+
+    def __str__(self) -> str:
+        place = self._place()
+        where = place[0] + (": " + ", ".join(place[1:]) if place[1:] else "") if place else "error"
+        text = f": `{self.text}`" if self.text else ""
+        return f"{where}{text}: {self.category}: {self.message}"
+
+
+class Deadlock(Trap):
+    """Every thread waits for something that can no longer happen; the message lists who and what."""
+
+    def __init__(self, message: str):
+        super().__init__("deadlock", message)

@@ -1,0 +1,155 @@
+"""atom and red (PTX ISA §9.7.13.5, §9.7.13.6).
+
+Lanes that address the same place are performed one after the other in lane order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from ..decode import Decoded
+from ..lanes import FULL
+from ..registry import Step, instruction
+from ..rounding import to_bf16, to_f16
+from ..values import Type, bf16_to_f32
+from .floats import ELEMENT
+from .memory import ORDERS, SCOPES, SPACES, expand, space_of
+
+OPERATIONS = ("and", "or", "xor", "cas", "exch", "add", "inc", "dec", "min", "max")
+_BITWISE = {"and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor}
+_NUMERIC = {"add": np.add, "min": np.minimum, "max": np.maximum}
+_LEGAL = {
+    "and": ("b32", "b64"),
+    "or": ("b32", "b64"),
+    "xor": ("b32", "b64"),
+    "cas": ("b16", "b32", "b64"),
+    "exch": ("b32", "b64"),
+    "inc": ("u32",),
+    "dec": ("u32",),
+    "add": ("u32", "s32", "u64", "s64", "f16", "f16x2", "bf16", "bf16x2", "f32", "f64"),
+    "min": ("u32", "s32", "u64", "s64", "f16", "f16x2", "bf16", "bf16x2"),
+    "max": ("u32", "s32", "u64", "s64", "f16", "f16x2", "bf16", "bf16x2"),
+}
+
+
+def _combine(ins: Decoded, operation: str, type_: Type) -> Callable:
+    """A function (old, b, c) of raw arrays → new raw array."""
+    if type_.name not in _LEGAL[operation]:
+        ins.unmodelled(f".{operation} on .{type_.name}")
+    if operation == "cas":
+        return lambda old, b, c: np.where(old == b, c, old)
+    if operation == "exch":
+        return lambda old, b, c: b
+    if operation == "inc":
+        return lambda old, b, c: np.where(old >= b, np.uint32(0), old + np.uint32(1))
+    if operation == "dec":
+        return lambda old, b, c: np.where((old == 0) | (old > b), b, old - np.uint32(1))
+    if operation in _BITWISE:
+        return lambda old, b, c: _BITWISE[operation](old, b)
+    return _numeric(operation, type_)
+
+
+def _numeric(operation: str, type_: Type) -> Callable:
+    function, view, raw = _NUMERIC[operation], type_.dtype, type_.raw
+    form = ELEMENT.get(type_.name)
+    if form in (None, "f32", "f64"):
+        return lambda old, b, c: function(old.view(view), b.view(view)).view(raw)
+    if operation != "add":
+        function = {"min": np.fmin, "max": np.fmax}[operation]
+    if form == "f16":
+        return lambda old, b, c: to_f16(function(_f16(old), _f16(b))).view(raw)
+    return lambda old, b, c: to_bf16(function(_bf16(old), _bf16(b))).view(raw)
+
+
+def _f16(raw: np.ndarray) -> np.ndarray:
+    return raw.view(np.float16).astype(np.float64)
+
+
+def _bf16(raw: np.ndarray) -> np.ndarray:
+    return bf16_to_f32(raw.view(np.uint16)).astype(np.float64)
+
+
+def _perform(
+    space, at: np.ndarray, combine: Callable, b: np.ndarray, c: np.ndarray, width: int, who: tuple
+) -> np.ndarray:
+    """Read, combine and write back; returns the old values."""
+    if len(set(at.tolist())) == len(at):
+        old = space.load(at, width)
+        space.store(at, combine(old, b, c), width, 1, who)
+        return old
+    return _perform_in_order(space, at, combine, b, c, width, who)
+
+
+def _perform_in_order(
+    space, at: np.ndarray, combine: Callable, b: np.ndarray, c: np.ndarray, width: int, who: tuple
+) -> np.ndarray:
+    """The same where lanes share addresses: one lane after the other, one store an address."""
+    places, first, place_of = np.unique(at, return_index=True, return_inverse=True)
+    values = space.load(places, width)
+    old = np.empty(len(at), b.dtype)
+    for number, place in enumerate(place_of.tolist()):
+        here, one = slice(place, place + 1), slice(number, number + 1)
+        old[one] = values[here]
+        values[here] = combine(old[one], b[one], c[one])
+    stores = np.zeros(32, bool)
+    stores[np.flatnonzero(who[1])[first]] = True
+    order = np.argsort(first)
+    space.store(places[order], values[order], width, 1, (who[0], stores))
+    return old
+
+
+def _build(ins: Decoded, first: int) -> Step:
+    type_ = ins.take_type()
+    operation = ins.required(OPERATIONS)
+    ins.choice(ORDERS)
+    ins.choice(SCOPES)
+    space = ins.choice(SPACES)
+    ins.flag("noftz")
+    ins.flag("L2::cache_hint")
+    ins.finish_modifiers()
+    ins.expect_operands(*(first + 2 + (operation == "cas") + more for more in (0, 1)))
+    combine = _combine(ins, operation, type_)
+    name, of = space_of(ins, space, ins.operand(first))
+    address = ins.address(first)
+    b = ins.read(first + 1, type_.raw)
+    c = ins.read(first + 2, type_.raw) if operation == "cas" else b
+    target = None if first == 0 else ins.target(0, type_.bits)
+    return _step(of, name, address, combine, (b, c), type_.bytes, target)
+
+
+def _step(
+    of: Callable,
+    name: str,
+    address: Callable,
+    combine: Callable,
+    operands: tuple,
+    width: int,
+    target: int | None,
+) -> Step:
+    read_b, read_c = operands
+
+    def step(warp, mask):
+        at, b, c = address(warp), read_b(warp), read_c(warp)
+        if mask is not FULL:
+            at, b, c = at[mask], b[mask], c[mask]
+        for direction in ("read", "write"):
+            warp.launch.report.memory_bytes[name, direction] += width * len(at)
+        old = _perform(of(warp), at, combine, b, c, width, (warp, mask))
+        if target is not None:
+            warp.regs[target] = old if mask is FULL else expand(old, mask, warp.regs[target])
+
+    return step
+
+
+@instruction("atom", section="9.7.13.5")
+def build_atom(ins: Decoded) -> Step:
+    """atom{.order}{.scope}{.space}.op.type d, [a], b{, c}: d is the old value."""
+    return _build(ins, 1)
+
+
+@instruction("red", section="9.7.13.6")
+def build_red(ins: Decoded) -> Step:
+    """red{.order}{.scope}{.space}.op.type [a], b."""
+    return _build(ins, 0)

@@ -1,0 +1,224 @@
+"""One-dimensional bulk copies and bulk async-groups.
+
+Source: PTX ISA, "cp.async.bulk", "cp.async.bulk.prefetch", "cp.async.bulk.commit_group",
+"cp.async.bulk.wait_group". Sizes and addresses are multiples of 16 bytes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ..decode import Decoded
+from ..engine import EngineOp
+from ..errors import Trap
+from ..registry import Blocked, Step, instruction
+from ..shared_access import (
+    WORD,
+    barrier_at,
+    check_span,
+    count_event,
+    locate,
+    peer,
+    read_words,
+    refuse_barriers,
+    write_words,
+)
+from ..tma import bulk_groups
+from .mbarrier import apply
+from .tma import take_policy
+
+if TYPE_CHECKING:
+    from ..cta import Cta
+    from ..warp import Warp
+
+_UNIT = 16
+
+
+def _check_size(size: int) -> None:
+    if size % _UNIT or size == 0:
+        raise Trap("misaligned", f"the size of a bulk copy must be a multiple of 16, got {size}")
+
+
+def _word_range(offset: int, size: int) -> np.ndarray:
+    return np.arange(offset // WORD, (offset + size) // WORD)
+
+
+@instruction("cp.async.bulk", section="9.7.9.25.4.1")
+def build_bulk_copy(ins: Decoded) -> Step:
+    spaces = [m for m in ins.modifiers if m.startswith("shared") or m == "global"]
+    for space in spaces[:2]:
+        ins.flag(space)
+    if spaces == ["global", "shared::cta"]:
+        return _build_from_shared(ins)
+    if len(spaces) == 2 and spaces[1] == "global":
+        return _build_to_shared(ins, spaces[0], from_global=True)
+    if spaces == ["shared::cluster", "shared::cta"]:
+        return _build_to_shared(ins, spaces[0], from_global=False)
+    return ins.unmodelled("a bulk copy between these spaces")
+
+
+@dataclass(frozen=True)
+class Copy:
+    """One issued bulk copy into shared memory."""
+
+    issuer: Cta
+    source: int
+    size: int
+    targets: tuple[tuple[Cta, int], ...]
+    signals: tuple[tuple[Cta, int], ...]
+    from_global: bool
+
+    def describe(self) -> str:
+        at = ", ".join(f"0x{offset:x}" for _, offset in self.targets)
+        return f"bulk copy of {self.size} bytes -> {at}"
+
+    def run(self) -> None:
+        words = self._read()
+        for (target, offset), (owner, barrier) in zip(self.targets, self.signals, strict=True):
+            if target.exited:
+                raise Trap("exited-cta", f"{self.describe()} is in flight after the CTA's exit")
+            refuse_barriers(target, offset, offset + self.size, "a bulk copy")
+            write_words(target, _word_range(offset, self.size), words)
+            apply(owner, barrier, lambda b: b.complete_tx(self.size))
+
+    def _read(self) -> np.ndarray:
+        if not self.from_global:
+            return read_words(self.issuer, _word_range(self.source, self.size), "a bulk copy")
+        region = self.issuer.launch.global_memory.region_at(self.source)
+        return region.read_bytes(self.source, self.size, _UNIT).view(np.uint64)
+
+
+def _build_to_shared(ins: Decoded, space: str, *, from_global: bool) -> Step:
+    ins.required(("mbarrier::complete_tx::bytes",))
+    multicast = from_global and ins.flag("multicast::cluster")
+    take_policy(ins, 5 if multicast else 4)
+    ins.finish_modifiers()
+    to, source, barrier = ins.address(0), ins.address(1), ins.address(3)
+    size = ins.read(2, np.uint32)
+    ctas = ins.read(4, np.uint16) if multicast else None
+
+    def step(warp: Warp, mask: np.ndarray) -> None:
+        for lane in np.flatnonzero(mask):
+            numbers = [int(read(warp)[lane]) for read in (to, source, size, barrier)]
+            ranks = int(ctas(warp)[lane]) if multicast else None
+            _submit_copy(warp, numbers, space, from_global, ranks)
+
+    return step
+
+
+def _submit_copy(warp: Warp, numbers: list[int], space: str, from_global: bool, ranks: int | None):
+    to, source, size, barrier = numbers
+    _check_size(size)
+    if from_global:
+        _check_global(warp.cta, source, size, "read")
+    else:
+        _, source = locate(warp.cta, source, "shared::cta")
+        check_span(warp.cta, source, size, _UNIT, "a bulk copy")
+    target, offset = locate(warp.cta, to, space)
+    owner, at = locate(warp.cta, barrier, space)
+    chosen = [target] if ranks is None else _selected(warp.cta, ranks)
+    if ranks is None and owner is not target:
+        raise Trap("tma", f"the mbarrier must lie in the CTA of the destination, rank "
+                          f"{target.rank}, got rank {owner.rank}")  # fmt: skip
+    for cta in chosen:
+        check_span(cta, offset, size, _UNIT, "a bulk copy")
+        barrier_at(cta, at)
+    copy = Copy(warp.cta, source, size, tuple((cta, offset) for cta in chosen),
+                tuple((cta, at) for cta in chosen), from_global)  # fmt: skip
+    notifies = tuple(dict.fromkeys((warp.cta, *chosen)))
+    warp.launch.engines.submit(EngineOp(copy.describe(), copy.run, agent="tma", notifies=notifies))
+    count_event(warp.cta, "tma load bytes", size * len(chosen))
+
+
+def _selected(cta: Cta, ranks: int) -> list[Cta]:
+    return [peer(cta, rank) for rank in range(16) if ranks >> rank & 1]
+
+
+def _check_global(cta: Cta, address: int, size: int, access: str) -> None:
+    cta.launch.global_memory.region_at(address).check_range(address, size, access, _UNIT)
+
+
+def _build_from_shared(ins: Decoded) -> Step:
+    ins.required(("bulk_group",))
+    take_policy(ins, 3)
+    ins.finish_modifiers()
+    to, source, size = ins.address(0), ins.address(1), ins.read(2, np.uint32)
+
+    def step(warp: Warp, mask: np.ndarray) -> None:
+        for lane in np.flatnonzero(mask):
+            numbers = [int(read(warp)[lane]) for read in (to, source, size)]
+            _submit_store(warp, int(lane), *numbers)
+
+    return step
+
+
+def _submit_store(warp: Warp, lane: int, to: int, source: int, size: int) -> None:
+    cta = warp.cta
+    _check_size(size)
+    _check_global(cta, to, size, "write")
+    _, offset = locate(cta, source, "shared::cta")
+    check_span(cta, offset, size, _UNIT, "a bulk store")
+    data: list[np.ndarray] = []
+
+    def read() -> None:
+        data.append(read_words(cta, _word_range(offset, size), "a bulk store").view(np.uint8))
+
+    def write() -> None:
+        cta.launch.global_memory.region_at(to).write_bytes(to, data[0], _UNIT)
+
+    name = f"bulk store of {size} bytes 0x{offset:x} -> 0x{to:x}"
+    first = warp.launch.engines.submit(EngineOp(f"{name} (read)", read, agent="tma"))
+    second = EngineOp(f"{name} (write)", write, (first,), agent="tma")
+    bulk_groups(cta, warp.index, lane).add(first, warp.launch.engines.submit(second))
+    count_event(cta, "tma store bytes", size)
+
+
+@instruction("cp.async.bulk.prefetch", section="9.7.9.25.4.3")
+def build_bulk_prefetch(ins: Decoded) -> Step:
+    """A hint: the range is checked, nothing moves."""
+    ins.required(("L2",))
+    ins.required(("global",))
+    take_policy(ins, 2)
+    ins.finish_modifiers()
+    source, size = ins.address(0), ins.read(1, np.uint32)
+
+    def step(warp: Warp, mask: np.ndarray) -> None:
+        for lane in np.flatnonzero(mask):
+            amount = int(size(warp)[lane])
+            _check_size(amount)
+            _check_global(warp.cta, int(source(warp)[lane]), amount, "read")
+
+    return step
+
+
+@instruction("cp.async.bulk.commit_group", section="9.7.9.25.3.1")
+def build_commit_group(ins: Decoded) -> Step:
+    ins.finish_modifiers()
+    ins.expect_operands(0)
+
+    def step(warp: Warp, mask: np.ndarray) -> None:
+        for lane in np.flatnonzero(mask):
+            bulk_groups(warp.cta, warp.index, int(lane)).commit()
+
+    return step
+
+
+@instruction("cp.async.bulk.wait_group", section="9.7.9.25.3.2")
+def build_wait_group(ins: Decoded) -> Step:
+    read = ins.flag("read")
+    ins.finish_modifiers()
+    ins.expect_operands(1)
+    newest = ins.immediate(0)
+    part = "reading" if read else "pending"
+    blocked = Blocked("bulk-group", lambda: f"waits until at most {newest} bulk groups are {part}")
+
+    def step(warp: Warp, mask: np.ndarray) -> Blocked | None:
+        for lane in np.flatnonzero(mask):
+            if bulk_groups(warp.cta, warp.index, int(lane)).waits(newest, read):
+                return blocked
+        return None
+
+    return step

@@ -1,0 +1,207 @@
+"""bra, brx, call, ret, exit, trap and other control flow (PTX ISA §9.7.12, §9.7.19)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .. import ptx
+from ..decode import Decoded
+from ..errors import Trap
+from ..lanes import FULL
+from ..layout import variable_size
+from ..program import FunctionCode, Placed
+from ..registry import CONTROL, JUMP, SWITCH, Step, instruction
+
+
+def _target(ins: Decoded, name: str) -> int:
+    pc = ins.scope.label(name)
+    if pc is None:
+        raise ins.trap("undeclared", f"label {name} is not declared in this function")
+    return pc
+
+
+@instruction("bra", section="9.7.12.2")
+def build_bra(ins: Decoded) -> Step:
+    """@p bra{.uni} label."""
+    ins.flag("uni")
+    ins.finish_modifiers()
+    ins.expect_operands(1)
+    target = _target(ins, ins.operand(0).name)
+
+    def step(warp, mask):
+        split = warp.split
+        if mask is split.mask:
+            split.pc = target
+            return JUMP
+        warp.branch(mask, target)
+        return CONTROL
+
+    return step
+
+
+@instruction("brx.idx", section="9.7.12.3")
+def build_brx(ins: Decoded) -> Step:
+    """@p brx.idx{.uni} index, list: jump to the label with this number."""
+    ins.flag("uni")
+    ins.finish_modifiers()
+    ins.expect_operands(2)
+    names = ins.scope.table(ins.operand(1).name)
+    if names is None:
+        raise ins.trap("undeclared", f"{ins.operand(1).name} is not a .branchtargets list")
+    targets = [_target(ins, name) for name in names]
+    read = ins.read(0, np.uint32)
+
+    def step(warp, mask):
+        index = read(warp)
+        if (index[mask] >= len(targets)).any():
+            raise Trap(
+                "out-of-bounds",
+                f"branch index must be below {len(targets)}, got {int(index[mask].max())}",
+            )
+        warp.scatter(
+            mask,
+            [
+                (targets[value], mask & (index == value))
+                for value in np.unique(index[mask]).tolist()
+            ],
+        )
+        return CONTROL
+
+    return step
+
+
+@instruction("call", section="9.7.12.4")
+def build_call(ins: Decoded) -> Step:
+    """call{.uni} (results), function, (arguments); direct calls only."""
+    ins.flag("uni")
+    ins.finish_modifiers()
+    groups = [operand for operand in ins.operands if isinstance(operand, ptx.Group)]
+    names = [operand.name for operand in ins.operands if isinstance(operand, ptx.Symbol)]
+    if not names or ins.scope.register(names[0]) is not None:
+        ins.unmodelled("an indirect call")
+    callee = ins.program.function_code(ins, names[0])
+    leading = isinstance(ins.operand(0), ptx.Group)
+    results = groups[0].elements if leading else ()
+    arguments = groups[leading].elements if len(groups) > leading else ()
+    bring = _copies(ins, callee, arguments, callee.function.params, inward=True)
+    fetch = _copies(ins, callee, results, callee.function.returns, inward=False)
+    return _call_step(callee.pc, bring, fetch)
+
+
+def _call_step(target: int, bring: tuple, fetch: tuple) -> Step:
+    def step(warp, mask):
+        for copy in bring:
+            copy(warp, mask)
+        warp.call(mask, target, fetch)
+        return CONTROL
+
+    return step
+
+
+def _copies(
+    ins: Decoded, callee: FunctionCode, actual: tuple, formal: tuple, *, inward: bool
+) -> tuple:
+    if len(actual) != len(formal):
+        raise ins.trap(
+            "type",
+            f"{callee.function.name} takes {len(callee.function.params)}"
+            f" arguments and gives {len(callee.function.returns)} results",
+        )
+    return tuple(
+        _copy(ins, callee, mine, theirs, inward)
+        for mine, theirs in zip(actual, formal, strict=True)
+    )
+
+
+def _copy(
+    ins: Decoded,
+    callee: FunctionCode,
+    mine: ptx.Operand,
+    theirs: ptx.Variable | ptx.Registers,
+    inward: bool,
+):
+    if isinstance(theirs, ptx.Registers):
+        inner = callee.scope.register(theirs.names[0][0])
+        if inward:
+            return _copy_register(ins.slot(mine, ins.program.slot_dtype(inner.slot)), inner.slot)
+        return _copy_register(inner.slot, ins.target(mine, inner.bits))
+    placed = ins.program.place(ins, mine.name)
+    if placed.space != "call-param":
+        ins.unmodelled(f"argument {mine.name} that is not a .param variable of the caller")
+    inner = callee.scope.variable(theirs.name)
+    source, target = (placed, inner) if inward else (inner, placed)
+    return _copy_memory(source, target, variable_size(theirs))
+
+
+def _copy_register(source: int, target: int):
+    def copy(warp, mask):
+        regs = warp.regs
+        value = regs[source]
+        regs[target] = value if mask is FULL else np.where(mask, value, regs[target])
+
+    return copy
+
+
+def _copy_memory(source: Placed, target: Placed, size: int):
+    def copy(warp, mask):
+        frames = warp.local.frames
+        moved = frames[:, source.offset : source.offset + size][mask]
+        frames[mask, target.offset : target.offset + size] = moved
+
+    return copy
+
+
+@instruction("ret", section="9.7.12.5")
+def build_ret(ins: Decoded) -> Step:
+    """ret{.uni}: back to the caller; in the entry function the lanes exit."""
+    ins.flag("uni")
+    ins.finish_modifiers()
+    if ins.scope.function.is_entry:
+        return _exit_step
+
+    def step(warp, mask):
+        for copy in warp.split.stack[1]:
+            copy(warp, mask)
+        warp.leave(mask)
+        return CONTROL
+
+    return step
+
+
+def _exit_step(warp, mask):
+    warp.exit_lanes(mask)
+    return CONTROL
+
+
+@instruction("exit", section="9.7.12.6")
+def build_exit(ins: Decoded) -> Step:
+    """exit: the lanes end."""
+    ins.finish_modifiers()
+    return _exit_step
+
+
+@instruction("trap", section="9.7.19.4")
+def build_trap(ins: Decoded) -> Step:
+    """trap: the launch stops."""
+    ins.finish_modifiers()
+
+    def step(warp, mask):
+        raise Trap("trap", "the kernel executed trap")
+
+    return step
+
+
+@instruction("brkpt", "pmevent", section="9.7.19")
+def build_nothing(ins: Decoded) -> Step:
+    """Debugging hints without effect here."""
+    ins.flag("mask")
+    ins.finish_modifiers()
+    return lambda warp, mask: None
+
+
+@instruction("nanosleep", section="9.7.19.2")
+def build_nanosleep(ins: Decoded) -> Step:
+    """nanosleep.u32 t: let others run."""
+    ins.take_type()
+    ins.finish_modifiers()
+    return lambda warp, mask: SWITCH

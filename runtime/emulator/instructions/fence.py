@@ -1,0 +1,83 @@
+"""membar and fence (PTX ISA §9.7.13.4).
+
+Memory is sequentially consistent here, so only the proxy fence has an effect: the generic writes
+of the executing threads become visible to the async proxy.
+"""
+
+from __future__ import annotations
+
+from ..decode import Decoded
+from ..registry import Step, instruction
+
+_SECTION = "9.7.13.4"
+_SCOPES = ("cta", "cluster", "gpu", "sys")
+
+
+def _no_effect(warp, mask) -> None:
+    return None
+
+
+@instruction("membar", section=_SECTION)
+def build_membar(ins: Decoded) -> Step:
+    """membar.{cta,gl,sys}."""
+    ins.required(("cta", "gl", "sys"))
+    ins.finish_modifiers()
+    return _no_effect
+
+
+@instruction("fence", section=_SECTION)
+def build_fence(ins: Decoded) -> Step:
+    """fence{.sc,.acq_rel,.acquire,.release}.scope and the .sync_restrict forms."""
+    ins.choice(("sc", "acq_rel", "acquire", "release"))
+    ins.choice(("sync_restrict::shared::cta", "sync_restrict::shared::cluster"))
+    ins.required(_SCOPES)
+    ins.finish_modifiers()
+    return _no_effect
+
+
+@instruction("fence.mbarrier_init", section=_SECTION)
+def build_fence_mbarrier_init(ins: Decoded) -> Step:
+    """fence.mbarrier_init.release.cluster."""
+    ins.required(("release",))
+    ins.required(("cluster",))
+    ins.finish_modifiers()
+    return _no_effect
+
+
+@instruction("fence.proxy.alias", section=_SECTION)
+def build_fence_alias(ins: Decoded) -> Step:
+    """fence.proxy.alias."""
+    ins.finish_modifiers()
+    return _no_effect
+
+
+@instruction("fence.proxy.tensormap::generic", section=_SECTION)
+def build_fence_tensormap(ins: Decoded) -> Step:
+    """fence.proxy.tensormap::generic.{release.scope, acquire.scope [a], 128}."""
+    ins.required(("release", "acquire"))
+    ins.required(_SCOPES)
+    ins.finish_modifiers()
+    ins.expect_operands(0, 2)
+    return _no_effect
+
+
+@instruction("fence.proxy.async", section=_SECTION)
+def build_fence_async(ins: Decoded) -> Step:
+    """fence.proxy.async{.global,.shared::cta,.shared::cluster}."""
+    space = ins.choice(("global", "shared::cta", "shared::cluster"))
+    ins.finish_modifiers()
+    return _no_effect if space == "global" else _publish
+
+
+@instruction("fence.proxy.async::generic", section=_SECTION)
+def build_fence_async_generic(ins: Decoded) -> Step:
+    """fence.proxy.async::generic.{acquire,release}.sync_restrict::….cluster."""
+    order = ins.required(("acquire", "release"))
+    ins.required(("sync_restrict::shared::cta", "sync_restrict::shared::cluster"))
+    ins.required(("cluster",))
+    ins.finish_modifiers()
+    return _publish if order == "release" else _no_effect
+
+
+def _publish(warp, mask) -> None:
+    warp.cta.shared.proxy.fence(warp, mask)

@@ -1,0 +1,345 @@
+"""Floating-point arithmetic (PTX ISA §9.7.3, §9.7.4 half precision).
+
+Approximate instructions return the correctly rounded result, which is inside every error bound
+the ISA states for them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from ..decode import Decoded
+from ..registry import Step, instruction
+from ..rounding import MODES, canonical_nan, exact_lanes, flush_f32, sqrt_f64
+from ..values import TYPES, Type, two_sum_odd
+from . import floats
+from .common import bit_type, lanewise
+
+FLOAT_TYPES = tuple(floats.ELEMENT)
+ROUNDING = ("rn", "rz", "rm", "rp")
+
+_EXACT = {
+    np.add: two_sum_odd,
+    np.subtract: lambda a, b: two_sum_odd(a, -b),
+    np.multiply: np.multiply,
+}
+_FRACTIONS = {
+    np.add: lambda a, b: a + b,
+    np.subtract: lambda a, b: a - b,
+    np.multiply: lambda a, b: a * b,
+    np.divide: lambda a, b: a / b,
+}
+
+
+class Modifiers:
+    """Rounding mode, .ftz, .sat and .relu of a float instruction."""
+
+    def __init__(self, ins: Decoded):
+        self.mode = ins.choice(MODES, "rn")
+        self.flush = ins.flag("ftz")
+        self.sat = ins.flag("sat")
+        self.relu = ins.flag("relu")
+
+    @property
+    def plain(self) -> bool:
+        return not (self.flush or self.sat or self.relu) and self.mode == "rn"
+
+
+def _bind(
+    ins: Decoded, type_: Type, count: int, read: Callable, compute: Callable, write: Callable
+) -> Step:
+    """d = write(compute(read(a), …)) on raw register bits."""
+    bits = bit_type(type_.bits)
+    if count == 1:
+        return lanewise(ins, [bits], lambda a: write(compute(read(a))))
+    if count == 2:
+        return lanewise(ins, [bits] * 2, lambda a, b: write(compute(read(a), read(b))))
+    return lanewise(ins, [bits] * 3, lambda a, b, c: write(compute(read(a), read(b), read(c))))
+
+
+def _writer(ins: Decoded, type_: Type, modifiers: Modifiers) -> Callable:
+    return floats.writer(
+        ins,
+        type_,
+        mode=modifiers.mode,
+        flush=modifiers.flush,
+        sat=modifiers.sat,
+        relu=modifiers.relu,
+    )
+
+
+def build_binary(ins: Decoded, function: np.ufunc) -> Step:
+    """add, sub and mul of every float type and rounding mode."""
+    type_ = ins.take_type()
+    modifiers = Modifiers(ins)
+    form = floats.element(ins, type_)
+    native = form in ("f32", "f64") and modifiers.mode == "rn"
+    if native and modifiers.plain and type_.name != "f32x2":
+        return lanewise(ins, [type_] * 2, function)
+    write = _writer(ins, type_, modifiers)
+    if native:
+        read = floats.reader(ins, type_, modifiers.flush)
+        return _bind(ins, type_, 2, read, function, write)
+    read = floats.wide_reader(ins, type_, modifiers.flush)
+    if form == "f64":
+        return _bind(ins, type_, 2, read, _fractional(function, modifiers.mode), write)
+    return _bind(ins, type_, 2, read, _EXACT[function], write)
+
+
+def _fractional(function: np.ufunc, mode: str) -> Callable:
+    exact = _FRACTIONS[function]
+    return lambda a, b: exact_lanes(exact, function, mode, a, b)
+
+
+def _fma_f64(mode: str) -> Callable:
+    def native(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
+        return np.where(np.isfinite(a) & np.isfinite(b) & np.isinf(c), c, a * b + c)
+
+    return lambda *operands: exact_lanes(lambda a, b, c: a * b + c, native, mode, *operands)
+
+
+@instruction("fma", section="9.7.3.7")
+def build_fma(ins: Decoded) -> Step:
+    """fma.rnd{.ftz}{.sat}{.relu}.type d, a, b, c: one rounding of a · b + c."""
+    type_ = ins.take_type()
+    modifiers = Modifiers(ins)
+    read = floats.wide_reader(ins, type_, modifiers.flush)
+    write = _writer(ins, type_, modifiers)
+    if floats.element(ins, type_) == "f64":
+        return _bind(ins, type_, 3, read, _fma_f64(modifiers.mode), write)
+    return _bind(ins, type_, 3, read, lambda a, b, c: two_sum_odd(a * b, c), write)
+
+
+def build_div(ins: Decoded) -> Step:
+    """div{.approx,.full,.rnd}{.ftz}.{f32,f64} d, a, b."""
+    type_ = _one_of(ins, "f32", "f64")
+    approximate = ins.choice(("approx", "full"))
+    modifiers = Modifiers(ins)
+    read = floats.wide_reader(ins, type_, modifiers.flush)
+    write = _writer(ins, type_, modifiers)
+    if type_.name == "f64" and modifiers.mode != "rn":
+        return _bind(ins, type_, 2, read, _fractional(np.divide, modifiers.mode), write)
+    compute = _divide_approximately if approximate == "approx" else np.divide
+    return _bind(ins, type_, 2, read, compute, write)
+
+
+def _divide_approximately(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """div.approx.f32: a divisor above 2^126 gives 0 (NaN for an infinite dividend)."""
+    quotient = a / b
+    huge = (np.abs(b) > 2.0**126) & np.isfinite(b)
+    replaced = np.where(np.isfinite(a), np.copysign(0.0, quotient), np.nan)
+    return np.where(huge, replaced, quotient)
+
+
+def _one_of(ins: Decoded, *names: str) -> Type:
+    type_ = ins.take_type()
+    if type_.name not in names:
+        ins.unmodelled(f"type .{type_.name}")
+    return type_
+
+
+def _keep_high_word(values: np.ndarray) -> np.ndarray:
+    return (values.view(np.uint64) & np.uint64(0xFFFFFFFF_00000000)).view(np.float64)
+
+
+def _unary(ins: Decoded, function: Callable, directed_f64: Callable | None) -> Step:
+    """rcp, sqrt and rsqrt: .approx{.ftz} or .rnd{.ftz} of f32 and f64."""
+    type_ = _one_of(ins, "f32", "f64")
+    approximate = ins.flag("approx")
+    modifiers = Modifiers(ins)
+    wide = type_.name == "f64"
+    flush = modifiers.flush and not wide
+    read = floats.wide_reader(ins, type_, flush)
+    write = floats.writer(ins, type_, mode=modifiers.mode, flush=flush)
+    if wide and approximate:
+        return _bind(ins, type_, 1, read, lambda a: _keep_high_word(function(a)), write)
+    if wide and modifiers.mode != "rn":
+        mode = modifiers.mode
+        return _bind(ins, type_, 1, read, lambda a: directed_f64(a, mode), write)
+    return _bind(ins, type_, 1, read, function, write)
+
+
+def _reciprocal_f64(values: np.ndarray, mode: str) -> np.ndarray:
+    return exact_lanes(lambda a: 1 / a, lambda a: 1.0 / a, mode, values)
+
+
+@instruction("rcp", section="9.7.3.14")
+def build_rcp(ins: Decoded) -> Step:
+    """rcp{.approx,.rnd}{.ftz}.{f32,f64} d, a."""
+    return _unary(ins, lambda a: 1.0 / a, _reciprocal_f64)
+
+
+@instruction("sqrt", section="9.7.3.16")
+def build_sqrt(ins: Decoded) -> Step:
+    """sqrt{.approx,.rnd}{.ftz}.{f32,f64} d, a."""
+    return _unary(ins, np.sqrt, sqrt_f64)
+
+
+@instruction("rsqrt", section="9.7.3.17")
+def build_rsqrt(ins: Decoded) -> Step:
+    """rsqrt.approx{.ftz}.{f32,f64} d, a."""
+    if "approx" not in ins.modifiers:
+        ins.unmodelled("rsqrt without .approx")
+    return _unary(ins, lambda a: 1.0 / np.sqrt(a), None)
+
+
+def _approximation(ins: Decoded, function: Callable, *types: str) -> Step:
+    type_ = _one_of(ins, *types)
+    if not ins.flag("approx"):
+        ins.unmodelled("the instruction without .approx")
+    flush = ins.flag("ftz")
+    if type_.name.startswith("bf16"):
+        flush = False
+    read = floats.wide_reader(ins, type_, flush)
+    return _bind(ins, type_, 1, read, function, floats.writer(ins, type_, flush=flush))
+
+
+@instruction("sin", section="9.7.3.19")
+def build_sin(ins: Decoded) -> Step:
+    """sin.approx{.ftz}.f32 d, a."""
+    return _approximation(ins, np.sin, "f32")
+
+
+@instruction("cos", section="9.7.3.20")
+def build_cos(ins: Decoded) -> Step:
+    """cos.approx{.ftz}.f32 d, a."""
+    return _approximation(ins, np.cos, "f32")
+
+
+@instruction("lg2", section="9.7.3.21")
+def build_lg2(ins: Decoded) -> Step:
+    """lg2.approx{.ftz}.f32 d, a."""
+    return _approximation(ins, np.log2, "f32")
+
+
+@instruction("ex2", section="9.7.3.22")
+def build_ex2(ins: Decoded) -> Step:
+    """ex2.approx{.ftz}.type d, a."""
+    return _approximation(ins, np.exp2, "f32", "f16", "f16x2", "bf16", "bf16x2")
+
+
+@instruction("tanh", section="9.7.3.23")
+def build_tanh(ins: Decoded) -> Step:
+    """tanh.approx.type d, a."""
+    return _approximation(ins, np.tanh, "f32", "f16", "f16x2", "bf16", "bf16x2")
+
+
+# -- signs, minimum and maximum, tests on the bits -------------------------------------------
+
+
+def _element_dtype(ins: Decoded, type_: Type) -> np.dtype:
+    bits = {"f16": 16, "bf16": 16, "f32": 32, "f64": 64}[floats.element(ins, type_)]
+    return np.dtype(f"u{bits // 8}")
+
+
+def build_sign(ins: Decoded, *, clear: bool) -> Step:
+    """abs (`clear`) and neg: the sign bit of every element cleared or inverted."""
+    type_ = ins.take_type()
+    flush = ins.flag("ftz")
+    if flush and type_.name != "f32":
+        ins.unmodelled(f".ftz on .{type_.name}")
+    dtype = _element_dtype(ins, type_)
+    sign = dtype.type(1 << dtype.itemsize * 8 - 1)
+
+    def function(raw: np.ndarray) -> np.ndarray:
+        value = flush_f32(raw.view(np.float32)).view(dtype) if flush else raw.view(dtype)
+        return (value & ~sign if clear else value ^ sign).view(type_.raw)
+
+    return lanewise(ins, [bit_type(type_.bits)], function)
+
+
+def _total_order(raw: np.ndarray) -> np.ndarray:
+    """Signed integers in the order of the floats with these patterns, -0 below +0."""
+    signed = raw.view(np.dtype(f"i{raw.itemsize}"))
+    bits = raw.itemsize * 8
+    return signed ^ (signed >> signed.dtype.type(bits - 1) & signed.dtype.type((1 << bits - 1) - 1))
+
+
+def _is_nan(form: str) -> Callable:
+    limits = {"f16": 0x7C00, "bf16": 0x7F80, "f32": 0x7F800000, "f64": 0x7FF0000000000000}
+    limit = limits[form]
+
+    def test(raw: np.ndarray) -> np.ndarray:
+        magnitude = raw & raw.dtype.type((1 << raw.itemsize * 8 - 1) - 1)
+        return magnitude > raw.dtype.type(limit)
+
+    return test
+
+
+def _pick(form: str, smaller: bool, propagate: bool) -> Callable:
+    """Minimum or maximum of raw patterns, with the ISA's NaN rules."""
+    is_nan = _is_nan(form)
+    compare = np.less_equal if smaller else np.greater_equal
+
+    def pick(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        chosen = np.where(compare(_total_order(a), _total_order(b)), a, b)
+        nan_a, nan_b = is_nan(a), is_nan(b)
+        if propagate:
+            return canonical_nan(chosen, nan_a | nan_b)
+        chosen = np.where(nan_a, b, np.where(nan_b, a, chosen))
+        return canonical_nan(chosen, nan_a & nan_b)
+
+    return pick
+
+
+def build_min_max(ins: Decoded, *, smaller: bool) -> Step:
+    """min and max{.ftz}{.NaN}{.xorsign}{.abs}.type d, a, b{, c}."""
+    type_ = ins.take_type()
+    flush, propagate = ins.flag("ftz"), ins.flag("NaN")
+    xorsign, absolute = ins.flag("xorsign"), ins.flag("abs")
+    if flush and type_.name != "f32":
+        ins.unmodelled(f".ftz on .{type_.name}")
+    dtype = _element_dtype(ins, type_)
+    pick = _pick(floats.element(ins, type_), smaller, propagate)
+    function = _folded(pick, dtype, type_.raw, flush, xorsign, absolute)
+    return lanewise(ins, [bit_type(type_.bits)] * (len(ins.operands) - 1), function)
+
+
+def _folded(
+    pick: Callable, dtype: np.dtype, raw: np.dtype, flush: bool, xorsign: bool, absolute: bool
+) -> Callable:
+    sign = dtype.type(1 << dtype.itemsize * 8 - 1)
+
+    def function(*operands: np.ndarray) -> np.ndarray:
+        values = [operand.view(dtype) for operand in operands]
+        if flush:
+            values = [flush_f32(value.view(np.float32)).view(dtype) for value in values]
+        signs = np.bitwise_xor.reduce(np.stack(values)) & sign
+        if absolute:
+            values = [value & ~sign for value in values]
+        chosen = values[0]
+        for value in values[1:]:
+            chosen = pick(chosen, value)
+        return (chosen ^ signs if xorsign else chosen).view(raw)
+
+    return function
+
+
+@instruction("copysign", section="9.7.3.2")
+def build_copysign(ins: Decoded) -> Step:
+    """copysign.type d, a, b: the magnitude of b with the sign of a."""
+    type_ = _one_of(ins, "f32", "f64")
+    sign = type_.raw.type(1 << type_.bits - 1)
+    return lanewise(ins, [bit_type(type_.bits)] * 2, lambda a, b: (a & sign) | (b & ~sign))
+
+
+def _class_test(name: str) -> Callable:
+    tests = {
+        "finite": np.isfinite,
+        "infinite": np.isinf,
+        "number": lambda a: ~np.isnan(a),
+        "notanumber": np.isnan,
+        "normal": lambda a: np.isfinite(a) & (np.abs(a) >= np.finfo(a.dtype).tiny),
+        "subnormal": lambda a: (a != 0) & (np.abs(a) < np.finfo(a.dtype).tiny),
+    }
+    return tests[name]
+
+
+@instruction("testp", section="9.7.3.1")
+def build_testp(ins: Decoded) -> Step:
+    """testp.class.type p, a."""
+    type_ = _one_of(ins, "f32", "f64")
+    names = ("finite", "infinite", "number", "notanumber", "normal", "subnormal")
+    return lanewise(ins, [type_], _class_test(ins.required(names)), TYPES["pred"])

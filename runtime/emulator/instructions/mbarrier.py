@@ -1,0 +1,242 @@
+"""mbarrier.* (PTX ISA, "Parallel Synchronization and Communication Instructions: mbarrier").
+
+Every active lane performs its own operation, in lane order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from .. import mbarrier
+from ..decode import Decoded
+from ..errors import Trap
+from ..lanes import WARP_SIZE, first_lane
+from ..mbarrier import Mbarrier
+from ..registry import Step, Yield, instruction
+from ..shared_access import barrier_at, barrier_table, check_span, locate
+
+if TYPE_CHECKING:
+    from ..cta import Cta
+    from ..warp import Warp
+
+_SECTION = "9.7.13.15"
+_SPACES = ("shared::cta", "shared", "shared::cluster")
+_OWN_SPACES = ("shared::cta", "shared")
+_BYTES = 8
+
+
+def take_space(ins: Decoded, spaces: tuple[str, ...] = _SPACES) -> str:
+    """Consume the state space; none means a generic address, ``.shared`` is ``.shared::cta``."""
+    space = ins.choice(spaces, "generic")
+    return "shared::cta" if space == "shared" else space
+
+
+def _finish(ins: Decoded, *semantics: str) -> None:
+    ins.choice(semantics)
+    ins.choice(("cta", "cluster"))
+    ins.required(("b64",))
+    ins.finish_modifiers()
+
+
+@instruction("mbarrier.init", section=_SECTION)
+def build_init(ins: Decoded) -> Step:
+    space = take_space(ins, _OWN_SPACES)
+    ins.required(("b64",))
+    ins.finish_modifiers()
+    ins.expect_operands(2)
+    address, count = ins.address(0), ins.read(1, np.uint32)
+
+    def step(warp: Warp, mask: np.ndarray) -> None:
+        addresses, counts = address(warp), count(warp)
+        for lane in np.flatnonzero(mask):
+            _init(warp.cta, int(addresses[lane]), space, int(counts[lane]))
+
+    return step
+
+
+def _init(cta: Cta, address: int, space: str, count: int) -> None:
+    target, offset = _own(cta, address, space, "mbarrier.init")
+    check_span(target, offset, _BYTES, _BYTES, "mbarrier.init")
+    table = barrier_table(target)
+    if offset in table:
+        raise Trap(
+            "barrier-protocol",
+            f"mbarrier.init of the live {table[offset].describe()}; mbarrier.inval it first",
+        )
+    if not table:
+        target.at_exit(lambda: _check_transactions(target))
+    table[offset] = Mbarrier(address, count)
+    target.shared.written[offset : offset + _BYTES] = 0
+    target.shared.proxy.barrier_made(offset)
+
+
+def _own(cta: Cta, address: int, space: str, what: str) -> tuple[Cta, int]:
+    target, offset = locate(cta, address, space)
+    if target is not cta:
+        raise Trap("address-space", f"{what} must address the own CTA's shared memory, "
+                                    f"got 0x{address:x} of cluster rank {target.rank}")  # fmt: skip
+    return target, offset
+
+
+def _check_transactions(cta: Cta) -> None:
+    for barrier in barrier_table(cta).values():
+        if barrier.tx:
+            raise Trap(
+                "barrier-protocol",
+                f"the CTA exits while the transactions of {barrier.describe()} do not balance",
+            )
+
+
+@instruction("mbarrier.inval", section=_SECTION)
+def build_inval(ins: Decoded) -> Step:
+    space = take_space(ins, _OWN_SPACES)
+    ins.required(("b64",))
+    ins.finish_modifiers()
+    ins.expect_operands(1)
+    address = ins.address(0)
+
+    def step(warp: Warp, mask: np.ndarray) -> None:
+        for value in address(warp)[mask].tolist():
+            target, offset = _own(warp.cta, value, space, "mbarrier.inval")
+            barrier_at(target, offset)
+            del barrier_table(target)[offset]
+            target.shared.proxy.barrier_ended(offset)
+
+    return step
+
+
+Operation = Callable[[Mbarrier, int], int | None]
+
+
+def _each_lane(ins: Decoded, space: str, at: int, operand: int | None, operation: Operation):
+    """A function (warp, mask) -> uint64[32] of results: ``operation`` in each lane, in order."""
+    address = ins.address(at)
+    amount = ins.read(operand, np.uint32) if operand is not None else None
+
+    def perform(warp: Warp, mask: np.ndarray) -> np.ndarray:
+        addresses = address(warp)
+        amounts = amount(warp) if amount is not None else None
+        results = np.zeros(WARP_SIZE, np.uint64)
+        for lane in np.flatnonzero(mask):
+            target, offset = locate(warp.cta, int(addresses[lane]), space)
+            value = int(amounts[lane]) if amounts is not None else 1
+            results[lane] = apply(target, offset, lambda b, v=value: operation(b, v)) or 0
+        return results
+
+    return perform
+
+
+def apply(target: Cta, offset: int, operation: Callable[[Mbarrier], int | None]) -> int | None:
+    """Perform ``operation`` on a barrier and wake its CTA if that completed a phase."""
+    barrier = barrier_at(target, offset)
+    phase = barrier.phase
+    result = operation(barrier)
+    if barrier.phase != phase:
+        target.notify()
+    return result
+
+
+@instruction("mbarrier.arrive", "mbarrier.arrive_drop", section=_SECTION)
+def build_arrive(ins: Decoded) -> Step:
+    space = take_space(ins)
+    drop = ins.mnemonic.endswith("drop")
+    expects, no_complete = ins.flag("expect_tx"), ins.flag("noComplete")
+    _finish(ins, "release", "relaxed")
+    ins.expect_operands(2, 3)
+    if space == "shared::cluster" and not ins.is_sink(0):
+        ins.unmodelled("a result other than _ of an arrival on .shared::cluster")
+    if expects and len(ins.operands) == 2:
+        ins.unmodelled("an expect_tx without byte count")
+
+    def operation(barrier: Mbarrier, value: int) -> int:
+        count, expect = (1, value) if expects else (value, 0)
+        return barrier.arrive(count, expect=expect, drop=drop, no_complete=no_complete)
+
+    perform = _each_lane(ins, space, 1, 2 if len(ins.operands) == 3 else None, operation)
+    write = ins.write(0, np.uint64)
+    return lambda warp, mask: write(warp, mask, perform(warp, mask))
+
+
+@instruction("mbarrier.expect_tx", "mbarrier.complete_tx", section=_SECTION)
+def build_transaction(ins: Decoded) -> Step:
+    space = take_space(ins)
+    _finish(ins, "relaxed")
+    ins.expect_operands(2)
+    method = Mbarrier.expect_tx if ins.mnemonic.endswith("expect_tx") else Mbarrier.complete_tx
+    perform = _each_lane(ins, space, 0, 1, method)
+
+    def step(warp: Warp, mask: np.ndarray) -> None:
+        perform(warp, mask)
+
+    return step
+
+
+@instruction("mbarrier.pending_count", section=_SECTION)
+def build_pending_count(ins: Decoded) -> Step:
+    ins.required(("b64",))
+    ins.finish_modifiers()
+    ins.expect_operands(2)
+    write, state = ins.write(0, np.uint32), ins.read(1, np.uint64)
+
+    def step(warp: Warp, mask: np.ndarray) -> None:
+        tokens = state(warp)
+        counts = [mbarrier.pending_count(token) for token in tokens.tolist()]
+        write(warp, mask, np.array(counts, np.uint32))
+
+    return step
+
+
+@instruction("mbarrier.test_wait", "mbarrier.try_wait", section=_SECTION)
+def build_wait(ins: Decoded) -> Step:
+    by_parity = ins.flag("parity")
+    space = take_space(ins, _OWN_SPACES)
+    _finish(ins, "acquire", "relaxed")
+    has_hint = ins.mnemonic.endswith("try_wait")
+    ins.expect_operands(*((3, 4) if has_hint else (3,)))
+    write, address = ins.write(0, np.bool_), ins.address(1)
+    asked = ins.read(2, np.uint32 if by_parity else np.uint64)
+    if len(ins.operands) == 4:
+        ins.read(3, np.uint32)
+
+    def step(warp: Warp, mask: np.ndarray) -> Yield | None:
+        addresses, values = address(warp), asked(warp)
+        done = _test(warp, mask, addresses, values, space, by_parity)
+        write(warp, mask, done)
+        answered = bool(done[mask].all())
+        warp.launch.report.count_wait(answered)
+        if answered:
+            return None
+        lane = first_lane(mask & ~done)
+        return _not_yet(warp, int(addresses[lane]), int(values[lane]), space, by_parity)
+
+    return step
+
+
+def _test(warp: Warp, mask: np.ndarray, addresses, values, space: str, by_parity: bool):
+    first = first_lane(mask)
+    same = (addresses == addresses[first]) & (values == values[first])
+    if same[mask].all():
+        answer = _ask(warp, first, addresses, values, space, by_parity)
+        return np.full(WARP_SIZE, answer)
+    done = np.zeros(WARP_SIZE, bool)
+    for lane in np.flatnonzero(mask):
+        done[lane] = _ask(warp, int(lane), addresses, values, space, by_parity)
+    return done
+
+
+def _ask(warp: Warp, lane: int, addresses, values, space: str, by_parity: bool) -> bool:
+    target, offset = _own(warp.cta, int(addresses[lane]), space, "a wait")
+    barrier = barrier_at(target, offset)
+    if by_parity:
+        return barrier.test_parity(int(values[lane]), WARP_SIZE * warp.index + lane)
+    return barrier.test(int(values[lane]))
+
+
+def _not_yet(warp: Warp, address: int, value: int, space: str, by_parity: bool) -> Yield:
+    target, offset = locate(warp.cta, address, space)
+    barrier = barrier_at(target, offset)
+    asked = f"parity {value}" if by_parity else f"state 0x{value:x}"
+    return Yield("mbarrier", lambda: f"waits for {asked} of {barrier.describe()}")

@@ -1,0 +1,252 @@
+"""ld, st and hints about caches (PTX ISA §9.7.9.8–§9.7.9.17)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from .. import ptx
+from ..decode import Decoded
+from ..lanes import FULL, WARP_SIZE
+from ..memory import UINT, Space
+from ..registry import Step, instruction
+from ..values import RAW, Type
+
+SPACES = (
+    "global",
+    "shared",
+    "shared::cta",
+    "shared::cluster",
+    "local",
+    "const",
+    "param",
+    "param::entry",
+    "param::func",
+)
+ORDERS = ("weak", "relaxed", "acquire", "release", "acq_rel", "volatile", "mmio")
+SCOPES = ("cta", "cluster", "gpu", "sys")
+CACHE_OPERATORS = ("ca", "cg", "cs", "lu", "cv", "wb", "wt")
+EVICTION = (
+    "L1::evict_normal",
+    "L1::evict_unchanged",
+    "L1::evict_first",
+    "L1::evict_last",
+    "L1::no_allocate",
+)
+EVICTION_L2 = ("L2::evict_normal", "L2::evict_first", "L2::evict_last")
+PREFETCH = ("L2::64B", "L2::128B", "L2::256B")
+MAX_VECTOR_BYTES = 16
+MAX_GLOBAL_VECTOR_BYTES = 32
+
+SpaceOf = Callable[..., Space]
+
+
+def space_of(ins: Decoded, space: str | None, address: ptx.Address) -> tuple[str, SpaceOf]:
+    """(name for the report, function warp → `Space`) of an access."""
+    if space in ("param", "param::entry", "param::func"):
+        return _param_space(ins, space, address)
+    table: dict[str | None, SpaceOf] = {
+        None: lambda warp: warp.generic,
+        "global": lambda warp: warp.launch.global_memory,
+        "const": lambda warp: warp.launch.const_memory,
+        "local": lambda warp: warp.local,
+        "shared": lambda warp: warp.cta.shared_space,
+        "shared::cta": lambda warp: warp.cta.shared_space,
+        "shared::cluster": lambda warp: warp.cta.cluster_space,
+    }
+    _check_symbol(ins, space, address)
+    return (space or "generic").partition("::")[0], table[space]
+
+
+def _symbol_space(ins: Decoded, address: ptx.Address) -> str | None:
+    base = address.base
+    if not isinstance(base, ptx.Symbol) or ins.scope.register(base.name):
+        return None
+    return ins.program.place(ins, base.name).space
+
+
+def _check_symbol(ins: Decoded, space: str | None, address: ptx.Address) -> None:
+    own = _symbol_space(ins, address)
+    if own in (None, "const" if space is None else None, "global" if space is None else None):
+        return
+    if own != (space or "").partition("::")[0]:
+        raise ins.trap(
+            "address-space",
+            f"{address.base.name} is a .{own} variable, accessed as"
+            f" {'generic' if space is None else '.' + space}",
+        )
+
+
+def _param_space(ins: Decoded, space: str, address: ptx.Address) -> tuple[str, SpaceOf]:
+    own = _symbol_space(ins, address)
+    in_function = own == "call-param" or space == "param::func"
+    if own is None and space == "param":
+        in_function = not ins.scope.function.is_entry
+    if own not in (None, "param", "call-param"):
+        raise ins.trap(
+            "address-space", f"{address.base.name} is a .{own} variable, accessed as .param"
+        )
+    if in_function:
+        return "param", lambda warp: warp.local
+    return "param", lambda warp: warp.launch.param_memory
+
+
+class Access:
+    """The parts of a load or store that its modifiers name: type, vector, space."""
+
+    def __init__(self, ins: Decoded, data: int, address: int):
+        self.type: Type = ins.take_type()
+        vector = ins.choice(("v2", "v4", "v8"))
+        self.count = int(vector[1]) if vector else 1
+        self.space = ins.choice(SPACES)
+        _take_hints(ins)
+        ins.finish_modifiers()
+        self.width = self.type.bytes
+        if self.type.bits == 128:
+            self.width, self.count = 8, 2
+        self._check_size(ins)
+        self.elements = self._elements(ins, data)
+        self.name, self.of = space_of(ins, self.space, ins.operand(address))
+
+    def _elements(self, ins: Decoded, data: int) -> tuple[ptx.Operand, ...]:
+        return ins.elements(data, 1 if self.type.bits == 128 else self.count)
+
+    def _check_size(self, ins: Decoded) -> None:
+        size = self.width * self.count
+        if size > MAX_GLOBAL_VECTOR_BYTES or (
+            size > MAX_VECTOR_BYTES and self.space not in (None, "global")
+        ):
+            ins.unmodelled(f"an access of {size} bytes a thread")
+
+    @property
+    def size(self) -> int:
+        return self.width * self.count
+
+
+def _take_hints(ins: Decoded) -> None:
+    """Orders, scopes and cache hints: a sequentially consistent emulator needs none."""
+    ins.choice(ORDERS)
+    ins.choice(SCOPES)
+    for hints in (CACHE_OPERATORS, EVICTION, EVICTION_L2, PREFETCH):
+        ins.choice(hints)
+    for flag in ("nc", "unified", "noftz", "L2::cache_hint"):
+        ins.flag(flag)
+
+
+def expand(values: np.ndarray, mask: np.ndarray, old: np.ndarray) -> np.ndarray:
+    """A copy of `old` with `values`, one for each set lane, in the lanes of the mask."""
+    merged = old.copy()
+    merged[mask] = values
+    return merged
+
+
+def _receiver(ins: Decoded, where: ptx.Operand, type_: Type) -> Callable:
+    """A function (warp, mask, values of the set lanes) that writes one destination register."""
+    target = ins.target(where, type_.bits, relaxed=True)
+    if target is None:
+        return lambda warp, mask, values: None
+    own = ins.program.slot_dtype(target)
+    wide = np.dtype(f"{'i' if type_.signed else 'u'}{own.itemsize}")
+    narrow = np.dtype(f"{'i' if type_.signed else 'u'}{min(type_.bytes, 8)}")
+    same = own.itemsize == narrow.itemsize
+
+    def receive(warp, mask, values):
+        if not same:
+            values = values.view(narrow).astype(wide).view(own)
+        warp.regs[target] = values if mask is FULL else expand(values, mask, warp.regs[target])
+
+    return receive
+
+
+@instruction("ld", "ldu", section="9.7.9.8")
+def build_ld(ins: Decoded) -> Step:
+    """ld{.order}{.scope}{.space}{.hints}{.vec}.type d, [a]{, policy}."""
+    ins.expect_operands(2, 3)
+    access = Access(ins, 0, 1)
+    address, key = ins.address(1), (access.name, "read")
+    receivers = [_receiver(ins, element, access.type) for element in access.elements]
+    if len(receivers) > 1:
+        return _ld_vector(access, address, key, receivers)
+    (receive,) = receivers
+    of, width, count, size = access.of, access.width, access.count, access.size
+
+    def step(warp, mask):
+        at = address(warp)
+        if mask is not FULL:
+            at = at[mask]
+        warp.launch.report.memory_bytes[key] += size * len(at)
+        receive(warp, mask, of(warp).load(at, width, count))
+
+    return step
+
+
+def _ld_vector(access: Access, address: Callable, key: tuple, receivers: list) -> Step:
+    of, width, count, size = access.of, access.width, access.count, access.size
+
+    def step(warp, mask):
+        at = address(warp)
+        if mask is not FULL:
+            at = at[mask]
+        warp.launch.report.memory_bytes[key] += size * len(at)
+        columns = np.ascontiguousarray(of(warp).load(at, width, count).T)
+        for receive, column in zip(receivers, columns, strict=True):
+            receive(warp, mask, column)
+
+    return step
+
+
+@instruction("st", section="9.7.9.12")
+def build_st(ins: Decoded) -> Step:
+    """st{.order}{.scope}{.space}{.hints}{.vec}.type [a], b{, policy}."""
+    ins.expect_operands(2, 3)
+    access = Access(ins, 1, 0)
+    address, key = ins.address(0), (access.name, "write")
+    values = _values(ins, access)
+    of, width, count, size = access.of, access.width, access.count, access.size
+
+    def step(warp, mask):
+        at, data = address(warp), values(warp)
+        if mask is not FULL:
+            at, data = at[mask], data[mask]
+        warp.launch.report.memory_bytes[key] += size * len(at)
+        of(warp).store(at, data, width, count, (warp, mask))
+
+    return step
+
+
+def _values(ins: Decoded, access: Access) -> Callable:
+    """A function warp → the data of all lanes, uint[32] or uint[32, count]."""
+    if len(access.elements) == 1 and access.type.bits == 128:
+        return ins.read(access.elements[0], access.type)
+    raw = RAW[access.width * 8]
+    reads = [ins.read(element, raw, relaxed=True) for element in access.elements]
+    if len(reads) == 1:
+        return reads[0]
+    count, dtype = len(reads), UINT[access.width]
+
+    def values(warp):
+        rows = np.empty((WARP_SIZE, count), dtype)
+        for column, read in enumerate(reads):
+            rows[:, column] = read(warp)
+        return rows
+
+    return values
+
+
+@instruction("prefetch", "prefetchu", "applypriority", "discard", section="9.7.9.15")
+def build_prefetch(ins: Decoded) -> Step:
+    """Cache hints about [a]: no effect on results."""
+    ins.choice(SPACES)
+    for hint in ("L1", "L2", "L2::evict_last", "L2::evict_normal", "L2::128B"):
+        ins.flag(hint)
+    ins.finish_modifiers()
+    return lambda warp, mask: None
+
+
+@instruction("createpolicy", section="9.7.9.17")
+def build_createpolicy(ins: Decoded) -> Step:
+    """createpolicy…b64 policy, …: an opaque cache policy without effect."""
+    write = ins.write(0, np.uint64)
+    policy = np.full(WARP_SIZE, 0x1000_0000_0000_0000, np.uint64)
+    return lambda warp, mask: write(warp, mask, policy)

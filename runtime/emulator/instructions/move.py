@@ -1,0 +1,274 @@
+"""mov, selp, slct, cvta, isspacep, mapa, prmt (PTX ISA §9.7.9 data movement)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .. import ptx
+from ..decode import Decoded
+from ..lanes import FULL, WARP_SIZE
+from ..memory import LOCAL_WINDOW, SHARED_WINDOW, WINDOW_SIZE
+from ..registry import Step, instruction
+from ..specials import MOVING
+from ..values import RAW, TYPES
+from .common import lanewise, result
+
+
+@instruction("mov", section="9.7.9.3")
+def build_mov(ins: Decoded) -> Step:
+    """mov.type d, a; also packs and unpacks vectors and takes addresses of variables."""
+    type_ = ins.take_type()
+    ins.finish_modifiers()
+    ins.expect_operands(2)
+    destination, source = ins.operands
+    if isinstance(destination, ptx.Vector):
+        return _unpack(ins, type_.bits)
+    if isinstance(source, ptx.Vector):
+        return _pack(ins, type_.bits)
+    if isinstance(source, ptx.Symbol) and source.name in MOVING:
+        return _read_moving(ins, source.name, type_.bits)
+    target = ins.target(0, type_.bits)
+    slot = ins.slot(1, type_)
+    return result(lambda regs: regs[slot], target)
+
+
+def _read_moving(ins: Decoded, name: str, bits: int) -> Step:
+    own, value = MOVING[name]
+    if own != bits:
+        ins.unmodelled(f"reading {name} as {bits} bits")
+    write = ins.write(0, RAW[bits])
+    return lambda warp, mask: write(warp, mask, np.full(WARP_SIZE, value(warp), RAW[bits]))
+
+
+def _element_width(ins: Decoded, elements: tuple, bits: int) -> int:
+    if bits % len(elements) or bits // len(elements) not in RAW or len(elements) == 1:
+        ins.unmodelled(f"a vector of {len(elements)} elements in {bits} bits")
+    return bits // len(elements)
+
+
+def _words(array: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """[32, n] elements of `dtype` inside each lane's value, lowest first."""
+    return array.reshape(WARP_SIZE, -1).view(dtype)
+
+
+def _unpack(ins: Decoded, bits: int) -> Step:
+    elements = ins.elements(0)
+    dtype = RAW[_element_width(ins, elements, bits)]
+    slot = ins.slot(1, TYPES[f"b{bits}"])
+    writes = [ins.write(element, dtype) for element in elements]
+
+    def step(warp, mask):
+        columns = np.ascontiguousarray(_words(warp.regs[slot], dtype).T)
+        for write, column in zip(writes, columns, strict=True):
+            write(warp, mask, column)
+
+    return step
+
+
+def _pack(ins: Decoded, bits: int) -> Step:
+    elements = ins.elements(1)
+    dtype = RAW[_element_width(ins, elements, bits)]
+    slots = [ins.slot(element, dtype) for element in elements]
+    raw = RAW[bits]
+
+    def packed(regs):
+        words = np.empty((WARP_SIZE, len(slots)), dtype)
+        for column, slot in enumerate(slots):
+            words[:, column] = regs[slot]
+        wide = words.view(raw)
+        return wide if bits == 128 else wide.reshape(WARP_SIZE)
+
+    return result_wide(packed, ins.target(0, bits))
+
+
+def result_wide(function, slot: int | None) -> Step:
+    """As `result`, also for 128-bit values."""
+    if slot is None:
+        return lambda warp, mask: None
+
+    def step(warp, mask):
+        value = function(warp.regs)
+        if mask is not FULL:
+            keep = mask if value.ndim == 1 else mask[:, None]
+            value = np.where(keep, value, warp.regs[slot])
+        warp.regs[slot] = value
+
+    return step
+
+
+@instruction("selp", section="9.7.6.3")
+def build_selp(ins: Decoded) -> Step:
+    """selp.type d, a, b, c: d = c ? a : b."""
+    type_ = ins.take_type()
+    ins.finish_modifiers()
+    ins.expect_operands(4)
+    a, b = ins.slot(1, type_), ins.slot(2, type_)
+    predicate = ins.slot(3, TYPES["pred"])
+    return result(
+        lambda regs: np.where(regs[predicate], regs[a], regs[b]), ins.target(0, type_.bits)
+    )
+
+
+@instruction("slct", section="9.7.6.4")
+def build_slct(ins: Decoded) -> Step:
+    """slct.type.{s32,f32} d, a, b, c: d = c >= 0 ? a : b (a NaN selects b)."""
+    selector = ins.take_type()
+    ins.flag("ftz")
+    type_ = ins.take_type()
+    if selector.name not in ("s32", "f32"):
+        ins.unmodelled(f"selector type .{selector.name}")
+    return lanewise(ins, [type_, type_, selector], lambda a, b, c: np.where(c >= 0, a, b), type_)
+
+
+@instruction("cvta", section="9.7.9.19")
+def build_cvta(ins: Decoded) -> Step:
+    """cvta{.to}.space.u64 d, a: state space address to generic, or back."""
+    back = ins.flag("to")
+    space = ins.required(
+        (
+            "shared",
+            "shared::cta",
+            "shared::cluster",
+            "local",
+            "global",
+            "const",
+            "param",
+            "param::entry",
+        )
+    )
+    type_ = ins.take_type()
+    ins.finish_modifiers()
+    ins.expect_operands(2)
+    window = _window(ins, space, type_.bits)
+    sign = np.subtract if back else np.add
+    slot, target = ins.slot(1, type_), ins.target(0, type_.bits)
+    if window == 0:
+        return result(lambda regs: regs[slot], target)
+    return result(lambda regs: sign(regs[slot], np.uint64(window)), target)
+
+
+def _window(ins: Decoded, space: str, bits: int) -> int:
+    if bits != 64:
+        ins.unmodelled("32-bit generic addresses")
+    return {"shared": SHARED_WINDOW, "local": LOCAL_WINDOW}.get(space.partition("::")[0], 0)
+
+
+@instruction("isspacep", section="9.7.9.18")
+def build_isspacep(ins: Decoded) -> Step:
+    """isspacep.space p, a: does the generic address a lie in the space?"""
+    space = ins.required(
+        (
+            "shared",
+            "shared::cta",
+            "shared::cluster",
+            "local",
+            "global",
+            "const",
+            "param",
+            "param::entry",
+        )
+    )
+    ins.finish_modifiers()
+    ins.expect_operands(2)
+    read, write = ins.read(1, np.uint64), ins.write(0, np.bool_)
+
+    def step(warp, mask):
+        owner = _space_test(warp, space)
+        write(warp, mask, np.array([owner(address) for address in read(warp).tolist()]))
+
+    return step
+
+
+def _space_test(warp, space: str):
+    def name_of(address: int) -> str:
+        return warp.generic.resolve(address)[0].name
+
+    if space in ("shared", "shared::cta"):
+        base = SHARED_WINDOW + warp.cta.shared_base
+        return lambda address: base <= address < base + (1 << 24)
+    if space == "shared::cluster":
+        return lambda address: SHARED_WINDOW <= address < SHARED_WINDOW + WINDOW_SIZE
+    return lambda address: name_of(address) == space.partition("::")[0]
+
+
+@instruction("mapa", section="9.7.9.20")
+def build_mapa(ins: Decoded) -> Step:
+    """mapa{.shared::cluster}.type d, a, b: the same variable in the CTA of cluster rank b."""
+    ins.flag("shared::cluster")
+    type_ = ins.take_type()
+    ins.finish_modifiers()
+    ins.expect_operands(3)
+    a, b = ins.slot(1, type_), ins.slot(2, TYPES["u32"])
+    raw, write = type_.raw, ins.write(0, type_.raw)
+    rank_bits, shift = raw.type(0xFF << 24), raw.type(24)
+
+    def step(warp, mask):
+        ranks = warp.regs[b]
+        warp.cta.cluster.cta(int(ranks[mask].max()))
+        write(warp, mask, warp.regs[a] & ~rank_bits | ranks.astype(raw) << shift)
+
+    return step
+
+
+@instruction("getctarank", section="9.7.9.21")
+def build_getctarank(ins: Decoded) -> Step:
+    """getctarank{.shared::cluster}.type d, a: the cluster rank of a shared address."""
+    ins.flag("shared::cluster")
+    type_ = ins.take_type()
+    ins.finish_modifiers()
+    ins.expect_operands(2)
+    slot = ins.slot(1, type_)
+    return result(
+        lambda regs: (regs[slot] >> type_.raw.type(24)).astype(np.uint32) & np.uint32(0xFF),
+        ins.target(0, 32),
+    )
+
+
+_PRMT_MODES = ("f4e", "b4e", "rc8", "ecl", "ecr", "rc16")
+
+
+def _prmt_selectors(mode: str) -> np.ndarray:
+    """Byte numbers [4 control values, 4 result bytes] of a special prmt mode."""
+    table = {
+        "f4e": lambda c: [c, c + 1, c + 2, c + 3],
+        "b4e": lambda c: [c, (c + 7) % 8, (c + 6) % 8, (c + 5) % 8],
+        "rc8": lambda c: [c] * 4,
+        "ecl": lambda c: [max(c, byte) for byte in range(4)],
+        "ecr": lambda c: [min(c, byte) for byte in range(4)],
+        "rc16": lambda c: [2 * (c & 1), 2 * (c & 1) + 1] * 2,
+    }
+    return np.array([table[mode](control) for control in range(4)])
+
+
+@instruction("prmt", section="9.7.9.7")
+def build_prmt(ins: Decoded) -> Step:
+    """prmt.b32{.mode} d, a, b, c: pick four bytes of {b, a}."""
+    mode = ins.choice(_PRMT_MODES)
+    type_ = ins.take_type()
+    if type_.name != "b32":
+        ins.unmodelled(f"type .{type_.name}")
+    function = _prmt_default if mode is None else _prmt_special(mode)
+    return lanewise(ins, [type_] * 3, function, type_)
+
+
+def _prmt_bytes(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    return (
+        (a.astype(np.uint64) | b.astype(np.uint64) << np.uint64(32)).view(np.uint8).reshape(-1, 8)
+    )
+
+
+def _prmt_default(a: np.ndarray, b: np.ndarray, control: np.ndarray) -> np.ndarray:
+    nibbles = control[:, None] >> np.arange(0, 16, 4, dtype=np.uint32) & np.uint32(15)
+    picked = np.take_along_axis(_prmt_bytes(a, b), (nibbles & np.uint32(7)).astype(np.intp), 1)
+    signs = (picked.view(np.int8) >> 7).view(np.uint8)
+    return np.where(nibbles & np.uint32(8), signs, picked).view(np.uint32).reshape(-1)
+
+
+def _prmt_special(mode: str):
+    selectors = _prmt_selectors(mode)
+
+    def function(a: np.ndarray, b: np.ndarray, control: np.ndarray) -> np.ndarray:
+        index = selectors[(control & np.uint32(3)).astype(np.intp)]
+        return np.take_along_axis(_prmt_bytes(a, b), index, 1).view(np.uint32).reshape(-1)
+
+    return function

@@ -1,0 +1,254 @@
+"""tcgen05.alloc, dealloc, relinquish_alloc_permit, commit, wait, fence, cp.
+
+Source: PTX ISA, "TensorCore 5th Generation Instructions". mma, ld and st have files of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ..decode import Decoded
+from ..engine import EngineOp
+from ..errors import Trap, lane_text
+from ..lanes import WARP_SIZE, first_lane
+from ..registry import Blocked, Step, instruction
+from ..shared_access import barrier_at, check_span, count_event, locate, peer
+from ..tensor_engine import Span, pair_of, tensor_engine
+from ..tensor_memory import LANES
+from .mbarrier import apply
+
+if TYPE_CHECKING:
+    from ..cta import Cta
+    from ..warp import Warp
+
+_ALLOC_SECTION = "9.7.16.7"
+_COMMIT_SECTION = "9.7.16.12"
+_ALL_LANES = 0xFFFFFFFF
+
+
+def take_group(ins: Decoded) -> int:
+    """Consume ``.cta_group::1`` or ``::2``."""
+    return int(ins.required(("cta_group::1", "cta_group::2"))[-1])
+
+
+def one_lane(mask: np.ndarray, name: str) -> int:
+    """The only active lane; a Trap if several lanes would issue the operation."""
+    lanes = np.flatnonzero(mask)
+    if len(lanes) != 1:
+        raise Trap(
+            "convergence",
+            f"{name} is issued by one thread, got {len(lanes)} active lanes: each of them would "
+            f"issue its own operation",
+        )
+    return int(lanes[0])
+
+
+def take_aligned(ins: Decoded) -> Callable:
+    """Consume ``.sync.aligned`` and return the convergence check of the whole warp.
+
+    All 32 threads must be there: the behaviour is undefined once one of them has exited.
+    """
+    ins.required(("sync",))
+    ins.required(("aligned",))
+    converged = ins.whole_warp()
+
+    def check(warp: Warp, mask: np.ndarray) -> Blocked | None:
+        if warp.live != _ALL_LANES:
+            gone = lane_text(~warp.live & _ALL_LANES)
+            raise Trap(
+                "convergence",
+                f"{ins.mnemonic} needs all 32 threads of the warp, lanes {gone} are not alive",
+            )
+        return converged(warp, mask)
+
+    return check
+
+
+@instruction("tcgen05.alloc", section=_ALLOC_SECTION)
+def build_alloc(ins: Decoded) -> Step:
+    group, converged = take_group(ins), take_aligned(ins)
+    space = ins.choice(("shared::cta", "shared"), "generic")
+    ins.required(("b32",))
+    ins.finish_modifiers()
+    ins.expect_operands(2)
+    address = ins.address(0)
+    columns = ins.read_uniform(1, np.uint32, "the column count of tcgen05.alloc")
+    waiting = Blocked("tmem", lambda: "waits until that many tensor memory columns are free")
+
+    def step(warp: Warp, mask: np.ndarray) -> Blocked | None:
+        if blocked := converged(warp, mask):
+            return blocked
+        to = int(address(warp)[first_lane(mask)])
+        start = _allocate(warp.cta, group, columns(warp, mask))
+        if start is None:
+            return waiting
+        _write_result(warp, mask, to, "generic" if space == "generic" else "shared::cta", start)
+        return None
+
+    return step
+
+
+def _allocate(cta: Cta, group: int, columns: int) -> int | None:
+    """Start column, or None while it must wait (for room, or for the other CTA of the pair)."""
+    engine = tensor_engine(cta)
+    engine.use_group(group)
+    if group == 1:
+        return engine.memory.allocate(columns)
+    engine.memory.check_allocation(columns)
+    return _allocate_in_pair(cta, columns)
+
+
+def _allocate_in_pair(cta: Cta, columns: int) -> int | None:
+    """Both CTAs ask, then both get the same columns; the second asker picks them for both."""
+    granted = tensor_engine(cta).requests
+    if "granted" in granted:
+        return granted.pop("granted")
+    other = next(c for c in pair_of(cta, 2) if c is not cta)
+    wanted = tensor_engine(other).requests.get("columns")
+    if wanted is None:
+        granted["columns"] = columns
+        return None
+    if wanted != columns:
+        raise Trap("tmem", f"both CTAs of a pair must allocate the same number of columns, got "
+                           f"{columns} and {wanted}")  # fmt: skip
+    return _grant_pair(cta, other, columns)
+
+
+def _grant_pair(cta: Cta, other: Cta, columns: int) -> int | None:
+    mine, theirs = tensor_engine(cta), tensor_engine(other)
+    start = mine.memory.allocate(columns)
+    if start is None:
+        return None
+    theirs.memory.allocate_at(start, columns)
+    del theirs.requests["columns"]
+    theirs.requests["granted"] = start
+    other.notify()
+    return start
+
+
+def _write_result(warp: Warp, mask: np.ndarray, to: int, space: str, start: int) -> None:
+    target, offset = locate(warp.cta, to, space)
+    check_span(target, offset, 4, 4, "tcgen05.alloc")
+    target.shared.write_bytes(
+        target.shared.base + offset, np.frombuffer(start.to_bytes(4, "little"), np.uint8)
+    )
+    leader = np.zeros(WARP_SIZE, bool)
+    leader[first_lane(mask)] = True
+    target.shared.proxy.stored(warp, leader, np.array([offset]), 4)
+
+
+@instruction("tcgen05.dealloc", section=_ALLOC_SECTION)
+def build_dealloc(ins: Decoded) -> Step:
+    group, converged = take_group(ins), take_aligned(ins)
+    ins.required(("b32",))
+    ins.finish_modifiers()
+    ins.expect_operands(2)
+    address = ins.read_uniform(0, np.uint32, "the address of tcgen05.dealloc")
+    columns = ins.read_uniform(1, np.uint32, "the column count of tcgen05.dealloc")
+
+    def step(warp: Warp, mask: np.ndarray) -> Blocked | None:
+        if blocked := converged(warp, mask):
+            return blocked
+        _deallocate(warp.cta, group, address(warp, mask), columns(warp, mask))
+        return None
+
+    return step
+
+
+def _deallocate(cta: Cta, group: int, address: int, columns: int) -> None:
+    engine = tensor_engine(cta)
+    engine.use_group(group)
+    span = Span(0, LANES, address & 0xFFFF, (address & 0xFFFF) + columns)
+    everything = ("tcgen05.ld", "tcgen05.st", "tcgen05.mma", "tcgen05.cp")
+    engine.require_ordered(span, "tcgen05.dealloc", everything)
+    engine.memory.deallocate(address, columns)
+    cta.notify()
+
+
+@instruction("tcgen05.relinquish_alloc_permit", section=_ALLOC_SECTION)
+def build_relinquish(ins: Decoded) -> Step:
+    group, converged = take_group(ins), take_aligned(ins)
+    ins.finish_modifiers()
+    ins.expect_operands(0)
+
+    def step(warp: Warp, mask: np.ndarray) -> Blocked | None:
+        if blocked := converged(warp, mask):
+            return blocked
+        engine = tensor_engine(warp.cta)
+        engine.use_group(group)
+        engine.memory.relinquish()
+        return None
+
+    return step
+
+
+@instruction("tcgen05.fence::before_thread_sync", "tcgen05.fence::after_thread_sync",
+             section="9.7.16.11.1")  # fmt: skip
+def build_fence(ins: Decoded) -> Step:
+    ins.finish_modifiers()
+    ins.expect_operands(0)
+    return lambda warp, mask: None
+
+
+@instruction("tcgen05.wait::ld", "tcgen05.wait::st", section="9.7.16.8.5")
+def build_wait(ins: Decoded) -> Step:
+    converged = take_aligned(ins)
+    ins.finish_modifiers()
+    ins.expect_operands(0)
+    name = "tcgen05." + ins.mnemonic[-2:]
+
+    def step(warp: Warp, mask: np.ndarray) -> Blocked | None:
+        if blocked := converged(warp, mask):
+            return blocked
+        tensor_engine(warp.cta).waited(warp.index, name)
+        return None
+
+    return step
+
+
+@instruction("tcgen05.commit", section=_COMMIT_SECTION)
+def build_commit(ins: Decoded) -> Step:
+    group = take_group(ins)
+    ins.required(("mbarrier::arrive::one",))
+    space = ins.choice(("shared::cluster",), "generic")
+    multicast = ins.flag("multicast::cluster")
+    ins.required(("b64",))
+    ins.finish_modifiers()
+    ins.expect_operands(2 if multicast else 1)
+    address = ins.address(0)
+    ctas = ins.read(1, np.uint16) if multicast else None
+
+    def step(warp: Warp, mask: np.ndarray) -> None:
+        lane = one_lane(mask, "tcgen05.commit")
+        tensor_engine(warp.cta).use_group(group)
+        target, offset = locate(warp.cta, int(address(warp)[lane]), space)
+        ranks = int(ctas(warp)[lane]) if multicast else 1 << target.rank
+        targets = [peer(warp.cta, rank) for rank in range(16) if ranks >> rank & 1]
+        _submit_commit(warp, lane, targets, offset)
+
+    return step
+
+
+def _submit_commit(warp: Warp, lane: int, targets: list[Cta], offset: int) -> None:
+    before = tensor_engine(warp.cta).outstanding(warp.index, lane)
+    for target in targets:
+        barrier_at(target, offset)
+
+    def arrive() -> None:
+        for target in targets:
+            if not target.exited:
+                apply(target, offset, lambda barrier: barrier.arrive())
+
+    count_event(warp.cta, "commits")
+    if not before:
+        count_event(warp.cta, "empty commits")
+        line = warp.program.source[warp.split.pc].line
+        warp.launch.report.warn(f"ptx:{line}: tcgen05.commit by a thread that has nothing "
+                                f"outstanding arrives at once")  # fmt: skip
+    notifies = tuple(dict.fromkeys((warp.cta, *targets)))
+    name = f"commit -> mbarrier 0x{offset:x}"
+    op = EngineOp(name, arrive, before, agent="tensor core", notifies=notifies)
+    warp.launch.engines.submit(op)

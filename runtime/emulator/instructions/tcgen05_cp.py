@@ -1,0 +1,135 @@
+"""tcgen05.cp: shared memory to tensor memory, the shapes without format conversion.
+
+Source: PTX ISA, "tcgen05.cp". One thread issues; a later mma of the CTA runs behind the copy.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ..decode import Decoded
+from ..descriptor import SharedDescriptor, decode_shared
+from ..engine import EngineOp
+from ..errors import Trap
+from ..registry import Step, instruction
+from ..shared_access import WORD, count_event, read_words
+from ..tensor_core import gather_plan, operand_layout
+from ..tensor_engine import Access, Span, pair_of, tensor_engine
+from ..tensor_memory import LANES, split_address
+from .tcgen05 import one_lane, take_group
+
+if TYPE_CHECKING:
+    from ..cta import Cta
+    from ..warp import Warp
+
+_FORMATS = ("b8x16", "b4x16_p64", "b6x16_p32")
+
+
+@dataclass(frozen=True)
+class Shape:
+    """Rows and bytes of a copied matrix, and the lanes each row goes to."""
+
+    rows: int
+    row_bytes: int
+    lanes: np.ndarray
+
+    @property
+    def columns(self) -> int:
+        return self.row_bytes // 4
+
+
+def _lanes(*starts: tuple[int, int]) -> np.ndarray:
+    """``int64[copies, rows]``: each copy is a run of (first lane, rows)."""
+    return np.array([[first + row for row in range(rows)] for first, rows in starts])
+
+
+def _pairs_01_23() -> np.ndarray:
+    row = np.arange(64)
+    first = row % 32 + 64 * (row // 32)
+    return np.stack([first, first + 32])
+
+
+_SHAPES = {
+    ("128x256b", None): Shape(128, 32, _lanes((0, 128))),
+    ("128x128b", None): Shape(128, 16, _lanes((0, 128))),
+    ("4x256b", None): Shape(4, 32, 32 * np.arange(4)[None, :]),
+    ("64x128b", "warpx2::02_13"): Shape(64, 16, _lanes((0, 64), (64, 64))),
+    ("64x128b", "warpx2::01_23"): Shape(64, 16, _pairs_01_23()),
+    ("32x128b", "warpx4"): Shape(32, 16, _lanes((0, 32), (32, 32), (64, 32), (96, 32))),
+}
+
+
+@instruction("tcgen05.cp", section="9.7.16.9.2")
+def build_cp(ins: Decoded) -> Step:
+    group = take_group(ins)
+    name = ins.required(tuple(dict.fromkeys(name for name, _ in _SHAPES)))
+    spread = ins.choice(("warpx2::02_13", "warpx2::01_23", "warpx4"))
+    if (name, spread) not in _SHAPES:
+        ins.unmodelled(f"shape .{name} with multicast .{spread}" if spread else f"bare .{name}")
+    if (converted := ins.choice(_FORMATS)) is not None:
+        ins.unmodelled(f"format conversion .{converted}")
+    ins.finish_modifiers()
+    ins.expect_operands(2)
+    address, source = ins.address(0), ins.read(1, np.uint64)
+    shape = _SHAPES[name, spread]
+
+    def step(warp: Warp, mask: np.ndarray) -> None:
+        lane = one_lane(mask, "tcgen05.cp")
+        descriptor = decode_shared(int(source(warp)[lane]))
+        to = split_address(int(address(warp)[lane]))
+        _submit(warp, lane, Copy(pair_of(warp.cta, group), shape, descriptor, *to))
+
+    return step
+
+
+@dataclass(frozen=True)
+class Copy:
+    """One issued copy, into every CTA of ``ctas`` from its own shared memory."""
+
+    ctas: tuple[Cta, ...]
+    shape: Shape
+    source: SharedDescriptor
+    lane: int
+    column: int
+
+    def run(self) -> None:
+        for cta in self.ctas:
+            self._run_in(cta)
+
+    def _run_in(self, cta: Cta) -> None:
+        layout = operand_layout(self.source, self.shape.rows, self.shape.row_bytes, 8, False, "S")
+        plan = gather_plan(layout)
+        low, high = self.source.start + plan.low, self.source.start + plan.high
+        if low < cta.shared.lowest or high > len(cta.shared.data):
+            raise Trap("out-of-bounds", f"tcgen05.cp reads shared offsets 0x{low:x}..0x{high:x}, "
+                                        f"outside the CTA's shared memory")  # fmt: skip
+        words = read_words(cta, plan.words + self.source.start // WORD, "tcgen05.cp")
+        values = np.ascontiguousarray(words).view(np.uint32)
+        columns = self.column + np.arange(self.shape.columns)
+        memory = tensor_engine(cta).memory
+        for lanes in self.shape.lanes:
+            memory.scatter(lanes[:, None] + self.lane, columns[None, :], values)
+
+
+def _submit(warp: Warp, lane: int, copy: Copy) -> None:
+    if copy.lane and (copy.shape.rows != 4 or copy.lane >= 32):
+        raise Trap("tmem", f"tcgen05.cp of this shape must start at lane 0, got {copy.lane}")
+    op = EngineOp("cp -> tensor memory", copy.run, agent="tensor core", notifies=copy.ctas)
+    line = warp.program.source[warp.split.pc].line
+    for cta in copy.ctas:
+        _order(cta, copy, op, line, warp.index)
+    tensor_engine(copy.ctas[0]).copies.append(op)
+    tensor_engine(warp.cta).note_issue(warp.index, lane, warp.launch.engines.submit(op))
+    count_event(warp.cta, "tensor memory copies")
+
+
+def _order(cta: Cta, copy: Copy, op: EngineOp, line: int, warp: int) -> None:
+    engine = tensor_engine(cta)
+    engine.use_group(len(copy.ctas))
+    engine.memory.check_columns(copy.column, copy.shape.columns, "tcgen05.cp")
+    span = Span(0, LANES, copy.column, copy.column + copy.shape.columns)
+    engine.require_ordered(span, "tcgen05.cp", ("tcgen05.ld", "tcgen05.st", "tcgen05.mma"))
+    engine.track(Access("tcgen05.cp", span, line, warp, op))

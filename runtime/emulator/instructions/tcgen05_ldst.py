@@ -1,0 +1,177 @@
+"""tcgen05.ld and tcgen05.st: tensor memory to and from registers, one warp at a time.
+
+Source: PTX ISA, "Tensor Memory and Register Load/Store Instructions". The data moves at issue;
+until tcgen05.wait the access counts as under way and conflicting accesses are refused.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ..decode import Decoded
+from ..errors import Trap
+from ..registry import Blocked, Step, instruction
+from ..tensor_engine import Access, Span, TensorEngine, tensor_engine
+from ..tensor_memory import SHAPES, Shape, TensorMemory, register_map, split_address
+from .tcgen05 import take_aligned
+
+if TYPE_CHECKING:
+    from ..warp import Warp
+
+_NUMBERS = tuple(f"x{1 << power}" for power in range(8))
+_LOW_HALF = np.uint32(0xFFFF)
+
+
+@dataclass(frozen=True)
+class Form:
+    """One access form: shape, registers per thread, half split, and 16-bit packing."""
+
+    name: str
+    shape: Shape
+    registers: int
+    half_split: int
+    packed: bool
+
+    @property
+    def columns(self) -> int:
+        """Columns of one contiguous part of the access."""
+        count = self.registers // self.shape.registers * self.shape.columns
+        return 2 * count if self.packed else count
+
+    @property
+    def parts(self) -> tuple[int, ...]:
+        """Column offsets at which contiguous parts start."""
+        return (0, self.half_split) if self.shape.name == "16x32bx2" else (0,)
+
+
+def _take_form(ins: Decoded, packing: str) -> Form:
+    shape = SHAPES[ins.required(tuple(SHAPES))]
+    number = int(ins.required(_NUMBERS)[1:])
+    packed = ins.flag(packing)
+    ins.required(("b32",))
+    ins.finish_modifiers()
+    if number > shape.largest:
+        ins.unmodelled(f"modifier .x{number} with .{shape.name}")
+    split = shape.name == "16x32bx2"
+    ins.expect_operands(3 if split else 2)
+    half = ins.immediate(1 if ins.mnemonic == "tcgen05.st" else 2) if split else 0
+    return Form(ins.mnemonic, shape, shape.registers * number, half, packed)
+
+
+@lru_cache(maxsize=1024)
+def _indices(form: Form, lane: int, column: int) -> tuple[np.ndarray, np.ndarray]:
+    """Absolute (lane, column); for packed forms of the low halves."""
+    lanes, columns = register_map(form.shape.name, form.registers, form.half_split)
+    if form.packed:
+        columns = 2 * columns - (form.half_split * (np.arange(32) >= 16))
+    return lanes + lane, columns + column
+
+
+def _check(engine: TensorEngine, form: Form, warp: Warp, address: int) -> tuple[int, int]:
+    """(lane, column) of a legal access; Trap for lanes of other warps or foreign columns."""
+    lane, column = split_address(address)
+    own = 32 * (warp.index % 4)
+    legal = (own,) if form.shape.lanes == 32 else (own, own + 16)
+    if lane not in legal:
+        raise Trap(
+            "tmem",
+            f"{form.name}: warp {warp.index} may access tensor memory lanes {own}..{own + 31} "
+            f"only, and .{form.shape.name} must start at lane "
+            f"{' or '.join(str(start) for start in legal)}, got {lane}",
+        )
+    for part in form.parts:
+        engine.memory.check_columns(column + part, form.columns, form.name)
+    return lane, column
+
+
+def _spans(form: Form, lane: int, column: int) -> list[Span]:
+    lanes = form.shape.lanes
+    return [
+        Span(lane, lane + lanes, column + part, column + part + form.columns) for part in form.parts
+    ]
+
+
+def _track(engine: TensorEngine, form: Form, warp: Warp, lane: int, column: int,
+           against: tuple[str, ...]) -> None:  # fmt: skip
+    line = warp.program.source[warp.split.pc].line
+    reads = form.name == "tcgen05.ld"
+    for span in _spans(form, lane, column):
+        engine.require_ordered(span, form.name, against, reads=reads)
+        engine.track(Access(form.name, span, line, warp.index, reads=reads))
+
+
+@instruction("tcgen05.ld", section="9.7.16.8.1")
+def build_ld(ins: Decoded) -> Step:
+    converged = take_aligned(ins)
+    form = _take_form(ins, "pack::16b")
+    write = ins.write_vector(0, form.registers, np.uint32)
+    address = _tensor_address(ins, 1)
+
+    def step(warp: Warp, mask: np.ndarray) -> Blocked | None:
+        if blocked := converged(warp, mask):
+            return blocked
+        engine = tensor_engine(warp.cta)
+        lane, column = _check(engine, form, warp, address(warp, mask))
+        _track(engine, form, warp, lane, column, ("tcgen05.st", "tcgen05.mma", "tcgen05.cp"))
+        write(warp, mask, _load(engine.memory, form, lane, column))
+        return None
+
+    return step
+
+
+def _tensor_address(ins: Decoded, at: int):
+    address = ins.address(at)
+
+    def uniform(warp: Warp, mask: np.ndarray) -> int:
+        values = address(warp)[mask]
+        if (values != values[0]).any():
+            raise Trap("convergence", f"the address of {ins.mnemonic} differs between lanes")
+        return int(values[0])
+
+    return uniform
+
+
+def _load(memory: TensorMemory, form: Form, lane: int, column: int) -> np.ndarray:
+    """``uint32[registers, 32]``."""
+    if form.shape.lanes == 32 and not form.packed:
+        block = slice(lane, lane + 32), slice(column, column + form.registers)
+        memory.require_written(*block, form.name)
+        return np.ascontiguousarray(memory.words[block].T)
+    lanes, columns = _indices(form, lane, column)
+    low = memory.gather(lanes, columns, form.name)
+    if not form.packed:
+        return low
+    high = memory.gather(lanes, columns + 1, form.name)
+    return (low & _LOW_HALF) | (high << np.uint32(16))
+
+
+@instruction("tcgen05.st", section="9.7.16.8.2")
+def build_st(ins: Decoded) -> Step:
+    converged = take_aligned(ins)
+    form = _take_form(ins, "unpack::16b")
+    address = _tensor_address(ins, 0)
+    read = ins.read_vector(len(ins.operands) - 1, form.registers, np.uint32)
+
+    def step(warp: Warp, mask: np.ndarray) -> Blocked | None:
+        if blocked := converged(warp, mask):
+            return blocked
+        engine = tensor_engine(warp.cta)
+        lane, column = _check(engine, form, warp, address(warp, mask))
+        _track(engine, form, warp, lane, column, ("tcgen05.ld", "tcgen05.mma", "tcgen05.cp"))
+        _store(engine.memory, form, lane, column, np.stack(read(warp)))
+        return None
+
+    return step
+
+
+def _store(memory: TensorMemory, form: Form, lane: int, column: int, values: np.ndarray) -> None:
+    lanes, columns = _indices(form, lane, column)
+    if not form.packed:
+        memory.scatter(lanes, columns, values)
+        return
+    memory.scatter(lanes, columns, values & _LOW_HALF)
+    memory.scatter(lanes, columns + 1, values >> np.uint32(16))

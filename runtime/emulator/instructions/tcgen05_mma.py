@@ -1,0 +1,324 @@
+"""tcgen05.mma, kinds f16 and tf32, dense, operand A in shared or in tensor memory.
+
+Source: PTX ISA, "tcgen05.mma". One thread issues; the operation runs later, behind the earlier mma
+of its CTA (pair), and reads its operands only then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from .. import ptx
+from ..decode import Decoded
+from ..descriptor import (
+    KINDS,
+    InstructionDescriptor,
+    OperandType,
+    SharedDescriptor,
+    decode_instruction,
+    decode_shared,
+)
+from ..engine import EngineOp
+from ..errors import Trap
+from ..registry import Step, instruction
+from ..shared_access import WORD, count_event, read_words
+from ..tensor_core import (
+    Block,
+    Layout,
+    accumulate,
+    data_path,
+    dense_layout,
+    gather_plan,
+    multiply,
+    operand_layout,
+    operand_matrix,
+    to_float32,
+)
+from ..tensor_engine import Access, Span, pair_of, tensor_engine
+from ..tensor_memory import LANES, TensorMemory, split_address
+from .tcgen05 import one_lane, take_group
+
+if TYPE_CHECKING:
+    from ..cta import Cta
+    from ..warp import Warp
+
+_SECTION = "9.7.16.10.9"
+_KINDS = tuple(
+    f"kind::{name}" for name in ("f16", "tf32", "f8f6f4", "i8", "mxf8f6f4", "mxf4", "mxf4nvf4")
+)
+_COLLECTORS = tuple(f"collector::a::{use}" for use in ("fill", "use", "lastuse", "discard"))
+_WORD_BITS = 32
+_MAX_SCALE = 15
+
+
+@dataclass(frozen=True)
+class Operands:
+    """Closures of the operands of one tcgen05.mma."""
+
+    d: Callable
+    a: Callable
+    b: Callable
+    descriptor: Callable
+    disabled: Callable | None
+    enable: Callable
+    scale: int
+    a_in_tensor_memory: bool
+
+
+@instruction("tcgen05.mma", section=_SECTION)
+def build_mma(ins: Decoded) -> Step:
+    group = take_group(ins)
+    kind = ins.required(_KINDS).removeprefix("kind::")
+    if kind not in KINDS:
+        ins.unmodelled(f"modifier .kind::{kind}")
+    ins.choice(_COLLECTORS)
+    ins.finish_modifiers()
+    operands = _decode_operands(ins, group)
+
+    def step(warp: Warp, mask: np.ndarray) -> None:
+        lane = one_lane(mask, "tcgen05.mma")
+        _submit(warp, lane, _bind(warp, lane, operands, kind, group))
+
+    return step
+
+
+def _decode_operands(ins: Decoded, group: int) -> Operands:
+    ins.expect_operands(5, 6, 7)
+    disables = isinstance(ins.operand(4), ptx.Vector)
+    at = 5 if disables else 4
+    if len(ins.operands) <= at:
+        ins.unmodelled("a tcgen05.mma without enable-input-d")
+    in_tensor_memory = isinstance(ins.operand(1), ptx.Address)
+    return Operands(
+        d=ins.address(0),
+        a=ins.address(1) if in_tensor_memory else ins.read(1, np.uint64),
+        b=ins.read(2, np.uint64),
+        descriptor=ins.read(3, np.uint32),
+        disabled=ins.read_vector(4, 4 * group, np.uint32) if disables else None,
+        enable=ins.read_predicate(at),
+        scale=_scale(ins, at + 1),
+        a_in_tensor_memory=in_tensor_memory,
+    )
+
+
+def _scale(ins: Decoded, at: int) -> int:
+    if len(ins.operands) <= at:
+        return 0
+    ins.expect_operands(at + 1)
+    scale = ins.immediate(at)
+    if not 0 <= scale <= _MAX_SCALE:
+        raise ins.trap("operand", f"scale-input-d must be 0..{_MAX_SCALE}, got {scale}")
+    return scale
+
+
+@dataclass(frozen=True)
+class Place:
+    """A tensor memory address split up."""
+
+    lane: int
+    column: int
+
+
+@dataclass(frozen=True)
+class Multiply:
+    """One issued operation; ``ctas`` is the CTA or the pair, even rank first."""
+
+    ctas: tuple[Cta, ...]
+    descriptor: InstructionDescriptor
+    d: Place
+    a: SharedDescriptor | Place
+    b: SharedDescriptor
+    add: bool
+    scale: int
+    disabled: np.ndarray | None
+
+    @property
+    def group(self) -> int:
+        return len(self.ctas)
+
+    @property
+    def blocks(self) -> tuple[Block, ...]:
+        """Where D lies."""
+        return data_path(dense_layout(self.descriptor.m, self.group), self.descriptor.n)
+
+    @property
+    def d_columns(self) -> int:
+        """Tensor memory columns of the accumulator."""
+        columns = self.blocks[0].columns
+        return columns.stop - columns.start
+
+    @property
+    def a_columns(self) -> int:
+        """Tensor memory columns of operand A."""
+        return self.descriptor.k * self.descriptor.a.bits // _WORD_BITS
+
+    def describe(self) -> str:
+        d = self.descriptor
+        return f"mma {d.m}x{d.n}x{d.k} {d.kind} -> column {self.d.column}"
+
+    def run(self) -> None:
+        """Read both operands, multiply, update the accumulator."""
+        product = multiply(self.descriptor, self._read_a(), self._read_b())
+        for block in self.blocks:
+            self._write(block, product[block.rows, block.columns])
+
+    def _read_a(self) -> np.ndarray:
+        if isinstance(self.a, Place):
+            return self._read_tensor_memory(self.a)
+        d, rows = self.descriptor, self.descriptor.m // self.group
+        return _gather(self.ctas, self.a, rows, d.k, d.a, d.a_transposed, "A")
+
+    def _read_b(self) -> np.ndarray:
+        d, rows = self.descriptor, self.descriptor.n // self.group
+        return _gather(self.ctas, self.b, rows, d.k, d.b, d.b_transposed, "B")
+
+    def _read_tensor_memory(self, place: Place) -> np.ndarray:
+        d, columns = self.descriptor, slice(place.column, place.column + self.a_columns)
+        words = np.empty((d.m, self.a_columns), np.uint32)
+        for block in self.blocks:
+            lanes = _shifted(block.lanes, place.lane)
+            memory = tensor_engine(self.ctas[block.cta]).memory
+            memory.require_written(lanes, columns, "tcgen05.mma operand A")
+            words[block.rows] = memory.words[lanes, columns]
+        return to_float32(words, d.a.name)
+
+    def _write(self, block: Block, product: np.ndarray) -> None:
+        memory = tensor_engine(self.ctas[block.cta]).memory
+        lanes = _shifted(block.lanes, self.d.lane)
+        first = self.d.column + block.first_column
+        columns = slice(first, first + self.d_columns)
+        if self.disabled is None:
+            self._update(memory, lanes, columns, product)
+            return
+        kept = np.flatnonzero(~self.disabled[block.cta][lanes])
+        for row in kept:
+            lane = slice(lanes.start + int(row), lanes.start + int(row) + 1)
+            self._update(memory, lane, columns, product[row : row + 1])
+
+    def _update(
+        self, memory: TensorMemory, lanes: slice, columns: slice, product: np.ndarray
+    ) -> None:
+        if self.add:
+            memory.require_written(lanes, columns, "tcgen05.mma accumulator")
+        old = memory.words[lanes, columns]
+        name = self.descriptor.accumulator
+        memory.words[lanes, columns] = accumulate(old, product, name, self.add, self.scale)
+        memory.written[lanes, columns] = True
+
+
+def _shifted(lanes: slice, by: int) -> slice:
+    return slice(lanes.start + by, lanes.stop + by)
+
+
+def _gather(ctas: tuple[Cta, ...], descriptor: SharedDescriptor, rows: int, k: int,
+            kind: OperandType, transposed: bool, name: str) -> np.ndarray:  # fmt: skip
+    """``float32[rows * len(ctas), k]``: each CTA holds its share of the rows at the same place."""
+    layout = operand_layout(descriptor, rows, k, kind.bits, transposed, name)
+    shares = [_gather_share(cta, descriptor, layout, kind, name) for cta in ctas]
+    return shares[0] if len(shares) == 1 else np.concatenate(shares)
+
+
+def _gather_share(cta: Cta, descriptor: SharedDescriptor, layout: Layout, kind: OperandType,
+                  name: str) -> np.ndarray:  # fmt: skip
+    plan = gather_plan(layout)
+    what = f"tcgen05.mma operand {name}"
+    low, high = descriptor.start + plan.low, descriptor.start + plan.high
+    if low < cta.shared.lowest or high > len(cta.shared.data):
+        raise Trap(
+            "out-of-bounds",
+            f"{what} covers shared offsets 0x{low:x}..0x{high:x}, the CTA's shared memory is "
+            f"0x{cta.shared.lowest:x}..0x{len(cta.shared.data):x}",
+        )
+    words = read_words(cta, plan.words + descriptor.start // WORD, what)
+    return operand_matrix(words, layout, kind.name)
+
+
+def _bind(warp: Warp, lane: int, operands: Operands, kind: str, group: int) -> Multiply:
+    descriptor = decode_instruction(int(operands.descriptor(warp)[lane]), kind, group)
+    a = int(operands.a(warp)[lane])
+    return Multiply(
+        ctas=pair_of(warp.cta, group),
+        descriptor=descriptor,
+        d=Place(*split_address(int(operands.d(warp)[lane]))),
+        a=Place(*split_address(a)) if operands.a_in_tensor_memory else decode_shared(a),
+        b=decode_shared(int(operands.b(warp)[lane])),
+        add=bool(operands.enable(warp)[lane]),
+        scale=operands.scale,
+        disabled=_disabled_lanes(operands, warp, lane, group),
+    )
+
+
+def _disabled_lanes(operands: Operands, warp: Warp, lane: int, group: int) -> np.ndarray | None:
+    """``bool[CTAs, 128]`` of lanes that are not written; lane 0 is the LSB of the first word."""
+    if operands.disabled is None:
+        return None
+    words = np.array([word[lane] for word in operands.disabled(warp)], "<u4")
+    bits = np.unpackbits(words.view(np.uint8), bitorder="little")
+    return bits.astype(bool).reshape(group, LANES)
+
+
+def _submit(warp: Warp, lane: int, multiply_: Multiply) -> None:
+    _check_place(multiply_)
+    line = warp.program.source[warp.split.pc].line
+    leader = tensor_engine(multiply_.ctas[0])
+    earlier = (leader.last, *leader.copies)
+    after = tuple(op for op in earlier if op is not None and not op.done)
+    op = EngineOp(multiply_.describe(), multiply_.run, after, agent="tensor core",
+                  notifies=multiply_.ctas)  # fmt: skip
+    for cta in multiply_.ctas:
+        _order(cta, multiply_, op, line, warp.index)
+    leader.last, leader.copies = op, []
+    tensor_engine(warp.cta).note_issue(warp.index, lane, warp.launch.engines.submit(op))
+    descriptor = multiply_.descriptor
+    count_event(warp.cta, "mma count")
+    count_event(warp.cta, "mma flops", 2 * descriptor.m * descriptor.n * descriptor.k)
+
+
+def _check_place(multiply_: Multiply) -> None:
+    descriptor = multiply_.descriptor
+    half = dense_layout(descriptor.m, multiply_.group) == "F"
+    legal = (0, 16) if half else (0,)
+    if multiply_.d.lane not in legal:
+        raise Trap("tmem", f"the accumulator of M={descriptor.m} must start at lane "
+                           f"{' or '.join(map(str, legal))}, got {multiply_.d.lane}")  # fmt: skip
+    if isinstance(multiply_.a, Place):
+        _check_a(multiply_, multiply_.a)
+
+
+def _check_a(multiply_: Multiply, a: Place) -> None:
+    descriptor = multiply_.descriptor
+    if descriptor.a_transposed:
+        raise Trap("descriptor", "operand A in tensor memory must be K-major (transpose A = 0)")
+    if a.lane != multiply_.d.lane:
+        raise Trap("tmem", f"A and D must start at the same tensor memory lane, got {a.lane} and "
+                           f"{multiply_.d.lane}")  # fmt: skip
+    if dense_layout(descriptor.m, multiply_.group) == "B":
+        raise Trap("unmodelled", "operand A in tensor memory with M=128 and cta_group::2")
+
+
+def _order(cta: Cta, multiply_: Multiply, op: EngineOp, line: int, warp: int) -> None:
+    """Check columns and ordering in one CTA and note what the operation will touch there."""
+    engine = tensor_engine(cta)
+    engine.use_group(multiply_.group)
+    first, count = multiply_.d.column, multiply_.d_columns
+    engine.memory.check_columns(first, count, "tcgen05.mma accumulator")
+    shape = (first, multiply_.descriptor.m, multiply_.descriptor.n)
+    span = Span(0, LANES, first, first + count)
+    others = ("tcgen05.ld", "tcgen05.st", "tcgen05.mma")
+    engine.require_ordered(span, "tcgen05.mma accumulator", others, shape=shape)
+    if isinstance(multiply_.a, Place):
+        _order_a(cta, multiply_, multiply_.a, op, line, warp)
+    engine.track(Access("tcgen05.mma", span, line, warp, op, shape))
+
+
+def _order_a(cta: Cta, multiply_: Multiply, a: Place, op: EngineOp, line: int, warp: int) -> None:
+    engine = tensor_engine(cta)
+    what = "tcgen05.mma operand A"
+    engine.memory.check_columns(a.column, multiply_.a_columns, what)
+    span = Span(0, LANES, a.column, a.column + multiply_.a_columns)
+    engine.require_ordered(span, what, ("tcgen05.st", "tcgen05.mma", "tcgen05.cp"), reads=True)
+    engine.track(Access("tcgen05.mma", span, line, warp, op, reads=True))

@@ -1,0 +1,284 @@
+"""One launch: the grid's memories, its CTAs, and the run to the end."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from functools import lru_cache
+from math import prod
+
+import numpy as np
+
+from . import instructions
+from .cluster import Cluster
+from .cta import Cta, StateBag
+from .engine import Engines
+from .errors import LaunchError
+from .lanes import LANE_IDS, WARP_SIZE
+from .layout import MAX_SHARED_BYTES, align_up
+from .memory import (
+    GLOBAL_BASE,
+    PARAM_WINDOW,
+    SHARED_FIRST_OFFSET,
+    LocalSpace,
+    Region,
+    Space,
+)
+from .params import HostArrays, Parameters
+from .parser import parse
+from .program import Program, decode
+from .report import Report
+from .scheduler import Scheduler
+from .specials import FIXED
+from .values import RAW
+from .warp import Warp
+
+DEFAULT_RESIDENT = 4
+MAX_THREADS = 1024
+MAX_CLUSTER = 16
+MAX_GRID = (2**31 - 1, 65535, 65535)
+MAX_BLOCK = (1024, 1024, 64)
+POISON_ARRAYS = 61
+
+Extent = int | Sequence[int]
+
+
+@lru_cache(maxsize=32)
+def load_program(text: str, entry: str) -> Program:
+    """The decoded kernel of a PTX text; kept, since a program holds nothing of a launch."""
+    instructions.load_all()
+    return decode(parse(text), entry)
+
+
+def launch(
+    ptx: str,
+    entry: str,
+    *,
+    grid: Extent,
+    block: Extent,
+    cluster: Extent = (1, 1, 1),
+    shared_bytes: int = 0,
+    params: Sequence = (),
+    seed: int = 0,
+    max_steps: int | None = None,
+    resident: int = DEFAULT_RESIDENT,
+) -> Report:
+    """Run kernel `entry` of a PTX module to its end and return what it did.
+
+    grid, block, cluster: CTAs, threads and CTAs a cluster along x, y, z (missing axes are 1).
+    shared_bytes: dynamic shared memory. params: one value a kernel parameter: a numpy array
+    (passed by address; results are written in place, and no byte outside it can be touched), a
+    `TensorMap`, a number, or `bytes` for a `.param .b8 p[n]`. seed: fixes scheduling and poison;
+    each seed gives one legal order. max_steps: warp instructions after which to give up.
+    resident: CTAs that are live at the same time.
+    Raises PtxSyntaxError, LaunchError, Trap (`unmodelled` when something is not modelled).
+    """
+    program = load_program(ptx, entry)
+    running = Launch(program, grid, block, cluster, shared_bytes, seed)
+    running.bind(list(params))
+    return running.run(max_steps, resident)
+
+
+class Launch(StateBag):
+    """The state of a running grid.
+
+    program, grid, block, cluster (int triples), shared_bytes (window bytes behind 0x400),
+    global_memory, param_memory, const_memory (`Space`), engines, scheduler, report, rng,
+    tensor_maps: (TensorMap, global address) by index, engine_counts: the report's engine counter,
+    current_warp: the warp whose instruction runs now, else None.
+    """
+
+    def __init__(
+        self,
+        program: Program,
+        grid: Extent,
+        block: Extent,
+        cluster: Extent,
+        dynamic_bytes: int,
+        seed: int,
+    ):
+        super().__init__()
+        self.program, self.entry = program, program.entry
+        self.grid, self.block = _triple("grid", grid), _triple("block", block)
+        self.cluster, self.explicit_cluster = self._cluster_of(cluster)
+        self._check_shape()
+        self.dynamic_bytes = dynamic_bytes
+        self.shared_bytes = self._shared_size(dynamic_bytes)
+        self.rng = random.Random(seed)
+        self._garbage = np.random.default_rng(seed)
+        self.report = Report(self.entry)
+        self.engine_counts = self.report.engines
+        self.counts = [0] * len(program.source)
+        self.engines = Engines(self)
+        self.current_warp: Warp | None = None
+        self.clock_reads = 0
+        self.tensor_maps: list[tuple] = []
+        self._make_memories()
+        self._template = self._register_template()
+
+    # -- set-up ------------------------------------------------------------------------------
+
+    def _cluster_of(self, cluster: Extent) -> tuple[tuple[int, int, int], bool]:
+        asked = _triple("cluster", cluster)
+        directives = self.program.function.directives
+        required = directives.get("reqnctapercluster")
+        if required:
+            required = _triple("reqnctapercluster", required)
+            if asked not in ((1, 1, 1), required):
+                raise self._error(f"cluster must be {required} (.reqnctapercluster), got {asked}")
+            asked = required
+        return asked, bool(required) or "explicitcluster" in directives or prod(asked) > 1
+
+    def _check_shape(self) -> None:
+        for axis, (count, limit) in enumerate(zip(self.grid, MAX_GRID, strict=True)):
+            if not 1 <= count <= limit:
+                raise self._error(f"grid {'xyz'[axis]} must be 1..{limit}, got {count}")
+        for axis, (count, limit) in enumerate(zip(self.block, MAX_BLOCK, strict=True)):
+            if not 1 <= count <= limit:
+                raise self._error(f"block {'xyz'[axis]} must be 1..{limit}, got {count}")
+        if prod(self.block) > MAX_THREADS:
+            raise self._error(f"a block has at most {MAX_THREADS} threads, got {prod(self.block)}")
+        self._check_directives()
+        self._check_cluster()
+
+    def _check_directives(self) -> None:
+        directives = self.program.function.directives
+        if "reqntid" in directives and self.block != _triple("reqntid", directives["reqntid"]):
+            required = _triple("reqntid", directives["reqntid"])
+            raise self._error(f"block must be {required} (.reqntid), got {self.block}")
+        if "maxntid" in directives and prod(self.block) > prod(directives["maxntid"]):
+            raise self._error(
+                f"a block has at most {prod(directives['maxntid'])} threads"
+                f" (.maxntid), got {prod(self.block)}"
+            )
+
+    def _check_cluster(self) -> None:
+        if not 1 <= prod(self.cluster) <= MAX_CLUSTER:
+            raise self._error(f"a cluster has 1..{MAX_CLUSTER} CTAs, got {self.cluster}")
+        for count, size in zip(self.grid, self.cluster, strict=True):
+            if count % size:
+                raise self._error(f"grid {self.grid} must be a multiple of cluster {self.cluster}")
+
+    def _shared_size(self, dynamic: int) -> int:
+        if not isinstance(dynamic, int) or dynamic < 0:
+            raise self._error(f"shared_bytes must be an integer >= 0, got {dynamic!r}")
+        shared = self.program.shared
+        lead = shared.dynamic_offset - SHARED_FIRST_OFFSET
+        total = lead + dynamic if dynamic else shared.static_bytes
+        if total > MAX_SHARED_BYTES:
+            raise self._error(
+                f"a CTA has at most {MAX_SHARED_BYTES} bytes of shared memory, got"
+                f" {shared.static_bytes} static and {dynamic} dynamic"
+            )
+        return total
+
+    def _error(self, message: str) -> LaunchError:
+        return LaunchError(f"kernel {self.entry}: {message}")
+
+    def _make_memories(self) -> None:
+        self.global_memory, self.const_memory = Space("global"), Space("const")
+        self.param_memory, self.no_local = Space("param"), Space("local")
+        variables = self.program.globals
+        for variable, address in variables.placed():
+            space = self.const_memory if variable.space == "const" else self.global_memory
+            space.add(
+                Region(
+                    f"variable {variable.name}",
+                    address,
+                    variables.initial_bytes(variable),
+                    space=variable.space,
+                    writable=variable.space == "global",
+                )
+            )
+        self.arrays = HostArrays(self.global_memory, max(variables.end, GLOBAL_BASE) + (1 << 32))
+
+    def bind(self, params: list) -> None:
+        """Encode the kernel's parameters; LaunchError names the one that is wrong."""
+        data = Parameters(self).encode(params)
+        self.param_memory.add(
+            Region("the kernel's parameters", PARAM_WINDOW, data, space="param", writable=False)
+        )
+
+    def poison_bytes(self, size: int) -> np.ndarray:
+        """Seeded non-zero garbage, uint8[size]."""
+        return self._garbage.integers(1, 256, size, np.uint8)
+
+    # -- warps and CTAs ----------------------------------------------------------------------
+
+    def _register_template(self) -> list:
+        pool = {bits: self._poison_pool(bits) for bits in set(self.program.poisoned.values())}
+        template: list = [None] * self.program.slot_count
+        for slot, bits in self.program.poisoned.items():
+            template[slot] = pool[bits][slot % POISON_ARRAYS]
+        for slot, array in self.program.constants.items():
+            template[slot] = array
+        return template
+
+    def _poison_pool(self, bits: int) -> list[np.ndarray]:
+        if bits == 1:
+            return list(self._garbage.integers(0, 2, (POISON_ARRAYS, WARP_SIZE)).astype(bool))
+        width = 2 if bits == 128 else 1
+        raw = self._garbage.integers(1, 256, (POISON_ARRAYS, WARP_SIZE * bits // 8), np.uint8)
+        words = raw.view(RAW[bits])
+        return list(words.reshape(POISON_ARRAYS, WARP_SIZE, 2) if width == 2 else words)
+
+    def make_registers(self, warp: Warp) -> list[np.ndarray]:
+        """The registers of a new warp: poison, constants, special registers, addresses."""
+        registers = list(self._template)
+        for slot, name in self.program.special_slots.items():
+            registers[slot] = FIXED[name][1](warp)
+        for slot, (name, offset) in self.program.shared_slots.items():
+            address = warp.cta.shared_base + self.program.shared.offsets[name] + offset
+            registers[slot] = np.full(WARP_SIZE, address, self.program.slot_dtype(slot))
+        return registers
+
+    def make_local(self) -> LocalSpace:
+        """The local memory of a new warp, poisoned."""
+        size = align_up(self.program.frame.size, 32)
+        return LocalSpace(self.poison_bytes(size * WARP_SIZE), size)
+
+    def start_cluster(self, index: tuple[int, int, int]) -> list[Cta]:
+        """Make the CTAs and warps of one cluster."""
+        cluster = Cluster(index)
+        size_x, size_y, size_z = self.cluster
+        for rank in range(size_x * size_y * size_z):
+            inside = (rank % size_x, rank // size_x % size_y, rank // (size_x * size_y))
+            where = tuple(
+                i * size + j for i, size, j in zip(index, self.cluster, inside, strict=True)
+            )
+            number = where[0] + self.grid[0] * (where[1] + self.grid[1] * where[2])
+            cluster.ctas.append(Cta(self, cluster, where, number, rank))
+        for cta in cluster.ctas:
+            cta.add_peers()
+            self._start_warps(cta)
+        return cluster.ctas
+
+    def _start_warps(self, cta: Cta) -> None:
+        cta.live_threads = prod(self.block)
+        for number in range(-(-cta.live_threads // WARP_SIZE)):
+            mask = LANE_IDS + number * WARP_SIZE < cta.live_threads
+            cta.warps.append(Warp(cta, number, mask))
+
+    # -- running -----------------------------------------------------------------------------
+
+    def run(self, max_steps: int | None, resident: int) -> Report:
+        """Run every CTA; returns the report."""
+        counts = [grid // cluster for grid, cluster in zip(self.grid, self.cluster, strict=True)]
+        clusters = [
+            (x, y, z) for z in range(counts[2]) for y in range(counts[1]) for x in range(counts[0])
+        ]
+        self.scheduler = Scheduler(self, clusters, resident, max_steps)
+        with np.errstate(all="ignore"):
+            self.scheduler.run()
+        self.report.steps = self.scheduler.steps
+        for source, count in zip(self.program.source, self.counts, strict=True):
+            if count:
+                self.report.instructions[source.opcode] += count
+        return self.report
+
+
+def _triple(name: str, extent: Extent) -> tuple[int, int, int]:
+    values = [extent] if isinstance(extent, int | np.integer) else list(extent)
+    if not 1 <= len(values) <= 3 or not all(isinstance(v, int | np.integer) for v in values):
+        raise LaunchError(f"{name}: must be one to three integers, got {extent!r}")
+    return tuple(int(v) for v in values + [1] * (3 - len(values)))

@@ -1,0 +1,159 @@
+"""Where variables live: module variables, shared memory, per-thread frames, parameters.
+
+Source: PTX ISA §5.4 (variables, alignment, initialisers), §5.1.7 (shared, dynamic `.extern`).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from . import ptx
+from .errors import Trap
+from .memory import CONST_WINDOW, GLOBAL_BASE, SHARED_FIRST_OFFSET, SHARED_WINDOW
+from .values import RAW, TYPES, Type
+
+GUARD_BYTES = 4096
+"""Unmapped bytes between two module variables."""
+MAX_SHARED_BYTES = 232_448
+"""Shared memory one CTA may use, static and dynamic (227 KiB)."""
+
+
+def align_up(value: int, alignment: int) -> int:
+    return -(-value // alignment) * alignment
+
+
+def variable_type(variable: ptx.Variable) -> Type:
+    if variable.type not in TYPES:
+        raise Trap("unmodelled", f"a variable of type .{variable.type}").locate(line=variable.line)
+    return TYPES[variable.type]
+
+
+def variable_size(variable: ptx.Variable) -> int:
+    """Its bytes; 0 for an unsized array."""
+    size = max(variable_type(variable).bits // 8, 1) * variable.vector
+    for extent in variable.dims:
+        size *= extent
+    return size
+
+
+def variable_alignment(variable: ptx.Variable) -> int:
+    natural = max(variable_type(variable).bits // 8, 1) * variable.vector
+    return variable.align or natural
+
+
+class FrameLayout:
+    """Variables one behind the other: kernel parameters, or the per-thread memory."""
+
+    def __init__(self):
+        self.size = 0
+        self.placed: list[tuple[ptx.Variable, int]] = []
+
+    def add(self, variable: ptx.Variable) -> int:
+        """Place a variable; returns its offset."""
+        offset = align_up(self.size, variable_alignment(variable))
+        self.size = offset + variable_size(variable)
+        self.placed.append((variable, offset))
+        return offset
+
+
+class SharedLayout:
+    """The shared variables a kernel refers to: static ones first, then the dynamic ones.
+
+    Offsets are window offsets and start at 0x400. All `.extern` arrays start at the same place.
+    """
+
+    def __init__(self, module: ptx.Module):
+        self._variables: dict[str, ptx.Variable] = {}
+        self.offsets: dict[str, int] = {}
+        self.dynamic_offset = self.static_end = SHARED_FIRST_OFFSET
+
+    def reference(self, variable: ptx.Variable) -> None:
+        """Note that the kernel uses `variable`."""
+        self._variables.setdefault(variable.name, variable)
+
+    def finish(self) -> None:
+        """Assign the offsets once every reference is known."""
+        static = [v for v in self._variables.values() if not v.extern]
+        dynamic = [v for v in self._variables.values() if v.extern]
+        end = SHARED_FIRST_OFFSET
+        for variable in static:
+            self.offsets[variable.name] = align_up(end, variable_alignment(variable))
+            end = self.offsets[variable.name] + variable_size(variable)
+        self.static_end = end
+        alignment = max([variable_alignment(v) for v in dynamic], default=16)
+        self.dynamic_offset = align_up(end, alignment)
+        for variable in dynamic:
+            self.offsets[variable.name] = self.dynamic_offset
+
+    @property
+    def static_bytes(self) -> int:
+        return self.static_end - SHARED_FIRST_OFFSET
+
+
+class GlobalVariables:
+    """Module variables in `.global` and `.const`: addresses and initial bytes."""
+
+    def __init__(self, module: ptx.Module):
+        self.declared = {variable.name: variable for variable in module.variables}
+        self._addresses: dict[str, int] = {}
+        self._next = {"global": GLOBAL_BASE, "const": CONST_WINDOW + GUARD_BYTES}
+        for variable in module.variables:
+            if variable.space in self._next and not variable.extern:
+                self._place(variable)
+
+    @property
+    def end(self) -> int:
+        """The first `.global` address behind all module variables."""
+        return self._next["global"]
+
+    def _place(self, variable: ptx.Variable) -> None:
+        at = align_up(self._next[variable.space], max(256, variable_alignment(variable)))
+        self._addresses[variable.name] = at
+        self._next[variable.space] = align_up(at + variable_size(variable) + GUARD_BYTES, 256)
+
+    def address(self, name: str) -> int:
+        """The (generic) address of a module variable."""
+        if name not in self._addresses:
+            raise Trap("unmodelled", f"variable {name} is declared .extern and defined nowhere")
+        return self._addresses[name]
+
+    def placed(self) -> list[tuple[ptx.Variable, int]]:
+        return [(self.declared[name], at) for name, at in self._addresses.items()]
+
+    def initial_bytes(self, variable: ptx.Variable) -> np.ndarray:
+        """uint8 contents at launch: the initialiser, zero behind it and without one."""
+        data = np.zeros(variable_size(variable), np.uint8)
+        type_ = variable_type(variable)
+        size = type_.bits // 8
+        for position, operand in enumerate(variable.initializer or ()):
+            value = self._initial_value(operand, type_) & (1 << type_.bits) - 1
+            raw = np.frombuffer(value.to_bytes(size, "little"), np.uint8)
+            data[position * size : (position + 1) * size] = raw
+        return data
+
+    def _initial_value(self, operand: ptx.Operand, type_: Type) -> int:
+        if isinstance(operand, ptx.Integer):
+            return operand.value
+        if isinstance(operand, ptx.Float):
+            wide = np.array([operand.bits], RAW[operand.width]).view(f"f{operand.width // 8}")
+            return int(wide.astype(f"f{type_.bits // 8}").view(RAW[type_.bits])[0])
+        if isinstance(operand, ptx.Symbol):
+            return self.address(operand.name)
+        value = self.address(operand.name) + operand.offset
+        if operand.mask is None:
+            return value
+        shift = (operand.mask & -operand.mask).bit_length() - 1
+        return (value & operand.mask) >> shift
+
+
+__all__ = [
+    "MAX_SHARED_BYTES",
+    "SHARED_WINDOW",
+    "FrameLayout",
+    "GlobalVariables",
+    "SharedLayout",
+    "align_up",
+    "variable_alignment",
+    "variable_size",
+    "variable_type",
+]

@@ -1,0 +1,234 @@
+"""Tokens to instructions and operands (PTX ISA §4.5 constants, §6 operands)."""
+
+from __future__ import annotations
+
+import struct
+
+from . import ptx
+from .errors import PtxSyntaxError
+from .lexer import Source, Token
+
+WARP_SZ = 32
+
+
+class TokenStream:
+    """The tokens of a module and a position; `kind` and `text` are those of the next token."""
+
+    def __init__(self, source: Source):
+        self._source = source
+        self._tokens = source.tokens()
+        self._at = 0
+        self.kind, self.text, self.offset = self._tokens[0]
+
+    # -- tokens ------------------------------------------------------------------------------
+
+    def advance(self) -> str:
+        """Consume the next token and return its text."""
+        text = self.text
+        self._at = min(self._at + 1, len(self._tokens) - 1)
+        self.kind, self.text, self.offset = self._tokens[self._at]
+        return text
+
+    def peek(self) -> str:
+        """The text of the token after the next."""
+        return self._tokens[min(self._at + 1, len(self._tokens) - 1)][1]
+
+    @property
+    def line(self) -> int:
+        return self._source.line(self.offset)
+
+    def error(self, expected: str) -> PtxSyntaxError:
+        return self._source.error(f"{expected}, got `{self.text}`", self.offset)
+
+    def accept(self, text: str) -> bool:
+        """Consume the next token if it is `text`."""
+        if self.text != text:
+            return False
+        self.advance()
+        return True
+
+    def expect(self, text: str, what: str) -> None:
+        """Consume `text`, else a syntax error says that `what` is expected."""
+        if not self.accept(text):
+            raise self.error(f"expected {what}")
+
+    def take(self, kind: str, what: str) -> str:
+        """Consume a token of a kind and return its text."""
+        if self.kind != kind:
+            raise self.error(f"expected {what}")
+        return self.advance()
+
+    def integer(self) -> int:
+        """Consume an integer constant."""
+        text = self.take("number", "an integer")
+        value = number(text)
+        if not isinstance(value, ptx.Integer):
+            raise self.error(f"expected an integer instead of {text}")
+        return value.value
+
+    def skip_past(self, text: str) -> None:
+        """Skip tokens up to and including `text`."""
+        while self.text != text:
+            if self.kind == "end":
+                raise self.error(f"expected `{text}`")
+            self.advance()
+        self.advance()
+
+    def skip_line(self) -> None:
+        """Skip the tokens that start on this line."""
+        line = self.line
+        while self.kind != "end" and self.line == line:
+            self.advance()
+
+    # -- instructions ------------------------------------------------------------------------
+
+    def instruction(self) -> ptx.Instruction:
+        """`[@p] opcode operands ;`"""
+        start = self.offset
+        guard = self._guard() if self.text == "@" else None
+        opcode = self.take("word", "an instruction")
+        operands = []
+        while self.text != ";":
+            operands.append(self.operand())
+            if self.text != ";":
+                self.expect(",", "`,` or `;`")
+        text = " ".join(self._source.text[start : self.offset].split())
+        self.advance()
+        return ptx.Instruction(opcode, tuple(operands), guard, self._source.line(start), text)
+
+    def _guard(self) -> ptx.Guard:
+        self.advance()
+        negated = self.accept("!")
+        return ptx.Guard(self.take("word", "a predicate register"), negated)
+
+    def operand(self) -> ptx.Operand:
+        """Any operand."""
+        if self.kind == "word":
+            return self._word_operand()
+        if self.kind == "number" or self.text in "-~+":
+            return self._constant()
+        if self.text == "[":
+            return self._address()
+        if self.text == "{":
+            return ptx.Vector(tuple(self._list("{", "}")))
+        if self.text == "(":
+            return ptx.Group(tuple(self._list("(", ")")))
+        if self.accept("!"):
+            return ptx.Negated(ptx.Symbol(self.take("word", "a predicate register")))
+        raise self.error("expected an operand")
+
+    def _list(self, opening: str, closing: str) -> list[ptx.Operand]:
+        self.expect(opening, f"`{opening}`")
+        found = []
+        while not self.accept(closing):
+            found.append(self.operand())
+            if self.text != closing:
+                self.expect(",", f"`,` or `{closing}`")
+        return found
+
+    def _word_operand(self) -> ptx.Operand:
+        name = self.advance()
+        if self.text == "|":
+            self.advance()
+            second = self.take("word", "a register after `|`")
+            return ptx.Pair(ptx.Symbol(name), ptx.Symbol(second))
+        if name == "WARP_SZ":
+            return ptx.Integer(WARP_SZ)
+        if name == "generic" and self.text == "(":
+            return self._generic()
+        if self.text == "+":
+            return ptx.SymbolOffset(name, self._offset())
+        return ptx.Symbol(name)
+
+    def _generic(self) -> ptx.SymbolOffset:
+        self.expect("(", "`(`")
+        name = self.take("word", "a variable")
+        offset = self._offset()
+        self.expect(")", "`)`")
+        return ptx.SymbolOffset(name, offset + self._offset(), generic=True)
+
+    def _offset(self) -> int:
+        """`+4`, `-4`, `+-4` or nothing."""
+        if self.accept("+"):
+            return -self.integer() if self.accept("-") else self.integer()
+        return -self.integer() if self.accept("-") else 0
+
+    def _address(self) -> ptx.Address:
+        self.expect("[", "`[`")
+        base = (
+            self._constant()
+            if self.kind == "number"
+            else ptx.Symbol(self.take("word", "a register, variable or address"))
+        )
+        offset = self._offset()
+        coordinates, rest = None, []
+        while self.accept(","):
+            item = self.operand()
+            if isinstance(item, ptx.Vector) and coordinates is None:
+                coordinates = item
+            else:
+                rest.append(item)
+        self.expect("]", "`]`")
+        return ptx.Address(base, offset, coordinates, tuple(rest))
+
+    def _constant(self) -> ptx.Integer | ptx.Float:
+        if self.accept("+"):
+            return self._constant()
+        if self.accept("-"):
+            return _negate(self._constant())
+        if self.accept("~"):
+            return ptx.Integer(~self.integer())
+        return number(self.take("number", "a constant"))
+
+    # -- initialisers ------------------------------------------------------------------------
+
+    def initializer(self) -> list[ptx.Operand]:
+        """The values of an initialiser, nested braces flattened in order."""
+        if not self.accept("{"):
+            return [self._initial_value()]
+        values = []
+        while not self.accept("}"):
+            values += self.initializer()
+            if self.text != "}":
+                self.expect(",", "`,` or `}`")
+        return values
+
+    def _initial_value(self) -> ptx.Operand:
+        if self.kind == "number" and self.peek() == "(":
+            mask = self.integer()
+            self.expect("(", "`(`")
+            inner = self._initial_value()
+            self.expect(")", "`)`")
+            return _masked(inner, mask)
+        return self.operand()
+
+
+def _masked(operand: ptx.Operand, mask: int) -> ptx.SymbolOffset:
+    if isinstance(operand, ptx.Symbol):
+        return ptx.SymbolOffset(operand.name, mask=mask)
+    return ptx.SymbolOffset(operand.name, operand.offset, operand.generic, mask)
+
+
+def _negate(constant: ptx.Integer | ptx.Float) -> ptx.Integer | ptx.Float:
+    if isinstance(constant, ptx.Integer):
+        return ptx.Integer(-constant.value)
+    return ptx.Float(constant.bits ^ 1 << constant.width - 1, constant.width)
+
+
+def number(text: str) -> ptx.Integer | ptx.Float:
+    """A numeric constant: decimal, hex, octal or binary integer, `0f`/`0d` bits or a decimal."""
+    lower = text.lower()
+    if lower.startswith("0f"):
+        return ptx.Float(int(lower[2:], 16), 32)
+    if lower.startswith("0d"):
+        return ptx.Float(int(lower[2:], 16), 64)
+    if not lower.startswith("0x") and any(mark in lower for mark in ".e"):
+        return ptx.Float(struct.unpack("<Q", struct.pack("<d", float(lower)))[0], 64)
+    lower = lower.rstrip("u")
+    if lower.startswith(("0x", "0b")):
+        return ptx.Integer(int(lower, 0))
+    octal = len(lower) > 1 and lower[0] == "0"
+    return ptx.Integer(int(lower, 8) if octal else int(lower))
+
+
+__all__ = ["Token", "TokenStream", "number"]

@@ -1,0 +1,253 @@
+"""PTX text to a `ptx.Module`: module level, functions and declarations.
+
+Source: PTX ISA §4, §5.4, §11. Debugging directives (.file, .loc, .section) are skipped.
+"""
+
+from __future__ import annotations
+
+from . import ptx
+from .lexer import Source
+from .operands import TokenStream
+
+LINKAGE = {".visible", ".extern", ".weak", ".common"}
+SPACES = {".global", ".const", ".shared", ".local", ".param", ".tex"}
+LINE_DIRECTIVES = {".file", ".loc"}
+TO_SEMICOLON = {".pragma", ".alias"}
+PERFORMANCE = {
+    ".maxntid",
+    ".reqntid",
+    ".minnctapersm",
+    ".maxnctapersm",
+    ".maxnreg",
+    ".maxclusterrank",
+    ".explicitcluster",
+    ".reqnctapercluster",
+    ".noreturn",
+    ".blocksareclusters",
+    ".abi_preserve",
+    ".abi_preserve_control",
+}
+
+
+def parse(text: str) -> ptx.Module:
+    """The module of a PTX text; PtxSyntaxError names line, column and what was expected."""
+    return Parser(text).module()
+
+
+class Parser(TokenStream):
+    """Recursive descent over the tokens of one module."""
+
+    def __init__(self, text: str):
+        super().__init__(Source(text))
+        self._version = (0, 0)
+        self._target: tuple[str, ...] = ()
+        self._address_size = 64
+        self._variables: list[ptx.Variable] = []
+        self._functions: dict[str, ptx.Function] = {}
+
+    def module(self) -> ptx.Module:
+        self._header()
+        while self.kind != "end":
+            self._module_item()
+        return ptx.Module(
+            self._version, self._target, self._address_size, tuple(self._variables), self._functions
+        )
+
+    def _header(self) -> None:
+        self.expect(".version", "a PTX module starts with .version")
+        major, _, minor = self.take("number", "a version such as 8.8").partition(".")
+        self._version = (int(major), int(minor or 0))
+        self.expect(".target", "a .target directive after .version")
+        names = [self.take("word", "a target such as sm_100a")]
+        while self.accept(","):
+            names.append(self.take("word", "a target option"))
+        self._target = tuple(names)
+        if self.accept(".address_size"):
+            self._address_size = self.integer()
+
+    def _module_item(self) -> None:
+        if self._skip_debug():
+            return
+        linkage = set()
+        while self.text in LINKAGE:
+            linkage.add(self.advance())
+        if self.text in (".entry", ".func"):
+            self._function()
+        elif self.text in SPACES:
+            self._variables += self._variable_list(extern=".extern" in linkage)
+        else:
+            raise self.error("expected .entry, .func or a variable")
+
+    def _skip_debug(self) -> bool:
+        if self.text in LINE_DIRECTIVES:
+            self.skip_line()
+        elif self.text in TO_SEMICOLON:
+            self.skip_past(";")
+        elif self.text == ".section":
+            self.skip_past("{")
+            self.skip_past("}")
+        else:
+            return False
+        return True
+
+    # -- functions ---------------------------------------------------------------------------
+
+    def _function(self) -> None:
+        line = self.line
+        is_entry = self.advance() == ".entry"
+        returns = self._parameters() if self.text == "(" else ()
+        name = self.take("word", "a function name")
+        params = self._parameters() if self.text == "(" else ()
+        directives = self._directives()
+        body = None if self.accept(";") else self.block()
+        if body is None and name in self._functions:
+            return
+        self._functions[name] = ptx.Function(
+            name, is_entry, params, returns, directives, body, line
+        )
+
+    def _parameters(self) -> tuple[ptx.Variable | ptx.Registers, ...]:
+        self.expect("(", "a parameter list")
+        found = []
+        while not self.accept(")"):
+            found.append(self._parameter())
+            if self.text != ")":
+                self.expect(",", "`,` or `)` in a parameter list")
+        return tuple(found)
+
+    def _parameter(self) -> ptx.Variable | ptx.Registers:
+        if self.text == ".reg":
+            line = self.line
+            self.advance()
+            type_ = self.take("directive", "a type")[1:]
+            return ptx.Registers(type_, ((self.take("word", "a register name"), None),), line)
+        if self.text != ".param":
+            raise self.error("expected .param or .reg in a parameter list")
+        return self._declarator(*self._variable_head(), extern=False)
+
+    def _directives(self) -> dict[str, tuple[int, ...]]:
+        found: dict[str, tuple[int, ...]] = {}
+        while self.kind == "directive":
+            if self._skip_debug():
+                continue
+            if self.text not in PERFORMANCE:
+                raise self.error("expected `{`, `;` or a performance directive")
+            name = self.advance()[1:]
+            values = [self.integer()] if self.kind == "number" else []
+            while values and self.accept(","):
+                values.append(self.integer())
+            found[name] = tuple(values)
+        return found
+
+    # -- statements --------------------------------------------------------------------------
+
+    def block(self) -> ptx.Block:
+        """`{ statements }`."""
+        self.expect("{", "`{` or `;`")
+        statements: list[ptx.Statement] = []
+        while not self.accept("}"):
+            if self.kind == "end":
+                raise self.error("expected `}`")
+            statements += self._statement()
+        return ptx.Block(tuple(statements))
+
+    def _statement(self) -> list[ptx.Statement]:
+        if self.kind == "word":
+            return [self._label() if self.peek() == ":" else self.instruction()]
+        if self.text == "@":
+            return [self.instruction()]
+        if self.text == "{":
+            return [self.block()]
+        if self.text == ".reg":
+            return [self._registers()]
+        if self.text in SPACES or self.text == ".extern":
+            extern = bool(self.accept(".extern"))
+            return self._variable_list(extern=extern)
+        if self._skip_debug() or self.accept(";"):
+            return []
+        raise self.error("expected an instruction, a label or a declaration")
+
+    def _label(self) -> ptx.Label:
+        line, name = self.line, self.advance()
+        self.expect(":", "`:`")
+        if self.text not in (".branchtargets", ".calltargets", ".callprototype"):
+            return ptx.Label(name, line)
+        if self.advance() == ".callprototype":
+            self.skip_past(";")
+            return ptx.Label(name, line, ())
+        targets = [self.take("word", "a label")]
+        while self.accept(","):
+            targets.append(self.take("word", "a label"))
+        self.expect(";", "`;`")
+        return ptx.Label(name, line, tuple(targets))
+
+    def _registers(self) -> ptx.Registers:
+        line = self.line
+        self.expect(".reg", ".reg")
+        type_ = self.take("directive", "a type")[1:]
+        names = [self._register_name()]
+        while self.accept(","):
+            names.append(self._register_name())
+        self.expect(";", "`;` after a declaration")
+        return ptx.Registers(type_, tuple(names), line)
+
+    def _register_name(self) -> tuple[str, int | None]:
+        name = self.take("word", "a register name")
+        if not self.accept("<"):
+            return name, None
+        count = self.integer()
+        self.expect(">", "`>`")
+        return name, count
+
+    # -- variables ---------------------------------------------------------------------------
+
+    def _variable_list(self, *, extern: bool) -> list[ptx.Variable]:
+        head = self._variable_head()
+        found = [self._declarator(*head, extern=extern)]
+        while self.accept(","):
+            found.append(self._declarator(*head, extern=extern))
+        self.expect(";", "`;` after a declaration")
+        return found
+
+    def _variable_head(self) -> tuple[str, str, int | None, int]:
+        """space, type, alignment and vector length, in any order after the space."""
+        space = self.advance()[1:]
+        type_, align, vector = None, None, 1
+        while self.kind == "directive":
+            word = self.advance()
+            if word == ".align":
+                align = self.integer()
+            elif word in (".v2", ".v4", ".v8"):
+                vector = int(word[2:])
+            elif word == ".attribute":
+                self.skip_past(")")
+            elif word == ".ptr":
+                align = self._skip_pointer_attributes(align)
+            else:
+                type_ = word[1:]
+        if type_ is None:
+            raise self.error("expected a type in a declaration")
+        return space, type_, align, vector
+
+    def _skip_pointer_attributes(self, align: int | None) -> int | None:
+        """`.ptr .space .align N` describes the object pointed to, not the parameter."""
+        if self.text in SPACES:
+            self.advance()
+        if self.accept(".align"):
+            self.integer()
+        return align
+
+    def _declarator(
+        self, space: str, type_: str, align: int | None, vector: int, *, extern: bool
+    ) -> ptx.Variable:
+        line, name = self.line, self.take("word", "a variable name")
+        dims = []
+        while self.accept("["):
+            dims.append(0 if self.text == "]" else self.integer())
+            self.expect("]", "`]`")
+        initializer = tuple(self.initializer()) if self.accept("=") else None
+        if initializer is not None and dims and dims[0] == 0:
+            dims[0] = len(initializer)
+        return ptx.Variable(
+            space, type_, name, line, align, vector, tuple(dims), initializer, extern
+        )

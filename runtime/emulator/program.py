@@ -1,0 +1,337 @@
+"""A kernel ready to run: flat code, numbered registers, laid-out variables.
+
+`decode(module, entry)` flattens the entry and every function it calls into one list of
+instructions, resolves names, and binds each instruction once through the registry. A program
+holds nothing of a launch and may be run many times.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from . import ptx, registry
+from .decode import Decoded
+from .errors import LaunchError, Trap
+from .lanes import LANE_IDS, WARP_SIZE
+from .layout import FrameLayout, GlobalVariables, SharedLayout, variable_size
+from .memory import PARAM_WINDOW
+from .specials import FIXED, MOVING
+from .values import RAW, TYPES
+
+LANE_SHIFT = 24
+"""Addresses of per-thread memory carry the lane above this bit."""
+
+
+@dataclass(frozen=True)
+class Register:
+    slot: int
+    bits: int
+
+
+@dataclass(frozen=True)
+class Placed:
+    """A variable and where it lives: `space` is a state space, or `call-param` for the
+    parameters of a function that is called (they live in per-thread memory)."""
+
+    space: str
+    variable: ptx.Variable
+    offset: int | None
+
+
+@dataclass
+class Scope:
+    """The names declared in one `{ … }` and, through `outer`, around it."""
+
+    function: FunctionCode
+    outer: Scope | None = None
+    registers: dict[str, Register] = field(default_factory=dict)
+    variables: dict[str, Placed] = field(default_factory=dict)
+    labels: dict[str, int] = field(default_factory=dict)
+    tables: dict[str, tuple[str, ...]] = field(default_factory=dict)
+
+    def _find(self, table: str, name: str):
+        scope: Scope | None = self
+        while scope is not None:
+            found = getattr(scope, table).get(name)
+            if found is not None:
+                return found
+            scope = scope.outer
+        return None
+
+    def register(self, name: str) -> Register | None:
+        return self._find("registers", name)
+
+    def variable(self, name: str) -> Placed | None:
+        return self._find("variables", name)
+
+    def label(self, name: str) -> int | None:
+        """The pc of a label."""
+        return self._find("labels", name)
+
+    def table(self, name: str) -> tuple[str, ...] | None:
+        """The labels of a `.branchtargets` list."""
+        return self._find("tables", name)
+
+
+@dataclass
+class FunctionCode:
+    """A function in the flat code: its first pc, and its parameters in its own scope."""
+
+    function: ptx.Function
+    pc: int
+    calls: set[str] = field(default_factory=set)
+    scope: Scope | None = None
+
+    @property
+    def is_entry(self) -> bool:
+        return self.function.is_entry
+
+
+class Program:
+    """code: (step, guard slot or None, guard negated) by pc; source: the instruction by pc."""
+
+    def __init__(self, module: ptx.Module, function: ptx.Function):
+        self.module, self.function = module, function
+        self.entry = function.name
+        self.code: list[tuple] = []
+        self.source: list[ptx.Instruction] = []
+        self.globals = GlobalVariables(module)
+        self.shared = SharedLayout(module)
+        self.frame = FrameLayout()
+        self.params = FrameLayout()
+        self.constants: dict[int, np.ndarray] = {}
+        self.poisoned: dict[int, np.dtype] = {}
+        self.special_slots: dict[int, str] = {}
+        self.shared_slots: dict[int, tuple[str, int]] = {}
+        self._dtypes: list[np.dtype] = []
+        self._constant_slots: dict[tuple, int] = {}
+        self._special_by_name: dict[str, int] = {}
+        self._functions: dict[str, FunctionCode] = {}
+        self._scopes: list[Scope] = []
+        self._carry: Register | None = None
+
+    # -- register slots ----------------------------------------------------------------------
+
+    @property
+    def slot_count(self) -> int:
+        return len(self._dtypes)
+
+    def slot_dtype(self, slot: int) -> np.dtype:
+        """The dtype of the array that a register slot holds."""
+        return self._dtypes[slot]
+
+    def _new_slot(self, dtype: np.dtype) -> int:
+        self._dtypes.append(dtype)
+        return len(self._dtypes) - 1
+
+    def new_register(self, bits: int) -> Register:
+        """A fresh register, poisoned at the start."""
+        slot = self._new_slot(RAW[bits])
+        self.poisoned[slot] = bits
+        return Register(slot, bits)
+
+    def constant(self, value: int, bits: int) -> int:
+        """The slot of a constant, truncated to `bits`."""
+        value &= (1 << bits) - 1
+        key = (value, bits)
+        if key not in self._constant_slots:
+            words = [value] if bits < 128 else [value & (1 << 64) - 1, value >> 64]
+            array = np.array(words * WARP_SIZE).astype(RAW[bits])
+            self._constant_slots[key] = self.array_slot(
+                array.reshape(WARP_SIZE, -1).squeeze(1) if bits < 128 else array.reshape(-1, 2)
+            )
+        return self._constant_slots[key]
+
+    def array_slot(self, array: np.ndarray) -> int:
+        """A slot that holds the same array in every warp."""
+        slot = self._new_slot(array.dtype)
+        array.flags.writeable = False
+        self.constants[slot] = array
+        return slot
+
+    def carry_slot(self) -> int:
+        """The slot of the condition code CC.CF."""
+        if self._carry is None:
+            self._carry = self.new_register(1)
+        return self._carry.slot
+
+    def special(self, name: str) -> tuple[int | None, int] | None:
+        """(slot, bits) of a special register; slot None if it moves; None if there is none."""
+        if name in MOVING:
+            return None, MOVING[name][0]
+        if name not in FIXED:
+            return None
+        bits = FIXED[name][0]
+        if name not in self._special_by_name:
+            slot = self._new_slot(RAW[bits])
+            self._special_by_name[name] = slot
+            self.special_slots[slot] = name
+        return self._special_by_name[name], bits
+
+    # -- variables ---------------------------------------------------------------------------
+
+    def place(self, ins: Decoded, name: str) -> Placed:
+        """Where the variable `name` lives, as seen from an instruction; Trap if undeclared."""
+        placed = ins.scope.variable(name)
+        if placed is not None:
+            return placed
+        variable = self.globals.declared.get(name)
+        if variable is None:
+            raise ins.trap("undeclared", f"`{name}` is neither a register nor a variable")
+        return Placed(variable.space, variable, None)
+
+    def symbol_address(self, ins: Decoded, symbol: ptx.SymbolOffset, bits: int) -> int:
+        """The slot that holds the address of a variable in its own space."""
+        if bits not in (32, 64):
+            raise ins.trap("type", f"the address of {symbol.name} needs 32 or 64 bits")
+        placed = self.place(ins, symbol.name)
+        if placed.space == "shared":
+            return self._shared_slot(placed.variable, symbol.offset, bits)
+        if placed.space in ("global", "const"):
+            return self.constant(self.globals.address(symbol.name) + symbol.offset, bits)
+        if placed.space == "param":
+            return self.constant(PARAM_WINDOW + placed.offset + symbol.offset, bits)
+        base = LANE_IDS.astype(RAW[bits]) << RAW[bits].type(LANE_SHIFT)
+        return self.array_slot(base + RAW[bits].type(placed.offset + symbol.offset))
+
+    def _shared_slot(self, variable: ptx.Variable, offset: int, bits: int) -> int:
+        self.shared.reference(variable)
+        slot = self._new_slot(RAW[bits])
+        self.shared_slots[slot] = (variable.name, offset)
+        return slot
+
+    # -- functions ---------------------------------------------------------------------------
+
+    def function_code(self, ins: Decoded, name: str) -> FunctionCode:
+        """The code of a called function, flattened at its first call; Trap if it has no body."""
+        ins.scope.function.calls.add(name)
+        if name not in self._functions:
+            function = self.module.functions.get(name)
+            if function is None or function.body is None:
+                ins.unmodelled(f"a call of {name}, which has no body in this module")
+            self._functions[name] = self._flatten(function)
+        return self._functions[name]
+
+    def _flatten(self, function: ptx.Function) -> FunctionCode:
+        code = FunctionCode(function, len(self.source))
+        code.scope = Scope(code)
+        for parameter in (*function.params, *function.returns):
+            self._declare_parameter(code.scope, parameter)
+        self._flatten_block(function.body, Scope(code, code.scope))
+        self._append(ptx.Instruction("ret", (), None, function.line, "}"), code.scope)
+        return code
+
+    def _declare_parameter(self, scope: Scope, parameter: ptx.Variable | ptx.Registers) -> None:
+        if isinstance(parameter, ptx.Registers):
+            self._declare_registers(scope, parameter)
+        elif scope.function.is_entry:
+            offset = self.params.add(parameter)
+            scope.variables[parameter.name] = Placed("param", parameter, offset)
+        else:
+            self._declare_variable(scope, parameter)
+
+    def _flatten_block(self, block: ptx.Block, scope: Scope) -> None:
+        for statement in block.statements:
+            if isinstance(statement, ptx.Block):
+                self._flatten_block(statement, Scope(scope.function, scope))
+            elif isinstance(statement, ptx.Instruction):
+                self._append(statement, scope)
+            elif isinstance(statement, ptx.Registers):
+                self._declare_registers(scope, statement)
+            elif isinstance(statement, ptx.Label):
+                self._declare_label(scope, statement)
+            else:
+                self._declare_variable(scope, statement)
+
+    def _append(self, instruction: ptx.Instruction, scope: Scope) -> None:
+        self.source.append(instruction)
+        self._scopes.append(scope)
+
+    def _declare_label(self, scope: Scope, label: ptx.Label) -> None:
+        if label.targets is not None:
+            scope.tables[label.name] = label.targets
+        else:
+            scope.labels[label.name] = len(self.source)
+
+    def _declare_registers(self, scope: Scope, registers: ptx.Registers) -> None:
+        if registers.type not in TYPES:
+            raise Trap("unmodelled", f"registers of type .{registers.type}").locate(
+                kernel=self.entry, line=registers.line
+            )
+        bits = TYPES[registers.type].bits
+        for name, count in registers.names:
+            names = [name] if count is None else [f"{name}{i}" for i in range(count)]
+            for each in names:
+                scope.registers[each] = self.new_register(bits)
+
+    def _declare_variable(self, scope: Scope, variable: ptx.Variable) -> None:
+        space = {"param": "call-param"}.get(variable.space, variable.space)
+        if space in ("call-param", "local"):
+            scope.variables[variable.name] = Placed(space, variable, self.frame.add(variable))
+        elif space == "shared":
+            scope.variables[variable.name] = Placed(space, variable, None)
+        else:
+            raise Trap("unmodelled", f"a .{space} variable inside a function").locate(
+                kernel=self.entry, line=variable.line
+            )
+
+    # -- binding -----------------------------------------------------------------------------
+
+    def bind_all(self) -> None:
+        """Flatten the entry and bind every instruction, callees included."""
+        self._functions[self.entry] = self._flatten(self.function)
+        while len(self.code) < len(self.source):
+            self.code.append(self._bind(len(self.code)))
+        self._refuse_recursion(self.entry, ())
+        self.shared.finish()
+
+    def _bind(self, pc: int) -> tuple:
+        source, scope = self.source[pc], self._scopes[pc]
+        found = registry.find(source.opcode)
+        if found is None:
+            raise Trap("unmodelled", f"instruction {source.opcode} is not modelled").locate(
+                kernel=self.entry, line=source.line, text=source.text
+            )
+        entry, modifiers = found
+        ins = Decoded(self, scope, source, pc, entry.mnemonic, entry.section, modifiers)
+        try:
+            step = entry.build(ins)
+        except Trap as trap:
+            raise trap.locate(kernel=self.entry, line=ins.line, text=ins.text) from None
+        if source.guard is None:
+            return step, None, False
+        return (
+            step,
+            ins.slot(ptx.Symbol(source.guard.register), TYPES["pred"]),
+            source.guard.negated,
+        )
+
+    def _refuse_recursion(self, name: str, callers: tuple[str, ...]) -> None:
+        code = self._functions[name]
+        if name in callers:
+            raise Trap(
+                "unmodelled", f"function {name} calls itself, recursion is not modelled"
+            ).locate(kernel=self.entry, line=code.function.line)
+        for callee in sorted(code.calls):
+            self._refuse_recursion(callee, (*callers, name))
+
+    def parameter_sizes(self) -> list[tuple[ptx.Variable, int, int]]:
+        """(variable, offset, bytes) of each kernel parameter."""
+        return [
+            (variable, offset, variable_size(variable)) for variable, offset in self.params.placed
+        ]
+
+
+def decode(module: ptx.Module, entry: str) -> Program:
+    """Decode kernel `entry`; LaunchError if there is none, Trap for what is not modelled."""
+    function = module.functions.get(entry)
+    if function is None or not function.is_entry or function.body is None:
+        kernels = [f.name for f in module.functions.values() if f.is_entry]
+        raise LaunchError(
+            f"the module has no kernel `{entry}`, it has {', '.join(kernels) or 'none'}"
+        )
+    program = Program(module, function)
+    program.bind_all()
+    return program

@@ -1,0 +1,68 @@
+"""What a launch did: instructions, bytes, waits."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+
+@dataclass
+class Report:
+    """instructions: warp instructions by full opcode; memory_bytes: by (space, `read`|`write`);
+    engines: what the asynchronous engines did, by name (`tma load bytes`, `mma flops` …);
+    waits: try_wait/test_wait asked, and those that answered False; steps: warp instructions;
+    warnings: things that are legal to run but suspicious."""
+
+    kernel: str
+    instructions: Counter = field(default_factory=Counter)
+    memory_bytes: Counter = field(default_factory=Counter)
+    engines: Counter = field(default_factory=Counter)
+    waits: int = 0
+    waits_suspended: int = 0
+    steps: int = 0
+    warnings: list[str] = field(default_factory=list)
+
+    def count_bytes(self, space: str, direction: str, size: int) -> None:
+        """Count bytes moved by ordinary loads, stores and atomics."""
+        self.memory_bytes[space, direction] += size
+
+    def count_wait(self, answered: bool) -> None:
+        """Count one mbarrier wait instruction of a warp."""
+        self.waits += 1
+        self.waits_suspended += not answered
+
+    def warn(self, text: str) -> None:
+        """Note a suspicion once."""
+        if text not in self.warnings:
+            self.warnings.append(text)
+
+    def as_dict(self) -> dict:
+        """Plain dicts and numbers, for JSON."""
+        return {
+            "kernel": self.kernel,
+            "steps": self.steps,
+            "instructions": dict(self.instructions.most_common()),
+            "memory_bytes": _nested(self.memory_bytes),
+            "engines": dict(sorted(self.engines.items())),
+            "barrier_waits": {"asked": self.waits, "suspended": self.waits_suspended},
+            "warnings": list(self.warnings),
+        }
+
+    def __str__(self) -> str:
+        lines = [f"kernel {self.kernel}: {self.steps} warp instructions"]
+        lines += [f"  {count:>10}  {opcode}" for opcode, count in self.instructions.most_common()]
+        lines += [
+            f"  {space} {direction}: {size} bytes"
+            for (space, direction), size in sorted(self.memory_bytes.items())
+        ]
+        lines += [f"  {name}: {amount}" for name, amount in sorted(self.engines.items())]
+        lines.append(f"  barrier waits: {self.waits}, answered false: {self.waits_suspended}")
+        lines += [f"  warning: {text}" for text in self.warnings]
+        return "\n".join(lines)
+
+
+def _nested(counter: Counter) -> dict[str, dict[str, int]]:
+    nested: dict[str, dict[str, int]] = {}
+    for (outer, inner), value in sorted(counter.items()):
+        nested.setdefault(outer, {})[inner] = value
+    return nested

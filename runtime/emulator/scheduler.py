@@ -1,0 +1,153 @@
+"""Who runs next: warps and asynchronous operations, in an order fixed by the seed.
+
+Every choice is legal; different seeds give different ones. CTAs start in a shuffled order, a
+few clusters at a time; warps run for random quanta; operations complete late or early.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from .errors import Deadlock, Trap
+
+if TYPE_CHECKING:
+    from .cta import Cta
+    from .launch import Launch
+    from .warp import Split, Warp
+
+QUANTUM = (16, 128)
+"""Least and most instructions a warp runs before somebody else is picked."""
+POLL_ROUNDS = 64
+"""How often pollers ask again, with everybody else parked, before it counts as a deadlock."""
+LIVELOCK_STEPS = 20_000_000
+"""Instructions without any event, after which a spin loop counts as endless."""
+ENGINE_BIAS = (0.05, 0.5, 0.95)
+"""Chance that an operation that can complete does so before the next warp runs; one a seed."""
+REPORT_LINES = 48
+
+
+class Scheduler:
+    """Runs the launch to its end. steps: warp instructions so far."""
+
+    def __init__(self, launch: Launch, clusters: list, resident: int, max_steps: int | None):
+        self._launch, self._rng = launch, launch.rng
+        self._waiting = clusters
+        self._rng.shuffle(self._waiting)
+        self._resident = resident
+        self._max_steps = max_steps
+        self._bias = self._rng.choice(ENGINE_BIAS)
+        self._active: list[Warp] = []
+        self._polls = 0
+        self._last_event = 0
+        self.ctas: list[Cta] = []
+        self.steps = 0
+
+    def run(self) -> None:
+        """Run until every CTA has exited and every operation is done."""
+        engines = self._launch.engines
+        self._admit()
+        while self.ctas or engines.outstanding:
+            if engines.ready and (not self._active or self._rng.random() < self._bias):
+                self._launch.current_warp = None
+                engines.run_one(self._rng)
+            elif self._active:
+                self._run_warp()
+            else:
+                self._poll_again()
+
+    def wake(self, cta: Cta) -> None:
+        """Warps of `cta` that are parked look again."""
+        self._polls = 0
+        self._last_event = self.steps
+        for warp in cta.warps:
+            if warp.parked:
+                warp.parked = False
+                self._active.append(warp)
+
+    def cta_exited(self, cta: Cta) -> None:
+        """Every thread of `cta` has exited: a waiting cluster may take its place."""
+        self.ctas.remove(cta)
+        if all(peer.exited for peer in cta.cluster.ctas):
+            self._admit()
+
+    def _admit(self) -> None:
+        while self._waiting and len(self.ctas) < self._resident:
+            for cta in self._launch.start_cluster(self._waiting.pop()):
+                self.ctas.append(cta)
+                self._active.extend(cta.warps)
+
+    def _run_warp(self) -> None:
+        pick = self._rng.randrange(len(self._active))
+        warp = self._active[pick]
+        self._launch.current_warp = warp
+        self.steps += self._guarded_run(warp)
+        if not warp.can_run():
+            warp.parked = bool(warp.splits)
+            self._active[pick] = self._active[-1]
+            self._active.pop()
+        self._check_limits()
+
+    def _guarded_run(self, warp: Warp) -> int:
+        try:
+            return warp.run(self._rng.randint(*QUANTUM))
+        except Trap as trap:
+            raise trap.locate(**warp.place()) from None
+
+    def _check_limits(self) -> None:
+        if self._max_steps is not None and self.steps > self._max_steps:
+            raise Trap(
+                "step-limit",
+                f"the launch ran more than max_steps={self._max_steps}"
+                f" instructions\n{self._report()}",
+            ).locate(kernel=self._launch.entry)
+        if self.steps - self._last_event > LIVELOCK_STEPS:
+            raise Deadlock(
+                f"no thread has arrived, finished or been woken in the last"
+                f" {LIVELOCK_STEPS} instructions: an endless loop\n{self._report()}"
+            ).locate(kernel=self._launch.entry)
+
+    # -- nobody can run ----------------------------------------------------------------------
+
+    def _parked_splits(self) -> list[tuple[Warp, Split]]:
+        return [(warp, split) for cta in self.ctas for warp in cta.warps for split in warp.splits]
+
+    def _poll_again(self) -> None:
+        pollers = [(warp, split) for warp, split in self._parked_splits() if split.polls]
+        self._polls += 1
+        if not pollers or self._polls > POLL_ROUNDS:
+            raise self._deadlock()
+        for warp, split in pollers:
+            split.parked_at = None
+            if warp.parked:
+                warp.parked = False
+                self._active.append(warp)
+
+    def _deadlock(self) -> Trap:
+        for cta in self.ctas:
+            for warp in cta.warps:
+                if warp.splits and all(self._diverged(split) for split in warp.splits):
+                    return self._convergence_trap(warp)
+        first = self._parked_splits()[0][0]
+        return Deadlock(
+            "every thread waits and nothing is under way that could wake one\n" + self._report()
+        ).locate(**first.place())
+
+    @staticmethod
+    def _diverged(split: Split) -> bool:
+        return split.reason is not None and split.reason.kind == "convergence"
+
+    def _convergence_trap(self, warp: Warp) -> Trap:
+        warp.split = min(warp.splits, key=lambda split: split.pc)
+        trap = Trap(
+            "convergence",
+            f"{warp.split.reason.describe()}, but they never come here\n"
+            + "\n".join(f"  {line}" for line in warp.describe()),
+        )
+        return trap.locate(**warp.place())
+
+    def _report(self) -> str:
+        lines = [line for cta in self.ctas for warp in cta.warps for line in warp.describe()]
+        lines += self._launch.engines.describe() or ["no asynchronous operation is outstanding"]
+        if len(lines) > REPORT_LINES:
+            lines[REPORT_LINES:] = [f"and {len(lines) - REPORT_LINES} more"]
+        return "\n".join(f"  {line}" for line in lines)

@@ -1,0 +1,120 @@
+"""How engine instructions and asynchronous operations reach shared memory and its barriers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from .errors import Trap
+from .mbarrier import Mbarrier
+from .memory import SHARED_WINDOW, WINDOW_SIZE
+
+if TYPE_CHECKING:
+    from .cta import Cta
+
+WORD = 8
+"""Bytes of the unit in which engines move shared memory."""
+_OFFSET_MASK = (1 << 24) - 1
+_ALL_WRITTEN = np.uint64(0xFFFF_FFFF_FFFF_FFFF)
+
+
+def locate(cta: Cta, address: int, space: str) -> tuple[Cta, int]:
+    """(CTA, offset in its window) of a shared address as seen by ``cta``.
+
+    ``space`` is "shared::cta" (own CTA: plain offsets or own rank bits), "shared::cluster" or
+    "generic". Raises ``Trap`` where the address is outside the space.
+    """
+    if space == "generic":
+        if not SHARED_WINDOW <= address < SHARED_WINDOW + WINDOW_SIZE:
+            raise Trap("address-space", f"0x{address:x} is no generic address of shared memory")
+        address -= SHARED_WINDOW
+    rank, offset = address >> 24, address & _OFFSET_MASK
+    if space == "shared::cta":
+        if rank not in (0, cta.rank):
+            raise Trap(
+                "address-space",
+                f"0x{address:x} is in the shared memory of cluster rank {rank}; .shared::cta "
+                f"reaches rank {cta.rank}, the own CTA, only",
+            )
+        return cta, offset
+    return peer(cta, rank), offset
+
+
+def peer(cta: Cta, rank: int) -> Cta:
+    """The CTA of a cluster rank; ``Trap`` if there is none or it has exited."""
+    target = cta.cluster.cta(rank)
+    if target.exited:
+        raise Trap("exited-cta", f"the CTA of cluster rank {rank} has exited")
+    return target
+
+
+def check_span(cta: Cta, offset: int, size: int, align: int, what: str) -> None:
+    """Trap unless ``size`` bytes at ``offset`` are aligned and inside the CTA's shared memory."""
+    if offset % align:
+        raise Trap(
+            "misaligned", f"{what}: shared address 0x{offset:x} must be a multiple of {align}"
+        )
+    low, high = cta.shared.lowest, len(cta.shared.data)
+    if offset < low or offset + size > high:
+        raise Trap(
+            "out-of-bounds",
+            f"{what}: {size} bytes at shared offset 0x{offset:x} are not inside the CTA's shared "
+            f"memory 0x{low:x}..0x{high:x}",
+        )
+
+
+def words(data: np.ndarray) -> np.ndarray:
+    """Bytes as 64-bit words, a view; a ragged end is left off."""
+    return data[: len(data) // WORD * WORD].view(np.uint64)
+
+
+def read_words(cta: Cta, index: np.ndarray, what: str) -> np.ndarray:
+    """Async-proxy read of 64-bit words; unwritten or unfenced bytes are a ``Trap``."""
+    written = words(cta.shared.written)[index]
+    if not (written == _ALL_WRITTEN).all():
+        at = int(index[written != _ALL_WRITTEN].flat[0]) * WORD
+        at += int((cta.shared.written[at : at + WORD] == 0).argmax())
+        raise Trap("uninitialised-read", f"{what} reads shared offset 0x{at:x}, never written")
+    cta.shared.proxy.check_words(index, what)
+    return words(cta.shared.data)[index]
+
+
+def write_words(cta: Cta, index: np.ndarray, values: np.ndarray) -> None:
+    """Async-proxy write of 64-bit words."""
+    words(cta.shared.data)[index] = values
+    words(cta.shared.written)[index] = _ALL_WRITTEN
+    cta.shared.proxy.written_words(index)
+
+
+def refuse_barriers(cta: Cta, low: int, high: int, what: str) -> None:
+    """Trap if the bytes [``low``, ``high``) hold a live mbarrier object."""
+    if cta.shared.proxy.barrier_in(low, high):
+        raise Trap(
+            "barrier-protocol",
+            f"{what} covers shared offsets 0x{low:x}..0x{high:x}, where a live mbarrier lies",
+        )
+
+
+def barrier_table(cta: Cta) -> dict[int, Mbarrier]:
+    """The live mbarrier objects of a CTA by window offset."""
+    return cta.state("mbarriers", dict)
+
+
+def barrier_at(cta: Cta, offset: int) -> Mbarrier:
+    """The live mbarrier at ``offset``; ``Trap`` if nobody initialised one there."""
+    if offset % 8:
+        raise Trap("misaligned", f"an mbarrier address must be a multiple of 8, got 0x{offset:x}")
+    barrier = barrier_table(cta).get(offset)
+    if barrier is None:
+        raise Trap(
+            "barrier-protocol",
+            f"no mbarrier object at shared offset 0x{offset:x} of cta {cta.index}; "
+            f"mbarrier.init has not been executed there",
+        )
+    return barrier
+
+
+def count_event(cta: Cta, name: str, amount: int = 1) -> None:
+    """Add to a named count of the launch's report."""
+    cta.launch.engine_counts[name] += amount

@@ -1,0 +1,175 @@
+"""The tensor core of a CTA (pair): its tensor memory, what is in flight, what must be waited for.
+
+Accesses that the ISA leaves unordered and that meet on the same columns are refused when the
+second one is issued (PTX ISA, tcgen05 "Memory Consistency Model": pipelined instructions and
+tcgen05.wait), so that a missing wait is an error in every schedule.
+"""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from .errors import Trap
+from .tensor_memory import COLUMNS, LANES, TensorMemory
+
+if TYPE_CHECKING:
+    from .cta import Cta
+    from .engine import EngineOp
+
+_CURES = {
+    "tcgen05.ld": "tcgen05.wait::ld first",
+    "tcgen05.st": "tcgen05.wait::st first",
+    "tcgen05.mma": "tcgen05.commit it and wait for its mbarrier first",
+    "tcgen05.cp": "tcgen05.commit it and wait for its mbarrier first",
+}
+
+
+@dataclass(frozen=True)
+class Span:
+    """A rectangle of tensor memory: lanes [lane, lane_end), columns [column, column_end)."""
+
+    lane: int
+    lane_end: int
+    column: int
+    column_end: int
+
+    def meets(self, other: Span) -> bool:
+        """Whether the rectangles overlap."""
+        return (
+            self.column < other.column_end
+            and other.column < self.column_end
+            and self.lane < other.lane_end
+            and other.lane < self.lane_end
+        )
+
+
+@dataclass(frozen=True)
+class Access:
+    """An asynchronous access that is not known to be complete.
+
+    ``shape`` is the accumulator's (first column, m, n) for an mma's D, None otherwise; ``op`` is
+    None for ld and st, which only a wait ends. ``reads``: it does not write the span.
+    """
+
+    name: str
+    span: Span
+    line: int
+    warp: int
+    op: EngineOp | None = None
+    shape: tuple[int, int, int] | None = None
+    reads: bool = False
+
+
+class TensorEngine:
+    """State of one CTA.
+
+    ``last`` is the newest mma of the CTA (pair), kept on the even CTA; ``issued`` the operations
+    of each thread (warp, lane) that a commit tracks; ``accesses`` what is not known to be done;
+    ``requests`` the allocation that waits for ("columns") or got ("granted") the pair's agreement.
+    """
+
+    def __init__(self, poison: np.ndarray, rng: random.Random):
+        self.memory = TensorMemory(poison, rng.choice)
+        self.last: EngineOp | None = None
+        self.copies: list[EngineOp] = []
+        self.issued: dict[tuple[int, int], list[EngineOp]] = {}
+        self.accesses: list[Access] = []
+        self.group: int | None = None
+        self.requests: dict[str, int] = {}
+
+    def use_group(self, group: int) -> None:
+        """Every tcgen05 instruction of a kernel must have the same .cta_group."""
+        if self.group not in (None, group):
+            raise Trap(
+                "tmem",
+                f"all tcgen05 instructions of a kernel must use the same .cta_group, got {group} "
+                f"after {self.group}",
+            )
+        self.group = group
+
+    def track(self, access: Access) -> None:
+        """Remember an access until it is waited for (ld, st) or its operation has run."""
+        self.accesses.append(access)
+
+    def outstanding(self, warp: int, lane: int) -> tuple[EngineOp, ...]:
+        """Operations of a thread that are not done."""
+        ops = [op for op in self.issued.get((warp, lane), ()) if not op.done]
+        self.issued[warp, lane] = ops
+        return tuple(ops)
+
+    def note_issue(self, warp: int, lane: int, op: EngineOp) -> None:
+        """A commit of this thread tracks ``op``."""
+        self.issued.setdefault((warp, lane), []).append(op)
+
+    def waited(self, warp: int, name: str) -> None:
+        """tcgen05.wait of a warp: its accesses called ``name`` are complete."""
+        self.accesses = [a for a in self.accesses if a.name != name or a.warp != warp]
+
+    def require_ordered(
+        self,
+        span: Span,
+        what: str,
+        against: tuple[str, ...],
+        *,
+        shape: tuple[int, int, int] | None = None,
+        reads: bool = False,
+    ) -> None:
+        """Trap if an access named in ``against`` overlaps ``span`` and may still be under way.
+
+        Two reads never conflict. An mma on the same accumulator and ``shape`` is pipelined behind
+        the earlier one.
+        """
+        if not self.accesses:
+            return
+        self.accesses = [a for a in self.accesses if a.op is None or not a.op.done]
+        for access in self.accesses:
+            if access.name not in against or (reads and access.reads):
+                continue
+            pipelined = shape is not None and access.shape == shape
+            if not pipelined and access.span.meets(span):
+                raise _unordered(access, span, what)
+
+
+def _unordered(access: Access, span: Span, what: str) -> Trap:
+    return Trap(
+        "missing-wait",
+        f"{what} of tensor memory columns {span.column}..{span.column_end - 1} is not ordered "
+        f"behind the {access.name} of warp {access.warp} (ptx:{access.line}) on columns "
+        f"{access.span.column}..{access.span.column_end - 1}; {_CURES[access.name]}",
+    )
+
+
+def tensor_engine(cta: Cta) -> TensorEngine:
+    """The tensor engine of a CTA; made at first use."""
+    return cta.state("tensor engine", lambda: _make(cta))
+
+
+def _make(cta: Cta) -> TensorEngine:
+    raw = np.frombuffer(cta.launch.poison_bytes(4 * LANES * COLUMNS), np.uint32)
+    engine = TensorEngine(raw.reshape(LANES, COLUMNS), cta.launch.rng)
+    cta.at_exit(lambda: _check_freed(engine))
+    return engine
+
+
+def _check_freed(engine: TensorEngine) -> None:
+    for start, size in engine.memory.allocations.items():
+        raise Trap(
+            "tmem",
+            f"the CTA exits with tensor memory columns {start}..{start + size - 1} allocated; "
+            f"tcgen05.dealloc them first",
+        )
+
+
+def pair_of(cta: Cta, group: int) -> tuple[Cta, ...]:
+    """The CTAs a tcgen05 instruction of this .cta_group works on, the even rank first."""
+    if group == 1:
+        return (cta,)
+    ranks = len(cta.cluster.ctas)
+    if ranks % 2:
+        raise Trap("tmem", f"cta_group::2 needs a cluster of an even number of CTAs, got {ranks}")
+    even = cta.rank & ~1
+    return (cta.cluster.cta(even), cta.cluster.cta(even + 1))

@@ -1,0 +1,225 @@
+"""The bulk copy engine: boxes to and from swizzled shared memory, bulk groups.
+
+A box row occupies the swizzle span in shared memory (the inner bytes without swizzle), also where
+the box is narrower; the gap bytes stay untouched. The swizzle acts on absolute addresses.
+Source: PTX ISA, sections "cp.async.bulk.tensor", "Swizzling Modes", "cp.async.bulk.commit_group".
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from . import swizzle as swizzles
+from .errors import Trap
+from .memory import LOCAL_WINDOW, SHARED_WINDOW, WINDOW_SIZE
+from .shared_access import WORD, check_span, read_words, refuse_barriers, write_words
+from .swizzle import PATTERN_BYTES, Swizzle
+from .tensormap import TENSOR_MAP_BYTES, TensorMap
+
+if TYPE_CHECKING:
+    from .cta import Cta
+    from .engine import EngineOp
+
+TENSOR_ALIGNMENT = 128
+"""Bytes to which the shared address of a tensor copy must be aligned."""
+
+
+@dataclass(frozen=True)
+class BoxPlan:
+    """Word indices of a box relative to its start word, row by row, and the bytes they span."""
+
+    words: np.ndarray
+    span: int
+
+
+@lru_cache(maxsize=1024)
+def box_plan(mode: Swizzle, inner_bytes: int, rows: int, phase: int) -> BoxPlan:
+    """Where the 64-bit words of a box go, for every start with ``start % 1024 == phase``."""
+    pitch = inner_bytes if mode is swizzles.NONE else mode.span
+    row = np.arange(rows)[:, None] * pitch
+    logical = phase + row + np.arange(0, inner_bytes, WORD)[None, :]
+    index = (mode.apply(logical) - phase) // WORD
+    return BoxPlan(index, (int(index.max()) + 1) * WORD)
+
+
+def _place(cta: Cta, offset: int, tensor_map: TensorMap, what: str) -> np.ndarray:
+    plan = box_plan(
+        tensor_map.swizzle, tensor_map.inner_bytes, tensor_map.rows, offset % PATTERN_BYTES
+    )
+    check_span(cta, offset, plan.span, TENSOR_ALIGNMENT, what)
+    return plan.words + offset // WORD
+
+
+def write_box(cta: Cta, offset: int, tensor_map: TensorMap, box: np.ndarray, what: str) -> None:
+    """Write ``box`` (``uint8[rows, inner_bytes]``) to shared memory at window ``offset``."""
+    index = _place(cta, offset, tensor_map, what)
+    refuse_barriers(cta, offset, offset + _span(tensor_map, offset), what)
+    write_words(cta, index, box.view(np.uint64))
+
+
+def read_box(cta: Cta, offset: int, tensor_map: TensorMap, what: str) -> np.ndarray:
+    """The box at window ``offset`` as ``uint8[rows, inner_bytes]``."""
+    index = _place(cta, offset, tensor_map, what)
+    return read_words(cta, index, what).view(np.uint8)
+
+
+def _span(tensor_map: TensorMap, offset: int) -> int:
+    return box_plan(
+        tensor_map.swizzle, tensor_map.inner_bytes, tensor_map.rows, offset % PATTERN_BYTES
+    ).span
+
+
+@dataclass(frozen=True)
+class BoundMap:
+    """A tensor map of the launch and the emulated global address of its tensor."""
+
+    map: TensorMap
+    address: int
+
+
+def bound_map(cta: Cta, address: int) -> BoundMap:
+    """The tensor map object at a generic address; ``Trap`` if none lies there."""
+    for name, window in (("local", LOCAL_WINDOW), ("shared", SHARED_WINDOW)):
+        if window <= address < window + WINDOW_SIZE:
+            raise Trap(
+                "address-space",
+                f"a tensor map must lie in parameter, constant or global memory, got the {name} "
+                f"address 0x{address:x}",
+            )
+    data = cta.generic.read_bytes(address, TENSOR_MAP_BYTES, 64).tobytes()
+    tensor_map, base = cta.launch.tensor_maps[TensorMap.decode(data)]
+    return BoundMap(tensor_map, base)
+
+
+def tensor_memory_image(cta: Cta, bound: BoundMap, access: str) -> tuple[np.ndarray, np.ndarray]:
+    """(bytes, allowed marks or None) of the tensor's global memory, from its first byte."""
+    region = cta.launch.global_memory.region_at(bound.address)
+    start = region.check_range(bound.address, bound.map.extent, access)
+    allowed = None if region.allowed is None else region.allowed[start:]
+    return region.data[start:], allowed
+
+
+def load_box(cta: Cta, bound: BoundMap, coordinates: tuple[int, ...]) -> np.ndarray:
+    """The global side of a tensor load."""
+    memory, allowed = tensor_memory_image(cta, bound, "read")
+    _check_allowed(bound, allowed, coordinates)
+    return bound.map.load(memory, coordinates)
+
+
+def store_box(
+    cta: Cta, bound: BoundMap, coordinates: tuple[int, ...], box: np.ndarray, operation: str | None
+) -> int:
+    """The global side of a tensor store or, with ``operation``, of a reduction; bytes written."""
+    memory, allowed = tensor_memory_image(cta, bound, "write")
+    _check_allowed(bound, allowed, coordinates)
+    target = bound.map.target(memory, coordinates)
+    if target is None:
+        return 0
+    view, slices = target
+    part = bound.map.full_box(box)[slices]
+    view[...] = part if operation is None else reduce_bytes(bound.map, view, part, operation)
+    return part.size
+
+
+def _check_allowed(bound: BoundMap, allowed: np.ndarray | None, coordinates) -> None:
+    if allowed is None:
+        return
+    target = bound.map.inside(allowed, coordinates)
+    if target is not None and not target.all():
+        raise Trap("out-of-bounds", "the tensor map reaches bytes between the array's elements")
+
+
+_SIGNED = {"int32": np.int32, "int64": np.int64}
+_FLOATS = {"float16": np.float16, "float32": np.float32, "float32_ftz": np.float32,
+           "float64": np.float64}  # fmt: skip
+_OPERATIONS = {
+    "add": np.add,
+    "min": np.minimum,
+    "max": np.maximum,
+    "and": np.bitwise_and,
+    "or": np.bitwise_or,
+    "xor": np.bitwise_xor,
+}
+
+
+def reduce_bytes(
+    tensor_map: TensorMap, old: np.ndarray, new: np.ndarray, operation: str
+) -> np.ndarray:
+    """``old op new`` element by element, both as bytes of the map's element type."""
+    name, size = tensor_map.dtype.name, tensor_map.dtype.bytes
+    if operation in ("and", "or", "xor"):
+        return _OPERATIONS[operation](old, new)
+    if name == "bfloat16":
+        return _reduce_bf16(old, new, operation)
+    dtype = _SIGNED.get(name) or _FLOATS.get(name) or np.dtype(f"u{size}")
+    if name.startswith("tfloat32"):
+        raise Trap("unmodelled", f"tensor reduction .{operation} of {name}")
+    left, right = (np.ascontiguousarray(side).view(dtype) for side in (old, new))
+    with np.errstate(all="ignore"):
+        return _OPERATIONS[operation](left, right).astype(dtype).view(np.uint8)
+
+
+def _reduce_bf16(old: np.ndarray, new: np.ndarray, operation: str) -> np.ndarray:
+    left, right = (
+        (np.ascontiguousarray(side).view(np.uint16).astype(np.uint32) << 16).view(np.float32)
+        for side in (old, new)
+    )
+    with np.errstate(all="ignore"):
+        bits = _OPERATIONS[operation](left, right).view(np.uint32)
+    rounded = (bits + (0x7FFF + (bits >> 16 & 1))) >> 16
+    nan = (bits & 0x7FFFFFFF) > 0x7F800000
+    return np.where(nan, 0x7FFF, rounded).astype(np.uint16).view(np.uint8)
+
+
+@dataclass
+class BulkGroups:
+    """Bulk async-groups of one thread: (read, write) operations not committed, and committed."""
+
+    open: list[tuple[EngineOp, EngineOp]] = field(default_factory=list)
+    committed: deque[list[tuple[EngineOp, EngineOp]]] = field(default_factory=deque)
+
+    def add(self, read: EngineOp, write: EngineOp) -> None:
+        """An operation initiated by the thread; ``read`` is done when its source is free."""
+        self.open.append((read, write))
+
+    def commit(self) -> None:
+        """Close the open group (an empty one is a group too)."""
+        self.committed.append(self.open)
+        self.open = []
+
+    def waits(self, newest: int, read: bool) -> bool:
+        """Whether more than the ``newest`` groups are pending (reading, with ``read``)."""
+        part = 0 if read else 1
+        older = list(self.committed)[: max(0, len(self.committed) - newest)]
+        pending = any(not pair[part].done for group in older for pair in group)
+        while self.committed and all(write.done for _, write in self.committed[0]):
+            self.committed.popleft()
+        return pending
+
+    def unread(self) -> bool:
+        """Whether a source in shared memory may still be read."""
+        groups = (*self.committed, self.open)
+        return any(not read.done for group in groups for read, _ in group)
+
+
+def bulk_groups(cta: Cta, warp: int, lane: int) -> BulkGroups:
+    """The groups of one thread; made at first use."""
+    table = cta.state("bulk groups", dict)
+    if not table:
+        cta.at_exit(lambda: _check_sources(table))
+    return table.setdefault((warp, lane), BulkGroups())
+
+
+def _check_sources(table: dict[tuple[int, int], BulkGroups]) -> None:
+    for (warp, lane), groups in table.items():
+        if groups.unread():
+            raise Trap(
+                "bulk-group",
+                f"the CTA exits while a bulk store of warp {warp} lane {lane} may still read its "
+                f"shared memory; cp.async.bulk.wait_group.read 0 first",
+            )

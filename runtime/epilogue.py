@@ -1,0 +1,98 @@
+"""The epilogue program of a manifest, evaluated on intervals (docs/bundle.md, "epilogue")."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from . import intervals
+from .errors import DeviceError
+from .intervals import Interval
+
+Operation = Callable[..., Interval]
+
+OPERATIONS: dict[str, Operation] = {
+    "arith.addf": intervals.add,
+    "arith.subf": intervals.subtract,
+    "arith.mulf": intervals.multiply,
+    "arith.divf": intervals.divide,
+    "arith.negf": intervals.negate,
+    "arith.maximumf": intervals.binary(np.maximum),
+    "arith.minimumf": intervals.binary(np.minimum),
+    "arith.maxnumf": intervals.binary(np.fmax),
+    "arith.minnumf": intervals.binary(np.fmin),
+    "arith.select": intervals.choose,
+    "arith.extf": lambda a: a,
+    "math.absf": intervals.absolute,
+    "math.exp": lambda a: a.map(np.exp),
+    "math.exp2": lambda a: a.map(np.exp2),
+    "math.tanh": lambda a: a.map(np.tanh),
+    "math.sqrt": intervals.root,
+    "math.rsqrt": intervals.reciprocal_root,
+    "math.fma": intervals.fused_multiply_add,
+}
+PREDICATES = tuple(
+    order + relation for order in "ou" for relation in ("eq", "ne", "lt", "le", "gt", "ge")
+)
+
+
+def evaluate(
+    epilogue: Mapping[str, Any], accumulator: Interval, tensors: Mapping[str, np.ndarray]
+) -> Interval:
+    """What the epilogue may make of `accumulator` [m, n], given its extra tensors in float64.
+
+    A tensor of rank 1 is indexed by the axis its argument names. Raises DeviceError for an
+    operation that is not in `OPERATIONS`.
+    """
+    values = [_argument(argument, accumulator, tensors) for argument in epilogue["arguments"]]
+    with np.errstate(all="ignore"):
+        for operation in epilogue["operations"]:
+            inputs = [values[operand] for operand in operation["operands"]]
+            values.append(_apply(operation["name"], operation["attributes"], inputs))
+    return values[epilogue["result"]]
+
+
+def round_to(values: np.ndarray, dtype: str) -> np.ndarray:
+    """Float64 values rounded to nearest even in f32 and then in `dtype`, as float64 again."""
+    import torch
+
+    names = {"bf16": torch.bfloat16, "f16": torch.float16, "f32": torch.float32}
+    single = torch.tensor(np.asarray(values)).to(torch.float32)
+    return single.to(names[dtype]).to(torch.float64).numpy()
+
+
+def _argument(
+    argument: Mapping[str, Any], accumulator: Interval, tensors: Mapping[str, np.ndarray]
+) -> Interval:
+    if argument["tensor"] is None:
+        return accumulator
+    value = Interval.exactly(tensors[argument["tensor"]])
+    return value.map(lambda part: part[:, None]) if argument["axes"] == ["m"] else value
+
+
+def _truncated(value: Interval, dtype: str) -> Interval:
+    """The limits are rounded; the exact value stays exact, so that errors are told against it."""
+    return Interval(round_to(value.low, dtype), value.middle, round_to(value.high, dtype))
+
+
+def _predicate(attributes: Mapping[str, Any]) -> str:
+    predicate = attributes.get("predicate")
+    if predicate not in PREDICATES:
+        known = ", ".join(PREDICATES)
+        raise DeviceError(f"reference: arith.cmpf predicate must be {known}, got {predicate!r}")
+    return predicate
+
+
+def _apply(name: str, attributes: Mapping[str, Any], inputs: Sequence[Interval]) -> Interval:
+    if name == "arith.constant":
+        return Interval.exactly(attributes["value"])
+    if name == "arith.cmpf":
+        return intervals.compare(_predicate(attributes), *inputs)
+    if name == "arith.truncf":
+        return _truncated(inputs[0], attributes["type"])
+    if name not in OPERATIONS:
+        known = ", ".join(sorted(OPERATIONS))
+        raise DeviceError(f"reference: epilogue operation must be one of {known}, got {name}")
+    return intervals.rounded(name, OPERATIONS[name](*inputs), *inputs)

@@ -1,0 +1,13 @@
+"""The root of every error a launch can raise, on any device."""
+
+from __future__ import annotations
+
+__all__ = ["DeviceError", "LaunchError"]
+
+
+class DeviceError(Exception):
+    """A launch, a driver call or the emulated program failed; `str(error)` is one message."""
+
+
+class LaunchError(DeviceError):
+    """The launch itself is not legal: grid, block, shared bytes or a parameter."""

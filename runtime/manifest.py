@@ -1,0 +1,174 @@
+"""What `manifest.json` of a bundle must say (schema 1); docs/bundle.md explains each field."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from .errors import DeviceError
+from .schema import Anything, Integer, ListOf, Nullable, OneOf, Record, Tagged, Text
+
+FORMAT = "tilewright-bundle"
+SCHEMA = 1
+PTX_NAME = "kernel.ptx"
+CUBIN_NAME = "kernel.cubin"
+RECOMPILE = "make the bundle again with this tilewright"
+
+DTYPES = OneOf(("bf16", "f16", "f32"))
+SIZE = Integer(1)
+TRIPLE = ListOf(SIZE, 3, 3)
+
+TENSOR = Record(
+    {
+        "name": Text(),
+        "role": OneOf(("input", "output")),
+        "dtype": DTYPES,
+        "shape": ListOf(SIZE, 1, 5),
+        "strides": ListOf(Integer(0), 1, 5),
+    }
+)
+TENSOR_MAP = Record(
+    {
+        "tensor": Text(),
+        "dtype": DTYPES,
+        "dims": ListOf(Integer(1, 2**32), 1, 5),
+        "strides_bytes": ListOf(Integer(0, 2**40 - 1), 0, 4),
+        "box": ListOf(Integer(1, 256), 1, 5),
+        "element_strides": ListOf(Integer(1, 8), 1, 5),
+        "interleave": OneOf(("none",)),
+        "swizzle": OneOf(("none", "32B", "64B", "128B")),
+        "l2_promotion": OneOf(("none", "64B", "128B", "256B")),
+        "oob_fill": OneOf(("zero", "nan")),
+    }
+)
+POINTER = Record({"tensor": Text(), "alignment_bytes": SIZE})
+AXES = OneOf((["m", "n"], ["m"], ["n"]))
+EPILOGUE = Record(
+    {
+        "arguments": ListOf(Record({"tensor": Nullable(Text()), "axes": AXES}), 1),
+        "operations": ListOf(
+            Record({"name": Text(), "operands": ListOf(Integer(0)), "attributes": Anything()})
+        ),
+        "result": Integer(0),
+    }
+)
+RESOURCES = Record(
+    {
+        name: Integer(0)
+        for name in (
+            "registers",
+            "spill_store_bytes",
+            "spill_load_bytes",
+            "static_shared_bytes",
+        )
+    }
+)
+MANIFEST = Record(
+    {
+        "spec": Nullable(Anything()),
+        "target": Text(),
+        "pipeline": Text(),
+        "schedule": Anything(),
+        "entry": Text(),
+        "grid": TRIPLE,
+        "cluster": TRIPLE,
+        "block": TRIPLE,
+        "dynamic_shared_bytes": Integer(0),
+        "workspace_bytes": OneOf((0,)),
+        "tensors": ListOf(TENSOR, 3),
+        "parameters": ListOf(
+            Tagged("kind", {"tensor_map": TENSOR_MAP, "pointer": POINTER}),
+            1,
+        ),
+        "epilogue": EPILOGUE,
+        "resources": RESOURCES,
+        "tools": Anything(),
+        "hashes": Record({PTX_NAME: Text(), CUBIN_NAME: Text()}),
+    }
+)
+
+
+class BundleError(DeviceError):
+    """A bundle that is foreign, damaged or of another schema."""
+
+
+def validate(manifest: Any, where: str = "manifest") -> dict[str, Any]:
+    """Return the manifest if it obeys schema 1; raises BundleError with the first broken rule."""
+    head = Record({"format": OneOf((FORMAT,)), "schema": OneOf((SCHEMA,))})
+    broken = head.check(manifest, where) or MANIFEST.check(manifest, where)
+    if not broken:
+        broken = next(_contradictions(manifest, where), None)
+    if broken:
+        raise BundleError(f"{broken}; {RECOMPILE}")
+    return manifest
+
+
+def operands(manifest: Mapping[str, Any]) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+    """The tensors a [m, k] and b [n, k]: the first two inputs, in this order."""
+    first, second = [t for t in manifest["tensors"] if t["role"] == "input"][:2]
+    return first, second
+
+
+def output(manifest: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The tensor c [m, n]."""
+    return next(t for t in manifest["tensors"] if t["role"] == "output")
+
+
+def _contradictions(manifest: Mapping[str, Any], where: str) -> Iterator[str]:
+    yield from _tensor_contradictions(manifest["tensors"], f"{where}.tensors")
+    names = [tensor["name"] for tensor in manifest["tensors"]]
+    for i, parameter in enumerate(manifest["parameters"]):
+        yield from _parameter_contradictions(parameter, names, f"{where}.parameters[{i}]")
+    yield from _epilogue_contradictions(manifest["epilogue"], names, f"{where}.epilogue")
+
+
+def _tensor_contradictions(tensors: list[Any], where: str) -> Iterator[str]:
+    names = [tensor["name"] for tensor in tensors]
+    if len(set(names)) != len(names):
+        yield f"{where}: must have different names, got {names}"
+    roles = [tensor["role"] for tensor in tensors]
+    if roles.count("output") != 1 or roles.count("input") < 2:
+        yield f"{where}: must be at least two inputs and one output, got {roles}"
+    for i, tensor in enumerate(tensors):
+        if len(tensor["shape"]) != len(tensor["strides"]):
+            yield f"{where}[{i}]: must have one stride a dimension, got {tensor['strides']}"
+    yield from _shape_contradictions(tensors, where)
+
+
+def _shape_contradictions(tensors: list[Any], where: str) -> Iterator[str]:
+    a, b = operands({"tensors": tensors})
+    shapes = [t["shape"] for t in (a, b, output({"tensors": tensors}))]
+    if any(len(shape) != 2 for shape in shapes):
+        yield f"{where}: must have operands and output of rank 2, got {shapes}"
+    elif shapes[0][1] != shapes[1][1] or shapes[2] != [shapes[0][0], shapes[1][0]]:
+        yield f"{where}: must have shapes [m, k], [n, k] and [m, n], got {shapes}"
+
+
+def _parameter_contradictions(
+    parameter: Mapping[str, Any], names: list[str], where: str
+) -> Iterator[str]:
+    if parameter["tensor"] not in names:
+        yield f"{where}.tensor: must be one of {names}, got '{parameter['tensor']}'"
+    if parameter["kind"] != "tensor_map":
+        return
+    rank = len(parameter["dims"])
+    lengths = {"strides_bytes": rank - 1, "box": rank, "element_strides": rank}
+    for name, length in lengths.items():
+        if len(parameter[name]) != length:
+            yield f"{where}.{name}: must have {length} items, got {len(parameter[name])}"
+
+
+def _epilogue_contradictions(
+    epilogue: Mapping[str, Any], names: list[str], where: str
+) -> Iterator[str]:
+    arguments = epilogue["arguments"]
+    for i, argument in enumerate(arguments):
+        known = names if i else [None]
+        if argument["tensor"] not in known:
+            yield f"{where}.arguments[{i}]: must be one of {known}, got {argument['tensor']!r}"
+    ids = len(arguments)
+    for i, operation in enumerate(epilogue["operations"]):
+        if any(operand >= ids + i for operand in operation["operands"]):
+            yield f"{where}.operations[{i}]: must use earlier ids, got {operation['operands']}"
+    if epilogue["result"] >= ids + len(epilogue["operations"]):
+        yield f"{where}.result: must be an id that exists, got {epilogue['result']}"

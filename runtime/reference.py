@@ -1,0 +1,127 @@
+"""The judge of numbers: what a kernel should compute, in float64, and how far off it may be.
+
+The bound has no slack that was tuned. With u = 2^-24, summing k exact products in float32 in any
+order errs by at most k·u/(1 - k·u) · (|A|·|B|ᵀ) (Higham, Accuracy and Stability of Numerical
+Algorithms, §4.2); that interval goes through the epilogue by interval arithmetic, and its ends are
+rounded to the output dtype. Every element must lie inside.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from .epilogue import evaluate, round_to
+from .intervals import HALF_ULP, SMALLEST_NORMAL, Interval
+from .manifest import operands, output
+from .tensors import is_torch
+
+PRECISIONS = {"bf16": (8, -126), "f16": (11, -14), "f32": (24, -126)}
+"""Significant bits and the exponent of the smallest normal number."""
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """How an output compares with its reference.
+
+    `largest_error` is the largest |actual - expected|, among the mismatches if there are any;
+    `index` is the [m, n] of that element, and `bound` what is allowed there.
+    """
+
+    passed: bool
+    elements: int
+    mismatches: int
+    largest_error: float
+    bound: float
+    index: tuple[int, ...]
+    expected: float
+    actual: float
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values, as `tilewright run --json` prints them."""
+        return asdict(self)
+
+
+def expected_output(manifest: Mapping[str, Any], tensors: Mapping[str, Any]) -> Interval:
+    """The [m, n] float64 result with its limits, for tensors named as in the manifest."""
+    values = {
+        tensor["name"]: to_float64(tensors[tensor["name"]], tensor["dtype"])
+        for tensor in manifest["tensors"]
+        if tensor["role"] == "input"
+    }
+    a, b = (values[operand["name"]] for operand in operands(manifest))
+    result = evaluate(manifest["epilogue"], accumulator_interval(a, b), values)
+    c = output(manifest)
+    limits = [round_to(part, c["dtype"]) for part in (result.low, result.high)]
+    shape = tuple(c["shape"])
+    low, middle, high = (
+        np.broadcast_to(part, shape) for part in (limits[0], result.middle, limits[1])
+    )
+    return Interval(low, middle, high)
+
+
+def accumulator_interval(a: np.ndarray, b: np.ndarray) -> Interval:
+    """a [m, k] · b [n, k]ᵀ in float64 with the limits of a float32 sum in any order."""
+    import torch
+
+    left, right = torch.from_numpy(a), torch.from_numpy(b)
+    exact = (left @ right.T).numpy()
+    magnitude = (left.abs() @ right.abs().T).numpy()
+    k = a.shape[1]
+    relative = k * HALF_ULP / (1 - k * HALF_ULP)
+    return Interval(exact, exact, exact).widened(relative * magnitude + k * SMALLEST_NORMAL)
+
+
+def compare(expected: Interval, actual: np.ndarray, dtype: str = "f32") -> Comparison:
+    """Compare every element of `actual` (float64) with its limits; NaN must meet NaN.
+
+    `dtype` is that of the output; half a unit in its last place is part of the bound told.
+    """
+    low, middle, high = expected.parts()
+    with np.errstate(invalid="ignore"):
+        error = _distance(actual, middle)
+        reach = np.maximum(_distance(high, middle), _distance(middle, low))
+        inside = ((actual >= low) & (actual <= high)) | (np.isnan(actual) & np.isnan(middle))
+    worst = _worst(error, inside)
+    return Comparison(
+        passed=bool(inside.all()),
+        elements=int(actual.size),
+        mismatches=int((~inside).sum()),
+        largest_error=float(error[worst]),
+        bound=float(np.maximum(reach, half_ulp(middle, dtype))[worst]),
+        index=tuple(int(i) for i in worst),
+        expected=float(middle[worst]),
+        actual=float(actual[worst]),
+    )
+
+
+def half_ulp(values: np.ndarray, dtype: str) -> np.ndarray:
+    """Half a unit in the last place of `dtype` at each value: the most that rounding errs by."""
+    bits, smallest_exponent = PRECISIONS[dtype]
+    exponents = np.where(values == 0, smallest_exponent, np.frexp(values)[1] - 1)
+    return np.ldexp(1.0, np.maximum(exponents, smallest_exponent) - bits)
+
+
+def to_float64(value: Any, dtype: str) -> np.ndarray:
+    """A tensor of the manifest's `dtype` (torch, numpy, or raw bf16 bits) as float64."""
+    if is_torch(value):
+        return value.detach().double().contiguous().numpy()
+    if dtype == "bf16":
+        bits = np.ascontiguousarray(value).view(np.uint16)
+        return (bits.astype(np.uint32) << 16).view(np.float32).astype(np.float64)
+    return np.ascontiguousarray(value, np.float64)
+
+
+def _distance(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """|a - b|: 0 for equal infinities and for two NaNs, infinite where only one is NaN."""
+    same = (a == b) | (np.isnan(a) & np.isnan(b))
+    return np.where(same, 0.0, np.nan_to_num(np.abs(a - b), nan=np.inf))
+
+
+def _worst(error: np.ndarray, inside: np.ndarray) -> tuple[Any, ...]:
+    """The largest error, among the mismatches if there are any."""
+    ranked = error if inside.all() else np.where(inside, -1.0, error)
+    return np.unravel_index(int(np.argmax(ranked)), ranked.shape)

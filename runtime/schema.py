@@ -1,0 +1,131 @@
+"""A small language for the shape of JSON values, so that a manifest's schema reads as data.
+
+Every rule has `check(value, where)`, which returns None when the value is good and otherwise one
+sentence "where: must …, got …".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+SHOWN_CHARACTERS = 60
+
+
+class Rule(Protocol):
+    """Anything that can judge a value."""
+
+    def check(self, value: Any, where: str) -> str | None: ...
+
+
+@dataclass(frozen=True)
+class Text:
+    """A string that is not empty."""
+
+    def check(self, value: Any, where: str) -> str | None:
+        return None if isinstance(value, str) and value else _broken(where, "a text", value)
+
+
+@dataclass(frozen=True)
+class Integer:
+    """An integer of at least `least` and at most `most`."""
+
+    least: int = 0
+    most: int = 2**63 - 1
+
+    def check(self, value: Any, where: str) -> str | None:
+        if isinstance(value, int) and not isinstance(value, bool):
+            if self.least <= value <= self.most:
+                return None
+        return _broken(where, f"an integer from {self.least} to {self.most}", value)
+
+
+@dataclass(frozen=True)
+class OneOf:
+    """One of a few values."""
+
+    values: tuple[Any, ...]
+
+    def check(self, value: Any, where: str) -> str | None:
+        if any(type(value) is type(known) and value == known for known in self.values):
+            return None
+        return _broken(where, " or ".join(repr(known) for known in self.values), value)
+
+
+@dataclass(frozen=True)
+class Anything:
+    """Any object, as an open record."""
+
+    def check(self, value: Any, where: str) -> str | None:
+        return None if isinstance(value, dict) else _broken(where, "an object", value)
+
+
+@dataclass(frozen=True)
+class Nullable:
+    """null, or what `rule` takes."""
+
+    rule: Rule
+
+    def check(self, value: Any, where: str) -> str | None:
+        return None if value is None else self.rule.check(value, where)
+
+
+@dataclass(frozen=True)
+class ListOf:
+    """A list whose items obey `rule`, of at least `least` and at most `most` items."""
+
+    rule: Rule
+    least: int = 0
+    most: int = 10_000
+
+    def check(self, value: Any, where: str) -> str | None:
+        if not isinstance(value, list):
+            return _broken(where, "a list", value)
+        if not self.least <= len(value) <= self.most:
+            return f"{where}: must have {self._extent()} items, got {len(value)}"
+        found = (self.rule.check(item, f"{where}[{i}]") for i, item in enumerate(value))
+        return next((broken for broken in found if broken), None)
+
+    def _extent(self) -> str:
+        if self.least == self.most:
+            return str(self.least)
+        return f"{self.least} to {self.most}"
+
+
+@dataclass(frozen=True)
+class Record:
+    """An object with these fields; fields it does not know are left alone."""
+
+    fields: Mapping[str, Rule] = field(default_factory=dict)
+
+    def check(self, value: Any, where: str) -> str | None:
+        if not isinstance(value, dict):
+            return _broken(where, "an object", value)
+        for name, rule in self.fields.items():
+            if name not in value:
+                return f"{where}: must have the field '{name}', got none"
+            broken = rule.check(value[name], f"{where}.{name}")
+            if broken:
+                return broken
+        return None
+
+
+@dataclass(frozen=True)
+class Tagged:
+    """An object whose field `tag` says which record it is."""
+
+    tag: str
+    records: Mapping[str, Record]
+
+    def check(self, value: Any, where: str) -> str | None:
+        known = OneOf(tuple(self.records))
+        broken = Record({self.tag: known}).check(value, where)
+        return broken or self.records[value[self.tag]].check(value, where)
+
+
+def _broken(where: str, rule: str, value: Any) -> str:
+    shown = repr(value)
+    if len(shown) > SHOWN_CHARACTERS:
+        shown = shown[:SHOWN_CHARACTERS] + "…"
+    return f"{where}: must be {rule}, got {shown}"

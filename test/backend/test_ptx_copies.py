@@ -1,0 +1,69 @@
+"""The PTX makes operand tiles visible to the tensor core before an MMA reads them.
+
+Threads that copy with st.shared fence the async proxy and then meet at a barrier; what TMA loads is
+waited for on its mbarrier (PTX ISA, "Async proxy"; tcgen05 memory consistency model).
+"""
+
+import re
+
+import pytest
+
+from tilewright.compiler.driver import compile_matmul
+from tilewright.compiler.spec import MatmulSpec
+
+STEPS = {
+    "load": r"cp\.async\.bulk\.tensor",
+    "copy": r"st\.shared",
+    "proxy-fence": r"fence\.proxy\.async",
+    "wait": r"mbarrier\.(?:try|test)_wait",
+    "barrier": r"bar(?:rier)?\.(?:cta\.)?sync",
+    "mma": r"tcgen05\.mma",
+}
+SHAPES = [MatmulSpec(256, 256, 192), MatmulSpec(77, 33, 51), MatmulSpec(128, 64, 16)]
+
+
+def steps_of(ptx: str) -> list[str]:
+    """The steps of the kernel in program order, repeats included."""
+    found = []
+    for line in ptx.splitlines():
+        text = re.sub(r"^\s*(@!?%\w+\s+)?", "", line)
+        found += [name for name, pattern in STEPS.items() if re.match(pattern, text)]
+    return found
+
+
+@pytest.fixture(
+    params=[(spec, prefix) for spec in SHAPES for prefix in ("tiling", "tma-insertion", None)],
+    ids=lambda p: f"{p[0].m}x{p[0].n}x{p[0].k}-{p[1] or 'all'}",
+)
+def steps(request):
+    spec, prefix = request.param
+    return steps_of(compile_matmul(spec, stop_after=prefix, until="ptx").ptx)
+
+
+def until_next_mma(steps: list[str], name: str) -> list[list[str]]:
+    """What follows each unbroken run of a step, up to the next MMA."""
+    ends = [i for i in range(1, len(steps)) if steps[i - 1] == name != steps[i]]
+    mmas = [i for i, step in enumerate(steps) if step == "mma"]
+    return [
+        steps[end : next(mma for mma in mmas if mma >= end)]
+        for end in ends
+        if any(mma >= end for mma in mmas)
+    ]
+
+
+def test_threads_that_copy_fence_the_async_proxy_and_then_meet(steps):
+    for following in until_next_mma(steps, "copy"):
+        if "copy" not in following:
+            assert following.index("proxy-fence") < following.index("barrier")
+
+
+def test_every_tma_load_is_waited_for_before_an_mma(steps):
+    for following in until_next_mma(steps, "load"):
+        assert "wait" in following
+
+
+def test_a_prefix_copies_as_it_should(steps, request):
+    spec, prefix = request.node.callspec.params["steps"]
+    by_tma = prefix != "tiling" and spec.k % 8 == 0
+    assert ("load" in steps) == by_tma
+    assert ("copy" in steps) != by_tma

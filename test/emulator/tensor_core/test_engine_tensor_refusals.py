@@ -1,0 +1,188 @@
+"""Wrong uses of tcgen05 instructions, and what they are called (PTX ISA, tcgen05)."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tilewright.runtime.emulator import Trap, launch
+
+
+def test_a_load_before_the_commit_is_waited_for_traps(tc):
+    _, _, image, *words = tc.accumulating_case()
+    body = tc.FALSE + tc.mma("f16") + tc.COMMIT + tc.dump_d(128, 32)[0]
+    categories = {tc.refused(body, image, words, seed).category for seed in range(6)}
+    assert categories <= {"missing-wait", "uninitialised-read"}
+
+
+def test_accumulating_onto_columns_nobody_wrote_traps(tc):
+    _, _, image, *words = tc.accumulating_case()
+    trap = tc.refused(tc.TRUE + tc.mma("f16") + tc.DONE, image, words)
+    assert trap.category == "uninitialised-read"
+    assert trap.message.startswith("tcgen05.mma accumulator: tensor memory lane 0 column ")
+    assert trap.message.endswith(" was never written") and "tcgen05.mma" in trap.text
+
+
+def test_an_operand_nobody_wrote_traps(tc):
+    _, _, image, adesc, bdesc, word = tc.accumulating_case()
+    away = bdesc + (32768 >> 4)
+    trap = tc.refused(tc.FALSE + tc.mma("f16") + tc.DONE, image, (adesc, away, word))
+    assert trap.category == "uninitialised-read"
+    assert trap.message == "tcgen05.mma operand B reads shared offset 0xc800, never written"
+
+
+def test_an_operand_outside_the_shared_memory_traps(tc):
+    _, _, image, adesc, bdesc, word = tc.accumulating_case()
+    away = adesc + (60000 >> 4)
+    trap = tc.refused(tc.FALSE + tc.mma("f16") + tc.DONE, image, (away, bdesc, word))
+    assert trap.category == "out-of-bounds"
+    assert trap.message.startswith("tcgen05.mma operand A covers shared offsets 0x")
+
+
+def test_an_operand_without_proxy_fence_traps_with_the_writer(tc):
+    _, _, image, *words = tc.accumulating_case()
+    body = tc.kernel(tc.FALSE + tc.mma("f16") + tc.DONE)
+    body = body.replace("fence.proxy.async.shared::cta;", "")
+    padded = np.frombuffer(bytes(image), np.uint8)
+    with pytest.raises(Trap) as caught:
+        launch(body, "k", grid=1, block=128, shared_bytes=tc.SHARED_BYTES,
+               params=[padded, len(padded), np.zeros(4, np.uint32), *words])  # fmt: skip
+    assert caught.value.category == "proxy-fence"
+    assert "tcgen05.mma operand A reads shared offset 0x800, which warp 0 lane 0 wrote" in (
+        caught.value.message
+    )
+
+
+def test_several_issuing_lanes_trap(tc):
+    _, _, image, *words = tc.accumulating_case()
+    body = tc.FALSE + tc.mma("f16").replace("@%p0", "@%p1") + tc.COMMIT
+    trap = tc.refused(body, image, words)
+    assert (trap.category, trap.message) == (
+        "convergence",
+        "tcgen05.mma is issued by one thread, got 32 active lanes: each of them would issue its "
+        "own operation",
+    )
+
+
+def test_a_bad_descriptor_traps_at_the_mma(tc):
+    _, _, image, adesc, bdesc, word = tc.accumulating_case()
+    trap = tc.refused(tc.FALSE + tc.mma("f16"), image, (adesc, bdesc, word | 1 << 23))
+    assert trap.category == "descriptor" and "reserved at bit 23" in trap.message
+
+
+def test_columns_outside_the_allocation_trap(tc):
+    _, _, image, adesc, bdesc, _ = tc.accumulating_case()
+    word = tc.instruction_word("bf16", "bf16", "f32", 128, 256)
+    trap = tc.refused(tc.FALSE + tc.mma("f16"), image, (adesc, bdesc, word), columns=128)
+    assert trap.category == "out-of-bounds"
+    assert trap.message.startswith("tcgen05.mma accumulator: columns ")
+
+
+def test_a_warp_may_not_touch_the_lanes_of_another(tc):
+    body = "tcgen05.ld.sync.aligned.32x32b.x1.b32 {%v0}, [%r12];\n"
+    trap = tc.refused(body)
+    assert trap.category in ("tmem", "uninitialised-read")
+    body = "@%p1 bra SKIP;\n" + body + "SKIP:\n"
+    trap = tc.refused(body)
+    assert trap.category == "tmem"
+    assert "lanes " in trap.message and "must start at lane" in trap.message
+
+
+def test_reading_columns_nobody_wrote_traps(tc):
+    body = tc.LANE_BASE + "add.u32 %r14, %r12, %r13;\n"
+    trap = tc.refused(body + "tcgen05.ld.sync.aligned.16x64b.x1.b32 {%v0}, [%r14];\n")
+    assert trap.category == "uninitialised-read"
+
+
+def test_a_store_not_waited_for_may_not_be_loaded(tc):
+    body = tc.LANE_BASE + "add.u32 %r14, %r12, %r13;\n mov.u32 %v0, 1;\n"
+    body += "tcgen05.st.sync.aligned.32x32b.x1.b32 [%r14], {%v0};\n"
+    trap = tc.refused(body + "tcgen05.ld.sync.aligned.32x32b.x1.b32 {%v0}, [%r14];\n")
+    assert trap.category == "missing-wait"
+    assert trap.message.endswith("tcgen05.wait::st first")
+
+
+def test_an_mma_may_not_overwrite_columns_whose_load_is_not_waited_for(tc):
+    _, _, image, *words = tc.accumulating_case()
+    load = tc.dump("32x32b.x8", 8, 1, 0).replace("tcgen05.wait::ld.sync.aligned;\n", "")
+    body = tc.FALSE + tc.mma("f16") + tc.DONE + load
+    body += "tcgen05.fence::before_thread_sync;\n bar.sync 0;\n" + tc.mma("f16")
+    trap = tc.refused(body, image, words)
+    assert trap.category == "missing-wait"
+    assert trap.message.endswith("tcgen05.wait::ld first")
+
+
+def test_an_exited_lane_makes_warp_wide_instructions_undefined(tc):
+    body = "setp.eq.u32 %p4, %r0, 5;\n@%p4 exit;\n" + tc.LANE_BASE + "add.u32 %r14, %r12, %r13;\n"
+    trap = tc.refused(body + "tcgen05.wait::ld.sync.aligned;\n")
+    assert (trap.category, trap.message) == (
+        "convergence",
+        "tcgen05.wait::ld needs all 32 threads of the warp, lanes 5 are not alive",
+    )
+
+
+def test_an_empty_commit_arrives_and_is_counted(tc):
+    out = np.zeros(16, np.uint32)
+    report = tc.run(tc.DONE, b"", out)
+    assert report.engines["empty commits"] == 1
+    assert len(report.warnings) == 1 and "nothing outstanding" in report.warnings[0]
+
+
+def test_a_leaked_allocation_traps_at_exit(tc):
+    text = tc.kernel("").replace("@%p1 tcgen05.dealloc", "@%p0 bra END;\nEND: //")
+    with pytest.raises(Trap) as caught:
+        launch(text, "k", grid=1, block=128, shared_bytes=tc.SHARED_BYTES,
+               params=[np.zeros(16, np.uint8), 0, np.zeros(4, np.uint32), 0, 0, 0])  # fmt: skip
+    assert caught.value.category == "tmem"
+    assert caught.value.message == (
+        "the CTA exits with tensor memory columns 0..511 allocated; tcgen05.dealloc them first"
+    )
+
+
+def test_dealloc_twice_traps(tc):
+    trap = tc.refused("@%p1 tcgen05.dealloc.cta_group::1.sync.aligned.b32 %r12, 512;\n")
+    assert (trap.category, trap.message) == (
+        "tmem",
+        "tcgen05.dealloc of 0x00000000, which is no live allocation",
+    )
+
+
+def test_alloc_after_relinquish_traps(tc):
+    alloc = "@%p1 tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [taddr], 32;\n"
+    trap = tc.refused(alloc, columns=64)
+    assert trap.message == "tcgen05.alloc after tcgen05.relinquish_alloc_permit of the same CTA"
+
+
+def test_an_alloc_that_can_never_be_served_is_a_deadlock(tc):
+    alloc = "@%p1 tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [taddr], 512;\n"
+    text = tc.kernel("").replace("@%p1 tcgen05.relinquish_alloc_permit", alloc + "@%p1 tcgen05.reli"
+                              "nquish_alloc_permit")  # fmt: skip
+    with pytest.raises(Trap) as caught:
+        launch(text, "k", grid=1, block=128, shared_bytes=tc.SHARED_BYTES,
+               params=[np.zeros(16, np.uint8), 0, np.zeros(4, np.uint32), 0, 0, 0])  # fmt: skip
+    assert caught.value.category == "deadlock"
+    assert "waits until that many tensor memory columns are free" in caught.value.message
+
+
+def test_first_addresses_differ_between_seeds(tc):
+    out = np.zeros(128, np.uint32)
+    seen = set()
+    for seed in range(8):
+        store = "mul.wide.u32 %rd9, %r0, 4; add.s64 %rd9, %rd1, %rd9; st.global.u32 [%rd9], %r12;"
+        tc.run(store, b"", out, columns=128, seed=seed)
+        seen.add(int(out[0]))
+    assert seen <= {0, 128, 256, 384} and len(seen) > 1
+
+
+@pytest.mark.parametrize(
+    ("opcode", "reason"),
+    [
+        ("tcgen05.mma.cta_group::1.kind::i8", "modifier .kind::i8"),
+        ("tcgen05.mma.sp.cta_group::1.kind::f16", "modifier .sp"),
+        ("tcgen05.mma.ws.cta_group::1.kind::f16", "modifier .ws"),
+    ],
+)
+def test_forms_outside_the_model_say_so(tc, opcode, reason):
+    body = tc.mma("f16").replace("tcgen05.mma.cta_group::1.kind::f16", opcode)
+    trap = tc.refused(tc.FALSE + body)
+    assert trap.category == "unmodelled" and trap.message.startswith(reason)

@@ -1,0 +1,259 @@
+"""Bundles: what is written comes back; what is foreign or damaged is refused with the reason."""
+
+import json
+import os
+import zipfile
+
+import pytest
+
+from tilewright.compiler import atomic
+from tilewright.compiler.bundle_writer import write_bundle
+from tilewright.dialects.errors import CompileError
+from tilewright.runtime import BundleError, load, read_bundle
+from tilewright.runtime.bundle import is_bundle
+
+
+@pytest.fixture(params=["kernel.zip", "kernel"])
+def path(request, tmp_path):
+    return tmp_path / request.param
+
+
+def change_manifest(path, change):
+    """Rewrites the manifest of a bundle folder."""
+    file = path / "manifest.json"
+    manifest = json.loads(file.read_text())
+    change(manifest)
+    file.write_text(json.dumps(manifest))
+
+
+def refusal(path) -> str:
+    with pytest.raises(BundleError) as refused:
+        read_bundle(path)
+    return str(refused.value)
+
+
+def test_a_bundle_comes_back_as_it_was_written(path, manifest, ptx, cubin):
+    write_bundle(path, manifest, ptx, cubin)
+    bundle = read_bundle(path)
+    assert (bundle.ptx, bundle.cubin, bundle.path) == (ptx, cubin, path)
+    assert {name: bundle.manifest[name] for name in manifest} == manifest
+    assert (bundle.manifest["format"], bundle.manifest["schema"]) == ("tilewright-bundle", 1)
+
+
+def test_equal_inputs_give_equal_bytes(tmp_path, manifest, ptx, cubin):
+    for name in ("one.zip", "two.zip"):
+        write_bundle(tmp_path / name, manifest, ptx, cubin)
+    assert (tmp_path / "one.zip").read_bytes() == (tmp_path / "two.zip").read_bytes()
+
+
+def test_an_older_bundle_is_replaced_and_nothing_else_is_left(path, manifest, ptx, cubin):
+    write_bundle(path, manifest, ptx, cubin)
+    write_bundle(path, manifest, ptx + "// newer\n", cubin)
+    assert read_bundle(path).ptx.endswith("// newer\n")
+    assert os.listdir(path.parent) == [path.name]
+
+
+def test_a_folder_that_is_no_bundle_is_not_replaced(tmp_path, manifest, ptx, cubin):
+    (tmp_path / "thesis.txt").write_text("three years")
+    with pytest.raises(CompileError) as refused:
+        write_bundle(tmp_path, manifest, ptx, cubin)
+    assert str(refused.value) == (
+        f"error: {tmp_path}: only a bundle can be replaced, got a folder; choose another path"
+    )
+    assert (tmp_path / "thesis.txt").read_text() == "three years"
+
+
+@pytest.mark.parametrize("call", ["fsync", "rename", "replace"])
+def test_a_failed_write_leaves_the_older_bundle(call, path, manifest, ptx, cubin, monkeypatch):
+    write_bundle(path, manifest, ptx, cubin)
+    used = {"rename": path.suffix == "", "replace": path.suffix == ".zip", "fsync": True}[call]
+    real, calls = getattr(atomic.os, call), []
+
+    def fail_late(*arguments):
+        calls.append(arguments)
+        if call != "rename" or len(calls) == 2:
+            raise OSError(28, "No space left on device")
+        return real(*arguments)
+
+    monkeypatch.setattr(atomic.os, call, fail_late)
+    if used:
+        with pytest.raises(OSError, match="No space left"):
+            write_bundle(path, manifest, ptx + "// newer\n", cubin)
+    monkeypatch.undo()
+    assert read_bundle(path).ptx == ptx
+    assert os.listdir(path.parent) == [path.name]
+
+
+@pytest.mark.parametrize("kept", [0, 10, 300, -1])
+def test_a_truncated_zip_is_refused(kept, tmp_path, manifest, ptx, cubin):
+    path = tmp_path / "kernel.zip"
+    write_bundle(path, manifest, ptx, cubin)
+    path.write_bytes(path.read_bytes()[:kept])
+    assert refusal(path).startswith(f"{path}: must be a whole zip file, got ")
+
+
+def test_a_zip_with_a_flipped_byte_is_refused(tmp_path, manifest, ptx, cubin):
+    path = tmp_path / "kernel.zip"
+    write_bundle(path, manifest, ptx, cubin)
+    with zipfile.ZipFile(path) as archive:
+        place = archive.getinfo("kernel.ptx").header_offset + 60
+    content = bytearray(path.read_bytes())
+    content[place] ^= 0xFF
+    path.write_bytes(content)
+    assert str(path) in refusal(path)
+
+
+@pytest.mark.parametrize("name", ["manifest.json", "kernel.ptx", "kernel.cubin"])
+def test_a_missing_file_is_refused(name, tmp_path, manifest, ptx, cubin):
+    path = tmp_path / "kernel"
+    write_bundle(path, manifest, ptx, cubin)
+    (path / name).unlink()
+    assert refusal(path) == f"{path}: must hold {name}, got none; copy or make the bundle again"
+
+
+@pytest.mark.parametrize("name", ["kernel.ptx", "kernel.cubin"])
+def test_a_changed_file_is_refused(name, tmp_path, manifest, ptx, cubin):
+    path = tmp_path / "kernel"
+    write_bundle(path, manifest, ptx, cubin)
+    with (path / name).open("ab") as file:
+        file.write(b" ")
+    assert f"{name}: must have the SHA-256 of the manifest" in refusal(path)
+
+
+def test_a_path_that_does_not_exist_is_refused(tmp_path):
+    path = tmp_path / "nothing"
+    assert refusal(path) == (
+        f"{path}: must be a bundle, got no such file or folder; check the path"
+    )
+
+
+def test_a_foreign_json_is_refused(tmp_path):
+    (tmp_path / "manifest.json").write_text('{"name": "left-pad"}')
+    assert refusal(tmp_path) == (
+        f"{tmp_path}: manifest: must have the field 'format', got none;"
+        " make the bundle again with this tilewright"
+    )
+
+
+@pytest.mark.parametrize("text", ["", "{", "\x00\x01", "[" * 100_000, "nope"])
+def test_a_manifest_that_is_no_json_is_refused(text, tmp_path):
+    (tmp_path / "manifest.json").write_text(text)
+    assert "manifest.json: must be JSON, got " in refusal(tmp_path)
+
+
+def test_another_schema_is_refused(tmp_path, manifest, ptx, cubin):
+    path = tmp_path / "kernel"
+    write_bundle(path, manifest, ptx, cubin)
+    change_manifest(path, lambda m: m.update(schema=2))
+    assert refusal(path) == (
+        f"{path}: manifest.schema: must be 1, got 2; make the bundle again with this tilewright"
+    )
+
+
+def set_at(*keys, to):
+    def change(manifest):
+        for key in keys[:-1]:
+            manifest = manifest[key]
+        manifest[keys[-1]] = to
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        (set_at("grid", to=[1, 1]), "grid: must have 3 items, got 2"),
+        (
+            set_at("block", 0, to=0),
+            "block[0]: must be an integer from 1 to 9223372036854775807, got 0",
+        ),
+        (set_at("grid", 1, to=True), "grid[1]: must be an integer"),
+        (set_at("entry", to=""), "entry: must be a text, got ''"),
+        (
+            set_at("tensors", 1, "dtype", to="i4"),
+            "tensors[1].dtype: must be 'bf16' or 'f16' or 'f32', got 'i4'",
+        ),
+        (
+            set_at("tensors", 0, "strides", to=[1]),
+            "tensors[0]: must have one stride a dimension, got [1]",
+        ),
+        (
+            set_at("tensors", 1, "shape", to=[4, 15]),
+            "tensors: must have shapes [m, k], [n, k] and [m, n], got [[6, 16], [4, 15], [6, 4]]",
+        ),
+        (set_at("tensors", 1, "name", to="a"), "tensors: must have different names, got"),
+        (
+            set_at("parameters", 0, "box", to=[8, 257]),
+            "parameters[0].box[1]: must be an integer from 1 to 256, got 257",
+        ),
+        (
+            set_at("parameters", 0, "box", to=[8, 2, 2]),
+            "parameters[0].box: must have 2 items, got 3",
+        ),
+        (
+            set_at("parameters", 0, "swizzle", to="96B"),
+            "parameters[0].swizzle: must be 'none' or '32B' or '64B' or '128B', got '96B'",
+        ),
+        (
+            set_at("parameters", 1, "kind", to="scalar"),
+            "parameters[1].kind: must be 'tensor_map' or 'pointer', got 'scalar'",
+        ),
+        (
+            set_at("parameters", 2, "tensor", to="d"),
+            "parameters[2].tensor: must be one of ['a', 'b', 'c'], got 'd'",
+        ),
+        (set_at("epilogue", "result", to=1), "epilogue.result: must be an id that exists, got 1"),
+        (set_at("workspace_bytes", to=64), "workspace_bytes: must be 0, got 64"),
+        (lambda m: m.pop("resources"), "must have the field 'resources', got none"),
+    ],
+)
+def test_a_manifest_that_breaks_a_rule_is_refused(change, sentence, tmp_path, manifest, ptx, cubin):
+    path = tmp_path / "kernel"
+    write_bundle(path, manifest, ptx, cubin)
+    change_manifest(path, change)
+    message = refusal(path)
+    assert message.startswith(f"{path}: manifest")
+    assert sentence in message
+
+
+def test_fields_that_a_later_version_adds_are_left_alone(tmp_path, manifest, ptx, cubin):
+    path = tmp_path / "kernel"
+    write_bundle(path, manifest, ptx, cubin)
+    change_manifest(path, lambda m: m.update(author="somebody"))
+    assert read_bundle(path).manifest["author"] == "somebody"
+
+
+def test_ptx_without_the_entry_is_refused(tmp_path, manifest, ptx, cubin):
+    path = tmp_path / "kernel"
+    write_bundle(path, manifest, ptx.replace("copy", "copied"), cubin)
+    assert "kernel.ptx: must define the entry 'copy' of the manifest" in refusal(path)
+
+
+def test_names_in_a_zip_that_climb_out_are_never_touched(tmp_path, manifest, ptx, cubin):
+    path = tmp_path / "deep" / "kernel.zip"
+    path.parent.mkdir()
+    write_bundle(path, manifest, ptx, cubin)
+    with zipfile.ZipFile(path, "a") as archive:
+        archive.writestr("../evil.txt", "gotcha")
+    read_bundle(path)
+    assert sorted(os.listdir(tmp_path)) == ["deep"]
+    assert os.listdir(path.parent) == ["kernel.zip"]
+
+
+def test_what_is_a_bundle_is_told_from_what_is_not(path, manifest, ptx, cubin, tmp_path):
+    write_bundle(path, manifest, ptx, cubin)
+    assert is_bundle(path)
+    (tmp_path / "matmul.mlir").write_text("module {}")
+    assert not is_bundle(tmp_path / "matmul.mlir")
+    assert not is_bundle(tmp_path)
+
+
+def test_an_unknown_device_is_refused(path, manifest, ptx, cubin):
+    from tilewright.runtime import DeviceError
+
+    write_bundle(path, manifest, ptx, cubin)
+    with pytest.raises(DeviceError) as refused:
+        load(path, device="cuda")
+    assert str(refused.value) == (
+        "device: must be one of emulator, got 'cuda'; use --device emulator"
+    )

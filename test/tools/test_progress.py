@@ -1,0 +1,33 @@
+"""Progress: silent when fast, one line a step when slow."""
+
+import time
+
+from tilewright.tools.progress import Progress
+
+
+def wait_for(condition):
+    deadline = time.monotonic() + 5
+    while not condition() and time.monotonic() < deadline:
+        time.sleep(0.005)
+    assert condition()
+
+
+def test_what_is_fast_says_nothing(capfd):
+    with Progress("thinking", delay=5) as progress:
+        progress.update("still thinking")
+    assert capfd.readouterr().err == ""
+
+
+def test_what_is_slow_names_the_step_and_every_later_one(capfd):
+    with Progress("thinking", delay=0.01) as progress:
+        wait_for(lambda: progress._shown)
+        progress.update("writing")
+    lines = capfd.readouterr().err.splitlines()
+    assert [line.split("s  ")[1] for line in lines] == ["thinking …", "writing …"]
+
+
+def test_nothing_is_printed_after_the_end(capfd):
+    with Progress("thinking", delay=0.05):
+        pass
+    time.sleep(0.1)
+    assert capfd.readouterr().err == ""

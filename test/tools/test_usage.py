@@ -1,0 +1,102 @@
+"""Wrong command lines: one line in the house form, exit status 2, nothing on stdout."""
+
+import subprocess
+import sys
+
+import pytest
+
+SPEC = ("--m", "8", "--n", "8", "--k", "16")
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ((), "error: tilewright: a command must be named, got none; see tilewright --help"),
+        (
+            ("compile",),
+            "error: tilewright compile: a FILE or --m, --n and --k must be given,"
+            " got no --m, --n, --k; see tilewright compile --help",
+        ),
+        (
+            ("run", "--m", "4", "--k", "16"),
+            "error: tilewright run: a FILE or --m, --n and --k must be given, got no --n;"
+            " see tilewright run --help",
+        ),
+        (
+            ("compile", "--m", "many"),
+            "error: tilewright compile: argument --m: must be an integer, got 'many';"
+            " see tilewright compile --help",
+        ),
+        (
+            ("compile", "x.mlir", "--m", "4", "--a-dtype", "f16"),
+            "error: tilewright compile: a FILE must come without spec flags, got --m, --a-dtype;"
+            " see tilewright compile --help",
+        ),
+        (
+            ("compile", *SPEC, "--emit", "cubin"),
+            "error: tilewright compile: --emit cubin must come with -o PATH, got none;"
+            " see tilewright compile --help",
+        ),
+        (
+            ("compile", *SPEC, "--emit", "bundle"),
+            "error: tilewright compile: --emit bundle must come with -o PATH, got none;"
+            " see tilewright compile --help",
+        ),
+        (
+            ("run", *SPEC, "--seed", "-1"),
+            "error: tilewright run: argument --seed: must be an integer from 0, got '-1';"
+            " see tilewright run --help",
+        ),
+        (
+            ("opt", "x.mlir"),
+            "error: tilewright opt: FILE and --passes must be given, got one or none of them;"
+            " see tilewright opt --help",
+        ),
+    ],
+)
+def test_a_wrong_command_line_gets_one_line_and_status_2(words, message, tilewright):
+    ran = tilewright(*words)
+    assert (ran.status, ran.out, ran.err) == (2, "", message + "\n")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("compile", *SPEC, "--emit", "sass"),
+        ("compile", *SPEC, "--colour"),
+        ("compile", *SPEC, "--pipeline", "tiling", "--preset", "default"),
+        ("run", *SPEC, "--identity", "c"),
+        ("polish",),
+    ],
+)
+def test_what_argparse_refuses_keeps_the_form(words, tilewright):
+    ran = tilewright(*words)
+    assert (ran.status, ran.out) == (2, "")
+    assert ran.err.startswith("error: tilewright")
+    assert ran.err.count("\n") == 1
+
+
+def test_usage_errors_are_json_where_json_is_asked(tilewright):
+    ran = tilewright("compile", "--json")
+    assert ran.status == 2
+    assert ran.json == {"ok": False, "error": ran.err.strip()}
+
+
+@pytest.mark.parametrize("words", [(), ("compile",), ("opt",), ("run",)])
+def test_every_help_has_examples(words, capsys, tilewright):
+    with pytest.raises(SystemExit) as left:
+        tilewright(*words, "--help")
+    assert left.value.code == 0
+    assert "examples:\n  tilewright " in capsys.readouterr().out
+
+
+def test_help_loads_neither_mlir_nor_numpy_nor_torch():
+    code = (
+        "import sys, tilewright.tools.main as m\n"
+        "try: m.main(['run', '--help'])\n"
+        "except SystemExit: pass\n"
+        "heavy = {'torch', 'numpy', 'torch_mlir', 'mlir', 'llvmlite', 'rich'} & set(sys.modules)\n"
+        "sys.exit(f'loaded {heavy}' if heavy else 0)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr

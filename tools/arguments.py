@@ -1,0 +1,110 @@
+"""Flags that several commands share, and a parser that speaks as the rest of the program does."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+if TYPE_CHECKING:
+    from ..compiler.spec import MatmulSpec
+
+SIZES = {"m": "rows of A and C", "n": "rows of B, columns of C", "k": "columns of A and B"}
+CHOICES = {
+    "a_dtype": "element type of A (default bf16)",
+    "b_dtype": "element type of B (default bf16)",
+    "c_dtype": "element type of C (default bf16)",
+    "acc_dtype": "element type of the sum (default f32)",
+    "a_major": "k: A is stored M×K, m: K×M (default k)",
+    "b_major": "k: B is stored N×K, n: K×N (default k)",
+}
+
+
+class UsageError(Exception):
+    """The command line itself is wrong; `str(error)` is the whole message."""
+
+
+class Parser(argparse.ArgumentParser):
+    """An argument parser that raises UsageError and keeps the epilogue's line breaks."""
+
+    def __init__(self, **keywords: Any):
+        keywords.setdefault("formatter_class", argparse.RawDescriptionHelpFormatter)
+        super().__init__(allow_abbrev=False, **keywords)
+
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(f"error: {self.prog}: {message}; see {self.prog} --help")
+
+
+def add_problem(parser: Parser, file_help: str) -> None:
+    """The matmul: a file, or spec flags."""
+    parser.add_argument("file", nargs="?", type=Path, metavar="FILE", help=file_help)
+    group = parser.add_argument_group("spec, instead of FILE")
+    for name, meaning in SIZES.items():
+        group.add_argument(f"--{name}", type=_integer, metavar="SIZE", help=meaning)
+    for name, meaning in CHOICES.items():
+        flag = f"--{name.replace('_', '-')}"
+        metavar = "AXIS" if name.endswith("major") else "TYPE"
+        group.add_argument(flag, dest=name, metavar=metavar, help=meaning)
+
+
+def add_pipeline(parser: Parser) -> None:
+    """How it is compiled."""
+    group = parser.add_argument_group("compilation")
+    group.add_argument("--target", default="sm_100a", help="chip (default sm_100a)")
+    which = group.add_mutually_exclusive_group()
+    which.add_argument("--pipeline", metavar="TEXT", help="passes and options, as 'a{x=1},b'")
+    which.add_argument("--preset", metavar="NAME", help="a named pipeline")
+    group.add_argument("--stop-after", metavar="PASS", help="leave out the passes after this one")
+    group.add_argument("--allow-spills", action="store_true", help="accept register spills")
+
+
+def add_json(parser: Parser) -> None:
+    """One object on stdout instead of text."""
+    parser.add_argument(
+        "--json",
+        action="store_true",
+        default=argparse.SUPPRESS,  # so that `tilewright --json run` keeps it
+        help="print one JSON object on stdout, logs on stderr",
+    )
+
+
+def problem(options: argparse.Namespace, parser: Parser) -> MatmulSpec | Path:
+    """The file that was named, or the spec that the flags describe; exactly one is allowed."""
+    given = {name: getattr(options, name) for name in (*SIZES, *CHOICES)}
+    given = {name: value for name, value in given.items() if value is not None}
+    if options.file is not None:
+        _refuse_flags(given, parser)
+        return options.file
+    missing = [f"--{name}" for name in SIZES if name not in given]
+    if missing:
+        parser.error(f"a FILE or --m, --n and --k must be given, got no {', '.join(missing)}")
+    from ..compiler.spec import MatmulSpec
+
+    return MatmulSpec(**given)
+
+
+def compile_keywords(options: argparse.Namespace) -> dict[str, Any]:
+    """The keyword arguments of compile_matmul that `add_pipeline`'s flags stand for."""
+    names = ("target", "pipeline", "preset", "stop_after", "allow_spills")
+    return {name: getattr(options, name) for name in names}
+
+
+def _refuse_flags(given: dict[str, Any], parser: Parser) -> None:
+    if given:
+        flags = ", ".join(f"--{name.replace('_', '-')}" for name in given)
+        parser.error(f"a FILE must come without spec flags, got {flags}")
+
+
+def natural(text: str) -> int:
+    """An argument type: an integer from 0."""
+    value = _integer(text)
+    if value < 0:
+        raise argparse.ArgumentTypeError(f"must be an integer from 0, got '{text}'")
+    return value
+
+
+def _integer(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"must be an integer, got '{text}'") from None

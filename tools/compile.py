@@ -1,0 +1,113 @@
+"""`tilewright compile`: a matmul to MLIR, LLVM IR, PTX, cubin or a bundle."""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import sys
+from pathlib import Path
+from typing import Any
+
+from .arguments import Parser, add_json, add_pipeline, add_problem, compile_keywords, problem
+from .output import check_place, print_json, write_bytes, write_text
+from .progress import Progress
+
+EXAMPLES = """examples:
+  tilewright compile --m 512 --n 768 --k 320                        PTX on stdout
+  tilewright compile --m 512 --n 768 --k 320 --emit bundle -o matmul.zip
+  tilewright compile --m 77 --n 33 --k 51 --stop-after tiling --emit mlir
+  tilewright compile matmul.mlir --print-after-all --emit cubin -o matmul.cubin
+"""
+UNTIL = {"mlir": "mlir", "llvm": "llvm", "ptx": "ptx", "cubin": "cubin", "bundle": "cubin"}
+BINARY = ("cubin", "bundle")
+
+
+def add_command(commands: Any) -> None:
+    """Add `compile` to the command line."""
+    parser: Parser = commands.add_parser(
+        "compile",
+        help="compile a matmul",
+        description="Compiles a matmul, from an .mlir file or from spec flags.",
+        epilog=EXAMPLES,
+    )
+    add_problem(parser, "an .mlir file: linalg on tensors")
+    add_pipeline(parser)
+    group = parser.add_argument_group("output")
+    group.add_argument("--emit", choices=list(UNTIL), default="ptx", help="what (default ptx)")
+    group.add_argument("-o", "--output", type=Path, metavar="PATH", help="where (default stdout)")
+    group.add_argument(
+        "--print-after-all", action="store_true", help="print the IR to stderr after each pass"
+    )
+    group.add_argument(
+        "-v", "--verbose", action="store_true", help="say on stderr what each pass did"
+    )
+    add_json(parser)
+    parser.set_defaults(command=functools.partial(compile_command, parser))
+
+
+def compile_command(parser: Parser, options: argparse.Namespace) -> int:
+    """Compile as the options say and write the result."""
+    if options.emit in BINARY and options.output is None:
+        parser.error(f"--emit {options.emit} must come with -o PATH, got none")
+    check_place(options.output, bundle=options.emit == "bundle")
+    source = problem(options, parser)
+    compiled = _compile(source, options)
+    _tell_remarks(compiled)
+    text = _deliver(compiled, options)
+    if options.json:
+        print_json(_summary(compiled, options, text))
+    return 0
+
+
+def _compile(source: Any, options: argparse.Namespace) -> Any:
+    with Progress("loading the compiler") as progress:
+        from ..compiler.driver import compile_matmul
+
+        progress.update("compiling")
+
+        def observe(event: Any) -> None:
+            progress.update(f"compiling, after {event.name}")
+            if options.verbose:
+                print(f"{event.name}: {event.summary}", file=sys.stderr)
+            if options.print_after_all:
+                print(f"// ---- after {event.name} ----\n{event.ir()}", file=sys.stderr)
+
+        keywords = compile_keywords(options)
+        return compile_matmul(source, observer=observe, until=UNTIL[options.emit], **keywords)
+
+
+def _tell_remarks(compiled: Any) -> None:
+    for remark in compiled.remarks:
+        print(remark, file=sys.stderr)
+
+
+def _deliver(compiled: Any, options: argparse.Namespace) -> str | None:
+    """Write the result; the text instead, where --json is to carry it."""
+    if options.emit == "bundle":
+        from ..compiler.bundle_writer import write_bundle
+
+        cubin = compiled.assembled.cubin
+        write_bundle(options.output, compiled.manifest, compiled.ptx, cubin)
+        return None
+    if options.emit == "cubin":
+        write_bytes(compiled.assembled.cubin, options.output)
+        return None
+    text = {"mlir": "mlir", "llvm": "llvm_ir", "ptx": "ptx"}[options.emit]
+    if options.json and options.output is None:
+        return getattr(compiled, text)
+    write_text(getattr(compiled, text), options.output)
+    return None
+
+
+def _summary(compiled: Any, options: argparse.Namespace, text: str | None) -> dict[str, Any]:
+    summary = {
+        "ok": True,
+        "emit": options.emit,
+        "output": str(options.output) if options.output else None,
+        "text": text,
+        "stages_seconds": dict(compiled.stages),
+        "remarks": list(compiled.remarks),
+    }
+    if UNTIL[options.emit] == "cubin":
+        summary["manifest"] = compiled.manifest
+    return summary

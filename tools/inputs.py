@@ -1,0 +1,39 @@
+"""Tensors to run a kernel on: asymmetric random inputs, identities, poisoned outputs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ..runtime.manifest import operands
+
+
+def make_tensors(
+    manifest: Mapping[str, Any], seed: int, identity: str | None = None
+) -> dict[str, Any]:
+    """A torch tensor for every tensor of the manifest, with its shape, strides and dtype.
+
+    Inputs are normally distributed, fixed by `seed`; outputs are all NaN. `identity` "a" or "b"
+    makes that operand a (rectangular) identity, so that the other one is checked alone.
+    """
+    import torch
+
+    generator = torch.Generator().manual_seed(seed)
+    tensors = {tensor["name"]: _empty(tensor) for tensor in manifest["tensors"]}
+    for tensor in manifest["tensors"]:
+        values = tensors[tensor["name"]]
+        if tensor["role"] == "input":
+            values.copy_(torch.randn(tensor["shape"], generator=generator))
+        else:
+            values.fill_(torch.nan)
+    if identity:
+        chosen = operands(manifest)["ab".index(identity)]
+        tensors[chosen["name"]].copy_(torch.eye(*chosen["shape"]))
+    return tensors
+
+
+def _empty(tensor: Mapping[str, Any]) -> Any:
+    import torch
+
+    dtypes = {"bf16": torch.bfloat16, "f16": torch.float16, "f32": torch.float32}
+    return torch.empty_strided(tensor["shape"], tensor["strides"], dtype=dtypes[tensor["dtype"]])

@@ -1,0 +1,88 @@
+"""`tilewright opt`: runs passes on an .mlir file and prints the IR."""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import sys
+from pathlib import Path
+from typing import Any
+
+from .arguments import Parser, add_json
+from .output import check_place, print_json, write_text
+
+EXAMPLES = """examples:
+  tilewright opt matmul.mlir --passes normalize
+  tilewright opt matmul.mlir --passes 'normalize,tiling{tile=128x64x64},tma-insertion'
+  tilewright opt - --passes normalize < matmul.mlir
+  tilewright opt --list-passes
+"""
+
+
+def add_command(commands: Any) -> None:
+    """Add `opt` to the command line."""
+    parser: Parser = commands.add_parser(
+        "opt",
+        help="run passes on an .mlir file",
+        description="Runs passes on an .mlir file and prints the IR they leave.",
+        epilog=EXAMPLES,
+    )
+    parser.add_argument("file", nargs="?", metavar="FILE", help="an .mlir file, or - for stdin")
+    parser.add_argument("--passes", metavar="TEXT", help="passes and options, as 'a{x=1},b'")
+    parser.add_argument("--list-passes", action="store_true", help="list the passes and exit")
+    parser.add_argument(
+        "-o", "--output", type=Path, metavar="PATH", help="where to (default stdout)"
+    )
+    add_json(parser)
+    parser.set_defaults(command=functools.partial(opt_command, parser))
+
+
+def opt_command(parser: Parser, options: argparse.Namespace) -> int:
+    """Run the passes and print the IR."""
+    if options.list_passes:
+        return _list_passes(options.json)
+    if options.file is None or options.passes is None:
+        parser.error("FILE and --passes must be given, got one or none of them")
+    check_place(options.output)
+    text = sys.stdin.read() if options.file == "-" else _read(Path(options.file))
+    from ..compiler.pipeline import PassLog, run_passes_on_text
+
+    log = PassLog()
+    result = run_passes_on_text(text, options.file, options.passes, log)
+    for remark in log.remarks:
+        print(remark, file=sys.stderr)
+    if options.json:
+        found = {"passes": options.passes, "remarks": log.remarks, "text": result}
+        print_json({"ok": True, **found})
+    if not options.json or options.output:
+        write_text(result, options.output)
+    return 0
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        from ..dialects.errors import CompileError
+
+        reason = getattr(error, "strerror", None) or "bytes that are not UTF-8"
+        rule = "must be a readable .mlir file"
+        raise CompileError(f"{path}: {rule}, got {reason}; check the path") from error
+
+
+def _list_passes(as_json: bool) -> int:
+    from ..compiler.pipeline import pass_table
+
+    table = pass_table()
+    if as_json:
+        print_json({"ok": True, "passes": table})
+    else:
+        _print_passes(table)
+    return 0
+
+
+def _print_passes(table: list[dict[str, Any]]) -> None:
+    from .tables import print_table
+
+    rows = [[row["name"], row["summary"], ", ".join(row["options"])] for row in table]
+    print_table(["pass", "what it does", "options"], rows)

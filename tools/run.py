@@ -1,0 +1,179 @@
+"""`tilewright run`: compiles a matmul or loads a bundle, runs it, and compares every element."""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from .arguments import (
+    Parser,
+    add_json,
+    add_pipeline,
+    add_problem,
+    compile_keywords,
+    natural,
+    problem,
+)
+from .output import check_place, print_json
+from .progress import Progress
+
+if TYPE_CHECKING:
+    from ..runtime.bundle import Bundle
+    from ..runtime.reference import Comparison
+
+EXAMPLES = """examples:
+  tilewright run --m 512 --n 768 --k 320
+  tilewright run --m 77 --n 33 --k 51 --a-major m --b-major n --seed 3
+  tilewright run --m 300 --n 520 --k 136 --stop-after tma-insertion --verbose
+  tilewright run --m 256 --n 256 --k 256 --identity a
+  tilewright run matmul.zip --json
+"""
+
+
+@dataclass
+class Outcome:
+    """What one run found out; times are wall seconds."""
+
+    bundle: Bundle
+    comparison: Comparison
+    report: Any
+    run_seconds: float
+    passes: list[tuple[str, float, str]] = field(default_factory=list)
+    remarks: list[str] = field(default_factory=list)
+
+
+def add_command(commands: Any) -> None:
+    """Add `run` to the command line."""
+    parser: Parser = commands.add_parser(
+        "run",
+        help="compile and run a matmul, and compare every element with torch",
+        description="Runs a matmul on random inputs and compares every element with torch in"
+        " float64. Exit status 1 when one is out of its bound.",
+        epilog=EXAMPLES,
+    )
+    add_problem(parser, "an .mlir file or a bundle")
+    add_pipeline(parser)
+    group = parser.add_argument_group("run")
+    group.add_argument("--device", default="emulator", help="where to run (default emulator)")
+    group.add_argument(
+        "--seed",
+        type=natural,
+        default=0,
+        metavar="N",
+        help="fixes inputs and event order (default 0)",
+    )
+    group.add_argument(
+        "--identity", choices=["a", "b"], help="make this operand an identity matrix"
+    )
+    group.add_argument("-o", "--output", type=Path, metavar="PATH", help="also write the bundle")
+    group.add_argument("-v", "--verbose", action="store_true", help="say what each pass did")
+    add_json(parser)
+    parser.set_defaults(command=functools.partial(run_command, parser))
+
+
+def run_command(parser: Parser, options: argparse.Namespace) -> int:
+    """Run as the options say; 0 when every element is within its bound."""
+    from ..runtime.devices import open_device
+
+    device = open_device(options.device)
+    check_place(options.output, bundle=True)
+    outcome = _run(device, parser, options)
+    if options.json:
+        print_json(_as_dict(outcome, options))
+    else:
+        from .run_report import print_outcome
+
+        print_outcome(outcome, options)
+    return 0 if outcome.comparison.passed else 1
+
+
+def _run(device: Any, parser: Parser, options: argparse.Namespace) -> Outcome:
+    passes: list[tuple[str, float, str]] = []
+    with Progress("loading") as progress:
+        bundle, remarks = _obtain(parser, options, passes, progress)
+        progress.update("making inputs")
+        from .inputs import make_tensors
+
+        tensors = make_tensors(bundle.manifest, options.seed, options.identity)
+        progress.update(f"running on the {device.name}")
+        started = time.perf_counter()
+        report = device.launch(bundle, tensors, options.seed)
+        run_seconds = time.perf_counter() - started
+        progress.update("comparing with torch")
+        comparison = _compare(bundle, tensors)
+    return Outcome(bundle, comparison, report, run_seconds, passes, remarks)
+
+
+def _obtain(
+    parser: Parser,
+    options: argparse.Namespace,
+    passes: list[tuple[str, float, str]],
+    progress: Progress,
+) -> tuple[Bundle, list[str]]:
+    from ..runtime.bundle import is_bundle, read_bundle
+
+    if options.file is not None and is_bundle(options.file):
+        _refuse_compilation(parser, options)
+        problem(options, parser)
+        return read_bundle(options.file), []
+    source = problem(options, parser)
+    from ..compiler.driver import compile_matmul
+
+    def observe(event: Any) -> None:
+        passes.append((event.name, event.seconds, event.summary))
+        progress.update(f"compiling, after {event.name}")
+
+    compiled = compile_matmul(source, observer=observe, **compile_keywords(options))
+    return _as_bundle(compiled, options.output), list(compiled.remarks)
+
+
+def _as_bundle(compiled: Any, output: Path | None) -> Bundle:
+    from ..compiler.bundle_writer import write_bundle
+    from ..runtime.bundle import Bundle, seal
+
+    cubin = compiled.assembled.cubin
+    if output is None:
+        return Bundle(seal(compiled.manifest, compiled.ptx, cubin), compiled.ptx, cubin)
+    return write_bundle(output, compiled.manifest, compiled.ptx, cubin)
+
+
+def _refuse_compilation(parser: Parser, options: argparse.Namespace) -> None:
+    flags = {"--pipeline": options.pipeline, "--preset": options.preset}
+    flags |= {"--stop-after": options.stop_after, "-o": options.output}
+    given = [flag for flag, value in flags.items() if value is not None]
+    if given:
+        parser.error(f"a bundle is compiled already and must come without {', '.join(given)}")
+
+
+def _compare(bundle: Bundle, tensors: dict[str, Any]) -> Comparison:
+    from ..runtime.manifest import output
+    from ..runtime.reference import compare, expected_output, to_float64
+
+    c = output(bundle.manifest)
+    actual = to_float64(tensors[c["name"]], c["dtype"])
+    return compare(expected_output(bundle.manifest, tensors), actual, c["dtype"])
+
+
+def _as_dict(outcome: Outcome, options: argparse.Namespace) -> dict[str, Any]:
+    manifest = outcome.bundle.manifest
+    return {
+        "ok": outcome.comparison.passed,
+        "device": options.device,
+        "seed": options.seed,
+        "bundle": str(outcome.bundle.path) if outcome.bundle.path else None,
+        "spec": manifest["spec"],
+        "pipeline": manifest["pipeline"],
+        "resources": manifest["resources"],
+        "passes": [
+            {"name": name, "seconds": seconds, "summary": summary}
+            for name, seconds, summary in outcome.passes
+        ],
+        "remarks": outcome.remarks,
+        "comparison": outcome.comparison.as_dict(),
+        "run_seconds": outcome.run_seconds,
+        "report": outcome.report.as_dict(),
+    }

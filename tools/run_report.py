@@ -1,0 +1,100 @@
+"""What `tilewright run` tells people."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..runtime.manifest import PTX_NAME, operands, output
+from .tables import print_table
+
+if TYPE_CHECKING:
+    from ..runtime.reference import Comparison
+    from .run import Outcome
+
+
+def print_outcome(outcome: Outcome, options: argparse.Namespace) -> None:
+    """Print the problem, the passes (verbose), the kernel's resources, and PASS or FAIL."""
+    manifest = outcome.bundle.manifest
+    print(_problem_line(manifest))
+    if options.verbose and outcome.passes:
+        rows = [[name, f"{seconds * 1e3:.1f}", done] for name, seconds, done in outcome.passes]
+        print_table(["pass", "[ms]", "what it did"], rows)
+    for remark in outcome.remarks:
+        print(remark)
+    print(_pipeline_line(manifest))
+    if outcome.bundle.path:
+        print(f"ptx        {_ptx_place(outcome.bundle.path)}")
+    print(_resources_line(manifest))
+    print(f"device     {options.device}, seed {options.seed}, {outcome.run_seconds:.2f} s")
+    report = outcome.report.as_dict()
+    if options.verbose:
+        print("\n".join(_counts(report)))
+    for warning in report.get("warnings", ()):
+        print(f"warning: {warning}")
+    print(verdict(outcome.comparison))
+
+
+def verdict(comparison: Comparison) -> str:
+    """One line: PASS or FAIL, and the element with the largest error beside what is allowed."""
+    index = ", ".join(str(i) for i in comparison.index)
+    if comparison.passed:
+        head = f"PASS  all {comparison.elements} elements"
+    else:
+        head = f"FAIL  {comparison.mismatches} of {comparison.elements} elements"
+    return (
+        f"{head}, largest error {comparison.largest_error:.3g} where {comparison.bound:.3g} is"
+        f" allowed: [{index}] is {comparison.actual:.9g} for {comparison.expected:.9g}"
+    )
+
+
+def _counts(report: Mapping[str, Any]) -> list[str]:
+    """What a device counted, in a few lines; --json has all of it."""
+    executed = sum(report.get("instructions", {}).values())
+    waits = {"asked": 0, "suspended": 0, **report.get("barrier_waits", {})}
+    moved = [
+        f"{space} {direction} {size}"
+        for space, directions in report.get("memory_bytes", {}).items()
+        for direction, size in directions.items()
+    ]
+    engines = [f"{name} {amount}" for name, amount in report.get("engines", {}).items()]
+    return [
+        f"executed   {executed} warp instructions",
+        f"waits      {waits['asked']} on barriers, {waits['suspended']} of them not at once",
+        f"bytes      {', '.join(moved) or 'none'}",
+        f"engines    {', '.join(engines) or 'none'}",
+    ]
+
+
+def _problem_line(manifest: Mapping[str, Any]) -> str:
+    (a, b), c = operands(manifest), output(manifest)
+    m, k = a["shape"]
+    dtypes = f"{a['dtype']} · {b['dtype']} → {c['dtype']}"
+    majors = f"A {_major(a, 'm')}-major, B {_major(b, 'n')}-major"
+    return f"matmul     {m}×{c['shape'][1]}×{k}, {dtypes}, {majors}, {manifest['target']}"
+
+
+def _major(operand: Mapping[str, Any], outer: str) -> str:
+    outer_stride, k_stride = operand["strides"]
+    return "K" if outer_stride > k_stride or k_stride == 1 else outer.upper()
+
+
+def _pipeline_line(manifest: Mapping[str, Any]) -> str:
+    grid, block = ("×".join(str(extent) for extent in manifest[name]) for name in ("grid", "block"))
+    return f"pipeline   {manifest['pipeline']}\nlaunch     grid {grid}, block {block}"
+
+
+def _resources_line(manifest: Mapping[str, Any]) -> str:
+    resources = manifest["resources"]
+    spills = resources["spill_store_bytes"] + resources["spill_load_bytes"]
+    shared = resources["static_shared_bytes"] + manifest["dynamic_shared_bytes"]
+    return (
+        f"ptxas      {resources['registers']} registers, {spills} bytes spilled,"
+        f" {shared} bytes of shared memory"
+    )
+
+
+def _ptx_place(path: Path) -> str:
+    return str(path / PTX_NAME if path.is_dir() else f"{path}:{PTX_NAME}")
