@@ -19,6 +19,7 @@ SWIZZLES = tuple(SPAN_BYTES)
 MAJORS = ("k", "mn")
 CORE_ROWS = 8
 BANK_LINE_BYTES = 128
+SLOT_ALIGNMENT = 1024  # where the widest swizzle repeats: every narrower one does too
 
 
 def swizzle_address(swizzle: str, address: int) -> int:
@@ -69,9 +70,9 @@ class TileLayout:
         return self.mn * self.k * self.element_bytes
 
     @property
-    def alignment_bytes(self) -> int:
-        """Alignment at which the swizzle pattern starts with the tile (at least TMA's 128)."""
-        return max(CORE_ROWS * self.span_bytes, BANK_LINE_BYTES)
+    def slot_bytes(self) -> int:
+        """Bytes from one slot of a ring to the next, so that each starts its swizzle pattern."""
+        return -(-self.size_bytes // SLOT_ALIGNMENT) * SLOT_ALIGNMENT
 
     def fits(self) -> str | None:
         """Why this layout can't hold the tile, or None when it can."""

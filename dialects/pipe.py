@@ -6,6 +6,7 @@
     pipe.wait      waits until the consumer's next slot is full and gives it to read
     pipe.release   the slot waited for last is empty once what was started on it has finished
     pipe.tile      one payload tile of a slot
+    pipe.role      the part of the program that one agent runs; roles run at the same time
 
 Slot index and phase are not in the IR: each side advances by one slot at commit or release, in
 program order. Barrier words and parities exist only below `lower-to-nvvm`.
@@ -15,7 +16,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from .mlir import ext, ir
-from .tile import SmemType, refuse
+from .tile import AccumulatorType, SmemType, refuse
 
 
 class Pipe(ext.Dialect, name="pipe"):
@@ -68,8 +69,9 @@ class CreateOp(Pipe.Operation, name="create"):
         stages = self.ring.type.stages
         if stages < 1:
             return refuse(self, f"stages must be at least 1, got {stages}")
-        if not all(isinstance(tile, SmemType) for tile in self.ring.type.tiles):
-            return refuse(self, "the payload must be shared-memory tiles")
+        kinds = {type(tile) for tile in self.ring.type.tiles}
+        if len(kinds) != 1 or not kinds <= {SmemType, AccumulatorType}:
+            return refuse(self, "the payload must be shared-memory tiles or one accumulator")
         return True
 
 
@@ -118,6 +120,25 @@ class TileOp(Pipe.Operation, name="tile"):
             return refuse(self, f"index must be below {len(tiles)}, got {index}")
         if self.tile.type != tiles[index]:
             return refuse(self, f"must give {tiles[index]}, got {self.tile.type}")
+        return True
+
+
+class RoleOp(Pipe.Operation, name="role", traits=[ir.NoTerminatorTrait]):
+    """The part of the program that the agent `name` runs with `warps` warps.
+
+    The roles of a kernel run at the same time, on consecutive warps in program order; rings are
+    the only way from one to another.
+    """
+
+    agent: ir.StringAttr
+    warps: ir.IntegerAttr
+    body: ext.Region
+
+    def verify_invariants(self) -> bool:
+        if self.warps.value < 1:
+            return refuse(self, f"warps must be at least 1, got {self.warps.value}")
+        if len(self.body.blocks) != 1:
+            return refuse(self, f"the body must be one block, got {len(self.body.blocks)}")
         return True
 
 

@@ -2,6 +2,7 @@
 
 from .lower_to_nvvm import LowerToNvvm
 from .normalize import Normalize
+from .pipelining import Pipelining
 from .swizzle_selection import SwizzleSelection
 from .tiling import Tiling
 from .tma_insertion import TmaInsertion
@@ -12,6 +13,7 @@ PIPELINE = (
     Tiling,  # → one CTA's program; every pass after it leaves a runnable kernel
     TmaInsertion,  # thread copies → TMA copies through pipes
     SwizzleSelection,  # after TMA: boxes widen with the swizzle
+    Pipelining,  # after the slots have their final size
     LowerToNvvm,  # last: the only place that knows barriers, descriptors and addresses
 )
 PASSES = {pass_class.name: pass_class for pass_class in PIPELINE}

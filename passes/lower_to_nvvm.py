@@ -13,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from ..dialects.layout import SLOT_ALIGNMENT
 from ..dialects.mlir import gpu, ir, llvm, nvvm, passmanager, scf
 from ..dialects.pipe import AcquireOp, CommitOp, CreateOp, ReleaseOp, TileOp, WaitOp
 from ..dialects.target import Target
@@ -42,7 +43,7 @@ from .lowering.operands import (
     lower_tma_load,
     lower_wait,
 )
-from .lowering.plan import BASE_ALIGNMENT, Plan, has_copies, is_synchronous, make_plan
+from .lowering.plan import Plan, has_copies, is_synchronous, make_plan
 from .lowering.store import lower_store
 
 TENSOR_MAP_BYTES = 128
@@ -100,7 +101,7 @@ def _declare_shared() -> None:
         ir.Type.parse("!llvm.array<0 x i8>"),
         SHARED_SYMBOL,
         ir.Attribute.parse("#llvm.linkage<external>"),
-        alignment=BASE_ALIGNMENT,
+        alignment=SLOT_ALIGNMENT,
         addr_space=b.SHARED,
     )
 

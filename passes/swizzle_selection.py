@@ -19,9 +19,10 @@ from ..dialects.layout import (
     widest_swizzle,
 )
 from ..dialects.mlir import ir
-from ..dialects.pipe import CreateOp, RingType
+from ..dialects.pipe import CreateOp
 from ..dialects.tile import LoadOp, SmemType, TmaLoadOp
 from .base import PassLog, one_of, option, parse_bool, refused, the_kernel, walk
+from .rings import retype_ring
 from .tensor_maps import map_type
 
 
@@ -50,14 +51,10 @@ class SwizzleSelection:
 
     def _change_ring(self, create: CreateOp, chosen: list[str], log: PassLog) -> None:
         ring = create.ring.type
+        if not all(isinstance(tile, SmemType) for tile in ring.tiles):
+            return
         tiles = [self._swizzled(create, tile, chosen, log) for tile in ring.tiles]
-        create.ring.set_type(RingType.of(ring.stages, tiles))
-        for use in create.ring.uses:
-            for slot in use.owner.results:
-                slot.set_type(create.ring.type.slot)
-                for reader in slot.uses:
-                    part = reader.owner.opview
-                    part.tile.set_type(tiles[part.index.value])
+        retype_ring(create, ring.stages, tiles)
 
     def _swizzled(self, op: Any, tile: SmemType, chosen: list[str], log: PassLog) -> SmemType:
         before = tile.layout

@@ -10,7 +10,7 @@ from ...dialects.mlir import arith, ir, llvm, nvvm
 from ...dialects.target import Target
 from ...dialects.tile import KernelOp
 from . import build as b
-from .plan import BARRIER_BYTES, Plan, slot_bytes
+from .plan import BARRIER_BYTES, Plan
 
 CTA_1 = nvvm.CTAGroupKind.CTA_1
 SHARED_SYMBOL = "dynamic_shared"
@@ -135,7 +135,7 @@ class Frame:
     def tile_in(self, slot: Slot, tile: int) -> ir.Value:
         """Byte offset (i32) of a slot's payload tile in dynamic shared memory."""
         plan = self.plan.rings[slot.ring]
-        pitch, first = slot_bytes(plan.layouts[tile]), plan.tiles[tile]
+        pitch, first = plan.layouts[tile].slot_bytes, plan.tiles[tile]
         if isinstance(slot.index, int):
             return b.constant(first + slot.index * pitch)
         return b.add(b.mul(slot.index, pitch), first)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from ...dialects.layout import TileLayout
+from ...dialects.layout import SLOT_ALIGNMENT, TileLayout
 from ...dialects.mlir import ir
 from ...dialects.pipe import AcquireOp, CreateOp
 from ...dialects.target import Target
@@ -18,7 +18,6 @@ from ...dialects.tile import (
 )
 from ..base import refused, walk
 
-BASE_ALIGNMENT = 1024
 BARRIER_BYTES = 8
 
 
@@ -61,7 +60,7 @@ def make_plan(kernel: KernelOp, target: Target) -> Plan:
     plan, cursor = Plan(), _Cursor()
     for load in walk(kernel, LoadOp):
         layout = load.tile.type.layout
-        plan.buffers[load.tile] = cursor.take(layout.size_bytes, BASE_ALIGNMENT)
+        plan.buffers[load.tile] = cursor.take(layout.size_bytes, SLOT_ALIGNMENT)
     creates = walk(kernel, CreateOp)
     tiles = [_place_tiles(create, cursor) for create in creates]
     for create, offsets in zip(creates, tiles, strict=True):
@@ -95,12 +94,7 @@ class _Cursor:
 def _place_tiles(create: CreateOp, cursor: _Cursor) -> tuple[int, ...]:
     stages = create.ring.type.stages
     layouts = [tile.layout for tile in create.ring.type.tiles]
-    return tuple(cursor.take(stages * slot_bytes(layout), BASE_ALIGNMENT) for layout in layouts)
-
-
-def slot_bytes(layout: TileLayout) -> int:
-    """Bytes from one slot of a ring to the next, so that each starts its swizzle pattern."""
-    return -(-layout.size_bytes // BASE_ALIGNMENT) * BASE_ALIGNMENT
+    return tuple(cursor.take(stages * layout.slot_bytes, SLOT_ALIGNMENT) for layout in layouts)
 
 
 def _place_barriers(create: CreateOp, tiles: tuple[int, ...], cursor: _Cursor) -> RingPlan:

@@ -1,0 +1,122 @@
+"""Copying parts of a program: ops under a value mapping, and loops that can be put together."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..dialects.mlir import arith, ir, scf
+
+Mapping = dict[ir.Value, ir.Value]
+
+
+def is_pure(op: Any) -> bool:
+    """Whether the op only computes: it can be copied and dropped freely."""
+    return op.operation.name.startswith("arith.")
+
+
+def clone(op: Any, mapping: Mapping) -> ir.Operation:
+    """Copy an op without regions at the current insertion point and map its results."""
+    copy = op.operation.clone()
+    for index, operand in enumerate(op.operation.operands):
+        copy.operands[index] = mapping.get(operand, operand)
+    mapping.update(zip(op.operation.results, copy.results, strict=True))
+    return copy
+
+
+def index_constant(value: int) -> ir.Value:
+    """An index constant at the current insertion point."""
+    return arith.ConstantOp(ir.IndexType.get(), value).result
+
+
+def constant_of(value: ir.Value) -> int | None:
+    """The integer that a constant op gives, or None."""
+    if isinstance(value.owner, ir.Block) or value.owner.name != "arith.constant":
+        return None
+    return ir.IntegerAttr(value.owner.attributes["value"]).value
+
+
+def erase_unused(block: ir.Block) -> None:
+    """Drop pure ops whose results nobody reads, inner blocks first."""
+    for op in reversed(list(block.operations)):
+        for region in op.operation.regions:
+            for inner in region:
+                erase_unused(inner)
+        if is_pure(op) and not any(list(result.uses) for result in op.operation.results):
+            op.operation.erase()
+
+
+def fuse_loops(block: ir.Block) -> None:
+    """Join neighbouring loops that do the same on consecutive ranges.
+
+        for p in l .. u { f(p) }  for k in 0 .. n { f(k + u) }   →   for p in l .. u + n { f(p) }
+    """
+    loops = [op for op in list(block.operations) if isinstance(op, scf.ForOp)]
+    for loop in loops:
+        fuse_loops(loop.body)
+    for first, second in zip(loops, loops[1:], strict=False):
+        if _are_neighbours(first, second) and _fuse(first, second):
+            fuse_loops(block)
+            return
+
+
+def _are_neighbours(first: scf.ForOp, second: scf.ForOp) -> bool:
+    between = [op for op in list(first.operation.block.operations) if not is_pure(op)]
+    places = [op.operation for op in between]
+    return places.index(first.operation) + 1 == places.index(second.operation)
+
+
+def _fuse(first: scf.ForOp, second: scf.ForOp) -> bool:
+    bounds = [constant_of(bound) for loop in (first, second) for bound in _bounds(loop)]
+    shift, shifted = _shift(second)
+    if None in bounds or bounds[2] + shift != bounds[1]:
+        return False
+    mapping = {second.induction_variable: first.induction_variable}
+    if shifted is not None:
+        mapping = {shifted: first.induction_variable}
+    if not _same_body(first.body, second.body, mapping, shifted):
+        return False
+    with ir.InsertionPoint(first), first.operation.location:
+        first.operation.operands[1] = index_constant(bounds[3] + shift)
+    second.operation.erase()
+    return True
+
+
+def _bounds(loop: scf.ForOp) -> tuple[ir.Value, ir.Value]:
+    return loop.lowerBound, loop.upperBound
+
+
+def _shift(loop: scf.ForOp) -> tuple[int, ir.Value | None]:
+    """(d, iv + d) when the body uses its counter only as iv + d; else (0, None)."""
+    uses = list(loop.induction_variable.uses)
+    if len(uses) != 1 or uses[0].owner.name != "arith.addi":
+        return 0, None
+    amount = constant_of(uses[0].owner.operands[1])
+    return (0, None) if amount is None else (amount, uses[0].owner.results[0])
+
+
+def _same_body(
+    first: ir.Block, second: ir.Block, mapping: Mapping, shifted: ir.Value | None
+) -> bool:
+    skip = None if shifted is None else shifted.owner
+    left = list(first.operations)
+    right = [op for op in list(second.operations) if op.operation != skip]
+    if len(left) != len(right):
+        return False
+    return all(_same_op(a, b, mapping) for a, b in zip(left, right, strict=True))
+
+
+def _same_op(a: Any, b: Any, mapping: Mapping) -> bool:
+    if a.operation.name != b.operation.name or len(list(a.operation.regions)):
+        return False
+    if str(_attributes(a)) != str(_attributes(b)):
+        return False
+    operands = [mapping.get(operand, operand) for operand in b.operation.operands]
+    if operands != list(a.operation.operands):
+        return False
+    mapping.update(zip(b.operation.results, a.operation.results, strict=True))
+    return True
+
+
+def _attributes(op: Any) -> dict[str, str]:
+    attributes = op.operation.attributes
+    return {name: str(attributes[name]) for name in attributes}

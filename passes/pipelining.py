@@ -1,0 +1,153 @@
+"""Gives a one-slot operand ring N slots and loads N-1 steps ahead.
+
+    for %k in 0 .. K {                  for %p in 0 .. N-1 { load(%p) }
+      load(%k)                          for %k in 0 .. K-(N-1) {
+      mma(%k) }                  →        mma(%k)          load(%k + N-1) }
+                                        for %k in K-(N-1) .. K { mma(%k) }
+
+load is acquire, copies, commit; mma is wait, mma, release. In the steady loop the MMA of this step
+is issued before the slot of the last one is asked for, so that the tensor core always has work.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from ..dialects.mlir import arith, ir, scf
+from ..dialects.pipe import AcquireOp, CommitOp, CreateOp
+from ..dialects.target import Target
+from ..dialects.tile import KernelOp, LoadOp, SmemType
+from .base import PassLog, option, refused, target_of, the_kernel, walk
+from .clone import Mapping, clone, constant_of, index_constant, is_pure
+from .rings import retype_ring, slot_parts
+from .tiling import RESERVED_BYTES
+
+AUTO_STAGES_MAX = 8
+
+
+def parse_stages(text: str) -> int | None:
+    """`auto` (None) or a positive count."""
+    if text == "auto":
+        return None
+    if int(text) < 1:
+        raise ValueError(text)
+    return int(text)
+
+
+@dataclass(frozen=True)
+class Pipelining:
+    """One-slot operand rings → N slots, loads N-1 steps ahead of the MMAs.
+
+    `stages` is N; auto takes as many as shared memory holds, up to 8.
+    """
+
+    name: ClassVar[str] = "pipelining"
+    stages: int | None = option(None, parse_stages, "auto or a number of slots")
+
+    def __call__(self, module: ir.Module, log: PassLog) -> None:
+        kernel = the_kernel(module, self.name)
+        target = target_of(module)
+        for create in walk(kernel, CreateOp):
+            if isinstance(create.ring.type.tiles[0], SmemType) and create.ring.type.stages == 1:
+                stages = self._stages(kernel, create, target)
+                _pipeline(create, stages)
+                log.did(f"{stages} stages of {_slot_bytes(create)} bytes")
+
+    def _stages(self, kernel: KernelOp, create: CreateOp, target: Target) -> int:
+        slot, free = _slot_bytes(create), target.shared_bytes - _other_bytes(kernel, create)
+        fitting = free // slot
+        if self.stages is None:
+            return max(1, min(fitting, AUTO_STAGES_MAX))
+        if self.stages > fitting:
+            raise refused(
+                create,
+                f"pipelining: {self.stages} stages of {slot} bytes are {self.stages * slot} bytes, "
+                f"over the {free} that {target.chip} has left; use stages={fitting} or fewer",
+            )
+        return self.stages
+
+
+def _slot_bytes(create: CreateOp) -> int:
+    return sum(tile.layout.slot_bytes for tile in create.ring.type.tiles)
+
+
+def _other_bytes(kernel: KernelOp, create: CreateOp) -> int:
+    """Shared memory that the kernel needs beside this ring."""
+    others = [each for each in walk(kernel, CreateOp) if each.operation != create.operation]
+    smem = [each for each in others if isinstance(each.ring.type.tiles[0], SmemType)]
+    rings = sum(each.ring.type.stages * _slot_bytes(each) for each in smem)
+    buffers = sum(load.tile.type.layout.slot_bytes for load in walk(kernel, LoadOp))
+    return RESERVED_BYTES + rings + buffers
+
+
+def _pipeline(create: CreateOp, stages: int) -> None:
+    retype_ring(create, stages, create.ring.type.tiles)
+    if stages == 1:
+        return
+    acquire = next(use.owner for use in create.ring.uses if use.owner.name == "pipe.acquire")
+    loop = acquire.parent.opview
+    steps = constant_of(loop.upperBound) if isinstance(loop, scf.ForOp) else None
+    if steps is None:
+        raise refused(create, "pipelining: the ring must be filled in a loop of constant length")
+    ahead = min(stages - 1, steps)
+    producer, consumer = _split(loop, acquire.opview)
+    with ir.InsertionPoint(loop), loop.operation.location:
+        _loop_of(producer, loop, 0, ahead)
+    drain = ir.InsertionPoint.after(loop)
+    with drain, loop.operation.location:
+        _loop_of(consumer, loop, steps - ahead, steps)
+    if ahead == steps:
+        loop.operation.erase()
+        return
+    _prefetch(loop, producer, ahead, steps)
+
+
+def _split(loop: scf.ForOp, acquire: AcquireOp) -> tuple[list[Any], list[Any]]:
+    """(ops that fill the slot, the other ops that have an effect), pure ops in neither."""
+    fills = {part.operation for part in slot_parts(acquire.slot)}
+    fills |= {use.owner for part in slot_parts(acquire.slot) for use in part.tile.uses}
+    commits = [use.owner for use in acquire.ring.uses if isinstance(use.owner.opview, CommitOp)]
+    producer_ops = {acquire.operation, *commits, *fills}
+    effects = [op for op in list(loop.body.operations)[:-1] if not is_pure(op)]
+    producer = [op for op in effects if op.operation in producer_ops]
+    return producer, [op for op in effects if op.operation not in producer_ops]
+
+
+def _loop_of(ops: list[Any], source: scf.ForOp, start: int, end: int) -> None:
+    """A loop from `start` to `end` that does `ops` of the source loop."""
+    loop = scf.ForOp(index_constant(start), index_constant(end), index_constant(1))
+    with ir.InsertionPoint(loop.body):
+        _copy(ops, source, {source.induction_variable: loop.induction_variable})
+        scf.YieldOp([])
+
+
+def _copy(ops: list[Any], source: scf.ForOp, mapping: Mapping) -> None:
+    """Copy `ops` and the pure ops of the source's body that they read."""
+    for op in list(source.body.operations)[:-1]:
+        if op in ops or (is_pure(op) and _is_read_by(op, ops)):
+            clone(op, mapping)
+
+
+def _is_read_by(op: Any, ops: list[Any]) -> bool:
+    readers = {use.owner for result in op.operation.results for use in result.uses}
+    return any(each.operation in readers or _is_read_by_pure(readers, ops) for each in ops)
+
+
+def _is_read_by_pure(readers: set[ir.Operation], ops: list[Any]) -> bool:
+    return any(is_pure(reader.opview) and _is_read_by(reader.opview, ops) for reader in readers)
+
+
+def _prefetch(loop: scf.ForOp, producer: list[Any], ahead: int, steps: int) -> None:
+    """Shorten the loop and let it fill the slot of `ahead` steps later, after its MMA."""
+    with ir.InsertionPoint(loop), loop.operation.location:
+        loop.operation.operands[1] = index_constant(steps - ahead)
+        distance = index_constant(ahead)
+    terminator = list(loop.body.operations)[-1]
+    with ir.InsertionPoint(terminator), loop.operation.location:
+        later = arith.addi(loop.induction_variable, distance)
+    for op in producer:
+        op.operation.move_before(terminator.operation)
+        for index, operand in enumerate(op.operation.operands):
+            if operand == loop.induction_variable:
+                op.operation.operands[index] = later

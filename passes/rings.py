@@ -1,0 +1,21 @@
+"""Changing a ring and everything that its type reaches."""
+
+from __future__ import annotations
+
+from ..dialects.mlir import ir
+from ..dialects.pipe import CreateOp, RingType, TileOp
+
+
+def retype_ring(create: CreateOp, stages: int, tiles: list[ir.Type]) -> None:
+    """Give a ring `stages` slots of `tiles`; slots and the tiles taken from them follow."""
+    create.ring.set_type(RingType.of(stages, tiles))
+    for use in create.ring.uses:
+        for slot in use.owner.results:
+            slot.set_type(create.ring.type.slot)
+            for part in slot_parts(slot):
+                part.tile.set_type(tiles[part.index.value])
+
+
+def slot_parts(slot: ir.Value) -> list[TileOp]:
+    """The `pipe.tile` ops that take a slot apart."""
+    return [use.owner.opview for use in slot.uses]
