@@ -25,6 +25,9 @@ PTXAS_CURE = (
     f"pip install 'nvidia-cuda-nvcc>=13.5.37,<13.6' or set {PTXAS_VARIABLE} to a ptxas of CUDA 13"
 )
 SHOWN_LINES = 8
+# At its highest level ptxas sometimes spills a word far below the register limit; a lower one does
+# not (docs/decisions.md).
+PTXAS_LEVELS = (3, 2, 1)
 
 
 @dataclass(frozen=True)
@@ -59,6 +62,7 @@ def emit_ptx(
     module.triple = TRIPLE
     module.data_layout = str(machine.target_data)
     options = llvm.create_pipeline_tuning_options(speed_level=opt_level)
+    options.loop_unrolling = False  # the lowering unrolls what pays; the rest only costs registers
     builder = llvm.create_pass_builder(machine, options)
     builder.getModulePassManager().run(module, builder)
     return machine.emit_assembly(module)
@@ -70,11 +74,24 @@ def assemble(ptx: str, *, chip: str = "sm_100a", allow_spills: bool = False) -> 
     Raises CompileError when ptxas is missing, when it refuses the PTX (its first lines are quoted)
     and, unless `allow_spills`, when registers spill to local memory.
     """
-    cubin, log = _run_ptxas(find_ptxas(), ptx, chip)
-    assembled = _read_report(cubin, log)
-    if not allow_spills:
-        _refuse_spills(assembled)
+    assembled = _assemble_at(PTXAS_LEVELS[0], ptx, chip)
+    if allow_spills:
+        return assembled
+    for level in PTXAS_LEVELS[1:]:
+        if not _spills(assembled):
+            break
+        assembled = _assemble_at(level, ptx, chip)
+    _refuse_spills(assembled)
     return assembled
+
+
+def _assemble_at(level: int, ptx: str, chip: str) -> Assembled:
+    cubin, log = _run_ptxas(find_ptxas(), ptx, chip, level)
+    return _read_report(cubin, log)
+
+
+def _spills(assembled: Assembled) -> bool:
+    return assembled.spill_store_bytes > 0 or assembled.spill_load_bytes > 0
 
 
 def find_ptxas() -> Path:
@@ -177,11 +194,11 @@ def _ptxas_of_wheels() -> list[Path]:
     return [found for place in places for found in sorted(place.glob("cu1*/bin/ptxas"))]
 
 
-def _run_ptxas(ptxas: Path, ptx: str, chip: str) -> tuple[bytes, str]:
+def _run_ptxas(ptxas: Path, ptx: str, chip: str, level: int) -> tuple[bytes, str]:
     with tempfile.TemporaryDirectory(prefix="tilewright-") as name:
         folder = Path(name)
         (folder / "kernel.ptx").write_text(ptx)
-        options = [f"-arch={chip}", "-v", "-o", "kernel.cubin"]
+        options = [f"-O{level}", f"-arch={chip}", "-v", "-o", "kernel.cubin"]
         done = _execute([str(ptxas), *options, "kernel.ptx"], folder)
         log = done.stdout + done.stderr
         if done.returncode != 0:

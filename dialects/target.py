@@ -43,6 +43,13 @@ class Target:
         """Tensor-memory columns of an f32 accumulator: N for each MMA down the tile."""
         return tile_m // (self.mma_rows(tile_m) or tile_m) * tile_n
 
+    def allocated_columns(self, columns: int) -> int:
+        """Columns that tcgen05.alloc must be asked for: a power of two of at least 32."""
+        allocated = self.tmem_columns_min
+        while allocated < columns:
+            allocated *= 2
+        return allocated
+
     def mma_n_step(self, m: int) -> int:
         """The granularity of N of one MMA with `m` rows, in elements."""
         return 8 if m == 64 else 16

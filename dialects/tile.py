@@ -3,6 +3,7 @@
     tile.matmul       c[M,N] = f(sum_k a[M,K] * b[N,K])        on whole tensors
     tile.kernel       the program of one CTA over views of global memory
     tile.cta_tile     (i, j): which M and N tile this CTA computes
+    tile.for_each_tile  runs a body for every (i, j) that falls to this CTA
     tile.accumulator  acc[M,N], undefined until the first mma
     tile.load         t[r,k] = view[i*R + r, j*K + k], zero outside the view
     tile.tensor_map   how TMA sees a view: dims, strides, box, swizzle
@@ -23,6 +24,7 @@ from .layout import MAJORS, SPAN_BYTES, TileLayout
 from .mlir import ext, ir
 
 AXES = ("m", "n", "mn")
+ORDERS = ("m", "n", "grouped")
 
 
 class Tile(ext.Dialect, name="tile"):
@@ -152,13 +154,14 @@ class MatmulOp(Tile.Operation, name="matmul"):
 class KernelOp(
     Tile.Operation, name="kernel", traits=[ir.IsIsolatedFromAboveTrait, ir.NoTerminatorTrait]
 ):
-    """The program that every CTA of `grid` runs with `threads` threads.
+    """The program that every CTA of `grid`, in clusters of `cluster`, runs with `threads` threads.
 
     Block arguments are the views a, b, other epilogue operands and c, named by `arg_names`.
     """
 
     sym_name: ir.StringAttr
     grid: ir.ArrayAttr
+    cluster: ir.ArrayAttr
     threads: ir.IntegerAttr
     arg_names: ir.ArrayAttr
     body: ext.Region
@@ -173,6 +176,9 @@ class KernelOp(
             )
         if any(not isinstance(argument.type, ir.MemRefType) for argument in arguments):
             return refuse(self, "every argument must be a memref view of global memory")
+        grid, cluster = integers_of(self.grid), integers_of(self.cluster)
+        if len(grid) != 3 or len(cluster) != 3 or any(g % c for g, c in zip(grid, cluster)):
+            return refuse(self, f"the grid must be whole clusters, got {grid} and {cluster}")
         threads = self.threads.value
         if threads % 32 or not 32 <= threads <= 1024:
             return refuse(self, f"threads must be whole warps, 32 to 1024, got {threads}")
@@ -304,6 +310,28 @@ class ElementOp(Tile.Operation, name="element"):
             return refuse(self, f"the source must have rank {len(axes)} for {axes!r}, got {source}")
         if self.value.type != source.element_type:
             return refuse(self, f"must give {source.element_type}, got {self.value.type}")
+        return True
+
+
+class ForEachTileOp(Tile.Operation, name="for_each_tile", traits=[ir.NoTerminatorTrait]):
+    """Runs the body for every tile `(i, j)` that falls to this CTA, one after the other.
+
+    `tiles` is how many tiles C has along M and N; `order` ("m", "n" or "grouped") and `group` (tiles
+    along M) say in which order tiles are handed out. Clusters take turns: the next tile of a
+    cluster is as many further as there are clusters in the grid.
+    """
+
+    tiles: ir.ArrayAttr
+    order: ir.StringAttr
+    group: ir.IntegerAttr
+    body: ext.Region
+
+    def verify_invariants(self) -> bool:
+        if self.order.value not in ORDERS:
+            return refuse(self, f"order must be one of {ORDERS}, got {self.order.value!r}")
+        arguments = [str(argument.type) for argument in self.body.blocks[0].arguments]
+        if arguments != ["index", "index"]:
+            return refuse(self, f"the body must take (i, j), got {arguments}")
         return True
 
 

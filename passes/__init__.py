@@ -6,6 +6,7 @@ from .pipelining import Pipelining
 from .swizzle_selection import SwizzleSelection
 from .tiling import Tiling
 from .tma_insertion import TmaInsertion
+from .warp_specialization import WarpSpecialization
 
 # Order matters: each pass takes what the one before it leaves (docs/passes.md).
 PIPELINE = (
@@ -14,6 +15,7 @@ PIPELINE = (
     TmaInsertion,  # thread copies → TMA copies through pipes
     SwizzleSelection,  # after TMA: boxes widen with the swizzle
     Pipelining,  # after the slots have their final size
+    WarpSpecialization,  # after pipelining: it puts the loop back together for each role
     LowerToNvvm,  # last: the only place that knows barriers, descriptors and addresses
 )
 PASSES = {pass_class.name: pass_class for pass_class in PIPELINE}

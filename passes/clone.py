@@ -48,7 +48,7 @@ def erase_unused(block: ir.Block) -> None:
 def fuse_loops(block: ir.Block) -> None:
     """Join neighbouring loops that do the same on consecutive ranges.
 
-        for p in l .. u { f(p) }  for k in 0 .. n { f(k + u) }   →   for p in l .. u + n { f(p) }
+    for p in l .. u { f(p) }  for k in 0 .. n { f(k + u) }   →   for p in l .. u + n { f(p) }
     """
     loops = [op for op in list(block.operations) if isinstance(op, scf.ForOp)]
     for loop in loops:
@@ -99,7 +99,7 @@ def _same_body(
 ) -> bool:
     skip = None if shifted is None else shifted.owner
     left = list(first.operations)
-    right = [op for op in list(second.operations) if op.operation != skip]
+    right = [op for op in list(second.operations) if skip is None or op.operation != skip]
     if len(left) != len(right):
         return False
     return all(_same_op(a, b, mapping) for a, b in zip(left, right, strict=True))

@@ -15,10 +15,11 @@ from typing import Any, ClassVar
 
 from ..dialects.layout import SLOT_ALIGNMENT
 from ..dialects.mlir import gpu, ir, llvm, nvvm, passmanager, scf
-from ..dialects.pipe import AcquireOp, CommitOp, CreateOp, ReleaseOp, TileOp, WaitOp
+from ..dialects.pipe import AcquireOp, CommitOp, CreateOp, ReleaseOp, RoleOp, TileOp, WaitOp
 from ..dialects.target import Target
 from ..dialects.tile import (
     AccumulatorOp,
+    AccumulatorType,
     CopyOp,
     CtaTileOp,
     KernelOp,
@@ -28,21 +29,13 @@ from ..dialects.tile import (
     TensorMapOp,
     TmaLoadOp,
 )
-from .base import PassLog, refused, target_of, the_kernel
+from .base import PassLog, refused, target_of, the_kernel, walk
 from .lowering import build as b
 from .lowering.frame import SHARED_SYMBOL, Frame
 from .lowering.launch import launch_attribute
 from .lowering.mma import lower_mma
-from .lowering.operands import (
-    lower_acquire,
-    lower_commit,
-    lower_copy,
-    lower_load,
-    lower_release,
-    lower_tile,
-    lower_tma_load,
-    lower_wait,
-)
+from .lowering.operands import lower_copy, lower_load, lower_tma_load
+from .lowering.pipes import lower_acquire, lower_commit, lower_release, lower_tile, lower_wait
 from .lowering.plan import Plan, has_copies, is_synchronous, make_plan
 from .lowering.store import lower_store
 
@@ -173,21 +166,33 @@ def _is_leader_only(op: ir.OpView) -> bool:
         return not is_synchronous(op)
     if isinstance(op, AcquireOp | CommitOp):
         return not has_copies(op.ring)
+    if isinstance(op, WaitOp | ReleaseOp):
+        return not isinstance(op.ring.type.tiles[0], AccumulatorType)
     if isinstance(op, TileOp):
         return _is_leader_only(op.slot.owner.opview)
-    return isinstance(op, WaitOp | ReleaseOp | TmaLoadOp)
+    return isinstance(op, TmaLoadOp)
 
 
 def _emit_op(frame: Frame, op: ir.OpView, leader: bool) -> None:
     with op.operation.location:
         if isinstance(op, scf.ForOp):
             _emit_loop(frame, op, leader)
+        elif isinstance(op, RoleOp):
+            _emit_role(frame, op)
         elif type(op) in LOWERINGS:
             LOWERINGS[type(op)](frame, op)
         elif op.operation.name.startswith("arith."):
             _copy(frame, op)
         elif op.operation.name != "scf.yield":
             raise refused(op, "lower-to-nvvm has no lowering for it")
+
+
+def _emit_role(frame: Frame, op: RoleOp) -> None:
+    roles = walk(frame.kernel, RoleOp)
+    number = [role.operation for role in roles].index(op.operation)
+    first = sum(role.warps.value for role in roles[:number])
+    with frame.role(first, op.warps.value, number + 1):
+        _emit_block(frame, op.body.blocks[0], leader=False)
 
 
 def _emit_loop(frame: Frame, op: scf.ForOp, leader: bool) -> None:

@@ -155,6 +155,7 @@ def _build_kernel(matmul: MatmulOp, tile: tuple[int, int, int]) -> KernelOp:
         kernel = KernelOp(
             sym_name=function.attributes["sym_name"],
             grid=integers(grid),
+            cluster=integers([1, 1, 1]),
             threads=ir.IntegerAttr.get(i64, WARPGROUP_THREADS),
             arg_names=ir.ArrayAttr.get([ir.StringAttr.get(name) for name in names]),
         )

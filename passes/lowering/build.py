@@ -39,11 +39,20 @@ def true() -> ir.Value:
 
 
 def add(left: ir.Value, right: ir.Value | int) -> ir.Value:
-    return left if right == 0 else arith.addi(left, _like(left, right))
+    return left if isinstance(right, int) and right == 0 else arith.addi(left, _like(left, right))
 
 
 def mul(left: ir.Value, right: ir.Value | int) -> ir.Value:
-    return left if right == 1 else arith.muli(left, _like(left, right))
+    return left if isinstance(right, int) and right == 1 else arith.muli(left, _like(left, right))
+
+
+def plus(left: ir.Value | int, right: int) -> ir.Value | int:
+    """A sum that stays a number while both are."""
+    return left + right if isinstance(left, int) else add(left, right)
+
+
+def sub(left: ir.Value, right: ir.Value | int) -> ir.Value:
+    return left if isinstance(right, int) and right == 0 else arith.subi(left, _like(left, right))
 
 
 def div(left: ir.Value, right: int) -> ir.Value:

@@ -71,6 +71,7 @@ class Frame:
     values: dict[ir.Value, ir.Value] = field(default_factory=dict)
     tiles: dict[ir.Value, ir.Value] = field(default_factory=dict)
     slots: dict[ir.Value, Slot] = field(default_factory=dict)
+    columns: dict[ir.Value, ir.Value | int] = field(default_factory=dict)
     rings: dict[ir.Value, Ring] = field(default_factory=dict)
 
     def open(self) -> None:
@@ -82,6 +83,7 @@ class Frame:
         self.first_warp = b.less(self.thread, 32)
         leader = arith.andi(nvvm.elect_sync(results=[b.i1()]), self.first_warp)
         self.team = Team(self.kernel.threads.value, self.thread, leader)
+        self.columns |= self.plan.accumulators
         self.mma_done = b.Counter(1)
         for ring, plan in self.plan.rings.items():
             self.rings[ring] = Ring(b.Counter(plan.stages), b.Counter(plan.stages))
@@ -104,12 +106,13 @@ class Frame:
             nvvm.tcgen05_dealloc(self.tmem_pointer(0), columns, group=CTA_1)
 
     def _init_barriers(self) -> None:
-        words = [self.plan.mma_done]
+        counts = {} if self.plan.mma_done is None else {self.plan.mma_done: 1}
         for plan in self.plan.rings.values():
-            words += [plan.full + stage * BARRIER_BYTES for stage in range(plan.stages)]
-            words += [plan.empty + stage * BARRIER_BYTES for stage in range(plan.stages)]
-        for word in words:
-            nvvm.mbarrier_init(self.shared_at(word), b.constant(1))
+            for stage in range(plan.stages if plan.full else 0):
+                counts[plan.full + stage * BARRIER_BYTES] = 1
+                counts[plan.empty + stage * BARRIER_BYTES] = plan.empty_count
+        for word, count in counts.items():
+            nvvm.mbarrier_init(self.shared_at(word), b.constant(count))
         nvvm.fence_mbarrier_init()
         for map_ in self._maps():
             nvvm.prefetch(map_, tensormap=True)
@@ -139,6 +142,25 @@ class Frame:
         if isinstance(slot.index, int):
             return b.constant(first + slot.index * pitch)
         return b.add(b.mul(slot.index, pitch), first)
+
+    def columns_in(self, slot: Slot) -> ir.Value | int:
+        """First tensor-memory column of an accumulator slot, from the allocation's."""
+        plan = self.plan.rings[slot.ring]
+        if isinstance(slot.index, int):
+            return plan.column + slot.index * plan.slot_columns
+        return b.add(b.mul(slot.index, plan.slot_columns), plan.column)
+
+    @contextmanager
+    def role(self, first_warp: int, warps: int, number: int) -> Iterator[None]:
+        """Emit the body for `warps` warps from `first_warp` on, as a team of their own."""
+        first, count = 32 * first_warp, 32 * warps
+        thread = b.sub(self.thread, first)
+        with b.when(b.less(thread, count)):
+            elected = nvvm.elect_sync(results=[b.i1()])
+            leader = arith.andi(elected, b.less(thread, 32))
+            outer, self.team = self.team, Team(count, thread, leader, number)
+            yield
+            self.team = outer
 
     def tmem_pointer(self, offset: ir.Value | int) -> ir.Value:
         """Pointer to tensor memory: the allocation's address plus lane << 16 | column."""

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from ...dialects.mlir import arith, ir
-from ...dialects.tile import ElementOp, KernelOp, MmaOp, StoreOp, TensorMapOp
+from ...dialects.tile import ElementOp, KernelOp, MmaOp, StoreOp, TensorMapOp, integers_of
 from ..base import attributes_of, walk
 from .operands import UNIT_BYTES
 from .plan import Parameter, Plan
@@ -24,8 +24,8 @@ def describe_launch(kernel: KernelOp, plan: Plan) -> dict[str, Any]:
     """The manifest's part that the kernel determines (docs/bundle.md)."""
     return {
         "entry": kernel.sym_name.value,
-        "grid": [ir.IntegerAttr(extent).value for extent in kernel.grid],
-        "cluster": [1, 1, 1],
+        "grid": integers_of(kernel.grid),
+        "cluster": integers_of(kernel.cluster),
         "block": [kernel.threads.value, 1, 1],
         "dynamic_shared_bytes": plan.shared_bytes,
         "workspace_bytes": 0,

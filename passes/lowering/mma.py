@@ -38,10 +38,10 @@ def issue(frame: Frame, op: MmaOp) -> None:
         a.major,
         c.major,
     )
-    columns = frame.plan.accumulators[op.acc]
+    column = frame.columns[op.acc]
     a_base, b_base = (_descriptor(frame, operand) for operand in (op.a, op.b))
     for atom in range(a.mn // atom_m):
-        accumulator = frame.tmem_pointer(columns + atom * c.mn)
+        accumulator = frame.tmem_pointer(b.plus(column, atom * c.mn))
         for k in range(0, a.k, dtype.k_per_mma):
             nvvm.tcgen05_mma(
                 nvvm.Tcgen05MMAKind.F16,

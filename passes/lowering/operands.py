@@ -1,4 +1,4 @@
-"""Bringing operand tiles into shared memory: copies by threads, TMA copies, pipes."""
+"""Bringing operand tiles into shared memory: copies by threads and TMA copies."""
 
 from __future__ import annotations
 
@@ -6,11 +6,9 @@ from dataclasses import dataclass
 
 from ...dialects.layout import SPAN_BYTES, TileLayout
 from ...dialects.mlir import arith, ir, llvm, nvvm, vector
-from ...dialects.pipe import AcquireOp, CommitOp, ReleaseOp, TileOp, WaitOp
 from ...dialects.tile import CopyOp, LoadOp, TmaLoadOp
 from . import build as b
-from .frame import Frame, Slot
-from .plan import has_copies, transaction_bytes
+from .frame import Frame
 
 UNIT_BYTES = 16
 
@@ -164,48 +162,3 @@ def lower_tma_load(frame: Frame, op: TmaLoadOp) -> None:
         nvvm.cp_async_bulk_tensor_shared_cluster_global(
             destination, map_, coordinates, full, [], is_cta_only=True
         )
-
-
-def lower_acquire(frame: Frame, op: AcquireOp) -> None:
-    """Wait until the slot is empty; announce the bytes that its full barrier waits for."""
-    producer, plan = frame.rings[op.ring].producer, frame.plan.rings[op.ring]
-    index = producer.index()
-    b.barrier_wait(frame.barrier_at(plan.empty, index), b.xor(producer.phase(), 1))
-    full, transaction = frame.barrier_at(plan.full, index), transaction_bytes(op)
-    if not has_copies(op.ring):
-        nvvm.mbarrier_arrive_expect_tx(full, b.constant(transaction))
-    elif transaction:
-        with frame.team.once():
-            nvvm.mbarrier_expect_tx(full, b.constant(transaction))
-    frame.slots[op.slot] = Slot(op.ring, index)
-
-
-def lower_tile(frame: Frame, op: TileOp) -> None:
-    """Where the tile lies, from the slot's index."""
-    frame.tiles[op.tile] = frame.tile_in(frame.slots[op.slot], op.index.value)
-
-
-def lower_commit(frame: Frame, op: CommitOp) -> None:
-    """TMA's own transactions make the slot full; what threads copied is published first."""
-    producer, plan = frame.rings[op.ring].producer, frame.plan.rings[op.ring]
-    if has_copies(op.ring):
-        frame.publish_shared()
-        with frame.team.once():
-            nvvm.mbarrier_arrive(frame.barrier_at(plan.full, producer.index()))
-    producer.advance()
-
-
-def lower_wait(frame: Frame, op: WaitOp) -> None:
-    """Wait until the slot is full."""
-    consumer, plan = frame.rings[op.ring].consumer, frame.plan.rings[op.ring]
-    index = consumer.index()
-    b.barrier_wait(frame.barrier_at(plan.full, index), consumer.phase())
-    b.fence_after()
-    frame.slots[op.slot] = Slot(op.ring, index)
-
-
-def lower_release(frame: Frame, op: ReleaseOp) -> None:
-    """The slot is empty once the MMAs issued so far are done."""
-    consumer, plan = frame.rings[op.ring].consumer, frame.plan.rings[op.ring]
-    frame.commit(frame.barrier_at(plan.empty, consumer.index()))
-    consumer.advance()

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ...dialects.layout import SLOT_ALIGNMENT, TileLayout
 from ...dialects.mlir import ir
-from ...dialects.pipe import AcquireOp, CreateOp
+from ...dialects.pipe import AcquireOp, CreateOp, RoleOp
 from ...dialects.target import Target
 from ...dialects.tile import (
     AccumulatorOp,
+    AccumulatorType,
     KernelOp,
     LoadOp,
     MmaOp,
@@ -23,13 +24,20 @@ BARRIER_BYTES = 8
 
 @dataclass(frozen=True)
 class RingPlan:
-    """Byte offsets of a ring: each payload tile's slots, full and empty barriers."""
+    """Where a ring lies and how many arrivals make a slot empty (one always makes it full).
+
+    `tiles` are byte offsets of each payload tile's first slot, `full` and `empty` those of the
+    barriers; an accumulator ring has tensor-memory `column` and `slot_columns` instead of tiles.
+    """
 
     stages: int
-    layouts: tuple[TileLayout, ...]
-    tiles: tuple[int, ...]
-    full: int
-    empty: int
+    layouts: tuple[TileLayout, ...] = ()
+    tiles: tuple[int, ...] = ()
+    column: int = 0
+    slot_columns: int = 0
+    full: int = 0
+    empty: int = 0
+    empty_count: int = 1
 
 
 @dataclass(frozen=True)
@@ -49,7 +57,7 @@ class Plan:
     rings: dict[ir.Value, RingPlan] = field(default_factory=dict)
     accumulators: dict[ir.Value, int] = field(default_factory=dict)
     parameters: list[Parameter] = field(default_factory=list)
-    mma_done: int = 0
+    mma_done: int | None = None
     tmem_address: int = 0
     tmem_columns: int = 0
     shared_bytes: int = 0
@@ -61,11 +69,12 @@ def make_plan(kernel: KernelOp, target: Target) -> Plan:
     for load in walk(kernel, LoadOp):
         layout = load.tile.type.layout
         plan.buffers[load.tile] = cursor.take(layout.size_bytes, SLOT_ALIGNMENT)
-    creates = walk(kernel, CreateOp)
-    tiles = [_place_tiles(create, cursor) for create in creates]
-    for create, offsets in zip(creates, tiles, strict=True):
-        plan.rings[create.ring] = _place_barriers(create, offsets, cursor)
-    plan.mma_done = cursor.take(BARRIER_BYTES, BARRIER_BYTES)
+    for create in walk(kernel, CreateOp):
+        plan.rings[create.ring] = _place_tiles(create, cursor)
+    _place_accumulators(kernel, plan, target)
+    for ring, placed in plan.rings.items():
+        plan.rings[ring] = _place_barriers(ring, placed, cursor)
+    plan.mma_done = cursor.take(BARRIER_BYTES, BARRIER_BYTES) if plan.accumulators else None
     plan.tmem_address = cursor.take(4, 4)
     plan.shared_bytes = cursor.end
     if plan.shared_bytes > target.shared_bytes:
@@ -74,7 +83,6 @@ def make_plan(kernel: KernelOp, target: Target) -> Plan:
             f"needs {plan.shared_bytes} bytes of shared memory, over the {target.shared_bytes} of "
             f"{target.chip}; use a smaller tile or fewer stages",
         )
-    _place_accumulators(kernel, plan, target)
     plan.parameters = _parameters(kernel)
     return plan
 
@@ -91,17 +99,30 @@ class _Cursor:
         return start
 
 
-def _place_tiles(create: CreateOp, cursor: _Cursor) -> tuple[int, ...]:
-    stages = create.ring.type.stages
-    layouts = [tile.layout for tile in create.ring.type.tiles]
-    return tuple(cursor.take(stages * layout.slot_bytes, SLOT_ALIGNMENT) for layout in layouts)
+def _place_tiles(create: CreateOp, cursor: _Cursor) -> RingPlan:
+    stages, tiles = create.ring.type.stages, create.ring.type.tiles
+    if isinstance(tiles[0], AccumulatorType):
+        return RingPlan(stages)
+    layouts = tuple(tile.layout for tile in tiles)
+    places = [cursor.take(stages * layout.slot_bytes, SLOT_ALIGNMENT) for layout in layouts]
+    return RingPlan(stages, layouts, tuple(places))
 
 
-def _place_barriers(create: CreateOp, tiles: tuple[int, ...], cursor: _Cursor) -> RingPlan:
-    stages = create.ring.type.stages
-    layouts = tuple(tile.layout for tile in create.ring.type.tiles)
-    full, empty = (cursor.take(stages * BARRIER_BYTES, BARRIER_BYTES) for _ in range(2))
-    return RingPlan(stages, layouts, tiles, full, empty)
+def _place_barriers(ring: ir.Value, placed: RingPlan, cursor: _Cursor) -> RingPlan:
+    waits = [use.owner for use in ring.uses if use.owner.name == "pipe.wait"]
+    if not waits:
+        return placed
+    full, empty = (cursor.take(placed.stages * BARRIER_BYTES, BARRIER_BYTES) for _ in range(2))
+    count = _consumer_warps(waits[0]) if placed.slot_columns else 1
+    return replace(placed, full=full, empty=empty, empty_count=count)
+
+
+def _consumer_warps(wait: ir.Operation) -> int:
+    """Warps of the role that waits: each of them releases an accumulator by itself."""
+    op = wait
+    while not isinstance(op.opview, RoleOp):
+        op = op.parent
+    return op.opview.warps.value
 
 
 def _place_accumulators(kernel: KernelOp, plan: Plan, target: Target) -> None:
@@ -109,16 +130,18 @@ def _place_accumulators(kernel: KernelOp, plan: Plan, target: Target) -> None:
     for accumulator in walk(kernel, AccumulatorOp):
         plan.accumulators[accumulator.acc] = columns
         columns += target.accumulator_columns(*accumulator.acc.type.shape)
+    for ring, placed in plan.rings.items():
+        if not placed.tiles:
+            each = target.accumulator_columns(*ring.type.tiles[0].shape)
+            plan.rings[ring] = replace(placed, column=columns, slot_columns=each)
+            columns += placed.stages * each
     if columns > target.tmem_columns:
         raise refused(
             kernel,
             f"needs {columns} tensor-memory columns, over the {target.tmem_columns} of "
             f"{target.chip}; use a smaller tile",
         )
-    allocated = target.tmem_columns_min
-    while allocated < columns:
-        allocated *= 2
-    plan.tmem_columns = allocated
+    plan.tmem_columns = target.allocated_columns(columns)
 
 
 def _parameters(kernel: KernelOp) -> list[Parameter]:

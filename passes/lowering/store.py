@@ -49,28 +49,36 @@ class Fragment:
 
 def lower_store(frame: Frame, op: StoreOp) -> None:
     """Wait for the MMAs, then write every atom of the accumulator."""
-    mma = mma_before(op)
-    if mma is not None and not is_synchronous(mma):
-        with frame.team.once():
-            frame.commit(frame.shared_at(frame.plan.mma_done))
-        frame.wait_mma_done()
+    await_accumulator(frame, op)
     m, n = op.acc.type.shape
     atom_m = frame.target.mma_rows(m)
     fragment = Fragment.of(atom_m, n)
     for atom in range(m // atom_m):
-        column = frame.plan.accumulators[op.acc] + atom * n
+        column = b.plus(frame.columns[op.acc], atom * n)
         _store_atom(frame, op, fragment, atom * atom_m, column)
 
 
-def _store_atom(frame: Frame, op: StoreOp, fragment: Fragment, row: int, column: int) -> None:
+def await_accumulator(frame: Frame, op: StoreOp) -> None:
+    """Wait for the MMAs of an accumulator that came through no pipe and was not waited for."""
+    mma = mma_before(op)
+    if op.acc in frame.plan.accumulators and not is_synchronous(mma):
+        with frame.team.once():
+            frame.commit(frame.shared_at(frame.plan.mma_done))
+        frame.wait_mma_done()
+
+
+def _store_atom(
+    frame: Frame, op: StoreOp, fragment: Fragment, row: int, column: ir.Value | int
+) -> None:
     m, n = op.acc.type.shape
     rows = fragment.rows_per_warp
+    warp = b.div(frame.team.thread, 32)
     in_warp = frame.lane if rows == 32 else b.rem(frame.lane, rows)
-    in_tile = b.add(b.add(b.mul(frame.warp, rows), in_warp), row)
+    in_tile = b.add(b.add(b.mul(warp, rows), in_warp), row)
     output_row = b.add(b.mul(frame.index(op.i), m), in_tile)
     inside = None if op.view.type.shape[0] % m == 0 else b.less(output_row, op.view.type.shape[0])
     first_column = b.mul(frame.index(op.j), n)
-    lanes = b.mul(frame.warp, 32 << 16)
+    lanes = b.mul(warp, 32 << 16)
     with b.loop(b.constant(0), n, fragment.columns) as chunk:
         address = frame.tmem_pointer(b.add(b.add(lanes, chunk), column))
         values = _read(fragment, address)
@@ -91,7 +99,22 @@ def _read(fragment: Fragment, address: ir.Value) -> ir.Value:
         shape = nvvm.Tcgen05LdStShape.SHAPE_16X32BX2
         loaded = nvvm.tcgen05_ld(words, shape, address, offset=half)
     nvvm.tcgen05_wait(nvvm.Tcgen05WaitKind.LOAD)
+    loaded = _pin(loaded, fragment.registers)
     return llvm.bitcast(ir.VectorType.get([fragment.registers], ir.F32Type.get()), loaded)
+
+
+def _pin(words: ir.Value, count: int) -> ir.Value:
+    """Keep LLVM from reading the registers before this point.
+
+    Nothing in LLVM's IR ties a tcgen05.ld to its wait; an empty asm that takes and gives every
+    register does, and emits no instruction.
+    """
+    elements = [vector.ExtractOp(words, [], [index]).result for index in range(count)]
+    outputs = ir.Type.parse(f"!llvm.struct<({', '.join(['i32'] * count)})>")
+    ties = ",".join(["=r"] * count + [str(index) for index in range(count)])
+    pinned = llvm.inline_asm(outputs, elements, "", ties, has_side_effects=True)
+    parts = [llvm.extractvalue(b.i32(), pinned, [index]) for index in range(count)]
+    return vector.FromElementsOp(words.type, parts).result
 
 
 def vector_width(op: StoreOp, registers: int) -> int:

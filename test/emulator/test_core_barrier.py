@@ -144,7 +144,7 @@ def test_a_barrier_that_never_completes_reports_who_waits():
 
 @pytest.mark.parametrize("seed", range(3))
 def test_a_cluster_barrier_orders_accesses_to_a_peer(seed):
-    """PTX ISA §9.7.13.3 barrier.cluster, §9.7.9.20 mapa, §5.1.7 .shared::cluster"""
+    """PTX ISA §9.7.13.3 barrier.cluster, §9.7.9.23 mapa, §5.1.7 .shared::cluster"""
     out = run(
         """mad.lo.u32 %r2, %r18, 1000, %r0; st.shared.u32 [%r15], %r2;
       barrier.cluster.arrive.release.aligned; barrier.cluster.wait.acquire.aligned;

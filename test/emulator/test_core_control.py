@@ -30,7 +30,7 @@ def collatz(n: int) -> int:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_lanes_loop_different_numbers_of_times(seed):
-    """PTX ISA §9.7.12.2 bra"""
+    """PTX ISA §9.7.12.3 bra"""
     out = run(
         """add.u32 %r2, %r0, 1; mov.u32 %r1, 0;
       LOOP: setp.eq.u32 %p0, %r2, 1; @%p0 bra DONE;
@@ -87,7 +87,7 @@ def test_a_lane_may_wait_for_another_lane_of_its_warp(seed):
 
 
 def test_brx_jumps_by_index():
-    """PTX ISA §9.7.12.3 brx.idx"""
+    """PTX ISA §9.7.12.4 brx.idx"""
     out = run("""and.b32 %r2, %r0, 3;
       TABLE: .branchtargets A, B, C, A;
       brx.idx %r2, TABLE;
@@ -112,7 +112,7 @@ FIBONACCI = """
 
 
 def test_calls_pass_parameters_and_results_by_lane():
-    """PTX ISA §9.7.12.4 call, §9.7.12.5 ret, §7.1 function parameters"""
+    """PTX ISA §9.7.12.5 call, §9.7.12.6 ret, §7.1 function parameters"""
     out = run(
         """mov.u32 %r1, 0; mov.u32 %r2, 1; and.b32 %r3, %r0, 15;
       LOOP: setp.eq.u32 %p0, %r3, 0; @%p0 bra DONE;
@@ -170,7 +170,7 @@ def test_calls_that_are_not_modelled_say_why(functions, body, reason):
 
 
 def test_lanes_exit_one_by_one():
-    """PTX ISA §9.7.12.6 exit"""
+    """PTX ISA §9.7.12.7 exit"""
     out = run("""setp.gt.u32 %p0, %r0, 20; @%p0 exit; setp.eq.u32 %p1, %r0, 3; @%p1 ret;
                  activemask.b32 %r1;""")
     alive = (1 << 21) - 1 & ~8
@@ -197,7 +197,8 @@ def test_trap_stops_the_launch():
 
 def test_names_are_local_to_their_block():
     """PTX ISA §5.4, §4.5.1: nested scopes shadow"""
-    out = run("""mov.u32 %r1, 1; { .reg .b32 %r1; mov.u32 %r1, 50; bra L; trap; L: add.u32 %r2, %r1, 0; }
+    out = run("""mov.u32 %r1, 1; { .reg .b32 %r1; mov.u32 %r1, 50; bra L; trap;
+        L: add.u32 %r2, %r1, 0; }
       { .reg .b32 t; bra L; trap; L: add.u32 t, %r1, %r2; mov.u32 %r1, t; }""")
     assert (out == 51).all()
 

@@ -1,4 +1,4 @@
-"""ld, st and the state spaces (PTX ISA §5.1, §9.7.9.8, §9.7.9.12, §9.7.9.19)."""
+"""ld, st and the state spaces (PTX ISA §5.1, §9.7.9.8, §9.7.9.11, §9.7.9.20)."""
 
 from __future__ import annotations
 
@@ -53,17 +53,16 @@ def test_vector_loads_and_stores_move_every_element(vector, type_, space):
     names = ", ".join(f"{prefix}{k}" for k in range(count))
     operand = f"{{{names}}}" if count > 1 else names
     backwards = f"{{{', '.join(reversed(names.split(', ')))}}}" if count > 1 else names
-    via = {"global": "global.", "generic": "", "shared": "global."}[space]
+    via = "" if space == "generic" else ".global"
     body = f"""mad.wide.u32 %rd2, %r0, {size}, %rd0; mad.wide.u32 %rd3, %r0, {size}, %rd1;
-               ld.{via.rstrip(".") + "." if via else ""}{(vector + ".").lstrip(".")}{type_} {operand}, [%rd2];"""
-    body = body.replace(". ", ".")
+               ld{via}{vector}.{type_} {operand}, [%rd2];"""
     if space == "shared":
         body += f"""mov.u32 %r9, buffer; mad.lo.u32 %r9, %r0, {size}, %r9;
                     st.shared{vector}.{type_} [%r9], {backwards};
                     ld.shared{vector}.{type_} {operand}, [%r9];
                     st.global{vector}.{type_} [%rd3], {operand};"""
     else:
-        body += f"st{'.global' if via else ''}{vector}.{type_} [%rd3], {backwards};"
+        body += f"st{via}{vector}.{type_} [%rd3], {backwards};"
     run(body, a, out, ".shared .align 32 .b8 buffer[1024];")
     elements = a.reshape(32, count, width)[:, ::-1]
     assert np.array_equal(out.reshape(32, count, width), elements)

@@ -109,7 +109,7 @@ def read_special(register: str, *, bits: int = 32, **shape) -> np.ndarray:
     """The register in every thread of the grid, [ctas, threads]."""
     grid, block = np.prod(shape["grid"]), np.prod(shape["block"])
     out = np.zeros((grid, block), f"u{bits // 8}")
-    x, y, z = (*shape["block"], 1, 1)[:3]
+    x, y, _ = (*shape["block"], 1, 1)[:3]
     text = (
         HEADER
         + f""".visible .entry k(.param .u64 out, .param .u32 gx, .param .u32 gy) {{

@@ -12,7 +12,8 @@ def main() -> None:
     llvm.initialize_all_asmprinters()
     module = llvm.parse_assembly(SOURCE.read_text())
     machine = llvm.Target.from_triple("nvptx64-nvidia-cuda").create_target_machine(
-        cpu="sm_100a", features="+ptx88", opt=3)
+        cpu="sm_100a", features="+ptx88", opt=3
+    )
     options = llvm.create_pipeline_tuning_options(speed_level=3)
     builder = llvm.create_pass_builder(machine, options)
     builder.getModulePassManager().run(module, builder)

@@ -30,4 +30,4 @@
     %y = arith.truncf %x : f32 to bf16
     "tile.yield"(%y) : (bf16) -> ()
   }) : (!tile.acc<tensor<128x64xf32>>, memref<256x256xbf16, 1>, index, index) -> ()
-}) {arg_names = ["a", "b", "c"], grid = [2, 4, 1], sym_name = "f", threads = 128 : i64} : () -> ()
+}) {arg_names = ["a", "b", "c"], cluster = [1, 1, 1], grid = [2, 4, 1], sym_name = "f", threads = 128 : i64} : () -> ()

@@ -17,7 +17,7 @@
 // CHECK:         "tile.store"(%[[ACC]], %[[C]], %[[IJ]]#0, %[[IJ]]#1) ({
 // CHECK-NEXT:    ^bb0(%[[X:.*]]: f32):
 // CHECK-NEXT:      "tile.element"(%[[E]]) {axes = "n"}
-// CHECK:       arg_names = ["a", "b", "e0", "c"], grid = [3, 9, 1], sym_name = "f", threads = 128
+// CHECK:       arg_names = ["a", "b", "e0", "c"], cluster = [1, 1, 1], grid = [3, 9, 1], sym_name = "f", threads = 128
 func.func @f(%a: tensor<300x136xbf16>, %b: tensor<136x520xbf16>, %bias: tensor<520xf32>) -> tensor<300x520xf32> {
   %c = "tile.matmul"(%a, %b) ({
   ^bb0(%x: f32):

@@ -1,0 +1,211 @@
+"""A matmul as the schedule choice sees it, and a schedule with the pipeline it stands for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from ..dialects.dtypes import DTYPES
+from ..dialects.layout import TileLayout, widest_swizzle
+from ..dialects.target import Target
+
+SLOT_ALIGNMENT = 1024  # every slot starts its swizzle pattern (PTX ISA, swizzling modes)
+
+
+class Spec(Protocol):
+    """What the choice reads of a `MatmulSpec`, which can't be imported without MLIR."""
+
+    m: int
+    n: int
+    k: int
+    a_dtype: str
+    c_dtype: str
+    a_major: str
+    b_major: str
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """One way to run a matmul. Sizes are in elements, tiles or CTAs.
+
+    `tile` is one CTA's M×N×K, `cluster` CTAs along M and N, `pair` a 2-CTA MMA. `scheduler` is
+    "none" (one tile a CTA), "static" or "clc"; `order` and `group` are its raster. `staging` is
+    (columns, buffers) of the staged store, None for direct stores.
+    """
+
+    tile: tuple[int, int, int]
+    stages: int = 1
+    cluster: tuple[int, int] = (1, 1)
+    pair: bool = False
+    scheduler: str = "none"
+    order: str = "m"
+    group: int = 8
+    staging: tuple[int, int] | None = None
+    box: str = "2d"
+
+    @property
+    def cluster_size(self) -> int:
+        """CTAs of a cluster."""
+        return self.cluster[0] * self.cluster[1]
+
+    @property
+    def b_rows(self) -> int:
+        """Rows of B that one CTA holds: half of them in a pair."""
+        return self.tile[1] // 2 if self.pair else self.tile[1]
+
+    def pipeline(self) -> str:
+        """The passes with their options, as `--pipeline` takes them."""
+        passes = [
+            f"tiling{{tile={_joined(self.tile)}}}",
+            f"tma-insertion{{box={self.box}}}",
+            "swizzle-selection",
+            f"pipelining{{stages={self.stages}}}" if self.stages > 1 else "",
+            "warp-specialization",
+            self._clustering(),
+            self._persistence(),
+            self._staging(),
+        ]
+        return ",".join(filter(None, passes))
+
+    def label(self) -> str:
+        """One line that tells it from the other candidates."""
+        parts = [_joined(self.tile), f"{self.stages} stages"]
+        if self.cluster_size > 1:
+            parts.append(f"cluster {_joined(self.cluster)}{' pair' if self.pair else ''}")
+        if self.scheduler != "none":
+            parts.append(f"{self.scheduler} {self._raster()}")
+        parts.append(f"staged {_joined(self.staging)}" if self.staging else "direct stores")
+        return ", ".join(parts)
+
+    def _raster(self) -> str:
+        return f"grouped by {self.group}" if self.order == "grouped" else f"along {self.order}"
+
+    def _clustering(self) -> str:
+        if self.cluster_size == 1:
+            return ""
+        pair = " pair=true" if self.pair else ""
+        return f"clustering{{shape={_joined(self.cluster)}{pair}}}"
+
+    def _persistence(self) -> str:
+        if self.scheduler == "none":
+            return ""
+        group = f" group={self.group}" if self.order == "grouped" else ""
+        return f"persistence{{scheduler={self.scheduler} order={self.order}{group}}}"
+
+    def _staging(self) -> str:
+        if self.staging is None:
+            return ""
+        columns, buffers = self.staging
+        return f"epilogue-staging{{columns={columns} buffers={buffers}}}"
+
+
+@dataclass(frozen=True)
+class Problem:
+    """M×N×K with element sizes in bytes, the major axis of each operand, and what TMA asks.
+
+    `a_major` and `b_major` are "k" or "mn"; `tma_alignment_bytes` is the unit of a row pitch.
+    """
+
+    m: int
+    n: int
+    k: int
+    element_bytes: int
+    k_per_mma: int
+    c_bytes: int
+    a_major: str
+    b_major: str
+    tma_alignment_bytes: int
+
+    @staticmethod
+    def of(spec: Spec, target: Target) -> Problem:
+        """The problem of a `MatmulSpec` on a target."""
+        dtype = DTYPES[spec.a_dtype]
+        return Problem(
+            spec.m,
+            spec.n,
+            spec.k,
+            dtype.bytes,
+            dtype.k_per_mma,
+            DTYPES[spec.c_dtype].bytes,
+            "k" if spec.a_major == "k" else "mn",
+            "k" if spec.b_major == "k" else "mn",
+            target.tma_alignment_bytes,
+        )
+
+    def pitch_bytes(self, tensor: str) -> tuple[int, int]:
+        """(bytes from row to row, rows) of tensor "a", "b" or "c" as it is stored."""
+        if tensor == "c":
+            return self.n * self.c_bytes, self.m
+        mn, major = (self.m, self.a_major) if tensor == "a" else (self.n, self.b_major)
+        contiguous, rows = (self.k, mn) if major == "k" else (mn, self.k)
+        return contiguous * self.element_bytes, rows
+
+    def contiguous(self, tensor: str) -> int:
+        """Elements of one stored row of operand "a" or "b"."""
+        return self.pitch_bytes(tensor)[0] // self.element_bytes
+
+    def by_tma(self, tensor: str) -> bool:
+        """Whether TMA can address the tensor (cuTensorMapEncodeTiled: strides)."""
+        pitch_bytes, rows = self.pitch_bytes(tensor)
+        return rows == 1 or pitch_bytes % self.tma_alignment_bytes == 0
+
+    def layouts(self, schedule: Schedule) -> tuple[TileLayout, TileLayout]:
+        """The tiles of A and B that one CTA holds, in the widest swizzle."""
+        m, _, k = schedule.tile
+        return (
+            self._layout(m, k, self.a_major),
+            self._layout(schedule.b_rows, k, self.b_major),
+        )
+
+    def _layout(self, mn: int, k: int, major: str) -> TileLayout:
+        plain = TileLayout(mn, k, self.element_bytes, major)
+        return TileLayout(mn, k, self.element_bytes, major, widest_swizzle(plain))
+
+    def a_tile_bytes(self, schedule: Schedule) -> int:
+        """Bytes of A that one CTA holds a stage."""
+        m, _, k = schedule.tile
+        return m * k * self.element_bytes
+
+    def b_tile_bytes(self, schedule: Schedule) -> int:
+        """Bytes of B that one CTA holds a stage."""
+        return schedule.b_rows * schedule.tile[2] * self.element_bytes
+
+    def stage_bytes(self, schedule: Schedule) -> int:
+        """Shared memory of one stage: both tiles, each at its alignment."""
+        tiles = (self.a_tile_bytes(schedule), self.b_tile_bytes(schedule))
+        return sum(round_up(size, SLOT_ALIGNMENT) for size in tiles)
+
+    def staging_bytes(self, schedule: Schedule) -> int:
+        """Shared memory of the store's staging buffers."""
+        if schedule.staging is None:
+            return 0
+        columns, buffers = schedule.staging
+        return buffers * round_up(schedule.tile[0] * columns * self.c_bytes, SLOT_ALIGNMENT)
+
+    def tiles(self, schedule: Schedule) -> tuple[int, int]:
+        """Tiles along M and N."""
+        m, n, _ = schedule.tile
+        return -(-self.m // m), -(-self.n // n)
+
+    def grid(self, schedule: Schedule) -> tuple[int, int]:
+        """CTAs along M and N when each computes one tile, in whole clusters."""
+        m, n = self.tiles(schedule)
+        return round_up(m, schedule.cluster[0]), round_up(n, schedule.cluster[1])
+
+    def ctas(self, schedule: Schedule) -> int:
+        """CTAs when each computes one tile."""
+        m, n = self.grid(schedule)
+        return m * n
+
+    def k_tiles(self, schedule: Schedule) -> int:
+        """K tiles of one output tile."""
+        return -(-self.k // schedule.tile[2])
+
+
+def round_up(value: int, unit: int) -> int:
+    """The least multiple of `unit` from `value` on."""
+    return -(-value // unit) * unit
+
+
+def _joined(extents: tuple[int, ...]) -> str:
+    return "x".join(str(extent) for extent in extents)

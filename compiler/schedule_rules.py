@@ -1,0 +1,222 @@
+"""The rules that a schedule must keep: each a name and a function that says how one is broken.
+
+A rule with limits takes them from the target; a rule about waste refuses what another candidate
+does with less.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ..dialects.layout import CORE_ROWS, SPAN_BYTES
+from ..dialects.target import Target
+from .schedule_estimate import resident_ctas, tile_rounds
+from .schedule_problem import Problem, Schedule
+
+M_TILES = (64, 128)
+N_TILES = (16, 32, 64, 128, 192, 256)
+K_TILES = (16, 32, 64, 128)
+PAIR_M = (64, 128)  # of one CTA; the pair's MMA has twice as many rows (PTX ISA, tcgen05 shapes)
+PAIR_N_STEP = 32
+CLUSTER_MAX = 8  # CTAs of a portable cluster (CUDA programming guide, thread block clusters)
+BARRIER_BYTES = 1024  # kept for barriers, scheduler responses and the tensor-memory address
+
+Rule = Callable[[Problem, Schedule, Target], str | None]
+
+
+def mma_shape(problem: Problem, schedule: Schedule, target: Target) -> str | None:
+    """The tile must be whole MMAs (PTX ISA, tcgen05.mma shapes)."""
+    m, n, k = schedule.tile
+    rows = target.mma_rows(m)
+    if rows is None or m > target.box_max:
+        return f"tile M must be a multiple of {target.mma_m[0]} up to {target.box_max}, got {m}"
+    step = target.mma_n_step(rows)
+    if n % step or n > target.mma_n_max:
+        return f"tile N must be a multiple of {step} up to {target.mma_n_max}, got {n}"
+    if k % problem.k_per_mma:
+        return f"tile K must be a multiple of {problem.k_per_mma}, got {k}"
+    return None
+
+
+def pair_shape(problem: Problem, schedule: Schedule, target: Target) -> str | None:
+    """A 2-CTA MMA needs an even cluster M, a CTA tile of 64 or 128 rows, N in steps of 32."""
+    m, n, _ = schedule.tile
+    if not schedule.pair:
+        return None
+    if schedule.cluster[0] % 2:
+        return f"a pair needs an even cluster M, got {schedule.cluster[0]}"
+    if m not in PAIR_M:
+        return f"a pair needs a tile M of 64 or 128, got {m}"
+    if n % PAIR_N_STEP:
+        return f"a pair needs tile N in steps of {PAIR_N_STEP}, got {n}"
+    return None
+
+
+def cluster_size(problem: Problem, schedule: Schedule, target: Target) -> str | None:
+    """A portable cluster has at most eight CTAs."""
+    if schedule.cluster_size <= CLUSTER_MAX:
+        return None
+    return f"a cluster has at most {CLUSTER_MAX} CTAs, got {schedule.cluster_size}"
+
+
+def idle_cta(problem: Problem, schedule: Schedule, target: Target) -> str | None:
+    """Every CTA of a cluster must have a tile."""
+    for axis, tiles, ctas in zip("MN", problem.tiles(schedule), schedule.cluster, strict=True):
+        if ctas > tiles:
+            return f"a cluster of {ctas} along {axis} has only {tiles} tiles there"
+    return None
+
+
+def wasted_tile(problem: Problem, schedule: Schedule, target: Target) -> str | None:
+    """No axis may be covered by a smaller tile."""
+    extents = (problem.m, problem.n, problem.k)
+    tables = (M_TILES, N_TILES, K_TILES)
+    for axis, extent, size, table in zip("MNK", extents, schedule.tile, tables, strict=True):
+        smaller = [other for other in table if other < size and other >= extent]
+        if smaller:
+            return f"{axis} = {extent} is covered by a tile of {smaller[0]}, {size} wastes the rest"
+    return None
+
+
+def operand_layout(problem: Problem, schedule: Schedule, target: Target) -> str | None:
+    """Both operand tiles must have a layout that the MMA reads."""
+    reasons = [layout.fits() for layout in problem.layouts(schedule)]
+    return next((reason for reason in reasons if reason), None)
+
+
+def tma_box(problem: Problem, schedule: Schedule, target: Target) -> str | None:
+    """A box is at most 256 in every dimension; rank 3 needs whole chunks in a row of the tensor."""
+    for name, layout in zip("ab", problem.layouts(schedule), strict=True):
+        if layout.rows > target.box_max:
+            return f"a box has at most {target.box_max} rows, {name} needs {layout.rows}"
+        contiguous = problem.contiguous(name)
+        if schedule.box == "3d" and contiguous % layout.span:
+            return (
+                f"3d boxes need rows of whole {layout.span_bytes}-byte chunks, {name} has "
+                f"{contiguous * problem.element_bytes} bytes"
+            )
+    return None
+
+
+def tma_row_pitch(problem: Problem, schedule: Schedule, target: Target) -> str | None:
+    """Clusters share what TMA loads, so TMA must address both operands."""
+    unit = target.tma_alignment_bytes
+    for name in "ab":
+        if schedule.cluster_size > 1 and not problem.by_tma(name):
+            pitch = problem.pitch_bytes(name)[0]
+            return f"multicast needs TMA: a row of {name} is {pitch} bytes, no multiple of {unit}"
+    return None
+
+
+def multicast_slice(problem: Problem, schedule: Schedule, target: Target) -> str | None:
+    """What each peer loads of a shared tile must be whole groups of eight rows."""
+    cluster_m, cluster_n = schedule.cluster
+    sharers = cluster_m // 2 if schedule.pair else cluster_m
+    parts = (("A", schedule.tile[0], cluster_n), ("B", schedule.b_rows, max(sharers, 1)))
+    for name, rows, peers in parts:
+        if rows % (peers * CORE_ROWS):
+            return f"{rows} rows of {name} over {peers} CTAs are no multiple of {CORE_ROWS}"
+    return None
+
+
+def staged_store(problem: Problem, schedule: Schedule, target: Target) -> str | None:
+    """A staged store needs TMA on C, whole sub-tiles, and rows within the widest swizzle."""
+    if schedule.staging is None:
+        return None
+    columns, _ = schedule.staging
+    unit, widest = target.tma_alignment_bytes, max(SPAN_BYTES.values())
+    if not problem.by_tma("c"):
+        return f"a row of c is {problem.pitch_bytes('c')[0]} bytes, no multiple of {unit}"
+    if schedule.tile[1] % columns:
+        return f"tile N {schedule.tile[1]} is no multiple of {columns} staged columns"
+    if columns * problem.c_bytes > widest:
+        return f"{columns} columns of {problem.c_bytes} bytes are over the {widest} of a swizzle"
+    return None
+
+
+def shared_memory(problem: Problem, schedule: Schedule, target: Target) -> str | None:
+    """Stages, staging buffers and barriers must fit the shared memory of one CTA."""
+    stage, staging = problem.stage_bytes(schedule), problem.staging_bytes(schedule)
+    needed = schedule.stages * stage + staging + BARRIER_BYTES
+    if needed <= target.shared_bytes:
+        return None
+    return (
+        f"{schedule.stages} stages of {stage} bytes, {staging} of staging and {BARRIER_BYTES} of "
+        f"barriers are {needed} bytes, over {target.shared_bytes}"
+    )
+
+
+def tensor_memory(problem: Problem, schedule: Schedule, target: Target) -> str | None:
+    """The accumulators must fit the tensor memory: two of them when tiles overlap."""
+    m, n, _ = schedule.tile
+    buffers = 1 if schedule.scheduler == "none" else 2
+    columns = buffers * target.accumulator_columns(m, n)
+    if columns <= target.tmem_columns:
+        return None
+    return f"{buffers} accumulators take {columns} columns, over {target.tmem_columns}"
+
+
+def ring_depth(problem: Problem, schedule: Schedule, target: Target) -> str | None:
+    """A ring deeper than the K tiles that go through it is never full."""
+    rounds = 1 if schedule.scheduler == "none" else tile_rounds(problem, schedule)
+    steps = rounds * problem.k_tiles(schedule)
+    if schedule.stages <= steps:
+        return None
+    return f"{schedule.stages} stages for {steps} K tiles in a CTA"
+
+
+def one_wave(problem: Problem, schedule: Schedule, target: Target) -> str | None:
+    """Persistence needs more tiles than CTAs run at once."""
+    ctas, slots = problem.ctas(schedule), resident_ctas(schedule)
+    if schedule.scheduler == "none" or ctas > slots:
+        return None
+    return f"{ctas} tiles run at once on {slots} multiprocessors, there is no next tile"
+
+
+def group_height(problem: Problem, schedule: Schedule, target: Target) -> str | None:
+    """A group as high as the grid is the order along M."""
+    rows, _ = problem.grid(schedule)
+    if schedule.order != "grouped" or schedule.group < rows:
+        return None
+    return f"a group of {schedule.group} is no less than the {rows} tiles along M"
+
+
+def grid_extent(problem: Problem, schedule: Schedule, target: Target) -> str | None:
+    """The grid must be one that can be launched."""
+    limits = (target.grid_x_max, target.grid_y_max)
+    for axis, tiles, limit in zip("MN", problem.grid(schedule), limits, strict=True):
+        if tiles > limit:
+            return f"a grid has at most {limit} tiles along {axis}, got {tiles}"
+    return None
+
+
+RULES: dict[str, Rule] = {
+    rule.__name__.replace("_", "-"): rule
+    for rule in (
+        mma_shape,
+        pair_shape,
+        wasted_tile,
+        cluster_size,
+        idle_cta,
+        operand_layout,
+        tma_box,
+        tma_row_pitch,
+        multicast_slice,
+        staged_store,
+        tensor_memory,
+        shared_memory,
+        one_wave,
+        group_height,
+        ring_depth,
+        grid_extent,
+    )
+}
+
+
+def broken_rule(problem: Problem, schedule: Schedule, target: Target) -> tuple[str, str] | None:
+    """(name, how) of the first rule that the schedule breaks, or None."""
+    for name, rule in RULES.items():
+        reason = rule(problem, schedule, target)
+        if reason:
+            return name, reason
+    return None

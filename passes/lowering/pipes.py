@@ -1,0 +1,81 @@
+"""Pipes as mbarriers: who waits, who arrives, and what an arrival waits for.
+
+ring of          full when                                       empty when
+operand tiles    TMA's bytes and the producer's arrival are in   tcgen05.commit arrives
+accumulator      tcgen05.commit arrives                          each consumer warp arrives
+"""
+
+from __future__ import annotations
+
+from ...dialects.mlir import ir, nvvm
+from ...dialects.pipe import AcquireOp, CommitOp, ReleaseOp, TileOp, WaitOp
+from . import build as b
+from .frame import ALL_LANES, Frame, Slot
+from .plan import has_copies, transaction_bytes
+
+
+def lower_acquire(frame: Frame, op: AcquireOp) -> None:
+    """Wait until the slot is empty; announce the bytes that its full barrier waits for."""
+    producer, plan = frame.rings[op.ring].producer, frame.plan.rings[op.ring]
+    index = producer.index()
+    b.barrier_wait(frame.barrier_at(plan.empty, index), b.xor(producer.phase(), 1))
+    frame.slots[op.slot] = Slot(op.ring, index)
+    if plan.slot_columns:
+        b.fence_after()
+    else:
+        _announce(frame, op, frame.barrier_at(plan.full, index))
+
+
+def _announce(frame: Frame, op: AcquireOp, full: ir.Value) -> None:
+    transaction = transaction_bytes(op)
+    if not has_copies(op.ring):
+        nvvm.mbarrier_arrive_expect_tx(full, b.constant(transaction))
+    elif transaction:
+        with frame.team.once():
+            nvvm.mbarrier_expect_tx(full, b.constant(transaction))
+
+
+def lower_commit(frame: Frame, op: CommitOp) -> None:
+    """The slot is full when TMA's bytes, the threads' copies or the MMAs are in."""
+    producer, plan = frame.rings[op.ring].producer, frame.plan.rings[op.ring]
+    full = frame.barrier_at(plan.full, producer.index())
+    if plan.slot_columns:
+        frame.commit(full)
+    elif has_copies(op.ring):
+        frame.publish_shared()
+        with frame.team.once():
+            nvvm.mbarrier_arrive(full)
+    producer.advance()
+
+
+def lower_wait(frame: Frame, op: WaitOp) -> None:
+    """Wait until the slot is full."""
+    consumer, plan = frame.rings[op.ring].consumer, frame.plan.rings[op.ring]
+    index = consumer.index()
+    b.barrier_wait(frame.barrier_at(plan.full, index), consumer.phase())
+    b.fence_after()
+    frame.slots[op.slot] = Slot(op.ring, index)
+
+
+def lower_release(frame: Frame, op: ReleaseOp) -> None:
+    """The slot is empty once the MMAs that read it are done, or every warp has read it."""
+    consumer, plan = frame.rings[op.ring].consumer, frame.plan.rings[op.ring]
+    empty = frame.barrier_at(plan.empty, consumer.index())
+    if plan.slot_columns:
+        b.fence_before()
+        nvvm.bar_warp_sync(b.constant(ALL_LANES))
+        with b.when(nvvm.elect_sync(results=[b.i1()])):
+            nvvm.mbarrier_arrive(empty)
+        nvvm.bar_warp_sync(b.constant(ALL_LANES))
+    else:
+        frame.commit(empty)
+    consumer.advance()
+
+
+def lower_tile(frame: Frame, op: TileOp) -> None:
+    """Where the tile lies, from the slot's index."""
+    slot = frame.slots[op.slot]
+    if frame.plan.rings[slot.ring].slot_columns:
+        frame.columns[op.tile] = frame.columns_in(slot)
+    else:
+        frame.tiles[op.tile] = frame.tile_in(slot, op.index.value)

@@ -1,0 +1,201 @@
+"""Slices one sequential program into roles that run at the same time.
+
+    for %k { load(%k) … mma(%k) … }        pipe.role "epilogue" { %acc = wait %accs
+    store %acc                        →                           store %acc      release %accs }
+                                           pipe.role "load"     { for %k { load(%k) } }
+                                           pipe.role "mma"      { %acc = acquire %accs
+                                                                  for %k { mma(%k) }
+                                                                  commit %accs }
+
+Each role keeps the loops and the ops of its agent, in order; a loop that pipelining had cut in
+pieces is whole again where the pieces do the same. The accumulator becomes a slot of a ring, so that
+pipes are the only way from one role to another.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from ..dialects.errors import CompileError
+from ..dialects.mlir import ir, scf
+from ..dialects.pipe import (
+    AcquireOp,
+    CommitOp,
+    CreateOp,
+    ReleaseOp,
+    RingType,
+    RoleOp,
+    TileOp,
+    WaitOp,
+)
+from ..dialects.tile import (
+    AccumulatorOp,
+    AccumulatorType,
+    CopyOp,
+    CtaTileOp,
+    KernelOp,
+    LoadOp,
+    MmaOp,
+    StoreOp,
+    TensorMapOp,
+    TmaLoadOp,
+)
+from .base import PassLog, refused, the_kernel, walk
+from .clone import Mapping, clone, erase_unused, fuse_loops, is_pure
+
+# In the order of their warps: a warp reads the tensor-memory lanes of its index modulo 4, so the
+# epilogue's four come first.
+EPILOGUE, LOAD, MMA = "epilogue", "load", "mma"
+SHARED_BY_ALL = (TensorMapOp, CreateOp, CtaTileOp)
+WARPGROUP_WARPS = 4
+
+
+@dataclass(frozen=True)
+class WarpSpecialization:
+    """One program → load, mma and epilogue roles that meet only in pipes."""
+
+    name: ClassVar[str] = "warp-specialization"
+
+    def __call__(self, module: ir.Module, log: PassLog) -> None:
+        kernel = the_kernel(module, self.name)
+        _check(kernel)
+        for accumulator in walk(kernel, AccumulatorOp):
+            _pipe_accumulator(kernel, accumulator)
+        block = kernel.body.blocks[0]
+        program = [op for op in list(block.operations) if not _stays(op)]
+        warps = {EPILOGUE: WARPGROUP_WARPS, LOAD: _load_warps(kernel), MMA: 1}
+        for agent, count in warps.items():
+            _add_role(block, program, agent, count)
+        for op in reversed(program):
+            op.operation.erase()
+        erase_unused(block)
+        threads = 32 * sum(warps.values())
+        kernel.operation.attributes["threads"] = _i64(threads)
+        log.did(f"roles {', '.join(f'{name} ({n} warps)' for name, n in warps.items())}")
+
+
+def _check(kernel: KernelOp) -> None:
+    if walk(kernel, RoleOp):
+        raise refused(kernel, "warp-specialization: the program has roles already; run it once")
+    loads = walk(kernel, LoadOp)
+    if loads:
+        raise refused(
+            loads[0],
+            "warp-specialization: operands must come through a pipe; run tma-insertion first",
+        )
+
+
+def _pipe_accumulator(kernel: KernelOp, accumulator: AccumulatorOp) -> None:
+    """Replace an accumulator by a slot: filled by the MMAs, read by the store."""
+    users = [use.owner.opview for use in accumulator.acc.uses]
+    stores = [user for user in users if isinstance(user, StoreOp)]
+    if len(stores) != 1:
+        raise refused(accumulator, f"warp-specialization: must be stored once, got {len(stores)}")
+    (store,) = stores
+    type_: AccumulatorType = accumulator.acc.type
+    with ir.InsertionPoint(accumulator), accumulator.location:
+        ring = CreateOp(ring=RingType.of(1, [type_])).ring
+    first = list(store.operation.block.operations)[_after_handles(store.operation.block)]
+    with ir.InsertionPoint(first), accumulator.location:
+        filled = _tile(AcquireOp(ring=ring, slot=ring.type.slot).slot)
+    with ir.InsertionPoint(store), accumulator.location:
+        CommitOp(ring=ring)
+        read = _tile(WaitOp(ring=ring, slot=ring.type.slot).slot)
+    ReleaseOp(ring=ring, loc=store.location, ip=ir.InsertionPoint.after(store))
+    store.operation.operands[0] = read
+    accumulator.acc.replace_all_uses_with(filled)
+    accumulator.operation.erase()
+
+
+def _after_handles(block: ir.Block) -> int:
+    """Index of the first op of a block that belongs to an agent."""
+    ops = list(block.operations)
+    return next(index for index, op in enumerate(ops) if not _stays(op) and not _is_handle(op))
+
+
+def _is_handle(op: Any) -> bool:
+    return isinstance(op, AccumulatorOp)
+
+
+def _tile(slot: ir.Value) -> ir.Value:
+    return TileOp(slot=slot, index=_i64(0), tile=slot.type.tiles[0]).tile
+
+
+def _i64(value: int) -> ir.IntegerAttr:
+    return ir.IntegerAttr.get(ir.IntegerType.get_signless(64), value)
+
+
+def _stays(op: Any) -> bool:
+    """Whether an op of the kernel is for all roles."""
+    return is_pure(op) or isinstance(op, SHARED_BY_ALL)
+
+
+def _load_warps(kernel: KernelOp) -> int:
+    """One warp issues TMA copies; copies by threads get a warpgroup."""
+    return WARPGROUP_WARPS if walk(kernel, CopyOp) else 1
+
+
+def _add_role(block: ir.Block, program: list[Any], agent: str, warps: int) -> None:
+    with ir.InsertionPoint(block), program[0].operation.location:
+        role = RoleOp(agent=ir.StringAttr.get(agent), warps=_i64(warps))
+    body = role.body.blocks.append()
+    _slice(program, agent, body, {})
+    erase_unused(body)
+    fuse_loops(body)
+    erase_unused(body)
+
+
+def _slice(ops: list[Any], agent: str, block: ir.Block, mapping: Mapping) -> bool:
+    """Copy the agent's part of `ops` to the end of `block`; whether any has an effect."""
+    kept = False
+    for op in ops:
+        if isinstance(op, scf.ForOp):
+            kept |= _slice_loop(op, agent, block, mapping)
+        elif is_pure(op) or isinstance(op, CtaTileOp):
+            _copy(op, block, mapping)
+        elif _agent(op) == agent:
+            _copy(op, block, mapping)
+            kept = True
+    return kept
+
+
+def _copy(op: Any, block: ir.Block, mapping: Mapping) -> None:
+    with ir.InsertionPoint(block):
+        clone(op, mapping)
+
+
+def _slice_loop(loop: scf.ForOp, agent: str, block: ir.Block, mapping: Mapping) -> bool:
+    bounds = [mapping.get(bound, bound) for bound in (loop.lowerBound, loop.upperBound, loop.step)]
+    with ir.InsertionPoint(block), loop.operation.location:
+        copy = scf.ForOp(*bounds)
+    inner = {**mapping, loop.induction_variable: copy.induction_variable}
+    kept = _slice(list(loop.body.operations)[:-1], agent, copy.body, inner)
+    if not kept:
+        copy.operation.erase()
+        return False
+    with ir.InsertionPoint(copy.body), loop.operation.location:
+        scf.YieldOp([])
+    return True
+
+
+def _agent(op: Any) -> str:
+    """Whose op it is."""
+    if isinstance(op, TmaLoadOp | CopyOp):
+        return LOAD
+    if isinstance(op, MmaOp):
+        return MMA
+    if isinstance(op, StoreOp):
+        return EPILOGUE
+    if isinstance(op, TileOp):
+        return _agent(op.slot.owner.opview)
+    carries_accumulator = _carries_accumulator(op)
+    if isinstance(op, AcquireOp | CommitOp):
+        return MMA if carries_accumulator else LOAD
+    if isinstance(op, WaitOp | ReleaseOp):
+        return EPILOGUE if carries_accumulator else MMA
+    raise CompileError(f"{op.operation.name}: warp-specialization knows no agent for it")
+
+
+def _carries_accumulator(op: Any) -> bool:
+    return isinstance(op.ring.type.tiles[0], AccumulatorType)

@@ -1,0 +1,210 @@
+"""The schedule choice: the best legal candidate by its own estimate, with true rejections."""
+
+import importlib
+import sys
+from collections import Counter
+from dataclasses import replace
+from types import SimpleNamespace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tilewright.compiler.pipeline import PASSES, parse_pipeline
+from tilewright.compiler.schedule import candidates, choose_schedule, explain_schedule
+from tilewright.compiler.schedule_estimate import FIGURES, estimate
+from tilewright.compiler.schedule_problem import Problem, Schedule
+from tilewright.compiler.schedule_rules import RULES, broken_rule
+from tilewright.compiler.spec import MatmulSpec
+from tilewright.dialects.errors import CompileError
+from tilewright.dialects.target import find_target
+
+TARGET = find_target("sm_100a")
+
+# m, n, k → tile, cluster, pair, scheduler: what the figures of today choose.
+TABLE = [
+    ((1, 1, 1), (64, 16, 16), (1, 1), False, "none"),
+    ((77, 33, 51), (64, 16, 64), (1, 1), False, "none"),
+    ((8192, 16, 8192), (64, 16, 64), (1, 1), False, "none"),
+    ((1000, 1112, 1096), (128, 64, 64), (2, 2), True, "none"),
+    ((1024, 1024, 1024), (128, 64, 64), (2, 2), True, "none"),
+    ((4096, 4096, 4096), (128, 128, 64), (2, 2), True, "static"),
+    ((8192, 8192, 8192), (128, 128, 64), (2, 2), True, "static"),
+]
+
+sizes = st.one_of(st.integers(1, 300), st.sampled_from([512, 1000, 2048, 4096, 16384]))
+specs = st.builds(
+    MatmulSpec,
+    m=sizes,
+    n=sizes,
+    k=sizes,
+    a_dtype=st.just("f16"),
+    b_dtype=st.just("f16"),
+    c_dtype=st.sampled_from(["f16", "f32"]),
+    a_major=st.sampled_from("km"),
+    b_major=st.sampled_from("kn"),
+)
+
+
+@pytest.mark.parametrize(("shape", "tile", "cluster", "pair", "scheduler"), TABLE)
+def test_the_choice_for_a_table_of_shapes(shape, tile, cluster, pair, scheduler):
+    chosen = choose_schedule(MatmulSpec(*shape), TARGET)
+    found = (chosen.tile, chosen.cluster, chosen.pair, chosen.scheduler)
+    assert found == (tile, cluster, pair, scheduler)
+
+
+@settings(max_examples=15, deadline=None)
+@given(specs)
+def test_no_legal_candidate_is_estimated_faster_than_the_choice(spec):
+    problem = Problem.of(spec, TARGET)
+    chosen = choose_schedule(spec, TARGET)
+    assert broken_rule(problem, chosen, TARGET) is None
+    legal = [c for c in candidates(problem, TARGET) if broken_rule(problem, c, TARGET) is None]
+    fastest = min(estimate(problem, candidate).total_us for candidate in legal)
+    assert estimate(problem, chosen).total_us == fastest
+
+
+@settings(max_examples=10, deadline=None)
+@given(specs)
+def test_every_candidate_is_chosen_or_rejected_once_for_a_reason_that_holds(spec):
+    problem, choice = Problem.of(spec, TARGET), explain_schedule(spec, TARGET)
+    seen = Counter([choice.schedule, *(rejected.schedule for rejected in choice.rejected)])
+    assert seen == Counter(candidates(problem, TARGET))
+    for rejected in choice.rejected:
+        if rejected.rule == "estimate":
+            assert rejected.estimate.total_us >= choice.estimate.total_us
+        else:
+            assert RULES[rejected.rule](problem, rejected.schedule, TARGET) == rejected.reason
+
+
+@settings(max_examples=15, deadline=None)
+@given(specs)
+def test_the_choice_keeps_limits_counted_here(spec):
+    chosen = choose_schedule(spec, TARGET)
+    m, n, k = chosen.tile
+    b_rows = n // 2 if chosen.pair else n
+    staged = m * chosen.staging[0] * (4 if spec.c_dtype == "f32" else 2) if chosen.staging else 0
+    operands = chosen.stages * (m + b_rows) * k * 2
+    assert operands + staged * (chosen.staging or (0, 0))[1] <= 232_448
+    assert n * (1 if chosen.scheduler == "none" else 2) <= 512
+    assert chosen.cluster[0] * chosen.cluster[1] <= 8
+    assert not chosen.pair or (chosen.cluster[0] % 2 == 0 and n % 32 == 0)
+    row_bytes = 2 * (spec.k if spec.a_major == "k" else spec.m)
+    rows = spec.m if spec.a_major == "k" else spec.k
+    assert chosen.cluster == (1, 1) or row_bytes % 16 == 0 or rows == 1
+
+
+@settings(max_examples=15, deadline=None)
+@given(specs, st.sampled_from(["m", "n", "k"]))
+def test_a_longer_axis_is_never_estimated_faster(spec, axis):
+    longer = replace(spec, **{axis: 2 * getattr(spec, axis)})
+    before, after = (explain_schedule(each, TARGET).estimate for each in (spec, longer))
+    aligned = 2 * getattr(spec, axis) % 8 == 0 and getattr(spec, axis) % 8
+    assert aligned or after.total_us >= before.total_us
+
+
+@settings(max_examples=15, deadline=None)
+@given(specs, st.integers(2, 7))
+def test_more_stages_and_wider_multicast_never_cost_time(spec, stages):
+    problem = Problem.of(spec, TARGET)
+    shallow = Schedule((128, 128, 64), stages=stages)
+    deep = replace(shallow, stages=stages + 1)
+    assert estimate(problem, deep).total_us <= estimate(problem, shallow).total_us
+    wide = replace(shallow, cluster=(2, 2))
+    assert estimate(problem, wide).main_loop_us <= estimate(problem, shallow).main_loop_us
+
+
+def test_the_estimate_of_one_tile_is_the_sum_worked_by_hand():
+    spec = MatmulSpec(128, 256, 640)
+    found = estimate(Problem.of(spec, TARGET), Schedule((128, 256, 64), stages=4))
+    step = max(2 * 128 * 256 * 64 / 8192, (128 + 256) * 64 * 2 / 64, 1400 / 3)  # cycles
+    epilogue = 128 * 256 * 4 / 512 + 128 * 256 * 2 / 32
+    assert found.total_us == pytest.approx((2000 + 1400 + 10 * step + epilogue) / 1850)
+    assert found.bound == "L2"
+
+
+def test_a_problem_that_streams_is_bound_by_dram():
+    spec = MatmulSpec(16, 65536, 4096, c_dtype="f32")
+    choice = explain_schedule(spec, TARGET)
+    moved = 2 * 4096 * (65536 + 16) + 4 * 16 * 65536
+    assert choice.estimate.bound == "DRAM"
+    assert choice.estimate.total_us >= moved / 8e6
+
+
+# One schedule that breaks each rule, and the numbers its reason must name.
+BROKEN = {
+    "mma-shape": (Schedule((96, 128, 64)), ["64", "96"]),
+    "pair-shape": (Schedule((128, 128, 64), cluster=(1, 2), pair=True), ["even", "got 1"]),
+    "wasted-tile": (Schedule((128, 128, 64)), ["M = 60", "64", "128"]),
+    "cluster-size": (Schedule((64, 16, 64), cluster=(4, 4)), ["8", "16"]),
+    "idle-cta": (Schedule((64, 16, 64), cluster=(2, 1)), ["2 along M", "1 tiles"]),
+    "operand-layout": (Schedule((64, 4, 64)), ["multiple of 8", "4"]),
+    "tma-box": (Schedule((512, 16, 64)), ["256", "512"]),
+    "tma-row-pitch": (Schedule((64, 16, 64), cluster=(1, 2)), ["998", "16"]),
+    "multicast-slice": (Schedule((64, 16, 64), cluster=(4, 1)), ["16 rows of B", "4"]),
+    "staged-store": (Schedule((64, 48, 64), staging=(32, 2)), ["48", "32"]),
+    "tensor-memory": (Schedule((256, 256, 64), scheduler="static"), ["1024", "512"]),
+    "shared-memory": (Schedule((128, 256, 64), stages=5), ["49152", "246784", "232448"]),
+    "one-wave": (Schedule((64, 16, 64), scheduler="static"), ["10", "148"]),
+    "group-height": (Schedule((64, 16, 64), order="grouped", group=8), ["8", "1"]),
+    "ring-depth": (Schedule((64, 16, 64), stages=9), ["9", "8"]),
+    "grid-extent": (Schedule((64, 16, 64)), ["65535", "y"]),
+}
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_a_broken_rule_names_its_numbers(name):
+    schedule, words = BROKEN[name]
+    spec = MatmulSpec(60, 160, 499 if name == "tma-row-pitch" else 512)
+    if name == "grid-extent":
+        spec, words = replace(spec, n=16 * 70_000), ["65535", "70000"]
+    reason = RULES[name](Problem.of(spec, TARGET), schedule, TARGET)
+    assert reason is not None
+    assert all(word in reason for word in words), reason
+
+
+def test_three_dimensional_boxes_need_rows_of_whole_chunks():
+    problem = Problem.of(MatmulSpec(256, 256, 200), TARGET)
+    reason = RULES["tma-box"](problem, Schedule((128, 128, 64), box="3d"), TARGET)
+    assert reason == "3d boxes need rows of whole 128-byte chunks, a has 400 bytes"
+
+
+def test_a_grid_that_cannot_be_launched_is_refused_with_its_rule():
+    with pytest.raises(CompileError, match="schedule: one of .* grid has at most 65535 tiles"):
+        choose_schedule(MatmulSpec(64, 2**31 - 1, 64), TARGET)
+
+
+def test_the_pipeline_text_names_every_pass_that_the_schedule_needs():
+    schedule = Schedule(
+        (128, 256, 64), 4, (2, 1), True, "clc", "grouped", staging=(32, 2), box="3d"
+    )
+    assert schedule.pipeline() == (
+        "tiling{tile=128x256x64},tma-insertion{box=3d},swizzle-selection,pipelining{stages=4},"
+        "warp-specialization,clustering{shape=2x1 pair=true},"
+        "persistence{scheduler=clc order=grouped group=8},epilogue-staging{columns=32 buffers=2}"
+    )
+
+
+@pytest.mark.parametrize("shape", [row[0] for row in TABLE])
+def test_the_pipeline_of_a_choice_parses(shape):
+    text = choose_schedule(MatmulSpec(*shape), TARGET).pipeline()
+    names = [part.partition("{")[0] for part in text.split(",")]
+    missing = [name for name in names if name not in PASSES]
+    if missing:
+        pytest.skip(f"no pass {missing[0]} yet")
+    assert [call.name for call in parse_pipeline(text)] == names
+
+
+def test_every_figure_has_a_unit_and_a_source():
+    assert all(figure.source for figure in FIGURES.values())
+    assert any(figure.assumed for figure in FIGURES.values())
+
+
+def test_the_choice_needs_no_mlir(monkeypatch):
+    for name in [name for name in sys.modules if name.startswith("tilewright.compiler.schedule")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "tilewright.dialects.mlir", None)
+    module = importlib.import_module("tilewright.compiler.schedule")
+    fields = dict(a_dtype="bf16", c_dtype="bf16", a_major="k", b_major="k")
+    spec = SimpleNamespace(m=64, n=64, k=64, **fields)
+    assert module.choose_schedule(spec, TARGET).tile[0] == 64

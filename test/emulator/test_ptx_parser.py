@@ -1,0 +1,201 @@
+"""PTX text to the module tree (PTX ISA §4, §5.4, §6, §11)."""
+
+from __future__ import annotations
+
+import pytest
+
+from tilewright.runtime.emulator import PtxSyntaxError, ptx
+from tilewright.runtime.emulator.operands import number
+from tilewright.runtime.emulator.parser import parse
+
+HEADER = ".version 8.8\n.target sm_100a, debug\n.address_size 64\n"
+
+
+def body(text: str) -> tuple:
+    module = parse(HEADER + ".entry k() {\n" + text + "\n}")
+    return module.functions["k"].body.statements
+
+
+def one(text: str) -> ptx.Instruction:
+    (instruction,) = body(text)
+    return instruction
+
+
+def test_the_header_is_kept():
+    module = parse(HEADER)
+    assert (module.version, module.target, module.address_size) == (
+        (8, 8),
+        ("sm_100a", "debug"),
+        64,
+    )
+
+
+@pytest.mark.parametrize(
+    "text, operands",
+    [
+        ("%r1, %r2", (ptx.Symbol("%r1"), ptx.Symbol("%r2"))),
+        ("%r1, -5", (ptx.Symbol("%r1"), ptx.Integer(-5))),
+        ("[%rd1+16]", (ptx.Address(ptx.Symbol("%rd1"), 16),)),
+        ("[%rd1+-16]", (ptx.Address(ptx.Symbol("%rd1"), -16),)),
+        ("[%rd1 - 16]", (ptx.Address(ptx.Symbol("%rd1"), -16),)),
+        ("[0x400]", (ptx.Address(ptx.Integer(0x400)),)),
+        ("{%r1, _}", (ptx.Vector((ptx.Symbol("%r1"), ptx.Symbol("_"))),)),
+        (
+            "%p1|%p2, !%p3",
+            (ptx.Pair(ptx.Symbol("%p1"), ptx.Symbol("%p2")), ptx.Negated(ptx.Symbol("%p3"))),
+        ),
+        ("_|%p2", (ptx.Pair(ptx.Symbol("_"), ptx.Symbol("%p2")),)),
+        ("array+8", (ptx.SymbolOffset("array", 8),)),
+        (
+            "[%r1], [%rd2, {%r3, 4}], [bar+8], %rd4",
+            (
+                ptx.Address(ptx.Symbol("%r1")),
+                ptx.Address(ptx.Symbol("%rd2"), 0, ptx.Vector((ptx.Symbol("%r3"), ptx.Integer(4)))),
+                ptx.Address(ptx.Symbol("bar"), 8),
+                ptx.Symbol("%rd4"),
+            ),
+        ),
+        (
+            "(%r1), f, (%r2, 3)",
+            (
+                ptx.Group((ptx.Symbol("%r1"),)),
+                ptx.Symbol("f"),
+                ptx.Group((ptx.Symbol("%r2"), ptx.Integer(3))),
+            ),
+        ),
+        ("%tid.x", (ptx.Symbol("%tid.x"),)),
+    ],
+)
+def test_operands(text, operands):
+    assert one(f"foo.bar {text};").operands == operands
+
+
+def test_opcodes_keep_their_colons_and_text_its_line():
+    instruction = body(
+        "\n\n  @!%p1 tcgen05.mma.cta_group::1.kind::f16\n  [%r1], // comment\n  %rd1;"
+    )[0]
+    assert instruction.opcode == "tcgen05.mma.cta_group::1.kind::f16"
+    assert instruction.guard == ptx.Guard("%p1", True)
+    assert instruction.line == 7
+    assert instruction.text == "@!%p1 tcgen05.mma.cta_group::1.kind::f16 [%r1], %rd1"
+
+
+@pytest.mark.parametrize(
+    "text, value",
+    [("0", 0), ("42", 42), ("42U", 42), ("0x1F", 31), ("0XffU", 255), ("0b110", 6), ("017", 15)],
+)
+def test_integer_constants(text, value):
+    """PTX ISA §4.5.1"""
+    assert number(text) == ptx.Integer(value)
+
+
+@pytest.mark.parametrize(
+    "text, bits, width",
+    [
+        ("0f3F800000", 0x3F800000, 32),
+        ("0F3f800000", 0x3F800000, 32),
+        ("0d3FF0000000000000", 0x3FF0000000000000, 64),
+        ("1.5", 0x3FF8000000000000, 64),
+        ("1e3", 0x408F400000000000, 64),
+    ],
+)
+def test_float_constants(text, bits, width):
+    """PTX ISA §4.5.2"""
+    assert number(text) == ptx.Float(bits, width)
+
+
+def test_variables_in_every_space():
+    """PTX ISA §5.4"""
+    module = parse(
+        HEADER
+        + """
+      .visible .const .align 8 .b8 c[4] = {1, 2, 0x3, -1};
+      .extern .shared .align 1024 .b8 dynamic[];
+      .global .v4 .f32 v, w;
+      .global .u64 pointers[2] = {c, generic(v)+8};
+      .global .b8 halves[2] = {0xFF(v), 0xFF00(v)};
+      .global .s32 matrix[2][3] = {{1, 2, 3}, {4, 5, 6}};"""
+    )
+    found = {variable.name: variable for variable in module.variables}
+    assert found["c"].initializer[3] == ptx.Integer(-1)
+    assert (found["c"].align, found["c"].dims, found["c"].space) == (8, (4,), "const")
+    assert found["dynamic"].extern and found["dynamic"].dims == (0,)
+    assert found["v"].vector == found["w"].vector == 4
+    assert found["pointers"].initializer == (
+        ptx.Symbol("c"),
+        ptx.SymbolOffset("v", 8, generic=True),
+    )
+    assert found["halves"].initializer[1] == ptx.SymbolOffset("v", mask=0xFF00)
+    assert [value.value for value in found["matrix"].initializer] == [1, 2, 3, 4, 5, 6]
+
+
+def test_functions_and_directives():
+    """PTX ISA §11"""
+    module = parse(
+        HEADER
+        + """
+      .weak .func (.param .b32 r) f(.param .align 4 .b8 s[12], .reg .b32 x) .noreturn ;
+      .func g() { ret; }
+      .visible .entry k(.param .u64 .ptr .global .align 16 p, .param .align 64 .b8 map[128])
+      .reqntid 128, 1, 1 .minnctapersm 1
+      .reqnctapercluster 2
+      .explicitcluster
+      { .pragma "nounroll"; .loc 1 3 5, function_name info, inlined_at 1 2 3
+        .reg .b32 %r<3>, %x; .reg .pred p;
+        { .shared .b32 inner; } ret; }
+      .section .debug_info { .b8 1, 2 }"""
+    )
+    assert [v.name for v in module.functions["f"].params[:1]] == ["s"]
+    assert module.functions["f"].body is None
+    kernel = module.functions["k"]
+    assert kernel.is_entry and not module.functions["g"].is_entry
+    assert kernel.directives == {
+        "reqntid": (128, 1, 1),
+        "minnctapersm": (1,),
+        "reqnctapercluster": (2,),
+        "explicitcluster": (),
+    }
+    assert kernel.params[1].dims == (128,) and kernel.params[1].align == 64
+    assert kernel.params[0].align is None
+    registers = kernel.body.statements[0]
+    assert registers.names == (("%r", 3), ("%x", None))
+
+
+def test_branch_targets_belong_to_their_label():
+    statements = body("T: .branchtargets A, B; A: B: ret;")
+    assert statements[0].targets == ("A", "B")
+    assert [s.name for s in statements[1:3]] == ["A", "B"]
+
+
+@pytest.mark.parametrize(
+    "text, message",
+    [
+        (".target sm_90", "ptx:1:1: error: a PTX module must start with .version, got `.target`"),
+        (
+            HEADER + ".entry k( {",
+            "ptx:4:11: error: expected .param or .reg in a parameter list, got `{`",
+        ),
+        (
+            HEADER + ".entry k() {\n  add.s32 %r1, %r2\n}",
+            "ptx:6:1: error: expected `,` or `;`, got `}`",
+        ),
+        (
+            HEADER + ".entry k() {\n  ret;",
+            "ptx:5:7: error: expected `}`, got `the end of the text`",
+        ),
+        (HEADER + ".entry k() { ld.b32 %r1, [%r2; }", "ptx:4:30: error: expected `]`, got `;`"),
+        (
+            HEADER + ".entry k() { mov.b32 %r1, #; }",
+            "ptx:4:27: error: character not allowed in PTX, got '#'",
+        ),
+        (
+            HEADER + "nonsense",
+            "ptx:4:1: error: expected .entry, .func or a variable, got `nonsense`",
+        ),
+        (HEADER + ".global x;", "ptx:4:9: error: expected a type in a declaration, got `x`"),
+    ],
+)
+def test_syntax_errors_say_where_and_what_was_expected(text, message):
+    with pytest.raises(PtxSyntaxError) as caught:
+        parse(text)
+    assert str(caught.value) == message
