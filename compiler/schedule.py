@@ -15,7 +15,15 @@ from ..dialects.errors import CompileError
 from ..dialects.target import Target
 from .schedule_estimate import Estimate, estimate
 from .schedule_problem import Problem, Schedule, Spec
-from .schedule_rules import BARRIER_BYTES, K_TILES, M_TILES, N_TILES, broken_rule
+from .schedule_rules import (
+    BARRIER_BYTES,
+    K_TILES,
+    M_TILES,
+    N_TILES,
+    RULES,
+    broken_rule,
+    wasted_tile,
+)
 
 # (CTAs along M and N, 2-CTA MMA), the simplest first.
 CLUSTERS = (
@@ -36,7 +44,7 @@ SCHEDULERS = (
     ("clc", "grouped"),
 )
 STAGINGS = (None, (32, 2), (64, 2))  # (columns, buffers)
-STAGES = (1, 2, 4)  # and the deepest that fits
+STAGES = (2, 4)  # and the deepest that fits
 STAGES_MAX = 12
 LONG_K_TILES = (64, 128)  # one and two rows of a 128-byte swizzle for 16-bit types
 
@@ -76,7 +84,7 @@ def explain_schedule(spec: Spec, target: Target) -> Choice:
         else:
             legal.append((estimate(problem, candidate), candidate))
     if not legal:
-        example = broken[-1]
+        example = max(broken, key=lambda rejected: list(RULES).index(rejected.rule))
         raise CompileError(
             f"schedule: one of {len(broken)} candidates must keep every rule, got none for "
             f"{problem.m}x{problem.n}x{problem.k}; {example.rule}: {example.reason}"
@@ -88,17 +96,23 @@ def explain_schedule(spec: Spec, target: Target) -> Choice:
 
 
 def candidates(problem: Problem, target: Target) -> Iterator[Schedule]:
-    """Every schedule that is looked at, each once."""
-    tiles = product(M_TILES, N_TILES, _k_tiles(problem))
-    for tile, (cluster, pair), (scheduler, order), staging in product(
-        tiles, CLUSTERS, SCHEDULERS, STAGINGS
-    ):
-        base = Schedule(
-            tile, cluster=cluster, pair=pair, scheduler=scheduler, order=order, staging=staging
+    """Every schedule that is looked at, each once; a wasteful tile only in its plainest form."""
+    for tile in product(M_TILES, N_TILES, _k_tiles(problem)):
+        plain = Schedule(tile)
+        if wasted_tile(problem, plain, target):
+            yield plain
+            continue
+        for base in _variants(plain):
+            base = replace(base, box=_box(problem, base))
+            for stages in sorted({*STAGES, _deepest(problem, base, target)}):
+                yield replace(base, stages=stages)
+
+
+def _variants(plain: Schedule) -> Iterator[Schedule]:
+    for (cluster, pair), (scheduler, order), staging in product(CLUSTERS, SCHEDULERS, STAGINGS):
+        yield replace(
+            plain, cluster=cluster, pair=pair, scheduler=scheduler, order=order, staging=staging
         )
-        base = replace(base, box=_box(problem, base))
-        for stages in sorted({*STAGES, _deepest(problem, base, target)}):
-            yield replace(base, stages=stages)
 
 
 def _k_tiles(problem: Problem) -> tuple[int, ...]:

@@ -1,8 +1,9 @@
 """How long a schedule would take, in microseconds, from shapes and a few figures of the chip.
 
-    step        one K tile of one CTA: the slowest of tensor core, shared memory, L2 and latency
-    main loop   K tiles × step                  fill     the first TMA round trip
-    epilogue    tensor memory → global memory   start    what a CTA does before its first TMA
+    step        one K tile of one CTA: the slowest of tensor core, shared memory, L2 and copies
+    main loop   K tiles × step, or more where the ring is too short to hide the latency
+    fill        the first TMA round trip        start    what a CTA does before it
+    epilogue    tensor memory → global memory
 
     one tile a CTA   waves × (start + fill + main loop + epilogue)
     persistent       start + fill + tiles a CTA × max(main loop, epilogue) + last epilogue
@@ -78,9 +79,12 @@ def figure(name: str) -> float:
 
 def estimate(problem: Problem, schedule: Schedule) -> Estimate:
     """What the schedule is expected to take."""
-    steps = step_cycles(problem, schedule)
-    bound = max(steps, key=lambda name: steps[name])
-    main = problem.k_tiles(schedule) * steps[bound]
+    busy = step_cycles(problem, schedule)
+    bound = max(busy, key=lambda name: busy[name])
+    streamed = problem.k_tiles(schedule) * busy[bound]
+    refilled = refill_cycles(problem, schedule, busy[bound])
+    main = max(streamed, refilled)
+    bound = "latency" if refilled > streamed else bound
     epilogue = epilogue_cycles(problem, schedule)
     fill = figure("tma_latency")
     start = figure("cta_start") + (figure("cluster_start") if schedule.cluster_size > 1 else 0)
@@ -130,15 +134,22 @@ def step_cycles(problem: Problem, schedule: Schedule) -> dict[str, float]:
     _, _, k = schedule.tile
     loaded = l2_bytes_per_step(problem, schedule)
     copied = copied_bytes_per_step(problem, schedule)
-    busy = {
+    return {
         "tensor core": tensor_core_cycles(schedule, k),
         "shared memory": shared_read_bytes(problem, schedule) / figure("shared_rate"),
         "L2": loaded / figure("l2_rate"),
         "thread copies": copied / figure("copy_rate"),
     }
-    if schedule.stages == 1:  # load, then MMA, then load: nothing overlaps
-        return {"latency": figure("tma_latency") + max(busy.values())}
-    return busy | {"latency": figure("tma_latency") / (schedule.stages - 1)}
+
+
+def refill_cycles(problem: Problem, schedule: Schedule, step: float) -> float:
+    """Cycles of the main loop when a slot's next load starts only after its MMA.
+
+    A full ring of loads is in flight at a time: every ring but the last costs a latency and a step.
+    """
+    rings = -(-problem.k_tiles(schedule) // schedule.stages)
+    last = problem.k_tiles(schedule) - (rings - 1) * schedule.stages
+    return (rings - 1) * (figure("tma_latency") + step) + last * step
 
 
 def tensor_core_cycles(schedule: Schedule, k: int) -> float:

@@ -17,7 +17,8 @@ class Target:
     cta_group::1 MMA; its N goes from `mma_n_step[m]` to `mma_n_max` in that step (PTX ISA, shapes
     of .kind::f16; 16 for M=128 is the subset that every published kernel stays in).
     `box_max` is the largest extent of a TMA box in any dimension, in elements
-    (cuTensorMapEncodeTiled).
+    (cuTensorMapEncodeTiled). `multiprocessors` is how many a B200 has, a default that the launch
+    may differ from.
     """
 
     chip: str
@@ -29,6 +30,7 @@ class Target:
     mma_m: tuple[int, ...] = (64, 128)
     mma_n_max: int = 256
     box_max: int = 256
+    multiprocessors: int = 148
     box_rank_max: int = 5
     tma_alignment_bytes: int = 16
     tma_destination_alignment_bytes: int = 128

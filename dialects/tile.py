@@ -11,6 +11,7 @@
     tile.copy         t[r,k] = view[i*R + r, j*K + k] by the producer's threads, likewise
     tile.mma          acc[M,N] = (accumulate ? acc : 0) + a[M,K] * b[N,K]^T
     tile.store        view[i*M + r, j*N + c] = f(acc[r,c]), dropped outside the view
+    tile.staged_store view[i*M + r, j*N + c] = f(acc[r,c]) through shared memory and TMA
     tile.element      inside f: the element of another operand beside the one computed
     tile.yield        ends the region that computes f on one element
 
@@ -177,7 +178,11 @@ class KernelOp(
         if any(not isinstance(argument.type, ir.MemRefType) for argument in arguments):
             return refuse(self, "every argument must be a memref view of global memory")
         grid, cluster = integers_of(self.grid), integers_of(self.cluster)
-        if len(grid) != 3 or len(cluster) != 3 or any(g % c for g, c in zip(grid, cluster)):
+        if (
+            len(grid) != 3
+            or len(cluster) != 3
+            or any(g % c for g, c in zip(grid, cluster, strict=True))
+        ):
             return refuse(self, f"the grid must be whole clusters, got {grid} and {cluster}")
         threads = self.threads.value
         if threads % 32 or not 32 <= threads <= 1024:
@@ -292,6 +297,32 @@ class StoreOp(Tile.Operation, name="store"):
         return verify_epilogue(self, self.acc.type.element, self.view.type.element_type)
 
 
+class StagedStoreOp(Tile.Operation, name="staged_store"):
+    """`view[i*M + r, j*N + c] = f(acc[r,c])` through shared memory, by TMA.
+
+    The tile goes out in pieces of the staging ring's width: written to one of its buffers, then
+    stored by TMA, which drops what lies outside the view. The region is f, as in `tile.matmul`.
+    """
+
+    acc: ext.Operand[AccumulatorType]
+    map: ext.Operand[TensorMapType]
+    staging: ext.Operand[Any]
+    i: ext.Operand[ir.IndexType]
+    j: ext.Operand[ir.IndexType]
+    epilogue: ext.Region
+
+    def verify_invariants(self) -> bool:
+        layout = self.staging.type.tiles[0].layout
+        m, n = self.acc.type.shape
+        if layout.mn != m or n % layout.k:
+            return refuse(
+                self, f"staging must hold {m} rows of a divisor of {n} columns, got {layout}"
+            )
+        if self.map.type.box != [layout.k, m]:
+            return refuse(self, f"the box must be {[layout.k, m]}, got {self.map.type.box}")
+        return verify_epilogue(self, self.acc.type.element, self.map.type.element)
+
+
 class ElementOp(Tile.Operation, name="element"):
     """`value`: the element of `source` beside the one that the epilogue computes.
 
@@ -316,9 +347,9 @@ class ElementOp(Tile.Operation, name="element"):
 class ForEachTileOp(Tile.Operation, name="for_each_tile", traits=[ir.NoTerminatorTrait]):
     """Runs the body for every tile `(i, j)` that falls to this CTA, one after the other.
 
-    `tiles` is how many tiles C has along M and N; `order` ("m", "n" or "grouped") and `group` (tiles
-    along M) say in which order tiles are handed out. Clusters take turns: the next tile of a
-    cluster is as many further as there are clusters in the grid.
+    `tiles` is how many tiles C has along M and N; `order` ("m", "n" or "grouped") and `group`
+    (tiles along M) say in which order tiles are handed out. Clusters take turns: the next tile of
+    a cluster is as many further as there are clusters in the grid.
     """
 
     tiles: ir.ArrayAttr
@@ -339,6 +370,9 @@ class YieldOp(Tile.Operation, name="yield", traits=[ir.IsTerminatorTrait]):
     """`value`: what f gives for one element."""
 
     value: ext.Operand[Any]
+
+
+STORES = (StoreOp, StagedStoreOp)
 
 
 def text_of(attribute: ir.Attribute) -> str:

@@ -1,7 +1,9 @@
 """The passes in pipeline order, by name."""
 
+from .epilogue_staging import EpilogueStaging
 from .lower_to_nvvm import LowerToNvvm
 from .normalize import Normalize
+from .persistence import Persistence
 from .pipelining import Pipelining
 from .swizzle_selection import SwizzleSelection
 from .tiling import Tiling
@@ -14,8 +16,10 @@ PIPELINE = (
     Tiling,  # → one CTA's program; every pass after it leaves a runnable kernel
     TmaInsertion,  # thread copies → TMA copies through pipes
     SwizzleSelection,  # after TMA: boxes widen with the swizzle
+    EpilogueStaging,  # before pipelining, which takes what shared memory is left
     Pipelining,  # after the slots have their final size
     WarpSpecialization,  # after pipelining: it puts the loop back together for each role
+    Persistence,  # after clustering: tiles go to clusters
     LowerToNvvm,  # last: the only place that knows barriers, descriptors and addresses
 )
 PASSES = {pass_class.name: pass_class for pass_class in PIPELINE}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 from ..dialects.mlir import arith, ir, scf
@@ -21,6 +22,17 @@ def clone(op: Any, mapping: Mapping) -> ir.Operation:
         copy.operands[index] = mapping.get(operand, operand)
     mapping.update(zip(op.operation.results, copy.results, strict=True))
     return copy
+
+
+def replace_in(block: ir.Block, mapping: Mapping) -> None:
+    """Let every op of a block, however deep, read the mapped values."""
+    for op in list(block.operations):
+        for index, operand in enumerate(op.operation.operands):
+            if operand in mapping:
+                op.operation.operands[index] = mapping[operand]
+        for region in op.operation.regions:
+            for inner in region:
+                replace_in(inner, mapping)
 
 
 def index_constant(value: int) -> ir.Value:
@@ -53,7 +65,7 @@ def fuse_loops(block: ir.Block) -> None:
     loops = [op for op in list(block.operations) if isinstance(op, scf.ForOp)]
     for loop in loops:
         fuse_loops(loop.body)
-    for first, second in zip(loops, loops[1:], strict=False):
+    for first, second in pairwise(loops):
         if _are_neighbours(first, second) and _fuse(first, second):
             fuse_loops(block)
             return

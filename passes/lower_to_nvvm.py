@@ -11,10 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar
 
 from ..dialects.layout import SLOT_ALIGNMENT
-from ..dialects.mlir import gpu, ir, llvm, nvvm, passmanager, scf
+from ..dialects.mlir import gpu, ir, llvm, passmanager, scf
 from ..dialects.pipe import AcquireOp, CommitOp, CreateOp, ReleaseOp, RoleOp, TileOp, WaitOp
 from ..dialects.target import Target
 from ..dialects.tile import (
@@ -22,9 +23,11 @@ from ..dialects.tile import (
     AccumulatorType,
     CopyOp,
     CtaTileOp,
+    ForEachTileOp,
     KernelOp,
     LoadOp,
     MmaOp,
+    StagedStoreOp,
     StoreOp,
     TensorMapOp,
     TmaLoadOp,
@@ -37,7 +40,9 @@ from .lowering.mma import lower_mma
 from .lowering.operands import lower_copy, lower_load, lower_tma_load
 from .lowering.pipes import lower_acquire, lower_commit, lower_release, lower_tile, lower_wait
 from .lowering.plan import Plan, has_copies, is_synchronous, make_plan
+from .lowering.staged_store import finish_stores, lower_staged_store
 from .lowering.store import lower_store
+from .lowering.tiles import lower_cta_tile, lower_for_each_tile
 
 TENSOR_MAP_BYTES = 128
 UPSTREAM = (
@@ -80,7 +85,7 @@ def _emit(module: ir.Module, kernel: KernelOp, plan: Plan, target: Target) -> No
     frame = Frame(kernel, target, plan, dict(zip(keys, entry.arguments, strict=True)))
     with ir.InsertionPoint(entry), kernel.location:
         frame.open()
-        _emit_block(frame, kernel.body.blocks[0], leader=False)
+        _emit_program(frame, kernel.body.blocks[0])
         frame.close()
         llvm.return_()
 
@@ -127,6 +132,15 @@ def _parameter_attributes(parameter: Any) -> ir.DictAttr:
     )
 
 
+def _emit_program(frame: Frame, block: ir.Block) -> None:
+    """What one team runs from start to end."""
+    _emit_block(frame, block, leader=False)
+    is_role = isinstance(block.owner.opview, RoleOp)
+    staged = walk(block.owner.opview, StagedStoreOp)
+    if staged and (is_role or not walk(frame.kernel, RoleOp)):
+        finish_stores(frame)
+
+
 def _emit_block(frame: Frame, block: ir.Block, leader: bool) -> None:
     """Emit the ops of a block; runs of leader-only ops share one `if leader`."""
     group: scf.IfOp | None = None
@@ -159,8 +173,9 @@ def _is_pure(op: ir.OpView) -> bool:
 
 def _is_leader_only(op: ir.OpView) -> bool:
     """Whether one thread runs the op: pipe ops, TMA, asynchronous MMAs and loops of only those."""
-    if isinstance(op, scf.ForOp):
-        inner = [each for each in list(op.body.operations)[:-1] if not _is_pure(each)]
+    if isinstance(op, scf.ForOp | ForEachTileOp):
+        block = op.body if isinstance(op, scf.ForOp) else op.body.blocks[0]
+        inner = [each for each in _program(block) if not _is_pure(each)]
         return bool(inner) and all(_is_leader_only(each) for each in inner)
     if isinstance(op, MmaOp):
         return not is_synchronous(op)
@@ -173,12 +188,19 @@ def _is_leader_only(op: ir.OpView) -> bool:
     return isinstance(op, TmaLoadOp)
 
 
+def _program(block: ir.Block) -> list[ir.OpView]:
+    return [op for op in list(block.operations) if op.operation.name != "scf.yield"]
+
+
 def _emit_op(frame: Frame, op: ir.OpView, leader: bool) -> None:
     with op.operation.location:
         if isinstance(op, scf.ForOp):
             _emit_loop(frame, op, leader)
         elif isinstance(op, RoleOp):
             _emit_role(frame, op)
+        elif isinstance(op, ForEachTileOp):
+            body = partial(_emit_block, frame, op.body.blocks[0], leader)
+            lower_for_each_tile(frame, op, body)
         elif type(op) in LOWERINGS:
             LOWERINGS[type(op)](frame, op)
         elif op.operation.name.startswith("arith."):
@@ -192,7 +214,7 @@ def _emit_role(frame: Frame, op: RoleOp) -> None:
     number = [role.operation for role in roles].index(op.operation)
     first = sum(role.warps.value for role in roles[:number])
     with frame.role(first, op.warps.value, number + 1):
-        _emit_block(frame, op.body.blocks[0], leader=False)
+        _emit_program(frame, op.body.blocks[0])
 
 
 def _emit_loop(frame: Frame, op: scf.ForOp, leader: bool) -> None:
@@ -214,20 +236,13 @@ def _copy(frame: Frame, op: ir.OpView) -> None:
         frame.values[old] = new
 
 
-def _lower_cta_tile(frame: Frame, op: CtaTileOp) -> None:
-    reads = (nvvm.read_ptx_sreg_ctaid_x, nvvm.read_ptx_sreg_ctaid_y)
-    for result, read in zip((op.i, op.j), reads, strict=True):
-        value = read(results=[b.i32()])
-        frame.values[result] = b.as_index(value)
-
-
 def _lower_handle(frame: Frame, op: ir.OpView) -> None:
     """A compile-time handle: the plan knows where it lies."""
 
 
 HANDLES = (TensorMapOp, CreateOp, AccumulatorOp)
 LOWERINGS: dict[type, Callable[[Frame, Any], None]] = {
-    CtaTileOp: _lower_cta_tile,
+    CtaTileOp: lower_cta_tile,
     **dict.fromkeys(HANDLES, _lower_handle),
     LoadOp: lower_load,
     CopyOp: lower_copy,
@@ -239,4 +254,5 @@ LOWERINGS: dict[type, Callable[[Frame, Any], None]] = {
     ReleaseOp: lower_release,
     MmaOp: lower_mma,
     StoreOp: lower_store,
+    StagedStoreOp: lower_staged_store,
 }

@@ -20,7 +20,7 @@ from ..dialects.target import Target
 from ..dialects.tile import KernelOp, LoadOp, SmemType
 from .base import PassLog, option, refused, target_of, the_kernel, walk
 from .clone import Mapping, clone, constant_of, index_constant, is_pure
-from .rings import retype_ring, slot_parts
+from .rings import is_operand_ring, retype_ring, slot_parts
 from .tiling import RESERVED_BYTES
 
 AUTO_STAGES_MAX = 8
@@ -49,7 +49,7 @@ class Pipelining:
         kernel = the_kernel(module, self.name)
         target = target_of(module)
         for create in walk(kernel, CreateOp):
-            if isinstance(create.ring.type.tiles[0], SmemType) and create.ring.type.stages == 1:
+            if is_operand_ring(create) and create.ring.type.stages == 1:
                 stages = self._stages(kernel, create, target)
                 _pipeline(create, stages)
                 log.did(f"{stages} stages of {_slot_bytes(create)} bytes")

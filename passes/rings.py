@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ..dialects.mlir import ir
 from ..dialects.pipe import CreateOp, RingType, TileOp
+from ..dialects.tile import SmemType
 
 
 def retype_ring(create: CreateOp, stages: int, tiles: list[ir.Type]) -> None:
@@ -14,6 +15,12 @@ def retype_ring(create: CreateOp, stages: int, tiles: list[ir.Type]) -> None:
             slot.set_type(create.ring.type.slot)
             for part in slot_parts(slot):
                 part.tile.set_type(tiles[part.index.value])
+
+
+def is_operand_ring(create: CreateOp) -> bool:
+    """Whether the ring carries operand tiles from a producer to the MMAs."""
+    acquired = any(use.owner.name == "pipe.acquire" for use in create.ring.uses)
+    return acquired and isinstance(create.ring.type.tiles[0], SmemType)
 
 
 def slot_parts(slot: ir.Value) -> list[TileOp]:

@@ -22,7 +22,7 @@ from ..dialects.mlir import ir
 from ..dialects.pipe import CreateOp
 from ..dialects.tile import LoadOp, SmemType, TmaLoadOp
 from .base import PassLog, one_of, option, parse_bool, refused, the_kernel, walk
-from .rings import retype_ring
+from .rings import is_operand_ring, retype_ring
 from .tensor_maps import map_type
 
 
@@ -43,7 +43,7 @@ class SwizzleSelection:
         chosen: list[str] = []
         for load in walk(kernel, LoadOp):
             load.tile.set_type(self._swizzled(load, load.tile.type, chosen, log))
-        for create in walk(kernel, CreateOp):
+        for create in filter(is_operand_ring, walk(kernel, CreateOp)):
             self._change_ring(create, chosen, log)
         for copy in walk(kernel, TmaLoadOp):
             _change_map(copy, log)
@@ -51,8 +51,6 @@ class SwizzleSelection:
 
     def _change_ring(self, create: CreateOp, chosen: list[str], log: PassLog) -> None:
         ring = create.ring.type
-        if not all(isinstance(tile, SmemType) for tile in ring.tiles):
-            return
         tiles = [self._swizzled(create, tile, chosen, log) for tile in ring.tiles]
         retype_ring(create, ring.stages, tiles)
 

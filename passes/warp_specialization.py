@@ -8,8 +8,8 @@
                                                                   commit %accs }
 
 Each role keeps the loops and the ops of its agent, in order; a loop that pipelining had cut in
-pieces is whole again where the pieces do the same. The accumulator becomes a slot of a ring, so that
-pipes are the only way from one role to another.
+pieces is whole again where the pieces do the same. The accumulator becomes a slot of a ring, so
+that pipes are the only way from one role to another.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from ..dialects.pipe import (
     WaitOp,
 )
 from ..dialects.tile import (
+    STORES,
     AccumulatorOp,
     AccumulatorType,
     CopyOp,
@@ -37,7 +38,6 @@ from ..dialects.tile import (
     KernelOp,
     LoadOp,
     MmaOp,
-    StoreOp,
     TensorMapOp,
     TmaLoadOp,
 )
@@ -89,7 +89,7 @@ def _check(kernel: KernelOp) -> None:
 def _pipe_accumulator(kernel: KernelOp, accumulator: AccumulatorOp) -> None:
     """Replace an accumulator by a slot: filled by the MMAs, read by the store."""
     users = [use.owner.opview for use in accumulator.acc.uses]
-    stores = [user for user in users if isinstance(user, StoreOp)]
+    stores = [user for user in users if isinstance(user, STORES)]
     if len(stores) != 1:
         raise refused(accumulator, f"warp-specialization: must be stored once, got {len(stores)}")
     (store,) = stores
@@ -185,7 +185,7 @@ def _agent(op: Any) -> str:
         return LOAD
     if isinstance(op, MmaOp):
         return MMA
-    if isinstance(op, StoreOp):
+    if isinstance(op, STORES):
         return EPILOGUE
     if isinstance(op, TileOp):
         return _agent(op.slot.owner.opview)

@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 
 from ...dialects.mlir import arith, ir, llvm, nvvm
 from ...dialects.target import Target
-from ...dialects.tile import KernelOp
+from ...dialects.tile import KernelOp, integers_of
 from . import build as b
+from .cluster import Cluster
 from .plan import BARRIER_BYTES, Plan
 
 CTA_1 = nvvm.CTAGroupKind.CTA_1
@@ -73,6 +74,16 @@ class Frame:
     slots: dict[ir.Value, Slot] = field(default_factory=dict)
     columns: dict[ir.Value, ir.Value | int] = field(default_factory=dict)
     rings: dict[ir.Value, Ring] = field(default_factory=dict)
+
+    @property
+    def cluster(self) -> Cluster:
+        return Cluster(*integers_of(self.kernel.cluster)[:2])
+
+    def place_in_cluster(self) -> tuple[ir.Value | int, ir.Value | int]:
+        """(x, y) of this CTA in its cluster, numbers where the cluster has one CTA that way."""
+        x = nvvm.read_ptx_sreg_cluster_ctaid_x(results=[b.i32()]) if self.cluster.m > 1 else 0
+        y = nvvm.read_ptx_sreg_cluster_ctaid_y(results=[b.i32()]) if self.cluster.n > 1 else 0
+        return x, y
 
     def open(self) -> None:
         """Emit the prologue: barriers, tensor memory, the CTA barrier that publishes both."""

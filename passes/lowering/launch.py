@@ -6,11 +6,22 @@ import json
 from typing import Any
 
 from ...dialects.mlir import arith, ir
-from ...dialects.tile import ElementOp, KernelOp, MmaOp, StoreOp, TensorMapOp, integers_of
+from ...dialects.tile import (
+    ElementOp,
+    KernelOp,
+    MmaOp,
+    StagedStoreOp,
+    StoreOp,
+    TensorMapOp,
+    element_bytes,
+    integers_of,
+)
 from ..base import attributes_of, walk
+from .accumulator import Fragment
 from .operands import UNIT_BYTES
 from .plan import Parameter, Plan
-from .store import pointer_alignment
+from .staged_store import alignment_bytes
+from .store import vector_width
 
 L2_PROMOTION = "128B"
 
@@ -70,18 +81,33 @@ def _tensor(name: str, view: ir.MemRefType, role: str) -> dict[str, Any]:
 def _parameter(kernel: KernelOp, parameter: Parameter) -> dict[str, Any]:
     if parameter.map is not None:
         return _map_parameter(parameter.tensor, parameter.map)
-    stores = walk(kernel, StoreOp)
-    stored = [store for store in stores if parameter.argument in _touched(store)]
-    alignment = max((pointer_alignment(store, parameter.argument) for store in stored), default=0)
+    alignments = [_alignment(store, parameter.argument) for store in stores(kernel)]
     return {
         "kind": "pointer",
         "tensor": parameter.tensor,
-        "alignment_bytes": alignment or UNIT_BYTES,
+        "alignment_bytes": max(alignments, default=0) or UNIT_BYTES,
     }
 
 
-def _touched(store: StoreOp) -> list[ir.Value]:
-    return [store.view, *(element.source for element in walk(store, ElementOp))]
+def stores(kernel: KernelOp) -> list[Any]:
+    """Every op that stores an accumulator."""
+    return [*walk(kernel, StoreOp), *walk(kernel, StagedStoreOp)]
+
+
+def _alignment(store: Any, view: ir.Value) -> int:
+    """Bytes that the address of `view` must be a multiple of for this store, 0 if it has none."""
+    reads = [element for element in walk(store, ElementOp) if element.source == view]
+    writes = isinstance(store, StoreOp) and store.view == view
+    if not reads and not writes:
+        return 0
+    element = element_bytes(view.type.element_type)
+    if reads and all(read.axes.value == "m" for read in reads):
+        return element
+    if isinstance(store, StagedStoreOp):
+        return alignment_bytes(store, view)
+    m, n = store.acc.type.shape
+    fragment = Fragment.of(128 if m % 128 == 0 else 64, n)
+    return vector_width(store, fragment.registers) * element
 
 
 def _map_parameter(tensor: str, op: TensorMapOp) -> dict[str, Any]:
@@ -103,7 +129,7 @@ def _map_parameter(tensor: str, op: TensorMapOp) -> dict[str, Any]:
 
 def _epilogue(kernel: KernelOp) -> dict[str, Any]:
     """The region as a scalar program: ids count the arguments, then the operations."""
-    block = walk(kernel, StoreOp)[0].epilogue.blocks[0]
+    block = stores(kernel)[0].epilogue.blocks[0]
     names = [name.value for name in kernel.arg_names]
     name_of = dict(zip(kernel.body.blocks[0].arguments, names, strict=True))
     *body, last = list(block.operations)

@@ -33,7 +33,7 @@ def _copy_tile(frame: Frame, op: LoadOp | CopyOp, start: ir.Value) -> None:
     with b.loop(frame.team.thread, units, frame.team.threads) as unit:
         row, column = _unit_coordinates(layout, unit)
         value = source.read_unit(row, column)
-        address = frame.shared_at(b.add(_unit_offset(layout, row, column), start))
+        address = frame.shared_at(b.add(unit_offset(layout, row, column), start))
         llvm.store(value, address, alignment=UNIT_BYTES)
 
 
@@ -43,7 +43,7 @@ def _unit_coordinates(layout: TileLayout, unit: ir.Value) -> tuple[ir.Value, ir.
     return b.div(unit, in_row), b.rem(unit, in_row)
 
 
-def _unit_offset(layout: TileLayout, row: ir.Value, column: ir.Value) -> ir.Value:
+def unit_offset(layout: TileLayout, row: ir.Value, column: ir.Value) -> ir.Value:
     """Byte offset of a unit in the tile, swizzled (the tile starts on its pattern)."""
     in_chunk = layout.span_bytes // UNIT_BYTES
     chunk = b.mul(b.div(column, in_chunk), layout.chunk_bytes)

@@ -14,6 +14,7 @@ from ...dialects.tile import (
     KernelOp,
     LoadOp,
     MmaOp,
+    StagedStoreOp,
     StoreOp,
     TensorMapOp,
 )
@@ -162,7 +163,7 @@ def is_synchronous(mma: MmaOp) -> bool:
     return any(isinstance(operand.owner.opview, LoadOp) for operand in (mma.a, mma.b))
 
 
-def mma_before(store: StoreOp) -> MmaOp | None:
+def mma_before(store: StoreOp | StagedStoreOp) -> MmaOp | None:
     """An MMA into the accumulator that `store` reads."""
     users = (use.owner.opview for use in store.acc.uses)
     return next((user for user in users if isinstance(user, MmaOp)), None)

@@ -1,0 +1,86 @@
+"""Sends the result through swizzled shared memory and TMA instead of stores by threads.
+
+    store %acc, %c[%i, %j]   →   %map = tensor_map %c      %staging = pipe.create : 2 buffers
+                                 staged_store %acc, %map, %staging[%i, %j]
+
+The tile goes out in pieces of one swizzle span (128 bytes of a row where they fit), so that one piece
+is stored while the next is computed, and a few kilobytes serve any tile.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from ..dialects.dtypes import DTYPES
+from ..dialects.layout import TileLayout, widest_swizzle
+from ..dialects.mlir import ir
+from ..dialects.pipe import CreateOp, RingType
+from ..dialects.target import Target
+from ..dialects.tile import KernelOp, SmemType, StagedStoreOp, StoreOp, TensorMapOp
+from .base import PassLog, option, refused, target_of, the_kernel, walk
+from .persistence import parse_positive
+from .tensor_maps import map_type, tma_refusal
+
+
+def parse_columns(text: str) -> int | None:
+    """`auto` (None) or a positive count."""
+    return None if text == "auto" else parse_positive(text)
+
+
+@dataclass(frozen=True)
+class EpilogueStaging:
+    """Stores by threads → pieces through swizzled shared memory, stored by TMA.
+
+    `columns` is the width of a piece, auto one swizzle span; `buffers` how many pieces may be under
+    way at once. A C whose rows TMA can't address keeps its stores by threads, with a remark.
+    """
+
+    name: ClassVar[str] = "epilogue-staging"
+    columns: int | None = option(None, parse_columns, "auto or columns of a piece")
+    buffers: int = option(2, parse_positive, "pieces under way at once")
+
+    def __call__(self, module: ir.Module, log: PassLog) -> None:
+        kernel = the_kernel(module, self.name)
+        staged = 0
+        for store in walk(kernel, StoreOp):
+            staged += self._stage(kernel, store, target_of(module), log)
+        log.did(f"{staged} stores staged in {self.buffers} buffers")
+
+    def _stage(self, kernel: KernelOp, store: StoreOp, target: Target, log: PassLog) -> bool:
+        layout = self._piece(store)
+        reason = tma_refusal(store.view.type, layout, target)
+        if reason:
+            log.remark(store, f"epilogue-staging: c is stored by threads: {reason}")
+            return False
+        smem = SmemType.of(layout, store.view.type.element_type)
+        top = ir.InsertionPoint.at_block_begin(kernel.body.blocks[0])
+        with top, store.location:
+            type_ = map_type(store.view.type, smem, 2, lambda _: None)
+            map_ = TensorMapOp(map=type_, view=store.view).map
+            staging = CreateOp(ring=RingType.of(self.buffers, [smem])).ring
+        with ir.InsertionPoint(store), store.location:
+            new = StagedStoreOp(acc=store.acc, map=map_, staging=staging, i=store.i, j=store.j)
+        store.epilogue.blocks[0].append_to(new.epilogue)
+        store.operation.erase()
+        return True
+
+    def _piece(self, store: StoreOp) -> TileLayout:
+        """The layout of one piece: rows of C of one swizzle span."""
+        m, n = store.acc.type.shape
+        element_bytes = DTYPES[str(store.view.type.element_type)].bytes
+        whole = TileLayout(m, n, element_bytes, "k")
+        if self.columns is None:
+            swizzle = widest_swizzle(whole)
+            columns = TileLayout(m, n, element_bytes, "k", swizzle).span
+        else:
+            columns = self.columns
+            swizzle = widest_swizzle(TileLayout(m, columns, element_bytes, "k"))
+        piece = TileLayout(m, columns, element_bytes, "k", swizzle)
+        if n % columns or piece.fits() or piece.chunks != 1:
+            raise refused(
+                store,
+                f"epilogue-staging: columns must divide the tile's {n} and be 16, 32, 64 or 128 "
+                f"bytes, got {columns} columns of {element_bytes} bytes",
+            )
+        return piece

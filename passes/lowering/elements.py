@@ -1,0 +1,52 @@
+"""Elements in registers: parts of what a load gave, and what an epilogue reads beside them."""
+
+from __future__ import annotations
+
+from ...dialects.mlir import arith, ir, llvm, vector
+from ...dialects.tile import ElementOp, element_bytes
+from . import build as b
+from .frame import Frame
+from .scalar_ops import widened
+
+
+def slice_of(values: ir.Value, start: int, width: int) -> ir.Value:
+    """`width` neighbouring elements of a vector; a scalar when `width` is 1."""
+    if width == 1:
+        return vector.ExtractOp(values, [], [start]).result
+    element = ir.VectorType(values.type).element_type
+    mask = list(range(start, start + width))
+    return llvm.shufflevector(ir.VectorType.get([width], element), values, values, mask)
+
+
+def read_elements(
+    frame: Frame,
+    row: ir.Value,
+    column: ir.Value,
+    width: int,
+    inside: ir.Value | None,
+    op: ElementOp,
+) -> ir.Value:
+    """`width` elements of another operand, at the place that is being stored.
+
+    Where `inside` is false the place is outside of C, and the first elements are read instead.
+    """
+    view, axes, element = op.source, op.axes.value, op.value.type
+    if axes == "m":
+        one = llvm.load(element, element_pointer(frame, view, _safe(b.widen(row), inside)))
+        return one if width == 1 else vector.BroadcastOp(widened(element, width), one).result
+    offset = b.widen(column)
+    if axes == "mn":
+        offset = b.add(b.mul(b.widen(row), view.type.shape[1]), offset)
+    pointer = element_pointer(frame, view, _safe(offset, inside))
+    return llvm.load(widened(element, width), pointer, alignment=width * element_bytes(element))
+
+
+def _safe(offset: ir.Value, inside: ir.Value | None) -> ir.Value:
+    if inside is None:
+        return offset
+    return arith.select(inside, offset, b.constant(0, b.i64()))
+
+
+def element_pointer(frame: Frame, view: ir.Value, offset: ir.Value) -> ir.Value:
+    """Pointer to an element of a tensor that the kernel takes by its address."""
+    return b.element_pointer(frame.parameters[view, None], view.type.element_type, offset)

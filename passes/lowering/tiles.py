@@ -1,0 +1,64 @@
+"""Which tile a CTA computes: from its place in the grid, or from a loop over tiles."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ...dialects.mlir import arith, ir, nvvm
+from ...dialects.tile import CtaTileOp, ForEachTileOp, integers_of
+from . import build as b
+from .frame import Frame
+
+
+def lower_cta_tile(frame: Frame, op: CtaTileOp) -> None:
+    """The grid has one CTA a tile: x along M, y along N."""
+    reads = (nvvm.read_ptx_sreg_ctaid_x, nvvm.read_ptx_sreg_ctaid_y)
+    for result, read in zip((op.i, op.j), reads, strict=True):
+        frame.values[result] = b.as_index(read(results=[b.i32()]))
+
+
+def lower_for_each_tile(frame: Frame, op: ForEachTileOp, emit_body: Callable[[], None]) -> None:
+    """Clusters take every P-th tile of the order, P clusters in all."""
+    cluster = frame.cluster
+    tiles = integers_of(op.tiles)
+    per_axis = (tiles[0] // cluster.m, tiles[1] // cluster.n)
+    clusters = integers_of(frame.kernel.grid)[0] // cluster.m
+    with b.loop(_cluster_id(frame), per_axis[0] * per_axis[1], clusters) as turn:
+        along_m, along_n = raster(turn, per_axis, op.order.value, op.group.value)
+        places = frame.place_in_cluster()
+        for argument, along, extent, place in zip(
+            op.body.blocks[0].arguments,
+            (along_m, along_n),
+            (cluster.m, cluster.n),
+            places,
+            strict=True,
+        ):
+            frame.values[argument] = b.as_index(b.add(b.mul(along, extent), place))
+        emit_body()
+
+
+def _cluster_id(frame: Frame) -> ir.Value:
+    if frame.cluster.size == 1:
+        return nvvm.read_ptx_sreg_ctaid_x(results=[b.i32()])
+    return nvvm.read_ptx_sreg_clusterid_x(results=[b.i32()])
+
+
+def raster(
+    turn: ir.Value, tiles: tuple[int, int], order: str, group: int
+) -> tuple[ir.Value, ir.Value]:
+    """(along M, along N) of the turn-th tile.
+
+    m: M runs fastest; n: N runs fastest; grouped: `group` tiles along M, then the next N, so that
+    neighbours in time share rows of A and columns of B.
+    """
+    m, n = tiles
+    if order == "n":
+        return b.div(turn, n), b.rem(turn, n)
+    if order == "m" or group >= m:
+        return b.rem(turn, m), b.div(turn, m)
+    number, within = b.div(turn, group * n), b.rem(turn, group * n)
+    first = b.mul(number, group)
+    if m % group == 0:
+        return b.add(first, b.rem(within, group)), b.div(within, group)
+    height = arith.minui(b.sub(b.constant(m), first), b.constant(group))
+    return b.add(first, arith.remui(within, height)), arith.divui(within, height)

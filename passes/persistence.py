@@ -1,0 +1,125 @@
+"""Lets each CTA compute many tiles, one after the other.
+
+    pipe.role "load" { body(%i, %j) }   →   pipe.role "load" { for_each_tile (%i, %j) { body } }
+
+Every role walks the same tiles in the same order, so the accumulator ring gets a second slot where
+tensor memory has room: the epilogue of one tile overlaps the MMAs of the next.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from ..dialects.mlir import ir
+from ..dialects.pipe import CreateOp, RoleOp
+from ..dialects.target import Target
+from ..dialects.tile import (
+    ORDERS,
+    AccumulatorOp,
+    AccumulatorType,
+    CtaTileOp,
+    ForEachTileOp,
+    KernelOp,
+    TensorMapOp,
+    integers,
+    integers_of,
+)
+from .base import PassLog, one_of, option, refused, target_of, the_kernel, walk
+from .clone import is_pure, replace_in
+from .rings import retype_ring
+
+OVERLAPPING_STAGES = 2
+
+
+def parse_positive(text: str) -> int:
+    """A positive integer."""
+    if int(text) < 1:
+        raise ValueError(text)
+    return int(text)
+
+
+def parse_ctas(text: str) -> int | None:
+    """`auto` (None) or a positive count."""
+    return None if text == "auto" else parse_positive(text)
+
+
+@dataclass(frozen=True)
+class Persistence:
+    """One tile a CTA → a loop over tiles around every role, handed out at a static stride.
+
+    `order` is along M, along N, or `grouped`: along M within groups of `group` tiles, so that
+    CTAs at work share operands in L2. `ctas` is how many are launched; auto is one a
+    multiprocessor.
+    """
+
+    name: ClassVar[str] = "persistence"
+    order: str = option("grouped", one_of(*ORDERS), "m, n or grouped")
+    group: int = option(8, parse_positive, "tiles along M in a group")
+    ctas: int | None = option(None, parse_ctas, "auto or a number of CTAs")
+
+    def __call__(self, module: ir.Module, log: PassLog) -> None:
+        kernel = the_kernel(module, self.name)
+        target = target_of(module)
+        places = walk(kernel, CtaTileOp)
+        if len(places) != 1:
+            raise refused(kernel, "persistence: the program loops over tiles already; run it once")
+        tiles, clusters = self._shrink_grid(kernel, target)
+        for block in _programs(kernel):
+            self._wrap(block, places[0], tiles)
+        places[0].operation.erase()
+        doubled = _double_accumulators(kernel, target)
+        log.did(f"{clusters} clusters for {tiles[0]}x{tiles[1]} tiles{doubled}")
+
+    def _shrink_grid(self, kernel: KernelOp, target: Target) -> tuple[list[int], int]:
+        """(tiles along M and N, clusters launched); the grid becomes one row of clusters."""
+        tiles, cluster = integers_of(kernel.grid)[:2], integers_of(kernel.cluster)
+        total = tiles[0] * tiles[1] // (cluster[0] * cluster[1])
+        ctas = self.ctas or target.multiprocessors
+        clusters = max(1, min(total, ctas // (cluster[0] * cluster[1])))
+        kernel.operation.attributes["grid"] = integers([clusters * cluster[0], cluster[1], 1])
+        return tiles, clusters
+
+    def _wrap(self, block: ir.Block, place: CtaTileOp, tiles: list[int]) -> None:
+        """Put a program into a loop over tiles and let it read its tile from the loop."""
+        program = _from_first_effect(block)
+        index = ir.IndexType.get()
+        with ir.InsertionPoint(program[0]), program[0].operation.location:
+            group = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), self.group)
+            loop = ForEachTileOp(
+                tiles=integers(tiles), order=ir.StringAttr.get(self.order), group=group
+            )
+        body = loop.body.blocks.append(index, index)
+        for op in program:
+            body.append(op.operation)
+        replace_in(body, dict(zip((place.i, place.j), body.arguments, strict=True)))
+
+
+def _from_first_effect(block: ir.Block) -> list[Any]:
+    """The ops of a program from the first that must run once a tile."""
+    ops = list(block.operations)
+    first = next(index for index, op in enumerate(ops) if not _stays(op))
+    return ops[first:]
+
+
+def _programs(kernel: KernelOp) -> list[ir.Block]:
+    """The roles' blocks, or the kernel's when it has none."""
+    roles = walk(kernel, RoleOp)
+    return [role.body.blocks[0] for role in roles] or [kernel.body.blocks[0]]
+
+
+def _stays(op: Any) -> bool:
+    """Whether an op is made once for all tiles."""
+    return is_pure(op) or isinstance(op, TensorMapOp | CreateOp | AccumulatorOp | CtaTileOp)
+
+
+def _double_accumulators(kernel: KernelOp, target: Target) -> str:
+    for create in walk(kernel, CreateOp):
+        (first, *_) = create.ring.type.tiles
+        if not isinstance(first, AccumulatorType):
+            continue
+        columns = OVERLAPPING_STAGES * target.accumulator_columns(*first.shape)
+        if columns <= target.tmem_columns:
+            retype_ring(create, OVERLAPPING_STAGES, [first])
+            return f", {OVERLAPPING_STAGES} accumulators"
+    return ""
