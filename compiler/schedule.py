@@ -82,7 +82,7 @@ def explain_schedule(spec: Spec, target: Target) -> Choice:
         if found:
             broken.append(Rejected(candidate, *found))
         else:
-            legal.append((estimate(problem, candidate), candidate))
+            legal.append((estimate(problem, candidate, target), candidate))
     if not legal:
         example = max(broken, key=lambda rejected: list(RULES).index(rejected.rule))
         raise CompileError(

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ..dialects.target import Target
 from .schedule_problem import Problem, Schedule
 
 
@@ -30,8 +31,8 @@ class Figure:
     assumed: bool = False
 
 
+# The number of multiprocessors is the target's.
 FIGURES = {
-    "multiprocessors": Figure(148, "", "B200, cudaDeviceProp.multiProcessorCount"),
     "clock": Figure(
         1.85, "GHz", "what 2.25 PFLOP/s of dense bf16 (NVIDIA B200) means at 8192 FLOP a cycle"
     ),
@@ -77,8 +78,8 @@ def figure(name: str) -> float:
     return FIGURES[name].value
 
 
-def estimate(problem: Problem, schedule: Schedule) -> Estimate:
-    """What the schedule is expected to take."""
+def estimate(problem: Problem, schedule: Schedule, target: Target) -> Estimate:
+    """What the schedule is expected to take on the multiprocessors of `target`."""
     busy = step_cycles(problem, schedule)
     bound = max(busy, key=lambda name: busy[name])
     streamed = problem.k_tiles(schedule) * busy[bound]
@@ -88,9 +89,12 @@ def estimate(problem: Problem, schedule: Schedule) -> Estimate:
     epilogue = epilogue_cycles(problem, schedule)
     fill = figure("tma_latency")
     start = figure("cta_start") + (figure("cluster_start") if schedule.cluster_size > 1 else 0)
-    rounds = tile_rounds(problem, schedule)
+    rounds = tile_rounds(problem, schedule, target)
     work = _work_cycles(schedule, rounds, main, epilogue, fill + start)
-    work_us, dram_us = _microseconds(work), dram_bytes(problem, schedule) / figure("dram_rate")
+    work_us, dram_us = (
+        _microseconds(work),
+        dram_bytes(problem, schedule, target) / figure("dram_rate"),
+    )
     return Estimate(
         total_us=max(work_us, dram_us),
         work_us=work_us,
@@ -117,16 +121,15 @@ def _microseconds(cycles: float) -> float:
     return cycles / (figure("clock") * 1e3)
 
 
-def tile_rounds(problem: Problem, schedule: Schedule) -> int:
+def tile_rounds(problem: Problem, schedule: Schedule, target: Target) -> int:
     """Tiles that the busiest multiprocessor computes, one CTA at a time (waves)."""
-    slots = resident_ctas(schedule)
+    slots = resident_ctas(schedule, target)
     return -(-problem.ctas(schedule) // slots)
 
 
-def resident_ctas(schedule: Schedule) -> int:
+def resident_ctas(schedule: Schedule, target: Target) -> int:
     """CTAs that run at once: one a multiprocessor, in whole clusters."""
-    multiprocessors = int(figure("multiprocessors"))
-    return multiprocessors // schedule.cluster_size * schedule.cluster_size
+    return target.multiprocessors // schedule.cluster_size * schedule.cluster_size
 
 
 def step_cycles(problem: Problem, schedule: Schedule) -> dict[str, float]:
@@ -192,22 +195,22 @@ def epilogue_cycles(problem: Problem, schedule: Schedule) -> float:
     return max(pack, store) + min(pack, store) * columns / n
 
 
-def dram_bytes(problem: Problem, schedule: Schedule) -> float:
+def dram_bytes(problem: Problem, schedule: Schedule, target: Target) -> float:
     """Bytes that DRAM moves: C once, and A and B once or, where L2 can't hold both, once a wave."""
     operands = (problem.m + problem.n) * problem.k * problem.element_bytes
     c = problem.m * problem.n * problem.c_bytes
     if operands <= figure("l2_size"):
         return operands + c
-    rows, columns = wave_shape(problem, schedule)
+    rows, columns = wave_shape(problem, schedule, target)
     m, n, _ = schedule.tile
     wave = (rows * m + columns * n) * problem.k * problem.element_bytes
-    return max(operands, tile_rounds(problem, schedule) * wave) + c
+    return max(operands, tile_rounds(problem, schedule, target) * wave) + c
 
 
-def wave_shape(problem: Problem, schedule: Schedule) -> tuple[int, int]:
+def wave_shape(problem: Problem, schedule: Schedule, target: Target) -> tuple[int, int]:
     """Rows and columns of tiles that the CTAs of one wave touch, by raster order."""
     grid_m, grid_n = problem.grid(schedule)
-    slots = min(resident_ctas(schedule), grid_m * grid_n)
+    slots = min(resident_ctas(schedule, target), grid_m * grid_n)
     if schedule.order == "n":
         columns = min(grid_n, slots)
         return -(-slots // columns), columns

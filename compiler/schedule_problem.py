@@ -54,16 +54,19 @@ class Schedule:
         return self.tile[1] // 2 if self.pair else self.tile[1]
 
     def pipeline(self) -> str:
-        """The passes with their options, as `--pipeline` takes them."""
+        """The passes with their options, as `--pipeline` takes them.
+
+        Clusters come before stages, so that those are counted with half of B where a pair splits it.
+        """
         passes = [
             f"tiling{{tile={_joined(self.tile)}}}",
             f"tma-insertion{{box={self.box}}}",
             "swizzle-selection",
+            self._staging(),
+            self._clustering(),
             f"pipelining{{stages={self.stages}}}" if self.stages > 1 else "",
             "warp-specialization",
-            self._clustering(),
             self._persistence(),
-            self._staging(),
         ]
         return ",".join(filter(None, passes))
 
@@ -83,14 +86,15 @@ class Schedule:
     def _clustering(self) -> str:
         if self.cluster_size == 1:
             return ""
-        pair = " pair=true" if self.pair else ""
-        return f"clustering{{shape={_joined(self.cluster)}{pair}}}"
+        return f"clustering{{shape={_joined(self.cluster)} pair={str(self.pair).lower()}}}"
 
     def _persistence(self) -> str:
         if self.scheduler == "none":
             return ""
-        group = f" group={self.group}" if self.order == "grouped" else ""
-        return f"persistence{{scheduler={self.scheduler} order={self.order}{group}}}"
+        options = [f"scheduler={self.scheduler}"] if self.scheduler != "static" else []
+        options.append(f"order={self.order}")
+        options += [f"group={self.group}"] if self.order == "grouped" else []
+        return f"persistence{{{' '.join(options)}}}"
 
     def _staging(self) -> str:
         if self.staging is None:

@@ -17,8 +17,7 @@ M_TILES = (64, 128)
 N_TILES = (16, 32, 64, 128, 192, 256)
 K_TILES = (16, 32, 64, 128)
 PAIR_M = (64, 128)  # of one CTA; the pair's MMA has twice as many rows (PTX ISA, tcgen05 shapes)
-PAIR_N_STEP = 32
-CLUSTER_MAX = 8  # CTAs of a portable cluster (CUDA programming guide, thread block clusters)
+STAGED_PAIR_M = 128  # with 64 a CTA's columns lie in two halves of tensor memory
 BARRIER_BYTES = 1024  # kept for barriers, scheduler responses and the tensor-memory address
 
 Rule = Callable[[Problem, Schedule, Target], str | None]
@@ -47,16 +46,16 @@ def pair_shape(problem: Problem, schedule: Schedule, target: Target) -> str | No
         return f"a pair needs an even cluster M, got {schedule.cluster[0]}"
     if m not in PAIR_M:
         return f"a pair needs a tile M of 64 or 128, got {m}"
-    if n % PAIR_N_STEP:
-        return f"a pair needs tile N in steps of {PAIR_N_STEP}, got {n}"
+    if n % target.pair_n_step:
+        return f"a pair needs tile N in steps of {target.pair_n_step}, got {n}"
     return None
 
 
 def cluster_size(problem: Problem, schedule: Schedule, target: Target) -> str | None:
-    """A portable cluster has at most eight CTAs."""
-    if schedule.cluster_size <= CLUSTER_MAX:
+    """A cluster has only so many CTAs."""
+    if schedule.cluster_size <= target.cluster_max:
         return None
-    return f"a cluster has at most {CLUSTER_MAX} CTAs, got {schedule.cluster_size}"
+    return f"a cluster has at most {target.cluster_max} CTAs, got {schedule.cluster_size}"
 
 
 def idle_cta(problem: Problem, schedule: Schedule, target: Target) -> str | None:
@@ -120,7 +119,7 @@ def multicast_slice(problem: Problem, schedule: Schedule, target: Target) -> str
 
 
 def staged_store(problem: Problem, schedule: Schedule, target: Target) -> str | None:
-    """A staged store needs TMA on C, whole sub-tiles, and rows within the widest swizzle."""
+    """A staged store needs TMA on C, whole pieces within a swizzle, 128 rows a CTA of a pair."""
     if schedule.staging is None:
         return None
     columns, _ = schedule.staging
@@ -131,6 +130,8 @@ def staged_store(problem: Problem, schedule: Schedule, target: Target) -> str | 
         return f"tile N {schedule.tile[1]} is no multiple of {columns} staged columns"
     if columns * problem.c_bytes > widest:
         return f"{columns} columns of {problem.c_bytes} bytes are over the {widest} of a swizzle"
+    if schedule.pair and schedule.tile[0] != STAGED_PAIR_M:
+        return f"a staged store of a pair needs {STAGED_PAIR_M} rows, got {schedule.tile[0]}"
     return None
 
 
@@ -150,7 +151,7 @@ def tensor_memory(problem: Problem, schedule: Schedule, target: Target) -> str |
     """The accumulators must fit the tensor memory: two of them when tiles overlap."""
     m, n, _ = schedule.tile
     buffers = 1 if schedule.scheduler == "none" else 2
-    columns = buffers * target.accumulator_columns(m, n)
+    columns = target.allocated_columns(buffers * target.accumulator_columns(m, n))
     if columns <= target.tmem_columns:
         return None
     return f"{buffers} accumulators take {columns} columns, over {target.tmem_columns}"
@@ -158,7 +159,7 @@ def tensor_memory(problem: Problem, schedule: Schedule, target: Target) -> str |
 
 def ring_depth(problem: Problem, schedule: Schedule, target: Target) -> str | None:
     """A ring deeper than the K tiles that go through it is never full."""
-    rounds = 1 if schedule.scheduler == "none" else tile_rounds(problem, schedule)
+    rounds = 1 if schedule.scheduler == "none" else tile_rounds(problem, schedule, target)
     steps = rounds * problem.k_tiles(schedule)
     if schedule.stages <= steps:
         return None
@@ -167,7 +168,7 @@ def ring_depth(problem: Problem, schedule: Schedule, target: Target) -> str | No
 
 def one_wave(problem: Problem, schedule: Schedule, target: Target) -> str | None:
     """Persistence needs more tiles than CTAs run at once."""
-    ctas, slots = problem.ctas(schedule), resident_ctas(schedule)
+    ctas, slots = problem.ctas(schedule), resident_ctas(schedule, target)
     if schedule.scheduler == "none" or ctas > slots:
         return None
     return f"{ctas} tiles run at once on {slots} multiprocessors, there is no next tile"

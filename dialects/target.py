@@ -18,7 +18,8 @@ class Target:
     of .kind::f16; 16 for M=128 is the subset that every published kernel stays in).
     `box_max` is the largest extent of a TMA box in any dimension, in elements
     (cuTensorMapEncodeTiled). `multiprocessors` is how many a B200 has, a default that the launch
-    may differ from.
+    may differ from. A cluster has up to `cluster_max` CTAs (more than 8 need the launch's leave); N
+    of a cta_group::2 MMA is a multiple of `pair_n_step`, so that each half is one of 16.
     """
 
     chip: str
@@ -31,6 +32,8 @@ class Target:
     mma_n_max: int = 256
     box_max: int = 256
     multiprocessors: int = 148
+    cluster_max: int = 16
+    pair_n_step: int = 32
     box_rank_max: int = 5
     tma_alignment_bytes: int = 16
     tma_destination_alignment_bytes: int = 128

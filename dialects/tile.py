@@ -8,8 +8,11 @@
     tile.load         t[r,k] = view[i*R + r, j*K + k], zero outside the view
     tile.tensor_map   how TMA sees a view: dims, strides, box, swizzle
     tile.tma_load     t[r,k] = view[i*R + r, j*K + k] by TMA, zero outside the view
+    tile.tma_multicast  the same, each of several CTAs loading a part for all of them
     tile.copy         t[r,k] = view[i*R + r, j*K + k] by the producer's threads, likewise
     tile.mma          acc[M,N] = (accumulate ? acc : 0) + a[M,K] * b[N,K]^T
+    tile.pair_mma     the same by two CTAs: each has its rows of a and acc and half of b
+    tile.pair_rank    0 in the first CTA of a pair, 1 in the second
     tile.store        view[i*M + r, j*N + c] = f(acc[r,c]), dropped outside the view
     tile.staged_store view[i*M + r, j*N + c] = f(acc[r,c]) through shared memory and TMA
     tile.element      inside f: the element of another operand beside the one computed
@@ -262,6 +265,61 @@ class TmaLoadOp(Tile.Operation, name="tma_load"):
         return True
 
 
+class TmaMulticastOp(Tile.Operation, name="tma_multicast"):
+    """`t[r,k] = view[i*R + r, j*K + k]` in `parts` CTAs of the cluster at once.
+
+    The CTAs in a line along `axis` ("m" or "n"; with pairs, every second along M) need the same
+    tile: each loads its part of the rows and TMA writes it to all of them.
+    """
+
+    map: ext.Operand[TensorMapType]
+    tile: ext.Operand[SmemType]
+    i: ext.Operand[ir.IndexType]
+    j: ext.Operand[ir.IndexType]
+    axis: ir.StringAttr
+    parts: ir.IntegerAttr
+
+    def verify_invariants(self) -> bool:
+        layout, parts = self.tile.type.layout, self.parts.value
+        if self.axis.value not in ("m", "n"):
+            return refuse(self, f"axis must be 'm' or 'n', got {self.axis.value!r}")
+        if parts < 2 or layout.rows % (8 * parts):
+            return refuse(self, f"{layout.rows} rows must be {parts} parts of whole 8 rows")
+        box = [layout.span, layout.rows // parts]
+        if self.map.type.box != box:
+            return refuse(self, f"the box must be {box}, got {self.map.type.box}")
+        return True
+
+
+class PairRankOp(Tile.Operation, name="pair_rank"):
+    """`rank`: 0 in the first CTA of a pair (the one that issues its MMAs), 1 in the second."""
+
+    rank: ext.Result[ir.IndexType]
+
+
+class PairMmaOp(Tile.Operation, name="pair_mma"):
+    """`acc[M,N] = (accumulate ? acc : 0) + a[M,K] * b[N,K]^T` by a pair of CTAs.
+
+    `acc` and `a` are this CTA's M rows; `b` is its half of the N rows, the other half is in the
+    peer's shared memory at the same place.
+    """
+
+    acc: ext.Operand[AccumulatorType]
+    a: ext.Operand[SmemType]
+    b: ext.Operand[SmemType]
+    accumulate: ext.Operand[ir.IntegerType[1]]
+
+    def verify_invariants(self) -> bool:
+        if not all(verify_smem(self, operand.type) for operand in (self.a, self.b)):
+            return False
+        a, b = self.a.type.layout, self.b.type.layout
+        if a.k != b.k:
+            return refuse(self, f"a and b must have the same K, got {a.k} and {b.k}")
+        if self.acc.type.shape != (a.mn, 2 * b.mn):
+            return refuse(self, f"acc must be {(a.mn, 2 * b.mn)}, got {self.acc.type.shape}")
+        return True
+
+
 class MmaOp(Tile.Operation, name="mma"):
     """`acc[M,N] = (accumulate ? acc : 0) + a[M,K] * b[N,K]^T`."""
 
@@ -373,6 +431,7 @@ class YieldOp(Tile.Operation, name="yield", traits=[ir.IsTerminatorTrait]):
 
 
 STORES = (StoreOp, StagedStoreOp)
+MMAS = (MmaOp, PairMmaOp)
 
 
 def text_of(attribute: ir.Attribute) -> str:

@@ -1,5 +1,6 @@
 """The passes in pipeline order, by name."""
 
+from .clustering import Clustering
 from .epilogue_staging import EpilogueStaging
 from .lower_to_nvvm import LowerToNvvm
 from .normalize import Normalize
@@ -19,6 +20,7 @@ PIPELINE = (
     EpilogueStaging,  # before pipelining, which takes what shared memory is left
     Pipelining,  # after the slots have their final size
     WarpSpecialization,  # after pipelining: it puts the loop back together for each role
+    Clustering,  # after the roles are cut: it changes who loads and who issues
     Persistence,  # after clustering: tiles go to clusters
     LowerToNvvm,  # last: the only place that knows barriers, descriptors and addresses
 )

@@ -3,8 +3,8 @@
     store %acc, %c[%i, %j]   →   %map = tensor_map %c      %staging = pipe.create : 2 buffers
                                  staged_store %acc, %map, %staging[%i, %j]
 
-The tile goes out in pieces of one swizzle span (128 bytes of a row where they fit), so that one piece
-is stored while the next is computed, and a few kilobytes serve any tile.
+The tile goes out in pieces of one swizzle span (128 bytes of a row where they fit), so that one
+piece is stored while the next is computed, and a few kilobytes serve any tile.
 """
 
 from __future__ import annotations

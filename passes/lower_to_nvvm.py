@@ -19,6 +19,7 @@ from ..dialects.mlir import gpu, ir, llvm, passmanager, scf
 from ..dialects.pipe import AcquireOp, CommitOp, CreateOp, ReleaseOp, RoleOp, TileOp, WaitOp
 from ..dialects.target import Target
 from ..dialects.tile import (
+    MMAS,
     AccumulatorOp,
     AccumulatorType,
     CopyOp,
@@ -27,24 +28,36 @@ from ..dialects.tile import (
     KernelOp,
     LoadOp,
     MmaOp,
+    PairMmaOp,
+    PairRankOp,
     StagedStoreOp,
     StoreOp,
     TensorMapOp,
     TmaLoadOp,
+    TmaMulticastOp,
 )
 from .base import PassLog, refused, target_of, the_kernel, walk
+from .clone import is_pure
 from .lowering import build as b
 from .lowering.frame import SHARED_SYMBOL, Frame
 from .lowering.launch import launch_attribute
 from .lowering.mma import lower_mma
-from .lowering.operands import lower_copy, lower_load, lower_tma_load
-from .lowering.pipes import lower_acquire, lower_commit, lower_release, lower_tile, lower_wait
+from .lowering.operands import lower_copy, lower_load, lower_tma_load, lower_tma_multicast
+from .lowering.pipes import (
+    drain,
+    lower_acquire,
+    lower_commit,
+    lower_release,
+    lower_tile,
+    lower_wait,
+)
 from .lowering.plan import Plan, has_copies, is_synchronous, make_plan
 from .lowering.staged_store import finish_stores, lower_staged_store
 from .lowering.store import lower_store
-from .lowering.tiles import lower_cta_tile, lower_for_each_tile
+from .lowering.tiles import lower_cta_tile, lower_for_each_tile, lower_pair_rank
 
 TENSOR_MAP_BYTES = 128
+LEADER, ISSUER = "leader", "issuer"
 UPSTREAM = (
     "builtin.module(convert-vector-to-llvm,convert-scf-to-cf,convert-cf-to-llvm,"
     "convert-arith-to-llvm,convert-math-to-llvm,convert-nvvm-to-llvm,"
@@ -134,78 +147,108 @@ def _parameter_attributes(parameter: Any) -> ir.DictAttr:
 
 def _emit_program(frame: Frame, block: ir.Block) -> None:
     """What one team runs from start to end."""
-    _emit_block(frame, block, leader=False)
-    is_role = isinstance(block.owner.opview, RoleOp)
-    staged = walk(block.owner.opview, StagedStoreOp)
-    if staged and (is_role or not walk(frame.kernel, RoleOp)):
+    _emit_block(frame, block, frozenset())
+    owner = block.owner.opview
+    if walk(owner, RoleOp):
+        return
+    if frame.cluster.size > 1:
+        _drain(frame, owner)
+    if walk(owner, StagedStoreOp):
         finish_stores(frame)
 
 
-def _emit_block(frame: Frame, block: ir.Block, leader: bool) -> None:
-    """Emit the ops of a block; runs of leader-only ops share one `if leader`."""
+def _drain(frame: Frame, owner: ir.OpView) -> None:
+    """The producer of a cluster stays until nothing is on its way to its barriers."""
+    rings = list(dict.fromkeys(acquire.ring for acquire in walk(owner, AcquireOp)))
+    for ring in rings:
+        if frame.plan.rings[ring].tiles:
+            with frame.team.once():
+                drain(frame, ring)
+
+
+def _emit_block(frame: Frame, block: ir.Block, held: frozenset[str]) -> None:
+    """Emit the ops of a block; runs of ops that need the same condition share one `if`.
+
+    `held` is what the place of emission has ensured already.
+    """
     group: scf.IfOp | None = None
-    for op in list(block.operations):
-        if leader or not _is_leader_only(op):
+    group_needs: frozenset[str] = frozenset()
+    for op in _program(block):
+        needs = _needs(frame, op) - held
+        if _is_pure(op) or not needs:
             group = group if _is_pure(op) else None
-            with ir.InsertionPoint(group) if group else _here():
-                _emit_op(frame, op, leader)
+            with ir.InsertionPoint(group) if group else ir.InsertionPoint.current:
+                _emit_op(frame, op, held)
             continue
-        if group is None:
-            group = _open_group(frame)
+        if group is None or needs != group_needs:
+            group, group_needs = _open_group(frame, needs), needs
         with ir.InsertionPoint.at_block_terminator(group.then_block):
-            _emit_op(frame, op, leader=True)
+            _emit_op(frame, op, held | needs)
 
 
-def _open_group(frame: Frame) -> scf.IfOp:
-    """An empty `if leader`, to be filled before its terminator."""
-    with frame.team.once():
-        block = ir.InsertionPoint.current.block
-    return block.owner.opview
-
-
-def _here() -> ir.InsertionPoint:
-    return ir.InsertionPoint.current
+def _open_group(frame: Frame, needs: frozenset[str]) -> scf.IfOp:
+    """An empty `if`, to be filled before its terminator; the warp is converged again after it."""
+    condition = b.both(
+        frame.team.leader if LEADER in needs else None, frame.issues if ISSUER in needs else None
+    )
+    branch = scf.IfOp(condition)
+    with ir.InsertionPoint(branch.then_block):
+        scf.YieldOp([])
+    if LEADER in needs:
+        frame.team.converge()
+    return branch
 
 
 def _is_pure(op: ir.OpView) -> bool:
-    return op.operation.name.startswith("arith.") or isinstance(op, HANDLES)
+    return is_pure(op) or isinstance(op, (*HANDLES, PairRankOp))
 
 
-def _is_leader_only(op: ir.OpView) -> bool:
-    """Whether one thread runs the op: pipe ops, TMA, asynchronous MMAs and loops of only those."""
+def _needs(frame: Frame, op: ir.OpView) -> frozenset[str]:
+    """The conditions under which a thread runs an op: one thread of the team, the pair's issuer."""
     if isinstance(op, scf.ForOp | ForEachTileOp):
         block = op.body if isinstance(op, scf.ForOp) else op.body.blocks[0]
-        inner = [each for each in _program(block) if not _is_pure(each)]
-        return bool(inner) and all(_is_leader_only(each) for each in inner)
-    if isinstance(op, MmaOp):
-        return not is_synchronous(op)
-    if isinstance(op, AcquireOp | CommitOp):
-        return not has_copies(op.ring)
-    if isinstance(op, WaitOp | ReleaseOp):
-        return not isinstance(op.ring.type.tiles[0], AccumulatorType)
+        inner = [_needs(frame, each) for each in _program(block) if not _is_pure(each)]
+        return frozenset.intersection(*inner) if inner else frozenset()
+    issuing = frozenset({LEADER, ISSUER} if frame.cluster.pair else {LEADER})
+    if isinstance(op, MMAS):
+        return frozenset() if is_synchronous(op) else issuing
+    if isinstance(op, TmaLoadOp | TmaMulticastOp):
+        return frozenset({LEADER})
     if isinstance(op, TileOp):
-        return _is_leader_only(op.slot.owner.opview)
-    return isinstance(op, TmaLoadOp)
+        return _needs(frame, op.slot.owner.opview)
+    if isinstance(op, AcquireOp | CommitOp | WaitOp | ReleaseOp):
+        return _pipe_needs(op, issuing)
+    return frozenset()
+
+
+def _pipe_needs(op: ir.OpView, issuing: frozenset[str]) -> frozenset[str]:
+    """Accumulators are filled, and operands read, by the issuer; the other ends are the team's."""
+    fills = isinstance(op, AcquireOp | CommitOp)
+    if isinstance(op.ring.type.tiles[0], AccumulatorType):
+        return issuing if fills else frozenset()
+    if not fills:
+        return issuing
+    return frozenset() if has_copies(op.ring) else frozenset({LEADER})
 
 
 def _program(block: ir.Block) -> list[ir.OpView]:
     return [op for op in list(block.operations) if op.operation.name != "scf.yield"]
 
 
-def _emit_op(frame: Frame, op: ir.OpView, leader: bool) -> None:
+def _emit_op(frame: Frame, op: ir.OpView, held: frozenset[str]) -> None:
     with op.operation.location:
         if isinstance(op, scf.ForOp):
-            _emit_loop(frame, op, leader)
+            _emit_loop(frame, op, held)
         elif isinstance(op, RoleOp):
             _emit_role(frame, op)
         elif isinstance(op, ForEachTileOp):
-            body = partial(_emit_block, frame, op.body.blocks[0], leader)
+            body = partial(_emit_block, frame, op.body.blocks[0], held)
             lower_for_each_tile(frame, op, body)
         elif type(op) in LOWERINGS:
             LOWERINGS[type(op)](frame, op)
-        elif op.operation.name.startswith("arith."):
+        elif is_pure(op):
             _copy(frame, op)
-        elif op.operation.name != "scf.yield":
+        else:
             raise refused(op, "lower-to-nvvm has no lowering for it")
 
 
@@ -217,14 +260,14 @@ def _emit_role(frame: Frame, op: RoleOp) -> None:
         _emit_program(frame, op.body.blocks[0])
 
 
-def _emit_loop(frame: Frame, op: scf.ForOp, leader: bool) -> None:
+def _emit_loop(frame: Frame, op: scf.ForOp, held: frozenset[str]) -> None:
     if len(op.inner_iter_args):
         raise refused(op, "a loop of a kernel must not carry values")
     bounds = [frame.values[bound] for bound in (op.lowerBound, op.upperBound, op.step)]
     copy = scf.ForOp(*bounds)
     frame.values[op.induction_variable] = copy.induction_variable
     with ir.InsertionPoint(copy.body):
-        _emit_block(frame, op.body, leader)
+        _emit_block(frame, op.body, held)
         scf.YieldOp([])
 
 
@@ -247,6 +290,9 @@ LOWERINGS: dict[type, Callable[[Frame, Any], None]] = {
     LoadOp: lower_load,
     CopyOp: lower_copy,
     TmaLoadOp: lower_tma_load,
+    TmaMulticastOp: lower_tma_multicast,
+    PairRankOp: lower_pair_rank,
+    PairMmaOp: lower_mma,
     AcquireOp: lower_acquire,
     CommitOp: lower_commit,
     WaitOp: lower_wait,

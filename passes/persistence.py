@@ -21,6 +21,7 @@ from ..dialects.tile import (
     CtaTileOp,
     ForEachTileOp,
     KernelOp,
+    PairRankOp,
     TensorMapOp,
     integers,
     integers_of,
@@ -30,6 +31,7 @@ from .clone import is_pure, replace_in
 from .rings import retype_ring
 
 OVERLAPPING_STAGES = 2
+STAYS = (TensorMapOp, CreateOp, AccumulatorOp, CtaTileOp, PairRankOp)
 
 
 def parse_positive(text: str) -> int:
@@ -110,7 +112,7 @@ def _programs(kernel: KernelOp) -> list[ir.Block]:
 
 def _stays(op: Any) -> bool:
     """Whether an op is made once for all tiles."""
-    return is_pure(op) or isinstance(op, TensorMapOp | CreateOp | AccumulatorOp | CtaTileOp)
+    return is_pure(op) or isinstance(op, STAYS)
 
 
 def _double_accumulators(kernel: KernelOp, target: Target) -> str:

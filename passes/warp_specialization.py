@@ -30,6 +30,7 @@ from ..dialects.pipe import (
     WaitOp,
 )
 from ..dialects.tile import (
+    MMAS,
     STORES,
     AccumulatorOp,
     AccumulatorType,
@@ -37,9 +38,10 @@ from ..dialects.tile import (
     CtaTileOp,
     KernelOp,
     LoadOp,
-    MmaOp,
+    PairRankOp,
     TensorMapOp,
     TmaLoadOp,
+    TmaMulticastOp,
 )
 from .base import PassLog, refused, the_kernel, walk
 from .clone import Mapping, clone, erase_unused, fuse_loops, is_pure
@@ -47,7 +49,7 @@ from .clone import Mapping, clone, erase_unused, fuse_loops, is_pure
 # In the order of their warps: a warp reads the tensor-memory lanes of its index modulo 4, so the
 # epilogue's four come first.
 EPILOGUE, LOAD, MMA = "epilogue", "load", "mma"
-SHARED_BY_ALL = (TensorMapOp, CreateOp, CtaTileOp)
+SHARED_BY_ALL = (TensorMapOp, CreateOp, CtaTileOp, PairRankOp)
 WARPGROUP_WARPS = 4
 
 
@@ -181,9 +183,9 @@ def _slice_loop(loop: scf.ForOp, agent: str, block: ir.Block, mapping: Mapping) 
 
 def _agent(op: Any) -> str:
     """Whose op it is."""
-    if isinstance(op, TmaLoadOp | CopyOp):
+    if isinstance(op, TmaLoadOp | TmaMulticastOp | CopyOp):
         return LOAD
-    if isinstance(op, MmaOp):
+    if isinstance(op, MMAS):
         return MMA
     if isinstance(op, STORES):
         return EPILOGUE

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...dialects.mlir import ir, llvm, nvvm, vector
+from ...dialects.tile import AccumulatorType
 from . import build as b
 from .frame import Frame
 from .plan import is_synchronous, mma_before
@@ -17,35 +18,46 @@ REGISTERS = 32
 class Fragment:
     """How one tcgen05.ld spreads an MMA's accumulator over a warp's threads.
 
-    M=128 (PTX ISA, data path layout D): lane i is row i, so .32x32b gives thread t row t of the
-    warp's 32. M=64 (layout F): each warp has 16 rows, so .16x32bx2 gives threads 0-15 the first
-    and 16-31 the second half of the columns. A thread gets `registers` columns of one row.
+    Layout D (128 rows; PTX ISA, data path layouts): lane i is row i, so .32x32b gives thread t row
+    t of the warp's 32. Layout F (64 rows): each warp has 16 rows, so .16x32bx2 gives threads 0-15
+    the first and 16-31 the second half of the columns. Layout B (64 rows a CTA of a pair): warps 0
+    and 1 have the rows' first half of N, 2 and 3 the second. A thread gets `registers` columns of
+    one row.
     """
 
-    rows_per_warp: int
+    layout: str
     registers: int
 
     @staticmethod
-    def of(atom_m: int, n: int) -> Fragment:
-        halves = 1 if atom_m == 128 else 2
+    def of(atom_m: int, n: int, pair: bool) -> Fragment:
+        """For an MMA of `atom_m` rows a CTA that is read in pieces that divide `n` columns."""
+        layout = "D" if atom_m == 128 else "B" if pair else "F"
+        halves = 2 if layout == "F" else 1
         registers = REGISTERS
         while n % (registers * halves):
             registers //= 2
-        return Fragment(atom_m // 4, registers)
+        return Fragment(layout, registers)
 
     @property
     def atom_m(self) -> int:
-        """M of the MMA."""
-        return 4 * self.rows_per_warp
-
-    @property
-    def halves(self) -> int:
-        return 32 // self.rows_per_warp
+        """Rows of the MMA in this CTA."""
+        return 128 if self.layout == "D" else 64
 
     @property
     def columns(self) -> int:
         """Columns of the accumulator that one load covers."""
-        return self.registers * self.halves
+        return self.registers * (2 if self.layout == "F" else 1)
+
+    def parts(self, n: int) -> int:
+        """Columns of tensor memory that hold `n` columns of the accumulator."""
+        return n // 2 if self.layout == "B" else n
+
+
+def store_fragment(accumulator: AccumulatorType, pair: bool) -> Fragment:
+    """How an accumulator that goes straight to global memory is read."""
+    m, n = accumulator.shape
+    atom_m = 128 if m % 128 == 0 else 64
+    return Fragment.of(atom_m, n // 2 if pair and atom_m == 64 else n, pair)
 
 
 @dataclass(frozen=True)
@@ -61,22 +73,25 @@ class Place:
     lanes: ir.Value
 
     @staticmethod
-    def of(frame: Frame, fragment: Fragment) -> Place:
-        rows = fragment.rows_per_warp
-        warp = b.div(frame.team.thread, 32)
-        row = frame.lane if fragment.halves == 1 else b.rem(frame.lane, rows)
-        half = None
-        if fragment.halves == 2:
-            half = b.mul(b.div(frame.lane, rows), fragment.registers)
-        return Place(b.add(b.mul(warp, rows), row), half, b.mul(warp, 32 << 16))
+    def of(frame: Frame, fragment: Fragment, n: int) -> Place:
+        """For an accumulator of `n` columns."""
+        warp, lane = b.div(frame.team.thread, 32), frame.lane
+        lanes = b.mul(warp, 32 << 16)
+        if fragment.layout == "D":
+            return Place(b.add(b.mul(warp, 32), lane), None, lanes)
+        if fragment.layout == "B":
+            row = b.add(b.mul(b.rem(warp, 2), 32), lane)
+            return Place(row, b.mul(b.div(warp, 2), n // 2), lanes)
+        row = b.add(b.mul(warp, 16), b.rem(lane, 16))
+        return Place(row, b.mul(b.div(lane, 16), fragment.registers), lanes)
 
 
 def await_accumulator(frame: Frame, op: Any) -> None:
     """Wait for the MMAs of an accumulator that came through no pipe and was not waited for."""
     mma = mma_before(op)
     if op.acc in frame.plan.accumulators and not is_synchronous(mma):
-        with frame.team.once():
-            frame.commit(frame.shared_at(frame.plan.mma_done))
+        with frame.team.once(), b.when(frame.issues):
+            frame.commit(frame.shared_at(frame.plan.mma_done), frame.pair_mask())
         frame.wait_mma_done()
 
 
@@ -84,15 +99,13 @@ def hand_back_accumulator(frame: Frame, op: Any) -> None:
     """Before the next tile's MMAs overwrite an accumulator that no pipe guards, all meet."""
     in_loop = op.operation.parent.name != "tile.kernel"
     if op.acc in frame.plan.accumulators and in_loop:
-        b.fence_before()
-        frame.team.meet()
-        b.fence_after()
+        frame.meet_all()
 
 
 def read_fragment(fragment: Fragment, address: ir.Value) -> ir.Value:
     """`registers` f32 of one row; the data is in registers when this returns."""
     words = ir.VectorType.get([fragment.registers], b.i32())
-    if fragment.halves == 1:
+    if fragment.layout != "F":
         loaded = nvvm.tcgen05_ld(words, nvvm.Tcgen05LdStShape.SHAPE_32X32B, address)
     else:
         half = b.constant(fragment.registers, b.i64())

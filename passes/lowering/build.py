@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 from ...dialects.mlir import arith, ir, llvm, nvvm, scf
 
-GLOBAL, SHARED, TENSOR = 1, 3, 6
+GLOBAL, SHARED, TENSOR, CLUSTER = 1, 3, 6, 7
 NO_WRAP_FLAGS = 0
 DYNAMIC_INDEX = -(2**31)
 
@@ -49,6 +49,23 @@ def mul(left: ir.Value, right: ir.Value | int) -> ir.Value:
 def plus(left: ir.Value | int, right: int) -> ir.Value | int:
     """A sum that stays a number while both are."""
     return left + right if isinstance(left, int) else add(left, right)
+
+
+def add_any(left: ir.Value | int, right: ir.Value | int) -> ir.Value | int:
+    """A sum of numbers and values."""
+    if isinstance(left, int):
+        left, right = right, left
+    return left + right if isinstance(left, int) else add(left, right)
+
+
+def mul_any(left: ir.Value | int, right: int) -> ir.Value | int:
+    """A product that stays a number while the left side is."""
+    return left * right if isinstance(left, int) else mul(left, right)
+
+
+def shift_left(number: int, amount: ir.Value) -> ir.Value:
+    """A constant shifted by a run-time amount."""
+    return arith.shli(constant(number), amount)
 
 
 def sub(left: ir.Value, right: ir.Value | int) -> ir.Value:

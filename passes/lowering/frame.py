@@ -8,12 +8,11 @@ from dataclasses import dataclass, field
 
 from ...dialects.mlir import arith, ir, llvm, nvvm
 from ...dialects.target import Target
-from ...dialects.tile import KernelOp, integers_of
+from ...dialects.tile import KernelOp
 from . import build as b
 from .cluster import Cluster
 from .plan import BARRIER_BYTES, Plan
 
-CTA_1 = nvvm.CTAGroupKind.CTA_1
 SHARED_SYMBOL = "dynamic_shared"
 ALL_LANES = -1
 
@@ -52,6 +51,10 @@ class Team:
         """Emit the body for the leader alone; its warp is converged again after it."""
         with b.when(self.leader):
             yield
+        self.converge()
+
+    def converge(self) -> None:
+        """The lanes of each warp wait for each other."""
         nvvm.bar_warp_sync(b.constant(ALL_LANES))
 
     def meet(self) -> None:
@@ -77,7 +80,12 @@ class Frame:
 
     @property
     def cluster(self) -> Cluster:
-        return Cluster(*integers_of(self.kernel.cluster)[:2])
+        return self.plan.cluster
+
+    @property
+    def cta_group(self) -> nvvm.CTAGroupKind:
+        """What every tcgen05 instruction of the kernel must say."""
+        return nvvm.CTAGroupKind.CTA_2 if self.cluster.pair else nvvm.CTAGroupKind.CTA_1
 
     def place_in_cluster(self) -> tuple[ir.Value | int, ir.Value | int]:
         """(x, y) of this CTA in its cluster, numbers where the cluster has one CTA that way."""
@@ -100,21 +108,51 @@ class Frame:
             self.rings[ring] = Ring(b.Counter(plan.stages), b.Counter(plan.stages))
         with self.team.once():
             self._init_barriers()
+        self._read_place()
         with b.when(self.first_warp):
             self._allocate()
-        b.fence_before()
-        nvvm.barrier()
-        b.fence_after()
+        self.meet_all()
         self.tmem = llvm.load(b.i32(), self.shared_at(self.plan.tmem_address))
 
     def close(self) -> None:
-        """Emit the end: tensor memory goes back once every warp has read it."""
-        b.fence_before()
-        nvvm.barrier()
+        """Emit the end: tensor memory goes back once every warp of the pair has read it.
+
+        No CTA of a cluster ends while another may still write to it.
+        """
+        self.meet_all()
         with b.when(self.first_warp):
             b.fence_after()
             columns = b.constant(self.plan.tmem_columns)
-            nvvm.tcgen05_dealloc(self.tmem_pointer(0), columns, group=CTA_1)
+            nvvm.tcgen05_dealloc(self.tmem_pointer(0), columns, group=self.cta_group)
+
+    def _read_place(self) -> None:
+        """This CTA's place in its cluster; pair masks that depend on it."""
+        self.place = self.place_in_cluster()
+        self.issues = None
+        if self.cluster.pair:
+            self.issues = b.equal(b.rem(self.place[0], 2), 0)
+
+    def meet_all(self) -> None:
+        """All threads of the CTA, or of its cluster, meet; tcgen05 work is ordered across it."""
+        b.fence_before()
+        if self.cluster.size == 1:
+            nvvm.barrier()
+        else:
+            nvvm.cluster_arrive(aligned=True)
+            nvvm.cluster_wait(aligned=True)
+        b.fence_after()
+
+    def line(self, ranks: int, along_m: ir.Value | int, along_n: ir.Value | int) -> ir.Value:
+        """Mask (i16) of `ranks`, given for the CTA at (0, 0), moved to another place."""
+        shift = b.add_any(along_m, b.mul_any(along_n, self.cluster.m))
+        known = isinstance(shift, int)
+        mask = b.constant(ranks << shift) if known else b.shift_left(ranks, shift)
+        return arith.trunci(ir.IntegerType.get_signless(16), mask)
+
+    def pair_start(self) -> ir.Value | int:
+        """x of the first CTA of this pair."""
+        x = self.place[0]
+        return b.sub(x, b.rem(x, 2)) if self.cluster.pair else x
 
     def _init_barriers(self) -> None:
         counts = {} if self.plan.mma_done is None else {self.plan.mma_done: 1}
@@ -133,8 +171,8 @@ class Frame:
 
     def _allocate(self) -> None:
         columns = b.constant(self.plan.tmem_columns)
-        nvvm.tcgen05_alloc(self.shared_at(self.plan.tmem_address), columns, group=CTA_1)
-        nvvm.tcgen05_relinquish_alloc_permit(group=CTA_1)
+        nvvm.tcgen05_alloc(self.shared_at(self.plan.tmem_address), columns, group=self.cta_group)
+        nvvm.tcgen05_relinquish_alloc_permit(group=self.cta_group)
 
     def shared_at(self, offset_bytes: ir.Value | int) -> ir.Value:
         """Pointer to a byte of dynamic shared memory."""
@@ -173,6 +211,14 @@ class Frame:
             yield
             self.team = outer
 
+    def atom_columns(self, atom_m: int, n: int) -> int:
+        """Tensor-memory columns of one MMA's accumulator in this CTA.
+
+        With 64 rows a CTA, a pair keeps the second half of N in the upper lanes (PTX ISA, data path
+        layout B).
+        """
+        return n // 2 if self.cluster.pair and atom_m == 64 else n
+
     def tmem_pointer(self, offset: ir.Value | int) -> ir.Value:
         """Pointer to tensor memory: the allocation's address plus lane << 16 | column."""
         return llvm.inttoptr(b.pointer(b.TENSOR), b.add(self.tmem, offset))
@@ -189,9 +235,28 @@ class Frame:
         nvvm.fence_proxy(nvvm.ProxyKind.async_shared, space=space)
         self.team.meet()
 
-    def commit(self, barrier: ir.Value) -> None:
-        """tcgen05.commit: the barrier gets one arrival when the leader's MMAs so far are done."""
-        nvvm.tcgen05_commit(barrier, group=CTA_1)
+    def commit(self, barrier: ir.Value, mask: ir.Value | None = None) -> None:
+        """tcgen05.commit: one arrival when the MMAs issued so far are done, at every rank of mask."""
+        nvvm.tcgen05_commit(barrier, multicast_mask=mask, group=self.cta_group)
+
+    def pair_mask(self) -> ir.Value | None:
+        """Mask of both CTAs of the pair, None without pairs."""
+        if not self.cluster.pair:
+            return None
+        return self.line(0b11, self.pair_start(), self.place[1])
+
+    def release_mask(self) -> ir.Value | None:
+        """Mask of the CTAs that write into the slots that this CTA's MMAs have read."""
+        cluster = self.cluster
+        if cluster.size == 1 or not (cluster.pair or cluster.shares_a or cluster.shares_b):
+            return None
+        x, y = self.pair_start(), self.place[1]
+        both = 0b11 if cluster.pair else 0b1
+        along_n = cluster.a_peers * both if cluster.shares_a else both
+        mask = self.line(along_n, x, 0 if cluster.shares_a else y)
+        if not cluster.shares_b:
+            return mask
+        return arith.ori(mask, self.line((1 << cluster.m) - 1, 0, y))
 
     def index(self, value: ir.Value) -> ir.Value:
         """A tile index of the source IR as i32."""

@@ -10,6 +10,7 @@ from ...dialects.tile import (
     ElementOp,
     KernelOp,
     MmaOp,
+    PairMmaOp,
     StagedStoreOp,
     StoreOp,
     TensorMapOp,
@@ -17,7 +18,7 @@ from ...dialects.tile import (
     integers_of,
 )
 from ..base import attributes_of, walk
-from .accumulator import Fragment
+from .accumulator import store_fragment
 from .operands import UNIT_BYTES
 from .plan import Parameter, Plan
 from .staged_store import alignment_bytes
@@ -42,17 +43,20 @@ def describe_launch(kernel: KernelOp, plan: Plan) -> dict[str, Any]:
         "workspace_bytes": 0,
         "schedule": _schedule(kernel, plan),
         "tensors": _tensors(kernel),
-        "parameters": [_parameter(kernel, parameter) for parameter in plan.parameters],
+        "parameters": [_parameter(kernel, plan, parameter) for parameter in plan.parameters],
         "epilogue": _epilogue(kernel),
     }
 
 
 def _schedule(kernel: KernelOp, plan: Plan) -> dict[str, Any]:
-    mma = walk(kernel, MmaOp)[0]
+    mma = [*walk(kernel, MmaOp), *walk(kernel, PairMmaOp)][0]
     a, b = mma.a.type.layout, mma.b.type.layout
+    operand_rings = [ring for ring in plan.rings.values() if ring.tiles and ring.full]
     return {
-        "tile": [a.mn, b.mn, a.k],
-        "stages": max((ring.stages for ring in plan.rings.values()), default=0),
+        "tile": [*mma.acc.type.shape, a.k],
+        "stages": max((ring.stages for ring in operand_rings), default=0),
+        "cluster": [plan.cluster.m, plan.cluster.n],
+        "pair": plan.cluster.pair,
         "swizzle": [a.swizzle, b.swizzle],
         "tmem_columns": plan.tmem_columns,
     }
@@ -78,10 +82,12 @@ def _tensor(name: str, view: ir.MemRefType, role: str) -> dict[str, Any]:
     }
 
 
-def _parameter(kernel: KernelOp, parameter: Parameter) -> dict[str, Any]:
+def _parameter(kernel: KernelOp, plan: Plan, parameter: Parameter) -> dict[str, Any]:
     if parameter.map is not None:
         return _map_parameter(parameter.tensor, parameter.map)
-    alignments = [_alignment(store, parameter.argument) for store in stores(kernel)]
+    alignments = [
+        _alignment(store, parameter.argument, plan.cluster.pair) for store in stores(kernel)
+    ]
     return {
         "kind": "pointer",
         "tensor": parameter.tensor,
@@ -94,7 +100,7 @@ def stores(kernel: KernelOp) -> list[Any]:
     return [*walk(kernel, StoreOp), *walk(kernel, StagedStoreOp)]
 
 
-def _alignment(store: Any, view: ir.Value) -> int:
+def _alignment(store: Any, view: ir.Value, pair: bool) -> int:
     """Bytes that the address of `view` must be a multiple of for this store, 0 if it has none."""
     reads = [element for element in walk(store, ElementOp) if element.source == view]
     writes = isinstance(store, StoreOp) and store.view == view
@@ -105,9 +111,7 @@ def _alignment(store: Any, view: ir.Value) -> int:
         return element
     if isinstance(store, StagedStoreOp):
         return alignment_bytes(store, view)
-    m, n = store.acc.type.shape
-    fragment = Fragment.of(128 if m % 128 == 0 else 64, n)
-    return vector_width(store, fragment.registers) * element
+    return vector_width(store, store_fragment(store.acc.type, pair).registers) * element
 
 
 def _map_parameter(tensor: str, op: TensorMapOp) -> dict[str, Any]:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from ...dialects.dtypes import DTYPES
 from ...dialects.layout import TileLayout
 from ...dialects.mlir import arith, ir, llvm, nvvm
-from ...dialects.tile import MmaOp
+from ...dialects.tile import MmaOp, PairMmaOp
 from . import build as b
 from .descriptors import encode_bytes, instruction_descriptor, shared_descriptor
-from .frame import CTA_1, Frame
+from .frame import Frame
 from .plan import is_synchronous
 
 
-def lower_mma(frame: Frame, op: MmaOp) -> None:
+def lower_mma(frame: Frame, op: MmaOp | PairMmaOp) -> None:
     """Issue the MMAs; when threads copied an operand, the whole CTA fences and waits."""
     if not is_synchronous(op):
         issue(frame, op)
@@ -25,14 +25,19 @@ def lower_mma(frame: Frame, op: MmaOp) -> None:
     frame.wait_mma_done()
 
 
-def issue(frame: Frame, op: MmaOp) -> None:
-    """Every atom of the tile, K innermost; the first K step honours `accumulate`."""
+def issue(frame: Frame, op: MmaOp | PairMmaOp) -> None:
+    """Every atom of the tile, K innermost; the first K step honours `accumulate`.
+
+    The instruction descriptor of a pair's MMA gives M and N of both CTAs together.
+    """
     a, c = op.a.type.layout, op.b.type.layout
     dtype = DTYPES[str(op.a.type.element)]
     atom_m = frame.target.mma_rows(a.mn)
+    ctas = 2 if frame.cluster.pair else 1
+    n = op.acc.type.shape[1]
     descriptor = instruction_descriptor(
-        atom_m,
-        c.mn,
+        ctas * atom_m,
+        n,
         dtype.operand_code,
         DTYPES[str(op.b.type.element)].operand_code,
         a.major,
@@ -41,11 +46,11 @@ def issue(frame: Frame, op: MmaOp) -> None:
     column = frame.columns[op.acc]
     a_base, b_base = (_descriptor(frame, operand) for operand in (op.a, op.b))
     for atom in range(a.mn // atom_m):
-        accumulator = frame.tmem_pointer(b.plus(column, atom * c.mn))
+        accumulator = frame.tmem_pointer(b.plus(column, atom * frame.atom_columns(atom_m, n)))
         for k in range(0, a.k, dtype.k_per_mma):
             nvvm.tcgen05_mma(
                 nvvm.Tcgen05MMAKind.F16,
-                CTA_1,
+                frame.cta_group,
                 accumulator,
                 _advance(a_base, a, atom * atom_m, k),
                 _advance(b_base, c, 0, k),

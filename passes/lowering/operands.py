@@ -6,11 +6,12 @@ from dataclasses import dataclass
 
 from ...dialects.layout import SPAN_BYTES, TileLayout
 from ...dialects.mlir import arith, ir, llvm, nvvm, vector
-from ...dialects.tile import CopyOp, LoadOp, TmaLoadOp
+from ...dialects.tile import CopyOp, LoadOp, TmaLoadOp, TmaMulticastOp
 from . import build as b
 from .frame import Frame
 
 UNIT_BYTES = 16
+EVEN_CTA_MASK = 0xFEFFFFFF - 2**32
 
 
 def lower_load(frame: Frame, op: LoadOp) -> None:
@@ -147,18 +148,82 @@ def _zero(type_: ir.Type) -> ir.Value:
 def lower_tma_load(frame: Frame, op: TmaLoadOp) -> None:
     """The leader issues one copy a box; the acquired slot's full barrier counts the bytes."""
     layout = op.tile.type.layout
-    slot = frame.slots[op.tile.owner.opview.slot]
-    rows_index, chunk_index = (op.i, op.j) if layout.major == "k" else (op.j, op.i)
-    row = b.mul(frame.index(rows_index), layout.rows)
-    chunk = b.mul(frame.index(chunk_index), layout.chunks)
-    whole = len(op.map.type.box) == 3
-    define = op.map.owner.opview
-    map_ = frame.parameters[define.view, op.map]
-    full = frame.barrier_at(frame.plan.rings[slot.ring].full, slot.index)
-    for index in range(1 if whole else layout.chunks):
+    row, chunk = _first_row(frame, op), _first_chunk(frame, op)
+    if len(op.map.type.box) == 3:
+        _copy(frame, op, frame.tiles[op.tile], [b.constant(0), row, chunk], None)
+        return
+    for index in range(layout.chunks):
         column = b.mul(b.add(chunk, index), layout.span)
-        coordinates = [b.constant(0), row, chunk] if whole else [column, row]
-        destination = frame.shared_at(b.add(frame.tiles[op.tile], index * layout.chunk_bytes))
+        destination = b.add(frame.tiles[op.tile], index * layout.chunk_bytes)
+        _copy(frame, op, destination, [column, row], None)
+
+
+def lower_tma_multicast(frame: Frame, op: TmaMulticastOp) -> None:
+    """This CTA's part of every box goes to all CTAs of the line, at the same place in each."""
+    layout, axis = op.tile.type.layout, op.axis.value
+    part_rows = layout.rows // op.parts.value
+    part, mask = _line(frame, axis)
+    row = b.add(_first_row(frame, op), b.mul(part, part_rows))
+    chunk = _first_chunk(frame, op)
+    start = b.add(frame.tiles[op.tile], b.mul(part, part_rows * layout.span_bytes))
+    for index in range(layout.chunks):
+        column = b.mul(b.add(chunk, index), layout.span)
+        _copy(frame, op, b.add(start, index * layout.chunk_bytes), [column, row], mask)
+
+
+def _line(frame: Frame, axis: str) -> tuple[ir.Value, ir.Value]:
+    """(this CTA's number in its line, mask of the line) along "m" or "n"."""
+    x, y = frame.place
+    cluster = frame.cluster
+    if axis == "n":
+        return y, frame.line(cluster.a_peers, x, 0)
+    if not cluster.pair:
+        return x, frame.line(cluster.b_peers, 0, y)
+    return b.div(x, 2), frame.line(cluster.b_peers, b.rem(x, 2), y)
+
+
+def _first_row(frame: Frame, op: TmaLoadOp | TmaMulticastOp) -> ir.Value:
+    layout = op.tile.type.layout
+    return b.mul(frame.index(op.i if layout.major == "k" else op.j), layout.rows)
+
+
+def _first_chunk(frame: Frame, op: TmaLoadOp | TmaMulticastOp) -> ir.Value:
+    layout = op.tile.type.layout
+    return b.mul(frame.index(op.j if layout.major == "k" else op.i), layout.chunks)
+
+
+def _copy(
+    frame: Frame,
+    op: TmaLoadOp | TmaMulticastOp,
+    destination: ir.Value,
+    coordinates: list[ir.Value],
+    mask: ir.Value | None,
+) -> None:
+    """One TMA copy of a box; with pairs the even CTA's barrier hears of it."""
+    slot = frame.slots[op.tile.owner.opview.slot]
+    map_ = frame.parameters[op.map.owner.opview.view, op.map]
+    full = frame.barrier_at(frame.plan.rings[slot.ring].full, slot.index)
+    to = frame.shared_at(destination)
+    if mask is None and not frame.cluster.pair:
         nvvm.cp_async_bulk_tensor_shared_cluster_global(
-            destination, map_, coordinates, full, [], is_cta_only=True
+            to, map_, coordinates, full, [], is_cta_only=True
         )
+        return
+    group = nvvm.CTAGroupKind.CTA_2 if frame.cluster.pair else None
+    if frame.cluster.pair:
+        full = _in_even_cta(full)
+    nvvm.cp_async_bulk_tensor_shared_cluster_global(
+        llvm.addrspacecast(b.pointer(b.CLUSTER), to),
+        map_,
+        coordinates,
+        full,
+        [],
+        multicast_mask=mask,
+        group=group,
+    )
+
+
+def _in_even_cta(barrier: ir.Value) -> ir.Value:
+    """The same barrier in the first CTA of the pair: bit 24 of a shared address is rank bit 0."""
+    address = llvm.ptrtoint(b.i32(), barrier)
+    return llvm.inttoptr(b.pointer(b.SHARED), arith.andi(address, b.constant(EVEN_CTA_MASK)))

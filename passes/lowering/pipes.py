@@ -28,7 +28,10 @@ def lower_acquire(frame: Frame, op: AcquireOp) -> None:
 
 def _announce(frame: Frame, op: AcquireOp, full: ir.Value) -> None:
     transaction = transaction_bytes(op)
-    if not has_copies(op.ring):
+    if frame.cluster.pair:
+        with b.when(frame.issues):
+            nvvm.mbarrier_arrive_expect_tx(full, b.constant(2 * transaction))
+    elif not has_copies(op.ring):
         nvvm.mbarrier_arrive_expect_tx(full, b.constant(transaction))
     elif transaction:
         with frame.team.once():
@@ -40,7 +43,7 @@ def lower_commit(frame: Frame, op: CommitOp) -> None:
     producer, plan = frame.rings[op.ring].producer, frame.plan.rings[op.ring]
     full = frame.barrier_at(plan.full, producer.index())
     if plan.slot_columns:
-        frame.commit(full)
+        frame.commit(full, frame.pair_mask())
     elif has_copies(op.ring):
         frame.publish_shared()
         with frame.team.once():
@@ -65,11 +68,30 @@ def lower_release(frame: Frame, op: ReleaseOp) -> None:
         b.fence_before()
         nvvm.bar_warp_sync(b.constant(ALL_LANES))
         with b.when(nvvm.elect_sync(results=[b.i1()])):
-            nvvm.mbarrier_arrive(empty)
+            _arrive_at_issuer(frame, empty)
         nvvm.bar_warp_sync(b.constant(ALL_LANES))
     else:
-        frame.commit(empty)
+        frame.commit(empty, frame.release_mask())
     consumer.advance()
+
+
+def _arrive_at_issuer(frame: Frame, barrier: ir.Value) -> None:
+    """Arrive where the MMAs that want the accumulator are issued: the pair's first CTA."""
+    if not frame.cluster.pair:
+        nvvm.mbarrier_arrive(barrier)
+        return
+    rank = b.add_any(frame.pair_start(), b.mul_any(frame.place[1], frame.cluster.m))
+    remote = nvvm.mapa(b.pointer(b.CLUSTER), barrier, rank)
+    nvvm.mbarrier_arrive(remote, scope=nvvm.MemScopeKind.CLUSTER)
+
+
+def drain(frame: Frame, ring: ir.Value) -> None:
+    """Wait until every slot is empty: no other CTA's commit is then on its way to this one."""
+    producer, plan = frame.rings[ring].producer, frame.plan.rings[ring]
+    for _ in range(plan.stages):
+        empty = frame.barrier_at(plan.empty, producer.index())
+        b.barrier_wait(empty, b.xor(producer.phase(), 1))
+        producer.advance()
 
 
 def lower_tile(frame: Frame, op: TileOp) -> None:

@@ -9,16 +9,21 @@ from ...dialects.mlir import ir
 from ...dialects.pipe import AcquireOp, CreateOp, RoleOp
 from ...dialects.target import Target
 from ...dialects.tile import (
+    MMAS,
     AccumulatorOp,
     AccumulatorType,
     KernelOp,
     LoadOp,
     MmaOp,
+    PairMmaOp,
     StagedStoreOp,
     StoreOp,
     TensorMapOp,
+    TmaMulticastOp,
+    integers_of,
 )
 from ..base import refused, walk
+from .cluster import Cluster
 
 BARRIER_BYTES = 8
 
@@ -58,6 +63,7 @@ class Plan:
     rings: dict[ir.Value, RingPlan] = field(default_factory=dict)
     accumulators: dict[ir.Value, int] = field(default_factory=dict)
     parameters: list[Parameter] = field(default_factory=list)
+    cluster: Cluster = field(default_factory=Cluster)
     mma_done: int | None = None
     tmem_address: int = 0
     tmem_columns: int = 0
@@ -66,7 +72,7 @@ class Plan:
 
 def make_plan(kernel: KernelOp, target: Target) -> Plan:
     """Place every tile, barrier and accumulator of the kernel; refuse what does not fit."""
-    plan, cursor = Plan(), _Cursor()
+    plan, cursor = Plan(cluster=cluster_of(kernel)), _Cursor()
     for load in walk(kernel, LoadOp):
         layout = load.tile.type.layout
         plan.buffers[load.tile] = cursor.take(layout.size_bytes, SLOT_ALIGNMENT)
@@ -74,7 +80,7 @@ def make_plan(kernel: KernelOp, target: Target) -> Plan:
         plan.rings[create.ring] = _place_tiles(create, cursor)
     _place_accumulators(kernel, plan, target)
     for ring, placed in plan.rings.items():
-        plan.rings[ring] = _place_barriers(ring, placed, cursor)
+        plan.rings[ring] = _place_barriers(ring, placed, plan.cluster, cursor)
     plan.mma_done = cursor.take(BARRIER_BYTES, BARRIER_BYTES) if plan.accumulators else None
     plan.tmem_address = cursor.take(4, 4)
     plan.shared_bytes = cursor.end
@@ -109,12 +115,24 @@ def _place_tiles(create: CreateOp, cursor: _Cursor) -> RingPlan:
     return RingPlan(stages, layouts, tuple(places))
 
 
-def _place_barriers(ring: ir.Value, placed: RingPlan, cursor: _Cursor) -> RingPlan:
+def cluster_of(kernel: KernelOp) -> Cluster:
+    """The kernel's cluster, pairs and multicasts."""
+    m, n, _ = integers_of(kernel.cluster)
+    shared = {load.axis.value for load in walk(kernel, TmaMulticastOp)}
+    return Cluster(m, n, bool(walk(kernel, PairMmaOp)), "n" in shared, "m" in shared)
+
+
+def _place_barriers(
+    ring: ir.Value, placed: RingPlan, cluster: Cluster, cursor: _Cursor
+) -> RingPlan:
     waits = [use.owner for use in ring.uses if use.owner.name == "pipe.wait"]
     if not waits:
         return placed
     full, empty = (cursor.take(placed.stages * BARRIER_BYTES, BARRIER_BYTES) for _ in range(2))
-    count = _consumer_warps(waits[0]) if placed.slot_columns else 1
+    if placed.slot_columns:
+        count = _consumer_warps(waits[0]) * (2 if cluster.pair else 1)
+    else:
+        count = cluster.release_count()
     return replace(placed, full=full, empty=empty, empty_count=count)
 
 
@@ -158,15 +176,15 @@ def _parameters(kernel: KernelOp) -> list[Parameter]:
     return parameters
 
 
-def is_synchronous(mma: MmaOp) -> bool:
+def is_synchronous(mma: MmaOp | PairMmaOp) -> bool:
     """Whether the MMA reads a tile that threads copied, so that the whole CTA waits for it."""
     return any(isinstance(operand.owner.opview, LoadOp) for operand in (mma.a, mma.b))
 
 
-def mma_before(store: StoreOp | StagedStoreOp) -> MmaOp | None:
+def mma_before(store: StoreOp | StagedStoreOp) -> MmaOp | PairMmaOp | None:
     """An MMA into the accumulator that `store` reads."""
     users = (use.owner.opview for use in store.acc.uses)
-    return next((user for user in users if isinstance(user, MmaOp)), None)
+    return next((user for user in users if isinstance(user, MMAS)), None)
 
 
 def ring_tiles(ring: ir.Value, end: str) -> list[ir.Value]:
@@ -177,12 +195,15 @@ def ring_tiles(ring: ir.Value, end: str) -> list[ir.Value]:
 
 def has_copies(ring: ir.Value) -> bool:
     """Whether threads fill a tile of the ring, so that the whole team produces."""
-    users = [use.owner for tile in ring_tiles(ring, "acquire") for use in tile.uses]
-    return any(user.name == "tile.copy" for user in users)
+    return any(_is_copied(tile) for tile in ring_tiles(ring, "acquire"))
+
+
+def _is_copied(tile: ir.Value) -> bool:
+    return any(use.owner.name == "tile.copy" for use in tile.uses)
 
 
 def transaction_bytes(acquire: AcquireOp) -> int:
     """Bytes that TMA will bring into the acquired slot."""
     tiles = [use.owner.opview.tile for use in acquire.slot.uses]
-    by_tma = [tile for tile in tiles if any(u.owner.name == "tile.tma_load" for u in tile.uses)]
+    by_tma = [tile for tile in tiles if not _is_copied(tile)]
     return sum(tile.type.layout.size_bytes for tile in by_tma)

@@ -30,16 +30,17 @@ def lower_staged_store(frame: Frame, op: StagedStoreOp) -> None:
     await_accumulator(frame, op)
     layout = op.staging.type.tiles[0].layout
     m, n = op.acc.type.shape
-    fragment = Fragment.of(frame.target.mma_rows(m), layout.k)
-    place = Place.of(frame, fragment)
+    atom_m = frame.target.mma_rows(m)
+    fragment = Fragment.of(atom_m, layout.k, frame.cluster.pair)
+    place = Place.of(frame, fragment, n)
     turn = frame.rings[op.staging].producer
     with b.loop(b.constant(0), n, layout.k) as piece:
         buffer = frame.tile_in(Slot(op.staging, turn.index()), 0)
         with frame.team.once():
             nvvm.cp_async_bulk_wait_group(op.staging.type.stages - 1, read=True)
         frame.team.meet()
-        for row in range(0, m, fragment.atom_m):
-            column = b.plus(frame.columns[op.acc], row // fragment.atom_m * n)
+        for row in range(0, m, atom_m):
+            column = b.plus(frame.columns[op.acc], row // atom_m * n)
             _write_rows(frame, op, fragment, place, row, b.add(piece, column), piece, buffer)
         frame.publish_shared()
         with frame.team.once():

@@ -13,6 +13,7 @@ from .accumulator import (
     await_accumulator,
     hand_back_accumulator,
     read_fragment,
+    store_fragment,
 )
 from .elements import element_pointer, read_elements, slice_of
 from .frame import Frame
@@ -25,10 +26,12 @@ def lower_store(frame: Frame, op: StoreOp) -> None:
     """Wait for the MMAs, then write every atom of the accumulator."""
     await_accumulator(frame, op)
     m, n = op.acc.type.shape
-    fragment = Fragment.of(frame.target.mma_rows(m), n)
-    place = Place.of(frame, fragment)
-    for row in range(0, m, fragment.atom_m):
-        column = b.plus(frame.columns[op.acc], row // fragment.atom_m * n)
+    atom_m = frame.target.mma_rows(m)
+    held = frame.atom_columns(atom_m, n)
+    fragment = store_fragment(op.acc.type, frame.cluster.pair)
+    place = Place.of(frame, fragment, n)
+    for row in range(0, m, atom_m):
+        column = b.plus(frame.columns[op.acc], row // atom_m * held)
         _store_atom(frame, op, fragment, place, row, column)
     hand_back_accumulator(frame, op)
 
@@ -41,7 +44,7 @@ def _store_atom(
     output_row = b.add(b.mul(frame.index(op.i), m), b.add(place.row, row))
     inside = None if height % m == 0 else b.less(output_row, height)
     first_column = b.mul(frame.index(op.j), n)
-    with b.loop(b.constant(0), n, fragment.columns) as chunk:
+    with b.loop(b.constant(0), fragment.parts(n), fragment.columns) as chunk:
         address = frame.tmem_pointer(b.add(b.add(place.lanes, chunk), column))
         values = read_fragment(fragment, address)
         start = b.add(first_column, chunk)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ...dialects.mlir import arith, ir, nvvm
-from ...dialects.tile import CtaTileOp, ForEachTileOp, integers_of
+from ...dialects.tile import CtaTileOp, ForEachTileOp, PairRankOp, integers_of
 from . import build as b
 from .frame import Frame
 
@@ -17,6 +17,11 @@ def lower_cta_tile(frame: Frame, op: CtaTileOp) -> None:
         frame.values[result] = b.as_index(read(results=[b.i32()]))
 
 
+def lower_pair_rank(frame: Frame, op: PairRankOp) -> None:
+    """Pairs are neighbours along M."""
+    frame.values[op.rank] = b.as_index(b.rem(frame.place[0], 2))
+
+
 def lower_for_each_tile(frame: Frame, op: ForEachTileOp, emit_body: Callable[[], None]) -> None:
     """Clusters take every P-th tile of the order, P clusters in all."""
     cluster = frame.cluster
@@ -25,7 +30,7 @@ def lower_for_each_tile(frame: Frame, op: ForEachTileOp, emit_body: Callable[[],
     clusters = integers_of(frame.kernel.grid)[0] // cluster.m
     with b.loop(_cluster_id(frame), per_axis[0] * per_axis[1], clusters) as turn:
         along_m, along_n = raster(turn, per_axis, op.order.value, op.group.value)
-        places = frame.place_in_cluster()
+        places = frame.place
         for argument, along, extent, place in zip(
             op.body.blocks[0].arguments,
             (along_m, along_n),
@@ -33,7 +38,7 @@ def lower_for_each_tile(frame: Frame, op: ForEachTileOp, emit_body: Callable[[],
             places,
             strict=True,
         ):
-            frame.values[argument] = b.as_index(b.add(b.mul(along, extent), place))
+            frame.values[argument] = b.as_index(b.add_any(b.mul(along, extent), place))
         emit_body()
 
 

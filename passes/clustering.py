@@ -1,0 +1,231 @@
+"""Lets neighbouring CTAs share operand tiles and, in pairs, one MMA.
+
+    tma_load %a → %ta     each of the CTAs along N loads a part of A's rows for all of them
+                    →     tma_multicast %a → %ta {axis = "n", parts = CN}
+    tma_load %b → %tb     each of the CTAs along M, likewise
+    mma %acc, %ta, %tb    pairs: each CTA loads half of B's rows; the even one issues
+                    →     pair_mma %acc, %ta, %tb/2
+
+Ranks run along M first, so a pair is two neighbours along M.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+from ..dialects.layout import CORE_ROWS, widest_swizzle
+from ..dialects.mlir import arith, ir
+from ..dialects.pipe import CreateOp
+from ..dialects.target import Target
+from ..dialects.tile import (
+    CopyOp,
+    CtaTileOp,
+    KernelOp,
+    LoadOp,
+    MmaOp,
+    PairMmaOp,
+    PairRankOp,
+    SmemType,
+    StagedStoreOp,
+    TensorMapType,
+    TmaLoadOp,
+    TmaMulticastOp,
+    integers,
+    integers_of,
+)
+from .base import PassLog, option, parse_bool, parse_extents, refused, target_of, the_kernel, walk
+from .clone import index_constant
+from .rings import is_operand_ring, retype_ring
+from .tensor_maps import map_type
+
+
+def parse_shape(text: str) -> tuple[int, ...] | None:
+    """`auto` (None) or CTAs along M and N, as 2x1."""
+    return None if text == "auto" else parse_extents(2)(text)
+
+
+def parse_pair(text: str) -> bool | None:
+    """`auto` (None), `true` or `false`."""
+    return None if text == "auto" else parse_bool(text)
+
+
+@dataclass(frozen=True)
+class Clustering:
+    """Lone CTAs → clusters that multicast operand tiles and pairs that share an MMA.
+
+    `shape` is CTAs along M and N; auto is a pair where the tile allows one, else a lone CTA. `pair`
+    takes 2-CTA MMAs (cta_group::2); auto takes them where the shape is even along M and the tile
+    allows.
+    """
+
+    name: ClassVar[str] = "clustering"
+    shape: tuple[int, int] | None = option(None, parse_shape, "auto or CTAs along M and N, as 2x1")
+    pair: bool | None = option(None, parse_pair, "auto, true or false")
+
+    def __call__(self, module: ir.Module, log: PassLog) -> None:
+        kernel = the_kernel(module, self.name)
+        target = target_of(module)
+        _check_place(kernel)
+        refusal = _cluster_refusal(kernel)
+        if refusal:
+            if self.shape is not None or self.pair:
+                raise refused(kernel, f"clustering: {refusal}")
+            log.remark(kernel, f"clustering: a lone CTA: {refusal}")
+            log.did("lone CTAs")
+            return
+        mma = walk(kernel, MmaOp)[0]
+        no_pair = _pair_refusal(mma, target)
+        shape = self.shape or ((1, 1) if no_pair or self.pair is False else (2, 1))
+        pair = self._pair(mma, shape, no_pair, log)
+        _check_shape(kernel, shape, target)
+        _set_cluster(kernel, shape)
+        if pair:
+            _split_b(kernel, mma)
+        self._multicast(kernel, shape, pair, log)
+        log.did(f"clusters of {shape[0]}x{shape[1]}{', 2-CTA MMAs' if pair else ''}")
+
+    def _pair(self, mma: MmaOp, shape: tuple[int, int], no_pair: str | None, log: PassLog) -> bool:
+        if self.pair and shape[0] % 2:
+            raise refused(
+                mma, f"clustering: 2-CTA MMAs need an even cluster M, got {shape[0]}x{shape[1]}"
+            )
+        if self.pair and no_pair:
+            raise refused(mma, f"clustering: {no_pair}")
+        if self.pair is None and no_pair:
+            log.remark(mma, f"clustering: no 2-CTA MMAs: {no_pair}")
+        wanted = self.pair is None or self.pair
+        return wanted and no_pair is None and shape[0] % 2 == 0
+
+    def _multicast(
+        self, kernel: KernelOp, shape: tuple[int, int], pair: bool, log: PassLog
+    ) -> None:
+        """Share A along N and B along M where the rows can be cut into parts."""
+        peers = {0: ("n", shape[1]), 1: ("m", shape[0] // 2 if pair else shape[0])}
+        for load in walk(kernel, TmaLoadOp):
+            operand = _argument_index(load)
+            axis, parts = peers[operand]
+            if parts == 1:
+                continue
+            if load.tile.type.layout.rows % (CORE_ROWS * parts):
+                log.remark(
+                    load,
+                    f"clustering: every CTA loads all of {'ab'[operand]}: "
+                    f"{load.tile.type.layout.rows} rows are not {parts} parts of whole 8 rows",
+                )
+                continue
+            _multicast_load(load, axis, parts)
+
+
+def _check_place(kernel: KernelOp) -> None:
+    if integers_of(kernel.cluster) != [1, 1, 1]:
+        raise refused(kernel, "clustering: the kernel has clusters already; run it once")
+    if not walk(kernel, CtaTileOp):
+        raise refused(kernel, "clustering: tiles are handed out already; run it before persistence")
+
+
+def _cluster_refusal(kernel: KernelOp) -> str | None:
+    """Why the kernel's CTAs can't share operands, or None when they can."""
+    copies = [*walk(kernel, LoadOp), *walk(kernel, CopyOp)]
+    if copies:
+        return "an operand is copied by threads, and only TMA reaches other CTAs"
+    return None
+
+
+def _pair_refusal(mma: MmaOp, target: Target) -> str | None:
+    m, n = mma.acc.type.shape
+    if target.mma_rows(m) is None or (m > 128 and m % 128):
+        return f"a pair needs 64, 128 or 256 rows a CTA, got {m}"
+    if m == 64 and walk(mma_kernel(mma), StagedStoreOp):
+        return "a staged epilogue of a pair needs 128 rows a CTA, got 64"
+    if n % target.pair_n_step:
+        return f"a pair needs N a multiple of {target.pair_n_step}, got {n}"
+    return None
+
+
+def mma_kernel(mma: MmaOp) -> KernelOp:
+    """The kernel that an MMA belongs to."""
+    op = mma.operation
+    while op.name != "tile.kernel":
+        op = op.parent
+    return op.opview
+
+
+def _check_shape(kernel: KernelOp, shape: tuple[int, int], target: Target) -> None:
+    if shape[0] * shape[1] > target.cluster_max:
+        raise refused(
+            kernel,
+            f"clustering: a cluster has at most {target.cluster_max} CTAs, "
+            f"got {shape[0]}x{shape[1]} = {shape[0] * shape[1]}",
+        )
+
+
+def _set_cluster(kernel: KernelOp, shape: tuple[int, int]) -> None:
+    """Round the grid up to whole clusters: tiles past the edge are filled and dropped."""
+    grid = integers_of(kernel.grid)
+    rounded = [-(-extent // size) * size for extent, size in zip(grid, shape, strict=False)]
+    kernel.operation.attributes["grid"] = integers([*rounded, 1])
+    kernel.operation.attributes["cluster"] = integers([*shape, 1])
+
+
+def _split_b(kernel: KernelOp, mma: MmaOp) -> None:
+    """Each CTA of a pair takes half of B's rows; the MMA becomes the pair's."""
+    half = _halve_ring(kernel, mma.b)
+    top = next(iter(walk(kernel, CtaTileOp)))
+    with ir.InsertionPoint.after(top.operation), mma.location:
+        rank = PairRankOp(rank=ir.IndexType.get()).rank
+    for load in walk(kernel, TmaLoadOp):
+        if _argument_index(load) == 1:
+            with ir.InsertionPoint(load), load.location:
+                index = arith.addi(arith.muli(load.i, index_constant(2)), rank)
+            load.operation.operands[2] = index
+            _remap(load, half)
+    for each in walk(kernel, MmaOp):
+        with ir.InsertionPoint(each), each.location:
+            PairMmaOp(acc=each.acc, a=each.a, b=each.b, accumulate=each.accumulate)
+        each.operation.erase()
+
+
+def _halve_ring(kernel: KernelOp, b: ir.Value) -> SmemType:
+    """Give B's tiles half their rows, in the widest swizzle up to theirs that fits."""
+    part = b.owner.opview
+    ring = part.slot.owner.operands[0]
+    create = next(c for c in walk(kernel, CreateOp) if c.ring == ring and is_operand_ring(c))
+    tiles = create.ring.type.tiles
+    layout = replace(b.type.layout, mn=b.type.layout.mn // 2)
+    if layout.fits():
+        layout = replace(layout, swizzle=widest_swizzle(layout))
+    tiles[part.index.value] = SmemType.of(layout, b.type.element)
+    retype_ring(create, create.ring.type.stages, tiles)
+    return tiles[part.index.value]
+
+
+def _remap(load: TmaLoadOp, tile: SmemType) -> None:
+    define = load.map.owner.opview
+    rank = len(load.map.type.box)
+    define.map.set_type(map_type(define.view.type, tile, rank, lambda _: None))
+
+
+def _multicast_load(load: TmaLoadOp, axis: str, parts: int) -> None:
+    define = load.map.owner.opview
+    tile = load.tile.type
+    plain: TensorMapType = map_type(define.view.type, tile, 2, lambda _: None)
+    box = [plain.box[0], plain.box[1] // parts]
+    define.map.set_type(
+        TensorMapType.of(plain.element, plain.dims, plain.strides, box, plain.swizzle)
+    )
+    with ir.InsertionPoint(load), load.location:
+        TmaMulticastOp(
+            map=load.map,
+            tile=load.tile,
+            i=load.i,
+            j=load.j,
+            axis=ir.StringAttr.get(axis),
+            parts=ir.IntegerAttr.get(ir.IntegerType.get_signless(64), parts),
+        )
+    load.operation.erase()
+
+
+def _argument_index(load: Any) -> int:
+    """0 for a load of A, 1 for one of B."""
+    return ir.BlockArgument(load.map.owner.opview.view).arg_number
