@@ -6,6 +6,8 @@
     pipe.wait      waits until the consumer's next slot is full and gives it to read
     pipe.release   the slot waited for last is empty once what was started on it has finished
     pipe.tile      one payload tile of a slot
+    pipe.claim     takes over clusters that have not been launched yet, and puts them into a ring
+    pipe.for_each_claim  runs a body for this CTA's tile and for those of every claimed cluster
     pipe.role      the part of the program that one agent runs; roles run at the same time
 
 Slot index and phase are not in the IR: each side advances by one slot at commit or release, in
@@ -16,7 +18,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from .mlir import ext, ir
-from .tile import AccumulatorType, SmemType, refuse
+from .tile import AccumulatorType, SmemType, refuse, verify_tile_loop
 
 
 class Pipe(ext.Dialect, name="pipe"):
@@ -50,6 +52,10 @@ class RingType(Pipe.Type, name="ring"):
         return RingType.get(ir.IntegerAttr.get(i64, stages), payload)
 
 
+class ClaimType(Pipe.Type, name="response"):
+    """What cluster launch control answers: 16 bytes that say which cluster was claimed, if any."""
+
+
 class SlotType(Pipe.Type, name="slot"):
     """One slot of a ring: the tiles of `payload`."""
 
@@ -70,8 +76,10 @@ class CreateOp(Pipe.Operation, name="create"):
         if stages < 1:
             return refuse(self, f"stages must be at least 1, got {stages}")
         kinds = {type(tile) for tile in self.ring.type.tiles}
-        if len(kinds) != 1 or not kinds <= {SmemType, AccumulatorType}:
-            return refuse(self, "the payload must be shared-memory tiles or one accumulator")
+        if len(kinds) != 1 or not kinds <= {SmemType, AccumulatorType, ClaimType}:
+            return refuse(
+                self, "the payload must be shared-memory tiles, one accumulator or claims"
+            )
         return True
 
 
@@ -140,6 +148,31 @@ class RoleOp(Pipe.Operation, name="role", traits=[ir.NoTerminatorTrait]):
         if len(self.body.blocks) != 1:
             return refuse(self, f"the body must be one block, got {len(self.body.blocks)}")
         return True
+
+
+class ClaimOp(Pipe.Operation, name="claim"):
+    """Claims one cluster that has not been launched after the other, until none is left.
+
+    Each answer, the last one included, goes through the ring to every `pipe.for_each_claim`.
+    """
+
+    ring: ext.Operand[RingType]
+
+
+class ForEachClaimOp(Pipe.Operation, name="for_each_claim", traits=[ir.NoTerminatorTrait]):
+    """Runs the body for this CTA's own tile `(i, j)`, then for its tile of every claimed cluster.
+
+    `tiles`, `order` and `group` are as in `tile.for_each_tile`.
+    """
+
+    ring: ext.Operand[RingType]
+    tiles: ir.ArrayAttr
+    order: ir.StringAttr
+    group: ir.IntegerAttr
+    body: ext.Region
+
+    def verify_invariants(self) -> bool:
+        return verify_tile_loop(self)
 
 
 def verify_slot(op: ext.Operation) -> bool:

@@ -416,12 +416,7 @@ class ForEachTileOp(Tile.Operation, name="for_each_tile", traits=[ir.NoTerminato
     body: ext.Region
 
     def verify_invariants(self) -> bool:
-        if self.order.value not in ORDERS:
-            return refuse(self, f"order must be one of {ORDERS}, got {self.order.value!r}")
-        arguments = [str(argument.type) for argument in self.body.blocks[0].arguments]
-        if arguments != ["index", "index"]:
-            return refuse(self, f"the body must take (i, j), got {arguments}")
-        return True
+        return verify_tile_loop(self)
 
 
 class YieldOp(Tile.Operation, name="yield", traits=[ir.IsTerminatorTrait]):
@@ -511,6 +506,16 @@ def verify_tensor_map(op: ext.Operation, map_type: TensorMapType) -> bool:
         return refuse(
             op, f"box rows must be at most {SPAN_BYTES[swizzle]} bytes, got {inner_bytes}"
         )
+    return True
+
+
+def verify_tile_loop(op: ext.Operation) -> bool:
+    """Whether a loop over tiles knows its order and gives its body (i, j)."""
+    if op.order.value not in ORDERS:
+        return refuse(op, f"order must be one of {ORDERS}, got {op.order.value!r}")
+    arguments = [str(argument.type) for argument in op.body.blocks[0].arguments]
+    if arguments != ["index", "index"]:
+        return refuse(op, f"the body must take (i, j), got {arguments}")
     return True
 
 

@@ -16,7 +16,17 @@ from typing import Any, ClassVar
 
 from ..dialects.layout import SLOT_ALIGNMENT
 from ..dialects.mlir import gpu, ir, llvm, passmanager, scf
-from ..dialects.pipe import AcquireOp, CommitOp, CreateOp, ReleaseOp, RoleOp, TileOp, WaitOp
+from ..dialects.pipe import (
+    AcquireOp,
+    ClaimOp,
+    CommitOp,
+    CreateOp,
+    ForEachClaimOp,
+    ReleaseOp,
+    RoleOp,
+    TileOp,
+    WaitOp,
+)
 from ..dialects.target import Target
 from ..dialects.tile import (
     MMAS,
@@ -39,6 +49,7 @@ from ..dialects.tile import (
 from .base import PassLog, refused, target_of, the_kernel, walk
 from .clone import is_pure
 from .lowering import build as b
+from .lowering.claims import lower_claim, lower_for_each_claim
 from .lowering.frame import SHARED_SYMBOL, Frame
 from .lowering.launch import launch_attribute
 from .lowering.mma import lower_mma
@@ -161,7 +172,7 @@ def _drain(frame: Frame, owner: ir.OpView) -> None:
     """The producer of a cluster stays until nothing is on its way to its barriers."""
     rings = list(dict.fromkeys(acquire.ring for acquire in walk(owner, AcquireOp)))
     for ring in rings:
-        if frame.plan.rings[ring].tiles:
+        if frame.plan.rings[ring].kind == "operands":
             with frame.team.once():
                 drain(frame, ring)
 
@@ -205,7 +216,9 @@ def _is_pure(op: ir.OpView) -> bool:
 
 def _needs(frame: Frame, op: ir.OpView) -> frozenset[str]:
     """The conditions under which a thread runs an op: one thread of the team, the pair's issuer."""
-    if isinstance(op, scf.ForOp | ForEachTileOp):
+    if isinstance(op, ClaimOp):
+        return frozenset({LEADER})
+    if isinstance(op, scf.ForOp | ForEachTileOp | ForEachClaimOp):
         block = op.body if isinstance(op, scf.ForOp) else op.body.blocks[0]
         inner = [_needs(frame, each) for each in _program(block) if not _is_pure(each)]
         return frozenset.intersection(*inner) if inner else frozenset()
@@ -244,6 +257,9 @@ def _emit_op(frame: Frame, op: ir.OpView, held: frozenset[str]) -> None:
         elif isinstance(op, ForEachTileOp):
             body = partial(_emit_block, frame, op.body.blocks[0], held)
             lower_for_each_tile(frame, op, body)
+        elif isinstance(op, ForEachClaimOp):
+            body = partial(_emit_block, frame, op.body.blocks[0], held)
+            lower_for_each_claim(frame, op, LEADER in held, body)
         elif type(op) in LOWERINGS:
             LOWERINGS[type(op)](frame, op)
         elif is_pure(op):
@@ -286,6 +302,7 @@ def _lower_handle(frame: Frame, op: ir.OpView) -> None:
 HANDLES = (TensorMapOp, CreateOp, AccumulatorOp)
 LOWERINGS: dict[type, Callable[[Frame, Any], None]] = {
     CtaTileOp: lower_cta_tile,
+    ClaimOp: lower_claim,
     **dict.fromkeys(HANDLES, _lower_handle),
     LoadOp: lower_load,
     CopyOp: lower_copy,

@@ -2,6 +2,13 @@
 
     pipe.role "load" { body(%i, %j) }   →   pipe.role "load" { for_each_tile (%i, %j) { body } }
 
+With `scheduler=clc`, tiles are not counted out beforehand: a CTA that is done takes over a cluster
+that has not been launched yet (cluster launch control). A role of its own asks, and tells the others
+through a ring:
+
+                                            pipe.role "load" { for_each_claim %claims … }
+                                            pipe.role "scheduler" { claim %claims }
+
 Every role walks the same tiles in the same order, so the accumulator ring gets a second slot where
 tensor memory has room: the epilogue of one tile overlaps the MMAs of the next.
 """
@@ -12,7 +19,14 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from ..dialects.mlir import ir
-from ..dialects.pipe import CreateOp, RoleOp
+from ..dialects.pipe import (
+    ClaimOp,
+    ClaimType,
+    CreateOp,
+    ForEachClaimOp,
+    RingType,
+    RoleOp,
+)
 from ..dialects.target import Target
 from ..dialects.tile import (
     ORDERS,
@@ -31,6 +45,7 @@ from .clone import is_pure, replace_in
 from .rings import retype_ring
 
 OVERLAPPING_STAGES = 2
+WARP_THREADS = 32
 STAYS = (TensorMapOp, CreateOp, AccumulatorOp, CtaTileOp, PairRankOp)
 
 
@@ -48,14 +63,17 @@ def parse_ctas(text: str) -> int | None:
 
 @dataclass(frozen=True)
 class Persistence:
-    """One tile a CTA → a loop over tiles around every role, handed out at a static stride.
+    """One tile a CTA → a loop over tiles around every role.
 
-    `order` is along M, along N, or `grouped`: along M within groups of `group` tiles, so that
+    `scheduler` hands tiles out at a static stride, or by cluster launch control (`clc`) with
+    `depth` claims under way. `order` is along M, along N, or `grouped`: along M within groups of `group` tiles, so that
     CTAs at work share operands in L2. `ctas` is how many are launched; auto is one a
     multiprocessor.
     """
 
     name: ClassVar[str] = "persistence"
+    scheduler: str = option("static", one_of("static", "clc"), "static or clc")
+    depth: int = option(2, parse_positive, "claims under way at once")
     order: str = option("grouped", one_of(*ORDERS), "m, n or grouped")
     group: int = option(8, parse_positive, "tiles along M in a group")
     ctas: int | None = option(None, parse_ctas, "auto or a number of CTAs")
@@ -66,35 +84,68 @@ class Persistence:
         places = walk(kernel, CtaTileOp)
         if len(places) != 1:
             raise refused(kernel, "persistence: the program loops over tiles already; run it once")
-        tiles, clusters = self._shrink_grid(kernel, target)
+        tiles = integers_of(kernel.grid)[:2]
+        claims = self._claims(kernel) if self.scheduler == "clc" else None
         for block in _programs(kernel):
-            self._wrap(block, places[0], tiles)
+            self._wrap(block, places[0], tiles, claims)
         places[0].operation.erase()
         doubled = _double_accumulators(kernel, target)
-        log.did(f"{clusters} clusters for {tiles[0]}x{tiles[1]} tiles{doubled}")
+        if claims is None:
+            clusters = self._shrink_grid(kernel, target)
+            log.did(f"{clusters} clusters for {tiles[0]}x{tiles[1]} tiles{doubled}")
+        else:
+            _add_scheduler(kernel, claims)
+            log.did(f"cluster launch control over {tiles[0]}x{tiles[1]} tiles{doubled}")
 
-    def _shrink_grid(self, kernel: KernelOp, target: Target) -> tuple[list[int], int]:
-        """(tiles along M and N, clusters launched); the grid becomes one row of clusters."""
+    def _claims(self, kernel: KernelOp) -> ir.Value:
+        """The ring that tells every role which cluster was claimed."""
+        if not walk(kernel, RoleOp):
+            raise refused(
+                kernel,
+                "persistence: scheduler=clc needs a role that asks for tiles; "
+                "run warp-specialization first",
+            )
+        top = ir.InsertionPoint.at_block_begin(kernel.body.blocks[0])
+        with top, kernel.location:
+            return CreateOp(ring=RingType.of(self.depth, [ClaimType.get()])).ring
+
+    def _shrink_grid(self, kernel: KernelOp, target: Target) -> int:
+        """How many clusters are launched; the grid becomes one row of them."""
         tiles, cluster = integers_of(kernel.grid)[:2], integers_of(kernel.cluster)
         total = tiles[0] * tiles[1] // (cluster[0] * cluster[1])
         ctas = self.ctas or target.multiprocessors
         clusters = max(1, min(total, ctas // (cluster[0] * cluster[1])))
         kernel.operation.attributes["grid"] = integers([clusters * cluster[0], cluster[1], 1])
-        return tiles, clusters
+        return clusters
 
-    def _wrap(self, block: ir.Block, place: CtaTileOp, tiles: list[int]) -> None:
+    def _wrap(
+        self, block: ir.Block, place: CtaTileOp, tiles: list[int], claims: ir.Value | None
+    ) -> None:
         """Put a program into a loop over tiles and let it read its tile from the loop."""
         program = _from_first_effect(block)
         index = ir.IndexType.get()
         with ir.InsertionPoint(program[0]), program[0].operation.location:
-            group = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), self.group)
-            loop = ForEachTileOp(
-                tiles=integers(tiles), order=ir.StringAttr.get(self.order), group=group
-            )
+            how = {
+                "tiles": integers(tiles),
+                "order": ir.StringAttr.get(self.order),
+                "group": ir.IntegerAttr.get(ir.IntegerType.get_signless(64), self.group),
+            }
+            loop = ForEachTileOp(**how) if claims is None else ForEachClaimOp(ring=claims, **how)
         body = loop.body.blocks.append(index, index)
         for op in program:
             body.append(op.operation)
         replace_in(body, dict(zip((place.i, place.j), body.arguments, strict=True)))
+
+
+def _add_scheduler(kernel: KernelOp, claims: ir.Value) -> None:
+    """One more warp, which asks for tiles."""
+    i64 = ir.IntegerType.get_signless(64)
+    with ir.InsertionPoint(kernel.body.blocks[0]), kernel.location:
+        role = RoleOp(agent=ir.StringAttr.get("scheduler"), warps=ir.IntegerAttr.get(i64, 1))
+    with ir.InsertionPoint(role.body.blocks.append()), kernel.location:
+        ClaimOp(ring=claims)
+    threads = kernel.threads.value + WARP_THREADS
+    kernel.operation.attributes["threads"] = ir.IntegerAttr.get(i64, threads)
 
 
 def _from_first_effect(block: ir.Block) -> list[Any]:

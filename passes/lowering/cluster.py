@@ -1,7 +1,7 @@
 """Clusters: who sends to whom, as masks of ranks (PTX ISA, %cluster_ctarank).
 
-rank = x + m * y for the CTA at x along M and y along N. With pairs, ranks 2q and 2q + 1 are one, and
-the even one issues its MMAs and owns the barriers that count for both.
+rank = x + m * y for the CTA at x along M and y along N. With pairs, ranks 2q and 2q + 1 are one,
+and the even one issues its MMAs and owns the barriers that count for both.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Cluster:
 
     @property
     def b_peers(self) -> int:
-        """Ranks that need the same B as the CTA at (0, 0): a line along M, every second in pairs."""
+        """Ranks that need the same B as (0, 0): a line along M, every second one in pairs."""
         return sum(1 << x for x in range(0, self.m, 2 if self.pair else 1))
 
     def senders(self, rank: int) -> int:

@@ -121,7 +121,6 @@ class Frame:
         """
         self.meet_all()
         with b.when(self.first_warp):
-            b.fence_after()
             columns = b.constant(self.plan.tmem_columns)
             nvvm.tcgen05_dealloc(self.tmem_pointer(0), columns, group=self.cta_group)
 
@@ -157,7 +156,7 @@ class Frame:
     def _init_barriers(self) -> None:
         counts = {} if self.plan.mma_done is None else {self.plan.mma_done: 1}
         for plan in self.plan.rings.values():
-            for stage in range(plan.stages if plan.full else 0):
+            for stage in range(0 if plan.kind == "staging" else plan.stages):
                 counts[plan.full + stage * BARRIER_BYTES] = 1
                 counts[plan.empty + stage * BARRIER_BYTES] = plan.empty_count
         for word, count in counts.items():
@@ -236,7 +235,7 @@ class Frame:
         self.team.meet()
 
     def commit(self, barrier: ir.Value, mask: ir.Value | None = None) -> None:
-        """tcgen05.commit: one arrival when the MMAs issued so far are done, at every rank of mask."""
+        """tcgen05.commit: one arrival, at every rank of mask, when the MMAs so far are done."""
         nvvm.tcgen05_commit(barrier, multicast_mask=mask, group=self.cta_group)
 
     def pair_mask(self) -> ir.Value | None:

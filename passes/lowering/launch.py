@@ -51,7 +51,7 @@ def describe_launch(kernel: KernelOp, plan: Plan) -> dict[str, Any]:
 def _schedule(kernel: KernelOp, plan: Plan) -> dict[str, Any]:
     mma = [*walk(kernel, MmaOp), *walk(kernel, PairMmaOp)][0]
     a, b = mma.a.type.layout, mma.b.type.layout
-    operand_rings = [ring for ring in plan.rings.values() if ring.tiles and ring.full]
+    operand_rings = [ring for ring in plan.rings.values() if ring.kind == "operands"]
     return {
         "tile": [*mma.acc.type.shape, a.k],
         "stages": max((ring.stages for ring in operand_rings), default=0),

@@ -20,7 +20,7 @@ def lower_acquire(frame: Frame, op: AcquireOp) -> None:
     index = producer.index()
     b.barrier_wait(frame.barrier_at(plan.empty, index), b.xor(producer.phase(), 1))
     frame.slots[op.slot] = Slot(op.ring, index)
-    if plan.slot_columns:
+    if plan.kind == "accumulator":
         b.fence_after()
     else:
         _announce(frame, op, frame.barrier_at(plan.full, index))
@@ -42,7 +42,7 @@ def lower_commit(frame: Frame, op: CommitOp) -> None:
     """The slot is full when TMA's bytes, the threads' copies or the MMAs are in."""
     producer, plan = frame.rings[op.ring].producer, frame.plan.rings[op.ring]
     full = frame.barrier_at(plan.full, producer.index())
-    if plan.slot_columns:
+    if plan.kind == "accumulator":
         frame.commit(full, frame.pair_mask())
     elif has_copies(op.ring):
         frame.publish_shared()
@@ -64,7 +64,7 @@ def lower_release(frame: Frame, op: ReleaseOp) -> None:
     """The slot is empty once the MMAs that read it are done, or every warp has read it."""
     consumer, plan = frame.rings[op.ring].consumer, frame.plan.rings[op.ring]
     empty = frame.barrier_at(plan.empty, consumer.index())
-    if plan.slot_columns:
+    if plan.kind == "accumulator":
         b.fence_before()
         nvvm.bar_warp_sync(b.constant(ALL_LANES))
         with b.when(nvvm.elect_sync(results=[b.i1()])):
@@ -97,7 +97,7 @@ def drain(frame: Frame, ring: ir.Value) -> None:
 def lower_tile(frame: Frame, op: TileOp) -> None:
     """Where the tile lies, from the slot's index."""
     slot = frame.slots[op.slot]
-    if frame.plan.rings[slot.ring].slot_columns:
+    if frame.plan.rings[slot.ring].kind == "accumulator":
         frame.columns[op.tile] = frame.columns_in(slot)
     else:
         frame.tiles[op.tile] = frame.tile_in(slot, op.index.value)

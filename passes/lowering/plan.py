@@ -6,12 +6,14 @@ from dataclasses import dataclass, field, replace
 
 from ...dialects.layout import SLOT_ALIGNMENT, TileLayout
 from ...dialects.mlir import ir
-from ...dialects.pipe import AcquireOp, CreateOp, RoleOp
+from ...dialects.pipe import AcquireOp, ClaimType, CreateOp, RoleOp
 from ...dialects.target import Target
 from ...dialects.tile import (
     MMAS,
+    STORES,
     AccumulatorOp,
     AccumulatorType,
+    CopyOp,
     KernelOp,
     LoadOp,
     MmaOp,
@@ -23,19 +25,23 @@ from ...dialects.tile import (
     integers_of,
 )
 from ..base import refused, walk
+from ..rings import is_operand_ring
 from .cluster import Cluster
 
 BARRIER_BYTES = 8
+CLAIM_BYTES = 16
 
 
 @dataclass(frozen=True)
 class RingPlan:
     """Where a ring lies and how many arrivals make a slot empty (one always makes it full).
 
-    `tiles` are byte offsets of each payload tile's first slot, `full` and `empty` those of the
-    barriers; an accumulator ring has tensor-memory `column` and `slot_columns` instead of tiles.
+    `kind` is "operands", "staging", "accumulator" or "claims". `tiles` are byte offsets of each
+    payload tile's (or the claims') first slot, `full` and `empty` those of the barriers; an
+    accumulator ring has tensor-memory `column` and `slot_columns` instead of tiles.
     """
 
+    kind: str
     stages: int
     layouts: tuple[TileLayout, ...] = ()
     tiles: tuple[int, ...] = ()
@@ -80,7 +86,7 @@ def make_plan(kernel: KernelOp, target: Target) -> Plan:
         plan.rings[create.ring] = _place_tiles(create, cursor)
     _place_accumulators(kernel, plan, target)
     for ring, placed in plan.rings.items():
-        plan.rings[ring] = _place_barriers(ring, placed, plan.cluster, cursor)
+        plan.rings[ring] = _place_barriers(kernel, ring, placed, plan.cluster, cursor)
     plan.mma_done = cursor.take(BARRIER_BYTES, BARRIER_BYTES) if plan.accumulators else None
     plan.tmem_address = cursor.take(4, 4)
     plan.shared_bytes = cursor.end
@@ -109,10 +115,13 @@ class _Cursor:
 def _place_tiles(create: CreateOp, cursor: _Cursor) -> RingPlan:
     stages, tiles = create.ring.type.stages, create.ring.type.tiles
     if isinstance(tiles[0], AccumulatorType):
-        return RingPlan(stages)
+        return RingPlan("accumulator", stages)
+    if isinstance(tiles[0], ClaimType):
+        return RingPlan("claims", stages, tiles=(cursor.take(stages * CLAIM_BYTES, CLAIM_BYTES),))
     layouts = tuple(tile.layout for tile in tiles)
     places = [cursor.take(stages * layout.slot_bytes, SLOT_ALIGNMENT) for layout in layouts]
-    return RingPlan(stages, layouts, tuple(places))
+    kind = "operands" if is_operand_ring(create) else "staging"
+    return RingPlan(kind, stages, layouts, tuple(places))
 
 
 def cluster_of(kernel: KernelOp) -> Cluster:
@@ -123,17 +132,30 @@ def cluster_of(kernel: KernelOp) -> Cluster:
 
 
 def _place_barriers(
-    ring: ir.Value, placed: RingPlan, cluster: Cluster, cursor: _Cursor
+    kernel: KernelOp, ring: ir.Value, placed: RingPlan, cluster: Cluster, cursor: _Cursor
 ) -> RingPlan:
-    waits = [use.owner for use in ring.uses if use.owner.name == "pipe.wait"]
-    if not waits:
+    if placed.kind == "staging":
         return placed
     full, empty = (cursor.take(placed.stages * BARRIER_BYTES, BARRIER_BYTES) for _ in range(2))
-    if placed.slot_columns:
-        count = _consumer_warps(waits[0]) * (2 if cluster.pair else 1)
-    else:
+    if placed.kind == "operands":
         count = cluster.release_count()
+    elif placed.kind == "claims":
+        count = _claim_readers(kernel, cluster)
+    else:
+        waits = [use.owner for use in ring.uses if use.owner.name == "pipe.wait"]
+        count = _consumer_warps(waits[0]) * (2 if cluster.pair else 1)
     return replace(placed, full=full, empty=empty, empty_count=count)
+
+
+def _claim_readers(kernel: KernelOp, cluster: Cluster) -> int:
+    """Arrivals of a whole cluster that say that a claim has been read."""
+    total = 0
+    for role in walk(kernel, RoleOp):
+        by_warp = any(walk(role, op_class) for op_class in (*STORES, CopyOp))
+        issues = any(walk(role, op_class) for op_class in MMAS)
+        ctas = cluster.size // 2 if issues and cluster.pair else cluster.size
+        total += ctas * (role.warps.value if by_warp else 1)
+    return total
 
 
 def _consumer_warps(wait: ir.Operation) -> int:
@@ -150,7 +172,7 @@ def _place_accumulators(kernel: KernelOp, plan: Plan, target: Target) -> None:
         plan.accumulators[accumulator.acc] = columns
         columns += target.accumulator_columns(*accumulator.acc.type.shape)
     for ring, placed in plan.rings.items():
-        if not placed.tiles:
+        if placed.kind == "accumulator":
             each = target.accumulator_columns(*ring.type.tiles[0].shape)
             plan.rings[ring] = replace(placed, column=columns, slot_columns=each)
             columns += placed.stages * each

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ...dialects.mlir import arith, ir, nvvm
+from ...dialects.pipe import ForEachClaimOp
 from ...dialects.tile import CtaTileOp, ForEachTileOp, PairRankOp, integers_of
 from . import build as b
 from .frame import Frame
@@ -24,22 +25,27 @@ def lower_pair_rank(frame: Frame, op: PairRankOp) -> None:
 
 def lower_for_each_tile(frame: Frame, op: ForEachTileOp, emit_body: Callable[[], None]) -> None:
     """Clusters take every P-th tile of the order, P clusters in all."""
-    cluster = frame.cluster
-    tiles = integers_of(op.tiles)
-    per_axis = (tiles[0] // cluster.m, tiles[1] // cluster.n)
-    clusters = integers_of(frame.kernel.grid)[0] // cluster.m
-    with b.loop(_cluster_id(frame), per_axis[0] * per_axis[1], clusters) as turn:
-        along_m, along_n = raster(turn, per_axis, op.order.value, op.group.value)
-        places = frame.place
-        for argument, along, extent, place in zip(
-            op.body.blocks[0].arguments,
-            (along_m, along_n),
-            (cluster.m, cluster.n),
-            places,
-            strict=True,
-        ):
-            frame.values[argument] = b.as_index(b.add_any(b.mul(along, extent), place))
+    along_m, along_n = tiles_per_axis(frame, op)
+    clusters = integers_of(frame.kernel.grid)[0] // frame.cluster.m
+    with b.loop(_cluster_id(frame), along_m * along_n, clusters) as turn:
+        set_tile(frame, op, turn)
         emit_body()
+
+
+def tiles_per_axis(frame: Frame, op: ForEachTileOp | ForEachClaimOp) -> tuple[int, int]:
+    """Cluster tiles along M and N."""
+    tiles = integers_of(op.tiles)
+    return tiles[0] // frame.cluster.m, tiles[1] // frame.cluster.n
+
+
+def set_tile(frame: Frame, op: ForEachTileOp | ForEachClaimOp, turn: ir.Value) -> None:
+    """Let the body's (i, j) be this CTA's tile in the turn-th cluster tile."""
+    cluster = frame.cluster
+    places = raster(turn, tiles_per_axis(frame, op), op.order.value, op.group.value)
+    arguments = op.body.blocks[0].arguments
+    extents = (cluster.m, cluster.n)
+    for argument, along, extent, own in zip(arguments, places, extents, frame.place, strict=True):
+        frame.values[argument] = b.as_index(b.add_any(b.mul(along, extent), own))
 
 
 def _cluster_id(frame: Frame) -> ir.Value:
