@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import time
 from collections.abc import Callable
@@ -13,7 +14,8 @@ from ..dialects import make_context
 from ..dialects.errors import CompileError
 from ..dialects.mlir import ir, llvm
 from ..dialects.target import find_target
-from ..passes.base import TARGET_ATTRIBUTE, PassLog
+from ..dialects.tile import MatmulOp, logical_shape
+from ..passes.base import TARGET_ATTRIBUTE, PassLog, walk
 from .backend import Assembled, assemble, emit_ptx, versions
 from .pipeline import (
     PassCall,
@@ -23,6 +25,7 @@ from .pipeline import (
     parse_module,
     run_passes,
 )
+from .schedule import choose_schedule
 from .spec import MatmulSpec
 
 KINDS = ("mlir", "llvm", "ptx", "cubin")
@@ -59,13 +62,14 @@ def compile_matmul(
 ) -> Compiled:
     """Compile a spec or an .mlir file of linalg on tensors for `target`.
 
-    `pipeline` (text) or `preset` (name) choose the passes; `stop_after` leaves out the later ones,
-    except the lowering. `until` is the last kind made: "mlir", "llvm", "ptx" or "cubin". Raises
+    `pipeline` (text) or `preset` (name) choose the passes, else `choose_schedule` does;
+    `stop_after` leaves out the later ones, except the lowering. `until` is the last kind made: "mlir", "llvm", "ptx" or "cubin". Raises
     `CompileError` for what can't be compiled.
     """
     find_target(target)
     lower = until != "mlir" or stop_after is None
-    calls = complete_pipeline(pipeline, preset, stop_after, lower)
+    chosen = pipeline is None and preset is None
+    calls = [] if chosen else complete_pipeline(pipeline, preset, stop_after, lower)
     stages: list[tuple[str, float]] = []
     with _timed(stages, "context"):
         context = make_context()
@@ -74,7 +78,10 @@ def compile_matmul(
             module = _import(source)
         module.operation.attributes[TARGET_ATTRIBUTE] = ir.StringAttr.get(target)
         log = PassLog(places=not isinstance(source, MatmulSpec))
-        stages += run_passes(module, calls, log, observer)
+        if chosen:
+            text = _choose(source, module, target, log, stages, observer)
+            calls = complete_pipeline(text, None, stop_after, lower)
+        stages += run_passes(module, calls[1:] if chosen else calls, log, observer)
         text = ",".join(str(call) for call in calls)
         compiled = Compiled(text, str(module), log.remarks, stages)
         if until != "mlir":
@@ -122,6 +129,38 @@ def _import(source: MatmulSpec | Path) -> ir.Module:
         reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
         raise CompileError(f"{source}: must be a readable .mlir file, got: {reason}") from error
     return parse_module(text, str(source))
+
+
+def _choose(
+    source: MatmulSpec | Path,
+    module: ir.Module,
+    target: str,
+    log: PassLog,
+    stages: list[tuple[str, float]],
+    observer: Callable[[PassEvent], None] | None,
+) -> str:
+    """Normalize the module and choose its schedule: the pipeline from `tiling` on."""
+    stages += run_passes(module, [PassCall("normalize")], log, observer)
+    with _timed(stages, "schedule"):
+        spec = source if isinstance(source, MatmulSpec) else _spec_of(module)
+        return choose_pipeline(spec, target)
+
+
+@functools.cache
+def choose_pipeline(spec: MatmulSpec, target: str) -> str:
+    """The pipeline of the schedule that the estimates favour (`tilewright explain schedule`)."""
+    return choose_schedule(spec, find_target(target)).pipeline()
+
+
+def _spec_of(module: ir.Module) -> MatmulSpec:
+    """The spec of a normalized module; its epilogue does not count."""
+    (matmul,) = walk(module, MatmulOp)
+    m, k = logical_shape(matmul.a.type, matmul.a_major.value)
+    n = matmul.c.type.shape[1]
+    elements = [str(value.type.element_type) for value in (matmul.a, matmul.b, matmul.c)]
+    a_major = "k" if matmul.a_major.value == "k" else "m"
+    b_major = "k" if matmul.b_major.value == "k" else "n"
+    return MatmulSpec(m, n, k, *elements, a_major=a_major, b_major=b_major)
 
 
 def _translate(module: ir.Module, compiled: Compiled) -> None:

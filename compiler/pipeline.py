@@ -17,19 +17,10 @@ from ..dialects.errors import CompileError
 from ..dialects.mlir import ir
 from ..passes import PASSES, PIPELINE
 from ..passes.base import Pass, PassLog, make_pass
+from .presets import PRESETS
 
 FIRST, LAST = PIPELINE[0].name, PIPELINE[-1].name
-DEFAULT_PIPELINE = "tiling,tma-insertion,swizzle-selection"
-
-# The published steps that these passes reproduce; see docs/presets.md for their sources.
-PRESETS = {
-    "v1a": "tiling{tile=128x128x64},tma-insertion{box=2d}",
-    "v1b": "tiling{tile=128x128x64},tma-insertion{box=3d}",
-    "v2a": "tiling{tile=128x128x64},tma-insertion{box=2d},swizzle-selection",
-    "v2b": "tiling{tile=128x128x128},tma-insertion{box=3d},swizzle-selection",
-    "kernel2": "tiling{tile=64x64x64},tma-insertion{box=2d}",
-    "kernel3": "tiling{tile=64x64x64},tma-insertion{box=2d},swizzle-selection",
-}
+DEFAULT_PIPELINE = ",".join(pass_class.name for pass_class in PIPELINE[1:-1])
 
 _PASS = re.compile(r"\s*([a-z0-9-]+)\s*(\{([^{}]*)\})?\s*")
 _OPTION = re.compile(r"([a-z_][a-z0-9_-]*)=(\S+)$")

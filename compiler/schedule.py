@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import product
+from typing import TYPE_CHECKING
 
 from ..dialects.errors import CompileError
 from ..dialects.target import Target
 from .schedule_estimate import Estimate, estimate
-from .schedule_problem import Problem, Schedule, Spec
+from .schedule_problem import Problem, Schedule
 from .schedule_rules import (
     BARRIER_BYTES,
     K_TILES,
@@ -24,6 +25,9 @@ from .schedule_rules import (
     broken_rule,
     wasted_tile,
 )
+
+if TYPE_CHECKING:  # it imports MLIR
+    from .spec import MatmulSpec
 
 # (CTAs along M and N, 2-CTA MMA), the simplest first.
 CLUSTERS = (
@@ -68,12 +72,12 @@ class Choice:
     rejected: tuple[Rejected, ...]
 
 
-def choose_schedule(spec: Spec, target: Target) -> Schedule:
+def choose_schedule(spec: MatmulSpec, target: Target) -> Schedule:
     """The schedule for a `MatmulSpec`; `CompileError` when no candidate keeps the rules."""
     return explain_schedule(spec, target).schedule
 
 
-def explain_schedule(spec: Spec, target: Target) -> Choice:
+def explain_schedule(spec: MatmulSpec, target: Target) -> Choice:
     """The choice with every rejected candidate and why; `CompileError` when none is left."""
     problem = Problem.of(spec, target)
     broken, legal = [], []
@@ -89,9 +93,9 @@ def explain_schedule(spec: Spec, target: Target) -> Choice:
             f"schedule: one of {len(broken)} candidates must keep every rule, got none for "
             f"{problem.m}x{problem.n}x{problem.k}; {example.rule}: {example.reason}"
         )
-    taken = min(legal, key=lambda pair: (pair[0].total_us, _complexity(pair[1])))
-    slower = [_slower(taken, pair) for pair in legal if pair[1] != taken[1]]
-    slower.sort(key=lambda rejected: rejected.estimate.total_us)
+    legal.sort(key=lambda pair: (pair[0].total_us, _complexity(pair[1])))
+    taken, *others = legal
+    slower = [_slower(taken, other) for other in others]
     return Choice(taken[1], taken[0], tuple(slower + broken))
 
 

@@ -3,25 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from ..dialects.dtypes import DTYPES
 from ..dialects.layout import TileLayout, widest_swizzle
 from ..dialects.target import Target
 
+if TYPE_CHECKING:  # it imports MLIR
+    from .spec import MatmulSpec
+
 SLOT_ALIGNMENT = 1024  # every slot starts its swizzle pattern (PTX ISA, swizzling modes)
-
-
-class Spec(Protocol):
-    """What the choice reads of a `MatmulSpec`, which can't be imported without MLIR."""
-
-    m: int
-    n: int
-    k: int
-    a_dtype: str
-    c_dtype: str
-    a_major: str
-    b_major: str
 
 
 @dataclass(frozen=True)
@@ -56,7 +47,8 @@ class Schedule:
     def pipeline(self) -> str:
         """The passes with their options, as `--pipeline` takes them.
 
-        Clusters come before stages, so that those are counted with half of B where a pair splits it.
+        Clusters come before stages, so that stages are counted with the half of B that a CTA of a
+        pair holds.
         """
         passes = [
             f"tiling{{tile={_joined(self.tile)}}}",
@@ -121,7 +113,7 @@ class Problem:
     tma_alignment_bytes: int
 
     @staticmethod
-    def of(spec: Spec, target: Target) -> Problem:
+    def of(spec: MatmulSpec, target: Target) -> Problem:
         """The problem of a `MatmulSpec` on a target."""
         dtype = DTYPES[spec.a_dtype]
         return Problem(

@@ -18,9 +18,9 @@ PIPELINE = (
     TmaInsertion,  # thread copies → TMA copies through pipes
     SwizzleSelection,  # after TMA: boxes widen with the swizzle
     EpilogueStaging,  # before pipelining, which takes what shared memory is left
+    Clustering,  # before pipelining: a pair halves B's tiles, so more stages fit
     Pipelining,  # after the slots have their final size
     WarpSpecialization,  # after pipelining: it puts the loop back together for each role
-    Clustering,  # after the roles are cut: it changes who loads and who issues
     Persistence,  # after clustering: tiles go to clusters
     LowerToNvvm,  # last: the only place that knows barriers, descriptors and addresses
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, fields
+from types import UnionType
 from typing import Any, ClassVar, Protocol
 
 from ..dialects.errors import CompileError
@@ -120,7 +121,7 @@ def attributes_of(op: Any) -> dict[str, ir.Attribute]:
     return {name: attributes[name] for name in attributes}
 
 
-def walk(root: Any, op_class: type) -> list[Any]:
+def walk(root: Any, op_class: type | UnionType) -> list[Any]:
     """Every op of `op_class` under `root`, in program order."""
     return [op for op in _operations(root.operation) if isinstance(op, op_class)]
 

@@ -15,7 +15,7 @@ from functools import partial
 from typing import Any, ClassVar
 
 from ..dialects.layout import SLOT_ALIGNMENT
-from ..dialects.mlir import gpu, ir, llvm, passmanager, scf
+from ..dialects.mlir import gpu, ir, llvm, nvvm, passmanager, scf
 from ..dialects.pipe import (
     AcquireOp,
     ClaimOp,
@@ -46,7 +46,7 @@ from ..dialects.tile import (
     TmaLoadOp,
     TmaMulticastOp,
 )
-from .base import PassLog, refused, target_of, the_kernel, walk
+from .base import PassLog, option, parse_bool, refused, target_of, the_kernel, walk
 from .clone import is_pure
 from .lowering import build as b
 from .lowering.claims import lower_claim, lower_for_each_claim
@@ -78,15 +78,20 @@ UPSTREAM = (
 
 @dataclass(frozen=True)
 class LowerToNvvm:
-    """`tile.kernel` → `llvm.func` in a `gpu.module`, llvm and nvvm ops only."""
+    """`tile.kernel` → `llvm.func` in a `gpu.module`, llvm and nvvm ops only.
+
+    `pdl` is for programmatic dependent launch: the kernel waits for the grids before it where it
+    first reads global memory, and lets the grids after it start once its loads are issued.
+    """
 
     name: ClassVar[str] = "lower-to-nvvm"
+    pdl: bool = option(False, parse_bool, "true or false")
 
     def __call__(self, module: ir.Module, log: PassLog) -> None:
         kernel = the_kernel(module, self.name)
         target = target_of(module)
         plan = make_plan(kernel, target)
-        _emit(module, kernel, plan, target)
+        _emit(module, kernel, plan, target, self.pdl)
         kernel.operation.erase()
         passmanager.PassManager.parse(UPSTREAM).run(module.operation)
         log.did(
@@ -95,7 +100,7 @@ class LowerToNvvm:
         )
 
 
-def _emit(module: ir.Module, kernel: KernelOp, plan: Plan, target: Target) -> None:
+def _emit(module: ir.Module, kernel: KernelOp, plan: Plan, target: Target, pdl: bool) -> None:
     module.operation.attributes["gpu.container_module"] = ir.UnitAttr.get()
     with ir.InsertionPoint(kernel), kernel.location:
         chip = ir.Attribute.parse(f'#nvvm.target<chip = "{target.chip}">')
@@ -103,12 +108,15 @@ def _emit(module: ir.Module, kernel: KernelOp, plan: Plan, target: Target) -> No
     body = gpu_module.bodyRegion.blocks.append()
     with ir.InsertionPoint(body), kernel.location:
         _declare_shared()
-        function = _declare_function(kernel, plan)
+        function = _declare_function(kernel, plan, pdl)
     entry = function.body.blocks[0]
     keys = [(parameter.argument, _map(parameter)) for parameter in plan.parameters]
-    frame = Frame(kernel, target, plan, dict(zip(keys, entry.arguments, strict=True)))
+    parameters = dict(zip(keys, entry.arguments, strict=True))
+    frame = Frame(kernel, target, plan, parameters, pdl=pdl)
     with ir.InsertionPoint(entry), kernel.location:
         frame.open()
+        if pdl:
+            nvvm.griddepcontrol(nvvm.GridDepActionKind.wait)
         _emit_program(frame, kernel.body.blocks[0])
         frame.close()
         llvm.return_()
@@ -128,7 +136,7 @@ def _declare_shared() -> None:
     )
 
 
-def _declare_function(kernel: KernelOp, plan: Plan) -> llvm.LLVMFuncOp:
+def _declare_function(kernel: KernelOp, plan: Plan, pdl: bool) -> llvm.LLVMFuncOp:
     types = [b.pointer(0 if parameter.map else b.GLOBAL) for parameter in plan.parameters]
     signature = ", ".join(str(type_) for type_ in types)
     function = llvm.LLVMFuncOp(
@@ -140,7 +148,7 @@ def _declare_function(kernel: KernelOp, plan: Plan) -> llvm.LLVMFuncOp:
     for flag in ("gpu.kernel", "nvvm.kernel"):
         attributes[flag] = ir.UnitAttr.get()
     attributes["nvvm.reqntid"] = ir.DenseI32ArrayAttr.get([kernel.threads.value, 1, 1])
-    attributes["tile.launch"] = launch_attribute(kernel, plan)
+    attributes["tile.launch"] = launch_attribute(kernel, plan, pdl)
     function.body.blocks.append(*types)
     return function
 
@@ -162,6 +170,8 @@ def _emit_program(frame: Frame, block: ir.Block) -> None:
     owner = block.owner.opview
     if walk(owner, RoleOp):
         return
+    if frame.pdl and walk(owner, TmaLoadOp | TmaMulticastOp | CopyOp | LoadOp):
+        nvvm.griddepcontrol(nvvm.GridDepActionKind.launch_dependents)
     if frame.cluster.size > 1:
         _drain(frame, owner)
     if walk(owner, StagedStoreOp):

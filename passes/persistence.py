@@ -3,8 +3,8 @@
     pipe.role "load" { body(%i, %j) }   →   pipe.role "load" { for_each_tile (%i, %j) { body } }
 
 With `scheduler=clc`, tiles are not counted out beforehand: a CTA that is done takes over a cluster
-that has not been launched yet (cluster launch control). A role of its own asks, and tells the others
-through a ring:
+that has not been launched yet (cluster launch control). A role of its own asks, and tells the
+others through a ring:
 
                                             pipe.role "load" { for_each_claim %claims … }
                                             pipe.role "scheduler" { claim %claims }
@@ -66,9 +66,9 @@ class Persistence:
     """One tile a CTA → a loop over tiles around every role.
 
     `scheduler` hands tiles out at a static stride, or by cluster launch control (`clc`) with
-    `depth` claims under way. `order` is along M, along N, or `grouped`: along M within groups of `group` tiles, so that
-    CTAs at work share operands in L2. `ctas` is how many are launched; auto is one a
-    multiprocessor.
+    `depth` claims under way. `order` is along M, along N, or `grouped`: along M within groups of
+    `group` tiles, so that CTAs at work share operands in L2. `ctas` is how many are launched with
+    a static stride; auto is one a multiprocessor.
     """
 
     name: ClassVar[str] = "persistence"

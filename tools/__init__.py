@@ -1,1 +1,1 @@
-"""The command line: compile, opt, run."""
+"""The command line: compile, opt, run, explain, ladder."""

@@ -38,7 +38,13 @@ class Parser(argparse.ArgumentParser):
 def add_problem(parser: Parser, file_help: str) -> None:
     """The matmul: a file, or spec flags."""
     parser.add_argument("file", nargs="?", type=Path, metavar="FILE", help=file_help)
-    group = parser.add_argument_group("spec, instead of FILE")
+    add_spec(parser, "spec, instead of FILE")
+
+
+def add_spec(parser: Parser, title: str = "spec", defaults: dict[str, int] | None = None) -> None:
+    """The matmul by spec flags; `defaults` are sizes that need not be given."""
+    group = parser.add_argument_group(title)
+    parser.set_defaults(**(defaults or {}))
     for name, meaning in SIZES.items():
         group.add_argument(f"--{name}", type=_integer, metavar="SIZE", help=meaning)
     for name, meaning in CHOICES.items():
@@ -75,9 +81,20 @@ def problem(options: argparse.Namespace, parser: Parser) -> MatmulSpec | Path:
     if options.file is not None:
         _refuse_flags(given, parser)
         return options.file
+    return _make_spec(given, parser, "a FILE or --m, --n and --k")
+
+
+def spec_of(options: argparse.Namespace, parser: Parser) -> MatmulSpec:
+    """The spec that the flags of `add_spec` describe."""
+    given = {name: getattr(options, name) for name in (*SIZES, *CHOICES)}
+    given = {name: value for name, value in given.items() if value is not None}
+    return _make_spec(given, parser, "--m, --n and --k")
+
+
+def _make_spec(given: dict[str, Any], parser: Parser, wanted: str) -> MatmulSpec:
     missing = [f"--{name}" for name in SIZES if name not in given]
     if missing:
-        parser.error(f"a FILE or --m, --n and --k must be given, got no {', '.join(missing)}")
+        parser.error(f"{wanted} must be given, got no {', '.join(missing)}")
     from ..compiler.spec import MatmulSpec
 
     return MatmulSpec(**given)

@@ -10,7 +10,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-from . import compile, opt, run
+from . import compile, explain, ladder, opt, run
 from .arguments import Parser, UsageError
 from .output import print_json
 
@@ -18,6 +18,8 @@ EXAMPLES = """examples:
   tilewright run --m 512 --n 768 --k 320
   tilewright compile --m 512 --n 768 --k 320 --emit ptx -o matmul.ptx
   tilewright opt matmul.mlir --passes normalize,tiling
+  tilewright explain schedule --m 4096 --n 4096 --k 4096
+  tilewright ladder --m 512 --n 512 --k 512
   tilewright --version
 """
 DEBUG_VARIABLE = "TILEWRIGHT_DEBUG"
@@ -51,7 +53,7 @@ def build_parser() -> Parser:
     parser.add_argument("--version", action="store_true", help="name the tools' versions and exit")
     parser.add_argument("--json", action="store_true", help="print one JSON object on stdout")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
-    for command in (compile, opt, run):
+    for command in (compile, opt, run, explain, ladder):
         command.add_command(commands)
     return parser
 

@@ -104,7 +104,7 @@ def _run(device: Any, parser: Parser, options: argparse.Namespace) -> Outcome:
         report = device.launch(bundle, tensors, options.seed)
         run_seconds = time.perf_counter() - started
         progress.update("comparing with torch")
-        comparison = _compare(bundle, tensors)
+        comparison = compare_output(bundle, tensors)
     return Outcome(bundle, comparison, report, run_seconds, passes, remarks)
 
 
@@ -128,10 +128,11 @@ def _obtain(
         progress.update(f"compiling, after {event.name}")
 
     compiled = compile_matmul(source, observer=observe, **compile_keywords(options))
-    return _as_bundle(compiled, options.output), list(compiled.remarks)
+    return as_bundle(compiled, options.output), list(compiled.remarks)
 
 
-def _as_bundle(compiled: Any, output: Path | None) -> Bundle:
+def as_bundle(compiled: Any, output: Path | None = None) -> Bundle:
+    """The bundle of a compilation; written to `output` where that is given."""
     from ..compiler.bundle_writer import write_bundle
     from ..runtime.bundle import Bundle, seal
 
@@ -149,7 +150,8 @@ def _refuse_compilation(parser: Parser, options: argparse.Namespace) -> None:
         parser.error(f"a bundle is compiled already and must come without {', '.join(given)}")
 
 
-def _compare(bundle: Bundle, tensors: dict[str, Any]) -> Comparison:
+def compare_output(bundle: Bundle, tensors: dict[str, Any]) -> Comparison:
+    """The output tensor beside what torch computes in float64."""
     from ..runtime.manifest import output
     from ..runtime.reference import compare, expected_output, to_float64
 

@@ -10,9 +10,15 @@ PLAIN_WIDTH = 110
 
 
 def print_table(
-    columns: Sequence[str], rows: Iterable[Sequence[str]], stream: TextIO | None = None
+    columns: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    stream: TextIO | None = None,
+    width: int = PLAIN_WIDTH,
 ) -> None:
-    """Print rows under `columns`; a column whose name ends in a unit in brackets is flush right."""
+    """Print rows under `columns`; a column whose name ends in a unit in brackets is flush right.
+
+    `width` is in characters, where the stream is no terminal.
+    """
     from rich import box
     from rich.console import Console
     from rich.table import Table
@@ -23,5 +29,5 @@ def print_table(
         table.add_column(column, justify="right" if column.endswith("]") else "left")
     for row in rows:
         table.add_row(*row)
-    width = None if file.isatty() else PLAIN_WIDTH
-    Console(file=file, width=width, markup=False, highlight=False).print(table)
+    shown = None if file.isatty() else width
+    Console(file=file, width=shown, markup=False, highlight=False).print(table)

@@ -1,8 +1,8 @@
 """Cluster launch control: one role claims clusters not yet launched, all roles run their tiles.
 
-PTX ISA, clusterlaunchcontrol. The first CTA of a cluster asks; the answer is multicast to all of its
-CTAs, whose full barriers count its 16 bytes. Every reader of an answer tells the first CTA, which
-asks again into the same slot only when all have.
+PTX ISA, clusterlaunchcontrol. The first CTA of a cluster asks; the answer is multicast to all of
+its CTAs, whose full barriers count its 16 bytes. Every reader of an answer tells the first CTA,
+which asks again into the same slot only when all have.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def _turn(frame: Frame, x: ir.Value, y: ir.Value, tiles: tuple[int, int]) -> ir.
 
 
 def _claimed_turn(frame: Frame, answer: ir.Value, tiles: tuple[int, int]) -> ir.Value:
-    """The number of the cluster that an answer claims (there is none in one that claims nothing)."""
+    """The number of the cluster that an answer claims."""
     x, y = (
         nvvm.clusterlaunchcontrol_query_cancel(kind, answer, results=[b.i32()])
         for kind in (QUERY.GET_FIRST_CTA_ID_X, QUERY.GET_FIRST_CTA_ID_Y)

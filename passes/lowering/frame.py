@@ -72,6 +72,7 @@ class Frame:
     target: Target
     plan: Plan
     parameters: dict[tuple[ir.Value, ir.Value | None], ir.Value]
+    pdl: bool = False
     values: dict[ir.Value, ir.Value] = field(default_factory=dict)
     tiles: dict[ir.Value, ir.Value] = field(default_factory=dict)
     slots: dict[ir.Value, Slot] = field(default_factory=dict)

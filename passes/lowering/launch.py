@@ -27,12 +27,12 @@ from .store import vector_width
 L2_PROMOTION = "128B"
 
 
-def launch_attribute(kernel: KernelOp, plan: Plan) -> ir.StringAttr:
+def launch_attribute(kernel: KernelOp, plan: Plan, pdl: bool) -> ir.StringAttr:
     """The launch as JSON text: grid, block, shared memory, tensors, parameters, epilogue."""
-    return ir.StringAttr.get(json.dumps(describe_launch(kernel, plan), sort_keys=True))
+    return ir.StringAttr.get(json.dumps(describe_launch(kernel, plan, pdl), sort_keys=True))
 
 
-def describe_launch(kernel: KernelOp, plan: Plan) -> dict[str, Any]:
+def describe_launch(kernel: KernelOp, plan: Plan, pdl: bool) -> dict[str, Any]:
     """The manifest's part that the kernel determines (docs/bundle.md)."""
     return {
         "entry": kernel.sym_name.value,
@@ -41,7 +41,7 @@ def describe_launch(kernel: KernelOp, plan: Plan) -> dict[str, Any]:
         "block": [kernel.threads.value, 1, 1],
         "dynamic_shared_bytes": plan.shared_bytes,
         "workspace_bytes": 0,
-        "schedule": _schedule(kernel, plan),
+        "schedule": {**_schedule(kernel, plan), "programmatic_dependent_launch": pdl},
         "tensors": _tensors(kernel),
         "parameters": [_parameter(kernel, plan, parameter) for parameter in plan.parameters],
         "epilogue": _epilogue(kernel),

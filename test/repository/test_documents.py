@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from tilewright.tools import compile, main, opt, run
+from tilewright.tools import compile, explain, ladder, main, opt, run
 
 ROOT = Path(__file__).parent.parent.parent
-DOCUMENTS = ["README.md", "CONTRIBUTING.md", "docs/tools.md", "docs/bundle.md"]
+DOCUMENTS = ["README.md", "CONTRIBUTING.md", "docs/tools.md", "docs/bundle.md", "docs/presets.md"]
 
 
 def typed_commands() -> list[str]:
@@ -19,7 +19,7 @@ def typed_commands() -> list[str]:
         for name in DOCUMENTS
         for block in re.findall(r"```sh\n(.*?)```", (ROOT / name).read_text(), re.DOTALL)
     ]
-    examples = [module.EXAMPLES for module in (main, compile, opt, run)]
+    examples = [module.EXAMPLES for module in (main, compile, opt, run, explain, ladder)]
     lines = [line.strip() for text in blocks + examples for line in text.splitlines()]
     return [re.split(r"\s{3,}|\s+#|\s<\s", line)[0] for line in lines if line[:11] == "tilewright "]
 

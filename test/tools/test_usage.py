@@ -48,6 +48,16 @@ SPEC = ("--m", "8", "--n", "8", "--k", "16")
             " see tilewright run --help",
         ),
         (
+            ("explain", "schedule", "--m", "4"),
+            "error: tilewright explain schedule: --m, --n and --k must be given, got no --n, --k;"
+            " see tilewright explain schedule --help",
+        ),
+        (
+            ("explain",),
+            "error: tilewright explain: a subject must be named, got none;"
+            " see tilewright explain --help",
+        ),
+        (
             ("opt", "x.mlir"),
             "error: tilewright opt: FILE and --passes must be given, got one or none of them;"
             " see tilewright opt --help",

@@ -1,0 +1,43 @@
+"""Published kernels as pipelines: every rung is the passes of the one before it and one more.
+
+`v1a` to `v6` are the steps of "tcgen05 for dummies" (gau-nernst), `kernel2` to `kernel8` those of
+"Matrix Multiplication on Blackwell" (Modular, parts 2 and 3, and the persistent kernel that part 3
+announces). Tile shapes and stage counts are theirs where the text states them.
+"""
+
+from __future__ import annotations
+
+_V3 = "tiling{tile=128x256x64},tma-insertion{box=2d},swizzle-selection"
+_V5 = (
+    "tiling{tile=128x256x64},tma-insertion{box=2d},swizzle-selection,"
+    "clustering{shape=2x1 pair=true},pipelining{stages=6},warp-specialization"
+)
+_KERNEL3 = "tiling{tile=64x64x64},tma-insertion{box=2d},swizzle-selection"
+_KERNEL5 = "tiling{tile=128x256x64},tma-insertion{box=2d},swizzle-selection"
+_KERNEL7 = (
+    f"{_KERNEL5},epilogue-staging{{columns=32 buffers=2}},clustering{{shape=2x1 pair=true}},"
+    "pipelining{stages=6},warp-specialization"
+)
+
+PRESETS = {
+    "v1a": "tiling{tile=128x128x64},tma-insertion{box=2d}",
+    "v1b": "tiling{tile=128x128x64},tma-insertion{box=3d}",
+    "v2a": "tiling{tile=128x128x128},tma-insertion{box=2d},swizzle-selection",
+    "v2b": "tiling{tile=128x128x128},tma-insertion{box=3d},swizzle-selection",
+    "v3": f"{_V3},pipelining{{stages=4}}",
+    "v4": f"{_V3},pipelining{{stages=4}},warp-specialization",
+    "v5": _V5,
+    "v6": f"{_V5},persistence{{scheduler=static}}",
+    "kernel2": "tiling{tile=64x64x64},tma-insertion{box=2d}",
+    "kernel3": _KERNEL3,
+    "kernel4": f"{_KERNEL3},epilogue-staging{{columns=64 buffers=1}}",
+    "kernel5": (
+        f"{_KERNEL5},epilogue-staging{{columns=64 buffers=4}},clustering{{shape=2x2 pair=true}}"
+    ),
+    "kernel6": (
+        f"{_KERNEL5},epilogue-staging{{columns=64 buffers=4}},clustering{{shape=2x1 pair=true}},"
+        "pipelining{stages=5},warp-specialization"
+    ),
+    "kernel7": _KERNEL7,
+    "kernel8": f"{_KERNEL7},persistence{{scheduler=clc}}",
+}

@@ -1,0 +1,75 @@
+"""`tilewright ladder`: every rung compiled, inspected, run and judged."""
+
+import pytest
+
+from tilewright.compiler import backend, pipeline
+from tilewright.runtime import reference
+
+SIZE = ("--m", 200, "--n", 136, "--k", 456)
+
+
+def test_rungs_are_printed_with_their_resources_and_verdict(tilewright):
+    ran = tilewright("ladder", *SIZE, "--presets", "v1a,kernel3")
+    assert ran.status == 0
+    row = next(line for line in ran.out.splitlines() if line.startswith(" kernel3"))
+    assert row.split()[1:5] == ["tma", "swizzle", "64×64×64", "1"]
+    assert row.split()[-1] == "PASS"
+    assert ran.out.splitlines()[-1] == "PASS  2 of 2 rungs"
+
+
+def test_json_counts_the_loops_of_the_roles(tilewright):
+    found = tilewright("ladder", *SIZE, "--presets", "v2a", "--json").json
+    (rung,) = found["rungs"]
+    assert found["ok"] and rung["ok"] and rung["error"] is None
+    assert rung["tile"] == [128, 128, 64]
+    assert rung["spilled_bytes"] == 0
+    assert rung["ptx_loops"]["mma"] > 4
+    assert rung["sass_loops"] is None or rung["sass_loops"]["mma"] > 4
+
+
+def test_a_rung_that_is_refused_fails_the_ladder_and_leaves_the_others(tilewright, monkeypatch):
+    broken = {"wide": "tiling{tile=128x512x64}", "kernel3": pipeline.PRESETS["kernel3"]}
+    monkeypatch.setattr(pipeline, "PRESETS", broken)
+    ran = tilewright("ladder", *SIZE)
+    assert ran.status == 1
+    assert "wide: error: tile.matmul: tile N must be a multiple of" in ran.out
+    assert ran.out.splitlines()[-1] == "FAIL  1 of 2 rungs"
+
+
+def test_a_wrong_element_fails_its_rung(tilewright, monkeypatch):
+    right = reference.expected_output
+    monkeypatch.setattr(
+        reference, "expected_output", lambda m, tensors: _shifted(right, m, tensors)
+    )
+    ran = tilewright("ladder", *SIZE, "--presets", "kernel3")
+    assert ran.status == 1
+    assert "kernel3: FAIL  " in ran.out
+
+
+def _shifted(right, manifest, tensors):
+    tensors = dict(tensors, a=tensors["a"].roll(1, 0))
+    return right(manifest, tensors)
+
+
+def test_a_rung_that_spills_fails(tilewright, monkeypatch):
+    read = backend._read_report
+
+    def spilling(cubin, log):
+        return read(cubin, log.replace("0 bytes spill stores", "8 bytes spill stores"))
+
+    monkeypatch.setattr(backend, "_read_report", spilling)
+    ran = tilewright("ladder", *SIZE, "--presets", "kernel3")
+    assert ran.status == 1
+    assert "kernel3: registers spill 8 bytes a thread" in ran.out
+
+
+def test_an_unknown_preset_is_named(tilewright):
+    ran = tilewright("ladder", "--presets", "v1a,v9")
+    assert ran.status == 1
+    assert ran.err.startswith("error: preset: unknown name 'v9'; use one of v1a, ")
+
+
+@pytest.mark.slow
+def test_every_rung_of_the_ladder_passes(tilewright):
+    ran = tilewright("ladder")
+    assert ran.status == 0, ran.out

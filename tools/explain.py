@@ -1,0 +1,155 @@
+"""`tilewright explain schedule`: the chosen schedule of a matmul, and why no other."""
+
+from __future__ import annotations
+
+import argparse
+import functools
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from .arguments import Parser, add_json, add_spec, spec_of
+from .output import print_json
+
+if TYPE_CHECKING:
+    from ..compiler.schedule import Choice, Rejected
+    from ..compiler.schedule_problem import Schedule
+    from ..compiler.spec import MatmulSpec
+    from ..dialects.target import Target
+
+EXAMPLES = """examples:
+  tilewright explain schedule --m 4096 --n 4096 --k 4096
+  tilewright explain schedule --m 77 --n 33 --k 51 --all
+  tilewright explain schedule --m 1024 --n 1024 --k 1024 --json
+"""
+ESTIMATE = "estimate"
+WIDTH = 170
+
+
+def add_command(commands: Any) -> None:
+    """Add `explain` to the command line."""
+    explain: Parser = commands.add_parser(
+        "explain",
+        help="say how a choice was made",
+        description="Says how the compiler makes a choice.",
+        epilog=EXAMPLES,
+    )
+    subjects = explain.add_subparsers(title="subjects", metavar="SUBJECT")
+    explain.set_defaults(command=functools.partial(_refuse_no_subject, explain))
+    parser: Parser = subjects.add_parser(
+        "schedule",
+        help="tile, stages, cluster, scheduler and epilogue of a matmul",
+        description="Lists the candidates for a schedule: the one that is chosen, and for every"
+        " other one the rule or the estimate that rejects it.",
+        epilog=EXAMPLES,
+    )
+    add_spec(parser)
+    parser.add_argument("--target", default="sm_100a", help="chip (default sm_100a)")
+    parser.add_argument("--all", action="store_true", help="a line for every rejected candidate")
+    add_json(parser)
+    parser.set_defaults(command=functools.partial(explain_schedule_command, parser))
+
+
+def _refuse_no_subject(parser: Parser, options: argparse.Namespace) -> int:
+    parser.error("a subject must be named, got none")
+
+
+def explain_schedule_command(parser: Parser, options: argparse.Namespace) -> int:
+    """Print the choice and the rejected candidates."""
+    spec = spec_of(options, parser)
+    from ..compiler.schedule import explain_schedule
+    from ..dialects.target import find_target
+
+    target = find_target(options.target)
+    choice = explain_schedule(spec, target)
+    if options.json:
+        print_json(_as_dict(choice, spec, target))
+    else:
+        _print_choice(choice, spec, target)
+        _print_rejected(choice.rejected, every=options.all)
+    return 0
+
+
+def _as_dict(choice: Choice, spec: MatmulSpec, target: Target) -> dict[str, Any]:
+    from dataclasses import asdict
+
+    from ..compiler.schedule_estimate import FIGURES
+
+    return {
+        "ok": True,
+        "spec": spec.as_dict(),
+        "target": target.chip,
+        "schedule": asdict(choice.schedule),
+        "pipeline": choice.schedule.pipeline(),
+        "estimate": asdict(choice.estimate),
+        "memory": _memory(choice.schedule, spec, target),
+        "figures": {name: asdict(figure) for name, figure in FIGURES.items()},
+        "rejected": [
+            {
+                "schedule": asdict(rejected.schedule),
+                "rule": rejected.rule,
+                "reason": rejected.reason,
+                "total_us": rejected.estimate.total_us if rejected.estimate else None,
+            }
+            for rejected in choice.rejected
+        ],
+    }
+
+
+def _memory(schedule: Schedule, spec: MatmulSpec, target: Target) -> dict[str, int]:
+    from ..compiler.schedule_problem import Problem
+
+    problem = Problem.of(spec, target)
+    return {
+        "stage_bytes": problem.stage_bytes(schedule),
+        "staging_bytes": problem.staging_bytes(schedule),
+        "shared_bytes_limit": target.shared_bytes,
+        "accumulators": 1 if schedule.scheduler == "none" else 2,
+        "accumulator_columns": target.accumulator_columns(*schedule.tile[:2]),
+        "tmem_columns_limit": target.tmem_columns,
+    }
+
+
+def _print_choice(choice: Choice, spec: MatmulSpec, target: Target) -> None:
+    schedule, estimate = choice.schedule, choice.estimate
+    memory = _memory(schedule, spec, target)
+    print(f"matmul     {spec.m}×{spec.n}×{spec.k}, {spec.a_dtype} → {spec.c_dtype}, {target.chip}")
+    print(f"schedule   {schedule.label()}, {schedule.box} boxes")
+    print(f"pipeline   {schedule.pipeline()}")
+    print(
+        f"memory     {schedule.stages} stages × {memory['stage_bytes']} bytes and"
+        f" {memory['staging_bytes']} of staging, of {memory['shared_bytes_limit']};"
+        f" {memory['accumulators']} accumulators × {memory['accumulator_columns']} columns,"
+        f" of {memory['tmem_columns_limit']}"
+    )
+    print(
+        f"estimate   {estimate.total_us:.2f} us, bound by {estimate.bound}: {estimate.rounds} tiles"
+        f" a multiprocessor, each {estimate.main_loop_us:.2f} us of main loop and"
+        f" {estimate.epilogue_us:.2f} us of epilogue; {estimate.start_us:.2f} us to start,"
+        f" {estimate.fill_us:.2f} us to the first tile, {estimate.dram_us:.2f} us of DRAM"
+    )
+
+
+def _print_rejected(rejected: Iterable[Rejected], every: bool) -> None:
+    """One line for every candidate, or one for candidates that share a reason or a tile."""
+    from .tables import print_table
+
+    rejected = list(rejected)
+    if every:
+        rows = [[each.rule, each.schedule.label(), each.reason] for each in rejected]
+        print_table(["rejected by", "candidate", "reason"], rows, width=WIDTH)
+        return
+    groups: dict[tuple, list[Rejected]] = {}
+    for each in rejected:
+        groups.setdefault(_group(each), []).append(each)
+    rows = [
+        [each[0].rule, str(len(each)), each[0].schedule.label(), each[0].reason]
+        for each in groups.values()
+    ]
+    print_table(["rejected by", "how many", "the first of them", "reason"], rows, width=WIDTH)
+
+
+def _group(rejected: Rejected) -> tuple:
+    schedule = rejected.schedule
+    if rejected.rule == ESTIMATE:
+        return ESTIMATE, schedule.tile, schedule.cluster, schedule.pair
+    return rejected.rule, rejected.reason

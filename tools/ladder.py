@@ -1,0 +1,241 @@
+"""`tilewright ladder`: compiles, inspects and runs every preset, one line each."""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from .arguments import Parser, add_json, add_spec, natural, spec_of
+from .output import print_json
+from .progress import Progress
+
+if TYPE_CHECKING:
+    from ..compiler.control_flow import Loop
+    from ..compiler.driver import Compiled
+    from ..compiler.spec import MatmulSpec
+
+EXAMPLES = """examples:
+  tilewright ladder --m 512 --n 512 --k 512
+  tilewright ladder --presets v1a,v2a --json
+"""
+SIZES = {"m": 512, "n": 512, "k": 512}
+WIDTH = 160
+IN_EVERY_RUNG = ("normalize", "tiling", "lower-to-nvvm")
+COLUMNS = (
+    "rung",
+    "passes on",
+    "tile",
+    "stages",
+    "cluster",
+    "smem [B]",
+    "tmem [columns]",
+    "registers",
+    "spills [B]",
+    "PTX loops",
+    "SASS loops",
+    "run [s]",
+    "emulator",
+)
+LEGEND = "loops: instructions of the inner loop of the TMA/MMA/epilogue role; - where there is none"
+
+
+@dataclass
+class Rung:
+    """What one preset gave; `error` is why it failed, None when every element was right."""
+
+    name: str
+    pipeline: str
+    error: str | None = None
+    manifest: dict[str, Any] | None = None
+    ptx_loops: dict[str, Loop | None] | None = None
+    sass_loops: dict[str, Loop | None] | None = None
+    seconds: float | None = None
+
+
+def add_command(commands: Any) -> None:
+    """Add `ladder` to the command line."""
+    parser: Parser = commands.add_parser(
+        "ladder",
+        help="compile and run every preset",
+        description="Compiles every preset, runs it on the emulator and compares every element"
+        " with torch. Exit status 1 when a rung fails.",
+        epilog=EXAMPLES,
+    )
+    add_spec(parser, "spec (default 512×512×512)", SIZES)
+    parser.add_argument("--target", default="sm_100a", help="chip (default sm_100a)")
+    parser.add_argument("--presets", metavar="A,B", help="only these (default all)")
+    parser.add_argument(
+        "--seed", type=natural, default=0, metavar="N", help="fixes inputs and event order"
+    )
+    add_json(parser)
+    parser.set_defaults(command=functools.partial(ladder_command, parser))
+
+
+def ladder_command(parser: Parser, options: argparse.Namespace) -> int:
+    """Climb the ladder; 0 when every rung is right."""
+    spec = spec_of(options, parser)
+    names = _names(options.presets)
+    rungs = []
+    with Progress("loading the compiler") as progress:
+        for name in names:
+            progress.update(f"{name}: compiling and running")
+            rungs.append(climb(name, spec, options.target, options.seed))
+    passed = all(rung.error is None for rung in rungs)
+    if options.json:
+        print_json({"ok": passed, "spec": spec.as_dict(), "rungs": [_as_dict(r) for r in rungs]})
+    else:
+        _print(rungs, spec)
+    return 0 if passed else 1
+
+
+def _names(text: str | None) -> list[str]:
+    from ..compiler.pipeline import PRESETS
+    from ..dialects.errors import CompileError
+
+    names = list(PRESETS) if text is None else text.split(",")
+    for name in names:
+        if name not in PRESETS:
+            known = ", ".join(PRESETS)
+            raise CompileError(f"preset: unknown name {name!r}; use one of {known}")
+    return names
+
+
+def climb(name: str, spec: MatmulSpec, target: str, seed: int) -> Rung:
+    """Compile, inspect and run one preset; what a kernel or compiler refuses becomes its error."""
+    from ..compiler.driver import compile_matmul
+    from ..compiler.pipeline import PRESETS
+    from ..dialects.errors import CompileError
+    from ..runtime.errors import DeviceError
+
+    rung = Rung(name, PRESETS[name])
+    try:
+        compiled = compile_matmul(spec, target=target, preset=name, allow_spills=True)
+        rung.pipeline = compiled.pipeline
+        rung.manifest = compiled.manifest
+        _inspect(rung, compiled)
+        _run(rung, compiled, seed)
+    except (CompileError, DeviceError) as error:
+        rung.error = str(error)
+    return rung
+
+
+def _inspect(rung: Rung, compiled: Compiled) -> None:
+    from ..compiler import inspect_ptx, inspect_sass
+
+    assert compiled.ptx is not None and compiled.assembled is not None
+    entry = compiled.manifest["entry"]
+    rung.ptx_loops = inspect_ptx.role_loops(compiled.ptx, entry)
+    sass = inspect_sass.disassemble(compiled.assembled.cubin)
+    rung.sass_loops = inspect_sass.role_loops(sass, entry) if sass else None
+
+
+def _run(rung: Rung, compiled: Compiled, seed: int) -> None:
+    from ..runtime.devices import open_device
+    from .inputs import make_tensors
+    from .run import as_bundle, compare_output
+    from .run_report import verdict
+
+    bundle = as_bundle(compiled)
+    tensors = make_tensors(bundle.manifest, seed)
+    started = time.perf_counter()
+    open_device("emulator").launch(bundle, tensors, seed)
+    rung.seconds = time.perf_counter() - started
+    comparison = compare_output(bundle, tensors)
+    if not comparison.passed:
+        rung.error = verdict(comparison)
+    elif spilled_bytes(rung):
+        rung.error = f"registers spill {spilled_bytes(rung)} bytes a thread"
+
+
+def spilled_bytes(rung: Rung) -> int:
+    """Bytes of spill stores and loads of one thread."""
+    assert rung.manifest is not None
+    resources = rung.manifest["resources"]
+    return resources["spill_store_bytes"] + resources["spill_load_bytes"]
+
+
+def _print(rungs: list[Rung], spec: MatmulSpec) -> None:
+    from .tables import print_table
+
+    print(f"{spec.m}×{spec.n}×{spec.k}, {spec.a_dtype} → {spec.c_dtype}")
+    print_table(COLUMNS, [_row(rung) for rung in rungs], width=WIDTH)
+    print(LEGEND)
+    for rung in rungs:
+        if rung.error:
+            print(f"{rung.name}: {rung.error}")
+    right = sum(rung.error is None for rung in rungs)
+    print(f"{'PASS' if right == len(rungs) else 'FAIL'}  {right} of {len(rungs)} rungs")
+
+
+def _row(rung: Rung) -> list[str]:
+    passes = " ".join(_passes_on(rung))
+    verdict = "FAIL" if rung.error else "PASS"
+    if rung.manifest is None:
+        return [rung.name, passes, *["-"] * (len(COLUMNS) - 3), verdict]
+    facts = _facts(rung)
+    return [
+        rung.name,
+        passes,
+        "×".join(str(extent) for extent in facts["tile"]),
+        str(facts["stages"]),
+        "×".join(str(extent) for extent in facts["cluster"]) + (" pair" if facts["pair"] else ""),
+        str(facts["shared_bytes"]),
+        str(facts["tmem_columns"]),
+        str(facts["registers"]),
+        str(facts["spilled_bytes"]),
+        _counts(rung.ptx_loops),
+        _counts(rung.sass_loops),
+        "-" if rung.seconds is None else f"{rung.seconds:.1f}",
+        verdict,
+    ]
+
+
+def _passes_on(rung: Rung) -> list[str]:
+    """The first word of every pass that not every rung has."""
+    names = [text.partition("{")[0] for text in rung.pipeline.split(",")]
+    return [name.partition("-")[0] for name in names if name not in IN_EVERY_RUNG]
+
+
+def _facts(rung: Rung) -> dict[str, Any]:
+    manifest = rung.manifest
+    assert manifest is not None
+    resources, schedule = manifest["resources"], manifest["schedule"]
+    return {
+        "tile": schedule["tile"],
+        "stages": schedule["stages"],
+        "cluster": manifest["cluster"][:2],
+        "pair": "pair=true" in rung.pipeline,
+        "shared_bytes": resources["static_shared_bytes"] + manifest["dynamic_shared_bytes"],
+        "tmem_columns": schedule["tmem_columns"],
+        "registers": resources["registers"],
+        "spilled_bytes": spilled_bytes(rung),
+    }
+
+
+def _counts(loops: dict[str, Loop | None] | None) -> str:
+    if loops is None:
+        return "-"
+    return "/".join(str(len(loop.instructions)) if loop else "-" for loop in loops.values())
+
+
+def _as_dict(rung: Rung) -> dict[str, Any]:
+    facts = _facts(rung) if rung.manifest is not None else {}
+    return {
+        "name": rung.name,
+        "ok": rung.error is None,
+        "error": rung.error,
+        "pipeline": rung.pipeline,
+        **facts,
+        "ptx_loops": _lengths(rung.ptx_loops),
+        "sass_loops": _lengths(rung.sass_loops),
+        "run_seconds": rung.seconds,
+    }
+
+
+def _lengths(loops: dict[str, Loop | None] | None) -> dict[str, int | None] | None:
+    if loops is None:
+        return None
+    return {role: len(loop.instructions) if loop else None for role, loop in loops.items()}
