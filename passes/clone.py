@@ -15,6 +15,11 @@ def is_pure(op: Any) -> bool:
     return op.operation.name.startswith("arith.")
 
 
+def effects(block: ir.Block) -> list[Any]:
+    """The ops of a block that are not pure."""
+    return [op for op in list(block.operations) if not is_pure(op)]
+
+
 def clone(op: Any, mapping: Mapping) -> ir.Operation:
     """Copy an op without regions at the current insertion point and map its results."""
     copy = op.operation.clone()
@@ -72,8 +77,7 @@ def fuse_loops(block: ir.Block) -> None:
 
 
 def _are_neighbours(first: scf.ForOp, second: scf.ForOp) -> bool:
-    between = [op for op in list(first.operation.block.operations) if not is_pure(op)]
-    places = [op.operation for op in between]
+    places = [op.operation for op in effects(first.operation.block)]
     return places.index(first.operation) + 1 == places.index(second.operation)
 
 
@@ -85,7 +89,7 @@ def _fuse(first: scf.ForOp, second: scf.ForOp) -> bool:
     mapping = {second.induction_variable: first.induction_variable}
     if shifted is not None:
         mapping = {shifted: first.induction_variable}
-    if not _same_body(first.body, second.body, mapping, shifted):
+    if not _same_body(first.body, second.body, mapping):
         return False
     with ir.InsertionPoint(first), first.operation.location:
         first.operation.operands[1] = index_constant(bounds[3] + shift)
@@ -106,27 +110,36 @@ def _shift(loop: scf.ForOp) -> tuple[int, ir.Value | None]:
     return (0, None) if amount is None else (amount, uses[0].owner.results[0])
 
 
-def _same_body(
-    first: ir.Block, second: ir.Block, mapping: Mapping, shifted: ir.Value | None
-) -> bool:
-    skip = None if shifted is None else shifted.owner
-    left = list(first.operations)
-    right = [op for op in list(second.operations) if skip is None or op.operation != skip]
+def _same_body(first: ir.Block, second: ir.Block, mapping: Mapping) -> bool:
+    """Whether two bodies have the same effects on the same values, in order."""
+    left, right = (effects(block) for block in (first, second))
     if len(left) != len(right):
         return False
     return all(_same_op(a, b, mapping) for a, b in zip(left, right, strict=True))
 
 
 def _same_op(a: Any, b: Any, mapping: Mapping) -> bool:
-    if a.operation.name != b.operation.name or len(list(a.operation.regions)):
-        return False
-    if str(_attributes(a)) != str(_attributes(b)):
-        return False
-    operands = [mapping.get(operand, operand) for operand in b.operation.operands]
-    if operands != list(a.operation.operands):
+    if len(list(a.operation.regions)) or not _same_computation(a, b, mapping):
         return False
     mapping.update(zip(b.operation.results, a.operation.results, strict=True))
     return True
+
+
+def _same_computation(a: Any, b: Any, mapping: Mapping) -> bool:
+    if a.operation.name != b.operation.name or _attributes(a) != _attributes(b):
+        return False
+    pairs = zip(a.operation.operands, b.operation.operands, strict=True)
+    return all(_same_value(x, y, mapping) for x, y in pairs)
+
+
+def _same_value(a: ir.Value, b: ir.Value, mapping: Mapping) -> bool:
+    """Whether `b`, mapped, is `a`, or both are computed alike."""
+    if mapping.get(b, b) == a:
+        return True
+    if isinstance(a.owner, ir.Block) or isinstance(b.owner, ir.Block):
+        return False
+    ops = (a.owner.opview, b.owner.opview)
+    return all(is_pure(op) for op in ops) and _same_computation(*ops, mapping)
 
 
 def _attributes(op: Any) -> dict[str, str]:

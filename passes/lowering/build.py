@@ -34,6 +34,11 @@ def constant(value: int, type_: ir.Type | None = None) -> ir.Value:
     return arith.ConstantOp(type_ or i32(), value).result
 
 
+def signed(word: int) -> int:
+    """A 32-bit word as the signed number that an i32 constant takes."""
+    return word - 2**32 if word >= 2**31 else word
+
+
 def true() -> ir.Value:
     return constant(1, i1())
 

@@ -6,11 +6,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+from ...dialects.layout import TileLayout
 from ...dialects.mlir import arith, ir, llvm, nvvm
 from ...dialects.target import Target
 from ...dialects.tile import KernelOp
 from . import build as b
 from .cluster import Cluster
+from .descriptors import encode_bytes, shared_descriptor
 from .plan import BARRIER_BYTES, Plan
 
 SHARED_SYMBOL = "dynamic_shared"
@@ -77,6 +79,7 @@ class Frame:
     tiles: dict[ir.Value, ir.Value] = field(default_factory=dict)
     slots: dict[ir.Value, Slot] = field(default_factory=dict)
     columns: dict[ir.Value, ir.Value | int] = field(default_factory=dict)
+    descriptors: dict[ir.Value, list[ir.Value]] = field(default_factory=dict)
     rings: dict[ir.Value, Ring] = field(default_factory=dict)
 
     @property
@@ -107,6 +110,9 @@ class Frame:
         self.mma_done = b.Counter(1)
         for ring, plan in self.plan.rings.items():
             self.rings[ring] = Ring(b.Counter(plan.stages), b.Counter(plan.stages))
+            if plan.kind == "operands":
+                places = zip(plan.layouts, plan.tiles, strict=True)
+                self.descriptors[ring] = [self.descriptor_at(*place) for place in places]
         with self.team.once():
             self._init_barriers()
         self._read_place()
@@ -177,6 +183,16 @@ class Frame:
     def shared_at(self, offset_bytes: ir.Value | int) -> ir.Value:
         """Pointer to a byte of dynamic shared memory."""
         return b.offset_pointer(self.shared, offset_bytes)
+
+    def descriptor_at(self, layout: TileLayout, offset_bytes: int) -> ir.Value:
+        """Low word (i32) of the matrix descriptor of a tile at a byte of dynamic shared memory.
+
+        The high word does not depend on the address, and offsets added to the low one stay in its
+        address field.
+        """
+        address = llvm.ptrtoint(b.i32(), self.shared_at(offset_bytes))
+        units = arith.andi(b.div(address, 16), b.constant(encode_bytes(-1)))
+        return arith.ori(units, b.constant(b.signed(shared_descriptor(layout) % 2**32)))
 
     def barrier_at(self, first: int, index: ir.Value | int) -> ir.Value:
         """Pointer to barrier `index` of the array that starts at byte `first`."""

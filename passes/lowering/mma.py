@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from ...dialects.dtypes import DTYPES
 from ...dialects.layout import TileLayout
-from ...dialects.mlir import arith, ir, llvm, nvvm
+from ...dialects.mlir import ir, llvm, nvvm, vector
+from ...dialects.pipe import TileOp
 from ...dialects.tile import MmaOp, PairMmaOp
 from . import build as b
 from .descriptors import encode_bytes, instruction_descriptor, shared_descriptor
@@ -60,17 +61,24 @@ def issue(frame: Frame, op: MmaOp | PairMmaOp) -> None:
 
 
 def _descriptor(frame: Frame, operand: ir.Value) -> ir.Value:
-    """The matrix descriptor of a tile whose shared-memory address is known at run time."""
-    address = llvm.ptrtoint(b.i32(), frame.shared_at(frame.tiles[operand]))
-    units = arith.andi(b.div(address, 16), b.constant(encode_bytes(-1)))
-    constant = shared_descriptor(operand.type.layout)
-    return arith.ori(b.widen(units), b.constant(_signed(constant), b.i64()))
+    """Low word of a tile's matrix descriptor: in a ring, the first slot's moved on to its own."""
+    layout, part = operand.type.layout, operand.owner.opview
+    if not isinstance(part, TileOp):
+        return frame.descriptor_at(layout, frame.plan.buffers[operand])
+    slot = frame.slots[part.slot]
+    first = frame.descriptors[slot.ring][part.index.value]
+    if isinstance(slot.index, int):
+        return b.add(first, encode_bytes(slot.index * layout.slot_bytes))
+    return b.add(first, b.mul(slot.index, encode_bytes(layout.slot_bytes)))
 
 
-def _advance(descriptor: ir.Value, layout: TileLayout, mn: int, k: int) -> ir.Value:
-    """The descriptor moved to element (mn, k): no carry leaves the address field."""
-    return b.add(descriptor, encode_bytes(layout.offset(mn, k)))
+def _advance(low: ir.Value, layout: TileLayout, mn: int, k: int) -> ir.Value:
+    """The whole descriptor (i64), moved to element (mn, k).
 
-
-def _signed(word: int) -> int:
-    return word - 2**64 if word >= 2**63 else word
+    Its words are put together as a vector: LLVM would fold a 64-bit addition into the operand of
+    tcgen05.mma as register+immediate, which PTX only has for addresses.
+    """
+    moved = b.add(low, encode_bytes(layout.offset(mn, k)))
+    high = b.constant(b.signed(shared_descriptor(layout) >> 32))
+    words = vector.FromElementsOp(ir.VectorType.get([2], b.i32()), [moved, high]).result
+    return llvm.bitcast(b.i64(), words)
