@@ -29,6 +29,7 @@ from .mlir import ext, ir
 
 AXES = ("m", "n", "mn")
 ORDERS = ("m", "n", "grouped")
+WRITES = ("rows", "matrices")
 
 
 class Tile(ext.Dialect, name="tile"):
@@ -359,7 +360,9 @@ class StagedStoreOp(Tile.Operation, name="staged_store"):
     """`view[i*M + r, j*N + c] = f(acc[r,c])` through shared memory, by TMA.
 
     The tile goes out in pieces of the staging ring's width: written to one of its buffers, then
-    stored by TMA, which drops what lies outside the view. The region is f, as in `tile.matmul`.
+    stored by TMA, which drops what lies outside the view. `write` says how threads write a piece:
+    "rows", each its own, or "matrices" of 8x8 16-bit elements (stmatrix). The region is f, as in
+    `tile.matmul`.
     """
 
     acc: ext.Operand[AccumulatorType]
@@ -367,9 +370,12 @@ class StagedStoreOp(Tile.Operation, name="staged_store"):
     staging: ext.Operand[Any]
     i: ext.Operand[ir.IndexType]
     j: ext.Operand[ir.IndexType]
+    write: ir.StringAttr
     epilogue: ext.Region
 
     def verify_invariants(self) -> bool:
+        if self.write.value not in WRITES:
+            return refuse(self, f"write must be one of {WRITES}, got {self.write.value!r}")
         layout = self.staging.type.tiles[0].layout
         m, n = self.acc.type.shape
         if layout.mn != m or n % layout.k:
@@ -378,6 +384,8 @@ class StagedStoreOp(Tile.Operation, name="staged_store"):
             )
         if self.map.type.box != [layout.k, m]:
             return refuse(self, f"the box must be {[layout.k, m]}, got {self.map.type.box}")
+        if self.write.value == "matrices" and not can_write_matrices(layout):
+            return refuse(self, f"matrices need 16-bit elements, 16 columns or more, got {layout}")
         return verify_epilogue(self, self.acc.type.element, self.map.type.element)
 
 
@@ -471,6 +479,11 @@ def verify_smem(op: ext.Operation, smem: SmemType) -> bool:
         return refuse(op, f"swizzle must be one of {tuple(SPAN_BYTES)}, got {swizzle!r}")
     reason = smem.layout.fits()
     return refuse(op, reason) if reason else True
+
+
+def can_write_matrices(piece: TileLayout) -> bool:
+    """Whether stmatrix can write the piece: two 8x8 matrices of 16-bit elements side by side."""
+    return piece.element_bytes == 2 and piece.k % 16 == 0
 
 
 def verify_copy(op: ext.Operation) -> bool:

@@ -17,8 +17,16 @@ from ..dialects.layout import TileLayout, widest_swizzle
 from ..dialects.mlir import ir
 from ..dialects.pipe import CreateOp, RingType
 from ..dialects.target import Target
-from ..dialects.tile import KernelOp, SmemType, StagedStoreOp, StoreOp, TensorMapOp
-from .base import PassLog, option, refused, target_of, the_kernel, walk
+from ..dialects.tile import (
+    WRITES,
+    KernelOp,
+    SmemType,
+    StagedStoreOp,
+    StoreOp,
+    TensorMapOp,
+    can_write_matrices,
+)
+from .base import PassLog, one_of, option, refused, target_of, the_kernel, walk
 from .persistence import parse_positive
 from .tensor_maps import map_type, tma_refusal
 
@@ -33,12 +41,14 @@ class EpilogueStaging:
     """Stores by threads → pieces through swizzled shared memory, stored by TMA.
 
     `columns` is the width of a piece, auto one swizzle span; `buffers` how many pieces may be under
-    way at once. A C whose rows TMA can't address keeps its stores by threads, with a remark.
+    way at once; `write` how threads write a piece, auto stmatrix for 16-bit elements. A C whose
+    rows TMA can't address keeps its stores by threads, with a remark.
     """
 
     name: ClassVar[str] = "epilogue-staging"
     columns: int | None = option(None, parse_columns, "auto or columns of a piece")
     buffers: int = option(2, parse_positive, "pieces under way at once")
+    write: str = option("auto", one_of("auto", *WRITES), "auto, rows or matrices")
 
     def __call__(self, module: ir.Module, log: PassLog) -> None:
         kernel = the_kernel(module, self.name)
@@ -60,10 +70,17 @@ class EpilogueStaging:
             map_ = TensorMapOp(map=type_, view=store.view).map
             staging = CreateOp(ring=RingType.of(self.buffers, [smem])).ring
         with ir.InsertionPoint(store), store.location:
-            new = StagedStoreOp(acc=store.acc, map=map_, staging=staging, i=store.i, j=store.j)
+            where = {"map": map_, "staging": staging, "i": store.i, "j": store.j}
+            write = ir.StringAttr.get(self._write(layout))
+            new = StagedStoreOp(acc=store.acc, write=write, **where)
         store.epilogue.blocks[0].append_to(new.epilogue)
         store.operation.erase()
         return True
+
+    def _write(self, piece: TileLayout) -> str:
+        if self.write != "auto":
+            return self.write
+        return "matrices" if can_write_matrices(piece) else "rows"
 
     def _piece(self, store: StoreOp) -> TileLayout:
         """The layout of one piece: rows of C of one swizzle span."""

@@ -12,6 +12,7 @@ from .frame import Frame
 from .plan import is_synchronous, mma_before
 
 REGISTERS = 32
+MATRIX_LANES = 16
 
 
 @dataclass(frozen=True)
@@ -104,16 +105,24 @@ def hand_back_accumulator(frame: Frame, op: Any) -> None:
 
 def read_fragment(fragment: Fragment, address: ir.Value) -> ir.Value:
     """`registers` f32 of one row; the data is in registers when this returns."""
-    words = ir.VectorType.get([fragment.registers], b.i32())
     if fragment.layout != "F":
-        loaded = nvvm.tcgen05_ld(words, nvvm.Tcgen05LdStShape.SHAPE_32X32B, address)
-    else:
-        half = b.constant(fragment.registers, b.i64())
-        shape = nvvm.Tcgen05LdStShape.SHAPE_16X32BX2
-        loaded = nvvm.tcgen05_ld(words, shape, address, offset=half)
+        return _load(nvvm.Tcgen05LdStShape.SHAPE_32X32B, fragment.registers, address)
+    half = b.constant(fragment.registers, b.i64())
+    return _load(nvvm.Tcgen05LdStShape.SHAPE_16X32BX2, fragment.registers, address, half)
+
+
+def read_matrices(columns: int, address: ir.Value) -> ir.Value:
+    """`columns` of 16 rows as 8x8 matrices: four f32 a thread for every 8 columns."""
+    return _load(nvvm.Tcgen05LdStShape.SHAPE_16X256B, columns // 2, address)
+
+
+def _load(
+    shape: nvvm.Tcgen05LdStShape, count: int, address: ir.Value, offset: ir.Value | None = None
+) -> ir.Value:
+    words = ir.VectorType.get([count], b.i32())
+    loaded = nvvm.tcgen05_ld(words, shape, address, offset=offset)
     nvvm.tcgen05_wait(nvvm.Tcgen05WaitKind.LOAD)
-    loaded = _pin(loaded, fragment.registers)
-    return llvm.bitcast(ir.VectorType.get([fragment.registers], ir.F32Type.get()), loaded)
+    return llvm.bitcast(ir.VectorType.get([count], ir.F32Type.get()), _pin(loaded, count))
 
 
 def _pin(words: ir.Value, count: int) -> ir.Value:
