@@ -14,7 +14,8 @@ from ..dialects import make_context
 from ..dialects.errors import CompileError
 from ..dialects.mlir import ir, llvm
 from ..dialects.target import find_target
-from ..dialects.tile import MatmulOp, logical_shape
+from ..dialects.tile import MatmulOp
+from ..dialects.verify import logical_shape
 from ..passes.base import TARGET_ATTRIBUTE, PassLog, walk
 from .backend import Assembled, assemble, emit_ptx, versions
 from .pipeline import (
@@ -63,8 +64,8 @@ def compile_matmul(
     """Compile a spec or an .mlir file of linalg on tensors for `target`.
 
     `pipeline` (text) or `preset` (name) choose the passes, else `choose_schedule` does;
-    `stop_after` leaves out the later ones, except the lowering. `until` is the last kind made: "mlir", "llvm", "ptx" or "cubin". Raises
-    `CompileError` for what can't be compiled.
+    `stop_after` leaves out the later ones, except the lowering. `until` is the last kind made:
+    "mlir", "llvm", "ptx" or "cubin". Raises `CompileError` for what can't be compiled.
     """
     find_target(target)
     lower = until != "mlir" or stop_after is None

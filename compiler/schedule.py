@@ -2,6 +2,13 @@
 
     candidates(problem)  →  broken_rule?  →  estimate  →  the least microseconds, then the simplest
 
+`explain_schedule` does just that. `choose_schedule` finds the same schedule sooner:
+
+    branch   one tile and cluster, in the order of what its steps alone take
+    stop     at the first branch that can't beat the best so far: nor can those after it
+    drop     a choice that breaks a rule, with everything that would refine it
+    depth    only the deepest ring that keeps the rules: a shallower one is never faster or simpler
+
 Nothing here imports MLIR.
 """
 
@@ -14,15 +21,21 @@ from typing import TYPE_CHECKING
 
 from ..dialects.errors import CompileError
 from ..dialects.target import Target
-from .schedule_estimate import Estimate, estimate
+from .schedule_estimate import Estimate, estimate, least_us
 from .schedule_problem import Problem, Schedule
 from .schedule_rules import (
     BARRIER_BYTES,
+    CLUSTER_RULES,
     K_TILES,
     M_TILES,
     N_TILES,
     RULES,
+    SCHEDULER_RULES,
+    STAGES_RULES,
+    STAGING_RULES,
+    TILE_RULES,
     broken_rule,
+    keeps,
     wasted_tile,
 )
 
@@ -52,6 +65,8 @@ STAGES = (2, 4)  # and the deepest that fits
 STAGES_MAX = 12
 LONG_K_TILES = (64, 128)  # one and two rows of a 128-byte swizzle for 16-bit types
 
+Rank = tuple[float, tuple[int, ...]]
+
 
 @dataclass(frozen=True)
 class Rejected:
@@ -74,7 +89,48 @@ class Choice:
 
 def choose_schedule(spec: MatmulSpec, target: Target) -> Schedule:
     """The schedule for a `MatmulSpec`; `CompileError` when no candidate keeps the rules."""
-    return explain_schedule(spec, target).schedule
+    problem = Problem.of(spec, target)
+    best: tuple[Rank, Schedule] | None = None
+    for least, branch in sorted(_branches(problem, target), key=lambda branch: branch[0]):
+        if best is not None and best[0] < least:
+            break
+        ranked = [
+            (_rank(estimate(problem, leaf, target).total_us, leaf), leaf)
+            for leaf in _leaves(problem, branch, target)
+        ]
+        best = min([*ranked, *([best] if best else [])], key=lambda pair: pair[0], default=None)
+    if best is None:
+        return explain_schedule(spec, target).schedule  # raises, and says why
+    return best[1]
+
+
+def _branches(problem: Problem, target: Target) -> Iterator[tuple[Rank, Schedule]]:
+    """Every legal tile and cluster, each with a rank that none of its leaves beats."""
+    tiles = product(M_TILES, N_TILES, _k_tiles(problem))
+    legal = [tile for tile in tiles if keeps(TILE_RULES, problem, Schedule(tile), target)]
+    for tile, (cluster, pair) in product(legal, CLUSTERS):
+        branch = Schedule(tile, STAGES_MAX, cluster, pair)
+        branch = replace(branch, box=_box(problem, branch))
+        if keeps(CLUSTER_RULES, problem, branch, target):
+            yield _rank(least_us(problem, branch, target), branch), branch
+
+
+def _leaves(problem: Problem, branch: Schedule, target: Target) -> Iterator[Schedule]:
+    """The legal schedules of a branch, each with its deepest ring."""
+    every = (replace(branch, scheduler=each, order=order) for each, order in SCHEDULERS)
+    scheduled = (one for one in every if keeps(SCHEDULER_RULES, problem, one, target))
+    for one, staging in product(scheduled, STAGINGS):
+        staged = replace(one, staging=staging)
+        if keeps(STAGING_RULES, problem, staged, target):
+            yield from _deepest_ring(problem, staged, target)
+
+
+def _deepest_ring(problem: Problem, staged: Schedule, target: Target) -> Iterator[Schedule]:
+    for stages in sorted({*STAGES, _deepest(problem, staged, target)}, reverse=True):
+        leaf = replace(staged, stages=stages)
+        if keeps(STAGES_RULES, problem, leaf, target):
+            yield leaf
+            return
 
 
 def explain_schedule(spec: MatmulSpec, target: Target) -> Choice:
@@ -93,7 +149,7 @@ def explain_schedule(spec: MatmulSpec, target: Target) -> Choice:
             f"schedule: one of {len(broken)} candidates must keep every rule, got none for "
             f"{problem.m}x{problem.n}x{problem.k}; {example.rule}: {example.reason}"
         )
-    legal.sort(key=lambda pair: (pair[0].total_us, _complexity(pair[1])))
+    legal.sort(key=lambda pair: _rank(pair[0].total_us, pair[1]))
     taken, *others = legal
     slower = [_slower(taken, other) for other in others]
     return Choice(taken[1], taken[0], tuple(slower + broken))
@@ -144,15 +200,17 @@ def _box(problem: Problem, schedule: Schedule) -> str:
     return "3d" if several and whole else "2d"
 
 
-def _complexity(schedule: Schedule) -> tuple[int, ...]:
-    """Sorts equally fast schedules: fewer agents first, then a deeper ring."""
-    return (
+def _rank(total_us: float, schedule: Schedule) -> Rank:
+    """Sorts schedules: the faster, then fewer agents, a deeper ring, a shorter and smaller tile."""
+    simplicity = (
         SCHEDULERS.index((schedule.scheduler, schedule.order)),
         CLUSTERS.index((schedule.cluster, schedule.pair)),
         STAGINGS.index(schedule.staging),
         -schedule.stages,
         schedule.tile[2],
+        *schedule.tile[:2],
     )
+    return total_us, simplicity
 
 
 def _slower(taken: tuple[Estimate, Schedule], other: tuple[Estimate, Schedule]) -> Rejected:

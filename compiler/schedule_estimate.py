@@ -108,6 +108,14 @@ def estimate(problem: Problem, schedule: Schedule, target: Target) -> Estimate:
     )
 
 
+def least_us(problem: Problem, schedule: Schedule, target: Target) -> float:
+    """No schedule of this tile and cluster is estimated faster: its steps, and DRAM's least."""
+    steps = problem.k_tiles(schedule) * max(step_cycles(problem, schedule).values())
+    before = figure("cta_start") + figure("tma_latency")
+    work = before + tile_rounds(problem, schedule, target) * steps
+    return max(_microseconds(work), _once_bytes(problem) / figure("dram_rate"))
+
+
 def _work_cycles(
     schedule: Schedule, rounds: int, main: float, epilogue: float, before: float
 ) -> float:
@@ -197,14 +205,19 @@ def epilogue_cycles(problem: Problem, schedule: Schedule) -> float:
 
 def dram_bytes(problem: Problem, schedule: Schedule, target: Target) -> float:
     """Bytes that DRAM moves: C once, and A and B once or, where L2 can't hold both, once a wave."""
-    operands = (problem.m + problem.n) * problem.k * problem.element_bytes
-    c = problem.m * problem.n * problem.c_bytes
+    once, c = _once_bytes(problem), problem.m * problem.n * problem.c_bytes
+    operands = once - c
     if operands <= figure("l2_size"):
-        return operands + c
+        return once
     rows, columns = wave_shape(problem, schedule, target)
     m, n, _ = schedule.tile
     wave = (rows * m + columns * n) * problem.k * problem.element_bytes
     return max(operands, tile_rounds(problem, schedule, target) * wave) + c
+
+
+def _once_bytes(problem: Problem) -> int:
+    operands = (problem.m + problem.n) * problem.k * problem.element_bytes
+    return operands + problem.m * problem.n * problem.c_bytes
 
 
 def wave_shape(problem: Problem, schedule: Schedule, target: Target) -> tuple[int, int]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import functools
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ..dialects.dtypes import DTYPES
@@ -149,13 +150,9 @@ class Problem:
         """The tiles of A and B that one CTA holds, in the widest swizzle."""
         m, _, k = schedule.tile
         return (
-            self._layout(m, k, self.a_major),
-            self._layout(schedule.b_rows, k, self.b_major),
+            _widest_layout(m, k, self.element_bytes, self.a_major),
+            _widest_layout(schedule.b_rows, k, self.element_bytes, self.b_major),
         )
-
-    def _layout(self, mn: int, k: int, major: str) -> TileLayout:
-        plain = TileLayout(mn, k, self.element_bytes, major)
-        return TileLayout(mn, k, self.element_bytes, major, widest_swizzle(plain))
 
     def a_tile_bytes(self, schedule: Schedule) -> int:
         """Bytes of A that one CTA holds a stage."""
@@ -201,6 +198,12 @@ class Problem:
 def round_up(value: int, unit: int) -> int:
     """The least multiple of `unit` from `value` on."""
     return -(-value // unit) * unit
+
+
+@functools.cache
+def _widest_layout(mn: int, k: int, element_bytes: int, major: str) -> TileLayout:
+    plain = TileLayout(mn, k, element_bytes, major)
+    return replace(plain, swizzle=widest_swizzle(plain))
 
 
 def _joined(extents: tuple[int, ...]) -> str:

@@ -191,26 +191,26 @@ def grid_extent(problem: Problem, schedule: Schedule, target: Target) -> str | N
     return None
 
 
+# A search settles tile, cluster, scheduler, staging and stages in this order; the rules of a step
+# look at nothing that a later step settles.
+TILE_RULES: tuple[Rule, ...] = (mma_shape, wasted_tile)
+CLUSTER_RULES: tuple[Rule, ...] = (
+    pair_shape,
+    cluster_size,
+    idle_cta,
+    operand_layout,
+    tma_box,
+    tma_row_pitch,
+    multicast_slice,
+    grid_extent,
+)
+SCHEDULER_RULES: tuple[Rule, ...] = (tensor_memory, one_wave, group_height)
+STAGING_RULES: tuple[Rule, ...] = (staged_store,)
+STAGES_RULES: tuple[Rule, ...] = (shared_memory, ring_depth)
+
 RULES: dict[str, Rule] = {
     rule.__name__.replace("_", "-"): rule
-    for rule in (
-        mma_shape,
-        pair_shape,
-        wasted_tile,
-        cluster_size,
-        idle_cta,
-        operand_layout,
-        tma_box,
-        tma_row_pitch,
-        multicast_slice,
-        staged_store,
-        tensor_memory,
-        shared_memory,
-        one_wave,
-        group_height,
-        ring_depth,
-        grid_extent,
-    )
+    for rule in (*TILE_RULES, *CLUSTER_RULES, *SCHEDULER_RULES, *STAGING_RULES, *STAGES_RULES)
 }
 
 
@@ -221,3 +221,8 @@ def broken_rule(problem: Problem, schedule: Schedule, target: Target) -> tuple[s
         if reason:
             return name, reason
     return None
+
+
+def keeps(rules: tuple[Rule, ...], problem: Problem, schedule: Schedule, target: Target) -> bool:
+    """Whether the schedule breaks none of `rules`."""
+    return all(rule(problem, schedule, target) is None for rule in rules)

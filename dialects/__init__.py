@@ -2,7 +2,7 @@
 
 from .mlir import ir
 from .pipe import Pipe
-from .tile import Tile
+from .tile_types import Tile
 
 
 def make_context() -> ir.Context:

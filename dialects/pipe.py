@@ -18,7 +18,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from .mlir import ext, ir
-from .tile import AccumulatorType, SmemType, refuse, verify_tile_loop
+from .tile_types import AccumulatorType, SmemType
+from .verify import refuse, verify_tile_loop
 
 
 class Pipe(ext.Dialect, name="pipe"):

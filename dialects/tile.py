@@ -24,109 +24,22 @@ which axis is contiguous. Indices count tiles.
 
 from typing import Any
 
-from .layout import MAJORS, SPAN_BYTES, TileLayout
+from .layout import MAJORS
 from .mlir import ext, ir
+from .tile_types import AccumulatorType, SmemType, TensorMapType, Tile, integers_of
+from .verify import (
+    can_write_matrices,
+    logical_shape,
+    refuse,
+    verify_copy,
+    verify_epilogue,
+    verify_smem,
+    verify_tensor_map,
+    verify_tile_loop,
+)
 
 AXES = ("m", "n", "mn")
-ORDERS = ("m", "n", "grouped")
 WRITES = ("rows", "matrices")
-
-
-class Tile(ext.Dialect, name="tile"):
-    """What one CTA computes."""
-
-
-class SmemType(Tile.Type, name="smem"):
-    """An operand tile in shared memory: [MN, K] elements, major axis, swizzle."""
-
-    tile_attr: ir.TypeAttr
-    major_attr: ir.StringAttr
-    swizzle_attr: ir.StringAttr
-
-    @staticmethod
-    def of(layout: TileLayout, element: ir.Type) -> "SmemType":
-        """The type of a tile of `element` in `layout`."""
-        tile = ir.RankedTensorType.get([layout.mn, layout.k], element)
-        major, swizzle = (ir.StringAttr.get(name) for name in (layout.major, layout.swizzle))
-        return SmemType.get(tile, major, swizzle)
-
-    @property
-    def tile(self) -> ir.RankedTensorType:
-        return ir.RankedTensorType(ir.TypeAttr(self.tile_attr).value)
-
-    @property
-    def element(self) -> ir.Type:
-        return self.tile.element_type
-
-    @property
-    def layout(self) -> TileLayout:
-        mn, k = self.tile.shape
-        major, swizzle = text_of(self.major_attr), text_of(self.swizzle_attr)
-        return TileLayout(mn, k, element_bytes(self.element), major, swizzle)
-
-
-class AccumulatorType(Tile.Type, name="acc"):
-    """An [M, N] accumulator in the place that the target keeps it."""
-
-    tile_attr: ir.TypeAttr
-
-    @staticmethod
-    def of(m: int, n: int, element: ir.Type) -> "AccumulatorType":
-        """The type of an [m, n] accumulator of `element`."""
-        return AccumulatorType.get(ir.RankedTensorType.get([m, n], element))
-
-    @property
-    def tile(self) -> ir.RankedTensorType:
-        return ir.RankedTensorType(ir.TypeAttr(self.tile_attr).value)
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        return tuple(self.tile.shape)
-
-    @property
-    def element(self) -> ir.Type:
-        return self.tile.element_type
-
-
-class TensorMapType(Tile.Type, name="map"):
-    """What cuTensorMapEncodeTiled is told: element, dims, strides (bytes), box, swizzle.
-
-    Dimension 0 is the contiguous one; `strides` are those of dimensions 1 and up.
-    """
-
-    element_attr: ir.TypeAttr
-    dims_attr: ir.ArrayAttr
-    strides_attr: ir.ArrayAttr
-    box_attr: ir.ArrayAttr
-    swizzle_attr: ir.StringAttr
-
-    @staticmethod
-    def of(
-        element: ir.Type, dims: list[int], strides: list[int], box: list[int], swizzle: str
-    ) -> "TensorMapType":
-        """The map type with those encode arguments."""
-        arrays = (integers(values) for values in (dims, strides, box))
-        return TensorMapType.get(element, *arrays, ir.StringAttr.get(swizzle))
-
-    @property
-    def element(self) -> ir.Type:
-        return ir.TypeAttr(self.element_attr).value
-
-    @property
-    def dims(self) -> list[int]:
-        return integers_of(self.dims_attr)
-
-    @property
-    def strides(self) -> list[int]:
-        return integers_of(self.strides_attr)
-
-    @property
-    def box(self) -> list[int]:
-        return integers_of(self.box_attr)
-
-    @property
-    def swizzle(self) -> str:
-        return text_of(self.swizzle_attr)
 
 
 class MatmulOp(Tile.Operation, name="matmul"):
@@ -435,112 +348,3 @@ class YieldOp(Tile.Operation, name="yield", traits=[ir.IsTerminatorTrait]):
 
 STORES = (StoreOp, StagedStoreOp)
 MMAS = (MmaOp, PairMmaOp)
-
-
-def text_of(attribute: ir.Attribute) -> str:
-    """The text of a string attribute that came back untyped."""
-    return ir.StringAttr(attribute).value
-
-
-def integers(values: list[int]) -> ir.ArrayAttr:
-    """An array attribute of i64."""
-    i64 = ir.IntegerType.get_signless(64)
-    return ir.ArrayAttr.get([ir.IntegerAttr.get(i64, value) for value in values])
-
-
-def integers_of(attribute: ir.Attribute) -> list[int]:
-    """The values of an array attribute of integers."""
-    return [ir.IntegerAttr(value).value for value in ir.ArrayAttr(attribute)]
-
-
-def element_bytes(element: ir.Type) -> int:
-    """Bytes of one element of an integer or float type."""
-    return element.width // 8
-
-
-def logical_shape(stored: ir.RankedTensorType, major: str) -> tuple[int, int]:
-    """(MN, K) of an operand tensor that is stored [MN,K] ("k") or [K,MN] ("mn")."""
-    rows, columns = stored.shape
-    return (rows, columns) if major == "k" else (columns, rows)
-
-
-def refuse(op: ext.Operation, rule: str) -> bool:
-    """Report `rule` at the op and fail verification."""
-    op.location.emit_error(f"{op.operation.name}: {rule}")
-    return False
-
-
-def verify_smem(op: ext.Operation, smem: SmemType) -> bool:
-    """Whether the tile's major axis and swizzle exist and can hold it."""
-    major, swizzle = text_of(smem.major_attr), text_of(smem.swizzle_attr)
-    if major not in MAJORS:
-        return refuse(op, f"major must be one of {MAJORS}, got {major!r}")
-    if swizzle not in SPAN_BYTES:
-        return refuse(op, f"swizzle must be one of {tuple(SPAN_BYTES)}, got {swizzle!r}")
-    reason = smem.layout.fits()
-    return refuse(op, reason) if reason else True
-
-
-def can_write_matrices(piece: TileLayout) -> bool:
-    """Whether stmatrix can write the piece: two 8x8 matrices of 16-bit elements side by side."""
-    return piece.element_bytes == 2 and piece.k % 16 == 0
-
-
-def verify_copy(op: ext.Operation) -> bool:
-    """Whether a view's elements can be copied into the tile."""
-    if not verify_smem(op, op.tile.type):
-        return False
-    view, tile = op.view.type.element_type, op.tile.type.element
-    if view != tile:
-        return refuse(op, f"view and tile must have one element type, got {view} and {tile}")
-    return True
-
-
-def verify_tensor_map(op: ext.Operation, map_type: TensorMapType) -> bool:
-    """The rules of cuTensorMapEncodeTiled that the type alone can break."""
-    dims, strides, box = map_type.dims, map_type.strides, map_type.box
-    if not 1 <= len(dims) <= 5 or len(box) != len(dims) or len(strides) != len(dims) - 1:
-        return refuse(
-            op,
-            "dims and box must have one rank of 1 to 5 and strides one less, got "
-            f"{len(dims)}, {len(box)} and {len(strides)}",
-        )
-    if any(not 1 <= extent <= 256 for extent in box):
-        return refuse(op, f"box extents must be 1 to 256 elements, got {box}")
-    if any(stride % 16 or not 0 <= stride < 2**40 for stride in strides):
-        return refuse(op, f"strides must be multiples of 16 bytes below 2^40, got {strides}")
-    swizzle = map_type.swizzle
-    if swizzle not in SPAN_BYTES:
-        return refuse(op, f"swizzle must be one of {tuple(SPAN_BYTES)}, got {swizzle!r}")
-    inner_bytes = box[0] * element_bytes(map_type.element)
-    if inner_bytes % 16:
-        return refuse(op, f"box rows must be a multiple of 16 bytes, got {inner_bytes}")
-    if swizzle != "none" and inner_bytes > SPAN_BYTES[swizzle]:
-        return refuse(
-            op, f"box rows must be at most {SPAN_BYTES[swizzle]} bytes, got {inner_bytes}"
-        )
-    return True
-
-
-def verify_tile_loop(op: ext.Operation) -> bool:
-    """Whether a loop over tiles knows its order and gives its body (i, j)."""
-    if op.order.value not in ORDERS:
-        return refuse(op, f"order must be one of {ORDERS}, got {op.order.value!r}")
-    arguments = [str(argument.type) for argument in op.body.blocks[0].arguments]
-    if arguments != ["index", "index"]:
-        return refuse(op, f"the body must take (i, j), got {arguments}")
-    return True
-
-
-def verify_epilogue(op: ext.Operation, accumulator: ir.Type, output: ir.Type) -> bool:
-    """Whether the region takes one accumulator element and yields one of `output`."""
-    if len(op.epilogue.blocks) != 1:
-        return refuse(op, f"the epilogue must be one block, got {len(op.epilogue.blocks)}")
-    block = op.epilogue.blocks[0]
-    found = [str(argument.type) for argument in block.arguments]
-    if found != [str(accumulator)]:
-        return refuse(op, f"the epilogue must take one {accumulator}, got {found}")
-    last = list(block.operations)[-1]
-    if last.operation.name != "tile.yield" or last.operation.operands[0].type != output:
-        return refuse(op, f"the epilogue must end in a tile.yield of {output}")
-    return True

@@ -26,14 +26,11 @@ from ..dialects.tile import (
     MmaOp,
     PairMmaOp,
     PairRankOp,
-    SmemType,
     StagedStoreOp,
-    TensorMapType,
     TmaLoadOp,
     TmaMulticastOp,
-    integers,
-    integers_of,
 )
+from ..dialects.tile_types import SmemType, TensorMapType, integers, integers_of
 from .base import PassLog, option, parse_bool, parse_extents, refused, target_of, the_kernel, walk
 from .clone import index_constant
 from .rings import is_operand_ring, retype_ring

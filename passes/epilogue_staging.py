@@ -17,15 +17,9 @@ from ..dialects.layout import TileLayout, widest_swizzle
 from ..dialects.mlir import ir
 from ..dialects.pipe import CreateOp, RingType
 from ..dialects.target import Target
-from ..dialects.tile import (
-    WRITES,
-    KernelOp,
-    SmemType,
-    StagedStoreOp,
-    StoreOp,
-    TensorMapOp,
-    can_write_matrices,
-)
+from ..dialects.tile import WRITES, KernelOp, StagedStoreOp, StoreOp, TensorMapOp
+from ..dialects.tile_types import SmemType
+from ..dialects.verify import can_write_matrices
 from .base import PassLog, one_of, option, refused, target_of, the_kernel, walk
 from .persistence import parse_positive
 from .tensor_maps import map_type, tma_refusal

@@ -31,7 +31,6 @@ from ..dialects.target import Target
 from ..dialects.tile import (
     MMAS,
     AccumulatorOp,
-    AccumulatorType,
     CopyOp,
     CtaTileOp,
     ForEachTileOp,
@@ -46,6 +45,7 @@ from ..dialects.tile import (
     TmaLoadOp,
     TmaMulticastOp,
 )
+from ..dialects.tile_types import AccumulatorType
 from .base import PassLog, option, parse_bool, refused, target_of, the_kernel, walk
 from .clone import is_pure
 from .lowering import build as b

@@ -29,17 +29,15 @@ from ..dialects.pipe import (
 )
 from ..dialects.target import Target
 from ..dialects.tile import (
-    ORDERS,
     AccumulatorOp,
-    AccumulatorType,
     CtaTileOp,
     ForEachTileOp,
     KernelOp,
     PairRankOp,
     TensorMapOp,
-    integers,
-    integers_of,
 )
+from ..dialects.tile_types import AccumulatorType, integers, integers_of
+from ..dialects.verify import ORDERS
 from .base import PassLog, one_of, option, refused, target_of, the_kernel, walk
 from .clone import is_pure, replace_in
 from .rings import retype_ring

@@ -17,7 +17,8 @@ from typing import Any, ClassVar
 from ..dialects.mlir import arith, ir, scf
 from ..dialects.pipe import AcquireOp, CommitOp, CreateOp
 from ..dialects.target import Target
-from ..dialects.tile import KernelOp, LoadOp, SmemType
+from ..dialects.tile import KernelOp, LoadOp
+from ..dialects.tile_types import SmemType
 from .base import PassLog, option, refused, target_of, the_kernel, walk
 from .clone import Mapping, clone, constant_of, index_constant, is_pure
 from .rings import is_operand_ring, retype_ring, slot_parts

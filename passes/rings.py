@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..dialects.mlir import ir
 from ..dialects.pipe import CreateOp, RingType, TileOp
-from ..dialects.tile import SmemType
+from ..dialects.tile_types import SmemType
 
 
 def retype_ring(create: CreateOp, stages: int, tiles: list[ir.Type]) -> None:

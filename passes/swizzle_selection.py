@@ -20,7 +20,8 @@ from ..dialects.layout import (
 )
 from ..dialects.mlir import ir
 from ..dialects.pipe import CreateOp
-from ..dialects.tile import LoadOp, SmemType, TmaLoadOp
+from ..dialects.tile import LoadOp, TmaLoadOp
+from ..dialects.tile_types import SmemType
 from .base import PassLog, one_of, option, parse_bool, refused, the_kernel, walk
 from .rings import is_operand_ring, retype_ring
 from .tensor_maps import map_type

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from ..dialects.layout import TileLayout
 from ..dialects.mlir import ir
 from ..dialects.target import Target
-from ..dialects.tile import SmemType, TensorMapType, element_bytes
+from ..dialects.tile_types import SmemType, TensorMapType, element_bytes
 
 
 def tma_refusal(view: ir.MemRefType, layout: TileLayout, target: Target) -> str | None:

@@ -23,18 +23,16 @@ from ..dialects.mlir import arith, func, ir, scf
 from ..dialects.target import Target
 from ..dialects.tile import (
     AccumulatorOp,
-    AccumulatorType,
     CtaTileOp,
     ElementOp,
     KernelOp,
     LoadOp,
     MatmulOp,
     MmaOp,
-    SmemType,
     StoreOp,
-    integers,
-    logical_shape,
 )
+from ..dialects.tile_types import AccumulatorType, SmemType, integers
+from ..dialects.verify import logical_shape
 from .base import PassLog, option, parse_extents, refused, target_of, walk
 
 GLOBAL = 1

@@ -33,7 +33,6 @@ from ..dialects.tile import (
     MMAS,
     STORES,
     AccumulatorOp,
-    AccumulatorType,
     CopyOp,
     CtaTileOp,
     KernelOp,
@@ -43,6 +42,7 @@ from ..dialects.tile import (
     TmaLoadOp,
     TmaMulticastOp,
 )
+from ..dialects.tile_types import AccumulatorType
 from .base import PassLog, refused, the_kernel, walk
 from .clone import Mapping, clone, erase_unused, fuse_loops, is_pure
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...dialects.mlir import ir, llvm, nvvm, vector
-from ...dialects.tile import AccumulatorType
+from ...dialects.tile_types import AccumulatorType
 from . import build as b
 from .frame import Frame
 from .plan import is_synchronous, mma_before

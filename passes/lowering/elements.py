@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from ...dialects.mlir import arith, ir, llvm, vector
-from ...dialects.tile import ElementOp, element_bytes
+from ...dialects.tile import ElementOp
+from ...dialects.tile_types import element_bytes
 from . import build as b
 from .frame import Frame
 from .scalar_ops import widened

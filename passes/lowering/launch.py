@@ -14,9 +14,8 @@ from ...dialects.tile import (
     StagedStoreOp,
     StoreOp,
     TensorMapOp,
-    element_bytes,
-    integers_of,
 )
+from ...dialects.tile_types import element_bytes, integers_of
 from ..base import attributes_of, walk
 from .accumulator import store_fragment
 from .operands import UNIT_BYTES

@@ -12,7 +12,6 @@ from ...dialects.tile import (
     MMAS,
     STORES,
     AccumulatorOp,
-    AccumulatorType,
     CopyOp,
     KernelOp,
     LoadOp,
@@ -22,8 +21,8 @@ from ...dialects.tile import (
     StoreOp,
     TensorMapOp,
     TmaMulticastOp,
-    integers_of,
 )
+from ...dialects.tile_types import AccumulatorType, integers_of
 from ..base import refused, walk
 from ..rings import is_operand_ring
 from .cluster import Cluster

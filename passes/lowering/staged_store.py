@@ -11,7 +11,8 @@ from functools import partial
 
 from ...dialects.layout import TileLayout
 from ...dialects.mlir import ir, llvm, nvvm
-from ...dialects.tile import StagedStoreOp, element_bytes
+from ...dialects.tile import StagedStoreOp
+from ...dialects.tile_types import element_bytes
 from . import build as b
 from .accumulator import (
     MATRIX_LANES,

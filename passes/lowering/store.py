@@ -5,7 +5,8 @@ from __future__ import annotations
 from functools import partial
 
 from ...dialects.mlir import ir, llvm
-from ...dialects.tile import StoreOp, element_bytes
+from ...dialects.tile import StoreOp
+from ...dialects.tile_types import element_bytes
 from . import build as b
 from .accumulator import (
     Fragment,

@@ -6,7 +6,8 @@ from collections.abc import Callable
 
 from ...dialects.mlir import arith, ir, nvvm
 from ...dialects.pipe import ForEachClaimOp
-from ...dialects.tile import CtaTileOp, ForEachTileOp, PairRankOp, integers_of
+from ...dialects.tile import CtaTileOp, ForEachTileOp, PairRankOp
+from ...dialects.tile_types import integers_of
 from . import build as b
 from .frame import Frame
 

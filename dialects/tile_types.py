@@ -1,0 +1,122 @@
+"""The types of the `tile` dialect, and reading what attributes hold."""
+
+from .layout import TileLayout
+from .mlir import ext, ir
+
+
+class Tile(ext.Dialect, name="tile"):
+    """What one CTA computes."""
+
+
+class SmemType(Tile.Type, name="smem"):
+    """An operand tile in shared memory: [MN, K] elements, major axis, swizzle."""
+
+    tile_attr: ir.TypeAttr
+    major_attr: ir.StringAttr
+    swizzle_attr: ir.StringAttr
+
+    @staticmethod
+    def of(layout: TileLayout, element: ir.Type) -> "SmemType":
+        """The type of a tile of `element` in `layout`."""
+        tile = ir.RankedTensorType.get([layout.mn, layout.k], element)
+        major, swizzle = (ir.StringAttr.get(name) for name in (layout.major, layout.swizzle))
+        return SmemType.get(tile, major, swizzle)
+
+    @property
+    def tile(self) -> ir.RankedTensorType:
+        return ir.RankedTensorType(ir.TypeAttr(self.tile_attr).value)
+
+    @property
+    def element(self) -> ir.Type:
+        return self.tile.element_type
+
+    @property
+    def layout(self) -> TileLayout:
+        mn, k = self.tile.shape
+        major, swizzle = text_of(self.major_attr), text_of(self.swizzle_attr)
+        return TileLayout(mn, k, element_bytes(self.element), major, swizzle)
+
+
+class AccumulatorType(Tile.Type, name="acc"):
+    """An [M, N] accumulator in the place that the target keeps it."""
+
+    tile_attr: ir.TypeAttr
+
+    @staticmethod
+    def of(m: int, n: int, element: ir.Type) -> "AccumulatorType":
+        """The type of an [m, n] accumulator of `element`."""
+        return AccumulatorType.get(ir.RankedTensorType.get([m, n], element))
+
+    @property
+    def tile(self) -> ir.RankedTensorType:
+        return ir.RankedTensorType(ir.TypeAttr(self.tile_attr).value)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return tuple(self.tile.shape)
+
+    @property
+    def element(self) -> ir.Type:
+        return self.tile.element_type
+
+
+class TensorMapType(Tile.Type, name="map"):
+    """What cuTensorMapEncodeTiled is told: element, dims, strides (bytes), box, swizzle.
+
+    Dimension 0 is the contiguous one; `strides` are those of dimensions 1 and up.
+    """
+
+    element_attr: ir.TypeAttr
+    dims_attr: ir.ArrayAttr
+    strides_attr: ir.ArrayAttr
+    box_attr: ir.ArrayAttr
+    swizzle_attr: ir.StringAttr
+
+    @staticmethod
+    def of(
+        element: ir.Type, dims: list[int], strides: list[int], box: list[int], swizzle: str
+    ) -> "TensorMapType":
+        """The map type with those encode arguments."""
+        arrays = (integers(values) for values in (dims, strides, box))
+        return TensorMapType.get(element, *arrays, ir.StringAttr.get(swizzle))
+
+    @property
+    def element(self) -> ir.Type:
+        return ir.TypeAttr(self.element_attr).value
+
+    @property
+    def dims(self) -> list[int]:
+        return integers_of(self.dims_attr)
+
+    @property
+    def strides(self) -> list[int]:
+        return integers_of(self.strides_attr)
+
+    @property
+    def box(self) -> list[int]:
+        return integers_of(self.box_attr)
+
+    @property
+    def swizzle(self) -> str:
+        return text_of(self.swizzle_attr)
+
+
+def text_of(attribute: ir.Attribute) -> str:
+    """The text of a string attribute that came back untyped."""
+    return ir.StringAttr(attribute).value
+
+
+def integers(values: list[int]) -> ir.ArrayAttr:
+    """An array attribute of i64."""
+    i64 = ir.IntegerType.get_signless(64)
+    return ir.ArrayAttr.get([ir.IntegerAttr.get(i64, value) for value in values])
+
+
+def integers_of(attribute: ir.Attribute) -> list[int]:
+    """The values of an array attribute of integers."""
+    return [ir.IntegerAttr(value).value for value in ir.ArrayAttr(attribute)]
+
+
+def element_bytes(element: ir.Type) -> int:
+    """Bytes of one element of an integer or float type."""
+    return element.width // 8

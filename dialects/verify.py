@@ -1,0 +1,95 @@
+"""Rules that several ops share; an op that breaks one reports it at its own place."""
+
+from .layout import MAJORS, SPAN_BYTES, TileLayout
+from .mlir import ext, ir
+from .tile_types import SmemType, TensorMapType, element_bytes, text_of
+
+ORDERS = ("m", "n", "grouped")
+
+
+def refuse(op: ext.Operation, rule: str) -> bool:
+    """Report `rule` at the op and fail verification."""
+    op.location.emit_error(f"{op.operation.name}: {rule}")
+    return False
+
+
+def verify_smem(op: ext.Operation, smem: SmemType) -> bool:
+    """Whether the tile's major axis and swizzle exist and can hold it."""
+    major, swizzle = text_of(smem.major_attr), text_of(smem.swizzle_attr)
+    if major not in MAJORS:
+        return refuse(op, f"major must be one of {MAJORS}, got {major!r}")
+    if swizzle not in SPAN_BYTES:
+        return refuse(op, f"swizzle must be one of {tuple(SPAN_BYTES)}, got {swizzle!r}")
+    reason = smem.layout.fits()
+    return refuse(op, reason) if reason else True
+
+
+def verify_copy(op: ext.Operation) -> bool:
+    """Whether a view's elements can be copied into the tile."""
+    if not verify_smem(op, op.tile.type):
+        return False
+    view, tile = op.view.type.element_type, op.tile.type.element
+    if view != tile:
+        return refuse(op, f"view and tile must have one element type, got {view} and {tile}")
+    return True
+
+
+def verify_tensor_map(op: ext.Operation, map_type: TensorMapType) -> bool:
+    """The rules of cuTensorMapEncodeTiled that the type alone can break."""
+    dims, strides, box = map_type.dims, map_type.strides, map_type.box
+    if not 1 <= len(dims) <= 5 or len(box) != len(dims) or len(strides) != len(dims) - 1:
+        return refuse(
+            op,
+            "dims and box must have one rank of 1 to 5 and strides one less, got "
+            f"{len(dims)}, {len(box)} and {len(strides)}",
+        )
+    if any(not 1 <= extent <= 256 for extent in box):
+        return refuse(op, f"box extents must be 1 to 256 elements, got {box}")
+    if any(stride % 16 or not 0 <= stride < 2**40 for stride in strides):
+        return refuse(op, f"strides must be multiples of 16 bytes below 2^40, got {strides}")
+    swizzle = map_type.swizzle
+    if swizzle not in SPAN_BYTES:
+        return refuse(op, f"swizzle must be one of {tuple(SPAN_BYTES)}, got {swizzle!r}")
+    inner_bytes = box[0] * element_bytes(map_type.element)
+    if inner_bytes % 16:
+        return refuse(op, f"box rows must be a multiple of 16 bytes, got {inner_bytes}")
+    if swizzle != "none" and inner_bytes > SPAN_BYTES[swizzle]:
+        return refuse(
+            op, f"box rows must be at most {SPAN_BYTES[swizzle]} bytes, got {inner_bytes}"
+        )
+    return True
+
+
+def verify_tile_loop(op: ext.Operation) -> bool:
+    """Whether a loop over tiles knows its order and gives its body (i, j)."""
+    if op.order.value not in ORDERS:
+        return refuse(op, f"order must be one of {ORDERS}, got {op.order.value!r}")
+    arguments = [str(argument.type) for argument in op.body.blocks[0].arguments]
+    if arguments != ["index", "index"]:
+        return refuse(op, f"the body must take (i, j), got {arguments}")
+    return True
+
+
+def verify_epilogue(op: ext.Operation, accumulator: ir.Type, output: ir.Type) -> bool:
+    """Whether the region takes one accumulator element and yields one of `output`."""
+    if len(op.epilogue.blocks) != 1:
+        return refuse(op, f"the epilogue must be one block, got {len(op.epilogue.blocks)}")
+    block = op.epilogue.blocks[0]
+    found = [str(argument.type) for argument in block.arguments]
+    if found != [str(accumulator)]:
+        return refuse(op, f"the epilogue must take one {accumulator}, got {found}")
+    last = list(block.operations)[-1]
+    if last.operation.name != "tile.yield" or last.operation.operands[0].type != output:
+        return refuse(op, f"the epilogue must end in a tile.yield of {output}")
+    return True
+
+
+def can_write_matrices(piece: TileLayout) -> bool:
+    """Whether stmatrix can write the piece: two 8x8 matrices of 16-bit elements side by side."""
+    return piece.element_bytes == 2 and piece.k % 16 == 0
+
+
+def logical_shape(stored: ir.RankedTensorType, major: str) -> tuple[int, int]:
+    """(MN, K) of an operand tensor that is stored [MN,K] ("k") or [K,MN] ("mn")."""
+    rows, columns = stored.shape
+    return (rows, columns) if major == "k" else (columns, rows)
