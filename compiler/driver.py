@@ -147,6 +147,16 @@ def _choose(
         return choose_pipeline(spec, target)
 
 
+def read_spec(source: MatmulSpec | Path) -> MatmulSpec:
+    """The matmul of a spec or of an .mlir file, whose epilogue does not count."""
+    if isinstance(source, MatmulSpec):
+        return source
+    with make_context(), ir.Location.unknown():
+        module = _import(source)
+        run_passes(module, [PassCall("normalize")], PassLog())
+        return _spec_of(module)
+
+
 @functools.cache
 def choose_pipeline(spec: MatmulSpec, target: str) -> str:
     """The pipeline of the schedule that the estimates favour (`tilewright explain schedule`)."""
