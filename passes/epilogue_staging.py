@@ -30,6 +30,9 @@ def parse_columns(text: str) -> int | None:
     return None if text == "auto" else parse_positive(text)
 
 
+PAIR_ROWS = 128
+
+
 @dataclass(frozen=True)
 class EpilogueStaging:
     """Stores by threads → pieces through swizzled shared memory, stored by TMA.
@@ -46,6 +49,7 @@ class EpilogueStaging:
 
     def __call__(self, module: ir.Module, log: PassLog) -> None:
         kernel = the_kernel(module, self.name)
+        _check_pairs(kernel)
         staged = 0
         for store in walk(kernel, StoreOp):
             staged += self._stage(kernel, store, target_of(module), log)
@@ -95,3 +99,14 @@ class EpilogueStaging:
                 f"bytes, got {columns} columns of {element_bytes} bytes",
             )
         return piece
+
+
+def _check_pairs(kernel: KernelOp) -> None:
+    """A pair of 64-row CTAs keeps half of N in the upper lanes; pieces are cut across both."""
+    for mma in walk(kernel, PairMmaOp):
+        if mma.acc.type.shape[0] < PAIR_ROWS:
+            raise refused(
+                mma,
+                f"epilogue-staging: a staged epilogue of a pair needs {PAIR_ROWS} rows a CTA, "
+                f"got {mma.acc.type.shape[0]}",
+            )

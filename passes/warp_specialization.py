@@ -80,6 +80,10 @@ class WarpSpecialization:
 def _check(kernel: KernelOp) -> None:
     if walk(kernel, RoleOp):
         raise refused(kernel, "warp-specialization: the program has roles already; run it once")
+    if not walk(kernel, CtaTileOp):
+        raise refused(
+            kernel, "warp-specialization: tiles are handed out already; run it before persistence"
+        )
     loads = walk(kernel, LoadOp)
     if loads:
         raise refused(

@@ -227,6 +227,14 @@ class Frame:
             yield
             self.team = outer
 
+    def is_whole(self, extent: int, tile: int, axis: str) -> bool:
+        """Whether CTAs along "m" or "n" cover an extent exactly: no tile hangs over its edge.
+
+        Clusters are whole, so the last one may hang over by more than a tile.
+        """
+        ctas = self.cluster.m if axis == "m" else self.cluster.n
+        return extent % (tile * ctas) == 0
+
     def atom_columns(self, atom_m: int, n: int) -> int:
         """Tensor-memory columns of one MMA's accumulator in this CTA.
 
