@@ -17,7 +17,7 @@ from ..dialects.layout import TileLayout, widest_swizzle
 from ..dialects.mlir import ir
 from ..dialects.pipe import CreateOp, RingType
 from ..dialects.target import Target
-from ..dialects.tile import WRITES, KernelOp, StagedStoreOp, StoreOp, TensorMapOp
+from ..dialects.tile import WRITES, KernelOp, PairMmaOp, StagedStoreOp, StoreOp, TensorMapOp
 from ..dialects.tile_types import SmemType
 from ..dialects.verify import can_write_matrices
 from .base import PassLog, one_of, option, refused, target_of, the_kernel, walk

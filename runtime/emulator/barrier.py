@@ -76,7 +76,7 @@ class NamedBarrier:
         self.generation += 1
         self._results = {self.generation: self._flags}
         self.arrived, self.expected, self._flags = 0, None, []
-        self.cta.notify()
+        self.cta.wake(self)
 
     def result(self, generation: int, reduction: str) -> int | bool:
         """The reduction of the flags given in the phase that ended as `generation`."""

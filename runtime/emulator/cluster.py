@@ -8,20 +8,30 @@ from .errors import Trap
 
 if TYPE_CHECKING:
     from .cta import Cta
+    from .warp import Warp
 
 
 class Cluster:
-    """index: %clusterid; ctas by %cluster_ctarank; generation counts completed barrier phases."""
+    """index: %clusterid; ctas by %cluster_ctarank; generation counts completed barrier phases.
+
+    The barrier waits for the threads that have not exited: arrivals are kept by thread, so that
+    one that arrives and exits does not stand in for another.
+    """
 
     def __init__(self, index: tuple[int, int, int]):
         self.index = index
         self.ctas: list[Cta] = []
-        self.arrived = 0
         self.generation = 0
+        self._arrived: dict[Warp, int] = {}
 
     @property
     def live_threads(self) -> int:
         return sum(cta.live_threads for cta in self.ctas)
+
+    @property
+    def arrived(self) -> int:
+        """Live threads that have arrived in the current phase."""
+        return sum(lanes.bit_count() for lanes in self._arrived.values())
 
     def cta(self, rank: int) -> Cta:
         """The CTA of a rank; Trap if there is none."""
@@ -29,21 +39,26 @@ class Cluster:
             raise Trap("out-of-bounds", f"a cluster of {len(self.ctas)} CTAs has no rank {rank}")
         return self.ctas[rank]
 
-    def arrive(self, threads: int) -> int:
-        """`threads` arrive; returns the generation that ends the phase."""
+    def arrive(self, warp: Warp, lanes: int) -> int:
+        """Lanes of a warp arrive; returns the generation that ends the phase."""
         ticket = self.generation + 1
-        self.arrived += threads
+        self._arrived[warp] = self._arrived.get(warp, 0) | lanes
         self.try_complete()
         return ticket
 
+    def withdraw(self, warp: Warp, lanes: int) -> None:
+        """These lanes have exited: nobody waits for them, and their arrival counts no more."""
+        if warp in self._arrived:
+            self._arrived[warp] &= ~lanes
+
     def try_complete(self) -> None:
         """Complete the phase when all threads that are still alive have arrived."""
-        if not self.arrived or self.arrived < self.live_threads:
+        if not self._arrived or self.arrived < self.live_threads:
             return
-        self.arrived = 0
+        self._arrived = {}
         self.generation += 1
         for cta in self.ctas:
-            cta.notify()
+            cta.wake(self)
 
     def describe(self) -> str:
         """The barrier's state, for a deadlock report."""

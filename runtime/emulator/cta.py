@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from .barrier import NamedBarrier
@@ -12,18 +12,20 @@ from .memory import (
     PARAM_WINDOW,
     SHARED_FIRST_OFFSET,
     SHARED_WINDOW,
-    GenericSpace,
     Region,
-    SharedSpace,
 )
 from .proxy import SharedProxy
+from .spaces import GenericSpace, SharedSpace
 
 if TYPE_CHECKING:
     from .cluster import Cluster
     from .launch import Launch
-    from .warp import Warp
+    from .warp import Split, Warp
 
 T = TypeVar("T")
+
+KEYED = -1
+"""`Split.parked_at` of a wait that only its own key ends."""
 
 
 class StateBag:
@@ -38,6 +40,10 @@ class StateBag:
             self._state[key] = factory()
         return self._state[key]
 
+    def known(self, key: str) -> Any:
+        """The object kept under `key`, None if it has not been made."""
+        return self._state.get(key)
+
 
 class Cta(StateBag):
     """A CTA of the grid.
@@ -45,8 +51,9 @@ class Cta(StateBag):
     index: %ctaid; number: its linear index in the grid; cluster, rank: %cluster_ctarank.
     shared: its `Region`, `base = rank << 24`, so `shared.data[address & 0xFFFFFF]` is the byte at
     a shared address; offsets below 0x400 are not accessible; reads of unwritten bytes trap.
-    shared_space: `.shared::cta` accesses (plain offsets or own rank, peers too in a cluster);
-    cluster_space: `.shared::cluster` accesses; generic: generic addresses except local ones.
+    shared_space: `.shared::cta` accesses (plain offsets or own rank);
+    cluster_space: `.shared::cluster` accesses, peers too; generic: all generic addresses but
+    local ones.
     exit_checks: called when the last thread has exited; each may raise Trap.
     """
 
@@ -58,13 +65,14 @@ class Cta(StateBag):
         self.index, self.number, self.rank = index, number, rank
         self.shared_base = rank << 24
         self.shared = self._make_shared()
-        self.shared_space = SharedSpace(self.shared, alias=True)
-        self.cluster_space = SharedSpace(self.shared, alias=False)
+        self.shared_space = SharedSpace(self.shared, own_only=True)
+        self.cluster_space = SharedSpace(self.shared, own_only=False)
         self.generic = self._make_generic()
         self.barriers = [NamedBarrier(self, number) for number in range(16)]
         self.warps: list[Warp] = []
         self.live_threads = 0
         self.events = 0
+        self._parked: dict[Hashable, list[tuple[Warp, Split]]] = {}
         self.exit_checks: list[Callable[[], None]] = []
         self.exited = False
 
@@ -94,21 +102,29 @@ class Cta(StateBag):
         )
 
     def add_peers(self) -> None:
-        """Make the other CTAs of the cluster visible; called once all of them exist."""
-        peers = tuple(cta.shared for cta in self.cluster.ctas if cta is not self)
-        for space in (self.shared_space, self.cluster_space):
-            for region in peers:
-                space.add(region)
-            space.last = self.shared
-
-    def shared_offset(self, address: int) -> int:
-        """The offset in the own window of a shared address with own or no rank bits."""
-        return address & 0xFFFFFF
+        """Make the other CTAs of the cluster visible to .shared::cluster and generic accesses."""
+        for cta in self.cluster.ctas:
+            if cta is not self:
+                self.cluster_space.add(cta.shared)
+        self.cluster_space.last = self.shared
 
     def notify(self) -> None:
         """Something that a parked thread of this CTA may wait for has happened."""
         self.events += 1
-        self.launch.scheduler.wake(self)
+        self.launch.scheduler.wake(self.warps)
+
+    def park(self, warp: Warp, split: Split) -> None:
+        """A split waits for the key of its reason."""
+        self._parked.setdefault(split.reason.key, []).append((warp, split))
+
+    def wake(self, key: Hashable) -> None:
+        """What the splits that are parked with this key wait for has happened."""
+        woken = []
+        for warp, split in self._parked.pop(key, ()):
+            if split.parked_at == KEYED and split.reason.key == key:
+                split.parked_at = None
+                woken.append(warp)
+        self.launch.scheduler.wake(woken)
 
     def at_exit(self, check: Callable[[], None]) -> None:
         """Run `check` when the last thread of the CTA has exited."""
@@ -128,4 +144,6 @@ class Cta(StateBag):
         self.exited = True
         for check in self.exit_checks:
             check()
+        self.launch.engines.check_exit(self)
+        self.shared.close()
         self.launch.scheduler.cta_exited(self)

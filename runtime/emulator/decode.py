@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 from . import ptx
-from .errors import Trap
-from .lanes import FULL, WARP_SIZE, first_lane, merge
+from .errors import Trap, lane_text
+from .lanes import FULL, WARP_SIZE, first_lane, lanes_to_int, merge
 from .registry import Blocked
 from .values import RAW, TYPES, Type
 
@@ -133,14 +133,6 @@ class Decoded:
             self.unmodelled(f"a vector of {len(found)} elements where {count} are expected")
         return found
 
-    def register_bits(self, where: Where) -> int | None:
-        """The width of a register operand (1 for a predicate), None if it is no register."""
-        operand = self.operand(where)
-        if not isinstance(operand, ptx.Symbol):
-            return None
-        register = self.scope.register(operand.name)
-        return register.bits if register else None
-
     def slot(self, where: Where, type_: Type | np.dtype, *, relaxed: bool = False) -> int:
         """The index into `warp.regs` of an operand that is read: register or constant.
 
@@ -154,6 +146,8 @@ class Decoded:
         if isinstance(operand, ptx.Integer | ptx.Float):
             return self.program.constant(self._constant_bits(operand, type_), bits)
         if isinstance(operand, ptx.SymbolOffset):
+            if self.scope.register(operand.name):
+                self.unmodelled("a register with an offset here")
             return self.program.symbol_address(self, operand, bits)
         if isinstance(operand, ptx.Negated):
             self.unmodelled("a negated predicate here")
@@ -196,9 +190,12 @@ class Decoded:
     def read(self, where: Where, dtype: Type | np.dtype | type, *, relaxed: bool = False) -> Read:
         """A function warp → array[32] of `dtype` (a numpy dtype, or a `Type` for its view).
 
-        Reads a register, an immediate, a special register or the address of a variable. A wider
-        register is truncated when `relaxed`.
+        Reads a register, an immediate, a special register, the address of a variable or, as
+        ptxas does, a register plus a constant. A wider register is truncated when `relaxed`.
         """
+        operand = self.operand(where)
+        if isinstance(operand, ptx.SymbolOffset) and self.scope.register(operand.name):
+            return self._register_plus(operand, np.dtype(dtype))
         type_ = dtype if isinstance(dtype, Type) else np.dtype(dtype)
         view = dtype.dtype if isinstance(dtype, Type) else np.dtype(dtype)
         slot = self.slot(where, type_, relaxed=relaxed)
@@ -209,6 +206,12 @@ class Decoded:
             return lambda warp: warp.regs[slot].view(view)
         narrow = RAW[view.itemsize * 8]
         return lambda warp: warp.regs[slot].astype(narrow).view(view)
+
+    def _register_plus(self, operand: ptx.SymbolOffset, view: np.dtype) -> Read:
+        slot = self.slot(ptx.Symbol(operand.name), view)
+        own = self.program.slot_dtype(slot)
+        constant = own.type(operand.offset & (1 << 8 * own.itemsize) - 1)
+        return lambda warp: (warp.regs[slot] + constant).view(view)
 
     def read_vector(
         self,
@@ -342,7 +345,8 @@ class Decoded:
 
         `blocked = check(warp, mask)`: None when every live lane of the warp is in the mask, else
         what the step must return (`if blocked: return blocked`); the lanes then wait, and if the
-        others can never come the launch ends with a Trap of category convergence.
+        others can never come the launch ends with a Trap of category convergence. Live lanes that
+        the instruction's own guard leaves out are such a Trap at once.
         """
         blocked = Blocked(
             "convergence",
@@ -350,8 +354,13 @@ class Decoded:
         )
 
         def check(warp: Warp, mask: np.ndarray) -> Blocked | None:
-            if mask is FULL or not warp.missing(mask):
+            if mask is FULL or not (missing := warp.missing(mask)):
                 return None
+            if skipped := missing & lanes_to_int(warp.split.mask):
+                raise Trap(
+                    "convergence",
+                    f"the guard of this .aligned instruction leaves out lanes {lane_text(skipped)}",
+                )
             return blocked
 
         return check

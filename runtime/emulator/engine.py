@@ -23,7 +23,9 @@ class EngineOp:
     name: shown in deadlock reports, e.g. `tma load 128x64 bf16 -> 0x400`.
     run: performs the whole operation (reads, writes, arrivals); may raise Trap.
     after: operations that must be done before.
-    notifies: CTAs whose waiting threads shall look again afterwards; default: the issuer's.
+    notifies: CTAs whose waiting threads shall look again afterwards (waits for an mbarrier need
+    none: its phase wakes them).
+    touches: CTAs that must not exit before it is done: it uses their shared or tensor memory.
     agent: the engine (`tma`, `tensor core` …), for reports.
     `origin` (kernel place of the issuer, keywords of `Trap.locate`) is filled by `submit`.
     """
@@ -37,6 +39,7 @@ class EngineOp:
         "origin",
         "run",
         "successors",
+        "touches",
         "waits_for",
     )
 
@@ -47,10 +50,11 @@ class EngineOp:
         after: tuple[EngineOp, ...] = (),
         *,
         agent: str = "",
-        notifies: tuple[Cta, ...] | None = None,
+        notifies: tuple[Cta, ...] = (),
+        touches: tuple[Cta, ...] = (),
     ):
         self.name, self.run, self.after, self.agent = name, run, after, agent
-        self.notifies = notifies
+        self.notifies, self.touches = notifies, touches
         self.done = False
         self.origin: dict = {}
         self.successors: list[EngineOp] = []
@@ -70,8 +74,6 @@ class Engines:
         warp = self._launch.current_warp
         if warp is not None:
             op.origin = warp.place()
-            if op.notifies is None:
-                op.notifies = (warp.cta,)
         self.outstanding[op] = None
         for earlier in op.after:
             if not earlier.done:
@@ -102,8 +104,19 @@ class Engines:
                 self.ready.append(later)
         op.successors.clear()
         op.after = ()
-        for cta in op.notifies or ():
+        for cta in op.notifies:
             cta.notify()
+
+    def check_exit(self, cta: Cta) -> None:
+        """Trap if an operation under way needs the memory of a CTA that exits now."""
+        for op in self.outstanding:
+            if cta in op.touches:
+                raise Trap(
+                    "exited-cta",
+                    f"the CTA exits while {op.agent}: {op.name} (issued at"
+                    f" ptx:{op.origin.get('line')} by cta {op.origin.get('cta')}) still needs its"
+                    f" memory or barriers; wait for its completion first",
+                )
 
     def describe(self) -> list[str]:
         """One line an outstanding operation, oldest first."""

@@ -78,7 +78,7 @@ class Trap(DeviceError):
 
 
 class Deadlock(Trap):
-    """Every thread waits for something that can no longer happen; the message lists who and what."""
+    """Every thread waits for what can no longer happen; the message lists who and what."""
 
     def __init__(self, message: str):
         super().__init__("deadlock", message)

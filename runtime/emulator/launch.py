@@ -20,15 +20,14 @@ from .memory import (
     GLOBAL_BASE,
     PARAM_WINDOW,
     SHARED_FIRST_OFFSET,
-    LocalSpace,
     Region,
-    Space,
 )
 from .params import HostArrays, Parameters
 from .parser import parse
 from .program import Program, decode
 from .report import Report
 from .scheduler import Scheduler
+from .spaces import LocalSpace, Space
 from .specials import FIXED
 from .values import RAW
 from .warp import Warp
@@ -70,7 +69,7 @@ def launch(
     (passed by address; results are written in place, and no byte outside it can be touched), a
     `TensorMap`, a number, or `bytes` for a `.param .b8 p[n]`. seed: fixes scheduling and poison;
     each seed gives one legal order. max_steps: warp instructions after which to give up.
-    resident: CTAs that are live at the same time.
+    resident: CTAs that fit on the device at the same time (a cluster always fits).
     Raises PtxSyntaxError, LaunchError, Trap (`unmodelled` when something is not modelled).
     """
     program = load_program(ptx, entry)
@@ -278,7 +277,8 @@ class Launch(StateBag):
 
 
 def _triple(name: str, extent: Extent) -> tuple[int, int, int]:
-    values = [extent] if isinstance(extent, int | np.integer) else list(extent)
-    if not 1 <= len(values) <= 3 or not all(isinstance(v, int | np.integer) for v in values):
+    values = list(extent) if isinstance(extent, Sequence) else [extent]
+    whole = all(isinstance(value, int | np.integer) for value in values)
+    if not whole or not 1 <= len(values) <= 3:
         raise LaunchError(f"{name}: must be one to three integers, got {extent!r}")
     return tuple(int(v) for v in values + [1] * (3 - len(values)))

@@ -9,7 +9,7 @@ import numpy as np
 
 from . import ptx
 from .errors import Trap
-from .memory import CONST_WINDOW, GLOBAL_BASE, SHARED_FIRST_OFFSET, SHARED_WINDOW
+from .memory import CONST_WINDOW, GLOBAL_BASE, SHARED_FIRST_OFFSET
 from .values import RAW, TYPES, Type
 
 GUARD_BYTES = 4096
@@ -144,16 +144,3 @@ class GlobalVariables:
             return value
         shift = (operand.mask & -operand.mask).bit_length() - 1
         return (value & operand.mask) >> shift
-
-
-__all__ = [
-    "MAX_SHARED_BYTES",
-    "SHARED_WINDOW",
-    "FrameLayout",
-    "GlobalVariables",
-    "SharedLayout",
-    "align_up",
-    "variable_alignment",
-    "variable_size",
-    "variable_type",
-]

@@ -1,13 +1,12 @@
-"""Memory regions with checked, vectorised access (PTX ISA §5.1 state spaces).
+"""Memory regions with checked, vectorised access, and the address windows (PTX ISA §5.1).
 
 A `Region` is a run of bytes at an address. Every access is checked for bounds and natural
-alignment; regions that track writing also refuse reads of bytes nobody wrote. A `Space` is
-what `ld`/`st` see: it finds the region of each lane's address.
+alignment; regions that track writing also refuse reads of bytes nobody wrote.
 """
 
 from __future__ import annotations
 
-import bisect
+from functools import cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,6 +17,12 @@ if TYPE_CHECKING:
     from .warp import Warp
 
 UINT = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
+CELL = {size: np.dtype(kind) for size, kind in UINT.items()} | {
+    16: np.dtype("V16"),
+    32: np.dtype("V32"),
+}
+"""How the bytes of one lane's access are moved as one element."""
+_WRITTEN_CELL = {size: np.frombuffer(b"\xff" * size, kind)[0] for size, kind in CELL.items()}
 _ALL_WRITTEN = 0xFF
 
 SHARED_WINDOW = 1 << 46
@@ -35,13 +40,14 @@ Issuer = tuple["Warp", np.ndarray]
 """The warp of an access and the lanes that its addresses belong to, in order."""
 
 
-def _subset(who: Issuer | None, lanes: np.ndarray | slice) -> Issuer | None:
-    """The issuer of some of its lanes, selected by position."""
-    if who is None or isinstance(lanes, slice):
-        return who
-    mask = np.zeros(32, bool)
-    mask[np.flatnonzero(who[1])[lanes]] = True
-    return who[0], mask
+@cache
+def _zeros(size: int) -> bytes:
+    return bytes(size)
+
+
+@cache
+def _ones(size: int) -> bytes:
+    return b"\xff" * size
 
 
 class Region:
@@ -56,6 +62,7 @@ class Region:
 
     proxy = None
     owner = None
+    closed = False
 
     def __init__(
         self,
@@ -72,8 +79,7 @@ class Region:
         self.name, self.base, self.data, self.space = name, base, data, space
         self.lowest, self.writable, self.allowed = lowest, writable, allowed
         self.written = np.zeros(len(data), np.uint8) if track else None
-        self._views: dict[tuple[int, int], tuple] = {}
-        self._written_views: dict[tuple[int, int], np.ndarray] = {}
+        self._views: dict[int, tuple] = {}
 
     @property
     def start(self) -> int:
@@ -85,36 +91,40 @@ class Region:
         """One past the last legal address."""
         return self.base + len(self.data)
 
-    def _typed(self, data: np.ndarray, width: int, count: int) -> np.ndarray:
-        skip = self.lowest + -self.start % (width * count)
-        usable = max(0, len(data) - skip) // (width * count) * (width * count)
-        typed = data[skip : skip + usable].view(UINT[width])
-        return typed.reshape(-1, count) if count > 1 else typed
+    def close(self) -> None:
+        """The CTA that owns it has exited: every later access is refused."""
+        self.closed = True
+        self._views = {}
 
-    def _view(self, width: int, count: int) -> tuple:
-        size = width * count
+    def _cells(self, data: np.ndarray, size: int) -> np.ndarray:
+        skip = self.lowest + -self.start % size
+        usable = max(0, len(data) - skip) // size * size
+        return data[skip : skip + usable].view(CELL[size])
+
+    def _view(self, size: int) -> tuple:
         origin = self.start + -self.start % size
+        written = None if self.written is None else self._cells(self.written, size)
         view = (
-            self._typed(self.data, width, count),
+            self._cells(self.data, size),
             np.uint64(origin),
-            np.int64(size.bit_length() - 1),
-            self.end - size - origin,
-            size - 1,
+            np.uint64(size.bit_length() - 1),
+            -1 if self.closed else self.end - size - origin,
+            np.uint64(size - 1),
+            written,
         )
-        self._views[width, count] = view
-        if self.written is not None:
-            self._written_views[width, count] = self._typed(self.written, width, count)
+        self._views[size] = view
         return view
 
     def index(self, addresses: np.ndarray, width: int, count: int = 1) -> np.ndarray | None:
         """Element indices (int64[k]) of aligned, in-bounds addresses (uint64[k]), else None."""
-        view = self._views.get((width, count)) or self._view(width, count)
+        size = width * count
+        view = self._views.get(size) or self._view(size)
         relative = addresses - view[1]
         if view[3] < 0 or np.maximum.reduce(relative) > view[3]:
             return None
-        if view[4] and np.bitwise_or.reduce(relative) & view[4]:
+        if size > 1 and (relative & view[4]).tobytes() != _zeros(relative.nbytes):
             return None
-        return relative.view(np.int64) >> view[2]
+        return (relative >> view[2]).view(np.int64)
 
     def load(self, addresses: np.ndarray, width: int, count: int = 1) -> np.ndarray:
         """Values uint{8·width}[k] (or [k, count]) at uint64[k] addresses; Trap on a bad one."""
@@ -127,15 +137,16 @@ class Region:
         self, index: np.ndarray, addresses: np.ndarray, width: int, count: int
     ) -> np.ndarray:
         """The same at checked element indices, as `index` returns them."""
+        size = width * count
         if self.proxy is not None:
-            self.proxy.touched(self._offsets(addresses), width * count, "read")
-        if self.written is not None:
-            written = self._written_views[width, count]
-            if not self._complete(written[index]):
-                raise self._unwritten(addresses, width * count)
+            self._note_load(addresses, size)
+        view = self._views[size]
+        if view[5] is not None and view[5][index].tobytes() != _ones(size * len(index)):
+            raise self._unwritten(addresses, size)
         if self.allowed is not None:
-            self._check_allowed(addresses, width * count, "read")
-        return self._views[width, count][0][index]
+            self._check_allowed(addresses, size, "read")
+        values = view[0][index]
+        return values if count == 1 else values.view(UINT[width]).reshape(-1, count)
 
     def store(
         self,
@@ -161,17 +172,28 @@ class Region:
         who: Issuer | None,
     ) -> None:
         """The same at checked element indices, as `index` returns them."""
+        size = width * count
         if self.proxy is not None:
-            self._note_store(addresses, width * count, who)
+            self._note_store(addresses, size, who)
         if self.allowed is not None:
-            self._check_allowed(addresses, width * count, "write")
-        self._views[width, count][0][index] = values
-        if self.written is not None:
-            written = self._written_views[width, count]
-            written[index] = np.iinfo(written.dtype).max
+            self._check_allowed(addresses, size, "write")
+        view = self._views[size]
+        if count > 1:
+            values = np.ascontiguousarray(values).view(CELL[size]).reshape(-1)
+        view[0][index] = values
+        if view[5] is not None:
+            view[5][index] = _WRITTEN_CELL[size]
 
     def _offsets(self, addresses: np.ndarray) -> np.ndarray:
         return (addresses - np.uint64(self.base)).view(np.int64)
+
+    def _note_load(self, addresses: np.ndarray, size: int) -> None:
+        offsets = self._offsets(addresses)
+        self.proxy.touched(offsets, size, "read")
+        if self.proxy.has_responses:
+            warp = self.owner.launch.current_warp
+            if warp is not None and warp.cta is self.owner:
+                self.proxy.read(warp, offsets, size)
 
     def _note_store(self, addresses: np.ndarray, size: int, who: Issuer | None) -> None:
         offsets = self._offsets(addresses)
@@ -179,11 +201,6 @@ class Region:
             self.proxy.stored(*who, offsets, size)
         else:
             self.proxy.touched(offsets, size, "write")
-
-    @staticmethod
-    def _complete(written: np.ndarray) -> bool:
-        flat = written.ravel() if written.ndim > 1 else written
-        return np.bitwise_and.reduce(flat) == np.iinfo(written.dtype).max
 
     def check_range(self, address: int, size: int, access: str = "read", align: int = 1) -> int:
         """Check `size` bytes at `address` and return their index in `data`; Trap if not legal."""
@@ -228,6 +245,8 @@ class Region:
 
     def refusal(self, addresses: np.ndarray, size: int, access: str) -> Trap:
         """The Trap for the first bad address of a failed access."""
+        if self.closed:
+            return Trap("exited-cta", f"{self.space} {access} of {self.name}, which has exited")
         for address in addresses.tolist():
             if address < self.start or address + size > self.end:
                 return self._out_of_bounds(address, size, access)
@@ -265,222 +284,3 @@ class Region:
             f"{self.space} read of {size} bytes at 0x{address:x}"
             f" of {self.name}, which were never written",
         )
-
-
-class Space:
-    """Several regions behind one address range, found by address.
-
-    `last` is the region hit most recently, tried first.
-    """
-
-    def __init__(self, name: str):
-        self.name = name
-        self.regions: list[Region] = []
-        self._starts: list[int] = []
-        self.last: Region | None = None
-
-    def add(self, region: Region) -> Region:
-        """Add a region that overlaps no other."""
-        at = bisect.bisect(self._starts, region.start)
-        self._starts.insert(at, region.start)
-        self.regions.insert(at, region)
-        self.last = region
-        return region
-
-    def region_at(self, address: int) -> Region:
-        """The region that contains `address`; Trap out-of-bounds names the nearest one if none."""
-        at = bisect.bisect(self._starts, address) - 1
-        if at >= 0 and address < self.regions[at].end:
-            return self.regions[at]
-        raise self._nowhere(address, at)
-
-    def _nowhere(self, address: int, at: int) -> Trap:
-        if not self.regions:
-            return Trap(
-                "out-of-bounds",
-                f"{self.name} access at 0x{address:x}, and the launch has no {self.name} memory",
-            )
-        near = self.regions[max(at, 0)]
-        behind = address >= near.end
-        far = address - near.end if behind else near.start - address
-        side = "past the end" if behind else "before the start"
-        hint = f"it is {far} bytes {side} of {near.name} ({near.end - near.start} bytes)"
-        return Trap(
-            "out-of-bounds",
-            f"{self.name} access at 0x{address:x} is in no allocation;"
-            f" {hint if far < NEAR_BYTES else 'none is near'}",
-        )
-
-    def load(self, addresses: np.ndarray, width: int, count: int = 1) -> np.ndarray:
-        """Values uint[k] (or [k, count]) at uint64[k] addresses."""
-        region = self.last
-        index = region.index(addresses, width, count) if region else None
-        if index is None:
-            return self._load_split(addresses, width, count)
-        return region.load_index(index, addresses, width, count)
-
-    def _load_split(self, addresses: np.ndarray, width: int, count: int) -> np.ndarray:
-        shape = (len(addresses), count) if count > 1 else len(addresses)
-        values = np.empty(shape, UINT[width])
-        for region, lanes in self._groups(addresses):
-            values[lanes] = region.load(addresses[lanes], width, count)
-        return values
-
-    def store(
-        self,
-        addresses: np.ndarray,
-        values: np.ndarray,
-        width: int,
-        count: int = 1,
-        who: Issuer | None = None,
-    ) -> None:
-        """Write uint values [k] (or [k, count]) at uint64[k] addresses.
-
-        who: the warp and the bool[32] mask whose k set lanes the addresses belong to.
-        """
-        region = self.last
-        index = region.index(addresses, width, count) if region else None
-        if index is not None and region.writable:
-            region.store_index(index, addresses, values, width, count, who)
-            return
-        for region, lanes in self._groups(addresses):
-            region.store(addresses[lanes], values[lanes], width, count, _subset(who, lanes))
-
-    def _groups(self, addresses: np.ndarray):
-        owners = [self.region_at(address) for address in addresses.tolist()]
-        for region in dict.fromkeys(owners):
-            yield region, np.array([owner is region for owner in owners])
-        self.last = owners[0]
-
-
-class SharedSpace(Space):
-    """Shared memory as one CTA sees it (PTX ISA §5.1.7).
-
-    A shared address is `rank << 24 | offset`; the CTA's own bytes also answer to the plain
-    offset when `alias` is set (`.shared::cta`). Peers' regions are added by the cluster.
-    """
-
-    def __init__(self, own: Region, peers: tuple[Region, ...] = (), *, alias: bool):
-        super().__init__("shared")
-        self.own = own
-        self.alias = alias and own.base != 0
-        for region in (*peers, own):
-            self.add(region)
-
-    def translate(self, addresses: np.ndarray) -> np.ndarray:
-        """Plain offsets of the own CTA become own-window addresses."""
-        if not self.alias:
-            return addresses
-        return np.where(addresses < 1 << 24, addresses + np.uint64(self.own.base), addresses)
-
-    def load(self, addresses: np.ndarray, width: int, count: int = 1) -> np.ndarray:
-        return super().load(self.translate(addresses), width, count)
-
-    def store(
-        self,
-        addresses: np.ndarray,
-        values: np.ndarray,
-        width: int,
-        count: int = 1,
-        who: Issuer | None = None,
-    ) -> None:
-        super().store(self.translate(addresses), values, width, count, who)
-
-
-class LocalSpace(Space):
-    """The per-thread memory of one warp: `lane << 24 | offset` (PTX ISA §5.1.5).
-
-    size: bytes a thread has; frames: the same bytes as uint8[32, size]. A lane's address leads to its own bytes; the bytes of all lanes lie
-    one behind the other in one region.
-    """
-
-    def __init__(self, data: np.ndarray, size: int):
-        super().__init__("local")
-        self.size = size
-        self.frames = data.reshape(32, size)
-        self.add(Region("the thread's local memory", 0, data, space="local"))
-
-    def _flat(self, addresses: np.ndarray, size: int) -> np.ndarray:
-        offsets = addresses & np.uint64(0xFFFFFF)
-        worst = int(np.maximum.reduce(offsets))
-        if worst + size > self.size or int(np.maximum.reduce(addresses)) >> 29:
-            raise Trap(
-                "out-of-bounds",
-                f"local access of {size} bytes at offset 0x{worst:x} of"
-                f" the thread's {self.size} bytes of local memory",
-            )
-        if np.bitwise_or.reduce(offsets) & np.uint64(size - 1):
-            raise Trap(
-                "misaligned", f"local access of {size} bytes must be aligned to {size} bytes"
-            )
-        return (addresses >> np.uint64(24)) * np.uint64(self.size) + offsets
-
-    def load(self, addresses: np.ndarray, width: int, count: int = 1) -> np.ndarray:
-        return super().load(self._flat(addresses, width * count), width, count)
-
-    def store(
-        self,
-        addresses: np.ndarray,
-        values: np.ndarray,
-        width: int,
-        count: int = 1,
-        who: Issuer | None = None,
-    ) -> None:
-        super().store(self._flat(addresses, width * count), values, width, count)
-
-
-class GenericSpace:
-    """Generic addresses of one CTA: windows of shared, local, param and const, else global.
-
-    PTX ISA §5.1 "generic addressing". `windows` maps a window's base to the space behind it and
-    the amount to subtract (0 for spaces that use generic addresses themselves).
-    """
-
-    def __init__(self, global_: Space, windows: dict[int, tuple[Space, int]]):
-        self.global_ = global_
-        self.windows = windows
-
-    def resolve(self, address: int) -> tuple[Space, int]:
-        """The space of a generic address and the amount to subtract from it."""
-        for base, target in self.windows.items():
-            if base <= address < base + WINDOW_SIZE:
-                return target
-        return self.global_, 0
-
-    def groups(self, addresses: np.ndarray):
-        """Yield (space, addresses in that space, lane selection) until all lanes are covered."""
-        space, shift = self.resolve(int(addresses[0]))
-        if len(addresses) == 1 or self._same(addresses, space):
-            yield space, addresses - np.uint64(shift), slice(None)
-            return
-        targets = [self.resolve(address) for address in addresses.tolist()]
-        for target in dict.fromkeys(targets):
-            lanes = np.array([other == target for other in targets])
-            yield target[0], addresses[lanes] - np.uint64(target[1]), lanes
-
-    def _same(self, addresses: np.ndarray, space: Space) -> bool:
-        low, high = int(np.minimum.reduce(addresses)), int(np.maximum.reduce(addresses))
-        return self.resolve(low)[0] is space and self.resolve(high)[0] is space
-
-    def load(self, addresses: np.ndarray, width: int, count: int = 1) -> np.ndarray:
-        shape = (len(addresses), count) if count > 1 else len(addresses)
-        values = np.empty(shape, UINT[width])
-        for space, local, lanes in self.groups(addresses):
-            values[lanes] = space.load(local, width, count)
-        return values
-
-    def store(
-        self,
-        addresses: np.ndarray,
-        values: np.ndarray,
-        width: int,
-        count: int = 1,
-        who: Issuer | None = None,
-    ) -> None:
-        for space, local, lanes in self.groups(addresses):
-            space.store(local, values[lanes], width, count, _subset(who, lanes))
-
-    def read_bytes(self, address: int, size: int, align: int = 1) -> np.ndarray:
-        """A checked copy of uint8[size] at one generic address."""
-        space, shift = self.resolve(address)
-        return space.region_at(address - shift).read_bytes(address - shift, size, align)

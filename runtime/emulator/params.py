@@ -11,7 +11,8 @@ import numpy as np
 from . import ptx
 from .errors import LaunchError
 from .layout import align_up, variable_alignment, variable_type
-from .memory import Region, Space
+from .memory import Region
+from .spaces import Space
 from .tensormap import TENSOR_MAP_BYTES, TensorMap
 
 if TYPE_CHECKING:

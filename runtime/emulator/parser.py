@@ -54,7 +54,8 @@ class Parser(TokenStream):
         )
 
     def _header(self) -> None:
-        self.expect(".version", "a PTX module starts with .version")
+        if not self.accept(".version"):
+            raise self.error("a PTX module must start with .version")
         major, _, minor = self.take("number", "a version such as 8.8").partition(".")
         self._version = (int(major), int(minor or 0))
         self.expect(".target", "a .target directive after .version")

@@ -8,19 +8,55 @@ fenced. Bytes of a live mbarrier object may be touched by mbarrier operations on
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from .errors import Trap
+from .lanes import FULL
 
 if TYPE_CHECKING:
     from .warp import Warp
 
-_TAG_VIEWS = {1: np.uint16, 2: np.uint32}
-_TAG_SPREAD = {1: 1, 2: 0x0001_0001}
-_TAG_SPREAD_WIDE = 0x0001_0001_0001_0001
+_SHIFT = {1: 0, 2: 1, 4: 2, 8: 3, 16: 4}
 _BARRIER_BYTES = 8
+
+
+@lru_cache(maxsize=256)
+def _tag_rows(warp: int, size: int) -> np.ndarray:
+    """The marks of one store of ``size`` bytes by each lane of a warp, one element a lane."""
+    threads = np.arange(32 * warp + 1, 32 * warp + 33, dtype=np.uint16)
+    return np.repeat(threads, size).view(f"V{2 * size}")
+
+
+class BusySource:
+    """Bytes [``low``, ``high``) that a bulk store of one thread reads, until it has waited."""
+
+    __slots__ = ("_owner", "high", "lane", "line", "low", "warp")
+
+    def __init__(self, owner: SharedProxy, low: int, high: int, warp: Warp, lane: int):
+        self._owner, self.low, self.high = owner, low, high
+        self.warp, self.lane = warp.index, lane
+        self.line = warp.program.source[warp.split.pc].line
+
+    @property
+    def busy(self) -> bool:
+        """Whether the thread has not waited yet."""
+        return self in self._owner.sources
+
+    def release(self) -> None:
+        """The thread has waited for the reading."""
+        self._owner.sources.pop(self, None)
+
+    def violation(self, what: str) -> Trap:
+        """The Trap of a write to these bytes."""
+        return Trap(
+            "bulk-group",
+            f"{what} writes shared offsets 0x{self.low:x}..0x{self.high:x}, which the bulk store"
+            f" of warp {self.warp} lane {self.lane} (ptx:{self.line}) may still read; that thread"
+            f" must cp.async.bulk.wait_group.read first",
+        )
 
 
 class SharedProxy:
@@ -32,10 +68,13 @@ class SharedProxy:
     def __init__(self, size: int):
         padded = -size % 16 + size
         self.tags = np.zeros(padded, np.uint16)
-        self._lines = np.zeros(padded, np.uint32)
+        self._tag_views = {size: self.tags.view(f"V{2 * size}") for size in _SHIFT}
+        self._lines: dict[tuple[int, int], tuple[int, int]] = {}
         self._barriers = np.zeros(padded, bool)
-        self._live_barriers = 0
+        self._barrier_low = self._barrier_high = 0
         self._spans: dict[int, tuple[int, int]] = {}
+        self._responses: dict[int, set[int]] = {}
+        self.sources: dict[BusySource, None] = {}
 
     # -- generic proxy ---------------------------------------------------------------------
 
@@ -44,20 +83,27 @@ class SharedProxy:
 
         ``offsets`` are int64 window offsets of the set lanes, aligned to ``size``.
         """
-        self.touched(offsets, size, "write")
-        threads = np.flatnonzero(mask).astype(np.uint64) + np.uint64(32 * warp.index + 1)
-        self._tag(offsets, size, threads)
-        self._lines[offsets] = warp.program.source[warp.split.pc].line
         low, high = int(np.minimum.reduce(offsets)), int(np.maximum.reduce(offsets)) + size
-        span = self._spans.get(warp.index)
-        if span is not None:
-            low, high = min(low, span[0]), max(high, span[1])
-        self._spans[warp.index] = (low, high)
+        if low < self._barrier_high and self._barrier_low < high:
+            self._touch(offsets, size, "write")
+        if self.sources:
+            self._check_sources(offsets, size)
+        view, shift, rows = self._tag_views[size], _SHIFT[size], _tag_rows(warp.index, size)
+        view[offsets >> shift] = rows if mask is FULL else rows[mask]
+        line = warp.program.source[warp.split.pc].line
+        for spans, key in ((self._spans, warp.index), (self._lines, (warp.index, line))):
+            known = spans.get(key)
+            if known is None or low < known[0] or high > known[1]:
+                known = known or (low, high)
+                spans[key] = (min(low, known[0]), max(high, known[1]))
 
     def touched(self, offsets: np.ndarray, size: int, access: str) -> None:
         """Trap if a generic access of ``size`` bytes at one of ``offsets`` meets a barrier."""
-        if not self._live_barriers:
+        if not self._barrier_high or int(np.minimum.reduce(offsets)) >= self._barrier_high:
             return
+        self._touch(offsets, size, access)
+
+    def _touch(self, offsets: np.ndarray, size: int, access: str) -> None:
         hit = self._barriers[offsets] | self._barriers[offsets + (size - 1)]
         if size > _BARRIER_BYTES:
             hit |= self._barriers[offsets + _BARRIER_BYTES]
@@ -71,23 +117,52 @@ class SharedProxy:
 
     def fence(self, warp: Warp, mask: np.ndarray) -> None:
         """``fence.proxy.async`` by the lanes ``mask`` of ``warp``: their writes are visible."""
+        for readers in self._responses.values():
+            readers.discard(warp.index)
         span = self._spans.get(warp.index)
         if span is None:
             return
         tags = self.tags[span[0] : span[1]]
         lanes = tags - np.uint16(32 * warp.index + 1)
-        mine = lanes < 32
-        fenced = mine & mask[lanes & 31]
-        tags[fenced] = 0
-        if np.array_equal(mine, fenced):
-            del self._spans[warp.index]
+        if mask is FULL:
+            tags *= lanes >= 32
+        else:
+            mine = lanes < 32
+            fenced = mine & mask[lanes & 31]
+            tags[fenced] = 0
+            if not np.array_equal(mine, fenced):
+                return
+        del self._spans[warp.index]
+        for key in [key for key in self._lines if key[0] == warp.index]:
+            del self._lines[key]
+
+    # -- sources of bulk stores --------------------------------------------------------------
+
+    def source(self, low: int, high: int, warp: Warp, lane: int) -> BusySource:
+        """A bulk store of this thread reads the bytes [``low``, ``high``) from now on."""
+        busy = BusySource(self, low, high, warp, lane)
+        self.sources[busy] = None
+        return busy
+
+    def _check_sources(self, offsets: np.ndarray, size: int) -> None:
+        for source in self.sources:
+            if ((offsets < source.high) & (offsets + size > source.low)).any():
+                raise source.violation(f"a store of {size} bytes")
+
+    def check_idle(self, low: int, high: int, what: str) -> None:
+        """Trap if an async-proxy write of the bytes [``low``, ``high``) meets a busy source."""
+        for source in self.sources:
+            if low < source.high and source.low < high:
+                raise source.violation(what)
 
     # -- async proxy -----------------------------------------------------------------------
 
+    def unfenced_in(self, low: int, high: int) -> bool:
+        """Whether generic writes that await a fence may lie in the bytes [``low``, ``high``)."""
+        return any(low < end and start < high for start, end in self._spans.values())
+
     def check_words(self, words: np.ndarray, what: str) -> None:
         """Trap if an async-proxy read of 8-byte ``words`` meets an unfenced generic write."""
-        if not self._spans:
-            return
         tags = self.tags.reshape(-1, 8)[words]
         if tags.any():
             at = int(words.ravel()[tags.reshape(-1, 8).any(1).argmax()]) * 8
@@ -100,51 +175,79 @@ class SharedProxy:
 
     def written_words(self, words: np.ndarray) -> None:
         """An async-proxy write replaced these 8-byte words."""
-        if self._spans:
-            self.tags.reshape(-1, 8)[words] = 0
+        self.tags.reshape(-1, 8)[words] = 0
 
     def written_span(self, low: int, high: int) -> None:
         """An async-proxy write replaced the bytes [``low``, ``high``)."""
         if self._spans:
             self.tags[low:high] = 0
 
+    # -- cancellation responses --------------------------------------------------------------
+
+    def response_written(self, offset: int) -> None:
+        """The async proxy wrote a launch control response to the 16 bytes at ``offset``."""
+        self._responses[offset] = set()
+
+    def read(self, warp: Warp, offsets: np.ndarray, size: int) -> None:
+        """A generic read by a warp of the CTA: note it if it meets a response."""
+        for offset, readers in self._responses.items():
+            if ((offsets < offset + 16) & (offsets + size > offset)).any():
+                readers.add(warp.index)
+
+    def check_response(self, offset: int) -> None:
+        """Trap if a response at ``offset`` was read by a warp that has not fenced since."""
+        readers = self._responses.get(offset)
+        if readers:
+            raise Trap(
+                "proxy-fence",
+                f"a new response would overwrite shared offset 0x{offset:x}, which warp"
+                f" {min(readers)} has read through the generic proxy without fence.proxy.async"
+                f" afterwards",
+            )
+
+    @property
+    def has_responses(self) -> bool:
+        """Whether ``read`` must be told of reads."""
+        return bool(self._responses)
+
     # -- barriers --------------------------------------------------------------------------
 
     def barrier_made(self, offset: int) -> None:
         """The 8 bytes at ``offset`` are an mbarrier object from now on."""
         self._barriers[offset : offset + _BARRIER_BYTES] = True
-        self._live_barriers += 1
+        self._bound_barriers()
 
     def barrier_ended(self, offset: int) -> None:
         """The object at ``offset`` was invalidated."""
         self._barriers[offset : offset + _BARRIER_BYTES] = False
-        self._live_barriers -= 1
+        self._bound_barriers()
+
+    def _bound_barriers(self) -> None:
+        """All barriers lie in [low, high); both are 0 when there is none."""
+        live = np.flatnonzero(self._barriers)
+        self._barrier_low, self._barrier_high = (
+            (int(live[0]), int(live[-1]) + 1) if len(live) else (0, 0)
+        )
 
     def barrier_in(self, low: int, high: int) -> bool:
         """Whether an async-proxy access of the bytes [``low``, ``high``) meets a barrier."""
-        return bool(self._live_barriers) and bool(self._barriers[low:high].any())
-
-    def _tag(self, offsets: np.ndarray, size: int, threads: np.ndarray) -> None:
-        if size < 4:
-            view = self.tags.view(_TAG_VIEWS[size])
-            view[offsets >> (size - 1)] = threads * np.uint64(_TAG_SPREAD[size])
-            return
-        groups = self.tags.view(np.uint64)
-        quads = offsets[:, None] // 4 + np.arange(size // 4)
-        groups[quads] = (threads * np.uint64(_TAG_SPREAD_WIDE))[:, None]
+        meets = low < self._barrier_high and self._barrier_low < high
+        return meets and bool(self._barriers[low:high].any())
 
     def _violation(self, offset: int, what: str) -> Trap:
         warp, lane = divmod(int(self.tags[offset]) - 1, 32)
         return Trap(
             "proxy-fence",
             f"{what} reads shared offset 0x{offset:x}, which warp {warp} lane {lane} wrote through "
-            f"the generic proxy (ptx:{self._written_line(offset)}) without fence.proxy.async "
+            f"the generic proxy (ptx:{self._written_line(warp, offset)}) without fence.proxy.async "
             f"afterwards",
         )
 
-    def _written_line(self, offset: int) -> int:
-        """Line of the store that covers ``offset``: noted at the first byte of each store."""
-        low = max(0, offset - 15)
-        lines, tags = self._lines[low : offset + 1], self.tags[low : offset + 1]
-        starts = np.flatnonzero((lines != 0) & (tags == self.tags[offset]))
-        return int(lines[starts[-1]]) if len(starts) else 0
+    def _written_line(self, warp: int, offset: int) -> int:
+        """The last line of a warp whose unfenced stores reach around ``offset``."""
+        lines = [
+            line
+            for (writer, line), (low, high) in self._lines.items()
+            if writer == warp and low <= offset < high
+        ]
+        return lines[-1] if lines else 0

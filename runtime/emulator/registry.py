@@ -14,7 +14,7 @@ least one lane set; it is the object `warp.FULL` when all 32 execute). What a st
 
 - `None`: done, go on with the next instruction;
 - `Blocked(kind, describe)`: nothing happened, park these lanes and retry the same instruction
-  after the next event of the CTA (`cta.notify()`);
+  after the next event of the CTA (`cta.notify()`), or with `key` after `cta.wake(key)` alone;
 - `Yield(kind, describe)`: done, results written (a wait that answered False), but nothing useful
   can follow before an event: go on with the next instruction after an event, or when everybody
   else is parked too;
@@ -25,7 +25,7 @@ least one lane set; it is the object `warp.FULL` when all 32 execute). What a st
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -60,14 +60,15 @@ class Blocked:
     """The step could not proceed; `describe()` says for what it waits, in a deadlock report.
 
     `kind` is a short word: `barrier`, `convergence`, `tmem`, `bulk-group` … `describe` is called
-    only when a deadlock is reported. What a retried step must remember goes to
+    only when a deadlock is reported. `key` (hashable) names what ends the wait, where one thing of
+    the CTA does: then nothing else disturbs it. What a retried step must remember goes to
     `warp.split.token` (splits that hold a token never merge; set it back to None when done).
     """
 
-    __slots__ = ("describe", "kind")
+    __slots__ = ("describe", "key", "kind")
 
-    def __init__(self, kind: str, describe: Callable[[], str]):
-        self.kind, self.describe = kind, describe
+    def __init__(self, kind: str, describe: Callable[[], str], key: Hashable | None = None):
+        self.kind, self.describe, self.key = kind, describe, key
 
 
 class Yield(Blocked):

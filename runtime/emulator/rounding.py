@@ -3,14 +3,14 @@
 Three carriers: float64 for results that are exact there; float64 rounded to odd (Boldo and
 Melquiond, "Emulation of FMA and correctly rounded sums"), from which any format of at most 51
 bits is rounded correctly; and Python fractions, one lane at a time, for the rest.
-Source of the modes: PTX ISA §9.7.9.22 (cvt) and §9.7.3 (floating point).
+Source of the modes: PTX ISA §9.7.9.21 (cvt) and §9.7.3 (floating point).
 """
 
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
@@ -19,6 +19,7 @@ from .values import BF16_NAN, F16_NAN, F32_NAN, f32_to_bf16, round_to_odd_f32
 
 MODES = ("rn", "rz", "rm", "rp")
 F64_NAN = 0x7FFFFFFFFFFFFFFF
+TF32_NAN = 0x7FFFE000
 
 
 def _nudge(nearest: np.ndarray, exact: np.ndarray, mode: str) -> np.ndarray:
@@ -77,7 +78,7 @@ def to_tf32(bits: np.ndarray, mode: str) -> np.ndarray:
     }
     rounded = (bits + increments[mode]) & np.uint32(0xFFFFE000)
     special = magnitude >= np.uint32(0x7F800000)
-    infinite = np.where(magnitude == np.uint32(0x7F800000), bits, np.uint32(F32_NAN))
+    infinite = np.where(magnitude == np.uint32(0x7F800000), bits, np.uint32(TF32_NAN))
     return np.where(special, infinite, rounded)
 
 
@@ -88,40 +89,37 @@ def flush_f32(values: np.ndarray) -> np.ndarray:
     return np.where(small, bits & np.uint32(0x80000000), bits).view(np.float32)
 
 
+def relu(values: np.ndarray) -> np.ndarray:
+    """Negative numbers and -0 become +0; NaN stays."""
+    return np.where(values <= 0, values.dtype.type(0), values)
+
+
 def saturate(values: np.ndarray) -> np.ndarray:
     """Clamp to [0, 1]; NaN becomes +0 (.sat)."""
     one = values.dtype.type(1)
     return np.where(values > 0, np.minimum(values, one), values.dtype.type(0))
 
 
-@dataclass(frozen=True)
-class Format:
-    """An IEEE-like binary format: precision with hidden bit, exponent of the largest binade."""
-
-    precision: int
-    max_exponent: int
-    pack: Callable[[float], float]
+PRECISION, MAX_EXPONENT = 53, 1023
+"""Of float64: significant bits, exponent of the largest binade."""
 
 
-F64 = Format(53, 1023, float)
-
-
-def round_fraction(value: Fraction, mode: str, form: Format = F64) -> float:
-    """An exact non-zero value rounded once to `form`, as a Python float."""
+def round_fraction(value: Fraction, mode: str) -> float:
+    """An exact non-zero value rounded once to float64."""
     sign, magnitude = (-1, -value) if value < 0 else (1, value)
     exponent = magnitude.numerator.bit_length() - magnitude.denominator.bit_length()
     if magnitude < Fraction(2) ** exponent:
         exponent -= 1
-    step = max(exponent, 1 - form.max_exponent) - form.precision + 1
+    step = max(exponent, 1 - MAX_EXPONENT) - PRECISION + 1
     scaled = magnitude / Fraction(2) ** step
     whole, rest = divmod(scaled.numerator, scaled.denominator)
     whole += _round_up(whole, Fraction(rest, scaled.denominator), mode, sign)
-    limit = (1 << form.precision) - 1 << form.max_exponent - form.precision + 1
-    rounded = whole << step if step >= 0 else Fraction(whole, 1 << -step)
-    if rounded > limit:
-        finite = mode == "rz" or (mode == "rm" and sign > 0) or (mode == "rp" and sign < 0)
-        return sign * (float(limit) if finite else math.inf)
-    return sign * float(rounded)
+    rounded = whole * Fraction(2) ** step
+    largest = Fraction(sys.float_info.max)
+    if rounded <= largest:
+        return sign * float(rounded)
+    finite = mode == "rz" or mode == ("rm" if sign > 0 else "rp")
+    return sign * (sys.float_info.max if finite else math.inf)
 
 
 def _round_up(whole: int, rest: Fraction, mode: str, sign: int) -> bool:
@@ -130,19 +128,26 @@ def _round_up(whole: int, rest: Fraction, mode: str, sign: int) -> bool:
     return rest > 0 and ((mode == "rm" and sign < 0) or (mode == "rp" and sign > 0))
 
 
+def zero_sum_down(total: np.ndarray, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """The sum of a and b rounded down: an exact zero is -0 unless both terms have sign +."""
+    negative = np.signbit(a) | np.signbit(b)
+    return np.where((total == 0) & negative, -0.0, total)
+
+
 def exact_lanes(
     function: Callable[..., Fraction],
     native: Callable[..., np.ndarray],
     mode: str,
     *operands: np.ndarray,
+    terms: Callable[..., tuple[float, float]] | None = None,
 ) -> np.ndarray:
     """float64 lanes of an operation evaluated exactly and rounded once to float64.
 
-    `native` gives the lanes whose operands or results are not finite, and exact zeros.
+    `native` gives the lanes whose operands or results are not finite, and exact zeros; for a sum,
+    `terms` gives the two addends, on whose signs an exact zero rounded down depends.
     """
-    plain = native(*operands)
-    results = plain.copy()
-    for lane in range(len(plain)):
+    results = native(*operands)
+    for lane in range(len(results)):
         values = [float(operand[lane]) for operand in operands]
         if not all(map(math.isfinite, values)):
             continue
@@ -152,14 +157,13 @@ def exact_lanes(
             continue
         if exact:
             results[lane] = round_fraction(exact, mode)
-        elif mode == "rm" and plain[lane] == 0:
-            results[lane] = _zero_rounding_down(plain[lane], values)
+        elif mode == "rm" and terms is not None:
+            results[lane] = _zero_down(*terms(*values))
     return results
 
 
-def _zero_rounding_down(plain: float, operands: list[float]) -> float:
-    """An exact zero sum of non-zero terms is -0 when rounding down."""
-    return -0.0 if any(operands) and len(operands) != 1 else float(plain)
+def _zero_down(a: float, b: float) -> float:
+    return -0.0 if math.copysign(1, a) < 0 or math.copysign(1, b) < 0 else 0.0
 
 
 def sqrt_f64(values: np.ndarray, mode: str) -> np.ndarray:

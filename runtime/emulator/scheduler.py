@@ -1,11 +1,13 @@
 """Who runs next: warps and asynchronous operations, in an order fixed by the seed.
 
-Every choice is legal; different seeds give different ones. CTAs start in a shuffled order, a
-few clusters at a time; warps run for random quanta; operations complete late or early.
+Every choice is legal; different seeds give different ones. Clusters start in a shuffled order, as
+many as there is room for, at once or one by one; one that has not started may be cancelled by
+`clusterlaunchcontrol.try_cancel`. Warps run for random quanta; operations complete late or early.
 """
 
 from __future__ import annotations
 
+from math import prod
 from typing import TYPE_CHECKING
 
 from .errors import Deadlock, Trap
@@ -23,19 +25,24 @@ LIVELOCK_STEPS = 20_000_000
 """Instructions without any event, after which a spin loop counts as endless."""
 ENGINE_BIAS = (0.05, 0.5, 0.95)
 """Chance that an operation that can complete does so before the next warp runs; one a seed."""
+START_CHANCE = (0.01, 0.2, 1.0)
+"""Chance that a cluster for which there is room starts before the next warp runs; one a seed."""
 REPORT_LINES = 48
 
 
 class Scheduler:
-    """Runs the launch to its end. steps: warp instructions so far."""
+    """Runs the launch to its end. steps: warp instructions so far; ctas: the resident ones."""
 
     def __init__(self, launch: Launch, clusters: list, resident: int, max_steps: int | None):
         self._launch, self._rng = launch, launch.rng
         self._waiting = clusters
         self._rng.shuffle(self._waiting)
-        self._resident = resident
+        self._cluster_size = prod(launch.cluster)
+        self._resident = max(resident, self._cluster_size)
         self._max_steps = max_steps
         self._bias = self._rng.choice(ENGINE_BIAS)
+        self._start_chance = self._rng.choice(START_CHANCE)
+        self._room = True
         self._active: list[Warp] = []
         self._polls = 0
         self._last_event = 0
@@ -44,22 +51,25 @@ class Scheduler:
 
     def run(self) -> None:
         """Run until every CTA has exited and every operation is done."""
-        engines = self._launch.engines
-        self._admit()
-        while self.ctas or engines.outstanding:
-            if engines.ready and (not self._active or self._rng.random() < self._bias):
+        engines, chance = self._launch.engines, self._rng.random
+        while self.ctas or engines.outstanding or self._waiting:
+            if self._room and (not self.ctas or chance() < self._start_chance):
+                self._start_cluster()
+            elif engines.ready and (not self._active or chance() < self._bias):
                 self._launch.current_warp = None
                 engines.run_one(self._rng)
             elif self._active:
                 self._run_warp()
+            elif self._room:
+                self._start_cluster()
             else:
                 self._poll_again()
 
-    def wake(self, cta: Cta) -> None:
-        """Warps of `cta` that are parked look again."""
+    def wake(self, warps: list[Warp]) -> None:
+        """Those of the warps that are parked look again."""
         self._polls = 0
         self._last_event = self.steps
-        for warp in cta.warps:
+        for warp in warps:
             if warp.parked:
                 warp.parked = False
                 self._active.append(warp)
@@ -67,14 +77,25 @@ class Scheduler:
     def cta_exited(self, cta: Cta) -> None:
         """Every thread of `cta` has exited: a waiting cluster may take its place."""
         self.ctas.remove(cta)
-        if all(peer.exited for peer in cta.cluster.ctas):
-            self._admit()
+        self._look_for_room()
 
-    def _admit(self) -> None:
-        while self._waiting and len(self.ctas) < self._resident:
-            for cta in self._launch.start_cluster(self._waiting.pop()):
-                self.ctas.append(cta)
-                self._active.extend(cta.warps)
+    def take_unlaunched(self) -> tuple[int, int, int] | None:
+        """Cancel the launch of a cluster that has not started; its %clusterid, None if none."""
+        if not self._waiting:
+            return None
+        taken = self._waiting.pop()
+        self._look_for_room()
+        return taken
+
+    def _look_for_room(self) -> None:
+        free = self._resident - len(self.ctas)
+        self._room = bool(self._waiting) and free >= self._cluster_size
+
+    def _start_cluster(self) -> None:
+        for cta in self._launch.start_cluster(self._waiting.pop()):
+            self.ctas.append(cta)
+            self._active.extend(cta.warps)
+        self._look_for_room()
 
     def _run_warp(self) -> None:
         pick = self._rng.randrange(len(self._active))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -69,26 +70,43 @@ def words(data: np.ndarray) -> np.ndarray:
     return data[: len(data) // WORD * WORD].view(np.uint64)
 
 
-def read_words(cta: Cta, index: np.ndarray, what: str) -> np.ndarray:
-    """Async-proxy read of 64-bit words; unwritten or unfenced bytes are a ``Trap``."""
+def read_words(cta: Cta, index: np.ndarray, what: str, span: tuple[int, int]) -> np.ndarray:
+    """Async-proxy read of 64-bit words; unwritten or unfenced bytes are a ``Trap``.
+
+    ``span`` is the byte range [low, high) in which all of the words lie.
+    """
+    low, high = span
+    if cta.shared.written[low:high].tobytes() != _ones(high - low):
+        _check_written(cta, index, what)
+    if cta.shared.proxy.unfenced_in(low, high):
+        cta.shared.proxy.check_words(index, what)
+    return words(cta.shared.data)[index]
+
+
+@lru_cache(maxsize=64)
+def _ones(size: int) -> bytes:
+    return b"\xff" * size
+
+
+def _check_written(cta: Cta, index: np.ndarray, what: str) -> None:
     written = words(cta.shared.written)[index]
     if not (written == _ALL_WRITTEN).all():
         at = int(index[written != _ALL_WRITTEN].flat[0]) * WORD
         at += int((cta.shared.written[at : at + WORD] == 0).argmax())
         raise Trap("uninitialised-read", f"{what} reads shared offset 0x{at:x}, never written")
-    cta.shared.proxy.check_words(index, what)
-    return words(cta.shared.data)[index]
 
 
-def write_words(cta: Cta, index: np.ndarray, values: np.ndarray) -> None:
-    """Async-proxy write of 64-bit words."""
+def write_words(cta: Cta, index: np.ndarray, values: np.ndarray, span: tuple[int, int]) -> None:
+    """Async-proxy write of 64-bit words, which lie in the byte range ``span``."""
     words(cta.shared.data)[index] = values
     words(cta.shared.written)[index] = _ALL_WRITTEN
-    cta.shared.proxy.written_words(index)
+    if cta.shared.proxy.unfenced_in(*span):
+        cta.shared.proxy.written_words(index)
 
 
-def refuse_barriers(cta: Cta, low: int, high: int, what: str) -> None:
-    """Trap if the bytes [``low``, ``high``) hold a live mbarrier object."""
+def check_target(cta: Cta, low: int, high: int, what: str) -> None:
+    """Trap if an async write of [``low``, ``high``) meets a live mbarrier or a busy source."""
+    cta.shared.proxy.check_idle(low, high, what)
     if cta.shared.proxy.barrier_in(low, high):
         raise Trap(
             "barrier-protocol",

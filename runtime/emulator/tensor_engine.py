@@ -14,12 +14,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .errors import Trap
+from .tensor_fences import Fences
 from .tensor_memory import COLUMNS, LANES, TensorMemory
 
 if TYPE_CHECKING:
     from .cta import Cta
     from .engine import EngineOp
 
+_KEY = "tensor engine"
 _CURES = {
     "tcgen05.ld": "tcgen05.wait::ld first",
     "tcgen05.st": "tcgen05.wait::st first",
@@ -62,6 +64,12 @@ class Access:
     op: EngineOp | None = None
     shape: tuple[int, int, int] | None = None
     reads: bool = False
+    rank: int = 0
+
+    @property
+    def who(self) -> tuple[int, int]:
+        """The warp among those of the cluster: (rank, index)."""
+        return self.rank, self.warp
 
 
 class TensorEngine:
@@ -78,6 +86,7 @@ class TensorEngine:
         self.copies: list[EngineOp] = []
         self.issued: dict[tuple[int, int], list[EngineOp]] = {}
         self.accesses: list[Access] = []
+        self.fences = Fences()
         self.group: int | None = None
         self.requests: dict[str, int] = {}
 
@@ -97,9 +106,15 @@ class TensorEngine:
 
     def outstanding(self, warp: int, lane: int) -> tuple[EngineOp, ...]:
         """Operations of a thread that are not done."""
-        ops = [op for op in self.issued.get((warp, lane), ()) if not op.done]
+        if (warp, lane) not in self.issued:
+            return ()
+        ops = [op for op in self.issued[warp, lane] if not op.done]
         self.issued[warp, lane] = ops
         return tuple(ops)
+
+    def has_issued(self, warp: int, lane: int) -> bool:
+        """Whether the thread has ever issued an operation that a commit tracks."""
+        return (warp, lane) in self.issued
 
     def note_issue(self, warp: int, lane: int, op: EngineOp) -> None:
         """A commit of this thread tracks ``op``."""
@@ -107,7 +122,17 @@ class TensorEngine:
 
     def waited(self, warp: int, name: str) -> None:
         """tcgen05.wait of a warp: its accesses called ``name`` are complete."""
+        for access in self.accesses:
+            if access.name == name and access.warp == warp:
+                self.fences.completed(access, published=False)
         self.accesses = [a for a in self.accesses if a.name != name or a.warp != warp]
+
+    def finished(self, op: EngineOp) -> None:
+        """An operation has run: its accesses are complete, a commit signals them."""
+        for access in self.accesses:
+            if access.op is op:
+                self.fences.completed(access, published=True)
+        self.accesses = [a for a in self.accesses if a.op is not op]
 
     def require_ordered(
         self,
@@ -145,7 +170,14 @@ def _unordered(access: Access, span: Span, what: str) -> Trap:
 
 def tensor_engine(cta: Cta) -> TensorEngine:
     """The tensor engine of a CTA; made at first use."""
-    return cta.state("tensor engine", lambda: _make(cta))
+    return cta.state(_KEY, lambda: _make(cta))
+
+
+def reachable_fences(cta: Cta) -> list[Fences]:
+    """Those of the tensor memories that a warp of this CTA works on: its own and its peer's."""
+    first = cta.rank & ~1
+    engines = [member.known(_KEY) for member in cta.cluster.ctas[first : first + 2]]
+    return [engine.fences for engine in engines if engine is not None]
 
 
 def _make(cta: Cta) -> TensorEngine:
@@ -172,4 +204,9 @@ def pair_of(cta: Cta, group: int) -> tuple[Cta, ...]:
     if ranks % 2:
         raise Trap("tmem", f"cta_group::2 needs a cluster of an even number of CTAs, got {ranks}")
     even = cta.rank & ~1
-    return (cta.cluster.cta(even), cta.cluster.cta(even + 1))
+    pair = (cta.cluster.cta(even), cta.cluster.cta(even + 1))
+    for member in pair:
+        if member.exited:
+            raise Trap("exited-cta", f"the CTA of cluster rank {member.rank}, the other one of "
+                                     f"the pair, has exited")  # fmt: skip
+    return pair

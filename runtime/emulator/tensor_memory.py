@@ -121,6 +121,11 @@ class TensorMemory:
 
     def deallocate(self, address: int, columns: int) -> None:
         """Free a whole earlier allocation; anything else is a ``Trap``."""
+        self.check_deallocation(address, columns)
+        del self.allocations[split_address(address)[1]]
+
+    def check_deallocation(self, address: int, columns: int) -> None:
+        """Raise ``Trap`` unless this is a whole live allocation."""
         lane, column = split_address(address)
         size = None if lane else self.allocations.get(column)
         if size is None:
@@ -129,7 +134,6 @@ class TensorMemory:
             raise _refuse(
                 f"tcgen05.dealloc of 0x{address:08x}: allocated with {size} columns, got {columns}"
             )
-        del self.allocations[column]
 
     def relinquish(self) -> None:
         """Give up the right to allocate."""

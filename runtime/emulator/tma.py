@@ -17,13 +17,14 @@ import numpy as np
 from . import swizzle as swizzles
 from .errors import Trap
 from .memory import LOCAL_WINDOW, SHARED_WINDOW, WINDOW_SIZE
-from .shared_access import WORD, check_span, read_words, refuse_barriers, write_words
+from .shared_access import WORD, check_span, check_target, read_words, write_words
 from .swizzle import PATTERN_BYTES, Swizzle
 from .tensormap import TENSOR_MAP_BYTES, TensorMap
 
 if TYPE_CHECKING:
     from .cta import Cta
     from .engine import EngineOp
+    from .proxy import BusySource
 
 TENSOR_ALIGNMENT = 128
 """Bytes to which the shared address of a tensor copy must be aligned."""
@@ -47,31 +48,35 @@ def box_plan(mode: Swizzle, inner_bytes: int, rows: int, phase: int) -> BoxPlan:
     return BoxPlan(index, (int(index.max()) + 1) * WORD)
 
 
-def _place(cta: Cta, offset: int, tensor_map: TensorMap, what: str) -> np.ndarray:
-    plan = box_plan(
-        tensor_map.swizzle, tensor_map.inner_bytes, tensor_map.rows, offset % PATTERN_BYTES
-    )
+def _place(
+    cta: Cta, offset: int, tensor_map: TensorMap, what: str
+) -> tuple[np.ndarray, tuple[int, int]]:
+    plan = _plan(tensor_map, offset)
     check_span(cta, offset, plan.span, TENSOR_ALIGNMENT, what)
-    return plan.words + offset // WORD
+    return plan.words + offset // WORD, (offset, offset + plan.span)
 
 
 def write_box(cta: Cta, offset: int, tensor_map: TensorMap, box: np.ndarray, what: str) -> None:
     """Write ``box`` (``uint8[rows, inner_bytes]``) to shared memory at window ``offset``."""
-    index = _place(cta, offset, tensor_map, what)
-    refuse_barriers(cta, offset, offset + _span(tensor_map, offset), what)
-    write_words(cta, index, box.view(np.uint64))
+    index, span = _place(cta, offset, tensor_map, what)
+    check_target(cta, *span, what)
+    write_words(cta, index, box.view(np.uint64), span)
 
 
 def read_box(cta: Cta, offset: int, tensor_map: TensorMap, what: str) -> np.ndarray:
     """The box at window ``offset`` as ``uint8[rows, inner_bytes]``."""
-    index = _place(cta, offset, tensor_map, what)
-    return read_words(cta, index, what).view(np.uint8)
+    index, span = _place(cta, offset, tensor_map, what)
+    return read_words(cta, index, what, span).view(np.uint8)
 
 
-def _span(tensor_map: TensorMap, offset: int) -> int:
-    return box_plan(
-        tensor_map.swizzle, tensor_map.inner_bytes, tensor_map.rows, offset % PATTERN_BYTES
-    ).span
+def _plan(tensor_map: TensorMap, offset: int) -> BoxPlan:
+    phase = offset % PATTERN_BYTES
+    return box_plan(tensor_map.swizzle, tensor_map.inner_bytes, tensor_map.rows, phase)
+
+
+def box_span(tensor_map: TensorMap, offset: int) -> int:
+    """Bytes of shared memory from the start of a box at window ``offset`` to its end."""
+    return _plan(tensor_map, offset).span
 
 
 @dataclass(frozen=True)
@@ -177,15 +182,27 @@ def _reduce_bf16(old: np.ndarray, new: np.ndarray, operation: str) -> np.ndarray
 
 
 @dataclass
+class BulkOperation:
+    """A bulk store: `read` is done when its source is free, `write` when the result is there.
+
+    source: the shared bytes it reads, busy until the thread has waited for the reading.
+    """
+
+    read: EngineOp
+    write: EngineOp
+    source: BusySource
+
+
+@dataclass
 class BulkGroups:
-    """Bulk async-groups of one thread: (read, write) operations not committed, and committed."""
+    """Bulk async-groups of one thread: operations not committed yet, and committed groups."""
 
-    open: list[tuple[EngineOp, EngineOp]] = field(default_factory=list)
-    committed: deque[list[tuple[EngineOp, EngineOp]]] = field(default_factory=deque)
+    open: list[BulkOperation] = field(default_factory=list)
+    committed: deque[list[BulkOperation]] = field(default_factory=deque)
 
-    def add(self, read: EngineOp, write: EngineOp) -> None:
-        """An operation initiated by the thread; ``read`` is done when its source is free."""
-        self.open.append((read, write))
+    def add(self, operation: BulkOperation) -> None:
+        """An operation initiated by the thread."""
+        self.open.append(operation)
 
     def commit(self) -> None:
         """Close the open group (an empty one is a group too)."""
@@ -193,18 +210,28 @@ class BulkGroups:
         self.open = []
 
     def waits(self, newest: int, read: bool) -> bool:
-        """Whether more than the ``newest`` groups are pending (reading, with ``read``)."""
-        part = 0 if read else 1
+        """Whether more than the ``newest`` groups are pending (reading, with ``read``).
+
+        Once not, the sources of the older groups are free, and groups that are complete are
+        forgotten.
+        """
         older = list(self.committed)[: max(0, len(self.committed) - newest)]
-        pending = any(not pair[part].done for group in older for pair in group)
-        while self.committed and all(write.done for _, write in self.committed[0]):
-            self.committed.popleft()
-        return pending
+        operations = [operation for group in older for operation in group]
+        if any(not (op.read if read else op.write).done for op in operations):
+            return True
+        for operation in operations:
+            operation.source.release()
+        for group in older:
+            if all(operation.write.done for operation in group):
+                self.committed.popleft()
+            else:
+                break
+        return False
 
     def unread(self) -> bool:
-        """Whether a source in shared memory may still be read."""
+        """Whether a source in shared memory was never waited for."""
         groups = (*self.committed, self.open)
-        return any(not read.done for group in groups for read, _ in group)
+        return any(operation.source.busy for group in groups for operation in group)
 
 
 def bulk_groups(cta: Cta, warp: int, lane: int) -> BulkGroups:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import ml_dtypes
 import numpy as np
 
 
@@ -70,6 +71,7 @@ def _table() -> dict[str, Type]:
 
 TYPES: dict[str, Type] = _table()
 
+_BF16 = np.dtype(ml_dtypes.bfloat16)
 F32_NAN = 0x7FFFFFFF
 F16_NAN = BF16_NAN = 0x7FFF
 
@@ -81,12 +83,12 @@ def bf16_to_f32(bits: np.ndarray) -> np.ndarray:
 
 def f32_to_bf16(values: np.ndarray) -> np.ndarray:
     """float32 to uint16 bf16 patterns, round to nearest even; NaN becomes 0x7FFF."""
-    bits = values.view(np.uint32)
-    rounded = (bits + (np.uint32(0x7FFF) + (bits >> np.uint32(16) & np.uint32(1)))) >> np.uint32(16)
-    nan = values != values
-    if nan.any():
-        rounded[nan] = BF16_NAN
-    return rounded.astype(np.uint16)
+    rounded = values.astype(_BF16).view(np.uint16)
+    flat = values.ravel()
+    squares = np.dot(flat, flat)
+    if squares != squares:
+        rounded[values != values] = BF16_NAN
+    return rounded
 
 
 def round_to_odd_f32(values: np.ndarray) -> np.ndarray:
@@ -97,11 +99,6 @@ def round_to_odd_f32(values: np.ndarray) -> np.ndarray:
     toward_zero = np.abs(wide) > np.abs(values)
     bits = nearest.view(np.uint32) - (inexact & toward_zero).astype(np.uint32)
     return (bits | inexact).astype(np.uint32).view(np.float32)
-
-
-def f64_to_bf16(values: np.ndarray) -> np.ndarray:
-    """float64 to uint16 bf16 patterns with a single rounding to nearest even."""
-    return f32_to_bf16(round_to_odd_f32(values))
 
 
 def two_sum_odd(a: np.ndarray, b: np.ndarray) -> np.ndarray:

@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .cta import StateBag
+from .cta import KEYED, StateBag
 from .errors import lane_text
 from .lanes import EMPTY_BYTES, FULL, FULL_BYTES, canonical, lanes_to_int
-from .memory import LOCAL_WINDOW, GenericSpace
+from .memory import LOCAL_WINDOW
 from .registry import CONTROL, JUMP, SWITCH, Blocked, Yield
+from .spaces import GenericSpace
 
 if TYPE_CHECKING:
     from .cta import Cta
@@ -26,9 +27,25 @@ FAIRNESS_QUANTA = 3
 """Quanta the same split may run on while others of its warp could, before one of them does."""
 
 
+def _guarded(mask: np.ndarray, predicate: np.ndarray, negated: bool) -> np.ndarray | None:
+    """The lanes of the mask whose guard holds; None if there are none."""
+    if mask is FULL:
+        held = predicate.tobytes()
+        if held == (EMPTY_BYTES if negated else FULL_BYTES):
+            return FULL
+        if held == (FULL_BYTES if negated else EMPTY_BYTES):
+            return None
+        return ~predicate if negated else predicate
+    lanes = mask & ~predicate if negated else mask & predicate
+    return None if lanes.tobytes() == EMPTY_BYTES else lanes
+
+
 class Split:
-    """Lanes at one pc. stack: `(return pc, frame, outer stack)`, outermost `()`; reason: why it
-    is parked; token: what the blocked instruction at pc remembers between retries, None else."""
+    """Lanes at one pc. stack: `(return pc, frame, outer stack)`, outermost `()`.
+
+    parked_at: the CTA's event count when it was parked, KEYED, or None; reason: why; token: what
+    the blocked instruction at pc remembers between retries, None else.
+    """
 
     __slots__ = ("mask", "parked_at", "pc", "reason", "stack", "token")
 
@@ -73,6 +90,7 @@ class Warp(StateBag):
         self.parked = False
         self._horizon: float = math.inf
         self._meeting: set[int] = set()
+        self._watching = False
         self._quanta = 0
 
     def _make_generic(self) -> GenericSpace:
@@ -85,33 +103,28 @@ class Warp(StateBag):
     def run(self, budget: int) -> int:
         """Run at most `budget` instructions; returns how many ran. Stops early when parked."""
         left = budget
-        code, counts = self.program.code, self.launch.counts
-        regs = self.regs
+        code, counts, regs = self.program.code, self.launch.counts, self.regs
         split = self._begin_quantum()
         while split is not None and left > 0:
             left -= 1
-            step, guard, negated = code[split.pc]
-            mask = split.mask
+            pc, mask = split.pc, split.mask
+            step, guard, negated = code[pc]
             if guard is not None:
-                mask = mask & ~regs[guard] if negated else mask & regs[guard]
-                raw = mask.tobytes()
-                if raw == EMPTY_BYTES:
-                    split.pc += 1
-                    if split.pc in self._meeting or split.pc > self._horizon:
-                        split = self._reselect()
-                    continue
-                if raw == FULL_BYTES:
-                    mask = FULL
-            counts[split.pc] += 1
-            signal = step(self, mask)
-            if signal is None:
-                split.pc += 1
-            elif signal is not JUMP:
-                split = self._handle(signal, mask)
-                if signal is SWITCH:
+                mask = _guarded(mask, regs[guard], negated)
+            if mask is None:
+                split.pc = pc + 1
+            else:
+                counts[pc] += 1
+                signal = step(self, mask)
+                if signal is None:
+                    split.pc = pc + 1
+                elif signal is SWITCH:
+                    split.pc = pc + 1
                     break
-                continue
-            if split.pc in self._meeting or split.pc > self._horizon:
+                elif signal is not JUMP:
+                    split = self._handle(signal, mask)
+                    continue
+            if self._watching and (split.pc in self._meeting or split.pc > self._horizon):
                 split = self._reselect()
         return budget - left
 
@@ -132,15 +145,16 @@ class Warp(StateBag):
         split = self.split
         if signal is CONTROL:
             return self._reselect()
-        if signal is SWITCH:
-            split.pc += 1
-            return split
         if isinstance(signal, Yield):
             split.pc += 1
         else:
             self._fork_skipped(split, mask)
-        split.parked_at = self.cta.events
         split.reason = signal
+        if signal.key is None:
+            split.parked_at = self.cta.events
+        else:
+            split.parked_at = KEYED
+            self.cta.park(self, split)
         return self._reselect()
 
     def _fork_skipped(self, split: Split, mask: np.ndarray) -> None:
@@ -153,8 +167,9 @@ class Warp(StateBag):
     # -- splits ----------------------------------------------------------------------------
 
     def runnable(self, split: Split) -> bool:
-        """False while it is parked and nothing has happened in its CTA since."""
-        return split.parked_at is None or split.parked_at != self.cta.events
+        """False while it is parked and what it waits for has not happened."""
+        at = split.parked_at
+        return at is None or (at != KEYED and at != self.cta.events)
 
     def can_run(self) -> bool:
         return any(self.runnable(split) for split in self.splits)
@@ -185,6 +200,7 @@ class Warp(StateBag):
             (other.pc for other in rivals if other is not split and other.stack == split.stack),
             default=math.inf,
         )
+        self._watching = bool(self._meeting) or self._horizon != math.inf
         return split
 
     def _reselect(self) -> Split | None:
@@ -207,7 +223,7 @@ class Warp(StateBag):
 
     def _absorb(self, first: Split, other: Split) -> None:
         first.mask = canonical(first.mask | other.mask)
-        if not (first.polls and other.polls):
+        if not (first.polls and other.polls and first.reason.key == other.reason.key):
             first.parked_at = first.reason = None
         self.splits.remove(other)
 
@@ -251,6 +267,7 @@ class Warp(StateBag):
             self.splits.remove(split)
         gone = lanes_to_int(mask)
         self.live &= ~gone
+        self.cta.cluster.withdraw(self, gone)
         self.cta.threads_exited(gone.bit_count())
 
     # -- convergence -----------------------------------------------------------------------

@@ -34,7 +34,7 @@ _LEGAL = {
 }
 
 
-def _combine(ins: Decoded, operation: str, type_: Type) -> Callable:
+def combination(ins: Decoded, operation: str, type_: Type) -> Callable:
     """A function (old, b, c) of raw arrays → new raw array."""
     if type_.name not in _LEGAL[operation]:
         ins.unmodelled(f".{operation} on .{type_.name}")
@@ -110,7 +110,7 @@ def _build(ins: Decoded, first: int) -> Step:
     ins.flag("L2::cache_hint")
     ins.finish_modifiers()
     ins.expect_operands(*(first + 2 + (operation == "cas") + more for more in (0, 1)))
-    combine = _combine(ins, operation, type_)
+    combine = combination(ins, operation, type_)
     name, of = space_of(ins, space, ins.operand(first))
     address = ins.address(first)
     b = ins.read(first + 1, type_.raw)

@@ -75,7 +75,7 @@ def _sync_step(
             token = Waiting(barrier, ticket)
         if not token.over():
             warp.split.token = token
-            return Blocked("barrier", token.barrier.describe)
+            return Blocked("barrier", token.barrier.describe, token.barrier)
         warp.split.token = None
         finish(warp, mask, token)
         return None
@@ -164,7 +164,7 @@ def build_cluster_arrive(ins: Decoded) -> Step:
                 "barrier.cluster.arrive must be followed by"
                 " barrier.cluster.wait before the next arrive",
             )
-        pending[mask] = warp.cta.cluster.arrive(lanes_to_int(mask).bit_count())
+        pending[mask] = warp.cta.cluster.arrive(warp, lanes_to_int(mask))
         return None
 
     return step
@@ -185,7 +185,7 @@ def build_cluster_wait(ins: Decoded) -> Step:
             raise Trap("protocol", "barrier.cluster.wait without barrier.cluster.arrive")
         cluster = warp.cta.cluster
         if cluster.generation < int(pending[mask].max()):
-            return Blocked("barrier", cluster.describe)
+            return Blocked("barrier", cluster.describe, cluster)
         pending[mask] = 0
         return None
 

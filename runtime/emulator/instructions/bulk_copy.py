@@ -19,14 +19,14 @@ from ..shared_access import (
     WORD,
     barrier_at,
     check_span,
+    check_target,
     count_event,
     locate,
     peer,
     read_words,
-    refuse_barriers,
     write_words,
 )
-from ..tma import bulk_groups
+from ..tma import BulkOperation, bulk_groups
 from .mbarrier import apply
 from .tma import take_policy
 
@@ -62,31 +62,39 @@ def build_bulk_copy(ins: Decoded) -> Step:
 
 @dataclass(frozen=True)
 class Copy:
-    """One issued bulk copy into shared memory."""
+    """One destination of an issued bulk copy into shared memory."""
 
     issuer: Cta
     source: int
     size: int
-    targets: tuple[tuple[Cta, int], ...]
-    signals: tuple[tuple[Cta, int], ...]
+    target: Cta
+    offset: int
+    barrier: int
     from_global: bool
 
     def describe(self) -> str:
-        at = ", ".join(f"0x{offset:x}" for _, offset in self.targets)
-        return f"bulk copy of {self.size} bytes -> {at}"
+        return f"bulk copy of {self.size} bytes -> rank {self.target.rank} 0x{self.offset:x}"
+
+    @property
+    def touches(self) -> tuple[Cta, ...]:
+        """CTAs whose shared memory it reads or writes."""
+        ctas = (self.target,) if self.from_global else (self.target, self.issuer)
+        return tuple(dict.fromkeys(ctas))
 
     def run(self) -> None:
         words = self._read()
-        for (target, offset), (owner, barrier) in zip(self.targets, self.signals, strict=True):
-            if target.exited:
-                raise Trap("exited-cta", f"{self.describe()} is in flight after the CTA's exit")
-            refuse_barriers(target, offset, offset + self.size, "a bulk copy")
-            write_words(target, _word_range(offset, self.size), words)
-            apply(owner, barrier, lambda b: b.complete_tx(self.size))
+        check_target(self.target, self.offset, self.offset + self.size, "a bulk copy")
+        span = self.offset, self.offset + self.size
+        write_words(self.target, _word_range(self.offset, self.size), words, span)
+        apply(self.target, self.barrier, lambda barrier: barrier.complete_tx(self.size))
 
     def _read(self) -> np.ndarray:
         if not self.from_global:
-            return read_words(self.issuer, _word_range(self.source, self.size), "a bulk copy")
+            index, span = (
+                _word_range(self.source, self.size),
+                (self.source, self.source + self.size),
+            )
+            return read_words(self.issuer, index, "a bulk copy", span)
         region = self.issuer.launch.global_memory.region_at(self.source)
         return region.read_bytes(self.source, self.size, _UNIT).view(np.uint64)
 
@@ -126,11 +134,14 @@ def _submit_copy(warp: Warp, numbers: list[int], space: str, from_global: bool, 
     for cta in chosen:
         check_span(cta, offset, size, _UNIT, "a bulk copy")
         barrier_at(cta, at)
-    copy = Copy(warp.cta, source, size, tuple((cta, offset) for cta in chosen),
-                tuple((cta, at) for cta in chosen), from_global)  # fmt: skip
-    notifies = tuple(dict.fromkeys((warp.cta, *chosen)))
-    warp.launch.engines.submit(EngineOp(copy.describe(), copy.run, agent="tma", notifies=notifies))
-    count_event(warp.cta, "tma load bytes", size * len(chosen))
+        _start(Copy(warp.cta, source, size, cta, offset, at, from_global))
+
+
+def _start(copy: Copy) -> None:
+    touched = copy.touches
+    op = EngineOp(copy.describe(), copy.run, agent="tma", touches=touched)
+    copy.issuer.launch.engines.submit(op)
+    count_event(copy.issuer, "tma load bytes", copy.size)
 
 
 def _selected(cta: Cta, ranks: int) -> list[Cta]:
@@ -164,15 +175,20 @@ def _submit_store(warp: Warp, lane: int, to: int, source: int, size: int) -> Non
     data: list[np.ndarray] = []
 
     def read() -> None:
-        data.append(read_words(cta, _word_range(offset, size), "a bulk store").view(np.uint8))
+        words = read_words(cta, _word_range(offset, size), "a bulk store", (offset, offset + size))
+        data.append(words.view(np.uint8))
 
     def write() -> None:
         cta.launch.global_memory.region_at(to).write_bytes(to, data[0], _UNIT)
 
     name = f"bulk store of {size} bytes 0x{offset:x} -> 0x{to:x}"
-    first = warp.launch.engines.submit(EngineOp(f"{name} (read)", read, agent="tma"))
-    second = EngineOp(f"{name} (write)", write, (first,), agent="tma")
-    bulk_groups(cta, warp.index, lane).add(first, warp.launch.engines.submit(second))
+    ctas = (cta,)
+    first = EngineOp(f"{name} (read)", read, agent="tma", notifies=ctas)
+    second = EngineOp(f"{name} (write)", write, (first,), agent="tma", notifies=ctas)
+    warp.launch.engines.submit(first)
+    warp.launch.engines.submit(second)
+    busy = cta.shared.proxy.source(offset, offset + size, warp, lane)
+    bulk_groups(cta, warp.index, lane).add(BulkOperation(first, second, busy))
     count_event(cta, "tma store bytes", size)
 
 

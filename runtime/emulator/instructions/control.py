@@ -20,7 +20,7 @@ def _target(ins: Decoded, name: str) -> int:
     return pc
 
 
-@instruction("bra", section="9.7.12.2")
+@instruction("bra", section="9.7.12.3")
 def build_bra(ins: Decoded) -> Step:
     """@p bra{.uni} label."""
     ins.flag("uni")
@@ -39,7 +39,7 @@ def build_bra(ins: Decoded) -> Step:
     return step
 
 
-@instruction("brx.idx", section="9.7.12.3")
+@instruction("brx.idx", section="9.7.12.4")
 def build_brx(ins: Decoded) -> Step:
     """@p brx.idx{.uni} index, list: jump to the label with this number."""
     ins.flag("uni")
@@ -70,7 +70,7 @@ def build_brx(ins: Decoded) -> Step:
     return step
 
 
-@instruction("call", section="9.7.12.4")
+@instruction("call", section="9.7.12.5")
 def build_call(ins: Decoded) -> Step:
     """call{.uni} (results), function, (arguments); direct calls only."""
     ins.flag("uni")
@@ -151,7 +151,7 @@ def _copy_memory(source: Placed, target: Placed, size: int):
     return copy
 
 
-@instruction("ret", section="9.7.12.5")
+@instruction("ret", section="9.7.12.6")
 def build_ret(ins: Decoded) -> Step:
     """ret{.uni}: back to the caller; in the entry function the lanes exit."""
     ins.flag("uni")
@@ -173,7 +173,7 @@ def _exit_step(warp, mask):
     return CONTROL
 
 
-@instruction("exit", section="9.7.12.6")
+@instruction("exit", section="9.7.12.7")
 def build_exit(ins: Decoded) -> Step:
     """exit: the lanes end."""
     ins.finish_modifiers()

@@ -1,4 +1,4 @@
-"""cvt (PTX ISA §9.7.9.22) and cvt.pack (§9.7.9.23)."""
+"""cvt (PTX ISA §9.7.9.21) and cvt.pack (§9.7.9.22)."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import numpy as np
 from ..decode import Decoded
 from ..registry import Step, instruction
 from ..rounding import MODES, round_fraction, to_bf16, to_f16, to_tf32
+from ..rounding import relu as clamp_negative
 from ..values import RAW, TYPES, Type, bf16_to_f32, f32_to_bf16
 from . import floats
 from .small_floats import build_small_float, is_small_float
@@ -18,7 +19,7 @@ INTEGER_MODES = {"rni": np.rint, "rzi": np.trunc, "rmi": np.floor, "rpi": np.cei
 _MAX_FINITE = {"f16": 65504.0, "bf16": float(bf16_to_f32(np.array([0x7F7F], np.uint16))[0])}
 
 
-@instruction("cvt", section="9.7.9.22")
+@instruction("cvt", section="9.7.9.21")
 def build_cvt(ins: Decoded) -> Step:
     """cvt{.mode}{.ftz}{.sat}{.relu}{.satfinite}.dtype.atype d, a{, b}."""
     if any(is_small_float(name) for name in ins.modifiers):
@@ -181,12 +182,12 @@ def _pair(ins: Decoded, target: Type, source: Type) -> Step:
 def _narrow(ins: Decoded, form: str, mode: str, relu: bool, finite: bool) -> Callable:
     if form == "bf16" and mode == "rn" and not (relu or finite):
         return f32_to_bf16
-    rounding = to_f16 if form == "f16" else to_bf16
+    narrowing = to_f16 if form == "f16" else to_bf16
     limit = _limiter(ins, form) if finite else lambda values: values
 
     def narrow(values: np.ndarray) -> np.ndarray:
         wide = limit(values.astype(np.float64))
-        return rounding(np.where(wide < 0, 0.0, wide) if relu else wide, mode)
+        return narrowing(clamp_negative(wide) if relu else wide, mode)
 
     return narrow
 
@@ -204,7 +205,7 @@ def _tf32(ins: Decoded, source: Type) -> Step:
     def step(warp, mask):
         bits = to_tf32(warp.regs[slot], mode)
         if relu:
-            bits = np.where(bits.view(np.float32) < 0, np.uint32(0), bits)
+            bits = clamp_negative(bits.view(np.float32)).view(np.uint32)
         if finite:
             infinite = bits & np.uint32(0x7FFFFFFF) == np.uint32(0x7F800000)
             bits = np.where(infinite, bits - np.uint32(0x2000), bits)
@@ -213,7 +214,7 @@ def _tf32(ins: Decoded, source: Type) -> Step:
     return step
 
 
-@instruction("cvt.pack", section="9.7.9.23")
+@instruction("cvt.pack", section="9.7.9.22")
 def build_cvt_pack(ins: Decoded) -> Step:
     """cvt.pack.sat.type.s32{.b32} d, a, b{, c}: a and b clamped, packed below c's low part."""
     if not ins.flag("sat"):

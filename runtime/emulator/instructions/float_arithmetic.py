@@ -6,31 +6,49 @@ the ISA states for them.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import numpy as np
 
 from ..decode import Decoded
 from ..registry import Step, instruction
-from ..rounding import MODES, canonical_nan, exact_lanes, flush_f32, sqrt_f64
+from ..rounding import (
+    MODES,
+    canonical_nan,
+    exact_lanes,
+    flush_f32,
+    sqrt_f64,
+    zero_sum_down,
+)
 from ..values import TYPES, Type, two_sum_odd
 from . import floats
 from .common import bit_type, lanewise
 
 FLOAT_TYPES = tuple(floats.ELEMENT)
-ROUNDING = ("rn", "rz", "rm", "rp")
 
-_EXACT = {
-    np.add: two_sum_odd,
-    np.subtract: lambda a, b: two_sum_odd(a, -b),
-    np.multiply: np.multiply,
-}
 _FRACTIONS = {
     np.add: lambda a, b: a + b,
     np.subtract: lambda a, b: a - b,
     np.multiply: lambda a, b: a * b,
     np.divide: lambda a, b: a / b,
 }
+_TERMS = {np.add: lambda a, b: (a, b), np.subtract: lambda a, b: (a, -b)}
+
+
+def _sum(mode: str) -> Callable:
+    """a + b of float64 arrays, rounded to odd, for a later rounding in `mode`."""
+    if mode != "rm":
+        return two_sum_odd
+    return lambda a, b: zero_sum_down(two_sum_odd(a, b), a, b)
+
+
+def _exact(function: np.ufunc, mode: str) -> Callable:
+    """The same for add, sub and mul of numbers that have at most 24 bits."""
+    if function is np.multiply:
+        return np.multiply
+    total = _sum(mode)
+    return total if function is np.add else lambda a, b: total(a, -b)
 
 
 class Modifiers:
@@ -85,22 +103,27 @@ def build_binary(ins: Decoded, function: np.ufunc) -> Step:
     read = floats.wide_reader(ins, type_, modifiers.flush)
     if form == "f64":
         return _bind(ins, type_, 2, read, _fractional(function, modifiers.mode), write)
-    return _bind(ins, type_, 2, read, _EXACT[function], write)
+    return _bind(ins, type_, 2, read, _exact(function, modifiers.mode), write)
 
 
 def _fractional(function: np.ufunc, mode: str) -> Callable:
-    exact = _FRACTIONS[function]
-    return lambda a, b: exact_lanes(exact, function, mode, a, b)
+    exact, terms = _FRACTIONS[function], _TERMS.get(function)
+    return lambda a, b: exact_lanes(exact, function, mode, a, b, terms=terms)
 
 
 def _fma_f64(mode: str) -> Callable:
     def native(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
         return np.where(np.isfinite(a) & np.isfinite(b) & np.isinf(c), c, a * b + c)
 
-    return lambda *operands: exact_lanes(lambda a, b, c: a * b + c, native, mode, *operands)
+    def terms(a: float, b: float, c: float) -> tuple[float, float]:
+        return math.copysign(1, a) * math.copysign(1, b), c
+
+    return lambda *operands: exact_lanes(
+        lambda a, b, c: a * b + c, native, mode, *operands, terms=terms
+    )
 
 
-@instruction("fma", section="9.7.3.7")
+@instruction("fma", section="9.7.3.6")
 def build_fma(ins: Decoded) -> Step:
     """fma.rnd{.ftz}{.sat}{.relu}.type d, a, b, c: one rounding of a · b + c."""
     type_ = ins.take_type()
@@ -109,7 +132,8 @@ def build_fma(ins: Decoded) -> Step:
     write = _writer(ins, type_, modifiers)
     if floats.element(ins, type_) == "f64":
         return _bind(ins, type_, 3, read, _fma_f64(modifiers.mode), write)
-    return _bind(ins, type_, 3, read, lambda a, b, c: two_sum_odd(a * b, c), write)
+    total = _sum(modifiers.mode)
+    return _bind(ins, type_, 3, read, lambda a, b, c: total(a * b, c), write)
 
 
 def build_div(ins: Decoded) -> Step:
@@ -165,19 +189,19 @@ def _reciprocal_f64(values: np.ndarray, mode: str) -> np.ndarray:
     return exact_lanes(lambda a: 1 / a, lambda a: 1.0 / a, mode, values)
 
 
-@instruction("rcp", section="9.7.3.14")
+@instruction("rcp", section="9.7.3.13")
 def build_rcp(ins: Decoded) -> Step:
     """rcp{.approx,.rnd}{.ftz}.{f32,f64} d, a."""
     return _unary(ins, lambda a: 1.0 / a, _reciprocal_f64)
 
 
-@instruction("sqrt", section="9.7.3.16")
+@instruction("sqrt", section="9.7.3.15")
 def build_sqrt(ins: Decoded) -> Step:
     """sqrt{.approx,.rnd}{.ftz}.{f32,f64} d, a."""
     return _unary(ins, np.sqrt, sqrt_f64)
 
 
-@instruction("rsqrt", section="9.7.3.17")
+@instruction("rsqrt", section="9.7.3.16")
 def build_rsqrt(ins: Decoded) -> Step:
     """rsqrt.approx{.ftz}.{f32,f64} d, a."""
     if "approx" not in ins.modifiers:
@@ -196,31 +220,31 @@ def _approximation(ins: Decoded, function: Callable, *types: str) -> Step:
     return _bind(ins, type_, 1, read, function, floats.writer(ins, type_, flush=flush))
 
 
-@instruction("sin", section="9.7.3.19")
+@instruction("sin", section="9.7.3.18")
 def build_sin(ins: Decoded) -> Step:
     """sin.approx{.ftz}.f32 d, a."""
     return _approximation(ins, np.sin, "f32")
 
 
-@instruction("cos", section="9.7.3.20")
+@instruction("cos", section="9.7.3.19")
 def build_cos(ins: Decoded) -> Step:
     """cos.approx{.ftz}.f32 d, a."""
     return _approximation(ins, np.cos, "f32")
 
 
-@instruction("lg2", section="9.7.3.21")
+@instruction("lg2", section="9.7.3.20")
 def build_lg2(ins: Decoded) -> Step:
     """lg2.approx{.ftz}.f32 d, a."""
     return _approximation(ins, np.log2, "f32")
 
 
-@instruction("ex2", section="9.7.3.22")
+@instruction("ex2", section="9.7.3.21")
 def build_ex2(ins: Decoded) -> Step:
     """ex2.approx{.ftz}.type d, a."""
     return _approximation(ins, np.exp2, "f32", "f16", "f16x2", "bf16", "bf16x2")
 
 
-@instruction("tanh", section="9.7.3.23")
+@instruction("tanh", section="9.7.3.22")
 def build_tanh(ins: Decoded) -> Step:
     """tanh.approx.type d, a."""
     return _approximation(ins, np.tanh, "f32", "f16", "f16x2", "bf16", "bf16x2")
@@ -331,7 +355,7 @@ def _class_test(name: str) -> Callable:
         "infinite": np.isinf,
         "number": lambda a: ~np.isnan(a),
         "notanumber": np.isnan,
-        "normal": lambda a: np.isfinite(a) & (np.abs(a) >= np.finfo(a.dtype).tiny),
+        "normal": lambda a: np.isfinite(a) & ((np.abs(a) >= np.finfo(a.dtype).tiny) | (a == 0)),
         "subnormal": lambda a: (a != 0) & (np.abs(a) < np.finfo(a.dtype).tiny),
     }
     return tests[name]
@@ -339,7 +363,7 @@ def _class_test(name: str) -> Callable:
 
 @instruction("testp", section="9.7.3.1")
 def build_testp(ins: Decoded) -> Step:
-    """testp.class.type p, a."""
+    """testp.class.type p, a: zeros count as normal."""
     type_ = _one_of(ins, "f32", "f64")
     names = ("finite", "infinite", "number", "notanumber", "normal", "subnormal")
     return lanewise(ins, [type_], _class_test(ins.required(names)), TYPES["pred"])

@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from .. import rounding
 from ..decode import Decoded
 from ..rounding import flush_f32, saturate, to_bf16, to_f16, to_f32
 from ..values import Type, bf16_to_f32
@@ -96,11 +97,11 @@ def writer(
         return lambda values: _clamped(values, sat, relu).view(raw)
     if form == "f32":
         return _f32_writer(raw, mode, flush, sat, relu)
-    rounding = to_f16 if form == "f16" else to_bf16
+    narrow = to_f16 if form == "f16" else to_bf16
 
     def write(values: np.ndarray) -> np.ndarray:
         clamped = _clamped(values, sat, relu)
-        return rounding(_flush_f16(clamped) if flush else clamped, mode).view(raw)
+        return narrow(_flush_f16(clamped) if flush else clamped, mode).view(raw)
 
     return write
 
@@ -108,7 +109,7 @@ def writer(
 def _clamped(values: np.ndarray, sat: bool, relu: bool) -> np.ndarray:
     if sat:
         return saturate(values)
-    return np.where(values < 0, 0.0, values) if relu else values
+    return rounding.relu(values) if relu else values
 
 
 def _f32_writer(raw: np.dtype, mode: str, flush: bool, sat: bool, relu: bool) -> Convert:

@@ -135,7 +135,7 @@ def apply(target: Cta, offset: int, operation: Callable[[Mbarrier], int | None])
     phase = barrier.phase
     result = operation(barrier)
     if barrier.phase != phase:
-        target.notify()
+        target.wake(offset)
     return result
 
 
@@ -239,4 +239,4 @@ def _not_yet(warp: Warp, address: int, value: int, space: str, by_parity: bool) 
     target, offset = locate(warp.cta, address, space)
     barrier = barrier_at(target, offset)
     asked = f"parity {value}" if by_parity else f"state 0x{value:x}"
-    return Yield("mbarrier", lambda: f"waits for {asked} of {barrier.describe()}")
+    return Yield("mbarrier", lambda: f"waits for {asked} of {barrier.describe()}", offset)

@@ -1,4 +1,4 @@
-"""ld, st and hints about caches (PTX ISA §9.7.9.8–§9.7.9.17)."""
+"""ld, st and hints about caches (PTX ISA §9.7.9.8–§9.7.9.18)."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ import numpy as np
 from .. import ptx
 from ..decode import Decoded
 from ..lanes import FULL, WARP_SIZE
-from ..memory import UINT, Space
+from ..memory import UINT
 from ..registry import Step, instruction
+from ..spaces import Space
 from ..values import RAW, Type
 
 SPACES = (
@@ -196,7 +197,7 @@ def _ld_vector(access: Access, address: Callable, key: tuple, receivers: list) -
     return step
 
 
-@instruction("st", section="9.7.9.12")
+@instruction("st", section="9.7.9.11")
 def build_st(ins: Decoded) -> Step:
     """st{.order}{.scope}{.space}{.hints}{.vec}.type [a], b{, policy}."""
     ins.expect_operands(2, 3)
@@ -244,7 +245,7 @@ def build_prefetch(ins: Decoded) -> Step:
     return lambda warp, mask: None
 
 
-@instruction("createpolicy", section="9.7.9.17")
+@instruction("createpolicy", section="9.7.9.18")
 def build_createpolicy(ins: Decoded) -> Step:
     """createpolicy…b64 policy, …: an opaque cache policy without effect."""
     write = ins.write(0, np.uint64)

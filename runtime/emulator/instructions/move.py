@@ -120,7 +120,7 @@ def build_slct(ins: Decoded) -> Step:
     return lanewise(ins, [type_, type_, selector], lambda a, b, c: np.where(c >= 0, a, b), type_)
 
 
-@instruction("cvta", section="9.7.9.19")
+@instruction("cvta", section="9.7.9.20")
 def build_cvta(ins: Decoded) -> Step:
     """cvta{.to}.space.u64 d, a: state space address to generic, or back."""
     back = ins.flag("to")
@@ -153,7 +153,7 @@ def _window(ins: Decoded, space: str, bits: int) -> int:
     return {"shared": SHARED_WINDOW, "local": LOCAL_WINDOW}.get(space.partition("::")[0], 0)
 
 
-@instruction("isspacep", section="9.7.9.18")
+@instruction("isspacep", section="9.7.9.19")
 def build_isspacep(ins: Decoded) -> Step:
     """isspacep.space p, a: does the generic address a lie in the space?"""
     space = ins.required(
@@ -191,7 +191,7 @@ def _space_test(warp, space: str):
     return lambda address: name_of(address) == space.partition("::")[0]
 
 
-@instruction("mapa", section="9.7.9.20")
+@instruction("mapa", section="9.7.9.23")
 def build_mapa(ins: Decoded) -> Step:
     """mapa{.shared::cluster}.type d, a, b: the same variable in the CTA of cluster rank b."""
     ins.flag("shared::cluster")
@@ -210,7 +210,7 @@ def build_mapa(ins: Decoded) -> Step:
     return step
 
 
-@instruction("getctarank", section="9.7.9.21")
+@instruction("getctarank", section="9.7.9.24")
 def build_getctarank(ins: Decoded) -> Step:
     """getctarank{.shared::cluster}.type d, a: the cluster rank of a shared address."""
     ins.flag("shared::cluster")

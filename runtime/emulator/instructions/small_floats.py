@@ -1,4 +1,4 @@
-"""cvt to and from the packed 8-bit formats e4m3x2 and e5m2x2 (PTX ISA §9.7.9.22)."""
+"""cvt to and from the packed 8-bit formats e4m3x2 and e5m2x2 (PTX ISA §9.7.9.21)."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import numpy as np
 
 from ..decode import Decoded
 from ..registry import Step
+from ..rounding import relu as clamp_negative
 from ..values import Type
 
 _FORMATS = {"e4m3x2": (ml_dtypes.float8_e4m3fn, 448.0), "e5m2x2": (ml_dtypes.float8_e5m2, 57344.0)}
@@ -25,7 +26,7 @@ def _encode(form: str, relu: bool) -> Callable:
     dtype, limit = _FORMATS[form]
 
     def encode(values: np.ndarray) -> np.ndarray:
-        positive = np.where(values < 0, np.float32(0), values) if relu else values
+        positive = clamp_negative(values) if relu else values
         bits = np.clip(positive, -limit, limit).astype(np.float32).astype(dtype).view(np.uint8)
         return np.where(np.isnan(values), np.uint8(_NAN), bits)
 
@@ -84,7 +85,7 @@ def _widen(ins: Decoded, source: Type, target: Type, relu: bool) -> Step:
         values = read(warp).view(np.uint8).view(dtype).astype(np.float16)
         bits = np.where(np.isnan(values), np.uint16(0x7FFF), values.view(np.uint16))
         if relu:
-            bits = np.where(values < 0, np.uint16(0), bits)
+            bits = np.where(values <= 0, np.uint16(0), bits)
         write(warp, mask, bits.view(np.uint32))
 
     return step

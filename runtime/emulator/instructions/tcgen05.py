@@ -16,7 +16,8 @@ from ..errors import Trap, lane_text
 from ..lanes import WARP_SIZE, first_lane
 from ..registry import Blocked, Step, instruction
 from ..shared_access import barrier_at, check_span, count_event, locate, peer
-from ..tensor_engine import Span, pair_of, tensor_engine
+from ..tensor_engine import Span, pair_of, reachable_fences, tensor_engine
+from ..tensor_fences import Fences
 from ..tensor_memory import LANES
 from .mbarrier import apply
 
@@ -148,23 +149,57 @@ def build_dealloc(ins: Decoded) -> Step:
     ins.expect_operands(2)
     address = ins.read_uniform(0, np.uint32, "the address of tcgen05.dealloc")
     columns = ins.read_uniform(1, np.uint32, "the column count of tcgen05.dealloc")
+    waiting = Blocked("tmem", lambda: "waits for tcgen05.dealloc by the other CTA of its pair")
 
     def step(warp: Warp, mask: np.ndarray) -> Blocked | None:
         if blocked := converged(warp, mask):
             return blocked
-        _deallocate(warp.cta, group, address(warp, mask), columns(warp, mask))
+        place = address(warp, mask), columns(warp, mask)
+        tensor_engine(warp.cta).use_group(group)
+        if group == 1:
+            _deallocate(warp.cta, *place)
+        elif not _deallocate_in_pair(warp.cta, *place):
+            return waiting
         return None
 
     return step
 
 
-def _deallocate(cta: Cta, group: int, address: int, columns: int) -> None:
-    engine = tensor_engine(cta)
-    engine.use_group(group)
+_FREED = 0
+"""The state of a pair's deallocation that the other CTA has completed."""
+
+
+def _deallocate_in_pair(cta: Cta, address: int, columns: int) -> bool:
+    """Free the columns in both CTAs once both have asked; False while the other one has not.
+
+    The ISA lets dealloc wait for the other CTA, so one that cannot come is found in every run.
+    """
+    key, mine = f"dealloc {address}", tensor_engine(cta).requests
+    if mine.get(key) == _FREED:
+        del mine[key]
+        return True
+    other = next(c for c in pair_of(cta, 2) if c is not cta)
+    theirs = tensor_engine(other).requests
+    if theirs.get(key) != columns:
+        _check_unused(cta, address, columns)
+        tensor_engine(cta).memory.check_deallocation(address, columns)
+        mine[key] = columns
+        return False
+    for member in (cta, other):
+        _deallocate(member, address, columns)
+    theirs[key] = _FREED
+    return True
+
+
+def _check_unused(cta: Cta, address: int, columns: int) -> None:
     span = Span(0, LANES, address & 0xFFFF, (address & 0xFFFF) + columns)
     everything = ("tcgen05.ld", "tcgen05.st", "tcgen05.mma", "tcgen05.cp")
-    engine.require_ordered(span, "tcgen05.dealloc", everything)
-    engine.memory.deallocate(address, columns)
+    tensor_engine(cta).require_ordered(span, "tcgen05.dealloc", everything)
+
+
+def _deallocate(cta: Cta, address: int, columns: int) -> None:
+    _check_unused(cta, address, columns)
+    tensor_engine(cta).memory.deallocate(address, columns)
     cta.notify()
 
 
@@ -190,7 +225,13 @@ def build_relinquish(ins: Decoded) -> Step:
 def build_fence(ins: Decoded) -> Step:
     ins.finish_modifiers()
     ins.expect_operands(0)
-    return lambda warp, mask: None
+    side = Fences.before if "before" in ins.mnemonic else Fences.synchronised
+
+    def step(warp: Warp, mask: np.ndarray) -> None:
+        for fences in reachable_fences(warp.cta):
+            side(fences, (warp.cta.rank, warp.index))
+
+    return step
 
 
 @instruction("tcgen05.wait::ld", "tcgen05.wait::st", section="9.7.16.8.5")
@@ -237,18 +278,24 @@ def _submit_commit(warp: Warp, lane: int, targets: list[Cta], offset: int) -> No
     for target in targets:
         barrier_at(target, offset)
 
-    def arrive() -> None:
-        for target in targets:
-            if not target.exited:
-                apply(target, offset, lambda barrier: barrier.arrive())
-
     count_event(warp.cta, "commits")
-    if not before:
+    if not tensor_engine(warp.cta).has_issued(warp.index, lane):
         count_event(warp.cta, "empty commits")
         line = warp.program.source[warp.split.pc].line
-        warp.launch.report.warn(f"ptx:{line}: tcgen05.commit by a thread that has nothing "
-                                f"outstanding arrives at once")  # fmt: skip
-    notifies = tuple(dict.fromkeys((warp.cta, *targets)))
-    name = f"commit -> mbarrier 0x{offset:x}"
-    op = EngineOp(name, arrive, before, agent="tensor core", notifies=notifies)
+        warp.launch.report.warn(f"ptx:{line}: tcgen05.commit by a thread that has issued "
+                                f"nothing arrives at once")  # fmt: skip
+    for target in targets:
+        _submit_arrival(warp, target, offset, before)
+
+
+def _submit_arrival(warp: Warp, target: Cta, offset: int, before: tuple[EngineOp, ...]) -> None:
+    """The arrival at one CTA; nobody can be hurt by one at the own CTA after its exit."""
+
+    def arrive() -> None:
+        if not target.exited:
+            apply(target, offset, lambda barrier: barrier.arrive())
+
+    name = f"commit -> rank {target.rank} mbarrier 0x{offset:x}"
+    touches = () if target is warp.cta else (target,)
+    op = EngineOp(name, arrive, before, agent="tensor core", touches=touches)
     warp.launch.engines.submit(op)

@@ -106,7 +106,8 @@ class Copy:
         if low < cta.shared.lowest or high > len(cta.shared.data):
             raise Trap("out-of-bounds", f"tcgen05.cp reads shared offsets 0x{low:x}..0x{high:x}, "
                                         f"outside the CTA's shared memory")  # fmt: skip
-        words = read_words(cta, plan.words + self.source.start // WORD, "tcgen05.cp")
+        index = plan.words + self.source.start // WORD
+        words = read_words(cta, index, "tcgen05.cp", (low, high))
         values = np.ascontiguousarray(words).view(np.uint32)
         columns = self.column + np.arange(self.shape.columns)
         memory = tensor_engine(cta).memory
@@ -117,19 +118,27 @@ class Copy:
 def _submit(warp: Warp, lane: int, copy: Copy) -> None:
     if copy.lane and (copy.shape.rows != 4 or copy.lane >= 32):
         raise Trap("tmem", f"tcgen05.cp of this shape must start at lane 0, got {copy.lane}")
-    op = EngineOp("cp -> tensor memory", copy.run, agent="tensor core", notifies=copy.ctas)
-    line = warp.program.source[warp.split.pc].line
+
+    def run() -> None:
+        copy.run()
+        for cta in copy.ctas:
+            tensor_engine(cta).finished(op)
+
+    op = EngineOp("cp -> tensor memory", run, agent="tensor core", touches=copy.ctas)
     for cta in copy.ctas:
-        _order(cta, copy, op, line, warp.index)
+        _order(cta, copy, op, warp)
     tensor_engine(copy.ctas[0]).copies.append(op)
     tensor_engine(warp.cta).note_issue(warp.index, lane, warp.launch.engines.submit(op))
     count_event(warp.cta, "tensor memory copies")
 
 
-def _order(cta: Cta, copy: Copy, op: EngineOp, line: int, warp: int) -> None:
+def _order(cta: Cta, copy: Copy, op: EngineOp, warp: Warp) -> None:
     engine = tensor_engine(cta)
+    line = warp.program.source[warp.split.pc].line
     engine.use_group(len(copy.ctas))
     engine.memory.check_columns(copy.column, copy.shape.columns, "tcgen05.cp")
     span = Span(0, LANES, copy.column, copy.column + copy.shape.columns)
     engine.require_ordered(span, "tcgen05.cp", ("tcgen05.ld", "tcgen05.st", "tcgen05.mma"))
-    engine.track(Access("tcgen05.cp", span, line, warp, op))
+    access = Access("tcgen05.cp", span, line, warp.index, op, rank=warp.cta.rank)
+    engine.fences.require(span, access.who, "tcgen05.cp", reads=False)
+    engine.track(access)

@@ -101,7 +101,9 @@ def _track(engine: TensorEngine, form: Form, warp: Warp, lane: int, column: int,
     reads = form.name == "tcgen05.ld"
     for span in _spans(form, lane, column):
         engine.require_ordered(span, form.name, against, reads=reads)
-        engine.track(Access(form.name, span, line, warp.index, reads=reads))
+        access = Access(form.name, span, line, warp.index, reads=reads, rank=warp.cta.rank)
+        engine.fences.require(span, access.who, form.name, reads=reads)
+        engine.track(access)
 
 
 @instruction("tcgen05.ld", section="9.7.16.8.1")

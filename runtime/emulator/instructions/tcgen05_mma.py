@@ -233,7 +233,7 @@ def _gather_share(cta: Cta, descriptor: SharedDescriptor, layout: Layout, kind: 
             f"{what} covers shared offsets 0x{low:x}..0x{high:x}, the CTA's shared memory is "
             f"0x{cta.shared.lowest:x}..0x{len(cta.shared.data):x}",
         )
-    words = read_words(cta, plan.words + descriptor.start // WORD, what)
+    words = read_words(cta, plan.words + descriptor.start // WORD, what, (low, high))
     return operand_matrix(words, layout, kind.name)
 
 
@@ -263,14 +263,18 @@ def _disabled_lanes(operands: Operands, warp: Warp, lane: int, group: int) -> np
 
 def _submit(warp: Warp, lane: int, multiply_: Multiply) -> None:
     _check_place(multiply_)
-    line = warp.program.source[warp.split.pc].line
     leader = tensor_engine(multiply_.ctas[0])
     earlier = (leader.last, *leader.copies)
     after = tuple(op for op in earlier if op is not None and not op.done)
-    op = EngineOp(multiply_.describe(), multiply_.run, after, agent="tensor core",
-                  notifies=multiply_.ctas)  # fmt: skip
+
+    def run() -> None:
+        multiply_.run()
+        for cta in multiply_.ctas:
+            tensor_engine(cta).finished(op)
+
+    op = EngineOp(multiply_.describe(), run, after, agent="tensor core", touches=multiply_.ctas)
     for cta in multiply_.ctas:
-        _order(cta, multiply_, op, line, warp.index)
+        _order(cta, multiply_, op, warp)
     leader.last, leader.copies = op, []
     tensor_engine(warp.cta).note_issue(warp.index, lane, warp.launch.engines.submit(op))
     descriptor = multiply_.descriptor
@@ -300,9 +304,9 @@ def _check_a(multiply_: Multiply, a: Place) -> None:
         raise Trap("unmodelled", "operand A in tensor memory with M=128 and cta_group::2")
 
 
-def _order(cta: Cta, multiply_: Multiply, op: EngineOp, line: int, warp: int) -> None:
+def _order(cta: Cta, multiply_: Multiply, op: EngineOp, warp: Warp) -> None:
     """Check columns and ordering in one CTA and note what the operation will touch there."""
-    engine = tensor_engine(cta)
+    engine, line = tensor_engine(cta), warp.program.source[warp.split.pc].line
     engine.use_group(multiply_.group)
     first, count = multiply_.d.column, multiply_.d_columns
     engine.memory.check_columns(first, count, "tcgen05.mma accumulator")
@@ -311,14 +315,18 @@ def _order(cta: Cta, multiply_: Multiply, op: EngineOp, line: int, warp: int) ->
     others = ("tcgen05.ld", "tcgen05.st", "tcgen05.mma")
     engine.require_ordered(span, "tcgen05.mma accumulator", others, shape=shape)
     if isinstance(multiply_.a, Place):
-        _order_a(cta, multiply_, multiply_.a, op, line, warp)
-    engine.track(Access("tcgen05.mma", span, line, warp, op, shape))
+        _order_a(cta, multiply_, multiply_.a, op, warp)
+    access = Access("tcgen05.mma", span, line, warp.index, op, shape, rank=warp.cta.rank)
+    engine.fences.require(span, access.who, "tcgen05.mma", reads=False)
+    engine.track(access)
 
 
-def _order_a(cta: Cta, multiply_: Multiply, a: Place, op: EngineOp, line: int, warp: int) -> None:
-    engine = tensor_engine(cta)
+def _order_a(cta: Cta, multiply_: Multiply, a: Place, op: EngineOp, warp: Warp) -> None:
+    engine, line = tensor_engine(cta), warp.program.source[warp.split.pc].line
     what = "tcgen05.mma operand A"
     engine.memory.check_columns(a.column, multiply_.a_columns, what)
     span = Span(0, LANES, a.column, a.column + multiply_.a_columns)
     engine.require_ordered(span, what, ("tcgen05.st", "tcgen05.mma", "tcgen05.cp"), reads=True)
-    engine.track(Access("tcgen05.mma", span, line, warp, op, reads=True))
+    access = Access("tcgen05.mma", span, line, warp.index, op, reads=True, rank=warp.cta.rank)
+    engine.fences.require(span, access.who, what, reads=True)
+    engine.track(access)

@@ -21,7 +21,9 @@ from ..shared_access import barrier_at, check_span, count_event, locate, peer
 from ..tma import (
     TENSOR_ALIGNMENT,
     BoundMap,
+    BulkOperation,
     bound_map,
+    box_span,
     bulk_groups,
     load_box,
     read_box,
@@ -102,29 +104,30 @@ def build_tensor_reduce(ins: Decoded) -> Step:
     return _build_store(ins, ins.required(_REDUCTIONS))
 
 
+Place = tuple["Cta", int]
+"""A CTA and an offset in its shared memory."""
+
+
 @dataclass(frozen=True)
 class Load:
-    """One issued tensor load: destination CTAs and where each signals."""
+    """One destination of an issued tensor load: a multicast reaches each CTA at its own time."""
 
     bound: BoundMap
     coordinates: tuple[int, ...]
     issuer: Cta
-    targets: tuple[tuple[Cta, int], ...]
-    signals: tuple[tuple[Cta, int], ...]
+    target: Place
+    signal: Place
 
     def describe(self) -> str:
         tensor_map = self.bound.map
         box = "x".join(str(size) for size in tensor_map.box)
-        at = ", ".join(f"0x{offset:x}" for _, offset in self.targets)
+        at = f"rank {self.target[0].rank} 0x{self.target[1]:x}"
         return f"tma load {box} {tensor_map.dtype.name} at {self.coordinates} -> {at}"
 
     def run(self) -> None:
         box = load_box(self.issuer, self.bound, self.coordinates)
-        for (target, offset), (owner, barrier) in zip(self.targets, self.signals, strict=True):
-            if target.exited or owner.exited:
-                raise Trap("exited-cta", f"{self.describe()} is in flight after the CTA's exit")
-            write_box(target, offset, self.bound.map, box, "a tensor load")
-            apply(owner, barrier, lambda b: b.complete_tx(self.bound.map.box_bytes))
+        write_box(*self.target, self.bound.map, box, "a tensor load")
+        apply(*self.signal, lambda barrier: barrier.complete_tx(self.bound.map.box_bytes))
 
 
 def _build_load(ins: Decoded) -> Step:
@@ -149,25 +152,28 @@ def _build_load(ins: Decoded) -> Step:
             _check_rank(bound, rank)
             ranks = int(ctas(warp)[lane]) if multicast else None
             places = _places(warp.cta, int(to[lane]), int(at[lane]), space, group, ranks)
-            _submit_load(warp, Load(bound, coordinates, warp.cta, *places))
+            for target, signal in places:
+                _submit_load(warp, Load(bound, coordinates, warp.cta, target, signal))
+            count_event(warp.cta, "tma loads")
 
     return step
 
 
-def _places(cta: Cta, to: int, at: int, space: str, group: int, ranks: int | None):
-    """((CTA, offset) of each destination, (CTA, offset) of the barrier each signals)."""
+def _places(
+    cta: Cta, to: int, at: int, space: str, group: int, ranks: int | None
+) -> list[tuple[Place, Place]]:
+    """(destination, barrier it signals) of each copy; the barrier of a pair may be the peer's."""
     target, offset = locate(cta, to, space)
     check_span(target, offset, 0, TENSOR_ALIGNMENT, "a tensor load")
-    owner, barrier = locate(cta, at, space)
+    paired = group == 2 and space == "shared::cta"
+    owner, barrier = locate(cta, at, "shared::cluster" if paired else space)
     if ranks is None:
         _check_owner(target, owner, group)
-        return ((target, offset),), ((owner, barrier),)
+        return [((target, offset), (owner, barrier))]
     selected = [peer(cta, rank) for rank in range(16) if ranks >> rank & 1]
     if not selected:
         raise Trap("tma", "the multicast mask selects no CTA")
-    signals = [_signalled(chosen, owner, group) for chosen in selected]
-    return (tuple((chosen, offset) for chosen in selected),
-            tuple((signal, barrier) for signal in signals))  # fmt: skip
+    return [((chosen, offset), (_signalled(chosen, owner, group), barrier)) for chosen in selected]
 
 
 def _check_owner(target: Cta, owner: Cta, group: int) -> None:
@@ -185,13 +191,11 @@ def _signalled(chosen: Cta, owner: Cta, group: int) -> Cta:
 
 
 def _submit_load(warp: Warp, load: Load) -> None:
-    for owner, barrier in load.signals:
-        barrier_at(owner, barrier)
-    ctas = (warp.cta, *(cta for cta, _ in load.targets), *(cta for cta, _ in load.signals))
-    op = EngineOp(load.describe(), load.run, agent="tma", notifies=tuple(dict.fromkeys(ctas)))
+    barrier_at(*load.signal)
+    ctas = tuple(dict.fromkeys((load.target[0], load.signal[0])))
+    op = EngineOp(load.describe(), load.run, agent="tma", touches=ctas)
     warp.launch.engines.submit(op)
-    count_event(warp.cta, "tma loads")
-    count_event(warp.cta, "tma load bytes", load.bound.map.box_bytes * len(load.targets))
+    count_event(warp.cta, "tma load bytes", load.bound.map.box_bytes)
 
 
 def _build_store(ins: Decoded, operation: str | None) -> Step:
@@ -241,11 +245,14 @@ class Store:
 def _submit_store(warp: Warp, lane: int, store: Store) -> None:
     check_span(warp.cta, store.offset, 0, TENSOR_ALIGNMENT, store.what)
     engines = warp.launch.engines
-    read = EngineOp(f"{store.describe()} (read)", store.read, agent="tma")
-    write = EngineOp(f"{store.describe()} (write)", store.write, (read,), agent="tma")
+    ctas, name = (warp.cta,), store.describe()
+    read = EngineOp(f"{name} (read)", store.read, agent="tma", notifies=ctas)
+    write = EngineOp(f"{name} (write)", store.write, (read,), agent="tma", notifies=ctas)
     engines.submit(read)
     engines.submit(write)
-    bulk_groups(warp.cta, warp.index, lane).add(read, write)
+    span = box_span(store.bound.map, store.offset)
+    source = warp.cta.shared.proxy.source(store.offset, store.offset + span, warp, lane)
+    bulk_groups(warp.cta, warp.index, lane).add(BulkOperation(read, write, source))
     count_event(warp.cta, "tma stores")
 
 

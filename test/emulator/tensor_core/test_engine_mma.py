@@ -134,3 +134,13 @@ def test_operand_a_may_come_from_tensor_memory(tc, kind, name, m):
     body += tc.mma(kind, "[%r17]") + tc.DONE + load
     tc.run(body, image, out, 0, bdesc, tc.instruction_word(name, name, "f32", m, 64))
     np.testing.assert_array_equal(tc.read_d(out, m, 64).view(np.float32), tc.product(a, b))
+
+
+def test_a_descriptor_may_be_a_register_plus_a_constant(tc):
+    """`%rd3+2`, as LLVM prints it and ptxas adds it up"""
+    a, b, image, adesc, bdesc, idesc = tc.accumulating_case()
+    text = tc.FALSE + tc.mma("f16").replace("%rd3", "%rd3+2")
+    columns, out = tc.dump_d(128, 32)
+    tc.run(text + tc.DONE + columns, image, out, adesc, bdesc, idesc)
+    expected = a[:, :16].astype(np.float32) @ b[:, 16:32].astype(np.float32).T
+    np.testing.assert_array_equal(tc.read_d(out, 128, 32).view(np.float32), expected)

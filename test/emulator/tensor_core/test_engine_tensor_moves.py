@@ -110,6 +110,7 @@ def test_copies_from_shared_memory_fill_the_named_lanes(tc, shape, rows, columns
     names = ", ".join(f"%v{i}" for i in range(8))
     clear += f"tcgen05.st.sync.aligned.32x32b.x8.b32 [%r14], {{{names}}};\n"
     clear += "tcgen05.wait::st.sync.aligned;\n tcgen05.fence::before_thread_sync;\n bar.sync 0;\n"
+    clear += "tcgen05.fence::after_thread_sync;\n"
     body = clear + f"@%p0 tcgen05.cp.cta_group::1.{shape} [%r12], %rd2;\n" + tc.COMMIT
     body += tc.WAIT + tc.dump("32x32b.x8", 8, 1, 0)
     out = np.zeros(8 * 128, np.uint32)

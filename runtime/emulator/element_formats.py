@@ -1,0 +1,96 @@
+"""Element types of matrix operands by PTX name: raw bytes to numbers.
+
+Floating point becomes float32 (float64 for f64), where every value is exact; integers become
+float64, where sums of products are exact too, so that one BLAS product serves every type.
+Source: PTX ISA §5.2.3 (alternate floating-point formats), §5.2.5 (packed types).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import ml_dtypes
+import numpy as np
+
+BITS = {
+    "f64": 64, "tf32": 32, "f16": 16, "bf16": 16, "e4m3": 8, "e5m2": 8, "s8": 8, "u8": 8,
+    "e2m3": 6, "e3m2": 6, "e2m1": 4, "s4": 4, "u4": 4, "ue8m0": 8, "ue4m3": 8,
+}  # fmt: skip
+"""Bits of one element."""
+
+INTEGERS = ("s8", "u8", "s4", "u4")
+
+
+def _view(dtype: type, wide: type = np.float32) -> Callable[[np.ndarray], np.ndarray]:
+    return lambda raw: raw.view(dtype).astype(wide)
+
+
+def _bf16(raw: np.ndarray) -> np.ndarray:
+    return (raw.view(np.uint16).astype(np.uint32) << 16).view(np.float32)
+
+
+def _tf32(raw: np.ndarray) -> np.ndarray:
+    return (raw.view(np.uint32) & np.uint32(0xFFFFE000)).view(np.float32)
+
+
+def _nibbles(raw: np.ndarray) -> np.ndarray:
+    """The two halves of each byte, low half first, along the last axis."""
+    pairs = np.stack([raw.view(np.uint8) & 15, raw.view(np.uint8) >> 4], axis=-1)
+    return pairs.reshape(*raw.shape[:-1], -1)
+
+
+def _s4(raw: np.ndarray) -> np.ndarray:
+    values = _nibbles(raw).astype(np.int8)
+    return np.where(values > 7, values - 16, values).astype(np.float64)
+
+
+def _ue8m0(raw: np.ndarray) -> np.ndarray:
+    codes = raw.view(np.uint8)
+    values = np.exp2(codes.astype(np.float64) - 127).astype(np.float32)
+    return np.where(codes == 0xFF, np.float32(np.nan), values)
+
+
+def _ue4m3(raw: np.ndarray) -> np.ndarray:
+    codes = raw.view(np.uint8) & np.uint8(0x7F)
+    return codes.view(ml_dtypes.float8_e4m3fn).astype(np.float32)
+
+
+_DECODERS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+    "f64": _view(np.float64, np.float64),
+    "tf32": _tf32,
+    "f16": _view(np.float16),
+    "bf16": _bf16,
+    "e4m3": _view(ml_dtypes.float8_e4m3fn),
+    "e5m2": _view(ml_dtypes.float8_e5m2),
+    "s8": _view(np.int8, np.float64),
+    "u8": _view(np.uint8, np.float64),
+    "s4": _s4,
+    "u4": lambda raw: _nibbles(raw).astype(np.float64),
+    "ue8m0": _ue8m0,
+    "ue4m3": _ue4m3,
+}
+
+_SMALL = {
+    "e2m3": ml_dtypes.float6_e2m3fn,
+    "e3m2": ml_dtypes.float6_e3m2fn,
+    "e2m1": ml_dtypes.float4_e2m1fn,
+}
+
+
+def decode(raw: np.ndarray, name: str) -> np.ndarray:
+    """Values of little-endian packed elements: the last axis grows or shrinks with the width.
+
+    `raw` is a C-contiguous array of any unsigned dtype; e2m3, e3m2 and e2m1 are not packed this
+    way and are decoded from their codes by `decode_small`.
+    """
+    return _DECODERS[name](raw)
+
+
+def decode_small(codes: np.ndarray, name: str) -> np.ndarray:
+    """float32 values of e2m3, e3m2 or e2m1 codes, one in the low bits of each uint8."""
+    return codes.view(_SMALL[name]).astype(np.float32)
+
+
+def is_small(name: str) -> bool:
+    """Is it one of the formats below eight bits that only tcgen05 kinds know?"""
+    return name in _SMALL

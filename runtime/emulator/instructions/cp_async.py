@@ -1,0 +1,289 @@
+"""Non-bulk cp.async: copies of 4, 8 or 16 bytes a thread from global to shared memory.
+
+The copy runs later; until then its destination counts as never written. Each thread has its own
+groups: wait_group and wait_all look at the copies of the executing threads alone.
+Source: PTX ISA §9.7.9.25.3 (non-bulk copies), §9.7.13.15.15 (cp.async.mbarrier.arrive).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from .. import ptx
+from ..decode import Decoded
+from ..engine import EngineOp
+from ..errors import Trap
+from ..lanes import WARP_SIZE
+from ..registry import Blocked, Step, instruction
+from ..shared_access import barrier_at, locate
+from .mbarrier import apply, take_space
+from .memory import PREFETCH
+
+if TYPE_CHECKING:
+    from ..cta import Cta
+    from ..mbarrier import Mbarrier
+    from ..warp import Warp
+
+_SIZES = {"ca": (4, 8, 16), "cg": (16,)}
+_SHARED = ("shared", "shared::cta")
+_OFFSET_MASK = np.uint64((1 << 24) - 1)
+_WORD = 4
+_WRITTEN = 0xFF
+
+
+@dataclass
+class ThreadCopies:
+    """Copies of one thread: those not committed yet, and the groups from old to new."""
+
+    open: list[EngineOp] = field(default_factory=list)
+    groups: list[list[EngineOp]] = field(default_factory=list)
+
+    def commit(self) -> None:
+        """Close the group of the copies so far; it may be empty."""
+        self.groups.append(self.open)
+        self.open = []
+
+    def waits(self, newest: int) -> bool:
+        """Whether groups other than the `newest` last ones are under way."""
+        self.groups = [[op for op in group if not op.done] for group in self.groups]
+        while self.groups and not self.groups[0]:
+            del self.groups[0]
+        return any(self.groups[: max(0, len(self.groups) - newest)])
+
+    def outstanding(self) -> list[EngineOp]:
+        """Every copy that is not done, committed or not."""
+        groups = [*self.groups, self.open]
+        return [op for group in groups for op in group if not op.done]
+
+
+def _copies(warp: Warp) -> list[ThreadCopies]:
+    return warp.state("cp.async", lambda: [ThreadCopies() for _ in range(WARP_SIZE)])
+
+
+@dataclass(frozen=True)
+class Copy:
+    """One issued instruction: addresses and bytes to read of k threads.
+
+    to: window offsets int64[k]; source: uint64[k]; amounts: int64[k], the rest of `size` is zero.
+    """
+
+    cta: Cta
+    size: int
+    to: np.ndarray
+    source: np.ndarray
+    amounts: np.ndarray
+
+    @property
+    def cells(self) -> np.ndarray:
+        """Offsets of all destination bytes, int64[k, size]."""
+        return self.to[:, None] + np.arange(self.size)
+
+    def run(self) -> None:
+        if self.cta.exited:
+            return
+        cells = self.cells
+        self.cta.shared.data[cells] = self._read()
+        self.cta.shared.written[cells] = _WRITTEN
+
+    def _read(self) -> np.ndarray:
+        data = np.zeros((len(self.to), self.size), np.uint8)
+        memory = self.cta.launch.global_memory
+        whole = self.amounts == self.size
+        if whole.any():
+            words = memory.load(self.source[whole], _WORD, self.size // _WORD)
+            data[whole] = np.ascontiguousarray(words).view(np.uint8).reshape(-1, self.size)
+        for thread in np.flatnonzero(~whole & (self.amounts > 0)):
+            address, amount = int(self.source[thread]), int(self.amounts[thread])
+            data[thread, :amount] = memory.region_at(address).read_bytes(address, amount)
+        return data
+
+
+@instruction("cp.async", section="9.7.9.25.3.1")
+def build_cp_async(ins: Decoded) -> Step:
+    """cp.async.{ca,cg}.shared.global{.hints} [d], [a], size{, src-size | ignore-src}{, policy}."""
+    sizes = _SIZES[ins.required(("ca", "cg"))]
+    ins.required(_SHARED)
+    ins.required(("global",))
+    ins.choice(PREFETCH)
+    hinted = ins.flag("L2::cache_hint")
+    ins.finish_modifiers()
+    ins.expect_operands(*((4, 5) if hinted else (3, 4)))
+    size = ins.immediate(2)
+    if size not in sizes:
+        raise ins.trap("operand", f"{ins.opcode} copies {_listed(sizes)} bytes, got {size}")
+    amounts = _amounts(ins, size) if len(ins.operands) - hinted == 4 else _always(size)
+    return _copy_step(ins.address(0), ins.address(1), amounts, size)
+
+
+def _listed(sizes: tuple[int, ...]) -> str:
+    return " or ".join(map(str, sizes))
+
+
+def _always(size: int) -> Callable:
+    amounts = np.full(WARP_SIZE, size, np.int64)
+    return lambda warp, mask: amounts
+
+
+def _amounts(ins: Decoded, size: int) -> Callable:
+    """A function (warp, mask) → int64[32] bytes to read, of the operand behind the size."""
+    if _is_predicate(ins, ins.operand(3)):
+        ignore = ins.read_predicate(3)
+        return lambda warp, mask: np.where(ignore(warp), 0, size)
+    read = ins.read(3, np.uint32)
+
+    def amounts(warp: Warp, mask: np.ndarray) -> np.ndarray:
+        values = read(warp).astype(np.int64)
+        if (values[mask] > size).any():
+            raise Trap("operand", f"the src-size of cp.async must be at most {size}, got "
+                                  f"{int(values[mask].max())}")  # fmt: skip
+        return values
+
+    return amounts
+
+
+def _is_predicate(ins: Decoded, operand: ptx.Operand) -> bool:
+    if isinstance(operand, ptx.Negated):
+        return True
+    register = ins.scope.register(operand.name) if isinstance(operand, ptx.Symbol) else None
+    return register is not None and register.bits == 1
+
+
+def _copy_step(to: Callable, source: Callable, amounts: Callable, size: int) -> Step:
+    def step(warp: Warp, mask: np.ndarray) -> None:
+        addresses, read = to(warp)[mask], amounts(warp, mask)[mask]
+        sources = source(warp)[mask]
+        _check_aligned(sources, size)
+        offsets = _claim(warp, mask, addresses, size)
+        copy = Copy(warp.cta, size, offsets, sources, read)
+        name = f"cp.async of {len(offsets)} x {size} bytes -> 0x{int(offsets[0]):x}"
+        op = EngineOp(name, copy.run, agent="cp.async", notifies=(warp.cta,))
+        warp.launch.engines.submit(op)
+        threads = _copies(warp)
+        for lane in np.flatnonzero(mask):
+            threads[lane].open.append(op)
+        _count(warp, int(read.sum()), size * len(offsets))
+
+    return step
+
+
+def _count(warp: Warp, read: int, written: int) -> None:
+    warp.launch.report.memory_bytes["global", "read"] += read
+    warp.launch.report.memory_bytes["shared", "write"] += written
+
+
+def _check_aligned(addresses: np.ndarray, size: int) -> None:
+    bad = addresses % np.uint64(size) != 0
+    if bad.any():
+        raise Trap("misaligned", f"the source of cp.async must be aligned to {size} bytes, got "
+                                 f"0x{int(addresses[bad][0]):x}")  # fmt: skip
+
+
+def _claim(warp: Warp, mask: np.ndarray, addresses: np.ndarray, size: int) -> np.ndarray:
+    """Window offsets int64[k] of checked destinations, which count as unwritten from now on."""
+    region = warp.cta.shared
+    for address in addresses[addresses > _OFFSET_MASK].tolist():
+        locate(warp.cta, address, "shared::cta")
+    own = (addresses & _OFFSET_MASK) + np.uint64(region.base)
+    if region.index(own, size) is None:
+        raise region.refusal(own, size, "write")
+    offsets = (own - np.uint64(region.base)).astype(np.int64)
+    region.proxy.stored(warp, mask, offsets, size)
+    region.written[offsets[:, None] + np.arange(size)] = 0
+    return offsets
+
+
+@instruction("cp.async.commit_group", section="9.7.9.25.3.2")
+def build_commit_group(ins: Decoded) -> Step:
+    """cp.async.commit_group."""
+    ins.finish_modifiers()
+    ins.expect_operands(0)
+
+    def step(warp: Warp, mask: np.ndarray) -> None:
+        threads = _copies(warp)
+        for lane in np.flatnonzero(mask):
+            threads[lane].commit()
+
+    return step
+
+
+@instruction("cp.async.wait_group", section="9.7.9.25.3.3")
+def build_wait_group(ins: Decoded) -> Step:
+    """cp.async.wait_group n: at most the n newest groups of each thread stay under way."""
+    ins.finish_modifiers()
+    ins.expect_operands(1)
+    newest = ins.immediate(0)
+    blocked = Blocked("cp.async", lambda: f"waits until {newest} groups of cp.async are left")
+
+    def step(warp: Warp, mask: np.ndarray) -> Blocked | None:
+        threads = _copies(warp)
+        waits = any(threads[lane].waits(newest) for lane in np.flatnonzero(mask))
+        return blocked if waits else None
+
+    return step
+
+
+@instruction("cp.async.wait_all", section="9.7.9.25.3.3")
+def build_wait_all(ins: Decoded) -> Step:
+    """cp.async.wait_all: every copy of each thread is done, committed or not."""
+    ins.finish_modifiers()
+    ins.expect_operands(0)
+    blocked = Blocked("cp.async", lambda: "waits for all of its cp.async operations")
+
+    def step(warp: Warp, mask: np.ndarray) -> Blocked | None:
+        threads = _copies(warp)
+        waits = any(threads[lane].outstanding() for lane in np.flatnonzero(mask))
+        return blocked if waits else None
+
+    return step
+
+
+@instruction("cp.async.mbarrier.arrive", section="9.7.13.15.15")
+def build_arrive(ins: Decoded) -> Step:
+    """cp.async.mbarrier.arrive{.noinc}{.shared}.b64 [bar]: arrive when earlier copies are done.
+
+    Without .noinc the pending count grows by one first, so that the arrival leaves it as it was.
+    """
+    adds = not ins.flag("noinc")
+    space = take_space(ins, _SHARED)
+    ins.required(("b64",))
+    ins.finish_modifiers()
+    ins.expect_operands(1)
+    address = ins.address(0)
+
+    def step(warp: Warp, mask: np.ndarray) -> None:
+        cta, addresses = warp.cta, address(warp)[mask].tolist()
+        offsets = [_own_barrier(cta, value, space) for value in addresses]
+        for offset in offsets if adds else ():
+            _expect_one_more(barrier_at(cta, offset))
+        _submit_arrivals(warp, mask, offsets)
+
+    return step
+
+
+def _own_barrier(cta: Cta, address: int, space: str) -> int:
+    owner, offset = locate(cta, address, space)
+    if owner is not cta:
+        raise Trap("address-space", f"cp.async.mbarrier.arrive must address the own CTA's shared "
+                                    f"memory, got rank {owner.rank}")  # fmt: skip
+    barrier_at(cta, offset)
+    return offset
+
+
+def _expect_one_more(barrier: Mbarrier) -> None:
+    barrier.pending += 1
+
+
+def _submit_arrivals(warp: Warp, mask: np.ndarray, offsets: list[int]) -> None:
+    cta, threads = warp.cta, _copies(warp)
+    earlier = [op for lane in np.flatnonzero(mask) for op in threads[lane].outstanding()]
+
+    def run() -> None:
+        for offset in () if cta.exited else offsets:
+            apply(cta, offset, lambda barrier: barrier.arrive())
+
+    name = f"arrival of cp.async at mbarrier 0x{offsets[0]:x}"
+    warp.launch.engines.submit(EngineOp(name, run, tuple(dict.fromkeys(earlier)), agent="cp.async"))

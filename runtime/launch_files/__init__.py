@@ -1,0 +1,39 @@
+"""Launch files: any kernel's PTX and a JSON description of its launch, run on the emulator.
+
+docs/emulate.md has the schema. Nothing slow is imported before a launch runs.
+"""
+
+from __future__ import annotations
+
+from os import PathLike
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .running import LaunchResult
+
+DEFAULT_MAX_STEPS = 100_000_000
+"""Warp instructions after which a launch is stopped unless told otherwise."""
+
+
+def run_launch_file(
+    ptx_path: str | PathLike[str],
+    launch_path: str | PathLike[str],
+    seed: int = 0,
+    *,
+    max_steps: int | None = DEFAULT_MAX_STEPS,
+    max_seconds: float | None = None,
+) -> LaunchResult:
+    """Run the kernel in the PTX file as the launch file says; returns its report and tensors.
+
+    seed: fixes the order of events and the poison. max_steps: warp instructions after which to
+    give up. max_seconds: wall seconds after which the launch is killed; it then runs in a process
+    of its own, with bounded memory. Raises LaunchError when a file is wrong or the two do not fit,
+    PtxSyntaxError, and Trap when the kernel breaks a rule, deadlocks or exceeds a limit.
+    """
+    if max_seconds is None:
+        from .running import run_once
+
+        return run_once(ptx_path, launch_path, seed, max_steps)
+    from .isolation import Limits, run_seeds
+
+    return run_seeds(ptx_path, launch_path, [seed], Limits(max_steps, max_seconds))

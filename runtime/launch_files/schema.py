@@ -1,0 +1,98 @@
+"""What a launch file may say (schema 1), as data; docs/emulate.md explains each field."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..schema import Integer, ListOf, OneOf, Text
+from .element_types import ELEMENT_TYPES, SCALAR_TYPES
+from .rules import Fields, Keyed, Matching, Number, PowerOfTwo
+
+SCHEMA = 1
+MAX_ALIGN_BYTES = 1 << 20
+MAX_PARAMETER_BYTES = 32_764
+"""PTX ISA §5.1.6.1: kernel parameters have at most this size."""
+
+NAME = Matching(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}", "a name of letters, digits, '_', '-', '.'")
+HEX = Matching(r"([0-9a-fA-F]{2})*", "pairs of hexadecimal digits")
+SIZE = Integer(1)
+BYTES = Integer(0)
+EXTENT = ListOf(SIZE, 1, 3)
+
+RANDOM_SEED = Integer(0, 2**63 - 1)
+CONTENTS = Keyed(
+    {
+        "random": Fields(
+            {"random": RANDOM_SEED, "distribution": OneOf(("normal", "uniform", "integers"))},
+            {"low": Number(), "high": Number()},
+        ),
+        "ramp": Fields({"ramp": Number()}, {"step": Number(), "modulo": Integer(1)}),
+        "constant": Fields({"constant": Number()}),
+        "file": Fields({"file": Text()}),
+    }
+)
+TENSOR = Fields(
+    {
+        "name": NAME,
+        "role": OneOf(("input", "output", "inout")),
+        "dtype": OneOf(tuple(ELEMENT_TYPES)),
+        "shape": ListOf(SIZE, 1, 8),
+    },
+    {
+        "strides": ListOf(Integer(0), 1, 8),
+        "align": PowerOfTwo(MAX_ALIGN_BYTES),
+        "offset_bytes": Integer(0, MAX_ALIGN_BYTES),
+        "contents": CONTENTS,
+    },
+)
+TENSOR_MAP = Fields(
+    {
+        "name": NAME,
+        "tensor": NAME,
+        "dims": ListOf(Integer(1, 2**32), 1, 5),
+        "strides_bytes": ListOf(Integer(0, 2**40 - 1), 0, 4),
+        "box": ListOf(Integer(1, 256), 1, 5),
+    },
+    {
+        "dtype": Text(),
+        "offset_bytes": BYTES,
+        "element_strides": ListOf(Integer(1, 8), 1, 5),
+        "interleave": Text(),
+        "swizzle": Text(),
+        "l2_promotion": Text(),
+        "oob_fill": Text(),
+    },
+)
+
+
+def _values(place: dict[str, Any]) -> dict[str, Fields]:
+    return {
+        "pointer": Fields({"pointer": NAME, **place}, {"offset_bytes": BYTES}),
+        "tensor_map": Fields({"tensor_map": NAME, **place}),
+        "scalar": Fields({"scalar": Number(), "type": OneOf(tuple(SCALAR_TYPES)), **place}),
+        "hex": Fields({"hex": HEX, **place}),
+    }
+
+
+STRUCT = Fields(
+    {
+        "struct": ListOf(Keyed(_values({"at": BYTES}))),
+        "size_bytes": Integer(1, MAX_PARAMETER_BYTES),
+    }
+)
+PARAMETER = Keyed({**_values({}), "struct": STRUCT})
+LAUNCH = Fields(
+    {
+        "entry": Text(),
+        "grid": EXTENT,
+        "block": EXTENT,
+        "tensors": ListOf(TENSOR, 0, 256),
+        "parameters": ListOf(PARAMETER, 0, 1024),
+    },
+    {
+        "schema": OneOf((SCHEMA,)),
+        "cluster": EXTENT,
+        "shared_bytes": BYTES,
+        "tensor_maps": ListOf(TENSOR_MAP, 0, 256),
+    },
+)

@@ -1,0 +1,80 @@
+"""setmaxnreg and griddepcontrol (PTX ISA §9.7.19.5, §9.7.13.13)."""
+
+from __future__ import annotations
+
+import pytest
+
+from tilewright.runtime.emulator import Deadlock, Trap, launch
+
+
+def run(body: str, *, block=384, directive="", seed=0):
+    text = f""".version 8.8\n.target sm_100a\n.address_size 64
+    .visible .entry k() .reqntid {block} {directive} {{
+      .reg .b32 %r<9>; .reg .pred %p<4>; mov.u32 %r0, %tid.x; shr.u32 %r1, %r0, 7;
+      setp.eq.u32 %p0, %r1, 0; {body} ret; }}"""
+    return launch(text, "k", grid=1, block=block, seed=seed)
+
+
+def trap_of(body: str, **options) -> Trap:
+    with pytest.raises(Trap) as caught:
+        run(body, **options)
+    return caught.value
+
+
+SPLIT = """@%p0 bra PRODUCER; setmaxnreg.inc.sync.aligned.u32 {inc}; bra DONE;
+  PRODUCER: setmaxnreg.dec.sync.aligned.u32 {dec}; DONE:"""
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize(
+    ("block", "dec", "inc"), [(384, 40, 232), (512, 32, 160), (256, 24, 255 // 8 * 8)]
+)
+def test_consumers_get_what_the_producer_gives_up(block, dec, inc, seed):
+    """384 threads start with 168 registers each: 40 + 232 + 232 = 3 * 168"""
+    run(SPLIT.format(dec=dec, inc=inc), block=block, seed=seed)
+
+
+def test_more_than_was_given_up_is_waited_for_forever():
+    trap = trap_of(SPLIT.format(dec=48, inc=232))
+    assert isinstance(trap, Deadlock)
+    assert "waits for 2048 registers" in str(trap)
+
+
+def test_maxnreg_says_what_a_thread_starts_with():
+    """§11.4.2 .maxnreg"""
+    run(SPLIT.format(dec=24, inc=40), directive=".maxnreg 32", block=256)
+    trap = trap_of(SPLIT.format(dec=24, inc=48), directive=".maxnreg 32", block=256)
+    assert isinstance(trap, Deadlock)
+
+
+@pytest.mark.parametrize(
+    ("body", "category", "message"),
+    [
+        ("setmaxnreg.dec.sync.aligned.u32 200;", "protocol",
+         "setmaxnreg.dec to 200 registers a thread, which has 168"),
+        ("setmaxnreg.inc.sync.aligned.u32 64;", "protocol",
+         "setmaxnreg.inc to 64 registers a thread, which has 168"),
+        ("setmaxnreg.dec.sync.aligned.u32 100;", "operand",
+         "setmaxnreg takes 24..256 in steps of 8, got 100"),
+        ("setp.lt.u32 %p1, %r0, 32; @%p1 setmaxnreg.dec.sync.aligned.u32 64;", "convergence",
+         "all warps of a warpgroup must execute the same setmaxnreg, got warp 0: [64], warp 1: [],"
+         " warp 2: [], warp 3: []"),
+        ("setp.lt.u32 %p1, %r0, 8; @%p1 setmaxnreg.dec.sync.aligned.u32 64;", "convergence",
+         "the guard of this .aligned instruction leaves out lanes 8-31"),
+    ],
+)  # fmt: skip
+def test_misuse_is_refused(body, category, message):
+    trap = trap_of(body)
+    assert (trap.category, trap.message) == (category, message)
+
+
+def test_griddepcontrol_has_nothing_to_wait_for():
+    report = run("griddepcontrol.wait; griddepcontrol.launch_dependents;", block=32)
+    assert report.instructions["griddepcontrol.wait"] == 1
+
+
+def test_the_hints_of_a_published_kernel_have_no_effect():
+    """§9.7.19.2 nanosleep, §9.7.13.4 fences"""
+    fences = " ".join(f"fence.{order}.{scope};" for order in ("sc", "acq_rel", "acquire", "release")
+                      for scope in ("cta", "cluster", "gpu", "sys"))  # fmt: skip
+    run(fences + "nanosleep.u32 20; nanosleep.u32 %r0;", block=64)
