@@ -30,11 +30,11 @@ from ..dialects.tile import (
     TmaLoadOp,
     TmaMulticastOp,
 )
-from ..dialects.tile_types import SmemType, TensorMapType, integers, integers_of
+from ..dialects.tile_types import SmemType, integers, integers_of
 from .base import PassLog, option, parse_bool, parse_extents, refused, target_of, the_kernel, walk
 from .clone import index_constant
 from .rings import is_operand_ring, retype_ring
-from .tensor_maps import map_type
+from .tensor_maps import map_type, multicast_map
 
 
 def parse_shape(text: str) -> tuple[int, ...] | None:
@@ -73,7 +73,8 @@ class Clustering:
             return
         mma = walk(kernel, MmaOp)[0]
         no_pair = _pair_refusal(mma, target)
-        shape = self.shape or ((1, 1) if no_pair or self.pair is False else (2, 1))
+        lone = self.pair is False or (self.pair is None and no_pair)
+        shape = self.shape or ((1, 1) if lone else (2, 1))
         pair = self._pair(mma, shape, no_pair, log)
         _check_shape(kernel, shape, target)
         _set_cluster(kernel, shape)
@@ -83,12 +84,12 @@ class Clustering:
         log.did(f"clusters of {shape[0]}x{shape[1]}{', 2-CTA MMAs' if pair else ''}")
 
     def _pair(self, mma: MmaOp, shape: tuple[int, int], no_pair: str | None, log: PassLog) -> bool:
+        if self.pair and no_pair:
+            raise refused(mma, f"clustering: {no_pair}")
         if self.pair and shape[0] % 2:
             raise refused(
                 mma, f"clustering: 2-CTA MMAs need an even cluster M, got {shape[0]}x{shape[1]}"
             )
-        if self.pair and no_pair:
-            raise refused(mma, f"clustering: {no_pair}")
         if self.pair is None and no_pair:
             log.remark(mma, f"clustering: no 2-CTA MMAs: {no_pair}")
         wanted = self.pair is None or self.pair
@@ -206,11 +207,7 @@ def _remap(load: TmaLoadOp, tile: SmemType) -> None:
 def _multicast_load(load: TmaLoadOp, axis: str, parts: int) -> None:
     define = load.map.owner.opview
     tile = load.tile.type
-    plain: TensorMapType = map_type(define.view.type, tile, 2, lambda _: None)
-    box = [plain.box[0], plain.box[1] // parts]
-    define.map.set_type(
-        TensorMapType.of(plain.element, plain.dims, plain.strides, box, plain.swizzle)
-    )
+    define.map.set_type(multicast_map(define.view.type, tile, parts))
     with ir.InsertionPoint(load), load.location:
         TmaMulticastOp(
             map=load.map,

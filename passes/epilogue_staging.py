@@ -43,12 +43,14 @@ class EpilogueStaging:
     """
 
     name: ClassVar[str] = "epilogue-staging"
-    columns: int | None = option(None, parse_columns, "auto or columns of a piece")
-    buffers: int = option(2, parse_positive, "pieces under way at once")
+    columns: int | None = option(None, parse_columns, "auto or a number of columns")
+    buffers: int = option(2, parse_positive, "a number of pieces under way at once")
     write: str = option("auto", one_of("auto", *WRITES), "auto, rows or matrices")
 
     def __call__(self, module: ir.Module, log: PassLog) -> None:
         kernel = the_kernel(module, self.name)
+        if not walk(kernel, StoreOp):
+            raise refused(kernel, "epilogue-staging: stores are staged already; run it once")
         _check_pairs(kernel)
         staged = 0
         for store in walk(kernel, StoreOp):

@@ -43,6 +43,7 @@ from .clone import is_pure, replace_in
 from .rings import retype_ring
 
 OVERLAPPING_STAGES = 2
+CLAIMS = 2
 WARP_THREADS = 32
 STAYS = (TensorMapOp, CreateOp, AccumulatorOp, CtaTileOp, PairRankOp)
 
@@ -54,7 +55,7 @@ def parse_positive(text: str) -> int:
     return int(text)
 
 
-def parse_ctas(text: str) -> int | None:
+def parse_auto(text: str) -> int | None:
     """`auto` (None) or a positive count."""
     return None if text == "auto" else parse_positive(text)
 
@@ -64,17 +65,17 @@ class Persistence:
     """One tile a CTA → a loop over tiles around every role.
 
     `scheduler` hands tiles out at a static stride, or by cluster launch control (`clc`) with
-    `depth` claims under way. `order` is along M, along N, or `grouped`: along M within groups of
-    `group` tiles, so that CTAs at work share operands in L2. `ctas` is how many are launched with
-    a static stride; auto is one a multiprocessor.
+    `depth` claims under way (auto: 2). `order` is along M, along N, or `grouped`: along M within
+    groups of `group` tiles, so that CTAs at work share operands in L2. `ctas` is how many are
+    launched with a static stride; auto is one a multiprocessor.
     """
 
     name: ClassVar[str] = "persistence"
     scheduler: str = option("static", one_of("static", "clc"), "static or clc")
-    depth: int = option(2, parse_positive, "claims under way at once")
+    depth: int | None = option(None, parse_auto, "auto or a number of claims under way at once")
     order: str = option("grouped", one_of(*ORDERS), "m, n or grouped")
-    group: int = option(8, parse_positive, "tiles along M in a group")
-    ctas: int | None = option(None, parse_ctas, "auto or a number of CTAs")
+    group: int = option(8, parse_positive, "a number of tiles along M")
+    ctas: int | None = option(None, parse_auto, "auto or a number of CTAs")
 
     def __call__(self, module: ir.Module, log: PassLog) -> None:
         kernel = the_kernel(module, self.name)
@@ -82,6 +83,7 @@ class Persistence:
         places = walk(kernel, CtaTileOp)
         if len(places) != 1:
             raise refused(kernel, "persistence: the program loops over tiles already; run it once")
+        self._check_options(kernel)
         tiles = integers_of(kernel.grid)[:2]
         claims = self._claims(kernel) if self.scheduler == "clc" else None
         for block in _programs(kernel):
@@ -95,6 +97,12 @@ class Persistence:
             _add_scheduler(kernel, claims)
             log.did(f"cluster launch control over {tiles[0]}x{tiles[1]} tiles{doubled}")
 
+    def _check_options(self, kernel: KernelOp) -> None:
+        if self.scheduler == "static" and self.depth is not None:
+            raise refused(kernel, "persistence: depth is for scheduler=clc, got scheduler=static")
+        if self.scheduler == "clc" and self.ctas is not None:
+            raise refused(kernel, "persistence: ctas is for scheduler=static, got scheduler=clc")
+
     def _claims(self, kernel: KernelOp) -> ir.Value:
         """The ring that tells every role which cluster was claimed."""
         if not walk(kernel, RoleOp):
@@ -105,7 +113,7 @@ class Persistence:
             )
         top = ir.InsertionPoint.at_block_begin(kernel.body.blocks[0])
         with top, kernel.location:
-            return CreateOp(ring=RingType.of(self.depth, [ClaimType.get()])).ring
+            return CreateOp(ring=RingType.of(self.depth or CLAIMS, [ClaimType.get()])).ring
 
     def _shrink_grid(self, kernel: KernelOp, target: Target) -> int:
         """How many clusters are launched; the grid becomes one row of them."""

@@ -49,11 +49,17 @@ class Pipelining:
     def __call__(self, module: ir.Module, log: PassLog) -> None:
         kernel = the_kernel(module, self.name)
         target = target_of(module)
-        for create in walk(kernel, CreateOp):
-            if is_operand_ring(create) and create.ring.type.stages == 1:
-                stages = self._stages(kernel, create, target)
-                _pipeline(create, stages)
-                log.did(f"{stages} stages of {_slot_bytes(create)} bytes")
+        rings = [create for create in walk(kernel, CreateOp) if is_operand_ring(create)]
+        if not rings:
+            raise refused(
+                kernel, "pipelining: operands must come through a pipe; run tma-insertion first"
+            )
+        for create in rings:
+            if create.ring.type.stages > 1:
+                raise refused(create, "pipelining: the ring has stages already; run it once")
+            stages = self._stages(kernel, create, target)
+            _pipeline(create, stages)
+            log.did(f"{stages} stages of {_slot_bytes(create)} bytes")
 
     def _stages(self, kernel: KernelOp, create: CreateOp, target: Target) -> int:
         slot, free = _slot_bytes(create), target.shared_bytes - _other_bytes(kernel, create)

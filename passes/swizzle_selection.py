@@ -20,11 +20,11 @@ from ..dialects.layout import (
 )
 from ..dialects.mlir import ir
 from ..dialects.pipe import CreateOp
-from ..dialects.tile import LoadOp, TmaLoadOp
+from ..dialects.tile import LoadOp, TmaLoadOp, TmaMulticastOp
 from ..dialects.tile_types import SmemType
 from .base import PassLog, one_of, option, parse_bool, refused, the_kernel, walk
 from .rings import is_operand_ring, retype_ring
-from .tensor_maps import map_type
+from .tensor_maps import map_type, multicast_map
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class SwizzleSelection:
             load.tile.set_type(self._swizzled(load, load.tile.type, chosen, log))
         for create in filter(is_operand_ring, walk(kernel, CreateOp)):
             self._change_ring(create, chosen, log)
-        for copy in walk(kernel, TmaLoadOp):
+        for copy in walk(kernel, TmaLoadOp | TmaMulticastOp):
             _change_map(copy, log)
         log.did(f"swizzle {', '.join(chosen)}")
 
@@ -68,8 +68,12 @@ class SwizzleSelection:
         return SmemType.of(after, tile.element)
 
 
-def _change_map(copy: TmaLoadOp, log: PassLog) -> None:
+def _change_map(copy: TmaLoadOp | TmaMulticastOp, log: PassLog) -> None:
     define = copy.map.owner.opview
+    if isinstance(copy, TmaMulticastOp):
+        parts = copy.parts.value
+        define.map.set_type(multicast_map(define.view.type, copy.tile.type, parts))
+        return
     rank = len(copy.map.type.box)
     new = map_type(define.view.type, copy.tile.type, rank, lambda why: log.remark(copy, why))
     define.map.set_type(new)

@@ -56,6 +56,13 @@ def map_type(
     return TensorMapType.of(element, dims, strides, box, layout.swizzle)
 
 
+def multicast_map(view: ir.MemRefType, smem: SmemType, parts: int) -> TensorMapType:
+    """The rank-2 map whose boxes are one of `parts` equal parts of each chunk's rows."""
+    whole = map_type(view, smem, 2, lambda _: None)
+    box = [whole.box[0], whole.box[1] // parts]
+    return TensorMapType.of(whole.element, whole.dims, whole.strides, box, whole.swizzle)
+
+
 def _geometry(view: ir.MemRefType, major: str) -> tuple[int, int, int]:
     """(contiguous extent, rows, row pitch in bytes) of a logical [MN, K] view.
 

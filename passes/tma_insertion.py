@@ -20,7 +20,7 @@ from ..dialects.mlir import ir
 from ..dialects.pipe import AcquireOp, CommitOp, CreateOp, ReleaseOp, RingType, TileOp, WaitOp
 from ..dialects.target import Target
 from ..dialects.tile import CopyOp, KernelOp, LoadOp, MmaOp, TensorMapOp, TmaLoadOp
-from .base import PassLog, one_of, option, target_of, the_kernel, walk
+from .base import PassLog, one_of, option, refused, target_of, the_kernel, walk
 from .tensor_maps import map_type, tma_refusal
 
 
@@ -38,6 +38,10 @@ class TmaInsertion:
     def __call__(self, module: ir.Module, log: PassLog) -> None:
         kernel = the_kernel(module, self.name)
         target = target_of(module)
+        if not walk(kernel, LoadOp):
+            raise refused(
+                kernel, "tma-insertion: operands come through a pipe already; run it once"
+            )
         copies = 0
         for mma in walk(kernel, MmaOp):
             loads = [operand.owner.opview for operand in (mma.a, mma.b)]
