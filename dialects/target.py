@@ -25,6 +25,8 @@ class Target:
     chip: str
     ptx_feature: str
     shared_bytes: int = 232_448
+    multiprocessor_shared_bytes: int = 233_472
+    cta_reserved_shared_bytes: int = 1024
     tmem_lanes: int = 128
     tmem_columns: int = 512
     tmem_columns_min: int = 32
@@ -47,6 +49,12 @@ class Target:
     def accumulator_columns(self, tile_m: int, tile_n: int) -> int:
         """Tensor-memory columns of an f32 accumulator: N for each MMA down the tile."""
         return tile_m // (self.mma_rows(tile_m) or tile_m) * tile_n
+
+    def shared_bytes_to_fit(self, columns: int) -> int:
+        """Shared memory of a CTA that lets no more of them share a multiprocessor than can have
+        `columns` of its tensor memory at once."""
+        ctas = self.tmem_columns // columns + 1
+        return self.multiprocessor_shared_bytes // ctas - self.cta_reserved_shared_bytes + 1
 
     def allocated_columns(self, columns: int) -> int:
         """Columns that tcgen05.alloc must be asked for: a power of two of at least 32."""

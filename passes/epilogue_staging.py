@@ -22,6 +22,7 @@ from ..dialects.tile_types import SmemType
 from ..dialects.verify import can_write_matrices
 from .base import PassLog, one_of, option, refused, target_of, the_kernel, walk
 from .persistence import parse_positive
+from .rings import used_shared_bytes
 from .tensor_maps import map_type, tma_refusal
 
 
@@ -31,6 +32,7 @@ def parse_columns(text: str) -> int | None:
 
 
 PAIR_ROWS = 128
+UNIT_BYTES = 16
 
 
 @dataclass(frozen=True)
@@ -59,11 +61,12 @@ class EpilogueStaging:
 
     def _stage(self, kernel: KernelOp, store: StoreOp, target: Target, log: PassLog) -> bool:
         layout = self._piece(store)
-        reason = tma_refusal(store.view.type, layout, target)
+        reason = tma_refusal(store.view.type, layout, target) or _narrow(store, layout, target)
         if reason:
             log.remark(store, f"epilogue-staging: c is stored by threads: {reason}")
             return False
         smem = SmemType.of(layout, store.view.type.element_type)
+        _check_room(kernel, store, self.buffers * layout.slot_bytes, target)
         top = ir.InsertionPoint.at_block_begin(kernel.body.blocks[0])
         with top, store.location:
             type_ = map_type(store.view.type, smem, 2, lambda _: None)
@@ -112,3 +115,22 @@ def _check_pairs(kernel: KernelOp) -> None:
                 f"epilogue-staging: a staged epilogue of a pair needs {PAIR_ROWS} rows a CTA, "
                 f"got {mma.acc.type.shape[0]}",
             )
+
+
+def _narrow(store: StoreOp, piece: TileLayout, target: Target) -> str | None:
+    """Why threads can't write a piece: with MMAs of 64 rows each has half of a row's columns."""
+    m, _ = store.acc.type.shape
+    if target.mma_rows(m) == 64 and piece.span_bytes < 2 * UNIT_BYTES:
+        return f"a tile of {m} rows needs pieces of {2 * UNIT_BYTES} bytes, got {piece.span_bytes}"
+    return None
+
+
+def _check_room(kernel: KernelOp, store: StoreOp, staging_bytes: int, target: Target) -> None:
+    """Refuse a staging buffer that no longer fits beside the operand ring."""
+    free = target.shared_bytes - used_shared_bytes(kernel)
+    if staging_bytes > free:
+        raise refused(
+            store,
+            f"epilogue-staging: buffers need {staging_bytes} bytes, over the {free} that are left; "
+            "run it before pipelining, or give pipelining fewer stages",
+        )

@@ -85,6 +85,8 @@ class EpilogueGatherer:
             raise refused(op, "must be elementwise with one result (all iterators parallel)")
         if sorted(target) != list(range(len(iterators))):
             raise refused(op, f"the output map must use every loop dim once, got {target}")
+        if len(target) != len(axes):
+            raise refused(op, f"must have {len(axes)} loop dims here, got {len(target)}")
         axis_of = dict(zip(target, axes, strict=True))
         body = op.regions[0].blocks[0]
         inside = {}

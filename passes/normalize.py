@@ -76,13 +76,15 @@ def _trace_operand(value: ir.Value, major: str, user: Any) -> tuple[ir.Value, st
         return value, major
     op = value.owner.opview
     if isinstance(op, linalg.TransposeOp):
-        return _trace_operand(op.operands[0], _flip(major), op)
+        swaps = list(op.attributes["permutation"]) == [1, 0]
+        return _trace_operand(op.operands[0], _flip(major) if swaps else major, op)
     if op.operation.name == "arith.extf":
         return _trace_operand(op.operands[0], major, op)
     if isinstance(op, linalg.GenericOp) and _is_extension(op):
         source, target = (map_dims(map_, op) for map_ in op.attributes["indexing_maps"])
-        next_major = major if source == target else _flip(major)
-        return _trace_operand(op.operands[0], next_major, op)
+        if sorted(source) == sorted(target) == [0, 1]:
+            next_major = major if source == target else _flip(major)
+            return _trace_operand(op.operands[0], next_major, op)
     raise refused(
         op,
         "an operand must come from a function argument through transposes and extf; "
@@ -95,9 +97,14 @@ def _flip(major: str) -> str:
 
 
 def _is_extension(generic: Any) -> bool:
-    names = [op.operation.name for op in generic.regions[0].blocks[0].operations]
-    moves_only = names in (["arith.extf", "linalg.yield"], ["linalg.yield"])
-    return len(generic.operands) == 2 and moves_only
+    """Whether a linalg.generic gives each input element as it is, or extended."""
+    block = generic.regions[0].blocks[0]
+    *body, last = list(block.operations)
+    if len(generic.operands) != 2 or [op.operation.name for op in body] not in ([], ["arith.extf"]):
+        return False
+    moved = body[0].operation.operands[0] if body else last.operands[0]
+    given = body[0].operation.results[0] if body else moved
+    return moved == block.arguments[0] and last.operands[0] == given
 
 
 def _check_dtypes(matmul: Any, a: ir.Value, b: ir.Value) -> None:
@@ -137,7 +144,7 @@ def _build(function: func.FuncOp, matmul: Any, a: Any, b: Any) -> MatmulOp:
     if len(terminator.operands) != 1:
         raise refused(terminator, f"must return one tensor, got {len(terminator.operands)}")
     result = terminator.operands[0]
-    _check_result(terminator, result)
+    _check_result(terminator, result, matmul)
     scratch = func.FuncOp("scratch", ([], []), ip=ir.InsertionPoint(function))
     block = scratch.body.blocks.append(ir.F32Type.get())
     gather = EpilogueGatherer(matmul, block)
@@ -159,7 +166,10 @@ def _build(function: func.FuncOp, matmul: Any, a: Any, b: Any) -> MatmulOp:
     return fused
 
 
-def _check_result(terminator: Any, result: ir.Value) -> None:
+def _check_result(terminator: Any, result: ir.Value, matmul: Any) -> None:
+    shape = matmul.results[0].type.shape
+    if not isinstance(result.type, ir.RankedTensorType) or result.type.shape != shape:
+        raise refused(terminator, f"must return a {shape[0]}x{shape[1]} tensor, got {result.type}")
     element = str(result.type.element_type)
     if element not in OUTPUT_DTYPES:
         takes = ", ".join(OUTPUT_DTYPES)

@@ -17,12 +17,16 @@ from typing import Any, ClassVar
 from ..dialects.mlir import arith, ir, scf
 from ..dialects.pipe import AcquireOp, CommitOp, CreateOp
 from ..dialects.target import Target
-from ..dialects.tile import KernelOp, LoadOp
-from ..dialects.tile_types import SmemType
+from ..dialects.tile import KernelOp
 from .base import PassLog, option, refused, target_of, the_kernel, walk
 from .clone import Mapping, clone, constant_of, index_constant, is_pure
-from .rings import is_operand_ring, retype_ring, slot_parts
-from .tiling import RESERVED_BYTES
+from .rings import (
+    is_operand_ring,
+    retype_ring,
+    ring_slot_bytes,
+    slot_parts,
+    used_shared_bytes,
+)
 
 AUTO_STAGES_MAX = 8
 
@@ -59,10 +63,13 @@ class Pipelining:
                 raise refused(create, "pipelining: the ring has stages already; run it once")
             stages = self._stages(kernel, create, target)
             _pipeline(create, stages)
-            log.did(f"{stages} stages of {_slot_bytes(create)} bytes")
+            log.did(f"{stages} stages of {ring_slot_bytes(create)} bytes")
 
     def _stages(self, kernel: KernelOp, create: CreateOp, target: Target) -> int:
-        slot, free = _slot_bytes(create), target.shared_bytes - _other_bytes(kernel, create)
+        slot, free = (
+            ring_slot_bytes(create),
+            target.shared_bytes - used_shared_bytes(kernel, create),
+        )
         fitting = free // slot
         if self.stages is None:
             return max(1, min(fitting, AUTO_STAGES_MAX))
@@ -73,19 +80,6 @@ class Pipelining:
                 f"over the {free} that {target.chip} has left; use stages={fitting} or fewer",
             )
         return self.stages
-
-
-def _slot_bytes(create: CreateOp) -> int:
-    return sum(tile.layout.slot_bytes for tile in create.ring.type.tiles)
-
-
-def _other_bytes(kernel: KernelOp, create: CreateOp) -> int:
-    """Shared memory that the kernel needs beside this ring."""
-    others = [each for each in walk(kernel, CreateOp) if each.operation != create.operation]
-    smem = [each for each in others if isinstance(each.ring.type.tiles[0], SmemType)]
-    rings = sum(each.ring.type.stages * _slot_bytes(each) for each in smem)
-    buffers = sum(load.tile.type.layout.slot_bytes for load in walk(kernel, LoadOp))
-    return RESERVED_BYTES + rings + buffers
 
 
 def _pipeline(create: CreateOp, stages: int) -> None:

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from ..dialects.mlir import ir
 from ..dialects.pipe import CreateOp, RingType, TileOp
+from ..dialects.tile import KernelOp, LoadOp
 from ..dialects.tile_types import SmemType
+from .base import walk
+
+RESERVED_BYTES = 1024  # for barriers and the tensor-memory address
 
 
 def retype_ring(create: CreateOp, stages: int, tiles: list[ir.Type]) -> None:
@@ -21,6 +25,20 @@ def is_operand_ring(create: CreateOp) -> bool:
     """Whether the ring carries operand tiles from a producer to the MMAs."""
     acquired = any(use.owner.name == "pipe.acquire" for use in create.ring.uses)
     return acquired and isinstance(create.ring.type.tiles[0], SmemType)
+
+
+def ring_slot_bytes(create: CreateOp) -> int:
+    """Shared-memory bytes of one slot; none for accumulators and claims."""
+    tiles = [tile for tile in create.ring.type.tiles if isinstance(tile, SmemType)]
+    return sum(tile.layout.slot_bytes for tile in tiles)
+
+
+def used_shared_bytes(kernel: KernelOp, but: CreateOp | None = None) -> int:
+    """Shared memory that the kernel needs, without the ring `but`, barriers included."""
+    rings = [each for each in walk(kernel, CreateOp) if but is None or each.ring != but.ring]
+    in_rings = sum(each.ring.type.stages * ring_slot_bytes(each) for each in rings)
+    buffers = sum(load.tile.type.layout.slot_bytes for load in walk(kernel, LoadOp))
+    return RESERVED_BYTES + in_rings + buffers
 
 
 def slot_parts(slot: ir.Value) -> list[TileOp]:

@@ -34,10 +34,10 @@ from ..dialects.tile import (
 from ..dialects.tile_types import AccumulatorType, SmemType, integers
 from ..dialects.verify import logical_shape
 from .base import PassLog, option, parse_extents, refused, target_of, walk
+from .rings import RESERVED_BYTES
 
 GLOBAL = 1
 WARPGROUP_THREADS = 128
-RESERVED_BYTES = 1024
 
 
 @dataclass(frozen=True)

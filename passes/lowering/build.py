@@ -160,12 +160,16 @@ def loop(start: ir.Value, end: int, step: int) -> Iterator[ir.Value]:
         scf.YieldOp([])
 
 
-def barrier_wait(barrier: ir.Value, parity: ir.Value) -> None:
-    """Spin until the mbarrier's phase of that parity has completed (acquire, CTA scope)."""
+def barrier_wait(barrier: ir.Value, parity: ir.Value, in_cluster: bool = False) -> None:
+    """Spin until the mbarrier's phase of that parity has completed (acquire).
+
+    The scope is the CTA, or the cluster where other CTAs may arrive.
+    """
+    scope = nvvm.MemScopeKind.CLUSTER if in_cluster else None
     spin = scf.WhileOp([], [])
     before, after = spin.regions[0].blocks.append(), spin.regions[1].blocks.append()
     with ir.InsertionPoint(before):
-        done = nvvm.mbarrier_try_wait(barrier, state_or_phase=parity, results=[i1()])
+        done = nvvm.mbarrier_try_wait(barrier, parity, scope=scope, results=[i1()])
         scf.ConditionOp(xor(done, true()), [])
     with ir.InsertionPoint(after):
         scf.YieldOp([])

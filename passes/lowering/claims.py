@@ -66,7 +66,7 @@ def _read(frame: Frame, ring: ir.Value, alone: bool) -> tuple[ir.Value, ir.Value
     """(whether it claims a cluster, the answer); its slot is handed back."""
     consumer, plan = frame.rings[ring].consumer, frame.plan.rings[ring]
     index = consumer.index()
-    b.barrier_wait(frame.barrier_at(plan.full, index), consumer.phase())
+    frame.wait(frame.barrier_at(plan.full, index), consumer.phase())
     i128 = ir.IntegerType.get_signless(128)
     answer = llvm.load(i128, _slot(frame, ring, index), alignment=CLAIM_BYTES)
     claimed = nvvm.clusterlaunchcontrol_query_cancel(QUERY.IS_CANCELED, answer, results=[b.i1()])
@@ -109,7 +109,7 @@ def lower_claim(frame: Frame, op: ClaimOp) -> None:
         full = frame.barrier_at(plan.full, index)
         with b.when(first):
             empty = frame.barrier_at(plan.empty, index)
-            b.barrier_wait(empty, b.xor(producer.phase(), 1))
+            frame.wait(empty, b.xor(producer.phase(), 1))
         nvvm.mbarrier_arrive_expect_tx(full, b.constant(CLAIM_BYTES))
         with b.when(first):
             multicast = frame.cluster.size > 1 or None

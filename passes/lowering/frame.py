@@ -247,9 +247,13 @@ class Frame:
         """Pointer to tensor memory: the allocation's address plus lane << 16 | column."""
         return llvm.inttoptr(b.pointer(b.TENSOR), b.add(self.tmem, offset))
 
+    def wait(self, barrier: ir.Value, parity: ir.Value) -> None:
+        """Wait for a barrier that, in a cluster, other CTAs may arrive at."""
+        b.barrier_wait(barrier, parity, in_cluster=self.cluster.size > 1)
+
     def wait_mma_done(self) -> None:
         """All threads wait for the last commit on the done barrier, then may read its results."""
-        b.barrier_wait(self.shared_at(self.plan.mma_done), self.mma_done.phase())
+        self.wait(self.shared_at(self.plan.mma_done), self.mma_done.phase())
         self.mma_done.advance()
         b.fence_after()
 

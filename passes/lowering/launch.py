@@ -162,8 +162,8 @@ def _plain_attributes(op: ir.OpView) -> dict[str, float | str]:
     plain: dict[str, float | str] = {"type": str(op.operation.results[0].type)}
     if "value" in found:
         value = found["value"]
-        number = ir.FloatAttr if isinstance(value, ir.FloatAttr) else ir.IntegerAttr
-        plain["value"] = number(value).value
+        is_float = isinstance(value, ir.FloatAttr)
+        plain["value"] = ir.FloatAttr(value).value if is_float else bool(ir.BoolAttr(value).value)
     if "predicate" in found:
         code = ir.IntegerAttr(found["predicate"]).value
         plain["predicate"] = arith.CmpFPredicate(code).name.lower()

@@ -18,7 +18,7 @@ def lower_acquire(frame: Frame, op: AcquireOp) -> None:
     """Wait until the slot is empty; announce the bytes that its full barrier waits for."""
     producer, plan = frame.rings[op.ring].producer, frame.plan.rings[op.ring]
     index = producer.index()
-    b.barrier_wait(frame.barrier_at(plan.empty, index), b.xor(producer.phase(), 1))
+    frame.wait(frame.barrier_at(plan.empty, index), b.xor(producer.phase(), 1))
     frame.slots[op.slot] = Slot(op.ring, index)
     if plan.kind == "accumulator":
         b.fence_after()
@@ -55,7 +55,7 @@ def lower_wait(frame: Frame, op: WaitOp) -> None:
     """Wait until the slot is full."""
     consumer, plan = frame.rings[op.ring].consumer, frame.plan.rings[op.ring]
     index = consumer.index()
-    b.barrier_wait(frame.barrier_at(plan.full, index), consumer.phase())
+    frame.wait(frame.barrier_at(plan.full, index), consumer.phase())
     b.fence_after()
     frame.slots[op.slot] = Slot(op.ring, index)
 
@@ -90,7 +90,7 @@ def drain(frame: Frame, ring: ir.Value) -> None:
     producer, plan = frame.rings[ring].producer, frame.plan.rings[ring]
     for _ in range(plan.stages):
         empty = frame.barrier_at(plan.empty, producer.index())
-        b.barrier_wait(empty, b.xor(producer.phase(), 1))
+        frame.wait(empty, b.xor(producer.phase(), 1))
         producer.advance()
 
 

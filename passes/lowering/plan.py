@@ -88,7 +88,7 @@ def make_plan(kernel: KernelOp, target: Target) -> Plan:
         plan.rings[ring] = _place_barriers(kernel, ring, placed, plan.cluster, cursor)
     plan.mma_done = cursor.take(BARRIER_BYTES, BARRIER_BYTES) if plan.accumulators else None
     plan.tmem_address = cursor.take(4, 4)
-    plan.shared_bytes = cursor.end
+    plan.shared_bytes = _padded(cursor.end, plan, target)
     if plan.shared_bytes > target.shared_bytes:
         raise refused(
             kernel,
@@ -97,6 +97,17 @@ def make_plan(kernel: KernelOp, target: Target) -> Plan:
         )
     plan.parameters = _parameters(kernel)
     return plan
+
+
+def _padded(used_bytes: int, plan: Plan, target: Target) -> int:
+    """Shared memory to ask for: in a cluster, enough to keep out CTAs that would wait for columns.
+
+    tcgen05.alloc blocks while others hold the columns, and the CTAs of a cluster wait for each
+    other after it: two clusters that each got one of two multiprocessors would wait for ever.
+    """
+    if plan.cluster.size == 1:
+        return used_bytes
+    return max(used_bytes, target.shared_bytes_to_fit(plan.tmem_columns))
 
 
 class _Cursor:

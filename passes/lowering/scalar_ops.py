@@ -41,7 +41,7 @@ def _lower(op: ir.OpView, operands: list[ir.Value], width: int) -> ir.Value:
     if name not in SCALAR_OPS:
         raise refused(op, "not an op that an epilogue can take")
     if name in APPROXIMATIONS:
-        return APPROXIMATIONS[name](operands[0], width)
+        return _in_f32(APPROXIMATIONS[name], operands[0], width)
     result = widened(op.operation.results[0].type, width)
     attributes = attributes_of(op)
     if name == "arith.constant":
@@ -56,6 +56,14 @@ def _constant(value: ir.Attribute, type_: ir.Type) -> ir.Value:
     if isinstance(type_, ir.VectorType):
         value = ir.DenseElementsAttr.get_splat(type_, value)
     return arith.ConstantOp(type_, value).result
+
+
+def _in_f32(function: Callable[[ir.Value, int], ir.Value], value: ir.Value, width: int) -> ir.Value:
+    """Apply a function of f32 to a value of any float type."""
+    f32 = widened(ir.F32Type.get(), width)
+    if value.type == f32:
+        return function(value, width)
+    return arith.truncf(value.type, function(arith.extf(f32, value), width))
 
 
 def _exp2(value: ir.Value, width: int) -> ir.Value:
