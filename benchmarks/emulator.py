@@ -3,10 +3,10 @@
     python benchmarks/emulator.py [--sizes 256x256x256,512x512x512] [--repeat 3] [--json]
     python benchmarks/emulator.py --preset v6 --size 1024
 
-For each size and each prefix of the default pipeline, or the preset: the median wall seconds of one
-launch (compilation, inputs and the comparison with torch are not counted), the peak memory that the
-process ever held during it, warp instructions, and how many of them a second. Every run is compared
-with torch; a wrong result is an error, not a figure.
+For each size and each prefix of the schedule that is chosen for it, or the preset: the median wall
+seconds of one launch (compilation, inputs and the comparison with torch are not counted), the peak
+memory that the process ever held during it, warp instructions, and how many of them a second. Every
+run is compared with torch; a wrong result is an error, not a figure.
 """
 
 from __future__ import annotations
@@ -20,18 +20,17 @@ import time
 from pathlib import Path
 from typing import Any
 
-PREFIXES = ("tiling", "tma-insertion", "swizzle-selection")
 SIZES = "256x256x256,512x512x512"
 PEAK_RESET = Path("/proc/self/clear_refs")  # writing 5 starts the peak anew (proc(5))
 
 
 def main() -> None:
     options = parse_options()
-    kernels = (
-        [{"preset": options.preset}] if options.preset else [{"stop_after": p} for p in PREFIXES]
-    )
-    sizes = parse_sizes(options.size or options.sizes)
-    rows = [measure(size, kernel, options.repeat) for size in sizes for kernel in kernels]
+    rows = [
+        measure(size, kernel, options.repeat)
+        for size in parse_sizes(options.size or options.sizes)
+        for kernel in kernels(size, options.preset)
+    ]
     machine = f"{platform.machine()}, Python {platform.python_version()}"
     result = {"machine": machine, "repeat": options.repeat, "rows": rows}
     print(json.dumps(result) if options.json else as_text(result))
@@ -53,6 +52,18 @@ def parse_sizes(text: str) -> list[tuple[int, ...]]:
     """M, N and K of each size; one number stands for all three."""
     sizes = [tuple(int(extent) for extent in size.split("x")) for size in text.split(",")]
     return [size * 3 if len(size) == 1 else size for size in sizes]
+
+
+def kernels(size: tuple[int, ...], preset: str | None) -> list[dict[str, str]]:
+    """The preset, or every prefix of the chosen schedule, as keywords of compile_matmul."""
+    from tilewright.compiler.driver import choose_pipeline
+    from tilewright.compiler.pipeline import parse_pipeline
+    from tilewright.compiler.spec import MatmulSpec
+
+    if preset:
+        return [{"preset": preset}]
+    chosen = choose_pipeline(MatmulSpec(*size), "sm_100a")
+    return [{"stop_after": call.name} for call in parse_pipeline(chosen)]
 
 
 def measure(size: tuple[int, ...], kernel: dict[str, str], repeat: int) -> dict[str, Any]:

@@ -74,15 +74,14 @@ def assemble(ptx: str, *, chip: str = "sm_100a", allow_spills: bool = False) -> 
     Raises CompileError when ptxas is missing, when it refuses the PTX (its first lines are quoted)
     and, unless `allow_spills`, when registers spill to local memory.
     """
-    assembled = _assemble_at(PTXAS_LEVELS[0], ptx, chip)
-    if allow_spills:
-        return assembled
-    for level in PTXAS_LEVELS[1:]:
-        if not _spills(assembled):
-            break
-        assembled = _assemble_at(level, ptx, chip)
-    _refuse_spills(assembled)
-    return assembled
+    tried = []
+    for level in PTXAS_LEVELS:
+        tried.append(_assemble_at(level, ptx, chip))
+        if not _spills(tried[-1]):
+            return tried[-1]
+    if not allow_spills:
+        _refuse_spills(tried[0])
+    return tried[0]
 
 
 def _assemble_at(level: int, ptx: str, chip: str) -> Assembled:
@@ -239,8 +238,6 @@ def _numbers(pattern: str, log: str) -> list[int]:
 
 def _refuse_spills(assembled: Assembled) -> None:
     stores, loads = assembled.spill_store_bytes, assembled.spill_load_bytes
-    if stores == 0 and loads == 0:
-        return
     raise CompileError(
         f"ptxas: registers must not spill, got {stores} bytes of stores and {loads} of loads"
         " a thread; choose a smaller tile or allow spills"

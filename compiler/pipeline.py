@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ..dialects import make_context
-from ..dialects.errors import CompileError
+from ..dialects.errors import CompileError, OptionError
 from ..dialects.mlir import ir
 from ..passes import PASSES, PIPELINE
 from ..passes.base import Pass, PassLog, make_pass
@@ -69,20 +69,22 @@ def parse_pipeline(text: str) -> list[PassCall]:
         at += 1
 
 
-def _syntax(expected: str, text: str, at: int) -> CompileError:
+def _syntax(expected: str, text: str, at: int) -> OptionError:
     got = repr(text[at]) if at < len(text) else "the end"
-    return CompileError(f"pipeline: expected {expected} at column {at + 1}, got {got} in {text!r}")
+    return OptionError(f"pipeline: expected {expected} at column {at + 1}, got {got} in {text!r}")
 
 
 def _call(match: re.Match[str]) -> PassCall:
     name = match[1]
     if name not in PASSES:
-        raise CompileError(f"pipeline: unknown pass {name!r}; use one of {', '.join(PASSES)}")
+        raise OptionError(f"pipeline: unknown pass {name!r}; use one of {', '.join(PASSES)}")
     options = []
     for part in (match[3] or "").split():
         option = _OPTION.match(part)
         if option is None:
-            raise CompileError(f"pipeline: {name}: an option must be name=value, got {part!r}")
+            raise OptionError(f"pipeline: {name}: an option must be name=value, got {part!r}")
+        if option[1] in dict(options):
+            raise OptionError(f"pipeline: {name}: option {option[1]} is given twice")
         options.append((option[1], option[2]))
     call = PassCall(name, tuple(options))
     call.make()
@@ -97,7 +99,7 @@ def complete_pipeline(
     `stop_after` leaves out the passes after it, but not the lowering.
     """
     if preset is not None and preset not in PRESETS:
-        raise CompileError(f"preset: unknown name {preset!r}; use one of {', '.join(PRESETS)}")
+        raise OptionError(f"preset: unknown name {preset!r}; use one of {', '.join(PRESETS)}")
     if text is None:
         text = DEFAULT_PIPELINE if preset is None else PRESETS[preset]
     calls = parse_pipeline(text)
@@ -115,7 +117,7 @@ def _cut(calls: list[PassCall], stop_after: str) -> list[PassCall]:
     if stop_after == LAST:
         return calls
     if stop_after not in names:
-        raise CompileError(
+        raise OptionError(
             f"stop-after: {stop_after!r} is not in the pipeline; use one of {', '.join(names)}"
         )
     return calls[: names.index(stop_after) + 1]

@@ -183,7 +183,9 @@ def group_height(problem: Problem, schedule: Schedule, target: Target) -> str | 
 
 
 def grid_extent(problem: Problem, schedule: Schedule, target: Target) -> str | None:
-    """The grid must be one that can be launched."""
+    """The grid must be one that can be launched; static persistence takes one row of clusters."""
+    if schedule.scheduler == "static":
+        return None
     limits = (target.grid_x_max, target.grid_y_max)
     for axis, tiles, limit in zip("MN", problem.grid(schedule), limits, strict=True):
         if tiles > limit:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 
 from ..dialects.dtypes import ACCUMULATOR_DTYPES, OPERAND_DTYPES, OUTPUT_DTYPES
-from ..dialects.errors import CompileError
+from ..dialects.errors import OptionError
 from ..dialects.mlir import ir
 
 EXTENT_MAX = 2**31 - 1
@@ -16,7 +16,7 @@ class MatmulSpec:
     """C[M,N] = A[M,K] · B[N,K]ᵀ with static shapes.
 
     `a_major` is "k" (A stored M×K) or "m" (stored K×M), `b_major` "k" (B stored N×K) or "n"
-    (stored K×N); C is stored M×N. Raises `CompileError` for what can't be built.
+    (stored K×N); C is stored M×N. Raises `OptionError` for what can't be built.
     """
 
     m: int
@@ -33,7 +33,7 @@ class MatmulSpec:
         for name in ("m", "n", "k"):
             extent = getattr(self, name)
             if not isinstance(extent, int) or not 1 <= extent <= EXTENT_MAX:
-                raise CompileError(f"spec: {name} must be 1 to {EXTENT_MAX}, got {extent}")
+                raise OptionError(f"spec: {name} must be 1 to {EXTENT_MAX}, got {extent}")
         self._check("a_dtype", OPERAND_DTYPES)
         self._check("b_dtype", OPERAND_DTYPES)
         self._check("c_dtype", OUTPUT_DTYPES)
@@ -41,14 +41,14 @@ class MatmulSpec:
         self._check("a_major", ("k", "m"))
         self._check("b_major", ("k", "n"))
         if self.a_dtype != self.b_dtype:
-            raise CompileError(
+            raise OptionError(
                 f"spec: a_dtype and b_dtype must be one type, got {self.a_dtype} and {self.b_dtype}"
             )
 
     def _check(self, name: str, choices: tuple[str, ...]) -> None:
         value = getattr(self, name)
         if value not in choices:
-            raise CompileError(f"spec: {name} must be one of {', '.join(choices)}, got {value!r}")
+            raise OptionError(f"spec: {name} must be one of {', '.join(choices)}, got {value!r}")
 
     def as_dict(self) -> dict[str, int | str]:
         """The fields by name."""

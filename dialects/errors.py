@@ -18,3 +18,7 @@ class CompileError(Exception):
     def __str__(self) -> str:
         prefix = f"{self.location}: " if self.location else ""
         return f"{prefix}error: {self.message}"
+
+
+class OptionError(CompileError):
+    """A spec field, option, pipeline text or name that can't be taken: wrong usage."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .errors import CompileError
+from .errors import OptionError
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ TARGETS = {chip: Target(chip=chip, ptx_feature="+ptx88") for chip in ("sm_100a",
 
 
 def find_target(name: str) -> Target:
-    """The target called `name`; `CompileError` names the known ones otherwise."""
+    """The target called `name`; `OptionError` names the known ones otherwise."""
     if name not in TARGETS:
-        raise CompileError(f"target: unknown chip {name!r}; use one of {', '.join(TARGETS)}")
+        raise OptionError(f"target: unknown chip {name!r}; use one of {', '.join(TARGETS)}")
     return TARGETS[name]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, fields
 from types import UnionType
 from typing import Any, ClassVar, Protocol
 
-from ..dialects.errors import CompileError
+from ..dialects.errors import CompileError, OptionError
 from ..dialects.mlir import ir
 from ..dialects.target import Target, find_target
 from ..dialects.tile import KernelOp
@@ -58,7 +58,7 @@ def make_pass(pass_class: type, options: dict[str, str]) -> Pass:
     for name, text in options.items():
         if name not in known:
             takes = ", ".join(known) or "none"
-            raise CompileError(f"{pass_class.name}: unknown option {name!r}; it takes {takes}")
+            raise OptionError(f"{pass_class.name}: unknown option {name!r}; it takes {takes}")
         values[name] = _read(pass_class.name, known[name], text)
     return pass_class(**values)
 
@@ -68,7 +68,7 @@ def _read(pass_name: str, option_: Any, text: str) -> Any:
         return option_.metadata["parse"](text)
     except ValueError as error:
         takes = option_.metadata["takes"]
-        raise CompileError(
+        raise OptionError(
             f"{pass_name}: option {option_.name} must be {takes}, got {text!r}"
         ) from error
 

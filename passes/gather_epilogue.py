@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..dialects.dtypes import OUTPUT_DTYPES
 from ..dialects.epilogue import SCALAR_OPS
 from ..dialects.errors import CompileError
 from ..dialects.mlir import arith, ir, linalg
@@ -71,6 +72,12 @@ class EpilogueGatherer:
                 f"an epilogue operand must be indexed [m], [n] or [m, n], got {list(axes)} "
                 f"for {value.type}",
             )
+        element = str(value.type.element_type)
+        if element not in OUTPUT_DTYPES:
+            takes = ", ".join(OUTPUT_DTYPES)
+            raise refused(
+                self.matmul, f"an epilogue operand must hold one of {takes}, got {value.type}"
+            )
         with self.matmul.location, ir.InsertionPoint(self.block):
             return ElementOp(
                 source=value,
@@ -121,7 +128,9 @@ class EpilogueGatherer:
     def _scalar(self, value: ir.Value) -> ir.Value:
         """A scalar computed outside every region: only constants can be carried along."""
         if isinstance(value.owner, ir.Block) or value.owner.name != "arith.constant":
-            raise refused(self.matmul, f"an epilogue scalar must be an arith.constant, got {value}")
+            raise refused(
+                self.matmul, f"an epilogue scalar must be an arith.constant, got a {value.type}"
+            )
         return self._clone(value.owner.opview, [])
 
     def _splat(self, op: Any) -> ir.Value:

@@ -17,7 +17,7 @@ from ..dialects.mlir import gpu, ir, llvm, nvvm, passmanager
 from ..dialects.target import Target
 from ..dialects.tile import KernelOp
 from ..dialects.tile_types import integers_of
-from .base import PassLog, option, parse_bool, target_of, the_kernel
+from .base import PassLog, option, parse_bool, refused, target_of, the_kernel
 from .lowering import build as b
 from .lowering.frame import SHARED_SYMBOL, Frame
 from .lowering.launch import launch_attribute
@@ -46,6 +46,7 @@ class LowerToNvvm:
     def __call__(self, module: ir.Module, log: PassLog) -> None:
         kernel = the_kernel(module, self.name)
         target = target_of(module)
+        _check_grid(kernel, target)
         plan = make_plan(kernel, target)
         _emit(module, kernel, plan, target, self.pdl)
         kernel.operation.erase()
@@ -54,6 +55,17 @@ class LowerToNvvm:
             f"{len(plan.parameters)} parameters, {plan.shared_bytes} bytes of shared memory, "
             f"{plan.tmem_columns} tensor-memory columns"
         )
+
+
+def _check_grid(kernel: KernelOp, target: Target) -> None:
+    limits = (target.grid_x_max, target.grid_y_max)
+    for axis, extent, limit in zip("MN", integers_of(kernel.grid), limits, strict=False):
+        if extent > limit:
+            raise refused(
+                kernel,
+                f"a grid can have {limit} CTAs along {axis}, got {extent}; use a larger tile or "
+                "persistence",
+            )
 
 
 def _emit(module: ir.Module, kernel: KernelOp, plan: Plan, target: Target, pdl: bool) -> None:

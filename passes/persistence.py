@@ -44,6 +44,7 @@ from .rings import retype_ring
 
 OVERLAPPING_STAGES = 2
 CLAIMS = 2
+TILES_MAX = 2**31 - 1
 WARP_THREADS = 32
 STAYS = (TensorMapOp, CreateOp, AccumulatorOp, CtaTileOp, PairRankOp)
 
@@ -85,6 +86,12 @@ class Persistence:
             raise refused(kernel, "persistence: the program loops over tiles already; run it once")
         self._check_options(kernel)
         tiles = integers_of(kernel.grid)[:2]
+        if tiles[0] * tiles[1] > TILES_MAX:
+            raise refused(
+                kernel,
+                f"persistence: at most {TILES_MAX} tiles can be counted, got "
+                f"{tiles[0]}x{tiles[1]}; use a larger tile",
+            )
         claims = self._claims(kernel) if self.scheduler == "clc" else None
         for block in _programs(kernel):
             self._wrap(block, places[0], tiles, claims)

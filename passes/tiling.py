@@ -59,7 +59,6 @@ class Tiling:
             )
         matmul = matmuls[0]
         check_tile(matmul, self.tile, target_of(module))
-        check_grid(matmul, self.tile, target_of(module))
         kernel = _build_kernel(matmul, self.tile)
         function = matmul.operation.parent.opview
         if isinstance(function, func.FuncOp):
@@ -94,18 +93,6 @@ def check_tile(matmul: MatmulOp, tile: tuple[int, int, int], target: Target) -> 
         )
     _check_rows(matmul, n)
     _check_memories(matmul, tile, dtype.bytes, target)
-
-
-def check_grid(matmul: MatmulOp, tile: tuple[int, int, int], target: Target) -> None:
-    """Refuse more tiles than a grid can have in x (M) or y (N)."""
-    limits = (target.grid_x_max, target.grid_y_max)
-    for axis, extent, size, limit in zip("MN", matmul.c.type.shape, tile, limits, strict=False):
-        if _tiles(extent, size) > limit:
-            raise refused(
-                matmul,
-                f"a grid can have {limit} tiles along {axis}, got {_tiles(extent, size)}; "
-                f"use a larger tile {axis}",
-            )
 
 
 def _check_rows(matmul: MatmulOp, n: int) -> None:

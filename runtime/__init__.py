@@ -3,6 +3,7 @@
 from .bundle import Bundle, read_bundle
 from .errors import DeviceError, LaunchError
 from .kernel import Kernel, load
+from .launch_files import run_launch_file
 from .manifest import BundleError
 
 __all__ = [
@@ -13,4 +14,5 @@ __all__ = [
     "LaunchError",
     "load",
     "read_bundle",
+    "run_launch_file",
 ]

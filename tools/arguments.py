@@ -113,10 +113,10 @@ def _refuse_flags(given: dict[str, Any], parser: Parser) -> None:
 
 
 def natural(text: str) -> int:
-    """An argument type: an integer from 0."""
+    """An argument type: an integer from 0, below 2^63."""
     value = _integer(text)
-    if value < 0:
-        raise argparse.ArgumentTypeError(f"must be an integer from 0, got '{text}'")
+    if not 0 <= value < 2**63:
+        raise argparse.ArgumentTypeError(f"must be an integer from 0 below 2^63, got '{text}'")
     return value
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from .arguments import Parser, add_json, add_pipeline, add_problem, compile_keywords, problem
+from .chosen import chosen_line, is_chosen
 from .output import check_place, print_json, write_bytes, write_text
 from .progress import Progress
 
@@ -52,6 +53,8 @@ def compile_command(parser: Parser, options: argparse.Namespace) -> int:
     check_place(options.output, bundle=options.emit == "bundle")
     source = problem(options, parser)
     compiled = _compile(source, options)
+    if options.verbose and is_chosen(options):
+        print(f"schedule: {chosen_line(source, options)}", file=sys.stderr)
     _tell_remarks(compiled)
     text = _deliver(compiled, options)
     if options.json:

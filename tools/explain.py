@@ -7,7 +7,8 @@ import functools
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from .arguments import Parser, add_json, add_spec, spec_of
+from .arguments import Parser, add_json, add_problem, problem
+from .chosen import as_spec
 from .output import print_json
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 EXAMPLES = """examples:
   tilewright explain schedule --m 4096 --n 4096 --k 4096
   tilewright explain schedule --m 77 --n 33 --k 51 --all
+  tilewright explain schedule matmul.mlir
   tilewright explain schedule --m 1024 --n 1024 --k 1024 --json
 """
 ESTIMATE = "estimate"
@@ -42,7 +44,7 @@ def add_command(commands: Any) -> None:
         " other one the rule or the estimate that rejects it.",
         epilog=EXAMPLES,
     )
-    add_spec(parser)
+    add_problem(parser, "an .mlir file: linalg on tensors; its epilogue does not count")
     parser.add_argument("--target", default="sm_100a", help="chip (default sm_100a)")
     parser.add_argument("--all", action="store_true", help="a line for every rejected candidate")
     add_json(parser)
@@ -55,7 +57,7 @@ def _refuse_no_subject(parser: Parser, options: argparse.Namespace) -> int:
 
 def explain_schedule_command(parser: Parser, options: argparse.Namespace) -> int:
     """Print the choice and the rejected candidates."""
-    spec = spec_of(options, parser)
+    spec = as_spec(problem(options, parser))
     from ..compiler.schedule import explain_schedule
     from ..dialects.target import find_target
 

@@ -10,7 +10,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-from . import compile, explain, ladder, opt, run
+from . import compile, emulate, explain, ladder, opt, run
 from .arguments import Parser, UsageError
 from .output import print_json
 
@@ -20,6 +20,7 @@ EXAMPLES = """examples:
   tilewright opt matmul.mlir --passes normalize,tiling
   tilewright explain schedule --m 4096 --n 4096 --k 4096
   tilewright ladder --m 512 --n 512 --k 512
+  tilewright emulate kernel.ptx --launch launch.json
   tilewright --version
 """
 DEBUG_VARIABLE = "TILEWRIGHT_DEBUG"
@@ -40,7 +41,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     except Exception as error:
         if os.environ.get(DEBUG_VARIABLE):
             raise
-        return _fail(_explain(error), words, status=1)
+        return _fail(_explain(error), words, status=2 if is_usage(error) else 1)
+
+
+def is_usage(error: Exception) -> bool:
+    """Whether an error says that an option or a spec field can't be taken."""
+    from ..dialects.errors import OptionError
+
+    return isinstance(error, OptionError)
 
 
 def build_parser() -> Parser:
@@ -53,7 +61,7 @@ def build_parser() -> Parser:
     parser.add_argument("--version", action="store_true", help="name the tools' versions and exit")
     parser.add_argument("--json", action="store_true", help="print one JSON object on stdout")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
-    for command in (compile, opt, run, explain, ladder):
+    for command in (compile, opt, run, explain, ladder, emulate):
         command.add_command(commands)
     return parser
 

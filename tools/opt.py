@@ -1,4 +1,4 @@
-"""`tilewright opt`: runs passes on an .mlir file and prints the IR."""
+"""`tilewright opt`: runs passes on an .mlir file, or only verifies it, and prints the IR."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from .arguments import Parser, add_json
 from .output import check_place, print_json, write_text
 
 EXAMPLES = """examples:
+  tilewright opt matmul.mlir                                        parse, verify and print
   tilewright opt matmul.mlir --passes normalize
   tilewright opt matmul.mlir --passes 'normalize,tiling{tile=128x64x64},tma-insertion'
   tilewright opt - --passes normalize < matmul.mlir
@@ -24,7 +25,8 @@ def add_command(commands: Any) -> None:
     parser: Parser = commands.add_parser(
         "opt",
         help="run passes on an .mlir file",
-        description="Runs passes on an .mlir file and prints the IR they leave.",
+        description="Runs passes on an .mlir file and prints the IR they leave; without --passes,"
+        " the IR of the file itself, verified.",
         epilog=EXAMPLES,
     )
     parser.add_argument("file", nargs="?", metavar="FILE", help="an .mlir file, or - for stdin")
@@ -41,22 +43,31 @@ def opt_command(parser: Parser, options: argparse.Namespace) -> int:
     """Run the passes and print the IR."""
     if options.list_passes:
         return _list_passes(options.json)
-    if options.file is None or options.passes is None:
-        parser.error("FILE and --passes must be given, got one or none of them")
+    if options.file is None:
+        parser.error("FILE must be given, got none")
     check_place(options.output)
     text = sys.stdin.read() if options.file == "-" else _read(Path(options.file))
-    from ..compiler.pipeline import PassLog, run_passes_on_text
-
-    log = PassLog()
-    result = run_passes_on_text(text, options.file, options.passes, log)
-    for remark in log.remarks:
+    result, remarks = _transform(text, options)
+    for remark in remarks:
         print(remark, file=sys.stderr)
     if options.json:
-        found = {"passes": options.passes, "remarks": log.remarks, "text": result}
+        found = {"passes": options.passes, "remarks": remarks, "text": result}
         print_json({"ok": True, **found})
     if not options.json or options.output:
         write_text(result, options.output)
     return 0
+
+
+def _transform(text: str, options: argparse.Namespace) -> tuple[str, list[str]]:
+    """The IR after the passes, and the remarks they made."""
+    from ..compiler.pipeline import PassLog, parse_module, run_passes_on_text
+    from ..dialects import make_context
+
+    if options.passes is None:
+        with make_context():
+            return str(parse_module(text, options.file)), []
+    log = PassLog()
+    return run_passes_on_text(text, options.file, options.passes, log), log.remarks
 
 
 def _read(path: Path) -> str:

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import ast
 import difflib
+import importlib
 import inspect
+import pkgutil
 import re
 import sys
 from collections import Counter
@@ -18,6 +20,7 @@ from typing import Any
 from ..compiler.driver import compile_matmul
 from ..compiler.pipeline import PIPELINE, PassEvent
 from ..compiler.spec import MatmulSpec
+from ..passes import lowering
 from .ir_text import readable
 
 SPEC = MatmulSpec(m=256, n=256, k=256)
@@ -54,7 +57,7 @@ def render(pass_class: Any, pipeline: str, before: str, after: str) -> str:
         _summary(module),
         inspect.getdoc(pass_class),
         "## Options\n\n" + _options(pass_class),
-        "## Refusals\n\n" + _refusals(module),
+        "## Refusals\n\n" + _refusals(_files(pass_class)),
         f"## On a small kernel\n\nA bf16 {SPEC.m}×{SPEC.n}×{SPEC.k} matmul, `{pipeline}`;"
         " shortened: operand types are left out, constants are written where they are used.",
         _change(before, after),
@@ -112,12 +115,27 @@ def _shown(value: Any) -> str:
     return str(value)
 
 
-def _refusals(module: Any) -> str:
-    """The messages of the errors that the pass's file raises, with … for values.
+def _files(pass_class: Any) -> list[Any]:
+    """The modules that a pass is made of: its own, for the last one also those of the lowering."""
+    own = inspect.getmodule(pass_class)
+    if pass_class is not PIPELINE[-1]:
+        return [own]
+    names = sorted(each.name for each in pkgutil.iter_modules(lowering.__path__))
+    return [own, *(importlib.import_module(f"{lowering.__name__}.{name}") for name in names)]
+
+
+def _refusals(modules: list[Any]) -> str:
+    """The messages of the errors that the pass's files raise, with … for values.
 
     A function that ends in "refusal" returns such a message.
     """
-    tree = ast.parse(inspect.getsource(module))
+    trees = [ast.parse(inspect.getsource(module)) for module in modules]
+    messages = [message for tree in trees for message in _messages(tree)]
+    shown = list(dict.fromkeys(message for message in messages if _says_something(message)))
+    return "\n".join(f"- {message}" for message in shown) or "None of its own."
+
+
+def _messages(tree: ast.Module) -> list[str]:
     raised = [
         node.args[-1] for node in ast.walk(tree) if isinstance(node, ast.Call) and _is_refusal(node)
     ]
@@ -128,9 +146,7 @@ def _refusals(module: Any) -> str:
         for node in ast.walk(function)
         if isinstance(node, ast.Return) and node.value is not None
     ]
-    messages = [_message(expression) for expression in (*raised, *returned)]
-    shown = list(dict.fromkeys(message for message in messages if _says_something(message)))
-    return "\n".join(f"- {message}" for message in shown) or "None of its own."
+    return [_message(expression) for expression in (*raised, *returned)]
 
 
 def _says_something(message: str) -> bool:

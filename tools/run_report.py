@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..runtime.manifest import PTX_NAME, operands, output
+from .chosen import chosen_line, is_chosen
 from .tables import print_table
 
 if TYPE_CHECKING:
+    from ..compiler.spec import MatmulSpec
     from ..runtime.reference import Comparison
     from .run import Outcome
 
@@ -19,6 +21,8 @@ def print_outcome(outcome: Outcome, options: argparse.Namespace) -> None:
     """Print the problem, the passes (verbose), the kernel's resources, and PASS or FAIL."""
     manifest = outcome.bundle.manifest
     print(_problem_line(manifest))
+    if options.verbose and outcome.passes and is_chosen(options):
+        print(f"schedule   {chosen_line(options.file or _spec(manifest), options)}")
     if options.verbose and outcome.passes:
         rows = [[name, f"{seconds * 1e3:.1f}", done] for name, seconds, done in outcome.passes]
         print_table(["pass", "[ms]", "what it did"], rows)
@@ -81,9 +85,16 @@ def _major(operand: Mapping[str, Any], outer: str) -> str:
     return "K" if outer_stride > k_stride or k_stride == 1 else outer.upper()
 
 
+def _spec(manifest: Mapping[str, Any]) -> MatmulSpec:
+    from ..compiler.spec import MatmulSpec
+
+    return MatmulSpec(**manifest["spec"])
+
+
 def _pipeline_line(manifest: Mapping[str, Any]) -> str:
-    grid, block = ("×".join(str(extent) for extent in manifest[name]) for name in ("grid", "block"))
-    return f"pipeline   {manifest['pipeline']}\nlaunch     grid {grid}, block {block}"
+    names = ("grid", "cluster", "block")
+    launch = (f"{name} {'×'.join(str(extent) for extent in manifest[name])}" for name in names)
+    return f"pipeline   {manifest['pipeline']}\nlaunch     {', '.join(launch)}"
 
 
 def _resources_line(manifest: Mapping[str, Any]) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from ...dialects.layout import SPAN_BYTES, TileLayout
@@ -29,19 +31,31 @@ def lower_copy(frame: Frame, op: CopyOp) -> None:
 def _copy_tile(frame: Frame, op: LoadOp | CopyOp, start: ir.Value) -> None:
     """Threads copy 16-byte units to shared byte `start` on; elements outside the view are zero."""
     layout = op.tile.type.layout
-    units = layout.size_bytes // UNIT_BYTES
     source = _Source.of(frame, op)
-    with b.loop(frame.team.thread, units, frame.team.threads) as unit:
-        row, column = _unit_coordinates(layout, unit)
+    with _each_unit(frame, layout) as (row, column):
         value = source.read_unit(row, column)
         address = frame.shared_at(b.add(unit_offset(layout, row, column), start))
         llvm.store(value, address, alignment=UNIT_BYTES)
 
 
-def _unit_coordinates(layout: TileLayout, unit: ir.Value) -> tuple[ir.Value, ir.Value]:
-    """(row, unit in the row): neighbouring threads read neighbouring bytes of global memory."""
+@contextmanager
+def _each_unit(frame: Frame, layout: TileLayout) -> Iterator[tuple[ir.Value, ir.Value]]:
+    """Emit the body for every (row, unit of the row), spread over the team's threads.
+
+    Neighbouring threads take neighbouring units of global memory where their number in a row is a
+    power of two; else each takes whole rows, so that no K step divides.
+    """
     in_row = layout.contiguous * layout.element_bytes // UNIT_BYTES
-    return b.div(unit, in_row), b.rem(unit, in_row)
+    team = frame.team
+    if in_row & (in_row - 1) == 0:
+        with b.loop(team.thread, layout.rows * in_row, team.threads) as unit:
+            yield b.div(unit, in_row), b.rem(unit, in_row)
+        return
+    with (
+        b.loop(team.thread, layout.rows, team.threads) as row,
+        b.loop(b.constant(0), in_row, 1) as column,
+    ):
+        yield row, column
 
 
 def unit_offset(layout: TileLayout, row: ir.Value, column: ir.Value) -> ir.Value:

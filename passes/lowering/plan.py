@@ -81,7 +81,7 @@ def make_plan(kernel: KernelOp, target: Target) -> Plan:
     for load in walk(kernel, LoadOp):
         layout = load.tile.type.layout
         plan.buffers[load.tile] = cursor.take(layout.size_bytes, SLOT_ALIGNMENT)
-    for create in walk(kernel, CreateOp):
+    for create in sorted(walk(kernel, CreateOp), key=_alignment, reverse=True):
         plan.rings[create.ring] = _place_tiles(create, cursor)
     _place_accumulators(kernel, plan, target)
     for ring, placed in plan.rings.items():
@@ -120,6 +120,11 @@ class _Cursor:
         start = -(-self.end // alignment) * alignment
         self.end = start + size_bytes
         return start
+
+
+def _alignment(create: CreateOp) -> int:
+    """What a ring's slots must be aligned to: large ones first leaves no gaps."""
+    return CLAIM_BYTES if isinstance(create.ring.type.tiles[0], ClaimType) else SLOT_ALIGNMENT
 
 
 def _place_tiles(create: CreateOp, cursor: _Cursor) -> RingPlan:

@@ -62,6 +62,4 @@ def _integers() -> list[ElementType]:
 
 
 ELEMENT_TYPES = {kind.name: kind for kind in (*_floats(), *_integers())}
-SCALAR_TYPES = {
-    name: kind for name, kind in ELEMENT_TYPES.items() if name not in ("e2m1", "ue8m0")
-}
+SCALAR_TYPES = {name: kind for name, kind in ELEMENT_TYPES.items() if name not in ("e2m1", "ue8m0")}

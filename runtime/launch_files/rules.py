@@ -19,6 +19,11 @@ def shown(value: Any) -> str:
     return text if len(text) <= SHOWN_CHARACTERS else text[:SHOWN_CHARACTERS] + "…"
 
 
+def is_number(value: Any) -> bool:
+    """Whether a JSON value is a number."""
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
 def join(where: str, name: str) -> str:
     """The JSON path of a field; the top level has no name."""
     return f"{where}.{name}" if where else name
@@ -84,12 +89,26 @@ class Matching:
 
 @dataclass(frozen=True)
 class Number:
-    """A number; those that JSON lacks are the texts nan, inf, -inf."""
+    """A finite number of at most `most` in size."""
+
+    most: float = 1e38
 
     def check(self, value: Any, where: str) -> str | None:
         """None, or the broken rule."""
-        plain = isinstance(value, int | float) and not isinstance(value, bool)
-        if plain or value in SPECIAL_NUMBERS:
+        if is_number(value) and -self.most <= value <= self.most:
+            return None
+        return f"{where}: must be a number within ±{self.most:g}, got {shown(value)}"
+
+
+@dataclass(frozen=True)
+class AnyNumber:
+    """A number that a float64 can hold; those that JSON lacks are the texts nan, inf, -inf."""
+
+    def check(self, value: Any, where: str) -> str | None:
+        """None, or the broken rule."""
+        if is_number(value) and (value != value or -1e308 <= value <= 1e308):
+            return None
+        if value in SPECIAL_NUMBERS:
             return None
         return f"{where}: must be a number, 'nan', 'inf' or '-inf', got {shown(value)}"
 

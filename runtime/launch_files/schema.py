@@ -6,7 +6,7 @@ from typing import Any
 
 from ..schema import Integer, ListOf, OneOf, Text
 from .element_types import ELEMENT_TYPES, SCALAR_TYPES
-from .rules import Fields, Keyed, Matching, Number, PowerOfTwo
+from .rules import AnyNumber, Fields, Keyed, Matching, Number, PowerOfTwo
 
 SCHEMA = 1
 MAX_ALIGN_BYTES = 1 << 20
@@ -27,7 +27,7 @@ CONTENTS = Keyed(
             {"low": Number(), "high": Number()},
         ),
         "ramp": Fields({"ramp": Number()}, {"step": Number(), "modulo": Integer(1)}),
-        "constant": Fields({"constant": Number()}),
+        "constant": Fields({"constant": AnyNumber()}),
         "file": Fields({"file": Text()}),
     }
 )
@@ -69,7 +69,7 @@ def _values(place: dict[str, Any]) -> dict[str, Fields]:
     return {
         "pointer": Fields({"pointer": NAME, **place}, {"offset_bytes": BYTES}),
         "tensor_map": Fields({"tensor_map": NAME, **place}),
-        "scalar": Fields({"scalar": Number(), "type": OneOf(tuple(SCALAR_TYPES)), **place}),
+        "scalar": Fields({"scalar": AnyNumber(), "type": OneOf(tuple(SCALAR_TYPES)), **place}),
         "hex": Fields({"hex": HEX, **place}),
     }
 

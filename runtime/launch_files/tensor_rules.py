@@ -11,6 +11,8 @@ from .rules import quoted
 
 MAX_TENSOR_BYTES = 4 * 2**30
 """All tensors of a launch together."""
+EXACT_INTEGERS = (-(2**53), 2**53)
+"""What a float64 holds exactly."""
 
 Tensor = Mapping[str, Any]
 
@@ -60,9 +62,7 @@ def map_contradictions(
         yield from offset_contradictions(each, tensors[each["tensor"]], where)
 
 
-def offset_contradictions(
-    entry: Mapping[str, Any], tensor: Tensor, where: str
-) -> Iterator[str]:
+def offset_contradictions(entry: Mapping[str, Any], tensor: Tensor, where: str) -> Iterator[str]:
     """An offset into a tensor must lie inside it."""
     offset, size = entry.get("offset_bytes", 0), bytes_of(tensor)
     if offset >= size:
@@ -131,7 +131,7 @@ def _integer_contradictions(
         if not isinstance(value, int):
             yield f"{where}.{name}: must be an integer here, got {value!r}"
             return
-    low, high = kind.integer_range() if kind.kind != "f" else (-(2**53), 2**53)
-    for name in ("low", "high", "constant"):
+    low, high = kind.integer_range() if kind.kind != "f" else EXACT_INTEGERS
+    for name in ("low", "high", "ramp", "constant"):
         if not low <= contents.get(name, 0) <= high:
             yield f"{where}.{name}: must be from {low} to {high}, got {contents[name]}"

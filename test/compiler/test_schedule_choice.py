@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tilewright.compiler import schedule as schedule_module
 from tilewright.compiler.driver import compile_matmul
 from tilewright.compiler.pipeline import PASSES
 from tilewright.compiler.schedule import candidates, choose_schedule, explain_schedule
@@ -60,6 +61,42 @@ def test_the_choice_for_a_table_of_shapes(shape, tile, cluster, pair, scheduler)
     chosen = choose_schedule(MatmulSpec(*shape), TARGET)
     found = (chosen.tile, chosen.cluster, chosen.pair, chosen.scheduler)
     assert found == (tile, cluster, pair, scheduler)
+
+
+# Every way that a shape can be odd: tiny, long, flat, ragged, bound by DRAM, by L2, by the MMA.
+SHAPES = """
+    1x1x1 7x9x20000 33x77x51 64x48x32 77x33x51 96x96x96 100x100x100 256x256x256 300x520x136
+    512x512x512 512x768x320 640x640x8192 999x1001x1003 1000x1112x1096 1024x1024x1024
+    1536x1536x1536 2048x2048x64 2048x2048x2048 3000x200x1000 200x3000x1000 3072x768x768
+    4096x4096x1 4096x1x4096 1x4096x4096 4097x4095x333 4096x4096x4096 4096x11008x4096
+    5120x5120x5120 8192x16x8192 8192x8192x8192 12288x4096x4096 128x4096x4096 128x128x65536
+    256x4096x14336 16384x512x128 16384x16384x1024 60000x64x64 18944x256x64 16x65536x4096
+    65536x16x4096
+""".split()
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_the_quick_choice_is_the_one_that_the_whole_list_gives(shape):
+    spec = MatmulSpec(*(int(extent) for extent in shape.split("x")))
+    assert choose_schedule(spec, TARGET) == explain_schedule(spec, TARGET).schedule
+
+
+@settings(max_examples=6, deadline=None)
+@given(specs)
+def test_the_quick_choice_of_any_spec_is_the_one_that_the_whole_list_gives(spec):
+    assert choose_schedule(spec, TARGET) == explain_schedule(spec, TARGET).schedule
+
+
+def test_a_quick_choice_estimates_a_small_part_of_the_list(monkeypatch):
+    spec, estimated = MatmulSpec(4096, 4096, 4096), []
+
+    def counting(problem, candidate, target):
+        estimated.append(candidate)
+        return estimate(problem, candidate, target)
+
+    monkeypatch.setattr(schedule_module, "estimate", counting)
+    choose_schedule(spec, TARGET)
+    assert 0 < len(estimated) < len(list(candidates(Problem.of(spec, TARGET), TARGET))) / 20
 
 
 @settings(max_examples=6, deadline=None)

@@ -6,10 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from tilewright.tools import compile, explain, ladder, main, opt, run
+from tilewright.runtime.emulator import Trap
+from tilewright.tools import compile, emulate, explain, ladder, main, opt, run
 
 ROOT = Path(__file__).parent.parent.parent
-DOCUMENTS = ["README.md", "CONTRIBUTING.md", "docs/tools.md", "docs/bundle.md", "docs/presets.md"]
+DOCUMENTS = [
+    "README.md",
+    "CONTRIBUTING.md",
+    *sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").rglob("*.md")),
+]
 
 
 def typed_commands() -> list[str]:
@@ -19,7 +24,7 @@ def typed_commands() -> list[str]:
         for name in DOCUMENTS
         for block in re.findall(r"```sh\n(.*?)```", (ROOT / name).read_text(), re.DOTALL)
     ]
-    examples = [module.EXAMPLES for module in (main, compile, opt, run, explain, ladder)]
+    examples = [module.EXAMPLES for module in (main, compile, opt, run, explain, ladder, emulate)]
     lines = [line.strip() for text in blocks + examples for line in text.splitlines()]
     return [re.split(r"\s{3,}|\s+#|\s<\s", line)[0] for line in lines if line[:11] == "tilewright "]
 
@@ -33,18 +38,48 @@ def test_every_command_in_the_documents_parses(command):
 def test_every_link_between_documents_leads_somewhere():
     for name in DOCUMENTS:
         path = ROOT / name
-        for target in re.findall(r"\]\(([^)#:]+)\)", path.read_text()):
+        for target in re.findall(r"\]\(([^)#:]+)(?:#[\w-]+)?\)", path.read_text()):
             assert (path.parent / target).exists(), f"{name} links to {target}"
 
 
-def test_the_python_of_the_readme_runs(tmp_path, monkeypatch):
+def test_every_link_to_a_heading_finds_it():
+    for name in DOCUMENTS:
+        path = ROOT / name
+        for target, anchor in re.findall(r"\]\(([^)#:]+)#([\w-]+)\)", path.read_text()):
+            headings = re.findall(r"^#+ (.*)$", (path.parent / target).read_text(), re.MULTILINE)
+            anchors = {re.sub(r"[^\w -]", "", h).lower().replace(" ", "-") for h in headings}
+            assert anchor in anchors, f"{name} links to {target}#{anchor}"
+
+
+def test_the_index_of_the_documents_names_every_page():
+    index = (ROOT / "docs/README.md").read_text()
+    pages = {path.name for path in (ROOT / "docs").glob("*.md")} - {"README.md"}
+    assert set(re.findall(r"\]\(([\w.-]+\.md)\)", index)) == pages
+
+
+def python_of_the_readme() -> list[str]:
+    return re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+
+
+def test_the_readme_compiles_and_runs_a_matmul_in_python(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
     names: dict = {}
-    exec(blocks[0], names)
+    exec(python_of_the_readme()[0], names)
     expected = names["a"].double() @ names["b"].double().T
     assert (names["c"].double() - expected).abs().max() < 0.25
     assert "tcgen05.mma" in str(names["report"])
+
+
+def test_the_readme_runs_ptx_written_by_hand_on_the_emulator():
+    names: dict = {}
+    exec(python_of_the_readme()[1], names)
+    assert names["values"].tolist() == [2 * index for index in range(100)]
+    with pytest.raises(
+        Trap, match=r"^ptx:21: error: kernel double, cta \(1,0,0\), warp 1, lanes 0"
+    ):
+        names["launch"](
+            names["PTX"], "double", grid=2, block=64, params=[names["values"], 128], seed=3
+        )
 
 
 def test_every_folder_of_the_readme_exists():

@@ -49,8 +49,8 @@ SPEC = ("--m", "8", "--n", "8", "--k", "16")
         ),
         (
             ("explain", "schedule", "--m", "4"),
-            "error: tilewright explain schedule: --m, --n and --k must be given, got no --n, --k;"
-            " see tilewright explain schedule --help",
+            "error: tilewright explain schedule: a FILE or --m, --n and --k must be given,"
+            " got no --n, --k; see tilewright explain schedule --help",
         ),
         (
             ("explain",),
@@ -58,9 +58,8 @@ SPEC = ("--m", "8", "--n", "8", "--k", "16")
             " see tilewright explain --help",
         ),
         (
-            ("opt", "x.mlir"),
-            "error: tilewright opt: FILE and --passes must be given, got one or none of them;"
-            " see tilewright opt --help",
+            ("opt", "--passes", "normalize"),
+            "error: tilewright opt: FILE must be given, got none; see tilewright opt --help",
         ),
     ],
 )

@@ -1,0 +1,89 @@
+"""Tensors at emulated addresses, and parameters as the bytes that hold these addresses."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from ..emulator import LaunchError, TensorMap
+from ..emulator.launch import Launch
+from .element_types import SCALAR_TYPES
+from .memory import TensorMemory
+
+DEFAULT_ALIGN = 256
+CURE = "cuTensorMapEncodeTiled would refuse it"
+MAP_FIELDS = ("element_strides", "interleave", "swizzle", "l2_promotion", "oob_fill")
+
+
+class Binder:
+    """Encodes the parameters of one running launch."""
+
+    def __init__(
+        self, running: Launch, launch: Mapping[str, Any], tensors: Mapping[str, TensorMemory]
+    ):
+        self._running = running
+        self._tensors = tensors
+        self._maps = {
+            each["name"]: (i, each) for i, each in enumerate(launch.get("tensor_maps", []))
+        }
+
+    def encode(self, parameter: Mapping[str, Any]) -> bytes:
+        """The bytes of a parameter or of a struct's field; LaunchError for an illegal map."""
+        if "pointer" in parameter:
+            address = self._address(parameter["pointer"]) + parameter.get("offset_bytes", 0)
+            return address.to_bytes(8, "little")
+        if "tensor_map" in parameter:
+            return self._encode_map(*self._maps[parameter["tensor_map"]])
+        if "scalar" in parameter:
+            return _encode_scalar(parameter)
+        if "hex" in parameter:
+            return bytes.fromhex(parameter["hex"])
+        return self._encode_struct(parameter)
+
+    def _address(self, name: str) -> int:
+        tensor = self._tensors[name]
+        align = tensor.declared.get("align", DEFAULT_ALIGN)
+        offset = tensor.declared.get("offset_bytes", 0)
+        arrays = self._running.arrays
+        return arrays.address(tensor.memory, f"tensor '{name}'", align, offset)
+
+    def _encode_map(self, number: int, declared: Mapping[str, Any]) -> bytes:
+        tensor = self._tensors[declared["tensor"]]
+        offset = declared.get("offset_bytes", 0)
+        address = self._address(declared["tensor"]) + offset
+        try:
+            made = _make_map(declared, tensor, offset)
+            made.check_address(address)
+        except LaunchError as error:
+            rule = str(error).removeprefix("tensor map: ")
+            raise LaunchError(f"tensor_maps[{number}]: {rule}; {CURE}") from None
+        self._running.tensor_maps.append((made, address))
+        return made.encode(len(self._running.tensor_maps) - 1)
+
+    def _encode_struct(self, parameter: Mapping[str, Any]) -> bytes:
+        data = bytearray(parameter["size_bytes"])
+        for field in parameter["struct"]:
+            raw = self.encode(field)
+            data[field["at"] : field["at"] + len(raw)] = raw
+        return bytes(data)
+
+
+def _make_map(declared: Mapping[str, Any], tensor: TensorMemory, offset: int) -> TensorMap:
+    return TensorMap(
+        tensor.memory[offset:],
+        declared.get("dtype", tensor.declared["dtype"]),
+        dims=declared["dims"],
+        strides=declared["strides_bytes"],
+        box=declared["box"],
+        **{name: declared[name] for name in MAP_FIELDS if name in declared},
+    )
+
+
+def _encode_scalar(parameter: Mapping[str, Any]) -> bytes:
+    kind, value = SCALAR_TYPES[parameter["type"]], parameter["scalar"]
+    with np.errstate(all="ignore"):
+        if kind.kind == "f":
+            return np.array(float(value)).astype(kind.dtype).tobytes()
+    return np.array(value, kind.dtype).tobytes()

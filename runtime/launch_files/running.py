@@ -1,0 +1,107 @@
+"""One launch file on the emulator, once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..emulator import LaunchError, PtxSyntaxError, Report
+from ..emulator.launch import DEFAULT_RESIDENT, Launch, load_program
+from ..emulator.program import Program
+from .binding import Binder
+from .description import read_launch_file, read_limited, triple
+from .fit import misfits
+from .memory import TensorMemory, make_memories
+
+MAX_PTX_BYTES = 64 * 2**20
+
+
+@dataclass(frozen=True)
+class LaunchResult:
+    """What a launch did. outputs: the tensors of role output and inout by name, in the shape of
+    the launch file (bf16, fp8 and e2m1 as ml_dtypes)."""
+
+    seed: int
+    report: Report
+    outputs: dict[str, np.ndarray]
+
+
+def run_once(
+    ptx_path: str | PathLike[str],
+    launch_path: str | PathLike[str],
+    seed: int,
+    max_steps: int | None,
+) -> LaunchResult:
+    """Read both files, run the kernel with one seed; errors as in `run_launch_file`."""
+    path = Path(launch_path)
+    launch = read_launch_file(path)
+    text = _read_ptx(Path(ptx_path))
+    with _named_files(ptx_path, path):
+        program = _load(text, launch)
+        tensors = make_memories(launch, path.parent)
+        running = _bind(launch, program, tensors, seed)
+    report = running.run(max_steps, DEFAULT_RESIDENT)
+    return LaunchResult(seed, report, _outputs(tensors))
+
+
+@contextmanager
+def _named_files(ptx_path: str | PathLike[str], launch_path: Path) -> Iterator[None]:
+    """Errors name the file that is wrong."""
+    try:
+        yield
+    except RecursionError:
+        rule = "must nest blocks less deeply, got too many"
+        raise LaunchError(f"{ptx_path}: {rule}; flatten it") from None
+    except PtxSyntaxError as error:
+        error.args = (str(error).replace("ptx:", f"{ptx_path}:", 1),)
+        raise
+    except LaunchError as error:
+        raise LaunchError(f"{launch_path}: {error}") from error
+
+
+def _read_ptx(path: Path) -> str:
+    try:
+        return read_limited(path, MAX_PTX_BYTES).decode()
+    except UnicodeDecodeError as error:
+        raise LaunchError(f"{path}: must be PTX text, got {error.reason}; check the path") from None
+
+
+def _load(text: str, launch: Mapping[str, Any]) -> Program:
+    try:
+        program = load_program(text, launch["entry"])
+    except LaunchError as error:
+        raise LaunchError(f"entry: {error}; name a kernel that it has") from error
+    broken = next(misfits(launch, program), None)
+    if broken:
+        raise LaunchError(f"{broken}; make the launch fit the kernel")
+    return program
+
+
+def _bind(
+    launch: Mapping[str, Any], program: Program, tensors: dict[str, TensorMemory], seed: int
+) -> Launch:
+    running = Launch(
+        program,
+        triple(launch["grid"]),
+        triple(launch["block"]),
+        triple(launch.get("cluster", [1])),
+        launch.get("shared_bytes", 0),
+        seed,
+    )
+    binder = Binder(running, launch, tensors)
+    running.bind([binder.encode(parameter) for parameter in launch["parameters"]])
+    return running
+
+
+def _outputs(tensors: dict[str, TensorMemory]) -> dict[str, np.ndarray]:
+    return {
+        name: tensor.elements()
+        for name, tensor in tensors.items()
+        if tensor.declared["role"] != "input"
+    }

@@ -1,0 +1,54 @@
+"""What -v says of a schedule that nobody named: which it is, and the command that says why."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ..compiler.spec import MatmulSpec
+
+TARGET = "sm_100a"
+
+
+def is_chosen(options: argparse.Namespace) -> bool:
+    """Whether the flags of `add_pipeline` leave the choice to the compiler."""
+    return options.pipeline is None and options.preset is None
+
+
+def chosen_line(source: MatmulSpec | Path, options: argparse.Namespace) -> str:
+    """The schedule of a spec or an .mlir file in one line, and how to see why it was chosen."""
+    from ..compiler.schedule import choose_schedule
+    from ..dialects.target import find_target
+
+    label = choose_schedule(as_spec(source), find_target(options.target)).label()
+    cut = f", cut after {options.stop_after}" if options.stop_after else ""
+    return f"{label}{cut}; why: {_explain_command(source, options.target)}"
+
+
+def as_spec(source: MatmulSpec | Path) -> MatmulSpec:
+    """The spec that the schedule of a spec or an .mlir file is chosen for."""
+    if not isinstance(source, Path):
+        return source
+    from ..compiler.driver import read_spec
+
+    return read_spec(source)
+
+
+def _explain_command(source: MatmulSpec | Path, target: str) -> str:
+    words = ["tilewright", "explain", "schedule"]
+    words += [str(source)] if isinstance(source, Path) else _flags(source)
+    words += ["--target", target] if target != TARGET else []
+    return shlex.join(words)
+
+
+def _flags(spec: MatmulSpec) -> list[str]:
+    defaults = type(spec)(1, 1, 1).as_dict()
+    return [
+        word
+        for name, value in spec.as_dict().items()
+        if name in ("m", "n", "k") or value != defaults[name]
+        for word in (f"--{name.replace('_', '-')}", str(value))
+    ]

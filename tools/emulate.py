@@ -1,0 +1,196 @@
+"""`tilewright emulate`: runs any kernel's PTX on the emulator as a launch file says."""
+
+from __future__ import annotations
+
+import argparse
+import functools
+import math
+import shlex
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..runtime.launch_files import DEFAULT_MAX_STEPS
+from .arguments import Parser, add_json, natural
+from .output import print_json, write_bytes
+from .progress import Progress
+
+if TYPE_CHECKING:
+    from ..runtime.emulator import Trap
+    from ..runtime.launch_files.running import LaunchResult
+    from ..runtime.launch_files.summary import Summary
+
+EXAMPLES = """examples:
+  tilewright emulate kernel.ptx --launch launch.json
+  tilewright emulate kernel.ptx --launch launch.json --seeds 50
+  tilewright emulate kernel.ptx --launch launch.json --seed 17 --out results --json
+"""
+DEFAULT_MAX_SECONDS = 600.0
+
+
+def add_command(commands: Any) -> None:
+    """Add `emulate` to the command line."""
+    parser: Parser = commands.add_parser(
+        "emulate",
+        help="run any kernel's PTX on the emulator as a launch file says",
+        description="Runs a kernel on the emulator and reports what it did. Exit status 1 when the"
+        " kernel breaks a rule, deadlocks or exceeds a limit.",
+        epilog=EXAMPLES,
+    )
+    parser.add_argument("file", type=Path, metavar="KERNEL.ptx", help="PTX text of any compiler")
+    parser.add_argument(
+        "--launch",
+        type=Path,
+        required=True,
+        metavar="LAUNCH.json",
+        help="grid, tensors and parameters; docs/emulate.md has the schema",
+    )
+    _add_seeds(parser)
+    _add_limits(parser)
+    parser.add_argument("--out", type=Path, metavar="DIR", help="write the outputs as DIR/NAME.npy")
+    add_json(parser)
+    parser.set_defaults(command=functools.partial(emulate_command, parser))
+
+
+def _add_seeds(parser: Parser) -> None:
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument(
+        "--seed",
+        type=natural,
+        default=0,
+        metavar="N",
+        help="fixes order of events and poison (default 0)",
+    )
+    which.add_argument(
+        "--seeds",
+        type=_positive,
+        metavar="N",
+        help="run with the seeds 0 to N-1 and stop at the first that fails",
+    )
+
+
+def _add_limits(parser: Parser) -> None:
+    parser.add_argument(
+        "--max-steps",
+        type=_positive,
+        default=DEFAULT_MAX_STEPS,
+        metavar="N",
+        help=f"warp instructions a run may execute (default {DEFAULT_MAX_STEPS})",
+    )
+    parser.add_argument(
+        "--max-seconds",
+        type=_seconds,
+        default=DEFAULT_MAX_SECONDS,
+        metavar="S",
+        help=f"wall seconds all runs may take together (default {DEFAULT_MAX_SECONDS:g})",
+    )
+
+
+def _positive(text: str) -> int:
+    value = natural(text)
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"must be an integer from 1, got '{text}'")
+    return value
+
+
+def _seconds(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not 0 < value <= 1e6:
+        raise argparse.ArgumentTypeError(f"must be seconds above 0 and up to 1e6, got '{text}'")
+    return value
+
+
+def emulate_command(parser: Parser, options: argparse.Namespace) -> int:
+    """Run as the options say; 0 when the kernel ran to its end with every seed."""
+    from ..runtime.emulator import Trap
+
+    _make_folder(parser, options.out)
+    reached: list[int] = []
+    try:
+        result = _run(options, reached)
+    except Trap as trap:
+        return _report_failure(trap, reached[-1] if reached else options.seed, options)
+    return _report(result, options)
+
+
+def _run(options: argparse.Namespace, reached: list[int]) -> LaunchResult:
+    from ..runtime.launch_files.isolation import Limits, run_seeds
+
+    seeds = range(options.seeds) if options.seeds else [options.seed]
+    limits = Limits(options.max_steps, options.max_seconds)
+    with Progress("reading the kernel") as progress:
+
+        def on_seed(seed: int) -> None:
+            reached.append(seed)
+            progress.update(f"running with seed {seed}")
+
+        return run_seeds(options.file, options.launch, seeds, limits, on_seed)
+
+
+def _make_folder(parser: Parser, folder: Path | None) -> None:
+    if folder is None:
+        return
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        parser.error(f"--out must be a folder that can be made, got {folder}: {error.strerror}")
+
+
+def _report(result: LaunchResult, options: argparse.Namespace) -> int:
+    summaries = _write_outputs(result, options.out)
+    if options.json:
+        print_json(
+            {
+                "ok": True,
+                "seed": result.seed,
+                "seeds_run": options.seeds or 1,
+                "report": result.report.as_dict(),
+                "outputs": [summary.as_dict() for summary in summaries],
+            }
+        )
+        return 0
+    if options.seeds:
+        print(f"seeds 0 to {result.seed}: every run ended well; this is seed {result.seed}")
+    print(result.report)
+    for summary in summaries:
+        print(f"output {summary}")
+    return 0
+
+
+def _write_outputs(result: LaunchResult, folder: Path | None) -> list[Summary]:
+    from ..runtime.launch_files.summary import npy_bytes, summarize
+
+    summaries = []
+    for name, array in result.outputs.items():
+        path = folder / f"{name}.npy" if folder else None
+        if path:
+            write_bytes(npy_bytes(array), path)
+        summaries.append(summarize(name, array, str(path) if path else None))
+    return summaries
+
+
+def _report_failure(trap: Trap, seed: int, options: argparse.Namespace) -> int:
+    text = str(trap).replace("ptx:", f"{options.file}:", 1)
+    verdict, _, evidence = text.partition("\n")
+    words = ["tilewright", "emulate", str(options.file), "--launch", str(options.launch)]
+    replay = shlex.join([*words, "--seed", str(seed)])
+    lines = [verdict, *evidence.splitlines(), f"replay: {replay}"]
+    print("\n".join(lines), file=sys.stderr)
+    if options.json:
+        found = {"error": verdict, "evidence": evidence.splitlines(), "seed": seed}
+        print_json({"ok": False, **found, **_place(trap), "replay": replay})
+    return 1
+
+
+def _place(trap: Trap) -> dict[str, Any]:
+    return {
+        "category": trap.category,
+        "kernel": trap.kernel,
+        "cta": trap.cta,
+        "warp": trap.warp,
+        "ptx_line": trap.line,
+        "ptx_text": trap.text,
+    }
