@@ -93,6 +93,15 @@ class Kind:
     k: int
 
 
+FLOAT8_6_4 = {
+    0: OperandType("e4m3", 8),
+    1: OperandType("e5m2", 8),
+    3: OperandType("e2m3", 8),
+    4: OperandType("e3m2", 8),
+    5: OperandType("e2m1", 8),
+}
+"""Operand codes of kinds f8f6f4 and mxf8f6f4; in shared memory, 16 elements take 16 bytes."""
+
 KINDS: dict[str, Kind] = {
     "f16": Kind(
         "f16",
@@ -101,8 +110,15 @@ KINDS: dict[str, Kind] = {
         16,
     ),
     "tf32": Kind("tf32", {2: OperandType("tf32", 32)}, {1: "f32"}, 8),
+    "f8f6f4": Kind("f8f6f4", FLOAT8_6_4, {0: "f16", 1: "f32"}, 32),
+    "i8": Kind("i8", {0: OperandType("u8", 8), 1: OperandType("s8", 8)}, {2: "s32"}, 32),
 }
-"""The modelled kinds (dense); K is the elements one instruction consumes."""
+"""The modelled kinds (dense, no block scaling); K is the elements one instruction consumes."""
+
+
+SATURATING = " saturating"
+"""Suffix of the accumulator type of an integer operation that clamps its sums."""
+_SMALL = ("e2m3", "e3m2", "e2m1")
 
 
 @dataclass(frozen=True)
@@ -128,10 +144,10 @@ class InstructionDescriptor:
 
 @lru_cache(maxsize=256)
 def decode_instruction(word: int, kind_name: str, cta_group: int) -> InstructionDescriptor:
-    """Decode and validate a 32-bit instruction descriptor for kinds f16 and tf32, dense, no .ws."""
+    """Decode and validate a 32-bit instruction descriptor of a kind in `KINDS`, dense, no .ws."""
     kind = KINDS[kind_name]
     where = f"instruction descriptor 0x{word:08x} (kind::{kind_name}, cta_group::{cta_group})"
-    _check_instruction_constants(word, where)
+    _check_instruction_constants(word, kind_name, where)
     descriptor = InstructionDescriptor(
         kind=kind_name,
         a=_operand(kind, word, 7, "A", where),
@@ -150,13 +166,15 @@ def decode_instruction(word: int, kind_name: str, cta_group: int) -> Instruction
     return descriptor
 
 
-def _check_instruction_constants(word: int, where: str) -> None:
+def _check_instruction_constants(word: int, kind_name: str, where: str) -> None:
     if _field(word, 2, 1):
         raise Trap("unmodelled", f"{where}: sparse matrices (bit 2) are not modelled")
-    fields = ((0, 2, "sparsity selector of a dense operation"), (3, 1, "saturate (integer only)"),
-              (6, 1, "reserved"), (23, 1, "reserved"), (29, 1, "reserved"),
+    fields = ((0, 2, "sparsity selector of a dense operation"), (6, 1, "reserved"),
+              (23, 1, "reserved"), (29, 1, "reserved"),
               (30, 2, "B-reuse shift (.ws only)"))  # fmt: skip
-    for low, bits, name in fields:
+    integer = ((13, 2, "negation of an integer operand"),)
+    floating = ((3, 1, "saturate (integer only)"),)
+    for low, bits, name in fields + (integer if kind_name == "i8" else floating):
         if _field(word, low, bits):
             raise _refuse(f"{where}: {name} at bit {low} must be 0, got {_field(word, low, bits)}")
 
@@ -172,14 +190,15 @@ def _operand(kind: Kind, word: int, low: int, name: str, where: str) -> OperandT
 def _accumulator(kind: Kind, word: int, where: str) -> str:
     code = _field(word, 4, 2)
     if code in kind.accumulators:
-        return kind.accumulators[code]
+        return kind.accumulators[code] + (SATURATING if _field(word, 3, 1) else "")
     legal = ", ".join(f"{code} ({name})" for code, name in kind.accumulators.items())
     raise _refuse(f"{where}: type of D (bit 4) must be {legal}, got {code}")
 
 
 def _check_types(descriptor: InstructionDescriptor, where: str) -> None:
     names = {descriptor.a.name, descriptor.b.name}
-    if descriptor.accumulator == "f16" and names != {"f16"}:
+    check_small_major(descriptor, where)
+    if descriptor.kind == "f16" and descriptor.accumulator == "f16" and names != {"f16"}:
         raise _refuse(f"{where}: D of type f16 needs A and B of type f16, got {sorted(names)}")
 
 
@@ -188,8 +207,27 @@ def _check_shape(descriptor: InstructionDescriptor, cta_group: int, where: str) 
     step = 8 if cta_group == 1 else 16
     if descriptor.m not in rows:
         raise _refuse(f"{where}: M must be {rows[0]} or {rows[1]}, got {descriptor.m}")
+    if descriptor.kind == "i8":
+        step = _integer_step(descriptor.n, cta_group)
+    if descriptor.b.bits == 8 and descriptor.b_transposed:
+        step = max(step, 16 * cta_group)
     if descriptor.n % step or not step <= descriptor.n <= 256:
         raise _refuse(f"{where}: N must be a multiple of {step} in {step}..256, got {descriptor.n}")
+
+
+def _integer_step(n: int, cta_group: int) -> int:
+    if cta_group == 2:
+        return 32
+    return 8 if n <= 32 else 16
+
+
+def check_small_major(descriptor: InstructionDescriptor, where: str) -> None:
+    """Trap if an operand of fewer than eight bits is transposed."""
+    operands = (("A", descriptor.a, descriptor.a_transposed),
+                ("B", descriptor.b, descriptor.b_transposed))  # fmt: skip
+    for name, type_, transposed in operands:
+        if transposed and type_.name in _SMALL:
+            raise _refuse(f"{where}: operand {name} of type {type_.name} must be K-major")
 
 
 def check_major(mode: Swizzle, bits: int, transposed: bool, name: str) -> None:

@@ -1,7 +1,7 @@
 """Element types of matrix operands by PTX name: raw bytes to numbers.
 
-Floating point becomes float32 (float64 for f64), where every value is exact; integers become
-float64, where sums of products are exact too, so that one BLAS product serves every type.
+Floating point becomes float32 (float64 for f64), where every value is exact, integers too:
+sums of products of at most 64 of them are exact there.
 Source: PTX ISA §5.2.3 (alternate floating-point formats), §5.2.5 (packed types).
 """
 
@@ -14,7 +14,7 @@ import numpy as np
 
 BITS = {
     "f64": 64, "tf32": 32, "f16": 16, "bf16": 16, "e4m3": 8, "e5m2": 8, "s8": 8, "u8": 8,
-    "e2m3": 6, "e3m2": 6, "e2m1": 4, "s4": 4, "u4": 4, "ue8m0": 8, "ue4m3": 8,
+    "e2m3": 6, "e3m2": 6, "e2m1": 4, "e2m1x2": 4, "s4": 4, "u4": 4, "ue8m0": 8, "ue4m3": 8,
 }  # fmt: skip
 """Bits of one element."""
 
@@ -41,7 +41,7 @@ def _nibbles(raw: np.ndarray) -> np.ndarray:
 
 def _s4(raw: np.ndarray) -> np.ndarray:
     values = _nibbles(raw).astype(np.int8)
-    return np.where(values > 7, values - 16, values).astype(np.float64)
+    return np.where(values > 7, values - 16, values).astype(np.float32)
 
 
 def _ue8m0(raw: np.ndarray) -> np.ndarray:
@@ -62,12 +62,13 @@ _DECODERS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "bf16": _bf16,
     "e4m3": _view(ml_dtypes.float8_e4m3fn),
     "e5m2": _view(ml_dtypes.float8_e5m2),
-    "s8": _view(np.int8, np.float64),
-    "u8": _view(np.uint8, np.float64),
+    "s8": _view(np.int8),
+    "u8": _view(np.uint8),
     "s4": _s4,
-    "u4": lambda raw: _nibbles(raw).astype(np.float64),
+    "u4": lambda raw: _nibbles(raw).astype(np.float32),
     "ue8m0": _ue8m0,
     "ue4m3": _ue4m3,
+    "e2m1x2": lambda raw: decode_small(_nibbles(raw), "e2m1"),
 }
 
 _SMALL = {
@@ -80,10 +81,24 @@ _SMALL = {
 def decode(raw: np.ndarray, name: str) -> np.ndarray:
     """Values of little-endian packed elements: the last axis grows or shrinks with the width.
 
-    `raw` is a C-contiguous array of any unsigned dtype; e2m3, e3m2 and e2m1 are not packed this
-    way and are decoded from their codes by `decode_small`.
+    `raw` is a C-contiguous array of any unsigned dtype. e2m1x2 are packed e2m1; e2m3, e3m2 and
+    plain e2m1 are never packed this way and have `decode_padded`.
     """
     return _DECODERS[name](raw)
+
+
+def decode_padded(raw: np.ndarray, name: str) -> np.ndarray:
+    """float32 values of e2m3, e3m2 or e2m1 in shared memory: 16 elements in 16 bytes.
+
+    The elements lie packed in the first 12 or 8 of them, low bits first, the rest is padding
+    (PTX ISA §5.5.1.1, the tensor types with 16-byte alignment).
+    """
+    bits = BITS[name]
+    groups = raw.view(np.uint8).reshape(*raw.shape[:-1], -1, 16)[..., : 2 * bits]
+    flags = np.unpackbits(groups, axis=-1, bitorder="little")
+    weights = (1 << np.arange(bits)).astype(np.uint8)
+    codes = flags.reshape(*groups.shape[:-1], 16, bits) @ weights
+    return decode_small(codes.reshape(*raw.shape[:-1], -1), name)
 
 
 def decode_small(codes: np.ndarray, name: str) -> np.ndarray:

@@ -4,9 +4,9 @@ Operand layouts give the byte offset of element (r, k), r being the M or N index
 swizzle is applied to the absolute address (PTX ISA, tcgen05 "Canonical layouts"). All of them keep
 8-byte groups together, so an operand is one gather of 64-bit words.
 
-Numerics: bf16, f16 and tf32 values are held exactly in float32 and their products are exact there
-(tf32 operands drop their 13 low bits); sums are formed in float32 in numpy's order. PTX leaves the
-order and the internal precision of the accumulation open.
+Numerics: operand values are held exactly in float32 and their products are exact there (tf32
+operands drop their 13 low bits), sums of 8-bit integer products too; other sums are formed in
+float32 in numpy's order. PTX leaves the order and the internal precision of the accumulation open.
 """
 
 from __future__ import annotations
@@ -17,7 +17,9 @@ from functools import lru_cache
 import numpy as np
 
 from . import swizzle
-from .descriptor import InstructionDescriptor, SharedDescriptor, check_major
+from .descriptor import SATURATING, InstructionDescriptor, SharedDescriptor, check_major
+from .element_formats import decode, decode_padded, is_small
+from .errors import Trap
 from .swizzle import PATTERN_BYTES, Swizzle
 
 ONE_THREAD_PRODUCTS = 1 << 18
@@ -57,10 +59,9 @@ def operand_layout(
 
 def logical_offsets(layout: Layout, r: np.ndarray, k: np.ndarray) -> np.ndarray:
     """Byte offset from the start address of elements (r, k), before the swizzle."""
-    size = layout.bits // 8
     if layout.transposed:
-        return _mn_major(layout, r * size, k)
-    return _k_major(layout, r, k * size)
+        return _mn_major(layout, r * (layout.bits // 8), k)
+    return _k_major(layout, r, k * layout.bits // 8)
 
 
 def _k_major(layout: Layout, r: np.ndarray, k_bytes: np.ndarray) -> np.ndarray:
@@ -111,17 +112,16 @@ def gather_plan(layout: Layout) -> GatherPlan:
 
 def operand_matrix(words: np.ndarray, layout: Layout, type_name: str) -> np.ndarray:
     """``float32[rows, k]`` of gathered ``uint64`` words (in the order of ``gather_plan``)."""
-    matrix = to_float32(np.ascontiguousarray(words), type_name)
+    decoder = decode_padded if is_small(type_name) else to_float32
+    matrix = decoder(np.ascontiguousarray(words), type_name)
     return matrix.T if layout.transposed else matrix
 
 
 def to_float32(raw: np.ndarray, type_name: str) -> np.ndarray:
-    """Values of little-endian packed elements of type f16, bf16 or tf32 as float32."""
-    if type_name == "f16":
-        return raw.view(np.float16).astype(np.float32)
-    if type_name == "bf16":
-        return (raw.view(np.uint16).astype(np.uint32) << 16).view(np.float32)
-    return (raw.view(np.uint32) & np.uint32(0xFFFFE000)).view(np.float32)
+    """Values of little-endian packed elements (PTX type names) as float32."""
+    if is_small(type_name):
+        raise Trap("unmodelled", f"operand A of type {type_name} in tensor memory")
+    return decode(raw, type_name)
 
 
 def multiply(descriptor: InstructionDescriptor, a: np.ndarray, b: np.ndarray) -> np.ndarray:
@@ -195,6 +195,8 @@ def accumulate(
     ``add`` keeps the old values, times 2^-``scale``. An f16 element uses the low half of its word;
     the high half is kept.
     """
+    if type_name.startswith("s32"):
+        return _accumulate_integers(words, product, type_name.endswith(SATURATING), add)
     with np.errstate(all="ignore"):
         if type_name == "f32":
             return (_sum(words.view(np.float32), product, scale) if add else product).view(
@@ -204,6 +206,15 @@ def accumulate(
         total = _sum(old, product, scale) if add else product
         low = total.astype(np.float16).view(np.uint16).astype(np.uint32)
     return (words & np.uint32(0xFFFF0000)) | low
+
+
+def _accumulate_integers(
+    words: np.ndarray, product: np.ndarray, saturates: bool, add: bool
+) -> np.ndarray:
+    total = product.astype(np.int64) + (words.view(np.int32) if add else 0)
+    if saturates:
+        total = np.clip(total, -(1 << 31), (1 << 31) - 1)
+    return total.astype(np.uint32)
 
 
 def _sum(old: np.ndarray, product: np.ndarray, scale: int) -> np.ndarray:

@@ -10,16 +10,19 @@ from collections.abc import Callable
 import numpy as np
 
 from ..decode import Decoded
+from ..errors import Trap
 from ..lanes import FULL
 from ..registry import Step, instruction
 from ..rounding import to_bf16, to_f16
-from ..values import Type, bf16_to_f32
+from ..values import TYPES, Type, bf16_to_f32
 from .floats import ELEMENT
-from .memory import ORDERS, SCOPES, SPACES, expand, space_of
+from .memory import MAX_VECTOR_BYTES, ORDERS, SCOPES, SPACES, expand, space_of
 
 OPERATIONS = ("and", "or", "xor", "cas", "exch", "add", "inc", "dec", "min", "max")
 _BITWISE = {"and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor}
 _NUMERIC = {"add": np.add, "min": np.minimum, "max": np.maximum}
+_VECTOR_TYPES = ("f32", "f16", "bf16", "f16x2", "bf16x2")
+_VECTORS = ("v2", "v4", "v8")
 _LEGAL = {
     "and": ("b32", "b64"),
     "or": ("b32", "b64"),
@@ -101,6 +104,8 @@ def _perform_in_order(
 
 
 def _build(ins: Decoded, first: int) -> Step:
+    if vector := ins.choice(_VECTORS):
+        return _build_vector(ins, first, int(vector[1]))
     type_ = ins.take_type()
     operation = ins.required(OPERATIONS)
     ins.choice(ORDERS)
@@ -117,6 +122,48 @@ def _build(ins: Decoded, first: int) -> Step:
     c = ins.read(first + 2, type_.raw) if operation == "cas" else b
     target = None if first == 0 else ins.target(0, type_.bits)
     return _step(of, name, address, combine, (b, c), type_.bytes, target)
+
+
+def _build_vector(ins: Decoded, first: int, count: int) -> Step:
+    """Elements are combined one by one: a vector is not one atomic access."""
+    type_ = TYPES[ins.required(_VECTOR_TYPES)]
+    operation = ins.required(("add",) if type_.name == "f32" else ("add", "min", "max"))
+    ins.choice(ORDERS)
+    ins.choice(SCOPES)
+    ins.required(("global",))
+    ins.flag("noftz")
+    ins.flag("L2::cache_hint")
+    ins.finish_modifiers()
+    ins.expect_operands(first + 2, first + 3)
+    if type_.bytes * count > MAX_VECTOR_BYTES:
+        ins.unmodelled(f"a vector of {count} elements of .{type_.name}")
+    combine, address = combination(ins, operation, type_), ins.address(first)
+    read = ins.read_vector(first + 1, count, type_.raw)
+    write = ins.write_vector(0, count, type_.raw) if first else None
+    width = type_.bytes
+
+    def step(warp, mask):
+        at, values = address(warp)[mask], read(warp)
+        _check_vector(at, width * count)
+        for direction in ("read", "write"):
+            warp.launch.report.memory_bytes["global", direction] += width * count * len(at)
+        old = []
+        for number, value in enumerate(values):
+            b, places = value[mask], at + np.uint64(width * number)
+            memory = warp.launch.global_memory
+            found = _perform(memory, places, combine, b, b, width, (warp, mask))
+            old.append(expand(found, mask, value))
+        if write is not None:
+            write(warp, mask, old)
+
+    return step
+
+
+def _check_vector(addresses: np.ndarray, size: int) -> None:
+    bad = addresses % np.uint64(size) != 0
+    if bad.any():
+        raise Trap("misaligned", f"a vector of {size} bytes must be aligned to its size, got "
+                                 f"0x{int(addresses[bad][0]):x}")  # fmt: skip
 
 
 def _step(
@@ -145,11 +192,11 @@ def _step(
 
 @instruction("atom", section="9.7.13.5")
 def build_atom(ins: Decoded) -> Step:
-    """atom{.order}{.scope}{.space}.op.type d, [a], b{, c}: d is the old value."""
+    """atom{.order}{.scope}{.space}.op{.vec}.type d, [a], b{, c}: d is the old value."""
     return _build(ins, 1)
 
 
 @instruction("red", section="9.7.13.6")
 def build_red(ins: Decoded) -> Step:
-    """red{.order}{.scope}{.space}.op.type [a], b."""
+    """red{.order}{.scope}{.space}.op{.vec}.type [a], b."""
     return _build(ins, 0)

@@ -3,8 +3,8 @@
 Below g = lane / 4 and q = lane % 4, E the elements of a register. Register w of A holds row
 g + 8·(w % 2) (of m8 shapes: g) and the E elements k = 4E·(w / 2) + E·q (m8: 4E·w + E·q); register
 w of B column g and k = 4E·w + E·q; element j of C row g + 8·(j / 2) and column 2q + j % 2.
-Sums are formed in float32 (f64 and integer types: float64, exact for integers): PTX leaves order
-and precision of the accumulation open.
+Sums are formed in float32 (f64: float64; integers are exact): PTX leaves order and precision of
+the accumulation open.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from ..element_formats import BITS, INTEGERS, decode
 from ..lanes import WARP_SIZE
 from ..registry import Blocked, Step, instruction
 from ..shared_access import count_event
+from .tcgen05 import take_aligned
 
 if TYPE_CHECKING:
     from ..warp import Warp
@@ -76,7 +77,7 @@ class Form:
         return self.halves if self.d == "f16" else 2 * self.halves
 
 
-@instruction("mma.sync", section=_SECTION)
+@instruction("mma", section=_SECTION)
 def build_mma(ins: Decoded) -> Step:
     """mma.sync.aligned.shape.row.col{.satfinite}.dtype.atype.btype.ctype d, a, b, c."""
     converged, form = _take_form(ins)
@@ -103,7 +104,7 @@ def _take_form(ins: Decoded) -> tuple[Callable, Form]:
     types = ins.modifiers[-4:]
     for name in types:
         ins.flag(name)
-    converged = _take_aligned(ins)
+    converged = take_aligned(ins)
     shape = ins.choice(_SHAPES)
     row_column = ins.flag("row") and ins.flag("col")
     saturates = ins.flag("satfinite")
@@ -111,11 +112,6 @@ def _take_form(ins: Decoded) -> tuple[Callable, Form]:
     if shape is None or len(types) < 4 or not row_column:
         ins.unmodelled("a shape, layout or number of types other than those of dense .row.col")
     return converged, _checked(ins, shape, types, saturates)
-
-
-def _take_aligned(ins: Decoded) -> Callable:
-    ins.required(("aligned",))
-    return ins.whole_warp()
 
 
 def _checked(ins: Decoded, shape: str, types: tuple[str, ...], saturates: bool) -> Form:
@@ -134,13 +130,13 @@ def multiply(
     form: Form, a: list[np.ndarray], b: list[np.ndarray], c: list[np.ndarray]
 ) -> list[np.ndarray]:
     """Registers of D from registers (each uint[32]) of A, B and C."""
-    left, right = _rows(a, form.a, form.halves), _rows(b, form.b, 1)
+    left, right = warp_rows(a, form.a, form.halves), warp_rows(b, form.b, 1)
     with np.errstate(all="ignore"):
         return _registers(left @ right.T + _accumulator(c, form), form)
 
 
-def _rows(registers: list[np.ndarray], name: str, halves: int) -> np.ndarray:
-    """Numbers [8·halves, k] of an operand."""
+def warp_rows(registers: list[np.ndarray], name: str, halves: int) -> np.ndarray:
+    """Numbers [8·halves, k] of an operand of type `name` from its registers (each uint[32])."""
     values = decode(np.stack(registers), name)
     parts = values.reshape(len(registers) // halves, halves, 8, 4, -1)
     return parts.transpose(1, 2, 0, 3, 4).reshape(8 * halves, -1)
@@ -169,6 +165,11 @@ def _stored(values: np.ndarray, form: Form) -> np.ndarray:
         return np.ascontiguousarray(values).view(np.uint64)
     if form.a not in INTEGERS:
         return values.astype(np.float32).view(np.uint32)
-    if form.saturates:
+    return saturated(values, form.saturates)
+
+
+def saturated(values: np.ndarray, saturates: bool) -> np.ndarray:
+    """Exact integer sums as uint32 registers: clamped to s32, or wrapped around."""
+    if saturates:
         values = np.clip(values, _S32_MIN, _S32_MAX)
     return values.astype(np.int64).astype(np.uint32)

@@ -1,4 +1,4 @@
-"""Small one-warp kernels: %rd0.. are the parameters, %lane the lane, %tile 8 KiB of shared."""
+"""Small one-warp kernels: %rd0.. are the parameters, %lane the lane, %tile 32 KiB of shared."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def kernel(body: str, parameters: int, target: str) -> str:
 .target {target}
 .address_size 64
 .visible .entry k({declared}) {{
-  .shared .align 1024 .b8 tile[8192]; .shared .align 8 .b8 bar[16];
+  .shared .align 1024 .b8 tile[32768]; .shared .align 8 .b8 bar[16];
   .reg .b32 %r<160>; .reg .b64 %rd<32>; .reg .pred %p<8>; .reg .b32 %lane, %tile, %bar;
   .reg .b64 %big; .reg .b16 %h<16>;
   mov.u32 %lane, %tid.x; mov.u32 %tile, tile; mov.u32 %bar, bar; {loads}

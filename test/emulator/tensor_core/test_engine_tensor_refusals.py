@@ -177,7 +177,7 @@ def test_first_addresses_differ_between_seeds(tc):
 @pytest.mark.parametrize(
     ("opcode", "reason"),
     [
-        ("tcgen05.mma.cta_group::1.kind::i8", "modifier .kind::i8"),
+        ("tcgen05.mma.cta_group::1.kind::f16.ashift", "modifier .ashift"),
         ("tcgen05.mma.sp.cta_group::1.kind::f16", "modifier .sp"),
         ("tcgen05.mma.ws.cta_group::1.kind::f16", "modifier .ws"),
     ],

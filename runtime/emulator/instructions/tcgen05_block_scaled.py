@@ -1,0 +1,188 @@
+"""tcgen05.mma of the block-scaled kinds mxf8f6f4, mxf4 and mxf4nvf4 (PTX ISA §9.7.16.10.9).
+
+The operation reads its scale factors from tensor memory when it runs, behind earlier tcgen05.cp of
+the CTA (pair). Each CTA holds the factors of its own rows of A and those of all columns of B.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from .. import ptx
+from ..block_scale import ALIASES, KINDS, Scaling, decode_scaled, factor_columns, scale_factors
+from ..decode import Decoded
+from ..descriptor import SharedDescriptor, decode_shared
+from ..engine import EngineOp
+from ..errors import Trap
+from ..registry import Step, instruction
+from ..tensor_engine import Access, Span, pair_of, tensor_engine
+from ..tensor_memory import LANES, split_address
+from .tcgen05 import one_lane
+from .tcgen05_mma import _COLLECTORS, Multiply, Place, _submit
+
+if TYPE_CHECKING:
+    from ..cta import Cta
+    from ..warp import Warp
+
+_WITHOUT_ID = 0x3FFF_FFFF
+"""A scale address without its two top bits, where libraries keep the scale factor id."""
+_PREFIXES = tuple(
+    f"tcgen05.mma.cta_group::{group}.kind::{kind}" for kind in KINDS for group in (1, 2)
+)
+
+
+@dataclass(frozen=True)
+class ScaledMultiply(Multiply):
+    """One issued operation; ``a_factors`` and ``b_factors`` are tensor memory columns."""
+
+    scaling: Scaling
+    a_factors: int
+    b_factors: int
+
+    @property
+    def factor_spans(self) -> tuple[tuple[str, int, int], ...]:
+        """(operand, first column, columns) of the scale factors in each CTA."""
+        rows = self.descriptor.m // self.group
+        return (
+            ("A", self.a_factors, factor_columns(rows)),
+            ("B", self.b_factors, factor_columns(self.descriptor.n)),
+        )
+
+    def run(self) -> None:
+        rows = self.descriptor.m // self.group
+        a, b = self._read_a(), self._read_b()
+        shares = [a[number * rows : (number + 1) * rows] for number in range(self.group)]
+        with np.errstate(all="ignore"):
+            parts = [self._share(*pair, b) for pair in zip(self.ctas, shares, strict=True)]
+        product = np.concatenate(parts)
+        for block in self.blocks:
+            self._write(block, product[block.rows, block.columns])
+
+    def _share(self, cta: Cta, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        """float32[rows of one CTA, n]: in float64 no product of scaled elements is lost."""
+        d = self.descriptor
+        left = self._scaled(cta, a, self.a_factors, self.scaling.a_id, "A")
+        right = self._scaled(cta, b, self.b_factors, self.scaling.b_id, "B")
+        product = (left @ right.T).astype(np.float32)
+        return -product if d.negate_a != d.negate_b else product
+
+    def _scaled(
+        self, cta: Cta, values: np.ndarray, column: int, first: int, name: str
+    ) -> np.ndarray:
+        memory, what = tensor_engine(cta).memory, f"tcgen05.mma scale factors of {name}"
+        factors = scale_factors(memory, column, len(values), self.scaling, first, what)
+        blocks = values.astype(np.float64).reshape(len(values), self.scaling.blocks, -1)
+        return (blocks * factors[:, :, None]).reshape(len(values), -1)
+
+
+@dataclass(frozen=True)
+class _Reads:
+    """Closures of the operands of one instruction."""
+
+    d: Callable
+    a: Callable
+    b: Callable
+    descriptor: Callable
+    a_factors: Callable
+    b_factors: Callable
+    enable: Callable
+    a_in_tensor_memory: bool
+
+
+@instruction(*_PREFIXES, section="9.7.16.10.9")
+def build_scaled_mma(ins: Decoded) -> Step:
+    """tcgen05.mma….block_scale{.scale_vec::NX} [d], a, b, idesc, [sfa], [sfb], p."""
+    group = int(ins.mnemonic.partition("cta_group::")[2][0])
+    kind = ins.mnemonic.rpartition("kind::")[2]
+    ins.required(("block_scale",))
+    vector = _take_vector(ins, kind)
+    ins.choice(_COLLECTORS)
+    ins.finish_modifiers()
+    reads = _operands(ins)
+
+    def step(warp: Warp, mask: np.ndarray) -> None:
+        lane = one_lane(mask, "tcgen05.mma")
+        multiply = _bind(warp, lane, reads, (kind, vector, group))
+        _check_factors(multiply)
+        _submit(warp, lane, multiply)
+        last = tensor_engine(multiply.ctas[0]).last
+        for cta in multiply.ctas:
+            _order_factors(cta, multiply, last, warp)
+
+    return step
+
+
+def _take_vector(ins: Decoded, kind: str) -> str:
+    legal = KINDS[kind]
+    names = {f"scale_vec::{vector}": vector for vector in legal.vectors} | ALIASES[kind]
+    if legal.has_default:
+        chosen = ins.choice(tuple(names))
+        return names[chosen] if chosen else next(iter(legal.vectors))
+    return names[ins.required(tuple(names))]
+
+
+def _operands(ins: Decoded) -> _Reads:
+    ins.expect_operands(7)
+    in_tensor_memory = isinstance(ins.operand(1), ptx.Address)
+    return _Reads(
+        d=ins.address(0),
+        a=ins.address(1) if in_tensor_memory else ins.read(1, np.uint64),
+        b=ins.read(2, np.uint64),
+        descriptor=ins.read(3, np.uint32),
+        a_factors=ins.address(4),
+        b_factors=ins.address(5),
+        enable=ins.read_predicate(6),
+        a_in_tensor_memory=in_tensor_memory,
+    )
+
+
+def _bind(warp: Warp, lane: int, reads: _Reads, form: tuple[str, str, int]) -> ScaledMultiply:
+    word = int(reads.descriptor(warp)[lane])
+    descriptor, scaling = decode_scaled(word, *form)
+    return ScaledMultiply(
+        ctas=pair_of(warp.cta, form[2]),
+        descriptor=descriptor,
+        d=Place(*split_address(int(reads.d(warp)[lane]))),
+        a=_operand_a(int(reads.a(warp)[lane]), reads.a_in_tensor_memory),
+        b=decode_shared(int(reads.b(warp)[lane])),
+        add=bool(reads.enable(warp)[lane]),
+        scale=0,
+        disabled=None,
+        scaling=scaling,
+        a_factors=_factor_column(int(reads.a_factors(warp)[lane]), "A"),
+        b_factors=_factor_column(int(reads.b_factors(warp)[lane]), "B"),
+    )
+
+
+def _operand_a(value: int, in_tensor_memory: bool) -> SharedDescriptor | Place:
+    return Place(*split_address(value)) if in_tensor_memory else decode_shared(value)
+
+
+def _factor_column(address: int, name: str) -> int:
+    lane, column = split_address(address & _WITHOUT_ID)
+    if lane:
+        raise Trap("tmem", f"the scale factors of {name} must start at lane 0, got {lane}")
+    return column
+
+
+def _check_factors(multiply: ScaledMultiply) -> None:
+    if multiply.group == 2 and multiply.descriptor.m == 128:
+        raise Trap("unmodelled", "block scaling with M=128 and cta_group::2 (PTX ISA section "
+                                 "9.7.16.10.7)")  # fmt: skip
+
+
+def _order_factors(cta: Cta, multiply: ScaledMultiply, op: EngineOp | None, warp: Warp) -> None:
+    """Check columns and ordering of the scale factors, which the operation reads."""
+    engine, line = tensor_engine(cta), warp.program.source[warp.split.pc].line
+    for name, first, count in multiply.factor_spans:
+        what = f"tcgen05.mma scale factors of {name}"
+        engine.memory.check_columns(first, count, what)
+        span = Span(0, LANES, first, first + count)
+        engine.require_ordered(span, what, ("tcgen05.st", "tcgen05.mma"), reads=True)
+        access = Access("tcgen05.mma", span, line, warp.index, op, reads=True, rank=warp.cta.rank)
+        engine.fences.require(span, access.who, what, reads=True)
+        engine.track(access)

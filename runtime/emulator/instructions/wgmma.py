@@ -1,0 +1,382 @@
+"""wgmma: asynchronous products of a warpgroup, D in registers (PTX ISA §9.7.15).
+
+Each of the four warps w computes rows 16w .. 16w+15 of the 64 by itself. With g = lane / 4 and
+q = lane % 4, register i of a 32-bit D is row 16w + g + 8·(i/2 % 2), column 8·(i/4) + 2q + i % 2; a
+register of an f16 D holds two neighbours of a row. A in registers has the fragments of mma.sync.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from .. import ptx
+from ..decode import Decoded
+from ..element_formats import BITS
+from ..engine import EngineOp
+from ..errors import Trap
+from ..lanes import WARP_SIZE, first_lane
+from ..registry import Blocked, Step, instruction
+from ..shared_access import WORD, count_event, read_words
+from ..tensor_core import gather_plan, operand_layout, operand_matrix
+from ..values import TYPES
+from ..wgmma_descriptor import decode_shared
+from ..wgmma_registers import Pending, WarpProducts
+from .mma_sync import saturated, warp_rows
+from .tcgen05 import take_aligned
+
+if TYPE_CHECKING:
+    from ..cta import Cta
+    from ..descriptor import SharedDescriptor
+    from ..warp import Warp
+
+_SECTION = "9.7.15.5.2"
+_TARGET = "sm_90a"
+_GROUP = 4
+_M, _WARP_M = 64, 16
+_A_REGISTERS = 4
+_FLOAT8, _BYTES = ("e4m3", "e5m2"), ("s8", "u8")
+_FORMS = (
+    (("f16",), 16, ("f16", "f32")),
+    (("bf16",), 16, ("f32",)),
+    (("tf32",), 8, ("f32",)),
+    (_FLOAT8, 32, ("f16", "f32")),
+    (_BYTES, 32, ("s32",)),
+)
+"""Operand types, K and accumulator types that go together."""
+
+
+@dataclass(frozen=True)
+class Form:
+    """Types and shape m64nNkK; scales ±1 of A and B; transposed: MN-major in shared memory."""
+
+    n: int
+    k: int
+    a: str
+    b: str
+    d: str
+    saturates: bool
+    scales: tuple[int, int] = (1, 1)
+    transposed: tuple[bool, bool] = (False, False)
+
+    @property
+    def d_registers(self) -> int:
+        return self.n // (4 if self.d == "f16" else 2)
+
+    @property
+    def accumulator(self) -> tuple[int, str]:
+        """Operations that share it are ordered among each other."""
+        return self.n, self.d
+
+
+@dataclass
+class WarpProduct:
+    """What one warp computes of an issued wgmma.mma_async; old: registers of D, None for zero."""
+
+    cta: Cta
+    form: Form
+    row: int
+    line: int
+    slots: tuple[int, ...]
+    a: SharedDescriptor | list[np.ndarray]
+    b: SharedDescriptor
+    old: list | None
+    results: list[np.ndarray] = field(default_factory=list)
+    op: EngineOp = field(init=False)
+
+    def run(self) -> None:
+        a, b, form = self._rows_of_a(), self._gather(self.b, self.form.n, 1), self.form
+        with np.errstate(all="ignore"):
+            product = (a @ b.T) * np.float32(form.scales[0] * form.scales[1])
+            total = product if self.old is None else product + self._accumulator(self.old)
+            self.results = _registers(total, form)
+        self.old = None
+
+    def _rows_of_a(self) -> np.ndarray:
+        if isinstance(self.a, list):
+            return warp_rows(self.a, self.form.a, 2)
+        return self._gather(self.a, _M, 0)[self.row : self.row + _WARP_M]
+
+    def _gather(self, descriptor: SharedDescriptor, rows: int, which: int) -> np.ndarray:
+        form, name = self.form, "AB"[which]
+        type_ = form.b if which else form.a
+        transposed = form.transposed[which]
+        layout = operand_layout(descriptor, rows, form.k, BITS[type_], transposed, name)
+        plan, what = gather_plan(layout), f"wgmma.mma_async operand {name}"
+        span = descriptor.start + plan.low, descriptor.start + plan.high
+        _check_inside(self.cta, span, what)
+        words = read_words(self.cta, plan.words + descriptor.start // WORD, what, span)
+        return operand_matrix(words, layout, type_)
+
+    def _accumulator(self, old: list) -> np.ndarray:
+        """Numbers [16, n] of the registers of D."""
+        words = np.stack([value.result if type(value) is Pending else value for value in old])
+        if self.form.d == "f16":
+            pairs = words.reshape(-1, 2, 8, 4).view(np.float16).astype(np.float32)
+            parts = pairs.reshape(-1, 2, 8, 4, 2)
+        else:
+            dtype = np.float32 if self.form.d == "f32" else np.int32
+            parts = words.view(dtype).reshape(-1, 2, 2, 8, 4).transpose(0, 1, 3, 4, 2)
+        return parts.transpose(1, 2, 0, 3, 4).reshape(_WARP_M, -1)
+
+
+def _check_inside(cta: Cta, span: tuple[int, int], what: str) -> None:
+    low, high = cta.shared.lowest, len(cta.shared.data)
+    if span[0] < low or span[1] > high:
+        raise Trap(
+            "out-of-bounds",
+            f"{what} covers shared offsets 0x{span[0]:x}..0x{span[1]:x}, the CTA's shared memory "
+            f"is 0x{low:x}..0x{high:x}",
+        )
+
+
+def _registers(total: np.ndarray, form: Form) -> list[np.ndarray]:
+    """Registers (each uint[32]) of D from numbers [16, n]."""
+    parts = total.reshape(2, 8, -1, 4, 2).transpose(2, 0, 1, 3, 4)
+    if form.d == "f16":
+        halves = np.ascontiguousarray(parts.astype(np.float16))
+        return list(halves.view(np.uint32).reshape(-1, WARP_SIZE))
+    values = parts.transpose(0, 1, 4, 2, 3).reshape(-1, WARP_SIZE)
+    if form.d == "f32":
+        return list(values.astype(np.float32).view(np.uint32))
+    return list(saturated(values, form.saturates))
+
+
+@instruction("wgmma.mma_async", section=_SECTION)
+def build_mma_async(ins: Decoded) -> Step:
+    """wgmma.mma_async.sync.aligned.m64nNkK{.satfinite}.dtype.atype.btype d, a, b, p, ±1, …."""
+    converged, form = _take_form(ins)
+    from_registers = isinstance(ins.operand(1), ptx.Vector)
+    form = _with_immediates(ins, form, from_registers)
+    slots = _accumulator_slots(ins, form.d_registers)
+    read_a = _operand_a(ins, from_registers)
+    b, enabled = ins.read_uniform(2, np.uint64, "the descriptor of B"), ins.read_predicate(3)
+
+    def step(warp: Warp, mask: np.ndarray) -> Blocked | None:
+        if blocked := converged(warp, mask):
+            return blocked
+        words = (None if from_registers else read_a(warp, mask)), b(warp, mask)
+        adds = _uniform(enabled(warp), mask)
+        _check_group(warp, (*words, adds))
+        a = read_a(warp, mask) if words[0] is None else decode_shared(words[0])
+        _submit(warp, form, slots, a, decode_shared(words[1]), adds)
+        return None
+
+    return step
+
+
+def _uniform(values: np.ndarray, mask: np.ndarray) -> bool:
+    first = bool(values[first_lane(mask)])
+    if (values[mask] != first).any():
+        raise Trap("convergence", "scale-d of wgmma.mma_async must be the same in all lanes")
+    return first
+
+
+def _check_target(ins: Decoded) -> None:
+    targets = ins.program.module.target
+    if _TARGET not in targets:
+        raise ins.trap(
+            "target", f"{ins.mnemonic} needs .target {_TARGET}, got {', '.join(targets)}"
+        )
+
+
+def _take_form(ins: Decoded) -> tuple[Callable, Form]:
+    _check_target(ins)
+    types = ins.modifiers[-3:]
+    for name in types:
+        ins.flag(name)
+    converged = take_aligned(ins)
+    shape = next((name for name in ins.modifiers if name.startswith("m64n")), "")
+    ins.flag(shape)
+    saturates = ins.flag("satfinite")
+    ins.finish_modifiers()
+    n, _, k = shape.removeprefix("m64n").partition("k")
+    if not n.isdigit() or not k.isdigit() or len(types) < 3:
+        ins.unmodelled("an opcode without shape .m64nNkK and three types")
+    d, a, b = types
+    form = Form(int(n), int(k), a, b, d, saturates)
+    _check_form(ins, form, shape)
+    return converged, form
+
+
+def _check_form(ins: Decoded, form: Form, shape: str) -> None:
+    legal = any(
+        form.a in operands and form.b in operands and form.k == k and form.d in accumulators
+        for operands, k, accumulators in _FORMS
+    )
+    integer = form.d == "s32"
+    step = 16 if integer and form.n > 32 else 8
+    if not legal or form.n % step or not 8 <= form.n <= 256 or (form.saturates and not integer):
+        flag = ".satfinite" if form.saturates else ""
+        ins.unmodelled(f"shape .{shape}{flag} with types .{form.d}.{form.a}.{form.b}")
+
+
+def _with_immediates(ins: Decoded, form: Form, from_registers: bool) -> Form:
+    """The form with imm-scale-a, imm-scale-b, imm-trans-a and imm-trans-b of the operands."""
+    scales = 0 if form.d == "s32" else 2
+    transposes = (1 if from_registers else 2) if BITS[form.a] == 16 else 0
+    ins.expect_operands(4 + scales + transposes)
+    values = [ins.immediate(4 + number) for number in range(scales + transposes)]
+    for value in values[:scales]:
+        _check_immediate(ins, value, (-1, 1), "imm-scale")
+    for value in values[scales:]:
+        _check_immediate(ins, value, (0, 1), "imm-trans")
+    flags = [bool(value) for value in values[scales:]]
+    a_transposed, b_transposed = [False, False, *flags][-2:]
+    signs = (values[0], values[1]) if scales else (1, 1)
+    return Form(
+        form.n, form.k, form.a, form.b, form.d, form.saturates, signs, (a_transposed, b_transposed)
+    )
+
+
+def _check_immediate(ins: Decoded, value: int, legal: tuple[int, int], name: str) -> None:
+    if value not in legal:
+        raise ins.trap("operand", f"{name} must be {legal[0]} or {legal[1]}, got {value}")
+
+
+def _accumulator_slots(ins: Decoded, count: int) -> tuple[int, ...]:
+    slots = [ins.target(element, 32) for element in ins.elements(0, count)]
+    found = tuple(slot for slot in slots if slot is not None)
+    if len(set(found)) != count:
+        raise ins.trap("operand", f"D must be {count} different registers")
+    return found
+
+
+def _operand_a(ins: Decoded, from_registers: bool) -> Callable:
+    if not from_registers:
+        return ins.read_uniform(1, np.uint64, "the descriptor of A")
+    elements = ins.elements(1, _A_REGISTERS)
+    slots = [ins.slot(element, TYPES["b32"]) for element in elements]
+    return lambda warp, mask: [warp.regs[slot] for slot in slots]
+
+
+def _check_group(warp: Warp, operands: tuple) -> None:
+    """Trap unless the four warps of the warpgroup issue the same operations."""
+    cta, first = warp.cta, warp.index // _GROUP * _GROUP
+    if first + _GROUP > len(cta.warps):
+        missing = first + _GROUP - len(cta.warps)
+        raise Trap("convergence", f"wgmma needs all warps of a warpgroup, {missing} do not exist")
+    issued = cta.state(f"wgmma of warp {first}", lambda: _issue_table(cta, first))
+    products = _products(warp)
+    number, products.issued = products.issued, products.issued + 1
+    entry = issued.setdefault(number, [(warp.split.pc, operands), 0])
+    if entry[0] != (warp.split.pc, operands):
+        raise Trap("convergence", "all warps of a warpgroup must execute the same wgmma.mma_async "
+                                  "with the same descriptors and scale-d")  # fmt: skip
+    entry[1] += 1
+    if entry[1] == _GROUP:
+        del issued[number]
+
+
+def _issue_table(cta: Cta, first: int) -> dict[int, list]:
+    """Operations that some warp of the warpgroup has not issued yet, by their number."""
+    table: dict[int, list] = {}
+
+    def check() -> None:
+        if table:
+            raise Trap("convergence", f"the CTA exits and some of warps {first}..{first + 3} have "
+                                      f"not executed a wgmma.mma_async of the others")  # fmt: skip
+
+    cta.at_exit(check)
+    return table
+
+
+def _products(warp: Warp) -> WarpProducts:
+    return warp.state("wgmma", WarpProducts)
+
+
+def _submit(
+    warp: Warp,
+    form: Form,
+    slots: tuple[int, ...],
+    a: SharedDescriptor | list[np.ndarray],
+    b: SharedDescriptor,
+    adds: bool,
+) -> None:
+    old = [warp.regs[slot] for slot in slots]
+    _check_registers(_products(warp), form, old, a)
+    line = warp.program.source[warp.split.pc].line
+    row = warp.index % _GROUP * _WARP_M
+    product = WarpProduct(warp.cta, form, row, line, slots, a, b, old if adds else None)
+    earlier = (value.product.op for value in old if type(value) is Pending)
+    product.op = EngineOp(
+        f"wgmma m64n{form.n}k{form.k} rows {row}..{row + 15}",
+        product.run,
+        tuple(dict.fromkeys(earlier)),
+        agent="tensor core",
+        notifies=(warp.cta,),
+        touches=(warp.cta,),
+    )
+    warp.launch.engines.submit(product.op)
+    for number, slot in enumerate(slots):
+        warp.regs[slot] = Pending(product, number)
+    _products(warp).open.append(product)
+    count_event(warp.cta, "wgmma flops", 2 * _WARP_M * form.n * form.k)
+
+
+def _check_registers(products: WarpProducts, form: Form, old: list, a: object) -> None:
+    for value in old:
+        products.require_fenced(value, "the accumulator of wgmma.mma_async")
+        if type(value) is Pending and value.product.form.accumulator != form.accumulator:
+            value.refuse()
+    for value in a if isinstance(a, list) else ():
+        products.require_fenced(value, "operand A of wgmma.mma_async")
+        if type(value) is Pending:
+            value.refuse()
+
+
+@instruction("wgmma.mma_async.sp", section="9.7.15.6.4")
+def build_sparse(ins: Decoded) -> Step:
+    """Sparse products are refused."""
+    return ins.unmodelled("a sparse operand A")
+
+
+@instruction("wgmma.fence", section="9.7.15.7.1")
+def build_fence(ins: Decoded) -> Step:
+    """wgmma.fence.sync.aligned."""
+    return _simple(ins, lambda warp: _products(warp).fence(warp.regs))
+
+
+@instruction("wgmma.commit_group", section="9.7.15.7.2")
+def build_commit_group(ins: Decoded) -> Step:
+    """wgmma.commit_group.sync.aligned."""
+    return _simple(ins, lambda warp: _products(warp).commit())
+
+
+def _simple(ins: Decoded, perform: Callable[[Warp], None]) -> Step:
+    _check_target(ins)
+    converged = take_aligned(ins)
+    ins.finish_modifiers()
+    ins.expect_operands(0)
+
+    def step(warp: Warp, mask: np.ndarray) -> Blocked | None:
+        if blocked := converged(warp, mask):
+            return blocked
+        perform(warp)
+        return None
+
+    return step
+
+
+@instruction("wgmma.wait_group", section="9.7.15.7.3")
+def build_wait_group(ins: Decoded) -> Step:
+    """wgmma.wait_group.sync.aligned n: at most the n newest groups stay under way."""
+    converged = take_aligned(ins)
+    ins.finish_modifiers()
+    ins.expect_operands(1)
+    newest = ins.immediate(0)
+    waiting = Blocked("wgmma", lambda: f"waits until {newest} groups of wgmma are left")
+
+    def step(warp: Warp, mask: np.ndarray) -> Blocked | None:
+        if blocked := converged(warp, mask):
+            return blocked
+        products = _products(warp)
+        if not all(product.op.done for product in products.older(newest)):
+            return waiting
+        products.release(newest, warp.regs)
+        return None
+
+    return step

@@ -1,0 +1,173 @@
+"""Block-scaled tcgen05.mma with scale factors that tcgen05.cp brings to tensor memory.
+
+Source: PTX ISA §9.7.16.10.7 (block scaling), §9.7.16.4.2 (instruction descriptor), §9.7.16.9.2.
+"""
+
+from __future__ import annotations
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from tilewright.runtime.emulator import swizzle
+
+FP4 = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0)
+M, FACTORS_A, FACTORS_B = 128, 40960, 43008
+"""Rows of A; where the blocks of scale factors lie in the image."""
+COPIES = """@%p0 tcgen05.cp.cta_group::1.32x128b.warpx4 [%r12+256], %rd10;
+@%p0 tcgen05.cp.cta_group::1.32x128b.warpx4 [%r12+260], %rd11;
+@%p0 tcgen05.cp.cta_group::1.32x128b.warpx4 [%r12+264], %rd12;
+@%p0 tcgen05.cp.cta_group::1.32x128b.warpx4 [%r12+268], %rd13;
+"""
+
+
+def mma(kind: str, vector: str) -> str:
+    return (f"@%p0 tcgen05.mma.cta_group::1.kind::{kind}.block_scale{vector} [%r12], %rd2, %rd3, "
+            f"%r11, [%r12+256], [%r12+264], %p3;\n")  # fmt: skip
+
+
+def place_factors(image: bytearray, codes: np.ndarray, base: int) -> None:
+    """The 512-byte blocks of 128 rows: row m of a block at (m % 32) * 16 + m / 32 * 4"""
+    for m in range(len(codes)):
+        at = base + m // 128 * 512 + m % 32 * 16 + m % 128 // 32 * 4
+        image[at : at + 4] = codes[m].tobytes()
+
+
+def copies(tc) -> str:
+    text = ""
+    for register, at in ((10, FACTORS_A), (11, FACTORS_A + 512), (12, FACTORS_B),
+                         (13, FACTORS_B + 512)):  # fmt: skip
+        word = tc.descriptor(at, 0, 128, swizzle.NONE)
+        text += f"mov.u64 %rd{register}, {word};\n"
+    return text + COPIES
+
+
+def scale(code: int, name: str) -> float:
+    if name == "ue8m0":
+        return 2.0 ** (code - 127)
+    return float(np.array(code, np.uint8).view(ml_dtypes.float8_e4m3fn))
+
+
+def four_bit_operand(rng, rows: int) -> tuple[np.ndarray, np.ndarray]:
+    codes = rng.integers(0, 16, (rows, 64), np.uint8)
+    numbers = np.array([[FP4[c & 7] * (-1 if c & 8 else 1) for c in row] for row in codes])
+    return codes[:, ::2] | codes[:, 1::2] << 4, numbers
+
+
+def eight_bit_operand(rng, rows: int) -> tuple[np.ndarray, np.ndarray]:
+    matrix = (rng.integers(-8, 9, (rows, 32)) / 2).astype(ml_dtypes.float8_e4m3fn)
+    return matrix, matrix.astype(np.float64)
+
+
+def codes_of(rng, rows: int, name: str) -> np.ndarray:
+    low, high = (124, 131) if name == "ue8m0" else (0x28, 0x48)
+    return rng.integers(low, high, (rows, 4), np.uint8)
+
+
+def wanted(x, y, sfa, sfb, form) -> np.ndarray:
+    """D by its definition; form: (scale type, blocks, id of A, id of B)"""
+    name, blocks, first_a, first_b = form
+    d, each = np.zeros((len(x), len(y))), x.shape[1] // blocks
+    for block in range(blocks):
+        k = slice(block * each, block * each + each)
+        left = np.array([scale(int(c), name) for c in sfa[: len(x), first_a + block]])
+        right = np.array([scale(int(c), name) for c in sfb[: len(y), first_b + block]])
+        d += (x[:, k] @ y[:, k].T) * left[:, None] * right[None, :]
+    return d.astype(np.float32)
+
+
+CASES = [
+    ("mxf8f6f4", "", "ue8m0", 1, 0, 0, 64), ("mxf8f6f4", ".scale_vec::1X", "ue8m0", 1, 3, 1, 128),
+    ("mxf8f6f4", ".block32", "ue8m0", 1, 2, 0, 256), ("mxf4", "", "ue8m0", 2, 0, 2, 40),
+    ("mxf4", ".scale_vec::2X", "ue8m0", 2, 2, 0, 192),
+    ("mxf4nvf4", ".scale_vec::2X", "ue8m0", 2, 2, 2, 8),
+    ("mxf4nvf4", ".scale_vec::4X", "ue4m3", 4, 0, 0, 136),
+    ("mxf4nvf4", ".block16", "ue8m0", 4, 0, 0, 64),
+]  # fmt: skip
+
+
+def word(kind: str, scale_type: str, ids: tuple[int, int], n: int, rows: int = 1) -> int:
+    types = 0 if kind == "mxf8f6f4" else 1 << 7 | 1 << 10
+    fields = n >> 3 << 17 | rows << 27 | ids[0] << 29 | ids[1] << 4
+    return types | fields | int(scale_type == "ue8m0") << 23
+
+
+def case(tc, kind: str, scale_type: str, n: int):
+    rng = np.random.default_rng(n)
+    make = eight_bit_operand if kind == "mxf8f6f4" else four_bit_operand
+    (left, x), (right, y) = make(rng, M), make(rng, n)
+    sfa, sfb = codes_of(rng, 256, scale_type), codes_of(rng, 256, scale_type)
+    image = bytearray(b"\x7f" * 45056)
+    adesc = tc.place_operand(image, left, swizzle.B128, False, 0)
+    bdesc = tc.place_operand(image, right, swizzle.B32, False, 20480)
+    place_factors(image, sfa, FACTORS_A)
+    place_factors(image, sfb, FACTORS_B)
+    return image, adesc, bdesc, (x, y, sfa, sfb)
+
+
+@pytest.mark.parametrize(("kind", "vector", "type_", "blocks", "a_id", "b_id", "n"), CASES,
+                         ids=["{}{}-{}-ids{}{}{}-n{}".format(*c) for c in CASES])  # fmt: skip
+def test_every_block_is_scaled_by_its_own_factors(tc, kind, vector, type_, blocks, a_id, b_id, n):
+    image, adesc, bdesc, numbers = case(tc, kind, type_, n)
+    load, out = tc.dump_d(M, n)
+    body = copies(tc) + tc.FALSE + mma(kind, vector) + tc.DONE + load
+    tc.run(body, image, out, adesc, bdesc, word(kind, type_, (a_id, b_id), n))
+    expected = wanted(*numbers, (type_, blocks, a_id, b_id))
+    np.testing.assert_array_equal(tc.read_d(out, M, n).view(np.float32), expected)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_two_steps_with_their_own_factors_accumulate(tc, seed):
+    """One word of factors serves four steps: the second one takes byte 1"""
+    image, adesc, bdesc, numbers = case(tc, "mxf8f6f4", "ue8m0", 64)
+    load, out = tc.dump_d(M, 64)
+    first, second = (word("mxf8f6f4", "ue8m0", (i, i), 64) for i in (0, 1))
+    step = mma("mxf8f6f4", "")
+    body = copies(tc) + tc.FALSE + step + f"mov.b32 %r11, {second};\n" + tc.TRUE + step
+    tc.run(body + tc.DONE + load, image, out, adesc, bdesc, first, seed=seed)
+    expected = sum(wanted(*numbers, ("ue8m0", 1, i, i)) for i in (0, 1))
+    np.testing.assert_array_equal(tc.read_d(out, M, 64).view(np.float32), expected)
+
+
+@pytest.mark.parametrize(("kind", "rows", "scale_type", "ids", "known"), [
+    ("mxf8f6f4", 1, "ue8m0", (0, 0), 0x08A00000), ("mxf8f6f4", 1, "ue8m0", (1, 1), 0x28A00010),
+    ("mxf4nvf4", 1, "ue4m3", (0, 0), 0x08200480), ("mxf4", 1, "ue8m0", (2, 2), 0x48A004A0),
+])  # fmt: skip
+def test_the_words_of_these_tests_are_the_published_ones(kind, rows, scale_type, ids, known):
+    assert word(kind, scale_type, ids, 128, rows) == known
+
+
+WORD = word("mxf8f6f4", "ue8m0", (0, 0), 64)
+REFUSALS = [
+    ("mxf8f6f4", "", WORD & ~(1 << 23), "descriptor", "scale type"),
+    ("mxf8f6f4", "", WORD & ~(3 << 27), "descriptor", "M must be 128"),
+    ("mxf8f6f4", "", WORD | 2 << 7, "descriptor", "type of A"),
+    ("mxf8f6f4", "", WORD | 1 << 25, "descriptor", "bit 24"),
+    ("mxf4", "", word("mxf4", "ue8m0", (1, 0), 64), "descriptor", "scale factor id of A"),
+    ("mxf4", "", word("mxf4", "ue8m0", (0, 0), 64) | 1 << 31, "descriptor", "sm_103a"),
+    ("mxf4", ".scale_vec::4X", 0, "unmodelled", "scale_vec::4X"),
+    ("mxf4nvf4", "", 0, "unmodelled", "scale_vec"),
+]
+
+
+@pytest.mark.parametrize(("kind", "vector", "idesc", "category", "part"), REFUSALS)
+def test_illegal_scalings_are_refused(tc, kind, vector, idesc, category, part):
+    trap = tc.refused(tc.FALSE + mma(kind, vector) + tc.DONE, b"", (0, 0, idesc))
+    assert (trap.category, part in str(trap)) == (category, True), str(trap)
+
+
+def test_factors_that_no_copy_brought_are_refused(tc):
+    image, adesc, bdesc, _ = case(tc, "mxf8f6f4", "ue8m0", 64)
+    trap = tc.refused(tc.FALSE + mma("mxf8f6f4", "") + tc.DONE, image, (adesc, bdesc, WORD))
+    assert (trap.category, "scale factors of A" in str(trap)) == ("uninitialised-read", True)
+
+
+def test_factors_must_lie_in_all_four_quarters(tc):
+    """Each warp stores its own number into the words of its quarter"""
+    image, adesc, bdesc, _ = case(tc, "mxf8f6f4", "ue8m0", 64)
+    values = "shr.u32 %r20, %r0, 5; add.u32 %r20, %r20, 120;\n"
+    values += "".join(f"mov.b32 %v{i}, %r20;\n" for i in range(8))
+    body = tc.store_fragment(values, 8) + tc.FALSE
+    body += mma("mxf8f6f4", "").replace("+264", "+260") + tc.DONE
+    trap = tc.refused(body, image, (adesc, bdesc, WORD))
+    assert (trap.category, "all four 32-lane" in str(trap)) == ("tmem", True), str(trap)
