@@ -18,6 +18,7 @@ N_TILES = (16, 32, 64, 128, 192, 256)
 K_TILES = (16, 32, 64, 128)
 PAIR_M = (64, 128)  # of one CTA; the pair's MMA has twice as many rows (PTX ISA, tcgen05 shapes)
 STAGED_PAIR_M = 128  # with 64 a CTA's columns lie in two halves of tensor memory
+TILES_MAX = 2**31 - 1  # a 32-bit count
 BARRIER_BYTES = 1024  # kept for barriers, scheduler responses and the tensor-memory address
 
 Rule = Callable[[Problem, Schedule, Target], str | None]
@@ -184,10 +185,12 @@ def group_height(problem: Problem, schedule: Schedule, target: Target) -> str | 
 
 def grid_extent(problem: Problem, schedule: Schedule, target: Target) -> str | None:
     """The grid must be one that can be launched; static persistence takes one row of clusters."""
+    rows, columns = problem.grid(schedule)
     if schedule.scheduler == "static":
-        return None
+        fits = rows * columns <= TILES_MAX
+        return None if fits else f"at most {TILES_MAX} tiles can be counted, got {rows}x{columns}"
     limits = (target.grid_x_max, target.grid_y_max)
-    for axis, tiles, limit in zip("MN", problem.grid(schedule), limits, strict=True):
+    for axis, tiles, limit in zip("MN", (rows, columns), limits, strict=True):
         if tiles > limit:
             return f"a grid has at most {limit} tiles along {axis}, got {tiles}"
     return None
@@ -204,9 +207,8 @@ CLUSTER_RULES: tuple[Rule, ...] = (
     tma_box,
     tma_row_pitch,
     multicast_slice,
-    grid_extent,
 )
-SCHEDULER_RULES: tuple[Rule, ...] = (tensor_memory, one_wave, group_height)
+SCHEDULER_RULES: tuple[Rule, ...] = (tensor_memory, one_wave, group_height, grid_extent)
 STAGING_RULES: tuple[Rule, ...] = (staged_store,)
 STAGES_RULES: tuple[Rule, ...] = (shared_memory, ring_depth)
 

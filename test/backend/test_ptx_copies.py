@@ -9,6 +9,7 @@ import re
 import pytest
 
 from tilewright.compiler.driver import compile_matmul
+from tilewright.compiler.pipeline import DEFAULT_PIPELINE
 from tilewright.compiler.spec import MatmulSpec
 
 STEPS = {
@@ -19,6 +20,7 @@ STEPS = {
     "barrier": r"bar(?:rier)?\.(?:cta\.)?sync",
     "mma": r"tcgen05\.mma",
 }
+PREFIXES = ("tiling", "tma-insertion", "swizzle-selection", "warp-specialization", "persistence")
 SHAPES = [MatmulSpec(256, 256, 192), MatmulSpec(77, 33, 51), MatmulSpec(128, 64, 16)]
 
 
@@ -32,12 +34,13 @@ def steps_of(ptx: str) -> list[str]:
 
 
 @pytest.fixture(
-    params=[(spec, prefix) for spec in SHAPES for prefix in ("tiling", "tma-insertion", None)],
-    ids=lambda p: f"{p[0].m}x{p[0].n}x{p[0].k}-{p[1] or 'all'}",
+    params=[(spec, prefix) for spec in SHAPES for prefix in PREFIXES],
+    ids=lambda p: f"{p[0].m}x{p[0].n}x{p[0].k}-{p[1]}",
 )
 def steps(request):
     spec, prefix = request.param
-    return steps_of(compile_matmul(spec, stop_after=prefix, until="ptx").ptx)
+    compiled = compile_matmul(spec, pipeline=DEFAULT_PIPELINE, stop_after=prefix, until="ptx")
+    return steps_of(compiled.ptx)
 
 
 def until_next_mma(steps: list[str], name: str) -> list[list[str]]:

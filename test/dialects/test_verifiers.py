@@ -20,7 +20,8 @@ def kernel(*ops, threads=128, names='["a"]'):
 ^bb0(%v: {VIEW}):
   %i, %j = "tile.cta_tile"() : () -> (index, index)
   {body}
-}}) {{arg_names = {names}, cluster = [1, 1, 1], grid = [1, 1, 1], sym_name = "f", threads = {threads} : i64}} : () -> ()
+}}) {{arg_names = {names}, cluster = [1, 1, 1], grid = [1, 1, 1], sym_name = "f",
+      threads = {threads} : i64}} : () -> ()
 """
 
 

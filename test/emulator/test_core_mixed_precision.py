@@ -15,14 +15,15 @@ def run(instruction, a, b, c):
         HEADER
         + f""".visible .entry k(.param .u64 pa, .param .u64 pb, .param .u64 pc, .param .u64 pd) {{
       .reg .b64 %rd<12>; .reg .b32 %r<4>; .reg .b16 %h<3>; .reg .f32 %f<3>;
-      ld.param.u64 %rd1, [pa]; ld.param.u64 %rd2, [pb]; ld.param.u64 %rd3, [pc]; ld.param.u64 %rd4, [pd];
+      ld.param.u64 %rd1, [pa]; ld.param.u64 %rd2, [pb];
+      ld.param.u64 %rd3, [pc]; ld.param.u64 %rd4, [pd];
       mov.u32 %r1, %tid.x; mul.wide.u32 %rd5, %r1, 2; mul.wide.u32 %rd6, %r1, 4;
       add.u64 %rd1, %rd1, %rd5; add.u64 %rd2, %rd2, %rd5; add.u64 %rd3, %rd3, %rd6;
       add.u64 %rd4, %rd4, %rd6;
       ld.global.b16 %h1, [%rd1]; ld.global.b16 %h2, [%rd2]; ld.global.f32 %f1, [%rd3];
       {instruction}
       st.global.f32 [%rd4], %f2; ret; }}"""
-    )  # noqa: E501
+    )
     d = np.full(32, np.nan, np.float32)
     launch(ptx, "k", grid=(1,), block=(32,), params=[a.view(np.uint16), b.view(np.uint16), c, d])
     return d

@@ -35,11 +35,13 @@ SQUARE = {"m": 64, "n": 64, "k": 64, "t": "f16"}
 ODD = {"m": 72, "n": 40, "k": 88, "t": "f16"}
 IDENTITY_TRANSPOSE = """
   %e = tensor.empty() : tensor<64x64xf16>
-  %x = linalg.transpose ins(%p : tensor<64x64xf16>) outs(%e : tensor<64x64xf16>) permutation = [0, 1]
+  %x = linalg.transpose ins(%p : tensor<64x64xf16>) outs(%e : tensor<64x64xf16>)
+    permutation = [0, 1]
 """
 TRANSPOSE = """
   %e = tensor.empty() : tensor<72x88xf16>
-  %x = linalg.transpose ins(%p : tensor<88x72xf16>) outs(%e : tensor<72x88xf16>) permutation = [1, 0]
+  %x = linalg.transpose ins(%p : tensor<88x72xf16>) outs(%e : tensor<72x88xf16>)
+    permutation = [1, 0]
 """
 EXTENDING_TRANSPOSE = f"""
   %e = tensor.empty() : tensor<72x88xf32>

@@ -8,7 +8,14 @@ from tilewright.compiler.driver import compile_matmul
 from tilewright.compiler.spec import MatmulSpec
 from tilewright.dialects.errors import CompileError
 
-PASS_NAMES = "normalize, tiling, tma-insertion, swizzle-selection, lower-to-nvvm"
+PASS_NAMES = (
+    "normalize, tiling, tma-insertion, swizzle-selection, epilogue-staging, clustering, "
+    "pipelining, warp-specialization, persistence"
+)
+PRESET_NAMES = (
+    "v1a, v1b, v2a, v2b, v3, v4, v5, v6, "
+    "kernel2, kernel3, kernel4, kernel5, kernel6, kernel7, kernel8"
+)
 SPEC = {"m": 256, "n": 256, "k": 128}
 
 
@@ -42,7 +49,7 @@ def test_specs_that_cannot_be_built(fields, message):
         ("", "pipeline: expected a pass name at column 1, got the end in ''"),
         ("tiling,,", "pipeline: expected a pass name at column 8, got ',' in 'tiling,,'"),
         ("tiling;", "pipeline: expected ',' or the end at column 7, got ';' in 'tiling;'"),
-        ("tilling", f"pipeline: unknown pass 'tilling'; use one of {PASS_NAMES}"),
+        ("tilling", f"pipeline: unknown pass 'tilling'; use one of {PASS_NAMES}, lower-to-nvvm"),
         ("tiling{tile}", "pipeline: tiling: an option must be name=value, got 'tile'"),
         ("tiling{tiles=1}", "tiling: unknown option 'tiles'; it takes tile"),
         (
@@ -105,12 +112,12 @@ def test_tiles_that_no_mma_or_memory_can_hold(tile, message):
         ({"target": "sm_70"}, "target: unknown chip 'sm_70'; use one of sm_100a"),
         (
             {"preset": "v9"},
-            "preset: unknown name 'v9'; use one of v1a, v1b, v2a, v2b, kernel2, kernel3",
+            f"preset: unknown name 'v9'; use one of {PRESET_NAMES}",
         ),
         (
-            {"stop_after": "vectorize"},
+            {"stop_after": "vectorize", "pipeline": "tiling,tma-insertion"},
             "stop-after: 'vectorize' is not in the pipeline; "
-            "use one of normalize, tiling, tma-insertion, swizzle-selection",
+            "use one of normalize, tiling, tma-insertion",
         ),
         (
             {"stop_after": "normalize"},
@@ -123,10 +130,12 @@ def test_options_that_cannot_be_met(options, message):
 
 
 def test_more_tiles_than_a_grid_can_have_are_refused():
-    found = message_of(lambda: compile_matmul(MatmulSpec(1, 2**31 - 1, 1), until="mlir"))
-    assert found == (
-        "error: tile.matmul: a grid can have 65535 tiles along N, got 16777216; use a larger tile N"
+    spec = MatmulSpec(1, 2**31 - 1, 1)
+    assert message_of(lambda: compile_matmul(spec, pipeline="tiling", until="mlir")) == (
+        "error: tile.kernel: a grid can have 65535 CTAs along N, got 16777216; "
+        "use a larger tile or persistence"
     )
+    assert "persistence" in compile_matmul(spec, until="mlir").pipeline
 
 
 def test_a_file_that_is_not_there_is_named():

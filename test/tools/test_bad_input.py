@@ -1,4 +1,7 @@
-"""Bad input to the real compiler: one clear message, status 1, no traceback, no partial file."""
+"""Bad input to the real compiler: one clear message, no traceback, no partial file.
+
+Status 2 for a spec field, option or name that can't be taken, 1 for what does not compile.
+"""
 
 import re
 
@@ -23,8 +26,8 @@ MATMUL = """func.func @f(%a: tensor<4x16xf16>, %b: tensor<8x16xf16>) -> tensor<4
 """
 
 
-def assert_refused(ran, fragment):
-    assert (ran.status, ran.out) == (1, "")
+def assert_refused(ran, fragment, status=1):
+    assert (ran.status, ran.out) == (status, "")
     lines = [line for line in ran.err.splitlines() if "remark: " not in line]
     assert len(lines) == 1, ran.err
     assert re.match(r"(\S+:\d+:\d+: )?error: \S", lines[0])
@@ -52,12 +55,24 @@ def assert_refused(ran, fragment):
         ((*SPEC, "--pipeline", "tiling{size=3}"), "tiling: unknown option 'size'; it takes tile"),
         ((*SPEC, "--pipeline", "tiling{tile}"), "an option must be name=value, got 'tile'"),
         ((*SPEC, "--pipeline", "tiling{tile=0x64x64}"), "option tile must be BMxBNxBK"),
+        ((*SPEC, "--stop-after", "polish"), "'polish' is not in the pipeline; use one of"),
+    ],
+)
+def test_what_is_no_spec_or_option_is_wrong_usage(command, words, fragment, tilewright, tmp_path):
+    place = ("-o", tmp_path / "made")
+    assert_refused(tilewright(command, *words, *place), fragment, status=2)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("command", ["compile", "run"])
+@pytest.mark.parametrize(
+    ("words", "fragment"),
+    [
         ((*SPEC, "--pipeline", "tiling{tile=96x64x64}"), "tile M must be"),
         ((*SPEC, "--pipeline", "tiling{tile=128x100x64}"), "tile N must be a multiple of 16"),
         ((*SPEC, "--pipeline", "tiling{tile=128x512x64}"), "tile N must be a multiple of 16 up to"),
         ((*SPEC, "--pipeline", "tiling{tile=128x128x40}"), "tile K must be a multiple of 16"),
         ((*SPEC, "--pipeline", "tma-insertion"), "run tiling first"),
-        ((*SPEC, "--stop-after", "polish"), "'polish' is not in the pipeline; use one of"),
         (("nowhere.mlir",), "nowhere.mlir: must be a readable .mlir file"),
     ],
 )

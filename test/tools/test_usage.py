@@ -44,8 +44,8 @@ SPEC = ("--m", "8", "--n", "8", "--k", "16")
         ),
         (
             ("run", *SPEC, "--seed", "-1"),
-            "error: tilewright run: argument --seed: must be an integer from 0, got '-1';"
-            " see tilewright run --help",
+            "error: tilewright run: argument --seed: must be an integer from 0 below 2^63, "
+            "got '-1'; see tilewright run --help",
         ),
         (
             ("explain", "schedule", "--m", "4"),
