@@ -1,0 +1,24 @@
+"""The PTX of one kernel a family, as it was when it was last looked at (--update-golden).
+
+A refactor leaves these files as they are; a change of them is a change of the kernels.
+"""
+
+import pytest
+
+from tilewright.compiler.driver import compile_matmul
+from tilewright.compiler.spec import MatmulSpec
+
+FAMILIES = {
+    "sequential": "v2a",
+    "pipelined": "v3",
+    "specialised": "v4",
+    "pair": "v5",
+    "persistent": "v6",
+    "clc": "kernel8",
+}
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_kernel_family(golden, family):
+    compiled = compile_matmul(MatmulSpec(520, 512, 640), preset=FAMILIES[family], until="ptx")
+    golden(compiled.ptx, f".{family}.ptx")

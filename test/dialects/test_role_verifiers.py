@@ -1,0 +1,172 @@
+"""What one op of clusters, roles, tile loops and staged stores can know is wrong."""
+
+import pytest
+
+from tilewright.compiler.pipeline import run_passes_on_text
+from tilewright.dialects.errors import CompileError
+
+VIEW = "memref<256x128xbf16, 1>"
+SMEM = '!tile.smem<tensor<128x64xbf16>, "k", "none">'
+HALF = '!tile.smem<tensor<64x64xbf16>, "k", "none">'
+LONG = '!tile.smem<tensor<128x32xbf16>, "k", "none">'
+WORDS = '!tile.smem<tensor<128x4xf32>, "k", "none">'
+ACC = "!tile.acc<tensor<128x64xf32>>"
+RING = f"!pipe.ring<1 : i64, [{SMEM}]>"
+ROLE_END = '}) {agent = "load", warps = 1 : i64} : () -> ()'
+
+
+def kernel(*ops, cluster="[1, 1, 1]", grid="[4, 1, 1]"):
+    body = "\n  ".join(ops)
+    return f"""
+"tile.kernel"() ({{
+^bb0(%v: {VIEW}):
+  %i, %j = "tile.cta_tile"() : () -> (index, index)
+  %true = arith.constant true
+  {body}
+}}) {{arg_names = ["v"], cluster = {cluster}, grid = {grid}, sym_name = "f", threads = 128 : i64}}
+  : () -> ()
+"""
+
+
+def create(ring, name="r"):
+    return f'%{name} = "pipe.create"() : () -> {ring}'
+
+
+def load(name, smem=SMEM):
+    return f'%{name} = "tile.load"(%v, %i, %j) : ({VIEW}, index, index) -> {smem}'
+
+
+def accumulator(shape):
+    return f'%acc = "tile.accumulator"() : () -> !tile.acc<tensor<{shape}xf32>>'
+
+
+def pair_mma(a, b, shape):
+    types = f"!tile.acc<tensor<{shape}xf32>>, {a}, {b}, i1"
+    return f'"tile.pair_mma"(%acc, %a, %b, %true) : ({types}) -> ()'
+
+
+def multicast(box, axis="n", parts=2):
+    map_type = f'!tile.map<bf16, [128, 256], [256], [8, {box}], "none">'
+    return (
+        create(RING),
+        f'%s = "pipe.acquire"(%r) : ({RING}) -> !pipe.slot<[{SMEM}]>',
+        f'%t = "pipe.tile"(%s) {{index = 0 : i64}} : (!pipe.slot<[{SMEM}]>) -> {SMEM}',
+        f'%m = "tile.tensor_map"(%v) : ({VIEW}) -> {map_type}',
+        f'"tile.tma_multicast"(%m, %t, %i, %j) {{axis = "{axis}", parts = {parts} : i64}}'
+        f" : ({map_type}, {SMEM}, index, index) -> ()",
+    )
+
+
+def staged_store(piece, box, write="rows", element="bf16"):
+    ring = f"!pipe.ring<2 : i64, [{piece}]>"
+    map_type = f'!tile.map<{element}, [128, 256], [512], {box}, "none">'
+    value = "%x" if element == "f32" else "%y"
+    truncate = "" if element == "f32" else "%y = arith.truncf %x : f32 to bf16"
+    return (
+        accumulator("128x64"),
+        create(ring),
+        f'%m = "tile.tensor_map"(%v) : ({VIEW}) -> {map_type}',
+        f'"tile.staged_store"(%acc, %m, %r, %i, %j) ({{ ^bb0(%x: f32): {truncate}',
+        f'"tile.yield"({value}) : ({element}) -> () }}) {{write = "{write}"}}',
+        f": ({ACC}, {map_type}, {ring}, index, index) -> ()",
+    )
+
+
+def tile_loop(order="m", arguments="%m: index, %n: index"):
+    return (
+        f'"tile.for_each_tile"() ({{ ^bb0({arguments}): %c = arith.constant 1 : index }})',
+        f'{{group = 1 : i64, order = "{order}", tiles = [1, 1]}} : () -> ()',
+    )
+
+
+NARROW = '!tile.smem<tensor<128x8xbf16>, "k", "none">'
+PIECE = '!tile.smem<tensor<128x16xbf16>, "k", "none">'
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            kernel(cluster="[3, 1, 1]"),
+            "tile.kernel: the grid must be whole clusters, got [4, 1, 1] and [3, 1, 1]",
+        ),
+        (
+            kernel(
+                accumulator("128x128"), load("a"), load("b", LONG), pair_mma(SMEM, LONG, "128x128")
+            ),
+            "tile.pair_mma: a and b must have the same K, got 64 and 32",
+        ),
+        (
+            kernel(
+                accumulator("128x64"), load("a"), load("b", HALF), pair_mma(SMEM, HALF, "128x64")
+            ),
+            "tile.pair_mma: acc must be (128, 128), got (128, 64)",
+        ),
+        (
+            kernel(*multicast(64, axis="k")),
+            "tile.tma_multicast: axis must be 'm' or 'n', got 'k'",
+        ),
+        (
+            kernel(*multicast(128, parts=1)),
+            "tile.tma_multicast: 128 rows must be 1 parts of whole 8 rows",
+        ),
+        (
+            kernel(*multicast(42, parts=3)),
+            "tile.tma_multicast: 128 rows must be 3 parts of whole 8 rows",
+        ),
+        (
+            kernel(*multicast(128)),
+            "tile.tma_multicast: the box must be [8, 64], got [8, 128]",
+        ),
+        (
+            kernel(*staged_store(HALF, "[64, 64]")),
+            "tile.staged_store: staging must hold 128 rows of a divisor of 64 columns, got "
+            "TileLayout(mn=64, k=64, element_bytes=2, major='k', swizzle='none')",
+        ),
+        (
+            kernel(*staged_store(NARROW, "[16, 128]")),
+            "tile.staged_store: the box must be [8, 128], got [16, 128]",
+        ),
+        (
+            kernel(*staged_store(PIECE, "[16, 128]", "columns")),
+            "tile.staged_store: write must be one of ('rows', 'matrices'), got 'columns'",
+        ),
+        (
+            kernel(*staged_store(WORDS, "[4, 128]", "matrices", "f32")),
+            "tile.staged_store: matrices need 16-bit elements, 16 columns or more, got "
+            "TileLayout(mn=128, k=4, element_bytes=4, major='k', swizzle='none')",
+        ),
+        (
+            kernel(*staged_store(NARROW, "[8, 128]", "matrices")),
+            "tile.staged_store: matrices need 16-bit elements, 16 columns or more, got "
+            "TileLayout(mn=128, k=8, element_bytes=2, major='k', swizzle='none')",
+        ),
+        (
+            kernel(*tile_loop("z")),
+            "tile.for_each_tile: order must be one of ('m', 'n', 'grouped'), got 'z'",
+        ),
+        (
+            kernel(*tile_loop(arguments="%m: index")),
+            "tile.for_each_tile: the body must take (i, j), got ['index']",
+        ),
+        (
+            kernel(create(f"!pipe.ring<2 : i64, [{SMEM}, {ACC}]>")),
+            "pipe.create: the payload must be shared-memory tiles, one accumulator or claims",
+        ),
+        (
+            kernel(create(RING), f'%s = "pipe.wait"(%r) : ({RING}) -> !pipe.slot<[{HALF}]>'),
+            f"pipe.wait: must give a slot of {RING}, got !pipe.slot<[{HALF}]>",
+        ),
+        (
+            kernel('"pipe.role"() ({', ROLE_END.replace("1 : i64", "0 : i64")),
+            "pipe.role: warps must be at least 1, got 0",
+        ),
+    ],
+)
+def test_an_op_that_does_not_verify_is_refused_with_its_rule(tmp_path, text, message):
+    path = tmp_path / "m.mlir"
+    path.write_text(text)
+    with pytest.raises(CompileError) as caught:
+        run_passes_on_text(text, str(path), "swizzle-selection{force=none}")
+    assert caught.value.message == message
+    assert caught.value.location.startswith(f"{path}:")

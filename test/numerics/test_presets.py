@@ -1,0 +1,70 @@
+"""Every published rung computes the product: whole tiles, odd shapes, any order of events."""
+
+from pathlib import Path
+
+import pytest
+
+from tilewright.compiler.presets import PRESETS
+from tilewright.compiler.spec import MatmulSpec
+
+LATE = [name for name in PRESETS if "warp-specialization" in PRESETS[name]]
+ENDS = ("v6", "kernel6", "kernel8")
+INPUTS = Path(__file__).parent / "inputs"
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+@pytest.mark.parametrize("shape", [(300, 520, 264), (77, 40, 56), (129, 264, 72)])
+def test_odd_shapes(check_matmul, preset, shape):
+    check_matmul(MatmulSpec(*shape), preset=preset, seed=1)
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_a_cube_of_512(check_matmul, preset):
+    check_matmul(MatmulSpec(512, 512, 512), preset=preset)
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+@pytest.mark.parametrize(("a_major", "b_major"), [("m", "n"), ("k", "n"), ("m", "k")])
+def test_other_layouts(check_matmul, preset, a_major, b_major):
+    spec = MatmulSpec(264, 392, 200, "f16", "f16", "f16", a_major=a_major, b_major=b_major)
+    check_matmul(spec, preset=preset, seed=2)
+
+
+@pytest.mark.parametrize("preset", ENDS)
+@pytest.mark.parametrize("name", ["scale_bias_residual_swish", "bias_relu"])
+def test_epilogues_of_mlir_files(check_matmul, preset, name):
+    check_matmul(INPUTS / f"{name}.mlir", preset=preset, seed=4)
+
+
+@pytest.mark.parametrize("name", ["v3", "v4", "v5", "kernel6"])
+@pytest.mark.parametrize("steps", ["1", "S-1", "S", "S+1", "2S", "2S+1"])
+def test_k_tile_counts(check_matmul, name, steps):
+    stages = {"v3": 4, "v4": 4, "v5": 6, "kernel6": 5}[name]
+    count = {"1": 1, "S-1": stages - 1, "S": stages, "S+1": stages + 1}.get(steps)
+    count = count or 2 * stages + (steps == "2S+1")
+    check_matmul(MatmulSpec(136, 264, 64 * count - 8), preset=name, seed=count)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_launch_control_hands_clusters_out_in_any_order(check_matmul, seed):
+    check_matmul(MatmulSpec(600, 520, 136), preset="kernel8", seed=seed)
+
+
+@pytest.mark.parametrize("preset", ["v1a", "v3", "v4", "kernel5", "v6", "kernel8"])
+def test_dependent_launch_leaves_the_result_as_it_is(check_matmul, preset):
+    text = f"{PRESETS[preset]},lower-to-nvvm{{pdl=true}}"
+    compiled, _ = check_matmul(MatmulSpec(300, 264, 200), pipeline=text, seed=6)
+    assert compiled.manifest["schedule"]["programmatic_dependent_launch"] is True
+    assert "griddepcontrol.wait" in compiled.ptx
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("preset", LATE)
+@pytest.mark.parametrize("seed", range(8))
+def test_many_orders_of_events(check_matmul, preset, seed):
+    check_matmul(MatmulSpec(520, 520, 600), preset=preset, seed=50 + seed)
+
+
+@pytest.mark.slow
+def test_v6_at_a_thousand(check_matmul):
+    check_matmul(MatmulSpec(1000, 1112, 1096), preset="v6")

@@ -1,0 +1,59 @@
+"""Rings of S slots with fewer, as many and more K tiles than slots, in every kind of program."""
+
+import pytest
+
+from tilewright.compiler.spec import MatmulSpec
+
+HEAD = "tiling{tile=64x64x32},tma-insertion,swizzle-selection"
+PAIR_HEAD = "tiling{tile=128x64x32},tma-insertion,swizzle-selection"
+KINDS = {
+    "sequential": f"{HEAD},pipelining{{stages=DEPTH}}",
+    "specialised": f"{HEAD},pipelining{{stages=DEPTH}},warp-specialization",
+    "multicast": f"{HEAD},clustering{{shape=2x2 pair=false}},pipelining{{stages=DEPTH}}",
+    "pair": f"{PAIR_HEAD},clustering{{shape=2x1 pair=true}},pipelining{{stages=DEPTH}}",
+    "clustered": (
+        f"{PAIR_HEAD},epilogue-staging,clustering{{shape=2x2 pair=true}},"
+        "pipelining{stages=DEPTH},warp-specialization"
+    ),
+    "persistent": (
+        f"{HEAD},pipelining{{stages=DEPTH}},warp-specialization,persistence{{ctas=4 order=m}}"
+    ),
+    "persistent-clc": (
+        f"{PAIR_HEAD},clustering{{shape=2x1 pair=true}},pipelining{{stages=DEPTH}},"
+        "warp-specialization,persistence{scheduler=clc}"
+    ),
+    "persistent-sequential": f"{HEAD},pipelining{{stages=DEPTH}},persistence{{ctas=3}}",
+}
+COUNTS = {"1": 1, "S-1": 2, "S": 3, "S+1": 4, "2S": 6, "2S+1": 7}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("count", COUNTS)
+@pytest.mark.parametrize("ragged", [0, 8])
+def test_k_tile_counts_around_the_depth_of_the_ring(check_matmul, kind, count, ragged):
+    spec = MatmulSpec(200, 136, 32 * COUNTS[count] - ragged, c_dtype="f32", b_major="n")
+    compiled, _ = check_matmul(spec, pipeline=KINDS[kind].replace("DEPTH", "3"), seed=ragged)
+    assert compiled.manifest["schedule"]["stages"] == 3
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("stages", [1, 2, 5, 8])
+def test_other_depths(check_matmul, kind, stages):
+    spec = MatmulSpec(200, 136, 32 * 5, a_major="m")
+    compiled, _ = check_matmul(
+        spec, pipeline=KINDS[kind].replace("DEPTH", str(stages)), seed=stages
+    )
+    assert compiled.manifest["schedule"]["stages"] == stages
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("kind", KINDS)
+def test_any_order_of_asynchronous_completion(check_matmul, kind, seed):
+    spec = MatmulSpec(136, 200, 32 * 7)
+    check_matmul(spec, pipeline=KINDS[kind].replace("DEPTH", "2"), seed=100 + seed)
+
+
+def test_copies_by_threads_go_through_a_deep_ring_too(check_matmul):
+    text = KINDS["specialised"].replace("DEPTH", "4")
+    compiled, _ = check_matmul(MatmulSpec(130, 70, 201), pipeline=text)
+    assert len(compiled.remarks) == 2

@@ -1,0 +1,47 @@
+// For dependent launch the kernel waits before it reads global memory and lets others start after.
+// RUN: tilewright opt %s --passes 'tma-insertion,lower-to-nvvm{pdl=true}' | filecheck %s --check-prefix PDL
+// RUN: tilewright opt %s --passes 'tma-insertion,lower-to-nvvm' | filecheck %s --check-prefix PLAIN
+// RUN: tilewright opt %s --passes 'tma-insertion,warp-specialization,lower-to-nvvm{pdl=true}' | filecheck %s --check-prefix ROLES
+
+// PDL:       nvvm.tcgen05.alloc
+// PDL-NOT:   nvvm.cp.async.bulk
+// PDL:       nvvm.griddepcontrol wait
+// PDL:       nvvm.cp.async.bulk.tensor.shared
+// PDL:       nvvm.griddepcontrol launch_dependents
+
+// PLAIN:     nvvm.tcgen05.alloc
+// PLAIN-NOT: nvvm.griddepcontrol
+// PLAIN:     nvvm.tcgen05.dealloc
+
+// ROLES:     nvvm.griddepcontrol wait
+// ROLES:     nvvm.tcgen05.ld
+// ROLES-NOT: nvvm.griddepcontrol
+// ROLES:     nvvm.cp.async.bulk.tensor.shared
+// ROLES:     nvvm.griddepcontrol launch_dependents
+// ROLES-NOT: nvvm.griddepcontrol
+// ROLES:     nvvm.tcgen05.mma
+!a = memref<256x256xbf16, 1>
+!b = memref<256x256xbf16, 1>
+!c = memref<256x256xbf16, 1>
+!ta = !tile.smem<tensor<128x64xbf16>, "k", "none">
+!tb = !tile.smem<tensor<64x64xbf16>, "k", "none">
+!acc = !tile.acc<tensor<128x64xf32>>
+"tile.kernel"() ({
+^bb0(%a: !a, %b: !b, %c: !c):
+  %i, %j = "tile.cta_tile"() : () -> (index, index)
+  %acc = "tile.accumulator"() : () -> !acc
+  %zero = arith.constant 0 : index
+  %one = arith.constant 1 : index
+  %steps = arith.constant 4 : index
+  scf.for %k = %zero to %steps step %one {
+    %ta = "tile.load"(%a, %i, %k) : (!a, index, index) -> !ta
+    %tb = "tile.load"(%b, %j, %k) : (!b, index, index) -> !tb
+    %more = arith.cmpi ne, %k, %zero : index
+    "tile.mma"(%acc, %ta, %tb, %more) : (!acc, !ta, !tb, i1) -> ()
+  }
+  "tile.store"(%acc, %c, %i, %j) ({
+  ^bb0(%x: f32):
+    %y = arith.truncf %x : f32 to bf16
+    "tile.yield"(%y) : (bf16) -> ()
+  }) : (!acc, !c, index, index) -> ()
+}) {arg_names = ["a", "b", "c"], cluster = [1, 1, 1], grid = [2, 4, 1], sym_name = "f", threads = 128 : i64} : () -> ()

@@ -1,0 +1,32 @@
+// Two accumulators of 512 tensor-memory columns have no room: the ring keeps one slot.
+// RUN: tilewright opt %s --passes 'tma-insertion,warp-specialization,persistence' | filecheck %s
+
+// CHECK-NOT: !pipe.ring<2
+// CHECK:     "pipe.create"() : () -> !pipe.ring<1 : i64, [!tile.acc<tensor<256x256xf32>>]>
+// CHECK:     "tile.for_each_tile"
+// CHECK-NOT: !pipe.ring<2
+!a = memref<256x256xbf16, 1>
+!b = memref<256x256xbf16, 1>
+!c = memref<256x256xbf16, 1>
+!ta = !tile.smem<tensor<256x64xbf16>, "k", "none">
+!tb = !tile.smem<tensor<256x64xbf16>, "k", "none">
+!acc = !tile.acc<tensor<256x256xf32>>
+"tile.kernel"() ({
+^bb0(%a: !a, %b: !b, %c: !c):
+  %i, %j = "tile.cta_tile"() : () -> (index, index)
+  %acc = "tile.accumulator"() : () -> !acc
+  %zero = arith.constant 0 : index
+  %one = arith.constant 1 : index
+  %steps = arith.constant 4 : index
+  scf.for %k = %zero to %steps step %one {
+    %ta = "tile.load"(%a, %i, %k) : (!a, index, index) -> !ta
+    %tb = "tile.load"(%b, %j, %k) : (!b, index, index) -> !tb
+    %more = arith.cmpi ne, %k, %zero : index
+    "tile.mma"(%acc, %ta, %tb, %more) : (!acc, !ta, !tb, i1) -> ()
+  }
+  "tile.store"(%acc, %c, %i, %j) ({
+  ^bb0(%x: f32):
+    %y = arith.truncf %x : f32 to bf16
+    "tile.yield"(%y) : (bf16) -> ()
+  }) : (!acc, !c, index, index) -> ()
+}) {arg_names = ["a", "b", "c"], cluster = [1, 1, 1], grid = [1, 1, 1], sym_name = "f", threads = 128 : i64} : () -> ()

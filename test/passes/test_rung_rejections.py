@@ -1,0 +1,254 @@
+"""What the passes after swizzle-selection refuse, one row each, whole message compared."""
+
+import pytest
+
+from tilewright.compiler.driver import compile_matmul
+from tilewright.compiler.spec import MatmulSpec
+from tilewright.dialects.errors import CompileError
+
+TMA = "tiling,tma-insertion,swizzle-selection"
+ROLES = f"{TMA},warp-specialization"
+BY_THREADS = "clustering: an operand is copied by threads, and only TMA reaches other CTAs"
+
+
+def tile(text):
+    return TMA.replace("tiling", f"tiling{{tile={text}}}")
+
+
+def message_of(pipeline, spec=None):
+    with pytest.raises(CompileError) as caught:
+        compile_matmul(spec or MatmulSpec(300, 520, 264), pipeline=pipeline, until="ptx")
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("pipeline", "message"),
+    [
+        (
+            f"{TMA},clustering{{shape=3x1 pair=true}}",
+            "tile.mma: clustering: 2-CTA MMAs need an even cluster M, got 3x1",
+        ),
+        (
+            f"{TMA},clustering{{shape=1x2 pair=true}}",
+            "tile.mma: clustering: 2-CTA MMAs need an even cluster M, got 1x2",
+        ),
+        (
+            f"{tile('128x48x64')},clustering{{shape=2x1 pair=true}}",
+            "tile.mma: clustering: a pair needs N a multiple of 32, got 48",
+        ),
+        (
+            f"{tile('128x208x64')},clustering{{pair=true}}",
+            "tile.mma: clustering: a pair needs N a multiple of 32, got 208",
+        ),
+        (
+            f"{tile('192x64x64')},clustering{{pair=true}}",
+            "tile.mma: clustering: a pair needs 64, 128 or 256 rows a CTA, got 192",
+        ),
+        (
+            f"{tile('64x64x64')},epilogue-staging,clustering{{pair=true}}",
+            "tile.mma: clustering: a staged epilogue of a pair needs 128 rows a CTA, got 64",
+        ),
+        (
+            f"{TMA},clustering{{shape=17x1}}",
+            "tile.kernel: clustering: a cluster has at most 16 CTAs, got 17x1 = 17",
+        ),
+        (
+            f"{TMA},clustering{{shape=6x3}}",
+            "tile.kernel: clustering: a cluster has at most 16 CTAs, got 6x3 = 18",
+        ),
+        ("tiling,clustering{shape=2x1}", f"tile.kernel: {BY_THREADS}"),
+        ("tiling,clustering{pair=true}", f"tile.kernel: {BY_THREADS}"),
+    ],
+)
+def test_clusters_that_no_mma_or_launch_can_have(pipeline, message):
+    assert message_of(pipeline) == f"error: {message}"
+
+
+def test_clusters_of_a_view_that_tma_cannot_address():
+    spec = MatmulSpec(300, 520, 260)
+    assert message_of(f"{TMA},clustering{{shape=2x1}}", spec) == f"error: tile.kernel: {BY_THREADS}"
+
+
+@pytest.mark.parametrize(
+    ("pipeline", "message"),
+    [
+        (
+            f"{TMA},pipelining{{stages=8}}",
+            "pipe.create: pipelining: 8 stages of 32768 bytes are 262144 bytes, over the 231424 "
+            "that sm_100a has left; use stages=7 or fewer",
+        ),
+        (
+            f"{TMA},epilogue-staging,pipelining{{stages=7}}",
+            "pipe.create: pipelining: 7 stages of 32768 bytes are 229376 bytes, over the 198656 "
+            "that sm_100a has left; use stages=6 or fewer",
+        ),
+        (
+            f"{TMA},clustering{{pair=true}},pipelining{{stages=10}}",
+            "pipe.create: pipelining: 10 stages of 24576 bytes are 245760 bytes, over the 231424 "
+            "that sm_100a has left; use stages=9 or fewer",
+        ),
+        (
+            f"{TMA},pipelining{{stages=7}},epilogue-staging",
+            "tile.store: epilogue-staging: buffers need 32768 bytes, over the 2048 that are left; "
+            "run it before pipelining, or give pipelining fewer stages",
+        ),
+        (
+            f"{TMA},epilogue-staging{{columns=24}}",
+            "tile.store: epilogue-staging: columns must divide the tile's 128 and be 16, 32, 64 or "
+            "128 bytes, got 24 columns of 2 bytes",
+        ),
+        (
+            f"{TMA},epilogue-staging{{columns=128}}",
+            "tile.store: epilogue-staging: columns must divide the tile's 128 and be 16, 32, 64 or "
+            "128 bytes, got 128 columns of 2 bytes",
+        ),
+        (
+            f"{tile('128x80x64')},epilogue-staging{{columns=32}}",
+            "tile.store: epilogue-staging: columns must divide the tile's 80 and be 16, 32, 64 or "
+            "128 bytes, got 32 columns of 2 bytes",
+        ),
+        (
+            f"{ROLES},persistence{{depth=3}}",
+            "tile.kernel: persistence: depth is for scheduler=clc, got scheduler=static",
+        ),
+        (
+            f"{ROLES},persistence{{scheduler=clc ctas=4}}",
+            "tile.kernel: persistence: ctas is for scheduler=static, got scheduler=clc",
+        ),
+        (
+            f"{TMA},persistence{{scheduler=clc}}",
+            "tile.kernel: persistence: scheduler=clc needs a role that asks for tiles; "
+            "run warp-specialization first",
+        ),
+    ],
+)
+def test_sizes_and_options_that_cannot_hold_together(pipeline, message):
+    assert message_of(pipeline) == f"error: {message}"
+
+
+def test_a_preset_for_two_byte_results_says_so_for_four():
+    spec = MatmulSpec(256, 256, 256, c_dtype="f32")
+    with pytest.raises(CompileError) as caught:
+        compile_matmul(spec, preset="kernel5", until="mlir")
+    assert caught.value.message == (
+        "tile.store: epilogue-staging: columns must divide the tile's 256 and be 16, 32, 64 or 128 "
+        "bytes, got 64 columns of 4 bytes"
+    )
+
+
+@pytest.mark.parametrize(
+    ("pipeline", "message"),
+    [
+        (
+            "tiling,warp-specialization",
+            "tile.load: warp-specialization: operands must come through a pipe; "
+            "run tma-insertion first",
+        ),
+        (
+            "tiling,pipelining",
+            "tile.kernel: pipelining: operands must come through a pipe; run tma-insertion first",
+        ),
+        (
+            f"{TMA},persistence,warp-specialization",
+            "tile.kernel: warp-specialization: tiles are handed out already; "
+            "run it before persistence",
+        ),
+        (
+            f"{TMA},persistence,clustering",
+            "tile.kernel: clustering: tiles are handed out already; run it before persistence",
+        ),
+        (
+            f"{ROLES},persistence{{scheduler=clc}},clustering{{shape=2x1}}",
+            "tile.kernel: clustering: tiles are handed out already; run it before persistence",
+        ),
+        (
+            f"{tile('64x64x64')},clustering{{pair=true}},epilogue-staging",
+            "tile.pair_mma: epilogue-staging: a staged epilogue of a pair needs 128 rows a CTA, "
+            "got 64",
+        ),
+        (
+            "tiling,lower-to-nvvm,tma-insertion",
+            "tma-insertion: the module must hold one tile.kernel, got 0; run tiling first",
+        ),
+    ],
+)
+def test_passes_in_an_order_that_cannot_be(pipeline, message):
+    assert message_of(pipeline) == f"error: {message}"
+
+
+@pytest.mark.parametrize(
+    ("pipeline", "message"),
+    [
+        (
+            f"{TMA},tma-insertion",
+            "tile.kernel: tma-insertion: operands come through a pipe already; run it once",
+        ),
+        (
+            f"{TMA},epilogue-staging,epilogue-staging",
+            "tile.kernel: epilogue-staging: stores are staged already; run it once",
+        ),
+        (
+            f"{TMA},clustering{{shape=2x1}},clustering",
+            "tile.kernel: clustering: the kernel has clusters already; run it once",
+        ),
+        (
+            f"{TMA},pipelining{{stages=2}},pipelining",
+            "pipe.create: pipelining: the ring has stages already; run it once",
+        ),
+        (
+            f"{ROLES},warp-specialization",
+            "tile.kernel: warp-specialization: the program has roles already; run it once",
+        ),
+        (
+            f"{TMA},persistence,persistence",
+            "tile.kernel: persistence: the program loops over tiles already; run it once",
+        ),
+        (
+            f"{ROLES},persistence{{scheduler=clc}},persistence",
+            "tile.kernel: persistence: the program loops over tiles already; run it once",
+        ),
+        (
+            "tiling,lower-to-nvvm,lower-to-nvvm",
+            "lower-to-nvvm: the module must hold one tile.kernel, got 0; run tiling first",
+        ),
+    ],
+)
+def test_passes_that_are_run_twice(pipeline, message):
+    assert message_of(pipeline) == f"error: {message}"
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (
+            "epilogue-staging{columns=0}",
+            "option columns must be auto or a number of columns, got '0'",
+        ),
+        (
+            "epilogue-staging{buffers=no}",
+            "option buffers must be a number of pieces under way at once, got 'no'",
+        ),
+        ("epilogue-staging{write=all}", "option write must be auto, rows or matrices, got 'all'"),
+        (
+            "clustering{shape=0x1}",
+            "option shape must be auto or CTAs along M and N, as 2x1, got '0x1'",
+        ),
+        ("clustering{shape=2}", "option shape must be auto or CTAs along M and N, as 2x1, got '2'"),
+        ("clustering{pair=yes}", "option pair must be auto, true or false, got 'yes'"),
+        ("pipelining{stages=0}", "option stages must be auto or a number of slots, got '0'"),
+        ("pipelining{depth=2}", "unknown option 'depth'; it takes stages"),
+        ("warp-specialization{warps=2}", "unknown option 'warps'; it takes none"),
+        ("persistence{scheduler=dynamic}", "option scheduler must be static or clc, got 'dynamic'"),
+        ("persistence{order=z}", "option order must be m, n or grouped, got 'z'"),
+        ("persistence{group=0}", "option group must be a number of tiles along M, got '0'"),
+        (
+            "persistence{depth=-1}",
+            "option depth must be auto or a number of claims under way at once, got '-1'",
+        ),
+        ("persistence{ctas=0}", "option ctas must be auto or a number of CTAs, got '0'"),
+        ("lower-to-nvvm{pdl=1}", "option pdl must be true or false, got '1'"),
+    ],
+)
+def test_option_values_that_cannot_be_read(call, message):
+    name = call.partition("{")[0]
+    assert message_of(f"{TMA},{call}") == f"error: {name}: {message}"
