@@ -219,7 +219,10 @@ def test_a_kernel_that_is_no_ptx_is_one_line_and_status_1(files, capsys):
     ("words", "message"),
     [
         ((), "the following arguments are required: --launch"),
-        (("--launch", "l", "--seed", "-1"), "argument --seed: must be an integer from 0, got '-1'"),
+        (
+            ("--launch", "l", "--seed", "-1"),
+            "argument --seed: must be an integer from 0 below 2^63, got '-1'",
+        ),
         (("--launch", "l", "--seeds", "0"), "argument --seeds: must be an integer from 1, got '0'"),
         (
             ("--launch", "l", "--seed", "1", "--seeds", "2"),
