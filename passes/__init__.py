@@ -11,7 +11,7 @@ from .tiling import Tiling
 from .tma_insertion import TmaInsertion
 from .warp_specialization import WarpSpecialization
 
-# Order matters: each pass takes what the one before it leaves (docs/passes.md).
+# Order matters: each pass takes what the one before it leaves (docs/passes/README.md).
 PIPELINE = (
     Normalize,  # linalg on tensors → tile.matmul
     Tiling,  # → one CTA's program; every pass after it leaves a runnable kernel
