@@ -30,12 +30,10 @@ PRESETS = {
     "v6": f"{_V5},persistence{{scheduler=static}}",
     "kernel2": "tiling{tile=64x64x64},tma-insertion{box=2d}",
     "kernel3": _KERNEL3,
-    "kernel4": f"{_KERNEL3},epilogue-staging{{columns=64 buffers=1}}",
-    "kernel5": (
-        f"{_KERNEL5},epilogue-staging{{columns=64 buffers=4}},clustering{{shape=2x2 pair=true}}"
-    ),
+    "kernel4": f"{_KERNEL3},epilogue-staging{{buffers=1}}",
+    "kernel5": f"{_KERNEL5},epilogue-staging{{buffers=4}},clustering{{shape=2x2 pair=true}}",
     "kernel6": (
-        f"{_KERNEL5},epilogue-staging{{columns=64 buffers=4}},clustering{{shape=2x1 pair=true}},"
+        f"{_KERNEL5},epilogue-staging{{buffers=4}},clustering{{shape=2x1 pair=true}},"
         "pipelining{stages=5},warp-specialization"
     ),
     "kernel7": _KERNEL7,

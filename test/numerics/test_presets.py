@@ -30,6 +30,11 @@ def test_other_layouts(check_matmul, preset, a_major, b_major):
     check_matmul(spec, preset=preset, seed=2)
 
 
+@pytest.mark.parametrize("preset", PRESETS)
+def test_a_result_of_f32(check_matmul, preset):
+    check_matmul(MatmulSpec(300, 520, 136, c_dtype="f32"), preset=preset, seed=3)
+
+
 @pytest.mark.parametrize("preset", ENDS)
 @pytest.mark.parametrize("name", ["scale_bias_residual_swish", "bias_relu"])
 def test_epilogues_of_mlir_files(check_matmul, preset, name):
