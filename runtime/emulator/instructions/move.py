@@ -13,6 +13,17 @@ from ..specials import MOVING
 from ..values import RAW, TYPES
 from .common import lanewise, result
 
+GENERIC_SPACES = (
+    "shared",
+    "shared::cta",
+    "shared::cluster",
+    "local",
+    "global",
+    "const",
+    "param",
+    "param::entry",
+)
+
 
 @instruction("mov", section="9.7.9.3")
 def build_mov(ins: Decoded) -> Step:
@@ -124,18 +135,7 @@ def build_slct(ins: Decoded) -> Step:
 def build_cvta(ins: Decoded) -> Step:
     """cvta{.to}.space.u64 d, a: state space address to generic, or back."""
     back = ins.flag("to")
-    space = ins.required(
-        (
-            "shared",
-            "shared::cta",
-            "shared::cluster",
-            "local",
-            "global",
-            "const",
-            "param",
-            "param::entry",
-        )
-    )
+    space = ins.required(GENERIC_SPACES)
     type_ = ins.take_type()
     ins.finish_modifiers()
     ins.expect_operands(2)
@@ -156,18 +156,7 @@ def _window(ins: Decoded, space: str, bits: int) -> int:
 @instruction("isspacep", section="9.7.9.19")
 def build_isspacep(ins: Decoded) -> Step:
     """isspacep.space p, a: does the generic address a lie in the space?"""
-    space = ins.required(
-        (
-            "shared",
-            "shared::cta",
-            "shared::cluster",
-            "local",
-            "global",
-            "const",
-            "param",
-            "param::entry",
-        )
-    )
+    space = ins.required(GENERIC_SPACES)
     ins.finish_modifiers()
     ins.expect_operands(2)
     read, write = ins.read(1, np.uint64), ins.write(0, np.bool_)
