@@ -126,16 +126,6 @@ def test_sizes_and_options_that_cannot_hold_together(pipeline, message):
     assert message_of(pipeline) == f"error: {message}"
 
 
-def test_a_preset_for_two_byte_results_says_so_for_four():
-    spec = MatmulSpec(256, 256, 256, c_dtype="f32")
-    with pytest.raises(CompileError) as caught:
-        compile_matmul(spec, preset="kernel5", until="mlir")
-    assert caught.value.message == (
-        "tile.store: epilogue-staging: columns must divide the tile's 256 and be 16, 32, 64 or 128 "
-        "bytes, got 64 columns of 4 bytes"
-    )
-
-
 @pytest.mark.parametrize(
     ("pipeline", "message"),
     [
