@@ -100,6 +100,21 @@ def saturate(values: np.ndarray) -> np.ndarray:
     return np.where(values > 0, np.minimum(values, one), values.dtype.type(0))
 
 
+def round_stochastically(
+    values: np.ndarray, fraction: np.ndarray, mantissa: int, smallest: int
+) -> np.ndarray:
+    """float32 to a format of `mantissa` bits as float64: `fraction` of a unit in the last place is
+    added to the magnitude, which is then truncated (.rs).
+
+    smallest: exponent of the smallest normal number. Overflow is not handled; NaN stays.
+    """
+    wide = values.astype(np.float64)
+    exponent = np.maximum(np.frexp(wide)[1] - 1, smallest)
+    place = np.where(np.isfinite(wide) & (wide != 0), np.exp2(exponent - mantissa), 1.0)
+    rounded = np.floor(np.abs(wide) / place + fraction) * place
+    return np.where(np.isfinite(wide), np.copysign(rounded, wide), wide)
+
+
 PRECISION, MAX_EXPONENT = 53, 1023
 """Of float64: significant bits, exponent of the largest binade."""
 

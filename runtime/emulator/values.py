@@ -62,8 +62,10 @@ def _table() -> dict[str, Type]:
         ("u16x2", 32),
         ("s16x2", 32),
         ("f32x2", 64),
-        ("e4m3x2", 16),
-        ("e5m2x2", 16),
+        ("e2m1x2", 8),
+        *((f"{name}x2", 16) for name in ("e4m3", "e5m2", "e2m3", "e3m2", "ue8m0")),
+        ("e2m1x4", 16),
+        *((f"{name}x4", 32) for name in ("e4m3", "e5m2", "e2m3", "e3m2")),
     ):
         types[name] = Type(name, bits, "x", RAW[bits])
     return types

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..decode import Decoded
 from ..registry import Step, instruction
-from ..rounding import MODES, round_fraction, to_bf16, to_f16, to_tf32
+from ..rounding import MODES, round_fraction, round_stochastically, to_bf16, to_f16, to_tf32
 from ..rounding import relu as clamp_negative
 from ..values import RAW, TYPES, Type, bf16_to_f32, f32_to_bf16
 from . import floats
@@ -163,6 +163,8 @@ def _pair(ins: Decoded, target: Type, source: Type) -> Step:
     """cvt.rnd{.relu}{.satfinite}.{f16x2,bf16x2}.f32 d, a, b: a goes to the upper half."""
     if source.name != "f32":
         ins.unmodelled(f"type .{source.name}")
+    if ins.flag("rs"):
+        return _stochastic_pair(ins, target.name[:-2])
     ins.expect_operands(3)
     mode, relu, finite = ins.required(("rn", "rz")), ins.flag("relu"), ins.flag("satfinite")
     ins.finish_modifiers()
@@ -175,6 +177,27 @@ def _pair(ins: Decoded, target: Type, source: Type) -> Step:
         halves[:, 0] = narrow(warp.regs[lower].view(np.float32))
         halves[:, 1] = narrow(warp.regs[upper].view(np.float32))
         write(warp, mask, halves.view(np.uint32).reshape(32))
+
+    return step
+
+
+def _stochastic_pair(ins: Decoded, form: str) -> Step:
+    """cvt.rs{.relu}{.satfinite}.{f16x2,bf16x2}.f32 d, a, b, rbits: 13 or 16 random bits each."""
+    ins.expect_operands(4)
+    narrow = _narrow(ins, form, "rz", ins.flag("relu"), ins.flag("satfinite"))
+    ins.finish_modifiers()
+    bits, mantissa, smallest = (13, 10, -14) if form == "f16" else (16, 7, -126)
+    upper, lower = ins.read(1, np.float32), ins.read(2, np.float32)
+    random, write = ins.read(3, np.uint32), ins.write(0, np.uint32)
+
+    def half(values: np.ndarray, share: np.ndarray) -> np.ndarray:
+        fraction = (share & np.uint32((1 << bits) - 1)) / (1 << bits)
+        return narrow(round_stochastically(values, fraction, mantissa, smallest))
+
+    def step(warp, mask):
+        share = random(warp)
+        high = half(upper(warp), share >> np.uint32(16)).astype(np.uint32)
+        write(warp, mask, high << np.uint32(16) | half(lower(warp), share))
 
     return step
 
@@ -220,13 +243,13 @@ def build_cvt_pack(ins: Decoded) -> Step:
     if not ins.flag("sat"):
         ins.unmodelled("cvt.pack without .sat")
     has_c = len(ins.operands) == 4
-    types = [ins.take_type() for _ in range(3 if has_c else 2)][::-1]
+    narrow = ins.required(("u2", "s2", "u4", "s4", "u8", "s8") if has_c else ("u16", "s16"))
+    ins.required(("s32",))
+    if has_c:
+        ins.required(("b32",))
     ins.finish_modifiers()
-    narrow = types[0]
-    if types[1].name != "s32" or narrow.bits not in (8, 16):
-        ins.unmodelled(f"types .{types[0].name}.{types[1].name}")
-    clamp, bits = _integer_clamp(narrow), np.uint32(narrow.bits)
-    a, b = ins.slot(1, types[1]), ins.slot(2, types[1])
+    clamp, bits = _integer_clamp(narrow), np.uint32(int(narrow[1:]))
+    a, b = ins.slot(1, TYPES["s32"]), ins.slot(2, TYPES["s32"])
     c = ins.slot(3, TYPES["b32"]) if has_c else None
     write = ins.write(0, np.uint32)
 
@@ -240,9 +263,9 @@ def build_cvt_pack(ins: Decoded) -> Step:
     return step
 
 
-def _integer_clamp(narrow: Type) -> Callable:
-    limits = np.iinfo(narrow.dtype)
-    field = np.uint32((1 << narrow.bits) - 1)
-    return lambda raw: (
-        np.clip(raw.view(np.int32), max(limits.min, -(2**31)), limits.max).view(np.uint32) & field
-    )
+def _integer_clamp(narrow: str) -> Callable:
+    """A function of s32 patterns → the fields they are clamped to, of a type such as `u4`."""
+    bits, signed = int(narrow[1:]), narrow[0] == "s"
+    low, high = (-(1 << bits - 1), (1 << bits - 1) - 1) if signed else (0, (1 << bits) - 1)
+    field = np.uint32((1 << bits) - 1)
+    return lambda raw: np.clip(raw.view(np.int32), low, high).view(np.uint32) & field
