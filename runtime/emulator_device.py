@@ -41,6 +41,7 @@ class EmulatorDevice:
             shared_bytes=manifest["dynamic_shared_bytes"],
             params=[_parameter(declared, bound) for declared in manifest["parameters"]],
             seed=seed,
+            names=manifest.get("names"),
         )
 
 

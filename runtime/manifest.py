@@ -63,6 +63,9 @@ RESOURCES = Record(
         )
     }
 )
+BARRIERS = Record({"name": Text(), "offset_bytes": Integer(0), "count": SIZE})
+ROLE = Record({"name": Text(), "first_warp": Integer(0, 31), "warps": Integer(1, 32)})
+NAMES = Record({"barriers": ListOf(BARRIERS), "roles": ListOf(ROLE, 0, 32)})
 MANIFEST = Record(
     {
         "spec": Nullable(Anything()),
@@ -84,7 +87,8 @@ MANIFEST = Record(
         "resources": RESOURCES,
         "tools": Anything(),
         "hashes": Record({PTX_NAME: Text(), CUBIN_NAME: Text()}),
-    }
+    },
+    optional={"names": NAMES},
 )
 
 

@@ -95,20 +95,24 @@ class ListOf:
 
 @dataclass(frozen=True)
 class Record:
-    """An object with these fields; fields it does not know are left alone."""
+    """An object with these fields; `optional` ones may be missing, unknown ones are left alone."""
 
     fields: Mapping[str, Rule] = field(default_factory=dict)
+    optional: Mapping[str, Rule] = field(default_factory=dict)
 
     def check(self, value: Any, where: str) -> str | None:
         if not isinstance(value, dict):
             return _broken(where, "an object", value)
-        for name, rule in self.fields.items():
-            if name not in value:
-                return f"{where}: must have the field '{name}', got none"
-            broken = rule.check(value[name], f"{where}.{name}")
-            if broken:
-                return broken
-        return None
+        missing = next((name for name in self.fields if name not in value), None)
+        if missing is not None:
+            return f"{where}: must have the field '{missing}', got none"
+        known = {**self.fields, **self.optional}
+        found = (
+            rule.check(value[name], f"{where}.{name}")
+            for name, rule in known.items()
+            if name in value
+        )
+        return next((broken for broken in found if broken), None)
 
 
 @dataclass(frozen=True)

@@ -181,8 +181,15 @@ def _report_failure(trap: Trap, seed: int, options: argparse.Namespace) -> int:
     print("\n".join(lines), file=sys.stderr)
     if options.json:
         found = {"error": verdict, "evidence": evidence.splitlines(), "seed": seed}
-        print_json({"ok": False, **found, **_place(trap), "replay": replay})
+        print_json({"ok": False, **found, **_place(trap), "replay": replay, **deadlock_of(trap)})
     return 1
+
+
+def deadlock_of(error: Exception) -> dict[str, Any]:
+    """`deadlock`: who waits for what and for whom, if that is what the error is."""
+    from ..runtime.emulator import Deadlock
+
+    return {"deadlock": error.as_dict()} if isinstance(error, Deadlock) else {}
 
 
 def _place(trap: Trap) -> dict[str, Any]:

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from . import compile, emulate, explain, ladder, opt, run
 from .arguments import Parser, UsageError
+from .emulate import deadlock_of
 from .output import print_json
 
 EXAMPLES = """examples:
@@ -41,7 +43,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except Exception as error:
         if os.environ.get(DEBUG_VARIABLE):
             raise
-        return _fail(_explain(error), words, status=2 if is_usage(error) else 1)
+        return _fail(_explain(error), words, 2 if is_usage(error) else 1, deadlock_of(error))
 
 
 def is_usage(error: Exception) -> bool:
@@ -106,10 +108,12 @@ def _explain(error: Exception) -> str:
     )
 
 
-def _fail(message: str, words: list[str], status: int) -> int:
+def _fail(
+    message: str, words: list[str], status: int, details: Mapping[str, Any] | None = None
+) -> int:
     print(message, file=sys.stderr)
     if "--json" in words:
-        print_json({"ok": False, "error": message})
+        print_json({"ok": False, "error": message, **(details or {})})
     return status
 
 

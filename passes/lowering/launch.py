@@ -18,6 +18,7 @@ from ...dialects.tile import (
 from ...dialects.tile_types import element_bytes, integers_of
 from ..base import attributes_of, walk
 from .accumulator import store_fragment
+from .names import describe_names
 from .operands import UNIT_BYTES
 from .plan import Parameter, Plan
 from .staged_store import alignment_bytes
@@ -44,6 +45,7 @@ def describe_launch(kernel: KernelOp, plan: Plan, pdl: bool) -> dict[str, Any]:
         "tensors": _tensors(kernel),
         "parameters": [_parameter(kernel, plan, parameter) for parameter in plan.parameters],
         "epilogue": _epilogue(kernel),
+        "names": describe_names(kernel, plan),
     }
 
 

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from .errors import Trap
+from .signals import Signal
 
 if TYPE_CHECKING:
     from .cta import Cta
@@ -27,7 +28,8 @@ class EngineOp:
     none: its phase wakes them).
     touches: CTAs that must not exit before it is done: it uses their shared or tensor memory.
     agent: the engine (`tma`, `tensor core` …), for reports.
-    `origin` (kernel place of the issuer, keywords of `Trap.locate`) is filled by `submit`.
+    `origin` (kernel place of the issuer, keywords of `Trap.locate`) and `signal` (the same for
+    reports) are filled by `submit`.
     """
 
     __slots__ = (
@@ -38,6 +40,7 @@ class EngineOp:
         "notifies",
         "origin",
         "run",
+        "signal",
         "successors",
         "touches",
         "waits_for",
@@ -57,23 +60,26 @@ class EngineOp:
         self.notifies, self.touches = notifies, touches
         self.done = False
         self.origin: dict = {}
+        self.signal: Signal | None = None
         self.successors: list[EngineOp] = []
         self.waits_for = 0
 
 
 class Engines:
-    """The operations submitted and not yet done."""
+    """The operations submitted and not yet done; `current` is the one that ran last."""
 
     def __init__(self, launch: Launch):
         self._launch = launch
         self.ready: list[EngineOp] = []
         self.outstanding: dict[EngineOp, None] = {}
+        self.current: EngineOp | None = None
 
     def submit(self, op: EngineOp) -> EngineOp:
         """Queue `op`; returns it, so that a later one can name it in `after`."""
         warp = self._launch.current_warp
         if warp is not None:
             op.origin = warp.place()
+            op.signal = Signal(op.agent, warp.cta.index, warp.index, warp.split.pc)
         self.outstanding[op] = None
         for earlier in op.after:
             if not earlier.done:
@@ -89,6 +95,7 @@ class Engines:
         op = self.ready[pick]
         self.ready[pick] = self.ready[-1]
         self.ready.pop()
+        self.current = op
         try:
             op.run()
         except Trap as trap:
@@ -117,10 +124,3 @@ class Engines:
                     f" ptx:{op.origin.get('line')} by cta {op.origin.get('cta')}) still needs its"
                     f" memory or barriers; wait for its completion first",
                 )
-
-    def describe(self) -> list[str]:
-        """One line an outstanding operation, oldest first."""
-        return [
-            f"{op.agent or 'engine'}: {op.name} (issued at ptx:{op.origin.get('line')})"
-            for op in self.outstanding
-        ]

@@ -6,6 +6,8 @@ place (kernel, CTA, warp, lanes, PTX line) on the way out, so instructions never
 
 from __future__ import annotations
 
+from typing import Any
+
 from ..errors import DeviceError, LaunchError
 
 __all__ = ["Deadlock", "DeviceError", "LaunchError", "PtxSyntaxError", "Trap", "lane_text"]
@@ -78,7 +80,20 @@ class Trap(DeviceError):
 
 
 class Deadlock(Trap):
-    """Every thread waits for what can no longer happen; the message lists who and what."""
+    """Every thread waits for what can no longer happen; the message lists who, what and for whom.
 
-    def __init__(self, message: str):
+    report: the same as plain data, see `as_dict`.
+    """
+
+    def __init__(self, message: str, report: dict[str, Any] | None = None):
         super().__init__("deadlock", message)
+        self.report = report or {"agents": [], "operations": []}
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values for JSON: `verdict`, `kernel`, `agents` and `operations`.
+
+        An agent is `cta`, `warp`, `role`, `lanes`, `ptx_line`, `ptx_text`, `waits_for` (null if it
+        can run), `expected_from` and `last_signal` (docs/emulator.md).
+        """
+        verdict = self.message.partition("\n")[0]
+        return {"verdict": verdict, "kernel": self.kernel, **self.report}

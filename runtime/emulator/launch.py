@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from math import prod
+from typing import Any
 
 import numpy as np
 
@@ -22,6 +23,7 @@ from .memory import (
     SHARED_FIRST_OFFSET,
     Region,
 )
+from .names import Names
 from .params import HostArrays, Parameters
 from .parser import parse
 from .program import Program, decode
@@ -61,6 +63,7 @@ def launch(
     seed: int = 0,
     max_steps: int | None = None,
     resident: int = DEFAULT_RESIDENT,
+    names: Mapping[str, Any] | None = None,
 ) -> Report:
     """Run kernel `entry` of a PTX module to its end and return what it did.
 
@@ -70,10 +73,12 @@ def launch(
     `TensorMap`, a number, or `bytes` for a `.param .b8 p[n]`. seed: fixes scheduling and poison;
     each seed gives one legal order. max_steps: warp instructions after which to give up.
     resident: CTAs that fit on the device at the same time (a cluster always fits).
+    names: of barriers and warps, for reports, as in a bundle's manifest (docs/bundle.md).
     Raises PtxSyntaxError, LaunchError, Trap (`unmodelled` when something is not modelled).
     """
     program = load_program(ptx, entry)
     running = Launch(program, grid, block, cluster, shared_bytes, seed)
+    running.names = Names.of(names)
     running.bind(list(params))
     return running.run(max_steps, resident)
 
@@ -84,7 +89,7 @@ class Launch(StateBag):
     program, grid, block, cluster (int triples), shared_bytes (window bytes behind 0x400),
     global_memory, param_memory, const_memory (`Space`), engines, scheduler, report, rng,
     tensor_maps: (TensorMap, global address) by index, engine_counts: the report's engine counter,
-    current_warp: the warp whose instruction runs now, else None.
+    current_warp: the warp whose instruction runs now, else None; names: for reports.
     """
 
     def __init__(
@@ -110,6 +115,7 @@ class Launch(StateBag):
         self.counts = [0] * len(program.source)
         self.engines = Engines(self)
         self.current_warp: Warp | None = None
+        self.names = Names()
         self.clock_reads = 0
         self.tensor_maps: list[tuple] = []
         self._make_memories()
@@ -257,6 +263,10 @@ class Launch(StateBag):
         for number in range(-(-cta.live_threads // WARP_SIZE)):
             mask = LANE_IDS + number * WARP_SIZE < cta.live_threads
             cta.warps.append(Warp(cta, number, mask))
+
+    def barrier_name(self, offset: int) -> str | None:
+        """The name of the mbarrier at an offset of the shared window."""
+        return self.names.barriers.get(offset - self.program.shared.dynamic_offset)
 
     # -- running -----------------------------------------------------------------------------
 

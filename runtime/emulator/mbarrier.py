@@ -10,8 +10,12 @@ Source: PTX ISA, section "Parallel Synchronization and Communication Instruction
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from .errors import Trap
+
+if TYPE_CHECKING:
+    from .signals import Signal
 
 MAX_COUNT = (1 << 20) - 1
 """Largest arrival count and largest magnitude of the transaction count."""
@@ -41,13 +45,18 @@ def _phase_of(token: int) -> int:
 
 @dataclass
 class Mbarrier:
-    """State of one mbarrier object in the shared memory of one CTA; ``address`` is for messages."""
+    """State of one mbarrier object in the shared memory of one CTA; ``address`` is for messages.
+
+    ``signals`` counts who has ever signalled it, ``last_signal`` is the newest of them.
+    """
 
     address: int
     expected: int
     phase: int = 0
     pending: int = 0
     tx: int = 0
+    signals: dict[Signal, int] = field(default_factory=dict)
+    last_signal: Signal | None = None
     _observed: int = -1
     _waiting: dict[int, int] = field(default_factory=dict)
 

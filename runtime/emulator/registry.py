@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from .decode import Decoded
+    from .waits import Subject
     from .warp import Warp
 
     Step = Callable[[Warp, np.ndarray], Any]
@@ -61,14 +62,21 @@ class Blocked:
 
     `kind` is a short word: `barrier`, `convergence`, `tmem`, `bulk-group` … `describe` is called
     only when a deadlock is reported. `key` (hashable) names what ends the wait, where one thing of
-    the CTA does: then nothing else disturbs it. What a retried step must remember goes to
-    `warp.split.token` (splits that hold a token never merge; set it back to None when done).
+    the CTA does: then nothing else disturbs it. `subject` is the barrier's side of the wait, for
+    reports (`waits.Subject`). What a retried step must remember goes to `warp.split.token` (splits
+    that hold a token never merge; set it back to None when done).
     """
 
-    __slots__ = ("describe", "key", "kind")
+    __slots__ = ("describe", "key", "kind", "subject")
 
-    def __init__(self, kind: str, describe: Callable[[], str], key: Hashable | None = None):
-        self.kind, self.describe, self.key = kind, describe, key
+    def __init__(
+        self,
+        kind: str,
+        describe: Callable[[], str],
+        key: Hashable | None = None,
+        subject: Subject | None = None,
+    ):
+        self.kind, self.describe, self.key, self.subject = kind, describe, key, subject
 
 
 class Yield(Blocked):

@@ -11,6 +11,7 @@ from math import prod
 from typing import TYPE_CHECKING
 
 from .errors import Deadlock, Trap
+from .stuck import stuck_lines, stuck_report
 
 if TYPE_CHECKING:
     from .cta import Cta
@@ -27,7 +28,6 @@ ENGINE_BIAS = (0.05, 0.5, 0.95)
 """Chance that an operation that can complete does so before the next warp runs; one a seed."""
 START_CHANCE = (0.01, 0.2, 1.0)
 """Chance that a cluster for which there is room starts before the next warp runs; one a seed."""
-REPORT_LINES = 48
 
 
 class Scheduler:
@@ -116,15 +116,15 @@ class Scheduler:
 
     def _check_limits(self) -> None:
         if self._max_steps is not None and self.steps > self._max_steps:
+            words = "\n".join(stuck_lines(stuck_report(self._launch)))
             raise Trap(
                 "step-limit",
-                f"the launch ran more than max_steps={self._max_steps}"
-                f" instructions\n{self._report()}",
+                f"the launch ran more than max_steps={self._max_steps} instructions\n{words}",
             ).locate(kernel=self._launch.entry)
         if self.steps - self._last_event > LIVELOCK_STEPS:
-            raise Deadlock(
+            raise self._stuck(
                 f"no thread has arrived, finished or been woken in the last"
-                f" {LIVELOCK_STEPS} instructions: an endless loop\n{self._report()}"
+                f" {LIVELOCK_STEPS} instructions: an endless loop"
             ).locate(kernel=self._launch.entry)
 
     # -- nobody can run ----------------------------------------------------------------------
@@ -149,9 +149,13 @@ class Scheduler:
                 if warp.splits and all(self._diverged(split) for split in warp.splits):
                     return self._convergence_trap(warp)
         first = self._parked_splits()[0][0]
-        return Deadlock(
-            "every thread waits and nothing is under way that could wake one\n" + self._report()
+        return self._stuck(
+            "every thread waits and nothing is under way that could wake one"
         ).locate(**first.place())
+
+    def _stuck(self, verdict: str) -> Deadlock:
+        report = stuck_report(self._launch)
+        return Deadlock("\n".join((verdict, *stuck_lines(report))), report)
 
     @staticmethod
     def _diverged(split: Split) -> bool:
@@ -165,10 +169,3 @@ class Scheduler:
             + "\n".join(f"  {line}" for line in warp.describe()),
         )
         return trap.locate(**warp.place())
-
-    def _report(self) -> str:
-        lines = [line for cta in self.ctas for warp in cta.warps for line in warp.describe()]
-        lines += self._launch.engines.describe() or ["no asynchronous operation is outstanding"]
-        if len(lines) > REPORT_LINES:
-            lines[REPORT_LINES:] = [f"and {len(lines) - REPORT_LINES} more"]
-        return "\n".join(f"  {line}" for line in lines)

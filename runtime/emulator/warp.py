@@ -276,12 +276,20 @@ class Warp(StateBag):
         """Lanes of `wanted` that are alive and not in `mask`."""
         return wanted & self.live & ~lanes_to_int(mask)
 
+    def stands_at(self, split: Split) -> int:
+        """The pc of the instruction that a split is at, or waits behind."""
+        return split.pc - 1 if split.polls else split.pc
+
+    def line_of(self, split: Split) -> int:
+        """The PTX line that a split is at, or waits behind."""
+        return self.program.source[self.stands_at(split)].line
+
     def describe(self) -> list[str]:
         """One line a split: where it is and for what it waits."""
         return [self._describe_split(split) for split in self.splits]
 
     def _describe_split(self, split: Split) -> str:
-        source = self.program.source[split.pc - 1 if split.polls else split.pc]
+        source = self.program.source[self.stands_at(split)]
         waits = split.reason.describe() if split.reason else "can run"
         return (
             f"cta {self.cta.index} warp {self.index} lanes"

@@ -134,9 +134,9 @@ def test_a_barrier_that_never_completes_reports_who_waits():
     assert isinstance(trap, Deadlock)
     lines = [line.strip() for line in trap.message.splitlines()[1:]]
     assert lines == [
-        "cta (0, 0, 0) warp 1 lanes 0-31 at ptx:8 `bar.sync 2, 128`:"
+        "cta (0,0,0) warp 1 lanes 0-31 at ptx:8 `bar.sync 2, 128`:"
         " barrier 2 with 64 of 128 threads arrived",
-        "cta (0, 0, 0) warp 2 lanes 0-31 at ptx:8 `bar.sync 2, 128`:"
+        "cta (0,0,0) warp 2 lanes 0-31 at ptx:8 `bar.sync 2, 128`:"
         " barrier 2 with 64 of 128 threads arrived",
         "no asynchronous operation is outstanding",
     ]

@@ -204,6 +204,10 @@ def set_at(*keys, to):
         ),
         (set_at("epilogue", "result", to=1), "epilogue.result: must be an id that exists, got 1"),
         (set_at("workspace_bytes", to=64), "workspace_bytes: must be 0, got 64"),
+        (
+            lambda m: m.update(names={"barriers": [], "roles": [{"name": "mma"}]}),
+            "names.roles[0]: must have the field 'first_warp', got none",
+        ),
         (lambda m: m.pop("resources"), "must have the field 'resources', got none"),
     ],
 )

@@ -75,7 +75,7 @@ def _sync_step(
             token = Waiting(barrier, ticket)
         if not token.over():
             warp.split.token = token
-            return Blocked("barrier", token.barrier.describe, token.barrier)
+            return Blocked("barrier", token.barrier.describe, token.barrier, token.barrier)
         warp.split.token = None
         finish(warp, mask, token)
         return None
@@ -185,7 +185,7 @@ def build_cluster_wait(ins: Decoded) -> Step:
             raise Trap("protocol", "barrier.cluster.wait without barrier.cluster.arrive")
         cluster = warp.cta.cluster
         if cluster.generation < int(pending[mask].max()):
-            return Blocked("barrier", cluster.describe, cluster)
+            return Blocked("barrier", cluster.describe, cluster, cluster)
         pending[mask] = 0
         return None
 

@@ -17,6 +17,8 @@ from ..lanes import WARP_SIZE, first_lane
 from ..mbarrier import Mbarrier
 from ..registry import Step, Yield, instruction
 from ..shared_access import barrier_at, barrier_table, check_span, locate
+from ..signals import note_signal
+from ..waits import MbarrierWait
 
 if TYPE_CHECKING:
     from ..cta import Cta
@@ -132,6 +134,7 @@ def _each_lane(ins: Decoded, space: str, at: int, operand: int | None, operation
 def apply(target: Cta, offset: int, operation: Callable[[Mbarrier], int | None]) -> int | None:
     """Perform ``operation`` on a barrier and wake its CTA if that completed a phase."""
     barrier = barrier_at(target, offset)
+    note_signal(target.launch, barrier)
     phase = barrier.phase
     result = operation(barrier)
     if barrier.phase != phase:
@@ -237,6 +240,5 @@ def _ask(warp: Warp, lane: int, addresses, values, space: str, by_parity: bool) 
 
 def _not_yet(warp: Warp, address: int, value: int, space: str, by_parity: bool) -> Yield:
     target, offset = locate(warp.cta, address, space)
-    barrier = barrier_at(target, offset)
-    asked = f"parity {value}" if by_parity else f"state 0x{value:x}"
-    return Yield("mbarrier", lambda: f"waits for {asked} of {barrier.describe()}", offset)
+    wait = MbarrierWait(target, offset, barrier_at(target, offset), value, by_parity)
+    return Yield("mbarrier", wait.describe, offset, wait)
