@@ -8,6 +8,7 @@ tcgen05.wait), so that a missing wait is an error in every schedule.
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -20,6 +21,7 @@ from .tensor_memory import COLUMNS, LANES, TensorMemory
 if TYPE_CHECKING:
     from .cta import Cta
     from .engine import EngineOp
+    from .warp import Warp
 
 _KEY = "tensor engine"
 _CURES = {
@@ -80,13 +82,13 @@ class TensorEngine:
     ``requests`` the allocation that waits for ("columns") or got ("granted") the pair's agreement.
     """
 
-    def __init__(self, poison: np.ndarray, rng: random.Random):
+    def __init__(self, poison: np.ndarray, rng: random.Random, warn: Callable[[str], None]):
         self.memory = TensorMemory(poison, rng.choice)
         self.last: EngineOp | None = None
         self.copies: list[EngineOp] = []
         self.issued: dict[tuple[int, int], list[EngineOp]] = {}
         self.accesses: list[Access] = []
-        self.fences = Fences()
+        self.fences = Fences(warn)
         self.group: int | None = None
         self.requests: dict[str, int] = {}
 
@@ -180,9 +182,22 @@ def reachable_fences(cta: Cta) -> list[Fences]:
     return [engine.fences for engine in engines if engine is not None]
 
 
+def released(warp: Warp) -> None:
+    """A warp executes a release (PTX ISA §8.8): what it has waited for may be relied on."""
+    for fences in reachable_fences(warp.cta):
+        fences.released((warp.cta.rank, warp.index))
+
+
+def acquired(warp: Warp) -> None:
+    """A warp executes an acquire: it may rely on what others have released."""
+    for fences in reachable_fences(warp.cta):
+        fences.acquired((warp.cta.rank, warp.index))
+
+
 def _make(cta: Cta) -> TensorEngine:
-    raw = np.frombuffer(cta.launch.poison_bytes(4 * LANES * COLUMNS), np.uint32)
-    engine = TensorEngine(raw.reshape(LANES, COLUMNS), cta.launch.rng)
+    launch = cta.launch
+    raw = np.frombuffer(launch.poison_bytes(4 * LANES * COLUMNS), np.uint32)
+    engine = TensorEngine(raw.reshape(LANES, COLUMNS), launch.rng, launch.report.warn)
     cta.at_exit(lambda: _check_freed(engine))
     return engine
 

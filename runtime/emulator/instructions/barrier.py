@@ -15,6 +15,7 @@ from ..decode import Decoded
 from ..errors import Trap
 from ..lanes import WARP_SIZE, lanes_to_int
 from ..registry import Blocked, Step, instruction
+from ..tensor_engine import acquired, released
 
 BARRIERS = 16
 
@@ -70,6 +71,7 @@ def _sync_step(
             if check is not None and (blocked := check(warp, mask)) is not None:
                 return blocked
             barrier = operands.barrier(warp, mask)
+            released(warp)
             threads = _threads(warp, mask, operands.counted, check is not None)
             ticket = barrier.arrive(threads, operands.count(warp, mask), flags(warp, mask))
             token = Waiting(barrier, ticket)
@@ -77,6 +79,7 @@ def _sync_step(
             warp.split.token = token
             return Blocked("barrier", token.barrier.describe, token.barrier, token.barrier)
         warp.split.token = None
+        acquired(warp)
         finish(warp, mask, token)
         return None
 
@@ -119,6 +122,7 @@ def build_bar_arrive(ins: Decoded) -> Step:
     def step(warp, mask):
         if check is not None and (blocked := check(warp, mask)) is not None:
             return blocked
+        released(warp)
         threads = _threads(warp, mask, True, check is not None)
         operands.barrier(warp, mask).arrive(threads, operands.count(warp, mask))
         return None
@@ -150,7 +154,7 @@ def build_bar_red(ins: Decoded) -> Step:
 @instruction("barrier.cluster.arrive", section="9.7.13.3")
 def build_cluster_arrive(ins: Decoded) -> Step:
     """barrier.cluster.arrive{.release,.relaxed}{.aligned}."""
-    ins.choice(("release", "relaxed"))
+    relaxed = ins.choice(("release", "relaxed")) == "relaxed"
     check = ins.whole_warp() if ins.flag("aligned") else None
     ins.finish_modifiers()
 
@@ -164,6 +168,8 @@ def build_cluster_arrive(ins: Decoded) -> Step:
                 "barrier.cluster.arrive must be followed by"
                 " barrier.cluster.wait before the next arrive",
             )
+        if not relaxed:
+            released(warp)
         pending[mask] = warp.cta.cluster.arrive(warp, lanes_to_int(mask))
         return None
 
@@ -187,6 +193,7 @@ def build_cluster_wait(ins: Decoded) -> Step:
         if cluster.generation < int(pending[mask].max()):
             return Blocked("barrier", cluster.describe, cluster, cluster)
         pending[mask] = 0
+        acquired(warp)
         return None
 
     return step

@@ -1,13 +1,14 @@
 """membar and fence (PTX ISA §9.7.13.4).
 
-Memory is sequentially consistent here, so only the proxy fence has an effect: the generic writes
-of the executing threads become visible to the async proxy.
+Memory is sequentially consistent here. The proxy fence makes the generic writes of the executing
+threads visible to the async proxy; the others order what the tensor core has done.
 """
 
 from __future__ import annotations
 
 from ..decode import Decoded
 from ..registry import Step, instruction
+from ..tensor_engine import acquired, released
 
 _SECTION = "9.7.13.4"
 _SCOPES = ("cta", "cluster", "gpu", "sys")
@@ -17,12 +18,17 @@ def _no_effect(warp, mask) -> None:
     return None
 
 
+def _order(warp, mask) -> None:
+    released(warp)
+    acquired(warp)
+
+
 @instruction("membar", section=_SECTION)
 def build_membar(ins: Decoded) -> Step:
     """membar.{cta,gl,sys}."""
     ins.required(("cta", "gl", "sys"))
     ins.finish_modifiers()
-    return _no_effect
+    return _order
 
 
 @instruction("fence", section=_SECTION)
@@ -32,7 +38,7 @@ def build_fence(ins: Decoded) -> Step:
     ins.choice(("sync_restrict::shared::cta", "sync_restrict::shared::cluster"))
     ins.required(_SCOPES)
     ins.finish_modifiers()
-    return _no_effect
+    return _order
 
 
 @instruction("fence.mbarrier_init", section=_SECTION)

@@ -18,6 +18,7 @@ from ..mbarrier import Mbarrier
 from ..registry import Step, Yield, instruction
 from ..shared_access import barrier_at, barrier_table, check_span, locate
 from ..signals import note_signal
+from ..tensor_engine import acquired, released
 from ..waits import MbarrierWait
 
 if TYPE_CHECKING:
@@ -36,11 +37,13 @@ def take_space(ins: Decoded, spaces: tuple[str, ...] = _SPACES) -> str:
     return "shared::cta" if space == "shared" else space
 
 
-def _finish(ins: Decoded, *semantics: str) -> None:
-    ins.choice(semantics)
+def _finish(ins: Decoded, *semantics: str) -> bool:
+    """Consume the rest of the modifiers; returns whether the operation is relaxed."""
+    relaxed = ins.choice(semantics) == "relaxed"
     ins.choice(("cta", "cluster"))
     ins.required(("b64",))
     ins.finish_modifiers()
+    return relaxed
 
 
 @instruction("mbarrier.init", section=_SECTION)
@@ -147,7 +150,7 @@ def build_arrive(ins: Decoded) -> Step:
     space = take_space(ins)
     drop = ins.mnemonic.endswith("drop")
     expects, no_complete = ins.flag("expect_tx"), ins.flag("noComplete")
-    _finish(ins, "release", "relaxed")
+    relaxed = _finish(ins, "release", "relaxed")
     ins.expect_operands(2, 3)
     if space == "shared::cluster" and not ins.is_sink(0):
         ins.unmodelled("a result other than _ of an arrival on .shared::cluster")
@@ -160,7 +163,13 @@ def build_arrive(ins: Decoded) -> Step:
 
     perform = _each_lane(ins, space, 1, 2 if len(ins.operands) == 3 else None, operation)
     write = ins.write(0, np.uint64)
-    return lambda warp, mask: write(warp, mask, perform(warp, mask))
+
+    def step(warp: Warp, mask: np.ndarray) -> None:
+        if not relaxed:
+            released(warp)
+        write(warp, mask, perform(warp, mask))
+
+    return step
 
 
 @instruction("mbarrier.expect_tx", "mbarrier.complete_tx", section=_SECTION)
@@ -196,7 +205,7 @@ def build_pending_count(ins: Decoded) -> Step:
 def build_wait(ins: Decoded) -> Step:
     by_parity = ins.flag("parity")
     space = take_space(ins, _OWN_SPACES)
-    _finish(ins, "acquire", "relaxed")
+    relaxed = _finish(ins, "acquire", "relaxed")
     has_hint = ins.mnemonic.endswith("try_wait")
     ins.expect_operands(*((3, 4) if has_hint else (3,)))
     write, address = ins.write(0, np.bool_), ins.address(1)
@@ -210,6 +219,8 @@ def build_wait(ins: Decoded) -> Step:
         write(warp, mask, done)
         answered = bool(done[mask].all())
         warp.launch.report.count_wait(answered)
+        if not relaxed and done[mask].any():
+            acquired(warp)
         if answered:
             return None
         lane = first_lane(mask & ~done)

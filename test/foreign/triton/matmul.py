@@ -27,7 +27,7 @@ def matmul(a, b, c, m, n, k, TILE_M: tl.constexpr, TILE_N: tl.constexpr, TILE_K:
 
 CASE = Case(
     matmul,
-    targets=(80, 90),
+    targets=(80, 90, 100),
     grid=(2, 2),
     arguments=dict(
         a=Tensor("f16", (M, K), integers(1, -8, 8)),
