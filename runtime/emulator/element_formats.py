@@ -15,6 +15,7 @@ import numpy as np
 BITS = {
     "f64": 64, "tf32": 32, "f16": 16, "bf16": 16, "e4m3": 8, "e5m2": 8, "s8": 8, "u8": 8,
     "e2m3": 6, "e3m2": 6, "e2m1": 4, "e2m1x2": 4, "s4": 4, "u4": 4, "ue8m0": 8, "ue4m3": 8,
+    "b1": 1,
 }  # fmt: skip
 """Bits of one element."""
 
@@ -44,6 +45,11 @@ def _s4(raw: np.ndarray) -> np.ndarray:
     return np.where(values > 7, values - 16, values).astype(np.float32)
 
 
+def _bits(raw: np.ndarray) -> np.ndarray:
+    flags = np.unpackbits(raw.view(np.uint8), axis=-1, bitorder="little")
+    return flags.astype(np.float32)
+
+
 def _ue8m0(raw: np.ndarray) -> np.ndarray:
     codes = raw.view(np.uint8)
     values = np.exp2(codes.astype(np.float64) - 127).astype(np.float32)
@@ -66,6 +72,7 @@ _DECODERS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "u8": _view(np.uint8),
     "s4": _s4,
     "u4": lambda raw: _nibbles(raw).astype(np.float32),
+    "b1": _bits,
     "ue8m0": _ue8m0,
     "ue4m3": _ue4m3,
     "e2m1x2": lambda raw: decode_small(_nibbles(raw), "e2m1"),

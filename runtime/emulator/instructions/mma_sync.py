@@ -168,6 +168,14 @@ def _stored(values: np.ndarray, form: Form) -> np.ndarray:
     return saturated(values, form.saturates)
 
 
+def binary_product(a: np.ndarray, b: np.ndarray, combine: str) -> np.ndarray:
+    """[m, n] numbers of ones of `combine`d rows, from 0 and 1 in [m, k] and [n, k]."""
+    both = a @ b.T
+    if combine == "and":
+        return both
+    return a.sum(axis=1)[:, None] + b.sum(axis=1)[None, :] - 2 * both
+
+
 def saturated(values: np.ndarray, saturates: bool) -> np.ndarray:
     """Exact integer sums as uint32 registers: clamped to s32, or wrapped around."""
     if saturates:

@@ -25,12 +25,6 @@ def build_video(ins: Decoded) -> Step:
     return ins.unmodelled("a video instruction")
 
 
-@instruction("wmma.load", "wmma.mma", "wmma.store", section="9.7.14.4")
-def build_wmma(ins: Decoded) -> Step:
-    """The fragments of wmma are opaque: the ISA does not say which lane holds which element."""
-    return ins.unmodelled("wmma, whose fragments the ISA leaves open; mma.sync is modelled")
-
-
 @instruction("tex", "tld4", "txq", section="9.7.10")
 def build_texture(ins: Decoded) -> Step:
     """Textures need a texture object, which a launch cannot pass."""

@@ -74,7 +74,7 @@ REFUSALS = [
     ("multimem.ld_reduce.global.add.f32 %r0, [%rd0];", "unmodelled", "several devices"),
     ("vadd.s32.s32.s32 %r0, %r1, %r2;", "unmodelled", "9.7.18"),
     ("vabsdiff4.u32.u32.u32.add %r0, %r1, %r2, %r3;", "unmodelled", "video"),
-    ("wmma.load.a.sync.aligned.row.m16n16k16.shared.f16 {%r0}, [%tile];", "unmodelled", "mma.sync"),
+    ("wmma.load.a.sync.aligned.row.m8n8k32.shared.s8 {%r0}, [%tile];", "unmodelled", "9.7.14.4.3"),
 ]
 
 
