@@ -18,6 +18,7 @@ from .errors import LaunchError
 from .lanes import LANE_IDS, WARP_SIZE
 from .layout import MAX_SHARED_BYTES, align_up
 from .memory import (
+    CONST_WINDOW,
     GLOBAL_BASE,
     PARAM_WINDOW,
     SHARED_FIRST_OFFSET,
@@ -29,7 +30,7 @@ from .parser import parse
 from .program import Program, decode
 from .report import Report
 from .scheduler import Scheduler
-from .spaces import LocalSpace, Space
+from .spaces import LocalSpace, Space, WindowSpace
 from .specials import FIXED
 from .values import RAW
 from .warp import Warp
@@ -181,8 +182,9 @@ class Launch(StateBag):
         return LaunchError(f"kernel {self.entry}: {message}")
 
     def _make_memories(self) -> None:
-        self.global_memory, self.const_memory = Space("global"), Space("const")
-        self.param_memory, self.no_local = Space("param"), Space("local")
+        self.global_memory, self.no_local = Space("global"), Space("local")
+        self.const_memory = WindowSpace("const", CONST_WINDOW)
+        self.param_memory = WindowSpace("param", PARAM_WINDOW)
         variables = self.program.globals
         for variable, address in variables.placed():
             space = self.const_memory if variable.space == "const" else self.global_memory

@@ -116,6 +116,18 @@ class Space:
         self.last = owners[0]
 
 
+class WindowSpace(Space):
+    """`.param` or `.const`: addresses are generic ones, or without the window's base, which
+    addresses of 32 bits cannot hold."""
+
+    def __init__(self, name: str, window: int):
+        super().__init__(name)
+        self._window = np.uint64(window)
+
+    def load(self, addresses: np.ndarray, width: int, count: int = 1) -> np.ndarray:
+        return super().load(addresses | self._window, width, count)
+
+
 class SharedSpace(Space):
     """Shared memory as one CTA sees it (PTX ISA §5.1.7).
 

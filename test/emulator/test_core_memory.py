@@ -362,6 +362,19 @@ def test_constants_cannot_be_written():
     assert trap.category == "read-only"
 
 
+def test_addresses_of_constants_and_parameters_fit_32_bits():
+    """As LLVM makes them with short pointers: mov.b32, then ld or cvta of the extended address"""
+    out = np.zeros(4, np.uint32)
+    body = """mov.b32 %r1, table; ld.const.u32 %r2, [%r1+4]; cvt.u64.u32 %rd4, %r1;
+        cvta.const.u64 %rd5, %rd4; ld.u32 %r3, [%rd5+8]; mov.b32 %r4, k_param;
+        ld.param.u32 %r5, [%r4]; cvt.u64.u32 %rd6, %r4; cvta.param.u64 %rd7, %rd6;
+        ld.u32 %r6, [%rd7]; st.global.v4.u32 [%rd1], {%r2, %r3, %r5, %r6};"""
+    start = START.replace("(.param", "(.param .u32 k_param, .param", 1)
+    text = HEADER + ".const .align 4 .b32 table[3] = {10, 20, 30};\n" + start + body + " ret; }"
+    launch(text, "k", grid=1, block=1, params=[77, np.zeros(1), out])
+    assert out.tolist() == [20, 30, 77, 77]
+
+
 def test_global_variables_start_anew_in_every_launch():
     for _ in range(2):
         out = np.zeros(32, np.uint32)

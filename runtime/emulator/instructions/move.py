@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from .. import ptx
 from ..decode import Decoded
 from ..lanes import FULL, WARP_SIZE
-from ..memory import LOCAL_WINDOW, SHARED_WINDOW, WINDOW_SIZE
+from ..memory import CONST_WINDOW, LOCAL_WINDOW, PARAM_WINDOW, SHARED_WINDOW, WINDOW_SIZE
 from ..registry import Step, instruction
 from ..specials import MOVING
 from ..values import RAW, TYPES
@@ -23,6 +25,9 @@ GENERIC_SPACES = (
     "param",
     "param::entry",
 )
+WINDOWS = {"shared": SHARED_WINDOW, "local": LOCAL_WINDOW}
+KEPT_WINDOWS = {"const": CONST_WINDOW, "param": PARAM_WINDOW}
+"""Of spaces whose own addresses may have the window's base, see `WindowSpace`."""
 
 
 @instruction("mov", section="9.7.9.3")
@@ -139,18 +144,22 @@ def build_cvta(ins: Decoded) -> Step:
     type_ = ins.take_type()
     ins.finish_modifiers()
     ins.expect_operands(2)
-    window = _window(ins, space, type_.bits)
-    sign = np.subtract if back else np.add
-    slot, target = ins.slot(1, type_), ins.target(0, type_.bits)
-    if window == 0:
-        return result(lambda regs: regs[slot], target)
-    return result(lambda regs: sign(regs[slot], np.uint64(window)), target)
-
-
-def _window(ins: Decoded, space: str, bits: int) -> int:
-    if bits != 64:
+    if type_.bits != 64:
         ins.unmodelled("32-bit generic addresses")
-    return {"shared": SHARED_WINDOW, "local": LOCAL_WINDOW}.get(space.partition("::")[0], 0)
+    change = _change(space.partition("::")[0], back)
+    slot, target = ins.slot(1, type_), ins.target(0, type_.bits)
+    return result(lambda regs: change(regs[slot]), target)
+
+
+def _change(space: str, back: bool) -> Callable[[np.ndarray], np.ndarray]:
+    """Addresses of a space to generic ones, or back; of .param and .const both forms are taken."""
+    if space in KEPT_WINDOWS and not back:
+        window = np.uint64(KEPT_WINDOWS[space])
+        return lambda address: address | window
+    if space in WINDOWS:
+        sign, window = np.subtract if back else np.add, np.uint64(WINDOWS[space])
+        return lambda address: sign(address, window)
+    return lambda address: address
 
 
 @instruction("isspacep", section="9.7.9.19")

@@ -20,6 +20,8 @@ from triton.compiler import ASTSource
 from triton.experimental.gluon._runtime import GluonASTSource, GluonJITFunction
 
 FOLDER = Path(__file__).parent
+PACKAGES = Path(triton.__file__).parent.parent
+"""Line tables name the compiler's own library by its path below this folder."""
 TOOLS = ("cases", "generate", "references")
 TYPES = {
     "f16": "fp16",
@@ -65,11 +67,12 @@ def write(name: str, case: Case, target: int) -> None:
     chip = f"sm_{target}a" if target >= 90 else f"sm_{target}"
     made_by = f"// Triton {triton.__version__}: {name}.py for {chip}, written by generate.py\n"
     stem = FOLDER / f"{name}.{chip}"
-    lines = [line.rstrip() for line in compiled.asm["ptx"].splitlines()]
+    text = compiled.asm["ptx"].replace(f"{PACKAGES}/", "")
+    lines = [line.rstrip() for line in text.splitlines()]
     stem.with_name(stem.name + ".ptx").write_text(made_by + "\n".join(lines).rstrip() + "\n")
     launch = json.dumps(launch_file(case, compiled.metadata), indent=1)
     stem.with_name(stem.name + ".json").write_text(launch + "\n")
-    print(stem.name, f"{len(compiled.asm['ptx']) >> 10} KiB")
+    print(stem.name, f"{len(text) >> 10} KiB")
 
 
 def source(case: Case) -> ASTSource:
