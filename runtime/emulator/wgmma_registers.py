@@ -22,12 +22,18 @@ if TYPE_CHECKING:
 
 
 class Product(Protocol):
-    """What owns registers: `results` are the new values of `slots` once `op` is done."""
+    """What owns registers: `results` are the new values of `slots` once `op` is done.
+
+    done: whether the whole operation is complete, of which `op` is this warp's part.
+    """
 
     slots: tuple[int, ...]
     results: list[np.ndarray]
     op: EngineOp
     line: int
+
+    @property
+    def done(self) -> bool: ...
 
 
 class Pending:

@@ -74,7 +74,10 @@ class Form:
 
 @dataclass
 class WarpProduct:
-    """What one warp computes of an issued wgmma.mma_async; old: registers of D, None for zero."""
+    """What one warp computes of an issued wgmma.mma_async.
+
+    old: registers of D, None for zero. warpgroup: the parts that the four warps have issued.
+    """
 
     cta: Cta
     form: Form
@@ -84,8 +87,14 @@ class WarpProduct:
     a: SharedDescriptor | list[np.ndarray]
     b: SharedDescriptor
     old: list | None
+    warpgroup: list[EngineOp]
     results: list[np.ndarray] = field(default_factory=list)
     op: EngineOp = field(init=False)
+
+    @property
+    def done(self) -> bool:
+        """Whether the operation, which is the warpgroup's, is complete."""
+        return len(self.warpgroup) == _GROUP and all(op.done for op in self.warpgroup)
 
     def run(self) -> None:
         a, b, form = self._rows_of_a(), self._gather(self.b, self.form.n, 1), self.form
@@ -160,9 +169,9 @@ def build_mma_async(ins: Decoded) -> Step:
             return blocked
         words = (None if from_registers else read_a(warp, mask)), b(warp, mask)
         adds = _uniform(enabled(warp), mask)
-        _check_group(warp, (*words, adds))
+        parts = _join_group(warp, (*words, adds))
         a = read_a(warp, mask) if words[0] is None else decode_shared(words[0])
-        _submit(warp, form, slots, a, decode_shared(words[1]), adds)
+        _submit(warp, form, slots, a, decode_shared(words[1]), adds, parts)
         return None
 
     return step
@@ -253,8 +262,8 @@ def _operand_a(ins: Decoded, from_registers: bool) -> Callable:
     return lambda warp, mask: [warp.regs[slot] for slot in slots]
 
 
-def _check_group(warp: Warp, operands: tuple) -> None:
-    """Trap unless the four warps of the warpgroup issue the same operations."""
+def _join_group(warp: Warp, operands: tuple) -> list[EngineOp]:
+    """The operation's parts so far; Trap unless the warpgroup's warps issue the same operations."""
     cta, first = warp.cta, warp.index // _GROUP * _GROUP
     if first + _GROUP > len(cta.warps):
         missing = first + _GROUP - len(cta.warps)
@@ -262,18 +271,18 @@ def _check_group(warp: Warp, operands: tuple) -> None:
     issued = cta.state(f"wgmma of warp {first}", lambda: _issue_table(cta, first))
     products = _products(warp)
     number, products.issued = products.issued, products.issued + 1
-    entry = issued.setdefault(number, [(warp.split.pc, operands), 0])
-    if entry[0] != (warp.split.pc, operands):
+    operation, parts = issued.setdefault(number, ((warp.split.pc, operands), []))
+    if operation != (warp.split.pc, operands):
         raise Trap("convergence", "all warps of a warpgroup must execute the same wgmma.mma_async "
                                   "with the same descriptors and scale-d")  # fmt: skip
-    entry[1] += 1
-    if entry[1] == _GROUP:
+    if len(parts) == _GROUP - 1:
         del issued[number]
+    return parts
 
 
-def _issue_table(cta: Cta, first: int) -> dict[int, list]:
+def _issue_table(cta: Cta, first: int) -> dict[int, tuple[tuple, list[EngineOp]]]:
     """Operations that some warp of the warpgroup has not issued yet, by their number."""
-    table: dict[int, list] = {}
+    table: dict[int, tuple[tuple, list[EngineOp]]] = {}
 
     def check() -> None:
         if table:
@@ -295,12 +304,13 @@ def _submit(
     a: SharedDescriptor | list[np.ndarray],
     b: SharedDescriptor,
     adds: bool,
+    parts: list[EngineOp],
 ) -> None:
     old = [warp.regs[slot] for slot in slots]
     _check_registers(_products(warp), form, old, a)
     line = warp.program.source[warp.split.pc].line
     row = warp.index % _GROUP * _WARP_M
-    product = WarpProduct(warp.cta, form, row, line, slots, a, b, old if adds else None)
+    product = WarpProduct(warp.cta, form, row, line, slots, a, b, old if adds else None, parts)
     earlier = (value.product.op for value in old if type(value) is Pending)
     product.op = EngineOp(
         f"wgmma m64n{form.n}k{form.k} rows {row}..{row + 15}",
@@ -310,7 +320,7 @@ def _submit(
         notifies=(warp.cta,),
         touches=(warp.cta,),
     )
-    warp.launch.engines.submit(product.op)
+    parts.append(warp.launch.engines.submit(product.op))
     for number, slot in enumerate(slots):
         warp.regs[slot] = Pending(product, number)
     _products(warp).open.append(product)
@@ -363,18 +373,21 @@ def _simple(ins: Decoded, perform: Callable[[Warp], None]) -> Step:
 
 @instruction("wgmma.wait_group", section="9.7.15.7.3")
 def build_wait_group(ins: Decoded) -> Step:
-    """wgmma.wait_group.sync.aligned n: at most the n newest groups stay under way."""
+    """wgmma.wait_group.sync.aligned n: at most the n newest groups stay under way.
+
+    A group is the warpgroup's: it is complete when the parts of all four warps are (§9.7.15.1).
+    """
     converged = take_aligned(ins)
     ins.finish_modifiers()
     ins.expect_operands(1)
     newest = ins.immediate(0)
-    waiting = Blocked("wgmma", lambda: f"waits until {newest} groups of wgmma are left")
+    waiting = Blocked("wgmma", lambda: f"waits until {newest} groups of the warpgroup are left")
 
     def step(warp: Warp, mask: np.ndarray) -> Blocked | None:
         if blocked := converged(warp, mask):
             return blocked
         products = _products(warp)
-        if not all(product.op.done for product in products.older(newest)):
+        if not all(product.done for product in products.older(newest)):
             return waiting
         products.release(newest, warp.regs)
         return None

@@ -235,6 +235,20 @@ def test_integer_accumulators_saturate_when_asked(run, poisoned):
     assert set(out.tolist()) == {(1 << 31) - 1}
 
 
+@pytest.mark.parametrize("seed", range(6))
+def test_a_wait_in_one_warp_covers_the_reads_of_all_four(run, poisoned, seed):
+    a, b, image, descriptors = bf16_case()
+    overwrite = """setp.ne.u32 %p2, %lane, 0; @%p2 bra E; mov.u32 %r100, %tile;
+O: st.shared.b32 [%r100], 0x7fc07fc0; add.u32 %r100, %r100, 4; sub.u32 %r101, %r100, %tile;
+setp.lt.u32 %p2, %r101, 16384; @%p2 bra O;
+E:
+"""
+    out = poisoned(1024, np.uint32)
+    body = FILL + descriptors + zeroed(8) + FENCE + STEP + DONE + overwrite + stored(8)
+    run(body, image, out, threads=128, target="sm_90a", seed=seed)
+    np.testing.assert_array_equal(result(out, 16, "f32"), product(a[:, :16], b[:, :16]))
+
+
 USES = {
     "arithmetic": "add.f32 %r90, %r0, %r1;", "a store": "st.global.b32 [%rd1], %r3;",
     "a vector store": "st.global.v4.b32 [%rd1], {%r0, %r1, %r2, %r3};",
@@ -264,8 +278,10 @@ MISUSES = {
     "another shape on registers under way": (
         FENCE + STEP + STEP.replace("n16", "n8").replace(registers(0, 8), registers(0, 4)) + DONE,
         "missing-wait", "used before"),
-    "one warp of the warpgroup alone": (FENCE + ONE_WARP + STEP + DONE + "E:", "convergence",
-                                        "not executed a wgmma.mma_async of the others"),
+    "one warp of the warpgroup alone": (FENCE + ONE_WARP + STEP + DONE + "E:", "deadlock",
+                                        "until 0 groups of the warpgroup are left"),
+    "one warp alone, no wait": (FENCE + ONE_WARP + STEP + COMMIT + 200 * "nanosleep.u32 1;" + "E:",
+                                "convergence", "not executed a wgmma.mma_async of the others"),
     "scales other than one": (FENCE + STEP.replace("1, 1, 0", "2, 1, 0"), "operand", "-1 or 1"),
     "A with a bad type": (STEP.replace("bf16.bf16", "bf16.f16"), "unmodelled", "9.7.15.5.2"),
     "sparse A": (STEP.replace("mma_async", "mma_async.sp"), "unmodelled", "sparse"),

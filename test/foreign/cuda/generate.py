@@ -30,7 +30,8 @@ def main(names: list[str]) -> None:
 def compiled(name: str, chip: str) -> str:
     """The PTX of a source, led by the line that says where it comes from."""
     toolkit = toolkit_folder()
-    options = ["-ptx", "-O3", "-std=c++17", f"-arch={chip}", "-I", str(toolkit / "include")]
+    folders = [f"-I{toolkit / folder}" for folder in ("include", "include/cccl")]
+    options = ["-ptx", "-O3", "-std=c++17", f"-arch={chip}", *folders]
     command = [str(toolkit / "bin" / "nvcc"), *options, f"{name}.cu", "-o", "-"]
     text = subprocess.run(command, check=True, capture_output=True, text=True, cwd=FOLDER).stdout
     version = re.search(r"release \S+ V(\S+)", text)

@@ -95,3 +95,16 @@ def _voted(keys: np.ndarray, payload: np.ndarray) -> list[int]:
     sources = mask.to_bytes(4, "little") + lanes.to_bytes(4, "little")
     permuted = int.from_bytes(bytes(sources[i] for i in (5, 1, 7, 3)), "little")
     return [alike, int((payload < 0).any()) | int((payload < 100).all()) << 1, mask, permuted]
+
+
+def wgmma_ring(tensors: Arrays) -> Arrays:
+    return {"c": tensors["a"] @ tensors["b"].T}
+
+
+def wgmma_fp8(tensors: Arrays) -> Arrays:
+    return {"c": tensors["a"] @ tensors["b"].T}
+
+
+def cluster_reduce(tensors: Arrays) -> Arrays:
+    out = tensors["a"] @ tensors["b"].T
+    return {"out": out, "least": np.minimum(tensors["least"], out.min(0))}
