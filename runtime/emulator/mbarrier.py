@@ -109,21 +109,22 @@ class Mbarrier:
         self._check_phase(asked)
         return self._observe(asked)
 
-    def test_parity(self, parity: int, waiter: int) -> bool:
+    def test_parity(self, parity: int, *waiters: int) -> bool:
         """``.parity`` form: is the phase of this parity, current or preceding, complete?
 
-        ``waiter`` identifies the thread: one that was told "not yet" about a phase and comes back
-        with the same parity means that same phase.
+        ``waiters`` are the threads that ask together: those that were told "not yet" about a
+        phase and come back with the same parity mean that same phase.
         """
         if parity not in (0, 1):
             raise _refuse(f"phase parity must be 0 or 1, got {parity} for {self.describe()}")
-        asked = self._meant_phase(parity, waiter)
+        asked = self._meant_phase(parity, waiters[0])
         self._check_phase(asked)
         done = self._observe(asked)
-        if done:
-            self._waiting.pop(waiter, None)
-        else:
-            self._waiting[waiter] = asked
+        if not done:
+            self._waiting.update(dict.fromkeys(waiters, asked))
+        elif self._waiting:
+            for waiter in waiters:
+                self._waiting.pop(waiter, None)
         return done
 
     def _meant_phase(self, parity: int, waiter: int) -> int:

@@ -105,6 +105,15 @@ def test_a_parity_waiter_that_comes_back_two_phases_late_is_refused():
     )
 
 
+def test_threads_that_are_answered_together_with_others_wait_no_more():
+    barrier = Mbarrier(0x400, 1)
+    assert not barrier.test_parity(0, 1, 2)
+    complete(barrier)
+    assert barrier.test_parity(0, 0, 1, 2)
+    complete(barrier)
+    assert not barrier.test_parity(0, 1, 2)
+
+
 def test_an_arrival_needs_the_preceding_phase_to_have_been_waited_for():
     barrier = Mbarrier(0x400, 1)
     barrier.arrive()

@@ -233,19 +233,22 @@ def _test(warp: Warp, mask: np.ndarray, addresses, values, space: str, by_parity
     first = first_lane(mask)
     same = (addresses == addresses[first]) & (values == values[first])
     if same[mask].all():
-        answer = _ask(warp, first, addresses, values, space, by_parity)
+        lanes = np.flatnonzero(mask).tolist()
+        answer = _ask(warp, lanes, addresses, values, space, by_parity)
         return np.full(WARP_SIZE, answer)
     done = np.zeros(WARP_SIZE, bool)
-    for lane in np.flatnonzero(mask):
-        done[lane] = _ask(warp, int(lane), addresses, values, space, by_parity)
+    for lane in np.flatnonzero(mask).tolist():
+        done[lane] = _ask(warp, [lane], addresses, values, space, by_parity)
     return done
 
 
-def _ask(warp: Warp, lane: int, addresses, values, space: str, by_parity: bool) -> bool:
+def _ask(warp: Warp, lanes: list[int], addresses, values, space: str, by_parity: bool) -> bool:
+    lane = lanes[0]
     target, offset = _own(warp.cta, int(addresses[lane]), space, "a wait")
     barrier = barrier_at(target, offset)
     if by_parity:
-        return barrier.test_parity(int(values[lane]), WARP_SIZE * warp.index + lane)
+        threads = (WARP_SIZE * warp.index + each for each in lanes)
+        return barrier.test_parity(int(values[lane]), *threads)
     return barrier.test(int(values[lane]))
 
 
