@@ -16,6 +16,7 @@ TOLERANCE: dict[str, float] = {
     "gelu_bias": 1e-2,
     "layer_norm": 1e-5,
     "quantised": 1e-3,
+    "scans": 1e-4,
 }
 """Relative and absolute, of kernels whose inputs do not make every sum exact."""
 
@@ -79,3 +80,34 @@ def block_scaled(tensors: Arrays) -> Arrays:
 def scaled(values: np.ndarray, exponents: np.ndarray) -> np.ndarray:
     """Values times ue8m0 scales, each of which is of 32 neighbours along the last axis."""
     return values * np.repeat(np.exp2(exponents.astype(np.float64) - 127), 32, axis=1)
+
+
+def warp_specialized(tensors: Arrays) -> Arrays:
+    return matmul(tensors)
+
+
+def clusters(tensors: Arrays) -> Arrays:
+    return matmul(tensors)
+
+
+def four_bit(tensors: Arrays) -> Arrays:
+    a, b = (tensors[n] * np.repeat(tensors[f"scale_{n}"], 16, axis=1) for n in "ab")
+    return {"c": a @ b.T}
+
+
+def mixed_width(tensors: Arrays) -> Arrays:
+    return {"c": tensors["a"] @ scaled(tensors["b"], tensors["scale_b"]).T}
+
+
+def scans(tensors: Arrays) -> Arrays:
+    x = tensors["x"]
+    return {
+        "sums": np.cumsum(x, axis=1),
+        "ordered": -np.sort(-x, axis=1),
+        "greatest": np.argmax(x, axis=1),
+        "counts": np.bincount(tensors["keys"].reshape(-1), minlength=16),
+    }
+
+
+def stealing(tensors: Arrays) -> Arrays:
+    return matmul(tensors)

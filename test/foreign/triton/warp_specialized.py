@@ -1,0 +1,48 @@
+"""c[m, n] = a[m, k] · b[n, k]ᵀ, persistent, with the loops split over warps: copies, MMA, epilogue."""
+
+import triton
+import triton.language as tl
+from cases import Case, Constant, Descriptor, Tensor, integers
+
+M, N, K = 256, 128, 128
+TILE_M, TILE_N, TILE_K = 128, 64, 32
+
+
+@triton.jit
+def warp_specialized(
+    a, b, c, m, n, k, programs,
+    TILE_M: tl.constexpr, TILE_N: tl.constexpr, TILE_K: tl.constexpr,
+):  # fmt: skip
+    across = tl.cdiv(n, TILE_N)
+    tiles = tl.cdiv(m, TILE_M) * across
+    for tile in tl.range(
+        tl.program_id(0), tiles, programs, flatten=True, warp_specialize=True, num_stages=3
+    ):
+        row = tile // across * TILE_M
+        column = tile % across * TILE_N
+        total = tl.zeros((TILE_M, TILE_N), tl.float32)
+        for step in range(tl.cdiv(k, TILE_K)):
+            a_tile = a.load([row, step * TILE_K])
+            b_tile = b.load([column, step * TILE_K])
+            total = tl.dot(a_tile, b_tile.T, total)
+        c.store([row, column], total)
+
+
+CASE = Case(
+    warp_specialized,
+    targets=(90, 100),
+    grid=(3,),
+    arguments=dict(
+        a=Descriptor(Tensor("bf16", (M, K), integers(1, -8, 8)), (TILE_M, TILE_K)),
+        b=Descriptor(Tensor("bf16", (N, K), integers(2, -8, 8)), (TILE_N, TILE_K)),
+        c=Descriptor(Tensor("f32", (M, N)), (TILE_M, TILE_N)),
+        m=M,
+        n=N,
+        k=K,
+        programs=3,
+        TILE_M=Constant(TILE_M),
+        TILE_N=Constant(TILE_N),
+        TILE_K=Constant(TILE_K),
+    ),
+    options=dict(num_warps=4, num_stages=3),
+)
