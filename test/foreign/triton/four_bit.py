@@ -1,4 +1,4 @@
-"""c[m, n] = (a · scale_a)[m, k] · (b · scale_b)[n, k]ᵀ of nvfp4: packed e2m1, an e4m3 scale for 16."""
+"""c[m, n] = (a · scale_a)[m, k] · (b · scale_b)[n, k]ᵀ of nvfp4: an e4m3 scale for 16 of e2m1."""
 
 import triton
 import triton.language as tl

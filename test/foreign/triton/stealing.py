@@ -1,5 +1,5 @@
-"""c[m, n] = a[m, k] · b[n, k]ᵀ: a program a tile, running programs cancel and take over waiting ones;
-the inputs may come from a kernel that still runs."""
+"""c[m, n] = a[m, k] · b[n, k]ᵀ: a program a tile; running programs cancel and take over waiting
+ones; the inputs may come from a kernel that still runs."""
 
 import triton
 import triton.language as tl

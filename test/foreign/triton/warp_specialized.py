@@ -1,4 +1,4 @@
-"""c[m, n] = a[m, k] · b[n, k]ᵀ, persistent, with the loops split over warps: copies, MMA, epilogue."""
+"""c[m, n] = a[m, k] · b[n, k]ᵀ, persistent, its loops split over warps: copies, MMA, epilogue."""
 
 import triton
 import triton.language as tl
