@@ -1,4 +1,4 @@
-"""Runs kernel bundles: on the emulator now; needs neither MLIR nor torch."""
+"""Runs kernel bundles, on GPUs or on the emulator; needs neither MLIR nor torch."""
 
 from .bundle import Bundle, read_bundle
 from .errors import DeviceError, LaunchError

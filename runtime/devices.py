@@ -2,19 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import functools
+import re
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from .bundle import Bundle
 from .errors import DeviceError
 
-DEVICES = ("emulator",)
+DEVICES = ("emulator", "cuda")
+
+
+class Program(Protocol):
+    """A bundle that a device has made ready; tensors come in the manifest's order."""
+
+    def enqueue(self, values: Sequence[Any], stream: int | None = None) -> None:
+        """Start the kernel; what uses its output must be ordered after it on the same stream."""
+        ...
+
+    def run(self, values: Sequence[Any], seed: int = 0) -> Any:
+        """Run the kernel, wait for it, and return the device's report."""
+        ...
 
 
 class Device(Protocol):
-    """Something that runs bundles."""
+    """Something that runs bundles.
+
+    `place` is where tensors lie for it, as torch names it; `target` the chip that it is, None where
+    bundles for any will run.
+    """
 
     name: str
+    place: str
+
+    @property
+    def target(self) -> str | None: ...
+
+    def open(self, bundle: Bundle, index: int | None = None) -> Program:
+        """Make a bundle ready; `index` is the GPU of its tensors, None on the CPU."""
+        ...
 
     def launch(self, bundle: Bundle, tensors: Mapping[str, Any], seed: int = 0) -> Any:
         """Run the kernel on tensors bound by name, wait for it, and return the device's report.
@@ -25,11 +51,29 @@ class Device(Protocol):
         ...
 
 
+@functools.cache
 def open_device(name: str) -> Device:
-    """The device called `name`; raises DeviceError when there is none of that name."""
-    if name not in DEVICES:
-        known = ", ".join(DEVICES)
-        raise DeviceError(f"device: must be one of {known}, got '{name}'; use --device {known}")
-    from .emulator_device import EmulatorDevice
+    """The device called `name`: "emulator", "cuda" (every GPU) or "cuda:1" (that one).
 
-    return EmulatorDevice()
+    Raises DeviceError when there is none of that name, or it can't be used on this machine.
+    """
+    found = re.fullmatch(r"(emulator|cuda)(?::(\d+))?", name)
+    if not found or (found[1] == "emulator" and found[2]):
+        known = ", ".join(DEVICES)
+        raise DeviceError(f"device: must be one of {known}, cuda:N, got '{name}'; use one of them")
+    if found[1] == "emulator":
+        from .emulator_device import EmulatorDevice
+
+        return EmulatorDevice()
+    from .gpu import CudaDevice
+
+    return CudaDevice(None if found[2] is None else int(found[2]))
+
+
+def why_no_gpu() -> str | None:
+    """None where the device "cuda" can be used, else the reason why not."""
+    try:
+        open_device("cuda")
+    except DeviceError as error:
+        return str(error)
+    return None

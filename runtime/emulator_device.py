@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from . import emulator
 from .bundle import Bundle
+from .manifest import in_order
 from .tensors import BoundTensor, bind_all
 
 TENSOR_MAP_FIELDS = (
@@ -23,17 +24,24 @@ TENSOR_MAP_FIELDS = (
 )
 
 
-class EmulatorDevice:
-    """Runs `kernel.ptx` on the functional emulator; `seed` picks one legal order of events."""
+class EmulatorProgram:
+    """A bundle's PTX with the launch of its manifest."""
 
-    name = "emulator"
+    def __init__(self, bundle: Bundle):
+        self.bundle = bundle
 
-    def launch(self, bundle: Bundle, tensors: Mapping[str, Any], seed: int = 0) -> Any:
-        """Run the kernel on numpy arrays or CPU torch tensors; returns the emulator's report."""
-        manifest = bundle.manifest
-        bound = bind_all(manifest, tensors)
+    def enqueue(self, values: Sequence[Any], stream: int | None = None) -> None:
+        """Run to the end: nothing here is asynchronous, and there are no streams."""
+        del stream
+        self.run(values)
+
+    def run(self, values: Sequence[Any], seed: int = 0) -> Any:
+        """Run on arrays in the manifest's order; `seed` picks one legal order of events."""
+        manifest = self.bundle.manifest
+        names = [tensor["name"] for tensor in manifest["tensors"]]
+        bound = bind_all(manifest, dict(zip(names, values, strict=True)))
         return emulator.launch(
-            bundle.ptx,
+            self.bundle.ptx,
             manifest["entry"],
             grid=tuple(manifest["grid"]),
             block=tuple(manifest["block"]),
@@ -43,6 +51,23 @@ class EmulatorDevice:
             seed=seed,
             names=manifest.get("names"),
         )
+
+
+class EmulatorDevice:
+    """Runs `kernel.ptx` on the functional emulator."""
+
+    name = "emulator"
+    place = "cpu"
+    target = None
+
+    def open(self, bundle: Bundle, index: int | None = None) -> EmulatorProgram:
+        """The bundle ready to run; tensors that lie on a GPU are refused when they are bound."""
+        del index
+        return EmulatorProgram(bundle)
+
+    def launch(self, bundle: Bundle, tensors: Mapping[str, Any], seed: int = 0) -> Any:
+        """Run the kernel on tensors in the CPU's memory; returns the emulator's report."""
+        return EmulatorProgram(bundle).run(in_order(bundle.manifest, tensors), seed)
 
 
 def _parameter(

@@ -1,44 +1,92 @@
-"""A bundle on a device, ready to run."""
+"""A bundle ready to be called."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from .bundle import Bundle, read_bundle
-from .devices import open_device
+from .devices import Program, open_device
+from .dlpack import gpu_of
+from .errors import LaunchError
+from .manifest import in_order, output
+from .results import new_output
 
 
 class Kernel:
-    """A loaded bundle.
+    """A loaded bundle; call it as a function of its inputs.
+
+    Without `device` it runs where its inputs lie: on their GPU, or on the emulator for those in the
+    CPU's memory. "emulator", "cuda" or "cuda:1" insist.
 
     >>> kernel = load("matmul.zip")  # doctest: +SKIP
-    >>> report = kernel.run({"a": a, "b": b, "c": c})  # doctest: +SKIP
+    >>> c = kernel(a, b)  # doctest: +SKIP
     """
 
-    def __init__(self, bundle: Bundle, device: str = "emulator"):
+    def __init__(self, bundle: Bundle, device: str | None = None):
         self.bundle = bundle
-        self.device = open_device(device)
+        self._device = open_device(device) if device else None
+        tensors = bundle.manifest["tensors"]
+        self._inputs = len(tensors) - 1
+        self._output = output(bundle.manifest)
+        self._position = [tensor["role"] for tensor in tensors].index("output")
+        self._programs: dict[int | None, Program] = {}
 
     @property
     def manifest(self) -> Mapping[str, Any]:
         """The bundle's manifest (docs/bundle.md)."""
         return self.bundle.manifest
 
-    def run(self, tensors: Mapping[str, Any], seed: int = 0) -> Any:
-        """Run on tensors named as in the manifest; outputs are written in place.
+    def __call__(self, *inputs: Any, out: Any = None, stream: int | None = None) -> Any:
+        """The kernel's output for its inputs in the manifest's order: a, b, then the epilogue's.
 
-        Numpy arrays or torch tensors of the manifest's dtypes, shapes and strides (in elements);
-        none is copied. `seed` picks the emulator's order of events. Returns the device's report;
-        raises LaunchError or another DeviceError.
+        Torch tensors, numpy arrays, or anything with DLPack, of the manifest's dtypes, shapes and
+        strides; none is copied. `out` is written and returned; without it a new tensor is, of the
+        library of the first input if that is numpy or torch, else of torch. On a GPU the kernel is
+        launched on torch's current stream, or on `stream`, a CUstream's handle, and not waited
+        for. Raises LaunchError or another DeviceError.
         """
-        return self.device.launch(self.bundle, tensors, seed)
+        if len(inputs) != self._inputs:
+            self._refuse_count(len(inputs))
+        where = gpu_of(inputs[0])
+        if out is None:
+            out = new_output(self._output, inputs[0], where)
+        program = self._programs.get(where) or self._open(where)
+        position = self._position
+        program.enqueue((*inputs[:position], out, *inputs[position:]), stream)
+        return out
+
+    def run(self, tensors: Mapping[str, Any], seed: int = 0) -> Any:
+        """Run on tensors named as in the manifest, and wait; outputs are written in place.
+
+        As for a call, with every tensor given by name. `seed` picks the emulator's order of events.
+        Returns the device's report; raises LaunchError or another DeviceError.
+        """
+        values = in_order(self.manifest, tensors)
+        where = gpu_of(values[0])
+        return (self._programs.get(where) or self._open(where)).run(values, seed)
+
+    def _open(self, where: int | None) -> Program:
+        device = self._device or open_device("emulator" if where is None else "cuda")
+        program = device.open(self.bundle, where)
+        self._programs[where] = program
+        return program
+
+    def _refuse_count(self, got: int) -> None:
+        tensors: Sequence[Any] = self.manifest["tensors"]
+        names = ", ".join(tensor["name"] for tensor in tensors if tensor["role"] == "input")
+        entry = self.manifest["entry"]
+        raise LaunchError(
+            f"kernel {entry}: must be called with {self._inputs} inputs, {names}, got {got};"
+            " the output is passed as out="
+        )
 
 
-def load(path: str | Path, device: str = "emulator") -> Kernel:
-    """Read and check the bundle at `path` (folder or zip) and open `device` for it.
+def load(path: str | Path, device: str | None = None) -> Kernel:
+    """Read and check the bundle at `path` (folder or zip), for `device` or any that fits.
 
-    Raises BundleError for a foreign or damaged bundle, DeviceError for an unknown device.
+    Raises BundleError for a foreign or damaged bundle, DeviceError for a device that is unknown or
+    can't be used here.
     """
     return Kernel(read_bundle(path), device)

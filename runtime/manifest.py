@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from .errors import DeviceError
+from .errors import DeviceError, LaunchError
 from .schema import Anything, Integer, ListOf, Nullable, OneOf, Record, Tagged, Text
 
 FORMAT = "tilewright-bundle"
@@ -116,6 +116,17 @@ def operands(manifest: Mapping[str, Any]) -> tuple[Mapping[str, Any], Mapping[st
 def output(manifest: Mapping[str, Any]) -> Mapping[str, Any]:
     """The tensor c [m, n]."""
     return next(t for t in manifest["tensors"] if t["role"] == "output")
+
+
+def in_order(manifest: Mapping[str, Any], values: Mapping[str, Any]) -> tuple[Any, ...]:
+    """The values in the manifest's order; raises LaunchError when a name is missing or unknown."""
+    names = [tensor["name"] for tensor in manifest["tensors"]]
+    unknown = sorted(set(values) - set(names))
+    missing = sorted(set(names) - set(values))
+    if unknown or missing:
+        got = f"missing {missing} and unknown {unknown}"
+        raise LaunchError(f"tensors: must be exactly {names}, got {got}; pass each by name")
+    return tuple(values[name] for name in names)
 
 
 def _contradictions(manifest: Mapping[str, Any], where: str) -> Iterator[str]:

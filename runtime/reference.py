@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 
+from .element_types import is_torch
 from .epilogue import evaluate, round_to
 from .intervals import HALF_ULP, SMALLEST_NORMAL, Interval
 from .manifest import operands, output
-from .tensors import is_torch
 
 PRECISIONS = {"bf16": (8, -126), "f16": (11, -14), "f32": (24, -126)}
 """Significant bits and the exponent of the smallest normal number."""

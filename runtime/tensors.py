@@ -1,26 +1,24 @@
 """Binding: a caller's numpy array or torch tensor as the memory that a kernel will see.
 
-Nothing is copied. torch is never imported here; a tensor is recognised by its type's module.
-bf16 arrives as torch.bfloat16, as ml_dtypes.bfloat16, or as the raw bits in 16-bit integers.
+Nothing is copied. torch is never imported here; a tensor is recognised by its type's module. What
+is neither numpy's nor torch's is read through DLPack. bf16 arrives as torch.bfloat16, as the
+bfloat16 of ml_dtypes or DLPack, or as the raw bits in 16-bit integers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import ctypes
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
+from .dlpack import ForeignArray, gpu_of, is_foreign, read_array
+from .element_types import ITEM_BYTES, NUMPY_NAMES, TORCH_NAMES, is_torch
 from .errors import LaunchError
+from .manifest import in_order
 
-ITEM_BYTES = {"bf16": 2, "f16": 2, "f32": 4}
-NUMPY_NAMES = {
-    "bf16": ("bfloat16", "uint16", "int16"),
-    "f16": ("float16",),
-    "f32": ("float32",),
-}
-TORCH_NAMES = {"bf16": "torch.bfloat16", "f16": "torch.float16", "f32": "torch.float32"}
 RAW_DTYPES = {2: np.dtype(np.uint16), 4: np.dtype(np.uint32)}
 
 
@@ -38,24 +36,16 @@ class BoundTensor:
 
 def bind_all(manifest: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, BoundTensor]:
     """Bind every tensor of the manifest by name; raises LaunchError with the first broken rule."""
-    declared = {tensor["name"]: tensor for tensor in manifest["tensors"]}
-    unknown = sorted(set(values) - set(declared))
-    missing = sorted(set(declared) - set(values))
-    if unknown or missing:
-        got = f"missing {missing} and unknown {unknown}"
-        raise LaunchError(
-            f"tensors: must be exactly {list(declared)}, got {got}; pass each by name"
-        )
     alignments = required_alignments(manifest)
+    pairs = zip(manifest["tensors"], in_order(manifest, values), strict=True)
     return {
-        name: bind(tensor, values[name], alignments.get(name, ITEM_BYTES[tensor["dtype"]]))
-        for name, tensor in declared.items()
+        tensor["name"]: bind(tensor, value, alignments[tensor["name"]]) for tensor, value in pairs
     }
 
 
 def required_alignments(manifest: Mapping[str, Any]) -> dict[str, int]:
     """Bytes that each tensor's address must be a multiple of: 16 for TMA, else as declared."""
-    alignments: dict[str, int] = {}
+    alignments = {tensor["name"]: ITEM_BYTES[tensor["dtype"]] for tensor in manifest["tensors"]}
     for parameter in manifest["parameters"]:
         needed = 16 if parameter["kind"] == "tensor_map" else parameter["alignment_bytes"]
         name = parameter["tensor"]
@@ -67,10 +57,7 @@ def bind(declared: Mapping[str, Any], value: Any, alignment_bytes: int) -> Bound
     """Check dtype, shape, strides (elements), alignment (bytes) and writability of one tensor."""
     array, offset_bytes = _as_raw(declared, value)
     name = declared["name"]
-    _check(name, "shape", list(array.shape), declared["shape"])
-    strides = [stride // array.itemsize for stride in array.strides]
-    if not _same_strides(declared, strides):
-        _check(name, "strides (in elements)", strides, declared["strides"])
+    check_layout(declared, array.shape, [stride // array.itemsize for stride in array.strides])
     if offset_bytes % alignment_bytes:
         raise LaunchError(
             f"tensor '{name}': must start a multiple of {alignment_bytes} bytes into its"
@@ -81,33 +68,78 @@ def bind(declared: Mapping[str, Any], value: Any, alignment_bytes: int) -> Bound
     return BoundTensor(declared, _flat(array, declared))
 
 
-def is_torch(value: Any) -> bool:
-    """Whether `value` is a torch tensor, told without importing torch."""
-    return type(value).__module__.split(".")[0] == "torch"
+def check_layout(declared: Mapping[str, Any], shape: Sequence[int], strides: Sequence[int]) -> None:
+    """Raise LaunchError unless shape and strides (in elements) are as declared.
+
+    Strides of dimensions with one element don't matter.
+    """
+    _check(declared["name"], "shape", list(shape), declared["shape"])
+    extents = zip(declared["shape"], declared["strides"], strides, strict=True)
+    if not all(extent == 1 or wanted == got for extent, wanted, got in extents):
+        _check(declared["name"], "strides (in elements)", list(strides), declared["strides"])
+
+
+def check_dtype(declared: Mapping[str, Any], got: str, known: Sequence[str]) -> None:
+    """Raise LaunchError unless the name of an element type is one of those that fit."""
+    if got not in known:
+        refuse_type(declared, got)
+
+
+def refuse_type(declared: Mapping[str, Any], got: str) -> NoReturn:
+    """Raise the LaunchError for a value of the wrong type."""
+    dtype = declared["dtype"]
+    wanted = f"{TORCH_NAMES[dtype]} or numpy {' or '.join(NUMPY_NAMES[dtype])}"
+    raise LaunchError(f"tensor '{declared['name']}': must be {wanted}, got {got}")
 
 
 def _as_raw(declared: Mapping[str, Any], value: Any) -> tuple[np.ndarray, int]:
     if is_torch(value):
         return _torch_as_raw(declared, value)
     if not isinstance(value, np.ndarray):
-        _check_type(declared, type(value).__name__)
+        return _foreign_as_raw(declared, value)
     if value.dtype.name not in NUMPY_NAMES[declared["dtype"]]:
-        _check_type(declared, f"numpy {value.dtype}")
+        refuse_type(declared, f"numpy {value.dtype}")
     return value.view(RAW_DTYPES[value.itemsize]), _offset_bytes(value)
 
 
 def _torch_as_raw(declared: Mapping[str, Any], value: Any) -> tuple[np.ndarray, int]:
     if str(value.dtype) != TORCH_NAMES[declared["dtype"]]:
-        _check_type(declared, str(value.dtype))
+        refuse_type(declared, str(value.dtype))
     if value.device.type != "cpu":
-        where = f"tensor '{declared['name']}'"
-        raise LaunchError(f"{where}: must be on the CPU for this device, got {value.device}")
+        _refuse_place(declared, value.device)
     bits = value.detach()
     if declared["dtype"] == "bf16":
         bits = bits.view(_torch_int16(value))
     array = bits.numpy()
     offset_bytes = value.storage_offset() * value.element_size()
     return array.view(RAW_DTYPES[array.itemsize]), offset_bytes
+
+
+def _foreign_as_raw(declared: Mapping[str, Any], value: Any) -> tuple[np.ndarray, int]:
+    if not is_foreign(value):
+        refuse_type(declared, type(value).__name__)
+    if gpu_of(value) is not None:
+        _refuse_place(declared, f"cuda:{gpu_of(value)}")
+    array = read_array(declared["name"], value)
+    check_dtype(declared, array.dtype, NUMPY_NAMES[declared["dtype"]])
+    return _as_numpy(array, ITEM_BYTES[declared["dtype"]]), 0
+
+
+def _as_numpy(array: ForeignArray, item_bytes: int) -> np.ndarray:
+    """The array's memory as raw bits; the result keeps the capsule."""
+    pairs = zip(array.shape, array.strides, strict=True)
+    span = item_bytes * (1 + sum((extent - 1) * stride for extent, stride in pairs))
+    memory: Any = (ctypes.c_char * span).from_address(array.pointer)
+    memory.capsule = array.capsule
+    strides = [stride * item_bytes for stride in array.strides]
+    bits = np.ndarray(array.shape, RAW_DTYPES[item_bytes], memory, strides=strides)
+    bits.flags.writeable = not array.read_only
+    return bits
+
+
+def _refuse_place(declared: Mapping[str, Any], got: object) -> NoReturn:
+    where = f"tensor '{declared['name']}'"
+    raise LaunchError(f"{where}: must be on the CPU for this device, got {got}")
 
 
 def _torch_int16(value: Any) -> Any:
@@ -123,21 +155,9 @@ def _offset_bytes(array: np.ndarray) -> int:
     return array.__array_interface__["data"][0] - owner.__array_interface__["data"][0]
 
 
-def _check_type(declared: Mapping[str, Any], got: str) -> None:
-    dtype = declared["dtype"]
-    wanted = f"{TORCH_NAMES[dtype]} or numpy {' or '.join(NUMPY_NAMES[dtype])}"
-    raise LaunchError(f"tensor '{declared['name']}': must be {wanted}, got {got}")
-
-
 def _check(name: str, what: str, got: list[int], wanted: list[int]) -> None:
     if got != list(wanted):
         raise LaunchError(f"tensor '{name}': {what} must be {list(wanted)}, got {got}")
-
-
-def _same_strides(declared: Mapping[str, Any], strides: list[int]) -> bool:
-    """Strides of dimensions with one element don't matter."""
-    pairs = zip(declared["shape"], declared["strides"], strides, strict=True)
-    return all(extent == 1 or wanted == got for extent, wanted, got in pairs)
 
 
 def _flat(array: np.ndarray, declared: Mapping[str, Any]) -> np.ndarray:

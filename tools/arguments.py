@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 if TYPE_CHECKING:
     from ..compiler.spec import MatmulSpec
 
+DEFAULT_TARGET = "sm_100a"
 SIZES = {"m": "rows of A and C", "n": "rows of B, columns of C", "k": "columns of A and B"}
 CHOICES = {
     "a_dtype": "element type of A (default bf16)",
@@ -56,7 +57,7 @@ def add_spec(parser: Parser, title: str = "spec", defaults: dict[str, int] | Non
 def add_pipeline(parser: Parser) -> None:
     """How it is compiled."""
     group = parser.add_argument_group("compilation")
-    group.add_argument("--target", default="sm_100a", help="chip (default sm_100a)")
+    group.add_argument("--target", default=DEFAULT_TARGET, help=f"chip (default {DEFAULT_TARGET})")
     which = group.add_mutually_exclusive_group()
     which.add_argument("--pipeline", metavar="TEXT", help="passes and options, as 'a{x=1},b'")
     which.add_argument("--preset", metavar="NAME", help="a named pipeline")

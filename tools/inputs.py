@@ -32,6 +32,20 @@ def make_tensors(
     return tensors
 
 
+def place_tensors(tensors: Mapping[str, Any], place: str) -> dict[str, Any]:
+    """The tensors with their strides at a place that torch names, copied only if they aren't."""
+    return {name: _placed(tensor, place) for name, tensor in tensors.items()}
+
+
+def _placed(tensor: Any, place: str) -> Any:
+    import torch
+
+    if tensor.device == torch.device(place):
+        return tensor
+    moved = torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device=place)
+    return moved.copy_(tensor)
+
+
 def _empty(tensor: Mapping[str, Any]) -> Any:
     import torch
 

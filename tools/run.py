@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .arguments import (
+    DEFAULT_TARGET,
     Parser,
     add_json,
     add_pipeline,
@@ -31,6 +32,7 @@ EXAMPLES = """examples:
   tilewright run --m 300 --n 520 --k 136 --stop-after tma-insertion --verbose
   tilewright run --m 256 --n 256 --k 256 --identity a
   tilewright run matmul.zip --json
+  tilewright run matmul.zip --device cuda
 """
 
 
@@ -58,7 +60,9 @@ def add_command(commands: Any) -> None:
     add_problem(parser, "an .mlir file or a bundle")
     add_pipeline(parser)
     group = parser.add_argument_group("run")
-    group.add_argument("--device", default="emulator", help="where to run (default emulator)")
+    group.add_argument(
+        "--device", default="emulator", help="emulator (the default), cuda or cuda:N"
+    )
     group.add_argument(
         "--seed",
         type=natural,
@@ -72,7 +76,7 @@ def add_command(commands: Any) -> None:
     group.add_argument("-o", "--output", type=Path, metavar="PATH", help="also write the bundle")
     group.add_argument("-v", "--verbose", action="store_true", help="say what each pass did")
     add_json(parser)
-    parser.set_defaults(command=functools.partial(run_command, parser))
+    parser.set_defaults(target=None, command=functools.partial(run_command, parser))
 
 
 def run_command(parser: Parser, options: argparse.Namespace) -> int:
@@ -80,6 +84,7 @@ def run_command(parser: Parser, options: argparse.Namespace) -> int:
     from ..runtime.devices import open_device
 
     device = open_device(options.device)
+    options.target = options.target or device.target or DEFAULT_TARGET
     check_place(options.output, bundle=True)
     outcome = _run(device, parser, options)
     if options.json:
@@ -96,15 +101,16 @@ def _run(device: Any, parser: Parser, options: argparse.Namespace) -> Outcome:
     with Progress("loading") as progress:
         bundle, remarks = _obtain(parser, options, passes, progress)
         progress.update("making inputs")
-        from .inputs import make_tensors
+        from .inputs import make_tensors, place_tensors
 
         tensors = make_tensors(bundle.manifest, options.seed, options.identity)
+        placed = place_tensors(tensors, device.place)
         progress.update(f"running on the {device.name}")
         started = time.perf_counter()
-        report = device.launch(bundle, tensors, options.seed)
+        report = device.launch(bundle, placed, options.seed)
         run_seconds = time.perf_counter() - started
         progress.update("comparing with torch")
-        comparison = compare_output(bundle, tensors)
+        comparison = compare_output(bundle, place_tensors(placed, "cpu"))
     return Outcome(bundle, comparison, report, run_seconds, passes, remarks)
 
 

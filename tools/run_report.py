@@ -56,6 +56,9 @@ def verdict(comparison: Comparison) -> str:
 
 def _counts(report: Mapping[str, Any]) -> list[str]:
     """What a device counted, in a few lines; --json has all of it."""
+    if "gpu" in report:
+        capability, version = report["capability"], report["driver_version"]
+        return [f"gpu        {report['gpu']}, sm {capability}, driver for CUDA {version}"]
     executed = sum(report.get("instructions", {}).values())
     waits = {"asked": 0, "suspended": 0, **report.get("barrier_waits", {})}
     moved = [

@@ -257,7 +257,7 @@ def test_an_unknown_device_is_refused(path, manifest, ptx, cubin):
 
     write_bundle(path, manifest, ptx, cubin)
     with pytest.raises(DeviceError) as refused:
-        load(path, device="cuda")
+        load(path, device="abacus")
     assert str(refused.value) == (
-        "device: must be one of emulator, got 'cuda'; use --device emulator"
+        "device: must be one of emulator, cuda, cuda:N, got 'abacus'; use one of them"
     )

@@ -62,6 +62,8 @@ class FakeDevice:
     """Computes with torch; `damage` may then change the output."""
 
     name = "emulator"
+    place = "cpu"
+    target = None
 
     def __init__(self):
         self.damage = lambda c: None
@@ -323,7 +325,7 @@ def test_an_unknown_device_is_refused_before_compiling(driver, tilewright):
     ran = tilewright("run", *SPEC, "--device", "abacus")
     assert ran.status == 1
     assert ran.err == (
-        "error: device: must be one of emulator, got 'abacus'; use --device emulator\n"
+        "error: device: must be one of emulator, cuda, cuda:N, got 'abacus'; use one of them\n"
     )
     assert driver.calls == []
 

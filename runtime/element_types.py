@@ -1,0 +1,23 @@
+"""The element types of a manifest and what they are called elsewhere; needs no numpy."""
+
+from __future__ import annotations
+
+from typing import Any
+
+ITEM_BYTES = {"bf16": 2, "f16": 2, "f32": 4}
+NUMPY_NAMES = {
+    "bf16": ("bfloat16", "uint16", "int16"),
+    "f16": ("float16",),
+    "f32": ("float32",),
+}
+TORCH_NAMES = {"bf16": "torch.bfloat16", "f16": "torch.float16", "f32": "torch.float32"}
+
+
+def is_torch(value: Any) -> bool:
+    """Whether `value` is a torch tensor, told without importing torch."""
+    return type(value).__module__.split(".")[0] == "torch"
+
+
+def torch_dtype(torch: Any, dtype: str) -> Any:
+    """The torch.dtype of a manifest's dtype."""
+    return getattr(torch, TORCH_NAMES[dtype].removeprefix("torch."))

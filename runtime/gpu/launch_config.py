@@ -1,0 +1,51 @@
+"""The CUlaunchConfig of a manifest: extents, shared memory, cluster, dependent launch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+DEPENDENT_LAUNCH = "programmatic_dependent_launch"
+
+
+def launch_config(api: Any, manifest: Mapping[str, Any], stream: int) -> Any:
+    """What cuLaunchKernelEx takes besides the function and its parameters.
+
+    A cluster of one CTA gets no attribute. Programmatic stream serialization is set only for
+    kernels that wait for the grids before them by themselves (docs/bundle.md, "schedule").
+    """
+    config = api.CUlaunchConfig()
+    config.gridDimX, config.gridDimY, config.gridDimZ = manifest["grid"]
+    config.blockDimX, config.blockDimY, config.blockDimZ = manifest["block"]
+    config.sharedMemBytes = manifest["dynamic_shared_bytes"]
+    config.hStream = stream
+    attributes = []
+    if manifest["cluster"] != [1, 1, 1]:
+        attributes.append(_cluster(api, manifest["cluster"]))
+    if manifest["schedule"].get(DEPENDENT_LAUNCH, False):
+        attributes.append(_dependent(api))
+    config.attrs, config.numAttrs = attributes, len(attributes)
+    return config
+
+
+def describe(manifest: Mapping[str, Any]) -> str:
+    """The launch in a few words, for errors."""
+    grid, cluster, block = ("x".join(map(str, manifest[n])) for n in ("grid", "cluster", "block"))
+    shared_bytes = manifest["dynamic_shared_bytes"]
+    return f"it was grid {grid}, cluster {cluster}, block {block}, {shared_bytes} shared bytes"
+
+
+def _cluster(api: Any, cluster: list[int]) -> Any:
+    attribute = api.CUlaunchAttribute()
+    attribute.id = api.CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
+    extents = attribute.value.clusterDim
+    extents.x, extents.y, extents.z = cluster
+    return attribute
+
+
+def _dependent(api: Any) -> Any:
+    attribute = api.CUlaunchAttribute()
+    ids = api.CUlaunchAttributeID
+    attribute.id = ids.CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION
+    attribute.value.programmaticStreamSerializationAllowed = 1
+    return attribute

@@ -1,0 +1,65 @@
+"""A new output for a call that got none."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from .element_types import ITEM_BYTES, is_torch, torch_dtype
+from .errors import LaunchError
+
+if TYPE_CHECKING:
+    import numpy as np
+
+
+def new_output(declared: Mapping[str, Any], like: Any, gpu: int | None) -> Any:
+    """An array with the shape, strides and dtype of a manifest's tensor, its content undefined.
+
+    Numpy's when `like` is, else torch's, in the CPU's memory or on the GPU of this index. numpy
+    itself has no bf16: its bits are typed as `like` types them, or as ml_dtypes does where that is
+    installed. Raises LaunchError when torch is needed and missing.
+    """
+    if type(like).__module__ == "numpy":
+        return _numpy_output(declared, like.dtype)
+    torch = _torch(declared)
+    return torch.empty_strided(
+        declared["shape"],
+        declared["strides"],
+        dtype=torch_dtype(torch, declared["dtype"]),
+        device=like.device if is_torch(like) else ("cpu" if gpu is None else f"cuda:{gpu}"),
+    )
+
+
+def _numpy_output(declared: Mapping[str, Any], like: np.dtype[Any]) -> np.ndarray:
+    import numpy as np
+
+    strides = [stride * ITEM_BYTES[declared["dtype"]] for stride in declared["strides"]]
+    span = 1 + sum(
+        (extent - 1) * stride
+        for extent, stride in zip(declared["shape"], declared["strides"], strict=True)
+    )
+    memory = np.empty(span, _numpy_dtype(declared["dtype"], like))
+    return np.lib.stride_tricks.as_strided(memory, declared["shape"], strides)
+
+
+def _numpy_dtype(dtype: str, like: np.dtype[Any]) -> np.dtype[Any]:
+    import numpy as np
+
+    if dtype != "bf16":
+        return np.dtype({"f16": np.float16, "f32": np.float32}[dtype])
+    if like.name in ("bfloat16", "uint16", "int16"):
+        return like
+    try:
+        import ml_dtypes
+    except ImportError:
+        return np.dtype(np.uint16)
+    return np.dtype(ml_dtypes.bfloat16)
+
+
+def _torch(declared: Mapping[str, Any]) -> Any:
+    try:
+        import torch
+    except ImportError as error:
+        where = f"tensor '{declared['name']}'"
+        raise LaunchError(f"{where}: must be given as out= without torch, got none") from error
+    return torch

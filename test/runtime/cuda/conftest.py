@@ -1,0 +1,229 @@
+"""A CUDA driver that records every call, and arrays that claim to lie on its GPUs."""
+
+import ctypes
+import itertools
+from types import SimpleNamespace
+
+import pytest
+
+from tilewright.runtime.dlpack import _Tensor
+
+INVALID_VALUE = 1
+ENUMS = {
+    "CUdevice_attribute": {
+        "CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR": 75,
+        "CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR": 76,
+        "CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN": 97,
+    },
+    "CUfunction_attribute": {
+        "CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES": 8,
+        "CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED": 14,
+    },
+    "CUlaunchAttributeID": {
+        "CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION": 4,
+        "CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION": 6,
+    },
+    "CUstreamCaptureMode": {"CU_STREAM_CAPTURE_MODE_RELAXED": 2},
+    "CUtensorMapDataType": {
+        "CU_TENSOR_MAP_DATA_TYPE_FLOAT16": 6,
+        "CU_TENSOR_MAP_DATA_TYPE_FLOAT32": 7,
+        "CU_TENSOR_MAP_DATA_TYPE_BFLOAT16": 9,
+    },
+    "CUtensorMapInterleave": {"CU_TENSOR_MAP_INTERLEAVE_NONE": 0},
+    "CUtensorMapSwizzle": {
+        "CU_TENSOR_MAP_SWIZZLE_NONE": 0,
+        "CU_TENSOR_MAP_SWIZZLE_32B": 1,
+        "CU_TENSOR_MAP_SWIZZLE_64B": 2,
+        "CU_TENSOR_MAP_SWIZZLE_128B": 3,
+    },
+    "CUtensorMapL2promotion": {
+        "CU_TENSOR_MAP_L2_PROMOTION_NONE": 0,
+        "CU_TENSOR_MAP_L2_PROMOTION_L2_64B": 1,
+        "CU_TENSOR_MAP_L2_PROMOTION_L2_128B": 2,
+        "CU_TENSOR_MAP_L2_PROMOTION_L2_256B": 3,
+    },
+    "CUtensorMapFloatOOBfill": {
+        "CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE": 0,
+        "CU_TENSOR_MAP_FLOAT_OOB_FILL_NAN_REQUEST_ZERO_FMA": 1,
+    },
+}
+MAP_ENUMS = ("interleave", "swizzle", "l2_promotion", "oob_fill")
+DTYPES = {"bf16": (4, 16), "f16": (2, 16), "f32": (2, 32), "f64": (2, 64)}
+ERRORS = {1: b"CUDA_ERROR_INVALID_VALUE", 700: b"CUDA_ERROR_ILLEGAL_ADDRESS"}
+B200 = SimpleNamespace(name=b"NVIDIA B200\0\0\0", capability=(10, 0), shared_bytes=232_448)
+H200 = SimpleNamespace(name=b"NVIDIA H200\0\0\0", capability=(9, 0), shared_bytes=232_448)
+
+
+class RecordedDriver:
+    """Answers like cuda.bindings.driver for the GPUs given; `calls` has (name, arguments).
+
+    `failing` maps a call's name to the status it ends with. `current` is the current context.
+    """
+
+    CUresult = int
+
+    def __init__(self, *gpus):
+        self.gpus, self.calls, self.failing, self.encoded = gpus, [], {}, []
+        self.contexts = []
+        for name, members in ENUMS.items():
+            setattr(self, name, SimpleNamespace(**members))
+        self._encode = ENCODE_TYPE(self._encode_tiled)
+
+    def __getattr__(self, name):
+        if not name.startswith("cu"):
+            raise AttributeError(name)
+        answer = getattr(type(self), f"_{name}", lambda *_: None)
+
+        def call(*arguments):
+            value = answer(self, *arguments)
+            self.calls.append((name, arguments))
+            status = self.failing.get(name, 0)
+            return (status,) if status or value is None else (status, value)
+
+        return call
+
+    def names(self):
+        """What was called, in order."""
+        return [name for name, _ in self.calls]
+
+    def arguments(self, name):
+        """The arguments of every call of this name."""
+        return [arguments for called, arguments in self.calls if called == name]
+
+    @staticmethod
+    def CUlaunchConfig():
+        return SimpleNamespace()
+
+    @staticmethod
+    def CUlaunchAttribute():
+        return SimpleNamespace(value=SimpleNamespace(clusterDim=SimpleNamespace()))
+
+    def _cuGetErrorName(self, code):
+        return ERRORS[code]
+
+    def _cuGetErrorString(self, code):
+        return b"what went wrong"
+
+    def _cuDeviceGetCount(self):
+        return len(self.gpus)
+
+    def _cuDeviceGet(self, index):
+        return index
+
+    def _cuDeviceGetName(self, size, device):
+        return self.gpus[device].name
+
+    def _cuDeviceGetAttribute(self, key, device):
+        major, minor = self.gpus[device].capability
+        return {75: major, 76: minor, 97: self.gpus[device].shared_bytes}[key]
+
+    def _cuDriverGetVersion(self):
+        return 13020
+
+    def _cuDevicePrimaryCtxRetain(self, device):
+        return 0xC0 + device
+
+    def _cuCtxGetCurrent(self):
+        return self.contexts[-1] if self.contexts else 0
+
+    def _cuCtxPushCurrent(self, context):
+        self.contexts.append(context)
+
+    def _cuCtxPopCurrent(self):
+        return self.contexts.pop()
+
+    def _cuThreadExchangeStreamCaptureMode(self, mode):
+        return 0
+
+    def _cuModuleLoadData(self, image):
+        return "module"
+
+    def _cuModuleGetFunction(self, module, name):
+        return ("function", self.contexts[-1])
+
+    def _cuGetProcAddress(self, name, version, flags):
+        return (ctypes.cast(self._encode, ctypes.c_void_p).value, 0)
+
+    def _encode_tiled(self, tensor_map, dtype, rank, address, dims, strides, box, steps, *enums):
+        if tensor_map % 64:
+            return INVALID_VALUE
+        ctypes.memset(tensor_map, len(self.encoded) + 1, 128)
+        self.encoded.append(
+            {
+                "dtype": dtype,
+                "address": address,
+                "dims": dims[:rank],
+                "strides_bytes": strides[: rank - 1],
+                "box": box[:rank],
+                "element_strides": steps[:rank],
+                **dict(zip(MAP_ENUMS, enums, strict=True)),
+            }
+        )
+        return self.failing.get("cuTensorMapEncodeTiled", 0)
+
+
+_U32S, _U64S = ctypes.POINTER(ctypes.c_uint32), ctypes.POINTER(ctypes.c_uint64)
+ENCODE_TYPE = ctypes.CFUNCTYPE(
+    ctypes.c_int,
+    ctypes.c_void_p,
+    ctypes.c_int,
+    ctypes.c_uint32,
+    ctypes.c_uint64,
+    _U64S,
+    _U64S,
+    _U32S,
+    _U32S,
+    *[ctypes.c_int] * 4,
+)
+_new_capsule = ctypes.pythonapi.PyCapsule_New
+_new_capsule.restype = ctypes.py_object
+_new_capsule.argtypes = (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)
+_addresses = itertools.count(0x7F00_0000_0000, 2**30)
+
+
+class GpuArray:
+    """Exports DLPack as a library of GPU arrays would; `streams` are those it was asked for."""
+
+    def __init__(self, shape, strides, dtype="bf16", index=0, address=None):
+        self.address = next(_addresses) if address is None else address
+        self.index, self.streams, rank = index, [], len(shape)
+        self.shape, self.strides = ((ctypes.c_int64 * rank)(*each) for each in (shape, strides))
+        code, bits = DTYPES[dtype]
+        pointer = ctypes.POINTER(ctypes.c_int64)
+        extents = (ctypes.cast(each, pointer) for each in (self.shape, self.strides))
+        self.tensor = _Tensor(self.address, 2, index, rank, code, bits, 1, *extents, 0)
+
+    def __dlpack_device__(self):
+        return (2, self.index)
+
+    def __dlpack__(self, *, stream=None):
+        self.streams.append(stream)
+        return _new_capsule(ctypes.addressof(self.tensor), b"dltensor", None)
+
+
+@pytest.fixture
+def gpu_array():
+    return GpuArray
+
+
+@pytest.fixture
+def b200():
+    """A driver with two B200."""
+    return RecordedDriver(B200, B200)
+
+
+@pytest.fixture
+def h200():
+    """A driver with one H200."""
+    return RecordedDriver(H200)
+
+
+@pytest.fixture
+def no_gpu():
+    """A driver that sees no GPU."""
+    return RecordedDriver()
+
+
+@pytest.fixture
+def recorded_enums():
+    return ENUMS

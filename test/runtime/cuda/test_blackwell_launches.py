@@ -1,0 +1,161 @@
+"""Every call and argument that a B200's driver gets, for presets of the Blackwell ladder."""
+
+import ctypes
+
+import pytest
+
+from tilewright.compiler.driver import compile_matmul
+from tilewright.compiler.presets import PRESETS
+from tilewright.compiler.spec import MatmulSpec
+from tilewright.runtime.bundle import Bundle, seal
+from tilewright.runtime.gpu import CudaDevice
+from tilewright.runtime.gpu.driver import Driver
+
+LOADED_AND_LAUNCHED = [
+    "cuInit",
+    "cuDeviceGetCount",
+    "cuDeviceGetCount",
+    "cuDeviceGet",
+    "cuDeviceGetAttribute",
+    "cuDeviceGetAttribute",
+    "cuDriverGetVersion",
+    "cuDeviceGetName",
+    "cuDeviceGetAttribute",
+    "cuDevicePrimaryCtxRetain",
+    "cuCtxPushCurrent",
+    "cuThreadExchangeStreamCaptureMode",
+    "cuModuleLoadData",
+    "cuModuleGetFunction",
+    "cuFuncSetAttribute",
+    "cuThreadExchangeStreamCaptureMode",
+    "cuCtxPopCurrent",
+    "cuGetProcAddress",
+    "cuCtxGetCurrent",
+    "cuCtxPushCurrent",
+    "cuLaunchKernelEx",
+    "cuCtxPopCurrent",
+]
+BF16, F32, NO_FILL, SWIZZLE_128B, L2_128B = 9, 7, 0, 3, 2
+
+
+@pytest.fixture
+def launched(b200, gpu_array):
+    """launched(spec, pipeline): compiles, launches on the second B200, on stream 0x57."""
+
+    kept = []  # the parameters are read after the launch
+
+    def launch(spec, pipeline):
+        compiled = compile_matmul(spec, pipeline=pipeline)
+        cubin = compiled.assembled.cubin
+        bundle = Bundle(seal(compiled.manifest, compiled.ptx, cubin), compiled.ptx, cubin)
+        program = CudaDevice(driver=Driver(b200)).open(bundle, 1)
+        kept.append(program)
+        arrays = [
+            gpu_array(tensor["shape"], tensor["strides"], tensor["dtype"], index=1)
+            for tensor in bundle.manifest["tensors"]
+        ]
+        program.enqueue(arrays, stream=0x57)
+        return bundle, arrays, b200
+
+    return launch
+
+
+def parameters(driver, sizes):
+    """The bytes of each kernel parameter of the one launch, given their sizes."""
+    ((_, _, address, extra),) = driver.arguments("cuLaunchKernelEx")
+    assert extra == 0
+    table = (ctypes.c_void_p * len(sizes)).from_address(address)
+    return [ctypes.string_at(pointer, size) for pointer, size in zip(table, sizes, strict=True)]
+
+
+def encoded(array, dims, strides_bytes, box, dtype=BF16):
+    return {
+        "dtype": dtype,
+        "address": array.address,
+        "dims": dims,
+        "strides_bytes": strides_bytes,
+        "box": box,
+        "element_strides": [1] * len(dims),
+        "interleave": 0,
+        "swizzle": SWIZZLE_128B,
+        "l2_promotion": L2_128B,
+        "oob_fill": NO_FILL,
+    }
+
+
+def config_of(driver):
+    ((config, function, _, _),) = driver.arguments("cuLaunchKernelEx")
+    assert function == ("function", 0xC1), "the function of the second GPU's context"
+    found = dict(vars(config))
+    found["attrs"] = [(each.id, vars(each.value)) for each in config.attrs]
+    return found
+
+
+def extents(grid, block, shared_bytes):
+    grids = {f"gridDim{axis}": extent for axis, extent in zip("XYZ", grid, strict=True)}
+    blocks = {f"blockDim{axis}": extent for axis, extent in zip("XYZ", block, strict=True)}
+    return {**grids, **blocks, "sharedMemBytes": shared_bytes, "hStream": 0x57}
+
+
+def test_a_plain_kernel(launched):
+    bundle, (a, b, c), driver = launched(MatmulSpec(512, 768, 320), PRESETS["v3"])
+    assert driver.names() == LOADED_AND_LAUNCHED
+    assert driver.arguments("cuModuleLoadData") == [(bundle.cubin,)]
+    assert driver.arguments("cuModuleGetFunction") == [("module", b"matmul")]
+    assert driver.arguments("cuFuncSetAttribute") == [(("function", 0xC1), 8, 196_684)]
+    assert driver.encoded == [
+        encoded(a, [320, 512], [640], [64, 128]),
+        encoded(b, [320, 768], [640], [64, 256]),
+    ]
+    assert config_of(driver) == {
+        **extents((4, 3, 1), (128, 1, 1), 196_684),
+        "attrs": [],
+        "numAttrs": 0,
+    }
+    maps_and_pointer = parameters(driver, (128, 128, 8))
+    assert maps_and_pointer == [b"\1" * 128, b"\2" * 128, c.address.to_bytes(8, "little")]
+
+
+def test_a_cluster_of_two_ctas_that_share_each_mma(launched):
+    _, (a, b, c), driver = launched(MatmulSpec(512, 768, 320), PRESETS["v5"])
+    assert driver.names() == LOADED_AND_LAUNCHED
+    assert driver.encoded == [
+        encoded(a, [320, 512], [640], [64, 128]),
+        encoded(b, [320, 768], [640], [64, 128]),
+    ]
+    config = config_of(driver)
+    ((attribute, value),) = config.pop("attrs")
+    assert (attribute, vars(value["clusterDim"])) == (4, {"x": 2, "y": 1, "z": 1})
+    assert config == {**extents((4, 3, 1), (192, 1, 1), 196_724), "numAttrs": 1}
+    assert parameters(driver, (128, 128, 8))[2] == c.address.to_bytes(8, "little")
+
+
+def test_a_persistent_kernel_with_launch_control(launched):
+    spec = MatmulSpec(1000, 520, 136, c_dtype="f32", b_major="n")
+    _, (a, b, c), driver = launched(spec, PRESETS["kernel8"])
+    assert driver.names() == LOADED_AND_LAUNCHED
+    assert driver.encoded == [
+        encoded(a, [136, 1000], [272], [64, 128]),
+        encoded(b, [520, 136], [1040], [64, 64]),
+        encoded(c, [520, 1000], [2080], [32, 128], F32),
+    ]
+    config = config_of(driver)
+    ((attribute, value),) = config.pop("attrs")
+    assert (attribute, vars(value["clusterDim"])) == (4, {"x": 2, "y": 1, "z": 1})
+    assert config == {**extents((8, 3, 1), (224, 1, 1), 229_572), "numAttrs": 1}
+    assert parameters(driver, (128,) * 3) == [bytes([i]) * 128 for i in (1, 2, 3)]
+
+
+def test_dependent_launch_is_asked_for_only_where_the_kernel_waits_by_itself(launched):
+    pipeline = f"{PRESETS['v5']},lower-to-nvvm{{pdl=true}}"
+    _, _, driver = launched(MatmulSpec(256, 512, 128), pipeline)
+    attributes = config_of(driver)["attrs"]
+    assert [attribute for attribute, _ in attributes] == [4, 6]
+    assert attributes[1][1]["programmaticStreamSerializationAllowed"] == 1
+
+
+def test_a_cluster_that_is_not_portable_gets_leave(launched):
+    pipeline = "tiling{tile=128x64x64},tma-insertion,swizzle-selection,clustering{shape=4x4}"
+    _, _, driver = launched(MatmulSpec(512, 256, 64), pipeline)
+    leave = [arguments[1:] for arguments in driver.arguments("cuFuncSetAttribute")]
+    assert leave[1:] == [(14, 1)]
