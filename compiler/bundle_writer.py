@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from ..dialects.errors import CompileError
+from ..runtime.atomic import write_file, write_folder
 from ..runtime.bundle import MANIFEST_NAME, Bundle, is_bundle, seal
 from ..runtime.manifest import CUBIN_NAME, PTX_NAME
-from .atomic import write_file, write_folder
 
 ZIP_TIME = (1980, 1, 1, 0, 0, 0)
 

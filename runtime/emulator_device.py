@@ -35,8 +35,11 @@ class EmulatorProgram:
         del stream
         self.run(values)
 
-    def run(self, values: Sequence[Any], seed: int = 0) -> Any:
-        """Run on arrays in the manifest's order; `seed` picks one legal order of events."""
+    def run(self, values: Sequence[Any], seed: int = 0, **options: Any) -> emulator.Report:
+        """Run on arrays in the manifest's order; `seed` picks one legal order of events.
+
+        options: what else `emulator.launch` takes, such as `trace`.
+        """
         manifest = self.bundle.manifest
         names = [tensor["name"] for tensor in manifest["tensors"]]
         bound = bind_all(manifest, dict(zip(names, values, strict=True)))
@@ -50,6 +53,7 @@ class EmulatorProgram:
             params=[_parameter(declared, bound) for declared in manifest["parameters"]],
             seed=seed,
             names=manifest.get("names"),
+            **options,
         )
 
 
@@ -65,9 +69,11 @@ class EmulatorDevice:
         del index
         return EmulatorProgram(bundle)
 
-    def launch(self, bundle: Bundle, tensors: Mapping[str, Any], seed: int = 0) -> Any:
-        """Run the kernel on tensors in the CPU's memory; returns the emulator's report."""
-        return EmulatorProgram(bundle).run(in_order(bundle.manifest, tensors), seed)
+    def launch(
+        self, bundle: Bundle, tensors: Mapping[str, Any], seed: int = 0, **options: Any
+    ) -> emulator.Report:
+        """Run the kernel on tensors in the CPU's memory; options as of `EmulatorProgram.run`."""
+        return EmulatorProgram(bundle).run(in_order(bundle.manifest, tensors), seed, **options)
 
 
 def _parameter(

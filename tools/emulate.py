@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from ..runtime.launch_files import DEFAULT_MAX_STEPS
 from .arguments import Parser, add_json, natural
-from .output import print_json, write_bytes
+from .emulator_flags import add_emulator_flags
+from .output import check_place, print_json, write_bytes
 from .progress import Progress
 
 if TYPE_CHECKING:
@@ -48,6 +49,7 @@ def add_command(commands: Any) -> None:
     _add_seeds(parser)
     _add_limits(parser)
     parser.add_argument("--out", type=Path, metavar="DIR", help="write the outputs as DIR/NAME.npy")
+    add_emulator_flags(parser)
     add_json(parser)
     parser.set_defaults(command=functools.partial(emulate_command, parser))
 
@@ -108,6 +110,7 @@ def emulate_command(parser: Parser, options: argparse.Namespace) -> int:
     from ..runtime.emulator import Trap
 
     _make_folder(parser, options.out)
+    check_place(options.trace)
     reached: list[int] = []
     try:
         result = _run(options, reached)
@@ -117,17 +120,19 @@ def emulate_command(parser: Parser, options: argparse.Namespace) -> int:
 
 
 def _run(options: argparse.Namespace, reached: list[int]) -> LaunchResult:
-    from ..runtime.launch_files.isolation import Limits, run_seeds
+    from ..runtime.launch_files.isolation import run_seeds
+    from ..runtime.launch_files.options import RunOptions
 
     seeds = range(options.seeds) if options.seeds else [options.seed]
-    limits = Limits(options.max_steps, options.max_seconds)
+    trace = None if options.trace is None else str(options.trace)
+    how = RunOptions(options.max_steps, options.max_seconds, trace)
     with Progress("reading the kernel") as progress:
 
         def on_seed(seed: int) -> None:
             reached.append(seed)
             progress.update(f"running with seed {seed}")
 
-        return run_seeds(options.file, options.launch, seeds, limits, on_seed)
+        return run_seeds(options.file, options.launch, seeds, how, on_seed)
 
 
 def _make_folder(parser: Parser, folder: Path | None) -> None:

@@ -38,7 +38,7 @@ def write_text(text: str, path: Path | None) -> None:
 
 def write_bytes(content: bytes, path: Path) -> None:
     """Write to `path` atomically."""
-    from ..compiler.atomic import write_file
+    from ..runtime.atomic import write_file
 
     write_file(path, content)
 

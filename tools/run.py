@@ -19,6 +19,7 @@ from .arguments import (
     natural,
     problem,
 )
+from .emulator_flags import add_emulator_flags, emulator_options
 from .output import check_place, print_json
 from .progress import Progress
 
@@ -75,6 +76,7 @@ def add_command(commands: Any) -> None:
     )
     group.add_argument("-o", "--output", type=Path, metavar="PATH", help="also write the bundle")
     group.add_argument("-v", "--verbose", action="store_true", help="say what each pass did")
+    add_emulator_flags(parser.add_argument_group("emulator"))
     add_json(parser)
     parser.set_defaults(target=None, command=functools.partial(run_command, parser))
 
@@ -85,8 +87,9 @@ def run_command(parser: Parser, options: argparse.Namespace) -> int:
 
     device = open_device(options.device)
     options.target = options.target or device.target or DEFAULT_TARGET
+    how = emulator_options(parser, options)
     check_place(options.output, bundle=True)
-    outcome = _run(device, parser, options)
+    outcome = _run(device, parser, options, how)
     if options.json:
         print_json(_as_dict(outcome, options))
     else:
@@ -96,7 +99,7 @@ def run_command(parser: Parser, options: argparse.Namespace) -> int:
     return 0 if outcome.comparison.passed else 1
 
 
-def _run(device: Any, parser: Parser, options: argparse.Namespace) -> Outcome:
+def _run(device: Any, parser: Parser, options: argparse.Namespace, how: dict[str, Any]) -> Outcome:
     passes: list[tuple[str, float, str]] = []
     with Progress("loading") as progress:
         bundle, remarks = _obtain(parser, options, passes, progress)
@@ -107,7 +110,7 @@ def _run(device: Any, parser: Parser, options: argparse.Namespace) -> Outcome:
         placed = place_tensors(tensors, device.place)
         progress.update(f"running on the {device.name}")
         started = time.perf_counter()
-        report = device.launch(bundle, placed, options.seed)
+        report = device.launch(bundle, placed, options.seed, **how)
         run_seconds = time.perf_counter() - started
         progress.update("comparing with torch")
         comparison = compare_output(bundle, place_tensors(placed, "cpu"))

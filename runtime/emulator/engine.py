@@ -81,6 +81,8 @@ class Engines:
             op.origin = warp.place()
             op.signal = Signal(op.agent, warp.cta.index, warp.index, warp.split.pc)
         self.outstanding[op] = None
+        for observer in self._launch.observers:
+            observer.submitted(op)
         for earlier in op.after:
             if not earlier.done:
                 earlier.successors.append(op)
@@ -105,6 +107,8 @@ class Engines:
     def _finish(self, op: EngineOp) -> None:
         op.done = True
         del self.outstanding[op]
+        for observer in self._launch.observers:
+            observer.completed(op)
         for later in op.successors:
             later.waits_for -= 1
             if later.waits_for == 0:

@@ -6,6 +6,7 @@ import random
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from math import prod
+from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,8 @@ from .memory import (
     Region,
 )
 from .names import Names
+from .observe.observer import Observer
+from .observe.trace_file import tracing
 from .params import HostArrays, Parameters
 from .parser import parse
 from .program import Program, decode
@@ -65,6 +68,7 @@ def launch(
     max_steps: int | None = None,
     resident: int = DEFAULT_RESIDENT,
     names: Mapping[str, Any] | None = None,
+    trace: str | PathLike[str] | None = None,
 ) -> Report:
     """Run kernel `entry` of a PTX module to its end and return what it did.
 
@@ -75,13 +79,15 @@ def launch(
     each seed gives one legal order. max_steps: warp instructions after which to give up.
     resident: CTAs that fit on the device at the same time (a cluster always fits).
     names: of barriers and warps, for reports, as in a bundle's manifest (docs/bundle.md).
+    trace: a file for a trace that Perfetto and Chrome show (docs/emulator.md), written also when
+    the kernel fails.
     Raises PtxSyntaxError, LaunchError, Trap (`unmodelled` when something is not modelled).
     """
     program = load_program(ptx, entry)
     running = Launch(program, grid, block, cluster, shared_bytes, seed)
     running.names = Names.of(names)
     running.bind(list(params))
-    return running.run(max_steps, resident)
+    return running.run(max_steps, resident, trace=trace)
 
 
 class Launch(StateBag):
@@ -90,7 +96,8 @@ class Launch(StateBag):
     program, grid, block, cluster (int triples), shared_bytes (window bytes behind 0x400),
     global_memory, param_memory, const_memory (`Space`), engines, scheduler, report, rng,
     tensor_maps: (TensorMap, global address) by index, engine_counts: the report's engine counter,
-    current_warp: the warp whose instruction runs now, else None; names: for reports.
+    current_warp: the warp whose instruction runs now, else None; names: for reports; code: the
+    program's, as `observers` have wrapped it.
     """
 
     def __init__(
@@ -117,6 +124,8 @@ class Launch(StateBag):
         self.engines = Engines(self)
         self.current_warp: Warp | None = None
         self.names = Names()
+        self.code = program.code
+        self.observers: list[Observer] = []
         self.clock_reads = 0
         self.tensor_maps: list[tuple] = []
         self._make_memories()
@@ -270,10 +279,29 @@ class Launch(StateBag):
         """The name of the mbarrier at an offset of the shared window."""
         return self.names.barriers.get(offset - self.program.shared.dynamic_offset)
 
+    def observe(self, observer: Observer) -> None:
+        """Let `observer` see everything that happens from now on."""
+        self.observers.append(observer)
+        self.code = [
+            (observer.wrap(pc, step), guard, negated)
+            for pc, (step, guard, negated) in enumerate(self.code)
+        ]
+
     # -- running -----------------------------------------------------------------------------
 
-    def run(self, max_steps: int | None, resident: int) -> Report:
-        """Run every CTA; returns the report."""
+    def run(
+        self,
+        max_steps: int | None,
+        resident: int,
+        *,
+        trace: str | PathLike[str] | None = None,
+    ) -> Report:
+        """Run every CTA; returns the report. Arguments as in `launch`."""
+        with tracing(self, trace):
+            self._run_clusters(max_steps, resident)
+        return self.report
+
+    def _run_clusters(self, max_steps: int | None, resident: int) -> None:
         counts = [grid // cluster for grid, cluster in zip(self.grid, self.cluster, strict=True)]
         clusters = [
             (x, y, z) for z in range(counts[2]) for y in range(counts[1]) for x in range(counts[0])
@@ -285,7 +313,6 @@ class Launch(StateBag):
         for source, count in zip(self.program.source, self.counts, strict=True):
             if count:
                 self.report.instructions[source.opcode] += count
-        return self.report
 
 
 def _triple(name: str, extent: Extent) -> tuple[int, int, int]:

@@ -103,7 +103,7 @@ class Warp(StateBag):
     def run(self, budget: int) -> int:
         """Run at most `budget` instructions; returns how many ran. Stops early when parked."""
         left = budget
-        code, counts, regs = self.program.code, self.launch.counts, self.regs
+        code, counts, regs = self.launch.code, self.launch.counts, self.regs
         split = self._begin_quantum()
         while split is not None and left > 0:
             left -= 1

@@ -5,7 +5,7 @@ docs/emulate.md has the schema. Nothing slow is imported before a launch runs.
 
 from __future__ import annotations
 
-from os import PathLike
+from os import PathLike, fspath
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -22,18 +22,23 @@ def run_launch_file(
     *,
     max_steps: int | None = DEFAULT_MAX_STEPS,
     max_seconds: float | None = None,
+    trace: str | PathLike[str] | None = None,
 ) -> LaunchResult:
     """Run the kernel in the PTX file as the launch file says; returns its report and tensors.
 
     seed: fixes the order of events and the poison. max_steps: warp instructions after which to
     give up. max_seconds: wall seconds after which the launch is killed; it then runs in a process
-    of its own, with bounded memory. Raises LaunchError when a file is wrong or the two do not fit,
+    of its own, with bounded memory. trace: a file for a trace that Perfetto and Chrome show, see
+    `emulator.launch`. Raises LaunchError when a file is wrong or the two do not fit,
     PtxSyntaxError, and Trap when the kernel breaks a rule, deadlocks or exceeds a limit.
     """
+    from .options import RunOptions
+
+    options = RunOptions(max_steps, max_seconds, None if trace is None else fspath(trace))
     if max_seconds is None:
         from .running import run_once
 
-        return run_once(ptx_path, launch_path, seed, max_steps)
-    from .isolation import Limits, run_seeds
+        return run_once(ptx_path, launch_path, seed, options)
+    from .isolation import run_seeds
 
-    return run_seeds(ptx_path, launch_path, [seed], Limits(max_steps, max_seconds))
+    return run_seeds(ptx_path, launch_path, [seed], options)

@@ -17,20 +17,12 @@ from typing import IO, Any
 
 from ..emulator import Trap
 from ..errors import DeviceError
+from .options import RunOptions
 from .running import LaunchResult
 
 MODULE = f"{__package__}.worker"
 PLAIN = (type(None), bool, int, float, str, tuple, list, dict)
 """The types of an error's fields that travel between processes."""
-
-
-@dataclass(frozen=True)
-class Limits:
-    """max_steps: warp instructions of each run, None for any number. max_seconds: wall seconds of
-    all runs together."""
-
-    max_steps: int | None
-    max_seconds: float
 
 
 @dataclass(frozen=True)
@@ -40,14 +32,14 @@ class Request:
     ptx_path: str
     launch_path: str
     seeds: Sequence[int]
-    limits: Limits
+    options: RunOptions
 
 
 def run_seeds(
     ptx_path: str | PathLike[str],
     launch_path: str | PathLike[str],
     seeds: Sequence[int],
-    limits: Limits,
+    options: RunOptions,
     on_seed: Callable[[int], None] = lambda seed: None,
 ) -> LaunchResult:
     """Run each seed in turn in one process and return what the last one did.
@@ -55,7 +47,7 @@ def run_seeds(
     on_seed is called with each seed before it runs. Raises what the first run that fails raises;
     when the time is over, a Trap of category `time-limit`.
     """
-    request = Request(fspath(ptx_path), fspath(launch_path), seeds, limits)
+    request = Request(fspath(ptx_path), fspath(launch_path), seeds, options)
     for kind, value in _messages(request):
         if kind == "seed":
             on_seed(value)
@@ -65,7 +57,7 @@ def run_seeds(
             raise _unpack_error(*value)
         else:
             raise RuntimeError(value)
-    raise _time_over(limits)
+    raise _time_over(options)
 
 
 def pack_error(error: DeviceError) -> tuple[type[DeviceError], tuple, dict[str, Any]]:
@@ -102,5 +94,5 @@ def _read(stream: IO[bytes]) -> Iterator[tuple[str, Any]]:
             return
 
 
-def _time_over(limits: Limits) -> Trap:
-    return Trap("time-limit", f"the launch ran longer than max_seconds={limits.max_seconds:g}")
+def _time_over(options: RunOptions) -> Trap:
+    return Trap("time-limit", f"the launch ran longer than max_seconds={options.max_seconds:g}")

@@ -18,6 +18,7 @@ from .binding import Binder
 from .description import read_launch_file, read_limited, triple
 from .fit import misfits
 from .memory import TensorMemory, make_memories
+from .options import RunOptions
 
 MAX_PTX_BYTES = 64 * 2**20
 
@@ -36,7 +37,7 @@ def run_once(
     ptx_path: str | PathLike[str],
     launch_path: str | PathLike[str],
     seed: int,
-    max_steps: int | None,
+    options: RunOptions,
 ) -> LaunchResult:
     """Read both files, run the kernel with one seed; errors as in `run_launch_file`."""
     path = Path(launch_path)
@@ -46,7 +47,7 @@ def run_once(
         program = _load(text, launch)
         tensors = make_memories(launch, path.parent)
         running = _bind(launch, program, tensors, seed)
-    report = running.run(max_steps, DEFAULT_RESIDENT)
+    report = running.run(options.max_steps, DEFAULT_RESIDENT, trace=options.trace)
     return LaunchResult(seed, report, _outputs(tensors))
 
 

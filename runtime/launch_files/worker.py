@@ -21,7 +21,7 @@ def main() -> None:
     with os.fdopen(os.dup(1), "wb") as answers:
         os.dup2(2, 1)
         request = pickle.load(sys.stdin.buffer)
-        _limit(request.limits.max_seconds)
+        _limit(request.options.max_seconds)
         try:
             _tell(answers, "done", _run(request, answers))
         except DeviceError as error:
@@ -43,7 +43,7 @@ def _limit(seconds: float) -> None:
 def _run(request: Request, answers: IO[bytes]) -> LaunchResult:
     for seed in request.seeds:
         _tell(answers, "seed", seed)
-        result = run_once(request.ptx_path, request.launch_path, seed, request.limits.max_steps)
+        result = run_once(request.ptx_path, request.launch_path, seed, request.options)
     return result
 
 

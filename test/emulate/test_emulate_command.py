@@ -251,3 +251,16 @@ def test_an_output_folder_that_cannot_be_made_is_status_2(capsys, tmp_path):
     wanted = f"--out must be a folder that can be made, got {tmp_path}/taken: File exists"
     assert status == 2
     assert err == f"error: tilewright emulate: {wanted}; see tilewright emulate --help\n"
+
+
+def test_a_trace_is_written_of_the_seed_that_fails(command, tmp_path):
+    path = tmp_path / "trace.json"
+    assert command(NO_BARRIER, "--seeds", 40, "--trace", path)[0] == 1
+    trace = json.loads(path.read_text())
+    assert "uninitialised-read" in trace["otherData"]["error"]
+
+
+def test_a_trace_goes_where_one_can_be_written(command, tmp_path):
+    status, out, err, *_ = command("", "--trace", tmp_path)
+    assert (status, out) == (1, "")
+    assert err == f"error: {tmp_path}: must be a file, got a folder; choose another path\n"

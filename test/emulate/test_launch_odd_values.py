@@ -7,6 +7,7 @@ import json
 import pytest
 
 from tilewright.runtime.emulator import LaunchError, Trap
+from tilewright.runtime.launch_files.options import RunOptions
 from tilewright.runtime.launch_files.running import run_once
 
 PTX = """.visible .entry k(.param .u64 p, .param .align 64 .b8 s[192], .param .f32 f)
@@ -101,7 +102,7 @@ def attempt(tmp_path, header):
     def call(launch) -> bool:
         (tmp_path / "launch.json").write_text(json.dumps(launch))
         try:
-            run_once(tmp_path / "kernel.ptx", tmp_path / "launch.json", 0, 1000)
+            run_once(tmp_path / "kernel.ptx", tmp_path / "launch.json", 0, RunOptions(1000))
         except Trap:
             return True
         except LaunchError as error:

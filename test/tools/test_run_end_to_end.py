@@ -94,3 +94,15 @@ def test_the_shape_of_the_demo_passes_for_every_prefix(prefix, tilewright):
 def test_a_large_ragged_shape_passes_for_every_prefix(prefix, tilewright):
     ran = tilewright("run", "--m", "300", "--n", "520", "--k", "136", "--stop-after", prefix)
     assert ran.status == 0, ran.out + ran.err
+
+
+def test_a_trace_names_roles_and_pipes(tilewright, tmp_path):
+    path = tmp_path / "trace.json"
+    sizes = ("--m", "256", "--n", "256", "--k", "128")
+    ran = tilewright("run", *sizes, "--preset", "v5", "--trace", path)
+    assert ran.status == 0, ran.err
+    events = json.loads(path.read_text())["traceEvents"]
+    titles = {event["args"].get("name") for event in events if event["ph"] == "M"}
+    assert {"warp 0 epilogue", "warp 4 load", "warp 5 mma", "tma", "tensor core"} <= titles
+    assert any(event["name"] == "wait: accumulator.full" for event in events)
+    assert any(event["ph"] == "s" for event in events)

@@ -140,6 +140,8 @@ def apply(target: Cta, offset: int, operation: Callable[[Mbarrier], int | None])
     note_signal(target.launch, barrier)
     phase = barrier.phase
     result = operation(barrier)
+    for observer in target.launch.observers:
+        observer.signalled(target, offset, barrier, phase)
     if barrier.phase != phase:
         target.wake(offset)
     return result

@@ -297,5 +297,5 @@ def _submit_arrival(warp: Warp, target: Cta, offset: int, before: tuple[EngineOp
 
     name = f"commit -> rank {target.rank} mbarrier 0x{offset:x}"
     touches = () if target is warp.cta else (target,)
-    op = EngineOp(name, arrive, before, agent="tensor core", touches=touches)
+    op = EngineOp(name, arrive, before, agent="commits", touches=touches)
     warp.launch.engines.submit(op)

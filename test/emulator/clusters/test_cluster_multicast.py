@@ -149,4 +149,4 @@ def test_a_cta_may_not_exit_before_a_commit_from_a_peer_has_arrived(clusters):
             messages.add(trap.message)
     assert len(messages) == 1
     (message,) = messages
-    assert message.startswith("the CTA exits while tensor core: commit -> rank 1 mbarrier 0x400")
+    assert message.startswith("the CTA exits while commits: commit -> rank 1 mbarrier 0x400")

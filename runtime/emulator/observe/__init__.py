@@ -1,0 +1,1 @@
+"""What can look over a launch's shoulder: traces and profiles. A launch without pays nothing."""

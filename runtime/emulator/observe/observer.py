@@ -1,0 +1,28 @@
+"""The interface of what watches a launch."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ..cta import Cta
+    from ..engine import EngineOp
+    from ..mbarrier import Mbarrier
+    from ..registry import Step
+
+
+class Observer:
+    """Does nothing at every event; must not change what it sees."""
+
+    def wrap(self, pc: int, step: Step) -> Step:
+        """What runs instead of the instruction at `pc`; it must call `step` once."""
+        return step
+
+    def submitted(self, op: EngineOp) -> None:
+        """An asynchronous operation has been issued."""
+
+    def completed(self, op: EngineOp) -> None:
+        """An asynchronous operation has run."""
+
+    def signalled(self, cta: Cta, offset: int, barrier: Mbarrier, phase: int) -> None:
+        """An mbarrier of `cta` got an arrival or bytes; it was in `phase` before that."""

@@ -1,0 +1,16 @@
+"""How a launch file is run, whatever the launch is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """max_steps: warp instructions of each run, None for any number. max_seconds: wall seconds of
+    all runs together, None for no limit. trace: a file for the trace of the run that fails, or
+    else of the last one."""
+
+    max_steps: int | None = None
+    max_seconds: float | None = None
+    trace: str | None = None
