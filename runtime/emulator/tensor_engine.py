@@ -136,6 +136,15 @@ class TensorEngine:
                 self.fences.completed(access, published=True)
         self.accesses = [a for a in self.accesses if a.op is not op]
 
+    def products_before(self, span: Span, who: tuple[int, int]) -> tuple[EngineOp, ...]:
+        """Products of a warp under way on ``span``, which its next tcgen05.cp is executed behind.
+
+        PTX ISA §9.7.16.6.2 lists cp -> mma and not mma -> cp. One pipe executes both in the order
+        of issue, and block-scaled kernels of every compiler replace scale factors relying on it.
+        """
+        found = [a for a in self.accesses if a.name == "tcgen05.mma" and a.who == who]
+        return tuple(a.op for a in found if a.op and not a.op.done and a.span.meets(span))
+
     def require_ordered(
         self,
         span: Span,
@@ -144,17 +153,20 @@ class TensorEngine:
         *,
         shape: tuple[int, int, int] | None = None,
         reads: bool = False,
+        behind_products_of: tuple[int, int] | None = None,
     ) -> None:
         """Trap if an access named in ``against`` overlaps ``span`` and may still be under way.
 
         Two reads never conflict. An mma on the same accumulator and ``shape`` is pipelined behind
-        the earlier one.
+        the earlier one; ``behind_products_of`` a warp, see `products_before`.
         """
         if not self.accesses:
             return
         self.accesses = [a for a in self.accesses if a.op is None or not a.op.done]
         for access in self.accesses:
             if access.name not in against or (reads and access.reads):
+                continue
+            if access.name == "tcgen05.mma" and access.who == behind_products_of:
                 continue
             pipelined = shape is not None and access.shape == shape
             if not pipelined and access.span.meets(span):

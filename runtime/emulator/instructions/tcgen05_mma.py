@@ -326,7 +326,7 @@ def _order_a(cta: Cta, multiply_: Multiply, a: Place, op: EngineOp, warp: Warp) 
     what = "tcgen05.mma operand A"
     engine.memory.check_columns(a.column, multiply_.a_columns, what)
     span = Span(0, LANES, a.column, a.column + multiply_.a_columns)
-    engine.require_ordered(span, what, ("tcgen05.st", "tcgen05.mma", "tcgen05.cp"), reads=True)
+    engine.require_ordered(span, what, ("tcgen05.st", "tcgen05.mma"), reads=True)
     access = Access("tcgen05.mma", span, line, warp.index, op, reads=True, rank=warp.cta.rank)
     engine.fences.require(span, access.who, what, reads=True)
     engine.track(access)

@@ -129,6 +129,30 @@ def test_two_steps_with_their_own_factors_accumulate(tc, seed):
     np.testing.assert_array_equal(tc.read_d(out, M, 64).view(np.float32), expected)
 
 
+WORD = word("mxf8f6f4", "ue8m0", (0, 0), 64)
+OTHER_FACTORS = "tcgen05.cp.cta_group::1.32x128b.warpx4 [%r12+256], %rd11;\n"
+"""Replaces the factors of A that a product may still be reading."""
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_copy_behind_a_product_of_the_same_thread_leaves_it_its_factors(tc, seed):
+    image, adesc, bdesc, (x, y, sfa, sfb) = case(tc, "mxf8f6f4", "ue8m0", 64)
+    load, out = tc.dump_d(M, 64)
+    step = mma("mxf8f6f4", "")
+    body = copies(tc) + tc.FALSE + step + "@%p0 " + OTHER_FACTORS + tc.TRUE + step
+    tc.run(body + tc.DONE + load, image, out, adesc, bdesc, WORD, seed=seed)
+    expected = sum(wanted(x, y, each, sfb, ("ue8m0", 1, 0, 0)) for each in (sfa[:M], sfa[M:]))
+    np.testing.assert_array_equal(tc.read_d(out, M, 64).view(np.float32), expected)
+
+
+def test_a_copy_of_another_warp_must_wait_for_the_product(tc):
+    image, adesc, bdesc, _ = case(tc, "mxf8f6f4", "ue8m0", 64)
+    other = "bar.sync 0; setp.eq.u32 %p4, %r0, 32;\n@%p4 " + OTHER_FACTORS
+    body = copies(tc) + tc.FALSE + mma("mxf8f6f4", "") + other + tc.DONE
+    trap = tc.refused(body, image, (adesc, bdesc, WORD))
+    assert (trap.category, "tcgen05.commit it" in str(trap)) == ("missing-wait", True), str(trap)
+
+
 @pytest.mark.parametrize(("kind", "rows", "scale_type", "ids", "known"), [
     ("mxf8f6f4", 1, "ue8m0", (0, 0), 0x08A00000), ("mxf8f6f4", 1, "ue8m0", (1, 1), 0x28A00010),
     ("mxf4nvf4", 1, "ue4m3", (0, 0), 0x08200480), ("mxf4", 1, "ue8m0", (2, 2), 0x48A004A0),
@@ -137,7 +161,6 @@ def test_the_words_of_these_tests_are_the_published_ones(kind, rows, scale_type,
     assert word(kind, scale_type, ids, 128, rows) == known
 
 
-WORD = word("mxf8f6f4", "ue8m0", (0, 0), 64)
 REFUSALS = [
     ("mxf8f6f4", "", WORD & ~(1 << 23), "descriptor", "scale type"),
     ("mxf8f6f4", "", WORD & ~(3 << 27), "descriptor", "M must be 128"),

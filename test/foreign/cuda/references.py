@@ -5,6 +5,7 @@ A function a kernel: the launch's tensors by name, as float64 or integers, to th
 
 from __future__ import annotations
 
+import ml_dtypes
 import numpy as np
 
 Arrays = dict[str, np.ndarray]
@@ -108,3 +109,42 @@ def wgmma_fp8(tensors: Arrays) -> Arrays:
 def cluster_reduce(tensors: Arrays) -> Arrays:
     out = tensors["a"] @ tensors["b"].T
     return {"out": out, "least": np.minimum(tensors["least"], out.min(0))}
+
+
+def tcgen05_gemm(tensors: Arrays) -> Arrays:
+    return {"c": tensors["a"] @ tensors["b"].T}
+
+
+def tcgen05_pairs(tensors: Arrays) -> Arrays:
+    return {"c": tensors["a"] @ tensors["b"].T}
+
+
+def tcgen05_fp8(tensors: Arrays) -> Arrays:
+    return {"c": 0.5 * tensors["a"] @ tensors["b"]}
+
+
+def tcgen05_mxfp8(tensors: Arrays) -> Arrays:
+    a = tensors["a"] * _spread(np.exp2(tensors["scales_a"] - 127.0), 32)
+    b = tensors["b"] * _spread(np.exp2(tensors["scales_b"] - 127.0), 32)
+    return {"c": a @ b.T}
+
+
+def tcgen05_nvfp4(tensors: Arrays) -> Arrays:
+    scales = [tensors[name].view(ml_dtypes.float8_e4m3fn) for name in ("scales_a", "scales_b")]
+    spread_a, spread_b = (_spread(each.astype(np.float64), 16) for each in scales)
+    spread_b = spread_b.reshape(-1, 2, 64, spread_b.shape[1])[:, 0].reshape(-1, spread_b.shape[1])
+    return {"c": tensors["alpha"] * ((tensors["a"] * spread_a) @ (tensors["b"] * spread_b).T)}
+
+
+def _spread(blocks: np.ndarray, size: int) -> np.ndarray:
+    """A scale an element [M, K] from [M/128, K/(4·size), 32, 4, 4]: rows r and r+32 are neighbours.
+
+    Source: PTX ISA §9.7.16.10.7, the scale factor layout that tcgen05.cp.32x128b.warpx4 keeps.
+    """
+    rows, columns = blocks.shape[0] * 128, blocks.shape[1] * 4
+    ordered = blocks.transpose(0, 3, 2, 1, 4).reshape(rows, columns)
+    return ordered.repeat(size, axis=1)
+
+
+def tcgen05_clc(tensors: Arrays) -> Arrays:
+    return {"c": tensors["a"] @ tensors["b"].T + tensors["bias"]}
