@@ -6,10 +6,9 @@ import zipfile
 
 import pytest
 
-from tilewright.compiler import atomic
 from tilewright.compiler.bundle_writer import write_bundle
 from tilewright.dialects.errors import CompileError
-from tilewright.runtime import BundleError, load, read_bundle
+from tilewright.runtime import BundleError, atomic, load, read_bundle
 from tilewright.runtime.bundle import is_bundle
 
 
