@@ -111,3 +111,19 @@ def scans(tensors: Arrays) -> Arrays:
 
 def stealing(tensors: Arrays) -> Arrays:
     return matmul(tensors)
+
+
+def gluon_roles(tensors: Arrays) -> Arrays:
+    return matmul(tensors)
+
+
+def gluon_warpgroups(tensors: Arrays) -> Arrays:
+    return matmul(tensors)
+
+
+def gluon_registers(tensors: Arrays) -> Arrays:
+    return tf32(tensors)
+
+
+def gluon_pair(tensors: Arrays) -> Arrays:
+    return matmul(tensors)
