@@ -127,3 +127,22 @@ def gluon_registers(tensors: Arrays) -> Arrays:
 
 def gluon_pair(tensors: Arrays) -> Arrays:
     return matmul(tensors)
+
+
+def gluon_stealing(tensors: Arrays) -> Arrays:
+    return matmul(tensors)
+
+
+def gluon_scales(tensors: Arrays) -> Arrays:
+    a, b = (scaled(tensors[n], in_rows(tensors[f"scale_{n}"])) for n in "ab")
+    return {"c": a @ b.T}
+
+
+def in_rows(blocks: np.ndarray) -> np.ndarray:
+    """Scales [128, k/32] of blocks of 32 × 16 bytes: byte 16 i + 4 j + c is row 32 j + i."""
+    steps = blocks.shape[2]
+    return blocks.reshape(steps, 32, 4, 4).transpose(2, 1, 0, 3).reshape(128, 4 * steps)
+
+
+def gluon_cluster_sum(tensors: Arrays) -> Arrays:
+    return {"sums": tensors["sums"] + tensors["x"].sum(0)}
