@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from .errors import Deadlock, DeviceError, LaunchError, PtxSyntaxError, Trap
 from .launch import launch
-from .params import GlobalArray
+from .params import GlobalArray, TensorMapArray
 from .report import Report
 from .tensormap import TensorMap
 
@@ -21,6 +21,7 @@ __all__ = [
     "PtxSyntaxError",
     "Report",
     "TensorMap",
+    "TensorMapArray",
     "Trap",
     "launch",
 ]

@@ -35,6 +35,7 @@ from .report import Report
 from .scheduler import Scheduler
 from .spaces import LocalSpace, Space, WindowSpace
 from .specials import FIXED
+from .tensor_map_proxy import TensorMapProxy
 from .values import RAW
 from .warp import Warp
 
@@ -95,7 +96,7 @@ class Launch(StateBag):
 
     program, grid, block, cluster (int triples), shared_bytes (window bytes behind 0x400),
     global_memory, param_memory, const_memory (`Space`), engines, scheduler, report, rng,
-    tensor_maps: (TensorMap, global address) by index, engine_counts: the report's engine counter,
+    tensor_maps: who may see which tensor map object, engine_counts: the report's engine counter,
     current_warp: the warp whose instruction runs now, else None; names: for reports; code: the
     program's, as `observers` have wrapped it.
     """
@@ -127,7 +128,7 @@ class Launch(StateBag):
         self.code = program.code
         self.observers: list[Observer] = []
         self.clock_reads = 0
-        self.tensor_maps: list[tuple] = []
+        self.tensor_maps = TensorMapProxy()
         self._make_memories()
         self._template = self._register_template()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -13,7 +14,8 @@ from .errors import LaunchError
 from .layout import align_up, variable_alignment, variable_type
 from .memory import Region
 from .spaces import Space
-from .tensormap import TENSOR_MAP_BYTES, TensorMap
+from .tensor_map_object import TENSOR_MAP_BYTES, encode
+from .tensormap import TensorMap
 
 if TYPE_CHECKING:
     from .launch import Launch
@@ -31,6 +33,13 @@ class GlobalArray:
     array: np.ndarray
     align: int = DEFAULT_ALIGNMENT
     offset: int = 0
+
+
+@dataclass(frozen=True)
+class TensorMapArray:
+    """Tensor map objects in global memory, one behind the other; passed by their address."""
+
+    maps: Sequence[TensorMap]
 
 
 def _image(array: np.ndarray) -> tuple[np.ndarray, int, np.ndarray | None]:
@@ -103,6 +112,8 @@ class Parameters:
     def _encode_one(self, where: str, variable: ptx.Variable, size: int, value) -> bytes:
         if isinstance(value, TensorMap):
             return self._tensor_map(where, variable, size, value)
+        if isinstance(value, TensorMapArray):
+            return self._map_array(where, variable, value)
         if isinstance(value, np.ndarray | GlobalArray):
             return self._pointer(where, variable, value)
         if isinstance(value, bytes | bytearray | memoryview):
@@ -110,8 +121,8 @@ class Parameters:
         if isinstance(value, bool | int | float | np.generic):
             return self._scalar(where, variable, value)
         raise LaunchError(
-            f"{where}: must be a numpy array, a TensorMap, a number or bytes, got"
-            f" {type(value).__name__}"
+            f"{where}: must be a numpy array, a TensorMap, a TensorMapArray, a number or bytes,"
+            f" got {type(value).__name__}"
         )
 
     def _tensor_map(self, where: str, variable: ptx.Variable, size: int, value: TensorMap) -> bytes:
@@ -120,10 +131,21 @@ class Parameters:
                 f"{where}: a TensorMap needs `.param .align 64 .b8 p[128]`, got"
                 f" {size} bytes aligned to {variable_alignment(variable)}"
             )
+        return self._encoded_map(where, value)
+
+    def _encoded_map(self, where: str, value: TensorMap) -> bytes:
         address = self._launch.arrays.address(value.array, where)
         value.check_address(address)
-        self._launch.tensor_maps.append((value, address))
-        return value.encode(len(self._launch.tensor_maps) - 1)
+        return encode(value, address)
+
+    def _map_array(self, where: str, variable: ptx.Variable, value: TensorMapArray) -> bytes:
+        encoded = [self._encoded_map(where, each) for each in value.maps]
+        data = np.frombuffer(b"".join(encoded), np.uint8).copy()
+        raw = self._pointer(where, variable, data)
+        for number, each in enumerate(encoded):
+            place = int.from_bytes(raw, "little") + number * TENSOR_MAP_BYTES
+            self._launch.tensor_maps.placed(place, each)
+        return raw
 
     def _pointer(
         self, where: str, variable: ptx.Variable, value: np.ndarray | GlobalArray

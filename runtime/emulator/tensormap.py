@@ -11,7 +11,6 @@ Sources: CUDA driver API, cuTensorMapEncodeTiled; PTX ISA, sections "Tensors" an
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import prod
 
 import numpy as np
@@ -19,62 +18,27 @@ import numpy as np
 from . import swizzle as swizzles
 from .errors import LaunchError, Trap
 from .swizzle import Swizzle
+from .tensor_types import element_type
 
 TENSOR_MAP_BYTES = 128
 """Size of the opaque object; its address must be a multiple of 64."""
 
 
-@dataclass(frozen=True)
-class ElementType:
-    """One CUtensorMapDataType: ``number`` is the driver's enumerator, ``bytes`` an element."""
-
-    name: str
-    number: int
-    bytes: int
-    floating: bool = False
+L2_PROMOTIONS = ("none", "64B", "128B", "256B")
+OOB_FILLS = ("zero", "nan")
+INTERLEAVES = ("none", "16B", "32B")
+_PADDED_BOX = 128
+_PADDED_ALIGNMENT = 32
 
 
-_TYPES = (
-    ElementType("uint8", 0, 1),
-    ElementType("uint16", 1, 2),
-    ElementType("uint32", 2, 4),
-    ElementType("int32", 3, 4),
-    ElementType("uint64", 4, 8),
-    ElementType("int64", 5, 8),
-    ElementType("float16", 6, 2, True),
-    ElementType("float32", 7, 4, True),
-    ElementType("float64", 8, 8, True),
-    ElementType("bfloat16", 9, 2, True),
-    ElementType("float32_ftz", 10, 4, True),
-    ElementType("tfloat32", 11, 4, True),
-    ElementType("tfloat32_ftz", 12, 4, True),
-)
-_ALIASES = {
-    "u8": "uint8", "u16": "uint16", "u32": "uint32", "s32": "int32", "u64": "uint64",
-    "s64": "int64", "f16": "float16", "f32": "float32", "f64": "float64", "bf16": "bfloat16",
-    "tf32": "tfloat32", "e4m3": "uint8", "e5m2": "uint8",
-}  # fmt: skip
-_PACKED_NUMBERS = (13, 14, 15)
-_L2_PROMOTIONS = ("none", "64B", "128B", "256B")
-_OOB_FILLS = ("zero", "nan")
-_MAGIC = b"tilewright tensor map"
+class TiledMap:
+    """A tiled tensor map as the engine sees it: shape, box and layout, without the address.
 
-
-class TensorMap:
-    """A tiled tensor map over ``array``, with the arguments of cuTensorMapEncodeTiled.
-
-    ``array`` is the numpy array whose memory the map describes; its first byte is the global
-    address. ``dims`` and ``box`` count elements, ``strides`` are the bytes of dimensions
-    1 .. rank-1. ``dtype`` is a name ("bf16", "float32", ...) or the driver's number; ``swizzle`` a
-    name of ``swizzle.MODES`` or number; ``interleave`` only "none" (0) is modelled;
-    ``l2_promotion`` is checked and has no effect; ``oob_fill`` is "zero" (0) or "nan" (1).
-    Raises ``LaunchError`` where the driver would refuse, or where the described tensor does not
-    lie inside the array.
+    The arguments are those of ``TensorMap``. Raises ``LaunchError`` where the driver would refuse.
     """
 
     def __init__(
         self,
-        array: np.ndarray,
         dtype: str | int,
         dims: Sequence[int],
         strides: Sequence[int],
@@ -85,8 +49,7 @@ class TensorMap:
         l2_promotion: str | int = "none",
         oob_fill: str | int = "zero",
     ):
-        self.array = array
-        self.dtype = _element_type(dtype)
+        self.dtype = element_type(dtype)
         self.dims = _integers("globalDim", dims)
         self.strides = _integers("globalStrides", strides)
         self.box = _integers("boxDim", box)
@@ -94,8 +57,8 @@ class TensorMap:
         self.element_strides = _integers("elementStrides", steps)
         self.swizzle = _swizzle(swizzle)
         _no_interleave(interleave)
-        self.l2_promotion = _choice("l2Promotion", l2_promotion, _L2_PROMOTIONS)
-        self.oob_fill = _choice("oobFill", oob_fill, _OOB_FILLS)
+        self.l2_promotion = _choice("l2Promotion", l2_promotion, L2_PROMOTIONS)
+        self.oob_fill = _choice("oobFill", oob_fill, OOB_FILLS)
         self._validate()
         self._derive()
 
@@ -108,29 +71,23 @@ class TensorMap:
     def extent(self) -> int:
         """Bytes from the global address to the end of the last element."""
         steps = zip(self.dims[1:], self.strides, strict=True)
-        return self.dims[0] * self.dtype.bytes + sum((dim - 1) * stride for dim, stride in steps)
+        return self.dtype.span(self.dims[0]) + sum((dim - 1) * stride for dim, stride in steps)
 
     def check_address(self, address: int) -> None:
-        """Raise ``LaunchError`` unless the global address is a multiple of 16 bytes."""
-        if address % 16:
-            raise _error(f"globalAddress must be a multiple of 16, got 0x{address:x}")
+        """Raise ``LaunchError`` unless the global address is aligned to 16 (padded: 32) bytes."""
+        if address % self._alignment:
+            raise _error(
+                f"globalAddress must be a multiple of {self._alignment}, got 0x{address:x}"
+            )
 
-    def encode(self, index: int) -> bytes:
-        """The opaque 128 bytes of the map: a mark and its ``index`` in the launch's table."""
-        head = _MAGIC + b"\0" + index.to_bytes(4, "little")
-        return head.ljust(TENSOR_MAP_BYTES, b"\xa5")
-
-    @staticmethod
-    def decode(data: bytes) -> int:
-        """Index recorded by ``encode``; ``Trap`` if the bytes are no tensor map."""
-        if not data.startswith(_MAGIC):
-            raise Trap("tensor-map", "the 128 bytes at the tensor map address are no map")
-        start = len(_MAGIC) + 1
-        return int.from_bytes(data[start : start + 4], "little")
+    @property
+    def _alignment(self) -> int:
+        return _PADDED_ALIGNMENT if self.dtype.padded else 16
 
     def load(self, memory: np.ndarray, coordinates: Sequence[int]) -> np.ndarray:
         """The box at ``coordinates`` (elements, dimension 0 first) as ``uint8[rows, inner_bytes]``.
 
+        Packed elements lie dense, as in global memory.
         ``memory`` is the flat ``uint8`` image starting at the global address. Elements outside
         the tensor get the fill value; tfloat32 elements are rounded to 10 mantissa bits.
         """
@@ -172,7 +129,8 @@ class TensorMap:
         steps = (1, *self.element_strides[1:])
         self._steps = steps
         self.counts = tuple(-(-b // s) for b, s in zip(self.box, steps, strict=True))
-        self.inner_bytes = self.box[0] * self.dtype.bytes
+        self.inner_bytes = self.dtype.span(self.box[0])
+        self.shared_inner_bytes = self.inner_bytes // self.dtype.bytes * self.dtype.pitch
         self.rows = prod(self.counts[1:])
         self.box_bytes = self.rows * self.inner_bytes
         shape = (*reversed(self.counts[1:]), self.inner_bytes)
@@ -183,17 +141,28 @@ class TensorMap:
         return np.array(pattern, np.uint8)
 
     def _inside(self, coordinates: Sequence[int]) -> list[tuple[int, int]] | None:
-        """Per dimension the half-open range of box positions inside the tensor."""
+        """Per dimension the half-open range of box positions inside the tensor, in units."""
         ranges = []
-        for start, dim, count, step in zip(
-            coordinates, self.dims, self.counts, self._steps, strict=True
-        ):
+        for start, dim, count, step in self._walks(coordinates):
             low = max(0, -(start // step)) if start < 0 else 0
             high = min(count, -((start - dim) // step))
             if low >= high:
                 return None
             ranges.append((low, high))
         return ranges
+
+    def _walks(self, coordinates: Sequence[int]) -> list[tuple[int, int, int, int]]:
+        """(start, extent, positions, step) of each dimension, the first one in units."""
+        unit = self.dtype.unit
+        if coordinates[0] % unit:
+            raise Trap(
+                "unmodelled",
+                f"coordinate 0 of a map of {self.dtype.name} that is no multiple of {unit},"
+                f" got {coordinates[0]} (PTX ISA section 5.5.1)",
+            )
+        rest = zip(coordinates[1:], self.dims[1:], self.counts[1:], self._steps[1:], strict=True)
+        first = (coordinates[0] // unit, self.dims[0] // unit, self.counts[0] // unit, 1)
+        return [first, *rest]
 
     def _box_slices(self, inside: list[tuple[int, int]]) -> tuple[slice, ...]:
         size = self.dtype.bytes
@@ -204,11 +173,11 @@ class TensorMap:
         self, memory: np.ndarray, coordinates: Sequence[int], inside: list[tuple[int, int]]
     ) -> np.ndarray:
         size = self.dtype.bytes
-        byte_strides = (size, *self.strides)
+        walks, byte_strides = self._walks(coordinates), (size, *self.strides)
         offset = sum(
             (start + low * step) * stride
-            for start, (low, _), step, stride in zip(
-                coordinates, inside, self._steps, byte_strides, strict=True
+            for (start, _, _, step), (low, _), stride in zip(
+                walks, inside, byte_strides, strict=True
             )
         )
         lengths = [high - low for low, high in inside]
@@ -221,6 +190,8 @@ class TensorMap:
             raise Trap("tma", f"a tensor store needs coordinates >= 0, got {coordinates}")
         if any(step != 1 for step in self._steps):
             raise Trap("unmodelled", "tensor store through a map with elementStrides > 1")
+        if self.dtype.padded:
+            raise Trap("unmodelled", f"tensor store through a map of {self.dtype.name}")
 
     def _validate(self) -> None:
         if not 1 <= self.rank <= 5:
@@ -231,9 +202,9 @@ class TensorMap:
         for index, stride in enumerate(self.strides):
             _check_stride(index, stride)
         self._check_inner()
+        self._check_packed()
         if self.oob_fill == "nan" and not self.dtype.floating:
             raise _error(f"oobFill nan needs a floating point type, got {self.dtype.name}")
-        self._check_extent()
 
     def _check_lengths(self) -> None:
         for name, values, length in (
@@ -254,7 +225,7 @@ class TensorMap:
                 raise _error(f"{name}[{index}] must be 1..{high}, got {values[index]}")
 
     def _check_inner(self) -> None:
-        inner = self.box[0] * self.dtype.bytes
+        inner = self.dtype.span(self.box[0]) // self.dtype.bytes * self.dtype.pitch
         if inner % 16:
             raise _error(f"boxDim[0] must span a multiple of 16 bytes, got {inner}")
         if self.swizzle is not swizzles.NONE and inner > self.swizzle.span:
@@ -262,6 +233,49 @@ class TensorMap:
                 f"boxDim[0] must span at most {self.swizzle.span} bytes for swizzle "
                 f"{self.swizzle.name}, got {inner}"
             )
+
+    def _check_packed(self) -> None:
+        """What the driver asks of 4- and 6-bit types."""
+        kind = self.dtype
+        multiple = _PADDED_BOX if kind.padded else kind.unit
+        if self.dims[0] % multiple:
+            raise _error(f"globalDim[0] of {kind.name} must be a multiple of {multiple}, got "
+                         f"{self.dims[0]}")  # fmt: skip
+        if not kind.padded:
+            return
+        if self.box[0] != _PADDED_BOX:
+            raise _error(f"boxDim[0] of {kind.name} must be {_PADDED_BOX}, got {self.box[0]}")
+        for index, stride in enumerate(self.strides):
+            if stride % _PADDED_ALIGNMENT:
+                raise _error(f"globalStrides[{index}] of {kind.name} must be a multiple of "
+                             f"{_PADDED_ALIGNMENT} bytes, got {stride}")  # fmt: skip
+        if self.swizzle not in (swizzles.NONE, swizzles.B128, swizzles.B128_ATOM_32B):
+            raise _error(f"swizzle of {kind.name} must be none, 128B or 128B_ATOM_32B, got "
+                         f"{self.swizzle.name}")  # fmt: skip
+
+
+class TensorMap(TiledMap):
+    """A tiled tensor map over ``array``, with the arguments of cuTensorMapEncodeTiled.
+
+    ``array`` is the numpy array whose memory the map describes; its first byte is the global
+    address. ``dims`` and ``box`` count elements, ``strides`` are the bytes of dimensions
+    1 .. rank-1. ``dtype`` is a name ("bf16", "float32", "16u4_align16b", ...) or the driver's
+    number; ``swizzle`` a name of ``swizzle.MODES`` or number; ``interleave`` only "none" (0) is
+    modelled; ``l2_promotion`` is checked and has no effect; ``oob_fill`` is "zero" (0) or "nan"
+    (1). Raises ``LaunchError`` where the driver would refuse, or where the described tensor does
+    not lie inside the array.
+    """
+
+    def __init__(
+        self, array: np.ndarray, dtype: str | int, dims: Sequence[int], strides: Sequence[int],
+        box: Sequence[int], element_strides: Sequence[int] | None = None,
+        interleave: str | int = "none", swizzle: str | int = "none",
+        l2_promotion: str | int = "none", oob_fill: str | int = "zero",
+    ):  # fmt: skip
+        super().__init__(dtype, dims, strides, box, element_strides, interleave, swizzle,
+                         l2_promotion, oob_fill)  # fmt: skip
+        self.array = array
+        self._check_extent()
 
     def _check_extent(self) -> None:
         if not isinstance(self.array, np.ndarray):
@@ -293,24 +307,13 @@ def _choice(name: str, value: str | int, names: Sequence[str]) -> str:
     raise _error(f"{name} must be one of {', '.join(names)}, got {value!r}")
 
 
-def _element_type(value: str | int) -> ElementType:
-    if value in _PACKED_NUMBERS or str(value).lower().startswith(("16u4", "16u6")):
-        raise _error(f"packed 4- and 6-bit element types are not modelled, got {value!r}")
-    name = _ALIASES.get(str(value).lower(), str(value).lower())
-    for kind in _TYPES:
-        if kind.name == name or kind.number == value:
-            return kind
-    names = ", ".join(kind.name for kind in _TYPES)
-    raise _error(f"tensorDataType must be one of {names}, got {value!r}")
-
-
 def _swizzle(value: str | int) -> Swizzle:
     name = _choice("swizzle", value, [mode.name for mode in swizzles.MODES])
     return next(mode for mode in swizzles.MODES if mode.name == name)
 
 
 def _no_interleave(value: str | int) -> None:
-    if _choice("interleave", value, ("none", "16B", "32B")) != "none":
+    if _choice("interleave", value, INTERLEAVES) != "none":
         raise _error(f"interleaved layouts are not modelled, got {value!r}")
 
 

@@ -19,7 +19,8 @@ from .errors import Trap
 from .memory import LOCAL_WINDOW, SHARED_WINDOW, WINDOW_SIZE
 from .shared_access import WORD, check_span, check_target, read_words, write_words
 from .swizzle import PATTERN_BYTES, Swizzle
-from .tensormap import TENSOR_MAP_BYTES, TensorMap
+from .tensor_map_object import TENSOR_MAP_BYTES, decode
+from .tensormap import TiledMap
 
 if TYPE_CHECKING:
     from .cta import Cta
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 
 TENSOR_ALIGNMENT = 128
 """Bytes to which the shared address of a tensor copy must be aligned."""
+GAP = 0xA5
+"""What a copy leaves in the gaps of padded 4- and 6-bit elements, whose contents are undefined."""
 
 
 @dataclass(frozen=True)
@@ -49,46 +52,56 @@ def box_plan(mode: Swizzle, inner_bytes: int, rows: int, phase: int) -> BoxPlan:
 
 
 def _place(
-    cta: Cta, offset: int, tensor_map: TensorMap, what: str
+    cta: Cta, offset: int, tensor_map: TiledMap, rows: int, what: str
 ) -> tuple[np.ndarray, tuple[int, int]]:
-    plan = _plan(tensor_map, offset)
+    plan = _plan(tensor_map, offset, rows)
     check_span(cta, offset, plan.span, TENSOR_ALIGNMENT, what)
     return plan.words + offset // WORD, (offset, offset + plan.span)
 
 
-def write_box(cta: Cta, offset: int, tensor_map: TensorMap, box: np.ndarray, what: str) -> None:
+def write_box(cta: Cta, offset: int, tensor_map: TiledMap, box: np.ndarray, what: str) -> None:
     """Write ``box`` (``uint8[rows, inner_bytes]``) to shared memory at window ``offset``."""
-    index, span = _place(cta, offset, tensor_map, what)
+    index, span = _place(cta, offset, tensor_map, len(box), what)
     check_target(cta, *span, what)
-    write_words(cta, index, box.view(np.uint64), span)
+    write_words(cta, index, _in_shared(tensor_map, box).view(np.uint64), span)
 
 
-def read_box(cta: Cta, offset: int, tensor_map: TensorMap, what: str) -> np.ndarray:
+def read_box(cta: Cta, offset: int, tensor_map: TiledMap, rows: int, what: str) -> np.ndarray:
     """The box at window ``offset`` as ``uint8[rows, inner_bytes]``."""
-    index, span = _place(cta, offset, tensor_map, what)
+    index, span = _place(cta, offset, tensor_map, rows, what)
     return read_words(cta, index, what, span).view(np.uint8)
 
 
-def _plan(tensor_map: TensorMap, offset: int) -> BoxPlan:
+def _in_shared(tensor_map: TiledMap, box: np.ndarray) -> np.ndarray:
+    """``uint8[rows, bytes]`` as the rows lie in shared memory, the gaps filled with garbage."""
+    kind = tensor_map.dtype
+    if not kind.padded:
+        return box
+    units = np.full((len(box), tensor_map.inner_bytes // kind.bytes, kind.pitch), GAP, np.uint8)
+    units[:, :, : kind.bytes] = box.reshape(len(box), -1, kind.bytes)
+    return units.reshape(len(box), -1)
+
+
+def _plan(tensor_map: TiledMap, offset: int, rows: int) -> BoxPlan:
     phase = offset % PATTERN_BYTES
-    return box_plan(tensor_map.swizzle, tensor_map.inner_bytes, tensor_map.rows, phase)
+    return box_plan(tensor_map.swizzle, tensor_map.shared_inner_bytes, rows, phase)
 
 
-def box_span(tensor_map: TensorMap, offset: int) -> int:
+def box_span(tensor_map: TiledMap, offset: int, rows: int) -> int:
     """Bytes of shared memory from the start of a box at window ``offset`` to its end."""
-    return _plan(tensor_map, offset).span
+    return _plan(tensor_map, offset, rows).span
 
 
 @dataclass(frozen=True)
 class BoundMap:
-    """A tensor map of the launch and the emulated global address of its tensor."""
+    """A tensor map and the emulated global address of its tensor."""
 
-    map: TensorMap
+    map: TiledMap
     address: int
 
 
 def bound_map(cta: Cta, address: int) -> BoundMap:
-    """The tensor map object at a generic address; ``Trap`` if none lies there."""
+    """The tensor map object at a generic address; ``Trap`` if none is visible to copies there."""
     for name, window in (("local", LOCAL_WINDOW), ("shared", SHARED_WINDOW)):
         if window <= address < window + WINDOW_SIZE:
             raise Trap(
@@ -97,8 +110,9 @@ def bound_map(cta: Cta, address: int) -> BoundMap:
                 f"address 0x{address:x}",
             )
     data = cta.generic.read_bytes(address, TENSOR_MAP_BYTES, 64).tobytes()
-    tensor_map, base = cta.launch.tensor_maps[TensorMap.decode(data)]
-    return BoundMap(tensor_map, base)
+    bound = BoundMap(*decode(data))
+    cta.launch.tensor_maps.check(cta, address, data)
+    return bound
 
 
 def tensor_memory_image(cta: Cta, bound: BoundMap, access: str) -> tuple[np.ndarray, np.ndarray]:
@@ -153,12 +167,14 @@ _OPERATIONS = {
 
 
 def reduce_bytes(
-    tensor_map: TensorMap, old: np.ndarray, new: np.ndarray, operation: str
+    tensor_map: TiledMap, old: np.ndarray, new: np.ndarray, operation: str
 ) -> np.ndarray:
     """``old op new`` element by element, both as bytes of the map's element type."""
     name, size = tensor_map.dtype.name, tensor_map.dtype.bytes
     if operation in ("and", "or", "xor"):
         return _OPERATIONS[operation](old, new)
+    if operation in ("inc", "dec"):
+        return _count(name, old, new, operation)
     if name == "bfloat16":
         return _reduce_bf16(old, new, operation)
     dtype = _SIGNED.get(name) or _FLOATS.get(name) or np.dtype(f"u{size}")
@@ -167,6 +183,17 @@ def reduce_bytes(
     left, right = (np.ascontiguousarray(side).view(dtype) for side in (old, new))
     with np.errstate(all="ignore"):
         return _OPERATIONS[operation](left, right).astype(dtype).view(np.uint8)
+
+
+def _count(name: str, old: np.ndarray, new: np.ndarray, operation: str) -> np.ndarray:
+    """inc and dec, which wrap around at the new value."""
+    if name != "uint32":
+        raise Trap("tma", f"a tensor reduction .{operation} needs elements of uint32, got {name}")
+    left, right = (np.ascontiguousarray(side).view(np.uint32) for side in (old, new))
+    one, zero = np.uint32(1), np.uint32(0)
+    if operation == "inc":
+        return np.where(left >= right, zero, left + one).view(np.uint8)
+    return np.where((left == 0) | (left > right), right, left - one).view(np.uint8)
 
 
 def _reduce_bf16(old: np.ndarray, new: np.ndarray, operation: str) -> np.ndarray:

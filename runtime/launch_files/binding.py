@@ -9,6 +9,7 @@ import numpy as np
 
 from ..emulator import LaunchError, TensorMap
 from ..emulator.launch import Launch
+from ..emulator.tensor_map_object import encode
 from .element_types import SCALAR_TYPES
 from .memory import TensorMemory
 
@@ -36,6 +37,8 @@ class Binder:
             return address.to_bytes(8, "little")
         if "tensor_map" in parameter:
             return self._encode_map(*self._maps[parameter["tensor_map"]])
+        if "tensor_map_array" in parameter:
+            return self._encode_array(parameter["tensor_map_array"])
         if "scalar" in parameter:
             return _encode_scalar(parameter)
         if "hex" in parameter:
@@ -59,8 +62,16 @@ class Binder:
         except LaunchError as error:
             rule = str(error).removeprefix("tensor map: ")
             raise LaunchError(f"tensor_maps[{number}]: {rule}; {CURE}") from None
-        self._running.tensor_maps.append((made, address))
-        return made.encode(len(self._running.tensor_maps) - 1)
+        return encode(made, address)
+
+    def _encode_array(self, names: list[str]) -> bytes:
+        """The address of maps that lie in global memory one behind the other."""
+        encoded = [self._encode_map(*self._maps[name]) for name in names]
+        data = np.frombuffer(b"".join(encoded), np.uint8).copy()
+        start = self._running.arrays.address(data, f"tensor maps {', '.join(names)}")
+        for number, each in enumerate(encoded):
+            self._running.tensor_maps.placed(start + number * len(each), each)
+        return start.to_bytes(8, "little")
 
     def _encode_struct(self, parameter: Mapping[str, Any]) -> bytes:
         data = bytearray(parameter["size_bytes"])

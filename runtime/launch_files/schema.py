@@ -69,6 +69,7 @@ def _values(place: dict[str, Any]) -> dict[str, Fields]:
     return {
         "pointer": Fields({"pointer": NAME, **place}, {"offset_bytes": BYTES}),
         "tensor_map": Fields({"tensor_map": NAME, **place}),
+        "tensor_map_array": Fields({"tensor_map_array": ListOf(NAME, 1, 256), **place}),
         "scalar": Fields({"scalar": AnyNumber(), "type": OneOf(tuple(SCALAR_TYPES)), **place}),
         "hex": Fields({"hex": HEX, **place}),
     }

@@ -163,6 +163,28 @@ def test_a_tensor_map_loads_its_box_and_fills_outside(dtype, run, header):
     assert np.isnan(out[4:]).all() and (out[4:].view(np.uint16) == 0x7FF7).all()
 
 
+def test_maps_in_global_memory_are_passed_by_their_address(run, header):
+    tensors = [
+        {"name": name, "role": "input", "dtype": "f16", "shape": [8, 8], "contents": {"ramp": at}}
+        for name, at in (("a", 0), ("b", 100))
+    ]
+    maps = [
+        {"name": f"map_{name}", "tensor": name, "dims": [8, 8], "strides_bytes": [16],
+         "box": [8, 8]}
+        for name in "ab"
+    ]  # fmt: skip
+    launch = box_launch(tensors[0], maps[0])
+    launch["tensors"].append(tensors[1])
+    launch["tensor_maps"] = maps
+    launch["parameters"][0] = {"tensor_map_array": ["map_a", "map_b"]}
+    ptx = LOAD_BOX.replace(".param .align 64 .b8 map[128]", ".param .u64 map").replace(
+        "mov.b64 %rd0, map; cvta.param.u64 %rd0, %rd0;",
+        "ld.param.u64 %rd0, [map]; add.u64 %rd0, %rd0, 128;",
+    )
+    out = run(header + ptx, launch).outputs["out"]
+    assert (out[:7] == 108 + np.arange(56).reshape(7, 8)).all() and (out[7] == 0).all()
+
+
 def test_a_tensor_map_travels_in_a_struct(dump):
     tensor = {
         "name": "a",

@@ -10,6 +10,7 @@ import pytest
 
 from tilewright.runtime.emulator import swizzle
 from tilewright.runtime.emulator.errors import LaunchError, Trap
+from tilewright.runtime.emulator.tensor_map_object import decode, encode
 from tilewright.runtime.emulator.tensormap import TensorMap
 
 
@@ -58,10 +59,17 @@ def refused(**changes) -> str:
         (dict(dtype="uint16", oob_fill="nan"),
          "oobFill nan needs a floating point type, got uint16"),
         (dict(interleave="32B"), "interleaved layouts are not modelled, got '32B'"),
-        (dict(dtype=14), "packed 4- and 6-bit element types are not modelled, got 14"),
+        (dict(dtype=13, dims=(95, 64)),
+         "globalDim[0] of 16u4_align8b must be a multiple of 2, got 95"),
+        (dict(dtype=14), "globalDim[0] of 16u4_align16b must be a multiple of 128, got 96"),
+        (dict(dtype=15, dims=(128, 64)), "boxDim[0] of 16u6_align16b must be 128, got 64"),
+        (dict(dtype=14, dims=(128, 64), box=(128, 32), strides=(80,)),
+         "globalStrides[0] of 16u4_align16b must be a multiple of 32 bytes, got 80"),
+        (dict(dtype=15, dims=(128, 64), box=(128, 32), swizzle="128B_ATOM_64B"),
+         "swizzle of 16u6_align16b must be none, 128B or 128B_ATOM_32B, got 128B_ATOM_64B"),
         (dict(dtype="bf17"), "tensorDataType must be one of uint8, uint16, uint32, int32, uint64, "
          "int64, float16, float32, float64, bfloat16, float32_ftz, tfloat32, tfloat32_ftz, "
-         "got 'bf17'"),
+         "16u4_align8b, 16u4_align16b, 16u6_align16b, got 'bf17'"),
         (dict(l2_promotion="32B"),
          "l2Promotion must be one of none, 64B, 128B, 256B, got '32B'"),
         (dict(dims=(96, 65)), "the described tensor spans 12480 bytes, the array holds 12288"),
@@ -87,13 +95,22 @@ def test_odd_sizes_and_overlapping_strides_are_accepted():
     TensorMap(array, "bf16", (64, 1000), (0,), (64, 16))
 
 
-def test_an_encoded_map_names_its_index_and_other_bytes_are_no_map():
-    data = bf16_map().encode(300)
-    assert len(data) == 128
-    assert TensorMap.decode(data) == 300
-    with pytest.raises(Trap) as caught:
-        TensorMap.decode(bytes(128))
-    assert caught.value.message == "the 128 bytes at the tensor map address are no map"
+def test_an_encoded_map_tells_its_fields_and_other_bytes_are_no_map():
+    made = bf16_map(swizzle="128B", element_strides=(1, 2), l2_promotion="256B", oob_fill="nan")
+    data = encode(made, 0x7000)
+    found, address = decode(data)
+    assert (len(data), address) == (128, 0x7000)
+    for name in ("dims", "strides", "box", "element_strides", "dtype", "swizzle", "oob_fill"):
+        assert getattr(found, name) == getattr(made, name)
+    for other in (b"\x5a" * 128, bytes(128)):
+        with pytest.raises(Trap) as caught:
+            decode(other)
+        assert caught.value.message == "the 128 bytes at the tensor map address are no map"
+
+
+@pytest.mark.parametrize(("number", "mode"), list(enumerate(swizzle.MODES)))
+def test_every_swizzle_survives_encoding(number, mode):
+    assert decode(encode(bf16_map(box=(16, 8), swizzle=number), 0x100))[0].swizzle is mode
 
 
 def element_loop(tensor_map: TensorMap, memory: bytes, start) -> bytes:

@@ -57,16 +57,6 @@ def build_fence_alias(ins: Decoded) -> Step:
     return _no_effect
 
 
-@instruction("fence.proxy.tensormap::generic", section=_SECTION)
-def build_fence_tensormap(ins: Decoded) -> Step:
-    """fence.proxy.tensormap::generic.{release.scope, acquire.scope [a], 128}."""
-    ins.required(("release", "acquire"))
-    ins.required(_SCOPES)
-    ins.finish_modifiers()
-    ins.expect_operands(0, 2)
-    return _no_effect
-
-
 @instruction("fence.proxy.async", section=_SECTION)
 def build_fence_async(ins: Decoded) -> Step:
     """fence.proxy.async{.global,.shared::cta,.shared::cluster}."""

@@ -40,18 +40,47 @@ _LOAD_SECTION = "9.7.9.27.1.2"
 _REDUCE_SECTION = "9.7.9.27.1.3"
 _PREFETCH_SECTION = "9.7.9.27.1.4"
 _RANKS = ("1d", "2d", "3d", "4d", "5d")
-_UNMODELLED_MODES = ("tile::gather4", "tile::scatter4", "im2col", "im2col::w", "im2col::w::128",
-                     "im2col_no_offs")  # fmt: skip
-_REDUCTIONS = ("add", "min", "max", "and", "or", "xor")
+_UNMODELLED_MODES = ("im2col", "im2col::w", "im2col::w::128", "im2col_no_offs")
+_REDUCTIONS = ("add", "min", "max", "inc", "dec", "and", "or", "xor")
+_ROWS = 4
+"""Rows of a gather4 or scatter4: coordinates behind the one of dimension 0."""
 
 
-def take_rank(ins: Decoded) -> int:
-    """Consume the dimension and load-mode modifiers of a tiled tensor copy; its rank."""
+@dataclass(frozen=True)
+class Mode:
+    """Dimensions of the map and, of a gather4 or scatter4, that it names its rows."""
+
+    rank: int
+    by_row: bool
+
+    @property
+    def coordinates(self) -> int:
+        """Coordinates of the instruction."""
+        return 1 + _ROWS if self.by_row else self.rank
+
+    def starts(self, coordinates: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
+        """Coordinates of the boxes that the copy is made of."""
+        if not self.by_row:
+            return (coordinates,)
+        return tuple((coordinates[0], row) for row in coordinates[1:])
+
+    def check(self, bound: BoundMap) -> None:
+        """Trap unless the map fits the mode."""
+        if bound.map.rank != self.rank:
+            raise Trap("tma", f"the tensor map has rank {bound.map.rank}, the instruction"
+                              f" .{self.rank}d")  # fmt: skip
+        if self.by_row and bound.map.rows != 1:
+            raise Trap("tma", f"a gather or scatter of rows needs a box of one row, got"
+                              f" {bound.map.rows}")  # fmt: skip
+
+
+def take_mode(ins: Decoded, by_row: str | None) -> Mode:
+    """Consume the dimension and the mode, which may be `by_row` (tile::gather4 or scatter4)."""
     rank = int(ins.required(_RANKS)[0])
-    mode = ins.choice(("tile", *_UNMODELLED_MODES))
-    if mode in _UNMODELLED_MODES:
-        ins.unmodelled(f"mode .{mode}")
-    return rank
+    mode = ins.choice(("tile", "tile::gather4", "tile::scatter4", *_UNMODELLED_MODES), "tile")
+    if mode not in ("tile", by_row) or (mode != "tile" and rank != 2):
+        ins.unmodelled(f"mode .{mode} of {rank} dimensions")
+    return Mode(rank, mode != "tile")
 
 
 def take_policy(ins: Decoded, operands: int) -> None:
@@ -68,24 +97,23 @@ class TensorOperand:
 
     address: Callable
     coordinates: Callable
+    mode: Mode
 
-    def bound(self, warp: Warp, lane: int) -> tuple[BoundMap, tuple[int, ...]]:
-        """The map and the coordinates of one lane."""
+    def bound(self, warp: Warp, lane: int) -> tuple[BoundMap, tuple[tuple[int, ...], ...]]:
+        """The map and the coordinates of the boxes that one lane copies."""
         coordinates = tuple(int(axis[lane]) for axis in self.coordinates(warp))
-        return bound_map(warp.cta, int(self.address(warp)[lane])), coordinates
+        bound = bound_map(warp.cta, int(self.address(warp)[lane]))
+        self.mode.check(bound)
+        return bound, self.mode.starts(coordinates)
 
 
-def tensor_operand(ins: Decoded, at: int, rank: int) -> TensorOperand:
-    """Decode operand ``at`` as a tensor map address with ``rank`` coordinates."""
+def tensor_operand(ins: Decoded, at: int, mode: Mode) -> TensorOperand:
+    """Decode operand ``at`` as a tensor map address with the coordinates of a mode."""
     operand = ins.operand(at)
     if not isinstance(operand, ptx.Address) or operand.coordinates is None:
         ins.unmodelled("a tensor operand without coordinates")
-    return TensorOperand(ins.address(at), ins.read_vector(operand.coordinates, rank, np.int32))
-
-
-def _check_rank(bound: BoundMap, rank: int) -> None:
-    if bound.map.rank != rank:
-        raise Trap("tma", f"the tensor map has rank {bound.map.rank}, the instruction .{rank}d")
+    read = ins.read_vector(operand.coordinates, mode.coordinates, np.int32)
+    return TensorOperand(ins.address(at), read, mode)
 
 
 def _destination_space(ins: Decoded) -> str:
@@ -113,25 +141,35 @@ class Load:
     """One destination of an issued tensor load: a multicast reaches each CTA at its own time."""
 
     bound: BoundMap
-    coordinates: tuple[int, ...]
+    starts: tuple[tuple[int, ...], ...]
     issuer: Cta
     target: Place
     signal: Place
+
+    @property
+    def bytes(self) -> int:
+        """Bytes that complete the transaction."""
+        return len(self.starts) * self.bound.map.box_bytes
 
     def describe(self) -> str:
         tensor_map = self.bound.map
         box = "x".join(str(size) for size in tensor_map.box)
         at = f"rank {self.target[0].rank} 0x{self.target[1]:x}"
-        return f"tma load {box} {tensor_map.dtype.name} at {self.coordinates} -> {at}"
+        return f"tma load {box} {tensor_map.dtype.name} at {_shown(self.starts)} -> {at}"
 
     def run(self) -> None:
-        box = load_box(self.issuer, self.bound, self.coordinates)
+        boxes = [load_box(self.issuer, self.bound, start) for start in self.starts]
+        box = boxes[0] if len(boxes) == 1 else np.concatenate(boxes)
         write_box(*self.target, self.bound.map, box, "a tensor load")
-        apply(*self.signal, lambda barrier: barrier.complete_tx(self.bound.map.box_bytes))
+        apply(*self.signal, lambda barrier: barrier.complete_tx(self.bytes))
+
+
+def _shown(starts: tuple[tuple[int, ...], ...]) -> str:
+    return ", ".join(str(start) for start in starts)
 
 
 def _build_load(ins: Decoded) -> Step:
-    rank = take_rank(ins)
+    mode = take_mode(ins, "tile::gather4")
     space = ins.required(("shared::cta", "shared::cluster"))
     ins.required(("global",))
     ins.required(("mbarrier::complete_tx::bytes",))
@@ -142,18 +180,17 @@ def _build_load(ins: Decoded) -> Step:
     take_policy(ins, 4 if multicast else 3)
     ins.finish_modifiers()
     destination, barrier = ins.address(0), ins.address(2)
-    source = tensor_operand(ins, 1, rank)
+    source = tensor_operand(ins, 1, mode)
     ctas = ins.read(3, np.uint16) if multicast else None
 
     def step(warp: Warp, mask: np.ndarray) -> None:
         to, at = destination(warp), barrier(warp)
         for lane in np.flatnonzero(mask):
-            bound, coordinates = source.bound(warp, lane)
-            _check_rank(bound, rank)
+            bound, starts = source.bound(warp, lane)
             ranks = int(ctas(warp)[lane]) if multicast else None
             places = _places(warp.cta, int(to[lane]), int(at[lane]), space, group, ranks)
             for target, signal in places:
-                _submit_load(warp, Load(bound, coordinates, warp.cta, target, signal))
+                _submit_load(warp, Load(bound, starts, warp.cta, target, signal))
             count_event(warp.cta, "tma loads")
 
     return step
@@ -195,25 +232,24 @@ def _submit_load(warp: Warp, load: Load) -> None:
     ctas = tuple(dict.fromkeys((load.target[0], load.signal[0])))
     op = EngineOp(load.describe(), load.run, agent="tma", touches=ctas)
     warp.launch.engines.submit(op)
-    count_event(warp.cta, "tma load bytes", load.bound.map.box_bytes)
+    count_event(warp.cta, "tma load bytes", load.bytes)
 
 
 def _build_store(ins: Decoded, operation: str | None) -> Step:
-    rank = take_rank(ins)
+    mode = take_mode(ins, "tile::scatter4" if operation is None else None)
     ins.required(("global",))
     ins.required(("shared::cta",))
     ins.required(("bulk_group",))
     take_policy(ins, 2)
     ins.finish_modifiers()
-    target, source = tensor_operand(ins, 0, rank), ins.address(1)
+    target, source = tensor_operand(ins, 0, mode), ins.address(1)
 
     def step(warp: Warp, mask: np.ndarray) -> None:
         addresses = source(warp)
         for lane in np.flatnonzero(mask):
-            bound, coordinates = target.bound(warp, lane)
-            _check_rank(bound, rank)
+            bound, starts = target.bound(warp, lane)
             _, offset = locate(warp.cta, int(addresses[lane]), "shared::cta")
-            _submit_store(warp, int(lane), Store(bound, coordinates, warp.cta, offset, operation))
+            _submit_store(warp, int(lane), Store(bound, starts, warp.cta, offset, operation))
 
     return step
 
@@ -221,25 +257,31 @@ def _build_store(ins: Decoded, operation: str | None) -> Step:
 class Store:
     """One issued tensor store: reading its source and writing the tensor are separate steps."""
 
-    def __init__(self, bound: BoundMap, coordinates: tuple[int, ...], cta: Cta, offset: int,
+    def __init__(self, bound: BoundMap, starts: tuple[tuple[int, ...], ...], cta: Cta, offset: int,
                  operation: str | None):  # fmt: skip
-        self.bound, self.coordinates, self.cta = bound, coordinates, cta
+        self.bound, self.starts, self.cta = bound, starts, cta
         self.offset, self.operation = offset, operation
         self._box: np.ndarray | None = None
         self.what = "a tensor store" if operation is None else "a tensor reduction"
 
     def describe(self) -> str:
         box = "x".join(str(size) for size in self.bound.map.box)
-        return f"{self.what[2:]} {box} 0x{self.offset:x} -> {self.coordinates}"
+        return f"{self.what[2:]} {box} 0x{self.offset:x} -> {_shown(self.starts)}"
+
+    @property
+    def rows(self) -> int:
+        """Rows of all boxes."""
+        return len(self.starts) * self.bound.map.rows
 
     def read(self) -> None:
         if self.cta.exited:
             raise Trap("exited-cta", f"{self.what} reads shared memory after the CTA's exit")
-        self._box = read_box(self.cta, self.offset, self.bound.map, self.what)
+        self._box = read_box(self.cta, self.offset, self.bound.map, self.rows, self.what)
 
     def write(self) -> None:
-        written = store_box(self.cta, self.bound, self.coordinates, self._box, self.operation)
-        count_event(self.cta, "tma store bytes", written)
+        for start, box in zip(self.starts, np.split(self._box, len(self.starts)), strict=True):
+            written = store_box(self.cta, self.bound, start, box, self.operation)
+            count_event(self.cta, "tma store bytes", written)
 
 
 def _submit_store(warp: Warp, lane: int, store: Store) -> None:
@@ -250,7 +292,7 @@ def _submit_store(warp: Warp, lane: int, store: Store) -> None:
     write = EngineOp(f"{name} (write)", store.write, (read,), agent="tma", notifies=ctas)
     engines.submit(read)
     engines.submit(write)
-    span = box_span(store.bound.map, store.offset)
+    span = box_span(store.bound.map, store.offset, store.rows)
     source = warp.cta.shared.proxy.source(store.offset, store.offset + span, warp, lane)
     bulk_groups(warp.cta, warp.index, lane).add(BulkOperation(read, write, source))
     count_event(warp.cta, "tma stores")
@@ -259,16 +301,16 @@ def _submit_store(warp: Warp, lane: int, store: Store) -> None:
 @instruction("cp.async.bulk.prefetch.tensor", section=_PREFETCH_SECTION)
 def build_tensor_prefetch(ins: Decoded) -> Step:
     """A hint: the map and the coordinates are checked, nothing moves."""
-    rank = take_rank(ins)
+    mode = take_mode(ins, "tile::gather4")
     ins.required(("L2",))
     ins.required(("global",))
     take_policy(ins, 1)
     ins.finish_modifiers()
-    source = tensor_operand(ins, 0, rank)
+    source = tensor_operand(ins, 0, mode)
 
     def step(warp: Warp, mask: np.ndarray) -> None:
         for lane in np.flatnonzero(mask):
-            _check_rank(source.bound(warp, lane)[0], rank)
+            source.bound(warp, lane)
 
     return step
 

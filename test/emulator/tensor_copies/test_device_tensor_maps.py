@@ -1,0 +1,190 @@
+"""Tensor maps that the kernel builds and changes: tensormap.replace, cp_fenceproxy, fences."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tilewright.runtime.emulator import TensorMap, TensorMapArray, Trap, launch
+
+HEADER = """.version 8.8
+.target sm_100a
+.address_size 64
+.visible .entry k(.param .u64 out, .param .u64 tensor, .param .u64 maps)
+{
+  .reg .b32 %r<24>; .reg .b64 %rd<16>; .reg .pred %p<8>;
+  .shared .align 1024 .b8 tile[4096]; .shared .align 128 .b8 made[128];
+  .shared .align 8 .b8 bar[8];
+  ld.param.u64 %rd0, [out]; ld.param.u64 %rd1, [tensor]; ld.param.u64 %rd2, [maps];
+  mov.u32 %r0, %tid.x; mov.u32 %r1, bar; mov.u32 %r2, tile; mov.u32 %r3, made;
+  setp.eq.u32 %p0, %r0, 0;
+  @%p0 mbarrier.init.shared::cta.b64 [%r1], 1;
+  @%p0 fence.mbarrier_init.release.cluster;
+  shl.b32 %r6, %r0, 2; add.u32 %r7, %r3, %r6; st.shared.u32 [%r7], 0;
+  bar.sync 0;
+"""
+BUILD = """
+  @!%p0 bra BUILT;
+  tensormap.replace.tile.global_address.shared::cta.b1024.b64 [%r3], %rd1;
+  tensormap.replace.tile.rank.shared::cta.b1024.b32 [%r3], 1;
+  tensormap.replace.tile.box_dim.shared::cta.b1024.b32 [%r3], 0, 32;
+  tensormap.replace.tile.box_dim.shared::cta.b1024.b32 [%r3], 1, 16;
+  tensormap.replace.tile.global_dim.shared::cta.b1024.b32 [%r3], 0, 40;
+  tensormap.replace.tile.global_dim.shared::cta.b1024.b32 [%r3], 1, 24;
+  tensormap.replace.tile.global_stride.shared::cta.b1024.b64 [%r3], 0, 96;
+  tensormap.replace.tile.element_stride.shared::cta.b1024.b32 [%r3], 0, 1;
+  tensormap.replace.tile.element_stride.shared::cta.b1024.b32 [%r3], 1, 1;
+  tensormap.replace.tile.elemtype.shared::cta.b1024.b32 [%r3], 10;
+  tensormap.replace.tile.interleave_layout.shared::cta.b1024.b32 [%r3], 0;
+  tensormap.replace.tile.swizzle_mode.shared::cta.b1024.b32 [%r3], 2;
+  tensormap.replace.tile.fill_mode.shared::cta.b1024.b32 [%r3], 1;
+BUILT:
+  bar.warp.sync 0xffffffff;
+"""
+PUBLISH = """
+  tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned
+    [%rd2], [%r3], 128;
+"""
+ACQUIRE = "  fence.proxy.tensormap::generic.acquire.gpu [%rd2], 128;\n"
+USE = """
+  @%p0 mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r1], 1024;
+  mov.s32 %r10, 20; mov.s32 %r11, 12;
+  @%p0 cp.async.bulk.tensor.2d.shared::cta.global.tile.mbarrier::complete_tx::bytes
+    [%r2], [%rd2, {%r10, %r11}], [%r1];
+WAIT:
+  mbarrier.try_wait.parity.shared::cta.b64 %p7, [%r1], 0;
+  @!%p7 bra WAIT;
+  mov.u32 %r4, 0;
+OUT:
+  add.u32 %r7, %r6, %r4; add.u32 %r8, %r2, %r7; ld.shared.u32 %r9, [%r8];
+  cvt.u64.u32 %rd8, %r7; add.s64 %rd8, %rd0, %rd8; st.global.u32 [%rd8], %r9;
+  add.u32 %r4, %r4, 128; setp.lt.u32 %p3, %r4, 1024; @%p3 bra OUT;
+"""
+
+
+def run(body: str, *params):
+    return launch(HEADER + body + "ret; }", "k", grid=1, block=32, params=list(params))
+
+
+def trap_of(body: str, *params) -> Trap:
+    with pytest.raises(Trap) as caught:
+        run(body, *params)
+    return caught.value
+
+
+def tensor(seed: int = 1) -> np.ndarray:
+    return np.random.default_rng(seed).integers(1, 1 << 15, (24, 48)).astype(np.uint16)
+
+
+def expected(source: np.ndarray, x=20, y=12) -> np.ndarray:
+    """The box of 16 rows of 32 as it lies in shared memory with 64-byte swizzle, NaN outside."""
+    box = np.full((16, 32), 0x7FF7, np.uint16)
+    inside = source[y : y + 16, x : min(x + 32, 40)]
+    box[: len(inside), : inside.shape[1]] = inside
+    rows = box.reshape(16, 4, 8)
+    return np.stack([row[np.arange(4) ^ number // 2 % 4] for number, row in enumerate(rows)])
+
+
+def test_a_map_built_from_zeros_in_shared_memory_is_used_from_global_memory():
+    source, out, space = tensor(), np.zeros((16, 4, 8), np.uint16), np.zeros(128, np.uint8)
+    run(BUILD + PUBLISH + ACQUIRE + USE, out, source, space)
+    assert np.array_equal(out, expected(source))
+
+
+def a_map(source: np.ndarray) -> TensorMap:
+    return TensorMap(source, "bf16", (40, 24), (96,), (32, 16), swizzle="64B", oob_fill="nan")
+
+
+def test_maps_that_the_host_put_into_global_memory_need_no_fence():
+    source, out = tensor(2), np.zeros((16, 4, 8), np.uint16)
+    second = "add.u64 %rd2, %rd2, 128;"
+    run(second + USE, out, source, TensorMapArray([a_map(tensor(3)), a_map(source)]))
+    assert np.array_equal(out, expected(source))
+
+
+IN_PLACE = "  @%p0 tensormap.replace.tile.global_address.global.b1024.b64 [%rd2], %rd1;\n"
+RELEASE = "  fence.proxy.tensormap::generic.release.gpu; bar.sync 0;\n"
+
+
+def test_a_map_is_pointed_to_another_tensor_in_place():
+    source, out = tensor(4), np.zeros((16, 4, 8), np.uint16)
+    maps = TensorMapArray([a_map(tensor(5))])
+    run(IN_PLACE + RELEASE + ACQUIRE + USE, out, source, maps)
+    assert np.array_equal(out, expected(source))
+
+
+@pytest.mark.parametrize(
+    "body, message",
+    [
+        (IN_PLACE + ACQUIRE + USE, "without fence.proxy.tensormap::generic.release afterwards"),
+        (IN_PLACE + RELEASE + USE, "fence.proxy.tensormap::generic.acquire on it first"),
+        (BUILD + PUBLISH + USE, "fence.proxy.tensormap::generic.acquire on it first"),
+        (ACQUIRE + BUILD + PUBLISH + USE, "generic.acquire on it first"),
+    ],
+)
+def test_a_modified_map_needs_its_fences(body, message):
+    out = np.zeros((16, 4, 8), np.uint16)
+    trap = trap_of(body, out, tensor(), TensorMapArray([a_map(tensor(6))]))
+    assert trap.category == "proxy-fence" and message in trap.message
+
+
+def test_a_copy_by_plain_stores_needs_an_acquire_too():
+    copy = """
+      ld.shared.u32 %r9, [%r7]; cvt.u64.u32 %rd8, %r6; add.u64 %rd8, %rd2, %rd8;
+      st.global.u32 [%rd8], %r9; fence.proxy.tensormap::generic.release.gpu; bar.sync 0;
+    """
+    source, out, space = tensor(), np.zeros((16, 4, 8), np.uint16), np.zeros(128, np.uint8)
+    trap = trap_of(BUILD + copy + USE, out, source, space)
+    assert trap.category == "proxy-fence" and "acquire on it first" in trap.message
+    run(BUILD + copy + ACQUIRE + USE, out, source, space)
+    assert np.array_equal(out, expected(source))
+
+
+def replaced(old: str, new: str) -> str:
+    assert old in BUILD
+    return BUILD.replace(old, new) + PUBLISH + ACQUIRE + USE
+
+
+BAD_MAPS = [
+    ("[%r3], 1, 16;", "[%r3], 1, 0;", "boxDim[1] must be 1..256, got 0"),
+    ("[%r3], 0, 96;", "[%r3], 0, 100;", "globalStrides[0] must be a multiple of 16 bytes, got 100"),
+    ("b32 [%r3], 2;", "b32 [%r3], 4;", "swizzle mode 4 with atomicity 0 is not modelled"),
+    ("rank.shared::cta.b1024.b32 [%r3], 1;", "rank.shared::cta.b1024.b32 [%r3], 7;",
+     "tensormap.replace .rank must be below 5, got 7 (PTX ISA section 9.7.9.26.1)"),
+    ("b32 [%r3], 10;", "b32 [%r3], 16;",
+     "tensormap.replace .elemtype must be below 16, got 16 (PTX ISA section 9.7.9.26.1)"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("old, new, message", BAD_MAPS)
+def test_a_map_that_breaks_a_rule_is_an_error_at_the_latest_when_used(old, new, message):
+    out, space = np.zeros((16, 4, 8), np.uint16), np.zeros(128, np.uint8)
+    trap = trap_of(replaced(old, new), out, tensor(), space)
+    assert (trap.category, trap.message) == ("tensor-map", message)
+
+
+def test_a_map_over_memory_outside_every_array_is_out_of_bounds():
+    moved = "add.u64 %rd1, %rd1, 16;"
+    out, space = np.zeros((16, 4, 8), np.uint16), np.zeros(128, np.uint8)
+    trap = trap_of(moved + BUILD + PUBLISH + ACQUIRE + USE, out, tensor()[:, :40].copy(), space)
+    assert trap.category == "out-of-bounds"
+
+
+def test_bytes_that_are_neither_zero_nor_a_map_are_not_edited():
+    body = "st.shared.u32 [%r3+16], 77;" + BUILD
+    trap = trap_of(body, np.zeros(16, np.uint8), tensor(), np.zeros(128, np.uint8))
+    assert trap.category == "tensor-map" and "are no map" in trap.message
+
+
+@pytest.mark.parametrize(
+    "text, category",
+    [
+        ("tensormap.replace.tile.box_dim.shared::cta.b1024.b32 [%r3], 5, 1;", "operand"),
+        ("tensormap.replace.tile.fill_mode.shared::cta.b1024.b32 [%r3], %r0;", "unmodelled"),
+        ("tensormap.replace.tile.rank.shared::cta.b1024.b32 [%r3+4], 1;", "misaligned"),
+        ("fence.proxy.tensormap::generic.acquire.gpu [%rd2], 64;", "operand"),
+    ],
+)
+def test_illegal_operands_are_refused(text, category):
+    space = np.zeros(128, np.uint8)
+    assert trap_of(text, np.zeros(16, np.uint8), tensor(), space).category == category
