@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -90,14 +91,16 @@ def test_packed_halves_become_codes(execute, name, source):
         assert d == wanted[0] << pitch | wanted[1], halves
 
 
+@pytest.mark.parametrize("wide", ["f16", "bf16"])
 @pytest.mark.parametrize("relu", ["", ".relu"])
 @pytest.mark.parametrize("name", SMALLER)
-def test_every_code_below_8_bits_becomes_its_f16(execute, name, relu):
+def test_every_code_below_8_bits_becomes_its_half(execute, name, relu, wide):
     pitch = 4 if name == "e2m1" else 8
     count = 2 * len(table(name))
     codes = np.arange(32, dtype=np.uint16) * 5 % count
     packed = (codes << pitch | (codes + 3) % count).astype(np.uint16)
-    body = f"cvt.rn{relu}.f16x2.{name}x2 %d, %a;"
+    kind = np.float16 if wide == "f16" else ml_dtypes.bfloat16
+    body = f"cvt.rn{relu}.{wide}x2.{name}x2 %d, %a;"
     if pitch == 4:
         body = f".reg .b8 %x, %y; mov.b16 {{%x, %y}}, %a; {body.replace('%a', '%x')}"
     got = execute(body, packed, out=np.uint32)
@@ -105,7 +108,7 @@ def test_every_code_below_8_bits_becomes_its_f16(execute, name, relu):
         for each, half in ((code, word >> 16), ((code + 3) % count, word & 0xFFFF)):
             value = table(name)[each % (count // 2)] * (-1 if each >= count // 2 else 1)
             wanted = max(value, 0.0) if relu else value
-            assert np.array([half], np.uint16).view(np.float16)[0] == wanted
+            assert np.array([half], np.uint16).view(kind)[0] == wanted
 
 
 E8M0 = [

@@ -19,7 +19,8 @@ from ..rounding import round_stochastically
 from ..values import RAW, TYPES, Type, bf16_to_f32, f32_to_bf16
 
 _NAN = 0x7F
-_F16_NAN = 0x7FFF
+_WIDE_NAN = 0x7FFF
+_WIDE = {"f16x2": np.float16, "bf16x2": ml_dtypes.bfloat16}
 
 
 @dataclass(frozen=True)
@@ -143,8 +144,10 @@ def _pair_reader(ins: Decoded, source: Type) -> Callable:
 
 
 def _widen(ins: Decoded, source: Type, target: Type) -> Step:
-    if target.name != "f16x2":
+    """To f16x2, and since PTX ISA 9.2 to bf16x2: every value is exact in both."""
+    if target.name not in _WIDE:
         ins.unmodelled(f"type .{target.name}")
+    dtype = _WIDE[target.name]
     ins.required(("rn",))
     relu = ins.flag("relu")
     ins.finish_modifiers()
@@ -153,8 +156,8 @@ def _widen(ins: Decoded, source: Type, target: Type) -> Step:
     read, write = ins.read(1, source.raw), ins.write(0, np.uint32)
 
     def step(warp, mask):
-        values = _split(read(warp), form.pitch).view(form.dtype).astype(np.float16)
-        bits = np.where(np.isnan(values), np.uint16(_F16_NAN), values.view(np.uint16))
+        values = _split(read(warp), form.pitch).view(form.dtype).astype(dtype)
+        bits = np.where(np.isnan(values), np.uint16(_WIDE_NAN), values.view(np.uint16))
         if relu:
             bits = np.where(values <= 0, np.uint16(0), bits)
         write(warp, mask, bits.view(np.uint32).reshape(-1))
