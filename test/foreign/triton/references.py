@@ -146,3 +146,19 @@ def in_rows(blocks: np.ndarray) -> np.ndarray:
 
 def gluon_cluster_sum(tensors: Arrays) -> Arrays:
     return {"sums": tensors["sums"] + tensors["x"].sum(0)}
+
+
+def device_descriptors(tensors: Arrays) -> Arrays:
+    return {"c": tensors["a"] @ tensors["b"]}
+
+
+def gathered_rows(tensors: Arrays) -> Arrays:
+    out = np.empty((len(tensors["targets"]), tensors["weight"].shape[1]))
+    out[tensors["targets"]] = tensors["table"][tensors["sources"]] @ tensors["weight"]
+    return {"out": out}
+
+
+def gluon_gather(tensors: Arrays) -> Arrays:
+    out = np.empty((len(tensors["targets"]), tensors["table"].shape[1]))
+    out[tensors["targets"]] = tensors["table"][tensors["sources"]]
+    return {"out": out}
