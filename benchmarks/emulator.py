@@ -68,9 +68,9 @@ def kernels(size: tuple[int, ...], preset: str | None) -> list[dict[str, str]]:
 
 def measure(size: tuple[int, ...], kernel: dict[str, str], repeat: int) -> dict[str, Any]:
     """Compile once, launch `repeat` times with different seeds."""
+    from tilewright.compiler.bundle_writer import as_bundle
     from tilewright.compiler.driver import compile_matmul
     from tilewright.compiler.spec import MatmulSpec
-    from tilewright.tools.run import as_bundle
 
     bundle = as_bundle(compile_matmul(MatmulSpec(*size), **kernel))
     reset_peak()

@@ -7,12 +7,15 @@ import json
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..dialects.errors import CompileError
 from ..runtime.atomic import write_file, write_folder
 from ..runtime.bundle import MANIFEST_NAME, Bundle, is_bundle, seal
 from ..runtime.manifest import CUBIN_NAME, PTX_NAME
+
+if TYPE_CHECKING:  # it imports MLIR
+    from .driver import Compiled
 
 ZIP_TIME = (1980, 1, 1, 0, 0, 0)
 
@@ -39,6 +42,15 @@ def write_bundle(path: str | Path, manifest: Mapping[str, Any], ptx: str, cubin:
         _refuse(path, path.exists() and not _replaceable(path), "a bundle")
         write_folder(path, contents)
     return Bundle(sealed, ptx, cubin, path)
+
+
+def as_bundle(compiled: Compiled, output: str | Path | None = None) -> Bundle:
+    """The bundle of a compilation up to its cubin; written to `output` where that is given."""
+    manifest, ptx, assembled = compiled.manifest, compiled.ptx, compiled.assembled
+    assert ptx is not None and assembled is not None
+    if output is None:
+        return Bundle(seal(manifest, ptx, assembled.cubin), ptx, assembled.cubin)
+    return write_bundle(output, manifest, ptx, assembled.cubin)
 
 
 def _replaceable(path: Path) -> bool:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import hashlib
+import json
+import sys
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +20,7 @@ from .results import new_output
 class Kernel:
     """A loaded bundle; call it as a function of its inputs.
 
+    torch.compile keeps a call as one operator, if torch was imported before the bundle was loaded.
     Without `device` it runs where its inputs lie: on their GPU, or on the emulator for those in the
     CPU's memory. "emulator", "cuda" or "cuda:1" insist.
 
@@ -26,12 +30,14 @@ class Kernel:
 
     def __init__(self, bundle: Bundle, device: str | None = None):
         self.bundle = bundle
+        self.key = _key(bundle, device)
         self._device = open_device(device) if device else None
         tensors = bundle.manifest["tensors"]
         self._inputs = len(tensors) - 1
-        self._output = output(bundle.manifest)
+        self.output = output(bundle.manifest)
         self._position = [tensor["role"] for tensor in tensors].index("output")
         self._programs: dict[int | None, Program] = {}
+        self._operator = _operator_for(self) if "torch" in sys.modules else None
 
     @property
     def manifest(self) -> Mapping[str, Any]:
@@ -49,9 +55,11 @@ class Kernel:
         """
         if len(inputs) != self._inputs:
             self._refuse_count(len(inputs))
+        if _is_traced():
+            return self._in_graph(inputs, out)
         where = gpu_of(inputs[0])
         if out is None:
-            out = new_output(self._output, inputs[0], where)
+            out = new_output(self.output, inputs[0], where)
         program = self._programs.get(where) or self._open(where)
         position = self._position
         program.enqueue((*inputs[:position], out, *inputs[position:]), stream)
@@ -67,6 +75,14 @@ class Kernel:
         where = gpu_of(values[0])
         return (self._programs.get(where) or self._open(where)).run(values, seed)
 
+    def _in_graph(self, inputs: tuple[Any, ...], out: Any) -> Any:
+        """One operator of the graph that torch.compile traces."""
+        if self._operator is None:
+            entry = self.manifest["entry"]
+            raise LaunchError(f"kernel {entry}: must be loaded after torch to be compiled by it")
+        result = self._operator(self.key, list(inputs))
+        return result if out is None else out.copy_(result)
+
     def _open(self, where: int | None) -> Program:
         device = self._device or open_device("emulator" if where is None else "cuda")
         program = device.open(self.bundle, where)
@@ -81,6 +97,24 @@ class Kernel:
             f"kernel {entry}: must be called with {self._inputs} inputs, {names}, got {got};"
             " the output is passed as out="
         )
+
+
+def _key(bundle: Bundle, device: str | None) -> str:
+    """What this kernel is, for the graphs that hold it."""
+    text = json.dumps([bundle.manifest, device], sort_keys=True)
+    return f"{bundle.manifest['entry']}-{hashlib.sha256(text.encode()).hexdigest()[:32]}"
+
+
+def _operator_for(kernel: Kernel) -> Callable[..., Any]:
+    from .torch_op import LOADED, run_kernel
+
+    LOADED[kernel.key] = kernel
+    return run_kernel
+
+
+def _is_traced() -> bool:
+    torch = sys.modules.get("torch")
+    return torch is not None and torch.compiler.is_compiling()
 
 
 def load(path: str | Path, device: str | None = None) -> Kernel:

@@ -133,9 +133,10 @@ def _inspect(rung: Rung, compiled: Compiled) -> None:
 
 
 def _run(rung: Rung, compiled: Compiled, seed: int) -> None:
+    from ..compiler.bundle_writer import as_bundle
     from ..runtime.devices import open_device
     from .inputs import make_tensors
-    from .run import as_bundle, compare_output
+    from .run import compare_output
     from .run_report import verdict
 
     bundle = as_bundle(compiled)

@@ -130,6 +130,7 @@ def _obtain(
         problem(options, parser)
         return read_bundle(options.file), []
     source = problem(options, parser)
+    from ..compiler.bundle_writer import as_bundle
     from ..compiler.driver import compile_matmul
 
     def observe(event: Any) -> None:
@@ -138,17 +139,6 @@ def _obtain(
 
     compiled = compile_matmul(source, observer=observe, **compile_keywords(options))
     return as_bundle(compiled, options.output), list(compiled.remarks)
-
-
-def as_bundle(compiled: Any, output: Path | None = None) -> Bundle:
-    """The bundle of a compilation; written to `output` where that is given."""
-    from ..compiler.bundle_writer import write_bundle
-    from ..runtime.bundle import Bundle, seal
-
-    cubin = compiled.assembled.cubin
-    if output is None:
-        return Bundle(seal(compiled.manifest, compiled.ptx, cubin), compiled.ptx, cubin)
-    return write_bundle(output, compiled.manifest, compiled.ptx, cubin)
 
 
 def _refuse_compilation(parser: Parser, options: argparse.Namespace) -> None:

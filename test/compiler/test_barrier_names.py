@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import pytest
 
+from tilewright.compiler.bundle_writer import as_bundle
 from tilewright.compiler.driver import compile_matmul
 from tilewright.compiler.spec import MatmulSpec
 from tilewright.runtime.devices import open_device
 from tilewright.runtime.emulator import Deadlock
 from tilewright.tools.inputs import make_tensors
-from tilewright.tools.run import as_bundle
 
 
 @pytest.fixture(scope="module")

@@ -63,8 +63,10 @@ def python_of_the_readme() -> list[str]:
 
 def test_the_readme_compiles_and_runs_a_matmul_in_python(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("TILEWRIGHT_CACHE", str(tmp_path / "cache"))
     names: dict = {}
-    exec(python_of_the_readme()[0], names)
+    for block in python_of_the_readme()[:2]:
+        exec(block, names)
     expected = names["a"].double() @ names["b"].double().T
     assert (names["c"].double() - expected).abs().max() < 0.25
     assert "tcgen05.mma" in str(names["report"])
@@ -72,7 +74,7 @@ def test_the_readme_compiles_and_runs_a_matmul_in_python(tmp_path, monkeypatch):
 
 def test_the_readme_runs_ptx_written_by_hand_on_the_emulator():
     names: dict = {}
-    exec(python_of_the_readme()[1], names)
+    exec(python_of_the_readme()[2], names)
     assert names["values"].tolist() == [2 * index for index in range(100)]
     with pytest.raises(
         Trap, match=r"^ptx:21: error: kernel double, cta \(1,0,0\), warp 1, lanes 0"
@@ -100,3 +102,12 @@ def test_the_constraints_lie_inside_the_ranges():
     pins = dict(line.lower().split("==") for line in lines if "==" in line)
     assert set(ranges) <= set(pins)
     assert all(ranges[name].specifier.contains(pins[name]) for name in ranges)
+
+
+def test_the_page_on_python_runs(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("TILEWRIGHT_CACHE", str(tmp_path / "cache"))
+    names: dict = {}
+    page = (ROOT / "docs/python.md").read_text()
+    for block in re.findall(r"```python\n(.*?)```", page, re.DOTALL):
+        exec(block, names)

@@ -118,3 +118,17 @@ def test_a_wrong_number_of_inputs_is_refused(kernel):
 def test_an_output_that_does_not_fit_is_refused(kernel):
     with pytest.raises(LaunchError, match=r"^tensor 'c': shape must be \[6, 4\], got \[4, 6\]"):
         kernel(*inputs(), out=torch.zeros(4, 6))
+
+
+def test_torch_compile_keeps_a_call_in_one_graph(kernel):
+    compiled = torch.compile(lambda a, b: kernel(a, b) * 2, backend="aot_eager", fullgraph=True)
+    assert compiled(*inputs())[1, 1] == -36
+
+
+def test_torch_compile_keeps_a_call_that_writes_out(kernel):
+    def call(a, b, out):
+        return kernel(a, b, out=out) + 1
+
+    out = torch.full((6, 4), torch.nan)
+    result = torch.compile(call, backend="aot_eager", fullgraph=True)(*inputs(), out)
+    assert (out[1, 1], result[1, 1]) == (-18, -17)

@@ -1,0 +1,206 @@
+"""`matmul`: a kernel for these very arrays, compiled when they first come.
+
+    arrays → spec (sizes, dtypes, majors) → schedule → bundle (memory, disk, or compiled) → launch
+
+Imports neither MLIR nor torch before they are needed.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ..dialects.errors import OptionError
+from ..runtime.devices import open_device
+from ..runtime.dlpack import gpu_of, is_foreign, read_array
+from ..runtime.element_types import NUMPY_NAMES, TORCH_NAMES, is_torch
+
+if TYPE_CHECKING:
+    from ..runtime.kernel import Kernel
+    from .spec import MatmulSpec
+
+DEFAULT_TARGET = "sm_100a"  # where there is no GPU
+ALIGNMENT_BYTES = 16
+NAMES = {name: dtype for table in (TORCH_NAMES,) for dtype, name in table.items()} | {
+    name: dtype for dtype, names in NUMPY_NAMES.items() for name in names
+}
+
+
+class How(NamedTuple):
+    """What the caller asked of the compilation; empty texts leave the choice to it."""
+
+    out_dtype: str = ""
+    target: str = ""
+    pipeline: str = ""
+    preset: str = ""
+
+
+class Form(NamedTuple):
+    """An operand: sizes and strides in elements."""
+
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    dtype: str
+
+
+_kernels: dict[Any, Kernel] = {}
+
+
+def matmul(
+    a: Any,
+    b: Any,
+    *,
+    out: Any = None,
+    out_dtype: Any = None,
+    target: str | None = None,
+    pipeline: str | None = None,
+    preset: str | None = None,
+) -> Any:
+    """a [m, k] · b [n, k]ᵀ, as torch.nn.functional.linear(a, b): b's rows are the output's columns.
+
+    Torch tensors, numpy arrays, or anything with DLPack, of bf16 or f16. Either major order of
+    each is taken as it lies (pass `w.T` for a `w` stored k × n); other strides and addresses
+    that aren't multiples of 16 bytes are copied. Runs on the GPU that holds `a`, or on the
+    emulator. `out` is [m, n], row-major; `out_dtype` ("bf16", "f16", "f32" or torch's) is a's
+    unless told. The kernel is compiled for `target` (the GPU's own; sm_100a on the emulator) by
+    `pipeline` text, by `preset`, or by the schedule that the compiler chooses, and kept in
+    memory and on disk. torch records gradients, and torch.compile keeps the call as one
+    operator. Raises CompileError for what can't be compiled, DeviceError for what can't be
+    launched.
+    """
+    how = How(_dtype_name(out_dtype), target or "", pipeline or "", preset or "")
+    if is_torch(a) and is_torch(b) and _needs_operator(a, b):
+        from .torch_op import matmul_operator
+
+        result = matmul_operator(a, b, *how)
+        return result if out is None else _fill(out, result)
+    return call_kernel(a, b, out, how)
+
+
+def call_kernel(a: Any, b: Any, out: Any, how: How) -> Any:
+    """The product itself, without gradients."""
+    a, b = _addressable(a), _addressable(b)
+    key = (_quick_form(a), _quick_form(b), gpu_of(a), how)
+    kernel = _kernels.get(key)
+    if kernel is None:
+        kernel = _kernels[key] = _find_kernel(a, b, how)
+    return kernel(a, b, out=out)
+
+
+def spec_of(a: Form, b: Form, out_dtype: str = "") -> MatmulSpec:
+    """The matmul of two operands; OptionError when their sizes or types don't go together."""
+    from .spec import MatmulSpec
+
+    check_shapes(a.shape, b.shape)
+    (m, k), n = a.shape, b.shape[0]
+    majors = {"a_major": _major(a, "m"), "b_major": _major(b, "n")}
+    return MatmulSpec(m, n, k, a.dtype, b.dtype, out_dtype or a.dtype, **majors)
+
+
+def check_shapes(a: Sequence[Any], b: Sequence[Any]) -> None:
+    """Raise OptionError unless the shapes are [m, k] and [n, k]."""
+    if len(a) != 2 or len(b) != 2 or a[1] != b[1]:
+        shapes = f"{list(a)} and {list(b)}"
+        raise OptionError(
+            f"matmul: a and b must be [m, k] and [n, k], got {shapes}; pass b.T for a b of [k, n]"
+        )
+
+
+def _find_kernel(a: Any, b: Any, how: How) -> Kernel:
+    from ..runtime.kernel import Kernel
+    from .kernel_cache import cached_bundle
+
+    spec = spec_of(_form("a", a), _form("b", b), how.out_dtype)
+    target = how.target or _target(gpu_of(a))
+    return Kernel(cached_bundle(spec, target, _pipeline(spec, target, how)))
+
+
+def _pipeline(spec: MatmulSpec, target: str, how: How) -> str:
+    """The complete text of the pipeline that is asked for, or chosen."""
+    from .driver import choose_pipeline
+    from .pipeline import complete_pipeline
+
+    chosen = None if how.pipeline or how.preset else choose_pipeline(spec, target)
+    calls = complete_pipeline(how.pipeline or chosen, how.preset or None, None, True)
+    return ",".join(str(call) for call in calls)
+
+
+def _target(gpu: int | None) -> str:
+    if gpu is None:
+        return DEFAULT_TARGET
+    device: Any = open_device("cuda")
+    return device.gpu(gpu).target
+
+
+def _needs_operator(a: Any, b: Any) -> bool:
+    """Whether torch must see the call: it traces it, or records gradients."""
+    torch = sys.modules["torch"]
+    if torch.compiler.is_compiling() or type(a) not in (torch.Tensor, torch.nn.Parameter):
+        return True
+    return torch.is_grad_enabled() and (a.requires_grad or b.requires_grad)
+
+
+def _fill(out: Any, result: Any) -> Any:
+    if out.requires_grad:
+        raise OptionError("matmul: out must not require gradients, got one that does; drop out=")
+    return out.copy_(result)
+
+
+def _quick_form(array: Any) -> Any:
+    """What tells operands apart, as cheap as the library has it."""
+    if is_torch(array):
+        return array.shape, array.stride(), array.dtype
+    return _form("operand", array)
+
+
+def _form(name: str, array: Any) -> Form:
+    if is_torch(array):
+        shape, strides, dtype = tuple(array.shape), array.stride(), str(array.dtype)
+    elif type(array).__module__ == "numpy":
+        strides = tuple(stride // array.itemsize for stride in array.strides)
+        shape, dtype = array.shape, array.dtype.name
+    elif is_foreign(array):
+        found = read_array(name, array)
+        shape, strides, dtype = found.shape, found.strides, found.dtype
+    else:
+        got = type(array).__name__
+        raise OptionError(f"matmul: {name} must be an array of torch, numpy or DLPack, got {got}")
+    if dtype not in NAMES:
+        raise OptionError(f"matmul: {name} must be bf16 or f16, got {dtype}; convert it")
+    return Form(shape, strides, NAMES[dtype])
+
+
+def _major(operand: Form, outer: str) -> str:
+    """ "k" if K is contiguous, else the other axis; sizes of one element have no say."""
+    return "k" if _lies_as(operand, (operand.shape[1], 1)) else outer
+
+
+def _lies_as(operand: Form, strides: tuple[int, int]) -> bool:
+    extents = zip(operand.shape, operand.strides, strides, strict=True)
+    return all(extent == 1 or got == wanted for extent, got, wanted in extents)
+
+
+def _addressable(array: Any) -> Any:
+    """The array, or a copy where it is neither dense nor aligned."""
+    if is_torch(array):
+        dense = array.dim() != 2 or array.is_contiguous() or array.t().is_contiguous()
+        aligned = array.data_ptr() % ALIGNMENT_BYTES == 0
+        return array if dense and aligned else array.detach().clone(memory_format=_contiguous())
+    if type(array).__module__ != "numpy":
+        return array
+    dense = array.flags.c_contiguous or array.flags.f_contiguous
+    return array if dense else array.copy()
+
+
+def _contiguous() -> Any:
+    return sys.modules["torch"].contiguous_format
+
+
+def _dtype_name(dtype: Any) -> str:
+    """A dtype as a manifest names it; "" for None."""
+    text = "" if dtype is None else str(dtype)
+    if text and text not in NAMES and text not in TORCH_NAMES:
+        known = ", ".join(TORCH_NAMES)
+        raise OptionError(f"matmul: out_dtype must be one of {known}, got {text}")
+    return NAMES.get(text, text)

@@ -1,0 +1,101 @@
+"""Bundles that were compiled before: in this process, and on disk for every process.
+
+An entry is a bundle `<key>.zip`; the key is the SHA-256 of all that its content follows from. It
+appears whole or not at all by a rename, so processes need no lock: whoever is last replaces equal
+by equal.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+import os
+import warnings
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..dialects.errors import CompileError
+from ..runtime.bundle import Bundle, read_bundle
+from ..runtime.manifest import BundleError
+
+if TYPE_CHECKING:  # it imports MLIR
+    from .spec import MatmulSpec
+
+VARIABLE = "TILEWRIGHT_CACHE"
+PACKAGES = ("compiler", "dialects", "passes")
+
+
+def cache_folder() -> Path:
+    """$TILEWRIGHT_CACHE, else tilewright/ in $XDG_CACHE_HOME, else in ~/.cache."""
+    named = os.environ.get(VARIABLE)
+    if named:
+        return Path(named)
+    base = os.environ.get("XDG_CACHE_HOME")
+    return (Path(base) if base else Path.home() / ".cache") / "tilewright"
+
+
+@functools.cache
+def cached_bundle(spec: MatmulSpec, target: str, pipeline: str) -> Bundle:
+    """The kernel of a spec: from memory, else from disk, else compiled and written there.
+
+    `pipeline` is its text, complete. An entry that is damaged, or says that it is something else,
+    is compiled again and replaced. A folder that can't be written is warned of, once for a kernel.
+    Raises CompileError.
+    """
+    request = describe_request(spec, target, pipeline)
+    path = cache_folder() / f"{digest(request)}.zip"
+    try:
+        bundle = read_bundle(path)
+    except BundleError:
+        return _compile(spec, target, pipeline, path)
+    return bundle if _fits(bundle, request) else _compile(spec, target, pipeline, path)
+
+
+def describe_request(spec: MatmulSpec, target: str, pipeline: str) -> dict[str, Any]:
+    """Everything that a bundle follows from: spec, target, schedule, tools, and our own sources."""
+    from .backend import versions
+
+    return {
+        "spec": spec.as_dict(),
+        "target": target,
+        "pipeline": pipeline,
+        "tools": versions(),
+        "sources": source_digest(),
+    }
+
+
+def digest(request: Mapping[str, Any]) -> str:
+    """The key of a request: 64 hexadecimal digits."""
+    return hashlib.sha256(json.dumps(request, sort_keys=True).encode()).hexdigest()
+
+
+@functools.cache
+def source_digest() -> str:
+    """SHA-256 of the sources that make a bundle, so that changed ones find no old kernels."""
+    total = hashlib.sha256()
+    root = Path(__file__).parent.parent
+    for path in sorted(path for name in PACKAGES for path in (root / name).rglob("*.py")):
+        content = path.read_bytes()
+        total.update(f"{path.relative_to(root)} {len(content)}\n".encode() + content)
+    return total.hexdigest()
+
+
+def _fits(bundle: Bundle, request: Mapping[str, Any]) -> bool:
+    return all(bundle.manifest[name] == request[name] for name in ("spec", "target", "pipeline"))
+
+
+def _compile(spec: MatmulSpec, target: str, pipeline: str, path: Path) -> Bundle:
+    from .bundle_writer import as_bundle
+    from .driver import compile_matmul
+
+    compiled = compile_matmul(spec, target=target, pipeline=pipeline)
+    try:
+        return as_bundle(compiled, path)
+    except (OSError, CompileError) as error:
+        reason = getattr(error, "strerror", None) or error
+        warnings.warn(
+            f"cache: {path.parent} must be writable, got {reason}; set {VARIABLE}", stacklevel=2
+        )
+        return as_bundle(compiled)

@@ -1,0 +1,38 @@
+"""Loaded kernels as one operator of torch, so that torch.compile keeps them in its graphs.
+
+    tilewright::run_kernel(key, inputs) → output
+
+Imported only where torch is. The key names a kernel that this process has loaded; the graph holds
+nothing else of it.
+"""
+
+from __future__ import annotations
+
+import weakref
+from typing import TYPE_CHECKING
+
+import torch
+
+from .element_types import torch_dtype
+from .errors import DeviceError
+
+if TYPE_CHECKING:
+    from .kernel import Kernel
+
+LOADED: weakref.WeakValueDictionary[str, Kernel] = weakref.WeakValueDictionary()
+
+
+@torch.library.custom_op("tilewright::run_kernel", mutates_args=())
+def run_kernel(key: str, inputs: list[torch.Tensor]) -> torch.Tensor:
+    """Call the kernel of this key; raises DeviceError when the process hasn't loaded it."""
+    if key not in LOADED:
+        raise DeviceError(f"kernel {key}: must be loaded, got a graph that outlived it; load it")
+    return LOADED[key](*inputs)
+
+
+@run_kernel.register_fake
+def _(key: str, inputs: list[torch.Tensor]) -> torch.Tensor:
+    declared = LOADED[key].output
+    dtype = torch_dtype(torch, declared["dtype"])
+    shape, strides = declared["shape"], declared["strides"]
+    return torch.empty_strided(shape, strides, dtype=dtype, device=inputs[0].device)

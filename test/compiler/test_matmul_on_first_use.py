@@ -1,0 +1,172 @@
+"""`compiler.matmul`: arrays of any kind, gradients, torch.compile; here on the emulator."""
+
+import ml_dtypes
+import numpy as np
+import pytest
+import torch
+
+from tilewright.compiler import first_use, kernel_cache, matmul
+from tilewright.dialects.errors import CompileError
+
+GENERATOR = torch.Generator().manual_seed(11)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def fresh_cache(tmp_path_factory):
+    """A cache of this module's own."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(kernel_cache.VARIABLE, str(tmp_path_factory.mktemp("cache")))
+        kernel_cache.cached_bundle.cache_clear()
+        first_use._kernels.clear()
+        yield
+    kernel_cache.cached_bundle.cache_clear()
+    first_use._kernels.clear()
+
+
+def random(*shape, dtype=torch.bfloat16):
+    return torch.randn(shape, generator=GENERATOR).to(dtype)
+
+
+def assert_product(c, a, b):
+    """Within the rounding of c's type and of float32 sums."""
+    expected = a.double() @ b.double().T
+    slack = {torch.bfloat16: 2**-8, torch.float16: 2**-11, torch.float32: 2**-20}[c.dtype]
+    magnitude = a.double().abs() @ b.double().abs().T
+    assert c.shape == expected.shape
+    assert ((c.double() - expected).abs() <= slack * expected.abs() + 2**-18 * magnitude).all()
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+@pytest.mark.parametrize(("a_t", "b_t"), [(False, False), (True, False), (False, True)])
+def test_either_major_order_is_taken_as_it_lies(dtype, a_t, b_t):
+    a = random(72, 40, dtype=dtype).T if a_t else random(40, 72, dtype=dtype)
+    b = random(72, 56, dtype=dtype).T if b_t else random(56, 72, dtype=dtype)
+    c = matmul(a, b)
+    assert c.dtype == dtype
+    assert_product(c, a, b)
+
+
+@pytest.mark.parametrize("out_dtype", ["f32", torch.float32, "torch.float16"])
+def test_the_output_type_can_be_chosen(out_dtype):
+    a, b = random(40, 72), random(56, 72)
+    c = matmul(a, b, out_dtype=out_dtype)
+    assert str(c.dtype) in (str(out_dtype), "torch.float32")
+    assert_product(c, a, b)
+
+
+def test_views_that_no_kernel_can_read_are_copied():
+    a, b = random(40, 144)[:, ::2], random(57, 72).flatten()[4:].narrow(0, 0, 56 * 72).view(56, 72)
+    assert b.data_ptr() % 16 == 8
+    assert_product(matmul(a, b), a, b)
+
+
+def test_out_is_written_and_returned():
+    a, b = random(40, 72), random(56, 72)
+    out = torch.full((40, 56), torch.nan, dtype=torch.bfloat16)
+    assert matmul(a, b, out=out) is out
+    assert_product(out, a, b)
+
+
+def test_numpy_arrays_give_a_numpy_array():
+    a, b = random(40, 72), random(56, 72)
+    as_numpy = [each.float().numpy().astype(ml_dtypes.bfloat16) for each in (a, b)]
+    c = matmul(*as_numpy)
+    assert isinstance(c, np.ndarray)
+    assert_product(torch.from_numpy(c.astype(np.float32)).to(torch.bfloat16), a, b)
+    strided = np.repeat(as_numpy[0], 2, axis=1)[:, ::2]
+    assert np.array_equal(matmul(strided, as_numpy[1]).view(np.uint16), c.view(np.uint16))
+
+
+def test_a_pipeline_or_preset_can_be_named():
+    a, b = random(40, 72), random(56, 72)
+    assert_product(matmul(a, b, preset="kernel3"), a, b)
+    assert_product(matmul(a, b, pipeline="tiling{tile=64x64x64}"), a, b)
+    pipelines = {kernel.manifest["pipeline"] for kernel in first_use._kernels.values()}
+    assert "normalize,tiling{tile=64x64x64},lower-to-nvvm" in pipelines
+
+
+def test_a_second_call_compiles_nothing(monkeypatch):
+    a, b = random(40, 72), random(56, 72)
+    first = matmul(a, b)
+    monkeypatch.setattr(first_use, "_find_kernel", None)
+    assert matmul(a.clone(), b.clone()).equal(first)
+
+
+def test_gradients_are_those_of_the_product():
+    a, b = random(40, 72).requires_grad_(), random(56, 72).requires_grad_()
+    weight = random(40, 56)
+    (matmul(a, b) * weight).sum().backward()
+    assert_product(a.grad, weight, b.detach().T)
+    assert_product(b.grad, weight.T, a.detach().T)
+
+
+def test_gradients_of_an_f32_output_have_the_inputs_types():
+    a, b = random(40, 72).requires_grad_(), random(56, 72)
+    matmul(a, b, out_dtype="f32").sum().backward()
+    assert_product(a.grad, torch.ones(40, 56, dtype=torch.bfloat16), b.T)
+    assert b.grad is None
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_torch_compile_keeps_the_call_in_one_graph(dynamic):
+    def layer(x, weight):
+        return torch.relu(matmul(x, weight)) * 2
+
+    compiled = torch.compile(layer, backend="aot_eager", fullgraph=True, dynamic=dynamic)
+    x, weight = random(40, 72), random(56, 72)
+    assert compiled(x, weight).equal(layer(x, weight))
+    x, weight = random(24, 72).requires_grad_(), random(56, 72)
+    compiled(x, weight).sum().backward()
+    expected = x.detach().clone().requires_grad_()
+    layer(expected, weight).sum().backward()
+    assert x.grad.equal(expected.grad)
+
+
+def test_the_operator_keeps_torchs_rules():
+    from tilewright.compiler.torch_op import matmul_operator
+
+    a, b = random(40, 72).requires_grad_(), random(56, 72).requires_grad_()
+    tests = ("test_schema", "test_autograd_registration", "test_faketensor")
+    torch.library.opcheck(matmul_operator, (a, b, "f32", "", "", ""), test_utils=tests)
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "options", "message"),
+    [
+        (
+            random(40, 72),
+            random(72, 56),
+            {},
+            "error: matmul: a and b must be [m, k] and [n, k], got [40, 72] and [72, 56];"
+            " pass b.T for a b of [k, n]",
+        ),
+        (
+            random(40, 72).double(),
+            random(56, 72),
+            {},
+            "error: matmul: a must be bf16 or f16, got torch.float64; convert it",
+        ),
+        (
+            random(40, 72),
+            random(56, 72),
+            {"out_dtype": torch.int8},
+            "error: matmul: out_dtype must be one of bf16, f16, f32, got torch.int8",
+        ),
+        (
+            [1.0],
+            random(56, 72),
+            {},
+            "error: matmul: operand must be an array of torch, numpy or DLPack, got list",
+        ),
+        (
+            random(40, 72),
+            random(56, 72).half(),
+            {},
+            "error: spec: a_dtype and b_dtype must be one type, got bf16 and f16",
+        ),
+    ],
+)
+def test_what_cannot_be_multiplied_is_refused(a, b, options, message):
+    with pytest.raises(CompileError) as refused:
+        matmul(a, b, **options)
+    assert str(refused.value) == message
