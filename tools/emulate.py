@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from ..runtime.launch_files import DEFAULT_MAX_STEPS
 from .arguments import Parser, add_json, natural
-from .emulator_flags import add_emulator_flags
-from .output import check_place, print_json, write_bytes
+from .emulator_flags import add_emulator_flags, check_files, wants_profile, write_report
+from .output import print_json, write_bytes
 from .progress import Progress
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ def emulate_command(parser: Parser, options: argparse.Namespace) -> int:
     from ..runtime.emulator import Trap
 
     _make_folder(parser, options.out)
-    check_place(options.trace)
+    check_files(options)
     reached: list[int] = []
     try:
         result = _run(options, reached)
@@ -125,7 +125,8 @@ def _run(options: argparse.Namespace, reached: list[int]) -> LaunchResult:
 
     seeds = range(options.seeds) if options.seeds else [options.seed]
     trace = None if options.trace is None else str(options.trace)
-    how = RunOptions(options.max_steps, options.max_seconds, trace)
+    profile = wants_profile(options)
+    how = RunOptions(options.max_steps, options.max_seconds, trace, profile)
     with Progress("reading the kernel") as progress:
 
         def on_seed(seed: int) -> None:
@@ -146,6 +147,7 @@ def _make_folder(parser: Parser, folder: Path | None) -> None:
 
 def _report(result: LaunchResult, options: argparse.Namespace) -> int:
     summaries = _write_outputs(result, options.out)
+    write_report(result.report, options.report_json)
     if options.json:
         print_json(
             {

@@ -19,7 +19,7 @@ from .arguments import (
     natural,
     problem,
 )
-from .emulator_flags import add_emulator_flags, emulator_options
+from .emulator_flags import add_emulator_flags, emulator_options, write_report
 from .output import check_place, print_json
 from .progress import Progress
 
@@ -90,6 +90,7 @@ def run_command(parser: Parser, options: argparse.Namespace) -> int:
     how = emulator_options(parser, options)
     check_place(options.output, bundle=True)
     outcome = _run(device, parser, options, how)
+    write_report(outcome.report, options.report_json)
     if options.json:
         print_json(_as_dict(outcome, options))
     else:

@@ -36,6 +36,8 @@ def print_outcome(outcome: Outcome, options: argparse.Namespace) -> None:
     report = outcome.report.as_dict()
     if options.verbose:
         print("\n".join(_counts(report)))
+    if options.report:
+        print(outcome.report.profile)
     for warning in report.get("warnings", ()):
         print(f"warning: {warning}")
     print(verdict(outcome.comparison))

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 from . import ptx
+from .accesses import MemoryAccess
 from .errors import Trap, lane_text
 from .lanes import FULL, WARP_SIZE, first_lane, lanes_to_int, merge
 from .registry import Blocked
@@ -337,6 +338,10 @@ class Decoded:
             return lambda warp: warp.regs[slot]
         wide = np.uint64(offset & 0xFFFFFFFFFFFFFFFF)
         return lambda warp: warp.regs[slot] + wide
+
+    def note_access(self, access: MemoryAccess) -> None:
+        """Say what the instruction moves, for profiles."""
+        self.program.accesses[self.pc] = access
 
     # -- convergence -------------------------------------------------------------------------
 

@@ -18,6 +18,15 @@ if TYPE_CHECKING:
     from .launch import Launch
 
 
+Moves = tuple[tuple[str, str, int], ...]
+"""(memory, `read` or `write`, bytes) of an operation, for profiles."""
+
+
+def moves_nothing() -> Moves:
+    """Of operations that only order or signal."""
+    return ()
+
+
 class EngineOp:
     """One asynchronous operation.
 
@@ -28,6 +37,7 @@ class EngineOp:
     none: its phase wakes them).
     touches: CTAs that must not exit before it is done: it uses their shared or tensor memory.
     agent: the engine (`tma`, `tensor core` …), for reports.
+    moves: what it moves, asked only by profiles, when it is done.
     `origin` (kernel place of the issuer, keywords of `Trap.locate`) and `signal` (the same for
     reports) are filled by `submit`.
     """
@@ -36,6 +46,7 @@ class EngineOp:
         "after",
         "agent",
         "done",
+        "moves",
         "name",
         "notifies",
         "origin",
@@ -55,9 +66,10 @@ class EngineOp:
         agent: str = "",
         notifies: tuple[Cta, ...] = (),
         touches: tuple[Cta, ...] = (),
+        moves: Callable[[], Moves] = moves_nothing,
     ):
         self.name, self.run, self.after, self.agent = name, run, after, agent
-        self.notifies, self.touches = notifies, touches
+        self.notifies, self.touches, self.moves = notifies, touches, moves
         self.done = False
         self.origin: dict = {}
         self.signal: Signal | None = None

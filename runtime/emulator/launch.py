@@ -27,6 +27,7 @@ from .memory import (
 )
 from .names import Names
 from .observe.observer import Observer
+from .observe.profiler import Profiler
 from .observe.trace_file import tracing
 from .params import HostArrays, Parameters
 from .parser import parse
@@ -70,6 +71,7 @@ def launch(
     resident: int = DEFAULT_RESIDENT,
     names: Mapping[str, Any] | None = None,
     trace: str | PathLike[str] | None = None,
+    profile: bool = False,
 ) -> Report:
     """Run kernel `entry` of a PTX module to its end and return what it did.
 
@@ -81,14 +83,15 @@ def launch(
     resident: CTAs that fit on the device at the same time (a cluster always fits).
     names: of barriers and warps, for reports, as in a bundle's manifest (docs/bundle.md).
     trace: a file for a trace that Perfetto and Chrome show (docs/emulator.md), written also when
-    the kernel fails.
+    the kernel fails. profile: fill `report.profile`: bytes by memory and engine, bank conflicts,
+    barriers, instructions by role.
     Raises PtxSyntaxError, LaunchError, Trap (`unmodelled` when something is not modelled).
     """
     program = load_program(ptx, entry)
     running = Launch(program, grid, block, cluster, shared_bytes, seed)
     running.names = Names.of(names)
     running.bind(list(params))
-    return running.run(max_steps, resident, trace=trace)
+    return running.run(max_steps, resident, trace=trace, profile=profile)
 
 
 class Launch(StateBag):
@@ -296,10 +299,15 @@ class Launch(StateBag):
         resident: int,
         *,
         trace: str | PathLike[str] | None = None,
+        profile: bool = False,
     ) -> Report:
         """Run every CTA; returns the report. Arguments as in `launch`."""
+        profiler = Profiler(self) if profile else None
+        if profiler:
+            self.observe(profiler)
         with tracing(self, trace):
             self._run_clusters(max_steps, resident)
+        self.report.profile = profiler and profiler.finish()
         return self.report
 
     def _run_clusters(self, max_steps: int | None, resident: int) -> None:

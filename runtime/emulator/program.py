@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from . import ptx, registry
+from .accesses import MemoryAccess
 from .decode import Decoded
 from .errors import LaunchError, Trap
 from .lanes import LANE_IDS, WARP_SIZE
@@ -90,7 +91,8 @@ class FunctionCode:
 
 
 class Program:
-    """code: (step, guard slot or None, guard negated) by pc; source: the instruction by pc."""
+    """code: (step, guard slot or None, guard negated) by pc; source: the instruction by pc;
+    accesses: what threads' instructions move, by pc."""
 
     def __init__(self, module: ptx.Module, function: ptx.Function):
         self.module, self.function = module, function
@@ -105,6 +107,7 @@ class Program:
         self.poisoned: dict[int, np.dtype] = {}
         self.special_slots: dict[int, str] = {}
         self.shared_slots: dict[int, tuple[str, int]] = {}
+        self.accesses: dict[int, MemoryAccess] = {}
         self._dtypes: list[np.dtype] = []
         self._constant_slots: dict[tuple, int] = {}
         self._special_by_name: dict[str, int] = {}

@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 
+from .observe.profile import Profile
+
 
 @dataclass
 class Report:
     """instructions: warp instructions by full opcode; memory_bytes: by (space, `read`|`write`);
     engines: what the asynchronous engines did, by name (`tma load bytes`, `mma flops` …);
     waits: try_wait/test_wait asked, and those that answered False; steps: warp instructions;
-    warnings: things that are legal to run but suspicious."""
+    warnings: things that are legal to run but suspicious; profile: more of all this, if it was
+    asked for."""
 
     kernel: str
     instructions: Counter = field(default_factory=Counter)
@@ -21,6 +24,7 @@ class Report:
     waits_suspended: int = 0
     steps: int = 0
     warnings: list[str] = field(default_factory=list)
+    profile: Profile | None = None
 
     def count_bytes(self, space: str, direction: str, size: int) -> None:
         """Count bytes moved by ordinary loads, stores and atomics."""
@@ -46,6 +50,7 @@ class Report:
             "engines": dict(sorted(self.engines.items())),
             "barrier_waits": {"asked": self.waits, "suspended": self.waits_suspended},
             "warnings": list(self.warnings),
+            **({"profile": self.profile.as_dict()} if self.profile else {}),
         }
 
     def __str__(self) -> str:
@@ -58,6 +63,7 @@ class Report:
         lines += [f"  {name}: {amount}" for name, amount in sorted(self.engines.items())]
         lines.append(f"  barrier waits: {self.waits}, answered false: {self.waits_suspended}")
         lines += [f"  warning: {text}" for text in self.warnings]
+        lines += [str(self.profile)] if self.profile else []
         return "\n".join(lines)
 
 

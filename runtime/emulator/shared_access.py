@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 WORD = 8
 """Bytes of the unit in which engines move shared memory."""
-_OFFSET_MASK = (1 << 24) - 1
+OFFSET_MASK = (1 << 24) - 1
 _ALL_WRITTEN = np.uint64(0xFFFF_FFFF_FFFF_FFFF)
 
 
@@ -30,7 +30,7 @@ def locate(cta: Cta, address: int, space: str) -> tuple[Cta, int]:
         if not SHARED_WINDOW <= address < SHARED_WINDOW + WINDOW_SIZE:
             raise Trap("address-space", f"0x{address:x} is no generic address of shared memory")
         address -= SHARED_WINDOW
-    rank, offset = address >> 24, address & _OFFSET_MASK
+    rank, offset = address >> 24, address & OFFSET_MASK
     if space == "shared::cta":
         if rank not in (0, cta.rank):
             raise Trap(
@@ -48,6 +48,11 @@ def peer(cta: Cta, rank: int) -> Cta:
     if target.exited:
         raise Trap("exited-cta", f"the CTA of cluster rank {rank} has exited")
     return target
+
+
+def shared_of(cta: Cta, target: Cta) -> str:
+    """What profiles call the shared memory of `target` when an operation of `cta` moves it."""
+    return "shared" if cta is target else "distributed shared"
 
 
 def check_span(cta: Cta, offset: int, size: int, align: int, what: str) -> None:

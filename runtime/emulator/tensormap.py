@@ -121,6 +121,11 @@ class TiledMap:
         inside = self._inside(coordinates)
         return None if inside is None else self._tensor_view(memory, coordinates, inside)
 
+    def inside_bytes(self, coordinates: Sequence[int]) -> int:
+        """Bytes of the box at ``coordinates`` that lie inside the tensor."""
+        lengths = [high - low for low, high in self._inside(coordinates) or [(0, 0)]]
+        return prod(lengths) * self.dtype.bytes
+
     def full_box(self, box: np.ndarray) -> np.ndarray:
         """``box`` reshaped to one axis a dimension, outermost first, the last one in bytes."""
         return box.reshape(self._filled.shape)

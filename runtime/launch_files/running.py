@@ -47,7 +47,9 @@ def run_once(
         program = _load(text, launch)
         tensors = make_memories(launch, path.parent)
         running = _bind(launch, program, tensors, seed)
-    report = running.run(options.max_steps, DEFAULT_RESIDENT, trace=options.trace)
+    report = running.run(
+        options.max_steps, DEFAULT_RESIDENT, trace=options.trace, profile=options.profile
+    )
     return LaunchResult(seed, report, _outputs(tensors))
 
 

@@ -264,3 +264,19 @@ def test_a_trace_goes_where_one_can_be_written(command, tmp_path):
     status, out, err, *_ = command("", "--trace", tmp_path)
     assert (status, out) == (1, "")
     assert err == f"error: {tmp_path}: must be a file, got a folder; choose another path\n"
+
+
+def test_a_report_is_printed_and_written(command, tmp_path):
+    path = tmp_path / "report.json"
+    body = "st.shared.u32 [%r0], %r1; st.global.u32 [%rd0], %r1;"
+    status, out, *_ = command(body, "--report", "--report-json", path)
+    assert status == 0
+    assert out.splitlines()[-2].split()[:3] == ["warps", "0-1", "0-1"]
+    profile = json.loads(path.read_text())["profile"]
+    written = {"memory": "shared", "direction": "write", "by": "threads", "bytes": 256}
+    assert written in profile["bytes"]
+    assert json.loads(command(body, "--report", "--json")[1])["report"]["profile"] == profile
+
+
+def test_a_report_without_the_flag_has_no_profile(command):
+    assert "profile" not in json.loads(command("", "--json")[1])["report"]

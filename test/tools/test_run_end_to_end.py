@@ -106,3 +106,13 @@ def test_a_trace_names_roles_and_pipes(tilewright, tmp_path):
     assert {"warp 0 epilogue", "warp 4 load", "warp 5 mma", "tma", "tensor core"} <= titles
     assert any(event["name"] == "wait: accumulator.full" for event in events)
     assert any(event["ph"] == "s" for event in events)
+
+
+def test_a_report_counts_by_role(tilewright, tmp_path):
+    path = tmp_path / "report.json"
+    sizes = ("--m", "256", "--n", "256", "--k", "128")
+    ran = tilewright("run", *sizes, "--preset", "v5", "--report", "--report-json", path)
+    assert ran.status == 0, ran.err
+    assert "instructions by role" in ran.out and "tensor core" in ran.out
+    roles = json.loads(path.read_text())["profile"]["roles"]
+    assert [role["name"] for role in roles] == ["epilogue", "load", "mma"]

@@ -18,7 +18,7 @@ from ..engine import EngineOp
 from ..errors import Trap
 from ..memory import UINT
 from ..registry import Step, instruction
-from ..shared_access import barrier_at, check_span, count_event, locate
+from ..shared_access import barrier_at, check_span, count_event, locate, shared_of
 from ..values import Type
 from .atomic import combination
 from .mbarrier import apply
@@ -100,7 +100,11 @@ def _submit(
     arrival = Arrival(name, target, offset, at, width, values, combine)
     text = f"{name} of {size} bytes -> rank {target.rank} 0x{offset:x}"
     ctas = (target,)
-    warp.launch.engines.submit(EngineOp(text, arrival.run, agent="store", touches=ctas))
+    memory = shared_of(warp.cta, target)
+    op = EngineOp(
+        text, arrival.run, agent="store", touches=ctas, moves=lambda: ((memory, "write", size),)
+    )
+    warp.launch.engines.submit(op)
     count_event(warp.cta, "remote store bytes", size)
 
 

@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from ..accesses import BOTH, MemoryAccess
 from ..decode import Decoded
 from ..errors import Trap
 from ..lanes import FULL
@@ -118,6 +119,7 @@ def _build(ins: Decoded, first: int) -> Step:
     combine = combination(ins, operation, type_)
     name, of = space_of(ins, space, ins.operand(first))
     address = ins.address(first)
+    ins.note_access(MemoryAccess(space or "generic", BOTH, type_.bytes, address))
     b = ins.read(first + 1, type_.raw)
     c = ins.read(first + 2, type_.raw) if operation == "cas" else b
     target = None if first == 0 else ins.target(0, type_.bits)
@@ -141,6 +143,7 @@ def _build_vector(ins: Decoded, first: int, count: int) -> Step:
     read = ins.read_vector(first + 1, count, type_.raw)
     write = ins.write_vector(0, count, type_.raw) if first else None
     width = type_.bytes
+    ins.note_access(MemoryAccess("global", BOTH, width * count, address))
 
     def step(warp, mask):
         at, values = address(warp)[mask], read(warp)

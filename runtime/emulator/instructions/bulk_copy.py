@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..decode import Decoded
-from ..engine import EngineOp
+from ..engine import EngineOp, Moves
 from ..errors import Trap
 from ..registry import Blocked, Step, instruction
 from ..shared_access import (
@@ -24,6 +24,7 @@ from ..shared_access import (
     locate,
     peer,
     read_words,
+    shared_of,
     write_words,
 )
 from ..tma import BulkOperation, bulk_groups
@@ -71,6 +72,13 @@ class Copy:
     offset: int
     barrier: int
     from_global: bool
+    first: bool = True
+
+    def moves(self) -> Moves:
+        """For profiles; a multicast reads its source once."""
+        memory = "global" if self.from_global else "shared"
+        read = self.size if self.first else 0
+        return (memory, "read", read), (shared_of(self.issuer, self.target), "write", self.size)
 
     def describe(self) -> str:
         return f"bulk copy of {self.size} bytes -> rank {self.target.rank} 0x{self.offset:x}"
@@ -131,15 +139,15 @@ def _submit_copy(warp: Warp, numbers: list[int], space: str, from_global: bool, 
     if ranks is None and owner is not target:
         raise Trap("tma", f"the mbarrier must lie in the CTA of the destination, rank "
                           f"{target.rank}, got rank {owner.rank}")  # fmt: skip
-    for cta in chosen:
+    for number, cta in enumerate(chosen):
         check_span(cta, offset, size, _UNIT, "a bulk copy")
         barrier_at(cta, at)
-        _start(Copy(warp.cta, source, size, cta, offset, at, from_global))
+        _start(Copy(warp.cta, source, size, cta, offset, at, from_global, number == 0))
 
 
 def _start(copy: Copy) -> None:
     touched = copy.touches
-    op = EngineOp(copy.describe(), copy.run, agent="tma", touches=touched)
+    op = EngineOp(copy.describe(), copy.run, agent="tma", touches=touched, moves=copy.moves)
     copy.issuer.launch.engines.submit(op)
     count_event(copy.issuer, "tma load bytes", copy.size)
 
@@ -183,8 +191,11 @@ def _submit_store(warp: Warp, lane: int, to: int, source: int, size: int) -> Non
 
     name = f"bulk store of {size} bytes 0x{offset:x} -> 0x{to:x}"
     ctas = (cta,)
-    first = EngineOp(f"{name} (read)", read, agent="tma", notifies=ctas)
-    second = EngineOp(f"{name} (write)", write, (first,), agent="tma", notifies=ctas)
+    moves = (lambda: (("shared", "read", size),)), (lambda: (("global", "write", size),))
+    first = EngineOp(f"{name} (read)", read, agent="tma", notifies=ctas, moves=moves[0])
+    second = EngineOp(
+        f"{name} (write)", write, (first,), agent="tma", notifies=ctas, moves=moves[1]
+    )
     warp.launch.engines.submit(first)
     warp.launch.engines.submit(second)
     busy = cta.shared.proxy.source(offset, offset + size, warp, lane)

@@ -15,7 +15,7 @@ import numpy as np
 
 from .. import ptx
 from ..decode import Decoded
-from ..engine import EngineOp
+from ..engine import EngineOp, Moves
 from ..errors import Trap
 from ..lanes import WARP_SIZE
 from ..registry import Blocked, Step, instruction
@@ -81,6 +81,11 @@ class Copy:
     def cells(self) -> np.ndarray:
         """Offsets of all destination bytes, int64[k, size]."""
         return self.to[:, None] + np.arange(self.size)
+
+    def moves(self) -> Moves:
+        """For profiles."""
+        written = self.size * len(self.to)
+        return ("global", "read", int(self.amounts.sum())), ("shared", "write", written)
 
     def run(self) -> None:
         if self.cta.exited:
@@ -160,7 +165,7 @@ def _copy_step(to: Callable, source: Callable, amounts: Callable, size: int) -> 
         offsets = _claim(warp, mask, addresses, size)
         copy = Copy(warp.cta, size, offsets, sources, read)
         name = f"cp.async of {len(offsets)} x {size} bytes -> 0x{int(offsets[0]):x}"
-        op = EngineOp(name, copy.run, agent="cp.async", notifies=(warp.cta,))
+        op = EngineOp(name, copy.run, agent="cp.async", notifies=(warp.cta,), moves=copy.moves)
         warp.launch.engines.submit(op)
         threads = _copies(warp)
         for lane in np.flatnonzero(mask):

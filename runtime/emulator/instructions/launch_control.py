@@ -15,7 +15,7 @@ import numpy as np
 
 from .. import ptx
 from ..decode import Decoded
-from ..engine import EngineOp
+from ..engine import EngineOp, Moves
 from ..errors import Trap
 from ..lanes import WARP_SIZE
 from ..registry import Step, instruction
@@ -149,6 +149,10 @@ def _request(warp: Warp, to: int, at: int, space: str, multicast: bool) -> None:
     _submit(warp, chosen, offset, barrier)
 
 
+def _response_moves() -> Moves:
+    return (("shared", "write", RESPONSE_BYTES),)
+
+
 def _submit(warp: Warp, targets: list[Cta], offset: int, barrier: int) -> None:
     engines, request = warp.launch.engines, Request(warp.launch)
     name = f"cancellation request -> 0x{offset:x}"
@@ -160,7 +164,16 @@ def _submit(warp: Warp, targets: list[Cta], offset: int, barrier: int) -> None:
 
         name = f"cancellation response -> rank {target.rank} 0x{offset:x}"
         ctas = (target,)
-        engines.submit(EngineOp(name, deliver, (decided,), agent="launch control", touches=ctas))
+        engines.submit(
+            EngineOp(
+                name,
+                deliver,
+                (decided,),
+                agent="launch control",
+                touches=ctas,
+                moves=_response_moves,
+            )
+        )
     count_event(warp.cta, "cancellation requests")
 
 

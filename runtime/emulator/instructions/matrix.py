@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ..accesses import READ, WRITE, MemoryAccess
 from ..decode import Decoded
 from ..lanes import FULL, LANE_IDS, WARP_SIZE
 from ..registry import Blocked, Step, instruction
@@ -114,6 +115,7 @@ def build_stmatrix(ins: Decoded) -> Step:
     lanes = LANE_IDS < form.rows * count
     who = FULL if lanes.all() else lanes
     key, size = (name, "write"), 16 * form.rows * count
+    ins.note_access(MemoryAccess(name, WRITE, 16, address, lanes))
 
     def step(warp: Warp, mask: np.ndarray) -> Blocked | None:
         if blocked := converged(warp, mask):
@@ -136,6 +138,7 @@ def build_ldmatrix(ins: Decoded) -> Step:
     write = ins.write_vector(0, form.registers * count, np.uint32)
     address, lanes = ins.address(1), LANE_IDS < form.rows * count
     key, size = (name, "read"), 16 * form.rows * count
+    ins.note_access(MemoryAccess(name, READ, 16, address, lanes))
 
     def step(warp: Warp, mask: np.ndarray) -> Blocked | None:
         if blocked := converged(warp, mask):

@@ -16,7 +16,7 @@ from ..errors import Trap
 from ..lanes import WARP_SIZE, first_lane
 from ..mbarrier import Mbarrier
 from ..registry import Step, Yield, instruction
-from ..shared_access import barrier_at, barrier_table, check_span, locate
+from ..shared_access import OFFSET_MASK, barrier_at, barrier_table, check_span, locate
 from ..signals import note_signal
 from ..tensor_engine import acquired, released
 from ..waits import MbarrierWait
@@ -223,6 +223,8 @@ def build_wait(ins: Decoded) -> Step:
         warp.launch.report.count_wait(answered)
         if not relaxed and done[mask].any():
             acquired(warp)
+        for observer in warp.launch.observers:
+            observer.waited(int(addresses[first_lane(mask)]) & OFFSET_MASK, answered)
         if answered:
             return None
         lane = first_lane(mask & ~done)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from .. import ptx
+from ..accesses import READ, WRITE, MemoryAccess
 from ..decode import Decoded
 from ..lanes import FULL, WARP_SIZE
 from ..memory import UINT
@@ -166,6 +167,7 @@ def build_ld(ins: Decoded) -> Step:
     ins.expect_operands(2, 3)
     access = Access(ins, 0, 1)
     address, key = ins.address(1), (access.name, "read")
+    ins.note_access(MemoryAccess(access.space or "generic", READ, access.size, address))
     receivers = [_receiver(ins, element, access.type) for element in access.elements]
     if len(receivers) > 1:
         return _ld_vector(access, address, key, receivers)
@@ -203,6 +205,7 @@ def build_st(ins: Decoded) -> Step:
     ins.expect_operands(2, 3)
     access = Access(ins, 1, 0)
     address, key = ins.address(0), (access.name, "write")
+    ins.note_access(MemoryAccess(access.space or "generic", WRITE, access.size, address))
     values = _values(ins, access)
     of, width, count, size = access.of, access.width, access.count, access.size
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from ..decode import Decoded
 from ..descriptor import SharedDescriptor, decode_shared
-from ..engine import EngineOp
+from ..engine import EngineOp, Moves
 from ..errors import Trap
 from ..registry import Step, instruction
 from ..shared_access import WORD, count_event, read_words
@@ -95,6 +95,11 @@ class Copy:
     lane: int
     column: int
 
+    def moves(self) -> Moves:
+        """For profiles."""
+        read = self.shape.rows * self.shape.row_bytes * len(self.ctas)
+        return ("shared", "read", read), ("tensor", "write", read * len(self.shape.lanes))
+
     def run(self) -> None:
         for cta in self.ctas:
             self._run_in(cta)
@@ -124,7 +129,9 @@ def _submit(warp: Warp, lane: int, copy: Copy) -> None:
         for cta in copy.ctas:
             tensor_engine(cta).finished(op)
 
-    op = EngineOp("cp -> tensor memory", run, agent="tensor core", touches=copy.ctas)
+    op = EngineOp(
+        "cp -> tensor memory", run, agent="tensor core", touches=copy.ctas, moves=copy.moves
+    )
     for cta in copy.ctas:
         _order(cta, copy, op, warp)
     tensor_engine(copy.ctas[0]).copies.append(op)

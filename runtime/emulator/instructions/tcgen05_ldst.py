@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ..accesses import READ, WRITE, MemoryAccess
 from ..decode import Decoded
 from ..errors import Trap
+from ..lanes import WARP_SIZE
 from ..registry import Blocked, Step, instruction
 from ..tensor_engine import Access, Span, TensorEngine, tensor_engine
 from ..tensor_memory import SHAPES, Shape, TensorMemory, register_map, split_address
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
 
 _NUMBERS = tuple(f"x{1 << power}" for power in range(8))
 _LOW_HALF = np.uint32(0xFFFF)
+REGISTER_BYTES = 4
 
 
 @dataclass(frozen=True)
@@ -41,6 +44,11 @@ class Form:
         """Columns of one contiguous part of the access."""
         count = self.registers // self.shape.registers * self.shape.columns
         return 2 * count if self.packed else count
+
+    @property
+    def warp_bytes(self) -> int:
+        """Bytes of the registers of a whole warp."""
+        return WARP_SIZE * self.registers * REGISTER_BYTES
 
     @property
     def parts(self) -> tuple[int, ...]:
@@ -112,6 +120,7 @@ def build_ld(ins: Decoded) -> Step:
     form = _take_form(ins, "pack::16b")
     write = ins.write_vector(0, form.registers, np.uint32)
     address = _tensor_address(ins, 1)
+    ins.note_access(MemoryAccess("tensor", READ, form.warp_bytes))
 
     def step(warp: Warp, mask: np.ndarray) -> Blocked | None:
         if blocked := converged(warp, mask):
@@ -156,6 +165,7 @@ def build_st(ins: Decoded) -> Step:
     converged = take_aligned(ins)
     form = _take_form(ins, "unpack::16b")
     address = _tensor_address(ins, 0)
+    ins.note_access(MemoryAccess("tensor", WRITE, form.warp_bytes))
     read = ins.read_vector(len(ins.operands) - 1, form.registers, np.uint32)
 
     def step(warp: Warp, mask: np.ndarray) -> Blocked | None:

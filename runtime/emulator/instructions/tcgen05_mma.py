@@ -22,7 +22,7 @@ from ..descriptor import (
     decode_instruction,
     decode_shared,
 )
-from ..engine import EngineOp
+from ..engine import EngineOp, Moves
 from ..errors import Trap
 from ..registry import Step, instruction
 from ..shared_access import WORD, count_event, read_words
@@ -52,6 +52,7 @@ _KINDS = tuple(
 )
 _COLLECTORS = tuple(f"collector::a::{use}" for use in ("fill", "use", "lastuse", "discard"))
 _WORD_BITS = 32
+WORD_BYTES = 4
 _MAX_SCALE = 15
 
 
@@ -159,6 +160,17 @@ class Multiply:
     def describe(self) -> str:
         d = self.descriptor
         return f"mma {d.m}x{d.n}x{d.k} {d.kind} -> column {self.d.column}"
+
+    def moves(self) -> Moves:
+        """For profiles: both operands, and the accumulator (written, and read to add to it)."""
+        d, result = self.descriptor, self.descriptor.m * self.d_columns * WORD_BYTES
+        a_memory = "tensor" if isinstance(self.a, Place) else "shared"
+        return (
+            (a_memory, "read", d.m * d.k * d.a.bits // 8),
+            ("shared", "read", d.n * d.k * d.b.bits // 8),
+            ("tensor", "read", result if self.add else 0),
+            ("tensor", "write", result),
+        )
 
     def run(self) -> None:
         """Read both operands, multiply, update the accumulator."""
@@ -272,7 +284,14 @@ def _submit(warp: Warp, lane: int, multiply_: Multiply) -> None:
         for cta in multiply_.ctas:
             tensor_engine(cta).finished(op)
 
-    op = EngineOp(multiply_.describe(), run, after, agent="tensor core", touches=multiply_.ctas)
+    op = EngineOp(
+        multiply_.describe(),
+        run,
+        after,
+        agent="tensor core",
+        touches=multiply_.ctas,
+        moves=multiply_.moves,
+    )
     for cta in multiply_.ctas:
         _order(cta, multiply_, op, warp)
     leader.last, leader.copies = op, []

@@ -14,10 +14,10 @@ import numpy as np
 
 from .. import ptx
 from ..decode import Decoded
-from ..engine import EngineOp
+from ..engine import EngineOp, Moves
 from ..errors import Trap
 from ..registry import Step, instruction
-from ..shared_access import barrier_at, check_span, count_event, locate, peer
+from ..shared_access import barrier_at, check_span, count_event, locate, peer, shared_of
 from ..tma import (
     TENSOR_ALIGNMENT,
     BoundMap,
@@ -138,13 +138,17 @@ Place = tuple["Cta", int]
 
 @dataclass(frozen=True)
 class Load:
-    """One destination of an issued tensor load: a multicast reaches each CTA at its own time."""
+    """One destination of an issued tensor load: a multicast reaches each CTA at its own time.
+
+    first: of the destinations of one instruction, which read global memory once.
+    """
 
     bound: BoundMap
     starts: tuple[tuple[int, ...], ...]
     issuer: Cta
     target: Place
     signal: Place
+    first: bool
 
     @property
     def bytes(self) -> int:
@@ -162,6 +166,16 @@ class Load:
         box = boxes[0] if len(boxes) == 1 else np.concatenate(boxes)
         write_box(*self.target, self.bound.map, box, "a tensor load")
         apply(*self.signal, lambda barrier: barrier.complete_tx(self.bytes))
+
+    def moves(self) -> Moves:
+        """For profiles."""
+        memory = shared_of(self.issuer, self.target[0])
+        read = _inside_bytes(self.bound, self.starts) if self.first else 0
+        return ("global", "read", read), (memory, "write", self.bytes)
+
+
+def _inside_bytes(bound: BoundMap, starts: tuple[tuple[int, ...], ...]) -> int:
+    return sum(bound.map.inside_bytes(start) for start in starts)
 
 
 def _shown(starts: tuple[tuple[int, ...], ...]) -> str:
@@ -189,8 +203,9 @@ def _build_load(ins: Decoded) -> Step:
             bound, starts = source.bound(warp, lane)
             ranks = int(ctas(warp)[lane]) if multicast else None
             places = _places(warp.cta, int(to[lane]), int(at[lane]), space, group, ranks)
-            for target, signal in places:
-                _submit_load(warp, Load(bound, starts, warp.cta, target, signal))
+            for number, (target, signal) in enumerate(places):
+                load = Load(bound, starts, warp.cta, target, signal, number == 0)
+                _submit_load(warp, load)
             count_event(warp.cta, "tma loads")
 
     return step
@@ -230,7 +245,7 @@ def _signalled(chosen: Cta, owner: Cta, group: int) -> Cta:
 def _submit_load(warp: Warp, load: Load) -> None:
     barrier_at(*load.signal)
     ctas = tuple(dict.fromkeys((load.target[0], load.signal[0])))
-    op = EngineOp(load.describe(), load.run, agent="tma", touches=ctas)
+    op = EngineOp(load.describe(), load.run, agent="tma", touches=ctas, moves=load.moves)
     warp.launch.engines.submit(op)
     count_event(warp.cta, "tma load bytes", load.bytes)
 
@@ -278,6 +293,14 @@ class Store:
             raise Trap("exited-cta", f"{self.what} reads shared memory after the CTA's exit")
         self._box = read_box(self.cta, self.offset, self.bound.map, self.rows, self.what)
 
+    def read_moves(self) -> Moves:
+        """For profiles: what reading its source moves."""
+        return (("shared", "read", len(self.starts) * self.bound.map.box_bytes),)
+
+    def write_moves(self) -> Moves:
+        """For profiles: what writing the tensor moves."""
+        return (("global", "write", _inside_bytes(self.bound, self.starts)),)
+
     def write(self) -> None:
         for start, box in zip(self.starts, np.split(self._box, len(self.starts)), strict=True):
             written = store_box(self.cta, self.bound, start, box, self.operation)
@@ -288,8 +311,17 @@ def _submit_store(warp: Warp, lane: int, store: Store) -> None:
     check_span(warp.cta, store.offset, 0, TENSOR_ALIGNMENT, store.what)
     engines = warp.launch.engines
     ctas, name = (warp.cta,), store.describe()
-    read = EngineOp(f"{name} (read)", store.read, agent="tma", notifies=ctas)
-    write = EngineOp(f"{name} (write)", store.write, (read,), agent="tma", notifies=ctas)
+    read = EngineOp(
+        f"{name} (read)", store.read, agent="tma", notifies=ctas, moves=store.read_moves
+    )
+    write = EngineOp(
+        f"{name} (write)",
+        store.write,
+        (read,),
+        agent="tma",
+        notifies=ctas,
+        moves=store.write_moves,
+    )
     engines.submit(read)
     engines.submit(write)
     span = box_span(store.bound.map, store.offset, store.rows)

@@ -16,7 +16,7 @@ import numpy as np
 from .. import ptx
 from ..decode import Decoded
 from ..element_formats import BITS
-from ..engine import EngineOp
+from ..engine import EngineOp, Moves
 from ..errors import Trap
 from ..lanes import WARP_SIZE, first_lane
 from ..registry import Blocked, Step, instruction
@@ -37,6 +37,8 @@ _SECTION = "9.7.15.5.2"
 _TARGET = "sm_90a"
 _GROUP = 4
 _M, _WARP_M = 64, 16
+_K_BYTES = 32
+"""Of one row of A or B, in every type (PTX ISA §9.7.15.2: shapes)."""
 _A_REGISTERS = 4
 _FLOAT8, _BYTES = ("e4m3", "e5m2"), ("s8", "u8")
 _FORMS = (
@@ -95,6 +97,11 @@ class WarpProduct:
     def done(self) -> bool:
         """Whether the operation, which is the warpgroup's, is complete."""
         return len(self.warpgroup) == _GROUP and all(op.done for op in self.warpgroup)
+
+    def moves(self) -> Moves:
+        """For profiles: the warp's rows of A and its share of B, which the group reads once."""
+        a = 0 if isinstance(self.a, list) else _WARP_M * _K_BYTES
+        return (("shared", "read", a + self.form.n * _K_BYTES // _GROUP),)
 
     def run(self) -> None:
         a, b, form = self._rows_of_a(), self._gather(self.b, self.form.n, 1), self.form
@@ -319,6 +326,7 @@ def _submit(
         agent="tensor core",
         notifies=(warp.cta,),
         touches=(warp.cta,),
+        moves=product.moves,
     )
     parts.append(warp.launch.engines.submit(product.op))
     for number, slot in enumerate(slots):

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ..accesses import READ, WRITE, MemoryAccess
 from ..decode import Decoded
 from ..element_formats import BITS, INTEGERS, decode
 from ..errors import Trap
@@ -192,6 +193,7 @@ def build_load(ins: Decoded) -> Step:
     """wmma.load.{a,b,c}.sync.aligned.layout.shape{.ss}.type r, [p]{, stride}."""
     move = _take_move(ins, 1)
     fragment, (name, of) = move.fragment, move.space
+    ins.note_access(MemoryAccess(name, READ, fragment.units * fragment.unit_bytes))
     write = ins.write_vector(0, move.registers, UINT[fragment.register_bits // 8])
 
     def step(warp: Warp, mask: np.ndarray) -> Blocked | None:
@@ -212,6 +214,7 @@ def build_store(ins: Decoded) -> Step:
     """wmma.store.d.sync.aligned.layout.shape{.ss}.type [p], r{, stride}."""
     move = _take_move(ins, 0)
     fragment, (name, of) = move.fragment, move.space
+    ins.note_access(MemoryAccess(name, WRITE, fragment.units * fragment.unit_bytes))
     read = ins.read_vector(1, move.registers, UINT[fragment.register_bits // 8])
     dtype = UINT[fragment.unit_bytes]
 

@@ -26,3 +26,6 @@ class Observer:
 
     def signalled(self, cta: Cta, offset: int, barrier: Mbarrier, phase: int) -> None:
         """An mbarrier of `cta` got an arrival or bytes; it was in `phase` before that."""
+
+    def waited(self, offset: int, answered: bool) -> None:
+        """A warp has asked the mbarrier at an offset of its CTA; `answered`: its phase is over."""

@@ -1,0 +1,54 @@
+"""What a profile counts of our kernels is what the matmul's sizes say."""
+
+from __future__ import annotations
+
+import pytest
+
+from tilewright.compiler.driver import compile_matmul
+from tilewright.compiler.spec import MatmulSpec
+from tilewright.runtime.devices import open_device
+from tilewright.tools.inputs import make_tensors
+from tilewright.tools.run import as_bundle
+
+M, N, K, TILE, BF16, F32, K_STEP = 256, 512, 192, 128, 2, 4, 16
+
+
+@pytest.fixture(scope="module")
+def profiles():
+    """The profile of a kernel with a tile a CTA, and of one with pairs and TMA stores."""
+    found = {}
+    for preset in ("v1a", "v6"):
+        bundle = as_bundle(compile_matmul(MatmulSpec(M, N, K), preset=preset))
+        tensors = make_tensors(bundle.manifest, 0)
+        report = open_device("emulator").launch(bundle, tensors, profile=True)
+        found[preset] = report.profile.bytes
+    return found
+
+
+def test_each_tile_loads_its_operands_once(profiles):
+    tiles = (M // TILE) * (N // TILE)
+    loaded = tiles * 2 * TILE * K * BF16
+    moved = profiles["v1a"]
+    assert moved["global", "read", "tma"] == moved["shared", "write", "tma"] == loaded
+    assert moved["shared", "read", "tensor core"] == loaded
+
+
+def test_the_result_is_written_once(profiles):
+    for moved in profiles.values():
+        written = sum(
+            amount
+            for (memory, direction, _), amount in moved.items()
+            if (memory, direction) == ("global", "write")
+        )
+        assert written == M * N * BF16
+
+
+def test_the_accumulator_is_written_every_k_step_and_read_but_in_the_first(profiles):
+    for moved in profiles.values():
+        assert moved["tensor", "write", "tensor core"] == M * N * F32 * (K // K_STEP)
+        assert moved["tensor", "read", "tensor core"] == M * N * F32 * (K // K_STEP - 1)
+        assert moved["tensor", "read", "threads"] == M * N * F32
+
+
+def test_a_pair_loads_b_once_for_two_tiles(profiles):
+    assert profiles["v6"]["global", "read", "tma"] < profiles["v1a"]["global", "read", "tma"]
