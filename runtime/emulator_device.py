@@ -43,6 +43,7 @@ class EmulatorProgram:
         manifest = self.bundle.manifest
         names = [tensor["name"] for tensor in manifest["tensors"]]
         bound = bind_all(manifest, dict(zip(names, values, strict=True)))
+        dependent = manifest["schedule"].get("programmatic_dependent_launch", False)
         return emulator.launch(
             self.bundle.ptx,
             manifest["entry"],
@@ -52,6 +53,7 @@ class EmulatorProgram:
             shared_bytes=manifest["dynamic_shared_bytes"],
             params=[_parameter(declared, bound) for declared in manifest["parameters"]],
             seed=seed,
+            awaited=[tensor.memory for tensor in bound.values()] if dependent else [],
             names=manifest.get("names"),
             **options,
         )

@@ -39,7 +39,7 @@ def print_outcome(outcome: Outcome, options: argparse.Namespace) -> None:
     if options.report:
         print(outcome.report.profile)
     for warning in report.get("warnings", ()):
-        print(f"warning: {warning}")
+        print(f"warning: {warning['category']}: {warning['message']}")
     print(verdict(outcome.comparison))
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from .errors import Deadlock, DeviceError, LaunchError, PtxSyntaxError, Trap
 from .launch import launch
 from .params import GlobalArray, TensorMapArray
-from .report import Report
+from .report import Report, Suspicion
 from .tensormap import TensorMap
 
 __all__ = [
@@ -20,6 +20,7 @@ __all__ = [
     "LaunchError",
     "PtxSyntaxError",
     "Report",
+    "Suspicion",
     "TensorMap",
     "TensorMapArray",
     "Trap",

@@ -18,6 +18,7 @@ from .engine import Engines
 from .errors import LaunchError
 from .lanes import LANE_IDS, WARP_SIZE
 from .layout import MAX_SHARED_BYTES, align_up
+from .lint import suspicions
 from .memory import (
     CONST_WINDOW,
     GLOBAL_BASE,
@@ -72,6 +73,7 @@ def launch(
     names: Mapping[str, Any] | None = None,
     trace: str | PathLike[str] | None = None,
     profile: bool = False,
+    awaited: Sequence[np.ndarray] = (),
 ) -> Report:
     """Run kernel `entry` of a PTX module to its end and return what it did.
 
@@ -85,11 +87,14 @@ def launch(
     trace: a file for a trace that Perfetto and Chrome show (docs/emulator.md), written also when
     the kernel fails. profile: fill `report.profile`: bytes by memory and engine, bank conflicts,
     barriers, instructions by role.
+    awaited: arrays that a prerequisite grid works on until griddepcontrol.wait (programmatic
+    dependent launch); an earlier access is a Trap.
     Raises PtxSyntaxError, LaunchError, Trap (`unmodelled` when something is not modelled).
     """
     program = load_program(ptx, entry)
     running = Launch(program, grid, block, cluster, shared_bytes, seed)
     running.names = Names.of(names)
+    running.arrays.awaited = awaited
     running.bind(list(params))
     return running.run(max_steps, resident, trace=trace, profile=profile)
 
@@ -315,6 +320,8 @@ class Launch(StateBag):
         clusters = [
             (x, y, z) for z in range(counts[2]) for y in range(counts[1]) for x in range(counts[0])
         ]
+        for category, message in suspicions(self.program):
+            self.report.warn(category, message)
         self.scheduler = Scheduler(self, clusters, resident, max_steps)
         with np.errstate(all="ignore"):
             self.scheduler.run()

@@ -63,6 +63,7 @@ class Region:
     proxy = None
     owner = None
     closed = False
+    awaited = False
 
     def __init__(
         self,
@@ -96,6 +97,11 @@ class Region:
         self.closed = True
         self._views = {}
 
+    def expect(self, awaited: bool) -> None:
+        """Whether a prerequisite grid still works on it: then every access is refused."""
+        self.awaited = awaited
+        self._views = {}
+
     def _cells(self, data: np.ndarray, size: int) -> np.ndarray:
         skip = self.lowest + -self.start % size
         usable = max(0, len(data) - skip) // size * size
@@ -108,7 +114,7 @@ class Region:
             self._cells(self.data, size),
             np.uint64(origin),
             np.uint64(size.bit_length() - 1),
-            -1 if self.closed else self.end - size - origin,
+            -1 if self.closed or self.awaited else self.end - size - origin,
             np.uint64(size - 1),
             written,
         )
@@ -206,6 +212,8 @@ class Region:
         """Check `size` bytes at `address` and return their index in `data`; Trap if not legal."""
         if address < self.start or address + size > self.end:
             raise self._out_of_bounds(address, size, access)
+        if self.awaited:
+            raise self._unawaited(access)
         if address % align:
             raise Trap(
                 "misaligned",
@@ -247,6 +255,8 @@ class Region:
         """The Trap for the first bad address of a failed access."""
         if self.closed:
             return Trap("exited-cta", f"{self.space} {access} of {self.name}, which has exited")
+        if self.awaited:
+            return self._unawaited(access)
         for address in addresses.tolist():
             if address < self.start or address + size > self.end:
                 return self._out_of_bounds(address, size, access)
@@ -258,6 +268,13 @@ class Region:
                     f" {address % size}",
                 )
         return self._read_only()
+
+    def _unawaited(self, access: str) -> Trap:
+        return Trap(
+            "dependent-launch",
+            f"{self.space} {access} of {self.name} before griddepcontrol.wait: a prerequisite grid"
+            " may still work on it",
+        )
 
     def _read_only(self) -> Trap:
         return Trap("read-only", f"{self.space} write to {self.name}, which is read-only")

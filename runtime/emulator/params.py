@@ -59,13 +59,18 @@ def _image(array: np.ndarray) -> tuple[np.ndarray, int, np.ndarray | None]:
 
 
 class HostArrays:
-    """The numpy arrays of a launch as regions of its global memory; each array once."""
+    """The numpy arrays of a launch as regions of its global memory; each array once.
+
+    awaited: those that a prerequisite grid works on until griddepcontrol.wait.
+    """
 
     def __init__(self, memory: Space, first_address: int):
         self._memory = memory
         self._next = first_address
         self._known: dict[tuple, int] = {}
         self._alive: list[np.ndarray] = []
+        self._regions: list[Region] = []
+        self.awaited: Sequence[np.ndarray] = ()
 
     def address(
         self, array: np.ndarray, name: str, align: int = DEFAULT_ALIGNMENT, offset: int = 0
@@ -80,10 +85,19 @@ class HostArrays:
     def _map(self, array: np.ndarray, name: str, align: int, offset: int) -> int:
         data, first, allowed = _image(array)
         base = align_up(self._next, max(align, DEFAULT_ALIGNMENT)) + offset
-        self._memory.add(Region(name, base, data, writable=array.flags.writeable, allowed=allowed))
+        region = Region(name, base, data, writable=array.flags.writeable, allowed=allowed)
+        region.expect(any(np.may_share_memory(array, each) for each in self.awaited))
+        self._regions.append(region)
+        self._memory.add(region)
         self._alive.append(array)
         self._next = base + len(data) + GUARD_BYTES
         return base + first
+
+    def release(self) -> None:
+        """The prerequisite grids have completed (griddepcontrol.wait)."""
+        for region in self._regions:
+            if region.awaited:
+                region.expect(False)
 
 
 class Parameters:

@@ -320,6 +320,10 @@ class Program:
         for callee in sorted(code.calls):
             self._refuse_recursion(callee, (*callers, name))
 
+    def scope_of(self, pc: int) -> Scope:
+        """The names that the instruction at a pc sees."""
+        return self._scopes[pc]
+
     def parameter_sizes(self) -> list[tuple[ptx.Variable, int, int]]:
         """(variable, offset, bytes) of each kernel parameter."""
         return [

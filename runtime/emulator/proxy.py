@@ -17,6 +17,7 @@ from .errors import Trap
 from .lanes import FULL
 
 if TYPE_CHECKING:
+    from .boxes import Boxes
     from .warp import Warp
 
 _SHIFT = {1: 0, 2: 1, 4: 2, 8: 3, 16: 4}
@@ -75,6 +76,7 @@ class SharedProxy:
         self._spans: dict[int, tuple[int, int]] = {}
         self._responses: dict[int, set[int]] = {}
         self.sources: dict[BusySource, None] = {}
+        self.boxes: Boxes | None = None
 
     # -- generic proxy ---------------------------------------------------------------------
 
@@ -88,6 +90,8 @@ class SharedProxy:
             self._touch(offsets, size, "write")
         if self.sources:
             self._check_sources(offsets, size)
+        if self.boxes is not None:
+            self.boxes.forget(offsets, size)
         view, shift, rows = self._tag_views[size], _SHIFT[size], _tag_rows(warp.index, size)
         view[offsets >> shift] = rows if mask is FULL else rows[mask]
         line = warp.program.source[warp.split.pc].line

@@ -3,9 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 
 from .observe.profile import Profile
+
+
+@dataclass(frozen=True)
+class Suspicion:
+    """What the ISA allows and hardly anybody means. category: kebab-case, as those of a Trap."""
+
+    category: str
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.category}: {self.message}"
 
 
 @dataclass
@@ -23,7 +34,7 @@ class Report:
     waits: int = 0
     waits_suspended: int = 0
     steps: int = 0
-    warnings: list[str] = field(default_factory=list)
+    warnings: list[Suspicion] = field(default_factory=list)
     profile: Profile | None = None
 
     def count_bytes(self, space: str, direction: str, size: int) -> None:
@@ -35,10 +46,11 @@ class Report:
         self.waits += 1
         self.waits_suspended += not answered
 
-    def warn(self, text: str) -> None:
+    def warn(self, category: str, message: str) -> None:
         """Note a suspicion once."""
-        if text not in self.warnings:
-            self.warnings.append(text)
+        suspicion = Suspicion(category, message)
+        if suspicion not in self.warnings:
+            self.warnings.append(suspicion)
 
     def as_dict(self) -> dict:
         """Plain dicts and numbers, for JSON."""
@@ -49,7 +61,7 @@ class Report:
             "memory_bytes": _nested(self.memory_bytes),
             "engines": dict(sorted(self.engines.items())),
             "barrier_waits": {"asked": self.waits, "suspended": self.waits_suspended},
-            "warnings": list(self.warnings),
+            "warnings": [asdict(warning) for warning in self.warnings],
             **({"profile": self.profile.as_dict()} if self.profile else {}),
         }
 
@@ -62,7 +74,7 @@ class Report:
         ]
         lines += [f"  {name}: {amount}" for name, amount in sorted(self.engines.items())]
         lines.append(f"  barrier waits: {self.waits}, answered false: {self.waits_suspended}")
-        lines += [f"  warning: {text}" for text in self.warnings]
+        lines += [f"  warning: {warning}" for warning in self.warnings]
         lines += [str(self.profile)] if self.profile else []
         return "\n".join(lines)
 

@@ -107,6 +107,8 @@ def write_words(cta: Cta, index: np.ndarray, values: np.ndarray, span: tuple[int
     words(cta.shared.written)[index] = _ALL_WRITTEN
     if cta.shared.proxy.unfenced_in(*span):
         cta.shared.proxy.written_words(index)
+    if cta.shared.proxy.boxes is not None:
+        cta.shared.proxy.boxes.numbers[index] = 0
 
 
 def check_target(cta: Cta, low: int, high: int, what: str) -> None:

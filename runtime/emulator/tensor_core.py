@@ -57,6 +57,21 @@ def operand_layout(
                   descriptor.base_offset, descriptor.swizzle, phase)  # fmt: skip
 
 
+def check_row(layout: Layout, what: str) -> None:
+    """Trap if the contiguous bytes of an operand leave the swizzled row in which they start."""
+    span, at = layout.swizzle.span, layout.phase % layout.swizzle.span
+    size = (layout.rows if layout.transposed else layout.k) * layout.bits // 8
+    reach = min(size, span) if layout.transposed else size
+    if layout.swizzle is swizzle.NONE or at + reach <= span:
+        return
+    axis = "M or N" if layout.transposed else "K"
+    raise Trap(
+        "descriptor",
+        f"{what} starts at byte {at} of a row of {span} (swizzle {layout.swizzle.name}) and reads"
+        f" {reach} bytes along {axis}, beyond the row's end; the next ones lie in another row",
+    )
+
+
 def logical_offsets(layout: Layout, r: np.ndarray, k: np.ndarray) -> np.ndarray:
     """Byte offset from the start address of elements (r, k), before the swizzle."""
     if layout.transposed:
@@ -86,12 +101,14 @@ class GatherPlan:
     """Word indices of an operand relative to its start word, and the span they cover.
 
     ``words`` is ``int64[outer, words per contiguous run]``: outer is r for K-major operands and k
-    for transposed ones. ``low`` and ``high`` bound the bytes read, relative to the start address.
+    for transposed ones. ``low`` and ``high`` bound the bytes read, relative to the start address;
+    ``overlaps`` if a word is read for several elements.
     """
 
     words: np.ndarray
     low: int
     high: int
+    overlaps: bool
 
 
 @lru_cache(maxsize=4096)
@@ -107,7 +124,8 @@ def gather_plan(layout: Layout) -> GatherPlan:
     absolute = layout.swizzle.apply(offsets + layout.phase, layout.base_offset)
     relative = absolute - layout.phase
     words = relative // WORD
-    return GatherPlan(words, int(words.min()) * WORD, (int(words.max()) + 1) * WORD)
+    low, high = int(words.min()) * WORD, (int(words.max()) + 1) * WORD
+    return GatherPlan(words, low, high, len(np.unique(words)) < words.size)
 
 
 def operand_matrix(words: np.ndarray, layout: Layout, type_name: str) -> np.ndarray:

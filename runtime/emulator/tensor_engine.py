@@ -82,7 +82,7 @@ class TensorEngine:
     ``requests`` the allocation that waits for ("columns") or got ("granted") the pair's agreement.
     """
 
-    def __init__(self, poison: np.ndarray, rng: random.Random, warn: Callable[[str], None]):
+    def __init__(self, poison: np.ndarray, rng: random.Random, warn: Callable[[str, str], None]):
         self.memory = TensorMemory(poison, rng.choice)
         self.last: EngineOp | None = None
         self.copies: list[EngineOp] = []

@@ -36,10 +36,10 @@ class Fences:
     """What has completed in the tensor memory of one CTA, by a clock that every event advances.
 
     Warps are named by (cluster rank, index): in a pair, one CTA's warp works on both memories.
-    warn: told of accesses that only the standard mechanisms order.
+    warn: told (category, message) of accesses that only the standard mechanisms order.
     """
 
-    warn: Callable[[str], None]
+    warn: Callable[[str, str], None]
     clock: int = 0
     past: list[_Past] = field(default_factory=list)
     after: dict[tuple[int, int], int] = field(default_factory=dict)
@@ -95,8 +95,9 @@ class Fences:
             if past.released == _NEVER or self.acquires.get(warp, _NEVER) < past.released:
                 raise _missing(side, access, what, span)
             self.warn(
+                "unfenced",
                 f"{what} follows the {access.name} of another warp (ptx:{access.line}) without"
-                f" tcgen05.fence::{side}_thread_sync, relying on release and acquire"
+                f" tcgen05.fence::{side}_thread_sync, relying on release and acquire",
             )
 
     def _unfenced(self, past: _Past, warp: tuple[int, int]) -> str | None:

@@ -59,11 +59,14 @@ def _place(
     return plan.words + offset // WORD, (offset, offset + plan.span)
 
 
-def write_box(cta: Cta, offset: int, tensor_map: TiledMap, box: np.ndarray, what: str) -> None:
-    """Write ``box`` (``uint8[rows, inner_bytes]``) to shared memory at window ``offset``."""
+def write_box(
+    cta: Cta, offset: int, tensor_map: TiledMap, box: np.ndarray, what: str
+) -> np.ndarray:
+    """Write ``box`` (``uint8[rows, inner_bytes]``) at window ``offset``; the words it went to."""
     index, span = _place(cta, offset, tensor_map, len(box), what)
     check_target(cta, *span, what)
     write_words(cta, index, _in_shared(tensor_map, box).view(np.uint64), span)
+    return index
 
 
 def read_box(cta: Cta, offset: int, tensor_map: TiledMap, rows: int, what: str) -> np.ndarray:

@@ -53,9 +53,12 @@ def manifest_of(spec):
     }
 
 
+WARNING = {"category": "empty-commit", "message": "a commit of nothing"}
+
+
 class FakeReport:
     def as_dict(self):
-        return {"instructions": {"ret": 7}, "warnings": ["a commit of nothing"]}
+        return {"instructions": {"ret": 7}, "warnings": [WARNING]}
 
 
 class FakeDevice:
@@ -213,7 +216,7 @@ def test_run_passes_when_the_device_computes_right(driver, device, tilewright):
     assert ran.status == 0
     last = ran.out.strip().splitlines()[-1]
     assert last.startswith("PASS  all 240 elements, largest error 0.")
-    assert "warning: a commit of nothing" in ran.out
+    assert "warning: empty-commit: a commit of nothing" in ran.out
     assert "matmul     20×12×33, bf16 · bf16 → bf16, A K-major, B K-major, sm_100a" in ran.out
 
 

@@ -123,8 +123,14 @@ def _wanting(pool: RegisterPool, warp: int, count: int) -> str:
 
 @instruction("griddepcontrol", section="9.7.13.13")
 def build_griddepcontrol(ins: Decoded) -> Step:
-    """griddepcontrol.{wait,launch_dependents}: a launch here has neither side, so no effect."""
-    ins.required(("wait", "launch_dependents"))
+    """griddepcontrol.{wait,launch_dependents}: behind wait, the arrays of prerequisite grids may be
+    used. A launch has no dependents here."""
+    waits = ins.required(("wait", "launch_dependents")) == "wait"
     ins.finish_modifiers()
     ins.expect_operands(0)
-    return lambda warp, mask: None
+
+    def step(warp: Warp, mask: np.ndarray) -> None:
+        if waits:
+            warp.launch.arrays.release()
+
+    return step

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ..boxes import check_operand
 from ..decode import Decoded
 from ..descriptor import SharedDescriptor, decode_shared
 from ..engine import EngineOp, Moves
@@ -112,6 +113,7 @@ class Copy:
             raise Trap("out-of-bounds", f"tcgen05.cp reads shared offsets 0x{low:x}..0x{high:x}, "
                                         f"outside the CTA's shared memory")  # fmt: skip
         index = plan.words + self.source.start // WORD
+        check_operand(cta, index, self.source, "the source of tcgen05.cp")
         words = read_words(cta, index, "tcgen05.cp", (low, high))
         values = np.ascontiguousarray(words).view(np.uint32)
         columns = self.column + np.arange(self.shape.columns)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .. import ptx
+from ..boxes import check_fill, check_operand, note_overlap
 from ..decode import Decoded
 from ..descriptor import (
     KINDS,
@@ -30,6 +31,7 @@ from ..tensor_core import (
     Block,
     Layout,
     accumulate,
+    check_row,
     data_path,
     dense_layout,
     gather_plan,
@@ -236,8 +238,8 @@ def _gather(ctas: tuple[Cta, ...], descriptor: SharedDescriptor, rows: int, k: i
 
 def _gather_share(cta: Cta, descriptor: SharedDescriptor, layout: Layout, kind: OperandType,
                   name: str) -> np.ndarray:  # fmt: skip
-    plan = gather_plan(layout)
-    what = f"tcgen05.mma operand {name}"
+    plan, what = gather_plan(layout), f"tcgen05.mma operand {name}"
+    check_row(layout, what)
     low, high = descriptor.start + plan.low, descriptor.start + plan.high
     if low < cta.shared.lowest or high > len(cta.shared.data):
         raise Trap(
@@ -245,8 +247,13 @@ def _gather_share(cta: Cta, descriptor: SharedDescriptor, layout: Layout, kind: 
             f"{what} covers shared offsets 0x{low:x}..0x{high:x}, the CTA's shared memory is "
             f"0x{cta.shared.lowest:x}..0x{len(cta.shared.data):x}",
         )
-    words = read_words(cta, plan.words + descriptor.start // WORD, what, (low, high))
-    return operand_matrix(words, layout, kind.name)
+    index = plan.words + descriptor.start // WORD
+    boxes = check_operand(cta, index, descriptor, what)
+    if plan.overlaps:
+        note_overlap(cta, descriptor, what)
+    matrix = operand_matrix(read_words(cta, index, what, (low, high)), layout, kind.name)
+    check_fill(cta, matrix, boxes, what)
+    return matrix
 
 
 def _bind(warp: Warp, lane: int, operands: Operands, kind: str, group: int) -> Multiply:

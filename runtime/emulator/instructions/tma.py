@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .. import ptx
+from ..boxes import Box, filled
 from ..decode import Decoded
 from ..engine import EngineOp, Moves
 from ..errors import Trap
@@ -149,6 +150,7 @@ class Load:
     target: Place
     signal: Place
     first: bool
+    line: int
 
     @property
     def bytes(self) -> int:
@@ -162,9 +164,13 @@ class Load:
         return f"tma load {box} {tensor_map.dtype.name} at {_shown(self.starts)} -> {at}"
 
     def run(self) -> None:
+        tensor_map, cta = self.bound.map, self.target[0]
         boxes = [load_box(self.issuer, self.bound, start) for start in self.starts]
         box = boxes[0] if len(boxes) == 1 else np.concatenate(boxes)
-        write_box(*self.target, self.bound.map, box, "a tensor load")
+        words = write_box(*self.target, tensor_map, box, "a tensor load")
+        inside = _inside_bytes(self.bound, self.starts)
+        has_nan = tensor_map.oob_fill == "nan" and inside < self.bytes
+        filled(cta, words, Box(tensor_map.swizzle, self.bound.address, self.line, has_nan))
         apply(*self.signal, lambda barrier: barrier.complete_tx(self.bytes))
 
     def moves(self) -> Moves:
@@ -204,7 +210,7 @@ def _build_load(ins: Decoded) -> Step:
             ranks = int(ctas(warp)[lane]) if multicast else None
             places = _places(warp.cta, int(to[lane]), int(at[lane]), space, group, ranks)
             for number, (target, signal) in enumerate(places):
-                load = Load(bound, starts, warp.cta, target, signal, number == 0)
+                load = Load(bound, starts, warp.cta, target, signal, number == 0, ins.line)
                 _submit_load(warp, load)
             count_event(warp.cta, "tma loads")
 

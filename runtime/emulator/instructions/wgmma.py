@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .. import ptx
+from ..boxes import check_operand
 from ..decode import Decoded
 from ..element_formats import BITS
 from ..engine import EngineOp, Moves
@@ -21,7 +22,7 @@ from ..errors import Trap
 from ..lanes import WARP_SIZE, first_lane
 from ..registry import Blocked, Step, instruction
 from ..shared_access import WORD, count_event, read_words
-from ..tensor_core import gather_plan, operand_layout, operand_matrix
+from ..tensor_core import check_row, gather_plan, operand_layout, operand_matrix
 from ..values import TYPES
 from ..wgmma_descriptor import decode_shared
 from ..wgmma_registers import Pending, WarpProducts
@@ -122,9 +123,12 @@ class WarpProduct:
         transposed = form.transposed[which]
         layout = operand_layout(descriptor, rows, form.k, BITS[type_], transposed, name)
         plan, what = gather_plan(layout), f"wgmma.mma_async operand {name}"
+        check_row(layout, what)
         span = descriptor.start + plan.low, descriptor.start + plan.high
         _check_inside(self.cta, span, what)
-        words = read_words(self.cta, plan.words + descriptor.start // WORD, what, span)
+        index = plan.words + descriptor.start // WORD
+        check_operand(self.cta, index, descriptor, what)
+        words = read_words(self.cta, index, what, span)
         return operand_matrix(words, layout, type_)
 
     def _accumulator(self, old: list) -> np.ndarray:

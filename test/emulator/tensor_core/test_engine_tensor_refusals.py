@@ -125,7 +125,8 @@ def test_an_empty_commit_arrives_and_is_counted(tc):
     out = np.zeros(16, np.uint32)
     report = tc.run(tc.DONE, b"", out)
     assert report.engines["empty commits"] == 1
-    assert len(report.warnings) == 1 and "has issued nothing" in report.warnings[0]
+    (warning,) = report.warnings
+    assert (warning.category, "has issued nothing" in warning.message) == ("empty-commit", True)
 
 
 def test_a_leaked_allocation_traps_at_exit(tc):

@@ -80,9 +80,9 @@ def test_release_and_acquire_do_instead_but_are_a_suspicion(tc, missing, message
     image, out, words = case(tc)
     text = turn(tc, **{missing: ""}, relaxed=False)
     warnings = tc.run(text, image, out, *words, seed=seed).warnings
-    assert warnings
-    assert all(each.startswith(message) for each in warnings)
-    assert all(each.endswith("relying on release and acquire") for each in warnings)
+    assert {each.category for each in warnings} == {"unfenced"}
+    assert all(each.message.startswith(message) for each in warnings)
+    assert all(each.message.endswith("relying on release and acquire") for each in warnings)
 
 
 def test_release_does_not_do_for_a_load_that_is_not_waited_for(tc):

@@ -1,0 +1,5 @@
+"""Kernels of ours with one bug each, and how the emulator must call it."""
+
+from . import barriers, by_hand, execution, shared_memory, tensor_core
+
+BUGS = (*barriers.BUGS, *shared_memory.BUGS, *tensor_core.BUGS, *execution.BUGS, *by_hand.BUGS)

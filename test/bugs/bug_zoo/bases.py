@@ -1,0 +1,78 @@
+"""The kernels that bugs are put into: presets at small shapes, compiled once a session."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+from tilewright.compiler.driver import compile_matmul
+from tilewright.compiler.presets import PRESETS
+from tilewright.compiler.spec import MatmulSpec
+from tilewright.runtime.bundle import Bundle
+from tilewright.runtime.devices import open_device
+from tilewright.runtime.manifest import output
+from tilewright.runtime.reference import compare, expected_output, to_float64
+from tilewright.tools.inputs import make_tensors
+
+Edit = Callable[[str], str]
+ManifestEdit = Callable[[Mapping[str, Any]], Mapping[str, Any]]
+
+
+@cache
+def _compiled(shape: tuple[int, int, int], pipeline: str):
+    return compile_matmul(MatmulSpec(*shape), pipeline=pipeline, until="ptx")
+
+
+@dataclass(frozen=True)
+class Matmul:
+    """A preset, M, N and K, and what to exchange in the text of its pipeline."""
+
+    preset: str
+    shape: tuple[int, int, int]
+    options: tuple[str, str] = field(default=("", ""))
+
+    @property
+    def title(self) -> str:
+        """As the table of bugs calls it."""
+        changed = f" ({self.options[1].strip(',')})" if self.options[1] else ""
+        return f"{self.preset} {'×'.join(map(str, self.shape))}{changed}"
+
+    @property
+    def pipeline(self) -> str:
+        """The preset's passes with the options exchanged."""
+        old, new = self.options
+        assert old in PRESETS[self.preset]
+        return PRESETS[self.preset].replace(old, new) if old else PRESETS[self.preset] + new
+
+    @property
+    def ptx(self) -> str:
+        """The kernel without a bug."""
+        return _compiled(self.shape, self.pipeline).ptx
+
+    def run(self, ptx: str, seed: int, describe: ManifestEdit | None = None):
+        """Run a text of this kernel; (report, whether every element of the output is right)."""
+        manifest = _compiled(self.shape, self.pipeline).manifest
+        tensors = make_tensors(manifest, seed)
+        bundle = Bundle(describe(manifest) if describe else manifest, ptx, b"")
+        report = open_device("emulator").launch(bundle, tensors, seed)
+        c = output(manifest)
+        actual = to_float64(tensors[c["name"]], c["dtype"])
+        return report, compare(expected_output(manifest, tensors), actual, c["dtype"]).passed
+
+
+SEQUENTIAL = Matmul("kernel3", (72, 40, 136))
+STAGED = Matmul("kernel4", (72, 40, 136))
+PLAIN = Matmul("v1a", (136, 40, 72))
+PIPELINED = Matmul("v3", (136, 72, 392))
+ROLES = Matmul("v4", (136, 72, 392))
+PAIR = Matmul("v5", (264, 72, 136))
+PERSISTENT = Matmul("v6", (520, 264, 136), ("scheduler=static", "scheduler=static ctas=2"))
+MULTICAST = Matmul("kernel5", (264, 72, 72))
+PIECES = Matmul("kernel7", (264, 264, 72))
+LAUNCH_CONTROL = Matmul("kernel8", (520, 264, 136))
+DEPENDENT = Matmul("v4", (136, 72, 136), ("", ",lower-to-nvvm{pdl=true}"))
+NARROW = Matmul("v2a", (136, 40, 72), ("tile=128x128x128", "tile=64x64x32"))
+PLAIN_CLUSTER = Matmul("v1a", (264, 40, 72), ("", ",clustering{shape=2x1 pair=false}"))
+BY_THREADS = Matmul("kernel3", (72, 40, 68), ("tma-insertion{box=2d},", ""))

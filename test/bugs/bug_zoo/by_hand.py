@@ -1,0 +1,153 @@
+"""Bugs in kernels written by hand: what no preset has (39, and 41 onward)."""
+
+from .edits import chain, delete, insert_after, insert_before, replace
+from .entry import Bug
+from .written import BLOCK_SCALED, CP_ASYNC, REVERSE, RING, WGMMA
+
+SCALE_COPY = r"tcgen05\.cp"
+INIT = r"mbarrier\.init"
+POLL = "{ .reg .pred %p; mbarrier.try_wait.parity.shared::cta.b64 %p, [%first+8], 0; }"
+
+BUGS = (
+    Bug(
+        "39a",
+        "the scale factors lie in another column than the mma is told",
+        BLOCK_SCALED,
+        replace(r"\[%tmem\+20\], %adds", "[%tmem+24], %adds"),
+        "uninitialised-read",
+    ),
+    Bug(
+        "39b",
+        "the scale factors are not the same in all four quarters",
+        BLOCK_SCALED,
+        replace(r"32x128b\.warpx4 \[%tmem\+16\]", "64x128b.warpx2::01_23 [%tmem+16]"),
+        "tmem",
+    ),
+    Bug(
+        "39c",
+        "the type of the scale factors is that of another kind",
+        BLOCK_SCALED,
+        replace("0x08820000", "0x08020000"),
+        "descriptor",
+    ),
+    Bug(
+        "41a",
+        "no bar.sync between the stores and the loads of other warps",
+        REVERSE,
+        delete(r"bar\.sync"),
+        "uninitialised-read or race",
+        4,
+    ),
+    Bug(
+        "41b",
+        "bar.sync counts fewer threads than come",
+        REVERSE,
+        replace(r"bar\.sync 0;", "bar.sync 0, 96;"),
+        "uninitialised-read or race or protocol",
+        4,
+    ),
+    Bug(
+        "41c",
+        "bar.sync counts more threads than come",
+        REVERSE,
+        replace(r"bar\.sync 0;", "bar.sync 0, 160;"),
+        "deadlock",
+    ),
+    Bug(
+        "43a",
+        "no cp.async.wait_group before the bytes are read",
+        CP_ASYNC,
+        delete(r"cp\.async\.wait_group"),
+        "uninitialised-read or race",
+        4,
+    ),
+    Bug(
+        "43b",
+        "cp.async.wait_group leaves one group too many under way",
+        CP_ASYNC,
+        replace(r"wait_group 1", "wait_group 2"),
+        "uninitialised-read or race",
+        4,
+    ),
+    Bug(
+        "43c",
+        "no barrier between the wait for a copy and other threads' loads",
+        CP_ASYNC,
+        delete(r"bar\.sync 0"),
+        "uninitialised-read or race",
+        4,
+    ),
+    Bug(
+        "44a",
+        "the results of wgmma are read without wgmma.wait_group",
+        WGMMA,
+        delete(r"wgmma\.wait_group"),
+        "missing-wait",
+    ),
+    Bug(
+        "44b",
+        "the registers of wgmma are written without wgmma.fence",
+        WGMMA,
+        delete(r"wgmma\.fence"),
+        "missing-fence",
+    ),
+    Bug(
+        "44c",
+        "wgmma is not committed to a group",
+        WGMMA,
+        delete(r"wgmma\.commit_group"),
+        "missing-wait",
+    ),
+    Bug(
+        "45a",
+        "a barrier is used before its initialisation",
+        RING,
+        delete(INIT, 0),
+        "barrier-protocol",
+    ),
+    Bug(
+        "45b",
+        "a barrier is initialised twice",
+        RING,
+        insert_after(INIT, "mbarrier.init.shared::cta.b64 [%first], 1;", 0),
+        "barrier-protocol",
+    ),
+    Bug(
+        "45c",
+        "a live barrier's place is used for data",
+        RING,
+        delete(r"mbarrier\.inval"),
+        "barrier-protocol",
+    ),
+    Bug(
+        "45d",
+        "more threads arrive than the barrier counts",
+        RING,
+        replace(r"\[%empty\], 32", "[%empty], 31"),
+        "barrier-protocol",
+    ),
+    Bug(
+        "45e",
+        "a waiter comes back two phases later",
+        RING,
+        chain(insert_before(r"@%copies bra finish", POLL), insert_after(r"bar\.sync 0", POLL, -1)),
+        "barrier-protocol",
+        4,
+    ),
+    Bug(
+        "45f",
+        "a ring's slot is filled again before its readers have released it",
+        RING,
+        delete(r"@!%done bra empty"),
+        "barrier-protocol or race",
+        4,
+    ),
+    Bug(
+        "45g",
+        "no barrier between the initialisation and other warps",
+        RING,
+        delete(r"bar\.sync 0", 0),
+        "barrier-protocol or race",
+        8,
+    ),
+)

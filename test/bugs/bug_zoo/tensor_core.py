@@ -1,0 +1,243 @@
+"""Bugs of the tensor core and its memory (ptx-facts 12 to 19, 28 to 32, 39, 40)."""
+
+from .bases import PAIR, PERSISTENT, ROLES, SEQUENTIAL
+from .edits import chain, delete, insert_after, insert_before, move_before, replace
+from .entry import Bug
+
+COMMIT = r"tcgen05\.commit\.cta_group::1"
+LOAD_32 = r"(tcgen05\.ld\.sync\.aligned\.)16x32bx2\.x32\.b32 (.*), (\[.*\]), 32;"
+WAIT_LD = r"tcgen05\.wait::ld"
+BEFORE, AFTER = r"tcgen05\.fence::before_thread_sync", r"tcgen05\.fence::after_thread_sync"
+ALLOC = r"tcgen05\.alloc\.cta_group::1"
+RELINQUISH = r"tcgen05\.relinquish_alloc_permit"
+DEALLOC = r"tcgen05\.dealloc"
+CLUSTER_ARRIVE, CLUSTER_WAIT = r"barrier\.cluster\.arrive", r"barrier\.cluster\.wait"
+TEMPORARY = "tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [dynamic_shared+16408], "
+
+BUGS = (
+    Bug(
+        "12",
+        "registers of tcgen05.ld are used before tcgen05.wait::ld",
+        ROLES,
+        move_before(WAIT_LD, BEFORE, 0, 1),
+        "early-use",
+        warns=True,
+    ),
+    Bug(
+        "13a",
+        "the accumulator is released without tcgen05.wait::ld",
+        PERSISTENT,
+        delete(WAIT_LD),
+        "missing-wait",
+    ),
+    Bug(
+        "13b",
+        "the accumulator is released without fence::before_thread_sync",
+        PERSISTENT,
+        delete(BEFORE, 1),
+        "missing-fence",
+    ),
+    Bug(
+        "13c",
+        "tensor memory is freed while a load of it is under way",
+        ROLES,
+        delete(WAIT_LD),
+        "missing-wait",
+    ),
+    Bug(
+        "14a",
+        "no fence::after_thread_sync before the accumulator is read",
+        ROLES,
+        delete(AFTER, 1),
+        "unfenced",
+        warns=True,
+    ),
+    Bug(
+        "14b",
+        "no fence::after_thread_sync before the accumulator is overwritten",
+        PERSISTENT,
+        chain(delete(AFTER, 3), delete(AFTER, 2)),
+        "unfenced",
+        warns=True,
+    ),
+    Bug(
+        "14c",
+        "no fence::after_thread_sync behind a wait that is relaxed",
+        PERSISTENT,
+        chain(delete(AFTER, 1), replace(r"try_wait\.parity\.acquire", "try_wait.parity.relaxed")),
+        "missing-fence",
+    ),
+    Bug(
+        "15a",
+        "the commit is issued by another lane than the operations",
+        ROLES,
+        chain(
+            delete(COMMIT, -1),
+            insert_after(
+                r"bar\.warp\.sync",
+                "{ .reg .pred %c; setp.eq.u32 %c, %r1, 167; @%c "
+                "tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 "
+                "[dynamic_shared+196672]; }",
+                -1,
+            ),
+        ),
+        "missing-wait",
+    ),
+    Bug(
+        "15b",
+        "the commit is issued by another warp than the operations",
+        ROLES,
+        chain(
+            delete(COMMIT, -1),
+            insert_before(
+                r"shl\.b32\s+%r\d+, %r5, 7",
+                "tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 "
+                "[dynamic_shared+196672];",
+                -1,
+            ),
+        ),
+        "uninitialised-read or missing-wait",
+        4,
+    ),
+    Bug(
+        "16a",
+        "every lane of a warp issues the mma",
+        ROLES,
+        replace(r"(elect\.sync.*\n.*not\.pred.*\n).*bra.*\n(\tcvt\.u32\.u64)", r"\1\2"),
+        "convergence",
+    ),
+    Bug(
+        "17",
+        "the first step adds to what tensor memory holds",
+        ROLES,
+        replace(r"setp\.ne\.b64(\s+%p\d+, %rd\d+), 0;", r"setp.ne.b64\1, 99;"),
+        "uninitialised-read",
+    ),
+    Bug(
+        "18a",
+        "the instruction descriptor has M of one CTA, not of the pair",
+        PAIR,
+        replace(r"272630928", str(272630928 - (8 << 24))),
+        "uninitialised-read",
+    ),
+    Bug(
+        "18b",
+        "the instruction descriptor has half of the pair's N",
+        PAIR,
+        replace(r"272630928", str(272630928 - (16 << 17))),
+        "uninitialised-read",
+    ),
+    Bug(
+        "19",
+        "an accumulator of M=64 is read as one of M=128",
+        SEQUENTIAL,
+        replace(LOAD_32, r"\g<1>32x32b.x32.b32 \2, \3;"),
+        "uninitialised-read",
+    ),
+    Bug("28a", "tensor memory is not freed", SEQUENTIAL, delete(DEALLOC), "tmem"),
+    Bug(
+        "28b",
+        "tensor memory is freed twice",
+        SEQUENTIAL,
+        replace(rf"({DEALLOC}.*\n)", r"\1\t\1"),
+        "tmem",
+    ),
+    Bug(
+        "28c",
+        "tensor memory is freed by halves",
+        SEQUENTIAL,
+        replace(r"(mov\.b32\s+%r\d+, )64;(\s+tcgen05\.dealloc)", r"\g<1>32;\2"),
+        "tmem",
+    ),
+    Bug(
+        "29a",
+        "a later allocation is larger",
+        SEQUENTIAL,
+        insert_before(ALLOC, TEMPORARY + "32;"),
+        "tmem",
+    ),
+    Bug(
+        "29b",
+        "tensor memory is allocated after the permit was given up",
+        SEQUENTIAL,
+        insert_after(RELINQUISH, TEMPORARY + "32;"),
+        "tmem",
+    ),
+    Bug(
+        "29c",
+        "more columns are allocated than there are",
+        SEQUENTIAL,
+        insert_before(ALLOC, TEMPORARY + "512;"),
+        "deadlock",
+    ),
+    Bug(
+        "29d",
+        "the columns allocated are no power of two",
+        SEQUENTIAL,
+        replace(r"(mov\.b32\s+%r\d+, )64;(\s+tcgen05\.alloc)", r"\g<1>96;\2"),
+        "tmem",
+    ),
+    Bug(
+        "30a",
+        "a CTA of a pair exits while the other one needs it",
+        PAIR,
+        chain(delete(CLUSTER_WAIT, -1), delete(CLUSTER_ARRIVE, -1), delete(DEALLOC)),
+        "exited-cta or tmem",
+        4,
+    ),
+    Bug(
+        "30b",
+        "no cluster barrier before the pair frees tensor memory",
+        PAIR,
+        chain(delete(CLUSTER_WAIT, -1), delete(CLUSTER_ARRIVE, -1)),
+        "out-of-bounds or exited-cta or missing-wait",
+        4,
+    ),
+    Bug(
+        "31",
+        "a warp reads the lanes of another warp's quarter",
+        ROLES,
+        replace(r"(shl\.b32\s+(%r\d+), )(%r1), 16;", r"xor.b32 \2, \3, 32; \1\2, 16;", 0),
+        "tmem",
+    ),
+    Bug(
+        "32a",
+        "tcgen05.ld in divergent code",
+        ROLES,
+        replace(r"(tcgen05\.ld\..*;)", r"{ .reg .pred %d; setp.ne.u32 %d, %r1, 9; @%d \1 }"),
+        "convergence",
+    ),
+    Bug(
+        "32b",
+        "an aligned cluster barrier in divergent code",
+        PAIR,
+        replace(
+            r"(barrier\.cluster\.arrive\.aligned;)",
+            r"{ .reg .pred %d; setp.ne.u32 %d, %r1, 9; @%d \1 }",
+            -1,
+        ),
+        "convergence",
+    ),
+    Bug(
+        "32c",
+        "tcgen05.alloc by one thread",
+        ROLES,
+        replace(r"(tcgen05\.alloc\..*;)", r"{ .reg .pred %d; setp.eq.u32 %d, %r1, 0; @%d \1 }"),
+        "convergence",
+    ),
+    Bug(
+        "40",
+        "the address of the allocation is read before the barrier",
+        SEQUENTIAL,
+        move_before(r"ld\.shared\.b32", r"bar\.sync"),
+        "uninitialised-read or race",
+        8,
+    ),
+    Bug(
+        "49",
+        "both .cta_group are used in one kernel",
+        SEQUENTIAL,
+        replace(r"commit\.cta_group::1", "commit.cta_group::2"),
+        "tmem",
+    ),
+)

@@ -1,0 +1,115 @@
+"""Kernels written by hand, for what no preset has: PTX beside this file, launches here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import ml_dtypes
+import numpy as np
+
+from tilewright.runtime.emulator import launch
+
+KERNELS = Path(__file__).parent / "kernels"
+ROWS = 5
+SHARED_BYTES = 8192
+
+
+@dataclass(frozen=True)
+class Case:
+    """Parameters, the one of them that is the output, and what it must hold."""
+
+    params: list
+    out: np.ndarray
+    expected: np.ndarray
+
+
+@dataclass(frozen=True)
+class Written:
+    """A kernel of `kernels/NAME.ptx`; make: a case from a random generator."""
+
+    name: str
+    block: int
+    make: Callable[[np.random.Generator], Case]
+    grid: int = 1
+    shared_bytes: int = 0
+
+    @property
+    def title(self) -> str:
+        """As the table of bugs calls it."""
+        return f"{self.name}.ptx"
+
+    @property
+    def ptx(self) -> str:
+        """The kernel without a bug."""
+        return (KERNELS / f"{self.name}.ptx").read_text()
+
+    def run(self, ptx: str, seed: int, describe: None = None):
+        """Run a text of this kernel; (report, whether the output is exactly right)."""
+        case = self.make(np.random.default_rng(seed))
+        report = launch(ptx, "kernel", grid=self.grid, block=self.block, params=case.params,
+                        shared_bytes=self.shared_bytes, seed=seed)  # fmt: skip
+        return report, np.array_equal(case.out, case.expected)
+
+
+def _reversed(count: int) -> Callable[[np.random.Generator], Case]:
+    def make(rng: np.random.Generator) -> Case:
+        x, out = rng.integers(0, 1 << 32, count, np.uint32), np.full(count, 7, np.uint32)
+        return Case([x, out], out, x[::-1])
+
+    return make
+
+
+def _integers(rng: np.random.Generator, shape: tuple[int, ...], dtype=np.float32) -> np.ndarray:
+    """Small ones, whose products and sums are exact in any order."""
+    return rng.integers(-8, 9, shape).astype(dtype)
+
+
+def _split_k(rng: np.random.Generator) -> Case:
+    x, out = _integers(rng, (4, 32)), np.full(32, np.nan, np.float32)
+    parts, semaphore = np.full((4, 32), np.nan, np.float32), np.zeros(1, np.uint32)
+    return Case([x, parts, semaphore, out], out, x.sum(0))
+
+
+def _row_sum(columns: int, shift: int) -> Callable[[np.random.Generator], Case]:
+    def make(rng: np.random.Generator) -> Case:
+        x, out = _integers(rng, (ROWS, columns)), np.full(columns, np.nan, np.float32)
+        return Case([x, out, ROWS], out, np.roll(x.sum(0), -shift))
+
+    return make
+
+
+def _core_matrices(matrix: np.ndarray) -> np.ndarray:
+    """The bytes of a K-major operand: 8 rows × 16 bytes together, along rows, then along K."""
+    rows = matrix.view(np.uint8).reshape(len(matrix), -1, 16)
+    return rows.transpose(1, 0, 2).reshape(-1)
+
+
+def _wgmma(rng: np.random.Generator) -> Case:
+    a, b = (_integers(rng, (rows, 16), ml_dtypes.bfloat16) for rows in (64, 8))
+    image, out = np.concatenate([*map(_core_matrices, (a, b))]), np.full((128, 4), np.nan, "f4")
+    product = a.astype(np.float32) @ b.astype(np.float32).T
+    warp, group, register = np.ogrid[:4, :32, :4]
+    rows, columns = 16 * warp + group // 4 + register // 2 * 8, group % 4 * 2 + register % 2
+    return Case([image, out], out, product[rows, columns].reshape(128, 4))
+
+
+def _block_scaled(rng: np.random.Generator) -> Case:
+    a, b = (_integers(rng, (rows, 32), ml_dtypes.float8_e4m3fn) for rows in (128, 8))
+    sfa, sfb = rng.integers(123, 132, (2, 128, 4), np.uint8)
+    parts = [_core_matrices(a), _core_matrices(b), np.zeros(256, np.uint8)]
+    parts += [factors.reshape(4, 32, 4).transpose(1, 0, 2).reshape(-1) for factors in (sfa, sfb)]
+    left, right = (2.0 ** (factors[:, :1].astype(np.float32) - 127) for factors in (sfa, sfb))
+    expected = (a.astype(np.float32) * left) @ (b.astype(np.float32) * right[:8]).T
+    out = np.full((128, 8), np.nan, np.float32)
+    return Case([np.concatenate(parts), out], out, expected)
+
+
+REVERSE = Written("reverse", 128, _reversed(128))
+WARP_REVERSE = Written("warp_reverse", 32, _reversed(32))
+SPLIT_K = Written("split_k", 32, _split_k, grid=4)
+CP_ASYNC = Written("cp_async", 64, _row_sum(64, 16))
+RING = Written("ring", 64, _row_sum(32, 0))
+WGMMA = Written("wgmma", 128, _wgmma, shared_bytes=SHARED_BYTES)
+BLOCK_SCALED = Written("block_scaled", 128, _block_scaled, shared_bytes=SHARED_BYTES)

@@ -1,0 +1,37 @@
+"""Every bug of the zoo is named by the emulator, and the same kernels without it raise nothing."""
+
+import pytest
+from bug_zoo import BUGS
+
+from tilewright.runtime.emulator import Trap
+
+
+@pytest.mark.parametrize("bug", BUGS, ids=[bug.title for bug in BUGS])
+def test_the_bug_is_named(bug):
+    """No seed may call it by another name before one has named it"""
+    for seed in range(bug.seeds):
+        verdict = bug.run(seed)
+        if isinstance(verdict, Trap):
+            assert verdict.category in bug.categories and not bug.warns, str(verdict)
+            assert verdict.kernel and verdict.line and verdict.text and verdict.cta
+            return
+        if any(warning.category in bug.categories for warning in verdict):
+            assert bug.warns
+            return
+    pytest.fail(f"no verdict in {bug.seeds} seeds")
+
+
+BASES = tuple(dict.fromkeys(bug.base for bug in BUGS))
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize("base", BASES, ids=[base.title for base in BASES])
+def test_the_kernel_without_the_bug_is_right_and_raises_nothing(base, seed):
+    report, passed = base.run(base.ptx, seed)
+    assert passed and not report.warnings
+
+
+def test_numbers_are_unique_and_cover_the_forty():
+    numbers = [bug.number for bug in BUGS]
+    assert len(set(numbers)) == len(numbers)
+    assert {int(number.rstrip("abcdefgh")) for number in numbers} >= set(range(1, 41))

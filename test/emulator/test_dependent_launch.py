@@ -1,0 +1,51 @@
+"""griddepcontrol.wait (PTX ISA §9.7.13.13): a prerequisite grid's arrays wait for it."""
+
+import numpy as np
+import pytest
+
+from tilewright.runtime.emulator import Trap, launch
+
+COPY = """.version 8.8
+.target sm_90
+.address_size 64
+.visible .entry k(.param .u64 x, .param .u64 out)
+{
+  .reg .b64 %x, %out; .reg .b32 %v;
+  ld.param.u64 %x, [x]; ld.param.u64 %out, [out];
+  FIRST
+  ld.global.u32 %v, [%x];
+  SECOND
+  st.global.u32 [%out], %v;
+  THIRD
+  ret;
+}
+"""
+WAIT = "griddepcontrol.wait;"
+
+
+def copy(where: str, awaited: str) -> np.ndarray:
+    arrays = {"x": np.array([5], np.uint32), "out": np.zeros(1, np.uint32)}
+    text = COPY
+    for place in ("FIRST", "SECOND", "THIRD"):
+        text = text.replace(place, WAIT if place == where else "griddepcontrol.launch_dependents;")
+    launch(text, "k", grid=2, block=1, params=list(arrays.values()),
+           awaited=[arrays[name] for name in awaited.split()])  # fmt: skip
+    return arrays["out"]
+
+
+@pytest.mark.parametrize(
+    ("where", "awaited"), [("FIRST", "x out"), ("SECOND", "out"), ("THIRD", "")]
+)
+def test_arrays_may_be_used_behind_the_wait_and_others_before(where, awaited):
+    assert copy(where, awaited).tolist() == [5]
+
+
+@pytest.mark.parametrize(
+    ("where", "awaited", "access"),
+    [("SECOND", "x out", "read"), ("THIRD", "out", "write"), ("", "x", "read")],
+)
+def test_an_access_before_the_wait_is_refused(where, awaited, access):
+    with pytest.raises(Trap, match=r"before griddepcontrol\.wait") as caught:
+        copy(where, awaited)
+    assert caught.value.category == "dependent-launch"
+    assert f"global {access} of parameter" in caught.value.message
