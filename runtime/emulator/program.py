@@ -294,7 +294,7 @@ class Program:
         source, scope = self.source[pc], self._scopes[pc]
         found = registry.find(source.opcode)
         if found is None:
-            raise Trap("unmodelled", f"instruction {source.opcode} is not modelled").locate(
+            raise Trap("unmodelled", _unknown(source.opcode)).locate(
                 kernel=self.entry, line=source.line, text=source.text
             )
         entry, modifiers = found
@@ -329,6 +329,12 @@ class Program:
         return [
             (variable, offset, variable_size(variable)) for variable, offset in self.params.placed
         ]
+
+
+def _unknown(opcode: str) -> str:
+    section = registry.family_section(opcode)
+    where = f"PTX ISA section {section}" if section else "PTX ISA section 9.7 has none of this name"
+    return f"instruction {opcode} is not modelled ({where})"
 
 
 def decode(module: ptx.Module, entry: str) -> Program:

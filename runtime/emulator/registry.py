@@ -123,6 +123,18 @@ def find(opcode: str) -> tuple[Entry, tuple[str, ...]] | None:
     return None
 
 
+def family_section(opcode: str) -> str | None:
+    """The ISA section that the modelled instructions of an opcode's family share, if any are."""
+    family = opcode.partition(".")[0]
+    known = [
+        entry.section.split(".")
+        for mnemonic, entry in _TABLE.items()
+        if mnemonic.partition(".")[0] == family
+    ]
+    shared = [pieces[0] for pieces in zip(*known, strict=False) if len(set(pieces)) == 1]
+    return ".".join(shared) if known else None
+
+
 def mnemonics() -> tuple[str, ...]:
     """Every registered mnemonic, sorted."""
     return tuple(sorted(_TABLE))

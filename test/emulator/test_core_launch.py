@@ -63,7 +63,8 @@ def test_parameters_of_the_right_kind_are_accepted():
         (
             1,
             "four",
-            "parameter 1 (n): must be a numpy array, a TensorMap, a number or bytes, got str",
+            "parameter 1 (n): must be a numpy array, a TensorMap, a TensorMapArray, a number or"
+            " bytes, got str",
         ),
         (
             1,
@@ -150,7 +151,15 @@ def test_the_largest_shared_memory_fits():
 @pytest.mark.parametrize(
     "body, message",
     [
-        ("frobnicate.u32 %r1, %r2;", "instruction frobnicate.u32 is not modelled"),
+        (
+            "frobnicate.u32 %r1, %r2;",
+            "instruction frobnicate.u32 is not modelled (PTX ISA section 9.7 has none of this"
+            " name)",
+        ),
+        (
+            "mbarrier.shrink.b64 [%rd1];",
+            "instruction mbarrier.shrink.b64 is not modelled (PTX ISA section 9.7.13.15)",
+        ),
         ("add.whirl.s32 %r1, %r1, %r1;", "modifier .whirl (PTX ISA section 9.7.1.1)"),
         ("add.b77 %r1, %r1, %r1;", "type .b77 (PTX ISA section 9.7.1.1)"),
         ("ld.global.v3.u32 %r1, [%rd1];", "modifier .v3 (PTX ISA section 9.7.9.8)"),

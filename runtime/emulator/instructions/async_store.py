@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..decode import Decoded
-from ..engine import EngineOp
+from ..engine import EngineOp, Moves
 from ..errors import Trap
 from ..memory import UINT
 from ..registry import Step, instruction
@@ -25,15 +25,17 @@ from .mbarrier import apply
 
 if TYPE_CHECKING:
     from ..cta import Cta
+    from ..spaces import Space
     from ..warp import Warp
 
+_STORED_LATER = ("b8", "b16", "u8", "u16", "s8", "s16")
 _STORED = ("b32", "b64", "u32", "u64", "s32", "s64", "f32", "f64")
 _REDUCED = {
     "inc": ("u32",),
     "dec": ("u32",),
     "min": ("u32", "s32"),
     "max": ("u32", "s32"),
-    "add": ("u32", "s32", "u64"),
+    "add": ("u32", "s32", "u64", "s64"),
     "and": ("b32",),
     "or": ("b32",),
     "xor": ("b32",),
@@ -62,6 +64,49 @@ class Arrival:
         region.store(at, shaped, self.width, len(values))
         size = self.width * len(values)
         apply(self.target, self.barrier, lambda barrier: barrier.complete_tx(size))
+
+
+@dataclass(frozen=True)
+class GlobalArrival:
+    """The same for a value that goes to global memory, which no barrier awaits."""
+
+    memory: Space
+    address: int
+    width: int
+    values: np.ndarray
+    combine: Callable | None
+
+    def moves(self) -> Moves:
+        """For profiles."""
+        return (("global", "write", self.width),)
+
+    def run(self) -> None:
+        at, values = np.array([self.address], np.uint64), self.values
+        if self.combine is not None:
+            values = self.combine(self.memory.load(at, self.width), values, None)
+        self.memory.store(at, values, self.width)
+
+
+def _build_global(ins: Decoded, type_: Type, combine: Callable | None) -> Step:
+    """st.async and red.async{.mmio}.release.scope{.global}: performed later, without a signal."""
+    ins.flag("mmio")
+    ins.required(("gpu", "sys"))
+    ins.flag("global")
+    ins.finish_modifiers()
+    ins.expect_operands(2)
+    address, read = ins.address(0), ins.read(1, UINT[type_.bytes])
+
+    def step(warp: Warp, mask: np.ndarray) -> None:
+        at, values, memory = address(warp), read(warp), warp.launch.global_memory
+        for lane in np.flatnonzero(mask):
+            place, value, size = int(at[lane]), values[lane : lane + 1], type_.bytes
+            memory.region_at(place).check_range(place, size, "write", size)
+            arrival = GlobalArrival(memory, place, size, value, combine)
+            name = f"{ins.mnemonic} of {size} bytes -> 0x{place:x}"
+            op = EngineOp(name, arrival.run, agent="store", moves=arrival.moves)
+            warp.launch.engines.submit(op)
+
+    return step
 
 
 def _take_completion(ins: Decoded) -> None:
@@ -110,9 +155,14 @@ def _submit(
 
 @instruction("st.async", section="9.7.9.13")
 def build_st_async(ins: Decoded) -> Step:
-    """st.async{.weak}.shared::cluster.mbarrier::complete_tx::bytes{.vec}.type [a], b, [mbar]."""
+    """st.async{.weak}.shared::cluster.mbarrier::complete_tx::bytes{.vec}.type [a], b, [mbar], and
+    st.async{.mmio}.release.scope{.global}.type [a], b."""
     ins.flag("weak")
     type_ = ins.take_type()
+    if ins.flag("release"):
+        if type_.name not in (*_STORED, *_STORED_LATER):
+            ins.unmodelled(f"type .{type_.name}")
+        return _build_global(ins, type_, None)
     _take_completion(ins)
     vector = ins.choice(("v2", "v4"))
     if type_.name not in _STORED:
@@ -122,12 +172,16 @@ def build_st_async(ins: Decoded) -> Step:
 
 @instruction("red.async", section="9.7.13.7")
 def build_red_async(ins: Decoded) -> Step:
-    """red.async{.relaxed}{.cluster}.shared::cluster.….op.type [a], b, [mbar]."""
+    """red.async{.relaxed}{.cluster}.shared::cluster.….op.type [a], b, [mbar], and
+    red.async{.mmio}.release.scope{.global}.op.type [a], b."""
     type_ = ins.take_type()
     operation = ins.required(tuple(_REDUCED))
+    if type_.name not in _REDUCED[operation]:
+        ins.unmodelled(f".{operation} on .{type_.name}")
+    combine = combination(ins, operation, type_)
+    if ins.flag("release"):
+        return _build_global(ins, type_, combine)
     ins.flag("relaxed")
     ins.flag("cluster")
     _take_completion(ins)
-    if type_.name not in _REDUCED[operation]:
-        ins.unmodelled(f".{operation} on .{type_.name}")
-    return _build(ins, type_, 1, combination(ins, operation, type_))
+    return _build(ins, type_, 1, combine)

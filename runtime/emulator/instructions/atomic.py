@@ -16,6 +16,7 @@ from ..lanes import FULL
 from ..registry import Step, instruction
 from ..rounding import to_bf16, to_f16
 from ..values import TYPES, Type, bf16_to_f32
+from .common import bit_type
 from .floats import ELEMENT
 from .memory import MAX_VECTOR_BYTES, ORDERS, SCOPES, SPACES, expand, space_of
 
@@ -24,12 +25,13 @@ _BITWISE = {"and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor}
 _NUMERIC = {"add": np.add, "min": np.minimum, "max": np.maximum}
 _VECTOR_TYPES = ("f32", "f16", "bf16", "f16x2", "bf16x2")
 _VECTORS = ("v2", "v4", "v8")
+_WORD = 8
 _LEGAL = {
     "and": ("b32", "b64"),
     "or": ("b32", "b64"),
     "xor": ("b32", "b64"),
-    "cas": ("b16", "b32", "b64"),
-    "exch": ("b32", "b64"),
+    "cas": ("b16", "b32", "b64", "b128"),
+    "exch": ("b32", "b64", "b128"),
     "inc": ("u32",),
     "dec": ("u32",),
     "add": ("u32", "s32", "u64", "s64", "f16", "f16x2", "bf16", "bf16x2", "f32", "f64"),
@@ -42,6 +44,8 @@ def combination(ins: Decoded, operation: str, type_: Type) -> Callable:
     """A function (old, b, c) of raw arrays → new raw array."""
     if type_.name not in _LEGAL[operation]:
         ins.unmodelled(f".{operation} on .{type_.name}")
+    if operation == "cas" and type_.bits == 128:
+        return lambda old, b, c: np.where((old == b).all(axis=1, keepdims=True), c, old)
     if operation == "cas":
         return lambda old, b, c: np.where(old == b, c, old)
     if operation == "exch":
@@ -78,12 +82,20 @@ def _bf16(raw: np.ndarray) -> np.ndarray:
 def _perform(
     space, at: np.ndarray, combine: Callable, b: np.ndarray, c: np.ndarray, width: int, who: tuple
 ) -> np.ndarray:
-    """Read, combine and write back; returns the old values."""
+    """Read, combine and write back; returns the old values. 16 bytes are rows of two words."""
     if len(set(at.tolist())) == len(at):
-        old = space.load(at, width)
-        space.store(at, combine(old, b, c), width, 1, who)
+        old = _load(space, at, width)
+        _store(space, at, combine(old, b, c), width, who)
         return old
     return _perform_in_order(space, at, combine, b, c, width, who)
+
+
+def _load(space, at: np.ndarray, width: int) -> np.ndarray:
+    return space.load(at, width) if width <= _WORD else space.load(at, _WORD, width // _WORD)
+
+
+def _store(space, at: np.ndarray, values: np.ndarray, width: int, who: tuple) -> None:
+    space.store(at, values, min(width, _WORD), max(1, width // _WORD), who)
 
 
 def _perform_in_order(
@@ -91,8 +103,8 @@ def _perform_in_order(
 ) -> np.ndarray:
     """The same where lanes share addresses: one lane after the other, one store an address."""
     places, first, place_of = np.unique(at, return_index=True, return_inverse=True)
-    values = space.load(places, width)
-    old = np.empty(len(at), b.dtype)
+    values = _load(space, places, width)
+    old = np.empty(b.shape, b.dtype)
     for number, place in enumerate(place_of.tolist()):
         here, one = slice(place, place + 1), slice(number, number + 1)
         old[one] = values[here]
@@ -100,7 +112,7 @@ def _perform_in_order(
     stores = np.zeros(32, bool)
     stores[np.flatnonzero(who[1])[first]] = True
     order = np.argsort(first)
-    space.store(places[order], values[order], width, 1, (who[0], stores))
+    _store(space, places[order], values[order], width, (who[0], stores))
     return old
 
 
@@ -120,8 +132,8 @@ def _build(ins: Decoded, first: int) -> Step:
     name, of = space_of(ins, space, ins.operand(first))
     address = ins.address(first)
     ins.note_access(MemoryAccess(space or "generic", BOTH, type_.bytes, address))
-    b = ins.read(first + 1, type_.raw)
-    c = ins.read(first + 2, type_.raw) if operation == "cas" else b
+    b = ins.read(first + 1, bit_type(type_.bits))
+    c = ins.read(first + 2, bit_type(type_.bits)) if operation == "cas" else b
     target = None if first == 0 else ins.target(0, type_.bits)
     return _step(of, name, address, combine, (b, c), type_.bytes, target)
 

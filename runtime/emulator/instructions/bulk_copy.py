@@ -6,6 +6,7 @@ Source: PTX ISA, "cp.async.bulk", "cp.async.bulk.prefetch", "cp.async.bulk.commi
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -38,6 +39,20 @@ if TYPE_CHECKING:
 _UNIT = 16
 
 
+@dataclass(frozen=True)
+class Reduction:
+    """``function(old, new, None)`` on arrays of ``dtype``: what a reducing copy stores."""
+
+    function: Callable
+    dtype: np.dtype
+
+    def apply(self, old: np.ndarray, new: np.ndarray) -> np.ndarray:
+        """The combined elements, in the dtype of ``new``."""
+        with np.errstate(all="ignore"):
+            stored = self.function(old.view(self.dtype), new.view(self.dtype), None)
+        return stored.view(new.dtype)
+
+
 def _check_size(size: int) -> None:
     if size % _UNIT or size == 0:
         raise Trap("misaligned", f"the size of a bulk copy must be a multiple of 16, got {size}")
@@ -53,11 +68,11 @@ def build_bulk_copy(ins: Decoded) -> Step:
     for space in spaces[:2]:
         ins.flag(space)
     if spaces == ["global", "shared::cta"]:
-        return _build_from_shared(ins)
+        return build_from_shared(ins)
     if len(spaces) == 2 and spaces[1] == "global":
-        return _build_to_shared(ins, spaces[0], from_global=True)
+        return build_to_shared(ins, spaces[0], from_global=True)
     if spaces == ["shared::cluster", "shared::cta"]:
-        return _build_to_shared(ins, spaces[0], from_global=False)
+        return build_to_shared(ins, spaces[0], from_global=False)
     return ins.unmodelled("a bulk copy between these spaces")
 
 
@@ -72,6 +87,7 @@ class Copy:
     offset: int
     barrier: int
     from_global: bool
+    reduction: Reduction | None
     first: bool = True
 
     def moves(self) -> Moves:
@@ -90,10 +106,13 @@ class Copy:
         return tuple(dict.fromkeys(ctas))
 
     def run(self) -> None:
-        words = self._read()
-        check_target(self.target, self.offset, self.offset + self.size, "a bulk copy")
-        span = self.offset, self.offset + self.size
-        write_words(self.target, _word_range(self.offset, self.size), words, span)
+        words, span = self._read(), (self.offset, self.offset + self.size)
+        check_target(self.target, *span, "a bulk copy")
+        index = _word_range(self.offset, self.size)
+        if self.reduction is not None:
+            old = read_words(self.target, index, "a bulk reduction", span)
+            words = self.reduction.apply(old, words)
+        write_words(self.target, index, words, span)
         apply(self.target, self.barrier, lambda barrier: barrier.complete_tx(self.size))
 
     def _read(self) -> np.ndarray:
@@ -107,7 +126,10 @@ class Copy:
         return region.read_bytes(self.source, self.size, _UNIT).view(np.uint64)
 
 
-def _build_to_shared(ins: Decoded, space: str, *, from_global: bool) -> Step:
+def build_to_shared(
+    ins: Decoded, space: str, *, from_global: bool, reduction: Reduction | None = None
+) -> Step:
+    """A copy into shared memory, from global memory or from that of the issuing CTA."""
     ins.required(("mbarrier::complete_tx::bytes",))
     multicast = from_global and ins.flag("multicast::cluster")
     take_policy(ins, 5 if multicast else 4)
@@ -120,12 +142,19 @@ def _build_to_shared(ins: Decoded, space: str, *, from_global: bool) -> Step:
         for lane in np.flatnonzero(mask):
             numbers = [int(read(warp)[lane]) for read in (to, source, size, barrier)]
             ranks = int(ctas(warp)[lane]) if multicast else None
-            _submit_copy(warp, numbers, space, from_global, ranks)
+            _submit_copy(warp, numbers, space, from_global, ranks, reduction)
 
     return step
 
 
-def _submit_copy(warp: Warp, numbers: list[int], space: str, from_global: bool, ranks: int | None):
+def _submit_copy(
+    warp: Warp,
+    numbers: list[int],
+    space: str,
+    from_global: bool,
+    ranks: int | None,
+    reduction: Reduction | None,
+) -> None:
     to, source, size, barrier = numbers
     _check_size(size)
     if from_global:
@@ -142,7 +171,8 @@ def _submit_copy(warp: Warp, numbers: list[int], space: str, from_global: bool, 
     for number, cta in enumerate(chosen):
         check_span(cta, offset, size, _UNIT, "a bulk copy")
         barrier_at(cta, at)
-        _start(Copy(warp.cta, source, size, cta, offset, at, from_global, number == 0))
+        copy = Copy(warp.cta, source, size, cta, offset, at, from_global, reduction, number == 0)
+        _start(copy)
 
 
 def _start(copy: Copy) -> None:
@@ -160,21 +190,35 @@ def _check_global(cta: Cta, address: int, size: int, access: str) -> None:
     cta.launch.global_memory.region_at(address).check_range(address, size, access, _UNIT)
 
 
-def _build_from_shared(ins: Decoded) -> Step:
+def build_from_shared(ins: Decoded, reduction: Reduction | None = None) -> Step:
+    """A copy from shared to global memory; with `.cp_mask`, of some bytes of each 16."""
     ins.required(("bulk_group",))
-    take_policy(ins, 3)
+    masked = reduction is None and ins.flag("cp_mask")
+    hinted = ins.flag("L2::cache_hint")
+    ins.expect_operands(3 + hinted + masked)
     ins.finish_modifiers()
     to, source, size = ins.address(0), ins.address(1), ins.read(2, np.uint32)
+    chosen = ins.read(3 + hinted, np.uint16) if masked else None
 
     def step(warp: Warp, mask: np.ndarray) -> None:
         for lane in np.flatnonzero(mask):
             numbers = [int(read(warp)[lane]) for read in (to, source, size)]
-            _submit_store(warp, int(lane), *numbers)
+            change = _chosen_bytes(int(chosen(warp)[lane])) if chosen else reduction
+            _submit_store(warp, int(lane), *numbers, change)
 
     return step
 
 
-def _submit_store(warp: Warp, lane: int, to: int, source: int, size: int) -> None:
+def _chosen_bytes(mask: int) -> Reduction:
+    """Byte i of each 16 is replaced where bit i is set."""
+    bits = np.array([mask >> i & 1 for i in range(_UNIT)], bool)
+    keep = lambda old, new, _: np.where(np.resize(bits, len(new)), new, old)  # noqa: E731
+    return Reduction(keep, np.dtype(np.uint8))
+
+
+def _submit_store(
+    warp: Warp, lane: int, to: int, source: int, size: int, change: Reduction | None
+) -> None:
     cta = warp.cta
     _check_size(size)
     _check_global(cta, to, size, "write")
@@ -187,7 +231,9 @@ def _submit_store(warp: Warp, lane: int, to: int, source: int, size: int) -> Non
         data.append(words.view(np.uint8))
 
     def write() -> None:
-        cta.launch.global_memory.region_at(to).write_bytes(to, data[0], _UNIT)
+        region, new = cta.launch.global_memory.region_at(to), data[0]
+        stored = new if change is None else change.apply(region.read_bytes(to, size), new)
+        region.write_bytes(to, stored, _UNIT)
 
     name = f"bulk store of {size} bytes 0x{offset:x} -> 0x{to:x}"
     ctas = (cta,)

@@ -138,8 +138,8 @@ def build_set(ins: Decoded) -> Step:
     compare, source = _compare(ins, 1)
     type_ = ins.take_type()
     ins.finish_modifiers()
-    if source.name in ("f16x2", "bf16x2"):
-        ins.unmodelled("set on packed operands")
+    if source.name in _PACKED_TRUE:
+        return _packed_set(ins, compare, combine, source, type_)
     if type_.name not in ("u32", "s32", "u16", "s16", "f32", "f16", "bf16"):
         ins.unmodelled(f"a result of type .{type_.name}")
     third, write, raw = _third(ins, combine), ins.write(0, type_.raw), type_.raw
@@ -148,6 +148,26 @@ def build_set(ins: Decoded) -> Step:
     def step(warp, mask):
         lanes = third(warp, compare(warp.regs))
         write(warp, mask, np.where(lanes, true, raw.type(0)))
+
+    return step
+
+
+_PACKED_TRUE = {"f16x2": 0x3C00, "bf16x2": 0x3F80}
+
+
+def _packed_set(
+    ins: Decoded, compare: Callable, combine: str | None, source: Type, type_: Type
+) -> Step:
+    """set.cmp.f16x2.f16x2 and .bf16x2.bf16x2: 1.0 or 0 in each half, c for both."""
+    if type_.name != source.name:
+        ins.unmodelled(f"a result of type .{type_.name}")
+    third, write = _third(ins, combine), ins.write(0, np.uint32)
+    true = np.uint16(_PACKED_TRUE[type_.name])
+
+    def step(warp, mask):
+        halves = compare(warp.regs).reshape(-1, 2)
+        answers = np.stack([third(warp, halves[:, part]) for part in (0, 1)], axis=1)
+        write(warp, mask, np.where(answers, true, np.uint16(0)).view(np.uint32).reshape(-1))
 
     return step
 

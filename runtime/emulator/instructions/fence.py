@@ -50,14 +50,14 @@ def build_fence_mbarrier_init(ins: Decoded) -> Step:
     return _no_effect
 
 
-@instruction("fence.proxy.alias", section=_SECTION)
+@instruction("fence.proxy.alias", "membar.proxy.alias", section=_SECTION)
 def build_fence_alias(ins: Decoded) -> Step:
     """fence.proxy.alias."""
     ins.finish_modifiers()
     return _no_effect
 
 
-@instruction("fence.proxy.async", section=_SECTION)
+@instruction("fence.proxy.async", "membar.proxy.async", section=_SECTION)
 def build_fence_async(ins: Decoded) -> Step:
     """fence.proxy.async{.global,.shared::cta,.shared::cluster}."""
     space = ins.choice(("global", "shared::cta", "shared::cluster"))

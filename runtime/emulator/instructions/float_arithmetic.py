@@ -17,7 +17,6 @@ from ..rounding import (
     MODES,
     canonical_nan,
     exact_lanes,
-    flush_f32,
     sqrt_f64,
     zero_sum_down,
 )
@@ -261,14 +260,12 @@ def _element_dtype(ins: Decoded, type_: Type) -> np.dtype:
 def build_sign(ins: Decoded, *, clear: bool) -> Step:
     """abs (`clear`) and neg: the sign bit of every element cleared or inverted."""
     type_ = ins.take_type()
-    flush = ins.flag("ftz")
-    if flush and type_.name != "f32":
-        ins.unmodelled(f".ftz on .{type_.name}")
+    flush = floats.flush_patterns(ins, type_) if ins.flag("ftz") else lambda raw: raw
     dtype = _element_dtype(ins, type_)
     sign = dtype.type(1 << dtype.itemsize * 8 - 1)
 
     def function(raw: np.ndarray) -> np.ndarray:
-        value = flush_f32(raw.view(np.float32)).view(dtype) if flush else raw.view(dtype)
+        value = flush(raw.view(dtype))
         return (value & ~sign if clear else value ^ sign).view(type_.raw)
 
     return lanewise(ins, [bit_type(type_.bits)], function)
@@ -311,10 +308,9 @@ def _pick(form: str, smaller: bool, propagate: bool) -> Callable:
 def build_min_max(ins: Decoded, *, smaller: bool) -> Step:
     """min and max{.ftz}{.NaN}{.xorsign}{.abs}.type d, a, b{, c}."""
     type_ = ins.take_type()
-    flush, propagate = ins.flag("ftz"), ins.flag("NaN")
+    flush = floats.flush_patterns(ins, type_) if ins.flag("ftz") else None
+    propagate = ins.flag("NaN")
     xorsign, absolute = ins.flag("xorsign"), ins.flag("abs")
-    if flush and type_.name != "f32":
-        ins.unmodelled(f".ftz on .{type_.name}")
     dtype = _element_dtype(ins, type_)
     pick = _pick(floats.element(ins, type_), smaller, propagate)
     function = _folded(pick, dtype, type_.raw, flush, xorsign, absolute)
@@ -322,14 +318,19 @@ def build_min_max(ins: Decoded, *, smaller: bool) -> Step:
 
 
 def _folded(
-    pick: Callable, dtype: np.dtype, raw: np.dtype, flush: bool, xorsign: bool, absolute: bool
+    pick: Callable,
+    dtype: np.dtype,
+    raw: np.dtype,
+    flush: Callable | None,
+    xorsign: bool,
+    absolute: bool,
 ) -> Callable:
     sign = dtype.type(1 << dtype.itemsize * 8 - 1)
 
     def function(*operands: np.ndarray) -> np.ndarray:
         values = [operand.view(dtype) for operand in operands]
         if flush:
-            values = [flush_f32(value.view(np.float32)).view(dtype) for value in values]
+            values = [flush(value) for value in values]
         signs = np.bitwise_xor.reduce(np.stack(values)) & sign
         if absolute:
             values = [value & ~sign for value in values]

@@ -45,6 +45,17 @@ def _bf16_wide(raw: np.ndarray) -> np.ndarray:
     return bf16_to_f32(raw.view(np.uint16)).astype(np.float64)
 
 
+def flush_patterns(ins: Decoded, type_: Type) -> Convert:
+    """A function of element patterns (.ftz): subnormal f16 or f32 become zero of their sign."""
+    form = element(ins, type_)
+    if form == "f32":
+        return lambda raw: flush_f32(raw.view(np.float32)).view(np.uint32)
+    if form != "f16":
+        ins.unmodelled(f".ftz on .{type_.name}")
+    sign, exponent = np.uint16(0x8000), np.uint16(0x7C00)
+    return lambda raw: np.where(raw & exponent == 0, raw & sign, raw)
+
+
 def _flush_f16(wide: np.ndarray) -> np.ndarray:
     return np.where(np.abs(wide) < 2.0**-14, np.copysign(0.0, wide), wide)
 

@@ -26,7 +26,7 @@ SPACES = (
     "param::entry",
     "param::func",
 )
-ORDERS = ("weak", "relaxed", "acquire", "release", "acq_rel", "volatile", "mmio")
+ORDERS = ("weak", "relaxed", "acquire", "release", "acq_rel", "volatile")
 SCOPES = ("cta", "cluster", "gpu", "sys")
 CACHE_OPERATORS = ("ca", "cg", "cs", "lu", "cv", "wb", "wt")
 EVICTION = (
@@ -128,6 +128,7 @@ class Access:
 
 def _take_hints(ins: Decoded) -> None:
     """Orders, scopes and cache hints: a sequentially consistent emulator needs none."""
+    ins.flag("mmio")
     ins.choice(ORDERS)
     ins.choice(SCOPES)
     for hints in (CACHE_OPERATORS, EVICTION, EVICTION_L2, PREFETCH):

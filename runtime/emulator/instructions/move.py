@@ -11,7 +11,7 @@ from ..decode import Decoded
 from ..lanes import FULL, WARP_SIZE
 from ..memory import CONST_WINDOW, LOCAL_WINDOW, PARAM_WINDOW, SHARED_WINDOW, WINDOW_SIZE
 from ..registry import Step, instruction
-from ..specials import MOVING
+from ..specials import FIXED, MOVING
 from ..values import RAW, TYPES
 from .common import lanewise, result
 
@@ -44,6 +44,9 @@ def build_mov(ins: Decoded) -> Step:
     if isinstance(source, ptx.Symbol) and source.name in MOVING:
         return _read_moving(ins, source.name, type_.bits)
     target = ins.target(0, type_.bits)
+    if type_.bits == 16 and isinstance(source, ptx.Symbol) and source.name in FIXED:
+        slot = ins.slot(1, TYPES["b32"])
+        return result(lambda regs: regs[slot].astype(np.uint16), target)
     slot = ins.slot(1, type_)
     return result(lambda regs: regs[slot], target)
 

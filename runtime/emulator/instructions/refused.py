@@ -25,7 +25,13 @@ def build_video(ins: Decoded) -> Step:
     return ins.unmodelled("a video instruction")
 
 
-@instruction("tex", "tld4", "txq", section="9.7.10")
+@instruction("alloca", "stacksave", "stackrestore", section="9.7.17")
+def build_stack(ins: Decoded) -> Step:
+    """The size of a thread's local memory is fixed when its kernel is decoded."""
+    return ins.unmodelled("a change of the stack's size; declare .local variables")
+
+
+@instruction("tex", "tld4", "txq", "istypep", section="9.7.10")
 def build_texture(ins: Decoded) -> Step:
     """Textures need a texture object, which a launch cannot pass."""
     return ins.unmodelled("a texture instruction")
