@@ -15,8 +15,9 @@ from typing import Any
 from ..dialects import make_context
 from ..dialects.errors import CompileError, OptionError
 from ..dialects.mlir import ir
+from ..dialects.target import find_target
 from ..passes import PASSES, PIPELINE
-from ..passes.base import Pass, PassLog, make_pass
+from ..passes.base import TARGET_ATTRIBUTE, Pass, PassLog, make_pass
 from .presets import PRESETS
 
 FIRST, LAST = PIPELINE[0].name, PIPELINE[-1].name
@@ -158,11 +159,23 @@ def run_passes(
     return seconds
 
 
-def run_passes_on_text(text: str, filename: str, passes: str, log: PassLog | None = None) -> str:
-    """The IR that `passes` leave of the module in `text`; `filename` names it in errors."""
+def run_passes_on_text(
+    text: str,
+    filename: str,
+    passes: str,
+    log: PassLog | None = None,
+    target: str | None = None,
+) -> str:
+    """The IR that `passes` leave of the module in `text`; `filename` names it in errors.
+
+    `target` is a chip that takes the place of the one that the module names.
+    """
     calls = parse_pipeline(passes)
     with make_context(), ir.Location.unknown():
         module = parse_module(text, filename)
+        if target is not None:
+            chip = ir.StringAttr.get(find_target(target).chip)
+            module.operation.attributes[TARGET_ATTRIBUTE] = chip
         run_passes(module, calls, log or PassLog())
         return f"{module}"
 

@@ -4,10 +4,11 @@
     pipe.acquire   waits until the producer's next slot is empty and gives it to fill
     pipe.commit    the slot acquired last is full once what was started into it has arrived
     pipe.wait      waits until the consumer's next slot is full and gives it to read
-    pipe.release   the slot waited for last is empty once what was started on it has finished
+    pipe.release   the oldest slot waited for is empty once what was started on it has finished
     pipe.tile      one payload tile of a slot
     pipe.claim     takes over clusters that have not been launched yet, and puts them into a ring
     pipe.for_each_claim  runs a body for this CTA's tile and for those of every claimed cluster
+    pipe.set_registers  from here on, every thread of the role may use that many registers
     pipe.role      the part of the program that one agent runs; roles run at the same time
 
 Slot index and phase are not in the IR: each side advances by one slot at commit or release, in
@@ -20,6 +21,9 @@ from typing import Any
 from .mlir import ext, ir
 from .tile_types import AccumulatorType, SmemType
 from .verify import refuse, verify_tile_loop
+
+# PTX ISA, setmaxnreg.
+REGISTERS_MIN, REGISTERS_MAX, REGISTERS_STEP = 24, 256, 8
 
 
 class Pipe(ext.Dialect, name="pipe"):
@@ -111,7 +115,10 @@ class WaitOp(Pipe.Operation, name="wait"):
 
 
 class ReleaseOp(Pipe.Operation, name="release"):
-    """Makes the slot waited for last empty when its readers have finished."""
+    """Makes the oldest slot waited for and not yet released empty when its readers have finished.
+
+    On targets with `tile.await_mma`, that op has waited for them.
+    """
 
     ring: ext.Operand[RingType]
 
@@ -148,6 +155,25 @@ class RoleOp(Pipe.Operation, name="role", traits=[ir.NoTerminatorTrait]):
             return refuse(self, f"warps must be at least 1, got {self.warps.value}")
         if len(self.body.blocks) != 1:
             return refuse(self, f"the body must be one block, got {len(self.body.blocks)}")
+        return True
+
+
+class SetRegistersOp(Pipe.Operation, name="set_registers"):
+    """From here on, every thread of the role may use `count` registers.
+
+    Roles of whole warpgroups hand registers to each other: what one gives up another may take.
+    """
+
+    count: ir.IntegerAttr
+
+    def verify_invariants(self) -> bool:
+        count = self.count.value
+        if count % REGISTERS_STEP or not REGISTERS_MIN <= count <= REGISTERS_MAX:
+            return refuse(
+                self,
+                f"count must be {REGISTERS_MIN} to {REGISTERS_MAX} in steps of {REGISTERS_STEP}, "
+                f"got {count}",
+            )
         return True
 
 

@@ -6,6 +6,9 @@ from dataclasses import dataclass
 
 from .errors import OptionError
 
+TENSOR_MEMORY, REGISTERS = "tensor memory", "registers"
+WARPGROUP_THREADS = 128
+
 
 @dataclass(frozen=True)
 class Target:
@@ -17,13 +20,22 @@ class Target:
     cta_group::1 MMA; its N goes from `mma_n_step[m]` to `mma_n_max` in that step (PTX ISA, shapes
     of .kind::f16; 16 for M=128 is the subset that every published kernel stays in).
     `box_max` is the largest extent of a TMA box in any dimension, in elements
-    (cuTensorMapEncodeTiled). `multiprocessors` is how many a B200 has, a default that the launch
-    may differ from. A cluster has up to `cluster_max` CTAs (more than 8 need the launch's leave); N
-    of a cta_group::2 MMA is a multiple of `pair_n_step`, so that each half is one of 16.
+    (cuTensorMapEncodeTiled). `multiprocessors` is how many a B200 (sm_100a) or an H200 (sm_90a)
+    has, a default that the launch may differ from. A cluster has up to `cluster_max` CTAs (more
+    than 8 need the launch's leave); N of a cta_group::2 MMA is a multiple of `pair_n_step`, so that
+    each half is one of 16.
+
+    `accumulators` says where MMAs keep their results. With "registers", those of the warpgroups
+    that issue the MMAs (PTX ISA, wgmma), an MMA's agent is also the epilogue's, a thread may hold
+    up to `accumulator_registers_max` of them, and there are no 2-CTA MMAs. A multiprocessor has
+    `registers`, which setmaxnreg moves between warpgroups.
+    `launch_control` is for cluster launch control.
     """
 
     chip: str
     ptx_feature: str
+    accumulators: str = TENSOR_MEMORY
+    launch_control: bool = True
     shared_bytes: int = 232_448
     multiprocessor_shared_bytes: int = 233_472
     cta_reserved_shared_bytes: int = 1024
@@ -36,11 +48,42 @@ class Target:
     multiprocessors: int = 148
     cluster_max: int = 16
     pair_n_step: int = 32
+    registers: int = 65_536
+    accumulator_registers_max: int = 128
     box_rank_max: int = 5
     tma_alignment_bytes: int = 16
     tma_destination_alignment_bytes: int = 128
     grid_x_max: int = 2**31 - 1
     grid_y_max: int = 65_535
+
+    @property
+    def in_registers(self) -> bool:
+        """Whether the warpgroups that issue MMAs hold the accumulators."""
+        return self.accumulators == REGISTERS
+
+    @property
+    def pairs(self) -> bool:
+        """Whether two CTAs can share an MMA."""
+        return not self.in_registers
+
+    def mma_warpgroups(self, tile_m: int, tile_n: int) -> int | None:
+        """Warpgroups that share the rows of a tile's accumulator, None when too many are needed.
+
+        An accumulator in tensor memory is read by one.
+        """
+        if not self.in_registers:
+            return 1
+        for count in (1, 2):
+            registers = tile_m * tile_n // (count * WARPGROUP_THREADS)
+            whole = tile_m % (count * self.mma_m[0]) == 0
+            if whole and registers <= self.accumulator_registers_max:
+                return count
+        return None
+
+    def launch_registers(self, threads: int) -> int:
+        """Registers that each of `threads` threads of a CTA starts with when it is alone on a
+        multiprocessor: in steps of 8 (PTX ISA, setmaxnreg)."""
+        return self.registers // threads // 8 * 8
 
     def mma_rows(self, tile_m: int) -> int | None:
         """M of the MMAs that cover a tile of `tile_m` rows, or None when none divides it."""
@@ -68,7 +111,20 @@ class Target:
         return 8 if m == 64 else 16
 
 
-TARGETS = {chip: Target(chip=chip, ptx_feature="+ptx88") for chip in ("sm_100a",)}
+TARGETS = {
+    target.chip: target
+    for target in (
+        Target("sm_100a", "+ptx88"),
+        Target(
+            "sm_90a",
+            "+ptx88",
+            accumulators=REGISTERS,
+            launch_control=False,
+            mma_m=(64,),
+            multiprocessors=132,
+        ),
+    )
+}
 
 
 def find_target(name: str) -> Target:

@@ -12,6 +12,7 @@
     tile.copy         t[r,k] = view[i*R + r, j*K + k] by the producer's threads, likewise
     tile.mma          acc[M,N] = (accumulate ? acc : 0) + a[M,K] * b[N,K]^T
     tile.pair_mma     the same by two CTAs: each has its rows of a and acc and half of b
+    tile.await_mma    waits until all but the `pending` newest mma of this agent are done
     tile.pair_rank    0 in the first CTA of a pair, 1 in the second
     tile.store        view[i*M + r, j*N + c] = f(acc[r,c]), dropped outside the view
     tile.staged_store view[i*M + r, j*N + c] = f(acc[r,c]) through shared memory and TMA
@@ -250,6 +251,21 @@ class MmaOp(Tile.Operation, name="mma"):
             return refuse(self, f"a and b must have the same K, got {a.k} and {b.k}")
         if self.acc.type.shape != (a.mn, b.mn):
             return refuse(self, f"acc must be {(a.mn, b.mn)}, got {self.acc.type.shape}")
+        return True
+
+
+class AwaitMmaOp(Tile.Operation, name="await_mma"):
+    """Waits until all but the `pending` newest of the MMAs that this agent issued are done.
+
+    For targets that have an agent wait for its MMAs before it releases what they read; without
+    it, releases follow the MMAs by themselves.
+    """
+
+    pending: ir.IntegerAttr
+
+    def verify_invariants(self) -> bool:
+        if self.pending.value < 0:
+            return refuse(self, f"pending must be at least 0, got {self.pending.value}")
         return True
 
 

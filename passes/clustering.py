@@ -51,9 +51,9 @@ def parse_pair(text: str) -> bool | None:
 class Clustering:
     """Lone CTAs → clusters that multicast operand tiles and pairs that share an MMA.
 
-    `shape` is CTAs along M and N; auto is a pair where the tile allows one, else a lone CTA. `pair`
-    takes 2-CTA MMAs (cta_group::2); auto takes them where the shape is even along M and the tile
-    allows.
+    `shape` is CTAs along M and N; auto is a pair where the tile allows one, two CTAs along M where
+    the target has no pairs, else a lone CTA. `pair` takes 2-CTA MMAs (cta_group::2); auto takes
+    them where the shape is even along M and the tile allows.
     """
 
     name: ClassVar[str] = "clustering"
@@ -72,10 +72,13 @@ class Clustering:
             log.did("lone CTAs")
             return
         mma = walk(kernel, MmaOp)[0]
+        if self.pair and not target.pairs:
+            raise refused(mma, f"clustering: {target.chip} has no 2-CTA MMAs, got pair=true")
         no_pair = _pair_refusal(mma, target)
-        lone = self.pair is False or (self.pair is None and no_pair)
+        paired = target.pairs and self.pair is None
+        lone = self.pair is False or (paired and no_pair)
         shape = self.shape or ((1, 1) if lone else (2, 1))
-        pair = self._pair(mma, shape, no_pair, log)
+        pair = target.pairs and self._pair(mma, shape, no_pair, log)
         _check_shape(kernel, shape, target)
         _set_cluster(kernel, shape)
         if pair:

@@ -14,10 +14,11 @@ from typing import Any, ClassVar
 
 from ..dialects.layout import SLOT_ALIGNMENT
 from ..dialects.mlir import gpu, ir, llvm, nvvm, passmanager
+from ..dialects.pipe import SetRegistersOp
 from ..dialects.target import Target
 from ..dialects.tile import KernelOp
 from ..dialects.tile_types import integers_of
-from .base import PassLog, option, parse_bool, refused, target_of, the_kernel
+from .base import PassLog, option, parse_bool, refused, target_of, the_kernel, walk
 from .lowering import build as b
 from .lowering.frame import SHARED_SYMBOL, Frame
 from .lowering.launch import launch_attribute
@@ -51,10 +52,9 @@ class LowerToNvvm:
         _emit(module, kernel, plan, target, self.pdl)
         kernel.operation.erase()
         passmanager.PassManager.parse(UPSTREAM).run(module.operation)
-        log.did(
-            f"{len(plan.parameters)} parameters, {plan.shared_bytes} bytes of shared memory, "
-            f"{plan.tmem_columns} tensor-memory columns"
-        )
+        columns = f", {plan.tmem_columns} tensor-memory columns" if plan.tmem_columns else ""
+        memory = f"{plan.shared_bytes} bytes of shared memory{columns}"
+        log.did(f"{len(plan.parameters)} parameters, {memory}")
 
 
 def _check_grid(kernel: KernelOp, target: Target) -> None:
@@ -116,6 +116,8 @@ def _declare_function(kernel: KernelOp, plan: Plan, pdl: bool) -> llvm.LLVMFuncO
     for flag in ("gpu.kernel", "nvvm.kernel"):
         attributes[flag] = ir.UnitAttr.get()
     attributes["nvvm.reqntid"] = ir.DenseI32ArrayAttr.get([kernel.threads.value, 1, 1])
+    if walk(kernel, SetRegistersOp):  # ptxas needs to know how many registers a thread starts with
+        attributes["nvvm.minctasm"] = ir.IntegerAttr.get(b.i32(), 1)
     cluster = integers_of(kernel.cluster)
     if plan.cluster.size > 1:
         attributes["nvvm.cluster_dim"] = ir.DenseI32ArrayAttr.get(cluster)

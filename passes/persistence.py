@@ -26,6 +26,7 @@ from ..dialects.pipe import (
     ForEachClaimOp,
     RingType,
     RoleOp,
+    SetRegistersOp,
 )
 from ..dialects.target import Target
 from ..dialects.tile import (
@@ -46,7 +47,7 @@ OVERLAPPING_STAGES = 2
 CLAIMS = 2
 TILES_MAX = 2**31 - 1
 WARP_THREADS = 32
-STAYS = (TensorMapOp, CreateOp, AccumulatorOp, CtaTileOp, PairRankOp)
+STAYS = (TensorMapOp, CreateOp, AccumulatorOp, CtaTileOp, PairRankOp, SetRegistersOp)
 
 
 def parse_positive(text: str) -> int:
@@ -84,7 +85,7 @@ class Persistence:
         places = walk(kernel, CtaTileOp)
         if len(places) != 1:
             raise refused(kernel, "persistence: the program loops over tiles already; run it once")
-        self._check_options(kernel)
+        self._check_options(kernel, target)
         tiles = integers_of(kernel.grid)[:2]
         if tiles[0] * tiles[1] > TILES_MAX:
             raise refused(
@@ -104,7 +105,13 @@ class Persistence:
             _add_scheduler(kernel, claims)
             log.did(f"cluster launch control over {tiles[0]}x{tiles[1]} tiles{doubled}")
 
-    def _check_options(self, kernel: KernelOp) -> None:
+    def _check_options(self, kernel: KernelOp, target: Target) -> None:
+        if self.scheduler == "clc" and not target.launch_control:
+            raise refused(
+                kernel,
+                f"persistence: {target.chip} has no cluster launch control, got scheduler=clc; "
+                "use scheduler=static",
+            )
         if self.scheduler == "static" and self.depth is not None:
             raise refused(kernel, "persistence: depth is for scheduler=clc, got scheduler=static")
         if self.scheduler == "clc" and self.ctas is not None:

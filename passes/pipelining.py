@@ -7,6 +7,15 @@
 
 load is acquire, copies, commit; mma is wait, mma, release. In the steady loop the MMA of this step
 is issued before the slot of the last one is asked for, so that the tensor core always has work.
+
+Where an agent waits for its MMAs before it releases what they read (`tile.await_mma`), it does so
+one step late, with the next MMA under way. All N slots are then filled beforehand:
+
+    for %p in 0 .. N { load(%p) }
+    start(0)
+    for %k in 1 .. K-(N-1) { start(%k)  await 1  release     load(%k + N-1) }
+    for %k in K-(N-1) .. K { start(%k)  await 1  release }
+    await 0  release
 """
 
 from __future__ import annotations
@@ -15,9 +24,9 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from ..dialects.mlir import arith, ir, scf
-from ..dialects.pipe import AcquireOp, CommitOp, CreateOp
+from ..dialects.pipe import AcquireOp, CommitOp, CreateOp, ReleaseOp
 from ..dialects.target import Target
-from ..dialects.tile import KernelOp
+from ..dialects.tile import AwaitMmaOp, KernelOp
 from .base import PassLog, option, refused, target_of, the_kernel, walk
 from .clone import Mapping, clone, constant_of, index_constant, is_pure
 from .rings import (
@@ -86,22 +95,49 @@ def _pipeline(create: CreateOp, stages: int) -> None:
     retype_ring(create, stages, create.ring.type.tiles)
     if stages == 1:
         return
-    acquire = next(use.owner for use in create.ring.uses if use.owner.name == "pipe.acquire")
+    acquire = _acquire_of(create)
     loop = acquire.parent.opview
     steps = constant_of(loop.upperBound) if isinstance(loop, scf.ForOp) else None
     if steps is None:
         raise refused(create, "pipelining: the ring must be filled in a loop of constant length")
+    if walk(loop, AwaitMmaOp):
+        _pipeline_late(create, loop, stages, steps)
+        return
     ahead = min(stages - 1, steps)
     producer, consumer = _split(loop, acquire.opview)
     with ir.InsertionPoint(loop), loop.operation.location:
         _loop_of(producer, loop, 0, ahead)
-    drain = ir.InsertionPoint.after(loop)
-    with drain, loop.operation.location:
+    with ir.InsertionPoint.after(loop), loop.operation.location:
         _loop_of(consumer, loop, steps - ahead, steps)
-    if ahead == steps:
-        loop.operation.erase()
-        return
-    _prefetch(loop, producer, ahead, steps)
+    _prefetch(loop, producer, ahead, (0, steps - ahead))
+
+
+def _pipeline_late(create: CreateOp, loop: scf.ForOp, stages: int, steps: int) -> None:
+    """The same where slots are released one step late."""
+    producer, consumer = _split(loop, _acquire_of(create).opview)
+    late = [op for op in consumer if isinstance(op, AwaitMmaOp | ReleaseOp)]
+    start = [op for op in consumer if op not in late]
+    filled = min(stages, steps)
+    ahead = filled - 1
+    with ir.InsertionPoint(loop), loop.operation.location:
+        _loop_of(producer, loop, 0, filled)
+        _copy(start, loop, {loop.induction_variable: index_constant(0)})
+    with ir.InsertionPoint.after(loop), loop.operation.location:
+        _set_pending(late, 1)
+        _loop_of(consumer, loop, max(1, steps - ahead), steps)
+        _set_pending([clone(op, {}).opview for op in late], 0)
+    _prefetch(loop, producer, ahead, (1, steps - ahead))
+
+
+def _set_pending(ops: list[Any], pending: int) -> None:
+    for op in ops:
+        if isinstance(op, AwaitMmaOp):
+            i64 = ir.IntegerType.get_signless(64)
+            op.operation.attributes["pending"] = ir.IntegerAttr.get(i64, pending)
+
+
+def _acquire_of(create: CreateOp) -> ir.Operation:
+    return next(use.owner for use in create.ring.uses if use.owner.name == "pipe.acquire")
 
 
 def _split(loop: scf.ForOp, acquire: AcquireOp) -> tuple[list[Any], list[Any]]:
@@ -116,7 +152,9 @@ def _split(loop: scf.ForOp, acquire: AcquireOp) -> tuple[list[Any], list[Any]]:
 
 
 def _loop_of(ops: list[Any], source: scf.ForOp, start: int, end: int) -> None:
-    """A loop from `start` to `end` that does `ops` of the source loop."""
+    """A loop from `start` to `end` that does `ops` of the source loop, if it has a step."""
+    if start == end:
+        return
     loop = scf.ForOp(index_constant(start), index_constant(end), index_constant(1))
     with ir.InsertionPoint(loop.body):
         _copy(ops, source, {source.induction_variable: loop.induction_variable})
@@ -139,10 +177,15 @@ def _is_read_by_pure(readers: set[ir.Operation], ops: list[Any]) -> bool:
     return any(is_pure(reader.opview) and _is_read_by(reader.opview, ops) for reader in readers)
 
 
-def _prefetch(loop: scf.ForOp, producer: list[Any], ahead: int, steps: int) -> None:
-    """Shorten the loop and let it fill the slot of `ahead` steps later, after its MMA."""
+def _prefetch(loop: scf.ForOp, producer: list[Any], ahead: int, steps: tuple[int, int]) -> None:
+    """Let the loop run over `steps` and fill the slot of `ahead` steps later, after its MMA."""
+    if steps[0] >= steps[1]:
+        loop.operation.erase()
+        return
     with ir.InsertionPoint(loop), loop.operation.location:
-        loop.operation.operands[1] = index_constant(steps - ahead)
+        if steps[0]:
+            loop.operation.operands[0] = index_constant(steps[0])
+        loop.operation.operands[1] = index_constant(steps[1])
         distance = index_constant(ahead)
     terminator = list(loop.body.operations)[-1]
     with ir.InsertionPoint(terminator), loop.operation.location:

@@ -20,7 +20,7 @@ from ..dialects.dtypes import DTYPES
 from ..dialects.errors import CompileError
 from ..dialects.layout import TileLayout
 from ..dialects.mlir import arith, func, ir, scf
-from ..dialects.target import Target
+from ..dialects.target import WARPGROUP_THREADS, Target
 from ..dialects.tile import (
     AccumulatorOp,
     CtaTileOp,
@@ -37,7 +37,6 @@ from .base import PassLog, option, parse_extents, refused, target_of, walk
 from .rings import RESERVED_BYTES
 
 GLOBAL = 1
-WARPGROUP_THREADS = 128
 
 
 @dataclass(frozen=True)
@@ -57,9 +56,10 @@ class Tiling:
                 f"tiling: the module must hold one tile.matmul, got {len(matmuls)}; "
                 "run normalize first, and tiling once"
             )
-        matmul = matmuls[0]
-        check_tile(matmul, self.tile, target_of(module))
-        kernel = _build_kernel(matmul, self.tile)
+        matmul, target = matmuls[0], target_of(module)
+        check_tile(matmul, self.tile, target)
+        warpgroups = target.mma_warpgroups(*self.tile[:2])
+        kernel = _build_kernel(matmul, self.tile, WARPGROUP_THREADS * warpgroups)
         function = matmul.operation.parent.opview
         if isinstance(function, func.FuncOp):
             function.operation.erase()
@@ -113,8 +113,14 @@ def _check_memories(
             f"{RESERVED_BYTES} for barriers, over the {target.shared_bytes} of {target.chip}; "
             "make the tile smaller",
         )
+    if target.mma_warpgroups(m, n) is None:
+        raise refused(
+            matmul,
+            f"tile {m}x{n} needs more than {target.accumulator_registers_max} accumulator "
+            f"registers a thread of one or two warpgroups of {target.chip}; make the tile smaller",
+        )
     columns = target.accumulator_columns(m, n)
-    if columns > target.tmem_columns:
+    if not target.in_registers and columns > target.tmem_columns:
         raise refused(
             matmul,
             f"tile {m}x{n} needs {columns} tensor-memory columns, over the "
@@ -122,7 +128,7 @@ def _check_memories(
         )
 
 
-def _build_kernel(matmul: MatmulOp, tile: tuple[int, int, int]) -> KernelOp:
+def _build_kernel(matmul: MatmulOp, tile: tuple[int, int, int], threads: int) -> KernelOp:
     function = matmul.operation.parent.opview
     elements = walk(matmul, ElementOp)
     sources = sorted(
@@ -141,7 +147,7 @@ def _build_kernel(matmul: MatmulOp, tile: tuple[int, int, int]) -> KernelOp:
             sym_name=function.attributes["sym_name"],
             grid=integers(grid),
             cluster=integers([1, 1, 1]),
-            threads=ir.IntegerAttr.get(i64, WARPGROUP_THREADS),
+            threads=ir.IntegerAttr.get(i64, threads),
             arg_names=ir.ArrayAttr.get([ir.StringAttr.get(name) for name in names]),
         )
     views = [

@@ -19,7 +19,7 @@ from typing import ClassVar
 from ..dialects.mlir import ir
 from ..dialects.pipe import AcquireOp, CommitOp, CreateOp, ReleaseOp, RingType, TileOp, WaitOp
 from ..dialects.target import Target
-from ..dialects.tile import CopyOp, KernelOp, LoadOp, MmaOp, TensorMapOp, TmaLoadOp
+from ..dialects.tile import AwaitMmaOp, CopyOp, KernelOp, LoadOp, MmaOp, TensorMapOp, TmaLoadOp
 from .base import PassLog, one_of, option, refused, target_of, the_kernel, walk
 from .tensor_maps import map_type, tma_refusal
 
@@ -64,7 +64,10 @@ class TmaInsertion:
                 _fill(load, map_, tile)
             CommitOp(ring=ring)
             full = slot_tiles(WaitOp(ring=ring, slot=ring.type.slot).slot)
-            ReleaseOp(ring=ring).operation.move_after(mma.operation)
+        with ir.InsertionPoint.after(mma.operation), mma.location:
+            if target.in_registers:
+                await_mmas(0)
+            ReleaseOp(ring=ring)
         for load, tile in zip(loads, full, strict=True):
             load.tile.replace_all_uses_with(tile)
             load.operation.erase()
@@ -93,6 +96,12 @@ def _fill(load: LoadOp, map_: ir.Value | None, tile: ir.Value) -> None:
 def _argument_name(load: LoadOp) -> str:
     kernel = load.view.owner.owner.opview
     return kernel.arg_names[ir.BlockArgument(load.view).arg_number].value
+
+
+def await_mmas(pending: int) -> AwaitMmaOp:
+    """Emit a `tile.await_mma`."""
+    i64 = ir.IntegerType.get_signless(64)
+    return AwaitMmaOp(pending=ir.IntegerAttr.get(i64, pending))
 
 
 def slot_tiles(slot: ir.Value) -> list[ir.Value]:

@@ -10,6 +10,14 @@
 Each role keeps the loops and the ops of its agent, in order; a loop that pipelining had cut in
 pieces is whole again where the pieces do the same. The accumulator becomes a slot of a ring, so
 that pipes are the only way from one role to another.
+
+Where MMAs leave their results in registers, one role issues and stores them; two warpgroups of it
+take most of the registers that the load role does not need:
+
+    for %k { load(%k) … mma(%k) … }        pipe.role "consumer" { set_registers 232
+    store %acc                        →                           for %k { mma(%k) }  store %acc }
+                                           pipe.role "load"     { set_registers 40
+                                                                  for %k { load(%k) } }
 """
 
 from __future__ import annotations
@@ -20,19 +28,23 @@ from typing import Any, ClassVar
 from ..dialects.errors import CompileError
 from ..dialects.mlir import ir, scf
 from ..dialects.pipe import (
+    REGISTERS_STEP,
     AcquireOp,
     CommitOp,
     CreateOp,
     ReleaseOp,
     RingType,
     RoleOp,
+    SetRegistersOp,
     TileOp,
     WaitOp,
 )
+from ..dialects.target import Target
 from ..dialects.tile import (
     MMAS,
     STORES,
     AccumulatorOp,
+    AwaitMmaOp,
     CopyOp,
     CtaTileOp,
     KernelOp,
@@ -43,38 +55,82 @@ from ..dialects.tile import (
     TmaMulticastOp,
 )
 from ..dialects.tile_types import AccumulatorType
-from .base import PassLog, refused, the_kernel, walk
+from .base import PassLog, refused, target_of, the_kernel, walk
 from .clone import Mapping, clone, erase_unused, fuse_loops, is_pure
 
 # In the order of their warps: a warp reads the tensor-memory lanes of its index modulo 4, so the
 # epilogue's four come first.
-EPILOGUE, LOAD, MMA = "epilogue", "load", "mma"
+EPILOGUE, LOAD, MMA, CONSUMER = "epilogue", "load", "mma", "consumer"
 SHARED_BY_ALL = (TensorMapOp, CreateOp, CtaTileOp, PairRankOp)
 WARPGROUP_WARPS = 4
+# Registers a thread of a load role: TMA needs a few, copies hold several units under way.
+TMA_REGISTERS, COPY_REGISTERS = 40, 104
+
+
+@dataclass(frozen=True)
+class Role:
+    """A role to be made: the agents whose ops it runs, its warps and registers, if it sets them."""
+
+    name: str
+    agents: tuple[str, ...]
+    warps: int
+    registers: int | None = None
 
 
 @dataclass(frozen=True)
 class WarpSpecialization:
-    """One program → load, mma and epilogue roles that meet only in pipes."""
+    """One program → load, mma and epilogue roles that meet only in pipes.
+
+    With accumulators in registers, a load and a consumer role.
+    """
 
     name: ClassVar[str] = "warp-specialization"
 
     def __call__(self, module: ir.Module, log: PassLog) -> None:
         kernel = the_kernel(module, self.name)
+        target = target_of(module)
         _check(kernel)
-        for accumulator in walk(kernel, AccumulatorOp):
-            _pipe_accumulator(kernel, accumulator)
+        roles = _roles(kernel, target)
+        if not target.in_registers:
+            for accumulator in walk(kernel, AccumulatorOp):
+                _pipe_accumulator(kernel, accumulator)
         block = kernel.body.blocks[0]
         program = [op for op in list(block.operations) if not _stays(op)]
-        warps = {EPILOGUE: WARPGROUP_WARPS, LOAD: _load_warps(kernel), MMA: 1}
-        for agent, count in warps.items():
-            _add_role(block, program, agent, count)
+        for role in roles:
+            _add_role(block, program, role)
         for op in reversed(program):
             op.operation.erase()
         erase_unused(block)
-        threads = 32 * sum(warps.values())
+        threads = 32 * sum(role.warps for role in roles)
         kernel.operation.attributes["threads"] = _i64(threads)
-        log.did(f"roles {', '.join(f'{name} ({n} warps)' for name, n in warps.items())}")
+        log.did(f"roles {', '.join(f'{role.name} ({role.warps} warps)' for role in roles)}")
+
+
+def _roles(kernel: KernelOp, target: Target) -> list[Role]:
+    """The roles in the order of their warps."""
+    load_warps = _load_warps(kernel)
+    if not target.in_registers:
+        parts = {EPILOGUE: WARPGROUP_WARPS, LOAD: load_warps, MMA: 1}
+        return [Role(name, (name,), warps) for name, warps in parts.items()]
+    warps = kernel.threads.value // 32
+    if warps == WARPGROUP_WARPS:
+        return [Role(CONSUMER, (MMA, EPILOGUE), warps), Role(LOAD, (LOAD,), load_warps)]
+    loads = COPY_REGISTERS if walk(kernel, CopyOp) else TMA_REGISTERS
+    consumes = _registers_left(target, warps, loads)
+    return [
+        Role(CONSUMER, (MMA, EPILOGUE), warps, consumes),
+        Role(LOAD, (LOAD,), WARPGROUP_WARPS, loads),
+    ]
+
+
+def _registers_left(target: Target, warps: int, taken: int) -> int:
+    """Registers a thread of `warps` warps when a warpgroup beside them has `taken` a thread.
+
+    setmaxnreg is for whole warpgroups and moves registers in steps of 8 (PTX ISA, setmaxnreg).
+    """
+    all_warps = warps + WARPGROUP_WARPS
+    pool = all_warps * target.launch_registers(32 * all_warps)
+    return (pool - WARPGROUP_WARPS * taken) // warps // REGISTERS_STEP * REGISTERS_STEP
 
 
 def _check(kernel: KernelOp) -> None:
@@ -142,25 +198,29 @@ def _load_warps(kernel: KernelOp) -> int:
     return WARPGROUP_WARPS if walk(kernel, CopyOp) else 1
 
 
-def _add_role(block: ir.Block, program: list[Any], agent: str, warps: int) -> None:
-    with ir.InsertionPoint(block), program[0].operation.location:
-        role = RoleOp(agent=ir.StringAttr.get(agent), warps=_i64(warps))
-    body = role.body.blocks.append()
-    _slice(program, agent, body, {})
+def _add_role(block: ir.Block, program: list[Any], role: Role) -> None:
+    location = program[0].operation.location
+    with ir.InsertionPoint(block), location:
+        op = RoleOp(agent=ir.StringAttr.get(role.name), warps=_i64(role.warps))
+    body = op.body.blocks.append()
+    if role.registers is not None:
+        with ir.InsertionPoint(body), location:
+            SetRegistersOp(count=_i64(role.registers))
+    _slice(program, role.agents, body, {})
     erase_unused(body)
     fuse_loops(body)
     erase_unused(body)
 
 
-def _slice(ops: list[Any], agent: str, block: ir.Block, mapping: Mapping) -> bool:
-    """Copy the agent's part of `ops` to the end of `block`; whether any has an effect."""
+def _slice(ops: list[Any], agents: tuple[str, ...], block: ir.Block, mapping: Mapping) -> bool:
+    """Copy the agents' part of `ops` to the end of `block`; whether any has an effect."""
     kept = False
     for op in ops:
         if isinstance(op, scf.ForOp):
-            kept |= _slice_loop(op, agent, block, mapping)
+            kept |= _slice_loop(op, agents, block, mapping)
         elif is_pure(op) or isinstance(op, CtaTileOp):
             _copy(op, block, mapping)
-        elif _agent(op) == agent:
+        elif _agent(op) in agents:
             _copy(op, block, mapping)
             kept = True
     return kept
@@ -171,12 +231,14 @@ def _copy(op: Any, block: ir.Block, mapping: Mapping) -> None:
         clone(op, mapping)
 
 
-def _slice_loop(loop: scf.ForOp, agent: str, block: ir.Block, mapping: Mapping) -> bool:
+def _slice_loop(
+    loop: scf.ForOp, agents: tuple[str, ...], block: ir.Block, mapping: Mapping
+) -> bool:
     bounds = [mapping.get(bound, bound) for bound in (loop.lowerBound, loop.upperBound, loop.step)]
     with ir.InsertionPoint(block), loop.operation.location:
         copy = scf.ForOp(*bounds)
     inner = {**mapping, loop.induction_variable: copy.induction_variable}
-    kept = _slice(list(loop.body.operations)[:-1], agent, copy.body, inner)
+    kept = _slice(list(loop.body.operations)[:-1], agents, copy.body, inner)
     if not kept:
         copy.operation.erase()
         return False
@@ -189,7 +251,7 @@ def _agent(op: Any) -> str:
     """Whose op it is."""
     if isinstance(op, TmaLoadOp | TmaMulticastOp | CopyOp):
         return LOAD
-    if isinstance(op, MMAS):
+    if isinstance(op, (*MMAS, AccumulatorOp, AwaitMmaOp)):
         return MMA
     if isinstance(op, STORES):
         return EPILOGUE

@@ -15,6 +15,7 @@ EXAMPLES = """examples:
   tilewright opt matmul.mlir                                        parse, verify and print
   tilewright opt matmul.mlir --passes normalize
   tilewright opt matmul.mlir --passes 'normalize,tiling{tile=128x64x64},tma-insertion'
+  tilewright opt matmul.mlir --passes normalize,tiling --target sm_90a
   tilewright opt - --passes normalize < matmul.mlir
   tilewright opt --list-passes
 """
@@ -31,6 +32,9 @@ def add_command(commands: Any) -> None:
     )
     parser.add_argument("file", nargs="?", metavar="FILE", help="an .mlir file, or - for stdin")
     parser.add_argument("--passes", metavar="TEXT", help="passes and options, as 'a{x=1},b'")
+    parser.add_argument(
+        "--target", metavar="CHIP", help="chip for the passes (default: the file's, else sm_100a)"
+    )
     parser.add_argument("--list-passes", action="store_true", help="list the passes and exit")
     parser.add_argument(
         "-o", "--output", type=Path, metavar="PATH", help="where to (default stdout)"
@@ -67,7 +71,8 @@ def _transform(text: str, options: argparse.Namespace) -> tuple[str, list[str]]:
         with make_context():
             return str(parse_module(text, options.file)), []
     log = PassLog()
-    return run_passes_on_text(text, options.file, options.passes, log), log.remarks
+    result = run_passes_on_text(text, options.file, options.passes, log, options.target)
+    return result, log.remarks
 
 
 def _read(path: Path) -> str:

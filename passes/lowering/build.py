@@ -175,16 +175,6 @@ def barrier_wait(barrier: ir.Value, parity: ir.Value, in_cluster: bool = False) 
         scf.YieldOp([])
 
 
-def fence_after() -> None:
-    """tcgen05.fence::after_thread_sync."""
-    nvvm.tcgen05_fence(nvvm.Tcgen05FenceKind.AFTER_THREAD_SYNC)
-
-
-def fence_before() -> None:
-    """tcgen05.fence::before_thread_sync."""
-    nvvm.tcgen05_fence(nvvm.Tcgen05FenceKind.BEFORE_THREAD_SYNC)
-
-
 class Counter:
     """A position in a ring of `stages` slots: index and phase in stack slots.
 

@@ -1,6 +1,7 @@
-"""The words that tcgen05.mma is told its operands and shape with (no MLIR here).
+"""The words that an MMA is told its operands and shape with (no MLIR here).
 
-PTX ISA, tcgen05: shared memory descriptor, instruction descriptor.
+PTX ISA, tcgen05: shared memory descriptor, instruction descriptor. The matrix descriptor of wgmma
+is the former with zero for its version; the swizzle codes without an atom size are the same bits.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 from ...dialects.layout import TileLayout
 
 SWIZZLE_CODE = {"none": 0, "128B": 2, "64B": 4, "32B": 6}
-DESCRIPTOR_VERSION = 0b001
+DESCRIPTOR_VERSION, WGMMA_VERSION = 0b001, 0
 ADDRESS_BITS = 0x3FFFF
 F32_ACCUMULATOR = 1
 
@@ -18,14 +19,16 @@ def encode_bytes(value: int) -> int:
     return (value & ADDRESS_BITS) >> 4
 
 
-def shared_descriptor(layout: TileLayout, address: int = 0) -> int:
+def shared_descriptor(
+    layout: TileLayout, address: int = 0, version: int = DESCRIPTOR_VERSION
+) -> int:
     """The 64-bit matrix descriptor of a tile that starts at shared-memory byte `address`."""
     leading, stride = layout.descriptor_strides()
     return (
         encode_bytes(address)
         | encode_bytes(leading) << 16
         | encode_bytes(stride) << 32
-        | DESCRIPTOR_VERSION << 46
+        | version << 46
         | SWIZZLE_CODE[layout.swizzle] << 61
     )
 

@@ -9,11 +9,13 @@ from dataclasses import dataclass, field
 from ...dialects.layout import TileLayout
 from ...dialects.mlir import arith, ir, llvm, nvvm
 from ...dialects.target import Target
-from ...dialects.tile import KernelOp
+from ...dialects.tile import AccumulatorOp, KernelOp
+from ..base import walk
 from . import build as b
 from .cluster import Cluster
 from .descriptors import encode_bytes, shared_descriptor
-from .plan import BARRIER_BYTES, Plan
+from .plan import BARRIER_BYTES, Plan, RingPlan
+from .register_accumulator import RegisterAccumulator
 
 SHARED_SYMBOL = "dynamic_shared"
 ALL_LANES = -1
@@ -21,10 +23,14 @@ ALL_LANES = -1
 
 @dataclass
 class Ring:
-    """Run-time state of one pipe: the producer's and the consumer's position."""
+    """Run-time state of one pipe: the producer's position, where the consumer releases and waits.
+
+    The last two are one where a slot is released before the next is waited for.
+    """
 
     producer: b.Counter
     consumer: b.Counter
+    reader: b.Counter
 
 
 @dataclass(frozen=True)
@@ -81,6 +87,7 @@ class Frame:
     columns: dict[ir.Value, ir.Value | int] = field(default_factory=dict)
     descriptors: dict[ir.Value, list[ir.Value]] = field(default_factory=dict)
     rings: dict[ir.Value, Ring] = field(default_factory=dict)
+    registers: dict[ir.Value, RegisterAccumulator] = field(default_factory=dict)
 
     @property
     def cluster(self) -> Cluster:
@@ -98,7 +105,10 @@ class Frame:
         return x, y
 
     def open(self) -> None:
-        """Emit the prologue: barriers, tensor memory, the CTA barrier that publishes both."""
+        """Emit the prologue: barriers, tensor memory, the CTA barrier that publishes both.
+
+        Stack slots come first: only those of the first block become registers.
+        """
         self.shared = llvm.AddressOfOp(b.pointer(b.SHARED), SHARED_SYMBOL).result
         self.thread = nvvm.read_ptx_sreg_tid_x(results=[b.i32()])
         self.warp = b.div(self.thread, 32)
@@ -109,24 +119,44 @@ class Frame:
         self.columns |= self.plan.accumulators
         self.mma_done = b.Counter(1)
         for ring, plan in self.plan.rings.items():
-            self.rings[ring] = Ring(b.Counter(plan.stages), b.Counter(plan.stages))
+            self.rings[ring] = self._open_ring(plan)
             if plan.kind == "operands":
                 places = zip(plan.layouts, plan.tiles, strict=True)
                 self.descriptors[ring] = [self.descriptor_at(*place) for place in places]
+        if self.target.in_registers:
+            self._hold_accumulators()
         with self.team.once():
             self._init_barriers()
         self._read_place()
+        if self.target.in_registers:
+            self.meet_all()
+            return
         with b.when(self.first_warp):
             self._allocate()
         self.meet_all()
         self.tmem = llvm.load(b.i32(), self.shared_at(self.plan.tmem_address))
+
+    def _open_ring(self, plan: RingPlan) -> Ring:
+        producer, consumer = b.Counter(plan.stages), b.Counter(plan.stages)
+        apart = self.target.in_registers
+        return Ring(producer, consumer, b.Counter(plan.stages) if apart else consumer)
+
+    def _hold_accumulators(self) -> None:
+        for accumulator in walk(self.kernel, AccumulatorOp):
+            m, n = accumulator.acc.type.shape
+            warpgroups = self.target.mma_warpgroups(m, n)
+            self.registers[accumulator.acc] = RegisterAccumulator.make(m, n, warpgroups)
 
     def close(self) -> None:
         """Emit the end: tensor memory goes back once every warp of the pair has read it.
 
         No CTA of a cluster ends while another may still write to it.
         """
+        if self.target.in_registers and self.cluster.size == 1:
+            return
         self.meet_all()
+        if self.target.in_registers:
+            return
         with b.when(self.first_warp):
             columns = b.constant(self.plan.tmem_columns)
             nvvm.tcgen05_dealloc(self.tmem_pointer(0), columns, group=self.cta_group)
@@ -140,13 +170,23 @@ class Frame:
 
     def meet_all(self) -> None:
         """All threads of the CTA, or of its cluster, meet; tcgen05 work is ordered across it."""
-        b.fence_before()
+        self.fence_before()
         if self.cluster.size == 1:
             nvvm.barrier()
         else:
             nvvm.cluster_arrive(aligned=True)
             nvvm.cluster_wait(aligned=True)
-        b.fence_after()
+        self.fence_after()
+
+    def fence_before(self) -> None:
+        """tcgen05.fence::before_thread_sync, where there is tensor memory."""
+        if not self.target.in_registers:
+            nvvm.tcgen05_fence(nvvm.Tcgen05FenceKind.BEFORE_THREAD_SYNC)
+
+    def fence_after(self) -> None:
+        """tcgen05.fence::after_thread_sync, where there is tensor memory."""
+        if not self.target.in_registers:
+            nvvm.tcgen05_fence(nvvm.Tcgen05FenceKind.AFTER_THREAD_SYNC)
 
     def line(self, ranks: int, along_m: ir.Value | int, along_n: ir.Value | int) -> ir.Value:
         """Mask (i16) of `ranks`, given for the CTA at (0, 0), moved to another place."""
@@ -255,7 +295,7 @@ class Frame:
         """All threads wait for the last commit on the done barrier, then may read its results."""
         self.wait(self.shared_at(self.plan.mma_done), self.mma_done.phase())
         self.mma_done.advance()
-        b.fence_after()
+        self.fence_after()
 
     def publish_shared(self) -> None:
         """What the team's threads wrote to shared memory becomes visible to the async proxy."""

@@ -20,8 +20,9 @@ from ..base import attributes_of, walk
 from .accumulator import store_fragment
 from .names import describe_names
 from .operands import UNIT_BYTES
+from .pieces import alignment_bytes
 from .plan import Parameter, Plan
-from .staged_store import alignment_bytes
+from .register_accumulator import PAIR
 from .store import vector_width
 
 L2_PROMOTION = "128B"
@@ -86,9 +87,7 @@ def _tensor(name: str, view: ir.MemRefType, role: str) -> dict[str, Any]:
 def _parameter(kernel: KernelOp, plan: Plan, parameter: Parameter) -> dict[str, Any]:
     if parameter.map is not None:
         return _map_parameter(parameter.tensor, parameter.map)
-    alignments = [
-        _alignment(store, parameter.argument, plan.cluster.pair) for store in stores(kernel)
-    ]
+    alignments = [_alignment(store, parameter.argument, plan) for store in stores(kernel)]
     return {
         "kind": "pointer",
         "tensor": parameter.tensor,
@@ -101,7 +100,7 @@ def stores(kernel: KernelOp) -> list[Any]:
     return [*walk(kernel, StoreOp), *walk(kernel, StagedStoreOp)]
 
 
-def _alignment(store: Any, view: ir.Value, pair: bool) -> int:
+def _alignment(store: Any, view: ir.Value, plan: Plan) -> int:
     """Bytes that the address of `view` must be a multiple of for this store, 0 if it has none."""
     reads = [element for element in walk(store, ElementOp) if element.source == view]
     writes = isinstance(store, StoreOp) and store.view == view
@@ -112,7 +111,14 @@ def _alignment(store: Any, view: ir.Value, pair: bool) -> int:
         return element
     if isinstance(store, StagedStoreOp):
         return alignment_bytes(store, view)
-    return vector_width(store, store_fragment(store.acc.type, pair).registers) * element
+    return vector_width(store, _neighbours(store, plan)) * element
+
+
+def _neighbours(store: StoreOp, plan: Plan) -> int:
+    """Columns of one row that a thread has side by side."""
+    if not plan.tmem_columns:
+        return PAIR
+    return store_fragment(store.acc.type, plan.cluster.pair).registers
 
 
 def _map_parameter(tensor: str, op: TensorMapOp) -> dict[str, Any]:

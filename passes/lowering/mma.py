@@ -8,7 +8,13 @@ from ...dialects.mlir import ir, llvm, nvvm, vector
 from ...dialects.pipe import TileOp
 from ...dialects.tile import MmaOp, PairMmaOp
 from . import build as b
-from .descriptors import encode_bytes, instruction_descriptor, shared_descriptor
+from .descriptors import (
+    DESCRIPTOR_VERSION,
+    WGMMA_VERSION,
+    encode_bytes,
+    instruction_descriptor,
+    shared_descriptor,
+)
 from .frame import Frame
 from .plan import is_synchronous
 
@@ -20,7 +26,7 @@ def lower_mma(frame: Frame, op: MmaOp | PairMmaOp) -> None:
         return
     frame.publish_shared()
     with frame.team.once():
-        b.fence_after()
+        frame.fence_after()
         issue(frame, op)
         frame.commit(frame.shared_at(frame.plan.mma_done))
     frame.wait_mma_done()
@@ -45,7 +51,7 @@ def issue(frame: Frame, op: MmaOp | PairMmaOp) -> None:
         c.major,
     )
     column = frame.columns[op.acc]
-    a_base, b_base = (_descriptor(frame, operand) for operand in (op.a, op.b))
+    a_base, b_base = (operand_descriptor(frame, operand) for operand in (op.a, op.b))
     for atom in range(a.mn // atom_m):
         accumulator = frame.tmem_pointer(b.plus(column, atom * frame.atom_columns(atom_m, n)))
         for k in range(0, a.k, dtype.k_per_mma):
@@ -53,14 +59,14 @@ def issue(frame: Frame, op: MmaOp | PairMmaOp) -> None:
                 nvvm.Tcgen05MMAKind.F16,
                 frame.cta_group,
                 accumulator,
-                _advance(a_base, a, atom * atom_m, k),
-                _advance(b_base, c, 0, k),
+                advance(frame, a_base, a, atom * atom_m, k),
+                advance(frame, b_base, c, 0, k),
                 b.constant(descriptor),
                 frame.values[op.accumulate] if k == 0 else b.true(),
             )
 
 
-def _descriptor(frame: Frame, operand: ir.Value) -> ir.Value:
+def operand_descriptor(frame: Frame, operand: ir.Value) -> ir.Value:
     """Low word of a tile's matrix descriptor: in a ring, the first slot's moved on to its own."""
     layout, part = operand.type.layout, operand.owner.opview
     if not isinstance(part, TileOp):
@@ -72,13 +78,14 @@ def _descriptor(frame: Frame, operand: ir.Value) -> ir.Value:
     return b.add(first, b.mul(slot.index, encode_bytes(layout.slot_bytes)))
 
 
-def _advance(low: ir.Value, layout: TileLayout, mn: int, k: int) -> ir.Value:
+def advance(frame: Frame, low: ir.Value, layout: TileLayout, mn: int, k: int) -> ir.Value:
     """The whole descriptor (i64), moved to element (mn, k).
 
     Its words are put together as a vector: LLVM would fold a 64-bit addition into the operand of
     tcgen05.mma as register+immediate, which PTX only has for addresses.
     """
     moved = b.add(low, encode_bytes(layout.offset(mn, k)))
-    high = b.constant(b.signed(shared_descriptor(layout) >> 32))
+    version = WGMMA_VERSION if frame.target.in_registers else DESCRIPTOR_VERSION
+    high = b.constant(b.signed(shared_descriptor(layout, version=version) >> 32))
     words = vector.FromElementsOp(ir.VectorType.get([2], b.i32()), [moved, high]).result
     return llvm.bitcast(b.i64(), words)

@@ -1,13 +1,17 @@
 """Pipes as mbarriers: who waits, who arrives, and what an arrival waits for.
 
 ring of          full when                                       empty when
-operand tiles    TMA's bytes and the producer's arrival are in   tcgen05.commit arrives
+operand tiles    TMA's bytes and the producer's arrival are in   tcgen05.commit arrives, or
+                                                                 each consumer warp (wgmma)
 accumulator      tcgen05.commit arrives                          each consumer warp arrives
+
+With wgmma, a slot may be waited for before the one ahead of it is released, so that waiting and
+releasing have a position each.
 """
 
 from __future__ import annotations
 
-from ...dialects.mlir import ir, nvvm
+from ...dialects.mlir import arith, ir, nvvm
 from ...dialects.pipe import AcquireOp, CommitOp, ReleaseOp, TileOp, WaitOp
 from . import build as b
 from .frame import ALL_LANES, Frame, Slot
@@ -21,7 +25,7 @@ def lower_acquire(frame: Frame, op: AcquireOp) -> None:
     frame.wait(frame.barrier_at(plan.empty, index), b.xor(producer.phase(), 1))
     frame.slots[op.slot] = Slot(op.ring, index)
     if plan.kind == "accumulator":
-        b.fence_after()
+        frame.fence_after()
     else:
         _announce(frame, op, frame.barrier_at(plan.full, index))
 
@@ -53,11 +57,13 @@ def lower_commit(frame: Frame, op: CommitOp) -> None:
 
 def lower_wait(frame: Frame, op: WaitOp) -> None:
     """Wait until the slot is full."""
-    consumer, plan = frame.rings[op.ring].consumer, frame.plan.rings[op.ring]
-    index = consumer.index()
-    frame.wait(frame.barrier_at(plan.full, index), consumer.phase())
-    b.fence_after()
+    reader, plan = frame.rings[op.ring].reader, frame.plan.rings[op.ring]
+    index = reader.index()
+    frame.wait(frame.barrier_at(plan.full, index), reader.phase())
+    frame.fence_after()
     frame.slots[op.slot] = Slot(op.ring, index)
+    if frame.target.in_registers:
+        reader.advance()
 
 
 def lower_release(frame: Frame, op: ReleaseOp) -> None:
@@ -65,14 +71,39 @@ def lower_release(frame: Frame, op: ReleaseOp) -> None:
     consumer, plan = frame.rings[op.ring].consumer, frame.plan.rings[op.ring]
     empty = frame.barrier_at(plan.empty, consumer.index())
     if plan.kind == "accumulator":
-        b.fence_before()
+        frame.fence_before()
         nvvm.bar_warp_sync(b.constant(ALL_LANES))
         with b.when(nvvm.elect_sync(results=[b.i1()])):
             _arrive_at_issuer(frame, empty)
         nvvm.bar_warp_sync(b.constant(ALL_LANES))
+    elif frame.target.in_registers:
+        _arrive_by_warp(frame, empty)
     else:
         frame.commit(empty, frame.release_mask())
     consumer.advance()
+
+
+def _arrive_by_warp(frame: Frame, barrier: ir.Value) -> None:
+    """One arrival of each warp, in every CTA that writes into the slot: lane r's in that of rank r.
+
+    `tile.await_mma` has waited for the warp's MMAs on the slot.
+    """
+    mask = frame.release_mask()
+    if mask is None:
+        with b.when(nvvm.elect_sync(results=[b.i1()])):
+            nvvm.mbarrier_arrive(barrier)
+    else:
+        rank = b.rem(frame.lane, frame.cluster.size)  # LLVM may map for lanes beyond, too
+        with b.when(_has_rank(frame, mask)):
+            remote = nvvm.mapa(b.pointer(b.CLUSTER), barrier, rank)
+            nvvm.mbarrier_arrive(remote, scope=nvvm.MemScopeKind.CLUSTER)
+    nvvm.bar_warp_sync(b.constant(ALL_LANES))
+
+
+def _has_rank(frame: Frame, mask: ir.Value) -> ir.Value:
+    """Whether the lane's number is a rank in `mask`."""
+    ranks = arith.extui(b.i32(), mask)
+    return b.equal(b.rem(arith.shrui(ranks, frame.lane), 2), 1)
 
 
 def _arrive_at_issuer(frame: Frame, barrier: ir.Value) -> None:

@@ -83,11 +83,13 @@ def make_plan(kernel: KernelOp, target: Target) -> Plan:
         plan.buffers[load.tile] = cursor.take(layout.size_bytes, SLOT_ALIGNMENT)
     for create in sorted(walk(kernel, CreateOp), key=_alignment, reverse=True):
         plan.rings[create.ring] = _place_tiles(create, cursor)
-    _place_accumulators(kernel, plan, target)
+    if not target.in_registers:
+        _place_accumulators(kernel, plan, target)
     for ring, placed in plan.rings.items():
-        plan.rings[ring] = _place_barriers(kernel, ring, placed, plan.cluster, cursor)
+        plan.rings[ring] = _place_barriers(kernel, ring, placed, plan.cluster, target, cursor)
     plan.mma_done = cursor.take(BARRIER_BYTES, BARRIER_BYTES) if plan.accumulators else None
-    plan.tmem_address = cursor.take(4, 4)
+    if plan.tmem_columns:
+        plan.tmem_address = cursor.take(4, 4)
     plan.shared_bytes = _padded(cursor.end, plan, target)
     if plan.shared_bytes > target.shared_bytes:
         raise refused(
@@ -105,7 +107,7 @@ def _padded(used_bytes: int, plan: Plan, target: Target) -> int:
     tcgen05.alloc blocks while others hold the columns, and the CTAs of a cluster wait for each
     other after it: two clusters that each got one of two multiprocessors would wait for ever.
     """
-    if plan.cluster.size == 1:
+    if plan.cluster.size == 1 or not plan.tmem_columns:
         return used_bytes
     return max(used_bytes, target.shared_bytes_to_fit(plan.tmem_columns))
 
@@ -147,18 +149,23 @@ def cluster_of(kernel: KernelOp) -> Cluster:
 
 
 def _place_barriers(
-    kernel: KernelOp, ring: ir.Value, placed: RingPlan, cluster: Cluster, cursor: _Cursor
+    kernel: KernelOp,
+    ring: ir.Value,
+    placed: RingPlan,
+    cluster: Cluster,
+    target: Target,
+    cursor: _Cursor,
 ) -> RingPlan:
     if placed.kind == "staging":
         return placed
     full, empty = (cursor.take(placed.stages * BARRIER_BYTES, BARRIER_BYTES) for _ in range(2))
     if placed.kind == "operands":
-        count = cluster.release_count()
+        by_warp = target.in_registers
+        count = cluster.release_count() * (_consumer_warps(ring) if by_warp else 1)
     elif placed.kind == "claims":
         count = _claim_readers(kernel, cluster)
     else:
-        waits = [use.owner for use in ring.uses if use.owner.name == "pipe.wait"]
-        count = _consumer_warps(waits[0]) * (2 if cluster.pair else 1)
+        count = _consumer_warps(ring) * (2 if cluster.pair else 1)
     return replace(placed, full=full, empty=empty, empty_count=count)
 
 
@@ -173,12 +180,13 @@ def _claim_readers(kernel: KernelOp, cluster: Cluster) -> int:
     return total
 
 
-def _consumer_warps(wait: ir.Operation) -> int:
-    """Warps of the role that waits: each of them releases an accumulator by itself."""
-    op = wait
-    while not isinstance(op.opview, RoleOp):
+def _consumer_warps(ring: ir.Value) -> int:
+    """Warps of the role, or the kernel, that waits: each of them releases a slot by itself."""
+    op = next(use.owner for use in ring.uses if use.owner.name == "pipe.wait")
+    while not isinstance(op.opview, RoleOp | KernelOp):
         op = op.parent
-    return op.opview.warps.value
+    agent = op.opview
+    return agent.warps.value if isinstance(agent, RoleOp) else agent.threads.value // 32
 
 
 def _place_accumulators(kernel: KernelOp, plan: Plan, target: Target) -> None:

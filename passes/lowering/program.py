@@ -1,7 +1,8 @@
 """What the threads of a kernel run: roles, loops, and who runs each op.
 
 One thread of a team, its leader, runs pipe ops, TMA copies and MMAs; in a pair, MMAs run in the
-issuing CTA only. All threads of the team copy tiles and store results.
+issuing CTA only. All threads of the team copy tiles and store results; where they hold the
+accumulator, they also issue the MMAs, and wait for and release the operands.
 """
 
 from __future__ import annotations
@@ -19,12 +20,14 @@ from ...dialects.pipe import (
     ForEachClaimOp,
     ReleaseOp,
     RoleOp,
+    SetRegistersOp,
     TileOp,
     WaitOp,
 )
 from ...dialects.tile import (
     MMAS,
     AccumulatorOp,
+    AwaitMmaOp,
     CopyOp,
     CtaTileOp,
     ForEachTileOp,
@@ -46,6 +49,7 @@ from .claims import lower_claim, lower_for_each_claim
 from .frame import Frame
 from .mma import lower_mma
 from .operands import lower_copy, lower_load, lower_tma_load, lower_tma_multicast
+from .pieces import finish_stores
 from .pipes import (
     drain,
     lower_acquire,
@@ -55,9 +59,11 @@ from .pipes import (
     lower_wait,
 )
 from .plan import has_copies, is_synchronous
-from .staged_store import finish_stores, lower_staged_store
+from .register_stores import stage_registers, store_registers
+from .staged_store import lower_staged_store
 from .store import lower_store
 from .tiles import lower_cta_tile, lower_for_each_tile, lower_pair_rank
+from .wgmma import lower_await_mma, lower_set_registers, lower_wgmma
 
 LEADER, ISSUER = "leader", "issuer"
 
@@ -130,7 +136,7 @@ def _needs(frame: Frame, op: ir.OpView) -> frozenset[str]:
         block = op.body if isinstance(op, scf.ForOp) else op.body.blocks[0]
         inner = [_needs(frame, each) for each in _program(block) if not _is_pure(each)]
         return frozenset.intersection(*inner) if inner else frozenset()
-    issuing = frozenset({LEADER, ISSUER} if frame.cluster.pair else {LEADER})
+    issuing = _issuing(frame)
     if isinstance(op, MMAS):
         return frozenset() if is_synchronous(op) else issuing
     if isinstance(op, TmaLoadOp | TmaMulticastOp):
@@ -140,6 +146,13 @@ def _needs(frame: Frame, op: ir.OpView) -> frozenset[str]:
     if isinstance(op, AcquireOp | CommitOp | WaitOp | ReleaseOp):
         return _pipe_needs(op, issuing)
     return frozenset()
+
+
+def _issuing(frame: Frame) -> frozenset[str]:
+    """Who issues MMAs: all threads of a team that holds the accumulator, else one thread."""
+    if frame.target.in_registers:
+        return frozenset()
+    return frozenset({LEADER, ISSUER} if frame.cluster.pair else {LEADER})
 
 
 def _pipe_needs(op: ir.OpView, issuing: frozenset[str]) -> frozenset[str]:
@@ -168,12 +181,17 @@ def _emit_op(frame: Frame, op: ir.OpView, held: frozenset[str]) -> None:
         elif isinstance(op, ForEachClaimOp):
             body = partial(_emit_block, frame, op.body.blocks[0], held)
             lower_for_each_claim(frame, op, LEADER in held, body)
-        elif type(op) in LOWERINGS:
-            LOWERINGS[type(op)](frame, op)
+        elif lowering := _lowering(frame, op):
+            lowering(frame, op)
         elif is_pure(op):
             _copy(frame, op)
         else:
             raise refused(op, "lower-to-nvvm has no lowering for it")
+
+
+def _lowering(frame: Frame, op: ir.OpView) -> Callable[[Frame, Any], None] | None:
+    table = REGISTER_LOWERINGS if frame.target.in_registers else LOWERINGS
+    return table.get(type(op))
 
 
 def _emit_role(frame: Frame, op: RoleOp) -> None:
@@ -226,4 +244,13 @@ LOWERINGS: dict[type, Callable[[Frame, Any], None]] = {
     MmaOp: lower_mma,
     StoreOp: lower_store,
     StagedStoreOp: lower_staged_store,
+}
+TENSOR_MEMORY_ONLY = (PairMmaOp, PairRankOp, ClaimOp)
+REGISTER_LOWERINGS = {
+    **{op: lower for op, lower in LOWERINGS.items() if op not in TENSOR_MEMORY_ONLY},
+    MmaOp: lower_wgmma,
+    AwaitMmaOp: lower_await_mma,
+    SetRegistersOp: lower_set_registers,
+    StoreOp: store_registers,
+    StagedStoreOp: stage_registers,
 }

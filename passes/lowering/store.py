@@ -52,7 +52,7 @@ def _store_atom(
         if place.column is not None:
             start = b.add(start, place.column)
         with b.when(inside):
-            _write(frame, op, values, output_row, start)
+            write_row(frame, op, values, output_row, start)
 
 
 def vector_width(op: StoreOp, registers: int) -> int:
@@ -63,7 +63,7 @@ def vector_width(op: StoreOp, registers: int) -> int:
     return width
 
 
-def _write(frame: Frame, op: StoreOp, values: ir.Value, row: ir.Value, column: ir.Value) -> None:
+def write_row(frame: Frame, op: StoreOp, values: ir.Value, row: ir.Value, column: ir.Value) -> None:
     """Run the epilogue on `values` and store them, vector by vector, inside the view."""
     registers = ir.VectorType(values.type).shape[0]
     width = vector_width(op, registers)

@@ -5,6 +5,7 @@
 // CHECK:      %[[ACCS:.*]] = "pipe.create"() : () -> !pipe.ring<2 : i64, [!tile.acc<tensor<128x128xf32>>]>
 // CHECK:      %[[CLAIMS:.*]] = "pipe.create"() : () -> !pipe.ring<2 : i64, [!pipe.response]>
 // CHECK:      "pipe.role"() ({
+// CHECK-NEXT:   "pipe.set_registers"() {count = 40 : i64} : () -> ()
 // CHECK-NEXT:   "pipe.for_each_claim"(%[[CLAIMS]]) ({
 // CHECK-NEXT:   ^bb0(%{{.*}}: index, %{{.*}}: index):
 // CHECK-NEXT:     %[[S:.*]] = "pipe.acquire"(%[[TILES]]) : ({{.*}}) -> !pipe.slot<[!tile.smem<tensor<128x64xbf16>, "k", "none">]>
@@ -30,6 +31,7 @@
   %accs = "pipe.create"() : () -> !accs
   %claims = "pipe.create"() : () -> !claims
   "pipe.role"() ({
+    "pipe.set_registers"() {count = 40 : i64} : () -> ()
     "pipe.for_each_claim"(%claims) ({
     ^bb0(%i: index, %j: index):
       %slot = "pipe.acquire"(%tiles) : (!tiles) -> !pipe.slot<[!tile.smem<tensor<128x64xbf16>, "k", "none">]>

@@ -161,6 +161,18 @@ PIECE = '!tile.smem<tensor<128x16xbf16>, "k", "none">'
             kernel('"pipe.role"() ({', ROLE_END.replace("1 : i64", "0 : i64")),
             "pipe.role: warps must be at least 1, got 0",
         ),
+        (
+            kernel('"pipe.set_registers"() {count = 100 : i64} : () -> ()'),
+            "pipe.set_registers: count must be 24 to 256 in steps of 8, got 100",
+        ),
+        (
+            kernel('"pipe.set_registers"() {count = 264 : i64} : () -> ()'),
+            "pipe.set_registers: count must be 24 to 256 in steps of 8, got 264",
+        ),
+        (
+            kernel('"tile.await_mma"() {pending = -1 : i64} : () -> ()'),
+            "tile.await_mma: pending must be at least 0, got -1",
+        ),
     ],
 )
 def test_an_op_that_does_not_verify_is_refused_with_its_rule(tmp_path, text, message):

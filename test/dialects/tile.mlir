@@ -9,6 +9,7 @@
 // CHECK:      "tile.kernel"() ({
 // CHECK:        "tile.cta_tile"() : () -> (index, index)
 // CHECK:        "tile.pair_rank"() : () -> index
+// CHECK-NEXT:   "tile.await_mma"() {pending = 1 : i64} : () -> ()
 // CHECK:        "tile.accumulator"() : () -> !tile.acc<tensor<128x64xf32>>
 // CHECK:        "tile.load"(%{{.*}}, %{{.*}}#0, %{{.*}}#1) : (memref<128x64xbf16, 1>, index, index) -> !tile.smem<tensor<128x64xbf16>, "k", "none">
 // CHECK:        "tile.tensor_map"(%{{.*}}) : (memref<128x64xbf16, 1>) -> !tile.map<bf16, [64, 128], [128], [8, 128], "none">
@@ -51,6 +52,7 @@ func.func @g(%a: tensor<128x64xbf16>, %b: tensor<64x64xbf16>, %bias: tensor<64xf
 ^bb0(%a: !view, %c: memref<128x64xf32, 1>):
   %i, %j = "tile.cta_tile"() : () -> (index, index)
   %rank = "tile.pair_rank"() : () -> index
+  "tile.await_mma"() {pending = 1 : i64} : () -> ()
   %acc = "tile.accumulator"() : () -> !acc
   %square = "tile.accumulator"() : () -> !square
   %wide = "tile.accumulator"() : () -> !wide

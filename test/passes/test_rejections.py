@@ -109,7 +109,7 @@ def test_tiles_that_no_mma_or_memory_can_hold(tile, message):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"target": "sm_70"}, "target: unknown chip 'sm_70'; use one of sm_100a"),
+        ({"target": "sm_70"}, "target: unknown chip 'sm_70'; use one of sm_100a, sm_90a"),
         (
             {"preset": "v9"},
             f"preset: unknown name 'v9'; use one of {PRESET_NAMES}",

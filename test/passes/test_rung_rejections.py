@@ -15,9 +15,10 @@ def tile(text):
     return TMA.replace("tiling", f"tiling{{tile={text}}}")
 
 
-def message_of(pipeline, spec=None):
+def message_of(pipeline, spec=None, target="sm_100a"):
     with pytest.raises(CompileError) as caught:
-        compile_matmul(spec or MatmulSpec(300, 520, 264), pipeline=pipeline, until="ptx")
+        spec = spec or MatmulSpec(300, 520, 264)
+        compile_matmul(spec, pipeline=pipeline, target=target, until="ptx")
     return str(caught.value)
 
 
@@ -242,3 +243,36 @@ def test_passes_that_are_run_twice(pipeline, message):
 def test_option_values_that_cannot_be_read(call, message):
     name = call.partition("{")[0]
     assert message_of(f"{TMA},{call}") == f"error: {name}: {message}"
+
+
+@pytest.mark.parametrize(
+    ("pipeline", "message"),
+    [
+        (
+            "tiling{tile=256x256x64}",
+            "tile.matmul: tile 256x256 needs more than 128 accumulator registers a thread of one "
+            "or two warpgroups of sm_90a; make the tile smaller",
+        ),
+        (
+            "tiling{tile=192x128x64}",
+            "tile.matmul: tile 192x128 needs more than 128 accumulator registers a thread of one "
+            "or two warpgroups of sm_90a; make the tile smaller",
+        ),
+        (
+            f"{tile('128x256x64')},pipelining{{stages=5}}",
+            "pipe.create: pipelining: 5 stages of 49152 bytes are 245760 bytes, over the 231424 "
+            "that sm_90a has left; use stages=4 or fewer",
+        ),
+        (
+            f"{TMA},clustering{{shape=2x1 pair=true}}",
+            "tile.mma: clustering: sm_90a has no 2-CTA MMAs, got pair=true",
+        ),
+        (
+            f"{ROLES},persistence{{scheduler=clc}}",
+            "tile.kernel: persistence: sm_90a has no cluster launch control, got scheduler=clc; "
+            "use scheduler=static",
+        ),
+    ],
+)
+def test_what_a_target_lacks_is_refused_by_its_name(pipeline, message):
+    assert message_of(pipeline, target="sm_90a") == f"error: {message}"

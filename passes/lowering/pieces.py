@@ -1,0 +1,123 @@
+"""The pieces of a staged store: buffers in shared memory that threads write and TMA stores.
+
+For each piece of the tile: the leader waits until the buffer's last store has been read, all meet,
+threads write their part, the async proxy is told, and the leader stores the piece by TMA.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+
+from ...dialects.layout import TileLayout
+from ...dialects.mlir import ir, llvm, nvvm
+from ...dialects.tile import StagedStoreOp
+from ...dialects.tile_types import element_bytes
+from . import build as b
+from .elements import read_elements, slice_of
+from .frame import Frame, Slot
+from .operands import UNIT_BYTES, unit_offset
+from .scalar_ops import apply_epilogue
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A piece at hand: `start` is its first column in the tile, `buffer` its place (bytes)."""
+
+    frame: Frame
+    op: StagedStoreOp
+    start: ir.Value
+    buffer: ir.Value
+
+    @property
+    def layout(self) -> TileLayout:
+        return self.op.staging.type.tiles[0].layout
+
+    def apply(self, values: ir.Value, row: ir.Value, column: ir.Value, width: int) -> ir.Value:
+        """The epilogue of `width` elements from (row of the tile, column of the piece) on."""
+        op, frame = self.op, self.frame
+        m, n = op.acc.type.shape
+        height, columns = op.map.type.dims[1], op.map.type.dims[0]
+        at_row = b.add(b.mul(frame.index(op.i), m), row)
+        at_column = b.add(b.mul(frame.index(op.j), n), b.add(self.start, column))
+        inside = None if frame.is_whole(height, m, "m") else b.less(at_row, height)
+        if not frame.is_whole(columns, n, "n"):
+            inside = b.both(inside, b.less(at_column, columns))
+        read = partial(read_elements, frame, at_row, at_column, width, inside)
+        return apply_epilogue(op, values, width, read)
+
+    def pointer(self, row: ir.Value, unit: ir.Value) -> ir.Value:
+        """Where a 16-byte unit of a row of the tile goes."""
+        offset = b.add(unit_offset(self.layout, row, unit), self.buffer)
+        return self.frame.shared_at(offset)
+
+    def write_matrices(self, values: ir.Value, first: ir.Value) -> None:
+        """Write 16 rows from `first` on with stmatrix.
+
+        `values` are what thread t of the warp has of them: for every 8 columns q, columns
+        8q + 2(t%4) and the next of rows t/4 and t/4 + 8 (PTX ISA, stmatrix).
+        """
+        lane = self.frame.lane
+        words = self._packed(values, b.add(first, b.div(lane, 4)), b.mul(b.rem(lane, 4), 2))
+        matrix, row = b.div(lane, 8), b.rem(lane, 8)
+        row = b.add(b.add(first, row), b.mul(b.rem(matrix, 2), 8))
+        for index in range(0, len(words), 4):
+            unit = b.add(b.div(matrix, 2), index // 2)
+            nvvm.stmatrix(self.pointer(row, unit), words[index : index + 4], *_matrix_attributes())
+
+    def _packed(self, values: ir.Value, row: ir.Value, column: ir.Value) -> list[ir.Value]:
+        """The thread's pairs of results as 32-bit words, in the order of its registers."""
+        words = []
+        for index in range(0, ir.VectorType(values.type).shape[0], 2):
+            block, low = divmod(index, 4)
+            at_row, at_column = b.add(row, 4 * low), b.add(column, 8 * block)
+            result = self.apply(slice_of(values, index, 2), at_row, at_column, 2)
+            words.append(llvm.bitcast(b.i32(), result))
+        return words
+
+
+@contextmanager
+def piece_at(frame: Frame, op: StagedStoreOp, start: ir.Value) -> Iterator[Piece]:
+    """Emit the body, which writes the piece of column `start`, between the ends of its way."""
+    turn = frame.rings[op.staging].producer
+    buffer = frame.tile_in(Slot(op.staging, turn.index()), 0)
+    with frame.team.once():
+        nvvm.cp_async_bulk_wait_group(op.staging.type.stages - 1, read=True)
+    frame.team.meet()
+    yield Piece(frame, op, start, buffer)
+    frame.publish_shared()
+    with frame.team.once():
+        _store(frame, op, start, buffer)
+    turn.advance()
+
+
+def finish_stores(frame: Frame) -> None:
+    """Before a CTA exits, TMA must have read what its leader told it to store."""
+    with frame.team.once():
+        nvvm.cp_async_bulk_wait_group(0, read=True)
+
+
+def _matrix_attributes() -> tuple[ir.Attribute, ...]:
+    texts = (
+        "#nvvm.mma_layout<row>",
+        "#nvvm.ld_st_matrix_shape<m = 8, n = 8>",
+        "#nvvm.ld_st_matrix_elt_type<b16>",
+    )
+    return tuple(ir.Attribute.parse(text) for text in texts)
+
+
+def _store(frame: Frame, op: StagedStoreOp, piece: ir.Value, buffer: ir.Value) -> None:
+    m, n = op.acc.type.shape
+    define = op.map.owner.opview
+    map_ = frame.parameters[define.view, op.map]
+    coordinates = [b.add(b.mul(frame.index(op.j), n), piece), b.mul(frame.index(op.i), m)]
+    nvvm.cp_async_bulk_tensor_global_shared_cta(map_, frame.shared_at(buffer), coordinates)
+    nvvm.cp_async_bulk_commit_group()
+
+
+def alignment_bytes(op: StagedStoreOp, view: ir.Value) -> int:
+    """Bytes that the address of `view`, read by the epilogue, must be a multiple of."""
+    width = UNIT_BYTES // element_bytes(op.map.type.element)
+    return width * element_bytes(view.type.element_type)

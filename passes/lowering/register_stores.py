@@ -1,0 +1,100 @@
+"""Stores of accumulators that threads hold: registers → epilogue → global or shared memory.
+
+Each thread has, of every MMA, two neighbouring columns in every 8 of two rows, 8 apart
+(`RegisterAccumulator`).
+"""
+
+from __future__ import annotations
+
+from ...dialects.mlir import ir, llvm, nvvm, vector
+from ...dialects.target import WARPGROUP_THREADS
+from ...dialects.tile import StagedStoreOp, StoreOp
+from . import build as b
+from .frame import Frame
+from .operands import UNIT_BYTES
+from .pieces import Piece, piece_at
+from .register_accumulator import ATOM_M, PAIR, RegisterAccumulator, parts, pinned
+from .store import write_row
+
+ROWS_APART = 8
+WARP_ROWS = 16
+
+
+def store_registers(frame: Frame, op: StoreOp) -> None:
+    """Wait for the MMAs, then write every thread's pairs of columns."""
+    nvvm.wgmma_wait_group_sync_aligned(0)
+    m, n = op.acc.type.shape
+    held = frame.registers[op.acc]
+    first_row = b.add(_first_row(frame, held), b.div(frame.lane, 4))
+    first_row = b.add(b.mul(frame.index(op.i), m), first_row)
+    first_column = b.add(b.mul(frame.index(op.j), n), b.mul(b.rem(frame.lane, 4), PAIR))
+    for atom in range(len(held.atoms)):
+        values = pinned(parts(held.load(atom)))
+        for half in range(2):
+            row = b.add(first_row, atom * ATOM_M + half * ROWS_APART)
+            _store_row(frame, op, values[PAIR * half :], row, first_column)
+
+
+def _store_row(
+    frame: Frame, op: StoreOp, values: list[ir.Value], row: ir.Value, first_column: ir.Value
+) -> None:
+    """One row's pairs, the first two of every four registers, where the row is inside the view."""
+    height, m = op.view.type.shape[0], op.acc.type.shape[0]
+    with b.when(None if frame.is_whole(height, m, "m") else b.less(row, height)):
+        for index in range(0, len(values), 2 * PAIR):
+            column = b.add(first_column, 8 * (index // (2 * PAIR)))
+            write_row(frame, op, _vector(values[index : index + PAIR]), row, column)
+
+
+def _first_row(frame: Frame, held: RegisterAccumulator) -> ir.Value:
+    """The first of the tile's rows that this thread's warp has, in its first MMA."""
+    thread = frame.team.thread
+    row = b.mul(b.rem(b.div(thread, 32), 4), WARP_ROWS)
+    if held.warpgroups == 1:
+        return row
+    return b.add(row, b.mul(b.div(thread, WARPGROUP_THREADS), held.rows))
+
+
+def stage_registers(frame: Frame, op: StagedStoreOp) -> None:
+    """Wait for the MMAs, then send the accumulator out piece by piece."""
+    nvvm.wgmma_wait_group_sync_aligned(0)
+    held = frame.registers[op.acc]
+    registers = [pinned(parts(held.load(atom))) for atom in range(len(held.atoms))]
+    width = op.staging.type.tiles[0].layout.k
+    write = WRITES[op.write.value]
+    for start in range(0, held.n, width):
+        with piece_at(frame, op, b.constant(start)) as piece:
+            for atom, values in enumerate(registers):
+                row = b.add(_first_row(frame, held), atom * ATOM_M)
+                write(piece, _vector(values[start // 2 : (start + width) // 2]), row)
+
+
+def _write_pairs(piece: Piece, values: ir.Value, first: ir.Value) -> None:
+    """Every thread writes its pairs: a part of a 16-byte unit each."""
+    lane, width = piece.frame.lane, UNIT_BYTES // piece.layout.element_bytes
+    row, column = b.add(first, b.div(lane, 4)), b.mul(b.rem(lane, 4), PAIR)
+    for index in range(0, ir.VectorType(values.type).shape[0], PAIR):
+        block, half = divmod(index // PAIR, 2)
+        at_row, at_column = b.add(row, ROWS_APART * half), b.add(column, 8 * block)
+        pair = llvm.shufflevector(_pair_type(), values, values, [index, index + 1])
+        result = piece.apply(pair, at_row, at_column, PAIR)
+        unit = piece.pointer(at_row, b.div(at_column, width))
+        within = b.mul(b.rem(at_column, width), piece.layout.element_bytes)
+        pair_bytes = PAIR * piece.layout.element_bytes
+        llvm.store(result, b.offset_pointer(unit, within), alignment=pair_bytes)
+
+
+def _write_matrices(piece: Piece, values: ir.Value, first: ir.Value) -> None:
+    piece.write_matrices(values, first)
+
+
+WRITES = {"rows": _write_pairs, "matrices": _write_matrices}
+
+
+def _pair_type() -> ir.Type:
+    return ir.VectorType.get([PAIR], ir.F32Type.get())
+
+
+def _vector(values: list[ir.Value]) -> ir.Value:
+    type_ = ir.VectorType.get([len(values)], ir.F32Type.get())
+    return vector.FromElementsOp(type_, values).result

@@ -1,0 +1,138 @@
+"""Every prefix of the pipeline is a correct kernel for sm_90a too: wgmma, results in registers."""
+
+import itertools
+from pathlib import Path
+
+import pytest
+
+from tilewright.compiler.pipeline import DEFAULT_PIPELINE, parse_pipeline
+from tilewright.compiler.spec import MatmulSpec
+
+PREFIXES = tuple(call.name for call in parse_pipeline(DEFAULT_PIPELINE))
+LAYOUTS = tuple(itertools.product("km", "kn"))
+ONE_WARPGROUP = ("64x64x64", "128x64x32", "64x8x16", "192x40x64", "64x48x128")
+TWO_WARPGROUPS = ("128x256x32", "256x128x64", "128x192x16")
+RAGGED = [(1, 1, 1), (300, 520, 136), (77, 33, 51), (129, 130, 65)]
+INPUTS = Path(__file__).parent / "inputs"
+
+
+@pytest.fixture
+def check_hopper(check_matmul):
+    """check_matmul for sm_90a that refuses wgmma which ptxas had to serialize."""
+
+    def check(source, **options):
+        compiled, report = check_matmul(source, target="sm_90a", **options)
+        assert "wgmma.mma_async" in compiled.ptx
+        assert "tcgen05" not in compiled.ptx
+        assert "serialized" not in compiled.assembled.log
+        return compiled, report
+
+    return check
+
+
+def pipeline(tile, box="2d", force="widest"):
+    """The default pipeline with options for the passes that place operands."""
+    rest = DEFAULT_PIPELINE.partition("swizzle-selection")[2]
+    return (
+        f"tiling{{tile={tile}}},tma-insertion{{box={box}}},swizzle-selection{{force={force}}}{rest}"
+    )
+
+
+@pytest.mark.parametrize("prefix", PREFIXES)
+@pytest.mark.parametrize("tile", [*ONE_WARPGROUP, *TWO_WARPGROUPS])
+def test_prefix_is_right_for_every_tile(check_hopper, prefix, tile):
+    spec = MatmulSpec(136, 200, 160, a_major="m", b_major="n", c_dtype="f32")
+    check_hopper(spec, pipeline=pipeline(tile), stop_after=prefix)
+
+
+@pytest.mark.parametrize("prefix", PREFIXES)
+@pytest.mark.parametrize(("a_major", "b_major"), LAYOUTS)
+@pytest.mark.parametrize("tile", ["128x128x64", "128x256x64"])
+def test_every_layout_with_one_and_two_warpgroups(check_hopper, prefix, a_major, b_major, tile):
+    spec = MatmulSpec(264, 392, 200, a_major=a_major, b_major=b_major)
+    check_hopper(spec, pipeline=pipeline(tile), stop_after=prefix, seed=3)
+
+
+@pytest.mark.parametrize("prefix", PREFIXES)
+@pytest.mark.parametrize("shape", RAGGED)
+def test_ragged_edges_are_filled_and_masked(check_hopper, prefix, shape):
+    check_hopper(MatmulSpec(*shape), pipeline=DEFAULT_PIPELINE, stop_after=prefix, seed=1)
+
+
+@pytest.mark.parametrize("prefix", ["pipelining", "warp-specialization", "persistence"])
+@pytest.mark.parametrize("stages", [1, 2, 3])
+@pytest.mark.parametrize("k_tiles", [1, 2, 3, 7])
+def test_slots_are_released_one_step_late_at_every_depth(check_hopper, prefix, stages, k_tiles):
+    spec = MatmulSpec(72, 96, 64 * k_tiles, "f16", "f16", "f16")
+    text = pipeline("64x96x64").replace("pipelining", f"pipelining{{stages={stages}}}")
+    check_hopper(spec, pipeline=text, stop_after=prefix, seed=k_tiles)
+
+
+@pytest.mark.parametrize("force", ["none", "32B", "64B", "128B"])
+@pytest.mark.parametrize(("a_major", "b_major"), LAYOUTS)
+@pytest.mark.parametrize("box", ["2d", "3d"])
+def test_every_swizzle_in_both_box_ranks(check_hopper, force, a_major, b_major, box):
+    spec = MatmulSpec(192, 136, 256, a_major=a_major, b_major=b_major)
+    text = pipeline("64x128x128", box, force)
+    check_hopper(spec, pipeline=text, stop_after="swizzle-selection")
+
+
+@pytest.mark.parametrize("tile", ["64x64x64", "256x128x64"])
+@pytest.mark.parametrize("force", ["32B", "64B", "128B"])
+def test_thread_copies_can_be_swizzled_too(check_hopper, force, tile):
+    text = f"tiling{{tile={tile}}},swizzle-selection{{force={force}}}"
+    check_hopper(MatmulSpec(100, 70, 90, a_major="m"), pipeline=text)
+
+
+@pytest.mark.parametrize("prefix", ["swizzle-selection", "persistence"])
+@pytest.mark.parametrize("c_dtype", ["bf16", "f16", "f32"])
+@pytest.mark.parametrize("n", [64, 68, 33])
+def test_every_dtype_at_every_store_width(check_hopper, c_dtype, n, prefix):
+    spec = MatmulSpec(70, n, 40, "f16", "f16", c_dtype)
+    check_hopper(spec, pipeline=DEFAULT_PIPELINE, stop_after=prefix)
+
+
+@pytest.mark.parametrize("tile", ["128x128x64", "128x256x64"])
+def test_rows_that_tma_cannot_address_are_copied_by_the_load_role(check_hopper, tile):
+    spec = MatmulSpec(150, 264, 100, a_major="k", b_major="n")
+    compiled, _ = check_hopper(spec, pipeline=pipeline(tile))
+    assert "tma-insertion: a is copied by threads" in compiled.remarks[0]
+
+
+@pytest.mark.parametrize("prefix", PREFIXES)
+@pytest.mark.parametrize("name", ["scale_bias_residual_swish", "bias_relu"])
+def test_epilogues_of_mlir_files_are_right(check_hopper, prefix, name):
+    check_hopper(INPUTS / f"{name}.mlir", pipeline=DEFAULT_PIPELINE, stop_after=prefix)
+
+
+@pytest.mark.parametrize("write", ["rows", "matrices"])
+@pytest.mark.parametrize("columns", [16, 32, 64])
+@pytest.mark.parametrize("buffers", [1, 3])
+def test_staged_pieces_of_every_width(check_hopper, write, columns, buffers):
+    staging = f"epilogue-staging{{columns={columns} buffers={buffers} write={write}}}"
+    text = pipeline("128x192x32").replace("epilogue-staging", staging)
+    check_hopper(MatmulSpec(300, 400, 96), pipeline=text, seed=columns)
+
+
+@pytest.mark.parametrize("shape", ["1x2", "2x1", "2x2", "4x1", "3x2"])
+@pytest.mark.parametrize("tile", ["128x96x64", "128x256x32"])
+@pytest.mark.parametrize("last", ["clustering", "pipelining", "persistence"])
+def test_clusters_multicast_operands(check_hopper, shape, tile, last):
+    text = pipeline(tile).replace("clustering", f"clustering{{shape={shape}}}")
+    compiled, _ = check_hopper(MatmulSpec(300, 520, 200), pipeline=text, stop_after=last, seed=7)
+    assert "multicast::cluster" in compiled.ptx
+
+
+@pytest.mark.parametrize("order", ["m", "n", "grouped"])
+@pytest.mark.parametrize("ctas", [1, 4])
+def test_tiles_in_every_order(check_hopper, order, ctas):
+    last = f"persistence{{order={order} group=2 ctas={ctas}}}"
+    text = pipeline("128x256x64").replace("persistence", last).replace("clustering,", "")
+    check_hopper(MatmulSpec(400, 600, 264), pipeline=text, seed=ctas)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("tile", ["128x128x64", "256x128x64"])
+@pytest.mark.parametrize("seed", range(20))
+def test_any_order_of_events_gives_the_same(check_hopper, tile, seed):
+    check_hopper(MatmulSpec(520, 520, 600), pipeline=pipeline(tile), seed=seed)
