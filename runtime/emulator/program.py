@@ -207,14 +207,18 @@ class Program:
 
     # -- functions ---------------------------------------------------------------------------
 
+    def has_body(self, name: str) -> bool:
+        """Whether the module itself defines the function."""
+        function = self.module.functions.get(name)
+        return function is not None and function.body is not None
+
     def function_code(self, ins: Decoded, name: str) -> FunctionCode:
         """The code of a called function, flattened at its first call; Trap if it has no body."""
         ins.scope.function.calls.add(name)
         if name not in self._functions:
-            function = self.module.functions.get(name)
-            if function is None or function.body is None:
+            if not self.has_body(name):
                 ins.unmodelled(f"a call of {name}, which has no body in this module")
-            self._functions[name] = self._flatten(function)
+            self._functions[name] = self._flatten(self.module.functions[name])
         return self._functions[name]
 
     def _flatten(self, function: ptx.Function) -> FunctionCode:

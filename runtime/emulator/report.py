@@ -7,6 +7,8 @@ from dataclasses import asdict, dataclass, field
 
 from .observe.profile import Profile
 
+MAX_PRINTED = 1 << 20
+
 
 @dataclass(frozen=True)
 class Suspicion:
@@ -24,8 +26,8 @@ class Report:
     """instructions: warp instructions by full opcode; memory_bytes: by (space, `read`|`write`);
     engines: what the asynchronous engines did, by name (`tma load bytes`, `mma flops` …);
     waits: try_wait/test_wait asked, and those that answered False; steps: warp instructions;
-    warnings: things that are legal to run but suspicious; profile: more of all this, if it was
-    asked for."""
+    warnings: things that are legal to run but suspicious; printed: what vprintf wrote, one call
+    after the other; profile: more of all this, if it was asked for."""
 
     kernel: str
     instructions: Counter = field(default_factory=Counter)
@@ -35,6 +37,7 @@ class Report:
     waits_suspended: int = 0
     steps: int = 0
     warnings: list[Suspicion] = field(default_factory=list)
+    printed: str = ""
     profile: Profile | None = None
 
     def count_bytes(self, space: str, direction: str, size: int) -> None:
@@ -52,6 +55,10 @@ class Report:
         if suspicion not in self.warnings:
             self.warnings.append(suspicion)
 
+    def note_printed(self, text: str) -> None:
+        """Keep what a thread has printed, up to the size of the device's own buffer."""
+        self.printed = (self.printed + text)[:MAX_PRINTED]
+
     def as_dict(self) -> dict:
         """Plain dicts and numbers, for JSON."""
         return {
@@ -62,6 +69,7 @@ class Report:
             "engines": dict(sorted(self.engines.items())),
             "barrier_waits": {"asked": self.waits, "suspended": self.waits_suspended},
             "warnings": [asdict(warning) for warning in self.warnings],
+            "printed": self.printed,
             **({"profile": self.profile.as_dict()} if self.profile else {}),
         }
 
@@ -75,6 +83,7 @@ class Report:
         lines += [f"  {name}: {amount}" for name, amount in sorted(self.engines.items())]
         lines.append(f"  barrier waits: {self.waits}, answered false: {self.waits_suspended}")
         lines += [f"  warning: {warning}" for warning in self.warnings]
+        lines += [f"  printed: {text}" for text in self.printed.splitlines()]
         lines += [str(self.profile)] if self.profile else []
         return "\n".join(lines)
 

@@ -104,6 +104,21 @@ def test_set_gives_all_ones_or_one(execute, integers, type_, true):
     ]
 
 
+@pytest.mark.parametrize("source, one", [("f16", 0x3C00), ("bf16", 0x3F80)])
+@pytest.mark.parametrize("result", ["u32", "packed"])
+def test_set_of_packed_halves_fills_each_half(execute, floats, formats, source, one, result):
+    """PTX ISA §9.7.7.1 set.cmp.dtype.f16x2"""
+    form, parts = formats[source], [floats(source, seed) for seed in range(4)]
+    a = parts[1].astype(np.uint32) << 16 | parts[0]
+    b = parts[3].astype(np.uint32) << 16 | parts[2]
+    type_, true = ("u32", 0xFFFF) if result == "u32" else (f"{source}x2", one)
+    got = execute(f"set.ltu.{type_}.{source}x2 %d, %a, %b;", a, b, out=np.uint32)
+    for low, high, low_b, high_b, d in zip(*(v.tolist() for v in (*parts, got)), strict=True):
+        halves = [(low, low_b), (high, high_b)]
+        truths = [float_comparison("ltu", form.decode(x), form.decode(y)) for x, y in halves]
+        assert d == truths[1] * true << 16 | truths[0] * true
+
+
 def test_ftz_compares_subnormals_as_zero(execute):
     """PTX ISA §9.7.6.2 setp.ftz"""
     a = np.full(32, 2.0**-140, np.float32)

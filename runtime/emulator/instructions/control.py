@@ -11,6 +11,7 @@ from ..lanes import FULL
 from ..layout import variable_size
 from ..program import FunctionCode, Placed
 from ..registry import CONTROL, JUMP, SWITCH, Step, instruction
+from ..system_calls import SYSTEM_CALLS
 
 
 def _target(ins: Decoded, name: str) -> int:
@@ -79,10 +80,12 @@ def build_call(ins: Decoded) -> Step:
     names = [operand.name for operand in ins.operands if isinstance(operand, ptx.Symbol)]
     if not names or ins.scope.register(names[0]) is not None:
         ins.unmodelled("an indirect call")
-    callee = ins.program.function_code(ins, names[0])
     leading = isinstance(ins.operand(0), ptx.Group)
     results = groups[0].elements if leading else ()
     arguments = groups[leading].elements if len(groups) > leading else ()
+    if names[0] in SYSTEM_CALLS and not ins.program.has_body(names[0]):
+        return _system_call(ins, names[0], results, arguments)
+    callee = ins.program.function_code(ins, names[0])
     bring = _copies(ins, callee, arguments, callee.function.params, inward=True)
     fetch = _copies(ins, callee, results, callee.function.returns, inward=False)
     return _call_step(callee.pc, bring, fetch)
@@ -96,6 +99,34 @@ def _call_step(target: int, bring: tuple, fetch: tuple) -> Step:
         return CONTROL
 
     return step
+
+
+def _system_call(ins: Decoded, name: str, results: tuple, arguments: tuple) -> Step:
+    perform, count = SYSTEM_CALLS[name]
+    if len(arguments) != count:
+        raise ins.trap("type", f"{name} takes {count} arguments, got {len(arguments)}")
+    sources = [_own_parameter(ins, operand) for operand in arguments]
+    target = _own_parameter(ins, results[0]) if results else None
+
+    def step(warp, mask):
+        frames = warp.local.frames
+        for lane in np.flatnonzero(mask).tolist():
+            values = [int.from_bytes(frames[lane, span].tobytes(), "little") for span in sources]
+            answer = perform(warp, lane, values)
+            if target is not None:
+                size = target.stop - target.start
+                raw = answer.to_bytes(size, "little")
+                frames[lane, target] = np.frombuffer(raw, np.uint8)
+
+    return step
+
+
+def _own_parameter(ins: Decoded, operand: ptx.Operand) -> slice:
+    """The bytes of a .param variable of the caller in its frame."""
+    placed = ins.program.place(ins, operand.name) if isinstance(operand, ptx.Symbol) else None
+    if placed is None or placed.space != "call-param":
+        ins.unmodelled("an argument that is not a .param variable of the caller")
+    return slice(placed.offset, placed.offset + variable_size(placed.variable))
 
 
 def _copies(
