@@ -47,19 +47,18 @@ class SharedDescriptor:
 
 @lru_cache(maxsize=4096)
 def decode_shared(word: int) -> SharedDescriptor:
-    """Decode and validate a 64-bit shared-memory matrix descriptor."""
+    """Decode and validate a 64-bit shared-memory matrix descriptor.
+
+    Libraries write the base offset as address bits 7 to 9 in every mode (PTX ISA, "Matrix base
+    offset"); those above the mode's pattern mean nothing.
+    """
     where = f"shared-memory descriptor 0x{word:016x}"
     _check_shared_constants(word, where)
     code = _field(word, 61, 3)
     if code not in SWIZZLE_CODES:
         raise _refuse(f"{where}: swizzle code (bits 61-63) must be 0, 1, 2, 4 or 6, got {code}")
     mode = SWIZZLE_CODES[code]
-    base_offset = _field(word, 49, 3)
-    if base_offset >= mode.rows:
-        raise _refuse(
-            f"{where}: base offset (bits 49-51) must be below {mode.rows} for swizzle "
-            f"{mode.name}, got {base_offset}"
-        )
+    base_offset = _field(word, 49, 3) % mode.rows
     leading, stride = _field(word, 16, 14) << 4, _field(word, 32, 14) << 4
     return SharedDescriptor(_field(word, 0, 14) << 4, leading, stride, base_offset, mode)
 

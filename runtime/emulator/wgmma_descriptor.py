@@ -30,9 +30,7 @@ def decode_shared(word: int) -> SharedDescriptor:
         if value:
             raise Trap("descriptor", f"{where}: bits {low}-{low + bits - 1} must be zero, got "
                                      f"0x{value:x}")  # fmt: skip
-    mode, base_offset = SWIZZLES[_field(word, 62, 2)], _field(word, 49, 3)
-    if base_offset >= mode.rows:
-        raise Trap("descriptor", f"{where}: base offset (bits 49-51) must be below {mode.rows} for "
-                                 f"swizzle {mode.name}, got {base_offset}")  # fmt: skip
+    mode = SWIZZLES[_field(word, 62, 2)]
+    base_offset = _field(word, 49, 3) % mode.rows
     leading, stride = _field(word, 16, 14) << 4, _field(word, 32, 14) << 4
     return SharedDescriptor(_field(word, 0, 14) << 4, leading, stride, base_offset, mode)

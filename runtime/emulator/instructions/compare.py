@@ -158,11 +158,12 @@ _PACKED_TRUE = {"f16x2": 0x3C00, "bf16x2": 0x3F80}
 def _packed_set(
     ins: Decoded, compare: Callable, combine: str | None, source: Type, type_: Type
 ) -> Step:
-    """set.cmp.f16x2.f16x2 and .bf16x2.bf16x2: 1.0 or 0 in each half, c for both."""
-    if type_.name != source.name:
+    """set.cmp.dtype.f16x2 and .bf16x2: each half by itself, c for both; true is 1.0, or all ones
+    where the result is .u32 or .s32."""
+    if type_.name not in (source.name, "u32", "s32"):
         ins.unmodelled(f"a result of type .{type_.name}")
     third, write = _third(ins, combine), ins.write(0, np.uint32)
-    true = np.uint16(_PACKED_TRUE[type_.name])
+    true = np.uint16(_PACKED_TRUE.get(type_.name, 0xFFFF))
 
     def step(warp, mask):
         halves = compare(warp.regs).reshape(-1, 2)
