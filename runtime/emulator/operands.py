@@ -87,6 +87,8 @@ class TokenStream:
         start = self.offset
         guard = self._guard() if self.text == "@" else None
         opcode = self.take("word", "an instruction")
+        while self.kind == "directive":  # a modifier behind a space
+            opcode += self.advance()
         operands = []
         while self.text != ";":
             operands.append(self.operand())

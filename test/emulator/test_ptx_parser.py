@@ -70,6 +70,13 @@ def test_operands(text, operands):
     assert one(f"foo.bar {text};").operands == operands
 
 
+def test_a_modifier_may_stand_behind_a_space():
+    """As TileLang's templates write it, and ptxas takes it"""
+    (found,) = body("cp.async.bulk.prefetch.L2.global .L2::cache_hint [%rd0], 16, %rd1;")
+    assert found.opcode == "cp.async.bulk.prefetch.L2.global.L2::cache_hint"
+    assert len(found.operands) == 3
+
+
 def test_opcodes_keep_their_colons_and_text_its_line():
     instruction = body(
         "\n\n  @!%p1 tcgen05.mma.cta_group::1.kind::f16\n  [%r1], // comment\n  %rd1;"

@@ -2,7 +2,7 @@
 
 Registers move between the warps of a CTA through a pool: a warp that asks for more waits until
 others have given up as many. Without `.maxnreg` a thread starts with what its share of the
-64 Ki registers allows, in steps of 8.
+64 Ki registers allows, in steps of 8; the compiler may have given it fewer.
 """
 
 from __future__ import annotations
@@ -40,15 +40,23 @@ def _at_entry(cta: Cta) -> int:
 
 @dataclass
 class RegisterPool:
-    """Registers of one CTA: those given up, and what each warp has asked for in turn."""
+    """Registers of one CTA: those given up, and what each warp has asked for in turn.
+
+    declared: at_entry is what .maxnreg says, not the most that the compiler may have given.
+    """
 
     at_entry: int
+    declared: bool
     free: int = 0
     asked: dict[int, list[int]] = field(default_factory=dict)
 
     def of(self, warp: int) -> int:
         """Registers a thread of the warp has now."""
         return self.asked[warp][-1] if self.asked.get(warp) else self.at_entry
+
+    def known(self, warp: int) -> bool:
+        """Whether `of` is certain."""
+        return self.declared or bool(self.asked.get(warp))
 
     def change(self, warp: int, count: int) -> bool:
         """Give a warp `count` registers a thread; False while the pool has too few."""
@@ -74,7 +82,8 @@ class RegisterPool:
 
 def _pool(cta: Cta) -> RegisterPool:
     def make() -> RegisterPool:
-        pool = RegisterPool(_at_entry(cta))
+        declared = "maxnreg" in cta.launch.program.function.directives
+        pool = RegisterPool(_at_entry(cta), declared)
         cta.at_exit(lambda: pool.check_groups(len(cta.warps)))
         return pool
 
@@ -99,7 +108,8 @@ def build_setmaxnreg(ins: Decoded) -> Step:
         if blocked := converged(warp, mask):
             return blocked
         pool = _pool(warp.cta)
-        _check_direction(direction, pool.of(warp.index), count)
+        if direction == "dec" or pool.known(warp.index):
+            _check_direction(direction, pool.of(warp.index), count)
         if not pool.change(warp.index, count):
             return Blocked("registers", lambda: _wanting(pool, warp.index, count))
         if direction == "dec":
