@@ -31,26 +31,29 @@ def suspicions(program: Program) -> tuple[tuple[str, str], ...]:
 
 
 def _early_uses(program: Program) -> Iterator[str]:
-    """Forward flow of the registers, one bit a slot, whose load is not waited for."""
-    slots = [_slots(program, pc) for pc in range(len(program.source))]
-    pending = _pending(program, slots)
-    for pc, instruction in enumerate(program.source):
-        if pending[pc] & slots[pc] and not instruction.opcode.startswith((_LOAD, _WAIT)):
-            yield (
-                f"ptx:{instruction.line}: `{instruction.text}` uses a register of tcgen05.ld"
-                " before tcgen05.wait::ld"
-            )
+    """One message a load, of the first of its uses that a path without a wait leads to."""
+    source = program.source
+    slots = [_slots(program, pc) for pc in range(len(source))]
+    loads = [pc for pc, each in enumerate(source) if each.opcode.startswith(_LOAD)]
+    pending = _pending(program, loads)
+    for number, load in enumerate(loads):
+        for pc in range(len(source)):
+            if pending[pc] >> number & 1 and slots[pc] & slots[load] and pc not in loads:
+                yield (
+                    f"ptx:{source[pc].line}: `{source[pc].text}` uses a register of the tcgen05.ld"
+                    f" of ptx:{source[load].line} before tcgen05.wait::ld"
+                )
+                break
 
 
-def _pending(program: Program, slots: list[int]) -> list[int]:
-    pending, work = [0] * len(slots), list(range(len(slots)))
+def _pending(program: Program, loads: list[int]) -> list[int]:
+    """By pc, the loads that a path leads from without a wait, one bit each (forward flow)."""
+    bit = {pc: 1 << number for number, pc in enumerate(loads)}
+    pending, work = [0] * len(program.source), list(range(len(program.source)))
     while work:
         pc = work.pop()
-        after = pending[pc]
-        if program.source[pc].opcode.startswith(_LOAD):
-            after |= slots[pc]
-        elif program.source[pc].opcode.startswith(_WAIT):
-            after = 0
+        waits = program.source[pc].opcode.startswith(_WAIT)
+        after = 0 if waits else pending[pc] | bit.get(pc, 0)
         for following in _successors(program, pc):
             if after & ~pending[following]:
                 pending[following] |= after

@@ -97,6 +97,9 @@ def _bind(
         launch.get("shared_bytes", 0),
         seed,
     )
+    running.arrays.awaited = [
+        tensor.memory for tensor in tensors.values() if tensor.declared.get("awaited")
+    ]
     binder = Binder(running, launch, tensors)
     running.bind([binder.encode(parameter) for parameter in launch["parameters"]])
     return running

@@ -43,6 +43,7 @@ TENSOR = Fields(
         "align": PowerOfTwo(MAX_ALIGN_BYTES),
         "offset_bytes": Integer(0, MAX_ALIGN_BYTES),
         "contents": CONTENTS,
+        "awaited": OneOf((False, True)),
     },
 )
 TENSOR_MAP = Fields(
