@@ -117,6 +117,7 @@ KINDS: dict[str, Kind] = {
 
 SATURATING = " saturating"
 """Suffix of the accumulator type of an integer operation that clamps its sums."""
+_STATIONARY_ROWS, _STATIONARY_COLUMNS = (32, 64, 128), (64, 128, 256)
 _SMALL = ("e2m3", "e3m2", "e2m1")
 
 
@@ -139,13 +140,20 @@ class InstructionDescriptor:
     m: int
     n: int
     k: int
+    stationary: bool = False
 
 
 @lru_cache(maxsize=256)
-def decode_instruction(word: int, kind_name: str, cta_group: int) -> InstructionDescriptor:
-    """Decode and validate a 32-bit instruction descriptor of a kind in `KINDS`, dense, no .ws."""
+def decode_instruction(
+    word: int, kind_name: str, cta_group: int, stationary: bool = False
+) -> InstructionDescriptor:
+    """Decode and validate a 32-bit instruction descriptor of a kind in `KINDS`, dense.
+
+    ``stationary``: of tcgen05.mma.ws, which has shapes of its own.
+    """
     kind = KINDS[kind_name]
-    where = f"instruction descriptor 0x{word:08x} (kind::{kind_name}, cta_group::{cta_group})"
+    which = ".ws" if stationary else f"cta_group::{cta_group}"
+    where = f"instruction descriptor 0x{word:08x} (kind::{kind_name}, {which})"
     _check_instruction_constants(word, kind_name, where)
     descriptor = InstructionDescriptor(
         kind=kind_name,
@@ -159,6 +167,7 @@ def decode_instruction(word: int, kind_name: str, cta_group: int) -> Instruction
         m=_field(word, 24, 5) << 4,
         n=_field(word, 17, 6) << 3,
         k=kind.k,
+        stationary=stationary,
     )
     _check_types(descriptor, where)
     _check_shape(descriptor, cta_group, where)
@@ -202,6 +211,9 @@ def _check_types(descriptor: InstructionDescriptor, where: str) -> None:
 
 
 def _check_shape(descriptor: InstructionDescriptor, cta_group: int, where: str) -> None:
+    if descriptor.stationary:
+        _check_stationary_shape(descriptor, where)
+        return
     rows = (64, 128) if cta_group == 1 else (128, 256)
     step = 8 if cta_group == 1 else 16
     if descriptor.m not in rows:
@@ -212,6 +224,14 @@ def _check_shape(descriptor: InstructionDescriptor, cta_group: int, where: str) 
         step = max(step, 16 * cta_group)
     if descriptor.n % step or not step <= descriptor.n <= 256:
         raise _refuse(f"{where}: N must be a multiple of {step} in {step}..256, got {descriptor.n}")
+
+
+def _check_stationary_shape(descriptor: InstructionDescriptor, where: str) -> None:
+    """Shapes of tcgen05.mma.ws, PTX ISA §9.7.16.2.1."""
+    if descriptor.m not in _STATIONARY_ROWS:
+        raise _refuse(f"{where}: M must be 32, 64 or 128, got {descriptor.m}")
+    if descriptor.n not in _STATIONARY_COLUMNS:
+        raise _refuse(f"{where}: N must be 64, 128 or 256, got {descriptor.n}")
 
 
 def _integer_step(n: int, cta_group: int) -> int:

@@ -100,12 +100,16 @@ def decode_padded(raw: np.ndarray, name: str) -> np.ndarray:
     The elements lie packed in the first 12 or 8 of them, low bits first, the rest is padding
     (PTX ISA §5.5.1.1, the tensor types with 16-byte alignment).
     """
-    bits = BITS[name]
+    return decode_small(padded_codes(raw, BITS[name]), name)
+
+
+def padded_codes(raw: np.ndarray, bits: int) -> np.ndarray:
+    """uint8 codes of 4- or 6-bit elements that lie 16 to 16 bytes, one code a byte."""
     groups = raw.view(np.uint8).reshape(*raw.shape[:-1], -1, 16)[..., : 2 * bits]
     flags = np.unpackbits(groups, axis=-1, bitorder="little")
     weights = (1 << np.arange(bits)).astype(np.uint8)
     codes = flags.reshape(*groups.shape[:-1], 16, bits) @ weights
-    return decode_small(codes.reshape(*raw.shape[:-1], -1), name)
+    return codes.reshape(*raw.shape[:-1], -1)
 
 
 def decode_small(codes: np.ndarray, name: str) -> np.ndarray:

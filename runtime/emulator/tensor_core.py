@@ -198,8 +198,10 @@ def data_path(layout: str, n: int) -> tuple[Block, ...]:
     return tuple(_block(0, 32, quarters[q], 0, 32 * q) for q in range(4))
 
 
-def dense_layout(m: int, cta_group: int) -> str:
-    """Data-path layout of a dense operation without ``.ws``."""
+def dense_layout(m: int, cta_group: int, stationary: bool = False) -> str:
+    """Data-path layout of a dense operation; ``stationary``: with ``.ws``."""
+    if stationary:
+        return {32: "G", 64: "E", 128: "D"}[m]
     if cta_group == 1:
         return "D" if m == 128 else "F"
     return "A" if m == 256 else "B"

@@ -113,3 +113,55 @@ def test_misuse_is_refused(body, category, message):
         run(body, np.zeros((32, 4), np.uint32), 1)
     assert caught.value.category == category
     assert message is None or caught.value.message == message
+
+
+PADDED = {"b4x16_p64": 4, "b6x16_p32": 6}
+
+
+def padded_rows(bits: int) -> tuple[np.ndarray, np.ndarray]:
+    """(uint32[32, 4] as lanes store them, uint8[32, 16] codes): rows of 16 padded elements."""
+    rng = np.random.default_rng(bits)
+    codes = rng.integers(0, 1 << bits, (32, 16)).astype(np.uint8)
+    flags = (codes[:, :, None] >> np.arange(bits)) & 1
+    packed = np.packbits(flags.reshape(32, -1), axis=1, bitorder="little")
+    rows = np.full((32, 16), 0xEE, np.uint8)
+    rows[:, : 2 * bits] = packed
+    return rows.view(np.uint32), codes
+
+
+@pytest.mark.parametrize("count", [1, 2, 4])
+@pytest.mark.parametrize("source", PADDED)
+def test_ldmatrix_expands_padded_elements_of_a_row(source, count):
+    """m8n16: byte b of register j of lane t is element 4(t%4)+b of row t/4 of matrix j"""
+    data, codes = padded_rows(PADDED[source])
+    names = ", ".join(f"%r{20 + j}" for j in range(count))
+    out = run(
+        f"""st.shared.v4.u32 [%r11], {{%r1, %r2, %r3, %r4}}; bar.sync 0;
+        ldmatrix.sync.aligned.m8n16.x{count}.shared.b8x16.{source} {{{names}}}, [%r11];""",
+        data,
+        count,
+    )
+    for lane in range(32):
+        for j in range(count):
+            wanted = codes[8 * j + lane // 4, 4 * (lane % 4) : 4 * (lane % 4) + 4]
+            assert out[lane, j] == int.from_bytes(wanted.tobytes(), "little")
+
+
+@pytest.mark.parametrize("count", [1, 2])
+@pytest.mark.parametrize("source", PADDED)
+def test_ldmatrix_expands_padded_elements_of_columns(source, count):
+    """m16n16.trans: byte b of register r of lane t is element t/4+8r of column 4(t%4)+b"""
+    data, codes = padded_rows(PADDED[source])
+    names = ", ".join(f"%r{20 + j}" for j in range(2 * count))
+    out = run(
+        f"""st.shared.v4.u32 [%r11], {{%r1, %r2, %r3, %r4}}; bar.sync 0;
+        ldmatrix.sync.aligned.m16n16.x{count}.trans.shared.b8x16.{source} {{{names}}}, [%r11];""",
+        data,
+        2 * count,
+    )
+    for lane in range(32):
+        for j in range(2 * count):
+            matrix, register = divmod(j, 2)
+            element = lane // 4 + 8 * register
+            wanted = codes[16 * matrix + 4 * (lane % 4) :, element][:4]
+            assert out[lane, j] == int.from_bytes(wanted.tobytes(), "little")

@@ -14,6 +14,7 @@ import numpy as np
 
 from ..accesses import READ, WRITE, MemoryAccess
 from ..decode import Decoded
+from ..element_formats import padded_codes
 from ..lanes import FULL, LANE_IDS, WARP_SIZE
 from ..registry import Blocked, Step, instruction
 from .memory import space_of
@@ -72,6 +73,14 @@ def _byte_registers_16x16(rows: np.ndarray) -> np.ndarray:
     return _as_words(parts.transpose(2, 3, 0, 1), 2)
 
 
+def _expanded(bits: int, arrange: Callable) -> Callable:
+    """Rows of 16 padded elements become rows of 16 bytes, the elements in their low bits."""
+    return lambda rows: arrange(
+        padded_codes(np.ascontiguousarray(rows), bits).view(np.uint32).reshape(-1, _ROW_WORDS)
+    )
+
+
+_PADDED = {"b4x16_p64": 4, "b6x16_p32": 6}
 _PLAIN = Form(8, 1, _plain_rows, _plain_registers)
 _TRANSPOSED = Form(8, 1, _transposed_rows, _transposed_registers)
 _STORES = {
@@ -83,6 +92,14 @@ _LOADS = {
     ("m8n8", "b16", False): _PLAIN,
     ("m8n8", "b16", True): _TRANSPOSED,
     ("m16n16", "b8", True): Form(16, 2, None, _byte_registers_16x16),
+    **{
+        ("m8n16", f"b8x16.{name}", False): Form(8, 1, None, _expanded(bits, _plain_registers))
+        for name, bits in _PADDED.items()
+    },
+    **{
+        ("m16n16", f"b8x16.{name}", True): Form(16, 2, None, _expanded(bits, _byte_registers_16x16))
+        for name, bits in _PADDED.items()
+    },
 }
 
 
@@ -91,6 +108,8 @@ def _take_form(ins: Decoded, table: dict) -> tuple[Form, int]:
     count = _COUNTS[ins.required(tuple(_COUNTS))]
     transposed = ins.flag("trans")
     type_ = ins.required(("b16", "b8", "b8x16"))
+    if source := ins.choice(tuple(_PADDED)):
+        type_ = f"{type_}.{source}"
     form = table.get((shape, type_, transposed))
     if form is None or form.rows * count > WARP_SIZE:
         suffix = ".trans" if transposed else ""

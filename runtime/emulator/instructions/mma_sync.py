@@ -10,7 +10,7 @@ the accumulation open.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -20,6 +20,7 @@ from ..element_formats import BITS, INTEGERS, decode
 from ..lanes import WARP_SIZE
 from ..registry import Blocked, Step, instruction
 from ..shared_access import count_event
+from .mma_quads import build_quad_pairs, is_quad_pairs
 from .tcgen05 import take_aligned
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ _FORMS = (
     (_FLOAT8, ("m16n8k16", "m16n8k32"), ("f16", "f32")),
     (_BYTES, ("m8n8k16", "m16n8k16", "m16n8k32"), ("s32",)),
     (_NIBBLES, ("m8n8k32", "m16n8k32", "m16n8k64"), ("s32",)),
+    (("b1",), ("m8n8k128", "m16n8k128", "m16n8k256"), ("s32",)),
     (("f64",), ("m8n8k4", "m16n8k4", "m16n8k8", "m16n8k16"), ("f64",)),
 )
 """Operand types, shapes and accumulator types that go together."""
@@ -45,7 +47,8 @@ _S32_MIN, _S32_MAX = -(1 << 31), (1 << 31) - 1
 
 @dataclass(frozen=True)
 class Form:
-    """Shape and types of one mma.sync; `saturates`: s32 sums are clamped."""
+    """Shape and types of one mma.sync; `saturates`: s32 sums are clamped; `combine`: how single
+    bits are, `xor` or `and`, None for other types."""
 
     m: int
     k: int
@@ -53,6 +56,7 @@ class Form:
     b: str
     d: str
     saturates: bool
+    combine: str | None = None
 
     @property
     def halves(self) -> int:
@@ -79,7 +83,11 @@ class Form:
 
 @instruction("mma", section=_SECTION)
 def build_mma(ins: Decoded) -> Step:
-    """mma.sync.aligned.shape.row.col{.satfinite}.dtype.atype.btype.ctype d, a, b, c."""
+    """mma.sync.aligned.shape.row.col{.satfinite}.dtype.atype.btype.ctype{.op.popc} d, a, b, c."""
+    if any(name.startswith("sp") for name in ins.modifiers):
+        ins.unmodelled("a sparse operand A, section 9.7.14.6")
+    if is_quad_pairs(ins):
+        return build_quad_pairs(ins)
     converged, form = _take_form(ins)
     ins.expect_operands(4)
     read_a = ins.read_vector(1, form.a_registers, form.raw)
@@ -101,7 +109,9 @@ def build_mma(ins: Decoded) -> Step:
 
 
 def _take_form(ins: Decoded) -> tuple[Callable, Form]:
-    types = ins.modifiers[-4:]
+    combine = ins.choice(("xor", "and")) if ins.flag("popc") else None
+    end = len(ins.modifiers) - (2 if combine else 0)
+    types = ins.modifiers[end - 4 : end]
     for name in types:
         ins.flag(name)
     converged = take_aligned(ins)
@@ -111,7 +121,10 @@ def _take_form(ins: Decoded) -> tuple[Callable, Form]:
     ins.finish_modifiers()
     if shape is None or len(types) < 4 or not row_column:
         ins.unmodelled("a shape, layout or number of types other than those of dense .row.col")
-    return converged, _checked(ins, shape, types, saturates)
+    form = _checked(ins, shape, types, saturates)
+    if (form.a == "b1") != (combine is not None):
+        ins.unmodelled("single bits without .xor.popc or .and.popc, or these on other types")
+    return converged, replace(form, combine=combine)
 
 
 def _checked(ins: Decoded, shape: str, types: tuple[str, ...], saturates: bool) -> Form:
@@ -132,7 +145,11 @@ def multiply(
     """Registers of D from registers (each uint[32]) of A, B and C."""
     left, right = warp_rows(a, form.a, form.halves), warp_rows(b, form.b, 1)
     with np.errstate(all="ignore"):
-        return _registers(left @ right.T + _accumulator(c, form), form)
+        if form.combine:
+            product = binary_product(left, right, form.combine)
+        else:
+            product = left @ right.T
+        return _registers(product + _accumulator(c, form), form)
 
 
 def warp_rows(registers: list[np.ndarray], name: str, halves: int) -> np.ndarray:
@@ -163,7 +180,7 @@ def _registers(values: np.ndarray, form: Form) -> list[np.ndarray]:
 def _stored(values: np.ndarray, form: Form) -> np.ndarray:
     if form.d == "f64":
         return np.ascontiguousarray(values).view(np.uint64)
-    if form.a not in INTEGERS:
+    if form.a not in (*INTEGERS, "b1"):
         return values.astype(np.float32).view(np.uint32)
     return saturated(values, form.saturates)
 

@@ -52,7 +52,9 @@ _SECTION = "9.7.16.10.9"
 _KINDS = tuple(
     f"kind::{name}" for name in ("f16", "tf32", "f8f6f4", "i8", "mxf8f6f4", "mxf4", "mxf4nvf4")
 )
-_COLLECTORS = tuple(f"collector::a::{use}" for use in ("fill", "use", "lastuse", "discard"))
+_USES = ("fill", "use", "lastuse", "discard")
+_COLLECTORS = tuple(f"collector::a::{use}" for use in _USES)
+_STATIONARY_COLLECTORS = tuple(f"collector::b{i}::{use}" for i in range(4) for use in _USES)
 _WORD_BITS = 32
 WORD_BYTES = 4
 _MAX_SCALE = 15
@@ -74,17 +76,23 @@ class Operands:
 
 @instruction("tcgen05.mma", section=_SECTION)
 def build_mma(ins: Decoded) -> Step:
-    group = take_group(ins)
+    """tcgen05.mma{.ws}.cta_group.kind{.collector} [d], a, b, idesc{, lanes}, p{, scale}."""
+    group, stationary = take_group(ins), ins.flag("ws")
+    if ins.flag("sp"):
+        ins.unmodelled("a sparse operand A")
     kind = ins.required(_KINDS).removeprefix("kind::")
-    if kind not in KINDS:
+    if kind not in KINDS or (stationary and group == 2):
         ins.unmodelled(f"modifier .kind::{kind}")
-    ins.choice(_COLLECTORS)
+    ins.choice(_STATIONARY_COLLECTORS if stationary else _COLLECTORS)
     ins.finish_modifiers()
+    if stationary and len(ins.operands) != 5:
+        ins.unmodelled("a .ws operation with a zero-column mask")
     operands = _decode_operands(ins, group)
+    form = kind, group, stationary
 
     def step(warp: Warp, mask: np.ndarray) -> None:
         lane = one_lane(mask, "tcgen05.mma")
-        _submit(warp, lane, _bind(warp, lane, operands, kind, group))
+        _submit(warp, lane, _bind(warp, lane, operands, form))
 
     return step
 
@@ -146,7 +154,12 @@ class Multiply:
     @property
     def blocks(self) -> tuple[Block, ...]:
         """Where D lies."""
-        return data_path(dense_layout(self.descriptor.m, self.group), self.descriptor.n)
+        return data_path(self.layout, self.descriptor.n)
+
+    @property
+    def layout(self) -> str:
+        """Letter of the data-path layout."""
+        return dense_layout(self.descriptor.m, self.group, self.descriptor.stationary)
 
     @property
     def d_columns(self) -> int:
@@ -256,8 +269,8 @@ def _gather_share(cta: Cta, descriptor: SharedDescriptor, layout: Layout, kind: 
     return matrix
 
 
-def _bind(warp: Warp, lane: int, operands: Operands, kind: str, group: int) -> Multiply:
-    descriptor = decode_instruction(int(operands.descriptor(warp)[lane]), kind, group)
+def _bind(warp: Warp, lane: int, operands: Operands, form: tuple[str, int, bool]) -> Multiply:
+    descriptor, group = decode_instruction(int(operands.descriptor(warp)[lane]), *form), form[1]
     a = int(operands.a(warp)[lane])
     return Multiply(
         ctas=pair_of(warp.cta, group),
@@ -310,8 +323,7 @@ def _submit(warp: Warp, lane: int, multiply_: Multiply) -> None:
 
 def _check_place(multiply_: Multiply) -> None:
     descriptor = multiply_.descriptor
-    half = dense_layout(descriptor.m, multiply_.group) == "F"
-    legal = (0, 16) if half else (0,)
+    legal = (0, 16) if multiply_.layout == "F" else (0,)
     if multiply_.d.lane not in legal:
         raise Trap("tmem", f"the accumulator of M={descriptor.m} must start at lane "
                            f"{' or '.join(map(str, legal))}, got {multiply_.d.lane}")  # fmt: skip
@@ -326,8 +338,11 @@ def _check_a(multiply_: Multiply, a: Place) -> None:
     if a.lane != multiply_.d.lane:
         raise Trap("tmem", f"A and D must start at the same tensor memory lane, got {a.lane} and "
                            f"{multiply_.d.lane}")  # fmt: skip
-    if dense_layout(descriptor.m, multiply_.group) == "B":
+    if multiply_.layout == "B":
         raise Trap("unmodelled", "operand A in tensor memory with M=128 and cta_group::2")
+    if multiply_.layout in "EG":
+        raise Trap("unmodelled", f"operand A in tensor memory with M={descriptor.m} and .ws"
+                                 f" (PTX ISA section 9.7.16.10.5)")  # fmt: skip
 
 
 def _order(cta: Cta, multiply_: Multiply, op: EngineOp, warp: Warp) -> None:

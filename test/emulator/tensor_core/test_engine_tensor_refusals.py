@@ -179,8 +179,9 @@ def test_first_addresses_differ_between_seeds(tc):
     ("opcode", "reason"),
     [
         ("tcgen05.mma.cta_group::1.kind::f16.ashift", "modifier .ashift"),
-        ("tcgen05.mma.sp.cta_group::1.kind::f16", "modifier .sp"),
-        ("tcgen05.mma.ws.cta_group::1.kind::f16", "modifier .ws"),
+        ("tcgen05.mma.sp.cta_group::1.kind::f16", "a sparse operand A"),
+        ("tcgen05.mma.ws.sp.cta_group::1.kind::f16", "a sparse operand A"),
+        ("tcgen05.mma.sp.cta_group::1.kind::mxf4.block_scale", "a sparse operand A"),
     ],
 )
 def test_forms_outside_the_model_say_so(tc, opcode, reason):

@@ -1,0 +1,94 @@
+"""tcgen05.mma.ws: shapes M = 32, 64 and 128 and where D lies (PTX ISA §9.7.16.10.5, layouts D,
+E and G)."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tilewright.runtime.emulator import swizzle
+
+ATOM = swizzle.B128
+
+
+def stationary(tc, kind: str, **options) -> str:
+    return tc.mma(kind, **options).replace("tcgen05.mma.", "tcgen05.mma.ws.")
+
+
+def place_of(m: int, n: int, row: int, column: int) -> tuple[int, int]:
+    """Lane and tensor memory column of an element of D."""
+    parts = 128 // m
+    part, inside = divmod(column, n // parts)
+    return row + m * part, inside
+
+
+@pytest.mark.parametrize("collector", ["", ".collector::b2::fill"])
+@pytest.mark.parametrize("m", [32, 64, 128])
+@pytest.mark.parametrize("n", [64, 128])
+def test_d_lies_in_as_many_lane_groups_as_m_leaves_free(tc, m, n, collector):
+    rng = np.random.default_rng(m + n)
+    a, b = tc.random_matrix(rng, m, 16, "bf16"), tc.random_matrix(rng, n, 16, "bf16")
+    image = bytearray(49152)
+    adesc = tc.place_operand(image, a, ATOM, False, 0)
+    bdesc = tc.place_operand(image, b, ATOM, False, 16384)
+    idesc = tc.instruction_word("bf16", "bf16", "f32", m, n)
+    columns = n * m // 128
+    out = np.zeros(columns * 128, np.uint32)
+    first = stationary(tc, "f16").replace("kind::f16", f"kind::f16{collector}")
+    body = tc.FALSE + first + tc.TRUE + stationary(tc, "f16") + tc.DONE
+    body += tc.dump("32x32b.x8", 8, columns // 8, 8)
+    tc.run(body, image, out, adesc, bdesc, idesc)
+    words = out.reshape(-1, 8, 128).view(np.float32)
+    wanted = 2 * tc.product(a, b)
+    for row in range(m):
+        for column in range(n):
+            lane, at = place_of(m, n, row, column)
+            assert words[at // 8, at % 8, lane] == wanted[row, column], (row, column)
+
+
+def test_integers_in_tensor_memory_are_an_operand_a_of_128_rows(tc):
+    rng = np.random.default_rng(7)
+    b = rng.integers(-128, 128, (64, 32)).astype(np.int8)
+    image = bytearray(49152)
+    bdesc = tc.place_operand(image, b, ATOM, False, 16384)
+    values = "".join(f"mad.lo.u32 %v{i}, %r0, 0x01030507, {i * 0x11};\n" for i in range(8))
+    body = tc.store_fragment(values, 8) + tc.FALSE + stationary(tc, "i8", a="[%r12+256]")
+    out = np.zeros(64 * 128, np.uint32)
+    idesc = 2 << 4 | 1 << 7 | 1 << 10 | 64 >> 3 << 17 | 128 >> 4 << 24
+    tc.run(body + tc.DONE + tc.dump("32x32b.x8", 8, 8, 8), image, out, 0, bdesc, idesc)
+    threads, registers = np.arange(128)[:, None], np.arange(8)[None, :]
+    words = (threads * 0x01030507 + registers * 0x11).astype(np.uint32)
+    wanted = words.view(np.int8).astype(np.int64) @ b.T.astype(np.int64)
+    got = out.reshape(-1, 8, 128).view(np.int32).transpose(2, 0, 1).reshape(128, 64)
+    assert np.array_equal(got, wanted)
+
+
+REFUSALS = [
+    ("M must be 32, 64 or 128, got 16", 16, 64, ""),
+    ("N must be 64, 128 or 256, got 32", 64, 32, ""),
+    ("zero-column mask", 64, 64, ", %rd2"),
+    ("B-reuse shift (.ws only) at bit 30 must be 0", 64 | 1 << 30, 64, ""),
+]
+
+
+@pytest.mark.parametrize("message, m, n, more", REFUSALS)
+def test_other_forms_of_ws_are_refused(tc, message, m, n, more):
+    body = stationary(tc, "f16").replace("%p3;", f"%p3{more};")
+    word = tc.instruction_word("bf16", "bf16", "f32", m & 0xFF, n) | m & 1 << 30
+    adesc = tc.descriptor(0, 16, 1024, ATOM)
+    trap = tc.refused(tc.FALSE + body + tc.DONE, bytes(32768), (adesc, adesc, word))
+    assert message in str(trap)
+
+
+@pytest.mark.parametrize("m", [32, 64])
+def test_a_half_filled_operand_a_in_tensor_memory_is_unmodelled(tc, m):
+    word = tc.instruction_word("bf16", "bf16", "f32", m, 64)
+    body = stationary(tc, "f16", a="[%r12+256]")
+    trap = tc.refused(tc.FALSE + body, bytes(32768), (0, tc.descriptor(0, 16, 1024, ATOM), word))
+    assert (trap.category, f"M={m} and .ws" in trap.message) == ("unmodelled", True)
+
+
+def test_a_pair_has_no_ws(tc):
+    body = stationary(tc, "f16").replace("cta_group::1", "cta_group::2")
+    trap = tc.refused(tc.FALSE + body)
+    assert trap.category == "unmodelled" and "9.7.16" in str(trap)
