@@ -148,3 +148,9 @@ def _spread(blocks: np.ndarray, size: int) -> np.ndarray:
 
 def tcgen05_clc(tensors: Arrays) -> Arrays:
     return {"c": tensors["a"] @ tensors["b"].T + tensors["bias"]}
+
+
+def grouped_maps(tensors: Arrays) -> Arrays:
+    groups = np.split(tensors["a"], tensors["first"][1:-1])
+    matrices = np.split(tensors["b"], len(groups))
+    return {"c": np.concatenate([a @ b.T for a, b in zip(groups, matrices, strict=True)])}
