@@ -14,6 +14,7 @@ Arrays = dict[str, np.ndarray]
 TOLERANCE: dict[str, float] = {
     "attention": 2e-3,
     "gelu_bias": 1e-2,
+    "gluon_attention": 2e-3,
     "layer_norm": 1e-5,
     "quantised": 1e-3,
     "scans": 1e-4,
@@ -166,3 +167,18 @@ def gluon_gather(tensors: Arrays) -> Arrays:
 
 def checked(tensors: Arrays) -> Arrays:
     return {"y": tensors["x"] * 2}
+
+
+def gluon_multicast(tensors: Arrays) -> Arrays:
+    return matmul(tensors)
+
+
+def gluon_attention(tensors: Arrays) -> Arrays:
+    q, k, v = tensors["q"], tensors["k"], tensors["v"]
+    p = np.exp(q @ k.T / np.sqrt(q.shape[1]))
+    return {"out": p @ v / p.sum(1, keepdims=True)}
+
+
+def gluon_shared(tensors: Arrays) -> Arrays:
+    x, keys = tensors["x"], tensors["keys"]
+    return {"y": x[(5 * np.arange(len(x)) + 3) % len(x)], "counts": np.bincount(keys, minlength=32)}
