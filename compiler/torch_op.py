@@ -26,7 +26,7 @@ def _(
     a: torch.Tensor, b: torch.Tensor, out_dtype: str, target: str, pipeline: str, preset: str
 ) -> torch.Tensor:
     check_shapes(a.shape, b.shape)
-    dtype = torch_dtype(torch, out_dtype) if out_dtype else a.dtype
+    dtype = torch_dtype(out_dtype) if out_dtype else a.dtype
     return a.new_empty((a.shape[0], b.shape[0]), dtype=dtype)
 
 

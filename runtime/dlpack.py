@@ -67,11 +67,12 @@ def is_foreign(value: Any) -> bool:
 
 def gpu_of(value: Any) -> int | None:
     """The index of the GPU that an array lies on, None when it lies in the CPU's memory."""
-    if hasattr(value, "get_device"):  # torch, whose tensors with gradients refuse DLPack
-        index = value.get_device()
-        return None if index < 0 else index
-    kind, index = value.__dlpack_device__() if is_foreign(value) else (CPU, 0)
-    return int(index) if kind in ON_A_GPU else None
+    try:
+        index = value.get_device()  # torch, whose tensors with gradients refuse DLPack
+    except AttributeError:
+        kind, found = value.__dlpack_device__() if is_foreign(value) else (CPU, 0)
+        index = int(found) if kind in ON_A_GPU else -1
+    return index if index >= 0 else None
 
 
 def read_array(name: str, value: Any, stream: int | None = None) -> ForeignArray:

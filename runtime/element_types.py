@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 ITEM_BYTES = {"bf16": 2, "f16": 2, "f32": 4}
@@ -18,6 +19,9 @@ def is_torch(value: Any) -> bool:
     return type(value).__module__.split(".")[0] == "torch"
 
 
-def torch_dtype(torch: Any, dtype: str) -> Any:
+@functools.cache
+def torch_dtype(dtype: str) -> Any:
     """The torch.dtype of a manifest's dtype."""
+    import torch
+
     return getattr(torch, TORCH_NAMES[dtype].removeprefix("torch."))

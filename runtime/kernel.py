@@ -37,7 +37,9 @@ class Kernel:
         self.output = output(bundle.manifest)
         self._position = [tensor["role"] for tensor in tensors].index("output")
         self._programs: dict[int | None, Program] = {}
-        self._operator = _operator_for(self) if "torch" in sys.modules else None
+        self._operator, self._is_traced = None, _never
+        if "torch" in sys.modules:
+            self._operator, self._is_traced = _operator_for(self)
 
     @property
     def manifest(self) -> Mapping[str, Any]:
@@ -55,14 +57,17 @@ class Kernel:
         """
         if len(inputs) != self._inputs:
             self._refuse_count(len(inputs))
-        if _is_traced():
+        if self._is_traced():
             return self._in_graph(inputs, out)
         where = gpu_of(inputs[0])
         if out is None:
             out = new_output(self.output, inputs[0], where)
         program = self._programs.get(where) or self._open(where)
-        position = self._position
-        program.enqueue((*inputs[:position], out, *inputs[position:]), stream)
+        if self._position == self._inputs:
+            values = (*inputs, out)
+        else:
+            values = (*inputs[: self._position], out, *inputs[self._position :])
+        program.enqueue(values, stream)
         return out
 
     def run(self, tensors: Mapping[str, Any], seed: int = 0) -> Any:
@@ -77,9 +82,7 @@ class Kernel:
 
     def _in_graph(self, inputs: tuple[Any, ...], out: Any) -> Any:
         """One operator of the graph that torch.compile traces."""
-        if self._operator is None:
-            entry = self.manifest["entry"]
-            raise LaunchError(f"kernel {entry}: must be loaded after torch to be compiled by it")
+        assert self._operator is not None
         result = self._operator(self.key, list(inputs))
         return result if out is None else out.copy_(result)
 
@@ -105,16 +108,18 @@ def _key(bundle: Bundle, device: str | None) -> str:
     return f"{bundle.manifest['entry']}-{hashlib.sha256(text.encode()).hexdigest()[:32]}"
 
 
-def _operator_for(kernel: Kernel) -> Callable[..., Any]:
+def _operator_for(kernel: Kernel) -> tuple[Callable[..., Any], Callable[[], bool]]:
+    """The operator that knows this kernel, and whether torch.compile is tracing."""
+    import torch
+
     from .torch_op import LOADED, run_kernel
 
     LOADED[kernel.key] = kernel
-    return run_kernel
+    return run_kernel, torch.compiler.is_compiling
 
 
-def _is_traced() -> bool:
-    torch = sys.modules.get("torch")
-    return torch is not None and torch.compiler.is_compiling()
+def _never() -> bool:
+    return False
 
 
 def load(path: str | Path, device: str | None = None) -> Kernel:

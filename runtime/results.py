@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -21,13 +22,12 @@ def new_output(declared: Mapping[str, Any], like: Any, gpu: int | None) -> Any:
     """
     if type(like).__module__ == "numpy":
         return _numpy_output(declared, like.dtype)
-    torch = _torch(declared)
-    return torch.empty_strided(
-        declared["shape"],
-        declared["strides"],
-        dtype=torch_dtype(torch, declared["dtype"]),
-        device=like.device if is_torch(like) else ("cpu" if gpu is None else f"cuda:{gpu}"),
-    )
+    torch = sys.modules.get("torch") or _torch(declared)
+    shape, strides, dtype = declared["shape"], declared["strides"], declared["dtype"]
+    if is_torch(like):
+        return like.new_empty_strided(shape, strides, dtype=torch_dtype(dtype))
+    place = "cpu" if gpu is None else f"cuda:{gpu}"
+    return torch.empty_strided(shape, strides, dtype=torch_dtype(dtype), device=place)
 
 
 def _numpy_output(declared: Mapping[str, Any], like: np.dtype[Any]) -> np.ndarray:

@@ -33,6 +33,6 @@ def run_kernel(key: str, inputs: list[torch.Tensor]) -> torch.Tensor:
 @run_kernel.register_fake
 def _(key: str, inputs: list[torch.Tensor]) -> torch.Tensor:
     declared = LOADED[key].output
-    dtype = torch_dtype(torch, declared["dtype"])
+    dtype = torch_dtype(declared["dtype"])
     shape, strides = declared["shape"], declared["strides"]
     return torch.empty_strided(shape, strides, dtype=dtype, device=inputs[0].device)

@@ -2,33 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from ..dlpack import gpu_of, is_foreign, read_array
-from ..element_types import NUMPY_NAMES, TORCH_NAMES, is_torch, torch_dtype
+from ..element_types import NUMPY_NAMES, TORCH_NAMES, is_torch
 from ..errors import LaunchError
 from ..tensors import check_dtype, check_layout, refuse_type
 
-
-class TorchForm(NamedTuple):
-    """What a torch tensor must be equal to: sizes and strides in elements."""
-
-    shape: tuple[int, ...]
-    strides: tuple[int, ...]
-    dtype: Any
+Facts = list[tuple[Any, ...]]
 
 
-def torch_forms(torch: Any, manifest: Mapping[str, Any]) -> tuple[TorchForm, ...]:
-    """The form of each tensor of the manifest, in its order."""
-    return tuple(
-        TorchForm(
-            tuple(tensor["shape"]),
-            tuple(tensor["strides"]),
-            torch_dtype(torch, tensor["dtype"]),
-        )
-        for tensor in manifest["tensors"]
-    )
+def facts_of(values: Sequence[Any]) -> Facts | None:
+    """What there is to check of torch tensors; None for other arrays.
+
+    The address comes last. It stands for the GPU too: all of them share one address space (CUDA C++
+    Programming Guide, "Unified Virtual Address Space").
+    """
+    try:
+        return [(v.shape, v.stride(), v.dtype, v.data_ptr()) for v in values]
+    except (AttributeError, TypeError):
+        return None
 
 
 def pointer_of(declared: Mapping[str, Any], value: Any, index: int, stream: int) -> int:

@@ -1,7 +1,7 @@
 """A bundle on one GPU. The way to a launch is short: what a call needs is made at the first one.
 
-call      shape, strides, dtype and GPU of each tensor are compared, addresses taken
-first     per set of addresses: alignment, tensor maps, the array of kernel parameters
+call      each torch tensor's shape, strides, dtype, GPU and address are compared with the last
+new       checked against the manifest; tensor maps and parameters are made, and kept by address
 first     per stream: the launch configuration with its attributes
 call      cuLaunchKernelEx
 """
@@ -11,7 +11,7 @@ from __future__ import annotations
 import ctypes
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from ..bundle import Bundle
@@ -20,13 +20,16 @@ from ..manifest import CUBIN_NAME
 from ..tensors import required_alignments
 from .architecture import capability_of, runs_on, target_of
 from .launch_config import describe, launch_config
-from .operands import TorchForm, pointer_of, torch_forms
+from .operands import Facts, facts_of, pointer_of
 from .tensor_map import encode_arguments
 
 if TYPE_CHECKING:
     from .device import Gpu
 
 PORTABLE_CLUSTER = 8
+# CUDA_ERROR_INVALID_CONTEXT when the thread has no context, CUDA_ERROR_INVALID_HANDLE when it has
+# another one and the stream is the default one; seen with driver 580 on two H200.
+NOT_CURRENT = (201, 400)
 ARGUMENTS_KEPT = 4096  # sets of addresses; a tensor map has 128 bytes
 
 
@@ -46,11 +49,18 @@ class CudaReport:
 
 @dataclass(frozen=True)
 class Arguments:
-    """Kernel parameters: `table` holds their addresses, `values` the parameters themselves."""
+    """Kernel parameters for tensors of which `facts` are known.
 
+    `address` is that of `table`, which holds the addresses of the parameters, `values`.
+    """
+
+    facts: Facts | None
+    address: int
     table: ctypes.Array[ctypes.c_void_p]
     values: tuple[Any, ...]
-    address: int
+
+
+NOTHING = Arguments(None, 0, (ctypes.c_void_p * 0)(), ())
 
 
 class CudaProgram:
@@ -62,14 +72,11 @@ class CudaProgram:
         self._check_gpu()
         self._function = self._load(bundle)
         self._alignments = required_alignments(self.manifest)
-        self._forms: tuple[TorchForm, ...] = ()
-        self._tensor_type: type = type(None)
-        self._raw_stream: Callable[[int], int] | None = None
+        self._recent = NOTHING
         self._arguments: dict[tuple[int, ...], Arguments] = {}
+        self._raw_stream: Callable[[int], int] | None = None
         self._configs: dict[int, Any] = {}
         self._launch_kernel = gpu.driver.api.cuLaunchKernelEx
-        self._current_context = gpu.driver.api.cuCtxGetCurrent
-        self._context = int(gpu.context)
 
     def enqueue(self, values: Sequence[Any], stream: int | None = None) -> None:
         """Launch on CUDA tensors in the manifest's order, without waiting.
@@ -80,15 +87,13 @@ class CudaProgram:
         """
         if stream is None:
             stream = self._current_stream()
-        pointers = self._pointers(values, stream)
-        arguments = self._arguments.get(pointers) or self._prepare(pointers)
+        arguments, facts = self._recent, facts_of(values)
+        if facts is None or facts != arguments.facts:
+            arguments = self._find(values, facts, stream)
         config = self._configs.get(stream) or self._configure(stream)
-        if int(self._current_context()[1]) != self._context:
-            return self._launch_elsewhere(config, arguments)
         status = self._launch_kernel(config, self._function, arguments.address, 0)[0]
         if status:
-            self._fail(int(status))
-        return None
+            self._launch_again(int(status), config, arguments)
 
     def run(self, values: Sequence[Any], seed: int = 0) -> CudaReport:
         """Launch as `enqueue` does, wait, and say where it ran; raises also what failed there."""
@@ -102,52 +107,39 @@ class CudaProgram:
         entry, version = self.manifest["entry"], self.gpu.driver_version
         return CudaReport(entry, str(self.gpu), f"{major}.{minor}", version)
 
-    def _pointers(self, values: Sequence[Any], stream: int) -> tuple[int, ...]:
-        """The addresses; torch tensors that fit take the short way."""
-        index, tensor_type, pointers = self.gpu.index, self._tensor_type, []
-        for value, form in zip(values, self._forms, strict=False):
-            if (
-                not isinstance(value, tensor_type)
-                or value.shape != form.shape
-                or value.stride() != form.strides
-                or value.dtype is not form.dtype
-                or value.get_device() != index
-            ):
-                break
-            pointers.append(value.data_ptr())
-        if len(pointers) == len(values):
-            return tuple(pointers)
-        return self._pointers_of_any(values, stream)
-
-    def _pointers_of_any(self, values: Sequence[Any], stream: int) -> tuple[int, ...]:
-        torch = sys.modules.get("torch")
-        if torch and not self._forms:
-            self._tensor_type, self._forms = torch.Tensor, torch_forms(torch, self.manifest)
-            self._raw_stream = getattr(torch._C, "_cuda_getCurrentRawStream", None)
-        pairs = zip(self.manifest["tensors"], values, strict=True)
-        return tuple(pointer_of(tensor, value, self.gpu.index, stream) for tensor, value in pairs)
-
     def _current_stream(self) -> int:
         if self._raw_stream:
             return self._raw_stream(self.gpu.index)
         torch = sys.modules.get("torch")
         if torch is None or not torch.cuda.is_initialized():
             return 0
+        self._raw_stream = getattr(torch._C, "_cuda_getCurrentRawStream", None)
         return torch.cuda.current_stream(self.gpu.index).cuda_stream
 
+    def _find(self, values: Sequence[Any], facts: Facts | None, stream: int) -> Arguments:
+        """The parameters that are kept for these tensors, or new ones."""
+        found = self._arguments.get(tuple([fact[-1] for fact in facts])) if facts else None
+        if found is None or found.facts != facts:
+            pairs = zip(self.manifest["tensors"], values, strict=True)
+            index = self.gpu.index
+            pointers = tuple(pointer_of(tensor, each, index, stream) for tensor, each in pairs)
+            kept = self._arguments.get(pointers) or self._prepare(pointers)
+            found = self._arguments[pointers] = replace(kept, facts=facts)
+        self._recent = found
+        return found
+
     def _prepare(self, pointers: tuple[int, ...]) -> Arguments:
-        """Parameters for tensors at these addresses, kept for the next call."""
+        """Parameters for tensors at these addresses."""
         names = [tensor["name"] for tensor in self.manifest["tensors"]]
         addresses = dict(zip(names, pointers, strict=True))
         for name, address in addresses.items():
             _check_alignment(name, address, self._alignments[name])
-        values = tuple(self._value(each, addresses) for each in self.manifest["parameters"])
+        with self.gpu.driver.entered(self.where, self.gpu.context):
+            values = tuple(self._value(each, addresses) for each in self.manifest["parameters"])
         table = (ctypes.c_void_p * len(values))(*map(ctypes.addressof, values))
-        arguments = Arguments(table, values, ctypes.addressof(table))
         if len(self._arguments) >= ARGUMENTS_KEPT:
             self._arguments.clear()
-        self._arguments[pointers] = arguments
-        return arguments
+        return Arguments(None, ctypes.addressof(table), table, values)
 
     def _value(self, declared: Mapping[str, Any], addresses: Mapping[str, int]) -> Any:
         address = addresses[declared["tensor"]]
@@ -162,15 +154,14 @@ class CudaProgram:
         self._configs[stream] = config
         return config
 
-    def _launch_elsewhere(self, config: Any, arguments: Arguments) -> None:
-        """Launch while another context, or none, is current in this thread."""
-        with self.gpu.driver.entered(self.where, self.gpu.context):
-            status = self._launch_kernel(config, self._function, arguments.address, 0)[0]
-        if status:
-            self._fail(int(status))
-
-    def _fail(self, code: int) -> None:
-        raise self.gpu.driver.error(f"{self.where}: launch", code, describe(self.manifest))
+    def _launch_again(self, code: int, config: Any, arguments: Arguments) -> None:
+        """Launch in the GPU's context, if what failed is that it isn't current in this thread."""
+        if code in NOT_CURRENT:
+            with self.gpu.driver.entered(self.where, self.gpu.context):
+                status = self._launch_kernel(config, self._function, arguments.address, 0)[0]
+            code = int(status)
+        if code:
+            raise self.gpu.driver.error(f"{self.where}: launch", code, describe(self.manifest))
 
     def _check_gpu(self) -> None:
         target, capability = self.manifest["target"], self.gpu.capability

@@ -49,7 +49,11 @@ ENUMS = {
 }
 MAP_ENUMS = ("interleave", "swizzle", "l2_promotion", "oob_fill")
 DTYPES = {"bf16": (4, 16), "f16": (2, 16), "f32": (2, 32), "f64": (2, 64)}
-ERRORS = {1: b"CUDA_ERROR_INVALID_VALUE", 700: b"CUDA_ERROR_ILLEGAL_ADDRESS"}
+ERRORS = {
+    1: b"CUDA_ERROR_INVALID_VALUE",
+    400: b"CUDA_ERROR_INVALID_HANDLE",
+    700: b"CUDA_ERROR_ILLEGAL_ADDRESS",
+}
 B200 = SimpleNamespace(name=b"NVIDIA B200\0\0\0", capability=(10, 0), shared_bytes=232_448)
 H200 = SimpleNamespace(name=b"NVIDIA H200\0\0\0", capability=(9, 0), shared_bytes=232_448)
 
@@ -57,7 +61,7 @@ H200 = SimpleNamespace(name=b"NVIDIA H200\0\0\0", capability=(9, 0), shared_byte
 class RecordedDriver:
     """Answers like cuda.bindings.driver for the GPUs given; `calls` has (name, arguments).
 
-    `failing` maps a call's name to the status it ends with. `current` is the current context.
+    `failing` maps a call's name to the status it ends with; `contexts` is the thread's stack.
     """
 
     CUresult = int
@@ -77,10 +81,19 @@ class RecordedDriver:
         def call(*arguments):
             value = answer(self, *arguments)
             self.calls.append((name, arguments))
-            status = self.failing.get(name, 0)
+            status = self.failing.get(name, 0) or self._missing_context(name, arguments)
             return (status,) if status or value is None else (status, value)
 
         return call
+
+    def _missing_context(self, name, arguments):
+        """What a launch in a thread without the function's context ends with."""
+        if name != "cuLaunchKernelEx":
+            return 0
+        if not self.contexts:
+            return 201
+        (_, wanted), stream = arguments[1], arguments[0].hStream
+        return 400 if stream == 0 and self.contexts[-1] != wanted else 0
 
     def names(self):
         """What was called, in order."""
@@ -122,9 +135,6 @@ class RecordedDriver:
 
     def _cuDevicePrimaryCtxRetain(self, device):
         return 0xC0 + device
-
-    def _cuCtxGetCurrent(self):
-        return self.contexts[-1] if self.contexts else 0
 
     def _cuCtxPushCurrent(self, context):
         self.contexts.append(context)
@@ -208,8 +218,10 @@ def gpu_array():
 
 @pytest.fixture
 def b200():
-    """A driver with two B200."""
-    return RecordedDriver(B200, B200)
+    """A driver with two B200, in a thread that uses the first one."""
+    driver = RecordedDriver(B200, B200)
+    driver.contexts.append(0xC0)
+    return driver
 
 
 @pytest.fixture

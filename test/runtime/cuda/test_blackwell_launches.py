@@ -29,11 +29,10 @@ LOADED_AND_LAUNCHED = [
     "cuFuncSetAttribute",
     "cuThreadExchangeStreamCaptureMode",
     "cuCtxPopCurrent",
-    "cuGetProcAddress",
-    "cuCtxGetCurrent",
     "cuCtxPushCurrent",
-    "cuLaunchKernelEx",
+    "cuGetProcAddress",
     "cuCtxPopCurrent",
+    "cuLaunchKernelEx",
 ]
 BF16, F32, NO_FILL, SWIZZLE_128B, L2_128B = 9, 7, 0, 3, 2
 

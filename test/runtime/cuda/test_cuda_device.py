@@ -42,9 +42,8 @@ def test_a_second_launch_makes_nothing_anew(b200, bundle, arrays):
     program = CudaDevice(driver=Driver(b200)).open(bundle, 0)
     program.enqueue(list(arrays.values()), stream=5)
     b200.calls.clear()
-    b200.contexts.append(0xC0)
     program.enqueue(list(arrays.values()), stream=5)
-    assert b200.names() == ["cuCtxGetCurrent", "cuLaunchKernelEx"]
+    assert b200.names() == ["cuLaunchKernelEx"]
     assert len(b200.encoded) == 1
 
 
@@ -94,31 +93,63 @@ def test_a_bundle_is_loaded_once_into_each_gpu(b200, bundle):
     assert len(b200.arguments("cuModuleLoadData")) == 2
 
 
-def test_torch_tensors_of_the_manifests_form_take_the_short_way(b200, bundle, monkeypatch):
+def test_torch_tensors_that_are_as_before_are_not_checked_again(b200, bundle, monkeypatch):
+    program = CudaDevice(driver=Driver(b200)).open(bundle, 1)
+    first = [FakeTensor(each, index=1) for each in program.manifest["tensors"]]
+    second = [FakeTensor(each, index=1, offset=2**20) for each in program.manifest["tensors"]]
+    for tensors in (first, second):
+        program.enqueue(tensors, 5)
+    monkeypatch.setattr("tilewright.runtime.gpu.program.pointer_of", None)
+    for tensors in (second, second, first):
+        program.enqueue(tensors, 5)
+    monkeypatch.undo()
+    tables = [arguments[2] for arguments in b200.arguments("cuLaunchKernelEx")]
+    assert [tables.index(table) for table in tables] == [0, 1, 1, 1, 0]
+    assert len(b200.encoded) == 2
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "message"),
+    [
+        ("dtype", "torch.float16", "must be torch.bfloat16 or numpy bfloat16 or uint16 or int16"),
+        ("shape", (4, 8), r"shape must be \[4, 16\], got \[4, 8\]"),
+        ("_strides", (16, 1), r"strides \(in elements\) must be \[1, 4\], got \[16, 1\]"),
+        ("address", 4097, "address must be a multiple of 2 bytes, got 0x1001; pass a copy"),
+    ],
+)
+def test_a_torch_tensor_that_has_changed_is_checked_again(b200, bundle, field, value, message):
     program = CudaDevice(driver=Driver(b200)).open(bundle, 1)
     tensors = [FakeTensor(each, index=1) for each in program.manifest["tensors"]]
-    monkeypatch.setattr("tilewright.runtime.gpu.program.torch_forms", lambda *_: FORMS)
-    monkeypatch.setattr("torch.Tensor", FakeTensor)
+    program.enqueue(tensors, 5)
+    setattr(tensors[1], field, value)
+    with pytest.raises(LaunchError, match=f"^tensor 'b': {message}"):
+        program.enqueue(tensors, 5)
+
+
+def test_torchs_current_stream_is_asked_at_each_launch(b200, bundle, monkeypatch):
+    streams = iter((71, 72, 73))
+    current = SimpleNamespace(cuda_stream=70)
+    monkeypatch.setattr("torch.cuda.is_initialized", lambda: True)
+    monkeypatch.setattr("torch.cuda.current_stream", lambda index: current)
     raw = "torch._C._cuda_getCurrentRawStream"
-    monkeypatch.setattr(raw, lambda index: 70 + index, raising=False)
-    for _ in range(2):
+    monkeypatch.setattr(raw, lambda index: next(streams), raising=False)
+    program = CudaDevice(driver=Driver(b200)).open(bundle, 1)
+    tensors = [FakeTensor(each, index=1) for each in program.manifest["tensors"]]
+    for _ in range(3):
         program.enqueue(tensors)
-    streams = [arguments[0].hStream for arguments in b200.arguments("cuLaunchKernelEx")]
-    assert streams == [0, 71], "torch's stream is known from the first torch tensors on"
-    tensors[1].index = 0
-    with pytest.raises(LaunchError, match=r"^tensor 'b': must be on cuda:1, got cuda:0"):
-        program.enqueue(tensors)
+    launched = [arguments[0].hStream for arguments in b200.arguments("cuLaunchKernelEx")]
+    assert launched == [70, 71, 72]
 
 
 class FakeTensor:
-    """What the short way looks at in a torch tensor; its type's module says torch."""
+    """What is looked at in a torch tensor; its type's module says torch."""
 
     __module__ = "torch"
 
-    def __init__(self, declared, index):
+    def __init__(self, declared, index, offset=0):
         self.shape, self._strides = tuple(declared["shape"]), tuple(declared["strides"])
         self.dtype = {"bf16": "torch.bfloat16", "f32": "torch.float32"}[declared["dtype"]]
-        self.index, self.address = index, 4096 * (1 + len(declared["name"] + str(self.shape)))
+        self.index, self.address = index, offset + 4096 * ord(declared["name"])
 
     def stride(self):
         return self._strides
@@ -130,30 +161,28 @@ class FakeTensor:
         return self.address
 
 
-FORMS = tuple(
-    SimpleNamespace(shape=shape, strides=strides, dtype=dtype)
-    for shape, strides, dtype in (
-        ((6, 16), (16, 1), "torch.bfloat16"),
-        ((4, 16), (1, 4), "torch.bfloat16"),
-        ((6, 4), (4, 1), "torch.float32"),
-    )
-)
-
-
-def test_a_launch_in_a_thread_without_the_context_enters_it(b200, bundle, arrays):
-    program = CudaDevice(driver=Driver(b200)).open(bundle, 1)
+@pytest.mark.parametrize("current", [[], [0xC1]])
+def test_a_launch_in_a_thread_without_the_context_enters_it(b200, bundle, arrays, current):
+    program = CudaDevice(driver=Driver(b200)).open(bundle, 0)
+    program.enqueue(list(arrays.values()), stream=0)
     b200.calls.clear()
-    b200.contexts.append(0xC0)
-    arrays = [type(array)(array.shape, array.strides, "bf16", 1) for array in arrays.values()][:2]
-    c = type(arrays[0])((6, 4), (4, 1), "f32", 1)
-    program.enqueue([*arrays, c], stream=5)
-    assert b200.names()[-4:] == [
-        "cuCtxGetCurrent",
+    b200.contexts[:] = current
+    program.enqueue(list(arrays.values()), stream=0)
+    assert b200.names() == [
+        "cuLaunchKernelEx",
         "cuCtxPushCurrent",
         "cuLaunchKernelEx",
         "cuCtxPopCurrent",
     ]
-    assert b200.arguments("cuCtxPushCurrent")[-1] == (0xC1,)
+    assert b200.arguments("cuCtxPushCurrent") == [(0xC0,)]
+    assert b200.contexts == current
+
+
+def test_a_stream_that_is_gone_is_told_after_one_more_try(b200, bundle, arrays):
+    b200.failing["cuLaunchKernelEx"] = 400
+    with pytest.raises(DriverError, match=r"launch: must succeed, got CUDA_ERROR_INVALID_HANDLE"):
+        CudaDevice(driver=Driver(b200)).launch(bundle, arrays)
+    assert len(b200.arguments("cuLaunchKernelEx")) == 2
     assert b200.contexts == [0xC0]
 
 
@@ -215,7 +244,7 @@ def test_a_failed_launch_names_the_code_the_kernel_and_the_launch(b200, bundle, 
         " block 128x1x1, 4096 shared bytes"
     )
     assert failed.value.code == 1
-    assert b200.contexts == []
+    assert b200.contexts == [0xC0]
 
 
 def test_a_failure_while_the_kernel_runs_is_told_at_the_end(b200, bundle, arrays):
