@@ -9,11 +9,13 @@ import numpy as np
 
 from . import ptx
 from .errors import Trap
-from .memory import CONST_WINDOW, GLOBAL_BASE, SHARED_FIRST_OFFSET
+from .memory import CODE_BASE, CONST_WINDOW, GLOBAL_BASE, SHARED_FIRST_OFFSET
 from .values import RAW, TYPES, Type
 
 GUARD_BYTES = 4096
 """Unmapped bytes between two module variables."""
+CODE_STEP = 128
+"""Bytes between the addresses of two functions."""
 MAX_SHARED_BYTES = 232_448
 """Shared memory one CTA may use, static and dynamic (227 KiB)."""
 
@@ -90,10 +92,29 @@ class SharedLayout:
         return self.static_end - SHARED_FIRST_OFFSET
 
 
+class FunctionAddresses:
+    """The addresses of a module's functions, for indirect calls."""
+
+    def __init__(self, module: ptx.Module):
+        self._names = [name for name, each in module.functions.items() if not each.is_entry]
+
+    def address(self, name: str) -> int | None:
+        """The address of a function; None if the module has none of this name."""
+        if name not in self._names:
+            return None
+        return CODE_BASE + CODE_STEP * (1 + self._names.index(name))
+
+    def name(self, address: int) -> str | None:
+        """The function at an address; None if there is none."""
+        number, rest = divmod(address - CODE_BASE, CODE_STEP)
+        return self._names[number - 1] if not rest and 1 <= number <= len(self._names) else None
+
+
 class GlobalVariables:
     """Module variables in `.global` and `.const`: addresses and initial bytes."""
 
     def __init__(self, module: ptx.Module):
+        self.functions = FunctionAddresses(module)
         self.declared = {variable.name: variable for variable in module.variables}
         self._addresses: dict[str, int] = {}
         self._next = {"global": GLOBAL_BASE, "const": CONST_WINDOW + GUARD_BYTES}
@@ -112,10 +133,17 @@ class GlobalVariables:
         self._next[variable.space] = align_up(at + variable_size(variable) + GUARD_BYTES, 256)
 
     def address(self, name: str) -> int:
-        """The (generic) address of a module variable."""
+        """The (generic) address of a module variable or function."""
+        if (function := self.functions.address(name)) is not None:
+            return function
         if name not in self._addresses:
             raise Trap("unmodelled", f"variable {name} is declared .extern and defined nowhere")
         return self._addresses[name]
+
+    def initial_symbols(self) -> set[str]:
+        """The variables and functions whose addresses initialisers contain."""
+        operands = [each for v in self.declared.values() for each in v.initializer or ()]
+        return {each.name for each in operands if isinstance(each, ptx.Symbol | ptx.SymbolOffset)}
 
     def placed(self) -> list[tuple[ptx.Variable, int]]:
         return [(self.declared[name], at) for name, at in self._addresses.items()]

@@ -5,6 +5,8 @@ Source: PTX ISA §4, §5.4, §11. Debugging directives (.file, .loc, .section) a
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from . import ptx
 from .lexer import Source
 from .operands import TokenStream
@@ -12,7 +14,7 @@ from .operands import TokenStream
 LINKAGE = {".visible", ".extern", ".weak", ".common"}
 SPACES = {".global", ".const", ".shared", ".local", ".param", ".tex"}
 LINE_DIRECTIVES = {".file", ".loc"}
-TO_SEMICOLON = {".pragma", ".alias"}
+TO_SEMICOLON = {".pragma"}
 PERFORMANCE = {
     ".maxntid",
     ".reqntid",
@@ -69,6 +71,9 @@ class Parser(TokenStream):
     def _module_item(self) -> None:
         if self._skip_debug():
             return
+        if self.accept(".alias"):
+            self._alias()
+            return
         linkage = set()
         while self.text in LINKAGE:
             linkage.add(self.advance())
@@ -106,6 +111,16 @@ class Parser(TokenStream):
         self._functions[name] = ptx.Function(
             name, is_entry, params, returns, directives, body, line
         )
+
+    def _alias(self) -> None:
+        """`.alias name, function;` (PTX ISA §11.1.4): the name stands for the function."""
+        name = self.take("word", "a function name")
+        self.expect(",", "`,` after the alias")
+        target = self._functions.get(self.take("word", "a function name"))
+        if target is None:
+            raise self.error("expected an earlier function")
+        self.expect(";", "`;`")
+        self._functions[name] = replace(target, name=name)
 
     def _parameters(self) -> tuple[ptx.Variable | ptx.Registers, ...]:
         self.expect("(", "a parameter list")

@@ -189,6 +189,9 @@ class Program:
         """The slot that holds the address of a variable in its own space."""
         if bits not in (32, 64):
             raise ins.trap("type", f"the address of {symbol.name} needs 32 or 64 bits")
+        if ins.scope.variable(symbol.name) is None and self.has_body(symbol.name):
+            self.known_function(ins, symbol.name)
+            return self.constant(self.globals.address(symbol.name), bits)
         placed = self.place(ins, symbol.name)
         if placed.space == "shared":
             return self._shared_slot(placed.variable, symbol.offset, bits)
@@ -215,11 +218,39 @@ class Program:
     def function_code(self, ins: Decoded, name: str) -> FunctionCode:
         """The code of a called function, flattened at its first call; Trap if it has no body."""
         ins.scope.function.calls.add(name)
+        return self.known_function(ins, name)
+
+    def known_function(self, ins: Decoded, name: str) -> FunctionCode:
+        """The same for a function that an indirect call may reach."""
         if name not in self._functions:
             if not self.has_body(name):
                 ins.unmodelled(f"a call of {name}, which has no body in this module")
             self._functions[name] = self._flatten(self.module.functions[name])
         return self._functions[name]
+
+    def addressed_functions(self, ins: Decoded) -> None:
+        """Flatten the functions whose addresses variables hold, for an indirect call."""
+        for name in sorted(self.globals.initial_symbols()):
+            if self.has_body(name):
+                self.known_function(ins, name)
+
+    def function_at(self, address: int) -> FunctionCode | None:
+        """The code of the function at an address, if the kernel knows it."""
+        return self._functions.get(self.globals.functions.name(address) or "")
+
+    def reached_from(self, code: FunctionCode) -> set[str]:
+        """A function and those that its direct calls reach."""
+        found, waiting = set(), [code.function.name]
+        while waiting:
+            name = waiting.pop()
+            if name not in found:
+                found.add(name)
+                waiting += self._functions[name].calls
+        return found
+
+    def function_of(self, pc: int) -> FunctionCode:
+        """The function that an instruction belongs to."""
+        return self._scopes[pc].function
 
     def _flatten(self, function: ptx.Function) -> FunctionCode:
         code = FunctionCode(function, len(self.source))

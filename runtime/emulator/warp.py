@@ -245,6 +245,15 @@ class Warp(StateBag):
         """The lanes of `mask` enter a function; `on_return` is kept at `stack[1]`."""
         self._move(mask, target, (self.split.pc + 1, on_return, self.split.stack))
 
+    def call_several(self, mask: np.ndarray, targets: list[tuple[int, np.ndarray, tuple]]) -> None:
+        """The lanes of `mask` enter several functions: (pc, lanes, on_return) for each."""
+        back, stack = self.split.pc + 1, self.split.stack
+        entered = [(pc, lanes, (back, kept, stack)) for pc, lanes, kept in targets]
+        self._move(mask, entered[0][0], entered[0][2])
+        moved = next(split for split in self.splits if split.mask[mask].any())
+        moved.mask = canonical(entered[0][1])
+        self.splits += [Split(pc, lanes, inner) for pc, lanes, inner in entered[1:]]
+
     def leave(self, mask: np.ndarray) -> None:
         """The lanes of `mask` go back behind their call."""
         pc, _, outer = self.split.stack

@@ -73,16 +73,18 @@ def build_brx(ins: Decoded) -> Step:
 
 @instruction("call", section="9.7.12.5")
 def build_call(ins: Decoded) -> Step:
-    """call{.uni} (results), function, (arguments); direct calls only."""
+    """call{.uni} (results), function, (arguments){, list or prototype}."""
     ins.flag("uni")
     ins.finish_modifiers()
     groups = [operand for operand in ins.operands if isinstance(operand, ptx.Group)]
     names = [operand.name for operand in ins.operands if isinstance(operand, ptx.Symbol)]
-    if not names or ins.scope.register(names[0]) is not None:
-        ins.unmodelled("an indirect call")
+    if not names:
+        raise ins.trap("operand", "a call needs a function or a register with its address")
     leading = isinstance(ins.operand(0), ptx.Group)
     results = groups[0].elements if leading else ()
     arguments = groups[leading].elements if len(groups) > leading else ()
+    if ins.scope.register(names[0]) is not None:
+        return _indirect_call(ins, names, results, arguments)
     if names[0] in SYSTEM_CALLS and not ins.program.has_body(names[0]):
         return _system_call(ins, names[0], results, arguments)
     callee = ins.program.function_code(ins, names[0])
@@ -99,6 +101,57 @@ def _call_step(target: int, bring: tuple, fetch: tuple) -> Step:
         return CONTROL
 
     return step
+
+
+def _indirect_call(ins: Decoded, names: list[str], results: tuple, arguments: tuple) -> Step:
+    """names: the register, and the .calltargets or .callprototype label behind the arguments."""
+    listed = ins.scope.table(names[1]) if len(names) == 2 else None
+    if listed is None:
+        raise ins.trap("operand", "an indirect call needs a .calltargets or .callprototype label")
+    for name in listed:
+        ins.program.known_function(ins, name)
+    ins.program.addressed_functions(ins)
+    read = ins.read(ptx.Symbol(names[0]), np.uint64)
+    copies: dict[str, tuple[tuple, tuple]] = {}
+
+    def bind(callee: FunctionCode) -> tuple[tuple, tuple]:
+        name = callee.function.name
+        if name not in copies:
+            bring = _copies(ins, callee, arguments, callee.function.params, inward=True)
+            copies[name] = (
+                bring,
+                _copies(ins, callee, results, callee.function.returns, inward=False),
+            )
+        return copies[name]
+
+    def step(warp, mask):
+        addresses, targets = read(warp), []
+        for address in np.unique(addresses[mask]).tolist():
+            callee, lanes = _callee(warp, address), mask & (addresses == address)
+            bring, fetch = bind(callee)
+            for copy in bring:
+                copy(warp, lanes)
+            targets.append((callee.pc, lanes, fetch))
+        warp.call_several(mask, targets)
+        return CONTROL
+
+    return step
+
+
+def _callee(warp, address: int) -> FunctionCode:
+    """The function at an address; a Trap if there is none, or if it is being executed."""
+    program, split = warp.program, warp.split
+    callee = program.function_at(address)
+    if callee is None:
+        raise Trap("out-of-bounds", f"an indirect call of 0x{address:x}, where no function is")
+    active, stack = {program.function_of(split.pc).function.name}, split.stack
+    while stack:
+        active.add(program.function_of(stack[0]).function.name)
+        stack = stack[-1]
+    if again := active & program.reached_from(callee):
+        raise Trap("unmodelled", f"function {min(again)} calls itself, recursion is not modelled"
+                                 f" (PTX ISA section 9.7.12.5)")  # fmt: skip
+    return callee
 
 
 def _system_call(ins: Decoded, name: str, results: tuple, arguments: tuple) -> Step:
