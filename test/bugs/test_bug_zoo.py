@@ -12,10 +12,11 @@ def test_the_bug_is_named(bug):
     for seed in range(bug.seeds):
         verdict = bug.run(seed)
         if isinstance(verdict, Trap):
-            assert verdict.category in bug.categories and not bug.warns, str(verdict)
+            assert bug.is_named_by(verdict.category, str(verdict)), str(verdict)
+            assert not bug.warns
             assert verdict.kernel and verdict.line and verdict.text and verdict.cta
             return
-        if any(warning.category in bug.categories for warning in verdict):
+        if any(bug.is_named_by(warning.category, warning.message) for warning in verdict):
             assert bug.warns
             return
     pytest.fail(f"no verdict in {bug.seeds} seeds")

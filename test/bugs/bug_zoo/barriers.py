@@ -24,7 +24,14 @@ BUGS = (
         "uninitialised-read",
         4,
     ),
-    Bug("1b", "the producer's first wait asks for parity 0", ROLES, flip_parity(1), "deadlock"),
+    Bug(
+        "1b",
+        "the producer's first wait asks for parity 0",
+        ROLES,
+        flip_parity(1),
+        "deadlock",
+        says=r"operands\.empty\[0\]: waits for parity 0",
+    ),
     Bug(
         "2a",
         "the producer's parity does not flip with the ring",
@@ -32,6 +39,7 @@ BUGS = (
         replace(FLIP, r"\g<1>0;", 0),
         "barrier-protocol or deadlock",
         4,
+        says=r"arrival of 1 exceeds|operands\.empty",
     ),
     Bug(
         "2b",
@@ -40,6 +48,7 @@ BUGS = (
         replace(FLIP, r"\g<1>0;", 1),
         "barrier-protocol or deadlock",
         4,
+        says=r"operands\.full|waited for by no thread",
     ),
     Bug(
         "3",
@@ -48,6 +57,7 @@ BUGS = (
         without_waiting(1),
         "barrier-protocol",
         4,
+        says=r"arrival of 1 exceeds|waited for by no thread",
     ),
     Bug(
         "4a",
@@ -55,6 +65,7 @@ BUGS = (
         ROLES,
         replace(r"49152", "49168"),
         "deadlock",
+        says=r"operands\.full\[0\].* tx 16\)",
     ),
     Bug(
         "4b",
@@ -62,6 +73,7 @@ BUGS = (
         ROLES,
         replace(r"49152", "49136"),
         "barrier-protocol",
+        says=r"16 bytes more were delivered than expected",
     ),
     Bug(
         "4c",
@@ -95,6 +107,7 @@ BUGS = (
         ROLES,
         replace(OVER, r"\1"),
         "barrier-protocol",
+        says=r"arrival of 32 exceeds|waited for by no thread",
     ),
     Bug(
         "6b",
@@ -106,6 +119,7 @@ BUGS = (
             0,
         ),
         "deadlock",
+        says=r"accumulator\.empty\[0\].* pending 6 of 8",
     ),
     Bug(
         "7a",
@@ -120,5 +134,6 @@ BUGS = (
         ),
         "barrier-protocol",
         4,
+        says=r"no mbarrier object at .* of cta",
     ),
 )

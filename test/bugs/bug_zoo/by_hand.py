@@ -15,6 +15,7 @@ BUGS = (
         BLOCK_SCALED,
         replace(r"\[%tmem\+20\], %adds", "[%tmem+24], %adds"),
         "uninitialised-read",
+        says=r"scale factors of B: .* never written",
     ),
     Bug(
         "39b",
@@ -22,6 +23,7 @@ BUGS = (
         BLOCK_SCALED,
         replace(r"32x128b\.warpx4 \[%tmem\+16\]", "64x128b.warpx2::01_23 [%tmem+16]"),
         "tmem",
+        says=r"same in all four 32-lane quarters",
     ),
     Bug(
         "39c",
@@ -29,6 +31,7 @@ BUGS = (
         BLOCK_SCALED,
         replace("0x08820000", "0x08020000"),
         "descriptor",
+        says=r"scale type",
     ),
     Bug(
         "41a",
@@ -52,6 +55,7 @@ BUGS = (
         REVERSE,
         replace(r"bar\.sync 0;", "bar.sync 0, 160;"),
         "deadlock",
+        says=r"barrier 0 with 128 of 160 threads arrived",
     ),
     Bug(
         "43a",
@@ -83,6 +87,7 @@ BUGS = (
         WGMMA,
         delete(r"wgmma\.wait_group"),
         "missing-wait",
+        says=r"before wgmma\.wait_group covers its group",
     ),
     Bug(
         "44b",
@@ -90,6 +95,7 @@ BUGS = (
         WGMMA,
         delete(r"wgmma\.fence"),
         "missing-fence",
+        says=r"written after the last wgmma\.fence",
     ),
     Bug(
         "44c",
@@ -97,6 +103,7 @@ BUGS = (
         WGMMA,
         delete(r"wgmma\.commit_group"),
         "missing-wait",
+        says=r"before wgmma\.wait_group covers its group",
     ),
     Bug(
         "45a",
@@ -104,6 +111,7 @@ BUGS = (
         RING,
         delete(INIT, 0),
         "barrier-protocol",
+        says=r"mbarrier\.init has not been executed there",
     ),
     Bug(
         "45b",
@@ -111,6 +119,7 @@ BUGS = (
         RING,
         insert_after(INIT, "mbarrier.init.shared::cta.b64 [%first], 1;", 0),
         "barrier-protocol",
+        says=r"mbarrier\.init of the live mbarrier",
     ),
     Bug(
         "45c",
@@ -118,6 +127,7 @@ BUGS = (
         RING,
         delete(r"mbarrier\.inval"),
         "barrier-protocol",
+        says=r"touches a live mbarrier",
     ),
     Bug(
         "45d",
@@ -125,6 +135,7 @@ BUGS = (
         RING,
         replace(r"\[%empty\], 32", "[%empty], 31"),
         "barrier-protocol",
+        says=r"arrival of 32 exceeds|waited for by no thread",
     ),
     Bug(
         "45e",
@@ -133,6 +144,7 @@ BUGS = (
         chain(insert_before(r"@%copies bra finish", POLL), insert_after(r"bar\.sync 0", POLL, -1)),
         "barrier-protocol",
         4,
+        says=r"the waiter lags 2 phases",
     ),
     Bug(
         "45f",

@@ -81,7 +81,7 @@ def flip_parity(nth: int) -> Edit:
     return replace(wait, flipped, nth)
 
 
-def without_waiting(nth: int | None) -> Edit:
-    """The `nth` or every wait for an mbarrier goes on at once."""
+def without_waiting(nth: int) -> Edit:
+    """The `nth` wait for an mbarrier goes on at once."""
     loop = r"(^\$L\w+:\n)((?:[^\n]*mov[^\n]*\n)?[^\n]*try_wait[^\n]*\n[^\n]*not\.pred[^\n]*\n)"
     return replace(loop + r"[^\n]*bra[^\n]*\n", r"\1", nth)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,7 +24,7 @@ class Bug:
     base: the kernel without the bug (`Matmul` or `Written`); edit: puts the bug in; category: of
     the Trap or, where the ISA allows what happens (`warns`), of the warning that names it; "a or b"
     where the order of events decides; seeds: it must be named by one of the seeds 0 .. seeds-1;
-    describe: changes the launch instead of the text.
+    describe: changes the launch instead of the text; says: a pattern of the verdict's words.
     """
 
     number: str
@@ -34,11 +35,16 @@ class Bug:
     seeds: int = 1
     warns: bool = False
     describe: ManifestEdit | None = None
+    says: str = ""
 
     @property
     def categories(self) -> list[str]:
         """Those that are right."""
         return self.category.split(" or ")
+
+    def is_named_by(self, category: str, words: str) -> bool:
+        """Whether this is the right verdict."""
+        return category in self.categories and re.search(self.says, words, re.M) is not None
 
     @property
     def title(self) -> str:

@@ -20,6 +20,7 @@ BUGS = (
             0,
         ),
         "convergence",
+        says=r"must execute the same setmaxnreg, got warp 0: \[64\]",
     ),
     Bug(
         "33b",
@@ -27,6 +28,7 @@ BUGS = (
         ROLES,
         replace(r"(ld\.param\.b64.*)", r"setmaxnreg.inc.sync.aligned.u32 256; \1", 0),
         "deadlock",
+        says=r"waits for 256 registers, 0 are given up",
     ),
     Bug(
         "34a",
@@ -39,6 +41,7 @@ BUGS = (
         ),
         "protocol",
         4,
+        says=r"has seen a request fail",
     ),
     Bug(
         "34b",
@@ -47,6 +50,7 @@ BUGS = (
         delete(r"fence\.proxy\.async\.shared::cta", 1),
         "proxy-fence",
         8,
+        says=r"a new response would overwrite",
     ),
     Bug(
         "34c",
@@ -59,6 +63,7 @@ BUGS = (
         ),
         "protocol",
         4,
+        says=r"a request that failed is undefined",
     ),
     Bug(
         "35",
@@ -66,6 +71,7 @@ BUGS = (
         DEPENDENT,
         delete(r"griddepcontrol\.wait"),
         "dependent-launch",
+        says=r"before griddepcontrol\.wait",
     ),
     Bug(
         "36",
@@ -73,6 +79,7 @@ BUGS = (
         ROLES,
         replace(r"st\.global\.v4\.b32 (.*)\{(.*)\};", r"st.global.v8.b32 \1{\2, \2};"),
         "misaligned",
+        says=r"aligned to 32 bytes, got remainder 16",
     ),
     Bug(
         "37",

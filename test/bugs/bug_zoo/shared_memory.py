@@ -69,6 +69,7 @@ BUGS = (
             "{ .reg .pred %o; setp.eq.u32 %o, %r1, 77; @%o cp.async.bulk.wait_group.read 1; }",
         ),
         "bulk-group",
+        says=r"warp 0 lane 0 .* may still read; that thread must",
     ),
     Bug(
         "10c",
@@ -83,6 +84,7 @@ BUGS = (
         STAGED,
         delete(WAIT_READ, -1),
         "bulk-group",
+        says=r"the CTA exits while a bulk store",
     ),
     Bug(
         "20a",
@@ -90,6 +92,7 @@ BUGS = (
         SEQUENTIAL,
         replace(r"68158608", str(68158608 | 1 << 15)),
         "descriptor",
+        says=r"operand A .* beyond the row's end",
     ),
     Bug(
         "20b",
@@ -97,6 +100,7 @@ BUGS = (
         SEQUENTIAL,
         replace(r"68158608", str(68158608 | 1 << 16)),
         "descriptor",
+        says=r"operand B .* beyond the row's end",
     ),
     Bug(
         "21a",
@@ -104,6 +108,7 @@ BUGS = (
         SEQUENTIAL,
         replace(HIGH_WORD, str(0x80004040)),
         "swizzle",
+        says=r"read with swizzle 64B .* wrote it with 128B",
     ),
     Bug(
         "21b",
@@ -111,6 +116,7 @@ BUGS = (
         SEQUENTIAL,
         replace(HIGH_WORD, str(0x00004040)),
         "swizzle",
+        says=r"read with swizzle none .* wrote it with 128B",
     ),
     Bug(
         "21c",
@@ -120,6 +126,7 @@ BUGS = (
         "swizzle",
         warns=True,
         describe=swizzled("none"),
+        says=r"read with swizzle 128B .* wrote it with none",
     ),
     Bug(
         "22",
@@ -127,6 +134,7 @@ BUGS = (
         SEQUENTIAL,
         replace(HIGH_WORD, str(1073758272 | 1 << 17)),
         "swizzle",
+        says=r"base offset 1",
     ),
     Bug(
         "23",
@@ -142,6 +150,7 @@ BUGS = (
         replace(r"65538;", "65568;", 0),
         "descriptor",
         warns=True,
+        says=r"from one tensor's bytes into another's",
     ),
     Bug(
         "24b",
@@ -150,6 +159,7 @@ BUGS = (
         replace(r"65542;", "65544;", 0),
         "descriptor",
         warns=True,
+        says=r"from one tensor's bytes into another's",
     ),
     Bug(
         "24c",
@@ -157,6 +167,7 @@ BUGS = (
         SEQUENTIAL,
         replace(r"65542;", "65543;"),
         "descriptor",
+        says=r"starts at byte 112 .* along K, beyond",
     ),
     Bug(
         "25",
@@ -172,6 +183,7 @@ BUGS = (
         unchanged,
         "swizzle",
         describe=swizzled("128B"),
+        says=r"read with swizzle 64B .* wrote it with 128B",
     ),
     Bug(
         "27",

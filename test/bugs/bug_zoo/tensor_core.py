@@ -1,7 +1,7 @@
 """Bugs of the tensor core and its memory (ptx-facts 12 to 19, 28 to 32, 39, 40)."""
 
-from .bases import PAIR, PERSISTENT, ROLES, SEQUENTIAL
-from .edits import chain, delete, insert_after, insert_before, move_before, replace
+from .bases import PAIR, PERSISTENT, PLAIN_CLUSTER, ROLES, SEQUENTIAL
+from .edits import chain, delete, insert_after, insert_before, move_before, replace, without_waiting
 from .entry import Bug
 
 COMMIT = r"tcgen05\.commit\.cta_group::1"
@@ -29,6 +29,7 @@ BUGS = (
         PERSISTENT,
         delete(WAIT_LD),
         "missing-wait",
+        says=r"not ordered behind the tcgen05\.ld",
     ),
     Bug(
         "13b",
@@ -36,6 +37,7 @@ BUGS = (
         PERSISTENT,
         delete(BEFORE, 1),
         "missing-fence",
+        says=r"without tcgen05\.fence::before_thread_sync",
     ),
     Bug(
         "13c",
@@ -43,6 +45,7 @@ BUGS = (
         ROLES,
         delete(WAIT_LD),
         "missing-wait",
+        says=r"tcgen05\.dealloc .* not ordered behind the tcgen05\.ld",
     ),
     Bug(
         "14a",
@@ -51,6 +54,7 @@ BUGS = (
         delete(AFTER, 1),
         "unfenced",
         warns=True,
+        says=r"tcgen05\.ld follows the tcgen05\.mma .*fence::after_thread_sync",
     ),
     Bug(
         "14b",
@@ -59,6 +63,7 @@ BUGS = (
         chain(delete(AFTER, 3), delete(AFTER, 2)),
         "unfenced",
         warns=True,
+        says=r"tcgen05\.mma follows the tcgen05\.ld .*fence::after_thread_sync",
     ),
     Bug(
         "14c",
@@ -66,6 +71,7 @@ BUGS = (
         PERSISTENT,
         chain(delete(AFTER, 1), replace(r"try_wait\.parity\.acquire", "try_wait.parity.relaxed")),
         "missing-fence",
+        says=r"without tcgen05\.fence::after_thread_sync",
     ),
     Bug(
         "15a",
@@ -82,6 +88,7 @@ BUGS = (
             ),
         ),
         "missing-wait",
+        says=r"tcgen05\.ld .* not ordered behind the tcgen05\.mma",
     ),
     Bug(
         "15b",
@@ -105,6 +112,7 @@ BUGS = (
         ROLES,
         replace(r"(elect\.sync.*\n.*not\.pred.*\n).*bra.*\n(\tcvt\.u32\.u64)", r"\1\2"),
         "convergence",
+        says=r"issued by one thread, got 32 active lanes",
     ),
     Bug(
         "17",
@@ -112,6 +120,7 @@ BUGS = (
         ROLES,
         replace(r"setp\.ne\.b64(\s+%p\d+, %rd\d+), 0;", r"setp.ne.b64\1, 99;"),
         "uninitialised-read",
+        says=r"tcgen05\.mma accumulator: .* never written",
     ),
     Bug(
         "18a",
@@ -134,13 +143,21 @@ BUGS = (
         replace(LOAD_32, r"\g<1>32x32b.x32.b32 \2, \3;"),
         "uninitialised-read",
     ),
-    Bug("28a", "tensor memory is not freed", SEQUENTIAL, delete(DEALLOC), "tmem"),
+    Bug(
+        "28a",
+        "tensor memory is not freed",
+        SEQUENTIAL,
+        delete(DEALLOC),
+        "tmem",
+        says="exits with tensor memory columns",
+    ),
     Bug(
         "28b",
         "tensor memory is freed twice",
         SEQUENTIAL,
         replace(rf"({DEALLOC}.*\n)", r"\1\t\1"),
         "tmem",
+        says=r"no live allocation",
     ),
     Bug(
         "28c",
@@ -148,6 +165,7 @@ BUGS = (
         SEQUENTIAL,
         replace(r"(mov\.b32\s+%r\d+, )64;(\s+tcgen05\.dealloc)", r"\g<1>32;\2"),
         "tmem",
+        says=r"allocated with 64 columns, got 32",
     ),
     Bug(
         "29a",
@@ -155,6 +173,7 @@ BUGS = (
         SEQUENTIAL,
         insert_before(ALLOC, TEMPORARY + "32;"),
         "tmem",
+        says=r"may not increase, got 64 after 32",
     ),
     Bug(
         "29b",
@@ -162,6 +181,7 @@ BUGS = (
         SEQUENTIAL,
         insert_after(RELINQUISH, TEMPORARY + "32;"),
         "tmem",
+        says=r"after tcgen05\.relinquish_alloc_permit",
     ),
     Bug(
         "29c",
@@ -169,6 +189,7 @@ BUGS = (
         SEQUENTIAL,
         insert_before(ALLOC, TEMPORARY + "512;"),
         "deadlock",
+        says=r"waits until that many tensor memory columns are free",
     ),
     Bug(
         "29d",
@@ -176,14 +197,22 @@ BUGS = (
         SEQUENTIAL,
         replace(r"(mov\.b32\s+%r\d+, )64;(\s+tcgen05\.alloc)", r"\g<1>96;\2"),
         "tmem",
+        says=r"a power of two in 32\.\.512, got 96",
     ),
     Bug(
         "30a",
-        "a CTA of a pair exits while the other one needs it",
-        PAIR,
-        chain(delete(CLUSTER_WAIT, -1), delete(CLUSTER_ARRIVE, -1), delete(DEALLOC)),
-        "exited-cta or tmem",
-        4,
+        "a CTA exits while its peer still signals its barriers",
+        PLAIN_CLUSTER,
+        chain(
+            without_waiting(-1),
+            delete(CLUSTER_WAIT, -1),
+            replace(CLUSTER_ARRIVE + r".*;", "bar.sync 0;", -1),
+        ),
+        "exited-cta",
+        8,
+    ),
+        "exited-cta",
+        8,
     ),
     Bug(
         "30b",
@@ -199,6 +228,7 @@ BUGS = (
         ROLES,
         replace(r"(shl\.b32\s+(%r\d+), )(%r1), 16;", r"xor.b32 \2, \3, 32; \1\2, 16;", 0),
         "tmem",
+        says=r"may access tensor memory lanes 64\.\.95 only",
     ),
     Bug(
         "32a",
@@ -206,6 +236,7 @@ BUGS = (
         ROLES,
         replace(r"(tcgen05\.ld\..*;)", r"{ .reg .pred %d; setp.ne.u32 %d, %r1, 9; @%d \1 }"),
         "convergence",
+        says=r"leaves out lanes 9$",
     ),
     Bug(
         "32b",
@@ -217,6 +248,7 @@ BUGS = (
             -1,
         ),
         "convergence",
+        says=r"leaves out lanes 9$",
     ),
     Bug(
         "32c",
@@ -224,6 +256,7 @@ BUGS = (
         ROLES,
         replace(r"(tcgen05\.alloc\..*;)", r"{ .reg .pred %d; setp.eq.u32 %d, %r1, 0; @%d \1 }"),
         "convergence",
+        says=r"leaves out lanes 1-31$",
     ),
     Bug(
         "40",
@@ -239,5 +272,6 @@ BUGS = (
         SEQUENTIAL,
         replace(r"commit\.cta_group::1", "commit.cta_group::2"),
         "tmem",
+        says=r"the same \.cta_group, got 2 after 1",
     ),
 )
