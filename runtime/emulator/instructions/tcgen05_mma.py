@@ -264,9 +264,20 @@ def _gather_share(cta: Cta, descriptor: SharedDescriptor, layout: Layout, kind: 
     boxes = check_operand(cta, index, descriptor, what)
     if plan.overlaps:
         note_overlap(cta, descriptor, what)
-    matrix = operand_matrix(read_words(cta, index, what, (low, high)), layout, kind.name)
+    matrix = operand_matrix(_read(cta, index, what, (low, high), kind), layout, kind.name)
     check_fill(cta, matrix, boxes, what)
     return matrix
+
+
+def _read(
+    cta: Cta, index: np.ndarray, what: str, span: tuple[int, int], kind: OperandType
+) -> np.ndarray:
+    """The words of an operand; the second of each pair is padding if elements have 4 bits."""
+    if kind.name != "e2m1":
+        return read_words(cta, index, what, span)
+    words = np.zeros(index.shape, np.uint64)
+    words[..., ::2] = read_words(cta, index[..., ::2], what, span)
+    return words
 
 
 def _bind(warp: Warp, lane: int, operands: Operands, form: tuple[str, int, bool]) -> Multiply:
