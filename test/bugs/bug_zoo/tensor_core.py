@@ -211,9 +211,6 @@ BUGS = (
         "exited-cta",
         8,
     ),
-        "exited-cta",
-        8,
-    ),
     Bug(
         "30b",
         "no cluster barrier before the pair frees tensor memory",
