@@ -5,15 +5,22 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from .errors import Trap
+from .races.clock import joined
 
 if TYPE_CHECKING:
     from .cta import Cta
+    from .races.clock import Message
+    from .warp import Warp
 
 REDUCTIONS = {
     "popc": lambda flags: sum(flags),
     "and": lambda flags: all(flags),
     "or": lambda flags: any(flags),
 }
+
+
+KEPT = 4
+"""Generations whose arrivals are remembered, for waiters that come back late."""
 
 
 class NamedBarrier:
@@ -29,14 +36,16 @@ class NamedBarrier:
         self.generation = 0
         self._flags: list[bool] = []
         self._results: dict[int, list[bool]] = {}
+        self._arrivals: list[Message] = []
+        self._messages: dict[int, Message | None] = {}
 
     @property
     def needed(self) -> int:
         """Threads that complete the phase: the stated number, or all threads still alive."""
         return self.cta.live_threads if self.expected is None else self.expected
 
-    def arrive(self, threads: int, expected: int | None, flags: list[bool] = ()) -> int:
-        """Count `threads` arrivals; returns the generation to wait for.
+    def arrive(self, warp: Warp, threads: int, expected: int | None, flags: list[bool] = ()) -> int:
+        """Count `threads` arrivals of a warp; returns the generation to wait for.
 
         expected: the thread count of the instruction, None for all threads of the CTA.
         flags: the predicate of each arriving thread, for `.red`.
@@ -44,6 +53,8 @@ class NamedBarrier:
         self._check(expected)
         self.expected = expected
         self.arrived += threads
+        if warp.launch.races is not None:
+            self._arrivals.append(warp.clock.release())
         self._flags.extend(flags)
         ticket = self.generation + 1
         self.try_complete()
@@ -75,8 +86,17 @@ class NamedBarrier:
             )
         self.generation += 1
         self._results = {self.generation: self._flags}
+        self._messages[self.generation] = joined(self._arrivals)
+        self._messages.pop(self.generation - KEPT, None)
+        self._arrivals = []
         self.arrived, self.expected, self._flags = 0, None, []
         self.cta.wake(self)
+
+    def waited(self, warp: Warp, generation: int) -> None:
+        """A warp has waited for this generation: it is ordered behind the arrivals."""
+        message = self._messages.get(generation)
+        if message is not None:
+            warp.clock.acquire(message)
 
     def result(self, generation: int, reduction: str) -> int | bool:
         """The reduction of the flags given in the phase that ended as `generation`."""

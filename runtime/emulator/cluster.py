@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from .errors import Trap
+from .races.clock import joined
 
 if TYPE_CHECKING:
     from .cta import Cta
+    from .races.clock import Domain, Message
     from .warp import Warp
 
 
@@ -15,14 +17,18 @@ class Cluster:
     """index: %clusterid; ctas by %cluster_ctarank; generation counts completed barrier phases.
 
     The barrier waits for the threads that have not exited: arrivals are kept by thread, so that
-    one that arrives and exits does not stand in for another.
+    one that arrives and exits does not stand in for another. domain: of the race checks.
     """
+
+    domain: Domain
 
     def __init__(self, index: tuple[int, int, int]):
         self.index = index
         self.ctas: list[Cta] = []
         self.generation = 0
         self._arrived: dict[Warp, int] = {}
+        self._pending: list[Message] = []
+        self._message: Message | None = None
 
     @property
     def live_threads(self) -> int:
@@ -39,9 +45,11 @@ class Cluster:
             raise Trap("out-of-bounds", f"a cluster of {len(self.ctas)} CTAs has no rank {rank}")
         return self.ctas[rank]
 
-    def arrive(self, warp: Warp, lanes: int) -> int:
+    def arrive(self, warp: Warp, lanes: int, *, relaxed: bool = False) -> int:
         """Lanes of a warp arrive; returns the generation that ends the phase."""
         ticket = self.generation + 1
+        if warp.launch.races is not None:
+            self._pending.append(warp.clock.release(relaxed=relaxed))
         self._arrived[warp] = self._arrived.get(warp, 0) | lanes
         self.try_complete()
         return ticket
@@ -56,9 +64,15 @@ class Cluster:
         if not self._arrived or self.arrived < self.live_threads:
             return
         self._arrived = {}
+        self._message, self._pending = joined(self._pending), []
         self.generation += 1
         for cta in self.ctas:
             cta.wake(self)
+
+    def waited(self, warp: Warp) -> None:
+        """A warp has waited for the phase that completed last."""
+        if self._message is not None:
+            warp.clock.acquire(self._message)
 
     def describe(self) -> str:
         """The barrier's state, for a deadlock report."""

@@ -87,6 +87,9 @@ class Cta(StateBag):
             track=True,
         )
         region.owner, region.proxy = self, SharedProxy(size)
+        if self.launch.races is not None:
+            region.races = self.launch.races
+            region.shadow = self.launch.races.shared_shadow(self, size, region.proxy)
         return region
 
     def _make_generic(self) -> GenericSpace:

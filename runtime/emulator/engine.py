@@ -16,6 +16,7 @@ from .signals import Signal
 if TYPE_CHECKING:
     from .cta import Cta
     from .launch import Launch
+    from .races.clock import Message
 
 
 Moves = tuple[tuple[str, str, int], ...]
@@ -38,6 +39,10 @@ class EngineOp:
     touches: CTAs that must not exit before it is done: it uses their shared or tensor memory.
     agent: the engine (`tma`, `tensor core` …), for reports.
     moves: what it moves, asked only by profiles, when it is done.
+    For the race checks: signals: CTA and window offset of the mbarrier whose phase tells of its
+    completion; event: what tells of it else (`Races.stream`); commits: its arrival passes on what
+    the issuing warp knew; generic: it accesses memory through the generic proxy; clock: what the
+    warp knew, filled by `submit`.
     `origin` (kernel place of the issuer, keywords of `Trap.locate`) and `signal` (the same for
     reports) are filled by `submit`.
     """
@@ -45,13 +50,18 @@ class EngineOp:
     __slots__ = (
         "after",
         "agent",
+        "clock",
+        "commits",
         "done",
+        "event",
+        "generic",
         "moves",
         "name",
         "notifies",
         "origin",
         "run",
         "signal",
+        "signals",
         "successors",
         "touches",
         "waits_for",
@@ -67,9 +77,16 @@ class EngineOp:
         notifies: tuple[Cta, ...] = (),
         touches: tuple[Cta, ...] = (),
         moves: Callable[[], Moves] = moves_nothing,
+        signals: tuple[Cta, int] | None = None,
+        event: tuple[int, int] | None = None,
+        commits: bool = False,
+        generic: bool = False,
     ):
         self.name, self.run, self.after, self.agent = name, run, after, agent
         self.notifies, self.touches, self.moves = notifies, touches, moves
+        self.signals, self.event = signals, event
+        self.commits, self.generic = commits, generic
+        self.clock: Message | None = None
         self.done = False
         self.origin: dict = {}
         self.signal: Signal | None = None
@@ -92,6 +109,8 @@ class Engines:
         if warp is not None:
             op.origin = warp.place()
             op.signal = Signal(op.agent, warp.cta.index, warp.index, warp.split.pc)
+        if self._launch.races is not None:
+            self._launch.races.submitted(op, warp)
         self.outstanding[op] = None
         for observer in self._launch.observers:
             observer.submitted(op)
@@ -111,10 +130,21 @@ class Engines:
         self.ready.pop()
         self.current = op
         try:
-            op.run()
+            self._perform(op)
         except Trap as trap:
             raise trap.locate(**op.origin) from None
         self._finish(op)
+
+    def _perform(self, op: EngineOp) -> None:
+        races = self._launch.races
+        if races is None:
+            op.run()
+            return
+        races.begin(op)
+        try:
+            op.run()
+        finally:
+            races.end()
 
     def _finish(self, op: EngineOp) -> None:
         op.done = True

@@ -33,6 +33,7 @@ from .observe.trace_file import tracing
 from .params import HostArrays, Parameters
 from .parser import parse
 from .program import Program, decode
+from .races import Races
 from .report import Report
 from .scheduler import Scheduler
 from .spaces import LocalSpace, Space, WindowSpace
@@ -42,6 +43,7 @@ from .values import RAW
 from .warp import Warp
 
 DEFAULT_RESIDENT = 4
+CHECKS = ("off", "fast", "full")
 MAX_THREADS = 1024
 MAX_CLUSTER = 16
 MAX_GRID = (2**31 - 1, 65535, 65535)
@@ -74,6 +76,7 @@ def launch(
     trace: str | PathLike[str] | None = None,
     profile: bool = False,
     awaited: Sequence[np.ndarray] = (),
+    check: str = "full",
 ) -> Report:
     """Run kernel `entry` of a PTX module to its end and return what it did.
 
@@ -89,10 +92,11 @@ def launch(
     barriers, instructions by role.
     awaited: arrays that a prerequisite grid works on until griddepcontrol.wait (programmatic
     dependent launch); an earlier access is a Trap.
+    check: `fast` for every check but that for races, which `full` adds.
     Raises PtxSyntaxError, LaunchError, Trap (`unmodelled` when something is not modelled).
     """
     program = load_program(ptx, entry)
-    running = Launch(program, grid, block, cluster, shared_bytes, seed)
+    running = Launch(program, grid, block, cluster, shared_bytes, seed, check)
     running.names = Names.of(names)
     running.arrays.awaited = awaited
     running.bind(list(params))
@@ -117,6 +121,7 @@ class Launch(StateBag):
         cluster: Extent,
         dynamic_bytes: int,
         seed: int,
+        check: str = "full",
     ):
         super().__init__()
         self.program, self.entry = program, program.entry
@@ -125,6 +130,9 @@ class Launch(StateBag):
         self._check_shape()
         self.dynamic_bytes = dynamic_bytes
         self.shared_bytes = self._shared_size(dynamic_bytes)
+        if check not in CHECKS:
+            raise self._error(f"check must be one of {', '.join(CHECKS)}, got {check!r}")
+        self.races = Races(self) if check == "full" else None
         self.rng = random.Random(seed)
         self._garbage = np.random.default_rng(seed)
         self.report = Report(self.entry)
@@ -223,6 +231,8 @@ class Launch(StateBag):
         self.param_memory.add(
             Region("the kernel's parameters", PARAM_WINDOW, data, space="param", writable=False)
         )
+        if self.races is not None:
+            self.races.watch_global()
 
     def poison_bytes(self, size: int) -> np.ndarray:
         """Seeded non-zero garbage, uint8[size]."""
@@ -266,6 +276,8 @@ class Launch(StateBag):
         """Make the CTAs and warps of one cluster."""
         cluster = Cluster(index)
         size_x, size_y, size_z = self.cluster
+        if self.races is not None:
+            cluster.domain = self.races.new_cluster(prod(self.cluster) * -(-prod(self.block) // 32))
         for rank in range(size_x * size_y * size_z):
             inside = (rank % size_x, rank // size_x % size_y, rank // (size_x * size_y))
             where = tuple(

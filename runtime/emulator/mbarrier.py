@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from .errors import Trap
 
 if TYPE_CHECKING:
+    from .races.tracker import BarrierClock
     from .signals import Signal
 
 MAX_COUNT = (1 << 20) - 1
@@ -57,6 +58,7 @@ class Mbarrier:
     tx: int = 0
     signals: dict[Signal, int] = field(default_factory=dict)
     last_signal: Signal | None = None
+    clock: BarrierClock | None = field(default=None, repr=False, compare=False)
     _observed: int = -1
     _waiting: dict[int, int] = field(default_factory=dict)
 

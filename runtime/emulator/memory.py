@@ -12,8 +12,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .errors import Trap
+from .lanes import FULL, WARP_SIZE
 
 if TYPE_CHECKING:
+    from .races import Races
+    from .races.shadow import GlobalShadow, SharedShadow
     from .warp import Warp
 
 UINT = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
@@ -24,6 +27,7 @@ CELL = {size: np.dtype(kind) for size, kind in UINT.items()} | {
 """How the bytes of one lane's access are moved as one element."""
 _WRITTEN_CELL = {size: np.frombuffer(b"\xff" * size, kind)[0] for size, kind in CELL.items()}
 _ALL_WRITTEN = 0xFF
+_LANES = np.arange(1, WARP_SIZE + 1, dtype=np.uint8)
 
 SHARED_WINDOW = 1 << 46
 LOCAL_WINDOW = 1 << 45
@@ -52,18 +56,30 @@ def _ones(size: int) -> bytes:
     return b"\xff" * size
 
 
+def _lanes_of(mask: np.ndarray | None, count: int) -> np.ndarray | None:
+    """uint8[count]: 1 + the lanes of a mask; None if it is not of these accesses."""
+    if mask is FULL and count == WARP_SIZE:
+        return _LANES
+    if mask is None or np.count_nonzero(mask) != count:
+        return None
+    return _LANES[mask]
+
+
 class Region:
     """Bytes `lowest … len(data)-1` of `data`, at addresses `base + index`.
 
     data: uint8[n]; index 0 is at address `base`, also when the first `lowest` bytes are not
     accessible. written: uint8[n], 0xFF where a byte was written, or None when not tracked.
     allowed: uint8[n], 0xFF where a byte may be touched, or None for everywhere.
-    proxy, owner: for shared memory, its `SharedProxy` marks and its CTA.
+    proxy, owner: for shared memory, its `SharedProxy` marks and its CTA. races, shadow: the race
+    checks and their marks, where they are on.
     `name` completes "past the end of …" in messages.
     """
 
     proxy = None
     owner = None
+    shadow: SharedShadow | GlobalShadow | None = None
+    races: Races | None = None
     closed = False
     awaited = False
 
@@ -151,6 +167,8 @@ class Region:
         view = self._views[size]
         if view[5] is not None and view[5][index].tobytes() != _ones(size * len(index)):
             raise self._unwritten(addresses, size)
+        if self.races is not None:
+            self._check_order(addresses, size, "read")
         if self.allowed is not None:
             self._check_allowed(addresses, size, "read")
         values = view[0][index]
@@ -183,6 +201,8 @@ class Region:
         size = width * count
         if self.proxy is not None:
             self._note_store(addresses, size, who)
+        if self.races is not None:
+            self._check_order(addresses, size, "write", values, who)
         if self.allowed is not None:
             self._check_allowed(addresses, size, "write")
         view = self._views[size]
@@ -210,6 +230,38 @@ class Region:
         else:
             self.proxy.touched(offsets, size, "write")
 
+    def _check_order(
+        self,
+        addresses: np.ndarray,
+        size: int,
+        access: str,
+        values: np.ndarray | None = None,
+        who: Issuer | None = None,
+    ) -> None:
+        """Trap if an access races; a strong one takes in or passes on what its places know."""
+        races, shadow = self.races, self.shadow
+        actor = races.actor()
+        if actor is None:
+            return
+        offsets = self._offsets(addresses)
+        actor.lanes = _lanes_of(races.mask if who is None else who[1], len(offsets))
+        strong = races.order is not None
+        if strong and access == "read":
+            races.loaded(self, offsets)
+        index, what = shadow.cells(offsets, size), f"the {access} of {size} bytes"
+        if access == "read":
+            shadow.read(index, size, actor, what)
+            return
+        shadow.write(index, size, actor, what, lambda: self._keep(offsets, values))
+        if strong:
+            races.stored(self, offsets)
+
+    def _keep(self, offsets: np.ndarray, values: np.ndarray) -> np.ndarray:
+        """bool[bytes]: which bytes already have the values that are written."""
+        new = np.ascontiguousarray(values).view(np.uint8).reshape(len(offsets), -1)
+        old = self.data[offsets[:, None] + np.arange(new.shape[1])]
+        return (old == new).reshape(-1)
+
     def check_range(self, address: int, size: int, access: str = "read", align: int = 1) -> int:
         """Check `size` bytes at `address` and return their index in `data`; Trap if not legal."""
         if address < self.start or address + size > self.end:
@@ -231,15 +283,24 @@ class Region:
         if self.written is not None and not self.written[at : at + size].all():
             raise self._unwritten(np.array([address], np.uint64), size)
         self._check_allowed(np.array([address], np.uint64), size, "read")
+        self._check_order_of(at, size, "read")
         return self.data[at : at + size].copy()
 
     def write_bytes(self, address: int, values: np.ndarray, align: int = 1) -> None:
         """Write uint8 values to a checked range."""
         at = self.check_range(address, len(values), "write", align)
         self._check_allowed(np.array([address], np.uint64), len(values), "write")
+        self._check_order_of(at, len(values), "write")
         self.data[at : at + len(values)] = values
         if self.written is not None:
             self.written[at : at + len(values)] = _ALL_WRITTEN
+
+    def _check_order_of(self, at: int, size: int, access: str) -> None:
+        actor = None if self.races is None else self.races.actor()
+        if actor is None:
+            return
+        touch = self.shadow.read if access == "read" else self.shadow.write
+        touch(np.arange(at, at + size), 1, actor, f"the {access} of {size} bytes")
 
     def _check_allowed(self, addresses: np.ndarray, size: int, access: str) -> None:
         if self.allowed is None:

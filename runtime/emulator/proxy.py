@@ -161,6 +161,11 @@ class SharedProxy:
 
     # -- async proxy -----------------------------------------------------------------------
 
+    @property
+    def has_unfenced(self) -> bool:
+        """Whether any generic write awaits a fence of its thread."""
+        return bool(self._spans)
+
     def unfenced_in(self, low: int, high: int) -> bool:
         """Whether generic writes that await a fence may lie in the bytes [``low``, ``high``)."""
         return any(low < end and start < high for start, end in self._spans.values())

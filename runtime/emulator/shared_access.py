@@ -13,6 +13,8 @@ from .memory import SHARED_WINDOW, WINDOW_SIZE
 
 if TYPE_CHECKING:
     from .cta import Cta
+    from .engine import EngineOp
+    from .warp import Warp
 
 WORD = 8
 """Bytes of the unit in which engines move shared memory."""
@@ -83,9 +85,45 @@ def read_words(cta: Cta, index: np.ndarray, what: str, span: tuple[int, int]) ->
     low, high = span
     if cta.shared.written[low:high].tobytes() != _ones(high - low):
         _check_written(cta, index, what)
-    if cta.shared.proxy.unfenced_in(low, high):
+    if cta.launch.races is not None:
+        _check_order(cta, index, "read", what)
+    elif cta.shared.proxy.unfenced_in(low, high):
         cta.shared.proxy.check_words(index, what)
     return words(cta.shared.data)[index]
+
+
+def _check_order(cta: Cta, index: np.ndarray, access: str, what: str) -> None:
+    """Trap if the operation under way races for these words."""
+    actor = cta.launch.races.actor()
+    if actor is not None:
+        shadow = cta.shared.shadow
+        (shadow.read if access == "read" else shadow.write)(index, WORD, actor, what)
+
+
+def mark_bytes(cta: Cta, offsets: np.ndarray, access: str, what: str) -> None:
+    """Trap if the operation under way races for these bytes; remember its access."""
+    actor = None if cta.launch.races is None else cta.launch.races.actor()
+    if actor is not None:
+        shadow = cta.shared.shadow
+        (shadow.read if access == "read" else shadow.write)(offsets.reshape(-1), 1, actor, what)
+
+
+def next_event(warp: Warp, kind: str, lane: int | None = None) -> tuple[int, int] | None:
+    """What tells of the completion of the next operation of a kind; None without race checks."""
+    races = warp.launch.races
+    return None if races is None else races.stream(warp, kind, lane)
+
+
+def latest_event(warp: Warp, kind: str, lane: int | None = None) -> tuple[int, int] | None:
+    """The same for the operations of the kind so far, None if there are none."""
+    races = warp.launch.races
+    return None if races is None else races.latest(warp, kind, lane)
+
+
+def observe(warp: Warp, operations: list[EngineOp]) -> None:
+    """The warp has waited for these operations."""
+    if warp.launch.races is not None:
+        warp.launch.races.observe(warp, operations)
 
 
 @lru_cache(maxsize=64)
@@ -103,6 +141,8 @@ def _check_written(cta: Cta, index: np.ndarray, what: str) -> None:
 
 def write_words(cta: Cta, index: np.ndarray, values: np.ndarray, span: tuple[int, int]) -> None:
     """Async-proxy write of 64-bit words, which lie in the byte range ``span``."""
+    if cta.launch.races is not None:
+        _check_order(cta, index, "write", "an asynchronous write")
     words(cta.shared.data)[index] = values
     words(cta.shared.written)[index] = _ALL_WRITTEN
     if cta.shared.proxy.unfenced_in(*span):

@@ -122,18 +122,19 @@ class TensorEngine:
         """A commit of this thread tracks ``op``."""
         self.issued.setdefault((warp, lane), []).append(op)
 
-    def waited(self, warp: int, name: str) -> None:
+    def waited(self, warp: Warp, name: str) -> None:
         """tcgen05.wait of a warp: its accesses called ``name`` are complete."""
+        event = None if warp.launch.races is None else (warp.clock.own, warp.clock.time)
         for access in self.accesses:
-            if access.name == name and access.warp == warp:
-                self.fences.completed(access, published=False)
-        self.accesses = [a for a in self.accesses if a.name != name or a.warp != warp]
+            if access.name == name and access.warp == warp.index:
+                self.fences.completed(access, published=False, event=event)
+        self.accesses = [a for a in self.accesses if a.name != name or a.warp != warp.index]
 
     def finished(self, op: EngineOp) -> None:
         """An operation has run: its accesses are complete, a commit signals them."""
         for access in self.accesses:
             if access.op is op:
-                self.fences.completed(access, published=True)
+                self.fences.completed(access, published=True, event=op.event)
         self.accesses = [a for a in self.accesses if a.op is not op]
 
     def products_before(self, span: Span, who: tuple[int, int]) -> tuple[EngineOp, ...]:

@@ -17,18 +17,20 @@ from .errors import Trap
 
 if TYPE_CHECKING:
     from .tensor_engine import Access, Span
+    from .warp import Warp
 
 _NEVER = -1
 
 
 @dataclass
-class _Past:
+class PastAccess:
     """A completed access: when its warp published it (the time of its before-fence or commit), or
-    released it by the standard mechanisms."""
+    released it by the standard mechanisms. event: by what the race checks know it."""
 
     access: Access
     published: int = _NEVER
     released: int = _NEVER
+    event: tuple[int, int] | None = None
 
 
 @dataclass
@@ -41,11 +43,11 @@ class Fences:
 
     warn: Callable[[str, str], None]
     clock: int = 0
-    past: list[_Past] = field(default_factory=list)
+    past: list[PastAccess] = field(default_factory=list)
     after: dict[tuple[int, int], int] = field(default_factory=dict)
     acquires: dict[tuple[int, int], int] = field(default_factory=dict)
 
-    def completed(self, access: Access, *, published: bool) -> None:
+    def completed(self, access: Access, *, published: bool, event: tuple[int, int] | None) -> None:
         """An access is complete; ``published`` if its completion is signalled by a commit."""
         self.clock += 1
         now = self.clock if published else _NEVER
@@ -55,8 +57,9 @@ class Fences:
                 if joined and (past.published == now or joined == access.span):
                     past.access = replace(access, span=joined)
                     past.published = past.released = now
+                    past.event = event
                     return
-        self.past.append(_Past(access, now, now))
+        self.past.append(PastAccess(access, now, now, event))
 
     def before(self, warp: tuple[int, int]) -> None:
         """``fence::before_thread_sync`` by a warp."""
@@ -83,24 +86,42 @@ class Fences:
         self.clock += 1
         self.acquires[warp] = self.clock
 
-    def require(self, span: Span, warp: tuple[int, int], what: str, *, reads: bool) -> None:
-        """Trap if an earlier access of another warp to ``span`` is not ordered before this one."""
+    def require(
+        self, span: Span, warp: Warp, what: str, *, reads: bool, fences: bool = True
+    ) -> None:
+        """Trap if an earlier access of another warp to ``span`` is not ordered before this one.
+
+        fences: whether the order must be one that tensor memory accesses may rely on.
+        """
+        who = (warp.cta.rank, warp.index)
         for past in self.past:
             access = past.access
-            if access.who == warp or (reads and access.reads) or not access.span.meets(span):
+            if access.who == who or (reads and access.reads) or not access.span.meets(span):
                 continue
-            side = self._unfenced(past, warp)
-            if side is None:
-                continue
-            if past.released == _NEVER or self.acquires.get(warp, _NEVER) < past.released:
-                raise _missing(side, access, what, span)
-            self.warn(
-                "unfenced",
-                f"{what} follows the {access.name} of another warp (ptx:{access.line}) without"
-                f" tcgen05.fence::{side}_thread_sync, relying on release and acquire",
-            )
+            if fences:
+                self._require_fences(past, who, what, span)
+            if past.event is not None:
+                warp.launch.races.require_tensor(warp, past, what)
 
-    def _unfenced(self, past: _Past, warp: tuple[int, int]) -> str | None:
+    def forget(self, span: Span) -> None:
+        """The columns are free: who gets them next finds nothing there."""
+        self.past = [past for past in self.past if not past.access.span.meets(span)]
+
+    def _require_fences(
+        self, past: PastAccess, who: tuple[int, int], what: str, span: Span
+    ) -> None:
+        side = self._unfenced(past, who)
+        if side is None:
+            return
+        if past.released == _NEVER or self.acquires.get(who, _NEVER) < past.released:
+            raise _missing(side, past.access, what, span)
+        self.warn(
+            "unfenced",
+            f"{what} follows the {past.access.name} of another warp (ptx:{past.access.line})"
+            f" without tcgen05.fence::{side}_thread_sync, relying on release and acquire",
+        )
+
+    def _unfenced(self, past: PastAccess, warp: tuple[int, int]) -> str | None:
         if past.published == _NEVER:
             return "before"
         return "after" if self.after.get(warp, _NEVER) < past.published else None

@@ -130,6 +130,7 @@ def load_box(cta: Cta, bound: BoundMap, coordinates: tuple[int, ...]) -> np.ndar
     """The global side of a tensor load."""
     memory, allowed = tensor_memory_image(cta, bound, "read")
     _check_allowed(bound, allowed, coordinates)
+    _check_order(cta, bound, coordinates, "read")
     return bound.map.load(memory, coordinates)
 
 
@@ -139,6 +140,7 @@ def store_box(
     """The global side of a tensor store or, with ``operation``, of a reduction; bytes written."""
     memory, allowed = tensor_memory_image(cta, bound, "write")
     _check_allowed(bound, allowed, coordinates)
+    _check_order(cta, bound, coordinates, "write", strong=operation is not None)
     target = bound.map.target(memory, coordinates)
     if target is None:
         return 0
@@ -146,6 +148,32 @@ def store_box(
     part = bound.map.full_box(box)[slices]
     view[...] = part if operation is None else reduce_bytes(bound.map, view, part, operation)
     return part.size
+
+
+def _check_order(
+    cta: Cta, bound: BoundMap, coordinates: tuple[int, ...], access: str, *, strong: bool = False
+) -> None:
+    """Trap if the copy under way races; the element operations of a reduction are strong."""
+    races = cta.launch.races
+    region = cta.launch.global_memory.region_at(bound.address)
+    if races is None or region.shadow is None:
+        return
+    view = bound.map.inside(region.data[bound.address - region.base :], coordinates)
+    if view is None:
+        return
+    races.order = "relaxed" if strong else None
+    races.box(region, _offsets_in(region.data, view), access)
+    races.order = None
+
+
+def _offsets_in(data: np.ndarray, view: np.ndarray) -> np.ndarray:
+    """int64, the shape of the view: where its bytes lie in ``data``."""
+    start = view.__array_interface__["data"][0] - data.__array_interface__["data"][0]
+    offsets = np.int64(start)
+    for axis, (length, stride) in enumerate(zip(view.shape, view.strides, strict=True)):
+        steps = np.arange(length) * stride
+        offsets = offsets + steps.reshape(-1, *(1,) * (view.ndim - axis - 1))
+    return offsets
 
 
 def _check_allowed(bound: BoundMap, allowed: np.ndarray | None, coordinates) -> None:
@@ -225,10 +253,14 @@ class BulkOperation:
 
 @dataclass
 class BulkGroups:
-    """Bulk async-groups of one thread: operations not committed yet, and committed groups."""
+    """Bulk async-groups of one thread: operations not committed yet, and committed groups.
+
+    written: the last write that is done but that the thread has not waited for.
+    """
 
     open: list[BulkOperation] = field(default_factory=list)
     committed: deque[list[BulkOperation]] = field(default_factory=deque)
+    written: list[EngineOp] = field(default_factory=list)
 
     def add(self, operation: BulkOperation) -> None:
         """An operation initiated by the thread."""
@@ -239,24 +271,27 @@ class BulkGroups:
         self.committed.append(self.open)
         self.open = []
 
-    def waits(self, newest: int, read: bool) -> bool:
-        """Whether more than the ``newest`` groups are pending (reading, with ``read``).
+    def _older(self, newest: int) -> list[BulkOperation]:
+        groups = list(self.committed)[: max(0, len(self.committed) - newest)]
+        return [operation for group in groups for operation in group]
 
-        Once not, the sources of the older groups are free, and groups that are complete are
-        forgotten.
-        """
-        older = list(self.committed)[: max(0, len(self.committed) - newest)]
-        operations = [operation for group in older for operation in group]
-        if any(not (op.read if read else op.write).done for op in operations):
-            return True
-        for operation in operations:
+    def awaited(self, newest: int, read: bool) -> list[EngineOp]:
+        """What a wait for all but the ``newest`` groups waits for (the reading, with ``read``)."""
+        older = self._older(newest)
+        parts = [operation.read for operation in older]
+        return parts if read else [*parts, *self.written, *(each.write for each in older)]
+
+    def release(self, newest: int, read: bool) -> None:
+        """That is done: the sources are free, and groups that are complete are forgotten."""
+        for operation in self._older(newest):
             operation.source.release()
-        for group in older:
-            if all(operation.write.done for operation in group):
-                self.committed.popleft()
-            else:
-                break
-        return False
+        self.written = self.written[-1:] if read else []
+        for _ in range(max(0, len(self.committed) - newest)):
+            if not all(operation.write.done for operation in self.committed[0]):
+                return
+            done = self.committed.popleft()
+            if read and done:
+                self.written = [done[-1].write]
 
     def unread(self) -> bool:
         """Whether a source in shared memory was never waited for."""

@@ -22,6 +22,7 @@ from .spaces import GenericSpace
 
 if TYPE_CHECKING:
     from .cta import Cta
+    from .races.clock import WarpClock
 
 FAIRNESS_QUANTA = 3
 """Quanta the same split may run on while others of its warp could, before one of them does."""
@@ -72,8 +73,11 @@ class Warp(StateBag):
     """regs: list of numpy arrays by register slot (never mutated in place: arrays are shared).
 
     index: the warp's number in its CTA; live: lanes not exited, as a 32-bit integer;
-    split: the one that runs now; `split.mask` are its lanes before the guard.
+    split: the one that runs now; `split.mask` are its lanes before the guard; clock: of the race
+    checks, where they are on.
     """
+
+    clock: WarpClock
 
     def __init__(self, cta: Cta, index: int, mask: np.ndarray):
         super().__init__()
@@ -88,6 +92,8 @@ class Warp(StateBag):
         self.split = Split(0, canonical(mask), ())
         self.splits = [self.split]
         self.parked = False
+        if self.launch.races is not None:
+            self.clock = self.launch.races.new_warp(self)
         self._horizon: float = math.inf
         self._meeting: set[int] = set()
         self._watching = False

@@ -27,8 +27,8 @@ BODY = """.shared .align 8 .b64 cell;
   {body}
   ret; }}"""
 PAST_THE_END = "st.global.u32 [%rd0+256], %r1;"
-NO_BARRIER = """@%p st.shared.u32 [%r0], 5;
-  ld.shared.u32 %r2, [%r0];"""
+TOO_EARLY = """@%p st.volatile.shared.u32 [%r0], 5;
+  ld.volatile.shared.u32 %r2, [%r0];"""
 NOBODY_ARRIVES = """@%p mbarrier.init.shared::cta.b64 [%r0], 1;
   bar.sync 0;
 wait:
@@ -134,14 +134,14 @@ def test_a_failed_run_writes_no_output(command, tmp_path):
 
 
 def test_the_first_seed_that_fails_replays(command):
-    status, out, err, *_ = command(NO_BARRIER, "--seeds", 40, "--json")
+    status, out, err, *_ = command(TOO_EARLY, "--seeds", 40, "--json")
     found = json.loads(out)
     assert (status, found["ok"], found["category"]) == (1, False, "uninitialised-read")
     assert found["seed"] > 0 and found["replay"].endswith(f" --seed {found['seed']}")
     assert err.splitlines()[0] == found["error"]
-    again = command(NO_BARRIER, "--seed", found["seed"])
+    again = command(TOO_EARLY, "--seed", found["seed"])
     assert (again[0], again[2]) == (1, err)
-    assert command(NO_BARRIER, "--seed", found["seed"] - 1)[0] == 0
+    assert command(TOO_EARLY, "--seed", found["seed"] - 1)[0] == 0
 
 
 def test_a_deadlock_lists_who_waits(command):
@@ -255,7 +255,7 @@ def test_an_output_folder_that_cannot_be_made_is_status_2(capsys, tmp_path):
 
 def test_a_trace_is_written_of_the_seed_that_fails(command, tmp_path):
     path = tmp_path / "trace.json"
-    assert command(NO_BARRIER, "--seeds", 40, "--trace", path)[0] == 1
+    assert command(TOO_EARLY, "--seeds", 40, "--trace", path)[0] == 1
     trace = json.loads(path.read_text())
     assert "uninitialised-read" in trace["otherData"]["error"]
 
@@ -268,7 +268,7 @@ def test_a_trace_goes_where_one_can_be_written(command, tmp_path):
 
 def test_a_report_is_printed_and_written(command, tmp_path):
     path = tmp_path / "report.json"
-    body = "st.shared.u32 [%r0], %r1; st.global.u32 [%rd0], %r1;"
+    body = "st.shared.u32 [%r0], 5; st.global.u32 [%rd0], 5;"
     status, out, *_ = command(body, "--report", "--report-json", path)
     assert status == 0
     assert out.splitlines()[-2].split()[:3] == ["warps", "0-1", "0-1"]

@@ -40,7 +40,7 @@ def run(text: str, memory: np.ndarray, operands: np.ndarray, *, shared: bool = F
       mad.wide.u32 %rd5, %r0, {size}, %rd2;
       setp.lt.u32 %p, %r0, 5; ld.global.b{size * 8} %v2, [%rd3]; mov.u32 %r2, s;
       mad.lo.u32 %r2, %r1, {size}, %r2; @%p st.shared.b{size * 8} [%r2], %v2;
-      {text}
+      bar.warp.sync 0xFFFFFFFF; {text} bar.warp.sync 0xFFFFFFFF;
       st.global.b{size * 8} [%rd5], %v1; ld.shared.b{size * 8} %v3, [%r2];
       {f"st.global.b{size * 8} [%rd3], %v3;" if shared else ""} ret; }}"""
     )

@@ -61,9 +61,10 @@ def test_lanes_of_a_warp_pass_a_spin_lock(seed):
     out = run(
         """.shared .b32 lock, count; mov.u32 %r9, 0; setp.eq.u32 %p0, %r0, 0;
         @%p0 st.shared.u32 [lock], 0; @%p0 st.shared.u32 [count], 0; bar.sync 0;
-      SPIN: atom.shared.cas.b32 %r2, [lock], 0, 1; setp.ne.u32 %p1, %r2, 0; @%p1 bra SPIN;
+      SPIN: atom.acquire.cta.shared.cas.b32 %r2, [lock], 0, 1;
+        setp.ne.u32 %p1, %r2, 0; @%p1 bra SPIN;
         ld.shared.u32 %r3, [count]; add.u32 %r3, %r3, 1; st.shared.u32 [count], %r3;
-        atom.shared.exch.b32 %r4, [lock], 0;
+        atom.release.cta.shared.exch.b32 %r4, [lock], 0;
         bar.sync 0; ld.shared.u32 %r1, [count];""",
         threads=64,
         seed=seed,

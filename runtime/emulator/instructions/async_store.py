@@ -55,6 +55,18 @@ class Arrival:
     combine: Callable | None
 
     def run(self) -> None:
+        races = self.target.launch.races
+        if races is not None and self.combine is not None:
+            races.order = "relaxed"
+        try:
+            self._perform()
+        finally:
+            if races is not None:
+                races.order = None
+        size = self.width * len(self.values)
+        apply(self.target, self.barrier, lambda barrier: barrier.complete_tx(size))
+
+    def _perform(self) -> None:
         region = self.target.shared
         at = np.array([region.base + self.offset], np.uint64)
         values = self.values
@@ -62,8 +74,6 @@ class Arrival:
             values = self.combine(region.load(at, self.width), values, None)
         shaped = values[None, :] if len(values) > 1 else values
         region.store(at, shaped, self.width, len(values))
-        size = self.width * len(values)
-        apply(self.target, self.barrier, lambda barrier: barrier.complete_tx(size))
 
 
 @dataclass(frozen=True)
@@ -147,7 +157,13 @@ def _submit(
     ctas = (target,)
     memory = shared_of(warp.cta, target)
     op = EngineOp(
-        text, arrival.run, agent="store", touches=ctas, moves=lambda: ((memory, "write", size),)
+        text,
+        arrival.run,
+        agent="store",
+        touches=ctas,
+        moves=lambda: ((memory, "write", size),),
+        signals=(target, at),
+        generic=True,
     )
     warp.launch.engines.submit(op)
     count_event(warp.cta, "remote store bytes", size)

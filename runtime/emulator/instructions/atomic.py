@@ -18,7 +18,7 @@ from ..rounding import to_bf16, to_f16
 from ..values import TYPES, Type, bf16_to_f32
 from .common import bit_type
 from .floats import ELEMENT
-from .memory import MAX_VECTOR_BYTES, ORDERS, SCOPES, SPACES, expand, space_of
+from .memory import MAX_VECTOR_BYTES, ORDERS, SCOPES, SPACES, expand, ordered, space_of
 
 OPERATIONS = ("and", "or", "xor", "cas", "exch", "add", "inc", "dec", "min", "max")
 _BITWISE = {"and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor}
@@ -121,7 +121,7 @@ def _build(ins: Decoded, first: int) -> Step:
         return _build_vector(ins, first, int(vector[1]))
     type_ = ins.take_type()
     operation = ins.required(OPERATIONS)
-    ins.choice(ORDERS)
+    order = ins.choice(ORDERS, "relaxed")
     ins.choice(SCOPES)
     space = ins.choice(SPACES)
     ins.flag("noftz")
@@ -135,14 +135,15 @@ def _build(ins: Decoded, first: int) -> Step:
     b = ins.read(first + 1, bit_type(type_.bits))
     c = ins.read(first + 2, bit_type(type_.bits)) if operation == "cas" else b
     target = None if first == 0 else ins.target(0, type_.bits)
-    return _step(of, name, address, combine, (b, c), type_.bytes, target)
+    step = _step(of, name, address, combine, (b, c), type_.bytes, target)
+    return ordered(step, order, updating=True)
 
 
 def _build_vector(ins: Decoded, first: int, count: int) -> Step:
     """Elements are combined one by one: a vector is not one atomic access."""
     type_ = TYPES[ins.required(_VECTOR_TYPES)]
     operation = ins.required(("add",) if type_.name == "f32" else ("add", "min", "max"))
-    ins.choice(ORDERS)
+    order = ins.choice(ORDERS, "relaxed")
     ins.choice(SCOPES)
     ins.required(("global",))
     ins.flag("noftz")
@@ -171,7 +172,7 @@ def _build_vector(ins: Decoded, first: int, count: int) -> Step:
         if write is not None:
             write(warp, mask, old)
 
-    return step
+    return ordered(step, order, updating=True)
 
 
 def _check_vector(addresses: np.ndarray, size: int) -> None:

@@ -73,13 +73,15 @@ def _sync_step(
             barrier = operands.barrier(warp, mask)
             released(warp)
             threads = _threads(warp, mask, operands.counted, check is not None)
-            ticket = barrier.arrive(threads, operands.count(warp, mask), flags(warp, mask))
+            ticket = barrier.arrive(warp, threads, operands.count(warp, mask), flags(warp, mask))
             token = Waiting(barrier, ticket)
         if not token.over():
             warp.split.token = token
             return Blocked("barrier", token.barrier.describe, token.barrier, token.barrier)
         warp.split.token = None
         acquired(warp)
+        if warp.launch.races is not None:
+            token.barrier.waited(warp, token.ticket)
         finish(warp, mask, token)
         return None
 
@@ -124,7 +126,7 @@ def build_bar_arrive(ins: Decoded) -> Step:
             return blocked
         released(warp)
         threads = _threads(warp, mask, True, check is not None)
-        operands.barrier(warp, mask).arrive(threads, operands.count(warp, mask))
+        operands.barrier(warp, mask).arrive(warp, threads, operands.count(warp, mask))
         return None
 
     return step
@@ -170,7 +172,7 @@ def build_cluster_arrive(ins: Decoded) -> Step:
             )
         if not relaxed:
             released(warp)
-        pending[mask] = warp.cta.cluster.arrive(warp, lanes_to_int(mask))
+        pending[mask] = warp.cta.cluster.arrive(warp, lanes_to_int(mask), relaxed=relaxed)
         return None
 
     return step
@@ -194,6 +196,8 @@ def build_cluster_wait(ins: Decoded) -> Step:
             return Blocked("barrier", cluster.describe, cluster, cluster)
         pending[mask] = 0
         acquired(warp)
+        if warp.launch.races is not None:
+            cluster.waited(warp)
         return None
 
     return step

@@ -23,6 +23,8 @@ from ..shared_access import (
     check_target,
     count_event,
     locate,
+    next_event,
+    observe,
     peer,
     read_words,
     shared_of,
@@ -177,7 +179,14 @@ def _submit_copy(
 
 def _start(copy: Copy) -> None:
     touched = copy.touches
-    op = EngineOp(copy.describe(), copy.run, agent="tma", touches=touched, moves=copy.moves)
+    op = EngineOp(
+        copy.describe(),
+        copy.run,
+        agent="tma",
+        touches=touched,
+        moves=copy.moves,
+        signals=(copy.target, copy.barrier),
+    )
     copy.issuer.launch.engines.submit(op)
     count_event(copy.issuer, "tma load bytes", copy.size)
 
@@ -242,6 +251,8 @@ def _submit_store(
     second = EngineOp(
         f"{name} (write)", write, (first,), agent="tma", notifies=ctas, moves=moves[1]
     )
+    first.event = next_event(warp, "bulk reads", lane)
+    second.event = next_event(warp, "bulk writes", lane)
     warp.launch.engines.submit(first)
     warp.launch.engines.submit(second)
     busy = cta.shared.proxy.source(offset, offset + size, warp, lane)
@@ -289,9 +300,13 @@ def build_wait_group(ins: Decoded) -> Step:
     blocked = Blocked("bulk-group", lambda: f"waits until at most {newest} bulk groups are {part}")
 
     def step(warp: Warp, mask: np.ndarray) -> Blocked | None:
-        for lane in np.flatnonzero(mask):
-            if bulk_groups(warp.cta, warp.index, int(lane)).waits(newest, read):
-                return blocked
+        groups = [bulk_groups(warp.cta, warp.index, int(lane)) for lane in np.flatnonzero(mask)]
+        operations = [op for group in groups for op in group.awaited(newest, read)]
+        if not all(op.done for op in operations):
+            return blocked
+        observe(warp, operations)
+        for group in groups:
+            group.release(newest, read)
         return None
 
     return step

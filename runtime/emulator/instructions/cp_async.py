@@ -19,7 +19,7 @@ from ..engine import EngineOp, Moves
 from ..errors import Trap
 from ..lanes import WARP_SIZE
 from ..registry import Blocked, Step, instruction
-from ..shared_access import barrier_at, locate
+from ..shared_access import barrier_at, latest_event, locate, mark_bytes, next_event, observe
 from .mbarrier import apply, take_space
 from .memory import PREFETCH
 
@@ -47,17 +47,26 @@ class ThreadCopies:
         self.groups.append(self.open)
         self.open = []
 
-    def waits(self, newest: int) -> bool:
-        """Whether groups other than the `newest` last ones are under way."""
-        self.groups = [[op for op in group if not op.done] for group in self.groups]
-        while self.groups and not self.groups[0]:
-            del self.groups[0]
-        return any(self.groups[: max(0, len(self.groups) - newest)])
+    def older(self, newest: int) -> list[EngineOp]:
+        """The copies of all groups but the `newest` last ones."""
+        groups = self.groups[: max(0, len(self.groups) - newest)]
+        return [op for group in groups for op in group]
+
+    def forget(self, newest: int) -> None:
+        """The thread has waited for those."""
+        del self.groups[: max(0, len(self.groups) - newest)]
+
+    def all(self) -> list[EngineOp]:
+        """Every copy that has not been waited for, committed or not."""
+        return [*self.older(0), *self.open]
 
     def outstanding(self) -> list[EngineOp]:
-        """Every copy that is not done, committed or not."""
-        groups = [*self.groups, self.open]
-        return [op for group in groups for op in group if not op.done]
+        """Those of them that are not done."""
+        return [op for op in self.all() if not op.done]
+
+    def forget_all(self) -> None:
+        """The thread has waited for every copy."""
+        self.groups, self.open = [], []
 
 
 def _copies(warp: Warp) -> list[ThreadCopies]:
@@ -91,6 +100,7 @@ class Copy:
         if self.cta.exited:
             return
         cells = self.cells
+        mark_bytes(self.cta, cells, "write", "the write of cp.async")
         self.cta.shared.data[cells] = self._read()
         self.cta.shared.written[cells] = _WRITTEN
 
@@ -165,7 +175,15 @@ def _copy_step(to: Callable, source: Callable, amounts: Callable, size: int) -> 
         offsets = _claim(warp, mask, addresses, size)
         copy = Copy(warp.cta, size, offsets, sources, read)
         name = f"cp.async of {len(offsets)} x {size} bytes -> 0x{int(offsets[0]):x}"
-        op = EngineOp(name, copy.run, agent="cp.async", notifies=(warp.cta,), moves=copy.moves)
+        op = EngineOp(
+            name,
+            copy.run,
+            agent="cp.async",
+            notifies=(warp.cta,),
+            event=next_event(warp, "cp.async"),
+            generic=True,
+            moves=copy.moves,
+        )
         warp.launch.engines.submit(op)
         threads = _copies(warp)
         for lane in np.flatnonzero(mask):
@@ -224,9 +242,14 @@ def build_wait_group(ins: Decoded) -> Step:
     blocked = Blocked("cp.async", lambda: f"waits until {newest} groups of cp.async are left")
 
     def step(warp: Warp, mask: np.ndarray) -> Blocked | None:
-        threads = _copies(warp)
-        waits = any(threads[lane].waits(newest) for lane in np.flatnonzero(mask))
-        return blocked if waits else None
+        threads = [_copies(warp)[lane] for lane in np.flatnonzero(mask)]
+        operations = [op for thread in threads for op in thread.older(newest)]
+        if not all(op.done for op in operations):
+            return blocked
+        observe(warp, operations)
+        for thread in threads:
+            thread.forget(newest)
+        return None
 
     return step
 
@@ -239,9 +262,14 @@ def build_wait_all(ins: Decoded) -> Step:
     blocked = Blocked("cp.async", lambda: "waits for all of its cp.async operations")
 
     def step(warp: Warp, mask: np.ndarray) -> Blocked | None:
-        threads = _copies(warp)
-        waits = any(threads[lane].outstanding() for lane in np.flatnonzero(mask))
-        return blocked if waits else None
+        threads = [_copies(warp)[lane] for lane in np.flatnonzero(mask)]
+        operations = [op for thread in threads for op in thread.all()]
+        if not all(op.done for op in operations):
+            return blocked
+        observe(warp, operations)
+        for thread in threads:
+            thread.forget_all()
+        return None
 
     return step
 
@@ -291,4 +319,8 @@ def _submit_arrivals(warp: Warp, mask: np.ndarray, offsets: list[int]) -> None:
             apply(cta, offset, lambda barrier: barrier.arrive())
 
     name = f"arrival of cp.async at mbarrier 0x{offsets[0]:x}"
-    warp.launch.engines.submit(EngineOp(name, run, tuple(dict.fromkeys(earlier)), agent="cp.async"))
+    after = tuple(dict.fromkeys(earlier))
+    event = latest_event(warp, "cp.async")
+    warp.launch.engines.submit(
+        EngineOp(name, run, after, agent="cp.async", event=event, commits=True, generic=True)
+    )

@@ -1,12 +1,13 @@
 """membar and fence (PTX ISA §9.7.13.4).
 
-Memory is sequentially consistent here. The proxy fence makes the generic writes of the executing
-threads visible to the async proxy; the others order what the tensor core has done.
+Memory is sequentially consistent here: the fences have no effect on values. They matter to the
+checks: a proxy fence makes generic writes visible to the async proxy, the others order accesses.
 """
 
 from __future__ import annotations
 
 from ..decode import Decoded
+from ..lanes import lanes_to_int
 from ..registry import Step, instruction
 from ..tensor_engine import acquired, released
 
@@ -18,27 +19,34 @@ def _no_effect(warp, mask) -> None:
     return None
 
 
-def _order(warp, mask) -> None:
-    released(warp)
-    acquired(warp)
-
-
 @instruction("membar", section=_SECTION)
 def build_membar(ins: Decoded) -> Step:
     """membar.{cta,gl,sys}."""
     ins.required(("cta", "gl", "sys"))
     ins.finish_modifiers()
-    return _order
+    return _ordering("sc")
 
 
 @instruction("fence", section=_SECTION)
 def build_fence(ins: Decoded) -> Step:
     """fence{.sc,.acq_rel,.acquire,.release}.scope and the .sync_restrict forms."""
-    ins.choice(("sc", "acq_rel", "acquire", "release"))
+    order = ins.choice(("sc", "acq_rel", "acquire", "release"), "acq_rel")
     ins.choice(("sync_restrict::shared::cta", "sync_restrict::shared::cluster"))
     ins.required(_SCOPES)
     ins.finish_modifiers()
-    return _order
+    return _ordering(order)
+
+
+def _ordering(order: str) -> Step:
+    def step(warp, mask) -> None:
+        if order != "acquire":
+            released(warp)
+        if order != "release":
+            acquired(warp)
+        if warp.launch.races is not None:
+            warp.launch.races.fence(warp, order)
+
+    return step
 
 
 @instruction("fence.mbarrier_init", section=_SECTION)
@@ -47,7 +55,12 @@ def build_fence_mbarrier_init(ins: Decoded) -> Step:
     ins.required(("release",))
     ins.required(("cluster",))
     ins.finish_modifiers()
-    return _no_effect
+    return _publish_barriers
+
+
+def _publish_barriers(warp, mask) -> None:
+    if warp.launch.races is not None:
+        warp.launch.races.fence_mbarrier_init(warp)
 
 
 @instruction("fence.proxy.alias", "membar.proxy.alias", section=_SECTION)
@@ -62,7 +75,7 @@ def build_fence_async(ins: Decoded) -> Step:
     """fence.proxy.async{.global,.shared::cta,.shared::cluster}."""
     space = ins.choice(("global", "shared::cta", "shared::cluster"))
     ins.finish_modifiers()
-    return _no_effect if space == "global" else _publish
+    return _publish_global if space == "global" else _publish
 
 
 @instruction("fence.proxy.async::generic", section=_SECTION)
@@ -77,3 +90,9 @@ def build_fence_async_generic(ins: Decoded) -> Step:
 
 def _publish(warp, mask) -> None:
     warp.cta.shared.proxy.fence(warp, mask)
+    _publish_global(warp, mask)
+
+
+def _publish_global(warp, mask) -> None:
+    if warp.launch.races is not None:
+        warp.clock.fence_proxy(alone=lanes_to_int(mask) != warp.live)

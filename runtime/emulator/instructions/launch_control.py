@@ -172,6 +172,7 @@ def _submit(warp: Warp, targets: list[Cta], offset: int, barrier: int) -> None:
                 agent="launch control",
                 touches=ctas,
                 moves=_response_moves,
+                signals=(target, barrier),
             )
         )
     count_event(warp.cta, "cancellation requests")

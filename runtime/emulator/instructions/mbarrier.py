@@ -57,12 +57,13 @@ def build_init(ins: Decoded) -> Step:
     def step(warp: Warp, mask: np.ndarray) -> None:
         addresses, counts = address(warp), count(warp)
         for lane in np.flatnonzero(mask):
-            _init(warp.cta, int(addresses[lane]), space, int(counts[lane]))
+            _init(warp, int(addresses[lane]), space, int(counts[lane]))
 
     return step
 
 
-def _init(cta: Cta, address: int, space: str, count: int) -> None:
+def _init(warp: Warp, address: int, space: str, count: int) -> None:
+    cta = warp.cta
     target, offset = _own(cta, address, space, "mbarrier.init")
     check_span(target, offset, _BYTES, _BYTES, "mbarrier.init")
     table = barrier_table(target)
@@ -76,6 +77,8 @@ def _init(cta: Cta, address: int, space: str, count: int) -> None:
     table[offset] = Mbarrier(address, count)
     target.shared.written[offset : offset + _BYTES] = 0
     target.shared.proxy.barrier_made(offset)
+    if cta.launch.races is not None:
+        cta.launch.races.barrier_made(warp, target, offset, table[offset])
 
 
 def _own(cta: Cta, address: int, space: str, what: str) -> tuple[Cta, int]:
@@ -106,7 +109,10 @@ def build_inval(ins: Decoded) -> Step:
     def step(warp: Warp, mask: np.ndarray) -> None:
         for value in address(warp)[mask].tolist():
             target, offset = _own(warp.cta, value, space, "mbarrier.inval")
-            barrier_at(target, offset)
+            barrier = barrier_at(target, offset)
+            if warp.launch.races is not None:
+                warp.launch.races.used(warp, barrier, "mbarrier.inval")
+                warp.launch.races.barrier_ended(target, offset, barrier)
             del barrier_table(target)[offset]
             target.shared.proxy.barrier_ended(offset)
 
@@ -116,7 +122,9 @@ def build_inval(ins: Decoded) -> Step:
 Operation = Callable[[Mbarrier, int], int | None]
 
 
-def _each_lane(ins: Decoded, space: str, at: int, operand: int | None, operation: Operation):
+def _each_lane(
+    ins: Decoded, space: str, at: int, operand: int | None, operation: Operation, passes_on: str
+):
     """A function (warp, mask) -> uint64[32] of results: ``operation`` in each lane, in order."""
     address = ins.address(at)
     amount = ins.read(operand, np.uint32) if operand is not None else None
@@ -128,21 +136,36 @@ def _each_lane(ins: Decoded, space: str, at: int, operand: int | None, operation
         for lane in np.flatnonzero(mask):
             target, offset = locate(warp.cta, int(addresses[lane]), space)
             value = int(amounts[lane]) if amounts is not None else 1
-            results[lane] = apply(target, offset, lambda b, v=value: operation(b, v)) or 0
+            results[lane] = (
+                apply(target, offset, lambda b, v=value: operation(b, v), passes_on) or 0
+            )
         return results
 
     return perform
 
 
-def apply(target: Cta, offset: int, operation: Callable[[Mbarrier], int | None]) -> int | None:
-    """Perform ``operation`` on a barrier and wake its CTA if that completed a phase."""
-    barrier = barrier_at(target, offset)
+def apply(
+    target: Cta,
+    offset: int,
+    operation: Callable[[Mbarrier], int | None],
+    passes_on: str = "released",
+) -> int | None:
+    """Perform ``operation`` on a barrier and wake its CTA if that completed a phase.
+
+    passes_on: what waiters may rely on afterwards: all that is "released", what a fence covers
+    ("relaxed"), or "nothing".
+    """
+    barrier, races = barrier_at(target, offset), target.launch.races
     note_signal(target.launch, barrier)
+    if races is not None:
+        races.arriving(barrier, passes_on)
     phase = barrier.phase
     result = operation(barrier)
     for observer in target.launch.observers:
         observer.signalled(target, offset, barrier, phase)
     if barrier.phase != phase:
+        if races is not None:
+            races.completed(barrier)
         target.wake(offset)
     return result
 
@@ -163,7 +186,9 @@ def build_arrive(ins: Decoded) -> Step:
         count, expect = (1, value) if expects else (value, 0)
         return barrier.arrive(count, expect=expect, drop=drop, no_complete=no_complete)
 
-    perform = _each_lane(ins, space, 1, 2 if len(ins.operands) == 3 else None, operation)
+    amount = 2 if len(ins.operands) == 3 else None
+    passes_on = "relaxed" if relaxed else "released"
+    perform = _each_lane(ins, space, 1, amount, operation, passes_on)
     write = ins.write(0, np.uint64)
 
     def step(warp: Warp, mask: np.ndarray) -> None:
@@ -180,7 +205,7 @@ def build_transaction(ins: Decoded) -> Step:
     _finish(ins, "relaxed")
     ins.expect_operands(2)
     method = Mbarrier.expect_tx if ins.mnemonic.endswith("expect_tx") else Mbarrier.complete_tx
-    perform = _each_lane(ins, space, 0, 1, method)
+    perform = _each_lane(ins, space, 0, 1, method, "nothing")
 
     def step(warp: Warp, mask: np.ndarray) -> None:
         perform(warp, mask)
@@ -218,6 +243,8 @@ def build_wait(ins: Decoded) -> Step:
     def step(warp: Warp, mask: np.ndarray) -> Yield | None:
         addresses, values = address(warp), asked(warp)
         done = _test(warp, mask, addresses, values, space, by_parity)
+        if warp.launch.races is not None:
+            _order(warp, addresses[mask & done], space, relaxed=relaxed)
         write(warp, mask, done)
         answered = bool(done[mask].all())
         warp.launch.report.count_wait(answered)
@@ -231,6 +258,13 @@ def build_wait(ins: Decoded) -> Step:
         return _not_yet(warp, int(addresses[lane]), int(values[lane]), space, by_parity)
 
     return step
+
+
+def _order(warp: Warp, addresses: np.ndarray, space: str, *, relaxed: bool) -> None:
+    """The warp is ordered behind the arrivals at barriers whose phase it has seen complete."""
+    for address in dict.fromkeys(addresses.tolist()):
+        target, offset = locate(warp.cta, address, space)
+        warp.launch.races.waited(warp, barrier_at(target, offset), relaxed=relaxed)
 
 
 def _test(warp: Warp, mask: np.ndarray, addresses, values, space: str, by_parity: bool):
@@ -250,6 +284,8 @@ def _ask(warp: Warp, lanes: list[int], addresses, values, space: str, by_parity:
     lane = lanes[0]
     target, offset = _own(warp.cta, int(addresses[lane]), space, "a wait")
     barrier = barrier_at(target, offset)
+    if warp.launch.races is not None:
+        warp.launch.races.used(warp, barrier, "a wait")
     if by_parity:
         threads = (WARP_SIZE * warp.index + each for each in lanes)
         return barrier.test_parity(int(values[lane]), *threads)

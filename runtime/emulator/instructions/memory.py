@@ -102,7 +102,7 @@ class Access:
         vector = ins.choice(("v2", "v4", "v8"))
         self.count = int(vector[1]) if vector else 1
         self.space = ins.choice(SPACES)
-        _take_hints(ins)
+        self.order = _take_hints(ins)
         ins.finish_modifiers()
         self.width = self.type.bytes
         if self.type.bits == 128:
@@ -126,15 +126,37 @@ class Access:
         return self.width * self.count
 
 
-def _take_hints(ins: Decoded) -> None:
-    """Orders, scopes and cache hints: a sequentially consistent emulator needs none."""
-    ins.flag("mmio")
-    ins.choice(ORDERS)
+def _take_hints(ins: Decoded) -> str:
+    """Orders, scopes and cache hints, of which only the order matters, to the race checks."""
+    mapped = ins.flag("mmio")
+    order = ins.choice(ORDERS, "relaxed" if mapped else "weak")
     ins.choice(SCOPES)
     for hints in (CACHE_OPERATORS, EVICTION, EVICTION_L2, PREFETCH):
         ins.choice(hints)
     for flag in ("nc", "unified", "noftz", "L2::cache_hint"):
         ins.flag(flag)
+    return "relaxed" if order == "volatile" else order
+
+
+def ordered(step: Step, order: str, *, updating: bool = False) -> Step:
+    """The same step as a strong access of a memory order (PTX ISA §8.7); `weak` ones stay so.
+
+    updating: it is an atomic read-modify-write.
+    """
+    if order == "weak":
+        return step
+
+    def strong(warp, mask):
+        races = warp.launch.races
+        if races is None:
+            return step(warp, mask)
+        races.order, races.updating = order, updating
+        try:
+            return step(warp, mask)
+        finally:
+            races.order, races.updating = None, False
+
+    return strong
 
 
 def expand(values: np.ndarray, mask: np.ndarray, old: np.ndarray) -> np.ndarray:
@@ -171,7 +193,7 @@ def build_ld(ins: Decoded) -> Step:
     ins.note_access(MemoryAccess(access.space or "generic", READ, access.size, address))
     receivers = [_receiver(ins, element, access.type) for element in access.elements]
     if len(receivers) > 1:
-        return _ld_vector(access, address, key, receivers)
+        return ordered(_ld_vector(access, address, key, receivers), access.order)
     (receive,) = receivers
     of, width, count, size = access.of, access.width, access.count, access.size
 
@@ -180,9 +202,21 @@ def build_ld(ins: Decoded) -> Step:
         if mask is not FULL:
             at = at[mask]
         warp.launch.report.memory_bytes[key] += size * len(at)
-        receive(warp, mask, of(warp).load(at, width, count))
+        receive(warp, mask, _load(warp, mask, of(warp), at, (width, count)))
 
-    return step
+    return ordered(step, access.order)
+
+
+def _load(warp, mask, space: Space, at: np.ndarray, shape: tuple[int, int]) -> np.ndarray:
+    """The values at the addresses of the lanes of a mask, which the race checks are told."""
+    races = warp.launch.races
+    if races is None:
+        return space.load(at, *shape)
+    races.mask = mask
+    try:
+        return space.load(at, *shape)
+    finally:
+        races.mask = None
 
 
 def _ld_vector(access: Access, address: Callable, key: tuple, receivers: list) -> Step:
@@ -193,7 +227,7 @@ def _ld_vector(access: Access, address: Callable, key: tuple, receivers: list) -
         if mask is not FULL:
             at = at[mask]
         warp.launch.report.memory_bytes[key] += size * len(at)
-        columns = np.ascontiguousarray(of(warp).load(at, width, count).T)
+        columns = np.ascontiguousarray(_load(warp, mask, of(warp), at, (width, count)).T)
         for receive, column in zip(receivers, columns, strict=True):
             receive(warp, mask, column)
 
@@ -217,7 +251,7 @@ def build_st(ins: Decoded) -> Step:
         warp.launch.report.memory_bytes[key] += size * len(at)
         of(warp).store(at, data, width, count, (warp, mask))
 
-    return step
+    return ordered(step, access.order)
 
 
 def _values(ins: Decoded, access: Access) -> Callable:

@@ -13,9 +13,9 @@ import numpy as np
 from ..decode import Decoded
 from ..engine import EngineOp
 from ..errors import Trap, lane_text
-from ..lanes import WARP_SIZE, first_lane
+from ..lanes import first_lane
 from ..registry import Blocked, Step, instruction
-from ..shared_access import barrier_at, check_span, count_event, locate, peer
+from ..shared_access import barrier_at, check_span, count_event, latest_event, locate, peer
 from ..tensor_engine import Span, pair_of, reachable_fences, tensor_engine
 from ..tensor_fences import Fences
 from ..tensor_memory import LANES
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 _ALLOC_SECTION = "9.7.16.7"
 _COMMIT_SECTION = "9.7.16.12"
 _ALL_LANES = 0xFFFFFFFF
+TENSOR_STREAM = "tensor core operations"
+"""The operations of a thread that tcgen05.commit tracks, for the race checks."""
 
 
 def take_group(ins: Decoded) -> int:
@@ -86,7 +88,7 @@ def build_alloc(ins: Decoded) -> Step:
         start = _allocate(warp.cta, group, columns(warp, mask))
         if start is None:
             return waiting
-        _write_result(warp, mask, to, "generic" if space == "generic" else "shared::cta", start)
+        _write_result(warp, to, "generic" if space == "generic" else "shared::cta", start)
         return None
 
     return step
@@ -130,15 +132,13 @@ def _grant_pair(cta: Cta, other: Cta, columns: int) -> int | None:
     return start
 
 
-def _write_result(warp: Warp, mask: np.ndarray, to: int, space: str, start: int) -> None:
+def _write_result(warp: Warp, to: int, space: str, start: int) -> None:
     target, offset = locate(warp.cta, to, space)
     check_span(target, offset, 4, 4, "tcgen05.alloc")
-    target.shared.write_bytes(
-        target.shared.base + offset, np.frombuffer(start.to_bytes(4, "little"), np.uint8)
-    )
-    leader = np.zeros(WARP_SIZE, bool)
-    leader[first_lane(mask)] = True
-    target.shared.proxy.stored(warp, leader, np.array([offset]), 4)
+    if warp.launch.races is not None:
+        warp.launch.races.allocated(warp, target, offset)
+    target.shared.data[offset : offset + 4] = np.frombuffer(start.to_bytes(4, "little"), np.uint8)
+    target.shared.written[offset : offset + 4] = 0xFF
 
 
 @instruction("tcgen05.dealloc", section=_ALLOC_SECTION)
@@ -156,6 +156,9 @@ def build_dealloc(ins: Decoded) -> Step:
             return blocked
         place = address(warp, mask), columns(warp, mask)
         tensor_engine(warp.cta).use_group(group)
+        everything = Span(0, LANES, place[0] & 0xFFFF, (place[0] & 0xFFFF) + place[1])
+        fences = tensor_engine(warp.cta).fences
+        fences.require(everything, warp, "tcgen05.dealloc", reads=False, fences=False)
         if group == 1:
             _deallocate(warp.cta, *place)
         elif not _deallocate_in_pair(warp.cta, *place):
@@ -200,6 +203,8 @@ def _check_unused(cta: Cta, address: int, columns: int) -> None:
 def _deallocate(cta: Cta, address: int, columns: int) -> None:
     _check_unused(cta, address, columns)
     tensor_engine(cta).memory.deallocate(address, columns)
+    first = address & 0xFFFF
+    tensor_engine(cta).fences.forget(Span(0, LANES, first, first + columns))
     cta.notify()
 
 
@@ -225,11 +230,14 @@ def build_relinquish(ins: Decoded) -> Step:
 def build_fence(ins: Decoded) -> Step:
     ins.finish_modifiers()
     ins.expect_operands(0)
-    side = Fences.before if "before" in ins.mnemonic else Fences.synchronised
+    before = "before" in ins.mnemonic
+    side = Fences.before if before else Fences.synchronised
 
     def step(warp: Warp, mask: np.ndarray) -> None:
         for fences in reachable_fences(warp.cta):
             side(fences, (warp.cta.rank, warp.index))
+        if before and warp.launch.races is not None:
+            warp.clock.fence_before()
 
     return step
 
@@ -244,7 +252,7 @@ def build_wait(ins: Decoded) -> Step:
     def step(warp: Warp, mask: np.ndarray) -> Blocked | None:
         if blocked := converged(warp, mask):
             return blocked
-        tensor_engine(warp.cta).waited(warp.index, name)
+        tensor_engine(warp.cta).waited(warp, name)
         return None
 
     return step
@@ -276,19 +284,27 @@ def build_commit(ins: Decoded) -> Step:
 def _submit_commit(warp: Warp, lane: int, targets: list[Cta], offset: int) -> None:
     before = tensor_engine(warp.cta).outstanding(warp.index, lane)
     for target in targets:
-        barrier_at(target, offset)
-
+        barrier = barrier_at(target, offset)
+        if warp.launch.races is not None:
+            warp.launch.races.used(warp, barrier, "tcgen05.commit")
     count_event(warp.cta, "commits")
     if not tensor_engine(warp.cta).has_issued(warp.index, lane):
         count_event(warp.cta, "empty commits")
         line = warp.program.source[warp.split.pc].line
         warp.launch.report.warn("empty-commit", f"ptx:{line}: tcgen05.commit by a thread that has "
                                 f"issued nothing arrives at once")  # fmt: skip
+    event = latest_event(warp, TENSOR_STREAM, lane)
     for target in targets:
-        _submit_arrival(warp, target, offset, before)
+        _submit_arrival(warp, target, offset, before, event)
 
 
-def _submit_arrival(warp: Warp, target: Cta, offset: int, before: tuple[EngineOp, ...]) -> None:
+def _submit_arrival(
+    warp: Warp,
+    target: Cta,
+    offset: int,
+    before: tuple[EngineOp, ...],
+    event: tuple[int, int] | None,
+) -> None:
     """The arrival at one CTA; nobody can be hurt by one at the own CTA after its exit."""
 
     def arrive() -> None:
@@ -297,5 +313,6 @@ def _submit_arrival(warp: Warp, target: Cta, offset: int, before: tuple[EngineOp
 
     name = f"commit -> rank {target.rank} mbarrier 0x{offset:x}"
     touches = () if target is warp.cta else (target,)
-    op = EngineOp(name, arrive, before, agent="commits", touches=touches)
+    op = EngineOp(name, arrive, before, agent="commits", touches=touches, commits=True)
+    op.event = event
     warp.launch.engines.submit(op)

@@ -184,5 +184,5 @@ def _order_factors(cta: Cta, multiply: ScaledMultiply, op: EngineOp | None, warp
         span = Span(0, LANES, first, first + count)
         engine.require_ordered(span, what, ("tcgen05.st", "tcgen05.mma"), reads=True)
         access = Access("tcgen05.mma", span, line, warp.index, op, reads=True, rank=warp.cta.rank)
-        engine.fences.require(span, access.who, what, reads=True)
+        engine.fences.require(span, warp, what, reads=True)
         engine.track(access)

@@ -16,11 +16,11 @@ from ..descriptor import SharedDescriptor, decode_shared
 from ..engine import EngineOp, Moves
 from ..errors import Trap
 from ..registry import Step, instruction
-from ..shared_access import WORD, count_event, read_words
+from ..shared_access import WORD, count_event, next_event, read_words
 from ..tensor_core import gather_plan, operand_layout
 from ..tensor_engine import Access, Span, pair_of, tensor_engine
 from ..tensor_memory import LANES, split_address
-from .tcgen05 import one_lane, take_group
+from .tcgen05 import TENSOR_STREAM, one_lane, take_group
 
 if TYPE_CHECKING:
     from ..cta import Cta
@@ -134,6 +134,7 @@ def _submit(warp: Warp, lane: int, copy: Copy) -> None:
     op = EngineOp(
         "cp -> tensor memory", run, agent="tensor core", touches=copy.ctas, moves=copy.moves
     )
+    op.event = next_event(warp, TENSOR_STREAM, lane)
     for cta in copy.ctas:
         _order(cta, copy, op, warp)
     tensor_engine(copy.ctas[0]).copies.append(op)
@@ -151,5 +152,5 @@ def _order(cta: Cta, copy: Copy, op: EngineOp, warp: Warp) -> None:
     others = ("tcgen05.ld", "tcgen05.st", "tcgen05.mma")
     engine.require_ordered(span, "tcgen05.cp", others, behind_products_of=access.who)
     op.after += engine.products_before(span, access.who)
-    engine.fences.require(span, access.who, "tcgen05.cp", reads=False)
+    engine.fences.require(span, warp, "tcgen05.cp", reads=False)
     engine.track(access)

@@ -110,7 +110,7 @@ def _track(engine: TensorEngine, form: Form, warp: Warp, lane: int, column: int,
     for span in _spans(form, lane, column):
         engine.require_ordered(span, form.name, against, reads=reads)
         access = Access(form.name, span, line, warp.index, reads=reads, rank=warp.cta.rank)
-        engine.fences.require(span, access.who, form.name, reads=reads)
+        engine.fences.require(span, warp, form.name, reads=reads)
         engine.track(access)
 
 

@@ -26,7 +26,7 @@ from ..descriptor import (
 from ..engine import EngineOp, Moves
 from ..errors import Trap
 from ..registry import Step, instruction
-from ..shared_access import WORD, count_event, read_words
+from ..shared_access import WORD, count_event, next_event, read_words
 from ..tensor_core import (
     Block,
     Layout,
@@ -42,7 +42,7 @@ from ..tensor_core import (
 )
 from ..tensor_engine import Access, Span, pair_of, tensor_engine
 from ..tensor_memory import LANES, TensorMemory, split_address
-from .tcgen05 import one_lane, take_group
+from .tcgen05 import TENSOR_STREAM, one_lane, take_group
 
 if TYPE_CHECKING:
     from ..cta import Cta
@@ -323,6 +323,7 @@ def _submit(warp: Warp, lane: int, multiply_: Multiply) -> None:
         touches=multiply_.ctas,
         moves=multiply_.moves,
     )
+    op.event = next_event(warp, TENSOR_STREAM, lane)
     for cta in multiply_.ctas:
         _order(cta, multiply_, op, warp)
     leader.last, leader.copies = op, []
@@ -369,7 +370,7 @@ def _order(cta: Cta, multiply_: Multiply, op: EngineOp, warp: Warp) -> None:
     if isinstance(multiply_.a, Place):
         _order_a(cta, multiply_, multiply_.a, op, warp)
     access = Access("tcgen05.mma", span, line, warp.index, op, shape, rank=warp.cta.rank)
-    engine.fences.require(span, access.who, "tcgen05.mma", reads=False)
+    engine.fences.require(span, warp, "tcgen05.mma", reads=False)
     engine.track(access)
 
 
@@ -380,5 +381,5 @@ def _order_a(cta: Cta, multiply_: Multiply, a: Place, op: EngineOp, warp: Warp) 
     span = Span(0, LANES, a.column, a.column + multiply_.a_columns)
     engine.require_ordered(span, what, ("tcgen05.st", "tcgen05.mma"), reads=True)
     access = Access("tcgen05.mma", span, line, warp.index, op, reads=True, rank=warp.cta.rank)
-    engine.fences.require(span, access.who, what, reads=True)
+    engine.fences.require(span, warp, what, reads=True)
     engine.track(access)

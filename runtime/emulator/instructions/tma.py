@@ -18,7 +18,7 @@ from ..decode import Decoded
 from ..engine import EngineOp, Moves
 from ..errors import Trap
 from ..registry import Step, instruction
-from ..shared_access import barrier_at, check_span, count_event, locate, peer, shared_of
+from ..shared_access import barrier_at, check_span, count_event, locate, next_event, peer, shared_of
 from ..tma import (
     TENSOR_ALIGNMENT,
     BoundMap,
@@ -251,7 +251,14 @@ def _signalled(chosen: Cta, owner: Cta, group: int) -> Cta:
 def _submit_load(warp: Warp, load: Load) -> None:
     barrier_at(*load.signal)
     ctas = tuple(dict.fromkeys((load.target[0], load.signal[0])))
-    op = EngineOp(load.describe(), load.run, agent="tma", touches=ctas, moves=load.moves)
+    op = EngineOp(
+        load.describe(),
+        load.run,
+        agent="tma",
+        touches=ctas,
+        moves=load.moves,
+        signals=load.signal,
+    )
     warp.launch.engines.submit(op)
     count_event(warp.cta, "tma load bytes", load.bytes)
 
@@ -328,6 +335,8 @@ def _submit_store(warp: Warp, lane: int, store: Store) -> None:
         notifies=ctas,
         moves=store.write_moves,
     )
+    read.event = next_event(warp, "bulk reads", lane)
+    write.event = next_event(warp, "bulk writes", lane)
     engines.submit(read)
     engines.submit(write)
     span = box_span(store.bound.map, store.offset, store.rows)

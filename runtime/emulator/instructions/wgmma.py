@@ -21,7 +21,7 @@ from ..engine import EngineOp, Moves
 from ..errors import Trap
 from ..lanes import WARP_SIZE, first_lane
 from ..registry import Blocked, Step, instruction
-from ..shared_access import WORD, count_event, read_words
+from ..shared_access import WORD, count_event, next_event, observe, read_words
 from ..tensor_core import check_row, gather_plan, operand_layout, operand_matrix
 from ..values import TYPES
 from ..wgmma_descriptor import decode_shared
@@ -331,6 +331,7 @@ def _submit(
         notifies=(warp.cta,),
         touches=(warp.cta,),
         moves=product.moves,
+        event=next_event(warp, "wgmma"),
     )
     parts.append(warp.launch.engines.submit(product.op))
     for number, slot in enumerate(slots):
@@ -399,8 +400,10 @@ def build_wait_group(ins: Decoded) -> Step:
         if blocked := converged(warp, mask):
             return blocked
         products = _products(warp)
-        if not all(product.done for product in products.older(newest)):
+        waited = products.older(newest)
+        if not all(product.done for product in waited):
             return waiting
+        observe(warp, [op for product in waited for op in product.warpgroup])
         products.release(newest, warp.regs)
         return None
 

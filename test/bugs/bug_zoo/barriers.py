@@ -46,7 +46,7 @@ BUGS = (
         "the consumer's parity does not flip with the ring",
         ROLES,
         replace(FLIP, r"\g<1>0;", 1),
-        "barrier-protocol or deadlock",
+        "barrier-protocol or race or deadlock",
         4,
         says=r"operands\.full|waited for by no thread",
     ),

@@ -159,7 +159,7 @@ BUGS = (
         "no barrier between the initialisation and other warps",
         RING,
         delete(r"bar\.sync 0", 0),
-        "barrier-protocol or race",
+        "barrier-protocol or missing-fence",
         8,
     ),
 )

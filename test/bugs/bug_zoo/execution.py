@@ -86,8 +86,7 @@ BUGS = (
         "a load is hoisted over the wait for its bytes",
         LAUNCH_CONTROL,
         replace(HOISTED, r"\2\1"),
-        "uninitialised-read or protocol",
-        4,
+        "uninitialised-read or race",
     ),
     Bug(
         "38a",

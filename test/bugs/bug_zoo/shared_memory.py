@@ -45,6 +45,7 @@ BUGS = (
             insert_before(r"cp\.async\.bulk\.tensor\.2d\.global", "fence.proxy.async.shared::cta;"),
         ),
         "proxy-fence",
+        warns=True,
     ),
     Bug(
         "9b",
@@ -181,7 +182,7 @@ BUGS = (
         "a box narrower than its swizzle is taken to be packed",
         NARROW,
         unchanged,
-        "swizzle",
+        "swizzle or race",
         describe=swizzled("128B"),
         says=r"read with swizzle 64B .* wrote it with 128B",
     ),
@@ -226,6 +227,7 @@ BUGS = (
         BY_THREADS,
         chain(delete(FENCE), insert_before(r"tcgen05\.mma", "fence.proxy.async.shared::cta;", 0)),
         "proxy-fence",
+        warns=True,
     ),
     Bug(
         "48",

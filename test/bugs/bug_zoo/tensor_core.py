@@ -70,8 +70,7 @@ BUGS = (
         "no fence::after_thread_sync behind a wait that is relaxed",
         PERSISTENT,
         chain(delete(AFTER, 1), replace(r"try_wait\.parity\.acquire", "try_wait.parity.relaxed")),
-        "missing-fence",
-        says=r"without tcgen05\.fence::after_thread_sync",
+        "missing-fence or race",
     ),
     Bug(
         "15a",
@@ -216,7 +215,7 @@ BUGS = (
         "no cluster barrier before the pair frees tensor memory",
         PAIR,
         chain(delete(CLUSTER_WAIT, -1), delete(CLUSTER_ARRIVE, -1)),
-        "out-of-bounds or exited-cta or missing-wait",
+        "out-of-bounds or exited-cta or missing-wait or race",
         4,
     ),
     Bug(

@@ -41,7 +41,7 @@ def test_compiled_kernels_give_the_product_in_every_schedule(name, seed):
 
 @pytest.mark.parametrize(("name", "line", "category"), [
     ("warpgroup_gemm", "wgmma.fence.sync.aligned;", "missing-fence"),
-    ("warpgroup_gemm", "wgmma.wait_group.sync.aligned 0;", "missing-wait"),
+    ("warpgroup_gemm", "wgmma.wait_group.sync.aligned 0;", "race"),
     ("warpgroup_gemm", "fence.proxy.async;", "proxy-fence"),
     ("warpgroup_gemm", "cp.async.wait_group 0;", "uninitialised-read"),
     ("warp_gemm", "cp.async.wait_group 1;", "uninitialised-read"),

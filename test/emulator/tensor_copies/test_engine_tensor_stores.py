@@ -31,8 +31,8 @@ def test_a_store_without_the_writers_proxy_fence_traps_with_the_writer(copies):
     trap = copies.refused(body, tensor_map, other=image)
     assert trap.category == "proxy-fence"
     assert trap.message.startswith(
-        "a tensor store reads shared offset 0x800, which warp 0 lane 0 wrote through the generic "
-        "proxy (ptx:"
+        "a tensor store of shared offset 0x800 of cta (0, 0, 0) is ordered behind the write by "
+        "warp 0 lane 0 of cta (0, 0, 0) (ptx:"
     )
 
 
@@ -41,7 +41,10 @@ def test_a_fence_by_another_thread_than_the_writer_is_not_enough(copies):
     image = np.ones((16, 64), np.uint16)
     body = copies.store_body().replace("fence.proxy", "@%p0 fence.proxy")
     trap = copies.refused(body, tensor_map, other=image)
-    assert (trap.category, "warp 0 lane 1 wrote" in trap.message) == ("proxy-fence", True)
+    assert (trap.category, "the write by warp 0 lane 1 of cta" in trap.message) == (
+        "proxy-fence",
+        True,
+    )
 
 
 def test_exit_before_the_source_is_read_traps_in_some_schedule(copies):

@@ -48,8 +48,9 @@ def test_an_operand_without_proxy_fence_traps_with_the_writer(tc):
         launch(body, "k", grid=1, block=128, shared_bytes=tc.SHARED_BYTES,
                params=[padded, len(padded), np.zeros(4, np.uint32), *words])  # fmt: skip
     assert caught.value.category == "proxy-fence"
-    assert "tcgen05.mma operand A reads shared offset 0x800, which warp 0 lane 0 wrote" in (
-        caught.value.message
+    assert caught.value.message.startswith(
+        "tcgen05.mma operand A of shared offset 0x800 of cta (0, 0, 0) is ordered behind the write "
+        "by warp 0 lane 0 of cta (0, 0, 0) (ptx:"
     )
 
 

@@ -1,0 +1,331 @@
+"""The events of one launch that order accesses, and the shadows that check them.
+
+Warps are the agents: the lanes of one warp count as ordered by program order. Barriers, mbarriers
+and memory locations carry messages from those that release to those that acquire. An operation
+of an engine is bound by what its warp knew when it issued it, and its accesses become known
+through the mbarrier that it signals, its commit, or the wait for its group.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ..errors import Trap
+from .clock import ASYNC, KNOWN, OUT, Domain, Event, Message, WarpClock
+from .shadow import LINE_BITS, LINE_MASK, Actor, GlobalShadow, SharedShadow, race
+
+if TYPE_CHECKING:
+    from ..cta import Cta
+    from ..engine import EngineOp
+    from ..launch import Launch
+    from ..mbarrier import Mbarrier
+    from ..memory import Region
+    from ..proxy import SharedProxy
+    from ..tensor_fences import PastAccess
+    from ..warp import Warp
+
+ACQUIRES = ("acquire", "acq_rel")
+RELEASES = ("release", "acq_rel")
+_INITIALISED = "mbarrier.init"
+
+
+class BarrierClock:
+    """What the arrivals at a barrier pass on. pending: of the current phase; done: of the past."""
+
+    __slots__ = ("base", "component", "done", "made", "pending")
+
+    def __init__(self, component: int, base: int, made: Event | None):
+        self.component, self.base, self.made = component, base, made
+        self.pending: Message | None = None
+        self.done: Message | None = None
+
+    def arrive(self, message: Message) -> None:
+        """Add what an arrival passes on; the message is the barrier's from now on."""
+        if self.pending is None and self.done is None:
+            self.pending = message
+            return
+        if self.pending is None:
+            self.pending = self.done.copy()
+        self.pending.join(message)
+
+    def complete(self) -> None:
+        """The phase is complete: waiters may take in what its arrivals passed on."""
+        if self.pending is not None:
+            self.done, self.pending = self.pending, None
+
+
+class Races:
+    """State of one launch.
+
+    operation: the one that an engine performs now; order: memory order of the strong access under
+    way (None for a weak one), updating: whether it is an atomic read-modify-write; mask: the
+    lanes of the load under way, where known.
+    """
+
+    def __init__(self, launch: Launch):
+        self._launch = launch
+        self._domains: list[Domain] = []
+        self._locations: dict[tuple, Message] = {}
+        self._times: dict[tuple, list[int]] = {}
+        self.operation: EngineOp | None = None
+        self.order: str | None = None
+        self.updating = False
+        self.mask: np.ndarray | None = None
+
+    # -- agents ----------------------------------------------------------------------------------
+
+    def new_cluster(self, warps: int) -> Domain:
+        """The components of a cluster that starts, with so many warps."""
+        domain = Domain(len(self._domains), 2 * warps)
+        self._domains.append(domain)
+        return domain
+
+    def new_warp(self, warp: Warp) -> WarpClock:
+        """The clock of a warp that starts."""
+        return WarpClock(warp.cta.cluster.domain, lambda: describe(warp))
+
+    def shared_shadow(self, cta: Cta, size: int, proxy: SharedProxy) -> SharedShadow:
+        """The marks of the shared memory of a CTA."""
+        warn = self._launch.report.warn
+        return SharedShadow(size, cta.cluster.domain, f"cta {cta.index}", proxy, warn)
+
+    def watch_global(self) -> None:
+        """Watch every array and variable of global memory that may be written."""
+        for region in self._launch.global_memory.regions:
+            if region.writable:
+                region.races = self
+                region.shadow = GlobalShadow(len(region.data), self._domains, region.name)
+
+    def actor(self, warp: Warp | None = None) -> Actor | None:
+        """Who accesses memory now: the operation under way, else the warp."""
+        if self.operation is not None:
+            return self._operating(self.operation)
+        warp = warp or self._launch.current_warp
+        if warp is None:
+            return None
+        clock = warp.clock
+        line = warp.program.source[warp.split.pc].line
+        known = clock.row(KNOWN)
+        when = clock.time << LINE_BITS | line
+        strong = self.order is not None
+        actor = Actor(clock.domain, clock.own, when, known, known, clock.others, strong)
+        actor.together = clock.together
+        return actor
+
+    def _operating(self, op: EngineOp) -> Actor | None:
+        if op.clock is None or op.event is None:
+            return None
+        component, time = op.event
+        rows = op.clock.rows
+        known, visible = rows[KNOWN], rows[KNOWN if op.generic else ASYNC]
+        if op.generic:
+            visible = known
+        when = time << LINE_BITS | op.origin.get("line", 0)
+        return Actor(op.clock.domain, component, when, known, visible, op.clock.others,
+                     self.order is not None)  # fmt: skip
+
+    # -- engine operations -------------------------------------------------------------------------
+
+    def submitted(self, op: EngineOp, warp: Warp | None) -> None:
+        """An operation is issued: it is bound by what its warp knows now."""
+        if warp is not None:
+            if op.signals is not None:
+                self.used(warp, barrier_of(*op.signals), op.name)
+            op.clock = warp.clock.release()
+        elif self.operation is not None:
+            op.clock = self.operation.clock
+
+    def begin(self, op: EngineOp) -> None:
+        """An engine performs an operation now."""
+        self.operation = op
+        if op.signals is not None:
+            op.event = self._signal_event(*op.signals)
+
+    def end(self) -> None:
+        self.operation = None
+
+    def _signal_event(self, cta: Cta, offset: int) -> Event | None:
+        barrier = barrier_of(cta, offset)
+        if barrier is None or barrier.clock is None:
+            return None
+        return barrier.clock.component, barrier.clock.base + barrier.phase + 1
+
+    @staticmethod
+    def stream(warp: Warp, kind: str, lane: int | None = None) -> Event:
+        """The event of the next operation of a kind that a warp (or one lane of it) issues."""
+        return warp.clock.stream(_key(kind, lane), lambda: f"{kind} of {describe(warp)}")
+
+    @staticmethod
+    def latest(warp: Warp, kind: str, lane: int | None = None) -> Event | None:
+        """The event of its newest operation of the kind, None if there is none."""
+        return warp.clock.latest(_key(kind, lane))
+
+    @staticmethod
+    def observe(warp: Warp, operations: list[EngineOp]) -> None:
+        """The warp has waited for these operations."""
+        newest: dict[int, EngineOp] = {}
+        for op in operations:
+            if op.event is not None:
+                earlier = newest.setdefault(op.event[0], op)
+                if earlier.event < op.event:
+                    newest[op.event[0]] = op
+        for op in newest.values():
+            warp.clock.observe(op.event, generic=op.generic)
+
+    # -- mbarriers ---------------------------------------------------------------------------------
+
+    def barrier_made(self, warp: Warp, cta: Cta, offset: int, barrier: Mbarrier) -> None:
+        """mbarrier.init: the object's copies get a component of their own."""
+        key = (id(cta.cluster), cta.rank, offset)
+        name = f"an operation that signals mbarrier 0x{offset:x} of cta {cta.index}"
+        if key not in self._times:
+            self._times[key] = [cta.cluster.domain.component(lambda: name), 0]
+        known = self._times[key]
+        made = self.stream(warp, _INITIALISED)
+        warp.clock.observe(made, generic=True)
+        barrier.clock = BarrierClock(known[0], known[1], made)
+        warp.clock.tick()
+
+    def barrier_ended(self, cta: Cta, offset: int, barrier: Mbarrier) -> None:
+        """mbarrier.inval: a later object at the place goes on with later times."""
+        known = self._times.get((id(cta.cluster), cta.rank, offset))
+        if known is not None:
+            known[1] += barrier.phase + 2
+
+    def arriving(self, barrier: Mbarrier, passes_on: str) -> None:
+        """An operation on an mbarrier, before it is performed (see `mbarrier.apply`)."""
+        warp = self._launch.current_warp
+        if warp is not None and self.operation is None:
+            self.used(warp, barrier, "an arrival")
+        if barrier.clock is None or passes_on == "nothing":
+            return
+        message = self._message(passes_on == "relaxed")
+        if message is not None:
+            barrier.clock.arrive(message)
+
+    def _message(self, relaxed: bool) -> Message | None:
+        op = self.operation
+        if op is None:
+            warp = self._launch.current_warp
+            return None if warp is None else warp.clock.release(relaxed=relaxed)
+        if op.clock is None or op.event is None:
+            return None
+        message = op.clock.copy() if op.commits else Message(op.clock.domain)
+        message.note(op.event, generic=op.generic)
+        return message
+
+    @staticmethod
+    def completed(barrier: Mbarrier) -> None:
+        """The current phase of an mbarrier is complete."""
+        if barrier.clock is not None:
+            barrier.clock.complete()
+
+    @staticmethod
+    def waited(warp: Warp, barrier: Mbarrier, *, relaxed: bool) -> None:
+        """A wait of a warp was answered with true."""
+        if barrier.clock is not None and barrier.clock.done is not None:
+            warp.clock.acquire(barrier.clock.done, relaxed=relaxed)
+
+    @staticmethod
+    def used(warp: Warp, barrier: Mbarrier | None, what: str) -> None:
+        """Trap if a warp uses an mbarrier whose initialisation is not ordered before."""
+        if barrier is None or barrier.clock is None or barrier.clock.made is None:
+            return
+        component, time = barrier.clock.made
+        if int(warp.clock.row(KNOWN)[component]) < time:
+            raise Trap(
+                "missing-fence",
+                f"{what} uses {barrier.describe()}, whose mbarrier.init is not ordered before it;"
+                f" a barrier must come between, and fence.mbarrier_init if the barrier is relaxed",
+            )
+
+    # -- fences and memory orders ------------------------------------------------------------------
+
+    @staticmethod
+    def fence(warp: Warp, order: str) -> None:
+        """fence.acquire, .release, .acq_rel, .sc."""
+        if order != "release":
+            warp.clock.fence_acquire()
+        if order != "acquire":
+            warp.clock.fence_release()
+
+    @staticmethod
+    def fence_mbarrier_init(warp: Warp) -> None:
+        """fence.mbarrier_init: relaxed barriers that follow pass on the initialisations."""
+        event = warp.clock.latest(_INITIALISED)
+        if event is not None:
+            warp.clock.note_released(event)
+
+    def box(self, region: Region, offsets: np.ndarray, access: str) -> None:
+        """A tensor copy under way reads or writes these bytes of a global array."""
+        actor = self.actor()
+        if region.shadow is None or actor is None:
+            return
+        touch = region.shadow.read if access == "read" else region.shadow.write
+        touch(offsets.reshape(-1), 1, actor, f"the {access} of a tensor copy")
+
+    def loaded(self, region: object, offsets: np.ndarray) -> None:
+        """A strong load by a warp: acquire, or hold for a fence, what the places pass on."""
+        warp = self._launch.current_warp
+        if warp is None or self.operation is not None:
+            return
+        for offset in dict.fromkeys(offsets.tolist()):
+            message = self._locations.get((id(region), offset))
+            if message is not None:
+                warp.clock.acquire(message, relaxed=self.order not in ACQUIRES)
+
+    def stored(self, region: object, offsets: np.ndarray) -> None:
+        """A strong store by a warp: the places pass on what it releases."""
+        warp = self._launch.current_warp
+        if warp is None or self.operation is not None:
+            return
+        message = warp.clock.release(relaxed=self.order not in RELEASES)
+        for offset in dict.fromkeys(offsets.tolist()):
+            key = (id(region), offset)
+            earlier = self._locations.get(key)
+            if self.updating and earlier is not None:
+                joined = message.copy()
+                joined.join(earlier)
+                self._locations[key] = joined
+            else:
+                self._locations[key] = message
+
+    def allocated(self, warp: Warp, target: Cta, offset: int) -> None:
+        """tcgen05.alloc of a warp writes its result, of which the async proxy needs no fence."""
+        event = self.stream(warp, "tcgen05.alloc")
+        warp.clock.observe(event, generic=False)
+        actor = self.actor(warp)
+        actor.own, actor.when = event[0], event[1] << LINE_BITS | actor.when & LINE_MASK
+        target.shared.shadow.write(np.array([offset // 4]), 4, actor, "the result of tcgen05.alloc")
+        warp.clock.tick()
+
+    # -- tensor memory -----------------------------------------------------------------------------
+
+    @staticmethod
+    def require_tensor(warp: Warp, past: PastAccess, what: str) -> None:
+        """Trap if a warp's access to tensor memory is not ordered behind another warp's."""
+        component, time = past.event
+        if max(int(warp.clock.row(kind)[component]) for kind in (KNOWN, OUT)) >= time:
+            return
+        span = past.access.span
+        raise race(
+            what,
+            f"tensor memory columns {span.column}..{span.column_end - 1}",
+            f"the {past.access.name} of warp {past.access.warp} (ptx:{past.access.line})",
+        )
+
+
+def _key(kind: str, lane: int | None) -> str:
+    return kind if lane is None else f"{kind} {lane}"
+
+
+def barrier_of(cta: Cta, offset: int) -> Mbarrier | None:
+    """The live mbarrier at an offset."""
+    return cta.state("mbarriers", dict).get(offset)
+
+
+def describe(warp: Warp) -> str:
+    """A warp as the other party of a race."""
+    return f"warp {warp.index} of cta {warp.cta.index}"
