@@ -48,7 +48,7 @@ BUGS = (
         replace(FLIP, r"\g<1>0;", 1),
         "barrier-protocol or race or deadlock",
         4,
-        says=r"operands\.full|waited for by no thread",
+        says=r"operands\.full|waited for by no thread|not ordered behind",
     ),
     Bug(
         "3",

@@ -184,7 +184,7 @@ BUGS = (
         unchanged,
         "swizzle or race",
         describe=swizzled("128B"),
-        says=r"read with swizzle 64B .* wrote it with 128B",
+        says=r"read with swizzle 64B .* wrote it with 128B|not ordered behind the write",
     ),
     Bug(
         "27",
