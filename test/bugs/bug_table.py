@@ -7,7 +7,7 @@ HEAD = """# The bug zoo
 What kernels get wrong most often on Hopper and Blackwell, and what the [emulator](emulator.md)
 says of it. Each row is a kernel of ours, or a small one written by hand, with one change to its PTX
 or to its launch; `pytest test/bugs` makes the change, runs the result, and wants this verdict. The
-same kernels without the change compute the product and raise nothing.
+same kernels without the change are right and raise nothing. ptxas assembles all of them.
 
 *Verdict* is the category of the error, or of the warning where the PTX ISA leaves the program
 legal; "a or b" where the order of events decides which comes first. *Seeds* says how many seeds it

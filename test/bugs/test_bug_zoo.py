@@ -1,8 +1,11 @@
 """Every bug of the zoo is named by the emulator, and the same kernels without it raise nothing."""
 
+import re
+
 import pytest
 from bug_zoo import BUGS
 
+from tilewright.compiler.backend import assemble
 from tilewright.runtime.emulator import Trap
 
 
@@ -30,6 +33,13 @@ BASES = tuple(dict.fromkeys(bug.base for bug in BUGS))
 def test_the_kernel_without_the_bug_is_right_and_raises_nothing(base, seed):
     report, passed = base.run(base.ptx, seed)
     assert passed and not report.warnings
+
+
+@pytest.mark.parametrize("bug", BUGS, ids=[bug.title for bug in BUGS])
+def test_the_assembler_does_not_see_the_bug(bug):
+    text = bug.edit(bug.base.ptx)
+    (chip,) = re.findall(r"^\.target (\w+)", text, re.MULTILINE)
+    assert assemble(text, chip=chip, allow_spills=True).cubin
 
 
 def test_numbers_are_unique_and_cover_the_forty():

@@ -262,12 +262,4 @@ BUGS = (
         "uninitialised-read or race",
         8,
     ),
-    Bug(
-        "49",
-        "both .cta_group are used in one kernel",
-        SEQUENTIAL,
-        replace(r"commit\.cta_group::1", "commit.cta_group::2"),
-        "tmem",
-        says=r"the same \.cta_group, got 2 after 1",
-    ),
 )
