@@ -1,0 +1,99 @@
+"""Times of GPU work: batches behind a backlog, by CUDA events, and the clocks meanwhile.
+
+A batch of launches is enqueued while the GPU still waits, so that it then runs without gaps and the
+host's time for launching isn't measured:
+
+    wait, event, launch × n, event   →   milliseconds between the events, over n
+"""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+
+Launch = Callable[[int], Any]  # of the index of an input set
+
+HOST_SECONDS_A_LAUNCH = 100e-6  # more than any contender takes, so that the backlog lasts
+CYCLES_A_SECOND = 2.0e9
+BATCH_SECONDS = 4e-3
+BATCH_LAUNCHES = (4, 200)
+CLOCK_FIELDS = {
+    "sm_mhz": "clocks.sm",
+    "memory_mhz": "clocks.mem",
+    "watts": "power.draw",
+    "celsius": "temperature.gpu",
+}
+
+
+def interleaved(launches: dict[str, Launch], sets: int, rounds: int) -> dict[str, list[float]]:
+    """Microseconds a launch for each name, `rounds` of them, taken in turns that also rotate."""
+    sizes = {name: batch_size(launch, sets) for name, launch in launches.items()}
+    times: dict[str, list[float]] = {name: [] for name in launches}
+    names = list(launches)
+    for turn in range(rounds):
+        for name in names[turn % len(names) :] + names[: turn % len(names)]:
+            times[name].append(batch_us(launches[name], sizes[name], sets))
+    return times
+
+
+def batch_size(launch: Launch, sets: int) -> int:
+    """How many launches make a batch of `BATCH_SECONDS`, after three that warm up."""
+    batch_us(launch, 3, sets)
+    wanted = BATCH_SECONDS * 1e6 / batch_us(launch, 3, sets)
+    least, most = BATCH_LAUNCHES
+    return int(min(max(wanted, least), most))
+
+
+def batch_us(launch: Launch, count: int, sets: int) -> float:
+    """Microseconds a launch in a batch of `count`, which go through the input sets."""
+    start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+    torch.cuda.synchronize()
+    torch.cuda._sleep(int(count * HOST_SECONDS_A_LAUNCH * CYCLES_A_SECOND))
+    start.record()
+    for i in range(count):
+        launch(i % sets)
+    end.record()
+    end.synchronize()
+    return start.elapsed_time(end) * 1e3 / count
+
+
+def host_us(launch: Launch, count: int = 200, rounds: int = 11) -> float:
+    """Median microseconds of the host for one call, while the GPU's queue has room."""
+    times = []
+    for _ in range(rounds):
+        torch.cuda.synchronize()
+        started = time.perf_counter()
+        for _ in range(count):
+            launch(0)
+        times.append((time.perf_counter() - started) * 1e6 / count)
+    return sorted(times)[rounds // 2]
+
+
+def clocks_under(launch: Launch, launches: int, sets: int) -> dict[str, float]:
+    """What nvidia-smi says while the GPU works; empty where there is no nvidia-smi."""
+    for i in range(launches):
+        launch(i % sets)
+    query = f"--query-gpu={','.join(CLOCK_FIELDS.values())}"
+    command = ["nvidia-smi", query, "--format=csv,noheader,nounits", "-i", "0"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+    except (OSError, subprocess.CalledProcessError):
+        return {}
+    finally:
+        torch.cuda.synchronize()
+    return dict(zip(CLOCK_FIELDS, parse_numbers(done.stdout.split(",")), strict=True))
+
+
+def parse_numbers(texts: Sequence[str]) -> list[float]:
+    """Numbers, NaN for what isn't one ("[N/A]")."""
+    values = []
+    for text in texts:
+        try:
+            values.append(float(text))
+        except ValueError:
+            values.append(float("nan"))
+    return values
