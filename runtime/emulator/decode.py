@@ -27,6 +27,10 @@ Write = Callable[["Warp", np.ndarray, np.ndarray], None]
 Where = int | ptx.Operand
 
 SINK = "_"
+WIDEST = 64
+"""Bits of a register that may be wider than what is loaded, stored or converted."""
+FLOAT_BITS = (16, 32, 64)
+"""Of which there are decimal constants."""
 
 
 class Decoded:
@@ -110,7 +114,18 @@ class Decoded:
 
     def operand(self, where: Where) -> ptx.Operand:
         """The operand object at an index (an object is returned as it is)."""
-        return self.operands[where] if isinstance(where, int) else where
+        if not isinstance(where, int):
+            return where
+        if where >= len(self.operands):
+            raise self.trap("operand", f"operand {where + 1} is missing")
+        return self.operands[where]
+
+    def name(self, where: Where) -> str:
+        """The name that an operand is: of a label, list, function or variable."""
+        operand = self.operand(where)
+        if not isinstance(operand, ptx.Symbol):
+            raise self.trap("operand", "a name is expected here")
+        return operand.name
 
     def operand_is_immediate(self, where: Where) -> bool:
         return isinstance(self.operand(where), ptx.Integer | ptx.Float)
@@ -158,7 +173,7 @@ class Decoded:
         register = self.scope.register(operand.name)
         if register is None:
             return self._other_slot(operand, bits)
-        if register.bits != bits and not (relaxed and register.bits > bits > 1):
+        if register.bits != bits and not (relaxed and WIDEST >= register.bits > bits > 1):
             self._width_mismatch(operand.name, register.bits, bits)
         return register.slot
 
@@ -178,13 +193,14 @@ class Decoded:
             "type", f"operand {name} must have {wanted} bits here, got a register of {bits} bits"
         )
 
-    @staticmethod
-    def _constant_bits(operand: ptx.Integer | ptx.Float, type_: Type | np.dtype) -> int:
+    def _constant_bits(self, operand: ptx.Integer | ptx.Float, type_: Type | np.dtype) -> int:
         if isinstance(operand, ptx.Integer):
             return operand.value
         bits = type_.bits if isinstance(type_, Type) else type_bits(type_)
         if operand.width == bits:
             return operand.bits
+        if bits not in FLOAT_BITS:
+            raise self.trap("type", f"a decimal constant cannot have {bits} bits")
         value = np.array([operand.bits], RAW[operand.width]).view(f"f{operand.width // 8}")
         return int(value.astype(f"f{bits // 8}").view(RAW[bits])[0])
 
@@ -266,7 +282,7 @@ class Decoded:
         if not isinstance(operand, ptx.Symbol) or not self.scope.register(operand.name):
             self.unmodelled("a destination that is not a register")
         register = self.scope.register(operand.name)
-        if register.bits != bits and not (relaxed and register.bits > bits > 1):
+        if register.bits != bits and not (relaxed and WIDEST >= register.bits > bits > 1):
             self._width_mismatch(operand.name, register.bits, bits)
         return register.slot
 

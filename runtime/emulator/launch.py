@@ -46,6 +46,8 @@ DEFAULT_RESIDENT = 4
 CHECKS = ("off", "fast", "full")
 MAX_THREADS = 1024
 MAX_CLUSTER = 16
+MAX_CTAS = 1 << 22
+"""A bound on the host's memory and time."""
 MAX_GRID = (2**31 - 1, 65535, 65535)
 MAX_BLOCK = (1024, 1024, 64)
 POISON_ARRAYS = 61
@@ -185,6 +187,8 @@ class Launch(StateBag):
             )
 
     def _check_cluster(self) -> None:
+        if prod(self.grid) > MAX_CTAS:
+            raise self._error(f"a grid has at most {MAX_CTAS} CTAs here, got {prod(self.grid)}")
         if not 1 <= prod(self.cluster) <= MAX_CLUSTER:
             raise self._error(f"a cluster has 1..{MAX_CLUSTER} CTAs, got {self.cluster}")
         for count, size in zip(self.grid, self.cluster, strict=True):

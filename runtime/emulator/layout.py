@@ -16,6 +16,12 @@ GUARD_BYTES = 4096
 """Unmapped bytes between two module variables."""
 CODE_STEP = 128
 """Bytes between the addresses of two functions."""
+MAX_MODULE_BYTES = 4 * 2**30
+"""All `.global` and `.const` variables of a module together: a bound on the host's memory."""
+MAX_LOCAL_BYTES = 512 * 2**10
+"""Local memory of a thread (CUDA C++ Programming Guide, technical specifications)."""
+MAX_PARAM_BYTES = 32_764
+"""Parameters of a kernel or function (PTX ISA §5.1.6)."""
 MAX_SHARED_BYTES = 232_448
 """Shared memory one CTA may use, static and dynamic (227 KiB)."""
 
@@ -27,6 +33,8 @@ def align_up(value: int, alignment: int) -> int:
 def variable_type(variable: ptx.Variable) -> Type:
     if variable.type not in TYPES:
         raise Trap("unmodelled", f"a variable of type .{variable.type}").locate(line=variable.line)
+    if TYPES[variable.type].bits == 1:
+        raise Trap("type", "a variable must not be of type .pred").locate(line=variable.line)
     return TYPES[variable.type]
 
 
@@ -44,9 +52,13 @@ def variable_alignment(variable: ptx.Variable) -> int:
 
 
 class FrameLayout:
-    """Variables one behind the other: kernel parameters, or the per-thread memory."""
+    """Variables one behind the other: kernel parameters, or the per-thread memory.
 
-    def __init__(self):
+    what, limit: names the memory in the Trap for more than so many bytes.
+    """
+
+    def __init__(self, what: str, limit: int):
+        self._what, self._limit = what, limit
         self.size = 0
         self.placed: list[tuple[ptx.Variable, int]] = []
 
@@ -54,8 +66,17 @@ class FrameLayout:
         """Place a variable; returns its offset."""
         offset = align_up(self.size, variable_alignment(variable))
         self.size = offset + variable_size(variable)
+        if self.size > self._limit:
+            raise _too_large(variable, self._what, self._limit, self.size)
         self.placed.append((variable, offset))
         return offset
+
+
+def _too_large(variable: ptx.Variable, what: str, limit: int, size: int) -> Trap:
+    return Trap(
+        "out-of-bounds",
+        f"{what} must have at most {limit} bytes, got {size} with variable {variable.name}",
+    ).locate(line=variable.line)
 
 
 class SharedLayout:
@@ -118,6 +139,7 @@ class GlobalVariables:
         self.declared = {variable.name: variable for variable in module.variables}
         self._addresses: dict[str, int] = {}
         self._next = {"global": GLOBAL_BASE, "const": CONST_WINDOW + GUARD_BYTES}
+        self._total = 0
         for variable in module.variables:
             if variable.space in self._next and not variable.extern:
                 self._place(variable)
@@ -129,6 +151,9 @@ class GlobalVariables:
 
     def _place(self, variable: ptx.Variable) -> None:
         at = align_up(self._next[variable.space], max(256, variable_alignment(variable)))
+        self._total += variable_size(variable)
+        if self._total > MAX_MODULE_BYTES:
+            raise _too_large(variable, "the variables of a module", MAX_MODULE_BYTES, self._total)
         self._addresses[variable.name] = at
         self._next[variable.space] = align_up(at + variable_size(variable) + GUARD_BYTES, 256)
 
@@ -163,6 +188,8 @@ class GlobalVariables:
         if isinstance(operand, ptx.Integer):
             return operand.value
         if isinstance(operand, ptx.Float):
+            if type_.dtype.kind != "f" and type_.bits not in (16, 32, 64):
+                raise Trap("type", f"a decimal cannot initialise a .{type_.name}")
             wide = np.array([operand.bits], RAW[operand.width]).view(f"f{operand.width // 8}")
             return int(wide.astype(f"f{type_.bits // 8}").view(RAW[type_.bits])[0])
         if isinstance(operand, ptx.Symbol):

@@ -17,15 +17,18 @@ _TOKEN = re.compile(
     |(?P<mark>[][{}()<>,;:@!|+\-~=])""",
     re.VERBOSE,
 )
-_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/|\"[^\"\n]*\"", re.DOTALL)
+_COMMENT = re.compile(r"//[^\n]*|/\*.*?(?:\*/|\Z)|\"[^\"\n]*\"", re.DOTALL)
 
 Token = tuple[str, str, int]
 """(kind, text, offset); kinds: word, directive, number, string, mark, end."""
 
 
 def _blank(match: re.Match) -> str:
+    """A comment as spaces; one without an end stays, so that its start is a foreign character."""
     text = match.group()
-    return text if text[0] == '"' else re.sub(r"[^\n]", " ", text)
+    if text[0] == '"' or (text[1] == "*" and (len(text) < 4 or text[-2:] != "*/")):
+        return text
+    return re.sub(r"[^\n]", " ", text)
 
 
 class Source:
@@ -58,6 +61,14 @@ class Source:
             if match.lastgroup != "space":
                 tokens.append((match.lastgroup, match.group(), match.start()))
         if at != len(text):
-            raise self.error(f"character not allowed in PTX, got {text[at]!r}", at)
+            raise self.error(_why_no_token(text, at), at)
         tokens.append(("end", "the end of the text", len(text)))
         return tokens
+
+
+def _why_no_token(text: str, at: int) -> str:
+    if text.startswith("/*", at):
+        return "expected `*/` at the end of the comment, got the end of the text"
+    if text[at] == '"':
+        return 'expected `"` at the end of the string, got the end of the line'
+    return f"character not allowed in PTX, got {text[at]!r}"

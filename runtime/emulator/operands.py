@@ -9,6 +9,10 @@ from .errors import PtxSyntaxError
 from .lexer import Source, Token
 
 WARP_SZ = 32
+INTEGER_BITS = 64
+SHOWN_CHARACTERS = 60
+MAX_TEXT = 2000
+"""Characters of an instruction that messages show: tcgen05.ld of 128 registers has 900."""
 
 
 class TokenStream:
@@ -38,7 +42,7 @@ class TokenStream:
         return self._source.line(self.offset)
 
     def error(self, expected: str) -> PtxSyntaxError:
-        return self._source.error(f"{expected}, got `{self.text}`", self.offset)
+        return self._source.error(f"{expected}, got `{_shown(self.text)}`", self.offset)
 
     def accept(self, text: str) -> bool:
         """Consume the next token if it is `text`."""
@@ -60,11 +64,19 @@ class TokenStream:
 
     def integer(self) -> int:
         """Consume an integer constant."""
-        text = self.take("number", "an integer")
-        value = number(text)
+        offset = self.offset
+        value = self._number("an integer")
         if not isinstance(value, ptx.Integer):
-            raise self.error(f"expected an integer instead of {text}")
+            raise self._source.error("expected an integer, got a decimal", offset)
         return value.value
+
+    def _number(self, what: str) -> ptx.Integer | ptx.Float:
+        offset, text = self.offset, self.take("number", what)
+        try:
+            return number(text)
+        except ValueError:
+            message = f"expected {what} of 64 bits, got `{_shown(text)}`"
+            raise self._source.error(message, offset) from None
 
     def skip_past(self, text: str) -> None:
         """Skip tokens up to and including `text`."""
@@ -94,7 +106,7 @@ class TokenStream:
             operands.append(self.operand())
             if self.text != ";":
                 self.expect(",", "`,` or `;`")
-        text = " ".join(self._source.text[start : self.offset].split())
+        text = _shown(" ".join(self._source.text[start : self.offset].split()), MAX_TEXT)
         self.advance()
         return ptx.Instruction(opcode, tuple(operands), guard, self._source.line(start), text)
 
@@ -112,12 +124,18 @@ class TokenStream:
         if self.text == "[":
             return self._address()
         if self.text == "{":
-            return ptx.Vector(tuple(self._list("{", "}")))
+            return self._vector()
         if self.text == "(":
             return ptx.Group(tuple(self._list("(", ")")))
         if self.accept("!"):
             return ptx.Negated(ptx.Symbol(self.take("word", "a predicate register")))
         raise self.error("expected an operand")
+
+    def _vector(self) -> ptx.Vector:
+        offset, elements = self.offset, self._list("{", "}")
+        if not elements:
+            raise self._source.error("expected an element in a vector, got `{}`", offset)
+        return ptx.Vector(tuple(elements))
 
     def _list(self, opening: str, closing: str) -> list[ptx.Operand]:
         self.expect(opening, f"`{opening}`")
@@ -180,7 +198,7 @@ class TokenStream:
             return _negate(self._constant())
         if self.accept("~"):
             return ptx.Integer(~self.integer())
-        return number(self.take("number", "a constant"))
+        return self._number("a constant")
 
     # -- initialisers ------------------------------------------------------------------------
 
@@ -197,15 +215,24 @@ class TokenStream:
 
     def _initial_value(self) -> ptx.Operand:
         if self.kind == "number" and self.peek() == "(":
-            mask = self.integer()
-            self.expect("(", "`(`")
-            inner = self._initial_value()
-            self.expect(")", "`)`")
+            return self._masked_address()
+        offset, value = self.offset, self.operand()
+        if isinstance(value, ptx.Integer | ptx.Float | ptx.Symbol | ptx.SymbolOffset):
+            return value
+        raise self._source.error("expected a constant or an address in an initialiser", offset)
+
+    def _masked_address(self) -> ptx.SymbolOffset:
+        """`0xFF00(variable)`: some of the address's bits (PTX ISA §5.4.4)."""
+        offset, mask = self.offset, self.integer()
+        self.expect("(", "`(`")
+        inner = self._initial_value()
+        self.expect(")", "`)`")
+        if mask and isinstance(inner, ptx.Symbol | ptx.SymbolOffset):
             return _masked(inner, mask)
-        return self.operand()
+        raise self._source.error("expected a mask above 0 of an address", offset)
 
 
-def _masked(operand: ptx.Operand, mask: int) -> ptx.SymbolOffset:
+def _masked(operand: ptx.Symbol | ptx.SymbolOffset, mask: int) -> ptx.SymbolOffset:
     if isinstance(operand, ptx.Symbol):
         return ptx.SymbolOffset(operand.name, mask=mask)
     return ptx.SymbolOffset(operand.name, operand.offset, operand.generic, mask)
@@ -218,7 +245,11 @@ def _negate(constant: ptx.Integer | ptx.Float) -> ptx.Integer | ptx.Float:
 
 
 def number(text: str) -> ptx.Integer | ptx.Float:
-    """A numeric constant: decimal, hex, octal or binary integer, `0f`/`0d` bits or a decimal."""
+    """A numeric constant: decimal, hex, octal or binary integer, `0f`/`0d` bits or a decimal.
+
+    ValueError for digits that the base has not, and for an integer of more than 64 bits (PTX ISA
+    §4.5.1).
+    """
     lower = text.lower()
     if lower.startswith("0f"):
         return ptx.Float(int(lower[2:], 16), 32)
@@ -226,11 +257,22 @@ def number(text: str) -> ptx.Integer | ptx.Float:
         return ptx.Float(int(lower[2:], 16), 64)
     if not lower.startswith("0x") and any(mark in lower for mark in ".e"):
         return ptx.Float(struct.unpack("<Q", struct.pack("<d", float(lower)))[0], 64)
-    lower = lower.rstrip("u")
-    if lower.startswith(("0x", "0b")):
-        return ptx.Integer(int(lower, 0))
-    octal = len(lower) > 1 and lower[0] == "0"
-    return ptx.Integer(int(lower, 8) if octal else int(lower))
+    return ptx.Integer(_integer(lower.rstrip("u")))
+
+
+def _integer(digits: str) -> int:
+    if digits.startswith(("0x", "0b")):
+        value = int(digits, 0)
+    else:
+        octal = len(digits) > 1 and digits[0] == "0"
+        value = int(digits, 8) if octal else int(digits)
+    if value >> INTEGER_BITS:
+        raise ValueError(digits)
+    return value
+
+
+def _shown(text: str, most: int = SHOWN_CHARACTERS) -> str:
+    return text if len(text) <= most else text[:most] + "…"
 
 
 __all__ = ["Token", "TokenStream", "number"]

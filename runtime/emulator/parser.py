@@ -5,12 +5,15 @@ Source: PTX ISA §4, §5.4, §11. Debugging directives (.file, .loc, .section) a
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
+from math import prod
 
 from . import ptx
 from .lexer import Source
 from .operands import TokenStream
 
+VERSION = re.compile(r"\d{1,3}\.\d{1,3}")
 LINKAGE = {".visible", ".extern", ".weak", ".common"}
 SPACES = {".global", ".const", ".shared", ".local", ".param", ".tex"}
 LINE_DIRECTIVES = {".file", ".loc"}
@@ -33,7 +36,11 @@ PERFORMANCE = {
 
 def parse(text: str) -> ptx.Module:
     """The module of a PTX text; PtxSyntaxError names line, column and what was expected."""
-    return Parser(text).module()
+    parser = Parser(text)
+    try:
+        return parser.module()
+    except RecursionError:
+        raise parser.error("expected blocks and lists that nest less deeply") from None
 
 
 class Parser(TokenStream):
@@ -58,8 +65,10 @@ class Parser(TokenStream):
     def _header(self) -> None:
         if not self.accept(".version"):
             raise self.error("a PTX module must start with .version")
-        major, _, minor = self.take("number", "a version such as 8.8").partition(".")
-        self._version = (int(major), int(minor or 0))
+        if not VERSION.fullmatch(self.text):
+            raise self.error("expected a version such as 8.8")
+        major, minor = self.advance().split(".")
+        self._version = (int(major), int(minor))
         self.expect(".target", "a .target directive after .version")
         names = [self.take("word", "a target such as sm_100a")]
         while self.accept(","):
@@ -232,7 +241,7 @@ class Parser(TokenStream):
         while self.kind == "directive":
             word = self.advance()
             if word == ".align":
-                align = self.integer()
+                align = self._alignment()
             elif word in (".v2", ".v4", ".v8"):
                 vector = int(word[2:])
             elif word == ".attribute":
@@ -250,7 +259,14 @@ class Parser(TokenStream):
         if self.text in SPACES:
             self.advance()
         if self.accept(".align"):
-            self.integer()
+            self._alignment()
+        return align
+
+    def _alignment(self) -> int:
+        offset, align = self.offset, self.integer()
+        if align < 1 or align & align - 1:
+            rule = f"expected an alignment that is a power of two, got {align}"
+            raise self._source.error(rule, offset)
         return align
 
     def _declarator(
@@ -261,9 +277,13 @@ class Parser(TokenStream):
         while self.accept("["):
             dims.append(0 if self.text == "]" else self.integer())
             self.expect("]", "`]`")
+        offset = self.offset
         initializer = tuple(self.initializer()) if self.accept("=") else None
         if initializer is not None and dims and dims[0] == 0:
             dims[0] = len(initializer)
+        if initializer is not None and len(initializer) > vector * prod(dims):
+            rule = f"expected at most {vector * prod(dims)} values, got {len(initializer)}"
+            raise self._source.error(rule, offset)
         return ptx.Variable(
             space, type_, name, line, align, vector, tuple(dims), initializer, extern
         )

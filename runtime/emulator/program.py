@@ -13,14 +13,24 @@ import numpy as np
 
 from . import ptx, registry
 from .accesses import MemoryAccess
+from .call_graph import find_recursive
 from .decode import Decoded
 from .errors import LaunchError, Trap
 from .lanes import LANE_IDS, WARP_SIZE
-from .layout import FrameLayout, GlobalVariables, SharedLayout, variable_size
+from .layout import (
+    MAX_LOCAL_BYTES,
+    MAX_PARAM_BYTES,
+    FrameLayout,
+    GlobalVariables,
+    SharedLayout,
+    variable_size,
+)
 from .memory import PARAM_WINDOW
 from .specials import FIXED, MOVING
 from .values import RAW, TYPES
 
+MAX_REGISTERS = 1 << 17
+"""That a kernel and its functions may declare: each warp of the emulator holds them all."""
 LANE_SHIFT = 24
 """Addresses of per-thread memory carry the lane above this bit."""
 
@@ -101,8 +111,8 @@ class Program:
         self.source: list[ptx.Instruction] = []
         self.globals = GlobalVariables(module)
         self.shared = SharedLayout(module)
-        self.frame = FrameLayout()
-        self.params = FrameLayout()
+        self.frame = FrameLayout("the local memory of a thread", MAX_LOCAL_BYTES)
+        self.params = FrameLayout("the parameters of a kernel", MAX_PARAM_BYTES)
         self.constants: dict[int, np.ndarray] = {}
         self.poisoned: dict[int, np.dtype] = {}
         self.special_slots: dict[int, str] = {}
@@ -299,6 +309,11 @@ class Program:
                 kernel=self.entry, line=registers.line
             )
         bits = TYPES[registers.type].bits
+        declared = sum(1 if count is None else count for _, count in registers.names)
+        if len(self.poisoned) + declared > MAX_REGISTERS:
+            raise Trap(
+                "unmodelled", f"more than {MAX_REGISTERS} registers, got {declared} here"
+            ).locate(kernel=self.entry, line=registers.line)
         for name, count in registers.names:
             names = [name] if count is None else [f"{name}{i}" for i in range(count)]
             for each in names:
@@ -322,7 +337,7 @@ class Program:
         self._functions[self.entry] = self._flatten(self.function)
         while len(self.code) < len(self.source):
             self.code.append(self._bind(len(self.code)))
-        self._refuse_recursion(self.entry, ())
+        self._refuse_recursion()
         self.shared.finish()
 
     def _bind(self, pc: int) -> tuple:
@@ -346,14 +361,12 @@ class Program:
             source.guard.negated,
         )
 
-    def _refuse_recursion(self, name: str, callers: tuple[str, ...]) -> None:
-        code = self._functions[name]
-        if name in callers:
-            raise Trap(
-                "unmodelled", f"function {name} calls itself, recursion is not modelled"
-            ).locate(kernel=self.entry, line=code.function.line)
-        for callee in sorted(code.calls):
-            self._refuse_recursion(callee, (*callers, name))
+    def _refuse_recursion(self) -> None:
+        name = find_recursive({name: code.calls for name, code in self._functions.items()})
+        if name is not None:
+            message = f"function {name} calls itself, recursion is not modelled"
+            line = self._functions[name].function.line
+            raise Trap("unmodelled", message).locate(kernel=self.entry, line=line)
 
     def scope_of(self, pc: int) -> Scope:
         """The names that the instruction at a pc sees."""

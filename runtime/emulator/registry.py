@@ -94,6 +94,8 @@ class Entry:
     build: Builder
 
 
+MAX_PIECES = 8
+"""Dotted pieces of a mnemonic."""
 _TABLE: dict[str, Entry] = {}
 
 
@@ -107,6 +109,8 @@ def instruction(*mnemonics: str, section: str) -> Callable[[Builder], Builder]:
         for mnemonic in mnemonics:
             if mnemonic in _TABLE:
                 raise ValueError(f"instruction {mnemonic} is registered twice")
+            if mnemonic.count(".") >= MAX_PIECES:
+                raise ValueError(f"instruction {mnemonic} has more than {MAX_PIECES} pieces")
             _TABLE[mnemonic] = Entry(mnemonic, section, build)
         return build
 
@@ -116,7 +120,7 @@ def instruction(*mnemonics: str, section: str) -> Callable[[Builder], Builder]:
 def find(opcode: str) -> tuple[Entry, tuple[str, ...]] | None:
     """The entry with the longest dotted prefix of `opcode`, and the pieces that remain."""
     pieces = opcode.split(".")
-    for length in range(len(pieces), 0, -1):
+    for length in range(min(len(pieces), MAX_PIECES), 0, -1):
         entry = _TABLE.get(".".join(pieces[:length]))
         if entry is not None:
             return entry, tuple(pieces[length:])

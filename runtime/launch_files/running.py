@@ -58,9 +58,6 @@ def _named_files(ptx_path: str | PathLike[str], launch_path: Path) -> Iterator[N
     """Errors name the file that is wrong."""
     try:
         yield
-    except RecursionError:
-        rule = "must nest blocks less deeply, got too many"
-        raise LaunchError(f"{ptx_path}: {rule}; flatten it") from None
     except PtxSyntaxError as error:
         error.args = (str(error).replace("ptx:", f"{ptx_path}:", 1),)
         raise

@@ -27,7 +27,7 @@ def build_bra(ins: Decoded) -> Step:
     ins.flag("uni")
     ins.finish_modifiers()
     ins.expect_operands(1)
-    target = _target(ins, ins.operand(0).name)
+    target = _target(ins, ins.name(0))
 
     def step(warp, mask):
         split = warp.split
@@ -46,9 +46,9 @@ def build_brx(ins: Decoded) -> Step:
     ins.flag("uni")
     ins.finish_modifiers()
     ins.expect_operands(2)
-    names = ins.scope.table(ins.operand(1).name)
+    names = ins.scope.table(ins.name(1))
     if names is None:
-        raise ins.trap("undeclared", f"{ins.operand(1).name} is not a .branchtargets list")
+        raise ins.trap("undeclared", f"{ins.name(1)} is not a .branchtargets list")
     targets = [_target(ins, name) for name in names]
     read = ins.read(0, np.uint32)
 
@@ -209,10 +209,16 @@ def _copy(
         if inward:
             return _copy_register(ins.slot(mine, ins.program.slot_dtype(inner.slot)), inner.slot)
         return _copy_register(inner.slot, ins.target(mine, inner.bits))
-    placed = ins.program.place(ins, mine.name)
+    placed = ins.program.place(ins, ins.name(mine))
     if placed.space != "call-param":
-        ins.unmodelled(f"argument {mine.name} that is not a .param variable of the caller")
+        ins.unmodelled(f"argument {ins.name(mine)} that is not a .param variable of the caller")
     inner = callee.scope.variable(theirs.name)
+    if variable_size(placed.variable) != variable_size(theirs):
+        raise ins.trap(
+            "type",
+            f"{theirs.name} of {callee.function.name} has {variable_size(theirs)} bytes, got"
+            f" {variable_size(placed.variable)} of {placed.variable.name}",
+        )
     source, target = (placed, inner) if inward else (inner, placed)
     return _copy_memory(source, target, variable_size(theirs))
 
@@ -240,6 +246,7 @@ def build_ret(ins: Decoded) -> Step:
     """ret{.uni}: back to the caller; in the entry function the lanes exit."""
     ins.flag("uni")
     ins.finish_modifiers()
+    ins.expect_operands(0)
     if ins.scope.function.is_entry:
         return _exit_step
 
@@ -261,6 +268,7 @@ def _exit_step(warp, mask):
 def build_exit(ins: Decoded) -> Step:
     """exit: the lanes end."""
     ins.finish_modifiers()
+    ins.expect_operands(0)
     return _exit_step
 
 

@@ -44,8 +44,10 @@ MAX_GLOBAL_VECTOR_BYTES = 32
 SpaceOf = Callable[..., Space]
 
 
-def space_of(ins: Decoded, space: str | None, address: ptx.Address) -> tuple[str, SpaceOf]:
+def space_of(ins: Decoded, space: str | None, address: ptx.Operand) -> tuple[str, SpaceOf]:
     """(name for the report, function warp → `Space`) of an access."""
+    if not isinstance(address, ptx.Address):
+        ins.unmodelled("an operand that is not an address")
     if space in ("param", "param::entry", "param::func"):
         return _param_space(ins, space, address)
     table: dict[str | None, SpaceOf] = {
