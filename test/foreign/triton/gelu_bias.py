@@ -4,7 +4,7 @@ import triton
 import triton.language as tl
 from cases import Case, Constant, Tensor, normal
 
-M, N, K = 50, 70, 90
+M, N, K = 40, 50, 60
 
 
 @triton.jit
@@ -38,7 +38,7 @@ def gelu_bias(
 CASE = Case(
     gelu_bias,
     targets=(80, 90, 100),
-    grid=(4,),
+    grid=(2,),
     arguments=dict(
         a=Tensor("bf16", (M, K), normal(1)),
         b=Tensor("bf16", (K, N), normal(2)),
