@@ -12,7 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 from ..runtime.launch_files import DEFAULT_MAX_STEPS
 from .arguments import Parser, add_json, natural
-from .emulator_flags import add_emulator_flags, check_files, wants_profile, write_report
+from .emulator_flags import (
+    DEFAULT_CHECK,
+    add_emulator_flags,
+    check_files,
+    wants_profile,
+    write_report,
+)
 from .output import print_json, write_bytes
 from .progress import Progress
 
@@ -126,7 +132,8 @@ def _run(options: argparse.Namespace, reached: list[int]) -> LaunchResult:
     seeds = range(options.seeds) if options.seeds else [options.seed]
     trace = None if options.trace is None else str(options.trace)
     profile = wants_profile(options)
-    how = RunOptions(options.max_steps, options.max_seconds, trace, profile)
+    check = options.check or DEFAULT_CHECK
+    how = RunOptions(options.max_steps, options.max_seconds, trace, profile, check)
     with Progress("reading the kernel") as progress:
 
         def on_seed(seed: int) -> None:
@@ -183,6 +190,7 @@ def _report_failure(trap: Trap, seed: int, options: argparse.Namespace) -> int:
     text = str(trap).replace("ptx:", f"{options.file}:", 1)
     verdict, _, evidence = text.partition("\n")
     words = ["tilewright", "emulate", str(options.file), "--launch", str(options.launch)]
+    words += ["--check", options.check] if options.check else []
     replay = shlex.join([*words, "--seed", str(seed)])
     lines = [verdict, *evidence.splitlines(), f"replay: {replay}"]
     print("\n".join(lines), file=sys.stderr)

@@ -11,10 +11,36 @@ from .arguments import Parser
 from .output import check_place, write_text
 
 EMULATOR = "emulator"
+DEFAULT_CHECK = "full"
+
+
+CHECKS = {
+    "off": "none but those that keep the launch in its memory",
+    "fast": "all but races",
+    "full": "all",
+}
+
+
+def add_check_flag(group: Any) -> None:
+    """How much of the kernel's behaviour to check; `group` is a parser or a group of one."""
+    words = ", ".join(f"{level}: {meaning}" for level, meaning in CHECKS.items())
+    group.add_argument(
+        "--check",
+        type=_level,
+        metavar="LEVEL",
+        help=f"what the emulator checks; {words} (default {DEFAULT_CHECK})",
+    )
+
+
+def _level(text: str) -> str:
+    if text not in CHECKS:
+        raise argparse.ArgumentTypeError(f"must be one of {', '.join(CHECKS)}, got '{text}'")
+    return text
 
 
 def add_emulator_flags(group: Any) -> None:
-    """What to record of a launch on the emulator; `group` is a parser or a group of one."""
+    """How to check a launch on the emulator and what to record of it; `group` as above."""
+    add_check_flag(group)
     group.add_argument(
         "--trace",
         type=Path,
@@ -33,13 +59,13 @@ def add_emulator_flags(group: Any) -> None:
 
 def emulator_options(parser: Parser, options: argparse.Namespace) -> dict[str, Any]:
     """The keywords of EmulatorDevice.launch that the flags stand for; refuses other devices."""
-    flags = {"--trace": options.trace, "--report": options.report}
+    flags = {"--check": options.check, "--trace": options.trace, "--report": options.report}
     flags |= {"--report-json": options.report_json}
     given = ", ".join(flag for flag, value in flags.items() if value)
     if given and options.device != EMULATOR:
         parser.error(f"{given} must come with --device emulator, got {options.device}")
     check_files(options)
-    found = {"trace": options.trace, "profile": wants_profile(options)}
+    found = {"check": options.check, "trace": options.trace, "profile": wants_profile(options)}
     return {name: value for name, value in found.items() if value}
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from .arguments import Parser, add_json, add_spec, natural, spec_of
+from .emulator_flags import DEFAULT_CHECK, add_check_flag
 from .output import print_json
 from .progress import Progress
 
@@ -70,6 +71,7 @@ def add_command(commands: Any) -> None:
     parser.add_argument(
         "--seed", type=natural, default=0, metavar="N", help="fixes inputs and event order"
     )
+    add_check_flag(parser)
     add_json(parser)
     parser.set_defaults(command=functools.partial(ladder_command, parser))
 
@@ -78,11 +80,12 @@ def ladder_command(parser: Parser, options: argparse.Namespace) -> int:
     """Climb the ladder; 0 when every rung is right."""
     spec = spec_of(options, parser)
     names = _names(options.presets)
+    check = options.check or DEFAULT_CHECK
     rungs = []
     with Progress("loading the compiler") as progress:
         for name in names:
             progress.update(f"{name}: compiling and running")
-            rungs.append(climb(name, spec, options.target, options.seed))
+            rungs.append(climb(name, spec, options.target, options.seed, check))
     passed = all(rung.error is None for rung in rungs)
     if options.json:
         print_json({"ok": passed, "spec": spec.as_dict(), "rungs": [_as_dict(r) for r in rungs]})
@@ -103,7 +106,7 @@ def _names(text: str | None) -> list[str]:
     return names
 
 
-def climb(name: str, spec: MatmulSpec, target: str, seed: int) -> Rung:
+def climb(name: str, spec: MatmulSpec, target: str, seed: int, check: str = DEFAULT_CHECK) -> Rung:
     """Compile, inspect and run one preset; what a kernel or compiler refuses becomes its error."""
     from ..compiler.driver import compile_matmul
     from ..compiler.pipeline import PRESETS
@@ -116,7 +119,7 @@ def climb(name: str, spec: MatmulSpec, target: str, seed: int) -> Rung:
         rung.pipeline = compiled.pipeline
         rung.manifest = compiled.manifest
         _inspect(rung, compiled)
-        _run(rung, compiled, seed)
+        _run(rung, compiled, seed, check)
     except (CompileError, DeviceError) as error:
         rung.error = str(error)
     return rung
@@ -132,7 +135,7 @@ def _inspect(rung: Rung, compiled: Compiled) -> None:
     rung.sass_loops = inspect_sass.role_loops(sass, entry) if sass else None
 
 
-def _run(rung: Rung, compiled: Compiled, seed: int) -> None:
+def _run(rung: Rung, compiled: Compiled, seed: int, check: str) -> None:
     from ..compiler.bundle_writer import as_bundle
     from ..runtime.devices import open_device
     from .inputs import make_tensors
@@ -142,7 +145,7 @@ def _run(rung: Rung, compiled: Compiled, seed: int) -> None:
     bundle = as_bundle(compiled)
     tensors = make_tensors(bundle.manifest, seed)
     started = time.perf_counter()
-    open_device("emulator").launch(bundle, tensors, seed)
+    open_device("emulator").launch(bundle, tensors, seed, check=check)
     rung.seconds = time.perf_counter() - started
     comparison = compare_output(bundle, tensors)
     if not comparison.passed:

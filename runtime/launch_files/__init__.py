@@ -24,19 +24,20 @@ def run_launch_file(
     max_seconds: float | None = None,
     trace: str | PathLike[str] | None = None,
     profile: bool = False,
+    check: str = "full",
 ) -> LaunchResult:
     """Run the kernel in the PTX file as the launch file says; returns its report and tensors.
 
     seed: fixes the order of events and the poison. max_steps: warp instructions after which to
     give up. max_seconds: wall seconds after which the launch is killed; it then runs in a process
-    of its own, with bounded memory. trace, profile: as of `emulator.launch`. Raises LaunchError
-    when a file is wrong or the two do not fit, PtxSyntaxError, and Trap when the kernel breaks a
-    rule, deadlocks or exceeds a limit.
+    of its own, with bounded memory. trace, profile, check: as of `emulator.launch`. Raises
+    LaunchError when a file is wrong or the two do not fit, PtxSyntaxError, and Trap when the kernel
+    breaks a rule, deadlocks or exceeds a limit.
     """
     from .options import RunOptions
 
     trace = None if trace is None else fspath(trace)
-    options = RunOptions(max_steps, max_seconds, trace, profile)
+    options = RunOptions(max_steps, max_seconds, trace, profile, check)
     if max_seconds is None:
         from .running import run_once
 

@@ -9,9 +9,10 @@ from dataclasses import dataclass
 class RunOptions:
     """max_steps: warp instructions of each run, None for any number. max_seconds: wall seconds of
     all runs together, None for no limit. trace: a file for the trace of the run that fails, or
-    else of the last one. profile: fill `report.profile`."""
+    else of the last one. profile: fill `report.profile`. check: `off`, `fast` or `full`."""
 
     max_steps: int | None = None
     max_seconds: float | None = None
     trace: str | None = None
     profile: bool = False
+    check: str = "full"

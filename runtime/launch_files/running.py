@@ -46,7 +46,7 @@ def run_once(
     with _named_files(ptx_path, path):
         program = _load(text, launch)
         tensors = make_memories(launch, path.parent)
-        running = _bind(launch, program, tensors, seed)
+        running = _bind(launch, program, tensors, seed, options.check)
     report = running.run(
         options.max_steps, DEFAULT_RESIDENT, trace=options.trace, profile=options.profile
     )
@@ -84,7 +84,11 @@ def _load(text: str, launch: Mapping[str, Any]) -> Program:
 
 
 def _bind(
-    launch: Mapping[str, Any], program: Program, tensors: dict[str, TensorMemory], seed: int
+    launch: Mapping[str, Any],
+    program: Program,
+    tensors: dict[str, TensorMemory],
+    seed: int,
+    check: str,
 ) -> Launch:
     running = Launch(
         program,
@@ -93,6 +97,7 @@ def _bind(
         triple(launch.get("cluster", [1])),
         launch.get("shared_bytes", 0),
         seed,
+        check,
     )
     running.arrays.awaited = [
         tensor.memory for tensor in tensors.values() if tensor.declared.get("awaited")

@@ -10,6 +10,8 @@ import pytest
 
 from tilewright.runtime import run_launch_file
 from tilewright.runtime.emulator import Deadlock, Trap
+from tilewright.runtime.emulator.launch import CHECKS as EMULATOR_CHECKS
+from tilewright.tools.emulator_flags import CHECKS
 from tilewright.tools.main import main
 
 EXAMPLES = Path(__file__).parent / "examples"
@@ -281,3 +283,33 @@ def test_a_report_is_printed_and_written(command, tmp_path):
 
 def test_a_report_without_the_flag_has_no_profile(command):
     assert "profile" not in json.loads(command("", "--json")[1])["report"]
+
+
+# Thread 0 writes what thread 32 reads; only the order of this seed keeps them apart.
+RACE = """@%p st.shared.u32 [%r0], 5;
+  @%p st.shared.u32 [%r0+4], 6;
+  setp.eq.u32 %p, %r1, 32;
+  @%p st.shared.u32 [%r0+4], 7;"""
+
+
+def test_races_are_looked_for_unless_told_otherwise(command):
+    found = json.loads(command(RACE, "--json")[1])
+    assert (found["ok"], found["category"]) == (False, "race")
+    assert command(RACE, "--check", "full")[0] == 1
+    for level in ("fast", "off"):
+        assert command(RACE, "--check", level)[0] == 0
+
+
+def test_a_replay_has_the_check_that_failed(command):
+    err = command(PAST_THE_END, "--check", "fast")[2]
+    assert err.splitlines()[-1].endswith(" --check fast --seed 0")
+
+
+def test_an_unknown_check_is_a_wrong_command_line(command):
+    status, _, err, *_ = command("", "--check", "some")
+    assert status == 2
+    assert "argument --check: must be one of off, fast, full, got 'some'; see " in err
+
+
+def test_the_levels_are_those_of_the_emulator():
+    assert tuple(CHECKS) == EMULATOR_CHECKS
