@@ -80,12 +80,12 @@ def matmul(
 
 def call_kernel(a: Any, b: Any, out: Any, how: How) -> Any:
     """The product itself, without gradients."""
-    a, b = _addressable(a), _addressable(b)
-    key = (_quick_form(a), _quick_form(b), gpu_of(a), how)
-    kernel = _kernels.get(key)
+    kernel = _kernels.get(_key(a, b, how))
     if kernel is None:
-        kernel = _kernels[key] = _find_kernel(a, b, how)
-    return kernel(a, b, out=out)
+        a, b = _dense(a), _dense(b)
+        key = _key(a, b, how)
+        kernel = _kernels[key] = _kernels.get(key) or _find_kernel(a, b, how)
+    return kernel(_aligned(a), _aligned(b), out=out)
 
 
 def spec_of(a: Form, b: Form, out_dtype: str = "") -> MatmulSpec:
@@ -147,6 +147,10 @@ def _fill(out: Any, result: Any) -> Any:
     return out.copy_(result)
 
 
+def _key(a: Any, b: Any, how: How) -> tuple[Any, ...]:
+    return _quick_form(a), _quick_form(b), gpu_of(a), how
+
+
 def _quick_form(array: Any) -> Any:
     """What tells operands apart, as cheap as the library has it."""
     if is_torch(array):
@@ -181,20 +185,29 @@ def _lies_as(operand: Form, strides: tuple[int, int]) -> bool:
     return all(extent == 1 or got == wanted for extent, got, wanted in extents)
 
 
-def _addressable(array: Any) -> Any:
-    """The array, or a copy where it is neither dense nor aligned."""
+def _dense(array: Any) -> Any:
+    """The array, or a copy where neither order of its axes is without gaps."""
     if is_torch(array):
         dense = array.dim() != 2 or array.is_contiguous() or array.t().is_contiguous()
-        aligned = array.data_ptr() % ALIGNMENT_BYTES == 0
-        return array if dense and aligned else array.detach().clone(memory_format=_contiguous())
+        return array if dense else _copied(array)
     if type(array).__module__ != "numpy":
         return array
     dense = array.flags.c_contiguous or array.flags.f_contiguous
     return array if dense else array.copy()
 
 
-def _contiguous() -> Any:
-    return sys.modules["torch"].contiguous_format
+def _aligned(array: Any) -> Any:
+    """The array, or a copy where TMA can't take its address."""
+    if is_torch(array) and array.data_ptr() % ALIGNMENT_BYTES:
+        return _copied(array)
+    return array
+
+
+def _copied(array: Any) -> Any:
+    """A torch tensor's values at a new address, its axes in the order they lie in."""
+    if not array.is_contiguous() and array.t().is_contiguous():
+        return _copied(array.t()).t()
+    return array.detach().clone(memory_format=sys.modules["torch"].contiguous_format)
 
 
 def _dtype_name(dtype: Any) -> str:

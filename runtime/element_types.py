@@ -16,7 +16,8 @@ TORCH_NAMES = {"bf16": "torch.bfloat16", "f16": "torch.float16", "f32": "torch.f
 
 def is_torch(value: Any) -> bool:
     """Whether `value` is a torch tensor, told without importing torch."""
-    return type(value).__module__.split(".")[0] == "torch"
+    module = type(value).__module__
+    return module == "torch" or module.startswith("torch.")
 
 
 @functools.cache

@@ -48,9 +48,14 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def is_usage(error: Exception) -> bool:
     """Whether an error says that an option or a spec field can't be taken."""
-    from ..dialects.errors import OptionError
+    return _is_of_compiler(error, "OptionError")
 
-    return isinstance(error, OptionError)
+
+def _is_of_compiler(error: Exception, name: str) -> bool:
+    """Whether it is that class of dialects.errors, which can't be imported without MLIR."""
+    package = (__package__ or "").partition(".")[0]
+    module = sys.modules.get(f"{package}.dialects.errors")
+    return module is not None and isinstance(error, getattr(module, name))
 
 
 def build_parser() -> Parser:
@@ -92,11 +97,12 @@ def _print_versions(as_json: bool) -> int:
 
 
 def _explain(error: Exception) -> str:
-    from ..dialects.errors import CompileError
     from ..runtime.errors import DeviceError
 
-    if isinstance(error, CompileError):
+    if _is_of_compiler(error, "CompileError"):
         return str(error)
+    if isinstance(error, ModuleNotFoundError):
+        return f"error: {error.name}: must be installed for this, got none; pip install tilewright"
     if isinstance(error, DeviceError):
         return str(error) if ": error: " in str(error) else f"error: {error}"
     if isinstance(error, OSError):

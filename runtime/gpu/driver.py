@@ -133,7 +133,7 @@ class Driver:
         try:
             return self.api.cuInit(0)
         except RuntimeError as error:  # cuda-python found no libcuda
-            reason = str(error).splitlines()[0]
+            reason = str(error).splitlines()[0].rstrip(".")
             cure = "install it, or use the emulator"
             raise DeviceError(
                 f"cuda: an NVIDIA driver must be installed, got {reason}; {cure}"

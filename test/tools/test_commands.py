@@ -324,6 +324,23 @@ def test_a_truncated_bundle_is_refused(device, tilewright, tmp_path):
     assert ran.err.startswith(f"error: {place}: must be a whole zip file, got ")
 
 
+def test_the_target_is_the_devices_unless_named(driver, device, tilewright):
+    device.target = "sm_90a"
+    tilewright("run", *SPEC, "--device", "cuda")
+    tilewright("run", *SPEC, "--device", "cuda", "--target", "sm_100a")
+    device.target = None
+    tilewright("run", *SPEC)
+    assert [call["target"] for call in driver.calls] == ["sm_90a", "sm_100a", "sm_100a"]
+
+
+def test_verbose_names_the_gpu_that_ran_the_kernel(driver, device, tilewright, monkeypatch):
+    said = {"gpu": "cuda:1 (NVIDIA H200)", "capability": "9.0", "driver_version": "13.0"}
+    monkeypatch.setattr(FakeReport, "as_dict", lambda self: said)
+    ran = tilewright("run", *SPEC, "--device", "cuda:1", "-v")
+    assert "\ngpu        cuda:1 (NVIDIA H200), sm 9.0, driver for CUDA 13.0\n" in ran.out
+    assert "executed" not in ran.out
+
+
 def test_an_unknown_device_is_refused_before_compiling(driver, tilewright):
     ran = tilewright("run", *SPEC, "--device", "abacus")
     assert ran.status == 1

@@ -99,6 +99,30 @@ def test_every_help_has_examples(words, capsys, tilewright):
     assert "examples:\n  tilewright " in capsys.readouterr().out
 
 
+WITHOUT_MLIR = """
+import sys
+for name in ("mlir", "torch_mlir", "llvmlite"):
+    sys.modules[name] = None
+from tilewright.tools.main import main
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["run", "nothing.zip", "--device", "abacus"], "error: device: must be one of emulator"),
+        (["run", "--m", "3", "--n", "4", "--k", "5"], "error: torch_mlir: must be installed"),
+    ],
+)
+def test_a_machine_without_mlir_gets_one_line_too(words, message):
+    command = [sys.executable, "-c", WITHOUT_MLIR, *words]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith(message)
+    assert done.stderr.count("\n") == 1
+
+
 def test_help_loads_neither_mlir_nor_numpy_nor_torch():
     code = (
         "import sys, tilewright.tools.main as m\n"
