@@ -151,6 +151,12 @@ def _order(cta: Cta, copy: Copy, op: EngineOp, warp: Warp) -> None:
     access = Access("tcgen05.cp", span, line, warp.index, op, rank=warp.cta.rank)
     others = ("tcgen05.ld", "tcgen05.st", "tcgen05.mma")
     engine.require_ordered(span, "tcgen05.cp", others, behind_products_of=access.who)
-    op.after += engine.products_before(span, access.who)
+    if products := engine.products_before(span, access.who):
+        op.after += products
+        warp.launch.report.warn(
+            "unlisted-order",
+            f"ptx:{line}: tcgen05.cp replaces what an earlier tcgen05.mma of the thread may still"
+            f" read; PTX ISA §9.7.16.6.2 lists no order of the two, issue order is assumed",
+        )
     engine.fences.require(span, warp, "tcgen05.cp", reads=False)
     engine.track(access)

@@ -83,6 +83,8 @@ def _check(engine: TensorEngine, form: Form, warp: Warp, address: int) -> tuple[
     """(lane, column) of a legal access; Trap for lanes of other warps or foreign columns."""
     lane, column = split_address(address)
     own = 32 * (warp.index % 4)
+    if own and lane < 32:
+        lane = _in_own_quarter(form, warp, lane)
     legal = (own,) if form.shape.lanes == 32 else (own, own + 16)
     if lane not in legal:
         raise Trap(
@@ -94,6 +96,21 @@ def _check(engine: TensorEngine, form: Form, warp: Warp, address: int) -> tuple[
     for part in form.parts:
         engine.memory.check_columns(column + part, form.columns, form.name)
     return lane, column
+
+
+def _in_own_quarter(form: Form, warp: Warp, lane: int) -> int:
+    """A lane of the first quarter, taken as the same of the warp's own.
+
+    The ISA asks for the warp's own lanes; DeepGEMM and TileLang give the address of the allocation
+    in every warp, and say that the hardware leaves the quarter out.
+    """
+    line = warp.program.source[warp.split.pc].line
+    warp.launch.report.warn(
+        "quarter",
+        f"ptx:{line}: {form.name} names lane {lane} in a warp of another quarter, taken as lane"
+        f" {lane} of its own quarter; PTX ISA §9.7.16.8 asks for the warp's own lanes",
+    )
+    return lane + 32 * (warp.index % 4)
 
 
 def _spans(form: Form, lane: int, column: int) -> list[Span]:

@@ -140,7 +140,8 @@ def test_a_copy_behind_a_product_of_the_same_thread_leaves_it_its_factors(tc, se
     load, out = tc.dump_d(M, 64)
     step = mma("mxf8f6f4", "")
     body = copies(tc) + tc.FALSE + step + "@%p0 " + OTHER_FACTORS + tc.TRUE + step
-    tc.run(body + tc.DONE + load, image, out, adesc, bdesc, WORD, seed=seed)
+    report = tc.run(body + tc.DONE + load, image, out, adesc, bdesc, WORD, seed=seed)
+    assert {each.category for each in report.warnings} <= {"unlisted-order"}
     expected = sum(wanted(x, y, each, sfb, ("ue8m0", 1, 0, 0)) for each in (sfa[:M], sfa[M:]))
     np.testing.assert_array_equal(tc.read_d(out, M, 64).view(np.float32), expected)
 
