@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from .warp import Warp
 
 _KEY = "tensor engine"
+HALF_LANES = 16
+"""Half of the 32 lanes that one warp reaches."""
 _CURES = {
     "tcgen05.ld": "tcgen05.wait::ld first",
     "tcgen05.st": "tcgen05.wait::st first",
@@ -34,12 +36,16 @@ _CURES = {
 
 @dataclass(frozen=True)
 class Span:
-    """A rectangle of tensor memory: lanes [lane, lane_end), columns [column, column_end)."""
+    """A rectangle of tensor memory: lanes [lane, lane_end), columns [column, column_end).
+
+    half: of each 32 lanes only the lower (0) or upper (1) 16, as an accumulator of M=64 has them.
+    """
 
     lane: int
     lane_end: int
     column: int
     column_end: int
+    half: int | None = None
 
     def meets(self, other: Span) -> bool:
         """Whether the rectangles overlap."""
@@ -48,7 +54,16 @@ class Span:
             and other.column < self.column_end
             and self.lane < other.lane_end
             and other.lane < self.lane_end
+            and bool(self._halves & other._halves)
         )
+
+    @property
+    def _halves(self) -> int:
+        if self.half is not None:
+            return 1 << self.half
+        if self.lane_end - self.lane > HALF_LANES:
+            return 0b11
+        return 1 << self.lane // HALF_LANES % 2
 
 
 @dataclass(frozen=True)

@@ -129,7 +129,7 @@ class Fences:
 
 def _joined(one: Span, other: Span) -> Span | None:
     """The union of two spans of the same lanes that meet or touch, else None."""
-    if (one.lane, one.lane_end) != (other.lane, other.lane_end):
+    if (one.lane, one.lane_end, one.half) != (other.lane, other.lane_end, other.half):
         return None
     if one.column > other.column_end or other.column > one.column_end:
         return None

@@ -40,7 +40,7 @@ from ..tensor_core import (
     operand_matrix,
     to_float32,
 )
-from ..tensor_engine import Access, Span, pair_of, tensor_engine
+from ..tensor_engine import HALF_LANES, Access, Span, pair_of, tensor_engine
 from ..tensor_memory import LANES, TensorMemory, split_address
 from .tcgen05 import TENSOR_STREAM, one_lane, take_group
 
@@ -160,6 +160,11 @@ class Multiply:
     def layout(self) -> str:
         """Letter of the data-path layout."""
         return dense_layout(self.descriptor.m, self.group, self.descriptor.stationary)
+
+    @property
+    def half(self) -> int | None:
+        """Which half of each 32 lanes the rows of M=64 take; None for all lanes."""
+        return self.d.lane // HALF_LANES if self.layout == "F" else None
 
     @property
     def d_columns(self) -> int:
@@ -364,7 +369,7 @@ def _order(cta: Cta, multiply_: Multiply, op: EngineOp, warp: Warp) -> None:
     first, count = multiply_.d.column, multiply_.d_columns
     engine.memory.check_columns(first, count, "tcgen05.mma accumulator")
     shape = (first, multiply_.descriptor.m, multiply_.descriptor.n)
-    span = Span(0, LANES, first, first + count)
+    span = Span(0, LANES, first, first + count, multiply_.half)
     others = ("tcgen05.ld", "tcgen05.st", "tcgen05.mma")
     engine.require_ordered(span, "tcgen05.mma accumulator", others, shape=shape)
     if isinstance(multiply_.a, Place):
@@ -378,7 +383,7 @@ def _order_a(cta: Cta, multiply_: Multiply, a: Place, op: EngineOp, warp: Warp) 
     engine, line = tensor_engine(cta), warp.program.source[warp.split.pc].line
     what = "tcgen05.mma operand A"
     engine.memory.check_columns(a.column, multiply_.a_columns, what)
-    span = Span(0, LANES, a.column, a.column + multiply_.a_columns)
+    span = Span(0, LANES, a.column, a.column + multiply_.a_columns, multiply_.half)
     engine.require_ordered(span, what, ("tcgen05.st", "tcgen05.mma"), reads=True)
     access = Access("tcgen05.mma", span, line, warp.index, op, reads=True, rank=warp.cta.rank)
     engine.fences.require(span, warp, what, reads=True)

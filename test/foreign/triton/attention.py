@@ -37,7 +37,7 @@ def attention(
 
 CASE = Case(
     attention,
-    targets=(80, 100),
+    targets=(80, 90, 100),
     grid=(LENGTH // 64, HEADS),
     arguments=dict(
         q=Tensor("f16", (HEADS, LENGTH, WIDTH), normal(1)),

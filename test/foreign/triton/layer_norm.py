@@ -26,7 +26,7 @@ def layer_norm(x, gain, shift, y, mean_out, scale_out, columns, eps, SIZE: tl.co
 
 CASE = Case(
     layer_norm,
-    targets=(80, 100),
+    targets=(80, 90, 100),
     grid=(ROWS,),
     arguments=dict(
         x=Tensor("bf16", (ROWS, COLUMNS), normal(1)),

@@ -31,7 +31,7 @@ def mixed_width(
 
 CASE = Case(
     mixed_width,
-    targets=(80, 100),
+    targets=(80, 90, 100),
     grid=(1,),
     arguments=dict(
         a=Tensor("bf16", (M, K), integers(1, -4, 4)),

@@ -22,7 +22,7 @@ def tf32(a, b, c, n, k, TILE_M: tl.constexpr, TILE_N: tl.constexpr, TILE_K: tl.c
 
 CASE = Case(
     tf32,
-    targets=(80, 100),
+    targets=(80, 90, 100),
     grid=(1, 1),
     arguments=dict(
         a=Tensor("f32", (M, K), integers(1, -100, 100)),
