@@ -94,11 +94,21 @@ class Decoded:
             self.unmodelled("an opcode without one of " + " ".join(f".{name}" for name in names))
         return found
 
+    def peek_type(self) -> Type:
+        """The last modifier that is a type; other modifiers may stand behind it."""
+        for name in reversed(self._left):
+            if name in TYPES:
+                return TYPES[name]
+        return self.unmodelled(
+            f"type .{self._left[-1]}" if self._left else "an opcode without type"
+        )
+
     def take_type(self) -> Type:
-        """Consume the last modifier, which must be a type."""
-        if not self._left or self._left[-1] not in TYPES:
-            self.unmodelled(f"type .{self._left[-1]}" if self._left else "an opcode without type")
-        return TYPES[self._left.pop()]
+        """Consume the last modifier that is a type."""
+        type_ = self.peek_type()
+        at = len(self._left) - 1 - self._left[::-1].index(type_.name)
+        del self._left[at]
+        return type_
 
     def finish_modifiers(self) -> None:
         """Refuse the instruction if a modifier has not been consumed."""

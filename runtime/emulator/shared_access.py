@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -14,6 +16,7 @@ from .memory import SHARED_WINDOW, WINDOW_SIZE
 if TYPE_CHECKING:
     from .cta import Cta
     from .engine import EngineOp
+    from .launch import Launch
     from .warp import Warp
 
 WORD = 8
@@ -124,6 +127,20 @@ def observe(warp: Warp, operations: list[EngineOp]) -> None:
     """The warp has waited for these operations."""
     if warp.launch.races is not None:
         warp.launch.races.observe(warp, operations)
+
+
+@contextmanager
+def strong_accesses(launch: Launch, order: str = "relaxed") -> Iterator[None]:
+    """What an engine accesses inside counts as strong, of a memory order (PTX ISA §8.7)."""
+    races = launch.races
+    if races is None:
+        yield
+        return
+    races.order = order
+    try:
+        yield
+    finally:
+        races.order = None
 
 
 @lru_cache(maxsize=64)

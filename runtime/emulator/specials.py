@@ -100,6 +100,7 @@ def _fixed() -> dict[str, tuple[int, Callable[[Warp], np.ndarray]]]:
         for axis, name in enumerate(AXES):
             table[f"{register}.{name}"] = (32, _component(triple, axis))
     table |= {name: (32, value) for name, value in (_lane_masks() | _scalars()).items()}
+    table["%current_graph_exec"] = (64, lambda warp: _same(0, np.uint64))
     table["%gridid"] = (64, lambda warp: _same(1, np.uint64))
     table["%is_explicit_cluster"] = (1, lambda warp: _same(warp.launch.explicit_cluster, np.bool_))
     return table

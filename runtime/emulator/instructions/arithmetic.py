@@ -17,16 +17,8 @@ _INTEGERS = tuple(f"{kind}{bits}" for kind in "us" for bits in (16, 32, 64))
 _PACKED = ("u16x2", "s16x2")
 
 
-def _peek_type(ins: Decoded) -> Type:
-    name = ins.modifiers[-1] if ins.modifiers else ""
-    if name not in TYPES:
-        ins.unmodelled(f"type .{name}")
-    return TYPES[name]
-
-
 def _is_float(ins: Decoded) -> bool:
-    name = _peek_type(ins).name
-    return name in floating.FLOAT_TYPES
+    return ins.peek_type().name in floating.FLOAT_TYPES
 
 
 def integer_type(ins: Decoded, *more: str) -> Type:
@@ -146,6 +138,8 @@ def build_mad(ins: Decoded) -> Step:
         return build_carry(ins, False, high_product)
     type_ = integer_type(ins)
     part = ins.required(("lo", "hi", "wide"))
+    if part == "wide" and type_.bits == 64:
+        ins.unmodelled("mad.wide of 64-bit operands")
     if part == "wide":
         product, wide = _wide_product(type_), _wide_type(type_)
         return lanewise(ins, [type_, type_, wide], lambda a, b, c: product(a, b) + c, wide)

@@ -18,14 +18,22 @@ from ..engine import EngineOp, Moves
 from ..errors import Trap
 from ..memory import UINT
 from ..registry import Step, instruction
-from ..shared_access import barrier_at, check_span, count_event, locate, shared_of
+from ..shared_access import (
+    barrier_at,
+    check_span,
+    count_event,
+    locate,
+    next_event,
+    shared_of,
+    strong_accesses,
+)
 from ..values import Type
 from .atomic import combination
 from .mbarrier import apply
 
 if TYPE_CHECKING:
     from ..cta import Cta
-    from ..spaces import Space
+    from ..launch import Launch
     from ..warp import Warp
 
 _STORED_LATER = ("b8", "b16", "u8", "u16", "s8", "s16")
@@ -55,14 +63,11 @@ class Arrival:
     combine: Callable | None
 
     def run(self) -> None:
-        races = self.target.launch.races
-        if races is not None and self.combine is not None:
-            races.order = "relaxed"
-        try:
+        if self.combine is None:
             self._perform()
-        finally:
-            if races is not None:
-                races.order = None
+        else:
+            with strong_accesses(self.target.launch):
+                self._perform()
         size = self.width * len(self.values)
         apply(self.target, self.barrier, lambda barrier: barrier.complete_tx(size))
 
@@ -78,9 +83,9 @@ class Arrival:
 
 @dataclass(frozen=True)
 class GlobalArrival:
-    """The same for a value that goes to global memory, which no barrier awaits."""
+    """The same for a value that goes to global memory, which no barrier awaits; it releases."""
 
-    memory: Space
+    launch: Launch
     address: int
     width: int
     values: np.ndarray
@@ -91,10 +96,15 @@ class GlobalArrival:
         return (("global", "write", self.width),)
 
     def run(self) -> None:
-        at, values = np.array([self.address], np.uint64), self.values
-        if self.combine is not None:
-            values = self.combine(self.memory.load(at, self.width), values, None)
-        self.memory.store(at, values, self.width)
+        at, values, memory = (
+            np.array([self.address], np.uint64),
+            self.values,
+            self.launch.global_memory,
+        )
+        with strong_accesses(self.launch, "release"):
+            if self.combine is not None:
+                values = self.combine(memory.load(at, self.width), values, None)
+            memory.store(at, values, self.width)
 
 
 def _build_global(ins: Decoded, type_: Type, combine: Callable | None) -> Step:
@@ -111,12 +121,18 @@ def _build_global(ins: Decoded, type_: Type, combine: Callable | None) -> Step:
         for lane in np.flatnonzero(mask):
             place, value, size = int(at[lane]), values[lane : lane + 1], type_.bytes
             memory.region_at(place).check_range(place, size, "write", size)
-            arrival = GlobalArrival(memory, place, size, value, combine)
+            arrival = GlobalArrival(warp.launch, place, size, value, combine)
             name = f"{ins.mnemonic} of {size} bytes -> 0x{place:x}"
-            op = EngineOp(name, arrival.run, agent="store", moves=arrival.moves)
-            warp.launch.engines.submit(op)
+            _submit_late(warp, int(lane), EngineOp(
+                name, arrival.run, agent="store", moves=arrival.moves, commits=True, generic=True
+            ))  # fmt: skip
 
     return step
+
+
+def _submit_late(warp: Warp, lane: int, op: EngineOp) -> None:
+    op.event = next_event(warp, "late stores", lane)
+    warp.launch.engines.submit(op)
 
 
 def _take_completion(ins: Decoded) -> None:

@@ -28,6 +28,7 @@ from ..shared_access import (
     peer,
     read_words,
     shared_of,
+    strong_accesses,
     write_words,
 )
 from ..tma import BulkOperation, bulk_groups
@@ -53,6 +54,10 @@ class Reduction:
         with np.errstate(all="ignore"):
             stored = self.function(old.view(self.dtype), new.view(self.dtype), None)
         return stored.view(new.dtype)
+
+
+Change = Reduction | int | None
+"""How a store changes its target: a reduction, a mask of the bytes of each 16, or as a whole."""
 
 
 def _check_size(size: int) -> None:
@@ -111,10 +116,12 @@ class Copy:
         words, span = self._read(), (self.offset, self.offset + self.size)
         check_target(self.target, *span, "a bulk copy")
         index = _word_range(self.offset, self.size)
-        if self.reduction is not None:
-            old = read_words(self.target, index, "a bulk reduction", span)
-            words = self.reduction.apply(old, words)
-        write_words(self.target, index, words, span)
+        if self.reduction is None:
+            write_words(self.target, index, words, span)
+        else:
+            with strong_accesses(self.target.launch):
+                old = read_words(self.target, index, "a bulk reduction", span)
+                write_words(self.target, index, self.reduction.apply(old, words), span)
         apply(self.target, self.barrier, lambda barrier: barrier.complete_tx(self.size))
 
     def _read(self) -> np.ndarray:
@@ -212,22 +219,27 @@ def build_from_shared(ins: Decoded, reduction: Reduction | None = None) -> Step:
     def step(warp: Warp, mask: np.ndarray) -> None:
         for lane in np.flatnonzero(mask):
             numbers = [int(read(warp)[lane]) for read in (to, source, size)]
-            change = _chosen_bytes(int(chosen(warp)[lane])) if chosen else reduction
+            change = int(chosen(warp)[lane]) if chosen else reduction
             _submit_store(warp, int(lane), *numbers, change)
 
     return step
 
 
-def _chosen_bytes(mask: int) -> Reduction:
-    """Byte i of each 16 is replaced where bit i is set."""
-    bits = np.array([mask >> i & 1 for i in range(_UNIT)], bool)
-    keep = lambda old, new, _: np.where(np.resize(bits, len(new)), new, old)  # noqa: E731
-    return Reduction(keep, np.dtype(np.uint8))
+def _write_global(cta: Cta, to: int, new: np.ndarray, change: Change) -> None:
+    region = cta.launch.global_memory.region_at(to)
+    if change is None:
+        region.write_bytes(to, new, _UNIT)
+    elif isinstance(change, Reduction):
+        with strong_accesses(cta.launch):
+            stored = change.apply(region.read_bytes(to, len(new)), new)
+            region.write_bytes(to, stored, _UNIT)
+    else:
+        bits = [change >> i & 1 for i in range(_UNIT)]
+        chosen = np.flatnonzero(np.resize(bits, len(new)))
+        region.store(np.uint64(to) + chosen.astype(np.uint64), new[chosen], 1)
 
 
-def _submit_store(
-    warp: Warp, lane: int, to: int, source: int, size: int, change: Reduction | None
-) -> None:
+def _submit_store(warp: Warp, lane: int, to: int, source: int, size: int, change: Change) -> None:
     cta = warp.cta
     _check_size(size)
     _check_global(cta, to, size, "write")
@@ -240,9 +252,7 @@ def _submit_store(
         data.append(words.view(np.uint8))
 
     def write() -> None:
-        region, new = cta.launch.global_memory.region_at(to), data[0]
-        stored = new if change is None else change.apply(region.read_bytes(to, size), new)
-        region.write_bytes(to, stored, _UNIT)
+        _write_global(cta, to, data[0], change)
 
     name = f"bulk store of {size} bytes 0x{offset:x} -> 0x{to:x}"
     ctas = (cta,)

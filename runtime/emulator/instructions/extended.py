@@ -9,7 +9,7 @@ import numpy as np
 from ..decode import Decoded
 from ..lanes import merge
 from ..registry import Step, instruction
-from ..values import TYPES
+from ..values import Type
 
 
 def _sum(a: np.ndarray, b: np.ndarray, carry: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -25,8 +25,10 @@ def _difference(a: np.ndarray, b: np.ndarray, borrow: np.ndarray) -> tuple[np.nd
     return total, (a < b) | ((a == b) & borrow)
 
 
-def _bind(ins: Decoded, combine: Callable, terms: Callable, *, takes: bool, sets: bool) -> Step:
-    flag, target = ins.program.carry_slot(), ins.target(0, ins_bits(ins))
+def _bind(
+    ins: Decoded, type_: Type, combine: Callable, terms: Callable, *, takes: bool, sets: bool
+) -> Step:
+    flag, target = ins.program.carry_slot(), ins.target(0, type_.bits)
     none = np.zeros(32, bool)
 
     def step(warp, mask):
@@ -40,11 +42,6 @@ def _bind(ins: Decoded, combine: Callable, terms: Callable, *, takes: bool, sets
     return step
 
 
-def ins_bits(ins: Decoded) -> int:
-    """Width of the instruction's type."""
-    return TYPES[ins.modifiers[-1]].bits
-
-
 def build_carry(
     ins: Decoded, subtract: bool, high: Callable | None = None, *, takes: bool = False
 ) -> Step:
@@ -56,7 +53,7 @@ def build_carry(
     combine = _difference if subtract else _sum
     terms = _addends(ins, type_) if high is None else _product(ins, type_, high)
     ins.finish_modifiers()
-    return _bind(ins, combine, terms, takes=takes, sets=sets)
+    return _bind(ins, type_, combine, terms, takes=takes, sets=sets)
 
 
 def _addends(ins: Decoded, type_) -> Callable:

@@ -63,7 +63,9 @@ def space_of(ins: Decoded, space: str | None, address: ptx.Operand) -> tuple[str
     return (space or "generic").partition("::")[0], table[space]
 
 
-def _symbol_space(ins: Decoded, address: ptx.Address) -> str | None:
+def _symbol_space(ins: Decoded, address: ptx.Operand) -> str | None:
+    if not isinstance(address, ptx.Address):
+        ins.unmodelled("an operand that is not an address")
     base = address.base
     if not isinstance(base, ptx.Symbol) or ins.scope.register(base.name):
         return None
@@ -106,6 +108,8 @@ class Access:
         self.space = ins.choice(SPACES)
         self.order = _take_hints(ins)
         ins.finish_modifiers()
+        if self.type.kind == "p":
+            ins.unmodelled("type .pred")
         self.width = self.type.bytes
         if self.type.bits == 128:
             self.width, self.count = 8, 2

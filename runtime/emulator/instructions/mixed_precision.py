@@ -25,7 +25,7 @@ def _parts(ins: Decoded) -> tuple[str, str, bool, str]:
     """(name, rounding mode, saturate, narrow type) of an opcode."""
     name, *rest = ins.opcode.split(".")
     mode = rest[0] if rest[0] in ("rn", "rz", "rm", "rp") else "rn"
-    return name, mode, "sat" in rest, rest[-1]
+    return name, mode, "sat" in rest, "bf16" if "bf16" in rest else "f16"
 
 
 @instruction(*_opcodes("add", "sub"), section="9.7.5")

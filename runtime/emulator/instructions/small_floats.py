@@ -58,6 +58,8 @@ def build_small_float(ins: Decoded) -> Step:
         return _from_scale(ins, target) if source.name == "ue8m0x2" else _to_scale(ins, source)
     if is_small_float(source.name):
         return _widen(ins, source, target)
+    if not is_small_float(target.name):
+        ins.unmodelled("more than two types")
     if target.name.endswith("x4"):
         return _four(ins, source, target)
     return _narrow(ins, source, target)

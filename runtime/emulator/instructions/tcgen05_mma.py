@@ -85,16 +85,27 @@ def build_mma(ins: Decoded) -> Step:
         ins.unmodelled(f"modifier .kind::{kind}")
     ins.choice(_STATIONARY_COLLECTORS if stationary else _COLLECTORS)
     ins.finish_modifiers()
-    if stationary and len(ins.operands) != 5:
-        ins.unmodelled("a .ws operation with a zero-column mask")
+    no_columns = _zero_columns(ins) if stationary else None
     operands = _decode_operands(ins, group)
     form = kind, group, stationary
 
     def step(warp: Warp, mask: np.ndarray) -> None:
         lane = one_lane(mask, "tcgen05.mma")
+        if no_columns is not None and no_columns(warp)[lane]:
+            raise Trap("unmodelled", f"a zero-column mask (PTX ISA section {_SECTION})")
         _submit(warp, lane, _bind(warp, lane, operands, form))
 
     return step
+
+
+def _zero_columns(ins: Decoded) -> Callable | None:
+    """Take the zero-column mask of a .ws operation off its operands; 0 masks nothing."""
+    ins.expect_operands(5, 6)
+    if len(ins.operands) == 5:
+        return None
+    read = ins.read(5, np.uint64)
+    ins.operands = ins.operands[:5]
+    return read
 
 
 def _decode_operands(ins: Decoded, group: int) -> Operands:

@@ -97,9 +97,10 @@ def _shuffle_source(mode: str, lane: np.ndarray, b: np.ndarray, c: np.ndarray):
     return source, source <= highest
 
 
-@instruction("shfl.sync", section="9.7.9.6")
+@instruction("shfl", section="9.7.9.6")
 def build_shfl(ins: Decoded) -> Step:
     """shfl.sync.{up,down,bfly,idx}.b32 d{|p}, a, b, c, membermask."""
+    ins.required(("sync",))
     mode = ins.required(("up", "down", "bfly", "idx"))
     type_ = ins.take_type()
     ins.finish_modifiers()
@@ -140,9 +141,10 @@ def _check_sources(warp, lanes: np.ndarray, source: np.ndarray) -> None:
 # -- votes -------------------------------------------------------------------------------------
 
 
-@instruction("vote.sync", section="9.7.13.9")
+@instruction("vote", section="9.7.13.9")
 def build_vote(ins: Decoded) -> Step:
     """vote.sync.{all,any,uni}.pred d, {!}a, membermask and vote.sync.ballot.b32 d, {!}a, mask."""
+    ins.required(("sync",))
     mode = ins.required(("all", "any", "uni", "ballot"))
     type_ = ins.take_type()
     ins.finish_modifiers()
@@ -167,10 +169,11 @@ def build_vote(ins: Decoded) -> Step:
     return _sync_step(Members(ins, 2), run)
 
 
-@instruction("match.any.sync", "match.all.sync", section="9.7.13.10")
+@instruction("match", section="9.7.13.10")
 def build_match(ins: Decoded) -> Step:
     """match.any.sync d, a, membermask: lanes with the same value; match.all.sync d{|p}."""
-    every = ins.mnemonic == "match.all.sync"
+    ins.required(("sync",))
+    every = ins.required(("any", "all")) == "all"
     type_ = ins.take_type()
     ins.finish_modifiers()
     ins.expect_operands(3)
@@ -224,9 +227,10 @@ def _float_reduction(ins: Decoded, operation: str) -> Callable:
     return lambda values: function.reduce(np.abs(values) if absolute else values)
 
 
-@instruction("redux.sync", section="9.7.13.12")
+@instruction("redux", section="9.7.13.12")
 def build_redux(ins: Decoded) -> Step:
     """redux.sync.op{.abs}{.NaN}.type d, a, membermask."""
+    ins.required(("sync",))
     operation = ins.required(("add", "min", "max", "and", "or", "xor"))
     type_ = ins.take_type()
     reduce = _reduction(ins, operation, type_)

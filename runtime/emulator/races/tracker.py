@@ -277,11 +277,10 @@ class Races:
                 warp.clock.acquire(message, relaxed=self.order not in ACQUIRES)
 
     def stored(self, region: object, offsets: np.ndarray) -> None:
-        """A strong store by a warp: the places pass on what it releases."""
-        warp = self._launch.current_warp
-        if warp is None or self.operation is not None:
+        """A strong store by a warp or a late one: the places pass on what it releases."""
+        message = self._stored_message()
+        if message is None:
             return
-        message = warp.clock.release(relaxed=self.order not in RELEASES)
         for offset in dict.fromkeys(offsets.tolist()):
             key = (id(region), offset)
             earlier = self._locations.get(key)
@@ -291,6 +290,14 @@ class Races:
                 self._locations[key] = joined
             else:
                 self._locations[key] = message
+
+    def _stored_message(self) -> Message | None:
+        """A late store releases what its warp knew when it was issued."""
+        releases = self.order in RELEASES
+        if self.operation is not None:
+            return self._message(relaxed=False) if releases and self.operation.commits else None
+        warp = self._launch.current_warp
+        return None if warp is None else warp.clock.release(relaxed=not releases)
 
     def allocated(self, warp: Warp, target: Cta, offset: int) -> None:
         """tcgen05.alloc of a warp writes its result, of which the async proxy needs no fence."""

@@ -150,3 +150,34 @@ REFUSALS = [
 def test_illegal_late_stores_are_refused(trapped, text, category, part):
     trap = trapped(text, np.zeros(512, np.uint8))
     assert (trap.category, part in str(trap)) == (category, True), str(trap)
+
+
+@pytest.mark.parametrize(
+    "signal", ["st.async.release.gpu.global.b32 [%rd1], 1;",
+               "red.async.release.gpu.global.add.u32 [%rd1], 1;"]
+)  # fmt: skip
+def test_a_late_store_releases_what_its_thread_has_written(run, signal):
+    data, flag, out = (np.zeros(count, np.uint32) for count in (1, 1, 1))
+    run(
+        f"""setp.eq.u32 %p0, %lane, 0; setp.eq.u32 %p1, %lane, 32; mov.b32 %r0, 77;
+        @!%p0 bra OTHER; st.global.b32 [%rd0], %r0; {signal} bra END;
+        OTHER: @!%p1 bra END;
+        WAIT: ld.acquire.gpu.global.b32 %r1, [%rd1]; setp.eq.u32 %p2, %r1, 0; @%p2 bra WAIT;
+        ld.global.b32 %r2, [%rd0]; st.global.b32 [%rd2], %r2;
+        END: bar.sync 0;""",
+        data,
+        flag,
+        out,
+        threads=64,
+    )
+    assert (flag[0], out[0]) == (1, 77)
+
+
+def test_masked_bulk_stores_of_other_bytes_do_not_race(run):
+    source, target = np.arange(512, dtype=np.uint32).astype(np.uint8), np.zeros(512, np.uint8)
+    opcode = "cp.async.bulk.global.shared::cta.bulk_group.cp_mask"
+    store = f"{opcode} [%rd1], [%tile], 512, %h0;"
+    body = f"""setp.eq.u32 %p3, %lane, 1; @%p0 mov.b16 %h0, 0x00FF; @%p3 mov.b16 %h0, 0xFF00;
+      @%p0 {store} @%p3 {store} cp.async.bulk.commit_group; cp.async.bulk.wait_group 0;"""
+    run(BEGIN + body, source, target)
+    assert target.tobytes() == source.tobytes()

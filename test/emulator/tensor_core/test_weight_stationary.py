@@ -35,6 +35,7 @@ def test_d_lies_in_as_many_lane_groups_as_m_leaves_free(tc, m, n, collector):
     columns = n * m // 128
     out = np.zeros(columns * 128, np.uint32)
     first = stationary(tc, "f16").replace("kind::f16", f"kind::f16{collector}")
+    first = first.replace("%p3;", "%p3, 0;")
     body = tc.FALSE + first + tc.TRUE + stationary(tc, "f16") + tc.DONE
     body += tc.dump("32x32b.x8", 8, columns // 8, 8)
     tc.run(body, image, out, adesc, bdesc, idesc)
@@ -66,7 +67,7 @@ def test_integers_in_tensor_memory_are_an_operand_a_of_128_rows(tc):
 REFUSALS = [
     ("M must be 32, 64 or 128, got 16", 16, 64, ""),
     ("N must be 64, 128 or 256, got 32", 64, 32, ""),
-    ("zero-column mask", 64, 64, ", %rd2"),
+    ("a zero-column mask (PTX ISA section 9.7.16.10.9)", 64, 64, ", 1"),
     ("B-reuse shift (.ws only) at bit 30 must be 0", 64 | 1 << 30, 64, ""),
 ]
 
