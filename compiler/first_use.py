@@ -70,7 +70,7 @@ def matmul(
     launched.
     """
     how = How(_dtype_name(out_dtype), target or "", pipeline or "", preset or "")
-    if is_torch(a) and is_torch(b) and _needs_operator(a, b):
+    if _is_traced() or (is_torch(a) and is_torch(b) and _needs_operator(a, b)):
         from .torch_op import matmul_operator
 
         result = matmul_operator(a, b, *how)
@@ -133,10 +133,16 @@ def _target(gpu: int | None) -> str:
     return device.gpu(gpu).target
 
 
+def _is_traced() -> bool:
+    """Whether torch.compile is looking."""
+    torch = sys.modules.get("torch")
+    return torch is not None and torch.compiler.is_compiling()
+
+
 def _needs_operator(a: Any, b: Any) -> bool:
-    """Whether torch must see the call: it traces it, or records gradients."""
+    """Whether torch must see the call: it fakes tensors, or records gradients."""
     torch = sys.modules["torch"]
-    if torch.compiler.is_compiling() or type(a) not in (torch.Tensor, torch.nn.Parameter):
+    if type(a) not in (torch.Tensor, torch.nn.Parameter):
         return True
     return torch.is_grad_enabled() and (a.requires_grad or b.requires_grad)
 

@@ -16,8 +16,7 @@ TORCH_NAMES = {"bf16": "torch.bfloat16", "f16": "torch.float16", "f32": "torch.f
 
 def is_torch(value: Any) -> bool:
     """Whether `value` is a torch tensor, told without importing torch."""
-    module = type(value).__module__
-    return module == "torch" or module.startswith("torch.")
+    return _is_of_torch(type(value))
 
 
 @functools.cache
@@ -26,3 +25,8 @@ def torch_dtype(dtype: str) -> Any:
     import torch
 
     return getattr(torch, TORCH_NAMES[dtype].removeprefix("torch."))
+
+
+@functools.cache  # a tensor's type takes half a microsecond to tell its module
+def _is_of_torch(kind: type) -> bool:
+    return kind.__module__.split(".")[0] == "torch"
