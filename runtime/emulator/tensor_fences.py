@@ -54,7 +54,8 @@ class Fences:
         for past in self.past:
             if past.access.name == access.name and past.access.who == access.who:
                 joined = _joined(past.access.span, access.span)
-                if joined and (past.published == now or joined == access.span):
+                same = past.published == past.released == now
+                if joined and (same or joined == access.span):
                     past.access = replace(access, span=joined)
                     past.published = past.released = now
                     past.event = event

@@ -1,5 +1,12 @@
 """Kernels of ours with one bug each, and how the emulator must call it."""
 
-from . import barriers, by_hand, execution, shared_memory, tensor_core
+from . import barriers, by_hand, execution, ordering, shared_memory, tensor_core
 
-BUGS = (*barriers.BUGS, *shared_memory.BUGS, *tensor_core.BUGS, *execution.BUGS, *by_hand.BUGS)
+BUGS = (
+    *barriers.BUGS,
+    *shared_memory.BUGS,
+    *tensor_core.BUGS,
+    *execution.BUGS,
+    *by_hand.BUGS,
+    *ordering.BUGS,
+)

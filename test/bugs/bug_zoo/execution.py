@@ -40,7 +40,6 @@ BUGS = (
             r"\1",
         ),
         "protocol",
-        4,
         says=r"has seen a request fail",
     ),
     Bug(
@@ -49,7 +48,6 @@ BUGS = (
         LAUNCH_CONTROL,
         delete(r"fence\.proxy\.async\.shared::cta", 1),
         "proxy-fence",
-        8,
         says=r"a new response would overwrite",
     ),
     Bug(
@@ -62,7 +60,6 @@ BUGS = (
             r"\1",
         ),
         "protocol",
-        4,
         says=r"a request that failed is undefined",
     ),
     Bug(

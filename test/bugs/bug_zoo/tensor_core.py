@@ -36,8 +36,17 @@ BUGS = (
         "the accumulator is released without fence::before_thread_sync",
         PERSISTENT,
         delete(BEFORE, 1),
-        "missing-fence",
+        "unfenced",
+        warns=True,
         says=r"without tcgen05\.fence::before_thread_sync",
+    ),
+    Bug(
+        "13d",
+        "the accumulator is released without fence::before_thread_sync, and relaxed",
+        PERSISTENT,
+        chain(delete(BEFORE, 1), replace(r"arrive\.release\.cluster", "arrive.relaxed.cluster")),
+        "missing-fence or race",
+        says=r"tensor memory columns",
     ),
     Bug(
         "13c",
@@ -69,8 +78,11 @@ BUGS = (
         "14c",
         "no fence::after_thread_sync behind a wait that is relaxed",
         PERSISTENT,
-        chain(delete(AFTER, 1), replace(r"try_wait\.parity\.acquire", "try_wait.parity.relaxed")),
+        chain(
+            delete(AFTER, 1), replace(r"try_wait\.parity\.acquire", "try_wait.parity.relaxed", 0)
+        ),
         "missing-fence or race",
+        says=r"tensor memory columns",
     ),
     Bug(
         "15a",
@@ -86,8 +98,8 @@ BUGS = (
                 -1,
             ),
         ),
-        "missing-wait",
-        says=r"tcgen05\.ld .* not ordered behind the tcgen05\.mma",
+        "missing-wait or race",
+        says=r"tcgen05\.ld .* not ordered behind the (write by )?.*tcgen05\.mma|tensor memory",
     ),
     Bug(
         "15b",
@@ -102,8 +114,7 @@ BUGS = (
                 -1,
             ),
         ),
-        "uninitialised-read or missing-wait",
-        4,
+        "uninitialised-read or missing-wait or race",
     ),
     Bug(
         "16a",
@@ -215,8 +226,7 @@ BUGS = (
         "no cluster barrier before the pair frees tensor memory",
         PAIR,
         chain(delete(CLUSTER_WAIT, -1), delete(CLUSTER_ARRIVE, -1)),
-        "out-of-bounds or exited-cta or missing-wait or race",
-        4,
+        "race or out-of-bounds or exited-cta",
     ),
     Bug(
         "31",
@@ -224,7 +234,7 @@ BUGS = (
         ROLES,
         replace(r"(shl\.b32\s+(%r\d+), )(%r1), 16;", r"xor.b32 \2, \3, 32; \1\2, 16;", 0),
         "tmem",
-        says=r"may access tensor memory lanes 64\.\.95 only",
+        says=r"tcgen05\.ld: warp \d may access tensor memory lanes \d+\.\.\d+ only",
     ),
     Bug(
         "32a",
@@ -260,6 +270,5 @@ BUGS = (
         SEQUENTIAL,
         move_before(r"ld\.shared\.b32", r"bar\.sync"),
         "uninitialised-read or race",
-        8,
     ),
 )

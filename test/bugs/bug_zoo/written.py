@@ -67,8 +67,8 @@ def _integers(rng: np.random.Generator, shape: tuple[int, ...], dtype=np.float32
 
 
 def _split_k(rng: np.random.Generator) -> Case:
-    x, out = _integers(rng, (4, 32)), np.full(32, np.nan, np.float32)
-    parts, semaphore = np.full((4, 32), np.nan, np.float32), np.zeros(1, np.uint32)
+    x, out = _integers(rng, (4, 64)), np.full(64, np.nan, np.float32)
+    parts, semaphore = np.full((4, 64), np.nan, np.float32), np.zeros(1, np.uint32)
     return Case([x, parts, semaphore, out], out, x.sum(0))
 
 
@@ -108,7 +108,7 @@ def _block_scaled(rng: np.random.Generator) -> Case:
 
 REVERSE = Written("reverse", 128, _reversed(128))
 WARP_REVERSE = Written("warp_reverse", 32, _reversed(32))
-SPLIT_K = Written("split_k", 32, _split_k, grid=4)
+SPLIT_K = Written("split_k", 64, _split_k, grid=4)
 CP_ASYNC = Written("cp_async", 64, _row_sum(64, 16))
 RING = Written("ring", 64, _row_sum(32, 0))
 WGMMA = Written("wgmma", 128, _wgmma, shared_bytes=SHARED_BYTES)

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
 from tilewright.runtime.emulator import Trap
+from tilewright.runtime.emulator.tensor_engine import Access, Span
+from tilewright.runtime.emulator.tensor_fences import Fences
 
 BEFORE, AFTER = "tcgen05.fence::before_thread_sync;\n", "tcgen05.fence::after_thread_sync;\n"
 RELAX = (".try_wait.parity", ".try_wait.parity.relaxed.cluster")
@@ -101,3 +105,20 @@ def test_an_older_fence_does_not_do_for_a_later_load(tc):
         except Trap as trap:
             found.add(trap.category)
     assert found == {"missing-fence"}
+
+
+def test_an_access_that_was_released_does_not_join_a_later_one_beside_it():
+    """Two accumulators in turn: the release of the first one counts although the second is new"""
+    said = []
+    fences, reader = Fences(lambda *each: said.append(each)), (0, 1)
+    for column in (0, 32):
+        load = Access("tcgen05.ld", Span(0, 32, column, column + 32), 7, 1, reads=True)
+        fences.completed(load, published=False, event=None)
+        if column == 0:
+            fences.released(reader)
+    fences.acquired((0, 5))
+    other = SimpleNamespace(cta=SimpleNamespace(rank=0), index=5)
+    fences.require(Span(0, 128, 0, 32), other, "tcgen05.mma", reads=False)
+    assert [category for category, _ in said] == ["unfenced"]
+    with pytest.raises(Trap):
+        fences.require(Span(0, 128, 32, 64), other, "tcgen05.mma", reads=False)
