@@ -144,9 +144,16 @@ def gluon_scales(tensors: Arrays) -> Arrays:
 
 
 def in_rows(blocks: np.ndarray) -> np.ndarray:
-    """Scales [128, k/32] of blocks of 32 × 16 bytes: byte 16 i + 4 j + c is row 32 j + i."""
-    steps = blocks.shape[2]
-    return blocks.reshape(steps, 32, 4, 4).transpose(2, 1, 0, 3).reshape(128, 4 * steps)
+    """Scales [rows, scales of a row] of blocks [1, rows/128, scales/4, 2, 256], each of 32 × 16
+    bytes: byte 16 i + 4 j + c is scale c of row 32 j + i."""
+    tall, wide = blocks.shape[1:3]
+    split = blocks.reshape(tall, wide, 32, 4, 4)
+    return split.transpose(0, 3, 2, 1, 4).reshape(128 * tall, 4 * wide)
+
+
+def gluon_scaled_pair(tensors: Arrays) -> Arrays:
+    a, b = (tensors[n] * np.repeat(in_rows(tensors[f"scale_{n}"]), 16, axis=1) for n in "ab")
+    return {"c": a @ b.T}
 
 
 def gluon_cluster_sum(tensors: Arrays) -> Arrays:
