@@ -18,7 +18,7 @@ from ..dialects.mlir import ir
 from ..dialects.target import find_target
 from ..passes import PASSES, PIPELINE
 from ..passes.base import TARGET_ATTRIBUTE, Pass, PassLog, make_pass
-from .presets import PRESETS
+from .presets import HOPPER_PRESETS, PRESETS
 
 FIRST, LAST = PIPELINE[0].name, PIPELINE[-1].name
 DEFAULT_PIPELINE = ",".join(pass_class.name for pass_class in PIPELINE[1:-1])
@@ -51,6 +51,16 @@ class PassEvent:
     seconds: float
     summary: str
     ir: Callable[[], str]
+
+
+def all_presets() -> dict[str, str]:
+    """Every named pipeline, whatever chip it is written for."""
+    return {**PRESETS, **HOPPER_PRESETS}
+
+
+def presets_of(chip: str) -> dict[str, str]:
+    """The named pipelines that are written for a chip."""
+    return HOPPER_PRESETS if find_target(chip).in_registers else PRESETS
 
 
 def parse_pipeline(text: str) -> list[PassCall]:
@@ -99,10 +109,11 @@ def complete_pipeline(
 
     `stop_after` leaves out the passes after it, but not the lowering.
     """
-    if preset is not None and preset not in PRESETS:
-        raise OptionError(f"preset: unknown name {preset!r}; use one of {', '.join(PRESETS)}")
+    presets = all_presets()
+    if preset is not None and preset not in presets:
+        raise OptionError(f"preset: unknown name {preset!r}; use one of {', '.join(presets)}")
     if text is None:
-        text = DEFAULT_PIPELINE if preset is None else PRESETS[preset]
+        text = DEFAULT_PIPELINE if preset is None else presets[preset]
     calls = parse_pipeline(text)
     if calls[0].name != FIRST:
         calls.insert(0, PassCall(FIRST))

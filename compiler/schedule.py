@@ -106,7 +106,7 @@ def choose_schedule(spec: MatmulSpec, target: Target) -> Schedule:
 
 def _branches(problem: Problem, target: Target) -> Iterator[tuple[Rank, Schedule]]:
     """Every legal tile and cluster, each with a rank that none of its leaves beats."""
-    tiles = product(M_TILES, N_TILES, _k_tiles(problem))
+    tiles = product(M_TILES[target.accumulators], N_TILES, _k_tiles(problem))
     legal = [tile for tile in tiles if keeps(TILE_RULES, problem, Schedule(tile), target)]
     for tile, (cluster, pair) in product(legal, CLUSTERS):
         branch = Schedule(tile, STAGES_MAX, cluster, pair)
@@ -157,7 +157,7 @@ def explain_schedule(spec: MatmulSpec, target: Target) -> Choice:
 
 def candidates(problem: Problem, target: Target) -> Iterator[Schedule]:
     """Every schedule that is looked at, each once; a wasteful tile only in its plainest form."""
-    for tile in product(M_TILES, N_TILES, _k_tiles(problem)):
+    for tile in product(M_TILES[target.accumulators], N_TILES, _k_tiles(problem)):
         plain = Schedule(tile)
         if wasted_tile(problem, plain, target):
             yield plain

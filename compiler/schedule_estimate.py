@@ -7,6 +7,7 @@
 
     one tile a CTA   waves × (start + fill + main loop + epilogue)
     persistent       start + fill + tiles a CTA × max(main loop, epilogue) + last epilogue
+    from registers   start + fill + tiles a CTA × (main loop + epilogue): one role does both
     total            the larger of that and the bytes that DRAM must move
 
 The figures rank schedules; they are no promise of a time. Kernel launch is left out: it is the same
@@ -18,40 +19,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..dialects.target import Target
-from .schedule_problem import Problem, Schedule
-
-
-@dataclass(frozen=True)
-class Figure:
-    """One number about the chip: its value, unit and source; `assumed` when nobody states it."""
-
-    value: float
-    unit: str
-    source: str
-    assumed: bool = False
-
-
-# The number of multiprocessors is the target's.
-FIGURES = {
-    "clock": Figure(
-        1.85, "GHz", "what 2.25 PFLOP/s of dense bf16 (NVIDIA B200) means at 8192 FLOP a cycle"
-    ),
-    "mma_rate": Figure(
-        8192, "FLOP/cycle", "one multiprocessor, an MMA of 128 rows; takes the clock above", True
-    ),
-    "shared_rate": Figure(128, "B/cycle", "CUDA programming guide, 32 banks of 4 bytes"),
-    "l2_rate": Figure(64, "B/cycle", "from L2 to one multiprocessor", True),
-    "copy_rate": Figure(16, "B/cycle", "threads that copy what TMA can't address", True),
-    "l2_size": Figure(126e6, "B", "B200, cudaDeviceProp.l2CacheSize"),
-    "dram_rate": Figure(8e6, "B/us", "NVIDIA B200, HBM3e"),
-    "tma_latency": Figure(1400, "cycles", "a TMA load until its barrier completes", True),
-    "cta_start": Figure(2000, "cycles", "barriers, tensor memory, tensor maps", True),
-    "cluster_start": Figure(500, "cycles", "cluster barriers at both ends", True),
-    "tmem_rate": Figure(512, "B/cycle", "four warps of tcgen05.ld", True),
-    "direct_store_rate": Figure(32, "B/cycle", "stores of 16 or 32 bytes a thread", True),
-    "tma_store_rate": Figure(64, "B/cycle", "a TMA store from shared memory", True),
-    "clc_query": Figure(200, "cycles", "reading a cluster launch control response, a tile", True),
-}
+from .chip_figures import figure
+from .schedule_problem import Problem, Schedule, round_up
 
 
 @dataclass(frozen=True)
@@ -73,36 +42,31 @@ class Estimate:
     bound: str
 
 
-def figure(name: str) -> float:
-    """The value of one of FIGURES."""
-    return FIGURES[name].value
-
-
 def estimate(problem: Problem, schedule: Schedule, target: Target) -> Estimate:
     """What the schedule is expected to take on the multiprocessors of `target`."""
-    busy = step_cycles(problem, schedule)
+    busy = step_cycles(problem, schedule, target)
     bound = max(busy, key=lambda name: busy[name])
     streamed = problem.k_tiles(schedule) * busy[bound]
-    refilled = refill_cycles(problem, schedule, busy[bound])
+    refilled = refill_cycles(problem, schedule, busy[bound], target)
     main = max(streamed, refilled)
     bound = "latency" if refilled > streamed else bound
-    epilogue = epilogue_cycles(problem, schedule)
-    fill = figure("tma_latency")
-    start = figure("cta_start") + (figure("cluster_start") if schedule.cluster_size > 1 else 0)
-    rounds = tile_rounds(problem, schedule, target)
-    work = _work_cycles(schedule, rounds, main, epilogue, fill + start)
-    work_us, dram_us = (
-        _microseconds(work),
-        dram_bytes(problem, schedule, target) / figure("dram_rate"),
+    epilogue = epilogue_cycles(problem, schedule, target)
+    fill = figure(target, "tma_latency")
+    start = figure(target, "cta_start") + (
+        figure(target, "cluster_start") if schedule.cluster_size > 1 else 0
     )
+    rounds = tile_rounds(problem, schedule, target)
+    work = _work_cycles(schedule, rounds, main, epilogue, fill + start, target)
+    dram_us = dram_bytes(problem, schedule, target) / figure(target, "dram_rate")
+    work_us = _microseconds(target, work) + figure(target, "dram_share") * dram_us
     return Estimate(
         total_us=max(work_us, dram_us),
         work_us=work_us,
         dram_us=dram_us,
-        main_loop_us=_microseconds(main),
-        epilogue_us=_microseconds(epilogue),
-        fill_us=_microseconds(fill),
-        start_us=_microseconds(start),
+        main_loop_us=_microseconds(target, main),
+        epilogue_us=_microseconds(target, epilogue),
+        fill_us=_microseconds(target, fill),
+        start_us=_microseconds(target, start),
         rounds=rounds,
         bound="DRAM" if dram_us > work_us else bound,
     )
@@ -110,23 +74,30 @@ def estimate(problem: Problem, schedule: Schedule, target: Target) -> Estimate:
 
 def least_us(problem: Problem, schedule: Schedule, target: Target) -> float:
     """No schedule of this tile and cluster is estimated faster: its steps, and DRAM's least."""
-    steps = problem.k_tiles(schedule) * max(step_cycles(problem, schedule).values())
-    before = figure("cta_start") + figure("tma_latency")
+    steps = problem.k_tiles(schedule) * max(step_cycles(problem, schedule, target).values())
+    before = figure(target, "cta_start") + figure(target, "tma_latency")
     work = before + tile_rounds(problem, schedule, target) * steps
-    return max(_microseconds(work), _once_bytes(problem) / figure("dram_rate"))
+    return max(_microseconds(target, work), _once_bytes(problem) / figure(target, "dram_rate"))
 
 
 def _work_cycles(
-    schedule: Schedule, rounds: int, main: float, epilogue: float, before: float
+    schedule: Schedule,
+    rounds: int,
+    main: float,
+    epilogue: float,
+    before: float,
+    target: Target,
 ) -> float:
     if schedule.scheduler == "none":
         return rounds * (before + main + epilogue)
-    query = figure("clc_query") if schedule.scheduler == "clc" else 0
+    if target.in_registers:
+        return before + rounds * (main + epilogue)
+    query = figure(target, "clc_query") if schedule.scheduler == "clc" else 0
     return before + rounds * (max(main, epilogue) + query) + epilogue
 
 
-def _microseconds(cycles: float) -> float:
-    return cycles / (figure("clock") * 1e3)
+def _microseconds(target: Target, cycles: float) -> float:
+    return cycles / (figure(target, "clock") * 1e3)
 
 
 def tile_rounds(problem: Problem, schedule: Schedule, target: Target) -> int:
@@ -140,39 +111,56 @@ def resident_ctas(schedule: Schedule, target: Target) -> int:
     return target.multiprocessors // schedule.cluster_size * schedule.cluster_size
 
 
-def step_cycles(problem: Problem, schedule: Schedule) -> dict[str, float]:
-    """Cycles that each resource needs for one K tile of one CTA."""
+def step_cycles(problem: Problem, schedule: Schedule, target: Target) -> dict[str, float]:
+    """Cycles that each resource needs for one K tile of one CTA, and what comes between two."""
     _, _, k = schedule.tile
+    issue = figure(target, "step_issue")
     loaded = l2_bytes_per_step(problem, schedule)
     copied = copied_bytes_per_step(problem, schedule)
-    return {
-        "tensor core": tensor_core_cycles(schedule, k),
-        "shared memory": shared_read_bytes(problem, schedule) / figure("shared_rate"),
-        "L2": loaded / figure("l2_rate"),
-        "thread copies": copied / figure("copy_rate"),
+    busy = {
+        "tensor core": tensor_core_cycles(schedule, k, target),
+        "shared memory": _shared_cycles(problem, schedule, target),
+        "L2": loaded / figure(target, "l2_rate"),
+        "thread copies": copied / figure(target, "copy_rate"),
     }
+    return {name: cycles + issue for name, cycles in busy.items()}
 
 
-def refill_cycles(problem: Problem, schedule: Schedule, step: float) -> float:
+def refill_cycles(problem: Problem, schedule: Schedule, step: float, target: Target) -> float:
     """Cycles of the main loop when a slot's next load starts only after its MMA.
 
     A full ring of loads is in flight at a time: every ring but the last costs a latency and a step.
+    Where slots are released one step late, one of them is always held back.
     """
-    rings = -(-problem.k_tiles(schedule) // schedule.stages)
-    last = problem.k_tiles(schedule) - (rings - 1) * schedule.stages
-    return (rings - 1) * (figure("tma_latency") + step) + last * step
+    late = target.in_registers and schedule.stages > 1
+    ring = schedule.stages - 1 if late else schedule.stages
+    rings = -(-problem.k_tiles(schedule) // ring)
+    last = problem.k_tiles(schedule) - (rings - 1) * ring
+    return (rings - 1) * (figure(target, "tma_latency") + step) + last * step
 
 
-def tensor_core_cycles(schedule: Schedule, k: int) -> float:
-    """Cycles of the MMAs of one CTA's tile; a 64-row MMA takes as long as one of 128 rows."""
+def tensor_core_cycles(schedule: Schedule, k: int, target: Target) -> float:
+    """Cycles of the MMAs of one CTA's tile; a smaller MMA takes as long as one of the most rows."""
     m, n, _ = schedule.tile
-    rows = -(-m // 128) * 128
-    return 2 * rows * n * k / figure("mma_rate")
+    rows = round_up(m, target.mma_m[-1])
+    return 2 * rows * n * k / figure(target, "mma_rate")
 
 
-def shared_read_bytes(problem: Problem, schedule: Schedule) -> int:
-    """Bytes of A and B that one multiprocessor's tensor core reads a step; a pair halves B."""
-    return problem.a_tile_bytes(schedule) + problem.b_tile_bytes(schedule)
+def _shared_cycles(problem: Problem, schedule: Schedule, target: Target) -> float:
+    return shared_bytes_per_step(problem, schedule, target) / figure(target, "shared_rate")
+
+
+def shared_bytes_per_step(problem: Problem, schedule: Schedule, target: Target) -> int:
+    """Bytes of A and B that move in and out of one multiprocessor's shared memory a step.
+
+    tcgen05 reads each once, and a pair halves B; wgmma reads B anew for every 64 rows, so that what
+    TMA writes meanwhile counts too.
+    """
+    a, b = problem.a_tile_bytes(schedule), problem.b_tile_bytes(schedule)
+    if not target.in_registers:
+        return a + b
+    times = schedule.tile[0] // target.mma_m[0]
+    return a + times * b + a + b
 
 
 def l2_bytes_per_step(problem: Problem, schedule: Schedule) -> float:
@@ -188,16 +176,16 @@ def copied_bytes_per_step(problem: Problem, schedule: Schedule) -> int:
     return a + (0 if problem.by_tma("b") else problem.b_tile_bytes(schedule))
 
 
-def epilogue_cycles(problem: Problem, schedule: Schedule) -> float:
-    """Cycles from tensor memory to global memory; two staging buffers overlap both halves."""
+def epilogue_cycles(problem: Problem, schedule: Schedule, target: Target) -> float:
+    """Cycles from the accumulator to global memory; two staging buffers overlap both halves."""
     m, n, _ = schedule.tile
-    read = m * n * 4 / figure("tmem_rate")
+    read = 0 if target.in_registers else m * n * 4 / figure(target, "tmem_rate")
     stored_bytes = m * n * problem.c_bytes
     if schedule.staging is None:
-        return read + stored_bytes / figure("direct_store_rate")
+        return read + stored_bytes / figure(target, "direct_store_rate")
     columns, buffers = schedule.staging
-    pack = read + stored_bytes / figure("shared_rate")
-    store = stored_bytes / figure("tma_store_rate")
+    pack = read + stored_bytes / figure(target, "shared_rate")
+    store = stored_bytes / figure(target, "tma_store_rate")
     if buffers == 1:
         return pack + store
     return max(pack, store) + min(pack, store) * columns / n
@@ -207,7 +195,7 @@ def dram_bytes(problem: Problem, schedule: Schedule, target: Target) -> float:
     """Bytes that DRAM moves: C once, and A and B once or, where L2 can't hold both, once a wave."""
     once, c = _once_bytes(problem), problem.m * problem.n * problem.c_bytes
     operands = once - c
-    if operands <= figure("l2_size"):
+    if operands <= figure(target, "l2_size"):
         return once
     rows, columns = wave_shape(problem, schedule, target)
     m, n, _ = schedule.tile

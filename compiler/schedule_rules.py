@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ..dialects.layout import CORE_ROWS, SPAN_BYTES
-from ..dialects.target import Target
+from ..dialects.target import REGISTERS, TENSOR_MEMORY, Target
 from .schedule_estimate import resident_ctas, tile_rounds
 from .schedule_problem import Problem, Schedule
 
-M_TILES = (64, 128)
+# By where accumulators are.
+M_TILES: dict[str, tuple[int, ...]] = {TENSOR_MEMORY: (64, 128), REGISTERS: (64, 128, 256)}
 N_TILES = (16, 32, 64, 128, 192, 256)
 K_TILES = (16, 32, 64, 128)
 PAIR_M = (64, 128)  # of one CTA; the pair's MMA has twice as many rows (PTX ISA, tcgen05 shapes)
@@ -38,11 +39,22 @@ def mma_shape(problem: Problem, schedule: Schedule, target: Target) -> str | Non
     return None
 
 
+def accumulator_registers(problem: Problem, schedule: Schedule, target: Target) -> str | None:
+    """A thread may hold only so much of an accumulator that is kept in registers."""
+    m, n, _ = schedule.tile
+    if target.mma_warpgroups(m, n) is not None:
+        return None
+    most = target.accumulator_registers_max
+    return f"{m}x{n} in one or two warpgroups is over {most} registers a thread"
+
+
 def pair_shape(problem: Problem, schedule: Schedule, target: Target) -> str | None:
     """A 2-CTA MMA needs an even cluster M, a CTA tile of 64 or 128 rows, N in steps of 32."""
     m, n, _ = schedule.tile
     if not schedule.pair:
         return None
+    if not target.pairs:
+        return f"{target.chip} has no 2-CTA MMAs"
     if schedule.cluster[0] % 2:
         return f"a pair needs an even cluster M, got {schedule.cluster[0]}"
     if m not in PAIR_M:
@@ -70,7 +82,7 @@ def idle_cta(problem: Problem, schedule: Schedule, target: Target) -> str | None
 def wasted_tile(problem: Problem, schedule: Schedule, target: Target) -> str | None:
     """No axis may be covered by a smaller tile."""
     extents = (problem.m, problem.n, problem.k)
-    tables = (M_TILES, N_TILES, K_TILES)
+    tables = (M_TILES[target.accumulators], N_TILES, K_TILES)
     for axis, extent, size, table in zip("MNK", extents, schedule.tile, tables, strict=True):
         smaller = [other for other in table if other < size and other >= extent]
         if smaller:
@@ -150,12 +162,21 @@ def shared_memory(problem: Problem, schedule: Schedule, target: Target) -> str |
 
 def tensor_memory(problem: Problem, schedule: Schedule, target: Target) -> str | None:
     """The accumulators must fit the tensor memory: two of them when tiles overlap."""
+    if target.in_registers:
+        return None
     m, n, _ = schedule.tile
     buffers = 1 if schedule.scheduler == "none" else 2
     columns = target.allocated_columns(buffers * target.accumulator_columns(m, n))
     if columns <= target.tmem_columns:
         return None
     return f"{buffers} accumulators take {columns} columns, over {target.tmem_columns}"
+
+
+def launch_control(problem: Problem, schedule: Schedule, target: Target) -> str | None:
+    """Cluster launch control is for chips that have it."""
+    if schedule.scheduler != "clc" or target.launch_control:
+        return None
+    return f"{target.chip} has no cluster launch control"
 
 
 def ring_depth(problem: Problem, schedule: Schedule, target: Target) -> str | None:
@@ -198,7 +219,7 @@ def grid_extent(problem: Problem, schedule: Schedule, target: Target) -> str | N
 
 # A search settles tile, cluster, scheduler, staging and stages in this order; the rules of a step
 # look at nothing that a later step settles.
-TILE_RULES: tuple[Rule, ...] = (mma_shape, wasted_tile)
+TILE_RULES: tuple[Rule, ...] = (mma_shape, accumulator_registers, wasted_tile)
 CLUSTER_RULES: tuple[Rule, ...] = (
     pair_shape,
     cluster_size,
@@ -208,7 +229,13 @@ CLUSTER_RULES: tuple[Rule, ...] = (
     tma_row_pitch,
     multicast_slice,
 )
-SCHEDULER_RULES: tuple[Rule, ...] = (tensor_memory, one_wave, group_height, grid_extent)
+SCHEDULER_RULES: tuple[Rule, ...] = (
+    tensor_memory,
+    launch_control,
+    one_wave,
+    group_height,
+    grid_extent,
+)
 STAGING_RULES: tuple[Rule, ...] = (staged_store,)
 STAGES_RULES: tuple[Rule, ...] = (shared_memory, ring_depth)
 

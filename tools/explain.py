@@ -74,7 +74,7 @@ def explain_schedule_command(parser: Parser, options: argparse.Namespace) -> int
 def _as_dict(choice: Choice, spec: MatmulSpec, target: Target) -> dict[str, Any]:
     from dataclasses import asdict
 
-    from ..compiler.schedule_estimate import FIGURES
+    from ..compiler.chip_figures import FIGURES
 
     return {
         "ok": True,
@@ -84,7 +84,7 @@ def _as_dict(choice: Choice, spec: MatmulSpec, target: Target) -> dict[str, Any]
         "pipeline": choice.schedule.pipeline(),
         "estimate": asdict(choice.estimate),
         "memory": _memory(choice.schedule, spec, target),
-        "figures": {name: asdict(figure) for name, figure in FIGURES.items()},
+        "figures": {name: asdict(figure) for name, figure in FIGURES[target.chip].items()},
         "rejected": [
             {
                 "schedule": asdict(rejected.schedule),
@@ -99,16 +99,37 @@ def _as_dict(choice: Choice, spec: MatmulSpec, target: Target) -> dict[str, Any]
 
 def _memory(schedule: Schedule, spec: MatmulSpec, target: Target) -> dict[str, int]:
     from ..compiler.schedule_problem import Problem
+    from ..dialects.target import WARPGROUP_THREADS
 
     problem = Problem.of(spec, target)
-    return {
+    shared = {
         "stage_bytes": problem.stage_bytes(schedule),
         "staging_bytes": problem.staging_bytes(schedule),
         "shared_bytes_limit": target.shared_bytes,
+    }
+    m, n, _ = schedule.tile
+    if target.in_registers:
+        warpgroups = target.mma_warpgroups(m, n) or 1
+        registers = m * n // (warpgroups * WARPGROUP_THREADS)
+        return shared | {"warpgroups": warpgroups, "accumulator_registers": registers}
+    return shared | {
         "accumulators": 1 if schedule.scheduler == "none" else 2,
-        "accumulator_columns": target.accumulator_columns(*schedule.tile[:2]),
+        "accumulator_columns": target.accumulator_columns(m, n),
         "tmem_columns_limit": target.tmem_columns,
     }
+
+
+def _accumulators(memory: dict[str, int]) -> str:
+    """Where the accumulators are, in words."""
+    if "warpgroups" in memory:
+        return (
+            f"{memory['accumulator_registers']} accumulator registers a thread of"
+            f" {memory['warpgroups']} warpgroups"
+        )
+    return (
+        f"{memory['accumulators']} accumulators × {memory['accumulator_columns']} columns,"
+        f" of {memory['tmem_columns_limit']}"
+    )
 
 
 def _print_choice(choice: Choice, spec: MatmulSpec, target: Target) -> None:
@@ -120,8 +141,7 @@ def _print_choice(choice: Choice, spec: MatmulSpec, target: Target) -> None:
     print(
         f"memory     {schedule.stages} stages × {memory['stage_bytes']} bytes and"
         f" {memory['staging_bytes']} of staging, of {memory['shared_bytes_limit']};"
-        f" {memory['accumulators']} accumulators × {memory['accumulator_columns']} columns,"
-        f" of {memory['tmem_columns_limit']}"
+        f" {_accumulators(memory)}"
     )
     print(
         f"estimate   {estimate.total_us:.2f} us, bound by {estimate.bound}: {estimate.rounds} tiles"

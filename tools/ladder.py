@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 EXAMPLES = """examples:
   tilewright ladder --m 512 --n 512 --k 512
   tilewright ladder --presets v1a,v2a --json
+  tilewright ladder --target sm_90a
 """
 SIZES = {"m": 512, "n": 512, "k": 512}
 WIDTH = 160
@@ -67,7 +68,7 @@ def add_command(commands: Any) -> None:
     )
     add_spec(parser, "spec (default 512×512×512)", SIZES)
     parser.add_argument("--target", default="sm_100a", help="chip (default sm_100a)")
-    parser.add_argument("--presets", metavar="A,B", help="only these (default all)")
+    parser.add_argument("--presets", metavar="A,B", help="only these (default: all of the chip)")
     parser.add_argument(
         "--seed", type=natural, default=0, metavar="N", help="fixes inputs and event order"
     )
@@ -79,7 +80,7 @@ def add_command(commands: Any) -> None:
 def ladder_command(parser: Parser, options: argparse.Namespace) -> int:
     """Climb the ladder; 0 when every rung is right."""
     spec = spec_of(options, parser)
-    names = _names(options.presets)
+    names = _names(options.presets, options.target)
     check = options.check or DEFAULT_CHECK
     rungs = []
     with Progress("loading the compiler") as progress:
@@ -94,14 +95,15 @@ def ladder_command(parser: Parser, options: argparse.Namespace) -> int:
     return 0 if passed else 1
 
 
-def _names(text: str | None) -> list[str]:
-    from ..compiler.pipeline import PRESETS
+def _names(text: str | None, target: str) -> list[str]:
+    from ..compiler.pipeline import all_presets, presets_of
     from ..dialects.errors import CompileError
 
-    names = list(PRESETS) if text is None else text.split(",")
+    names = list(presets_of(target)) if text is None else text.split(",")
+    presets = all_presets()
     for name in names:
-        if name not in PRESETS:
-            known = ", ".join(PRESETS)
+        if name not in presets:
+            known = ", ".join(presets)
             raise CompileError(f"preset: unknown name {name!r}; use one of {known}")
     return names
 
@@ -109,11 +111,11 @@ def _names(text: str | None) -> list[str]:
 def climb(name: str, spec: MatmulSpec, target: str, seed: int, check: str = DEFAULT_CHECK) -> Rung:
     """Compile, inspect and run one preset; what a kernel or compiler refuses becomes its error."""
     from ..compiler.driver import compile_matmul
-    from ..compiler.pipeline import PRESETS
+    from ..compiler.pipeline import all_presets
     from ..dialects.errors import CompileError
     from ..runtime.errors import DeviceError
 
-    rung = Rung(name, PRESETS[name])
+    rung = Rung(name, all_presets()[name])
     try:
         compiled = compile_matmul(spec, target=target, preset=name, allow_spills=True)
         rung.pipeline = compiled.pipeline

@@ -5,7 +5,7 @@ python -m tilewright.tools.preset_docs > docs/presets.md
 
 from __future__ import annotations
 
-from ..compiler.pipeline import PRESETS
+from ..compiler.pipeline import all_presets
 
 SERIES = "https://www.modular.com/blog/matrix-multiplication-on-"
 PARTS = {
@@ -19,7 +19,8 @@ A preset is a named pipeline, nothing more: `tilewright run --preset v2a …` is
 `tilewright run --pipeline '…' …` with the text below. Each reproduces one published step of making
 a Blackwell matmul fast, so that it can be compiled, printed, run and compared with the one before;
 `tilewright ladder` does that for all of them. What is reproduced is the structure of the kernel:
-tile, copies, layouts, stages, roles, clusters, scheduling and epilogue. The code is ours.
+tile, copies, layouts, stages, roles, clusters, scheduling and epilogue. The code is ours. `h1` to
+`h7` are the same steps for Hopper (`--target sm_90a`), after no publication.
 
 - **dummies**: gau-nernst, *tcgen05 for dummies*, <https://gau-nernst.github.io/tcgen05/>
 - **series**: A. Taha, J. Liu, H. Wang, A. Dakkak, *Matrix Multiplication on Blackwell*, Modular,
@@ -44,6 +45,13 @@ STEPS = {
     "kernel5": ("series, part 3", "clusters: TMA multicast and 2-CTA MMA"),
     "kernel6": ("series, part 3", "five stages, TMA and MMA in warps of their own"),
     "kernel7": ("series, part 3", "the store in pieces, double-buffered"),
+    "h1": ("-", "wgmma by one warpgroup, tiles copied by threads"),
+    "h2": ("-", "2-D TMA boxes 16 bytes wide, no swizzle"),
+    "h3": ("-", "128-byte swizzle"),
+    "h4": ("-", "several stages, one group of wgmma always under way"),
+    "h5": ("-", "a load role and two consumer warpgroups, which take its registers"),
+    "h6": ("-", "persistent, L2-friendly order; the result stored by TMA"),
+    "h7": ("-", "clusters of two along M: B by TMA multicast"),
     "kernel8": ("series, part 4", "persistent by cluster launch control, two accumulators"),
 }
 
@@ -52,7 +60,7 @@ def render() -> str:
     """The page as Markdown; KeyError for a preset that STEPS does not describe."""
     rows = [
         f"| `{name}` | {STEPS[name][0]} | {STEPS[name][1]} | `{_breakable(pipeline)}` |"
-        for name, pipeline in PRESETS.items()
+        for name, pipeline in all_presets().items()
     ]
     table = ["| preset | published as | what is new in it | pipeline |", "|---|---|---|---|", *rows]
     return "\n".join([HEADER, *table]) + "\n"

@@ -288,8 +288,13 @@ class Frame:
         return llvm.inttoptr(b.pointer(b.TENSOR), b.add(self.tmem, offset))
 
     def wait(self, barrier: ir.Value, parity: ir.Value) -> None:
-        """Wait for a barrier that, in a cluster, other CTAs may arrive at."""
-        b.barrier_wait(barrier, parity, in_cluster=self.cluster.size > 1)
+        """Wait for a barrier that, in a cluster, other CTAs may arrive at.
+
+        Around MMAs by warpgroups only the async proxy moves data, which the barrier's completion
+        and `tile.await_mma` order; acquiring the cluster's writes would drop L1 at every wait.
+        """
+        in_cluster = self.cluster.size > 1 and not self.target.in_registers
+        b.barrier_wait(barrier, parity, in_cluster=in_cluster)
 
     def wait_mma_done(self) -> None:
         """All threads wait for the last commit on the done barrier, then may read its results."""

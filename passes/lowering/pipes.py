@@ -86,7 +86,8 @@ def lower_release(frame: Frame, op: ReleaseOp) -> None:
 def _arrive_by_warp(frame: Frame, barrier: ir.Value) -> None:
     """One arrival of each warp, in every CTA that writes into the slot: lane r's in that of rank r.
 
-    `tile.await_mma` has waited for the warp's MMAs on the slot.
+    `tile.await_mma` has waited for the warp's MMAs on the slot. They are all that has to be ordered
+    before the arrival, so the CTA is scope enough: the cluster's costs a memory barrier a step.
     """
     mask = frame.release_mask()
     if mask is None:
@@ -95,8 +96,7 @@ def _arrive_by_warp(frame: Frame, barrier: ir.Value) -> None:
     else:
         rank = b.rem(frame.lane, frame.cluster.size)  # LLVM may map for lanes beyond, too
         with b.when(_has_rank(frame, mask)):
-            remote = nvvm.mapa(b.pointer(b.CLUSTER), barrier, rank)
-            nvvm.mbarrier_arrive(remote, scope=nvvm.MemScopeKind.CLUSTER)
+            nvvm.mbarrier_arrive(nvvm.mapa(b.pointer(b.CLUSTER), barrier, rank))
     nvvm.bar_warp_sync(b.constant(ALL_LANES))
 
 

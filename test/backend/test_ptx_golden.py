@@ -22,3 +22,13 @@ FAMILIES = {
 def test_kernel_family(golden, family):
     compiled = compile_matmul(MatmulSpec(520, 512, 640), preset=FAMILIES[family], until="ptx")
     golden(compiled.ptx, f".{family}.ptx")
+
+
+HOPPER_FAMILIES = {"hopper_sequential": "h3", "hopper_persistent": "h7"}
+
+
+@pytest.mark.parametrize("family", HOPPER_FAMILIES)
+def test_hopper_kernel_family(golden, family):
+    spec = MatmulSpec(520, 512, 640)
+    compiled = compile_matmul(spec, target="sm_90a", preset=HOPPER_FAMILIES[family], until="ptx")
+    golden(compiled.ptx, f".{family}.ptx")

@@ -12,17 +12,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tilewright.compiler import schedule as schedule_module
+from tilewright.compiler.chip_figures import FIGURES
 from tilewright.compiler.driver import compile_matmul
 from tilewright.compiler.pipeline import PASSES
 from tilewright.compiler.schedule import candidates, choose_schedule, explain_schedule
-from tilewright.compiler.schedule_estimate import FIGURES, estimate
+from tilewright.compiler.schedule_estimate import estimate
 from tilewright.compiler.schedule_problem import Problem, Schedule
 from tilewright.compiler.schedule_rules import RULES, broken_rule
 from tilewright.compiler.spec import MatmulSpec
 from tilewright.dialects.errors import CompileError
-from tilewright.dialects.target import find_target
+from tilewright.dialects.target import TARGETS, find_target
 
 TARGET = find_target("sm_100a")
+HOPPER = find_target("sm_90a")
 
 # m, n, k → tile, cluster, pair, scheduler: what the figures of today choose.
 TABLE = [
@@ -203,15 +205,21 @@ BROKEN = {
     "ring-depth": (Schedule((64, 16, 64), stages=9), ["9", "8"]),
     "grid-extent": (Schedule((64, 16, 64)), ["65535", "y"]),
 }
+# Those that no schedule for the first target can break.
+BROKEN_ON_HOPPER = {
+    "accumulator-registers": (Schedule((256, 256, 64)), ["256x256", "128"]),
+    "launch-control": (Schedule((128, 128, 64), scheduler="clc"), ["sm_90a"]),
+}
 
 
 @pytest.mark.parametrize("name", RULES)
 def test_a_broken_rule_names_its_numbers(name):
-    schedule, words = BROKEN[name]
+    schedule, words = (BROKEN | BROKEN_ON_HOPPER)[name]
+    target = HOPPER if name in BROKEN_ON_HOPPER else TARGET
     spec = MatmulSpec(60, 160, 499 if name == "tma-row-pitch" else 512)
     if name == "grid-extent":
         spec, words = replace(spec, n=16 * 70_000), ["65535", "70000"]
-    reason = RULES[name](Problem.of(spec, TARGET), schedule, TARGET)
+    reason = RULES[name](Problem.of(spec, target), schedule, target)
     assert reason is not None
     assert all(word in reason for word in words), reason
 
@@ -259,9 +267,10 @@ def test_the_passes_take_whatever_keeps_the_rules(seed):
         compile_matmul(spec, pipeline=candidate.pipeline(), until="mlir")
 
 
-def test_every_figure_has_a_unit_and_a_source():
-    assert all(figure.source for figure in FIGURES.values())
-    assert any(figure.assumed for figure in FIGURES.values())
+@pytest.mark.parametrize("chip", TARGETS)
+def test_every_figure_has_a_unit_and_a_source(chip):
+    assert all(figure.source for figure in FIGURES[chip].values())
+    assert any(figure.assumed for figure in FIGURES[chip].values())
 
 
 def test_the_choice_needs_no_mlir(monkeypatch):
@@ -272,3 +281,26 @@ def test_the_choice_needs_no_mlir(monkeypatch):
     fields = dict(a_dtype="bf16", c_dtype="bf16", a_major="k", b_major="k")
     spec = SimpleNamespace(m=64, n=64, k=64, **fields)
     assert module.choose_schedule(spec, TARGET).tile[0] == 64
+
+
+def test_hopper_has_no_pairs():
+    problem = Problem.of(MatmulSpec(256, 256, 64), HOPPER)
+    paired = Schedule((128, 128, 64), cluster=(2, 1), pair=True)
+    assert RULES["pair-shape"](problem, paired, HOPPER) == "sm_90a has no 2-CTA MMAs"
+
+
+@pytest.mark.parametrize("shape", SHAPES[::3])
+def test_the_quick_choice_for_hopper_is_the_one_that_the_whole_list_gives(shape):
+    spec = MatmulSpec(*(int(extent) for extent in shape.split("x")))
+    assert choose_schedule(spec, HOPPER) == explain_schedule(spec, HOPPER).schedule
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_passes_take_whatever_keeps_the_rules_of_hopper(seed):
+    source, small = random.Random(seed), replace(HOPPER, multiprocessors=4)
+    majors = {"a_major": source.choice("km"), "b_major": source.choice("kn")}
+    spec = MatmulSpec(520, 264, source.choice([51, 200, 328]), **majors)
+    problem = Problem.of(spec, small)
+    legal = [c for c in candidates(problem, small) if broken_rule(problem, c, small) is None]
+    for candidate in source.sample(legal, 6):
+        compile_matmul(spec, target="sm_90a", pipeline=candidate.pipeline(), until="mlir")

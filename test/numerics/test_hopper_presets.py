@@ -1,0 +1,51 @@
+"""Every rung for sm_90a computes the product, and so does the schedule that is chosen for it."""
+
+from pathlib import Path
+
+import pytest
+
+from tilewright.compiler.presets import HOPPER_PRESETS
+from tilewright.compiler.spec import MatmulSpec
+
+INPUTS = Path(__file__).parent / "inputs"
+
+
+@pytest.mark.parametrize("preset", HOPPER_PRESETS)
+@pytest.mark.parametrize("shape", [(300, 520, 264), (77, 40, 56)])
+def test_odd_shapes(check_matmul, preset, shape):
+    check_matmul(MatmulSpec(*shape), target="sm_90a", preset=preset, seed=1)
+
+
+@pytest.mark.parametrize("preset", HOPPER_PRESETS)
+@pytest.mark.parametrize(("a_major", "b_major"), [("m", "n"), ("k", "n"), ("m", "k")])
+def test_other_layouts(check_matmul, preset, a_major, b_major):
+    spec = MatmulSpec(264, 392, 200, "f16", "f16", "f32", a_major=a_major, b_major=b_major)
+    check_matmul(spec, target="sm_90a", preset=preset, seed=2)
+
+
+@pytest.mark.parametrize("preset", HOPPER_PRESETS)
+def test_epilogues_of_mlir_files(check_matmul, preset):
+    source = INPUTS / "scale_bias_residual_swish.mlir"
+    check_matmul(source, target="sm_90a", preset=preset, seed=4)
+
+
+@pytest.mark.parametrize("preset", ["h1", "h4", "h7"])
+def test_dependent_launch_leaves_the_result_as_it_is(check_matmul, preset):
+    text = f"{HOPPER_PRESETS[preset]},lower-to-nvvm{{pdl=true}}"
+    spec = MatmulSpec(300, 264, 200)
+    compiled, _ = check_matmul(spec, target="sm_90a", pipeline=text, seed=6)
+    assert "griddepcontrol.wait" in compiled.ptx
+
+
+@pytest.mark.parametrize("shape", [(1, 1, 1), (77, 33, 51), (512, 768, 320), (300, 1000, 264)])
+def test_the_chosen_schedule_is_right(check_matmul, shape):
+    compiled, _ = check_matmul(MatmulSpec(*shape), target="sm_90a", seed=5)
+    assert compiled.manifest["target"] == "sm_90a"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("preset", HOPPER_PRESETS)
+@pytest.mark.parametrize("seed", range(8))
+def test_many_orders_of_events(check_matmul, preset, seed):
+    spec = MatmulSpec(520, 520, 600)
+    check_matmul(spec, target="sm_90a", preset=preset, seed=50 + seed)
