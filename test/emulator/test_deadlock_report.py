@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tilewright.runtime.emulator import Deadlock, launch
+from tilewright.runtime.emulator import Deadlock, launch, scheduler
 
 NAMES = {
     "barriers": [
@@ -133,3 +133,14 @@ def test_without_names_the_address_stands_alone():
     producer, _ = stuck().as_dict()["agents"]
     assert (producer["role"], producer["waits_for"]["name"]) == (None, None)
     assert producer["waits_for"]["address"] == "0x410"
+
+
+def test_an_endless_loop_is_reported_with_who_can_run(monkeypatch):
+    monkeypatch.setattr(scheduler, "LIVELOCK_STEPS", 5000)
+    kernel = KERNEL.replace("EMPTY:", "SPIN: bra SPIN;\nEMPTY:")
+    report = stuck(kernel, names=NAMES).as_dict()
+    assert "an endless loop" in report["verdict"]
+    spinning, waiting = report["agents"]
+    assert (spinning["waits_for"], spinning["ptx_text"]) == (None, "bra SPIN")
+    assert waiting["waits_for"]["name"] == "full[1]"
+    assert "can run" in {each["state"] for each in waiting["expected_from"]}

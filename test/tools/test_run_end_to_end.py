@@ -116,3 +116,20 @@ def test_a_report_counts_by_role(tilewright, tmp_path):
     assert "instructions by role" in ran.out and "tensor core" in ran.out
     roles = json.loads(path.read_text())["profile"]["roles"]
     assert [role["name"] for role in roles] == ["epilogue", "load", "mma"]
+
+
+def test_a_deadlock_says_who_waits_for_whom(tilewright, tmp_path):
+    place = tmp_path / "kernel.zip"
+    sizes = ("--m", "256", "--n", "256", "--k", "128")
+    tilewright("compile", *sizes, "--preset", "v5", "--emit", "bundle", "-o", place)
+    bundle = read_bundle(place)
+    kept = [line for line in bundle.ptx.splitlines() if "tcgen05.commit" not in line]
+    write_bundle(place, bundle.manifest, "\n".join(kept), bundle.cubin)
+    ran = tilewright("run", place, "--json")
+    assert (ran.status, ran.json["ok"]) == (1, False)
+    waits = {
+        agent["role"]: agent["waits_for"]["name"]
+        for agent in ran.json["deadlock"]["agents"]
+        if agent["waits_for"]["kind"] == "mbarrier"
+    }
+    assert waits["epilogue"] == "accumulator.full"
