@@ -38,7 +38,7 @@ class Kernel:
         self._position = [tensor["role"] for tensor in tensors].index("output")
         self._programs: dict[int | None, Program] = {}
         self._operator, self._is_traced = None, _never
-        if "torch" in sys.modules:
+        if sys.modules.get("torch") is not None:
             self._operator, self._is_traced = _operator_for(self)
 
     @property
