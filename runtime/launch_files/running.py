@@ -13,6 +13,7 @@ import numpy as np
 
 from ..emulator import LaunchError, PtxSyntaxError, Report
 from ..emulator.launch import DEFAULT_RESIDENT, Launch, load_program
+from ..emulator.names import Names
 from ..emulator.program import Program
 from .binding import Binder
 from .description import read_launch_file, read_limited, triple
@@ -99,6 +100,7 @@ def _bind(
         seed,
         check,
     )
+    running.names = Names.of(launch.get("names"))
     running.arrays.awaited = [
         tensor.memory for tensor in tensors.values() if tensor.declared.get("awaited")
     ]

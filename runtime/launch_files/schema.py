@@ -83,6 +83,10 @@ STRUCT = Fields(
     }
 )
 PARAMETER = Keyed({**_values({}), "struct": STRUCT})
+LABEL = Matching(r"[^\s\x00-\x1f][^\x00-\x1f]{0,63}", "a name of at most 64 characters")
+BARRIERS = Fields({"name": LABEL, "offset_bytes": BYTES, "count": Integer(1, 4096)})
+ROLE = Fields({"name": LABEL, "first_warp": Integer(0, 31), "warps": Integer(1, 32)})
+NAMES = Fields({}, {"barriers": ListOf(BARRIERS, 0, 256), "roles": ListOf(ROLE, 0, 32)})
 LAUNCH = Fields(
     {
         "entry": Text(),
@@ -96,5 +100,6 @@ LAUNCH = Fields(
         "cluster": EXTENT,
         "shared_bytes": BYTES,
         "tensor_maps": ListOf(TENSOR_MAP, 0, 256),
+        "names": NAMES,
     },
 )

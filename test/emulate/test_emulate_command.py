@@ -313,3 +313,15 @@ def test_an_unknown_check_is_a_wrong_command_line(command):
 
 def test_the_levels_are_those_of_the_emulator():
     assert tuple(CHECKS) == EMULATOR_CHECKS
+
+
+def test_a_launch_file_names_barriers_and_roles(files, header, capsys):
+    barriers = [{"name": "ready", "offset_bytes": 0, "count": 1}]
+    roles = [{"name": "everybody", "first_warp": 0, "warps": 2}]
+    body = BODY.replace(".shared .align 8 .b64 cell;", ".extern .shared .align 8 .b8 cell[];")
+    named = {**LAUNCH, "shared_bytes": 64, "names": {"barriers": barriers, "roles": roles}}
+    paths = files(header + body.format(body=NOBODY_ARRIVES), named)
+    found = json.loads(emulate(capsys, paths, "--json")[1])["deadlock"]["agents"]
+    assert {(agent["role"], agent["waits_for"]["name"]) for agent in found} == {
+        ("everybody", "ready")
+    }

@@ -8,7 +8,7 @@ A_MAP = {"name": "m", "tensor": "a", "dims": [4, 3], "strides_bytes": [8], "box"
 RANDOM = {"random": 1, "distribution": "uniform"}
 FIELDS = (
     "'entry', 'grid', 'block', 'tensors', 'parameters', 'schema', 'cluster', 'shared_bytes',"
-    " 'tensor_maps'"
+    " 'tensor_maps', 'names'"
 )
 DTYPES = (
     "'bf16' or 'f16' or 'f32' or 'f64' or 'e4m3' or 'e5m2' or 'ue8m0' or 'e2m1' or 'u8' or 'u16'"
@@ -42,6 +42,16 @@ def refusal(run, copying, changes) -> str:
 TOP = [
     (["entry"], ..., "entry: must be given, got none"),
     (["entry"], "", "entry: must be a text, got ''"),
+    (
+        ["names"],
+        {"barriers": [{"name": "full", "offset_bytes": 0}]},
+        "names.barriers[0].count: must be given, got none",
+    ),
+    (
+        ["names"],
+        {"roles": [{"name": "mma", "first_warp": 32, "warps": 1}]},
+        "names.roles[0].first_warp: must be an integer from 0 to 31, got 32",
+    ),
     (["colour"], 3, f"colour: must be one of the fields {FIELDS}, got it"),
     (["schema"], 2, "schema: must be 1, got 2"),
     (["grid"], 3, "grid: must be a list, got 3"),

@@ -91,12 +91,16 @@ def test_a_warp_may_not_touch_the_lanes_of_another(tc):
 
 def test_lanes_of_the_first_quarter_mean_the_warps_own_and_are_told(tc):
     """As DeepGEMM and TileLang address them: every warp gives the allocation's address"""
-    body = """mov.b32 %v0, %r0; tcgen05.st.sync.aligned.32x32b.x1.b32 [%r12], {%v0};
+    body = (
+        """mov.b32 %v0, %r0; tcgen05.st.sync.aligned.32x32b.x1.b32 [%r12], {%v0};
 tcgen05.wait::st.sync.aligned; mov.b32 %v0, 0;
-""" + tc.LANE_BASE + """add.u32 %r14, %r12, %r13;
+"""
+        + tc.LANE_BASE
+        + """add.u32 %r14, %r12, %r13;
 tcgen05.ld.sync.aligned.32x32b.x1.b32 {%v0}, [%r14]; tcgen05.wait::ld.sync.aligned;
 mul.wide.u32 %rd9, %r0, 4; add.s64 %rd9, %rd1, %rd9; st.global.u32 [%rd9], %v0;
 """
+    )
     out = np.zeros(128, np.uint32)
     report = tc.run(body, b"", out)
     assert out.tolist() == list(range(128))
