@@ -37,7 +37,7 @@ from .races import Races
 from .report import Report
 from .scheduler import Scheduler
 from .spaces import LocalSpace, Space, WindowSpace
-from .specials import FIXED
+from .specials import FIXED, GRID_WORKSPACE
 from .tensor_map_proxy import TensorMapProxy
 from .values import RAW
 from .warp import Warp
@@ -148,6 +148,7 @@ class Launch(StateBag):
         self.clock_reads = 0
         self.tensor_maps = TensorMapProxy()
         self._make_memories()
+        self.grid_workspace = self._make_grid_workspace()
         self._template = self._register_template()
 
     # -- set-up ------------------------------------------------------------------------------
@@ -228,6 +229,17 @@ class Launch(StateBag):
                 )
             )
         self.arrays = HostArrays(self.global_memory, max(variables.end, GLOBAL_BASE) + (1 << 32))
+
+    def _make_grid_workspace(self) -> int:
+        """The address of what threads of a cooperative launch synchronise the grid with, or 0.
+
+        A kernel that reads it (%envreg1, %envreg2: CUDA's cooperative groups) is taken as launched
+        cooperatively: all its CTAs are resident. The words are its size and the barrier.
+        """
+        if not GRID_WORKSPACE & set(self.program.special_slots.values()):
+            return 0
+        words = np.array([8, *(0,) * 15], np.uint32)
+        return self.arrays.address(words, "the grid's workspace")
 
     def bind(self, params: list) -> None:
         """Encode the kernel's parameters; LaunchError names the one that is wrong."""
@@ -336,6 +348,8 @@ class Launch(StateBag):
         clusters = [
             (x, y, z) for z in range(counts[2]) for y in range(counts[1]) for x in range(counts[0])
         ]
+        if self.grid_workspace:
+            resident = max(resident, prod(self.grid))
         for category, message in suspicions(self.program):
             self.report.warn(category, message)
         self.scheduler = Scheduler(self, clusters, resident, max_steps)

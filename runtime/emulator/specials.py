@@ -20,6 +20,8 @@ AXES = ("x", "y", "z")
 CYCLES_PER_STEP = 4
 """Clock cycles and nanoseconds that one warp instruction anywhere in the launch advances."""
 FIRST_GLOBALTIMER = 1_700_000_000_000_000_000
+GRID_WORKSPACE = {"%envreg1", "%envreg2"}
+"""The driver passes in them where a cooperative grid's workspace lies, upper half first."""
 RESERVED_SHARED = 1024
 
 
@@ -79,6 +81,8 @@ def _scalars() -> dict[str, Callable[[Warp], np.ndarray]]:
         )
     }
     return zero | {
+        "%envreg1": lambda warp: _same(warp.launch.grid_workspace >> 32),
+        "%envreg2": lambda warp: _same(warp.launch.grid_workspace & 0xFFFFFFFF),
         "%laneid": lambda warp: LANE_IDS,
         "%warpid": lambda warp: _same(warp.index),
         "%nwarpid": lambda warp: _same(64),

@@ -205,9 +205,20 @@ class Multiply:
 
     def run(self) -> None:
         """Read both operands, multiply, update the accumulator."""
+        if isinstance(self.a, Place):
+            self._run_in_blocks(self.a)
+            return
         product = multiply(self.descriptor, self._read_a(), self._read_b())
         for block in self.blocks:
             self._write(block, product[block.rows, block.columns])
+
+    def _run_in_blocks(self, a: Place) -> None:
+        """The lanes that hold a block of D take the rows of A from themselves: where several groups
+        of lanes work on the same rows, each has its own copy."""
+        b = self._read_b()
+        rows = [self._read_lanes(block, a) for block in self.blocks]
+        for block, left in zip(self.blocks, rows, strict=True):
+            self._write(block, multiply(self.descriptor, left, b[block.columns]))
 
     def _read_a(self) -> np.ndarray:
         if isinstance(self.a, Place):
@@ -220,14 +231,15 @@ class Multiply:
         return _gather(self.ctas, self.b, rows, d.k, d.b, d.b_transposed, "B")
 
     def _read_tensor_memory(self, place: Place) -> np.ndarray:
-        d, columns = self.descriptor, slice(place.column, place.column + self.a_columns)
-        words = np.empty((d.m, self.a_columns), np.uint32)
-        for block in self.blocks:
-            lanes = _shifted(block.lanes, place.lane)
-            memory = tensor_engine(self.ctas[block.cta]).memory
-            memory.require_written(lanes, columns, "tcgen05.mma operand A")
-            words[block.rows] = memory.words[lanes, columns]
-        return to_float32(words, d.a.name)
+        return np.concatenate([self._read_lanes(block, place) for block in self.blocks])
+
+    def _read_lanes(self, block: Block, place: Place) -> np.ndarray:
+        columns = slice(place.column, place.column + self.a_columns)
+        lanes = _shifted(block.lanes, place.lane)
+        memory = tensor_engine(self.ctas[block.cta]).memory
+        memory.require_written(lanes, columns, "tcgen05.mma operand A")
+        words = np.ascontiguousarray(memory.words[lanes, columns])
+        return to_float32(words, self.descriptor.a.name)
 
     def _write(self, block: Block, product: np.ndarray) -> None:
         memory = tensor_engine(self.ctas[block.cta]).memory
@@ -366,11 +378,6 @@ def _check_a(multiply_: Multiply, a: Place) -> None:
     if a.lane != multiply_.d.lane:
         raise Trap("tmem", f"A and D must start at the same tensor memory lane, got {a.lane} and "
                            f"{multiply_.d.lane}")  # fmt: skip
-    if multiply_.layout == "B":
-        raise Trap("unmodelled", "operand A in tensor memory with M=128 and cta_group::2")
-    if multiply_.layout in "EG":
-        raise Trap("unmodelled", f"operand A in tensor memory with M={descriptor.m} and .ws"
-                                 f" (PTX ISA section 9.7.16.10.5)")  # fmt: skip
 
 
 def _order(cta: Cta, multiply_: Multiply, op: EngineOp, warp: Warp) -> None:

@@ -82,11 +82,26 @@ def test_other_forms_of_ws_are_refused(tc, message, m, n, more):
 
 
 @pytest.mark.parametrize("m", [32, 64])
-def test_a_half_filled_operand_a_in_tensor_memory_is_unmodelled(tc, m):
-    word = tc.instruction_word("bf16", "bf16", "f32", m, 64)
-    body = stationary(tc, "f16", a="[%r12+256]")
-    trap = tc.refused(tc.FALSE + body, bytes(32768), (0, tc.descriptor(0, 16, 1024, ATOM), word))
-    assert (trap.category, f"M={m} and .ws" in trap.message) == ("unmodelled", True)
+def test_every_group_of_lanes_multiplies_its_own_copy_of_a(tc, m):
+    """Operand A in tensor memory: the lanes that hold some columns of D hold the rows of A too"""
+    rng = np.random.default_rng(m)
+    b = tc.random_matrix(rng, 128, 16, "bf16")
+    image = bytearray(49152)
+    bdesc = tc.place_operand(image, b, ATOM, False, 16384)
+    load = "mad.wide.u32 %rd9, %r0, 32, %rd0;\n"
+    values = load + "".join(f"ld.global.b32 %v{i}, [%rd9+{4 * i}];\n" for i in range(8))
+    a = tc.random_matrix(rng, 128, 16, "bf16")
+    image[:4096] = a.tobytes()
+    idesc = tc.instruction_word("bf16", "bf16", "f32", m, 128)
+    out = np.zeros(m * 128, np.uint32)
+    body = tc.store_fragment(values, 8) + tc.FALSE + stationary(tc, "f16", a="[%r12+256]")
+    tc.run(body + tc.DONE + tc.dump("32x32b.x8", 8, m // 8, 8), image, out, 0, bdesc, idesc)
+    words = out.reshape(-1, 8, 128).view(np.float32)
+    for part in range(128 // m):
+        lanes = slice(part * m, part * m + m)
+        wanted = tc.product(a[lanes], b[part * m : part * m + m])
+        got = words[:, :, lanes].reshape(-1, m)
+        assert np.array_equal(got.T, wanted), part
 
 
 def test_a_pair_has_no_ws(tc):
