@@ -98,16 +98,13 @@ def measure(path: Path, options: argparse.Namespace) -> Row:
     kernel = load(path)
     a, b, c = kernel.manifest["tensors"]
     sets = [make_set((a, b, c), seed) for seed in range(count_sets((a, b, c)))]
-    torch.cuda.synchronize()
-    started = time.perf_counter()
-    kernel(*sets[0][:2], out=sets[0][2])
-    torch.cuda.synchronize()
-    first_call_ms = (time.perf_counter() - started) * 1e3
+    first_call_ms = first_call(kernel, *sets[0])
     launches = contenders(kernel, sets, options)
     for name, launch in launches.items():
         check(f"{path.name}: {name}", launch, sets[-1], len(sets) - 1)
     times = interleaved(launches, len(sets), options.rounds)
     medians = {name: statistics.median(found) for name, found in times.items()}
+    third_of_a_second = int(3e5 / medians[OURS]) + 1
     return Row(
         path.stem,
         *(*c["shape"], a["shape"][1]),
@@ -115,9 +112,18 @@ def measure(path: Path, options: argparse.Namespace) -> Row:
         spread={name: statistics.stdev(found) / medians[name] for name, found in times.items()},
         host_us={name: host_us(launches[name]) for name in (OURS, CUBLAS)},
         first_call_ms=first_call_ms,
-        clocks=clocks_under(launches[OURS], int(3e5 / medians[OURS]) + 1, len(sets)),
+        clocks=clocks_under(launches[OURS], third_of_a_second, len(sets)),
         pipeline=kernel.manifest["pipeline"],
     )
+
+
+def first_call(kernel: Any, a: torch.Tensor, b: torch.Tensor, out: torch.Tensor) -> float:
+    """Milliseconds of a kernel's first call, which loads it, until its output is there."""
+    torch.cuda.synchronize()
+    started = time.perf_counter()
+    kernel(a, b, out=out)
+    torch.cuda.synchronize()
+    return (time.perf_counter() - started) * 1e3
 
 
 def count_sets(tensors: tuple[dict[str, Any], ...]) -> int:
