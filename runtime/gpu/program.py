@@ -67,7 +67,7 @@ class CudaProgram:
     """A loaded kernel of one GPU. Raises DeviceError when the bundle was made for another one."""
 
     def __init__(self, bundle: Bundle, gpu: Gpu):
-        self.manifest, self.gpu = bundle.manifest, gpu
+        self.manifest, self.gpu, self._index = bundle.manifest, gpu, gpu.index
         self.where = f"kernel {self.manifest['entry']} on {gpu}"
         self._check_gpu()
         self._function = self._load(bundle)
@@ -86,7 +86,8 @@ class CudaProgram:
         DriverError.
         """
         if stream is None:
-            stream = self._current_stream()
+            raw_stream = self._raw_stream
+            stream = raw_stream(self._index) if raw_stream else self._current_stream()
         arguments, facts = self._recent, facts_of(values)
         if facts is None or facts != arguments.facts:
             arguments = self._find(values, facts, stream)
@@ -108,8 +109,6 @@ class CudaProgram:
         return CudaReport(entry, str(self.gpu), f"{major}.{minor}", version)
 
     def _current_stream(self) -> int:
-        if self._raw_stream:
-            return self._raw_stream(self.gpu.index)
         torch = sys.modules.get("torch")
         if torch is None or not torch.cuda.is_initialized():
             return 0
@@ -121,8 +120,7 @@ class CudaProgram:
         found = self._arguments.get(tuple([fact[-1] for fact in facts])) if facts else None
         if found is None or found.facts != facts:
             pairs = zip(self.manifest["tensors"], values, strict=True)
-            index = self.gpu.index
-            pointers = tuple(pointer_of(tensor, each, index, stream) for tensor, each in pairs)
+            pointers = tuple(pointer_of(*pair, self._index, stream) for pair in pairs)
             kept = self._arguments.get(pointers) or self._prepare(pointers)
             found = self._arguments[pointers] = replace(kept, facts=facts)
         self._recent = found

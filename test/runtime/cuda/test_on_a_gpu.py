@@ -1,8 +1,10 @@
 """Kernels of `kernels/` on a GPU of compute capability 9.0; the same bundles on the emulator."""
 
 import importlib.util
+import json
 import shutil
 import subprocess
+import sys
 import threading
 from pathlib import Path
 
@@ -215,6 +217,43 @@ def test_arrays_of_cupy_are_taken(bundle_of, gpu):
     c = Kernel(bundle_of())(*arrays)
     torch.cuda.synchronize()
     assert c.equal(product(a, b))
+
+
+def test_arrays_of_jax_are_taken(bundle_of, gpu):
+    jax = pytest.importorskip("jax", reason="jax is not installed")
+    a, b = operands(gpu)
+    c = Kernel(bundle_of())(*(jax.dlpack.from_dlpack(each) for each in (a, b)))
+    torch.cuda.synchronize()
+    assert c.equal(product(a, b))
+
+
+WITHOUT_TORCH = """
+import sys
+sys.modules["torch"] = None
+import cupy
+from tilewright.runtime import load
+
+a, b = (cupy.asarray([[0x3F80] * 64] * rows, cupy.uint16) for rows in (128, 64))
+c = cupy.zeros((128, 64), cupy.uint16)
+kernel = load(sys.argv[1])
+for _ in range(2):
+    assert kernel(a, b, out=c) is c
+    assert (c == 0x4280).all(), c
+    c.fill(0)
+"""
+
+
+def test_a_kernel_runs_without_torch(bundle_of, gpu, tmp_path):
+    pytest.importorskip("cupy", reason="cupy is not installed")
+    bundle = bundle_of("pair")
+    (tmp_path / "bundle").mkdir()
+    contents = {"kernel.ptx": bundle.ptx.encode(), "kernel.cubin": bundle.cubin}
+    contents["manifest.json"] = json.dumps(bundle.manifest).encode()
+    for name, content in contents.items():
+        (tmp_path / "bundle" / name).write_bytes(content)
+    command = [sys.executable, "-c", WITHOUT_TORCH, tmp_path / "bundle"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
 
 
 def test_tensors_that_do_not_fit_are_refused(bundle_of, gpu):
