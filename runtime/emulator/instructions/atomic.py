@@ -18,7 +18,16 @@ from ..rounding import to_bf16, to_f16
 from ..values import TYPES, Type, bf16_to_f32
 from .common import bit_type
 from .floats import ELEMENT
-from .memory import MAX_VECTOR_BYTES, ORDERS, SCOPES, SPACES, expand, ordered, space_of
+from .memory import (
+    DEFAULT_SCOPE,
+    MAX_VECTOR_BYTES,
+    ORDERS,
+    SCOPES,
+    SPACES,
+    expand,
+    ordered,
+    space_of,
+)
 
 OPERATIONS = ("and", "or", "xor", "cas", "exch", "add", "inc", "dec", "min", "max")
 _BITWISE = {"and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor}
@@ -122,7 +131,7 @@ def _build(ins: Decoded, first: int) -> Step:
     type_ = ins.take_type()
     operation = ins.required(OPERATIONS)
     order = ins.choice(ORDERS, "relaxed")
-    ins.choice(SCOPES)
+    scope = ins.choice(SCOPES, DEFAULT_SCOPE)
     space = ins.choice(SPACES)
     ins.flag("noftz")
     ins.flag("L2::cache_hint")
@@ -136,7 +145,7 @@ def _build(ins: Decoded, first: int) -> Step:
     c = ins.read(first + 2, bit_type(type_.bits)) if operation == "cas" else b
     target = None if first == 0 else ins.target(0, type_.bits)
     step = _step(of, name, address, combine, (b, c), type_.bytes, target)
-    return ordered(step, order, updating=True)
+    return ordered(step, order, scope, updating=True)
 
 
 def _build_vector(ins: Decoded, first: int, count: int) -> Step:
@@ -144,7 +153,7 @@ def _build_vector(ins: Decoded, first: int, count: int) -> Step:
     type_ = TYPES[ins.required(_VECTOR_TYPES)]
     operation = ins.required(("add",) if type_.name == "f32" else ("add", "min", "max"))
     order = ins.choice(ORDERS, "relaxed")
-    ins.choice(SCOPES)
+    scope = ins.choice(SCOPES, DEFAULT_SCOPE)
     ins.required(("global",))
     ins.flag("noftz")
     ins.flag("L2::cache_hint")
@@ -172,7 +181,7 @@ def _build_vector(ins: Decoded, first: int, count: int) -> Step:
         if write is not None:
             write(warp, mask, old)
 
-    return ordered(step, order, updating=True)
+    return ordered(step, order, scope, updating=True)
 
 
 def _check_vector(addresses: np.ndarray, size: int) -> None:

@@ -22,9 +22,9 @@ def _no_effect(warp, mask) -> None:
 @instruction("membar", section=_SECTION)
 def build_membar(ins: Decoded) -> Step:
     """membar.{cta,gl,sys}."""
-    ins.required(("cta", "gl", "sys"))
+    scope = ins.required(("cta", "gl", "sys"))
     ins.finish_modifiers()
-    return _ordering("sc")
+    return _ordering("sc", "gpu" if scope == "gl" else scope)
 
 
 @instruction("fence", section=_SECTION)
@@ -32,19 +32,19 @@ def build_fence(ins: Decoded) -> Step:
     """fence{.sc,.acq_rel,.acquire,.release}.scope and the .sync_restrict forms."""
     order = ins.choice(("sc", "acq_rel", "acquire", "release"), "acq_rel")
     ins.choice(("sync_restrict::shared::cta", "sync_restrict::shared::cluster"))
-    ins.required(_SCOPES)
+    scope = ins.required(_SCOPES)
     ins.finish_modifiers()
-    return _ordering(order)
+    return _ordering(order, scope)
 
 
-def _ordering(order: str) -> Step:
+def _ordering(order: str, scope: str) -> Step:
     def step(warp, mask) -> None:
         if order != "acquire":
             released(warp)
         if order != "release":
             acquired(warp)
         if warp.launch.races is not None:
-            warp.launch.races.fence(warp, order)
+            warp.launch.races.fence(warp, order, scope)
 
     return step
 

@@ -28,6 +28,7 @@ SPACES = (
 )
 ORDERS = ("weak", "relaxed", "acquire", "release", "acq_rel", "volatile")
 SCOPES = ("cta", "cluster", "gpu", "sys")
+DEFAULT_SCOPE = "gpu"
 CACHE_OPERATORS = ("ca", "cg", "cs", "lu", "cv", "wb", "wt")
 EVICTION = (
     "L1::evict_normal",
@@ -106,7 +107,7 @@ class Access:
         vector = ins.choice(("v2", "v4", "v8"))
         self.count = int(vector[1]) if vector else 1
         self.space = ins.choice(SPACES)
-        self.order = _take_hints(ins)
+        self.order, self.scope = _take_hints(ins)
         ins.finish_modifiers()
         if self.type.kind == "p":
             ins.unmodelled("type .pred")
@@ -132,20 +133,21 @@ class Access:
         return self.width * self.count
 
 
-def _take_hints(ins: Decoded) -> str:
-    """Orders, scopes and cache hints, of which only the order matters, to the race checks."""
+def _take_hints(ins: Decoded) -> tuple[str, str]:
+    """(order, scope) of an access, for the race checks; cache hints have no effect."""
     mapped = ins.flag("mmio")
     order = ins.choice(ORDERS, "relaxed" if mapped else "weak")
-    ins.choice(SCOPES)
+    scope = ins.choice(SCOPES, DEFAULT_SCOPE)
     for hints in (CACHE_OPERATORS, EVICTION, EVICTION_L2, PREFETCH):
         ins.choice(hints)
     for flag in ("nc", "unified", "noftz", "L2::cache_hint"):
         ins.flag(flag)
-    return "relaxed" if order == "volatile" else order
+    return ("relaxed", "sys") if order == "volatile" else (order, scope)
 
 
-def ordered(step: Step, order: str, *, updating: bool = False) -> Step:
-    """The same step as a strong access of a memory order (PTX ISA §8.7); `weak` ones stay so.
+def ordered(step: Step, order: str, scope: str, *, updating: bool = False) -> Step:
+    """The same step as a strong access of a memory order and a scope (PTX ISA §8.7); `weak` ones
+    stay so.
 
     updating: it is an atomic read-modify-write.
     """
@@ -156,7 +158,7 @@ def ordered(step: Step, order: str, *, updating: bool = False) -> Step:
         races = warp.launch.races
         if races is None:
             return step(warp, mask)
-        races.order, races.updating = order, updating
+        races.order, races.scope, races.updating = order, scope, updating
         try:
             return step(warp, mask)
         finally:
@@ -199,7 +201,7 @@ def build_ld(ins: Decoded) -> Step:
     ins.note_access(MemoryAccess(access.space or "generic", READ, access.size, address))
     receivers = [_receiver(ins, element, access.type) for element in access.elements]
     if len(receivers) > 1:
-        return ordered(_ld_vector(access, address, key, receivers), access.order)
+        return ordered(_ld_vector(access, address, key, receivers), access.order, access.scope)
     (receive,) = receivers
     of, width, count, size = access.of, access.width, access.count, access.size
 
@@ -210,7 +212,7 @@ def build_ld(ins: Decoded) -> Step:
         warp.launch.report.memory_bytes[key] += size * len(at)
         receive(warp, mask, _load(warp, mask, of(warp), at, (width, count)))
 
-    return ordered(step, access.order)
+    return ordered(step, access.order, access.scope)
 
 
 def _load(warp, mask, space: Space, at: np.ndarray, shape: tuple[int, int]) -> np.ndarray:
@@ -257,7 +259,7 @@ def build_st(ins: Decoded) -> Step:
         warp.launch.report.memory_bytes[key] += size * len(at)
         of(warp).store(at, data, width, count, (warp, mask))
 
-    return ordered(step, access.order)
+    return ordered(step, access.order, access.scope)
 
 
 def _values(ins: Decoded, access: Access) -> Callable:

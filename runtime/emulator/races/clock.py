@@ -2,12 +2,13 @@
 
 Within a cluster every agent is a component: a warp, the copies that signal one mbarrier, or the
 operations of one kind that a warp has issued. An event is a component and a time; an agent knows
-it if its entry for the component has reached the time. A clock has four rows of entries:
+it if its entry for the component has reached the time. A clock has five rows of entries:
 
 - KNOWN: ordered before, for the generic proxy;
 - ASYNC: also behind a proxy fence, so visible to the async proxy;
 - OUT: tensor memory accesses behind ``tcgen05.fence::before_thread_sync`` or a commit;
-- RELEASED: what a release fence covers, all that a relaxed operation passes on.
+- RELEASED: what a release fence covers, all that a relaxed operation passes on;
+- RELEASED_FAR: the same by fences whose scope reaches other clusters.
 
 The first three travel in messages. What is known of other clusters travels along by their number.
 """
@@ -18,7 +19,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-KNOWN, ASYNC, OUT, RELEASED = range(4)
+KNOWN, ASYNC, OUT, RELEASED, RELEASED_FAR = range(5)
 TRAVELLING = 3
 _STEP = 32
 
@@ -126,12 +127,12 @@ class WarpClock:
         self.domain = domain
         self.own = domain.component(name)
         self.time = 1
-        self.rows = np.zeros((TRAVELLING + 1, domain.width), np.int64)
+        self.rows = np.zeros((RELEASED_FAR + 1, domain.width), np.int64)
         self.rows[KNOWN, self.own] = 1
         self.others: dict[int, Rows] = {}
         self.streams: dict[str, list[int]] = {}
         self.together = 0
-        self._pending: Message | None = None
+        self._pending: dict[bool, Message] = {}
 
     def row(self, kind: int) -> np.ndarray:
         """One row, wide enough for every component of the domain."""
@@ -150,43 +151,57 @@ class WarpClock:
 
         What a ``tcgen05.fence`` covers travels along with either.
         """
-        rows = self.rows[:TRAVELLING].copy()
-        if relaxed:
-            np.minimum(rows[:OUT], self.rows[RELEASED], out=rows[:OUT])
+        message = self._passing_on(RELEASED if relaxed else None)
         self.tick()
+        return message
+
+    def release_far(self, *, relaxed: bool, scope_is_far: bool) -> tuple[Message, Message]:
+        """What a release passes on to its own cluster, and to others, which its scope, or that of
+        an earlier fence, must reach."""
+        near = self._passing_on(RELEASED if relaxed else None)
+        far = self._passing_on(RELEASED_FAR if relaxed or not scope_is_far else None)
+        self.tick()
+        return near, far
+
+    def _passing_on(self, covered: int | None) -> Message:
+        rows = self.rows[:TRAVELLING].copy()
+        if covered is not None:
+            np.minimum(rows[:OUT], self.rows[covered], out=rows[:OUT])
         return Message(self.domain, rows, self.others)
 
-    def acquire(self, message: Message, *, relaxed: bool = False) -> None:
-        """Take in a message; after a relaxed read only once a fence follows."""
+    def acquire(self, message: Message, *, relaxed: bool = False, far: bool = False) -> None:
+        """Take in a message; after a relaxed read only once a fence follows, whose scope must
+        reach the cluster it is from (``far``)."""
         if relaxed:
-            self._hold(message)
+            self._hold(message, far)
             return
         self.come_together()
         if message.domain is self.domain:
             self.rows = _raise_to(self.rows, message.rows)
         self.others = _merged(self, message)
 
-    def _hold(self, message: Message) -> None:
+    def _hold(self, message: Message, far: bool) -> None:
         if message.domain is self.domain:
             self.rows = fitted(self.rows, message.rows.shape[1])
             part = self.rows[OUT, : message.rows.shape[1]]
             np.maximum(part, message.rows[OUT], out=part)
-        if self._pending is None:
-            self._pending = Message(self.domain)
-        self._pending.join(message)
+        self._pending.setdefault(far, Message(self.domain)).join(message)
 
     # -- fences --------------------------------------------------------------------------------
 
-    def fence_release(self) -> None:
-        """``fence.release``: relaxed operations that follow pass on what precedes it."""
-        np.maximum(self.rows[RELEASED], self.rows[KNOWN], out=self.rows[RELEASED])
+    def fence_release(self, *, far: bool) -> None:
+        """``fence.release``: relaxed operations that follow pass on what precedes it; ``far``:
+        its scope reaches other clusters."""
+        for row in (RELEASED, RELEASED_FAR)[: 1 + far]:
+            np.maximum(self.rows[row], self.rows[KNOWN], out=self.rows[row])
         self.tick()
 
-    def fence_acquire(self) -> None:
+    def fence_acquire(self, *, far: bool) -> None:
         """``fence.acquire``: what relaxed reads have seen is taken in."""
-        if self._pending is not None:
-            self.acquire(self._pending)
-            self._pending = None
+        for kind in (False, True)[: 1 + far]:
+            message = self._pending.pop(kind, None)
+            if message is not None:
+                self.acquire(message)
 
     def fence_proxy(self, *, alone: bool) -> None:
         """``fence.proxy.async``: what precedes it is visible to the async proxy.

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from ..tensor_fences import PastAccess
     from ..warp import Warp
 
+FAR_SCOPES = ("gpu", "sys")
+"""Those that reach the threads of other clusters."""
 ACQUIRES = ("acquire", "acq_rel")
 RELEASES = ("release", "acq_rel")
 _INITIALISED = "mbarrier.init"
@@ -60,17 +62,18 @@ class Races:
     """State of one launch.
 
     operation: the one that an engine performs now; order: memory order of the strong access under
-    way (None for a weak one), updating: whether it is an atomic read-modify-write; mask: the
-    lanes of the load under way, where known.
+    way (None for a weak one), scope: its scope, updating: whether it is an atomic
+    read-modify-write; mask: the lanes of the load under way, where known.
     """
 
     def __init__(self, launch: Launch):
         self._launch = launch
         self._domains: list[Domain] = []
-        self._locations: dict[tuple, Message] = {}
+        self._locations: dict[tuple, tuple[Message, Message]] = {}
         self._times: dict[tuple, list[int]] = {}
         self.operation: EngineOp | None = None
         self.order: str | None = None
+        self.scope = "gpu"
         self.updating = False
         self.mask: np.ndarray | None = None
 
@@ -244,12 +247,13 @@ class Races:
     # -- fences and memory orders ------------------------------------------------------------------
 
     @staticmethod
-    def fence(warp: Warp, order: str) -> None:
-        """fence.acquire, .release, .acq_rel, .sc."""
+    def fence(warp: Warp, order: str, scope: str) -> None:
+        """fence.acquire, .release, .acq_rel, .sc of a scope."""
+        far = scope in FAR_SCOPES
         if order != "release":
-            warp.clock.fence_acquire()
+            warp.clock.fence_acquire(far=far)
         if order != "acquire":
-            warp.clock.fence_release()
+            warp.clock.fence_release(far=far)
 
     @staticmethod
     def fence_mbarrier_init(warp: Warp) -> None:
@@ -272,32 +276,41 @@ class Races:
         if warp is None or self.operation is not None:
             return
         for offset in dict.fromkeys(offsets.tolist()):
-            message = self._locations.get((id(region), offset))
-            if message is not None:
-                warp.clock.acquire(message, relaxed=self.order not in ACQUIRES)
+            messages = self._locations.get((id(region), offset))
+            if messages is not None:
+                self._take_in(warp, *messages)
+
+    def _take_in(self, warp: Warp, near: Message, far: Message) -> None:
+        distant = near.domain is not warp.clock.domain
+        if not distant or self.scope in FAR_SCOPES:
+            relaxed = self.order not in ACQUIRES
+            warp.clock.acquire(far if distant else near, relaxed=relaxed, far=distant)
 
     def stored(self, region: object, offsets: np.ndarray) -> None:
         """A strong store by a warp or a late one: the places pass on what it releases."""
-        message = self._stored_message()
-        if message is None:
+        messages = self._stored_messages()
+        if messages is None:
             return
         for offset in dict.fromkeys(offsets.tolist()):
             key = (id(region), offset)
             earlier = self._locations.get(key)
             if self.updating and earlier is not None:
-                joined = message.copy()
-                joined.join(earlier)
-                self._locations[key] = joined
+                self._locations[key] = _continued(*messages, *earlier)
             else:
-                self._locations[key] = message
+                self._locations[key] = messages
 
-    def _stored_message(self) -> Message | None:
-        """A late store releases what its warp knew when it was issued."""
+    def _stored_messages(self) -> tuple[Message, Message] | None:
+        """For its own cluster and for others; a late store releases what its warp knew when it was
+        issued."""
         releases = self.order in RELEASES
         if self.operation is not None:
-            return self._message(relaxed=False) if releases and self.operation.commits else None
+            message = self._message(relaxed=False) if releases and self.operation.commits else None
+            return None if message is None else (message, message)
         warp = self._launch.current_warp
-        return None if warp is None else warp.clock.release(relaxed=not releases)
+        if warp is None:
+            return None
+        is_far = self.scope in FAR_SCOPES
+        return warp.clock.release_far(relaxed=not releases, scope_is_far=is_far)
 
     def allocated(self, warp: Warp, target: Cta, offset: int) -> None:
         """tcgen05.alloc of a warp writes its result, of which the async proxy needs no fence."""
@@ -322,6 +335,16 @@ class Races:
             f"tensor memory columns {span.column}..{span.column_end - 1}",
             f"the {past.access.name} of warp {past.access.warp} (ptx:{past.access.line})",
         )
+
+
+def _continued(
+    near: Message, far: Message, earlier_near: Message, earlier_far: Message
+) -> tuple[Message, Message]:
+    """What an atomic update passes on: its own, and what the place passed on before."""
+    own, others = near.copy(), far.copy()
+    own.join(earlier_near if earlier_near.domain is near.domain else earlier_far)
+    others.join(earlier_far)
+    return own, others
 
 
 def _key(kind: str, lane: int | None) -> str:

@@ -112,6 +112,22 @@ BUGS = (
         "race",
     ),
     Bug(
+        "52f",
+        "a fence of a split K has the scope of a CTA",
+        SPLIT_K,
+        replace(r"fence\.acq_rel\.gpu", "fence.acq_rel.cta", 0),
+        "race",
+        says=r"parameter 1 \(parts\) is not ordered behind the write",
+    ),
+    Bug(
+        "52g",
+        "the semaphore of a split K has the scope of a CTA",
+        SPLIT_K,
+        replace(r"atom\.add\.relaxed\.gpu", "atom.add.relaxed.cta"),
+        "race",
+        says=r"parameter 1 \(parts\) is not ordered behind the write",
+    ),
+    Bug(
         "53a",
         "the next tile's products do not wait until the accumulator is free",
         PERSISTENT,
