@@ -19,6 +19,7 @@ from .errors import LaunchError
 from .lanes import LANE_IDS, WARP_SIZE
 from .layout import MAX_SHARED_BYTES, align_up
 from .lint import suspicions
+from .load_uses import wait_at_first_uses
 from .memory import (
     CONST_WINDOW,
     GLOBAL_BASE,
@@ -59,7 +60,9 @@ Extent = int | Sequence[int]
 def load_program(text: str, entry: str) -> Program:
     """The decoded kernel of a PTX text; kept, since a program holds nothing of a launch."""
     instructions.load_all()
-    return decode(parse(text), entry)
+    program = decode(parse(text), entry)
+    wait_at_first_uses(program)
+    return program
 
 
 def launch(

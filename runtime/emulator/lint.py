@@ -32,28 +32,46 @@ def suspicions(program: Program) -> tuple[tuple[str, str], ...]:
 
 def _early_uses(program: Program) -> Iterator[str]:
     """One message a load, of the first of its uses that a path without a wait leads to."""
+    source, told = program.source, set()
+    for pc, loads in sorted(first_uses(program).items()):
+        for load in sorted(loads - told):
+            yield (
+                f"ptx:{source[pc].line}: `{source[pc].text}` uses a register of the tcgen05.ld"
+                f" of ptx:{source[load].line} before tcgen05.wait::ld"
+            )
+        told |= loads
+
+
+def first_uses(program: Program) -> dict[int, set[int]]:
+    """By pc, the loads whose results it is the first to use on a path without a wait."""
     source = program.source
-    slots = [_slots(program, pc) for pc in range(len(source))]
     loads = [pc for pc, each in enumerate(source) if each.opcode.startswith(_LOAD)]
-    pending = _pending(program, loads)
-    for number, load in enumerate(loads):
-        for pc in range(len(source)):
-            if pending[pc] >> number & 1 and slots[pc] & slots[load] and pc not in loads:
-                yield (
-                    f"ptx:{source[pc].line}: `{source[pc].text}` uses a register of the tcgen05.ld"
-                    f" of ptx:{source[load].line} before tcgen05.wait::ld"
-                )
-                break
+    if not loads:
+        return {}
+    results = {load: _slots(program, load) for load in loads}
+    uses = [_used(program, pc, results) for pc in range(len(source))]
+    pending = _pending(program, loads, uses)
+    found = {pc: uses[pc] & pending[pc] for pc in range(len(source))}
+    return {pc: {load for n, load in enumerate(loads) if bits >> n & 1}
+            for pc, bits in found.items() if bits}  # fmt: skip
 
 
-def _pending(program: Program, loads: list[int]) -> list[int]:
-    """By pc, the loads that a path leads from without a wait, one bit each (forward flow)."""
+def _used(program: Program, pc: int, results: dict[int, int]) -> int:
+    """The loads that have a result among the registers that an instruction names, as bits."""
+    if pc in results:
+        return 0
+    named = _slots(program, pc)
+    return sum(1 << n for n, slots in enumerate(results.values()) if slots & named)
+
+
+def _pending(program: Program, loads: list[int], uses: list[int]) -> list[int]:
+    """By pc, the loads that a path without a wait or use leads from, one bit each."""
     bit = {pc: 1 << number for number, pc in enumerate(loads)}
     pending, work = [0] * len(program.source), list(range(len(program.source)))
     while work:
         pc = work.pop()
         waits = program.source[pc].opcode.startswith(_WAIT)
-        after = 0 if waits else pending[pc] | bit.get(pc, 0)
+        after = 0 if waits else pending[pc] & ~uses[pc] | bit.get(pc, 0)
         for following in _successors(program, pc):
             if after & ~pending[following]:
                 pending[following] |= after

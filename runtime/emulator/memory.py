@@ -290,17 +290,22 @@ class Region:
         """Write uint8 values to a checked range."""
         at = self.check_range(address, len(values), "write", align)
         self._check_allowed(np.array([address], np.uint64), len(values), "write")
-        self._check_order_of(at, len(values), "write")
+        self._check_order_of(at, len(values), "write", values)
         self.data[at : at + len(values)] = values
         if self.written is not None:
             self.written[at : at + len(values)] = _ALL_WRITTEN
 
-    def _check_order_of(self, at: int, size: int, access: str) -> None:
+    def _check_order_of(
+        self, at: int, size: int, access: str, values: np.ndarray | None = None
+    ) -> None:
         actor = None if self.races is None else self.races.actor()
         if actor is None:
             return
-        touch = self.shadow.read if access == "read" else self.shadow.write
-        touch(np.arange(at, at + size), 1, actor, f"the {access} of {size} bytes")
+        index, what = np.arange(at, at + size), f"the {access} of {size} bytes"
+        if values is None:
+            self.shadow.read(index, 1, actor, what)
+        else:
+            self.shadow.write(index, 1, actor, what, lambda: self.data[at : at + size] == values)
 
     def _check_allowed(self, addresses: np.ndarray, size: int, access: str) -> None:
         if self.allowed is None:

@@ -137,13 +137,22 @@ class TensorEngine:
         """A commit of this thread tracks ``op``."""
         self.issued.setdefault((warp, lane), []).append(op)
 
-    def waited(self, warp: Warp, name: str) -> None:
-        """tcgen05.wait of a warp: its accesses called ``name`` are complete."""
+    def waited(self, warp: Warp, name: str, lines: frozenset[int] | None = None) -> None:
+        """tcgen05.wait of a warp: its accesses called ``name`` are complete.
+
+        lines: only those of these PTX lines are, whose results the warp uses.
+        """
         event = None if warp.launch.races is None else (warp.clock.own, warp.clock.time)
-        for access in self.accesses:
-            if access.name == name and access.warp == warp.index:
-                self.fences.completed(access, published=False, event=event)
-        self.accesses = [a for a in self.accesses if a.name != name or a.warp != warp.index]
+        done = [
+            access
+            for access in self.accesses
+            if access.name == name
+            and access.warp == warp.index
+            and (lines is None or access.line in lines)
+        ]
+        for access in done:
+            self.fences.completed(access, published=False, event=event)
+        self.accesses = [access for access in self.accesses if access not in done]
 
     def finished(self, op: EngineOp) -> None:
         """An operation has run: its accesses are complete, a commit signals them."""

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from .cta import Cta
     from .engine import EngineOp
     from .proxy import BusySource
+    from .races.shadow import Same
 
 TENSOR_ALIGNMENT = 128
 """Bytes to which the shared address of a tensor copy must be aligned."""
@@ -140,20 +141,24 @@ def store_box(
     """The global side of a tensor store or, with ``operation``, of a reduction; bytes written."""
     memory, allowed = tensor_memory_image(cta, bound, "write")
     _check_allowed(bound, allowed, coordinates)
-    _check_order(cta, bound, coordinates, "write", strong=operation is not None)
     target = bound.map.target(memory, coordinates)
     if target is None:
         return 0
     view, slices = target
     part = bound.map.full_box(box)[slices]
+    same = None if operation else lambda: (view == part).reshape(-1)
+    _check_order(cta, bound, coordinates, "write", same)
     view[...] = part if operation is None else reduce_bytes(bound.map, view, part, operation)
     return part.size
 
 
 def _check_order(
-    cta: Cta, bound: BoundMap, coordinates: tuple[int, ...], access: str, *, strong: bool = False
+    cta: Cta, bound: BoundMap, coordinates: tuple[int, ...], access: str, same: Same | None = None
 ) -> None:
-    """Trap if the copy under way races; the element operations of a reduction are strong."""
+    """Trap if the copy under way races; the element operations of a reduction are strong.
+
+    same: of a store, which bytes keep their value; a warp may store the same box in every lane.
+    """
     races = cta.launch.races
     region = cta.launch.global_memory.region_at(bound.address)
     if races is None or region.shadow is None:
@@ -161,8 +166,8 @@ def _check_order(
     view = bound.map.inside(region.data[bound.address - region.base :], coordinates)
     if view is None:
         return
-    races.order = "relaxed" if strong else None
-    races.box(region, _offsets_in(region.data, view), access)
+    races.order = "relaxed" if access == "write" and same is None else None
+    races.box(region, _offsets_in(region.data, view), access, same)
     races.order = None
 
 

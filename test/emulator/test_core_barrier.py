@@ -165,6 +165,9 @@ def test_a_cluster_wait_without_arrive_is_an_error():
     assert trapped("barrier.cluster.wait;", 32).category == "protocol"
 
 
-def test_a_cluster_rank_that_does_not_exist_is_refused():
-    trap = trapped("mapa.shared::cluster.u32 %r5, %r15, 2;", 32, ctas=2, cluster=2)
-    assert trap.message == "a cluster of 2 CTAs has no rank 2"
+def test_the_address_of_a_rank_that_does_not_exist_may_be_made_and_not_used():
+    make = "mapa.shared::cluster.u32 %r5, %r15, {rank};"
+    run(make.format(rank=2), 32, ctas=2, cluster=2)
+    for rank in (2, 300, -1):
+        use = make.format(rank=rank) + "st.shared::cluster.u32 [%r5], %r5;"
+        assert trapped(use, 32, ctas=2, cluster=2).category == "out-of-bounds"

@@ -194,7 +194,11 @@ def _space_test(warp, space: str):
 
 @instruction("mapa", section="9.7.9.23")
 def build_mapa(ins: Decoded) -> Step:
-    """mapa{.shared::cluster}.type d, a, b: the same variable in the CTA of cluster rank b."""
+    """mapa{.shared::cluster}.type d, a, b: the same variable in the CTA of cluster rank b.
+
+    Of a rank that does not exist an address that no access may use: CUTLASS lets every lane compute
+    one and only some use theirs.
+    """
     ins.flag("shared::cluster")
     type_ = ins.take_type()
     ins.finish_modifiers()
@@ -204,8 +208,7 @@ def build_mapa(ins: Decoded) -> Step:
     rank_bits, shift = raw.type(0xFF << 24), raw.type(24)
 
     def step(warp, mask):
-        ranks = warp.regs[b]
-        warp.cta.cluster.cta(int(ranks[mask].max()))
+        ranks = np.minimum(warp.regs[b], 0xFF)
         write(warp, mask, warp.regs[a] & ~rank_bits | ranks.astype(raw) << shift)
 
     return step

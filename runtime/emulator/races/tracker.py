@@ -14,7 +14,7 @@ import numpy as np
 
 from ..errors import Trap
 from .clock import ASYNC, KNOWN, OUT, Domain, Event, Message, WarpClock
-from .shadow import LINE_BITS, LINE_MASK, Actor, GlobalShadow, SharedShadow, race
+from .shadow import LINE_BITS, LINE_MASK, Actor, GlobalShadow, Same, SharedShadow, race
 
 if TYPE_CHECKING:
     from ..cta import Cta
@@ -262,13 +262,21 @@ class Races:
         if event is not None:
             warp.clock.note_released(event)
 
-    def box(self, region: Region, offsets: np.ndarray, access: str) -> None:
-        """A tensor copy under way reads or writes these bytes of a global array."""
+    def box(
+        self, region: Region, offsets: np.ndarray, access: str, same: Same | None = None
+    ) -> None:
+        """A tensor copy under way reads or writes these bytes of a global array.
+
+        same: tells which of the bytes keep their value.
+        """
         actor = self.actor()
         if region.shadow is None or actor is None:
             return
-        touch = region.shadow.read if access == "read" else region.shadow.write
-        touch(offsets.reshape(-1), 1, actor, f"the {access} of a tensor copy")
+        index, what = offsets.reshape(-1), f"the {access} of a tensor copy"
+        if access == "read":
+            region.shadow.read(index, 1, actor, what)
+        else:
+            region.shadow.write(index, 1, actor, what, same)
 
     def loaded(self, region: object, offsets: np.ndarray) -> None:
         """A strong load by a warp: acquire, or hold for a fence, what the places pass on."""

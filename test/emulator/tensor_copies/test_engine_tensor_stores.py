@@ -24,6 +24,17 @@ def test_a_stored_tile_is_unswizzled_and_clipped(copies, mode, x, y, read):
     assert np.array_equal(target, expected)
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_every_lane_may_store_the_same_box(copies, seed):
+    """As the CuTe DSL stores: the bytes keep their value from the second store on"""
+    target, tensor_map = copies.small_map()
+    image = np.random.default_rng(8).integers(1, 1 << 15, (16, 64)).astype(np.uint16)
+    body = copies.store_body().replace("@%p0 cp.async", "cp.async")
+    assert body.count("@%p0 cp.async") == 0 and body.count("cp.async.bulk.tensor") == 1
+    copies.run(body, np.zeros(16, np.uint8), tensor_map, image, seed)
+    assert np.array_equal(target[:16, :64], image)
+
+
 def test_a_store_without_the_writers_proxy_fence_traps_with_the_writer(copies):
     _, tensor_map = copies.small_map()
     image = np.ones((16, 64), np.uint16)

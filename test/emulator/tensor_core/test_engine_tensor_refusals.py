@@ -123,7 +123,8 @@ def test_a_store_not_waited_for_may_not_be_loaded(tc):
 
 def test_an_mma_may_not_overwrite_columns_whose_load_is_not_waited_for(tc):
     _, _, image, *words = tc.accumulating_case()
-    load = tc.dump("32x32b.x8", 8, 1, 0).replace("tcgen05.wait::ld.sync.aligned;\n", "")
+    lines = tc.dump("32x32b.x8", 8, 1, 0).splitlines(keepends=True)
+    load = "".join(x for x in lines if "wait::ld" not in x and "st.global" not in x)
     body = tc.FALSE + tc.mma("f16") + tc.DONE + load
     body += "tcgen05.fence::before_thread_sync;\n bar.sync 0;\n" + tc.mma("f16")
     trap = tc.refused(body, image, words)
@@ -207,3 +208,19 @@ def test_forms_outside_the_model_say_so(tc, opcode, reason):
     body = tc.mma("f16").replace("tcgen05.mma.cta_group::1.kind::f16", opcode)
     trap = tc.refused(tc.FALSE + body)
     assert trap.category == "unmodelled" and trap.message.startswith(reason)
+
+
+OVERWRITTEN = """mov.b32 %v0, %r0; tcgen05.st.sync.aligned.32x32b.x1.b32 [%r14], {{%v0}};
+tcgen05.wait::st.sync.aligned;
+tcgen05.ld.sync.aligned.32x32b.x1.b32 {{%v1}}, [%r14];
+{use} mov.b32 %v0, 7; tcgen05.st.sync.aligned.32x32b.x1.b32 [%r14], {{%v0}};
+tcgen05.wait::st.sync.aligned;
+"""
+
+
+def test_a_load_must_be_waited_for_or_its_result_used_before_its_lanes_are_replaced(tc):
+    """PTX ISA §9.7.16.6.4.5: a true dependency on a register orders what follows it"""
+    place = tc.LANE_BASE + "add.u32 %r14, %r12, %r13;\n"
+    tc.run(place + OVERWRITTEN.format(use="add.u32 %r20, %v1, 1;"), b"", np.zeros(1, np.uint32))
+    trap = tc.refused(place + OVERWRITTEN.format(use="add.u32 %r20, %r12, 1;"))
+    assert (trap.category, "tcgen05.wait::ld first" in trap.message) == ("missing-wait", True)
