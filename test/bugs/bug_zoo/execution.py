@@ -59,8 +59,8 @@ BUGS = (
             r"\tselp[^\n]*\n\txor[^\n]*\n\t\{\n[^\n]*clc_handle)",
             r"\1",
         ),
-        "protocol",
-        says=r"a request that failed is undefined",
+        "deadlock",
+        says=r"every thread waits",
     ),
     Bug(
         "35",
