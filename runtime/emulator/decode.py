@@ -52,7 +52,8 @@ class Decoded:
         modifiers: tuple[str, ...],
     ):
         self.program, self.scope, self.pc = program, scope, pc
-        self.opcode, self.operands = source.opcode, source.operands
+        self.opcode = source.opcode
+        self.operands = tuple(_spread(scope, operand) for operand in source.operands)
         self.line, self.text, self.predicate = source.line, source.text, source.guard
         self.mnemonic, self.section, self.modifiers = mnemonic, section, modifiers
         self._left = list(modifiers)
@@ -397,6 +398,13 @@ class Decoded:
             return blocked
 
         return check
+
+
+def _spread(scope: Scope, operand: ptx.Operand) -> ptx.Operand:
+    """The elements of a vector register in its place."""
+    if not isinstance(operand, ptx.Symbol):
+        return operand
+    return scope.vector(operand.name) or operand
 
 
 def type_bits(dtype: np.dtype) -> int:

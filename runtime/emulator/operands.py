@@ -6,9 +6,12 @@ import struct
 
 from . import ptx
 from .errors import PtxSyntaxError
+from .expressions import MULTIPLICATIVE, PRECEDENCE, fold, wrapped
 from .lexer import Source, Token
 
 WARP_SZ = 32
+CASTS = (".s64", ".u64")
+"""Of constant expressions; the arithmetic is that of 64 bits in both."""
 INTEGER_BITS = 64
 SHOWN_CHARACTERS = 60
 MAX_TEXT = 2000
@@ -120,16 +123,79 @@ class TokenStream:
         if self.kind == "word":
             return self._word_operand()
         if self.kind == "number" or self.text in "-~+":
-            return self._constant()
+            return self._continued(self._constant())
         if self.text == "[":
             return self._address()
         if self.text == "{":
             return self._vector()
+        if self.text == "(" and self.peek() in CASTS:
+            return ptx.Integer(self.expression())
         if self.text == "(":
-            return ptx.Group(tuple(self._list("(", ")")))
+            return self._continued(ptx.Group(tuple(self._list("(", ")"))))
+        if self.text == "!" and (self.peek()[:1].isdigit() or self.peek() == "("):
+            return ptx.Integer(self.expression())
         if self.accept("!"):
             return ptx.Negated(ptx.Symbol(self.take("word", "a predicate register")))
         raise self.error("expected an operand")
+
+    def _continued(self, first: ptx.Operand) -> ptx.Operand:
+        """The operand that a constant, perhaps in parentheses, is the beginning of."""
+        if self.text not in PRECEDENCE and self.text != "?":
+            return first
+        inner = first.elements[0] if isinstance(first, ptx.Group) and first.elements else first
+        if not isinstance(inner, ptx.Integer):
+            raise self.error("expected `,` or `;`")
+        return ptx.Integer(self._chosen(self._binary(inner.value, 0)))
+
+    # -- constant expressions ------------------------------------------------------------------
+
+    def expression(self) -> int:
+        """A constant expression of integers."""
+        return self._chosen(self._binary(self._unary(), 0))
+
+    def _chosen(self, condition: int) -> int:
+        """The value of `condition ? a : b`, or the condition where no `?` follows."""
+        if not self.accept("?"):
+            return condition
+        first = self.expression()
+        self.expect(":", "`:`")
+        second = self.expression()
+        return first if condition else second
+
+    def _binary(self, left: int, lowest: int) -> int:
+        """Fold operators of at least the precedence `lowest` behind a value."""
+        while PRECEDENCE.get(self.text, -1) >= lowest:
+            offset, operator = self.offset, self.advance()
+            level, right = PRECEDENCE[operator], self._unary()
+            while PRECEDENCE.get(self.text, -1) > level:
+                right = self._binary(right, PRECEDENCE[self.text])
+            try:
+                left = fold(operator, left, right)
+            except ZeroDivisionError:
+                raise self._source.error("a constant is divided by zero", offset) from None
+        return left
+
+    def _unary(self) -> int:
+        if self.accept("-"):
+            return wrapped(-self._unary())
+        if self.accept("+"):
+            return self._unary()
+        if self.accept("~"):
+            return ~self._unary()
+        if self.accept("!"):
+            return int(not self._unary())
+        if self.accept("("):
+            return self._parenthesised()
+        return WARP_SZ if self.accept("WARP_SZ") else self.integer()
+
+    def _parenthesised(self) -> int:
+        if self.text in CASTS:
+            self.advance()
+            self.expect(")", "`)`")
+            return self._unary()
+        value = self.expression()
+        self.expect(")", "`)`")
+        return value
 
     def _vector(self) -> ptx.Vector:
         offset, elements = self.offset, self._list("{", "}")
@@ -153,7 +219,7 @@ class TokenStream:
             second = self.take("word", "a register after `|`")
             return ptx.Pair(ptx.Symbol(name), ptx.Symbol(second))
         if name == "WARP_SZ":
-            return ptx.Integer(WARP_SZ)
+            return self._continued(ptx.Integer(WARP_SZ))
         if name == "generic" and self.text == "(":
             return self._generic()
         if self.text == "+":
@@ -168,10 +234,12 @@ class TokenStream:
         return ptx.SymbolOffset(name, offset + self._offset(), generic=True)
 
     def _offset(self) -> int:
-        """`+4`, `-4`, `+-4` or nothing."""
-        if self.accept("+"):
-            return -self.integer() if self.accept("-") else self.integer()
-        return -self.integer() if self.accept("-") else 0
+        """`+4`, `-4`, `+-4`, `+4*8-2` or nothing."""
+        total = 0
+        while self.text in ("+", "-"):
+            sign = 1 if self.advance() == "+" else -1
+            total += sign * self._binary(self._unary(), MULTIPLICATIVE)
+        return total
 
     def _address(self) -> ptx.Address:
         self.expect("[", "`[`")
@@ -192,13 +260,13 @@ class TokenStream:
         return ptx.Address(base, offset, coordinates, tuple(rest))
 
     def _constant(self) -> ptx.Integer | ptx.Float:
-        if self.accept("+"):
-            return self._constant()
-        if self.accept("-"):
-            return _negate(self._constant())
-        if self.accept("~"):
-            return ptx.Integer(~self.integer())
-        return self._number("a constant")
+        """A number with its sign, or an integer behind other unary operators."""
+        if self.kind == "number":
+            return self._number("a constant")
+        if self.text in ("+", "-") and self.peek()[:1].isdigit():
+            negative, constant = self.advance() == "-", self._number("a constant")
+            return _negate(constant) if negative else constant
+        return ptx.Integer(self._unary())
 
     # -- initialisers ------------------------------------------------------------------------
 

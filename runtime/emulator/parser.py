@@ -17,6 +17,7 @@ VERSION = re.compile(r"\d{1,3}\.\d{1,3}")
 LINKAGE = {".visible", ".extern", ".weak", ".common"}
 SPACES = {".global", ".const", ".shared", ".local", ".param", ".tex"}
 LINE_DIRECTIVES = {".file", ".loc"}
+VECTORS = (".v2", ".v4", ".v8")
 TO_SEMICOLON = {".pragma"}
 PERFORMANCE = {
     ".maxntid",
@@ -209,12 +210,13 @@ class Parser(TokenStream):
     def _registers(self) -> ptx.Registers:
         line = self.line
         self.expect(".reg", ".reg")
+        vector = int(self.advance()[2:]) if self.text in VECTORS[:2] else 1
         type_ = self.take("directive", "a type")[1:]
         names = [self._register_name()]
         while self.accept(","):
             names.append(self._register_name())
         self.expect(";", "`;` after a declaration")
-        return ptx.Registers(type_, tuple(names), line)
+        return ptx.Registers(type_, tuple(names), line, vector)
 
     def _register_name(self) -> tuple[str, int | None]:
         name = self.take("word", "a register name")
@@ -242,7 +244,7 @@ class Parser(TokenStream):
             word = self.advance()
             if word == ".align":
                 align = self._alignment()
-            elif word in (".v2", ".v4", ".v8"):
+            elif word in VECTORS:
                 vector = int(word[2:])
             elif word == ".attribute":
                 self.skip_past(")")
@@ -275,7 +277,7 @@ class Parser(TokenStream):
         line, name = self.line, self.take("word", "a variable name")
         dims = []
         while self.accept("["):
-            dims.append(0 if self.text == "]" else self.integer())
+            dims.append(0 if self.text == "]" else self.expression())
             self.expect("]", "`]`")
         offset = self.offset
         initializer = tuple(self.initializer()) if self.accept("=") else None

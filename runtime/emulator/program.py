@@ -31,6 +31,7 @@ from .values import RAW, TYPES
 
 MAX_REGISTERS = 1 << 17
 """That a kernel and its functions may declare: each warp of the emulator holds them all."""
+VECTOR_SUFFIXES = "xyzw"
 LANE_SHIFT = 24
 """Addresses of per-thread memory carry the lane above this bit."""
 
@@ -61,6 +62,7 @@ class Scope:
     variables: dict[str, Placed] = field(default_factory=dict)
     labels: dict[str, int] = field(default_factory=dict)
     tables: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    vectors: dict[str, ptx.Vector] = field(default_factory=dict)
 
     def _find(self, table: str, name: str):
         scope: Scope | None = self
@@ -73,6 +75,10 @@ class Scope:
 
     def register(self, name: str) -> Register | None:
         return self._find("registers", name)
+
+    def vector(self, name: str) -> ptx.Vector | None:
+        """The elements of a vector register."""
+        return self._find("vectors", name)
 
     def variable(self, name: str) -> Placed | None:
         return self._find("variables", name)
@@ -309,7 +315,9 @@ class Program:
                 kernel=self.entry, line=registers.line
             )
         bits = TYPES[registers.type].bits
-        declared = sum(1 if count is None else count for _, count in registers.names)
+        declared = registers.vector * sum(
+            1 if count is None else count for _, count in registers.names
+        )
         if len(self.poisoned) + declared > MAX_REGISTERS:
             raise Trap(
                 "unmodelled", f"more than {MAX_REGISTERS} registers, got {declared} here"
@@ -317,7 +325,17 @@ class Program:
         for name, count in registers.names:
             names = [name] if count is None else [f"{name}{i}" for i in range(count)]
             for each in names:
-                scope.registers[each] = self.new_register(bits)
+                if registers.vector == 1:
+                    scope.registers[each] = self.new_register(bits)
+                else:
+                    self._declare_vector(scope, each, bits, registers.vector)
+
+    def _declare_vector(self, scope: Scope, name: str, bits: int, count: int) -> None:
+        """A vector register: `name.x` is `name.r` too, and so on (PTX ISA §5.4.2)."""
+        names = [f"{name}.{suffix}" for suffix in VECTOR_SUFFIXES[:count]]
+        for each, colour in zip(names, "rgba", strict=False):
+            scope.registers[each] = scope.registers[f"{name}.{colour}"] = self.new_register(bits)
+        scope.vectors[name] = ptx.Vector(tuple(ptx.Symbol(each) for each in names))
 
     def _declare_variable(self, scope: Scope, variable: ptx.Variable) -> None:
         space = {"param": "call-param"}.get(variable.space, variable.space)

@@ -130,11 +130,15 @@ class Variable:
 
 @dataclass(frozen=True)
 class Registers:
-    """`.reg .type a, b, %r<10>`; `count` None is a single name, else names `name0…name(n-1)`."""
+    """`.reg .type a, b, %r<10>`; `count` None is a single name, else names `name0…name(n-1)`.
+
+    vector: elements of a `.v2`/`.v4` register, which are called `name.x`, `name.y` …
+    """
 
     type: str
     names: tuple[tuple[str, int | None], ...]
     line: int
+    vector: int = 1
 
 
 @dataclass(frozen=True)
