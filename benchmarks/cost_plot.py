@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 
 WIDTH, HEIGHT = 640, 420
 LEFT, RIGHT, TOP, BOTTOM = 70, 150, 30, 60
+LINE_HEIGHT = 15
 COLORS = ("#1f77b4", "#2ca02c", "#d62728")
 Point = tuple[float, float]
 Series = tuple[str, Sequence[Point]]
@@ -35,8 +36,9 @@ def draw(title: str, x_label: str, y_label: str, series: Sequence[Series]) -> st
     x = LogScale([point[0] for point in points], LEFT, WIDTH - RIGHT)
     y = LogScale([point[1] for point in points], HEIGHT - BOTTOM, TOP)
     parts = [*_axes(x, y), *_labels(title, x_label, y_label)]
-    for (name, line), color in zip(series, COLORS, strict=False):
-        parts += _line(name, line, x, y, color)
+    for (_, line), color in zip(series, COLORS, strict=False):
+        parts += _line(line, x, y, color)
+    parts += _names(series, x, y)
     body = "\n".join(parts)
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" '
@@ -62,14 +64,22 @@ def _labels(title: str, x_label: str, y_label: str) -> Iterator[str]:
     yield f'<text x="18" y="{HEIGHT / 2}" text-anchor="middle" {turned}>{y_label}</text>'
 
 
-def _line(name: str, line: Sequence[Point], x: LogScale, y: LogScale, color: str) -> Iterator[str]:
+def _names(series: Sequence[Series], x: LogScale, y: LogScale) -> Iterator[str]:
+    """The name of each series behind its last point, moved up where two would meet."""
+    ends = [(y(line[-1][1]), x(line[-1][0]), name) for name, line in series]
+    above = HEIGHT
+    for (down, across, name), color in sorted(zip(ends, COLORS, strict=False), reverse=True):
+        above = min(down + 4, above - LINE_HEIGHT)
+        yield _text(across + 8, above, name, "start", color)
+
+
+def _line(line: Sequence[Point], x: LogScale, y: LogScale, color: str) -> Iterator[str]:
     places = [(x(work), y(seconds)) for work, seconds in line]
     path = " ".join(f"{across:.1f},{down:.1f}" for across, down in places)
     yield f'<polyline points="{path}" fill="none" stroke="{color}" stroke-width="2"/>'
     for across, down in places:
         yield f'<circle cx="{across:.1f}" cy="{down:.1f}" r="3" fill="{color}"/>'
     yield from _linear(line, x, y, color)
-    yield _text(places[-1][0] + 8, places[-1][1] + 4, name, "start", color)
 
 
 def _linear(line: Sequence[Point], x: LogScale, y: LogScale, color: str) -> Iterator[str]:

@@ -1,12 +1,14 @@
 """How fast the emulator runs our kernels, how much memory it takes, and what they execute.
 
-    python benchmarks/emulator.py [--sizes 256x256x256,512x512x512] [--repeat 3] [--json]
-    python benchmarks/emulator.py --preset v6 --size 1024
+    python benchmarks/emulator.py [--json] [--plot docs/emulator-cost.svg]
+    python benchmarks/emulator.py --preset v6 --size 1024 --check fast
+    python benchmarks/emulator.py --sizes 256x256x256,512x512x512 [--repeat 3]
 
-For each size and each prefix of the schedule that is chosen for it, or the preset: the median wall
-seconds of one launch (compilation, inputs and the comparison with torch are not counted), the peak
-memory that the process ever held during it, warp instructions, and how many of them a second. Every
-run is compared with torch; a wrong result is an error, not a figure.
+Without sizes, the figures that the emulator is held to, and what they cost: preset v6 from 256³ to
+4096³ with each level of checks. With sizes, each prefix of the schedule that is chosen for them, or
+the preset. Times are the median of wall and CPU seconds of a launch (compilation, inputs and the
+comparison with torch are not counted); peak is the most memory that the process held during it.
+Every run is compared with torch; a wrong result is an error, not a figure.
 """
 
 from __future__ import annotations
@@ -14,38 +16,59 @@ from __future__ import annotations
 import argparse
 import json
 import platform
-import resource
-import statistics
-import time
 from pathlib import Path
-from typing import Any
 
-SIZES = "256x256x256,512x512x512"
-PEAK_RESET = Path("/proc/self/clear_refs")  # writing 5 starts the peak anew (proc(5))
+from cost_plot import draw
+from emulator_runs import Row, measure
+
+LEVELS = ("off", "fast", "full")
+PRESET = "v6"
+CUBES = (256, 512, 1024, 2048, 4096)
+AIMS = {(4096, "off"): (90, 4e9), (1024, "full"): (60, None)}
+"""Wall seconds on two cores and bytes, by edge of the cube and level of checks."""
 
 
 def main() -> None:
     options = parse_options()
-    rows = [
-        measure(size, kernel, options.repeat)
-        for size in parse_sizes(options.size or options.sizes)
-        for kernel in kernels(size, options.preset)
-    ]
+    rows = measured(options) if options.sizes else figures(options.repeat)
     machine = f"{platform.machine()}, Python {platform.python_version()}"
-    result = {"machine": machine, "repeat": options.repeat, "rows": rows}
-    print(json.dumps(result) if options.json else as_text(result))
+    result = {"machine": machine, "repeat": options.repeat, "rows": [r.as_dict() for r in rows]}
+    print(json.dumps(result) if options.json else as_text(rows, options.repeat, machine))
+    if options.plot:
+        options.plot.write_text(plot(rows))
 
 
 def parse_options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--sizes", default=SIZES, help=f"MxNxK,… (default {SIZES})")
-    parser.add_argument("--size", help="one size instead: MxNxK, or S for S×S×S")
+    parser.add_argument("--sizes", "--size", help="MxNxK,…; S stands for S×S×S")
     parser.add_argument("--preset", help="this preset instead of every prefix of the pipeline")
-    parser.add_argument("--repeat", type=int, help="launches (default 3; 1 with --size)")
+    parser.add_argument("--check", choices=LEVELS, default="full", help="with --sizes")
+    parser.add_argument("--repeat", type=int, default=1, help="launches (default 1)")
+    parser.add_argument("--plot", type=Path, metavar="FILE.svg", help="draw the cost")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
-    options.repeat = options.repeat or (1 if options.size else 3)
+    if options.sizes and options.plot:
+        parser.error("--plot must come without --sizes")
     return options
+
+
+def measured(options: argparse.Namespace) -> list[Row]:
+    """What the command line asks for."""
+    return [
+        measure(size, kernel, options.repeat, options.check)
+        for size in parse_sizes(options.sizes)
+        for kernel in kernels(size, options.preset)
+    ]
+
+
+def figures(repeat: int) -> list[Row]:
+    """Preset v6 at every size with every level; a first launch only warms up."""
+    measure((CUBES[0],) * 3, {"preset": PRESET}, 1, LEVELS[0])
+    return [
+        measure((edge,) * 3, {"preset": PRESET}, repeat, level)
+        for level in LEVELS
+        for edge in CUBES
+    ]
 
 
 def parse_sizes(text: str) -> list[tuple[int, ...]]:
@@ -66,71 +89,42 @@ def kernels(size: tuple[int, ...], preset: str | None) -> list[dict[str, str]]:
     return [{"stop_after": call.name} for call in parse_pipeline(chosen)]
 
 
-def measure(size: tuple[int, ...], kernel: dict[str, str], repeat: int) -> dict[str, Any]:
-    """Compile once, launch `repeat` times with different seeds."""
-    from tilewright.compiler.bundle_writer import as_bundle
-    from tilewright.compiler.driver import compile_matmul
-    from tilewright.compiler.spec import MatmulSpec
-
-    bundle = as_bundle(compile_matmul(MatmulSpec(*size), **kernel))
-    reset_peak()
-    runs = [launch(bundle, seed) for seed in range(repeat)]
-    seconds = statistics.median(run[0] for run in runs)
-    instructions = sum(runs[0][2]["instructions"].values())
-    return {
-        "size": list(size),
-        "kernel": next(iter(kernel.values())),
-        "seconds": seconds,
-        "peak_bytes": max(run[1] for run in runs),
-        "instructions": instructions,
-        "instructions_per_second": instructions / seconds,
-    }
-
-
-def launch(bundle: Any, seed: int) -> tuple[float, int, dict[str, Any]]:
-    """Wall seconds, peak memory and the report of one launch whose result is right."""
-    from tilewright.runtime.devices import open_device
-    from tilewright.tools.inputs import make_tensors
-    from tilewright.tools.run import compare_output
-
-    tensors = make_tensors(bundle.manifest, seed)
-    started = time.perf_counter()
-    report = open_device("emulator").launch(bundle, tensors, seed)
-    seconds, peak = time.perf_counter() - started, peak_bytes()
-    comparison = compare_output(bundle, tensors)
-    assert comparison.passed, comparison
-    return seconds, peak, report.as_dict()
-
-
-def reset_peak() -> None:
-    """Forget the peak so far, where the system can."""
-    if PEAK_RESET.exists():
-        PEAK_RESET.write_text("5")
-
-
-def peak_bytes() -> int:
-    """The most memory that the process held since `reset_peak`, in bytes."""
-    status = Path("/proc/self/status")
-    if PEAK_RESET.exists() and status.exists():
-        line = next(line for line in status.read_text().splitlines() if line.startswith("VmHWM"))
-        return int(line.split()[1]) * 1024
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak if platform.system() == "Darwin" else peak * 1024
-
-
-def as_text(result: dict[str, Any]) -> str:
-    lines = [f"bf16, median of {result['repeat']}, {result['machine']}", ""]
+def as_text(rows: list[Row], repeat: int, machine: str) -> str:
+    """A line a row; the last columns are CPU seconds for 10⁹ products, and the aim if there is."""
     head = (
-        f"{'size':16} {'kernel':20} {'s':>7} {'peak MB':>8} {'instructions':>13} {'a second':>10}"
+        f"{'size':16} {'kernel':20} {'check':5} {'s':>8} {'CPU s':>8} {'peak MB':>8}"
+        f" {'instructions':>13} {'a second':>9} {'CPU s/10⁹':>10}  aim"
     )
-    lines.append(head)
-    for row in result["rows"]:
-        size = "×".join(str(extent) for extent in row["size"])
-        lines.append(
-            f"{size:16} {row['kernel']:20} {row['seconds']:7.2f} {row['peak_bytes'] / 1e6:8.0f}"
-            f" {row['instructions']:13d} {row['instructions_per_second']:10.0f}"
-        )
-    return "\n".join(lines)
+    return "\n".join([f"bf16, median of {repeat}, {machine}", "", head, *map(_line, rows)])
+
+
+def _line(row: Row) -> str:
+    size = "×".join(str(extent) for extent in row.size)
+    return (
+        f"{size:16} {row.kernel:20} {row.check:5} {row.seconds:8.2f} {row.cpu_seconds:8.2f}"
+        f" {row.peak_bytes / 1e6:8.0f} {row.instructions:13d} {row.instructions / row.seconds:9.0f}"
+        f" {row.cpu_seconds / row.products * 1e9:10.2f}  {_aim(row)}"
+    ).rstrip()
+
+
+def _aim(row: Row) -> str:
+    seconds, peak = AIMS.get((row.size[0], row.check), (None, None))
+    if seconds is None or row.kernel != PRESET or len(set(row.size)) > 1:
+        return ""
+    met = row.seconds < seconds and (peak is None or row.peak_bytes < peak)
+    memory = f" and {peak / 1e6:.0f} MB" if peak else ""
+    return f"under {seconds} s{memory}: {'met' if met else 'MISSED'}"
+
+
+def plot(rows: list[Row]) -> str:
+    """CPU seconds of each level against the products of the matmul."""
+    series = [
+        (level, [(row.products, row.cpu_seconds) for row in rows if row.check == level])
+        for level in LEVELS
+    ]
+    named = [(f"check={level}", points) for level, points in series]
+    title = f"One launch of preset {PRESET}, 256³ to 4096³; dotted: proportional to the work"
+    return draw(title, "products M·N·K", "CPU seconds", named)
 
 
 if __name__ == "__main__":

@@ -28,7 +28,7 @@ class Run:
 class Row:
     """Several launches of one kernel: the median wall and CPU seconds, the greatest peak."""
 
-    size: tuple[int, int, int]
+    size: tuple[int, ...]
     kernel: str
     check: str
     seconds: float
@@ -56,7 +56,7 @@ def measure(size: tuple[int, ...], kernel: dict[str, str], repeat: int, check: s
     bundle = as_bundle(compile_matmul(MatmulSpec(*size), **kernel))
     runs = [launch(bundle, seed, check) for seed in range(repeat)]
     return Row(
-        size=tuple(size),
+        size=size,
         kernel=next(iter(kernel.values())),
         check=check,
         seconds=statistics.median(run.seconds for run in runs),
