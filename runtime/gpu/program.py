@@ -11,7 +11,7 @@ from __future__ import annotations
 import ctypes
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..bundle import Bundle
@@ -20,7 +20,7 @@ from ..manifest import CUBIN_NAME
 from ..tensors import required_alignments
 from .architecture import capability_of, runs_on, target_of
 from .launch_config import describe, launch_config
-from .operands import Facts, facts_of, pointer_of
+from .operands import nothing, pointer_of, recognizer
 from .tensor_map import encode_arguments
 
 if TYPE_CHECKING:
@@ -49,18 +49,11 @@ class CudaReport:
 
 @dataclass(frozen=True)
 class Arguments:
-    """Kernel parameters for tensors of which `facts` are known.
+    """Kernel parameters: `address` is that of `table`, which holds those of `values`."""
 
-    `address` is that of `table`, which holds the addresses of the parameters, `values`.
-    """
-
-    facts: Facts | None
     address: int
     table: ctypes.Array[ctypes.c_void_p]
     values: tuple[Any, ...]
-
-
-NOTHING = Arguments(None, 0, (ctypes.c_void_p * 0)(), ())
 
 
 class CudaProgram:
@@ -72,7 +65,7 @@ class CudaProgram:
         self._check_gpu()
         self._function = self._load(bundle)
         self._alignments = required_alignments(self.manifest)
-        self._recent = NOTHING
+        self._recognizes = nothing
         self._arguments: dict[tuple[int, ...], Arguments] = {}
         self._raw_stream: Callable[[int], int] | None = None
         self._configs: dict[int, Any] = {}
@@ -88,9 +81,11 @@ class CudaProgram:
         if stream is None:
             raw_stream = self._raw_stream
             stream = raw_stream(self._index) if raw_stream else self._current_stream()
-        arguments, facts = self._recent, facts_of(values)
-        if facts is None or facts != arguments.facts:
-            arguments = self._find(values, facts, stream)
+        arguments = None
+        if self._recognizes(*values):
+            arguments = self._arguments.get(tuple([value.data_ptr() for value in values]))
+        if arguments is None:
+            arguments = self._find(values, stream)
         config = self._configs.get(stream) or self._configure(stream)
         status = self._launch_kernel(config, self._function, arguments.address, 0)[0]
         if status:
@@ -115,16 +110,12 @@ class CudaProgram:
         self._raw_stream = getattr(torch._C, "_cuda_getCurrentRawStream", None)
         return torch.cuda.current_stream(self.gpu.index).cuda_stream
 
-    def _find(self, values: Sequence[Any], facts: Facts | None, stream: int) -> Arguments:
-        """The parameters that are kept for these tensors, or new ones."""
-        found = self._arguments.get(tuple([fact[-1] for fact in facts])) if facts else None
-        if found is None or found.facts != facts:
-            pairs = zip(self.manifest["tensors"], values, strict=True)
-            pointers = tuple(pointer_of(*pair, self._index, stream) for pair in pairs)
-            kept = self._arguments.get(pointers) or self._prepare(pointers)
-            found = self._arguments[pointers] = replace(kept, facts=facts)
-        self._recent = found
-        return found
+    def _find(self, values: Sequence[Any], stream: int) -> Arguments:
+        """The parameters that are kept for these arrays, or new ones."""
+        pairs = zip(self.manifest["tensors"], values, strict=True)
+        pointers = tuple(pointer_of(*pair, self._index, stream) for pair in pairs)
+        self._recognizes = recognizer(values)
+        return self._arguments.get(pointers) or self._prepare(pointers)
 
     def _prepare(self, pointers: tuple[int, ...]) -> Arguments:
         """Parameters for tensors at these addresses."""
@@ -137,7 +128,9 @@ class CudaProgram:
         table = (ctypes.c_void_p * len(values))(*map(ctypes.addressof, values))
         if len(self._arguments) >= ARGUMENTS_KEPT:
             self._arguments.clear()
-        return Arguments(None, ctypes.addressof(table), table, values)
+        arguments = Arguments(ctypes.addressof(table), table, values)
+        self._arguments[pointers] = arguments
+        return arguments
 
     def _value(self, declared: Mapping[str, Any], addresses: Mapping[str, int]) -> Any:
         address = addresses[declared["tensor"]]

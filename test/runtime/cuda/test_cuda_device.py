@@ -151,6 +151,10 @@ class FakeTensor:
         self.dtype = {"bf16": "torch.bfloat16", "f32": "torch.float32"}[declared["dtype"]]
         self.index, self.address = index, offset + 4096 * ord(declared["name"])
 
+    @property
+    def device(self):
+        return f"cuda:{self.index}"
+
     def stride(self):
         return self._strides
 
