@@ -120,9 +120,16 @@ class SharedProxy:
             )
 
     def fence(self, warp: Warp, mask: np.ndarray) -> None:
-        """``fence.proxy.async`` by the lanes ``mask`` of ``warp``: their writes are visible."""
+        """``fence.proxy.async`` by the lanes ``mask`` of ``warp``: their writes are visible.
+
+        The fence may also stand behind a barrier, on the reader's side. Where no clocks say whose
+        writes are ordered before it, it covers those of all warps.
+        """
         for readers in self._responses.values():
             readers.discard(warp.index)
+        if warp.launch.races is None:
+            self._fence_everything()
+            return
         span = self._spans.get(warp.index)
         if span is None:
             return
@@ -139,6 +146,12 @@ class SharedProxy:
         del self._spans[warp.index]
         for key in [key for key in self._lines if key[0] == warp.index]:
             del self._lines[key]
+
+    def _fence_everything(self) -> None:
+        for low, high in self._spans.values():
+            self.tags[low:high] = 0
+        self._spans.clear()
+        self._lines.clear()
 
     # -- sources of bulk stores --------------------------------------------------------------
 

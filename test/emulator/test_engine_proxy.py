@@ -13,10 +13,13 @@ from tilewright.runtime.emulator.proxy import SharedProxy
 ALL = np.ones(32, bool)
 
 
-def warp(index: int, line: int = 1) -> SimpleNamespace:
+def warp(index: int, line: int = 1, races: object = "some") -> SimpleNamespace:
     source = [SimpleNamespace(line=line)]
     return SimpleNamespace(
-        index=index, program=SimpleNamespace(source=source), split=SimpleNamespace(pc=0)
+        index=index,
+        program=SimpleNamespace(source=source),
+        split=SimpleNamespace(pc=0),
+        launch=SimpleNamespace(races=races),
     )
 
 
@@ -47,6 +50,17 @@ def test_an_unfenced_write_is_named_with_writer_and_line():
         "proxy (ptx:41) without fence.proxy.async afterwards"
     )
     proxy.check_words(np.array([[0, 14]]), "a tensor store")
+
+
+def test_without_races_to_ask_a_fence_covers_all_earlier_writes_of_the_cta():
+    """It may stand behind a barrier, on the reader's side (PTX ISA §8.9.5)"""
+    proxy = SharedProxy(2048)
+    proxy.stored(warp(1), ALL, np.arange(0, 128, 4), 4)
+    proxy.fence(warp(0, races=None), lanes(3))
+    proxy.check_span(0, 2048, "a tensor store")
+    proxy.stored(warp(1), ALL, np.arange(0, 128, 4), 4)
+    with pytest.raises(Trap, match="which warp 1 lane 0 wrote"):
+        proxy.check_span(0, 2048, "a tensor store")
 
 
 def test_only_the_writers_own_fence_clears_its_bytes():

@@ -55,8 +55,8 @@ def kernel_name(launch: Path) -> str:
     return launch.stem.split(".")[0]
 
 
-def check(launch: Path, seed: int) -> None:
-    outputs = run_launch_file(launch.with_suffix(".ptx"), launch, seed).outputs
+def check(launch: Path, seed: int, level: str = "full") -> None:
+    outputs = run_launch_file(launch.with_suffix(".ptx"), launch, seed, check=level).outputs
     outputs.pop(SCRATCH, None)
     wanted = expected(launch)
     assert outputs.keys() == wanted.keys()
@@ -79,6 +79,13 @@ def test_every_output_element_is_the_references(launch):
 def test_no_legal_order_of_events_raises_or_changes_anything(launch):
     for seed in range(2, 20):
         check(launch, seed)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("launch", LAUNCHES, ids=named)
+def test_levels_that_check_less_raise_nothing_either(launch):
+    for level in ("off", "fast"):
+        check(launch, 1, level)
 
 
 @pytest.mark.parametrize("launch", LAUNCHES, ids=named)
