@@ -64,7 +64,7 @@ EPILOGUE, LOAD, MMA, CONSUMER = "epilogue", "load", "mma", "consumer"
 SHARED_BY_ALL = (TensorMapOp, CreateOp, CtaTileOp, PairRankOp)
 WARPGROUP_WARPS = 4
 # Registers a thread of a load role: TMA needs a few, copies hold several units under way.
-TMA_REGISTERS, COPY_REGISTERS = 40, 104
+TMA_REGISTERS, COPY_REGISTERS = 40, 136
 
 
 @dataclass(frozen=True)

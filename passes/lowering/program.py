@@ -46,9 +46,10 @@ from ..base import refused, walk
 from ..clone import is_pure
 from . import build as b
 from .claims import lower_claim, lower_for_each_claim
+from .copies import lower_copy, lower_load
 from .frame import Frame
 from .mma import lower_mma
-from .operands import lower_copy, lower_load, lower_tma_load, lower_tma_multicast
+from .operands import lower_tma_load, lower_tma_multicast
 from .pieces import finish_stores
 from .pipes import (
     drain,

@@ -70,3 +70,17 @@ def test_a_prefix_copies_as_it_should(steps, request):
     by_tma = prefix != "tiling" and spec.k % 8 == 0
     assert ("load" in steps) == by_tma
     assert ("copy" in steps) != by_tma
+
+
+@pytest.mark.parametrize(
+    ("k", "loads", "bytes_each"), [(128, 8, 16), (100, 16, 8), (102, 16, 4), (101, 16, 2)]
+)
+def test_a_thread_loads_several_units_before_it_stores_one(k, loads, bytes_each):
+    spec = MatmulSpec(128, 128, k)
+    pipeline = "tiling{tile=128x128x64}"
+    ptx = compile_matmul(spec, pipeline=pipeline, until="ptx").ptx
+    loop = ptx[ptx.index("ld.global") :]
+    before = re.findall(r"ld\.global\S*", loop[: loop.index("st.shared")])
+    assert len(before) == loads
+    words = {16: r"\.v4\.b32|\.v2\.b64", 8: r"\.v2\.b32|\.b64", 4: r"\.b32", 2: r"\.b16"}
+    assert all(re.search(words[bytes_each] + "$", load) for load in before), before[0]
