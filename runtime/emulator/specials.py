@@ -95,6 +95,8 @@ def _scalars() -> dict[str, Callable[[Warp], np.ndarray]]:
         "%reserved_smem_offset_begin": lambda warp: _same(0),
         "%reserved_smem_offset_end": lambda warp: _same(RESERVED_SHARED),
         "%reserved_smem_offset_cap": lambda warp: _same(RESERVED_SHARED),
+        "%reserved_smem_offset_0": lambda warp: _same(0),
+        "%reserved_smem_offset_1": lambda warp: _same(RESERVED_SHARED // 2),
     }
 
 

@@ -145,7 +145,7 @@ def _build(ins: Decoded, first: int) -> Step:
     c = ins.read(first + 2, bit_type(type_.bits)) if operation == "cas" else b
     target = None if first == 0 else ins.target(0, type_.bits)
     step = _step(of, name, address, combine, (b, c), type_.bytes, target)
-    return ordered(step, order, scope, updating=True)
+    return ordered(step, order, scope, updating=True, comparing=operation == "cas")
 
 
 def _build_vector(ins: Decoded, first: int, count: int) -> Step:

@@ -145,11 +145,13 @@ def _take_hints(ins: Decoded) -> tuple[str, str]:
     return ("relaxed", "sys") if order == "volatile" else (order, scope)
 
 
-def ordered(step: Step, order: str, scope: str, *, updating: bool = False) -> Step:
+def ordered(
+    step: Step, order: str, scope: str, *, updating: bool = False, comparing: bool = False
+) -> Step:
     """The same step as a strong access of a memory order and a scope (PTX ISA §8.7); `weak` ones
     stay so.
 
-    updating: it is an atomic read-modify-write.
+    updating: it is an atomic read-modify-write; comparing: one that compares and swaps.
     """
     if order == "weak":
         return step
@@ -158,11 +160,12 @@ def ordered(step: Step, order: str, scope: str, *, updating: bool = False) -> St
         races = warp.launch.races
         if races is None:
             return step(warp, mask)
-        races.order, races.scope, races.updating = order, scope, updating
+        races.order, races.scope = order, scope
+        races.updating, races.comparing = updating, comparing
         try:
             return step(warp, mask)
         finally:
-            races.order, races.updating = None, False
+            races.order, races.updating, races.comparing = None, False, False
 
     return strong
 

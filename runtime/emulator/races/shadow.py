@@ -35,6 +35,7 @@ class Actor:
 
     own: component of its accesses; when: their mark; known, visible: what it may rely on for
     ordering and for reading or replacing writes, int64[width]; others: rows by cluster number.
+    comparing: it is an atomic compare-and-swap, see `Compared`.
     lanes: uint8[accesses], 1 + the lane of each, where known; together: when the lanes of the warp
     last executed a synchronising instruction.
     """
@@ -46,6 +47,7 @@ class Actor:
     visible: np.ndarray
     others: dict[int, np.ndarray]
     strong: bool = False
+    comparing: bool = False
     lanes: np.ndarray | None = None
     together: int = 0
 
@@ -72,6 +74,31 @@ class Marks:
         return Marks(self.who[:whole].reshape(-1, size), self.when[:whole].reshape(-1, size))
 
 
+class Compared:
+    """Which bytes a compare-and-swap wrote last.
+
+    A loop around one starts from a plain read, which nothing orders: the swap finds out whether it
+    was outdated. So the two do not race (CUDA's own atomicAdd of bf16 pairs is such a loop).
+    """
+
+    def __init__(self, size: int):
+        self._size = size
+        self._last: np.ndarray | None = None
+
+    def excuses(self, index: np.ndarray, size: int, actor: Actor) -> bool:
+        """Whether a read of the cells of ``size`` bytes needs no order behind their writes."""
+        if self._last is None or actor.strong or actor.asynchronous:
+            return False
+        return bool(self._last.reshape(-1, size)[index].all())
+
+    def written(self, index: np.ndarray, size: int, actor: Actor) -> None:
+        """The cells have been written."""
+        if self._last is None and actor.comparing:
+            self._last = np.zeros(self._size, bool)
+        if self._last is not None:
+            self._last.reshape(-1, size)[index] = actor.comparing
+
+
 class SharedShadow:
     """The marks of one CTA's shared memory of ``size`` bytes; offsets are those of its window.
 
@@ -86,6 +113,7 @@ class SharedShadow:
         self._writes = Marks.of(self._size, np.int32)
         self._write_cells = {size: self._writes.cells(size) for size in (1, 2, 4, 8, 16)}
         self._lanes = np.zeros(self._size, np.uint8)
+        self._compared = Compared(self._size)
         self._reads: dict[int, np.ndarray] = {}
         self._latest: dict[int, int] = {}
 
@@ -96,7 +124,8 @@ class SharedShadow:
 
     def read(self, index: np.ndarray, size: int, actor: Actor, what: str) -> None:
         """Somebody reads the cells of ``size`` bytes (a power of two) with these numbers."""
-        self._check_writes(index, size, actor, what, None)
+        if not self._compared.excuses(index, size, actor):
+            self._check_writes(index, size, actor, what, None)
         reader = -actor.own if actor.strong else actor.own
         marks = self._reads.get(reader)
         if marks is None:
@@ -109,7 +138,9 @@ class SharedShadow:
     ) -> None:
         """Somebody writes them; ``same()`` tells which of the bytes keep their value."""
         self._check_writes(index, size, actor, what, same)
-        self._check_reads(index, size, actor, what)
+        if not actor.comparing:
+            self._check_reads(index, size, actor, what)
+        self._compared.written(index, size, actor)
         cells = self._write_cells[size]
         cells.who[index] = -actor.own if actor.strong else actor.own
         cells.when[index] = actor.when
@@ -212,6 +243,7 @@ class GlobalShadow:
         self._size, self._domains, self._name = size, domains, name
         self._writes: Marks | None = None
         self._reads: list[Marks] = []
+        self._compared = Compared(size)
 
     @staticmethod
     def cells(offsets: np.ndarray, size: int) -> np.ndarray:
@@ -220,7 +252,7 @@ class GlobalShadow:
 
     def read(self, index: np.ndarray, size: int, actor: Actor, what: str) -> None:
         """Somebody reads these bytes, of accesses of ``size``."""
-        if self._writes is not None:
+        if self._writes is not None and not self._compared.excuses(index, 1, actor):
             self._check(self._writes, index, actor, actor.visible, ("write", what, None))
         if not self._reads:
             self._reads = [Marks.of(self._size, np.int64) for _ in range(2)]
@@ -237,8 +269,9 @@ class GlobalShadow:
         if self._writes is None:
             self._writes = Marks.of(self._size, np.int64)
         self._check(self._writes, index, actor, actor.visible, ("write", what, same))
-        for marks in self._reads:
+        for marks in () if actor.comparing else self._reads:
             self._check(marks, index, actor, actor.known, ("read", what, same))
+        self._compared.written(index, 1, actor)
         self._writes.who[index], self._writes.when[index] = self._sign(actor), actor.when
 
     @staticmethod

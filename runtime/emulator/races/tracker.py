@@ -63,7 +63,8 @@ class Races:
 
     operation: the one that an engine performs now; order: memory order of the strong access under
     way (None for a weak one), scope: its scope, updating: whether it is an atomic
-    read-modify-write; mask: the lanes of the load under way, where known.
+    read-modify-write, comparing: whether it compares and swaps; mask: the lanes of
+    the load under way, where known.
     """
 
     def __init__(self, launch: Launch):
@@ -74,7 +75,7 @@ class Races:
         self.operation: EngineOp | None = None
         self.order: str | None = None
         self.scope = "gpu"
-        self.updating = False
+        self.updating = self.comparing = False
         self.mask: np.ndarray | None = None
 
     # -- agents ----------------------------------------------------------------------------------
@@ -114,7 +115,7 @@ class Races:
         when = clock.time << LINE_BITS | line
         strong = self.order is not None
         actor = Actor(clock.domain, clock.own, when, known, known, clock.others, strong)
-        actor.together = clock.together
+        actor.together, actor.comparing = clock.together, self.comparing
         return actor
 
     def _operating(self, op: EngineOp) -> Actor | None:

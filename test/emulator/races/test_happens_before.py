@@ -254,6 +254,33 @@ def test_strong_accesses_to_one_place_do_not_race():
     assert out[0] == np.uint32(0xAAAAAAAA + 128)
 
 
+SWAPS = """ld.{where} %r8, [{at}];
+  A: add.u32 %r9, %r8, %r0; mov.u32 %r10, %r8; atom.{atom} %r8, [{at}], %r10, %r9;
+  setp.ne.u32 %p5, %r8, %r10; @%p5 bra A;"""
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_swap_loop_may_start_from_a_plain_read(seed):
+    """As atomicAdd of bf16 pairs does in CUDA's headers for sm_80"""
+    out = run(
+        SWAPS.format(where="global.u32", at="%rd1", atom="global.cas.b32")
+        + "ld.relaxed.gpu.global.u32 %r8, [%rd1]; st.global.u32 [%rd2], %r8;",
+        seed=seed,
+    )
+    assert out[:128].max() == 2 * sum(range(64))  # the last one to read sees the whole sum
+    run(SWAPS.format(where="shared.u32", at="%r2", atom="shared.cas.b32"), seed=seed)
+
+
+def test_a_plain_read_beside_other_atomics_is_a_race():
+    body = "@%p1 atom.global.exch.b32 %r9, [%rd1], 1; @!%p1 ld.global.u32 %r8, [%rd1];"
+    found = set()
+    for seed in SEEDS:
+        with pytest.raises(Trap) as caught:
+            run(body, seed=seed)
+        found.add(caught.value.category)
+    assert found == {"race"}
+
+
 def test_without_the_race_checks_a_lucky_order_passes():
     body = versions(ROWS["a barrier between a read and another warp's write"][0])[1]
     run(body, check="fast")
