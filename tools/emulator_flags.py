@@ -15,7 +15,7 @@ DEFAULT_CHECK = "full"
 
 
 CHECKS = {
-    "off": "none but those that keep the launch in its memory",
+    "off": "no rule about order or initialisation",
     "fast": "all but races",
     "full": "all",
 }

@@ -16,6 +16,7 @@ from .memory import (
 )
 from .proxy import SharedProxy
 from .spaces import GenericSpace, SharedSpace
+from .unchecked import UncheckedProxy
 
 if TYPE_CHECKING:
     from .cluster import Cluster
@@ -86,7 +87,10 @@ class Cta(StateBag):
             lowest=SHARED_FIRST_OFFSET,
             track=True,
         )
-        region.owner, region.proxy = self, SharedProxy(size)
+        region.owner = self
+        region.proxy = SharedProxy(size) if self.launch.orders else UncheckedProxy(size)
+        if not self.launch.orders:
+            region.written[:] = 0xFF
         if self.launch.races is not None:
             region.races = self.launch.races
             region.shadow = self.launch.races.shared_shadow(self, size, region.proxy)

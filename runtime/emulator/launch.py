@@ -39,7 +39,9 @@ from .report import Report
 from .scheduler import Scheduler
 from .spaces import LocalSpace, Space, WindowSpace
 from .specials import FIXED, GRID_WORKSPACE
+from .tensor_engine import TensorEngine
 from .tensor_map_proxy import TensorMapProxy
+from .unchecked import UncheckedTensorEngine
 from .values import RAW
 from .warp import Warp
 
@@ -97,7 +99,7 @@ def launch(
     barriers, instructions by role.
     awaited: arrays that a prerequisite grid works on until griddepcontrol.wait (programmatic
     dependent launch); an earlier access is a Trap.
-    check: `fast` for every check but that for races, which `full` adds.
+    check: `full`; `fast` leaves out races; `off` all rules about order and initialisation.
     Raises PtxSyntaxError, LaunchError, Trap (`unmodelled` when something is not modelled).
     """
     program = load_program(ptx, entry)
@@ -115,7 +117,8 @@ class Launch(StateBag):
     global_memory, param_memory, const_memory (`Space`), engines, scheduler, report, rng,
     tensor_maps: who may see which tensor map object, engine_counts: the report's engine counter,
     current_warp: the warp whose instruction runs now, else None; names: for reports; code: the
-    program's, as `observers` have wrapped it.
+    program's, as `observers` have wrapped it; orders: whether rules about order and initialisation
+    are checked; make_tensor_engine: the class of a CTA's `TensorEngine`.
     """
 
     def __init__(
@@ -138,6 +141,8 @@ class Launch(StateBag):
         if check not in CHECKS:
             raise self._error(f"check must be one of {', '.join(CHECKS)}, got {check!r}")
         self.races = Races(self) if check == "full" else None
+        self.orders = check != "off"
+        self.make_tensor_engine = TensorEngine if self.orders else UncheckedTensorEngine
         self.rng = random.Random(seed)
         self._garbage = np.random.default_rng(seed)
         self.report = Report(self.entry)

@@ -234,7 +234,8 @@ def acquired(warp: Warp) -> None:
 def _make(cta: Cta) -> TensorEngine:
     launch = cta.launch
     raw = np.frombuffer(launch.poison_bytes(4 * LANES * COLUMNS), np.uint32)
-    engine = TensorEngine(raw.reshape(LANES, COLUMNS), launch.rng, launch.report.warn)
+    words = raw.reshape(LANES, COLUMNS)
+    engine = launch.make_tensor_engine(words, launch.rng, launch.report.warn)
     cta.at_exit(lambda: _check_freed(engine))
     return engine
 

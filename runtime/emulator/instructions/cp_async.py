@@ -215,7 +215,8 @@ def _claim(warp: Warp, mask: np.ndarray, addresses: np.ndarray, size: int) -> np
         raise region.refusal(own, size, "write")
     offsets = (own - np.uint64(region.base)).astype(np.int64)
     region.proxy.stored(warp, mask, offsets, size)
-    region.written[offsets[:, None] + np.arange(size)] = 0
+    if warp.launch.orders:
+        region.written[offsets[:, None] + np.arange(size)] = 0
     return offsets
 
 
