@@ -115,6 +115,8 @@ KINDS: dict[str, Kind] = {
 """The modelled kinds (dense, no block scaling); K is the elements one instruction consumes."""
 
 
+ONE_BYTE_KINDS = ("f8f6f4", "i8")
+"""The kinds whose elements take a byte each."""
 SATURATING = " saturating"
 """Suffix of the accumulator type of an integer operation that clamps its sums."""
 _STATIONARY_ROWS, _STATIONARY_COLUMNS = (32, 64, 128), (64, 128, 256)
@@ -123,10 +125,11 @@ _SMALL = ("e2m3", "e3m2", "e2m1")
 
 @dataclass(frozen=True)
 class InstructionDescriptor:
-    """Shape, types and flags of one dense tcgen05.mma.
+    """Shape, types and flags of one tcgen05.mma.
 
     ``m`` and ``n`` are those of the whole operation (both CTAs of a pair for cta_group::2);
-    ``a_transposed``/``b_transposed`` mean M-major/N-major operands in shared memory.
+    ``a_transposed``/``b_transposed`` mean M-major/N-major operands in shared memory. Of a
+    sparse operation, ``selector`` says which columns of its metadata count.
     """
 
     kind: str
@@ -141,20 +144,29 @@ class InstructionDescriptor:
     n: int
     k: int
     stationary: bool = False
+    sparse: bool = False
+    selector: int = 0
+
+    @property
+    def stored_k(self) -> int:
+        """Elements along K that a row of A holds in memory."""
+        return self.k // 2 if self.sparse else self.k
 
 
 @lru_cache(maxsize=256)
 def decode_instruction(
-    word: int, kind_name: str, cta_group: int, stationary: bool = False
+    word: int, kind_name: str, cta_group: int, stationary: bool = False, sparse: bool = False
 ) -> InstructionDescriptor:
-    """Decode and validate a 32-bit instruction descriptor of a kind in `KINDS`, dense.
+    """Decode and validate a 32-bit instruction descriptor of a kind in `KINDS`.
 
-    ``stationary``: of tcgen05.mma.ws, which has shapes of its own.
+    ``stationary``: of tcgen05.mma.ws, which has shapes of its own; ``sparse``: of tcgen05.mma.sp,
+    which covers twice as many elements along K.
     """
     kind = KINDS[kind_name]
     which = ".ws" if stationary else f"cta_group::{cta_group}"
     where = f"instruction descriptor 0x{word:08x} (kind::{kind_name}, {which})"
     _check_instruction_constants(word, kind_name, where)
+    _check_sparsity(word, kind_name, sparse, where)
     descriptor = InstructionDescriptor(
         kind=kind_name,
         a=_operand(kind, word, 7, "A", where),
@@ -166,8 +178,10 @@ def decode_instruction(
         b_transposed=bool(_field(word, 16, 1)),
         m=_field(word, 24, 5) << 4,
         n=_field(word, 17, 6) << 3,
-        k=kind.k,
+        k=2 * kind.k if sparse else kind.k,
         stationary=stationary,
+        sparse=sparse,
+        selector=_field(word, 0, 2),
     )
     _check_types(descriptor, where)
     _check_shape(descriptor, cta_group, where)
@@ -175,16 +189,28 @@ def decode_instruction(
 
 
 def _check_instruction_constants(word: int, kind_name: str, where: str) -> None:
-    if _field(word, 2, 1):
-        raise Trap("unmodelled", f"{where}: sparse matrices (bit 2) are not modelled")
-    fields = ((0, 2, "sparsity selector of a dense operation"), (6, 1, "reserved"),
-              (23, 1, "reserved"), (29, 1, "reserved"),
+    fields = ((6, 1, "reserved"), (23, 1, "reserved"), (29, 1, "reserved"),
               (30, 2, "B-reuse shift (.ws only)"))  # fmt: skip
     integer = ((13, 2, "negation of an integer operand"),)
     floating = ((3, 1, "saturate (integer only)"),)
     for low, bits, name in fields + (integer if kind_name == "i8" else floating):
         if _field(word, low, bits):
             raise _refuse(f"{where}: {name} at bit {low} must be 0, got {_field(word, low, bits)}")
+
+
+def _check_sparsity(word: int, kind_name: str, sparse: bool, where: str) -> None:
+    """Bit 2 and the selector, which the kinds of one-byte elements do not have."""
+    flag, selector = _field(word, 2, 1), _field(word, 0, 2)
+    if flag != sparse:
+        form = "a sparse" if sparse else "a dense"
+        raise _refuse(f"{where}: sparsity (bit 2) must be {int(sparse)} for {form} operation, "
+                      f"got {flag}")  # fmt: skip
+    if selector and (not sparse or kind_name in ONE_BYTE_KINDS):
+        form = f"kind::{kind_name}" if sparse else "a dense operation"
+        raise _refuse(f"{where}: sparsity selector of {form} must be 0, got {selector}")
+    if selector > 1:
+        raise Trap("unmodelled", f"{where}: sparsity selector {selector} (PTX ISA section "
+                                 f"9.7.16.10.8.4)")  # fmt: skip
 
 
 def _operand(kind: Kind, word: int, low: int, name: str, where: str) -> OperandType:
@@ -216,6 +242,9 @@ def _check_shape(descriptor: InstructionDescriptor, cta_group: int, where: str) 
         return
     rows = (64, 128) if cta_group == 1 else (128, 256)
     step = 8 if cta_group == 1 else 16
+    if descriptor.sparse and descriptor.m == rows[0] != 128 * cta_group:
+        raise Trap("unmodelled", f"{where}: a sparse operand A with M={descriptor.m} (PTX ISA "
+                                 f"section 9.7.16.10.8.4)")  # fmt: skip
     if descriptor.m not in rows:
         raise _refuse(f"{where}: M must be {rows[0]} or {rows[1]}, got {descriptor.m}")
     if descriptor.kind == "i8":

@@ -95,7 +95,8 @@ BASE = 0x08200490
 @pytest.mark.parametrize(
     ("word", "kind", "group", "message"),
     [
-        (BASE | 1, "f16", 1, "sparsity selector of a dense operation at bit 0 must be 0, got 1"),
+        (BASE | 1, "f16", 1, "sparsity selector of a dense operation must be 0, got 1"),
+        (BASE | 4, "f16", 1, "sparsity (bit 2) must be 0 for a dense operation, got 1"),
         (BASE | 8, "f16", 1, "saturate (integer only) at bit 3 must be 0, got 1"),
         (BASE | 1 << 6, "f16", 1, "reserved at bit 6 must be 0, got 1"),
         (BASE | 1 << 23, "f16", 1, "reserved at bit 23 must be 0, got 1"),
@@ -121,7 +122,6 @@ def test_a_bad_instruction_descriptor_is_refused(word, kind, group, message):
     assert caught.value.category == "descriptor"
 
 
-def test_a_sparse_operation_is_unmodelled():
-    with pytest.raises(Trap) as caught:
-        decode_instruction(BASE | 4, "f16", 1)
-    assert caught.value.category == "unmodelled"
+def test_a_sparse_operation_covers_twice_as_much_of_k_as_a_row_of_a_holds():
+    sparse = decode_instruction(BASE | 5, "f16", 1, sparse=True)
+    assert (sparse.k, sparse.stored_k, sparse.selector) == (32, 16, 1)

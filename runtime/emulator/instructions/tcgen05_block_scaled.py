@@ -19,10 +19,10 @@ from ..descriptor import SharedDescriptor, decode_shared
 from ..engine import EngineOp
 from ..errors import Trap
 from ..registry import Step, instruction
-from ..tensor_engine import Access, Span, pair_of, tensor_engine
-from ..tensor_memory import LANES, split_address
+from ..tensor_engine import pair_of, tensor_engine
+from ..tensor_memory import split_address
 from .tcgen05 import one_lane
-from .tcgen05_mma import _COLLECTORS, Multiply, Place, _submit
+from .tcgen05_mma import COLLECTORS, Multiply, Place, order_read, submit
 
 if TYPE_CHECKING:
     from ..cta import Cta
@@ -100,7 +100,7 @@ def build_scaled_mma(ins: Decoded) -> Step:
     kind = ins.mnemonic.rpartition("kind::")[2]
     ins.required(("block_scale",))
     vector = _take_vector(ins, kind)
-    ins.choice(_COLLECTORS)
+    ins.choice(COLLECTORS)
     ins.finish_modifiers()
     reads = _operands(ins)
 
@@ -108,7 +108,7 @@ def build_scaled_mma(ins: Decoded) -> Step:
         lane = one_lane(mask, "tcgen05.mma")
         multiply = _bind(warp, lane, reads, (kind, vector, group))
         _check_factors(multiply)
-        _submit(warp, lane, multiply)
+        submit(warp, lane, multiply)
         last = tensor_engine(multiply.ctas[0]).last
         for cta in multiply.ctas:
             _order_factors(cta, multiply, last, warp)
@@ -177,12 +177,6 @@ def _check_factors(multiply: ScaledMultiply) -> None:
 
 def _order_factors(cta: Cta, multiply: ScaledMultiply, op: EngineOp | None, warp: Warp) -> None:
     """Check columns and ordering of the scale factors, which the operation reads."""
-    engine, line = tensor_engine(cta), warp.program.source[warp.split.pc].line
     for name, first, count in multiply.factor_spans:
         what = f"tcgen05.mma scale factors of {name}"
-        engine.memory.check_columns(first, count, what)
-        span = Span(0, LANES, first, first + count)
-        engine.require_ordered(span, what, ("tcgen05.st", "tcgen05.mma"), reads=True)
-        access = Access("tcgen05.mma", span, line, warp.index, op, reads=True, rank=warp.cta.rank)
-        engine.fences.require(span, warp, what, reads=True)
-        engine.track(access)
+        order_read(cta, what, slice(first, first + count), op, warp)

@@ -1,4 +1,4 @@
-"""tcgen05.mma, kinds f16 and tf32, dense, operand A in shared or in tensor memory.
+"""tcgen05.mma, dense, without block scaling, operand A in shared or in tensor memory.
 
 Source: PTX ISA, "tcgen05.mma". One thread issues; the operation runs later, behind the earlier mma
 of its CTA (pair), and reads its operands only then.
@@ -8,17 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
 from .. import ptx
-from ..boxes import check_fill, check_operand, note_overlap
 from ..decode import Decoded
 from ..descriptor import (
     KINDS,
     InstructionDescriptor,
-    OperandType,
     SharedDescriptor,
     decode_instruction,
     decode_shared,
@@ -26,18 +24,14 @@ from ..descriptor import (
 from ..engine import EngineOp, Moves
 from ..errors import Trap
 from ..registry import Step, instruction
-from ..shared_access import WORD, count_event, next_event, read_words
+from ..shared_access import count_event, next_event
+from ..shared_operands import gather
 from ..tensor_core import (
     Block,
-    Layout,
     accumulate,
-    check_row,
     data_path,
     dense_layout,
-    gather_plan,
     multiply,
-    operand_layout,
-    operand_matrix,
     to_float32,
 )
 from ..tensor_engine import HALF_LANES, Access, Span, pair_of, tensor_engine
@@ -49,15 +43,18 @@ if TYPE_CHECKING:
     from ..warp import Warp
 
 _SECTION = "9.7.16.10.9"
-_KINDS = tuple(
+KIND_MODIFIERS = tuple(
     f"kind::{name}" for name in ("f16", "tf32", "f8f6f4", "i8", "mxf8f6f4", "mxf4", "mxf4nvf4")
 )
 _USES = ("fill", "use", "lastuse", "discard")
-_COLLECTORS = tuple(f"collector::a::{use}" for use in _USES)
+COLLECTORS = tuple(f"collector::a::{use}" for use in _USES)
 _STATIONARY_COLLECTORS = tuple(f"collector::b{i}::{use}" for i in range(4) for use in _USES)
 _WORD_BITS = 32
 WORD_BYTES = 4
 _MAX_SCALE = 15
+
+
+Operation = TypeVar("Operation", bound="Multiply")
 
 
 @dataclass(frozen=True)
@@ -80,20 +77,20 @@ def build_mma(ins: Decoded) -> Step:
     group, stationary = take_group(ins), ins.flag("ws")
     if ins.flag("sp"):
         ins.unmodelled("a sparse operand A")
-    kind = ins.required(_KINDS).removeprefix("kind::")
+    kind = ins.required(KIND_MODIFIERS).removeprefix("kind::")
     if kind not in KINDS or (stationary and group == 2):
         ins.unmodelled(f"modifier .kind::{kind}")
-    ins.choice(_STATIONARY_COLLECTORS if stationary else _COLLECTORS)
+    ins.choice(_STATIONARY_COLLECTORS if stationary else COLLECTORS)
     ins.finish_modifiers()
     no_columns = _zero_columns(ins) if stationary else None
-    operands = _decode_operands(ins, group)
-    form = kind, group, stationary
+    operands = decode_operands(ins, group)
+    form = kind, group, stationary, False
 
     def step(warp: Warp, mask: np.ndarray) -> None:
         lane = one_lane(mask, "tcgen05.mma")
         if no_columns is not None and no_columns(warp)[lane]:
             raise Trap("unmodelled", f"a zero-column mask (PTX ISA section {_SECTION})")
-        _submit(warp, lane, _bind(warp, lane, operands, form))
+        submit(warp, lane, bind(warp, lane, operands, form, Multiply))
 
     return step
 
@@ -108,7 +105,7 @@ def _zero_columns(ins: Decoded) -> Callable | None:
     return read
 
 
-def _decode_operands(ins: Decoded, group: int) -> Operands:
+def decode_operands(ins: Decoded, group: int) -> Operands:
     ins.expect_operands(5, 6, 7)
     disables = isinstance(ins.operand(4), ptx.Vector)
     at = 5 if disables else 4
@@ -186,7 +183,7 @@ class Multiply:
     @property
     def a_columns(self) -> int:
         """Tensor memory columns of operand A."""
-        return self.descriptor.k * self.descriptor.a.bits // _WORD_BITS
+        return self.descriptor.stored_k * self.descriptor.a.bits // _WORD_BITS
 
     def describe(self) -> str:
         d = self.descriptor
@@ -197,7 +194,7 @@ class Multiply:
         d, result = self.descriptor, self.descriptor.m * self.d_columns * WORD_BYTES
         a_memory = "tensor" if isinstance(self.a, Place) else "shared"
         return (
-            (a_memory, "read", d.m * d.k * d.a.bits // 8),
+            (a_memory, "read", d.m * d.stored_k * d.a.bits // 8),
             ("shared", "read", d.n * d.k * d.b.bits // 8),
             ("tensor", "read", result if self.add else 0),
             ("tensor", "write", result),
@@ -224,11 +221,11 @@ class Multiply:
         if isinstance(self.a, Place):
             return self._read_tensor_memory(self.a)
         d, rows = self.descriptor, self.descriptor.m // self.group
-        return _gather(self.ctas, self.a, rows, d.k, d.a, d.a_transposed, "A")
+        return gather(self.ctas, self.a, rows, d.stored_k, d.a, d.a_transposed, "A")
 
     def _read_b(self) -> np.ndarray:
         d, rows = self.descriptor, self.descriptor.n // self.group
-        return _gather(self.ctas, self.b, rows, d.k, d.b, d.b_transposed, "B")
+        return gather(self.ctas, self.b, rows, d.k, d.b, d.b_transposed, "B")
 
     def _read_tensor_memory(self, place: Place) -> np.ndarray:
         return np.concatenate([self._read_lanes(block, place) for block in self.blocks])
@@ -269,49 +266,17 @@ def _shifted(lanes: slice, by: int) -> slice:
     return slice(lanes.start + by, lanes.stop + by)
 
 
-def _gather(ctas: tuple[Cta, ...], descriptor: SharedDescriptor, rows: int, k: int,
-            kind: OperandType, transposed: bool, name: str) -> np.ndarray:  # fmt: skip
-    """``float32[rows * len(ctas), k]``: each CTA holds its share of the rows at the same place."""
-    layout = operand_layout(descriptor, rows, k, kind.bits, transposed, name)
-    shares = [_gather_share(cta, descriptor, layout, kind, name) for cta in ctas]
-    return shares[0] if len(shares) == 1 else np.concatenate(shares)
-
-
-def _gather_share(cta: Cta, descriptor: SharedDescriptor, layout: Layout, kind: OperandType,
-                  name: str) -> np.ndarray:  # fmt: skip
-    plan, what = gather_plan(layout), f"tcgen05.mma operand {name}"
-    check_row(layout, what)
-    low, high = descriptor.start + plan.low, descriptor.start + plan.high
-    if low < cta.shared.lowest or high > len(cta.shared.data):
-        raise Trap(
-            "out-of-bounds",
-            f"{what} covers shared offsets 0x{low:x}..0x{high:x}, the CTA's shared memory is "
-            f"0x{cta.shared.lowest:x}..0x{len(cta.shared.data):x}",
-        )
-    index = plan.words + descriptor.start // WORD
-    boxes = check_operand(cta, index, descriptor, what)
-    if plan.overlaps:
-        note_overlap(cta, descriptor, what)
-    matrix = operand_matrix(_read(cta, index, what, (low, high), kind), layout, kind.name)
-    check_fill(cta, matrix, boxes, what)
-    return matrix
-
-
-def _read(
-    cta: Cta, index: np.ndarray, what: str, span: tuple[int, int], kind: OperandType
-) -> np.ndarray:
-    """The words of an operand; the second of each pair is padding if elements have 4 bits."""
-    if kind.name != "e2m1":
-        return read_words(cta, index, what, span)
-    words = np.zeros(index.shape, np.uint64)
-    words[..., ::2] = read_words(cta, index[..., ::2], what, span)
-    return words
-
-
-def _bind(warp: Warp, lane: int, operands: Operands, form: tuple[str, int, bool]) -> Multiply:
+def bind(
+    warp: Warp,
+    lane: int,
+    operands: Operands,
+    form: tuple[str, int, bool, bool],
+    make: Callable[..., Operation],
+) -> Operation:
+    """What ``make`` makes of the operands' values; ``form``: kind, CTAs, ``.ws``, sparse."""
     descriptor, group = decode_instruction(int(operands.descriptor(warp)[lane]), *form), form[1]
     a = int(operands.a(warp)[lane])
-    return Multiply(
+    return make(
         ctas=pair_of(warp.cta, group),
         descriptor=descriptor,
         d=Place(*split_address(int(operands.d(warp)[lane]))),
@@ -332,7 +297,7 @@ def _disabled_lanes(operands: Operands, warp: Warp, lane: int, group: int) -> np
     return bits.astype(bool).reshape(group, LANES)
 
 
-def _submit(warp: Warp, lane: int, multiply_: Multiply) -> None:
+def submit(warp: Warp, lane: int, multiply_: Multiply) -> None:
     _check_place(multiply_)
     leader = tensor_engine(multiply_.ctas[0])
     earlier = (leader.last, *leader.copies)
@@ -398,10 +363,17 @@ def _order(cta: Cta, multiply_: Multiply, op: EngineOp, warp: Warp) -> None:
 
 
 def _order_a(cta: Cta, multiply_: Multiply, a: Place, op: EngineOp, warp: Warp) -> None:
+    columns = slice(a.column, a.column + multiply_.a_columns)
+    order_read(cta, "tcgen05.mma operand A", columns, op, warp, multiply_.half)
+
+
+def order_read(
+    cta: Cta, what: str, columns: slice, op: EngineOp | None, warp: Warp, half: int | None = None
+) -> None:
+    """Check columns and ordering of an operand in tensor memory, which ``op`` will read."""
     engine, line = tensor_engine(cta), warp.program.source[warp.split.pc].line
-    what = "tcgen05.mma operand A"
-    engine.memory.check_columns(a.column, multiply_.a_columns, what)
-    span = Span(0, LANES, a.column, a.column + multiply_.a_columns, multiply_.half)
+    engine.memory.check_columns(columns.start, columns.stop - columns.start, what)
+    span = Span(0, LANES, columns.start, columns.stop, half)
     engine.require_ordered(span, what, ("tcgen05.st", "tcgen05.mma"), reads=True)
     access = Access("tcgen05.mma", span, line, warp.index, op, reads=True, rank=warp.cta.rank)
     engine.fences.require(span, warp, what, reads=True)

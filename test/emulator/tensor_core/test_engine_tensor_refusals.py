@@ -199,7 +199,6 @@ def test_first_addresses_differ_between_seeds(tc):
     ("opcode", "reason"),
     [
         ("tcgen05.mma.cta_group::1.kind::f16.ashift", "modifier .ashift"),
-        ("tcgen05.mma.sp.cta_group::1.kind::f16", "a sparse operand A"),
         ("tcgen05.mma.ws.sp.cta_group::1.kind::f16", "a sparse operand A"),
         ("tcgen05.mma.sp.cta_group::1.kind::mxf4.block_scale", "a sparse operand A"),
     ],
