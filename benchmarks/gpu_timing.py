@@ -21,6 +21,8 @@ HOST_SECONDS_A_LAUNCH = 100e-6  # more than any contender takes, so that the bac
 CYCLES_A_SECOND = 2.0e9
 BATCH_SECONDS = 4e-3
 BATCH_LAUNCHES = (4, 200)
+HOST_BATCH_SECONDS = 0.1
+HOST_CALLS = (20, 200)
 CLOCK_FIELDS = {
     "sm_mhz": "clocks.sm",
     "memory_mhz": "clocks.mem",
@@ -61,14 +63,18 @@ def batch_us(launch: Launch, count: int, sets: int) -> float:
     return start.elapsed_time(end) * 1e3 / count
 
 
-def host_us(launch: Launch, count: int = 200, rounds: int = 11) -> float:
-    """Median microseconds of the host for one call, while the GPU's queue has room."""
-    times = []
+def host_us(call: Callable[[], Any], gpu_us: float, rounds: int = 11) -> float:
+    """Median microseconds of the host for one call, while the GPU's queue has room.
+
+    `gpu_us` is how long the GPU works on it: fewer calls are made in a row of one that takes long.
+    """
+    least, most = HOST_CALLS
+    count, times = int(min(max(HOST_BATCH_SECONDS * 1e6 / gpu_us, least), most)), []
     for _ in range(rounds):
         torch.cuda.synchronize()
         started = time.perf_counter()
         for _ in range(count):
-            launch(0)
+            call()
         times.append((time.perf_counter() - started) * 1e6 / count)
     return sorted(times)[rounds // 2]
 

@@ -20,6 +20,10 @@ class Program(Protocol):
         """Start the kernel; what uses its output must be ordered after it on the same stream."""
         ...
 
+    def relaunch(self, values: Sequence[Any], stream: int | None = None) -> bool:
+        """`enqueue`, if the values are so much like earlier ones that it is quick; else False."""
+        ...
+
     def run(self, values: Sequence[Any], seed: int = 0) -> Any:
         """Run the kernel, wait for it, and return the device's report."""
         ...

@@ -37,6 +37,7 @@ class Kernel:
         self.output = output(bundle.manifest)
         self._position = [tensor["role"] for tensor in tensors].index("output")
         self._programs: dict[int | None, Program] = {}
+        self._recent: Program | None = None
         self._operator, self._is_traced = None, _never
         if sys.modules.get("torch") is not None:
             self._operator, self._is_traced = _operator_for(self)
@@ -59,15 +60,14 @@ class Kernel:
             self._refuse_count(len(inputs))
         if self._is_traced():
             return self._in_graph(inputs, out)
-        where = gpu_of(inputs[0])
         if out is None:
-            out = new_output(self.output, inputs[0], where)
-        program = self._programs.get(where) or self._open(where)
-        if self._position == self._inputs:
-            values = (*inputs, out)
-        else:
+            out = new_output(self.output, inputs[0])
+        values = (*inputs, out)
+        if self._position != self._inputs:
             values = (*inputs[: self._position], out, *inputs[self._position :])
-        program.enqueue(values, stream)
+        if self._recent is None or not self._recent.relaunch(values, stream):
+            self._recent = self._program(inputs[0])
+            self._recent.enqueue(values, stream)
         return out
 
     def run(self, tensors: Mapping[str, Any], seed: int = 0) -> Any:
@@ -77,8 +77,7 @@ class Kernel:
         Returns the device's report; raises LaunchError or another DeviceError.
         """
         values = in_order(self.manifest, tensors)
-        where = gpu_of(values[0])
-        return (self._programs.get(where) or self._open(where)).run(values, seed)
+        return self._program(values[0]).run(values, seed)
 
     def _in_graph(self, inputs: tuple[Any, ...], out: Any) -> Any:
         """One operator of the graph that torch.compile traces."""
@@ -86,11 +85,13 @@ class Kernel:
         result = self._operator(self.key, list(inputs))
         return result if out is None else out.copy_(result)
 
-    def _open(self, where: int | None) -> Program:
-        device = self._device or open_device("emulator" if where is None else "cuda")
-        program = device.open(self.bundle, where)
-        self._programs[where] = program
-        return program
+    def _program(self, value: Any) -> Program:
+        """The bundle on the device that an array lies on."""
+        where = gpu_of(value)
+        if where not in self._programs:
+            device = self._device or open_device("emulator" if where is None else "cuda")
+            self._programs[where] = device.open(self.bundle, where)
+        return self._programs[where]
 
     def _refuse_count(self, got: int) -> None:
         tensors: Sequence[Any] = self.manifest["tensors"]

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from .dlpack import gpu_of
 from .element_types import ITEM_BYTES, is_torch, torch_dtype
 from .errors import LaunchError
 
@@ -13,10 +14,10 @@ if TYPE_CHECKING:
     import numpy as np
 
 
-def new_output(declared: Mapping[str, Any], like: Any, gpu: int | None) -> Any:
+def new_output(declared: Mapping[str, Any], like: Any) -> Any:
     """An array with the shape, strides and dtype of a manifest's tensor, its content undefined.
 
-    Numpy's when `like` is, else torch's, in the CPU's memory or on the GPU of this index. numpy
+    Numpy's when `like` is, else torch's, in the CPU's memory or on the GPU where `like` is. numpy
     itself has no bf16: its bits are typed as `like` types them, or as ml_dtypes does where that is
     installed. Raises LaunchError when torch is needed and missing.
     """
@@ -26,7 +27,7 @@ def new_output(declared: Mapping[str, Any], like: Any, gpu: int | None) -> Any:
     shape, strides, dtype = declared["shape"], declared["strides"], declared["dtype"]
     if is_torch(like):
         return like.new_empty_strided(shape, strides, dtype=torch_dtype(dtype))
-    place = "cpu" if gpu is None else f"cuda:{gpu}"
+    place = "cpu" if gpu_of(like) is None else f"cuda:{gpu_of(like)}"
     return torch.empty_strided(shape, strides, dtype=torch_dtype(dtype), device=place)
 
 

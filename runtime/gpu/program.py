@@ -68,8 +68,26 @@ class CudaProgram:
         self._recognizes = nothing
         self._arguments: dict[tuple[int, ...], Arguments] = {}
         self._raw_stream: Callable[[int], int] | None = None
-        self._configs: dict[int, Any] = {}
+        self._configs: dict[int | None, Any] = {}
         self._launch_kernel = gpu.driver.api.cuLaunchKernelEx
+
+    def relaunch(self, values: Sequence[Any], stream: int | None = None) -> bool:
+        """Launch on tensors like those of the last call, at addresses and on a stream seen before.
+
+        False when they aren't: then nothing was done, and `enqueue` takes them.
+        """
+        if not self._recognizes(*values):
+            return False
+        if stream is None and self._raw_stream:
+            stream = self._raw_stream(self._index)
+        arguments = self._arguments.get(tuple([value.data_ptr() for value in values]))
+        config = self._configs.get(stream)
+        if arguments is None or config is None:
+            return False
+        status = self._launch_kernel(config, self._function, arguments.address, 0)[0]
+        if status:
+            self._launch_again(int(status), config, arguments)
+        return True
 
     def enqueue(self, values: Sequence[Any], stream: int | None = None) -> None:
         """Launch on CUDA tensors in the manifest's order, without waiting.
@@ -79,13 +97,8 @@ class CudaProgram:
         DriverError.
         """
         if stream is None:
-            raw_stream = self._raw_stream
-            stream = raw_stream(self._index) if raw_stream else self._current_stream()
-        arguments = None
-        if self._recognizes(*values):
-            arguments = self._arguments.get(tuple([value.data_ptr() for value in values]))
-        if arguments is None:
-            arguments = self._find(values, stream)
+            stream = self._current_stream()
+        arguments = self._find(values, stream)
         config = self._configs.get(stream) or self._configure(stream)
         status = self._launch_kernel(config, self._function, arguments.address, 0)[0]
         if status:

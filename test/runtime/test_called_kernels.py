@@ -66,8 +66,8 @@ def test_an_output_of_bf16_is_typed_as_the_input_is(manifest, kernel):
     from tilewright.runtime.results import new_output
 
     for like in (np.zeros(1, ml_dtypes.bfloat16), np.zeros(1, np.uint16)):
-        assert new_output(manifest["tensors"][2], like, None).dtype == like.dtype
-    made = new_output(manifest["tensors"][2], np.zeros(1, np.float16), None)
+        assert new_output(manifest["tensors"][2], like).dtype == like.dtype
+    made = new_output(manifest["tensors"][2], np.zeros(1, np.float16))
     assert made.dtype == ml_dtypes.bfloat16
 
 

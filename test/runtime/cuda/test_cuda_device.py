@@ -93,52 +93,75 @@ def test_a_bundle_is_loaded_once_into_each_gpu(b200, bundle):
     assert len(b200.arguments("cuModuleLoadData")) == 2
 
 
-def test_torch_tensors_that_are_as_before_are_not_checked_again(b200, bundle, monkeypatch):
-    program = CudaDevice(driver=Driver(b200)).open(bundle, 1)
-    first = [FakeTensor(each, index=1) for each in program.manifest["tensors"]]
-    second = [FakeTensor(each, index=1, offset=2**20) for each in program.manifest["tensors"]]
+@pytest.fixture
+def called(b200, bundle, monkeypatch):
+    """called(tensors, stream): the kernel as a function, on the second B200."""
+    device = CudaDevice(driver=Driver(b200))
+    monkeypatch.setattr("tilewright.runtime.kernel.open_device", lambda name: device)
+    kernel = Kernel(bundle)
+    return lambda tensors, stream=5: kernel(*tensors[:2], out=tensors[2], stream=stream)
+
+
+def fake_tensors(manifest, offset=0):
+    return [FakeTensor(tensor, 1, offset) for tensor in manifest["tensors"]]
+
+
+def test_torch_tensors_that_are_as_before_are_not_checked_again(
+    b200, manifest, called, monkeypatch
+):
+    first, second = fake_tensors(manifest), fake_tensors(manifest, 2**20)
     for tensors in (first, second):
-        program.enqueue(tensors, 5)
+        called(tensors)
     monkeypatch.setattr("tilewright.runtime.gpu.program.pointer_of", None)
     for tensors in (second, second, first):
-        program.enqueue(tensors, 5)
-    monkeypatch.undo()
+        called(tensors)
     tables = [arguments[2] for arguments in b200.arguments("cuLaunchKernelEx")]
     assert [tables.index(table) for table in tables] == [0, 1, 1, 1, 0]
     assert len(b200.encoded) == 2
 
 
+def test_a_new_stream_is_taken_for_tensors_that_are_as_before(b200, manifest, called):
+    for stream in (5, 6, 5):
+        called(fake_tensors(manifest), stream)
+    launched = [arguments[0].hStream for arguments in b200.arguments("cuLaunchKernelEx")]
+    assert launched == [5, 6, 5]
+    assert len(b200.encoded) == 1
+
+
 @pytest.mark.parametrize(
     ("field", "value", "message"),
     [
+        ("index", 0, "must be on cuda:1, got cuda:0; move it there"),
         ("dtype", "torch.float16", "must be torch.bfloat16 or numpy bfloat16 or uint16 or int16"),
         ("shape", (4, 8), r"shape must be \[4, 16\], got \[4, 8\]"),
         ("_strides", (16, 1), r"strides \(in elements\) must be \[1, 4\], got \[16, 1\]"),
         ("address", 4097, "address must be a multiple of 2 bytes, got 0x1001; pass a copy"),
     ],
 )
-def test_a_torch_tensor_that_has_changed_is_checked_again(b200, bundle, field, value, message):
-    program = CudaDevice(driver=Driver(b200)).open(bundle, 1)
-    tensors = [FakeTensor(each, index=1) for each in program.manifest["tensors"]]
-    program.enqueue(tensors, 5)
+def test_a_torch_tensor_that_has_changed_is_checked_again(manifest, called, field, value, message):
+    tensors = fake_tensors(manifest)
+    called(tensors)
     setattr(tensors[1], field, value)
     with pytest.raises(LaunchError, match=f"^tensor 'b': {message}"):
-        program.enqueue(tensors, 5)
+        called(tensors)
 
 
-def test_torchs_current_stream_is_asked_at_each_launch(b200, bundle, monkeypatch):
-    streams = iter((71, 72, 73))
+def test_torchs_current_stream_is_asked_at_each_launch(b200, manifest, called, monkeypatch):
+    streams = iter((71, 71, 72))
     current = SimpleNamespace(cuda_stream=70)
     monkeypatch.setattr("torch.cuda.is_initialized", lambda: True)
     monkeypatch.setattr("torch.cuda.current_stream", lambda index: current)
     raw = "torch._C._cuda_getCurrentRawStream"
     monkeypatch.setattr(raw, lambda index: next(streams), raising=False)
-    program = CudaDevice(driver=Driver(b200)).open(bundle, 1)
-    tensors = [FakeTensor(each, index=1) for each in program.manifest["tensors"]]
-    for _ in range(3):
-        program.enqueue(tensors)
+    tensors = fake_tensors(manifest)
+    called(tensors, None)
+    current.cuda_stream = 71
+    called(tensors, None)
+    called(tensors, None)
+    current.cuda_stream = 72
+    called(tensors, None)
     launched = [arguments[0].hStream for arguments in b200.arguments("cuLaunchKernelEx")]
-    assert launched == [70, 71, 72]
+    assert launched == [70, 71, 71, 72]
 
 
 class FakeTensor:
