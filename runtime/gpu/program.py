@@ -127,7 +127,8 @@ class CudaProgram:
         """The parameters that are kept for these arrays, or new ones."""
         pairs = zip(self.manifest["tensors"], values, strict=True)
         pointers = tuple(pointer_of(*pair, self._index, stream) for pair in pairs)
-        self._recognizes = recognizer(values)
+        if not self._recognizes(*values):
+            self._recognizes = recognizer(values)
         return self._arguments.get(pointers) or self._prepare(pointers)
 
     def _prepare(self, pointers: tuple[int, ...]) -> Arguments:
