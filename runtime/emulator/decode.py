@@ -148,6 +148,13 @@ class Decoded:
             self.unmodelled("an operand that is not an integer constant")
         return operand.value
 
+    def natural(self, where: Where) -> int:
+        """The value of an operand that must be an integer constant of at least 0."""
+        value = self.immediate(where)
+        if value < 0:
+            raise self.trap("operand", f"a constant of at least 0 is expected, got {value}")
+        return value
+
     def is_sink(self, where: Where) -> bool:
         """Is the operand `_`?"""
         return self.operand(where) == ptx.Symbol(SINK)

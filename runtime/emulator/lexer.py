@@ -24,7 +24,7 @@ Token = tuple[str, str, int]
 
 
 def _blank(match: re.Match) -> str:
-    """A comment as spaces; one without an end stays, so that its start is a foreign character."""
+    """A comment as spaces; one without an end stays, and is no token."""
     text = match.group()
     if text[0] == '"' or (text[1] == "*" and (len(text) < 4 or text[-2:] != "*/")):
         return text
@@ -55,7 +55,7 @@ class Source:
         tokens: list[Token] = []
         at, text = 0, self.text
         for match in _TOKEN.finditer(text):
-            if match.start() != at:
+            if match.start() != at or text.startswith("/*", at):
                 break
             at = match.end()
             if match.lastgroup != "space":

@@ -264,6 +264,12 @@ class Parser(TokenStream):
             self._alignment()
         return align
 
+    def _extent(self) -> int:
+        offset, extent = self.offset, self.expression()
+        if extent < 0:
+            raise self._source.error(f"expected an extent of at least 0, got {extent}", offset)
+        return extent
+
     def _alignment(self) -> int:
         offset, align = self.offset, self.integer()
         if align < 1 or align & align - 1:
@@ -277,7 +283,7 @@ class Parser(TokenStream):
         line, name = self.line, self.take("word", "a variable name")
         dims = []
         while self.accept("["):
-            dims.append(0 if self.text == "]" else self.expression())
+            dims.append(0 if self.text == "]" else self._extent())
             self.expect("]", "`]`")
         offset = self.offset
         initializer = tuple(self.initializer()) if self.accept("=") else None

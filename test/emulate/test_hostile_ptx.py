@@ -77,6 +77,11 @@ SYNTAX = {
         "expected an alignment that is a power of two, got 3",
     ),
     "count": (kernel(".reg .b32 %r<-5>;"), "5:14", "expected an integer, got `-`"),
+    "extent": (
+        kernel("", ".global .b8 x[2 - 7];\n"),
+        "4:15",
+        "expected an extent of at least 0, got -5",
+    ),
     "values": (
         kernel("", ".global .b32 x[2] = {1, 2, 3};\n"),
         "4:19",
@@ -163,6 +168,11 @@ TOO_MUCH = {
         kernel("mbarrier.inval.shared.b64 ;"),
         "ptx:5: error: kernel k: `mbarrier.inval.shared.b64`: unmodelled: 0 operands (PTX ISA"
         " section 9.7.13.15)",
+    ),
+    "a negative count of groups": (
+        kernel("cp.async.bulk.wait_group -3;"),
+        "ptx:5: error: kernel k: `cp.async.bulk.wait_group -3`: operand: a constant of at least 0"
+        " is expected, got -3",
     ),
     "a number as label": (
         kernel("bra 5;"),

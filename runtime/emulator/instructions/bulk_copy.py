@@ -305,7 +305,7 @@ def build_wait_group(ins: Decoded) -> Step:
     read = ins.flag("read")
     ins.finish_modifiers()
     ins.expect_operands(1)
-    newest = ins.immediate(0)
+    newest = ins.natural(0)
     part = "reading" if read else "pending"
     blocked = Blocked("bulk-group", lambda: f"waits until at most {newest} bulk groups are {part}")
 

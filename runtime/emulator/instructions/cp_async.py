@@ -239,7 +239,7 @@ def build_wait_group(ins: Decoded) -> Step:
     """cp.async.wait_group n: at most the n newest groups of each thread stay under way."""
     ins.finish_modifiers()
     ins.expect_operands(1)
-    newest = ins.immediate(0)
+    newest = ins.natural(0)
     blocked = Blocked("cp.async", lambda: f"waits until {newest} groups of cp.async are left")
 
     def step(warp: Warp, mask: np.ndarray) -> Blocked | None:

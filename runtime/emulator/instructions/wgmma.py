@@ -393,7 +393,7 @@ def build_wait_group(ins: Decoded) -> Step:
     converged = take_aligned(ins)
     ins.finish_modifiers()
     ins.expect_operands(1)
-    newest = ins.immediate(0)
+    newest = ins.natural(0)
     waiting = Blocked("wgmma", lambda: f"waits until {newest} groups of the warpgroup are left")
 
     def step(warp: Warp, mask: np.ndarray) -> Blocked | None:
