@@ -23,3 +23,7 @@ def wgmma_pipeline(tensors: Arrays) -> Arrays:
 
 def umma_pipeline(tensors: Arrays) -> Arrays:
     return {"c": tensors["a"] @ tensors["b"].T}
+
+
+def umma_pair(tensors: Arrays) -> Arrays:
+    return {"c": tensors["a"] @ tensors["b"].T}
