@@ -39,7 +39,8 @@ BLACKWELL = {
     "direct_store_rate": Figure(32, "B/cycle", "stores of 16 or 32 bytes a thread", True),
     "tma_store_rate": Figure(64, "B/cycle", "a TMA store from shared memory", True),
     "step_issue": Figure(0, "cycles", "between two steps: hidden by a role that only issues", True),
-    "dram_share": Figure(0, "us/us", "how much of DRAM's time slows the MMAs: not known", True),
+    "dram_share": Figure(0, "us/us", "of the shorter of work and DRAM, what is not hidden", True),
+    "multicast": Figure(1, "B/B", "of what the peers would load again, what is saved", True),
     "clc_query": Figure(200, "cycles", "reading a cluster launch control response, a tile", True),
 }
 # What is not here is as above; a chip has no figures for what it does not have.
@@ -50,11 +51,11 @@ HOPPER = {name: each for name, each in BLACKWELL.items() if name not in _BLACKWE
     ),
     "mma_rate": Figure(4096, "FLOP/cycle", "one multiprocessor; takes the clock above", True),
     "l2_size": Figure(60e6, "B", "H200, cudaDeviceProp.l2CacheSize"),
-    "dram_rate": Figure(4.8e6, "B/us", "NVIDIA H200, HBM3e"),
+    "dram_rate": Figure(3.5e6, "B/us", "an H200: what products of few rows reach, of 4.8e6"),
     "tma_latency": Figure(1000, "cycles", "a TMA load until its barrier completes", True),
     "cta_start": Figure(1500, "cycles", "barriers, tensor maps", True),
     "l2_rate": Figure(
-        48, "B/cycle", "an H200 with 64x64 and 128x128 tiles: 43 and 55 where all load at once"
+        48, "B/cycle", "an H200, tiles of 64x32 to 128x128: 43 to 55 where all load at once"
     ),
     "direct_store_rate": Figure(
         8, "B/cycle", "an H200: 128x256 tiles of bf16 take 4 to 6 us more than staged ones"
@@ -65,6 +66,8 @@ HOPPER = {name: each for name, each in BLACKWELL.items() if name not in _BLACKWE
     "dram_share": Figure(
         0.12, "us/us", "an H200, 16384 cubed: 5% between orders along M and grouped by 8"
     ),
+    "multicast": Figure(0, "B/B", "an H200: no tile was faster for it, what arrives is the limit"),
+    "copy_rate": Figure(8, "B/cycle", "an H200, 128x128 tiles with rows of 2200 and 8200 bytes"),
     "cluster_start": Figure(1400, "cycles", "an H200, 1024x1024x1024: 0.8 us more with clusters"),
 }
 FIGURES = {"sm_100a": BLACKWELL, "sm_90a": HOPPER}

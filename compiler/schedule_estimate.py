@@ -8,7 +8,7 @@
     one tile a CTA   waves × (start + fill + main loop + epilogue)
     persistent       start + fill + tiles a CTA × max(main loop, epilogue) + last epilogue
     from registers   start + fill + tiles a CTA × (main loop + epilogue): one role does both
-    total            the larger of that and the bytes that DRAM must move
+    total            the larger of that and the bytes that DRAM must move, and a share of the other
 
 The figures rank schedules; they are no promise of a time. Kernel launch is left out: it is the same
 for all. Every figure says where it comes from, or that it is assumed.
@@ -28,7 +28,7 @@ class Estimate:
     """Microseconds of one schedule, and `bound`: what limits a step or the whole.
 
     `main_loop_us`, `epilogue_us`, `fill_us` and `start_us` are of one tile; `work_us` is all tiles
-    on the busiest multiprocessor, `dram_us` the DRAM traffic, `total_us` the larger of the two.
+    on the busiest multiprocessor, `dram_us` the DRAM traffic, `total_us` what the two make.
     """
 
     total_us: float
@@ -57,10 +57,10 @@ def estimate(problem: Problem, schedule: Schedule, target: Target) -> Estimate:
     )
     rounds = tile_rounds(problem, schedule, target)
     work = _work_cycles(schedule, rounds, main, epilogue, fill + start, target)
+    work_us = _microseconds(target, work)
     dram_us = dram_bytes(problem, schedule, target) / figure(target, "dram_rate")
-    work_us = _microseconds(target, work) + figure(target, "dram_share") * dram_us
     return Estimate(
-        total_us=max(work_us, dram_us),
+        total_us=max(work_us, dram_us) + figure(target, "dram_share") * min(work_us, dram_us),
         work_us=work_us,
         dram_us=dram_us,
         main_loop_us=_microseconds(target, main),
@@ -115,7 +115,7 @@ def step_cycles(problem: Problem, schedule: Schedule, target: Target) -> dict[st
     """Cycles that each resource needs for one K tile of one CTA, and what comes between two."""
     _, _, k = schedule.tile
     issue = figure(target, "step_issue")
-    loaded = l2_bytes_per_step(problem, schedule)
+    loaded = l2_bytes_per_step(problem, schedule, target)
     copied = copied_bytes_per_step(problem, schedule)
     busy = {
         "tensor core": tensor_core_cycles(schedule, k, target),
@@ -163,11 +163,13 @@ def shared_bytes_per_step(problem: Problem, schedule: Schedule, target: Target) 
     return a + times * b + a + b
 
 
-def l2_bytes_per_step(problem: Problem, schedule: Schedule) -> float:
+def l2_bytes_per_step(problem: Problem, schedule: Schedule, target: Target) -> float:
     """Bytes that one CTA takes from L2 a step: multicast divides A by N-peers, B by M-peers."""
     m, n, k = schedule.tile
     cluster_m, cluster_n = schedule.cluster
-    return (m / cluster_n + n / cluster_m) * k * problem.element_bytes
+    saved = figure(target, "multicast")
+    a, b = m * (1 - saved * (1 - 1 / cluster_n)), n * (1 - saved * (1 - 1 / cluster_m))
+    return (a + b) * k * problem.element_bytes
 
 
 def copied_bytes_per_step(problem: Problem, schedule: Schedule) -> int:

@@ -283,6 +283,23 @@ def test_the_choice_needs_no_mlir(monkeypatch):
     assert module.choose_schedule(spec, TARGET).tile[0] == 64
 
 
+# m, n, k → tile, scheduler: what the figures of an H200 choose.
+HOPPER_TABLE = [
+    ((1, 1, 1), (64, 16, 16), "none"),
+    ((64, 4096, 4096), (64, 32, 128), "none"),
+    ((1024, 1024, 1024), (64, 128, 128), "none"),
+    ((2048, 2048, 2048), (128, 256, 64), "none"),
+    ((4096, 4096, 4096), (128, 256, 64), "static"),
+    ((16384, 16384, 16384), (128, 256, 64), "static"),
+]
+
+
+@pytest.mark.parametrize(("shape", "tile", "scheduler"), HOPPER_TABLE)
+def test_the_choice_for_a_table_of_shapes_on_hopper(shape, tile, scheduler):
+    chosen = choose_schedule(MatmulSpec(*shape), HOPPER)
+    assert (chosen.tile, chosen.scheduler, chosen.cluster) == (tile, scheduler, (1, 1))
+
+
 def test_hopper_has_no_pairs():
     problem = Problem.of(MatmulSpec(256, 256, 64), HOPPER)
     paired = Schedule((128, 128, 64), cluster=(2, 1), pair=True)
