@@ -23,7 +23,8 @@ PACKAGE = Path(tilelang.__file__).parent
 
 def main(names: list[str]) -> None:
     """Write KERNEL.CHIP.ptx of every kernel named, or of all."""
-    for launch in sorted(FOLDER.glob("*.json")):
+    sys.path.append(str(FOLDER / "faults"))
+    for launch in sorted(FOLDER.glob("**/*.json")):
         name, chip = launch.stem.split(".")
         if not names or name in names:
             text = through_nvcc(lowered(name, chip), chip)
