@@ -14,7 +14,8 @@ import numpy as np
 from . import ptx
 from .accesses import MemoryAccess
 from .errors import Trap, lane_text
-from .lanes import FULL, WARP_SIZE, first_lane, lanes_to_int, merge
+from .lanes import FULL, WARP_SIZE, first_lane, lanes_to_int
+from .register_writes import Write, register_write
 from .registry import Blocked
 from .values import RAW, TYPES, Type
 
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from .warp import Warp
 
 Read = Callable[["Warp"], np.ndarray]
-Write = Callable[["Warp", np.ndarray, np.ndarray], None]
 Where = int | ptx.Operand
 
 SINK = "_"
@@ -315,13 +315,7 @@ class Decoded:
         slot = self.target(where, bits, relaxed=relaxed)
         if slot is None:
             return lambda warp, mask, values: None
-        own = self.program.slot_dtype(slot)
-        if own == view:
-            return _plain_write(slot)
-        if own.itemsize == view.itemsize:
-            return _view_write(slot, own)
-        kind = "i" if view.kind == "i" else "u"
-        return _extending_write(slot, own, kind, view.itemsize)
+        return register_write(slot, self.program.slot_dtype(slot), view)
 
     def write_vector(
         self,
@@ -421,31 +415,3 @@ def type_bits(dtype: np.dtype) -> int:
 
 def _constant_address(value: int) -> np.ndarray:
     return np.full(WARP_SIZE, value & 0xFFFFFFFFFFFFFFFF, np.uint64)
-
-
-def _plain_write(slot: int) -> Write:
-    def write(warp: Warp, mask: np.ndarray, values: np.ndarray) -> None:
-        regs = warp.regs
-        regs[slot] = values if mask is FULL else merge(regs[slot], values, mask)
-
-    return write
-
-
-def _view_write(slot: int, own: np.dtype) -> Write:
-    def write(warp: Warp, mask: np.ndarray, values: np.ndarray) -> None:
-        regs = warp.regs
-        raw = values.view(own)
-        regs[slot] = raw if mask is FULL else merge(regs[slot], raw, mask)
-
-    return write
-
-
-def _extending_write(slot: int, own: np.dtype, kind: str, size: int) -> Write:
-    narrow, wide = np.dtype(f"{kind}{size}"), np.dtype(f"{kind}{own.itemsize}")
-
-    def write(warp: Warp, mask: np.ndarray, values: np.ndarray) -> None:
-        regs = warp.regs
-        raw = values.view(narrow).astype(wide).view(own)
-        regs[slot] = raw if mask is FULL else merge(regs[slot], raw, mask)
-
-    return write

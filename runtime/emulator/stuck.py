@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 Fields = dict[str, Any]
 
+BARRIERS = ("mbarrier", "barrier", "cluster barrier")
 REPORT_LINES = 48
 """Lines of each part of the report in words; the data has all of them."""
 SIGNALLERS = (
@@ -64,7 +65,7 @@ def _agent(warp: Warp, split: Split) -> Fields:
         "ptx_line": source.line,
         "ptx_text": source.text,
         "waits_for": wait_fields(waits) if waits else None,
-        "expected_from": _expected_from(warp, waits) if waits else [],
+        "expected_from": _expected_from(warp, split, waits) if waits else [],
         "last_signal": _last_signal(waits),
     }
 
@@ -84,13 +85,26 @@ def _operation(launch: Launch, op: Any) -> Fields:
 # -- who should have come --------------------------------------------------------------------
 
 
-def _expected_from(warp: Warp, waits: Blocked) -> list[Fields]:
+def _expected_from(warp: Warp, split: Split, waits: Blocked) -> list[Fields]:
     subject = waits.subject
+    if waits.kind == "convergence":
+        return [_lanes_elsewhere(warp, other) for other in warp.splits if other is not split]
     if subject is None:
         return []
     if isinstance(subject, MbarrierWait):
         return _signallers(warp.launch, subject)
     return [_missing_warp(other) for other in _absent(warp, subject)]
+
+
+def _lanes_elsewhere(warp: Warp, split: Split) -> Fields:
+    waits = "waits" if split.reason else "can run"
+    return {
+        **_warp_fields(warp.launch, warp.cta.index, warp.index),
+        "agent": "thread",
+        "times": 0,
+        "lanes": lane_text(lanes_to_int(split.mask)),
+        "state": f"{waits} at ptx:{warp.line_of(split)}",
+    }
 
 
 def _absent(warp: Warp, barrier: Any) -> list[Warp]:
@@ -215,7 +229,7 @@ def _barrier_lines(report: Fields) -> Iterator[str]:
     for agent in report["agents"]:
         waits = agent["waits_for"]
         key = waits and (waits["kind"], waits.get("address"), waits.get("number"), *agent["cta"])
-        if waits and agent["expected_from"] and key not in told:
+        if waits and waits["kind"] in BARRIERS and agent["expected_from"] and key not in told:
             told.add(key)
             yield from _about_barrier(waits, agent)
 

@@ -144,3 +144,17 @@ def test_an_endless_loop_is_reported_with_who_can_run(monkeypatch):
     assert (spinning["waits_for"], spinning["ptx_text"]) == (None, "bra SPIN")
     assert waiting["waits_for"]["name"] == "full[1]"
     assert "can run" in {each["state"] for each in waiting["expected_from"]}
+
+
+def test_lanes_that_wait_for_their_warp_name_the_others():
+    """Lane 0 of warp 0 waits for the barrier, lanes 1-31 for lane 0"""
+    kernel = KERNEL.replace("EMPTY:", "@!%zero bra JOIN;\nEMPTY:").replace(
+        "bra EMPTY;\n", "bra EMPTY;\nJOIN:\n  bar.warp.sync -1;\n"
+    )
+    report = stuck(kernel, names=NAMES).as_dict()
+    waiting, others, _ = sorted(report["agents"], key=lambda agent: (agent["warp"], agent["lanes"]))
+    assert waiting["waits_for"]["name"] == "empty"
+    assert (others["lanes"], others["waits_for"]["kind"]) == ("1-31", "convergence")
+    (missing,) = others["expected_from"]
+    line = next(n for n, text in enumerate(kernel.splitlines(), 1) if "[%at+16], 0;" in text)
+    assert (missing["lanes"], missing["state"]) == ("0", f"waits at ptx:{line}")
