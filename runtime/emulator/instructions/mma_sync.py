@@ -149,7 +149,7 @@ def multiply(
             product = binary_product(left, right, form.combine)
         else:
             product = left @ right.T
-        return _registers(product + _accumulator(c, form), form)
+        return result_registers(product + accumulator_numbers(c, form), form)
 
 
 def warp_rows(registers: list[np.ndarray], name: str, halves: int) -> np.ndarray:
@@ -159,7 +159,7 @@ def warp_rows(registers: list[np.ndarray], name: str, halves: int) -> np.ndarray
     return parts.transpose(1, 2, 0, 3, 4).reshape(8 * halves, -1)
 
 
-def _accumulator(registers: list[np.ndarray], form: Form) -> np.ndarray:
+def accumulator_numbers(registers: list[np.ndarray], form: Form) -> np.ndarray:
     """Numbers [m, 8] of C."""
     words = np.stack(registers)
     if form.d == "f16":
@@ -168,7 +168,7 @@ def _accumulator(registers: list[np.ndarray], form: Form) -> np.ndarray:
     return values.reshape(form.halves, 2, 8, 4).transpose(0, 2, 3, 1).reshape(form.m, _COLUMNS)
 
 
-def _registers(values: np.ndarray, form: Form) -> list[np.ndarray]:
+def result_registers(values: np.ndarray, form: Form) -> list[np.ndarray]:
     """Registers (each uint[32]) of D from numbers [m, 8]."""
     if form.d == "f16":
         words = values.astype(np.float16).reshape(form.halves, -1).view(np.uint32)

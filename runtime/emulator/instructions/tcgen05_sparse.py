@@ -17,7 +17,7 @@ from ..decode import Decoded
 from ..descriptor import KINDS
 from ..errors import Trap
 from ..registry import Step, instruction
-from ..sparse_metadata import SECTION, kept_positions, metadata_columns
+from ..sparse_metadata import SECTION, kept_positions, metadata_columns, sparse_product
 from ..tensor_engine import tensor_engine
 from ..tensor_memory import split_address
 from .tcgen05 import one_lane, take_group
@@ -58,7 +58,7 @@ class SparseMultiply(Multiply):
     def _product(self, a: np.ndarray, b: np.ndarray, kept: np.ndarray) -> np.ndarray:
         """float32[rows, n]: each row meets the columns of B that its metadata names."""
         with np.errstate(all="ignore"):
-            product = np.stack([b[:, at] @ row for row, at in zip(a, kept, strict=True)])
+            product = sparse_product(a, b, kept)
         return -product if self.descriptor.negate_a != self.descriptor.negate_b else product
 
 

@@ -8,7 +8,7 @@ register of an f16 D holds two neighbours of a row. A in registers has the fragm
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -21,11 +21,12 @@ from ..engine import EngineOp, Moves
 from ..errors import Trap
 from ..lanes import WARP_SIZE, first_lane
 from ..registry import Blocked, Step, instruction
-from ..shared_access import WORD, count_event, next_event, observe, read_words
+from ..shared_access import WORD, count_event, next_event, read_words
 from ..tensor_core import check_row, gather_plan, operand_layout, operand_matrix
 from ..values import TYPES
 from ..wgmma_descriptor import decode_shared
 from ..wgmma_registers import Pending, WarpProducts
+from ..wgmma_sparse import Metadata, take_metadata
 from .mma_sync import saturated, warp_rows
 from .tcgen05 import take_aligned
 
@@ -39,7 +40,7 @@ _TARGET = "sm_90a"
 _GROUP = 4
 _M, _WARP_M = 64, 16
 _K_BYTES = 32
-"""Of one row of A or B, in every type (PTX ISA §9.7.15.2: shapes)."""
+"""Of one row of A, and of B if A is dense, in every type (PTX ISA §9.7.15.2: shapes)."""
 _A_REGISTERS = 4
 _FLOAT8, _BYTES = ("e4m3", "e5m2"), ("s8", "u8")
 _FORMS = (
@@ -64,6 +65,17 @@ class Form:
     saturates: bool
     scales: tuple[int, int] = (1, 1)
     transposed: tuple[bool, bool] = (False, False)
+    sparse: bool = False
+
+    @property
+    def depths(self) -> tuple[int, int]:
+        """Elements along K that rows of A and of B hold in memory."""
+        return (self.k // 2 if self.sparse else self.k), self.k
+
+    @property
+    def row_bytes(self) -> int:
+        """Bytes of a row of B."""
+        return 2 * _K_BYTES if self.sparse else _K_BYTES
 
     @property
     def d_registers(self) -> int:
@@ -80,6 +92,7 @@ class WarpProduct:
     """What one warp computes of an issued wgmma.mma_async.
 
     old: registers of D, None for zero. warpgroup: the parts that the four warps have issued.
+    metadata: of a sparse A.
     """
 
     cta: Cta
@@ -91,6 +104,7 @@ class WarpProduct:
     b: SharedDescriptor
     old: list | None
     warpgroup: list[EngineOp]
+    metadata: Metadata | None = None
     results: list[np.ndarray] = field(default_factory=list)
     op: EngineOp = field(init=False)
 
@@ -102,12 +116,13 @@ class WarpProduct:
     def moves(self) -> Moves:
         """For profiles: the warp's rows of A and its share of B, which the group reads once."""
         a = 0 if isinstance(self.a, list) else _WARP_M * _K_BYTES
-        return (("shared", "read", a + self.form.n * _K_BYTES // _GROUP),)
+        return (("shared", "read", a + self.form.n * self.form.row_bytes // _GROUP),)
 
     def run(self) -> None:
         a, b, form = self._rows_of_a(), self._gather(self.b, self.form.n, 1), self.form
         with np.errstate(all="ignore"):
-            product = (a @ b.T) * np.float32(form.scales[0] * form.scales[1])
+            raw = a @ b.T if self.metadata is None else self.metadata.product(a, b, form.a)
+            product = raw * np.float32(form.scales[0] * form.scales[1])
             total = product if self.old is None else product + self._accumulator(self.old)
             self.results = _registers(total, form)
         self.old = None
@@ -121,7 +136,7 @@ class WarpProduct:
         form, name = self.form, "AB"[which]
         type_ = form.b if which else form.a
         transposed = form.transposed[which]
-        layout = operand_layout(descriptor, rows, form.k, BITS[type_], transposed, name)
+        layout = operand_layout(descriptor, rows, form.depths[which], BITS[type_], transposed, name)
         plan, what = gather_plan(layout), f"wgmma.mma_async operand {name}"
         check_row(layout, what)
         span = descriptor.start + plan.low, descriptor.start + plan.high
@@ -166,9 +181,12 @@ def _registers(total: np.ndarray, form: Form) -> list[np.ndarray]:
 
 
 @instruction("wgmma.mma_async", section=_SECTION)
+@instruction("wgmma.mma_async.sp", section="9.7.15.6.4")
 def build_mma_async(ins: Decoded) -> Step:
-    """wgmma.mma_async.sync.aligned.m64nNkK{.satfinite}.dtype.atype.btype d, a, b, p, ±1, …."""
+    """wgmma.mma_async{.sp}.sync.aligned.m64nNkK{.satfinite}.dtype.atype.btype d, a, b,
+    {metadata, selector,} p, ±1, …."""
     converged, form = _take_form(ins)
+    read_metadata = take_metadata(ins, form.a) if form.sparse else None
     from_registers = isinstance(ins.operand(1), ptx.Vector)
     form = _with_immediates(ins, form, from_registers)
     slots = _accumulator_slots(ins, form.d_registers)
@@ -182,7 +200,8 @@ def build_mma_async(ins: Decoded) -> Step:
         adds = _uniform(enabled(warp), mask)
         parts = _join_group(warp, (*words, adds))
         a = read_a(warp, mask) if words[0] is None else decode_shared(words[0])
-        _submit(warp, form, slots, a, decode_shared(words[1]), adds, parts)
+        metadata = read_metadata(warp) if read_metadata else None
+        _submit(warp, form, slots, a, decode_shared(words[1]), adds, parts, metadata)
         return None
 
     return step
@@ -195,7 +214,7 @@ def _uniform(values: np.ndarray, mask: np.ndarray) -> bool:
     return first
 
 
-def _check_target(ins: Decoded) -> None:
+def check_target(ins: Decoded) -> None:
     targets = ins.program.module.target
     if _TARGET not in targets:
         raise ins.trap(
@@ -204,7 +223,7 @@ def _check_target(ins: Decoded) -> None:
 
 
 def _take_form(ins: Decoded) -> tuple[Callable, Form]:
-    _check_target(ins)
+    check_target(ins)
     types = ins.modifiers[-3:]
     for name in types:
         ins.flag(name)
@@ -217,14 +236,14 @@ def _take_form(ins: Decoded) -> tuple[Callable, Form]:
     if not n.isdigit() or not k.isdigit() or len(types) < 3:
         ins.unmodelled("an opcode without shape .m64nNkK and three types")
     d, a, b = types
-    form = Form(int(n), int(k), a, b, d, saturates)
+    form = Form(int(n), int(k), a, b, d, saturates, sparse=ins.mnemonic.endswith(".sp"))
     _check_form(ins, form, shape)
     return converged, form
 
 
 def _check_form(ins: Decoded, form: Form, shape: str) -> None:
     legal = any(
-        form.a in operands and form.b in operands and form.k == k and form.d in accumulators
+        form.a in operands and form.b in operands and form.depths[0] == k and form.d in accumulators
         for operands, k, accumulators in _FORMS
     )
     integer = form.d == "s32"
@@ -247,9 +266,7 @@ def _with_immediates(ins: Decoded, form: Form, from_registers: bool) -> Form:
     flags = [bool(value) for value in values[scales:]]
     a_transposed, b_transposed = [False, False, *flags][-2:]
     signs = (values[0], values[1]) if scales else (1, 1)
-    return Form(
-        form.n, form.k, form.a, form.b, form.d, form.saturates, signs, (a_transposed, b_transposed)
-    )
+    return replace(form, scales=signs, transposed=(a_transposed, b_transposed))
 
 
 def _check_immediate(ins: Decoded, value: int, legal: tuple[int, int], name: str) -> None:
@@ -280,7 +297,7 @@ def _join_group(warp: Warp, operands: tuple) -> list[EngineOp]:
         missing = first + _GROUP - len(cta.warps)
         raise Trap("convergence", f"wgmma needs all warps of a warpgroup, {missing} do not exist")
     issued = cta.state(f"wgmma of warp {first}", lambda: _issue_table(cta, first))
-    products = _products(warp)
+    products = products_of(warp)
     number, products.issued = products.issued, products.issued + 1
     operation, parts = issued.setdefault(number, ((warp.split.pc, operands), []))
     if operation != (warp.split.pc, operands):
@@ -304,7 +321,7 @@ def _issue_table(cta: Cta, first: int) -> dict[int, tuple[tuple, list[EngineOp]]
     return table
 
 
-def _products(warp: Warp) -> WarpProducts:
+def products_of(warp: Warp) -> WarpProducts:
     return warp.state("wgmma", WarpProducts)
 
 
@@ -316,12 +333,14 @@ def _submit(
     b: SharedDescriptor,
     adds: bool,
     parts: list[EngineOp],
+    metadata: Metadata | None,
 ) -> None:
     old = [warp.regs[slot] for slot in slots]
-    _check_registers(_products(warp), form, old, a)
+    _check_registers(products_of(warp), form, old, a)
     line = warp.program.source[warp.split.pc].line
     row = warp.index % _GROUP * _WARP_M
-    product = WarpProduct(warp.cta, form, row, line, slots, a, b, old if adds else None, parts)
+    kept = old if adds else None
+    product = WarpProduct(warp.cta, form, row, line, slots, a, b, kept, parts, metadata)
     earlier = (value.product.op for value in old if type(value) is Pending)
     product.op = EngineOp(
         f"wgmma m64n{form.n}k{form.k} rows {row}..{row + 15}",
@@ -336,7 +355,7 @@ def _submit(
     parts.append(warp.launch.engines.submit(product.op))
     for number, slot in enumerate(slots):
         warp.regs[slot] = Pending(product, number)
-    _products(warp).open.append(product)
+    products_of(warp).open.append(product)
     count_event(warp.cta, "wgmma flops", 2 * _WARP_M * form.n * form.k)
 
 
@@ -349,62 +368,3 @@ def _check_registers(products: WarpProducts, form: Form, old: list, a: object) -
         products.require_fenced(value, "operand A of wgmma.mma_async")
         if type(value) is Pending:
             value.refuse()
-
-
-@instruction("wgmma.mma_async.sp", section="9.7.15.6.4")
-def build_sparse(ins: Decoded) -> Step:
-    """Sparse products are refused."""
-    return ins.unmodelled("a sparse operand A")
-
-
-@instruction("wgmma.fence", section="9.7.15.7.1")
-def build_fence(ins: Decoded) -> Step:
-    """wgmma.fence.sync.aligned."""
-    return _simple(ins, lambda warp: _products(warp).fence(warp.regs))
-
-
-@instruction("wgmma.commit_group", section="9.7.15.7.2")
-def build_commit_group(ins: Decoded) -> Step:
-    """wgmma.commit_group.sync.aligned."""
-    return _simple(ins, lambda warp: _products(warp).commit())
-
-
-def _simple(ins: Decoded, perform: Callable[[Warp], None]) -> Step:
-    _check_target(ins)
-    converged = take_aligned(ins)
-    ins.finish_modifiers()
-    ins.expect_operands(0)
-
-    def step(warp: Warp, mask: np.ndarray) -> Blocked | None:
-        if blocked := converged(warp, mask):
-            return blocked
-        perform(warp)
-        return None
-
-    return step
-
-
-@instruction("wgmma.wait_group", section="9.7.15.7.3")
-def build_wait_group(ins: Decoded) -> Step:
-    """wgmma.wait_group.sync.aligned n: at most the n newest groups stay under way.
-
-    A group is the warpgroup's: it is complete when the parts of all four warps are (§9.7.15.1).
-    """
-    converged = take_aligned(ins)
-    ins.finish_modifiers()
-    ins.expect_operands(1)
-    newest = ins.natural(0)
-    waiting = Blocked("wgmma", lambda: f"waits until {newest} groups of the warpgroup are left")
-
-    def step(warp: Warp, mask: np.ndarray) -> Blocked | None:
-        if blocked := converged(warp, mask):
-            return blocked
-        products = _products(warp)
-        waited = products.older(newest)
-        if not all(product.done for product in waited):
-            return waiting
-        observe(warp, [op for product in waited for op in product.warpgroup])
-        products.release(newest, warp.regs)
-        return None
-
-    return step

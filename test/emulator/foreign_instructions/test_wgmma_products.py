@@ -284,7 +284,7 @@ MISUSES = {
                                 "convergence", "not executed a wgmma.mma_async of the others"),
     "scales other than one": (FENCE + STEP.replace("1, 1, 0", "2, 1, 0"), "operand", "-1 or 1"),
     "A with a bad type": (STEP.replace("bf16.bf16", "bf16.f16"), "unmodelled", "9.7.15.5.2"),
-    "sparse A": (STEP.replace("mma_async", "mma_async.sp"), "unmodelled", "sparse"),
+    "sparse A": (STEP.replace("mma_async", "mma_async.sp"), "unmodelled", "m64n16k16"),
     "bits that must be zero": (FENCE + "or.b64 %rd10, %rd10, 16384;" + STEP + DONE, "descriptor",
                                "bits 14-15"),
     "an exit before the wait": (FENCE + STEP + COMMIT, "exited-cta", "wgmma"),

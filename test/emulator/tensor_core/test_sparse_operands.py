@@ -193,7 +193,7 @@ def test_metadata_that_the_isa_leaves_undefined_is_an_error(tc):
     codes = np.full((128, 8), 0x4)
     codes[9, 5] = 0x5
     trap = refusal(tc, codes, WORD | 4)
-    assert trap.category == "tmem" and "row 9, chunk 5 must be one of" in trap.message
+    assert trap.category == "operand" and "row 9, chunk 5 must be one of" in trap.message
 
 
 def test_metadata_that_nobody_wrote_is_an_error(tc):
