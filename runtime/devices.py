@@ -46,10 +46,12 @@ class Device(Protocol):
         """Make a bundle ready; `index` is the GPU of its tensors, None on the CPU."""
         ...
 
-    def launch(self, bundle: Bundle, tensors: Mapping[str, Any], seed: int = 0) -> Any:
+    def launch(
+        self, bundle: Bundle, tensors: Mapping[str, Any], seed: int = 0, **options: Any
+    ) -> Any:
         """Run the kernel on tensors bound by name, wait for it, and return the device's report.
 
-        Outputs are written in place. Raises LaunchError when a tensor doesn't fit the manifest,
+        Outputs are written in place; options are those that this device has. Raises LaunchError when a tensor doesn't fit the manifest,
         and DeviceError when the kernel fails.
         """
         ...

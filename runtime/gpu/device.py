@@ -12,7 +12,7 @@ from ..errors import DeviceError
 from ..manifest import in_order
 from .architecture import Capability, target_of
 from .driver import Driver, open_driver
-from .program import CudaProgram
+from .program import CudaProgram, CudaReport
 
 
 @dataclass(frozen=True)
@@ -78,8 +78,16 @@ class CudaDevice:
         """Load a bundle into a GPU; raises DeviceError when it was made for another one."""
         return CudaProgram(bundle, self.gpu(index))
 
-    def launch(self, bundle: Bundle, tensors: Mapping[str, Any], seed: int = 0) -> Any:
-        """Run the kernel on CUDA tensors bound by name, wait for it, and say where it ran."""
+    def launch(
+        self, bundle: Bundle, tensors: Mapping[str, Any], seed: int = 0, **options: Any
+    ) -> CudaReport:
+        """Run the kernel on CUDA tensors bound by name, wait for it, and say where it ran.
+
+        Raises DeviceError for any option: there is none.
+        """
+        if options:
+            given = ", ".join(options)
+            raise DeviceError(f"cuda: must get no options, got {given}; the emulator has them")
         values = in_order(bundle.manifest, tensors)
         return self.open(bundle, gpu_of(values[0])).run(values, seed)
 

@@ -356,6 +356,15 @@ def test_the_report_says_where_the_kernel_ran(b200, bundle, arrays):
     assert b200.arguments("cuStreamSynchronize") == [(0,)]
 
 
+def test_options_of_the_emulator_are_refused(b200, bundle, arrays):
+    with pytest.raises(DeviceError) as refused:
+        CudaDevice(driver=Driver(b200)).launch(bundle, arrays, 3, check="full", trace=None)
+    assert str(refused.value) == (
+        "cuda: must get no options, got check, trace; the emulator has them"
+    )
+    assert "cuLaunchKernelEx" not in b200.names()
+
+
 def test_a_missing_driver_is_one_sentence():
     def missing(_):
         raise RuntimeError("libcuda.so.1 not found\nTried: everything")
