@@ -51,8 +51,8 @@ class Device(Protocol):
     ) -> Any:
         """Run the kernel on tensors bound by name, wait for it, and return the device's report.
 
-        Outputs are written in place; options are those that this device has. Raises LaunchError when a tensor doesn't fit the manifest,
-        and DeviceError when the kernel fails.
+        Outputs are written in place; options are those that this device has. Raises LaunchError
+        when a tensor doesn't fit the manifest, and DeviceError when the kernel fails.
         """
         ...
 
