@@ -4,7 +4,9 @@ A tensor copy swizzles what it writes, a matrix descriptor says how its operand 
 tensor core checks neither against the other (PTX ISA, "Swizzling Modes" and "Shared memory layout
 and swizzling"). A swizzled box that is read with another mode, or with a base offset though the
 copy's pattern starts at a multiple of 1024, gives permuted elements: an error here. Bytes that a
-copy wrote without swizzle may have been arranged in global memory: a suspicion.
+copy wrote without swizzle may have been arranged in global memory: a suspicion. So is a box that
+operands cover in part, as with a wrong step along K, which reads some elements twice and others
+never.
 """
 
 from __future__ import annotations
@@ -27,13 +29,14 @@ _WORD_SHIFT = 3
 
 @dataclass(frozen=True)
 class Box:
-    """How a tensor copy wrote a word: swizzle, tensor (its global address), PTX line, and whether
-    the box has elements outside the tensor that were filled with NaN."""
+    """How a tensor copy wrote a word: swizzle, tensor (its global address), PTX line, whether the
+    box lies inside the tensor as a whole, and whether elements outside were filled with NaN."""
 
     swizzle: Swizzle
     tensor: int
     line: int | None
     has_nan: bool
+    is_inside: bool = True
 
 
 class Boxes:
@@ -41,12 +44,39 @@ class Boxes:
 
     def __init__(self, size: int):
         self.numbers = np.zeros(size >> _WORD_SHIFT, np.uint32)
+        self.unread = np.zeros(size >> _WORD_SHIFT, bool)
+        self._places: dict[int, tuple[np.ndarray, Box]] = {}
         self._known: dict[Box, int] = {}
         self._boxes: list[Box] = []
         self._low = self._high = 0
 
-    def fill(self, words: np.ndarray, box: Box) -> None:
-        """A tensor copy has written these words."""
+    def fill(self, words: np.ndarray, box: Box) -> Box | None:
+        """A tensor copy has written these words; the box that was there, if operands have read
+        some of its words and not the others."""
+        place = int(words.flat[0])
+        partial = self._partial(place)
+        self._places[place] = words, box
+        self._note(words, box)
+        return partial
+
+    def _partial(self, place: int) -> Box | None:
+        if place not in self._places:
+            return None
+        words, box = self._places.pop(place)
+        unread = self.unread[words]
+        if not box.is_inside or unread.all() or not unread.any():
+            return None
+        numbers = self.numbers[words]
+        whole = (numbers == self._known[box]) | (numbers == 0)
+        return box if whole.all() else None
+
+    def partial(self) -> list[Box]:
+        """At the CTA's exit: the boxes still there of which operands have read a part."""
+        found = [self._partial(place) for place in list(self._places)]
+        return [box for box in found if box is not None]
+
+    def _note(self, words: np.ndarray, box: Box) -> None:
+        self.unread[words] = True
         if box not in self._known:
             self._boxes.append(box)
             self._known[box] = len(self._boxes)
@@ -63,7 +93,8 @@ class Boxes:
                 self.numbers[offsets + at >> _WORD_SHIFT] = 0
 
     def of(self, words: np.ndarray) -> list[Box]:
-        """The boxes that filled some of these words."""
+        """The boxes that filled some of these words, which an operand reads now."""
+        self.unread[words] = False
         numbers = self.numbers[words]
         first = int(numbers.flat[0])
         found = [first] if (numbers == first).all() else np.unique(numbers).tolist()
@@ -75,7 +106,20 @@ def filled(cta: Cta, words: np.ndarray, box: Box) -> None:
     proxy = cta.shared.proxy
     if proxy.boxes is None:
         proxy.boxes = Boxes(len(cta.shared.data))
-    proxy.boxes.fill(words, box)
+        cta.at_exit(lambda: _check_rest(cta, proxy.boxes))
+    partial = proxy.boxes.fill(words, box)
+    if partial is not None:
+        _warn_unread(cta, partial)
+
+
+def _check_rest(cta: Cta, boxes: Boxes) -> None:
+    for box in boxes.partial():
+        _warn_unread(cta, box)
+
+
+def _warn_unread(cta: Cta, box: Box) -> None:
+    cta.launch.report.warn("unread", f"ptx:{box.line}: operands have read a part of a box that this"
+                                     " tensor copy wrote, and never the rest of it")  # fmt: skip
 
 
 def check_operand(

@@ -166,11 +166,12 @@ class Load:
     def run(self) -> None:
         tensor_map, cta = self.bound.map, self.target[0]
         boxes = [load_box(self.issuer, self.bound, start) for start in self.starts]
-        box = boxes[0] if len(boxes) == 1 else np.concatenate(boxes)
-        words = write_box(*self.target, tensor_map, box, "a tensor load")
-        inside = _inside_bytes(self.bound, self.starts)
-        has_nan = tensor_map.oob_fill == "nan" and inside < self.bytes
-        filled(cta, words, Box(tensor_map.swizzle, self.bound.address, self.line, has_nan))
+        data = boxes[0] if len(boxes) == 1 else np.concatenate(boxes)
+        words = write_box(*self.target, tensor_map, data, "a tensor load")
+        is_inside = _inside_bytes(self.bound, self.starts) == self.bytes
+        has_nan = tensor_map.oob_fill == "nan" and not is_inside
+        wrote = Box(tensor_map.swizzle, self.bound.address, self.line, has_nan, is_inside)
+        filled(cta, words, wrote)
         apply(*self.signal, lambda barrier: barrier.complete_tx(self.bytes))
 
     def moves(self) -> Moves:

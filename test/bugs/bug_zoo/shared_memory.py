@@ -171,6 +171,15 @@ BUGS = (
         says=r"starts at byte 112 .* along K, beyond",
     ),
     Bug(
+        "24d",
+        "a step along K is twice as long: one slice is read twice, another never",
+        SEQUENTIAL,
+        replace(r"65538;", "65540;", 0),
+        "unread",
+        warns=True,
+        says=r"never the rest of it",
+    ),
+    Bug(
         "25",
         "the cluster rank's bits are left in the descriptor",
         PLAIN_CLUSTER,

@@ -1,5 +1,7 @@
 """How operands were written against how their descriptors read them."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -38,6 +40,31 @@ def test_a_wide_store_forgets_two_words_and_one_elsewhere_none():
     assert boxes.of(np.array([4, 5, 64])) == []
     boxes.forget(np.array([128]), 16)
     assert boxes.of(np.array([15])) == [A]
+
+
+@pytest.mark.parametrize(
+    ("read", "told"),
+    [([], []), ([range(16)], []), ([range(4)], [A]), ([range(4), range(4, 16)], [])],
+)
+def test_a_box_read_in_part_is_told_when_it_is_replaced_and_at_the_end(read, told):
+    boxes = Boxes(1024)
+    boxes.fill(np.arange(16), A)
+    for words in read:
+        boxes.of(np.array(words))
+    assert boxes.fill(np.arange(16), B) == (told[0] if told else None)
+    boxes.fill(np.arange(32, 48), A)
+    for words in read:
+        boxes.of(np.array(words) + 32)
+    assert boxes.partial() == told
+
+
+def test_a_box_that_reaches_outside_or_was_written_over_may_be_read_in_part():
+    boxes = Boxes(1024)
+    boxes.fill(np.arange(16), replace(A, is_inside=False))
+    boxes.fill(np.arange(32, 48), A)
+    boxes.of(np.array([0, 32]))
+    boxes.fill(np.arange(40, 56), B)
+    assert boxes.partial() == []
 
 
 def layout(mode: swizzle.Swizzle, start: int, rows: int, k: int, transposed: bool) -> Layout:
