@@ -16,12 +16,14 @@ from ..dialects import make_context
 from ..dialects.errors import CompileError, OptionError
 from ..dialects.mlir import ir
 from ..dialects.target import find_target
-from ..passes import PASSES, PIPELINE
+from ..passes import BY_REQUEST, PASSES, PIPELINE
 from ..passes.base import TARGET_ATTRIBUTE, Pass, PassLog, make_pass
 from .presets import HOPPER_PRESETS, PRESETS
 
 FIRST, LAST = PIPELINE[0].name, PIPELINE[-1].name
-DEFAULT_PIPELINE = ",".join(pass_class.name for pass_class in PIPELINE[1:-1])
+DEFAULT_PIPELINE = ",".join(
+    pass_class.name for pass_class in PIPELINE[1:-1] if pass_class not in BY_REQUEST
+)
 
 _PASS = re.compile(r"\s*([a-z0-9-]+)\s*(\{([^{}]*)\})?\s*")
 _OPTION = re.compile(r"([a-z_][a-z0-9_-]*)=(\S+)$")

@@ -16,6 +16,8 @@
     tile.pair_rank    0 in the first CTA of a pair, 1 in the second
     tile.store        view[i*M + r, j*N + c] = f(acc[r,c]), dropped outside the view
     tile.staged_store view[i*M + r, j*N + c] = f(acc[r,c]) through shared memory and TMA
+    tile.split_rank   which part of K this CTA sums: its place in a cluster that shares a tile
+    tile.reduced_store  view[i*M + r, j*N + c] = f(sum of the cluster's acc[r,c], in rank order)
     tile.element      inside f: the element of another operand beside the one computed
     tile.yield        ends the region that computes f on one element
 
@@ -318,6 +320,40 @@ class StagedStoreOp(Tile.Operation, name="staged_store"):
         return verify_epilogue(self, self.acc.type.element, self.map.type.element)
 
 
+class SplitRankOp(Tile.Operation, name="split_rank"):
+    """`rank`: which part of K this CTA sums; the CTAs of a cluster along z share one tile of C."""
+
+    rank: ext.Result[ir.IndexType]
+
+
+class ReducedStoreOp(Tile.Operation, name="reduced_store"):
+    """`view[i*M + r, j*N + c] = f(acc_0[r,c] + acc_1[r,c] + ...)`, dropped outside the view.
+
+    `acc_s` is the accumulator of the CTA of rank s along z. Every CTA writes its own to the one
+    slot of `partials`, in its shared memory, and stores the rows r = rank mod CTAs, which it sums
+    over the cluster in the order of ranks. The region is f, as in `tile.matmul`.
+    """
+
+    acc: ext.Operand[AccumulatorType]
+    partials: ext.Operand[Any]
+    view: ext.Operand[ir.MemRefType]
+    i: ext.Operand[ir.IndexType]
+    j: ext.Operand[ir.IndexType]
+    epilogue: ext.Region
+
+    def verify_invariants(self) -> bool:
+        smem, acc = self.partials.type.tiles[0], self.acc.type
+        wanted = "{}x{}".format(*acc.shape) + f" of {acc.element}"
+        got = f"{smem.layout.mn}x{smem.layout.k} of {smem.element}"
+        if got != wanted:
+            return refuse(self, f"partials must be {wanted}, got {got}")
+        if smem.layout.major != "k":
+            return refuse(self, f"partials must be rows, got major {smem.layout.major!r}")
+        if not verify_smem(self, smem):
+            return False
+        return verify_epilogue(self, self.acc.type.element, self.view.type.element_type)
+
+
 class ElementOp(Tile.Operation, name="element"):
     """`value`: the element of `source` beside the one that the epilogue computes.
 
@@ -362,5 +398,5 @@ class YieldOp(Tile.Operation, name="yield", traits=[ir.IsTerminatorTrait]):
     value: ext.Operand[Any]
 
 
-STORES = (StoreOp, StagedStoreOp)
+STORES = (StoreOp, StagedStoreOp, ReducedStoreOp)
 MMAS = (MmaOp, PairMmaOp)

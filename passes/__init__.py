@@ -6,6 +6,7 @@ from .lower_to_nvvm import LowerToNvvm
 from .normalize import Normalize
 from .persistence import Persistence
 from .pipelining import Pipelining
+from .split_k import SplitK
 from .swizzle_selection import SwizzleSelection
 from .tiling import Tiling
 from .tma_insertion import TmaInsertion
@@ -17,6 +18,7 @@ PIPELINE = (
     Tiling,  # → one CTA's program; every pass after it leaves a runnable kernel
     TmaInsertion,  # thread copies → TMA copies through pipes
     SwizzleSelection,  # after TMA: boxes widen with the swizzle
+    SplitK,  # before pipelining, which cuts the loop over K in pieces
     EpilogueStaging,  # before pipelining, which takes what shared memory is left
     Clustering,  # before pipelining: a pair halves B's tiles, so more stages fit
     Pipelining,  # after the slots have their final size
@@ -24,4 +26,6 @@ PIPELINE = (
     Persistence,  # after clustering: tiles go to clusters
     LowerToNvvm,  # last: the only place that knows barriers, descriptors and addresses
 )
+# Passes that the default pipeline leaves out: for few tiles and a long K.
+BY_REQUEST = (SplitK,)
 PASSES = {pass_class.name: pass_class for pass_class in PIPELINE}

@@ -119,6 +119,8 @@ class Clustering:
 
 
 def _check_place(kernel: KernelOp) -> None:
+    if integers_of(kernel.cluster)[2] > 1:
+        raise refused(kernel, "clustering: the CTAs of a cluster share a tile; drop split-k")
     if integers_of(kernel.cluster) != [1, 1, 1]:
         raise refused(kernel, "clustering: the kernel has clusters already; run it once")
     if not walk(kernel, CtaTileOp):

@@ -17,7 +17,15 @@ from ..dialects.layout import TileLayout, widest_swizzle
 from ..dialects.mlir import ir
 from ..dialects.pipe import CreateOp, RingType
 from ..dialects.target import Target
-from ..dialects.tile import WRITES, KernelOp, PairMmaOp, StagedStoreOp, StoreOp, TensorMapOp
+from ..dialects.tile import (
+    WRITES,
+    KernelOp,
+    PairMmaOp,
+    ReducedStoreOp,
+    StagedStoreOp,
+    StoreOp,
+    TensorMapOp,
+)
 from ..dialects.tile_types import SmemType
 from ..dialects.verify import can_write_matrices
 from .base import PassLog, one_of, option, refused, target_of, the_kernel, walk
@@ -51,6 +59,10 @@ class EpilogueStaging:
 
     def __call__(self, module: ir.Module, log: PassLog) -> None:
         kernel = the_kernel(module, self.name)
+        if walk(kernel, ReducedStoreOp):
+            log.remark(kernel, "epilogue-staging: c is stored by threads, which sum a split K")
+            log.did("0 stores staged")
+            return
         if not walk(kernel, StoreOp):
             raise refused(kernel, "epilogue-staging: stores are staged already; run it once")
         _check_pairs(kernel)

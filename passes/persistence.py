@@ -85,6 +85,8 @@ class Persistence:
         places = walk(kernel, CtaTileOp)
         if len(places) != 1:
             raise refused(kernel, "persistence: the program loops over tiles already; run it once")
+        if integers_of(kernel.cluster)[2] > 1:
+            raise refused(kernel, "persistence: the CTAs of a cluster share a tile; drop split-k")
         self._check_options(kernel, target)
         tiles = integers_of(kernel.grid)[:2]
         if tiles[0] * tiles[1] > TILES_MAX:

@@ -28,7 +28,7 @@ from ..dialects.pipe import AcquireOp, CommitOp, CreateOp, ReleaseOp
 from ..dialects.target import Target
 from ..dialects.tile import AwaitMmaOp, KernelOp
 from .base import PassLog, option, refused, target_of, the_kernel, walk
-from .clone import Mapping, clone, constant_of, index_constant, is_pure
+from .clone import Mapping, clone, constant_of, erase_unused, index_constant, is_pure
 from .rings import (
     is_operand_ring,
     retype_ring,
@@ -190,8 +190,7 @@ def _prefetch(loop: scf.ForOp, producer: list[Any], ahead: int, steps: tuple[int
     terminator = list(loop.body.operations)[-1]
     with ir.InsertionPoint(terminator), loop.operation.location:
         later = arith.addi(loop.induction_variable, distance)
-    for op in producer:
-        op.operation.move_before(terminator.operation)
-        for index, operand in enumerate(op.operation.operands):
-            if operand == loop.induction_variable:
-                op.operation.operands[index] = later
+        _copy(producer, loop, {loop.induction_variable: later})
+    for op in reversed(producer):
+        op.operation.erase()
+    erase_unused(loop.body)

@@ -50,6 +50,7 @@ from ..dialects.tile import (
     KernelOp,
     LoadOp,
     PairRankOp,
+    SplitRankOp,
     TensorMapOp,
     TmaLoadOp,
     TmaMulticastOp,
@@ -61,7 +62,7 @@ from .clone import Mapping, clone, erase_unused, fuse_loops, is_pure
 # In the order of their warps: a warp reads the tensor-memory lanes of its index modulo 4, so the
 # epilogue's four come first.
 EPILOGUE, LOAD, MMA, CONSUMER = "epilogue", "load", "mma", "consumer"
-SHARED_BY_ALL = (TensorMapOp, CreateOp, CtaTileOp, PairRankOp)
+SHARED_BY_ALL = (TensorMapOp, CreateOp, CtaTileOp, PairRankOp, SplitRankOp)
 WARPGROUP_WARPS = 4
 # Registers a thread of a load role: TMA needs a few, copies hold several units under way.
 TMA_REGISTERS, COPY_REGISTERS = 40, 136

@@ -20,7 +20,7 @@ from typing import Any
 from ..compiler.driver import compile_matmul
 from ..compiler.pipeline import PIPELINE, PassEvent
 from ..compiler.spec import MatmulSpec
-from ..passes import lowering
+from ..passes import BY_REQUEST, lowering
 from .ir_text import readable
 
 SPEC = MatmulSpec(m=256, n=256, k=256)
@@ -30,6 +30,7 @@ OPTIONS = {
     "pipelining": "stages=3",
     "clustering": "shape=2x1 pair=true",
     "persistence": "ctas=4",
+    "split-k": "parts=2",
     "epilogue-staging": "columns=32 buffers=2",
 }
 FOLDER = Path("docs/passes")
@@ -41,11 +42,14 @@ def render_all() -> dict[str, str]:
     """Every page by file name."""
     before, calls = SPEC.mlir_text().strip() + "\n", []
     pages = {}
-    for pass_class, module in zip(PIPELINE, _modules(), strict=True):
-        calls.append(_call(pass_class.name))
+    main = dict(zip(_names(), _modules(_names()), strict=True))
+    for pass_class in PIPELINE:
+        run = [*calls, pass_class.name]
+        module = main.get(pass_class.name) or _modules(run)[len(run) - 1]
         after = _op_counts(module) if pass_class is PIPELINE[-1] else readable(module)
-        pages[f"{pass_class.name}.md"] = render(pass_class, ",".join(calls), before, after)
-        before = after
+        pages[f"{pass_class.name}.md"] = render(pass_class, _pipeline(run), before, after)
+        if pass_class not in BY_REQUEST:
+            before, calls = after, run
     return pages | {INDEX: _index()}
 
 
@@ -77,15 +81,23 @@ def _call(name: str) -> str:
     return f"{name}{{{OPTIONS[name]}}}" if name in OPTIONS else name
 
 
-def _modules() -> list[str]:
-    """The IR after every pass of the whole pipeline."""
+def _names() -> list[str]:
+    """The passes of the small kernel: all that it can have together."""
+    return [pass_class.name for pass_class in PIPELINE if pass_class not in BY_REQUEST]
+
+
+def _pipeline(names: list[str]) -> str:
+    return ",".join(map(_call, names))
+
+
+def _modules(names: list[str]) -> list[str]:
+    """The IR after each of the passes."""
     texts: list[str] = []
-    pipeline = ",".join(_call(pass_class.name) for pass_class in PIPELINE)
 
     def keep(event: PassEvent) -> None:
         texts.append(event.ir())
 
-    compile_matmul(SPEC, pipeline=pipeline, observer=keep, until="mlir")
+    compile_matmul(SPEC, pipeline=_pipeline(names), observer=keep, until="mlir")
     return texts
 
 

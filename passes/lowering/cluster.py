@@ -11,17 +11,26 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Cluster:
-    """`m` x `n` CTAs, in pairs or not; which operands are multicast."""
+    """`m` x `n` CTAs, in pairs or not; which operands are multicast.
+
+    `split` CTAs along z share a tile of C instead, each with a part of K; m and n are then 1.
+    """
 
     m: int = 1
     n: int = 1
     pair: bool = False
     shares_a: bool = False
     shares_b: bool = False
+    split: int = 1
 
     @property
     def size(self) -> int:
-        return self.m * self.n
+        return self.m * self.n * self.split
+
+    @property
+    def loads_together(self) -> bool:
+        """Whether its CTAs fill and release each other's operand slots."""
+        return self.m * self.n > 1
 
     @property
     def a_peers(self) -> int:

@@ -104,8 +104,8 @@ class _Source:
             pitch=strides[1 - inner],
             first_row=b.mul(tile_indices[1 - inner], layout.rows),
             first_column=b.mul(tile_indices[inner], layout.contiguous),
-            whole_rows=rows % layout.rows == 0,
-            whole_columns=contiguous % layout.contiguous == 0,
+            whole_rows=frame.is_whole(rows, layout.rows, "mk"[1 - inner]),
+            whole_columns=frame.is_whole(contiguous, layout.contiguous, "mk"[inner]),
         )
 
     @property

@@ -202,6 +202,8 @@ class Frame:
 
     def _init_barriers(self) -> None:
         counts = {} if self.plan.mma_done is None else {self.plan.mma_done: 1}
+        if self.plan.partials_done is not None:
+            counts[self.plan.partials_done] = self.plan.partials_count
         for plan in self.plan.rings.values():
             for stage in range(0 if plan.kind == "staging" else plan.stages):
                 counts[plan.full + stage * BARRIER_BYTES] = 1
@@ -268,11 +270,11 @@ class Frame:
             self.team = outer
 
     def is_whole(self, extent: int, tile: int, axis: str) -> bool:
-        """Whether CTAs along "m" or "n" cover an extent exactly: no tile hangs over its edge.
+        """Whether CTAs along "m", "n" or "k" cover an extent exactly: none hangs over its edge.
 
         Clusters are whole, so the last one may hang over by more than a tile.
         """
-        ctas = self.cluster.m if axis == "m" else self.cluster.n
+        ctas = {"m": self.cluster.m, "n": self.cluster.n, "k": self.cluster.split}[axis]
         return extent % (tile * ctas) == 0
 
     def atom_columns(self, atom_m: int, n: int) -> int:
@@ -293,7 +295,7 @@ class Frame:
         Around MMAs by warpgroups only the async proxy moves data, which the barrier's completion
         and `tile.await_mma` order; acquiring the cluster's writes would drop L1 at every wait.
         """
-        in_cluster = self.cluster.size > 1 and not self.target.in_registers
+        in_cluster = self.cluster.loads_together and not self.target.in_registers
         b.barrier_wait(barrier, parity, in_cluster=in_cluster)
 
     def wait_mma_done(self) -> None:

@@ -11,6 +11,7 @@ from ...dialects.tile import (
     KernelOp,
     MmaOp,
     PairMmaOp,
+    ReducedStoreOp,
     StagedStoreOp,
     StoreOp,
     TensorMapOp,
@@ -22,6 +23,7 @@ from .names import describe_names
 from .operands import UNIT_BYTES
 from .pieces import alignment_bytes
 from .plan import Parameter, Plan
+from .reduced_store import UNIT_COLUMNS
 from .register_accumulator import PAIR
 from .store import vector_width
 
@@ -59,6 +61,7 @@ def _schedule(kernel: KernelOp, plan: Plan) -> dict[str, Any]:
         "stages": max((ring.stages for ring in operand_rings), default=0),
         "cluster": [plan.cluster.m, plan.cluster.n],
         "pair": plan.cluster.pair,
+        "split_k": plan.cluster.split,
         "swizzle": [a.swizzle, b.swizzle],
         "tmem_columns": plan.tmem_columns,
     }
@@ -97,13 +100,13 @@ def _parameter(kernel: KernelOp, plan: Plan, parameter: Parameter) -> dict[str, 
 
 def stores(kernel: KernelOp) -> list[Any]:
     """Every op that stores an accumulator."""
-    return [*walk(kernel, StoreOp), *walk(kernel, StagedStoreOp)]
+    return walk(kernel, StoreOp | StagedStoreOp | ReducedStoreOp)
 
 
 def _alignment(store: Any, view: ir.Value, plan: Plan) -> int:
     """Bytes that the address of `view` must be a multiple of for this store, 0 if it has none."""
     reads = [element for element in walk(store, ElementOp) if element.source == view]
-    writes = isinstance(store, StoreOp) and store.view == view
+    writes = not isinstance(store, StagedStoreOp) and store.view == view
     if not reads and not writes:
         return 0
     element = element_bytes(view.type.element_type)
@@ -114,8 +117,10 @@ def _alignment(store: Any, view: ir.Value, plan: Plan) -> int:
     return vector_width(store, _neighbours(store, plan)) * element
 
 
-def _neighbours(store: StoreOp, plan: Plan) -> int:
+def _neighbours(store: StoreOp | ReducedStoreOp, plan: Plan) -> int:
     """Columns of one row that a thread has side by side."""
+    if isinstance(store, ReducedStoreOp):
+        return UNIT_COLUMNS
     if not plan.tmem_columns:
         return PAIR
     return store_fragment(store.acc.type, plan.cluster.pair).registers

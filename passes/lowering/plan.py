@@ -17,6 +17,7 @@ from ...dialects.tile import (
     LoadOp,
     MmaOp,
     PairMmaOp,
+    ReducedStoreOp,
     StagedStoreOp,
     StoreOp,
     TensorMapOp,
@@ -70,6 +71,8 @@ class Plan:
     parameters: list[Parameter] = field(default_factory=list)
     cluster: Cluster = field(default_factory=Cluster)
     mma_done: int | None = None
+    partials_done: int | None = None
+    partials_count: int = 0
     tmem_address: int = 0
     tmem_columns: int = 0
     shared_bytes: int = 0
@@ -87,6 +90,9 @@ def make_plan(kernel: KernelOp, target: Target) -> Plan:
         _place_accumulators(kernel, plan, target)
     for ring, placed in plan.rings.items():
         plan.rings[ring] = _place_barriers(kernel, ring, placed, plan.cluster, target, cursor)
+    for store in walk(kernel, ReducedStoreOp):
+        plan.partials_done = cursor.take(BARRIER_BYTES, BARRIER_BYTES)
+        plan.partials_count = plan.cluster.split * _agent_warps(store.operation)
     plan.mma_done = cursor.take(BARRIER_BYTES, BARRIER_BYTES) if plan.accumulators else None
     if plan.tmem_columns:
         plan.tmem_address = cursor.take(4, 4)
@@ -143,9 +149,9 @@ def _place_tiles(create: CreateOp, cursor: _Cursor) -> RingPlan:
 
 def cluster_of(kernel: KernelOp) -> Cluster:
     """The kernel's cluster, pairs and multicasts."""
-    m, n, _ = integers_of(kernel.cluster)
+    m, n, split = integers_of(kernel.cluster)
     shared = {load.axis.value for load in walk(kernel, TmaMulticastOp)}
-    return Cluster(m, n, bool(walk(kernel, PairMmaOp)), "n" in shared, "m" in shared)
+    return Cluster(m, n, bool(walk(kernel, PairMmaOp)), "n" in shared, "m" in shared, split)
 
 
 def _place_barriers(
@@ -181,8 +187,12 @@ def _claim_readers(kernel: KernelOp, cluster: Cluster) -> int:
 
 
 def _consumer_warps(ring: ir.Value) -> int:
-    """Warps of the role, or the kernel, that waits: each of them releases a slot by itself."""
-    op = next(use.owner for use in ring.uses if use.owner.name == "pipe.wait")
+    """Warps of the agent that waits: each of them releases a slot by itself."""
+    return _agent_warps(next(use.owner for use in ring.uses if use.owner.name == "pipe.wait"))
+
+
+def _agent_warps(op: ir.Operation) -> int:
+    """Warps of the role, or the kernel, that runs an op."""
     while not isinstance(op.opview, RoleOp | KernelOp):
         op = op.parent
     agent = op.opview

@@ -35,6 +35,8 @@ from ...dialects.tile import (
     MmaOp,
     PairMmaOp,
     PairRankOp,
+    ReducedStoreOp,
+    SplitRankOp,
     StagedStoreOp,
     StoreOp,
     TensorMapOp,
@@ -60,10 +62,11 @@ from .pipes import (
     lower_wait,
 )
 from .plan import has_copies, is_synchronous
+from .reduced_store import lower_reduced_store, reduce_registers
 from .register_stores import stage_registers, store_registers
 from .staged_store import lower_staged_store
 from .store import lower_store
-from .tiles import lower_cta_tile, lower_for_each_tile, lower_pair_rank
+from .tiles import lower_cta_tile, lower_for_each_tile, lower_pair_rank, lower_split_rank
 from .wgmma import lower_await_mma, lower_set_registers, lower_wgmma
 
 LEADER, ISSUER = "leader", "issuer"
@@ -77,7 +80,7 @@ def emit_program(frame: Frame, block: ir.Block) -> None:
         return
     if frame.pdl and walk(owner, TmaLoadOp | TmaMulticastOp | CopyOp | LoadOp):
         nvvm.griddepcontrol(nvvm.GridDepActionKind.launch_dependents)
-    if frame.cluster.size > 1:
+    if frame.cluster.loads_together:
         _drain(frame, owner)
     if walk(owner, StagedStoreOp):
         finish_stores(frame)
@@ -126,7 +129,7 @@ def _open_group(frame: Frame, needs: frozenset[str]) -> scf.IfOp:
 
 
 def _is_pure(op: ir.OpView) -> bool:
-    return is_pure(op) or isinstance(op, (*HANDLES, PairRankOp))
+    return is_pure(op) or isinstance(op, (*HANDLES, PairRankOp, SplitRankOp))
 
 
 def _needs(frame: Frame, op: ir.OpView) -> frozenset[str]:
@@ -236,6 +239,7 @@ LOWERINGS: dict[type, Callable[[Frame, Any], None]] = {
     TmaLoadOp: lower_tma_load,
     TmaMulticastOp: lower_tma_multicast,
     PairRankOp: lower_pair_rank,
+    SplitRankOp: lower_split_rank,
     PairMmaOp: lower_mma,
     AcquireOp: lower_acquire,
     CommitOp: lower_commit,
@@ -245,6 +249,7 @@ LOWERINGS: dict[type, Callable[[Frame, Any], None]] = {
     MmaOp: lower_mma,
     StoreOp: lower_store,
     StagedStoreOp: lower_staged_store,
+    ReducedStoreOp: lower_reduced_store,
 }
 TENSOR_MEMORY_ONLY = (PairMmaOp, PairRankOp, ClaimOp)
 REGISTER_LOWERINGS = {
@@ -254,4 +259,5 @@ REGISTER_LOWERINGS = {
     SetRegistersOp: lower_set_registers,
     StoreOp: store_registers,
     StagedStoreOp: stage_registers,
+    ReducedStoreOp: reduce_registers,
 }

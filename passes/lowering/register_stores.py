@@ -6,6 +6,8 @@ Each thread has, of every MMA, two neighbouring columns in every 8 of two rows, 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from ...dialects.mlir import ir, llvm, nvvm, vector
 from ...dialects.target import WARPGROUP_THREADS
 from ...dialects.tile import StagedStoreOp, StoreOp
@@ -25,28 +27,37 @@ def store_registers(frame: Frame, op: StoreOp) -> None:
     nvvm.wgmma_wait_group_sync_aligned(0)
     m, n = op.acc.type.shape
     held = frame.registers[op.acc]
-    first_row = b.add(_first_row(frame, held), b.div(frame.lane, 4))
+    first_row = b.add(first_row_of(frame, held), b.div(frame.lane, 4))
     first_row = b.add(b.mul(frame.index(op.i), m), first_row)
     first_column = b.add(b.mul(frame.index(op.j), n), b.mul(b.rem(frame.lane, 4), PAIR))
     for atom in range(len(held.atoms)):
         values = pinned(parts(held.load(atom)))
         for half in range(2):
             row = b.add(first_row, atom * ATOM_M + half * ROWS_APART)
-            _store_row(frame, op, values[PAIR * half :], row, first_column)
+            _store_row(frame, op, pairs_of(values, half), row, first_column)
 
 
 def _store_row(
-    frame: Frame, op: StoreOp, values: list[ir.Value], row: ir.Value, first_column: ir.Value
+    frame: Frame,
+    op: StoreOp,
+    pairs: Iterator[tuple[int, ir.Value]],
+    row: ir.Value,
+    first_column: ir.Value,
 ) -> None:
-    """One row's pairs, the first two of every four registers, where the row is inside the view."""
+    """One row's pairs, where the row is inside the view."""
     height, m = op.view.type.shape[0], op.acc.type.shape[0]
     with b.when(None if frame.is_whole(height, m, "m") else b.less(row, height)):
-        for index in range(0, len(values), 2 * PAIR):
-            column = b.add(first_column, 8 * (index // (2 * PAIR)))
-            write_row(frame, op, _vector(values[index : index + PAIR]), row, column)
+        for start, pair in pairs:
+            write_row(frame, op, pair, row, b.add(first_column, start))
 
 
-def _first_row(frame: Frame, held: RegisterAccumulator) -> ir.Value:
+def pairs_of(values: list[ir.Value], half: int) -> Iterator[tuple[int, ir.Value]]:
+    """(first column, its two values) of the pairs that a thread has of one of its two rows."""
+    for index in range(PAIR * half, len(values), 2 * PAIR):
+        yield 8 * (index // (2 * PAIR)), _vector(values[index : index + PAIR])
+
+
+def first_row_of(frame: Frame, held: RegisterAccumulator) -> ir.Value:
     """The first of the tile's rows that this thread's warp has, in its first MMA."""
     thread = frame.team.thread
     row = b.mul(b.rem(b.div(thread, 32), 4), WARP_ROWS)
@@ -65,7 +76,7 @@ def stage_registers(frame: Frame, op: StagedStoreOp) -> None:
     for start in range(0, held.n, width):
         with piece_at(frame, op, b.constant(start)) as piece:
             for atom, values in enumerate(registers):
-                row = b.add(_first_row(frame, held), atom * ATOM_M)
+                row = b.add(first_row_of(frame, held), atom * ATOM_M)
                 write(piece, _vector(values[start // 2 : (start + width) // 2]), row)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from ...dialects.mlir import ir, llvm
-from ...dialects.tile import StoreOp
+from ...dialects.tile import ReducedStoreOp, StoreOp
 from ...dialects.tile_types import element_bytes
 from . import build as b
 from .accumulator import (
@@ -55,7 +55,7 @@ def _store_atom(
             write_row(frame, op, values, output_row, start)
 
 
-def vector_width(op: StoreOp, registers: int) -> int:
+def vector_width(op: StoreOp | ReducedStoreOp, registers: int) -> int:
     """Elements of one store: up to 32 bytes, and a row is a whole number of them."""
     width = min(registers, VECTOR_BYTES // element_bytes(op.view.type.element_type))
     while op.view.type.shape[1] % width:
@@ -63,7 +63,9 @@ def vector_width(op: StoreOp, registers: int) -> int:
     return width
 
 
-def write_row(frame: Frame, op: StoreOp, values: ir.Value, row: ir.Value, column: ir.Value) -> None:
+def write_row(
+    frame: Frame, op: StoreOp | ReducedStoreOp, values: ir.Value, row: ir.Value, column: ir.Value
+) -> None:
     """Run the epilogue on `values` and store them, vector by vector, inside the view."""
     registers = ir.VectorType(values.type).shape[0]
     width = vector_width(op, registers)

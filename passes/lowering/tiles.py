@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from ...dialects.mlir import arith, ir, nvvm
 from ...dialects.pipe import ForEachClaimOp
-from ...dialects.tile import CtaTileOp, ForEachTileOp, PairRankOp
+from ...dialects.tile import CtaTileOp, ForEachTileOp, PairRankOp, SplitRankOp
 from ...dialects.tile_types import integers_of
 from . import build as b
 from .frame import Frame
@@ -22,6 +22,11 @@ def lower_cta_tile(frame: Frame, op: CtaTileOp) -> None:
 def lower_pair_rank(frame: Frame, op: PairRankOp) -> None:
     """Pairs are neighbours along M."""
     frame.values[op.rank] = b.as_index(b.rem(frame.place[0], 2))
+
+
+def lower_split_rank(frame: Frame, op: SplitRankOp) -> None:
+    """The CTAs of a tile are a cluster along z."""
+    frame.values[op.rank] = b.as_index(nvvm.read_ptx_sreg_cluster_ctaid_z(results=[b.i32()]))
 
 
 def lower_for_each_tile(frame: Frame, op: ForEachTileOp, emit_body: Callable[[], None]) -> None:

@@ -10,6 +10,7 @@ SMEM = '!tile.smem<tensor<128x64xbf16>, "k", "none">'
 HALF = '!tile.smem<tensor<64x64xbf16>, "k", "none">'
 LONG = '!tile.smem<tensor<128x32xbf16>, "k", "none">'
 WORDS = '!tile.smem<tensor<128x4xf32>, "k", "none">'
+COLUMNS = '!tile.smem<tensor<128x64xf32>, "mn", "none">'
 ACC = "!tile.acc<tensor<128x64xf32>>"
 RING = f"!pipe.ring<1 : i64, [{SMEM}]>"
 ROLE_END = '}) {agent = "load", warps = 1 : i64} : () -> ()'
@@ -69,6 +70,17 @@ def staged_store(piece, box, write="rows", element="bf16"):
         f'"tile.staged_store"(%acc, %m, %r, %i, %j) ({{ ^bb0(%x: f32): {truncate}',
         f'"tile.yield"({value}) : ({element}) -> () }}) {{write = "{write}"}}',
         f": ({ACC}, {map_type}, {ring}, index, index) -> ()",
+    )
+
+
+def reduced_store(partials):
+    ring = f"!pipe.ring<1 : i64, [{partials}]>"
+    return (
+        accumulator("128x64"),
+        create(ring),
+        '"tile.reduced_store"(%acc, %r, %v, %i, %j) ({ ^bb0(%x: f32):',
+        "%y = arith.truncf %x : f32 to bf16",
+        f'"tile.yield"(%y) : (bf16) -> () }}) : ({ACC}, {ring}, {VIEW}, index, index) -> ()',
     )
 
 
@@ -140,6 +152,18 @@ PIECE = '!tile.smem<tensor<128x16xbf16>, "k", "none">'
             kernel(*staged_store(NARROW, "[8, 128]", "matrices")),
             "tile.staged_store: matrices need 16-bit elements, 16 columns or more, got "
             "TileLayout(mn=128, k=8, element_bytes=2, major='k', swizzle='none')",
+        ),
+        (
+            kernel(*reduced_store(WORDS)),
+            "tile.reduced_store: partials must be 128x64 of f32, got 128x4 of f32",
+        ),
+        (
+            kernel(*reduced_store(SMEM)),
+            "tile.reduced_store: partials must be 128x64 of f32, got 128x64 of bf16",
+        ),
+        (
+            kernel(*reduced_store(COLUMNS)),
+            "tile.reduced_store: partials must be rows, got major 'mn'",
         ),
         (
             kernel(*tile_loop("z")),

@@ -9,7 +9,7 @@ from tilewright.compiler.spec import MatmulSpec
 from tilewright.dialects.errors import CompileError
 
 PASS_NAMES = (
-    "normalize, tiling, tma-insertion, swizzle-selection, epilogue-staging, clustering, "
+    "normalize, tiling, tma-insertion, swizzle-selection, split-k, epilogue-staging, clustering, "
     "pipelining, warp-specialization, persistence"
 )
 PRESET_NAMES = (

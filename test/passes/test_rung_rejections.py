@@ -276,3 +276,55 @@ def test_option_values_that_cannot_be_read(call, message):
 )
 def test_what_a_target_lacks_is_refused_by_its_name(pipeline, message):
     assert message_of(pipeline, target="sm_90a") == f"error: {message}"
+
+
+SPLIT = f"{TMA},split-k"
+
+
+@pytest.mark.parametrize(
+    ("pipeline", "message"),
+    [
+        (f"{SPLIT},split-k", "tile.kernel: split-k: K is split already; run it once"),
+        (
+            f"{TMA},clustering{{shape=1x2}},split-k",
+            "tile.kernel: split-k: CTAs of a cluster load together; drop clustering",
+        ),
+        (
+            f"{SPLIT},clustering{{shape=2x1}}",
+            "tile.kernel: clustering: the CTAs of a cluster share a tile; drop split-k",
+        ),
+        (
+            f"{TMA},persistence,split-k",
+            "tile.kernel: split-k: tiles are handed out already; drop persistence",
+        ),
+        (
+            f"{SPLIT},persistence",
+            "tile.kernel: persistence: the CTAs of a cluster share a tile; drop split-k",
+        ),
+        (
+            f"{ROLES},split-k",
+            "tile.kernel: split-k: the program has roles already; run it before "
+            "warp-specialization",
+        ),
+        (
+            f"{TMA},epilogue-staging,split-k",
+            "tile.kernel: split-k: threads store the sums, got a staged store; "
+            "drop epilogue-staging",
+        ),
+        (
+            f"{TMA},pipelining{{stages=2}},split-k",
+            "tile.kernel: split-k: K must be one loop, got 3; run it before pipelining",
+        ),
+        (
+            f"{SPLIT}{{parts=17}}",
+            "tile.kernel: split-k: a cluster has at most 16 CTAs, got parts=17",
+        ),
+        (
+            f"{tile('256x256x64')},split-k",
+            "tile.store: split-k: a part of the tile needs 262144 bytes, over the 165888 that are "
+            "left; use a smaller tile",
+        ),
+    ],
+)
+def test_a_split_k_that_cannot_be(pipeline, message):
+    assert message_of(pipeline) == f"error: {message}"

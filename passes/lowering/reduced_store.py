@@ -1,0 +1,158 @@
+"""`tile.reduced_store`: a cluster's accumulators → their sum → epilogue → global memory.
+
+    write    each thread its part of this CTA's accumulator to this CTA's shared memory
+    meet     each warp arrives in every CTA of the cluster, and waits for all of them
+    add      rows of this CTA's rank modulo the CTAs: the same 16 bytes of every CTA, rank 0 first
+
+The cluster meets once more where the kernel ends, so that no CTA's memory goes while it is read.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ...dialects.layout import TileLayout
+from ...dialects.mlir import arith, ir, llvm, nvvm
+from ...dialects.tile import ReducedStoreOp
+from . import build as b
+from .accumulator import Fragment, Place, await_accumulator, read_fragment, store_fragment
+from .elements import slice_of
+from .frame import ALL_LANES, Frame, Slot
+from .operands import UNIT_BYTES, unit_offset
+from .register_accumulator import ATOM_M, PAIR, RegisterAccumulator, parts, pinned
+from .register_stores import ROWS_APART, first_row_of, pairs_of
+from .store import write_row
+
+UNIT_COLUMNS = UNIT_BYTES // 4
+
+
+@dataclass(frozen=True)
+class Partials:
+    """Where every CTA of the cluster has its accumulator, in f32: byte `buffer` of its memory."""
+
+    frame: Frame
+    op: ReducedStoreOp
+    buffer: ir.Value
+
+    @staticmethod
+    def of(frame: Frame, op: ReducedStoreOp) -> Partials:
+        return Partials(frame, op, frame.tile_in(Slot(op.partials, 0), 0))
+
+    @property
+    def layout(self) -> TileLayout:
+        return self.op.partials.type.tiles[0].layout
+
+    def pointer(self, row: ir.Value, column: ir.Value) -> ir.Value:
+        """This CTA's element of the tile."""
+        unit = unit_offset(self.layout, row, b.div(column, UNIT_COLUMNS))
+        within = b.mul(b.rem(column, UNIT_COLUMNS), self.layout.element_bytes)
+        return self.frame.shared_at(b.add(b.add(unit, within), self.buffer))
+
+    def inside(self, row: ir.Value) -> ir.Value | None:
+        """Whether a row of the tile is one of C."""
+        height, m = self.op.view.type.shape[0], self.op.acc.type.shape[0]
+        if self.frame.is_whole(height, m, "m"):
+            return None
+        return b.less(self.output_row(row), height)
+
+    def output_row(self, row: ir.Value) -> ir.Value:
+        """The row of C that a row of the tile is."""
+        return b.add(b.mul(self.frame.index(self.op.i), self.op.acc.type.shape[0]), row)
+
+    def write(self, values: ir.Value, row: ir.Value, column: ir.Value) -> None:
+        """Neighbouring elements of a row, up to a unit of them."""
+        width = ir.VectorType(values.type).shape[0]
+        alignment = width * self.layout.element_bytes
+        llvm.store(values, self.pointer(row, column), alignment=alignment)
+
+    def total(self, row: ir.Value, column: ir.Value) -> ir.Value:
+        """A unit's sum over the cluster, in the order of ranks."""
+        own = self.pointer(row, column)
+        type_ = ir.VectorType.get([UNIT_COLUMNS], ir.F32Type.get())
+        values = []
+        for rank in range(self.frame.cluster.split):
+            there = nvvm.mapa(b.pointer(b.CLUSTER), own, b.constant(rank))
+            values.append(llvm.load(type_, there, alignment=UNIT_BYTES))
+        total, *rest = values
+        for value in rest:
+            total = arith.addf(total, value)
+        return total
+
+
+def lower_reduced_store(frame: Frame, op: ReducedStoreOp) -> None:
+    """Wait for the MMAs and add up what tensor memory has."""
+    await_accumulator(frame, op)
+    partials = Partials.of(frame, op)
+    m, n = op.acc.type.shape
+    fragment = store_fragment(op.acc.type, pair=False)
+    place = Place.of(frame, fragment, n)
+    for row in range(0, m, fragment.atom_m):
+        column = b.plus(frame.columns[op.acc], row // fragment.atom_m * n)
+        _write_atom(partials, fragment, place, row, column)
+    _store_sums(partials)
+
+
+def _write_atom(
+    partials: Partials, fragment: Fragment, place: Place, row: int, column: ir.Value | int
+) -> None:
+    """One MMA's rows, a thread each."""
+    frame, n = partials.frame, partials.op.acc.type.shape[1]
+    at_row = b.add(place.row, row)
+    with b.loop(b.constant(0), n, fragment.columns) as chunk:
+        address = frame.tmem_pointer(b.add(b.add(place.lanes, chunk), column))
+        values = read_fragment(fragment, address)
+        first = chunk if place.column is None else b.add(chunk, place.column)
+        with b.when(partials.inside(at_row)):
+            for start in range(0, fragment.registers, UNIT_COLUMNS):
+                unit = slice_of(values, start, UNIT_COLUMNS)
+                partials.write(unit, at_row, b.add(first, start))
+
+
+def reduce_registers(frame: Frame, op: ReducedStoreOp) -> None:
+    """Wait for the MMAs and add up what threads hold."""
+    nvvm.wgmma_wait_group_sync_aligned(0)
+    held, partials = frame.registers[op.acc], Partials.of(frame, op)
+    first = b.add(first_row_of(frame, held), b.div(frame.lane, 4))
+    for atom in range(len(held.atoms)):
+        _write_registers(partials, held, atom, b.add(first, atom * ATOM_M))
+    _store_sums(partials)
+
+
+def _write_registers(
+    partials: Partials, held: RegisterAccumulator, atom: int, first: ir.Value
+) -> None:
+    """A thread's pairs of two rows of an MMA."""
+    values = pinned(parts(held.load(atom)))
+    column = b.mul(b.rem(partials.frame.lane, 4), PAIR)
+    for half in range(2):
+        row = b.add(first, half * ROWS_APART)
+        with b.when(partials.inside(row)):
+            for start, pair in pairs_of(values, half):
+                partials.write(pair, row, b.add(column, start))
+
+
+def _store_sums(partials: Partials) -> None:
+    """Meet the cluster, then store this CTA's rows, a unit a thread at a time."""
+    _meet(partials.frame)
+    frame, (m, n) = partials.frame, partials.op.acc.type.shape
+    split, in_row = frame.cluster.split, n // UNIT_COLUMNS
+    rank = nvvm.read_ptx_sreg_cluster_ctaid_z(results=[b.i32()])
+    with b.loop(frame.team.thread, -(-m // split) * in_row, frame.team.threads) as unit:
+        row = b.add(b.mul(b.div(unit, in_row), split), rank)
+        column = b.mul(b.rem(unit, in_row), UNIT_COLUMNS)
+        with b.when(b.both(None if m % split == 0 else b.less(row, m), partials.inside(row))):
+            at_column = b.add(b.mul(frame.index(partials.op.j), n), column)
+            total = partials.total(row, column)
+            write_row(frame, partials.op, total, partials.output_row(row), at_column)
+
+
+def _meet(frame: Frame) -> None:
+    """Wait until every warp that writes partials in the cluster has; lane r tells rank r."""
+    barrier, split = frame.shared_at(frame.plan.partials_done), frame.cluster.split
+    nvvm.bar_warp_sync(b.constant(ALL_LANES))
+    with b.when(b.less(frame.lane, split)):
+        rank = b.rem(frame.lane, split)  # LLVM may map for lanes beyond, too
+        there = nvvm.mapa(b.pointer(b.CLUSTER), barrier, rank)
+        nvvm.mbarrier_arrive(there, scope=nvvm.MemScopeKind.CLUSTER)
+    nvvm.bar_warp_sync(b.constant(ALL_LANES))
+    b.barrier_wait(barrier, b.constant(0), in_cluster=True)

@@ -1,0 +1,152 @@
+"""Splits the K steps of a tile over a cluster, which adds up its accumulators in order.
+
+    grid = [M, N, 1]                        grid = [M, N, S], cluster = [1, 1, S]
+                                            %part = split_rank * P               P = ⌈K/S⌉
+    for %k in 0 .. K {                      for %k in 0 .. P {
+      load %a[%i, %k]                  →      load %a[%i, %part + %k]
+      load %b[%j, %k]                         load %b[%j, %part + %k]
+      mma %acc }                              mma %acc }
+    store %acc, %c[%i, %j] {epilogue}       reduced_store %acc, %partials, %c[%i, %j] {epilogue}
+
+For shapes with fewer tiles than multiprocessors and a long K. Every part has the same number of
+steps: those past the end of K load zeros. No workspace and no atomics: the sum of an element is
+taken in the order of ranks by one thread, so that it is the same in every run.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from ..dialects.layout import TileLayout, widest_swizzle
+from ..dialects.mlir import arith, ir, scf
+from ..dialects.pipe import CreateOp, RingType, RoleOp
+from ..dialects.target import Target
+from ..dialects.tile import (
+    CopyOp,
+    CtaTileOp,
+    KernelOp,
+    LoadOp,
+    ReducedStoreOp,
+    SplitRankOp,
+    StoreOp,
+    TmaLoadOp,
+)
+from ..dialects.tile_types import AccumulatorType, SmemType, integers, integers_of
+from .base import PassLog, option, refused, target_of, the_kernel, walk
+from .clone import constant_of, index_constant
+from .persistence import parse_positive
+from .rings import used_shared_bytes
+
+PARTIAL_BYTES = 4  # of an element: parts are added in f32
+
+
+@dataclass(frozen=True)
+class SplitK:
+    """One CTA a tile → a cluster of `parts` CTAs, each with its share of the K steps.
+
+    The program must be one of lone CTAs with direct stores, before `pipelining`. With `parts` 1 it
+    stays as it is.
+    """
+
+    name: ClassVar[str] = "split-k"
+    parts: int = option(2, parse_positive, "a number of CTAs that share a tile")
+
+    def __call__(self, module: ir.Module, log: PassLog) -> None:
+        kernel = the_kernel(module, self.name)
+        if self.parts == 1:
+            log.did("one part")
+            return
+        loop, store = _check_place(kernel)
+        steps = constant_of(loop.upperBound) or 0
+        self._check_size(kernel, store, target_of(module))
+        each = -(-steps // self.parts)
+        used = -(-steps // each)
+        if used < self.parts:
+            log.remark(
+                kernel,
+                f"split-k: {steps} K steps are {used} parts of {each}, got parts={self.parts}; "
+                f"CTAs without work: {self.parts - used}",
+            )
+        self._spread(kernel)
+        _take_part(kernel, loop, each)
+        _reduce(kernel, store)
+        log.did(f"{self.parts} parts of {each} K steps")
+
+    def _check_size(self, kernel: KernelOp, store: StoreOp, target: Target) -> None:
+        if self.parts > target.cluster_max:
+            raise refused(
+                kernel,
+                f"split-k: a cluster has at most {target.cluster_max} CTAs, got parts={self.parts}",
+            )
+        needed = _partials(store.acc.type).layout.slot_bytes
+        free = target.shared_bytes - used_shared_bytes(kernel)
+        if needed > free:
+            raise refused(
+                store,
+                f"split-k: a part of the tile needs {needed} bytes, over the {free} that are "
+                "left; use a smaller tile",
+            )
+
+    def _spread(self, kernel: KernelOp) -> None:
+        grid = integers_of(kernel.grid)
+        kernel.operation.attributes["grid"] = integers([*grid[:2], self.parts])
+        kernel.operation.attributes["cluster"] = integers([1, 1, self.parts])
+
+
+def _check_place(kernel: KernelOp) -> tuple[scf.ForOp, StoreOp]:
+    """The loop over K and the store; refuses a program that later passes have changed."""
+    cluster = integers_of(kernel.cluster)
+    if cluster[2] > 1:
+        raise refused(kernel, "split-k: K is split already; run it once")
+    if cluster != [1, 1, 1]:
+        raise refused(kernel, "split-k: CTAs of a cluster load together; drop clustering")
+    if not walk(kernel, CtaTileOp):
+        raise refused(kernel, "split-k: tiles are handed out already; drop persistence")
+    if walk(kernel, RoleOp):
+        raise refused(
+            kernel, "split-k: the program has roles already; run it before warp-specialization"
+        )
+    loops, stores = walk(kernel, scf.ForOp), walk(kernel, StoreOp)
+    if not stores:
+        raise refused(
+            kernel, "split-k: threads store the sums, got a staged store; drop epilogue-staging"
+        )
+    if len(loops) != 1:
+        raise refused(
+            kernel, f"split-k: K must be one loop, got {len(loops)}; run it before pipelining"
+        )
+    return loops[0], stores[0]
+
+
+def _take_part(kernel: KernelOp, loop: scf.ForOp, each: int) -> None:
+    """Let the loop run over `each` steps, and load from this CTA's first on."""
+    place = walk(kernel, CtaTileOp)[0]
+    with ir.InsertionPoint.after(place.operation), place.location:
+        rank = SplitRankOp(rank=ir.IndexType.get()).rank
+    with ir.InsertionPoint(loop), loop.operation.location:
+        first = arith.muli(rank, index_constant(each))
+        loop.operation.operands[1] = index_constant(each)
+    with ir.InsertionPoint.at_block_begin(loop.body), loop.operation.location:
+        step = arith.addi(first, loop.induction_variable)
+    for load in walk(loop, LoadOp | CopyOp | TmaLoadOp):
+        load.operation.operands[len(load.operation.operands) - 1] = step
+
+
+def _partials(acc: AccumulatorType) -> SmemType:
+    """One CTA's accumulator in shared memory: rows, without bank conflicts."""
+    plain = TileLayout(*acc.shape, PARTIAL_BYTES, "k")
+    layout = TileLayout(*acc.shape, PARTIAL_BYTES, "k", widest_swizzle(plain))
+    return SmemType.of(layout, acc.element)
+
+
+def _reduce(kernel: KernelOp, store: StoreOp) -> None:
+    """Store the sum of the cluster's accumulators instead of this one."""
+    top = ir.InsertionPoint.at_block_begin(kernel.body.blocks[0])
+    with top, store.location:
+        partials = CreateOp(ring=RingType.of(1, [_partials(store.acc.type)])).ring
+    with ir.InsertionPoint(store), store.location:
+        where = {"partials": partials, "view": store.view, "i": store.i, "j": store.j}
+        new = ReducedStoreOp(acc=store.acc, **where)
+    store.epilogue.blocks[0].append_to(new.epilogue)
+    store.operation.erase()
