@@ -52,3 +52,19 @@ def test_the_accumulator_is_written_every_k_step_and_read_but_in_the_first(profi
 
 def test_a_pair_loads_b_once_for_two_tiles(profiles):
     assert profiles["v6"]["global", "read", "tma"] < profiles["v1a"]["global", "read", "tma"]
+
+
+def test_a_multicast_reads_once_and_writes_every_cta():
+    """2×2 clusters of pairs: A's rows go to both CTAs along N, each CTA of a pair has half of B"""
+    pipeline = (
+        "tiling{tile=128x128x64},tma-insertion,swizzle-selection,clustering{shape=2x2 pair=true},"
+        "pipelining{stages=2},warp-specialization"
+    )
+    bundle = as_bundle(compile_matmul(MatmulSpec(512, 512, 128), pipeline=pipeline))
+    tensors = make_tensors(bundle.manifest, 1)
+    report = open_device("emulator").launch(bundle, tensors, profile=True, check="fast")
+    moved, ctas = report.profile.bytes, 16
+    a, b = ctas * 128 * 128 * BF16, ctas * 64 * 128 * BF16
+    assert moved["global", "read", "tma"] == a // 2 + b
+    assert moved["distributed shared", "write", "tma"] == a // 2
+    assert moved["shared", "write", "tma"] == a // 2 + b

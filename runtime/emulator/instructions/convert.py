@@ -173,10 +173,9 @@ def _pair(ins: Decoded, target: Type, source: Type) -> Step:
     upper, lower, write = ins.slot(1, source), ins.slot(2, source), ins.write(0, np.uint32)
 
     def step(warp, mask):
-        halves = np.empty((32, 2), np.uint16)
-        halves[:, 0] = narrow(warp.regs[lower].view(np.float32))
-        halves[:, 1] = narrow(warp.regs[upper].view(np.float32))
-        write(warp, mask, halves.view(np.uint32).reshape(32))
+        pairs = np.empty((32, 2), np.uint32)
+        pairs[:, 0], pairs[:, 1] = warp.regs[lower], warp.regs[upper]
+        write(warp, mask, narrow(pairs.view(np.float32)).view(np.uint32).reshape(32))
 
     return step
 
