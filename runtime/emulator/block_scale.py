@@ -2,7 +2,9 @@
 
 The scale factor of row m (of A; column n of B) and block b lies in tensor memory at lane m % 32
 of each 32-lane quarter, column m / 32 from the address, byte `id + b` of the word. It multiplies
-K / blocks consecutive elements of the row.
+K / blocks consecutive elements of the row. Where two halves of the lanes compute two halves of D's
+columns (a pair with M=128), the quarters 0 and 1 hold the factors of the first half of B's columns,
+2 and 3 those of the second half.
 Source: PTX ISA §9.7.16.4.2 (instruction descriptor), §9.7.16.10.7 (block scaling).
 """
 
@@ -148,18 +150,28 @@ def factor_columns(rows: int) -> int:
 
 
 def scale_factors(
-    memory: TensorMemory, column: int, rows: int, scaling: Scaling, first: int, what: str
+    memory: TensorMemory,
+    column: int,
+    rows: int,
+    scaling: Scaling,
+    first: int,
+    what: str,
+    groups: int = 1,
 ) -> np.ndarray:
     """float32[rows, blocks] read from tensor memory; ``first`` is the byte of block 0.
 
-    The four quarters must hold the same bytes there: each part of the data path reads its own.
+    ``groups`` of quarters hold equal parts of the rows. The quarters of a group must hold the same
+    bytes there: each part of the data path reads its own.
     """
-    columns = slice(column, column + factor_columns(rows))
+    count = rows // groups
+    columns = slice(column, column + factor_columns(count))
     memory.require_written(slice(0, LANES), columns, what)
     words = memory.words[:, columns].reshape(LANES // QUARTER, QUARTER, -1)
     row_major = np.ascontiguousarray(words.transpose(0, 2, 1)).view(np.uint8)
-    parts = row_major.reshape(LANES // QUARTER, -1, 4)[:, :rows, first : first + scaling.blocks]
-    if (parts != parts[0]).any():
-        raise Trap("tmem", f"{what} at column {column} must be the same in all four 32-lane "
+    parts = row_major.reshape(LANES // QUARTER, -1, 4)[:, :count, first : first + scaling.blocks]
+    copies = parts.reshape(groups, -1, count, scaling.blocks)
+    if (copies != copies[:, :1]).any():
+        which = "all four" if groups == 1 else "the first two and in the last two"
+        raise Trap("tmem", f"{what} at column {column} must be the same in {which} 32-lane "
                            f"quarters of tensor memory")  # fmt: skip
-    return decode(np.ascontiguousarray(parts[0]), scaling.type)
+    return decode(np.ascontiguousarray(copies[:, 0]), scaling.type).reshape(rows, -1)

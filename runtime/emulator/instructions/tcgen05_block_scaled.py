@@ -19,6 +19,7 @@ from ..descriptor import SharedDescriptor, decode_shared
 from ..engine import EngineOp
 from ..errors import Trap
 from ..registry import Step, instruction
+from ..tensor_core import Block
 from ..tensor_engine import pair_of, tensor_engine
 from ..tensor_memory import split_address
 from .tcgen05 import one_lane
@@ -44,37 +45,52 @@ class ScaledMultiply(Multiply):
     b_factors: int
 
     @property
+    def column_groups(self) -> int:
+        """Groups of lanes that compute different columns of D in a CTA."""
+        return 2 if self.layout == "B" else 1
+
+    @property
     def factor_spans(self) -> tuple[tuple[str, int, int], ...]:
         """(operand, first column, columns) of the scale factors in each CTA."""
         rows = self.descriptor.m // self.group
         return (
             ("A", self.a_factors, factor_columns(rows)),
-            ("B", self.b_factors, factor_columns(self.descriptor.n)),
+            ("B", self.b_factors, factor_columns(self.descriptor.n // self.column_groups)),
         )
 
     def run(self) -> None:
-        rows = self.descriptor.m // self.group
-        a, b = self._read_a(), self._read_b()
-        shares = [a[number * rows : (number + 1) * rows] for number in range(self.group)]
+        b, rows = self._read_b(), self._rows_of_blocks()
         with np.errstate(all="ignore"):
-            parts = [self._share(*pair, b) for pair in zip(self.ctas, shares, strict=True)]
-        product = np.concatenate(parts)
-        for block in self.blocks:
-            self._write(block, product[block.rows, block.columns])
+            left = [self._scaled_a(*pair) for pair in zip(self.blocks, rows, strict=True)]
+            right = [self._scaled_b(cta, b) for cta in self.ctas]
+            for block, a in zip(self.blocks, left, strict=True):
+                self._write(block, self._product(a, right[block.cta][block.columns]))
 
-    def _share(self, cta: Cta, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-        """float32[rows of one CTA, n]: in float64 no product of scaled elements is lost."""
-        d = self.descriptor
-        left = self._scaled(cta, a, self.a_factors, self.scaling.a_id, "A")
-        right = self._scaled(cta, b, self.b_factors, self.scaling.b_id, "B")
-        product = (left @ right.T).astype(np.float32)
-        return -product if d.negate_a != d.negate_b else product
+    def _rows_of_blocks(self) -> list[np.ndarray]:
+        """The rows of A that the lanes of each block of D multiply."""
+        if isinstance(self.a, Place):
+            return [self._read_lanes(block, self.a) for block in self.blocks]
+        a = self._read_a()
+        return [a[block.rows] for block in self.blocks]
+
+    def _product(self, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        """float32[rows, columns]: in float64 no product of scaled elements is lost."""
+        product = (a @ b.T).astype(np.float32)
+        return -product if self.descriptor.negate_a != self.descriptor.negate_b else product
+
+    def _scaled_a(self, block: Block, a: np.ndarray) -> np.ndarray:
+        cta, first = self.ctas[block.cta], self.scaling.a_id
+        return self._scaled(cta, a, self.a_factors, first, "A")
+
+    def _scaled_b(self, cta: Cta, b: np.ndarray) -> np.ndarray:
+        first, groups = self.scaling.b_id, self.column_groups
+        return self._scaled(cta, b, self.b_factors, first, "B", groups)
 
     def _scaled(
-        self, cta: Cta, values: np.ndarray, column: int, first: int, name: str
+        self, cta: Cta, values: np.ndarray, column: int, first: int, name: str, groups: int = 1
     ) -> np.ndarray:
         memory, what = tensor_engine(cta).memory, f"tcgen05.mma scale factors of {name}"
-        factors = scale_factors(memory, column, len(values), self.scaling, first, what)
+        factors = scale_factors(memory, column, len(values), self.scaling, first, what, groups)
         blocks = values.astype(np.float64).reshape(len(values), self.scaling.blocks, -1)
         return (blocks * factors[:, :, None]).reshape(len(values), -1)
 
@@ -107,7 +123,6 @@ def build_scaled_mma(ins: Decoded) -> Step:
     def step(warp: Warp, mask: np.ndarray) -> None:
         lane = one_lane(mask, "tcgen05.mma")
         multiply = _bind(warp, lane, reads, (kind, vector, group))
-        _check_factors(multiply)
         submit(warp, lane, multiply)
         last = tensor_engine(multiply.ctas[0]).last
         for cta in multiply.ctas:
@@ -167,12 +182,6 @@ def _factor_column(address: int, name: str) -> int:
     if lane:
         raise Trap("tmem", f"the scale factors of {name} must start at lane 0, got {lane}")
     return column
-
-
-def _check_factors(multiply: ScaledMultiply) -> None:
-    if multiply.group == 2 and multiply.descriptor.m == 128:
-        raise Trap("unmodelled", "block scaling with M=128 and cta_group::2 (PTX ISA section "
-                                 "9.7.16.10.7)")  # fmt: skip
 
 
 def _order_factors(cta: Cta, multiply: ScaledMultiply, op: EngineOp | None, warp: Warp) -> None:

@@ -1,4 +1,5 @@
-"""Block-scaled tcgen05.mma of a CTA pair: M=256, data-path layout A (PTX ISA §9.7.16.10)."""
+"""Block-scaled tcgen05.mma of a CTA pair: M=256 and 128, data-path layouts A and B (PTX ISA
+§9.7.16.10)."""
 
 from __future__ import annotations
 
@@ -40,7 +41,6 @@ def image_of(tc, a, b, sfa, sfb) -> tuple[bytearray, int, int]:
     bdesc = tc.place_operand(image, b, swizzle.B32, False, 20480)
     for codes, base in ((sfa, FACTORS_A), (sfb, FACTORS_B)):
         for m in range(128):
-            image[base + m % 32 * 16 + m // 32 * 4 :][:0] = b""
             at = base + m % 32 * 16 + m // 32 * 4
             image[at : at + 4] = bytes([codes[m]] * 4)
     return image, adesc, bdesc
@@ -81,13 +81,61 @@ def test_each_cta_scales_its_rows_with_its_own_factors(tc, n, seed):
     np.testing.assert_array_equal(got, (left @ right.T).astype(np.float32))
 
 
-def test_half_as_many_rows_are_not_modelled_in_pairs(tc):
+HALVES_COPY = "64x128b.warpx2::01_23"
+
+
+def place_halves(image: bytearray, codes: np.ndarray) -> None:
+    """Factors of B: 32 rows of the copy for the first half of its columns, 32 for the second."""
+    half = len(codes) // 2
+    for n, code in enumerate(codes):
+        row = n // half * 32 + n % half % 32
+        at = FACTORS_B + 16 * row + 4 * (n % half // 32)
+        image[at : at + 4] = bytes([code] * 4)
+
+
+def half_rows(out: np.ndarray, n: int) -> np.ndarray:
+    """D[64, n] of one CTA: lanes 64 onward hold the second half of its columns."""
+    words = out.reshape(-1, 8, 128).transpose(2, 0, 1).reshape(128, n // 2)
+    return np.concatenate((words[:64], words[64:]), axis=1).view(np.float32)
+
+
+@pytest.mark.parametrize("n", [32, 64, 160, 256])
+def test_halves_of_the_lanes_scale_halves_of_the_columns_if_m_is_128(tc, n):
+    """Data-path layout B: both CTAs hold the factors of all columns of B, in two groups of lanes"""
+    rng = np.random.default_rng(n)
+    a, b = ((rng.integers(-8, 9, (rows, 32)) / 2).astype(ml_dtypes.float8_e4m3fn)
+            for rows in (128, n))  # fmt: skip
+    sfa, sfb = rng.integers(124, 131, (2, 128)), rng.integers(124, 131, n)
+    images, descriptors = [], []
+    for rank in (0, 1):
+        half, rows = slice(rank * n // 2, (rank + 1) * n // 2), slice(64 * rank, 64 * rank + 64)
+        image, *descriptors = image_of(tc, a[rows], b[half], sfa[rank], np.zeros(128, int))
+        place_halves(image, sfb)
+        images.append(image)
+    load, out = tc.dump("32x32b.x8", 8, n // 16, 8), np.zeros(64 * n, np.uint32)
+    text = pair_kernel(tc, load, out.nbytes)
+    first, second = text.split("32x128b.warpx4 [%r12+264]")
+    both = np.zeros((2, out.size), np.uint32)
+    data = np.frombuffer(b"".join(images), np.uint8).copy()
+    launch(f"{first}{HALVES_COPY} [%r12+264]{second}", "k", grid=(2, 1, 1), block=128,
+           cluster=(2, 1, 1), shared_bytes=tc.SHARED_BYTES,
+           params=[data, IMAGE, both, *descriptors, word(n, 1)])  # fmt: skip
+    left = a.astype(np.float64) * 2.0 ** (sfa[:, :64].reshape(128, 1) - 127)
+    right = b.astype(np.float64) * 2.0 ** (sfb[:, None] - 127)
+    got = np.concatenate([half_rows(both[rank], n) for rank in (0, 1)])
+    np.testing.assert_array_equal(got, (left @ right.T).astype(np.float32))
+
+
+def test_different_factors_in_the_copies_of_a_half_are_an_error(tc):
     load, out = tc.dump_d(128, 32)
-    data = np.zeros(2 * IMAGE, np.uint8)
+    image, *descriptors = image_of(tc, np.zeros((64, 32), np.uint8), np.zeros((16, 32), np.uint8),
+                                   np.zeros(128, int), np.arange(128))  # fmt: skip
+    text = pair_kernel(tc, load, out.nbytes)
+    first, second = text.split("32x128b.warpx4 [%r12+264]")
     with pytest.raises(tc.Trap) as caught:
-        launch(pair_kernel(tc, load, out.nbytes), "k", grid=(2, 1, 1), block=128,
+        launch(f"{first}64x128b.warpx2::02_13 [%r12+264]{second}", "k", grid=(2, 1, 1), block=128,
                cluster=(2, 1, 1), shared_bytes=tc.SHARED_BYTES,
-               params=[data, IMAGE, np.zeros(2 * out.size, np.uint32), 1 << 46, 1 << 46,
-                       word(32, 1)])  # fmt: skip
-    assert caught.value.category == "unmodelled"
-    assert "9.7.16.10.7" in str(caught.value)
+               params=[np.frombuffer(image + image, np.uint8).copy(), IMAGE,
+                       np.zeros(2 * out.size, np.uint32), *descriptors, word(32, 1)])  # fmt: skip
+    assert caught.value.category == "tmem"
+    assert "the first two and in the last two 32-lane quarters" in str(caught.value)
