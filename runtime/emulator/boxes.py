@@ -103,6 +103,8 @@ class Boxes:
 
 def filled(cta: Cta, words: np.ndarray, box: Box) -> None:
     """A tensor copy has written these words of a CTA's shared memory."""
+    if not cta.launch.orders:
+        return
     proxy = cta.shared.proxy
     if proxy.boxes is None:
         proxy.boxes = Boxes(len(cta.shared.data))

@@ -52,3 +52,10 @@ def test_numbers_are_unique_and_cover_the_forty():
     numbers = [bug.number for bug in BUGS]
     assert len(set(numbers)) == len(numbers)
     assert {int(number.rstrip("abcdefgh")) for number in numbers} >= set(range(1, 41))
+
+
+@pytest.mark.parametrize("number", ["21a", "24a", "24d", "38b"])
+def test_what_tensor_copies_wrote_is_not_kept_with_checks_off(number):
+    (bug,) = (bug for bug in BUGS if bug.number == number)
+    report, passed = bug.base.run(bug.edit(bug.base.ptx), 0, bug.describe, check="off")
+    assert not passed and not report.warnings
