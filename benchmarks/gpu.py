@@ -6,8 +6,8 @@ FOLDER holds bundles that were made beforehand (benchmarks/gpu_bundles.py), bf16
 importable as tilewright.runtime, and torch, numpy and cuda-python installed; Triton is measured
 where it is. For each bundle the contenders take turns on the same normally distributed inputs,
 several sets of them, which together exceed L2. Times are medians of batches that are enqueued
-behind a backlog (gpu_timing.py). Every contender's output is compared with float64 first, and a
-wrong one is an error. Also: the host's time for a call that is given its output, and that of
+behind a backlog (runtime/gpu/timing.py). Every contender's output is compared with float64 first,
+and a wrong one is an error. Also: the host's time for a call that is given its output, and that of
 torch.mm; the first call of each kernel, with loading; clocks and power under load.
 """
 
@@ -16,22 +16,19 @@ from __future__ import annotations
 import argparse
 import json
 import math
-import platform
 import statistics
 import sys
 import time
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import torch
-from gpu_timing import Launch, clocks_under, host_us, interleaved
 
-L2_MULTIPLE = 3
-SETS = (2, 64)
-CHECKED_ROWS = 256
-ERROR_MAX = 1e-2  # ‖out − exact‖ / ‖exact‖ for bf16, whose rounding alone gives 2e-3
+from tilewright.runtime.gpu import comparison
+from tilewright.runtime.gpu.comparison import check, count_sets, make_set
+from tilewright.runtime.gpu.timing import Launch, clocks_under, host_us, interleaved
+
 OURS, CUBLAS, TRITON = "tilewright", "cublas", "triton"
 
 
@@ -137,26 +134,6 @@ def host_costs(
     }
 
 
-def count_sets(tensors: tuple[dict[str, Any], ...]) -> int:
-    """As many as exceed L2 several times."""
-    one = sum(math.prod(tensor["shape"]) * 2 for tensor in tensors)
-    wanted = L2_MULTIPLE * torch.cuda.get_device_properties(0).L2_cache_size / one
-    return min(max(math.ceil(wanted), SETS[0]), SETS[1])
-
-
-def make_set(tensors: tuple[dict[str, Any], ...], seed: int) -> list[torch.Tensor]:
-    """Inputs that are normally distributed, and an output of NaN."""
-    generator = torch.Generator("cuda").manual_seed(seed)
-    made = [
-        torch.empty_strided(each["shape"], each["strides"], dtype=torch.bfloat16, device="cuda")
-        for each in tensors
-    ]
-    for operand in made[:2]:
-        operand.normal_(generator=generator)
-    made[2].fill_(torch.nan)
-    return made
-
-
 def contenders(
     kernel: Any, sets: list[list[torch.Tensor]], options: argparse.Namespace
 ) -> dict[str, Launch]:
@@ -187,19 +164,6 @@ def triton_contender(sets: list[list[torch.Tensor]]) -> dict[str, Launch]:
     return {TRITON: lambda i: prepared[i]()}
 
 
-def check(name: str, launch: Launch, tensors: list[torch.Tensor], index: int) -> None:
-    """Compare with float64 on some rows, and find what was never written anywhere."""
-    a, b, c = tensors
-    c.fill_(torch.nan)
-    launch(index)
-    count = min(CHECKED_ROWS, a.shape[0])
-    rows = torch.linspace(0, a.shape[0] - 1, count, device="cuda").long()
-    exact = a[rows].double() @ b.double().T
-    error = ((c[rows].double() - exact).norm() / exact.norm()).item()
-    if not error < ERROR_MAX or c.isnan().any():
-        sys.exit(f"error: {name}: relative error must be below {ERROR_MAX}, got {error:.3g}")
-
-
 def means(rows: list[Row]) -> dict[str, float]:
     """Geometric means of the ratios to each rival that all rows have."""
     rivals = [name for name in (CUBLAS, TRITON) if all(name in row.us for row in rows)]
@@ -208,14 +172,10 @@ def means(rows: list[Row]) -> dict[str, float]:
 
 def machine() -> dict[str, str]:
     """What was measured on, and when."""
-    versions = {"torch": torch.__version__, "python": platform.python_version()}
+    found = comparison.machine()
     if "triton" in sys.modules:
-        versions["triton"] = sys.modules["triton"].__version__
-    from tilewright.runtime.devices import open_device
-
-    device: Any = open_device("cuda")
-    gpu = {"gpu": device.gpu(0).name, "driver_cuda": device.gpu(0).driver_version}
-    return {"date": datetime.now(UTC).date().isoformat(), **gpu, **versions}
+        found["triton"] = sys.modules["triton"].__version__
+    return found
 
 
 def as_line(row: Row) -> str:

@@ -1,5 +1,6 @@
-"""Chooses a schedule: lists candidates, drops those that break a rule, takes the fastest.
+"""Chooses a schedule: a measured one, or the fastest candidate that breaks no rule.
 
+    tuned_schedule(problem)  →  what was measured for it, if it was
     candidates(problem)  →  broken_rule?  →  estimate  →  the least microseconds, then the simplest
 
 `explain_schedule` does just that. `choose_schedule` finds the same schedule sooner:
@@ -38,6 +39,7 @@ from .schedule_rules import (
     keeps,
     wasted_tile,
 )
+from .tuned_schedules import Tuned, tuned_schedule
 
 if TYPE_CHECKING:  # it imports MLIR
     from .spec import MatmulSpec
@@ -80,16 +82,23 @@ class Rejected:
 
 @dataclass(frozen=True)
 class Choice:
-    """The schedule taken, what it is expected to take, and every other candidate."""
+    """The schedule taken, what it is expected to take, and every other candidate.
+
+    tuned: the entry of the table of measured schedules that decided, None if the estimate did.
+    """
 
     schedule: Schedule
     estimate: Estimate
     rejected: tuple[Rejected, ...]
+    tuned: Tuned | None = None
 
 
 def choose_schedule(spec: MatmulSpec, target: Target) -> Schedule:
     """The schedule for a `MatmulSpec`; `CompileError` when no candidate keeps the rules."""
     problem = Problem.of(spec, target)
+    tuned = measured_schedule(problem, target)
+    if tuned is not None:
+        return tuned.schedule
     best: tuple[Rank, Schedule] | None = None
     for least, branch in sorted(_branches(problem, target), key=lambda branch: branch[0]):
         if best is not None and best[0] < least:
@@ -102,6 +111,14 @@ def choose_schedule(spec: MatmulSpec, target: Target) -> Schedule:
     if best is None:
         return explain_schedule(spec, target).schedule  # raises, and says why
     return best[1]
+
+
+def measured_schedule(problem: Problem, target: Target) -> Tuned | None:
+    """The table's entry for a problem, if its schedule keeps every rule."""
+    tuned = tuned_schedule(problem, target.chip)
+    if tuned is None or broken_rule(problem, tuned.schedule, target):
+        return None
+    return tuned
 
 
 def _branches(problem: Problem, target: Target) -> Iterator[tuple[Rank, Schedule]]:
@@ -136,6 +153,21 @@ def _deepest_ring(problem: Problem, staged: Schedule, target: Target) -> Iterato
 def explain_schedule(spec: MatmulSpec, target: Target) -> Choice:
     """The choice with every rejected candidate and why; `CompileError` when none is left."""
     problem = Problem.of(spec, target)
+    legal, broken = judged(problem, target)
+    tuned = measured_schedule(problem, target)
+    if tuned is not None:
+        return _measured_choice(problem, target, tuned, legal, broken)
+    if not legal:
+        raise _none_left(problem, broken)
+    taken, *others = legal
+    slower = [_slower(taken, other) for other in others]
+    return Choice(taken[1], taken[0], tuple(slower + broken))
+
+
+def judged(
+    problem: Problem, target: Target
+) -> tuple[list[tuple[Estimate, Schedule]], list[Rejected]]:
+    """The candidates that keep every rule, the fastest by estimate first, and the others."""
     broken, legal = [], []
     for candidate in candidates(problem, target):
         found = broken_rule(problem, candidate, target)
@@ -143,16 +175,33 @@ def explain_schedule(spec: MatmulSpec, target: Target) -> Choice:
             broken.append(Rejected(candidate, *found))
         else:
             legal.append((estimate(problem, candidate, target), candidate))
-    if not legal:
-        example = max(broken, key=lambda rejected: list(RULES).index(rejected.rule))
-        raise CompileError(
-            f"schedule: one of {len(broken)} candidates must keep every rule, got none for "
-            f"{problem.m}x{problem.n}x{problem.k}; {example.rule}: {example.reason}"
-        )
     legal.sort(key=lambda pair: _rank(pair[0].total_us, pair[1]))
-    taken, *others = legal
-    slower = [_slower(taken, other) for other in others]
-    return Choice(taken[1], taken[0], tuple(slower + broken))
+    return legal, broken
+
+
+def _none_left(problem: Problem, broken: list[Rejected]) -> CompileError:
+    example = max(broken, key=lambda rejected: list(RULES).index(rejected.rule))
+    return CompileError(
+        f"schedule: one of {len(broken)} candidates must keep every rule, got none for "
+        f"{problem.m}x{problem.n}x{problem.k}; {example.rule}: {example.reason}"
+    )
+
+
+def _measured_choice(
+    problem: Problem,
+    target: Target,
+    tuned: Tuned,
+    legal: list[tuple[Estimate, Schedule]],
+    broken: list[Rejected],
+) -> Choice:
+    reason = f"a table has a measured one: {tuned.describe()}"
+    others = [
+        Rejected(schedule, "measured", f"{found.total_us:.2f} us by estimate; {reason}", found)
+        for found, schedule in legal
+        if schedule != tuned.schedule
+    ]
+    found = estimate(problem, tuned.schedule, target)
+    return Choice(tuned.schedule, found, tuple(others + broken), tuned)
 
 
 def candidates(problem: Problem, target: Target) -> Iterator[Schedule]:

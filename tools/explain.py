@@ -23,7 +23,7 @@ EXAMPLES = """examples:
   tilewright explain schedule matmul.mlir
   tilewright explain schedule --m 1024 --n 1024 --k 1024 --json
 """
-ESTIMATE = "estimate"
+ESTIMATE, MEASURED = "estimate", "measured"
 WIDTH = 170
 
 
@@ -83,6 +83,7 @@ def _as_dict(choice: Choice, spec: MatmulSpec, target: Target) -> dict[str, Any]
         "schedule": asdict(choice.schedule),
         "pipeline": choice.schedule.pipeline(),
         "estimate": asdict(choice.estimate),
+        "measured": asdict(choice.tuned) if choice.tuned else None,
         "memory": _memory(choice.schedule, spec, target),
         "figures": {name: asdict(figure) for name, figure in FIGURES[target.chip].items()},
         "rejected": [
@@ -138,6 +139,8 @@ def _print_choice(choice: Choice, spec: MatmulSpec, target: Target) -> None:
     print(f"matmul     {spec.m}×{spec.n}×{spec.k}, {spec.a_dtype} → {spec.c_dtype}, {target.chip}")
     print(f"schedule   {schedule.label()}, {schedule.box} boxes")
     print(f"pipeline   {schedule.pipeline()}")
+    if choice.tuned is not None:
+        print(f"measured   {choice.tuned.describe()}")
     print(
         f"memory     {schedule.stages} stages × {memory['stage_bytes']} bytes and"
         f" {memory['staging_bytes']} of staging, of {memory['shared_bytes_limit']};"
@@ -172,6 +175,6 @@ def _print_rejected(rejected: Iterable[Rejected], every: bool) -> None:
 
 def _group(rejected: Rejected) -> tuple:
     schedule = rejected.schedule
-    if rejected.rule == ESTIMATE:
-        return ESTIMATE, schedule.tile, schedule.cluster, schedule.pair
+    if rejected.rule in (ESTIMATE, MEASURED):
+        return rejected.rule, schedule.tile, schedule.cluster, schedule.pair
     return rejected.rule, rejected.reason

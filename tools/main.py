@@ -11,7 +11,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from . import compile, emulate, explain, ladder, opt, run
+from . import compile, emulate, explain, ladder, opt, run, tune
 from .arguments import Parser, UsageError
 from .emulate import deadlock_of
 from .output import print_json
@@ -22,6 +22,7 @@ EXAMPLES = """examples:
   tilewright opt matmul.mlir --passes normalize,tiling
   tilewright explain schedule --m 4096 --n 4096 --k 4096
   tilewright ladder --m 512 --n 512 --k 512
+  tilewright tune all --shapes 1024x1024x1024 -o sm_90a.json
   tilewright emulate kernel.ptx --launch launch.json
   tilewright --version
 """
@@ -68,7 +69,7 @@ def build_parser() -> Parser:
     parser.add_argument("--version", action="store_true", help="name the tools' versions and exit")
     parser.add_argument("--json", action="store_true", help="print one JSON object on stdout")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
-    for command in (compile, opt, run, explain, ladder, emulate):
+    for command in (compile, opt, run, explain, ladder, emulate, tune):
         command.add_command(commands)
     return parser
 

@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from tilewright.runtime import read_bundle
+from tilewright.runtime.errors import DeviceError
 
 FOLDER = Path(__file__).parent.parent.parent / "benchmarks"
 
@@ -18,7 +19,7 @@ def benchmarks(monkeypatch):
     """The scripts' folder, as when one of them is run."""
     monkeypatch.syspath_prepend(str(FOLDER))
     yield
-    for name in ("gpu", "gpu_timing", "gpu_bundles"):
+    for name in ("gpu", "gpu_bundles"):
         sys.modules.pop(name, None)
 
 
@@ -58,7 +59,7 @@ def test_there_are_enough_input_sets_to_exceed_l2(monkeypatch):
     properties = SimpleNamespace(L2_cache_size=60 * 2**20)
     monkeypatch.setattr(torch.cuda, "get_device_properties", lambda index: properties)
     for size, expected in ((16_384, 2), (4096, 2), (1024, 30), (64, 64)):
-        square = {"shape": [size, size]}
+        square = {"shape": [size, size], "dtype": "bf16"}
         assert gpu.count_sets((square,) * 3) == expected
 
 
@@ -66,7 +67,7 @@ def test_there_are_enough_input_sets_to_exceed_l2(monkeypatch):
 def test_a_wrong_output_is_an_error(monkeypatch, wrong):
     import gpu
 
-    monkeypatch.setattr(gpu.torch, "linspace", lambda *a, device, **k: _linspace(*a, **k))
+    monkeypatch.setattr(torch, "linspace", lambda *a, device, **k: _linspace(*a, **k))
     generator = torch.Generator().manual_seed(1)
     a, b = (torch.randn(each, generator=generator).bfloat16() for each in ((40, 64), (24, 64)))
     c = torch.empty(40, 24, dtype=torch.bfloat16)
@@ -79,7 +80,7 @@ def test_a_wrong_output_is_an_error(monkeypatch, wrong):
         c[13, 7] = 99.0 if wrong == "value" else math.nan
 
     gpu.check("right", right, [a, b, c], 0)
-    with pytest.raises(SystemExit, match=r"^error: damaged: relative error must be below"):
+    with pytest.raises(DeviceError, match=r"^damaged: relative error must be below"):
         gpu.check("damaged", damaged, [a, b, c], 0)
 
 
@@ -87,9 +88,9 @@ _linspace = torch.linspace
 
 
 def test_what_nvidia_smi_does_not_know_is_not_a_number():
-    import gpu_timing
+    from tilewright.runtime.gpu import timing
 
-    sm, watts = gpu_timing.parse_numbers([" 1980", " [N/A]\n"])
+    sm, watts = timing.parse_numbers([" 1980", " [N/A]\n"])
     assert sm == 1980
     assert math.isnan(watts)
 

@@ -13,8 +13,6 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import torch
-
 Launch = Callable[[int], Any]  # of the index of an input set
 
 HOST_SECONDS_A_LAUNCH = 100e-6  # more than any contender takes, so that the backlog lasts
@@ -52,6 +50,8 @@ def batch_size(launch: Launch, sets: int) -> int:
 
 def batch_us(launch: Launch, count: int, sets: int) -> float:
     """Microseconds a launch in a batch of `count`, which go through the input sets."""
+    import torch
+
     start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
     torch.cuda.synchronize()
     torch.cuda._sleep(int(count * HOST_SECONDS_A_LAUNCH * CYCLES_A_SECOND))
@@ -68,6 +68,8 @@ def host_us(call: Callable[[], Any], gpu_us: float, rounds: int = 11) -> float:
 
     `gpu_us` is how long the GPU works on it: fewer calls are made in a row of one that takes long.
     """
+    import torch
+
     least, most = HOST_CALLS
     count, times = int(min(max(HOST_BATCH_SECONDS * 1e6 / gpu_us, least), most)), []
     for _ in range(rounds):
@@ -81,6 +83,8 @@ def host_us(call: Callable[[], Any], gpu_us: float, rounds: int = 11) -> float:
 
 def clocks_under(launch: Launch, launches: int, sets: int) -> dict[str, float]:
     """What nvidia-smi says while the GPU works; empty where there is no nvidia-smi."""
+    import torch
+
     for i in range(launches):
         launch(i % sets)
     query = f"--query-gpu={','.join(CLOCK_FIELDS.values())}"

@@ -1,0 +1,134 @@
+"""Schedules that were measured: a table for each chip, which goes before the estimate.
+
+`tilewright tune` writes the tables; those of `compiler/tuned/` ship with the package, and
+`TILEWRIGHT_TUNED` names a folder with further ones, which go first. An entry serves its own
+problem, and one that is alike: the same types, majors and tensors that TMA can address, as many
+tiles along M and N by the entry's schedule, and a K within a quarter of the entry's. So it has the
+same waves of tiles, and main loops of about the length that was measured.
+
+Nothing here imports MLIR.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from ..dialects.errors import CompileError
+from ..runtime.atomic import write_file
+from .schedule_problem import Problem, Schedule
+
+SCHEMA = 1
+VARIABLE = "TILEWRIGHT_TUNED"
+K_CHANGE = 0.25
+SHIPPED = Path(__file__).parent / "tuned"
+_TENSORS = ("a", "b", "c")
+
+
+@dataclass(frozen=True)
+class Tuned:
+    """One entry: the schedule that was fastest, its microseconds, on which GPU and when."""
+
+    problem: Problem
+    schedule: Schedule
+    us: float
+    gpu: str
+    date: str
+
+    def serves(self, problem: Problem) -> bool:
+        """Whether the problem is the entry's own or one that is alike."""
+        mine = self.problem
+        return (
+            _kind(problem) == _kind(mine)
+            and problem.tiles(self.schedule) == mine.tiles(self.schedule)
+            and abs(problem.k - mine.k) <= K_CHANGE * mine.k
+        )
+
+    def describe(self) -> str:
+        """What was measured, in words."""
+        mine = self.problem
+        return f"{self.us:.2f} us for {mine.m}x{mine.n}x{mine.k} on an {self.gpu}, {self.date}"
+
+
+def _kind(problem: Problem) -> tuple:
+    sizes = {"m", "n", "k"}
+    types = tuple(
+        getattr(problem, field.name) for field in fields(problem) if field.name not in sizes
+    )
+    return *types, *(problem.by_tma(tensor) for tensor in _TENSORS)
+
+
+def tuned_schedule(problem: Problem, chip: str) -> Tuned | None:
+    """The entry of a chip's table that serves a problem best: the nearest in M, N and K."""
+    serving = [entry for entry in _entries(chip) if entry.serves(problem)]
+    return min(serving, key=lambda entry: _distance(entry.problem, problem), default=None)
+
+
+def _distance(one: Problem, other: Problem) -> float:
+    pairs = ((one.m, other.m), (one.n, other.n), (one.k, other.k))
+    return sum(abs(mine - theirs) / mine for mine, theirs in pairs)
+
+
+def _entries(chip: str) -> tuple[Tuned, ...]:
+    own = os.environ.get(VARIABLE)
+    folders = ([Path(own)] if own else []) + [SHIPPED]
+    return tuple(
+        entry
+        for path in (folder / f"{chip}.json" for folder in folders)
+        if path.is_file()
+        for entry in _read(path, path.stat().st_mtime_ns)
+    )
+
+
+@functools.cache
+def _read(path: Path, changed: int) -> tuple[Tuned, ...]:
+    del changed  # so that a table that was written again is read again
+    return read_table(path)
+
+
+def read_table(path: Path) -> tuple[Tuned, ...]:
+    """The entries of a table; `CompileError` says what is wrong with the file."""
+    try:
+        table = json.loads(path.read_bytes())
+        if table["schema"] != SCHEMA:
+            raise CompileError(
+                f"{path}: schema must be {SCHEMA}, got {table['schema']!r}; tune again"
+            )
+        return tuple(_entry(each) for each in table["entries"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise CompileError(
+            f"{path}: must be a table that tilewright tune has written, got"
+            f" {type(error).__name__}: {error}; tune again"
+        ) from None
+
+
+def _entry(each: Mapping[str, Any]) -> Tuned:
+    return Tuned(
+        Problem(**each["problem"]),
+        schedule_of(each["schedule"]),
+        float(each["us"]),
+        str(each["gpu"]),
+        str(each["date"]),
+    )
+
+
+def schedule_of(values: Mapping[str, Any]) -> Schedule:
+    """A schedule from the JSON of its fields; fields that are missing have their defaults."""
+    return Schedule(
+        **{name: tuple(each) if isinstance(each, list) else each for name, each in values.items()}
+    )
+
+
+def write_table(path: Path, entries: Iterable[Tuned]) -> None:
+    """Write a table, sorted by size; one entry a problem, of which the last one counts."""
+    unique = {entry.problem: entry for entry in entries}
+    ordered = sorted(unique.values(), key=lambda entry: tuple(asdict(entry.problem).values()))
+    lines = ",\n".join(json.dumps(asdict(entry)) for entry in ordered)
+    text = f'{{"schema": {SCHEMA}, "entries": [\n{lines}\n]}}\n'
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_file(path, text.encode())

@@ -1,0 +1,114 @@
+"""The table of measured schedules: what it serves, what it refuses, and that it goes first."""
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from tilewright.compiler.schedule import choose_schedule, explain_schedule
+from tilewright.compiler.schedule_problem import Problem, Schedule
+from tilewright.compiler.spec import MatmulSpec
+from tilewright.compiler.tuned_schedules import (
+    SHIPPED,
+    VARIABLE,
+    Tuned,
+    read_table,
+    tuned_schedule,
+    write_table,
+)
+from tilewright.dialects.errors import CompileError
+from tilewright.dialects.target import TARGETS, find_target
+
+HOPPER = find_target("sm_90a")
+SPEC = MatmulSpec(640, 896, 1000)
+ODD = Schedule((64, 64, 64), stages=3, staging=(32, 2))
+
+
+def entry(spec=SPEC, schedule=ODD, us=12.5):
+    return Tuned(Problem.of(spec, HOPPER), schedule, us, "NVIDIA H200", "2026-11-20")
+
+
+@pytest.fixture
+def table(tmp_path, monkeypatch):
+    """A table in the folder that the environment names."""
+    monkeypatch.setenv(VARIABLE, str(tmp_path))
+    write_table(tmp_path / "sm_90a.json", [entry()])
+    return tmp_path / "sm_90a.json"
+
+
+def test_a_measured_schedule_goes_before_the_estimate(table):
+    choice = explain_schedule(SPEC, HOPPER)
+    assert choose_schedule(SPEC, HOPPER) == choice.schedule == ODD
+    assert choice.tuned == entry()
+    measured = [each for each in choice.rejected if each.rule == "measured"]
+    assert measured and ODD not in [each.schedule for each in measured]
+    assert "a table has a measured one: 12.50 us for 640x896x1000 on an NVIDIA H200" in (
+        measured[0].reason
+    )
+
+
+@pytest.mark.parametrize(
+    ("change", "serves"),
+    [
+        ({"m": 577}, True),
+        ({"m": 576}, False),
+        ({"n": 840}, True),
+        ({"n": 900}, False),
+        ({"k": 1248}, True),
+        ({"k": 752}, True),
+        ({"k": 1256}, False),
+        ({"c_dtype": "f32"}, False),
+        ({"b_major": "n"}, False),
+        ({"k": 1001}, False),
+    ],
+)
+def test_it_serves_problems_with_the_same_tiles_and_types(table, change, serves):
+    """640×896 in 64×64 tiles is 10×14; TMA addresses rows of 1000 bf16, not of 1001"""
+    found = tuned_schedule(Problem.of(replace(SPEC, **change), HOPPER), "sm_90a")
+    assert (found is not None) == serves
+
+
+def test_the_nearest_entry_serves(table):
+    near = replace(SPEC, k=1104)
+    write_table(table, [entry(), entry(near, replace(ODD, stages=4), 14.0)])
+    assert choose_schedule(replace(SPEC, k=1088), HOPPER).stages == 4
+    assert choose_schedule(replace(SPEC, k=1016), HOPPER).stages == 3
+
+
+def test_an_entry_that_breaks_a_rule_is_left_out(table):
+    write_table(table, [entry(schedule=replace(ODD, stages=12, tile=(64, 256, 128)))])
+    assert explain_schedule(SPEC, HOPPER).tuned is None
+
+
+def test_a_later_entry_replaces_an_earlier_one(tmp_path):
+    path = tmp_path / "new" / "table.json"
+    write_table(path, [entry(us=1.0), entry(MatmulSpec(1, 1, 1)), entry(us=2.0)])
+    assert [each.us for each in read_table(path) if each.problem.m == 640] == [2.0]
+    assert len(read_table(path)) == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("{", "must be a table that tilewright tune has written, got JSONDecodeError"),
+        ('{"schema": 2, "entries": []}', "schema must be 1, got 2; tune again"),
+        ('{"schema": 1}', "must be a table that tilewright tune has written, got KeyError"),
+        (
+            '{"schema": 1, "entries": [{"problem": {"m": 1}}]}',
+            "must be a table that tilewright tune has written, got TypeError",
+        ),
+    ],
+)
+def test_a_damaged_table_is_named(table, text, message):
+    table.write_text(text)
+    with pytest.raises(CompileError) as caught:
+        choose_schedule(SPEC, HOPPER)
+    assert str(caught.value).startswith(f"error: {table}: {message}")
+
+
+def test_every_shipped_entry_is_legal_and_serves_its_own_problem():
+    for path in SHIPPED.glob("*.json"):
+        assert path.stem in TARGETS
+        for each in read_table(path):
+            assert tuned_schedule(each.problem, path.stem) == each, each.describe()
+        assert json.loads(path.read_text())["schema"] == 1

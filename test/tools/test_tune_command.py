@@ -1,0 +1,84 @@
+"""`tilewright tune`: candidates become bundles, measurements a table; no GPU is needed for it."""
+
+import json
+
+import pytest
+
+from tilewright.compiler.tuned_schedules import read_table
+from tilewright.runtime import read_bundle
+from tilewright.tools import tune
+from tilewright.tools.main import main
+
+
+@pytest.fixture
+def gpu(monkeypatch):
+    """A GPU that takes 30 us for the first bundle of each shape, 20 for the next, then 25."""
+    from tilewright.runtime.gpu import comparison
+
+    def measured(paths, rounds):
+        assert all(read_bundle(path) for path in paths)
+        return [30.0, 20.0, 25.0][: len(paths)]
+
+    monkeypatch.setattr(comparison, "measure_together", measured)
+    monkeypatch.setattr(comparison, "machine", lambda: {"gpu": "NVIDIA H200", "date": "2026-11-20"})
+
+
+def test_candidates_are_compiled_measured_and_the_fastest_kept(gpu, tmp_path, capsys):
+    folder, results, table = tmp_path / "c", tmp_path / "r.json", tmp_path / "t" / "sm_90a.json"
+    table.parent.mkdir()
+    assert main(["tune", "compile", str(folder), "--shapes", "136x72x264", "--count", "3"]) == 0
+    assert capsys.readouterr().out == f"3 bundles in {folder}\n"
+    index = json.loads((folder / tune.INDEX).read_text())
+    assert list(index) == [f"136x72x264.0{number}.zip" for number in range(3)]
+    assert main(["tune", "measure", str(folder), "-o", str(results)]) == 0
+    assert main(["tune", "table", str(results), "-o", str(table)]) == 0
+    (entry,) = read_table(table)
+    second = index["136x72x264.01.zip"]["schedule"]
+    assert (entry.us, list(entry.schedule.tile)) == (20.0, second["tile"])
+    assert entry.schedule.label() in capsys.readouterr().out
+    before = table.read_bytes()
+    assert main(["tune", "table", str(results), "-o", str(table), "--json"]) == 0
+    assert table.read_bytes() == before
+
+
+def test_all_steps_in_one(gpu, tmp_path, capsys):
+    table = tmp_path / "sm_90a.json"
+    words = ["tune", "all", "--shapes", "64x64x64", "--count", "1", "-o", str(table)]
+    assert main(words) == 0
+    assert [entry.us for entry in read_table(table)] == [30.0]
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "message"),
+    [
+        (["tune"], 2, "error: tilewright tune: a step must be named, got none; see"),
+        (
+            ["tune", "compile", "FOLDER", "--shapes", "64x64"],
+            2,
+            "error: shapes: must be MxNxK separated by commas, got '64x64'",
+        ),
+        (
+            ["tune", "measure", "FOLDER"],
+            1,
+            "error: FOLDER/candidates.json: must be what tilewright tune compile has written, got",
+        ),
+        (
+            ["tune", "table", "FOLDER", "-o", "x.json"],
+            1,
+            "error: FOLDER: must be what tilewright tune measure has written, got",
+        ),
+    ],
+)
+def test_what_can_not_be_tuned_is_said(tmp_path, capsys, words, status, message):
+    words = [str(tmp_path) if word == "FOLDER" else word for word in words]
+    assert main(words) == status
+    assert capsys.readouterr().err.startswith(message.replace("FOLDER", str(tmp_path)))
+
+
+def test_each_candidate_is_of_its_own_tile_cluster_and_order():
+    from tilewright.compiler.spec import MatmulSpec
+    from tilewright.dialects.target import find_target
+
+    found = [s for _, s in tune._best(MatmulSpec(256, 256, 256), find_target("sm_90a"), 20)]
+    keys = {(each.tile, each.cluster, each.scheduler, each.order) for each in found}
+    assert len(keys) == len(found) == 20
