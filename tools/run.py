@@ -85,9 +85,9 @@ def run_command(parser: Parser, options: argparse.Namespace) -> int:
     """Run as the options say; 0 when every element is within its bound."""
     from ..runtime.devices import open_device
 
+    how = emulator_options(parser, options)
     device = open_device(options.device)
     options.target = options.target or device.target or DEFAULT_TARGET
-    how = emulator_options(parser, options)
     check_place(options.output, bundle=True)
     outcome = _run(device, parser, options, how)
     write_report(outcome.report, options.report_json)

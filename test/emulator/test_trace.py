@@ -9,7 +9,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from tilewright.runtime.emulator import GlobalArray, Trap, launch
+from tilewright.runtime.emulator import GlobalArray, LaunchError, Trap, launch
 from tilewright.runtime.emulator.observe import tracer
 
 NAMES = {
@@ -165,9 +165,12 @@ def test_a_run_that_fails_leaves_its_trace_with_open_waits(tmp_path):
     assert any(e["name"] == "wait: loaded" for e in slices(trace))
 
 
-def test_a_trace_that_cannot_be_written_leaves_nothing(tmp_path):
-    with pytest.raises(OSError):
-        run(tmp_path / "missing" / "t.json")
+def test_a_trace_that_cannot_be_written_is_refused_before_the_launch(tmp_path):
+    path = tmp_path / "missing" / "t.json"
+    message = f"trace: must lie in a folder that exists, got {path}; make the folder"
+    with pytest.raises(LaunchError) as caught:
+        run(path)
+    assert str(caught.value) == message
     assert list(tmp_path.iterdir()) == []
 
 

@@ -43,6 +43,16 @@ SPEC = ("--m", "8", "--n", "8", "--k", "16")
             " see tilewright compile --help",
         ),
         (
+            ("run", *SPEC, "--device", "cuda", "--trace", "t.json", "--check", "fast"),
+            "error: tilewright run: --check, --trace must come with --device emulator, got cuda;"
+            " see tilewright run --help",
+        ),
+        (
+            ("ladder", "--check", "most"),
+            "error: tilewright ladder: argument --check: must be one of off, fast, full, got"
+            " 'most'; see tilewright ladder --help",
+        ),
+        (
             ("run", *SPEC, "--seed", "-1"),
             "error: tilewright run: argument --seed: must be an integer from 0 below 2^63, "
             "got '-1'; see tilewright run --help",

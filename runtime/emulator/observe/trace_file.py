@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ...atomic import write_file
-from ..errors import Trap
+from ..errors import LaunchError, Trap
 from .tracer import Arrow, Slice, Tracer, Track
 
 if TYPE_CHECKING:
@@ -39,11 +39,14 @@ Row = tuple[Track, int]
 def tracing(launch: Launch, path: str | PathLike[str] | None) -> Iterator[None]:
     """Trace what runs inside into a file, also when it fails; without a path do nothing.
 
-    The file appears whole or not at all; OSError where it cannot be written.
+    The file appears whole or not at all. Raises LaunchError at once where its folder is missing,
+    OSError at the end where it cannot be written.
     """
     if path is None:
         yield
         return
+    if not Path(path).parent.is_dir():
+        raise LaunchError(f"trace: must lie in a folder that exists, got {path}; make the folder")
     tracer, error = Tracer(launch), None
     launch.observe(tracer)
     try:
