@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
@@ -36,6 +37,7 @@ from ..tensor_core import (
 )
 from ..tensor_engine import HALF_LANES, Access, Span, pair_of, tensor_engine
 from ..tensor_memory import LANES, TensorMemory, split_address
+from ..zero_columns import zero_columns
 from .tcgen05 import TENSOR_STREAM, one_lane, take_group
 
 if TYPE_CHECKING:
@@ -82,27 +84,29 @@ def build_mma(ins: Decoded) -> Step:
         ins.unmodelled(f"modifier .kind::{kind}")
     ins.choice(_STATIONARY_COLLECTORS if stationary else COLLECTORS)
     ins.finish_modifiers()
-    no_columns = _zero_columns(ins) if stationary else None
+    make = _stationary(ins) if stationary else _dense
     operands = decode_operands(ins, group)
     form = kind, group, stationary, False
 
     def step(warp: Warp, mask: np.ndarray) -> None:
         lane = one_lane(mask, "tcgen05.mma")
-        if no_columns is not None and no_columns(warp)[lane]:
-            raise Trap("unmodelled", f"a zero-column mask (PTX ISA section {_SECTION})")
-        submit(warp, lane, bind(warp, lane, operands, form, Multiply))
+        submit(warp, lane, bind(warp, lane, operands, form, make(warp, lane)))
 
     return step
 
 
-def _zero_columns(ins: Decoded) -> Callable | None:
-    """Take the zero-column mask of a .ws operation off its operands; 0 masks nothing."""
+def _dense(warp: Warp, lane: int) -> Callable[..., Multiply]:
+    return Multiply
+
+
+def _stationary(ins: Decoded) -> Callable[[Warp, int], Callable[..., Multiply]]:
+    """Take the zero-column mask of a .ws operation off its operands; without one none is zero."""
     ins.expect_operands(5, 6)
     if len(ins.operands) == 5:
-        return None
+        return _dense
     read = ins.read(5, np.uint64)
     ins.operands = ins.operands[:5]
-    return read
+    return lambda warp, lane: partial(StationaryMultiply, mask=int(read(warp)[lane]))
 
 
 def decode_operands(ins: Decoded, group: int) -> Operands:
@@ -260,6 +264,21 @@ class Multiply:
         name = self.descriptor.accumulator
         memory.words[lanes, columns] = accumulate(old, product, name, self.add, self.scale)
         memory.written[lanes, columns] = True
+
+
+@dataclass(frozen=True)
+class StationaryMultiply(Multiply):
+    """An operation with ``.ws`` and a zero-column mask descriptor, ``mask``."""
+
+    mask: int
+
+    def __post_init__(self) -> None:
+        """Refuse a bad descriptor where the operation is issued."""
+        zero_columns(self.mask, self.descriptor.m, self.descriptor.n)
+
+    def _read_b(self) -> np.ndarray:
+        zero = zero_columns(self.mask, self.descriptor.m, self.descriptor.n)
+        return np.where(zero[:, None], np.float32(0), super()._read_b())
 
 
 def _shifted(lanes: slice, by: int) -> slice:

@@ -64,10 +64,52 @@ def test_integers_in_tensor_memory_are_an_operand_a_of_128_rows(tc):
     assert np.array_equal(got, wanted)
 
 
+def mask_word(starts, first_zero, zero: int, used: int) -> int:
+    """A zero-column mask descriptor of runs of ``zero`` and of ``used`` columns."""
+    word = 1 << 39 | zero - 1 << 40 | used - 1 << 48
+    for group, (start, zero_comes) in enumerate(zip(starts, first_zero, strict=True)):
+        word |= start << 8 * group | zero_comes << 32 + group
+    return word
+
+
+MASKS = [
+    (128, mask_word([0], [0], 3, 4), ["0000111000011100001110000111"]),
+    (64, mask_word([0, 0], [1, 0], 3, 4), ["111000011100", "000011100001"]),
+    (32, mask_word([0, 1, 2, 1], [1, 1, 0, 0], 3, 4),
+     ["1110000111", "1100001110", "0011100001", "0001110000"]),
+    (64, 3 << 40 | 2 << 48, ["0" * 32, "0" * 32]),
+]  # fmt: skip
+"""Shape, descriptor and the first bits of each group's mask: the examples of §9.7.16.4.3."""
+
+
+@pytest.mark.parametrize(("m", "mask", "bits"), MASKS)
+def test_columns_of_b_that_the_mask_names_count_as_zero(tc, m, mask, bits):
+    rng = np.random.default_rng(m)
+    a, b = tc.random_matrix(rng, m, 16, "bf16"), tc.random_matrix(rng, 64, 16, "bf16")
+    image = bytearray(49152)
+    adesc = tc.place_operand(image, a, ATOM, False, 0)
+    bdesc = tc.place_operand(image, b, ATOM, False, 16384)
+    columns = 64 * m // 128
+    out = np.zeros(columns * 128, np.uint32)
+    body = tc.FALSE + stationary(tc, "f16").replace("%p3;", f"%p3, {mask};") + tc.DONE
+    body += tc.dump("32x32b.x8", 8, columns // 8, 8)
+    word = tc.instruction_word("bf16", "bf16", "f32", m, 64)
+    tc.run(body, image, out, adesc, bdesc, word)
+    words = out.reshape(-1, 8, 128).view(np.float32)
+    wanted = tc.product(a, b)
+    for part, group in enumerate(bits):
+        for at, bit in enumerate(group):
+            got = words[at // 8, at % 8, m * part : m * part + m]
+            full = wanted[:, part * columns + at]
+            assert np.array_equal(got, 0 * full if bit == "1" else full), (part, at)
+
+
 REFUSALS = [
     ("M must be 32, 64 or 128, got 16", 16, 64, ""),
     ("N must be 64, 128 or 256, got 32", 64, 32, ""),
-    ("a zero-column mask (PTX ISA section 9.7.16.10.9)", 64, 64, ", 1"),
+    ("column shift 2 (PTX ISA section 9.7.16.4.3)", 64, 64, f", {2 << 56}"),
+    ("start count 3 beyond the first span of group 1", 64, 64, f", {1 << 39 | 3 << 8 | 2 << 48}"),
+    ("bits 36-38 and 62-63 must be zero", 64, 64, f", {1 << 37}"),
     ("B-reuse shift (.ws only) at bit 30 must be 0", 64 | 1 << 30, 64, ""),
 ]
 
