@@ -8,6 +8,7 @@ FENCE = r"fence\.proxy\.async\.shared::cta"
 WAIT_READ = r"cp\.async\.bulk\.wait_group\.read"
 HIGH_WORD = r"1073758272"
 """Of a descriptor: 128-byte swizzle, 1024 bytes between groups of eight rows."""
+MASK = r"(mov\.b16\s+%rs\d+, )3;"
 MASKED = r"and\.b32\s+(%r\d+), (%r\d+), 16320;"
 
 
@@ -243,5 +244,26 @@ BUGS = (
         SEQUENTIAL,
         replace(r"bulk\.tensor\.2d(.*), \{(%r\d+), ", r"bulk.tensor.3d\1, {\2, 0, ", 0),
         "tma",
+    ),
+    Bug(
+        "54a",
+        "a multicast leaves its peer out, which waits for the bytes",
+        PLAIN_CLUSTER,
+        replace(MASK, r"\g<1>1;", 0),
+        "deadlock",
+    ),
+    Bug(
+        "54b",
+        "a multicast names a CTA that the cluster does not have",
+        PLAIN_CLUSTER,
+        replace(MASK, r"\g<1>7;", 0),
+        "out-of-bounds",
+    ),
+    Bug(
+        "54c",
+        "a ring's slot is released to the own CTA and not to its peer, which fills it too",
+        PLAIN_CLUSTER,
+        replace(MASK, r"\g<1>1;", 1),
+        "deadlock",
     ),
 )
