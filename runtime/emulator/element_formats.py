@@ -78,6 +78,8 @@ _DECODERS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "e2m1x2": lambda raw: decode_small(_nibbles(raw), "e2m1"),
 }
 
+_CONTAINED_AT = {4: 2, 6: 0}
+"""Lowest bit of an element in its container, by its bits."""
 _SMALL = {
     "e2m3": ml_dtypes.float6_e2m3fn,
     "e3m2": ml_dtypes.float6_e3m2fn,
@@ -89,7 +91,7 @@ def decode(raw: np.ndarray, name: str) -> np.ndarray:
     """Values of little-endian packed elements: the last axis grows or shrinks with the width.
 
     `raw` is a C-contiguous array of any unsigned dtype. e2m1x2 are packed e2m1; e2m3, e3m2 and
-    plain e2m1 are never packed this way and have `decode_padded`.
+    plain e2m1 are never packed this way and have `decode_padded` and `decode_contained`.
     """
     return _DECODERS[name](raw)
 
@@ -110,6 +112,21 @@ def padded_codes(raw: np.ndarray, bits: int) -> np.ndarray:
     weights = (1 << np.arange(bits)).astype(np.uint8)
     codes = flags.reshape(*groups.shape[:-1], 16, bits) @ weights
     return codes.reshape(*raw.shape[:-1], -1)
+
+
+def to_containers(raw: np.ndarray, bits: int) -> np.ndarray:
+    """uint8 containers, as tensor memory holds them, of elements that lie 16 to 16 bytes.
+
+    Four bits take the middle of a byte, six bits the low end (PTX ISA §9.7.16.9.1).
+    """
+    return padded_codes(raw, bits) << np.uint8(_CONTAINED_AT[bits])
+
+
+def decode_contained(raw: np.ndarray, name: str) -> np.ndarray:
+    """float32 values of e2m3, e3m2 or e2m1 in containers of eight bits."""
+    bits = BITS[name]
+    codes = raw.view(np.uint8) >> np.uint8(_CONTAINED_AT[bits]) & np.uint8((1 << bits) - 1)
+    return decode_small(codes, name)
 
 
 def decode_small(codes: np.ndarray, name: str) -> np.ndarray:

@@ -8,6 +8,7 @@ import numpy as np
 
 from .boxes import check_fill, check_operand, note_overlap
 from .descriptor import OperandType, SharedDescriptor
+from .element_formats import BITS
 from .errors import Trap
 from .shared_access import WORD, read_words
 from .tensor_core import Layout, check_row, gather_plan, operand_layout, operand_matrix
@@ -47,8 +48,19 @@ def _gather_share(cta: Cta, descriptor: SharedDescriptor, layout: Layout, kind: 
 def _read(
     cta: Cta, index: np.ndarray, what: str, span: tuple[int, int], kind: OperandType
 ) -> np.ndarray:
-    """The words of an operand; the second of each pair is padding if elements have 4 bits."""
-    if kind.name != "e2m1":
+    if kind.name == "e2m1":
+        return read_padded_words(cta, index, what, span, BITS[kind.name])
+    return read_words(cta, index, what, span)
+
+
+def read_padded_words(
+    cta: Cta, index: np.ndarray, what: str, span: tuple[int, int], bits: int
+) -> np.ndarray:
+    """uint64 words of 4- or 6-bit elements, 16 of them in each pair of words.
+
+    Of 4-bit elements the second word is padding, which is not read.
+    """
+    if bits != 4:
         return read_words(cta, index, what, span)
     words = np.zeros(index.shape, np.uint64)
     words[..., ::2] = read_words(cta, index[..., ::2], what, span)

@@ -18,7 +18,7 @@ import numpy as np
 
 from . import swizzle
 from .descriptor import SATURATING, InstructionDescriptor, SharedDescriptor, check_major
-from .element_formats import decode, decode_padded, is_small
+from .element_formats import decode, decode_contained, decode_padded, is_small
 from .errors import Trap
 from .swizzle import PATTERN_BYTES, Swizzle
 
@@ -136,10 +136,8 @@ def operand_matrix(words: np.ndarray, layout: Layout, type_name: str) -> np.ndar
 
 
 def to_float32(raw: np.ndarray, type_name: str) -> np.ndarray:
-    """Values of little-endian packed elements (PTX type names) as float32."""
-    if is_small(type_name):
-        raise Trap("unmodelled", f"operand A of type {type_name} in tensor memory")
-    return decode(raw, type_name)
+    """Values of little-endian packed elements (PTX type names) as float32, small ones in bytes."""
+    return decode_contained(raw, type_name) if is_small(type_name) else decode(raw, type_name)
 
 
 def multiply(descriptor: InstructionDescriptor, a: np.ndarray, b: np.ndarray) -> np.ndarray:

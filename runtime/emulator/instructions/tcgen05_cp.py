@@ -1,4 +1,4 @@
-"""tcgen05.cp: shared memory to tensor memory, the shapes without format conversion.
+"""tcgen05.cp: shared memory to tensor memory, elements of 4 and 6 bits expanded to bytes too.
 
 Source: PTX ISA, "tcgen05.cp". One thread issues; a later mma of the CTA runs behind the copy.
 """
@@ -13,10 +13,12 @@ import numpy as np
 from ..boxes import check_operand
 from ..decode import Decoded
 from ..descriptor import SharedDescriptor, decode_shared
+from ..element_formats import to_containers
 from ..engine import EngineOp, Moves
 from ..errors import Trap
 from ..registry import Step, instruction
 from ..shared_access import WORD, count_event, next_event, read_words
+from ..shared_operands import read_padded_words
 from ..tensor_core import gather_plan, operand_layout
 from ..tensor_engine import Access, Span, pair_of, tensor_engine
 from ..tensor_memory import LANES, split_address
@@ -26,7 +28,8 @@ if TYPE_CHECKING:
     from ..cta import Cta
     from ..warp import Warp
 
-_FORMATS = ("b8x16", "b4x16_p64", "b6x16_p32")
+_SOURCE_BITS = {"b4x16_p64": 4, "b6x16_p32": 6}
+"""Bits of an element in shared memory, where 16 of them take 16 bytes with the padding."""
 
 
 @dataclass(frozen=True)
@@ -70,8 +73,10 @@ def build_cp(ins: Decoded) -> Step:
     spread = ins.choice(("warpx2::02_13", "warpx2::01_23", "warpx4"))
     if (name, spread) not in _SHAPES:
         ins.unmodelled(f"shape .{name} with multicast .{spread}" if spread else f"bare .{name}")
-    if (converted := ins.choice(_FORMATS)) is not None:
-        ins.unmodelled(f"format conversion .{converted}")
+    to_bytes, source_format = ins.flag("b8x16"), ins.choice(tuple(_SOURCE_BITS))
+    if to_bytes != (source_format is not None):
+        ins.unmodelled("a source format without .b8x16, or .b8x16 alone")
+    bits = _SOURCE_BITS[source_format] if source_format else 8
     ins.finish_modifiers()
     ins.expect_operands(2)
     address, source = ins.address(0), ins.read(1, np.uint64)
@@ -81,20 +86,24 @@ def build_cp(ins: Decoded) -> Step:
         lane = one_lane(mask, "tcgen05.cp")
         descriptor = decode_shared(int(source(warp)[lane]))
         to = split_address(int(address(warp)[lane]))
-        _submit(warp, lane, Copy(pair_of(warp.cta, group), shape, descriptor, *to))
+        _submit(warp, lane, Copy(pair_of(warp.cta, group), shape, descriptor, *to, bits))
 
     return step
 
 
 @dataclass(frozen=True)
 class Copy:
-    """One issued copy, into every CTA of ``ctas`` from its own shared memory."""
+    """One issued copy, into every CTA of ``ctas`` from its own shared memory.
+
+    ``source_bits``: of an element, 8 if the bytes are copied as they are.
+    """
 
     ctas: tuple[Cta, ...]
     shape: Shape
     source: SharedDescriptor
     lane: int
     column: int
+    source_bits: int
 
     def moves(self) -> Moves:
         """For profiles."""
@@ -114,12 +123,19 @@ class Copy:
                                         f"outside the CTA's shared memory")  # fmt: skip
         index = plan.words + self.source.start // WORD
         check_operand(cta, index, self.source, "the source of tcgen05.cp")
-        words = read_words(cta, index, "tcgen05.cp", (low, high))
-        values = np.ascontiguousarray(words).view(np.uint32)
+        values = self._values(cta, index, (low, high)).view(np.uint32)
         columns = self.column + np.arange(self.shape.columns)
         memory = tensor_engine(cta).memory
         for lanes in self.shape.lanes:
             memory.scatter(lanes[:, None] + self.lane, columns[None, :], values)
+
+    def _values(self, cta: Cta, index: np.ndarray, span: tuple[int, int]) -> np.ndarray:
+        """The rows as tensor memory gets them; smaller elements become bytes (§9.7.16.9.1)."""
+        what, bits = "tcgen05.cp", self.source_bits
+        if bits == 8:
+            return np.ascontiguousarray(read_words(cta, index, what, span))
+        words = read_padded_words(cta, index, what, span, bits)
+        return to_containers(np.ascontiguousarray(words), bits)
 
 
 def _submit(warp: Warp, lane: int, copy: Copy) -> None:

@@ -131,11 +131,31 @@ def test_illegal_instruction_descriptors_are_refused(tc, kind, idesc, category, 
     assert (trap.category, part in str(trap)) == (category, True), str(trap)
 
 
-def test_four_bit_floats_in_tensor_memory_are_refused_as_operand_a(tc):
-    values = "".join(f"mov.b32 %v{i}, 0;\n" for i in range(8))
-    image, descriptors, _ = case(tc, "e2m1", "e4m3", 128, 16, (K128, K128))
-    mma = tc.mma("f8f6f4", a="[%r12+256]")
-    idesc = word("e2m1", "e4m3", 1, 128, 16)
-    trap = tc.refused(tc.store_fragment(values, 8) + tc.FALSE + mma + tc.DONE, image,
-                      (*descriptors, idesc))  # fmt: skip
-    assert (trap.category, "e2m1 in tensor memory" in str(trap)) == ("unmodelled", True)
+COPIES = [("e2m1", 4, "b4x16_p64"), ("e3m2", 6, "b6x16_p32"), ("e2m3", 6, "b6x16_p32")]
+
+
+@pytest.mark.parametrize(("name", "bits", "source"), COPIES)
+def test_a_copy_expands_small_floats_to_bytes_which_operand_a_takes(tc, name, bits, source):
+    image, (adesc, bdesc), wanted = case(tc, name, "e4m3", 128, 16, (KN, K128))
+    load, out = tc.dump_d(128, 16)
+    copy = "@%p0 tcgen05.cp.cta_group::1.128x256b.b8x16." + source + " [%r12+256], %rd2;\n"
+    body = copy + tc.FALSE + tc.mma("f8f6f4", a="[%r12+256]") + tc.DONE + load
+    tc.run(body, image, out, adesc, bdesc, word(name, "e4m3", 1, 128, 16))
+    np.testing.assert_array_equal(tc.read_d(out, 128, 16).view(np.float32), wanted)
+
+
+@pytest.mark.parametrize(("name", "bits", "source"), COPIES)
+def test_a_small_float_lies_in_the_middle_or_at_the_low_end_of_its_byte(tc, name, bits, source):
+    codes = np.arange(128 * 32).reshape(128, 32) * 7 % (1 << bits)
+    image = bytearray(32768)
+    adesc = tc.place_operand(image, padded(codes, bits), *KN, 0)
+    copy = "@%p0 tcgen05.cp.cta_group::1.128x256b.b8x16." + source + " [%r12], %rd2;\n"
+    out = np.zeros(8 * 128, np.uint32)
+    tc.run(copy + tc.DONE + tc.dump("32x32b.x8", 8, 1, 0), image, out, adesc)
+    got = np.ascontiguousarray(out.reshape(8, 128).T).view(np.uint8).reshape(128, 32)
+    np.testing.assert_array_equal(got, codes << (2 if bits == 4 else 0))
+
+
+def test_a_copy_names_both_formats_or_none(tc):
+    trap = tc.refused("@%p0 tcgen05.cp.cta_group::1.128x256b.b8x16 [%r12], %rd2;\n")
+    assert (trap.category, ".b8x16 alone" in str(trap)) == ("unmodelled", True)
