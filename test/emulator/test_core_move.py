@@ -42,6 +42,16 @@ def test_a_masked_128_bit_write_keeps_the_other_lanes(execute, integers):
     assert got.tolist() == [9] * 5 + a.tolist()[5:]
 
 
+def test_a_masked_copy_of_a_128_bit_register_keeps_the_other_lanes(execute, integers):
+    a, b = integers(64, 3), integers(64, 4)
+    body = """.reg .b128 %x, %y; mov.b128 %x, {%a, 7}; mov.b128 %y, {%b, 8};
+              setp.lt.u32 %p, %lane, 5; @%p mov.b128 %x, %y; mov.b128 {%w0, %w1}, %x;
+              mad.lo.u64 %d, %w1, 1000, %w0;"""
+    got = execute(body, a, b, out=np.uint64)
+    wanted = [8000 + x for x in b.tolist()[:5]] + [7000 + x for x in a.tolist()[5:]]
+    assert got.tolist() == [x & (1 << 64) - 1 for x in wanted]
+
+
 def test_the_sink_drops_an_element(execute, integers):
     a = integers(64, 1)
     got = execute("mov.b64 {_, %d}, %a;", a, out=np.uint32)

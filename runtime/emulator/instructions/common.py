@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from ..decode import Decoded, Where
-from ..lanes import FULL
+from ..lanes import FULL, merge
 from ..registry import Step
 from ..values import TYPES, Type
 
@@ -23,7 +23,7 @@ def result(function: Callable, slot: int | None) -> Step:
     def step(warp, mask):
         regs = warp.regs
         value = function(regs)
-        regs[slot] = value if mask is FULL else np.where(mask, value, regs[slot])
+        regs[slot] = value if mask is FULL else merge(regs[slot], value, mask)
 
     return step
 

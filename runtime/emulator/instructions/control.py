@@ -7,7 +7,7 @@ import numpy as np
 from .. import ptx
 from ..decode import Decoded
 from ..errors import Trap
-from ..lanes import FULL
+from ..lanes import merge
 from ..layout import variable_size
 from ..program import FunctionCode, Placed
 from ..registry import CONTROL, JUMP, SWITCH, Step, instruction
@@ -226,8 +226,7 @@ def _copy(
 def _copy_register(source: int, target: int):
     def copy(warp, mask):
         regs = warp.regs
-        value = regs[source]
-        regs[target] = value if mask is FULL else np.where(mask, value, regs[target])
+        regs[target] = merge(regs[target], regs[source], mask)
 
     return copy
 
