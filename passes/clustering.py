@@ -72,13 +72,12 @@ class Clustering:
             log.did("lone CTAs")
             return
         mma = walk(kernel, MmaOp)[0]
-        if self.pair and not target.pairs:
-            raise refused(mma, f"clustering: {target.chip} has no 2-CTA MMAs, got pair=true")
         no_pair = _pair_refusal(mma, target)
-        paired = target.pairs and self.pair is None
-        lone = self.pair is False or (paired and no_pair)
+        lone = self.pair is False or (target.pairs and no_pair)
         shape = self.shape or ((1, 1) if lone else (2, 1))
-        pair = target.pairs and self._pair(mma, shape, no_pair, log)
+        pair = self._pair(mma, shape, no_pair)
+        if self.pair is None and target.pairs and no_pair:
+            log.remark(mma, f"clustering: no 2-CTA MMAs: {no_pair}")
         _check_shape(kernel, shape, target)
         _set_cluster(kernel, shape)
         if pair:
@@ -86,15 +85,13 @@ class Clustering:
         self._multicast(kernel, shape, pair, log)
         log.did(f"clusters of {shape[0]}x{shape[1]}{', 2-CTA MMAs' if pair else ''}")
 
-    def _pair(self, mma: MmaOp, shape: tuple[int, int], no_pair: str | None, log: PassLog) -> bool:
+    def _pair(self, mma: MmaOp, shape: tuple[int, int], no_pair: str | None) -> bool:
         if self.pair and no_pair:
             raise refused(mma, f"clustering: {no_pair}")
         if self.pair and shape[0] % 2:
             raise refused(
                 mma, f"clustering: 2-CTA MMAs need an even cluster M, got {shape[0]}x{shape[1]}"
             )
-        if self.pair is None and no_pair:
-            log.remark(mma, f"clustering: no 2-CTA MMAs: {no_pair}")
         wanted = self.pair is None or self.pair
         return wanted and no_pair is None and shape[0] % 2 == 0
 
@@ -136,6 +133,8 @@ def _cluster_refusal(kernel: KernelOp) -> str | None:
 
 
 def _pair_refusal(mma: MmaOp, target: Target) -> str | None:
+    if not target.pairs:
+        return f"{target.chip} has no 2-CTA MMAs"
     m, n = mma.acc.type.shape
     if target.mma_rows(m) is None or (m > 128 and m % 128):
         return f"a pair needs 64, 128 or 256 rows a CTA, got {m}"

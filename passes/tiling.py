@@ -113,6 +113,11 @@ def _check_memories(
             f"{RESERVED_BYTES} for barriers, over the {target.shared_bytes} of {target.chip}; "
             "make the tile smaller",
         )
+    _check_accumulator(matmul, (m, n), target)
+
+
+def _check_accumulator(matmul: MatmulOp, tile: tuple[int, int], target: Target) -> None:
+    m, n = tile
     if target.mma_warpgroups(m, n) is None:
         raise refused(
             matmul,

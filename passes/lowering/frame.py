@@ -130,7 +130,10 @@ class Frame:
         self._read_place()
         if self.target.in_registers:
             self.meet_all()
-            return
+        else:
+            self._take_tensor_memory()
+
+    def _take_tensor_memory(self) -> None:
         with b.when(self.first_warp):
             self._allocate()
         self.meet_all()
