@@ -49,7 +49,10 @@ def run_once(
         tensors = make_memories(launch, path.parent)
         running = _bind(launch, program, tensors, seed, options.check)
     report = running.run(
-        options.max_steps, DEFAULT_RESIDENT, trace=options.trace, profile=options.profile
+        options.max_steps,
+        launch.get("resident", DEFAULT_RESIDENT),
+        trace=options.trace,
+        profile=options.profile,
     )
     return LaunchResult(seed, report, _outputs(tensors))
 

@@ -99,6 +99,7 @@ LAUNCH = Fields(
         "schema": OneOf((SCHEMA,)),
         "cluster": EXTENT,
         "shared_bytes": BYTES,
+        "resident": SIZE,
         "tensor_maps": ListOf(TENSOR_MAP, 0, 256),
         "names": NAMES,
     },

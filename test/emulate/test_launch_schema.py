@@ -8,7 +8,7 @@ A_MAP = {"name": "m", "tensor": "a", "dims": [4, 3], "strides_bytes": [8], "box"
 RANDOM = {"random": 1, "distribution": "uniform"}
 FIELDS = (
     "'entry', 'grid', 'block', 'tensors', 'parameters', 'schema', 'cluster', 'shared_bytes',"
-    " 'tensor_maps', 'names'"
+    " 'resident', 'tensor_maps', 'names'"
 )
 DTYPES = (
     "'bf16' or 'f16' or 'f32' or 'f64' or 'e4m3' or 'e5m2' or 'ue8m0' or 'e2m1' or 'u8' or 'u16'"
@@ -60,6 +60,7 @@ TOP = [
     (["block"], [True], f"block[0]: must be {INTEGER}, got True"),
     (["cluster"], [2], "grid: must be a multiple of the cluster [2], got [1]"),
     (["shared_bytes"], -1, f"shared_bytes: must be {NATURAL}, got -1"),
+    (["resident"], 0, f"resident: must be {INTEGER}, got 0"),
     (["tensors"], {}, "tensors: must be a list, got {}"),
     (["parameters"], None, "parameters: must be a list, got None"),
 ]

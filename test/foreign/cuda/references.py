@@ -35,7 +35,7 @@ def wmma_gemm(tensors: Arrays) -> Arrays:
 
 
 def stream_k(tensors: Arrays) -> Arrays:
-    steps, per_cta = tensors["a"].shape[1] // 8, 11
+    steps, per_cta = tensors["a"].shape[1] // 8, 6
     starts = np.arange(0, len(tensors["flags"]) * steps, per_cta)
     inside = starts[starts % steps != 0] // steps
     parts = np.bincount(inside, minlength=len(tensors["flags"]))
