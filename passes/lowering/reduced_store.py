@@ -2,7 +2,8 @@
 
     write    each thread its part of this CTA's accumulator to this CTA's shared memory
     meet     each warp arrives in every CTA of the cluster, and waits for all of them
-    add      rows of this CTA's rank modulo the CTAs: the same 16 bytes of every CTA, rank 0 first
+    add      rows of this CTA's rank modulo the CTAs: the same 16 bytes of every CTA, rank 0 first;
+             a thread asks for several units before it adds one, since each takes long to come
 
 The cluster meets once more where the kernel ends, so that no CTA's memory goes while it is read.
 """
@@ -24,6 +25,7 @@ from .register_stores import ROWS_APART, first_row_of, pairs_of
 from .store import write_row
 
 UNIT_COLUMNS = UNIT_BYTES // 4
+LOADS_MAX = 16  # of a thread under way: 64 registers
 
 
 @dataclass(frozen=True)
@@ -65,18 +67,23 @@ class Partials:
         alignment = width * self.layout.element_bytes
         llvm.store(values, self.pointer(row, column), alignment=alignment)
 
-    def total(self, row: ir.Value, column: ir.Value) -> ir.Value:
-        """A unit's sum over the cluster, in the order of ranks."""
+    def read(self, row: ir.Value, column: ir.Value) -> list[ir.Value]:
+        """A unit of every CTA of the cluster, in the order of ranks."""
         own = self.pointer(row, column)
         type_ = ir.VectorType.get([UNIT_COLUMNS], ir.F32Type.get())
-        values = []
-        for rank in range(self.frame.cluster.split):
-            there = nvvm.mapa(b.pointer(b.CLUSTER), own, b.constant(rank))
-            values.append(llvm.load(type_, there, alignment=UNIT_BYTES))
-        total, *rest = values
-        for value in rest:
-            total = arith.addf(total, value)
-        return total
+        return [
+            llvm.load(type_, nvvm.mapa(b.pointer(b.CLUSTER), own, b.constant(rank)), alignment=16)
+            for rank in range(self.frame.cluster.split)
+        ]
+
+
+@dataclass(frozen=True)
+class Unit:
+    """A unit to be added up: its place in the tile, and whether this thread has it."""
+
+    row: ir.Value
+    column: ir.Value
+    valid: ir.Value | None
 
 
 def lower_reduced_store(frame: Frame, op: ReducedStoreOp) -> None:
@@ -135,15 +142,45 @@ def _store_sums(partials: Partials) -> None:
     """Meet the cluster, then store this CTA's rows, a unit a thread at a time."""
     _meet(partials.frame)
     frame, (m, n) = partials.frame, partials.op.acc.type.shape
-    split, in_row = frame.cluster.split, n // UNIT_COLUMNS
+    split, threads = frame.cluster.split, frame.team.threads
+    count = -(-m // split) * (n // UNIT_COLUMNS)
+    batch = max(1, min(-(-count // threads), LOADS_MAX // split))
     rank = nvvm.read_ptx_sreg_cluster_ctaid_z(results=[b.i32()])
-    with b.loop(frame.team.thread, -(-m // split) * in_row, frame.team.threads) as unit:
-        row = b.add(b.mul(b.div(unit, in_row), split), rank)
-        column = b.mul(b.rem(unit, in_row), UNIT_COLUMNS)
-        with b.when(b.both(None if m % split == 0 else b.less(row, m), partials.inside(row))):
-            at_column = b.add(b.mul(frame.index(partials.op.j), n), column)
-            total = partials.total(row, column)
-            write_row(frame, partials.op, total, partials.output_row(row), at_column)
+    with b.loop(frame.team.thread, count, batch * threads) as first:
+        numbers = [b.add(first, index * threads) for index in range(batch)]
+        whole = count % (batch * threads) == 0
+        units = [_unit_at(partials, number, rank, None if whole else count) for number in numbers]
+        values = [partials.read(_row_to_read(unit), unit.column) for unit in units]
+        for unit, parts_of_unit in zip(units, values, strict=True):
+            _store_sum(partials, unit, parts_of_unit)
+
+
+def _unit_at(partials: Partials, number: ir.Value, rank: ir.Value, count: int | None) -> Unit:
+    """Unit `number` of this CTA; at and past `count`, where one is given, there is none."""
+    (m, n), split = partials.op.acc.type.shape, partials.frame.cluster.split
+    in_row = n // UNIT_COLUMNS
+    row = b.add(b.mul(b.div(number, in_row), split), rank)
+    valid = b.both(None if m % split == 0 else b.less(row, m), partials.inside(row))
+    valid = b.both(valid, None if count is None else b.less(number, count))
+    return Unit(row, b.mul(b.rem(number, in_row), UNIT_COLUMNS), valid)
+
+
+def _row_to_read(unit: Unit) -> ir.Value:
+    """The unit's row, or one that every CTA has written."""
+    if unit.valid is None:
+        return unit.row
+    return arith.select(unit.valid, unit.row, b.constant(0))
+
+
+def _store_sum(partials: Partials, unit: Unit, values: list[ir.Value]) -> None:
+    """Add up a unit's values in order, and store what the epilogue makes of the sum."""
+    frame, op = partials.frame, partials.op
+    total, *rest = values
+    for value in rest:
+        total = arith.addf(total, value)
+    with b.when(unit.valid):
+        column = b.add(b.mul(frame.index(op.j), op.acc.type.shape[1]), unit.column)
+        write_row(frame, op, total, partials.output_row(unit.row), column)
 
 
 def _meet(frame: Frame) -> None:
