@@ -1,89 +1,205 @@
-"""Runs bundles and compares every element: random numbers within bounds, integers exactly.
+"""Whether bundles compute the right results on this GPU: every element, in every run.
 
-    python benchmarks/gpu_test.py FOLDER [--device cuda] [--repeat 3]
+    python benchmarks/gpu_test.py FOLDER [--every N] [--device cuda] [--json PATH]
 
-Needs tilewright.runtime, torch and numpy only. For each FOLDER/*.zip, matmuls without other
-operands: standard normals against the float64 product within the bounds of float32 sums, and
-integers from -3 to 3, which must be equal; outputs are NaN before every run. Exit status 1 when one
-is wrong.
+FOLDER holds what benchmarks/gpu_test_bundles.py made; `runtime` must be importable as
+tilewright.runtime, and torch, numpy and cuda-python installed. Each kernel runs three times on
+standard normals and three times on integers from -4 to 4; before each run the output is NaN, and so
+is the memory around every tensor. What is demanded:
+
+    bounds    normals: every element lies within the bounds of float32 sums (runtime/reference.py)
+    exact     integers: every element is the exact product, rounded to the output's type
+    emulator  integers: the bits are those that the emulator had, where it was asked
+    repeated  the runs on the same inputs give the same bits
+    inside    nothing is written around the output
+
+Exit status 1 when a kernel breaks a rule. `--device cpu` is the emulator, to try the command.
 """
 
 from __future__ import annotations
 
 import argparse
+import hashlib
+import json
+import math
 import sys
+import zlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
-from tilewright.runtime import Kernel, load
+from tilewright.runtime import load
+from tilewright.runtime.devices import why_no_gpu
+from tilewright.runtime.element_types import torch_dtype
 from tilewright.runtime.errors import DeviceError
+from tilewright.runtime.gpu.comparison import machine
 from tilewright.runtime.reference import compare, expected_output, to_float64
 
-DTYPES = {"bf16": torch.bfloat16, "f16": torch.float16, "f32": torch.float32}
+INDEX = "index.json"
+NORMALS, INTEGERS = "normals", "integers"
+RUNS = 3
+GUARD = 1024  # elements on either side of a tensor, which keep its address a multiple of 16 bytes
+INTEGER_MAX = 4
+
+Inputs = dict[str, torch.Tensor]
+BITS = {2: torch.int16, 4: torch.int32}
+
+
+@dataclass
+class Verdict:
+    """What one kernel did: `problems` is empty if it is right, `emulated` if digests were there."""
+
+    name: str
+    group: str
+    emulated: bool
+    problems: list[str]
 
 
 def main() -> int:
+    options = parse_options()
+    reason = why_no_gpu() if options.device == "cuda" else None
+    if reason:
+        sys.exit(f"error: {reason}")
+    index = read_index(options.folder / INDEX)
+    names = list(index)[:: options.every]
+    verdicts = [check(options.folder, name, index[name], options.device) for name in names]
+    print(as_text(verdicts))
+    if options.json:
+        options.json.write_text(json.dumps(as_dict(verdicts, options.device), indent=1))
+    return 0 if names and not any(verdict.problems for verdict in verdicts) else 1
+
+
+def parse_options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--device", default="cuda", help="of torch: cuda, or cpu for the emulator")
-    parser.add_argument("--repeat", type=int, default=3, help="runs of each kernel and input")
+    parser.add_argument("--every", type=int, default=1, metavar="N", help="one kernel of N only")
+    places = ("cuda", "cpu")
+    parser.add_argument("--device", choices=places, default="cuda", help="cpu is the emulator")
+    parser.add_argument("--json", type=Path, metavar="PATH", help="also write everything here")
     options = parser.parse_args()
-    paths = sorted(options.folder.glob("*.zip"))
-    wrong = 0
-    for path in paths:
-        fault = check(path, options.device, options.repeat)
-        wrong += fault is not None
-        if fault:
-            print(f"{path.stem}: {fault}")
-    where = torch.cuda.get_device_name() if options.device == "cuda" else "the emulator"
-    print(f"{len(paths) - wrong} of {len(paths)} kernels are right on {where}")
-    return 1 if wrong or not paths else 0
+    if options.every < 1:
+        parser.error(f"--every: must be 1 or more, got {options.every}")
+    return options
 
 
-def check(path: Path, device: str, repeat: int) -> str | None:
-    """What is wrong with a bundle's results, or None."""
+def read_index(path: Path) -> dict[str, Any]:
+    """Group and emulator's digest by kernel."""
     try:
-        kernel = load(path)
-        for integers in (False, True):
-            inputs = [draw(each, device, integers) for each in kernel.manifest["tensors"][:-1]]
-            for _ in range(repeat):
-                fault = run(kernel, inputs, device, integers)
-                if fault:
-                    return f"{'integers' if integers else 'normals'}: {fault}"
+        return json.loads(path.read_bytes())
+    except (OSError, ValueError) as error:
+        sys.exit(f"error: {path}: must be what gpu_test_bundles.py has written, got {error}")
+
+
+def check(folder: Path, name: str, entry: Mapping[str, Any], place: str) -> Verdict:
+    """Load and judge one kernel; what the device refuses is a problem too."""
+    try:
+        kernel = load(folder / f"{name}.zip")
+        problems = judge(kernel, seed_of(name), entry["emulator"], place)
     except DeviceError as error:
-        return str(error)
-    return None
+        problems = [str(error)]
+    for problem in problems:
+        print(f"{name}: {problem}", file=sys.stderr, flush=True)
+    return Verdict(name, entry["group"], entry["emulator"] is not None, problems)
 
 
-def draw(declared: dict[str, Any], device: str, integers: bool) -> torch.Tensor:
-    """A random input with the manifest's dtype, shape and strides."""
-    shape = declared["shape"]
-    values = torch.randint(-3, 4, shape).float() if integers else torch.randn(shape)
-    return laid_out(declared, device).copy_(values)
+def judge(kernel: Any, seed: int, emulated: str | None, place: str) -> list[str]:
+    """Run a kernel on both kinds of inputs; the rules that it breaks."""
+    problems = []
+    for kind in (NORMALS, INTEGERS):
+        inputs = draw(kernel.manifest, seed, kind)
+        runs = [run_once(kernel, inputs, place) for _ in range(RUNS)]
+        outputs = [output for output, _ in runs]
+        problems += JUDGES[kind](kernel.manifest, inputs, outputs[0])
+        if len({digest(output) for output in outputs}) > 1:
+            problems.append(f"repeated: {RUNS} runs on the same {kind} must agree, got other bits")
+        if not all(intact for _, intact in runs):
+            problems.append(f"inside: only the output must be written, got more for {kind}")
+    if emulated is not None and digest(outputs[0]) != emulated:
+        problems.append("emulator: integers must give the emulator's bits, got others")
+    return problems
 
 
-def laid_out(declared: dict[str, Any], device: str) -> torch.Tensor:
-    """An uninitialised tensor as the manifest declares it."""
-    dtype = DTYPES[declared["dtype"]]
-    return torch.empty_strided(declared["shape"], declared["strides"], dtype=dtype, device=device)
+def judge_normals(manifest: Mapping[str, Any], inputs: Inputs, output: torch.Tensor) -> list[str]:
+    """Compare with the float64 product, within the bounds of float32 sums."""
+    c = manifest["tensors"][-1]
+    expected = expected_output(manifest, {**inputs, c["name"]: output})
+    found = compare(expected, to_float64(output, c["dtype"]), c["dtype"])
+    return [] if found.passed else [f"bounds: every element must lie within them, got {found}"]
 
 
-def run(kernel: Kernel, inputs: list[torch.Tensor], device: str, integers: bool) -> str | None:
-    """Run once; what differs from the expectation."""
-    c = laid_out(kernel.output, device).fill_(float("nan"))
-    kernel(*inputs, out=c)
-    result = c.cpu()  # waits for the kernel
-    a, b = (each.cpu() for each in inputs)
-    if integers:
-        exact = (a.double() @ b.double().T).to(result.dtype)
-        unequal = int((exact != result).sum())
-        return f"{unequal} elements differ" if unequal else None
-    tensors = {"a": a, "b": b, kernel.output["name"]: result}
-    dtype = kernel.output["dtype"]
-    found = compare(expected_output(kernel.manifest, tensors), to_float64(result, dtype), dtype)
-    return None if found.passed else str(found)
+def judge_integers(manifest: Mapping[str, Any], inputs: Inputs, output: torch.Tensor) -> list[str]:
+    """Compare with the exact product: sums of small integers are exact in float32 in any order."""
+    a, b = (inputs[each["name"]].double() for each in manifest["tensors"][:2])
+    wrong = int(((a @ b.T).to(output.dtype) != output).sum())
+    return [f"exact: every element must be the exact product, got {wrong} others"] if wrong else []
+
+
+JUDGES: dict[str, Callable[..., list[str]]] = {NORMALS: judge_normals, INTEGERS: judge_integers}
+
+
+def seed_of(name: str) -> int:
+    """A seed that both machines derive from a kernel's name."""
+    return zlib.crc32(name.encode())
+
+
+def draw(manifest: Mapping[str, Any], seed: int, kind: str) -> Inputs:
+    """The inputs by name, equal wherever they are drawn: the streams of RandomState are frozen."""
+    stream = np.random.RandomState(seed)
+    drawn = {}
+    for each in manifest["tensors"][:-1]:
+        shape = each["shape"]
+        limits = (-INTEGER_MAX, INTEGER_MAX + 1)
+        numbers = stream.randint(*limits, shape) if kind == INTEGERS else stream.normal(size=shape)
+        drawn[each["name"]] = torch.from_numpy(numbers).to(torch_dtype(each["dtype"]))
+    return drawn
+
+
+def run_once(kernel: Any, inputs: Inputs, place: str) -> tuple[torch.Tensor, bool]:
+    """One run on a poisoned output: that output on the CPU, and whether its guards are intact."""
+    *declared, c = kernel.manifest["tensors"]
+    values = [guarded(each, place)[0].copy_(inputs[each["name"]]) for each in declared]
+    output, memory = guarded(c, place)
+    kernel(*values, out=output)
+    guards = torch.cat([memory[:GUARD], memory[-GUARD:]])
+    return output.cpu(), bool(guards.isnan().all())
+
+
+def guarded(declared: Mapping[str, Any], place: str) -> tuple[torch.Tensor, torch.Tensor]:
+    """A tensor as the manifest declares it, in the midst of memory that is all NaN; and that."""
+    shape, strides = declared["shape"], declared["strides"]
+    span = 1 + sum((size - 1) * stride for size, stride in zip(shape, strides, strict=True))
+    dtype = torch_dtype(declared["dtype"])
+    memory = torch.full((span + 2 * GUARD,), math.nan, dtype=dtype, device=place)
+    return memory.as_strided(shape, strides, GUARD), memory
+
+
+def digest(output: torch.Tensor) -> str:
+    """SHA-256 of an output's bits, row by row."""
+    bits = output.contiguous().view(BITS[output.itemsize])
+    return hashlib.sha256(bits.numpy().tobytes()).hexdigest()
+
+
+def as_text(verdicts: Sequence[Verdict]) -> str:
+    """Counts by group, in Markdown."""
+    lines = ["| kernels | right | also on the emulator | group |", "|---|---|---|---|"]
+    groups = {verdict.group: None for verdict in verdicts}
+    for group in [*groups, None]:
+        those = [verdict for verdict in verdicts if group in (verdict.group, None)]
+        right = sum(not verdict.problems for verdict in those)
+        emulated = sum(verdict.emulated for verdict in those)
+        lines.append(f"| {len(those)} | {right} | {emulated} | {group or 'together'} |")
+    return "\n".join(lines)
+
+
+def as_dict(verdicts: Sequence[Verdict], place: str) -> dict[str, Any]:
+    """Where and when, how often each kernel ran, and every verdict."""
+    where = {"gpu": "none: the emulator"} if place == "cpu" else machine()
+    kernels = [asdict(verdict) for verdict in verdicts]
+    return {**where, "runs": 2 * RUNS * len(verdicts), "kernels": kernels}
 
 
 if __name__ == "__main__":

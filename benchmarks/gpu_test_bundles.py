@@ -1,84 +1,75 @@
 """Compiles the kernels that benchmarks/gpu_test.py checks, on a machine that needs no GPU.
 
-    python benchmarks/gpu_test_bundles.py FOLDER [--target sm_90a]
+    python benchmarks/gpu_test_bundles.py FOLDER [--target sm_90a] [--only TEXT] [--emulate 4e6]
 
-Every prefix of the default pipeline for several tiles and layouts, clusters, orders of tiles,
-operands that threads copy, and the presets of the chip: one bundle each, FOLDER/NAME.zip.
+Writes one bundle a kernel of benchmarks/gpu_test_cases.py, FOLDER/NAME.zip, and FOLDER/index.json:
+each kernel's group and, up to `--emulate` multiplications, the SHA-256 of what the emulator
+computes for the integers that the GPU will get. Bundles that are there are kept, so that a stopped
+run goes on: take a new folder for another compiler. A refused kernel is said so; the status is 1.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import sys
-from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
+
+from gpu_test import INDEX, INTEGERS, digest, draw, run_once, seed_of
+from gpu_test_cases import Case, cases
 
 from tilewright.compiler.bundle_writer import as_bundle
 from tilewright.compiler.driver import compile_matmul
-from tilewright.compiler.pipeline import DEFAULT_PIPELINE, parse_pipeline, presets_of
-from tilewright.compiler.spec import MatmulSpec
-
-PREFIXES = [call.name for call in parse_pipeline(DEFAULT_PIPELINE)]
-TILES = ("64x64x64", "128x128x64", "128x256x64", "256x128x64")
-CLUSTERS = ("2x1", "1x2", "2x2", "4x1", "3x2")
-ODD = ((1, 1, 1), (77, 33, 51), (129, 264, 72), (150, 266, 102), (1000, 1112, 1096))
-
-Case = tuple[str, MatmulSpec, str, str | None]  # name, spec, pipeline, the last pass
+from tilewright.dialects.errors import CompileError
+from tilewright.runtime import load
 
 
 def main() -> int:
+    options = parse_options()
+    options.folder.mkdir(parents=True, exist_ok=True)
+    place = options.folder / INDEX
+    index = json.loads(place.read_bytes()) if place.exists() else {}
+    wanted = [case for case in cases(options.target) if options.only in case.name]
+    for case in wanted:
+        if case.name in index:
+            continue
+        entry = make(case, options)
+        if entry is not None:
+            index[case.name] = entry
+            place.write_text(json.dumps(index, indent=1))
+    return 0 if all(case.name in index for case in wanted) else 1
+
+
+def parse_options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folder", type=Path)
     parser.add_argument("--target", default="sm_90a", help="chip (default sm_90a)")
-    options = parser.parse_args()
-    options.folder.mkdir(parents=True, exist_ok=True)
-    for name, spec, pipeline, last in cases(options.target):
-        how = {"target": options.target, "pipeline": pipeline, "stop_after": last}
-        as_bundle(compile_matmul(spec, **how), options.folder / f"{name}.zip")
-        print(name, file=sys.stderr)
-    return 0
+    parser.add_argument("--only", default="", metavar="TEXT", help="kernels named so in part")
+    limit = "most multiplications that the emulator is asked for (default 4e6)"
+    parser.add_argument("--emulate", type=float, default=4e6, metavar="COUNT", help=limit)
+    return parser.parse_args()
 
 
-def cases(target: str) -> Iterator[Case]:
-    """Every kernel of the set."""
-    yield from _prefixes()
-    yield from _clusters()
-    for order in ("m", "n", "grouped"):
-        spec = MatmulSpec(2000, 2600, 712, "f16", "f16", "f16")
-        yield f"order-{order}", spec, _default(persistence=f"order={order} ctas=20"), None
-    for name, pipeline in presets_of(target).items():
-        for shape in ((300, 520, 264), (1000, 1112, 1096)):
-            yield f"{name}-{_joined(shape)}", MatmulSpec(*shape), pipeline, None
+def make(case: Case, options: argparse.Namespace) -> dict[str, Any] | None:
+    """Compile a kernel, and emulate it where that is quick; its entry in the index."""
+    path = options.folder / f"{case.name}.zip"
+    how = {"target": options.target, "pipeline": case.pipeline, "stop_after": case.last}
+    try:
+        as_bundle(compile_matmul(case.spec, **how), path)
+    except CompileError as error:
+        print(f"{case.name}: {error}", file=sys.stderr)
+        return None
+    print(case.name, file=sys.stderr)
+    small = case.spec.m * case.spec.n * case.spec.k <= options.emulate
+    return {"group": case.group, "emulator": emulated(path) if small else None}
 
 
-def _prefixes() -> Iterator[Case]:
-    for prefix in PREFIXES:
-        for tile in TILES:
-            for a, b in ("kk", "mn"):
-                spec = MatmulSpec(300, 520, 264, a_major=a, b_major=b)
-                yield f"{prefix}-{tile}-{a}{b}", spec, _default(tiling=f"tile={tile}"), prefix
-        for shape in ODD:
-            spec = MatmulSpec(*shape, c_dtype="f32")
-            yield f"{prefix}-{_joined(shape)}", spec, DEFAULT_PIPELINE, prefix
-
-
-def _clusters() -> Iterator[Case]:
-    for tile in TILES:
-        for shape in CLUSTERS:
-            pipeline = _default(tiling=f"tile={tile}", clustering=f"shape={shape}")
-            spec = MatmulSpec(600, 1000, 712, b_major="n")
-            yield f"cluster-{shape}-{tile}", spec, pipeline, None
-            yield f"cluster-{shape}-{tile}-pipelining", spec, pipeline, "pipelining"
-
-
-def _default(**options: str) -> str:
-    """The default pipeline with options for some of its passes."""
-    calls = (f"{name}{{{options[name]}}}" if name in options else name for name in PREFIXES)
-    return ",".join(calls)
-
-
-def _joined(shape: tuple[int, ...]) -> str:
-    return "x".join(map(str, shape))
+def emulated(path: Path) -> str:
+    """The digest of the emulator's output for the integers of this kernel."""
+    kernel = load(path, "emulator")
+    inputs = draw(kernel.manifest, seed_of(path.stem), INTEGERS)
+    return digest(run_once(kernel, inputs, "cpu")[0])
 
 
 if __name__ == "__main__":

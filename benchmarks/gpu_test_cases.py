@@ -1,0 +1,113 @@
+"""The kernels that benchmarks/gpu_test.py checks: what to multiply, and how it is compiled."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tilewright.compiler.pipeline import DEFAULT_PIPELINE, parse_pipeline, presets_of
+from tilewright.compiler.spec import MatmulSpec
+
+PREFIXES = tuple(call.name for call in parse_pipeline(DEFAULT_PIPELINE))
+LAYOUTS = tuple(itertools.product("km", "kn"))
+RESULTS = ("bf16", "f16", "f32")
+TILES = ("64x64x64", "128x128x64", "128x256x64", "256x128x64")
+CLUSTERS = ("2x1", "1x2", "2x2", "4x1", "3x2")
+SHAPE = (300, 520, 264)
+ODD_SHAPES = ((1, 1, 1), (77, 33, 51), (129, 264, 72), (150, 266, 102), (1000, 1112, 1096))
+TMA_SHAPES = ((77, 40, 56), (129, 264, 72), (1000, 1112, 1096))
+RANDOM_SPECS, RANDOM_SEED = 200, 20261120
+EXTENTS = ((1, 40), (41, 330), (331, 1500))
+
+
+@dataclass(frozen=True)
+class Case:
+    """One kernel: `pipeline` is None for the schedule that the compiler chooses."""
+
+    group: str
+    name: str
+    spec: MatmulSpec
+    pipeline: str | None = None
+    last: str | None = None
+
+
+def cases(target: str) -> Iterator[Case]:
+    """Every kernel of the set, group by group."""
+    yield from _prefixes()
+    yield from _odd_shapes()
+    yield from _presets(target)
+    yield from _clusters()
+    yield from _split_k()
+    yield from _orders()
+    yield from _random_specs()
+
+
+def _prefixes() -> Iterator[Case]:
+    """The result's type goes round, so that each prefix and tile meets every one."""
+    results = itertools.cycle(RESULTS)
+    for prefix, tile, (a, b) in itertools.product(PREFIXES, TILES, LAYOUTS):
+        c = next(results)
+        spec = MatmulSpec(*SHAPE, c_dtype=c, a_major=a, b_major=b)
+        name = f"{prefix}-{tile}-{a}{b}-{c}"
+        yield Case("prefixes", name, spec, _default(tiling=f"tile={tile}"), prefix)
+
+
+def _odd_shapes() -> Iterator[Case]:
+    for prefix, shape in itertools.product(PREFIXES, ODD_SHAPES):
+        spec = MatmulSpec(*shape, c_dtype="f32")
+        yield Case("odd shapes", f"{prefix}-{_joined(shape)}", spec, DEFAULT_PIPELINE, prefix)
+
+
+def _presets(target: str) -> Iterator[Case]:
+    for preset, pipeline in presets_of(target).items():
+        for (a, b), c in itertools.product(LAYOUTS, RESULTS):
+            spec = MatmulSpec(*SHAPE, c_dtype=c, a_major=a, b_major=b)
+            yield Case("presets", f"{preset}-{a}{b}-{c}", spec, pipeline)
+        for shape in TMA_SHAPES:  # clusters can't share what threads copy
+            spec = MatmulSpec(*shape, "f16", "f16", "f16")
+            yield Case("presets", f"{preset}-{_joined(shape)}", spec, pipeline)
+
+
+def _clusters() -> Iterator[Case]:
+    spec = MatmulSpec(600, 1000, 712, b_major="n")
+    for tile, shape, last in itertools.product(TILES, CLUSTERS, (None, "pipelining")):
+        pipeline = _default(tiling=f"tile={tile}", clustering=f"shape={shape}")
+        name = f"cluster-{shape}-{tile}-{last or 'all'}"
+        yield Case("clusters", name, spec, pipeline, last)
+
+
+def _split_k() -> Iterator[Case]:
+    head = "tiling{{tile={}}},tma-insertion,swizzle-selection,split-k{{parts={}}}"
+    roles = "pipelining{stages=3},warp-specialization"
+    for tile, parts, (a, b) in itertools.product(("64x64x64", "128x128x64"), (2, 3, 8), LAYOUTS):
+        spec = MatmulSpec(200, 168, 1000, c_dtype="f32", a_major=a, b_major=b)
+        pipeline = f"{head.format(tile, parts)},{roles}"
+        yield Case("split K", f"split-{parts}-{tile}-{a}{b}", spec, pipeline)
+
+
+def _orders() -> Iterator[Case]:
+    spec = MatmulSpec(2000, 2600, 712, "f16", "f16", "f16")
+    for order in ("m", "n", "grouped"):
+        pipeline = _default(persistence=f"order={order} ctas=20")
+        yield Case("orders of tiles", f"order-{order}", spec, pipeline)
+
+
+def _random_specs() -> Iterator[Case]:
+    draw = random.Random(RANDOM_SEED)
+    for number in range(RANDOM_SPECS):
+        sizes = [draw.randint(*draw.choice(EXTENTS)) for _ in range(3)]
+        dtype, c, (a, b) = (draw.choice(each) for each in (("bf16", "f16"), RESULTS, LAYOUTS))
+        spec = MatmulSpec(*sizes, dtype, dtype, c, a_major=a, b_major=b)
+        yield Case("random specs", f"random-{number:03}", spec)
+
+
+def _default(**options: str) -> str:
+    """The default pipeline with options for some of its passes."""
+    calls = (f"{name}{{{options[name]}}}" if name in options else name for name in PREFIXES)
+    return ",".join(calls)
+
+
+def _joined(shape: tuple[int, ...]) -> str:
+    return "x".join(map(str, shape))

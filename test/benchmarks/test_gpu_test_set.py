@@ -1,0 +1,178 @@
+"""benchmarks/gpu_test*.py without a GPU: the set, the way to the emulator, and what is found."""
+
+import importlib
+import itertools
+import json
+import math
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from tilewright.compiler.presets import HOPPER_PRESETS
+from tilewright.compiler.spec import MatmulSpec
+
+FOLDER = Path(__file__).parent.parent.parent / "benchmarks"
+EPILOGUE = {"arguments": [{"tensor": None, "axes": ["m", "n"]}], "operations": [], "result": 0}
+RIGHT, SEED = None, 7
+
+
+@pytest.fixture
+def script(monkeypatch):
+    """script(name) imports one of the folder, as when it is run there."""
+    monkeypatch.syspath_prepend(str(FOLDER))
+    yield importlib.import_module
+    for name in ("gpu_test", "gpu_test_cases", "gpu_test_bundles"):
+        sys.modules.pop(name, None)
+
+
+def run(script, monkeypatch, name, *arguments):
+    monkeypatch.setattr(sys, "argv", [f"{name}.py", *map(str, arguments)])
+    return script(name).main()
+
+
+def test_the_set_holds_every_prefix_and_preset_in_every_layout(script):
+    cases = script("gpu_test_cases")
+    found = list(cases.cases("sm_90a"))
+    assert len({case.name for case in found}) == len(found)
+    layouts, results = list(itertools.product("km", "kn")), ("bf16", "f16", "f32")
+    presets = {
+        (case.pipeline, (case.spec.a_major, case.spec.b_major), case.spec.c_dtype)
+        for case in found
+        if case.group == "presets"
+    }
+    assert presets >= {*itertools.product(HOPPER_PRESETS.values(), layouts, results)}
+    prefixes = [case for case in found if case.group == "prefixes"]
+    for kind in (layouts, results):
+        wanted = {*itertools.product(cases.PREFIXES, kind)}
+        of = (lambda s: s.c_dtype) if kind is results else (lambda s: (s.a_major, s.b_major))
+        assert {(case.last, of(case.spec)) for case in prefixes} == wanted
+
+
+def test_the_random_specs_are_200_and_the_same_every_time(script):
+    cases = script("gpu_test_cases").cases
+    once, again = (
+        [case for case in cases("sm_90a") if case.group == "random specs"] for _ in range(2)
+    )
+    assert len({case.spec for case in once}) == 200
+    assert once == again
+    assert all(case.pipeline is None for case in once), "the compiler chooses"
+
+
+def test_bundles_are_made_once_and_are_right_on_the_emulator(script, monkeypatch, tmp_path, capsys):
+    make, case = script("gpu_test_bundles"), script("gpu_test_cases").Case
+    small, other = MatmulSpec(20, 24, 40), MatmulSpec(9, 16, 24, "f16", "f16", "f32", a_major="m")
+    pair = "tiling,tma-insertion{box=2d},clustering{shape=2x1 pair=true}"
+    chosen = [
+        case("few", "small", small),
+        case("few", "refused", small, pair),
+        case("more", "other", other, "tiling{tile=64x32x32}"),
+    ]
+    monkeypatch.setattr(make, "cases", lambda target: iter(chosen))
+    assert run(script, monkeypatch, "gpu_test_bundles", tmp_path, "--emulate", "10000") == 1
+    assert "\nrefused: error: " in capsys.readouterr().err
+    index = json.loads((tmp_path / "index.json").read_bytes())
+    assert list(index) == ["small", "other"]
+    assert index["small"]["emulator"] is None, "20·24·40 multiplications are above the limit"
+    run(script, monkeypatch, "gpu_test_bundles", tmp_path)
+    assert capsys.readouterr().err.startswith("refused: "), "the others are there"
+
+    out = tmp_path / "out.json"
+    assert run(script, monkeypatch, "gpu_test", tmp_path, "--device", "cpu", "--json", out) == 0
+    assert capsys.readouterr().out.splitlines()[2:] == [
+        "| 1 | 1 | 0 | few |",
+        "| 1 | 1 | 1 | more |",
+        "| 2 | 2 | 1 | together |",
+    ]
+    assert json.loads(out.read_bytes())["runs"] == 12
+
+
+def test_another_result_than_the_emulators_is_a_problem(script, monkeypatch, tmp_path, capsys):
+    make, case = script("gpu_test_bundles"), script("gpu_test_cases").Case
+    chosen = [case("few", "small", MatmulSpec(20, 24, 40))]
+    monkeypatch.setattr(make, "cases", lambda target: iter(chosen))
+    assert run(script, monkeypatch, "gpu_test_bundles", tmp_path) == 0
+    index = json.loads((tmp_path / "index.json").read_bytes())
+    index["small"]["emulator"] = "0" * 64
+    index["missing"] = index["small"]
+    (tmp_path / "index.json").write_text(json.dumps(index))
+    capsys.readouterr()
+    assert run(script, monkeypatch, "gpu_test", tmp_path, "--device", "cpu") == 1
+    first, second = capsys.readouterr().err.splitlines()
+    assert first == "small: emulator: integers must give the emulator's bits, got others"
+    assert second.startswith(f"missing: {tmp_path}/missing.zip: must be a bundle, got no such file")
+
+
+def test_a_folder_without_an_index_is_refused(script, monkeypatch, tmp_path):
+    with pytest.raises(SystemExit, match=r"index\.json: must be what gpu_test_bundles\.py has"):
+        run(script, monkeypatch, "gpu_test", tmp_path, "--device", "cpu")
+
+
+class Fake:
+    """A kernel in torch that damages what it is told to."""
+
+    def __init__(self, damage):
+        self.damage, self.calls = damage, 0
+        shapes = {"a": (40, 24), "b": (56, 24), "c": (40, 56)}
+        roles = {"a": "input", "b": "input", "c": "output"}
+        tensors = [
+            {"name": name, "role": roles[name], "dtype": "f32" if name == "c" else "bf16",
+             "shape": [*shape], "strides": [shape[1], 1]}
+            for name, shape in shapes.items()
+        ]  # fmt: skip
+        self.manifest = {"tensors": tensors, "epilogue": EPILOGUE}
+
+    def __call__(self, a, b, out):
+        self.calls += 1
+        out.copy_(a.double() @ b.double().T)
+        if self.damage:
+            self.damage(self.calls, out)
+
+
+def off_by_a_little(calls, out):
+    out[13, 7] += 1e-3
+
+
+def unwritten(calls, out):
+    out[39, 55] = math.nan
+
+
+def once_other_zeros(calls, out):
+    if calls % 3 == 0:
+        out[3, 5] = torch.nextafter(out[3, 5], torch.tensor(math.inf))
+
+
+def beyond(calls, out):
+    out.as_strided((1,), (1,), out.storage_offset() + out.numel())[0] = 1.0
+
+
+def before(calls, out):
+    out.as_strided((1,), (1,), out.storage_offset() - 1)[0] = 1.0
+
+
+@pytest.mark.parametrize(
+    ("damage", "broken"),
+    [
+        (RIGHT, []),
+        (off_by_a_little, ["bounds", "exact"]),
+        (unwritten, ["bounds", "exact"]),
+        (once_other_zeros, ["repeated", "repeated"]),
+        (beyond, ["inside", "inside"]),
+        (before, ["inside", "inside"]),
+    ],
+)
+def test_each_rule_finds_what_breaks_it(script, damage, broken):
+    problems = script("gpu_test").judge(Fake(damage), SEED, None, "cpu")
+    assert [problem.partition(":")[0] for problem in problems] == broken
+
+
+def test_inputs_are_the_same_wherever_they_are_drawn(script):
+    gpu_test = script("gpu_test")
+    manifest = Fake(RIGHT).manifest
+    integers = gpu_test.draw(manifest, gpu_test.seed_of("a name"), "integers")
+    normals = gpu_test.draw(manifest, gpu_test.seed_of("a name"), "normals")
+    assert integers["a"][0, :8].tolist() == [-3, 0, -4, -4, 1, 1, 0, 0]
+    assert normals["a"][0, :2].tolist() == [1.0078125, -0.357421875]
+    assert not integers["a"][:, :8].equal(integers["b"][:40, :8])
+    assert {*integers["b"].unique().tolist()} == set(range(-4, 5))
