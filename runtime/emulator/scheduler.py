@@ -116,7 +116,7 @@ class Scheduler:
 
     def _check_limits(self) -> None:
         if self._max_steps is not None and self.steps > self._max_steps:
-            words = "\n".join(stuck_lines(stuck_report(self._launch)))
+            words = "\n".join((*self._unstarted(), *stuck_lines(stuck_report(self._launch))))
             raise Trap(
                 "step-limit",
                 f"the launch ran more than max_steps={self._max_steps} instructions\n{words}",
@@ -155,7 +155,16 @@ class Scheduler:
 
     def _stuck(self, verdict: str) -> Deadlock:
         report = stuck_report(self._launch)
-        return Deadlock("\n".join((verdict, *stuck_lines(report))), report)
+        return Deadlock("\n".join((verdict, *self._unstarted(), *stuck_lines(report))), report)
+
+    def _unstarted(self) -> list[str]:
+        """A line about the clusters that wait for room, if there are any."""
+        if not self._waiting:
+            return []
+        return [
+            f"  {len(self._waiting)} clusters have not started: {self._resident} CTAs fit at once"
+            f" (`resident`)"
+        ]
 
     @staticmethod
     def _diverged(split: Split) -> bool:

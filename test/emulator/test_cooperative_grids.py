@@ -56,3 +56,5 @@ def test_other_grids_may_not_wait_for_ctas_that_do_not_fit():
     with pytest.raises(Exception, match=r"steps|waits") as caught:
         launch(text, "k", grid=CTAS, block=THREADS, params=arrays, max_steps=20_000)
     assert isinstance(caught.value, Deadlock) or caught.value.category == "step-limit"
+    unstarted = f"{CTAS - 4} clusters have not started: 4 CTAs fit at once (`resident`)"
+    assert unstarted in str(caught.value)
