@@ -119,9 +119,10 @@ def _entry(each: Mapping[str, Any]) -> Tuned:
 
 def schedule_of(values: Mapping[str, Any]) -> Schedule:
     """A schedule from the JSON of its fields; fields that are missing have their defaults."""
-    return Schedule(
-        **{name: tuple(each) if isinstance(each, list) else each for name, each in values.items()}
-    )
+    of_json: dict[str, Any] = {
+        name: tuple(each) if isinstance(each, list) else each for name, each in values.items()
+    }
+    return Schedule(**of_json)
 
 
 def write_table(path: Path, entries: Iterable[Tuned]) -> None:

@@ -141,7 +141,8 @@ def _specs(shapes: str) -> list[MatmulSpec]:
         sizes = shape.split("x")
         if len(sizes) != 3 or not all(size.isdecimal() for size in sizes):
             raise OptionError(f"shapes: must be MxNxK separated by commas, got {shape!r}")
-        specs.append(MatmulSpec(*map(int, sizes)))
+        m, n, k = map(int, sizes)
+        specs.append(MatmulSpec(m, n, k))
     return specs
 
 

@@ -30,8 +30,8 @@ def recognizer(values: Sequence[Any]) -> Recognizer:
     try:
         from torch._C._dynamo.guards import TensorGuards  # pyright: ignore
 
-        sizes = [list(value.shape) for value in values]
-        strides = [list(value.stride()) for value in values]
+        sizes: Any = [list(value.shape) for value in values]
+        strides: Any = [list(value.stride()) for value in values]
         guards = TensorGuards(*values, dynamic_dims_sizes=sizes, dynamic_dims_strides=strides)
         return guards.check
     except (ImportError, TypeError):
