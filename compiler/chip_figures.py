@@ -68,6 +68,14 @@ HOPPER = {name: each for name, each in BLACKWELL.items() if name not in _BLACKWE
     ),
     "multicast": Figure(0, "B/B", "an H200: no tile was faster for it, what arrives is the limit"),
     "copy_rate": Figure(8, "B/cycle", "an H200, 128x128 tiles with rows of 2200 and 8200 bytes"),
+    "split_latency": Figure(
+        750, "cycles/CTA", "an H200, 64x64 and 64x128 tiles split in 2, 3 and 4: K 4096 and 8192"
+    ),
+    "split_rate": Figure(32, "B/cycle", "f32 sums through distributed shared memory", True),
+    **{
+        f"clusters_of_{ctas}": Figure(at_once, "clusters", "H200, cuOccupancyMaxActiveClusters")
+        for ctas, at_once in ((2, 66), (3, 39), (4, 30), (8, 15))
+    },
     "cluster_start": Figure(1400, "cycles", "an H200, 1024x1024x1024: 0.8 us more with clusters"),
 }
 FIGURES = {"sm_100a": BLACKWELL, "sm_90a": HOPPER}

@@ -54,6 +54,7 @@ CLUSTERS = (
     ((2, 2), True),
     ((4, 1), True),
 )
+SPLITS = (1, 2, 3, 4, 8)  # CTAs that share a tile
 # (scheduler, raster order), the simplest first.
 SCHEDULERS = (
     ("none", "m"),
@@ -125,8 +126,8 @@ def _branches(problem: Problem, target: Target) -> Iterator[tuple[Rank, Schedule
     """Every legal tile and cluster, each with a rank that none of its leaves beats."""
     tiles = product(M_TILES[target.accumulators], N_TILES, _k_tiles(problem))
     legal = [tile for tile in tiles if keeps(TILE_RULES, problem, Schedule(tile), target)]
-    for tile, (cluster, pair) in product(legal, CLUSTERS):
-        branch = Schedule(tile, STAGES_MAX, cluster, pair)
+    for tile, ((cluster, pair), split) in product(legal, product(CLUSTERS, SPLITS)):
+        branch = Schedule(tile, STAGES_MAX, cluster, pair, split_k=split)
         branch = replace(branch, box=_box(problem, branch))
         if keeps(CLUSTER_RULES, problem, branch, target):
             yield _rank(least_us(problem, branch, target), branch), branch
@@ -222,6 +223,7 @@ def _variants(plain: Schedule) -> Iterator[Schedule]:
         yield replace(
             plain, cluster=cluster, pair=pair, scheduler=scheduler, order=order, staging=staging
         )
+    yield from (replace(plain, split_k=parts) for parts in SPLITS[1:])
 
 
 def _k_tiles(problem: Problem) -> tuple[int, ...]:
@@ -254,6 +256,7 @@ def _rank(total_us: float, schedule: Schedule) -> Rank:
     simplicity = (
         SCHEDULERS.index((schedule.scheduler, schedule.order)),
         CLUSTERS.index((schedule.cluster, schedule.pair)),
+        schedule.split_k,
         STAGINGS.index(schedule.staging),
         -schedule.stages,
         schedule.tile[2],

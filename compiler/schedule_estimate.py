@@ -3,12 +3,13 @@
     step        one K tile of one CTA: the slowest of tensor core, shared memory, L2 and copies
     main loop   K tiles × step, or more where the ring is too short to hide the latency
     fill        the first TMA round trip        start    what a CTA does before it
-    epilogue    tensor memory → global memory
+    epilogue    tensor memory → global memory; with a split K, by way of the cluster's shared memory
 
     one tile a CTA   waves × (start + fill + main loop + epilogue)
     persistent       start + fill + tiles a CTA × max(main loop, epilogue) + last epilogue
     from registers   start + fill + tiles a CTA × (main loop + epilogue): one role does both
-    total            the larger of that and the bytes that DRAM must move, and a share of the other
+    total            the larger of that and start + fill + the bytes that DRAM must move + epilogue,
+                     and a share of the other
 
 The figures rank schedules; they are no promise of a time. Kernel launch is left out: it is the same
 for all. Every figure says where it comes from, or that it is assumed.
@@ -20,7 +21,7 @@ from dataclasses import dataclass
 
 from ..dialects.target import Target
 from .chip_figures import figure
-from .schedule_problem import Problem, Schedule, round_up
+from .schedule_problem import PARTIAL_BYTES, Problem, Schedule, round_up
 
 
 @dataclass(frozen=True)
@@ -53,14 +54,16 @@ def estimate(problem: Problem, schedule: Schedule, target: Target) -> Estimate:
     epilogue = epilogue_cycles(problem, schedule, target)
     fill = figure(target, "tma_latency")
     start = figure(target, "cta_start") + (
-        figure(target, "cluster_start") if schedule.cluster_size > 1 else 0
+        figure(target, "cluster_start") if schedule.cluster_size * schedule.split_k > 1 else 0
     )
     rounds = tile_rounds(problem, schedule, target)
     work = _work_cycles(schedule, rounds, main, epilogue, fill + start, target)
     work_us = _microseconds(target, work)
     dram_us = dram_bytes(problem, schedule, target) / figure(target, "dram_rate")
+    streaming_us = dram_us + _microseconds(target, fill + start + epilogue)
+    overlap_us = figure(target, "dram_share") * min(work_us, dram_us)
     return Estimate(
-        total_us=max(work_us, dram_us) + figure(target, "dram_share") * min(work_us, dram_us),
+        total_us=max(work_us, streaming_us) + overlap_us,
         work_us=work_us,
         dram_us=dram_us,
         main_loop_us=_microseconds(target, main),
@@ -68,7 +71,7 @@ def estimate(problem: Problem, schedule: Schedule, target: Target) -> Estimate:
         fill_us=_microseconds(target, fill),
         start_us=_microseconds(target, start),
         rounds=rounds,
-        bound="DRAM" if dram_us > work_us else bound,
+        bound="DRAM" if streaming_us > work_us else bound,
     )
 
 
@@ -104,6 +107,11 @@ def tile_rounds(problem: Problem, schedule: Schedule, target: Target) -> int:
     """Tiles that the busiest multiprocessor computes, one CTA at a time (waves)."""
     slots = resident_ctas(schedule, target)
     return -(-problem.ctas(schedule) // slots)
+
+
+def split_ctas(schedule: Schedule, target: Target) -> int:
+    """CTAs that run at once where clusters of `split_k` must find room beside each other."""
+    return int(schedule.split_k * figure(target, f"clusters_of_{schedule.split_k}"))
 
 
 def resident_ctas(schedule: Schedule, target: Target) -> int:
@@ -181,6 +189,8 @@ def copied_bytes_per_step(problem: Problem, schedule: Schedule) -> int:
 def epilogue_cycles(problem: Problem, schedule: Schedule, target: Target) -> float:
     """Cycles from the accumulator to global memory; two staging buffers overlap both halves."""
     m, n, _ = schedule.tile
+    if schedule.split_k > 1:
+        return _reduction_cycles(problem, schedule, target)
     read = 0 if target.in_registers else m * n * 4 / figure(target, "tmem_rate")
     stored_bytes = m * n * problem.c_bytes
     if schedule.staging is None:
@@ -191,6 +201,14 @@ def epilogue_cycles(problem: Problem, schedule: Schedule, target: Target) -> flo
     if buffers == 1:
         return pack + store
     return max(pack, store) + min(pack, store) * columns / n
+
+
+def _reduction_cycles(problem: Problem, schedule: Schedule, target: Target) -> float:
+    """Cycles in which a cluster writes its sums, meets, reads them and stores its part of C."""
+    elements = schedule.tile[0] * schedule.tile[1]
+    exchanged = elements * PARTIAL_BYTES / figure(target, "split_rate")
+    stored = elements * problem.c_bytes / schedule.split_k / figure(target, "direct_store_rate")
+    return figure(target, "split_latency") * schedule.split_k + exchanged + stored
 
 
 def dram_bytes(problem: Problem, schedule: Schedule, target: Target) -> float:

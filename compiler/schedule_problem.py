@@ -13,6 +13,7 @@ from ..dialects.target import Target
 if TYPE_CHECKING:  # it imports MLIR
     from .spec import MatmulSpec
 
+PARTIAL_BYTES = 4  # of an element of a split K's sums: f32
 SLOT_ALIGNMENT = 1024  # every slot starts its swizzle pattern (PTX ISA, swizzling modes)
 
 
@@ -22,7 +23,8 @@ class Schedule:
 
     `tile` is one CTA's M×N×K, `cluster` CTAs along M and N, `pair` a 2-CTA MMA. `scheduler` is
     "none" (one tile a CTA), "static" or "clc"; `order` and `group` are its raster. `staging` is
-    (columns, buffers) of the staged store, None for direct stores.
+    (columns, buffers) of the staged store, None for direct stores. `split_k` CTAs, a cluster of
+    their own, share a tile, each with a part of K.
     """
 
     tile: tuple[int, int, int]
@@ -34,6 +36,7 @@ class Schedule:
     group: int = 8
     staging: tuple[int, int] | None = None
     box: str = "2d"
+    split_k: int = 1
 
     @property
     def cluster_size(self) -> int:
@@ -55,6 +58,7 @@ class Schedule:
             f"tiling{{tile={_joined(self.tile)}}}",
             f"tma-insertion{{box={self.box}}}",
             "swizzle-selection",
+            f"split-k{{parts={self.split_k}}}" if self.split_k > 1 else "",
             self._staging(),
             self._clustering(),
             f"pipelining{{stages={self.stages}}}" if self.stages > 1 else "",
@@ -68,6 +72,8 @@ class Schedule:
         parts = [_joined(self.tile), f"{self.stages} stages"]
         if self.cluster_size > 1:
             parts.append(f"cluster {_joined(self.cluster)}{' pair' if self.pair else ''}")
+        if self.split_k > 1:
+            parts.append(f"K split by {self.split_k}")
         if self.scheduler != "none":
             parts.append(f"{self.scheduler} {self._raster()}")
         parts.append(f"staged {_joined(self.staging)}" if self.staging else "direct stores")
@@ -169,7 +175,9 @@ class Problem:
         return sum(round_up(size, SLOT_ALIGNMENT) for size in tiles)
 
     def staging_bytes(self, schedule: Schedule) -> int:
-        """Shared memory of the store's staging buffers."""
+        """Shared memory of the store's staging buffers, or of a split K's partial sums."""
+        if schedule.split_k > 1:
+            return round_up(schedule.tile[0] * schedule.tile[1] * PARTIAL_BYTES, SLOT_ALIGNMENT)
         if schedule.staging is None:
             return 0
         columns, buffers = schedule.staging
@@ -188,11 +196,11 @@ class Problem:
     def ctas(self, schedule: Schedule) -> int:
         """CTAs when each computes one tile."""
         m, n = self.grid(schedule)
-        return m * n
+        return m * n * schedule.split_k
 
     def k_tiles(self, schedule: Schedule) -> int:
-        """K tiles of one output tile."""
-        return -(-self.k // schedule.tile[2])
+        """K tiles that one CTA takes of an output tile."""
+        return -(-self.k // (schedule.tile[2] * schedule.split_k))
 
 
 def round_up(value: int, unit: int) -> int:

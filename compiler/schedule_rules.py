@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from ..dialects.layout import CORE_ROWS, SPAN_BYTES
 from ..dialects.target import REGISTERS, TENSOR_MEMORY, Target
-from .schedule_estimate import resident_ctas, tile_rounds
+from .schedule_estimate import resident_ctas, split_ctas, tile_rounds
 from .schedule_problem import Problem, Schedule
 
 # By where accumulators are.
@@ -20,6 +20,7 @@ K_TILES = (16, 32, 64, 128)
 PAIR_M = (64, 128)  # of one CTA; the pair's MMA has twice as many rows (PTX ISA, tcgen05 shapes)
 STAGED_PAIR_M = 128  # with 64 a CTA's columns lie in two halves of tensor memory
 TILES_MAX = 2**31 - 1  # a 32-bit count
+PART_K_TILES = 8  # with fewer, what is saved is less than what the parts cost
 BARRIER_BYTES = 1024  # kept for barriers, scheduler responses and the tensor-memory address
 
 Rule = Callable[[Problem, Schedule, Target], str | None]
@@ -79,6 +80,32 @@ def idle_cta(problem: Problem, schedule: Schedule, target: Target) -> str | None
     return None
 
 
+def split_parts(problem: Problem, schedule: Schedule, target: Target) -> str | None:
+    """K is split where tiles are few and each part is long, if the chip's figures know its cost."""
+    parts, (m, n) = schedule.split_k, problem.tiles(schedule)
+    if parts == 1:
+        return None
+    if not target.in_registers:
+        return f"what a split K costs on {target.chip} was not measured"
+    if schedule.cluster_size > 1:
+        return "the CTAs of a cluster share a tile or operands, not both"
+    if 2 * m * n > target.multiprocessors:
+        return f"{m * n} tiles are over half of {target.multiprocessors} multiprocessors"
+    most = split_ctas(schedule, target)
+    if m * n * parts > most:
+        return f"{m * n} tiles in {parts} parts are over the {most} CTAs that run at once"
+    if problem.k_tiles(schedule) < PART_K_TILES:
+        return f"a part has {problem.k_tiles(schedule)} K tiles, under {PART_K_TILES}"
+    return None
+
+
+def split_alone(problem: Problem, schedule: Schedule, target: Target) -> str | None:
+    """Tiles that a cluster shares are computed once each."""
+    if schedule.split_k == 1 or schedule.scheduler == "none":
+        return None
+    return f"a split K has one tile a cluster, got scheduler {schedule.scheduler}"
+
+
 def wasted_tile(problem: Problem, schedule: Schedule, target: Target) -> str | None:
     """No axis may be covered by a smaller tile."""
     extents = (problem.m, problem.n, problem.k)
@@ -135,6 +162,8 @@ def staged_store(problem: Problem, schedule: Schedule, target: Target) -> str | 
     """A staged store needs TMA on C, whole pieces within a swizzle, 128 rows a CTA of a pair."""
     if schedule.staging is None:
         return None
+    if schedule.split_k > 1:
+        return "threads store the sums of a split K"
     columns, _ = schedule.staging
     unit, widest = target.tma_alignment_bytes, max(SPAN_BYTES.values())
     if not problem.by_tma("c"):
@@ -228,8 +257,10 @@ CLUSTER_RULES: tuple[Rule, ...] = (
     tma_box,
     tma_row_pitch,
     multicast_slice,
+    split_parts,
 )
 SCHEDULER_RULES: tuple[Rule, ...] = (
+    split_alone,
     tensor_memory,
     launch_control,
     one_wave,

@@ -216,6 +216,8 @@ BROKEN = {
 BROKEN_ON_HOPPER = {
     "accumulator-registers": (Schedule((256, 256, 64)), ["256x256", "128"]),
     "launch-control": (Schedule((128, 128, 64), scheduler="clc"), ["sm_90a"]),
+    "split-parts": (Schedule((64, 32, 64), split_k=4), ["2 K tiles", "8"]),
+    "split-alone": (Schedule((64, 64, 64), scheduler="static", split_k=2), ["static"]),
 }
 
 
@@ -305,6 +307,49 @@ HOPPER_TABLE = [
 def test_the_choice_for_a_table_of_shapes_on_hopper(shape, tile, scheduler):
     chosen = choose_schedule(MatmulSpec(*shape), HOPPER)
     assert (chosen.tile, chosen.scheduler, chosen.cluster) == (tile, scheduler, (1, 1))
+
+
+# m, n, k → tile, CTAs that share it: few tiles with a long K are shared, many or short ones not.
+SPLIT_TABLE = [
+    ((4096, 128, 4096), (64, 128, 128), 2),
+    ((1024, 256, 8192), (64, 64, 128), 2),
+    ((32, 1024, 8192), (64, 32, 128), 3),
+    ((256, 256, 16384), (64, 128, 128), 8),
+    ((256, 256, 512), (64, 16, 128), 1),
+    ((4096, 4096, 4096), (128, 256, 64), 1),
+]
+
+
+@pytest.mark.parametrize(("shape", "tile", "parts"), SPLIT_TABLE)
+def test_long_sums_of_few_tiles_are_split_on_hopper(shape, tile, parts):
+    chosen = choose_schedule(MatmulSpec(*shape), HOPPER)
+    assert (chosen.tile, chosen.split_k) == (tile, parts)
+    assert f"split-k{{parts={parts}}}" in chosen.pipeline() or parts == 1
+
+
+@pytest.mark.parametrize(
+    ("shape", "schedule", "reason"),
+    [
+        ((64, 64, 8192), Schedule((64, 64, 64), cluster=(1, 2), split_k=2), "not both"),
+        ((4096, 4096, 512), Schedule((64, 64, 64), split_k=2), "4096 tiles are over half of 132"),
+        ((640, 512, 8192), Schedule((64, 64, 64), split_k=2), "80 tiles are over half of 132"),
+        (
+            (512, 512, 8192),
+            Schedule((64, 128, 64), split_k=4),
+            "32 tiles in 4 parts are over the 120 CTAs that run at once",
+        ),
+    ],
+)
+def test_why_a_split_is_not_made(shape, schedule, reason):
+    found = RULES["split-parts"](Problem.of(MatmulSpec(*shape), HOPPER), schedule, HOPPER)
+    assert found is not None and reason in found
+
+
+def test_a_split_is_not_made_where_nobody_measured_one():
+    reason = RULES["split-parts"](
+        Problem.of(MatmulSpec(64, 64, 8192), TARGET), Schedule((64, 64, 64), split_k=2), TARGET
+    )
+    assert reason == "what a split K costs on sm_100a was not measured"
 
 
 def test_hopper_has_no_pairs():
