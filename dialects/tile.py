@@ -161,7 +161,10 @@ class TensorMapOp(Tile.Operation, name="tensor_map"):
 
 
 class TmaLoadOp(Tile.Operation, name="tma_load"):
-    """`t[r,k] = view[i*R + r, j*K + k]` by TMA, zero outside the view; one thread issues."""
+    """`t[r,k] = view[i*R + r, j*K + k]` by TMA, zero outside the view; one thread issues.
+
+    A view with fewer rows than a K-major tile may have boxes of its own rows only.
+    """
 
     map: ext.Operand[TensorMapType]
     tile: ext.Operand[SmemType]
@@ -177,9 +180,17 @@ class TmaLoadOp(Tile.Operation, name="tma_load"):
                 f"{layout.swizzle} and {map_type.swizzle}",
             )
         rank2, rank3 = [layout.span, layout.rows], [layout.span, layout.rows, layout.chunks]
-        if map_type.box not in (rank2, rank3):
+        rows = [layout.span, map_type.dims[1]]
+        clipped = layout.major == "k" and map_type.dims[1] < layout.rows
+        own_rows = clipped and map_type.box in (rows, [*rows, 1][: 3 if layout.chunks == 1 else 2])
+        if map_type.box not in (rank2, rank3) and not own_rows:
             return refuse(self, f"the box must be {rank2} or {rank3}, got {map_type.box}")
         return True
+
+    @property
+    def missing_rows(self) -> int:
+        """Rows of the tile that the view does not have and the box leaves out: they are zero."""
+        return self.tile.type.layout.rows - self.map.type.box[1]
 
 
 class TmaMulticastOp(Tile.Operation, name="tma_multicast"):

@@ -34,7 +34,7 @@ from ..dialects.tile_types import SmemType, integers, integers_of
 from .base import PassLog, option, parse_bool, parse_extents, refused, target_of, the_kernel, walk
 from .clone import index_constant
 from .rings import is_operand_ring, retype_ring
-from .tensor_maps import map_type, multicast_map
+from .tensor_maps import load_map_type, multicast_map
 
 
 def parse_shape(text: str) -> tuple[int, ...] | None:
@@ -205,7 +205,7 @@ def _halve_ring(kernel: KernelOp, b: ir.Value) -> SmemType:
 def _remap(load: TmaLoadOp, tile: SmemType) -> None:
     define = load.map.owner.opview
     rank = len(load.map.type.box)
-    define.map.set_type(map_type(define.view.type, tile, rank, lambda _: None))
+    define.map.set_type(load_map_type(define.view.type, tile, rank, lambda _: None))
 
 
 def _multicast_load(load: TmaLoadOp, axis: str, parts: int) -> None:

@@ -24,7 +24,7 @@ from ..dialects.tile import LoadOp, TmaLoadOp, TmaMulticastOp
 from ..dialects.tile_types import SmemType
 from .base import PassLog, one_of, option, parse_bool, refused, the_kernel, walk
 from .rings import is_operand_ring, retype_ring
-from .tensor_maps import map_type, multicast_map
+from .tensor_maps import load_map_type, multicast_map
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ def _change_map(copy: TmaLoadOp | TmaMulticastOp, log: PassLog) -> None:
         define.map.set_type(multicast_map(define.view.type, copy.tile.type, parts))
         return
     rank = len(copy.map.type.box)
-    new = map_type(define.view.type, copy.tile.type, rank, lambda why: log.remark(copy, why))
+    new = load_map_type(define.view.type, copy.tile.type, rank, lambda why: log.remark(copy, why))
     define.map.set_type(new)
 
 

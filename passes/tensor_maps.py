@@ -56,6 +56,23 @@ def map_type(
     return TensorMapType.of(element, dims, strides, box, layout.swizzle)
 
 
+def load_map_type(
+    view: ir.MemRefType, smem: SmemType, rank: int, remark: Callable[[str], None]
+) -> TensorMapType:
+    """`map_type` for a load by one CTA: a view with fewer rows than a K-major tile has boxes of its
+    own rows, since TMA takes as long for a row that it fills with zeros as for one that it copies.
+
+    In the tile such boxes lie a chunk apart, so several chunks are several boxes of rank 2.
+    """
+    layout = smem.layout
+    missing = layout.rows - view.shape[0] if layout.major == "k" else 0
+    if missing <= 0:
+        return map_type(view, smem, rank, remark)
+    whole = map_type(view, smem, rank if layout.chunks == 1 else 2, remark)
+    box = [whole.box[0], view.shape[0], *whole.box[2:]]
+    return TensorMapType.of(whole.element, whole.dims, whole.strides, box, whole.swizzle)
+
+
 def multicast_map(view: ir.MemRefType, smem: SmemType, parts: int) -> TensorMapType:
     """The rank-2 map whose boxes are one of `parts` equal parts of each chunk's rows."""
     whole = map_type(view, smem, 2, lambda _: None)

@@ -21,7 +21,7 @@ from ..dialects.pipe import AcquireOp, CommitOp, CreateOp, ReleaseOp, RingType, 
 from ..dialects.target import Target
 from ..dialects.tile import AwaitMmaOp, CopyOp, KernelOp, LoadOp, MmaOp, TensorMapOp, TmaLoadOp
 from .base import PassLog, one_of, option, refused, target_of, the_kernel, walk
-from .tensor_maps import map_type, tma_refusal
+from .tensor_maps import load_map_type, tma_refusal
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,9 @@ class TmaInsertion:
             log.remark(load, f"tma-insertion: {name} is copied by threads: {reason}")
             return None
         rank = int(self.box[0])
-        type_ = map_type(load.view.type, load.tile.type, rank, lambda why: log.remark(load, why))
+        type_ = load_map_type(
+            load.view.type, load.tile.type, rank, lambda why: log.remark(load, why)
+        )
         return TensorMapOp(map=type_, view=load.view).map
 
 

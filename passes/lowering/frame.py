@@ -12,6 +12,7 @@ from ...dialects.target import Target
 from ...dialects.tile import AccumulatorOp, KernelOp
 from ..base import walk
 from . import build as b
+from .clearing import clear_missing_rows
 from .cluster import Cluster
 from .descriptors import encode_bytes, shared_descriptor
 from .plan import BARRIER_BYTES, Plan, RingPlan
@@ -127,6 +128,7 @@ class Frame:
             self._hold_accumulators()
         with self.team.once():
             self._init_barriers()
+        clear_missing_rows(self)
         self._read_place()
         if self.target.in_registers:
             self.meet_all()

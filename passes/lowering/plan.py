@@ -21,6 +21,7 @@ from ...dialects.tile import (
     StagedStoreOp,
     StoreOp,
     TensorMapOp,
+    TmaLoadOp,
     TmaMulticastOp,
 )
 from ...dialects.tile_types import AccumulatorType, integers_of
@@ -261,4 +262,11 @@ def transaction_bytes(acquire: AcquireOp) -> int:
     """Bytes that TMA will bring into the acquired slot."""
     tiles = [use.owner.opview.tile for use in acquire.slot.uses]
     by_tma = [tile for tile in tiles if not _is_copied(tile)]
-    return sum(tile.type.layout.size_bytes for tile in by_tma)
+    return sum(tile.type.layout.size_bytes - _missing_bytes(tile) for tile in by_tma)
+
+
+def _missing_bytes(tile: ir.Value) -> int:
+    """Bytes of a tile that its copy's boxes leave out."""
+    layout, fills = tile.type.layout, [use.owner.opview for use in tile.uses]
+    missing = [fill.missing_rows for fill in fills if isinstance(fill, TmaLoadOp)]
+    return max(missing, default=0) * layout.span_bytes * layout.chunks
