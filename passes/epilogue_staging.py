@@ -73,7 +73,10 @@ class EpilogueStaging:
 
     def _stage(self, kernel: KernelOp, store: StoreOp, target: Target, log: PassLog) -> bool:
         layout = self._piece(store)
-        reason = tma_refusal(store.view.type, layout, target) or _narrow(store, layout, target)
+        view = store.view.type
+        reason = (
+            tma_refusal(view, layout, target) or _partial(view) or _narrow(store, layout, target)
+        )
         if reason:
             log.remark(store, f"epilogue-staging: c is stored by threads: {reason}")
             return False
@@ -127,6 +130,14 @@ def _check_pairs(kernel: KernelOp) -> None:
                 f"epilogue-staging: a staged epilogue of a pair needs {PAIR_ROWS} rows a CTA, "
                 f"got {mma.acc.type.shape[0]}",
             )
+
+
+def _partial(view: ir.MemRefType) -> str | None:
+    """Why TMA would write beyond a row: it fills the 16 bytes that a row ends in (H200, seen)."""
+    row_bytes = view.shape[1] * DTYPES[str(view.element_type)].bytes
+    if row_bytes % UNIT_BYTES:
+        return f"its rows must be whole units of {UNIT_BYTES} bytes, got {row_bytes} bytes"
+    return None
 
 
 def _narrow(store: StoreOp, piece: TileLayout, target: Target) -> str | None:
