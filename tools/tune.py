@@ -147,14 +147,16 @@ def _specs(shapes: str) -> list[MatmulSpec]:
 
 
 def _best(spec: MatmulSpec, target: Target, count: int) -> Iterator[tuple[Problem, Schedule]]:
-    """The candidates estimated best, one of each tile, cluster and scheduler."""
+    """The candidates estimated best, one of those that differ in stages, staging and boxes only."""
+    from dataclasses import replace
+
     from ..compiler.schedule import judged
     from ..compiler.schedule_problem import Problem
 
     problem = Problem.of(spec, target)
-    seen: set[tuple] = set()
+    seen: set[Schedule] = set()
     for _, schedule in judged(problem, target)[0]:
-        key = (schedule.tile, schedule.cluster, schedule.scheduler, schedule.order)
+        key = replace(schedule, stages=1, staging=None, box="2d")
         if key not in seen and len(seen) < count:
             seen.add(key)
             yield problem, schedule
