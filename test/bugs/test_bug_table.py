@@ -1,11 +1,13 @@
-"""The page of bugs says what the zoo tests."""
+"""The pages that list bugs say what the zoo tests."""
 
-from pathlib import Path
+from bug_table import EMULATOR, PAGE, render, section
 
-from bug_table import render
-
-PAGE = Path(__file__).parent.parent.parent / "docs/bugs.md"
+HOW = "run python test/bugs/bug_table.py"
 
 
 def test_the_page_of_bugs_is_generated_from_the_zoo():
-    assert PAGE.read_text() == render(), "run python test/bugs/bug_table.py > docs/bugs.md"
+    assert PAGE.read_text() == render(), HOW
+
+
+def test_the_emulators_page_lists_bugs_and_verdicts():
+    assert section() in EMULATOR.read_text(), HOW
