@@ -46,7 +46,7 @@ class SplitK:
     """One CTA a tile → a cluster of `parts` CTAs, each with its share of the K steps.
 
     The program must be one of lone CTAs with direct stores, before `pipelining`. With `parts` 1 it
-    stays as it is.
+    stays as it is. The default pipeline leaves this pass out.
     """
 
     name: ClassVar[str] = "split-k"
@@ -58,16 +58,8 @@ class SplitK:
             log.did("one part")
             return
         loop, store = _check_place(kernel)
-        steps = constant_of(loop.upperBound) or 0
         self._check_size(kernel, store, target_of(module))
-        each = -(-steps // self.parts)
-        used = -(-steps // each)
-        if used < self.parts:
-            log.remark(
-                kernel,
-                f"split-k: {steps} K steps are {used} parts of {each}, got parts={self.parts}; "
-                f"CTAs without work: {self.parts - used}",
-            )
+        each = self._steps_each(kernel, loop, log)
         self._spread(kernel)
         _take_part(kernel, loop, each)
         _reduce(kernel, store)
@@ -87,6 +79,19 @@ class SplitK:
                 f"split-k: a part of the tile needs {needed} bytes, over the {free} that are "
                 "left; use a smaller tile",
             )
+
+    def _steps_each(self, kernel: KernelOp, loop: scf.ForOp, log: PassLog) -> int:
+        """K steps of one part; says so where that leaves CTAs without work."""
+        steps = constant_of(loop.upperBound) or 0
+        each = -(-steps // self.parts)
+        used = -(-steps // each)
+        if used < self.parts:
+            log.remark(
+                kernel,
+                f"split-k: {steps} K steps are {used} parts of {each}, got parts={self.parts}; "
+                f"CTAs without work: {self.parts - used}",
+            )
+        return each
 
     def _spread(self, kernel: KernelOp) -> None:
         grid = integers_of(kernel.grid)
