@@ -133,7 +133,7 @@ def _check_pairs(kernel: KernelOp) -> None:
 
 
 def _partial(view: ir.MemRefType) -> str | None:
-    """Why TMA would write beyond a row: it fills the 16 bytes that a row ends in (H200, seen)."""
+    """Why TMA would write beyond a row: it writes all 16 bytes that a row ends in (H200, seen)."""
     row_bytes = view.shape[1] * DTYPES[str(view.element_type)].bytes
     if row_bytes % UNIT_BYTES:
         return f"its rows must be whole units of {UNIT_BYTES} bytes, got {row_bytes} bytes"

@@ -27,6 +27,7 @@ TENSOR_MAP_BYTES = 128
 L2_PROMOTIONS = ("none", "64B", "128B", "256B")
 OOB_FILLS = ("zero", "nan")
 INTERLEAVES = ("none", "16B", "32B")
+_STORE_UNIT = 16
 _PADDED_BOX = 128
 _PADDED_ALIGNMENT = 32
 
@@ -197,6 +198,13 @@ class TiledMap:
             raise Trap("unmodelled", "tensor store through a map with elementStrides > 1")
         if self.dtype.padded:
             raise Trap("unmodelled", f"tensor store through a map of {self.dtype.name}")
+        row_bytes = self.dtype.span(self.dims[0])
+        if row_bytes % _STORE_UNIT and coordinates[0] + self.box[0] > self.dims[0]:
+            raise Trap(
+                "unmodelled",
+                f"tensor store past the end of rows of {row_bytes} bytes: GPUs write the whole"
+                f" {_STORE_UNIT} bytes that a row ends in (seen on an H200; PTX ISA section 5.5)",
+            )
 
     def _validate(self) -> None:
         if not 1 <= self.rank <= 5:

@@ -162,8 +162,9 @@ def test_a_loaded_box_equals_the_element_loop(dtype, dims, strides, box, steps, 
 @pytest.mark.parametrize(
     ("dtype", "dims", "strides", "box", "starts"),
     [
-        ("bf16", (21, 13), (48,), (16, 8), [(0, 0), (15, 9), (21, 2), (3, 13)]),
-        ("f32", (9, 7, 5), (48, 352), (4, 3, 4), [(0, 0, 0), (7, 5, 3)]),
+        ("bf16", (24, 13), (48,), (16, 8), [(0, 0), (15, 9), (24, 2), (3, 13)]),
+        ("f32", (8, 7, 5), (48, 352), (4, 3, 4), [(0, 0, 0), (6, 5, 3)]),
+        ("bf16", (21, 13), (48,), (16, 8), [(0, 0), (5, 9)]),
     ],
 )
 def test_a_stored_box_writes_exactly_the_elements_inside(dtype, dims, strides, box, starts):
@@ -176,6 +177,17 @@ def test_a_stored_box_writes_exactly_the_elements_inside(dtype, dims, strides, b
         store_element_loop(tensor_map, expected, start, data.tobytes())
         tensor_map.store(array, start, data)
         assert array.tobytes() == bytes(expected)
+
+
+@pytest.mark.parametrize(("dtype", "columns"), [("bf16", 21), ("f32", 9)])
+def test_a_store_that_ends_in_part_of_16_bytes_is_not_modelled(dtype, columns):
+    tensor_map = TensorMap(np.zeros(4096, np.uint8), dtype, (columns, 8), (64,), (8, 8))
+    data = np.zeros((8, tensor_map.inner_bytes), np.uint8)
+    rule = (
+        rf"past the end of rows of {tensor_map.dtype.span(columns)} bytes: GPUs write the whole 16"
+    )
+    with pytest.raises(Trap, match=rule):
+        tensor_map.store(np.zeros(4096, np.uint8), (columns - 1, 0), data)
 
 
 def store_element_loop(tensor_map, memory: bytearray, start, data: bytes) -> None:

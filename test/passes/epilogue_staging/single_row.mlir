@@ -1,4 +1,4 @@
-// The single row of C is 500 bytes: TMA would fill its last unit of 16 up, past its end. Threads store it.
+// The single row of C is 500 bytes: TMA would write the whole last 16, past its end. Threads store it.
 // RUN: tilewright opt %s --passes epilogue-staging 2>&1 | filecheck %s
 
 // CHECK:     remark: epilogue-staging: c is stored by threads: its rows must be whole units of 16 bytes, got 500 bytes
