@@ -60,7 +60,7 @@ def load_map_type(
     view: ir.MemRefType, smem: SmemType, rank: int, remark: Callable[[str], None]
 ) -> TensorMapType:
     """`map_type` for a load by one CTA: a view with fewer rows than a K-major tile has boxes of its
-    own rows, since TMA takes as long for a row that it fills with zeros as for one that it copies.
+    own rows, since TMA takes longer for a row that it fills with zeros than for one it copies.
 
     In the tile such boxes lie a chunk apart, so several chunks are several boxes of rank 2.
     """

@@ -36,18 +36,23 @@ def _place(load: TmaLoadOp) -> tuple[ir.Value, int]:
 
 
 def _clear(frame: Frame, ring: ir.Value, index: int, missing: int) -> None:
-    """The last rows of every chunk of every slot."""
+    """The last rows of every chunk of every slot; threads side by side, no division in the loop."""
     plan = frame.plan.rings[ring]
     layout, start = plan.layouts[index], plan.tiles[index]
     units = missing * layout.span_bytes // UNIT_BYTES
     first = start + (layout.rows - missing) * layout.span_bytes
+    zeros = _zero_unit()
+    with (
+        b.loop(frame.team.thread, units, frame.team.threads) as unit,
+        b.loop(b.constant(0), plan.stages, 1) as slot,
+    ):
+        place = b.add(b.mul(slot, layout.slot_bytes), b.mul(unit, UNIT_BYTES))
+        for chunk in range(layout.chunks):
+            offset = b.add(place, first + chunk * layout.chunk_bytes)
+            llvm.store(zeros, frame.shared_at(offset), alignment=UNIT_BYTES)
+
+
+def _zero_unit() -> ir.Value:
     type_ = ir.VectorType.get([WORDS], b.i32())
-    zero = ir.DenseElementsAttr.get_splat(type_, ir.IntegerAttr.get(b.i32(), 0))
-    zeros = arith.ConstantOp(type_, zero).result
-    every = plan.stages * layout.chunks * units
-    with b.loop(frame.team.thread, every, frame.team.threads) as unit:
-        piece, within = b.div(unit, units), b.mul(b.rem(unit, units), UNIT_BYTES)
-        slot = b.mul(b.div(piece, layout.chunks), layout.slot_bytes)
-        chunk = b.mul(b.rem(piece, layout.chunks), layout.chunk_bytes)
-        offset = b.add(b.add(b.add(slot, chunk), within), first)
-        llvm.store(zeros, frame.shared_at(offset), alignment=UNIT_BYTES)
+    zero = ir.IntegerAttr.get(b.i32(), 0)
+    return arith.ConstantOp(type_, ir.DenseElementsAttr.get_splat(type_, zero)).result

@@ -19,6 +19,9 @@ KINDS = {
         "pipelining{stages=2},warp-specialization"
     ),
 }
+TMA = "tiling{tile=64x64x64},tma-insertion,swizzle-selection"
+ROLES = f"{TMA},pipelining{{stages=3}},warp-specialization"
+SPLIT = f"{TMA},split-k{{parts=2}},pipelining{{stages=3}},warp-specialization"
 PAIR = (
     "tiling{tile=128x64x64},tma-insertion,swizzle-selection,clustering{shape=2x1 pair=true},"
     "pipelining{stages=2},warp-specialization"
@@ -41,6 +44,40 @@ def test_rows_that_are_missing_are_zero(check_matmul, target, kind, m, n, tile):
 @pytest.mark.parametrize(("m", "n"), [(1, 200), (200, 7), (16, 40)])
 def test_a_pair_reads_the_zeros_of_both(check_matmul, m, n):
     check_matmul(MatmulSpec(m, n, 328), pipeline=PAIR, target="sm_100a", seed=1)
+
+
+@pytest.mark.parametrize("target", ["sm_90a", "sm_100a"])
+@pytest.mark.parametrize("pipeline", [ROLES, SPLIT], ids=["roles", "split"])
+@pytest.mark.parametrize("rows", [1, 8, 9, 16, 33, 63])
+@pytest.mark.parametrize("operand", ["a", "b"])
+def test_every_count_of_rows(check_matmul, target, pipeline, rows, operand):
+    m, n = (rows, 136) if operand == "a" else (72, rows)
+    compiled, _ = check_matmul(MatmulSpec(m, n, 328), pipeline=pipeline, target=target, seed=2)
+    a, b = (each for each in compiled.manifest["parameters"] if each["tensor"] in "ab")
+    assert [a["box"][1], b["box"][1]] == [min(m, 64), min(n, 64)]
+
+
+@pytest.mark.parametrize("target", ["sm_90a", "sm_100a"])
+@pytest.mark.parametrize("swizzle", ["none", "32B", "64B", "128B"])
+def test_zeros_stay_in_their_rows_in_every_swizzle(check_matmul, target, swizzle):
+    head = f"tiling{{tile=64x32x64}},tma-insertion,swizzle-selection{{force={swizzle}}}"
+    pipeline = f"{head},pipelining{{stages=3}},warp-specialization"
+    check_matmul(MatmulSpec(17, 9, 328), pipeline=pipeline, target=target, seed=3)
+
+
+@pytest.mark.parametrize("target", ["sm_90a", "sm_100a"])
+@pytest.mark.parametrize("shape", ["1x2", "2x1"])
+@pytest.mark.parametrize(("m", "n"), [(9, 136), (33, 136), (136, 16), (136, 63), (8, 1)])
+def test_one_operand_is_multicast_and_the_other_has_few_rows(check_matmul, target, shape, m, n):
+    pipeline = f"{TMA},clustering{{shape={shape} pair=false}},pipelining{{stages=2}}"
+    check_matmul(MatmulSpec(m, n, 200), pipeline=pipeline, target=target, seed=4)
+
+
+@pytest.mark.parametrize(("m", "n"), [(9, 136), (136, 16), (264, 63), (8, 1), (63, 33)])
+@pytest.mark.parametrize("shape", ["4x1", "2x2"])
+def test_pairs_that_multicast_read_zeros(check_matmul, shape, m, n):
+    pipeline = PAIR.replace("shape=2x1", f"shape={shape}")
+    check_matmul(MatmulSpec(m, n, 200), pipeline=pipeline, target="sm_100a", seed=5)
 
 
 def test_rows_along_k_are_copied_whole(check_matmul):
