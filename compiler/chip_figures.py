@@ -67,7 +67,7 @@ HOPPER = {name: each for name, each in BLACKWELL.items() if name not in _BLACKWE
         0.12, "us/us", "an H200, 16384 cubed: 5% between orders along M and grouped by 8"
     ),
     "multicast": Figure(0, "B/B", "an H200: no tile was faster for it, what arrives is the limit"),
-    "copy_rate": Figure(8, "B/cycle", "an H200, 128x128 tiles with rows of 2200 and 8200 bytes"),
+    "copy_rate": Figure(20, "B/cycle", "an H200, cp.async of 8 bytes: rows of 2200 and 8200 bytes"),
     "split_latency": Figure(
         750, "cycles/CTA", "an H200, 64x64 and 64x128 tiles split in 2, 3 and 4: K 4096 and 8192"
     ),

@@ -207,3 +207,17 @@ class Counter:
         wraps = equal(following, self.stages)
         llvm.store(arith.select(wraps, constant(0), following), self._index)
         llvm.store(xor(self.phase(), arith.extui(i32(), wraps)), self._phase)
+
+
+class Tally:
+    """A small number in a stack slot, zero at first."""
+
+    def __init__(self):
+        self._slot = llvm.alloca(pointer(), constant(1), i32())
+        self.set(constant(0))
+
+    def value(self) -> ir.Value:
+        return llvm.load(i32(), self._slot)
+
+    def set(self, value: ir.Value) -> None:
+        llvm.store(value, self._slot)

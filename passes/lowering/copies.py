@@ -1,6 +1,8 @@
 """Operand tiles copied into shared memory by threads, in units of 16 bytes.
 
-A thread loads several units before it stores the first, so that their latencies overlap.
+Into a slot of a pipe with cp.async where rows allow 4 bytes at a time, so that the copies of
+several slots are under way. Elsewhere a thread loads several units before it stores the first, so
+that their latencies overlap.
 """
 
 from __future__ import annotations
@@ -10,15 +12,18 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from ...dialects.layout import TileLayout
-from ...dialects.mlir import arith, ir, llvm, vector
+from ...dialects.mlir import arith, ir, llvm, nvvm, vector
 from ...dialects.tile import CopyOp, LoadOp
 from . import build as b
+from .copy_width import UNIT_BYTES, copy_bytes, is_asynchronous
 from .frame import Frame
-from .operands import UNIT_BYTES, unit_offset
+from .operands import unit_offset
 
 # Of a thread, at once: a unit is 4 registers, and each of its loads has an address.
 UNITS_MAX, LOADS_MAX = 8, 16
-Unit = tuple[ir.Value, ir.Value]
+# Written out in one pass of a loop.
+COPIES_MAX = 16
+Part = tuple[ir.Value, ir.Value]
 
 
 def lower_load(frame: Frame, op: LoadOp) -> None:
@@ -30,14 +35,37 @@ def lower_load(frame: Frame, op: LoadOp) -> None:
 
 def lower_copy(frame: Frame, op: CopyOp) -> None:
     """The producer's threads copy the tile into the acquired slot."""
-    _copy_tile(frame, op, frame.tiles[op.tile])
+    if is_asynchronous(op):
+        _start_copies(frame, op, frame.tiles[op.tile])
+    else:
+        _copy_tile(frame, op, frame.tiles[op.tile])
+
+
+def _start_copies(frame: Frame, op: CopyOp, start: ir.Value) -> None:
+    """Threads start copies to shared byte `start` on; they are done when waited for."""
+    layout = op.tile.type.layout
+    source = _Source.of(frame, op)
+    size = source.width * layout.element_bytes
+    with _parts(frame, layout, size, COPIES_MAX) as parts:
+        for row, part in parts:
+            to = b.add(_part_offset(layout, row, part, size), start)
+            source.start_copy(row, b.mul(part, source.width), frame.shared_at(to))
+
+
+def _part_offset(layout: TileLayout, row: ir.Value, part: ir.Value, size: int) -> ir.Value:
+    """Byte offset of the part-th `size` bytes of a row in the tile."""
+    in_unit = UNIT_BYTES // size
+    if in_unit == 1:
+        return unit_offset(layout, row, part)
+    unit = unit_offset(layout, row, b.div(part, in_unit))
+    return b.add(unit, b.mul(b.rem(part, in_unit), size))
 
 
 def _copy_tile(frame: Frame, op: LoadOp | CopyOp, start: ir.Value) -> None:
     """Threads copy units to shared byte `start` on; elements outside the view are zero."""
     layout = op.tile.type.layout
     source = _Source.of(frame, op)
-    with _units(frame, layout, source.units_under_way) as units:
+    with _parts(frame, layout, UNIT_BYTES, source.units_under_way) as units:
         values = [source.read_unit(row, column) for row, column in units]
         for (row, column), value in zip(units, values, strict=True):
             address = frame.shared_at(b.add(unit_offset(layout, row, column), start))
@@ -45,20 +73,20 @@ def _copy_tile(frame: Frame, op: LoadOp | CopyOp, start: ir.Value) -> None:
 
 
 @contextmanager
-def _units(frame: Frame, layout: TileLayout, most: int) -> Iterator[list[Unit]]:
-    """Emit the body for every (row, unit of the row), up to `most` at a time in each thread.
+def _parts(frame: Frame, layout: TileLayout, size: int, most: int) -> Iterator[list[Part]]:
+    """Emit the body for every (row, `size` bytes of it), up to `most` at a time in each thread.
 
-    Neighbouring threads take neighbouring units of global memory where their number in a row is a
+    Neighbouring threads take neighbouring parts of global memory where their number in a row is a
     power of two; else each takes whole rows, so that no K step divides.
     """
-    in_row = layout.contiguous * layout.element_bytes // UNIT_BYTES
+    in_row = layout.contiguous * layout.element_bytes // size
     team = frame.team
     if in_row & (in_row - 1) == 0:
-        units = layout.rows * in_row
-        count = _at_a_time(units // team.threads if units % team.threads == 0 else 1, most)
-        with b.loop(team.thread, units, count * team.threads) as first:
+        parts = layout.rows * in_row
+        count = _at_a_time(parts // team.threads if parts % team.threads == 0 else 1, most)
+        with b.loop(team.thread, parts, count * team.threads) as first:
             each = [b.add(first, index * team.threads) for index in range(count)]
-            yield [(b.div(unit, in_row), b.rem(unit, in_row)) for unit in each]
+            yield [(b.div(part, in_row), b.rem(part, in_row)) for part in each]
         return
     count = _at_a_time(in_row, most)
     with (
@@ -68,14 +96,14 @@ def _units(frame: Frame, layout: TileLayout, most: int) -> Iterator[list[Unit]]:
         yield [(row, b.add(column, index)) for index in range(count)]
 
 
-def _at_a_time(units: int, most: int) -> int:
-    """The largest divisor of `units` up to `most`."""
-    return max(count for count in range(1, most + 1) if units % count == 0)
+def _at_a_time(parts: int, most: int) -> int:
+    """The largest divisor of `parts` up to `most`."""
+    return max(count for count in range(1, most + 1) if parts % count == 0)
 
 
 @dataclass
 class _Source:
-    """Where a tile's elements are in global memory."""
+    """Where a tile's elements are in global memory, and how many one load takes (`width`)."""
 
     pointer: ir.Value
     element: ir.Type
@@ -83,6 +111,7 @@ class _Source:
     rows: int
     contiguous: int
     pitch: int
+    width: int
     first_row: ir.Value
     first_column: ir.Value
     whole_rows: bool
@@ -102,6 +131,7 @@ class _Source:
             rows=rows,
             contiguous=contiguous,
             pitch=strides[1 - inner],
+            width=copy_bytes(layout, view) // layout.element_bytes,
             first_row=b.mul(tile_indices[1 - inner], layout.rows),
             first_column=b.mul(tile_indices[inner], layout.contiguous),
             whole_rows=frame.is_whole(rows, layout.rows, "mk"[1 - inner]),
@@ -109,35 +139,50 @@ class _Source:
         )
 
     @property
-    def width(self) -> int:
-        """Elements of one load: rows start and end at whole multiples of them."""
-        width = UNIT_BYTES // self.element_bytes
-        while self.pitch % width or self.contiguous % width:
-            width //= 2
-        return width
-
-    @property
     def units_under_way(self) -> int:
         """Units that a thread loads before it stores one."""
         loads = UNIT_BYTES // (self.width * self.element_bytes)
         return min(UNITS_MAX, LOADS_MAX // loads)
 
+    def start_copy(self, row: ir.Value, column: ir.Value, to: ir.Value) -> None:
+        """Start copying `width` elements, from a column of the tile on; zeros where outside.
+
+        Outside no byte is read (PTX ISA, cp.async, src-size).
+        """
+        start, inside = self._row(row)
+        column = b.add(self.first_column, column)
+        inside = self._also_in_row(inside, column)
+        pointer = b.element_pointer(self.pointer, self.element, b.add(start, b.widen(column)))
+        size = self.width * self.element_bytes
+        read = None if inside is None else arith.select(inside, b.constant(size), b.constant(0))
+        kinds = nvvm.LoadCacheModifierKind
+        kind = kinds.CG if size == UNIT_BYTES else kinds.CA
+        nvvm.cp_async_shared_global(to, pointer, size, kind, cp_size=read)
+
     def read_unit(self, row: ir.Value, column: ir.Value) -> ir.Value:
         """16 bytes of one row, as a vector of elements."""
         count = UNIT_BYTES // self.element_bytes
-        row = b.add(self.first_row, row)
         column = b.add(self.first_column, b.mul(column, count))
-        inside = None if self.whole_rows else b.less(row, self.rows)
-        start = b.mul(b.widen(row), self.pitch)
+        start, inside = self._row(row)
         parts = [
             self._read_part(start, b.add(column, at), inside) for at in range(0, count, self.width)
         ]
         return parts[0] if len(parts) == 1 else _joined(parts, count)
 
+    def _row(self, row: ir.Value) -> tuple[ir.Value, ir.Value | None]:
+        """Where a row of the tile starts (elements, i64), and whether the view has it."""
+        row = b.add(self.first_row, row)
+        inside = None if self.whole_rows else b.less(row, self.rows)
+        return b.mul(b.widen(row), self.pitch), inside
+
+    def _also_in_row(self, inside: ir.Value | None, column: ir.Value) -> ir.Value | None:
+        if self.whole_columns:
+            return inside
+        return b.both(inside, b.less(column, self.contiguous))
+
     def _read_part(self, start: ir.Value, column: ir.Value, inside: ir.Value | None) -> ir.Value:
         """One load of `width` elements, which lie wholly inside or outside."""
-        if not self.whole_columns:
-            inside = b.both(inside, b.less(column, self.contiguous))
+        inside = self._also_in_row(inside, column)
         width = self.width
         type_ = self.element if width == 1 else ir.VectorType.get([width], self.element)
         offset = b.add(start, b.widen(column))

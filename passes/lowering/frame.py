@@ -26,12 +26,15 @@ ALL_LANES = -1
 class Ring:
     """Run-time state of one pipe: the producer's position, where the consumer releases and waits.
 
-    The last two are one where a slot is released before the next is waited for.
+    The last two are one where a slot is released before the next is waited for. Threads that copy
+    have `pending` slots filled or under way, the first at `arriving`, that are not full yet.
     """
 
     producer: b.Counter
     consumer: b.Counter
     reader: b.Counter
+    arriving: b.Counter
+    pending: b.Tally | None = None
 
 
 @dataclass(frozen=True)
@@ -144,7 +147,10 @@ class Frame:
     def _open_ring(self, plan: RingPlan) -> Ring:
         producer, consumer = b.Counter(plan.stages), b.Counter(plan.stages)
         apart = self.target.in_registers
-        return Ring(producer, consumer, b.Counter(plan.stages) if apart else consumer)
+        reader = b.Counter(plan.stages) if apart else consumer
+        if not plan.under_way:
+            return Ring(producer, consumer, reader, producer)
+        return Ring(producer, consumer, reader, b.Counter(plan.stages), b.Tally())
 
     def _hold_accumulators(self) -> None:
         for accumulator in walk(self.kernel, AccumulatorOp):
@@ -211,7 +217,7 @@ class Frame:
             counts[self.plan.partials_done] = self.plan.partials_count
         for plan in self.plan.rings.values():
             for stage in range(0 if plan.kind == "staging" else plan.stages):
-                counts[plan.full + stage * BARRIER_BYTES] = 1
+                counts[plan.full + stage * BARRIER_BYTES] = plan.full_count
                 counts[plan.empty + stage * BARRIER_BYTES] = plan.empty_count
         for word, count in counts.items():
             nvvm.mbarrier_init(self.shared_at(word), b.constant(count))
@@ -311,9 +317,13 @@ class Frame:
 
     def publish_shared(self) -> None:
         """What the team's threads wrote to shared memory becomes visible to the async proxy."""
+        self.fence_async_proxy()
+        self.team.meet()
+
+    def fence_async_proxy(self) -> None:
+        """What this thread wrote to shared memory comes before what the async proxy does later."""
         space = nvvm.SharedSpace.shared_cta
         nvvm.fence_proxy(nvvm.ProxyKind.async_shared, space=space)
-        self.team.meet()
 
     def commit(self, barrier: ir.Value, mask: ir.Value | None = None) -> None:
         """tcgen05.commit: one arrival, at every rank of mask, when the MMAs so far are done."""

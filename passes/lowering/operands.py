@@ -6,9 +6,9 @@ from ...dialects.layout import SPAN_BYTES, TileLayout
 from ...dialects.mlir import arith, ir, llvm, nvvm
 from ...dialects.tile import TmaLoadOp, TmaMulticastOp
 from . import build as b
+from .copy_width import UNIT_BYTES
 from .frame import Frame
 
-UNIT_BYTES = 16
 EVEN_CTA_MASK = 0xFEFFFFFF - 2**32
 
 

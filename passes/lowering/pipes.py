@@ -1,17 +1,18 @@
 """Pipes as mbarriers: who waits, who arrives, and what an arrival waits for.
 
 ring of          full when                                       empty when
-operand tiles    TMA's bytes and the producer's arrival are in   tcgen05.commit arrives, or
-                                                                 each consumer warp (wgmma)
+operand tiles    TMA's bytes and the producer's arrival are in;  tcgen05.commit arrives, or
+                 each warp's, where threads copy                 each consumer warp (wgmma)
 accumulator      tcgen05.commit arrives                          each consumer warp arrives
 
 With wgmma, a slot may be waited for before the one ahead of it is released, so that waiting and
-releasing have a position each.
+releasing have a position each. Threads that copy with cp.async arrive on a slot when they have
+started to fill later ones, and at the end of the loop on the rest.
 """
 
 from __future__ import annotations
 
-from ...dialects.mlir import arith, ir, nvvm
+from ...dialects.mlir import arith, ir, nvvm, scf
 from ...dialects.pipe import AcquireOp, CommitOp, ReleaseOp, TileOp, WaitOp
 from . import build as b
 from .frame import ALL_LANES, Frame, Slot
@@ -49,10 +50,62 @@ def lower_commit(frame: Frame, op: CommitOp) -> None:
     if plan.kind == "accumulator":
         frame.commit(full, frame.pair_mask())
     elif has_copies(op.ring):
-        frame.publish_shared()
-        with frame.team.once():
-            nvvm.mbarrier_arrive(full)
+        _commit_copies(frame, op.ring)
     producer.advance()
+
+
+def _commit_copies(frame: Frame, ring: ir.Value) -> None:
+    """Each warp arrives on the slot whose copies have been under way the longest."""
+    state, under_way = frame.rings[ring], frame.plan.rings[ring].under_way
+    nvvm.cp_async_commit_group()
+    if not under_way:
+        _publish_copies(frame, 0)
+        _arrive_when_copied(frame, ring)
+        return
+    pending = state.pending.value()
+    behind = b.equal(pending, under_way)
+    with b.when(behind):
+        _publish_copies(frame, under_way)
+        _arrive_when_copied(frame, ring)
+        state.arriving.advance()
+    state.pending.set(arith.select(behind, pending, b.add(pending, 1)))
+
+
+def finish_copies(frame: Frame, loop: scf.ForOp) -> None:
+    """After a loop that fills slots: each warp arrives on those that are still under way."""
+    for op in list(loop.body.operations):
+        if isinstance(op, CommitOp) and frame.plan.rings[op.ring].under_way:
+            _arrive_on_the_rest(frame, op.ring)
+
+
+def _arrive_on_the_rest(frame: Frame, ring: ir.Value) -> None:
+    state = frame.rings[ring]
+    pending = state.pending.value()
+    _publish_copies(frame, 0)
+    for before in range(frame.plan.rings[ring].under_way):
+        with b.when(b.xor(b.less(pending, before + 1), b.true())):
+            _arrive_when_copied(frame, ring)
+            state.arriving.advance()
+    state.pending.set(b.constant(0))
+
+
+def _publish_copies(frame: Frame, newest: int) -> None:
+    """All but the `newest` groups of this thread's copies are done, and the async proxy sees it."""
+    nvvm.cp_async_wait_group(newest)
+    frame.fence_async_proxy()
+    frame.team.converge()
+
+
+def _arrive_when_copied(frame: Frame, ring: ir.Value) -> None:
+    index = frame.rings[ring].arriving.index()
+    _arrive_once(frame.barrier_at(frame.plan.rings[ring].full, index))
+    frame.team.converge()
+
+
+def _arrive_once(barrier: ir.Value) -> None:
+    """One arrival of the warp."""
+    with b.when(nvvm.elect_sync(results=[b.i1()])):
+        nvvm.mbarrier_arrive(barrier)
 
 
 def lower_wait(frame: Frame, op: WaitOp) -> None:
@@ -91,8 +144,7 @@ def _arrive_by_warp(frame: Frame, barrier: ir.Value) -> None:
     """
     mask = frame.release_mask()
     if mask is None:
-        with b.when(nvvm.elect_sync(results=[b.i1()])):
-            nvvm.mbarrier_arrive(barrier)
+        _arrive_once(barrier)
     else:
         rank = b.rem(frame.lane, frame.cluster.size)  # LLVM may map for lanes beyond, too
         with b.when(_has_rank(frame, mask)):

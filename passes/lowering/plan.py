@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from ...dialects.layout import SLOT_ALIGNMENT, TileLayout
-from ...dialects.mlir import ir
+from ...dialects.mlir import ir, scf
 from ...dialects.pipe import AcquireOp, ClaimType, CreateOp, RoleOp
 from ...dialects.target import Target
 from ...dialects.tile import (
@@ -28,18 +28,22 @@ from ...dialects.tile_types import AccumulatorType, integers_of
 from ..base import refused, walk
 from ..rings import is_operand_ring
 from .cluster import Cluster
+from .copy_width import is_asynchronous
 
 BARRIER_BYTES = 8
+# Of threads that copy, before they wait for the oldest.
+SLOTS_UNDER_WAY_MAX = 2
 CLAIM_BYTES = 16
 
 
 @dataclass(frozen=True)
 class RingPlan:
-    """Where a ring lies and how many arrivals make a slot empty (one always makes it full).
+    """Where a ring lies and how many arrivals make a slot full and empty.
 
     `kind` is "operands", "staging", "accumulator" or "claims". `tiles` are byte offsets of each
     payload tile's (or the claims') first slot, `full` and `empty` those of the barriers; an
-    accumulator ring has tensor-memory `column` and `slot_columns` instead of tiles.
+    accumulator ring has tensor-memory `column` and `slot_columns` instead of tiles. `under_way` is
+    how many slots a thread goes on to fill with cp.async before it waits for the first.
     """
 
     kind: str
@@ -50,7 +54,9 @@ class RingPlan:
     slot_columns: int = 0
     full: int = 0
     empty: int = 0
+    full_count: int = 1
     empty_count: int = 1
+    under_way: int = 0
 
 
 @dataclass(frozen=True)
@@ -173,7 +179,25 @@ def _place_barriers(
         count = _claim_readers(kernel, cluster)
     else:
         count = _consumer_warps(ring) * (2 if cluster.pair else 1)
-    return replace(placed, full=full, empty=empty, empty_count=count)
+    placed = replace(placed, full=full, empty=empty, empty_count=count)
+    return _fill_by_threads(ring, placed) if has_copies(ring) else placed
+
+
+def _fill_by_threads(ring: ir.Value, placed: RingPlan) -> RingPlan:
+    """Each warp that copies arrives by itself; on a slot as late as its reader can bear.
+
+    The reader may hold a slot until it has the next (a late release), and the producer asks for
+    one that is empty: that leaves all slots but two.
+    """
+    copies = [copy for tile in ring_tiles(ring, "acquire") for copy in _copies_into(tile)]
+    in_loops = all(isinstance(use.owner.parent.opview, scf.ForOp) for use in _commits(ring))
+    late = in_loops and any(is_asynchronous(copy) for copy in copies)
+    under_way = min(SLOTS_UNDER_WAY_MAX, max(0, placed.stages - 2)) if late else 0
+    return replace(placed, full_count=_agent_warps(copies[0].operation), under_way=under_way)
+
+
+def _commits(ring: ir.Value) -> list[ir.OpOperand]:
+    return [use for use in ring.uses if use.owner.name == "pipe.commit"]
 
 
 def _claim_readers(kernel: KernelOp, cluster: Cluster) -> int:
@@ -255,7 +279,11 @@ def has_copies(ring: ir.Value) -> bool:
 
 
 def _is_copied(tile: ir.Value) -> bool:
-    return any(use.owner.name == "tile.copy" for use in tile.uses)
+    return bool(_copies_into(tile))
+
+
+def _copies_into(tile: ir.Value) -> list[CopyOp]:
+    return [use.owner.opview for use in tile.uses if use.owner.name == "tile.copy"]
 
 
 def transaction_bytes(acquire: AcquireOp) -> int:

@@ -55,6 +55,7 @@ from .operands import lower_tma_load, lower_tma_multicast
 from .pieces import finish_stores
 from .pipes import (
     drain,
+    finish_copies,
     lower_acquire,
     lower_commit,
     lower_release,
@@ -215,6 +216,7 @@ def _emit_loop(frame: Frame, op: scf.ForOp, held: frozenset[str]) -> None:
     with ir.InsertionPoint(copy.body):
         _emit_block(frame, op.body, held)
         scf.YieldOp([])
+    finish_copies(frame, op)
 
 
 def _copy(frame: Frame, op: ir.OpView) -> None:

@@ -1,7 +1,8 @@
 """The PTX makes operand tiles visible to the tensor core before an MMA reads them.
 
-Threads that copy with st.shared fence the async proxy and then meet at a barrier; what TMA loads is
-waited for on its mbarrier (PTX ISA, "Async proxy"; tcgen05 memory consistency model).
+Threads that copy fence the async proxy and then meet at a barrier, or arrive at the slot's; before
+the fence they wait for what cp.async has under way. What TMA loads is waited for on its mbarrier
+(PTX ISA, "Async proxy"; tcgen05 memory consistency model).
 """
 
 import re
@@ -14,14 +15,20 @@ from tilewright.compiler.spec import MatmulSpec
 
 STEPS = {
     "load": r"cp\.async\.bulk\.tensor",
-    "copy": r"st\.shared",
+    "copy": r"st\.shared|cp\.async\.c[ag]\.shared",
+    "copied": r"cp\.async\.wait_group",
     "proxy-fence": r"fence\.proxy\.async",
     "wait": r"mbarrier\.(?:try|test)_wait",
-    "barrier": r"bar(?:rier)?\.(?:cta\.)?sync",
+    "barrier": r"bar(?:rier)?\.(?:cta\.)?sync|mbarrier\.arrive\.shared",
     "mma": r"tcgen05\.mma",
 }
 PREFIXES = ("tiling", "tma-insertion", "swizzle-selection", "warp-specialization", "persistence")
-SHAPES = [MatmulSpec(256, 256, 192), MatmulSpec(77, 33, 51), MatmulSpec(128, 64, 16)]
+SHAPES = [
+    MatmulSpec(256, 256, 192),
+    MatmulSpec(77, 33, 51),
+    MatmulSpec(77, 33, 52),
+    MatmulSpec(128, 128, 16),
+]
 
 
 def steps_of(ptx: str) -> list[str]:
@@ -84,3 +91,37 @@ def test_a_thread_loads_several_units_before_it_stores_one(k, loads, bytes_each)
     assert len(before) == loads
     words = {16: r"\.v4\.b32|\.v2\.b64", 8: r"\.v2\.b32|\.b64", 4: r"\.b32", 2: r"\.b16"}
     assert all(re.search(words[bytes_each] + "$", load) for load in before), before[0]
+
+
+COPYING = "tiling{tile=128x128x64},tma-insertion,swizzle-selection,pipelining{stages=STAGES}"
+
+
+def copying_loop(k: int, stages: int, target: str) -> str:
+    """The PTX of the load role from its copies on, where all operands are copied by threads."""
+    pipeline = COPYING.replace("STAGES", str(stages)) + ",warp-specialization"
+    spec = MatmulSpec(128, 128, k)
+    ptx = compile_matmul(spec, pipeline=pipeline, target=target, until="ptx").ptx
+    return ptx[re.search(r"cp\.async\.c[ag]\.shared|ld\.global", ptx).start() :]
+
+
+@pytest.mark.parametrize("target", ["sm_90a", "sm_100a"])
+@pytest.mark.parametrize(("k", "size"), [(1100, 8), (1102, 4)])
+def test_the_load_role_copies_as_many_bytes_at_once_as_rows_allow(target, k, size):
+    loop = copying_loop(k, 3, target)
+    found = re.findall(r"cp\.async\.(c[ag])\.shared\.global \[.*?\], \[.*?\], (\d+)(, %r)?", loop)
+    assert set(found) == {("ca", str(size), ", %r")}
+    assert "st.shared.v4" not in loop and "ld.global" not in loop
+
+
+@pytest.mark.parametrize("target", ["sm_90a", "sm_100a"])
+def test_rows_of_odd_length_are_loaded_and_stored(target):
+    loop = copying_loop(1101, 3, target)
+    assert "ld.global.b16" in loop
+    assert not re.search(r"cp\.async\.c[ag]\.shared", loop)
+
+
+@pytest.mark.parametrize("target", ["sm_90a", "sm_100a"])
+@pytest.mark.parametrize(("stages", "under_way"), [(1, [0]), (2, [0]), (3, [1, 0]), (6, [2, 0])])
+def test_slots_stay_under_way_as_long_as_the_ring_has_others(target, stages, under_way):
+    waits = re.findall(r"cp\.async\.wait_group \s*(\d+)", copying_loop(1100, stages, target))
+    assert [int(each) for each in waits] == under_way

@@ -105,11 +105,14 @@ def test_no_role_divides_or_multiplies_in_a_k_step(tile, spec, order):
     assert loops["mma"].count(SLOW) <= 2  # a slot's offset, where a slot is no power of two
 
 
+COPIES = r"st\.shared|cp\.async\.c[ag]\.shared"
+
+
 @pytest.mark.parametrize("k", [260, 261])
 @pytest.mark.parametrize("tile", ["128x128x64", "64x96x48"])
 def test_copies_by_threads_do_not_divide_in_a_k_step(k, tile):
     text = f"tiling{{tile={tile}}},tma-insertion,swizzle-selection,warp-specialization"
     compiled = compile_matmul(MatmulSpec(300, 520, k), pipeline=text, until="ptx")
-    loop = innermost_loop(parse_kernel(compiled.ptx, compiled.entry), r"st\.shared")
+    loop = innermost_loop(parse_kernel(compiled.ptx, compiled.entry), COPIES)
     assert loop is not None
     assert loop.count(r"(div|rem)\.|mul\.hi") == 0

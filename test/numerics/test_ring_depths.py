@@ -53,6 +53,21 @@ def test_any_order_of_asynchronous_completion(check_matmul, kind, seed):
     check_matmul(spec, pipeline=KINDS[kind].replace("DEPTH", "2"), seed=100 + seed)
 
 
+COPYING = ("sequential", "specialised", "persistent")
+
+
+@pytest.mark.parametrize("target", ["sm_90a", "sm_100a"])
+@pytest.mark.parametrize("kind", COPYING)
+@pytest.mark.parametrize("stages", [1, 2, 3, 5])
+def test_copies_that_are_under_way_together(check_matmul, target, kind, stages):
+    for k in (32 * 1 - 2, 32 * 2 - 2, 32 * 7 - 4):
+        spec = MatmulSpec(130, 72, k, b_major="n")
+        text = KINDS[kind].replace("DEPTH", str(stages))
+        compiled, _ = check_matmul(spec, target=target, pipeline=text, seed=stages)
+        assert "cp.async.ca.shared.global" in compiled.ptx
+        assert len(compiled.remarks) == 1
+
+
 def test_copies_by_threads_go_through_a_deep_ring_too(check_matmul):
     text = KINDS["specialised"].replace("DEPTH", "4")
     compiled, _ = check_matmul(MatmulSpec(130, 70, 201), pipeline=text)

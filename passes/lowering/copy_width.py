@@ -1,0 +1,26 @@
+"""How many bytes a thread copies at once, as the rows of an operand allow."""
+
+from __future__ import annotations
+
+import math
+
+from ...dialects.layout import TileLayout
+from ...dialects.mlir import ir
+from ...dialects.tile import CopyOp
+
+UNIT_BYTES = 16
+# cp.async copies 4, 8 or 16 bytes (PTX ISA, cp.async).
+ASYNC_BYTES_MIN = 4
+
+
+def copy_bytes(layout: TileLayout, view: ir.MemRefType) -> int:
+    """The widest power of two up to 16 that divides the pitch and length of rows, in bytes."""
+    inner = 1 if layout.major == "k" else 0
+    strides, _ = view.get_strides_and_offset()
+    pitch, length = strides[1 - inner], view.shape[inner]
+    return math.gcd(UNIT_BYTES, pitch * layout.element_bytes, length * layout.element_bytes)
+
+
+def is_asynchronous(op: CopyOp) -> bool:
+    """Whether threads can copy the tile with cp.async."""
+    return copy_bytes(op.tile.type.layout, op.view.type) >= ASYNC_BYTES_MIN
