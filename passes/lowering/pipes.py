@@ -58,7 +58,7 @@ def _commit_copies(frame: Frame, ring: ir.Value) -> None:
     """Each warp arrives on the slot whose copies have been under way the longest."""
     state, under_way = frame.rings[ring], frame.plan.rings[ring].under_way
     nvvm.cp_async_commit_group()
-    if not under_way:
+    if state.pending is None:
         _publish_copies(frame, 0)
         _arrive_when_copied(frame, ring)
         return
@@ -74,12 +74,14 @@ def _commit_copies(frame: Frame, ring: ir.Value) -> None:
 def finish_copies(frame: Frame, loop: scf.ForOp) -> None:
     """After a loop that fills slots: each warp arrives on those that are still under way."""
     for op in list(loop.body.operations):
-        if isinstance(op, CommitOp) and frame.plan.rings[op.ring].under_way:
+        if isinstance(op, CommitOp):
             _arrive_on_the_rest(frame, op.ring)
 
 
 def _arrive_on_the_rest(frame: Frame, ring: ir.Value) -> None:
     state = frame.rings[ring]
+    if state.pending is None:
+        return
     pending = state.pending.value()
     _publish_copies(frame, 0)
     for before in range(frame.plan.rings[ring].under_way):
