@@ -62,15 +62,15 @@ class Matmul:
         return report, compare(expected_output(manifest, tensors), actual, c["dtype"]).passed
 
 
-SEQUENTIAL = Matmul("kernel3", (72, 40, 136))
-STAGED = Matmul("kernel4", (72, 40, 136))
-PLAIN = Matmul("v1a", (136, 40, 72))
-ROLES = Matmul("v4", (136, 72, 392))
-PAIR = Matmul("v5", (264, 72, 136))
+SEQUENTIAL = Matmul("kernel3", (72, 72, 136))
+STAGED = Matmul("kernel4", (72, 72, 136))
+PLAIN = Matmul("v1a", (136, 136, 72))
+ROLES = Matmul("v4", (136, 264, 392))
+PAIR = Matmul("v5", (264, 264, 136))
 PERSISTENT = Matmul("v6", (520, 264, 72), ("scheduler=static", "scheduler=static ctas=2"))
 PIECES = Matmul("kernel7", (264, 264, 72))
 LAUNCH_CONTROL = Matmul("kernel8", (520, 264, 72))
-DEPENDENT = Matmul("v4", (136, 72, 136), ("", ",lower-to-nvvm{pdl=true}"))
-NARROW = Matmul("v2a", (136, 40, 72), ("tile=128x128x128", "tile=64x64x32"))
-PLAIN_CLUSTER = Matmul("v1a", (264, 40, 72), ("", ",clustering{shape=2x1 pair=false}"))
+DEPENDENT = Matmul("v4", (136, 264, 136), ("", ",lower-to-nvvm{pdl=true}"))
+NARROW = Matmul("v2a", (136, 72, 72), ("tile=128x128x128", "tile=64x64x32"))
+PLAIN_CLUSTER = Matmul("v1a", (264, 136, 72), ("", ",clustering{shape=2x1 pair=false}"))
 BY_THREADS = Matmul("kernel3", (72, 40, 68), ("tma-insertion{box=2d},", ""))
