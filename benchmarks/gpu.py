@@ -1,14 +1,15 @@
 """How fast bundles run on this GPU, beside cuBLAS (torch) and Triton.
 
-    python benchmarks/gpu.py FOLDER [--rounds 15] [--no-triton] [--json PATH]
+    python benchmarks/gpu.py FOLDER [--rounds 15] [--no-triton] [--no-host] [--json PATH]
 
 FOLDER holds bundles that were made beforehand (benchmarks/gpu_bundles.py), bf16; `runtime` must be
 importable as tilewright.runtime, and torch, numpy and cuda-python installed; Triton is measured
-where it is. For each bundle the contenders take turns on the same normally distributed inputs,
-several sets of them, which together exceed L2. Times are medians of batches that are enqueued
-behind a backlog (runtime/gpu/timing.py). Every contender's output is compared with float64 first,
-and a wrong one is an error. Also: the host's time for a call that is given its output, and that of
-torch.mm; the first call of each kernel, with loading; clocks and power under load.
+where it is. For each matmul its bundles and the two rivals take turns on the same normally
+distributed inputs, several sets of them, which together exceed L2. Times are medians of batches
+that are enqueued behind a backlog (runtime/gpu/timing.py). Every contender's output is compared
+with float64 first, and a wrong one is an error. Also: the host's time for a call that is given its
+output, and that of torch.mm; the first call of each kernel, with loading; clocks and power under
+load.
 """
 
 from __future__ import annotations
@@ -19,17 +20,23 @@ import math
 import statistics
 import sys
 import time
+from collections import defaultdict
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
 
+from tilewright.runtime import Kernel, load
 from tilewright.runtime.gpu import comparison
 from tilewright.runtime.gpu.comparison import check, count_sets, make_set
 from tilewright.runtime.gpu.timing import Launch, clocks_under, host_us, interleaved
 
 OURS, CUBLAS, TRITON = "tilewright", "cublas", "triton"
+LOAD_US = 3e5  # of work, during which the clocks are read
+
+Sets = list[list[torch.Tensor]]
 
 
 @dataclass
@@ -55,16 +62,18 @@ class Row:
         """How many times as fast as another contender ours is."""
         return self.us[other] / self.us[OURS]
 
+    @property
+    def kernel(self) -> str:
+        """What tells this bundle from others for the same matmul: NAME of MxNxK.NAME."""
+        return self.bundle.partition(".")[2]
+
 
 def main() -> None:
     options = parse_options()
-    paths = sorted(options.folder.glob("*.zip"), key=sizes_of)
-    if not paths:
+    kernels = {path.stem: load(path) for path in sorted(options.folder.glob("*.zip"))}
+    if not kernels:
         sys.exit(f"error: {options.folder}: must hold bundles, got none; see gpu_bundles.py")
-    rows = []
-    for path in paths:
-        rows.append(measure(path, options))
-        print(as_line(rows[-1]), file=sys.stderr)
+    rows = [row for group in by_matmul(kernels) for row in measure(group, options)]
     print(as_text(rows))
     if options.json:
         result = {**machine(), "rounds": options.rounds, "rows": [asdict(row) for row in rows]}
@@ -76,42 +85,51 @@ def parse_options() -> argparse.Namespace:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--rounds", type=int, default=15, help="batches a contender (default 15)")
     parser.add_argument("--no-triton", action="store_true", help="leave Triton out")
+    parser.add_argument("--no-host", action="store_true", help="leave the host's times out")
     parser.add_argument("--json", type=Path, metavar="PATH", help="also write everything here")
     return parser.parse_args()
 
 
-def sizes_of(path: Path) -> tuple[int, str]:
-    """Sorts bundles by the work that their names MxNxK say, else by name."""
-    try:
-        return math.prod(int(size) for size in path.stem.split("x")), path.stem
-    except ValueError:
-        return 0, path.stem
+def by_matmul(kernels: dict[str, Kernel]) -> list[dict[str, Kernel]]:
+    """Kernels by name, those for the same tensors together, from the least work to the most."""
+    groups: dict[tuple[Any, ...], dict[str, Kernel]] = defaultdict(dict)
+    for name, kernel in kernels.items():
+        a, b, c = kernel.manifest["tensors"]
+        work = math.prod(c["shape"]) * a["shape"][1]
+        each = ((*tensor["shape"], *tensor["strides"], tensor["dtype"]) for tensor in (a, b, c))
+        groups[work, *each][name] = kernel
+    return [groups[key] for key in sorted(groups)]
 
 
-def measure(path: Path, options: argparse.Namespace) -> Row:
-    """Check and time one bundle and its rivals."""
-    from tilewright.runtime import load
+def measure(group: dict[str, Kernel], options: argparse.Namespace) -> list[Row]:
+    """Check and time the bundles for one matmul and their rivals."""
+    tensors = next(iter(group.values())).manifest["tensors"]
+    sets = [make_set(tensors, seed) for seed in range(count_sets(tensors))]
+    first_ms = {name: first_call(kernel, *sets[0]) for name, kernel in group.items()}
+    ours = {name: _launch_of(kernel, sets) for name, kernel in group.items()}
+    others = rivals(sets, options)
+    for name, launch in (ours | others).items():
+        check(name, launch, sets[-1], len(sets) - 1)
+    times = interleaved(ours | others, len(sets), options.rounds)
+    rows = []
+    for name, kernel in group.items():
+        contenders = {OURS: times[name], **{rival: times[rival] for rival in others}}
+        row = timed_row(name, kernel, contenders)
+        row.first_call_ms = first_ms[name]
+        row.host_us = {} if options.no_host else host_costs(kernel, *sets[0], row.us[OURS])
+        row.clocks = clocks_under(ours[name], int(LOAD_US / row.us[OURS]) + 1, len(sets))
+        print(as_line(row), file=sys.stderr)
+        rows.append(row)
+    return rows
 
-    kernel = load(path)
-    a, b, c = kernel.manifest["tensors"]
-    sets = [make_set((a, b, c), seed) for seed in range(count_sets((a, b, c)))]
-    first_call_ms = first_call(kernel, *sets[0])
-    launches = contenders(kernel, sets, options)
-    for name, launch in launches.items():
-        check(f"{path.name}: {name}", launch, sets[-1], len(sets) - 1)
-    times = interleaved(launches, len(sets), options.rounds)
-    medians = {name: statistics.median(found) for name, found in times.items()}
-    third_of_a_second = int(3e5 / medians[OURS]) + 1
-    return Row(
-        path.stem,
-        *(*c["shape"], a["shape"][1]),
-        us=medians,
-        spread={name: statistics.stdev(found) / medians[name] for name, found in times.items()},
-        host_us=host_costs(kernel, *sets[0], medians[OURS]),
-        first_call_ms=first_call_ms,
-        clocks=clocks_under(launches[OURS], third_of_a_second, len(sets)),
-        pipeline=kernel.manifest["pipeline"],
-    )
+
+def timed_row(name: str, kernel: Kernel, times: dict[str, list[float]]) -> Row:
+    """A row of the medians and spreads of times; what else is measured is not yet in it."""
+    a, _, c = kernel.manifest["tensors"]
+    medians = {each: statistics.median(found) for each, found in times.items()}
+    spread = {each: statistics.stdev(found) / medians[each] for each, found in times.items()}
+    (m, n), k = c["shape"], a["shape"][1]
+    return Row(name, m, n, k, medians, spread, {}, math.nan, {}, kernel.manifest["pipeline"])
 
 
 def first_call(kernel: Any, a: torch.Tensor, b: torch.Tensor, out: torch.Tensor) -> float:
@@ -134,26 +152,28 @@ def host_costs(
     }
 
 
-def contenders(
-    kernel: Any, sets: list[list[torch.Tensor]], options: argparse.Namespace
-) -> dict[str, Launch]:
-    """What is timed, by name; each takes the index of an input set."""
-
+def _launch_of(kernel: Kernel, sets: Sets) -> Launch:
     def ours(i: int) -> None:
         a, b, c = sets[i]
         kernel(a, b, out=c)
+
+    return ours
+
+
+def rivals(sets: Sets, options: argparse.Namespace) -> dict[str, Launch]:
+    """What else is timed, by name; each takes the index of an input set."""
 
     def cublas(i: int) -> None:
         a, b, c = sets[i]
         torch.mm(a, b.T, out=c)
 
-    found: dict[str, Launch] = {OURS: ours, CUBLAS: cublas}
+    found: dict[str, Launch] = {CUBLAS: cublas}
     if not options.no_triton and all(each.is_contiguous() for each in sets[0]):
         found |= triton_contender(sets)
     return found
 
 
-def triton_contender(sets: list[list[torch.Tensor]]) -> dict[str, Launch]:
+def triton_contender(sets: Sets) -> dict[str, Launch]:
     """Triton's matmul where it is installed."""
     try:
         from triton_matmul import prepare
@@ -166,8 +186,8 @@ def triton_contender(sets: list[list[torch.Tensor]]) -> dict[str, Launch]:
 
 def means(rows: list[Row]) -> dict[str, float]:
     """Geometric means of the ratios to each rival that all rows have."""
-    rivals = [name for name in (CUBLAS, TRITON) if all(name in row.us for row in rows)]
-    return {name: statistics.geometric_mean(row.ratio(name) for row in rows) for name in rivals}
+    shared = [name for name in (CUBLAS, TRITON) if all(name in row.us for row in rows)]
+    return {name: statistics.geometric_mean(row.ratio(name) for row in rows) for name in shared}
 
 
 def machine() -> dict[str, str]:
@@ -180,22 +200,34 @@ def machine() -> dict[str, str]:
 
 def as_line(row: Row) -> str:
     found = ", ".join(f"{name} {row.tflops(name):.0f}" for name in row.us)
-    return f"{row.m}×{row.n}×{row.k}: TFLOP/s {found}; ×{row.ratio(CUBLAS):.3f} of cuBLAS"
+    named = f" {row.kernel}" if row.kernel else ""
+    return f"{row.m}×{row.n}×{row.k}{named}: TFLOP/s {found}; ×{row.ratio(CUBLAS):.3f} of cuBLAS"
+
+
+COLUMNS: dict[str, Callable[[Row], str]] = {
+    "M×N×K": lambda row: f"{row.m}×{row.n}×{row.k}",
+    "kernel": lambda row: row.kernel,
+    "µs": lambda row: f"{row.us[OURS]:.1f}",
+    "cuBLAS µs": lambda row: f"{row.us[CUBLAS]:.1f}",
+    "TFLOP/s": lambda row: f"{row.tflops(OURS):.0f}",
+    "cuBLAS": lambda row: f"{row.tflops(CUBLAS):.0f}",
+    "Triton": lambda row: f"{row.tflops(TRITON):.0f}" if TRITON in row.us else "—",
+    "of cuBLAS": lambda row: f"{row.ratio(CUBLAS):.3f}",
+    "of Triton": lambda row: f"{row.ratio(TRITON):.3f}" if TRITON in row.us else "—",
+    "host µs": lambda row: f"{row.host_us[OURS]:.1f}",
+    "torch µs": lambda row: f"{row.host_us[CUBLAS]:.1f}",
+}
 
 
 def as_text(rows: list[Row]) -> str:
-    """A table in Markdown with the geometric means."""
-    head = "| M×N×K | µs | TFLOP/s | cuBLAS | Triton | of cuBLAS | of Triton | host µs | torch µs |"
-    lines = [", ".join(f"{key} {value}" for key, value in machine().items()), "", head]
-    lines.append("|---" * 9 + "|")
-    for row in rows:
-        rival = f"{row.tflops(TRITON):.0f} | " if TRITON in row.us else "— | "
-        of_rival = f"{row.ratio(TRITON):.3f}" if TRITON in row.us else "—"
-        host = " | ".join(f"{row.host_us[name]:.1f}" for name in (OURS, CUBLAS))
-        lines.append(
-            f"| {row.m}×{row.n}×{row.k} | {row.us[OURS]:.1f} | {row.tflops(OURS):.0f}"
-            f" | {row.tflops(CUBLAS):.0f} | {rival}{row.ratio(CUBLAS):.3f} | {of_rival} | {host} |"
-        )
+    """A table in Markdown with the geometric means; without columns that would be empty."""
+    unused = {"kernel"} if not any(row.kernel for row in rows) else set()
+    unused |= {"Triton", "of Triton"} if not any(TRITON in row.us for row in rows) else set()
+    unused |= {"host µs", "torch µs"} if not any(row.host_us for row in rows) else set()
+    columns = {name: cell for name, cell in COLUMNS.items() if name not in unused}
+    lines = [", ".join(f"{key} {value}" for key, value in machine().items()), ""]
+    lines += [f"| {' | '.join(columns)} |", "|---" * len(columns) + "|"]
+    lines += [f"| {' | '.join(cell(row) for cell in columns.values())} |" for row in rows]
     found = ", ".join(f"{mean:.3f} of {name}" for name, mean in means(rows).items())
     return "\n".join([*lines, "", f"geometric mean: {found}"])
 

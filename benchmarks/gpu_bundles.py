@@ -1,17 +1,30 @@
 """Compiles the kernels that benchmarks/gpu.py measures, on a machine that needs no GPU.
 
     python benchmarks/gpu_bundles.py FOLDER [--target sm_90a] [--shapes 512x512x512,…]
-        [--pipeline TEXT | --preset NAME]
+        [--chosen] [--preset NAME …] [--pipeline NAME=TEXT …]
+    python benchmarks/gpu_bundles.py FOLDER [--target sm_90a] --comparison NAME
 
-Writes one bundle a shape, FOLDER/MxNxK.zip: bf16, B as N×K, by the schedule that the compiler
-chooses unless told. A shape that is refused is said so and left out; the exit status is then 1.
+Writes bundles for bf16, B as N×K: FOLDER/MxNxK.zip by the schedule that the compiler chooses, or
+FOLDER/MxNxK.NAME.zip for each preset and pipeline that is named (`--chosen` adds the chosen one);
+gpu.py measures those of a shape together. `--comparison` makes what docs/hopper.md compares. A
+shape that is refused is said so and left out; the exit status is then 1.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+
+from gpu_comparisons import COMPARISONS, Variant
+
+from tilewright.compiler.bundle_writer import as_bundle
+from tilewright.compiler.driver import compile_matmul
+from tilewright.compiler.pipeline import all_presets
+from tilewright.compiler.spec import MatmulSpec
+from tilewright.dialects.errors import CompileError
 
 # M×N×K: cubes, few rows as in decoding, layers of language models, short and long sums, ragged.
 SHAPES = (
@@ -24,7 +37,7 @@ SHAPES = (
 def main() -> int:
     options = parse_options()
     options.folder.mkdir(parents=True, exist_ok=True)
-    made = [make(shape, options) for shape in options.shapes.split(",")]
+    made = [make(variant, options) for variant in variants(options)]
     return 0 if all(made) else 1
 
 
@@ -33,27 +46,46 @@ def parse_options() -> argparse.Namespace:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--target", default="sm_90a", help="chip (default sm_90a)")
     parser.add_argument("--shapes", default=SHAPES, help="MxNxK,… (default: those of the page)")
-    which = parser.add_mutually_exclusive_group()
-    which.add_argument("--pipeline", help="these passes instead of the chosen schedule")
-    which.add_argument("--preset", help="this preset instead of the chosen schedule")
+    parser.add_argument("--chosen", action="store_true", help="the chosen schedule beside others")
+    parser.add_argument("--preset", action="append", default=[], choices=all_presets(),
+                        metavar="NAME", help="this preset; may be given again")  # fmt: skip
+    parser.add_argument("--pipeline", action="append", default=[], type=named_pipeline,
+                        metavar="NAME=TEXT", help="these passes; may be given again")  # fmt: skip
+    parser.add_argument("--comparison", choices=COMPARISONS, help="kernels of docs/hopper.md")
     return parser.parse_args()
 
 
-def make(shape: str, options: argparse.Namespace) -> bool:
-    """Compile one shape; whether it could be."""
-    from tilewright.compiler.bundle_writer import as_bundle
-    from tilewright.compiler.driver import compile_matmul
-    from tilewright.compiler.spec import MatmulSpec
-    from tilewright.dialects.errors import CompileError
+def named_pipeline(text: str) -> tuple[str, str]:
+    """Name and passes of NAME=TEXT."""
+    name, _, passes = text.partition("=")
+    if not name.replace("-", "").replace("_", "").isalnum():
+        raise argparse.ArgumentTypeError(f"must be NAME=TEXT, got {text!r}")
+    return name, passes
 
-    how = {name: getattr(options, name) for name in ("target", "pipeline", "preset")}
+
+def variants(options: argparse.Namespace) -> Iterator[Variant]:
+    """The kernels to make, in the order of the options."""
+    if options.comparison:
+        yield from COMPARISONS[options.comparison](options.target)
+        return
+    presets = [(name, all_presets()[name]) for name in options.preset]
+    named = [*presets, *options.pipeline]
+    chosen = [("", None)] if options.chosen or not named else []
+    for shape, (name, pipeline) in itertools.product(options.shapes.split(","), [*chosen, *named]):
+        yield Variant(shape, name, pipeline)
+
+
+def make(variant: Variant, options: argparse.Namespace) -> bool:
+    """Compile one kernel; whether it could be."""
+    stem = f"{variant.shape}.{variant.name}" if variant.name else variant.shape
     try:
-        compiled = compile_matmul(MatmulSpec(*map(int, shape.split("x"))), **how)
+        spec = MatmulSpec(*map(int, variant.shape.split("x")))
+        compiled = compile_matmul(spec, target=options.target, pipeline=variant.pipeline)
     except CompileError as error:
-        print(f"{shape:20} {error}", file=sys.stderr)
+        print(f"{stem:20} {error}", file=sys.stderr)
         return False
-    as_bundle(compiled, options.folder / f"{shape}.zip")
-    print(f"{shape:20} {compiled.pipeline}", file=sys.stderr)
+    as_bundle(compiled, options.folder / f"{stem}.zip")
+    print(f"{stem:20} {compiled.pipeline}", file=sys.stderr)
     return True
 
 

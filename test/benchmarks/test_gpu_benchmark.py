@@ -8,6 +8,8 @@ from types import SimpleNamespace
 import pytest
 import torch
 
+from tilewright.compiler.pipeline import parse_pipeline
+from tilewright.compiler.presets import HOPPER_PRESETS
 from tilewright.runtime import read_bundle
 from tilewright.runtime.errors import DeviceError
 
@@ -19,13 +21,14 @@ def benchmarks(monkeypatch):
     """The scripts' folder, as when one of them is run."""
     monkeypatch.syspath_prepend(str(FOLDER))
     yield
-    for name in ("gpu", "gpu_bundles"):
+    for name in ("gpu", "gpu_bundles", "gpu_comparisons"):
         sys.modules.pop(name, None)
 
 
-def row(gpu, us, rivals, sizes=(512, 256, 1000)):
+def row(gpu, us, rivals, name="512x256x1000", host=True):
     times = {"tilewright": us, **rivals}
-    return gpu.Row("x", *sizes, times, {}, {"tilewright": 5.25, "cublas": 11.0}, 3.0, {}, "tiling")
+    host_us = {"tilewright": 5.25, "cublas": 11.0} if host else {}
+    return gpu.Row(name, 512, 256, 1000, times, {}, host_us, 3.0, {}, "tiling")
 
 
 def test_rates_ratios_and_means_follow_from_the_times(monkeypatch):
@@ -39,18 +42,81 @@ def test_rates_ratios_and_means_follow_from_the_times(monkeypatch):
     monkeypatch.setattr(gpu, "machine", lambda: {"gpu": "H200"})
     *_, head, _, one, two, _, last = gpu.as_text([first, second]).split("\n")
     assert head.count("|") == one.count("|") == two.count("|")
-    assert one == "| 512×256×1000 | 20.0 | 13 | 26 | 3 | 0.500 | 4.000 | 5.2 | 11.0 |"
-    assert two == "| 512×256×1000 | 10.0 | 26 | 13 | — | 2.000 | — | 5.2 | 11.0 |"
+    assert one == "| 512×256×1000 | 20.0 | 10.0 | 13 | 26 | 3 | 0.500 | 4.000 | 5.2 | 11.0 |"
+    assert two == "| 512×256×1000 | 10.0 | 20.0 | 26 | 13 | — | 2.000 | — | 5.2 | 11.0 |"
     assert last == "geometric mean: 1.000 of cublas"
 
 
-def test_bundles_are_measured_from_the_least_work_to_the_most():
+def test_the_table_has_no_empty_columns_and_tells_kernels_of_a_shape_apart(monkeypatch):
     import gpu
 
-    names = ["4096x128x4096", "16x4096x4096", "odd", "512x512x512"]
-    found = sorted((Path(f"{name}.zip") for name in names), key=gpu.sizes_of)
-    ordered = ["odd", "512x512x512", "16x4096x4096", "4096x128x4096"]
-    assert [path.stem for path in found] == ordered
+    monkeypatch.setattr(gpu, "machine", lambda: {"gpu": "H200"})
+    names = ("512x256x1000.h1", "512x256x1000.64x64x64-split-2")
+    rows = [row(gpu, 20.0, {"cublas": 10.0}, name, host=False) for name in names]
+    _, _, head, _, one, two, *_ = gpu.as_text(rows).split("\n")
+    assert head == "| M×N×K | kernel | µs | cuBLAS µs | TFLOP/s | cuBLAS | of cuBLAS |"
+    assert one == "| 512×256×1000 | h1 | 20.0 | 10.0 | 13 | 26 | 0.500 |"
+    assert two.startswith("| 512×256×1000 | 64x64x64-split-2 | 20.0 ")
+    assert gpu.as_line(rows[0]).startswith("512×256×1000 h1: TFLOP/s ")
+
+
+def kernel(m, n, k, result="bf16"):
+    shapes, types = ((m, k), (n, k), (m, n)), ("bf16", "bf16", result)
+    tensors = [
+        {"shape": list(shape), "strides": [shape[1], 1], "dtype": dtype}
+        for shape, dtype in zip(shapes, types, strict=True)
+    ]
+    return SimpleNamespace(manifest={"tensors": tensors, "pipeline": "tiling"})
+
+
+def test_bundles_for_the_same_tensors_are_measured_together_from_the_least_work_on():
+    import gpu
+
+    kernels = {
+        "first": kernel(64, 64, 64),
+        "few": kernel(16, 4096, 4096),
+        "second": kernel(64, 64, 64),
+        "float": kernel(64, 64, 64, "f32"),
+        "least": kernel(4096, 8, 6),
+    }
+    groups = [set(group) for group in gpu.by_matmul(kernels)]
+    assert groups[0] == {"least"}
+    assert groups[-1] == {"few"}
+    assert {"first", "second"} in groups[1:3]
+    assert {"float"} in groups[1:3]
+
+
+def test_bundles_of_a_shape_take_turns_with_one_cublas(monkeypatch, capsys):
+    import gpu
+
+    asked = []
+
+    def interleaved(launches, sets, rounds):
+        asked.append((list(launches), sets, rounds))
+        return {name: [10.0 + at, 90.0, 11.0 + at] for at, name in enumerate(launches)}
+
+    fakes = {
+        "count_sets": lambda tensors: 3,
+        "make_set": lambda tensors, seed: [torch.empty(1)] * 3,
+        "first_call": lambda kernel, a, b, out: 2.5,
+        "check": lambda *arguments: asked.append(arguments[0]),
+        "interleaved": interleaved,
+        "clocks_under": lambda launch, count, sets: {"count": count},
+    }
+    for name, fake in fakes.items():
+        monkeypatch.setattr(gpu, name, fake)
+    options = SimpleNamespace(no_triton=True, no_host=True, rounds=5)
+    group = {"40x24x64.h1": kernel(40, 24, 64), "40x24x64.h2": kernel(40, 24, 64)}
+    first, second = gpu.measure(group, options)
+    everyone = [*group, "cublas"]
+    assert asked == [*everyone, (everyone, 3, 5)]
+    assert (first.us, second.us) == (
+        {"tilewright": 11.0, "cublas": 13.0},
+        {"tilewright": 12.0, "cublas": 13.0},
+    )
+    assert (second.m, second.n, second.k, second.kernel) == (40, 24, 64, "h2")
+    assert (second.first_call_ms, second.host_us) == (2.5, {})
+    assert second.clocks == {"count": 300_000 // 12 + 1}
 
 
 def test_there_are_enough_input_sets_to_exceed_l2(monkeypatch):
@@ -105,3 +171,40 @@ def test_bundles_are_made_and_refused_shapes_are_said(tmp_path, monkeypatch, cap
     assert [path.name for path in tmp_path.iterdir()] == ["64x64x64.zip"]
     assert read_bundle(tmp_path / "64x64x64.zip").manifest["spec"]["k"] == 64
     assert "64x64x0" in capsys.readouterr().err
+
+
+def test_presets_and_pipelines_of_a_shape_get_bundles_of_their_own(tmp_path, monkeypatch, capsys):
+    import gpu_bundles
+
+    arguments = ["gpu_bundles.py", str(tmp_path), "--shapes", "64x32x64", "--chosen"]
+    arguments += ["--preset", "h1", "--preset", "h3", "--pipeline", "small=tiling{tile=64x32x32}"]
+    monkeypatch.setattr(sys, "argv", arguments)
+    assert gpu_bundles.main() == 0
+    found = {path.name: read_bundle(path).manifest for path in tmp_path.iterdir()}
+    names = {"64x32x64.zip", *(f"64x32x64.{name}.zip" for name in ("h1", "h3", "small"))}
+    assert found.keys() == names
+    pipeline = found["64x32x64.small.zip"]["pipeline"]
+    assert pipeline == "normalize,tiling{tile=64x32x32},lower-to-nvvm"
+    assert "swizzle-selection" in found["64x32x64.h3.zip"]["pipeline"]
+
+
+def test_a_pipeline_without_a_name_is_refused(tmp_path, monkeypatch, capsys):
+    import gpu_bundles
+
+    arguments = ["gpu_bundles.py", str(tmp_path), "--pipeline", "tiling{tile=64x32x32}"]
+    monkeypatch.setattr(sys, "argv", arguments)
+    with pytest.raises(SystemExit):
+        gpu_bundles.main()
+    assert "must be NAME=TEXT, got 'tiling{tile=64x32x32}'" in capsys.readouterr().err
+
+
+def test_comparisons_name_every_kernel_once_and_their_pipelines_can_be_read():
+    import gpu_comparisons
+
+    for name, variants in gpu_comparisons.COMPARISONS.items():
+        found = list(variants("sm_90a"))
+        assert len({(each.shape, each.name) for each in found}) == len(found), name
+        for each in found:
+            assert each.pipeline is None or parse_pipeline(each.pipeline)
+    presets = [each.name for each in gpu_comparisons.presets("sm_90a")]
+    assert presets == list(HOPPER_PRESETS)

@@ -1,0 +1,65 @@
+"""The kernels that docs/hopper.md compares for one matmul each, by the comparison's name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tilewright.compiler.pipeline import presets_of
+
+FEW_ROWS = ("16x4096x4096", "32x4096x4096", "48x4096x4096")
+SPLITS = {
+    # M×N×K: tile, numbers of CTAs that share a tile
+    "256x256x16384": ("64x64x64", (1, 2, 3, 4, 6, 8)),
+    "32x1024x8192": ("64x64x64", (1, 2, 3, 4, 6, 8)),
+    "1024x256x8192": ("64x128x64", (1, 2, 3, 4)),
+    "4096x128x4096": ("64x128x64", (1, 2)),
+    "64x4096x4096": ("64x64x64", (1, 2)),
+    "512x512x512": ("64x64x128", (1, 2)),
+}
+
+
+@dataclass(frozen=True)
+class Variant:
+    """One kernel for a shape; `pipeline` is None for the schedule that the compiler chooses."""
+
+    shape: str
+    name: str
+    pipeline: str | None = None
+
+
+def presets(target: str) -> Iterator[Variant]:
+    """What each step of a chip's ladder gains."""
+    for name, pipeline in presets_of(target).items():
+        yield Variant("4096x4096x4096", name, pipeline)
+
+
+def split_k(target: str) -> Iterator[Variant]:
+    """Few tiles with a long K: one CTA a tile, and K split over a cluster."""
+    for shape, (tile, splits) in SPLITS.items():
+        for parts in splits:
+            yield Variant(shape, f"{tile}-split-{parts}", _with_roles(tile, parts=parts))
+
+
+def few_rows(target: str) -> Iterator[Variant]:
+    """Fewer rows than a tile has, copied in boxes of their own."""
+    for shape in FEW_ROWS:
+        yield Variant(shape, "64x32x128", _with_roles("64x32x128"))
+        yield Variant(shape, "64x64x64", _with_roles("64x64x64"))
+        yield Variant(shape, "64x64x64-split-2", _with_roles("64x64x64", parts=2))
+
+
+def copies(target: str) -> Iterator[Variant]:
+    """Rows that TMA can't address, 16, 8 and 4 bytes a copy by threads."""
+    for shape in ("300x5000x1104", "300x5000x1100", "300x5000x1102", "1024x4096x4100"):
+        yield Variant(shape, "chosen")
+
+
+COMPARISONS = {"presets": presets, "split-k": split_k, "few-rows": few_rows, "copies": copies}
+
+
+def _with_roles(tile: str, parts: int = 1) -> str:
+    """Direct stores, as many stages as fit, a load role and a consumer."""
+    split = f"split-k{{parts={parts}}}," if parts > 1 else ""
+    head = f"tiling{{tile={tile}}},tma-insertion,swizzle-selection"
+    return f"{head},{split}pipelining,warp-specialization"
