@@ -21,10 +21,12 @@ BATCH_SECONDS = 4e-3
 BATCH_LAUNCHES = (4, 200)
 HOST_BATCH_SECONDS = 0.1
 HOST_CALLS = (20, 200)
+CLOCK_BATCHES = 16
 CLOCK_FIELDS = {
     "sm_mhz": "clocks.sm",
+    "highest_mhz": "clocks.max.sm",
     "memory_mhz": "clocks.mem",
-    "watts": "power.draw",
+    "watts": "power.draw.instant",
     "celsius": "temperature.gpu",
 }
 
@@ -82,20 +84,32 @@ def host_us(call: Callable[[], Any], gpu_us: float, rounds: int = 11) -> float:
 
 
 def clocks_under(launch: Launch, launches: int, sets: int) -> dict[str, float]:
-    """What nvidia-smi says while the GPU works; empty where there is no nvidia-smi."""
+    """What nvidia-smi says while the GPU works, `launches` of it before; empty without it.
+
+    The queue is kept short: nvidia-smi takes longer than a full one of short kernels, and a full
+    one of long kernels takes many seconds.
+    """
+    _work(launch, launches, sets)
+    query = f"--query-gpu={','.join(CLOCK_FIELDS.values())}"
+    command = ["nvidia-smi", query, "--format=csv,noheader,nounits", "-i", "0"]
+    try:
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    except OSError:
+        return {}
+    while process.poll() is None:
+        _work(launch, launches // CLOCK_BATCHES + 1, sets)
+    printed, _ = process.communicate()
+    if process.returncode:
+        return {}
+    return dict(zip(CLOCK_FIELDS, parse_numbers(printed.split(",")), strict=True))
+
+
+def _work(launch: Launch, launches: int, sets: int) -> None:
     import torch
 
     for i in range(launches):
         launch(i % sets)
-    query = f"--query-gpu={','.join(CLOCK_FIELDS.values())}"
-    command = ["nvidia-smi", query, "--format=csv,noheader,nounits", "-i", "0"]
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, check=True)
-    except (OSError, subprocess.CalledProcessError):
-        return {}
-    finally:
-        torch.cuda.synchronize()
-    return dict(zip(CLOCK_FIELDS, parse_numbers(done.stdout.split(",")), strict=True))
+    torch.cuda.synchronize()
 
 
 def parse_numbers(texts: Sequence[str]) -> list[float]:

@@ -161,6 +161,25 @@ def test_what_nvidia_smi_does_not_know_is_not_a_number():
     assert math.isnan(watts)
 
 
+def test_clocks_are_read_while_the_gpu_works_and_left_out_without_nvidia_smi(monkeypatch):
+    from tilewright.runtime.gpu import timing
+
+    launched, answers = [], iter([None, None, 0])
+
+    class Process:
+        returncode = 0
+        poll = staticmethod(lambda: next(answers))
+        communicate = staticmethod(lambda: ("1500, 1980, 3201, 690.5, [N/A]\n", None))
+
+    monkeypatch.setattr(torch.cuda, "synchronize", lambda: launched.append("wait"))
+    monkeypatch.setattr(timing.subprocess, "Popen", lambda *_, **__: Process)
+    found = timing.clocks_under(launched.append, 32, 2)
+    assert (found["sm_mhz"], found["highest_mhz"], found["watts"]) == (1500, 1980, 690.5)
+    assert launched == [*[0, 1] * 16, "wait", *[0, 1, 0, "wait"] * 2]
+    Process.returncode, answers = 9, iter([9])
+    assert timing.clocks_under(launched.append, 1, 1) == {}
+
+
 def test_bundles_are_made_and_refused_shapes_are_said(tmp_path, monkeypatch, capsys):
     import gpu_bundles
 
