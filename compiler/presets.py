@@ -3,7 +3,8 @@
 `v1a` to `v6` are the steps of "tcgen05 for dummies" (gau-nernst), `kernel2` to `kernel8` those of
 "Matrix Multiplication on Blackwell" (Modular, parts 2 and 3, and the persistent kernel that part 3
 announces). Tile shapes and stage counts are theirs where the text states them. `h1` to `h7` are the
-same steps for Hopper, with tiles that wgmma accumulators in registers allow.
+same steps for Hopper, with tiles that wgmma accumulators in registers allow; `h8` has consumers
+that alternate.
 """
 
 from __future__ import annotations
@@ -44,7 +45,8 @@ PRESETS = {
 _H3 = "tiling{tile=128x128x64},tma-insertion{box=2d},swizzle-selection"
 _WIDE = "tiling{tile=128x256x64},tma-insertion{box=2d},swizzle-selection"
 _H_ROLES = "pipelining{stages=4},warp-specialization"
-_H_END = f"{_H_ROLES},persistence{{scheduler=static order=grouped group=8}}"
+_H_TILES = "persistence{scheduler=static order=grouped group=8}"
+_H_END = f"{_H_ROLES},{_H_TILES}"
 
 HOPPER_PRESETS = {
     "h1": "tiling{tile=128x128x64}",
@@ -54,4 +56,8 @@ HOPPER_PRESETS = {
     "h5": f"{_WIDE},{_H_ROLES}",
     "h6": f"{_WIDE},epilogue-staging{{buffers=2}},{_H_END}",
     "h7": f"{_WIDE},epilogue-staging{{buffers=2}},clustering{{shape=2x1}},{_H_END}",
+    "h8": (
+        f"{_H3},epilogue-staging{{columns=32 buffers=4}},pipelining{{stages=5}},"
+        f"warp-specialization,{_H_TILES},ping-pong"
+    ),
 }

@@ -6,13 +6,16 @@
     pipe.wait      waits until the consumer's next slot is full and gives it to read
     pipe.release   the oldest slot waited for is empty once what was started on it has finished
     pipe.tile      one payload tile of a slot
+    pipe.skip      leaves slots to another consumer of the ring
     pipe.claim     takes over clusters that have not been launched yet, and puts them into a ring
     pipe.for_each_claim  runs a body for this CTA's tile and for those of every claimed cluster
+    pipe.for_each_turn  runs a body for every tile of this CTA that is the agent's turn
     pipe.set_registers  from here on, every thread of the role may use that many registers
     pipe.role      the part of the program that one agent runs; roles run at the same time
 
 Slot index and phase are not in the IR: each side advances by one slot at commit or release, in
-program order. Barrier words and parities exist only below `lower-to-nvvm`.
+program order, and a consumer by those that it skips. A slot may hold nothing but a turn: who has
+it goes on. Barrier words and parities exist only below `lower-to-nvvm`.
 """
 
 from collections.abc import Sequence
@@ -61,6 +64,10 @@ class ClaimType(Pipe.Type, name="response"):
     """What cluster launch control answers: 16 bytes that say which cluster was claimed, if any."""
 
 
+class TurnType(Pipe.Type, name="turn"):
+    """The right to go on, which agents hand to each other; it takes no memory."""
+
+
 class SlotType(Pipe.Type, name="slot"):
     """One slot of a ring: the tiles of `payload`."""
 
@@ -81,9 +88,9 @@ class CreateOp(Pipe.Operation, name="create"):
         if stages < 1:
             return refuse(self, f"stages must be at least 1, got {stages}")
         kinds = {type(tile) for tile in self.ring.type.tiles}
-        if len(kinds) != 1 or not kinds <= {SmemType, AccumulatorType, ClaimType}:
+        if len(kinds) != 1 or not kinds <= {SmemType, AccumulatorType, ClaimType, TurnType}:
             return refuse(
-                self, "the payload must be shared-memory tiles, one accumulator or claims"
+                self, "the payload must be shared-memory tiles, one accumulator, claims or turns"
             )
         return True
 
@@ -121,6 +128,21 @@ class ReleaseOp(Pipe.Operation, name="release"):
     """
 
     ring: ext.Operand[RingType]
+
+
+class SkipOp(Pipe.Operation, name="skip"):
+    """Leaves the consumer's next `slots` slots to another agent, which waits for and releases them.
+
+    All slots that this agent waited for must be released.
+    """
+
+    ring: ext.Operand[RingType]
+    slots: ir.IntegerAttr
+
+    def verify_invariants(self) -> bool:
+        if self.slots.value < 1:
+            return refuse(self, f"slots must be at least 1, got {self.slots.value}")
+        return True
 
 
 class TileOp(Pipe.Operation, name="tile"):
@@ -199,6 +221,26 @@ class ForEachClaimOp(Pipe.Operation, name="for_each_claim", traits=[ir.NoTermina
     body: ext.Region
 
     def verify_invariants(self) -> bool:
+        return verify_tile_loop(self)
+
+
+class ForEachTurnOp(Pipe.Operation, name="for_each_turn", traits=[ir.NoTerminatorTrait]):
+    """Runs the body for tile `(i, j)` number `turn`, `turn + turns`, ... of this CTA's tiles.
+
+    `turns` agents share the tiles that `tile.for_each_tile` would hand out; `tiles`, `order` and
+    `group` are as there.
+    """
+
+    turn: ir.IntegerAttr
+    turns: ir.IntegerAttr
+    tiles: ir.ArrayAttr
+    order: ir.StringAttr
+    group: ir.IntegerAttr
+    body: ext.Region
+
+    def verify_invariants(self) -> bool:
+        if not 0 <= self.turn.value < self.turns.value:
+            return refuse(self, f"turn must be below {self.turns.value}, got {self.turn.value}")
         return verify_tile_loop(self)
 
 

@@ -5,6 +5,7 @@ from .epilogue_staging import EpilogueStaging
 from .lower_to_nvvm import LowerToNvvm
 from .normalize import Normalize
 from .persistence import Persistence
+from .ping_pong import PingPong
 from .pipelining import Pipelining
 from .split_k import SplitK
 from .swizzle_selection import SwizzleSelection
@@ -24,8 +25,9 @@ PIPELINE = (
     Pipelining,  # after the slots have their final size
     WarpSpecialization,  # after pipelining: it puts the loop back together for each role
     Persistence,  # after clustering: tiles go to clusters
+    PingPong,  # after persistence: each of two consumers takes every other tile of the loop
     LowerToNvvm,  # last: the only place that knows barriers, descriptors and addresses
 )
-# Passes that the default pipeline leaves out: for few tiles and a long K.
-BY_REQUEST = (SplitK,)
+# Passes that the default pipeline leaves out: for few tiles and a long K, for many and a short K.
+BY_REQUEST = (SplitK, PingPong)
 PASSES = {pass_class.name: pass_class for pass_class in PIPELINE}

@@ -116,15 +116,20 @@ def _roles(kernel: KernelOp, target: Target) -> list[Role]:
     warps = kernel.threads.value // 32
     if warps == WARPGROUP_WARPS:
         return [Role(CONSUMER, (MMA, EPILOGUE), warps), Role(LOAD, (LOAD,), load_warps)]
-    loads = COPY_REGISTERS if walk(kernel, CopyOp) else TMA_REGISTERS
-    consumes = _registers_left(target, warps, loads)
+    loads = load_registers(kernel)
+    consumes = registers_left(target, warps, loads)
     return [
         Role(CONSUMER, (MMA, EPILOGUE), warps, consumes),
         Role(LOAD, (LOAD,), WARPGROUP_WARPS, loads),
     ]
 
 
-def _registers_left(target: Target, warps: int, taken: int) -> int:
+def load_registers(kernel: KernelOp) -> int:
+    """Registers that a thread of the load role keeps where it is a warpgroup that gives up some."""
+    return COPY_REGISTERS if walk(kernel, CopyOp) else TMA_REGISTERS
+
+
+def registers_left(target: Target, warps: int, taken: int) -> int:
     """Registers a thread of `warps` warps when a warpgroup beside them has `taken` a thread.
 
     setmaxnreg is for whole warpgroups and moves registers in steps of 8 (PTX ISA, setmaxnreg).

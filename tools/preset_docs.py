@@ -20,7 +20,7 @@ A preset is a named pipeline, nothing more: `tilewright run --preset v2a …` is
 a Blackwell matmul fast, so that it can be compiled, printed, run and compared with the one before;
 `tilewright ladder` does that for all of them. What is reproduced is the structure of the kernel:
 tile, copies, layouts, stages, roles, clusters, scheduling and epilogue. The code is ours. `h1` to
-`h7` are the same steps for Hopper (`--target sm_90a`), after no publication.
+`h7` are the same steps for Hopper (`--target sm_90a`), after no publication, `h8` is one more.
 
 - **dummies**: gau-nernst, *tcgen05 for dummies*, <https://gau-nernst.github.io/tcgen05/>
 - **series**: A. Taha, J. Liu, H. Wang, A. Dakkak, *Matrix Multiplication on Blackwell*, Modular,
@@ -52,6 +52,7 @@ STEPS = {
     "h5": ("-", "a load role and two consumer warpgroups, which take its registers"),
     "h6": ("-", "persistent, L2-friendly order; the result stored by TMA"),
     "h7": ("-", "clusters of two along M: B by TMA multicast"),
+    "h8": ("-", "two consumers with a tile each: one stores while the other multiplies"),
     "kernel8": ("series, part 4", "persistent by cluster launch control, two accumulators"),
 }
 

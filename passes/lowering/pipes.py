@@ -4,6 +4,7 @@ ring of          full when                                       empty when
 operand tiles    TMA's bytes and the producer's arrival are in;  tcgen05.commit arrives, or
                  each warp's, where threads copy                 each consumer warp (wgmma)
 accumulator      tcgen05.commit arrives                          each consumer warp arrives
+turns            each producer warp arrives                      each consumer warp arrives
 
 With wgmma, a slot may be waited for before the one ahead of it is released, so that waiting and
 releasing have a position each. Threads that copy with cp.async arrive on a slot when they have
@@ -13,7 +14,7 @@ started to fill later ones, and at the end of the loop on the rest.
 from __future__ import annotations
 
 from ...dialects.mlir import arith, ir, nvvm, scf
-from ...dialects.pipe import AcquireOp, CommitOp, ReleaseOp, TileOp, WaitOp
+from ...dialects.pipe import AcquireOp, CommitOp, ReleaseOp, SkipOp, TileOp, WaitOp
 from . import build as b
 from .frame import ALL_LANES, Frame, Slot
 from .plan import has_copies, transaction_bytes
@@ -27,7 +28,7 @@ def lower_acquire(frame: Frame, op: AcquireOp) -> None:
     frame.slots[op.slot] = Slot(op.ring, index)
     if plan.kind == "accumulator":
         frame.fence_after()
-    else:
+    elif plan.kind == "operands":
         _announce(frame, op, frame.barrier_at(plan.full, index))
 
 
@@ -49,6 +50,8 @@ def lower_commit(frame: Frame, op: CommitOp) -> None:
     full = frame.barrier_at(plan.full, producer.index())
     if plan.kind == "accumulator":
         frame.commit(full, frame.pair_mask())
+    elif plan.kind == "turns":
+        _hand_over(frame, full)
     elif has_copies(op.ring):
         _commit_copies(frame, op.ring)
     producer.advance()
@@ -131,11 +134,26 @@ def lower_release(frame: Frame, op: ReleaseOp) -> None:
         with b.when(nvvm.elect_sync(results=[b.i1()])):
             _arrive_at_issuer(frame, empty)
         nvvm.bar_warp_sync(b.constant(ALL_LANES))
+    elif plan.kind == "turns":
+        _hand_over(frame, empty)
     elif frame.target.in_registers:
         _arrive_by_warp(frame, empty)
     else:
         frame.commit(empty, frame.release_mask())
     consumer.advance()
+
+
+def lower_skip(frame: Frame, op: SkipOp) -> None:
+    """Where the consumer waits and releases moves past the slots."""
+    state = frame.rings[op.ring]
+    for position in (state.consumer, state.reader):
+        position.skip(op.slots.value)
+
+
+def _hand_over(frame: Frame, barrier: ir.Value) -> None:
+    """One arrival of each warp, in this CTA: turns go to agents of the same one."""
+    _arrive_once(barrier)
+    frame.team.converge()
 
 
 def _arrive_by_warp(frame: Frame, barrier: ir.Value) -> None:

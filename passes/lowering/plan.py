@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 
 from ...dialects.layout import SLOT_ALIGNMENT, TileLayout
 from ...dialects.mlir import ir, scf
-from ...dialects.pipe import AcquireOp, ClaimType, CreateOp, RoleOp
+from ...dialects.pipe import AcquireOp, ClaimType, CreateOp, RoleOp, TurnType
 from ...dialects.target import Target
 from ...dialects.tile import (
     MMAS,
@@ -40,8 +40,8 @@ CLAIM_BYTES = 16
 class RingPlan:
     """Where a ring lies and how many arrivals make a slot full and empty.
 
-    `kind` is "operands", "staging", "accumulator" or "claims". `tiles` are byte offsets of each
-    payload tile's (or the claims') first slot, `full` and `empty` those of the barriers; an
+    `kind` is "operands", "staging", "accumulator", "claims" or "turns". `tiles` are byte offsets of
+    each payload tile's (or the claims') first slot, `full` and `empty` those of the barriers; an
     accumulator ring has tensor-memory `column` and `slot_columns` instead of tiles. `under_way` is
     how many slots a thread goes on to fill with cp.async before it waits for the first.
     """
@@ -148,6 +148,8 @@ def _place_tiles(create: CreateOp, cursor: _Cursor) -> RingPlan:
         return RingPlan("accumulator", stages)
     if isinstance(tiles[0], ClaimType):
         return RingPlan("claims", stages, tiles=(cursor.take(stages * CLAIM_BYTES, CLAIM_BYTES),))
+    if isinstance(tiles[0], TurnType):
+        return RingPlan("turns", stages)
     layouts = tuple(tile.layout for tile in tiles)
     places = [cursor.take(stages * layout.slot_bytes, SLOT_ALIGNMENT) for layout in layouts]
     kind = "operands" if is_operand_ring(create) else "staging"
@@ -180,6 +182,8 @@ def _place_barriers(
     else:
         count = _consumer_warps(ring) * (2 if cluster.pair else 1)
     placed = replace(placed, full=full, empty=empty, empty_count=count)
+    if placed.kind == "turns":
+        return replace(placed, full_count=_agent_warps(_commits(ring)[0].owner))
     return _fill_by_threads(ring, placed) if has_copies(ring) else placed
 
 

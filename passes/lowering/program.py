@@ -18,10 +18,13 @@ from ...dialects.pipe import (
     CommitOp,
     CreateOp,
     ForEachClaimOp,
+    ForEachTurnOp,
     ReleaseOp,
     RoleOp,
     SetRegistersOp,
+    SkipOp,
     TileOp,
+    TurnType,
     WaitOp,
 )
 from ...dialects.tile import (
@@ -59,6 +62,7 @@ from .pipes import (
     lower_acquire,
     lower_commit,
     lower_release,
+    lower_skip,
     lower_tile,
     lower_wait,
 )
@@ -67,7 +71,13 @@ from .reduced_store import lower_reduced_store, reduce_registers
 from .register_stores import stage_registers, store_registers
 from .staged_store import lower_staged_store
 from .store import lower_store
-from .tiles import lower_cta_tile, lower_for_each_tile, lower_pair_rank, lower_split_rank
+from .tiles import (
+    lower_cta_tile,
+    lower_for_each_tile,
+    lower_for_each_turn,
+    lower_pair_rank,
+    lower_split_rank,
+)
 from .wgmma import lower_await_mma, lower_set_registers, lower_wgmma
 
 LEADER, ISSUER = "leader", "issuer"
@@ -137,7 +147,7 @@ def _needs(frame: Frame, op: ir.OpView) -> frozenset[str]:
     """The conditions under which a thread runs an op: one thread of the team, the pair's issuer."""
     if isinstance(op, ClaimOp):
         return frozenset({LEADER})
-    if isinstance(op, scf.ForOp | ForEachTileOp | ForEachClaimOp):
+    if isinstance(op, scf.ForOp | ForEachTileOp | ForEachClaimOp | ForEachTurnOp):
         block = op.body if isinstance(op, scf.ForOp) else op.body.blocks[0]
         inner = [_needs(frame, each) for each in _program(block) if not _is_pure(each)]
         return frozenset.intersection(*inner) if inner else frozenset()
@@ -161,7 +171,12 @@ def _issuing(frame: Frame) -> frozenset[str]:
 
 
 def _pipe_needs(op: ir.OpView, issuing: frozenset[str]) -> frozenset[str]:
-    """Accumulators are filled, and operands read, by the issuer; the other ends are the team's."""
+    """Accumulators are filled, and operands read, by the issuer; the other ends are the team's.
+
+    Turns are waited for and handed over by all warps of a team.
+    """
+    if isinstance(op.ring.type.tiles[0], TurnType):
+        return frozenset()
     fills = isinstance(op, AcquireOp | CommitOp)
     if isinstance(op.ring.type.tiles[0], AccumulatorType):
         return issuing if fills else frozenset()
@@ -183,6 +198,9 @@ def _emit_op(frame: Frame, op: ir.OpView, held: frozenset[str]) -> None:
         elif isinstance(op, ForEachTileOp):
             body = partial(_emit_block, frame, op.body.blocks[0], held)
             lower_for_each_tile(frame, op, body)
+        elif isinstance(op, ForEachTurnOp):
+            body = partial(_emit_block, frame, op.body.blocks[0], held)
+            lower_for_each_turn(frame, op, body)
         elif isinstance(op, ForEachClaimOp):
             body = partial(_emit_block, frame, op.body.blocks[0], held)
             lower_for_each_claim(frame, op, LEADER in held, body)
@@ -259,6 +277,7 @@ REGISTER_LOWERINGS = {
     MmaOp: lower_wgmma,
     AwaitMmaOp: lower_await_mma,
     SetRegistersOp: lower_set_registers,
+    SkipOp: lower_skip,
     StoreOp: store_registers,
     StagedStoreOp: stage_registers,
     ReducedStoreOp: reduce_registers,

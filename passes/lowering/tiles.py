@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ...dialects.mlir import arith, ir, nvvm
-from ...dialects.pipe import ForEachClaimOp
+from ...dialects.pipe import ForEachClaimOp, ForEachTurnOp
 from ...dialects.tile import CtaTileOp, ForEachTileOp, PairRankOp, SplitRankOp
 from ...dialects.tile_types import integers_of
 from . import build as b
 from .frame import Frame
+
+TileLoop = ForEachTileOp | ForEachClaimOp | ForEachTurnOp
 
 
 def lower_cta_tile(frame: Frame, op: CtaTileOp) -> None:
@@ -31,20 +33,32 @@ def lower_split_rank(frame: Frame, op: SplitRankOp) -> None:
 
 def lower_for_each_tile(frame: Frame, op: ForEachTileOp, emit_body: Callable[[], None]) -> None:
     """Clusters take every P-th tile of the order, P clusters in all."""
+    _emit_tiles(frame, op, emit_body, 0, 1)
+
+
+def lower_for_each_turn(frame: Frame, op: ForEachTurnOp, emit_body: Callable[[], None]) -> None:
+    """Of the tiles of a cluster, the body takes every T-th from its turn on, T turns in all."""
+    _emit_tiles(frame, op, emit_body, op.turn.value, op.turns.value)
+
+
+def _emit_tiles(
+    frame: Frame, op: TileLoop, emit_body: Callable[[], None], turn: int, turns: int
+) -> None:
     along_m, along_n = tiles_per_axis(frame, op)
     clusters = integers_of(frame.kernel.grid)[0] // frame.cluster.m
-    with b.loop(_cluster_id(frame), along_m * along_n, clusters) as turn:
-        set_tile(frame, op, turn)
+    first = b.add(_cluster_id(frame), turn * clusters)
+    with b.loop(first, along_m * along_n, turns * clusters) as number:
+        set_tile(frame, op, number)
         emit_body()
 
 
-def tiles_per_axis(frame: Frame, op: ForEachTileOp | ForEachClaimOp) -> tuple[int, int]:
+def tiles_per_axis(frame: Frame, op: TileLoop) -> tuple[int, int]:
     """Cluster tiles along M and N."""
     tiles = integers_of(op.tiles)
     return tiles[0] // frame.cluster.m, tiles[1] // frame.cluster.n
 
 
-def set_tile(frame: Frame, op: ForEachTileOp | ForEachClaimOp, turn: ir.Value) -> None:
+def set_tile(frame: Frame, op: TileLoop, turn: ir.Value) -> None:
     """Let the body's (i, j) be this CTA's tile in the turn-th cluster tile."""
     cluster = frame.cluster
     places = raster(turn, tiles_per_axis(frame, op), op.order.value, op.group.value)

@@ -4,6 +4,7 @@
 // CHECK:      %[[TILES:.*]] = "pipe.create"() : () -> !pipe.ring<3 : i64, [!tile.smem<tensor<128x64xbf16>, "k", "none">]>
 // CHECK:      %[[ACCS:.*]] = "pipe.create"() : () -> !pipe.ring<2 : i64, [!tile.acc<tensor<128x128xf32>>]>
 // CHECK:      %[[CLAIMS:.*]] = "pipe.create"() : () -> !pipe.ring<2 : i64, [!pipe.response]>
+// CHECK:      %[[TURNS:.*]] = "pipe.create"() : () -> !pipe.ring<1 : i64, [!pipe.turn]>
 // CHECK:      "pipe.role"() ({
 // CHECK-NEXT:   "pipe.set_registers"() {count = 40 : i64} : () -> ()
 // CHECK-NEXT:   "pipe.for_each_claim"(%[[CLAIMS]]) ({
@@ -21,15 +22,24 @@
 // CHECK-NEXT: "pipe.role"() ({
 // CHECK-NEXT:   "pipe.claim"(%[[CLAIMS]]) : (!pipe.ring<2 : i64, [!pipe.response]>) -> ()
 // CHECK-NEXT: }) {agent = "scheduler", warps = 1 : i64}
+// CHECK-NEXT: "pipe.role"() ({
+// CHECK-NEXT:   "pipe.for_each_turn"() ({
+// CHECK-NEXT:   ^bb0(%{{.*}}: index, %{{.*}}: index):
+// CHECK-NEXT:     "pipe.wait"(%[[TURNS]]) : ({{.*}}) -> !pipe.slot<[!pipe.turn]>
+// CHECK-NEXT:     "pipe.skip"(%[[TILES]]) {slots = 7 : i64}
+// CHECK-NEXT:   }) {group = 4 : i64, order = "m", tiles = [1, 1], turn = 1 : i64, turns = 2 : i64}
+// CHECK-NEXT: }) {agent = "pong", warps = 4 : i64}
 !ta = !tile.smem<tensor<128x64xbf16>, "k", "none">
 !acc = !tile.acc<tensor<128x128xf32>>
 !tiles = !pipe.ring<3 : i64, [!tile.smem<tensor<128x64xbf16>, "k", "none">]>
 !accs = !pipe.ring<2 : i64, [!tile.acc<tensor<128x128xf32>>]>
 !claims = !pipe.ring<2 : i64, [!pipe.response]>
+!turns = !pipe.ring<1 : i64, [!pipe.turn]>
 "tile.kernel"() ({
   %tiles = "pipe.create"() : () -> !tiles
   %accs = "pipe.create"() : () -> !accs
   %claims = "pipe.create"() : () -> !claims
+  %turns = "pipe.create"() : () -> !turns
   "pipe.role"() ({
     "pipe.set_registers"() {count = 40 : i64} : () -> ()
     "pipe.for_each_claim"(%claims) ({
@@ -47,4 +57,11 @@
   "pipe.role"() ({
     "pipe.claim"(%claims) : (!claims) -> ()
   }) {agent = "scheduler", warps = 1 : i64} : () -> ()
-}) {arg_names = [], cluster = [1, 1, 1], grid = [1, 1, 1], sym_name = "f", threads = 224 : i64} : () -> ()
+  "pipe.role"() ({
+    "pipe.for_each_turn"() ({
+    ^bb0(%i: index, %j: index):
+      %turn = "pipe.wait"(%turns) : (!turns) -> !pipe.slot<[!pipe.turn]>
+      "pipe.skip"(%tiles) {slots = 7 : i64} : (!tiles) -> ()
+    }) {group = 4 : i64, order = "m", tiles = [1, 1], turn = 1 : i64, turns = 2 : i64} : () -> ()
+  }) {agent = "pong", warps = 4 : i64} : () -> ()
+}) {arg_names = [], cluster = [1, 1, 1], grid = [1, 1, 1], sym_name = "f", threads = 352 : i64} : () -> ()

@@ -91,6 +91,12 @@ def tile_loop(order="m", arguments="%m: index, %n: index"):
     )
 
 
+def turn_loop(turn, order="m"):
+    loop, attributes = tile_loop(order)
+    turns = f"{{turn = {turn} : i64, turns = 2 : i64, "
+    return loop.replace("tile.for_each_tile", "pipe.for_each_turn"), turns + attributes[1:]
+
+
 NARROW = '!tile.smem<tensor<128x8xbf16>, "k", "none">'
 PIECE = '!tile.smem<tensor<128x16xbf16>, "k", "none">'
 
@@ -175,7 +181,8 @@ PIECE = '!tile.smem<tensor<128x16xbf16>, "k", "none">'
         ),
         (
             kernel(create(f"!pipe.ring<2 : i64, [{SMEM}, {ACC}]>")),
-            "pipe.create: the payload must be shared-memory tiles, one accumulator or claims",
+            "pipe.create: the payload must be shared-memory tiles, one accumulator, claims or "
+            "turns",
         ),
         (
             kernel(create(RING), f'%s = "pipe.wait"(%r) : ({RING}) -> !pipe.slot<[{HALF}]>'),
@@ -192,6 +199,18 @@ PIECE = '!tile.smem<tensor<128x16xbf16>, "k", "none">'
         (
             kernel('"pipe.set_registers"() {count = 264 : i64} : () -> ()'),
             "pipe.set_registers: count must be 24 to 256 in steps of 8, got 264",
+        ),
+        (
+            kernel(create(RING), f'"pipe.skip"(%r) {{slots = 0 : i64}} : ({RING}) -> ()'),
+            "pipe.skip: slots must be at least 1, got 0",
+        ),
+        (
+            kernel(*turn_loop(2)),
+            "pipe.for_each_turn: turn must be below 2, got 2",
+        ),
+        (
+            kernel(*turn_loop(0, "z")),
+            "pipe.for_each_turn: order must be one of ('m', 'n', 'grouped'), got 'z'",
         ),
         (
             kernel('"tile.await_mma"() {pending = -1 : i64} : () -> ()'),

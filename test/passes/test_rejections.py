@@ -10,12 +10,12 @@ from tilewright.dialects.errors import CompileError
 
 PASS_NAMES = (
     "normalize, tiling, tma-insertion, swizzle-selection, split-k, epilogue-staging, clustering, "
-    "pipelining, warp-specialization, persistence"
+    "pipelining, warp-specialization, persistence, ping-pong"
 )
 PRESET_NAMES = (
     "v1a, v1b, v2a, v2b, v3, v4, v5, v6, "
     "kernel2, kernel3, kernel4, kernel5, kernel6, kernel7, kernel8, "
-    "h1, h2, h3, h4, h5, h6, h7"
+    "h1, h2, h3, h4, h5, h6, h7, h8"
 )
 SPEC = {"m": 256, "n": 256, "k": 128}
 

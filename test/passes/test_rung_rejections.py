@@ -328,3 +328,51 @@ SPLIT = f"{TMA},split-k"
 )
 def test_a_split_k_that_cannot_be(pipeline, message):
     assert message_of(pipeline) == f"error: {message}"
+
+
+LOOP = f"{ROLES},persistence"
+BY_TWO = LOOP.replace("tiling", "tiling{tile=128x256x32}")
+THREE = LOOP.replace(",warp", ",epilogue-staging{columns=32 buffers=3},warp")
+
+
+@pytest.mark.parametrize(
+    ("pipeline", "message"),
+    [
+        (
+            f"{TMA},persistence,ping-pong",
+            "tile.kernel: ping-pong: needs a consumer and a load role; run warp-specialization "
+            "first",
+        ),
+        (
+            f"{ROLES},ping-pong",
+            "pipe.role: ping-pong: needs a loop over tiles; run persistence first",
+        ),
+        (
+            f"{LOOP},ping-pong,ping-pong",
+            "tile.kernel: ping-pong: the program has two consumers already; run it once",
+        ),
+        (
+            f"{BY_TWO},ping-pong",
+            "tile.accumulator: ping-pong: each warpgroup holds a whole tile, up to 128 registers a "
+            "thread, got 128x256; use a smaller tile, as 128x128 or 64x256",
+        ),
+        (
+            f"{THREE},ping-pong",
+            "tile.staged_store: ping-pong: two consumers share the staging buffers, got 3; give "
+            "epilogue-staging buffers=4",
+        ),
+        (
+            f"{SPLIT},warp-specialization,ping-pong",
+            "pipe.role: ping-pong: needs a loop over tiles; run persistence first",
+        ),
+    ],
+)
+def test_what_two_consumers_cannot_share(pipeline, message):
+    assert message_of(pipeline, target="sm_90a") == f"error: {message}"
+
+
+def test_two_consumers_are_for_accumulators_in_registers():
+    assert message_of(f"{LOOP},ping-pong") == (
+        "error: tile.kernel: ping-pong: sm_100a has accumulators in tensor memory, of which "
+        "persistence takes two; drop ping-pong"
+    )

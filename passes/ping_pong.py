@@ -1,0 +1,210 @@
+"""Gives two consumer warpgroups a tile each, so that one stores while the other multiplies.
+
+    pipe.role "consumer" {             pipe.role "ping" { for_each_turn 0 of 2 (%i, %j) {
+      for_each_tile (%i, %j) {           acquire %turns
+        for %k { mma(%k) }               for %k { mma(%k) }
+                                         commit %turns
+        await 0  release                 await 0  release
+        store %acc } }            →      store %acc     skip %ring, K } }
+                                       pipe.role "pong" { for_each_turn 1 of 2 (%i, %j) {
+                                         skip %ring, K
+                                         wait %turns
+                                         for %k { mma(%k) }
+                                         release %turns
+                                         await 0  release
+                                         store %acc } }
+
+The load role fills the operand ring for the tiles in order, as before; each consumer skips the K
+slots of the other's tiles. The ring of one turn keeps the MMAs of a tile together: who has issued
+the last of its tile hands the tensor core over. The buffers of a staged store are shared out, and
+registers go from the load role, which becomes a warpgroup, to the consumers.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from math import prod
+from typing import Any, ClassVar
+
+from ..dialects.mlir import ir, scf
+from ..dialects.pipe import (
+    AcquireOp,
+    CommitOp,
+    CreateOp,
+    ForEachTurnOp,
+    ReleaseOp,
+    RingType,
+    RoleOp,
+    SetRegistersOp,
+    SkipOp,
+    TurnType,
+    WaitOp,
+)
+from ..dialects.target import Target
+from ..dialects.tile import MMAS, AccumulatorOp, ForEachTileOp, KernelOp, StagedStoreOp
+from ..dialects.tile_types import integers_of
+from .base import PassLog, refused, target_of, the_kernel, walk
+from .clone import clone, constant_of, replace_in
+from .rings import retype_ring
+from .warp_specialization import CONSUMER, LOAD, WARPGROUP_WARPS, load_registers, registers_left
+
+AGENTS = ("ping", "pong")
+WARP_THREADS = 32
+
+
+@dataclass(frozen=True)
+class PingPong:
+    """One consumer role → two, each with a warpgroup and every other tile.
+
+    For accumulators in registers, after persistence. A consumer holds the accumulator of a whole
+    tile, so the tile must be one that a single warpgroup can hold.
+    """
+
+    name: ClassVar[str] = "ping-pong"
+
+    def __call__(self, module: ir.Module, log: PassLog) -> None:
+        kernel = the_kernel(module, self.name)
+        target = target_of(module)
+        consumer, load = _checked_roles(kernel, target)
+        stagings = [_share_out(store) for store in walk(consumer, StagedStoreOp)]
+        with ir.InsertionPoint(consumer), consumer.location:
+            turns = CreateOp(ring=RingType.of(1, [TurnType.get()])).ring
+        pong = _copy_role(consumer, dict(stagings))
+        for turn, role in enumerate((consumer, pong)):
+            _take_turns(role, turn, turns)
+        registers = _move_registers(kernel, (consumer, pong), load, target)
+        if _rounds(kernel) < 2:
+            log.remark(kernel, "ping-pong: no CTA has a second tile, so that pong has none")
+        log.did(f"2 consumers, {registers} registers a thread")
+
+
+def _checked_roles(kernel: KernelOp, target: Target) -> tuple[RoleOp, RoleOp]:
+    """The consumer and the load role; refuse a kernel whose consumer can't be doubled."""
+    if not target.in_registers:
+        raise refused(
+            kernel,
+            f"ping-pong: {target.chip} has accumulators in tensor memory, of which persistence "
+            "takes two; drop ping-pong",
+        )
+    roles = {role.agent.value: role for role in walk(kernel, RoleOp)}
+    if AGENTS[0] in roles:
+        raise refused(kernel, "ping-pong: the program has two consumers already; run it once")
+    if CONSUMER not in roles:
+        raise refused(
+            kernel, "ping-pong: needs a consumer and a load role; run warp-specialization first"
+        )
+    consumer, load = roles[CONSUMER], roles[LOAD]
+    if not walk(consumer, ForEachTileOp):
+        raise refused(consumer, "ping-pong: needs a loop over tiles; run persistence first")
+    if consumer.warps.value != WARPGROUP_WARPS:
+        accumulator = walk(consumer, AccumulatorOp)[0]
+        m, n = accumulator.acc.type.shape
+        raise refused(
+            accumulator,
+            f"ping-pong: each warpgroup holds a whole tile, up to "
+            f"{target.accumulator_registers_max} registers a thread, got {m}x{n}; use a smaller "
+            "tile, as 128x128 or 64x256",
+        )
+    return consumer, load
+
+
+def _share_out(store: StagedStoreOp) -> tuple[ir.Value, ir.Value]:
+    """Halve a store's staging ring; (it, a second one of the same size)."""
+    create = store.staging.owner.opview
+    stages, tiles = create.ring.type.stages, create.ring.type.tiles
+    if stages % 2:
+        raise refused(
+            store,
+            f"ping-pong: two consumers share the staging buffers, got {stages}; give "
+            f"epilogue-staging buffers={stages + 1}",
+        )
+    retype_ring(create, stages // 2, tiles)
+    with ir.InsertionPoint.after(create), create.location:
+        return create.ring, clone(create, {}).results[0]
+
+
+def _copy_role(role: RoleOp, stagings: dict[ir.Value, ir.Value]) -> RoleOp:
+    """A second role that does the same with staging buffers of its own."""
+    with ir.InsertionPoint.after(role), role.location:
+        copy = role.operation.clone().opview
+    replace_in(copy.body.blocks[0], stagings)
+    return copy
+
+
+def _take_turns(role: RoleOp, turn: int, turns: ir.Value) -> None:
+    """Let a consumer take every other tile, its MMAs only in its turn."""
+    role.operation.attributes["agent"] = ir.StringAttr.get(AGENTS[turn])
+    loop = walk(role, ForEachTileOp)[0]
+    body = loop.body.blocks[0]
+    slots = _slots_read(body)
+    ops = list(body.operations)
+    last = [op for op in ops if _issues(op)][-1]
+    take, hand_over = (WaitOp, ReleaseOp) if turn else (AcquireOp, CommitOp)
+    take(ring=turns, slot=turns.type.slot, loc=role.location, ip=ir.InsertionPoint(ops[0]))
+    hand_over(ring=turns, loc=role.location, ip=ir.InsertionPoint.after(last))
+    end = ir.InsertionPoint.at_block_begin(body) if turn else ir.InsertionPoint(body)
+    with end, role.location:
+        for ring, count in slots.items():
+            SkipOp(ring=ring, slots=_i64(count))
+    _replace_loop(loop, turn)
+
+
+def _issues(op: Any) -> bool:
+    return isinstance(op, MMAS) or any(walk(op, mma) for mma in MMAS)
+
+
+def _slots_read(block: ir.Block, times: int = 1) -> Counter[ir.Value]:
+    """How many slots of each ring a consumer reads a tile."""
+    read: Counter[ir.Value] = Counter()
+    for op in list(block.operations):
+        if isinstance(op, WaitOp):
+            read[op.ring] += times
+        elif isinstance(op, scf.ForOp):
+            read += _slots_read(op.body, times * _trips(op))
+    return read
+
+
+def _trips(loop: scf.ForOp) -> int:
+    start, end, step = map(constant_of, (loop.lowerBound, loop.upperBound, loop.step))
+    if start is None or end is None or step is None:
+        raise refused(loop, "ping-pong: the slots of a tile are counted, in loops of known length")
+    return len(range(start, end, step))
+
+
+def _replace_loop(loop: ForEachTileOp, turn: int) -> None:
+    with ir.InsertionPoint(loop), loop.location:
+        every = ForEachTurnOp(
+            turn=_i64(turn),
+            turns=_i64(len(AGENTS)),
+            tiles=loop.tiles,
+            order=loop.order,
+            group=loop.group,
+        )
+    loop.body.blocks[0].append_to(every.body)
+    loop.operation.erase()
+
+
+def _move_registers(
+    kernel: KernelOp, consumers: tuple[RoleOp, ...], load: RoleOp, target: Target
+) -> int:
+    """Registers a thread of the consumers: the load role, now a warpgroup, gives up most of its."""
+    load.operation.attributes["warps"] = _i64(WARPGROUP_WARPS)
+    warps = WARPGROUP_WARPS * len(consumers)
+    kernel.operation.attributes["threads"] = _i64(WARP_THREADS * (warps + WARPGROUP_WARPS))
+    keeps = load_registers(kernel)
+    takes = registers_left(target, warps, keeps)
+    for role, count in ((load, keeps), *((consumer, takes) for consumer in consumers)):
+        with ir.InsertionPoint.at_block_begin(role.body.blocks[0]), role.location:
+            SetRegistersOp(count=_i64(count))
+    return takes
+
+
+def _rounds(kernel: KernelOp) -> int:
+    """Tiles that the busiest CTA computes."""
+    tiles = integers_of(walk(kernel, ForEachTurnOp)[0].tiles)
+    return -(-prod(tiles) // prod(integers_of(kernel.grid)))
+
+
+def _i64(value: int) -> ir.IntegerAttr:
+    return ir.IntegerAttr.get(ir.IntegerType.get_signless(64), value)
