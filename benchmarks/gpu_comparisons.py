@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tilewright.compiler.pipeline import presets_of
 
 FEW_ROWS = ("16x4096x4096", "32x4096x4096", "48x4096x4096")
+LARGE = ("4096x4096x4096", "8192x8192x8192", "4096x28672x4096", "16384x16384x16384")
+ORDERS = {
+    "along-m": "order=m",
+    "along-n": "order=n",
+    "grouped-8": "order=grouped group=8",
+    "grouped-16": "order=grouped group=16",
+    "hilbert": "order=hilbert",
+}
 SPLITS = {
     # M×N×K: tile, numbers of CTAs that share a tile
     "256x256x16384": ("64x64x64", (1, 2, 3, 4, 6, 8)),
@@ -55,7 +64,23 @@ def copies(target: str) -> Iterator[Variant]:
         yield Variant(shape, "chosen")
 
 
-COMPARISONS = {"presets": presets, "split-k": split_k, "few-rows": few_rows, "copies": copies}
+def orders(target: str) -> Iterator[Variant]:
+    """The order in which a persistent kernel hands its tiles out."""
+    for shape, (name, order) in itertools.product(LARGE, ORDERS.items()):
+        yield Variant(shape, name, f"{_PERSISTENT},persistence{{{order}}}")
+
+
+COMPARISONS = {
+    "presets": presets,
+    "split-k": split_k,
+    "few-rows": few_rows,
+    "copies": copies,
+    "orders": orders,
+}
+_PERSISTENT = (
+    "tiling{tile=128x256x64},tma-insertion,swizzle-selection,epilogue-staging,"
+    "pipelining{stages=4},warp-specialization"
+)
 
 
 def _with_roles(tile: str, parts: int = 1) -> str:

@@ -89,7 +89,7 @@ def _split_k() -> Iterator[Case]:
 
 def _orders() -> Iterator[Case]:
     spec = MatmulSpec(2000, 2600, 712, "f16", "f16", "f16")
-    for order in ("m", "n", "grouped"):
+    for order in ("m", "n", "grouped", "hilbert"):
         pipeline = _default(persistence=f"order={order} ctas=20")
         yield Case("orders of tiles", f"order-{order}", spec, pipeline)
 

@@ -61,7 +61,9 @@ SCHEDULERS = (
     ("static", "m"),
     ("static", "n"),
     ("static", "grouped"),
+    ("static", "hilbert"),
     ("clc", "grouped"),
+    ("clc", "hilbert"),
 )
 STAGINGS = (None, (32, 2), (64, 2))  # (columns, buffers)
 STAGES = (2, 4)  # and the deepest that fits

@@ -13,6 +13,7 @@ from ..dialects.target import Target
 if TYPE_CHECKING:  # it imports MLIR
     from .spec import MatmulSpec
 
+RASTERS = {"m": "along m", "n": "along n", "hilbert": "on a Hilbert curve"}
 PARTIAL_BYTES = 4  # of an element of a split K's sums: f32
 SLOT_ALIGNMENT = 1024  # every slot starts its swizzle pattern (PTX ISA, swizzling modes)
 
@@ -80,7 +81,7 @@ class Schedule:
         return ", ".join(parts)
 
     def _raster(self) -> str:
-        return f"grouped by {self.group}" if self.order == "grouped" else f"along {self.order}"
+        return f"grouped by {self.group}" if self.order == "grouped" else RASTERS[self.order]
 
     def _clustering(self) -> str:
         if self.cluster_size == 1:

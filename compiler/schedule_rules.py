@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from ..dialects.hilbert import CELLS_MAX
 from ..dialects.layout import CORE_ROWS, SPAN_BYTES
 from ..dialects.target import REGISTERS, TENSOR_MEMORY, Target
 from .schedule_estimate import resident_ctas, split_ctas, tile_rounds
@@ -236,6 +237,8 @@ def group_height(problem: Problem, schedule: Schedule, target: Target) -> str | 
 def grid_extent(problem: Problem, schedule: Schedule, target: Target) -> str | None:
     """The grid must be one that can be launched; static persistence takes one row of clusters."""
     rows, columns = problem.grid(schedule)
+    if schedule.order == "hilbert" and rows * columns > CELLS_MAX:
+        return f"a Hilbert curve's table has at most {CELLS_MAX} tiles, got {rows}x{columns}"
     if schedule.scheduler == "static":
         fits = rows * columns <= TILES_MAX
         return None if fits else f"at most {TILES_MAX} tiles can be counted, got {rows}x{columns}"

@@ -389,9 +389,9 @@ class ElementOp(Tile.Operation, name="element"):
 class ForEachTileOp(Tile.Operation, name="for_each_tile", traits=[ir.NoTerminatorTrait]):
     """Runs the body for every tile `(i, j)` that falls to this CTA, one after the other.
 
-    `tiles` is how many tiles C has along M and N; `order` ("m", "n" or "grouped") and `group`
-    (tiles along M) say in which order tiles are handed out. Clusters take turns: the next tile of
-    a cluster is as many further as there are clusters in the grid.
+    `tiles` is how many tiles C has along M and N; `order` ("m", "n", "grouped" or "hilbert") and
+    `group` (tiles along M) say in which order tiles are handed out. Clusters take turns: the next
+    tile of a cluster is as many further as there are clusters in the grid.
     """
 
     tiles: ir.ArrayAttr

@@ -1,10 +1,13 @@
 """Rules that several ops share; an op that breaks one reports it at its own place."""
 
+import math
+
+from .hilbert import CELLS_MAX
 from .layout import MAJORS, SPAN_BYTES, TileLayout
 from .mlir import ext, ir
-from .tile_types import SmemType, TensorMapType, element_bytes, text_of
+from .tile_types import SmemType, TensorMapType, element_bytes, integers_of, text_of
 
-ORDERS = ("m", "n", "grouped")
+ORDERS = ("m", "n", "grouped", "hilbert")
 
 
 def refuse(op: ext.Operation, rule: str) -> bool:
@@ -64,6 +67,9 @@ def verify_tile_loop(op: ext.Operation) -> bool:
     """Whether a loop over tiles knows its order and gives its body (i, j)."""
     if op.order.value not in ORDERS:
         return refuse(op, f"order must be one of {ORDERS}, got {op.order.value!r}")
+    tiles = integers_of(op.tiles)
+    if op.order.value == "hilbert" and math.prod(tiles) > CELLS_MAX:
+        return refuse(op, f"order hilbert takes at most {CELLS_MAX} tiles, got {tiles}")
     arguments = [str(argument.type) for argument in op.body.blocks[0].arguments]
     if arguments != ["index", "index"]:
         return refuse(op, f"the body must take (i, j), got {arguments}")

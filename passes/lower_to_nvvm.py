@@ -24,6 +24,7 @@ from .lowering.frame import SHARED_SYMBOL, Frame
 from .lowering.launch import launch_attribute
 from .lowering.plan import Plan, make_plan
 from .lowering.program import emit_program
+from .lowering.tiles import declare_curve
 
 TENSOR_MAP_BYTES = 128
 UPSTREAM = (
@@ -76,6 +77,7 @@ def _emit(module: ir.Module, kernel: KernelOp, plan: Plan, target: Target, pdl: 
     body = gpu_module.bodyRegion.blocks.append()
     with ir.InsertionPoint(body), kernel.location:
         _declare_shared()
+        declare_curve(kernel, plan.cluster)
         function = _declare_function(kernel, plan, pdl)
     entry = function.body.blocks[0]
     keys = [(parameter.argument, _map(parameter)) for parameter in plan.parameters]

@@ -18,6 +18,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from ..dialects.hilbert import CELLS_MAX
 from ..dialects.mlir import ir
 from ..dialects.pipe import (
     ClaimOp,
@@ -67,15 +68,16 @@ class Persistence:
     """One tile a CTA → a loop over tiles around every role.
 
     `scheduler` hands tiles out at a static stride, or by cluster launch control (`clc`) with
-    `depth` claims under way (auto: 2). `order` is along M, along N, or `grouped`: along M within
-    groups of `group` tiles, so that CTAs at work share operands in L2. `ctas` is how many are
-    launched with a static stride; auto is one a multiprocessor.
+    `depth` claims under way (auto: 2). `order` is along M, along N, or so that CTAs at work share
+    operands in L2: `grouped`, along M within groups of `group` tiles, or `hilbert`, a curve whose
+    next cluster of tiles is always a neighbour, kept as a table in the kernel's module. `ctas` is
+    how many are launched with a static stride; auto is one a multiprocessor.
     """
 
     name: ClassVar[str] = "persistence"
     scheduler: str = option("static", one_of("static", "clc"), "static or clc")
     depth: int | None = option(None, parse_auto, "auto or a number of claims under way at once")
-    order: str = option("grouped", one_of(*ORDERS), "m, n or grouped")
+    order: str = option("grouped", one_of(*ORDERS), "m, n, grouped or hilbert")
     group: int = option(8, parse_positive, "a number of tiles along M")
     ctas: int | None = option(None, parse_auto, "auto or a number of CTAs")
 
@@ -89,12 +91,7 @@ class Persistence:
             raise refused(kernel, "persistence: the CTAs of a cluster share a tile; drop split-k")
         self._check_options(kernel, target)
         tiles = integers_of(kernel.grid)[:2]
-        if tiles[0] * tiles[1] > TILES_MAX:
-            raise refused(
-                kernel,
-                f"persistence: at most {TILES_MAX} tiles can be counted, got "
-                f"{tiles[0]}x{tiles[1]}; use a larger tile",
-            )
+        self._check_tiles(kernel, tiles)
         claims = self._claims(kernel) if self.scheduler == "clc" else None
         for block in _programs(kernel):
             self._wrap(block, places[0], tiles, claims)
@@ -118,6 +115,20 @@ class Persistence:
             raise refused(kernel, "persistence: depth is for scheduler=clc, got scheduler=static")
         if self.scheduler == "clc" and self.ctas is not None:
             raise refused(kernel, "persistence: ctas is for scheduler=static, got scheduler=clc")
+
+    def _check_tiles(self, kernel: KernelOp, tiles: list[int]) -> None:
+        if tiles[0] * tiles[1] > TILES_MAX:
+            raise refused(
+                kernel,
+                f"persistence: at most {TILES_MAX} tiles can be counted, got "
+                f"{tiles[0]}x{tiles[1]}; use a larger tile",
+            )
+        if self.order == "hilbert" and tiles[0] * tiles[1] > CELLS_MAX:
+            raise refused(
+                kernel,
+                f"persistence: the table of order=hilbert has at most {CELLS_MAX} tiles, got "
+                f"{tiles[0]}x{tiles[1]}; use order=grouped",
+            )
 
     def _claims(self, kernel: KernelOp) -> ir.Value:
         """The ring that tells every role which cluster was claimed."""

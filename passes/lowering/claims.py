@@ -26,7 +26,7 @@ def lower_for_each_claim(
 
     `alone` is true where a single thread of the team runs the loop.
     """
-    tiles = tiles_per_axis(frame, op)
+    tiles = tiles_per_axis(frame.cluster, op)
     number, answer = b.i32(), ir.IntegerType.get_signless(128)
     loop = scf.WhileOp([answer], [_own_turn(frame, tiles)])
     before = loop.regions[0].blocks.append(number)

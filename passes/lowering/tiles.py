@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Callable
 
-from ...dialects.mlir import arith, ir, nvvm
+from ...dialects.hilbert import hilbert_curve
+from ...dialects.mlir import arith, ir, llvm, nvvm
 from ...dialects.pipe import ForEachClaimOp, ForEachTurnOp
-from ...dialects.tile import CtaTileOp, ForEachTileOp, PairRankOp, SplitRankOp
+from ...dialects.tile import CtaTileOp, ForEachTileOp, KernelOp, PairRankOp, SplitRankOp
 from ...dialects.tile_types import integers_of
+from ..base import walk
 from . import build as b
+from .cluster import Cluster
 from .frame import Frame
 
 TileLoop = ForEachTileOp | ForEachClaimOp | ForEachTurnOp
+CURVE_SYMBOL = "hilbert_curve"
+PLACE_BITS = 16
 
 
 def lower_cta_tile(frame: Frame, op: CtaTileOp) -> None:
@@ -44,7 +50,7 @@ def lower_for_each_turn(frame: Frame, op: ForEachTurnOp, emit_body: Callable[[],
 def _emit_tiles(
     frame: Frame, op: TileLoop, emit_body: Callable[[], None], turn: int, turns: int
 ) -> None:
-    along_m, along_n = tiles_per_axis(frame, op)
+    along_m, along_n = tiles_per_axis(frame.cluster, op)
     clusters = integers_of(frame.kernel.grid)[0] // frame.cluster.m
     first = b.add(_cluster_id(frame), turn * clusters)
     with b.loop(first, along_m * along_n, turns * clusters) as number:
@@ -52,16 +58,34 @@ def _emit_tiles(
         emit_body()
 
 
-def tiles_per_axis(frame: Frame, op: TileLoop) -> tuple[int, int]:
+def tiles_per_axis(cluster: Cluster, op: TileLoop) -> tuple[int, int]:
     """Cluster tiles along M and N."""
     tiles = integers_of(op.tiles)
-    return tiles[0] // frame.cluster.m, tiles[1] // frame.cluster.n
+    return tiles[0] // cluster.m, tiles[1] // cluster.n
+
+
+def declare_curve(kernel: KernelOp, cluster: Cluster) -> None:
+    """The table that loops in `hilbert` order read, one for all roles: along N << 16 | along M."""
+    loops = [op for op in walk(kernel, TileLoop) if op.order.value == "hilbert"]
+    if not loops:
+        return
+    tiles = tiles_per_axis(cluster, loops[0])
+    places = [b.signed(n << PLACE_BITS | m) for m, n in hilbert_curve(*tiles)]
+    table = ir.RankedTensorType.get([len(places)], b.i32())
+    llvm.GlobalOp(
+        ir.Type.parse(f"!llvm.array<{len(places)} x i32>"),
+        CURVE_SYMBOL,
+        ir.Attribute.parse("#llvm.linkage<internal>"),
+        value=ir.DenseElementsAttr.get(array("i", places), type=table),
+        constant=True,
+        addr_space=b.GLOBAL,
+    )
 
 
 def set_tile(frame: Frame, op: TileLoop, turn: ir.Value) -> None:
     """Let the body's (i, j) be this CTA's tile in the turn-th cluster tile."""
     cluster = frame.cluster
-    places = raster(turn, tiles_per_axis(frame, op), op.order.value, op.group.value)
+    places = raster(turn, tiles_per_axis(frame.cluster, op), op.order.value, op.group.value)
     arguments = op.body.blocks[0].arguments
     extents = (cluster.m, cluster.n)
     for argument, along, extent, own in zip(arguments, places, extents, frame.place, strict=True):
@@ -80,9 +104,11 @@ def raster(
     """(along M, along N) of the turn-th tile.
 
     m: M runs fastest; n: N runs fastest; grouped: `group` tiles along M, then the next N, so that
-    neighbours in time share rows of A and columns of B.
+    neighbours in time share rows of A and columns of B; hilbert: as the table of `declare_curve`.
     """
     m, n = tiles
+    if order == "hilbert":
+        return _on_curve(turn)
     if order == "n":
         return b.div(turn, n), b.rem(turn, n)
     if order == "m" or group >= m:
@@ -93,3 +119,9 @@ def raster(
         return b.add(first, b.rem(within, group)), b.div(within, group)
     height = arith.minui(b.sub(b.constant(m), first), b.constant(group))
     return b.add(first, arith.remui(within, height)), arith.divui(within, height)
+
+
+def _on_curve(turn: ir.Value) -> tuple[ir.Value, ir.Value]:
+    table = llvm.AddressOfOp(b.pointer(b.GLOBAL), CURVE_SYMBOL).result
+    place = llvm.load(b.i32(), b.element_pointer(table, b.i32(), turn), invariant=True)
+    return b.rem(place, 1 << PLACE_BITS), b.div(place, 1 << PLACE_BITS)

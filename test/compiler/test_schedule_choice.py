@@ -16,7 +16,7 @@ from tilewright.compiler.chip_figures import FIGURES
 from tilewright.compiler.driver import compile_matmul
 from tilewright.compiler.pipeline import PASSES
 from tilewright.compiler.schedule import candidates, choose_schedule, explain_schedule
-from tilewright.compiler.schedule_estimate import estimate
+from tilewright.compiler.schedule_estimate import estimate, wave_shape
 from tilewright.compiler.schedule_problem import Problem, Schedule
 from tilewright.compiler.schedule_rules import RULES, broken_rule
 from tilewright.compiler.spec import MatmulSpec
@@ -242,6 +242,25 @@ def test_three_dimensional_boxes_need_rows_of_whole_chunks():
 def test_a_grid_that_cannot_be_launched_is_refused_with_its_rule():
     with pytest.raises(CompileError, match=r"schedule: one of .* at most 65535 tiles"):
         choose_schedule(MatmulSpec(2**31 - 1, 2**31 - 1, 64), TARGET)
+
+
+def test_a_curve_has_as_many_tiles_as_its_table():
+    schedule = Schedule((128, 128, 64), scheduler="static", order="hilbert")
+    fits = Problem.of(MatmulSpec(128 * 256, 128 * 256, 64), TARGET)
+    assert RULES["grid-extent"](fits, schedule, TARGET) is None
+    reason = RULES["grid-extent"](replace(fits, m=128 * 256 + 1), schedule, TARGET)
+    assert reason == "a Hilbert curve's table has at most 65536 tiles, got 257x256"
+
+
+@pytest.mark.parametrize(
+    ("grid", "shape"), [((64, 64), (15, 15)), ((64, 4), (56, 4)), ((3, 90), (3, 74))]
+)
+def test_a_wave_on_a_curve_is_about_a_square(grid, shape):
+    problem = Problem.of(MatmulSpec(128 * grid[0], 128 * grid[1], 64), TARGET)
+    schedule = Schedule((128, 128, 64), scheduler="static", order="hilbert")
+    assert wave_shape(problem, schedule, TARGET) == shape
+    assert "persistence{order=hilbert}" in schedule.pipeline()
+    assert "static on a Hilbert curve" in schedule.label()
 
 
 def test_the_pipeline_text_names_every_pass_that_the_schedule_needs():

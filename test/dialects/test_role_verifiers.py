@@ -84,10 +84,10 @@ def reduced_store(partials):
     )
 
 
-def tile_loop(order="m", arguments="%m: index, %n: index"):
+def tile_loop(order="m", arguments="%m: index, %n: index", tiles="[1, 1]"):
     return (
         f'"tile.for_each_tile"() ({{ ^bb0({arguments}): %c = arith.constant 1 : index }})',
-        f'{{group = 1 : i64, order = "{order}", tiles = [1, 1]}} : () -> ()',
+        f'{{group = 1 : i64, order = "{order}", tiles = {tiles}}} : () -> ()',
     )
 
 
@@ -173,7 +173,11 @@ PIECE = '!tile.smem<tensor<128x16xbf16>, "k", "none">'
         ),
         (
             kernel(*tile_loop("z")),
-            "tile.for_each_tile: order must be one of ('m', 'n', 'grouped'), got 'z'",
+            "tile.for_each_tile: order must be one of ('m', 'n', 'grouped', 'hilbert'), got 'z'",
+        ),
+        (
+            kernel(*tile_loop("hilbert", tiles="[2, 40000]")),
+            "tile.for_each_tile: order hilbert takes at most 65536 tiles, got [2, 40000]",
         ),
         (
             kernel(*tile_loop(arguments="%m: index")),
@@ -210,7 +214,7 @@ PIECE = '!tile.smem<tensor<128x16xbf16>, "k", "none">'
         ),
         (
             kernel(*turn_loop(0, "z")),
-            "pipe.for_each_turn: order must be one of ('m', 'n', 'grouped'), got 'z'",
+            "pipe.for_each_turn: order must be one of ('m', 'n', 'grouped', 'hilbert'), got 'z'",
         ),
         (
             kernel('"tile.await_mma"() {pending = -1 : i64} : () -> ()'),

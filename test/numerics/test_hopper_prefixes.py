@@ -125,7 +125,7 @@ def test_clusters_multicast_operands(check_hopper, shape, tile, last):
     assert "multicast::cluster" in compiled.ptx
 
 
-@pytest.mark.parametrize("order", ["m", "n", "grouped"])
+@pytest.mark.parametrize("order", ["m", "n", "grouped", "hilbert"])
 @pytest.mark.parametrize("ctas", [1, 4])
 def test_tiles_in_every_order(check_hopper, order, ctas):
     last = f"persistence{{order={order} group=2 ctas={ctas}}}"

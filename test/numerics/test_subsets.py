@@ -196,7 +196,10 @@ def some(**options):
     return st.fixed_dictionaries({}, optional=options)
 
 
-RASTER = {"order": st.sampled_from(["m", "n", "grouped"]), "group": st.integers(1, 4).map(str)}
+RASTER = {
+    "order": st.sampled_from(["m", "n", "grouped", "hilbert"]),
+    "group": st.integers(1, 4).map(str),
+}
 COUNTS = {"depth": st.integers(1, 3).map(str), "ctas": st.integers(1, 12).map(str)}
 STATIC = some(**RASTER, ctas=COUNTS["ctas"])
 LAUNCH_CONTROL = some(**RASTER, depth=COUNTS["depth"]).map(lambda o: {"scheduler": "clc", **o})

@@ -12,7 +12,8 @@ PAIRS = (
     "pipelining{stages=2},warp-specialization"
 )
 SEQUENTIAL = "tiling{tile=64x64x64},tma-insertion,swizzle-selection"
-ORDERS = ("order=m", "order=n", "order=grouped group=2", "order=grouped group=3", "order=grouped")
+GROUPED = ("order=grouped group=2", "order=grouped group=3", "order=grouped")
+ORDERS = ("order=m", "order=n", *GROUPED, "order=hilbert")
 
 
 @pytest.mark.parametrize("order", ORDERS)

@@ -230,7 +230,7 @@ def test_passes_that_are_run_twice(pipeline, message):
         ("pipelining{depth=2}", "unknown option 'depth'; it takes stages"),
         ("warp-specialization{warps=2}", "unknown option 'warps'; it takes none"),
         ("persistence{scheduler=dynamic}", "option scheduler must be static or clc, got 'dynamic'"),
-        ("persistence{order=z}", "option order must be m, n or grouped, got 'z'"),
+        ("persistence{order=z}", "option order must be m, n, grouped or hilbert, got 'z'"),
         ("persistence{group=0}", "option group must be a number of tiles along M, got '0'"),
         (
             "persistence{depth=-1}",
