@@ -102,9 +102,8 @@ def _checked_roles(kernel: KernelOp, target: Target) -> tuple[RoleOp, RoleOp]:
         m, n = accumulator.acc.type.shape
         raise refused(
             accumulator,
-            f"ping-pong: each warpgroup holds a whole tile, up to "
-            f"{target.accumulator_registers_max} registers a thread, got {m}x{n}; use a smaller "
-            "tile, as 128x128 or 64x256",
+            f"ping-pong: each warpgroup holds a whole tile, {m}x{n} takes "
+            f"{consumer.warps.value // WARPGROUP_WARPS}; use a smaller tile, as 128x128 or 64x256",
         )
     return consumer, load
 

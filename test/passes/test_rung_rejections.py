@@ -353,8 +353,8 @@ THREE = LOOP.replace(",warp", ",epilogue-staging{columns=32 buffers=3},warp")
         ),
         (
             f"{BY_TWO},ping-pong",
-            "tile.accumulator: ping-pong: each warpgroup holds a whole tile, up to 128 registers a "
-            "thread, got 128x256; use a smaller tile, as 128x128 or 64x256",
+            "tile.accumulator: ping-pong: each warpgroup holds a whole tile, 128x256 takes 2; use "
+            "a smaller tile, as 128x128 or 64x256",
         ),
         (
             f"{THREE},ping-pong",
