@@ -8,6 +8,16 @@ from dataclasses import dataclass
 
 from tilewright.compiler.pipeline import presets_of
 
+PING_PONG = (
+    "4096x4096x256",
+    "8192x8192x256",
+    "8192x8192x512",
+    "4096x4096x1024",
+    "8192x8192x1024",
+    "2048x2048x2048",
+    "4096x4096x4096",
+    "8192x1024x8192",
+)
 FEW_ROWS = ("16x4096x4096", "32x4096x4096", "48x4096x4096")
 LARGE = ("4096x4096x4096", "8192x8192x8192", "4096x28672x4096", "16384x16384x16384")
 ORDERS = {
@@ -58,6 +68,15 @@ def few_rows(target: str) -> Iterator[Variant]:
         yield Variant(shape, "64x64x64-split-2", _with_roles("64x64x64", parts=2))
 
 
+def ping_pong(target: str) -> Iterator[Variant]:
+    """One consumer role for all tiles, and two that alternate, from a short K to a long one."""
+    ladder = presets_of(target)
+    for shape in PING_PONG:
+        yield Variant(shape, "chosen")
+        yield Variant(shape, "h6", ladder["h6"])
+        yield Variant(shape, "h8", ladder["h8"])
+
+
 def copies(target: str) -> Iterator[Variant]:
     """Rows that TMA can't address, 16, 8 and 4 bytes a copy by threads."""
     for shape in ("300x5000x1104", "300x5000x1100", "300x5000x1102", "1024x4096x4100"):
@@ -72,6 +91,7 @@ def orders(target: str) -> Iterator[Variant]:
 
 COMPARISONS = {
     "presets": presets,
+    "ping-pong": ping_pong,
     "split-k": split_k,
     "few-rows": few_rows,
     "copies": copies,

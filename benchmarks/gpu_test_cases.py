@@ -41,6 +41,7 @@ def cases(target: str) -> Iterator[Case]:
     yield from _clusters()
     yield from _split_k()
     yield from _orders()
+    yield from _ping_pong()
     yield from _random_specs()
 
 
@@ -92,6 +93,27 @@ def _orders() -> Iterator[Case]:
     for order in ("m", "n", "grouped", "hilbert"):
         pipeline = _default(persistence=f"order={order} ctas=20")
         yield Case("orders of tiles", f"order-{order}", spec, pipeline)
+
+
+def _ping_pong() -> Iterator[Case]:
+    """Many tiles a CTA, so that both consumers go round the ring; the result's type goes round."""
+    results = itertools.cycle(RESULTS)
+    for tile, (a, b) in itertools.product(("64x64x64", "128x128x64", "64x256x32"), LAYOUTS):
+        spec = MatmulSpec(1000, 1112, 712, c_dtype=next(results), a_major=a, b_major=b)
+        yield Case("ping-pong", f"ping-pong-{tile}-{a}{b}", spec, _alternating(tile))
+    for shape in ("2x1", "1x2", "2x2"):
+        pipeline = _alternating("128x64x64", f"clustering{{shape={shape}}},")
+        yield Case("ping-pong", f"ping-pong-{shape}", MatmulSpec(1000, 1112, 712), pipeline)
+    for k in (1, 203, 1100):  # copied by threads
+        spec = MatmulSpec(500, 330, k, c_dtype="f32")
+        yield Case("ping-pong", f"ping-pong-k{k}", spec, _alternating("64x64x64"))
+
+
+def _alternating(tile: str, clustering: str = "") -> str:
+    head = f"tiling{{tile={tile}}},tma-insertion,swizzle-selection"
+    staging = "epilogue-staging{columns=32 buffers=4}"
+    tail = "pipelining{stages=4},warp-specialization,persistence{ctas=8},ping-pong"
+    return f"{head},{staging},{clustering}{tail}"
 
 
 def _random_specs() -> Iterator[Case]:

@@ -16,8 +16,10 @@
 
 The load role fills the operand ring for the tiles in order, as before; each consumer skips the K
 slots of the other's tiles. The ring of one turn keeps the MMAs of a tile together: who has issued
-the last of its tile hands the tensor core over. The buffers of a staged store are shared out, and
-registers go from the load role, which becomes a warpgroup, to the consumers.
+the last of its tile hands the tensor core over, and all slots of its tile have been full by then,
+so that the other can tell the phases of its own by their parity. The buffers
+of a staged store are shared out, and registers go from the load role, which becomes a warpgroup, to
+the consumers.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Kernels of ours with one bug each, and how the emulator must call it."""
 
-from . import barriers, by_hand, execution, ordering, shared_memory, tensor_core
+from . import alternating, barriers, by_hand, execution, ordering, shared_memory, tensor_core
 
 BUGS = (
     *barriers.BUGS,
@@ -9,4 +9,5 @@ BUGS = (
     *execution.BUGS,
     *by_hand.BUGS,
     *ordering.BUGS,
+    *alternating.BUGS,
 )

@@ -8,7 +8,8 @@ from functools import cache
 from typing import Any
 
 from tilewright.compiler.driver import compile_matmul
-from tilewright.compiler.presets import PRESETS
+from tilewright.compiler.pipeline import all_presets
+from tilewright.compiler.presets import HOPPER_PRESETS
 from tilewright.compiler.spec import MatmulSpec
 from tilewright.runtime.bundle import Bundle
 from tilewright.runtime.devices import open_device
@@ -21,8 +22,8 @@ ManifestEdit = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 
 
 @cache
-def _compiled(shape: tuple[int, int, int], pipeline: str):
-    return compile_matmul(MatmulSpec(*shape), pipeline=pipeline, until="ptx")
+def _compiled(shape: tuple[int, int, int], pipeline: str, chip: str):
+    return compile_matmul(MatmulSpec(*shape), target=chip, pipeline=pipeline, until="ptx")
 
 
 @dataclass(frozen=True)
@@ -43,17 +44,24 @@ class Matmul:
     def pipeline(self) -> str:
         """The preset's passes with the options exchanged."""
         old, new = self.options
-        assert old in PRESETS[self.preset]
-        return PRESETS[self.preset].replace(old, new) if old else PRESETS[self.preset] + new
+        preset = all_presets()[self.preset]
+        assert old in preset
+        return preset.replace(old, new) if old else preset + new
+
+    @property
+    def compiled(self) -> Any:
+        """What the compiler makes of it, for the chip that the preset is written for."""
+        chip = "sm_90a" if self.preset in HOPPER_PRESETS else "sm_100a"
+        return _compiled(self.shape, self.pipeline, chip)
 
     @property
     def ptx(self) -> str:
         """The kernel without a bug."""
-        return _compiled(self.shape, self.pipeline).ptx
+        return self.compiled.ptx
 
     def run(self, ptx: str, seed: int, describe: ManifestEdit | None = None, check: str = "full"):
         """Run a text of this kernel; (report, whether every element of the output is right)."""
-        manifest = _compiled(self.shape, self.pipeline).manifest
+        manifest = self.compiled.manifest
         tensors = make_tensors(manifest, seed)
         bundle = Bundle(describe(manifest) if describe else manifest, ptx, b"")
         report = open_device("emulator").launch(bundle, tensors, seed, check=check)
@@ -70,6 +78,7 @@ PAIR = Matmul("v5", (264, 264, 136))
 PERSISTENT = Matmul("v6", (520, 264, 72), ("scheduler=static", "scheduler=static ctas=2"))
 PIECES = Matmul("kernel7", (264, 264, 72))
 LAUNCH_CONTROL = Matmul("kernel8", (520, 264, 72))
+PING_PONG = Matmul("h8", (264, 136, 200), ("group=8", "group=8 ctas=1"))
 DEPENDENT = Matmul("v4", (136, 264, 136), ("", ",lower-to-nvvm{pdl=true}"))
 NARROW = Matmul("v2a", (136, 72, 72), ("tile=128x128x128", "tile=64x64x32"))
 PLAIN_CLUSTER = Matmul("v1a", (264, 136, 72), ("", ",clustering{shape=2x1 pair=false}"))
