@@ -25,7 +25,10 @@ BLACKWELL = {
         1.85, "GHz", "what 2.25 PFLOP/s of dense bf16 (NVIDIA B200) means at 8192 FLOP a cycle"
     ),
     "mma_rate": Figure(
-        8192, "FLOP/cycle", "one multiprocessor, an MMA of 128 rows; takes the clock above", True
+        8192,
+        "FLOP/cycle",
+        "one multiprocessor, an MMA of 128 rows of 16-bit operands; takes the clock above",
+        True,
     ),
     "shared_rate": Figure(128, "B/cycle", "CUDA programming guide, 32 banks of 4 bytes"),
     "l2_rate": Figure(64, "B/cycle", "from L2 to one multiprocessor", True),
@@ -49,7 +52,9 @@ HOPPER = {name: each for name, each in BLACKWELL.items() if name not in _BLACKWE
     "clock": Figure(
         1.83, "GHz", "what 989 TFLOP/s of dense bf16 (NVIDIA H200) means at 4096 FLOP a cycle"
     ),
-    "mma_rate": Figure(4096, "FLOP/cycle", "one multiprocessor; takes the clock above", True),
+    "mma_rate": Figure(
+        4096, "FLOP/cycle", "one multiprocessor, 16-bit operands; takes the clock above", True
+    ),
     "l2_size": Figure(60e6, "B", "H200, cudaDeviceProp.l2CacheSize"),
     "dram_rate": Figure(3.5e6, "B/us", "an H200: what products of few rows reach, of 4.8e6"),
     "tma_latency": Figure(1000, "cycles", "a TMA load until its barrier completes", True),

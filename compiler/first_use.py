@@ -11,6 +11,7 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ..dialects.dtypes import DTYPES, OPERAND_DTYPES, OUTPUT_DTYPES
 from ..dialects.errors import OptionError
 from ..runtime.devices import open_device
 from ..runtime.dlpack import gpu_of, is_foreign, read_array
@@ -22,9 +23,15 @@ if TYPE_CHECKING:
 
 DEFAULT_TARGET = "sm_100a"  # where there is no GPU
 ALIGNMENT_BYTES = 16
-NAMES = {name: dtype for table in (TORCH_NAMES,) for dtype, name in table.items()} | {
-    name: dtype for dtype, names in NUMPY_NAMES.items() for name in names
-}
+
+
+def _named(dtypes: Sequence[str]) -> dict[str, str]:
+    """Each of the types by what torch, numpy and DLPack call it."""
+    names = ((name, dtype) for dtype in dtypes for name in NUMPY_NAMES[dtype])
+    return {TORCH_NAMES[dtype]: dtype for dtype in dtypes} | dict(names)
+
+
+OPERANDS, RESULTS = _named(OPERAND_DTYPES), _named(OUTPUT_DTYPES)
 
 
 class How(NamedTuple):
@@ -59,14 +66,16 @@ def matmul(
 ) -> Any:
     """a [m, k] · b [n, k]ᵀ, as torch.nn.functional.linear(a, b): b's rows are the output's columns.
 
-    Torch tensors, numpy arrays, or anything with DLPack, of bf16 or f16. Either major order of
-    each is taken as it lies (pass `w.T` for a `w` stored k × n); other strides and addresses
-    that aren't multiples of 16 bytes are copied. Runs on the GPU that holds `a`, or on the
-    emulator. `out` is [m, n], row-major; `out_dtype` ("bf16", "f16", "f32" or torch's) is a's
-    unless told. The kernel is compiled for `target` (the GPU's own; sm_100a on the emulator) by
-    `pipeline` text, by `preset`, or by the schedule that the compiler chooses, and kept in
-    memory and on disk. torch records gradients, and torch.compile keeps the call as one
-    operator. Raises CompileError for what can't be compiled, DeviceError for what can't be
+    Torch tensors, numpy arrays, or anything with DLPack: of bf16 or f16, of f32 (multiplied as
+    tf32), of float8_e4m3fn or float8_e5m2, of int8 or uint8. Either major order of 16-bit types is
+    taken as it lies (pass `w.T` for a `w` stored k × n), of others what the target's MMA reads;
+    other strides and addresses that aren't multiples of 16 bytes are copied. Runs on the GPU that
+    holds `a`, or on the emulator. `out` is [m, n], row-major; `out_dtype` ("bf16", "f16", "f32",
+    "s32" or torch's) is a's unless told, bf16 for floats of 8 bits and s32 for integers. The kernel
+    is compiled for `target` (the GPU's own; sm_100a on the emulator) by `pipeline` text, by
+    `preset`, or by the schedule that the compiler chooses, and kept in memory and on disk. torch
+    records gradients, and torch.compile keeps the call as one operator. Raises CompileError for
+    what can't be compiled, DeviceError for what can't be
     launched.
     """
     how = How(_dtype_name(out_dtype), target or "", pipeline or "", preset or "")
@@ -95,7 +104,9 @@ def spec_of(a: Form, b: Form, out_dtype: str = "") -> MatmulSpec:
     check_shapes(a.shape, b.shape)
     (m, k), n = a.shape, b.shape[0]
     majors = {"a_major": _major(a, "m"), "b_major": _major(b, "n")}
-    return MatmulSpec(m, n, k, a.dtype, b.dtype, out_dtype or a.dtype, **majors)
+    dtype = DTYPES[a.dtype]
+    c_dtype = out_dtype or dtype.result
+    return MatmulSpec(m, n, k, a.dtype, b.dtype, c_dtype, dtype.accumulator, **majors)
 
 
 def check_shapes(a: Sequence[Any], b: Sequence[Any]) -> None:
@@ -176,9 +187,10 @@ def _form(name: str, array: Any) -> Form:
     else:
         got = type(array).__name__
         raise OptionError(f"matmul: {name} must be an array of torch, numpy or DLPack, got {got}")
-    if dtype not in NAMES:
-        raise OptionError(f"matmul: {name} must be bf16 or f16, got {dtype}; convert it")
-    return Form(shape, strides, NAMES[dtype])
+    if dtype not in OPERANDS:
+        known = ", ".join(OPERAND_DTYPES)
+        raise OptionError(f"matmul: {name} must be one of {known}, got {dtype}; convert it")
+    return Form(shape, strides, OPERANDS[dtype])
 
 
 def _major(operand: Form, outer: str) -> str:
@@ -219,7 +231,7 @@ def _copied(array: Any) -> Any:
 def _dtype_name(dtype: Any) -> str:
     """A dtype as a manifest names it; "" for None."""
     text = "" if dtype is None else str(dtype)
-    if text and text not in NAMES and text not in TORCH_NAMES:
-        known = ", ".join(TORCH_NAMES)
+    if text and text not in RESULTS and text not in OUTPUT_DTYPES:
+        known = ", ".join(OUTPUT_DTYPES)
         raise OptionError(f"matmul: out_dtype must be one of {known}, got {text}")
-    return NAMES.get(text, text)
+    return RESULTS.get(text, text)

@@ -27,7 +27,6 @@ from .schedule_problem import Problem, Schedule
 from .schedule_rules import (
     BARRIER_BYTES,
     CLUSTER_RULES,
-    K_TILES,
     M_TILES,
     N_TILES,
     RULES,
@@ -36,6 +35,7 @@ from .schedule_rules import (
     STAGING_RULES,
     TILE_RULES,
     broken_rule,
+    k_extents,
     keeps,
     wasted_tile,
 )
@@ -68,7 +68,7 @@ SCHEDULERS = (
 STAGINGS = (None, (32, 2), (64, 2))  # (columns, buffers)
 STAGES = (2, 4)  # and the deepest that fits
 STAGES_MAX = 12
-LONG_K_TILES = (64, 128)  # one and two rows of a 128-byte swizzle for 16-bit types
+LONG_K_TILES = 2  # the last of all, one and two rows of a 128-byte swizzle
 
 Rank = tuple[float, tuple[int, ...]]
 
@@ -230,8 +230,9 @@ def _variants(plain: Schedule) -> Iterator[Schedule]:
 
 def _k_tiles(problem: Problem) -> tuple[int, ...]:
     """Long tiles, or the one short tile that covers a short K."""
-    covering = next((k for k in K_TILES if k >= problem.k), K_TILES[-1])
-    return tuple(sorted({covering, *LONG_K_TILES}))
+    every = k_extents(problem)
+    covering = next((k for k in every if k >= problem.k), every[-1])
+    return tuple(sorted({covering, *every[-LONG_K_TILES:]}))
 
 
 def _deepest(problem: Problem, schedule: Schedule, target: Target) -> int:

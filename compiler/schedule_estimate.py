@@ -126,12 +126,11 @@ def resident_ctas(schedule: Schedule, target: Target) -> int:
 
 def step_cycles(problem: Problem, schedule: Schedule, target: Target) -> dict[str, float]:
     """Cycles that each resource needs for one K tile of one CTA, and what comes between two."""
-    _, _, k = schedule.tile
     issue = figure(target, "step_issue")
     loaded = l2_bytes_per_step(problem, schedule, target)
     copied = copied_bytes_per_step(problem, schedule)
     busy = {
-        "tensor core": tensor_core_cycles(schedule, k, target),
+        "tensor core": tensor_core_cycles(problem, schedule, target),
         "shared memory": _shared_cycles(problem, schedule, target),
         "L2": loaded / figure(target, "l2_rate"),
         "thread copies": copied / figure(target, "copy_rate"),
@@ -152,11 +151,15 @@ def refill_cycles(problem: Problem, schedule: Schedule, step: float, target: Tar
     return (rings - 1) * (figure(target, "tma_latency") + step) + last * step
 
 
-def tensor_core_cycles(schedule: Schedule, k: int, target: Target) -> float:
-    """Cycles of the MMAs of one CTA's tile; a smaller MMA takes as long as one of the most rows."""
-    m, n, _ = schedule.tile
+def tensor_core_cycles(problem: Problem, schedule: Schedule, target: Target) -> float:
+    """Cycles of the MMAs of one CTA's tile; a smaller MMA takes as long as one of the most rows.
+
+    An MMA takes 32 bytes of K in the same time, whatever the type.
+    """
+    m, n, k = schedule.tile
     rows = round_up(m, target.mma_m[-1])
-    return 2 * rows * n * k / figure(target, "mma_rate")
+    of_16_bits = 2 * rows * n * k / figure(target, "mma_rate")
+    return of_16_bits * problem.element_bytes / 2
 
 
 def _shared_cycles(problem: Problem, schedule: Schedule, target: Target) -> float:

@@ -17,7 +17,7 @@ from .schedule_problem import Problem, Schedule
 # By where accumulators are.
 M_TILES: dict[str, tuple[int, ...]] = {TENSOR_MEMORY: (64, 128), REGISTERS: (64, 128, 256)}
 N_TILES = (16, 32, 64, 128, 192, 256)
-K_TILES = (16, 32, 64, 128)
+K_TILE_BYTES = (32, 64, 128, 256)  # 32 are what one MMA takes
 PAIR_M = (64, 128)  # of one CTA; the pair's MMA has twice as many rows (PTX ISA, tcgen05 shapes)
 STAGED_PAIR_M = 128  # with 64 a CTA's columns lie in two halves of tensor memory
 TILES_MAX = 2**31 - 1  # a 32-bit count
@@ -25,6 +25,11 @@ PART_K_TILES = 8  # with fewer, what is saved is less than what the parts cost
 BARRIER_BYTES = 1024  # kept for barriers, scheduler responses and the tensor-memory address
 
 Rule = Callable[[Problem, Schedule, Target], str | None]
+
+
+def k_extents(problem: Problem) -> tuple[int, ...]:
+    """K of the tiles that are looked at, in elements."""
+    return tuple(size // problem.element_bytes for size in K_TILE_BYTES)
 
 
 def mma_shape(problem: Problem, schedule: Schedule, target: Target) -> str | None:
@@ -110,7 +115,7 @@ def split_alone(problem: Problem, schedule: Schedule, target: Target) -> str | N
 def wasted_tile(problem: Problem, schedule: Schedule, target: Target) -> str | None:
     """No axis may be covered by a smaller tile."""
     extents = (problem.m, problem.n, problem.k)
-    tables = (M_TILES[target.accumulators], N_TILES, K_TILES)
+    tables = (M_TILES[target.accumulators], N_TILES, k_extents(problem))
     for axis, extent, size, table in zip("MNK", extents, schedule.tile, tables, strict=True):
         smaller = [other for other in table if other < size and other >= extent]
         if smaller:

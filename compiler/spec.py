@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 
-from ..dialects.dtypes import ACCUMULATOR_DTYPES, OPERAND_DTYPES, OUTPUT_DTYPES
+from ..dialects.dtypes import (
+    ACCUMULATOR_DTYPES,
+    DTYPES,
+    OPERAND_DTYPES,
+    OUTPUT_DTYPES,
+    mix_refusal,
+    output_refusal,
+)
 from ..dialects.errors import OptionError
 from ..dialects.mlir import ir
 
@@ -16,7 +23,9 @@ class MatmulSpec:
     """C[M,N] = A[M,K] · B[N,K]ᵀ with static shapes.
 
     `a_major` is "k" (A stored M×K) or "m" (stored K×M), `b_major` "k" (B stored N×K) or "n"
-    (stored K×N); C is stored M×N. Raises `OptionError` for what can't be built.
+    (stored K×N); C is stored M×N. Types have the names of `dialects.dtypes`: tf32 operands are f32
+    in memory; two types of 8 bits may differ if both are floats or both integers, whose sums and C
+    are s32. Raises `OptionError` for what can't be built.
     """
 
     m: int
@@ -40,10 +49,21 @@ class MatmulSpec:
         self._check("acc_dtype", ACCUMULATOR_DTYPES)
         self._check("a_major", ("k", "m"))
         self._check("b_major", ("k", "n"))
-        if self.a_dtype != self.b_dtype:
+        self._check_types()
+
+    def _check_types(self) -> None:
+        """What an MMA takes together, and what it gives."""
+        a, b = DTYPES[self.a_dtype], DTYPES[self.b_dtype]
+        mixed = mix_refusal(a, b)
+        if mixed:
+            raise OptionError(f"spec: a_dtype and b_dtype {mixed}")
+        if self.acc_dtype != a.accumulator:
             raise OptionError(
-                f"spec: a_dtype and b_dtype must be one type, got {self.a_dtype} and {self.b_dtype}"
+                f"spec: acc_dtype must be {a.accumulator} for {a.name}, got {self.acc_dtype}"
             )
+        result = output_refusal(self.acc_dtype, self.c_dtype)
+        if result:
+            raise OptionError(f"spec: c_dtype {result}")
 
     def _check(self, name: str, choices: tuple[str, ...]) -> None:
         value = getattr(self, name)
@@ -56,20 +76,21 @@ class MatmulSpec:
 
     def mlir_text(self) -> str:
         """The module of linalg on tensors that computes this matmul."""
-        a, a_map = _operand(self.m, self.k, self.a_dtype, self.a_major, "d0")
-        b, b_map = _operand(self.n, self.k, self.b_dtype, self.b_major, "d1")
-        accumulator = f"tensor<{self.m}x{self.n}x{self.acc_dtype}>"
-        c = f"tensor<{self.m}x{self.n}x{self.c_dtype}>"
+        a = _Operand.of("a", "d0", (self.m, self.k), self.a_dtype, self.a_major)
+        b = _Operand.of("b", "d1", (self.n, self.k), self.b_dtype, self.b_major)
+        sums = DTYPES[self.acc_dtype].mlir
+        accumulator = f"tensor<{self.m}x{self.n}x{sums}>"
+        c = f"tensor<{self.m}x{self.n}x{DTYPES[self.c_dtype].mlir}>"
         truncate = f"%c = arith.truncf %sum : {accumulator} to {c}"
         result = "%sum" if self.c_dtype == self.acc_dtype else "%c"
         return f"""
-func.func @matmul(%a: {a}, %b: {b}) -> {c} {{
-  %zero = arith.constant 0.0 : {self.acc_dtype}
+func.func @matmul(%a: {a.stored}, %b: {b.stored}) -> {c} {{
+  %zero = arith.constant {"0" if sums == "i32" else "0.0"} : {sums}
   %empty = tensor.empty() : {accumulator}
-  %init = linalg.fill ins(%zero : {self.acc_dtype}) outs(%empty : {accumulator}) -> {accumulator}
-  %sum = linalg.matmul
-    indexing_maps = [{a_map}, {b_map}, affine_map<(d0, d1, d2) -> (d0, d1)>]
-    ins(%a, %b : {a}, {b}) outs(%init : {accumulator}) -> {accumulator}
+  %init = linalg.fill ins(%zero : {sums}) outs(%empty : {accumulator}) -> {accumulator}
+  {a.extension}{b.extension}%sum = linalg.matmul
+    indexing_maps = [{a.map}, {b.map}, affine_map<(d0, d1, d2) -> (d0, d1)>]
+    ins({a.name}, {b.name} : {a.type}, {b.type}) outs(%init : {accumulator}) -> {accumulator}
   {"" if self.c_dtype == self.acc_dtype else truncate}
   return {result} : {c}
 }}
@@ -80,7 +101,28 @@ func.func @matmul(%a: {a}, %b: {b}) -> {c} {{
         return ir.Module.parse(self.mlir_text())
 
 
-def _operand(mn: int, k: int, dtype: str, major: str, dim: str) -> tuple[str, str]:
-    """The tensor type and indexing map of an operand whose M or N is loop dim `dim`."""
-    shape, dims = (f"{mn}x{k}", f"{dim}, d2") if major == "k" else (f"{k}x{mn}", f"d2, {dim}")
-    return f"tensor<{shape}x{dtype}>", f"affine_map<(d0, d1, d2) -> ({dims})>"
+@dataclass(frozen=True)
+class _Operand:
+    """Text about an operand: its name and type as linalg.matmul takes it, its indexing map, the
+    type of the argument, and the op that makes the one of the other."""
+
+    name: str
+    type: str
+    map: str
+    stored: str
+    extension: str = ""
+
+    @staticmethod
+    def of(name: str, dim: str, sizes: tuple[int, int], dtype: str, major: str) -> _Operand:
+        """Operand `name` of sizes (M or N, K), whose M or N is loop dim `dim`."""
+        mn, k = sizes
+        shape, dims = (f"{mn}x{k}", f"{dim}, d2") if major == "k" else (f"{k}x{mn}", f"d2, {dim}")
+        map_ = f"affine_map<(d0, d1, d2) -> ({dims})>"
+        element = DTYPES[dtype]
+        if not element.is_integer:
+            type_ = f"tensor<{shape}x{element.mlir}>"
+            return _Operand(f"%{name}", type_, map_, type_)
+        stored, wide = f"tensor<{shape}xi8>", f"tensor<{shape}xi32>"
+        cast = "extui" if element.name == "u8" else "extsi"
+        extension = f"%{name}_wide = arith.{cast} %{name} : {stored} to {wide}\n  "
+        return _Operand(f"%{name}_wide", wide, map_, stored, extension)

@@ -9,8 +9,9 @@ from typing import Any
 
 import torch
 
+from ..dialects.dtypes import DTYPES
 from ..runtime.element_types import torch_dtype
-from .first_use import How, call_kernel, check_shapes
+from .first_use import OPERANDS, How, call_kernel, check_shapes
 
 
 @torch.library.custom_op("tilewright::matmul", mutates_args=())
@@ -26,8 +27,8 @@ def _(
     a: torch.Tensor, b: torch.Tensor, out_dtype: str, target: str, pipeline: str, preset: str
 ) -> torch.Tensor:
     check_shapes(a.shape, b.shape)
-    dtype = torch_dtype(out_dtype) if out_dtype else a.dtype
-    return a.new_empty((a.shape[0], b.shape[0]), dtype=dtype)
+    dtype = out_dtype or DTYPES[OPERANDS[str(a.dtype)]].result
+    return a.new_empty((a.shape[0], b.shape[0]), dtype=torch_dtype(dtype))
 
 
 def _keep(ctx: Any, inputs: tuple[Any, ...], output: torch.Tensor) -> None:

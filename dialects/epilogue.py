@@ -5,6 +5,7 @@ from __future__ import annotations
 SCALAR_OPS = (
     "arith.constant",
     "arith.addf",
+    "arith.addi",
     "arith.subf",
     "arith.mulf",
     "arith.divf",
@@ -15,6 +16,7 @@ SCALAR_OPS = (
     "arith.negf",
     "arith.cmpf",
     "arith.select",
+    "arith.sitofp",
     "arith.truncf",
     "arith.extf",
     "math.absf",

@@ -19,6 +19,8 @@ class Target:
     `tmem_columns` 32-bit columns (PTX ISA, Tensor Memory). `mma_m` lists the M of one
     cta_group::1 MMA; its N goes from `mma_n_step[m]` to `mma_n_max` in that step (PTX ISA, shapes
     of .kind::f16; 16 for M=128 is the subset that every published kernel stays in).
+    `mn_major_bytes` are the sizes of elements that an MMA reads MN-major from the layouts of
+    `dialects.layout` (PTX ISA, wgmma: 16 bits only; tcgen05: 32 bits need a swizzle of their own).
     `box_max` is the largest extent of a TMA box in any dimension, in elements
     (cuTensorMapEncodeTiled). `multiprocessors` is how many a B200 (sm_100a) or an H200 (sm_90a)
     has, a default that the launch may differ from. A cluster has up to `cluster_max` CTAs (more
@@ -44,6 +46,7 @@ class Target:
     tmem_columns_min: int = 32
     mma_m: tuple[int, ...] = (64, 128)
     mma_n_max: int = 256
+    mn_major_bytes: tuple[int, ...] = (1, 2)
     box_max: int = 256
     multiprocessors: int = 148
     cluster_max: int = 16
@@ -106,9 +109,13 @@ class Target:
             allocated *= 2
         return allocated
 
-    def mma_n_step(self, m: int) -> int:
-        """The granularity of N of one MMA with `m` rows, in elements."""
-        return 8 if m == 64 else 16
+    def mma_n_step(self, m: int, n: int = 0, integers: bool = False) -> int:
+        """The granularity of N of one MMA with `m` rows, in elements.
+
+        Products of integers have a coarser one from N of 32 on (PTX ISA, shapes of wgmma and of
+        .kind::i8).
+        """
+        return 8 if m == 64 and not (integers and n > 32) else 16
 
 
 TARGETS = {
@@ -121,6 +128,7 @@ TARGETS = {
             accumulators=REGISTERS,
             launch_control=False,
             mma_m=(64,),
+            mn_major_bytes=(2,),
             multiprocessors=132,
         ),
     )

@@ -27,6 +27,7 @@ which axis is contiguous. Indices count tiles.
 
 from typing import Any
 
+from .dtypes import DTYPES, operand_dtype
 from .layout import MAJORS
 from .mlir import ext, ir
 from .tile_types import AccumulatorType, SmemType, TensorMapType, Tile, integers_of
@@ -49,7 +50,7 @@ class MatmulOp(Tile.Operation, name="matmul"):
     """`c[M,N] = f(sum_k a[M,K] * b[N,K])` on whole tensors.
 
     `a_major` "k" means that a is stored [M,K], "mn" [K,M]; likewise b is [N,K] or [K,N].
-    The region is f; its argument is the f32 sum.
+    The region is f; its argument is the sum, i32 of integers and f32 of others.
     """
 
     a: ext.Operand[ir.RankedTensorType]
@@ -69,7 +70,11 @@ class MatmulOp(Tile.Operation, name="matmul"):
             return refuse(self, f"a and b must have the same K, got {k} and {b_k}")
         if list(self.c.type.shape) != [m, n]:
             return refuse(self, f"c must be {m}x{n}, got {list(self.c.type.shape)}")
-        return verify_epilogue(self, ir.F32Type.get(), self.c.type.element_type)
+        dtype = operand_dtype(str(self.a.type.element_type))
+        if dtype is None:
+            return refuse(self, f"a must hold what an MMA takes, got {self.a.type.element_type}")
+        sums = ir.Type.parse(DTYPES[dtype.accumulator].mlir)
+        return verify_epilogue(self, sums, self.c.type.element_type)
 
 
 class KernelOp(

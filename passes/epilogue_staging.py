@@ -12,7 +12,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from ..dialects.dtypes import DTYPES
 from ..dialects.layout import TileLayout, widest_swizzle
 from ..dialects.mlir import ir
 from ..dialects.pipe import CreateOp, RingType
@@ -26,7 +25,7 @@ from ..dialects.tile import (
     StoreOp,
     TensorMapOp,
 )
-from ..dialects.tile_types import SmemType
+from ..dialects.tile_types import SmemType, element_bytes
 from ..dialects.verify import can_write_matrices
 from .base import PassLog, one_of, option, refused, target_of, the_kernel, walk
 from .persistence import parse_positive
@@ -103,20 +102,20 @@ class EpilogueStaging:
     def _piece(self, store: StoreOp) -> TileLayout:
         """The layout of one piece: rows of C of one swizzle span."""
         m, n = store.acc.type.shape
-        element_bytes = DTYPES[str(store.view.type.element_type)].bytes
-        whole = TileLayout(m, n, element_bytes, "k")
+        item_bytes = element_bytes(store.view.type.element_type)
+        whole = TileLayout(m, n, item_bytes, "k")
         if self.columns is None:
             swizzle = widest_swizzle(whole)
-            columns = TileLayout(m, n, element_bytes, "k", swizzle).span
+            columns = TileLayout(m, n, item_bytes, "k", swizzle).span
         else:
             columns = self.columns
-            swizzle = widest_swizzle(TileLayout(m, columns, element_bytes, "k"))
-        piece = TileLayout(m, columns, element_bytes, "k", swizzle)
+            swizzle = widest_swizzle(TileLayout(m, columns, item_bytes, "k"))
+        piece = TileLayout(m, columns, item_bytes, "k", swizzle)
         if n % columns or piece.fits() or piece.chunks != 1:
             raise refused(
                 store,
                 f"epilogue-staging: columns must divide the tile's {n} and be 16, 32, 64 or 128 "
-                f"bytes, got {columns} columns of {element_bytes} bytes",
+                f"bytes, got {columns} columns of {item_bytes} bytes",
             )
         return piece
 
@@ -134,7 +133,7 @@ def _check_pairs(kernel: KernelOp) -> None:
 
 def _partial(view: ir.MemRefType) -> str | None:
     """Why TMA would write beyond a row: it writes all 16 bytes that a row ends in (H200, seen)."""
-    row_bytes = view.shape[1] * DTYPES[str(view.element_type)].bytes
+    row_bytes = view.shape[1] * element_bytes(view.element_type)
     if row_bytes % UNIT_BYTES:
         return f"its rows must be whole units of {UNIT_BYTES} bytes, got {row_bytes} bytes"
     return None

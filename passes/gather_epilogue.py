@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..dialects.dtypes import OUTPUT_DTYPES
+from ..dialects.dtypes import DTYPES, OUTPUT_DTYPES, stored_dtype
 from ..dialects.epilogue import SCALAR_OPS
 from ..dialects.errors import CompileError
 from ..dialects.mlir import arith, ir, linalg
@@ -72,9 +72,9 @@ class EpilogueGatherer:
                 f"an epilogue operand must be indexed [m], [n] or [m, n], got {list(axes)} "
                 f"for {value.type}",
             )
-        element = str(value.type.element_type)
-        if element not in OUTPUT_DTYPES:
-            takes = ", ".join(OUTPUT_DTYPES)
+        dtype = stored_dtype(str(value.type.element_type))
+        if dtype is None or dtype.name not in OUTPUT_DTYPES:
+            takes = ", ".join(DTYPES[name].mlir for name in OUTPUT_DTYPES)
             raise refused(
                 self.matmul, f"an epilogue operand must hold one of {takes}, got {value.type}"
             )

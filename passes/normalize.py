@@ -11,15 +11,25 @@ back from the return through elementwise ops to the matmul, one scalar op for ea
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
-from ..dialects.dtypes import OPERAND_DTYPES, OUTPUT_DTYPES
+from ..dialects.dtypes import (
+    DTYPES,
+    OPERAND_DTYPES,
+    OUTPUT_DTYPES,
+    DType,
+    mix_refusal,
+    operand_dtype,
+    stored_dtype,
+)
 from ..dialects.errors import CompileError
 from ..dialects.mlir import func, ir, linalg
 from ..dialects.tile import MatmulOp, YieldOp
-from .base import PassLog, refused, walk
+from .base import PassLog, attributes_of, refused, walk
 from .gather_epilogue import EpilogueGatherer, map_dims
+
+EXTENSIONS = ("arith.extf", "arith.extsi", "arith.extui")
 
 
 @dataclass(frozen=True)
@@ -31,11 +41,14 @@ class Normalize:
     def __call__(self, module: ir.Module, log: PassLog) -> None:
         function = _the_function(module)
         matmul = _the_matmul(function)
-        a = _trace_operand(matmul.operands[0], _major(matmul, 0), matmul)
-        b = _trace_operand(matmul.operands[1], _major(matmul, 1), matmul)
-        _check_dtypes(matmul, a[0], b[0])
-        _check_accumulator(matmul)
+        a, b = (_the_operand(matmul, index) for index in range(2))
+        dtypes = _check_dtypes(matmul, a, b)
+        accumulator = DTYPES[dtypes[0].accumulator]
+        _check_accumulator(matmul, accumulator)
+        _say_unsigned(function, [each for each in (a, b) if each.unsigned])
         fused = _build(function, matmul, a, b)
+        if dtypes[0].name == "tf32" and log.places:
+            log.remark(matmul, "f32 operands are multiplied as tf32, which has 10 fraction bits")
         _erase_dead(function)
         m, n = fused.c.type.shape
         steps = len(list(fused.epilogue.blocks[0].operations)) - 1
@@ -70,64 +83,102 @@ def _major(matmul: Any, index: int) -> str:
     raise refused(matmul, f"operand {operand} must be indexed by its two dims, got d{found}")
 
 
-def _trace_operand(value: ir.Value, major: str, user: Any) -> tuple[ir.Value, str]:
-    """The function argument behind an operand and how it is stored."""
+@dataclass(frozen=True)
+class _Operand:
+    """The function argument behind an operand, how it is stored ("k" or "mn"), and its sign."""
+
+    value: ir.Value
+    major: str
+    unsigned: bool
+
+    @property
+    def element(self) -> str:
+        """Its element type, as the tile dialect has it: MLIR's integers have no sign."""
+        element = str(self.value.type.element_type)
+        return f"u{element}" if self.unsigned and element[0] == "i" else element
+
+
+def _the_operand(matmul: Any, index: int) -> _Operand:
+    unsigned = "cast_unsigned" in str(attributes_of(matmul).get("cast"))
+    return _trace_operand(matmul.operands[index], _Operand(None, _major(matmul, index), unsigned))
+
+
+def _trace_operand(value: ir.Value, user: _Operand) -> _Operand:
+    """Follow an operand to the function argument behind it."""
     if isinstance(value.owner, ir.Block):
-        return value, major
+        return replace(user, value=value)
     op = value.owner.opview
     if isinstance(op, linalg.TransposeOp):
         swaps = list(op.attributes["permutation"]) == [1, 0]
-        return _trace_operand(op.operands[0], _flip(major) if swaps else major, op)
-    if op.operation.name == "arith.extf":
-        return _trace_operand(op.operands[0], major, op)
-    if isinstance(op, linalg.GenericOp) and _is_extension(op):
+        return _trace_operand(op.operands[0], _flipped(user) if swaps else user)
+    if op.operation.name in EXTENSIONS:
+        return _trace_operand(op.operands[0], _signed(user, op.operation.name))
+    if isinstance(op, linalg.GenericOp) and (extension := _extension(op)) is not None:
         source, target = (map_dims(map_, op) for map_ in op.attributes["indexing_maps"])
         if sorted(source) == sorted(target) == [0, 1]:
-            next_major = major if source == target else _flip(major)
-            return _trace_operand(op.operands[0], next_major, op)
+            turned = user if source == target else _flipped(user)
+            return _trace_operand(op.operands[0], _signed(turned, extension))
     raise refused(
         op,
-        "an operand must come from a function argument through transposes and extf; "
+        "an operand must come from a function argument through transposes, extf, extsi and extui; "
         "compute anything else before the kernel",
     )
 
 
-def _flip(major: str) -> str:
-    return "mn" if major == "k" else "k"
+def _flipped(operand: _Operand) -> _Operand:
+    return replace(operand, major="mn" if operand.major == "k" else "k")
 
 
-def _is_extension(generic: Any) -> bool:
-    """Whether a linalg.generic gives each input element as it is, or extended."""
+def _signed(operand: _Operand, extension: str) -> _Operand:
+    """The operand, with the sign that an extension of integers gives it."""
+    if extension in ("arith.extsi", "arith.extui"):
+        return replace(operand, unsigned=extension == "arith.extui")
+    return operand
+
+
+def _extension(generic: Any) -> str | None:
+    """The extension that a linalg.generic gives each input element; "" for as it is, None if it
+    does anything else."""
     block = generic.regions[0].blocks[0]
     *body, last = list(block.operations)
-    if len(generic.operands) != 2 or [op.operation.name for op in body] not in ([], ["arith.extf"]):
-        return False
+    names = [op.operation.name for op in body]
+    if len(generic.operands) != 2 or len(names) > 1 or not set(names) <= set(EXTENSIONS):
+        return None
     moved = body[0].operation.operands[0] if body else last.operands[0]
     given = body[0].operation.results[0] if body else moved
-    return moved == block.arguments[0] and last.operands[0] == given
+    whole = moved == block.arguments[0] and last.operands[0] == given
+    return "".join(names) if whole else None
 
 
-def _check_dtypes(matmul: Any, a: ir.Value, b: ir.Value) -> None:
-    elements = [str(operand.type.element_type) for operand in (a, b)]
-    for operand, element in zip("AB", elements, strict=True):
-        if element not in OPERAND_DTYPES:
-            takes = ", ".join(OPERAND_DTYPES)
-            raise refused(matmul, f"{operand} must hold one of {takes}, got {element}")
-    if elements[0] != elements[1]:
-        raise refused(matmul, f"A and B must hold one type, got {' and '.join(elements)}")
-    shapes = [*a.type.shape, *b.type.shape]
+def _check_dtypes(matmul: Any, a: _Operand, b: _Operand) -> tuple[DType, DType]:
+    """The types of A and B, which an MMA takes together."""
+    found = [operand_dtype(operand.element) for operand in (a, b)]
+    for name, operand, dtype in zip("AB", (a, b), found, strict=True):
+        if dtype is None:
+            takes = ", ".join(dict.fromkeys(DTYPES[each].mlir for each in OPERAND_DTYPES))
+            raise refused(matmul, f"{name} must hold one of {takes}, got {operand.element}")
+    reason = mix_refusal(*found)
+    if reason:
+        raise refused(matmul, f"A and B {reason}")
+    shapes = [*a.value.type.shape, *b.value.type.shape]
     if any(extent <= 0 for extent in shapes):
-        raise refused(matmul, f"shapes must be static and positive, got {a.type} and {b.type}")
+        types = f"{a.value.type} and {b.value.type}"
+        raise refused(matmul, f"shapes must be static and positive, got {types}")
+    if a.value == b.value and a.unsigned != b.unsigned:
+        raise refused(matmul, "one argument as A and B must have one sign, got both")
+    return found[0], found[1]
 
 
-def _check_accumulator(matmul: Any) -> None:
+def _check_accumulator(matmul: Any, wanted: DType) -> None:
     accumulator = matmul.operands[2]
     element = accumulator.type.element_type
-    if str(element) != "f32":
-        raise refused(matmul, f"must accumulate in f32, got {element}; truncate the result")
+    if str(element) != wanted.mlir:
+        raise refused(
+            matmul, f"must accumulate in {wanted.mlir}, got {element}; truncate the result"
+        )
     owner = accumulator.owner
     fill = None if isinstance(owner, ir.Block) else owner.opview
-    if not isinstance(fill, linalg.FillOp) or _constant(fill.operands[0]) != 0.0:
+    if not isinstance(fill, linalg.FillOp) or _constant(fill.operands[0]) != 0:
         raise refused(matmul, "the accumulator must start as linalg.fill of 0.0; add C afterwards")
 
 
@@ -135,10 +186,21 @@ def _constant(value: ir.Value) -> float | None:
     if isinstance(value.owner, ir.Block) or value.owner.name != "arith.constant":
         return None
     attribute = value.owner.attributes["value"]
-    return ir.FloatAttr(attribute).value if isinstance(attribute, ir.FloatAttr) else None
+    return attribute.value if isinstance(attribute, ir.FloatAttr | ir.IntegerAttr) else None
 
 
-def _build(function: func.FuncOp, matmul: Any, a: Any, b: Any) -> MatmulOp:
+def _say_unsigned(function: func.FuncOp, operands: list[_Operand]) -> None:
+    """Give arguments of integers without a sign the one that they are extended with."""
+    for operand in operands:
+        if operand.element[0] == "u":
+            element = ir.Type.parse(operand.element)
+            operand.value.set_type(ir.RankedTensorType.get(operand.value.type.shape, element))
+    inputs = [argument.type for argument in function.body.blocks[0].arguments]
+    type_ = ir.FunctionType.get(inputs, function.type.results)
+    function.operation.attributes["function_type"] = ir.TypeAttr.get(type_)
+
+
+def _build(function: func.FuncOp, matmul: Any, a: _Operand, b: _Operand) -> MatmulOp:
     """Insert the fused op before the return and make the function return it."""
     terminator = list(function.body.blocks[0].operations)[-1]
     if len(terminator.operands) != 1:
@@ -146,7 +208,7 @@ def _build(function: func.FuncOp, matmul: Any, a: Any, b: Any) -> MatmulOp:
     result = terminator.operands[0]
     _check_result(terminator, result, matmul)
     scratch = func.FuncOp("scratch", ([], []), ip=ir.InsertionPoint(function))
-    block = scratch.body.blocks.append(ir.F32Type.get())
+    block = scratch.body.blocks.append(matmul.operands[2].type.element_type)
     gather = EpilogueGatherer(matmul, block)
     with ir.InsertionPoint(block), matmul.location:
         YieldOp(gather.element(result, ("m", "n")))
@@ -155,10 +217,10 @@ def _build(function: func.FuncOp, matmul: Any, a: Any, b: Any) -> MatmulOp:
     with ir.InsertionPoint(terminator), matmul.location:
         fused = MatmulOp(
             c=result.type,
-            a=a[0],
-            b=b[0],
-            a_major=ir.StringAttr.get(a[1]),
-            b_major=ir.StringAttr.get(b[1]),
+            a=a.value,
+            b=b.value,
+            a_major=ir.StringAttr.get(a.major),
+            b_major=ir.StringAttr.get(b.major),
         )
     block.append_to(fused.epilogue)
     scratch.erase()
@@ -171,8 +233,9 @@ def _check_result(terminator: Any, result: ir.Value, matmul: Any) -> None:
     if not isinstance(result.type, ir.RankedTensorType) or result.type.shape != shape:
         raise refused(terminator, f"must return a {shape[0]}x{shape[1]} tensor, got {result.type}")
     element = str(result.type.element_type)
-    if element not in OUTPUT_DTYPES:
-        takes = ", ".join(OUTPUT_DTYPES)
+    dtype = stored_dtype(element)
+    if dtype is None or dtype.name not in OUTPUT_DTYPES:
+        takes = ", ".join(DTYPES[name].mlir for name in OUTPUT_DTYPES)
         raise refused(terminator, f"element type of C must be one of {takes}, got {element}")
 
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from ..dialects.dtypes import DTYPES
+from ..dialects.dtypes import DType, operand_dtype
 from ..dialects.errors import CompileError
 from ..dialects.layout import TileLayout
 from ..dialects.mlir import arith, func, ir, scf
@@ -31,12 +31,13 @@ from ..dialects.tile import (
     MmaOp,
     StoreOp,
 )
-from ..dialects.tile_types import AccumulatorType, SmemType, integers
+from ..dialects.tile_types import AccumulatorType, SmemType, element_bytes, integers
 from ..dialects.verify import logical_shape
 from .base import PassLog, option, parse_extents, refused, target_of, walk
 from .rings import RESERVED_BYTES
 
 GLOBAL = 1
+UNIT_BYTES = 16
 
 
 @dataclass(frozen=True)
@@ -73,12 +74,11 @@ class Tiling:
 def check_tile(matmul: MatmulOp, tile: tuple[int, int, int], target: Target) -> None:
     """Refuse a tile that no MMA shape, TMA box or memory of `target` can hold."""
     m, n, k = tile
-    element = matmul.a.type.element_type
-    dtype = DTYPES[str(element)]
+    dtype = _operand_type(matmul)
     atom_m = target.mma_rows(m)
     if atom_m is None or m > target.box_max:
         raise refused(matmul, f"tile M must be a multiple of 64 up to {target.box_max}, got {m}")
-    step = target.mma_n_step(atom_m)
+    step = target.mma_n_step(atom_m, n, dtype.is_integer)
     if n % step or n > target.mma_n_max:
         raise refused(
             matmul,
@@ -91,21 +91,43 @@ def check_tile(matmul: MatmulOp, tile: tuple[int, int, int], target: Target) -> 
             f"tile K must be a multiple of {dtype.k_per_mma} up to {target.box_max} for "
             f"{dtype.name}, got {k}",
         )
-    _check_rows(matmul, n)
-    _check_memories(matmul, tile, dtype.bytes, target)
+    _check_majors(matmul, dtype, target)
+    _check_rows(matmul, n, dtype)
+    _check_memories(matmul, tile, dtype, target)
 
 
-def _check_rows(matmul: MatmulOp, n: int) -> None:
+def _operand_type(matmul: MatmulOp) -> DType:
+    """A's type; B's has the same size and MMA."""
+    dtype = operand_dtype(str(matmul.a.type.element_type))
+    assert dtype is not None  # tile.matmul has verified it
+    return dtype
+
+
+def _check_majors(matmul: MatmulOp, dtype: DType, target: Target) -> None:
+    """Refuse operands that the target's MMA can't read as they lie."""
+    if dtype.bytes in target.mn_major_bytes:
+        return
+    for name, major in (("A", matmul.a_major.value), ("B", matmul.b_major.value)):
+        if major == "mn":
+            raise refused(
+                matmul,
+                f"{name} must have K contiguous for {dtype.name} on {target.chip}, got "
+                f"{'M' if name == 'A' else 'N'}; transpose it before the kernel",
+            )
+
+
+def _check_rows(matmul: MatmulOp, n: int, dtype: DType) -> None:
     """A tile N that is contiguous must be whole 16-byte units."""
-    if matmul.b_major.value == "mn" and n % 8:
-        raise refused(matmul, f"tile N must be a multiple of 8 for N-major B, got {n}")
+    unit = UNIT_BYTES // dtype.bytes
+    if matmul.b_major.value == "mn" and n % unit:
+        raise refused(matmul, f"tile N must be a multiple of {unit} for N-major B, got {n}")
 
 
 def _check_memories(
-    matmul: MatmulOp, tile: tuple[int, int, int], element_bytes: int, target: Target
+    matmul: MatmulOp, tile: tuple[int, int, int], dtype: DType, target: Target
 ) -> None:
     m, n, k = tile
-    shared = (m + n) * k * element_bytes
+    shared = (m + n) * k * dtype.bytes
     if shared + RESERVED_BYTES > target.shared_bytes:
         raise refused(
             matmul,
@@ -201,7 +223,7 @@ def _build_body(matmul: MatmulOp, views: Any, tile: tuple[int, int, int]) -> Non
 
 def _load(view: ir.Value, major: str, shape: tuple[int, int], i: Any, j: Any) -> ir.Value:
     element = view.type.element_type
-    layout = TileLayout(*shape, DTYPES[str(element)].bytes, major)
+    layout = TileLayout(*shape, element_bytes(element), major)
     return LoadOp(tile=SmemType.of(layout, element), view=view, i=i, j=j).tile
 
 

@@ -19,6 +19,7 @@ ON_A_GPU = (CUDA, CUDA_MANAGED)
 VERSION = (1, 0)
 READ_ONLY = 1
 CODES = {0: "int", 1: "uint", 2: "float", 4: "bfloat", 5: "complex"}
+FLOATS8 = {10: "float8_e4m3fn", 12: "float8_e5m2"}  # DLPack 1.1
 
 
 class _Tensor(ctypes.Structure):
@@ -108,11 +109,16 @@ def _read(capsule: Any) -> ForeignArray:
         (tensor.data or 0) + tensor.byte_offset,
         shape,
         tuple(tensor.strides[: tensor.ndim]) if tensor.strides else _compact(shape),
-        f"{CODES.get(tensor.code, 'type')}{tensor.bits}" + f"x{tensor.lanes}" * (tensor.lanes > 1),
+        _type_name(tensor.code, tensor.bits) + f"x{tensor.lanes}" * (tensor.lanes > 1),
         (tensor.device_type, tensor.device_id),
         bool(flags & READ_ONLY),
         capsule,
     )
+
+
+def _type_name(code: int, bits: int) -> str:
+    """A type as numpy and ml_dtypes call it."""
+    return FLOATS8.get(code) or f"{CODES.get(code, 'type')}{bits}"
 
 
 def _python(name: str, result: Any) -> Any:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from . import intervals
+from .element_types import INTEGERS, torch_dtype
 from .errors import DeviceError
 from .intervals import Interval
 
@@ -15,6 +16,7 @@ Operation = Callable[..., Interval]
 
 OPERATIONS: dict[str, Operation] = {
     "arith.addf": intervals.add,
+    "arith.addi": lambda a, b: intervals.add(a, b).map(intervals.wrapped),
     "arith.subf": intervals.subtract,
     "arith.mulf": intervals.multiply,
     "arith.divf": intervals.divide,
@@ -25,6 +27,7 @@ OPERATIONS: dict[str, Operation] = {
     "arith.minnumf": intervals.binary(np.fmin),
     "arith.select": intervals.choose,
     "arith.extf": lambda a: a,
+    "arith.sitofp": lambda a: a,
     "math.absf": intervals.absolute,
     "math.exp": lambda a: a.map(np.exp),
     "math.exp2": lambda a: a.map(np.exp2),
@@ -55,12 +58,16 @@ def evaluate(
 
 
 def round_to(values: np.ndarray, dtype: str) -> np.ndarray:
-    """Float64 values rounded to nearest even in f32 and then in `dtype`, as float64 again."""
+    """Float64 values rounded to nearest even in f32 and then in `dtype`, as float64 again.
+
+    Integers stay as they are.
+    """
+    if dtype in INTEGERS:
+        return values
     import torch
 
-    names = {"bf16": torch.bfloat16, "f16": torch.float16, "f32": torch.float32}
     single = torch.tensor(np.asarray(values)).to(torch.float32)
-    return single.to(names[dtype]).to(torch.float64).numpy()
+    return single.to(torch_dtype(dtype)).to(torch.float64).numpy()
 
 
 def _argument(

@@ -24,6 +24,7 @@ FLOAT32_LIMIT = 2.0**128 - 2.0**103
 
 RELATIVE_ERRORS = {
     "arith.addf": HALF_ULP,
+    "arith.sitofp": HALF_ULP,
     "arith.subf": HALF_ULP,
     "arith.mulf": HALF_ULP,
     "arith.divf": 4 * HALF_ULP,
@@ -125,6 +126,11 @@ def reciprocal_root(a: Interval) -> Interval:
 def root(a: Interval) -> Interval:
     roots = a.map(lambda part: np.sqrt(np.maximum(part, 0)))
     return Interval(roots.low, np.sqrt(a.middle), roots.high)
+
+
+def wrapped(values: np.ndarray) -> np.ndarray:
+    """Exact integers as 32 bits hold them, in two's complement."""
+    return (values + 2.0**31) % 2.0**32 - 2.0**31
 
 
 def choose(condition: Interval, yes: Interval, no: Interval) -> Interval:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from .element_types import ITEM_BYTES
 from .errors import DeviceError, LaunchError
 from .schema import Anything, Integer, ListOf, Nullable, OneOf, Record, Tagged, Text
 
@@ -14,7 +15,7 @@ PTX_NAME = "kernel.ptx"
 CUBIN_NAME = "kernel.cubin"
 RECOMPILE = "make the bundle again with this tilewright"
 
-DTYPES = OneOf(("bf16", "f16", "f32"))
+DTYPES = OneOf(tuple(ITEM_BYTES))
 SIZE = Integer(1)
 TRIPLE = ListOf(SIZE, 3, 3)
 

@@ -4,6 +4,9 @@ The bound has no slack that was tuned. With u = 2^-24, summing k exact products 
 order errs by at most k·u/(1 - k·u) · (|A|·|B|ᵀ) (Higham, Accuracy and Stability of Numerical
 Algorithms, §4.2); that interval goes through the epilogue by interval arithmetic, and its ends are
 rounded to the output dtype. Every element must lie inside.
+
+Products of tf32 are those of the operands without their low 13 bits (PTX ISA, alternate
+floating-point formats), and sums of integers are exact.
 """
 
 from __future__ import annotations
@@ -14,13 +17,14 @@ from typing import Any
 
 import numpy as np
 
-from .element_types import is_torch
+from .element_types import INTEGERS, is_torch
 from .epilogue import evaluate, round_to
-from .intervals import HALF_ULP, SMALLEST_NORMAL, Interval
+from .intervals import HALF_ULP, SMALLEST_NORMAL, Interval, wrapped
 from .manifest import operands, output
 
 PRECISIONS = {"bf16": (8, -126), "f16": (11, -14), "f32": (24, -126)}
 """Significant bits and the exponent of the smallest normal number."""
+TF32_MASK = 0xFFFF_E000
 
 
 @dataclass(frozen=True)
@@ -52,8 +56,11 @@ def expected_output(manifest: Mapping[str, Any], tensors: Mapping[str, Any]) -> 
         for tensor in manifest["tensors"]
         if tensor["role"] == "input"
     }
-    a, b = (values[operand["name"]] for operand in operands(manifest))
-    result = evaluate(manifest["epilogue"], accumulator_interval(a, b), values)
+    factors = operands(manifest)
+    a, b = (values[operand["name"]] for operand in factors)
+    exact = factors[0]["dtype"] in INTEGERS
+    sums = integer_sums(a, b) if exact else accumulator_interval(a, b)
+    result = evaluate(manifest["epilogue"], sums, values)
     c = output(manifest)
     limits = [round_to(part, c["dtype"]) for part in (result.low, result.high)]
     shape = tuple(c["shape"])
@@ -73,6 +80,13 @@ def accumulator_interval(a: np.ndarray, b: np.ndarray) -> Interval:
     k = a.shape[1]
     relative = k * HALF_ULP / (1 - k * HALF_ULP)
     return Interval(exact, exact, exact).widened(relative * magnitude + k * SMALLEST_NORMAL)
+
+
+def integer_sums(a: np.ndarray, b: np.ndarray) -> Interval:
+    """a [m, k] · b [n, k]ᵀ of integers, as 32 bits hold it."""
+    import torch
+
+    return Interval.exactly(wrapped((torch.from_numpy(a) @ torch.from_numpy(b).T).numpy()))
 
 
 def compare(expected: Interval, actual: np.ndarray, dtype: str = "f32") -> Comparison:
@@ -100,13 +114,21 @@ def compare(expected: Interval, actual: np.ndarray, dtype: str = "f32") -> Compa
 
 def half_ulp(values: np.ndarray, dtype: str) -> np.ndarray:
     """Half a unit in the last place of `dtype` at each value: the most that rounding errs by."""
+    if dtype in INTEGERS:
+        return np.zeros_like(values)
     bits, smallest_exponent = PRECISIONS[dtype]
     exponents = np.where(values == 0, smallest_exponent, np.frexp(values)[1] - 1)
     return np.ldexp(1.0, np.maximum(exponents, smallest_exponent) - bits)
 
 
 def to_float64(value: Any, dtype: str) -> np.ndarray:
-    """A tensor of the manifest's `dtype` (torch, numpy, or raw bf16 bits) as float64."""
+    """A tensor of the manifest's `dtype` (torch, numpy, or raw bf16 bits) as float64.
+
+    Of tf32, what the tensor core reads.
+    """
+    if dtype == "tf32":
+        single = to_float64(value, "f32").astype(np.float32)
+        return (single.view(np.uint32) & np.uint32(TF32_MASK)).view(np.float32).astype(np.float64)
     if is_torch(value):
         return value.detach().double().contiguous().numpy()
     if dtype == "bf16":

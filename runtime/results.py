@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from .dlpack import gpu_of
-from .element_types import ITEM_BYTES, is_torch, torch_dtype
+from .element_types import ITEM_BYTES, NUMPY_NAMES, is_torch, torch_dtype
 from .errors import LaunchError
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def _numpy_dtype(dtype: str, like: np.dtype[Any]) -> np.dtype[Any]:
     import numpy as np
 
     if dtype != "bf16":
-        return np.dtype({"f16": np.float16, "f32": np.float32}[dtype])
+        return np.dtype(NUMPY_NAMES[dtype][0])
     if like.name in ("bfloat16", "uint16", "int16"):
         return like
     try:

@@ -2,7 +2,8 @@
 
 Nothing is copied. torch is never imported here; a tensor is recognised by its type's module. What
 is neither numpy's nor torch's is read through DLPack. bf16 arrives as torch.bfloat16, as the
-bfloat16 of ml_dtypes or DLPack, or as the raw bits in 16-bit integers.
+bfloat16 of ml_dtypes or DLPack, or as the raw bits in 16-bit integers; e4m3 and e5m2 as the types
+float8_e4m3fn and float8_e5m2 of torch, ml_dtypes or DLPack.
 """
 
 from __future__ import annotations
@@ -19,15 +20,17 @@ from .element_types import ITEM_BYTES, NUMPY_NAMES, TORCH_NAMES, is_torch
 from .errors import LaunchError
 from .manifest import in_order
 
-RAW_DTYPES = {2: np.dtype(np.uint16), 4: np.dtype(np.uint32)}
+RAW_DTYPES = {1: np.dtype(np.uint8), 2: np.dtype(np.uint16), 4: np.dtype(np.uint32)}
+
+UNKNOWN_TO_NUMPY = ("bf16", "e4m3", "e5m2")
 
 
 @dataclass(frozen=True)
 class BoundTensor:
     """One tensor of the manifest with the caller's memory.
 
-    `memory` is a flat array of raw bits (uint16 or uint32) from the tensor's first element to its
-    last one, sharing the caller's bytes.
+    `memory` is a flat array of raw bits (uint8, uint16 or uint32) from the tensor's first element
+    to its last one, sharing the caller's bytes.
     """
 
     declared: Mapping[str, Any]
@@ -108,8 +111,8 @@ def _torch_as_raw(declared: Mapping[str, Any], value: Any) -> tuple[np.ndarray, 
     if value.device.type != "cpu":
         _refuse_place(declared, value.device)
     bits = value.detach()
-    if declared["dtype"] == "bf16":
-        bits = bits.view(_torch_int16(value))
+    if declared["dtype"] in UNKNOWN_TO_NUMPY:
+        bits = bits.view(_torch_integers(value))
     array = bits.numpy()
     offset_bytes = value.storage_offset() * value.element_size()
     return array.view(RAW_DTYPES[array.itemsize]), offset_bytes
@@ -142,10 +145,11 @@ def _refuse_place(declared: Mapping[str, Any], got: object) -> NoReturn:
     raise LaunchError(f"{where}: must be on the CPU for this device, got {got}")
 
 
-def _torch_int16(value: Any) -> Any:
+def _torch_integers(value: Any) -> Any:
+    """Torch's integers that are as wide as the tensor's elements."""
     import torch  # already imported by whoever made `value`
 
-    return torch.int16
+    return torch.int16 if value.element_size() == 2 else torch.int8
 
 
 def _offset_bytes(array: np.ndarray) -> int:

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from ..runtime.element_types import INTEGERS, torch_dtype
 from ..runtime.manifest import operands
+
+POISON = -0x5A5A5A5B  # of outputs that have no NaN
 
 
 def make_tensors(
@@ -13,8 +16,9 @@ def make_tensors(
 ) -> dict[str, Any]:
     """A torch tensor for every tensor of the manifest, with its shape, strides and dtype.
 
-    Inputs are normally distributed, fixed by `seed`; outputs are all NaN. `identity` "a" or "b"
-    makes that operand a (rectangular) identity, so that the other one is checked alone.
+    Inputs are normally distributed, fixed by `seed`, and outputs all NaN; integers are of every
+    value that their type has, and outputs of them all one number. `identity` "a" or "b" makes that
+    operand a (rectangular) identity, so that the other one is checked alone.
     """
     import torch
 
@@ -23,9 +27,9 @@ def make_tensors(
     for tensor in manifest["tensors"]:
         values = tensors[tensor["name"]]
         if tensor["role"] == "input":
-            values.copy_(torch.randn(tensor["shape"], generator=generator))
+            values.copy_(_random(tensor, generator))
         else:
-            values.fill_(torch.nan)
+            values.fill_(POISON if tensor["dtype"] in INTEGERS else torch.nan)
     if identity:
         chosen = operands(manifest)["ab".index(identity)]
         tensors[chosen["name"]].copy_(torch.eye(*chosen["shape"]))
@@ -49,5 +53,15 @@ def _placed(tensor: Any, place: str) -> Any:
 def _empty(tensor: Mapping[str, Any]) -> Any:
     import torch
 
-    dtypes = {"bf16": torch.bfloat16, "f16": torch.float16, "f32": torch.float32}
-    return torch.empty_strided(tensor["shape"], tensor["strides"], dtype=dtypes[tensor["dtype"]])
+    dtype = torch_dtype(tensor["dtype"])
+    return torch.empty_strided(tensor["shape"], tensor["strides"], dtype=dtype)
+
+
+def _random(tensor: Mapping[str, Any], generator: Any) -> Any:
+    """Numbers for a tensor: normals, or integers of the whole range of their type."""
+    import torch
+
+    if tensor["dtype"] not in INTEGERS:
+        return torch.randn(tensor["shape"], generator=generator)
+    limits = torch.iinfo(torch_dtype(tensor["dtype"]))
+    return torch.randint(limits.min, limits.max + 1, tensor["shape"], generator=generator)

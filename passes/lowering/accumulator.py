@@ -103,26 +103,31 @@ def hand_back_accumulator(frame: Frame, op: Any) -> None:
         frame.meet_all()
 
 
-def read_fragment(fragment: Fragment, address: ir.Value) -> ir.Value:
-    """`registers` f32 of one row; the data is in registers when this returns."""
+def read_fragment(fragment: Fragment, element: ir.Type, address: ir.Value) -> ir.Value:
+    """`registers` sums of one row; the data is in registers when this returns."""
+    type_ = ir.VectorType.get([fragment.registers], element)
     if fragment.layout != "F":
-        return _load(nvvm.Tcgen05LdStShape.SHAPE_32X32B, fragment.registers, address)
+        return _load(nvvm.Tcgen05LdStShape.SHAPE_32X32B, type_, address)
     half = b.constant(fragment.registers, b.i64())
-    return _load(nvvm.Tcgen05LdStShape.SHAPE_16X32BX2, fragment.registers, address, half)
+    return _load(nvvm.Tcgen05LdStShape.SHAPE_16X32BX2, type_, address, half)
 
 
-def read_matrices(columns: int, address: ir.Value) -> ir.Value:
-    """`columns` of 16 rows as 8x8 matrices: four f32 a thread for every 8 columns."""
-    return _load(nvvm.Tcgen05LdStShape.SHAPE_16X256B, columns // 2, address)
+def read_matrices(columns: int, element: ir.Type, address: ir.Value) -> ir.Value:
+    """`columns` of 16 rows as 8x8 matrices: four sums a thread for every 8 columns."""
+    type_ = ir.VectorType.get([columns // 2], element)
+    return _load(nvvm.Tcgen05LdStShape.SHAPE_16X256B, type_, address)
 
 
 def _load(
-    shape: nvvm.Tcgen05LdStShape, count: int, address: ir.Value, offset: ir.Value | None = None
+    shape: nvvm.Tcgen05LdStShape,
+    type_: ir.VectorType,
+    address: ir.Value,
+    offset: ir.Value | None = None,
 ) -> ir.Value:
-    words = ir.VectorType.get([count], b.i32())
-    loaded = nvvm.tcgen05_ld(words, shape, address, offset=offset)
+    (count,) = type_.shape
+    loaded = nvvm.tcgen05_ld(ir.VectorType.get([count], b.i32()), shape, address, offset=offset)
     nvvm.tcgen05_wait(nvvm.Tcgen05WaitKind.LOAD)
-    return llvm.bitcast(ir.VectorType.get([count], ir.F32Type.get()), _pin(loaded, count))
+    return llvm.bitcast(type_, _pin(loaded, count))
 
 
 def _pin(words: ir.Value, count: int) -> ir.Value:

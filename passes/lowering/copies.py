@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from ...dialects.layout import TileLayout
 from ...dialects.mlir import arith, ir, llvm, nvvm, vector
 from ...dialects.tile import CopyOp, LoadOp
+from ...dialects.tile_types import element_bytes
 from . import build as b
 from .copy_width import UNIT_BYTES, copy_bytes, is_asynchronous
 from .frame import Frame
@@ -126,7 +127,7 @@ class _Source:
         rows, contiguous = view.shape[1 - inner], view.shape[inner]
         return _Source(
             pointer=frame.parameters[op.view, None],
-            element=view.element_type,
+            element=_carrier(view.element_type),
             element_bytes=layout.element_bytes,
             rows=rows,
             contiguous=contiguous,
@@ -201,12 +202,22 @@ class _Source:
         return arith.select(inside, value, _zero(type_))
 
 
+def _carrier(element: ir.Type) -> ir.Type:
+    """What LLVM moves an element as: it has neither floats of 8 bits nor integers with a sign."""
+    return element if element_bytes(element) > 1 else ir.IntegerType.get_signless(8)
+
+
 def _zero(type_: ir.Type) -> ir.Value:
     if not isinstance(type_, ir.VectorType):
-        return arith.ConstantOp(type_, ir.FloatAttr.get(type_, 0.0)).result
-    vector_type = ir.VectorType(type_)
-    zero = ir.FloatAttr.get(vector_type.element_type, 0.0)
+        return arith.ConstantOp(type_, _zero_of(type_)).result
+    zero = _zero_of(ir.VectorType(type_).element_type)
     return arith.ConstantOp(type_, ir.DenseElementsAttr.get_splat(type_, zero)).result
+
+
+def _zero_of(element: ir.Type) -> ir.Attribute:
+    if isinstance(element, ir.IntegerType):
+        return ir.IntegerAttr.get(element, 0)
+    return ir.FloatAttr.get(element, 0.0)
 
 
 def _joined(parts: list[ir.Value], count: int) -> ir.Value:

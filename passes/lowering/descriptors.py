@@ -6,12 +6,13 @@ is the former with zero for its version; the swizzle codes without an atom size 
 
 from __future__ import annotations
 
+from ...dialects.dtypes import DType
 from ...dialects.layout import TileLayout
 
 SWIZZLE_CODE = {"none": 0, "128B": 2, "64B": 4, "32B": 6}
 DESCRIPTOR_VERSION, WGMMA_VERSION = 0b001, 0
 ADDRESS_BITS = 0x3FFFF
-F32_ACCUMULATOR = 1
+ACCUMULATOR_CODE = {"f32": 1, "s32": 2}
 
 
 def encode_bytes(value: int) -> int:
@@ -34,15 +35,16 @@ def shared_descriptor(
 
 
 def instruction_descriptor(
-    m: int, n: int, a_code: int, b_code: int, a_major: str, b_major: str
+    m: int, n: int, dtypes: tuple[DType, DType], majors: tuple[str, str]
 ) -> int:
-    """The 32-bit instruction descriptor of kind::f16 with an f32 accumulator."""
+    """The 32-bit instruction descriptor of an MMA of A and B, dense, without negation."""
+    a, b = dtypes
     return (
-        F32_ACCUMULATOR << 4
-        | a_code << 7
-        | b_code << 10
-        | (a_major == "mn") << 15
-        | (b_major == "mn") << 16
+        ACCUMULATOR_CODE[a.accumulator] << 4
+        | a.operand_code << 7
+        | b.operand_code << 10
+        | (majors[0] == "mn") << 15
+        | (majors[1] == "mn") << 16
         | (n >> 3) << 17
         | (m >> 4) << 24
     )

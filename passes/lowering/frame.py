@@ -154,9 +154,9 @@ class Frame:
 
     def _hold_accumulators(self) -> None:
         for accumulator in walk(self.kernel, AccumulatorOp):
-            m, n = accumulator.acc.type.shape
-            warpgroups = self.target.mma_warpgroups(m, n)
-            self.registers[accumulator.acc] = RegisterAccumulator.make(m, n, warpgroups)
+            type_ = accumulator.acc.type
+            warpgroups = self.target.mma_warpgroups(*type_.shape)
+            self.registers[accumulator.acc] = RegisterAccumulator.make(type_, warpgroups)
 
     def close(self) -> None:
         """Emit the end: tensor memory goes back once every warp of the pair has read it.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from ...dialects.dtypes import DType, operand_dtype, stored_dtype
 from ...dialects.mlir import arith, ir
 from ...dialects.tile import (
     ElementOp,
@@ -28,6 +29,7 @@ from .register_accumulator import PAIR
 from .store import vector_width
 
 L2_PROMOTION = "128B"
+OPERANDS = ("a", "b")
 
 
 def launch_attribute(kernel: KernelOp, plan: Plan, pdl: bool) -> ir.StringAttr:
@@ -78,13 +80,19 @@ def _tensors(kernel: KernelOp) -> list[dict[str, Any]]:
 
 def _tensor(name: str, view: ir.MemRefType, role: str) -> dict[str, Any]:
     strides, _ = view.get_strides_and_offset()
+    dtype_of = operand_dtype if name in OPERANDS else stored_dtype
     return {
         "name": name,
         "role": role,
-        "dtype": str(view.element_type),
+        "dtype": _name(dtype_of(str(view.element_type))),
         "shape": list(view.shape),
         "strides": list(strides),
     }
+
+
+def _name(dtype: DType | None) -> str:
+    assert dtype is not None  # every view holds a type that the passes before this one let through
+    return dtype.name
 
 
 def _parameter(kernel: KernelOp, plan: Plan, parameter: Parameter) -> dict[str, Any]:
@@ -131,7 +139,7 @@ def _map_parameter(tensor: str, op: TensorMapOp) -> dict[str, Any]:
     return {
         "kind": "tensor_map",
         "tensor": tensor,
-        "dtype": str(type_.element),
+        "dtype": _name(stored_dtype(str(type_.element))),
         "dims": type_.dims,
         "strides_bytes": type_.strides,
         "box": type_.box,
@@ -172,12 +180,19 @@ def _operation(op: ir.OpView, ids: dict[ir.Value, int]) -> dict[str, Any]:
 def _plain_attributes(op: ir.OpView) -> dict[str, float | str]:
     """The result type, and the value or predicate where the op has one."""
     found = attributes_of(op)
-    plain: dict[str, float | str] = {"type": str(op.operation.results[0].type)}
+    type_ = op.operation.results[0].type
+    stored = stored_dtype(str(type_))
+    plain: dict[str, float | str] = {"type": stored.name if stored else str(type_)}
     if "value" in found:
-        value = found["value"]
-        is_float = isinstance(value, ir.FloatAttr)
-        plain["value"] = ir.FloatAttr(value).value if is_float else bool(ir.BoolAttr(value).value)
+        plain["value"] = _number(found["value"])
     if "predicate" in found:
         code = ir.IntegerAttr(found["predicate"]).value
         plain["predicate"] = arith.CmpFPredicate(code).name.lower()
     return plain
+
+
+def _number(value: ir.Attribute) -> float:
+    if isinstance(value, ir.FloatAttr):
+        return value.value
+    number = ir.IntegerAttr(value).value
+    return bool(number) if ir.IntegerAttr(value).type == ir.IntegerType.get_signless(1) else number

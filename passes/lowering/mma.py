@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...dialects.dtypes import DTYPES
+from ...dialects.dtypes import DType, operand_dtype
 from ...dialects.layout import TileLayout
 from ...dialects.mlir import ir, llvm, nvvm, vector
 from ...dialects.pipe import TileOp
@@ -17,6 +17,13 @@ from .descriptors import (
 )
 from .frame import Frame
 from .plan import is_synchronous
+
+KINDS = {
+    "f16": nvvm.Tcgen05MMAKind.F16,
+    "tf32": nvvm.Tcgen05MMAKind.TF32,
+    "f8f6f4": nvvm.Tcgen05MMAKind.F8F6F4,
+    "i8": nvvm.Tcgen05MMAKind.I8,
+}
 
 
 def lower_mma(frame: Frame, op: MmaOp | PairMmaOp) -> None:
@@ -38,17 +45,15 @@ def issue(frame: Frame, op: MmaOp | PairMmaOp) -> None:
     The instruction descriptor of a pair's MMA gives M and N of both CTAs together.
     """
     a, c = op.a.type.layout, op.b.type.layout
-    dtype = DTYPES[str(op.a.type.element)]
+    dtype, b_dtype = mma_dtypes(op)
     atom_m = frame.target.mma_rows(a.mn)
     ctas = 2 if frame.cluster.pair else 1
     n = op.acc.type.shape[1]
     descriptor = instruction_descriptor(
         ctas * atom_m,
         n,
-        dtype.operand_code,
-        DTYPES[str(op.b.type.element)].operand_code,
-        a.major,
-        c.major,
+        (dtype, b_dtype),
+        (a.major, c.major),
     )
     column = frame.columns[op.acc]
     a_base, b_base = (operand_descriptor(frame, operand) for operand in (op.a, op.b))
@@ -56,7 +61,7 @@ def issue(frame: Frame, op: MmaOp | PairMmaOp) -> None:
         accumulator = frame.tmem_pointer(b.plus(column, atom * frame.atom_columns(atom_m, n)))
         for k in range(0, a.k, dtype.k_per_mma):
             nvvm.tcgen05_mma(
-                nvvm.Tcgen05MMAKind.F16,
+                KINDS[str(dtype.operand_kind)],
                 frame.cta_group,
                 accumulator,
                 advance(frame, a_base, a, atom * atom_m, k),
@@ -64,6 +69,13 @@ def issue(frame: Frame, op: MmaOp | PairMmaOp) -> None:
                 b.constant(descriptor),
                 frame.values[op.accumulate] if k == 0 else b.true(),
             )
+
+
+def mma_dtypes(op: MmaOp | PairMmaOp) -> tuple[DType, DType]:
+    """What the tensor core takes A's and B's elements for."""
+    a, c = (operand_dtype(str(operand.type.element)) for operand in (op.a, op.b))
+    assert a is not None and c is not None  # tile.matmul has verified them
+    return a, c
 
 
 def operand_descriptor(frame: Frame, operand: ir.Value) -> ir.Value:

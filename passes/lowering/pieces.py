@@ -35,6 +35,11 @@ class Piece:
     def layout(self) -> TileLayout:
         return self.op.staging.type.tiles[0].layout
 
+    @property
+    def element(self) -> ir.Type:
+        """The type of the sums."""
+        return self.op.acc.type.element
+
     def apply(self, values: ir.Value, row: ir.Value, column: ir.Value, width: int) -> ir.Value:
         """The epilogue of `width` elements from (row of the tile, column of the piece) on."""
         op, frame = self.op, self.frame

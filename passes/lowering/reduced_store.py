@@ -30,7 +30,7 @@ LOADS_MAX = 16  # of a thread under way: 64 registers
 
 @dataclass(frozen=True)
 class Partials:
-    """Where every CTA of the cluster has its accumulator, in f32: byte `buffer` of its memory."""
+    """Where every CTA of the cluster has its accumulator: byte `buffer` of its memory."""
 
     frame: Frame
     op: ReducedStoreOp
@@ -70,7 +70,7 @@ class Partials:
     def read(self, row: ir.Value, column: ir.Value) -> list[ir.Value]:
         """A unit of every CTA of the cluster, in the order of ranks."""
         own = self.pointer(row, column)
-        type_ = ir.VectorType.get([UNIT_COLUMNS], ir.F32Type.get())
+        type_ = ir.VectorType.get([UNIT_COLUMNS], self.op.acc.type.element)
         return [
             llvm.load(type_, nvvm.mapa(b.pointer(b.CLUSTER), own, b.constant(rank)), alignment=16)
             for rank in range(self.frame.cluster.split)
@@ -107,7 +107,7 @@ def _write_atom(
     at_row = b.add(place.row, row)
     with b.loop(b.constant(0), n, fragment.columns) as chunk:
         address = frame.tmem_pointer(b.add(b.add(place.lanes, chunk), column))
-        values = read_fragment(fragment, address)
+        values = read_fragment(fragment, partials.op.acc.type.element, address)
         first = chunk if place.column is None else b.add(chunk, place.column)
         with b.when(partials.inside(at_row)):
             for start in range(0, fragment.registers, UNIT_COLUMNS):
@@ -176,8 +176,9 @@ def _store_sum(partials: Partials, unit: Unit, values: list[ir.Value]) -> None:
     """Add up a unit's values in order, and store what the epilogue makes of the sum."""
     frame, op = partials.frame, partials.op
     total, *rest = values
+    add = arith.addi if isinstance(op.acc.type.element, ir.IntegerType) else arith.addf
     for value in rest:
-        total = arith.addf(total, value)
+        total = add(total, value)
     with b.when(unit.valid):
         column = b.add(b.mul(frame.index(op.j), op.acc.type.shape[1]), unit.column)
         write_row(frame, op, total, partials.output_row(unit.row), column)

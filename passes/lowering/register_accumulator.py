@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ...dialects.mlir import ir, llvm
+from ...dialects.tile_types import AccumulatorType
 from . import build as b
 
 ATOM_M = 64
@@ -22,33 +23,41 @@ class RegisterAccumulator:
 
     rows: int
     n: int
+    element: ir.Type
     warpgroups: int
     atoms: tuple[ir.Value, ...]
 
     @staticmethod
-    def make(m: int, n: int, warpgroups: int) -> RegisterAccumulator:
+    def make(type_: AccumulatorType, warpgroups: int) -> RegisterAccumulator:
         """Its slots, at the current insertion point; what they hold is undefined."""
-        rows = m // warpgroups
-        slots = [
-            llvm.alloca(b.pointer(), b.constant(1), struct_of_floats(n // 2))
-            for _ in range(rows // ATOM_M)
-        ]
-        return RegisterAccumulator(rows, n, warpgroups, tuple(slots))
+        m, n = type_.shape
+        rows, struct = m // warpgroups, _struct_of(type_.element, n // 2)
+        slots = [llvm.alloca(b.pointer(), b.constant(1), struct) for _ in range(rows // ATOM_M)]
+        return RegisterAccumulator(rows, n, type_.element, warpgroups, tuple(slots))
 
     def load(self, atom: int) -> ir.Value:
         """The registers of an MMA, as a struct."""
-        return llvm.load(struct_of_floats(self.n // 2), self.atoms[atom])
+        return llvm.load(_struct_of(self.element, self.n // 2), self.atoms[atom])
 
 
-def struct_of_floats(count: int) -> ir.Type:
-    """`!llvm.struct<(f32 × count)>`."""
-    return ir.Type.parse(f"!llvm.struct<({', '.join(['f32'] * count)})>")
+def _struct_of(element: ir.Type, count: int) -> ir.Type:
+    """`!llvm.struct<(element × count)>`."""
+    return ir.Type.parse(f"!llvm.struct<({', '.join([str(element)] * count)})>")
 
 
 def parts(struct: ir.Value) -> list[ir.Value]:
-    """The members of such a struct."""
-    count = str(struct.type).count("f32")
-    return [llvm.extractvalue(ir.F32Type.get(), struct, [index]) for index in range(count)]
+    """The members of such a struct, which are all of one type."""
+    members = str(struct.type).partition("(")[2].partition(")")[0].split(", ")
+    element = ir.Type.parse(members[0])
+    return [llvm.extractvalue(element, struct, [index]) for index in range(len(members))]
+
+
+def tied(registers: list[ir.Value]) -> tuple[ir.Type, str]:
+    """The result and the first constraints of an asm that takes registers and gives them back."""
+    count, element = len(registers), registers[0].type
+    letter = "r" if isinstance(element, ir.IntegerType) else "f"
+    ties = ",".join([f"={letter}"] * count + [str(index) for index in range(count)])
+    return _struct_of(element, count), ties
 
 
 def pinned(values: list[ir.Value]) -> list[ir.Value]:
@@ -57,7 +66,5 @@ def pinned(values: list[ir.Value]) -> list[ir.Value]:
     Nothing in LLVM's IR ties the result of an asynchronous instruction to the wait for it; an
     empty asm that takes and gives every register does, and emits no instruction.
     """
-    count = len(values)
-    ties = ",".join(["=f"] * count + [str(index) for index in range(count)])
-    struct = llvm.inline_asm(struct_of_floats(count), values, "", ties, has_side_effects=True)
-    return parts(struct)
+    type_, ties = tied(values)
+    return parts(llvm.inline_asm(type_, values, "", ties, has_side_effects=True))

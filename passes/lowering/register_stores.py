@@ -12,6 +12,7 @@ from ...dialects.mlir import ir, llvm, nvvm, vector
 from ...dialects.target import WARPGROUP_THREADS
 from ...dialects.tile import StagedStoreOp, StoreOp
 from . import build as b
+from .elements import slice_of
 from .frame import Frame
 from .operands import UNIT_BYTES
 from .pieces import Piece, piece_at
@@ -87,7 +88,7 @@ def _write_pairs(piece: Piece, values: ir.Value, first: ir.Value) -> None:
     for index in range(0, ir.VectorType(values.type).shape[0], PAIR):
         block, half = divmod(index // PAIR, 2)
         at_row, at_column = b.add(row, ROWS_APART * half), b.add(column, 8 * block)
-        pair = llvm.shufflevector(_pair_type(), values, values, [index, index + 1])
+        pair = slice_of(values, index, PAIR)
         result = piece.apply(pair, at_row, at_column, PAIR)
         unit = piece.pointer(at_row, b.div(at_column, width))
         within = b.mul(b.rem(at_column, width), piece.layout.element_bytes)
@@ -102,10 +103,6 @@ def _write_matrices(piece: Piece, values: ir.Value, first: ir.Value) -> None:
 WRITES = {"rows": _write_pairs, "matrices": _write_matrices}
 
 
-def _pair_type() -> ir.Type:
-    return ir.VectorType.get([PAIR], ir.F32Type.get())
-
-
 def _vector(values: list[ir.Value]) -> ir.Value:
-    type_ = ir.VectorType.get([len(values)], ir.F32Type.get())
+    type_ = ir.VectorType.get([len(values)], values[0].type)
     return vector.FromElementsOp(type_, values).result

@@ -56,7 +56,7 @@ def _write_rows(part: Part) -> None:
     row = b.add(place.row, part.row)
     for chunk in range(0, piece.layout.k, fragment.columns):
         address = piece.frame.tmem_pointer(b.add(b.add(place.lanes, part.column), chunk))
-        values = read_fragment(fragment, address)
+        values = read_fragment(fragment, piece.element, address)
         first = b.constant(chunk) if place.column is None else b.add(place.column, chunk)
         for start in range(0, fragment.registers, width):
             column = b.add(first, start)
@@ -76,7 +76,7 @@ def _write_matrices(part: Part) -> None:
     for half in range(0, warp_rows, MATRIX_LANES):
         lanes = b.add(part.place.lanes, half << 16)
         address = piece.frame.tmem_pointer(b.add(lanes, part.column))
-        values = read_matrices(piece.layout.k, address)
+        values = read_matrices(piece.layout.k, piece.element, address)
         piece.write_matrices(values, b.add(b.mul(warp, warp_rows), part.row + half))
 
 

@@ -47,7 +47,7 @@ def _store_atom(
     first_column = b.mul(frame.index(op.j), n)
     with b.loop(b.constant(0), fragment.parts(n), fragment.columns) as chunk:
         address = frame.tmem_pointer(b.add(b.add(place.lanes, chunk), column))
-        values = read_fragment(fragment, address)
+        values = read_fragment(fragment, op.acc.type.element, address)
         start = b.add(first_column, chunk)
         if place.column is not None:
             start = b.add(start, place.column)

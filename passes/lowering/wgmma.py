@@ -6,7 +6,7 @@ registers of its accumulator may have changed; a group is what one `tile.mma` is
 
 from __future__ import annotations
 
-from ...dialects.dtypes import DTYPES
+from ...dialects.dtypes import DType
 from ...dialects.layout import TileLayout
 from ...dialects.mlir import ir, llvm, nvvm
 from ...dialects.pipe import SetRegistersOp
@@ -15,9 +15,9 @@ from ...dialects.tile import AwaitMmaOp, MmaOp
 from . import build as b
 from .descriptors import encode_bytes
 from .frame import Frame
-from .mma import advance, operand_descriptor
+from .mma import advance, mma_dtypes, operand_descriptor
 from .plan import is_synchronous
-from .register_accumulator import ATOM_M, RegisterAccumulator, parts, struct_of_floats
+from .register_accumulator import ATOM_M, RegisterAccumulator, parts, tied
 
 
 def lower_wgmma(frame: Frame, op: MmaOp) -> None:
@@ -47,13 +47,14 @@ def lower_set_registers(frame: Frame, op: SetRegistersOp) -> None:
 def _issue(frame: Frame, op: MmaOp) -> None:
     """One group: every atom of this warpgroup's rows; the first K step honours `accumulate`."""
     held, a, c = frame.registers[op.acc], op.a.type.layout, op.b.type.layout
-    dtype = DTYPES[str(op.a.type.element)]
+    dtypes = mma_dtypes(op)
+    k_per_mma = dtypes[0].k_per_mma
     a_base, b_base = (operand_descriptor(frame, operand) for operand in (op.a, op.b))
     a_base = _at_warpgroup(frame, a_base, a, held)
-    text = _mma_text(held.n, dtype.k_per_mma, dtype.name, a, c)
+    text = _mma_text(held.n, dtypes, (a, c))
     nvvm.wgmma_fence_aligned()
     atoms = [held.load(atom) for atom in range(len(held.atoms))]
-    for k in range(0, a.k, dtype.k_per_mma):
+    for k in range(0, a.k, k_per_mma):
         accumulate = frame.values[op.accumulate] if k == 0 else b.true()
         b_word = advance(frame, b_base, c, 0, k)
         for atom, registers in enumerate(atoms):
@@ -74,22 +75,25 @@ def _at_warpgroup(
     return b.add(low, b.mul(warpgroup, encode_bytes(layout.offset(held.rows, 0))))
 
 
-def _mma_text(n: int, k: int, dtype: str, a: TileLayout, c: TileLayout) -> str:
-    """wgmma.mma_async with D in the first n/2 operands; descriptors and scale-d follow its ties."""
+def _mma_text(n: int, dtypes: tuple[DType, DType], layouts: tuple[TileLayout, TileLayout]) -> str:
+    """wgmma.mma_async with D in the first n/2 operands; descriptors and scale-d follow its ties.
+
+    Floats have factors for A and B, and those of 16 bits say which are MN-major.
+    """
+    a, b = dtypes
     count = n // 2
     registers = ", ".join(f"${index}" for index in range(count))
-    a_word, b_word, scale = (f"${2 * count + index}" for index in range(3))
-    transposed = ", ".join(str(int(layout.major == "mn")) for layout in (a, c))
+    words = [f"${2 * count + index}" for index in range(3)]
+    factors = [] if a.is_integer else ["1", "1"]
+    transposed = [str(int(layout.major == "mn")) for layout in layouts] if a.bytes == 2 else []
     return (
-        f"wgmma.mma_async.sync.aligned.m{ATOM_M}n{n}k{k}.f32.{dtype}.{dtype} "
-        f"{{{registers}}}, {a_word}, {b_word}, {scale}, 1, 1, {transposed};"
+        f"wgmma.mma_async.sync.aligned.m{ATOM_M}n{n}k{a.k_per_mma}.{a.accumulator}.{a.name}.{b.name}"
+        f" {{{registers}}}, {', '.join([*words, *factors, *transposed])};"
     )
 
 
 def _mma(text: str, registers: list[ir.Value], operands: list[ir.Value]) -> ir.Value:
     """The new registers; an asm of our own, since nvvm.wgmma.mma_async fixes scale-d."""
-    count = len(registers)
-    ties = [str(index) for index in range(count)]
-    constraints = ",".join(["=f"] * count + ties + ["l", "l", "b", "~{memory}"])
-    type_ = struct_of_floats(count)
+    type_, ties = tied(registers)
+    constraints = f"{ties},l,l,b,~{{memory}}"
     return llvm.inline_asm(type_, [*registers, *operands], text, constraints, has_side_effects=True)

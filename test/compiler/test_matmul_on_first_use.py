@@ -167,13 +167,14 @@ def test_the_operator_keeps_torchs_rules():
             random(40, 72).double(),
             random(56, 72),
             {},
-            "error: matmul: a must be bf16 or f16, got torch.float64; convert it",
+            "error: matmul: a must be one of f16, bf16, tf32, e4m3, e5m2, s8, u8, "
+            "got torch.float64; convert it",
         ),
         (
             random(40, 72),
             random(56, 72),
             {"out_dtype": torch.int8},
-            "error: matmul: out_dtype must be one of bf16, f16, f32, got torch.int8",
+            "error: matmul: out_dtype must be one of bf16, f16, f32, s32, got torch.int8",
         ),
         (
             [1.0],

@@ -2,14 +2,13 @@
 
 import pytest
 
+from tilewright.dialects.dtypes import DTYPES
 from tilewright.dialects.layout import TileLayout
 from tilewright.passes.lowering.descriptors import (
     encode_bytes,
     instruction_descriptor,
     shared_descriptor,
 )
-
-F16, BF16 = 0, 1
 
 
 @pytest.mark.parametrize(
@@ -43,18 +42,22 @@ def test_k_steps_advance_the_address(layout, k, advance_bytes):
 
 
 @pytest.mark.parametrize(
-    ("m", "n", "code", "majors", "word"),
+    ("m", "n", "types", "majors", "word"),
     [
-        (64, 64, BF16, "kk", 0x04100490),
-        (128, 128, BF16, "kk", 0x08200490),
-        (128, 256, BF16, "kk", 0x08400490),
-        (128, 256, BF16, "kn", 0x08410490),
-        (128, 128, F16, "kk", 0x08200010),
+        (64, 64, "bf16 bf16", "kk", 0x04100490),
+        (128, 128, "bf16 bf16", "kk", 0x08200490),
+        (128, 256, "bf16 bf16", "kk", 0x08400490),
+        (128, 256, "bf16 bf16", "kn", 0x08410490),
+        (128, 128, "f16 f16", "kk", 0x08200010),
+        (128, 128, "tf32 tf32", "kk", 0x08200910),
+        (128, 128, "e4m3 e5m2", "mk", 0x08208410),
+        (128, 128, "s8 u8", "kk", 0x082000A0),
     ],
 )
-def test_instruction_descriptor_words(m, n, code, majors, word):
+def test_instruction_descriptor_words(m, n, types, majors, word):
     a_major, b_major = ("k" if major == "k" else "mn" for major in majors)
-    assert instruction_descriptor(m, n, code, code, a_major, b_major) == word
+    a, b = (DTYPES[name] for name in types.split())
+    assert instruction_descriptor(m, n, (a, b), (a_major, b_major)) == word
 
 
 def test_cluster_rank_bits_never_reach_the_address_field():

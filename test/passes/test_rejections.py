@@ -18,6 +18,8 @@ PRESET_NAMES = (
     "h1, h2, h3, h4, h5, h6, h7, h8"
 )
 SPEC = {"m": 256, "n": 256, "k": 128}
+OPERANDS = "f16, bf16, tf32, e4m3, e5m2, s8, u8"
+INTEGERS = {"a_dtype": "s8", "b_dtype": "u8", "acc_dtype": "s32", "c_dtype": "s32"}
 
 
 def message_of(action):
@@ -32,12 +34,22 @@ def message_of(action):
         ({"m": 0}, "spec: m must be 1 to 2147483647, got 0"),
         ({"k": -3}, "spec: k must be 1 to 2147483647, got -3"),
         ({"n": 2**40}, "spec: n must be 1 to 2147483647, got 1099511627776"),
-        ({"a_dtype": "fp8"}, "spec: a_dtype must be one of f16, bf16, got 'fp8'"),
-        ({"c_dtype": "i8"}, "spec: c_dtype must be one of bf16, f16, f32, got 'i8'"),
-        ({"acc_dtype": "f16"}, "spec: acc_dtype must be one of f32, got 'f16'"),
+        ({"a_dtype": "fp8"}, f"spec: a_dtype must be one of {OPERANDS}, got 'fp8'"),
+        ({"b_dtype": "f32"}, f"spec: b_dtype must be one of {OPERANDS}, got 'f32'"),
+        ({"c_dtype": "i8"}, "spec: c_dtype must be one of bf16, f16, f32, s32, got 'i8'"),
+        ({"c_dtype": "s32"}, "spec: c_dtype must be bf16, f16 or f32 for sums in f32, got s32"),
+        ({"acc_dtype": "f16"}, "spec: acc_dtype must be one of f32, s32, got 'f16'"),
+        ({"acc_dtype": "s32"}, "spec: acc_dtype must be f32 for bf16, got s32"),
+        (INTEGERS | {"acc_dtype": "f32"}, "spec: acc_dtype must be s32 for s8, got f32"),
+        (INTEGERS | {"c_dtype": "bf16"}, "spec: c_dtype must be s32 for sums in s32, got bf16"),
         ({"a_major": "n"}, "spec: a_major must be one of k, m, got 'n'"),
         ({"b_major": "m"}, "spec: b_major must be one of k, n, got 'm'"),
         ({"a_dtype": "f16"}, "spec: a_dtype and b_dtype must be one type, got f16 and bf16"),
+        (
+            {"a_dtype": "e4m3", "b_dtype": "s8"},
+            "spec: a_dtype and b_dtype must be one type (8 bits: both floats or both integers), "
+            "got e4m3 and s8",
+        ),
     ],
 )
 def test_specs_that_cannot_be_built(fields, message):
@@ -190,7 +202,12 @@ RETURN = "  return %sum : tensor<64x48xf32>\n}\n"
         ),
         (
             HEAD.replace("bf16", "f64") + FILL + SUM.replace("bf16", "f64") + RETURN,
-            ":8:10: error: linalg.matmul: A must hold one of f16, bf16, got f64",
+            ":8:10: error: linalg.matmul: A must hold one of f16, bf16, f32, f8E4M3FN, f8E5M2, i8, "
+            "ui8, got f64",
+        ),
+        (
+            HEAD.replace("bf16", "i8") + FILL + SUM.replace("bf16", "i8") + RETURN,
+            ":8:10: error: linalg.matmul: must accumulate in i32, got f32; truncate the result",
         ),
         (
             HEAD + "  return %empty : tensor<64x48xf32>\n}\n",

@@ -44,7 +44,7 @@ def assert_refused(ran, fragment, status=1):
         (("--m", "64", "--n", "48", "--k", "9" * 30), "k must be 1 to 2147483647, got 999"),
         ((*SPEC, "--a-dtype", "int7"), "a_dtype must be one of"),
         ((*SPEC, "--c-dtype", "f8"), "c_dtype must be one of"),
-        ((*SPEC, "--acc-dtype", "f16"), "acc_dtype must be one of f32, got 'f16'"),
+        ((*SPEC, "--acc-dtype", "f16"), "acc_dtype must be one of f32, s32, got 'f16'"),
         ((*SPEC, "--b-major", "m"), "b_major must be one of k, n, got 'm'"),
         ((*SPEC, "--a-dtype", "f16"), "a_dtype and b_dtype must be one type, got f16 and bf16"),
         ((*SPEC, "--target", "sm_42"), "unknown chip 'sm_42'; use one of sm_100a, sm_90a"),
