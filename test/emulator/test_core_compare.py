@@ -134,6 +134,14 @@ def test_slct_selects_by_the_sign_of_its_third_operand(execute, integers, as_sig
         assert d == (x if as_signed(z, 32) >= 0 else y)
 
 
+def test_slct_with_ftz_takes_a_subnormal_for_zero(execute):
+    """PTX ISA §9.7.6.4: subnormal values of c are flushed to zero, which selects a"""
+    c = np.full(32, -(2.0**-140), np.float32)
+    a, b = np.full(32, 7, np.uint32), np.full(32, 9, np.uint32)
+    assert execute("slct.u32.f32 %d, %a, %b, %c;", a, b, c, out=np.uint32)[0] == 9
+    assert execute("slct.ftz.u32.f32 %d, %a, %b, %c;", a, b, c, out=np.uint32)[0] == 7
+
+
 @pytest.mark.parametrize("bits", [16, 32, 64])
 def test_selp_picks_by_predicate(execute, integers, bits):
     """PTX ISA §9.7.6.3 selp"""

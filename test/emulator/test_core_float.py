@@ -297,6 +297,15 @@ def test_minimum_and_maximum_know_nan_and_signed_zero(
         assert d == (form.sign - 1 if wanted is None else wanted), (hex(x), hex(y))
 
 
+def test_xorsign_leaves_a_nan_without_a_sign(execute):
+    """PTX ISA §9.7.3.11: the sign is set only where the result is no NaN"""
+    nan, one = np.full(32, 0xFFC00001, np.uint32), np.full(32, 0x3F800000, np.uint32)
+    got = execute("min.NaN.xorsign.abs.f32 %d, %a, %b;", nan, one, out=np.uint32)
+    assert got[0] == 0x7FFFFFFF
+    got = execute("min.xorsign.abs.f32 %d, %a, %b;", nan, one, out=np.uint32)
+    assert got[0] == 0xBF800000
+
+
 def test_xorsign_abs_and_three_operands(execute, floats, formats):
     """PTX ISA §9.7.3.11 min.xorsign.abs.f32 and the three-input form"""
     form = formats["f32"]

@@ -312,8 +312,10 @@ def build_min_max(ins: Decoded, *, smaller: bool) -> Step:
     propagate = ins.flag("NaN")
     xorsign, absolute = ins.flag("xorsign"), ins.flag("abs")
     dtype = _element_dtype(ins, type_)
-    pick = _pick(floats.element(ins, type_), smaller, propagate)
-    function = _folded(pick, dtype, type_.raw, flush, xorsign, absolute)
+    form = floats.element(ins, type_)
+    unsigned = _is_nan(form) if xorsign else None
+    pick = _pick(form, smaller, propagate)
+    function = _folded(pick, dtype, type_.raw, flush, unsigned, absolute)
     return lanewise(ins, [bit_type(type_.bits)] * (len(ins.operands) - 1), function)
 
 
@@ -322,9 +324,10 @@ def _folded(
     dtype: np.dtype,
     raw: np.dtype,
     flush: Callable | None,
-    xorsign: bool,
+    unsigned: Callable | None,
     absolute: bool,
 ) -> Callable:
+    """`unsigned`: for .xorsign, the results (NaN) that don't get the operands' signs."""
     sign = dtype.type(1 << dtype.itemsize * 8 - 1)
 
     def function(*operands: np.ndarray) -> np.ndarray:
@@ -337,7 +340,9 @@ def _folded(
         chosen = values[0]
         for value in values[1:]:
             chosen = pick(chosen, value)
-        return (chosen ^ signs if xorsign else chosen).view(raw)
+        if unsigned:
+            chosen = np.where(unsigned(chosen), chosen, chosen ^ signs)
+        return chosen.view(raw)
 
     return function
 

@@ -11,6 +11,7 @@ from ..decode import Decoded
 from ..lanes import FULL, WARP_SIZE
 from ..memory import CONST_WINDOW, LOCAL_WINDOW, PARAM_WINDOW, SHARED_WINDOW, WINDOW_SIZE
 from ..registry import Step, instruction
+from ..rounding import flush_f32
 from ..specials import FIXED, MOVING
 from ..values import RAW, TYPES
 from .common import lanewise, result
@@ -130,13 +131,17 @@ def build_selp(ins: Decoded) -> Step:
 
 @instruction("slct", section="9.7.6.4")
 def build_slct(ins: Decoded) -> Step:
-    """slct.type.{s32,f32} d, a, b, c: d = c >= 0 ? a : b (a NaN selects b)."""
+    """slct{.ftz}.type.{s32,f32} d, a, b, c: d = c >= 0 ? a : b (a NaN selects b)."""
     selector = ins.take_type()
-    ins.flag("ftz")
+    sign = flush_f32 if ins.flag("ftz") and selector.name == "f32" else np.asarray
     type_ = ins.take_type()
     if selector.name not in ("s32", "f32"):
         ins.unmodelled(f"selector type .{selector.name}")
-    return lanewise(ins, [type_, type_, selector], lambda a, b, c: np.where(c >= 0, a, b), type_)
+
+    def select(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
+        return np.where(sign(c) >= 0, a, b)
+
+    return lanewise(ins, [type_, type_, selector], select, type_)
 
 
 @instruction("cvta", section="9.7.9.20")

@@ -1,0 +1,73 @@
+"""Runs all_cases() of silicon_cases.py on this machine's GPU and records what they gave.
+
+    python test/emulator/silicon/record.py h200.json [--raw PATH.npz]
+
+Needs numpy, ml_dtypes, torch and cuda-python (cuda.bindings), and no tilewright. The driver
+assembles the PTX. `--raw` also writes whole outputs, to look at where a digest differs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import json
+from pathlib import Path
+
+import numpy as np
+import torch
+from cuda.bindings import driver
+from silicon_case import Case
+from silicon_cases import all_cases
+
+POISON = 0xA5A5A5A5
+
+
+def main() -> None:
+    options = parse_options()
+    found = {case.name: (case, on_gpu(case)) for case in all_cases()}
+    kernels = {name: [case.inputs_digest(), case.digest_of(out)]
+               for name, (case, out) in found.items()}  # fmt: skip
+    options.place.write_text(as_json(torch.cuda.get_device_name(), kernels))
+    if options.raw:
+        np.savez_compressed(options.raw, **{name: out for name, (_, out) in found.items()})
+
+
+def parse_options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("place", type=Path, metavar="PATH.json")
+    parser.add_argument("--raw", type=Path, metavar="PATH.npz")
+    return parser.parse_args()
+
+
+def as_json(gpu: str, kernels: dict[str, list[str]]) -> str:
+    """A line a kernel: digests of its inputs and of its output."""
+    lines = (f"  {json.dumps(name)}: {json.dumps(digests)}" for name, digests in kernels.items())
+    return f'{{"gpu": {json.dumps(gpu)}, "kernels": {{\n' + ",\n".join(lines) + "\n}}\n"
+
+
+def on_gpu(case: Case) -> np.ndarray:
+    """uint32[threads, results]: what the kernel stores."""
+    inputs = [torch.from_numpy(each.view(np.uint8)).cuda() for each in (case.image, case.words)]
+    out = torch.full((case.threads, case.results), POISON - 2**32, dtype=torch.int32).cuda()
+    module = checked(driver.cuModuleLoadData(case.ptx.encode() + b"\0"))
+    function = checked(driver.cuModuleGetFunction(module, b"k"))
+    pointers = tuple(each.data_ptr() for each in (*inputs, out))
+    arguments = (pointers, (ctypes.c_void_p,) * 3)
+    shape = (1, 1, 1, case.threads, 1, 1)
+    stream = torch.cuda.current_stream().cuda_stream
+    checked(driver.cuLaunchKernel(function, *shape, 0, stream, arguments, 0))
+    torch.cuda.synchronize()
+    checked(driver.cuModuleUnload(module))
+    return out.cpu().numpy().view(np.uint32)
+
+
+def checked(answer: tuple) -> object:
+    """What a call of the driver gives; an error is a RuntimeError with its name."""
+    status, *rest = answer
+    if status != driver.CUresult.CUDA_SUCCESS:
+        raise RuntimeError(f"the driver must succeed, got {status.name}")
+    return rest[0] if rest else None
+
+
+if __name__ == "__main__":
+    main()

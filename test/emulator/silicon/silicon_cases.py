@@ -1,0 +1,17 @@
+"""Every kernel that record.py runs on a GPU and test_instructions_of_an_h200.py on the emulator."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from scalar_instructions import scalar_instructions
+from silicon_case import Case
+from warp_products import warp_products
+from warpgroup_products import warpgroup_products
+
+
+def all_cases() -> Iterator[Case]:
+    """In a fixed order; names differ."""
+    yield from warp_products()
+    yield from warpgroup_products()
+    yield from scalar_instructions()

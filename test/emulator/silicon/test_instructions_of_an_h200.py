@@ -1,0 +1,40 @@
+"""Single instructions give the bits that they gave on an H200 (record.py, h200.json)."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from silicon_case import Case
+from silicon_cases import all_cases
+
+from tilewright.runtime.emulator import launch
+
+RECORDED = json.loads((Path(__file__).parent / "h200.json").read_bytes())["kernels"]
+CASES = {case.name: case for case in all_cases()}
+
+
+def emulated(case: Case) -> np.ndarray:
+    out = np.full((case.threads, case.results), 0xA5A5A5A5, np.uint32)
+    parameters = [case.image, case.words, out]
+    launch(case.ptx, "k", grid=1, block=case.threads, params=parameters, seed=len(case.name))
+    return out
+
+
+@pytest.mark.parametrize("name", RECORDED)
+def test_the_emulator_gives_the_bits_of_an_h200(name):
+    inputs, expected = RECORDED[name]
+    case = CASES[name]
+    assert case.inputs_digest() == inputs, "other inputs than were recorded: run record.py again"
+    assert case.digest_of(emulated(case)) == expected
+
+
+def test_every_kernel_is_recorded_and_another_bit_would_show():
+    assert RECORDED.keys() == CASES.keys()
+    exact = [case for case in CASES.values() if case.nan_type is None]
+    for case in exact[::50]:
+        out = emulated(case)
+        out[-1, 0] ^= 1
+        assert case.digest_of(out) != RECORDED[case.name][1]

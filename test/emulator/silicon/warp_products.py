@@ -1,0 +1,72 @@
+"""mma.sync and mma.sp (PTX ISA §9.7.14.5.14, §9.7.14.6.3): fragments and metadata in registers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from silicon_case import BITS, RESULT, Case, drawn, generator, kernel, metadata, moves, registers
+
+ORDERED = (0x4, 0x8, 0xC, 0x9, 0xD, 0xE)
+ANY_ORDER = (*ORDERED, 0x1, 0x2, 0x6, 0x3, 0x7, 0xB)
+SINGLE = (0x4, 0xE)  # of tf32, one of two
+DENSE = (
+    ("m16n8k8", "f32.f16.f16.f32"), ("m16n8k16", "f16.f16.f16.f16"),
+    ("m16n8k16", "f32.bf16.bf16.f32"), ("m16n8k4", "f32.tf32.tf32.f32"),
+    ("m16n8k8", "f32.tf32.tf32.f32"), ("m16n8k32", "f32.e4m3.e5m2.f32"),
+    ("m8n8k16", "s32.s8.u8.s32"), ("m16n8k32", "s32.u8.s8.s32"), ("m8n8k32", "s32.s4.u4.s32"),
+    ("m16n8k64", "s32.u4.s4.s32"), ("m8n8k4", "f64.f64.f64.f64"),
+    ("m16n8k16", "f64.f64.f64.f64"),
+)  # fmt: skip
+SPARSE = (
+    # shape, types, selectors
+    ("m16n8k16", "f32.f16.f16.f32", 4), ("m16n8k32", "f16.f16.f16.f16", 2),
+    ("m16n8k16", "f32.bf16.bf16.f32", 4), ("m16n8k32", "f32.bf16.bf16.f32", 2),
+    ("m16n8k8", "f32.tf32.tf32.f32", 4), ("m16n8k16", "f32.tf32.tf32.f32", 2),
+    ("m16n8k64", "f32.e4m3.e5m2.f32", 1), ("m16n8k64", "s32.u8.s8.s32", 1),
+)  # fmt: skip
+SLOTS = 20  # registers between the operands
+
+
+def warp_products() -> Iterator[Case]:
+    """Dense ones, then sparse ones with every selector."""
+    for shape, types in DENSE:
+        yield _case(f"mma.sync.aligned.{shape}.row.col.{types}", shape, types)
+    for shape, types, count in SPARSE:
+        for flag, codes in (("sp", ANY_ORDER), ("sp::ordered_metadata", ORDERED)):
+            for selector in range(count):
+                opcode = f"mma.{flag}.sync.aligned.{shape}.row.col.{types}"
+                legal = SINGLE if "tf32" in types else codes
+                yield _case(opcode, shape, types, selector, legal)
+
+
+def _case(
+    opcode: str, shape: str, types: str, selector: int = 0, codes: tuple[int, ...] = ()
+) -> Case:
+    """One instruction; of A, whose rows are half as long, too where `codes` are given."""
+    title = f"{opcode}, {selector}" if codes else opcode
+    rng, (d, a, b, c) = generator(title), types.split(".")
+    m, k = int(shape[1 : shape.index("n")]), int(shape.partition("k")[2])
+    sizes = (m * k * BITS[a] // (2 if codes else 1), 8 * k * BITS[b], m * 8 * BITS[c])
+    parts = [
+        drawn(rng, type_, size // 1024, 32) for type_, size in zip((a, b, c), sizes, strict=True)
+    ]
+    parts += [metadata(rng, codes, 32)] if codes else []
+    results, wide = m * 8 * BITS[d] // 1024, d == "f64"
+    body, operands = _operands([part.shape[1] for part in parts], wide)
+    tail = f", {selector}" if codes else ""
+    body += f"{opcode} {registers(RESULT, results, wide)}, {operands}{tail};\n"
+    words = np.concatenate(parts, axis=1)
+    text = kernel(body, words.shape[1], results, wide=wide)
+    return Case(title, text, np.zeros(4, np.uint8), words, results)
+
+
+def _operands(counts: list[int], wide: bool) -> tuple[str, str]:
+    """Loads of A, B, C and metadata, of as many words, and their names."""
+    body, names, word = "", [], 0
+    for number, count in enumerate(counts):
+        body += moves("ld", word, count, SLOTS * number, wide)
+        vector = registers(SLOTS * number, count, wide)
+        names.append(vector if number < 3 else vector.strip("{}"))
+        word += count
+    return body, ", ".join(names)
