@@ -1,4 +1,4 @@
-"""The main loop of a Hopper kernel: HGMMAs of one group, one wait, no memory barrier."""
+"""The main loops of a Hopper kernel: HGMMAs of one group, one wait, no memory barrier."""
 
 import re
 
@@ -6,31 +6,51 @@ import pytest
 
 from tilewright.compiler import inspect_sass
 from tilewright.compiler.driver import compile_matmul
+from tilewright.compiler.presets import HOPPER_PRESETS
 from tilewright.compiler.spec import MatmulSpec
 
+# Preset → MMAs of a K step, consumer roles. In clusters, so that a release goes to other CTAs.
+CONSUMERS = {
+    "h7": (4 * ["HGMMA.64x256x16.F32.BF16"], 1),
+    "h8": (8 * ["HGMMA.64x128x16.F32.BF16"], 2),
+}
 
-@pytest.fixture(scope="module")
-def loop():
-    """The mnemonics of the consumer role's loop over K."""
-    compiled = compile_matmul(MatmulSpec(1024, 1024, 1024), target="sm_90a", preset="h7")
-    sass = inspect_sass.disassemble(compiled.assembled.cubin)
+
+@pytest.fixture(scope="module", params=CONSUMERS)
+def consumers(request):
+    """The MMAs of a K step, and the mnemonics of each consumer role's loop over K."""
+    text = HOPPER_PRESETS[request.param]
+    if "clustering" not in text:
+        text = text.replace("pipelining", "clustering{shape=2x1},pipelining")
+    spec = MatmulSpec(4096, 4096, 1024)
+    cubin = compile_matmul(spec, target="sm_90a", pipeline=text).assembled.cubin
+    mmas, count = CONSUMERS[request.param]
+    loops = list(loops_of(inspect_sass.disassemble(cubin)))
+    assert len(loops) == count
+    return mmas, loops
+
+
+def loops_of(sass):
+    """The mnemonics from the first MMA to the jump back, around every wait for all but one group."""
     text = [line for line in sass.splitlines() if re.search(r"/\*[0-9a-f]{4,}\*/ ", line)]
     names = [re.sub(r"^.*?/\*[0-9a-f]+\*/\s+(@!?U?P\d+ )?", "", line).split()[0] for line in text]
-    waits = [at for at, line in enumerate(text) if "WARPGROUP.DEPBAR.LE gsb0, 0x1" in line]
-    assert len(waits) == 1
-    start = max(at for at in range(waits[0]) if names[at].startswith("WARPGROUP.ARRIVE"))
-    end = next(at for at in range(waits[0], len(names)) if names[at] == "BRA")
-    return names[start:end]
+    for wait in (at for at, line in enumerate(text) if "WARPGROUP.DEPBAR.LE gsb0, 0x1" in line):
+        start = max(at for at in range(wait) if names[at].startswith("WARPGROUP.ARRIVE"))
+        end = next(at for at in range(wait, len(names)) if names[at] == "BRA")
+        yield names[start:end]
 
 
-def test_a_step_is_one_group_of_wgmma(loop):
-    assert sum(name.startswith("HGMMA.64x256x16.F32.BF16") for name in loop) == 4
+def test_a_step_is_one_group_of_wgmma(consumers):
+    mmas, loops = consumers
+    for loop in loops:
+        assert [name for name in loop if name.startswith("HGMMA")] == mmas
 
 
-def test_accumulators_stay_where_they_are(loop):
+def test_accumulators_stay_where_they_are(consumers):
     moves = {"MOV", "STL", "LDL", "R2P", "SHFL"}
-    assert not [name for name in loop if name.split(".")[0] in moves]
+    assert not [name for loop in consumers[1] for name in loop if name.split(".")[0] in moves]
 
 
-def test_a_release_in_a_cluster_needs_no_memory_barrier(loop):
-    assert not [name for name in loop if name.startswith(("MEMBAR", "CCTL", "ERRBAR"))]
+def test_a_release_in_a_cluster_needs_no_memory_barrier(consumers):
+    barriers = ("MEMBAR", "CCTL", "ERRBAR")
+    assert not [name for loop in consumers[1] for name in loop if name.startswith(barriers)]

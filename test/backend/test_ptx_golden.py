@@ -6,6 +6,7 @@ A refactor leaves these files as they are; a change of them is a change of the k
 import pytest
 
 from tilewright.compiler.driver import compile_matmul
+from tilewright.compiler.presets import HOPPER_PRESETS
 from tilewright.compiler.spec import MatmulSpec
 
 FAMILIES = {
@@ -24,11 +25,17 @@ def test_kernel_family(golden, family):
     golden(compiled.ptx, f".{family}.ptx")
 
 
-HOPPER_FAMILIES = {"hopper_sequential": "h3", "hopper_persistent": "h7"}
+PING_PONG = HOPPER_PRESETS["h8"].replace("128x128", "64x64").replace("group=8", "group=8 ctas=4")
+HOPPER_FAMILIES = {
+    "hopper_sequential": HOPPER_PRESETS["h3"],
+    "hopper_persistent": HOPPER_PRESETS["h7"],
+    "hopper_ping_pong": PING_PONG,
+}
 
 
 @pytest.mark.parametrize("family", HOPPER_FAMILIES)
 def test_hopper_kernel_family(golden, family):
     spec = MatmulSpec(520, 512, 640)
-    compiled = compile_matmul(spec, target="sm_90a", preset=HOPPER_FAMILIES[family], until="ptx")
+    text = HOPPER_FAMILIES[family]
+    compiled = compile_matmul(spec, target="sm_90a", pipeline=text, until="ptx")
     golden(compiled.ptx, f".{family}.ptx")

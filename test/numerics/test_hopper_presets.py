@@ -29,7 +29,7 @@ def test_epilogues_of_mlir_files(check_matmul, preset):
     check_matmul(source, target="sm_90a", preset=preset, seed=4)
 
 
-@pytest.mark.parametrize("preset", ["h1", "h4", "h7"])
+@pytest.mark.parametrize("preset", ["h1", "h4", "h7", "h8"])
 def test_dependent_launch_leaves_the_result_as_it_is(check_matmul, preset):
     text = f"{HOPPER_PRESETS[preset]},lower-to-nvvm{{pdl=true}}"
     spec = MatmulSpec(300, 264, 200)

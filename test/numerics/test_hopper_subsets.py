@@ -70,3 +70,39 @@ def test_a_subset_is_right_or_refused(check_matmul, spec, tile, calls, seed):
         check_matmul(spec, target="sm_90a", pipeline=pipeline, seed=seed)
     except CompileError as error:
         assert any(re.search(words, str(error)) for words in REFUSALS), (pipeline, spec, error)
+
+
+PING_PONG = {
+    **{name: OPTIONS[name] for name in ("tma-insertion", "swizzle-selection")},
+    "epilogue-staging": ["buffers=1", "buffers=4", "columns=16"],
+    "clustering": ["pair=auto", "shape=1x2", "shape=2x2"],
+    "pipelining": OPTIONS["pipelining"],
+    "warp-specialization": [""],
+    "persistence": ["ctas=1", "order=n ctas=4", "order=hilbert ctas=4", "group=2"],
+    "ping-pong": [""],
+}
+PING_PONG_REFUSALS = (
+    *REFUSALS,
+    "each warpgroup holds a whole tile",
+    "two consumers share the staging buffers, got 1; give epilogue-staging buffers=2",
+)
+
+
+@settings(
+    max_examples=12,
+    deadline=None,
+    derandomize=True,
+    phases=[Phase.generate],
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+@given(spec=SPECS, tile=TILES, data=st.data(), seed=st.integers(0, 2**16))
+def test_two_consumers_are_right_or_refused(check_matmul, spec, tile, data, seed):
+    calls = [f"tiling{{tile={'x'.join(map(str, tile))}}}"]
+    for name, options in PING_PONG.items():
+        option = data.draw(st.sampled_from(options))
+        left_out = name in ("epilogue-staging", "clustering") and data.draw(st.booleans())
+        calls += [] if left_out else [f"{name}{{{option}}}"]
+    try:
+        check_matmul(spec, target="sm_90a", pipeline=",".join(calls), seed=seed)
+    except CompileError as error:
+        assert any(re.search(words, str(error)) for words in PING_PONG_REFUSALS), (calls, error)
