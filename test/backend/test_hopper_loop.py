@@ -31,7 +31,7 @@ def consumers(request):
 
 
 def loops_of(sass):
-    """The mnemonics from the first MMA to the jump back, around every wait for all but one group."""
+    """The mnemonics from an MMA to the jump back, around every wait for all but one group."""
     text = [line for line in sass.splitlines() if re.search(r"/\*[0-9a-f]{4,}\*/ ", line)]
     names = [re.sub(r"^.*?/\*[0-9a-f]+\*/\s+(@!?U?P\d+ )?", "", line).split()[0] for line in text]
     for wait in (at for at, line in enumerate(text) if "WARPGROUP.DEPBAR.LE gsb0, 0x1" in line):
