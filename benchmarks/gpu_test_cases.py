@@ -19,6 +19,17 @@ SHAPE = (304, 520, 264)  # odd for every tile; rows of 16-byte multiples in eith
 ODD_SHAPES = ((1, 1, 1), (77, 33, 51), (129, 264, 72), (150, 266, 102), (1000, 1112, 1096))
 TMA_SHAPES = ((77, 40, 56), (129, 264, 72), (1000, 1112, 1096))
 RANDOM_SPECS, RANDOM_SEED = 200, 20261120
+RANDOM_TYPES = 50
+# A, B, C and the sums, by the name of the case.
+TYPES = {
+    "tf32": ("tf32", "tf32", "f32", "f32"),
+    "e4m3": ("e4m3", "e4m3", "bf16", "f32"),
+    "e5m2-e4m3": ("e5m2", "e4m3", "f16", "f32"),
+    "e4m3-e5m2": ("e4m3", "e5m2", "f32", "f32"),
+    "s8": ("s8", "s8", "s32", "s32"),
+    "u8-s8": ("u8", "s8", "s32", "s32"),
+}
+BYTES_SHAPE = (304, 520, 272)
 EXTENTS = ((1, 40), (41, 330), (331, 1500))
 
 
@@ -43,6 +54,7 @@ def cases(target: str) -> Iterator[Case]:
     yield from _orders()
     yield from _ping_pong()
     yield from _random_specs()
+    yield from _types(target)
 
 
 def _prefixes() -> Iterator[Case]:
@@ -80,12 +92,14 @@ def _clusters() -> Iterator[Case]:
 
 
 def _split_k() -> Iterator[Case]:
-    head = "tiling{{tile={}}},tma-insertion,swizzle-selection,split-k{{parts={}}}"
-    roles = "pipelining{stages=3},warp-specialization"
     for tile, parts, (a, b) in itertools.product(("64x64x64", "128x128x64"), (2, 3, 8), LAYOUTS):
         spec = MatmulSpec(200, 168, 1000, c_dtype="f32", a_major=a, b_major=b)
-        pipeline = f"{head.format(tile, parts)},{roles}"
-        yield Case("split K", f"split-{parts}-{tile}-{a}{b}", spec, pipeline)
+        yield Case("split K", f"split-{parts}-{tile}-{a}{b}", spec, _split(tile, parts))
+
+
+def _split(tile: str, parts: int) -> str:
+    head = f"tiling{{tile={tile}}},tma-insertion,swizzle-selection,split-k{{parts={parts}}}"
+    return f"{head},pipelining{{stages=3}},warp-specialization"
 
 
 def _orders() -> Iterator[Case]:
@@ -123,6 +137,34 @@ def _random_specs() -> Iterator[Case]:
         dtype, c, (a, b) = (draw.choice(each) for each in (("bf16", "f16"), RESULTS, LAYOUTS))
         spec = MatmulSpec(*sizes, dtype, dtype, c, a_major=a, b_major=b)
         yield Case("random specs", f"random-{number:03}", spec)
+
+
+def _types(target: str) -> Iterator[Case]:
+    """Operands of 8 and 32 bits: prefixes, presets, odd shapes, a split K and random specs."""
+    for (types, dtypes), prefix in itertools.product(TYPES.items(), PREFIXES):
+        spec = MatmulSpec(*BYTES_SHAPE, *dtypes)
+        pipeline = _default(tiling="tile=128x256x64")
+        yield Case("types", f"{types}-{prefix}", spec, pipeline, prefix)
+    for (types, dtypes), (preset, text) in itertools.product(
+        TYPES.items(), presets_of(target).items()
+    ):
+        pipeline = text.replace("x64", "x32", 1) if types == "tf32" else text  # K of as many bytes
+        yield Case("types", f"{types}-{preset}", MatmulSpec(*BYTES_SHAPE, *dtypes), pipeline)
+    for (types, dtypes), shape in itertools.product(TYPES.items(), ODD_SHAPES):
+        yield Case("types", f"{types}-{_joined(shape)}", MatmulSpec(*shape, *dtypes))
+    for types, dtypes in TYPES.items():
+        spec, pipeline = MatmulSpec(200, 168, 1000, *dtypes), _split("64x64x64", 3)
+        yield Case("types", f"{types}-split", spec, pipeline)
+    yield from _random_types()
+
+
+def _random_types() -> Iterator[Case]:
+    draw = random.Random(RANDOM_SEED + 1)
+    for number in range(RANDOM_TYPES):
+        sizes = [draw.randint(*draw.choice(EXTENTS)) for _ in range(3)]
+        a, b, c, sums = draw.choice(list(TYPES.values()))
+        c = draw.choice(RESULTS) if sums == "f32" else c
+        yield Case("types", f"random-types-{number:02}", MatmulSpec(*sizes, a, b, c, sums))
 
 
 def _default(**options: str) -> str:

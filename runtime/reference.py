@@ -1,12 +1,9 @@
 """The judge of numbers: what a kernel should compute, in float64, and how far off it may be.
 
-The bound has no slack that was tuned. With u = 2^-24, summing k exact products in float32 in any
-order errs by at most k·u/(1 - k·u) · (|A|·|B|ᵀ) (Higham, Accuracy and Stability of Numerical
-Algorithms, §4.2); that interval goes through the epilogue by interval arithmetic, and its ends are
-rounded to the output dtype. Every element must lie inside.
-
-Products of tf32 are those of the operands without their low 13 bits (PTX ISA, alternate
-floating-point formats), and sums of integers are exact.
+The bound has no slack that was tuned. How far the sums of exact products may be off is in `sums`;
+that interval goes through the epilogue by interval arithmetic, and its ends are rounded to the
+output dtype. Every element must lie inside. Products of tf32 are those of the operands without
+their low 13 bits (PTX ISA, alternate floating-point formats).
 """
 
 from __future__ import annotations
@@ -19,8 +16,9 @@ import numpy as np
 
 from .element_types import INTEGERS, is_torch
 from .epilogue import evaluate, round_to
-from .intervals import HALF_ULP, SMALLEST_NORMAL, Interval, wrapped
+from .intervals import Interval
 from .manifest import operands, output
+from .sums import sums_of
 
 PRECISIONS = {"bf16": (8, -126), "f16": (11, -14), "f32": (24, -126)}
 """Significant bits and the exponent of the smallest normal number."""
@@ -49,18 +47,20 @@ class Comparison:
         return asdict(self)
 
 
-def expected_output(manifest: Mapping[str, Any], tensors: Mapping[str, Any]) -> Interval:
-    """The [m, n] float64 result with its limits, for tensors named as in the manifest."""
+def expected_output(
+    manifest: Mapping[str, Any], tensors: Mapping[str, Any], on_gpu: bool = False
+) -> Interval:
+    """The [m, n] float64 result with its limits, for tensors named as in the manifest.
+
+    `on_gpu` is for what the hardware computed (`sums`).
+    """
     values = {
         tensor["name"]: to_float64(tensors[tensor["name"]], tensor["dtype"])
         for tensor in manifest["tensors"]
         if tensor["role"] == "input"
     }
-    factors = operands(manifest)
-    a, b = (values[operand["name"]] for operand in factors)
-    exact = factors[0]["dtype"] in INTEGERS
-    sums = integer_sums(a, b) if exact else accumulator_interval(a, b)
-    result = evaluate(manifest["epilogue"], sums, values)
+    a, b = (values[operand["name"]] for operand in operands(manifest))
+    result = evaluate(manifest["epilogue"], sums_of(manifest, a, b, on_gpu), values)
     c = output(manifest)
     limits = [round_to(part, c["dtype"]) for part in (result.low, result.high)]
     shape = tuple(c["shape"])
@@ -68,25 +68,6 @@ def expected_output(manifest: Mapping[str, Any], tensors: Mapping[str, Any]) -> 
         np.broadcast_to(part, shape) for part in (limits[0], result.middle, limits[1])
     )
     return Interval(low, middle, high)
-
-
-def accumulator_interval(a: np.ndarray, b: np.ndarray) -> Interval:
-    """a [m, k] · b [n, k]ᵀ in float64 with the limits of a float32 sum in any order."""
-    import torch
-
-    left, right = torch.from_numpy(a), torch.from_numpy(b)
-    exact = (left @ right.T).numpy()
-    magnitude = (left.abs() @ right.abs().T).numpy()
-    k = a.shape[1]
-    relative = k * HALF_ULP / (1 - k * HALF_ULP)
-    return Interval(exact, exact, exact).widened(relative * magnitude + k * SMALLEST_NORMAL)
-
-
-def integer_sums(a: np.ndarray, b: np.ndarray) -> Interval:
-    """a [m, k] · b [n, k]ᵀ of integers, as 32 bits hold it."""
-    import torch
-
-    return Interval.exactly(wrapped((torch.from_numpy(a) @ torch.from_numpy(b).T).numpy()))
 
 
 def compare(expected: Interval, actual: np.ndarray, dtype: str = "f32") -> Comparison:

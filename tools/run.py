@@ -114,7 +114,8 @@ def _run(device: Any, parser: Parser, options: argparse.Namespace, how: dict[str
         report = device.launch(bundle, placed, options.seed, **how)
         run_seconds = time.perf_counter() - started
         progress.update("comparing with torch")
-        comparison = compare_output(bundle, place_tensors(placed, "cpu"))
+        on_gpu = device.place != "cpu"
+        comparison = compare_output(bundle, place_tensors(placed, "cpu"), on_gpu)
     return Outcome(bundle, comparison, report, run_seconds, passes, remarks)
 
 
@@ -150,14 +151,14 @@ def _refuse_compilation(parser: Parser, options: argparse.Namespace) -> None:
         parser.error(f"a bundle is compiled already and must come without {', '.join(given)}")
 
 
-def compare_output(bundle: Bundle, tensors: dict[str, Any]) -> Comparison:
+def compare_output(bundle: Bundle, tensors: dict[str, Any], on_gpu: bool = False) -> Comparison:
     """The output tensor beside what torch computes in float64."""
     from ..runtime.manifest import output
     from ..runtime.reference import compare, expected_output, to_float64
 
     c = output(bundle.manifest)
     actual = to_float64(tensors[c["name"]], c["dtype"])
-    return compare(expected_output(bundle.manifest, tensors), actual, c["dtype"])
+    return compare(expected_output(bundle.manifest, tensors, on_gpu), actual, c["dtype"])
 
 
 def _as_dict(outcome: Outcome, options: argparse.Namespace) -> dict[str, Any]:

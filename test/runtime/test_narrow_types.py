@@ -9,6 +9,7 @@ from tilewright.runtime import LaunchError
 from tilewright.runtime.dlpack import read_array
 from tilewright.runtime.reference import compare, expected_output, half_ulp, to_float64
 from tilewright.runtime.results import new_output
+from tilewright.runtime.sums import SMALLEST_NORMALS, accumulator_interval, narrow_sums
 from tilewright.runtime.tensors import bind_all
 
 FLOATS = {"e4m3": ml_dtypes.float8_e4m3fn, "e5m2": ml_dtypes.float8_e5m2}
@@ -124,3 +125,67 @@ def test_products_of_tf32_ignore_the_low_bits_of_operands(manifest):
     assert compare(expected, cut[0].astype(float) @ cut[1].astype(float).T).passed
     assert not compare(expected, a.astype(float) @ b.astype(float).T).passed
     assert (to_float64(a, "tf32") == cut[0]).all()
+
+
+def cut(values, unit):
+    """Values without what is below a power of two, towards zero."""
+    return np.trunc(values / unit) * unit
+
+
+def exponents(values):
+    """floor(log2 |value|) of numbers that aren't 0, far below all for those that are."""
+    return np.where(values == 0, -1000, np.frexp(values)[1] - 1)
+
+
+def hoppers_sum(a, b):
+    """One element as Hopper's tensor core is known to sum it, 32 products at a time.
+
+    They and the sum before are cut 13 bits below the largest, whose exponent is the sum of its
+    factors', and so is the new sum.
+    """
+    total = 0.0
+    for start in range(0, len(a), 32):
+        x, y = a[start : start + 32], b[start : start + 32]
+        terms = np.append(x * y, total)
+        places = np.append(
+            np.where(x * y == 0, -1000, exponents(x) + exponents(y)), exponents(total)
+        )
+        total = cut(terms, 2.0 ** (places.max() - 13)).sum()
+        total = float(cut(total, 2.0 ** (exponents(total) - 13)))
+    return total
+
+
+@pytest.mark.parametrize("k", [1, 32, 100, 1000])
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_hoppers_sums_of_floats_of_a_byte_lie_within_their_limits(dtype, k):
+    generator = np.random.default_rng(k)
+    a, b = (generator.standard_normal((8, k)).astype(FLOATS[dtype]).astype(float) for _ in "ab")
+    limits = narrow_sums(a, b, *[SMALLEST_NORMALS[dtype]] * 2)
+    actual = np.array([[hoppers_sum(x, y) for y in b] for x in a])
+    assert compare(limits, actual).passed
+    assert compare(limits, a @ b.T).passed
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_limits_of_hoppers_sums_are_not_much_wider_than_its_errors(dtype):
+    generator = np.random.default_rng(9)
+    a, b = (generator.standard_normal((8, 100)).astype(FLOATS[dtype]).astype(float) for _ in "ab")
+    limits = narrow_sums(a, b, *[SMALLEST_NORMALS[dtype]] * 2)
+    actual = np.array([[hoppers_sum(x, y) for y in b] for x in a])
+    assert not compare(accumulator_interval(a, b), actual).passed
+    assert compare(limits, actual + 1).mismatches == 64
+
+
+def test_only_a_hopper_gpu_sums_floats_of_a_byte_so(manifest):
+    generator = np.random.default_rng(5)
+    a = generator.standard_normal((6, 16)).astype(ml_dtypes.float8_e4m3fn)
+    b = generator.standard_normal((16, 4)).astype(ml_dtypes.float8_e4m3fn).T
+    manifest = of(manifest, "e4m3", "e4m3")
+    inputs = {"a": a, "b": b}
+
+    def width(on_gpu, target):
+        found = expected_output({**manifest, "target": target}, inputs, on_gpu)
+        return (found.high - found.low).max()
+
+    assert width(True, "sm_90a") > 100 * width(False, "sm_90a") > 0
+    assert width(True, "sm_100a") == width(False, "sm_100a") == width(False, "sm_90a")

@@ -1,0 +1,86 @@
+"""What the sums of a product may be before the epilogue, in float64: how far an MMA may be off.
+
+    float32     k products in any order: k·u/(1 - k·u) · (|A|·|B|ᵀ), u = 2^-24 (Higham, Accuracy and
+                Stability of Numerical Algorithms, §4.2)
+    integers    exact in 32 bits, which wrap
+    8 bits on   an MMA of wgmma cuts its 32 products and the sum before at 2^-13 of the largest of
+    Hopper      them, adds them, and cuts what it gives after 13 fraction bits (Xie et al., MMA-Sim,
+                arXiv 2511.10909)
+
+PTX leaves the precision of sums of 8-bit floats to the hardware, so the emulator's are float32's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from .element_types import INTEGERS
+from .intervals import HALF_ULP, SMALLEST_NORMAL, Interval, wrapped
+from .manifest import operands
+
+NARROW_TARGET = "sm_90a"
+SMALLEST_NORMALS = {"e4m3": 2.0**-6, "e5m2": 2.0**-14}
+NARROW_K, NARROW_ULP = 32, 2.0**-13
+
+
+def sums_of(manifest: Mapping[str, Any], a: np.ndarray, b: np.ndarray, on_gpu: bool) -> Interval:
+    """a [m, k] · b [n, k]ᵀ in float64 with the limits of what the manifest's kernel may sum up.
+
+    `on_gpu` is for results of the hardware itself, which for 8-bit floats is less exact than the
+    emulator.
+    """
+    dtypes = [operand["dtype"] for operand in operands(manifest)]
+    if dtypes[0] in INTEGERS:
+        return integer_sums(a, b)
+    if on_gpu and dtypes[0] in SMALLEST_NORMALS and manifest["target"] == NARROW_TARGET:
+        smallest = (SMALLEST_NORMALS[dtype] for dtype in dtypes)
+        return narrow_sums(a, b, *smallest)
+    return accumulator_interval(a, b)
+
+
+def integer_sums(a: np.ndarray, b: np.ndarray) -> Interval:
+    """a [m, k] · b [n, k]ᵀ of integers, as 32 bits hold it."""
+    return Interval.exactly(wrapped(_product(a, b)))
+
+
+def accumulator_interval(a: np.ndarray, b: np.ndarray) -> Interval:
+    """a [m, k] · b [n, k]ᵀ in float64 with the limits of a float32 sum in any order."""
+    exact, magnitude = _product(a, b), _product(np.abs(a), np.abs(b))
+    k = a.shape[1]
+    relative = k * HALF_ULP / (1 - k * HALF_ULP)
+    return Interval(exact, exact, exact).widened(relative * magnitude + k * SMALLEST_NORMAL)
+
+
+def narrow_sums(a: np.ndarray, b: np.ndarray, smallest_a: float, smallest_b: float) -> Interval:
+    """a [m, k] · b [n, k]ᵀ with the limits of Hopper's sums of 8-bit floats along K.
+
+    `smallest_a` and `smallest_b` are the smallest normal numbers, whose exponent those below have.
+    A kernel may sum parts of K by themselves: no partial sum is larger than the range of the sums
+    that start at 0.
+    """
+    sums = accumulator_interval(a, b)
+    total = np.zeros((a.shape[0], b.shape[0]))
+    low, high, error = total, total, total
+    lost = (NARROW_K + 4) * NARROW_ULP  # also where an MMA is two, of half the products each
+    for start in range(0, a.shape[1], NARROW_K):
+        of_a, of_b = (each[:, start : start + NARROW_K] for each in (a, b))
+        total = total + _product(of_a, of_b)
+        low, high = np.minimum(low, total), np.maximum(high, total)
+        largest = np.outer(_largest(of_a, smallest_a), _largest(of_b, smallest_b))
+        error = error * (1 + lost) + lost * np.maximum(high - low, largest)
+    return sums.widened(error)
+
+
+def _largest(part: np.ndarray, smallest: float) -> np.ndarray:
+    """The largest magnitude of each row, where it isn't 0 at least the smallest normal number."""
+    found = np.abs(part).max(axis=1)
+    return np.where(found > 0, np.maximum(found, smallest), 0)
+
+
+def _product(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    import torch
+
+    return (torch.from_numpy(a) @ torch.from_numpy(b).T).numpy()
