@@ -68,7 +68,8 @@ class PingPong:
     def __call__(self, module: ir.Module, log: PassLog) -> None:
         kernel = the_kernel(module, self.name)
         target = target_of(module)
-        consumer, load = _checked_roles(kernel, target)
+        consumer, load = _roles(kernel, target)
+        _check_consumer(consumer)
         stagings = [_share_out(store) for store in walk(consumer, StagedStoreOp)]
         with ir.InsertionPoint(consumer), consumer.location:
             turns = CreateOp(ring=RingType.of(1, [TurnType.get()])).ring
@@ -81,8 +82,8 @@ class PingPong:
         log.did(f"2 consumers, {registers} registers a thread")
 
 
-def _checked_roles(kernel: KernelOp, target: Target) -> tuple[RoleOp, RoleOp]:
-    """The consumer and the load role; refuse a kernel whose consumer can't be doubled."""
+def _roles(kernel: KernelOp, target: Target) -> tuple[RoleOp, RoleOp]:
+    """The consumer and the load role."""
     if not target.in_registers:
         raise refused(
             kernel,
@@ -96,7 +97,11 @@ def _checked_roles(kernel: KernelOp, target: Target) -> tuple[RoleOp, RoleOp]:
         raise refused(
             kernel, "ping-pong: needs a consumer and a load role; run warp-specialization first"
         )
-    consumer, load = roles[CONSUMER], roles[LOAD]
+    return roles[CONSUMER], roles[LOAD]
+
+
+def _check_consumer(consumer: RoleOp) -> None:
+    """Refuse one that can't be doubled."""
     if not walk(consumer, ForEachTileOp):
         raise refused(consumer, "ping-pong: needs a loop over tiles; run persistence first")
     if consumer.warps.value != WARPGROUP_WARPS:
@@ -107,7 +112,6 @@ def _checked_roles(kernel: KernelOp, target: Target) -> tuple[RoleOp, RoleOp]:
             f"ping-pong: each warpgroup holds a whole tile, {m}x{n} takes "
             f"{consumer.warps.value // WARPGROUP_WARPS}; use a smaller tile, as 128x128 or 64x256",
         )
-    return consumer, load
 
 
 def _share_out(store: StagedStoreOp) -> tuple[ir.Value, ir.Value]:
@@ -139,16 +143,21 @@ def _take_turns(role: RoleOp, turn: int, turns: ir.Value) -> None:
     loop = walk(role, ForEachTileOp)[0]
     body = loop.body.blocks[0]
     slots = _slots_read(body)
+    with role.location:
+        _hold_turn(body, turn, turns)
+        with ir.InsertionPoint.at_block_begin(body) if turn else ir.InsertionPoint(body):
+            for ring, count in slots.items():
+                SkipOp(ring=ring, slots=_i64(count))
+    _replace_loop(loop, turn)
+
+
+def _hold_turn(body: ir.Block, turn: int, turns: ir.Value) -> None:
+    """From the start of a tile until its last MMA is issued: ping fills the ring, pong reads it."""
     ops = list(body.operations)
     last = [op for op in ops if _issues(op)][-1]
     take, hand_over = (WaitOp, ReleaseOp) if turn else (AcquireOp, CommitOp)
-    take(ring=turns, slot=turns.type.slot, loc=role.location, ip=ir.InsertionPoint(ops[0]))
-    hand_over(ring=turns, loc=role.location, ip=ir.InsertionPoint.after(last))
-    end = ir.InsertionPoint.at_block_begin(body) if turn else ir.InsertionPoint(body)
-    with end, role.location:
-        for ring, count in slots.items():
-            SkipOp(ring=ring, slots=_i64(count))
-    _replace_loop(loop, turn)
+    take(ring=turns, slot=turns.type.slot, ip=ir.InsertionPoint(ops[0]))
+    hand_over(ring=turns, ip=ir.InsertionPoint.after(last))
 
 
 def _issues(op: Any) -> bool:
