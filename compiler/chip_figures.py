@@ -32,7 +32,11 @@ BLACKWELL = {
     ),
     "shared_rate": Figure(128, "B/cycle", "CUDA programming guide, 32 banks of 4 bytes"),
     "l2_rate": Figure(64, "B/cycle", "from L2 to one multiprocessor", True),
-    "copy_rate": Figure(16, "B/cycle", "threads that copy what TMA can't address", True),
+    "copy_rate": Figure(2, "copies/cycle", "by threads, of 2 to 8 bytes TMA can't address", True),
+    "l2_total_rate": Figure(148 * 64, "B/cycle", "from L2 to all multiprocessors", True),
+    "unaligned_line": Figure(0, "cycles", "128 bytes of a row that starts in a sector", True),
+    "zero_rate": Figure(64, "B/cycle", "TMA, for rows outside a tensor", True),
+    "asked_again": Figure(0, "B/B", "DRAM, of what CTAs ask for before it is in L2", True),
     "l2_size": Figure(126e6, "B", "B200, cudaDeviceProp.l2CacheSize"),
     "dram_rate": Figure(8e6, "B/us", "NVIDIA B200, HBM3e"),
     "tma_latency": Figure(1400, "cycles", "a TMA load until its barrier completes", True),
@@ -41,47 +45,45 @@ BLACKWELL = {
     "tmem_rate": Figure(512, "B/cycle", "four warps of tcgen05.ld", True),
     "direct_store_rate": Figure(32, "B/cycle", "stores of 16 or 32 bytes a thread", True),
     "tma_store_rate": Figure(64, "B/cycle", "a TMA store from shared memory", True),
-    "step_issue": Figure(0, "cycles", "between two steps: hidden by a role that only issues", True),
+    "staged_piece": Figure(0, "cycles", "more for every piece of a staged store", True),
+    "second_share": Figure(0, "cycle/cycle", "of a step's second slowest, what isn't hidden", True),
     "dram_share": Figure(0, "us/us", "of the shorter of work and DRAM, what is not hidden", True),
     "multicast": Figure(1, "B/B", "of what the peers would load again, what is saved", True),
     "clc_query": Figure(200, "cycles", "reading a cluster launch control response, a tile", True),
 }
+FITTED = "fitted to an H200's times"
 # What is not here is as above; a chip has no figures for what it does not have.
 _BLACKWELL_ONLY = ("tmem_rate", "clc_query")
 HOPPER = {name: each for name, each in BLACKWELL.items() if name not in _BLACKWELL_ONLY} | {
-    "clock": Figure(
-        1.83, "GHz", "what 989 TFLOP/s of dense bf16 (NVIDIA H200) means at 4096 FLOP a cycle"
-    ),
+    "clock": Figure(1.98, "GHz", "an H200 under its power limit, nvidia-smi"),
     "mma_rate": Figure(
-        4096, "FLOP/cycle", "one multiprocessor, 16-bit operands; takes the clock above", True
+        4096, "FLOP/cycle", "16-bit operands: 989 TFLOP/s (NVIDIA H200) at 132 x 1.83 GHz"
     ),
     "l2_size": Figure(60e6, "B", "H200, cudaDeviceProp.l2CacheSize"),
-    "dram_rate": Figure(3.5e6, "B/us", "an H200: what products of few rows reach, of 4.8e6"),
-    "tma_latency": Figure(1000, "cycles", "a TMA load until its barrier completes", True),
-    "cta_start": Figure(1500, "cycles", "barriers, tensor maps", True),
-    "l2_rate": Figure(
-        48, "B/cycle", "an H200, tiles of 64x32 to 128x128: 43 to 55 where all load at once"
+    "dram_rate": Figure(4.3e6, "B/us", "an H200: a copy from device to device, of 4.8e6"),
+    "tma_latency": Figure(1600, "cycles", f"{FITTED}: rings of 2 to 12 stages"),
+    "cta_start": Figure(500, "cycles", f"{FITTED}: several CTAs after another, or one persistent"),
+    "l2_rate": Figure(110, "B/cycle", f"{FITTED}; ncu calls 127 the port's peak"),
+    "l2_total_rate": Figure(10_300, "B/cycle", f"{FITTED}: 78 for each multiprocessor"),
+    "l2_split_rate": Figure(8100, "B/cycle", f"{FITTED}: the parts of K have fewer rows in common"),
+    "unaligned_line": Figure(
+        3.2, "cycles", f"{FITTED}: K 2040 takes 4.9 times the requests of K 2048, says ncu"
     ),
-    "direct_store_rate": Figure(
-        8, "B/cycle", "an H200: 128x256 tiles of bf16 take 4 to 6 us more than staged ones"
-    ),
-    "step_issue": Figure(
-        90, "cycles", "an H200, 64x64 tiles: what 32 steps of K 128 save over 64 of K 64, a step"
-    ),
-    "dram_share": Figure(
-        0.12, "us/us", "an H200, 16384 cubed: 5% between orders along M and grouped by 8"
-    ),
+    "zero_rate": Figure(60, "B/cycle", f"{FITTED}: last tiles that hang over N"),
+    "asked_again": Figure(0.24, "B/B", f"{FITTED}: 4096x128x4096 in one and two tiles along N"),
+    "second_share": Figure(0.17, "cycle/cycle", f"{FITTED}: tiles of 64x64 to 256x160"),
+    "direct_store_rate": Figure(6, "B/cycle", f"{FITTED}: staged stores and those by threads"),
+    "staged_piece": Figure(200, "cycles", f"{FITTED}: pieces of 16, 32 and 64 columns"),
+    "dram_share": Figure(0.25, "us/us", f"{FITTED}: also orders along M and grouped by 8"),
     "multicast": Figure(0, "B/B", "an H200: no tile was faster for it, what arrives is the limit"),
-    "copy_rate": Figure(20, "B/cycle", "an H200, cp.async of 8 bytes: rows of 2200 and 8200 bytes"),
-    "split_latency": Figure(
-        750, "cycles/CTA", "an H200, 64x64 and 64x128 tiles split in 2, 3 and 4: K 4096 and 8192"
-    ),
-    "split_rate": Figure(32, "B/cycle", "f32 sums through distributed shared memory", True),
+    "copy_rate": Figure(2, "copies/cycle", "an H200: 16, 9 and 4 B/cycle by 8, 4 and 2 bytes"),
+    "split_latency": Figure(120, "cycles/CTA", f"{FITTED}: K split in 2, 3, 4 and 8"),
+    "split_rate": Figure(16, "B/cycle", f"{FITTED}: f32 sums, distributed shared memory"),
     **{
         f"clusters_of_{ctas}": Figure(at_once, "clusters", "H200, cuOccupancyMaxActiveClusters")
         for ctas, at_once in ((2, 66), (3, 39), (4, 30), (8, 15))
     },
-    "cluster_start": Figure(1400, "cycles", "an H200, 1024x1024x1024: 0.8 us more with clusters"),
+    "cluster_start": Figure(2700, "cycles", f"{FITTED}: the same tiles in clusters and alone"),
 }
 FIGURES = {"sm_100a": BLACKWELL, "sm_90a": HOPPER}
 

@@ -55,6 +55,11 @@ CLUSTERS = (
     ((4, 1), True),
 )
 SPLITS = (1, 2, 3, 4, 8)  # CTAs that share a tile
+# (cluster, 2-CTA MMA, split): the CTAs of a cluster share operands or a tile.
+SHARINGS = (
+    *((cluster, pair, 1) for cluster, pair in CLUSTERS),
+    *(((1, 1), False, parts) for parts in SPLITS[1:]),
+)
 # (scheduler, raster order), the simplest first.
 SCHEDULERS = (
     ("none", "m"),
@@ -65,7 +70,7 @@ SCHEDULERS = (
     ("clc", "grouped"),
     ("clc", "hilbert"),
 )
-STAGINGS = (None, (32, 2), (64, 2))  # (columns, buffers)
+STAGINGS = (None, (16, 2), (32, 2), (64, 2))  # (columns, buffers)
 STAGES = (2, 4)  # and the deepest that fits
 STAGES_MAX = 12
 LONG_K_TILES = 2  # the last of all, one and two rows of a 128-byte swizzle
@@ -126,9 +131,9 @@ def measured_schedule(problem: Problem, target: Target) -> Tuned | None:
 
 def _branches(problem: Problem, target: Target) -> Iterator[tuple[Rank, Schedule]]:
     """Every legal tile and cluster, each with a rank that none of its leaves beats."""
-    tiles = product(M_TILES[target.accumulators], N_TILES, _k_tiles(problem))
+    tiles = product(M_TILES[target.accumulators], N_TILES[target.accumulators], _k_tiles(problem))
     legal = [tile for tile in tiles if keeps(TILE_RULES, problem, Schedule(tile), target)]
-    for tile, ((cluster, pair), split) in product(legal, product(CLUSTERS, SPLITS)):
+    for tile, (cluster, pair, split) in product(legal, SHARINGS):
         branch = Schedule(tile, STAGES_MAX, cluster, pair, split_k=split)
         branch = replace(branch, box=_box(problem, branch))
         if keeps(CLUSTER_RULES, problem, branch, target):
@@ -209,7 +214,9 @@ def _measured_choice(
 
 def candidates(problem: Problem, target: Target) -> Iterator[Schedule]:
     """Every schedule that is looked at, each once; a wasteful tile only in its plainest form."""
-    for tile in product(M_TILES[target.accumulators], N_TILES, _k_tiles(problem)):
+    for tile in product(
+        M_TILES[target.accumulators], N_TILES[target.accumulators], _k_tiles(problem)
+    ):
         plain = Schedule(tile)
         if wasted_tile(problem, plain, target):
             yield plain

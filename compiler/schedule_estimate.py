@@ -1,6 +1,7 @@
 """How long a schedule would take, in microseconds, from shapes and a few figures of the chip.
 
-    step        one K tile of one CTA: the slowest of tensor core, shared memory, L2 and copies
+    step        one K tile of one CTA: the slowest of tensor core, shared memory, L2 and copies, and
+                a share of the second slowest
     main loop   K tiles × step, or more where the ring is too short to hide the latency
     fill        the first TMA round trip        start    what a CTA does before it
     epilogue    tensor memory → global memory; with a split K, by way of the cluster's shared memory
@@ -21,12 +22,14 @@ import math
 from dataclasses import dataclass
 
 from ..dialects.target import Target
-from .chip_figures import figure
+from .chip_figures import FIGURES, figure
 from .schedule_problem import PARTIAL_BYTES, Problem, Schedule, round_up
 
 CURVE_SPREAD = 1.5
 """Rows times columns that consecutive tiles on a Hilbert curve touch, over their number: the mean
 of windows of 66 to 148 tiles in grids of 32×16 to 128×64 is 1.47 to 1.53."""
+
+LINE_BYTES, SECTOR_BYTES = 128, 32  # of L2
 
 
 @dataclass(frozen=True)
@@ -52,8 +55,9 @@ def estimate(problem: Problem, schedule: Schedule, target: Target) -> Estimate:
     """What the schedule is expected to take on the multiprocessors of `target`."""
     busy = step_cycles(problem, schedule, target)
     bound = max(busy, key=lambda name: busy[name])
-    streamed = problem.k_tiles(schedule) * busy[bound]
-    refilled = refill_cycles(problem, schedule, busy[bound], target)
+    step = together(busy, target)
+    streamed = problem.k_tiles(schedule) * step
+    refilled = refill_cycles(problem, schedule, step, target)
     main = max(streamed, refilled)
     bound = "latency" if refilled > streamed else bound
     epilogue = epilogue_cycles(problem, schedule, target)
@@ -81,11 +85,19 @@ def estimate(problem: Problem, schedule: Schedule, target: Target) -> Estimate:
 
 
 def least_us(problem: Problem, schedule: Schedule, target: Target) -> float:
-    """No schedule of this tile and cluster is estimated faster: its steps, and DRAM's least."""
-    steps = problem.k_tiles(schedule) * max(step_cycles(problem, schedule, target).values())
+    """No schedule of this tile and cluster is estimated faster: its steps, and DRAM's least.
+
+    In registers the store of each tile counts too, at the rate of the fastest.
+    """
+    step = together(step_cycles(problem, schedule, target), target)
+    steps = problem.k_tiles(schedule) * step
     before = figure(target, "cta_start") + figure(target, "tma_latency")
-    work = before + tile_rounds(problem, schedule, target) * steps
-    return max(_microseconds(target, work), _once_bytes(problem) / figure(target, "dram_rate"))
+    if target.in_registers:
+        stored_bytes = schedule.tile[0] * schedule.tile[1] * problem.c_bytes
+        steps += 0 if schedule.split_k > 1 else stored_bytes / figure(target, "tma_store_rate")
+    work_us = _microseconds(target, before + tile_rounds(problem, schedule, target) * steps)
+    dram_us = least_dram_bytes(problem, schedule, target) / figure(target, "dram_rate")
+    return max(work_us, dram_us) + figure(target, "dram_share") * min(work_us, dram_us)
 
 
 def _work_cycles(
@@ -114,28 +126,27 @@ def tile_rounds(problem: Problem, schedule: Schedule, target: Target) -> int:
     return -(-problem.ctas(schedule) // slots)
 
 
-def split_ctas(schedule: Schedule, target: Target) -> int:
-    """CTAs that run at once where clusters of `split_k` must find room beside each other."""
-    return int(schedule.split_k * figure(target, f"clusters_of_{schedule.split_k}"))
-
-
 def resident_ctas(schedule: Schedule, target: Target) -> int:
-    """CTAs that run at once: one a multiprocessor, in whole clusters."""
-    return target.multiprocessors // schedule.cluster_size * schedule.cluster_size
+    """CTAs that run at once: one a multiprocessor, in whole clusters that find room."""
+    size = schedule.cluster_size * schedule.split_k
+    counted = FIGURES[target.chip].get(f"clusters_of_{size}")
+    return size * (int(counted.value) if counted else target.multiprocessors // size)
 
 
 def step_cycles(problem: Problem, schedule: Schedule, target: Target) -> dict[str, float]:
-    """Cycles that each resource needs for one K tile of one CTA, and what comes between two."""
-    issue = figure(target, "step_issue")
-    loaded = l2_bytes_per_step(problem, schedule, target)
-    copied = copied_bytes_per_step(problem, schedule)
-    busy = {
+    """Cycles that each resource needs for one K tile of one CTA."""
+    return {
         "tensor core": tensor_core_cycles(problem, schedule, target),
         "shared memory": _shared_cycles(problem, schedule, target),
-        "L2": loaded / figure(target, "l2_rate"),
-        "thread copies": copied / figure(target, "copy_rate"),
+        "L2": l2_cycles(problem, schedule, target),
+        "thread copies": copies_per_step(problem, schedule) / figure(target, "copy_rate"),
     }
-    return {name: cycles + issue for name, cycles in busy.items()}
+
+
+def together(busy: dict[str, float], target: Target) -> float:
+    """Cycles of a step in which each resource is busy so long: they don't overlap wholly."""
+    *_, second, slowest = sorted(busy.values())
+    return slowest + figure(target, "second_share") * second
 
 
 def refill_cycles(problem: Problem, schedule: Schedule, step: float, target: Target) -> float:
@@ -167,31 +178,73 @@ def _shared_cycles(problem: Problem, schedule: Schedule, target: Target) -> floa
 
 
 def shared_bytes_per_step(problem: Problem, schedule: Schedule, target: Target) -> int:
-    """Bytes of A and B that move in and out of one multiprocessor's shared memory a step.
+    """Bytes of A and B that MMAs read from one multiprocessor's shared memory a step.
 
-    tcgen05 reads each once, and a pair halves B; wgmma reads B anew for every 64 rows, so that what
-    TMA writes meanwhile counts too.
+    tcgen05 reads each once, and a pair halves B; wgmma reads B anew for every 64 rows.
     """
     a, b = problem.a_tile_bytes(schedule), problem.b_tile_bytes(schedule)
     if not target.in_registers:
         return a + b
     times = schedule.tile[0] // target.mma_m[0]
-    return a + times * b + a + b
+    return a + times * b
 
 
-def l2_bytes_per_step(problem: Problem, schedule: Schedule, target: Target) -> float:
-    """Bytes that one CTA takes from L2 a step: multicast divides A by N-peers, B by M-peers."""
-    m, n, k = schedule.tile
+def l2_cycles(problem: Problem, schedule: Schedule, target: Target) -> float:
+    """Cycles until a step's operands are there: the slowest of four.
+
+    What arrives in one multiprocessor; what L2 gives to all; the requests for unaligned rows; in
+    the last tiles, what arrives and what TMA fills with zeros.
+    """
+    k_bytes = schedule.tile[2] * problem.element_bytes
+    rows, outside = _loaded_rows(problem, schedule, target), _rows_outside(problem, schedule)
+    at_work = min(problem.ctas(schedule), resident_ctas(schedule, target))
+    total = "l2_total_rate" if schedule.split_k == 1 else "l2_split_rate"
+    arriving = rows / figure(target, "l2_rate")
+    last = (rows - outside) / figure(target, "l2_rate") + outside / figure(target, "zero_rate")
+    requested = _unaligned_rows(problem, schedule) / LINE_BYTES * figure(target, "unaligned_line")
+    return k_bytes * max(arriving, rows * at_work / figure(target, total), requested, last)
+
+
+def _loaded_rows(problem: Problem, schedule: Schedule, target: Target) -> float:
+    """Rows of A and B that arrive for one CTA, no more than there are.
+
+    Multicast divides A by N-peers, B by M-peers.
+    """
+    m, n, _ = schedule.tile
     cluster_m, cluster_n = schedule.cluster
     saved = figure(target, "multicast")
-    a, b = m * (1 - saved * (1 - 1 / cluster_n)), n * (1 - saved * (1 - 1 / cluster_m))
-    return (a + b) * k * problem.element_bytes
+    a = min(m, problem.m) * (1 - saved * (1 - 1 / cluster_n))
+    return a + min(n, problem.n) * (1 - saved * (1 - 1 / cluster_m))
 
 
-def copied_bytes_per_step(problem: Problem, schedule: Schedule) -> int:
-    """Bytes of A and B that threads copy a step, because TMA can't address the operand."""
-    a = 0 if problem.by_tma("a") else problem.a_tile_bytes(schedule)
-    return a + (0 if problem.by_tma("b") else problem.b_tile_bytes(schedule))
+def _rows_outside(problem: Problem, schedule: Schedule) -> int:
+    """Rows that the last tiles along M and N ask of TMA beyond A and B.
+
+    A single tile along an axis has boxes of the rows that there are.
+    """
+    pairs = zip((problem.m, problem.n), schedule.tile, problem.tiles(schedule), strict=False)
+    return sum(tiles * rows - extent for extent, rows, tiles in pairs if tiles > 1)
+
+
+def _unaligned_rows(problem: Problem, schedule: Schedule) -> float:
+    """Rows that one CTA asks L2 for which start within a sector: each is several requests."""
+    (m, n, _), (cluster_m, cluster_n) = schedule.tile, schedule.cluster
+    return m / cluster_n * _is_unaligned(problem, "a") + n / cluster_m * _is_unaligned(problem, "b")
+
+
+def _is_unaligned(problem: Problem, name: str) -> bool:
+    """Whether TMA loads an operand by rows that start anywhere in a sector of L2."""
+    return problem.by_tma(name) and problem.pitch_bytes(name)[0] % SECTOR_BYTES != 0
+
+
+def copies_per_step(problem: Problem, schedule: Schedule) -> float:
+    """Copies by threads a step of what TMA can't address, each as wide as its rows are aligned."""
+    tiles = {"a": problem.a_tile_bytes(schedule), "b": problem.b_tile_bytes(schedule)}
+    return sum(
+        size / math.gcd(problem.pitch_bytes(name)[0], problem.tma_alignment_bytes)
+        for name, size in tiles.items()
+        if not problem.by_tma(name)
+    )
 
 
 def epilogue_cycles(problem: Problem, schedule: Schedule, target: Target) -> float:
@@ -203,12 +256,11 @@ def epilogue_cycles(problem: Problem, schedule: Schedule, target: Target) -> flo
     stored_bytes = m * n * problem.c_bytes
     if schedule.staging is None:
         return read + stored_bytes / figure(target, "direct_store_rate")
-    columns, buffers = schedule.staging
+    columns, _ = schedule.staging
     pack = read + stored_bytes / figure(target, "shared_rate")
     store = stored_bytes / figure(target, "tma_store_rate")
-    if buffers == 1:
-        return pack + store
-    return max(pack, store) + min(pack, store) * columns / n
+    pieces = n // columns * figure(target, "staged_piece")
+    return pieces + max(pack, store) + min(pack, store) * columns / n
 
 
 def _reduction_cycles(problem: Problem, schedule: Schedule, target: Target) -> float:
@@ -220,15 +272,37 @@ def _reduction_cycles(problem: Problem, schedule: Schedule, target: Target) -> f
 
 
 def dram_bytes(problem: Problem, schedule: Schedule, target: Target) -> float:
-    """Bytes that DRAM moves: C once, and A and B once or, where L2 can't hold both, once a wave."""
+    """Bytes that DRAM moves: C once, and A and B once or, where L2 can't hold both, once a wave.
+
+    What several CTAs ask for before it is in L2 counts as more.
+    """
     once, c = _once_bytes(problem), problem.m * problem.n * problem.c_bytes
     operands = once - c
     if operands <= figure(target, "l2_size"):
-        return once
+        return once + figure(target, "asked_again") * _shared_bytes(problem, schedule)
     rows, columns = wave_shape(problem, schedule, target)
     m, n, _ = schedule.tile
     wave = (rows * m + columns * n) * problem.k * problem.element_bytes
     return max(operands, tile_rounds(problem, schedule, target) * wave) + c
+
+
+def least_dram_bytes(problem: Problem, schedule: Schedule, target: Target) -> float:
+    """No order of the tiles moves less: waves of tiles that make up a square."""
+    once, c = _once_bytes(problem), problem.m * problem.n * problem.c_bytes
+    if once - c <= figure(target, "l2_size"):
+        return once
+    m, n, _ = schedule.tile
+    tiles = min(resident_ctas(schedule, target), math.prod(problem.grid(schedule)))
+    wave = 2 * math.sqrt(tiles * m * n) * problem.k * problem.element_bytes
+    return max(once - c, tile_rounds(problem, schedule, target) * wave) + c
+
+
+def _shared_bytes(problem: Problem, schedule: Schedule) -> int:
+    """Bytes of A and B that CTAs of several clusters ask for."""
+    tiles_m, tiles_n = problem.tiles(schedule)
+    a = problem.m if tiles_n > schedule.cluster[1] else 0
+    b = problem.n if tiles_m > schedule.cluster[0] else 0
+    return (a + b) * problem.k * problem.element_bytes
 
 
 def _once_bytes(problem: Problem) -> int:
@@ -245,7 +319,8 @@ def wave_shape(problem: Problem, schedule: Schedule, target: Target) -> tuple[in
         return -(-slots // columns), columns
     if schedule.order == "hilbert":
         return _curve_shape(grid_m, grid_n, math.ceil(CURVE_SPREAD * slots))
-    rows = min(grid_m, schedule.group if schedule.order == "grouped" else slots)
+    grouped = max(schedule.group, -(-slots // grid_n))
+    rows = min(grid_m, grouped if schedule.order == "grouped" else slots)
     return rows, min(grid_n, -(-slots // rows))
 
 

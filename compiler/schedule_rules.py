@@ -10,17 +10,22 @@ from collections.abc import Callable
 
 from ..dialects.hilbert import CELLS_MAX
 from ..dialects.layout import CORE_ROWS, SPAN_BYTES
-from ..dialects.target import REGISTERS, TENSOR_MEMORY, Target
-from .schedule_estimate import resident_ctas, split_ctas, tile_rounds
+from ..dialects.target import REGISTERS, TENSOR_MEMORY, WARPGROUP_THREADS, Target
+from .schedule_estimate import resident_ctas, tile_rounds
 from .schedule_problem import Problem, Schedule
 
 # By where accumulators are.
-M_TILES: dict[str, tuple[int, ...]] = {TENSOR_MEMORY: (64, 128), REGISTERS: (64, 128, 256)}
-N_TILES = (16, 32, 64, 128, 192, 256)
+M_TILES: dict[str, tuple[int, ...]] = {TENSOR_MEMORY: (64, 128), REGISTERS: (64, 128, 192, 256)}
+N_TILES: dict[str, tuple[int, ...]] = {
+    TENSOR_MEMORY: (16, 32, 64, 128, 192, 256),
+    REGISTERS: tuple(range(16, 257, 16)),
+}
 K_TILE_BYTES = (32, 64, 128, 256)  # 32 are what one MMA takes
 PAIR_M = (64, 128)  # of one CTA; the pair's MMA has twice as many rows (PTX ISA, tcgen05 shapes)
 STAGED_PAIR_M = 128  # with 64 a CTA's columns lie in two halves of tensor memory
+STAGED_COLUMNS_MIN = 32  # where they divide the tile: each piece is two barriers and a store
 TILES_MAX = 2**31 - 1  # a 32-bit count
+COPIED_REGISTERS_MAX = 128  # of accumulators, beside a warpgroup that copies
 PART_K_TILES = 8  # with fewer, what is saved is less than what the parts cost
 BARRIER_BYTES = 1024  # kept for barriers, scheduler responses and the tensor-memory address
 
@@ -49,10 +54,17 @@ def mma_shape(problem: Problem, schedule: Schedule, target: Target) -> str | Non
 def accumulator_registers(problem: Problem, schedule: Schedule, target: Target) -> str | None:
     """A thread may hold only so much of an accumulator that is kept in registers."""
     m, n, _ = schedule.tile
-    if target.mma_warpgroups(m, n) is not None:
-        return None
-    most = target.accumulator_registers_max
-    return f"{m}x{n} in one or two warpgroups is over {most} registers a thread"
+    warpgroups = target.mma_warpgroups(m, n)
+    if warpgroups is None:
+        return f"{m}x{n} is over {target.accumulator_limits()}"
+    registers = m * n // (warpgroups * WARPGROUP_THREADS)
+    copied = target.in_registers and not (problem.by_tma("a") and problem.by_tma("b"))
+    if copied and (warpgroups > 2 or registers > COPIED_REGISTERS_MAX):
+        return (
+            f"{registers} registers a thread of {warpgroups} warpgroups leave too few for threads "
+            "that copy what TMA can't address"
+        )
+    return None
 
 
 def pair_shape(problem: Problem, schedule: Schedule, target: Target) -> str | None:
@@ -97,7 +109,7 @@ def split_parts(problem: Problem, schedule: Schedule, target: Target) -> str | N
         return "the CTAs of a cluster share a tile or operands, not both"
     if 2 * m * n > target.multiprocessors:
         return f"{m * n} tiles are over half of {target.multiprocessors} multiprocessors"
-    most = split_ctas(schedule, target)
+    most = resident_ctas(schedule, target)
     if m * n * parts > most:
         return f"{m * n} tiles in {parts} parts are over the {most} CTAs that run at once"
     if problem.k_tiles(schedule) < PART_K_TILES:
@@ -115,7 +127,7 @@ def split_alone(problem: Problem, schedule: Schedule, target: Target) -> str | N
 def wasted_tile(problem: Problem, schedule: Schedule, target: Target) -> str | None:
     """No axis may be covered by a smaller tile."""
     extents = (problem.m, problem.n, problem.k)
-    tables = (M_TILES[target.accumulators], N_TILES, k_extents(problem))
+    tables = (M_TILES[target.accumulators], N_TILES[target.accumulators], k_extents(problem))
     for axis, extent, size, table in zip("MNK", extents, schedule.tile, tables, strict=True):
         smaller = [other for other in table if other < size and other >= extent]
         if smaller:
@@ -127,6 +139,16 @@ def operand_layout(problem: Problem, schedule: Schedule, target: Target) -> str 
     """Both operand tiles must have a layout that the MMA reads."""
     reasons = [layout.fits() for layout in problem.layouts(schedule)]
     return next((reason for reason in reasons if reason), None)
+
+
+def narrow_rows(problem: Problem, schedule: Schedule, target: Target) -> str | None:
+    """A tile wider than the widest swizzle must not need a narrower one: its rows cost as much."""
+    widest = max(SPAN_BYTES.values())
+    for name, layout in zip("ab", problem.layouts(schedule), strict=True):
+        row_bytes = layout.contiguous * layout.element_bytes
+        if layout.span_bytes < widest < row_bytes:
+            return f"{row_bytes} contiguous bytes of {name} would be rows of {layout.span_bytes}"
+    return None
 
 
 def tma_box(problem: Problem, schedule: Schedule, target: Target) -> str | None:
@@ -165,17 +187,20 @@ def multicast_slice(problem: Problem, schedule: Schedule, target: Target) -> str
 
 
 def staged_store(problem: Problem, schedule: Schedule, target: Target) -> str | None:
-    """A staged store needs TMA on C, whole pieces within a swizzle, 128 rows a CTA of a pair."""
+    """A staged store needs C's rows to be whole units of TMA, whole pieces within a swizzle, and
+    128 rows a CTA of a pair."""
     if schedule.staging is None:
         return None
     if schedule.split_k > 1:
         return "threads store the sums of a split K"
     columns, _ = schedule.staging
     unit, widest = target.tma_alignment_bytes, max(SPAN_BYTES.values())
-    if not problem.by_tma("c"):
+    if problem.pitch_bytes("c")[0] % unit:
         return f"a row of c is {problem.pitch_bytes('c')[0]} bytes, no multiple of {unit}"
     if schedule.tile[1] % columns:
         return f"tile N {schedule.tile[1]} is no multiple of {columns} staged columns"
+    if columns < STAGED_COLUMNS_MIN and schedule.tile[1] % STAGED_COLUMNS_MIN == 0:
+        return f"tile N {schedule.tile[1]} has wider pieces than {columns} columns"
     if columns * problem.c_bytes > widest:
         return f"{columns} columns of {problem.c_bytes} bytes are over the {widest} of a swizzle"
     if schedule.pair and schedule.tile[0] != STAGED_PAIR_M:
@@ -231,6 +256,15 @@ def one_wave(problem: Problem, schedule: Schedule, target: Target) -> str | None
     return f"{ctas} tiles run at once on {slots} multiprocessors, there is no next tile"
 
 
+def resident_clusters(problem: Problem, schedule: Schedule, target: Target) -> str | None:
+    """Clusters that take a static share of the tiles must all find room at once."""
+    size = schedule.cluster_size
+    launched, resident = target.multiprocessors // size, resident_ctas(schedule, target) // size
+    if schedule.scheduler != "static" or launched <= resident:
+        return None
+    return f"{launched} clusters of {size} share the tiles, {resident} run at once"
+
+
 def group_height(problem: Problem, schedule: Schedule, target: Target) -> str | None:
     """A group as high as the grid is the order along M."""
     rows, _ = problem.grid(schedule)
@@ -262,6 +296,7 @@ CLUSTER_RULES: tuple[Rule, ...] = (
     cluster_size,
     idle_cta,
     operand_layout,
+    narrow_rows,
     tma_box,
     tma_row_pitch,
     multicast_slice,
@@ -272,6 +307,7 @@ SCHEDULER_RULES: tuple[Rule, ...] = (
     tensor_memory,
     launch_control,
     one_wave,
+    resident_clusters,
     group_height,
     grid_extent,
 )

@@ -28,9 +28,10 @@ class Target:
     each half is one of 16.
 
     `accumulators` says where MMAs keep their results. With "registers", those of the warpgroups
-    that issue the MMAs (PTX ISA, wgmma), an MMA's agent is also the epilogue's, a thread may hold
-    up to `accumulator_registers_max` of them, and there are no 2-CTA MMAs. A multiprocessor has
-    `registers`, which setmaxnreg moves between warpgroups.
+    that issue the MMAs (PTX ISA, wgmma), an MMA's agent is also the epilogue's, and there are no
+    2-CTA MMAs. A thread of one, two or three such warpgroups may hold up to
+    `accumulator_registers_max` of them, so that ptxas has enough for the rest without spills. A
+    multiprocessor has `registers`, which setmaxnreg moves between warpgroups.
     `launch_control` is for cluster launch control.
     """
 
@@ -52,7 +53,7 @@ class Target:
     cluster_max: int = 16
     pair_n_step: int = 32
     registers: int = 65_536
-    accumulator_registers_max: int = 128
+    accumulator_registers_max: tuple[int, ...] = (128, 160, 96)
     box_rank_max: int = 5
     tma_alignment_bytes: int = 16
     tma_destination_alignment_bytes: int = 128
@@ -76,12 +77,18 @@ class Target:
         """
         if not self.in_registers:
             return 1
-        for count in (1, 2):
+        for count, most in enumerate(self.accumulator_registers_max, 1):
             registers = tile_m * tile_n // (count * WARPGROUP_THREADS)
             whole = tile_m % (count * self.mma_m[0]) == 0
-            if whole and registers <= self.accumulator_registers_max:
+            if whole and registers <= most:
                 return count
         return None
+
+    def accumulator_limits(self) -> str:
+        """`accumulator_registers_max` in words."""
+        by_count = enumerate(self.accumulator_registers_max, 1)
+        limits = ", ".join(f"{most} in {count}" for count, most in by_count)
+        return f"the accumulator registers of a thread ({limits} warpgroups)"
 
     def launch_registers(self, threads: int) -> int:
         """Registers that each of `threads` threads of a CTA starts with when it is alone on a

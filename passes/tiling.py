@@ -143,8 +143,8 @@ def _check_accumulator(matmul: MatmulOp, tile: tuple[int, int], target: Target) 
     if target.mma_warpgroups(m, n) is None:
         raise refused(
             matmul,
-            f"tile {m}x{n} needs more than {target.accumulator_registers_max} accumulator "
-            f"registers a thread of one or two warpgroups of {target.chip}; make the tile smaller",
+            f"tile {m}x{n} needs more than {target.accumulator_limits()} of {target.chip}; make "
+            "the tile smaller",
         )
     columns = target.accumulator_columns(m, n)
     if not target.in_registers and columns > target.tmem_columns:

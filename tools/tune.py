@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from .arguments import Parser, add_json
 from .output import check_place, print_json, write_text
+from .tune_rank import print_ranked, ranked, summary
 
 if TYPE_CHECKING:
     from ..compiler.schedule_problem import Problem, Schedule
@@ -22,6 +23,7 @@ EXAMPLES = """examples:
   tilewright tune compile build/tune --shapes 1024x1024x1024,16x4096x4096
   tilewright tune measure build/tune -o build/tune.json     where the GPU is; needs no MLIR
   tilewright tune table build/tune.json -o compiler/tuned/sm_90a.json
+  tilewright tune rank build/tune.json     what the estimate takes of them, and what was fastest
   tilewright tune all --shapes 1024x1024x1024 -o sm_90a.json     on one machine
 """
 INDEX = "candidates.json"
@@ -43,6 +45,7 @@ def add_command(commands: Any) -> None:
     _add_measure(steps)
     _add_table(steps)
     _add_all(steps)
+    _add_rank(steps)
 
 
 def _add_compile(steps: Any) -> None:
@@ -68,6 +71,13 @@ def _add_table(steps: Any) -> None:
                         help="the table; entries for other shapes in it stay")  # fmt: skip
     add_json(parser)
     parser.set_defaults(command=_table_command)
+
+
+def _add_rank(steps: Any) -> None:
+    parser = steps.add_parser("rank", help="compare the estimate's choice with what was fastest")
+    parser.add_argument("results", type=Path, metavar="RESULTS", help="what measure has written")
+    add_json(parser)
+    parser.set_defaults(command=_rank_command)
 
 
 def _add_all(steps: Any) -> None:
@@ -230,6 +240,20 @@ def fastest_of(results: dict[str, Any]) -> list[Tuned]:
         if problem not in best or entry.us < best[problem].us:
             best[problem] = entry
     return list(best.values())
+
+
+# -- rank --------------------------------------------------------------------------------------
+
+
+def _rank_command(options: argparse.Namespace) -> int:
+    found = ranked(_read_json(options.results, "tilewright tune measure"))
+    if not options.json:
+        print_ranked(found)
+        return 0
+    mean, least = summary(found)
+    shapes = {each.shape: {"ratio": each.ratio, "rank": each.rank} for each in found}
+    print_json({"ok": True, "mean": mean, "least": least, "shapes": shapes})
+    return 0
 
 
 def _all_command(options: argparse.Namespace) -> int:

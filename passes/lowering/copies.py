@@ -23,7 +23,7 @@ from .operands import unit_offset
 # Of a thread, at once: a unit is 4 registers, and each of its loads has an address.
 UNITS_MAX, LOADS_MAX = 8, 16
 # Written out in one pass of a loop.
-COPIES_MAX = 16
+COPIES_MAX = 8
 Part = tuple[ir.Value, ir.Value]
 
 

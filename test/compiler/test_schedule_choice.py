@@ -201,6 +201,7 @@ BROKEN = {
     "cluster-size": (Schedule((64, 16, 64), cluster=(8, 4)), ["16", "32"]),
     "idle-cta": (Schedule((64, 16, 64), cluster=(2, 1)), ["2 along M", "1 tiles"]),
     "operand-layout": (Schedule((64, 4, 64)), ["multiple of 8", "4"]),
+    "narrow-rows": (Schedule((64, 80, 64)), ["160 contiguous bytes of b", "rows of 32"]),
     "tma-box": (Schedule((512, 16, 64)), ["256", "512"]),
     "tma-row-pitch": (Schedule((64, 16, 64), cluster=(1, 2)), ["998", "16"]),
     "multicast-slice": (Schedule((64, 16, 64), cluster=(4, 1)), ["16 rows of B", "4"]),
@@ -217,6 +218,10 @@ BROKEN_ON_HOPPER = {
     "accumulator-registers": (Schedule((256, 256, 64)), ["256x256", "128"]),
     "launch-control": (Schedule((128, 128, 64), scheduler="clc"), ["sm_90a"]),
     "split-parts": (Schedule((64, 32, 64), split_k=4), ["2 K tiles", "8"]),
+    "resident-clusters": (
+        Schedule((64, 16, 64), cluster=(2, 2), scheduler="static"),
+        ["33 clusters of 4", "30"],
+    ),
     "split-alone": (Schedule((64, 64, 64), scheduler="static", split_k=2), ["static"]),
 }
 
@@ -226,6 +231,8 @@ def test_a_broken_rule_names_its_numbers(name):
     schedule, words = (BROKEN | BROKEN_ON_HOPPER)[name]
     target = HOPPER if name in BROKEN_ON_HOPPER else TARGET
     spec = MatmulSpec(60, 160, 499 if name == "tma-row-pitch" else 512)
+    if name == "narrow-rows":
+        spec = replace(spec, b_major="n")
     if name == "grid-extent":
         spec, words = replace(spec, n=16 * 70_000), ["65535", "70000"]
     reason = RULES[name](Problem.of(spec, target), schedule, target)
@@ -314,11 +321,12 @@ def test_the_choice_needs_no_mlir(monkeypatch):
 # m, n, k → tile, scheduler: what the figures of an H200 choose.
 HOPPER_TABLE = [
     ((1, 1, 1), (64, 16, 16), "none"),
-    ((64, 4096, 4096), (64, 32, 128), "none"),
-    ((1024, 1024, 1024), (64, 128, 128), "none"),
+    ((64, 4096, 4096), (64, 32, 64), "none"),
+    ((1024, 1024, 1024), (128, 64, 64), "none"),
+    ((1536, 1536, 1536), (192, 96, 64), "none"),
     ((2048, 2048, 2048), (128, 256, 64), "none"),
     ((4096, 4096, 4096), (128, 256, 64), "static"),
-    ((16384, 16384, 16384), (128, 256, 64), "static"),
+    ((5120, 5120, 5120), (128, 224, 64), "static"),
 ]
 
 
@@ -330,11 +338,10 @@ def test_the_choice_for_a_table_of_shapes_on_hopper(shape, tile, scheduler):
 
 # m, n, k → tile, CTAs that share it: few tiles with a long K are shared, many or short ones not.
 SPLIT_TABLE = [
-    ((4096, 128, 4096), (64, 128, 128), 2),
-    ((1024, 256, 8192), (64, 64, 128), 2),
-    ((32, 1024, 8192), (64, 32, 128), 3),
-    ((256, 256, 16384), (64, 128, 128), 8),
-    ((256, 256, 512), (64, 16, 128), 1),
+    ((1024, 256, 8192), (64, 128, 64), 3),
+    ((32, 1024, 8192), (64, 16, 128), 2),
+    ((256, 256, 16384), (64, 96, 64), 8),
+    ((256, 256, 512), (64, 16, 64), 1),
     ((4096, 4096, 4096), (128, 256, 64), 1),
 ]
 
@@ -344,6 +351,42 @@ def test_long_sums_of_few_tiles_are_split_on_hopper(shape, tile, parts):
     chosen = choose_schedule(MatmulSpec(*shape), HOPPER)
     assert (chosen.tile, chosen.split_k) == (tile, parts)
     assert f"split-k{{parts={parts}}}" in chosen.pipeline() or parts == 1
+
+
+def microseconds(shape, schedule):
+    problem = Problem.of(MatmulSpec(*shape), HOPPER)
+    assert broken_rule(problem, schedule, HOPPER) is None
+    return estimate(problem, schedule, HOPPER).total_us
+
+
+def test_rows_that_start_within_a_sector_of_l2_cost_more_and_clusters_halve_them():
+    alone = Schedule((128, 192, 64), 4, staging=(64, 2))
+    shared = replace(alone, cluster=(2, 1))
+    aligned, unaligned = (1000, 3000, 2048), (1000, 3000, 2040)
+    assert microseconds(unaligned, alone) > 1.2 * microseconds(aligned, alone)
+    assert microseconds(unaligned, shared) < microseconds(unaligned, alone)
+    assert microseconds(aligned, shared) > microseconds(aligned, alone)
+
+
+def test_rows_outside_b_cost_more_than_those_inside():
+    over, whole = Schedule((64, 144, 64), 7), Schedule((64, 128, 64), 7)
+    shape = (512, 1024, 12288)
+    assert microseconds(shape, over) > 1.2 * microseconds(shape, whole)
+
+
+def test_narrow_copies_by_threads_are_slower():
+    schedule = Schedule((128, 128, 64), 4)
+    times = [microseconds((512, 512, k), schedule) for k in (4096, 4100, 4098, 4097)]
+    assert times == sorted(times) and times[3] > 1.5 * times[2] > 2 * times[0]
+
+
+def test_threads_that_copy_leave_fewer_registers_to_accumulators():
+    problem = Problem.of(MatmulSpec(512, 512, 100), HOPPER)
+    reason = RULES["accumulator-registers"](problem, Schedule((192, 144, 64)), HOPPER)
+    assert reason == (
+        "72 registers a thread of 3 warpgroups leave too few for threads that copy what TMA can't "
+        "address"
+    )
 
 
 @pytest.mark.parametrize(

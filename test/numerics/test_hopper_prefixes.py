@@ -11,7 +11,8 @@ from tilewright.compiler.spec import MatmulSpec
 PREFIXES = tuple(call.name for call in parse_pipeline(DEFAULT_PIPELINE))
 LAYOUTS = tuple(itertools.product("km", "kn"))
 ONE_WARPGROUP = ("64x64x64", "128x64x32", "64x8x16", "192x40x64", "64x48x128")
-TWO_WARPGROUPS = ("128x256x32", "256x128x64", "128x192x16")
+TWO_WARPGROUPS = ("128x256x32", "256x160x64", "128x192x16")
+THREE_WARPGROUPS = ("192x192x32", "192x144x64")
 RAGGED = [(1, 1, 1), (300, 520, 136), (77, 33, 51)]
 # Where the kernel changes most; the others run with the default tile and random subsets.
 KEY_PREFIXES = ("tiling", "swizzle-selection", "pipelining", "persistence")
@@ -41,7 +42,7 @@ def pipeline(tile, box="2d", force="widest"):
 
 
 @pytest.mark.parametrize("prefix", KEY_PREFIXES)
-@pytest.mark.parametrize("tile", [*ONE_WARPGROUP, *TWO_WARPGROUPS])
+@pytest.mark.parametrize("tile", [*ONE_WARPGROUP, *TWO_WARPGROUPS, *THREE_WARPGROUPS])
 def test_prefix_is_right_for_every_tile(check_hopper, prefix, tile):
     spec = MatmulSpec(136, 200, 160, a_major="m", b_major="n", c_dtype="f32")
     check_hopper(spec, pipeline=pipeline(tile), stop_after=prefix)

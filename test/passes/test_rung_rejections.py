@@ -250,13 +250,13 @@ def test_option_values_that_cannot_be_read(call, message):
     [
         (
             "tiling{tile=256x256x64}",
-            "tile.matmul: tile 256x256 needs more than 128 accumulator registers a thread of one "
-            "or two warpgroups of sm_90a; make the tile smaller",
+            "tile.matmul: tile 256x256 needs more than the accumulator registers of a thread (128 "
+            "in 1, 160 in 2, 96 in 3 warpgroups) of sm_90a; make the tile smaller",
         ),
         (
-            "tiling{tile=192x128x64}",
-            "tile.matmul: tile 192x128 needs more than 128 accumulator registers a thread of one "
-            "or two warpgroups of sm_90a; make the tile smaller",
+            "tiling{tile=192x200x64}",
+            "tile.matmul: tile 192x200 needs more than the accumulator registers of a thread (128 "
+            "in 1, 160 in 2, 96 in 3 warpgroups) of sm_90a; make the tile smaller",
         ),
         (
             f"{tile('128x256x64')},pipelining{{stages=5}}",

@@ -1,10 +1,14 @@
 """`tilewright tune`: candidates become bundles, measurements a table; no GPU is needed for it."""
 
 import json
+from dataclasses import asdict
 
 import pytest
 
+from tilewright.compiler.schedule_problem import Problem, Schedule
+from tilewright.compiler.spec import MatmulSpec
 from tilewright.compiler.tuned_schedules import read_table
+from tilewright.dialects.target import find_target
 from tilewright.runtime import read_bundle
 from tilewright.tools import tune
 from tilewright.tools.main import main
@@ -48,6 +52,23 @@ def test_all_steps_in_one(gpu, tmp_path, capsys):
     assert [entry.us for entry in read_table(table)] == [30.0]
 
 
+def test_the_estimate_is_ranked_by_what_was_measured(tmp_path, tilewright):
+    problem = asdict(Problem.of(MatmulSpec(1024, 1024, 8192), find_target("sm_90a")))
+    slow, fast = Schedule((64, 64, 64), 12), Schedule((64, 64, 64), 1)  # by estimate the other way
+    rows = [
+        {"target": "sm_90a", "problem": problem, "schedule": asdict(schedule), "us": us}
+        for schedule, us in ((slow, 30.0), (fast, 20.0))
+    ]
+    results = tmp_path / "r.json"
+    results.write_text(json.dumps({"rows": rows}))
+    found = tilewright("tune", "rank", results, "--json").json
+    assert found["shapes"] == {"1024x1024x8192": {"ratio": pytest.approx(2 / 3), "rank": 1}}
+    assert (found["mean"], found["least"]) == (pytest.approx(2 / 3), pytest.approx(2 / 3))
+    ran = tilewright("tune", "rank", results)
+    assert "geometric mean 0.667, least 0.667 of the fastest that was measured" in ran.out
+    assert "1 of 2" in ran.out
+
+
 @pytest.mark.parametrize(
     ("words", "status", "message"),
     [
@@ -76,9 +97,6 @@ def test_what_can_not_be_tuned_is_said(tmp_path, capsys, words, status, message)
 
 
 def test_each_candidate_is_of_its_own_tile_cluster_and_order():
-    from tilewright.compiler.spec import MatmulSpec
-    from tilewright.dialects.target import find_target
-
     found = [s for _, s in tune._best(MatmulSpec(256, 256, 256), find_target("sm_90a"), 20)]
     keys = {(each.tile, each.cluster, each.scheduler, each.order) for each in found}
     assert len(keys) == len(found) == 20
