@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ..dialects import make_context
+from ..dialects import make_context, one_thread_at_a_time
 from ..dialects.errors import CompileError
 from ..dialects.mlir import ir, llvm
 from ..dialects.target import find_target
@@ -50,6 +50,7 @@ class Compiled:
     manifest: dict[str, Any] = field(default_factory=dict)
 
 
+@one_thread_at_a_time
 def compile_matmul(
     source: MatmulSpec | Path,
     *,
@@ -147,6 +148,7 @@ def _choose(
         return choose_pipeline(spec, target)
 
 
+@one_thread_at_a_time
 def read_spec(source: MatmulSpec | Path) -> MatmulSpec:
     """The matmul of a spec or of an .mlir file, whose epilogue does not count."""
     if isinstance(source, MatmulSpec):

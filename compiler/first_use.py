@@ -7,7 +7,9 @@ Imports neither MLIR nor torch before they are needed.
 
 from __future__ import annotations
 
+import functools
 import sys
+import threading
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -16,6 +18,8 @@ from ..dialects.errors import OptionError
 from ..runtime.devices import open_device
 from ..runtime.dlpack import gpu_of, is_foreign, read_array
 from ..runtime.element_types import NUMPY_NAMES, TORCH_NAMES, is_torch
+from ..runtime.gpu.operands import Recognizer, recognizer
+from ..runtime.tracing import is_traced, is_watched
 
 if TYPE_CHECKING:
     from ..runtime.kernel import Kernel
@@ -23,6 +27,7 @@ if TYPE_CHECKING:
 
 DEFAULT_TARGET = "sm_100a"  # where there is no GPU
 ALIGNMENT_BYTES = 16
+PLAIN_TENSORS = ("torch.Tensor", "torch.nn.parameter.Parameter")
 
 
 def _named(dtypes: Sequence[str]) -> dict[str, str]:
@@ -51,7 +56,17 @@ class Form(NamedTuple):
     dtype: str
 
 
+class Seen(NamedTuple):
+    """Torch tensors that came before, and their kernel."""
+
+    recognizes: Recognizer
+    requires_gradients: bool
+    kernel: Kernel
+
+
 _kernels: dict[Any, Kernel] = {}
+_seen: dict[Any, Seen] = {}
+_finding = threading.Lock()
 
 
 def matmul(
@@ -78,13 +93,19 @@ def matmul(
     what can't be compiled, DeviceError for what can't be
     launched.
     """
+    asked = out_dtype, target, pipeline, preset
+    kernel = None if is_traced() else _recognize(a, b, asked)
+    if kernel is not None:
+        return kernel(a, b, out=out)
     how = How(_dtype_name(out_dtype), target or "", pipeline or "", preset or "")
-    if _is_traced() or (is_torch(a) and is_torch(b) and _needs_operator(a, b)):
-        from .torch_op import matmul_operator
+    if is_traced() or is_watched(a, b) or _records_gradients(a, b):
+        from .torch_op import product_in_torch
 
-        result = matmul_operator(a, b, *how)
+        result = product_in_torch(a, b, how)
         return result if out is None else _fill(out, result)
-    return call_kernel(a, b, out, how)
+    result = call_kernel(a, b, out, how)
+    _remember(a, b, asked, how)
+    return result
 
 
 def call_kernel(a: Any, b: Any, out: Any, how: How) -> Any:
@@ -93,8 +114,34 @@ def call_kernel(a: Any, b: Any, out: Any, how: How) -> Any:
     if kernel is None:
         a, b = _dense(a), _dense(b)
         key = _key(a, b, how)
-        kernel = _kernels[key] = _kernels.get(key) or _find_kernel(a, b, how)
+        with _finding:  # so that threads that ask for the same kernel get it from the first one
+            kernel = _kernels[key] = _kernels.get(key) or _find_kernel(a, b, how)
     return kernel(_aligned(a), _aligned(b), out=out)
+
+
+def _recognize(a: Any, b: Any, asked: tuple[Any, ...]) -> Kernel | None:
+    """The kernel that took tensors like these before, in a microsecond.
+
+    None where it must be looked for, an operand copied, or a gradient recorded.
+    """
+    if not (_is_plain(type(a)) and _is_plain(type(b))):
+        return None
+    known = _seen.get((a.shape, b.shape, asked))
+    if known is None or not known.recognizes(a, b):
+        return None
+    if known.requires_gradients and sys.modules["torch"].is_grad_enabled():
+        return None
+    return None if (a.data_ptr() | b.data_ptr()) % ALIGNMENT_BYTES else known.kernel
+
+
+def _remember(a: Any, b: Any, asked: tuple[Any, ...], how: How) -> None:
+    """Let `_recognize` know operands that a kernel takes as they are."""
+    if not (_is_plain(type(a)) and _is_plain(type(b))):
+        return
+    kernel = _kernels.get(_key(a, b, how))
+    if kernel is not None:
+        known = Seen(recognizer((a, b)), a.requires_grad or b.requires_grad, kernel)
+        _seen[a.shape, b.shape, asked] = known
 
 
 def spec_of(a: Form, b: Form, out_dtype: str = "") -> MatmulSpec:
@@ -144,18 +191,16 @@ def _target(gpu: int | None) -> str:
     return device.gpu(gpu).target
 
 
-def _is_traced() -> bool:
-    """Whether torch.compile is looking."""
-    torch = sys.modules.get("torch")
-    return torch is not None and torch.compiler.is_compiling()
+def _records_gradients(a: Any, b: Any) -> bool:
+    if not (is_torch(a) and is_torch(b)):
+        return False
+    return sys.modules["torch"].is_grad_enabled() and (a.requires_grad or b.requires_grad)
 
 
-def _needs_operator(a: Any, b: Any) -> bool:
-    """Whether torch must see the call: it fakes tensors, or records gradients."""
-    torch = sys.modules["torch"]
-    if type(a) not in (torch.Tensor, torch.nn.Parameter):
-        return True
-    return torch.is_grad_enabled() and (a.requires_grad or b.requires_grad)
+@functools.cache
+def _is_plain(kind: type) -> bool:
+    """Whether torch itself makes tensors of this type, which have memory and plain sizes."""
+    return f"{kind.__module__}.{kind.__qualname__}" in PLAIN_TENSORS
 
 
 def _fill(out: Any, result: Any) -> Any:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from ..dialects import make_context
+from ..dialects import make_context, one_thread_at_a_time
 from ..dialects.errors import CompileError, OptionError
 from ..dialects.mlir import ir
 from ..dialects.target import find_target
@@ -172,6 +172,7 @@ def run_passes(
     return seconds
 
 
+@one_thread_at_a_time
 def run_passes_on_text(
     text: str,
     filename: str,

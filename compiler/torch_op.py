@@ -11,18 +11,30 @@ import torch
 
 from ..dialects.dtypes import DTYPES
 from ..runtime.element_types import torch_dtype
-from .first_use import OPERANDS, How, call_kernel, check_shapes
+from ..runtime.tracing import is_traced, is_watched
+from .first_use import OPERANDS, How, call_kernel, check_shapes, matmul
+
+NAME = "tilewright::matmul"
+LIBRARY = torch.library.Library("tilewright", "FRAGMENT")
+# Not torch.library.custom_op, whose own checks take the host 4 us more at each call.
+torch.library.define(
+    NAME,
+    "(Tensor a, Tensor b, str out_dtype, str target, str pipeline, str preset) -> Tensor",
+    lib=LIBRARY,
+    tags=(torch.Tag.pt2_compliant_tag, torch.Tag.needs_exact_strides),
+)
+matmul_operator = torch.ops.tilewright.matmul.default
 
 
-@torch.library.custom_op("tilewright::matmul", mutates_args=())
-def matmul_operator(
+@torch.library.impl(NAME, "default", lib=LIBRARY)
+def _(
     a: torch.Tensor, b: torch.Tensor, out_dtype: str, target: str, pipeline: str, preset: str
 ) -> torch.Tensor:
     """a [m, k] · b [n, k]ᵀ as compiler.matmul; empty texts leave the choice to the compiler."""
     return call_kernel(a, b, None, How(out_dtype, target, pipeline, preset))
 
 
-@matmul_operator.register_fake
+@torch.library.register_fake(NAME, lib=LIBRARY)
 def _(
     a: torch.Tensor, b: torch.Tensor, out_dtype: str, target: str, pipeline: str, preset: str
 ) -> torch.Tensor:
@@ -41,10 +53,38 @@ def _gradients(ctx: Any, gradient: torch.Tensor) -> tuple[Any, ...]:
     """Of c = a·bᵀ: gradient·b for a and gradientᵀ·a for b, by kernels of their own."""
     a, b = ctx.saved_tensors
     gradient = gradient.to(a.dtype)
-    how = ("", ctx.target, "", "")
-    of_a = matmul_operator(gradient, b.t(), *how) if ctx.needs_input_grad[0] else None
-    of_b = matmul_operator(gradient.t(), a.t(), *how) if ctx.needs_input_grad[1] else None
+    needed, target = ctx.needs_input_grad, ctx.target or None
+    pairs = ((gradient, b.t()), (gradient.t(), a.t()))
+    of_a, of_b = (
+        matmul(*map(_readable, pair), target=target) if wanted else None
+        for wanted, pair in zip(needed[:2], pairs, strict=True)
+    )
     return of_a, of_b, None, None, None, None
 
 
-matmul_operator.register_autograd(_gradients, setup_context=_keep)
+def _readable(operand: torch.Tensor) -> torch.Tensor:
+    """16-bit types as they lie; others with K contiguous, as every target's MMA reads them."""
+    return operand if operand.dtype.itemsize == 2 else operand.contiguous()
+
+
+torch.library.register_autograd(NAME, _gradients, setup_context=_keep, lib=LIBRARY)
+
+
+class Product(torch.autograd.Function):
+    """The operator with its gradients, quicker than by torch's dispatcher; nothing may trace it."""
+
+    @staticmethod
+    def forward(
+        a: torch.Tensor, b: torch.Tensor, out_dtype: str, target: str, pipeline: str, preset: str
+    ) -> torch.Tensor:
+        return call_kernel(a, b, None, How(out_dtype, target, pipeline, preset))
+
+    setup_context = staticmethod(_keep)
+    backward = staticmethod(_gradients)
+
+
+def product_in_torch(a: torch.Tensor, b: torch.Tensor, how: How) -> torch.Tensor:
+    """The product as torch must see it: the operator where it traces, else with gradients."""
+    if is_traced() or is_watched(a, b):
+        return matmul_operator(a, b, *how)
+    return Product.apply(a, b, *how)

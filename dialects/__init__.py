@@ -1,8 +1,17 @@
 """Dialects, layout algebra and target limits: what every other package but `runtime` stands on."""
 
+import functools
+import threading
+from collections.abc import Callable
+from typing import ParamSpec, TypeVar
+
 from .mlir import ir
 from .pipe import Pipe
 from .tile_types import Tile
+
+Parameters = ParamSpec("Parameters")
+Result = TypeVar("Result")
+_turn = threading.RLock()
 
 
 def make_context() -> ir.Context:
@@ -12,3 +21,14 @@ def make_context() -> ir.Context:
         Tile.load()
         Pipe.load()
     return context
+
+
+def one_thread_at_a_time(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
+    """For functions that make a context: two threads that load our dialects crash the process."""
+
+    @functools.wraps(function)
+    def in_turn(*arguments: Parameters.args, **options: Parameters.kwargs) -> Result:
+        with _turn:
+            return function(*arguments, **options)
+
+    return in_turn

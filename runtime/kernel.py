@@ -15,6 +15,7 @@ from .dlpack import gpu_of
 from .errors import LaunchError
 from .manifest import in_order, output
 from .results import new_output
+from .tracing import is_watched
 
 
 class Kernel:
@@ -60,15 +61,17 @@ class Kernel:
             self._refuse_count(len(inputs))
         if self._is_traced():
             return self._in_graph(inputs, out)
-        if out is None:
-            out = new_output(self.output, inputs[0])
-        values = (*inputs, out)
+        result = new_output(self.output, inputs[0]) if out is None else out
+        values = (*inputs, result)
         if self._position != self._inputs:
-            values = (*inputs[: self._position], out, *inputs[self._position :])
-        if self._recent is None or not self._recent.relaunch(values, stream):
-            self._recent = self._program(inputs[0])
-            self._recent.enqueue(values, stream)
-        return out
+            values = (*inputs[: self._position], result, *inputs[self._position :])
+        if self._recent is not None and self._recent.relaunch(values, stream):
+            return result
+        if self._operator is not None and is_watched(*values):
+            return self._in_graph(inputs, out)
+        self._recent = self._program(inputs[0])
+        self._recent.enqueue(values, stream)
+        return result
 
     def run(self, tensors: Mapping[str, Any], seed: int = 0) -> Any:
         """Run on tensors named as in the manifest, and wait; outputs are written in place.
@@ -80,7 +83,7 @@ class Kernel:
         return self._program(values[0]).run(values, seed)
 
     def _in_graph(self, inputs: tuple[Any, ...], out: Any) -> Any:
-        """One operator of the graph that torch.compile traces."""
+        """One operator, for torch to trace."""
         assert self._operator is not None
         result = self._operator(self.key, list(inputs))
         return result if out is None else out.copy_(result)
@@ -116,7 +119,7 @@ def _operator_for(kernel: Kernel) -> tuple[Callable[..., Any], Callable[[], bool
     from .torch_op import LOADED, run_kernel
 
     LOADED[kernel.key] = kernel
-    return run_kernel, torch.compiler.is_compiling
+    return run_kernel, torch.compiler.is_dynamo_compiling
 
 
 def _never() -> bool:

@@ -21,12 +21,12 @@ def new_output(declared: Mapping[str, Any], like: Any) -> Any:
     itself has no bf16: its bits are typed as `like` types them, or as ml_dtypes does where that is
     installed. Raises LaunchError when torch is needed and missing.
     """
-    if type(like).__module__ == "numpy":
-        return _numpy_output(declared, like.dtype)
-    torch = sys.modules.get("torch") or _torch(declared)
     shape, strides, dtype = declared["shape"], declared["strides"], declared["dtype"]
     if is_torch(like):
         return like.new_empty_strided(shape, strides, dtype=torch_dtype(dtype))
+    if type(like).__module__ == "numpy":
+        return _numpy_output(declared, like.dtype)
+    torch = sys.modules.get("torch") or _torch(declared)
     place = "cpu" if gpu_of(like) is None else f"cuda:{gpu_of(like)}"
     return torch.empty_strided(shape, strides, dtype=torch_dtype(dtype), device=place)
 

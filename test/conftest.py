@@ -1,4 +1,4 @@
-"""What every test may use: the devices to run on, and golden files."""
+"""What every test may use: the devices to run on, a cache, and golden files."""
 
 from pathlib import Path
 
@@ -20,6 +20,39 @@ def device_name(request):
     if reason:
         pytest.skip(reason)
     return request.param
+
+
+@pytest.fixture
+def gpu():
+    """The first GPU, as torch names it; without one the test is skipped and says why."""
+    import torch
+
+    from tilewright.runtime.devices import why_no_gpu
+
+    reason = why_no_gpu()
+    if reason is None and not torch.cuda.is_available():
+        reason = f"torch {torch.__version__} sees no GPU"
+    if reason:
+        pytest.skip(f"no CUDA device: {reason}")
+    return "cuda:0"
+
+
+@pytest.fixture(scope="module")
+def fresh_cache(tmp_path_factory):
+    """A folder of the module's own for compiled kernels, and nothing of others in memory."""
+    from tilewright.compiler import first_use, kernel_cache
+
+    def forget():
+        kernel_cache.cached_bundle.cache_clear()
+        first_use._kernels.clear()
+        first_use._seen.clear()
+
+    with pytest.MonkeyPatch.context() as patch:
+        folder = tmp_path_factory.mktemp("cache")
+        patch.setenv(kernel_cache.VARIABLE, str(folder))
+        forget()
+        yield folder
+    forget()
 
 
 @pytest.fixture

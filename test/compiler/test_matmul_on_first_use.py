@@ -1,26 +1,18 @@
 """`compiler.matmul`: arrays of any kind, gradients, torch.compile; here on the emulator."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import ml_dtypes
 import numpy as np
 import pytest
 import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
 
-from tilewright.compiler import first_use, kernel_cache, matmul
+from tilewright.compiler import first_use, matmul
 from tilewright.dialects.errors import CompileError
 
+pytestmark = pytest.mark.usefixtures("fresh_cache")
 GENERATOR = torch.Generator().manual_seed(11)
-
-
-@pytest.fixture(scope="module", autouse=True)
-def fresh_cache(tmp_path_factory):
-    """A cache of this module's own."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv(kernel_cache.VARIABLE, str(tmp_path_factory.mktemp("cache")))
-        kernel_cache.cached_bundle.cache_clear()
-        first_use._kernels.clear()
-        yield
-    kernel_cache.cached_bundle.cache_clear()
-    first_use._kernels.clear()
 
 
 def random(*shape, dtype=torch.bfloat16):
@@ -129,6 +121,61 @@ def test_gradients_of_an_f32_output_have_the_inputs_types():
     matmul(a, b, out_dtype="f32").sum().backward()
     assert_product(a.grad, torch.ones(40, 56, dtype=torch.bfloat16), b.T)
     assert b.grad is None
+
+
+def test_operands_that_come_again_are_told_from_those_that_only_look_alike():
+    a, b = random(64, 64), random(64, 64)
+    shifted = random(65, 64).flatten()[4 : 4 + 64 * 64].view(64, 64)
+    for x in (a, a.T, a.half(), a.clone().requires_grad_(), shifted) * 2:
+        c = matmul(x, b.to(x.dtype))
+        assert c.requires_grad == x.requires_grad
+        assert_product(c.detach(), x.detach(), b.to(x.dtype))
+    with torch.no_grad():
+        assert not matmul(a.requires_grad_(), b).requires_grad
+
+
+@pytest.mark.parametrize("target", ["sm_90a", "sm_100a"])
+def test_gradients_of_f32_operands_are_products_of_tf32(target):
+    a, b, weight = (random(*shape, dtype=torch.float32) for shape in ((40, 72), (56, 72), (40, 56)))
+    (matmul(a.requires_grad_(), b.requires_grad_(), target=target) * weight).sum().backward()
+    for found, exact in (
+        (a.grad, weight.double() @ b.double()),
+        (b.grad, weight.double().T @ a.double()),
+    ):
+        assert found.dtype == torch.float32
+        assert (found - exact).norm() <= 1e-3 * exact.norm()
+
+
+def test_second_derivatives_are_recorded():
+    a, b = random(24, 40).requires_grad_(), random(32, 40)
+    (gradient,) = torch.autograd.grad(matmul(a, b).square().sum(), a, create_graph=True)
+    (second,) = torch.autograd.grad(gradient.sum(), a)
+    expected = 2 * torch.ones(24, 40).double() @ b.double().T @ b.double()
+    assert (second.double() - expected).norm() <= 1e-2 * expected.norm()
+
+
+def test_fake_tensors_get_the_operators_fake():
+    a, b = random(40, 72), random(56, 72)
+    matmul(a, b)
+    with FakeTensorMode() as mode:
+        c = matmul(mode.from_tensor(a), mode.from_tensor(b), out_dtype="f32")
+    assert (tuple(c.shape), c.dtype) == ((40, 56), torch.float32)
+
+
+def test_threads_may_compile_at_the_same_time(monkeypatch):
+    found, find = [], first_use._find_kernel
+
+    def count(a, b, how):
+        found.append(a.shape)
+        return find(a, b, how)
+
+    monkeypatch.setattr(first_use, "_find_kernel", count)
+    operands = [(random(24 + 8 * (i // 2), 104), random(32, 104)) for i in range(8)]
+    with ThreadPoolExecutor(len(operands)) as threads:
+        products = list(threads.map(lambda pair: matmul(*pair), operands))
+    for c, pair in zip(products, operands, strict=True):
+        assert_product(c, *pair)
+    assert sorted(found) == [(24, 104), (32, 104), (40, 104), (48, 104)]
 
 
 @pytest.mark.parametrize("dynamic", [False, True])

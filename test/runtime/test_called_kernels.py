@@ -4,6 +4,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
 
 from tilewright.runtime import Bundle, Kernel, LaunchError, emulator
 from tilewright.runtime.bundle import seal
@@ -132,3 +133,17 @@ def test_torch_compile_keeps_a_call_that_writes_out(kernel):
     out = torch.full((6, 4), torch.nan)
     result = torch.compile(call, backend="aot_eager", fullgraph=True)(*inputs(), out)
     assert (out[1, 1], result[1, 1]) == (-18, -17)
+
+
+def test_fake_tensors_get_the_operators_fake(kernel):
+    a, b = inputs()
+    kernel(a, b)
+    with FakeTensorMode() as mode:
+        c = kernel(mode.from_tensor(a), mode.from_tensor(b))
+    assert (tuple(c.shape), c.stride(), c.dtype) == ((6, 4), (4, 1), torch.float32)
+
+
+def test_a_backend_that_runs_operators_while_it_compiles_gets_the_kernel(kernel, monkeypatch):
+    a, b = inputs()
+    monkeypatch.setattr("torch.compiler._is_compiling_flag", True)
+    assert kernel(a, b)[1, 1] == -18

@@ -13,7 +13,7 @@ import torch
 
 from tilewright.runtime import Bundle, DeviceError, Kernel, LaunchError
 from tilewright.runtime.bundle import seal
-from tilewright.runtime.devices import open_device, why_no_gpu
+from tilewright.runtime.devices import open_device
 
 KERNELS = Path(__file__).parent / "kernels"
 VARIANTS = ("plain", "pair", "dependent")
@@ -96,14 +96,12 @@ def bundle_of(tmp_path):
 
 
 @pytest.fixture
-def gpu():
-    """The first GPU; skips where there is none that runs sm_90a."""
-    reason = why_no_gpu()
-    if reason is None and open_device("cuda").target != "sm_90a":
-        reason = f"these kernels are for sm_90a, the GPU is {open_device('cuda').target}"
-    if reason:
-        pytest.skip(reason)
-    return "cuda:0"
+def gpu(gpu):
+    """The first GPU; skips where it doesn't run sm_90a."""
+    target = open_device("cuda").target
+    if target != "sm_90a":
+        pytest.skip(f"these kernels are for sm_90a, the GPU is {target}")
+    return gpu
 
 
 @pytest.fixture(params=["emulator", "cuda"])

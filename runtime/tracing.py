@@ -1,0 +1,33 @@
+"""Whether torch must see a call as one operator, because it doesn't run it as Python would."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+
+def is_traced() -> bool:
+    """Whether torch.compile reads this very code, for which it answers True; never at run time."""
+    torch = sys.modules.get("torch")
+    return torch is not None and torch.compiler.is_dynamo_compiling()
+
+
+def is_watched(*values: Any) -> bool:
+    """Whether tensors have no memory of their own, or a dispatch mode wants to see what happens.
+
+    Fake and functional tensors, those of torch.func's transforms, and anything under, say, a
+    FakeTensorMode or a FlopCounterMode.
+    """
+    torch = sys.modules.get("torch")
+    tensors = [value for value in values if torch and isinstance(value, torch.Tensor)]
+    if torch is None or not tensors:
+        return False
+    # Not is_in_torch_dispatch_mode(), which stays True while a mode's operators run.
+    modes = torch._C._len_torch_dispatch_stack()
+    return modes > 0 or any(_stands_for_another(each) for each in tensors)
+
+
+def _stands_for_another(tensor: Any) -> bool:
+    torch = sys.modules["torch"]
+    dispatches = type(tensor).__torch_dispatch__ is not torch.Tensor.__torch_dispatch__
+    return dispatches or torch._C._functorch.is_functorch_wrapped_tensor(tensor)
