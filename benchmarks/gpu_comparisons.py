@@ -57,7 +57,8 @@ def split_k(target: str) -> Iterator[Variant]:
     """Few tiles with a long K: one CTA a tile, and K split over a cluster."""
     for shape, (tile, splits) in SPLITS.items():
         for parts in splits:
-            yield Variant(shape, f"{tile}-split-{parts}", _with_roles(tile, parts=parts))
+            middle = [f"split-k{{parts={parts}}}"] if parts > 1 else []
+            yield Variant(shape, f"{tile}-split-{parts}", _with_roles(tile, *middle))
 
 
 def few_rows(target: str) -> Iterator[Variant]:
@@ -65,7 +66,7 @@ def few_rows(target: str) -> Iterator[Variant]:
     for shape in FEW_ROWS:
         yield Variant(shape, "64x32x128", _with_roles("64x32x128"))
         yield Variant(shape, "64x64x64", _with_roles("64x64x64"))
-        yield Variant(shape, "64x64x64-split-2", _with_roles("64x64x64", parts=2))
+        yield Variant(shape, "64x64x64-split-2", _with_roles("64x64x64", "split-k{parts=2}"))
 
 
 def ping_pong(target: str) -> Iterator[Variant]:
@@ -78,9 +79,17 @@ def ping_pong(target: str) -> Iterator[Variant]:
 
 
 def copies(target: str) -> Iterator[Variant]:
-    """Rows that TMA can't address, 16, 8 and 4 bytes a copy by threads."""
+    """Rows that TMA can't address, 8 and 4 bytes a copy by threads, and K = 1104, which it can."""
     for shape in ("300x5000x1104", "300x5000x1100", "300x5000x1102", "1024x4096x4100"):
         yield Variant(shape, "chosen")
+
+
+def pitches(target: str) -> Iterator[Variant]:
+    """Rows that start at multiples of 128 bytes and others, with and without multicast."""
+    for shape in ("1000x3000x2040", "1000x3000x2048"):
+        for cluster in ("1x1", "1x2", "2x1"):
+            middle = f"epilogue-staging,clustering{{shape={cluster} pair=false}}"
+            yield Variant(shape, cluster, _with_roles("128x192x64", middle))
 
 
 def orders(target: str) -> Iterator[Variant]:
@@ -95,6 +104,7 @@ COMPARISONS = {
     "split-k": split_k,
     "few-rows": few_rows,
     "copies": copies,
+    "pitches": pitches,
     "orders": orders,
 }
 _PERSISTENT = (
@@ -103,8 +113,7 @@ _PERSISTENT = (
 )
 
 
-def _with_roles(tile: str, parts: int = 1) -> str:
-    """Direct stores, as many stages as fit, a load role and a consumer."""
-    split = f"split-k{{parts={parts}}}," if parts > 1 else ""
-    head = f"tiling{{tile={tile}}},tma-insertion,swizzle-selection"
-    return f"{head},{split}pipelining,warp-specialization"
+def _with_roles(tile: str, *middle: str) -> str:
+    """As many stages as fit, a load role and a consumer; direct stores unless `middle` stages."""
+    passes = (f"tiling{{tile={tile}}}", "tma-insertion", "swizzle-selection", *middle)
+    return ",".join((*passes, "pipelining", "warp-specialization"))

@@ -19,7 +19,8 @@ def script(monkeypatch):
     import gpu_counters
 
     yield gpu_counters
-    sys.modules.pop("gpu_counters", None)
+    for name in ("gpu_counters", "gpu_profiled"):
+        sys.modules.pop(name, None)
 
 
 def raw_page(script, kernels):
@@ -98,7 +99,7 @@ def test_times_are_added_and_the_rest_is_weighted_by_them(script, monkeypatch, t
     [
         ({"tensor": 80, "dram": 99}, 90, "tensor pipe"),
         ({"tensor": 79, "dram": 50, "l2": 99}, 90, "DRAM"),
-        ({"tensor": 20, "dram": 49, "l2": 70}, 90, "L2"),
+        ({"tensor": 20, "dram": 49, "l2": 55}, 90, "L2"),
         ({"tensor": 50, "active": 60, "busiest": 90}, 90, "waves"),
         ({"tensor": 50, "active": 60, "busiest": 65}, 90, "launch"),
         ({"tensor": 50, "active": 90, "busiest": 95}, 33, "loads"),
@@ -129,3 +130,31 @@ def test_without_ncu_or_bundles_it_says_what_is_missing(script, monkeypatch, tmp
     monkeypatch.setattr(script.shutil, "which", lambda name: None)
     with pytest.raises(SystemExit, match=r"ncu: must be on the PATH, got none"):
         script.main()
+
+
+def test_what_ncu_runs_is_each_kernel_once_after_it_has_run_for_a_while(script, monkeypatch):
+    import gpu_profiled
+
+    seen = []
+
+    def kernel(a, b, out):
+        seen.append("ours")
+
+    kernel.manifest = {"tensors": [], "entry": OURS}
+    profiler = SimpleNamespace(
+        cudaProfilerStart=lambda: seen.append("start"), cudaProfilerStop=lambda: seen.append("stop")
+    )
+    fakes = {
+        "load": lambda path: kernel,
+        "make_set": lambda tensors, seed: [gpu_profiled.torch.zeros(4, 4)] * 3,
+        "batch_us": lambda launch, count, sets: launch(0) or 1e5,
+        "clocks_under": lambda launch, count, sets: {"count": count},
+    }
+    for name, fake in fakes.items():
+        monkeypatch.setattr(gpu_profiled, name, fake)
+    monkeypatch.setattr(gpu_profiled.torch.cuda, "cudart", lambda: profiler)
+    monkeypatch.setattr(gpu_profiled.torch.cuda, "synchronize", lambda: seen.append("wait"))
+    monkeypatch.setattr(gpu_profiled.torch, "mm", lambda *_, **__: seen.append("cublas"))
+    found = gpu_profiled.profile(Path("1x1x1.zip"))
+    assert found == {"entry": OURS, "ours": {"count": 4}, "cublas": {"count": 4}}
+    assert seen[-5:] == ["start", "ours", "cublas", "wait", "stop"]
