@@ -3,7 +3,7 @@
     python benchmarks/gpu_profiled.py FOLDER CLOCKS
 
 Both have run before, for a third of a second, in which the clocks are read; they are written to
-CLOCKS as JSON, by bundle: its kernel's name, and the clocks under ours and under cuBLAS.
+CLOCKS as JSON, by bundle: its kernel's name and passes, the clocks under ours and under cuBLAS.
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ def profile(path: Path) -> dict[str, Any]:
     kernel = load(path)
     a, b, c = make_set(kernel.manifest["tensors"], 0)
     ours, cublas = lambda _: kernel(a, b, out=c), lambda _: torch.mm(a, b.T, out=c)
-    found = {"entry": kernel.manifest["entry"], "ours": under(ours), "cublas": under(cublas)}
+    found = {name: kernel.manifest[name] for name in ("entry", "pipeline")}
+    found |= {"ours": under(ours), "cublas": under(cublas)}
     torch.cuda.cudart().cudaProfilerStart()
     ours(0)
     cublas(0)

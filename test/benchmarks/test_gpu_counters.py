@@ -62,11 +62,17 @@ def test_times_are_added_and_the_rest_is_weighted_by_them(script, monkeypatch, t
         (MAIN, 9, 40.0),
         (REDUCE, 3, 0.0),
         (OURS, 20, 90.0),
-        (MAIN, 10, 81.0),
+        (MAIN, 10, 85.0),
     ]
     source = "".join(source_page(name, LOOP if name == OURS else []) for name, *_ in kernels)
     pages = {"raw": raw_page(script, kernels), "source": source}
-    told = {"entry": OURS, "ours": CLOCKS, "cublas": {**CLOCKS, "sm_mhz": 1980.0}}
+    passes = "normalize,tiling{tile=64x32x16},lower-to-nvvm"
+    told = {
+        "entry": OURS,
+        "pipeline": passes,
+        "ours": CLOCKS,
+        "cublas": {**CLOCKS, "sm_mhz": 1980.0},
+    }
 
     def run(command, **_):
         if "-o" in command:
@@ -78,7 +84,7 @@ def test_times_are_added_and_the_rest_is_weighted_by_them(script, monkeypatch, t
     first, rival, second, other = script.profile(tmp_path, tmp_path)
     assert (rival.bundle, rival.who, rival.us) == ("16x8x4", "cuBLAS", 12.0)
     assert rival.found["tensor"] == pytest.approx((9 * 40.0 + 3 * 0.0) / 12)
-    assert (first.kernels, rival.kernels) == ([OURS], [MAIN, REDUCE])
+    assert (first.kernels, rival.kernels) == (["tile=64x32x16"], [MAIN, REDUCE])
     assert (first.operands, rival.operands) == (pytest.approx(28.0), None)
     assert first.losses == {
         "waiting": pytest.approx(100 - 50 - 15 - 10),
@@ -90,15 +96,17 @@ def test_times_are_added_and_the_rest_is_weighted_by_them(script, monkeypatch, t
     assert other.verdict == "tensor pipe"
     lines = script.as_text([first, rival]).splitlines()
     assert len({line.count("|") for line in lines}) == 1
-    assert lines[2].startswith("| 16×8×4 | ours | 12.0 | 50 | 25 | 15 | 10 | 28 | 10 | 320 | 10 |")
+    assert lines[2].startswith(
+        "| 16×8×4 | ours | tile=64x32x16 | 12.0 | 50 | 25 | 15 | 10 | 28 | 10 | 320 | 10 |"
+    )
     assert lines[2].endswith("| 1600 | 690 | start and end, at the power limit |")
 
 
 @pytest.mark.parametrize(
     ("changes", "operands", "expected"),
     [
-        ({"tensor": 80, "dram": 99}, 90, "tensor pipe"),
-        ({"tensor": 79, "dram": 50, "l2": 99}, 90, "DRAM"),
+        ({"tensor": 85, "dram": 99}, 90, "tensor pipe"),
+        ({"tensor": 84, "dram": 50, "l2": 99}, 90, "DRAM"),
         ({"tensor": 20, "dram": 49, "l2": 55}, 90, "L2"),
         ({"tensor": 50, "active": 60, "busiest": 90}, 90, "waves"),
         ({"tensor": 50, "active": 60, "busiest": 65}, 90, "launch"),
@@ -140,7 +148,7 @@ def test_what_ncu_runs_is_each_kernel_once_after_it_has_run_for_a_while(script, 
     def kernel(a, b, out):
         seen.append("ours")
 
-    kernel.manifest = {"tensors": [], "entry": OURS}
+    kernel.manifest = {"tensors": [], "entry": OURS, "pipeline": "tiling"}
     profiler = SimpleNamespace(
         cudaProfilerStart=lambda: seen.append("start"), cudaProfilerStop=lambda: seen.append("stop")
     )
@@ -156,5 +164,6 @@ def test_what_ncu_runs_is_each_kernel_once_after_it_has_run_for_a_while(script, 
     monkeypatch.setattr(gpu_profiled.torch.cuda, "synchronize", lambda: seen.append("wait"))
     monkeypatch.setattr(gpu_profiled.torch, "mm", lambda *_, **__: seen.append("cublas"))
     found = gpu_profiled.profile(Path("1x1x1.zip"))
-    assert found == {"entry": OURS, "ours": {"count": 4}, "cublas": {"count": 4}}
+    clocks = {"ours": {"count": 4}, "cublas": {"count": 4}}
+    assert found == {"entry": OURS, "pipeline": "tiling", **clocks}
     assert seen[-5:] == ["start", "ours", "cublas", "wait", "stop"]
