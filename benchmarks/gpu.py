@@ -70,10 +70,8 @@ class Row:
 
 def main() -> None:
     options = parse_options()
-    kernels = {path.stem: load(path) for path in sorted(options.folder.glob("*.zip"))}
-    if not kernels:
-        sys.exit(f"error: {options.folder}: must hold bundles, got none; see gpu_bundles.py")
-    rows = [row for group in by_matmul(kernels) for row in measure(group, options)]
+    groups = by_matmul(load_all(options.folder))
+    rows = [row for group in groups for row in measure(group, options)]
     print(as_text(rows))
     if options.json:
         result = {**machine(), "rounds": options.rounds, "rows": [asdict(row) for row in rows]}
@@ -87,7 +85,22 @@ def parse_options() -> argparse.Namespace:
     parser.add_argument("--no-triton", action="store_true", help="leave Triton out")
     parser.add_argument("--no-host", action="store_true", help="leave the host's times out")
     parser.add_argument("--json", type=Path, metavar="PATH", help="also write everything here")
-    return parser.parse_args()
+    options = parser.parse_args()
+    if options.rounds < 2:
+        parser.error(f"--rounds: must be 2 or more, got {options.rounds}")
+    return options
+
+
+def load_all(folder: Path) -> dict[str, Kernel]:
+    """The bundles of a folder by name; exits if there are none, or one with more than a, b, c."""
+    kernels = {path.stem: load(path) for path in sorted(folder.glob("*.zip"))}
+    if not kernels:
+        sys.exit(f"error: {folder}: must hold bundles, got none; see gpu_bundles.py")
+    for name, kernel in kernels.items():
+        names = ", ".join(tensor["name"] for tensor in kernel.manifest["tensors"])
+        if names != "a, b, c":
+            sys.exit(f"error: {folder}/{name}.zip: must have the tensors a, b, c, got {names}")
+    return kernels
 
 
 def by_matmul(kernels: dict[str, Kernel]) -> list[dict[str, Kernel]]:
@@ -114,13 +127,18 @@ def measure(group: dict[str, Kernel], options: argparse.Namespace) -> list[Row]:
     rows = []
     for name, kernel in group.items():
         contenders = {OURS: times[name], **{rival: times[rival] for rival in others}}
-        row = timed_row(name, kernel, contenders)
-        row.first_call_ms = first_ms[name]
-        row.host_us = {} if options.no_host else host_costs(kernel, *sets[0], row.us[OURS])
-        row.clocks = clocks_under(ours[name], int(LOAD_US / row.us[OURS]) + 1, len(sets))
-        print(as_line(row), file=sys.stderr)
-        rows.append(row)
+        rows.append(timed_row(name, kernel, contenders))
+        rows[-1].first_call_ms = first_ms[name]
+        add_costs(rows[-1], kernel, sets, options)
+        print(as_line(rows[-1]), file=sys.stderr)
     return rows
+
+
+def add_costs(row: Row, kernel: Kernel, sets: Sets, options: argparse.Namespace) -> None:
+    """What calls of a kernel take the host, and the clocks under its load."""
+    us = row.us[OURS]
+    row.host_us = {} if options.no_host else host_costs(kernel, *sets[0], us)
+    row.clocks = clocks_under(_launch_of(kernel, sets), int(LOAD_US / us) + 1, len(sets))
 
 
 def timed_row(name: str, kernel: Kernel, times: dict[str, list[float]]) -> Row:

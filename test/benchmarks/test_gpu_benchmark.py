@@ -86,6 +86,18 @@ def test_bundles_for_the_same_tensors_are_measured_together_from_the_least_work_
     assert {"float"} in groups[1:3]
 
 
+def test_folders_without_bundles_that_it_can_measure_are_refused(monkeypatch, tmp_path):
+    import gpu
+
+    with pytest.raises(SystemExit, match=r"must hold bundles, got none; see gpu_bundles\.py"):
+        gpu.load_all(tmp_path)
+    (tmp_path / "1x1x1.zip").touch()
+    tensors = [{"name": name} for name in ("a", "b", "bias", "c")]
+    monkeypatch.setattr(gpu, "load", lambda path: SimpleNamespace(manifest={"tensors": tensors}))
+    with pytest.raises(SystemExit, match=r"must have the tensors a, b, c, got a, b, bias, c$"):
+        gpu.load_all(tmp_path)
+
+
 def test_bundles_of_a_shape_take_turns_with_one_cublas(monkeypatch, capsys):
     import gpu
 
