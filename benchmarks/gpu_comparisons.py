@@ -19,6 +19,12 @@ PING_PONG = (
     "8192x1024x8192",
 )
 FEW_ROWS = ("16x4096x4096", "32x4096x4096", "48x4096x4096")
+COPIES = {
+    "300x5000x1100": "128x128x128",
+    "300x5000x1102": "128x128x128",
+    "300x5000x1104": "128x128x128",
+    "1024x4096x4100": "128x256x64",
+}
 LARGE = ("4096x4096x4096", "8192x8192x8192", "4096x28672x4096", "16384x16384x16384")
 ORDERS = {
     "along-m": "order=m",
@@ -80,8 +86,8 @@ def ping_pong(target: str) -> Iterator[Variant]:
 
 def copies(target: str) -> Iterator[Variant]:
     """Rows that TMA can't address, 8 and 4 bytes a copy by threads, and K = 1104, which it can."""
-    for shape in ("300x5000x1104", "300x5000x1100", "300x5000x1102", "1024x4096x4100"):
-        yield Variant(shape, "chosen")
+    for shape, tile in COPIES.items():
+        yield Variant(shape, tile, _with_roles(tile, "epilogue-staging{columns=32 buffers=2}"))
 
 
 def pitches(target: str) -> Iterator[Variant]:
