@@ -215,9 +215,10 @@ def waiting_share(source: Sequence[dict[str, str]]) -> float | None:
     memory (stall_long_sb) only after it has asked a slot's barrier.
     """
     counts = [int(each["Instructions Executed"]) for each in source]
-    most = max((n for n, each in zip(counts, source, strict=True) if "GMMA" in each["Source"]),
-               default=0)  # fmt: skip
-    loop = [each for n, each in zip(counts, source, strict=True) if n == most]
+    mmas = [n for n, each in zip(counts, source, strict=True) if "GMMA" in each["Source"]]
+    if not mmas:
+        return None
+    loop = [each for n, each in zip(counts, source, strict=True) if n == max(mmas)]
     samples = sum(int(each["# Samples"]) for each in loop)
     return 100 * sum(int(each["stall_long_sb"]) for each in loop) / samples if samples else None
 

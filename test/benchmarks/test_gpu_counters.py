@@ -123,6 +123,13 @@ def test_the_verdict_is_the_first_rule_that_holds(script, changes, operands, exp
     assert row.verdict == expected
 
 
+def test_a_kernel_without_such_a_loop_has_no_share_of_waiting(script):
+    (copies,) = script.read_source(source_page(OURS, [("LDGSTS.E [R0]", 0, 40, 40)]))
+    assert script.waiting_share(copies) is None
+    (loop,) = script.read_source(source_page(OURS, LOOP))
+    assert script.waiting_share(loop) == pytest.approx(28.0)
+
+
 def test_ncu_s_own_message_is_shown_when_it_fails(script, monkeypatch, tmp_path):
     failed = SimpleNamespace(returncode=1, stdout="==ERROR== ERR_NVGPUCTRPERM\n", stderr="")
     monkeypatch.setattr(script.subprocess, "run", lambda *_, **__: failed)
