@@ -71,6 +71,7 @@ SCHEDULERS = (
     ("clc", "hilbert"),
 )
 STAGINGS = (None, (16, 2), (32, 2), (64, 2))  # (columns, buffers)
+PING_PONG_STAGINGS = ((16, 4), (32, 2), (32, 4))  # shared by two; an H200 hid no direct stores
 STAGES = (2, 4)  # and the deepest that fits
 STAGES_MAX = 12
 LONG_K_TILES = 2  # the last of all, one and two rows of a 128-byte swizzle
@@ -142,12 +143,26 @@ def _branches(problem: Problem, target: Target) -> Iterator[tuple[Rank, Schedule
 
 def _leaves(problem: Problem, branch: Schedule, target: Target) -> Iterator[Schedule]:
     """The legal schedules of a branch, each with its deepest ring."""
-    every = (replace(branch, scheduler=each, order=order) for each, order in SCHEDULERS)
-    scheduled = (one for one in every if keeps(SCHEDULER_RULES, problem, one, target))
-    for one, staging in product(scheduled, STAGINGS):
-        staged = replace(one, staging=staging)
-        if keeps(STAGING_RULES, problem, staged, target):
-            yield from _deepest_ring(problem, staged, target)
+    for one in _scheduled(branch, target):
+        if not keeps(SCHEDULER_RULES, problem, one, target):
+            continue
+        for staged in _staged(one):
+            if keeps(STAGING_RULES, problem, staged, target):
+                yield from _deepest_ring(problem, staged, target)
+
+
+def _scheduled(base: Schedule, target: Target) -> Iterator[Schedule]:
+    """The schedule with every way to hand out tiles, to one consumer role or two."""
+    for scheduler, order in SCHEDULERS:
+        one = replace(base, scheduler=scheduler, order=order)
+        yield one
+        if target.in_registers and scheduler == "static":
+            yield replace(one, ping_pong=True)
+
+
+def _staged(base: Schedule) -> Iterator[Schedule]:
+    for staging in PING_PONG_STAGINGS if base.ping_pong else STAGINGS:
+        yield replace(base, staging=staging)
 
 
 def _deepest_ring(problem: Problem, staged: Schedule, target: Target) -> Iterator[Schedule]:
@@ -221,17 +236,16 @@ def candidates(problem: Problem, target: Target) -> Iterator[Schedule]:
         if wasted_tile(problem, plain, target):
             yield plain
             continue
-        for base in _variants(plain):
+        for base in _variants(plain, target):
             base = replace(base, box=_box(problem, base))
             for stages in sorted({*STAGES, _deepest(problem, base, target)}):
                 yield replace(base, stages=stages)
 
 
-def _variants(plain: Schedule) -> Iterator[Schedule]:
-    for (cluster, pair), (scheduler, order), staging in product(CLUSTERS, SCHEDULERS, STAGINGS):
-        yield replace(
-            plain, cluster=cluster, pair=pair, scheduler=scheduler, order=order, staging=staging
-        )
+def _variants(plain: Schedule, target: Target) -> Iterator[Schedule]:
+    for cluster, pair in CLUSTERS:
+        for scheduled in _scheduled(replace(plain, cluster=cluster, pair=pair), target):
+            yield from _staged(scheduled)
     yield from (replace(plain, split_k=parts) for parts in SPLITS[1:])
 
 
@@ -265,9 +279,10 @@ def _rank(total_us: float, schedule: Schedule) -> Rank:
     """Sorts schedules: the faster, then fewer agents, a deeper ring, a shorter and smaller tile."""
     simplicity = (
         SCHEDULERS.index((schedule.scheduler, schedule.order)),
+        schedule.ping_pong,
         CLUSTERS.index((schedule.cluster, schedule.pair)),
         schedule.split_k,
-        STAGINGS.index(schedule.staging),
+        (*STAGINGS, *PING_PONG_STAGINGS).index(schedule.staging),
         -schedule.stages,
         schedule.tile[2],
         *schedule.tile[:2],

@@ -9,6 +9,8 @@
     one tile a CTA   waves × (start + fill + main loop + epilogue)
     persistent       start + fill + tiles a CTA × max(main loop, epilogue) + last epilogue
     from registers   start + fill + tiles a CTA × (main loop + epilogue): one role does both
+    ping-pong        as persistent, two tiles no faster than one's main loop and epilogue, and a
+                     share of what is hidden
     total            the larger of that and start + fill + the bytes that DRAM must move + epilogue,
                      and a share of the other
 
@@ -92,12 +94,23 @@ def least_us(problem: Problem, schedule: Schedule, target: Target) -> float:
     step = together(step_cycles(problem, schedule, target), target)
     steps = problem.k_tiles(schedule) * step
     before = figure(target, "cta_start") + figure(target, "tma_latency")
-    if target.in_registers:
-        stored_bytes = schedule.tile[0] * schedule.tile[1] * problem.c_bytes
-        steps += 0 if schedule.split_k > 1 else stored_bytes / figure(target, "tma_store_rate")
-    work_us = _microseconds(target, before + tile_rounds(problem, schedule, target) * steps)
+    rounds = tile_rounds(problem, schedule, target)
+    if target.in_registers and schedule.split_k == 1:
+        steps += _least_store_cycles(problem, schedule, rounds, steps, target)
+    work_us = _microseconds(target, before + rounds * steps)
     dram_us = least_dram_bytes(problem, schedule, target) / figure(target, "dram_rate")
     return max(work_us, dram_us) + figure(target, "dram_share") * min(work_us, dram_us)
+
+
+def _least_store_cycles(
+    problem: Problem, schedule: Schedule, rounds: int, steps: float, target: Target
+) -> float:
+    """The shortest that a tile's store can add; less where consumers could alternate."""
+    m, n, _ = schedule.tile
+    store = m * n * problem.c_bytes / figure(target, "tma_store_rate")
+    if rounds == 1 or target.mma_warpgroups(m, n) != 1:
+        return store
+    return figure(target, "second_share") * min(steps, store)
 
 
 def _work_cycles(
@@ -110,6 +123,10 @@ def _work_cycles(
 ) -> float:
     if schedule.scheduler == "none":
         return rounds * (before + main + epilogue)
+    if schedule.ping_pong:
+        period = max(main, (main + epilogue) / 2)
+        period += figure(target, "second_share") * min(main, epilogue)
+        return before + (rounds - 1) * period + main + epilogue
     if target.in_registers:
         return before + rounds * (main + epilogue)
     query = figure(target, "clc_query") if schedule.scheduler == "clc" else 0
@@ -256,10 +273,12 @@ def epilogue_cycles(problem: Problem, schedule: Schedule, target: Target) -> flo
     stored_bytes = m * n * problem.c_bytes
     if schedule.staging is None:
         return read + stored_bytes / figure(target, "direct_store_rate")
-    columns, _ = schedule.staging
+    columns, buffers = schedule.staging
     pack = read + stored_bytes / figure(target, "shared_rate")
     store = stored_bytes / figure(target, "tma_store_rate")
     pieces = n // columns * figure(target, "staged_piece")
+    if buffers == (2 if schedule.ping_pong else 1):
+        return pieces + pack + store
     return pieces + max(pack, store) + min(pack, store) * columns / n
 
 

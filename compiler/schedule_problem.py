@@ -25,7 +25,7 @@ class Schedule:
     `tile` is one CTA's M×N×K, `cluster` CTAs along M and N, `pair` a 2-CTA MMA. `scheduler` is
     "none" (one tile a CTA), "static" or "clc"; `order` and `group` are its raster. `staging` is
     (columns, buffers) of the staged store, None for direct stores. `split_k` CTAs, a cluster of
-    their own, share a tile, each with a part of K.
+    their own, share a tile, each with a part of K. `ping_pong`: two consumers, a tile each.
     """
 
     tile: tuple[int, int, int]
@@ -38,6 +38,7 @@ class Schedule:
     staging: tuple[int, int] | None = None
     box: str = "2d"
     split_k: int = 1
+    ping_pong: bool = False
 
     @property
     def cluster_size(self) -> int:
@@ -65,6 +66,7 @@ class Schedule:
             f"pipelining{{stages={self.stages}}}" if self.stages > 1 else "",
             "warp-specialization",
             self._persistence(),
+            "ping-pong" if self.ping_pong else "",
         ]
         return ",".join(filter(None, passes))
 
@@ -77,6 +79,8 @@ class Schedule:
             parts.append(f"K split by {self.split_k}")
         if self.scheduler != "none":
             parts.append(f"{self.scheduler} {self._raster()}")
+        if self.ping_pong:
+            parts.append("ping-pong")
         parts.append(f"staged {_joined(self.staging)}" if self.staging else "direct stores")
         return ", ".join(parts)
 

@@ -273,6 +273,20 @@ def group_height(problem: Problem, schedule: Schedule, target: Target) -> str | 
     return f"a group of {schedule.group} is no less than the {rows} tiles along M"
 
 
+def alternating_consumers(problem: Problem, schedule: Schedule, target: Target) -> str | None:
+    """Two consumers take turns in a loop over tiles, which one warpgroup each can hold."""
+    m, n, _ = schedule.tile
+    if not schedule.ping_pong:
+        return None
+    if not target.in_registers:
+        return f"{target.chip} has accumulators in tensor memory, one consumer reads them"
+    if schedule.scheduler == "none":
+        return "consumers take turns where a CTA has several tiles, got scheduler none"
+    if target.mma_warpgroups(m, n) != 1:
+        return f"a consumer is one warpgroup, {m}x{n} takes {target.mma_warpgroups(m, n)}"
+    return None
+
+
 def grid_extent(problem: Problem, schedule: Schedule, target: Target) -> str | None:
     """The grid must be one that can be launched; static persistence takes one row of clusters."""
     rows, columns = problem.grid(schedule)
@@ -308,6 +322,7 @@ SCHEDULER_RULES: tuple[Rule, ...] = (
     launch_control,
     one_wave,
     resident_clusters,
+    alternating_consumers,
     group_height,
     grid_extent,
 )

@@ -217,6 +217,10 @@ BROKEN = {
 BROKEN_ON_HOPPER = {
     "accumulator-registers": (Schedule((256, 256, 64)), ["256x256", "128"]),
     "launch-control": (Schedule((128, 128, 64), scheduler="clc"), ["sm_90a"]),
+    "alternating-consumers": (
+        Schedule((128, 256, 64), scheduler="static", ping_pong=True),
+        ["128x256", "2"],
+    ),
     "split-parts": (Schedule((64, 32, 64), split_k=4), ["2 K tiles", "8"]),
     "resident-clusters": (
         Schedule((64, 16, 64), cluster=(2, 2), scheduler="static"),
