@@ -7,6 +7,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tilewright.compiler.pipeline import presets_of
+from tilewright.compiler.schedule import choose_schedule
+from tilewright.compiler.spec import MatmulSpec
+from tilewright.dialects.target import find_target
 
 PING_PONG = (
     "4096x4096x256",
@@ -25,6 +28,11 @@ COPIES = {
     "300x5000x1104": "128x128x128",
     "1024x4096x4100": "128x256x64",
 }
+SHORT = (
+    *("512x512x512", "768x768x768", "1024x1024x1024", "2048x2048x2048", "4096x4096x4096"),
+    *("16x4096x4096", "64x4096x4096", "128x7168x4096", "8x5120x5120", "256x256x16384"),
+    *("300x5000x1100", "4096x128x4096", "2048x256x8192", "1000x3000x2040"),
+)
 LARGE = ("4096x4096x4096", "8192x8192x8192", "4096x28672x4096", "16384x16384x16384")
 ORDERS = {
     "along-m": "order=m",
@@ -104,6 +112,14 @@ def orders(target: str) -> Iterator[Variant]:
         yield Variant(shape, name, f"{_PERSISTENT},persistence{{{order}}}")
 
 
+def launches(target: str) -> Iterator[Variant]:
+    """Back to back, by whether a kernel may be started before the one in front has ended."""
+    for shape, pdl in itertools.product(SHORT, ("false", "true", "early")):
+        spec = MatmulSpec(*map(int, shape.split("x")))
+        chosen = choose_schedule(spec, find_target(target)).pipeline()
+        yield Variant(shape, f"pdl-{pdl}", f"{chosen},lower-to-nvvm{{pdl={pdl}}}")
+
+
 COMPARISONS = {
     "presets": presets,
     "ping-pong": ping_pong,
@@ -112,6 +128,7 @@ COMPARISONS = {
     "copies": copies,
     "pitches": pitches,
     "orders": orders,
+    "launches": launches,
 }
 _PERSISTENT = (
     "tiling{tile=128x256x64},tma-insertion,swizzle-selection,epilogue-staging,"

@@ -32,13 +32,15 @@ class Target:
     2-CTA MMAs. A thread of one, two or three such warpgroups may hold up to
     `accumulator_registers_max` of them, so that ptxas has enough for the rest without spills. A
     multiprocessor has `registers`, which setmaxnreg moves between warpgroups.
-    `launch_control` is for cluster launch control.
+    `launch_control` is for cluster launch control. With `dependent_launch` kernels wait for the
+    grids before them by themselves, where nothing else is said.
     """
 
     chip: str
     ptx_feature: str
     accumulators: str = TENSOR_MEMORY
     launch_control: bool = True
+    dependent_launch: bool = False
     shared_bytes: int = 232_448
     multiprocessor_shared_bytes: int = 233_472
     cta_reserved_shared_bytes: int = 1024
@@ -134,6 +136,7 @@ TARGETS = {
             "+ptx88",
             accumulators=REGISTERS,
             launch_control=False,
+            dependent_launch=True,
             mma_m=(64,),
             mn_major_bytes=(2,),
             multiprocessors=132,

@@ -18,7 +18,7 @@ from ..dialects.pipe import SetRegistersOp
 from ..dialects.target import Target
 from ..dialects.tile import KernelOp
 from ..dialects.tile_types import integers_of
-from .base import PassLog, option, parse_bool, refused, target_of, the_kernel, walk
+from .base import PassLog, one_of, option, refused, target_of, the_kernel, walk
 from .lowering import build as b
 from .lowering.frame import SHARED_SYMBOL, Frame
 from .lowering.launch import launch_attribute
@@ -27,6 +27,7 @@ from .lowering.program import emit_program
 from .lowering.tiles import declare_curve
 
 TENSOR_MAP_BYTES = 128
+PDL = ("auto", "true", "false", "early")
 UPSTREAM = (
     "builtin.module(convert-vector-to-llvm,convert-scf-to-cf,convert-cf-to-llvm,"
     "convert-arith-to-llvm,convert-math-to-llvm,convert-nvvm-to-llvm,"
@@ -38,24 +39,31 @@ UPSTREAM = (
 class LowerToNvvm:
     """`tile.kernel` → `llvm.func` in a `gpu.module`, llvm and nvvm ops only.
 
-    `pdl` is for programmatic dependent launch: the kernel waits for the grids before it where it
-    first reads global memory, and lets the grids after it start once its loads are issued.
+    `pdl` is for programmatic dependent launch: every thread waits for the grids before it before it
+    touches global memory, so that the kernel may be started while their last CTAs run. The grids
+    after it may start when its CTAs end or, with `early`, once their loads are issued. `auto` is
+    true where an H200 was never slower for it (sm_90a), else false.
     """
 
     name: ClassVar[str] = "lower-to-nvvm"
-    pdl: bool = option(False, parse_bool, "true or false")
+    pdl: str = option("auto", one_of(*PDL), "auto, true, false or early")
 
     def __call__(self, module: ir.Module, log: PassLog) -> None:
         kernel = the_kernel(module, self.name)
         target = target_of(module)
         _check_grid(kernel, target)
         plan = make_plan(kernel, target)
-        _emit(module, kernel, plan, target, self.pdl)
+        _emit(module, kernel, plan, target, self._pdl(target))
         kernel.operation.erase()
         passmanager.PassManager.parse(UPSTREAM).run(module.operation)
         columns = f", {plan.tmem_columns} tensor-memory columns" if plan.tmem_columns else ""
         memory = f"{plan.shared_bytes} bytes of shared memory{columns}"
         log.did(f"{len(plan.parameters)} parameters, {memory}")
+
+    def _pdl(self, target: Target) -> str:
+        if self.pdl != "auto":
+            return self.pdl
+        return "true" if target.dependent_launch else "false"
 
 
 def _check_grid(kernel: KernelOp, target: Target) -> None:
@@ -69,8 +77,9 @@ def _check_grid(kernel: KernelOp, target: Target) -> None:
             )
 
 
-def _emit(module: ir.Module, kernel: KernelOp, plan: Plan, target: Target, pdl: bool) -> None:
+def _emit(module: ir.Module, kernel: KernelOp, plan: Plan, target: Target, pdl: str) -> None:
     module.operation.attributes["gpu.container_module"] = ir.UnitAttr.get()
+    waits = pdl != "false"
     with ir.InsertionPoint(kernel), kernel.location:
         chip = ir.Attribute.parse(f'#nvvm.target<chip = "{target.chip}">')
         gpu_module = gpu.GPUModuleOp("kernels", targets=ir.ArrayAttr.get([chip]))
@@ -78,14 +87,14 @@ def _emit(module: ir.Module, kernel: KernelOp, plan: Plan, target: Target, pdl: 
     with ir.InsertionPoint(body), kernel.location:
         _declare_shared()
         declare_curve(kernel, plan.cluster)
-        function = _declare_function(kernel, plan, pdl)
+        function = _declare_function(kernel, plan, waits)
     entry = function.body.blocks[0]
     keys = [(parameter.argument, _map(parameter)) for parameter in plan.parameters]
     parameters = dict(zip(keys, entry.arguments, strict=True))
-    frame = Frame(kernel, target, plan, parameters, pdl=pdl)
+    frame = Frame(kernel, target, plan, parameters, lets_start=pdl == "early")
     with ir.InsertionPoint(entry), kernel.location:
         frame.open()
-        if pdl:
+        if waits:
             nvvm.griddepcontrol(nvvm.GridDepActionKind.wait)
         emit_program(frame, kernel.body.blocks[0])
         frame.close()

@@ -78,13 +78,16 @@ class Team:
 
 @dataclass
 class Frame:
-    """The state of one kernel's lowering; ops read and write it as they are met."""
+    """The state of one kernel's lowering; ops read and write it as they are met.
+
+    `lets_start`: the grids after this one may start once a CTA's loads are issued.
+    """
 
     kernel: KernelOp
     target: Target
     plan: Plan
     parameters: dict[tuple[ir.Value, ir.Value | None], ir.Value]
-    pdl: bool = False
+    lets_start: bool = False
     values: dict[ir.Value, ir.Value] = field(default_factory=dict)
     tiles: dict[ir.Value, ir.Value] = field(default_factory=dict)
     slots: dict[ir.Value, Slot] = field(default_factory=dict)

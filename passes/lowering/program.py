@@ -89,7 +89,7 @@ def emit_program(frame: Frame, block: ir.Block) -> None:
     owner = block.owner.opview
     if walk(owner, RoleOp):
         return
-    if frame.pdl and walk(owner, TmaLoadOp | TmaMulticastOp | CopyOp | LoadOp):
+    if frame.lets_start and walk(owner, TmaLoadOp | TmaMulticastOp | CopyOp | LoadOp):
         nvvm.griddepcontrol(nvvm.GridDepActionKind.launch_dependents)
     if frame.cluster.loads_together:
         _drain(frame, owner)

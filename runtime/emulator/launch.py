@@ -257,6 +257,7 @@ class Launch(StateBag):
         )
         if self.races is not None:
             self.races.watch_global()
+            self.races.await_grids(self.arrays.awaited_regions())
 
     def poison_bytes(self, size: int) -> np.ndarray:
         """Seeded non-zero garbage, uint8[size]."""

@@ -16,6 +16,7 @@ from .lanes import FULL, WARP_SIZE
 
 if TYPE_CHECKING:
     from .races import Races
+    from .races.prerequisites import AwaitedShadow
     from .races.shadow import GlobalShadow, SharedShadow
     from .warp import Warp
 
@@ -78,7 +79,7 @@ class Region:
 
     proxy = None
     owner = None
-    shadow: SharedShadow | GlobalShadow | None = None
+    shadow: SharedShadow | GlobalShadow | AwaitedShadow | None = None
     races: Races | None = None
     closed = False
     awaited = False

@@ -93,11 +93,14 @@ class HostArrays:
         self._next = base + len(data) + GUARD_BYTES
         return base + first
 
+    def awaited_regions(self) -> list[Region]:
+        """Those that a prerequisite grid still works on."""
+        return [region for region in self._regions if region.awaited]
+
     def release(self) -> None:
         """The prerequisite grids have completed (griddepcontrol.wait)."""
-        for region in self._regions:
-            if region.awaited:
-                region.expect(False)
+        for region in self.awaited_regions():
+            region.expect(False)
 
 
 class Parameters:

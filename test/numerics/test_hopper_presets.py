@@ -30,11 +30,16 @@ def test_epilogues_of_mlir_files(check_matmul, preset):
 
 
 @pytest.mark.parametrize("preset", ["h1", "h4", "h7", "h8"])
-def test_dependent_launch_leaves_the_result_as_it_is(check_matmul, preset):
-    text = f"{HOPPER_PRESETS[preset]},lower-to-nvvm{{pdl=true}}"
+@pytest.mark.parametrize(
+    ("pdl", "waits", "lets_start"), [("auto", 1, 0), ("early", 1, 1), ("false", 0, 0)]
+)
+def test_dependent_launch_leaves_the_result_as_it_is(check_matmul, preset, pdl, waits, lets_start):
+    text = f"{HOPPER_PRESETS[preset]},lower-to-nvvm{{pdl={pdl}}}"
     spec = MatmulSpec(300, 264, 200)
     compiled, _ = check_matmul(spec, target="sm_90a", pipeline=text, seed=6)
-    assert "griddepcontrol.wait" in compiled.ptx
+    assert compiled.manifest["schedule"]["programmatic_dependent_launch"] is bool(waits)
+    assert compiled.ptx.count("griddepcontrol.wait;") == waits
+    assert compiled.ptx.count("griddepcontrol.launch_dependents;") == lets_start
 
 
 @pytest.mark.parametrize("shape", [(1, 1, 1), (77, 33, 51), (512, 768, 320), (300, 1000, 264)])

@@ -237,7 +237,7 @@ def test_passes_that_are_run_twice(pipeline, message):
             "option depth must be auto or a number of claims under way at once, got '-1'",
         ),
         ("persistence{ctas=0}", "option ctas must be auto or a number of CTAs, got '0'"),
-        ("lower-to-nvvm{pdl=1}", "option pdl must be true or false, got '1'"),
+        ("lower-to-nvvm{pdl=1}", "option pdl must be auto, true, false or early, got '1'"),
     ],
 )
 def test_option_values_that_cannot_be_read(call, message):

@@ -142,5 +142,7 @@ def build_griddepcontrol(ins: Decoded) -> Step:
     def step(warp: Warp, mask: np.ndarray) -> None:
         if waits:
             warp.launch.arrays.release()
+            if warp.launch.races is not None:
+                warp.launch.races.awaited_grids(warp)
 
     return step

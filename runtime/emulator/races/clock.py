@@ -180,6 +180,10 @@ class WarpClock:
             self.rows = _raise_to(self.rows, message.rows)
         self.others = _merged(self, message)
 
+    def learn(self, message: Message) -> None:
+        """Take in what is known of other clusters; the lanes don't meet for it."""
+        self.others = _merged(self, message)
+
     def _hold(self, message: Message, far: bool) -> None:
         if message.domain is self.domain:
             self.rows = fitted(self.rows, message.rows.shape[1])

@@ -14,6 +14,7 @@ import numpy as np
 
 from ..errors import Trap
 from .clock import ASYNC, KNOWN, OUT, Domain, Event, Message, WarpClock
+from .prerequisites import Prerequisites
 from .shadow import LINE_BITS, LINE_MASK, Actor, GlobalShadow, Same, SharedShadow, race
 
 if TYPE_CHECKING:
@@ -72,6 +73,7 @@ class Races:
         self._domains: list[Domain] = []
         self._locations: dict[tuple, tuple[Message, Message]] = {}
         self._times: dict[tuple, list[int]] = {}
+        self._prerequisites: Prerequisites | None = None
         self.operation: EngineOp | None = None
         self.order: str | None = None
         self.scope = "gpu"
@@ -101,6 +103,20 @@ class Races:
             if region.writable:
                 region.races = self
                 region.shadow = GlobalShadow(len(region.data), self._domains, region.name)
+
+    def await_grids(self, regions: list[Region]) -> None:
+        """Prerequisite grids work on these arrays until griddepcontrol.wait."""
+        if not regions:
+            return
+        self._prerequisites = Prerequisites(self.new_cluster(0))
+        for region in regions:
+            region.races = self
+            region.shadow = self._prerequisites.guarded(region.shadow, region.name)
+
+    def awaited_grids(self, warp: Warp) -> None:
+        """A warp has executed griddepcontrol.wait."""
+        if self._prerequisites is not None:
+            self._prerequisites.waited(warp)
 
     def actor(self, warp: Warp | None = None) -> Actor | None:
         """Who accesses memory now: the operation under way, else the warp."""

@@ -1,17 +1,29 @@
-// For dependent launch the kernel waits before it reads global memory and lets others start after.
-// RUN: tilewright opt %s --passes 'tma-insertion,lower-to-nvvm{pdl=true}' | filecheck %s --check-prefix PDL
+// For dependent launch the kernel waits before it touches global memory; grids after it may start when
+// its CTAs end, or once their loads are issued. On Hopper it waits unless told otherwise.
+// RUN: tilewright opt %s --passes 'tma-insertion,lower-to-nvvm{pdl=early}' | filecheck %s --check-prefix EARLY
+// RUN: tilewright opt %s --passes 'tma-insertion,lower-to-nvvm{pdl=true}' | filecheck %s --check-prefix WAIT
+// RUN: tilewright opt %s --passes 'tma-insertion,lower-to-nvvm' --target sm_90a | filecheck %s --check-prefix WAIT
 // RUN: tilewright opt %s --passes 'tma-insertion,lower-to-nvvm' | filecheck %s --check-prefix PLAIN
-// RUN: tilewright opt %s --passes 'tma-insertion,warp-specialization,lower-to-nvvm{pdl=true}' | filecheck %s --check-prefix ROLES
+// RUN: tilewright opt %s --passes 'tma-insertion,lower-to-nvvm{pdl=false}' --target sm_90a | filecheck %s --check-prefix PLAIN
+// RUN: tilewright opt %s --passes 'tma-insertion,warp-specialization,lower-to-nvvm{pdl=early}' | filecheck %s --check-prefix ROLES
 
-// PDL:       nvvm.tcgen05.alloc
-// PDL-NOT:   nvvm.cp.async.bulk
-// PDL:       nvvm.griddepcontrol wait
-// PDL:       nvvm.cp.async.bulk.tensor.shared
-// PDL:       nvvm.griddepcontrol launch_dependents
+// EARLY:     nvvm.tcgen05.alloc
+// EARLY-NOT: nvvm.cp.async.bulk
+// EARLY:     nvvm.griddepcontrol wait
+// EARLY:     nvvm.cp.async.bulk.tensor.shared
+// EARLY:     nvvm.griddepcontrol launch_dependents
 
-// PLAIN:     nvvm.tcgen05.alloc
+// WAIT:     nvvm.fence.mbarrier.init
+// WAIT-NOT: nvvm.cp.async.bulk
+// WAIT:     nvvm.griddepcontrol wait
+// WAIT-NOT: nvvm.griddepcontrol
+// WAIT:     nvvm.cp.async.bulk.tensor.shared
+// WAIT-NOT: nvvm.griddepcontrol
+// WAIT:     llvm.return
+
+// PLAIN:     nvvm.fence.mbarrier.init
 // PLAIN-NOT: nvvm.griddepcontrol
-// PLAIN:     nvvm.tcgen05.dealloc
+// PLAIN:     llvm.return
 
 // ROLES:     nvvm.griddepcontrol wait
 // ROLES:     nvvm.tcgen05.ld
