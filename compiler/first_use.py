@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..dialects.dtypes import DTYPES, OPERAND_DTYPES, OUTPUT_DTYPES
 from ..dialects.errors import OptionError
+from ..dialects.target import find_target
 from ..runtime.devices import open_device
 from ..runtime.dlpack import gpu_of, is_foreign, read_array
 from ..runtime.element_types import NUMPY_NAMES, TORCH_NAMES, is_torch
@@ -82,16 +83,15 @@ def matmul(
     """a [m, k] · b [n, k]ᵀ, as torch.nn.functional.linear(a, b): b's rows are the output's columns.
 
     Torch tensors, numpy arrays, or anything with DLPack: of bf16 or f16, of f32 (multiplied as
-    tf32), of float8_e4m3fn or float8_e5m2, of int8 or uint8. Either major order of 16-bit types is
-    taken as it lies (pass `w.T` for a `w` stored k × n), of others what the target's MMA reads;
+    tf32), of float8_e4m3fn or float8_e5m2, of int8 or uint8. Either major order of each is taken as
+    it lies (pass `w.T` for a `w` stored k × n) where the target's MMA reads its type so; others,
     other strides and addresses that aren't multiples of 16 bytes are copied. Runs on the GPU that
     holds `a`, or on the emulator. `out` is [m, n], row-major; `out_dtype` ("bf16", "f16", "f32",
     "s32" or torch's) is a's unless told, bf16 for floats of 8 bits and s32 for integers. The kernel
     is compiled for `target` (the GPU's own; sm_100a on the emulator) by `pipeline` text, by
     `preset`, or by the schedule that the compiler chooses, and kept in memory and on disk. torch
     records gradients, and torch.compile keeps the call as one operator. Raises CompileError for
-    what can't be compiled, DeviceError for what can't be
-    launched.
+    what can't be compiled, DeviceError for what can't be launched.
     """
     asked = out_dtype, target, pipeline, preset
     kernel = None if is_traced() else _recognize(a, b, asked)
@@ -112,10 +112,11 @@ def call_kernel(a: Any, b: Any, out: Any, how: How) -> Any:
     """The product itself, without gradients."""
     kernel = _kernels.get(_key(a, b, how))
     if kernel is None:
-        a, b = _dense(a), _dense(b)
+        target = how.target or _target(gpu_of(a))
+        a, b = (_readable(_dense(each), target) for each in (a, b))
         key = _key(a, b, how)
         with _finding:  # so that threads that ask for the same kernel get it from the first one
-            kernel = _kernels[key] = _kernels.get(key) or _find_kernel(a, b, how)
+            kernel = _kernels[key] = _kernels.get(key) or _find_kernel(a, b, how, target)
     return kernel(_aligned(a), _aligned(b), out=out)
 
 
@@ -165,12 +166,11 @@ def check_shapes(a: Sequence[Any], b: Sequence[Any]) -> None:
         )
 
 
-def _find_kernel(a: Any, b: Any, how: How) -> Kernel:
+def _find_kernel(a: Any, b: Any, how: How, target: str) -> Kernel:
     from ..runtime.kernel import Kernel
     from .kernel_cache import cached_bundle
 
     spec = spec_of(_form("a", a), _form("b", b), how.out_dtype)
-    target = how.target or _target(gpu_of(a))
     return Kernel(cached_bundle(spec, target, _pipeline(spec, target, how)))
 
 
@@ -257,6 +257,15 @@ def _dense(array: Any) -> Any:
         return array
     dense = array.flags.c_contiguous or array.flags.f_contiguous
     return array if dense else array.copy()
+
+
+def _readable(array: Any, target: str) -> Any:
+    """The array, or a copy with K contiguous where the target's MMA reads its type only so."""
+    if not is_torch(array) and type(array).__module__ != "numpy":
+        return array
+    if array.itemsize in find_target(target).mn_major_bytes:
+        return array
+    return array.contiguous() if is_torch(array) else sys.modules["numpy"].ascontiguousarray(array)
 
 
 def _aligned(array: Any) -> Any:

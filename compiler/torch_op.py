@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from ..dialects.dtypes import DTYPES
+from ..dialects.errors import OptionError
 from ..runtime.element_types import torch_dtype
 from ..runtime.tracing import is_traced, is_watched
 from .first_use import OPERANDS, How, call_kernel, check_shapes, matmul
@@ -52,19 +53,18 @@ def _keep(ctx: Any, inputs: tuple[Any, ...], output: torch.Tensor) -> None:
 def _gradients(ctx: Any, gradient: torch.Tensor) -> tuple[Any, ...]:
     """Of c = a·bᵀ: gradient·b for a and gradientᵀ·a for b, by kernels of their own."""
     a, b = ctx.saved_tensors
+    if a.itemsize == 1:
+        raise OptionError(
+            f"matmul: gradients must be of 16 or 32 bits, got {a.dtype}; convert the operands"
+        )
     gradient = gradient.to(a.dtype)
     needed, target = ctx.needs_input_grad, ctx.target or None
     pairs = ((gradient, b.t()), (gradient.t(), a.t()))
     of_a, of_b = (
-        matmul(*map(_readable, pair), target=target) if wanted else None
+        matmul(*pair, target=target) if wanted else None
         for wanted, pair in zip(needed[:2], pairs, strict=True)
     )
     return of_a, of_b, None, None, None, None
-
-
-def _readable(operand: torch.Tensor) -> torch.Tensor:
-    """16-bit types as they lie; others with K contiguous, as every target's MMA reads them."""
-    return operand if operand.dtype.itemsize == 2 else operand.contiguous()
 
 
 torch.library.register_autograd(NAME, _gradients, setup_context=_keep, lib=LIBRARY)

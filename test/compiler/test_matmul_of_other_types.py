@@ -1,0 +1,115 @@
+"""`compiler.matmul` of f32 (as tf32), floats of 8 bits and bytes; here on the emulator."""
+
+import ml_dtypes
+import numpy as np
+import pytest
+import torch
+
+from tilewright.compiler import matmul
+from tilewright.dialects.errors import CompileError
+
+pytestmark = pytest.mark.usefixtures("fresh_cache")
+GENERATOR = torch.Generator().manual_seed(12)
+E4M3, E5M2 = torch.float8_e4m3fn, torch.float8_e5m2
+TARGETS = ["sm_90a", "sm_100a"]
+
+
+def random(*shape, dtype=torch.float32):
+    if dtype in (torch.int8, torch.uint8):
+        limits = torch.iinfo(dtype)
+        shape = (limits.min, limits.max + 1, shape)
+        return torch.randint(*shape, generator=GENERATOR, dtype=dtype)
+    return torch.randn(shape, generator=GENERATOR).to(dtype)
+
+
+def assert_near(c, expected, relative):
+    """Within so much of the largest element."""
+    assert c.shape == expected.shape
+    assert (c.double() - expected).abs().max() < relative * expected.abs().max()
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize(("a_t", "b_t"), [(False, False), (True, False), (False, True)])
+def test_f32_is_multiplied_as_tf32_in_any_layout(target, a_t, b_t):
+    a = random(72, 40).T if a_t else random(40, 72)
+    b = random(72, 56).T if b_t else random(56, 72)
+    cut = [(each.contiguous().view(torch.int32) >> 13 << 13).view(torch.float32) for each in (a, b)]
+    c = matmul(a, b, target=target)
+    assert c.dtype == torch.float32
+    assert_near(c, cut[0].double() @ cut[1].double().T, 1e-6)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize(("a_type", "b_type"), [(E4M3, E4M3), (E4M3, E5M2), (E5M2, E4M3)])
+@pytest.mark.parametrize("b_t", [False, True])
+def test_floats_of_8_bits_give_bf16(target, a_type, b_type, b_t):
+    a, b = random(40, 80, dtype=a_type), random(56, 80, dtype=b_type)
+    b = b.T.contiguous().T if b_t else b
+    expected = a.double() @ b.double().T
+    c = matmul(a, b, target=target)
+    assert c.dtype == torch.bfloat16
+    assert_near(c, expected, 2**-8)
+    assert_near(matmul(a, b, target=target, out_dtype="f32"), expected, 1e-6)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("types", [(torch.int8, torch.int8), (torch.uint8, torch.int8)])
+@pytest.mark.parametrize("b_t", [False, True])
+def test_bytes_give_exact_sums(target, types, b_t):
+    a, b = random(40, 80, dtype=types[0]), random(56, 80, dtype=types[1])
+    b = b.T.contiguous().T if b_t else b
+    c = matmul(a, b, target=target)
+    assert c.dtype == torch.int32
+    assert c.equal((a.double() @ b.double().T).to(torch.int32))
+
+
+def test_numpy_arrays_of_every_type_are_taken():
+    a, b = (np.random.default_rng(1).standard_normal((40, 80)) for _ in "ab")
+    floats = [each.astype(ml_dtypes.float8_e4m3fn) for each in (a, b)]
+    c = matmul(*floats, out_dtype="f32")
+    assert isinstance(c, np.ndarray)
+    expected = floats[0].astype(float) @ floats[1].astype(float).T
+    assert np.abs(c - expected).max() < 1e-5 * np.abs(expected).max()
+    whole = [(30 * each).astype(np.int8) for each in (a, b)]
+    turned = np.asfortranarray(whole[1])
+    c = matmul(whole[0], turned, target="sm_90a")
+    assert c.dtype == np.int32
+    assert (c == whole[0].astype(int) @ whole[1].astype(int).T).all()
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_gradients_of_f32_are_products_of_tf32(target):
+    a, b = random(40, 72).requires_grad_(), random(56, 72).requires_grad_()
+    weight = random(40, 56)
+    (matmul(a, b, target=target) * weight).sum().backward()
+    assert_near(a.grad, weight.double() @ b.detach().double(), 2**-9)
+    assert_near(b.grad, weight.double().T @ a.detach().double(), 2**-9)
+
+
+def test_8_bits_have_no_gradients():
+    a, b = random(40, 80, dtype=E4M3).requires_grad_(), random(56, 80, dtype=E4M3)
+    c = matmul(a, b)
+    with pytest.raises(CompileError) as refused:
+        c.sum().backward()
+    assert str(refused.value) == (
+        "error: matmul: gradients must be of 16 or 32 bits, got torch.float8_e4m3fn; "
+        "convert the operands"
+    )
+
+
+def test_the_operator_says_the_type_of_the_product_under_torch_compile():
+    @torch.compile(backend="eager", fullgraph=True)
+    def product(a, b):
+        return matmul(a, b)
+
+    a, b = random(40, 80, dtype=torch.int8), random(56, 80, dtype=torch.int8)
+    assert product(a, b).equal((a.double() @ b.double().T).to(torch.int32))
+
+
+def test_types_of_different_kinds_are_refused():
+    with pytest.raises(CompileError) as refused:
+        matmul(random(40, 80, dtype=E4M3), random(56, 80, dtype=torch.int8))
+    assert str(refused.value) == (
+        "error: spec: a_dtype and b_dtype must be one type (8 bits: both floats or both integers), "
+        "got e4m3 and s8"
+    )
