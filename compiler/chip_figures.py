@@ -36,6 +36,7 @@ BLACKWELL = {
     "l2_total_rate": Figure(148 * 64, "B/cycle", "from L2 to all multiprocessors", True),
     "unaligned_line": Figure(0, "cycles", "128 bytes of a row that starts in a sector", True),
     "zero_rate": Figure(64, "B/cycle", "TMA, for rows outside a tensor", True),
+    "copy_step": Figure(0, "cycles", "until copies are there and handed over", True),
     "asked_again": Figure(0, "B/B", "DRAM, of what CTAs ask for before it is in L2", True),
     "l2_size": Figure(126e6, "B", "B200, cudaDeviceProp.l2CacheSize"),
     "dram_rate": Figure(8e6, "B/us", "NVIDIA B200, HBM3e"),
@@ -61,29 +62,30 @@ HOPPER = {name: each for name, each in BLACKWELL.items() if name not in _BLACKWE
     ),
     "l2_size": Figure(60e6, "B", "H200, cudaDeviceProp.l2CacheSize"),
     "dram_rate": Figure(4.3e6, "B/us", "an H200: a copy from device to device, of 4.8e6"),
-    "tma_latency": Figure(1600, "cycles", f"{FITTED}: rings of 2 to 12 stages"),
-    "cta_start": Figure(500, "cycles", f"{FITTED}: several CTAs after another, or one persistent"),
+    "tma_latency": Figure(1760, "cycles", f"{FITTED}: rings of 2 to 12 stages"),
+    "cta_start": Figure(490, "cycles", f"{FITTED}: several CTAs after another, or one persistent"),
     "l2_rate": Figure(110, "B/cycle", f"{FITTED}; ncu calls 127 the port's peak"),
-    "l2_total_rate": Figure(10_300, "B/cycle", f"{FITTED}: 78 for each multiprocessor"),
-    "l2_split_rate": Figure(8100, "B/cycle", f"{FITTED}: the parts of K have fewer rows in common"),
+    "l2_total_rate": Figure(8930, "B/cycle", f"{FITTED}: 68 for each multiprocessor"),
+    "l2_split_rate": Figure(7370, "B/cycle", f"{FITTED}: the parts of K have fewer rows in common"),
     "unaligned_line": Figure(
-        3.2, "cycles", f"{FITTED}: K 2040 takes 4.9 times the requests of K 2048, says ncu"
+        3.3, "cycles", f"{FITTED}: K 2040 takes 4.9 times the requests of K 2048, says ncu"
     ),
-    "zero_rate": Figure(60, "B/cycle", f"{FITTED}: last tiles that hang over N"),
-    "asked_again": Figure(0.24, "B/B", f"{FITTED}: 4096x128x4096 in one and two tiles along N"),
-    "second_share": Figure(0.17, "cycle/cycle", f"{FITTED}: tiles of 64x64 to 256x160"),
-    "direct_store_rate": Figure(6, "B/cycle", f"{FITTED}: staged stores and those by threads"),
-    "staged_piece": Figure(200, "cycles", f"{FITTED}: pieces of 16, 32 and 64 columns"),
+    "zero_rate": Figure(50, "B/cycle", f"{FITTED}: last tiles that hang over N"),
+    "asked_again": Figure(0.2, "B/B", f"{FITTED}: 4096x128x4096 in one and two tiles along N"),
+    "copy_step": Figure(350, "cycles", "an H200: 128x128 tiles of K 64 and 128, 300x5000x1100"),
+    "second_share": Figure(0.18, "cycle/cycle", f"{FITTED}: tiles of 64x64 to 256x160"),
+    "direct_store_rate": Figure(8, "B/cycle", f"{FITTED}: staged stores and those by threads"),
+    "staged_piece": Figure(184, "cycles", f"{FITTED}: pieces of 16, 32 and 64 columns"),
     "dram_share": Figure(0.25, "us/us", f"{FITTED}: also orders along M and grouped by 8"),
     "multicast": Figure(0, "B/B", "an H200: no tile was faster for it, what arrives is the limit"),
     "copy_rate": Figure(2, "copies/cycle", "an H200: 16, 9 and 4 B/cycle by 8, 4 and 2 bytes"),
-    "split_latency": Figure(120, "cycles/CTA", f"{FITTED}: K split in 2, 3, 4 and 8"),
-    "split_rate": Figure(16, "B/cycle", f"{FITTED}: f32 sums, distributed shared memory"),
+    "split_latency": Figure(270, "cycles/CTA", f"{FITTED}: K split in 2, 3, 4 and 8"),
+    "split_rate": Figure(23.5, "B/cycle", f"{FITTED}: f32 sums, distributed shared memory"),
     **{
         f"clusters_of_{ctas}": Figure(at_once, "clusters", "H200, cuOccupancyMaxActiveClusters")
         for ctas, at_once in ((2, 66), (3, 39), (4, 30), (8, 15))
     },
-    "cluster_start": Figure(2700, "cycles", f"{FITTED}: the same tiles in clusters and alone"),
+    "cluster_start": Figure(2220, "cycles", f"{FITTED}: the same tiles in clusters and alone"),
 }
 FIGURES = {"sm_100a": BLACKWELL, "sm_90a": HOPPER}
 

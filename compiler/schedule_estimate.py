@@ -156,7 +156,7 @@ def step_cycles(problem: Problem, schedule: Schedule, target: Target) -> dict[st
         "tensor core": tensor_core_cycles(problem, schedule, target),
         "shared memory": _shared_cycles(problem, schedule, target),
         "L2": l2_cycles(problem, schedule, target),
-        "thread copies": copies_per_step(problem, schedule) / figure(target, "copy_rate"),
+        "thread copies": copy_cycles(problem, schedule, target),
     }
 
 
@@ -207,19 +207,19 @@ def shared_bytes_per_step(problem: Problem, schedule: Schedule, target: Target) 
 
 
 def l2_cycles(problem: Problem, schedule: Schedule, target: Target) -> float:
-    """Cycles until a step's operands are there: the slowest of four.
+    """Cycles until a step's operands are there.
 
-    What arrives in one multiprocessor; what L2 gives to all; the requests for unaligned rows; in
-    the last tiles, what arrives and what TMA fills with zeros.
+    Rows arrive at the rate of one multiprocessor, or at its share of what L2 gives to all; in the
+    last tiles TMA fills those outside with zeros. Unaligned rows take L2 several requests.
     """
     k_bytes = schedule.tile[2] * problem.element_bytes
     rows, outside = _loaded_rows(problem, schedule, target), _rows_outside(problem, schedule)
     at_work = min(problem.ctas(schedule), resident_ctas(schedule, target))
     total = "l2_total_rate" if schedule.split_k == 1 else "l2_split_rate"
-    arriving = rows / figure(target, "l2_rate")
-    last = (rows - outside) / figure(target, "l2_rate") + outside / figure(target, "zero_rate")
+    arriving = max(1 / figure(target, "l2_rate"), at_work / figure(target, total))
+    last = (rows - outside) * arriving + outside / figure(target, "zero_rate")
     requested = _unaligned_rows(problem, schedule) / LINE_BYTES * figure(target, "unaligned_line")
-    return k_bytes * max(arriving, rows * at_work / figure(target, total), requested, last)
+    return k_bytes * max(rows * arriving, last, requested)
 
 
 def _loaded_rows(problem: Problem, schedule: Schedule, target: Target) -> float:
@@ -254,14 +254,16 @@ def _is_unaligned(problem: Problem, name: str) -> bool:
     return problem.by_tma(name) and problem.pitch_bytes(name)[0] % SECTOR_BYTES != 0
 
 
-def copies_per_step(problem: Problem, schedule: Schedule) -> float:
-    """Copies by threads a step of what TMA can't address, each as wide as its rows are aligned."""
+def copy_cycles(problem: Problem, schedule: Schedule, target: Target) -> float:
+    """Cycles in which threads copy what TMA can't address, each time as much as rows are aligned to
+    at once, and in which they wait for it and hand it over."""
     tiles = {"a": problem.a_tile_bytes(schedule), "b": problem.b_tile_bytes(schedule)}
-    return sum(
+    copies = sum(
         size / math.gcd(problem.pitch_bytes(name)[0], problem.tma_alignment_bytes)
         for name, size in tiles.items()
         if not problem.by_tma(name)
     )
+    return copies / figure(target, "copy_rate") + figure(target, "copy_step") if copies else 0
 
 
 def epilogue_cycles(problem: Problem, schedule: Schedule, target: Target) -> float:
