@@ -4,14 +4,15 @@
 
 FOLDER holds bundles of square matmuls whose A, B and C have one shape and type. Each launch reads
 what the one before it wrote: x ← x·qᵀ with an orthogonal q, so that values keep their size. Every
-chain is run once with a synchronization after each step and once without any, and both must give
-the same bits. Chains differ in what else is in the stream:
+chain is run once with a synchronization after each step and once without any, queued up behind a
+kernel that only waits, so that launches follow at once; both must give the same bits. Chains differ
+in what else is in the stream:
 
     two buffers    each launch overwrites what the one before it still reads
     fresh outputs  the allocator hands out memory that a launch before has just let go
     other kernels  torch scales, copies and clears between the launches
     streams        every second launch is on another stream, ordered by events
-    graphs         the chains of two buffers and of streams, captured and replayed
+    graphs         all but fresh outputs, captured and replayed
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ from tilewright.runtime import load
 
 Step = Callable[[int], None]
 GRAPH_LAUNCHES = 200
-CAPTURED = ("two_buffers", "streams")
+BACKLOG_CYCLES = 40_000_000  # 20 ms, in which the host launches more than that
+CAPTURED = ("two_buffers", "other_kernels", "streams")
 
 
 class Chain:
@@ -81,24 +83,28 @@ class Chain:
         """The last x."""
         self.reset()
         for number in range(launches):
-            step(number)
+            if number % GRAPH_LAUNCHES == 0 and not serialized:
+                torch.cuda._sleep(BACKLOG_CYCLES)
+            step(number % GRAPH_LAUNCHES)
             if serialized:
                 torch.cuda.synchronize()
         torch.cuda.synchronize()
         return self.x
 
     def replayed(self, step: Step, launches: int) -> torch.Tensor:
-        """The last x of `launches` in graphs of an even number of them."""
+        """The last x of `launches` in graphs of `GRAPH_LAUNCHES`, which end where they start."""
         self.reset()
         x, graph = self.x, torch.cuda.CUDAGraph()
         with torch.cuda.graph(graph):
             for number in range(GRAPH_LAUNCHES):
                 step(number)
+            if self.x is not x:
+                x.copy_(self.x)
         x.copy_(self.start)
         for _ in range(launches // GRAPH_LAUNCHES):
             graph.replay()
         torch.cuda.synchronize()
-        return self.x
+        return x
 
 
 def differing(chain: Chain, launches: int) -> Iterator[tuple[str, int]]:

@@ -63,12 +63,24 @@ BUGS = (
         says=r"every thread waits",
     ),
     Bug(
-        "35",
+        "35a",
         "operands are read before griddepcontrol.wait",
         DEPENDENT,
         delete(r"griddepcontrol\.wait"),
         "dependent-launch",
         says=r"before griddepcontrol\.wait",
+    ),
+    Bug(
+        "35b",
+        "the epilogue's warps alone execute griddepcontrol.wait",
+        DEPENDENT,
+        replace(
+            r"griddepcontrol\.wait;",
+            "{ .reg .pred %first; .reg .b32 %own; mov.u32 %own, %tid.x;"
+            " setp.lt.u32 %first, %own, 128; @%first griddepcontrol.wait; }",
+        ),
+        "dependent-launch",
+        says=r"griddepcontrol\.wait",
     ),
     Bug(
         "36",
