@@ -26,6 +26,7 @@ STAGED_PAIR_M = 128  # with 64 a CTA's columns lie in two halves of tensor memor
 STAGED_COLUMNS_MIN = 32  # where they divide the tile: each piece is two barriers and a store
 TILES_MAX = 2**31 - 1  # a 32-bit count
 COPIED_REGISTERS_MAX = 128  # of accumulators, beside a warpgroup that copies
+PING_PONG_N = 128  # as narrow as the tile of one of two consumers may be, if C is wider
 PART_K_TILES = 8  # with fewer, what is saved is less than what the parts cost
 BARRIER_BYTES = 1024  # kept for barriers, scheduler responses and the tensor-memory address
 
@@ -284,6 +285,8 @@ def alternating_consumers(problem: Problem, schedule: Schedule, target: Target) 
         return "consumers take turns where a CTA has several tiles, got scheduler none"
     if target.mma_warpgroups(m, n) != 1:
         return f"a consumer is one warpgroup, {m}x{n} takes {target.mma_warpgroups(m, n)}"
+    if n < min(PING_PONG_N, problem.n):
+        return f"tiles of {n} columns were slower than 128x{PING_PONG_N} in turns on an H200"
     return None
 
 
