@@ -10,6 +10,8 @@ demanded:
 
     bounds    normals: every element lies within the bounds of what an MMA sums (runtime/sums.py)
     exact     integers: every element is the exact product, rounded to the output's type
+    known     normals on a Hopper GPU: the bits are those that its tensor core is known to give
+              (gpu_test_sums.py), where one accumulator takes all of K and C is the sum
     emulator  integers: the bits are those that the emulator had, where it was asked
     repeated  the runs on the same inputs give the same bits
     inside    nothing is written around the output
@@ -31,6 +33,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from gpu_test_sums import known_product, summed_in_order
 
 from tilewright.runtime import load
 from tilewright.runtime.devices import why_no_gpu
@@ -114,7 +117,7 @@ def judge(kernel: Any, seed: int, emulated: str | None, place: str) -> list[str]
         inputs = draw(kernel.manifest, seed, kind)
         runs = [run_once(kernel, inputs, place) for _ in range(RUNS)]
         outputs = [output for output, _ in runs]
-        problems += JUDGES[kind](kernel.manifest, inputs, outputs[0], place != "cpu")
+        problems += JUDGES[kind](kernel.manifest, inputs, outputs[0], place)
         if len({digest(output) for output in outputs}) > 1:
             problems.append(f"repeated: {RUNS} runs on the same {kind} must agree, got other bits")
         if not all(intact for _, intact in runs):
@@ -125,21 +128,33 @@ def judge(kernel: Any, seed: int, emulated: str | None, place: str) -> list[str]
 
 
 def judge_normals(
-    manifest: Mapping[str, Any], inputs: Inputs, output: torch.Tensor, on_gpu: bool
+    manifest: Mapping[str, Any], inputs: Inputs, output: torch.Tensor, place: str
 ) -> list[str]:
-    """Compare with the float64 product, within the bounds of what an MMA sums."""
-    c = manifest["tensors"][-1]
+    """Compare with the float64 product, within the bounds of what an MMA sums, and on a GPU with
+    what its MMAs are known to sum."""
+    c, on_gpu = manifest["tensors"][-1], place != "cpu"
     expected = expected_output(manifest, {**inputs, c["name"]: output}, on_gpu)
     found = compare(expected, to_float64(output, c["dtype"]), c["dtype"])
-    return [] if found.passed else [f"bounds: every element must lie within them, got {found}"]
+    problems = [] if found.passed else [f"bounds: every element must lie within them, got {found}"]
+    return problems + (judge_sums(manifest, inputs, output, place) if on_gpu else [])
+
+
+def judge_sums(
+    manifest: Mapping[str, Any], inputs: Inputs, output: torch.Tensor, place: str
+) -> list[str]:
+    """Compare with what Hopper's MMAs give, bit for bit."""
+    if not summed_in_order(manifest):
+        return []
+    wrong = int((known_product(manifest, inputs, place) != output).sum())
+    return [f"known: sums must have the bits of this GPU's MMAs, got {wrong} others"] * (wrong > 0)
 
 
 def judge_integers(
-    manifest: Mapping[str, Any], inputs: Inputs, output: torch.Tensor, on_gpu: bool
+    manifest: Mapping[str, Any], inputs: Inputs, output: torch.Tensor, place: str
 ) -> list[str]:
     """Compare with the exact product: sums of small integers are exact in float32 in any order, and
     those below 2^14 in Hopper's sums of 8-bit floats."""
-    del on_gpu
+    del place
     a, b = (inputs[each["name"]].double() for each in manifest["tensors"][:2])
     wrong = int(((a @ b.T).to(output.dtype) != output).sum())
     return [f"exact: every element must be the exact product, got {wrong} others"] if wrong else []

@@ -64,7 +64,7 @@ def narrow_sums(a: np.ndarray, b: np.ndarray, smallest_a: float, smallest_b: flo
     sums = accumulator_interval(a, b)
     total = np.zeros((a.shape[0], b.shape[0]))
     low, high, error = total, total, total
-    lost = (NARROW_K + 4) * NARROW_ULP  # also where an MMA is two, of half the products each
+    lost = (NARROW_K + 2) * NARROW_ULP  # of the products, the sum before and the new one
     for start in range(0, a.shape[1], NARROW_K):
         of_a, of_b = (each[:, start : start + NARROW_K] for each in (a, b))
         total = total + _product(of_a, of_b)

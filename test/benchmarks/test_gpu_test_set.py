@@ -23,7 +23,7 @@ def script(monkeypatch):
     """script(name) imports one of the folder, as when it is run there."""
     monkeypatch.syspath_prepend(str(FOLDER))
     yield importlib.import_module
-    for name in ("gpu_test", "gpu_test_cases", "gpu_test_bundles"):
+    for name in ("gpu_test", "gpu_test_cases", "gpu_test_bundles", "gpu_test_sums"):
         sys.modules.pop(name, None)
 
 
@@ -176,3 +176,50 @@ def test_inputs_are_the_same_wherever_they_are_drawn(script):
     assert normals["a"][0, :2].tolist() == [1.0078125, -0.357421875]
     assert not integers["a"][:, :8].equal(integers["b"][:40, :8])
     assert {*integers["b"].unique().tolist()} == set(range(-4, 5))
+
+
+def cut(value, unit):
+    return math.trunc(value / unit) * unit
+
+
+def by_hand(x, y, products, fraction, kept):
+    """One element, an MMA of so many products after the other, in Python's exact floats."""
+    total = 0.0
+    for start in range(0, len(x), products):
+        pairs = list(zip(x[start : start + products], y[start : start + products], strict=True))
+        places = [math.frexp(p)[1] + math.frexp(q)[1] - 2 for p, q in pairs if p * q]
+        places += [math.frexp(total)[1] - 1] if total else []
+        unit = 2.0 ** (max(places) - fraction)
+        total = sum(cut(each, unit) for each in [*(p * q for p, q in pairs), total])
+        total = cut(total, 2.0 ** (math.frexp(total)[1] - 1 - kept)) if total else 0.0
+    return total
+
+
+@pytest.mark.parametrize("dtype", ["e4m3", "tf32", "bf16"])
+def test_known_sums_are_those_of_the_published_steps(script, dtype):
+    known = script("gpu_test_sums")
+    generator = torch.Generator().manual_seed(4)
+    type_ = known.torch_dtype(dtype)
+    inputs = {name: torch.randn((5, 70), generator=generator).to(type_) for name in ("a", "b")}
+    tensors = [{"name": name, "dtype": dtype} for name in "ab"] + [{"name": "c", "dtype": "f32"}]
+    found = known.known_product({"tensors": tensors}, inputs, "cpu")
+    a, b = (known.to_float64(inputs[name], dtype).tolist() for name in "ab")
+    sums = known.SUMS[dtype]
+    assert found.tolist() == [[by_hand(x, y, *sums) for y in b] for x in a]
+    exact = torch.tensor(a, dtype=torch.float64) @ torch.tensor(b, dtype=torch.float64).T
+    assert not found.equal(exact.float())
+
+
+def test_other_bits_than_the_known_ones_are_a_problem(script):
+    gpu_test, known = script("gpu_test"), script("gpu_test_sums")
+    kernel = Fake(RIGHT)
+    manifest = kernel.manifest | {"target": "sm_90a", "schedule": {"split_k": 1}}
+    inputs = gpu_test.draw(manifest, SEED, "normals")
+    right = known.known_product(manifest, inputs, "cpu")
+    assert gpu_test.judge_sums(manifest, inputs, right, "cpu") == []
+    wrong = right.clone()
+    wrong[3, 5] = torch.nextafter(wrong[3, 5], torch.tensor(math.inf))
+    problem = "known: sums must have the bits of this GPU's MMAs, got 1 others"
+    assert gpu_test.judge_sums(manifest, inputs, wrong, "cpu") == [problem]
+    for other in ({"target": "sm_100a"}, {"schedule": {"split_k": 2}}):
+        assert gpu_test.judge_sums(manifest | other, inputs, wrong, "cpu") == []
