@@ -2,14 +2,15 @@
 
     python benchmarks/gpu.py FOLDER [--rounds 15] [--no-triton] [--no-host] [--json PATH]
 
-FOLDER holds bundles that were made beforehand (benchmarks/gpu_bundles.py), bf16; `runtime` must be
+FOLDER holds bundles that were made beforehand (benchmarks/gpu_bundles.py); `runtime` must be
 importable as tilewright.runtime, and torch, numpy and cuda-python installed; Triton is measured
-where it is. For each matmul its bundles and the two rivals take turns on the same normally
-distributed inputs, several sets of them, which together exceed L2. Times are medians of batches
-that are enqueued behind a backlog (runtime/gpu/timing.py). Every contender's output is compared
-with float64 first, and a wrong one is an error. Also: the host's time for a call that is given its
-output, and that of torch.mm; the first call of each kernel, with loading; clocks and power under
-load.
+where it is, for 16-bit types. cuBLAS multiplies f32 as tf32, too, and floats of 8 bits with fast
+accumulation, as ours do. For each matmul its bundles and the two rivals take turns on the same
+normally distributed inputs, several sets of them, which together exceed L2. Times are medians of
+batches that are enqueued behind a backlog (runtime/gpu/timing.py). Every contender's output is
+compared with float64 first, and a wrong one is an error. Also: the host's time for a call that is
+given its output, and that of torch's; the first call of each kernel, with loading; clocks and power
+under load.
 """
 
 from __future__ import annotations
@@ -163,10 +164,10 @@ def host_costs(
     kernel: Any, a: torch.Tensor, b: torch.Tensor, out: torch.Tensor, gpu_us: float
 ) -> dict[str, float]:
     """Microseconds of the host for a call of ours and of torch's."""
-    transposed = b.T
+    by_library = library_product(a, b, out)
     return {
         OURS: host_us(lambda: kernel(a, b, out=out), gpu_us),
-        CUBLAS: host_us(lambda: torch.mm(a, transposed, out=out), gpu_us),
+        CUBLAS: host_us(by_library, gpu_us),
     }
 
 
@@ -181,14 +182,25 @@ def _launch_of(kernel: Kernel, sets: Sets) -> Launch:
 def rivals(sets: Sets, options: argparse.Namespace) -> dict[str, Launch]:
     """What else is timed, by name; each takes the index of an input set."""
 
-    def cublas(i: int) -> None:
-        a, b, c = sets[i]
-        torch.mm(a, b.T, out=c)
-
-    found: dict[str, Launch] = {CUBLAS: cublas}
-    if not options.no_triton and all(each.is_contiguous() for each in sets[0]):
+    products = [library_product(*each) for each in sets]
+    found: dict[str, Launch] = {CUBLAS: lambda i: products[i]()}
+    plain = all(each.is_contiguous() and each.itemsize == 2 for each in sets[0])
+    if not options.no_triton and plain:
         found |= triton_contender(sets)
     return found
+
+
+def library_product(a: torch.Tensor, b: torch.Tensor, out: torch.Tensor) -> Callable[[], Any]:
+    """A call of torch's that writes a · bᵀ by cuBLAS."""
+    transposed = b.T
+    if a.dtype == torch.int8:
+        return lambda: torch._int_mm(a, transposed, out=out)
+    if a.itemsize == 1:
+        one = torch.ones((), device=a.device)
+        keywords = {"out_dtype": out.dtype, "use_fast_accum": True, "out": out}
+        return lambda: torch._scaled_mm(a, transposed, one, one, **keywords)
+    torch.backends.cuda.matmul.allow_tf32 = True
+    return lambda: torch.mm(a, transposed, out=out)
 
 
 def triton_contender(sets: Sets) -> dict[str, Launch]:

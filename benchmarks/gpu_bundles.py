@@ -1,13 +1,13 @@
 """Compiles the kernels that benchmarks/gpu.py measures, on a machine that needs no GPU.
 
     python benchmarks/gpu_bundles.py FOLDER [--target sm_90a] [--shapes 512x512x512,…]
-        [--chosen] [--preset NAME …] [--pipeline NAME=TEXT …]
+        [--type bf16] [--chosen] [--preset NAME …] [--pipeline NAME=TEXT …]
     python benchmarks/gpu_bundles.py FOLDER [--target sm_90a] --comparison NAME
 
-Writes bundles for bf16, B as N×K: FOLDER/MxNxK.zip by the schedule that the compiler chooses, or
-FOLDER/MxNxK.NAME.zip for each preset and pipeline that is named (`--chosen` adds the chosen one);
-gpu.py measures those of a shape together. `--comparison` makes what docs/hopper.md compares. A
-shape that is refused is said so and left out; the exit status is then 1.
+Writes bundles for bf16 (or `--type`), B as N×K: FOLDER/MxNxK.zip by the schedule that the compiler
+chooses, or FOLDER/MxNxK.NAME.zip for each preset and pipeline that is named (`--chosen` adds the
+chosen one); gpu.py measures those of a shape together. `--comparison` makes what docs/hopper.md
+compares. A shape that is refused is said so and left out; the exit status is then 1.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from tilewright.compiler.bundle_writer import as_bundle
 from tilewright.compiler.driver import compile_matmul
 from tilewright.compiler.pipeline import all_presets
 from tilewright.compiler.spec import MatmulSpec
+from tilewright.dialects.dtypes import DTYPES, OPERAND_DTYPES
 from tilewright.dialects.errors import CompileError
 
 # M×N×K: cubes, few rows as in decoding, layers of language models, short and long sums, ragged.
@@ -46,6 +47,7 @@ def parse_options() -> argparse.Namespace:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--target", default="sm_90a", help="chip (default sm_90a)")
     parser.add_argument("--shapes", default=SHAPES, help="MxNxK,… (default: those of the page)")
+    parser.add_argument("--type", default="bf16", choices=OPERAND_DTYPES, help="of A and B")
     parser.add_argument("--chosen", action="store_true", help="the chosen schedule beside others")
     parser.add_argument("--preset", action="append", default=[], choices=all_presets(),
                         metavar="NAME", help="this preset; may be given again")  # fmt: skip
@@ -79,7 +81,7 @@ def make(variant: Variant, options: argparse.Namespace) -> bool:
     """Compile one kernel; whether it could be."""
     stem = f"{variant.shape}.{variant.name}" if variant.name else variant.shape
     try:
-        spec = MatmulSpec(*map(int, variant.shape.split("x")))
+        spec = spec_of(variant.shape, options.type)
         compiled = compile_matmul(spec, target=options.target, pipeline=variant.pipeline)
     except CompileError as error:
         print(f"{stem:20} {error}", file=sys.stderr)
@@ -87,6 +89,13 @@ def make(variant: Variant, options: argparse.Namespace) -> bool:
     as_bundle(compiled, options.folder / f"{stem}.zip")
     print(f"{stem:20} {compiled.pipeline}", file=sys.stderr)
     return True
+
+
+def spec_of(shape: str, type_: str) -> MatmulSpec:
+    """The matmul of operands of one type, C of the type that goes with them."""
+    dtype = DTYPES[type_]
+    sizes = map(int, shape.split("x"))
+    return MatmulSpec(*sizes, type_, type_, dtype.result, dtype.accumulator)
 
 
 if __name__ == "__main__":

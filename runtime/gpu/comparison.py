@@ -24,6 +24,8 @@ SETS = (2, 64)
 CHECKED_ROWS = 256
 ERROR_MAX = 1e-2
 """‖out − exact‖ / ‖exact‖ for 16-bit results, whose rounding alone gives 2e-3."""
+POISON = -(2**31)
+BYTE_DEVIATION = 30
 
 
 def count_sets(tensors: Sequence[dict[str, Any]]) -> int:
@@ -36,7 +38,7 @@ def count_sets(tensors: Sequence[dict[str, Any]]) -> int:
 
 
 def make_set(tensors: Sequence[dict[str, Any]], seed: int) -> list[torch.Tensor]:
-    """Inputs that are normally distributed, and an output of NaN."""
+    """Inputs that are normally distributed, bytes with a deviation of 30, and a poisoned output."""
     import torch
 
     generator = torch.Generator("cuda").manual_seed(seed)
@@ -47,9 +49,20 @@ def make_set(tensors: Sequence[dict[str, Any]], seed: int) -> list[torch.Tensor]
         for each in tensors
     ]
     for operand in made[:2]:
-        operand.normal_(generator=generator)
-    made[2].fill_(torch.nan)
+        normals = torch.empty(operand.shape, device="cuda").normal_(generator=generator)
+        operand.copy_(normals if operand.is_floating_point() else normals * BYTE_DEVIATION)
+    poison(made[2])
     return made
+
+
+def poison(output: torch.Tensor) -> None:
+    """Fill with NaN, integers with a number that no sum of few products is."""
+    output.fill_(math.nan if output.is_floating_point() else POISON)
+
+
+def is_poisoned(output: torch.Tensor) -> bool:
+    """Whether some element was never written."""
+    return bool((output.isnan() if output.is_floating_point() else output == POISON).any())
 
 
 def check(name: str, launch: Launch, tensors: list[torch.Tensor], index: int) -> None:
@@ -57,13 +70,13 @@ def check(name: str, launch: Launch, tensors: list[torch.Tensor], index: int) ->
     import torch
 
     a, b, c = tensors
-    c.fill_(torch.nan)
+    poison(c)
     launch(index)
     count = min(CHECKED_ROWS, a.shape[0])
     rows = torch.linspace(0, a.shape[0] - 1, count, device="cuda").long()
     exact = a[rows].double() @ b.double().T
     error = ((c[rows].double() - exact).norm() / exact.norm()).item()
-    if not error < ERROR_MAX or c.isnan().any():
+    if not error < ERROR_MAX or is_poisoned(c):
         raise DeviceError(f"{name}: relative error must be below {ERROR_MAX}, got {error:.3g}")
 
 

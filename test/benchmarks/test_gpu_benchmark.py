@@ -109,7 +109,7 @@ def test_bundles_of_a_shape_take_turns_with_one_cublas(monkeypatch, capsys):
 
     fakes = {
         "count_sets": lambda tensors: 3,
-        "make_set": lambda tensors, seed: [torch.empty(1)] * 3,
+        "make_set": lambda tensors, seed: [torch.empty(1, 1)] * 3,
         "first_call": lambda kernel, a, b, out: 2.5,
         "check": lambda *arguments: asked.append(arguments[0]),
         "interleaved": interleaved,
@@ -163,6 +163,40 @@ def test_a_wrong_output_is_an_error(monkeypatch, wrong):
 
 
 _linspace = torch.linspace
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32, torch.int8])
+def test_the_library_multiplies_every_type_by_what_it_has_for_it(dtype):
+    import gpu
+
+    generator = torch.Generator().manual_seed(2)
+    a, b = ((9 * torch.randn(each, generator=generator)).to(dtype) for each in ((40, 64), (24, 64)))
+    out = torch.zeros((40, 24), dtype=torch.int32 if dtype == torch.int8 else torch.float32)
+    out = out.to(dtype) if dtype == torch.bfloat16 else out
+    gpu.library_product(a, b, out)()
+    exact = a.double() @ b.double().T
+    assert (out.double() - exact).abs().max() < 0.01 * exact.abs().max()
+
+
+def test_bundles_of_every_type_can_be_made(monkeypatch, tmp_path):
+    import gpu_bundles
+
+    for type_, c in (("tf32", "f32"), ("e4m3", "bf16"), ("u8", "s32")):
+        words = ["gpu_bundles.py", str(tmp_path / type_), "--shapes", "64x64x64", "--type", type_]
+        monkeypatch.setattr(sys, "argv", words)
+        assert gpu_bundles.main() == 0
+        tensors = read_bundle(tmp_path / type_ / "64x64x64.zip").manifest["tensors"]
+        assert [tensor["dtype"] for tensor in tensors] == [type_, type_, c]
+
+
+def test_outputs_of_integers_are_poisoned_too():
+    from tilewright.runtime.gpu import comparison
+
+    for dtype in (torch.int32, torch.float32):
+        output = torch.zeros((3, 4), dtype=dtype)
+        assert not comparison.is_poisoned(output)
+        comparison.poison(output[1:2, 2:3])
+        assert comparison.is_poisoned(output)
 
 
 def test_what_nvidia_smi_does_not_know_is_not_a_number():
