@@ -25,6 +25,8 @@ ENUMS = {
     },
     "CUstreamCaptureMode": {"CU_STREAM_CAPTURE_MODE_RELAXED": 2},
     "CUtensorMapDataType": {
+        "CU_TENSOR_MAP_DATA_TYPE_UINT8": 0,
+        "CU_TENSOR_MAP_DATA_TYPE_INT32": 3,
         "CU_TENSOR_MAP_DATA_TYPE_FLOAT16": 6,
         "CU_TENSOR_MAP_DATA_TYPE_FLOAT32": 7,
         "CU_TENSOR_MAP_DATA_TYPE_BFLOAT16": 9,
@@ -48,7 +50,18 @@ ENUMS = {
     },
 }
 MAP_ENUMS = ("interleave", "swizzle", "l2_promotion", "oob_fill")
-DTYPES = {"bf16": (4, 16), "f16": (2, 16), "f32": (2, 32), "f64": (2, 64)}
+DTYPES = {
+    "bf16": (4, 16),
+    "f16": (2, 16),
+    "f32": (2, 32),
+    "f64": (2, 64),
+    "tf32": (2, 32),
+    "e4m3": (10, 8),
+    "e5m2": (12, 8),
+    "s8": (0, 8),
+    "u8": (1, 8),
+    "s32": (0, 32),
+}
 ERRORS = {
     1: b"CUDA_ERROR_INVALID_VALUE",
     400: b"CUDA_ERROR_INVALID_HANDLE",

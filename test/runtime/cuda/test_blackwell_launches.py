@@ -35,6 +35,7 @@ LOADED_AND_LAUNCHED = [
     "cuLaunchKernelEx",
 ]
 BF16, F32, NO_FILL, SWIZZLE_128B, L2_128B = 9, 7, 0, 3, 2
+BYTES, S32 = 0, 3
 
 
 @pytest.fixture
@@ -143,6 +144,20 @@ def test_a_persistent_kernel_with_launch_control(launched):
     assert (attribute, vars(value["clusterDim"])) == (4, {"x": 2, "y": 1, "z": 1})
     assert config == {**extents((8, 3, 1), (224, 1, 1), 229_572), "numAttrs": 1}
     assert parameters(driver, (128,) * 3) == [bytes([i]) * 128 for i in (1, 2, 3)]
+
+
+@pytest.mark.parametrize(
+    ("types", "operands", "result"),
+    [
+        (("tf32", "tf32", "f32", "f32"), F32, F32),
+        (("e4m3", "e5m2", "bf16", "f32"), BYTES, BF16),
+        (("s8", "u8", "s32", "s32"), BYTES, S32),
+    ],
+)
+def test_tensor_maps_of_every_type_are_of_what_lies_in_memory(launched, types, operands, result):
+    text = "tiling,tma-insertion,swizzle-selection,epilogue-staging"
+    _, _, driver = launched(MatmulSpec(256, 512, 256, *types), text)
+    assert [each["dtype"] for each in driver.encoded] == [operands, operands, result]
 
 
 def test_dependent_launch_is_asked_for_only_where_the_kernel_waits_by_itself(launched):
