@@ -121,6 +121,14 @@ def natural(text: str) -> int:
     return value
 
 
+def positive(text: str) -> int:
+    """An argument type: an integer from 1, below 2^63."""
+    value = natural(text)
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"must be an integer from 1, got '{text}'")
+    return value
+
+
 def _integer(text: str) -> int:
     try:
         return int(text)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..runtime.launch_files import DEFAULT_MAX_STEPS
-from .arguments import Parser, add_json, natural
+from .arguments import Parser, add_json, natural, positive
 from .emulator_flags import (
     DEFAULT_CHECK,
     add_emulator_flags,
@@ -71,7 +71,7 @@ def _add_seeds(parser: Parser) -> None:
     )
     which.add_argument(
         "--seeds",
-        type=_positive,
+        type=positive,
         metavar="N",
         help="run with the seeds 0 to N-1 and stop at the first that fails",
     )
@@ -80,7 +80,7 @@ def _add_seeds(parser: Parser) -> None:
 def _add_limits(parser: Parser) -> None:
     parser.add_argument(
         "--max-steps",
-        type=_positive,
+        type=positive,
         default=DEFAULT_MAX_STEPS,
         metavar="N",
         help=f"warp instructions a run may execute (default {DEFAULT_MAX_STEPS})",
@@ -92,13 +92,6 @@ def _add_limits(parser: Parser) -> None:
         metavar="S",
         help=f"wall seconds all runs may take together (default {DEFAULT_MAX_SECONDS:g})",
     )
-
-
-def _positive(text: str) -> int:
-    value = natural(text)
-    if value < 1:
-        raise argparse.ArgumentTypeError(f"must be an integer from 1, got '{text}'")
-    return value
 
 
 def _seconds(text: str) -> float:

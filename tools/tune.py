@@ -9,9 +9,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .arguments import Parser, add_json
+from .arguments import Parser, add_json, positive
 from .output import check_place, print_json, write_text
 from .tune_rank import print_ranked, ranked, summary
+from .tune_results import Measured, Results, read_json, read_results, results_of
 
 if TYPE_CHECKING:
     from ..compiler.schedule_problem import Problem, Schedule
@@ -60,7 +61,9 @@ def _add_measure(steps: Any) -> None:
     parser = steps.add_parser("measure", help="time them on this machine's GPU; needs no MLIR")
     parser.add_argument("folder", type=Path, metavar="FOLDER", help="what compile has written")
     parser.add_argument("-o", "--output", type=Path, metavar="PATH", help="where (default stdout)")
-    parser.add_argument("--rounds", type=int, default=9, help="batches a candidate (default 9)")
+    parser.add_argument(
+        "--rounds", type=positive, default=9, help="batches a candidate (default 9)"
+    )
     parser.set_defaults(command=_measure_command)
 
 
@@ -83,7 +86,9 @@ def _add_rank(steps: Any) -> None:
 def _add_all(steps: Any) -> None:
     parser = steps.add_parser("all", help="all three, where compiler and GPU are together")
     _add_candidates(parser)
-    parser.add_argument("--rounds", type=int, default=9, help="batches a candidate (default 9)")
+    parser.add_argument(
+        "--rounds", type=positive, default=9, help="batches a candidate (default 9)"
+    )
     parser.add_argument("-o", "--output", type=Path, metavar="PATH", required=True,
                         help="the table; entries for other shapes in it stay")  # fmt: skip
     add_json(parser)
@@ -93,7 +98,7 @@ def _add_all(steps: Any) -> None:
 def _add_candidates(parser: Parser) -> None:
     parser.add_argument("--shapes", required=True, metavar="MxNxK,…", help="bf16, B as N×K")
     parser.add_argument("--target", default="sm_90a", help="chip (default sm_90a)")
-    parser.add_argument("--count", type=int, default=COUNT, metavar="N",
+    parser.add_argument("--count", type=positive, default=COUNT, metavar="N",
                         help=f"candidates a shape (default {COUNT})")  # fmt: skip
 
 
@@ -181,7 +186,7 @@ def _best(spec: MatmulSpec, target: Target, count: int) -> Iterator[tuple[Proble
 
 def _measure_command(options: argparse.Namespace) -> int:
     check_place(options.output)
-    index = _read_json(options.folder / INDEX, "tilewright tune compile")
+    index = read_json(options.folder / INDEX, "tilewright tune compile")
     write_text(json.dumps(_measured(options.folder, index, options.rounds)), options.output)
     return 0
 
@@ -199,23 +204,14 @@ def _measured(folder: Path, index: dict[str, Any], rounds: int) -> dict[str, Any
     return {**machine(), "rounds": rounds, "rows": rows}
 
 
-def _read_json(path: Path, writer: str) -> Any:
-    from ..runtime.errors import DeviceError
-
-    try:
-        return json.loads(path.read_bytes())
-    except (OSError, ValueError) as error:
-        raise DeviceError(f"{path}: must be what {writer} has written, got {error}") from None
-
-
 # -- table -------------------------------------------------------------------------------------
 
 
 def _table_command(options: argparse.Namespace) -> int:
-    return _write_table(_read_json(options.results, "tilewright tune measure"), options)
+    return _write_table(read_results(options.results), options)
 
 
-def _write_table(results: dict[str, Any], options: argparse.Namespace) -> int:
+def _write_table(results: Results, options: argparse.Namespace) -> int:
     from ..compiler.tuned_schedules import read_table, write_table
 
     check_place(options.output)
@@ -231,26 +227,24 @@ def _write_table(results: dict[str, Any], options: argparse.Namespace) -> int:
     return 0
 
 
-def fastest_of(results: dict[str, Any]) -> list[Tuned]:
+def fastest_of(results: Results) -> list[Tuned]:
     """The fastest candidate of each problem in the results of a measurement."""
-    from ..compiler.schedule_problem import Problem
-    from ..compiler.tuned_schedules import Tuned, schedule_of
+    from ..compiler.tuned_schedules import Tuned
 
-    best: dict[Problem, Tuned] = {}
-    for row in results["rows"]:
-        problem = Problem(**row["problem"])
-        entry = Tuned(problem, schedule_of(row["schedule"]), row["us"], results["gpu"],
-                      results["date"])  # fmt: skip
-        if problem not in best or entry.us < best[problem].us:
-            best[problem] = entry
-    return list(best.values())
+    best: dict[Problem, Measured] = {}
+    for row in results.rows:
+        if row.problem not in best or row.us < best[row.problem].us:
+            best[row.problem] = row
+    return [
+        Tuned(row.problem, row.schedule, row.us, results.gpu, results.date) for row in best.values()
+    ]
 
 
 # -- rank --------------------------------------------------------------------------------------
 
 
 def _rank_command(options: argparse.Namespace) -> int:
-    found = ranked(_read_json(options.results, "tilewright tune measure"))
+    found = ranked(read_results(options.results).rows)
     if not options.json:
         print_ranked(found)
         return 0
@@ -267,4 +261,5 @@ def _all_command(options: argparse.Namespace) -> int:
     with tempfile.TemporaryDirectory() as folder:
         options.folder = Path(folder)
         index = compile_candidates(options)
-        return _write_table(_measured(options.folder, index, options.rounds), options)
+        measured = _measured(options.folder, index, options.rounds)
+    return _write_table(results_of(measured), options)

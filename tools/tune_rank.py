@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from .tables import print_table
 
 if TYPE_CHECKING:
     from ..compiler.schedule_problem import Problem, Schedule
+    from .tune_results import Measured
 
 COLUMNS = ("shape", "estimated fastest", "[us]", "measured fastest", "[us]", "of it", "rank")
 
@@ -37,15 +38,11 @@ class Ranked:
         return self.fastest_us / self.taken_us
 
 
-def ranked(results: Mapping[str, Any]) -> list[Ranked]:
+def ranked(rows: Iterable[Measured]) -> list[Ranked]:
     """Every problem of a measurement, in its order; the estimate's own ties go to the first."""
-    from ..compiler.schedule_problem import Problem
-    from ..compiler.tuned_schedules import schedule_of
-
     groups: dict[tuple[Problem, str], list[tuple[Schedule, float]]] = {}
-    for row in results["rows"]:
-        key = (Problem(**row["problem"]), row["target"])
-        groups.setdefault(key, []).append((schedule_of(row["schedule"]), row["us"]))
+    for row in rows:
+        groups.setdefault((row.problem, row.chip), []).append((row.schedule, row.us))
     return [_rank(problem, chip, measured) for (problem, chip), measured in groups.items()]
 
 

@@ -60,7 +60,7 @@ def test_the_estimate_is_ranked_by_what_was_measured(tmp_path, tilewright):
         for schedule, us in ((slow, 30.0), (fast, 20.0))
     ]
     results = tmp_path / "r.json"
-    results.write_text(json.dumps({"rows": rows}))
+    results.write_text(json.dumps({"gpu": "NVIDIA H200", "date": "2026-11-20", "rows": rows}))
     found = tilewright("tune", "rank", results, "--json").json
     assert found["shapes"] == {"1024x1024x8192": {"ratio": pytest.approx(2 / 3), "rank": 1}}
     assert (found["mean"], found["least"]) == (pytest.approx(2 / 3), pytest.approx(2 / 3))
@@ -88,12 +88,42 @@ def test_the_estimate_is_ranked_by_what_was_measured(tmp_path, tilewright):
             1,
             "error: FOLDER: must be what tilewright tune measure has written, got",
         ),
+        (
+            ["tune", "compile", "FOLDER", "--shapes", "64x64x64", "--count", "0"],
+            2,
+            "error: tilewright tune compile: argument --count: must be an integer from 1, got '0'",
+        ),
+        (
+            ["tune", "measure", "FOLDER", "--rounds", "-1"],
+            2,
+            "error: tilewright tune measure: argument --rounds: must be an integer from 0 below",
+        ),
     ],
 )
 def test_what_can_not_be_tuned_is_said(tmp_path, capsys, words, status, message):
     words = [str(tmp_path) if word == "FOLDER" else word for word in words]
     assert main(words) == status
     assert capsys.readouterr().err.startswith(message.replace("FOLDER", str(tmp_path)))
+
+
+@pytest.mark.parametrize("step", [["rank"], ["table", "-o", "OUT"]])
+@pytest.mark.parametrize(
+    ("text", "got"),
+    [
+        ("{}", "KeyError: 'rows'"),
+        ('{"gpu": "", "date": "", "rows": []}', "no row"),
+        ('{"gpu": "", "date": "", "rows": [{"problem": {"l": 1}}]}', "TypeError: "),
+    ],
+)
+def test_results_that_are_none_are_refused_and_no_table_is_written(
+    tmp_path, capsys, step, text, got
+):
+    results, table = tmp_path / "r.json", tmp_path / "t.json"
+    results.write_text(text)
+    assert main(["tune", step[0], str(results), *(["-o", str(table)] if step[1:] else [])]) == 1
+    message = f"error: {results}: must be what tilewright tune measure has written, got {got}"
+    assert capsys.readouterr().err.startswith(message)
+    assert not table.exists()
 
 
 def test_each_candidate_is_of_its_own_tile_cluster_and_order():

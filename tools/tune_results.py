@@ -1,0 +1,73 @@
+"""The files of `tilewright tune`, read back: candidates that were compiled, times of a GPU."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..runtime.errors import DeviceError
+
+if TYPE_CHECKING:
+    from ..compiler.schedule_problem import Problem, Schedule
+
+MEASURE = "tilewright tune measure"
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A candidate for one problem on a chip, and its time in microseconds."""
+
+    problem: Problem
+    chip: str
+    schedule: Schedule
+    us: float
+
+
+@dataclass(frozen=True)
+class Results:
+    """One measurement: which GPU, when, and every candidate."""
+
+    gpu: str
+    date: str
+    rows: tuple[Measured, ...]
+
+
+def read_json(path: Path, writer: str) -> Any:
+    """A file that the command `writer` has written; DeviceError where it can't be read."""
+    try:
+        return json.loads(path.read_bytes())
+    except (OSError, ValueError) as error:
+        raise _refused(path, writer, str(error)) from None
+
+
+def read_results(path: Path) -> Results:
+    """What `tilewright tune measure` has written; DeviceError where it is something else."""
+    found = read_json(path, MEASURE)
+    try:
+        results = results_of(found)
+    except (KeyError, TypeError, ValueError) as error:
+        raise _refused(path, MEASURE, f"{type(error).__name__}: {error}") from None
+    if not results.rows:
+        raise _refused(path, MEASURE, "no row")
+    return results
+
+
+def results_of(found: Mapping[str, Any]) -> Results:
+    """The JSON of a measurement as values; KeyError, TypeError or ValueError where it is none."""
+    rows = tuple(_measured(row) for row in found["rows"])
+    return Results(str(found["gpu"]), str(found["date"]), rows)
+
+
+def _measured(row: Mapping[str, Any]) -> Measured:
+    from ..compiler.schedule_problem import Problem
+    from ..compiler.tuned_schedules import schedule_of
+
+    problem, schedule = Problem(**row["problem"]), schedule_of(row["schedule"])
+    return Measured(problem, row["target"], schedule, float(row["us"]))
+
+
+def _refused(path: Path, writer: str, got: str) -> DeviceError:
+    return DeviceError(f"{path}: must be what {writer} has written, got {got}")
