@@ -98,11 +98,14 @@ def matmul(
     if kernel is not None:
         return kernel(a, b, out=out)
     how = How(_dtype_name(out_dtype), target or "", pipeline or "", preset or "")
-    if is_traced() or is_watched(a, b) or _records_gradients(a, b):
-        from .torch_op import product_in_torch
+    if is_traced() or is_watched(a, b):
+        from .torch_op import matmul_operator
 
-        result = product_in_torch(a, b, how)
-        return result if out is None else _fill(out, result)
+        return _into(out, matmul_operator(a, b, *how))
+    if _records_gradients(a, b):
+        from .torch_op import Product
+
+        return _into(out, Product.apply(a, b, *how))
     result = call_kernel(a, b, out, how)
     _remember(a, b, asked, how)
     return result
@@ -203,7 +206,10 @@ def _is_plain(kind: type) -> bool:
     return f"{kind.__module__}.{kind.__qualname__}" in PLAIN_TENSORS
 
 
-def _fill(out: Any, result: Any) -> Any:
+def _into(out: Any, result: Any) -> Any:
+    """What torch made, in `out` if that is given."""
+    if out is None:
+        return result
     if out.requires_grad:
         raise OptionError("matmul: out must not require gradients, got one that does; drop out=")
     return out.copy_(result)

@@ -34,6 +34,16 @@ def test_every_layout_and_type_is_multiplied(
         assert_product(c, a, b)
 
 
+@pytest.mark.parametrize("name", ["float32", "float8_e4m3fn", "float8_e5m2", "int8", "uint8"])
+def test_types_of_other_widths_multiply_integers_exactly(draws, name):
+    a, b = draws.integers(136, 96), draws.integers(200, 96)
+    if name == "uint8":
+        a, b = a.abs(), b.abs()
+    dtype = getattr(torch, name)
+    c = matmul(a.to(dtype), b.to(dtype))
+    assert c.equal((a.double() @ b.double().T).to(c.dtype))
+
+
 @pytest.mark.parametrize("sizes", RAGGED)
 def test_ragged_sizes_are_written_whole_and_nothing_else(draws, poisoned, assert_product, sizes):
     m, n, k = sizes

@@ -80,7 +80,8 @@ def test_a_graph_of_the_second_gpu_replays_there(draws, assert_product):
     a, b = draws.normal(136, 72, place=SECOND), draws.normal(200, 72, place=SECOND)
     with torch.cuda.device(SECOND):
         graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph):
+        # A stream of its own: torch keeps the one that it makes, for graphs of every GPU.
+        with torch.cuda.graph(graph, stream=torch.cuda.Stream()):
             c = matmul(a, b)
         a.copy_(draws.normal(136, 72))
         graph.replay()

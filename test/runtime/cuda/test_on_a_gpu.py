@@ -220,8 +220,10 @@ def test_arrays_of_cupy_are_taken(bundle_of, gpu):
 def test_arrays_of_jax_are_taken(bundle_of, gpu):
     jax = pytest.importorskip("jax", reason="jax is not installed")
     a, b = operands(gpu)
-    c = Kernel(bundle_of())(*(jax.dlpack.from_dlpack(each) for each in (a, b)))
-    torch.cuda.synchronize()
+    jax.devices()  # its start leaves the last of several GPUs current
+    with torch.cuda.device(gpu):
+        c = Kernel(bundle_of())(*(jax.dlpack.from_dlpack(each) for each in (a, b)))
+        torch.cuda.synchronize()
     assert c.equal(product(a, b))
 
 

@@ -1,0 +1,62 @@
+"""benchmarks/gpu_host.py: its tables without a GPU, and all of it on one."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tilewright.runtime.devices import why_no_gpu
+
+SCRIPT = Path(__file__).parent.parent.parent / "benchmarks" / "gpu_host.py"
+
+
+@pytest.fixture
+def script(monkeypatch):
+    """The script, imported as when it is run."""
+    monkeypatch.syspath_prepend(str(SCRIPT.parent))
+    import gpu_host
+
+    yield gpu_host
+    sys.modules.pop("gpu_host", None)
+
+
+def test_both_tables_are_printed(script, monkeypatch):
+    monkeypatch.setattr(script, "machine", lambda: {"gpu": "NVIDIA H200"})
+    first = {"compiled": {"import": 0.8, "first call": 0.5, "second call": 6e-5}}
+    calls = {"`matmul`": {"tilewright": 9.04, "torch": 11.4}, "`matmul`, `out=`": {"tilewright": 7}}
+    assert script.as_text(512, first, calls).splitlines() == [
+        "gpu NVIDIA H200",
+        "",
+        "| 512³, bf16 | import s | first call s | second call µs |",
+        "|---|---|---|---|",
+        "| compiled | 0.80 | 0.50 | 60 |",
+        "",
+        "| host, µs a call | tilewright | torch |",
+        "|---|---|---|",
+        "| `matmul` | 9.0 | 11.4 |",
+        "| `matmul`, `out=` | 7.0 |  |",
+    ]
+
+
+def run(*words):
+    return subprocess.run(
+        [sys.executable, SCRIPT, *words], capture_output=True, text=True, check=False
+    )
+
+
+def test_a_machine_without_a_gpu_is_told_in_one_line():
+    if why_no_gpu() is None:
+        pytest.skip("a GPU is here")
+    done = run()
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == f"error: {why_no_gpu()}\n"
+
+
+def test_every_way_is_measured_on_a_gpu(gpu, tmp_path):
+    done = run("--size", "128", "--json", tmp_path / "host.json")
+    assert done.returncode == 0, done.stderr
+    found = json.loads((tmp_path / "host.json").read_text())
+    assert all(0 < us < 1000 for way in found["host_us"].values() for us in way.values())
+    assert found["first_calls_s"]["from disk"]["first call"] > 0
