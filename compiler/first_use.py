@@ -102,7 +102,7 @@ def matmul(
         from .torch_op import matmul_operator
 
         return _into(out, matmul_operator(a, b, *how))
-    if _records_gradients(a, b):
+    if records_gradients(a, b):
         from .torch_op import Product
 
         return _into(out, Product.apply(a, b, *how))
@@ -194,7 +194,8 @@ def _target(gpu: int | None) -> str:
     return device.gpu(gpu).target
 
 
-def _records_gradients(a: Any, b: Any) -> bool:
+def records_gradients(a: Any, b: Any) -> bool:
+    """Whether torch wants to differentiate the product of these."""
     if not (is_torch(a) and is_torch(b)):
         return False
     return sys.modules["torch"].is_grad_enabled() and (a.requires_grad or b.requires_grad)

@@ -1,6 +1,7 @@
-"""`matmul` as an operator of torch: tilewright::matmul, with a fake implementation and autograd.
+"""`matmul` as operators of torch, imported when torch must see the call.
 
-Imported when torch is there and must see the call: under torch.compile, or for gradients.
+tilewright::matmul    what a graph records; differentiable; torch takes it apart into
+tilewright::product   the kernel, with a fake implementation and without gradients
 """
 
 from __future__ import annotations
@@ -12,21 +13,20 @@ import torch
 from ..dialects.dtypes import DTYPES
 from ..dialects.errors import OptionError
 from ..runtime.element_types import torch_dtype
-from .first_use import OPERANDS, How, call_kernel, check_shapes, matmul
+from ..runtime.tracing import is_watched
+from .first_use import OPERANDS, How, call_kernel, check_shapes, matmul, records_gradients
 
-NAME = "tilewright::matmul"
 LIBRARY = torch.library.Library("tilewright", "FRAGMENT")
-# Not torch.library.custom_op, whose own checks take the host 4 us more at each call.
-torch.library.define(
-    NAME,
-    "(Tensor a, Tensor b, str out_dtype, str target, str pipeline, str preset) -> Tensor",
-    lib=LIBRARY,
-    tags=(torch.Tag.pt2_compliant_tag, torch.Tag.needs_exact_strides),
-)
+SIGNATURE = "(Tensor a, Tensor b, str out_dtype, str target, str pipeline, str preset) -> Tensor"
+TAGS = (torch.Tag.pt2_compliant_tag, torch.Tag.needs_exact_strides)
+# Not torch.library.custom_op: its checks and its autograd take the host 11 us more at each call.
+torch.library.define("tilewright::product", SIGNATURE, lib=LIBRARY, tags=TAGS)
+torch.library.define("tilewright::matmul", SIGNATURE, lib=LIBRARY, tags=TAGS)
+product_operator = torch.ops.tilewright.product.default
 matmul_operator = torch.ops.tilewright.matmul.default
 
 
-@torch.library.impl(NAME, "default", lib=LIBRARY)
+@torch.library.impl("tilewright::product", "default", lib=LIBRARY)
 def _(
     a: torch.Tensor, b: torch.Tensor, out_dtype: str, target: str, pipeline: str, preset: str
 ) -> torch.Tensor:
@@ -34,19 +34,13 @@ def _(
     return call_kernel(a, b, None, How(out_dtype, target, pipeline, preset))
 
 
-@torch.library.register_fake(NAME, lib=LIBRARY)
+@torch.library.register_fake("tilewright::product", lib=LIBRARY)
 def _(
     a: torch.Tensor, b: torch.Tensor, out_dtype: str, target: str, pipeline: str, preset: str
 ) -> torch.Tensor:
     check_shapes(a.shape, b.shape)
     dtype = out_dtype or DTYPES[OPERANDS[str(a.dtype)]].result
     return a.new_empty((a.shape[0], b.shape[0]), dtype=torch_dtype(dtype))
-
-
-def _keep(ctx: Any, inputs: tuple[Any, ...], output: torch.Tensor) -> None:
-    a, b, _, target, _, _ = inputs
-    ctx.save_for_backward(a, b)
-    ctx.target = target
 
 
 def _gradients(ctx: Any, gradient: torch.Tensor) -> tuple[Any, ...]:
@@ -66,11 +60,8 @@ def _gradients(ctx: Any, gradient: torch.Tensor) -> tuple[Any, ...]:
     return of_a, of_b, None, None, None, None
 
 
-torch.library.register_autograd(NAME, _gradients, setup_context=_keep, lib=LIBRARY)
-
-
 class Product(torch.autograd.Function):
-    """The operator with its gradients, for calls that nothing traces; torch's way takes 45 us more.
+    """The product with its gradients.
 
     Not by setup_context, for which torch binds the arguments to a signature at each call.
     """
@@ -78,8 +69,16 @@ class Product(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, *inputs: Any) -> torch.Tensor:
         a, b, *how = inputs
-        output = call_kernel(a, b, None, How(*how))
-        _keep(ctx, inputs, output)
-        return output
+        ctx.save_for_backward(a, b)
+        ctx.target = inputs[3]
+        return product_operator(*inputs) if is_watched(a, b) else call_kernel(a, b, None, How(*how))
 
     backward = staticmethod(_gradients)
+
+
+@torch.library.impl("tilewright::matmul", "CompositeImplicitAutograd", lib=LIBRARY)
+def _(a: torch.Tensor, b: torch.Tensor, *how: str) -> torch.Tensor:
+    """compiler.matmul: products, with gradients if torch records them."""
+    if records_gradients(a, b):
+        return Product.apply(a, b, *how)
+    return product_operator(a, b, *how)

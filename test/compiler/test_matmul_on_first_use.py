@@ -193,11 +193,27 @@ def test_torch_compile_keeps_the_call_in_one_graph(dynamic):
     assert x.grad.equal(expected.grad)
 
 
-def test_the_operator_keeps_torchs_rules():
-    from tilewright.compiler.torch_op import matmul_operator
+def test_the_operators_keep_torchs_rules():
+    from tilewright.compiler.torch_op import matmul_operator, product_operator
 
-    a, b = random(40, 72).requires_grad_(), random(56, 72).requires_grad_()
+    a, b = random(40, 72), random(56, 72)
+    torch.library.opcheck(product_operator, (a, b, "f32", "", "", ""))
+    a, b = a.requires_grad_(), b.requires_grad_()
     torch.library.opcheck(matmul_operator, (a, b, "f32", "", "", ""))
+
+
+class Squared(torch.nn.Module):
+    def forward(self, x):
+        return matmul(x, x)
+
+
+def test_an_exported_program_holds_the_operator_and_is_taken_apart_into_products():
+    x = random(40, 72)
+    program = torch.export.export(Squared(), (x,))
+    assert "tilewright.matmul.default" in [str(node.target) for node in program.graph.nodes]
+    assert program.module()(x).equal(matmul(x, x))
+    parts = [str(node.target) for node in program.run_decompositions().graph.nodes]
+    assert parts == ["x", "tilewright.product.default", "output"]
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from tilewright.compiler import matmul
-from tilewright.compiler.torch_op import matmul_operator
+from tilewright.compiler.torch_op import matmul_operator, product_operator
 
 pytestmark = pytest.mark.usefixtures("gpu")
 MODES = ["default", "reduce-overhead"]
@@ -23,6 +23,7 @@ def test_the_operator_keeps_torchs_rules(draws, out_dtype, gradients):
     for a in (draws.normal(40, 72), draws.transposed(40, 72)):
         a, b = a.requires_grad_(gradients), draws.transposed(56, 72).requires_grad_(gradients)
         torch.library.opcheck(matmul_operator, (a, b, out_dtype, "", "", ""))
+        torch.library.opcheck(product_operator, (a.detach(), b.detach(), out_dtype, "", "", ""))
 
 
 def layer(x, weight):
