@@ -67,7 +67,7 @@ class Clustering:
         refusal = _cluster_refusal(kernel)
         if refusal:
             if self.shape is not None or self.pair:
-                raise refused(kernel, f"clustering: {refusal}")
+                raise refused(kernel, f"clustering: {refusal}; drop clustering")
             log.remark(kernel, f"clustering: a lone CTA: {refusal}")
             log.did("lone CTAs")
             return
@@ -87,7 +87,7 @@ class Clustering:
 
     def _pair(self, mma: MmaOp, shape: tuple[int, int], no_pair: str | None) -> bool:
         if self.pair and no_pair:
-            raise refused(mma, f"clustering: {no_pair}")
+            raise refused(mma, f"clustering: {no_pair}; drop pair=true")
         if self.pair and shape[0] % 2:
             raise refused(
                 mma, f"clustering: 2-CTA MMAs need an even cluster M, got {shape[0]}x{shape[1]}"

@@ -88,16 +88,23 @@ class EpilogueStaging:
             staging = CreateOp(ring=RingType.of(self.buffers, [smem])).ring
         with ir.InsertionPoint(store), store.location:
             where = {"map": map_, "staging": staging, "i": store.i, "j": store.j}
-            write = ir.StringAttr.get(self._write(layout))
+            write = ir.StringAttr.get(self._write(store, layout))
             new = StagedStoreOp(acc=store.acc, write=write, **where)
         store.epilogue.blocks[0].append_to(new.epilogue)
         store.operation.erase()
         return True
 
-    def _write(self, piece: TileLayout) -> str:
+    def _write(self, store: StoreOp, piece: TileLayout) -> str:
+        fits = can_write_matrices(piece)
+        if self.write == "matrices" and not fits:
+            raise refused(
+                store,
+                "epilogue-staging: write=matrices needs 16-bit elements and 16, 32 or 64 columns, "
+                f"got {piece.k} columns of {piece.element_bytes} bytes; use write=rows",
+            )
         if self.write != "auto":
             return self.write
-        return "matrices" if can_write_matrices(piece) else "rows"
+        return "matrices" if fits else "rows"
 
     def _piece(self, store: StoreOp) -> TileLayout:
         """The layout of one piece: rows of C of one swizzle span."""

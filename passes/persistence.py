@@ -46,6 +46,7 @@ from .rings import retype_ring
 
 OVERLAPPING_STAGES = 2
 CLAIMS = 2
+GROUP = 8
 TILES_MAX = 2**31 - 1
 WARP_THREADS = 32
 STAYS = (TensorMapOp, CreateOp, AccumulatorOp, CtaTileOp, PairRankOp, SetRegistersOp)
@@ -69,16 +70,16 @@ class Persistence:
 
     `scheduler` hands tiles out at a static stride, or by cluster launch control (`clc`) with
     `depth` claims under way (auto: 2). `order` is along M, along N, or so that CTAs at work share
-    operands in L2: `grouped`, along M within groups of `group` tiles, or `hilbert`, a curve whose
-    next cluster of tiles is always a neighbour, kept as a table in the kernel's module. `ctas` is
-    how many are launched with a static stride; auto is one a multiprocessor.
+    operands in L2: `grouped`, along M within groups of `group` tiles (auto: 8), or `hilbert`, a
+    curve whose next cluster of tiles is always a neighbour, kept as a table in the kernel's module.
+    `ctas` is how many are launched with a static stride; auto is one a multiprocessor.
     """
 
     name: ClassVar[str] = "persistence"
     scheduler: str = option("static", one_of("static", "clc"), "static or clc")
     depth: int | None = option(None, parse_auto, "auto or a number of claims under way at once")
     order: str = option("grouped", one_of(*ORDERS), "m, n, grouped or hilbert")
-    group: int = option(8, parse_positive, "a number of tiles along M")
+    group: int | None = option(None, parse_auto, "auto or a number of tiles along M")
     ctas: int | None = option(None, parse_auto, "auto or a number of CTAs")
 
     def __call__(self, module: ir.Module, log: PassLog) -> None:
@@ -115,6 +116,10 @@ class Persistence:
             raise refused(kernel, "persistence: depth is for scheduler=clc, got scheduler=static")
         if self.scheduler == "clc" and self.ctas is not None:
             raise refused(kernel, "persistence: ctas is for scheduler=static, got scheduler=clc")
+        if self.order != "grouped" and self.group is not None:
+            raise refused(
+                kernel, f"persistence: group is for order=grouped, got order={self.order}"
+            )
 
     def _check_tiles(self, kernel: KernelOp, tiles: list[int]) -> None:
         if tiles[0] * tiles[1] > TILES_MAX:
@@ -158,11 +163,9 @@ class Persistence:
         program = _from_first_effect(block)
         index = ir.IndexType.get()
         with ir.InsertionPoint(program[0]), program[0].operation.location:
-            how = {
-                "tiles": integers(tiles),
-                "order": ir.StringAttr.get(self.order),
-                "group": ir.IntegerAttr.get(ir.IntegerType.get_signless(64), self.group),
-            }
+            group = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), self.group or GROUP)
+            order = ir.StringAttr.get(self.order)
+            how = {"tiles": integers(tiles), "order": order, "group": group}
             loop = ForEachTileOp(**how) if claims is None else ForEachClaimOp(ring=claims, **how)
         body = loop.body.blocks.append(index, index)
         for op in program:

@@ -129,7 +129,7 @@ def staging_refusal(case):
     if not case.staged or case.option("epilogue-staging", "write") != "matrices":
         return None
     if case.spec.c_dtype == "f32" or piece_bytes(case) < 32:
-        return "matrices need 16-bit elements, 16 columns or more"
+        return "write=matrices needs 16-bit elements and 16, 32 or 64 columns"
     return None
 
 
@@ -157,6 +157,9 @@ def scheduler_refusal(case):
         return "depth is for scheduler=clc, got scheduler=static"
     if clc and case.option("persistence", "ctas"):
         return "ctas is for scheduler=static, got scheduler=clc"
+    order = case.option("persistence", "order") or "grouped"
+    if order != "grouped" and case.option("persistence", "group"):
+        return f"group is for order=grouped, got order={order}"
     if clc and "warp-specialization" not in case.passes:
         return "scheduler=clc needs a role that asks for tiles; run warp-specialization first"
     return None
@@ -201,8 +204,11 @@ RASTER = {
     "group": st.integers(1, 4).map(str),
 }
 COUNTS = {"depth": st.integers(1, 3).map(str), "ctas": st.integers(1, 12).map(str)}
-STATIC = some(**RASTER, ctas=COUNTS["ctas"])
-LAUNCH_CONTROL = some(**RASTER, depth=COUNTS["depth"]).map(lambda o: {"scheduler": "clc", **o})
+FREE = (some(order=RASTER["order"]), some(group=RASTER["group"]))
+STATIC = st.one_of(*(st.builds(dict.__or__, each, some(ctas=COUNTS["ctas"])) for each in FREE))
+LAUNCH_CONTROL = st.one_of(
+    *(st.builds(dict.__or__, each, some(depth=COUNTS["depth"])) for each in FREE)
+).map(lambda options: {"scheduler": "clc", **options})
 ANYTHING = some(**RASTER, **COUNTS, scheduler=st.sampled_from(["static", "clc"]))
 
 

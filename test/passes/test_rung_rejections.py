@@ -8,7 +8,9 @@ from tilewright.dialects.errors import CompileError
 
 TMA = "tiling,tma-insertion,swizzle-selection"
 ROLES = f"{TMA},warp-specialization"
-BY_THREADS = "clustering: an operand is copied by threads, and only TMA reaches other CTAs"
+BY_THREADS = (
+    "clustering: an operand is copied by threads, and only TMA reaches other CTAs; drop clustering"
+)
 
 
 def tile(text):
@@ -35,19 +37,20 @@ def message_of(pipeline, spec=None, target="sm_100a"):
         ),
         (
             f"{tile('128x48x64')},clustering{{shape=2x1 pair=true}}",
-            "tile.mma: clustering: a pair needs N a multiple of 32, got 48",
+            "tile.mma: clustering: a pair needs N a multiple of 32, got 48; drop pair=true",
         ),
         (
             f"{tile('128x208x64')},clustering{{pair=true}}",
-            "tile.mma: clustering: a pair needs N a multiple of 32, got 208",
+            "tile.mma: clustering: a pair needs N a multiple of 32, got 208; drop pair=true",
         ),
         (
             f"{tile('192x64x64')},clustering{{pair=true}}",
-            "tile.mma: clustering: a pair needs 64, 128 or 256 rows a CTA, got 192",
+            "tile.mma: clustering: a pair needs 64, 128 or 256 rows a CTA, got 192; drop pair=true",
         ),
         (
             f"{tile('64x64x64')},epilogue-staging,clustering{{pair=true}}",
-            "tile.mma: clustering: a staged epilogue of a pair needs 128 rows a CTA, got 64",
+            "tile.mma: clustering: a staged epilogue of a pair needs 128 rows a CTA, got 64; "
+            "drop pair=true",
         ),
         (
             f"{TMA},clustering{{shape=17x1}}",
@@ -115,6 +118,15 @@ def test_clusters_of_a_view_that_tma_cannot_address():
         (
             f"{ROLES},persistence{{scheduler=clc ctas=4}}",
             "tile.kernel: persistence: ctas is for scheduler=static, got scheduler=clc",
+        ),
+        (
+            f"{ROLES},persistence{{order=hilbert group=8}}",
+            "tile.kernel: persistence: group is for order=grouped, got order=hilbert",
+        ),
+        (
+            f"{tile('128x80x64')},epilogue-staging{{columns=8 write=matrices}}",
+            "tile.store: epilogue-staging: write=matrices needs 16-bit elements and 16, 32 or 64 "
+            "columns, got 8 columns of 2 bytes; use write=rows",
         ),
         (
             f"{TMA},persistence{{scheduler=clc}}",
@@ -231,7 +243,7 @@ def test_passes_that_are_run_twice(pipeline, message):
         ("warp-specialization{warps=2}", "unknown option 'warps'; it takes none"),
         ("persistence{scheduler=dynamic}", "option scheduler must be static or clc, got 'dynamic'"),
         ("persistence{order=z}", "option order must be m, n, grouped or hilbert, got 'z'"),
-        ("persistence{group=0}", "option group must be a number of tiles along M, got '0'"),
+        ("persistence{group=0}", "option group must be auto or a number of tiles along M, got '0'"),
         (
             "persistence{depth=-1}",
             "option depth must be auto or a number of claims under way at once, got '-1'",
@@ -265,7 +277,7 @@ def test_option_values_that_cannot_be_read(call, message):
         ),
         (
             f"{TMA},clustering{{shape=2x1 pair=true}}",
-            "tile.mma: clustering: sm_90a has no 2-CTA MMAs",
+            "tile.mma: clustering: sm_90a has no 2-CTA MMAs; drop pair=true",
         ),
         (
             f"{ROLES},persistence{{scheduler=clc}}",
