@@ -236,7 +236,8 @@ def fastest_of(results: Results) -> list[Tuned]:
         if row.problem not in best or row.us < best[row.problem].us:
             best[row.problem] = row
     return [
-        Tuned(row.problem, row.schedule, row.us, results.gpu, results.date) for row in best.values()
+        Tuned(row.problem, row.schedule, round(row.us, 2), results.gpu, results.date)
+        for row in best.values()
     ]
 
 

@@ -117,8 +117,15 @@ def test_staged_pieces_of_every_width(check_hopper, write, columns, buffers):
     check_hopper(MatmulSpec(300, 400, 96), pipeline=text, seed=columns)
 
 
+@pytest.mark.parametrize("tile", ["128x144x32", "192x176x32", "256x112x32"])
+def test_pieces_of_16_columns_make_up_any_tile(check_hopper, tile):
+    staging = "epilogue-staging{columns=16}"
+    text = pipeline(tile).replace("epilogue-staging", staging)
+    check_hopper(MatmulSpec(300, 400, 96), pipeline=text, seed=5)
+
+
 @pytest.mark.parametrize("shape", ["1x2", "2x1", "2x2", "4x1", "3x2"])
-@pytest.mark.parametrize("tile", ["128x96x64", "128x256x32"])
+@pytest.mark.parametrize("tile", ["128x96x64", "128x256x32", "192x160x32"])
 @pytest.mark.parametrize("last", ["pipelining", "persistence"])
 def test_clusters_multicast_operands(check_hopper, shape, tile, last):
     text = pipeline(tile).replace("clustering", f"clustering{{shape={shape}}}")

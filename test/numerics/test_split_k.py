@@ -46,8 +46,8 @@ def test_tiles_whose_rows_the_parts_need_not_divide(check_matmul, target, parts,
     check_matmul(MatmulSpec(200, 168, 392), pipeline=roles(tile, parts, 2), target=target)
 
 
-@pytest.mark.parametrize("tile", ["128x256x32", "256x64x64"])
-def test_two_warpgroups_write_their_rows(check_matmul, tile):
+@pytest.mark.parametrize("tile", ["128x256x32", "256x64x64", "192x112x32"])
+def test_two_or_three_warpgroups_write_their_rows(check_matmul, tile):
     check_matmul(MatmulSpec(300, 264, 328), pipeline=roles(tile, 3), target="sm_90a", seed=1)
 
 
