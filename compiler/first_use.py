@@ -133,7 +133,7 @@ def _recognize(a: Any, b: Any, asked: tuple[Any, ...]) -> Kernel | None:
     known = _seen.get((a.shape, b.shape, asked))
     if known is None or not known.recognizes(a, b):
         return None
-    if known.requires_gradients and sys.modules["torch"].is_grad_enabled():
+    if _differentiates(known.requires_gradients):
         return None
     return None if (a.data_ptr() | b.data_ptr()) % ALIGNMENT_BYTES else known.kernel
 
@@ -196,9 +196,14 @@ def _target(gpu: int | None) -> str:
 
 def records_gradients(a: Any, b: Any) -> bool:
     """Whether torch wants to differentiate the product of these."""
-    if not (is_torch(a) and is_torch(b)):
-        return False
-    return sys.modules["torch"].is_grad_enabled() and (a.requires_grad or b.requires_grad)
+    return is_torch(a) and is_torch(b) and _differentiates(a.requires_grad or b.requires_grad)
+
+
+def _differentiates(requires_gradients: bool) -> bool:
+    """Backward from tensors that require it, or forward, which `Product` refuses for torch."""
+    torch = sys.modules["torch"]
+    backward = requires_gradients and torch.is_grad_enabled()
+    return backward or torch.autograd.forward_ad._current_level >= 0
 
 
 @functools.cache

@@ -1,4 +1,4 @@
-"""What every test may use: the devices to run on, a cache, and golden files."""
+"""What every test may use: a GPU, a cache, and golden files."""
 
 from pathlib import Path
 
@@ -9,17 +9,6 @@ def pytest_addoption(parser):
     parser.addoption(
         "--update-golden", action="store_true", help="rewrite golden files instead of comparing"
     )
-
-
-@pytest.fixture(params=["emulator", "cuda"])
-def device_name(request):
-    """Each device in turn; a device that is not here skips the test and says so."""
-    from tilewright.runtime.devices import why_no_gpu
-
-    reason = why_no_gpu() if request.param == "cuda" else None
-    if reason:
-        pytest.skip(reason)
-    return request.param
 
 
 @pytest.fixture
