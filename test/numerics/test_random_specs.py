@@ -24,6 +24,16 @@ TILES = st.tuples(
     st.integers(1, 8).map(lambda k: 16 * k),
 ).filter(lambda tile: tile[0] // (128 if tile[0] % 128 == 0 else 64) * tile[1] <= 512)
 
+# A, B, C and the sums, with K of one MMA.
+TYPES = (
+    (("tf32", "tf32", "f32", "f32"), 8),
+    (("tf32", "tf32", "bf16", "f32"), 8),
+    (("e4m3", "e5m2", "f16", "f32"), 32),
+    (("e5m2", "e5m2", "f32", "f32"), 32),
+    (("s8", "u8", "s32", "s32"), 32),
+    (("u8", "u8", "s32", "s32"), 32),
+)
+
 
 @settings(
     max_examples=20,
@@ -43,3 +53,31 @@ def test_random_specs_are_right(check_matmul, spec, tile, prefix, box, seed):
     text = "x".join(map(str, tile))
     pipeline = f"tiling{{tile={text}}},tma-insertion{{box={box}}},swizzle-selection"
     check_matmul(spec, pipeline=pipeline, stop_after=prefix, seed=seed)
+
+
+@settings(
+    max_examples=10,
+    deadline=None,
+    derandomize=True,
+    phases=[Phase.generate],
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+@given(
+    sizes=st.tuples(EXTENTS, EXTENTS, EXTENTS),
+    types=st.sampled_from(TYPES),
+    tile=st.tuples(
+        st.sampled_from([64, 128]),
+        st.integers(1, 8).map(lambda n: 16 * n),
+        st.integers(1, 4),
+    ),
+    prefix=st.sampled_from(["tiling", "swizzle-selection", "pipelining", "warp-specialization"]),
+    target=st.sampled_from(["sm_90a", "sm_100a"]),
+    seed=st.integers(0, 2**16),
+)
+def test_random_types_are_right(check_matmul, sizes, types, tile, prefix, target, seed):
+    dtypes, k_per_mma = types
+    text = "x".join(map(str, (*tile[:2], tile[2] * k_per_mma)))
+    passes = "tma-insertion,swizzle-selection,pipelining,warp-specialization"
+    pipeline = f"tiling{{tile={text}}},{passes}"
+    spec = MatmulSpec(*sizes, *dtypes)
+    check_matmul(spec, target=target, pipeline=pipeline, stop_after=prefix, seed=seed)
