@@ -99,3 +99,13 @@ def test_the_turn_is_handed_over_before_the_last_products_are_awaited(check_hopp
             line for line in reversed(lines[:at]) if "mbarrier.arrive" in line or "wgmma" in line
         )
         assert "mbarrier.arrive" in before
+
+
+@pytest.mark.parametrize(
+    "dtypes",
+    [("tf32", "tf32", "f32", "f32"), ("e5m2", "e4m3", "bf16", "f32"), ("u8", "s8", "s32", "s32")],
+    ids="-".join,
+)
+def test_operands_of_other_widths(check_hopper, dtypes):
+    before = "epilogue-staging{columns=16 buffers=4},"
+    check_hopper(MatmulSpec(200, 264, 144, *dtypes), ping_pong("64x128x32", before=before), seed=6)
