@@ -196,14 +196,20 @@ def run_passes_on_text(
 
 def parse_module(text: str, filename: str) -> ir.Module:
     """The module in `text`; a file of that name with this text keeps its name in locations."""
-    with mlir_errors():
+    with mlir_errors(filename):
         if Path(filename).is_file():
             return ir.Module.parseFile(filename)
         return ir.Module.parse(text)
 
 
 class mlir_errors:
-    """Context manager: an MLIRError inside becomes a CompileError with its first location."""
+    """Context manager: an MLIRError inside becomes a CompileError with its first location.
+
+    `where` is said instead of a location that MLIR does not know.
+    """
+
+    def __init__(self, where: str | None = None) -> None:
+        self._where = where
 
     def __enter__(self) -> None:
         return None
@@ -213,8 +219,8 @@ class mlir_errors:
             return
         diagnostics = list(error.error_diagnostics)
         if not diagnostics:
-            raise CompileError(str(error.message)) from error
+            raise CompileError(str(error.message), self._where) from error
         first = diagnostics[0]
         location = re.match(r'loc\("(.*?)":(\d+:\d+)\)', str(first.location))
-        where = f"{location[1]}:{location[2]}" if location else None
+        where = f"{location[1]}:{location[2]}" if location else self._where
         raise CompileError(first.message.strip(), where) from error

@@ -7,7 +7,7 @@ class CompileError(Exception):
     """A program or option that the compiler refuses.
 
     `message` follows `what: rule, got value; cure`. `location` is `file:line:col` where the
-    refused op came from a file, or None when there is no such place.
+    refused op came from a file, `file` where MLIR knows no more, or None when there is none.
     """
 
     def __init__(self, message: str, location: str | None = None):

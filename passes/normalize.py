@@ -155,8 +155,7 @@ def _check_dtypes(matmul: Any, a: _Operand, b: _Operand) -> tuple[DType, DType]:
     found = [operand_dtype(operand.element) for operand in (a, b)]
     for name, operand, dtype in zip("AB", (a, b), found, strict=True):
         if dtype is None:
-            takes = ", ".join(dict.fromkeys(DTYPES[each].mlir for each in OPERAND_DTYPES))
-            raise refused(matmul, f"{name} must hold one of {takes}, got {operand.element}")
+            raise refused(matmul, f"{name} must hold one of {_taken()}, got {operand.element}")
     reason = mix_refusal(*found)
     if reason:
         raise refused(matmul, f"A and B {reason}")
@@ -169,17 +168,23 @@ def _check_dtypes(matmul: Any, a: _Operand, b: _Operand) -> tuple[DType, DType]:
     return found[0], found[1]
 
 
+def _taken() -> str:
+    """The types of operands as linalg has them: the casts of integers have the sign."""
+    names = (DTYPES[name].mlir.removeprefix("u") for name in OPERAND_DTYPES)
+    return ", ".join(dict.fromkeys(names))
+
+
 def _check_accumulator(matmul: Any, wanted: DType) -> None:
     accumulator = matmul.operands[2]
     element = accumulator.type.element_type
     if str(element) != wanted.mlir:
         raise refused(
-            matmul, f"must accumulate in {wanted.mlir}, got {element}; truncate the result"
+            matmul, f"must accumulate in {wanted.mlir}, got {element}; convert the result"
         )
     owner = accumulator.owner
     fill = None if isinstance(owner, ir.Block) else owner.opview
     if not isinstance(fill, linalg.FillOp) or _constant(fill.operands[0]) != 0:
-        raise refused(matmul, "the accumulator must start as linalg.fill of 0.0; add C afterwards")
+        raise refused(matmul, "the accumulator must start as linalg.fill of 0; add C afterwards")
 
 
 def _constant(value: ir.Value) -> float | None:
