@@ -66,7 +66,7 @@ HOPPER = {name: each for name, each in BLACKWELL.items() if name not in _BLACKWE
     "cta_start": Figure(490, "cycles", f"{FITTED}: several CTAs after another, or one persistent"),
     "l2_rate": Figure(110, "B/cycle", f"{FITTED}; ncu calls 127 the port's peak"),
     "l2_total_rate": Figure(8930, "B/cycle", f"{FITTED}: 68 for each multiprocessor"),
-    "l2_split_rate": Figure(7370, "B/cycle", f"{FITTED}: the parts of K have fewer rows in common"),
+    "l2_split_rate": Figure(6800, "B/cycle", f"{FITTED}: the parts of K have fewer rows in common"),
     "unaligned_line": Figure(
         3.3, "cycles", f"{FITTED}: K 2040 takes 4.9 times the requests of K 2048, says ncu"
     ),
