@@ -24,7 +24,7 @@ from tilewright.compiler.bundle_writer import as_bundle
 from tilewright.compiler.driver import compile_matmul
 from tilewright.compiler.pipeline import all_presets
 from tilewright.compiler.spec import MatmulSpec
-from tilewright.dialects.dtypes import DTYPES, OPERAND_DTYPES
+from tilewright.dialects.dtypes import OPERAND_DTYPES
 from tilewright.dialects.errors import CompileError
 
 # M×N×K: cubes, few rows as in decoding, layers of language models, short and long sums, ragged.
@@ -81,7 +81,7 @@ def make(variant: Variant, options: argparse.Namespace) -> bool:
     """Compile one kernel; whether it could be."""
     stem = f"{variant.shape}.{variant.name}" if variant.name else variant.shape
     try:
-        spec = spec_of(variant.shape, options.type)
+        spec = MatmulSpec.of_type(*map(int, variant.shape.split("x")), options.type)
         compiled = compile_matmul(spec, target=options.target, pipeline=variant.pipeline)
     except CompileError as error:
         print(f"{stem:20} {error}", file=sys.stderr)
@@ -89,13 +89,6 @@ def make(variant: Variant, options: argparse.Namespace) -> bool:
     as_bundle(compiled, options.folder / f"{stem}.zip")
     print(f"{stem:20} {compiled.pipeline}", file=sys.stderr)
     return True
-
-
-def spec_of(shape: str, type_: str) -> MatmulSpec:
-    """The matmul of operands of one type, C of the type that goes with them."""
-    dtype = DTYPES[type_]
-    sizes = map(int, shape.split("x"))
-    return MatmulSpec(*sizes, type_, type_, dtype.result, dtype.accumulator)
 
 
 if __name__ == "__main__":

@@ -244,10 +244,16 @@ def _form(name: str, array: Any) -> Form:
     else:
         got = type(array).__name__
         raise OptionError(f"matmul: {name} must be an array of torch, numpy or DLPack, got {got}")
+    return Form(shape, strides, operand_type(name, dtype))
+
+
+def operand_type(name: str, dtype: str) -> str:
+    """The type of an operand that torch, numpy or DLPack calls `dtype`; OptionError if no kernel
+    takes it."""
     if dtype not in OPERANDS:
         known = ", ".join(OPERAND_DTYPES)
         raise OptionError(f"matmul: {name} must be one of {known}, got {dtype}; convert it")
-    return Form(shape, strides, OPERANDS[dtype])
+    return OPERANDS[dtype]
 
 
 def _major(operand: Form, outer: str) -> str:

@@ -38,6 +38,15 @@ class MatmulSpec:
     a_major: str = "k"
     b_major: str = "k"
 
+    @staticmethod
+    def of_type(m: int, n: int, k: int, dtype: str) -> MatmulSpec:
+        """Operands of one type with K contiguous, and a C of the type that goes with it."""
+        if dtype not in OPERAND_DTYPES:
+            known = ", ".join(OPERAND_DTYPES)
+            raise OptionError(f"spec: type must be one of {known}, got {dtype!r}")
+        found = DTYPES[dtype]
+        return MatmulSpec(m, n, k, dtype, dtype, found.result, found.accumulator)
+
     def __post_init__(self) -> None:
         for name in ("m", "n", "k"):
             extent = getattr(self, name)

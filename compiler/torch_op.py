@@ -14,7 +14,7 @@ from ..dialects.dtypes import DTYPES
 from ..dialects.errors import OptionError
 from ..runtime.element_types import torch_dtype
 from ..runtime.tracing import is_watched
-from .first_use import OPERANDS, How, call_kernel, check_shapes, matmul, records_gradients
+from .first_use import How, call_kernel, check_shapes, matmul, operand_type, records_gradients
 
 LIBRARY = torch.library.Library("tilewright", "FRAGMENT")
 SIGNATURE = "(Tensor a, Tensor b, str out_dtype, str target, str pipeline, str preset) -> Tensor"
@@ -39,7 +39,7 @@ def _(
     a: torch.Tensor, b: torch.Tensor, out_dtype: str, target: str, pipeline: str, preset: str
 ) -> torch.Tensor:
     check_shapes(a.shape, b.shape)
-    dtype = out_dtype or DTYPES[OPERANDS[str(a.dtype)]].result
+    dtype = out_dtype or DTYPES[operand_type("a", str(a.dtype))].result
     return a.new_empty((a.shape[0], b.shape[0]), dtype=torch_dtype(dtype))
 
 

@@ -21,6 +21,7 @@ a Blackwell matmul fast, so that it can be compiled, printed, run and compared w
 `tilewright ladder` does that for all of them. What is reproduced is the structure of the kernel:
 tile, copies, layouts, stages, roles, clusters, scheduling and epilogue. The code is ours. `h1` to
 `h7` are the same steps for Hopper (`--target sm_90a`), after no publication, `h8` is one more.
+Tiles are of 16-bit types; those of 8 bits run as they are, and tf32 needs tiles of half the K.
 
 - **dummies**: gau-nernst, *tcgen05 for dummies*, <https://gau-nernst.github.io/tcgen05/>
 - **series**: A. Taha, J. Liu, H. Wang, A. Dakkak, *Matrix Multiplication on Blackwell*, Modular,

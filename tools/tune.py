@@ -96,7 +96,8 @@ def _add_all(steps: Any) -> None:
 
 
 def _add_candidates(parser: Parser) -> None:
-    parser.add_argument("--shapes", required=True, metavar="MxNxK,…", help="bf16, B as N×K")
+    parser.add_argument("--shapes", required=True, metavar="MxNxK,…", help="B as N×K")
+    parser.add_argument("--type", default="bf16", help="of A and B (default bf16)")
     parser.add_argument("--target", default="sm_90a", help="chip (default sm_90a)")
     parser.add_argument("--count", type=positive, default=COUNT, metavar="N",
                         help=f"candidates a shape (default {COUNT})")  # fmt: skip
@@ -125,7 +126,7 @@ def compile_candidates(options: argparse.Namespace) -> dict[str, Any]:
     from ..dialects.errors import CompileError
     from ..dialects.target import find_target
 
-    specs, target = _specs(options.shapes), find_target(options.target)
+    specs, target = _specs(options.shapes, options.type), find_target(options.target)
     options.folder.mkdir(parents=True, exist_ok=True)
     index: dict[str, Any] = {}
     for spec in specs:
@@ -147,7 +148,7 @@ def _index_entry(chip: str, problem: Problem, schedule: Schedule) -> dict[str, A
     return {"target": chip, "problem": asdict(problem), "schedule": asdict(schedule)}
 
 
-def _specs(shapes: str) -> list[MatmulSpec]:
+def _specs(shapes: str, dtype: str) -> list[MatmulSpec]:
     from ..compiler.spec import MatmulSpec
     from ..dialects.errors import OptionError
 
@@ -157,7 +158,7 @@ def _specs(shapes: str) -> list[MatmulSpec]:
         if len(sizes) != 3 or not all(size.isdecimal() for size in sizes):
             raise OptionError(f"shapes: must be MxNxK separated by commas, got {shape!r}")
         m, n, k = map(int, sizes)
-        specs.append(MatmulSpec(m, n, k))
+        specs.append(MatmulSpec.of_type(m, n, k, dtype))
     return specs
 
 

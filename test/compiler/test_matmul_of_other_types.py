@@ -106,6 +106,15 @@ def test_the_operator_says_the_type_of_the_product_under_torch_compile():
     assert product(a, b).equal((a.double() @ b.double().T).to(torch.int32))
 
 
+def test_types_that_no_kernel_takes_are_refused_under_torch_compile_too():
+    @torch.compile(backend="eager", fullgraph=True)
+    def product(a, b):
+        return matmul(a, b)
+
+    with pytest.raises(Exception, match=r"a must be one of f16, .*, u8, got torch\.float64"):
+        product(random(40, 80, dtype=torch.float64), random(56, 80, dtype=torch.float64))
+
+
 def test_types_of_different_kinds_are_refused():
     with pytest.raises(CompileError) as refused:
         matmul(random(40, 80, dtype=E4M3), random(56, 80, dtype=torch.int8))

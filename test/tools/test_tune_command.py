@@ -52,6 +52,23 @@ def test_all_steps_in_one(gpu, tmp_path, capsys):
     assert [entry.us for entry in read_table(table)] == [30.0]
 
 
+def test_other_types_are_tuned_apart(gpu, tmp_path):
+    table = tmp_path / "sm_90a.json"
+    for type_ in ("e4m3", "s8", "tf32"):
+        words = ["tune", "all", "--shapes", "64x64x64", "--count", "1", "--type", type_]
+        assert main([*words, "-o", str(table)]) == 0
+    problems = [entry.problem for entry in read_table(table)]
+    found = {(each.element_bytes, each.k_per_mma, each.c_bytes) for each in problems}
+    assert found == {(1, 32, 2), (1, 32, 4), (4, 8, 4)}
+
+
+def test_a_type_that_is_none_is_wrong_usage(tilewright, tmp_path):
+    ran = tilewright("tune", "compile", tmp_path, "--shapes", "64x64x64", "--type", "f64")
+    assert ran.status == 2
+    known = "f16, bf16, tf32, e4m3, e5m2, s8, u8"
+    assert ran.err == f"error: spec: type must be one of {known}, got 'f64'\n"
+
+
 def test_the_estimate_is_ranked_by_what_was_measured(tmp_path, tilewright):
     problem = asdict(Problem.of(MatmulSpec(1024, 1024, 8192), find_target("sm_90a")))
     slow, fast = Schedule((64, 64, 64), 12), Schedule((64, 64, 64), 1)  # by estimate the other way
