@@ -43,14 +43,14 @@ def _(
     return a.new_empty((a.shape[0], b.shape[0]), dtype=torch_dtype(dtype))
 
 
-def _gradients(ctx: Any, gradient: torch.Tensor) -> tuple[Any, ...]:
+def _gradients(ctx: Any, *gradients: torch.Tensor) -> tuple[Any, ...]:
     """Of c = a·bᵀ: gradient·b for a and gradientᵀ·a for b, by kernels of their own."""
     a, b = ctx.saved_tensors
     if a.itemsize == 1:
         raise OptionError(
             f"matmul: gradients must be of 16 or 32 bits, got {a.dtype}; convert the operands"
         )
-    gradient = gradient.to(a.dtype)
+    gradient = gradients[0].to(a.dtype)
     needed, target = ctx.needs_input_grad, ctx.target or None
     pairs = ((gradient, b.t()), (gradient.t(), a.t()))
     of_a, of_b = (
