@@ -237,7 +237,7 @@ def _form(name: str, array: Any) -> Form:
         shape, strides, dtype = tuple(array.shape), array.stride(), str(array.dtype)
     elif type(array).__module__ == "numpy":
         strides = tuple(stride // array.itemsize for stride in array.strides)
-        shape, dtype = array.shape, array.dtype.name
+        shape, dtype = array.shape, array.dtype.name if array.dtype.isnative else str(array.dtype)
     elif is_foreign(array):
         found = read_array(name, array)
         shape, strides, dtype = found.shape, found.strides, found.dtype
@@ -269,6 +269,8 @@ def _lies_as(operand: Form, strides: tuple[int, int]) -> bool:
 def _dense(array: Any) -> Any:
     """The array, or a copy where neither order of its axes is without gaps."""
     if is_torch(array):
+        if array.layout is not sys.modules["torch"].strided:
+            raise OptionError(f"matmul: operands must be dense, got {array.layout}; convert it")
         dense = array.dim() != 2 or array.is_contiguous() or array.t().is_contiguous()
         return array if dense else _copied(array)
     if type(array).__module__ != "numpy":

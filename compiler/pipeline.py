@@ -111,6 +111,8 @@ def complete_pipeline(
 
     `stop_after` leaves out the passes after it, but not the lowering.
     """
+    if text is not None and preset is not None:
+        raise OptionError("pipeline: must be a text or a preset, got both; drop one")
     presets = all_presets()
     if preset is not None and preset not in presets:
         raise OptionError(f"preset: unknown name {preset!r}; use one of {', '.join(presets)}")

@@ -50,8 +50,8 @@ class MatmulSpec:
     def __post_init__(self) -> None:
         for name in ("m", "n", "k"):
             extent = getattr(self, name)
-            if not isinstance(extent, int) or not 1 <= extent <= EXTENT_MAX:
-                raise OptionError(f"spec: {name} must be 1 to {EXTENT_MAX}, got {extent}")
+            if type(extent) is not int or not 1 <= extent <= EXTENT_MAX:
+                raise OptionError(f"spec: {name} must be 1 to {EXTENT_MAX}, got {extent!r}")
         self._check("a_dtype", OPERAND_DTYPES)
         self._check("b_dtype", OPERAND_DTYPES)
         self._check("c_dtype", OUTPUT_DTYPES)

@@ -100,7 +100,7 @@ def _as_raw(declared: Mapping[str, Any], value: Any) -> tuple[np.ndarray, int]:
         return _torch_as_raw(declared, value)
     if not isinstance(value, np.ndarray):
         return _foreign_as_raw(declared, value)
-    if value.dtype.name not in NUMPY_NAMES[declared["dtype"]]:
+    if not value.dtype.isnative or value.dtype.name not in NUMPY_NAMES[declared["dtype"]]:
         refuse_type(declared, f"numpy {value.dtype}")
     return value.view(RAW_DTYPES[value.itemsize]), _offset_bytes(value)
 

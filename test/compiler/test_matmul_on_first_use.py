@@ -262,6 +262,25 @@ def test_an_exported_program_holds_the_operator_and_is_taken_apart_into_products
             {},
             "error: spec: a_dtype and b_dtype must be one type, got bf16 and f16",
         ),
+        (
+            np.ones((40, 72), ">f4"),
+            np.ones((56, 72), ">f4"),
+            {},
+            "error: matmul: operand must be one of f16, bf16, tf32, e4m3, e5m2, s8, u8, "
+            "got >f4; convert it",
+        ),
+        (
+            random(40, 72).to_sparse(),
+            random(56, 72),
+            {},
+            "error: matmul: operands must be dense, got torch.sparse_coo; convert it",
+        ),
+        (
+            random(40, 72),
+            random(56, 72),
+            {"preset": "v1a", "pipeline": "tiling"},
+            "error: pipeline: must be a text or a preset, got both; drop one",
+        ),
     ],
 )
 def test_what_cannot_be_multiplied_is_refused(a, b, options, message):

@@ -32,6 +32,7 @@ def message_of(action):
     ("fields", "message"),
     [
         ({"m": 0}, "spec: m must be 1 to 2147483647, got 0"),
+        ({"m": True}, "spec: m must be 1 to 2147483647, got True"),
         ({"k": -3}, "spec: k must be 1 to 2147483647, got -3"),
         ({"n": 2**40}, "spec: n must be 1 to 2147483647, got 1099511627776"),
         ({"a_dtype": "fp8"}, f"spec: a_dtype must be one of {OPERANDS}, got 'fp8'"),

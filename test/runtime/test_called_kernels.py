@@ -116,6 +116,14 @@ def test_a_wrong_number_of_inputs_is_refused(kernel):
     )
 
 
+def test_an_array_in_the_other_byte_order_is_refused(kernel):
+    other = np.dtype(np.float32).newbyteorder("S")
+    with pytest.raises(LaunchError) as refused:
+        kernel(*inputs(), out=np.zeros((6, 4), other))
+    wanted = "must be torch.float32 or numpy float32"
+    assert str(refused.value) == f"tensor 'c': {wanted}, got numpy {other}"
+
+
 def test_an_output_that_does_not_fit_is_refused(kernel):
     with pytest.raises(LaunchError, match=r"^tensor 'c': shape must be \[6, 4\], got \[4, 6\]"):
         kernel(*inputs(), out=torch.zeros(4, 6))
