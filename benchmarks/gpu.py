@@ -30,6 +30,7 @@ from typing import Any
 import torch
 
 from tilewright.runtime import Kernel, load
+from tilewright.runtime.devices import why_no_gpu
 from tilewright.runtime.gpu import comparison
 from tilewright.runtime.gpu.comparison import check, count_sets, make_set
 from tilewright.runtime.gpu.timing import Launch, clocks_under, host_us, interleaved
@@ -72,6 +73,8 @@ class Row:
 def main() -> None:
     options = parse_options()
     groups = by_matmul(load_all(options.folder))
+    if reason := why_no_gpu():
+        sys.exit(f"error: {reason}")
     rows = [row for group in groups for row in measure(group, options)]
     print(as_text(rows))
     if options.json:

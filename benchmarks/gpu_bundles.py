@@ -26,6 +26,7 @@ from tilewright.compiler.pipeline import all_presets
 from tilewright.compiler.spec import MatmulSpec
 from tilewright.dialects.dtypes import OPERAND_DTYPES
 from tilewright.dialects.errors import CompileError
+from tilewright.dialects.target import TARGETS
 
 # M×N×K: cubes, few rows as in decoding, layers of language models, short and long sums, ragged.
 SHAPES = (
@@ -45,8 +46,10 @@ def main() -> int:
 def parse_options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--target", default="sm_90a", help="chip (default sm_90a)")
-    parser.add_argument("--shapes", default=SHAPES, help="MxNxK,… (default: those of the page)")
+    parser.add_argument("--target", default="sm_90a", choices=TARGETS,
+                        help="chip (default sm_90a)")  # fmt: skip
+    parser.add_argument("--shapes", default=SHAPES, type=named_shapes,
+                        help="MxNxK,… (default: those of the page)")  # fmt: skip
     parser.add_argument("--type", default="bf16", choices=OPERAND_DTYPES, help="of A and B")
     parser.add_argument("--chosen", action="store_true", help="the chosen schedule beside others")
     parser.add_argument("--preset", action="append", default=[], choices=all_presets(),
@@ -55,6 +58,16 @@ def parse_options() -> argparse.Namespace:
                         metavar="NAME=TEXT", help="these passes; may be given again")  # fmt: skip
     parser.add_argument("--comparison", choices=COMPARISONS, help="kernels of docs/hopper.md")
     return parser.parse_args()
+
+
+def named_shapes(text: str) -> list[str]:
+    """The shapes of MxNxK,…"""
+    shapes = text.split(",")
+    for shape in shapes:
+        sizes = shape.split("x")
+        if len(sizes) != 3 or not all(size.isdecimal() for size in sizes):
+            raise argparse.ArgumentTypeError(f"must be MxNxK separated by commas, got {shape!r}")
+    return shapes
 
 
 def named_pipeline(text: str) -> tuple[str, str]:
@@ -73,7 +86,7 @@ def variants(options: argparse.Namespace) -> Iterator[Variant]:
     presets = [(name, all_presets()[name]) for name in options.preset]
     named = [*presets, *options.pipeline]
     chosen = [("", None)] if options.chosen or not named else []
-    for shape, (name, pipeline) in itertools.product(options.shapes.split(","), [*chosen, *named]):
+    for shape, (name, pipeline) in itertools.product(options.shapes, [*chosen, *named]):
         yield Variant(shape, name, pipeline)
 
 

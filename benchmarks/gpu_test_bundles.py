@@ -22,15 +22,18 @@ from gpu_test_cases import Case, cases
 from tilewright.compiler.bundle_writer import as_bundle
 from tilewright.compiler.driver import compile_matmul
 from tilewright.dialects.errors import CompileError
+from tilewright.dialects.target import TARGETS
 from tilewright.runtime import load
 
 
 def main() -> int:
     options = parse_options()
+    wanted = [case for case in cases(options.target) if options.only in case.name]
+    if not wanted:
+        sys.exit(f"error: --only: must be part of a kernel's name, got {options.only!r}")
     options.folder.mkdir(parents=True, exist_ok=True)
     place = options.folder / INDEX
     index = json.loads(place.read_bytes()) if place.exists() else {}
-    wanted = [case for case in cases(options.target) if options.only in case.name]
     for case in wanted:
         if case.name in index:
             continue
@@ -44,7 +47,8 @@ def main() -> int:
 def parse_options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--target", default="sm_90a", help="chip (default sm_90a)")
+    parser.add_argument("--target", default="sm_90a", choices=TARGETS,
+                        help="chip (default sm_90a)")  # fmt: skip
     parser.add_argument("--only", default="", metavar="TEXT", help="kernels named so in part")
     limit = "most multiplications that the emulator is asked for (default 4e6)"
     parser.add_argument("--emulate", type=float, default=4e6, metavar="COUNT", help=limit)

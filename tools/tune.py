@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from .arguments import Parser, add_json, positive
 from .output import check_place, print_json, write_text
 from .tune_rank import print_ranked, ranked, summary
-from .tune_results import Measured, Results, read_json, read_results, results_of
+from .tune_results import Measured, Results, read_index, read_results, results_of
 
 if TYPE_CHECKING:
     from ..compiler.schedule_problem import Problem, Schedule
@@ -187,7 +187,7 @@ def _best(spec: MatmulSpec, target: Target, count: int) -> Iterator[tuple[Proble
 
 def _measure_command(options: argparse.Namespace) -> int:
     check_place(options.output)
-    index = read_json(options.folder / INDEX, "tilewright tune compile")
+    index = read_index(options.folder / INDEX)
     write_text(json.dumps(_measured(options.folder, index, options.rounds)), options.output)
     return 0
 

@@ -13,7 +13,7 @@ from ..runtime.errors import DeviceError
 if TYPE_CHECKING:
     from ..compiler.schedule_problem import Problem, Schedule
 
-MEASURE = "tilewright tune measure"
+COMPILE, MEASURE = "tilewright tune compile", "tilewright tune measure"
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Results:
     rows: tuple[Measured, ...]
 
 
-def read_json(path: Path, writer: str) -> Any:
+def _read_json(path: Path, writer: str) -> Any:
     """A file that the command `writer` has written; DeviceError where it can't be read."""
     try:
         return json.loads(path.read_bytes())
@@ -43,9 +43,17 @@ def read_json(path: Path, writer: str) -> Any:
         raise _refused(path, writer, str(error)) from None
 
 
+def read_index(path: Path) -> dict[str, dict[str, Any]]:
+    """What `tilewright tune compile` has written: an entry for every bundle's name."""
+    found = _read_json(path, COMPILE)
+    if not isinstance(found, dict) or not all(isinstance(each, dict) for each in found.values()):
+        raise _refused(path, COMPILE, "no entries by name")
+    return found
+
+
 def read_results(path: Path) -> Results:
     """What `tilewright tune measure` has written; DeviceError where it is something else."""
-    found = read_json(path, MEASURE)
+    found = _read_json(path, MEASURE)
     try:
         results = results_of(found)
     except (KeyError, TypeError, ValueError) as error:

@@ -253,6 +253,23 @@ def test_presets_and_pipelines_of_a_shape_get_bundles_of_their_own(tmp_path, mon
     assert "swizzle-selection" in found["64x32x64.h3.zip"]["pipeline"]
 
 
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--shapes", "64x64x64,12x"], "--shapes: must be MxNxK separated by commas, got '12x'"),
+        (["--target", "sm_80"], "--target: invalid choice: 'sm_80'"),
+    ],
+)
+def test_options_that_it_cannot_read_are_refused(tmp_path, monkeypatch, capsys, words, message):
+    import gpu_bundles
+
+    monkeypatch.setattr(sys, "argv", ["gpu_bundles.py", str(tmp_path / "new"), *words])
+    with pytest.raises(SystemExit):
+        gpu_bundles.main()
+    assert message in capsys.readouterr().err
+    assert not (tmp_path / "new").exists()
+
+
 def test_a_pipeline_without_a_name_is_refused(tmp_path, monkeypatch, capsys):
     import gpu_bundles
 

@@ -88,6 +88,12 @@ def test_bundles_are_made_once_and_are_right_on_the_emulator(script, monkeypatch
     assert json.loads(out.read_bytes())["runs"] == 12
 
 
+def test_a_name_that_no_kernel_has_is_refused(script, monkeypatch, tmp_path):
+    with pytest.raises(SystemExit, match="--only: must be part of a kernel's name, got 'h9-'"):
+        run(script, monkeypatch, "gpu_test_bundles", tmp_path / "new", "--only", "h9-")
+    assert not (tmp_path / "new").exists()
+
+
 def test_another_result_than_the_emulators_is_a_problem(script, monkeypatch, tmp_path, capsys):
     make, case = script("gpu_test_bundles"), script("gpu_test_cases").Case
     chosen = [case("few", "small", MatmulSpec(20, 24, 40))]

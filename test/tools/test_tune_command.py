@@ -123,6 +123,13 @@ def test_what_can_not_be_tuned_is_said(tmp_path, capsys, words, status, message)
     assert capsys.readouterr().err.startswith(message.replace("FOLDER", str(tmp_path)))
 
 
+def test_an_index_that_is_none_is_refused(tmp_path, capsys):
+    (tmp_path / tune.INDEX).write_text('["1x1x1.00.zip"]')
+    assert main(["tune", "measure", str(tmp_path)]) == 1
+    wanted = "must be what tilewright tune compile has written, got no entries by name"
+    assert capsys.readouterr().err == f"error: {tmp_path / tune.INDEX}: {wanted}\n"
+
+
 @pytest.mark.parametrize("step", [["rank"], ["table", "-o", "OUT"]])
 @pytest.mark.parametrize(
     ("text", "got"),
