@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ..dialects import make_context, one_thread_at_a_time
+from ..dialects.dtypes import operand_dtype, stored_dtype
 from ..dialects.errors import CompileError
 from ..dialects.mlir import ir, llvm
 from ..dialects.target import find_target
@@ -171,9 +172,12 @@ def _spec_of(module: ir.Module) -> MatmulSpec:
     m, k = logical_shape(matmul.a.type, matmul.a_major.value)
     n = matmul.c.type.shape[1]
     elements = [str(value.type.element_type) for value in (matmul.a, matmul.b, matmul.c)]
+    found = (*map(operand_dtype, elements[:2]), stored_dtype(elements[2]))
+    a, b, c = (dtype for dtype in found if dtype is not None)  # normalize has checked them
     a_major = "k" if matmul.a_major.value == "k" else "m"
     b_major = "k" if matmul.b_major.value == "k" else "n"
-    return MatmulSpec(m, n, k, *elements, a_major=a_major, b_major=b_major)
+    dtypes = (a.name, b.name, c.name, a.accumulator)
+    return MatmulSpec(m, n, k, *dtypes, a_major=a_major, b_major=b_major)
 
 
 def _translate(module: ir.Module, compiled: Compiled) -> None:

@@ -24,8 +24,8 @@ class MatmulSpec:
 
     `a_major` is "k" (A stored M×K) or "m" (stored K×M), `b_major` "k" (B stored N×K) or "n"
     (stored K×N); C is stored M×N. Types have the names of `dialects.dtypes`: tf32 operands are f32
-    in memory; two types of 8 bits may differ if both are floats or both integers, whose sums and C
-    are s32. Raises `OptionError` for what can't be built.
+    in memory; two types of 8 bits may differ if both are floats or both integers, whose sums are
+    s32, and so may C be. Raises `OptionError` for what can't be built.
     """
 
     m: int
@@ -90,8 +90,7 @@ class MatmulSpec:
         sums = DTYPES[self.acc_dtype].mlir
         accumulator = f"tensor<{self.m}x{self.n}x{sums}>"
         c = f"tensor<{self.m}x{self.n}x{DTYPES[self.c_dtype].mlir}>"
-        truncate = f"%c = arith.truncf %sum : {accumulator} to {c}"
-        result = "%sum" if self.c_dtype == self.acc_dtype else "%c"
+        conversion, result = self._conversion(f"tensor<{self.m}x{self.n}x")
         return f"""
 func.func @matmul(%a: {a.stored}, %b: {b.stored}) -> {c} {{
   %zero = arith.constant {"0" if sums == "i32" else "0.0"} : {sums}
@@ -100,10 +99,21 @@ func.func @matmul(%a: {a.stored}, %b: {b.stored}) -> {c} {{
   {a.extension}{b.extension}%sum = linalg.matmul
     indexing_maps = [{a.map}, {b.map}, affine_map<(d0, d1, d2) -> (d0, d1)>]
     ins({a.name}, {b.name} : {a.type}, {b.type}) outs(%init : {accumulator}) -> {accumulator}
-  {"" if self.c_dtype == self.acc_dtype else truncate}
+  {conversion}
   return {result} : {c}
 }}
 """
+
+    def _conversion(self, shape: str) -> tuple[str, str]:
+        """The ops that make C of the sums, tensors of `shape`, and the result's name."""
+        lines, name, dtype = [], "%sum", DTYPES[self.acc_dtype].mlir
+        if dtype == "i32" and self.c_dtype != "s32":
+            lines.append(f"%float = arith.sitofp {name} : {shape}i32> to {shape}f32>")
+            name, dtype = "%float", "f32"
+        if dtype == "f32" and self.c_dtype != "f32":
+            lines.append(f"%c = arith.truncf {name} : {shape}f32> to {shape}{self.c_dtype}>")
+            name = "%c"
+        return "\n  ".join(lines), name
 
     def build(self) -> ir.Module:
         """`mlir_text` parsed in the current context."""

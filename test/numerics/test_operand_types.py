@@ -140,6 +140,20 @@ def test_split_k(check_matmul, target, types, parts):
     check_matmul(spec_of(types, 100, 72, 416), target=target, pipeline=text)
 
 
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("c_dtype", ["bf16", "f16", "f32"])
+def test_sums_of_bytes_are_rounded_to_floats(check_matmul, target, c_dtype):
+    check_matmul(MatmulSpec(70, 104, 80, "s8", "u8", c_dtype, "s32"), target=target)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_the_chosen_schedule_of_a_file_with_bytes(check_matmul, target):
+    compiled, _ = check_matmul(INPUTS / "dequantised.mlir", target=target)
+    assert [each["dtype"] for each in compiled.manifest["tensors"]] == [
+        "s8", "s8", "s32", "f32", "f16"
+    ]  # fmt: skip
+
+
 @pytest.mark.parametrize("prefix", ["tiling", "epilogue-staging", "persistence"])
 @pytest.mark.parametrize("target", TARGETS)
 def test_sums_of_bytes_become_floats_in_an_epilogue(check_matmul, target, prefix):
