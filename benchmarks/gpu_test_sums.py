@@ -1,7 +1,7 @@
 """How Hopper's tensor cores sum products, bit for bit: what gpu_test.py holds kernels to.
 
-Nobody has to sum so: PTX leaves it to the hardware, and what follows is what others found out (Xie
-et al., MMA-Sim, arXiv 2511.10909). For every MMA, of 32 bytes of K:
+PTX leaves order and rounding of sums open; what follows is what others found out (Xie et al.,
+MMA-Sim, arXiv 2511.10909). For every MMA, of 32 bytes of K:
 
     terms    the products, and the sum before; an exponent is that of a factor, or of a sum
     cut      each term, towards zero, `fraction` bits below the largest exponent of a term (that of

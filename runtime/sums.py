@@ -7,7 +7,8 @@
     Hopper      them, adds them, and cuts what it gives after 13 fraction bits (Xie et al., MMA-Sim,
                 arXiv 2511.10909)
 
-PTX leaves the precision of sums of 8-bit floats to the hardware, so the emulator's are float32's.
+PTX ISA 9.2, wgmma.mma_async, precision and rounding: sums of 8-bit floats have more than half and
+less than single precision on current hardware. The emulator's are float32's.
 """
 
 from __future__ import annotations
