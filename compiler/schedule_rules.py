@@ -26,6 +26,7 @@ STAGED_PAIR_M = 128  # with 64 a CTA's columns lie in two halves of tensor memor
 STAGED_COLUMNS_MIN = 32  # where they divide the tile: each piece is two barriers and a store
 TILES_MAX = 2**31 - 1  # a 32-bit count
 COPIED_REGISTERS_MAX = 128  # of accumulators, beside a warpgroup that copies
+COPIED_ODD_N_MAX = 240  # of the tile there, where each element of C is stored by itself
 PING_PONG_N = 128  # as narrow as the tile of one of two consumers may be, if C is wider
 PART_K_TILES = 8  # with fewer, what is saved is less than what the parts cost
 BARRIER_BYTES = 1024  # kept for barriers, scheduler responses and the tensor-memory address
@@ -64,6 +65,11 @@ def accumulator_registers(problem: Problem, schedule: Schedule, target: Target) 
         return (
             f"{registers} registers a thread of {warpgroups} warpgroups leave too few for threads "
             "that copy what TMA can't address"
+        )
+    if copied and warpgroups > 1 and n > COPIED_ODD_N_MAX and problem.n % 2:
+        return (
+            f"{n} columns, each stored by itself, leave too few registers beside threads that copy "
+            f"what TMA can't address, {COPIED_ODD_N_MAX} don't"
         )
     return None
 

@@ -384,15 +384,6 @@ def test_narrow_copies_by_threads_are_slower():
     assert times == sorted(times) and times[3] > 1.5 * times[2] > 2 * times[0]
 
 
-def test_threads_that_copy_leave_fewer_registers_to_accumulators():
-    problem = Problem.of(MatmulSpec(512, 512, 100), HOPPER)
-    reason = RULES["accumulator-registers"](problem, Schedule((192, 144, 64)), HOPPER)
-    assert reason == (
-        "72 registers a thread of 3 warpgroups leave too few for threads that copy what TMA can't "
-        "address"
-    )
-
-
 @pytest.mark.parametrize(
     ("shape", "schedule", "reason"),
     [
