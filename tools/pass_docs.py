@@ -5,13 +5,13 @@ python -m tilewright.tools.pass_docs [FOLDER]
 
 from __future__ import annotations
 
+import argparse
 import ast
 import difflib
 import importlib
 import inspect
 import pkgutil
 import re
-import sys
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import MISSING, fields
@@ -227,4 +227,6 @@ def main(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]) if len(sys.argv) > 1 else FOLDER)
+    parser = argparse.ArgumentParser(description=main.__doc__)
+    parser.add_argument("folder", type=Path, nargs="?", default=FOLDER)
+    main(parser.parse_args().folder)
