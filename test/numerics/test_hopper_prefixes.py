@@ -133,10 +133,10 @@ def test_clusters_multicast_operands(check_hopper, shape, tile, last):
     assert "multicast::cluster" in compiled.ptx
 
 
-@pytest.mark.parametrize("order", ["m", "n", "grouped", "hilbert"])
+@pytest.mark.parametrize("order", ["m", "n", "grouped group=2", "hilbert"])
 @pytest.mark.parametrize("ctas", [1, 4])
 def test_tiles_in_every_order(check_hopper, order, ctas):
-    last = f"persistence{{order={order} group=2 ctas={ctas}}}"
+    last = f"persistence{{order={order} ctas={ctas}}}"
     text = pipeline("128x256x64").replace("persistence", last).replace("clustering,", "")
     check_hopper(MatmulSpec(400, 600, 264), pipeline=text, seed=ctas)
 
