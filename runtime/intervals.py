@@ -99,11 +99,14 @@ def multiply(a: Interval, b: Interval) -> Interval:
 
 
 def divide(a: Interval, b: Interval) -> Interval:
+    """Anything where the divisor may be a zero, unless it is exactly one whose sign is known."""
     corners = [x / y for x in (a.low, a.high) for y in (b.low, b.high)]
     quotient = _hull(corners, a.middle / b.middle)
-    crosses_zero = (b.low < 0) & (b.high > 0)
-    low = np.where(crosses_zero, -np.inf, quotient.low)
-    high = np.where(crosses_zero, np.inf, quotient.high)
+    signs = [np.signbit(part) for part in (b.low, b.middle, b.high)]
+    exact = (b.low == b.high) & (signs[0] == signs[1]) & (signs[1] == signs[2])
+    anything = (b.low <= 0) & (b.high >= 0) & ~exact
+    low = np.where(anything, -np.inf, quotient.low)
+    high = np.where(anything, np.inf, quotient.high)
     return Interval(low, quotient.middle, high)
 
 

@@ -50,7 +50,7 @@ def test_the_chosen_schedule_is_right(check_matmul, shape):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("preset", HOPPER_PRESETS)
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(4))
 def test_many_orders_of_events(check_matmul, preset, seed):
     spec = MatmulSpec(520, 520, 600)
     check_matmul(spec, target="sm_90a", preset=preset, seed=50 + seed)

@@ -3,7 +3,7 @@
 import ml_dtypes
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tilewright.runtime import DeviceError
@@ -222,6 +222,8 @@ BINARY = {
 
 @settings(max_examples=100, deadline=None)
 @given(a=TRIPLES, b=TRIPLES, name=st.sampled_from(sorted(BINARY)))
+@example(a=[0.0, 0.0, 1.0], b=[0.0, -0.0, 0.0], name="arith.divf")
+@example(a=[1.0, 1.0, 1.0], b=[0.0, -0.0, 2.0], name="arith.divf")
 def test_binary_operations_contain_float32_results_of_every_pair(a, b, name):
     first, second = (Interval(*(np.array(x) for x in triple)) for triple in (a, b))
     with np.errstate(all="ignore"):
