@@ -160,6 +160,12 @@ def loop(start: ir.Value, end: int, step: int) -> Iterator[ir.Value]:
         scf.YieldOp([])
 
 
+def cluster_barrier() -> None:
+    """All threads of the cluster meet; what one wrote before (release), all may read (acquire)."""
+    nvvm.cluster_arrive(aligned=True)
+    nvvm.cluster_wait(aligned=True)
+
+
 def barrier_wait(barrier: ir.Value, parity: ir.Value, in_cluster: bool = False) -> None:
     """Spin until the mbarrier's phase of that parity has completed (acquire).
 

@@ -188,9 +188,13 @@ class Frame:
         if self.cluster.size == 1:
             nvvm.barrier()
         else:
-            nvvm.cluster_arrive(aligned=True)
-            nvvm.cluster_wait(aligned=True)
+            b.cluster_barrier()
         self.fence_after()
+
+    def meet_cluster(self) -> None:
+        """All threads of the cluster meet, from where the lanes of a warp may have parted."""
+        nvvm.bar_warp_sync(b.constant(ALL_LANES))
+        b.cluster_barrier()
 
     def fence_before(self) -> None:
         """tcgen05.fence::before_thread_sync, where there is tensor memory."""
@@ -216,8 +220,6 @@ class Frame:
 
     def _init_barriers(self) -> None:
         counts = {} if self.plan.mma_done is None else {self.plan.mma_done: 1}
-        if self.plan.partials_done is not None:
-            counts[self.plan.partials_done] = self.plan.partials_count
         for plan in self.plan.rings.values():
             for stage in range(0 if plan.kind == "staging" else plan.stages):
                 counts[plan.full + stage * BARRIER_BYTES] = plan.full_count

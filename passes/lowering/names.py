@@ -26,8 +26,6 @@ def _barriers(plan: Plan) -> Iterator[dict[str, Any]]:
         name = ring.kind if seen[ring.kind] == 1 else f"{ring.kind}{seen[ring.kind]}"
         yield {"name": f"{name}.full", "offset_bytes": ring.full, "count": ring.stages}
         yield {"name": f"{name}.empty", "offset_bytes": ring.empty, "count": ring.stages}
-    if plan.partials_done is not None:
-        yield {"name": "partials.full", "offset_bytes": plan.partials_done, "count": 1}
     if plan.mma_done is not None:
         yield {"name": "mma.done", "offset_bytes": plan.mma_done, "count": 1}
 

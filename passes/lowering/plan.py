@@ -17,7 +17,6 @@ from ...dialects.tile import (
     LoadOp,
     MmaOp,
     PairMmaOp,
-    ReducedStoreOp,
     StagedStoreOp,
     StoreOp,
     TensorMapOp,
@@ -78,8 +77,6 @@ class Plan:
     parameters: list[Parameter] = field(default_factory=list)
     cluster: Cluster = field(default_factory=Cluster)
     mma_done: int | None = None
-    partials_done: int | None = None
-    partials_count: int = 0
     tmem_address: int = 0
     tmem_columns: int = 0
     shared_bytes: int = 0
@@ -97,9 +94,6 @@ def make_plan(kernel: KernelOp, target: Target) -> Plan:
         _place_accumulators(kernel, plan, target)
     for ring, placed in plan.rings.items():
         plan.rings[ring] = _place_barriers(kernel, ring, placed, plan.cluster, target, cursor)
-    for store in walk(kernel, ReducedStoreOp):
-        plan.partials_done = cursor.take(BARRIER_BYTES, BARRIER_BYTES)
-        plan.partials_count = plan.cluster.split * _agent_warps(store.operation)
     plan.mma_done = cursor.take(BARRIER_BYTES, BARRIER_BYTES) if plan.accumulators else None
     if plan.tmem_columns:
         plan.tmem_address = cursor.take(4, 4)

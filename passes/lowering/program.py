@@ -93,6 +93,8 @@ def emit_program(frame: Frame, block: ir.Block) -> None:
         nvvm.griddepcontrol(nvvm.GridDepActionKind.launch_dependents)
     if frame.cluster.loads_together:
         _drain(frame, owner)
+    if walk(frame.kernel, ReducedStoreOp) and not walk(owner, ReducedStoreOp):
+        frame.meet_cluster()
     if walk(owner, StagedStoreOp):
         finish_stores(frame)
 

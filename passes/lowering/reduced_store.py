@@ -1,7 +1,7 @@
 """`tile.reduced_store`: a cluster's accumulators → their sum → epilogue → global memory.
 
     write    each thread its part of this CTA's accumulator to this CTA's shared memory
-    meet     each warp arrives in every CTA of the cluster, and waits for all of them
+    meet     all threads of the cluster, those of the other roles once their work is done
     add      rows of this CTA's rank modulo the CTAs: the same 16 bytes of every CTA, rank 0 first;
              a thread asks for several units before it adds one, since each takes long to come
 
@@ -18,7 +18,7 @@ from ...dialects.tile import ReducedStoreOp
 from . import build as b
 from .accumulator import Fragment, Place, await_accumulator, read_fragment, store_fragment
 from .elements import slice_of
-from .frame import ALL_LANES, Frame, Slot
+from .frame import Frame, Slot
 from .operands import UNIT_BYTES, unit_offset
 from .register_accumulator import ATOM_M, PAIR, RegisterAccumulator, parts, pinned
 from .register_stores import ROWS_APART, first_row_of, pairs_of
@@ -140,7 +140,7 @@ def _write_registers(
 
 def _store_sums(partials: Partials) -> None:
     """Meet the cluster, then store this CTA's rows, a unit a thread at a time."""
-    _meet(partials.frame)
+    partials.frame.meet_cluster()
     frame, (m, n) = partials.frame, partials.op.acc.type.shape
     split, threads = frame.cluster.split, frame.team.threads
     count = -(-m // split) * (n // UNIT_COLUMNS)
@@ -182,15 +182,3 @@ def _store_sum(partials: Partials, unit: Unit, values: list[ir.Value]) -> None:
     with b.when(unit.valid):
         column = b.add(b.mul(frame.index(op.j), op.acc.type.shape[1]), unit.column)
         write_row(frame, op, total, partials.output_row(unit.row), column)
-
-
-def _meet(frame: Frame) -> None:
-    """Wait until every warp that writes partials in the cluster has; lane r tells rank r."""
-    barrier, split = frame.shared_at(frame.plan.partials_done), frame.cluster.split
-    nvvm.bar_warp_sync(b.constant(ALL_LANES))
-    with b.when(b.less(frame.lane, split)):
-        rank = b.rem(frame.lane, split)  # LLVM may map for lanes beyond, too
-        there = nvvm.mapa(b.pointer(b.CLUSTER), barrier, rank)
-        nvvm.mbarrier_arrive(there, scope=nvvm.MemScopeKind.CLUSTER)
-    nvvm.bar_warp_sync(b.constant(ALL_LANES))
-    b.barrier_wait(barrier, b.constant(0), in_cluster=True)
