@@ -25,13 +25,11 @@ from dataclasses import dataclass
 
 from ..dialects.target import Target
 from .chip_figures import FIGURES, figure
-from .schedule_problem import PARTIAL_BYTES, Problem, Schedule, round_up
+from .schedule_problem import LINE_BYTES, PARTIAL_BYTES, Problem, Schedule, round_up
 
 CURVE_SPREAD = 1.5
 """Rows times columns that consecutive tiles on a Hilbert curve touch, over their number: the mean
 of windows of 66 to 148 tiles in grids of 32×16 to 128×64 is 1.47 to 1.53."""
-
-LINE_BYTES, SECTOR_BYTES = 128, 32  # of L2
 
 
 @dataclass(frozen=True)
@@ -251,7 +249,7 @@ def _unaligned_rows(problem: Problem, schedule: Schedule) -> float:
 
 def _is_unaligned(problem: Problem, name: str) -> bool:
     """Whether TMA loads an operand by rows that start anywhere in a sector of L2."""
-    return problem.by_tma(name) and problem.pitch_bytes(name)[0] % SECTOR_BYTES != 0
+    return problem.by_tma(name) and problem.row_start(name) == "inside"
 
 
 def copy_cycles(problem: Problem, schedule: Schedule, target: Target) -> float:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:  # it imports MLIR
 
 RASTERS = {"m": "along m", "n": "along n", "hilbert": "on a Hilbert curve"}
 PARTIAL_BYTES = 4  # of an element of a split K's sums: f32
+LINE_BYTES, SECTOR_BYTES = 128, 32  # of L2
 SLOT_ALIGNMENT = 1024  # every slot starts its swizzle pattern (PTX ISA, swizzling modes)
 
 
@@ -156,6 +157,13 @@ class Problem:
         """Whether TMA can address the tensor (cuTensorMapEncodeTiled: strides)."""
         pitch_bytes, rows = self.pitch_bytes(tensor)
         return rows == 1 or pitch_bytes % self.tma_alignment_bytes == 0
+
+    def row_start(self, operand: str) -> str:
+        """Where rows of "a" or "b" may start: only with a "line" of L2, a "sector", or "inside"."""
+        pitch_bytes, rows = self.pitch_bytes(operand)
+        if rows == 1 or pitch_bytes % LINE_BYTES == 0:
+            return "line"
+        return "inside" if pitch_bytes % SECTOR_BYTES else "sector"
 
     def layouts(self, schedule: Schedule) -> tuple[TileLayout, TileLayout]:
         """The tiles of A and B that one CTA holds, in the widest swizzle."""

@@ -2,9 +2,10 @@
 
 `tilewright tune` writes the tables; those of `compiler/tuned/` ship with the package, and
 `TILEWRIGHT_TUNED` names a folder with further ones, which go first. An entry serves its own
-problem, and one that is alike: the same types, majors and tensors that TMA can address, as many
-tiles along M and N by the entry's schedule, and a K within a quarter of the entry's. So it has the
-same waves of tiles, and main loops of about the length that was measured.
+problem, and one that is alike: the same types, majors and tensors that TMA can address, operands
+whose rows start alike in lines of L2, as many tiles along M and N by the entry's schedule, and a K
+within a quarter of the entry's. So it has the same waves of tiles, main loops of about the length
+that was measured, and as many requests to L2 for a row.
 
 Nothing here imports MLIR.
 """
@@ -60,7 +61,8 @@ def _kind(problem: Problem) -> tuple:
     types = tuple(
         getattr(problem, field.name) for field in fields(problem) if field.name not in sizes
     )
-    return *types, *(problem.by_tma(tensor) for tensor in _TENSORS)
+    addressed = (problem.by_tma(tensor) for tensor in _TENSORS)
+    return *types, *addressed, *(problem.row_start(operand) for operand in "ab")
 
 
 def tuned_schedule(problem: Problem, chip: str) -> Tuned | None:
