@@ -15,12 +15,13 @@ from .progress import Progress
 
 EXAMPLES = """examples:
   tilewright compile --m 512 --n 768 --k 320                        PTX on stdout
-  tilewright compile --m 512 --n 768 --k 320 --emit bundle -o matmul.zip
+  tilewright compile --m 512 --n 768 --k 320 -o matmul.zip          a bundle
   tilewright compile --m 77 --n 33 --k 51 --stop-after tiling --emit mlir
-  tilewright compile matmul.mlir --print-after-all --emit cubin -o matmul.cubin
+  tilewright compile matmul.mlir --print-after-all -o matmul.cubin
 """
 UNTIL = {"mlir": "mlir", "llvm": "llvm", "ptx": "ptx", "cubin": "cubin", "bundle": "cubin"}
 BINARY = ("cubin", "bundle")
+SUFFIXES = {".mlir": "mlir", ".ll": "llvm", ".ptx": "ptx", ".cubin": "cubin", ".zip": "bundle"}
 
 
 def add_command(commands: Any) -> None:
@@ -34,7 +35,9 @@ def add_command(commands: Any) -> None:
     add_problem(parser, "an .mlir file: linalg on tensors")
     add_pipeline(parser)
     group = parser.add_argument_group("output")
-    group.add_argument("--emit", choices=list(UNTIL), default="ptx", help="what (default ptx)")
+    group.add_argument(
+        "--emit", choices=list(UNTIL), help="what (default: by PATH's suffix, else ptx)"
+    )
     group.add_argument("-o", "--output", type=Path, metavar="PATH", help="where (default stdout)")
     group.add_argument(
         "--print-after-all", action="store_true", help="print the IR to stderr after each pass"
@@ -48,6 +51,7 @@ def add_command(commands: Any) -> None:
 
 def compile_command(parser: Parser, options: argparse.Namespace) -> int:
     """Compile as the options say and write the result."""
+    options.emit = options.emit or _kind(options.output)
     if options.emit in BINARY and options.output is None:
         parser.error(f"--emit {options.emit} must come with -o PATH, got none")
     check_place(options.output, bundle=options.emit == "bundle")
@@ -60,6 +64,11 @@ def compile_command(parser: Parser, options: argparse.Namespace) -> int:
     if options.json:
         print_json(_summary(compiled, options, text))
     return 0
+
+
+def _kind(output: Path | None) -> str:
+    """What a file of that name holds."""
+    return "ptx" if output is None else SUFFIXES.get(output.suffix, "ptx")
 
 
 def _compile(source: Any, options: argparse.Namespace) -> Any:

@@ -153,6 +153,15 @@ def test_compile_writes_a_cubin_and_a_bundle(driver, tilewright, tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["k.cubin", "k.zip"]
 
 
+@pytest.mark.parametrize(
+    ("name", "head"),
+    [("k.zip", b"PK"), ("k.cubin", b"\x7fELF"), ("k.ptx", PTX.encode()), ("k.text", PTX.encode())],
+)
+def test_the_suffix_says_what_compile_writes(name, head, driver, tilewright, tmp_path):
+    assert tilewright("compile", *SPEC, "-o", tmp_path / name).status == 0
+    assert (tmp_path / name).read_bytes().startswith(head)
+
+
 def test_compile_as_json_is_one_object_on_stdout(driver, tilewright):
     ran = tilewright("compile", *SPEC, "--json")
     assert ran.json["ok"] is True
