@@ -35,7 +35,11 @@ BLACKWELL = {
     "copy_rate": Figure(2, "copies/cycle", "by threads, of 2 to 8 bytes TMA can't address", True),
     "l2_total_rate": Figure(148 * 64, "B/cycle", "from L2 to all multiprocessors", True),
     "unaligned_line": Figure(0, "cycles", "128 bytes of a row that starts in a sector", True),
-    "zero_rate": Figure(64, "B/cycle", "TMA, for rows outside a tensor", True),
+    "unaligned_share": Figure(0, "cycles", "of L2 for all, 128 bytes of such a row", True),
+    "outside_share": Figure(
+        0, "cycles", "of L2 for all, 128 bytes of a row outside a tensor", True
+    ),
+    "shared_twice": Figure(0, "cycles", "a step, where clusters multicast A and B", True),
     "copy_step": Figure(0, "cycles", "until copies are there and handed over", True),
     "asked_again": Figure(0, "B/B", "DRAM, of what CTAs ask for before it is in L2", True),
     "l2_size": Figure(126e6, "B", "B200, cudaDeviceProp.l2CacheSize"),
@@ -48,6 +52,7 @@ BLACKWELL = {
     "tma_store_rate": Figure(64, "B/cycle", "a TMA store from shared memory", True),
     "staged_piece": Figure(0, "cycles", "more for every piece of a staged store", True),
     "second_share": Figure(0, "cycle/cycle", "of a step's second slowest, what isn't hidden", True),
+    "first_wave": Figure(0, "us/us", "of what DRAM moves early, what is not hidden", True),
     "dram_share": Figure(0, "us/us", "of the shorter of work and DRAM, what is not hidden", True),
     "multicast": Figure(1, "B/B", "of what the peers would load again, what is saved", True),
     "clc_query": Figure(200, "cycles", "reading a cluster launch control response, a tile", True),
@@ -70,7 +75,12 @@ HOPPER = {name: each for name, each in BLACKWELL.items() if name not in _BLACKWE
     "unaligned_line": Figure(
         3.3, "cycles", f"{FITTED}: K 2040 takes 4.9 times the requests of K 2048, says ncu"
     ),
-    "zero_rate": Figure(50, "B/cycle", f"{FITTED}: last tiles that hang over N"),
+    "unaligned_share": Figure(
+        0.0286, "cycles", f"{FITTED}: clusters of 1 to 8, K of 1000 and 1024"
+    ),
+    "outside_share": Figure(0.053, "cycles", f"{FITTED}: last tiles that hang over M or N"),
+    "shared_twice": Figure(32, "cycles", f"{FITTED}: clusters of 1x4, 1x8, 2x2 and 2x4"),
+    "first_wave": Figure(0.35, "us/us", f"{FITTED}: orders along M and N, 640x10240x2560"),
     "asked_again": Figure(0.2, "B/B", f"{FITTED}: 4096x128x4096 in one and two tiles along N"),
     "copy_step": Figure(350, "cycles", "an H200: 128x128 tiles of K 64 and 128, 300x5000x1100"),
     "second_share": Figure(0.18, "cycle/cycle", f"{FITTED}: tiles of 64x64 to 256x160"),
@@ -83,7 +93,7 @@ HOPPER = {name: each for name, each in BLACKWELL.items() if name not in _BLACKWE
     "split_rate": Figure(23.5, "B/cycle", f"{FITTED}: f32 sums, distributed shared memory"),
     **{
         f"clusters_of_{ctas}": Figure(at_once, "clusters", "H200, cuOccupancyMaxActiveClusters")
-        for ctas, at_once in ((2, 66), (3, 39), (4, 30), (8, 15))
+        for ctas, at_once in ((2, 66), (3, 39), (4, 30), (5, 22), (6, 17), (7, 15), (8, 15))
     },
     "cluster_start": Figure(2220, "cycles", f"{FITTED}: the same tiles in clusters and alone"),
 }

@@ -54,12 +54,10 @@ CLUSTERS = (
     ((2, 2), True),
     ((4, 1), True),
 )
-SPLITS = (1, 2, 3, 4, 8)  # CTAs that share a tile
-# (cluster, 2-CTA MMA, split): the CTAs of a cluster share operands or a tile.
-SHARINGS = (
-    *((cluster, pair, 1) for cluster, pair in CLUSTERS),
-    *(((1, 1), False, parts) for parts in SPLITS[1:]),
-)
+# Where accumulators are in registers: what one operand costs L2, divided by up to eight. They hand
+# out no tiles: an H200 has no room for as many of them as would share its multiprocessors.
+WIDE_CLUSTERS = tuple((shape, False) for shape in ((1, 4), (4, 1), (2, 4), (4, 2), (1, 8), (8, 1)))
+SPLITS = range(1, 9)  # CTAs that share a tile
 # (scheduler, raster order), the simplest scheduler first; among orders that the estimate can't tell
 # apart, the one that an H200 was fastest with.
 SCHEDULERS = (
@@ -135,11 +133,21 @@ def _branches(problem: Problem, target: Target) -> Iterator[tuple[Rank, Schedule
     """Every legal tile and cluster, each with a rank that none of its leaves beats."""
     tiles = product(M_TILES[target.accumulators], N_TILES[target.accumulators], _k_tiles(problem))
     legal = [tile for tile in tiles if keeps(TILE_RULES, problem, Schedule(tile), target)]
-    for tile, (cluster, pair, split) in product(legal, SHARINGS):
+    for tile, (cluster, pair, split) in product(legal, _sharings(target)):
         branch = Schedule(tile, STAGES_MAX, cluster, pair, split_k=split)
         branch = replace(branch, box=_box(problem, branch))
         if keeps(CLUSTER_RULES, problem, branch, target):
             yield _rank(least_us(problem, branch, target), branch), branch
+
+
+def _sharings(target: Target) -> list[tuple[tuple[int, int], bool, int]]:
+    """(cluster, 2-CTA MMA, split): the CTAs of a cluster share operands or a tile."""
+    clusters = [(cluster, pair, 1) for cluster, pair in _clusters(target)]
+    return clusters + [((1, 1), False, parts) for parts in SPLITS[1:]]
+
+
+def _clusters(target: Target) -> tuple[tuple[tuple[int, int], bool], ...]:
+    return CLUSTERS + WIDE_CLUSTERS if target.in_registers else CLUSTERS
 
 
 def _leaves(problem: Problem, branch: Schedule, target: Target) -> Iterator[Schedule]:
@@ -154,7 +162,8 @@ def _leaves(problem: Problem, branch: Schedule, target: Target) -> Iterator[Sche
 
 def _scheduled(base: Schedule, target: Target) -> Iterator[Schedule]:
     """The schedule with every way to hand out tiles, to one consumer role or two."""
-    for scheduler, order in SCHEDULERS:
+    wide = (base.cluster, base.pair) in WIDE_CLUSTERS
+    for scheduler, order in SCHEDULERS[:1] if wide else SCHEDULERS:
         one = replace(base, scheduler=scheduler, order=order)
         yield one
         if target.in_registers and scheduler == "static":
@@ -244,7 +253,7 @@ def candidates(problem: Problem, target: Target) -> Iterator[Schedule]:
 
 
 def _variants(plain: Schedule, target: Target) -> Iterator[Schedule]:
-    for cluster, pair in CLUSTERS:
+    for cluster, pair in _clusters(target):
         for scheduled in _scheduled(replace(plain, cluster=cluster, pair=pair), target):
             yield from _staged(scheduled)
     yield from (replace(plain, split_k=parts) for parts in SPLITS[1:])
@@ -282,7 +291,7 @@ def _rank(total_us: float, schedule: Schedule) -> Rank:
     simplicity = (
         SCHEDULERS.index((schedule.scheduler, schedule.order)),
         schedule.ping_pong,
-        CLUSTERS.index((schedule.cluster, schedule.pair)),
+        (CLUSTERS + WIDE_CLUSTERS).index((schedule.cluster, schedule.pair)),
         schedule.split_k,
         (*STAGINGS, *PING_PONG_STAGINGS).index(schedule.staging),
         -schedule.stages,

@@ -12,7 +12,8 @@
     ping-pong        as persistent, two tiles no faster than one's main loop and epilogue, and a
                      share of what is hidden
     total            the larger of that and start + fill + the bytes that DRAM must move + epilogue,
-                     and a share of the other
+                     a share of the shorter of main loops and DRAM, and of what the first of several
+                     waves asks of DRAM beyond its part
 
 The figures rank schedules; they are no promise of a time. Kernel launch is left out: it is the same
 for all. Every figure says where it comes from, or that it is assumed.
@@ -70,9 +71,10 @@ def estimate(problem: Problem, schedule: Schedule, target: Target) -> Estimate:
     work_us = _microseconds(target, work)
     dram_us = dram_bytes(problem, schedule, target) / figure(target, "dram_rate")
     streaming_us = dram_us + _microseconds(target, fill + start + epilogue)
-    overlap_us = figure(target, "dram_share") * min(work_us, dram_us)
+    overlap_us = figure(target, "dram_share") * min(_microseconds(target, rounds * main), dram_us)
+    early_us = figure(target, "first_wave") * _early_us(problem, schedule, target)
     return Estimate(
-        total_us=max(work_us, streaming_us) + overlap_us,
+        total_us=max(work_us, streaming_us) + overlap_us + early_us,
         work_us=work_us,
         dram_us=dram_us,
         main_loop_us=_microseconds(target, main),
@@ -93,11 +95,12 @@ def least_us(problem: Problem, schedule: Schedule, target: Target) -> float:
     steps = problem.k_tiles(schedule) * step
     before = figure(target, "cta_start") + figure(target, "tma_latency")
     rounds = tile_rounds(problem, schedule, target)
+    main_us = _microseconds(target, rounds * steps)
     if target.in_registers and schedule.split_k == 1:
         steps += _least_store_cycles(problem, schedule, rounds, steps, target)
     work_us = _microseconds(target, before + rounds * steps)
     dram_us = least_dram_bytes(problem, schedule, target) / figure(target, "dram_rate")
-    return max(work_us, dram_us) + figure(target, "dram_share") * min(work_us, dram_us)
+    return max(work_us, dram_us) + figure(target, "dram_share") * min(main_us, dram_us)
 
 
 def _least_store_cycles(
@@ -207,17 +210,43 @@ def shared_bytes_per_step(problem: Problem, schedule: Schedule, target: Target) 
 def l2_cycles(problem: Problem, schedule: Schedule, target: Target) -> float:
     """Cycles until a step's operands are there.
 
-    Rows arrive at the rate of one multiprocessor, or at its share of what L2 gives to all; in the
-    last tiles TMA fills those outside with zeros. Unaligned rows take L2 several requests.
+    Rows arrive at the rate of one multiprocessor, or at its share of what L2 gives to all. Rows
+    that start inside a sector take L2 several requests, of one multiprocessor and of all; rows
+    outside, which TMA fills with zeros, keep it busy too.
     """
+    rows = _loaded_rows(problem, schedule, target)
+    own = figure(target, "unaligned_line") * _unaligned_rows(problem, schedule)
     k_bytes = schedule.tile[2] * problem.element_bytes
-    rows, outside = _loaded_rows(problem, schedule, target), _rows_outside(problem, schedule)
+    alone = max(k_bytes * rows / figure(target, "l2_rate"), k_bytes / LINE_BYTES * own)
+    cycles = max(alone, _l2_cycles_of_all(problem, schedule, rows, target))
+    return cycles + (figure(target, "shared_twice") if min(schedule.cluster) > 1 else 0)
+
+
+def _l2_cycles_of_all(problem: Problem, schedule: Schedule, rows: float, target: Target) -> float:
+    """Cycles of L2 for a step of all CTAs at work, each of which loads `rows`."""
     at_work = min(problem.ctas(schedule), resident_ctas(schedule, target))
+    part = at_work / math.prod(problem.grid(schedule))
     total = "l2_total_rate" if schedule.split_k == 1 else "l2_split_rate"
-    arriving = max(1 / figure(target, "l2_rate"), at_work / figure(target, total))
-    last = (rows - outside) * arriving + outside / figure(target, "zero_rate")
-    requested = _unaligned_rows(problem, schedule) / LINE_BYTES * figure(target, "unaligned_line")
-    return k_bytes * max(rows * arriving, last, requested)
+    arriving = at_work * rows / figure(target, total)
+    unaligned, outside = _rows_of_all(problem, schedule)
+    requested = part * unaligned * figure(target, "unaligned_share") / LINE_BYTES
+    zeros = part * outside * figure(target, "outside_share") / LINE_BYTES
+    return schedule.tile[2] * problem.element_bytes * (max(arriving, requested) + zeros)
+
+
+def _rows_of_all(problem: Problem, schedule: Schedule) -> tuple[float, float]:
+    """Rows that all CTAs ask L2 for in a step: those that start inside a sector, those outside.
+
+    Multicast divides both. A single tile along an axis has boxes of the rows that there are.
+    """
+    unaligned = outside = 0.0
+    grid, tiles = problem.grid(schedule), problem.tiles(schedule)
+    for axis, (name, extent) in enumerate((("a", problem.m), ("b", problem.n))):
+        times = grid[1 - axis] / schedule.cluster[1 - axis]
+        unaligned += times * extent * _is_unaligned(problem, name)
+        past = grid[axis] * schedule.tile[axis] - extent
+        outside += times * past * (tiles[axis] > 1 and problem.by_tma(name))
+    return unaligned, outside
 
 
 def _loaded_rows(problem: Problem, schedule: Schedule, target: Target) -> float:
@@ -232,19 +261,11 @@ def _loaded_rows(problem: Problem, schedule: Schedule, target: Target) -> float:
     return a + min(n, problem.n) * (1 - saved * (1 - 1 / cluster_m))
 
 
-def _rows_outside(problem: Problem, schedule: Schedule) -> int:
-    """Rows that the last tiles along M and N ask of TMA beyond A and B.
-
-    A single tile along an axis has boxes of the rows that there are.
-    """
-    pairs = zip((problem.m, problem.n), schedule.tile, problem.tiles(schedule), strict=False)
-    return sum(tiles * rows - extent for extent, rows, tiles in pairs if tiles > 1)
-
-
 def _unaligned_rows(problem: Problem, schedule: Schedule) -> float:
-    """Rows that one CTA asks L2 for which start within a sector: each is several requests."""
+    """Rows that one CTA asks L2 for which start inside a sector: each is several requests."""
     (m, n, _), (cluster_m, cluster_n) = schedule.tile, schedule.cluster
-    return m / cluster_n * _is_unaligned(problem, "a") + n / cluster_m * _is_unaligned(problem, "b")
+    a = min(m, problem.m) / cluster_n * _is_unaligned(problem, "a")
+    return a + min(n, problem.n) / cluster_m * _is_unaligned(problem, "b")
 
 
 def _is_unaligned(problem: Problem, name: str) -> bool:
@@ -303,6 +324,17 @@ def dram_bytes(problem: Problem, schedule: Schedule, target: Target) -> float:
     m, n, _ = schedule.tile
     wave = (rows * m + columns * n) * problem.k * problem.element_bytes
     return max(operands, tile_rounds(problem, schedule, target) * wave) + c
+
+
+def _early_us(problem: Problem, schedule: Schedule, target: Target) -> float:
+    """Of DRAM, what the first of several waves asks for beyond its part of the operands."""
+    rounds = tile_rounds(problem, schedule, target)
+    if rounds == 1:
+        return 0
+    (rows, columns), (m, n, _) = wave_shape(problem, schedule, target), schedule.tile
+    touched = min(problem.m, rows * m) + min(problem.n, columns * n)
+    early = touched - (problem.m + problem.n) / rounds
+    return max(0, early) * problem.k * problem.element_bytes / figure(target, "dram_rate")
 
 
 def least_dram_bytes(problem: Problem, schedule: Schedule, target: Target) -> float:

@@ -342,8 +342,8 @@ def test_the_choice_for_a_table_of_shapes_on_hopper(shape, tile, scheduler):
 
 # m, n, k → tile, CTAs that share it: few tiles with a long K are shared, many or short ones not.
 SPLIT_TABLE = [
-    ((1024, 256, 8192), (64, 128, 64), 3),
-    ((32, 1024, 8192), (64, 16, 128), 2),
+    ((1024, 256, 8192), (128, 128, 64), 6),
+    ((32, 1024, 8192), (64, 32, 128), 3),
     ((256, 256, 16384), (64, 128, 64), 8),
     ((256, 256, 512), (64, 16, 64), 1),
     ((4096, 4096, 4096), (256, 128, 64), 1),
@@ -372,10 +372,23 @@ def test_rows_that_start_within_a_sector_of_l2_cost_more_and_clusters_halve_them
     assert microseconds(aligned, shared) > microseconds(aligned, alone)
 
 
-def test_rows_outside_b_cost_more_than_those_inside():
-    over, whole = Schedule((64, 144, 64), 7), Schedule((64, 128, 64), 7)
-    shape = (512, 1024, 12288)
-    assert microseconds(shape, over) > 1.2 * microseconds(shape, whole)
+def test_one_operand_shared_by_eight_is_faster_than_both_by_two_where_rows_start_inside_sectors():
+    shape, tile = (777, 1560, 3112), Schedule((128, 112, 64), 7, staging=(16, 2))
+    clusters = ((1, 8), (1, 4), (1, 2), (1, 1))
+    times = [microseconds(shape, replace(tile, cluster=each)) for each in clusters]
+    assert times == sorted(times)
+    assert microseconds(shape, replace(tile, cluster=(2, 2))) > times[0]
+
+
+def test_rows_outside_cost_more_than_those_inside():
+    for schedule in (Schedule((192, 80, 64), 6), Schedule((128, 128, 64), 6)):
+        assert microseconds((300, 5000, 1024), schedule) > microseconds((384, 5000, 1024), schedule)
+
+
+def test_waves_that_ask_dram_for_equal_parts_are_faster():
+    along_m = Schedule((128, 208, 64), 5, scheduler="static", order="m", staging=(16, 2))
+    along_n = replace(along_m, order="n")
+    assert microseconds((640, 10240, 2560), along_m) < microseconds((640, 10240, 2560), along_n)
 
 
 def test_narrow_copies_by_threads_are_slower():

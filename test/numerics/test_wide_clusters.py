@@ -1,0 +1,20 @@
+"""Clusters of four and eight that the schedule of Hopper takes: multicast slices, ragged edges."""
+
+import pytest
+
+from tilewright.compiler.schedule import WIDE_CLUSTERS
+from tilewright.compiler.spec import MatmulSpec
+
+TEXT = (
+    "tiling{tile=64x64x64},tma-insertion,swizzle-selection,epilogue-staging{columns=32 buffers=2},"
+    "clustering{shape=SHAPE pair=false},pipelining{stages=3},warp-specialization"
+)
+SHAPES = [f"{m}x{n}" for (m, n), _ in WIDE_CLUSTERS]
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize(("m", "n"), [(200, 328), (40, 520), (456, 24)])
+def test_a_cluster_of_ctas_past_the_edges_is_right(check_matmul, shape, m, n):
+    """K of 200 elements: rows of 400 bytes start inside sectors of L2."""
+    pipeline = TEXT.replace("SHAPE", shape)
+    check_matmul(MatmulSpec(m, n, 200), pipeline=pipeline, target="sm_90a", seed=m)
