@@ -28,6 +28,13 @@ COPIES = {
     "300x5000x1104": "128x128x128",
     "1024x4096x4100": "128x256x64",
 }
+# Tile, passes before pipelining, passes after the roles.
+ODD_ROWS = {
+    "777x1555x3111": ("128x176x64", "split-k{parts=2}", ""),
+    "1000x3000x2041": ("128x192x64", "epilogue-staging{columns=32 buffers=2}", ""),
+    "2048x2048x2047": ("256x128x64", "epilogue-staging{columns=64 buffers=2}", ""),
+    "4095x4097x4093": ("256x128x64", "", ",persistence{order=grouped group=8}"),
+}
 SHORT = (
     *("512x512x512", "768x768x768", "1024x1024x1024", "2048x2048x2048", "4096x4096x4096"),
     *("16x4096x4096", "64x4096x4096", "128x7168x4096", "8x5120x5120", "256x256x16384"),
@@ -98,6 +105,12 @@ def copies(target: str) -> Iterator[Variant]:
         yield Variant(shape, tile, _with_roles(tile, "epilogue-staging{columns=32 buffers=2}"))
 
 
+def odd_rows(target: str) -> Iterator[Variant]:
+    """Rows of an odd number of elements, which threads load by aligned units and shift."""
+    for shape, (tile, middle, last) in ODD_ROWS.items():
+        yield Variant(shape, tile, f"{_with_roles(tile, middle)}{last}")
+
+
 def pitches(target: str) -> Iterator[Variant]:
     """Rows that start at multiples of 128 bytes and others, with and without multicast."""
     for shape in ("1000x3000x2040", "1000x3000x2048"):
@@ -126,6 +139,7 @@ COMPARISONS = {
     "split-k": split_k,
     "few-rows": few_rows,
     "copies": copies,
+    "odd-rows": odd_rows,
     "pitches": pitches,
     "orders": orders,
     "launches": launches,
@@ -139,4 +153,4 @@ _PERSISTENT = (
 def _with_roles(tile: str, *middle: str) -> str:
     """As many stages as fit, a load role and a consumer; direct stores unless `middle` stages."""
     passes = (f"tiling{{tile={tile}}}", "tma-insertion", "swizzle-selection", *middle)
-    return ",".join((*passes, "pipelining", "warp-specialization"))
+    return ",".join((*filter(None, passes), "pipelining", "warp-specialization"))

@@ -1,27 +1,26 @@
 """Operand tiles copied into shared memory by threads, in units of 16 bytes.
 
 Into a slot of a pipe with cp.async where rows allow 4 bytes at a time, so that the copies of
-several slots are under way. Elsewhere a thread loads several units before it stores the first, so
-that their latencies overlap.
+several slots are under way. Elsewhere threads load aligned units and shift them in registers
+(`shifted_copies`), or, where a tile is too small for that, a thread loads several units in parts
+before it stores the first, so that their latencies overlap.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 
 from ...dialects.layout import TileLayout
-from ...dialects.mlir import arith, ir, llvm, nvvm, vector
+from ...dialects.mlir import ir, llvm
 from ...dialects.tile import CopyOp, LoadOp
-from ...dialects.tile_types import element_bytes
 from . import build as b
-from .copy_width import UNIT_BYTES, copy_bytes, is_asynchronous
+from . import shifted_copies
+from .copy_width import ASYNC_BYTES_MIN, UNIT_BYTES, is_asynchronous
 from .frame import Frame
 from .operands import unit_offset
+from .source import Source
 
-# Of a thread, at once: a unit is 4 registers, and each of its loads has an address.
-UNITS_MAX, LOADS_MAX = 8, 16
 # Written out in one pass of a loop.
 COPIES_MAX = 8
 Part = tuple[ir.Value, ir.Value]
@@ -31,6 +30,7 @@ def lower_load(frame: Frame, op: LoadOp) -> None:
     """All threads copy the tile into its buffer."""
     start = b.constant(frame.plan.buffers[op.tile])
     _copy_tile(frame, op, start)
+    shifted_copies.finish(frame)
     frame.tiles[op.tile] = start
 
 
@@ -45,7 +45,7 @@ def lower_copy(frame: Frame, op: CopyOp) -> None:
 def _start_copies(frame: Frame, op: CopyOp, start: ir.Value) -> None:
     """Threads start copies to shared byte `start` on; they are done when waited for."""
     layout = op.tile.type.layout
-    source = _Source.of(frame, op)
+    source = Source.of(frame, op)
     size = source.width * layout.element_bytes
     with _parts(frame, layout, size, COPIES_MAX) as parts:
         for row, part in parts:
@@ -65,7 +65,11 @@ def _part_offset(layout: TileLayout, row: ir.Value, part: ir.Value, size: int) -
 def _copy_tile(frame: Frame, op: LoadOp | CopyOp, start: ir.Value) -> None:
     """Threads copy units to shared byte `start` on; elements outside the view are zero."""
     layout = op.tile.type.layout
-    source = _Source.of(frame, op)
+    source = Source.of(frame, op)
+    narrow = source.width * layout.element_bytes < ASYNC_BYTES_MIN
+    if narrow and shifted_copies.fits(frame, source, layout):
+        shifted_copies.put_off(frame, source, layout, start)
+        return
     with _parts(frame, layout, UNIT_BYTES, source.units_under_way) as units:
         values = [source.read_unit(row, column) for row, column in units]
         for (row, column), value in zip(units, values, strict=True):
@@ -100,135 +104,3 @@ def _parts(frame: Frame, layout: TileLayout, size: int, most: int) -> Iterator[l
 def _at_a_time(parts: int, most: int) -> int:
     """The largest divisor of `parts` up to `most`."""
     return max(count for count in range(1, most + 1) if parts % count == 0)
-
-
-@dataclass
-class _Source:
-    """Where a tile's elements are in global memory, and how many one load takes (`width`)."""
-
-    pointer: ir.Value
-    element: ir.Type
-    element_bytes: int
-    rows: int
-    contiguous: int
-    pitch: int
-    width: int
-    first_row: ir.Value
-    first_column: ir.Value
-    whole_rows: bool
-    whole_columns: bool
-
-    @staticmethod
-    def of(frame: Frame, op: LoadOp | CopyOp) -> _Source:
-        layout, view = op.tile.type.layout, op.view.type
-        strides, _ = view.get_strides_and_offset()
-        inner = 1 if layout.major == "k" else 0
-        tile_indices = [frame.index(op.i), frame.index(op.j)]
-        rows, contiguous = view.shape[1 - inner], view.shape[inner]
-        return _Source(
-            pointer=frame.parameters[op.view, None],
-            element=_carrier(view.element_type),
-            element_bytes=layout.element_bytes,
-            rows=rows,
-            contiguous=contiguous,
-            pitch=strides[1 - inner],
-            width=copy_bytes(layout, view) // layout.element_bytes,
-            first_row=b.mul(tile_indices[1 - inner], layout.rows),
-            first_column=b.mul(tile_indices[inner], layout.contiguous),
-            whole_rows=frame.is_whole(rows, layout.rows, "mk"[1 - inner]),
-            whole_columns=frame.is_whole(contiguous, layout.contiguous, "mk"[inner]),
-        )
-
-    @property
-    def units_under_way(self) -> int:
-        """Units that a thread loads before it stores one."""
-        loads = UNIT_BYTES // (self.width * self.element_bytes)
-        return min(UNITS_MAX, LOADS_MAX // loads)
-
-    def start_copy(self, row: ir.Value, column: ir.Value, to: ir.Value) -> None:
-        """Start copying `width` elements, from a column of the tile on; zeros where outside.
-
-        Outside no byte is read (PTX ISA, cp.async, src-size).
-        """
-        start, inside = self._row(row)
-        column = b.add(self.first_column, column)
-        inside = self._also_in_row(inside, column)
-        pointer = b.element_pointer(self.pointer, self.element, b.add(start, b.widen(column)))
-        size = self.width * self.element_bytes
-        read = None if inside is None else arith.select(inside, b.constant(size), b.constant(0))
-        kinds = nvvm.LoadCacheModifierKind
-        kind = kinds.CG if size == UNIT_BYTES else kinds.CA
-        nvvm.cp_async_shared_global(to, pointer, size, kind, cp_size=read)
-
-    def read_unit(self, row: ir.Value, column: ir.Value) -> ir.Value:
-        """16 bytes of one row, as a vector of elements."""
-        count = UNIT_BYTES // self.element_bytes
-        column = b.add(self.first_column, b.mul(column, count))
-        start, inside = self._row(row)
-        parts = [
-            self._read_part(start, b.add(column, at), inside) for at in range(0, count, self.width)
-        ]
-        return parts[0] if len(parts) == 1 else _joined(parts, count)
-
-    def _row(self, row: ir.Value) -> tuple[ir.Value, ir.Value | None]:
-        """Where a row of the tile starts (elements, i64), and whether the view has it."""
-        row = b.add(self.first_row, row)
-        inside = None if self.whole_rows else b.less(row, self.rows)
-        return b.mul(b.widen(row), self.pitch), inside
-
-    def _also_in_row(self, inside: ir.Value | None, column: ir.Value) -> ir.Value | None:
-        if self.whole_columns:
-            return inside
-        return b.both(inside, b.less(column, self.contiguous))
-
-    def _read_part(self, start: ir.Value, column: ir.Value, inside: ir.Value | None) -> ir.Value:
-        """One load of `width` elements, which lie wholly inside or outside."""
-        inside = self._also_in_row(inside, column)
-        width = self.width
-        type_ = self.element if width == 1 else ir.VectorType.get([width], self.element)
-        offset = b.add(start, b.widen(column))
-        return self._read(offset, type_, width * self.element_bytes, inside)
-
-    def _read(
-        self, offset: ir.Value, type_: ir.Type, alignment: int, inside: ir.Value | None
-    ) -> ir.Value:
-        """Load at an element offset, or zero: outside lanes read element 0 and drop it."""
-        if inside is not None:
-            offset = arith.select(inside, offset, b.constant(0, b.i64()))
-        pointer = b.element_pointer(self.pointer, self.element, offset)
-        value = llvm.load(type_, pointer, alignment=alignment)
-        if inside is None:
-            return value
-        return arith.select(inside, value, _zero(type_))
-
-
-def _carrier(element: ir.Type) -> ir.Type:
-    """What LLVM moves an element as: it has neither floats of 8 bits nor integers with a sign."""
-    return element if element_bytes(element) > 1 else ir.IntegerType.get_signless(8)
-
-
-def _zero(type_: ir.Type) -> ir.Value:
-    if not isinstance(type_, ir.VectorType):
-        return arith.ConstantOp(type_, _zero_of(type_)).result
-    zero = _zero_of(ir.VectorType(type_).element_type)
-    return arith.ConstantOp(type_, ir.DenseElementsAttr.get_splat(type_, zero)).result
-
-
-def _zero_of(element: ir.Type) -> ir.Attribute:
-    if isinstance(element, ir.IntegerType):
-        return ir.IntegerAttr.get(element, 0)
-    return ir.FloatAttr.get(element, 0.0)
-
-
-def _joined(parts: list[ir.Value], count: int) -> ir.Value:
-    """The vector of `count` elements that the parts make up."""
-    elements = [element for part in parts for element in _elements(part)]
-    type_ = ir.VectorType.get([count], elements[0].type)
-    return vector.FromElementsOp(type_, elements).result
-
-
-def _elements(part: ir.Value) -> list[ir.Value]:
-    if not isinstance(part.type, ir.VectorType):
-        return [part]
-    (width,) = ir.VectorType(part.type).shape
-    return [vector.ExtractOp(part, [], [index]).result for index in range(width)]

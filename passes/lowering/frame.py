@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from ...dialects.layout import TileLayout
 from ...dialects.mlir import arith, ir, llvm, nvvm
@@ -17,6 +18,9 @@ from .cluster import Cluster
 from .descriptors import encode_bytes, shared_descriptor
 from .plan import BARRIER_BYTES, Plan, RingPlan
 from .register_accumulator import RegisterAccumulator
+
+if TYPE_CHECKING:  # it reads frames
+    from .shifted_copies import ShiftedCopy
 
 SHARED_SYMBOL = "dynamic_shared"
 ALL_LANES = -1
@@ -80,7 +84,8 @@ class Team:
 class Frame:
     """The state of one kernel's lowering; ops read and write it as they are met.
 
-    `lets_start`: the grids after this one may start once a CTA's loads are issued.
+    `lets_start`: the grids after this one may start once a CTA's loads are issued. `put_off`:
+    copies of the acquired slot that are emitted together when it is committed.
     """
 
     kernel: KernelOp
@@ -95,6 +100,7 @@ class Frame:
     descriptors: dict[ir.Value, list[ir.Value]] = field(default_factory=dict)
     rings: dict[ir.Value, Ring] = field(default_factory=dict)
     registers: dict[ir.Value, RegisterAccumulator] = field(default_factory=dict)
+    put_off: list[ShiftedCopy] = field(default_factory=list)
 
     @property
     def cluster(self) -> Cluster:

@@ -16,6 +16,7 @@ from __future__ import annotations
 from ...dialects.mlir import arith, ir, nvvm, scf
 from ...dialects.pipe import AcquireOp, CommitOp, ReleaseOp, SkipOp, TileOp, WaitOp
 from . import build as b
+from . import shifted_copies
 from .frame import ALL_LANES, Frame, Slot
 from .plan import has_copies, transaction_bytes
 
@@ -60,6 +61,7 @@ def lower_commit(frame: Frame, op: CommitOp) -> None:
 def _commit_copies(frame: Frame, ring: ir.Value) -> None:
     """Each warp arrives on the slot whose copies have been under way the longest."""
     state, under_way = frame.rings[ring], frame.plan.rings[ring].under_way
+    shifted_copies.finish(frame)
     nvvm.cp_async_commit_group()
     if state.pending is None:
         _publish_copies(frame, 0)

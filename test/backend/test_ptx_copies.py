@@ -80,7 +80,7 @@ def test_a_prefix_copies_as_it_should(steps, request):
 
 
 @pytest.mark.parametrize(
-    ("k", "loads", "bytes_each"), [(128, 8, 16), (100, 16, 8), (102, 16, 4), (101, 16, 2)]
+    ("k", "loads", "bytes_each"), [(128, 8, 16), (100, 16, 8), (102, 16, 4), (101, 12, 16)]
 )
 def test_a_thread_loads_several_units_before_it_stores_one(k, loads, bytes_each):
     spec = MatmulSpec(128, 128, k)
@@ -114,9 +114,12 @@ def test_the_load_role_copies_as_many_bytes_at_once_as_rows_allow(target, k, siz
 
 
 @pytest.mark.parametrize("target", ["sm_90a", "sm_100a"])
-def test_rows_of_odd_length_are_loaded_and_stored(target):
+def test_rows_of_odd_length_are_loaded_by_aligned_units_and_shifted(target):
     loop = copying_loop(1101, 3, target)
-    assert "ld.global.b16" in loop
+    loads = loop[: loop.index("st.shared")]
+    assert len(re.findall(r"ld\.global\.(?:v4\.b32|v2\.b64)", loads)) == 24  # 3 for 2 units a row
+    assert "ld.global.b16" not in loads
+    assert "shf.r.wrap.b32" in loads
     assert not re.search(r"cp\.async\.c[ag]\.shared", loop)
 
 

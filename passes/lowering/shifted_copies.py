@@ -1,0 +1,239 @@
+"""Operand tiles copied by threads from rows that start anywhere in 16 bytes.
+
+A thread takes two neighbouring units of every `step`-th row. It loads the three aligned units of
+global memory that they lie in, moves their bytes into place in registers and stores both:
+
+    shift   bytes from an aligned unit to the first element asked for; the same in all rows of a
+            thread, since `step` rows are a multiple of 16 bytes
+    limit   where the last aligned unit starts that lies wholly in the tensor: no load goes further,
+            and what the last row has beyond it is loaded again, element by element
+    edge    a tile that hangs over the view: what lies outside is zero
+
+Copies of a slot wait until it is committed, so that loads of all its tiles are under way before the
+first is stored.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from itertools import pairwise
+
+from ...dialects.layout import CORE_ROWS, TileLayout
+from ...dialects.mlir import arith, ir, llvm, vector
+from ...dialects.pipe import SetRegistersOp
+from ..base import walk
+from . import build as b
+from .copy_width import UNIT_BYTES
+from .elements import slice_of
+from .frame import Frame
+from .operands import unit_offset
+from .source import Source
+
+UNITS = 2  # of a thread in a row
+WORD_BYTES = 4
+WORDS = UNIT_BYTES // WORD_BYTES
+# Of a thread under way, 12 registers each; the second where setmaxnreg leaves it fewer.
+ROWS_MAX, FEW_ROWS_MAX = 8, 6
+OFFSET_MAX = 2**31 - 1  # bytes, as 32 bits
+
+Words = list[ir.Value]
+
+
+def fits(frame: Frame, source: Source, layout: TileLayout) -> bool:
+    """Whether the team's threads can copy such tiles: rows of a thread must be whole swizzle
+    patterns and whole units apart, and a row of the view at least a unit."""
+    in_row, rest = divmod(layout.contiguous * layout.element_bytes, UNITS * UNIT_BYTES)
+    if rest or frame.team.threads % in_row:
+        return False
+    step = frame.team.threads // in_row
+    beyond = (source.rows + layout.rows + step) * source.pitch_bytes
+    return (
+        step % CORE_ROWS == 0
+        and step * source.pitch_bytes % UNIT_BYTES == 0
+        and min(source.pitch_bytes, source.bytes - UNIT_BYTES) >= UNIT_BYTES
+        and beyond + layout.contiguous * layout.element_bytes <= OFFSET_MAX
+    )
+
+
+def put_off(frame: Frame, source: Source, layout: TileLayout, start: ir.Value) -> None:
+    """Copy the tile to shared byte `start` on, when `finish` is called."""
+    frame.put_off.append(ShiftedCopy.of(frame, source, layout, start))
+
+
+def finish(frame: Frame) -> None:
+    """Emit what was put off, as many rows at a time as a thread has registers for."""
+    copies, frame.put_off = frame.put_off, []
+    rows = [(copy, number) for copy in copies for number in range(copy.rows)]
+    most = FEW_ROWS_MAX if walk(frame.kernel, SetRegistersOp) else ROWS_MAX
+    for start in range(0, len(rows), most):
+        batch = rows[start : start + most]
+        loaded = [copy.load(number) for copy, number in batch]
+        for copy in dict.fromkeys(copy for copy, _ in batch):
+            pairs = zip(batch, loaded, strict=True)
+            copy.store({number: words for (of, number), words in pairs if of is copy})
+    for copy in copies:
+        copy.load_end_again()
+
+
+@dataclass(frozen=True, eq=False)
+class ShiftedCopy:
+    """The part of one thread: units `unit` and the next of every `step`-th row from `row` on.
+
+    `aligned` is the offset (bytes) of the aligned unit of the first row in the tensor, `places`
+    where its two units go (bytes of shared memory).
+    """
+
+    frame: Frame
+    source: Source
+    layout: TileLayout
+    step: int
+    row: ir.Value
+    unit: ir.Value
+    shift: ir.Value
+    aligned: ir.Value
+    places: tuple[ir.Value, ...]
+
+    @staticmethod
+    def of(frame: Frame, source: Source, layout: TileLayout, start: ir.Value) -> ShiftedCopy:
+        """The part of the current thread."""
+        in_row = layout.contiguous * layout.element_bytes // (UNITS * UNIT_BYTES)
+        row = b.div(frame.team.thread, in_row)
+        unit = b.mul(b.rem(frame.team.thread, in_row), UNITS)
+        column = b.add(b.mul(source.first_column, layout.element_bytes), b.mul(unit, UNIT_BYTES))
+        first = b.add(b.mul(b.add(source.first_row, row), source.pitch_bytes), column)
+        shift = b.rem(first, UNIT_BYTES)
+        units = [b.add(unit, index) for index in range(UNITS)]
+        places = tuple(b.add(unit_offset(layout, row, each), start) for each in units)
+        step = frame.team.threads // in_row
+        aligned = b.sub(first, shift)
+        return ShiftedCopy(frame, source, layout, step, row, unit, shift, aligned, places)
+
+    @property
+    def rows(self) -> int:
+        """Rows that a thread has, of the tile or below it."""
+        return -(-self.layout.rows // self.step)
+
+    @property
+    def limit(self) -> int:
+        """Where the last aligned unit of the tensor starts that is whole."""
+        return (self.source.bytes // UNIT_BYTES - 1) * UNIT_BYTES
+
+    def load(self, number: int) -> Words:
+        """The aligned units of a row."""
+        start = number * self.step * self.source.pitch_bytes
+        offsets = [b.add(self.aligned, start + each * UNIT_BYTES) for each in range(UNITS + 1)]
+        return [word for offset in offsets for word in self._load_unit(offset)]
+
+    def _load_unit(self, offset: ir.Value) -> Words:
+        inside = b.widen(arith.minui(offset, b.constant(self.limit)))
+        pointer = b.element_pointer(self.source.pointer, ir.IntegerType.get_signless(8), inside)
+        unit = llvm.load(_unit_type(), pointer, alignment=UNIT_BYTES)
+        return [slice_of(unit, index, 1) for index in range(WORDS)]
+
+    def store(self, loaded: dict[int, Words]) -> None:
+        """Store rows, given by their number, with zeros for what lies outside the view."""
+        moved = {number: self._moved(words) for number, words in loaded.items()}
+        edge = self._at_edge()
+        with b.when(None if edge is None else b.xor(edge, b.true())):
+            for number, words in moved.items():
+                self._store_row(number, words)
+        if edge is None:
+            return
+        with b.when(edge):
+            masks = self._masks()
+            for number, words in moved.items():
+                self._store_row(number, self._masked(number, words, masks))
+
+    def _moved(self, words: Words) -> Words:
+        """The bytes from `shift` on: by two words, by one, by bytes, as rows can need."""
+        known = math.gcd(self.source.pitch_bytes, UNIT_BYTES)
+        needed = UNITS * WORDS + (known <= WORD_BYTES) + (known < WORD_BYTES)
+        words = self._moved_by(2, words, needed)
+        if known <= WORD_BYTES:
+            words = self._moved_by(1, words, UNITS * WORDS + (known < WORD_BYTES))
+        if known < WORD_BYTES:
+            bits = b.mul(b.rem(self.shift, WORD_BYTES), 8)
+            words = [llvm.intr_fshr(high, low, bits) for low, high in pairwise(words)]
+        return words
+
+    def _moved_by(self, count: int, words: Words, needed: int) -> Words:
+        """Words from the `count`-th on where that bit of the shift is set."""
+        bit = b.rem(b.div(self.shift, count * WORD_BYTES), 2)
+        moves = b.equal(bit, 1)
+        return [arith.select(moves, words[index + count], words[index]) for index in range(needed)]
+
+    def _store_row(self, number: int, words: Words) -> None:
+        below = number * self.step
+        partial = below + self.step > self.layout.rows
+        with b.when(b.less(b.add(self.row, below), self.layout.rows) if partial else None):
+            for index, place in enumerate(self.places):
+                unit = words[index * WORDS : (index + 1) * WORDS]
+                to = self.frame.shared_at(b.add(place, below * self.layout.span_bytes))
+                value = vector.FromElementsOp(_unit_type(), unit).result
+                llvm.store(value, to, alignment=UNIT_BYTES)
+
+    def _at_edge(self) -> ir.Value | None:
+        """Whether the tile hangs over the view, or has the end of a tensor of no whole units."""
+        source, layout = self.source, self.layout
+        rows = None if source.whole_rows else _over(source.first_row, layout.rows, source.rows)
+        if source.bytes % UNIT_BYTES:
+            rows = _over(source.first_row, layout.rows, source.rows - 1)
+        if source.whole_columns:
+            return rows
+        columns = _over(source.first_column, layout.contiguous, source.contiguous)
+        return columns if rows is None else arith.ori(rows, columns)
+
+    def _masks(self) -> Words:
+        """Ones for the bytes of each word that are columns of the view."""
+        source, item = self.source, self.layout.element_bytes
+        first = b.add(b.mul(source.first_column, item), b.mul(self.unit, UNIT_BYTES))
+        valid = b.sub(b.constant(source.contiguous * item), first)
+        masks = []
+        for index in range(UNITS * WORDS):
+            more = arith.maxsi(b.sub(valid, index * WORD_BYTES), b.constant(0))
+            bits = b.mul(arith.minsi(more, b.constant(WORD_BYTES)), 8)
+            ones = arith.shli(b.constant(1, b.i64()), b.widen(bits))
+            masks.append(arith.trunci(b.i32(), b.sub(ones, 1)))
+        return masks
+
+    def _masked(self, number: int, words: Words, masks: Words) -> Words:
+        words = [arith.andi(word, mask) for word, mask in zip(words, masks, strict=True)]
+        if self.source.whole_rows:
+            return words
+        row = b.add(b.add(self.source.first_row, self.row), number * self.step)
+        inside = b.less(row, self.source.rows)
+        return [arith.select(inside, word, b.constant(0)) for word in words]
+
+    def load_end_again(self) -> None:
+        """The thread of the last row stores what is beyond `limit` once more."""
+        source = self.source
+        if source.bytes % UNIT_BYTES == 0:
+            return
+        row = b.sub(b.constant(source.rows - 1), source.first_row)
+        below = b.sub(row, self.row)
+        end = b.add(self.aligned, b.mul(below, source.pitch_bytes))
+        mine = b.both(b.less(row, self.layout.rows), b.equal(b.rem(row, self.step), self.row))
+        beyond = _over(end, UNITS * UNIT_BYTES, self.limit)
+        with b.when(b.both(mine, beyond)):
+            self._load_elements(row, b.mul(below, self.layout.span_bytes))
+
+    def _load_elements(self, row: ir.Value, below: ir.Value) -> None:
+        """Both units of a row of the tile, `below` bytes behind the first row's."""
+        source, item = self.source, self.layout.element_bytes
+        in_unit = UNIT_BYTES // item
+        with b.loop(b.constant(0), in_unit, source.width) as at:
+            for index, place in enumerate(self.places):
+                column = b.add(b.mul(b.add(self.unit, index), in_unit), at)
+                to = b.add(b.add(place, below), b.mul(at, item))
+                value = source.read_part(row, column)
+                llvm.store(value, self.frame.shared_at(to), alignment=source.width * item)
+
+
+def _over(first: ir.Value, extent: int, end: int) -> ir.Value:
+    """Whether `extent` from `first` on goes beyond `end`."""
+    return b.xor(b.less(b.add(first, extent), end + 1), b.true())
+
+
+def _unit_type() -> ir.Type:
+    return ir.VectorType.get([WORDS], b.i32())

@@ -1,0 +1,78 @@
+"""Rows that start anywhere in 16 bytes: threads load aligned units and shift them in registers."""
+
+import pytest
+
+from tilewright.compiler.spec import MatmulSpec
+
+TARGETS = ("sm_90a", "sm_100a")
+TMA = "tiling{tile=TILE},tma-insertion,swizzle-selection"
+KINDS = {
+    "synchronous": "tiling{tile=TILE}",
+    "one-slot": "tiling{tile=TILE},tma-insertion",
+    "roles": f"{TMA},pipelining{{stages=3}},warp-specialization",
+    "split": f"{TMA},split-k{{parts=2}},pipelining{{stages=2}},warp-specialization",
+    "persistent": f"{TMA},pipelining{{stages=2}},warp-specialization,persistence{{ctas=3}}",
+}
+LAYOUTS = [(a, b) for a in "km" for b in "kn"]
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("shape", [(151, 203, 197), (128, 64, 65), (65, 129, 63), (9, 17, 321)])
+def test_every_kind_of_kernel(check_matmul, target, kind, shape):
+    pipeline = KINDS[kind].replace("TILE", "64x64x64")
+    compiled, _ = check_matmul(MatmulSpec(*shape), pipeline=pipeline, target=target)
+    assert "shf.r" in compiled.ptx
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize(("a_major", "b_major"), LAYOUTS)
+@pytest.mark.parametrize("kind", ["synchronous", "roles"])
+def test_every_layout(check_matmul, target, kind, a_major, b_major):
+    spec = MatmulSpec(133, 71, 199, "f16", "f16", "f32", a_major=a_major, b_major=b_major)
+    pipeline = KINDS[kind].replace("TILE", "128x64x64")
+    compiled, _ = check_matmul(spec, pipeline=pipeline, target=target, seed=1)
+    assert "shf.r" in compiled.ptx
+
+
+@pytest.mark.parametrize("k", [9, 11, 15, 17, 63, 65, 127])
+@pytest.mark.parametrize(("m", "n"), [(2, 3), (64, 65), (129, 31)])
+def test_the_end_of_the_tensor_wherever_it_lies(check_matmul, m, n, k):
+    """Both tensors end somewhere else in 16 bytes; a load beyond would stop the emulator."""
+    pipeline = KINDS["roles"].replace("TILE", "64x64x64")
+    check_matmul(MatmulSpec(m, n, k), pipeline=pipeline, target="sm_90a", seed=2)
+
+
+@pytest.mark.parametrize(
+    "tile", ["64x24x64", "128x176x64", "256x128x64", "192x128x64", "64x64x128"]
+)
+@pytest.mark.parametrize("n", [330, 331])
+def test_tiles_of_every_number_of_rows_and_warpgroups(check_matmul, tile, n):
+    pipeline = KINDS["roles"].replace("TILE", tile).replace("stages=3", "stages=2")
+    check_matmul(MatmulSpec(300, n, 261), pipeline=pipeline, target="sm_90a", seed=3)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize(
+    "types", [("e4m3", "e5m2", "bf16", "f32"), ("s8", "u8", "s32", "s32")], ids=["e4m3", "s8"]
+)
+@pytest.mark.parametrize("k", [129, 258, 301])
+@pytest.mark.parametrize("kind", ["one-slot", "roles", "split"])
+def test_bytes(check_matmul, target, types, k, kind):
+    pipeline = KINDS[kind].replace("TILE", "64x64x64")
+    compiled, _ = check_matmul(MatmulSpec(70, 90, k, *types), pipeline=pipeline, target=target)
+    assert "shf.r" in compiled.ptx
+
+
+@pytest.mark.parametrize("swizzle", ["none", "32B", "64B", "128B"])
+def test_every_swizzle(check_matmul, swizzle):
+    head = f"tiling{{tile=64x64x64}},tma-insertion,swizzle-selection{{force={swizzle}}}"
+    pipeline = f"{head},pipelining{{stages=2}},warp-specialization"
+    check_matmul(MatmulSpec(100, 70, 197), pipeline=pipeline, target="sm_90a", seed=4)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_rows_shorter_than_a_unit_are_loaded_by_element(check_matmul, target):
+    pipeline = KINDS["roles"].replace("TILE", "64x64x64")
+    compiled, _ = check_matmul(MatmulSpec(70, 9, 7), pipeline=pipeline, target=target)
+    assert "shf.r.wrap" not in compiled.ptx
