@@ -28,6 +28,7 @@ from ..dialects.target import Target
 from .chip_figures import FIGURES, figure
 from .schedule_problem import LINE_BYTES, PARTIAL_BYTES, Problem, Schedule, round_up
 
+COPY_BYTES_MIN = 4  # PTX ISA, cp.async
 CURVE_SPREAD = 1.5
 """Rows times columns that consecutive tiles on a Hilbert curve touch, over their number: the mean
 of windows of 66 to 148 tiles in grids of 32×16 to 128×64 is 1.47 to 1.53."""
@@ -274,15 +275,21 @@ def _is_unaligned(problem: Problem, name: str) -> bool:
 
 
 def copy_cycles(problem: Problem, schedule: Schedule, target: Target) -> float:
-    """Cycles in which threads copy what TMA can't address, each time as much as rows are aligned to
-    at once, and in which they wait for it and hand it over."""
+    """Cycles in which threads copy what TMA can't address.
+
+    Each time as much as rows are aligned to at once, and in the end they wait for it and hand it
+    over; rows that are aligned to less than that takes are loaded as units and shifted.
+    """
     tiles = {"a": problem.a_tile_bytes(schedule), "b": problem.b_tile_bytes(schedule)}
-    copies = sum(
-        size / math.gcd(problem.pitch_bytes(name)[0], problem.tma_alignment_bytes)
-        for name, size in tiles.items()
-        if not problem.by_tma(name)
-    )
-    return copies / figure(target, "copy_rate") + figure(target, "copy_step") if copies else 0
+    copies = shifted = 0.0
+    for name in (name for name in tiles if not problem.by_tma(name)):
+        aligned = math.gcd(problem.pitch_bytes(name)[0], problem.tma_alignment_bytes)
+        if aligned < COPY_BYTES_MIN:
+            shifted += tiles[name]
+        else:
+            copies += tiles[name] / aligned
+    cycles = copies / figure(target, "copy_rate") + figure(target, "copy_step") if copies else 0
+    return cycles + shifted / figure(target, "shift_rate")
 
 
 def epilogue_cycles(problem: Problem, schedule: Schedule, target: Target) -> float:
