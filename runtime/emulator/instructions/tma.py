@@ -43,6 +43,8 @@ _PREFETCH_SECTION = "9.7.9.27.1.4"
 _RANKS = ("1d", "2d", "3d", "4d", "5d")
 _UNMODELLED_MODES = ("im2col", "im2col::w", "im2col::w::128", "im2col_no_offs")
 _REDUCTIONS = ("add", "min", "max", "inc", "dec", "and", "or", "xor")
+START_UNIT = 16
+"""Bytes; PTX ISA section 5.5 says nothing of it."""
 _ROWS = 4
 """Rows of a gather4 or scatter4: coordinates behind the one of dimension 0."""
 
@@ -105,7 +107,20 @@ class TensorOperand:
         coordinates = tuple(int(axis[lane]) for axis in self.coordinates(warp))
         bound = bound_map(warp.cta, int(self.address(warp)[lane]))
         self.mode.check(bound)
+        _check_start(bound, coordinates[0])
         return bound, self.mode.starts(coordinates)
+
+
+def _check_start(bound: BoundMap, coordinate: int) -> None:
+    """Trap where a box would start inside 16 bytes of a row; packed types have a rule of theirs."""
+    kind = bound.map.dtype
+    if kind.unit == 1 and coordinate * kind.bytes % START_UNIT:
+        raise Trap(
+            "tma",
+            f"coordinate 0 must be a multiple of {START_UNIT} bytes, got {coordinate} elements of"
+            f" {kind.bytes}: an H200 stops a load there as an illegal instruction; load from the"
+            " multiple before",
+        )
 
 
 def tensor_operand(ins: Decoded, at: int, mode: Mode) -> TensorOperand:

@@ -48,7 +48,7 @@ PUBLISH = """
 ACQUIRE = "  fence.proxy.tensormap::generic.acquire.gpu [%rd2], 128;\n"
 USE = """
   @%p0 mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r1], 1024;
-  mov.s32 %r10, 20; mov.s32 %r11, 12;
+  mov.s32 %r10, 24; mov.s32 %r11, 12;
   @%p0 cp.async.bulk.tensor.2d.shared::cta.global.tile.mbarrier::complete_tx::bytes
     [%r2], [%rd2, {%r10, %r11}], [%r1];
 WAIT:
@@ -76,7 +76,7 @@ def tensor(seed: int = 1) -> np.ndarray:
     return np.random.default_rng(seed).integers(1, 1 << 15, (24, 48)).astype(np.uint16)
 
 
-def expected(source: np.ndarray, x=20, y=12) -> np.ndarray:
+def expected(source: np.ndarray, x=24, y=12) -> np.ndarray:
     """The box of 16 rows of 32 as it lies in shared memory with 64-byte swizzle, NaN outside."""
     box = np.full((16, 32), 0x7FF7, np.uint16)
     inside = source[y : y + 16, x : min(x + 32, 40)]

@@ -34,19 +34,19 @@ def expected_image(tensor_map: TensorMap, source: np.ndarray, start, image: byte
 LOADS = [
     ("none", (40, 24), (16, 16), (0, 0)),
     ("none", (40, 24), (8, 24), (8, 0)),
-    ("32B", (40, 24), (16, 16), (3, -5)),
-    ("64B", (40, 24), (32, 16), (-7, 12)),
-    ("128B", (72, 40), (64, 32), (5, 9)),
+    ("32B", (40, 24), (16, 16), (8, -5)),
+    ("64B", (40, 24), (32, 16), (-8, 12)),
+    ("128B", (72, 40), (64, 32), (16, 9)),
     ("128B", (72, 40), (32, 16), (64, 30)),
-    ("64B", (72, 40), (8, 16), (1, 1)),
+    ("64B", (72, 40), (8, 16), (8, 1)),
     ("128B_ATOM_32B", (72, 40), (64, 32), (8, 8)),
     ("128B_ATOM_32B_FLIP_8B", (72, 40), (64, 16), (0, 3)),
     ("128B_ATOM_64B", (72, 40), (64, 16), (0, 0)),
     ("128B", (72, 40), (64, 8), (80, 0)),
-    ("32B", (24, 6, 5), (16, 4, 3), (4, 3, -1)),
-    ("128B", (24, 6, 5, 3), (16, 2, 3, 2), (4, 3, -1, 2)),
-    ("none", (16, 6, 5, 3, 2), (8, 2, 3, 2, 2), (4, 3, -1, 2, 1)),
-    ("none", (96,), (64,), (50,)),
+    ("32B", (24, 6, 5), (16, 4, 3), (8, 3, -1)),
+    ("128B", (24, 6, 5, 3), (16, 2, 3, 2), (8, 3, -1, 2)),
+    ("none", (16, 6, 5, 3, 2), (8, 2, 3, 2, 2), (8, 3, -1, 2, 1)),
+    ("none", (96,), (64,), (48,)),
 ]
 
 
@@ -67,6 +67,18 @@ def test_a_loaded_tile_lies_where_the_address_function_says(copies, mode, dims, 
     report = copies.run(body, out, tensor_map, image)
     assert out.tobytes() == expected_image(tensor_map, source, start, image.tobytes())
     assert report.engines["tma load bytes"] == tensor_map.box_bytes
+
+
+@pytest.mark.parametrize("x", [-1, 1, 4, 60])
+def test_a_load_that_starts_inside_16_bytes_stops_as_on_an_h200(copies, x):
+    source = np.zeros((40, 72), np.uint16)
+    tensor_map = TensorMap(source, "bf16", (72, 40), (144,), (64, 16), swizzle="128B")
+    trap = copies.refused(copies.load_body(2, (x, 0), 2048, fill=False), tensor_map)
+    assert trap.category == "tma"
+    assert trap.message == (
+        f"coordinate 0 must be a multiple of 16 bytes, got {x} elements of 2: an H200 stops a load"
+        " there as an illegal instruction; load from the multiple before"
+    )
 
 
 @pytest.mark.parametrize("space", ["shared::cta", "shared::cluster"])

@@ -57,7 +57,7 @@ def place(row: int, byte: int, pitch: int, mode: str) -> int:
 
 @pytest.mark.parametrize("space", ["shared::cta", "shared::cluster"])
 @pytest.mark.parametrize(
-    "mode, columns, x", [("none", 8, 8), ("32B", 16, 3), ("64B", 32, 40), ("128B", 64, -5),
+    "mode, columns, x", [("none", 8, 8), ("32B", 16, 24), ("64B", 32, 40), ("128B", 64, -8),
                          ("128B", 32, 16)]
 )  # fmt: skip
 def test_gathered_rows_lie_behind_one_another(copies, mode, columns, x, space):
