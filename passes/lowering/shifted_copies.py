@@ -51,7 +51,7 @@ def fits(frame: Frame, source: Source, layout: TileLayout) -> bool:
     return (
         step % CORE_ROWS == 0
         and step * source.pitch_bytes % UNIT_BYTES == 0
-        and min(source.pitch_bytes, source.bytes - UNIT_BYTES) >= UNIT_BYTES
+        and min(source.pitch_bytes, source.size_bytes - UNIT_BYTES) >= UNIT_BYTES
         and beyond + layout.contiguous * layout.element_bytes <= OFFSET_MAX
     )
 
@@ -117,7 +117,7 @@ class ShiftedCopy:
     @property
     def limit(self) -> int:
         """Where the last aligned unit of the tensor starts that is whole."""
-        return (self.source.bytes // UNIT_BYTES - 1) * UNIT_BYTES
+        return (self.source.size_bytes // UNIT_BYTES - 1) * UNIT_BYTES
 
     def load(self, number: int) -> Words:
         """The aligned units of a row."""
@@ -177,7 +177,7 @@ class ShiftedCopy:
         """Whether the tile hangs over the view, or has the end of a tensor of no whole units."""
         source, layout = self.source, self.layout
         rows = None if source.whole_rows else _over(source.first_row, layout.rows, source.rows)
-        if source.bytes % UNIT_BYTES:
+        if source.size_bytes % UNIT_BYTES:
             rows = _over(source.first_row, layout.rows, source.rows - 1)
         if source.whole_columns:
             return rows
@@ -208,7 +208,7 @@ class ShiftedCopy:
     def load_end_again(self) -> None:
         """The thread of the last row stores what is beyond `limit` once more."""
         source = self.source
-        if source.bytes % UNIT_BYTES == 0:
+        if source.size_bytes % UNIT_BYTES == 0:
             return
         row = b.sub(b.constant(source.rows - 1), source.first_row)
         below = b.sub(row, self.row)

@@ -58,7 +58,7 @@ class Source:
         return self.pitch * self.element_bytes
 
     @property
-    def bytes(self) -> int:
+    def size_bytes(self) -> int:
         """From the first element of the tensor to the end of the last one."""
         return (self.rows - 1) * self.pitch_bytes + self.contiguous * self.element_bytes
 

@@ -123,6 +123,17 @@ def test_rows_of_odd_length_are_loaded_by_aligned_units_and_shifted(target):
     assert not re.search(r"cp\.async\.c[ag]\.shared", loop)
 
 
+@pytest.mark.parametrize(("m", "shifted"), [(128, True), (2**20, False)])
+def test_offsets_of_more_than_31_bits_are_left_to_loads_by_element(m, shifted):
+    ptx = compile_matmul(
+        MatmulSpec(m, 131072, 2049, b_major="n"),
+        pipeline=COPYING.replace("STAGES", "2") + ",warp-specialization",
+        target="sm_90a",
+        until="ptx",
+    ).ptx
+    assert ("shf.r.wrap.b32" in ptx) == shifted
+
+
 @pytest.mark.parametrize("target", ["sm_90a", "sm_100a"])
 @pytest.mark.parametrize(("stages", "under_way"), [(1, [0]), (2, [0]), (3, [1, 0]), (6, [2, 0])])
 def test_slots_stay_under_way_as_long_as_the_ring_has_others(target, stages, under_way):

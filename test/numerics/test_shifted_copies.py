@@ -35,6 +35,15 @@ def test_every_layout(check_matmul, target, kind, a_major, b_major):
     assert "shf.r" in compiled.ptx
 
 
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("kind", ["one-slot", "roles", "split"])
+def test_beside_an_operand_that_tma_loads(check_matmul, target, kind):
+    spec = MatmulSpec(133, 264, 199, b_major="n")
+    pipeline = KINDS[kind].replace("TILE", "64x64x64")
+    compiled, _ = check_matmul(spec, pipeline=pipeline, target=target, seed=5)
+    assert "shf.r" in compiled.ptx and "cp.async.bulk.tensor" in compiled.ptx
+
+
 @pytest.mark.parametrize("k", [9, 11, 15, 17, 63, 65, 127])
 @pytest.mark.parametrize(("m", "n"), [(2, 3), (64, 65), (129, 31)])
 def test_the_end_of_the_tensor_wherever_it_lies(check_matmul, m, n, k):
