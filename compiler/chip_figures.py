@@ -72,7 +72,9 @@ HOPPER = {name: each for name, each in BLACKWELL.items() if name not in _BLACKWE
     "cta_start": Figure(490, "cycles", f"{FITTED}: several CTAs after another, or one persistent"),
     "l2_rate": Figure(110, "B/cycle", f"{FITTED}; ncu calls 127 the port's peak"),
     "l2_total_rate": Figure(8930, "B/cycle", f"{FITTED}: 68 for each multiprocessor"),
-    "l2_split_rate": Figure(6800, "B/cycle", f"{FITTED}: the parts of K have fewer rows in common"),
+    "l2_split_rate": Figure(6140, "B/cycle", f"{FITTED}: two parts of K have fewer rows in common"),
+    "l2_split_fall": Figure(0.033, "B/B", f"{FITTED}: what each part beyond two takes of that"),
+    "split_multicast": Figure(0.68, "B/B", f"{FITTED}: the same, in clusters of 1x2 to 4x1"),
     "unaligned_line": Figure(
         3.3, "cycles", f"{FITTED}: K 2040 takes 4.9 times the requests of K 2048, says ncu"
     ),
@@ -91,12 +93,13 @@ HOPPER = {name: each for name, each in BLACKWELL.items() if name not in _BLACKWE
     "multicast": Figure(0, "B/B", "an H200: no tile was faster for it, what arrives is the limit"),
     "copy_rate": Figure(2, "copies/cycle", "an H200: 16 and 9 B/cycle by 8 and 4 bytes"),
     "shift_rate": Figure(11, "B/cycle", "an H200: 22 kernels of K 2041 to 4093, 10 to 13"),
-    "split_latency": Figure(270, "cycles/CTA", f"{FITTED}: K split in 2, 3, 4 and 8"),
-    "split_rate": Figure(23.5, "B/cycle", f"{FITTED}: f32 sums, distributed shared memory"),
+    "split_latency": Figure(62, "cycles/CTA", f"{FITTED}: K split in 2 to 8"),
+    "split_rate": Figure(17.7, "B/cycle", f"{FITTED}: f32 sums, distributed shared memory"),
     **{
         f"clusters_of_{ctas}": Figure(at_once, "clusters", "H200, cuOccupancyMaxActiveClusters")
         for ctas, at_once in ((2, 66), (3, 39), (4, 30), (5, 22), (6, 17), (7, 15), (8, 15))
     },
+    "split_start": Figure(420, "cycles", f"{FITTED}: K split in 2 to 8, and not"),
     "cluster_start": Figure(2220, "cycles", f"{FITTED}: the same tiles in clusters and alone"),
 }
 FIGURES = {"sm_100a": BLACKWELL, "sm_90a": HOPPER}

@@ -15,6 +15,7 @@ Nothing here imports MLIR.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import product
@@ -22,7 +23,7 @@ from typing import TYPE_CHECKING
 
 from ..dialects.errors import CompileError
 from ..dialects.target import Target
-from .schedule_estimate import Estimate, estimate, least_us, tile_rounds
+from .schedule_estimate import Estimate, estimate, least_us
 from .schedule_problem import Problem, Schedule
 from .schedule_rules import (
     BARRIER_BYTES,
@@ -31,6 +32,7 @@ from .schedule_rules import (
     N_TILES,
     RULES,
     SCHEDULER_RULES,
+    SHARING_MAX,
     STAGES_RULES,
     STAGING_RULES,
     TILE_RULES,
@@ -39,6 +41,7 @@ from .schedule_rules import (
     keeps,
     wasted_tile,
 )
+from .schedule_waves import tile_rounds
 from .tuned_schedules import Tuned, tuned_schedule
 
 if TYPE_CHECKING:  # it imports MLIR
@@ -48,8 +51,8 @@ if TYPE_CHECKING:  # it imports MLIR
 CLUSTERS = (
     ((1, 1), False),
     ((2, 1), True),
-    ((2, 1), False),
     ((1, 2), False),
+    ((2, 1), False),
     ((2, 2), False),
     ((2, 2), True),
     ((4, 1), True),
@@ -57,7 +60,7 @@ CLUSTERS = (
 # Where accumulators are in registers: what one operand costs L2, divided by up to eight. They hand
 # out no tiles: an H200 has no room for as many of them as would share its multiprocessors.
 WIDE_CLUSTERS = tuple((shape, False) for shape in ((1, 4), (4, 1), (2, 4), (4, 2), (1, 8), (8, 1)))
-SPLITS = range(1, 9)  # CTAs that share a tile
+SPLITS = range(1, SHARING_MAX + 1)  # CTAs that share a tile
 # (scheduler, raster order), the simplest scheduler first; among orders that the estimate can't tell
 # apart, the one that an H200 was fastest with.
 SCHEDULERS = (
@@ -141,9 +144,14 @@ def _branches(problem: Problem, target: Target) -> Iterator[tuple[Rank, Schedule
 
 
 def _sharings(target: Target) -> list[tuple[tuple[int, int], bool, int]]:
-    """(cluster, 2-CTA MMA, split): the CTAs of a cluster share operands or a tile."""
-    clusters = [(cluster, pair, 1) for cluster, pair in _clusters(target)]
-    return clusters + [((1, 1), False, parts) for parts in SPLITS[1:]]
+    """(cluster, 2-CTA MMA, split): the CTAs of a cluster share operands, tiles or both."""
+    splits = SPLITS if target.in_registers else SPLITS[:1]
+    every = product(_clusters(target), splits)
+    return [
+        (cluster, pair, split)
+        for (cluster, pair), split in every
+        if split == 1 or (not pair and math.prod(cluster) * split <= SHARING_MAX)
+    ]
 
 
 def _clusters(target: Target) -> tuple[tuple[tuple[int, int], bool], ...]:
@@ -256,7 +264,9 @@ def _variants(plain: Schedule, target: Target) -> Iterator[Schedule]:
     for cluster, pair in _clusters(target):
         for scheduled in _scheduled(replace(plain, cluster=cluster, pair=pair), target):
             yield from _staged(scheduled)
-    yield from (replace(plain, split_k=parts) for parts in SPLITS[1:])
+    for cluster, pair, split in _sharings(target):
+        if split > 1:
+            yield replace(plain, cluster=cluster, pair=pair, split_k=split)
 
 
 def _k_tiles(problem: Problem) -> tuple[int, ...]:

@@ -25,13 +25,11 @@ import math
 from dataclasses import dataclass
 
 from ..dialects.target import Target
-from .chip_figures import FIGURES, figure
+from .chip_figures import figure
 from .schedule_problem import LINE_BYTES, PARTIAL_BYTES, Problem, Schedule, round_up
+from .schedule_waves import resident_ctas, tile_rounds, wave_shape
 
 COPY_BYTES_MIN = 4  # PTX ISA, cp.async
-CURVE_SPREAD = 1.5
-"""Rows times columns that consecutive tiles on a Hilbert curve touch, over their number: the mean
-of windows of 66 to 148 tiles in grids of 32×16 to 128×64 is 1.47 to 1.53."""
 
 
 @dataclass(frozen=True)
@@ -64,9 +62,7 @@ def estimate(problem: Problem, schedule: Schedule, target: Target) -> Estimate:
     bound = "latency" if refilled > streamed else bound
     epilogue = epilogue_cycles(problem, schedule, target)
     fill = figure(target, "tma_latency")
-    start = figure(target, "cta_start") + (
-        figure(target, "cluster_start") if schedule.cluster_size * schedule.split_k > 1 else 0
-    )
+    start = start_cycles(schedule, target)
     rounds = tile_rounds(problem, schedule, target)
     work = _work_cycles(schedule, rounds, main, epilogue, fill + start, target)
     work_us = _microseconds(target, work)
@@ -85,6 +81,14 @@ def estimate(problem: Problem, schedule: Schedule, target: Target) -> Estimate:
         rounds=rounds,
         bound="DRAM" if streaming_us > work_us else bound,
     )
+
+
+def start_cycles(schedule: Schedule, target: Target) -> float:
+    """Cycles from a CTA's start to its first load, and what a cluster adds at both ends."""
+    cta = figure(target, "cta_start")
+    if schedule.split_k > 1:
+        return cta + figure(target, "split_start")
+    return cta + (figure(target, "cluster_start") if schedule.cluster_size > 1 else 0)
 
 
 def least_us(problem: Problem, schedule: Schedule, target: Target) -> float:
@@ -137,19 +141,6 @@ def _work_cycles(
 
 def _microseconds(target: Target, cycles: float) -> float:
     return cycles / (figure(target, "clock") * 1e3)
-
-
-def tile_rounds(problem: Problem, schedule: Schedule, target: Target) -> int:
-    """Tiles that the busiest multiprocessor computes, one CTA at a time (waves)."""
-    slots = resident_ctas(schedule, target)
-    return -(-problem.ctas(schedule) // slots)
-
-
-def resident_ctas(schedule: Schedule, target: Target) -> int:
-    """CTAs that run at once: one a multiprocessor, in whole clusters that find room."""
-    size = schedule.cluster_size * schedule.split_k
-    counted = FIGURES[target.chip].get(f"clusters_of_{size}")
-    return size * (int(counted.value) if counted else target.multiprocessors // size)
 
 
 def step_cycles(problem: Problem, schedule: Schedule, target: Target) -> dict[str, float]:
@@ -215,49 +206,59 @@ def l2_cycles(problem: Problem, schedule: Schedule, target: Target) -> float:
     that start inside a sector take L2 several requests, of one multiprocessor and of all; rows
     outside, which TMA fills with zeros, keep it busy too.
     """
-    rows = _loaded_rows(problem, schedule, target)
+    rows = _loaded_rows(problem, schedule, figure(target, "multicast"))
     own = figure(target, "unaligned_line") * _unaligned_rows(problem, schedule)
     k_bytes = schedule.tile[2] * problem.element_bytes
     alone = max(k_bytes * rows / figure(target, "l2_rate"), k_bytes / LINE_BYTES * own)
-    cycles = max(alone, _l2_cycles_of_all(problem, schedule, rows, target))
+    cycles = max(alone, _l2_cycles_of_all(problem, schedule, target))
     return cycles + (figure(target, "shared_twice") if min(schedule.cluster) > 1 else 0)
 
 
-def _l2_cycles_of_all(problem: Problem, schedule: Schedule, rows: float, target: Target) -> float:
-    """Cycles of L2 for a step of all CTAs at work, each of which loads `rows`."""
+def _l2_cycles_of_all(problem: Problem, schedule: Schedule, target: Target) -> float:
+    """Cycles of L2 for a step of all CTAs at work."""
     at_work = min(problem.ctas(schedule), resident_ctas(schedule, target))
     part = at_work / math.prod(problem.grid(schedule))
-    total = "l2_total_rate" if schedule.split_k == 1 else "l2_split_rate"
-    arriving = at_work * rows / figure(target, total)
+    whole = schedule.split_k == 1
+    saved = figure(target, "multicast" if whole else "split_multicast")
+    rows = at_work * _loaded_rows(problem, schedule, saved)
+    arriving = rows / (figure(target, "l2_total_rate") if whole else _split_rate(schedule, target))
     unaligned, outside = _rows_of_all(problem, schedule)
     requested = part * unaligned * figure(target, "unaligned_share") / LINE_BYTES
     zeros = part * outside * figure(target, "outside_share") / LINE_BYTES
     return schedule.tile[2] * problem.element_bytes * (max(arriving, requested) + zeros)
 
 
+def _split_rate(schedule: Schedule, target: Target) -> float:
+    """Bytes a cycle from L2 to all, where each part of K has rows of its own."""
+    fall = figure(target, "l2_split_fall") * (schedule.split_k - 2)
+    return figure(target, "l2_split_rate") * (1 - fall)
+
+
 def _rows_of_all(problem: Problem, schedule: Schedule) -> tuple[float, float]:
     """Rows that all CTAs ask L2 for in a step: those that start inside a sector, those outside.
 
-    Multicast divides both. A single tile along an axis has boxes of the rows that there are.
+    Multicast divides both. A single tile along an axis has boxes of the rows that there are, if
+    it isn't multicast.
     """
     unaligned = outside = 0.0
     grid, tiles = problem.grid(schedule), problem.tiles(schedule)
     for axis, (name, extent) in enumerate((("a", problem.m), ("b", problem.n))):
-        times = grid[1 - axis] / schedule.cluster[1 - axis]
+        peers = schedule.cluster[1 - axis]
+        times = grid[1 - axis] / peers
         unaligned += times * extent * _is_unaligned(problem, name)
         past = grid[axis] * schedule.tile[axis] - extent
-        outside += times * past * (tiles[axis] > 1 and problem.by_tma(name))
+        whole_boxes = problem.by_tma(name) and (tiles[axis] > 1 or peers > 1)
+        outside += times * past * whole_boxes
     return unaligned, outside
 
 
-def _loaded_rows(problem: Problem, schedule: Schedule, target: Target) -> float:
+def _loaded_rows(problem: Problem, schedule: Schedule, saved: float) -> float:
     """Rows of A and B that arrive for one CTA, no more than there are.
 
-    Multicast divides A by N-peers, B by M-peers.
+    Multicast divides A by N-peers, B by M-peers, and saves a share of that.
     """
     m, n, _ = schedule.tile
     cluster_m, cluster_n = schedule.cluster
-    saved = figure(target, "multicast")
     a = min(m, problem.m) * (1 - saved * (1 - 1 / cluster_n))
     return a + min(n, problem.n) * (1 - saved * (1 - 1 / cluster_m))
 
@@ -366,23 +367,3 @@ def _shared_bytes(problem: Problem, schedule: Schedule) -> int:
 def _once_bytes(problem: Problem) -> int:
     operands = (problem.m + problem.n) * problem.k * problem.element_bytes
     return operands + problem.m * problem.n * problem.c_bytes
-
-
-def wave_shape(problem: Problem, schedule: Schedule, target: Target) -> tuple[int, int]:
-    """Rows and columns of tiles that the CTAs of one wave touch, by raster order."""
-    grid_m, grid_n = problem.grid(schedule)
-    slots = min(resident_ctas(schedule, target), grid_m * grid_n)
-    if schedule.order == "n":
-        columns = min(grid_n, slots)
-        return -(-slots // columns), columns
-    if schedule.order == "hilbert":
-        return _curve_shape(grid_m, grid_n, math.ceil(CURVE_SPREAD * slots))
-    grouped = max(schedule.group, -(-slots // grid_n))
-    rows = min(grid_m, grouped if schedule.order == "grouped" else slots)
-    return rows, min(grid_n, -(-slots // rows))
-
-
-def _curve_shape(grid_m: int, grid_n: int, area: int) -> tuple[int, int]:
-    """A square of `area` tiles, longer where the grid is narrow."""
-    rows = min(grid_m, max(math.ceil(math.sqrt(area)), -(-area // grid_n)))
-    return rows, min(grid_n, -(-area // rows))

@@ -11,8 +11,8 @@ from collections.abc import Callable
 from ..dialects.hilbert import CELLS_MAX
 from ..dialects.layout import CORE_ROWS, SPAN_BYTES
 from ..dialects.target import REGISTERS, TENSOR_MEMORY, WARPGROUP_THREADS, Target
-from .schedule_estimate import resident_ctas, tile_rounds
 from .schedule_problem import Problem, Schedule
+from .schedule_waves import resident_ctas, tile_rounds
 
 # By where accumulators are.
 M_TILES: dict[str, tuple[int, ...]] = {TENSOR_MEMORY: (64, 128), REGISTERS: (64, 128, 192, 256)}
@@ -28,6 +28,7 @@ TILES_MAX = 2**31 - 1  # a 32-bit count
 COPIED_REGISTERS_MAX = 128  # of accumulators, beside a warpgroup that copies
 COPIED_ODD_N_MAX = 240  # of the tile there, where each element of C is stored by itself
 PING_PONG_N = 128  # as narrow as the tile of one of two consumers may be, if C is wider
+SHARING_MAX = 8  # CTAs of a cluster that any GPU takes (CUDA programming guide, clusters)
 PART_K_TILES = 8  # with fewer, what is saved is less than what the parts cost
 BARRIER_BYTES = 1024  # kept for barriers, scheduler responses and the tensor-memory address
 
@@ -112,8 +113,10 @@ def split_parts(problem: Problem, schedule: Schedule, target: Target) -> str | N
         return None
     if not target.in_registers:
         return f"what a split K costs on {target.chip} was not measured"
-    if schedule.cluster_size > 1:
-        return "the CTAs of a cluster share a tile or operands, not both"
+    if any(tiles % ctas for tiles, ctas in zip((m, n), schedule.cluster, strict=True)):
+        return f"{m}x{n} tiles of a split K must be whole clusters"
+    if schedule.cluster_size * parts > SHARING_MAX:
+        return f"{parts} parts of {schedule.cluster_size} CTAs are over {SHARING_MAX} a cluster"
     if 2 * m * n > target.multiprocessors:
         return f"{m * n} tiles are over half of {target.multiprocessors} multiprocessors"
     most = resident_ctas(schedule, target)

@@ -6,11 +6,13 @@
     mma %acc, %ta, %tb    pairs: each CTA loads half of B's rows; the even one issues
                     →     pair_mma %acc, %ta, %tb/2
 
-Ranks run along M first, so a pair is two neighbours along M.
+Ranks run along M first, so a pair is two neighbours along M. Where K is split, each part has such a
+cluster, and all of them are one: CM×CN×S CTAs.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -73,7 +75,8 @@ class Clustering:
             return
         mma = walk(kernel, MmaOp)[0]
         no_pair = _pair_refusal(mma, target)
-        lone = self.pair is False or (target.pairs and no_pair)
+        parts = integers_of(kernel.cluster)[2]
+        lone = self.pair is False or (target.pairs and no_pair) or parts > 1
         shape = self.shape or ((1, 1) if lone else (2, 1))
         pair = self._pair(mma, shape, no_pair)
         if self.pair is None and target.pairs and no_pair:
@@ -116,9 +119,7 @@ class Clustering:
 
 
 def _check_place(kernel: KernelOp) -> None:
-    if integers_of(kernel.cluster)[2] > 1:
-        raise refused(kernel, "clustering: the CTAs of a cluster share a tile; drop split-k")
-    if integers_of(kernel.cluster) != [1, 1, 1]:
+    if integers_of(kernel.cluster)[:2] != [1, 1]:
         raise refused(kernel, "clustering: the kernel has clusters already; run it once")
     if not walk(kernel, CtaTileOp):
         raise refused(kernel, "clustering: tiles are handed out already; run it before persistence")
@@ -135,6 +136,8 @@ def _cluster_refusal(kernel: KernelOp) -> str | None:
 def _pair_refusal(mma: MmaOp, target: Target) -> str | None:
     if not target.pairs:
         return f"{target.chip} has no 2-CTA MMAs"
+    if integers_of(mma_kernel(mma).cluster)[2] > 1:
+        return "the parts of a split K are sums of lone CTAs"
     m, n = mma.acc.type.shape
     if target.mma_rows(m) is None or (m > 128 and m % 128):
         return f"a pair needs 64, 128 or 256 rows a CTA, got {m}"
@@ -154,20 +157,28 @@ def mma_kernel(mma: MmaOp) -> KernelOp:
 
 
 def _check_shape(kernel: KernelOp, shape: tuple[int, int], target: Target) -> None:
-    if shape[0] * shape[1] > target.cluster_max:
+    *grid, parts = integers_of(kernel.grid)
+    ctas, split = math.prod(shape) * parts, f" in {parts} parts" if parts > 1 else ""
+    if ctas > target.cluster_max:
         raise refused(
             kernel,
             f"clustering: a cluster has at most {target.cluster_max} CTAs, "
-            f"got {shape[0]}x{shape[1]} = {shape[0] * shape[1]}",
+            f"got {shape[0]}x{shape[1]}{split} = {ctas}",
+        )
+    if split and any(extent % size for extent, size in zip(grid, shape, strict=True)):
+        raise refused(
+            kernel,
+            "clustering: where K is split the tiles must be whole clusters, got "
+            f"{grid[0]}x{grid[1]} tiles and {shape[0]}x{shape[1]}; take a shape that divides them",
         )
 
 
 def _set_cluster(kernel: KernelOp, shape: tuple[int, int]) -> None:
     """Round the grid up to whole clusters: tiles past the edge are filled and dropped."""
-    grid = integers_of(kernel.grid)
-    rounded = [-(-extent // size) * size for extent, size in zip(grid, shape, strict=False)]
-    kernel.operation.attributes["grid"] = integers([*rounded, 1])
-    kernel.operation.attributes["cluster"] = integers([*shape, 1])
+    *grid, parts = integers_of(kernel.grid)
+    rounded = [-(-extent // size) * size for extent, size in zip(grid, shape, strict=True)]
+    kernel.operation.attributes["grid"] = integers([*rounded, parts])
+    kernel.operation.attributes["cluster"] = integers([*shape, parts])
 
 
 def _split_b(kernel: KernelOp, mma: MmaOp) -> None:

@@ -56,6 +56,11 @@ def plus(left: ir.Value | int, right: int) -> ir.Value | int:
     return left + right if isinstance(left, int) else add(left, right)
 
 
+def as_value(number: ir.Value | int) -> ir.Value:
+    """A number as a constant of i32."""
+    return constant(number) if isinstance(number, int) else number
+
+
 def add_any(left: ir.Value | int, right: ir.Value | int) -> ir.Value | int:
     """A sum of numbers and values."""
     if isinstance(left, int):

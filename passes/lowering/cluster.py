@@ -13,7 +13,8 @@ from dataclasses import dataclass
 class Cluster:
     """`m` x `n` CTAs, in pairs or not; which operands are multicast.
 
-    `split` CTAs along z share a tile of C instead, each with a part of K; m and n are then 1.
+    `split` such planes of CTAs share the tiles of C, each with a part of K; operands are shared
+    within a plane. Ranks and masks are those of the first plane: z planes on, m * n * z more.
     """
 
     m: int = 1
@@ -25,12 +26,17 @@ class Cluster:
 
     @property
     def size(self) -> int:
-        return self.m * self.n * self.split
+        return self.plane * self.split
+
+    @property
+    def plane(self) -> int:
+        """CTAs with the same part of K."""
+        return self.m * self.n
 
     @property
     def loads_together(self) -> bool:
         """Whether its CTAs fill and release each other's operand slots."""
-        return self.m * self.n > 1
+        return self.plane > 1
 
     @property
     def a_peers(self) -> int:
@@ -57,10 +63,10 @@ class Cluster:
 
     def release_count(self) -> int:
         """How many commits make a slot empty: the issuing CTAs that release it at each rank."""
-        issuers = range(0, self.size, 2 if self.pair else 1)
+        issuers = range(0, self.plane, 2 if self.pair else 1)
         counts = {
             sum(self.released(issuer) >> rank & 1 for issuer in issuers)
-            for rank in range(self.size)
+            for rank in range(self.plane)
         }
         assert len(counts) == 1, "every CTA of a cluster stands in the same pattern"
         return counts.pop()

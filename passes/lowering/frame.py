@@ -184,6 +184,10 @@ class Frame:
     def _read_place(self) -> None:
         """This CTA's place in its cluster; pair masks that depend on it."""
         self.place = self.place_in_cluster()
+        self.first_rank: ir.Value | int = 0
+        if self.cluster.split > 1 and self.cluster.loads_together:
+            part = nvvm.read_ptx_sreg_cluster_ctaid_z(results=[b.i32()])
+            self.first_rank = b.mul(part, self.cluster.plane)
         self.issues = None
         if self.cluster.pair:
             self.issues = b.equal(b.rem(self.place[0], 2), 0)
@@ -213,11 +217,15 @@ class Frame:
             nvvm.tcgen05_fence(nvvm.Tcgen05FenceKind.AFTER_THREAD_SYNC)
 
     def line(self, ranks: int, along_m: ir.Value | int, along_n: ir.Value | int) -> ir.Value:
-        """Mask (i16) of `ranks`, given for the CTA at (0, 0), moved to another place."""
-        shift = b.add_any(along_m, b.mul_any(along_n, self.cluster.m))
+        """Mask (i16) of `ranks`, given for the CTA at (0, 0), moved to another place of a plane."""
+        shift = b.add_any(self.rank_in_plane(along_m, along_n), self.first_rank)
         known = isinstance(shift, int)
         mask = b.constant(ranks << shift) if known else b.shift_left(ranks, shift)
         return arith.trunci(ir.IntegerType.get_signless(16), mask)
+
+    def rank_in_plane(self, along_m: ir.Value | int, along_n: ir.Value | int) -> ir.Value | int:
+        """The rank of a CTA among those with the same part of K."""
+        return b.add_any(along_m, b.mul_any(along_n, self.cluster.m))
 
     def pair_start(self) -> ir.Value | int:
         """x of the first CTA of this pair."""

@@ -71,9 +71,11 @@ class Partials:
         """A unit of every CTA of the cluster, in the order of ranks."""
         own = self.pointer(row, column)
         type_ = ir.VectorType.get([UNIT_COLUMNS], self.op.acc.type.element)
+        cluster, place = self.frame.cluster, self.frame.rank_in_plane(*self.frame.place)
+        ranks = [b.add_any(place, part * cluster.plane) for part in range(cluster.split)]
         return [
-            llvm.load(type_, nvvm.mapa(b.pointer(b.CLUSTER), own, b.constant(rank)), alignment=16)
-            for rank in range(self.frame.cluster.split)
+            llvm.load(type_, nvvm.mapa(b.pointer(b.CLUSTER), own, b.as_value(rank)), alignment=16)
+            for rank in ranks
         ]
 
 

@@ -16,9 +16,10 @@ from tilewright.compiler.chip_figures import FIGURES
 from tilewright.compiler.driver import compile_matmul
 from tilewright.compiler.pipeline import PASSES
 from tilewright.compiler.schedule import candidates, choose_schedule, explain_schedule
-from tilewright.compiler.schedule_estimate import estimate, wave_shape
+from tilewright.compiler.schedule_estimate import estimate
 from tilewright.compiler.schedule_problem import Problem, Schedule
 from tilewright.compiler.schedule_rules import RULES, broken_rule
+from tilewright.compiler.schedule_waves import wave_shape
 from tilewright.compiler.spec import MatmulSpec
 from tilewright.dialects.errors import CompileError
 from tilewright.dialects.target import TARGETS, find_target
@@ -342,9 +343,9 @@ def test_the_choice_for_a_table_of_shapes_on_hopper(shape, tile, scheduler):
 
 # m, n, k → tile, CTAs that share it: few tiles with a long K are shared, many or short ones not.
 SPLIT_TABLE = [
-    ((1024, 256, 8192), (128, 128, 64), 6),
+    ((1024, 256, 8192), (128, 64, 64), 3),
     ((32, 1024, 8192), (64, 32, 128), 3),
-    ((256, 256, 16384), (64, 128, 64), 8),
+    ((256, 256, 16384), (64, 64, 64), 4),
     ((256, 256, 512), (64, 16, 64), 1),
     ((4096, 4096, 4096), (256, 128, 64), 1),
 ]
@@ -406,7 +407,16 @@ def test_rows_that_are_shifted_are_slower_than_those_that_are_copied_eight_bytes
 @pytest.mark.parametrize(
     ("shape", "schedule", "reason"),
     [
-        ((64, 64, 8192), Schedule((64, 64, 64), cluster=(1, 2), split_k=2), "not both"),
+        (
+            (64, 192, 8192),
+            Schedule((64, 64, 64), cluster=(1, 2), split_k=2),
+            "1x3 tiles of a split K must be whole clusters",
+        ),
+        (
+            (128, 128, 8192),
+            Schedule((64, 64, 64), cluster=(2, 2), split_k=3),
+            "3 parts of 4 CTAs are over 8 a cluster",
+        ),
         ((4096, 4096, 512), Schedule((64, 64, 64), split_k=2), "4096 tiles are over half of 132"),
         ((640, 512, 8192), Schedule((64, 64, 64), split_k=2), "80 tiles are over half of 132"),
         (

@@ -303,7 +303,16 @@ SPLIT = f"{TMA},split-k"
         ),
         (
             f"{SPLIT},clustering{{shape=2x1}}",
-            "tile.kernel: clustering: the CTAs of a cluster share a tile; drop split-k",
+            "tile.kernel: clustering: where K is split the tiles must be whole clusters, got "
+            "3x5 tiles and 2x1; take a shape that divides them",
+        ),
+        (
+            f"{SPLIT}{{parts=6}},clustering{{shape=3x1}}",
+            "tile.kernel: clustering: a cluster has at most 16 CTAs, got 3x1 in 6 parts = 18",
+        ),
+        (
+            f"{SPLIT},clustering{{shape=2x1 pair=true}}",
+            "tile.mma: clustering: the parts of a split K are sums of lone CTAs; drop pair=true",
         ),
         (
             f"{TMA},persistence,split-k",

@@ -1,0 +1,46 @@
+"""Waves of tiles: how many CTAs run at once, and which tiles those of one wave are."""
+
+from __future__ import annotations
+
+import math
+
+from ..dialects.target import Target
+from .chip_figures import FIGURES
+from .schedule_problem import Problem, Schedule
+
+CURVE_SPREAD = 1.5
+"""Rows times columns that consecutive tiles on a Hilbert curve touch, over their number: the mean
+of windows of 66 to 148 tiles in grids of 32×16 to 128×64 is 1.47 to 1.53."""
+
+
+def tile_rounds(problem: Problem, schedule: Schedule, target: Target) -> int:
+    """Tiles that the busiest multiprocessor computes, one CTA at a time (waves)."""
+    slots = resident_ctas(schedule, target)
+    return -(-problem.ctas(schedule) // slots)
+
+
+def resident_ctas(schedule: Schedule, target: Target) -> int:
+    """CTAs that run at once: one a multiprocessor, in whole clusters that find room."""
+    size = schedule.cluster_size * schedule.split_k
+    counted = FIGURES[target.chip].get(f"clusters_of_{size}")
+    return size * (int(counted.value) if counted else target.multiprocessors // size)
+
+
+def wave_shape(problem: Problem, schedule: Schedule, target: Target) -> tuple[int, int]:
+    """Rows and columns of tiles that the CTAs of one wave touch, by raster order."""
+    grid_m, grid_n = problem.grid(schedule)
+    slots = min(resident_ctas(schedule, target), grid_m * grid_n)
+    if schedule.order == "n":
+        columns = min(grid_n, slots)
+        return -(-slots // columns), columns
+    if schedule.order == "hilbert":
+        return _curve_shape(grid_m, grid_n, math.ceil(CURVE_SPREAD * slots))
+    grouped = max(schedule.group, -(-slots // grid_n))
+    rows = min(grid_m, grouped if schedule.order == "grouped" else slots)
+    return rows, min(grid_n, -(-slots // rows))
+
+
+def _curve_shape(grid_m: int, grid_n: int, area: int) -> tuple[int, int]:
+    """A square of `area` tiles, longer where the grid is narrow."""
+    rows = min(grid_m, max(math.ceil(math.sqrt(area)), -(-area // grid_n)))
+    return rows, min(grid_n, -(-area // rows))

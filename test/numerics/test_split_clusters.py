@@ -1,0 +1,35 @@
+"""Clusters that share both operands and the parts of a split K."""
+
+import pytest
+
+from tilewright.compiler.spec import MatmulSpec
+
+TEXT = (
+    "tiling{tile=64x64x64},tma-insertion,swizzle-selection,split-k{parts=PARTS},"
+    "clustering{shape=SHAPE pair=false}"
+)
+ENDS = ("", ",pipelining{stages=3}", ",pipelining{stages=3},warp-specialization")
+
+
+def text(shape, parts, end=ENDS[-1]):
+    return TEXT.replace("SHAPE", shape).replace("PARTS", str(parts)) + end
+
+
+@pytest.mark.parametrize("target", ["sm_90a", "sm_100a"])
+@pytest.mark.parametrize(
+    ("shape", "parts"), [("1x2", 2), ("2x1", 3), ("2x2", 2), ("1x4", 2), ("1x2", 4), ("4x1", 2)]
+)
+@pytest.mark.parametrize("k", [1000, 640])
+def test_the_parts_of_several_tiles_are_added_up(check_matmul, target, shape, parts, k):
+    """Ragged M and N; 1000 of K are 16 steps, which 3 parts don't divide, 640 are 10."""
+    compiled, _ = check_matmul(
+        MatmulSpec(200, 232, k), pipeline=text(shape, parts), target=target, seed=k
+    )
+    extents = [int(size) for size in shape.split("x")]
+    assert compiled.manifest["cluster"] == [*extents, parts]
+
+
+@pytest.mark.parametrize("end", ENDS[:2])
+def test_every_prefix_is_right(check_matmul, end):
+    spec = MatmulSpec(120, 128, 456)
+    check_matmul(spec, pipeline=text("2x1", 2, end), target="sm_90a", seed=3)
