@@ -44,7 +44,7 @@ _RANKS = ("1d", "2d", "3d", "4d", "5d")
 _UNMODELLED_MODES = ("im2col", "im2col::w", "im2col::w::128", "im2col_no_offs")
 _REDUCTIONS = ("add", "min", "max", "inc", "dec", "and", "or", "xor")
 START_UNIT = 16
-"""Bytes; PTX ISA section 5.5 says nothing of it."""
+"""Bytes. Measured on an H200 (docs/hopper.md, "Checked"); PTX ISA section 5.5 has no such rule."""
 _ROWS = 4
 """Rows of a gather4 or scatter4: coordinates behind the one of dimension 0."""
 
@@ -118,7 +118,7 @@ def _check_start(bound: BoundMap, coordinate: int) -> None:
         raise Trap(
             "tma",
             f"coordinate 0 must be a multiple of {START_UNIT} bytes, got {coordinate} elements of"
-            f" {kind.bytes}: an H200 stops a load there as an illegal instruction; load from the"
+            f" {kind.bytes}: an H200 stops there as at an illegal instruction; start at the"
             " multiple before",
         )
 

@@ -76,8 +76,8 @@ def test_a_load_that_starts_inside_16_bytes_stops_as_on_an_h200(copies, x):
     trap = copies.refused(copies.load_body(2, (x, 0), 2048, fill=False), tensor_map)
     assert trap.category == "tma"
     assert trap.message == (
-        f"coordinate 0 must be a multiple of 16 bytes, got {x} elements of 2: an H200 stops a load"
-        " there as an illegal instruction; load from the multiple before"
+        f"coordinate 0 must be a multiple of 16 bytes, got {x} elements of 2: an H200 stops"
+        " there as at an illegal instruction; start at the multiple before"
     )
 
 
