@@ -135,12 +135,13 @@ def measured_schedule(problem: Problem, target: Target) -> Tuned | None:
 def _branches(problem: Problem, target: Target) -> Iterator[tuple[Rank, Schedule]]:
     """Every legal tile and cluster, each with a rank that none of its leaves beats."""
     tiles = product(M_TILES[target.accumulators], N_TILES[target.accumulators], _k_tiles(problem))
-    legal = [tile for tile in tiles if keeps(TILE_RULES, problem, Schedule(tile), target)]
-    for tile, (cluster, pair, split) in product(legal, _sharings(target)):
-        branch = Schedule(tile, STAGES_MAX, cluster, pair, split_k=split)
-        branch = replace(branch, box=_box(problem, branch))
-        if keeps(CLUSTER_RULES, problem, branch, target):
-            yield _rank(least_us(problem, branch, target), branch), branch
+    sharings = _sharings(target)
+    for tile in (tile for tile in tiles if keeps(TILE_RULES, problem, Schedule(tile), target)):
+        boxes = {pair: _box(problem, Schedule(tile, pair=pair)) for pair in (False, True)}
+        for cluster, pair, split in sharings:
+            branch = Schedule(tile, STAGES_MAX, cluster, pair, box=boxes[pair], split_k=split)
+            if keeps(CLUSTER_RULES, problem, branch, target):
+                yield _rank(least_us(problem, branch, target), branch), branch
 
 
 def _sharings(target: Target) -> list[tuple[tuple[int, int], bool, int]]:

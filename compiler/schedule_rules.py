@@ -318,6 +318,7 @@ def grid_extent(problem: Problem, schedule: Schedule, target: Target) -> str | N
 # look at nothing that a later step settles.
 TILE_RULES: tuple[Rule, ...] = (mma_shape, accumulator_registers, wasted_tile)
 CLUSTER_RULES: tuple[Rule, ...] = (
+    split_parts,
     pair_shape,
     cluster_size,
     idle_cta,
@@ -326,7 +327,6 @@ CLUSTER_RULES: tuple[Rule, ...] = (
     tma_box,
     tma_row_pitch,
     multicast_slice,
-    split_parts,
 )
 SCHEDULER_RULES: tuple[Rule, ...] = (
     split_alone,
