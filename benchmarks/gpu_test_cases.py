@@ -15,6 +15,8 @@ LAYOUTS = tuple(itertools.product("km", "kn"))
 RESULTS = ("bf16", "f16", "f32")
 TILES = ("64x64x64", "128x128x64", "128x256x64", "256x128x64")
 CLUSTERS = ("2x1", "1x2", "2x2", "4x1", "3x2")
+WIDE_CLUSTERS = ("1x4", "2x4", "4x2", "1x8", "8x1")
+SPLIT_CLUSTERS = (("1x2", 2), ("2x1", 3), ("2x2", 2), ("1x4", 2), ("4x1", 2), ("1x2", 4))
 SHAPE = (304, 520, 264)  # odd for every tile; rows of 16-byte multiples in either order, for TMA
 ODD_SHAPES = ((1, 1, 1), (77, 33, 51), (129, 264, 72), (150, 266, 102), (1000, 1112, 1096))
 TMA_SHAPES = ((77, 40, 56), (129, 264, 72), (1000, 1112, 1096))
@@ -89,17 +91,24 @@ def _clusters() -> Iterator[Case]:
         pipeline = _default(tiling=f"tile={tile}", clustering=f"shape={shape}")
         name = f"cluster-{shape}-{tile}-{last or 'all'}"
         yield Case("clusters", name, spec, pipeline, last)
+    for shape in WIDE_CLUSTERS:
+        pipeline = _default(tiling="tile=64x64x64", clustering=f"shape={shape} pair=false")
+        yield Case("clusters", f"cluster-{shape}", MatmulSpec(600, 1000, 712), pipeline)
 
 
 def _split_k() -> Iterator[Case]:
     for tile, parts, (a, b) in itertools.product(("64x64x64", "128x128x64"), (2, 3, 8), LAYOUTS):
         spec = MatmulSpec(200, 168, 1000, c_dtype="f32", a_major=a, b_major=b)
         yield Case("split K", f"split-{parts}-{tile}-{a}{b}", spec, _split(tile, parts))
+    for shape, parts in SPLIT_CLUSTERS:
+        pipeline = _split("64x64x64", parts, f"clustering{{shape={shape} pair=false}},")
+        spec = MatmulSpec(200, 232, 1000, c_dtype="f32")
+        yield Case("split K", f"split-{parts}-cluster-{shape}", spec, pipeline)
 
 
-def _split(tile: str, parts: int) -> str:
+def _split(tile: str, parts: int, clustering: str = "") -> str:
     head = f"tiling{{tile={tile}}},tma-insertion,swizzle-selection,split-k{{parts={parts}}}"
-    return f"{head},pipelining{{stages=3}},warp-specialization"
+    return f"{head},{clustering}pipelining{{stages=3}},warp-specialization"
 
 
 def _orders() -> Iterator[Case]:
