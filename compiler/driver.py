@@ -15,7 +15,7 @@ from ..dialects.dtypes import operand_dtype, stored_dtype
 from ..dialects.errors import CompileError
 from ..dialects.mlir import ir, llvm
 from ..dialects.target import find_target
-from ..dialects.tile import MatmulOp
+from ..dialects.tile import ElementOp, MatmulOp
 from ..dialects.verify import logical_shape
 from ..passes.base import TARGET_ATTRIBUTE, PassLog, walk
 from .backend import Assembled, assemble, emit_ptx, versions
@@ -29,8 +29,10 @@ from .pipeline import (
 )
 from .schedule import choose_schedule
 from .spec import MatmulSpec
+from .torch_module import EXPORTED, LinalgText, read_exported
 
 KINDS = ("mlir", "llvm", "ptx", "cubin")
+Source = MatmulSpec | Path | LinalgText
 
 
 @dataclass
@@ -53,7 +55,7 @@ class Compiled:
 
 @one_thread_at_a_time
 def compile_matmul(
-    source: MatmulSpec | Path,
+    source: Source,
     *,
     target: str = "sm_100a",
     pipeline: str | None = None,
@@ -63,13 +65,16 @@ def compile_matmul(
     allow_spills: bool = False,
     until: str = "cubin",
 ) -> Compiled:
-    """Compile a spec or an .mlir file of linalg on tensors for `target`.
+    """Compile a spec, or linalg on tensors, for `target`.
+
+    Linalg is that of an .mlir file, of a .pt2 file (torch.export.save), or a `LinalgText`.
 
     `pipeline` (text) or `preset` (name) choose the passes, else `choose_schedule` does;
     `stop_after` leaves out the later ones, except the lowering. `until` is the last kind made:
     "mlir", "llvm", "ptx" or "cubin". Raises `CompileError` for what can't be compiled.
     """
     find_target(target)
+    source = _loaded(source)
     lower = until != "mlir" or stop_after is None
     chosen = pipeline is None and preset is None
     calls = [] if chosen else complete_pipeline(pipeline, preset, stop_after, lower)
@@ -99,7 +104,7 @@ def compile_matmul(
 class _Blame:
     """Context manager: errors of a spec lose the location in the module that we wrote for it."""
 
-    def __init__(self, source: MatmulSpec | Path):
+    def __init__(self, source: Source):
         self.from_spec = isinstance(source, MatmulSpec)
 
     def __enter__(self) -> None:
@@ -123,19 +128,27 @@ class _timed:
         self.stages.append((self.stage, time.perf_counter() - self.start))
 
 
-def _import(source: MatmulSpec | Path) -> ir.Module:
-    if isinstance(source, MatmulSpec):
-        return source.build()
+def _loaded(source: Source) -> MatmulSpec | LinalgText:
+    """The spec, or the text of a file."""
+    if not isinstance(source, Path):
+        return source
+    if source.suffix == EXPORTED:
+        return read_exported(source)
     try:
-        text = source.read_text()
+        return LinalgText(source.read_text(), str(source))
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
         raise CompileError(f"{source}: must be a readable .mlir file, got: {reason}") from error
-    return parse_module(text, str(source))
+
+
+def _import(source: MatmulSpec | LinalgText) -> ir.Module:
+    if isinstance(source, MatmulSpec):
+        return source.build()
+    return parse_module(source.text, source.name)
 
 
 def _choose(
-    source: MatmulSpec | Path,
+    source: Source,
     module: ir.Module,
     target: str,
     log: PassLog,
@@ -149,15 +162,33 @@ def _choose(
         return choose_pipeline(spec, target)
 
 
-@one_thread_at_a_time
-def read_spec(source: MatmulSpec | Path) -> MatmulSpec:
-    """The matmul of a spec or of an .mlir file, whose epilogue does not count."""
+def read_spec(source: Source) -> MatmulSpec:
+    """The matmul of a spec or of linalg, whose epilogue does not count."""
+    source = _loaded(source)
     if isinstance(source, MatmulSpec):
         return source
+    return _normalized(source, _spec_of)
+
+
+def argument_numbers(source: LinalgText) -> list[int]:
+    """Which argument of the function each input of the kernel is, in the manifest's order."""
+    return _normalized(source, _argument_numbers)
+
+
+@one_thread_at_a_time
+def _normalized(source: LinalgText, read: Callable[[ir.Module], Any]) -> Any:
+    """What `read` finds in the normalized module."""
     with make_context(), ir.Location.unknown():
         module = _import(source)
         run_passes(module, [PassCall("normalize")], PassLog())
-        return _spec_of(module)
+        return read(module)
+
+
+def _argument_numbers(module: ir.Module) -> list[int]:
+    (matmul,) = walk(module, MatmulOp)
+    a, b = (ir.BlockArgument(each).arg_number for each in (matmul.a, matmul.b))
+    others = {ir.BlockArgument(each.source).arg_number for each in walk(matmul, ElementOp)}
+    return [a, b, *sorted(others)]
 
 
 @functools.cache
@@ -203,7 +234,7 @@ def _assemble(compiled: Compiled, target: str, allow_spills: bool, until: str) -
 
 
 def _complete_manifest(
-    compiled: Compiled, source: MatmulSpec | Path, target: str, calls: list[PassCall]
+    compiled: Compiled, source: Source, target: str, calls: list[PassCall]
 ) -> None:
     """Add what the kernel alone does not say: where it came from, resources, tools."""
     assert compiled.assembled is not None

@@ -115,7 +115,7 @@ def call_kernel(a: Any, b: Any, out: Any, how: How) -> Any:
     """The product itself, without gradients."""
     kernel = _kernels.get(_key(a, b, how))
     if kernel is None:
-        target = how.target or _target(gpu_of(a))
+        target = how.target or default_target(gpu_of(a))
         a, b = (_readable(_dense(each), target) for each in (a, b))
         key = _key(a, b, how)
         with _finding:  # so that threads that ask for the same kernel get it from the first one
@@ -187,7 +187,7 @@ def _pipeline(spec: MatmulSpec, target: str, how: How) -> str:
     return ",".join(str(call) for call in calls)
 
 
-def _target(gpu: int | None) -> str:
+def default_target(gpu: int | None) -> str:
     if gpu is None:
         return DEFAULT_TARGET
     device: Any = open_device("cuda")

@@ -20,9 +20,11 @@ SCALAR_OPS = (
     "arith.truncf",
     "arith.extf",
     "math.absf",
+    "math.erf",
     "math.exp",
     "math.exp2",
     "math.fma",
     "math.rsqrt",
     "math.sqrt",
+    "math.tanh",
 )

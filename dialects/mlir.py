@@ -1,5 +1,8 @@
 """The one place that names the MLIR wheel: upstream `mlir` when installed, else `torch_mlir`."""
 
+from collections.abc import Mapping
+from typing import Any
+
 # The upstream builders have no type stubs.
 # pyright: reportMissingImports=false, reportAttributeAccessIssue=false
 
@@ -26,6 +29,23 @@ except ImportError:
 
     PACKAGE = "torch-mlir"
 
+
+def linalg_of_torch(module: Any, *inputs: Any, decompositions: Mapping[Any, Any]) -> str:
+    """A torch module as linalg on tensors, with the lines of Python: the text of an MLIR module.
+
+    By torch_mlir's importer, whichever wheel MLIR itself is from; `decompositions` go before its
+    own. Raises what torch.export and the importer raise: any exception.
+    """
+    from torch_mlir import fx
+    from torch_mlir.extras.fx_decomp_util import get_decomposition_table
+
+    table = {**get_decomposition_table(), **decompositions}
+    imported = fx.export_and_import(
+        module, *inputs, output_type="linalg-on-tensors", decomposition_table=table
+    )
+    return imported.operation.get_asm(enable_debug_info=True)
+
+
 __all__ = [
     "PACKAGE",
     "arith",
@@ -34,6 +54,7 @@ __all__ = [
     "gpu",
     "ir",
     "linalg",
+    "linalg_of_torch",
     "llvm",
     "math",
     "memref",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, fields
 from types import UnionType
@@ -14,6 +15,7 @@ from ..dialects.tile import KernelOp
 
 TARGET_ATTRIBUTE = "tile.target"
 DEFAULT_TARGET = "sm_100a"
+FILE_PLACE = re.compile(r'"([^"]+)":(\d+):(\d+)')
 
 
 @dataclass
@@ -102,12 +104,9 @@ def parse_extents(rank: int) -> Callable[[str], tuple[int, ...]]:
 
 
 def location_of(op: Any) -> str | None:
-    """`file:line:col` of an op, or None when it came from no file."""
-    text = str(op.location)
-    if not text.startswith('loc("'):
-        return None
-    name, _, position = text[5:-1].partition('":')
-    return f"{name}:{position}" if position else None
+    """`file:line:col` of an op, of the innermost call where there are several; None for no file."""
+    found = FILE_PLACE.search(str(op.location))
+    return ":".join(found.groups()) if found else None
 
 
 def refused(op: Any, rule: str) -> CompileError:

@@ -12,6 +12,20 @@ from ..dialects.tile import ElementOp
 from .base import attributes_of, location_of, refused
 
 Axes = tuple[str, ...]
+CONVERSIONS = ("arith.constant", "arith.truncf", "arith.sitofp")
+POWER, POWERS = "math.fpowi", range(1, 9)
+EXACT = (
+    *CONVERSIONS,
+    "arith.cmpf",
+    "arith.select",
+    "arith.maximumf",
+    "arith.minimumf",
+    "arith.maxnumf",
+    "arith.minnumf",
+    "arith.negf",
+    "math.absf",
+)
+"""Ops that give narrow floats which are the same as those in f32, rounded."""
 
 
 def map_dims(attribute: ir.Attribute, op: Any) -> tuple[int, ...]:
@@ -21,8 +35,40 @@ def map_dims(attribute: ir.Attribute, op: Any) -> tuple[int, ...]:
     return tuple(ir.AffineDimExpr(result).position for result in results)
 
 
+def _is_narrow(type_: ir.Type) -> bool:
+    return isinstance(type_, ir.BF16Type | ir.F16Type)
+
+
+def _is_exact(op: Any) -> bool:
+    """Whether an op gives the same in f32 and then rounded as it does in narrower floats."""
+    return op.operation.name in EXACT or not _is_narrow(_element_type(op.operation.results[0]))
+
+
+def _inputs(op: Any) -> list[ir.Value]:
+    """The operands that an epilogue computes; an exponent is none of them."""
+    operands = list(op.operands)
+    return operands[:1] if op.operation.name == POWER else operands
+
+
+def _integer(value: ir.Value) -> int | None:
+    """What an integer constant is, None if the value is none."""
+    if isinstance(value.owner, ir.Block) or value.owner.name != "arith.constant":
+        return None
+    attribute = value.owner.attributes["value"]
+    return attribute.value if isinstance(attribute, ir.IntegerAttr) else None
+
+
+def _element_type(value: ir.Value) -> ir.Type:
+    type_ = value.type
+    return type_.element_type if isinstance(type_, ir.RankedTensorType) else type_
+
+
 class EpilogueGatherer:
-    """Builds the epilogue: one scalar for each (tensor value, axes) it is asked for."""
+    """Builds the epilogue: one scalar for each (tensor value, axes) it is asked for.
+
+    What a tensor op computes of bf16 or f16 is computed in f32 and rounded once, when it is given
+    to the next tensor op, as torch's operators do.
+    """
 
     def __init__(self, matmul: Any, block: ir.Block):
         self.matmul = matmul
@@ -120,10 +166,11 @@ class EpilogueGatherer:
                 raise refused(generic, "the body must not read its output operand")
             return self._scalar(value)
 
-        for op in list(body.operations)[:-1]:
-            clone = self._clone(op, [read(operand) for operand in op.operands])
-            values[op.operation.results[0]] = clone
-        return read(list(body.operations)[-1].operands[0])
+        *computed, last = list(body.operations)
+        clone = self._clone if all(map(_is_exact, computed)) else self._clone_wide
+        for op in computed:
+            values[op.operation.results[0]] = clone(op, [read(each) for each in _inputs(op)])
+        return self._rounded(read(last.operands[0]), last.operands[0].type)
 
     def _scalar(self, value: ir.Value) -> ir.Value:
         """A scalar computed outside every region: only constants can be carried along."""
@@ -145,14 +192,51 @@ class EpilogueGatherer:
             return arith.ConstantOp(value.type, value, ip=ir.InsertionPoint(self.block)).result
 
     def _elementwise(self, op: Any, axes: Axes) -> ir.Value:
-        if op.operation.name not in SCALAR_OPS:
+        if op.operation.name not in (*SCALAR_OPS, POWER):
             raise refused(
                 op, "not an elementwise op that an epilogue can take; write it as a linalg.generic"
             )
-        return self._clone(op, [self._operand(operand, axes) for operand in op.operands])
+        operands = [self._operand(operand, axes) for operand in _inputs(op)]
+        if _is_exact(op):
+            return self._clone(op, operands)
+        return self._rounded(self._clone_wide(op, operands), op.results[0].type.element_type)
 
-    def _clone(self, op: Any, operands: list[ir.Value]) -> ir.Value:
+    def _clone_wide(self, op: Any, operands: list[ir.Value]) -> ir.Value:
+        """The op in f32, where it computes in narrower floats."""
+        if op.operation.name == "arith.extf":
+            return self._wide(operands[0])
+        if op.operation.name in CONVERSIONS:
+            return self._clone(op, operands)
+        return self._clone(op, [self._wide(operand) for operand in operands], wide=True)
+
+    def _power(self, op: Any, base: ir.Value) -> ir.Value:
+        """A small power, as products."""
+        exponent = _integer(op.operands[1])
+        if exponent not in POWERS:
+            allowed = f"{POWERS[0]} to {POWERS[-1]}"
+            raise refused(op, f"the exponent must be a constant of {allowed}, got {exponent}")
+        result = base
+        with self.matmul.location, ir.InsertionPoint(self.block):
+            for _ in range(exponent - 1):
+                result = arith.mulf(result, base)
+        return result
+
+    def _wide(self, value: ir.Value) -> ir.Value:
+        if not _is_narrow(value.type):
+            return value
+        with self.matmul.location, ir.InsertionPoint(self.block):
+            return arith.extf(ir.F32Type.get(), value)
+
+    def _rounded(self, value: ir.Value, type_: ir.Type) -> ir.Value:
+        if value.type == type_:
+            return value
+        with self.matmul.location, ir.InsertionPoint(self.block):
+            return arith.truncf(type_, value)
+
+    def _clone(self, op: Any, operands: list[ir.Value], wide: bool = False) -> ir.Value:
         name = op.operation.name
+        if name == POWER:
+            return self._power(op, operands[0])
         if name not in SCALAR_OPS:
             raise CompileError(
                 f"{name}: not an op that an epilogue can take; use one of {', '.join(SCALAR_OPS)}",
@@ -160,6 +244,8 @@ class EpilogueGatherer:
             )
         type_ = op.operation.results[0].type
         scalar = type_.element_type if isinstance(type_, ir.RankedTensorType) else type_
+        if wide and _is_narrow(scalar):
+            scalar = ir.F32Type.get(scalar.context)
         with op.location:
             clone = ir.Operation.create(
                 name,

@@ -29,6 +29,7 @@ OPERATIONS: dict[str, Operation] = {
     "arith.extf": lambda a: a,
     "arith.sitofp": lambda a: a,
     "math.absf": intervals.absolute,
+    "math.erf": lambda a: a.map(_erf),
     "math.exp": lambda a: a.map(np.exp),
     "math.exp2": lambda a: a.map(np.exp2),
     "math.tanh": lambda a: a.map(np.tanh),
@@ -68,6 +69,12 @@ def round_to(values: np.ndarray, dtype: str) -> np.ndarray:
 
     single = torch.tensor(np.asarray(values)).to(torch.float32)
     return single.to(torch_dtype(dtype)).to(torch.float64).numpy()
+
+
+def _erf(values: np.ndarray) -> np.ndarray:
+    import torch
+
+    return torch.erf(torch.as_tensor(np.asarray(values, np.float64))).numpy()
 
 
 def _argument(

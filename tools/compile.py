@@ -29,10 +29,10 @@ def add_command(commands: Any) -> None:
     parser: Parser = commands.add_parser(
         "compile",
         help="compile a matmul",
-        description="Compiles a matmul, from an .mlir file or from spec flags.",
+        description="Compiles a matmul, from an .mlir or .pt2 file or from spec flags.",
         epilog=EXAMPLES,
     )
-    add_problem(parser, "an .mlir file: linalg on tensors")
+    add_problem(parser, "an .mlir file, linalg on tensors, or a .pt2 of torch")
     add_pipeline(parser)
     group = parser.add_argument_group("output")
     group.add_argument(

@@ -44,7 +44,7 @@ def add_command(commands: Any) -> None:
         " other one the rule or the estimate that rejects it.",
         epilog=EXAMPLES,
     )
-    add_problem(parser, "an .mlir file: linalg on tensors; its epilogue does not count")
+    add_problem(parser, "an .mlir or .pt2 file; its epilogue does not count")
     parser.add_argument("--target", default="sm_100a", help="chip (default sm_100a)")
     parser.add_argument("--all", action="store_true", help="a line for every rejected candidate")
     add_json(parser)

@@ -58,7 +58,7 @@ def add_command(commands: Any) -> None:
         " float64. Exit status 1 when one is out of its bound.",
         epilog=EXAMPLES,
     )
-    add_problem(parser, "an .mlir file or a bundle")
+    add_problem(parser, "an .mlir or .pt2 file, or a bundle")
     add_pipeline(parser)
     group = parser.add_argument_group("run")
     group.add_argument(
@@ -125,12 +125,14 @@ def _obtain(
     passes: list[tuple[str, float, str]],
     progress: Progress,
 ) -> tuple[Bundle, list[str]]:
+    from ..compiler.torch_module import EXPORTED
     from ..runtime.bundle import is_bundle, read_bundle
 
-    if options.file is not None and is_bundle(options.file):
+    file: Path | None = options.file
+    if file is not None and file.suffix != EXPORTED and is_bundle(file):  # both are zips
         _refuse_compilation(parser, options)
         problem(options, parser)
-        return read_bundle(options.file), []
+        return read_bundle(file), []
     source = problem(options, parser)
     from ..compiler.bundle_writer import as_bundle
     from ..compiler.driver import compile_matmul

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from ...dialects.epilogue import SCALAR_OPS
 from ...dialects.mlir import arith, ir, llvm, vector
 from ...dialects.tile import ElementOp, StoreOp
 from ..base import attributes_of, refused
+from .special_functions import erf, tanh
 
 LOG2_E = 1.4426950408889634
 
@@ -91,7 +93,9 @@ def _each(value: ir.Value, width: int, intrinsic: str) -> ir.Value:
 
 
 APPROXIMATIONS: dict[str, Callable[[ir.Value, int], ir.Value]] = {
+    "math.erf": lambda value, width: erf(value, partial(_exp, width=width)),
     "math.exp": _exp,
     "math.exp2": _exp2,
     "math.rsqrt": _rsqrt,
+    "math.tanh": lambda value, width: tanh(value, partial(_exp, width=width)),
 }

@@ -1,5 +1,7 @@
 """The judge of numbers: right values pass, values a little outside the bound do not."""
 
+import math
+
 import ml_dtypes
 import numpy as np
 import pytest
@@ -192,6 +194,7 @@ def test_relu_written_as_compare_and_select_widens_only_around_zero():
         ("math.absf", np.abs),
         ("math.exp", np.exp),
         ("math.exp2", np.exp2),
+        ("math.erf", np.vectorize(math.erf)),
         ("math.tanh", np.tanh),
         ("math.sqrt", np.sqrt),
         ("math.rsqrt", lambda x: 1 / np.sqrt(x)),

@@ -1,0 +1,196 @@
+"""A torch module as linalg on tensors, its parameters and buffers as arguments, and as a kernel.
+
+    module, example inputs → torch.export → torch_mlir's FX importer → linalg on tensors → normalize
+
+Imports torch, and torch_mlir's importer, when it is first used.
+"""
+
+from __future__ import annotations
+
+import logging
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..dialects import one_thread_at_a_time
+from ..dialects.errors import CompileError
+
+if TYPE_CHECKING:
+    import torch
+
+    from .driver import Compiled
+
+EXPORTED = ".pt2"
+
+
+@dataclass(frozen=True)
+class LinalgText:
+    """A module's text, what to call it in errors, and what each argument of its function is."""
+
+    text: str
+    name: str
+    arguments: tuple[str, ...] = ()
+
+
+class ModuleKernel:
+    """A torch module's forward as one kernel; call it as the module, with inputs of those shapes.
+
+    compiled: PTX, manifest and IR (`as_bundle` keeps it). tensors: for each input of the kernel in
+    its order, by the manifest's name, the module's input ("input 0") or parameter ("fc.weight").
+    """
+
+    def __init__(
+        self,
+        module: torch.nn.Module,
+        compiled: Compiled,
+        tensors: Mapping[str, str],
+        inputs: int,
+    ):
+        from ..runtime.kernel import Kernel
+        from .bundle_writer import as_bundle
+
+        self.module, self.compiled, self.tensors = module, compiled, tensors
+        self._kernel = Kernel(as_bundle(compiled))
+        self._inputs = inputs
+
+    def __call__(self, *inputs: Any, out: Any = None) -> Any:
+        """The module's output for these inputs, with its parameters as they are now.
+
+        Where the inputs lie: on their GPU, on torch's current stream, or on the emulator. Raises
+        CompileError where torch would record a gradient, which a kernel has none of, and
+        DeviceError for tensors of other shapes, types or places.
+        """
+        import torch
+
+        if len(inputs) > self._inputs:
+            rule = f"must be called with {self._inputs} inputs, got {len(inputs)}"
+            raise CompileError(f"{_name(self.module)}: {rule}")
+        given = {f"input {index}": value for index, value in enumerate(inputs)}
+        values = given | _state(self.module)
+        missing = [name for name in self.tensors.values() if name not in values]
+        if missing:
+            raise CompileError(f"{_name(self.module)}: {missing[0]} must be given, got none")
+        taken = [values[name] for name in self.tensors.values()]
+        if torch.is_grad_enabled() and any(value.requires_grad for value in taken):
+            raise CompileError(
+                f"{_name(self.module)}: a kernel has no gradient, got tensors that require one;"
+                " call it under torch.no_grad()"
+            )
+        return self._kernel(*(value.detach() for value in taken), out=out)
+
+
+def compile_module(
+    module: torch.nn.Module,
+    *inputs: torch.Tensor,
+    target: str | None = None,
+    pipeline: str | None = None,
+    preset: str | None = None,
+) -> ModuleKernel:
+    """One kernel for a module that multiplies two matrices: nn.Linear, an activation, a residual.
+
+    `inputs` are examples: their shapes and types are the kernel's, their values don't matter.
+    Parameters and buffers are the kernel's inputs as well, not constants. `target` is the chip, by
+    default the GPU's own that the inputs lie on, else sm_100a, for the emulator; `pipeline` or
+    `preset` as for `matmul`. Raises CompileError for what torch can't export, or the compiler
+    can't take: more than one product, ops that aren't elementwise, inputs that aren't matrices.
+    """
+    from ..runtime.dlpack import gpu_of
+    from .driver import argument_numbers, compile_matmul
+    from .first_use import default_target
+
+    source = import_module(module, *inputs)
+    where = gpu_of(inputs[0]) if inputs else None
+    chip = target or default_target(where)
+    compiled = compile_matmul(source, target=chip, pipeline=pipeline, preset=preset)
+    names = [each["name"] for each in compiled.manifest["tensors"] if each["role"] == "input"]
+    what = [source.arguments[number] for number in argument_numbers(source)]
+    return ModuleKernel(module, compiled, dict(zip(names, what, strict=True)), len(inputs))
+
+
+@one_thread_at_a_time
+def import_module(module: torch.nn.Module, *inputs: torch.Tensor) -> LinalgText:
+    """The module's forward on inputs like these: arguments are the inputs, then its state."""
+    from ..dialects.mlir import linalg_of_torch
+
+    state = _state(module)
+    arguments = (*(f"input {index}" for index in range(len(inputs))), *state)
+    forward = _functional(module, tuple(state))
+    values = (*inputs, *(value.detach() for value in state.values()))
+    try:
+        with _silence():
+            text = linalg_of_torch(forward, *values, decompositions=_decompositions())
+    except Exception as error:  # torch and torch_mlir raise any kind
+        rule = f"{_name(module)}: torch must be able to export it, got: {_first_line(error)}"
+        raise CompileError(rule) from error
+    return LinalgText(text, _name(module), arguments)
+
+
+def read_exported(path: Path) -> LinalgText:
+    """The program in a file of torch.export.save, on the example inputs it was exported with."""
+    import torch
+
+    if not path.is_file():
+        raise CompileError(f"{path}: must be a file of torch.export.save, got none")
+    try:
+        with _silence():
+            program = torch.export.load(path)
+    except Exception as error:  # torch raises any kind
+        rule = f"{path}: must be a file of torch.export.save, got: {_first_line(error)}"
+        raise CompileError(rule) from error
+    if program.example_inputs is None:
+        raise CompileError(f"{path}: must hold its example inputs, got none; export it again")
+    inputs, keywords = program.example_inputs
+    if keywords:
+        raise CompileError(f"{path}: inputs must be positional, got {', '.join(keywords)}")
+    return import_module(program.module(), *inputs)
+
+
+def _decompositions() -> dict[Any, Any]:
+    """torch's own of GELU: torch_mlir's has sqrt(2/pi) to three digits."""
+    import torch
+    from torch._decomp import get_decompositions
+
+    return dict(get_decompositions([torch.ops.aten.gelu.default]))
+
+
+@contextmanager
+def _silence() -> Iterator[None]:
+    """Without torch's warnings about its own calls, and its traceback of what is raised anyway."""
+    logger = logging.getLogger("torch.export")
+    before = logger.level
+    logger.setLevel(logging.CRITICAL)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logger.setLevel(before)
+
+
+def _state(module: torch.nn.Module) -> dict[str, torch.Tensor]:
+    """Parameters and buffers by their dotted names."""
+    return dict(module.named_parameters()) | dict(module.named_buffers())
+
+
+def _functional(module: torch.nn.Module, names: tuple[str, ...]) -> torch.nn.Module:
+    """A module without state, whose forward takes the other's state after its inputs."""
+    import torch
+
+    class Functional(torch.nn.Module):
+        def forward(self, *values: torch.Tensor) -> torch.Tensor:
+            inputs = values[: len(values) - len(names)]
+            state = dict(zip(names, values[len(inputs) :], strict=True))
+            return torch.func.functional_call(module, state, inputs)
+
+    return Functional()
+
+
+def _first_line(error: Exception) -> str:
+    return next((line for line in str(error).splitlines() if line), type(error).__name__)
+
+
+def _name(module: torch.nn.Module) -> str:
+    return type(module).__name__

@@ -1,0 +1,139 @@
+"""Torch modules as one kernel, against the modules themselves in float64."""
+
+import copy
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from tilewright.compiler import compile_module
+from tilewright.compiler.bundle_writer import as_bundle
+from tilewright.dialects.errors import CompileError
+from tilewright.runtime.errors import DeviceError
+from tilewright.runtime.kernel import Kernel
+
+TARGETS = ["sm_100a", "sm_90a"]
+
+
+class Scaled(nn.Module):
+    """Parameters that the kernel takes in another order, a buffer, and an input beside x."""
+
+    def __init__(self, k, n):
+        super().__init__()
+        self.bias = nn.Parameter(torch.randn(n, dtype=torch.bfloat16))
+        self.weight = nn.Parameter(torch.randn(n, k, dtype=torch.bfloat16) / k**0.5)
+        self.register_buffer("scale", torch.rand(n, dtype=torch.bfloat16))
+
+    def forward(self, residual, x):
+        product = nn.functional.linear(x, self.weight, self.bias)
+        return nn.functional.silu(product * self.scale) + residual
+
+
+def operands(m=72, n=40, k=88, dtype=torch.bfloat16):
+    torch.manual_seed(m)
+    return torch.randn(m, n, dtype=dtype), torch.randn(m, k, dtype=dtype)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_a_kernel_takes_the_modules_parameters_as_they_are_at_the_call(target):
+    residual, x = operands()
+    module = Scaled(88, 40)
+    kernel = compile_module(module, residual, x, target=target)
+    assert kernel.tensors == {
+        "a": "input 1", "b": "weight", "e0": "input 0", "e1": "bias", "e2": "scale",
+    }  # fmt: skip
+    with torch.no_grad():
+        module.bias += 3
+        module.scale.mul_(2)
+        out = torch.full((72, 40), float("nan"), dtype=torch.bfloat16)
+        assert kernel(residual, x, out=out) is out
+        expected = copy.deepcopy(module).double()(residual.double(), x.double())
+    assert (out.double() - expected).abs().max() <= 2**-6 * expected.abs().max()
+
+
+def test_a_kernel_of_a_module_is_kept_as_a_bundle(tmp_path):
+    residual, x = operands()
+    module = Scaled(88, 40)
+    kernel = compile_module(module, residual, x)
+    as_bundle(kernel.compiled, tmp_path / "layer.zip")
+    loaded = Kernel(as_bundle(kernel.compiled))
+    weight, bias, scale = (each.detach() for each in (module.weight, module.bias, module.scale))
+    with torch.no_grad():
+        assert torch.equal(loaded(x, weight, residual, bias, scale), kernel(residual, x))
+
+
+@pytest.mark.parametrize("approximate", ["none", "tanh"])
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32])
+def test_gelu_is_rounded_as_often_as_torch_rounds_it(approximate, dtype):
+    torch.manual_seed(1)
+    module = nn.Sequential(nn.Linear(64, 48, dtype=dtype), nn.GELU(approximate))
+    x = torch.randint(-2, 3, (80, 64)).to(dtype)
+    with torch.no_grad():
+        module[0].weight.copy_(torch.randint(-2, 3, (48, 64)) / 4)
+        result, expected = compile_module(module, x)(x), module(x)
+    step = torch.finfo(dtype).eps
+    rtol, atol = (step, step / 64) if dtype == torch.bfloat16 else (0, 16 * step)
+    assert torch.allclose(result, expected, rtol=rtol, atol=atol)
+
+
+def test_gradients_are_refused_and_not_lost():
+    x = torch.randn(16, 32, dtype=torch.bfloat16)
+    kernel = compile_module(nn.Linear(32, 16, dtype=torch.bfloat16), x)
+    with pytest.raises(CompileError, match=r"has no gradient.*call it under torch\.no_grad"):
+        kernel(x)
+
+
+def test_other_inputs_are_refused_by_name():
+    x = torch.randn(16, 32, dtype=torch.bfloat16)
+    kernel = compile_module(nn.Linear(32, 16, dtype=torch.bfloat16), x)
+    with torch.no_grad():
+        with pytest.raises(CompileError, match="Linear: input 0 must be given, got none"):
+            kernel()
+        with pytest.raises(CompileError, match="Linear: must be called with 1 inputs, got 2"):
+            kernel(x, x)
+        with pytest.raises(DeviceError, match="tensor 'a': shape must be"):
+            kernel(x[:8])
+
+
+@pytest.mark.parametrize(
+    ("module", "shape", "rule"),
+    [
+        (nn.Sequential(nn.Linear(32, 32), nn.Linear(32, 16)), (16, 32), "one linalg.matmul, got 2"),
+        (nn.ReLU(), (16, 32), "one linalg.matmul, got 0"),
+        (nn.Linear(32, 16), (2, 16, 32), "operand must come from a function argument"),
+        (nn.Sequential(nn.Linear(32, 16), nn.Softmax(-1)), (16, 32), "maps must name loop dims"),
+        (nn.Linear(48, 16), (16, 32), "Linear: torch must be able to export it, got: "),
+    ],
+    ids=["two", "none", "batch", "softmax", "shapes"],
+)
+def test_what_is_no_matmul_with_an_epilogue_is_refused(module, shape, rule):
+    with pytest.raises(CompileError, match=rule):
+        compile_module(module, torch.randn(shape))
+
+
+def test_refusals_name_the_line_of_python():
+    with pytest.raises(CompileError, match=r"activation\.py:\d+:\d+: error: func\.func"):
+        compile_module(nn.ReLU(), torch.randn(16, 32))
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize(("name", "half_ulps"), [("erf", 8), ("tanh", 4)])
+def test_special_functions_keep_their_bounds_over_all_of_f32(name, half_ulps, target):
+    function = getattr(torch, name)
+
+    class Applied(nn.Module):
+        def forward(self, x, y, added):
+            return function(x.float() @ y.float().T + added)
+
+    bits = np.random.default_rng(5).integers(0, 2**32, (64, 32), np.uint64).astype(np.uint32)
+    dense = np.linspace(-6, 6, 64 * 32, dtype=np.float32).reshape(64, 32)
+    added = torch.from_numpy(np.concatenate([bits.view(np.float32), dense], axis=1))
+    zeros = torch.zeros(64, 16, dtype=torch.bfloat16)
+    result = compile_module(Applied(), zeros, zeros, added, target=target)(zeros, zeros, added)
+    expected = function(added.double())
+    assert torch.equal(result.isnan(), expected.isnan())
+    normal = expected.abs() >= 2.0**-126
+    error = (result.double() - expected).abs()
+    assert (error[normal] <= half_ulps * 2.0**-24 * expected[normal].abs()).all()
+    assert (error[~normal & ~expected.isnan()] <= 2.0**-126).all()
