@@ -15,9 +15,10 @@ from ..dialects.dtypes import operand_dtype, stored_dtype
 from ..dialects.errors import CompileError
 from ..dialects.mlir import ir, llvm
 from ..dialects.target import find_target
-from ..dialects.tile import ElementOp, MatmulOp
+from ..dialects.tile import MatmulOp
 from ..dialects.verify import logical_shape
 from ..passes.base import TARGET_ATTRIBUTE, PassLog, walk
+from ..passes.tiling import epilogue_tensors
 from .backend import Assembled, assemble, emit_ptx, versions
 from .pipeline import (
     PassCall,
@@ -135,7 +136,7 @@ def _loaded(source: Source) -> MatmulSpec | LinalgText:
     if source.suffix == EXPORTED:
         return read_exported(source)
     try:
-        return LinalgText(source.read_text(), str(source))
+        return LinalgText(source.read_text(), str(source), is_file=True)
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
         raise CompileError(f"{source}: must be a readable .mlir file, got: {reason}") from error
@@ -144,7 +145,10 @@ def _loaded(source: Source) -> MatmulSpec | LinalgText:
 def _import(source: MatmulSpec | LinalgText) -> ir.Module:
     if isinstance(source, MatmulSpec):
         return source.build()
-    return parse_module(source.text, source.name)
+    if source.is_file:
+        return parse_module(source.text, source.name)
+    with mlir_errors(source.name):
+        return ir.Module.parse(source.text)
 
 
 def _choose(
@@ -186,9 +190,8 @@ def _normalized(source: LinalgText, read: Callable[[ir.Module], Any]) -> Any:
 
 def _argument_numbers(module: ir.Module) -> list[int]:
     (matmul,) = walk(module, MatmulOp)
-    a, b = (ir.BlockArgument(each).arg_number for each in (matmul.a, matmul.b))
-    others = {ir.BlockArgument(each.source).arg_number for each in walk(matmul, ElementOp)}
-    return [a, b, *sorted(others)]
+    inputs = [matmul.a, matmul.b, *epilogue_tensors(matmul)]
+    return [ir.BlockArgument(each).arg_number for each in inputs]
 
 
 @functools.cache

@@ -28,11 +28,15 @@ EXPORTED = ".pt2"
 
 @dataclass(frozen=True)
 class LinalgText:
-    """A module's text, what to call it in errors, and what each argument of its function is."""
+    """A module's text, what to call it in errors, and what each argument of its function is.
+
+    is_file: `name` is a file that holds the text.
+    """
 
     text: str
     name: str
     arguments: tuple[str, ...] = ()
+    is_file: bool = False
 
 
 class ModuleKernel:
@@ -69,6 +73,7 @@ class ModuleKernel:
             rule = f"must be called with {self._inputs} inputs, got {len(inputs)}"
             raise CompileError(f"{_name(self.module)}: {rule}")
         given = {f"input {index}": value for index, value in enumerate(inputs)}
+        _check_tensors(self.module, given)
         values = given | _state(self.module)
         missing = [name for name in self.tensors.values() if name not in values]
         if missing:
@@ -97,10 +102,16 @@ def compile_module(
     `preset` as for `matmul`. Raises CompileError for what torch can't export, or the compiler
     can't take: more than one product, ops that aren't elementwise, inputs that aren't matrices.
     """
+    import torch
+
     from ..runtime.dlpack import gpu_of
     from .driver import argument_numbers, compile_matmul
     from .first_use import default_target
 
+    if not isinstance(module, torch.nn.Module):
+        kind = type(module).__name__
+        raise CompileError(f"compile_module: module must be a torch.nn.Module, got {kind}")
+    _check_tensors(module, {f"input {index}": value for index, value in enumerate(inputs)})
     source = import_module(module, *inputs)
     where = gpu_of(inputs[0]) if inputs else None
     chip = target or default_target(where)
@@ -154,6 +165,15 @@ def _decompositions() -> dict[Any, Any]:
     from torch._decomp import get_decompositions
 
     return dict(get_decompositions([torch.ops.aten.gelu.default]))
+
+
+def _check_tensors(module: torch.nn.Module, given: Mapping[str, Any]) -> None:
+    import torch
+
+    for name, value in given.items():
+        if not isinstance(value, torch.Tensor):
+            got = type(value).__name__
+            raise CompileError(f"{_name(module)}: {name} must be a torch.Tensor, got {got}")
 
 
 @contextmanager

@@ -155,13 +155,15 @@ def _check_accumulator(matmul: MatmulOp, tile: tuple[int, int], target: Target) 
         )
 
 
+def epilogue_tensors(matmul: MatmulOp) -> list[ir.Value]:
+    """What the epilogue reads beside the sum, in the order in which the kernel takes it."""
+    sources = dict.fromkeys(element.source for element in walk(matmul, ElementOp))
+    return sorted(sources, key=lambda source: ir.BlockArgument(source).arg_number)
+
+
 def _build_kernel(matmul: MatmulOp, tile: tuple[int, int, int], threads: int) -> KernelOp:
     function = matmul.operation.parent.opview
-    elements = walk(matmul, ElementOp)
-    sources = sorted(
-        dict.fromkeys(element.source for element in elements),
-        key=lambda source: ir.BlockArgument(source).arg_number,
-    )
+    elements, sources = walk(matmul, ElementOp), epilogue_tensors(matmul)
     names = ["a", "b", *(f"e{index}" for index in range(len(sources))), "c"]
     (m, _), (n, _) = (
         logical_shape(operand.type, major.value)

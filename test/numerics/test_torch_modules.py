@@ -10,8 +10,8 @@ from torch import nn
 from tilewright.compiler import compile_module
 from tilewright.compiler.bundle_writer import as_bundle
 from tilewright.dialects.errors import CompileError
+from tilewright.runtime import load
 from tilewright.runtime.errors import DeviceError
-from tilewright.runtime.kernel import Kernel
 
 TARGETS = ["sm_100a", "sm_90a"]
 
@@ -57,7 +57,7 @@ def test_a_kernel_of_a_module_is_kept_as_a_bundle(tmp_path):
     module = Scaled(88, 40)
     kernel = compile_module(module, residual, x)
     as_bundle(kernel.compiled, tmp_path / "layer.zip")
-    loaded = Kernel(as_bundle(kernel.compiled))
+    loaded = load(tmp_path / "layer.zip")
     weight, bias, scale = (each.detach() for each in (module.weight, module.bias, module.scale))
     with torch.no_grad():
         assert torch.equal(loaded(x, weight, residual, bias, scale), kernel(residual, x))
@@ -92,8 +92,34 @@ def test_other_inputs_are_refused_by_name():
             kernel()
         with pytest.raises(CompileError, match="Linear: must be called with 1 inputs, got 2"):
             kernel(x, x)
+        with pytest.raises(
+            CompileError, match=r"input 0 must be a torch\.Tensor, got list"
+        ):
+            kernel([])
         with pytest.raises(DeviceError, match="tensor 'a': shape must be"):
             kernel(x[:8])
+
+
+def test_what_is_no_module_of_torch_is_refused():
+    with pytest.raises(CompileError, match=r"must be a torch\.nn\.Module, got function"):
+        compile_module(lambda x: x, torch.ones(2, 2))
+    with pytest.raises(CompileError, match=r"input 0 must be a torch\.Tensor, got ndarray"):
+        compile_module(nn.Linear(4, 4), np.ones((4, 4)))
+
+
+def test_a_compiled_call_stays_in_the_graph():
+    x = torch.randn(16, 32, dtype=torch.bfloat16)
+    kernel = compile_module(nn.Linear(32, 16, dtype=torch.bfloat16), x)
+    with torch.no_grad():
+        compiled = torch.compile(lambda value: kernel(value), backend="aot_eager", fullgraph=True)
+        assert torch.equal(compiled(x), kernel(x))
+
+
+def test_a_file_of_the_modules_name_is_not_read(tmp_path, monkeypatch):
+    (tmp_path / "Linear").write_text("this is no MLIR")
+    monkeypatch.chdir(tmp_path)
+    x = torch.randn(16, 32, dtype=torch.bfloat16)
+    assert compile_module(nn.Linear(32, 16, dtype=torch.bfloat16), x).tensors["b"] == "weight"
 
 
 @pytest.mark.parametrize(
