@@ -150,25 +150,26 @@ def read_raw(text: str) -> list[dict[str, str]]:
     return list(csv.DictReader(lines))[1:]
 
 
-def read_source(text: str) -> list[list[dict[str, str]]]:
-    """A list a kernel of ncu's source page: each instruction's samples."""
-    blocks = text.split('"Kernel Name",')[1:]
-    return [list(csv.DictReader(block.splitlines()[1:])) for block in blocks]
+def read_source(text: str) -> list[tuple[str, list[dict[str, str]]]]:
+    """Kernels of ncu's source page, a name and each instruction's samples; some come twice."""
+    blocks = (block.splitlines() for block in text.split('"Kernel Name",')[1:])
+    return [(block[0].split('"')[1], list(csv.DictReader(block[1:]))) for block in blocks]
 
 
 def by_contender(
     kernels: Sequence[dict[str, str]],
-    sources: Sequence[list[dict[str, str]]],
+    sources: Sequence[tuple[str, list[dict[str, str]]]],
     clocks: dict[str, dict[str, Any]],
 ) -> list[Counters]:
     """Kernels in the order in which they ran, given to ours and cuBLAS, bundle by bundle."""
-    rows, left = [], list(zip(kernels, sources, strict=True))
-    for bundle, told in clocks.items():
-        (kernel, source), *_ = left
-        kernel = {**kernel, "Kernel Name": tile_of(told["pipeline"])}
+    entries = {told["entry"] for told in clocks.values()}
+    our_sources = (source for name, source in sources if name in entries)
+    rows, left = [], list(kernels)
+    for (bundle, told), source in zip(clocks.items(), our_sources, strict=True):
+        kernel = {**left[0], "Kernel Name": tile_of(told["pipeline"])}
         rows.append(counters(bundle, "ours", [kernel], told["ours"], waiting_share(source)))
         others = list(until(left[1:], told["entry"]))
-        rows.append(counters(bundle, "cuBLAS", [each for each, _ in others], told["cublas"]))
+        rows.append(counters(bundle, "cuBLAS", others, told["cublas"]))
         left = left[1 + len(others) :]
     return rows
 
@@ -178,10 +179,10 @@ def tile_of(pipeline: str) -> str:
     return pipeline.partition("tiling{")[2].partition("}")[0]
 
 
-def until(kernels: Sequence[Any], entry: str) -> Iterator[Any]:
+def until(kernels: Sequence[dict[str, str]], entry: str) -> Iterator[dict[str, str]]:
     """The kernels before the next of ours."""
     for kernel in kernels:
-        if kernel[0]["Kernel Name"] == entry:
+        if kernel["Kernel Name"] == entry:
             return
         yield kernel
 

@@ -64,7 +64,8 @@ def test_times_are_added_and_the_rest_is_weighted_by_them(script, monkeypatch, t
         (OURS, 20, 90.0),
         (MAIN, 10, 85.0),
     ]
-    source = "".join(source_page(name, LOOP if name == OURS else []) for name, *_ in kernels)
+    pages_of = {OURS: [LOOP], MAIN: [[]], REDUCE: [[], []]}  # ncu lists it twice
+    source = "".join(source_page(name, each) for name, *_ in kernels for each in pages_of[name])
     pages = {"raw": raw_page(script, kernels), "source": source}
     passes = "normalize,tiling{tile=64x32x16},lower-to-nvvm"
     told = {
@@ -124,10 +125,10 @@ def test_the_verdict_is_the_first_rule_that_holds(script, changes, operands, exp
 
 
 def test_a_kernel_without_such_a_loop_has_no_share_of_waiting(script):
-    (copies,) = script.read_source(source_page(OURS, [("LDGSTS.E [R0]", 0, 40, 40)]))
+    ((_, copies),) = script.read_source(source_page(OURS, [("LDGSTS.E [R0]", 0, 40, 40)]))
     assert script.waiting_share(copies) is None
-    (loop,) = script.read_source(source_page(OURS, LOOP))
-    assert script.waiting_share(loop) == pytest.approx(28.0)
+    ((name, loop),) = script.read_source(source_page(OURS, LOOP))
+    assert (name, script.waiting_share(loop)) == (OURS, pytest.approx(28.0))
 
 
 def test_ncu_s_own_message_is_shown_when_it_fails(script, monkeypatch, tmp_path):
