@@ -92,9 +92,7 @@ def test_other_inputs_are_refused_by_name():
             kernel()
         with pytest.raises(CompileError, match="Linear: must be called with 1 inputs, got 2"):
             kernel(x, x)
-        with pytest.raises(
-            CompileError, match=r"input 0 must be a torch\.Tensor, got list"
-        ):
+        with pytest.raises(CompileError, match=r"input 0 must be a torch\.Tensor, got list"):
             kernel([])
         with pytest.raises(DeviceError, match="tensor 'a': shape must be"):
             kernel(x[:8])
