@@ -167,7 +167,7 @@ def host_costs(
     kernel: Any, a: torch.Tensor, b: torch.Tensor, out: torch.Tensor, gpu_us: float
 ) -> dict[str, float]:
     """Microseconds of the host for a call of ours and of torch's."""
-    by_library = library_product(a, b, out)
+    by_library = torch_product(a, b, out)
     return {
         OURS: host_us(lambda: kernel(a, b, out=out), gpu_us),
         CUBLAS: host_us(by_library, gpu_us),
@@ -185,7 +185,7 @@ def _launch_of(kernel: Kernel, sets: Sets) -> Launch:
 def rivals(sets: Sets, options: argparse.Namespace) -> dict[str, Launch]:
     """What else is timed, by name; each takes the index of an input set."""
 
-    products = [library_product(*each) for each in sets]
+    products = [torch_product(*each) for each in sets]
     found: dict[str, Launch] = {CUBLAS: lambda i: products[i]()}
     plain = all(each.is_contiguous() and each.itemsize == 2 for each in sets[0])
     if not options.no_triton and plain:
@@ -193,7 +193,7 @@ def rivals(sets: Sets, options: argparse.Namespace) -> dict[str, Launch]:
     return found
 
 
-def library_product(a: torch.Tensor, b: torch.Tensor, out: torch.Tensor) -> Callable[[], Any]:
+def torch_product(a: torch.Tensor, b: torch.Tensor, out: torch.Tensor) -> Callable[[], Any]:
     """A call of torch's that writes a · bᵀ by cuBLAS."""
     transposed = b.T
     if a.dtype == torch.int8:

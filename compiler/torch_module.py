@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -67,24 +67,27 @@ class ModuleKernel:
         CompileError where torch would record a gradient, which a kernel has none of, and
         DeviceError for tensors of other shapes, types or places.
         """
+        return self._kernel(*(value.detach() for value in self._taken(inputs)), out=out)
+
+    def _taken(self, inputs: Sequence[Any]) -> list[torch.Tensor]:
+        """What the kernel takes, in its order."""
         import torch
 
+        where = _name(self.module)
         if len(inputs) > self._inputs:
             rule = f"must be called with {self._inputs} inputs, got {len(inputs)}"
-            raise CompileError(f"{_name(self.module)}: {rule}")
-        given = {f"input {index}": value for index, value in enumerate(inputs)}
-        _check_tensors(self.module, given)
-        values = given | _state(self.module)
+            raise CompileError(f"{where}: {rule}")
+        values = _named(self.module, inputs) | _state(self.module)
         missing = [name for name in self.tensors.values() if name not in values]
         if missing:
-            raise CompileError(f"{_name(self.module)}: {missing[0]} must be given, got none")
+            raise CompileError(f"{where}: {missing[0]} must be given, got none")
         taken = [values[name] for name in self.tensors.values()]
         if torch.is_grad_enabled() and any(value.requires_grad for value in taken):
             raise CompileError(
-                f"{_name(self.module)}: a kernel has no gradient, got tensors that require one;"
+                f"{where}: a kernel has no gradient, got tensors that require one;"
                 " call it under torch.no_grad()"
             )
-        return self._kernel(*(value.detach() for value in taken), out=out)
+        return taken
 
 
 def compile_module(
@@ -111,7 +114,6 @@ def compile_module(
     if not isinstance(module, torch.nn.Module):
         kind = type(module).__name__
         raise CompileError(f"compile_module: module must be a torch.nn.Module, got {kind}")
-    _check_tensors(module, {f"input {index}": value for index, value in enumerate(inputs)})
     source = import_module(module, *inputs)
     where = gpu_of(inputs[0]) if inputs else None
     chip = target or default_target(where)
@@ -127,7 +129,7 @@ def import_module(module: torch.nn.Module, *inputs: torch.Tensor) -> LinalgText:
     from ..dialects.mlir import linalg_of_torch
 
     state = _state(module)
-    arguments = (*(f"input {index}" for index in range(len(inputs))), *state)
+    arguments = (*_named(module, inputs), *state)
     forward = _functional(module, tuple(state))
     values = (*inputs, *(value.detach() for value in state.values()))
     try:
@@ -167,13 +169,16 @@ def _decompositions() -> dict[Any, Any]:
     return dict(get_decompositions([torch.ops.aten.gelu.default]))
 
 
-def _check_tensors(module: torch.nn.Module, given: Mapping[str, Any]) -> None:
+def _named(module: torch.nn.Module, inputs: Sequence[Any]) -> dict[str, torch.Tensor]:
+    """The inputs by what errors and `ModuleKernel.tensors` call them."""
     import torch
 
-    for name, value in given.items():
+    named = {f"input {index}": value for index, value in enumerate(inputs)}
+    for name, value in named.items():
         if not isinstance(value, torch.Tensor):
             got = type(value).__name__
             raise CompileError(f"{_name(module)}: {name} must be a torch.Tensor, got {got}")
+    return named
 
 
 @contextmanager

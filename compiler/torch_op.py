@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+from torch import library
 
 from ..dialects.dtypes import DTYPES
 from ..dialects.errors import OptionError
@@ -16,17 +17,17 @@ from ..runtime.element_types import torch_dtype
 from ..runtime.tracing import is_watched
 from .first_use import How, call_kernel, check_shapes, matmul, operand_type, records_gradients
 
-LIBRARY = torch.library.Library("tilewright", "FRAGMENT")
+LIBRARY = library.Library("tilewright", "FRAGMENT")
 SIGNATURE = "(Tensor a, Tensor b, str out_dtype, str target, str pipeline, str preset) -> Tensor"
 TAGS = (torch.Tag.pt2_compliant_tag, torch.Tag.needs_exact_strides)
-# Not torch.library.custom_op: its checks and its autograd take the host 11 us more at each call.
-torch.library.define("tilewright::product", SIGNATURE, lib=LIBRARY, tags=TAGS)
-torch.library.define("tilewright::matmul", SIGNATURE, lib=LIBRARY, tags=TAGS)
+# Not by `custom_op`: its checks and its autograd take the host 11 us more at each call.
+library.define("tilewright::product", SIGNATURE, lib=LIBRARY, tags=TAGS)
+library.define("tilewright::matmul", SIGNATURE, lib=LIBRARY, tags=TAGS)
 product_operator = torch.ops.tilewright.product.default
 matmul_operator = torch.ops.tilewright.matmul.default
 
 
-@torch.library.impl("tilewright::product", "default", lib=LIBRARY)
+@library.impl("tilewright::product", "default", lib=LIBRARY)
 def _(
     a: torch.Tensor, b: torch.Tensor, out_dtype: str, target: str, pipeline: str, preset: str
 ) -> torch.Tensor:
@@ -34,7 +35,7 @@ def _(
     return call_kernel(a, b, None, How(out_dtype, target, pipeline, preset))
 
 
-@torch.library.register_fake("tilewright::product", lib=LIBRARY)
+@library.register_fake("tilewright::product", lib=LIBRARY)
 def _(
     a: torch.Tensor, b: torch.Tensor, out_dtype: str, target: str, pipeline: str, preset: str
 ) -> torch.Tensor:
@@ -76,7 +77,7 @@ class Product(torch.autograd.Function):
     backward = staticmethod(_gradients)
 
 
-@torch.library.impl("tilewright::matmul", "CompositeImplicitAutograd", lib=LIBRARY)
+@library.impl("tilewright::matmul", "CompositeImplicitAutograd", lib=LIBRARY)
 def _(a: torch.Tensor, b: torch.Tensor, *how: str) -> torch.Tensor:
     """compiler.matmul: products, with gradients if torch records them."""
     if records_gradients(a, b):

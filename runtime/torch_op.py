@@ -12,6 +12,7 @@ import weakref
 from typing import TYPE_CHECKING
 
 import torch
+from torch import library
 
 from .element_types import torch_dtype
 from .errors import DeviceError
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 LOADED: weakref.WeakValueDictionary[str, Kernel] = weakref.WeakValueDictionary()
 
 
-@torch.library.custom_op("tilewright::run_kernel", mutates_args=())
+@library.custom_op("tilewright::run_kernel", mutates_args=())
 def run_kernel(key: str, inputs: list[torch.Tensor]) -> torch.Tensor:
     """Call the kernel of this key; raises DeviceError when the process hasn't loaded it."""
     if key not in LOADED:

@@ -173,7 +173,7 @@ def test_the_library_multiplies_every_type_by_what_it_has_for_it(dtype):
     a, b = ((9 * torch.randn(each, generator=generator)).to(dtype) for each in ((40, 64), (24, 64)))
     out = torch.zeros((40, 24), dtype=torch.int32 if dtype == torch.int8 else torch.float32)
     out = out.to(dtype) if dtype == torch.bfloat16 else out
-    gpu.library_product(a, b, out)()
+    gpu.torch_product(a, b, out)()
     exact = a.double() @ b.double().T
     assert (out.double() - exact).abs().max() < 0.01 * exact.abs().max()
 

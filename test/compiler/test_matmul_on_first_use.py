@@ -6,6 +6,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 import torch
+from torch import library
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.autograd import forward_ad
 
@@ -208,9 +209,9 @@ def test_the_operators_keep_torchs_rules():
     from tilewright.compiler.torch_op import matmul_operator, product_operator
 
     a, b = random(40, 72), random(56, 72)
-    torch.library.opcheck(product_operator, (a, b, "f32", "", "", ""))
+    library.opcheck(product_operator, (a, b, "f32", "", "", ""))
     a, b = a.requires_grad_(), b.requires_grad_()
-    torch.library.opcheck(matmul_operator, (a, b, "f32", "", "", ""))
+    library.opcheck(matmul_operator, (a, b, "f32", "", "", ""))
 
 
 class Squared(torch.nn.Module):

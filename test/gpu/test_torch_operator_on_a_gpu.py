@@ -4,6 +4,7 @@ import copy
 
 import pytest
 import torch
+from torch import library
 
 from tilewright.compiler import matmul
 from tilewright.compiler.torch_op import matmul_operator, product_operator
@@ -22,8 +23,8 @@ def fresh_dynamo():
 def test_the_operator_keeps_torchs_rules(draws, out_dtype, gradients):
     for a in (draws.normal(40, 72), draws.transposed(40, 72)):
         a, b = a.requires_grad_(gradients), draws.transposed(56, 72).requires_grad_(gradients)
-        torch.library.opcheck(matmul_operator, (a, b, out_dtype, "", "", ""))
-        torch.library.opcheck(product_operator, (a.detach(), b.detach(), out_dtype, "", "", ""))
+        library.opcheck(matmul_operator, (a, b, out_dtype, "", "", ""))
+        library.opcheck(product_operator, (a.detach(), b.detach(), out_dtype, "", "", ""))
 
 
 def layer(x, weight):
@@ -184,4 +185,4 @@ def test_a_loaded_kernel_is_one_operator_of_compiled_code(draws, mode):
         x = draws.integers(96, 72)
         assert compiled(x, weight).equal(expected_sum(x, weight))
     operator = torch.ops.tilewright.run_kernel.default
-    torch.library.opcheck(operator, (kernel.key, [x, weight]))
+    library.opcheck(operator, (kernel.key, [x, weight]))
