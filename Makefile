@@ -1,4 +1,4 @@
-# make demo | make test | make lint | make bench | make clean
+# make demo | make test | make sweep | make lint | make bench | make clean
 # PIP_FLAGS reaches pip, for example to take the CPU build of torch on Linux:
 #   make demo PIP_FLAGS="--extra-index-url https://download.pytorch.org/whl/cpu"
 PYTHON ?= python3
@@ -11,7 +11,7 @@ PIP := $(BIN)/python -m pip install --quiet --constraint constraints.txt $(PIP_F
 INSTALLED := $(VENV)/installed
 LINT_TOOLS := $(VENV)/lint-tools
 
-.PHONY: install demo test lint format bench clean
+.PHONY: install demo test sweep lint format bench clean
 
 install: $(INSTALLED)
 
@@ -33,6 +33,9 @@ demo: $(INSTALLED)
 
 test: $(INSTALLED)
 	$(BIN)/python -m pytest -n 2 -m "slow or not slow" $(PYTEST_FLAGS)
+
+sweep: $(INSTALLED)
+	$(BIN)/python -m pytest -n 2 -m "sweep or pairwise" --all $(PYTEST_FLAGS)
 
 lint: $(LINT_TOOLS)
 	$(BIN)/ruff check .

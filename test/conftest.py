@@ -1,14 +1,27 @@
-"""What every test may use: a GPU, a cache, and golden files."""
+"""What every test may use: a GPU, a cache, and golden files; and which of large families run."""
 
 from pathlib import Path
 
 import pytest
+import sampling
 
 
 def pytest_addoption(parser):
     parser.addoption(
         "--update-golden", action="store_true", help="rewrite golden files instead of comparing"
     )
+    parser.addoption(
+        "--all", action="store_true", help="run all of what `sweep` and `pairwise` mark"
+    )
+
+
+def pytest_collection_modifyitems(config, items):
+    if config.getoption("--all"):
+        return
+    chosen = sampling.choose(items)
+    kept = {id(item) for item in chosen}
+    config.hook.pytest_deselected(items=[item for item in items if id(item) not in kept])
+    items[:] = chosen
 
 
 @pytest.fixture

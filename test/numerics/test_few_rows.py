@@ -4,6 +4,8 @@ import pytest
 
 from tilewright.compiler.spec import MatmulSpec
 
+pytestmark = pytest.mark.pairwise
+
 KINDS = {
     "one-slot": "tiling{tile=TILE},tma-insertion{box=3d}",
     "roles": (

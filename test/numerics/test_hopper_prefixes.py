@@ -8,6 +8,8 @@ import pytest
 from tilewright.compiler.pipeline import DEFAULT_PIPELINE, parse_pipeline
 from tilewright.compiler.spec import MatmulSpec
 
+pytestmark = pytest.mark.pairwise
+
 PREFIXES = tuple(call.name for call in parse_pipeline(DEFAULT_PIPELINE))
 LAYOUTS = tuple(itertools.product("km", "kn"))
 ONE_WARPGROUP = ("64x64x64", "128x64x32", "64x8x16", "192x40x64", "64x48x128")

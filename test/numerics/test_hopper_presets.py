@@ -7,6 +7,8 @@ import pytest
 from tilewright.compiler.presets import HOPPER_PRESETS
 from tilewright.compiler.spec import MatmulSpec
 
+pytestmark = pytest.mark.pairwise
+
 INPUTS = Path(__file__).parent / "inputs"
 
 

@@ -9,6 +9,8 @@ from tilewright.compiler.pipeline import DEFAULT_PIPELINE, parse_pipeline, prese
 from tilewright.compiler.spec import MatmulSpec
 from tilewright.dialects.errors import CompileError
 
+pytestmark = pytest.mark.pairwise
+
 PREFIXES = tuple(call.name for call in parse_pipeline(DEFAULT_PIPELINE))
 TARGETS = ("sm_90a", "sm_100a")
 # A, B, C and the sums.

@@ -4,6 +4,8 @@ import pytest
 
 from tilewright.compiler.spec import MatmulSpec
 
+pytestmark = pytest.mark.pairwise
+
 STAGED = "epilogue-staging{columns=32 buffers=2},"
 
 

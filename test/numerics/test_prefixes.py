@@ -8,6 +8,8 @@ import pytest
 from tilewright.compiler.pipeline import DEFAULT_PIPELINE, parse_pipeline
 from tilewright.compiler.spec import MatmulSpec
 
+pytestmark = pytest.mark.pairwise
+
 PREFIXES = tuple(call.name for call in parse_pipeline(DEFAULT_PIPELINE))
 SEQUENTIAL = ("tiling", "tma-insertion", "swizzle-selection")
 LAYOUTS = tuple(itertools.product("km", "kn"))

@@ -7,6 +7,8 @@ import pytest
 from tilewright.compiler.presets import PRESETS
 from tilewright.compiler.spec import MatmulSpec
 
+pytestmark = pytest.mark.pairwise
+
 LATE = [name for name in PRESETS if "warp-specialization" in PRESETS[name]]
 ENDS = ("v6", "kernel6", "kernel8")
 INPUTS = Path(__file__).parent / "inputs"

@@ -4,6 +4,8 @@ import pytest
 
 from tilewright.compiler.spec import MatmulSpec
 
+pytestmark = pytest.mark.pairwise
+
 HEAD = "tiling{tile=64x64x32},tma-insertion,swizzle-selection"
 PAIR_HEAD = "tiling{tile=128x64x32},tma-insertion,swizzle-selection"
 KINDS = {

@@ -4,6 +4,8 @@ import pytest
 
 from tilewright.compiler.spec import MatmulSpec
 
+pytestmark = pytest.mark.pairwise
+
 TARGETS = ("sm_90a", "sm_100a")
 TMA = "tiling{tile=TILE},tma-insertion,swizzle-selection"
 KINDS = {

@@ -4,6 +4,8 @@ import pytest
 
 from tilewright.compiler.spec import MatmulSpec
 
+pytestmark = pytest.mark.pairwise
+
 TEXT = (
     "tiling{tile=64x64x64},tma-insertion,swizzle-selection,split-k{parts=PARTS},"
     "clustering{shape=SHAPE pair=false}"

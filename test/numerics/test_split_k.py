@@ -12,6 +12,8 @@ from tilewright.runtime.devices import open_device
 from tilewright.runtime.errors import DeviceError
 from tilewright.tools.inputs import make_tensors
 
+pytestmark = pytest.mark.pairwise
+
 TARGETS = ("sm_90a", "sm_100a")
 TMA = "tiling{tile=64x64x64},tma-insertion,swizzle-selection"
 KINDS = {

@@ -6,6 +6,8 @@ import pytest
 
 from tilewright.compiler.spec import MatmulSpec
 
+pytestmark = pytest.mark.pairwise
+
 ELEMENT_BYTES = {"bf16": 2, "f16": 2, "f32": 4}
 TMA = "tma-insertion,swizzle-selection"
 LATER = ("clustering", "pipelining{stages=3}", "warp-specialization", "persistence{scheduler=clc}")

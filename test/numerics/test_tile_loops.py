@@ -4,6 +4,8 @@ import pytest
 
 from tilewright.compiler.spec import MatmulSpec
 
+pytestmark = pytest.mark.pairwise
+
 ROLES = (
     "tiling{tile=64x64x64},tma-insertion,swizzle-selection,pipelining{stages=2},warp-specialization"
 )

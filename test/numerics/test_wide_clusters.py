@@ -5,6 +5,8 @@ import pytest
 from tilewright.compiler.schedule import WIDE_CLUSTERS
 from tilewright.compiler.spec import MatmulSpec
 
+pytestmark = pytest.mark.pairwise
+
 TEXT = (
     "tiling{tile=64x64x64},tma-insertion,swizzle-selection,epilogue-staging{columns=32 buffers=2},"
     "clustering{shape=SHAPE pair=false},pipelining{stages=3},warp-specialization"
