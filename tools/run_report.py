@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..runtime.emulator.report import Suspicion
 from ..runtime.manifest import PTX_NAME, operands, output
 from .chosen import chosen_line, is_chosen
 from .tables import print_table
@@ -39,7 +40,7 @@ def print_outcome(outcome: Outcome, options: argparse.Namespace) -> None:
     if options.report:
         print(outcome.report.profile)
     for warning in report.get("warnings", ()):
-        print(f"warning: {warning['category']}: {warning['message']}")
+        print(f"warning: {Suspicion(**warning)}")
     print(verdict(outcome.comparison))
 
 

@@ -120,7 +120,7 @@ def _check_rest(cta: Cta, boxes: Boxes) -> None:
 
 
 def _warn_unread(cta: Cta, box: Box) -> None:
-    cta.launch.report.warn("unread", f"ptx:{box.line}: operands have read a part of a box that this"
+    cta.launch.warn("unread", f"ptx:{box.line}: operands have read a part of a box that this"
                                      " tensor copy wrote, and never the rest of it")  # fmt: skip
 
 
@@ -165,6 +165,4 @@ def note_overlap(cta: Cta, descriptor: SharedDescriptor, what: str) -> None:
 
 
 def _warn(cta: Cta, category: str, message: str) -> None:
-    running = cta.launch.engines.current
-    line = f"ptx:{running.origin.get('line')}: " if running is not None else ""
-    cta.launch.report.warn(category, line + message)
+    cta.launch.warn(category, message)

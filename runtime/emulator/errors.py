@@ -10,7 +10,10 @@ from typing import Any
 
 from ..errors import DeviceError, LaunchError
 
-__all__ = ["Deadlock", "DeviceError", "LaunchError", "PtxSyntaxError", "Trap", "lane_text"]
+__all__ = ["Deadlock", "DeviceError", "LaunchError", "PtxSyntaxError", "Trap", "lane_text",
+           "short_name"]  # fmt: skip
+SHOWN_NAME = 60
+"""Characters of a kernel's name in a message; mangled names of templates have thousands."""
 
 
 class PtxSyntaxError(DeviceError):
@@ -19,6 +22,14 @@ class PtxSyntaxError(DeviceError):
     def __init__(self, message: str, line: int, column: int):
         super().__init__(f"ptx:{line}:{column}: error: {message}")
         self.line, self.column = line, column
+
+
+def short_name(name: str) -> str:
+    """A kernel's name for a message: a long one without its middle."""
+    if len(name) <= SHOWN_NAME:
+        return name
+    head = SHOWN_NAME * 2 // 3
+    return f"{name[:head]}…{name[head + 1 - SHOWN_NAME :]}"
 
 
 def lane_text(lanes: int) -> str:
@@ -63,7 +74,7 @@ class Trap(DeviceError):
     def _place(self) -> list[str]:
         place = [] if self.line is None else [f"ptx:{self.line}: error"]
         if self.kernel is not None:
-            place.append(f"kernel {self.kernel}")
+            place.append(f"kernel {short_name(self.kernel)}")
         if self.cta is not None:
             place.append(f"cta ({self.cta[0]},{self.cta[1]},{self.cta[2]})")
         if self.warp is not None:

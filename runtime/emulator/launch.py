@@ -15,7 +15,7 @@ from . import instructions
 from .cluster import Cluster
 from .cta import Cta, StateBag
 from .engine import Engines
-from .errors import LaunchError
+from .errors import LaunchError, short_name
 from .lanes import LANE_IDS, WARP_SIZE
 from .layout import MAX_SHARED_BYTES, align_up
 from .lint import suspicions
@@ -218,7 +218,7 @@ class Launch(StateBag):
         return total
 
     def _error(self, message: str) -> LaunchError:
-        return LaunchError(f"kernel {self.entry}: {message}")
+        return LaunchError(f"kernel {short_name(self.entry)}: {message}")
 
     def _make_memories(self) -> None:
         self.global_memory, self.no_local = Space("global"), Space("local")
@@ -351,6 +351,16 @@ class Launch(StateBag):
             self._run_clusters(max_steps, resident)
         self.report.profile = profiler and profiler.finish()
         return self.report
+
+    def warn(self, category: str, message: str) -> None:
+        """Note a suspicion about what runs now: a warp's instruction or an engine's operation."""
+        running = self.current_warp.place() if self.current_warp else self._operation_place()
+        where = f"ptx:{running['line']}: " if running.get("line") else ""
+        self.report.warn(category, message if message.startswith("ptx:") else where + message)
+
+    def _operation_place(self) -> dict[str, Any]:
+        operation = self.engines.current
+        return operation.origin if operation is not None else {}
 
     def _run_clusters(self, max_steps: int | None, resident: int) -> None:
         counts = [grid // cluster for grid, cluster in zip(self.grid, self.cluster, strict=True)]

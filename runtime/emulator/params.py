@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from . import ptx
-from .errors import LaunchError
+from .errors import LaunchError, short_name
 from .layout import align_up, variable_alignment, variable_type
 from .memory import Region
 from .spaces import Space
@@ -115,7 +115,7 @@ class Parameters:
         if len(arguments) != len(expected):
             names = ", ".join(variable.name for variable, _, _ in expected)
             raise LaunchError(
-                f"kernel {self._launch.entry}: it has {len(expected)} parameters"
+                f"kernel {short_name(self._launch.entry)}: it has {len(expected)} parameters"
                 f" ({names or 'none'}), got {len(arguments)}"
             )
         data = np.zeros(self._launch.program.params.size, np.uint8)

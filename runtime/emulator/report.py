@@ -2,23 +2,36 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 
+from .errors import short_name
 from .observe.profile import Profile
 
 MAX_PRINTED = 1 << 20
+_LINE = re.compile(r"ptx:(\d+)")
 
 
 @dataclass(frozen=True)
 class Suspicion:
-    """What the ISA allows and hardly anybody means. category: kebab-case, as those of a Trap."""
+    """What the ISA allows and hardly anybody means. category: kebab-case, as those of a Trap.
+
+    count: how often it was seen with these PTX lines; the message is that of the first time.
+    """
 
     category: str
     message: str
+    count: int = 1
 
     def __str__(self) -> str:
-        return f"{self.category}: {self.message}"
+        times = f" ({self.count} times)" if self.count > 1 else ""
+        return f"{self.category}: {self.message}{times}"
+
+    @property
+    def group(self) -> tuple[str, ...]:
+        """Category and PTX lines, or the message where that names none."""
+        return self.category, *(_LINE.findall(self.message) or [self.message])
 
 
 @dataclass
@@ -39,6 +52,7 @@ class Report:
     warnings: list[Suspicion] = field(default_factory=list)
     printed: str = ""
     profile: Profile | None = None
+    _groups: dict[tuple[str, ...], int] = field(default_factory=dict, repr=False)
 
     def count_bytes(self, space: str, direction: str, size: int) -> None:
         """Count bytes moved by ordinary loads, stores and atomics."""
@@ -50,10 +64,14 @@ class Report:
         self.waits_suspended += not answered
 
     def warn(self, category: str, message: str) -> None:
-        """Note a suspicion once."""
+        """Note a suspicion, and count it where the same PTX lines gave one of its category."""
         suspicion = Suspicion(category, message)
-        if suspicion not in self.warnings:
+        at = self._groups.setdefault(suspicion.group, len(self.warnings))
+        if at == len(self.warnings):
             self.warnings.append(suspicion)
+            return
+        known = self.warnings[at]
+        self.warnings[at] = replace(known, count=known.count + 1)
 
     def note_printed(self, text: str) -> None:
         """Keep what a thread has printed, up to the size of the device's own buffer."""
@@ -74,7 +92,7 @@ class Report:
         }
 
     def __str__(self) -> str:
-        lines = [f"kernel {self.kernel}: {self.steps} warp instructions"]
+        lines = [f"kernel {short_name(self.kernel)}: {self.steps} warp instructions"]
         lines += [f"  {count:>10}  {opcode}" for opcode, count in self.instructions.most_common()]
         lines += [
             f"  {space} {direction}: {size} bytes"

@@ -235,7 +235,7 @@ def _make(cta: Cta) -> TensorEngine:
     launch = cta.launch
     raw = np.frombuffer(launch.poison_bytes(4 * LANES * COLUMNS), np.uint32)
     words = raw.reshape(LANES, COLUMNS)
-    engine = launch.make_tensor_engine(words, launch.rng, launch.report.warn)
+    engine = launch.make_tensor_engine(words, launch.rng, launch.warn)
     cta.at_exit(lambda: _check_freed(engine))
     return engine
 

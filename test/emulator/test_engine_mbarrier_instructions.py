@@ -266,3 +266,38 @@ def test_waits_are_counted():
     report = launch(HEADER + DECLARATIONS + body + STORE_RESULT, "k", grid=1, block=32,
                     params=[out])  # fmt: skip
     assert report.waits == 1 and report.waits_suspended == 0
+
+
+@pytest.mark.parametrize(("parity", "meant"), [(-1, 1), (-2, 0), (2, 0), (3, 1), (0x80000001, 1)])
+@pytest.mark.parametrize("how", ["try_wait", "test_wait"])
+def test_a_parity_that_is_neither_0_nor_1_counts_by_bit_0_and_is_noted(parity, meant, how):
+    """Triton waits with -1 for the phase before the first one"""
+    arrival = "mbarrier.arrive.shared::cta.b64 _, [%r1];" if meant == 0 else ""
+    wait = f"W: mbarrier.{how}.parity.shared::cta.b64 %p7, [%r1], %r2; @!%p7 bra W;"
+    body = f"{INIT.format(count=32)} {arrival} mov.u32 %r2, {parity}; {wait} mov.u32 %r15, 9;"
+    out = np.zeros(32, np.uint32)
+    text = HEADER + DECLARATIONS + body + STORE_RESULT
+    report = launch(text, "k", grid=1, block=32, params=[out], max_steps=500)
+    assert (out == 9).all()
+    line = next(n for n, each in enumerate(text.splitlines(), 1) if how in each)
+    (warning,) = report.warnings
+    shown = parity - (1 << 32) if parity >> 31 == 1 else parity
+    assert str(warning).startswith(f"parity: ptx:{line}: a wait asks for phase parity {shown}, ")
+
+
+def test_a_parity_that_inactive_lanes_hold_is_not_asked_for():
+    body = (
+        INIT.format(count=1)
+        + """
+      mov.u32 %r2, 5; @%p0 mov.u32 %r2, 0;
+      @!%p0 bra AWAY;
+      mbarrier.arrive.shared::cta.b64 _, [%r1];
+    W: mbarrier.try_wait.parity.shared::cta.b64 %p7, [%r1], %r2; @!%p7 bra W;
+    AWAY: mov.u32 %r15, 9;
+    """
+    )
+    out = np.zeros(32, np.uint32)
+    report = launch(
+        HEADER + DECLARATIONS + body + STORE_RESULT, "k", grid=1, block=32, params=[out]
+    )
+    assert not report.warnings

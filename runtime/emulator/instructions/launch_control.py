@@ -235,11 +235,10 @@ def _first_ctaid(warp: Warp, mask: np.ndarray, responses: Callable) -> np.ndarra
 
 
 def _warn_of_failure(warp: Warp) -> None:
-    line = warp.program.source[warp.split.pc].line
-    warp.launch.report.warn(
+    warp.launch.warn(
         "undefined-query",
-        f"ptx:{line}: get_first_ctaid of a request that failed is undefined (PTX ISA §9.7.13.18);"
-        f" its result must not be used",
+        "get_first_ctaid of a request that failed is undefined (PTX ISA §9.7.13.18);"
+        " its result must not be used",
     )
 
 

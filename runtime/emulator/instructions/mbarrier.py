@@ -242,6 +242,8 @@ def build_wait(ins: Decoded) -> Step:
 
     def step(warp: Warp, mask: np.ndarray) -> Yield | None:
         addresses, values = address(warp), asked(warp)
+        if by_parity and np.maximum.reduce(values) > 1:
+            values = _bit_0(warp, values, mask)
         done = _test(warp, mask, addresses, values, space, by_parity)
         if warp.launch.races is not None:
             _order(warp, addresses[mask & done], space, relaxed=relaxed)
@@ -258,6 +260,18 @@ def build_wait(ins: Decoded) -> Step:
         return _not_yet(warp, int(addresses[lane]), int(values[lane]), space, by_parity)
 
     return step
+
+
+def _bit_0(warp: Warp, values: np.ndarray, mask: np.ndarray) -> np.ndarray:
+    """The parities as the hardware reads them; Triton passes -1 for a phase that it never had."""
+    others = values[mask & (values > 1)]
+    if len(others):
+        warp.launch.warn(
+            "parity",
+            f"a wait asks for phase parity {int(others[:1].view(np.int32)[0])}, which PTX defines"
+            f" for 0 and 1 only; taken by its bit 0 as {int(others[0] & 1)}, as the hardware does",
+        )
+    return values & 1
 
 
 def _order(warp: Warp, addresses: np.ndarray, space: str, *, relaxed: bool) -> None:

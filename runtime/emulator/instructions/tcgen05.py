@@ -290,9 +290,9 @@ def _submit_commit(warp: Warp, lane: int, targets: list[Cta], offset: int) -> No
     count_event(warp.cta, "commits")
     if not tensor_engine(warp.cta).has_issued(warp.index, lane):
         count_event(warp.cta, "empty commits")
-        line = warp.program.source[warp.split.pc].line
-        warp.launch.report.warn("empty-commit", f"ptx:{line}: tcgen05.commit by a thread that has "
-                                f"issued nothing arrives at once")  # fmt: skip
+        warp.launch.warn(
+            "empty-commit", "tcgen05.commit by a thread that has issued nothing arrives at once"
+        )
     event = latest_event(warp, TENSOR_STREAM, lane)
     for target in targets:
         _submit_arrival(warp, target, offset, before, event)

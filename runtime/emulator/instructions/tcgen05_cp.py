@@ -169,10 +169,10 @@ def _order(cta: Cta, copy: Copy, op: EngineOp, warp: Warp) -> None:
     engine.require_ordered(span, "tcgen05.cp", others, behind_products_of=access.who)
     if products := engine.products_before(span, access.who):
         op.after += products
-        warp.launch.report.warn(
+        warp.launch.warn(
             "unlisted-order",
-            f"ptx:{line}: tcgen05.cp replaces what an earlier tcgen05.mma of the thread may still"
-            f" read; PTX ISA §9.7.16.6.2 lists no order of the two, issue order is assumed",
+            "tcgen05.cp replaces what an earlier tcgen05.mma of the thread may still"
+            " read; PTX ISA §9.7.16.6.2 lists no order of the two, issue order is assumed",
         )
     engine.fences.require(span, warp, "tcgen05.cp", reads=False)
     engine.track(access)

@@ -104,10 +104,9 @@ def _in_own_quarter(form: Form, warp: Warp, lane: int) -> int:
     The ISA asks for the warp's own lanes; DeepGEMM and TileLang give the address of the allocation
     in every warp, and say that the hardware leaves the quarter out.
     """
-    line = warp.program.source[warp.split.pc].line
-    warp.launch.report.warn(
+    warp.launch.warn(
         "quarter",
-        f"ptx:{line}: {form.name} names lane {lane} in a warp of another quarter, taken as lane"
+        f"{form.name} names lane {lane} in a warp of another quarter, taken as lane"
         f" {lane} of its own quarter; PTX ISA §9.7.16.8 asks for the warp's own lanes",
     )
     return lane + 32 * (warp.index % 4)

@@ -131,10 +131,9 @@ def _check_sources(warp, lanes: np.ndarray, source: np.ndarray) -> None:
         return
     if not lanes[source[lanes]].all():
         bad = source[lanes][~lanes[source[lanes]]]
-        warp.launch.report.warn(
+        warp.launch.warn(
             "undefined-shuffle",
-            f"shfl at ptx:{warp.place()['line']} reads lane {int(bad[0])},"
-            " which does not take part: the value is undefined",
+            f"shfl reads lane {int(bad[0])}, which does not take part: the value is undefined",
         )
 
 

@@ -94,7 +94,7 @@ class Races:
 
     def shared_shadow(self, cta: Cta, size: int, proxy: SharedProxy) -> SharedShadow:
         """The marks of the shared memory of a CTA."""
-        warn = self._launch.report.warn
+        warn = self._launch.warn
         return SharedShadow(size, cta.cluster.domain, f"cta {cta.index}", proxy, warn)
 
     def watch_global(self) -> None:

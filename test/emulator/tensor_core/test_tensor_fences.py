@@ -86,7 +86,7 @@ def test_release_and_acquire_do_instead_but_are_a_suspicion(tc, missing, message
     text = turn(tc, **{missing: ""}, relaxed=False)
     warnings = tc.run(text, image, out, *words, seed=seed).warnings
     assert {each.category for each in warnings} == {"unfenced"}
-    assert all(each.message.startswith(message) for each in warnings)
+    assert all(f": {message}" in each.message for each in warnings)
     assert all(each.message.endswith("relying on release and acquire") for each in warnings)
 
 
