@@ -15,7 +15,7 @@ from .layout import align_up, variable_alignment, variable_type
 from .memory import Region
 from .spaces import Space
 from .tensor_map_object import TENSOR_MAP_BYTES, encode
-from .tensormap import TensorMap
+from .tensormap import ADDRESSES, TensorMap
 
 if TYPE_CHECKING:
     from .launch import Launch
@@ -151,7 +151,7 @@ class Parameters:
         return self._encoded_map(where, value)
 
     def _encoded_map(self, where: str, value: TensorMap) -> bytes:
-        address = self._launch.arrays.address(value.array, where)
+        address = (self._launch.arrays.address(value.array, where) + value.offset) % ADDRESSES
         value.check_address(address)
         return encode(value, address)
 

@@ -49,6 +49,11 @@ class Space:
             return self.regions[at]
         raise self._nowhere(address, at)
 
+    def contains(self, address: int) -> bool:
+        """Whether a region contains ``address``."""
+        at = bisect.bisect(self._starts, address) - 1
+        return at >= 0 and address < self.regions[at].end
+
     def _nowhere(self, address: int, at: int) -> Trap:
         if not self.regions:
             return Trap(

@@ -11,6 +11,7 @@ Sources: CUDA driver API, cuTensorMapEncodeTiled; PTX ISA, sections "Tensors" an
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from math import prod
 
 import numpy as np
@@ -22,7 +23,8 @@ from .tensor_types import element_type
 
 TENSOR_MAP_BYTES = 128
 """Size of the opaque object; its address must be a multiple of 64."""
-
+ADDRESSES = 1 << 64
+"""Addresses are computed modulo this."""
 
 L2_PROMOTIONS = ("none", "64B", "128B", "256B")
 OOB_FILLS = ("zero", "nan")
@@ -30,6 +32,37 @@ INTERLEAVES = ("none", "16B", "32B")
 _STORE_UNIT = 16
 _PADDED_BOX = 128
 _PADDED_ALIGNMENT = 32
+
+
+@dataclass(frozen=True)
+class Part:
+    """The part of a box that lies inside its tensor, outermost dimension first, the last in bytes.
+
+    offset: bytes from the global address to its first byte, which may exceed 2^64 (see `Part.at`);
+    shape, strides: of the bytes in memory; slices: which part of the whole box it is.
+    """
+
+    offset: int
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    slices: tuple[slice, ...]
+
+    @property
+    def span(self) -> int:
+        """Bytes of memory from its first byte to its last one, both included."""
+        return 1 + sum((n - 1) * step for n, step in zip(self.shape, self.strides, strict=True))
+
+    def at(self, address: int) -> int:
+        """Its first byte if the tensor starts at a global ``address``: addresses have 64 bits.
+
+        Ragged maps rely on the wrap-around: two outer dimensions whose coordinates add up to 2^64
+        bytes let one map bound the rows of any group (Triton's ``ragged_tma``, QuACK).
+        """
+        return (address + self.offset) % ADDRESSES
+
+    def view(self, memory: np.ndarray, start: int) -> np.ndarray:
+        """Its bytes in the flat ``uint8`` image ``memory``, where it begins at index ``start``."""
+        return np.ndarray(self.shape, np.uint8, memory, start, self.strides)
 
 
 class TiledMap:
@@ -68,12 +101,6 @@ class TiledMap:
         """Number of dimensions, 1..5."""
         return len(self.dims)
 
-    @property
-    def extent(self) -> int:
-        """Bytes from the global address to the end of the last element."""
-        steps = zip(self.dims[1:], self.strides, strict=True)
-        return self.dtype.span(self.dims[0]) + sum((dim - 1) * stride for dim, stride in steps)
-
     def check_address(self, address: int) -> None:
         """Raise ``LaunchError`` unless the global address is aligned to 16 (padded: 32) bytes."""
         if address % self._alignment:
@@ -88,39 +115,52 @@ class TiledMap:
     def load(self, memory: np.ndarray, coordinates: Sequence[int]) -> np.ndarray:
         """The box at ``coordinates`` (elements, dimension 0 first) as ``uint8[rows, inner_bytes]``.
 
-        Packed elements lie dense, as in global memory.
-        ``memory`` is the flat ``uint8`` image starting at the global address. Elements outside
-        the tensor get the fill value; tfloat32 elements are rounded to 10 mantissa bits.
+        ``memory`` is the flat ``uint8`` image starting at the global address.
+        """
+        part = self.part(coordinates)
+        return self.filled(part, None if part is None else part.view(memory, part.offset))
+
+    def filled(self, part: Part | None, values: np.ndarray | None) -> np.ndarray:
+        """A loaded box as ``uint8[rows, inner_bytes]``, of which ``values`` are the part inside.
+
+        Packed elements lie dense, as in global memory. Elements outside the tensor get the fill
+        value; tfloat32 elements are rounded to 10 mantissa bits.
         """
         box = self._filled.copy()
-        inside = self._inside(coordinates)
-        if inside is not None:
-            box[self._box_slices(inside)] = self._tensor_view(memory, coordinates, inside)
+        if part is not None:
+            box[part.slices] = values
         if self.dtype.name.startswith("tfloat32"):
             _round_to_tf32(box.view(np.uint32))
         return box.reshape(self.rows, self.inner_bytes)
 
     def store(self, memory: np.ndarray, coordinates: Sequence[int], box: np.ndarray) -> None:
         """Write ``box`` (``uint8[rows, inner_bytes]``) at ``coordinates``; outside is dropped."""
-        target = self.target(memory, coordinates)
-        if target is not None:
-            view, slices = target
-            view[...] = box.reshape(self._filled.shape)[slices]
+        part = self.stored_part(coordinates)
+        if part is not None:
+            part.view(memory, part.offset)[...] = self.full_box(box)[part.slices]
 
-    def target(
-        self, memory: np.ndarray, coordinates: Sequence[int]
-    ) -> tuple[np.ndarray, tuple[slice, ...]] | None:
-        """Writable view of the in-bounds part of a stored box and the box slices it matches."""
+    def stored_part(self, coordinates: Sequence[int]) -> Part | None:
+        """The part of a box that a store writes; None if it lies wholly outside the tensor."""
         self._check_store(coordinates)
+        return self.part(coordinates)
+
+    def part(self, coordinates: Sequence[int]) -> Part | None:
+        """The part of the box that lies inside the tensor; None if it lies wholly outside."""
         inside = self._inside(coordinates)
         if inside is None:
             return None
-        return self._tensor_view(memory, coordinates, inside), self._box_slices(inside)
-
-    def inside(self, memory: np.ndarray, coordinates: Sequence[int]) -> np.ndarray | None:
-        """View of the in-bounds part of the box in ``memory``; None if it lies wholly outside."""
-        inside = self._inside(coordinates)
-        return None if inside is None else self._tensor_view(memory, coordinates, inside)
+        size, lengths = self.dtype.bytes, [high - low for low, high in inside]
+        byte_strides = (size, *self.strides)
+        walks = zip(self._walks(coordinates), inside, byte_strides, strict=True)
+        steps = [stride * step for stride, step in zip(self.strides, self._steps[1:], strict=True)]
+        return Part(
+            offset=sum(
+                (start + low * step) * stride for (start, _, _, step), (low, _), stride in walks
+            ),
+            shape=(*reversed(lengths[1:]), lengths[0] * size),
+            strides=(*reversed(steps), 1),
+            slices=self._box_slices(inside),
+        )
 
     def inside_bytes(self, coordinates: Sequence[int]) -> int:
         """Bytes of the box at ``coordinates`` that lie inside the tensor."""
@@ -174,22 +214,6 @@ class TiledMap:
         size = self.dtype.bytes
         inner = slice(inside[0][0] * size, inside[0][1] * size)
         return (*(slice(low, high) for low, high in reversed(inside[1:])), inner)
-
-    def _tensor_view(
-        self, memory: np.ndarray, coordinates: Sequence[int], inside: list[tuple[int, int]]
-    ) -> np.ndarray:
-        size = self.dtype.bytes
-        walks, byte_strides = self._walks(coordinates), (size, *self.strides)
-        offset = sum(
-            (start + low * step) * stride
-            for (start, _, _, step), (low, _), stride in zip(
-                walks, inside, byte_strides, strict=True
-            )
-        )
-        lengths = [high - low for low, high in inside]
-        shape = (*reversed(lengths[1:]), lengths[0] * size)
-        steps = [stride * step for stride, step in zip(self.strides, self._steps[1:], strict=True)]
-        return np.ndarray(shape, np.uint8, memory, offset, (*reversed(steps), 1))
 
     def _check_store(self, coordinates: Sequence[int]) -> None:
         if min(coordinates) < 0:
@@ -270,35 +294,26 @@ class TiledMap:
 class TensorMap(TiledMap):
     """A tiled tensor map over ``array``, with the arguments of cuTensorMapEncodeTiled.
 
-    ``array`` is the numpy array whose memory the map describes; its first byte is the global
-    address. ``dims`` and ``box`` count elements, ``strides`` are the bytes of dimensions
-    1 .. rank-1. ``dtype`` is a name ("bf16", "float32", "16u4_align16b", ...) or the driver's
-    number; ``swizzle`` a name of ``swizzle.MODES`` or number; ``interleave`` only "none" (0) is
-    modelled; ``l2_promotion`` is checked and has no effect; ``oob_fill`` is "zero" (0) or "nan"
-    (1). Raises ``LaunchError`` where the driver would refuse, or where the described tensor does
-    not lie inside the array.
+    ``array`` is the numpy array whose memory the map describes; its first byte plus ``offset``
+    bytes, which may be negative, is the global address. ``dims`` and ``box`` count elements,
+    ``strides`` are the bytes of dimensions 1 .. rank-1. ``dtype`` is a name ("bf16", "float32",
+    "16u4_align8b", ...) or the driver's number; ``swizzle`` a name of ``swizzle.MODES`` or number;
+    ``interleave`` only "none" (0) is modelled; ``l2_promotion`` is checked and has no effect;
+    ``oob_fill`` is "zero" (0) or "nan" (1). Raises ``LaunchError`` where the driver would refuse.
+    The described tensor may be larger than the array: what a copy touches is checked.
     """
 
     def __init__(
         self, array: np.ndarray, dtype: str | int, dims: Sequence[int], strides: Sequence[int],
         box: Sequence[int], element_strides: Sequence[int] | None = None,
         interleave: str | int = "none", swizzle: str | int = "none",
-        l2_promotion: str | int = "none", oob_fill: str | int = "zero",
+        l2_promotion: str | int = "none", oob_fill: str | int = "zero", offset: int = 0,
     ):  # fmt: skip
         super().__init__(dtype, dims, strides, box, element_strides, interleave, swizzle,
                          l2_promotion, oob_fill)  # fmt: skip
-        self.array = array
-        self._check_extent()
-
-    def _check_extent(self) -> None:
-        if not isinstance(self.array, np.ndarray):
-            raise _error(f"the tensor must be a numpy array, got {type(self.array).__name__}")
-        low, high = np.lib.array_utils.byte_bounds(self.array)
-        first = self.array.__array_interface__["data"][0]
-        if first != low or self.extent > high - low:
-            raise _error(
-                f"the described tensor spans {self.extent} bytes, the array holds {high - low}"
-            )
+        if not isinstance(array, np.ndarray):
+            raise _error(f"the tensor must be a numpy array, got {type(array).__name__}")
+        self.array, self.offset = array, _integers("offset", [offset])[0]
 
 
 def _error(message: str) -> LaunchError:

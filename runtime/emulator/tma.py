@@ -16,11 +16,11 @@ import numpy as np
 
 from . import swizzle as swizzles
 from .errors import Trap
-from .memory import LOCAL_WINDOW, SHARED_WINDOW, WINDOW_SIZE
+from .memory import LOCAL_WINDOW, SHARED_WINDOW, WINDOW_SIZE, Region
 from .shared_access import WORD, check_span, check_target, read_words, write_words
 from .swizzle import PATTERN_BYTES, Swizzle
 from .tensor_map_object import TENSOR_MAP_BYTES, decode
-from .tensormap import TiledMap
+from .tensormap import Part, TiledMap
 
 if TYPE_CHECKING:
     from .cta import Cta
@@ -119,55 +119,79 @@ def bound_map(cta: Cta, address: int) -> BoundMap:
     return bound
 
 
-def tensor_memory_image(cta: Cta, bound: BoundMap, access: str) -> tuple[np.ndarray, np.ndarray]:
-    """(bytes, allowed marks or None) of the tensor's global memory, from its first byte."""
-    region = cta.launch.global_memory.region_at(bound.address)
-    start = region.check_range(bound.address, bound.map.extent, access)
-    allowed = None if region.allowed is None else region.allowed[start:]
-    return region.data[start:], allowed
+@dataclass(frozen=True)
+class Reach:
+    """The part of a box inside its tensor, in the memory that it lies in, from index ``start``."""
+
+    region: Region
+    part: Part
+    start: int
+
+    @property
+    def view(self) -> np.ndarray:
+        """Its bytes."""
+        return self.part.view(self.region.data, self.start)
+
+
+def _reach(cta: Cta, bound: BoundMap, part: Part | None, access: str) -> Reach | None:
+    """Where the copy touches memory; Trap unless all of that lies inside one array."""
+    if part is None:
+        return None
+    address = part.at(bound.address)
+    region = cta.launch.global_memory.region_at(address)
+    reach = Reach(region, part, region.check_range(address, part.span, access))
+    allowed = region.allowed
+    if allowed is not None and not part.view(allowed, reach.start).all():
+        raise Trap("out-of-bounds", "the tensor map reaches bytes between the array's elements")
+    return reach
 
 
 def load_box(cta: Cta, bound: BoundMap, coordinates: tuple[int, ...]) -> np.ndarray:
     """The global side of a tensor load."""
-    memory, allowed = tensor_memory_image(cta, bound, "read")
-    _check_allowed(bound, allowed, coordinates)
-    _check_order(cta, bound, coordinates, "read")
-    return bound.map.load(memory, coordinates)
+    _note_base(cta, bound)
+    reach = _reach(cta, bound, bound.map.part(coordinates), "read")
+    if reach is None:
+        return bound.map.filled(None, None)
+    _check_order(cta, reach, "read")
+    return bound.map.filled(reach.part, reach.view)
+
+
+def _note_base(cta: Cta, bound: BoundMap) -> None:
+    """Warn where the map of a load is based outside of every array, which stores may be."""
+    if cta.launch.global_memory.contains(bound.address):
+        return
+    cta.launch.warn(
+        "map-base",
+        f"a tensor load through a map whose global address 0x{bound.address:x} lies in no array:"
+        " GPUs have been seen to fault there whatever the load touches; a ragged map for loads"
+        " starts at the array itself",
+    )
 
 
 def store_box(
     cta: Cta, bound: BoundMap, coordinates: tuple[int, ...], box: np.ndarray, operation: str | None
 ) -> int:
     """The global side of a tensor store or, with ``operation``, of a reduction; bytes written."""
-    memory, allowed = tensor_memory_image(cta, bound, "write")
-    _check_allowed(bound, allowed, coordinates)
-    target = bound.map.target(memory, coordinates)
-    if target is None:
+    reach = _reach(cta, bound, bound.map.stored_part(coordinates), "write")
+    if reach is None:
         return 0
-    view, slices = target
-    part = bound.map.full_box(box)[slices]
+    view, part = reach.view, bound.map.full_box(box)[reach.part.slices]
     same = None if operation else lambda: (view == part).reshape(-1)
-    _check_order(cta, bound, coordinates, "write", same)
+    _check_order(cta, reach, "write", same)
     view[...] = part if operation is None else reduce_bytes(bound.map, view, part, operation)
     return part.size
 
 
-def _check_order(
-    cta: Cta, bound: BoundMap, coordinates: tuple[int, ...], access: str, same: Same | None = None
-) -> None:
+def _check_order(cta: Cta, reach: Reach, access: str, same: Same | None = None) -> None:
     """Trap if the copy under way races; the element operations of a reduction are strong.
 
     same: of a store, which bytes keep their value; a warp may store the same box in every lane.
     """
     races = cta.launch.races
-    region = cta.launch.global_memory.region_at(bound.address)
-    if races is None or region.shadow is None:
-        return
-    view = bound.map.inside(region.data[bound.address - region.base :], coordinates)
-    if view is None:
+    if races is None or reach.region.shadow is None:
         return
     races.order = "relaxed" if access == "write" and same is None else None
-    races.box(region, _offsets_in(region.data, view), access, same)
+    races.box(reach.region, _offsets_in(reach.region.data, reach.view), access, same)
     races.order = None
 
 
@@ -179,14 +203,6 @@ def _offsets_in(data: np.ndarray, view: np.ndarray) -> np.ndarray:
         steps = np.arange(length) * stride
         offsets = offsets + steps.reshape(-1, *(1,) * (view.ndim - axis - 1))
     return offsets
-
-
-def _check_allowed(bound: BoundMap, allowed: np.ndarray | None, coordinates) -> None:
-    if allowed is None:
-        return
-    target = bound.map.inside(allowed, coordinates)
-    if target is not None and not target.all():
-        raise Trap("out-of-bounds", "the tensor map reaches bytes between the array's elements")
 
 
 _SIGNED = {"int32": np.int32, "int64": np.int64}

@@ -10,6 +10,7 @@ import numpy as np
 from ..emulator import LaunchError, TensorMap
 from ..emulator.launch import Launch
 from ..emulator.tensor_map_object import encode
+from ..emulator.tensormap import ADDRESSES
 from .element_types import SCALAR_TYPES
 from .memory import TensorMemory
 
@@ -55,9 +56,9 @@ class Binder:
     def _encode_map(self, number: int, declared: Mapping[str, Any]) -> bytes:
         tensor = self._tensors[declared["tensor"]]
         offset = declared.get("offset_bytes", 0)
-        address = self._address(declared["tensor"]) + offset
+        address = (self._address(declared["tensor"]) + offset) % ADDRESSES
         try:
-            made = _make_map(declared, tensor, offset)
+            made = _make_map(declared, tensor)
             made.check_address(address)
         except LaunchError as error:
             rule = str(error).removeprefix("tensor map: ")
@@ -81,9 +82,9 @@ class Binder:
         return bytes(data)
 
 
-def _make_map(declared: Mapping[str, Any], tensor: TensorMemory, offset: int) -> TensorMap:
+def _make_map(declared: Mapping[str, Any], tensor: TensorMemory) -> TensorMap:
     return TensorMap(
-        tensor.memory[offset:],
+        tensor.memory,
         declared.get("dtype", tensor.declared["dtype"]),
         dims=declared["dims"],
         strides=declared["strides_bytes"],

@@ -56,7 +56,7 @@ TENSOR_MAP = Fields(
     },
     {
         "dtype": Text(),
-        "offset_bytes": BYTES,
+        "offset_bytes": Integer(-(2**60), 2**60),
         "element_strides": ListOf(Integer(1, 8), 1, 5),
         "interleave": Text(),
         "swizzle": Text(),

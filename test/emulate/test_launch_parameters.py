@@ -5,6 +5,8 @@ import struct
 import numpy as np
 import pytest
 
+from tilewright.runtime.emulator import Trap
+
 DUMP = """.visible .entry dump(.param .u64 out, .param .align {align} .b8 p[{size}]) {{
   .reg .b16 %h; .reg .b64 %rd0; ld.param.u64 %rd0, [out];
   {moves}
@@ -161,6 +163,23 @@ def test_a_tensor_map_loads_its_box_and_fills_outside(dtype, run, header):
     out = result.outputs["out"]
     assert out.dtype == np.float16 and (out[:4] == wanted).all()
     assert np.isnan(out[4:]).all() and (out[4:].view(np.uint16) == 0x7FF7).all()
+
+
+@pytest.mark.parametrize(("offset_bytes", "first"), [(0, 1), (-32, 0), (-64, None), (32, None)])
+def test_a_map_may_describe_more_than_its_tensor_and_start_outside(
+    offset_bytes, first, run, header
+):
+    """What a ragged map needs; the box takes eight rows from row 1 of the map on"""
+    tensor = {"name": "a", "role": "input", "dtype": "f16", "shape": [9, 8], "strides": [16, 1],
+              "contents": {"ramp": 1}}  # fmt: skip
+    tensor_map = {"name": "m", "tensor": "a", "dims": [8, 2**32], "strides_bytes": [32],
+                  "box": [8, 8], "offset_bytes": offset_bytes}  # fmt: skip
+    if first is None:  # the copy itself leaves the tensor
+        with pytest.raises(Trap, match="out-of-bounds"):
+            run(header + LOAD_BOX, box_launch(tensor, tensor_map))
+        return
+    out = run(header + LOAD_BOX, box_launch(tensor, tensor_map)).outputs["out"]
+    assert (out == 1 + np.arange(8 * first, 8 * first + 64).reshape(8, 8)).all()
 
 
 def test_maps_in_global_memory_are_passed_by_their_address(run, header):

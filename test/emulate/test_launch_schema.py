@@ -140,7 +140,12 @@ MAPS = [
     (["dims"], [4], "strides_bytes: must have 0 items, got 1"),
     (["element_strides"], [1], "element_strides: must have 2 items, got 1"),
     (["element_strides"], [1, 9], "element_strides[1]: must be an integer from 1 to 8, got 9"),
-    (["offset_bytes"], 24, "offset_bytes: must be below the tensor's 24 bytes, got 24"),
+    (
+        ["offset_bytes"],
+        2**61,
+        "offset_bytes: must be an integer from -1152921504606846976 to"
+        " 1152921504606846976, got 2305843009213693952",
+    ),
     (["swizzle"], 3, "swizzle: must be a text, got 3"),
 ]
 STRUCT = {"struct": [{"at": 0, "pointer": "a"}], "size_bytes": 8}

@@ -72,7 +72,7 @@ def refused(**changes) -> str:
          "16u4_align8b, 16u4_align16b, 16u6_align16b, got 'bf17'"),
         (dict(l2_promotion="32B"),
          "l2Promotion must be one of none, 64B, 128B, 256B, got '32B'"),
-        (dict(dims=(96, 65)), "the described tensor spans 12480 bytes, the array holds 12288"),
+        (dict(offset=1.5), "offset must be a sequence of integers, got [1.5]"),
         (dict(dims=(96.0, 64)), "globalDim must be a sequence of integers, got (96.0, 64)"),
         (dict(array=[1, 2]), "the tensor must be a numpy array, got list"),
     ],
