@@ -19,6 +19,7 @@ from ..dialects.tile import MatmulOp
 from ..dialects.verify import logical_shape
 from ..passes.base import TARGET_ATTRIBUTE, PassLog, walk
 from ..passes.tiling import epilogue_tensors
+from ..runtime.manifest import FORMAT, SCHEMA
 from .backend import Assembled, assemble, emit_ptx, versions
 from .pipeline import (
     PassCall,
@@ -243,8 +244,8 @@ def _complete_manifest(
     assert compiled.assembled is not None
     resources = ("registers", "spill_store_bytes", "spill_load_bytes", "static_shared_bytes")
     compiled.manifest |= {
-        "format": "tilewright-bundle",
-        "schema": 1,
+        "format": FORMAT,
+        "schema": SCHEMA,
         "spec": source.as_dict() if isinstance(source, MatmulSpec) else None,
         "target": target,
         "pipeline": compiled.pipeline,

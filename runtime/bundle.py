@@ -12,9 +12,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from .manifest import CUBIN_NAME, FORMAT, PTX_NAME, SCHEMA, BundleError, validate
+from .manifest import (
+    CUBIN_NAME,
+    FORMAT,
+    MANIFEST_NAME,
+    PTX_NAME,
+    SCHEMA,
+    BundleError,
+    validate,
+)
 
-MANIFEST_NAME = "manifest.json"
 MEMBERS = (MANIFEST_NAME, PTX_NAME, CUBIN_NAME)
 MEMBER_LIMIT_BYTES = 256 * 2**20
 COPY_AGAIN = "copy or make the bundle again"
@@ -24,7 +31,7 @@ Reader = Callable[[str], bytes]
 
 @dataclass(frozen=True)
 class Bundle:
-    """One compiled kernel. `manifest` obeys schema 1 (docs/bundle.md), `path` is where it lies."""
+    """One compiled kernel. `manifest` obeys schema 2 (docs/bundle.md), `path` is where it lies."""
 
     manifest: Mapping[str, Any]
     ptx: str = field(repr=False)
@@ -33,9 +40,22 @@ class Bundle:
 
 
 def seal(manifest: Mapping[str, Any], ptx: str, cubin: bytes) -> dict[str, Any]:
-    """The manifest with format, schema and the hashes of `ptx` and `cubin`, validated."""
+    """The manifest with format, schema and the hashes of `ptx`, `cubin` and itself, validated."""
     hashes = {PTX_NAME: sha256(ptx.encode()), CUBIN_NAME: sha256(cubin)}
-    return validate({**manifest, "format": FORMAT, "schema": SCHEMA, "hashes": hashes})
+    sealed = {**manifest, "format": FORMAT, "schema": SCHEMA, "hashes": hashes}
+    hashes[MANIFEST_NAME] = manifest_hash(sealed)
+    return validate(sealed)
+
+
+def manifest_hash(manifest: Mapping[str, Any]) -> str:
+    """SHA-256 of the manifest without this hash, as JSON with sorted keys and no white space.
+
+    It tells damage and careless edits. Who changes a bundle on purpose can write a new one: a hash
+    is no signature (docs/bundle.md).
+    """
+    hashes = {name: each for name, each in manifest["hashes"].items() if name != MANIFEST_NAME}
+    text = json.dumps({**manifest, "hashes": hashes}, sort_keys=True, separators=(",", ":"))
+    return sha256(text.encode())
 
 
 def sha256(content: bytes) -> str:
@@ -99,9 +119,10 @@ def _read_member(path: Path, archive: zipfile.ZipFile, name: str) -> bytes:
 
 def _from_reader(path: Path, read: Reader) -> Bundle:
     manifest = validate(_parse(path, read(MANIFEST_NAME)), f"{path}: manifest")
+    _check_hash(path, MANIFEST_NAME, manifest_hash(manifest), manifest["hashes"][MANIFEST_NAME])
     contents = {name: read(name) for name in (PTX_NAME, CUBIN_NAME)}
     for name, content in contents.items():
-        _check_hash(path, name, content, manifest["hashes"][name])
+        _check_hash(path, name, sha256(content), manifest["hashes"][name])
     ptx = contents[PTX_NAME].decode()
     _check_entry(path, ptx, manifest["entry"])
     return Bundle(manifest, ptx, contents[CUBIN_NAME], path)
@@ -115,8 +136,7 @@ def _parse(path: Path, content: bytes) -> Any:
         raise BundleError(f"{where}: must be JSON, got {error}; {COPY_AGAIN}") from error
 
 
-def _check_hash(path: Path, name: str, content: bytes, expected: str) -> None:
-    found = sha256(content)
+def _check_hash(path: Path, name: str, found: str, expected: str) -> None:
     if found != expected:
         rule = f"must have the SHA-256 of the manifest, {expected[:12]}…"
         raise BundleError(f"{path}: {name}: {rule}, got {found[:12]}…; {COPY_AGAIN}")

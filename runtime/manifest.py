@@ -1,4 +1,4 @@
-"""What `manifest.json` of a bundle must say (schema 1); docs/bundle.md explains each field."""
+"""What `manifest.json` of a bundle must say (schema 2); docs/bundle.md explains each field."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from .errors import DeviceError, LaunchError
 from .schema import Anything, Integer, ListOf, Nullable, OneOf, Record, Tagged, Text
 
 FORMAT = "tilewright-bundle"
-SCHEMA = 1
+SCHEMA = 2
+MANIFEST_NAME = "manifest.json"
 PTX_NAME = "kernel.ptx"
 CUBIN_NAME = "kernel.cubin"
 RECOMPILE = "make the bundle again with this tilewright"
@@ -87,7 +88,7 @@ MANIFEST = Record(
         "epilogue": EPILOGUE,
         "resources": RESOURCES,
         "tools": Anything(),
-        "hashes": Record({PTX_NAME: Text(), CUBIN_NAME: Text()}),
+        "hashes": Record({name: Text() for name in (MANIFEST_NAME, PTX_NAME, CUBIN_NAME)}),
     },
     optional={"names": NAMES},
 )
@@ -98,7 +99,7 @@ class BundleError(DeviceError):
 
 
 def validate(manifest: Any, where: str = "manifest") -> dict[str, Any]:
-    """Return the manifest if it obeys schema 1; raises BundleError with the first broken rule."""
+    """Return the manifest if it obeys schema 2; raises BundleError with the first broken rule."""
     head = Record({"format": OneOf((FORMAT,)), "schema": OneOf((SCHEMA,))})
     broken = head.check(manifest, where) or MANIFEST.check(manifest, where)
     if not broken:

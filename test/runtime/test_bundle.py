@@ -1,5 +1,6 @@
 """Bundles: what is written comes back; what is foreign or damaged is refused with the reason."""
 
+import hashlib
 import json
 import os
 import zipfile
@@ -9,7 +10,7 @@ import pytest
 from tilewright.compiler.bundle_writer import write_bundle
 from tilewright.dialects.errors import CompileError
 from tilewright.runtime import BundleError, atomic, load, read_bundle
-from tilewright.runtime.bundle import is_bundle
+from tilewright.runtime.bundle import is_bundle, manifest_hash
 
 
 @pytest.fixture(params=["kernel.zip", "kernel"])
@@ -17,11 +18,13 @@ def path(request, tmp_path):
     return tmp_path / request.param
 
 
-def change_manifest(path, change):
-    """Rewrites the manifest of a bundle folder."""
+def change_manifest(path, change, seal=False):
+    """Rewrites the manifest of a bundle folder, and its hash of itself where `seal` says so."""
     file = path / "manifest.json"
     manifest = json.loads(file.read_text())
     change(manifest)
+    if seal:
+        manifest["hashes"]["manifest.json"] = manifest_hash(manifest)
     file.write_text(json.dumps(manifest))
 
 
@@ -36,7 +39,7 @@ def test_a_bundle_comes_back_as_it_was_written(path, manifest, ptx, cubin):
     bundle = read_bundle(path)
     assert (bundle.ptx, bundle.cubin, bundle.path) == (ptx, cubin, path)
     assert {name: bundle.manifest[name] for name in manifest} == manifest
-    assert (bundle.manifest["format"], bundle.manifest["schema"]) == ("tilewright-bundle", 1)
+    assert (bundle.manifest["format"], bundle.manifest["schema"]) == ("tilewright-bundle", 2)
 
 
 def test_equal_inputs_give_equal_bytes(tmp_path, manifest, ptx, cubin):
@@ -140,13 +143,53 @@ def test_a_manifest_that_is_no_json_is_refused(text, tmp_path):
     assert "manifest.json: must be JSON, got " in refusal(tmp_path)
 
 
-def test_another_schema_is_refused(tmp_path, manifest, ptx, cubin):
+@pytest.mark.parametrize("schema", [1, 3])
+def test_another_schema_is_refused(schema, tmp_path, manifest, ptx, cubin):
     path = tmp_path / "kernel"
     write_bundle(path, manifest, ptx, cubin)
-    change_manifest(path, lambda m: m.update(schema=2))
+    change_manifest(path, lambda m: m.update(schema=schema))
     assert refusal(path) == (
-        f"{path}: manifest.schema: must be 1, got 2; make the bundle again with this tilewright"
+        f"{path}: manifest.schema: must be 2, got {schema};"
+        " make the bundle again with this tilewright"
     )
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda m: m.update(grid=[2, 1, 1]),
+        lambda m: m.update(author="somebody"),
+        lambda m: m["tensors"][0].update(name="x") or m["parameters"][0].update(tensor="x"),
+        lambda m: m["parameters"][0].update(box=[8, 5]),
+        lambda m: m.pop("spec") or m.update(spec={}),
+    ],
+)
+def test_a_manifest_that_was_changed_by_hand_is_refused(change, tmp_path, manifest, ptx, cubin):
+    path = tmp_path / "kernel"
+    write_bundle(path, manifest, ptx, cubin)
+    change_manifest(path, change)
+    message = refusal(path)
+    assert message.startswith(f"{path}: manifest.json: must have the SHA-256 of the manifest, ")
+    assert message.endswith("…; copy or make the bundle again")
+
+
+def test_the_manifests_hash_is_of_its_sorted_json_without_itself(tmp_path, manifest, ptx, cubin):
+    path = tmp_path / "kernel"
+    write_bundle(path, manifest, ptx, cubin)
+    found = json.loads((path / "manifest.json").read_text())
+    stated = found["hashes"].pop("manifest.json")
+    text = json.dumps(found, sort_keys=True, separators=(",", ":"))
+    assert hashlib.sha256(text.encode("ascii")).hexdigest() == stated
+
+
+def test_the_layout_of_the_manifest_and_the_order_of_its_fields_do_not_count(
+    tmp_path, manifest, ptx, cubin
+):
+    path = tmp_path / "kernel"
+    write_bundle(path, manifest, ptx, cubin)
+    whole = json.loads((path / "manifest.json").read_text())
+    (path / "manifest.json").write_text(json.dumps(dict(reversed(whole.items()))))
+    assert read_bundle(path).manifest == whole
 
 
 def set_at(*keys, to):
@@ -223,7 +266,7 @@ def test_a_manifest_that_breaks_a_rule_is_refused(change, sentence, tmp_path, ma
 def test_fields_that_a_later_version_adds_are_left_alone(tmp_path, manifest, ptx, cubin):
     path = tmp_path / "kernel"
     write_bundle(path, manifest, ptx, cubin)
-    change_manifest(path, lambda m: m.update(author="somebody"))
+    change_manifest(path, lambda m: m.update(author="somebody"), seal=True)
     assert read_bundle(path).manifest["author"] == "somebody"
 
 
