@@ -28,3 +28,19 @@ SCALAR_OPS = (
     "math.sqrt",
     "math.tanh",
 )
+
+FLOATS = ("f32", "bf16", "f16")
+SCALAR_TYPES = {
+    "arith.constant": (*FLOATS, "f64", "i64", "i32", "i1"),
+    "arith.addi": ("i32",),
+    "arith.cmpf": (*FLOATS, "f64", "i1"),
+    "arith.select": (*FLOATS, "f64", "i32", "i1"),
+    "arith.sitofp": (*FLOATS, "i64", "i32"),
+    "arith.truncf": (*FLOATS, "f64"),
+    "arith.extf": (*FLOATS, "f64"),
+}
+
+
+def scalar_types(name: str) -> tuple[str, ...]:
+    """The types that an op's operands and results may have; f64 is converted and compared only."""
+    return SCALAR_TYPES.get(name, FLOATS)

@@ -122,15 +122,16 @@ def attributes_of(op: Any) -> dict[str, ir.Attribute]:
 
 def walk(root: Any, op_class: type | UnionType) -> list[Any]:
     """Every op of `op_class` under `root`, in program order."""
-    return [op for op in _operations(root.operation) if isinstance(op, op_class)]
+    return [op for op in operations(root.operation) if isinstance(op, op_class)]
 
 
-def _operations(operation: ir.Operation) -> Iterator[Any]:
+def operations(operation: ir.Operation) -> Iterator[Any]:
+    """Every op under `operation`, in program order."""
     for region in operation.regions:
         for block in region:
             for op in list(block.operations):
                 yield op
-                yield from _operations(op.operation)
+                yield from operations(op.operation)
 
 
 def target_of(module: ir.Module) -> Target:

@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from ..dialects.dtypes import DTYPES, OUTPUT_DTYPES, stored_dtype
-from ..dialects.epilogue import SCALAR_OPS
+from ..dialects.epilogue import SCALAR_OPS, scalar_types
 from ..dialects.errors import CompileError
 from ..dialects.mlir import arith, ir, linalg
 from ..dialects.tile import ElementOp
-from .base import attributes_of, location_of, refused
+from .accepted_ops import read_attributes
+from .base import location_of, refused
+from .trace_operand import check_copies, check_parallel, map_dims, named
 
 Axes = tuple[str, ...]
 CONVERSIONS = ("arith.constant", "arith.truncf", "arith.sitofp")
@@ -26,13 +28,6 @@ EXACT = (
     "math.absf",
 )
 """Ops that give narrow floats which are the same as those in f32, rounded."""
-
-
-def map_dims(attribute: ir.Attribute, op: Any) -> tuple[int, ...]:
-    results = ir.AffineMapAttr(attribute).value.results
-    if not all(isinstance(result, ir.AffineDimExpr) for result in results):
-        raise refused(op, f"indexing maps must name loop dims only, got {attribute}")
-    return tuple(ir.AffineDimExpr(result).position for result in results)
 
 
 def _is_narrow(type_: ir.Type) -> bool:
@@ -63,6 +58,13 @@ def _element_type(value: ir.Value) -> ir.Type:
     return type_.element_type if isinstance(type_, ir.RankedTensorType) else type_
 
 
+def _check_types(op: Any) -> None:
+    takes = scalar_types(op.operation.name)
+    for value in (*_inputs(op), *op.operation.results):
+        if str(_element_type(value)) not in takes:
+            raise refused(op, f"must be of {', '.join(takes)} here, got {_element_type(value)}")
+
+
 class EpilogueGatherer:
     """Builds the epilogue: one scalar for each (tensor value, axes) it is asked for.
 
@@ -91,13 +93,16 @@ class EpilogueGatherer:
         if isinstance(op, linalg.GenericOp):
             return self._generic(op, axes)
         if isinstance(op, linalg.FillOp):
+            check_copies(op)
             return self._scalar(op.operands[0])
         if isinstance(op, linalg.BroadcastOp):
+            check_copies(op)
             added = set(op.attributes["dimensions"])
             return self.element(
                 op.operands[0], tuple(axis for i, axis in enumerate(axes) if i not in added)
             )
         if isinstance(op, linalg.TransposeOp):
+            check_copies(op)
             order = list(op.attributes["permutation"])
             source = [axes[order.index(i)] for i in range(len(axes))]
             return self.element(op.operands[0], tuple(source))
@@ -133,11 +138,9 @@ class EpilogueGatherer:
 
     def _generic(self, op: Any, axes: Axes) -> ir.Value:
         *sources, target = (map_dims(map_, op) for map_ in op.attributes["indexing_maps"])
-        iterators = [str(kind) for kind in op.attributes["iterator_types"]]
-        if len(op.results) != 1 or any("parallel" not in kind for kind in iterators):
-            raise refused(op, "must be elementwise with one result (all iterators parallel)")
-        if sorted(target) != list(range(len(iterators))):
-            raise refused(op, f"the output map must use every loop dim once, got {target}")
+        check_parallel(op)
+        if sorted(target) != list(range(len(op.attributes["iterator_types"]))):
+            raise refused(op, f"the output map must use every loop dim once, got {named(target)}")
         if len(target) != len(axes):
             raise refused(op, f"must have {len(axes)} loop dims here, got {len(target)}")
         axis_of = dict(zip(target, axes, strict=True))
@@ -204,7 +207,8 @@ class EpilogueGatherer:
     def _clone_wide(self, op: Any, operands: list[ir.Value]) -> ir.Value:
         """The op in f32, where it computes in narrower floats."""
         if op.operation.name == "arith.extf":
-            return self._wide(operands[0])
+            wide = self._wide(operands[0])
+            return wide if wide.type == _element_type(op.result) else self._clone(op, [wide])
         if op.operation.name in CONVERSIONS:
             return self._clone(op, operands)
         return self._clone(op, [self._wide(operand) for operand in operands], wide=True)
@@ -235,15 +239,15 @@ class EpilogueGatherer:
 
     def _clone(self, op: Any, operands: list[ir.Value], wide: bool = False) -> ir.Value:
         name = op.operation.name
-        if name == POWER:
-            return self._power(op, operands[0])
-        if name not in SCALAR_OPS:
+        if name not in (*SCALAR_OPS, POWER):
             raise CompileError(
                 f"{name}: not an op that an epilogue can take; use one of {', '.join(SCALAR_OPS)}",
                 location_of(op),
             )
-        type_ = op.operation.results[0].type
-        scalar = type_.element_type if isinstance(type_, ir.RankedTensorType) else type_
+        _check_types(op)
+        if name == POWER:
+            return self._power(op, operands[0])
+        scalar = _element_type(op.operation.results[0])
         if wide and _is_narrow(scalar):
             scalar = ir.F32Type.get(scalar.context)
         with op.location:
@@ -251,7 +255,7 @@ class EpilogueGatherer:
                 name,
                 results=[scalar],
                 operands=operands,
-                attributes=attributes_of(op),
+                attributes=read_attributes(op),
                 ip=ir.InsertionPoint(self.block),
             )
         return clone.results[0]

@@ -11,7 +11,8 @@ back from the return through elementwise ops to the matmul, one scalar op for ea
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+import math
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from ..dialects.dtypes import (
@@ -26,10 +27,10 @@ from ..dialects.dtypes import (
 from ..dialects.errors import CompileError
 from ..dialects.mlir import func, ir, linalg
 from ..dialects.tile import MatmulOp, YieldOp
-from .base import PassLog, attributes_of, refused, walk
-from .gather_epilogue import EpilogueGatherer, map_dims
-
-EXTENSIONS = ("arith.extf", "arith.extsi", "arith.extui")
+from .accepted_ops import check_accepted
+from .base import PassLog, refused, walk
+from .gather_epilogue import EpilogueGatherer
+from .trace_operand import Operand, check_casts, check_copies, trace_operands
 
 
 @dataclass(frozen=True)
@@ -39,12 +40,15 @@ class Normalize:
     name: ClassVar[str] = "normalize"
 
     def __call__(self, module: ir.Module, log: PassLog) -> None:
+        check_accepted(module)
         function = _the_function(module)
         matmul = _the_matmul(function)
-        a, b = (_the_operand(matmul, index) for index in range(2))
+        a, b = trace_operands(matmul)
         dtypes = _check_dtypes(matmul, a, b)
         accumulator = DTYPES[dtypes[0].accumulator]
         _check_accumulator(matmul, accumulator)
+        check_casts(matmul, "A", a)
+        check_casts(matmul, "B", b)
         _say_unsigned(function, [each for each in (a, b) if each.unsigned])
         fused = _build(function, matmul, a, b)
         if dtypes[0].name == "tf32" and log.places:
@@ -71,86 +75,7 @@ def _the_matmul(function: func.FuncOp) -> Any:
     return matmuls[0]
 
 
-def _major(matmul: Any, index: int) -> str:
-    """Whether operand 0 (A) or 1 (B) is stored with K ("k") or M/N ("mn") contiguous."""
-    found = map_dims(ir.ArrayAttr(matmul.attributes["indexing_maps"])[index], matmul)
-    mn = index
-    if found == (mn, 2):
-        return "k"
-    if found == (2, mn):
-        return "mn"
-    operand = "AB"[index]
-    raise refused(matmul, f"operand {operand} must be indexed by its two dims, got d{found}")
-
-
-@dataclass(frozen=True)
-class _Operand:
-    """The function argument behind an operand, how it is stored ("k" or "mn"), and its sign."""
-
-    value: ir.Value
-    major: str
-    unsigned: bool
-
-    @property
-    def element(self) -> str:
-        """Its element type, as the tile dialect has it: MLIR's integers have no sign."""
-        element = str(self.value.type.element_type)
-        return f"u{element}" if self.unsigned and element[0] == "i" else element
-
-
-def _the_operand(matmul: Any, index: int) -> _Operand:
-    unsigned = "cast_unsigned" in str(attributes_of(matmul).get("cast"))
-    return _trace_operand(matmul.operands[index], _Operand(None, _major(matmul, index), unsigned))
-
-
-def _trace_operand(value: ir.Value, user: _Operand) -> _Operand:
-    """Follow an operand to the function argument behind it."""
-    if isinstance(value.owner, ir.Block):
-        return replace(user, value=value)
-    op = value.owner.opview
-    if isinstance(op, linalg.TransposeOp):
-        swaps = list(op.attributes["permutation"]) == [1, 0]
-        return _trace_operand(op.operands[0], _flipped(user) if swaps else user)
-    if op.operation.name in EXTENSIONS:
-        return _trace_operand(op.operands[0], _signed(user, op.operation.name))
-    if isinstance(op, linalg.GenericOp) and (extension := _extension(op)) is not None:
-        source, target = (map_dims(map_, op) for map_ in op.attributes["indexing_maps"])
-        if sorted(source) == sorted(target) == [0, 1]:
-            turned = user if source == target else _flipped(user)
-            return _trace_operand(op.operands[0], _signed(turned, extension))
-    raise refused(
-        op,
-        "an operand must come from a function argument through transposes, extf, extsi and extui; "
-        "compute anything else before the kernel",
-    )
-
-
-def _flipped(operand: _Operand) -> _Operand:
-    return replace(operand, major="mn" if operand.major == "k" else "k")
-
-
-def _signed(operand: _Operand, extension: str) -> _Operand:
-    """The operand, with the sign that an extension of integers gives it."""
-    if extension in ("arith.extsi", "arith.extui"):
-        return replace(operand, unsigned=extension == "arith.extui")
-    return operand
-
-
-def _extension(generic: Any) -> str | None:
-    """The extension that a linalg.generic gives each input element; "" for as it is, None if it
-    does anything else."""
-    block = generic.regions[0].blocks[0]
-    *body, last = list(block.operations)
-    names = [op.operation.name for op in body]
-    if len(generic.operands) != 2 or len(names) > 1 or not set(names) <= set(EXTENSIONS):
-        return None
-    moved = body[0].operation.operands[0] if body else last.operands[0]
-    given = body[0].operation.results[0] if body else moved
-    whole = moved == block.arguments[0] and last.operands[0] == given
-    return "".join(names) if whole else None
-
-
-def _check_dtypes(matmul: Any, a: _Operand, b: _Operand) -> tuple[DType, DType]:
+def _check_dtypes(matmul: Any, a: Operand, b: Operand) -> tuple[DType, DType]:
     """The types of A and B, which an MMA takes together."""
     found = [operand_dtype(operand.element) for operand in (a, b)]
     for name, operand, dtype in zip("AB", (a, b), found, strict=True):
@@ -183,18 +108,22 @@ def _check_accumulator(matmul: Any, wanted: DType) -> None:
         )
     owner = accumulator.owner
     fill = None if isinstance(owner, ir.Block) else owner.opview
-    if not isinstance(fill, linalg.FillOp) or _constant(fill.operands[0]) != 0:
+    if not isinstance(fill, linalg.FillOp) or not _is_zero(fill.operands[0]):
         raise refused(matmul, "the accumulator must start as linalg.fill of 0; add C afterwards")
+    check_copies(fill)
 
 
-def _constant(value: ir.Value) -> float | None:
+def _is_zero(value: ir.Value) -> bool:
+    """Whether it is a constant of 0; -0.0 is none, which sums of -0.0 would show."""
     if isinstance(value.owner, ir.Block) or value.owner.name != "arith.constant":
-        return None
+        return False
     attribute = value.owner.attributes["value"]
-    return attribute.value if isinstance(attribute, ir.FloatAttr | ir.IntegerAttr) else None
+    if not isinstance(attribute, ir.FloatAttr | ir.IntegerAttr):
+        return False
+    return attribute.value == 0 and math.copysign(1, attribute.value) == 1
 
 
-def _say_unsigned(function: func.FuncOp, operands: list[_Operand]) -> None:
+def _say_unsigned(function: func.FuncOp, operands: list[Operand]) -> None:
     """Give arguments of integers without a sign the one that they are extended with."""
     for operand in operands:
         if operand.element[0] == "u":
@@ -205,7 +134,7 @@ def _say_unsigned(function: func.FuncOp, operands: list[_Operand]) -> None:
     function.operation.attributes["function_type"] = ir.TypeAttr.get(type_)
 
 
-def _build(function: func.FuncOp, matmul: Any, a: _Operand, b: _Operand) -> MatmulOp:
+def _build(function: func.FuncOp, matmul: Any, a: Operand, b: Operand) -> MatmulOp:
     """Insert the fused op before the return and make the function return it."""
     terminator = list(function.body.blocks[0].operations)[-1]
     if len(terminator.operands) != 1:

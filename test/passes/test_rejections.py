@@ -202,8 +202,8 @@ RETURN = "  return %sum : tensor<64x48xf32>\n}\n"
         (
             HEAD + FILL + SUM + "  %s = math.sin %sum : tensor<64x48xf32>\n"
             "  return %s : tensor<64x48xf32>\n}\n",
-            ":10:8: error: math.sin: not an elementwise op that an epilogue can take; "
-            "write it as a linalg.generic",
+            ":10:8: error: math.sin: not one of the ops that a kernel is made of "
+            "(docs/passes/normalize.md); compute it outside the kernel",
         ),
         (
             HEAD + FILL + SUM + "  return %empty : tensor<64x48xf32>\n}\n",

@@ -1,0 +1,313 @@
+"""The front end's closed list: what it does not read of linalg, arith, math, tensor and func is
+refused where it stands, and so is what MLIR's short form does not show."""
+
+import pytest
+
+from tilewright.compiler.pipeline import run_passes_on_text
+from tilewright.dialects.errors import CompileError
+
+TENSOR = "tensor<64x64xf32>"
+MAP = "affine_map<(i, j) -> (i, j)>"
+PRODUCT = (
+    "linalg.matmul ins(%a, %b : tensor<64x32xbf16>, tensor<32x64xbf16>)"
+    f" outs(%init : {TENSOR}) -> {TENSOR}"
+)
+FILL = f"linalg.fill ins(%zero : f32) outs(%empty : {TENSOR}) -> {TENSOR}"
+HEAD = f"""func.func @f(%a: tensor<64x32xbf16>, %b: tensor<32x64xbf16>, %x: {TENSOR}) -> {TENSOR} {{
+  %zero = arith.constant 0.0 : f32
+  %empty = tensor.empty() : {TENSOR}
+  %init = {FILL}
+  %sum = {PRODUCT}
+"""
+TAKES = "attributes must be"
+UNKNOWN = (
+    "not one of the ops that a kernel is made of (docs/passes/normalize.md); "
+    "compute it outside the kernel"
+)
+REGION = "its region must yield its input as it is; write it as a linalg.generic"
+
+
+def returned(name, ops=""):
+    return f"{HEAD}{ops}  return {name} : {TENSOR}\n}}\n"
+
+
+def whole(ops):
+    """A function whose result %r the ops give."""
+    return returned("%r", ops)
+
+
+def generic(body, attributes="", iterators='"parallel", "parallel"'):
+    """A function that runs `body` on each element %u."""
+    return whole(f"""  %r = linalg.generic {{{attributes} indexing_maps = [{MAP}, {MAP}],
+    iterator_types = [{iterators}]}} ins(%sum : {TENSOR}) outs(%empty : {TENSOR}) {{
+  ^bb0(%u: f32, %o: f32):
+    {body}
+  }} -> {TENSOR}
+""")
+
+
+def element(body):
+    return generic(f"{body}\n    linalg.yield %v : f32")
+
+
+def normalized(text):
+    return run_passes_on_text(text, "-", "normalize")
+
+
+def product_of(first, second, region):
+    """linalg.matmul in its long form, with a region of its own."""
+    maps = ", ".join(
+        f"affine_map<(d0, d1, d2) -> ({dims})>" for dims in ("d0, d2", "d2, d1", "d0, d1")
+    )
+    return f""""linalg.matmul"({first}, {second}, %init) <{{
+    indexing_maps = [{maps}], operandSegmentSizes = array<i32: 2, 1>}}> ({{{region}
+  }}) : (tensor<64x32xbf16>, tensor<32x64xbf16>, {TENSOR}) -> {TENSOR}"""
+
+
+NARROWED = """
+  ^bb0(%p: bf16, %q: bf16, %s: f32):
+    %p1 = arith.extf %p : bf16 to f32
+    %p2 = arith.truncf %p1 : f32 to f16
+    %p3 = arith.extf %p2 : f16 to f32
+    %q1 = arith.extf %q : bf16 to f32
+    %t = arith.mulf %p3, %q1 : f32
+    %v = arith.addf %s, %t : f32
+    linalg.yield %v : f32"""
+ROUNDED_PRODUCT = """
+  ^bb0(%p: bf16, %q: bf16, %s: f32):
+    %t = arith.mulf %p, %q : bf16
+    %w = arith.extf %t : bf16 to f32
+    %v = arith.addf %s, %w : f32
+    linalg.yield %v : f32"""
+CHANGED_FILL = f""""linalg.fill"(%zero, %empty) <{{operandSegmentSizes = array<i32: 1, 1>}}> ({{
+  ^bb0(%p: f32, %q: f32):
+    %v = math.exp %p : f32
+    linalg.yield %v : f32
+  }}) : (f32, {TENSOR}) -> {TENSOR}"""
+NEGATED = """  %r = "linalg.transpose"(%sum, %empty) <{permutation = array<i64: 0, 1>}> ({
+  ^bb0(%p: f32, %q: f32):
+    %v = arith.negf %p : f32
+    linalg.yield %v : f32
+  }) : (tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32>
+"""
+OUTPUT_TRANSPOSED = PRODUCT.replace(
+    "matmul ins",
+    "matmul indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (k, n)>,"
+    " affine_map<(m, n, k) -> (n, m)>] ins",
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            returned("%sum").replace(PRODUCT, OUTPUT_TRANSPOSED),
+            "5:10: error: linalg.matmul: the output must be indexed (d0, d1), got (d1, d0)",
+        ),
+        (
+            returned("%sum").replace(PRODUCT, product_of("%a", "%b", NARROWED)),
+            "5:10: error: linalg.matmul: A must be extended once, by extf, extsi or extui, got "
+            "extf, truncf, extf; extend it by one op",
+        ),
+        (
+            returned("%sum").replace(PRODUCT, product_of("%a", "%b", ROUNDED_PRODUCT)),
+            "5:10: error: linalg.matmul: its region must yield the output plus the product of its "
+            "inputs",
+        ),
+        (
+            returned("%sum").replace(FILL, CHANGED_FILL),
+            f"4:11: error: linalg.fill: {REGION}",
+        ),
+        (whole(NEGATED), f"6:8: error: linalg.transpose: {REGION}"),
+        (
+            returned("%sum").replace("0.0", "-0.0"),
+            "5:10: error: linalg.matmul: the accumulator must start as linalg.fill of 0; "
+            "add C afterwards",
+        ),
+    ],
+    ids=["output-map", "narrowed", "rounded-product", "fill", "transpose", "minus-zero"],
+)
+def test_maps_and_regions_are_read(text, message):
+    assert refusal(text) == f"-:{message}"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            whole(
+                f"  %t = arith.truncf %sum upward : {TENSOR} to tensor<64x64xbf16>\n"
+                f"  %r = arith.extf %t : tensor<64x64xbf16> to {TENSOR}\n"
+            ),
+            "6:8: error: arith.truncf: roundingmode must be to_nearest_even, got upward",
+        ),
+        (
+            generic("linalg.yield %u : f32", 'library_call = "gemm",'),
+            f"6:8: error: linalg.generic: {TAKES} indexing_maps, iterator_types, doc, "
+            'operandSegmentSizes, got library_call = "gemm"; remove it',
+        ),
+        (
+            generic("linalg.yield %u : f32", iterators='"parallel", "reduction"'),
+            "6:8: error: linalg.generic: must be elementwise with one result "
+            "(all iterators parallel)",
+        ),
+        (
+            element("%v = arith.negf %u {cost = 3 : i32} : f32"),
+            f"9:10: error: arith.negf: {TAKES} fastmath, got cost = 3 : i32; remove it",
+        ),
+        (
+            returned("%sum").replace(
+                f"%x: {TENSOR}", f"%x: {TENSOR} {{bufferization.writable = true}}"
+            ),
+            f"1:1: error: func.func: {TAKES} sym_name, function_type, sym_visibility, got "
+            "arg_attrs = [{}, {}, {bufferization.writable = true}]; remove it",
+        ),
+        (
+            "module attributes {vendor.cost = 1 : i32} {" + returned("%sum") + "}",
+            f"1:1: error: builtin.module: {TAKES} tile.target, sym_name, sym_visibility, got "
+            "vendor.cost = 1 : i32; remove it",
+        ),
+    ],
+    ids=["rounding", "library-call", "iterators", "discardable", "argument", "module"],
+)
+def test_attributes_that_are_not_read_are_refused(text, message):
+    assert refusal(text) == f"-:{message}"
+
+
+@pytest.mark.parametrize(
+    ("text", "place", "op"),
+    [
+        (
+            element('%v = arith.negf %u : f32\n    %c = arith.cmpf olt, %u, %u : f32\n'
+                    '    cf.assert %c, "negative"'),
+            "11:5", "cf.assert",
+        ),
+        (
+            whole("  %m = memref.alloc() : memref<f32>\n"
+                  "  memref.store %zero, %m[] : memref<f32>\n").replace("%r", "%sum"),
+            "6:8", "memref.alloc",
+        ),
+        (
+            whole(f"  %r = func.call @f(%a, %b, %x) : (tensor<64x32xbf16>, tensor<32x64xbf16>,"
+                  f" {TENSOR}) -> {TENSOR}\n").replace("return %r", "return %sum"),
+            "6:8", "func.call",
+        ),
+        (element("%i = linalg.index 0 : index\n    %v = arith.negf %u : f32"), "9:10",
+         "linalg.index"),
+        (
+            whole(f"  %r = linalg.add ins(%sum, %x : {TENSOR}, {TENSOR})"
+                  f" outs(%empty : {TENSOR}) -> {TENSOR}\n"),
+            "6:8", "linalg.add",
+        ),
+        (
+            whole(f"  %t = tensor.cast %sum : {TENSOR} to tensor<?x64xf32>\n"
+                  f"  %r = tensor.cast %t : tensor<?x64xf32> to {TENSOR}\n"),
+            "6:8", "tensor.cast",
+        ),
+        ("memref.global @g : memref<4xf32>\n" + returned("%sum"), "1:1", "memref.global"),
+    ],
+    ids=["assert", "store", "call", "index", "named", "cast", "global"],
+)  # fmt: skip
+def test_ops_that_are_not_in_the_list_are_refused_though_nothing_uses_them(text, place, op):
+    assert refusal(text) == f"-:{place}: error: {op}: {UNKNOWN}"
+
+
+@pytest.mark.parametrize(
+    ("type_", "rule"),
+    [
+        (
+            'tensor<64x64xf32, "csr">',
+            "values must be scalars or tensors without an encoding",
+        ),
+        ("memref<64x64xf32>", "values must be scalars or tensors without an encoding"),
+        ("tensor<?x64xf32>", "shapes must be static and positive"),
+    ],
+)
+def test_types_that_say_more_than_shape_and_elements_are_refused(type_, rule):
+    text = returned("%sum").replace(f"%x: {TENSOR}", f"%x: {type_}")
+    assert refusal(text) == f"-:1:1: error: func.func: {rule}, got {type_}"
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        (
+            "%w = arith.extf %u : f32 to f64\n    %e = math.exp %w : f64\n"
+            "    %v = arith.truncf %e : f64 to f32",
+            "10:10: error: math.exp: must be of f32, bf16, f16 here, got f64",
+        ),
+        (
+            "%c = arith.cmpf olt, %u, %zero : f32\n    %v = arith.sitofp %c : i1 to f32",
+            "10:10: error: arith.sitofp: must be of f32, bf16, f16, i64, i32 here, got i1",
+        ),
+        (
+            "%w = arith.truncf %u : f32 to f8E4M3FN\n    %v = arith.extf %w : f8E4M3FN to f32",
+            "9:10: error: arith.truncf: must be of f32, bf16, f16, f64 here, got f8E4M3FN",
+        ),
+    ],
+)
+def test_types_that_an_epilogue_op_is_not_lowered_for_are_refused(body, message):
+    assert refusal(element(body)) == f"-:{message}"
+
+
+def test_licences_are_dropped_and_do_not_stop_a_kernel():
+    found = normalized(
+        generic(
+            "%v = arith.addf %u, %zero fastmath<nnan,contract> : f32\n    linalg.yield %v : f32",
+            'doc = "adds nothing",',
+        )
+    )
+    assert "arith.addf" in found
+    assert "fastmath" not in found
+
+
+INTEGERS = """func.func @f(%a: tensor<64x32xi8>, %b: tensor<32x64xi8>) -> tensor<64x64xi32> {{
+  %zero = arith.constant 0 : i32
+  %empty = tensor.empty() : tensor<64x64xi32>
+  %init = linalg.fill ins(%zero : i32) outs(%empty : tensor<64x64xi32>) -> tensor<64x64xi32>
+  {first} %a : tensor<64x32xi8> to tensor<64x32xi16>
+  {second} %p : tensor<64x32xi16> to tensor<64x32xi24>
+  %sum = linalg.matmul {{cast = #linalg.type_fn<cast_{third}>}}
+    ins(%q, %b : tensor<64x32xi24>, tensor<32x64xi8>)
+    outs(%init : tensor<64x64xi32>) -> tensor<64x64xi32>
+  return %sum : tensor<64x64xi32>
+}}
+"""
+SIGNS = {"extsi": "signed", "extui": "unsigned"}
+
+
+@pytest.mark.parametrize("first", SIGNS)
+@pytest.mark.parametrize("second", SIGNS)
+@pytest.mark.parametrize("third", SIGNS)
+def test_integers_are_extended_with_one_sign(first, second, third):
+    """Compared with what the chain makes of every byte."""
+    text = INTEGERS.format(
+        first=f"%p = arith.{first}", second=f"%q = arith.{second}", third=SIGNS[third]
+    )
+    means = {tuple(chain(byte, first, second, third) for byte in range(256))}
+    single = {tuple(chain(byte, sign) for byte in range(256)): sign for sign in SIGNS}
+    if means <= single.keys():
+        element = {"extsi": "i8", "extui": "ui8"}[single[means.pop()]]
+        assert f"%arg0: tensor<64x32x{element}>" in normalized(text)
+    else:
+        assert refusal(text) == (
+            "-:7:10: error: linalg.matmul: A must be extended once, by extf, extsi or extui, "
+            f"got {first}, {second}, {third}; extend it by one op"
+        )
+
+
+def chain(byte, *extensions):
+    """What extensions from 8 to 16, 24 and 32 bits make of a byte, as 32 bits."""
+    value, bits = byte, 8
+    for extension in extensions:
+        wider = 32 if len(extensions) == 1 else bits + 8
+        if extension == "extsi" and value >> (bits - 1):
+            value |= (1 << wider) - (1 << bits)
+        bits = wider
+    return value
+
+
+def refusal(text):
+    with pytest.raises(CompileError) as caught:
+        normalized(text)
+    return str(caught.value)
