@@ -18,10 +18,7 @@ import numpy as np
 from .descriptor import FLOAT8_6_4, InstructionDescriptor, OperandType, check_small_major
 from .element_formats import decode
 from .errors import Trap
-from .tensor_memory import LANES, TensorMemory
-
-QUARTER = 32
-"""Lanes of tensor memory that hold one copy of the scale factors."""
+from .tensor_memory import QUARTER, TensorMemory, by_row
 
 
 @dataclass(frozen=True)
@@ -67,7 +64,11 @@ def _field(word: int, low: int, bits: int) -> int:
 def decode_scaled(
     word: int, kind_name: str, vector: str, cta_group: int
 ) -> tuple[InstructionDescriptor, Scaling]:
-    """Decode and validate the 32-bit instruction descriptor of a block-scaled kind."""
+    """Decode and validate the 32-bit instruction descriptor of a block-scaled kind.
+
+    Bit 12 of the 4-bit kinds is a version of sparse matrices, which NVIDIA's own builder sets and
+    which a dense product does not read (CuTe DSL, `experimental/primitives/descriptors.py`).
+    """
     kind = KINDS[kind_name]
     where = f"instruction descriptor 0x{word:08x} (kind::{kind_name}, cta_group::{cta_group})"
     _check_constants(word, kind_name, where)
@@ -95,9 +96,12 @@ def _check_constants(word: int, kind_name: str, where: str) -> None:
         raise Trap("unmodelled", f"{where}: sparse matrices (bit 2) are not modelled")
     if kind_name != "mxf8f6f4" and _field(word, 31, 1):
         raise Trap("descriptor", f"{where}: K = 96 (bit 31) needs sm_103a")
+    if kind_name != "mxf8f6f4" and _field(word, 3, 1):
+        raise Trap("descriptor", f"{where}: the upper bit of the K size (bit 3) must be 0 on this"
+                                 " chip, whose K is 64")  # fmt: skip
     reserved = [(0, 2), (3, 1), (6, 1), (24, 3), (31, 1)]
     if kind_name != "mxf8f6f4":
-        reserved += [(12, 1), (15, 2)]
+        reserved += [(15, 2)]
     for low, bits in reserved:
         if _field(word, low, bits):
             raise Trap("descriptor", f"{where}: the field at bit {low} must be 0, got "
@@ -165,10 +169,8 @@ def scale_factors(
     """
     count = rows // groups
     columns = slice(column, column + factor_columns(count))
-    memory.require_written(slice(0, LANES), columns, what)
-    words = memory.words[:, columns].reshape(LANES // QUARTER, QUARTER, -1)
-    row_major = np.ascontiguousarray(words.transpose(0, 2, 1)).view(np.uint8)
-    parts = row_major.reshape(LANES // QUARTER, -1, 4)[:, :count, first : first + scaling.blocks]
+    memory.require_factors(columns, (count, first, scaling.blocks), what)
+    parts = by_row(memory.words[:, columns], count)[..., first : first + scaling.blocks]
     copies = parts.reshape(groups, -1, count, scaling.blocks)
     if (copies != copies[:, :1]).any():
         which = "all four" if groups == 1 else "the first two and in the last two"

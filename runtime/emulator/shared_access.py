@@ -88,6 +88,21 @@ def read_words(cta: Cta, index: np.ndarray, what: str, span: tuple[int, int]) ->
     low, high = span
     if cta.shared.written[low:high].tobytes() != _ones(high - low):
         _check_written(cta, index, what)
+    return _ordered_words(cta, index, what, span)
+
+
+def read_partly_written_words(
+    cta: Cta, index: np.ndarray, what: str, span: tuple[int, int]
+) -> tuple[np.ndarray, np.ndarray]:
+    """The same with their marks, 0xFF in each byte that was written; none at all is a ``Trap``."""
+    marks = words(cta.shared.written)[index]
+    if not marks.any():
+        _check_written(cta, index, what)
+    return _ordered_words(cta, index, what, span), marks
+
+
+def _ordered_words(cta: Cta, index: np.ndarray, what: str, span: tuple[int, int]) -> np.ndarray:
+    low, high = span
     if cta.launch.races is not None:
         _check_order(cta, index, "read", what)
     elif cta.shared.proxy.unfenced_in(low, high):

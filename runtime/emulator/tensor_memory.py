@@ -1,6 +1,7 @@
 """Tensor memory of one CTA: 128 lanes x 512 columns of 32 bits, its allocation, its access maps.
 
-An address is ``lane << 16 | column``. Every word remembers whether it was ever written.
+An address is ``lane << 16 | column``. Every byte remembers whether it was ever written: a word of
+scale factors may be whole only in the bytes that products use.
 Source: PTX ISA, tcgen05 sections "Tensor Memory", "Tensor Memory Allocation" and "Matrix
 fragments of tcgen05.ld and tcgen05.st".
 """
@@ -16,6 +17,10 @@ from .errors import Trap
 
 LANES = 128
 COLUMNS = 512
+QUARTER = 32
+"""Lanes that one warp reaches and that hold one copy of scale factors."""
+WRITTEN = 0xFFFF_FFFF
+"""The mark of a word all of whose bytes were written."""
 ALLOCATION_SIZES = (32, 64, 128, 256, 512)
 
 
@@ -70,10 +75,17 @@ def register_map(shape: str, registers: int, half_split: int = 0) -> tuple[np.nd
     return lane + grid, column + grid
 
 
+def by_row(words: np.ndarray, rows: int) -> np.ndarray:
+    """uint8[quarter, row, byte] of scale factors: row m at lane m % 32, column m / 32."""
+    parts = words.view(np.uint8).reshape(LANES // QUARTER, QUARTER, -1, 4)
+    return parts.transpose(0, 2, 1, 3).reshape(LANES // QUARTER, -1, 4)[:, :rows]
+
+
 class TensorMemory:
     """Words, written marks and allocation table of one CTA's tensor memory.
 
-    ``words`` is ``uint32[128, 512]``; ``poison`` fills it; ``pick`` chooses among legal places of
+    ``words`` is ``uint32[128, 512]``, ``written`` the same with 0xFF in each byte that was written;
+    ``poison`` fills the words; ``pick`` chooses among legal places of
     an allocation (a callable from a list of start columns to one of them).
     """
 
@@ -81,7 +93,7 @@ class TensorMemory:
         self.words = np.full((LANES, COLUMNS), 0xDEADBEEF, np.uint32)
         if poison is not None:
             self.words[...] = poison
-        self.written = np.zeros((LANES, COLUMNS), bool)
+        self.written = np.zeros((LANES, COLUMNS), np.uint32)
         self.allocations: dict[int, int] = {}
         self.relinquished = False
         self._pick = pick
@@ -117,7 +129,7 @@ class TensorMemory:
             raise _refuse(f"tcgen05.alloc: columns {start}..{start + columns - 1} are in use")
         self.allocations[start] = columns
         self._last_size = columns
-        self.written[:, start : start + columns] = False
+        self.written[:, start : start + columns] = 0
 
     def deallocate(self, address: int, columns: int) -> None:
         """Free a whole earlier allocation; anything else is a ``Trap``."""
@@ -151,22 +163,38 @@ class TensorMemory:
         )
 
     def require_written(self, rows: slice, columns: slice, what: str) -> None:
-        """Raise ``Trap`` if any word of the block was never written."""
-        block = self.written[rows, columns]
-        if not block.all():
-            self._report_unwritten(block, rows.start, columns.start, what)
+        """Raise ``Trap`` if any word of the block was not written as a whole."""
+        whole = self.written[rows, columns] == WRITTEN
+        if not whole.all():
+            self._report_unwritten(whole, rows.start, columns.start, what)
+
+    def require_factors(self, columns: slice, used: tuple[int, int, int], what: str) -> None:
+        """Raise ``Trap`` if a scale factor was never written; used: rows, first byte, bytes."""
+        rows, first, count = used
+        written = by_row(self.written[:, columns], rows)[..., first : first + count] != 0
+        if not written.all():
+            quarter, row, byte = (int(at) for at in np.argwhere(~written)[0])
+            lane, column = QUARTER * quarter + row % QUARTER, columns.start + row // QUARTER
+            raise _unwritten(lane, column, f"{what}: byte {first + byte} of a word")
 
     def gather(self, lanes: np.ndarray, columns: np.ndarray, what: str) -> np.ndarray:
         """Words at absolute (lane, column) index arrays; unwritten ones are a ``Trap``."""
-        if not self.written[lanes, columns].all():
-            at = np.argwhere(~self.written[lanes, columns])[0]
+        whole = self.written[lanes, columns] == WRITTEN
+        if not whole.all():
+            at = np.argwhere(~whole)[0]
             raise _unwritten(int(lanes[tuple(at)]), int(columns[tuple(at)]), what)
         return self.words[lanes, columns]
 
-    def scatter(self, lanes: np.ndarray, columns: np.ndarray, values: np.ndarray) -> None:
-        """Write words at absolute (lane, column) index arrays."""
+    def scatter(
+        self,
+        lanes: np.ndarray,
+        columns: np.ndarray,
+        values: np.ndarray,
+        marks: np.ndarray | int = WRITTEN,
+    ) -> None:
+        """Write words at absolute (lane, column) index arrays; marks: their bytes that count."""
         self.words[lanes, columns] = values
-        self.written[lanes, columns] = True
+        self.written[lanes, columns] = marks
 
     def _is_free(self, first: int, count: int) -> bool:
         return all(

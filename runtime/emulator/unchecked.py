@@ -54,6 +54,9 @@ class UncheckedTensorMemory(TensorMemory):
     def require_written(self, rows: slice, columns: slice, what: str) -> None:
         pass
 
+    def require_factors(self, columns: slice, used: tuple[int, int, int], what: str) -> None:
+        pass
+
     def gather(self, lanes: np.ndarray, columns: np.ndarray, what: str) -> np.ndarray:
         return self.words[lanes, columns]
 

@@ -37,6 +37,21 @@ _PREFIXES = tuple(
 
 
 @dataclass(frozen=True)
+class _Scaled:
+    """Rows of an operand times their factors.
+
+    nan: bool[rows, blocks], which factors are NaN; empty: bool[blocks], where all rows are zero.
+    """
+
+    values: np.ndarray
+    nan: np.ndarray
+    empty: np.ndarray
+
+    def part(self, rows: slice) -> _Scaled:
+        return _Scaled(self.values[rows], self.nan[rows], self.empty)
+
+
+@dataclass(frozen=True)
 class ScaledMultiply(Multiply):
     """One issued operation; ``a_factors`` and ``b_factors`` are tensor memory columns."""
 
@@ -64,7 +79,9 @@ class ScaledMultiply(Multiply):
             left = [self._scaled_a(*pair) for pair in zip(self.blocks, rows, strict=True)]
             right = [self._scaled_b(cta, b) for cta in self.ctas]
             for block, a in zip(self.blocks, left, strict=True):
-                self._write(block, self._product(a, right[block.cta][block.columns]))
+                columns = right[block.cta].part(block.columns)
+                self._check_padding(block, a, columns)
+                self._write(block, self._product(a.values, columns.values))
 
     def _rows_of_blocks(self) -> list[np.ndarray]:
         """The rows of A that the lanes of each block of D multiply."""
@@ -78,21 +95,43 @@ class ScaledMultiply(Multiply):
         product = (a @ b.T).astype(np.float32)
         return -product if self.descriptor.negate_a != self.descriptor.negate_b else product
 
-    def _scaled_a(self, block: Block, a: np.ndarray) -> np.ndarray:
+    def _check_padding(self, block: Block, a: _Scaled, b: _Scaled) -> None:
+        """Warn of NaN that scales only zeros, as behind the end of K, and so destroys a sum."""
+        empty = a.empty | b.empty
+        rows, columns = ((each.nan & empty).any(axis=1) for each in (a, b))
+        if not (self.add and self.ctas[0].launch.orders and (rows.any() or columns.any())):
+            return
+        sums = self._sums(block)
+        if (np.isfinite(sums) & (sums != 0) & (rows[:, None] | columns[None, :])).any():
+            names = [name for name, found in (("A", rows), ("B", columns)) if found.any()]
+            self.ctas[0].launch.warn(
+                "nan-scale",
+                f"scale factors of {' and '.join(names)} are NaN where an operand has only zeros,"
+                " as behind the end of K: 0 times NaN makes the accumulated sums NaN; fill these"
+                " factors with other bytes, or leave the product out",
+            )
+
+    def _sums(self, block: Block) -> np.ndarray:
+        first = self.d.column + block.first_column
+        memory = tensor_engine(self.ctas[block.cta]).memory
+        return memory.words[block.lanes, first : first + self.d_columns].view(np.float32)
+
+    def _scaled_a(self, block: Block, a: np.ndarray) -> _Scaled:
         cta, first = self.ctas[block.cta], self.scaling.a_id
         return self._scaled(cta, a, self.a_factors, first, "A")
 
-    def _scaled_b(self, cta: Cta, b: np.ndarray) -> np.ndarray:
+    def _scaled_b(self, cta: Cta, b: np.ndarray) -> _Scaled:
         first, groups = self.scaling.b_id, self.column_groups
         return self._scaled(cta, b, self.b_factors, first, "B", groups)
 
     def _scaled(
         self, cta: Cta, values: np.ndarray, column: int, first: int, name: str, groups: int = 1
-    ) -> np.ndarray:
+    ) -> _Scaled:
         memory, what = tensor_engine(cta).memory, f"tcgen05.mma scale factors of {name}"
         factors = scale_factors(memory, column, len(values), self.scaling, first, what, groups)
         blocks = values.astype(np.float64).reshape(len(values), self.scaling.blocks, -1)
-        return (blocks * factors[:, :, None]).reshape(len(values), -1)
+        scaled = (blocks * factors[:, :, None]).reshape(len(values), -1)
+        return _Scaled(scaled, np.isnan(factors), ~blocks.any(axis=(0, 2)))
 
 
 @dataclass(frozen=True)

@@ -17,11 +17,11 @@ from ..element_formats import to_containers
 from ..engine import EngineOp, Moves
 from ..errors import Trap
 from ..registry import Step, instruction
-from ..shared_access import WORD, count_event, next_event, read_words
+from ..shared_access import WORD, count_event, next_event, read_partly_written_words
 from ..shared_operands import read_padded_words
 from ..tensor_core import gather_plan, operand_layout
 from ..tensor_engine import Access, Span, pair_of, tensor_engine
-from ..tensor_memory import LANES, split_address
+from ..tensor_memory import LANES, WRITTEN, split_address
 from .tcgen05 import TENSOR_STREAM, one_lane, take_group
 
 if TYPE_CHECKING:
@@ -123,19 +123,30 @@ class Copy:
                                         f"outside the CTA's shared memory")  # fmt: skip
         index = plan.words + self.source.start // WORD
         check_operand(cta, index, self.source, "the source of tcgen05.cp")
-        values = self._values(cta, index, (low, high)).view(np.uint32)
+        values, marks = self._values(cta, index, (low, high))
         columns = self.column + np.arange(self.shape.columns)
         memory = tensor_engine(cta).memory
         for lanes in self.shape.lanes:
-            memory.scatter(lanes[:, None] + self.lane, columns[None, :], values)
+            memory.scatter(lanes[:, None] + self.lane, columns[None, :], values, marks)
 
-    def _values(self, cta: Cta, index: np.ndarray, span: tuple[int, int]) -> np.ndarray:
-        """The rows as tensor memory gets them; smaller elements become bytes (§9.7.16.9.1)."""
+    def _values(
+        self, cta: Cta, index: np.ndarray, span: tuple[int, int]
+    ) -> tuple[np.ndarray, np.ndarray | int]:
+        """uint32 rows as tensor memory gets them, and which of their bytes were ever written.
+
+        Smaller elements become bytes (§9.7.16.9.1). Scale factors come in whole blocks, of which
+        padding may be garbage as long as no product uses it.
+        """
         what, bits = "tcgen05.cp", self.source_bits
         if bits == 8:
-            return np.ascontiguousarray(read_words(cta, index, what, span))
+            words, marks = read_partly_written_words(cta, index, what, span)
+            return _as_columns(words), _as_columns(marks)
         words = read_padded_words(cta, index, what, span, bits)
-        return to_containers(np.ascontiguousarray(words), bits)
+        return to_containers(np.ascontiguousarray(words), bits).view(np.uint32), WRITTEN
+
+
+def _as_columns(words: np.ndarray) -> np.ndarray:
+    return np.ascontiguousarray(words).view(np.uint32)
 
 
 def _submit(warp: Warp, lane: int, copy: Copy) -> None:

@@ -36,7 +36,7 @@ from ..tensor_core import (
     to_float32,
 )
 from ..tensor_engine import HALF_LANES, Access, Span, pair_of, tensor_engine
-from ..tensor_memory import LANES, TensorMemory, split_address
+from ..tensor_memory import LANES, WRITTEN, TensorMemory, split_address
 from ..zero_columns import zero_columns
 from .tcgen05 import TENSOR_STREAM, one_lane, take_group
 
@@ -263,7 +263,7 @@ class Multiply:
         old = memory.words[lanes, columns]
         name = self.descriptor.accumulator
         memory.words[lanes, columns] = accumulate(old, product, name, self.add, self.scale)
-        memory.written[lanes, columns] = True
+        memory.written[lanes, columns] = WRITTEN
 
 
 @dataclass(frozen=True)

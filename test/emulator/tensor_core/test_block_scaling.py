@@ -195,3 +195,126 @@ def test_factors_must_lie_in_all_four_quarters(tc):
     body += mma("mxf8f6f4", "").replace("+264", "+260") + tc.DONE
     trap = tc.refused(body, image, (adesc, bdesc, WORD))
     assert (trap.category, "all four 32-lane" in str(trap)) == ("tmem", True), str(trap)
+
+
+@pytest.mark.parametrize(("kind", "vector", "type_"), [
+    ("mxf4", "", "ue8m0"), ("mxf4nvf4", ".block16", "ue4m3"), ("mxf4nvf4", ".block32", "ue8m0"),
+])  # fmt: skip
+def test_bit_12_of_a_dense_product_of_four_bits_has_no_effect(tc, kind, vector, type_):
+    image, adesc, bdesc, numbers = case(tc, kind, type_, 64)
+    load, out = tc.dump_d(M, 64)
+    body = copies(tc) + tc.FALSE + mma(kind, vector) + tc.DONE + load
+    idesc = word(kind, type_, (0, 0), 64) | 1 << 12
+    assert not tc.run(body, image, out, adesc, bdesc, idesc).warnings
+    expected = wanted(*numbers, (type_, 4 if vector == ".block16" else 2, 0, 0))
+    np.testing.assert_array_equal(tc.read_d(out, M, 64).view(np.float32), expected)
+
+
+@pytest.mark.parametrize(("kind", "bit", "part"), [
+    ("mxf4", 3, "the upper bit of the K size (bit 3) must be 0 on this chip, whose K is 64"),
+    ("mxf4nvf4", 3, "the upper bit of the K size (bit 3)"),
+    ("mxf8f6f4", 3, "the field at bit 3 must be 0"),
+    ("mxf4", 24, "bit 24"), ("mxf4", 26, "bit 24"),
+])  # fmt: skip
+def test_bits_that_select_something_else_are_refused(tc, kind, bit, part):
+    vector = ".block16" if kind == "mxf4nvf4" else ""
+    idesc = word(kind, "ue8m0", (0, 0), 64) | 1 << bit
+    trap = tc.refused(tc.FALSE + mma(kind, vector) + tc.DONE, b"", (0, 0, idesc))
+    assert (trap.category, part in str(trap)) == ("descriptor", True), str(trap)
+
+
+NAN = 0xFF
+
+
+def padded_case(tc, rows_of_zeros=()):
+    """mxf8f6f4, M=128, N=64: operands that are zero in some rows, and where they lie"""
+    image, adesc, bdesc, numbers = case(tc, "mxf8f6f4", "ue8m0", 64)
+    zeros = bytearray(image)
+    x = numbers[0].astype(ml_dtypes.float8_e4m3fn)
+    x[list(rows_of_zeros)] = 0
+    tc.place_operand(zeros, x, swizzle.B128, False, 0)
+    tail = tc.place_operand(zeros, np.zeros_like(x), swizzle.B128, False, TAIL)
+    return zeros, adesc, bdesc, tail, numbers[2:]
+
+
+TAIL = 24576
+"""Where an operand A of zeros lies: the part of a tile behind the end of K."""
+
+
+def run_with_tail(tc, image, adesc, bdesc, tail, seed=0):
+    """A product, then one with an A of zeros and the second byte of all factors"""
+    second = word("mxf8f6f4", "ue8m0", (1, 1), 64)
+    step, load = mma("mxf8f6f4", ""), tc.dump_d(M, 64)
+    more = f"mov.b32 %r11, {second}; mov.b64 %rd2, {tail};\n"
+    body = copies(tc) + tc.FALSE + step + more + tc.TRUE + step + tc.DONE + load[0]
+    report = tc.run(body, image, load[1], adesc, bdesc, WORD, seed=seed)
+    return report, tc.read_d(load[1], M, 64).view(np.float32)
+
+
+@pytest.mark.parametrize(("side", "rows"), [("A", (5,)), ("A", range(128)), ("B", (7,))])
+def test_nan_that_scales_the_zeros_behind_the_end_of_k_is_noted(tc, side, rows):
+    """Byte 1 of some rows' factors is NaN, and the second product's A has only zeros"""
+    image, adesc, bdesc, tail, (sfa, sfb) = padded_case(tc)
+    codes, base = (sfa, FACTORS_A) if side == "A" else (sfb, FACTORS_B)
+    codes[list(rows), 1] = NAN
+    place_factors(image, codes, base)
+    report, d = run_with_tail(tc, image, adesc, bdesc, tail)
+    assert np.isnan(d).any()
+    named = [each for each in report.warnings if each.category == "nan-scale"]
+    assert len(named) == 1 and f"scale factors of {side} are NaN where an operand" in str(named[0])
+
+
+def test_nan_that_scales_rows_outside_of_the_matrix_is_not(tc):
+    """Rows 100 to 127 are padding: zeros, whose sums nobody stores"""
+    pad = range(100, 128)
+    image, adesc, bdesc, tail, (sfa, _) = padded_case(tc, pad)
+    sfa[list(pad)] = NAN
+    place_factors(image, sfa, FACTORS_A)
+    report, d = run_with_tail(tc, image, adesc, bdesc, tail)
+    assert np.isnan(d[100:]).all() and np.isfinite(d[:100]).all() and not report.warnings
+
+
+def test_nan_among_the_factors_of_live_elements_is_data(tc):
+    image, adesc, bdesc, (_, _, sfa, _) = case(tc, "mxf8f6f4", "ue8m0", 64)
+    sfa[3] = NAN
+    place_factors(image, sfa, FACTORS_A)
+    report, d = run_with_tail(tc, image, adesc, bdesc, adesc)
+    assert np.isnan(d[3]).all() and not report.warnings
+
+
+FEW = "tcgen05.cp.cta_group::1.32x128b.warpx4"
+
+
+@pytest.mark.parametrize("used", range(4))
+def test_a_factor_that_nobody_wrote_is_refused_where_a_product_uses_it(tc, used):
+    """Row 70's factors: bytes 0 and 2 are written, 1 and 3 are not"""
+    image, adesc, bdesc, _ = case(tc, "mxf8f6f4", "ue8m0", 64)
+    target, at = 50176, 70 % 32 * 16 + 70 // 32 * 4
+    fill = f"""
+    mul.lo.u32 %r20, %r0, 4; add.u32 %r20, %r20, %r2;
+    mov.b32 %r21, 0x7f7f7f7f; setp.eq.u32 %p5, %r0, {at // 4};
+    @!%p5 st.shared.b32 [%r20+{target}], %r21;
+    @%p5 st.shared.b8 [%r20+{target}], %r21;
+    @%p5 st.shared.b8 [%r20+{target + 2}], %r21;
+    fence.proxy.async.shared::cta; bar.sync 0;
+    mov.u64 %rd10, {tc.descriptor(target, 0, 128, swizzle.NONE)};
+    @%p0 {FEW} [%r12+272], %rd10;
+    """
+    body = copies(tc) + fill + tc.FALSE + mma("mxf8f6f4", "").replace("+256", "+272")
+    idesc = word("mxf8f6f4", "ue8m0", (used, 0), 64)
+    if used % 2 == 0:
+        tc.run(body + tc.DONE, image, np.zeros(4, np.uint32), adesc, bdesc, idesc)
+        return
+    trap = tc.refused(body + tc.DONE, image, (adesc, bdesc, idesc))
+    assert trap.category == "uninitialised-read"
+    assert trap.message.startswith(
+        f"tcgen05.mma scale factors of A: byte {used} of a word: tensor memory lane 6 column "
+    ), trap.message
+
+
+def test_a_copy_of_bytes_that_nobody_wrote_is_refused_at_once(tc):
+    image, adesc, bdesc, _ = case(tc, "mxf8f6f4", "ue8m0", 64)
+    source = tc.descriptor(50176, 0, 128, swizzle.NONE)
+    body = f"mov.u64 %rd10, {source};\n@%p0 {FEW} [%r12+256], %rd10;\n" + tc.DONE
+    trap = tc.refused(body, image, (adesc, bdesc, WORD))
+    assert (trap.category, "tcgen05.cp" in trap.message) == ("uninitialised-read", True)
