@@ -18,6 +18,7 @@ from ..dialects.mlir import ir
 from ..dialects.target import find_target
 from ..passes import BY_REQUEST, PASSES, PIPELINE
 from ..passes.base import TARGET_ATTRIBUTE, Pass, PassLog, make_pass
+from ..passes.check_pipes import check_pipes
 from .presets import HOPPER_PRESETS, PRESETS
 
 FIRST, LAST = PIPELINE[0].name, PIPELINE[-1].name
@@ -159,14 +160,16 @@ def run_passes(
     log: PassLog,
     observer: Callable[[PassEvent], None] | None = None,
 ) -> list[tuple[str, float]]:
-    """Run the passes in order, verifying after each; (name, wall seconds) of each."""
+    """Run the passes in order, verifying before and after each; (name, wall seconds) of each."""
     seconds = []
+    check_pipes(module)
     for call in calls:
         start = time.perf_counter()
         said = len(log.summary)
         with mlir_errors():
             call.make()(module, log)
             module.operation.verify()
+            check_pipes(module)
         seconds.append((call.name, time.perf_counter() - start))
         if observer is not None:
             summary = "; ".join(log.summary[said:])
@@ -194,6 +197,15 @@ def run_passes_on_text(
             module.operation.attributes[TARGET_ATTRIBUTE] = chip
         run_passes(module, calls, log or PassLog())
         return f"{module}"
+
+
+@one_thread_at_a_time
+def checked_text(text: str, filename: str) -> str:
+    """The IR in `text` as it is printed, once it is verified and its pipes are checked."""
+    with make_context():
+        module = parse_module(text, filename)
+        check_pipes(module)
+        return str(module)
 
 
 def parse_module(text: str, filename: str) -> ir.Module:

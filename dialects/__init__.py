@@ -5,13 +5,16 @@ import threading
 from collections.abc import Callable
 from typing import ParamSpec, TypeVar
 
-from .mlir import ir
+from .mlir import declare_dialect, ir
 from .pipe import Pipe
 from .tile_types import Tile
 
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
 _turn = threading.RLock()
+
+declare_dialect("tile")
+declare_dialect("pipe")
 
 
 def make_context() -> ir.Context:

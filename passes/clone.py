@@ -52,6 +52,14 @@ def constant_of(value: ir.Value) -> int | None:
     return ir.IntegerAttr(value.owner.attributes["value"]).value
 
 
+def iterations_of(loop: scf.ForOp) -> range | None:
+    """The counter's values; None where a bound is no constant or the step is not positive."""
+    start, end, step = map(constant_of, (loop.lowerBound, loop.upperBound, loop.step))
+    if start is None or end is None or step is None or step < 1:
+        return None
+    return range(start, end, step)
+
+
 def erase_unused(block: ir.Block) -> None:
     """Drop pure ops whose results nobody reads, inner blocks first."""
     for op in reversed(list(block.operations)):

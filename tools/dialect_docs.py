@@ -10,6 +10,7 @@ from typing import Any, get_args, get_origin
 
 from ..dialects import pipe, tile
 from ..dialects.mlir import ext
+from ..passes import check_pipes
 
 HEADER = """# The dialects
 
@@ -25,6 +26,7 @@ def render() -> str:
         parts.append(f"## `{dialect.DIALECT_NAMESPACE}`\n\n{_module_text(module)}\n")
         parts += [_type(type_) for type_ in dialect.types]
         parts += [_operation(operation) for operation in dialect.operations]
+    parts.append(f"## The protocol of pipes\n\n{_module_text(check_pipes)}\n")
     return "\n".join(parts)
 
 

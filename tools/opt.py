@@ -64,12 +64,10 @@ def opt_command(parser: Parser, options: argparse.Namespace) -> int:
 
 def _transform(text: str, options: argparse.Namespace) -> tuple[str, list[str]]:
     """The IR after the passes, and the remarks they made."""
-    from ..compiler.pipeline import PassLog, parse_module, run_passes_on_text
-    from ..dialects import make_context
+    from ..compiler.pipeline import PassLog, checked_text, run_passes_on_text
 
     if options.passes is None:
-        with make_context():
-            return str(parse_module(text, options.file)), []
+        return checked_text(text, options.file), []
     log = PassLog()
     result = run_passes_on_text(text, options.file, options.passes, log, options.target)
     return result, log.remarks
