@@ -69,16 +69,16 @@ def measure(size: tuple[int, ...], kernel: dict[str, str], repeat: int, check: s
 def launch(bundle: Any, seed: int, check: str) -> Run:
     """One launch; inputs and the comparison with torch are not counted."""
     from tilewright.runtime.devices import open_device
-    from tilewright.tools.inputs import make_tensors
-    from tilewright.tools.run import compare_output
+    from tilewright.tools.references import OfManifest, compare_with
 
-    tensors = make_tensors(bundle.manifest, seed)
+    reference = OfManifest()
+    tensors = reference.tensors(bundle.manifest, seed)
     reset_peak()
     wall, cpu = time.perf_counter(), time.process_time()
     report = open_device("emulator").launch(bundle, tensors, seed, check=check)
     wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
     run = Run(wall, cpu, peak_bytes(), sum(report.instructions.values()))
-    comparison = compare_output(bundle, tensors)
+    comparison = compare_with(reference, bundle.manifest, tensors)
     assert comparison.passed, comparison
     return run
 

@@ -21,10 +21,10 @@ OPERATIONS: dict[str, Operation] = {
     "arith.mulf": intervals.multiply,
     "arith.divf": intervals.divide,
     "arith.negf": intervals.negate,
-    "arith.maximumf": intervals.binary(np.maximum),
-    "arith.minimumf": intervals.binary(np.minimum),
-    "arith.maxnumf": intervals.binary(np.fmax),
-    "arith.minnumf": intervals.binary(np.fmin),
+    "arith.maximumf": intervals.maximum,
+    "arith.minimumf": intervals.minimum,
+    "arith.maxnumf": intervals.maximum_number,
+    "arith.minnumf": intervals.minimum_number,
     "arith.select": intervals.choose,
     "arith.extf": lambda a: a,
     "arith.sitofp": lambda a: a,
@@ -83,12 +83,13 @@ def _argument(
     if argument["tensor"] is None:
         return accumulator
     value = Interval.exactly(tensors[argument["tensor"]])
-    return value.map(lambda part: part[:, None]) if argument["axes"] == ["m"] else value
+    return value.reshaped(lambda part: part[:, None]) if argument["axes"] == ["m"] else value
 
 
 def _truncated(value: Interval, dtype: str) -> Interval:
     """The limits are rounded; the exact value stays exact, so that errors are told against it."""
-    return Interval(round_to(value.low, dtype), value.middle, round_to(value.high, dtype))
+    low, high = (round_to(part, dtype) for part in (value.low, value.high))
+    return Interval(low, value.middle, high, value.nan)
 
 
 def _predicate(attributes: Mapping[str, Any]) -> str:

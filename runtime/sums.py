@@ -18,8 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from .element_types import INTEGERS
-from .intervals import HALF_ULP, SMALLEST_NORMAL, Interval, wrapped
+from .element_types import INTEGERS, torch_dtype
+from .intervals import FLOAT32_LIMIT, HALF_ULP, SMALLEST_NORMAL, Interval, wrapped
 from .manifest import operands
 
 NARROW_TARGET = "sm_90a"
@@ -42,6 +42,27 @@ def sums_of(manifest: Mapping[str, Any], a: np.ndarray, b: np.ndarray, on_gpu: b
     return accumulator_interval(a, b)
 
 
+def sums_of_floats(a: np.ndarray, b: np.ndarray, hopper_gpu: bool) -> Interval:
+    """a [m, k] · b [n, k]ᵀ of floats of any type, known by their values.
+
+    hopper_gpu: what fits 8 bits may have been summed as 8-bit floats by a Hopper GPU.
+    """
+    if not hopper_gpu:
+        return accumulator_interval(a, b)
+    kinds = [_narrow_kind(each) for each in (a, b)]
+    if None in kinds:
+        return accumulator_interval(a, b)
+    return narrow_sums(a, b, *(SMALLEST_NORMALS[kind] for kind in kinds if kind))
+
+
+def product_of_integers(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """a [m, k] · b [n, k]ᵀ of int64, as 32 bits hold it."""
+    largest = float(np.abs(a).max(initial=0)) * float(np.abs(b).max(initial=0)) * a.shape[1]
+    if largest < 2.0**53:
+        return wrapped(_product(a.astype(np.float64), b.astype(np.float64))).astype(np.int64)
+    return (a @ b.T << 32) >> 32
+
+
 def integer_sums(a: np.ndarray, b: np.ndarray) -> Interval:
     """a [m, k] · b [n, k]ᵀ of integers, as 32 bits hold it."""
     return Interval.exactly(wrapped(_product(a, b)))
@@ -52,7 +73,21 @@ def accumulator_interval(a: np.ndarray, b: np.ndarray) -> Interval:
     exact, magnitude = _product(a, b), _product(np.abs(a), np.abs(b))
     k = a.shape[1]
     relative = k * HALF_ULP / (1 - k * HALF_ULP)
-    return Interval(exact, exact, exact).widened(relative * magnitude + k * SMALLEST_NORMAL)
+    sums = Interval(exact, exact, exact).widened(relative * magnitude + k * SMALLEST_NORMAL)
+    return _overflowing(sums, a, b) if (magnitude >= FLOAT32_LIMIT).any() else sums
+
+
+def _overflowing(sums: Interval, a: np.ndarray, b: np.ndarray) -> Interval:
+    """Also ∞, or -∞, where finite products of one sign overflow before others take it back."""
+    a, b = (np.where(np.isfinite(each), each, 0.0) for each in (a, b))
+    exact, magnitude = _product(a, b), _product(np.abs(a), np.abs(b))
+    limit = 0.999 * FLOAT32_LIMIT  # whatever rounding adds
+    number = ~sums.certainly_nan()
+    up = number & ((magnitude + exact) / 2 >= limit)
+    down = number & ((magnitude - exact) / 2 >= limit)
+    low, high = np.where(down, -np.inf, sums.low), np.where(up, np.inf, sums.high)
+    nan = (up & (low == -np.inf)) | (down & (high == np.inf))
+    return Interval(low, sums.middle, high, sums.nan | nan)
 
 
 def narrow_sums(a: np.ndarray, b: np.ndarray, smallest_a: float, smallest_b: float) -> Interval:
@@ -73,6 +108,18 @@ def narrow_sums(a: np.ndarray, b: np.ndarray, smallest_a: float, smallest_b: flo
         largest = np.outer(_largest(of_a, smallest_a), _largest(of_b, smallest_b))
         error = error * (1 + lost) + lost * np.maximum(high - low, largest)
     return sums.widened(error)
+
+
+def _narrow_kind(values: np.ndarray) -> str | None:
+    """The 8-bit float that holds all the values, if one does; e4m3, which has more digits, first"""
+    import torch
+
+    single = torch.from_numpy(np.asarray(values, np.float32))
+    for kind in SMALLEST_NORMALS:
+        there_and_back = single.to(torch_dtype(kind)).float()
+        if torch.equal(there_and_back.nan_to_num(nan=0.0), single.nan_to_num(nan=0.0)):
+            return kind
+    return None
 
 
 def _largest(part: np.ndarray, smallest: float) -> np.ndarray:

@@ -121,7 +121,7 @@ def climb(name: str, spec: MatmulSpec, target: str, seed: int, check: str = DEFA
         rung.pipeline = compiled.pipeline
         rung.manifest = compiled.manifest
         _inspect(rung, compiled)
-        _run(rung, compiled, seed, check)
+        _run(rung, spec, compiled, seed, check)
     except (CompileError, DeviceError) as error:
         rung.error = str(error)
     return rung
@@ -137,19 +137,19 @@ def _inspect(rung: Rung, compiled: Compiled) -> None:
     rung.sass_loops = inspect_sass.role_loops(sass, entry) if sass else None
 
 
-def _run(rung: Rung, compiled: Compiled, seed: int, check: str) -> None:
+def _run(rung: Rung, spec: MatmulSpec, compiled: Compiled, seed: int, check: str) -> None:
     from ..compiler.bundle_writer import as_bundle
     from ..runtime.devices import open_device
-    from .inputs import make_tensors
-    from .run import compare_output
+    from .references import OfSpec, compare_with
     from .run_report import verdict
 
     bundle = as_bundle(compiled)
-    tensors = make_tensors(bundle.manifest, seed)
+    reference = OfSpec(spec)
+    tensors = reference.tensors(bundle.manifest, seed)
     started = time.perf_counter()
     open_device("emulator").launch(bundle, tensors, seed, check=check)
     rung.seconds = time.perf_counter() - started
-    comparison = compare_output(bundle, tensors)
+    comparison = compare_with(reference, bundle.manifest, tensors)
     if not comparison.passed:
         rung.error = verdict(comparison)
     elif spilled_bytes(rung):

@@ -26,6 +26,7 @@ from .progress import Progress
 if TYPE_CHECKING:
     from ..runtime.bundle import Bundle
     from ..runtime.reference import Comparison
+    from .references import Reference
 
 EXAMPLES = """examples:
   tilewright run --m 512 --n 768 --k 320
@@ -33,6 +34,7 @@ EXAMPLES = """examples:
   tilewright run --m 300 --n 520 --k 136 --stop-after tma-insertion --verbose
   tilewright run --m 256 --n 256 --k 256 --identity a
   tilewright run matmul.zip --json
+  tilewright run matmul.zip --reference matmul.mlir
   tilewright run matmul.zip --device cuda
 """
 
@@ -45,6 +47,7 @@ class Outcome:
     comparison: Comparison
     report: Any
     run_seconds: float
+    reference: str
     passes: list[tuple[str, float, str]] = field(default_factory=list)
     remarks: list[str] = field(default_factory=list)
 
@@ -53,9 +56,9 @@ def add_command(commands: Any) -> None:
     """Add `run` to the command line."""
     parser: Parser = commands.add_parser(
         "run",
-        help="compile and run a matmul, and compare every element with torch",
-        description="Runs a matmul on random inputs and compares every element with torch in"
-        " float64. Exit status 1 when one is out of its bound.",
+        help="compile and run a matmul, and compare every element with its source",
+        description="Runs a matmul on random inputs and compares every element with what its"
+        " source says, in float64. Exit status 1 when one is out of its bound.",
         epilog=EXAMPLES,
     )
     add_problem(parser, "an .mlir or .pt2 file, or a bundle")
@@ -73,6 +76,9 @@ def add_command(commands: Any) -> None:
     )
     group.add_argument(
         "--identity", choices=["a", "b"], help="make this operand an identity matrix"
+    )
+    group.add_argument(
+        "--reference", type=Path, metavar="FILE", help="the .mlir file to hold a bundle to"
     )
     group.add_argument("-o", "--output", type=Path, metavar="PATH", help="also write the bundle")
     group.add_argument("-v", "--verbose", action="store_true", help="say what each pass did")
@@ -101,22 +107,24 @@ def run_command(parser: Parser, options: argparse.Namespace) -> int:
 
 
 def _run(device: Any, parser: Parser, options: argparse.Namespace, how: dict[str, Any]) -> Outcome:
+    from .inputs import place_tensors
+    from .references import compare_with
+
     passes: list[tuple[str, float, str]] = []
     with Progress("loading") as progress:
-        bundle, remarks = _obtain(parser, options, passes, progress)
+        bundle, remarks, reference = _obtain(parser, options, passes, progress)
         progress.update("making inputs")
-        from .inputs import make_tensors, place_tensors
-
-        tensors = make_tensors(bundle.manifest, options.seed, options.identity)
+        tensors = reference.tensors(bundle.manifest, options.seed, options.identity)
         placed = place_tensors(tensors, device.place)
         progress.update(f"running on the {device.name}")
         started = time.perf_counter()
         report = device.launch(bundle, placed, options.seed, **how)
         run_seconds = time.perf_counter() - started
-        progress.update("comparing with torch")
+        progress.update("comparing with the reference")
         on_gpu = device.place != "cpu"
-        comparison = compare_output(bundle, place_tensors(placed, "cpu"), on_gpu)
-    return Outcome(bundle, comparison, report, run_seconds, passes, remarks)
+        back = place_tensors(placed, "cpu")
+        comparison = compare_with(reference, bundle.manifest, back, on_gpu)
+    return Outcome(bundle, comparison, report, run_seconds, reference.said, passes, remarks)
 
 
 def _obtain(
@@ -124,16 +132,19 @@ def _obtain(
     options: argparse.Namespace,
     passes: list[tuple[str, float, str]],
     progress: Progress,
-) -> tuple[Bundle, list[str]]:
+) -> tuple[Bundle, list[str], Reference]:
     from ..compiler.torch_module import EXPORTED
     from ..runtime.bundle import is_bundle, read_bundle
+    from .references import of_bundle, of_source
 
     file: Path | None = options.file
     if file is not None and file.suffix != EXPORTED and is_bundle(file):  # both are zips
         _refuse_compilation(parser, options)
         problem(options, parser)
-        return read_bundle(file), []
+        return read_bundle(file), [], of_bundle(options.reference)
     source = problem(options, parser)
+    if options.reference is not None:
+        parser.error("--reference must come with a bundle; a file is its own reference")
     from ..compiler.bundle_writer import as_bundle
     from ..compiler.driver import compile_matmul
 
@@ -142,7 +153,7 @@ def _obtain(
         progress.update(f"compiling, after {event.name}")
 
     compiled = compile_matmul(source, observer=observe, **compile_keywords(options))
-    return as_bundle(compiled, options.output), list(compiled.remarks)
+    return as_bundle(compiled, options.output), list(compiled.remarks), of_source(source)
 
 
 def _refuse_compilation(parser: Parser, options: argparse.Namespace) -> None:
@@ -151,16 +162,6 @@ def _refuse_compilation(parser: Parser, options: argparse.Namespace) -> None:
     given = [flag for flag, value in flags.items() if value is not None]
     if given:
         parser.error(f"a bundle is compiled already and must come without {', '.join(given)}")
-
-
-def compare_output(bundle: Bundle, tensors: dict[str, Any], on_gpu: bool = False) -> Comparison:
-    """The output tensor beside what torch computes in float64."""
-    from ..runtime.manifest import output
-    from ..runtime.reference import compare, expected_output, to_float64
-
-    c = output(bundle.manifest)
-    actual = to_float64(tensors[c["name"]], c["dtype"])
-    return compare(expected_output(bundle.manifest, tensors, on_gpu), actual, c["dtype"])
 
 
 def _as_dict(outcome: Outcome, options: argparse.Namespace) -> dict[str, Any]:
@@ -178,6 +179,7 @@ def _as_dict(outcome: Outcome, options: argparse.Namespace) -> dict[str, Any]:
             for name, seconds, summary in outcome.passes
         ],
         "remarks": outcome.remarks,
+        "reference": outcome.reference,
         "comparison": outcome.comparison.as_dict(),
         "run_seconds": outcome.run_seconds,
         "report": outcome.report.as_dict(),

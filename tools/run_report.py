@@ -34,6 +34,7 @@ def print_outcome(outcome: Outcome, options: argparse.Namespace) -> None:
         print(f"ptx        {_ptx_place(outcome.bundle.path)}")
     print(_resources_line(manifest))
     print(f"device     {options.device}, seed {options.seed}, {outcome.run_seconds:.2f} s")
+    print(f"reference  {outcome.reference}")
     report = outcome.report.as_dict()
     if options.verbose:
         print("\n".join(_counts(report)))

@@ -1,7 +1,6 @@
 """Hand-written .mlir files against formulas written beside them, not against what was compiled.
 
-`tilewright run` takes its reference from the kernel's manifest, so only this sees an operand or
-an epilogue that `normalize` understood wrongly.
+The reference of `tilewright run` reads the same text; here nobody reads it but the compiler.
 """
 
 import numpy as np

@@ -60,6 +60,19 @@ def test_a_folder_imports_only_from_its_left(folder):
         assert not absolute, f"{path} must import relatively, got {absolute}"
 
 
+def test_the_reference_shares_no_reading_with_the_compiler():
+    of_dialects = {"dialects", "dialects.errors", "dialects.mlir"}
+    of_runtime = {f"runtime.{name}" for name in ("element_types", "intervals", "sums")}
+    for path in files_of("tools/oracle"):
+        modules = {
+            name
+            for name in imported_modules(path)
+            if (ROOT / f"{name.replace('.', '/')}.py").exists() or (ROOT / name).is_dir()
+        }
+        ours = {name for name in modules if not name.startswith("tools.oracle")}
+        assert ours <= of_dialects | of_runtime | {"runtime"}, path
+
+
 def test_one_file_names_the_mlir_wheel():
     naming = {
         path.relative_to(ROOT).as_posix()

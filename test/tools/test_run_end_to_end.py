@@ -133,3 +133,36 @@ def test_a_deadlock_says_who_waits_for_whom(tilewright, tmp_path):
         if agent["waits_for"]["kind"] == "mbarrier"
     }
     assert waits["epilogue"] == "accumulator.full"
+
+
+SOURCE = """func.func @f(%x: tensor<48x40xf16>, %y: tensor<40x48xf16>) -> tensor<48x48xf32> {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<48x48xf32>
+  %i = linalg.fill ins(%zero : f32) outs(%e : tensor<48x48xf32>) -> tensor<48x48xf32>
+  %s = linalg.matmul ins(%x, %y : tensor<48x40xf16>, tensor<40x48xf16>)
+    outs(%i : tensor<48x48xf32>) -> tensor<48x48xf32>
+  %r = arith.CHANGE %s : tensor<48x48xf32>
+  return %r : tensor<48x48xf32>
+}"""
+
+
+def test_a_file_is_held_to_its_own_text_and_a_bundle_to_the_text_that_is_named(
+    tilewright, tmp_path
+):
+    place, right, wrong = (tmp_path / name for name in ("k.zip", "right.mlir", "wrong.mlir"))
+    right.write_text(SOURCE.replace("arith.CHANGE", "math.absf"))
+    wrong.write_text(SOURCE.replace("arith.CHANGE", "arith.negf"))
+    ran = tilewright("run", right, "-o", place)
+    assert ran.status == 0, ran.err
+    assert f"reference  {right} evaluated op by op in float64" in ran.out
+    assert "reference  the manifest's own product" in tilewright("run", place).out
+    assert tilewright("run", place, "--reference", right).status == 0
+    other = tilewright("run", place, "--reference", wrong)
+    assert other.status == 1
+    assert "FAIL  " in other.out
+
+
+def test_a_reference_comes_with_a_bundle_only(tilewright, tmp_path):
+    ran = tilewright("run", tmp_path / "f.mlir", "--reference", tmp_path / "f.mlir")
+    assert ran.status == 2
+    assert "--reference must come with a bundle" in ran.err

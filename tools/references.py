@@ -1,0 +1,174 @@
+"""What `tilewright run` holds a kernel to: its source, or its manifest where there is none.
+
+--m --n --k    the spec's own product, by torch
+FILE.mlir      the text, as `tools.oracle` evaluates it
+a bundle       its manifest, or with --reference a source
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..dialects.errors import CompileError
+from ..runtime.manifest import operands, output
+from .inputs import make_tensors
+
+if TYPE_CHECKING:
+    from ..compiler.spec import MatmulSpec
+    from ..runtime.intervals import Interval
+    from ..runtime.reference import Comparison
+
+Manifest = Mapping[str, Any]
+HOPPER = "sm_90a"
+
+
+class OfManifest:
+    """What the kernel's own manifest says that it computes."""
+
+    said = "the manifest's own product and epilogue, in float64; --reference FILE for its source"
+
+    def tensors(self, manifest: Manifest, seed: int, identity: str | None = None) -> dict[str, Any]:
+        """Random inputs by the manifest's names, and a poisoned output."""
+        return make_tensors(manifest, seed, identity)
+
+    def expected(self, manifest: Manifest, tensors: Mapping[str, Any], on_gpu: bool) -> Interval:
+        """What the output may be, for the tensors as the kernel got them."""
+        from ..runtime.reference import expected_output
+
+        return expected_output(manifest, tensors, on_gpu)
+
+
+@dataclass
+class OfSpec(OfManifest):
+    """A spec's product; of the manifest only names are read."""
+
+    spec: MatmulSpec
+    said = "torch's a @ b.T in float64"
+
+    def tensors(self, manifest: Manifest, seed: int, identity: str | None = None) -> dict[str, Any]:
+        return make_tensors(self._declared(manifest), seed, identity)
+
+    def expected(self, manifest: Manifest, tensors: Mapping[str, Any], on_gpu: bool) -> Interval:
+        return super().expected(self._declared(manifest), tensors, on_gpu)
+
+    def _declared(self, manifest: Manifest) -> Manifest:
+        """A manifest of the spec alone, in whose epilogue nothing is done."""
+        spec = self.spec
+        shapes = {
+            "a": (spec.m, spec.k, spec.a_major == "k"),
+            "b": (spec.n, spec.k, spec.b_major == "k"),
+            "c": (spec.m, spec.n, True),
+        }
+        dtypes = {"a": spec.a_dtype, "b": spec.b_dtype, "c": spec.c_dtype}
+        names = [each["name"] for each in (*operands(manifest), output(manifest))]
+        tensors = [
+            {
+                "name": name,
+                "role": "output" if key == "c" else "input",
+                "dtype": dtypes[key],
+                "shape": [rows, columns],
+                "strides": [columns, 1] if row_major else [1, rows],
+            }
+            for name, (key, (rows, columns, row_major)) in zip(names, shapes.items(), strict=True)
+        ]
+        arguments = [{"tensor": None, "axes": ["m", "n"]}]
+        epilogue = {"arguments": arguments, "operations": [], "result": 0}
+        return {"target": manifest["target"], "tensors": tensors, "epilogue": epilogue}
+
+
+@dataclass
+class OfSource:
+    """The text of a module of linalg on tensors, evaluated op by op."""
+
+    text: str
+    name: str
+    arguments: list[Any] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        from .oracle.interpreter import Source
+
+        self.source = Source(self.text, self.name)
+
+    @property
+    def said(self) -> str:
+        """What the report calls it."""
+        return f"{self.name} evaluated op by op in float64"
+
+    def tensors(self, manifest: Manifest, seed: int, identity: str | None = None) -> dict[str, Any]:
+        """Random arguments of the source, as the kernel takes them, and a poisoned output."""
+        import torch
+
+        from .oracle.tensors import kernel_tensors, random_arguments
+
+        manifest = _with_arguments(manifest, self)
+        self.arguments = random_arguments(self.source.arguments, seed)
+        if identity:
+            place: Any = operands(manifest)["ab".index(identity)]["argument"]
+            chosen = self.arguments[place["index"]]
+            chosen.copy_(torch.eye(*chosen.shape))
+        return kernel_tensors(manifest, self.arguments)
+
+    def expected(self, manifest: Manifest, tensors: Mapping[str, Any], on_gpu: bool) -> Interval:
+        """What the source may return for its arguments."""
+        from .oracle.tensors import as_numbers
+
+        c = output(manifest)
+        if list(self.source.result[1]) != c["shape"]:
+            rule = f"must have the shape {list(self.source.result[1])}, got {c['shape']}"
+            raise CompileError(f"tensor '{c['name']}': {rule}")
+        numbers = [as_numbers(argument) for argument in self.arguments]
+        return self.source.evaluate(numbers, on_gpu and manifest["target"] == HOPPER)
+
+
+def _with_arguments(manifest: Manifest, source: OfSource) -> Manifest:
+    """The manifest with the argument of the source that each input is, where it doesn't say so."""
+    inputs = [tensor for tensor in manifest["tensors"] if tensor["role"] == "input"]
+    if all("argument" in tensor for tensor in inputs):
+        return manifest
+    from ..compiler.driver import argument_numbers
+    from ..compiler.torch_module import LinalgText
+
+    numbers = argument_numbers(LinalgText(source.text, source.name, is_file=True))
+    places = {
+        tensor["name"]: {"index": number, "transposed": tensor["strides"][-1] != 1}
+        for tensor, number in zip(inputs, numbers, strict=True)
+    }
+    tensors = [{**tensor, "argument": places.get(tensor["name"])} for tensor in manifest["tensors"]]
+    return {**manifest, "tensors": tensors}
+
+
+Reference = OfManifest | OfSource
+
+
+def of_bundle(source: Path | None) -> Reference:
+    """The reference for a bundle: its manifest, or the source that is named."""
+    return OfManifest() if source is None else of_source(source)
+
+
+def of_source(source: MatmulSpec | Path) -> Reference:
+    """The reference for what is compiled."""
+    from ..compiler.torch_module import EXPORTED
+
+    if not isinstance(source, Path):
+        return OfSpec(source)
+    if source.suffix == EXPORTED:
+        return OfManifest()
+    try:
+        return OfSource(source.read_text(), str(source))
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
+        raise CompileError(f"{source}: must be a readable .mlir file, got: {reason}") from error
+
+
+def compare_with(
+    reference: Reference, manifest: Manifest, tensors: Mapping[str, Any], on_gpu: bool = False
+) -> Comparison:
+    """The output tensor, on the CPU, beside what it may be."""
+    from ..runtime.reference import compare, to_float64
+
+    c = output(manifest)
+    actual = to_float64(tensors[c["name"]], c["dtype"])
+    return compare(reference.expected(manifest, tensors, on_gpu), actual, c["dtype"])
