@@ -18,9 +18,10 @@ from ..dialects.target import find_target
 from ..dialects.tile import MatmulOp
 from ..dialects.verify import logical_shape
 from ..passes.base import TARGET_ATTRIBUTE, PassLog, walk
-from ..passes.tiling import epilogue_tensors
 from ..runtime.manifest import FORMAT, SCHEMA
+from .argument_layout import lay_out
 from .backend import Assembled, assemble, emit_ptx, versions
+from .linalg_text import LinalgText
 from .pipeline import (
     PassCall,
     PassEvent,
@@ -31,7 +32,7 @@ from .pipeline import (
 )
 from .schedule import choose_schedule
 from .spec import MatmulSpec
-from .torch_module import EXPORTED, LinalgText, read_exported
+from .torch_module import EXPORTED, read_exported
 
 KINDS = ("mlir", "llvm", "ptx", "cubin")
 Source = MatmulSpec | Path | LinalgText
@@ -76,7 +77,7 @@ def compile_matmul(
     "mlir", "llvm", "ptx" or "cubin". Raises `CompileError` for what can't be compiled.
     """
     find_target(target)
-    source = _loaded(source)
+    source = _loaded(source, target)
     lower = until != "mlir" or stop_after is None
     chosen = pipeline is None and preset is None
     calls = [] if chosen else complete_pipeline(pipeline, preset, stop_after, lower)
@@ -130,12 +131,25 @@ class _timed:
         self.stages.append((self.stage, time.perf_counter() - self.start))
 
 
-def _loaded(source: Source) -> MatmulSpec | LinalgText:
-    """The spec, or the text of a file."""
-    if not isinstance(source, Path):
+def _loaded(source: Source, target: str) -> MatmulSpec | LinalgText:
+    """The spec, or a text: that of a file, or of a module with its arguments laid out."""
+    if isinstance(source, MatmulSpec):
         return source
-    if source.suffix == EXPORTED:
-        return read_exported(source)
+    if isinstance(source, Path):
+        source = read_exported(source) if source.suffix == EXPORTED else _read(source)
+    return _laid_out(source, target) if source.arguments and not source.turned else source
+
+
+@one_thread_at_a_time
+def _laid_out(source: LinalgText, target: str) -> LinalgText:
+    """The text of a torch module for a kernel that reads its arguments as they best lie."""
+    with make_context(), ir.Location.unknown():
+        module, normalized = _import(source), _import(source)
+        run_passes(normalized, [PassCall("normalize")], PassLog())
+        return lay_out(source, module, normalized, target)
+
+
+def _read(source: Path) -> LinalgText:
     try:
         return LinalgText(source.read_text(), str(source), is_file=True)
     except (OSError, UnicodeDecodeError) as error:
@@ -167,32 +181,16 @@ def _choose(
         return choose_pipeline(spec, target)
 
 
-def read_spec(source: Source) -> MatmulSpec:
-    """The matmul of a spec or of linalg, whose epilogue does not count."""
-    source = _loaded(source)
+@one_thread_at_a_time
+def read_spec(source: Source, target: str = "sm_100a") -> MatmulSpec:
+    """The matmul of a spec or of linalg, whose epilogue does not count, as `target` reads it."""
+    source = _loaded(source, target)
     if isinstance(source, MatmulSpec):
         return source
-    return _normalized(source, _spec_of)
-
-
-def argument_numbers(source: LinalgText) -> list[int]:
-    """Which argument of the function each input of the kernel is, in the manifest's order."""
-    return _normalized(source, _argument_numbers)
-
-
-@one_thread_at_a_time
-def _normalized(source: LinalgText, read: Callable[[ir.Module], Any]) -> Any:
-    """What `read` finds in the normalized module."""
     with make_context(), ir.Location.unknown():
         module = _import(source)
         run_passes(module, [PassCall("normalize")], PassLog())
-        return read(module)
-
-
-def _argument_numbers(module: ir.Module) -> list[int]:
-    (matmul,) = walk(module, MatmulOp)
-    inputs = [matmul.a, matmul.b, *epilogue_tensors(matmul)]
-    return [ir.BlockArgument(each).arg_number for each in inputs]
+        return _spec_of(module)
 
 
 @functools.cache
@@ -252,3 +250,23 @@ def _complete_manifest(
         "resources": {name: getattr(compiled.assembled, name) for name in resources},
         "tools": versions(),
     }
+    told = compiled.manifest.pop("source")
+    if isinstance(source, LinalgText):
+        compiled.manifest |= _arguments(source, told, compiled.manifest["tensors"])
+
+
+def _arguments(
+    source: LinalgText, told: dict[str, Any], tensors: list[dict[str, Any]]
+) -> dict[str, Any]:
+    """What the source's function takes, and which argument each input of the kernel is."""
+    names = source.arguments or [f"argument {number}" for number in range(told["arguments"])]
+    found = iter(zip(told["inputs"], told["transposed"], strict=True))
+
+    def argument(tensor: dict[str, Any]) -> dict[str, Any]:
+        if tensor["role"] != "input":
+            return tensor
+        index, transposed = next(found)
+        turned = transposed != (index in source.turned)
+        return {**tensor, "argument": {"index": index, "transposed": turned}}
+
+    return {"arguments": list(names), "tensors": [argument(tensor) for tensor in tensors]}

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import logging
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..dialects import one_thread_at_a_time
 from ..dialects.errors import CompileError
+from .linalg_text import LinalgText
 
 if TYPE_CHECKING:
     import torch
@@ -26,19 +26,6 @@ if TYPE_CHECKING:
 EXPORTED = ".pt2"
 
 
-@dataclass(frozen=True)
-class LinalgText:
-    """A module's text, what to call it in errors, and what each argument of its function is.
-
-    is_file: `name` is a file that holds the text.
-    """
-
-    text: str
-    name: str
-    arguments: tuple[str, ...] = ()
-    is_file: bool = False
-
-
 class ModuleKernel:
     """A torch module's forward as one kernel; call it as the module, with inputs of those shapes.
 
@@ -46,31 +33,33 @@ class ModuleKernel:
     its order, by the manifest's name, the module's input ("input 0") or parameter ("fc.weight").
     """
 
-    def __init__(
-        self,
-        module: torch.nn.Module,
-        compiled: Compiled,
-        tensors: Mapping[str, str],
-        inputs: int,
-    ):
+    def __init__(self, module: torch.nn.Module, compiled: Compiled, inputs: int):
         from ..runtime.kernel import Kernel
         from .bundle_writer import as_bundle
 
-        self.module, self.compiled, self.tensors = module, compiled, tensors
-        self._kernel = Kernel(as_bundle(compiled))
+        self.module, self.compiled = module, compiled
+        self._names = compiled.manifest["arguments"]
+        used = [each for each in compiled.manifest["tensors"] if each["role"] == "input"]
+        numbers = [each["argument"]["index"] for each in used]
+        self.tensors = {
+            each["name"]: self._names[number] for each, number in zip(used, numbers, strict=True)
+        }
+        self._used = sorted(set(numbers))
+        self._kernel = Kernel(as_bundle(compiled), copies=True)
         self._inputs = inputs
 
     def __call__(self, *inputs: Any, out: Any = None) -> Any:
         """The module's output for these inputs, with its parameters as they are now.
 
-        Where the inputs lie: on their GPU, on torch's current stream, or on the emulator. Raises
+        They may lie in memory as they like: what the kernel doesn't take so is copied first. Where
+        the inputs lie: on their GPU, on torch's current stream, or on the emulator. Raises
         CompileError where torch would record a gradient, which a kernel has none of, and
         DeviceError for tensors of other shapes, types or places.
         """
         return self._kernel(*(value.detach() for value in self._taken(inputs)), out=out)
 
     def _taken(self, inputs: Sequence[Any]) -> list[torch.Tensor]:
-        """What the kernel takes, in its order."""
+        """The function's arguments: the inputs, then the module's state."""
         import torch
 
         where = _name(self.module)
@@ -78,11 +67,11 @@ class ModuleKernel:
             rule = f"must be called with {self._inputs} inputs, got {len(inputs)}"
             raise CompileError(f"{where}: {rule}")
         values = _named(self.module, inputs) | _state(self.module)
-        missing = [name for name in self.tensors.values() if name not in values]
+        missing = [name for name in self._names if name not in values]
         if missing:
             raise CompileError(f"{where}: {missing[0]} must be given, got none")
-        taken = [values[name] for name in self.tensors.values()]
-        if torch.is_grad_enabled() and any(value.requires_grad for value in taken):
+        taken = [values[name] for name in self._names]
+        if torch.is_grad_enabled() and any(taken[number].requires_grad for number in self._used):
             raise CompileError(
                 f"{where}: a kernel has no gradient, got tensors that require one;"
                 " call it under torch.no_grad()"
@@ -99,7 +88,8 @@ def compile_module(
 ) -> ModuleKernel:
     """One kernel for a module that multiplies two matrices: nn.Linear, an activation, a residual.
 
-    `inputs` are examples: their shapes and types are the kernel's, their values don't matter.
+    `inputs` are examples: their shapes and types are the kernel's, their values don't matter, and
+    how they lie is how the kernel reads operands without a copy, where its MMA can.
     Parameters and buffers are the kernel's inputs as well, not constants. `target` is the chip, by
     default the GPU's own that the inputs lie on, else sm_100a, for the emulator; `pipeline` or
     `preset` as for `matmul`. Raises CompileError for what torch can't export, or the compiler
@@ -108,7 +98,7 @@ def compile_module(
     import torch
 
     from ..runtime.dlpack import gpu_of
-    from .driver import argument_numbers, compile_matmul
+    from .driver import compile_matmul
     from .first_use import default_target
 
     if not isinstance(module, torch.nn.Module):
@@ -118,9 +108,7 @@ def compile_module(
     where = gpu_of(inputs[0]) if inputs else None
     chip = target or default_target(where)
     compiled = compile_matmul(source, target=chip, pipeline=pipeline, preset=preset)
-    names = [each["name"] for each in compiled.manifest["tensors"] if each["role"] == "input"]
-    what = [source.arguments[number] for number in argument_numbers(source)]
-    return ModuleKernel(module, compiled, dict(zip(names, what, strict=True)), len(inputs))
+    return ModuleKernel(module, compiled, len(inputs))
 
 
 @one_thread_at_a_time
@@ -138,7 +126,8 @@ def import_module(module: torch.nn.Module, *inputs: torch.Tensor) -> LinalgText:
     except Exception as error:  # torch and torch_mlir raise any kind
         rule = f"{_name(module)}: torch must be able to export it, got: {_first_line(error)}"
         raise CompileError(rule) from error
-    return LinalgText(text, _name(module), arguments)
+    column_major = {number for number, value in enumerate(values) if _is_column_major(value)}
+    return LinalgText(text, _name(module), arguments, column_major=frozenset(column_major))
 
 
 def read_exported(path: Path) -> LinalgText:
@@ -198,6 +187,11 @@ def _silence() -> Iterator[None]:
 def _state(module: torch.nn.Module) -> dict[str, torch.Tensor]:
     """Parameters and buffers by their dotted names."""
     return dict(module.named_parameters()) | dict(module.named_buffers())
+
+
+def _is_column_major(value: torch.Tensor) -> bool:
+    """Whether the first of two axes is the contiguous one."""
+    return value.dim() == 2 and 0 < value.stride(0) < value.stride(1)
 
 
 def _functional(module: torch.nn.Module, names: tuple[str, ...]) -> torch.nn.Module:

@@ -15,6 +15,9 @@ from ..dialects.tile import KernelOp
 
 TARGET_ATTRIBUTE = "tile.target"
 DEFAULT_TARGET = "sm_100a"
+SOURCE_ATTRIBUTE = (
+    "tile.source"  # of a kernel whose inputs aren't the function's arguments in order
+)
 FILE_PLACE = re.compile(r'"([^"]+)":(\d+):(\d+)')
 
 

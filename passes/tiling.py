@@ -33,7 +33,15 @@ from ..dialects.tile import (
 )
 from ..dialects.tile_types import AccumulatorType, SmemType, element_bytes, integers
 from ..dialects.verify import logical_shape
-from .base import PassLog, option, parse_extents, refused, target_of, walk
+from .base import (
+    SOURCE_ATTRIBUTE,
+    PassLog,
+    option,
+    parse_extents,
+    refused,
+    target_of,
+    walk,
+)
 from .rings import RESERVED_BYTES
 
 GLOBAL = 1
@@ -179,6 +187,7 @@ def _build_kernel(matmul: MatmulOp, tile: tuple[int, int, int], threads: int) ->
             threads=ir.IntegerAttr.get(i64, threads),
             arg_names=ir.ArrayAttr.get([ir.StringAttr.get(name) for name in names]),
         )
+    _say_source(kernel, matmul, sources)
     views = [
         _view(matmul.a.type, matmul.a_major.value),
         _view(matmul.b.type, matmul.b_major.value),
@@ -192,6 +201,22 @@ def _build_kernel(matmul: MatmulOp, tile: tuple[int, int, int], threads: int) ->
     for element in elements:
         element.operation.operands[0] = views_of[element.source]
     return kernel
+
+
+def _say_source(kernel: KernelOp, matmul: MatmulOp, sources: list[ir.Value]) -> None:
+    """Write down which of the function's arguments the inputs are, unless they are those in order.
+
+    `transposed` are the inputs that are views of an argument with its two dims swapped.
+    """
+    count = len(matmul.operation.block.arguments)
+    inputs = [ir.BlockArgument(value).arg_number for value in (matmul.a, matmul.b, *sources)]
+    transposed = [matmul.a_major.value == "mn", matmul.b_major.value == "mn"]
+    if inputs == list(range(count)) and not any(transposed):
+        return
+    flags = ", ".join(str(flag).lower() for flag in (*transposed, *(False for _ in sources)))
+    kernel.operation.attributes[SOURCE_ATTRIBUTE] = ir.Attribute.parse(
+        f"{{arguments = {count} : i64, inputs = {inputs}, transposed = [{flags}]}}"
+    )
 
 
 def _view(tensor: ir.RankedTensorType, major: str) -> ir.MemRefType:

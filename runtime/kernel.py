@@ -5,10 +5,11 @@ from __future__ import annotations
 import hashlib
 import json
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from .arguments import Arguments
 from .bundle import Bundle, read_bundle
 from .devices import Program, open_device
 from .dlpack import gpu_of
@@ -23,18 +24,20 @@ class Kernel:
 
     torch.compile keeps a call as one operator, if torch was imported before the bundle was loaded.
     Without `device` it runs where its inputs lie: on their GPU, or on the emulator for those in the
-    CPU's memory. "emulator", "cuda" or "cuda:1" insist.
+    CPU's memory. "emulator", "cuda" or "cuda:1" insist. With `copies`, inputs of numpy and torch
+    with other strides, or at addresses that aren't aligned, are copied, on torch's current stream.
 
     >>> kernel = load("matmul.zip")  # doctest: +SKIP
     >>> c = kernel(a, b)  # doctest: +SKIP
     """
 
-    def __init__(self, bundle: Bundle, device: str | None = None):
+    def __init__(self, bundle: Bundle, device: str | None = None, copies: bool = False):
         self.bundle = bundle
-        self.key = _key(bundle, device)
+        self.key = _key(bundle, device, copies)
+        self.arguments = Arguments(bundle.manifest)
+        self._copies = copies
         self._device = open_device(device) if device else None
         tensors = bundle.manifest["tensors"]
-        self._inputs = len(tensors) - 1
         self.output = output(bundle.manifest)
         self._position = [tensor["role"] for tensor in tensors].index("output")
         self._programs: dict[int | None, Program] = {}
@@ -49,28 +52,27 @@ class Kernel:
         return self.bundle.manifest
 
     def __call__(self, *inputs: Any, out: Any = None, stream: int | None = None) -> Any:
-        """The kernel's output for its inputs in the manifest's order: a, b, then the epilogue's.
+        """The kernel's output for the arguments of its source, in that one's order and shapes.
 
-        Torch tensors, numpy arrays, or anything with DLPack, of the manifest's dtypes, shapes and
-        strides; none is copied. `out` is written and returned; without it a new tensor is, of the
-        library of the first input if that is numpy or torch, else of torch. On a GPU the kernel is
-        launched on torch's current stream, or on `stream`, a CUstream's handle, and not waited
-        for. Raises LaunchError or another DeviceError.
+        Where the manifest names none: for its inputs in order, a, b, then the epilogue's. Torch
+        tensors, numpy arrays, or anything with DLPack, of the manifest's dtypes, shapes and
+        strides; none is copied unless by `copies`. `out` is written and returned; without it a new
+        tensor is, of the library of the first input if that is numpy or torch, else of torch. On a
+        GPU the kernel is launched on torch's current stream, or on `stream`, a CUstream's handle,
+        and not waited for. Raises LaunchError or another DeviceError.
         """
-        if len(inputs) != self._inputs:
+        if len(inputs) != self.arguments.count:
             self._refuse_count(len(inputs))
         if self._is_traced():
             return self._in_graph(inputs, out)
-        result = new_output(self.output, inputs[0]) if out is None else out
-        values = (*inputs, result)
-        if self._position != self._inputs:
-            values = (*inputs[: self._position], result, *inputs[self._position :])
+        taken = inputs if self.arguments.in_order else self.arguments.inputs(inputs)
+        result = new_output(self.output, taken[0]) if out is None else out
+        values = self._beside(taken, result)
         if self._recent is not None and self._recent.relaunch(values, stream):
             return result
         if self._operator is not None and is_watched(*values):
             return self._in_graph(inputs, out)
-        self._recent = self._program(inputs[0])
-        self._recent.enqueue(values, stream)
+        self._enqueue(taken, result, stream)
         return result
 
     def run(self, tensors: Mapping[str, Any], seed: int = 0) -> Any:
@@ -81,6 +83,21 @@ class Kernel:
         """
         values = in_order(self.manifest, tensors)
         return self._program(values[0]).run(values, seed)
+
+    def _beside(self, inputs: tuple[Any, ...], result: Any) -> tuple[Any, ...]:
+        """The inputs and the output in the manifest's order."""
+        if self._position == len(inputs):
+            return (*inputs, result)
+        return (*inputs[: self._position], result, *inputs[self._position :])
+
+    def _enqueue(self, inputs: tuple[Any, ...], result: Any, stream: int | None) -> None:
+        if self._copies:
+            inputs = self.arguments.fitted(inputs, stream)
+        self._recent = self._program(inputs[0])
+        try:
+            self._recent.enqueue(self._beside(inputs, result), stream)
+        except LaunchError as error:
+            raise self.arguments.explained(error) from error
 
     def _in_graph(self, inputs: tuple[Any, ...], out: Any) -> Any:
         """One operator, for torch to trace."""
@@ -97,18 +114,17 @@ class Kernel:
         return self._programs[where]
 
     def _refuse_count(self, got: int) -> None:
-        tensors: Sequence[Any] = self.manifest["tensors"]
-        names = ", ".join(tensor["name"] for tensor in tensors if tensor["role"] == "input")
+        names, wanted = ", ".join(self.arguments.names), self.arguments.count
         entry = self.manifest["entry"]
         raise LaunchError(
-            f"kernel {entry}: must be called with {self._inputs} inputs, {names}, got {got};"
+            f"kernel {entry}: must be called with {wanted} inputs, {names}, got {got};"
             " the output is passed as out="
         )
 
 
-def _key(bundle: Bundle, device: str | None) -> str:
+def _key(bundle: Bundle, device: str | None, copies: bool) -> str:
     """What this kernel is, for the graphs that hold it."""
-    text = json.dumps([bundle.manifest, device], sort_keys=True)
+    text = json.dumps([bundle.manifest, device, copies], sort_keys=True)
     return f"{bundle.manifest['entry']}-{hashlib.sha256(text.encode()).hexdigest()[:32]}"
 
 

@@ -27,7 +27,8 @@ TENSOR = Record(
         "dtype": DTYPES,
         "shape": ListOf(SIZE, 1, 5),
         "strides": ListOf(Integer(0), 1, 5),
-    }
+    },
+    optional={"argument": Record({"index": Integer(0), "transposed": OneOf((False, True))})},
 )
 TENSOR_MAP = Record(
     {
@@ -90,7 +91,7 @@ MANIFEST = Record(
         "tools": Anything(),
         "hashes": Record({name: Text() for name in (MANIFEST_NAME, PTX_NAME, CUBIN_NAME)}),
     },
-    optional={"names": NAMES},
+    optional={"names": NAMES, "arguments": ListOf(Text(), 1)},
 )
 
 
@@ -133,6 +134,7 @@ def in_order(manifest: Mapping[str, Any], values: Mapping[str, Any]) -> tuple[An
 
 def _contradictions(manifest: Mapping[str, Any], where: str) -> Iterator[str]:
     yield from _tensor_contradictions(manifest["tensors"], f"{where}.tensors")
+    yield from _argument_contradictions(manifest, f"{where}.tensors")
     names = [tensor["name"] for tensor in manifest["tensors"]]
     for i, parameter in enumerate(manifest["parameters"]):
         yield from _parameter_contradictions(parameter, names, f"{where}.parameters[{i}]")
@@ -150,6 +152,21 @@ def _tensor_contradictions(tensors: list[Any], where: str) -> Iterator[str]:
         if len(tensor["shape"]) != len(tensor["strides"]):
             yield f"{where}[{i}]: must have one stride a dimension, got {tensor['strides']}"
     yield from _shape_contradictions(tensors, where)
+
+
+def _argument_contradictions(manifest: Mapping[str, Any], where: str) -> Iterator[str]:
+    """Every input is an argument of the source, where the manifest names those."""
+    count = len(manifest.get("arguments", ()))
+    for i, tensor in enumerate(manifest["tensors"]):
+        argument = tensor.get("argument")
+        if (argument is not None) != (count > 0 and tensor["role"] == "input"):
+            wanted = "have no" if argument else "have an"
+            got = "one" if argument else "none"
+            yield f"{where}[{i}]: must {wanted} argument beside {count} arguments, got {got}"
+        elif argument and argument["index"] >= count:
+            yield f"{where}[{i}].argument.index: must be below {count}, got {argument['index']}"
+        elif argument and argument["transposed"] and len(tensor["shape"]) != 2:
+            yield f"{where}[{i}].argument: must be of rank 2 to be transposed"
 
 
 def _shape_contradictions(tensors: list[Any], where: str) -> Iterator[str]:

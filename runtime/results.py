@@ -22,7 +22,7 @@ def new_output(declared: Mapping[str, Any], like: Any) -> Any:
     installed. Raises LaunchError when torch is needed and missing.
     """
     shape, strides, dtype = declared["shape"], declared["strides"], declared["dtype"]
-    if is_torch(like):
+    if is_torch(like) and str(like.layout) == "torch.strided":
         return like.new_empty_strided(shape, strides, dtype=torch_dtype(dtype))
     if type(like).__module__ == "numpy":
         return _numpy_output(declared, like.dtype)

@@ -77,9 +77,20 @@ def check_layout(declared: Mapping[str, Any], shape: Sequence[int], strides: Seq
     Strides of dimensions with one element don't matter.
     """
     _check(declared["name"], "shape", list(shape), declared["shape"])
-    extents = zip(declared["shape"], declared["strides"], strides, strict=True)
-    if not all(extent == 1 or wanted == got for extent, wanted, got in extents):
+    if not fits_strides(declared, strides):
         _check(declared["name"], "strides (in elements)", list(strides), declared["strides"])
+
+
+def fits_strides(declared: Mapping[str, Any], strides: Sequence[int]) -> bool:
+    """Whether strides (in elements) are as declared, those of one element apart."""
+    extents = zip(declared["shape"], declared["strides"], strides, strict=True)
+    return all(extent == 1 or wanted == got for extent, wanted, got in extents)
+
+
+def check_dense(name: str, value: Any) -> None:
+    """Raise LaunchError unless a torch tensor has strides."""
+    if str(value.layout) != "torch.strided":
+        raise LaunchError(f"tensor '{name}': must be dense, got {value.layout}; convert it")
 
 
 def check_dtype(declared: Mapping[str, Any], got: str, known: Sequence[str]) -> None:
@@ -110,6 +121,7 @@ def _torch_as_raw(declared: Mapping[str, Any], value: Any) -> tuple[np.ndarray, 
         refuse_type(declared, str(value.dtype))
     if value.device.type != "cpu":
         _refuse_place(declared, value.device)
+    check_dense(declared["name"], value)
     bits = value.detach()
     if declared["dtype"] in UNKNOWN_TO_NUMPY:
         bits = bits.view(_torch_integers(value))

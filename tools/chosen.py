@@ -23,18 +23,18 @@ def chosen_line(source: MatmulSpec | Path, options: argparse.Namespace) -> str:
     from ..compiler.schedule import choose_schedule
     from ..dialects.target import find_target
 
-    label = choose_schedule(as_spec(source), find_target(options.target)).label()
+    label = choose_schedule(as_spec(source, options.target), find_target(options.target)).label()
     cut = f", cut after {options.stop_after}" if options.stop_after else ""
     return f"{label}{cut}; why: {_explain_command(source, options.target)}"
 
 
-def as_spec(source: MatmulSpec | Path) -> MatmulSpec:
-    """The spec that the schedule of a spec or an .mlir file is chosen for."""
+def as_spec(source: MatmulSpec | Path, target: str) -> MatmulSpec:
+    """The spec that the schedule of a spec or a file is chosen for."""
     if not isinstance(source, Path):
         return source
     from ..compiler.driver import read_spec
 
-    return read_spec(source)
+    return read_spec(source, target)
 
 
 def _explain_command(source: MatmulSpec | Path, target: str) -> str:

@@ -57,7 +57,7 @@ def _refuse_no_subject(parser: Parser, options: argparse.Namespace) -> int:
 
 def explain_schedule_command(parser: Parser, options: argparse.Namespace) -> int:
     """Print the choice and the rejected candidates."""
-    spec = as_spec(problem(options, parser))
+    spec = as_spec(problem(options, parser), options.target)
     from ..compiler.schedule import explain_schedule
     from ..dialects.target import find_target
 

@@ -33,7 +33,21 @@ def make_tensors(
     if identity:
         chosen = operands(manifest)["ab".index(identity)]
         tensors[chosen["name"]].copy_(torch.eye(*chosen["shape"]))
-    return tensors
+    return with_shared_arguments(manifest, tensors)
+
+
+def with_shared_arguments(
+    manifest: Mapping[str, Any], tensors: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The tensors, those of one argument of the source being one tensor, or its transpose."""
+    given: dict[int, tuple[Any, bool]] = {}
+    shared = dict(tensors)
+    for tensor in manifest["tensors"]:
+        if "argument" in tensor:
+            index, transposed = tensor["argument"]["index"], tensor["argument"]["transposed"]
+            value, turned = given.setdefault(index, (tensors[tensor["name"]], transposed))
+            shared[tensor["name"]] = value if turned == transposed else value.T
+    return shared
 
 
 def place_tensors(tensors: Mapping[str, Any], place: str) -> dict[str, Any]:

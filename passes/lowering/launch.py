@@ -18,7 +18,7 @@ from ...dialects.tile import (
     TensorMapOp,
 )
 from ...dialects.tile_types import element_bytes, integers_of
-from ..base import attributes_of, walk
+from ..base import SOURCE_ATTRIBUTE, attributes_of, walk
 from .accumulator import store_fragment
 from .names import describe_names
 from .operands import UNIT_BYTES
@@ -48,6 +48,7 @@ def describe_launch(kernel: KernelOp, plan: Plan, pdl: bool) -> dict[str, Any]:
         "workspace_bytes": 0,
         "schedule": {**_schedule(kernel, plan), "programmatic_dependent_launch": pdl},
         "tensors": _tensors(kernel),
+        "source": _source(kernel),
         "parameters": [_parameter(kernel, plan, parameter) for parameter in plan.parameters],
         "epilogue": _epilogue(kernel),
         "names": describe_names(kernel, plan),
@@ -76,6 +77,20 @@ def _tensors(kernel: KernelOp) -> list[dict[str, Any]]:
         _tensor(name, argument.type, "output" if name == "c" else "input")
         for name, argument in zip(names, arguments, strict=True)
     ]
+
+
+def _source(kernel: KernelOp) -> dict[str, Any]:
+    """Which arguments of the source's function the inputs are (`tiling`)."""
+    attributes = attributes_of(kernel)
+    if SOURCE_ATTRIBUTE not in attributes:
+        inputs = list(range(len(kernel.arg_names) - 1))
+        return {"arguments": len(inputs), "inputs": inputs, "transposed": [False for _ in inputs]}
+    told = ir.DictAttr(attributes[SOURCE_ATTRIBUTE])
+    return {
+        "arguments": ir.IntegerAttr(told["arguments"]).value,
+        "inputs": integers_of(ir.ArrayAttr(told["inputs"])),
+        "transposed": [ir.BoolAttr(flag).value for flag in ir.ArrayAttr(told["transposed"])],
+    }
 
 
 def _tensor(name: str, view: ir.MemRefType, role: str) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import Any
 from ..dlpack import gpu_of, is_foreign, read_array
 from ..element_types import NUMPY_NAMES, TORCH_NAMES, is_torch
 from ..errors import LaunchError
-from ..tensors import check_dtype, check_layout, refuse_type
+from ..tensors import check_dense, check_dtype, check_layout, refuse_type
 
 Recognizer = Callable[..., bool]
 
@@ -54,6 +54,7 @@ def pointer_of(declared: Mapping[str, Any], value: Any, index: int, stream: int)
         refuse_type(declared, type(value).__name__)
     _check_place(declared["name"], gpu_of(value), index)
     if is_torch(value):
+        check_dense(declared["name"], value)
         check_dtype(declared, str(value.dtype), (TORCH_NAMES[declared["dtype"]],))
         check_layout(declared, value.shape, value.stride())
         return value.data_ptr()

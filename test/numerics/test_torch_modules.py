@@ -60,7 +60,7 @@ def test_a_kernel_of_a_module_is_kept_as_a_bundle(tmp_path):
     loaded = load(tmp_path / "layer.zip")
     weight, bias, scale = (each.detach() for each in (module.weight, module.bias, module.scale))
     with torch.no_grad():
-        assert torch.equal(loaded(x, weight, residual, bias, scale), kernel(residual, x))
+        assert torch.equal(loaded(residual, x, bias, weight, scale), kernel(residual, x))
 
 
 @pytest.mark.parametrize("approximate", ["none", "tanh"])

@@ -201,6 +201,17 @@ def set_at(*keys, to):
     return change
 
 
+def arguments_at(*indices):
+    """Says that the inputs are these of two arguments."""
+
+    def change(manifest):
+        manifest["arguments"] = ["x", "w"]
+        for tensor, index in zip(manifest["tensors"], indices, strict=False):
+            tensor["argument"] = {"index": index, "transposed": False}
+
+    return change
+
+
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
@@ -251,6 +262,15 @@ def set_at(*keys, to):
             lambda m: m.update(names={"barriers": [], "roles": [{"name": "mma"}]}),
             "names.roles[0]: must have the field 'first_warp', got none",
         ),
+        (
+            lambda m: m.update(arguments=["x"]),
+            "tensors[0]: must have an argument beside 1 arguments, got none",
+        ),
+        (
+            set_at("tensors", 0, "argument", to={"index": 0, "transposed": False}),
+            "tensors[0]: must have no argument beside 0 arguments, got one",
+        ),
+        (arguments_at(0, 2), "tensors[1].argument.index: must be below 2, got 2"),
         (lambda m: m.pop("resources"), "must have the field 'resources', got none"),
     ],
 )

@@ -48,6 +48,78 @@ class Foreign:
         return self.tensor.__dlpack__(**keywords)
 
 
+def with_arguments(manifest, names, *sources):
+    """The manifest of a kernel whose a and b are these (index, transposed) arguments."""
+    keys = ("index", "transposed")
+    a, b, c = manifest["tensors"]
+    inputs = [
+        {**tensor, "argument": dict(zip(keys, source, strict=True))}
+        for tensor, source in zip((a, b), sources, strict=True)
+    ]
+    return {**manifest, "arguments": names, "tensors": [*inputs, c]}
+
+
+def called(kernel, manifest, copies=False):
+    ptx, cubin = kernel.bundle.ptx, kernel.bundle.cubin
+    return Kernel(Bundle(seal(manifest, ptx, cubin), ptx, cubin), copies=copies)
+
+
+def test_arguments_come_in_the_order_and_shape_of_the_source(kernel, manifest):
+    named = with_arguments(manifest, ["w", "idle", "x"], (2, False), (0, True))
+    a, b = inputs()
+    c = called(kernel, named)(b.T, None, a)
+    assert c[1, 1] == a[0, 1] * b[1, 0] == -18
+    a, b = (tensor.float().numpy().astype(ml_dtypes.bfloat16) for tensor in (a, b))
+    assert called(kernel, named)(b.T, None, a)[1, 1] == -18
+
+
+def test_refusals_are_in_the_words_of_the_source(kernel, manifest):
+    swapped = called(kernel, with_arguments(manifest, ["w", "x"], (1, False), (0, True)))
+    a, b = inputs()
+    with pytest.raises(LaunchError, match=r"argument 'w': shape must be \[16, 4\], got \[4, 16\]"):
+        swapped(b, a)
+    with pytest.raises(LaunchError, match=r"argument 'w': shape must be \[16, 4\], got \[\]"):
+        swapped(None, a)
+    with pytest.raises(LaunchError, match=r"tensor 'a': shape must .* got \[3, 16\]; it is 'x'$"):
+        swapped(b.T, a[:3])
+    with pytest.raises(LaunchError, match=r"'b': strides .* got \[16, 1\]; it is 'w' transposed$"):
+        swapped(b.contiguous().T, a)
+    with pytest.raises(LaunchError, match="must be called with 2 inputs, w, x, got 1"):
+        swapped(a)
+
+
+def odd_layouts(tensor):
+    """The same values with other strides and starts."""
+    rows, columns = tensor.shape
+    padded = torch.full((rows, columns + 3), torch.nan, dtype=tensor.dtype)
+    moved = torch.full((rows * columns + 1,), torch.nan, dtype=tensor.dtype)
+    spread = torch.full((rows, 2 * columns), torch.nan, dtype=tensor.dtype)
+    views = (padded[:, 3:], moved[1:].view(rows, columns), spread[:, ::2])
+    for view in (*views, tensor.T.contiguous().T, tensor.contiguous()):
+        yield view.copy_(tensor)
+
+
+@pytest.mark.parametrize("library", ["torch", "numpy"])
+def test_other_layouts_are_copied_where_that_is_asked_for(kernel, manifest, library):
+    copying = called(kernel, with_arguments(manifest, ["x", "w"], (0, False), (1, True)), True)
+    a, b = inputs()
+    for x, w in zip(odd_layouts(a), odd_layouts(b.T), strict=True):
+        if library == "numpy":
+            x, w = (each.view(torch.int16).numpy().view(ml_dtypes.bfloat16) for each in (x, w))
+        assert copying(x, w)[1, 1] == -18
+    if library == "torch":
+        expanded = copying(a[:1].expand(6, 16), b.T)
+        assert expanded[1, 1] == -18
+        with pytest.raises(LaunchError, match=r"'a': must be torch\.bfloat16"):
+            copying(a.float(), b.T)
+        with pytest.raises(LaunchError, match=r"'a': must be dense, got torch\.sparse_coo"):
+            copying(a.to_sparse(), b.T)
+        with pytest.raises(LaunchError, match=r"'a': must be dense, got torch\.sparse_coo"):
+            kernel(a.to_sparse(), b)
+        with pytest.raises(LaunchError, match="stream: must be None where inputs are copied"):
+            copying(a.T.contiguous().T, b.T, stream=5)
+
+
 def test_torch_inputs_give_a_torch_output(kernel):
     a, b = inputs()
     c = kernel(a, b)

@@ -1,0 +1,75 @@
+"""How the arguments of a torch module's function lie, where its kernel may choose.
+
+    f(%w: tensor<32x40xf32>) {        f(%0: tensor<40x32xf32>) {
+      … %w …                     →      %w = linalg.transpose %0
+                                        … %w …
+
+A torch tensor may lie in either order of its axes. What the MMA reads must have K contiguous for
+some types; for the others the kernel takes an operand as the example of it lies.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from ..dialects.mlir import func, ir, linalg
+from ..dialects.target import find_target
+from ..dialects.tile import MatmulOp
+from ..passes.base import walk
+from ..passes.tiling import epilogue_tensors
+from .linalg_text import LinalgText
+
+
+def lay_out(source: LinalgText, module: ir.Module, normalized: ir.Module, chip: str) -> LinalgText:
+    """The source with those arguments transposed that the kernel better takes so.
+
+    `module` is the source, parsed, which is changed; `normalized` another one of it, by the pass.
+    """
+    (matmul,) = walk(normalized, MatmulOp)
+    turned = frozenset(
+        number
+        for number, majors in _majors(matmul).items()
+        if _is_better_turned(number in source.column_major, majors, matmul, chip)
+    )
+    if not turned:
+        return source
+    (function,) = walk(module, func.FuncOp)
+    for number in sorted(turned):
+        _turn(function, number)
+    text = module.operation.get_asm(enable_debug_info=True)
+    return replace(source, text=text, turned=turned)
+
+
+def _majors(matmul: MatmulOp) -> dict[int, set[str]]:
+    """The majors that each argument is read with, of those that are operands and nothing else."""
+    majors: dict[int, set[str]] = {}
+    for value, major in ((matmul.a, matmul.a_major), (matmul.b, matmul.b_major)):
+        majors.setdefault(ir.BlockArgument(value).arg_number, set()).add(major.value)
+    for source in epilogue_tensors(matmul):
+        majors.pop(ir.BlockArgument(source).arg_number, None)
+    return majors
+
+
+def _is_better_turned(column_major: bool, majors: set[str], matmul: MatmulOp, chip: str) -> bool:
+    element_bytes = matmul.a.type.element_type.width // 8  # B's are as wide
+    if element_bytes in find_target(chip).mn_major_bytes:
+        return column_major
+    return majors == {"mn"}
+
+
+def _turn(function: func.FuncOp, number: int) -> None:
+    """Let the function take an argument's transpose, and transpose that first."""
+    block = function.body.blocks[0]
+    argument = block.arguments[number]
+    given: Any = argument.type
+    taken = ir.RankedTensorType.get(given.shape[::-1], given.element_type)
+    argument.set_type(taken)
+    with ir.InsertionPoint.at_block_begin(block), function.location:
+        empty = ir.Operation.create("tensor.empty", results=[given]).result
+        linalg.transpose(argument, outs=[empty], permutation=[1, 0])
+    transpose = block.operations[1].operation
+    argument.replace_all_uses_except(transpose.results[0], transpose)
+    inputs = [each.type for each in block.arguments]
+    type_ = ir.FunctionType.get(inputs, function.type.results)
+    function.operation.attributes["function_type"] = ir.TypeAttr.get(type_)

@@ -1,0 +1,97 @@
+"""What a call takes: the arguments of the function that a kernel was compiled from.
+
+    arguments of the source  →  inputs of the kernel, each an argument or its transpose
+
+One argument may be several inputs, and some may be none. A manifest that says nothing of arguments
+has its own inputs as them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from .element_types import NUMPY_NAMES, TORCH_NAMES, is_torch
+from .errors import LaunchError
+from .results import new_output
+from .tensors import check_dense, fits_strides, required_alignments
+
+
+class Arguments:
+    """The arguments of a manifest's source by `names`; `in_order` where they are the inputs."""
+
+    def __init__(self, manifest: Mapping[str, Any]):
+        self._declared = [each for each in manifest["tensors"] if each["role"] == "input"]
+        self.names: list[str] = list(
+            manifest.get("arguments") or (each["name"] for each in self._declared)
+        )
+        self.count = len(self.names)
+        self._sources = [_source(each, index) for index, each in enumerate(self._declared)]
+        self.in_order = self._sources == [(index, False) for index in range(self.count)]
+        alignments = required_alignments(manifest)
+        self._alignments = [alignments[each["name"]] for each in self._declared]
+
+    def inputs(self, values: Sequence[Any]) -> tuple[Any, ...]:
+        """The kernel's inputs in the manifest's order, for one value an argument; no copies."""
+        pairs = zip(self._declared, self._sources, strict=True)
+        return tuple(
+            self._transposed(declared, index, values[index]) if turned else values[index]
+            for declared, (index, turned) in pairs
+        )
+
+    def _transposed(self, declared: Mapping[str, Any], index: int, value: Any) -> Any:
+        got, wanted = list(getattr(value, "shape", ())), declared["shape"][::-1]
+        if got != wanted:
+            what = f"argument '{self.names[index]}'"
+            raise LaunchError(f"{what}: shape must be {wanted}, got {got}")
+        return value.T
+
+    def fitted(self, inputs: Sequence[Any], stream: int | None) -> tuple[Any, ...]:
+        """The inputs, or copies of those that lie in memory as the kernel can't take them."""
+        rows = zip(self._declared, inputs, self._alignments, strict=True)
+        fitted = tuple(_fitted(*row) for row in rows)
+        if stream is not None and any(a is not b for a, b in zip(inputs, fitted, strict=True)):
+            raise LaunchError("stream: must be None where inputs are copied, got one")
+        return fitted
+
+    def explained(self, error: LaunchError) -> LaunchError:
+        """The error, which also says which argument the tensor is that it names."""
+        found = re.match(r"tensor '(\w+)':", str(error))
+        for declared, (index, turned) in zip(self._declared, self._sources, strict=True):
+            if found and found[1] == declared["name"] != self.names[index]:
+                how = " transposed" if turned else ""
+                return LaunchError(f"{error}; it is '{self.names[index]}'{how}")
+        return error
+
+
+def _source(declared: Mapping[str, Any], position: int) -> tuple[int, bool]:
+    """Which argument an input is, and whether transposed."""
+    argument = declared.get("argument", {"index": position, "transposed": False})
+    return argument["index"], argument["transposed"]
+
+
+def _fitted(declared: Mapping[str, Any], value: Any, alignment_bytes: int) -> Any:
+    """The value; a copy where only strides or address don't fit, and its library is known."""
+    if is_torch(value):
+        check_dense(declared["name"], value)
+        dtype, known = str(value.dtype), (TORCH_NAMES[declared["dtype"]],)
+        strides, start = value.stride(), value.data_ptr() | _offset_bytes(value)
+    elif type(value).__module__ == "numpy":
+        dtype, known = value.dtype.name, NUMPY_NAMES[declared["dtype"]]
+        strides = [stride // value.itemsize for stride in value.strides]
+        start = value.__array_interface__["data"][0]
+    else:
+        return value
+    if dtype not in known or list(value.shape) != declared["shape"]:
+        return value  # refused when it is bound
+    if fits_strides(declared, strides) and start % alignment_bytes == 0:
+        return value
+    copy = new_output(declared, value)
+    copy[...] = value
+    return copy
+
+
+def _offset_bytes(value: Any) -> int:
+    """Where a tensor starts in its storage, which is what the emulator knows of its address."""
+    return value.storage_offset() * value.element_size()
