@@ -79,7 +79,12 @@ _DECODERS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
 }
 
 _CONTAINED_AT = {4: 2, 6: 0}
-"""Lowest bit of an element in its container, by its bits."""
+"""Lowest bit of an element in its container, by its bits.
+
+Where the ISA places six bits in words, they are the low ones: the tensor type `.b6p2x16` has its
+two bits of padding at the MSB (§5.5.1.1), as registers of `mma.sync` have. For tensor memory it
+has figures only, and an example of NVIDIA's takes bits 6 to 1 (docs/emulator.md).
+"""
 _SMALL = {
     "e2m3": ml_dtypes.float6_e2m3fn,
     "e3m2": ml_dtypes.float6_e3m2fn,

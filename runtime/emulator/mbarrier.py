@@ -153,7 +153,8 @@ class Mbarrier:
         if self._observed < self.phase - 1:
             raise _refuse(
                 f"phase {self.phase - 1} of {self.describe()} was waited for by no thread before "
-                f"this arrival at phase {self.phase}"
+                f"this arrival at phase {self.phase}; PTX ISA §9.7.13.15.4 wants a test_wait or "
+                "try_wait that has returned True in between"
             )
         if count > self.pending:
             raise _refuse(f"arrival of {count} exceeds the pending count of {self.describe()}")

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .cta import KEYED, StateBag
-from .errors import lane_text
+from .errors import Trap, lane_text
 from .lanes import EMPTY_BYTES, FULL, FULL_BYTES, canonical, lanes_to_int
 from .memory import LOCAL_WINDOW
 from .registry import CONTROL, JUMP, SWITCH, Blocked, Yield
@@ -276,14 +276,17 @@ class Warp(StateBag):
     def exit_lanes(self, mask: np.ndarray) -> None:
         """The lanes of `mask` end; the other lanes of the split go on behind."""
         split = self.split
+        source, gone = self.program.source[split.pc], lanes_to_int(mask)
         split.mask = split.mask & ~mask
         split.pc += 1
         if not split.mask.any():
             self.splits.remove(split)
-        gone = lanes_to_int(mask)
         self.live &= ~gone
         self.cta.cluster.withdraw(self, gone)
-        self.cta.threads_exited(gone.bit_count())
+        try:
+            self.cta.threads_exited(gone.bit_count())
+        except Trap as trap:
+            raise trap.locate(lanes=gone, line=source.line, text=source.text) from None
 
     # -- convergence -----------------------------------------------------------------------
 

@@ -119,7 +119,8 @@ def test_an_arrival_needs_the_preceding_phase_to_have_been_waited_for():
     barrier.arrive()
     assert refused(barrier.arrive) == (
         "phase 0 of mbarrier 0x400 (phase 1, parity 1, pending 1 of 1, tx 0) was waited for by no "
-        "thread before this arrival at phase 1"
+        "thread before this arrival at phase 1; PTX ISA §9.7.13.15.4 wants a test_wait or try_wait"
+        " that has returned True in between"
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tilewright.runtime.emulator import TensorMap, launch
+from tilewright.runtime.emulator import TensorMap, Trap, launch
 
 SHAPES = [(2, 1), (2, 2), (4, 1), (1, 2), (4, 4)]
 LOAD = (
@@ -150,3 +150,28 @@ def test_a_cta_may_not_exit_before_a_commit_from_a_peer_has_arrived(clusters):
     assert len(messages) == 1
     (message,) = messages
     assert message.startswith("the CTA exits while commits: commit -> rank 1 mbarrier 0x400")
+
+
+TWO_COMMITS = """
+      mov.u16 %h0, 2;
+      @%p2 tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.multicast::cluster.b64
+        [%r1], %h0;
+      @%p2 tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.multicast::cluster.b64
+        [%r1+8], %h0;
+      setp.eq.u32 %p3, %r3, 0;
+      @%p3 bra AWAY;
+"""
+
+
+@pytest.mark.parametrize("waits_for", [(8,), (0, 8), (8, 0)])
+def test_a_cta_waits_for_each_commit_that_signals_it_before_it_exits(clusters, waits_for):
+    """No order of the arrivals of two commits is in the ISA, so the later one says nothing"""
+    waits = "".join(clusters.wait(offset) for offset in waits_for)
+    body = clusters.barriers(1, 1) + TWO_COMMITS + waits + "AWAY:\n"
+    found = set()
+    for seed in range(12):
+        try:
+            clusters.run(body, np.zeros(1, np.uint32), seed=seed)
+        except Trap as trap:
+            found.add((trap.category, trap.text, trap.lanes))
+    assert found == ({("exited-cta", "ret", 0xFFFFFFFF)} if waits_for == (8,) else set())
