@@ -18,6 +18,7 @@ from ..dialects.target import find_target
 from ..dialects.tile import MatmulOp
 from ..dialects.verify import logical_shape
 from ..passes.base import TARGET_ATTRIBUTE, PassLog, walk
+from ..passes.tiling import epilogue_tensors
 from ..runtime.manifest import FORMAT, SCHEMA
 from .argument_layout import lay_out
 from .backend import Assembled, assemble, emit_ptx, versions
@@ -181,16 +182,30 @@ def _choose(
         return choose_pipeline(spec, target)
 
 
-@one_thread_at_a_time
 def read_spec(source: Source, target: str = "sm_100a") -> MatmulSpec:
     """The matmul of a spec or of linalg, whose epilogue does not count, as `target` reads it."""
     source = _loaded(source, target)
-    if isinstance(source, MatmulSpec):
-        return source
+    return source if isinstance(source, MatmulSpec) else _normalized(source, _spec_of)
+
+
+def argument_numbers(source: LinalgText) -> list[int]:
+    """Which argument of the function each input of the kernel is, in the manifest's order."""
+    return _normalized(source, _argument_numbers)
+
+
+@one_thread_at_a_time
+def _normalized(source: LinalgText, read: Callable[[ir.Module], Any]) -> Any:
+    """What `read` finds in the normalized module."""
     with make_context(), ir.Location.unknown():
         module = _import(source)
         run_passes(module, [PassCall("normalize")], PassLog())
-        return _spec_of(module)
+        return read(module)
+
+
+def _argument_numbers(module: ir.Module) -> list[int]:
+    (matmul,) = walk(module, MatmulOp)
+    inputs = [matmul.a, matmul.b, *epilogue_tensors(matmul)]
+    return [ir.BlockArgument(each).arg_number for each in inputs]
 
 
 @functools.cache
