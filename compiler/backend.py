@@ -61,11 +61,31 @@ def emit_ptx(
     )
     module.triple = TRIPLE
     module.data_layout = str(machine.target_data)
+    _optimize(llvm, module, machine, opt_level)
+    return machine.emit_assembly(module)
+
+
+def _optimize(llvm, module, machine, opt_level: int) -> None:
     options = llvm.create_pipeline_tuning_options(speed_level=opt_level)
     options.loop_unrolling = False  # the lowering unrolls what pays; the rest only costs registers
     builder = llvm.create_pass_builder(machine, options)
-    builder.getModulePassManager().run(module, builder)
-    return machine.emit_assembly(module)
+    manager = builder.getModulePassManager()
+    try:
+        manager.run(module, builder)
+    finally:
+        _free(manager)
+
+
+def _free(manager) -> None:
+    """Free a pass manager with its passes, which hold about 200 KB after a run.
+
+    llvmlite 0.50 never does: of the bases ObjectRef and NewPassManager, the first one's empty
+    `_dispose` hides the second one's.
+    """
+    from llvmlite.binding.newpassmanagers import NewPassManager
+
+    NewPassManager._dispose(manager)
+    manager.detach()  # so that a llvmlite that frees it does not free it again
 
 
 def assemble(ptx: str, *, chip: str = "sm_100a", allow_spills: bool = False) -> Assembled:

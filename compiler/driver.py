@@ -13,7 +13,7 @@ from typing import Any
 from ..dialects import make_context, one_thread_at_a_time
 from ..dialects.dtypes import operand_dtype, stored_dtype
 from ..dialects.errors import CompileError
-from ..dialects.mlir import ir, llvm
+from ..dialects.mlir import ir, llvm_ir_of
 from ..dialects.target import find_target
 from ..dialects.tile import MatmulOp
 from ..dialects.verify import logical_shape
@@ -231,7 +231,7 @@ def _spec_of(module: ir.Module) -> MatmulSpec:
 def _translate(module: ir.Module, compiled: Compiled) -> None:
     modules = [op for op in module.body.operations if op.operation.name == "gpu.module"]
     with _timed(compiled.stages, "llvm-ir"), mlir_errors():
-        compiled.llvm_ir = llvm.translate_module_to_llvmir(modules[0].operation)
+        compiled.llvm_ir = llvm_ir_of(modules[0].operation)
     kernels = [
         op for op in modules[0].regions[0].blocks[0].operations if op.operation.name == "llvm.func"
     ]

@@ -1,5 +1,8 @@
 """The one place that names the MLIR wheel: upstream `mlir` when installed, else `torch_mlir`."""
 
+import ctypes
+import functools
+import importlib
 import sys
 from collections.abc import Mapping
 from types import ModuleType
@@ -42,6 +45,41 @@ def declare_dialect(name: str) -> None:
     sys.modules.setdefault(module, ModuleType(module))
 
 
+def llvm_ir_of(operation: Any) -> str:
+    """The LLVM IR that a module of the llvm dialect becomes, as text.
+
+    This is `llvm.translate_module_to_llvmir`, which never frees the text that it copies into a
+    Python string: one byte a character for each call (upstream's DialectLLVM.cpp).
+    """
+    translate, dispose = _translation()
+    capsule = operation._CAPIPtr
+    text = translate(_capsule_pointer(capsule, _capsule_name(capsule)))
+    try:
+        return ctypes.string_at(text).decode()
+    finally:
+        dispose(text)
+
+
+@functools.cache
+def _translation() -> tuple[Any, Any]:
+    """The two functions of the C API, found through the library of the binding (LLVMIR.h)."""
+    package = ir.__name__.partition(".")[0]
+    binding = importlib.import_module(f"{package}._mlir_libs._mlirDialectsLLVM")
+    library = ctypes.PyDLL(binding.__file__)
+    translate, dispose = library.mlirTranslateModuleToLLVMIRToString, library.LLVMDisposeMessage
+    translate.argtypes, translate.restype = [ctypes.c_void_p], ctypes.c_void_p
+    dispose.argtypes, dispose.restype = [ctypes.c_void_p], None
+    return translate, dispose
+
+
+_capsule_name = ctypes.PYFUNCTYPE(ctypes.c_char_p, ctypes.py_object)(
+    ("PyCapsule_GetName", ctypes.pythonapi)
+)
+_capsule_pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(
+    ("PyCapsule_GetPointer", ctypes.pythonapi)
+)
+
+
 def linalg_of_torch(module: Any, *inputs: Any, decompositions: Mapping[Any, Any]) -> str:
     """A torch module as linalg on tensors, with the lines of Python: the text of an MLIR module.
 
@@ -69,6 +107,7 @@ __all__ = [
     "linalg",
     "linalg_of_torch",
     "llvm",
+    "llvm_ir_of",
     "math",
     "memref",
     "nvvm",
