@@ -11,7 +11,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from . import compile, emulate, explain, ladder, opt, run, tune
+from . import compile, conform, emulate, explain, ladder, opt, run, tune
 from .arguments import Parser, UsageError
 from .emulate import deadlock_of
 from .output import print_json
@@ -24,6 +24,7 @@ EXAMPLES = """examples:
   tilewright ladder --m 512 --n 512 --k 512
   tilewright tune all --shapes 1024x1024x1024 -o sm_90a.json
   tilewright emulate kernel.ptx --launch launch.json
+  tilewright conform torch:matmul
   tilewright --version
 """
 DEBUG_VARIABLE = "TILEWRIGHT_DEBUG"
@@ -69,7 +70,7 @@ def build_parser() -> Parser:
     parser.add_argument("--version", action="store_true", help="name the tools' versions and exit")
     parser.add_argument("--json", action="store_true", help="print one JSON object on stdout")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
-    for command in (compile, opt, run, explain, ladder, emulate, tune):
+    for command in (compile, opt, run, explain, ladder, emulate, conform, tune):
         command.add_command(commands)
     return parser
 

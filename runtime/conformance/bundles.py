@@ -1,0 +1,92 @@
+"""A bundle as a subject: one size, one layout, its own epilogue, on the emulator or a GPU."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..element_types import torch_dtype
+from ..epilogue import evaluate
+from ..errors import LaunchError
+from ..intervals import Interval
+from ..kernel import load
+from ..manifest import operands, output
+from .cases import Layout, Size
+from .operands import Placed, place
+from .subjects import Product, values_of
+from .verdicts import rounded
+
+
+class BundleSubject:
+    """The kernel of a bundle. Its further inputs, as a bias, get normal values."""
+
+    any_size, layouts, calls, takes_out = False, True, True, True
+    b_shape = "nk"
+
+    def __init__(self, path: Path, device: str):
+        self.name, self.device = path.name, device
+        self._kernel = load(path, device)
+        self._tensors = {each["name"]: each for each in self._kernel.manifest["tensors"]}
+        a, b = operands(self._kernel.manifest)
+        self._c = output(self._kernel.manifest)
+        self._operands = a["name"], b["name"]
+        self.dtypes = _dtypes(a, b)
+        self.a_layout, self.b_layout = _layout(a), _layout(b)
+        self.size: Size = (*self._c["shape"], a["shape"][1])
+        self._further = self._make_further()
+
+    @property
+    def memory(self) -> str:
+        return "cpu" if self.device == "emulator" else self.device
+
+    def product(self, a: Placed, b: Placed, out: Placed | None = None, seed: int = 0) -> Product:
+        c, dtype = self._c["name"], self._c["dtype"]
+        shape = tuple(self._c["shape"])
+        result = (out or place(shape, dtype, _layout(self._c), self.memory)).view
+        values = dict(zip(self._operands, (a.view, b.view), strict=True)) | self._further
+        if self.device == "emulator":
+            report = self._kernel.run({**values, c: result}, seed)
+            return Product(result, dtype, [each.category for each in report.warnings])
+        inputs = [values[name] for name in self._tensors if name != c]
+        return Product(self._kernel(*inputs, out=result), dtype)
+
+    def expected(self, sums: Interval, c_dtype: str) -> Interval:
+        """Through the manifest's epilogue, with the values of the further inputs."""
+        values = {
+            name: values_of(tensor, self._tensors[name]["dtype"])
+            for name, tensor in self._further.items()
+        }
+        found = evaluate(self._kernel.manifest["epilogue"], sums, values)
+        low, middle, high = rounded(found, c_dtype).parts()
+        shape = np.shape(sums.middle)
+        return Interval(*(np.broadcast_to(part, shape) for part in (low, middle, high)))
+
+    def _make_further(self) -> dict[str, Any]:
+        import torch
+
+        draw = torch.Generator().manual_seed(9)
+        made = {}
+        for name, each in self._tensors.items():
+            if name not in (*self._operands, self._c["name"]):
+                dtype = torch_dtype(each["dtype"])
+                tensor = torch.empty_strided(each["shape"], each["strides"], dtype=dtype)
+                made[name] = tensor.copy_(torch.randn(each["shape"], generator=draw))
+        return {name: tensor.to(self.memory) for name, tensor in made.items()}
+
+
+def _dtypes(a: Mapping[str, Any], b: Mapping[str, Any]) -> tuple[str, str]:
+    found = a["dtype"], b["dtype"]
+    if "tf32" in found:
+        raise LaunchError("conform: a bundle must not multiply tf32, got one that does")
+    return found
+
+
+def _layout(declared: Mapping[str, Any]) -> Layout:
+    """The order and gaps of a manifest's matrix."""
+    (rows, columns), (down, across) = declared["shape"], declared["strides"]
+    if across == 1 or columns == 1:
+        return Layout(padding=down - columns if rows > 1 else 0)
+    return Layout("column", padding=across - rows)

@@ -1,0 +1,117 @@
+"""PTX with a launch for any size, and bundles, as subjects of the suite."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tilewright.compiler.driver import compile_matmul
+from tilewright.compiler.spec import MatmulSpec
+from tilewright.runtime.conformance import FAMILIES, run_family
+from tilewright.runtime.conformance.bundles import BundleSubject
+from tilewright.runtime.conformance.campaign import try_case
+from tilewright.runtime.conformance.cases import Case, Layout
+from tilewright.runtime.conformance.launches import LaunchSubject, evaluate
+from tilewright.runtime.conformance.verdicts import Verdict
+from tilewright.runtime.errors import LaunchError
+
+HERE = Path(__file__).parent
+PTX = HERE.parent / "foreign/triton/matmul.sm_80.ptx"
+TEMPLATE = HERE / "triton_matmul.json"
+FAMILY = {family.name: family for family in FAMILIES}
+INPUT = HERE.parent / "numerics/inputs/bias_relu.mlir"
+
+
+def changed(tmp_path, change):
+    """A subject of the Triton kernel with a launch file that was changed."""
+    launch = json.loads(TEMPLATE.read_text())
+    change(launch)
+    path = tmp_path / "launch.json"
+    path.write_text(json.dumps(launch))
+    return LaunchSubject(PTX, path)
+
+
+def test_a_triton_kernel_is_right_for_sizes_on_both_sides_of_its_tiles():
+    subject = LaunchSubject(PTX, TEMPLATE)
+    assert subject.dtypes == ("f16", "f16") and subject.b_shape == "nk"
+    for case in (Case(65, 3, 33), Case(1, 1, 1), Case(40, 64, 32, values="nan-in-b")):
+        assert try_case(subject, case).verdict is Verdict.RIGHT, case
+
+
+def test_a_kernel_that_drops_the_tail_of_k_is_wrong(tmp_path):
+    def shorten(launch):
+        launch["parameters"][5]["scalar"] = "=K - K % 8"
+        launch["tensors"][0]["strides"] = launch["tensors"][1]["strides"] = ["=K - K % 8", 1]
+
+    subject = changed(tmp_path, shorten)
+    assert try_case(subject, Case(5, 6, 16)).verdict is Verdict.RIGHT
+    outcome = try_case(subject, Case(5, 6, 12))
+    assert outcome.verdict is Verdict.WRONG and "of 30 elements" in outcome.detail
+
+
+def test_a_kernel_that_leaves_its_arrays_is_a_fault(tmp_path):
+    subject = changed(tmp_path, lambda launch: launch["parameters"][3].update(scalar="=M + 1"))
+    outcome = try_case(subject, Case(5, 6, 16))
+    assert outcome.verdict is Verdict.FAULT and "out-of-bounds" in outcome.detail
+
+
+def test_a_size_that_a_launch_does_not_take_is_skipped(tmp_path):
+    subject = changed(tmp_path, lambda launch: launch["matmul"].update(takes=["=K % 8 == 0"]))
+    outcome = try_case(subject, Case(5, 6, 12))
+    assert (outcome.verdict, outcome.detail) == (Verdict.SKIPPED, "it takes K % 8 == 0 only")
+
+
+def test_expressions_of_sizes_are_evaluated():
+    sizes = {"M": 130, "N": 7, "K": 64}
+    assert evaluate("=cdiv(M, 64) * -N + align(N, 8)", sizes) == -13
+    assert evaluate("=min(M, N) // 2 + max(K, 1) % 10", sizes) == 7
+    assert evaluate("=M >= N", sizes) == 1
+
+
+@pytest.mark.parametrize(
+    "text", ["=L", "=M.real", "=open('x')", "=M //0", "=", "=[M]", "=M ** N", "=1 < M < 3", "=M(1)"]
+)
+def test_other_expressions_are_refused(text):
+    with pytest.raises(LaunchError, match="must be an expression in M, N and K, got"):
+        evaluate(text, {"M": 1, "N": 2, "K": 3})
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda launch: launch.pop("matmul"), "must name the tensors a, b and c, got None"),
+        (lambda launch: launch["matmul"].update(d="x"), "must name the tensors a, b and c"),
+        (lambda launch: launch["matmul"].update(a="x"), "one of the tensors a, b, c, got 'x'"),
+        (lambda launch: launch["matmul"].update(b_shape="mn"), "must be kn or nk, got mn"),
+        (lambda launch: launch["matmul"].update(size=[1, 2]), "three positive integers"),
+        (lambda launch: launch["matmul"].update(takes=["=Q"]), "must be an expression"),
+        (lambda launch: launch["tensors"][0].update(dtype="f64"), "'a' must be of bf16"),
+    ],
+)
+def test_a_template_that_says_too_little_is_refused(tmp_path, change, words):
+    with pytest.raises(LaunchError, match=words):
+        changed(tmp_path, change)
+
+
+def bundle_of(tmp_path, source):
+    from tilewright.compiler.bundle_writer import write_bundle
+
+    compiled = compile_matmul(source)
+    write_bundle(tmp_path / "k.zip", compiled.manifest, compiled.ptx, compiled.assembled.cubin)
+    return BundleSubject(tmp_path / "k.zip", "emulator")
+
+
+def test_a_bundle_is_right_or_refuses_what_lies_otherwise(tmp_path):
+    subject = bundle_of(tmp_path, MatmulSpec(40, 48, 32, a_major="m", b_major="n"))
+    assert subject.size == (40, 48, 32) and not subject.any_size
+    for name in ("unaligned", "non-finite", "out", "again", "k-tails"):
+        result = run_family(subject, FAMILY[name])
+        assert not result.failed, result
+    padded = try_case(subject, Case(40, 48, 32, a=Layout(padding=8)))
+    assert padded.verdict is Verdict.REFUSED and "strides" in padded.detail
+
+
+def test_a_bundle_is_held_to_its_epilogue(tmp_path):
+    subject = bundle_of(tmp_path, INPUT)
+    m, n, k = subject.size
+    assert try_case(subject, Case(m, n, k)).verdict is Verdict.RIGHT
