@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from .errors import Trap
-from .races.clock import joined
+from .races.clock import OWN_CLUSTER, joined
 
 if TYPE_CHECKING:
     from .cta import Cta
@@ -49,7 +49,7 @@ class Cluster:
         """Lanes of a warp arrive; returns the generation that ends the phase."""
         ticket = self.generation + 1
         if warp.launch.races is not None:
-            self._pending.append(warp.clock.release(relaxed=relaxed))
+            self._pending.append(warp.clock.release(relaxed=relaxed, distance=OWN_CLUSTER))
         self._arrived[warp] = self._arrived.get(warp, 0) | lanes
         self.try_complete()
         return ticket

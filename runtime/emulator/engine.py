@@ -42,7 +42,7 @@ class EngineOp:
     For the race checks: signals: CTA and window offset of the mbarrier whose phase tells of its
     completion; event: what tells of it else (`Races.stream`); commits: its arrival passes on what
     the issuing warp knew; generic: it accesses memory through the generic proxy; clock: what the
-    warp knew, filled by `submit`.
+    warp knew, and issuer: its CTA, filled by `submit`.
     `origin` (kernel place of the issuer, keywords of `Trap.locate`) and `signal` (the same for
     reports) are filled by `submit`.
     """
@@ -55,6 +55,7 @@ class EngineOp:
         "done",
         "event",
         "generic",
+        "issuer",
         "moves",
         "name",
         "notifies",
@@ -87,6 +88,7 @@ class EngineOp:
         self.signals, self.event = signals, event
         self.commits, self.generic = commits, generic
         self.clock: Message | None = None
+        self.issuer: Cta | None = None
         self.done = False
         self.origin: dict = {}
         self.signal: Signal | None = None

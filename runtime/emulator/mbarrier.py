@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from .errors import Trap
 
 if TYPE_CHECKING:
-    from .races.tracker import BarrierClock
+    from .races.releases import BarrierClock
     from .signals import Signal
 
 MAX_COUNT = (1 << 20) - 1

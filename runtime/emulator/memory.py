@@ -230,6 +230,8 @@ class Region:
             self.proxy.stored(*who, offsets, size)
         else:
             self.proxy.touched(offsets, size, "write")
+            if self.races is not None:
+                self.proxy.written_late(offsets, size)
 
     def _check_order(
         self,
@@ -241,7 +243,7 @@ class Region:
     ) -> None:
         """Trap if an access races; a strong one takes in or passes on what its places know."""
         races, shadow = self.races, self.shadow
-        actor = races.actor()
+        actor = races.actor(owner=self.owner)
         if actor is None:
             return
         offsets = self._offsets(addresses)

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from .warp import Warp
 
 _SHIFT = {1: 0, 2: 1, 4: 2, 8: 3, 16: 4}
+CLOCKED = 0xFFFF
+"""A mark of bytes of which clocks alone say whether a proxy fence covers their write: by a thread
+of another CTA, or by `cp.async`, which writes some time behind its thread."""
 _BARRIER_BYTES = 8
 
 
@@ -63,7 +66,8 @@ class BusySource:
 class SharedProxy:
     """Per-byte marks of one CTA's shared memory of ``size`` bytes (offsets in its window).
 
-    ``tags`` is 0 or 1 + the thread (32 * warp + lane) whose generic write awaits its fence.
+    ``tags`` is 0, 1 + the thread (32 * warp + lane) whose generic write awaits its fence, or
+    `CLOCKED`.
     """
 
     def __init__(self, size: int):
@@ -92,14 +96,22 @@ class SharedProxy:
             self._check_sources(offsets, size)
         if self.boxes is not None:
             self.boxes.forget(offsets, size)
+        self.tag(warp, mask, offsets, size, warp.program.source[warp.split.pc].line)
+
+    def tag(self, warp: Warp, mask: np.ndarray, offsets: np.ndarray, size: int, line: int) -> None:
+        """What lanes ``mask`` wrote there awaits their fences."""
+        low, high = int(np.minimum.reduce(offsets)), int(np.maximum.reduce(offsets)) + size
         view, shift, rows = self._tag_views[size], _SHIFT[size], _tag_rows(warp.index, size)
         view[offsets >> shift] = rows if mask is FULL else rows[mask]
-        line = warp.program.source[warp.split.pc].line
         for spans, key in ((self._spans, warp.index), (self._lines, (warp.index, line))):
             known = spans.get(key)
             if known is None or low < known[0] or high > known[1]:
                 known = known or (low, high)
                 spans[key] = (min(low, known[0]), max(high, known[1]))
+
+    def written_late(self, offsets: np.ndarray, size: int) -> None:
+        """A generic write of ``size`` bytes each that no thread of this CTA does now."""
+        self.tags.reshape(-1, size)[offsets >> _SHIFT[size]] = CLOCKED
 
     def touched(self, offsets: np.ndarray, size: int, access: str) -> None:
         """Trap if a generic access of ``size`` bytes at one of ``offsets`` meets a barrier."""

@@ -28,6 +28,12 @@ class UncheckedProxy(SharedProxy):
         if self.boxes is not None:
             self.boxes.forget(offsets, size)
 
+    def tag(self, warp: Warp, mask: np.ndarray, offsets: np.ndarray, size: int, line: int) -> None:
+        pass
+
+    def written_late(self, offsets: np.ndarray, size: int) -> None:
+        pass
+
     def touched(self, offsets: np.ndarray, size: int, access: str) -> None:
         pass
 

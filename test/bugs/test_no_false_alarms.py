@@ -2,6 +2,9 @@
 
 import pytest
 from bug_zoo.bases import Matmul
+from bug_zoo.edits import move_before, replace
+from bug_zoo.hand_over import ARRIVAL, FENCE
+from bug_zoo.written import COPY_OUT, RELAYED_SCALES
 
 from tilewright.compiler.presets import PRESETS
 
@@ -15,4 +18,38 @@ def test_presets_are_right_and_raise_nothing(preset):
     kernel = Matmul(preset, (tile + 8, tile + 8, 136))
     for seed in SEEDS:
         report, passed = kernel.run(kernel.ptx, seed)
+        assert passed and not report.warnings, f"seed {seed}"
+
+
+NEIGHBOURS = {
+    "a proxy fence of all memory": (COPY_OUT, replace(FENCE, "fence.proxy.async")),
+    "a proxy fence of the cluster": (
+        RELAYED_SCALES,
+        replace(FENCE, "fence.proxy.async.shared::cluster"),
+    ),
+    "a proxy fence by who stores, behind the barrier": (
+        COPY_OUT,
+        move_before(FENCE, "@!%stores"),
+    ),
+    "wait_all in place of the group": (
+        COPY_OUT,
+        replace(r"cp\.async\.wait_group 0", "cp.async.wait_all"),
+    ),
+    "a fence of the cluster before an arrival of the CTA": (
+        RELAYED_SCALES,
+        replace(ARRIVAL, "fence.acq_rel.cluster; mbarrier.arrive.shared::cluster"),
+    ),
+    "a wait without a scope": (
+        RELAYED_SCALES,
+        replace(r"try_wait\.parity\.acquire\.cluster", "try_wait.parity"),
+    ),
+}
+"""Right kernels that look like bugs of the zoo: what they are, the kernel, and the change to it."""
+
+
+@pytest.mark.parametrize("name", NEIGHBOURS)
+def test_a_right_kernel_beside_a_bug_raises_nothing(name):
+    kernel, edit = NEIGHBOURS[name]
+    for seed in range(4):
+        report, passed = kernel.run(edit(kernel.ptx), seed)
         assert passed and not report.warnings, f"seed {seed}"

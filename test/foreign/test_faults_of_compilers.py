@@ -5,18 +5,30 @@ They compute the right numbers in most orders of events, as they do on hardware.
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from tilewright.runtime import run_launch_file
 from tilewright.runtime.emulator import Trap
+from tilewright.runtime.launch_files.description import read_launch_file
+from tilewright.runtime.launch_files.memory import make_memories
 
 FAULTS = {
     "tilelang/faults/refilled_stage.sm_100a": ({"race", "uninitialised-read"}, 1),
     "tilelang/faults/idle_producers.sm_90a": ({"deadlock"}, 60),
+    "tilelang/faults/unfenced_drain.sm_90a": ({"proxy-fence"}, 1),
 }
 """Categories, and seeds within which one is found."""
+CURES = {
+    "tilelang/faults/unfenced_drain.sm_90a": (
+        r"cp\.async\.wait_(group\s+\d+|all);\s+(//[^\n]*\s+)*bar\.sync\s+0;",
+        r"\g<0> fence.proxy.async.shared::cta;",
+    ),
+}
+"""A pattern of what lacks something, and the same with it."""
 
 
 def verdict(kernel: Path, seed: int) -> str | None:
@@ -33,3 +45,16 @@ def test_the_fault_is_found(name):
     kernel = Path(__file__).parent / name
     found = next(filter(None, (verdict(kernel, seed) for seed in range(seeds))), None)
     assert found in categories
+
+
+@pytest.mark.parametrize("name", list(CURES))
+def test_the_cured_kernel_is_right(name, tmp_path):
+    kernel, cured = Path(__file__).parent / name, tmp_path / "cured.ptx"
+    text, count = re.subn(*CURES[name], kernel.with_suffix(kernel.suffix + ".ptx").read_text())
+    assert count
+    cured.write_text(text)
+    for seed in range(2):
+        found = run_launch_file(cured, f"{kernel}.json", seed).outputs["c"]
+        tensors = make_memories(read_launch_file(Path(f"{kernel}.json")), kernel.parent)
+        a, b = (tensors[each].elements().astype(np.float64) for each in "ab")
+        assert np.array_equal(found, (a @ b.T).astype(np.float32))

@@ -1,7 +1,9 @@
 """Non-bulk cp.async: copies of 4, 8 or 16 bytes a thread from global to shared memory.
 
 The copy runs later; until then its destination counts as never written. Each thread has its own
-groups: wait_group and wait_all look at the copies of the executing threads alone.
+groups: wait_group and wait_all look at the copies of the executing threads alone. The bytes become
+writes of the generic proxy when the copy is complete, so a proxy fence before the wait for it
+covers nothing.
 Source: PTX ISA §9.7.9.25.3 (non-bulk copies), §9.7.13.15.15 (cp.async.mbarrier.arrive).
 """
 
@@ -77,14 +79,21 @@ def _copies(warp: Warp) -> list[ThreadCopies]:
 class Copy:
     """One issued instruction: addresses and bytes to read of k threads.
 
-    to: window offsets int64[k]; source: uint64[k]; amounts: int64[k], the rest of `size` is zero.
+    to: window offsets int64[k]; source: uint64[k]; amounts: int64[k], the rest of `size` is zero;
+    warp, mask, line: who issued it, and the PTX line.
     """
 
-    cta: Cta
+    warp: Warp
+    mask: np.ndarray
     size: int
     to: np.ndarray
     source: np.ndarray
     amounts: np.ndarray
+    line: int
+
+    @property
+    def cta(self) -> Cta:
+        return self.warp.cta
 
     @property
     def cells(self) -> np.ndarray:
@@ -103,6 +112,9 @@ class Copy:
         mark_bytes(self.cta, cells, "write", "the write of cp.async")
         self.cta.shared.data[cells] = self._read()
         self.cta.shared.written[cells] = _WRITTEN
+        if self.cta.launch.races is None:
+            proxy = self.cta.shared.proxy
+            proxy.tag(self.warp, self.mask, self.to, self.size, self.line)
 
     def _read(self) -> np.ndarray:
         data = np.zeros((len(self.to), self.size), np.uint8)
@@ -173,7 +185,8 @@ def _copy_step(to: Callable, source: Callable, amounts: Callable, size: int) -> 
         sources = source(warp)[mask]
         _check_aligned(sources, size)
         offsets = _claim(warp, mask, addresses, size)
-        copy = Copy(warp.cta, size, offsets, sources, read)
+        line = warp.program.source[warp.split.pc].line
+        copy = Copy(warp, mask, size, offsets, sources, read, line)
         name = f"cp.async of {len(offsets)} x {size} bytes -> 0x{int(offsets[0]):x}"
         op = EngineOp(
             name,
@@ -186,7 +199,9 @@ def _copy_step(to: Callable, source: Callable, amounts: Callable, size: int) -> 
         )
         warp.launch.engines.submit(op)
         threads = _copies(warp)
-        for lane in np.flatnonzero(mask):
+        lanes = np.flatnonzero(mask).tolist()
+        _waiting(warp)[op] = set(lanes)
+        for lane in lanes:
             threads[lane].open.append(op)
         _count(warp, int(read.sum()), size * len(offsets))
 
@@ -215,9 +230,28 @@ def _claim(warp: Warp, mask: np.ndarray, addresses: np.ndarray, size: int) -> np
         raise region.refusal(own, size, "write")
     offsets = (own - np.uint64(region.base)).astype(np.int64)
     region.proxy.stored(warp, mask, offsets, size)
+    if warp.launch.races is not None:
+        region.proxy.written_late(offsets, size)
     if warp.launch.orders:
         region.written[offsets[:, None] + np.arange(size)] = 0
     return offsets
+
+
+def _waiting(warp: Warp) -> dict[EngineOp, set[int]]:
+    """By copy, the lanes that have not waited for their part of it."""
+    return warp.state("cp.async waits", dict)
+
+
+def _observe(warp: Warp, mask: np.ndarray, operations: list[EngineOp]) -> None:
+    """These lanes have waited; a copy is over for the warp when all of its lanes have."""
+    waiting, lanes = _waiting(warp), set(np.flatnonzero(mask).tolist())
+    over = []
+    for op in dict.fromkeys(operations):
+        waiting[op] -= lanes
+        if not waiting[op]:
+            del waiting[op]
+            over.append(op)
+    observe(warp, over)
 
 
 @instruction("cp.async.commit_group", section="9.7.9.25.3.2")
@@ -247,7 +281,7 @@ def build_wait_group(ins: Decoded) -> Step:
         operations = [op for thread in threads for op in thread.older(newest)]
         if not all(op.done for op in operations):
             return blocked
-        observe(warp, operations)
+        _observe(warp, mask, operations)
         for thread in threads:
             thread.forget(newest)
         return None
@@ -267,7 +301,7 @@ def build_wait_all(ins: Decoded) -> Step:
         operations = [op for thread in threads for op in thread.all()]
         if not all(op.done for op in operations):
             return blocked
-        observe(warp, operations)
+        _observe(warp, mask, operations)
         for thread in threads:
             thread.forget_all()
         return None

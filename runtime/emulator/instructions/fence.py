@@ -8,11 +8,19 @@ from __future__ import annotations
 
 from ..decode import Decoded
 from ..lanes import lanes_to_int
+from ..races.clock import ASYNC, ASYNC_GLOBAL
 from ..registry import Step, instruction
 from ..tensor_engine import acquired, released
 
 _SECTION = "9.7.13.4"
 _SCOPES = ("cta", "cluster", "gpu", "sys")
+_COVERED = {
+    None: (ASYNC, ASYNC_GLOBAL),
+    "global": (ASYNC_GLOBAL,),
+    "shared::cta": (ASYNC,),
+    "shared::cluster": (ASYNC,),
+}
+"""Rows of the clocks that a proxy fence raises, by its state space."""
 
 
 def _no_effect(warp, mask) -> None:
@@ -75,7 +83,7 @@ def build_fence_async(ins: Decoded) -> Step:
     """fence.proxy.async{.global,.shared::cta,.shared::cluster}."""
     space = ins.choice(("global", "shared::cta", "shared::cluster"))
     ins.finish_modifiers()
-    return _publish_global if space == "global" else _publish
+    return _publishing(space)
 
 
 @instruction("fence.proxy.async::generic", section=_SECTION)
@@ -85,14 +93,18 @@ def build_fence_async_generic(ins: Decoded) -> Step:
     ins.required(("sync_restrict::shared::cta", "sync_restrict::shared::cluster"))
     ins.required(("cluster",))
     ins.finish_modifiers()
-    return _publish if order == "release" else _no_effect
+    return _publishing("shared::cta") if order == "release" else _no_effect
 
 
-def _publish(warp, mask) -> None:
-    warp.cta.shared.proxy.fence(warp, mask)
-    _publish_global(warp, mask)
+def _publishing(space: str | None) -> Step:
+    """Writes become visible to the async proxy, in one state space or in all of them."""
+    rows, own_only = _COVERED[space], space == "shared::cta"
 
+    def step(warp, mask) -> None:
+        if space != "global":
+            warp.cta.shared.proxy.fence(warp, mask)
+        if warp.launch.races is not None:
+            alone = lanes_to_int(mask) != warp.live
+            warp.clock.fence_proxy(rows, alone=alone, own_only=own_only)
 
-def _publish_global(warp, mask) -> None:
-    if warp.launch.races is not None:
-        warp.clock.fence_proxy(alone=lanes_to_int(mask) != warp.live)
+    return step

@@ -37,13 +37,14 @@ def take_space(ins: Decoded, spaces: tuple[str, ...] = _SPACES) -> str:
     return "shared::cta" if space == "shared" else space
 
 
-def _finish(ins: Decoded, *semantics: str) -> bool:
-    """Consume the rest of the modifiers; returns whether the operation is relaxed."""
+def _finish(ins: Decoded, *semantics: str) -> tuple[bool, str]:
+    """Consume the rest of the modifiers; returns whether the operation is relaxed, and its scope,
+    without which it is that of the CTA."""
     relaxed = ins.choice(semantics) == "relaxed"
-    ins.choice(("cta", "cluster"))
+    scope = ins.choice(("cta", "cluster"), "cta")
     ins.required(("b64",))
     ins.finish_modifiers()
-    return relaxed
+    return relaxed, scope
 
 
 @instruction("mbarrier.init", section=_SECTION)
@@ -123,9 +124,12 @@ Operation = Callable[[Mbarrier, int], int | None]
 
 
 def _each_lane(
-    ins: Decoded, space: str, at: int, operand: int | None, operation: Operation, passes_on: str
+    ins: Decoded, space: str, at: int, operand: int | None, operation: Operation, *order: str
 ):
-    """A function (warp, mask) -> uint64[32] of results: ``operation`` in each lane, in order."""
+    """A function (warp, mask) -> uint64[32] of results: ``operation`` in each lane, in order.
+
+    order: what it passes on and its scope, see `apply`.
+    """
     address = ins.address(at)
     amount = ins.read(operand, np.uint32) if operand is not None else None
 
@@ -136,9 +140,7 @@ def _each_lane(
         for lane in np.flatnonzero(mask):
             target, offset = locate(warp.cta, int(addresses[lane]), space)
             value = int(amounts[lane]) if amounts is not None else 1
-            results[lane] = (
-                apply(target, offset, lambda b, v=value: operation(b, v), passes_on) or 0
-            )
+            results[lane] = apply(target, offset, lambda b, v=value: operation(b, v), *order) or 0
         return results
 
     return perform
@@ -149,16 +151,17 @@ def apply(
     offset: int,
     operation: Callable[[Mbarrier], int | None],
     passes_on: str = "released",
+    scope: str = "cluster",
 ) -> int | None:
     """Perform ``operation`` on a barrier and wake its CTA if that completed a phase.
 
     passes_on: what waiters may rely on afterwards: all that is "released", what a fence covers
-    ("relaxed"), or "nothing".
+    ("relaxed"), or "nothing"; scope: which threads a release reaches.
     """
     barrier, races = barrier_at(target, offset), target.launch.races
     note_signal(target.launch, barrier)
     if races is not None:
-        races.arriving(barrier, passes_on)
+        races.arriving(barrier, target, passes_on, scope)
     phase = barrier.phase
     result = operation(barrier)
     for observer in target.launch.observers:
@@ -175,7 +178,7 @@ def build_arrive(ins: Decoded) -> Step:
     space = take_space(ins)
     drop = ins.mnemonic.endswith("drop")
     expects, no_complete = ins.flag("expect_tx"), ins.flag("noComplete")
-    relaxed = _finish(ins, "release", "relaxed")
+    relaxed, scope = _finish(ins, "release", "relaxed")
     ins.expect_operands(2, 3)
     if space == "shared::cluster" and not ins.is_sink(0):
         ins.unmodelled("a result other than _ of an arrival on .shared::cluster")
@@ -188,7 +191,7 @@ def build_arrive(ins: Decoded) -> Step:
 
     amount = 2 if len(ins.operands) == 3 else None
     passes_on = "relaxed" if relaxed else "released"
-    perform = _each_lane(ins, space, 1, amount, operation, passes_on)
+    perform = _each_lane(ins, space, 1, amount, operation, passes_on, scope)
     write = ins.write(0, np.uint64)
 
     def step(warp: Warp, mask: np.ndarray) -> None:
@@ -232,7 +235,7 @@ def build_pending_count(ins: Decoded) -> Step:
 def build_wait(ins: Decoded) -> Step:
     by_parity = ins.flag("parity")
     space = take_space(ins, _OWN_SPACES)
-    relaxed = _finish(ins, "acquire", "relaxed")
+    relaxed, _ = _finish(ins, "acquire", "relaxed")
     has_hint = ins.mnemonic.endswith("try_wait")
     ins.expect_operands(*((3, 4) if has_hint else (3,)))
     write, address = ins.write(0, np.bool_), ins.address(1)

@@ -2,15 +2,19 @@
 
 Within a cluster every agent is a component: a warp, the copies that signal one mbarrier, or the
 operations of one kind that a warp has issued. An event is a component and a time; an agent knows
-it if its entry for the component has reached the time. A clock has five rows of entries:
+it if its entry for the component has reached the time. A clock has these rows of entries:
 
+- HAPPENED: done before in every order of events, whatever the memory model makes of it;
+- OVER: accesses that are over, so that their bytes of shared memory may be overwritten;
 - KNOWN: ordered before, for the generic proxy;
-- ASYNC: also behind a proxy fence, so visible to the async proxy;
+- ASYNC: also behind a proxy fence of shared memory, so visible there to the async proxy;
+- ASYNC_GLOBAL: the same in global memory;
 - OUT: tensor memory accesses behind ``tcgen05.fence::before_thread_sync`` or a commit;
-- RELEASED: what a release fence covers, all that a relaxed operation passes on;
-- RELEASED_FAR: the same by fences whose scope reaches other clusters.
+- RELEASED: what a release fence covers, all that a relaxed operation passes on inside its CTA;
+- RELEASED_CLUSTER, RELEASED_FAR: the same by fences whose scope reaches the other CTAs of the
+  cluster, and other clusters.
 
-The first three travel in messages. What is known of other clusters travels along by their number.
+Those up to OUT travel in messages. What is known of other clusters travels along by their number.
 """
 
 from __future__ import annotations
@@ -19,8 +23,11 @@ from collections.abc import Callable
 
 import numpy as np
 
-KNOWN, ASYNC, OUT, RELEASED, RELEASED_FAR = range(5)
-TRAVELLING = 3
+HAPPENED, OVER, KNOWN, ASYNC, ASYNC_GLOBAL, OUT, RELEASED, RELEASED_CLUSTER, RELEASED_FAR = range(9)
+TRAVELLING = OUT + 1
+OWN_CTA, OWN_CLUSTER, ELSEWHERE = range(3)
+"""How far a scope reaches, or how far from each other two threads are."""
+REACH = {"cta": OWN_CTA, "cluster": OWN_CLUSTER, "gpu": ELSEWHERE, "sys": ELSEWHERE}
 _STEP = 32
 
 Event = tuple[int, int]
@@ -29,10 +36,12 @@ Rows = np.ndarray
 
 
 class Domain:
-    """The components of one cluster. number: the cluster's, unique in the launch."""
+    """The components of one cluster. number: the cluster's, unique in the launch; away: by CTA
+    rank, those of its warps for accesses to the shared memory of other CTAs."""
 
     def __init__(self, number: int, expected: int):
         self.number = number
+        self.away: dict[int, list[int]] = {}
         self.width = -(-(expected + 1) // _STEP) * _STEP
         self._names: list[Callable[[], str]] = [lambda: "nobody"]
 
@@ -42,6 +51,10 @@ class Domain:
         if len(self._names) > self.width:
             self.width += _STEP
         return len(self._names) - 1
+
+    def is_away(self, component: int) -> bool:
+        """Whether it stands for accesses of a warp to the memory of other CTAs."""
+        return any(component in components for components in self.away.values())
 
     def name(self, component: int) -> str:
         """Who the component is."""
@@ -66,7 +79,7 @@ def _raise_to(rows: Rows, other: Rows) -> Rows:
 
 
 class Message:
-    """What a release passes on. rows: int64[3, width]; others: rows by cluster number."""
+    """What a release passes on. rows: int64[6, width]; others: rows by cluster number."""
 
     __slots__ = ("domain", "others", "rows")
 
@@ -90,6 +103,12 @@ class Message:
 
     def copy(self) -> Message:
         return Message(self.domain, self.rows.copy(), dict(self.others))
+
+    def happening(self) -> Message:
+        """Of it only what has happened, nothing that orders accesses."""
+        message = Message(self.domain, np.zeros_like(self.rows))
+        message.rows[HAPPENED] = self.rows[HAPPENED]
+        return message
 
 
 def joined(messages: list[Message]) -> Message | None:
@@ -120,60 +139,94 @@ class WarpClock:
     """The clock of one warp.
 
     own: its component; time: of its accesses from now on; together: when its lanes last executed a
-    synchronising instruction, or took in a message, which may be of one of them.
+    synchronising instruction, or took in a message, which may be of one of them; rank: of its CTA.
     """
 
-    def __init__(self, domain: Domain, name: Callable[[], str]):
-        self.domain = domain
-        self.own = domain.component(name)
+    def __init__(self, domain: Domain, name: Callable[[], str], rank: int = 0):
+        self.domain, self._name, self._rank = domain, name, rank
+        self.own, self._away = domain.component(name), 0
         self.time = 1
         self.rows = np.zeros((RELEASED_FAR + 1, domain.width), np.int64)
-        self.rows[KNOWN, self.own] = 1
+        self.rows[: KNOWN + 1, self.own] = 1
         self.others: dict[int, Rows] = {}
         self.streams: dict[str, list[int]] = {}
         self.together = 0
-        self._pending: dict[bool, Message] = {}
+        self._pending: dict[int, Message] = {}
+
+    def wide(self) -> Rows:
+        """All rows, wide enough for every component of the domain."""
+        self.rows = fitted(self.rows, self.domain.width)
+        return self.rows
 
     def row(self, kind: int) -> np.ndarray:
         """One row, wide enough for every component of the domain."""
-        self.rows = fitted(self.rows, self.domain.width)
-        return self.rows[kind]
+        return self.wide()[kind]
 
     def tick(self) -> None:
         """What follows is not covered by what has been passed on so far."""
         self.time += 1
-        self.rows[KNOWN, self.own] = self.time
+        self.rows[: KNOWN + 1, self.own] = self.time
+        if self._away:
+            self.rows[: KNOWN + 1, self._away] = self.time
+
+    def away(self) -> int:
+        """Its component for accesses to the shared memory of other CTAs: a proxy fence restricted
+        to .shared::cta does not cover them."""
+        if not self._away:
+            self._away = self.domain.component(self._name)
+            self.domain.away.setdefault(self._rank, []).append(self._away)
+            self.wide()[: KNOWN + 1, self._away] = self.time
+        return self._away
 
     # -- passing on and taking in --------------------------------------------------------------
 
-    def release(self, *, relaxed: bool = False) -> Message:
-        """What a release operation passes on; of a relaxed one what an earlier fence covers.
+    def release(self, *, relaxed: bool = False, distance: int = OWN_CTA) -> Message:
+        """What a release operation passes on; of a relaxed one what an earlier fence covers, whose
+        scope must reach as far as ``distance``.
 
         What a ``tcgen05.fence`` covers travels along with either.
         """
-        message = self._passing_on(RELEASED if relaxed else None)
+        message = self._passing_on(RELEASED + distance if relaxed else None)
         self.tick()
         return message
 
-    def release_far(self, *, relaxed: bool, scope_is_far: bool) -> tuple[Message, Message]:
-        """What a release passes on to its own cluster, and to others, which its scope, or that of
-        an earlier fence, must reach."""
-        near = self._passing_on(RELEASED if relaxed else None)
-        far = self._passing_on(RELEASED_FAR if relaxed or not scope_is_far else None)
+    def release_narrow(self) -> Message:
+        """What a release of the scope of a CTA passes on to another CTA of the cluster: that
+        accesses are over; of what they wrote only what a wider fence covers."""
+        message = self._passing_on(RELEASED_CLUSTER, first=KNOWN)
         self.tick()
-        return near, far
+        return message
 
-    def _passing_on(self, covered: int | None) -> Message:
+    def releases(self, *, relaxed: bool, reach: int) -> tuple[Message, Message, Message]:
+        """What a release passes on to its own CTA, its own cluster and to others, which its scope,
+        or that of an earlier fence, must reach."""
+        messages: list[Message] = []
+        for distance in (OWN_CTA, OWN_CLUSTER, ELSEWHERE):
+            if messages and not relaxed and distance <= reach:
+                messages.append(messages[-1])
+            else:
+                covered = relaxed or distance > reach
+                messages.append(self._passing_on(RELEASED + distance if covered else None))
+        self.tick()
+        return messages[0], messages[1], messages[2]
+
+    def _passing_on(self, covered: int | None, first: int = OVER) -> Message:
         rows = self.rows[:TRAVELLING].copy()
         if covered is not None:
-            np.minimum(rows[:OUT], self.rows[covered], out=rows[:OUT])
+            np.minimum(rows[first:OUT], self.rows[covered], out=rows[first:OUT])
         return Message(self.domain, rows, self.others)
 
-    def acquire(self, message: Message, *, relaxed: bool = False, far: bool = False) -> None:
+    def happening(self) -> Message:
+        """What an operation passes on that orders no accesses: only that this has happened."""
+        message = Message(self.domain, self.rows[:TRAVELLING]).happening()
+        self.tick()
+        return message
+
+    def acquire(self, message: Message, *, relaxed: bool = False, distance: int = OWN_CTA) -> None:
         """Take in a message; after a relaxed read only once a fence follows, whose scope must
-        reach the cluster it is from (``far``)."""
+        reach as far as it comes from (``distance``)."""
         if relaxed:
-            self._hold(message, far)
+            self._hold(message, distance)
             return
         self.come_together()
         if message.domain is self.domain:
@@ -184,39 +237,55 @@ class WarpClock:
         """Take in what is known of other clusters; the lanes don't meet for it."""
         self.others = _merged(self, message)
 
-    def _hold(self, message: Message, far: bool) -> None:
+    def saw(self, message: Message) -> None:
+        """What the message says has happened, and nothing that orders accesses."""
         if message.domain is self.domain:
             self.rows = fitted(self.rows, message.rows.shape[1])
+            part = self.rows[HAPPENED, : message.rows.shape[1]]
+            np.maximum(part, message.rows[HAPPENED], out=part)
+
+    def _hold(self, message: Message, distance: int) -> None:
+        if message.domain is self.domain:
+            self.saw(message)
             part = self.rows[OUT, : message.rows.shape[1]]
             np.maximum(part, message.rows[OUT], out=part)
-        self._pending.setdefault(far, Message(self.domain)).join(message)
+        self._pending.setdefault(distance, Message(self.domain)).join(message)
 
     # -- fences --------------------------------------------------------------------------------
 
-    def fence_release(self, *, far: bool) -> None:
-        """``fence.release``: relaxed operations that follow pass on what precedes it; ``far``:
-        its scope reaches other clusters."""
-        for row in (RELEASED, RELEASED_FAR)[: 1 + far]:
+    def fence_release(self, reach: int) -> None:
+        """``fence.release``: relaxed operations that follow pass on what precedes it, as far as
+        its scope reaches."""
+        for row in range(RELEASED, RELEASED + reach + 1):
             np.maximum(self.rows[row], self.rows[KNOWN], out=self.rows[row])
         self.tick()
 
-    def fence_acquire(self, *, far: bool) -> None:
-        """``fence.acquire``: what relaxed reads have seen is taken in."""
-        for kind in (False, True)[: 1 + far]:
-            message = self._pending.pop(kind, None)
+    def fence_acquire(self, reach: int) -> None:
+        """``fence.acquire``: what relaxed reads have seen is taken in, as far as its scope
+        reaches."""
+        for distance in range(reach + 1):
+            message = self._pending.pop(distance, None)
             if message is not None:
                 self.acquire(message)
 
-    def fence_proxy(self, *, alone: bool) -> None:
-        """``fence.proxy.async``: what precedes it is visible to the async proxy.
+    def fence_proxy(self, rows: tuple[int, ...], *, alone: bool, own_only: bool = False) -> None:
+        """``fence.proxy.async``: what precedes it is visible to the async proxy, in the memories
+        of these rows.
 
-        alone: some lanes execute it; of the warp's own accesses it covers those before its lanes
-        last came together.
+        alone: some lanes execute it; of the warp's own accesses to shared memory it covers those
+        before its lanes last came together (which lanes wrote since, the marks of the memory tell;
+        those of global memory do not). own_only: it is restricted to the shared memory of its CTA.
         """
-        before = int(self.rows[ASYNC, self.own])
-        np.maximum(self.rows[ASYNC], self.rows[KNOWN], out=self.rows[ASYNC])
-        if alone:
-            self.rows[ASYNC, self.own] = max(before, self.together)
+        mine = [self.own, self._away] if self._away else self.own
+        others = self.domain.away.get(self._rank, []) if own_only else []
+        for row in rows:
+            covered = self.wide()[row]
+            before, elsewhere = covered[mine], covered[others]
+            np.maximum(covered, self.rows[KNOWN], out=covered)
+            if alone and row == ASYNC:
+                covered[mine] = np.maximum(before, self.together)
+            if others:
+                covered[others] = elsewhere
         self.tick()
 
     def come_together(self) -> None:
@@ -246,14 +315,15 @@ class WarpClock:
 
     def observe(self, event: Event, *, generic: bool) -> None:
         """The warp has waited for an operation; one of the async proxy needs no proxy fence."""
-        self._note(event, KNOWN)
-        if not generic:
-            self._note(event, ASYNC)
+        self._note(event, slice(KNOWN + 1 if generic else ASYNC_GLOBAL + 1))
 
     def note_released(self, event: Event) -> None:
-        """A fence for this event alone: relaxed operations that follow pass it on."""
-        self._note(event, RELEASED)
+        """A fence for this event alone: relaxed operations that follow pass it on, inside the
+        cluster."""
+        self._note(event, slice(RELEASED, RELEASED_CLUSTER + 1))
 
-    def _note(self, event: Event, kind: int) -> None:
-        row, (component, time) = self.row(kind), event
-        row[component] = max(int(row[component]), time)
+    def _note(self, event: Event, kinds: slice) -> None:
+        component, time = event
+        self.rows = fitted(self.rows, self.domain.width)
+        column = self.rows[kinds, component]
+        np.maximum(column, time, out=column)

@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING, NoReturn
 import numpy as np
 
 from ..errors import Trap
-from .clock import ASYNC, KNOWN
+from ..proxy import CLOCKED
+from .clock import ASYNC, ASYNC_GLOBAL, KNOWN, OVER
+from .verdicts import LINE_BITS, Past, limit, split_when
 
 if TYPE_CHECKING:
     from ..proxy import SharedProxy
@@ -23,18 +25,17 @@ if TYPE_CHECKING:
 Warn = Callable[[str, str], None]
 Same = Callable[[], np.ndarray]
 """bool[bytes] of an access: which bytes keep their value."""
-LINE_BITS = 20
-LINE_MASK = (1 << LINE_BITS) - 1
 _CLUSTER_SHIFT = 16
 _COMPONENT_MASK = (1 << _CLUSTER_SHIFT) - 1
+_NOTHING = np.zeros(1, np.int64)
 
 
 @dataclass(slots=True)
 class Actor:
     """Who accesses memory now.
 
-    own: component of its accesses; when: their mark; known, visible: what it may rely on for
-    ordering and for reading or replacing writes, int64[width]; others: rows by cluster number.
+    own: component of its accesses; when: their mark; rows: what it knows (`clock`), others: the
+    same by cluster number; asynchronous: it accesses memory through the async proxy.
     comparing: it is an atomic compare-and-swap, see `Compared`.
     lanes: uint8[accesses], 1 + the lane of each, where known; together: when the lanes of the warp
     last executed a synchronising instruction.
@@ -43,18 +44,20 @@ class Actor:
     domain: Domain
     own: int
     when: int
-    known: np.ndarray
-    visible: np.ndarray
+    rows: np.ndarray
     others: dict[int, np.ndarray]
     strong: bool = False
+    asynchronous: bool = False
     comparing: bool = False
     lanes: np.ndarray | None = None
     together: int = 0
 
-    @property
-    def asynchronous(self) -> bool:
-        """Whether it accesses memory through the async proxy."""
-        return self.visible is not self.known
+    def knows(self, kind: int, cluster: int | None = None) -> np.ndarray:
+        """One row of what it knows, of its own cluster or another."""
+        if cluster is None or cluster == self.domain.number:
+            return self.rows[kind]
+        rows = self.others.get(cluster)
+        return _NOTHING if rows is None else rows[kind]
 
 
 @dataclass(slots=True)
@@ -125,7 +128,7 @@ class SharedShadow:
     def read(self, index: np.ndarray, size: int, actor: Actor, what: str) -> None:
         """Somebody reads the cells of ``size`` bytes (a power of two) with these numbers."""
         if not self._compared.excuses(index, size, actor):
-            self._check_writes(index, size, actor, what, None)
+            self._check_writes(index, size, actor, what)
         reader = -actor.own if actor.strong else actor.own
         marks = self._reads.get(reader)
         if marks is None:
@@ -137,7 +140,7 @@ class SharedShadow:
         self, index: np.ndarray, size: int, actor: Actor, what: str, same: Same | None = None
     ) -> None:
         """Somebody writes them; ``same()`` tells which of the bytes keep their value."""
-        self._check_writes(index, size, actor, what, same)
+        self._check_writes(index, size, actor, what, same, overwrites=True)
         if not actor.comparing:
             self._check_reads(index, size, actor, what)
         self._compared.written(index, size, actor)
@@ -148,19 +151,29 @@ class SharedShadow:
         self._lanes.reshape(-1, size)[index] = lanes
 
     def _check_writes(
-        self, index: np.ndarray, size: int, actor: Actor, what: str, same: Same | None
+        self,
+        index: np.ndarray,
+        size: int,
+        actor: Actor,
+        what: str,
+        same: Same | None = None,
+        *,
+        overwrites: bool = False,
     ) -> None:
         cells = self._write_cells[size]
         who, when = cells.who[index], cells.when[index]
         if actor.lanes is not None and not actor.strong:
             self._check_lanes(index, size, actor, what, (who, when, same))
-        bad = unordered(who, when, actor, actor.visible)
+        bad = unordered(who, when, actor, actor.rows[ASYNC if actor.asynchronous else KNOWN])
         if bad is None:
             if actor.asynchronous and self._proxy.has_unfenced:
                 self._warn_of_others(index, size, when, what)
             return
-        if actor.asynchronous and unordered(who, when, actor, actor.known) is None:
+        unknown = unordered(who, when, actor, actor.rows[KNOWN])
+        if actor.asynchronous and unknown is None:
             bad &= self._tags.reshape(-1, size)[index].reshape(-1) != 0
+        if overwrites and unknown is not None:
+            bad &= ~unknown | _flags(unordered(who, when, actor, actor.rows[OVER]), len(bad))
         bad = _harmful(bad, same)
         if bad is not None:
             at = _flat(index, size)[bad]
@@ -170,9 +183,10 @@ class SharedShadow:
     def _warn_of_others(self, index: np.ndarray, size: int, when: np.ndarray, what: str) -> None:
         """The ISA asks for a proxy fence on the way, practice for one by the writer itself."""
         waiting = self._tags.reshape(-1, size)[index].reshape(-1)
-        if not waiting.any():
+        threads = (waiting != 0) & (waiting != CLOCKED)
+        if not threads.any():
             return
-        first = int((waiting != 0).argmax())
+        first = int(threads.argmax())
         warp, lane = divmod(int(waiting[first]) - 1, 32)
         line = split_when(int(when.reshape(-1)[first]))[1]
         self._warn(
@@ -206,11 +220,11 @@ class SharedShadow:
 
     def _check_reads(self, index: np.ndarray, size: int, actor: Actor, what: str) -> None:
         for reader, latest in self._latest.items():
-            limit = _limit(actor.known, abs(reader))
-            if latest < limit or (actor.strong and reader < 0):
+            unknown = limit(actor.rows[OVER], abs(reader))
+            if latest < unknown or (actor.strong and reader < 0):
                 continue
             when = self._reads[reader].reshape(-1, size)[index].reshape(-1)
-            if when.max() >= limit:
+            if when.max() >= unknown:
                 bad = int(when.argmax())
                 at = int(_flat(index, size)[bad])
                 self._refuse(at, "read", (reader, int(when[bad])), actor, what)
@@ -221,11 +235,10 @@ class SharedShadow:
         component, (_, line) = abs(mark[0]), split_when(mark[1])
         other = f"the {past} by {self._domain.name(component)} (ptx:{line})"
         place = f"shared offset 0x{at:x} of {self._name}"
-        if mark[1] < _limit(actor.known, component):
-            if self._tags[at]:
-                other = other.replace(" of cta", f" lane {(int(self._tags[at]) - 1) % 32} of cta")
-            raise unfenced(what, place, other)
-        raise race(what, place, other)
+        past_event = Past(actor, component, mark[1])
+        if past_event.is_known(KNOWN) and self._tags[at] not in (0, CLOCKED):
+            other = other.replace(" of cta", f" lane {(int(self._tags[at]) - 1) % 32} of cta")
+        raise past_event.refusal(what, place, other, ASYNC)
 
 
 def _flat(index: np.ndarray, size: int) -> np.ndarray:
@@ -253,7 +266,7 @@ class GlobalShadow:
     def read(self, index: np.ndarray, size: int, actor: Actor, what: str) -> None:
         """Somebody reads these bytes, of accesses of ``size``."""
         if self._writes is not None and not self._compared.excuses(index, 1, actor):
-            self._check(self._writes, index, actor, actor.visible, ("write", what, None))
+            self._check(self._writes, index, actor, _visible(actor), ("write", what, None))
         if not self._reads:
             self._reads = [Marks.of(self._size, np.int64) for _ in range(2)]
         last, before = self._reads
@@ -268,9 +281,9 @@ class GlobalShadow:
         """Somebody writes them; ``same()`` tells which of the bytes keep their value."""
         if self._writes is None:
             self._writes = Marks.of(self._size, np.int64)
-        self._check(self._writes, index, actor, actor.visible, ("write", what, same))
+        self._check(self._writes, index, actor, _visible(actor), ("write", what, same))
         for marks in () if actor.comparing else self._reads:
-            self._check(marks, index, actor, actor.known, ("read", what, same))
+            self._check(marks, index, actor, OVER, ("read", what, same))
         self._compared.written(index, 1, actor)
         self._writes.who[index], self._writes.when[index] = self._sign(actor), actor.when
 
@@ -280,7 +293,7 @@ class GlobalShadow:
         return -who if actor.strong else who
 
     def _check(
-        self, marks: Marks, index: np.ndarray, actor: Actor, row: np.ndarray, about: tuple
+        self, marks: Marks, index: np.ndarray, actor: Actor, kind: int, about: tuple
     ) -> None:
         who, when = marks.who[index], marks.when[index]
         if not who.any():
@@ -290,7 +303,7 @@ class GlobalShadow:
         for number in np.unique(clusters[who != 0]).tolist():
             component = np.sign(who) * (np.abs(who) & _COMPONENT_MASK)
             here = np.where(clusters == number, component, 0)
-            bad = _harmful(unordered(here, when, actor, _row_of(actor, row, number)), same)
+            bad = _harmful(unordered(here, when, actor, actor.knows(kind, number)), same)
             if bad is not None:
                 mark = int(who.reshape(-1)[bad]), int(when.reshape(-1)[bad])
                 self._refuse(int(index.reshape(-1)[bad]), past, mark, actor, what)
@@ -302,19 +315,12 @@ class GlobalShadow:
         cluster, component = who >> _CLUSTER_SHIFT, who & _COMPONENT_MASK
         other = f"the {past} by {self._domains[cluster].name(component)} (ptx:{line})"
         place = f"byte {at} of {self._name}"
-        if mark[1] < _limit(_row_of(actor, actor.known, cluster), component):
-            raise unfenced(what, place, other)
-        raise race(what, place, other)
+        raise Past(actor, component, mark[1], cluster).refusal(what, place, other, ASYNC_GLOBAL)
 
 
-def _row_of(actor: Actor, row: np.ndarray, cluster: int) -> np.ndarray:
-    """What the actor knows of a cluster, for the purpose of ``row``."""
-    if cluster == actor.domain.number:
-        return row
-    rows = actor.others.get(cluster)
-    if rows is None:
-        return np.zeros(1, np.int64)
-    return rows[KNOWN if row is actor.known else ASYNC]
+def _visible(actor: Actor) -> int:
+    """The row that says which writes to global memory it may read or replace."""
+    return ASYNC_GLOBAL if actor.asynchronous else KNOWN
 
 
 def _harmful(bad: np.ndarray | None, same: Same | None) -> int | None:
@@ -329,47 +335,22 @@ def _harmful(bad: np.ndarray | None, same: Same | None) -> int | None:
     return int(bad.argmax()) if bad.any() else None
 
 
+def _flags(bad: np.ndarray | None, count: int) -> np.ndarray:
+    return np.zeros(count, bool) if bad is None else bad
+
+
 def unordered(
     who: np.ndarray, when: np.ndarray, actor: Actor, row: np.ndarray
 ) -> np.ndarray | None:
     """bool[bytes]: marks that the actor is not ordered behind; None if there is none."""
     first = int(who.flat[0])
     if (who == first).all():
-        if first == 0 or (actor.strong and first < 0) or int(when.max()) < _limit(row, abs(first)):
+        if first == 0 or (actor.strong and first < 0) or int(when.max()) < limit(row, abs(first)):
             return None
-        return when.reshape(-1) >= _limit(row, abs(first))
+        return when.reshape(-1) >= limit(row, abs(first))
     components = np.abs(who)
     if len(row) <= int(components.max()):
         row = np.pad(row, (0, int(components.max()) + 1 - len(row)))
     bad = when >= (row[components] + 1) << LINE_BITS
     bad &= (who > 0) if actor.strong else (who != 0)
     return bad.reshape(-1) if bad.any() else None
-
-
-def _limit(row: np.ndarray, component: int) -> int:
-    """The first mark of a component that is not known."""
-    time = int(row[component]) if component < len(row) else 0
-    return time + 1 << LINE_BITS
-
-
-def split_when(when: int) -> tuple[int, int]:
-    """(time, PTX line) of a mark."""
-    return when >> LINE_BITS, when & LINE_MASK
-
-
-def race(what: str, place: str, other: str) -> Trap:
-    """The Trap of an access that nothing orders behind an earlier one."""
-    return Trap(
-        "race",
-        f"{what} of {place} is not ordered behind {other}: no barrier, mbarrier, commit or"
-        f" release and acquire leads from there to here",
-    )
-
-
-def unfenced(what: str, place: str, other: str) -> Trap:
-    """The Trap of an access of the async proxy that is ordered, but behind no proxy fence."""
-    return Trap(
-        "proxy-fence",
-        f"{what} of {place} is ordered behind {other}, a generic one, with no fence.proxy.async"
-        f" on the way",
-    )

@@ -13,9 +13,21 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..errors import Trap
-from .clock import ASYNC, KNOWN, OUT, Domain, Event, Message, WarpClock
+from .clock import (
+    KNOWN,
+    OUT,
+    OWN_CLUSTER,
+    OWN_CTA,
+    REACH,
+    Domain,
+    Event,
+    Message,
+    WarpClock,
+)
 from .prerequisites import Prerequisites
-from .shadow import LINE_BITS, LINE_MASK, Actor, GlobalShadow, Same, SharedShadow, race
+from .releases import BarrierClock, Published
+from .shadow import Actor, GlobalShadow, Same, SharedShadow
+from .verdicts import LINE_BITS, LINE_MASK, race
 
 if TYPE_CHECKING:
     from ..cta import Cta
@@ -27,36 +39,9 @@ if TYPE_CHECKING:
     from ..tensor_fences import PastAccess
     from ..warp import Warp
 
-FAR_SCOPES = ("gpu", "sys")
-"""Those that reach the threads of other clusters."""
 ACQUIRES = ("acquire", "acq_rel")
 RELEASES = ("release", "acq_rel")
 _INITIALISED = "mbarrier.init"
-
-
-class BarrierClock:
-    """What the arrivals at a barrier pass on. pending: of the current phase; done: of the past."""
-
-    __slots__ = ("base", "component", "done", "made", "pending")
-
-    def __init__(self, component: int, base: int, made: Event | None):
-        self.component, self.base, self.made = component, base, made
-        self.pending: Message | None = None
-        self.done: Message | None = None
-
-    def arrive(self, message: Message) -> None:
-        """Add what an arrival passes on; the message is the barrier's from now on."""
-        if self.pending is None and self.done is None:
-            self.pending = message
-            return
-        if self.pending is None:
-            self.pending = self.done.copy()
-        self.pending.join(message)
-
-    def complete(self) -> None:
-        """The phase is complete: waiters may take in what its arrivals passed on."""
-        if self.pending is not None:
-            self.done, self.pending = self.pending, None
 
 
 class Races:
@@ -71,7 +56,7 @@ class Races:
     def __init__(self, launch: Launch):
         self._launch = launch
         self._domains: list[Domain] = []
-        self._locations: dict[tuple, tuple[Message, Message]] = {}
+        self._locations: dict[tuple, Published] = {}
         self._times: dict[tuple, list[int]] = {}
         self._prerequisites: Prerequisites | None = None
         self.operation: EngineOp | None = None
@@ -90,7 +75,7 @@ class Races:
 
     def new_warp(self, warp: Warp) -> WarpClock:
         """The clock of a warp that starts."""
-        return WarpClock(warp.cta.cluster.domain, lambda: describe(warp))
+        return WarpClock(warp.cta.cluster.domain, lambda: describe(warp), warp.cta.rank)
 
     def shared_shadow(self, cta: Cta, size: int, proxy: SharedProxy) -> SharedShadow:
         """The marks of the shared memory of a CTA."""
@@ -118,8 +103,9 @@ class Races:
         if self._prerequisites is not None:
             self._prerequisites.waited(warp)
 
-    def actor(self, warp: Warp | None = None) -> Actor | None:
-        """Who accesses memory now: the operation under way, else the warp."""
+    def actor(self, warp: Warp | None = None, owner: Cta | None = None) -> Actor | None:
+        """Who accesses memory now, of a CTA where it is shared: the operation under way, else the
+        warp."""
         if self.operation is not None:
             return self._operating(self.operation)
         warp = warp or self._launch.current_warp
@@ -127,10 +113,10 @@ class Races:
             return None
         clock = warp.clock
         line = warp.program.source[warp.split.pc].line
-        known = clock.row(KNOWN)
         when = clock.time << LINE_BITS | line
         strong = self.order is not None
-        actor = Actor(clock.domain, clock.own, when, known, known, clock.others, strong)
+        own = clock.own if owner is None or owner is warp.cta else clock.away()
+        actor = Actor(clock.domain, own, when, clock.wide(), clock.others, strong)
         actor.together, actor.comparing = clock.together, self.comparing
         return actor
 
@@ -138,24 +124,22 @@ class Races:
         if op.clock is None or op.event is None:
             return None
         component, time = op.event
-        rows = op.clock.rows
-        known, visible = rows[KNOWN], rows[KNOWN if op.generic else ASYNC]
-        if op.generic:
-            visible = known
         when = time << LINE_BITS | op.origin.get("line", 0)
-        return Actor(op.clock.domain, component, when, known, visible, op.clock.others,
-                     self.order is not None)  # fmt: skip
+        strong, clock = self.order is not None, op.clock
+        return Actor(clock.domain, component, when, clock.rows, clock.others, strong,
+                     asynchronous=not op.generic)  # fmt: skip
 
     # -- engine operations -------------------------------------------------------------------------
 
     def submitted(self, op: EngineOp, warp: Warp | None) -> None:
         """An operation is issued: it is bound by what its warp knows now."""
         if warp is not None:
+            op.issuer = warp.cta
             if op.signals is not None:
                 self.used(warp, barrier_of(*op.signals), op.name)
             op.clock = warp.clock.release()
         elif self.operation is not None:
-            op.clock = self.operation.clock
+            op.clock, op.issuer = self.operation.clock, self.operation.issuer
 
     def begin(self, op: EngineOp) -> None:
         """An engine performs an operation now."""
@@ -184,7 +168,7 @@ class Races:
 
     @staticmethod
     def observe(warp: Warp, operations: list[EngineOp]) -> None:
-        """The warp has waited for these operations."""
+        """The warp has waited for these operations, which other warps may have issued."""
         newest: dict[int, EngineOp] = {}
         for op in operations:
             if op.event is not None:
@@ -193,6 +177,8 @@ class Races:
                     newest[op.event[0]] = op
         for op in newest.values():
             warp.clock.observe(op.event, generic=op.generic)
+            if op.clock is not None:
+                warp.clock.saw(op.clock)
 
     # -- mbarriers ---------------------------------------------------------------------------------
 
@@ -214,25 +200,36 @@ class Races:
         if known is not None:
             known[1] += barrier.phase + 2
 
-    def arriving(self, barrier: Mbarrier, passes_on: str) -> None:
+    def arriving(self, barrier: Mbarrier, target: Cta, passes_on: str, scope: str) -> None:
         """An operation on an mbarrier, before it is performed (see `mbarrier.apply`)."""
         warp = self._launch.current_warp
         if warp is not None and self.operation is None:
             self.used(warp, barrier, "an arrival")
-        if barrier.clock is None or passes_on == "nothing":
+        if barrier.clock is None:
             return
-        message = self._message(passes_on == "relaxed")
+        message = self._operation_message()
+        if self.operation is None and warp is not None:
+            message = self._arrival_message(warp, target, passes_on, scope)
         if message is not None:
             barrier.clock.arrive(message)
 
-    def _message(self, relaxed: bool) -> Message | None:
+    @staticmethod
+    def _arrival_message(warp: Warp, target: Cta, passes_on: str, scope: str) -> Message:
+        """An arrival whose scope is a CTA synchronises with no thread of another (PTX ISA §8.7.1:
+        the scope of each must include the other)."""
+        if passes_on == "nothing":
+            return warp.clock.happening()
+        distance = OWN_CTA if target is warp.cta else OWN_CLUSTER
+        if passes_on == "released" and distance > REACH[scope]:
+            return warp.clock.release_narrow()
+        return warp.clock.release(relaxed=passes_on == "relaxed", distance=distance)
+
+    def _operation_message(self) -> Message | None:
+        """What the completion of the operation under way passes on."""
         op = self.operation
-        if op is None:
-            warp = self._launch.current_warp
-            return None if warp is None else warp.clock.release(relaxed=relaxed)
-        if op.clock is None or op.event is None:
+        if op is None or op.clock is None or op.event is None:
             return None
-        message = op.clock.copy() if op.commits else Message(op.clock.domain)
+        message = op.clock.copy() if op.commits else op.clock.happening()
         message.note(op.event, generic=op.generic)
         return message
 
@@ -266,11 +263,10 @@ class Races:
     @staticmethod
     def fence(warp: Warp, order: str, scope: str) -> None:
         """fence.acquire, .release, .acq_rel, .sc of a scope."""
-        far = scope in FAR_SCOPES
         if order != "release":
-            warp.clock.fence_acquire(far=far)
+            warp.clock.fence_acquire(REACH[scope])
         if order != "acquire":
-            warp.clock.fence_release(far=far)
+            warp.clock.fence_release(REACH[scope])
 
     @staticmethod
     def fence_mbarrier_init(warp: Warp) -> None:
@@ -301,41 +297,45 @@ class Races:
         if warp is None or self.operation is not None:
             return
         for offset in dict.fromkeys(offsets.tolist()):
-            messages = self._locations.get((id(region), offset))
-            if messages is not None:
-                self._take_in(warp, *messages)
+            published = self._locations.get((id(region), offset))
+            if published is not None:
+                self._take_in(warp, published)
 
-    def _take_in(self, warp: Warp, near: Message, far: Message) -> None:
-        distant = near.domain is not warp.clock.domain
-        if not distant or self.scope in FAR_SCOPES:
-            relaxed = self.order not in ACQUIRES
-            warp.clock.acquire(far if distant else near, relaxed=relaxed, far=distant)
+    def _take_in(self, warp: Warp, published: Published) -> None:
+        distance = published.distance(warp.cta)
+        message = published.messages[distance]
+        if distance > REACH[self.scope]:
+            warp.clock.saw(message)
+            return
+        relaxed = self.order not in ACQUIRES
+        warp.clock.acquire(message, relaxed=relaxed, distance=distance)
 
     def stored(self, region: object, offsets: np.ndarray) -> None:
         """A strong store by a warp or a late one: the places pass on what it releases."""
-        messages = self._stored_messages()
-        if messages is None:
+        published = self._published()
+        if published is None:
             return
         for offset in dict.fromkeys(offsets.tolist()):
             key = (id(region), offset)
             earlier = self._locations.get(key)
             if self.updating and earlier is not None:
-                self._locations[key] = _continued(*messages, *earlier)
+                self._locations[key] = published.continued(earlier)
             else:
-                self._locations[key] = messages
+                self._locations[key] = published
 
-    def _stored_messages(self) -> tuple[Message, Message] | None:
-        """For its own cluster and for others; a late store releases what its warp knew when it was
-        issued."""
+    def _published(self) -> Published | None:
+        """A late store releases what its warp knew when it was issued."""
         releases = self.order in RELEASES
-        if self.operation is not None:
-            message = self._message(relaxed=False) if releases and self.operation.commits else None
-            return None if message is None else (message, message)
-        warp = self._launch.current_warp
+        op, warp = self.operation, self._launch.current_warp
+        if op is not None:
+            message = self._operation_message() if releases and op.commits else None
+            if message is None or op.issuer is None:
+                return None
+            return Published(op.issuer, (message, message, message))
         if warp is None:
             return None
-        is_far = self.scope in FAR_SCOPES
-        return warp.clock.release_far(relaxed=not releases, scope_is_far=is_far)
+        reach = REACH[self.scope]
+        return Published(warp.cta, warp.clock.releases(relaxed=not releases, reach=reach))
 
     def allocated(self, warp: Warp, target: Cta, offset: int) -> None:
         """tcgen05.alloc of a warp writes its result, of which the async proxy needs no fence."""
@@ -360,16 +360,6 @@ class Races:
             f"tensor memory columns {span.column}..{span.column_end - 1}",
             f"the {past.access.name} of warp {past.access.warp} (ptx:{past.access.line})",
         )
-
-
-def _continued(
-    near: Message, far: Message, earlier_near: Message, earlier_far: Message
-) -> tuple[Message, Message]:
-    """What an atomic update passes on: its own, and what the place passed on before."""
-    own, others = near.copy(), far.copy()
-    own.join(earlier_near if earlier_near.domain is near.domain else earlier_far)
-    others.join(earlier_far)
-    return own, others
 
 
 def _key(kind: str, lane: int | None) -> str:

@@ -1,6 +1,15 @@
 """Kernels of ours with one bug each, and how the emulator must call it."""
 
-from . import alternating, barriers, by_hand, execution, ordering, shared_memory, tensor_core
+from . import (
+    alternating,
+    barriers,
+    by_hand,
+    execution,
+    hand_over,
+    ordering,
+    shared_memory,
+    tensor_core,
+)
 
 BUGS = (
     *barriers.BUGS,
@@ -10,4 +19,5 @@ BUGS = (
     *by_hand.BUGS,
     *ordering.BUGS,
     *alternating.BUGS,
+    *hand_over.BUGS,
 )

@@ -34,6 +34,7 @@ class Written:
     make: Callable[[np.random.Generator], Case]
     grid: int = 1
     shared_bytes: int = 0
+    cluster: int = 1
 
     @property
     def title(self) -> str:
@@ -49,7 +50,8 @@ class Written:
         """Run a text of this kernel; (report, whether the output is exactly right)."""
         case = self.make(np.random.default_rng(seed))
         report = launch(ptx, "kernel", grid=self.grid, block=self.block, params=case.params,
-                        shared_bytes=self.shared_bytes, seed=seed)  # fmt: skip
+                        shared_bytes=self.shared_bytes, cluster=self.cluster,
+                        seed=seed)  # fmt: skip
         return report, np.array_equal(case.out, case.expected)
 
 
@@ -95,15 +97,39 @@ def _wgmma(rng: np.random.Generator) -> Case:
     return Case([image, out], out, product[rows, columns].reshape(128, 4))
 
 
+def _scaled_image(a: np.ndarray, b: np.ndarray, sfa: np.ndarray, sfb: np.ndarray) -> np.ndarray:
+    """The bytes of one CTA: operands as core matrices, then the factors of 128 rows each."""
+    parts = [_core_matrices(a), _core_matrices(b), np.zeros(256, np.uint8)]
+    parts += [factors.reshape(4, 32, 4).transpose(1, 0, 2).reshape(-1) for factors in (sfa, sfb)]
+    return np.concatenate(parts)
+
+
+def _scaled(operand: np.ndarray, factors: np.ndarray) -> np.ndarray:
+    return operand.astype(np.float32) * 2.0 ** (factors[:, :1].astype(np.float32) - 127)
+
+
 def _block_scaled(rng: np.random.Generator) -> Case:
     a, b = (_integers(rng, (rows, 32), ml_dtypes.float8_e4m3fn) for rows in (128, 8))
     sfa, sfb = rng.integers(123, 132, (2, 128, 4), np.uint8)
-    parts = [_core_matrices(a), _core_matrices(b), np.zeros(256, np.uint8)]
-    parts += [factors.reshape(4, 32, 4).transpose(1, 0, 2).reshape(-1) for factors in (sfa, sfb)]
-    left, right = (2.0 ** (factors[:, :1].astype(np.float32) - 127) for factors in (sfa, sfb))
-    expected = (a.astype(np.float32) * left) @ (b.astype(np.float32) * right[:8]).T
     out = np.full((128, 8), np.nan, np.float32)
-    return Case([np.concatenate(parts), out], out, expected)
+    return Case([_scaled_image(a, b, sfa, sfb), out], out, _scaled(a, sfa) @ _scaled(b, sfb[:8]).T)
+
+
+def _relayed_scales(rng: np.random.Generator) -> Case:
+    """Each CTA has half of the rows of either operand, and all factors of B."""
+    a, b = (_integers(rng, (rows, 32), ml_dtypes.float8_e4m3fn) for rows in (256, 16))
+    sfa, sfb = (rng.integers(123, 132, (rows, 4), np.uint8) for rows in (256, 128))
+    images = [
+        _scaled_image(a[128 * cta :][:128], b[8 * cta :][:8], sfa[128 * cta :][:128], sfb)
+        for cta in (0, 1)
+    ]
+    out = np.full((256, 16), np.nan, np.float32)
+    return Case([np.concatenate(images), out], out, _scaled(a, sfa) @ _scaled(b, sfb[:16]).T)
+
+
+def _copied(rng: np.random.Generator) -> Case:
+    x, out = rng.integers(0, 1 << 32, 64, np.uint32), np.full(64, 7, np.uint32)
+    return Case([x, out], out, x)
 
 
 REVERSE = Written("reverse", 128, _reversed(128))
@@ -113,3 +139,7 @@ CP_ASYNC = Written("cp_async", 64, _row_sum(64, 16))
 RING = Written("ring", 64, _row_sum(32, 0))
 WGMMA = Written("wgmma", 128, _wgmma, shared_bytes=SHARED_BYTES)
 BLOCK_SCALED = Written("block_scaled", 128, _block_scaled, shared_bytes=SHARED_BYTES)
+RELAYED_SCALES = Written(
+    "relayed_scales", 128, _relayed_scales, grid=2, shared_bytes=SHARED_BYTES, cluster=2
+)
+COPY_OUT = Written("copy_out", 64, _copied)

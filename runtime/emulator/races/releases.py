@@ -1,0 +1,59 @@
+"""What barriers and places in memory hold for those who acquire."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from .clock import ELSEWHERE, OWN_CLUSTER, OWN_CTA, Event, Message
+
+if TYPE_CHECKING:
+    from ..cta import Cta
+
+
+class BarrierClock:
+    """What the arrivals at a barrier pass on. pending: of the current phase; done: of the past."""
+
+    __slots__ = ("base", "component", "done", "made", "pending")
+
+    def __init__(self, component: int, base: int, made: Event | None):
+        self.component, self.base, self.made = component, base, made
+        self.pending: Message | None = None
+        self.done: Message | None = None
+
+    def arrive(self, message: Message) -> None:
+        """Add what an arrival passes on; the message is the barrier's from now on."""
+        if self.pending is None and self.done is None:
+            self.pending = message
+            return
+        if self.pending is None:
+            self.pending = self.done.copy()
+        self.pending.join(message)
+
+    def complete(self) -> None:
+        """The phase is complete: waiters may take in what its arrivals passed on."""
+        if self.pending is not None:
+            self.done, self.pending = self.pending, None
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """What a place in memory passes on to the CTA that wrote it last, to its cluster, and to
+    others."""
+
+    writer: Cta
+    messages: tuple[Message, Message, Message]
+
+    def distance(self, reader: Cta) -> int:
+        """How far the reader is from the writer."""
+        if reader is self.writer:
+            return OWN_CTA
+        return OWN_CLUSTER if reader.cluster is self.writer.cluster else ELSEWHERE
+
+    def continued(self, earlier: Published) -> Published:
+        """After an atomic update: what the place passed on before goes on."""
+        own = [message.copy() for message in self.messages]
+        first = earlier.distance(self.writer)
+        for distance, message in enumerate(own):
+            message.join(earlier.messages[max(first, distance)])
+        return Published(self.writer, (own[0], own[1], own[2]))

@@ -1,0 +1,145 @@
+"""What a fence.proxy.async covers: generic writes that are complete, in its state space.
+
+PTX ISA §9.7.13.4 (the state space of .async restricts the fence), §9.7.9.25.3 (cp.async: the writes
+are made visible to the executing thread by the wait for them), §8.9.5 (proxies).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tilewright.runtime.emulator import Trap, launch
+
+SEEDS = range(4)
+HEADER = """.version 8.8
+.target sm_100a
+.address_size 64
+.visible .entry k(.param .u64 out, .param .u64 source)
+{ .reg .b32 %r<12>; .reg .b64 %rd<8>; .reg .pred %p<8>;
+  .shared .align 16 .b8 tile[1024]; .shared .align 8 .b64 bar; .shared .align 8 .b64 full;
+  ld.param.u64 %rd0, [out]; ld.param.u64 %rd1, [source];
+  mov.u32 %r0, %tid.x; mov.u32 %r1, bar; mov.u32 %r2, tile; mov.u32 %r3, full;
+  shl.b32 %r4, %r0, 2; add.u32 %r5, %r2, %r4; cvt.u64.u32 %rd2, %r4; add.s64 %rd3, %rd1, %rd2;
+  setp.eq.u32 %p0, %r0, 0; setp.lt.u32 %p1, %r0, 32; mov.u32 %r6, %cluster_ctarank;
+  @%p0 mbarrier.init.shared::cta.b64 [%r1], 32; @%p0 mbarrier.init.shared::cta.b64 [%r3], 1;
+  fence.mbarrier_init.release.cluster;
+  barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;
+"""
+COPY = "@%p1 cp.async.ca.shared.global [%r5], [%rd3], 4;"
+STORE = """@%p0 cp.async.bulk.global.shared::cta.bulk_group [%rd0], [%r2], 128;
+  @%p0 cp.async.bulk.commit_group; @%p0 cp.async.bulk.wait_group 0;"""
+FENCE = "fence.proxy.async.shared::cta;"
+GROUP = "cp.async.commit_group; cp.async.wait_group 0;"
+ARRIVE = "@%p1 cp.async.mbarrier.arrive.noinc.shared.b64 [%r1];"
+WAIT = "W: mbarrier.try_wait.parity.shared::cta.b64 %p2, [%r1], 0; @!%p2 bra W;"
+GENERIC = "st.shared.u32 [%r5], %r4; {fence} bar.sync 0;" + STORE
+# One thread of rank 0 writes global memory that it then has a bulk copy read.
+GLOBAL = """setp.ne.u32 %p3, %r6, 0; @%p3 bra END; mov.u32 %r9, 7;
+  @%p0 st.global.v4.u32 [%rd0+256], {{%r9, %r9, %r9, %r9}}; {fence}
+  @%p0 mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r3], 16;
+  @%p0 cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [%r2+512], [%rd0+256], 16,
+    [%r3];
+  W: mbarrier.try_wait.parity.shared::cta.b64 %p2, [%r3], 0; @!%p2 bra W; END:"""
+# The CTA of rank 0 writes into its peer, which stores the bytes.
+PEER = (
+    """setp.eq.u32 %p3, %r6, 0; xor.b32 %r7, %r6, 1; mapa.shared::cluster.u32 %r8, %r5, %r7;
+  @%p3 st.shared::cluster.u32 [%r8], %r4; {writer}
+  barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned; {reader}
+  @%p3 bra END; """
+    + STORE
+    + "END:"
+)
+
+RIGHT = {
+    "behind the wait for the group": COPY + GROUP + FENCE + "bar.sync 0;" + STORE,
+    "behind wait_all": COPY + "cp.async.wait_all;" + FENCE + "bar.sync 0;" + STORE,
+    "by the reader behind the barrier": COPY + GROUP + "bar.sync 0;" + FENCE + STORE,
+    "by the reader behind the mbarrier": COPY + ARRIVE + WAIT + FENCE + STORE,
+    "halves of a warp that wait one after the other": COPY
+    + "setp.lt.u32 %p4, %r0, 16; @%p4 bra LOW; cp.async.wait_all; bra BOTH; LOW: cp.async.wait_all;"
+    + "BOTH: bar.warp.sync -1;" + FENCE + "bar.sync 0;" + STORE,
+    "without a space": GENERIC.format(fence="fence.proxy.async;"),
+    "of the cluster": GENERIC.format(fence="fence.proxy.async.shared::cluster;"),
+    "one-way": GENERIC.format(
+        fence="fence.proxy.async::generic.release.sync_restrict::shared::cta.cluster;"
+    ),
+    "of global memory": GLOBAL.format(fence="fence.proxy.async.global;"),
+    "of all memory": GLOBAL.format(fence="fence.proxy.async;"),
+    "of global memory by the writing lane alone": GLOBAL.format(
+        fence="@%p0 fence.proxy.async.global;"
+    ),
+    "of the cluster by the writer": PEER.format(
+        writer="fence.proxy.async.shared::cluster;", reader=""
+    ),
+    "of its CTA by the reader": PEER.format(writer="", reader=FENCE),
+    "without a space by the writer": PEER.format(writer="fence.proxy.async;", reader=""),
+}  # fmt: skip
+WRONG = {
+    "before the wait for the group": (
+        COPY + FENCE + GROUP + "bar.sync 0;" + STORE,
+        "one before the wait for the copy does not cover it",
+    ),
+    "between commit and wait": (
+        COPY + GROUP.replace("cp.async.wait", FENCE + "cp.async.wait") + "bar.sync 0;" + STORE,
+        "one before the wait for the copy does not cover it",
+    ),
+    "before the arrival of cp.async": (
+        COPY + FENCE + ARRIVE + WAIT + STORE,
+        "one before the wait for the copy does not cover it",
+    ),
+    "between the arrival and the wait for it": (
+        COPY + ARRIVE + FENCE + WAIT + STORE,
+        "one before the wait for the copy does not cover it",
+    ),
+    "of global memory": (
+        GENERIC.format(fence="fence.proxy.async.global;"),
+        "restricted to global memory; it takes fence.proxy.async.shared::cta",
+    ),
+    "of shared memory": (
+        GLOBAL.format(fence="fence.proxy.async.shared::cta;"),
+        "restricted to shared memory; it takes fence.proxy.async.global",
+    ),
+    "of the cluster's shared memory": (
+        GLOBAL.format(fence="fence.proxy.async.shared::cluster;"),
+        "restricted to shared memory; it takes fence.proxy.async.global",
+    ),
+    "of the writer's own CTA": (
+        PEER.format(writer=FENCE, reader=""),
+        "take fence.proxy.async.shared::cluster",
+    ),
+    "none behind a write to a peer": (PEER.format(writer="", reader=""), "no fence.proxy.async"),
+}
+
+
+def run(body: str, seed: int, check: str = "full") -> np.ndarray:
+    out, source = np.zeros(256, np.uint32), np.arange(64, dtype=np.uint32) + 5
+    launch(HEADER + body + " ret; }", "k", grid=2, block=64, cluster=2, params=[out, source],
+           seed=seed, check=check)  # fmt: skip
+    return out
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_a_fence_covers_what_is_complete_in_its_space(name):
+    for seed in SEEDS:
+        run(RIGHT[name], seed)
+        run(RIGHT[name], seed, "fast")
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_fence_that_covers_something_else_is_named_in_every_order(name):
+    body, says = WRONG[name]
+    for seed in SEEDS:
+        with pytest.raises(Trap) as caught:
+            run(body, seed)
+        assert caught.value.category == "proxy-fence"
+        assert says in str(caught.value)
+
+
+def test_one_lanes_wait_is_not_that_of_the_other_lanes():
+    """cp.async.wait_group waits for the copies of the executing thread (§9.7.9.25.3.3)"""
+    body = COPY + "@%p0 cp.async.wait_all; bar.sync 0; ld.shared.u32 %r8, [%r5];"
+    for seed in SEEDS:
+        with pytest.raises(Trap) as caught:
+            run(body, seed)
+        assert caught.value.category in ("race", "uninitialised-read")
