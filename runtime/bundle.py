@@ -6,12 +6,12 @@ import hashlib
 import json
 import re
 import zipfile
-import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from .bundle_files import COPY_AGAIN, Reader, open_members
 from .manifest import (
     CUBIN_NAME,
     FORMAT,
@@ -21,12 +21,7 @@ from .manifest import (
     BundleError,
     validate,
 )
-
-MEMBERS = (MANIFEST_NAME, PTX_NAME, CUBIN_NAME)
-MEMBER_LIMIT_BYTES = 256 * 2**20
-COPY_AGAIN = "copy or make the bundle again"
-
-Reader = Callable[[str], bytes]
+from .strict_json import parse_json
 
 
 @dataclass(frozen=True)
@@ -74,47 +69,12 @@ def read_bundle(path: str | Path) -> Bundle:
     """Read and check the bundle at `path`, a folder or a zip.
 
     Only the three known names are read, so nothing else that a zip may hold can do harm. Raises
-    BundleError when the bundle is foreign or damaged: not there, cut short, another format or
-    schema, a field missing, a hash that differs.
+    BundleError, and nothing else, when the bundle is foreign or damaged: not there, cut short,
+    larger than a bundle is, another format or schema, a field missing, a hash that differs.
     """
     path = Path(path)
-    if path.is_dir():
-        return _from_reader(path, lambda name: _read_file(path, name))
-    if not path.exists():
-        raise BundleError(f"{path}: must be a bundle, got no such file or folder; check the path")
-    return _read_zip(path)
-
-
-def _read_zip(path: Path) -> Bundle:
-    try:
-        with zipfile.ZipFile(path) as archive:
-            return _from_reader(path, lambda name: _read_member(path, archive, name))
-    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as error:
-        raise BundleError(f"{path}: must be a whole zip file, got {error}; {COPY_AGAIN}") from error
-    except OSError as error:
-        raise BundleError(
-            f"{path}: must be readable, got {error.strerror}; {COPY_AGAIN}"
-        ) from error
-
-
-def _read_file(folder: Path, name: str) -> bytes:
-    try:
-        return (folder / name).read_bytes()
-    except FileNotFoundError:
-        raise BundleError(f"{folder}: must hold {name}, got none; {COPY_AGAIN}") from None
-    except OSError as error:
-        reason = f"{folder / name}: must be readable, got {error.strerror}; {COPY_AGAIN}"
-        raise BundleError(reason) from error
-
-
-def _read_member(path: Path, archive: zipfile.ZipFile, name: str) -> bytes:
-    if name not in archive.namelist():
-        raise BundleError(f"{path}: must hold {name}, got none; {COPY_AGAIN}")
-    size = archive.getinfo(name).file_size
-    if size > MEMBER_LIMIT_BYTES:
-        rule = f"must be at most {MEMBER_LIMIT_BYTES} bytes"
-        raise BundleError(f"{path}: {name}: {rule}, got {size}; {COPY_AGAIN}")
-    return archive.read(name)
+    with open_members(path) as read:
+        return _from_reader(path, read)
 
 
 def _from_reader(path: Path, read: Reader) -> Bundle:
@@ -123,17 +83,24 @@ def _from_reader(path: Path, read: Reader) -> Bundle:
     contents = {name: read(name) for name in (PTX_NAME, CUBIN_NAME)}
     for name, content in contents.items():
         _check_hash(path, name, sha256(content), manifest["hashes"][name])
-    ptx = contents[PTX_NAME].decode()
+    ptx = _decode(path, contents[PTX_NAME])
     _check_entry(path, ptx, manifest["entry"])
     return Bundle(manifest, ptx, contents[CUBIN_NAME], path)
 
 
 def _parse(path: Path, content: bytes) -> Any:
     try:
-        return json.loads(content)
-    except (ValueError, RecursionError) as error:
+        return parse_json(content)
+    except ValueError as error:
         where = f"{path}: {MANIFEST_NAME}"
         raise BundleError(f"{where}: must be JSON, got {error}; {COPY_AGAIN}") from error
+
+
+def _decode(path: Path, ptx: bytes) -> str:
+    try:
+        return ptx.decode()
+    except UnicodeDecodeError as error:
+        raise BundleError(f"{path}: {PTX_NAME}: must be UTF-8, got {error}; {COPY_AGAIN}") from None
 
 
 def _check_hash(path: Path, name: str, found: str, expected: str) -> None:

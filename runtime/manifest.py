@@ -7,7 +7,15 @@ from typing import Any
 
 from .element_types import ITEM_BYTES
 from .errors import DeviceError, LaunchError
-from .schema import Anything, Integer, ListOf, Nullable, OneOf, Record, Tagged, Text
+from .manifest_rules import (
+    launch_contradictions,
+    map_contradictions,
+    memory_contradictions,
+    name_contradictions,
+    operation_contradictions,
+    pointer_contradictions,
+)
+from .schema import Anything, Integer, ListOf, Name, Nullable, OneOf, Record, Tagged, Text
 
 FORMAT = "tilewright-bundle"
 SCHEMA = 2
@@ -48,9 +56,15 @@ POINTER = Record({"tensor": Text(), "alignment_bytes": SIZE})
 AXES = OneOf((["m", "n"], ["m"], ["n"]))
 EPILOGUE = Record(
     {
-        "arguments": ListOf(Record({"tensor": Nullable(Text()), "axes": AXES}), 1),
+        "arguments": ListOf(Record({"tensor": Nullable(Text()), "axes": AXES}), 1, 64),
         "operations": ListOf(
-            Record({"name": Text(), "operands": ListOf(Integer(0)), "attributes": Anything()})
+            Record(
+                {
+                    "name": Text(),
+                    "operands": ListOf(Integer(0), 0, 8),
+                    "attributes": Anything(finite=False),
+                }
+            )
         ),
         "result": Integer(0),
     }
@@ -68,23 +82,24 @@ RESOURCES = Record(
 )
 BARRIERS = Record({"name": Text(), "offset_bytes": Integer(0), "count": SIZE})
 ROLE = Record({"name": Text(), "first_warp": Integer(0, 31), "warps": Integer(1, 32)})
-NAMES = Record({"barriers": ListOf(BARRIERS), "roles": ListOf(ROLE, 0, 32)})
+NAMES = Record({"barriers": ListOf(BARRIERS, 0, 256), "roles": ListOf(ROLE, 0, 32)})
 MANIFEST = Record(
     {
         "spec": Nullable(Anything()),
         "target": Text(),
         "pipeline": Text(),
         "schedule": Anything(),
-        "entry": Text(),
+        "entry": Name(),
         "grid": TRIPLE,
         "cluster": TRIPLE,
         "block": TRIPLE,
         "dynamic_shared_bytes": Integer(0),
         "workspace_bytes": OneOf((0,)),
-        "tensors": ListOf(TENSOR, 3),
+        "tensors": ListOf(TENSOR, 3, 64),
         "parameters": ListOf(
             Tagged("kind", {"tensor_map": TENSOR_MAP, "pointer": POINTER}),
             1,
+            128,
         ),
         "epilogue": EPILOGUE,
         "resources": RESOURCES,
@@ -135,10 +150,13 @@ def in_order(manifest: Mapping[str, Any], values: Mapping[str, Any]) -> tuple[An
 def _contradictions(manifest: Mapping[str, Any], where: str) -> Iterator[str]:
     yield from _tensor_contradictions(manifest["tensors"], f"{where}.tensors")
     yield from _argument_contradictions(manifest, f"{where}.tensors")
-    names = [tensor["name"] for tensor in manifest["tensors"]]
+    yield from launch_contradictions(manifest, where)
+    tensors = {tensor["name"]: tensor for tensor in manifest["tensors"]}
     for i, parameter in enumerate(manifest["parameters"]):
-        yield from _parameter_contradictions(parameter, names, f"{where}.parameters[{i}]")
+        yield from _parameter_contradictions(parameter, tensors, f"{where}.parameters[{i}]")
+    names = list(tensors)
     yield from _epilogue_contradictions(manifest["epilogue"], names, f"{where}.epilogue")
+    yield from name_contradictions(manifest, f"{where}.names")
 
 
 def _tensor_contradictions(tensors: list[Any], where: str) -> Iterator[str]:
@@ -152,6 +170,7 @@ def _tensor_contradictions(tensors: list[Any], where: str) -> Iterator[str]:
         if len(tensor["shape"]) != len(tensor["strides"]):
             yield f"{where}[{i}]: must have one stride a dimension, got {tensor['strides']}"
     yield from _shape_contradictions(tensors, where)
+    yield from memory_contradictions(tensors, where)
 
 
 def _argument_contradictions(manifest: Mapping[str, Any], where: str) -> Iterator[str]:
@@ -179,17 +198,19 @@ def _shape_contradictions(tensors: list[Any], where: str) -> Iterator[str]:
 
 
 def _parameter_contradictions(
-    parameter: Mapping[str, Any], names: list[str], where: str
+    parameter: Mapping[str, Any], tensors: Mapping[str, Any], where: str
 ) -> Iterator[str]:
-    if parameter["tensor"] not in names:
-        yield f"{where}.tensor: must be one of {names}, got '{parameter['tensor']}'"
+    if parameter["tensor"] not in tensors:
+        yield f"{where}.tensor: must be one of {list(tensors)}, got '{parameter['tensor']}'"
     if parameter["kind"] != "tensor_map":
+        yield from pointer_contradictions(parameter, where)
         return
     rank = len(parameter["dims"])
     lengths = {"strides_bytes": rank - 1, "box": rank, "element_strides": rank}
     for name, length in lengths.items():
         if len(parameter[name]) != length:
             yield f"{where}.{name}: must have {length} items, got {len(parameter[name])}"
+    yield from map_contradictions(parameter, tensors[parameter["tensor"]], where)
 
 
 def _epilogue_contradictions(
@@ -204,5 +225,6 @@ def _epilogue_contradictions(
     for i, operation in enumerate(epilogue["operations"]):
         if any(operand >= ids + i for operand in operation["operands"]):
             yield f"{where}.operations[{i}]: must use earlier ids, got {operation['operands']}"
+        yield from operation_contradictions(operation, f"{where}.operations[{i}]")
     if epilogue["result"] >= ids + len(epilogue["operations"]):
         yield f"{where}.result: must be an id that exists, got {epilogue['result']}"

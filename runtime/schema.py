@@ -6,11 +6,16 @@ sentence "where: must …, got …".
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from .strict_json import is_finite
+
 SHOWN_CHARACTERS = 60
+MOST_IN_A_NAME = 1024
+IDENTIFIER = re.compile(r"[a-zA-Z][a-zA-Z0-9_$]*|[_$%][a-zA-Z0-9_$]+")
 
 
 class Rule(Protocol):
@@ -21,10 +26,24 @@ class Rule(Protocol):
 
 @dataclass(frozen=True)
 class Text:
-    """A string that is not empty."""
+    """A string that is not empty, of at most `most` characters."""
+
+    most: int = 2**16
 
     def check(self, value: Any, where: str) -> str | None:
+        if isinstance(value, str) and len(value) > self.most:
+            return f"{where}: must have at most {self.most} characters, got {len(value)}"
         return None if isinstance(value, str) and value else _broken(where, "a text", value)
+
+
+@dataclass(frozen=True)
+class Name:
+    """An identifier of PTX (PTX ISA, section "Identifiers")."""
+
+    def check(self, value: Any, where: str) -> str | None:
+        if isinstance(value, str) and len(value) <= MOST_IN_A_NAME and IDENTIFIER.fullmatch(value):
+            return None
+        return _broken(where, f"an identifier of at most {MOST_IN_A_NAME} characters", value)
 
 
 @dataclass(frozen=True)
@@ -55,10 +74,16 @@ class OneOf:
 
 @dataclass(frozen=True)
 class Anything:
-    """Any object, as an open record."""
+    """Any object, as an open record; its numbers are finite, unless `finite` is False."""
+
+    finite: bool = True
 
     def check(self, value: Any, where: str) -> str | None:
-        return None if isinstance(value, dict) else _broken(where, "an object", value)
+        if not isinstance(value, dict):
+            return _broken(where, "an object", value)
+        if self.finite and not is_finite(value):
+            return _broken(where, "an object of finite numbers", value)
+        return None
 
 
 @dataclass(frozen=True)

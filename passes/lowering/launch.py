@@ -7,8 +7,10 @@ from typing import Any
 
 from ...dialects.dtypes import DType, operand_dtype, stored_dtype
 from ...dialects.mlir import arith, ir
+from ...dialects.pipe import ForEachClaimOp
 from ...dialects.tile import (
     ElementOp,
+    ForEachTileOp,
     KernelOp,
     MmaOp,
     PairMmaOp,
@@ -61,6 +63,7 @@ def _schedule(kernel: KernelOp, plan: Plan) -> dict[str, Any]:
     operand_rings = [ring for ring in plan.rings.values() if ring.kind == "operands"]
     return {
         "tile": [*mma.acc.type.shape, a.k],
+        "scheduler": _scheduler(kernel),
         "stages": max((ring.stages for ring in operand_rings), default=0),
         "cluster": [plan.cluster.m, plan.cluster.n],
         "pair": plan.cluster.pair,
@@ -68,6 +71,13 @@ def _schedule(kernel: KernelOp, plan: Plan) -> dict[str, Any]:
         "swizzle": [a.swizzle, b.swizzle],
         "tmem_columns": plan.tmem_columns,
     }
+
+
+def _scheduler(kernel: KernelOp) -> str:
+    """Who hands out tiles: nobody, as each CTA has one, a static stride, or launch control."""
+    if walk(kernel, ForEachClaimOp):
+        return "clc"
+    return "static" if walk(kernel, ForEachTileOp) else "none"
 
 
 def _tensors(kernel: KernelOp) -> list[dict[str, Any]]:

@@ -221,7 +221,7 @@ def arguments_at(*indices):
             "block[0]: must be an integer from 1 to 9223372036854775807, got 0",
         ),
         (set_at("grid", 1, to=True), "grid[1]: must be an integer"),
-        (set_at("entry", to=""), "entry: must be a text, got ''"),
+        (set_at("entry", to=""), "entry: must be an identifier of at most 1024 characters, got ''"),
         (
             set_at("tensors", 1, "dtype", to="i4"),
             "tensors[1].dtype: must be 'bf16' or 'f16' or 'f32' or 'tf32' or 'e4m3' or 'e5m2' "
@@ -296,13 +296,14 @@ def test_ptx_without_the_entry_is_refused(tmp_path, manifest, ptx, cubin):
     assert "kernel.ptx: must define the entry 'copy' of the manifest" in refusal(path)
 
 
-def test_names_in_a_zip_that_climb_out_are_never_touched(tmp_path, manifest, ptx, cubin):
+@pytest.mark.parametrize("name", ["../evil.txt", "/evil.txt", "a/../../evil.txt"])
+def test_a_zip_with_names_that_climb_out_is_refused(name, tmp_path, manifest, ptx, cubin):
     path = tmp_path / "deep" / "kernel.zip"
     path.parent.mkdir()
     write_bundle(path, manifest, ptx, cubin)
     with zipfile.ZipFile(path, "a") as archive:
-        archive.writestr("../evil.txt", "gotcha")
-    read_bundle(path)
+        archive.writestr(name, "gotcha")
+    assert f"must hold names that stay inside, got {name!r}" in refusal(path)
     assert sorted(os.listdir(tmp_path)) == ["deep"]
     assert os.listdir(path.parent) == ["kernel.zip"]
 
@@ -324,3 +325,131 @@ def test_an_unknown_device_is_refused(path, manifest, ptx, cubin):
     assert str(refused.value) == (
         "device: must be one of emulator, cuda, cuda:N, got 'abacus'; use one of them"
     )
+
+
+def barriers(**changed):
+    entry = {"name": "full", "offset_bytes": 0, "count": 4, **changed}
+    return lambda m: m.update(names={"barriers": [entry], "roles": []})
+
+
+def operation(name, operands, **attributes):
+    entry = {"name": name, "operands": operands, "attributes": attributes}
+    return lambda m: m["epilogue"]["operations"].append(entry)
+
+
+def tiles(grid, cluster=(1, 1, 1), scheduler="none"):
+    schedule = {"tile": [2, 3, 64], "scheduler": scheduler}
+    return lambda m: m.update(grid=grid, cluster=list(cluster), schedule=schedule)
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        (set_at("cluster", to=[2, 1, 1]), "grid: must be a multiple of the cluster [2, 1, 1], got"),
+        (set_at("grid", 1, to=65_536), "grid[1]: must be at most 65535, got 65536"),
+        (set_at("block", 0, to=1025), "block[0]: must be at most 1024, got 1025"),
+        (set_at("block", to=[512, 2, 2]), "block: must have a product of at most 1024, got"),
+        (
+            set_at("dynamic_shared_bytes", to=232_440),
+            "dynamic_shared_bytes: must be at most 232448 with static shared memory, got 232456",
+        ),
+        (
+            tiles([2, 2, 1]),
+            "grid: must be [3, 2, 1], a CTA for each tile of [2, 3] of an output of [6, 4],"
+            " got [2, 2, 1]",
+        ),
+        (tiles([4, 2, 1], scheduler="clc"), "grid: must be [3, 2, 1], a CTA for each tile"),
+        (tiles([3, 2, 1], (1, 1, 2)), "grid: must be a multiple of the cluster [1, 1, 2]"),
+        (
+            tiles([3, 2, 1], scheduler="static"),
+            "grid: must be one row of clusters for at most 6 tiles, got [3, 2, 1]",
+        ),
+        (
+            barriers(count=2**40),
+            "names.barriers[0]: must end within the 4096 bytes of dynamic shared memory",
+        ),
+        (barriers(offset_bytes=4072), "names.barriers[0]: must end within the 4096 bytes"),
+        (
+            lambda m: m.update(
+                names={"barriers": [], "roles": [{"name": "x", "first_warp": 3, "warps": 2}]}
+            ),
+            "names.roles[0]: must end within the 4 warps of the block, got 5",
+        ),
+        (
+            set_at("tensors", 0, "strides", to=[2**44, 1]),
+            "tensors[0]: must span at most 140737488355328 bytes, got",
+        ),
+        (
+            set_at("tensors", 2, "strides", to=[3, 1]),
+            "tensors[2]: must have strides that keep elements apart, got [3, 1] for [6, 4]",
+        ),
+        (set_at("tensors", 2, "strides", to=[0, 1]), "must have strides that keep elements apart"),
+        (
+            set_at("parameters", 0, "dtype", to="f32"),
+            "parameters[0].dtype: must be as wide as the tensor's bf16, got 'f32'",
+        ),
+        (
+            set_at("parameters", 0, "dims", to=[16, 7]),
+            "parameters[0]: must reach over the 192 bytes of tensor 'a', got 224",
+        ),
+        (
+            set_at("parameters", 0, "strides_bytes", to=[24]),
+            "parameters[0].strides_bytes: must be multiples of 16, got [24]",
+        ),
+        (
+            set_at("parameters", 0, "box", to=[9, 6]),
+            "parameters[0].box: must have rows of a multiple of 16 bytes, at most 18",
+        ),
+        (
+            lambda m: m["parameters"][0].update(swizzle="32B", box=[24, 6]),
+            "parameters[0].box: must have rows of a multiple of 16 bytes, at most 32"
+            " for swizzle '32B', got 48",
+        ),
+        (
+            set_at("parameters", 1, "alignment_bytes", to=6),
+            "parameters[1].alignment_bytes: must be a power of two, got 6",
+        ),
+        (operation("arith.addf", [0]), "operations[0].operands: must be 2 of arith.addf, got 1"),
+        (operation("arith.constant", []), "operations[0].attributes.value: must be a number"),
+        (operation("arith.truncf", [0]), "operations[0].attributes.type: must be bf16 or f16"),
+        (set_at("schedule", to={"x": float("nan")}), "schedule: must be an object of finite"),
+        (set_at("entry", to="a b"), "entry: must be an identifier"),
+        (set_at("entry", to="k" * 1025), "entry: must be an identifier"),
+        (lambda m: m["tensors"].extend([m["tensors"][0]] * 99), "must have 3 to 64 items, got 102"),
+    ],
+)
+def test_parts_that_contradict_each_other_are_refused(
+    change, sentence, tmp_path, manifest, ptx, cubin
+):
+    """Also where the manifest's hash is right: a bundle's maker is not its reader's friend."""
+    path = tmp_path / "kernel"
+    write_bundle(path, manifest, ptx, cubin)
+    change_manifest(path, change, seal=True)
+    assert sentence in refusal(path)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        tiles([3, 2, 1]),
+        tiles([4, 2, 1], (2, 1, 1)),
+        tiles([3, 2, 2], (1, 1, 2), "clc"),
+        tiles([2, 1, 1], (2, 1, 1), "static"),
+        tiles([9, 9, 1], scheduler="of a later version"),
+        barriers(offset_bytes=4064),
+        operation("arith.constant", [], value=float("inf")),
+        operation("math.of_a_later_version", [0, 0, 0]),
+    ],
+)
+def test_parts_that_agree_are_read(change, tmp_path, manifest, ptx, cubin):
+    path = tmp_path / "kernel"
+    write_bundle(path, manifest, ptx, cubin)
+    change_manifest(path, change, seal=True)
+    read_bundle(path)
+
+
+def test_the_operands_of_every_operation_that_the_reference_knows_are_counted():
+    from tilewright.runtime.epilogue import OPERATIONS
+    from tilewright.runtime.manifest_rules import OPERANDS
+
+    assert set(OPERANDS) == {*OPERATIONS, "arith.constant", "arith.cmpf", "arith.truncf"}

@@ -1,0 +1,167 @@
+"""What the parts of a manifest must say about each other, so that its launch is a sound one.
+
+Each rule yields `where: must …, got …`. Nothing is asked of fields that a reader may miss, nor of
+epilogue operations that it does not know.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from math import prod
+from typing import Any
+
+from .element_types import ITEM_BYTES
+
+# CUDA C++ Programming Guide, table of technical specifications per compute capability (9.0, 10.0).
+EXTENTS = {"grid": (2**31 - 1, 65_535, 65_535), "block": (1024, 1024, 64), "cluster": (16, 16, 16)}
+MOST_THREADS, MOST_CLUSTER = 1024, 16
+SHARED_BYTES = 227 * 2**10
+ADDRESSES_BYTES = 2**47
+WARP_THREADS, BARRIER_BYTES = 32, 8
+# cuTensorMapEncodeTiled (CUDA driver API): globalStrides, boxDim and swizzle.
+UNIT_BYTES = 16
+SWIZZLE_BYTES = {"32B": 32, "64B": 64, "128B": 128}
+# How many operands the operations of an epilogue take (docs/bundle.md).
+OPERANDS = {
+    **dict.fromkeys(("arith.addf", "arith.subf", "arith.mulf", "arith.divf", "arith.addi"), 2),
+    **dict.fromkeys(("arith.maximumf", "arith.minimumf", "arith.maxnumf", "arith.minnumf"), 2),
+    **dict.fromkeys(("arith.negf", "arith.truncf", "arith.extf", "arith.sitofp"), 1),
+    **dict.fromkeys(("math.absf", "math.erf", "math.exp", "math.exp2", "math.tanh"), 1),
+    **dict.fromkeys(("math.sqrt", "math.rsqrt"), 1),
+    "arith.constant": 0,
+    "arith.cmpf": 2,
+    "arith.select": 3,
+    "math.fma": 3,
+}
+
+
+def launch_contradictions(manifest: Mapping[str, Any], where: str) -> Iterator[str]:
+    """Extents and shared memory that a GPU can have, and whether the grid covers the output."""
+    for name, limits in EXTENTS.items():
+        for i, (extent, most) in enumerate(zip(manifest[name], limits, strict=True)):
+            if extent > most:
+                yield f"{where}.{name}[{i}]: must be at most {most}, got {extent}"
+    for name, most in (("block", MOST_THREADS), ("cluster", MOST_CLUSTER)):
+        if prod(manifest[name]) > most:
+            yield f"{where}.{name}: must have a product of at most {most}, got {manifest[name]}"
+    grid, cluster = manifest["grid"], manifest["cluster"]
+    if any(extent % size for extent, size in zip(grid, cluster, strict=True)):
+        yield f"{where}.grid: must be a multiple of the cluster {cluster}, got {grid}"
+    shared = manifest["dynamic_shared_bytes"] + manifest["resources"]["static_shared_bytes"]
+    if shared > SHARED_BYTES:
+        rule = f"must be at most {SHARED_BYTES} with static shared memory"
+        yield f"{where}.dynamic_shared_bytes: {rule}, got {shared}"
+    yield from _grid_contradictions(manifest, f"{where}.grid")
+
+
+def _grid_contradictions(manifest: Mapping[str, Any], where: str) -> Iterator[str]:
+    """A CTA for each tile, or, where CTAs take tiles at a stride, one row of clusters."""
+    schedule, grid, cluster = manifest["schedule"], manifest["grid"], manifest["cluster"]
+    tile, scheduler = schedule.get("tile"), schedule.get("scheduler")
+    if not _are_sizes(tile) or scheduler not in ("none", "static", "clc"):
+        return
+    sizes = next(tensor["shape"] for tensor in manifest["tensors"] if tensor["role"] == "output")
+    tiles = [-(-size // extent) for size, extent in zip(sizes, tile, strict=False)]
+    whole = [-(-count // size) * size for count, size in zip(tiles, cluster, strict=False)]
+    if scheduler != "static" and grid != [*whole, cluster[2]]:
+        rule = f"must be {[*whole, cluster[2]]}, a CTA for each tile of {tile[:2]}"
+        yield f"{where}: {rule} of an output of {sizes}, got {grid}"
+    if scheduler == "static" and (grid[1:] != cluster[1:] or prod(grid) > prod(whole)):
+        yield f"{where}: must be one row of clusters for at most {prod(whole)} tiles, got {grid}"
+
+
+def _are_sizes(tile: Any) -> bool:
+    return (
+        isinstance(tile, list)
+        and len(tile) == 3
+        and all(type(extent) is int and extent > 0 for extent in tile)
+    )
+
+
+def memory_contradictions(tensors: Sequence[Mapping[str, Any]], where: str) -> Iterator[str]:
+    """Tensors that an address space can hold, and an output whose elements are apart."""
+    for i, tensor in enumerate(tensors):
+        if (size := span_bytes(tensor)) > ADDRESSES_BYTES:
+            yield f"{where}[{i}]: must span at most {ADDRESSES_BYTES} bytes, got {size}"
+        if tensor["role"] == "output" and _overlaps(tensor):
+            rule = "must have strides that keep elements apart"
+            yield f"{where}[{i}]: {rule}, got {tensor['strides']} for {tensor['shape']}"
+
+
+def span_bytes(tensor: Mapping[str, Any]) -> int:
+    """Bytes from a tensor's first element to the end of its last one."""
+    steps = zip(tensor["shape"], tensor["strides"], strict=True)
+    elements = 1 + sum((extent - 1) * stride for extent, stride in steps)
+    return elements * ITEM_BYTES[tensor["dtype"]]
+
+
+def _overlaps(tensor: Mapping[str, Any]) -> bool:
+    """Whether a step along one axis is no longer than all that the axes of shorter steps reach."""
+    reached = 1
+    for stride, extent in sorted(zip(tensor["strides"], tensor["shape"], strict=True)):
+        if extent > 1:
+            if stride < reached:
+                return True
+            reached += (extent - 1) * stride
+    return False
+
+
+def map_contradictions(
+    declared: Mapping[str, Any], tensor: Mapping[str, Any], where: str
+) -> Iterator[str]:
+    """A tensor map that shows the tensor's own bytes, as the driver takes it."""
+    item_bytes = ITEM_BYTES[declared["dtype"]]
+    if item_bytes != ITEM_BYTES[tensor["dtype"]]:
+        wanted = f"as wide as the tensor's {tensor['dtype']}"
+        yield f"{where}.dtype: must be {wanted}, got '{declared['dtype']}'"
+    if any(stride % UNIT_BYTES for stride in declared["strides_bytes"]):
+        rule = f"must be multiples of {UNIT_BYTES}"
+        yield f"{where}.strides_bytes: {rule}, got {declared['strides_bytes']}"
+    inner = declared["box"][0] * item_bytes
+    most = SWIZZLE_BYTES.get(declared["swizzle"], inner)
+    if inner % UNIT_BYTES or inner > most:
+        rule = f"must have rows of a multiple of {UNIT_BYTES} bytes, at most {most}"
+        yield f"{where}.box: {rule} for swizzle '{declared['swizzle']}', got {inner}"
+    steps = zip(declared["dims"], (item_bytes, *declared["strides_bytes"]), strict=True)
+    reach = item_bytes + sum((extent - 1) * stride for extent, stride in steps)
+    if reach != span_bytes(tensor):
+        rule = f"must reach over the {span_bytes(tensor)} bytes of tensor '{tensor['name']}'"
+        yield f"{where}: {rule}, got {reach}"
+
+
+def pointer_contradictions(declared: Mapping[str, Any], where: str) -> Iterator[str]:
+    """An alignment is a power of two."""
+    alignment = declared["alignment_bytes"]
+    if alignment & (alignment - 1):
+        yield f"{where}.alignment_bytes: must be a power of two, got {alignment}"
+
+
+def operation_contradictions(operation: Mapping[str, Any], where: str) -> Iterator[str]:
+    """As many operands as the operation takes, and the attributes without which it says nothing."""
+    name, attributes = operation["name"], operation["attributes"]
+    wanted, got = OPERANDS.get(name), len(operation["operands"])
+    if wanted is not None and got != wanted:
+        yield f"{where}.operands: must be {wanted} of {name}, got {got}"
+    value = attributes.get("value")
+    if name == "arith.constant" and not isinstance(value, int | float):
+        yield f"{where}.attributes.value: must be a number, got {value!r:.60}"
+    if name == "arith.truncf" and attributes.get("type") not in ("bf16", "f16", "f32"):
+        got_type = attributes.get("type")
+        yield f"{where}.attributes.type: must be bf16 or f16, got {got_type!r:.60}"
+
+
+def name_contradictions(manifest: Mapping[str, Any], where: str) -> Iterator[str]:
+    """Barriers lie in dynamic shared memory, roles are warps of the block."""
+    names, shared = manifest.get("names"), manifest["dynamic_shared_bytes"]
+    if names is None:
+        return
+    for i, barrier in enumerate(names["barriers"]):
+        end = barrier["offset_bytes"] + BARRIER_BYTES * barrier["count"]
+        if end > shared:
+            rule = f"must end within the {shared} bytes of dynamic shared memory"
+            yield f"{where}.barriers[{i}]: {rule}, got {end}"
+    warps = -(-prod(manifest["block"]) // WARP_THREADS)
+    for i, role in enumerate(names["roles"]):
+        if role["first_warp"] + role["warps"] > warps:
+            last = role["first_warp"] + role["warps"]
+            yield f"{where}.roles[{i}]: must end within the {warps} warps of the block, got {last}"
