@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import ctypes
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from . import ptx
+from . import overlaps, ptx
 from .errors import LaunchError, short_name
 from .layout import align_up, variable_alignment, variable_type
 from .memory import Region
@@ -42,24 +41,33 @@ class TensorMapArray:
     maps: Sequence[TensorMap]
 
 
-def _image(array: np.ndarray) -> tuple[np.ndarray, int, np.ndarray | None]:
-    """(bytes the array spans, index of its first element, allowed marks or None if dense)."""
-    if array.flags.c_contiguous:
-        flat = array.reshape(-1).view(np.uint8) if array.size else np.zeros(0, np.uint8)
-        return flat, 0, None
-    low, high = np.lib.array_utils.byte_bounds(array)
-    flat = np.frombuffer((ctypes.c_uint8 * (high - low)).from_address(low), np.uint8)
-    first = array.__array_interface__["data"][0] - low
-    allowed = np.zeros(high - low, np.uint8)
-    marks = np.ndarray(
-        (*array.shape, array.itemsize), np.uint8, allowed, first, (*array.strides, 1)
-    )
-    marks[...] = 0xFF
-    return flat, first, allowed
+@dataclass(frozen=True)
+class Wanted:
+    """An array to place, as `GlobalArray`; name: for messages."""
+
+    name: str
+    array: np.ndarray
+    align: int = DEFAULT_ALIGNMENT
+    offset: int = 0
+
+    @property
+    def is_particular(self) -> bool:
+        """Whether it asks for an address of its own choice."""
+        return (self.align, self.offset) != (DEFAULT_ALIGNMENT, 0)
+
+    @property
+    def key(self) -> tuple:
+        interface = self.array.__array_interface__
+        return interface["data"][0], self.array.shape, self.array.strides, self.array.itemsize
+
+    def fits(self, address: int) -> bool:
+        """Whether the address is one that it asks for."""
+        return not self.is_particular or (address - self.offset) % self.align == 0
 
 
 class HostArrays:
-    """The numpy arrays of a launch as regions of its global memory; each array once.
+    """The numpy arrays of a launch as regions of its global memory: one region for each array, and
+    for all that share bytes.
 
     awaited: those that a prerequisite grid works on until griddepcontrol.wait.
     """
@@ -76,22 +84,50 @@ class HostArrays:
         self, array: np.ndarray, name: str, align: int = DEFAULT_ALIGNMENT, offset: int = 0
     ) -> int:
         """The emulated address of `array`'s first element; maps it at the first call."""
-        interface = array.__array_interface__
-        key = (interface["data"][0], array.shape, array.strides, array.itemsize, align, offset)
-        if key not in self._known:
-            self._known[key] = self._map(array, name, align, offset)
-        return self._known[key]
+        wanted = Wanted(name, array, align, offset)
+        if wanted.key not in self._known:
+            self.place([wanted])
+        address = self._known[wanted.key]
+        if not wanted.fits(address):
+            raise _elsewhere(wanted)
+        return address
 
-    def _map(self, array: np.ndarray, name: str, align: int, offset: int) -> int:
-        data, first, allowed = _image(array)
-        base = align_up(self._next, max(align, DEFAULT_ALIGNMENT)) + offset
-        region = Region(name, base, data, writable=array.flags.writeable, allowed=allowed)
-        region.expect(any(np.may_share_memory(array, each) for each in self.awaited))
+    def place(self, arrays: Sequence[Wanted]) -> None:
+        """Map these arrays; later calls can't put what shares bytes with them in one region."""
+        new = list({wanted.key: wanted for wanted in reversed(arrays)}.values())[::-1]
+        for group in overlaps.groups([wanted.array for wanted in new]):
+            self._map([new[number] for number in group], arrays)
+
+    def _map(self, group: list[Wanted], arrays: Sequence[Wanted]) -> None:
+        data, allowed = overlaps.image([wanted.array for wanted in group])
+        low = min(overlaps.bounds(wanted.array)[0] for wanted in group)
+        keys = {wanted.key for wanted in group}
+        base = self._base([wanted for wanted in arrays if wanted.key in keys], low)
+        name = " and ".join(dict.fromkeys(wanted.name for wanted in group))
+        writable = any(wanted.array.flags.writeable for wanted in group)
+        region = Region(name, base, data, writable=writable, allowed=allowed)
+        region.expect(any(np.may_share_memory(wanted.array, each)
+                          for wanted in group for each in self.awaited))  # fmt: skip
         self._regions.append(region)
         self._memory.add(region)
-        self._alive.append(array)
         self._next = base + len(data) + GUARD_BYTES
-        return base + first
+        for wanted in group:
+            self._alive.append(wanted.array)
+            self._known[wanted.key] = base + overlaps.first_byte(wanted.array) - low
+
+    def _base(self, group: list[Wanted], low: int) -> int:
+        """The address of the byte at the host's `low`, as the arrays there ask for it."""
+        particular = [wanted for wanted in group if wanted.is_particular]
+        if not particular:
+            return align_up(self._next, DEFAULT_ALIGNMENT)
+        first = max(particular, key=lambda wanted: wanted.align)
+        inside = overlaps.first_byte(first.array) - low
+        unit = max(first.align, DEFAULT_ALIGNMENT)
+        base = align_up(self._next + inside, unit) + first.offset - inside
+        for wanted in particular:
+            if not wanted.fits(base + overlaps.first_byte(wanted.array) - low):
+                raise _elsewhere(wanted)
+        return base
 
     def awaited_regions(self) -> list[Region]:
         """Those that a prerequisite grid still works on."""
@@ -101,6 +137,30 @@ class HostArrays:
         """The prerequisite grids have completed (griddepcontrol.wait)."""
         for region in self.awaited_regions():
             region.expect(False)
+
+
+def _elsewhere(wanted: Wanted) -> LaunchError:
+    return LaunchError(
+        f"{wanted.name}: it shares bytes with another array, so that its address cannot be"
+        f" {wanted.offset} behind a multiple of {wanted.align}; pass copies, or ask for it once"
+    )
+
+
+def _arrays_of(arguments: Sequence, expected: Sequence) -> Iterator[Wanted]:
+    """Every array that the arguments name."""
+    for number, (value, (variable, _, _)) in enumerate(zip(arguments, expected, strict=True)):
+        yield from _wanted(f"parameter {number} ({variable.name})", value)
+
+
+def _wanted(where: str, value: object) -> Iterator[Wanted]:
+    parts = value.values() if isinstance(value, Mapping) else getattr(value, "maps", ())
+    for part in parts:
+        yield from _wanted(where, part)
+    if isinstance(value, GlobalArray) and not value.array.dtype.hasobject:
+        yield Wanted(where, value.array, value.align, value.offset)
+    array = value.array if isinstance(value, TensorMap) else value
+    if isinstance(array, np.ndarray) and not array.dtype.hasobject:
+        yield Wanted(where, array)
 
 
 class Parameters:
@@ -118,6 +178,7 @@ class Parameters:
                 f"kernel {short_name(self._launch.entry)}: it has {len(expected)} parameters"
                 f" ({names or 'none'}), got {len(arguments)}"
             )
+        self._launch.arrays.place(list(_arrays_of(arguments, expected)))
         data = np.zeros(self._launch.program.params.size, np.uint8)
         for number, (variable, offset, size) in enumerate(expected):
             raw = self._encode_one(
