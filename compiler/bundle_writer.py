@@ -20,12 +20,19 @@ if TYPE_CHECKING:  # it imports MLIR
 ZIP_TIME = (1980, 1, 1, 0, 0, 0)
 
 
-def write_bundle(path: str | Path, manifest: Mapping[str, Any], ptx: str, cubin: bytes) -> Bundle:
+def write_bundle(
+    path: str | Path,
+    manifest: Mapping[str, Any],
+    ptx: str,
+    cubin: bytes,
+    mode: int | None = None,
+) -> Bundle:
     """Seal the manifest with its hashes and write the three files to `path`.
 
     The bundle appears whole or not at all, and equal inputs give equal bytes. A bundle that is
     already there is replaced; anything else there is refused with CompileError. Missing parent
-    folders are made. Raises OSError when the place can't be written.
+    folders are made. `mode` is a zip's, else the umask says. Raises OSError when the place can't be
+    written.
     """
     path = Path(path)
     sealed = seal(manifest, ptx, cubin)
@@ -37,20 +44,22 @@ def write_bundle(path: str | Path, manifest: Mapping[str, Any], ptx: str, cubin:
     path.parent.mkdir(parents=True, exist_ok=True)
     if path.suffix == ".zip":
         _refuse(path, path.is_dir(), "a file")
-        write_file(path, _zipped(contents))
+        write_file(path, _zipped(contents), mode)
     else:
         _refuse(path, path.exists() and not _replaceable(path), "a bundle")
         write_folder(path, contents)
     return Bundle(sealed, ptx, cubin, path)
 
 
-def as_bundle(compiled: Compiled, output: str | Path | None = None) -> Bundle:
+def as_bundle(
+    compiled: Compiled, output: str | Path | None = None, mode: int | None = None
+) -> Bundle:
     """The bundle of a compilation up to its cubin; written to `output` where that is given."""
     manifest, ptx, assembled = compiled.manifest, compiled.ptx, compiled.assembled
     assert ptx is not None and assembled is not None
     if output is None:
         return Bundle(seal(manifest, ptx, assembled.cubin), ptx, assembled.cubin)
-    return write_bundle(output, manifest, ptx, assembled.cubin)
+    return write_bundle(output, manifest, ptx, assembled.cubin, mode)
 
 
 def _replaceable(path: Path) -> bool:

@@ -3,6 +3,9 @@
 An entry is a bundle `<key>.zip`; the key is the SHA-256 of all that its content follows from. It
 appears whole or not at all by a rename, so processes need no lock: whoever is last replaces equal
 by equal.
+
+An entry is believed because of where it lies: in a folder that only the user, or root, can write
+(`runtime/private_folders.py`). Any other folder is not used, and a warning says why.
 """
 
 from __future__ import annotations
@@ -19,11 +22,13 @@ from typing import TYPE_CHECKING, Any
 from ..dialects.errors import CompileError
 from ..runtime.bundle import Bundle, read_bundle
 from ..runtime.manifest import BundleError
+from ..runtime.private_folders import UnsafePlace, check_private_file, make_private
 
 if TYPE_CHECKING:  # it imports MLIR
     from .spec import MatmulSpec
 
 VARIABLE = "TILEWRIGHT_CACHE"
+FILE_MODE = 0o600
 PACKAGES = ("compiler", "dialects", "passes")
 
 
@@ -40,17 +45,16 @@ def cache_folder() -> Path:
 def cached_bundle(spec: MatmulSpec, target: str, pipeline: str) -> Bundle:
     """The kernel of a spec: from memory, else from disk, else compiled and written there.
 
-    `pipeline` is its text, complete. An entry that is damaged, or says that it is something else,
-    is compiled again and replaced. A folder that can't be written is warned of, once for a kernel.
-    Raises CompileError.
+    `pipeline` is its text, complete. An entry that is damaged, that somebody else could have
+    written, or that says that it is something else, is compiled again and replaced. That, and a
+    folder that can't be written or that others can write, is warned of, once for a kernel. Raises
+    CompileError.
     """
     request = describe_request(spec, target, pipeline)
     path = cache_folder() / f"{digest(request)}.zip"
-    try:
-        bundle = read_bundle(path)
-    except BundleError:
-        return _compile(spec, target, pipeline, path)
-    return bundle if _fits(bundle, request) else _compile(spec, target, pipeline, path)
+    if not _is_usable(path):
+        return _compile(spec, target, pipeline, None)
+    return _entry(path, request) or _compile(spec, target, pipeline, path)
 
 
 def describe_request(spec: MatmulSpec, target: str, pipeline: str) -> dict[str, Any]:
@@ -82,20 +86,52 @@ def source_digest() -> str:
     return total.hexdigest()
 
 
+def _is_usable(path: Path) -> bool:
+    """Whether the folder of an entry is there and the user's own; a warning says why it is not."""
+    try:
+        make_private(path.parent)
+        return True
+    except UnsafePlace as error:
+        _warn(f"{error}, or set {VARIABLE}")
+    except OSError as error:
+        _warn_of_writing(path, error)
+    return False
+
+
+def _entry(path: Path, request: Mapping[str, Any]) -> Bundle | None:
+    """The entry of a request; None if there is none, or none that can be believed."""
+    try:
+        check_private_file(path)
+        bundle = read_bundle(path)
+    except FileNotFoundError:
+        return None
+    except (UnsafePlace, BundleError) as error:
+        _warn(f"an entry is compiled again and replaced, as it was refused: {error}")
+        return None
+    return bundle if _fits(bundle, request) else None
+
+
 def _fits(bundle: Bundle, request: Mapping[str, Any]) -> bool:
     return all(bundle.manifest[name] == request[name] for name in ("spec", "target", "pipeline"))
 
 
-def _compile(spec: MatmulSpec, target: str, pipeline: str, path: Path) -> Bundle:
+def _compile(spec: MatmulSpec, target: str, pipeline: str, path: Path | None) -> Bundle:
     from .bundle_writer import as_bundle
     from .driver import compile_matmul
 
     compiled = compile_matmul(spec, target=target, pipeline=pipeline)
-    try:
-        return as_bundle(compiled, path)
-    except (OSError, CompileError) as error:
-        reason = getattr(error, "strerror", None) or error
-        warnings.warn(
-            f"cache: {path.parent} must be writable, got {reason}; set {VARIABLE}", stacklevel=2
-        )
-        return as_bundle(compiled)
+    if path is not None:
+        try:
+            return as_bundle(compiled, path, FILE_MODE)
+        except (OSError, CompileError) as error:
+            _warn_of_writing(path, error)
+    return as_bundle(compiled)
+
+
+def _warn_of_writing(path: Path, error: Exception) -> None:
+    reason = getattr(error, "strerror", None) or error
+    _warn(f"{path.parent} must be writable, got {reason}; set {VARIABLE}")
+
+
+def _warn(what: str) -> None:
+    warnings.warn(f"cache: {what}", stacklevel=3)

@@ -1,20 +1,34 @@
-"""Files and folders that appear whole or not at all, whatever happens while they are written."""
+"""Files and folders that appear whole or not at all, whatever happens while they are written.
+
+They grow in a folder beside their place, which a process that is killed leaves behind: the next one
+that writes there removes it once it is an hour old.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import os
+import re
 import shutil
+import stat
 import tempfile
+import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+PREFIX = ".tilewright-"
+LEFT_BEHIND = re.compile(re.escape(PREFIX) + r"\w{8}")
+STALE_SECONDS = 3600
 
-def write_file(path: Path, content: bytes) -> None:
-    """Write `content` to `path`; on failure (OSError) what was there before stays."""
+
+def write_file(path: Path, content: bytes, mode: int | None = None) -> None:
+    """Write `content` to `path`; on failure (OSError) what was there before stays.
+
+    `mode` is the file's, whatever the umask; None leaves it to the umask.
+    """
     with _neighbour(path) as folder:
         fresh = folder / path.name
-        _write_synced(fresh, content)
+        _write_synced(fresh, content, mode)
         os.replace(fresh, path)
     _sync_folder(path.parent)
 
@@ -34,8 +48,9 @@ def write_folder(path: Path, contents: Mapping[str, bytes]) -> None:
 @contextlib.contextmanager
 def _neighbour(path: Path) -> Iterator[Path]:
     folder = None
+    _remove_left_behind(path.parent)
     try:
-        folder = tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent)
+        folder = tempfile.mkdtemp(prefix=PREFIX, dir=path.parent)
         yield Path(folder)
     except OSError as error:
         error.filename, error.filename2 = str(path), None  # not the temporary name
@@ -45,8 +60,30 @@ def _neighbour(path: Path) -> Iterator[Path]:
             shutil.rmtree(folder, ignore_errors=True)
 
 
-def _write_synced(path: Path, content: bytes) -> None:
-    with path.open("wb") as file:
+def _remove_left_behind(folder: Path) -> None:
+    """Remove what processes that were killed an hour ago or more left in a folder."""
+    with contextlib.suppress(OSError), os.scandir(folder) as entries:
+        for entry in entries:
+            if LEFT_BEHIND.fullmatch(entry.name) and _is_left_behind(entry):
+                shutil.rmtree(entry.path, ignore_errors=True)
+
+
+def _is_left_behind(entry: os.DirEntry[str]) -> bool:
+    """Whether it is a folder of ours that is old, and holds no folder that was being replaced."""
+    found = entry.stat(follow_symlinks=False)
+    return (
+        stat.S_ISDIR(found.st_mode)
+        and found.st_uid == os.geteuid()
+        and time.time() - found.st_mtime > STALE_SECONDS
+        and not os.path.lexists(os.path.join(entry.path, "old"))
+    )
+
+
+def _write_synced(path: Path, content: bytes, mode: int | None = None) -> None:
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600 if mode else 0o666)
+    with os.fdopen(descriptor, "wb") as file:
+        if mode is not None:
+            os.fchmod(descriptor, mode)
         file.write(content)
         file.flush()
         os.fsync(file.fileno())

@@ -1,5 +1,7 @@
 """The cache of compiled kernels: what finds an entry, what doesn't, and what replaces one."""
 
+import os
+import stat
 import subprocess
 import sys
 import warnings
@@ -65,7 +67,8 @@ def test_a_damaged_entry_is_compiled_again_and_replaced(folder, compilations, da
     whole = entry.read_bytes()
     bit = whole[:700] + bytes([whole[700] ^ 4]) + whole[701:]
     entry.write_bytes({"cut": whole[:-99], "foreign": b"%PDF", "empty": b"", "bit": bit}[damage])
-    find()
+    with pytest.warns(UserWarning, match="cache: an entry is compiled again and replaced, as it"):
+        find()
     assert entry.read_bytes() == whole
     assert len(compilations) == 2
 
@@ -97,7 +100,7 @@ def test_a_folder_that_cannot_be_written_is_warned_of(tmp_path, monkeypatch):
     with pytest.warns(UserWarning) as warned:
         assert find().manifest["spec"] == SPEC.as_dict()
     assert str(warned[0].message) == (
-        f"cache: {tmp_path}/file must be writable, got File exists; set TILEWRIGHT_CACHE"
+        f"cache: {tmp_path}/file must be writable, got Not a directory; set TILEWRIGHT_CACHE"
     )
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -125,3 +128,129 @@ def test_the_folder_is_the_users_unless_named(monkeypatch, tmp_path):
     monkeypatch.delenv("XDG_CACHE_HOME")
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     assert kernel_cache.cache_folder() == tmp_path / "home" / ".cache" / "tilewright"
+
+
+@pytest.fixture
+def no_compiler(monkeypatch):
+    """Compiles nothing: what a cache does is told by what it asks for."""
+    asked = []
+
+    def compile_(spec, target, pipeline, path):
+        asked.append(path)
+        return "compiled"
+
+    monkeypatch.setattr(kernel_cache, "_compile", compile_)
+    return asked
+
+
+def refusal_of(folder, monkeypatch):
+    """What is warned of when that folder is named, and the place that was given to the compiler."""
+    monkeypatch.setenv(kernel_cache.VARIABLE, str(folder))
+    with pytest.warns(UserWarning) as warned:
+        assert find() == "compiled"
+    cached_bundle.cache_clear()
+    return str(warned[0].message)
+
+
+@pytest.mark.parametrize("mode", [0o720, 0o702, 0o777, 0o775])
+def test_a_folder_that_others_can_write_is_not_used(mode, tmp_path, no_compiler, monkeypatch):
+    folder = tmp_path / "cache"
+    folder.mkdir()
+    folder.chmod(mode)
+    assert refusal_of(folder, monkeypatch) == (
+        f"cache: {folder}: must be writable by you alone, got mode {mode:04o};"
+        f" chmod go-w '{folder}', or set TILEWRIGHT_CACHE"
+    )
+    assert no_compiler == [None]
+    assert list(folder.iterdir()) == []
+
+
+def test_a_folder_below_one_that_others_can_write_is_not_used(tmp_path, no_compiler, monkeypatch):
+    (tmp_path / "open").mkdir()
+    (tmp_path / "open").chmod(0o777)
+    message = refusal_of(tmp_path / "open" / "cache", monkeypatch)
+    assert message.startswith(f"cache: {tmp_path}/open: must be writable by you alone, got mode")
+    (tmp_path / "open").chmod(0o1777)  # as /tmp is
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        find()
+
+
+def test_a_folder_of_somebody_else_is_not_used(tmp_path, no_compiler, monkeypatch):
+    (tmp_path / "cache").mkdir()
+    mine = os.geteuid()
+    os.chown(tmp_path / "cache", 65_534, -1) if mine == 0 else monkeypatch.setattr(
+        os, "geteuid", lambda: mine + 1
+    )
+    message = refusal_of(tmp_path / "cache", monkeypatch)
+    assert ": must belong to you (user " in message
+    assert message.endswith("; use a folder of your own, or set TILEWRIGHT_CACHE")
+
+
+def test_a_link_in_the_folders_place_is_not_followed(tmp_path, no_compiler, monkeypatch):
+    (tmp_path / "elsewhere").mkdir(mode=0o700)
+    (tmp_path / "cache").symlink_to(tmp_path / "elsewhere")
+    assert "cache: must be a folder, got a symbolic link; name where it leads" in refusal_of(
+        tmp_path / "cache", monkeypatch
+    )
+
+
+@pytest.mark.parametrize("umask", [0o000, 0o002, 0o077, 0o377])
+def test_folder_and_entries_are_the_users_alone_whatever_the_umask(umask, tmp_path, monkeypatch):
+    from tilewright.runtime.atomic import write_file
+    from tilewright.runtime.private_folders import make_private
+
+    before = os.umask(umask)
+    try:
+        make_private(tmp_path / "a" / "cache")
+        write_file(tmp_path / "a" / "cache" / "entry.zip", b"content", kernel_cache.FILE_MODE)
+    finally:
+        os.umask(before)
+    modes = [0o700, 0o700, 0o600]
+    places = [tmp_path / "a", tmp_path / "a" / "cache", tmp_path / "a" / "cache" / "entry.zip"]
+    assert [stat.S_IMODE(place.stat().st_mode) for place in places] == modes
+
+
+def test_a_written_entry_is_the_users_alone(folder):
+    before = os.umask(0)
+    try:
+        find()
+    finally:
+        os.umask(before)
+    (entry,) = folder.iterdir()
+    assert stat.S_IMODE(entry.stat().st_mode) == 0o600
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+
+
+@pytest.mark.parametrize("kind", ["writable", "pipe", "link", "lzma"])
+def test_an_entry_that_cannot_be_believed_is_replaced(kind, folder, tmp_path, no_compiler):
+    folder.mkdir(mode=0o700)
+    request = describe_request(SPEC, "sm_100a", PIPELINE)
+    entry = folder / f"{digest(request)}.zip"
+    if kind == "pipe":
+        os.mkfifo(entry)
+    elif kind == "link":
+        entry.symlink_to(tmp_path / "elsewhere.zip")
+    else:
+        import zipfile
+
+        with zipfile.ZipFile(entry, "w", compression=zipfile.ZIP_LZMA) as archive:
+            archive.writestr("manifest.json", b"{}" * 100)
+        entry.chmod(0o666 if kind == "writable" else 0o600)
+    with pytest.warns(UserWarning, match="cache: an entry is compiled again and replaced, as it"):
+        assert find() == "compiled"
+    assert no_compiler == [entry]
+
+
+def test_what_killed_processes_left_is_removed_when_it_is_an_hour_old(tmp_path):
+    from tilewright.runtime.atomic import write_file
+
+    names = [".tilewright-abcd1234", ".tilewright-old_____", ".tilewright-fresh__1", ".tilewrights"]
+    for name in names:
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "part").write_text("x")
+    (tmp_path / names[1] / "old").mkdir()  # the only copy of a bundle that was being replaced
+    for name in (*names[:2], names[3]):
+        os.utime(tmp_path / name, (1, 1))
+    write_file(tmp_path / "out", b"content")
+    assert sorted(os.listdir(tmp_path)) == sorted([*names[1:], "out"])
