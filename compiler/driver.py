@@ -32,6 +32,7 @@ from .pipeline import (
     run_passes,
 )
 from .schedule import choose_schedule
+from .source_text import check_text
 from .spec import MatmulSpec
 from .torch_module import EXPORTED, read_exported
 
@@ -163,6 +164,7 @@ def _import(source: MatmulSpec | LinalgText) -> ir.Module:
         return source.build()
     if source.is_file:
         return parse_module(source.text, source.name)
+    check_text(source.text, source.name)
     with mlir_errors(source.name):
         return ir.Module.parse(source.text)
 
