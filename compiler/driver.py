@@ -23,6 +23,7 @@ from ..runtime.manifest import FORMAT, SCHEMA
 from .argument_layout import lay_out
 from .backend import Assembled, assemble, emit_ptx, versions
 from .linalg_text import LinalgText
+from .mlir_files import read_mlir
 from .pipeline import (
     PassCall,
     PassEvent,
@@ -138,7 +139,11 @@ def _loaded(source: Source, target: str) -> MatmulSpec | LinalgText:
     if isinstance(source, MatmulSpec):
         return source
     if isinstance(source, Path):
-        source = read_exported(source) if source.suffix == EXPORTED else _read(source)
+        source = (
+            read_exported(source)
+            if source.suffix == EXPORTED
+            else LinalgText(read_mlir(source), str(source), is_file=True)
+        )
     return _laid_out(source, target) if source.arguments and not source.turned else source
 
 
@@ -149,14 +154,6 @@ def _laid_out(source: LinalgText, target: str) -> LinalgText:
         module, normalized = _import(source), _import(source)
         run_passes(normalized, [PassCall("normalize")], PassLog())
         return lay_out(source, module, normalized, target)
-
-
-def _read(source: Path) -> LinalgText:
-    try:
-        return LinalgText(source.read_text(), str(source), is_file=True)
-    except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
-        raise CompileError(f"{source}: must be a readable .mlir file, got: {reason}") from error
 
 
 def _import(source: MatmulSpec | LinalgText) -> ir.Module:

@@ -50,7 +50,7 @@ def opt_command(parser: Parser, options: argparse.Namespace) -> int:
     if options.file is None:
         parser.error("FILE must be given, got none")
     check_place(options.output)
-    text = sys.stdin.read() if options.file == "-" else _read(Path(options.file))
+    text = sys.stdin.read() if options.file == "-" else _read(options.file)
     result, remarks = _transform(text, options)
     for remark in remarks:
         print(remark, file=sys.stderr)
@@ -73,15 +73,10 @@ def _transform(text: str, options: argparse.Namespace) -> tuple[str, list[str]]:
     return result, log.remarks
 
 
-def _read(path: Path) -> str:
-    try:
-        return path.read_text()
-    except (OSError, UnicodeDecodeError) as error:
-        from ..dialects.errors import CompileError
+def _read(file: str) -> str:
+    from ..compiler.mlir_files import read_mlir
 
-        reason = getattr(error, "strerror", None) or "bytes that are not UTF-8"
-        rule = "must be a readable .mlir file"
-        raise CompileError(f"{path}: {rule}, got {reason}; check the path") from error
+    return read_mlir(Path(file))
 
 
 def _list_passes(as_json: bool) -> int:
