@@ -7,20 +7,24 @@ from __future__ import annotations
 
 import functools
 import importlib.util
+import math
 import os
 import re
+import struct
 import subprocess
-import tempfile
 from dataclasses import dataclass, field
 from importlib import metadata
 from pathlib import Path
 
 from ..dialects.errors import CompileError
+from ..runtime.child import CompletedTool, crash_of, run_tool
+from ..runtime.scratch import scratch_folder
 from ..runtime.version import VERSION
-from .llvm_floats import in_older_syntax
 
 TRIPLE = "nvptx64-nvidia-cuda"
 PTXAS_VARIABLE = "TILEWRIGHT_PTXAS"
+SECONDS_VARIABLE = "TILEWRIGHT_PTXAS_SECONDS"
+PTXAS_SECONDS = 300.0
 PTXAS_CURE = (
     f"pip install 'nvidia-cuda-nvcc>=13.5.37,<13.6' or set {PTXAS_VARIABLE} to a ptxas of CUDA 13"
 )
@@ -163,9 +167,50 @@ def _llvm():
     return llvm
 
 
+_HEX_FLOAT = re.compile(r"\bf0x([0-9A-F]+)\b")
+_DECIMAL_FLOAT = re.compile(r"\b(float|half|bfloat) (-?\d+\.\d+e[+-]\d+)")
+
+
+def _in_older_syntax(llvm_ir: str) -> str:
+    """Float constants as LLVM 22 reads them: LLVM 24 prints the bits of the type, as f0x3F800000,
+    or the fewest digits that give the type's value.
+
+    LLVM 22 takes digits that are the value exactly, the bits of a double for float and double, 0xH
+    for half and 0xR for bfloat.
+    """
+    lines = _DECIMAL_FLOAT.sub(_exact_float, llvm_ir).split("\n")
+    return "\n".join(_line_in_older_syntax(line) if "f0x" in line else line for line in lines)
+
+
+def _exact_float(match: re.Match[str]) -> str:
+    """The bits of the nearest value of the type."""
+    kind, value = match[1], float(match[2])
+    if kind == "half":
+        return f"half 0xH{struct.pack('>e', value).hex().upper()}"
+    (single,) = struct.unpack(">f", struct.pack(">f", value))
+    if kind == "float":
+        return f"float 0x{struct.pack('>d', single).hex().upper()}"
+    (bits,) = struct.unpack(">I", struct.pack(">f", value))
+    return f"bfloat 0xR{(bits + 0x7FFF + (bits >> 16 & 1)) >> 16:04X}"
+
+
+def _line_in_older_syntax(line: str) -> str:
+    def convert(match: re.Match[str]) -> str:
+        digits = match[1]
+        if len(digits) == 8:
+            (value,) = struct.unpack(">f", bytes.fromhex(digits))
+            digits = struct.pack(">d", value).hex().upper()
+        if len(digits) == 16:
+            return f"0x{digits}"
+        words = re.findall(r"\b(half|bfloat)\b", line[: match.start()])
+        return f"0x{'R' if words and words[-1] == 'bfloat' else 'H'}{digits}"
+
+    return _HEX_FLOAT.sub(convert, line)
+
+
 def _parse(llvm, llvm_ir: str):
     try:
-        module = llvm.parse_assembly(in_older_syntax(llvm_ir))
+        module = llvm.parse_assembly(_in_older_syntax(llvm_ir))
         module.verify()
     except RuntimeError as error:
         raise CompileError(f"llvm: IR must parse and verify, got: {_first_lines(error)}") from error
@@ -188,23 +233,40 @@ def _ptxas_of_wheels() -> list[Path]:
 
 
 def _run_ptxas(ptxas: Path, ptx: str, chip: str, level: int) -> tuple[bytes, str]:
-    with tempfile.TemporaryDirectory(prefix="tilewright-") as name:
-        folder = Path(name)
-        (folder / "kernel.ptx").write_text(ptx)
+    with scratch_folder() as folder:
+        (folder / "kernel.ptx").write_text(ptx, encoding="utf-8")
         options = [f"-O{level}", f"-arch={chip}", "-v", "-o", "kernel.cubin"]
         done = _execute([str(ptxas), *options, "kernel.ptx"], folder)
         log = done.stdout + done.stderr
         if done.returncode != 0:
-            raise CompileError(f"ptxas: the PTX must assemble for {chip}, got: {_first_lines(log)}")
+            got = crash_of(done.returncode) if done.returncode < 0 else _first_lines(log)
+            raise CompileError(f"ptxas: the PTX must assemble for {chip}, got: {got}")
         return (folder / "kernel.cubin").read_bytes(), log
 
 
-def _execute(command: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
+def _execute(command: list[str], folder: Path) -> CompletedTool:
+    seconds = _ptxas_seconds()
     try:
-        return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+        return run_tool(command, folder, seconds)
+    except subprocess.TimeoutExpired as error:
+        rule = f"ptxas: must be done within {seconds:g} s, got no end"
+        raise CompileError(f"{rule}; raise {SECONDS_VARIABLE}") from error
     except OSError as error:
         reason = f"ptxas: '{command[0]}' must run, got {error.strerror}; {PTXAS_CURE}"
         raise CompileError(reason) from error
+
+
+def _ptxas_seconds() -> float:
+    """Wall seconds that a run of ptxas may take."""
+    text = os.environ.get(SECONDS_VARIABLE) or str(PTXAS_SECONDS)
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = math.nan
+    if not 0 < seconds <= 1e6:
+        rule = f"{SECONDS_VARIABLE}: must be seconds above 0 and up to 1e6"
+        raise CompileError(f"{rule}, got {text!r}; unset it")
+    return seconds
 
 
 def _first_lines(log: object) -> str:

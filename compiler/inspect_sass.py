@@ -10,14 +10,16 @@ import importlib.util
 import re
 import shutil
 import subprocess
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
 from ..dialects.errors import CompileError
+from ..runtime.child import run_tool
+from ..runtime.scratch import scratch_folder
 from .control_flow import Instruction, Loop, innermost_loop
 
 ROLES = {"tma": r"UTMALDG\b", "mma": r"UTC\w*MMA\b", "epilogue": r"LDTM\b"}
+DISASSEMBLER_SECONDS = 300.0
 CURE = "pip install 'nvidia-cuda-nvdisasm>=13.5.37,<13.6'"
 
 _LINE = re.compile(r"\s*/\*([0-9a-f]{4,})\*/\s+(@!?\w+\s+)?([A-Z][\w.]*)\s*([^;]*);")
@@ -52,10 +54,13 @@ def disassemble(cubin: bytes) -> str | None:
     command = find_disassembler()
     if command is None:
         return None
-    with tempfile.TemporaryDirectory(prefix="tilewright-") as folder:
-        path = Path(folder) / "kernel.cubin"
-        path.write_bytes(cubin)
-        done = subprocess.run([*command, str(path)], capture_output=True, text=True, check=False)
+    with scratch_folder() as folder:
+        (folder / "kernel.cubin").write_bytes(cubin)
+        try:
+            done = run_tool([*command, "kernel.cubin"], folder, DISASSEMBLER_SECONDS)
+        except subprocess.TimeoutExpired as error:
+            rule = f"must be done within {DISASSEMBLER_SECONDS:g} s, got no end"
+            raise CompileError(f"{command[0]}: {rule}; {CURE}") from error
     if done.returncode != 0:
         reason = done.stderr.strip().partition("\n")[0]
         raise CompileError(f"{command[0]}: the cubin must disassemble, got: {reason}; {CURE}")

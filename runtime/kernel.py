@@ -9,7 +9,6 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from .arguments import Arguments
 from .bundle import Bundle, read_bundle
 from .devices import Program, open_device
 from .dlpack import gpu_of
@@ -34,6 +33,8 @@ class Kernel:
     def __init__(self, bundle: Bundle, device: str | None = None, copies: bool = False):
         self.bundle = bundle
         self.key = _key(bundle, device, copies)
+        from .arguments import Arguments  # it loads numpy, which no import of ours should need
+
         self.arguments = Arguments(bundle.manifest)
         self._copies = copies
         self._device = open_device(device) if device else None

@@ -257,11 +257,10 @@ def _rank_command(options: argparse.Namespace) -> int:
 
 
 def _all_command(options: argparse.Namespace) -> int:
-    import tempfile
+    from ..runtime.scratch import scratch_folder
 
     check_place(options.output)
-    with tempfile.TemporaryDirectory() as folder:
-        options.folder = Path(folder)
+    with scratch_folder() as options.folder:
         index = compile_candidates(options)
         measured = _measured(options.folder, index, options.rounds)
     return _write_table(results_of(measured), options)

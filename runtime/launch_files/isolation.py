@@ -1,7 +1,6 @@
-"""A launch in a process of its own, which the operating system stops at its limits.
+"""A launch in a process of its own (`runtime.child`), which the system stops at its limits.
 
-The process says on its stdout, pickled, which seed begins and how the run ended. Its alarm clock
-kills it when the time is over, whatever it does then.
+The process says on its stdout, pickled, which seed begins and how the run ended.
 """
 
 from __future__ import annotations
@@ -9,12 +8,14 @@ from __future__ import annotations
 import pickle
 import signal
 import subprocess
-import sys
+import threading
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from os import PathLike, fspath
 from typing import IO, Any
 
+from ..child import GRACE_SECONDS, ChildError, Limits, crash_of, end, python_module, start
 from ..emulator import Trap
 from ..errors import DeviceError
 from .options import RunOptions
@@ -73,17 +74,47 @@ def _unpack_error(kind: type[DeviceError], arguments: tuple, fields: dict[str, A
 
 
 def _messages(request: Request) -> Iterator[tuple[str, Any]]:
-    command = [sys.executable, "-P", "-m", MODULE]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+    """What the process says, and at last how it ended if it could not say that itself."""
+    limits = Limits(request.options.max_seconds, request.options.max_memory_bytes)
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    process = start(python_module(MODULE), limits, **pipes)
+    assert process.stdin and process.stdout
+    with process.stdin, process.stdout, _deadline(process, limits.seconds) as rang:
         try:
-            assert process.stdin and process.stdout
-            pickle.dump(request, process.stdin)
-            process.stdin.close()
+            _ask(process.stdin, request)
             yield from _read(process.stdout)
         finally:
-            process.kill()
-    if process.returncode != -signal.SIGALRM:
-        yield "internal", f"the emulator's process ended with status {process.returncode}"
+            end(process)
+    if process.returncode != -signal.SIGALRM and not rang.is_set():
+        yield "failed", pack_error(_crashed(request, process.returncode))
+
+
+@contextmanager
+def _deadline(process: subprocess.Popen[bytes], seconds: float | None) -> Iterator[threading.Event]:
+    """Kill the process a little after its own alarm clock should have; the event says so."""
+    rang = threading.Event()
+
+    def ring() -> None:
+        rang.set()
+        process.kill()
+
+    timer = threading.Timer((seconds or 0) + GRACE_SECONDS, ring)
+    timer.daemon = True
+    if seconds is not None:
+        timer.start()
+    try:
+        yield rang
+    finally:
+        timer.cancel()
+
+
+def _ask(stream: IO[bytes], request: Request) -> None:
+    """Send the request; the stream stays open, for the process to see when this one ends."""
+    try:
+        pickle.dump(request, stream)
+        stream.flush()
+    except BrokenPipeError:
+        pass  # it has ended already, and its status says why
 
 
 def _read(stream: IO[bytes]) -> Iterator[tuple[str, Any]]:
@@ -92,6 +123,13 @@ def _read(stream: IO[bytes]) -> Iterator[tuple[str, Any]]:
             yield pickle.load(stream)
         except (EOFError, pickle.UnpicklingError):
             return
+
+
+def _crashed(request: Request, status: int) -> DeviceError:
+    return ChildError(
+        f"{request.ptx_path}: the emulator must run it to an end, got {crash_of(status)} of its"
+        " process; report it with both files"
+    )
 
 
 def _time_over(options: RunOptions) -> Trap:

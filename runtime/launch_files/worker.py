@@ -1,19 +1,18 @@
-"""The process that `isolation` starts: limits itself, runs the seeds, tells what happened."""
+"""The process that `isolation` starts: runs the seeds, tells what happened."""
 
 from __future__ import annotations
 
 import os
 import pickle
-import resource
-import signal
 import sys
 from typing import IO, Any
 
-from ..errors import DeviceError, LaunchError
+from ..child import too_much_memory, watch_parent
+from ..errors import DeviceError
 from .isolation import Request, pack_error
 from .running import LaunchResult, run_once
 
-MAX_MEMORY_BYTES = 16 * 2**30
+CURE = "make the launch smaller"
 
 
 def main() -> None:
@@ -21,23 +20,16 @@ def main() -> None:
     with os.fdopen(os.dup(1), "wb") as answers:
         os.dup2(2, 1)
         request = pickle.load(sys.stdin.buffer)
-        _limit(request.options.max_seconds)
+        watch_parent(0)
         try:
             _tell(answers, "done", _run(request, answers))
         except DeviceError as error:
             _tell(answers, "failed", pack_error(error))
         except MemoryError:
-            _tell(answers, "failed", pack_error(_too_much_memory(request)))
+            error = too_much_memory(request.launch_path, request.options.max_memory_bytes, CURE)
+            _tell(answers, "failed", pack_error(error))
         except Exception as error:
             _tell(answers, "internal", f"{type(error).__name__}: {error}")
-
-
-def _limit(seconds: float) -> None:
-    signal.signal(signal.SIGALRM, signal.SIG_DFL)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
-    _, hard = resource.getrlimit(resource.RLIMIT_AS)
-    most = MAX_MEMORY_BYTES if hard == resource.RLIM_INFINITY else min(hard, MAX_MEMORY_BYTES)
-    resource.setrlimit(resource.RLIMIT_AS, (most, hard))
 
 
 def _run(request: Request, answers: IO[bytes]) -> LaunchResult:
@@ -50,11 +42,6 @@ def _run(request: Request, answers: IO[bytes]) -> LaunchResult:
 def _tell(answers: IO[bytes], kind: str, value: Any) -> None:
     pickle.dump((kind, value), answers)
     answers.flush()
-
-
-def _too_much_memory(request: Request) -> LaunchError:
-    rule = f"must run within {MAX_MEMORY_BYTES >> 30} GiB of memory, got more"
-    return LaunchError(f"{request.launch_path}: {rule}; make the launch smaller")
 
 
 if __name__ == "__main__":
