@@ -19,5 +19,7 @@ for name in ("TILEWRIGHT_PTXAS", "TILEWRIGHT_DEBUG"):
     if name in os.environ:
         config.environment[name] = os.environ[name]  # noqa: F821
 
-tool = f"{sys.executable} -m tilewright.tools.main"
+# In the process itself: with -m, every FILE is read in a child, which takes 0.1 s more.
+in_process = "import sys; from tilewright.tools.main import main; sys.exit(main(sys.argv[1:]))"
+tool = f'{sys.executable} -c "{in_process}"'
 config.substitutions.append((r"\btilewright(?= (?:compile|opt|run)\b)", tool))  # noqa: F821

@@ -10,6 +10,7 @@ from typing import Any
 
 from .arguments import Parser, add_json, add_pipeline, add_problem, compile_keywords, problem
 from .chosen import chosen_line, is_chosen
+from .isolated import reads_in_child
 from .output import check_place, print_json, write_bytes, write_text
 from .progress import Progress
 
@@ -34,6 +35,7 @@ def add_command(commands: Any) -> None:
     )
     add_problem(parser, "an .mlir file, linalg on tensors, or a .pt2 of torch")
     add_pipeline(parser)
+    reads_in_child(parser)
     group = parser.add_argument_group("output")
     group.add_argument(
         "--emit", choices=list(UNTIL), help="what (default: by PATH's suffix, else ptx)"

@@ -6,11 +6,13 @@ python -m tilewright.tools.dialect_docs > docs/dialects.md
 from __future__ import annotations
 
 import inspect
+import sys
 from typing import Any, get_args, get_origin
 
 from ..dialects import pipe, tile
 from ..dialects.mlir import ext
 from ..passes import check_pipes
+from .own_process import as_process, print_document
 
 HEADER = """# The dialects
 
@@ -61,4 +63,4 @@ def _constraint(constraint: Any) -> str:
 
 
 if __name__ == "__main__":
-    print(render(), end="")
+    sys.exit(as_process(lambda: print_document(render())))

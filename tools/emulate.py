@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import functools
-import math
 import shlex
 import sys
 from pathlib import Path
@@ -19,6 +18,7 @@ from .emulator_flags import (
     wants_profile,
     write_report,
 )
+from .isolated import add_limits
 from .output import print_json, write_bytes
 from .progress import Progress
 
@@ -32,7 +32,6 @@ EXAMPLES = """examples:
   tilewright emulate kernel.ptx --launch launch.json --seeds 50
   tilewright emulate kernel.ptx --launch launch.json --seed 17 --out results --json
 """
-DEFAULT_MAX_SECONDS = 600.0
 
 
 def add_command(commands: Any) -> None:
@@ -85,23 +84,7 @@ def _add_limits(parser: Parser) -> None:
         metavar="N",
         help=f"warp instructions a run may execute (default {DEFAULT_MAX_STEPS})",
     )
-    parser.add_argument(
-        "--max-seconds",
-        type=_seconds,
-        default=DEFAULT_MAX_SECONDS,
-        metavar="S",
-        help=f"wall seconds all runs may take together (default {DEFAULT_MAX_SECONDS:g})",
-    )
-
-
-def _seconds(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
-    if not 0 < value <= 1e6:
-        raise argparse.ArgumentTypeError(f"must be seconds above 0 and up to 1e6, got '{text}'")
-    return value
+    add_limits(parser)
 
 
 def emulate_command(parser: Parser, options: argparse.Namespace) -> int:
@@ -126,7 +109,9 @@ def _run(options: argparse.Namespace, reached: list[int]) -> LaunchResult:
     trace = None if options.trace is None else str(options.trace)
     profile = wants_profile(options)
     check = options.check or DEFAULT_CHECK
-    how = RunOptions(options.max_steps, options.max_seconds, trace, profile, check)
+    how = RunOptions(
+        options.max_steps, options.max_seconds, trace, profile, check, options.max_memory
+    )
     with Progress("reading the kernel") as progress:
 
         def on_seed(seed: int) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from .arguments import Parser, add_json, add_problem, problem
 from .chosen import as_spec
+from .isolated import reads_in_child
 from .output import print_json
 
 if TYPE_CHECKING:
@@ -46,6 +47,7 @@ def add_command(commands: Any) -> None:
     )
     add_problem(parser, "an .mlir or .pt2 file; its epilogue does not count")
     parser.add_argument("--target", default="sm_100a", help="chip (default sm_100a)")
+    reads_in_child(parser)
     parser.add_argument("--all", action="store_true", help="a line for every rejected candidate")
     add_json(parser)
     parser.set_defaults(command=functools.partial(explain_schedule_command, parser))

@@ -1,7 +1,7 @@
 """`tilewright`: parses the command line, runs one command, and turns every failure into one line.
 
-Exit status: 0 done, 1 refused or failed, 2 wrong usage. Nothing slow is imported before a command
-needs it.
+docs/tools.md has the exit status. Nothing slow is imported before a command needs it, and nothing
+of ours before an interruption gets its one line.
 """
 
 from __future__ import annotations
@@ -9,12 +9,10 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from . import compile, conform, emulate, explain, ladder, opt, run, tune
-from .arguments import Parser, UsageError
-from .emulate import deadlock_of
-from .output import print_json
+if TYPE_CHECKING:
+    from .arguments import Parser
 
 EXAMPLES = """examples:
   tilewright run --m 512 --n 768 --k 320
@@ -31,17 +29,37 @@ DEBUG_VARIABLE = "TILEWRIGHT_DEBUG"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command and return its exit status."""
-    words = list(sys.argv[1:] if argv is None else argv)
+    """Run one command and return its exit status.
+
+    Without argv this process is the command's own: its streams and signals are taken over, and
+    what strangers wrote is read in a child. With argv it runs here and leaves the process as it is.
+    """
     try:
-        return _dispatch(words)
+        if argv is not None:
+            return run(list(argv))
+        from .own_process import as_process
+
+        return as_process(lambda: run(sys.argv[1:], isolate=True))
+    except KeyboardInterrupt:  # while it was loading
+        return _fail("error: interrupted", list(sys.argv[1:] if argv is None else argv), 130)
+
+
+def run(words: list[str], isolate: bool = False) -> int:
+    """Run one command and return its exit status; isolate: in a child, if it reads strangers'."""
+    from .arguments import UsageError
+    from .emulate import deadlock_of
+    from .own_process import BROKEN_PIPE, INTERRUPTED
+    from .streams import drop_output
+
+    try:
+        return _dispatch(words, isolate)
     except UsageError as error:
         return _fail(str(error), words, status=2)
     except KeyboardInterrupt:
-        return _fail("error: interrupted", words, status=130)
+        return _fail("error: interrupted", words, INTERRUPTED)
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 1
+        drop_output()
+        return BROKEN_PIPE
     except Exception as error:
         if os.environ.get(DEBUG_VARIABLE):
             raise
@@ -62,6 +80,9 @@ def _is_of_compiler(error: Exception, name: str) -> bool:
 
 def build_parser() -> Parser:
     """The parser of the whole command line."""
+    from . import compile, conform, emulate, explain, ladder, opt, run, tune
+    from .arguments import Parser
+
     parser = Parser(
         prog="tilewright",
         description="Compiles a matmul to Blackwell PTX and runs it on an emulator.",
@@ -75,14 +96,19 @@ def build_parser() -> Parser:
     return parser
 
 
-def _dispatch(words: list[str]) -> int:
+def _dispatch(words: list[str], isolate: bool) -> int:
+    from .isolated import run_in_child, wants_child
+
     parser = build_parser()
     options = parser.parse_args(words)
     if options.version:
-        return _print_versions(options.json)
-    if not hasattr(options, "command"):
+        status = _print_versions(options.json)
+    elif not hasattr(options, "command"):
         parser.error("a command must be named, got none")
-    status = options.command(options)
+    elif isolate and wants_child(options):
+        return run_in_child(words, options)
+    else:
+        status = options.command(options)
     sys.stdout.flush()
     return status
 
@@ -92,6 +118,8 @@ def _print_versions(as_json: bool) -> int:
 
     found = versions()
     if as_json:
+        from .output import print_json
+
         print_json({"ok": True, **found})
     else:
         print("\n".join(f"{name} {version}" for name, version in found.items()))
@@ -99,8 +127,12 @@ def _print_versions(as_json: bool) -> int:
 
 
 def _explain(error: Exception) -> str:
+    from ..runtime.child import memory_limit, says_out_of_memory, too_much_memory
     from ..runtime.errors import DeviceError
+    from .own_process import unusable
 
+    if isinstance(error, MemoryError) or says_out_of_memory(str(error)):
+        return f"error: {too_much_memory('memory', memory_limit())}"
     if _is_of_compiler(error, "CompileError"):
         return str(error)
     if isinstance(error, ModuleNotFoundError):
@@ -108,8 +140,7 @@ def _explain(error: Exception) -> str:
     if isinstance(error, DeviceError):
         return str(error) if ": error: " in str(error) else f"error: {error}"
     if isinstance(error, OSError):
-        where = error.filename or "file"
-        return f"error: {where}: must be usable, got {error.strerror or error}; use another path"
+        return unusable(error)
     return (
         f"internal error: {type(error).__name__}: {error}; please report it with the command,"
         f" the output of tilewright --version, and the traceback that {DEBUG_VARIABLE}=1 shows"
@@ -119,9 +150,16 @@ def _explain(error: Exception) -> str:
 def _fail(
     message: str, words: list[str], status: int, details: Mapping[str, Any] | None = None
 ) -> int:
+    from .output import print_json
+    from .streams import drop_output
+
     print(message, file=sys.stderr)
-    if "--json" in words:
-        print_json({"ok": False, "error": message, **(details or {})})
+    try:
+        if "--json" in words:
+            print_json({"ok": False, "error": message, **(details or {})})
+        sys.stdout.flush()
+    except OSError:  # that is what failed
+        drop_output()
     return status
 
 

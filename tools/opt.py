@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from .arguments import Parser, add_json
+from .isolated import reads_in_child
 from .output import check_place, print_json, write_text
 
 EXAMPLES = """examples:
@@ -39,6 +40,7 @@ def add_command(commands: Any) -> None:
     parser.add_argument(
         "-o", "--output", type=Path, metavar="PATH", help="where to (default stdout)"
     )
+    reads_in_child(parser)
     add_json(parser)
     parser.set_defaults(command=functools.partial(opt_command, parser))
 
@@ -50,8 +52,7 @@ def opt_command(parser: Parser, options: argparse.Namespace) -> int:
     if options.file is None:
         parser.error("FILE must be given, got none")
     check_place(options.output)
-    text = sys.stdin.read() if options.file == "-" else _read(options.file)
-    result, remarks = _transform(text, options)
+    result, remarks = _transform(options)
     for remark in remarks:
         print(remark, file=sys.stderr)
     if options.json:
@@ -62,21 +63,17 @@ def opt_command(parser: Parser, options: argparse.Namespace) -> int:
     return 0
 
 
-def _transform(text: str, options: argparse.Namespace) -> tuple[str, list[str]]:
+def _transform(options: argparse.Namespace) -> tuple[str, list[str]]:
     """The IR after the passes, and the remarks they made."""
     from ..compiler.pipeline import PassLog, checked_text, run_passes_on_text
+    from ..compiler.source_text import read_source
 
+    text = read_source(options.file)
     if options.passes is None:
         return checked_text(text, options.file), []
     log = PassLog()
     result = run_passes_on_text(text, options.file, options.passes, log, options.target)
     return result, log.remarks
-
-
-def _read(file: str) -> str:
-    from ..compiler.mlir_files import read_mlir
-
-    return read_mlir(Path(file))
 
 
 def _list_passes(as_json: bool) -> int:

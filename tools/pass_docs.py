@@ -12,6 +12,7 @@ import importlib
 import inspect
 import pkgutil
 import re
+import sys
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import MISSING, fields
@@ -24,6 +25,7 @@ from ..compiler.spec import MatmulSpec
 from ..passes import BY_REQUEST, accepted_ops, gather_epilogue, lowering, trace_operand
 from .arguments import DEFAULT_TARGET
 from .ir_text import readable
+from .own_process import as_process
 
 SPEC = MatmulSpec(m=256, n=256, k=256)
 # Options of the small kernel that the pages show; a pass that is not here runs with its defaults.
@@ -240,4 +242,4 @@ def main(folder: Path) -> None:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=main.__doc__)
     parser.add_argument("folder", type=Path, nargs="?", default=FOLDER)
-    main(parser.parse_args().folder)
+    sys.exit(as_process(lambda: main(parser.parse_args().folder)))

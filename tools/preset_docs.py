@@ -5,7 +5,10 @@ python -m tilewright.tools.preset_docs > docs/presets.md
 
 from __future__ import annotations
 
+import sys
+
 from ..compiler.pipeline import all_presets
+from .own_process import as_process, print_document
 
 SERIES = "https://www.modular.com/blog/matrix-multiplication-on-"
 PARTS = {
@@ -74,4 +77,4 @@ def _breakable(pipeline: str) -> str:
 
 
 if __name__ == "__main__":
-    print(render(), end="")
+    sys.exit(as_process(lambda: print_document(render())))

@@ -20,6 +20,7 @@ from .arguments import (
     problem,
 )
 from .emulator_flags import add_emulator_flags, emulator_options, write_report
+from .isolated import reads_in_child
 from .output import check_place, print_json
 from .progress import Progress
 
@@ -63,6 +64,7 @@ def add_command(commands: Any) -> None:
     )
     add_problem(parser, "an .mlir or .pt2 file, or a bundle")
     add_pipeline(parser)
+    reads_in_child(parser)
     group = parser.add_argument_group("run")
     group.add_argument(
         "--device", default="emulator", help="emulator (the default), cuda or cuda:N"

@@ -23,6 +23,10 @@ def print_table(
     from rich.console import Console
     from rich.table import Table
 
+    class Paper(Console):
+        def on_broken_pipe(self) -> None:  # rich would exit here with status 1
+            raise BrokenPipeError
+
     file = stream or sys.stdout
     table = Table(box=box.SIMPLE, pad_edge=False)
     for column in columns:
@@ -30,4 +34,4 @@ def print_table(
     for row in rows:
         table.add_row(*row)
     shown = None if file.isatty() else width
-    Console(file=file, width=shown, markup=False, highlight=False).print(table)
+    Paper(file=file, width=shown, markup=False, highlight=False).print(table)

@@ -11,8 +11,7 @@ from math import prod
 from typing import TYPE_CHECKING
 
 from .errors import Deadlock, Trap
-from .stuck import stuck_report
-from .stuck_words import first_waiter, headline, stuck_lines
+from .stuck import stuck_lines, stuck_report
 
 if TYPE_CHECKING:
     from .cta import Cta
@@ -149,14 +148,14 @@ class Scheduler:
             for warp in cta.warps:
                 if warp.splits and all(self._diverged(split) for split in warp.splits):
                     return self._convergence_trap(warp)
-        stuck = self._stuck("every thread waits and nothing is under way that could wake one")
-        warp, split = self._parked_splits()[first_waiter(stuck.report)]
-        return stuck.locate(**warp.place_of(split))
+        first = self._parked_splits()[0][0]
+        return self._stuck(
+            "every thread waits and nothing is under way that could wake one"
+        ).locate(**first.place())
 
     def _stuck(self, verdict: str) -> Deadlock:
         report = stuck_report(self._launch)
-        first = f"{headline(report)}{verdict}"
-        return Deadlock("\n".join((first, *self._unstarted(), *stuck_lines(report))), report)
+        return Deadlock("\n".join((verdict, *self._unstarted(), *stuck_lines(report))), report)
 
     def _unstarted(self) -> list[str]:
         """A line about the clusters that wait for room, if there are any."""

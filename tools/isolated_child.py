@@ -1,0 +1,22 @@
+"""The child of `isolated`: runs a command line as if it were the program itself."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from ..runtime.child import watch_parent
+from .main import run
+from .own_process import as_process
+
+
+def main() -> None:
+    """argv: the descriptor for messages, that of the parent's pipe, and the command line."""
+    messages, watched, *words = sys.argv[1:]
+    watch_parent(int(watched))
+    status = as_process(lambda: run(words), int(messages))
+    os._exit(status)  # all is written; what native code does at an exit can't change it
+
+
+if __name__ == "__main__":
+    main()
