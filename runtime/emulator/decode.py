@@ -15,18 +15,22 @@ from . import ptx
 from .accesses import MemoryAccess
 from .errors import Trap, lane_text
 from .lanes import FULL, WARP_SIZE, first_lane, lanes_to_int
+from .operand_types import clash, constant_clash, own_type
 from .register_writes import Write, register_write
 from .registry import Blocked
 from .values import RAW, TYPES, Type
 
 if TYPE_CHECKING:
-    from .program import Program, Scope
+    from .program import Program
+    from .scope import Register, Scope
     from .warp import Warp
 
 Read = Callable[["Warp"], np.ndarray]
 Where = int | ptx.Operand
 
 SINK = "_"
+SPECIAL_READERS = ("mov", "cvt")
+"""Instructions that may name a special register (PTX ISA §10)."""
 WIDEST = 64
 """Bits of a register that may be wider than what is loaded, stored or converted."""
 FLOAT_BITS = (16, 32, 64)
@@ -176,7 +180,7 @@ class Decoded:
         operand = self.operand(where)
         bits = type_.bits if isinstance(type_, Type) else type_bits(type_)
         if isinstance(operand, ptx.Symbol):
-            return self._symbol_slot(operand, bits, relaxed)
+            return self._symbol_slot(operand, type_, relaxed)
         if isinstance(operand, ptx.Integer | ptx.Float):
             return self.program.constant(self._constant_bits(operand, type_), bits)
         if isinstance(operand, ptx.SymbolOffset):
@@ -187,16 +191,32 @@ class Decoded:
             self.unmodelled("a negated predicate here")
         return self.unmodelled("this kind of operand here")
 
-    def _symbol_slot(self, operand: ptx.Symbol, bits: int, relaxed: bool) -> int:
+    def _symbol_slot(self, operand: ptx.Symbol, type_: Type | np.dtype, relaxed: bool) -> int:
         register = self.scope.register(operand.name)
         if register is None:
+            bits = type_.bits if isinstance(type_, Type) else type_bits(type_)
             return self._other_slot(operand, bits)
+        return self._fitting(operand.name, register, type_, relaxed)
+
+    def _fitting(
+        self, name: str, register: Register, form: Type | np.dtype | int, relaxed: bool
+    ) -> int:
+        """The slot of a register that an instruction of this type, or size, may name."""
+        bits = form if isinstance(form, int) else getattr(form, "bits", None) or type_bits(form)
         if register.bits != bits and not (relaxed and WIDEST >= register.bits > bits > 1):
-            self._width_mismatch(operand.name, register.bits, bits)
+            self._width_mismatch(name, register.bits, bits)
+        if not isinstance(form, int) and clash(
+            own := own_type(form, self.modifiers), register.type
+        ):
+            raise self.trap("type", f"operand {name} must fit .{own.name} here, got a register of"
+                                    f" type .{register.type.name}")  # fmt: skip
         return register.slot
 
     def _other_slot(self, operand: ptx.Symbol, bits: int) -> int:
         special = self.program.special(operand.name)
+        if special is not None and self.mnemonic.partition(".")[0] not in SPECIAL_READERS:
+            raise self.trap("operand", f"special register {operand.name} can be read by"
+                                       f" {' and '.join(SPECIAL_READERS)} only")  # fmt: skip
         if special is None:
             return self.program.symbol_address(self, ptx.SymbolOffset(operand.name), bits)
         slot, width = special
@@ -212,6 +232,9 @@ class Decoded:
         )
 
     def _constant_bits(self, operand: ptx.Integer | ptx.Float, type_: Type | np.dtype) -> int:
+        if constant_clash(operand, own := own_type(type_, self.modifiers)):
+            what = "an integer" if isinstance(operand, ptx.Integer) else "a floating"
+            raise self.trap("type", f"an operand of type .{own.name} cannot be {what} constant")
         if isinstance(operand, ptx.Integer):
             return operand.value
         bits = type_.bits if isinstance(type_, Type) else type_bits(type_)
@@ -292,17 +315,14 @@ class Decoded:
 
         return uniform
 
-    def target(self, where: Where, bits: int, *, relaxed: bool = False) -> int | None:
-        """The register slot that is written, None for the sink `_`."""
+    def target(self, where: Where, form: int | Type, *, relaxed: bool = False) -> int | None:
+        """The register slot that is written, None for the sink `_`; form: its bits or its type."""
         operand = self.operand(where)
         if self.is_sink(operand):
             return None
         if not isinstance(operand, ptx.Symbol) or not self.scope.register(operand.name):
             self.unmodelled("a destination that is not a register")
-        register = self.scope.register(operand.name)
-        if register.bits != bits and not (relaxed and WIDEST >= register.bits > bits > 1):
-            self._width_mismatch(operand.name, register.bits, bits)
-        return register.slot
+        return self._fitting(operand.name, self.scope.register(operand.name), form, relaxed)
 
     def write(self, where: Where, dtype: Type | np.dtype | type, *, relaxed: bool = False) -> Write:
         """A function (warp, mask, values[32] of `dtype`) that writes the lanes of the mask.
@@ -311,8 +331,8 @@ class Decoded:
         The array passed in must not be changed afterwards.
         """
         view = dtype.dtype if isinstance(dtype, Type) else np.dtype(dtype)
-        bits = dtype.bits if isinstance(dtype, Type) else type_bits(view)
-        slot = self.target(where, bits, relaxed=relaxed)
+        form = dtype if isinstance(dtype, Type) else type_bits(view)
+        slot = self.target(where, form, relaxed=relaxed)
         if slot is None:
             return lambda warp, mask, values: None
         return register_write(slot, self.program.slot_dtype(slot), view)
@@ -354,6 +374,9 @@ class Decoded:
             symbol = ptx.SymbolOffset(operand.base.name, operand.offset)
             slot = self.program.symbol_address(self, symbol, 64)
             return lambda warp: warp.regs[slot]
+        if register.type.kind == "f":
+            raise self.trap("type", f"an address cannot be in {operand.base.name}, a register of"
+                                    f" type .{register.type.name}")  # fmt: skip
         return self._register_address(register.slot, register.bits, operand.offset)
 
     def _register_address(self, slot: int, bits: int, offset: int) -> Read:

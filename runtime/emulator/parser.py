@@ -54,6 +54,7 @@ class Parser(TokenStream):
         self._address_size = 64
         self._variables: list[ptx.Variable] = []
         self._functions: dict[str, ptx.Function] = {}
+        self._names: dict[str, ptx.Variable | ptx.Function] = {}
 
     def module(self) -> ptx.Module:
         self._header()
@@ -70,13 +71,22 @@ class Parser(TokenStream):
             raise self.error("expected a version such as 8.8")
         major, minor = self.advance().split(".")
         self._version = (int(major), int(minor))
-        self.expect(".target", "a .target directive after .version")
+        if self.text != ".target":
+            raise self.error("expected a .target directive after .version")
+        while self.text == ".target":
+            self._target_names()
+        if self.accept(".address_size"):
+            self._address_size = self.integer()
+            if self._address_size not in (32, 64):
+                raise self.error(f"expected an address size of 32 or 64, got {self._address_size}")
+
+    def _target_names(self) -> None:
+        """`.target`, which may come again with other features (PTX ISA §11.1.2)."""
+        self.expect(".target", "a .target directive")
         names = [self.take("word", "a target such as sm_100a")]
         while self.accept(","):
             names.append(self.take("word", "a target option"))
         self._target = tuple(names)
-        if self.accept(".address_size"):
-            self._address_size = self.integer()
 
     def _module_item(self) -> None:
         if self._skip_debug():
@@ -84,15 +94,42 @@ class Parser(TokenStream):
         if self.accept(".alias"):
             self._alias()
             return
-        linkage = set()
+        linkage, start = set(), self.offset
         while self.text in LINKAGE:
             linkage.add(self.advance())
         if self.text in (".entry", ".func"):
             self._function()
         elif self.text in SPACES:
-            self._variables += self._variable_list(extern=".extern" in linkage)
+            for variable in self._variable_list(extern=".extern" in linkage):
+                self._add_variable(variable, start)
         else:
             raise self.error("expected .entry, .func or a variable")
+
+    def _add_variable(self, variable: ptx.Variable, offset: int) -> None:
+        """A second declaration must be `.extern` and say the same (PTX ISA §5.4)."""
+        known = self._names.setdefault(variable.name, variable)
+        if known is variable:
+            self._variables.append(variable)
+        elif (
+            not isinstance(known, ptx.Variable)
+            or replace(known, line=variable.line) != variable
+            or not variable.extern
+        ):
+            self._refuse_second(variable.name, known, offset)
+
+    def _refuse_second(self, name: str, known: ptx.Variable | ptx.Function, offset: int) -> None:
+        rule = f"expected a name of its own, got `{name}`, which is declared in ptx:{known.line}"
+        raise self._source.error(rule, offset)
+
+    def _add_function(self, function: ptx.Function, offset: int) -> None:
+        """Any number of declarations and one body, all with as many parameters."""
+        name = function.name
+        known = self._names.setdefault(name, function)
+        if known is function or (isinstance(known, ptx.Function) and _agree(known, function)):
+            if function.body is not None or name not in self._functions:
+                self._names[name] = self._functions[name] = function
+            return
+        self._refuse_second(name, known, offset)
 
     def _skip_debug(self) -> bool:
         if self.text in LINE_DIRECTIVES:
@@ -109,18 +146,15 @@ class Parser(TokenStream):
     # -- functions ---------------------------------------------------------------------------
 
     def _function(self) -> None:
-        line = self.line
+        line, offset = self.line, self.offset
         is_entry = self.advance() == ".entry"
         returns = self._parameters() if self.text == "(" else ()
         name = self.take("word", "a function name")
         params = self._parameters() if self.text == "(" else ()
         directives = self._directives()
         body = None if self.accept(";") else self.block()
-        if body is None and name in self._functions:
-            return
-        self._functions[name] = ptx.Function(
-            name, is_entry, params, returns, directives, body, line
-        )
+        function = ptx.Function(name, is_entry, params, returns, directives, body, line)
+        self._add_function(function, offset)
 
     def _alias(self) -> None:
         """`.alias name, function;` (PTX ISA §11.1.4): the name stands for the function."""
@@ -295,3 +329,10 @@ class Parser(TokenStream):
         return ptx.Variable(
             space, type_, name, line, align, vector, tuple(dims), initializer, extern
         )
+
+
+def _agree(one: ptx.Function, other: ptx.Function) -> bool:
+    """Whether two declarations of a name can be of one function."""
+    same = (one.is_entry, len(one.params), len(one.returns)) == (
+        other.is_entry, len(other.params), len(other.returns))  # fmt: skip
+    return same and (one.body is None or other.body is None)

@@ -7,8 +7,6 @@ holds nothing of a launch and may be run many times.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
 import numpy as np
 
 from . import ptx, registry
@@ -26,84 +24,15 @@ from .layout import (
     variable_size,
 )
 from .memory import PARAM_WINDOW
+from .scope import FunctionCode, Placed, Register, Scope
 from .specials import FIXED, MOVING
-from .values import RAW, TYPES
+from .values import RAW, TYPES, Type
 
 MAX_REGISTERS = 1 << 17
 """That a kernel and its functions may declare: each warp of the emulator holds them all."""
 VECTOR_SUFFIXES = "xyzw"
 LANE_SHIFT = 24
 """Addresses of per-thread memory carry the lane above this bit."""
-
-
-@dataclass(frozen=True)
-class Register:
-    slot: int
-    bits: int
-
-
-@dataclass(frozen=True)
-class Placed:
-    """A variable and where it lives: `space` is a state space, or `call-param` for the
-    parameters of a function that is called (they live in per-thread memory)."""
-
-    space: str
-    variable: ptx.Variable
-    offset: int | None
-
-
-@dataclass
-class Scope:
-    """The names declared in one `{ … }` and, through `outer`, around it."""
-
-    function: FunctionCode
-    outer: Scope | None = None
-    registers: dict[str, Register] = field(default_factory=dict)
-    variables: dict[str, Placed] = field(default_factory=dict)
-    labels: dict[str, int] = field(default_factory=dict)
-    tables: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    vectors: dict[str, ptx.Vector] = field(default_factory=dict)
-
-    def _find(self, table: str, name: str):
-        scope: Scope | None = self
-        while scope is not None:
-            found = getattr(scope, table).get(name)
-            if found is not None:
-                return found
-            scope = scope.outer
-        return None
-
-    def register(self, name: str) -> Register | None:
-        return self._find("registers", name)
-
-    def vector(self, name: str) -> ptx.Vector | None:
-        """The elements of a vector register."""
-        return self._find("vectors", name)
-
-    def variable(self, name: str) -> Placed | None:
-        return self._find("variables", name)
-
-    def label(self, name: str) -> int | None:
-        """The pc of a label."""
-        return self._find("labels", name)
-
-    def table(self, name: str) -> tuple[str, ...] | None:
-        """The labels of a `.branchtargets` list."""
-        return self._find("tables", name)
-
-
-@dataclass
-class FunctionCode:
-    """A function in the flat code: its first pc, and its parameters in its own scope."""
-
-    function: ptx.Function
-    pc: int
-    calls: set[str] = field(default_factory=set)
-    scope: Scope | None = None
-
-    @property
-    def is_entry(self) -> bool:
-        return self.function.is_entry
 
 
 class Program:
@@ -145,11 +74,11 @@ class Program:
         self._dtypes.append(dtype)
         return len(self._dtypes) - 1
 
-    def new_register(self, bits: int) -> Register:
+    def new_register(self, type_: Type) -> Register:
         """A fresh register, poisoned at the start."""
-        slot = self._new_slot(RAW[bits])
-        self.poisoned[slot] = bits
-        return Register(slot, bits)
+        slot = self._new_slot(RAW[type_.bits])
+        self.poisoned[slot] = type_.bits
+        return Register(slot, type_.bits, type_)
 
     def constant(self, value: int, bits: int) -> int:
         """The slot of a constant, truncated to `bits`."""
@@ -173,7 +102,7 @@ class Program:
     def carry_slot(self) -> int:
         """The slot of the condition code CC.CF."""
         if self._carry is None:
-            self._carry = self.new_register(1)
+            self._carry = self.new_register(TYPES["pred"])
         return self._carry.slot
 
     def special(self, name: str) -> tuple[int | None, int] | None:
@@ -273,7 +202,7 @@ class Program:
         code.scope = Scope(code)
         for parameter in (*function.params, *function.returns):
             self._declare_parameter(code.scope, parameter)
-        self._flatten_block(function.body, Scope(code, code.scope))
+        self._flatten_block(function.body, code.scope)
         self._append(ptx.Instruction("ret", (), None, function.line, "}"), code.scope)
         return code
 
@@ -281,40 +210,57 @@ class Program:
         if isinstance(parameter, ptx.Registers):
             self._declare_registers(scope, parameter)
         elif scope.function.is_entry:
+            self._name(scope, parameter.name, parameter.line)
             offset = self.params.add(parameter)
             scope.variables[parameter.name] = Placed("param", parameter, offset)
         else:
             self._declare_variable(scope, parameter)
 
-    def _flatten_block(self, block: ptx.Block, scope: Scope) -> None:
+    def _flatten_block(self, block: ptx.Block, whole: Scope) -> None:
+        scope, first = whole, len(self.source)
         for statement in block.statements:
             if isinstance(statement, ptx.Block):
                 self._flatten_block(statement, Scope(scope.function, scope))
             elif isinstance(statement, ptx.Instruction):
                 self._append(statement, scope)
-            elif isinstance(statement, ptx.Registers):
-                self._declare_registers(scope, statement)
             elif isinstance(statement, ptx.Label):
-                self._declare_label(scope, statement)
+                self._declare_label(whole, statement)
             else:
-                self._declare_variable(scope, statement)
+                if len(self.source) > first:
+                    scope, first = Scope(whole.function, scope, whole.lines), len(self.source)
+                self._declare(scope, statement)
 
     def _append(self, instruction: ptx.Instruction, scope: Scope) -> None:
         self.source.append(instruction)
         self._scopes.append(scope)
 
+    def _name(self, scope: Scope, name: str, line: int) -> None:
+        """Note a declaration; Trap if the block has one of this name."""
+        if name in scope.lines:
+            raise Trap(
+                "duplicate", f"`{name}` is declared in ptx:{scope.lines[name]} in the same block"
+            ).locate(kernel=self.entry, line=line)
+        scope.lines[name] = line
+
     def _declare_label(self, scope: Scope, label: ptx.Label) -> None:
+        self._name(scope, label.name, label.line)
         if label.targets is not None:
             scope.tables[label.name] = label.targets
         else:
             scope.labels[label.name] = len(self.source)
+
+    def _declare(self, scope: Scope, statement: ptx.Registers | ptx.Variable) -> None:
+        if isinstance(statement, ptx.Registers):
+            self._declare_registers(scope, statement)
+        else:
+            self._declare_variable(scope, statement)
 
     def _declare_registers(self, scope: Scope, registers: ptx.Registers) -> None:
         if registers.type not in TYPES:
             raise Trap("unmodelled", f"registers of type .{registers.type}").locate(
                 kernel=self.entry, line=registers.line
             )
-        bits = TYPES[registers.type].bits
+        type_ = TYPES[registers.type]
         declared = registers.vector * sum(
             1 if count is None else count for _, count in registers.names
         )
@@ -325,19 +271,21 @@ class Program:
         for name, count in registers.names:
             names = [name] if count is None else [f"{name}{i}" for i in range(count)]
             for each in names:
+                self._name(scope, each, registers.line)
                 if registers.vector == 1:
-                    scope.registers[each] = self.new_register(bits)
+                    scope.registers[each] = self.new_register(type_)
                 else:
-                    self._declare_vector(scope, each, bits, registers.vector)
+                    self._declare_vector(scope, each, type_, registers.vector)
 
-    def _declare_vector(self, scope: Scope, name: str, bits: int, count: int) -> None:
+    def _declare_vector(self, scope: Scope, name: str, type_: Type, count: int) -> None:
         """A vector register: `name.x` is `name.r` too, and so on (PTX ISA §5.4.2)."""
         names = [f"{name}.{suffix}" for suffix in VECTOR_SUFFIXES[:count]]
         for each, colour in zip(names, "rgba", strict=False):
-            scope.registers[each] = scope.registers[f"{name}.{colour}"] = self.new_register(bits)
+            scope.registers[each] = scope.registers[f"{name}.{colour}"] = self.new_register(type_)
         scope.vectors[name] = ptx.Vector(tuple(ptx.Symbol(each) for each in names))
 
     def _declare_variable(self, scope: Scope, variable: ptx.Variable) -> None:
+        self._name(scope, variable.name, variable.line)
         space = {"param": "call-param"}.get(variable.space, variable.space)
         if space in ("call-param", "local"):
             scope.variables[variable.name] = Placed(space, variable, self.frame.add(variable))

@@ -143,7 +143,7 @@ def _build(ins: Decoded, first: int) -> Step:
     ins.note_access(MemoryAccess(space or "generic", BOTH, type_.bytes, address))
     b = ins.read(first + 1, bit_type(type_.bits))
     c = ins.read(first + 2, bit_type(type_.bits)) if operation == "cas" else b
-    target = None if first == 0 else ins.target(0, type_.bits)
+    target = None if first == 0 else ins.target(0, type_)
     step = _step(of, name, address, combine, (b, c), type_.bytes, target)
     return ordered(step, order, scope, updating=True, comparing=operation == "cas")
 

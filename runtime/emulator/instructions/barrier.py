@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from .. import ptx
 from ..barrier import NamedBarrier
 from ..decode import Decoded
 from ..errors import Trap
@@ -24,6 +25,7 @@ class BarrierOperands:
     """Barrier number and thread count of an instruction, read once a warp."""
 
     def __init__(self, ins: Decoded, number_at: int, *, has_count: bool):
+        _check_constants(ins, number_at, has_count=has_count)
         self._number = ins.read_uniform(number_at, np.uint32, "the barrier number")
         self.counted = has_count
         self._count = (
@@ -40,6 +42,20 @@ class BarrierOperands:
 
     def count(self, warp, mask: np.ndarray) -> int | None:
         return None if self._count is None else self._count(warp, mask)
+
+
+def _check_constants(ins: Decoded, number_at: int, *, has_count: bool) -> None:
+    number = ins.operand(number_at)
+    if any(isinstance(each, ptx.Float) for each in ins.operands):
+        raise ins.trap("operand", "a barrier's number and thread count cannot be floating")
+    if isinstance(number, ptx.Integer) and not 0 <= number.value < BARRIERS:
+        raise ins.trap("operand", f"the barrier number must be 0..{BARRIERS - 1}, got"
+                                  f" {number.value}")  # fmt: skip
+    count = ins.operand(number_at + 1) if has_count else None
+    if isinstance(count, ptx.Integer) and (count.value < 0 or count.value % WARP_SIZE):
+        which = f"barrier {number.value}: " if isinstance(number, ptx.Integer) else ""
+        rule = f"{which}the thread count must be a positive multiple of {WARP_SIZE}"
+        raise ins.trap("operand", f"{rule}, got {count.value}")
 
 
 class Waiting:

@@ -45,7 +45,7 @@ def lanewise(ins: Decoded, types: list[Type], function: Function, out: Type | No
     ins.finish_modifiers()
     ins.expect_operands(len(types) + 1)
     out = out or types[0]
-    target = ins.target(0, out.bits)
+    target = ins.target(0, out)
     if all(type_.dtype == type_.raw for type_ in types):
         return _raw(ins, types, function, out, target)
     return _viewed(ins, types, function, out, target)

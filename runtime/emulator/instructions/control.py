@@ -9,8 +9,8 @@ from ..decode import Decoded
 from ..errors import Trap
 from ..lanes import merge
 from ..layout import variable_size
-from ..program import FunctionCode, Placed
 from ..registry import CONTROL, JUMP, SWITCH, Step, instruction
+from ..scope import FunctionCode, Placed
 from ..system_calls import SYSTEM_CALLS
 
 

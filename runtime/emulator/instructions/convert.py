@@ -33,6 +33,8 @@ def build_cvt(ins: Decoded) -> Step:
     ins.expect_operands(2)
     function = _conversion(ins, target, source)
     ins.finish_modifiers()
+    ins.slot(1, source, relaxed=True)
+    ins.target(0, target, relaxed=True)
     read = ins.read(1, source.raw, relaxed=True)
     write = ins.write(0, target.dtype if target.kind == "s" else target.raw, relaxed=True)
     return lambda warp, mask: write(warp, mask, function(read(warp)))

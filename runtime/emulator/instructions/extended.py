@@ -28,7 +28,7 @@ def _difference(a: np.ndarray, b: np.ndarray, borrow: np.ndarray) -> tuple[np.nd
 def _bind(
     ins: Decoded, type_: Type, combine: Callable, terms: Callable, *, takes: bool, sets: bool
 ) -> Step:
-    flag, target = ins.program.carry_slot(), ins.target(0, type_.bits)
+    flag, target = ins.program.carry_slot(), ins.target(0, type_)
     none = np.zeros(32, bool)
 
     def step(warp, mask):

@@ -11,6 +11,7 @@ from ..accesses import READ, WRITE, MemoryAccess
 from ..decode import Decoded
 from ..lanes import FULL, WARP_SIZE
 from ..memory import UINT
+from ..operand_types import is_memory_type
 from ..registry import Step, instruction
 from ..spaces import Space
 from ..values import RAW, Type
@@ -39,6 +40,7 @@ EVICTION = (
 )
 EVICTION_L2 = ("L2::evict_normal", "L2::evict_first", "L2::evict_last")
 PREFETCH = ("L2::64B", "L2::128B", "L2::256B")
+_HINT = "L2::cache_hint"
 MAX_VECTOR_BYTES = 16
 MAX_GLOBAL_VECTOR_BYTES = 32
 
@@ -109,8 +111,8 @@ class Access:
         self.space = ins.choice(SPACES)
         self.order, self.scope = _take_hints(ins)
         ins.finish_modifiers()
-        if self.type.kind == "p":
-            ins.unmodelled("type .pred")
+        if not is_memory_type(self.type):
+            raise ins.trap("type", f"{ins.mnemonic} has no type .{self.type.name}")
         self.width = self.type.bytes
         if self.type.bits == 128:
             self.width, self.count = 8, 2
@@ -179,7 +181,7 @@ def expand(values: np.ndarray, mask: np.ndarray, old: np.ndarray) -> np.ndarray:
 
 def _receiver(ins: Decoded, where: ptx.Operand, type_: Type) -> Callable:
     """A function (warp, mask, values of the set lanes) that writes one destination register."""
-    target = ins.target(where, type_.bits, relaxed=True)
+    target = ins.target(where, type_, relaxed=True)
     if target is None:
         return lambda warp, mask, values: None
     own = ins.program.slot_dtype(target)
@@ -198,7 +200,7 @@ def _receiver(ins: Decoded, where: ptx.Operand, type_: Type) -> Callable:
 @instruction("ld", "ldu", section="9.7.9.8")
 def build_ld(ins: Decoded) -> Step:
     """ld{.order}{.scope}{.space}{.hints}{.vec}.type d, [a]{, policy}."""
-    ins.expect_operands(2, 3)
+    ins.expect_operands(3 if _HINT in ins.modifiers else 2)
     access = Access(ins, 0, 1)
     address, key = ins.address(1), (access.name, "read")
     ins.note_access(MemoryAccess(access.space or "generic", READ, access.size, address))
@@ -248,7 +250,7 @@ def _ld_vector(access: Access, address: Callable, key: tuple, receivers: list) -
 @instruction("st", section="9.7.9.11")
 def build_st(ins: Decoded) -> Step:
     """st{.order}{.scope}{.space}{.hints}{.vec}.type [a], b{, policy}."""
-    ins.expect_operands(2, 3)
+    ins.expect_operands(3 if _HINT in ins.modifiers else 2)
     access = Access(ins, 1, 0)
     address, key = ins.address(0), (access.name, "write")
     ins.note_access(MemoryAccess(access.space or "generic", WRITE, access.size, address))
@@ -270,7 +272,8 @@ def _values(ins: Decoded, access: Access) -> Callable:
     if len(access.elements) == 1 and access.type.bits == 128:
         return ins.read(access.elements[0], access.type)
     raw = RAW[access.width * 8]
-    reads = [ins.read(element, raw, relaxed=True) for element in access.elements]
+    reads = [_raw(ins.read(element, access.type, relaxed=True), access.type, raw)
+             for element in access.elements]  # fmt: skip
     if len(reads) == 1:
         return reads[0]
     count, dtype = len(reads), UINT[access.width]
@@ -282,6 +285,10 @@ def _values(ins: Decoded, access: Access) -> Callable:
         return rows
 
     return values
+
+
+def _raw(read: Callable, type_: Type, raw: np.dtype) -> Callable:
+    return read if type_.dtype == raw else lambda warp: read(warp).view(raw)
 
 
 @instruction("prefetch", "prefetchu", "applypriority", "discard", section="9.7.9.15")

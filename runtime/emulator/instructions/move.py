@@ -10,6 +10,7 @@ from .. import ptx
 from ..decode import Decoded
 from ..lanes import FULL, WARP_SIZE
 from ..memory import CONST_WINDOW, LOCAL_WINDOW, PARAM_WINDOW, SHARED_WINDOW, WINDOW_SIZE
+from ..operand_types import is_memory_type
 from ..registry import Step, instruction
 from ..rounding import flush_f32
 from ..specials import FIXED, MOVING
@@ -37,6 +38,8 @@ def build_mov(ins: Decoded) -> Step:
     type_ = ins.take_type()
     ins.finish_modifiers()
     ins.expect_operands(2)
+    if not is_memory_type(type_) and type_.kind != "p":
+        raise ins.trap("type", f"mov has no type .{type_.name}")
     destination, source = ins.operands
     if isinstance(destination, ptx.Vector):
         return _unpack(ins, type_.bits)
@@ -44,7 +47,7 @@ def build_mov(ins: Decoded) -> Step:
         return _pack(ins, type_.bits)
     if isinstance(source, ptx.Symbol) and source.name in MOVING:
         return _read_moving(ins, source.name, type_.bits)
-    target = ins.target(0, type_.bits)
+    target = ins.target(0, type_)
     if type_.bits == 16 and isinstance(source, ptx.Symbol) and source.name in FIXED:
         slot = ins.slot(1, TYPES["b32"])
         return result(lambda regs: regs[slot].astype(np.uint16), target)
@@ -124,9 +127,7 @@ def build_selp(ins: Decoded) -> Step:
     ins.expect_operands(4)
     a, b = ins.slot(1, type_), ins.slot(2, type_)
     predicate = ins.slot(3, TYPES["pred"])
-    return result(
-        lambda regs: np.where(regs[predicate], regs[a], regs[b]), ins.target(0, type_.bits)
-    )
+    return result(lambda regs: np.where(regs[predicate], regs[a], regs[b]), ins.target(0, type_))
 
 
 @instruction("slct", section="9.7.6.4")
@@ -155,7 +156,7 @@ def build_cvta(ins: Decoded) -> Step:
     if type_.bits != 64:
         ins.unmodelled("32-bit generic addresses")
     change = _change(space.partition("::")[0], back)
-    slot, target = ins.slot(1, type_), ins.target(0, type_.bits)
+    slot, target = ins.slot(1, type_), ins.target(0, type_)
     return result(lambda regs: change(regs[slot]), target)
 
 
