@@ -10,7 +10,6 @@ import importlib.util
 import math
 import os
 import re
-import struct
 import subprocess
 from dataclasses import dataclass, field
 from importlib import metadata
@@ -20,6 +19,7 @@ from ..dialects.errors import CompileError
 from ..runtime.child import CompletedTool, crash_of, run_tool
 from ..runtime.scratch import scratch_folder
 from ..runtime.version import VERSION
+from .llvm_floats import in_older_syntax
 
 TRIPLE = "nvptx64-nvidia-cuda"
 PTXAS_VARIABLE = "TILEWRIGHT_PTXAS"
@@ -167,50 +167,9 @@ def _llvm():
     return llvm
 
 
-_HEX_FLOAT = re.compile(r"\bf0x([0-9A-F]+)\b")
-_DECIMAL_FLOAT = re.compile(r"\b(float|half|bfloat) (-?\d+\.\d+e[+-]\d+)")
-
-
-def _in_older_syntax(llvm_ir: str) -> str:
-    """Float constants as LLVM 22 reads them: LLVM 24 prints the bits of the type, as f0x3F800000,
-    or the fewest digits that give the type's value.
-
-    LLVM 22 takes digits that are the value exactly, the bits of a double for float and double, 0xH
-    for half and 0xR for bfloat.
-    """
-    lines = _DECIMAL_FLOAT.sub(_exact_float, llvm_ir).split("\n")
-    return "\n".join(_line_in_older_syntax(line) if "f0x" in line else line for line in lines)
-
-
-def _exact_float(match: re.Match[str]) -> str:
-    """The bits of the nearest value of the type."""
-    kind, value = match[1], float(match[2])
-    if kind == "half":
-        return f"half 0xH{struct.pack('>e', value).hex().upper()}"
-    (single,) = struct.unpack(">f", struct.pack(">f", value))
-    if kind == "float":
-        return f"float 0x{struct.pack('>d', single).hex().upper()}"
-    (bits,) = struct.unpack(">I", struct.pack(">f", value))
-    return f"bfloat 0xR{(bits + 0x7FFF + (bits >> 16 & 1)) >> 16:04X}"
-
-
-def _line_in_older_syntax(line: str) -> str:
-    def convert(match: re.Match[str]) -> str:
-        digits = match[1]
-        if len(digits) == 8:
-            (value,) = struct.unpack(">f", bytes.fromhex(digits))
-            digits = struct.pack(">d", value).hex().upper()
-        if len(digits) == 16:
-            return f"0x{digits}"
-        words = re.findall(r"\b(half|bfloat)\b", line[: match.start()])
-        return f"0x{'R' if words and words[-1] == 'bfloat' else 'H'}{digits}"
-
-    return _HEX_FLOAT.sub(convert, line)
-
-
 def _parse(llvm, llvm_ir: str):
     try:
-        module = llvm.parse_assembly(_in_older_syntax(llvm_ir))
+        module = llvm.parse_assembly(in_older_syntax(llvm_ir))
         module.verify()
     except RuntimeError as error:
         raise CompileError(f"llvm: IR must parse and verify, got: {_first_lines(error)}") from error

@@ -23,6 +23,7 @@ from ..runtime.manifest import FORMAT, SCHEMA
 from .argument_layout import lay_out
 from .backend import Assembled, assemble, emit_ptx, versions
 from .linalg_text import LinalgText
+from .mlir_files import read_mlir
 from .pipeline import (
     PassCall,
     PassEvent,
@@ -32,7 +33,7 @@ from .pipeline import (
     run_passes,
 )
 from .schedule import choose_schedule
-from .source_text import read_source
+from .source_text import check_text
 from .spec import MatmulSpec
 from .torch_module import EXPORTED, read_exported
 
@@ -138,7 +139,11 @@ def _loaded(source: Source, target: str) -> MatmulSpec | LinalgText:
     if isinstance(source, MatmulSpec):
         return source
     if isinstance(source, Path):
-        source = read_exported(source) if source.suffix == EXPORTED else _read(source)
+        source = (
+            read_exported(source)
+            if source.suffix == EXPORTED
+            else LinalgText(read_mlir(source), str(source), is_file=True)
+        )
     return _laid_out(source, target) if source.arguments and not source.turned else source
 
 
@@ -151,15 +156,12 @@ def _laid_out(source: LinalgText, target: str) -> LinalgText:
         return lay_out(source, module, normalized, target)
 
 
-def _read(source: Path) -> LinalgText:
-    return LinalgText(read_source(source), str(source), is_file=True)
-
-
 def _import(source: MatmulSpec | LinalgText) -> ir.Module:
     if isinstance(source, MatmulSpec):
         return source.build()
     if source.is_file:
         return parse_module(source.text, source.name)
+    check_text(source.text, source.name)
     with mlir_errors(source.name):
         return ir.Module.parse(source.text)
 

@@ -20,6 +20,7 @@ from ..passes import BY_REQUEST, PASSES, PIPELINE
 from ..passes.base import TARGET_ATTRIBUTE, Pass, PassLog, make_pass
 from ..passes.check_pipes import check_pipes
 from .presets import HOPPER_PRESETS, PRESETS
+from .source_text import check_text
 
 FIRST, LAST = PIPELINE[0].name, PIPELINE[-1].name
 DEFAULT_PIPELINE = ",".join(
@@ -210,6 +211,7 @@ def checked_text(text: str, filename: str) -> str:
 
 def parse_module(text: str, filename: str) -> ir.Module:
     """The module in `text`; a file of that name with this text keeps its name in locations."""
+    check_text(text, filename)
     with mlir_errors(filename):
         if Path(filename).is_file():
             return ir.Module.parseFile(filename)

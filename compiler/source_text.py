@@ -1,34 +1,57 @@
-"""The text of a file that somebody wrote, or of stdin."""
+"""What MLIR's parser cannot survive in a module's text, refused before it reads any.
+
+MLIR descends one call for each bracket and each minus sign of an affine expression, and ends the
+process when the stack is full; its strings may hold any bytes, which Python's may not.
+"""
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
+import re
 
 from ..dialects.errors import CompileError
 
-MAX_SOURCE_BYTES = 64 * 2**20
-STDIN = "-"
+DEPTH_MAX = 256
+_TOKENS = re.compile(
+    r'//[^\n]*|"(?P<string>[^"\\\n]*(?:\\.[^"\\\n]*)*)"|->|[<>]=|(?P<open>[(\[{<])'
+    r"|(?P<close>[)\]}>])|(?P<signs>-(?:\s*-)+)"
+)
+_ESCAPE = re.compile(rb"\\([0-9a-fA-F]{2}|.)", re.DOTALL)
+_LETTERS = {b"n": b"\n", b"t": b"\t"}
 
 
-def read_source(name: str | Path) -> str:
-    """The UTF-8 text of an .mlir file, `-` for stdin; CompileError when it is none."""
-    where = "stdin" if str(name) == STDIN else name
-    rule = f"{where}: must be a readable .mlir file"
+def check_text(text: str, filename: str) -> None:
+    """Raise CompileError, with the place, for brackets or signs nested deeper than `DEPTH_MAX` and
+    for strings that are not UTF-8."""
+    depth = 0
+    for token in _TOKENS.finditer(text):
+        if token["open"]:
+            depth += 1
+        elif token["close"]:
+            depth = max(depth - 1, 0)
+        signs = (token["signs"] or "").count("-")
+        if max(depth, signs) > DEPTH_MAX:
+            what = "minus signs" if signs else "brackets"
+            rule = f"text: {what} must nest at most {DEPTH_MAX} deep, got more"
+            raise CompileError(rule, _place(text, filename, token.start()))
+        if "\\" in (token["string"] or "") and not _is_utf8(token["string"]):
+            rule = "text: a string must be UTF-8, got other bytes"
+            raise CompileError(rule, _place(text, filename, token.start()))
+
+
+def _is_utf8(string: str) -> bool:
+    """Whether the bytes that a string's escapes stand for are text."""
     try:
-        content = _read(name)
-    except OSError as error:
-        raise CompileError(f"{rule}, got {error.strerror or error}; check the path") from error
-    if len(content) > MAX_SOURCE_BYTES:
-        raise CompileError(f"{rule} of at most {MAX_SOURCE_BYTES} bytes, got more; shorten it")
-    try:
-        return content.decode()
-    except UnicodeDecodeError as error:
-        raise CompileError(f"{rule}, got bytes that are not UTF-8; check the path") from error
+        _ESCAPE.sub(_byte, string.encode()).decode()
+    except UnicodeError:
+        return False
+    return True
 
 
-def _read(name: str | Path) -> bytes:
-    if str(name) == STDIN:
-        return sys.stdin.buffer.read(MAX_SOURCE_BYTES + 1)
-    with Path(name).open("rb") as file:
-        return file.read(MAX_SOURCE_BYTES + 1)
+def _byte(escape: re.Match[bytes]) -> bytes:
+    code = escape[1]
+    return bytes.fromhex(code.decode()) if len(code) == 2 else _LETTERS.get(code, code)
+
+
+def _place(text: str, filename: str, at: int) -> str:
+    start = text.rfind("\n", 0, at) + 1
+    return f"{filename}:{text.count(chr(10), 0, at) + 1}:{at - start + 1}"

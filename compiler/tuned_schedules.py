@@ -22,13 +22,36 @@ from typing import Any
 
 from ..dialects.errors import CompileError
 from ..runtime.atomic import write_file
+from ..runtime.regular_files import UnfitFile, read_regular
+from ..runtime.schema import Integer, ListOf, Nullable, OneOf, Record, Text
+from ..runtime.strict_json import parse_json
 from .schedule_problem import Problem, Schedule
 
 SCHEMA = 1
 VARIABLE = "TILEWRIGHT_TUNED"
 K_CHANGE = 0.25
 SHIPPED = Path(__file__).parent / "tuned"
+LIMIT_BYTES = 16 * 2**20
 _TENSORS = ("a", "b", "c")
+
+_SIZE, _FLAG, _PAIR = Integer(1, 2**40), OneOf((False, True)), ListOf(Integer(1, 1024), 2, 2)
+_SIZES = ("m", "n", "k", "element_bytes", "k_per_mma", "c_bytes", "tma_alignment_bytes")
+PROBLEM = Record(
+    {**dict.fromkeys(_SIZES, _SIZE), **dict.fromkeys(("a_major", "b_major"), OneOf(("k", "mn")))}
+)
+SCHEDULE = Record(
+    {"tile": ListOf(Integer(1, 1024), 3, 3)},
+    optional={
+        **dict.fromkeys(("stages", "group", "split_k"), Integer(1, 1024)),
+        **dict.fromkeys(("pair", "ping_pong"), _FLAG),
+        **dict.fromkeys(("order", "box"), Text(16)),
+        "scheduler": OneOf(("none", "static", "clc")),
+        "cluster": _PAIR,
+        "staging": Nullable(_PAIR),
+    },
+)
+_ENTRY = Record({"problem": PROBLEM, "schedule": SCHEDULE, "gpu": Text(), "date": Text()})
+ENTRIES = ListOf(_ENTRY, 0, 100_000)
 
 
 @dataclass(frozen=True)
@@ -96,13 +119,15 @@ def _read(path: Path, changed: int) -> tuple[Tuned, ...]:
 def read_table(path: Path) -> tuple[Tuned, ...]:
     """The entries of a table; `CompileError` says what is wrong with the file."""
     try:
-        table = json.loads(path.read_bytes())
+        table = parse_json(read_regular(path, LIMIT_BYTES))
         if table["schema"] != SCHEMA:
             raise CompileError(
                 f"{path}: schema must be {SCHEMA}, got {table['schema']!r}; tune again"
             )
+        if broken := ENTRIES.check(table["entries"], "entries"):
+            raise ValueError(broken)
         return tuple(_entry(each) for each in table["entries"])
-    except (ValueError, KeyError, TypeError) as error:
+    except (UnfitFile, ValueError, KeyError, TypeError) as error:
         raise CompileError(
             f"{path}: must be a table that tilewright tune has written, got"
             f" {type(error).__name__}: {error}; tune again"

@@ -28,6 +28,7 @@ which axis is contiguous. Indices count tiles.
 from typing import Any
 
 from .dtypes import DTYPES, operand_dtype
+from .entry_names import name_refusal
 from .layout import MAJORS
 from .mlir import ext, ir
 from .tile_types import AccumulatorType, SmemType, TensorMapType, Tile, integers_of
@@ -93,6 +94,9 @@ class KernelOp(
     body: ext.Region
 
     def verify_invariants(self) -> bool:
+        reason = name_refusal(self.sym_name.value)
+        if reason:
+            return refuse(self, reason)
         if len(self.body.blocks) != 1:
             return refuse(self, f"the body must be one block, got {len(self.body.blocks)}")
         arguments = self.body.blocks[0].arguments

@@ -12,6 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from ..dialects.entry_names import SHARED_MEMORY
 from ..dialects.layout import SLOT_ALIGNMENT
 from ..dialects.mlir import gpu, ir, llvm, nvvm, passmanager
 from ..dialects.pipe import SetRegistersOp
@@ -20,7 +21,7 @@ from ..dialects.tile import KernelOp
 from ..dialects.tile_types import integers_of
 from .base import PassLog, one_of, option, refused, target_of, the_kernel, walk
 from .lowering import build as b
-from .lowering.frame import SHARED_SYMBOL, Frame
+from .lowering.frame import Frame
 from .lowering.launch import launch_attribute
 from .lowering.plan import Plan, make_plan
 from .lowering.program import emit_program
@@ -108,7 +109,7 @@ def _map(parameter: Any) -> ir.Value | None:
 def _declare_shared() -> None:
     llvm.GlobalOp(
         ir.Type.parse("!llvm.array<0 x i8>"),
-        SHARED_SYMBOL,
+        SHARED_MEMORY,
         ir.Attribute.parse("#llvm.linkage<external>"),
         alignment=SLOT_ALIGNMENT,
         addr_space=b.SHARED,

@@ -24,6 +24,7 @@ from ..dialects.dtypes import (
     operand_dtype,
     stored_dtype,
 )
+from ..dialects.entry_names import name_refusal
 from ..dialects.errors import CompileError
 from ..dialects.mlir import func, ir, linalg
 from ..dialects.tile import MatmulOp, YieldOp
@@ -42,6 +43,12 @@ class Normalize:
     def __call__(self, module: ir.Module, log: PassLog) -> None:
         check_accepted(module)
         function = _the_function(module)
+        try:
+            self._gather(function, log)
+        except RecursionError as error:  # a call or more for each op of a chain
+            raise refused(function, "its longest chain of ops must be shorter") from error
+
+    def _gather(self, function: func.FuncOp, log: PassLog) -> None:
         matmul = _the_matmul(function)
         a, b = trace_operands(matmul)
         dtypes = _check_dtypes(matmul, a, b)
@@ -65,6 +72,9 @@ def _the_function(module: ir.Module) -> func.FuncOp:
         raise CompileError(f"normalize: the module must hold one func.func, got {len(functions)}")
     if functions[0].is_external or len(functions[0].body.blocks) != 1:
         raise refused(functions[0], "the body must be one block; remove control flow")
+    reason = name_refusal(functions[0].name.value)
+    if reason:
+        raise refused(functions[0], f"{reason}; rename the function")
     return functions[0]
 
 

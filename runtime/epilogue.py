@@ -37,8 +37,9 @@ OPERATIONS: dict[str, Operation] = {
     "math.rsqrt": intervals.reciprocal_root,
     "math.fma": intervals.fused_multiply_add,
 }
-PREDICATES = tuple(
-    order + relation for order in "ou" for relation in ("eq", "ne", "lt", "le", "gt", "ge")
+PREDICATES = (
+    *(order + relation for order in "ou" for relation in ("eq", "ne", "lt", "le", "gt", "ge")),
+    *intervals.ORDERS,
 )
 
 

@@ -188,7 +188,10 @@ def choose(condition: Interval, yes: Interval, no: Interval) -> Interval:
 
 
 def compare(predicate: str, a: Interval, b: Interval) -> Interval:
-    """An `arith.cmpf` predicate: o or u (true when unordered), then eq, ne, lt, le, gt or ge."""
+    """An `arith.cmpf` predicate: o or u (true when unordered), then eq, ne, lt, le, gt or ge; or
+    one of `ORDERS`."""
+    if predicate in ORDERS:
+        return Interval.exactly(ORDERS[predicate](np.isnan(a.middle) | np.isnan(b.middle)) * 1.0)
     ordered, relation = predicate[0] == "o", predicate[1:]
     certain, possible = _relation(relation, a, b)
     may, must = a.nan | b.nan, a.certainly_nan() | b.certainly_nan()
@@ -231,6 +234,14 @@ _COMPARISONS: Mapping[str, Callable[[Any, Any], Any]] = {
     "le": np.less_equal,
     "gt": np.greater,
     "ge": np.greater_equal,
+}
+
+
+ORDERS: Mapping[str, Callable[[Any], Any]] = {
+    "ord": np.logical_not,
+    "uno": np.asarray,
+    "true": np.ones_like,
+    "false": np.zeros_like,
 }
 
 

@@ -18,7 +18,7 @@ def parse_json(content: bytes) -> Any:
     NaN and the infinities, which JSON lacks, are taken: `is_finite` finds them.
     """
     try:
-        value = json.loads(content.decode(), object_pairs_hook=_unique)
+        value = json.loads(content.decode("utf-8-sig"), object_pairs_hook=_unique)
     except RecursionError:
         raise ValueError(f"more than {MOST_LEVELS} levels") from None
     for each, level in _walk(value):

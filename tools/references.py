@@ -101,14 +101,22 @@ class OfSource:
         """Random arguments of the source, as the kernel takes them, and a poisoned output."""
         import torch
 
-        from .oracle.tensors import kernel_tensors, random_arguments
+        from .oracle.tensors import random_arguments
 
-        manifest = _with_arguments(manifest, self)
         self.arguments = random_arguments(self.source.arguments, seed)
-        if identity:
+        if identity and "arguments" in manifest:
             place: Any = operands(manifest)["ab".index(identity)]["argument"]
             chosen = self.arguments[place["index"]]
             chosen.copy_(torch.eye(*chosen.shape))
+        return self.placed(manifest)
+
+    def placed(self, manifest: Manifest) -> dict[str, Any]:
+        """The arguments as the kernel takes them, and a poisoned output."""
+        from .oracle.tensors import kernel_tensors
+
+        if "arguments" not in manifest:
+            rule = "must be a bundle that was made of a file, got one of --m, --n and --k"
+            raise CompileError(f"--reference: {rule}")
         return kernel_tensors(manifest, self.arguments)
 
     def expected(self, manifest: Manifest, tensors: Mapping[str, Any], on_gpu: bool) -> Interval:
@@ -121,23 +129,6 @@ class OfSource:
             raise CompileError(f"tensor '{c['name']}': {rule}")
         numbers = [as_numbers(argument) for argument in self.arguments]
         return self.source.evaluate(numbers, on_gpu and manifest["target"] == HOPPER)
-
-
-def _with_arguments(manifest: Manifest, source: OfSource) -> Manifest:
-    """The manifest with the argument of the source that each input is, where it doesn't say so."""
-    inputs = [tensor for tensor in manifest["tensors"] if tensor["role"] == "input"]
-    if all("argument" in tensor for tensor in inputs):
-        return manifest
-    from ..compiler.driver import argument_numbers
-    from ..compiler.torch_module import LinalgText
-
-    numbers = argument_numbers(LinalgText(source.text, source.name, is_file=True))
-    places = {
-        tensor["name"]: {"index": number, "transposed": tensor["strides"][-1] != 1}
-        for tensor, number in zip(inputs, numbers, strict=True)
-    }
-    tensors = [{**tensor, "argument": places.get(tensor["name"])} for tensor in manifest["tensors"]]
-    return {**manifest, "tensors": tensors}
 
 
 Reference = OfManifest | OfSource

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from ...dialects.entry_names import SHARED_MEMORY
 from ...dialects.layout import TileLayout
 from ...dialects.mlir import arith, ir, llvm, nvvm
 from ...dialects.target import Target
@@ -22,7 +23,6 @@ from .register_accumulator import RegisterAccumulator
 if TYPE_CHECKING:  # it reads frames
     from .shifted_copies import ShiftedCopy
 
-SHARED_SYMBOL = "dynamic_shared"
 ALL_LANES = -1
 
 
@@ -122,7 +122,7 @@ class Frame:
 
         Stack slots come first: only those of the first block become registers.
         """
-        self.shared = llvm.AddressOfOp(b.pointer(b.SHARED), SHARED_SYMBOL).result
+        self.shared = llvm.AddressOfOp(b.pointer(b.SHARED), SHARED_MEMORY).result
         self.thread = nvvm.read_ptx_sreg_tid_x(results=[b.i32()])
         self.warp = b.div(self.thread, 32)
         self.lane = b.rem(self.thread, 32)

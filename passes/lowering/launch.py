@@ -212,7 +212,7 @@ def _plain_attributes(op: ir.OpView) -> dict[str, float | str]:
         plain["value"] = _number(found["value"])
     if "predicate" in found:
         code = ir.IntegerAttr(found["predicate"]).value
-        plain["predicate"] = arith.CmpFPredicate(code).name.lower()
+        plain["predicate"] = str(arith.CmpFPredicate(code))
     return plain
 
 

@@ -45,6 +45,8 @@ def _lower(op: ir.OpView, operands: list[ir.Value], width: int) -> ir.Value:
     if name in APPROXIMATIONS:
         return _in_f32(APPROXIMATIONS[name], operands[0], width)
     result = widened(op.operation.results[0].type, width)
+    if name == "arith.extf" and _is_bf16(op) and _has_f16(op):
+        return _shifted(operands[0], width)
     attributes = attributes_of(op)
     if name == "arith.constant":
         return _constant(attributes["value"], result)
@@ -52,6 +54,31 @@ def _lower(op: ir.OpView, operands: list[ir.Value], width: int) -> ir.Value:
         operands[0] = vector.BroadcastOp(widened(operands[0].type, width), operands[0]).result
     clone = ir.Operation.create(name, results=[result], operands=operands, attributes=attributes)
     return clone.results[0]
+
+
+def _is_bf16(op: ir.OpView) -> bool:
+    return isinstance(op.operation.operands[0].type, ir.BF16Type)
+
+
+def _has_f16(op: ir.OpView) -> bool:
+    """Whether the region rounds anything to f16."""
+    return any(
+        each.operation.name == "arith.truncf"
+        and isinstance(each.operation.results[0].type, ir.F16Type)
+        for each in op.operation.block.operations
+    )
+
+
+def _shifted(value: ir.Value, width: int) -> ir.Value:
+    """bf16 as f32, by its bits.
+
+    LLVM's InstCombine makes f16 arithmetic of f32 arithmetic on extended bf16 that is rounded to
+    f16: it compares digits only, and what is beyond 65504 becomes infinite before it should.
+    """
+    i16, i32 = (widened(ir.IntegerType.get_signless(bits), width) for bits in (16, 32))
+    bits = arith.extui(i32, arith.bitcast(i16, value))
+    by = _constant(ir.IntegerAttr.get(ir.IntegerType.get_signless(32), 16), i32)
+    return arith.bitcast(widened(ir.F32Type.get(), width), arith.shli(bits, by))
 
 
 def _constant(value: ir.Attribute, type_: ir.Type) -> ir.Value:

@@ -13,7 +13,6 @@ from __future__ import annotations
 import ast
 import json
 import operator
-import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -74,9 +73,7 @@ class LaunchSubject:
         m, k = a.view.shape
         n = b.view.shape[1 if self.b_shape == "kn" else 0]
         self._check_domain({"M": m, "N": n, "K": k})
-        with tempfile.TemporaryDirectory() as folder:
-            path = self._write_launch({"M": m, "N": n, "K": k}, (a, b), Path(folder))
-            result = run_launch_file(self._ptx, path, seed)
+        result = run_launch_file(self._ptx, self._filled({"M": m, "N": n, "K": k}, a, b), seed)
         found = result.outputs[self._names["c"]].astype(np.float32)
         warnings = [each.category for each in result.report.warnings]
         return Product(torch.from_numpy(found), self._c_dtype, warnings)
@@ -89,19 +86,14 @@ class LaunchSubject:
             if not evaluate(rule, sizes):
                 raise OutOfDomain(f"it takes {rule.removeprefix('=')} only")
 
-    def _write_launch(
-        self, sizes: Mapping[str, int], operands: tuple[Placed, Placed], folder: Path
-    ) -> Path:
+    def _filled(self, sizes: Mapping[str, int], a: Placed, b: Placed) -> dict[str, Any]:
+        """The launch for these sizes and operands."""
         launch = _resolved(self._launch, sizes)
-        for name, placed in zip("ab", operands, strict=True):
-            file = folder / f"{name}.npy"
-            np.save(file, _raw(placed))
-            for tensor in launch["tensors"]:
-                if tensor["name"] == self._names[name]:
-                    tensor["contents"] = {"file": str(file)}
-        path = folder / "launch.json"
-        path.write_text(json.dumps(launch))
-        return path
+        given = {self._names["a"]: _raw(a), self._names["b"]: _raw(b)}
+        for tensor in launch["tensors"]:
+            if tensor["name"] in given:
+                tensor["contents"] = given[tensor["name"]]
+        return launch
 
 
 def _raw(placed: Placed) -> np.ndarray:

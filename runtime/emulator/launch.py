@@ -90,7 +90,8 @@ def launch(
     grid, block, cluster: CTAs, threads and CTAs a cluster along x, y, z (missing axes are 1).
     shared_bytes: dynamic shared memory. params: one value a kernel parameter: a numpy array
     (passed by address; results are written in place, and no byte outside it can be touched), a
-    `TensorMap`, a number, or `bytes` for a `.param .b8 p[n]`. seed: fixes scheduling and poison;
+    `TensorMap`, a number, or for a struct (`.param .b8 p[n]`) its `bytes` or a dict from offsets to
+    fields: arrays, tensor maps, numpy numbers, bytes. seed: fixes scheduling and poison;
     each seed gives one legal order. max_steps: warp instructions after which to give up.
     resident: CTAs that fit on the device at the same time (a cluster always fits).
     names: of barriers and warps, for reports, as in a bundle's manifest (docs/bundle.md).

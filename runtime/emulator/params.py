@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -163,6 +163,17 @@ def _wanted(where: str, value: object) -> Iterator[Wanted]:
         yield Wanted(where, array)
 
 
+def _offset_of(where: str) -> Callable[[Any], int]:
+    """A key to sort fields by, which refuses what is no offset."""
+
+    def offset(key: Any) -> int:
+        if isinstance(key, bool) or not isinstance(key, int) or key < 0:
+            raise LaunchError(f"{where}: a field's offset must be an integer from 0, got {key!r}")
+        return key
+
+    return offset
+
+
 class Parameters:
     """Encodes the arguments of one launch."""
 
@@ -188,6 +199,8 @@ class Parameters:
         return data
 
     def _encode_one(self, where: str, variable: ptx.Variable, size: int, value) -> bytes:
+        if isinstance(value, Mapping):
+            return self._struct(where, size, value)
         if isinstance(value, TensorMap):
             return self._tensor_map(where, variable, size, value)
         if isinstance(value, TensorMapArray):
@@ -199,8 +212,8 @@ class Parameters:
         if isinstance(value, bool | int | float | np.generic):
             return self._scalar(where, variable, value)
         raise LaunchError(
-            f"{where}: must be a numpy array, a TensorMap, a TensorMapArray, a number or bytes,"
-            f" got {type(value).__name__}"
+            f"{where}: must be a numpy array, a TensorMap, a TensorMapArray, a number, bytes or a"
+            f" dict of a struct's fields, got {type(value).__name__}"
         )
 
     def _tensor_map(self, where: str, variable: ptx.Variable, size: int, value: TensorMap) -> bytes:
@@ -216,10 +229,43 @@ class Parameters:
         value.check_address(address)
         return encode(value, address)
 
+    def _struct(self, where: str, size: int, fields: Mapping[int, Any]) -> bytes:
+        """A struct's bytes from its fields by offset; zero between them."""
+        data, end = bytearray(size), 0
+        for offset in sorted(fields, key=_offset_of(where)):
+            raw = self._field(f"{where}, offset {offset}", fields[offset])
+            if isinstance(fields[offset], TensorMap) and offset % TENSOR_MAP_ALIGNMENT:
+                rule = f"a TensorMap must lie at a multiple of {TENSOR_MAP_ALIGNMENT}"
+                raise LaunchError(f"{where}: {rule}, got offset {offset}")
+            if not end <= offset <= size - len(raw):
+                rule = f"a field of {len(raw)} bytes must lie in {end}..{size}"
+                raise LaunchError(f"{where}: {rule}, got one at {offset}")
+            end = offset + len(raw)
+            data[offset:end] = raw
+        return bytes(data)
+
+    def _field(self, where: str, value: Any) -> bytes:
+        if isinstance(value, TensorMap):
+            return self._encoded_map(where, value)
+        if isinstance(value, TensorMapArray):
+            return self._placed_maps(where, value)
+        if isinstance(value, np.ndarray | GlobalArray):
+            return self._address(where, value)
+        if isinstance(value, bytes | bytearray | memoryview | np.generic):
+            return bytes(value)
+        raise LaunchError(
+            f"{where}: must be a numpy array, a TensorMap, a TensorMapArray, bytes, or a number of"
+            f" numpy's, which has a width, got {type(value).__name__}; as np.int32(3)"
+        )
+
     def _map_array(self, where: str, variable: ptx.Variable, value: TensorMapArray) -> bytes:
+        self._check_pointer(where, variable)
+        return self._placed_maps(where, value)
+
+    def _placed_maps(self, where: str, value: TensorMapArray) -> bytes:
         encoded = [self._encoded_map(where, each) for each in value.maps]
         data = np.frombuffer(b"".join(encoded), np.uint8).copy()
-        raw = self._pointer(where, variable, data)
+        raw = self._address(where, data)
         for number, each in enumerate(encoded):
             place = int.from_bytes(raw, "little") + number * TENSOR_MAP_BYTES
             self._launch.tensor_maps.placed(place, each)
@@ -228,11 +274,18 @@ class Parameters:
     def _pointer(
         self, where: str, variable: ptx.Variable, value: np.ndarray | GlobalArray
     ) -> bytes:
+        self._check_pointer(where, variable)
+        return self._address(where, value)
+
+    @staticmethod
+    def _check_pointer(where: str, variable: ptx.Variable) -> None:
         if variable.dims or variable_type(variable).bits != 64:
             raise LaunchError(
                 f"{where}: an array is passed by its 64-bit address, got a parameter"
                 f" of type .{variable.type}"
             )
+
+    def _address(self, where: str, value: np.ndarray | GlobalArray) -> bytes:
         wrapped = value if isinstance(value, GlobalArray) else GlobalArray(value)
         if wrapped.array.dtype.hasobject:
             raise LaunchError(f"{where}: arrays of Python objects have no bytes to pass")

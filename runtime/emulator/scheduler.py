@@ -11,7 +11,8 @@ from math import prod
 from typing import TYPE_CHECKING
 
 from .errors import Deadlock, Trap
-from .stuck import stuck_lines, stuck_report
+from .stuck import stuck_report
+from .stuck_words import first_waiter, headline, stuck_lines
 
 if TYPE_CHECKING:
     from .cta import Cta
@@ -148,14 +149,14 @@ class Scheduler:
             for warp in cta.warps:
                 if warp.splits and all(self._diverged(split) for split in warp.splits):
                     return self._convergence_trap(warp)
-        first = self._parked_splits()[0][0]
-        return self._stuck(
-            "every thread waits and nothing is under way that could wake one"
-        ).locate(**first.place())
+        stuck = self._stuck("every thread waits and nothing is under way that could wake one")
+        warp, split = self._parked_splits()[first_waiter(stuck.report)]
+        return stuck.locate(**warp.place_of(split))
 
     def _stuck(self, verdict: str) -> Deadlock:
         report = stuck_report(self._launch)
-        return Deadlock("\n".join((verdict, *self._unstarted(), *stuck_lines(report))), report)
+        first = f"{headline(report)}{verdict}"
+        return Deadlock("\n".join((first, *self._unstarted(), *stuck_lines(report))), report)
 
     def _unstarted(self) -> list[str]:
         """A line about the clusters that wait for room, if there are any."""

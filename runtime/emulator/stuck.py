@@ -1,6 +1,6 @@
 """The report about a launch in which nobody can go on: who waits for what, and for whom.
 
-`stuck_report(launch)` is plain data for JSON; `stuck_lines(report)` says the same in words.
+Plain data for JSON; `stuck_words` says the same in words.
 """
 
 from __future__ import annotations
@@ -22,9 +22,6 @@ if TYPE_CHECKING:
 
 Fields = dict[str, Any]
 
-BARRIERS = ("mbarrier", "barrier", "cluster barrier")
-REPORT_LINES = 48
-"""Lines of each part of the report in words; the data has all of them."""
 SIGNALLERS = (
     "mbarrier.arrive",
     "mbarrier.complete_tx",
@@ -184,84 +181,3 @@ def _last_signal(waits: Blocked | None) -> Fields | None:
         return None
     last = subject.barrier.last_signal
     return _signal(subject.cta.launch, last, subject.barrier.signals[last])
-
-
-# -- in words --------------------------------------------------------------------------------
-
-
-def stuck_lines(report: Fields) -> list[str]:
-    """One line an agent, then what is known of each barrier they wait for, then operations."""
-    agents = [_agent_line(agent) for agent in report["agents"]]
-    operations = [
-        f"{op['engine']}: {op['what']} (issued at ptx:{op['ptx_line']})"
-        for op in report["operations"]
-    ]
-    parts = (agents, list(_barrier_lines(report)), operations or [NOTHING_UNDER_WAY])
-    return [f"  {line}" for part in parts for line in _shortened(part)]
-
-
-NOTHING_UNDER_WAY = "no asynchronous operation is outstanding"
-
-
-def _shortened(lines: list[str]) -> list[str]:
-    if len(lines) <= REPORT_LINES:
-        return lines
-    return [*lines[:REPORT_LINES], f"and {len(lines) - REPORT_LINES} more"]
-
-
-def _agent_line(agent: Fields) -> str:
-    waits = agent["waits_for"] or {"text": "can run"}
-    name = f"{waits['name']}: " if waits.get("name") else ""
-    return (
-        f"{_who(agent)} lanes {agent['lanes']} at ptx:{agent['ptx_line']}"
-        f" `{agent['ptx_text']}`: {name}{waits['text']}"
-    )
-
-
-def _who(fields: Fields) -> str:
-    x, y, z = fields["cta"]
-    role = f" ({fields['role']})" if fields.get("role") else ""
-    return f"cta ({x},{y},{z}) warp {fields['warp']}{role}"
-
-
-def _barrier_lines(report: Fields) -> Iterator[str]:
-    told = set()
-    for agent in report["agents"]:
-        waits = agent["waits_for"]
-        key = waits and (waits["kind"], waits.get("address"), waits.get("number"), *agent["cta"])
-        if waits and waits["kind"] in BARRIERS and agent["expected_from"] and key not in told:
-            told.add(key)
-            yield from _about_barrier(waits, agent)
-
-
-def _about_barrier(waits: Fields, agent: Fields) -> Iterator[str]:
-    yield f"{_barrier_title(waits)}: {_missing(waits)}"
-    if agent["last_signal"]:
-        yield f"  its last signal was by {_signal_text(agent['last_signal'])}"
-    for one in _shortened([_signal_text(each) for each in agent["expected_from"]]):
-        yield f"  expected: {one}"
-
-
-def _barrier_title(waits: Fields) -> str:
-    if waits["kind"] != "mbarrier":
-        return f"barrier {waits['number']}" if "number" in waits else waits["kind"]
-    name = f" {waits['name']}" if waits["name"] else ""
-    return f"mbarrier{name} at {waits['address']} of cta ({','.join(map(str, waits['cta']))})"
-
-
-def _missing(waits: Fields) -> str:
-    if waits["kind"] != "mbarrier":
-        return f"{waits['threads_missing']} of {waits['threads_expected']} threads are missing"
-    return (
-        f"{waits['arrivals_missing']} of {waits['arrivals_expected']} arrivals and"
-        f" {waits['bytes_missing']} bytes are missing"
-    )
-
-
-def _signal_text(fields: Fields) -> str:
-    at = f" ptx:{fields['ptx_line']} `{fields['ptx_text']}`" if "ptx_line" in fields else ""
-    if "warp" not in fields:
-        return f"perhaps the instruction at{at}, which has never run"
-    by = "" if fields["agent"] == "thread" else f"{fields['agent']}, issued by "
-    times = f" ({fields['times']} so far)" if fields["times"] else ""
-    return f"{by}{_who(fields)}{at}{times}, which {fields['state']}"

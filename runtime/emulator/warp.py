@@ -136,8 +136,11 @@ class Warp(StateBag):
 
     def place(self) -> dict:
         """Where the warp is now, as keywords for `Trap.locate`."""
-        split = self.split
-        source = self.program.source[split.pc]
+        return self.place_of(self.split, self.split.pc)
+
+    def place_of(self, split: Split, pc: int | None = None) -> dict:
+        """The same of a set of lanes: where it is or, without ``pc``, waits."""
+        source = self.program.source[self.stands_at(split) if pc is None else pc]
         return dict(
             kernel=self.program.entry,
             cta=self.cta.index,

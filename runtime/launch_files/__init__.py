@@ -5,12 +5,14 @@ docs/emulate.md has the schema. Nothing slow is imported before a launch runs.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from os import PathLike, fspath
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..child import DEFAULT_MEMORY_BYTES
 
 if TYPE_CHECKING:
+    from .options import RunOptions
     from .running import LaunchResult
 
 DEFAULT_MAX_STEPS = 100_000_000
@@ -19,7 +21,7 @@ DEFAULT_MAX_STEPS = 100_000_000
 
 def run_launch_file(
     ptx_path: str | PathLike[str],
-    launch_path: str | PathLike[str],
+    launch: str | PathLike[str] | Mapping[str, Any],
     seed: int = 0,
     *,
     max_steps: int | None = DEFAULT_MAX_STEPS,
@@ -31,17 +33,32 @@ def run_launch_file(
 ) -> LaunchResult:
     """Run the kernel in the PTX file as the launch file says; returns its report and tensors.
 
-    seed: fixes the order of events and the poison. max_steps: warp instructions after which to
-    give up. max_seconds: wall seconds after which the launch is killed; it then runs in a process
-    of its own, which may hold max_memory_bytes. trace, profile, check: as of `emulator.launch`.
-    Raises LaunchError when a file is wrong or the two do not fit, PtxSyntaxError, and Trap when the
-    kernel breaks a rule, deadlocks or exceeds a limit.
+    launch: the file's path, or a dict that says the same, in which a tensor's `contents` may be an
+    array. seed: fixes the order of events and the poison. max_steps: warp instructions after which
+    to give up. max_seconds: wall seconds after which the launch is killed; it then runs in a
+    process of its own, which may hold max_memory_bytes. trace, profile, check: as of
+    `emulator.launch`. Raises LaunchError when a file is wrong or the two do not fit,
+    PtxSyntaxError, and Trap when the kernel breaks a rule, deadlocks or exceeds a limit.
     """
     from .options import RunOptions
 
     trace = None if trace is None else fspath(trace)
     options = RunOptions(max_steps, max_seconds, trace, profile, check, max_memory_bytes)
-    if max_seconds is None:
+    if not isinstance(launch, Mapping):
+        return _run(ptx_path, launch, seed, options)
+    from .written import written
+
+    with written(launch) as path:
+        return _run(ptx_path, path, seed, options)
+
+
+def _run(
+    ptx_path: str | PathLike[str],
+    launch_path: str | PathLike[str],
+    seed: int,
+    options: RunOptions,
+) -> LaunchResult:
+    if options.max_seconds is None:
         from .running import run_once
 
         return run_once(ptx_path, launch_path, seed, options)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from ..errors import LaunchError
+from ..regular_files import UnfitFile, read_regular
+from ..strict_json import parse_json
 from .parameter_rules import parameter_contradictions
 from .rules import quoted
 from .schema import LAUNCH
@@ -15,6 +16,7 @@ from .tensor_rules import map_contradictions, tensor_contradictions
 
 MAX_FILE_BYTES = 16 * 2**20
 CURE = "docs/emulate.md has the schema"
+PATH = "check the path"
 
 
 def read_launch_file(path: Path) -> dict[str, Any]:
@@ -29,17 +31,10 @@ def read_launch_file(path: Path) -> dict[str, Any]:
 def read_limited(path: Path, limit_bytes: int) -> bytes:
     """The bytes of a regular file of at most `limit_bytes`; raises LaunchError otherwise."""
     try:
-        if not path.is_file():
-            got = "a folder or device" if path.exists() else "no such file"
-            raise LaunchError(f"{path}: must be a file, got {got}; check the path")
-        with path.open("rb") as file:
-            content = file.read(limit_bytes + 1)
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise LaunchError(f"{path}: must be readable, got {reason}; check the path") from error
-    if len(content) > limit_bytes:
-        raise LaunchError(f"{path}: must be at most {limit_bytes} bytes, got more; shorten it")
-    return content
+        return read_regular(path, limit_bytes)
+    except UnfitFile as error:
+        got = "no such file" if error.missing else error.got
+    raise LaunchError(f"{path}: must be a file of at most {limit_bytes} bytes, got {got}; {PATH}")
 
 
 def triple(extent: list[int]) -> tuple[int, int, int]:
@@ -50,8 +45,8 @@ def triple(extent: list[int]) -> tuple[int, int, int]:
 
 def _parse(path: Path, content: bytes) -> Any:
     try:
-        return json.loads(content)
-    except (ValueError, RecursionError) as error:
+        return parse_json(content)
+    except ValueError as error:
         raise LaunchError(f"{path}: must be JSON, got {error}; {CURE}") from error
 
 

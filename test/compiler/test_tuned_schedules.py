@@ -98,8 +98,11 @@ def test_a_later_entry_replaces_an_earlier_one(tmp_path):
         ('{"schema": 1}', "must be a table that tilewright tune has written, got KeyError"),
         (
             '{"schema": 1, "entries": [{"problem": {"m": 1}}]}',
-            "must be a table that tilewright tune has written, got TypeError",
+            "must be a table that tilewright tune has written, got ValueError: entries[0]:"
+            " must have the field 'schedule', got none; tune again",
         ),
+        ("[" * 100_000, "must be a table that tilewright tune has written, got ValueError: more"),
+        ('{"schema": NaN}', "schema must be 1, got nan; tune again"),
     ],
 )
 def test_a_damaged_table_is_named(table, text, message):
@@ -107,6 +110,28 @@ def test_a_damaged_table_is_named(table, text, message):
     with pytest.raises(CompileError) as caught:
         choose_schedule(SPEC, HOPPER)
     assert str(caught.value).startswith(f"error: {table}: {message}")
+
+
+@pytest.mark.parametrize(
+    ("place", "field", "value", "rule"),
+    [
+        ("problem", "m", "1", "problem.m: must be an integer from 1 to"),
+        ("problem", "a_major", "m", "problem.a_major: must be 'k' or 'mn', got 'm'"),
+        ("schedule", "tile", "abc", "schedule.tile: must be a list, got 'abc'"),
+        ("schedule", "tile", [64, 0, 64], "schedule.tile[1]: must be an integer from 1 to 1024"),
+        ("schedule", "stages", 10**9, "schedule.stages: must be an integer from 1 to 1024"),
+        ("schedule", "pair", 1, "schedule.pair: must be False or True, got 1"),
+        ("schedule", "scheduler", "s", "schedule.scheduler: must be 'none' or 'static' or 'clc'"),
+    ],
+)
+def test_a_value_of_another_kind_in_a_table_is_named(table, place, field, value, rule):
+    write_table(table, [entry()])
+    content = json.loads(table.read_text())
+    content["entries"][0][place][field] = value
+    table.write_text(json.dumps(content))
+    with pytest.raises(CompileError, match="got ValueError: entries") as caught:
+        choose_schedule(SPEC, HOPPER)
+    assert rule in str(caught.value)
 
 
 def test_every_shipped_entry_is_legal_and_serves_its_own_problem():

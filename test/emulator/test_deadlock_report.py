@@ -158,3 +158,38 @@ def test_lanes_that_wait_for_their_warp_name_the_others():
     (missing,) = others["expected_from"]
     line = next(n for n, text in enumerate(kernel.splitlines(), 1) if "[%at+16], 0;" in text)
     assert (missing["lanes"], missing["state"]) == ("0", f"waits at ptx:{line}")
+
+
+def first_line(deadlock: Deadlock) -> str:
+    return str(deadlock).partition("\n")[0]
+
+
+def test_the_first_line_names_waiter_barrier_and_who_is_missing():
+    wait, arrive = line_of("%done, [%at+16], 0;"), line_of("_, [%at+16]")
+    for seed in range(4):
+        assert first_line(stuck(names=NAMES, seed=seed)) == (
+            f"ptx:{wait}: error: kernel k, cta (0,0,0), warp 0, lanes 0-31:"
+            " `mbarrier.try_wait.parity.shared::cta.b64 %done, [%at+16], 0`: deadlock:"
+            " cta (0,0,0) warp 0 (producer) waits for mbarrier empty at 0x410 of cta (0,0,0), where"
+            " 3 of 3 arrivals and 0 bytes are missing, which nobody has signalled:"
+            f" ptx:{arrive} has never run; every thread waits and nothing is under way that could"
+            " wake one"
+        )
+
+
+def test_a_signaller_that_has_exited_comes_first():
+    kernel = KERNEL.replace("EMPTY:\n", "ret;\nEMPTY:\n")
+    line = first_line(stuck(kernel, names=NAMES))
+    assert "warp 1 (consumer) waits for mbarrier full[1] at 0x408" in line
+    arrive = line_of("mbarrier.arrive.shared::cta.b64 _, [%at+8]")
+    assert f"from cta (0,0,0) warp 0 (producer) (ptx:{arrive}), which has exited;" in line
+
+
+def test_what_other_ctas_tell_alike_is_counted():
+    with pytest.raises(Deadlock) as caught:
+        launch(KERNEL, "k", grid=3, block=64, shared_bytes=1024, cluster=3, names=NAMES)
+    lines = caught.value.message.splitlines()[1:]
+    assert sum("waits for parity" in line for line in lines) == 2
+    assert sum(line.startswith("  mbarrier full[1]") for line in lines) == 1
+    assert sum(line.endswith("(and 2 more alike)") for line in lines) == 4
+    assert len(caught.value.as_dict()["agents"]) == 6

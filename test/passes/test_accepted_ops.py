@@ -261,6 +261,50 @@ def test_licences_are_dropped_and_do_not_stop_a_kernel():
     assert "fastmath" not in found
 
 
+NAME = (
+    "the name must be of ASCII letters, digits, _ and $, and must not begin with a digit or be _ "
+    "or $ alone, got "
+)
+TAKEN = "the name must be none of PTX's own, WARP_SZ and dynamic_shared, got "
+
+
+@pytest.mark.parametrize(
+    ("name", "rule"),
+    [
+        ("", f"{NAME}''"),
+        ("größe", f"{NAME}'größe'"),
+        ("a b", f"{NAME}'a b'"),
+        ("a.b", f"{NAME}'a.b'"),
+        ("a-b", f"{NAME}'a-b'"),
+        ("%a", f"{NAME}'%a'"),
+        ("1a", f"{NAME}'1a'"),
+        ("_", f"{NAME}'_'"),
+        (r"a\00", f"{NAME}'a\\x00'"),
+        (r"a\22b", f"{NAME}'a\"b'"),
+        (r"a\0A", f"{NAME}'a\\n'"),
+        ("WARP_SZ", f"{TAKEN}'WARP_SZ'"),
+        ("dynamic_shared", f"{TAKEN}'dynamic_shared'"),
+        ("x" * 1025, f"the name must have up to 1024 characters, got 1025, '{'x' * 40}…'"),
+    ],
+)
+def test_names_that_no_ptx_kernel_can_have_are_refused(name, rule):
+    text = returned("%sum").replace("@f", f'@"{name}"')
+    assert refusal(text) == f"-:1:1: error: func.func: {rule}; rename the function"
+
+
+@pytest.mark.parametrize("name", ["add", "_1", "$x", "u32", "x" * 1024])
+def test_names_that_a_ptx_kernel_can_have_are_kept(name):
+    assert name in normalized(returned("%sum").replace("@f", f'@"{name}"'))
+
+
+def test_a_chain_that_is_too_long_to_follow_is_refused():
+    ops = "".join(f"  %c{i + 1} = arith.addf %c{i}, %x : {TENSOR}\n" for i in range(2000)).replace(
+        "%c0,", "%sum,"
+    )
+    found = refusal(returned("%c2000", ops))
+    assert found == "-:1:1: error: func.func: its longest chain of ops must be shorter"
+
+
 INTEGERS = """func.func @f(%a: tensor<64x32xi8>, %b: tensor<32x64xi8>) -> tensor<64x64xi32> {{
   %zero = arith.constant 0 : i32
   %empty = tensor.empty() : tensor<64x64xi32>

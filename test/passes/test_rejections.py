@@ -154,7 +154,8 @@ def test_more_tiles_than_a_grid_can_have_are_refused():
 def test_a_file_that_is_not_there_is_named():
     found = message_of(lambda: compile_matmul(Path("nowhere.mlir")))
     assert found == (
-        "error: nowhere.mlir: must be a readable .mlir file, got: No such file or directory"
+        "error: nowhere.mlir: must be a readable .mlir file, got No such file or directory;"
+        " check the path"
     )
 
 

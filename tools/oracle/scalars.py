@@ -37,15 +37,9 @@ FLOAT_OPS: dict[str, Callable[..., Interval]] = {
     "math.rsqrt": intervals.reciprocal_root,
     "math.fma": intervals.fused_multiply_add,
 }
-ATTRIBUTES = {
-    "fastmath": "#arith.fastmath<none>",
-    "overflowFlags": "#arith.overflow<none>",
-    "predicate": None,
-    "roundingmode": None,
-    "value": None,
-}
-"""Attributes of ops, and the only value they may have where that is not read."""
-ORDERED, UNORDERED = 7, 14
+READ = ("predicate", "roundingmode", "value")
+LICENCES = ("fastmath", "overflowFlags", "nneg", "nonNeg", "exact")
+"""Attributes that allow other results, or none at all, which code need not make use of."""
 FLOAT_PREDICATES = (
     "false", "oeq", "ogt", "oge", "olt", "ole", "one", "ord",
     "ueq", "ugt", "uge", "ult", "ule", "une", "uno", "true",
@@ -67,18 +61,23 @@ def evaluate(op: Any, inputs: Sequence[Value]) -> Value:
 
 
 def _check_attributes(op: Any) -> None:
+    for name in op.operation.attributes:
+        if name not in (*READ, *LICENCES):
+            refuse(op, f"attribute {name} = {op.operation.attributes[name]}")
+    if op.operation.name != "arith.truncf" and _mode(op) != rounding.NEAREST_EVEN:
+        refuse(op, "rounding mode but to nearest even")
+
+
+def _mode(op: Any) -> int:
     attributes = op.operation.attributes
-    for name in attributes:
-        value = str(attributes[name])
-        if ATTRIBUTES.get(name, "") not in (None, value):
-            refuse(op, f"attribute {name} = {value}")
+    return attributes["roundingmode"].value if "roundingmode" in attributes else 0
 
 
 def _float_op(op: Any, name: str, inputs: Sequence[Any]) -> Interval:
     """An op of float32, or of narrower floats, which may have been computed in float32."""
     type_ = element_type(op.results[0].type)
-    if type_ not in rounding.FORMATS or "roundingmode" in op.operation.attributes:
-        refuse(op, f"arithmetic in {type_}, or with a rounding mode")
+    if type_ not in rounding.FORMATS:
+        refuse(op, f"arithmetic in {type_}")
     exact = FLOAT_OPS[name](*inputs)
     result = intervals.rounded(name, exact, *inputs)
     return result if type_ == "f32" else _perhaps_rounded(result, type_)
@@ -112,9 +111,7 @@ def _truncated(op: Any, value: Interval) -> Interval:
     type_ = element_type(op.results[0].type)
     if type_ not in rounding.FORMATS:
         refuse(op, f"truncation to {type_}")
-    attributes = op.operation.attributes
-    mode = attributes["roundingmode"].value if "roundingmode" in attributes else 0
-    return _rounded(value, type_, mode)
+    return _rounded(value, type_, _mode(op))
 
 
 def _compared(op: Any, a: Interval, b: Interval) -> Interval:

@@ -1,0 +1,148 @@
+"""Compile and run random modules of linalg, and hold every element to the source.
+
+    python test/fuzz/fuzz_linalg.py --count 2000 --seed 0 --processes 2
+
+Each module must be refused with a CompileError at a line of it, or give on the emulator what the
+source says (`tools.oracle`). Whatever else happens is printed with its seed, and the module is
+written to --keep; `--seed S --count 1` is that module again. Exit status 1 when there is one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import collections
+import multiprocessing
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import numpy as np
+from random_linalg import Problem, random_problem
+
+SPECIAL = (np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0, 2.0**-140, 2.0**-20, 3.0e38, -65504.0)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a module: "right", "refused", "unjudged" (the reference doesn't evaluate it),
+    or what is wrong with it."""
+
+    seed: int
+    kind: str
+    detail: str = ""
+
+    @property
+    def is_fault(self) -> bool:
+        """Whether compiler or reference must be mended."""
+        return self.kind not in ("right", "refused")
+
+
+def judge(seed: int) -> Outcome:
+    """Compile and run the module of a seed."""
+    return judge_problem(random_problem(seed), seed)
+
+
+def judge_problem(problem: Problem, seed: int) -> Outcome:
+    """Compile and run a module on inputs of a seed."""
+    from tilewright.dialects.errors import CompileError
+
+    try:
+        compiled = _compiled(problem.text, problem.target)
+    except CompileError as error:
+        placed = error.location is not None or "normalize" in error.message
+        return Outcome(seed, "refused" if placed else "refused without a place", str(error))
+    except Exception as error:
+        return Outcome(seed, "internal error", f"{type(error).__name__}: {error}")
+    try:
+        return _compared(seed, problem.text, compiled)
+    except CompileError as error:
+        return Outcome(seed, "unjudged", str(error))
+    except Exception as error:
+        return Outcome(seed, "failed at run", f"{type(error).__name__}: {error}")
+
+
+def _compiled(text: str, target: str) -> Any:
+    """Without ptxas, which takes half the time and says nothing of values."""
+    from tilewright.compiler import driver
+    from tilewright.compiler.backend import Assembled
+
+    assembled = Assembled(b"", 0, 0, 0, 0, 0, "")
+    source = driver.LinalgText(text, "random.mlir")
+    with mock.patch.object(driver, "assemble", lambda *_, **__: assembled):
+        return driver.compile_matmul(source, target=target)
+
+
+def _compared(seed: int, text: str, compiled: Any) -> Outcome:
+    from tilewright.compiler.bundle_writer import as_bundle
+    from tilewright.runtime.devices import open_device
+    from tilewright.runtime.manifest import output
+    from tilewright.runtime.reference import compare, to_float64
+    from tilewright.tools.oracle.tensors import as_numbers, random_arguments
+    from tilewright.tools.references import OfSource
+
+    reference = OfSource(text, "random.mlir")
+    reference.arguments = random_arguments(reference.source.arguments, seed)
+    _sprinkle(reference.arguments, seed)
+    expected = reference.source.evaluate([as_numbers(each) for each in reference.arguments])
+    bundle = as_bundle(compiled)
+    tensors = reference.placed(bundle.manifest)
+    open_device("emulator").launch(bundle, tensors, seed, check="fast")
+    c = output(bundle.manifest)
+    actual = to_float64(tensors[c["name"]], c["dtype"])
+    if actual.shape != reference.source.result[1]:
+        return Outcome(seed, "wrong shape", str(actual.shape))
+    found = compare(expected, actual, c["dtype"])
+    return Outcome(seed, "right") if found.passed else Outcome(seed, "wrong", str(found))
+
+
+def _sprinkle(arguments: list[Any], seed: int) -> None:
+    """Special values here and there, in every second module."""
+    import torch
+
+    draw = np.random.default_rng(seed)
+    if seed % 2:
+        return
+    for argument in arguments:
+        if argument.dtype.is_floating_point:
+            chosen = draw.choice(SPECIAL, tuple(argument.shape))
+            where = draw.random(tuple(argument.shape)) < 0.02
+            special = torch.from_numpy(chosen).to(argument.dtype)
+            argument.copy_(torch.where(torch.from_numpy(where), special, argument))
+
+
+def main() -> int:
+    """Judge the modules of `--count` seeds from `--seed` on."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--count", type=int, default=2000)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--processes", type=int, default=1)
+    parser.add_argument("--keep", type=Path, default=Path("build/fuzz"))
+    options = parser.parse_args()
+    seeds = range(options.seed, options.seed + options.count)
+    counts: collections.Counter[str] = collections.Counter()
+    started = time.time()
+    context = multiprocessing.get_context("spawn")
+    with context.Pool(options.processes, maxtasksperchild=200) as pool:
+        for outcome in pool.imap(judge, seeds):
+            counts[outcome.kind] += 1
+            if outcome.is_fault:
+                _keep(outcome, options.keep)
+            if outcome.seed % 100 == 99:
+                seconds = time.time() - started
+                print(f"{outcome.seed + 1}: {dict(counts)}, {seconds:.0f} s", flush=True)
+    print(f"{options.count} modules from seed {options.seed} on: {dict(counts)}")
+    return int(any(Outcome(0, kind).is_fault for kind in counts))
+
+
+def _keep(outcome: Outcome, folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    place = folder / f"{outcome.seed}.mlir"
+    place.write_text(random_problem(outcome.seed).text)
+    print(f"seed {outcome.seed}: {outcome.kind}: {outcome.detail[:600]} ({place})", flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
