@@ -16,8 +16,10 @@ from ..dialects import make_context, one_thread_at_a_time
 from ..dialects.errors import CompileError, OptionError
 from ..dialects.mlir import ir
 from ..dialects.target import find_target
+from ..dialects.tile import KernelOp
 from ..passes import BY_REQUEST, PASSES, PIPELINE
 from ..passes.base import TARGET_ATTRIBUTE, Pass, PassLog, make_pass
+from ..passes.check_kernel import check_kernels
 from ..passes.check_pipes import check_pipes
 from .presets import HOPPER_PRESETS, PRESETS
 from .source_text import check_text
@@ -155,22 +157,34 @@ def pass_table() -> list[dict[str, Any]]:
     ]
 
 
+def check_program(module: ir.Module) -> None:
+    """Refuse a kernel that breaks a rule that passes rely on, or the protocol of pipes."""
+    check_kernels(module)
+    check_pipes(module)
+
+
 def run_passes(
     module: ir.Module,
     calls: list[PassCall],
     log: PassLog,
     observer: Callable[[PassEvent], None] | None = None,
 ) -> list[tuple[str, float]]:
-    """Run the passes in order, verifying before and after each; (name, wall seconds) of each."""
+    """Run the passes in order, verifying after each; (name, wall seconds) of each.
+
+    A kernel that comes in is checked before and after each pass, one that our passes make before
+    it is lowered.
+    """
     seconds = []
-    check_pipes(module)
-    for call in calls:
+    check_program(module)
+    foreign = any(isinstance(op, KernelOp) for op in module.body.operations)
+    for number, call in enumerate(calls, 1):
         start = time.perf_counter()
         said = len(log.summary)
         with mlir_errors():
             call.make()(module, log)
             module.operation.verify()
-            check_pipes(module)
+            if foreign or number == len(calls) or calls[number].name == LAST:
+                check_program(module)
         seconds.append((call.name, time.perf_counter() - start))
         if observer is not None:
             summary = "; ".join(log.summary[said:])

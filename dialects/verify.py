@@ -84,8 +84,8 @@ def verify_epilogue(op: ext.Operation, accumulator: ir.Type, output: ir.Type) ->
     found = [str(argument.type) for argument in block.arguments]
     if found != [str(accumulator)]:
         return refuse(op, f"the epilogue must take one {accumulator}, got {found}")
-    last = list(block.operations)[-1]
-    if last.operation.name != "tile.yield" or last.operation.operands[0].type != output:
+    last = (list(block.operations) or [None])[-1]
+    if last is None or last.operation.name != "tile.yield" or last.operation.operands[0].type != output:
         return refuse(op, f"the epilogue must end in a tile.yield of {output}")
     return True
 

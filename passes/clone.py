@@ -21,10 +21,13 @@ def effects(block: ir.Block) -> list[Any]:
 
 
 def clone(op: Any, mapping: Mapping) -> ir.Operation:
-    """Copy an op without regions at the current insertion point and map its results."""
+    """Copy an op at the current insertion point, its regions too, and map its results."""
     copy = op.operation.clone()
     for index, operand in enumerate(op.operation.operands):
         copy.operands[index] = mapping.get(operand, operand)
+    for region in copy.regions:
+        for block in region:
+            replace_in(block, mapping)
     mapping.update(zip(op.operation.results, copy.results, strict=True))
     return copy
 
@@ -90,9 +93,11 @@ def _are_neighbours(first: scf.ForOp, second: scf.ForOp) -> bool:
 
 
 def _fuse(first: scf.ForOp, second: scf.ForOp) -> bool:
-    bounds = [constant_of(bound) for loop in (first, second) for bound in _bounds(loop)]
+    steps, later = iterations_of(first), iterations_of(second)
     shift, shifted = _shift(second)
-    if None in bounds or bounds[2] + shift != bounds[1]:
+    if not steps or not later or steps.step != later.step:
+        return False
+    if later.start + shift != steps.start + len(steps) * steps.step:
         return False
     mapping = {second.induction_variable: first.induction_variable}
     if shifted is not None:
@@ -100,13 +105,9 @@ def _fuse(first: scf.ForOp, second: scf.ForOp) -> bool:
     if not _same_body(first.body, second.body, mapping):
         return False
     with ir.InsertionPoint(first), first.operation.location:
-        first.operation.operands[1] = index_constant(bounds[3] + shift)
+        first.operation.operands[1] = index_constant(later.stop + shift)
     second.operation.erase()
     return True
-
-
-def _bounds(loop: scf.ForOp) -> tuple[ir.Value, ir.Value]:
-    return loop.lowerBound, loop.upperBound
 
 
 def _shift(loop: scf.ForOp) -> tuple[int, ir.Value | None]:

@@ -35,6 +35,7 @@ from ..dialects.tile import (
 from ..dialects.tile_types import SmemType, integers, integers_of
 from .base import PassLog, option, parse_bool, parse_extents, refused, target_of, the_kernel, walk
 from .clone import index_constant
+from .indices import differs_along
 from .rings import is_operand_ring, retype_ring
 from .tensor_maps import load_map_type, multicast_map
 
@@ -189,6 +190,12 @@ def _split_b(kernel: KernelOp, mma: MmaOp) -> None:
         rank = PairRankOp(rank=ir.IndexType.get()).rank
     for load in walk(kernel, TmaLoadOp):
         if _argument_index(load) == 1:
+            if differs_along(load.i, 0) or differs_along(load.j, 0):
+                raise refused(
+                    load,
+                    "clustering: a pair must need the same tile of b, got an index that differs "
+                    "along M; drop pair=true",
+                )
             with ir.InsertionPoint(load), load.location:
                 index = arith.addi(arith.muli(load.i, index_constant(2)), rank)
             load.operation.operands[2] = index

@@ -41,7 +41,7 @@ from ..dialects.tile import (
 from ..dialects.tile_types import AccumulatorType, integers, integers_of
 from ..dialects.verify import ORDERS
 from .base import PassLog, one_of, option, refused, target_of, the_kernel, walk
-from .clone import is_pure, replace_in
+from .clone import clone, is_pure, replace_in
 from .rings import retype_ring
 
 OVERLAPPING_STAGES = 2
@@ -94,9 +94,11 @@ class Persistence:
         tiles = integers_of(kernel.grid)[:2]
         self._check_tiles(kernel, tiles)
         claims = self._claims(kernel) if self.scheduler == "clc" else None
+        derived = _derived(kernel, places[0])
         for block in _programs(kernel):
-            self._wrap(block, places[0], tiles, claims)
-        places[0].operation.erase()
+            self._wrap(block, (places[0], derived), tiles, claims)
+        for op in reversed([places[0], *derived]):
+            op.operation.erase()
         doubled = _double_accumulators(kernel, target)
         if claims is None:
             clusters = self._shrink_grid(kernel, target)
@@ -157,10 +159,15 @@ class Persistence:
         return clusters
 
     def _wrap(
-        self, block: ir.Block, place: CtaTileOp, tiles: list[int], claims: ir.Value | None
+        self,
+        block: ir.Block,
+        places: tuple[CtaTileOp, list[Any]],
+        tiles: list[int],
+        claims: ir.Value | None,
     ) -> None:
         """Put a program into a loop over tiles and let it read its tile from the loop."""
-        program = _from_first_effect(block)
+        place, derived = places
+        program = [op for op in _from_first_effect(block) if op not in derived]
         index = ir.IndexType.get()
         with ir.InsertionPoint(program[0]), program[0].operation.location:
             group = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), self.group or GROUP)
@@ -170,7 +177,11 @@ class Persistence:
         body = loop.body.blocks.append(index, index)
         for op in program:
             body.append(op.operation)
-        replace_in(body, dict(zip((place.i, place.j), body.arguments, strict=True)))
+        mapping = dict(zip((place.i, place.j), body.arguments, strict=True))
+        with ir.InsertionPoint.at_block_begin(body), place.location:
+            for op in derived:
+                clone(op, mapping)
+        replace_in(body, mapping)
 
 
 def _add_scheduler(kernel: KernelOp, claims: ir.Value) -> None:
@@ -188,7 +199,20 @@ def _from_first_effect(block: ir.Block) -> list[Any]:
     """The ops of a program from the first that must run once a tile."""
     ops = list(block.operations)
     first = next(index for index, op in enumerate(ops) if not _stays(op))
-    return ops[first:]
+    for op in ops[first:]:
+        if isinstance(op, STAYS):
+            op.operation.move_before(ops[first].operation)
+    return [op for op in ops[first:] if not isinstance(op, STAYS)]
+
+
+def _derived(kernel: KernelOp, place: CtaTileOp) -> list[Any]:
+    """The ops outside of roles that compute from a CTA's place, which every tile does anew."""
+    values, derived = {place.i, place.j}, []
+    for op in list(kernel.body.blocks[0].operations):
+        if is_pure(op) and values.intersection(op.operation.operands):
+            values.update(op.operation.results)
+            derived.append(op)
+    return derived
 
 
 def _programs(kernel: KernelOp) -> list[ir.Block]:

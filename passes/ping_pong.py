@@ -47,7 +47,7 @@ from ..dialects.target import Target
 from ..dialects.tile import MMAS, AccumulatorOp, ForEachTileOp, KernelOp, StagedStoreOp
 from ..dialects.tile_types import integers_of
 from .base import PassLog, refused, target_of, the_kernel, walk
-from .clone import clone, constant_of, replace_in
+from .clone import clone, iterations_of, replace_in
 from .rings import retype_ring
 from .warp_specialization import CONSUMER, LOAD, WARPGROUP_WARPS, load_registers, registers_left
 
@@ -97,6 +97,12 @@ def _roles(kernel: KernelOp, target: Target) -> tuple[RoleOp, RoleOp]:
         raise refused(
             kernel, "ping-pong: needs a consumer and a load role; run warp-specialization first"
         )
+    if set(roles) != {CONSUMER, LOAD}:
+        raise refused(
+            kernel,
+            f"ping-pong: needs a consumer and a load role and no other, got {', '.join(roles)}; "
+            "run warp-specialization first",
+        )
     return roles[CONSUMER], roles[LOAD]
 
 
@@ -104,6 +110,12 @@ def _check_consumer(consumer: RoleOp) -> None:
     """Refuse one that can't be doubled."""
     if not walk(consumer, ForEachTileOp):
         raise refused(consumer, "ping-pong: needs a loop over tiles; run persistence first")
+    for op in (op for kind in MMAS for op in walk(consumer, kind)):
+        if op.acc.owner not in [each.operation for each in walk(consumer, AccumulatorOp)]:
+            raise refused(
+                op,
+                "ping-pong: each consumer has sums of its own, got a shared accumulator; move it",
+            )
     if consumer.warps.value != WARPGROUP_WARPS:
         accumulator = walk(consumer, AccumulatorOp)[0]
         m, n = accumulator.acc.type.shape
@@ -176,10 +188,10 @@ def _slots_read(block: ir.Block, times: int = 1) -> Counter[ir.Value]:
 
 
 def _trips(loop: scf.ForOp) -> int:
-    start, end, step = map(constant_of, (loop.lowerBound, loop.upperBound, loop.step))
-    if start is None or end is None or step is None:
+    steps = iterations_of(loop)
+    if steps is None:
         raise refused(loop, "ping-pong: the slots of a tile are counted, in loops of known length")
-    return len(range(start, end, step))
+    return len(steps)
 
 
 def _replace_loop(loop: ForEachTileOp, turn: int) -> None:

@@ -28,7 +28,7 @@ from ..dialects.pipe import AcquireOp, CommitOp, CreateOp, ReleaseOp
 from ..dialects.target import Target
 from ..dialects.tile import AwaitMmaOp, KernelOp
 from .base import PassLog, option, refused, target_of, the_kernel, walk
-from .clone import Mapping, clone, constant_of, erase_unused, index_constant, is_pure
+from .clone import Mapping, clone, constant_of, erase_unused, index_constant, is_pure, iterations_of
 from .rings import (
     is_operand_ring,
     retype_ring,
@@ -70,6 +70,7 @@ class Pipelining:
         for create in rings:
             if create.ring.type.stages > 1:
                 raise refused(create, "pipelining: the ring has stages already; run it once")
+            _check_place(create)
             stages = self._stages(kernel, create, target)
             _pipeline(create, stages)
             log.did(f"{stages} stages of {ring_slot_bytes(create)} bytes")
@@ -97,36 +98,69 @@ def _pipeline(create: CreateOp, stages: int) -> None:
         return
     acquire = _acquire_of(create)
     loop = acquire.parent.opview
-    steps = constant_of(loop.upperBound) if isinstance(loop, scf.ForOp) else None
-    if steps is None:
+    steps = iterations_of(loop)
+    if not steps:
         raise refused(create, "pipelining: the ring must be filled in a loop of constant length")
     if walk(loop, AwaitMmaOp):
         _pipeline_late(create, loop, stages, steps)
         return
-    ahead = min(stages - 1, steps)
+    ahead = min(stages - 1, len(steps))
     producer, consumer = _split(loop, acquire.opview)
     with ir.InsertionPoint(loop), loop.operation.location:
-        _loop_of(producer, loop, 0, ahead)
+        _loop_of(producer, loop, steps[:ahead])
     with ir.InsertionPoint.after(loop), loop.operation.location:
-        _loop_of(consumer, loop, steps - ahead, steps)
-    _prefetch(loop, producer, ahead, (0, steps - ahead))
+        _loop_of(consumer, loop, steps[len(steps) - ahead :])
+    _prefetch(loop, producer, ahead, steps[: len(steps) - ahead])
 
 
-def _pipeline_late(create: CreateOp, loop: scf.ForOp, stages: int, steps: int) -> None:
+def _check_place(create: CreateOp) -> None:
+    """Refuse a ring that is not filled and emptied once, in order, in one loop."""
+    ring, ends = create.ring, ("acquire", "commit", "wait", "release")
+    users = {
+        end: [use.owner for use in ring.uses if use.owner.name == f"pipe.{end}"] for end in ends
+    }
+    places = {op.parent for ops in users.values() for op in ops}
+    if any(len(ops) != 1 for ops in users.values()) or len(places) != 1:
+        counts = ", ".join(f"{len(ops)} pipe.{end}" for end, ops in users.items())
+        raise refused(
+            create,
+            f"pipelining: must be filled and emptied at one place in one loop, got {counts} in "
+            f"{len(places)} blocks; give each place a ring of its own",
+        )
+    (loop,) = places
+    if not isinstance(loop.opview, scf.ForOp):
+        raise refused(create, "pipelining: the ring must be filled in a loop of constant length")
+    body = [op.operation for op in loop.opview.body.operations]
+    order = [body.index(ops[0]) for ops in users.values()]
+    awaits = [body.index(op.operation) for op in walk(loop.opview, AwaitMmaOp)]
+    if order != sorted(order) or any(at < order[2] for at in awaits):
+        raise refused(
+            create,
+            "pipelining: a step must acquire, commit, wait and release, in this order, got "
+            "another; order them so",
+        )
+    inner = [op for op in loop.opview.body.operations if list(op.operation.regions)]
+    if inner:
+        raise refused(
+            inner[0], "pipelining: must not stand in the loop that fills a ring, got one; move it"
+        )
+
+
+def _pipeline_late(create: CreateOp, loop: scf.ForOp, stages: int, steps: range) -> None:
     """The same where slots are released one step late."""
     producer, consumer = _split(loop, _acquire_of(create).opview)
     late = [op for op in consumer if isinstance(op, AwaitMmaOp | ReleaseOp)]
     start = [op for op in consumer if op not in late]
-    filled = min(stages, steps)
+    filled = min(stages, len(steps))
     ahead = filled - 1
     with ir.InsertionPoint(loop), loop.operation.location:
-        _loop_of(producer, loop, 0, filled)
-        _copy(start, loop, {loop.induction_variable: index_constant(0)})
+        _loop_of(producer, loop, steps[:filled])
+        _copy(start, loop, {loop.induction_variable: index_constant(steps[0])})
     with ir.InsertionPoint.after(loop), loop.operation.location:
         _set_pending(late, 1)
-        _loop_of(consumer, loop, max(1, steps - ahead), steps)
+        _loop_of(consumer, loop, steps[max(1, len(steps) - ahead) :])
         _set_pending([clone(op, {}).opview for op in late], 0)
-    _prefetch(loop, producer, ahead, (1, steps - ahead))
+    _prefetch(loop, producer, ahead, steps[1 : max(1, len(steps) - ahead)])
 
 
 def _set_pending(ops: list[Any], pending: int) -> None:
@@ -151,11 +185,12 @@ def _split(loop: scf.ForOp, acquire: AcquireOp) -> tuple[list[Any], list[Any]]:
     return producer, [op for op in effects if op.operation not in producer_ops]
 
 
-def _loop_of(ops: list[Any], source: scf.ForOp, start: int, end: int) -> None:
-    """A loop from `start` to `end` that does `ops` of the source loop, if it has a step."""
-    if start == end:
+def _loop_of(ops: list[Any], source: scf.ForOp, steps: range) -> None:
+    """A loop over `steps` that does `ops` of the source loop, if there is one."""
+    if not steps:
         return
-    loop = scf.ForOp(index_constant(start), index_constant(end), index_constant(1))
+    bounds = (steps.start, steps.stop, steps.step)
+    loop = scf.ForOp(*(index_constant(bound) for bound in bounds))
     with ir.InsertionPoint(loop.body):
         _copy(ops, source, {source.induction_variable: loop.induction_variable})
         scf.YieldOp([])
@@ -177,16 +212,16 @@ def _is_read_by_pure(readers: set[ir.Operation], ops: list[Any]) -> bool:
     return any(is_pure(reader.opview) and _is_read_by(reader.opview, ops) for reader in readers)
 
 
-def _prefetch(loop: scf.ForOp, producer: list[Any], ahead: int, steps: tuple[int, int]) -> None:
+def _prefetch(loop: scf.ForOp, producer: list[Any], ahead: int, steps: range) -> None:
     """Let the loop run over `steps` and fill the slot of `ahead` steps later, after its MMA."""
-    if steps[0] >= steps[1]:
+    if not steps:
         loop.operation.erase()
         return
     with ir.InsertionPoint(loop), loop.operation.location:
-        if steps[0]:
-            loop.operation.operands[0] = index_constant(steps[0])
-        loop.operation.operands[1] = index_constant(steps[1])
-        distance = index_constant(ahead)
+        if steps.start != constant_of(loop.lowerBound):
+            loop.operation.operands[0] = index_constant(steps.start)
+        loop.operation.operands[1] = index_constant(steps.stop)
+        distance = index_constant(ahead * steps.step)
     terminator = list(loop.body.operations)[-1]
     with ir.InsertionPoint(terminator), loop.operation.location:
         later = arith.addi(loop.induction_variable, distance)

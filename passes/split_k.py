@@ -16,13 +16,14 @@ taken in the order of ranks by one thread, so that it is the same in every run.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from ..dialects.layout import TileLayout, widest_swizzle
 from ..dialects.mlir import arith, ir, scf
 from ..dialects.pipe import CreateOp, RingType, RoleOp
 from ..dialects.target import Target
 from ..dialects.tile import (
+    MMAS,
     CopyOp,
     CtaTileOp,
     KernelOp,
@@ -34,7 +35,8 @@ from ..dialects.tile import (
 )
 from ..dialects.tile_types import AccumulatorType, SmemType, integers, integers_of
 from .base import PassLog, option, refused, target_of, the_kernel, walk
-from .clone import constant_of, index_constant
+from .clone import constant_of, index_constant, iterations_of
+from .indices import linear_form
 from .persistence import parse_positive
 from .rings import used_shared_bytes
 
@@ -58,6 +60,7 @@ class SplitK:
             log.did("one part")
             return
         loop, store = _check_place(kernel)
+        _check_steps(kernel, loop, self.parts)
         self._check_size(kernel, store, target_of(module))
         each = self._steps_each(kernel, loop, log)
         self._spread(kernel)
@@ -82,7 +85,7 @@ class SplitK:
 
     def _steps_each(self, kernel: KernelOp, loop: scf.ForOp, log: PassLog) -> int:
         """K steps of one part; says so where that leaves CTAs without work."""
-        steps = constant_of(loop.upperBound) or 0
+        steps = len(iterations_of(loop) or ())
         each = -(-steps // self.parts)
         used = -(-steps // each)
         if used < self.parts:
@@ -122,6 +125,49 @@ def _check_place(kernel: KernelOp) -> tuple[scf.ForOp, StoreOp]:
             kernel, f"split-k: K must be one loop, got {len(loops)}; run it before pipelining"
         )
     return loops[0], stores[0]
+
+
+def _check_steps(kernel: KernelOp, loop: scf.ForOp, parts: int) -> None:
+    """Refuse a loop of which a part is not what the loop does on a part of K."""
+    steps, counter = iterations_of(loop), loop.induction_variable
+    if steps is None or (steps.start, steps.step) != (0, 1):
+        got = "bounds that are not known" if steps is None else f"{steps.start} by {steps.step}"
+        raise refused(loop, f"split-k: must count from 0 in steps of 1, got {got}; renumber it")
+    for mma in (mma for kind in MMAS for mma in walk(kernel, kind)):
+        if mma.operation.parent != loop.operation or not _starts_at(mma.accumulate, counter):
+            raise refused(
+                mma,
+                "split-k: must stand in the loop over K and accumulate where its counter is not "
+                "0, got another place or flag; write it so",
+            )
+    for load in walk(kernel, LoadOp | CopyOp | TmaLoadOp):
+        _check_load(load, loop, len(steps), parts)
+
+
+def _starts_at(flag: ir.Value, counter: ir.Value) -> bool:
+    """Whether a flag is `counter != 0`."""
+    if isinstance(flag.owner, ir.Block) or flag.owner.name != "arith.cmpi":
+        return False
+    left, right = flag.owner.operands
+    predicate = ir.IntegerAttr(flag.owner.attributes["predicate"]).value
+    return predicate == arith.CmpIPredicate.ne and left == counter and constant_of(right) == 0
+
+
+def _check_load(load: Any, loop: scf.ForOp, steps: int, parts: int) -> None:
+    counter, row = loop.induction_variable, linear_form(load.i)
+    inside = load.operation.parent == loop.operation
+    if not inside or load.j != counter or row is None or counter in row.factors:
+        raise refused(
+            load, "split-k: must load step k of K in iteration k, got another; index it by the loop"
+        )
+    view = load.map.owner.opview.view if isinstance(load, TmaLoadOp) else load.view
+    extent, tile = view.type.shape[1], load.tile.type.layout.k
+    if steps % parts and steps * tile < extent:
+        raise refused(
+            load,
+            f"split-k: steps past the loop's end must load zeros, got a loop that ends at "
+            f"{steps * tile} of {extent}; take parts that divide its {steps} steps",
+        )
 
 
 def _take_part(kernel: KernelOp, loop: scf.ForOp, each: int) -> None:

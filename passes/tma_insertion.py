@@ -42,6 +42,8 @@ class TmaInsertion:
             raise refused(
                 kernel, "tma-insertion: operands come through a pipe already; run it once"
             )
+        for load in walk(kernel, LoadOp):
+            _check_use(load)
         copies = 0
         for mma in walk(kernel, MmaOp):
             loads = [operand.owner.opview for operand in (mma.a, mma.b)]
@@ -85,6 +87,17 @@ class TmaInsertion:
             load.view.type, load.tile.type, rank, lambda why: log.remark(load, why)
         )
         return TensorMapOp(map=type_, view=load.view).map
+
+
+def _check_use(load: LoadOp) -> None:
+    """A slot is one step's: its tiles are loaded for one MMA."""
+    readers = [use.owner.name for use in load.tile.uses]
+    if readers != ["tile.mma"]:
+        raise refused(
+            load,
+            f"tma-insertion: a tile must be loaded for one MMA, got {len(readers)} that read it; "
+            "load it for each",
+        )
 
 
 def _fill(load: LoadOp, map_: ir.Value | None, tile: ir.Value) -> None:

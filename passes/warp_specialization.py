@@ -25,7 +25,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from ..dialects.errors import CompileError
 from ..dialects.mlir import ir, scf
 from ..dialects.pipe import (
     REGISTERS_STEP,
@@ -268,7 +267,7 @@ def _agent(op: Any) -> str:
         return MMA if carries_accumulator else LOAD
     if isinstance(op, WaitOp | ReleaseOp):
         return EPILOGUE if carries_accumulator else MMA
-    raise CompileError(f"{op.operation.name}: warp-specialization knows no agent for it")
+    raise refused(op, "warp-specialization: no agent runs this op; run the pass before it is added")
 
 
 def _carries_accumulator(op: Any) -> bool:

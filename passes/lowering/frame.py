@@ -13,6 +13,7 @@ from ...dialects.mlir import arith, ir, llvm, nvvm
 from ...dialects.target import Target
 from ...dialects.tile import AccumulatorOp, KernelOp
 from ..base import walk
+from ..indices import linear_form, span
 from . import build as b
 from .clearing import clear_missing_rows
 from .cluster import Cluster
@@ -299,13 +300,17 @@ class Frame:
             yield
             self.team = outer
 
-    def is_whole(self, extent: int, tile: int, axis: str) -> bool:
-        """Whether CTAs along "m", "n" or "k" cover an extent exactly: none hangs over its edge.
+    def is_whole(self, extent: int, tile: int, index: ir.Value) -> bool:
+        """Whether tiles of that index all lie inside an extent: none hangs over its edge.
 
-        Clusters are whole, so the last one may hang over by more than a tile.
+        Clusters are whole, so the last one may hang over by more than a tile. Of an extent that is
+        no number of whole tiles, one always does.
         """
-        ctas = {"m": self.cluster.m, "n": self.cluster.n, "k": self.cluster.split}[axis]
-        return extent % (tile * ctas) == 0
+        form = linear_form(index)
+        ends = None if form is None else span(self.kernel, form)
+        if ends is None or extent % tile:
+            return False
+        return ends[0] >= 0 and (ends[1] + 1) * tile <= extent
 
     def atom_columns(self, atom_m: int, n: int) -> int:
         """Tensor-memory columns of one MMA's accumulator in this CTA.

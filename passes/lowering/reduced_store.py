@@ -53,7 +53,7 @@ class Partials:
     def inside(self, row: ir.Value) -> ir.Value | None:
         """Whether a row of the tile is one of C."""
         height, m = self.op.view.type.shape[0], self.op.acc.type.shape[0]
-        if self.frame.is_whole(height, m, "m"):
+        if self.frame.is_whole(height, m, self.op.i):
             return None
         return b.less(self.output_row(row), height)
 

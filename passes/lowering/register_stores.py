@@ -47,7 +47,7 @@ def _store_row(
 ) -> None:
     """One row's pairs, where the row is inside the view."""
     height, m = op.view.type.shape[0], op.acc.type.shape[0]
-    with b.when(None if frame.is_whole(height, m, "m") else b.less(row, height)):
+    with b.when(None if frame.is_whole(height, m, op.i) else b.less(row, height)):
         for start, pair in pairs:
             write_row(frame, op, pair, row, b.add(first_column, start))
 

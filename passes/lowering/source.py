@@ -36,7 +36,8 @@ class Source:
         layout, view = op.tile.type.layout, op.view.type
         strides, _ = view.get_strides_and_offset()
         inner = 1 if layout.major == "k" else 0
-        tile_indices = [frame.index(op.i), frame.index(op.j)]
+        indices = [op.i, op.j]
+        tile_indices = [frame.index(index) for index in indices]
         rows, contiguous = view.shape[1 - inner], view.shape[inner]
         return Source(
             pointer=frame.parameters[op.view, None],
@@ -48,8 +49,8 @@ class Source:
             width=copy_bytes(layout, view) // layout.element_bytes,
             first_row=b.mul(tile_indices[1 - inner], layout.rows),
             first_column=b.mul(tile_indices[inner], layout.contiguous),
-            whole_rows=frame.is_whole(rows, layout.rows, "mk"[1 - inner]),
-            whole_columns=frame.is_whole(contiguous, layout.contiguous, "mk"[inner]),
+            whole_rows=frame.is_whole(rows, layout.rows, indices[1 - inner]),
+            whole_columns=frame.is_whole(contiguous, layout.contiguous, indices[inner]),
         )
 
     @property

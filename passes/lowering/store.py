@@ -43,7 +43,7 @@ def _store_atom(
     m, n = op.acc.type.shape
     height = op.view.type.shape[0]
     output_row = b.add(b.mul(frame.index(op.i), m), b.add(place.row, row))
-    inside = None if frame.is_whole(height, m, "m") else b.less(output_row, height)
+    inside = None if frame.is_whole(height, m, op.i) else b.less(output_row, height)
     first_column = b.mul(frame.index(op.j), n)
     with b.loop(b.constant(0), fragment.parts(n), fragment.columns) as chunk:
         address = frame.tmem_pointer(b.add(b.add(place.lanes, chunk), column))
@@ -70,7 +70,7 @@ def write_row(
     registers = ir.VectorType(values.type).shape[0]
     width = vector_width(op, registers)
     columns = op.view.type.shape[1]
-    whole = frame.is_whole(columns, op.acc.type.shape[1], "n")
+    whole = frame.is_whole(columns, op.acc.type.shape[1], op.j)
     for start in range(0, registers, width):
         at = b.add(column, start)
         with b.when(None if whole else b.less(at, columns)):

@@ -3,104 +3,30 @@
 Each is what a pass leaves, with a line taken out, doubled or moved.
 """
 
-import functools
-
 import pytest
-
-from tilewright.compiler.pipeline import (
-    PassLog,
-    checked_text,
-    parse_pipeline,
-    run_passes,
-    run_passes_on_text,
+from edited_ir import (
+    CLAIMS,
+    ROLES,
+    STAGES,
+    TMA,
+    TURNS,
+    double,
+    drop,
+    drop_lines,
+    ir_after,
+    move,
+    refusal,
+    replace,
 )
-from tilewright.compiler.presets import HOPPER_PRESETS, PRESETS
-from tilewright.compiler.spec import MatmulSpec
-from tilewright.dialects import make_context
-from tilewright.dialects.errors import CompileError
-from tilewright.dialects.mlir import ir
-from tilewright.passes.base import TARGET_ATTRIBUTE
 
-TMA = "normalize,tiling,tma-insertion"
-STAGES = f"{TMA},pipelining{{stages=2}}"
-ROLES = f"{STAGES},warp-specialization"
-CLAIMS = f"{ROLES},persistence{{scheduler=clc}}"
-TURNS = f"{ROLES},persistence,ping-pong"
+from tilewright.compiler.pipeline import run_passes_on_text
+from tilewright.compiler.presets import HOPPER_PRESETS, PRESETS
+from tilewright.dialects.errors import CompileError
+from tilewright.passes.check_pipes import check_pipes
+
 ACQUIRE, COMMIT, WAIT, RELEASE = (
     f'"pipe.{end}"' for end in ("acquire", "commit", "wait", "release")
 )
-
-
-@functools.cache
-def ir_after(passes, target="sm_100a"):
-    """The lines of what `passes` leave of a matmul with five K steps."""
-    with make_context(), ir.Location.unknown():
-        module = MatmulSpec(300, 264, 320).build()
-        module.operation.attributes[TARGET_ATTRIBUTE] = ir.StringAttr.get(target)
-        run_passes(module, parse_pipeline(passes), PassLog())
-        return tuple(str(module).splitlines())
-
-
-def place(lines, text, number):
-    """Index of the number-th line with `text`, from the end where negative."""
-    return [index for index, line in enumerate(lines) if text in line][number]
-
-
-def drop(text, number=0):
-    def edit(lines):
-        at = place(lines, text, number)
-        return [*lines[:at], *lines[at + 1 :]]
-
-    return edit
-
-
-def drop_lines(first, last, number=0):
-    """Leave out a line with `first` and all up to the next one with `last`."""
-
-    def edit(lines):
-        start = place(lines, first, number)
-        end = next(at for at in range(start, len(lines)) if last in lines[at])
-        return [*lines[:start], *lines[end + 1 :]]
-
-    return edit
-
-
-def double(text, number=0):
-    def edit(lines):
-        at = place(lines, text, number)
-        copy = lines[at].replace("%", "%again_", 1) if " = " in lines[at] else lines[at]
-        return [*lines[: at + 1], copy, *lines[at + 1 :]]
-
-    return edit
-
-
-def move(text, after, number=0, behind=0):
-    def edit(lines):
-        line = lines[place(lines, text, number)]
-        rest = drop(text, number)(lines)
-        at = place(rest, after, behind)
-        return [*rest[: at + 1], line, *rest[at + 1 :]]
-
-    return edit
-
-
-def replace(text, new, number=0):
-    def edit(lines):
-        at = place(lines, text, number)
-        return [*lines[:at], lines[at].replace(text, new), *lines[at + 1 :]]
-
-    return edit
-
-
-def refusal(passes, edit, target="sm_100a"):
-    """(message, the op's line) of the program that `edit` makes of what `passes` leave."""
-    lines = edit(list(ir_after(passes, target)))
-    with pytest.raises(CompileError) as caught:
-        checked_text("\n".join(lines), "kernel.mlir")
-    number = int(caught.value.location.split(":")[1])
-    return caught.value.message, lines[number - 1]
-
-
 OPEN = "commit the slot after what fills it"
 HELD = "release the slot after the last op that reads it"
 ROWS = {
@@ -286,7 +212,7 @@ WARPGROUPS = {
 @pytest.mark.parametrize("name", ROWS)
 def test_a_program_whose_pipes_do_not_fit_is_refused(name):
     passes, edit, message = ROWS[name]
-    found, line = refusal(passes, edit)
+    found, line = refusal(passes, edit, check=check_pipes)
     assert found == message
     assert message.partition(":")[0] in line
 
@@ -294,7 +220,7 @@ def test_a_program_whose_pipes_do_not_fit_is_refused(name):
 @pytest.mark.parametrize("name", WARPGROUPS)
 def test_a_program_of_warpgroups_whose_pipes_do_not_fit_is_refused(name):
     passes, edit, message = WARPGROUPS[name]
-    found, line = refusal(passes, edit, "sm_90a")
+    found, line = refusal(passes, edit, "sm_90a", check_pipes)
     assert found == message
     assert message.partition(":")[0] in line
 

@@ -16,7 +16,7 @@
   scf.for %k = %c0 to %c3 step %c1 {
     %ta = "tile.load"(%a, %i, %k) : (memref<5x136xbf16, 1>, index, index) -> !tile.smem<tensor<128x64xbf16>, "k", "none">
     %tb = "tile.load"(%b, %j, %k) : (memref<256x136xbf16, strided<[1, 256]>, 1>, index, index) -> !tile.smem<tensor<64x64xbf16>, "mn", "none">
-    %true = arith.constant true
+    %true = arith.cmpi ne, %k, %c0 : index
     "tile.mma"(%acc, %ta, %tb, %true) : (!tile.acc<tensor<128x64xf32>>, !tile.smem<tensor<128x64xbf16>, "k", "none">, !tile.smem<tensor<64x64xbf16>, "mn", "none">, i1) -> ()
   }
   "tile.store"(%acc, %c, %i, %j) ({

@@ -1,0 +1,379 @@
+"""What every pass and the lowering take for granted of a kernel, checked instead.
+
+    ops         a kernel holds ops of `tile` and `pipe`, loops, and arithmetic on their counters
+    attributes  no op has an attribute that nobody reads
+    handles     rings, maps, accumulators and places are made outside of loops
+    loops       carry no values, have constant bounds, a positive step and an iteration
+    roles       stand beside each other, with nothing that acts beside them; their warps are the
+                kernel's; those that hold or read sums are whole warpgroups
+    tiles       every CTA computes its own tile, or all roles walk the same tiles; all of C is
+                covered by whole clusters
+    cluster     CTAs that share an operand need the same tile of it; threads copy for their own CTA
+    views       are a, b, what the epilogue reads, c, in global memory, the contiguous axis without
+                gaps; a tensor map says what its view is
+    indices     are sums and products of counters and places, in reach of 32 bits
+    shapes      an MMA of the target takes the tiles, and sums in its own type
+    sums        the first MMA of a tile starts them, one store per agent ends them
+    epilogue    holds only ops on one element, computed from its own values
+
+The pass manager runs them on what comes in and on what each pass leaves, before the protocol of
+pipes; what a rule needs to look at the operands of an op is in `check_operands`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..dialects.epilogue import SCALAR_OPS
+from ..dialects.mlir import ir, scf
+from ..dialects.pipe import (
+    ClaimOp,
+    CreateOp,
+    ForEachClaimOp,
+    ForEachTurnOp,
+    Pipe,
+    RoleOp,
+    SetRegistersOp,
+)
+from ..dialects.target import Target
+from ..dialects.tile import (
+    MMAS,
+    STORES,
+    AccumulatorOp,
+    CopyOp,
+    CtaTileOp,
+    ElementOp,
+    ForEachTileOp,
+    KernelOp,
+    LoadOp,
+    MatmulOp,
+    PairRankOp,
+    SplitRankOp,
+    TensorMapOp,
+    TmaLoadOp,
+    TmaMulticastOp,
+    YieldOp,
+)
+from ..dialects.tile_types import Tile, integers_of
+from .base import refused, target_of
+from .check_operands import check_element, check_load, check_mma, check_store, check_views
+from .clone import constant_of, iterations_of
+from .indices import linear_form
+from .lowering.plan import is_synchronous
+
+HANDLES = (CreateOp, TensorMapOp, AccumulatorOp, CtaTileOp, PairRankOp, SplitRankOp)
+TILE_LOOPS = (ForEachTileOp, ForEachClaimOp, ForEachTurnOp)
+LOADS = (LoadOp, TmaLoadOp, TmaMulticastOp, CopyOp)
+NO_PART_OF_A_KERNEL = (MatmulOp, KernelOp, ElementOp, YieldOp)
+OURS = {
+    op: frozenset(field.name for field in op._fields if type(field).__name__ == "AttributeDef")
+    for dialect in (Tile, Pipe)
+    for op in dialect.operations
+    if op not in NO_PART_OF_A_KERNEL
+}
+ARITHMETIC = {
+    "arith.constant": frozenset({"value"}),
+    "arith.cmpi": frozenset({"predicate"}),
+    **{f"arith.{name}i": frozenset({"overflowFlags"}) for name in ("add", "sub", "mul")},
+}
+SCALAR_ATTRIBUTES = frozenset({"value", "predicate", "fastmath", "overflowFlags", "roundingmode"})
+OF_ELEMENT = frozenset({"axes"})
+WARPGROUP_WARPS = 4
+WARP_THREADS = 32
+
+
+def check_kernels(module: ir.Module) -> None:
+    """Refuse, at the op, a kernel of the module that breaks a rule."""
+    for kernel in module.body.operations:
+        if isinstance(kernel, KernelOp):
+            Check(kernel, target_of(module)).run()
+
+
+class Check:
+    """A walk over one kernel.
+
+    Of the agent at hand, `sums` are the accumulators that MMAs have summed into so far, `held` the
+    shapes of those that its warps hold or read, `moves` whether it takes or gives registers.
+    """
+
+    def __init__(self, kernel: KernelOp, target: Target) -> None:
+        self.kernel, self.target = kernel, target
+        self.ops = list(kernel.body.blocks[0].operations)
+        self.roles = [op for op in self.ops if isinstance(op, RoleOp)]
+        self.places = [op for op in self.ops if isinstance(op, CtaTileOp)]
+        self.tile_loops: list[Any] = []
+        self.sums: set[ir.Value] = set()
+        self.held: list[tuple[int, int]] = []
+        self.ended: set[ir.Value] = set()
+        self.synchronous: bool | None = None
+        self.moves = False
+        self.stores = self.mmas = 0
+
+    def run(self) -> None:
+        """Check all rules."""
+        _check_attributes(self.kernel, frozenset(field.name for field in KernelOp._fields))
+        check_views(self.kernel)
+        first = 0
+        if not self.roles:
+            self._agent(self.kernel, self.ops, first, self.kernel.threads.value // WARP_THREADS)
+        for role in self.roles:
+            _check_attributes(role, OURS[RoleOp])
+            self._agent(role, list(role.body.blocks[0].operations), first, role.warps.value)
+            first += role.warps.value
+        if self.roles:
+            self._beside_roles()
+            self._threads(first)
+        self._tiles()
+        if not self.mmas or not self.stores:
+            raise refused(
+                self.kernel,
+                f"sums: a kernel must multiply and store, got {self.mmas} MMAs and {self.stores} "
+                "stores; give it both",
+            )
+
+    def _agent(self, agent: Any, ops: list[Any], first: int, warps: int) -> None:
+        before, self.stores = self.stores, 0
+        self.sums, self.ended = set(), set()
+        self.held, self.moves = [], False
+        self._block(ops, loops=(), top=True)
+        if self.stores > 1:
+            raise refused(
+                agent,
+                f"sums: one store must end the sums of a tile, got {self.stores}; drop all but one",
+            )
+        self.stores += before
+        if self.held or self.moves:
+            self._warpgroups(agent, first, warps)
+
+    def _block(self, ops: list[Any], loops: tuple[Any, ...], top: bool) -> None:
+        for op in ops:
+            self._op(op, loops, top)
+
+    def _op(self, op: Any, loops: tuple[Any, ...], top: bool) -> None:
+        kind = type(op)
+        if kind in OURS:
+            _check_attributes(op, OURS[kind])
+            self._ours(op, loops, top)
+        elif kind is scf.ForOp:
+            _check_loop(op)
+            inner = list(op.body.operations)[:-1]
+            self._block(inner, (*loops, op), top=False)
+        elif op.operation.name in ARITHMETIC:
+            _check_attributes(op, ARITHMETIC[op.operation.name])
+        else:
+            raise refused(
+                op,
+                "ops: a kernel holds ops of tile and pipe, scf.for, and arith.constant, addi, "
+                "subi, muli and cmpi, got another; take it out of the kernel",
+            )
+
+    def _ours(self, op: Any, loops: tuple[Any, ...], top: bool) -> None:
+        if isinstance(op, HANDLES) and (loops or not top):
+            raise refused(op, "handles: must stand outside of loops, got one in a loop; move it up")
+        if isinstance(op, RoleOp) and (not top or op not in self.roles):
+            raise refused(op, "roles: must stand in the kernel, got one inside another op; move it")
+        if isinstance(op, (*TILE_LOOPS, ClaimOp, SetRegistersOp)) and (loops or not top):
+            raise refused(op, "tiles: must stand outside of loops, got one in a loop; move it up")
+        if isinstance(op, TILE_LOOPS):
+            self.tile_loops.append(op)
+            self._block(list(op.body.blocks[0].operations), (), top=False)
+        elif isinstance(op, LOADS):
+            check_load(self.kernel, op, self.target)
+        elif isinstance(op, SetRegistersOp):
+            self.moves = True
+        elif isinstance(op, MMAS):
+            self._mma(op, loops)
+        elif isinstance(op, STORES):
+            self._store(op, loops)
+
+    def _mma(self, op: Any, loops: tuple[Any, ...]) -> None:
+        self.mmas += 1
+        check_mma(self.kernel, op, self.target)
+        if self.target.in_registers:
+            self.held.append(op.acc.type.shape)
+        synchronous = is_synchronous(op)
+        if self.synchronous not in (None, synchronous):
+            raise refused(
+                op,
+                "sums: all MMAs must read slots, or all tiles that threads load, got both; take "
+                "one way",
+            )
+        self.synchronous = synchronous
+        if op.acc in self.ended:
+            raise refused(op, "sums: must stand before the store, got an MMA after it; move it")
+        if op.acc in self.sums:
+            return
+        self.sums.add(op.acc)
+        first = _first_value(op.accumulate, loops)
+        if first != 0:
+            got = "one that is not known" if first is None else "one that adds to what is not there"
+            raise refused(
+                op,
+                f"sums: the first MMA of a tile must have accumulate false, got {got}; compare the "
+                "loop's counter with its lower bound",
+            )
+
+    def _store(self, op: Any, loops: tuple[Any, ...]) -> None:
+        self.stores += 1
+        self.held.append(op.acc.type.shape)
+        if loops:
+            raise refused(op, "sums: must stand after the loop over K, got a store in it; move it")
+        through_ring = getattr(op.acc.owner, "name", "") == "pipe.tile"
+        if not through_ring and op.acc not in self.sums:
+            raise refused(
+                op, "sums: must follow the MMAs that it stores, got none before it; move it"
+            )
+        self.ended.add(op.acc)
+        check_store(self.kernel, op, self.target)
+        _check_epilogue(op, self.kernel)
+
+    def _beside_roles(self) -> None:
+        for op in self.ops:
+            if isinstance(op, (RoleOp, *HANDLES)):
+                continue
+            if type(op) in OURS or op.operation.name not in ARITHMETIC:
+                raise refused(
+                    op, "roles: nothing may act beside roles, got this op; move it into one"
+                )
+            _check_attributes(op, ARITHMETIC[op.operation.name])
+        names = [role.agent.value for role in self.roles]
+        for number, role in enumerate(self.roles):
+            if role.agent.value in names[:number]:
+                raise refused(role, f"roles: must have names of their own, got {names}; rename it")
+
+    def _threads(self, warps: int) -> None:
+        threads = self.kernel.threads.value
+        if threads != WARP_THREADS * warps:
+            raise refused(
+                self.kernel,
+                f"roles: threads must be those of the {warps} warps of its roles, got {threads}; "
+                f"make it {WARP_THREADS * warps}",
+            )
+
+    def _warpgroups(self, agent: Any, first: int, warps: int) -> None:
+        """Sums are read, and in registers made, by warpgroups; so are registers moved."""
+        wanted = warps
+        for shape in self.held:
+            wanted = WARPGROUP_WARPS * (self.target.mma_warpgroups(*shape) or 0)
+        if warps != wanted or warps % WARPGROUP_WARPS or first % WARPGROUP_WARPS:
+            needed = f"{wanted} warps" if self.held else "whole warpgroups"
+            raise refused(
+                agent,
+                f"roles: must have {needed} from a multiple of {WARPGROUP_WARPS} on, got {warps} "
+                f"from warp {first} on; change its warps or its place",
+            )
+
+    def _tiles(self) -> None:
+        grid, cluster = integers_of(self.kernel.grid), integers_of(self.kernel.cluster)
+        if grid[2] != cluster[2]:
+            raise refused(
+                self.kernel, f"tiles: must be one cluster deep, got {grid} of {cluster}; fix it"
+            )
+        if len(self.places) + bool(self.tile_loops) != 1:
+            raise refused(
+                self.kernel,
+                "tiles: the program must have one tile.cta_tile or loops over tiles, got "
+                f"{len(self.places)} and {len(self.tile_loops)}; take one of the two",
+            )
+        for loop in self.tile_loops:
+            self._tile_loop(loop, grid, cluster)
+
+    def _tile_loop(self, loop: Any, grid: list[int], cluster: list[int]) -> None:
+        tiles = integers_of(loop.tiles)
+        if len(tiles) != 2 or min(tiles) < 1 or any(map(int.__mod__, tiles, cluster[:2])):
+            raise refused(
+                loop,
+                f"tiles: must be whole clusters of {cluster[0]}x{cluster[1]}, got {tiles}; round "
+                "them up",
+            )
+        if loop.group.value < 1:
+            raise refused(loop, f"tiles: group must be at least 1, got {loop.group.value}; use 1")
+        wanted = tiles if isinstance(loop, ForEachClaimOp) else [grid[0], cluster[1]]
+        if grid[:2] != wanted:
+            rule = "a CTA a tile" if isinstance(loop, ForEachClaimOp) else "one row of clusters"
+            raise refused(
+                self.kernel,
+                f"tiles: the grid must be {rule}, {wanted[0]}x{wanted[1]}, got "
+                f"{grid[0]}x{grid[1]}; change the grid",
+            )
+        first = self.tile_loops[0]
+        for name in ("tiles", "order", "group"):
+            if loop.operation.attributes[name] != first.operation.attributes[name]:
+                raise refused(
+                    loop,
+                    f"tiles: all roles must walk the same tiles, got another {name} than the first "
+                    "loop's; give all of them one",
+                )
+
+
+def _check_attributes(op: Any, known: frozenset[str]) -> None:
+    for name in op.operation.attributes:
+        if name not in known:
+            raise refused(op, f"attributes: nothing reads {name!r}; take it off the op")
+
+
+def _check_loop(loop: scf.ForOp) -> None:
+    if len(loop.inner_iter_args):
+        count = len(loop.inner_iter_args)
+        raise refused(
+            loop, f"loops: must not carry values, got {count}; keep sums in a tile.accumulator"
+        )
+    _check_attributes(loop, frozenset())
+    steps = iterations_of(loop)
+    if not steps:
+        bounds = [constant_of(each) for each in (loop.lowerBound, loop.upperBound, loop.step)]
+        got = " to {} step {}".format(*("?" if each is None else each for each in bounds[1:]))
+        raise refused(
+            loop,
+            "loops: must have constant bounds, a positive step and an iteration, got "
+            f"{'?' if bounds[0] is None else bounds[0]}{got}; make them constants",
+        )
+
+
+def _first_value(value: ir.Value, loops: tuple[Any, ...]) -> int | None:
+    """What a flag is in the first iteration of all loops around; None where that is not known."""
+    if isinstance(value.owner, ir.Block) or value.owner.name != "arith.cmpi":
+        known = constant_of(value)
+        return None if known is None else known & 1
+    sides = [_first_index(side, loops) for side in value.owner.operands]
+    if None in sides:
+        return None
+    return int(COMPARES[ir.IntegerAttr(value.owner.attributes["predicate"]).value](*sides))
+
+
+def _first_index(value: ir.Value, loops: tuple[Any, ...]) -> int | None:
+    form = linear_form(value)
+    starts = {loop.induction_variable: iterations_of(loop) for loop in loops}
+    if form is None or any(each not in starts for each in form.factors):
+        return None
+    return form.constant + sum(
+        factor * (starts[each] or range(1))[0] for each, factor in form.factors.items()
+    )
+
+
+def _unsigned(compare: Any) -> Any:
+    return lambda left, right: compare(left % 2**64, right % 2**64)
+
+
+# In the order of arith.cmpi's predicates.
+SIGNED = (int.__eq__, int.__ne__, int.__lt__, int.__le__, int.__gt__, int.__ge__)
+COMPARES = (*SIGNED, *map(_unsigned, SIGNED[2:]))
+
+
+def _check_epilogue(store: Any, kernel: KernelOp) -> None:
+    block = store.epilogue.blocks[0]
+    known = set(block.arguments)
+    for op in block.operations:
+        name = op.operation.name
+        if isinstance(op, ElementOp):
+            check_element(kernel, op)
+        elif name not in SCALAR_OPS and not isinstance(op, YieldOp):
+            raise refused(op, "epilogue: not an op that an epilogue can take")
+        elif any(each not in known for each in op.operation.operands):
+            raise refused(
+                op, "epilogue: must compute from its own values, got one from outside; move it in"
+            )
+        _check_attributes(op, OF_ELEMENT if isinstance(op, ElementOp) else SCALAR_ATTRIBUTES)
+        if "roundingmode" in op.operation.attributes:
+            raise refused(op, "epilogue: rounds to nearest even, got a rounding mode; take it off")
+        known.update(op.operation.results)

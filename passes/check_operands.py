@@ -1,0 +1,289 @@
+"""The rules of `check_kernel` on views, tiles and indices: what loads, MMAs and stores say."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..dialects.dtypes import DTYPES, mix_refusal, operand_dtype, stored_dtype
+from ..dialects.layout import TileLayout
+from ..dialects.mlir import ir
+from ..dialects.target import Target
+from ..dialects.tile import (
+    CopyOp,
+    ElementOp,
+    KernelOp,
+    LoadOp,
+    PairMmaOp,
+    PairRankOp,
+    ReducedStoreOp,
+    StagedStoreOp,
+    TmaMulticastOp,
+)
+from ..dialects.tile_types import TensorMapType, element_bytes, integers_of
+from .base import refused, walk
+from .indices import LinearForm, linear_form, place_of, span
+from .tensor_maps import map_type
+
+GLOBAL = 1
+REACH = 2**31
+AXES = "mn"
+
+
+def check_views(kernel: KernelOp) -> None:
+    """The kernel's arguments: their names, where they lie and how."""
+    names = [ir.StringAttr(name).value for name in kernel.arg_names]
+    if (
+        names[:2] != ["a", "b"]
+        or names[-1] != "c"
+        or len(set(names)) != len(names)
+        or len(names) < 3
+    ):
+        raise refused(
+            kernel,
+            f"views: must be named a, b, what the epilogue reads, c, got {names}; rename them",
+        )
+    for number, argument in enumerate(kernel.body.blocks[0].arguments):
+        type_ = argument.type
+        space = type_.memory_space
+        if space is None or ir.IntegerAttr(space).value != GLOBAL:
+            raise refused(
+                kernel, f"views: {names[number]} must be in memory space {GLOBAL}, got {type_}"
+            )
+        _check_strides(kernel, names[number], type_, number < 2)
+
+
+def _check_strides(kernel: KernelOp, name: str, type_: ir.MemRefType, is_operand: bool) -> None:
+    if not type_.has_static_shape:
+        raise refused(kernel, f"views: {name} must have a known shape, got {type_}")
+    strides, offset = type_.get_strides_and_offset()
+    rows = [1] if type_.rank == 1 else [type_.shape[-1], 1]
+    columns = [1, type_.shape[0]]
+    dense = strides == rows
+    if is_operand:
+        dense = type_.rank == 2 and (strides == rows or strides == columns)
+    if offset or not dense or min(type_.shape) < 1:
+        raise refused(
+            kernel, f"views: {name} must be dense, its elements one after the other, got {type_}"
+        )
+    known = operand_dtype if is_operand else stored_dtype
+    if known(str(type_.element_type)) is None:
+        raise refused(kernel, f"views: {name} has elements that no kernel takes, got {type_}")
+
+
+def check_load(kernel: KernelOp, op: Any, target: Target) -> None:
+    """One copy of an operand's tile."""
+    view, tile = _view_of(op), op.tile.type
+    if not isinstance(view.owner, ir.Block) or ir.BlockArgument(view).arg_number > 1:
+        raise refused(op, "views: must load from a or b, got another view; swap it")
+    _check_major(op, view.type, tile.layout)
+    if not isinstance(op, LoadOp | CopyOp):
+        _check_map(op, view.type, op.map.type, tile)
+    extents = (op.i, tile.layout.mn), (op.j, tile.layout.k)
+    forms = [_index(kernel, op, index, extent) for index, extent in extents]
+    m, n, _ = integers_of(kernel.cluster)
+    if isinstance(op, LoadOp | CopyOp) and m * n > 1:
+        raise refused(
+            op, f"cluster: threads copy for their own CTA, got clusters of {m}x{n}; load by TMA"
+        )
+    if isinstance(op, TmaMulticastOp):
+        _check_line(kernel, op, forms)
+
+
+def _view_of(op: Any) -> ir.Value:
+    return op.view if isinstance(op, LoadOp | CopyOp) else op.map.owner.opview.view
+
+
+def _check_major(op: Any, view: ir.MemRefType, layout: TileLayout) -> None:
+    strides, _ = view.get_strides_and_offset()
+    along, across = (1, 0) if layout.major == "k" else (0, 1)
+    fits = strides[along] == 1 and strides[across] == view.shape[along]
+    if not fits and min(view.shape) > 1:
+        raise refused(
+            op,
+            f"views: the tile's contiguous axis must be the view's, got {layout.major!r} of {view}",
+        )
+
+
+def _check_map(op: Any, view: ir.MemRefType, found: TensorMapType, smem: Any) -> None:
+    """Whether a map says what its view is; the boxes are for the op's own verifier."""
+    whole = map_type(view, smem, len(found.dims), lambda _: None)
+    wanted = (whole.element, whole.dims, whole.strides)
+    got = (found.element, found.dims, found.strides)
+    if wanted != got:
+        raise refused(
+            op,
+            f"views: the tensor map of {view} must have dims {wanted[1]} and strides {wanted[2]} "
+            f"of {wanted[0]}, got {got[1]} and {got[2]} of {got[0]}",
+        )
+
+
+def _index(kernel: KernelOp, op: Any, index: ir.Value, extent: int) -> LinearForm:
+    """The linear form of an index of tiles of `extent`."""
+    form = linear_form(index)
+    reach = None if form is None else span(kernel, form)
+    if form is None or reach is None:
+        raise refused(
+            op,
+            "indices: must be sums and products by constants of counters and places, got another; "
+            "compute them by arith.addi, subi and muli",
+        )
+    if max(abs(end) for end in reach) * extent + extent > REACH:
+        raise refused(
+            op,
+            f"indices: tiles of {extent} must start below {REACH}, got {reach[0]} to {reach[1]}; "
+            "shorten the loop",
+        )
+    return form
+
+
+def _check_line(kernel: KernelOp, op: TmaMulticastOp, forms: list[LinearForm]) -> None:
+    """Whether the CTAs of a multicast need one tile, and are as many as it has parts."""
+    m, n, _ = integers_of(kernel.cluster)
+    pair, axis, parts = bool(walk(kernel, PairMmaOp)), op.axis.value, op.parts.value
+    line = n if axis == "n" else m // 2 if pair else m
+    if parts != line:
+        raise refused(
+            op, f"cluster: the parts must be the {line} CTAs of a line along {axis}, got {parts}"
+        )
+    for value in (value for form in forms for value in form.factors):
+        rank = not isinstance(value.owner, ir.Block) and isinstance(value.owner.opview, PairRankOp)
+        if place_of(value) == AXES.index(axis) or (rank and not pair):
+            raise refused(
+                op,
+                f"cluster: CTAs along {axis} must need the same tile, got an index that differs "
+                "between them; load it for each",
+            )
+
+
+def check_mma(kernel: KernelOp, op: Any, target: Target) -> None:
+    """Whether the target has an MMA for the tiles."""
+    a, b = (operand_dtype(str(each.type.element)) for each in (op.a, op.b))
+    if a is None or b is None or mix_refusal(a, b):
+        raise refused(op, f"shapes: no MMA takes {op.a.type.element} and {op.b.type.element}")
+    if str(op.acc.type.element) != DTYPES[a.accumulator].mlir:
+        raise refused(
+            op, f"shapes: must sum in {DTYPES[a.accumulator].mlir}, got {op.acc.type.element}"
+        )
+    loaded = [isinstance(each.owner.opview, LoadOp) for each in (op.a, op.b)]
+    if loaded[0] != loaded[1]:
+        raise refused(
+            op, "shapes: both tiles must be in a slot, or loaded by threads, got one each"
+        )
+    _check_origin(op)
+    (m, n), k, pair = op.acc.type.shape, op.a.type.layout.k, isinstance(op, PairMmaOp)
+    rows = target.mma_rows(m)
+    step = target.mma_n_step(rows or m, n, a.is_integer)
+    fits = rows is not None and m <= target.box_max and target.mma_warpgroups(m, n) is not None
+    fits = fits and n % step == 0 and n <= target.mma_n_max and k % a.k_per_mma == 0
+    majors = {each.type.layout.major for each in (op.a, op.b)}
+    if not fits or ("mn" in majors and a.bytes not in target.mn_major_bytes):
+        raise refused(
+            op, f"shapes: no MMA of {target.chip} covers {m}x{n}x{k} of {a.name}; take other tiles"
+        )
+    if pair and (n % target.pair_n_step or integers_of(kernel.cluster)[0] % 2):
+        raise refused(op, f"shapes: no pair shares {m}x{n} in a cluster of odd M or N; drop pairs")
+
+
+def _check_origin(op: Any) -> None:
+    """Whether a's tile is loaded from a, and b's from b."""
+    for number, operand in enumerate((op.a, op.b)):
+        for view in _origins(operand):
+            if view != number:
+                raise refused(
+                    op,
+                    f"views: must take a's tiles from a and b's from b, got {'ab'[number]} from "
+                    f"{'ab'[view]}; swap them",
+                )
+
+
+def _origins(tile: ir.Value) -> set[int]:
+    """Which arguments of the kernel a tile is loaded from."""
+    part = tile.owner.opview
+    if isinstance(part, LoadOp):
+        return {ir.BlockArgument(part.view).arg_number}
+    ring, found = part.slot.owner.operands[0], set()
+    for use in ring.uses:
+        if use.owner.name == "pipe.acquire":
+            found |= _fills(use.owner.opview.slot, part.index.value)
+    return found
+
+
+def _fills(slot: ir.Value, index: int) -> set[int]:
+    parts = [use.owner.opview for use in slot.uses]
+    loads = [
+        use.owner.opview for part in parts if part.index.value == index for use in part.tile.uses
+    ]
+    return {
+        ir.BlockArgument(_view_of(load)).arg_number
+        for load in loads
+        if hasattr(load, "map") or hasattr(load, "view")
+    }
+
+
+def check_store(kernel: KernelOp, op: Any, target: Target) -> None:
+    """Where the sums go, and what the epilogue reads."""
+    staged = isinstance(op, StagedStoreOp)
+    view = op.map.owner.opview.view if staged else op.view
+    arguments = list(kernel.body.blocks[0].arguments)
+    if view != arguments[-1]:
+        raise refused(op, "views: must store to c, the last view, got another; swap it")
+    split = integers_of(kernel.cluster)[2]
+    if (split > 1) != isinstance(op, ReducedStoreOp):
+        raise refused(
+            op, f"cluster: a tile.reduced_store sums over CTAs along z, got {split} of them"
+        )
+    shape = view.type.shape
+    for axis, index in enumerate((op.i, op.j)):
+        _check_place(kernel, op, axis, index, shape[axis])
+    ring = op.staging if staged else op.partials if split > 1 else None
+    if ring is not None and len(list(ring.uses)) != 1:
+        raise refused(
+            op, "views: the buffers of a store must be its own, got others' too; give it a ring"
+        )
+    if staged:
+        _check_staging(op, view.type, target)
+
+
+def _check_place(kernel: KernelOp, op: Any, axis: int, index: ir.Value, extent: int) -> None:
+    form, tile = _index(kernel, op, index, op.acc.type.shape[axis]), op.acc.type.shape[axis]
+    if not form.is_just(index) or place_of(index) != axis:
+        raise refused(
+            op,
+            f"tiles: must store to the {'MN'[axis]} place of its tile, got another index; fix it",
+        )
+    count = (span(kernel, form) or (0, 0))[1] + 1
+    if count * tile < extent:
+        raise refused(
+            op,
+            f"tiles: {-(-extent // tile)} tiles of {tile} must cover c along {'MN'[axis]}, got "
+            f"{count}; launch more CTAs, or loop over more tiles",
+        )
+
+
+def _check_staging(op: StagedStoreOp, view: ir.MemRefType, target: Target) -> None:
+    smem, map_ = op.staging.type.tiles[0], op.map.type
+    _check_map(op, view, map_, smem)
+    layout = smem.layout
+    if layout.major != "k" or layout.swizzle != map_.swizzle or layout.chunks != 1:
+        raise refused(
+            op, f"views: staging must be rows of one chunk in the map's swizzle, got {smem}"
+        )
+    row_bytes = view.shape[1] * element_bytes(view.element_type)
+    if row_bytes % target.tma_alignment_bytes:
+        raise refused(
+            op,
+            f"views: rows of c must be whole units of {target.tma_alignment_bytes} bytes for TMA, "
+            f"got {row_bytes} bytes; store by threads",
+        )
+
+
+def check_element(kernel: KernelOp, op: ElementOp) -> None:
+    """What an epilogue reads beside the sum: a view of the kernel, as large as C is along it."""
+    *_, c = arguments = list(kernel.body.blocks[0].arguments)
+    shape = list(c.type.shape)
+    wanted = {"m": shape[:1], "n": shape[1:], "mn": shape}[op.axes.value]
+    if op.source not in arguments[2:-1] or list(op.source.type.shape) != wanted:
+        raise refused(
+            op,
+            f"views: must read a view of shape {wanted} between b and c, got {op.source.type}",
+        )

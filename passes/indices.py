@@ -1,0 +1,99 @@
+"""Which tile an index names: sums and products of counters and places, read as a linear form.
+
+%i * 2 + %rank    →    {%i: 2, %rank: 1}, 0        from 0 to 2 * (tiles - 1) + 1
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from ..dialects.mlir import ir, scf
+from ..dialects.tile import CtaTileOp, KernelOp, PairRankOp, SplitRankOp
+from ..dialects.tile_types import integers_of
+from .clone import constant_of, iterations_of
+
+PLACES = (CtaTileOp, PairRankOp, SplitRankOp)
+
+
+@dataclass(frozen=True)
+class LinearForm:
+    """`sum(factor * value) + constant`; a value is a loop's counter, a tile's place or a rank."""
+
+    factors: dict[ir.Value, int]
+    constant: int = 0
+
+    def plus(self, other: LinearForm, times: int = 1) -> LinearForm:
+        """The form of the sum with `times` times the other."""
+        factors = dict(self.factors)
+        for value, factor in other.factors.items():
+            factors[value] = factors.get(value, 0) + times * factor
+        kept = {value: factor for value, factor in factors.items() if factor}
+        return LinearForm(kept, self.constant + times * other.constant)
+
+    def is_just(self, value: ir.Value) -> bool:
+        """Whether it is that value and nothing else."""
+        return self.constant == 0 and self.factors == {value: 1}
+
+
+def linear_form(value: ir.Value) -> LinearForm | None:
+    """The form of an index; None where it is no sum of multiples."""
+    if isinstance(value.owner, ir.Block) or isinstance(value.owner.opview, PLACES):
+        return LinearForm({value: 1})
+    known = constant_of(value)
+    if known is not None:
+        return LinearForm({}, known)
+    if value.owner.name not in ("arith.addi", "arith.subi", "arith.muli"):
+        return None
+    left, right = map(linear_form, value.owner.operands)
+    if left is None or right is None:
+        return None
+    if value.owner.name != "arith.muli":
+        return left.plus(right, -1 if value.owner.name == "arith.subi" else 1)
+    if left.factors and right.factors:
+        return None
+    form, factor = (right, left.constant) if not left.factors else (left, right.constant)
+    return LinearForm({}).plus(form, factor)
+
+
+def span(kernel: KernelOp, form: LinearForm) -> tuple[int, int] | None:
+    """The smallest and largest value of a form; None where a loop's bounds are not known."""
+    low = high = form.constant
+    for value, factor in form.factors.items():
+        values = _values(kernel, value)
+        if not values:
+            return None
+        ends = sorted((factor * values[0], factor * values[-1]))
+        low, high = low + ends[0], high + ends[1]
+    return low, high
+
+
+def _values(kernel: KernelOp, value: ir.Value) -> range | None:
+    """What a counter, place or rank runs over; None where that is not known."""
+    if not isinstance(value.owner, ir.Block):
+        op = value.owner.opview
+        if isinstance(op, CtaTileOp):
+            return range(integers_of(kernel.grid)[ir.OpResult(value).result_number])
+        return range(2 if isinstance(op, PairRankOp) else integers_of(kernel.cluster)[2])
+    loop: Any = value.owner.owner.opview
+    number = ir.BlockArgument(value).arg_number
+    if isinstance(loop, scf.ForOp):
+        return iterations_of(loop)
+    if "tiles" not in loop.operation.attributes:
+        return None
+    return range(integers_of(loop.tiles)[number])
+
+
+def differs_along(value: ir.Value, axis: int) -> bool:
+    """Whether CTAs along M (0) or N (1) have another index."""
+    form = linear_form(value)
+    return form is None or any(place_of(each) == axis for each in form.factors)
+
+
+def place_of(value: ir.Value) -> int | None:
+    """0 for the M place of a CTA's tile, 1 for the N place, None for what is neither."""
+    if isinstance(value.owner, ir.Block):
+        is_tile = "tiles" in value.owner.owner.attributes
+        return ir.BlockArgument(value).arg_number if is_tile else None
+    is_tile = isinstance(value.owner.opview, CtaTileOp)
+    return ir.OpResult(value).result_number if is_tile else None
