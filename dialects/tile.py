@@ -110,6 +110,7 @@ class KernelOp(
         if (
             len(grid) != 3
             or len(cluster) != 3
+            or min(*grid, *cluster) < 1
             or any(g % c for g, c in zip(grid, cluster, strict=True))
         ):
             return refuse(self, f"the grid must be whole clusters, got {grid} and {cluster}")

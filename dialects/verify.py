@@ -85,7 +85,11 @@ def verify_epilogue(op: ext.Operation, accumulator: ir.Type, output: ir.Type) ->
     if found != [str(accumulator)]:
         return refuse(op, f"the epilogue must take one {accumulator}, got {found}")
     last = (list(block.operations) or [None])[-1]
-    if last is None or last.operation.name != "tile.yield" or last.operation.operands[0].type != output:
+    if (
+        last is None
+        or last.operation.name != "tile.yield"
+        or last.operation.operands[0].type != output
+    ):
         return refuse(op, f"the epilogue must end in a tile.yield of {output}")
     return True
 

@@ -93,15 +93,11 @@ def _roles(kernel: KernelOp, target: Target) -> tuple[RoleOp, RoleOp]:
     roles = {role.agent.value: role for role in walk(kernel, RoleOp)}
     if AGENTS[0] in roles:
         raise refused(kernel, "ping-pong: the program has two consumers already; run it once")
-    if CONSUMER not in roles:
-        raise refused(
-            kernel, "ping-pong: needs a consumer and a load role; run warp-specialization first"
-        )
     if set(roles) != {CONSUMER, LOAD}:
+        got = f" and no other, got {', '.join(roles)}" if roles else ""
         raise refused(
             kernel,
-            f"ping-pong: needs a consumer and a load role and no other, got {', '.join(roles)}; "
-            "run warp-specialization first",
+            f"ping-pong: needs a consumer and a load role{got}; run warp-specialization first",
         )
     return roles[CONSUMER], roles[LOAD]
 
