@@ -50,3 +50,15 @@ def test_strings_of_other_bytes_than_utf8_are_refused(name):
 
 def test_escapes_of_utf8_are_taken():
     check_text(r'@"gr\C3\B6\C3\9Fe \22 \n \\ größe"', "m")
+
+
+@pytest.mark.parametrize("dims", ["[1x]", "[1 0]", "[", "1", "[99999999999999999999]", "[%a]"])
+def test_lists_of_dims_that_are_none_are_refused(dims):
+    text = "%t = linalg.transpose ins(%a : tensor<4x4xf32>) outs(%b : tensor<4x4xf32>)"
+    rule = "text: permutation and dimensions must be lists of integers, got something else"
+    assert refusal(f"{text}\n  permutation = {dims}") == f"m:2:3: error: {rule}"
+
+
+def test_lists_of_dims_in_either_form_are_taken():
+    check_text("permutation = [1, 0] dimensions=[] permutation = array<i64: 1, 0>", "m")
+    check_text('// dimensions = all\n"permutation = none" permutation = [ -1 ,\n 0 ]', "m")
