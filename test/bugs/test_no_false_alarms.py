@@ -4,7 +4,7 @@ import pytest
 from bug_zoo.bases import Matmul
 from bug_zoo.edits import move_before, replace
 from bug_zoo.hand_over import ARRIVAL, FENCE
-from bug_zoo.written import COPY_OUT, RELAYED_SCALES
+from bug_zoo.written import BLOCK_SCALED, COPY_OUT, CP_ASYNC, RELAYED_SCALES, RING
 
 from tilewright.compiler.presets import PRESETS
 
@@ -53,3 +53,23 @@ def test_a_right_kernel_beside_a_bug_raises_nothing(name):
     for seed in range(4):
         report, passed = kernel.run(edit(kernel.ptx), seed)
         assert passed and not report.warnings, f"seed {seed}"
+
+
+RIGHT = {
+    "of a parity bit 0 counts": (BLOCK_SCALED, replace(r"\[multiplied\], 0", "[multiplied], -2"),
+                                 {"parity"}),
+    "factors that no product uses are not loaded": (BLOCK_SCALED, replace(", 5632", ", 5248"),
+                                                    set()),
+    "the target is named twice": (RING, replace(r"(\.target .*\n)", r"\1\1"), set()),
+    "a block has names of its own": (CP_ASYNC, replace(
+        r"(?m)^(\s*)ret;", r"\1{ .reg .b32 %thread; inner: mov.u32 %thread, 1; }\n"
+        r"\1{ .reg .b64 %thread; inner: mov.u64 %thread, 1; }\n\1ret;"), set()),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", RIGHT)
+def test_what_hardware_takes_is_taken(what):
+    base, edit, warnings = RIGHT[what]
+    for seed in range(3):
+        report, passed = base.run(edit(base.ptx), seed)
+        assert passed and {each.category for each in report.warnings} == warnings

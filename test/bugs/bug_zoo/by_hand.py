@@ -5,6 +5,22 @@ from .entry import Bug
 from .written import BLOCK_SCALED, CP_ASYNC, REVERSE, RING, WGMMA
 
 SCALE_COPY = r"tcgen05\.cp"
+ZEROS = "\n".join(
+    f"    st.shared.v4.b32 [tile+{at}], {{%idesc, %idesc, %idesc, %idesc}};"
+    for at in range(5632, 5888, 16)
+)
+PADDING = f"""mov.b32 %idesc, 0;
+{ZEROS}
+    mov.b32 %idesc, 255;
+    st.shared.b8 [tile+4609], %idesc;
+    fence.proxy.async.shared::cta;"""
+"""Behind the end of K: an operand B of zeros, and NaN as the second factor of A's row 0."""
+TAIL = """add.u64 %b, %b, 96;
+    mov.b32 %idesc, 0x28820010;
+    setp.eq.u32 %adds, 0, 0;
+    tcgen05.mma.cta_group::1.kind::mxf8f6f4.block_scale
+        [%tmem], %a, %b, %idesc, [%tmem+16], [%tmem+20], %adds;"""
+MULTIPLY = r"tcgen05\.mma"
 INIT = r"mbarrier\.init"
 POLL = "{ .reg .pred %p; mbarrier.try_wait.parity.shared::cta.b64 %p, [%first+8], 0; }"
 
@@ -32,6 +48,23 @@ BUGS = (
         replace("0x08820000", "0x08020000"),
         "descriptor",
         says=r"scale type",
+    ),
+    Bug(
+        "39d",
+        "a part of the scale factors is not loaded",
+        BLOCK_SCALED,
+        replace(", 5632", ", 4864"),
+        "uninitialised-read",
+        says=r"scale factors of A: byte|tcgen05\.cp reads",
+    ),
+    Bug(
+        "39e",
+        "a scale factor behind the end of K is NaN, where the operand is zero",
+        BLOCK_SCALED,
+        chain(insert_before(r"mov\.u32 %tile, tile", PADDING), insert_after(MULTIPLY, TAIL)),
+        "nan-scale",
+        warns=True,
+        says="where an operand has only zeros",
     ),
     Bug(
         "41a",
