@@ -3,7 +3,6 @@
 Status 2 for a spec field, option or name that can't be taken, 1 for what does not compile.
 """
 
-import os
 import re
 
 import pytest
@@ -107,33 +106,6 @@ def test_bytes_that_are_no_text_are_refused(command, tilewright, tmp_path):
     source = tmp_path / "noise.mlir"
     source.write_bytes(bytes(range(128, 256)))
     assert_refused(tilewright(command[0], source, *command[1:]), "must be a readable .mlir file")
-
-
-@pytest.mark.parametrize("command", ["compile", "run", "opt"])
-def test_a_pipe_a_device_and_a_file_without_end_are_refused_unread(command, tilewright, tmp_path):
-    os.mkfifo(tmp_path / "pipe.mlir")
-    with (tmp_path / "long.mlir").open("wb") as file:
-        file.truncate(5 * 2**30)  # a hole: takes no room
-    rule = "must be a readable .mlir file, got"
-    for name, got in (("pipe.mlir", "a pipe"), ("long.mlir", "more than 67108864 bytes")):
-        assert_refused(tilewright(command, tmp_path / name), f"{rule} {got}; check the path")
-    assert_refused(tilewright(command, "/dev/zero"), f"{rule} a device; check the path")
-
-
-def test_a_pipe_a_device_and_a_file_without_end_are_no_launch(tilewright, tmp_path):
-    os.mkfifo(tmp_path / "pipe")
-    with (tmp_path / "long").open("wb") as file:
-        file.truncate(5 * 2**30)
-    launch = (
-        '{"schema": 1, "entry": "k", "grid": [1], "block": [1], "tensors": [], "parameters": []}'
-    )
-    (tmp_path / "launch.json").write_text(launch)
-    (tmp_path / "k.ptx").write_text("")
-    for name, got in (("pipe", "a pipe"), ("long", "more than")):
-        path = tmp_path / name
-        wanted = f"bytes, got {got}"
-        assert_refused(tilewright("emulate", path, "--launch", tmp_path / "launch.json"), wanted)
-        assert_refused(tilewright("emulate", tmp_path / "k.ptx", "--launch", path), wanted)
 
 
 def test_a_folder_as_a_file_is_refused(tilewright, tmp_path):
