@@ -55,7 +55,7 @@ from ..dialects.tile import (
     YieldOp,
 )
 from ..dialects.tile_types import Tile, integers_of
-from .base import refused, target_of
+from .base import SOURCE_ATTRIBUTE, refused, target_of
 from .check_operands import check_element, check_load, check_mma, check_store, check_views
 from .clone import constant_of, iterations_of
 from .indices import linear_form
@@ -78,6 +78,7 @@ ARITHMETIC = {
 }
 SCALAR_ATTRIBUTES = frozenset({"value", "predicate", "fastmath", "overflowFlags", "roundingmode"})
 OF_ELEMENT = frozenset({"axes"})
+OF_KERNEL = frozenset({SOURCE_ATTRIBUTE, *(field.name for field in KernelOp._fields)})
 WARPGROUP_WARPS = 4
 WARP_THREADS = 32
 
@@ -111,7 +112,7 @@ class Check:
 
     def run(self) -> None:
         """Check all rules."""
-        _check_attributes(self.kernel, frozenset(field.name for field in KernelOp._fields))
+        _check_attributes(self.kernel, OF_KERNEL)
         check_views(self.kernel)
         first = 0
         if not self.roles:

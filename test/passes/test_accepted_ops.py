@@ -305,6 +305,15 @@ def test_a_chain_that_is_too_long_to_follow_is_refused():
     assert found == "-:1:1: error: func.func: its longest chain of ops must be shorter"
 
 
+@pytest.mark.parametrize("order", ["%a, %b, %x", "%x, %a, %b", "%b, %a, %x"])
+def test_arguments_in_any_order_reach_the_kernel(order):
+    types = {"%a": "tensor<64x32xbf16>", "%b": "tensor<32x64xbf16>", "%x": TENSOR}
+    arguments = [f"{name}: {types[name]}" for name in ("%a", "%b", "%x")]
+    wanted = [f"{name}: {types[name]}" for name in order.split(", ")]
+    text = returned("%sum").replace(", ".join(arguments), ", ".join(wanted))
+    assert '"tile.kernel"' in run_passes_on_text(text, "-", "normalize,tiling")
+
+
 INTEGERS = """func.func @f(%a: tensor<64x32xi8>, %b: tensor<32x64xi8>) -> tensor<64x64xi32> {{
   %zero = arith.constant 0 : i32
   %empty = tensor.empty() : tensor<64x64xi32>
