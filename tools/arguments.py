@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from ..compiler.spec import MatmulSpec
 
 DEFAULT_TARGET = "sm_100a"
+SHOWN_DIGITS = 40
 SIZES = {"m": "rows of A and C", "n": "rows of B, columns of C", "k": "columns of A and B"}
 CHOICES = {
     "a_dtype": "element type of A (default bf16)",
@@ -133,4 +134,5 @@ def _integer(text: str) -> int:
     try:
         return int(text)
     except ValueError:
-        raise argparse.ArgumentTypeError(f"must be an integer, got '{text}'") from None
+        got = text if len(text) <= SHOWN_DIGITS else f"{text[:SHOWN_DIGITS]}…"
+        raise argparse.ArgumentTypeError(f"must be an integer, got '{got}'") from None

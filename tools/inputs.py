@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..runtime.element_types import INTEGERS, torch_dtype
+from ..runtime.host_memory import refuse_large
 from ..runtime.manifest import operands
 
 POISON = -0x5A5A5A5B  # of outputs that have no NaN
@@ -18,8 +19,10 @@ def make_tensors(
 
     Inputs are normally distributed, fixed by `seed`, and outputs all NaN; integers are of every
     value that their type has, and outputs of them all one number. `identity` "a" or "b" makes that
-    operand a (rectangular) identity, so that the other one is checked alone.
+    operand a (rectangular) identity, so that the other one is checked alone. Raises LaunchError
+    where they surely do not fit into memory.
     """
+    refuse_large(manifest["tensors"])
     import torch
 
     generator = torch.Generator().manual_seed(seed)

@@ -101,7 +101,10 @@ class OfSource:
         """Random arguments of the source, as the kernel takes them, and a poisoned output."""
         import torch
 
+        from ..runtime.host_memory import refuse_large
         from .oracle.tensors import random_arguments
+
+        refuse_large(manifest["tensors"])
 
         self.arguments = random_arguments(self.source.arguments, seed)
         if identity and "arguments" in manifest:

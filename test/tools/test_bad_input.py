@@ -42,6 +42,10 @@ def assert_refused(ran, fragment, status=1):
         (("--m", "0", "--n", "48", "--k", "32"), "m must be 1 to 2147483647, got 0"),
         (("--m", "64", "--n", "-3", "--k", "32"), "n must be 1 to 2147483647, got -3"),
         (("--m", "64", "--n", "48", "--k", "9" * 30), "k must be 1 to 2147483647, got 999"),
+        (
+            ("--m", "2147483647", "--n", "1", "--k", "2147483647"),
+            "a must have at most 140737488355328 bytes, got 9223372028264841218",
+        ),
         ((*SPEC, "--a-dtype", "int7"), "a_dtype must be one of"),
         ((*SPEC, "--c-dtype", "f8"), "c_dtype must be one of"),
         ((*SPEC, "--acc-dtype", "f16"), "acc_dtype must be one of f32, s32, got 'f16'"),
@@ -122,6 +126,13 @@ def test_a_missing_ptxas_is_refused_with_the_cure(words, tilewright, tmp_path, m
     assert_refused(ran, "TILEWRIGHT_PTXAS: must name a file")
     assert "pip install" in ran.err
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("command", ["run", "ladder --presets v1a"])
+def test_sizes_beyond_memory_are_refused_before_inputs_are_made(command, tilewright):
+    ran = tilewright(*command.split(), "--m", 1073741824, "--n", 64, "--k", 64)
+    assert ran.status == 1
+    assert "(2816.0 GiB); make the matmul smaller" in ran.out + ran.err
 
 
 def test_ptx_needs_no_ptxas(tilewright, tmp_path, monkeypatch):
