@@ -8,6 +8,7 @@ Imports torch, and torch_mlir's importer, when it is first used.
 from __future__ import annotations
 
 import logging
+import re
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from .driver import Compiled
 
 EXPORTED = ".pt2"
+LOST = re.compile(r"failed to legalize operation[^\n]*?torch\.(aten\.\w+)")
 
 
 class ModuleKernel:
@@ -115,6 +117,7 @@ def compile_module(
 def import_module(module: torch.nn.Module, *inputs: torch.Tensor) -> LinalgText:
     """The module's forward on inputs like these: arguments are the inputs, then its state."""
     from ..dialects.mlir import linalg_of_torch
+    from .torch_operators import decompositions
 
     state = _state(module)
     arguments = (*_named(module, inputs), *state)
@@ -122,10 +125,9 @@ def import_module(module: torch.nn.Module, *inputs: torch.Tensor) -> LinalgText:
     values = (*inputs, *(value.detach() for value in state.values()))
     try:
         with _silence():
-            text = linalg_of_torch(forward, *values, decompositions=_decompositions())
+            text = linalg_of_torch(forward, *values, decompositions=decompositions())
     except Exception as error:  # torch and torch_mlir raise any kind
-        rule = f"{_name(module)}: torch must be able to export it, got: {_first_line(error)}"
-        raise CompileError(rule) from error
+        raise CompileError(f"{_name(module)}: {_why(error)}") from error
     column_major = {number for number, value in enumerate(values) if _is_column_major(value)}
     return LinalgText(text, _name(module), arguments, column_major=frozenset(column_major))
 
@@ -148,14 +150,6 @@ def read_exported(path: Path) -> LinalgText:
     if keywords:
         raise CompileError(f"{path}: inputs must be positional, got {', '.join(keywords)}")
     return import_module(program.module(), *inputs)
-
-
-def _decompositions() -> dict[Any, Any]:
-    """torch's own of GELU: torch_mlir's has sqrt(2/pi) to three digits."""
-    import torch
-    from torch._decomp import get_decompositions
-
-    return dict(get_decompositions([torch.ops.aten.gelu.default]))
 
 
 def _named(module: torch.nn.Module, inputs: Sequence[Any]) -> dict[str, torch.Tensor]:
@@ -198,13 +192,24 @@ def _functional(module: torch.nn.Module, names: tuple[str, ...]) -> torch.nn.Mod
     """A module without state, whose forward takes the other's state after its inputs."""
     import torch
 
+    from .torch_operators import BeforeExport
+
     class Functional(torch.nn.Module):
         def forward(self, *values: torch.Tensor) -> torch.Tensor:
             inputs = values[: len(values) - len(names)]
             state = dict(zip(names, values[len(inputs) :], strict=True))
-            return torch.func.functional_call(module, state, inputs)
+            with BeforeExport():
+                return torch.func.functional_call(module, state, inputs)
 
     return Functional()
+
+
+def _why(error: Exception) -> str:
+    """The operator that torch_mlir doesn't take, or what torch says."""
+    found = LOST.search(str(error))
+    if found:
+        return f"{found[1]} must be an operator that linalg has, got none; compute it outside"
+    return f"torch must be able to export it, got: {_first_line(error)}"
 
 
 def _first_line(error: Exception) -> str:
