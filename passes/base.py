@@ -142,7 +142,10 @@ def target_of(module: ir.Module) -> Target:
     attributes = module.operation.attributes
     if TARGET_ATTRIBUTE not in attributes:
         return find_target(DEFAULT_TARGET)
-    return find_target(ir.StringAttr(attributes[TARGET_ATTRIBUTE]).value)
+    chip = attributes[TARGET_ATTRIBUTE]
+    if not isinstance(chip, ir.StringAttr):
+        raise refused(module.operation, f"{TARGET_ATTRIBUTE} must be a chip's name, got {chip}")
+    return find_target(ir.StringAttr(chip).value)
 
 
 def the_kernel(module: ir.Module, pass_name: str) -> KernelOp:

@@ -305,6 +305,14 @@ def test_a_chain_that_is_too_long_to_follow_is_refused():
     assert found == "-:1:1: error: func.func: its longest chain of ops must be shorter"
 
 
+def test_a_target_that_is_no_name_is_refused():
+    text = "module attributes {tile.target = 100 : i32} {" + returned("%sum") + "}"
+    with pytest.raises(CompileError) as caught:
+        run_passes_on_text(text, "-", "normalize,tiling")
+    rule = "tile.target must be a chip's name, got 100 : i32"
+    assert str(caught.value) == f"-:1:1: error: builtin.module: {rule}"
+
+
 @pytest.mark.parametrize("order", ["%a, %b, %x", "%x, %a, %b", "%b, %a, %x"])
 def test_arguments_in_any_order_reach_the_kernel(order):
     types = {"%a": "tensor<64x32xbf16>", "%b": "tensor<32x64xbf16>", "%x": TENSOR}
