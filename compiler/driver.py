@@ -18,7 +18,6 @@ from ..dialects.target import find_target
 from ..dialects.tile import MatmulOp
 from ..dialects.verify import logical_shape
 from ..passes.base import TARGET_ATTRIBUTE, PassLog, walk
-from ..passes.tiling import epilogue_tensors
 from ..runtime.manifest import FORMAT, SCHEMA
 from .argument_layout import lay_out
 from .backend import Assembled, assemble, emit_ptx, versions
@@ -187,11 +186,6 @@ def read_spec(source: Source, target: str = "sm_100a") -> MatmulSpec:
     return source if isinstance(source, MatmulSpec) else _normalized(source, _spec_of)
 
 
-def argument_numbers(source: LinalgText) -> list[int]:
-    """Which argument of the function each input of the kernel is, in the manifest's order."""
-    return _normalized(source, _argument_numbers)
-
-
 @one_thread_at_a_time
 def _normalized(source: LinalgText, read: Callable[[ir.Module], Any]) -> Any:
     """What `read` finds in the normalized module."""
@@ -199,12 +193,6 @@ def _normalized(source: LinalgText, read: Callable[[ir.Module], Any]) -> Any:
         module = _import(source)
         run_passes(module, [PassCall("normalize")], PassLog())
         return read(module)
-
-
-def _argument_numbers(module: ir.Module) -> list[int]:
-    (matmul,) = walk(module, MatmulOp)
-    inputs = [matmul.a, matmul.b, *epilogue_tensors(matmul)]
-    return [ir.BlockArgument(each).arg_number for each in inputs]
 
 
 @functools.cache

@@ -134,6 +134,12 @@ def import_module(module: torch.nn.Module, *inputs: torch.Tensor) -> LinalgText:
 
 def read_exported(path: Path) -> LinalgText:
     """The program in a file of torch.export.save, on the example inputs it was exported with."""
+    module, inputs = exported_program(path)
+    return import_module(module, *inputs)
+
+
+def exported_program(path: Path) -> tuple[torch.nn.Module, tuple[torch.Tensor, ...]]:
+    """The module in a file of torch.export.save, and its example inputs."""
     import torch
 
     if not path.is_file():
@@ -149,7 +155,7 @@ def read_exported(path: Path) -> LinalgText:
     inputs, keywords = program.example_inputs
     if keywords:
         raise CompileError(f"{path}: inputs must be positional, got {', '.join(keywords)}")
-    return import_module(program.module(), *inputs)
+    return program.module(), inputs
 
 
 def _named(module: torch.nn.Module, inputs: Sequence[Any]) -> dict[str, torch.Tensor]:

@@ -102,16 +102,20 @@ class OfSource:
         import torch
 
         from ..runtime.host_memory import refuse_large
-        from .oracle.tensors import random_arguments
 
         refuse_large(manifest["tensors"])
-
-        self.arguments = random_arguments(self.source.arguments, seed)
+        self.arguments = self.random(seed)
         if identity and "arguments" in manifest:
             place: Any = operands(manifest)["ab".index(identity)]["argument"]
             chosen = self.arguments[place["index"]]
             chosen.copy_(torch.eye(*chosen.shape))
         return self.placed(manifest)
+
+    def random(self, seed: int) -> list[Any]:
+        """Random arguments, fixed by a seed."""
+        from .oracle.tensors import random_arguments
+
+        return random_arguments(self.source.arguments, seed)
 
     def placed(self, manifest: Manifest) -> dict[str, Any]:
         """The arguments as the kernel takes them, and a poisoned output."""
@@ -124,14 +128,43 @@ class OfSource:
 
     def expected(self, manifest: Manifest, tensors: Mapping[str, Any], on_gpu: bool) -> Interval:
         """What the source may return for its arguments."""
-        from .oracle.tensors import as_numbers
-
         c = output(manifest)
         if list(self.source.result[1]) != c["shape"]:
             rule = f"must have the shape {list(self.source.result[1])}, got {c['shape']}"
             raise CompileError(f"tensor '{c['name']}': {rule}")
+        return self.evaluated(on_gpu and manifest["target"] == HOPPER)
+
+    def evaluated(self, hopper_gpu: bool) -> Interval:
+        """The source evaluated for the arguments."""
+        from .oracle.tensors import as_numbers
+
         numbers = [as_numbers(argument) for argument in self.arguments]
-        return self.source.evaluate(numbers, on_gpu and manifest["target"] == HOPPER)
+        return self.source.evaluate(numbers, hopper_gpu)
+
+
+class OfTorch(OfSource):
+    """The program of a .pt2 file, run by torch."""
+
+    def __init__(self, path: Path):
+        from ..compiler.torch_module import exported_program, import_module
+        from .oracle.torch_program import TorchProgram
+
+        module, inputs = exported_program(path)
+        imported = import_module(module, *inputs)
+        names = imported.arguments[len(inputs) :]
+        self.name = str(path)
+        self.program = TorchProgram(module, names, imported.text, self.name)
+        self.source = self.program.source
+
+    @property
+    def said(self) -> str:
+        return f"torch's own run of {self.name}, with the limits of its linalg"
+
+    def random(self, seed: int) -> list[Any]:
+        return self.program.arguments(seed)
+
+    def evaluated(self, hopper_gpu: bool) -> Interval:
+        return self.program.evaluate(self.arguments, hopper_gpu)
 
 
 Reference = OfManifest | OfSource
@@ -149,7 +182,7 @@ def of_source(source: MatmulSpec | Path) -> Reference:
     if not isinstance(source, Path):
         return OfSpec(source)
     if source.suffix == EXPORTED:
-        return OfManifest()
+        return OfTorch(source)
     try:
         return OfSource(source.read_text(), str(source))
     except (OSError, UnicodeDecodeError) as error:

@@ -80,7 +80,7 @@ def add_command(commands: Any) -> None:
         "--identity", choices=["a", "b"], help="make this operand an identity matrix"
     )
     group.add_argument(
-        "--reference", type=Path, metavar="FILE", help="the .mlir file to hold a bundle to"
+        "--reference", type=Path, metavar="FILE", help="the .mlir or .pt2 file to hold a bundle to"
     )
     group.add_argument("-o", "--output", type=Path, metavar="PATH", help="also write the bundle")
     group.add_argument("-v", "--verbose", action="store_true", help="say what each pass did")

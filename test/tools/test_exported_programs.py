@@ -15,7 +15,9 @@ def exported(tmp_path_factory):
 
 
 def test_an_exported_program_is_run_and_compared(exported, tilewright, tmp_path):
-    assert tilewright("run", exported, "-o", tmp_path / "layer.zip").status == 0
+    made = tilewright("run", exported, "-o", tmp_path / "layer.zip")
+    assert made.status == 0
+    assert f"reference  torch's own run of {exported}" in made.out
     ran = tilewright("run", tmp_path / "layer.zip")
     assert ran.status == 0
     assert "PASS  all 1920 elements" in ran.out

@@ -17,7 +17,7 @@ from ...dialects.mlir import ir, passmanager
 from ...runtime.intervals import Interval
 from ...runtime.sums import product_of_integers, sums_of_floats
 from . import structured
-from .scalars import evaluate, stored
+from .scalars import evaluate, kept, stored
 from .structured import Undefined
 from .values import Value, element_type, places, refuse
 
@@ -49,11 +49,17 @@ class Source:
             self.result = _tensor_type(self.function, returned[0].type)
 
     @one_thread_at_a_time
-    def evaluate(self, arguments: Sequence[np.ndarray], hopper_gpu: bool = False) -> Interval:
+    def evaluate(
+        self,
+        arguments: Sequence[np.ndarray],
+        hopper_gpu: bool = False,
+        keeps_digits: bool = False,
+    ) -> Interval:
         """What the function may return: limits as of any float32 code that does what it says.
 
         The arguments are float64 or int64. hopper_gpu: products of 8-bit floats are summed as the
-        tensor cores of a Hopper GPU sum them (`runtime.sums`).
+        tensor cores of a Hopper GPU sum them (`runtime.sums`). keeps_digits: narrow floats may
+        also be unrounded in between, as where an operator of torch stands for several ops.
         """
         block = self.function.regions[0].blocks[0]
         values: dict[Any, Any] = {
@@ -62,7 +68,7 @@ class Source:
             else Interval.exactly(given)
             for each, given in zip(block.arguments, arguments, strict=True)
         }
-        with self.context, np.errstate(all="ignore"), _named(self.name):
+        with self.context, np.errstate(all="ignore"), _named(self.name), kept(keeps_digits):
             (result,) = _Run(hopper_gpu).block(block, values)
         return result if isinstance(result, Interval) else Interval.exactly(result)
 

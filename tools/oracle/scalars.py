@@ -6,7 +6,9 @@ Sources: the descriptions of MLIR's arith and math dialects; for how far float32
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
@@ -18,6 +20,7 @@ from .integers import INTEGER_OPS, compare_integers
 from .rounding import round_to
 from .values import Value, bits_of, constant, element_type, refuse, truth, unsigned, wrap
 
+_KEEPS: ContextVar[bool] = ContextVar("keeps", default=False)
 FLOAT_OPS: dict[str, Callable[..., Interval]] = {
     "arith.addf": intervals.add,
     "arith.subf": intervals.subtract,
@@ -96,7 +99,19 @@ def stored(value: Value, type_: str) -> Value:
     return _rounded(value, type_, rounding.NEAREST_EVEN)
 
 
+@contextmanager
+def kept(keeps_digits: bool) -> Iterator[None]:
+    """Whether what is rounded to narrow floats may also keep all its digits."""
+    token = _KEEPS.set(keeps_digits)
+    try:
+        yield
+    finally:
+        _KEEPS.reset(token)
+
+
 def _rounded(value: Interval, type_: str, mode: int) -> Interval:
+    if _KEEPS.get():
+        return _perhaps_rounded(value, type_)
     low, high = (round_to(part, type_, mode) for part in (value.low, value.high))
     return Interval(low, value.middle, high, value.nan)
 
@@ -104,7 +119,7 @@ def _rounded(value: Interval, type_: str, mode: int) -> Interval:
 def _erf(values: np.ndarray) -> np.ndarray:
     import torch
 
-    return torch.erf(torch.as_tensor(np.asarray(values, np.float64))).numpy()
+    return torch.erf(torch.from_numpy(np.array(values, np.float64))).numpy()
 
 
 def _truncated(op: Any, value: Interval) -> Interval:

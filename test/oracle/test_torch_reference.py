@@ -1,0 +1,71 @@
+"""A .pt2 file is held to torch: what its linalg says counts only where torch may have said it."""
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from tilewright.compiler.torch_module import import_module
+from tilewright.runtime.reference import compare
+from tilewright.tools.oracle.torch_program import TorchProgram
+
+
+class Layer(nn.Module):
+    """Products and a residual, as torch writes them."""
+
+    def __init__(self, dtype, activation):
+        super().__init__()
+        self.fc = nn.Linear(24, 16, dtype=dtype)
+        self.activation = activation
+
+    def forward(self, x, residual):
+        return self.activation(self.fc(x)) + residual
+
+
+def program(module, *inputs, text=None):
+    imported = import_module(module, *inputs)
+    return TorchProgram(module, imported.arguments[len(inputs) :], text or imported.text, "f.pt2")
+
+
+def layer(dtype, activation):
+    inputs = torch.zeros(8, 24, dtype=dtype), torch.zeros(8, 16, dtype=dtype)
+    return Layer(dtype, activation), inputs
+
+
+@pytest.mark.parametrize(
+    ("dtype", "activation"),
+    [(torch.bfloat16, nn.GELU()), (torch.float16, nn.SiLU()), (torch.float32, nn.Softsign())],
+    ids=["bf16-gelu", "f16-silu", "f32-softsign"],
+)
+def test_torchs_own_result_passes_and_a_changed_one_does_not(dtype, activation):
+    module, inputs = layer(dtype, activation)
+    reference = program(module, *inputs)
+    arguments = reference.arguments(seed=1)
+    x, residual, weight, bias = arguments
+    actual = activation(nn.functional.linear(x, weight, bias)) + residual
+    expected = reference.evaluate(arguments, hopper_gpu=False)
+    assert np.array_equal(expected.middle, actual.double().numpy())
+    assert (expected.low <= expected.high).all()
+    wrong = activation(x.double() @ weight.double().T) + residual.double()
+    assert compare(expected, wrong.to(dtype).double().numpy()).mismatches > 80
+
+
+def test_an_import_that_says_something_else_is_held_to_torch():
+    module, inputs = layer(torch.float32, nn.ReLU())
+    other = import_module(*_with(module, nn.LeakyReLU(0.5), inputs)).text
+    reference = program(module, *inputs, text=other)
+    arguments = reference.arguments(seed=2)
+    x, residual, weight, bias = arguments
+    sums = x @ weight.T + bias
+    right, wrong = (each(sums) + residual for each in (nn.ReLU(), nn.LeakyReLU(0.5)))
+    expected = reference.evaluate(arguments, hopper_gpu=False)
+    assert compare(expected, wrong.double().numpy()).mismatches > 40
+    negative = (sums < -1e-3).numpy()
+    found = compare(expected, np.where(negative, right.double(), expected.middle))
+    assert found.passed
+
+
+def _with(module, activation, inputs):
+    changed, _ = layer(torch.float32, activation)
+    changed.load_state_dict(module.state_dict())
+    return changed, *inputs
