@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import tilewright.runtime.emulator
-from tilewright.runtime.emulator import LaunchError, Trap, launch
+from tilewright.runtime.emulator import LaunchError, Trap, launch, lint
 from tilewright.runtime.emulator.errors import short_name
 from tilewright.runtime.emulator.report import Report
 
@@ -57,7 +57,7 @@ def _literals(arguments: list[ast.expr], constants: dict[str, str]) -> set[str]:
 
 
 def test_each_kind_of_warning_has_a_row_in_the_docs_and_each_row_a_kind():
-    raised = first_arguments(("warn", "_warn")) | {tilewright.runtime.emulator.lint.EARLY_USE}
+    raised = first_arguments(("warn", "_warn")) | {lint.EARLY_USE, lint.UNWAITED}
     assert raised == tables()[1]
 
 

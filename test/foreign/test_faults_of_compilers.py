@@ -18,17 +18,14 @@ from tilewright.runtime.launch_files.memory import make_memories
 
 FAULTS = {
     "tilelang/faults/refilled_stage.sm_100a": ({"race", "uninitialised-read"}, 1),
-    "tilelang/faults/idle_producers.sm_90a": ({"deadlock"}, 60),
+    "tilelang/faults/idle_producers.sm_90a": ({"barrier-protocol"}, 1),
     "tilelang/faults/unfenced_drain.sm_90a": ({"proxy-fence"}, 1),
+    "tilelang/faults/unfenced_attention.sm_90a": ({"proxy-fence"}, 1),
 }
 """Categories, and seeds within which one is found."""
-CURES = {
-    "tilelang/faults/unfenced_drain.sm_90a": (
-        r"cp\.async\.wait_(group\s+\d+|all);\s+(//[^\n]*\s+)*bar\.sync\s+0;",
-        r"\g<0> fence.proxy.async.shared::cta;",
-    ),
-}
-"""A pattern of what lacks something, and the same with it."""
+WAIT = r"cp\.async\.wait_(group\s+\d+|all);\s+(//[^\n]*\s+)*bar\.sync\s+0;"
+CURE = r"\g<0> fence.proxy.async.shared::cta;"
+CURED = ("tilelang/faults/unfenced_drain.sm_90a", "tilelang/faults/unfenced_attention.sm_90a")
 
 
 def verdict(kernel: Path, seed: int) -> str | None:
@@ -47,14 +44,23 @@ def test_the_fault_is_found(name):
     assert found in categories
 
 
-@pytest.mark.parametrize("name", list(CURES))
-def test_the_cured_kernel_is_right(name, tmp_path):
-    kernel, cured = Path(__file__).parent / name, tmp_path / "cured.ptx"
-    text, count = re.subn(*CURES[name], kernel.with_suffix(kernel.suffix + ".ptx").read_text())
+def cured(kernel: Path, folder: Path) -> Path:
+    text, count = re.subn(WAIT, CURE, kernel.with_suffix(f"{kernel.suffix}.ptx").read_text())
     assert count
-    cured.write_text(text)
-    for seed in range(2):
-        found = run_launch_file(cured, f"{kernel}.json", seed).outputs["c"]
-        tensors = make_memories(read_launch_file(Path(f"{kernel}.json")), kernel.parent)
-        a, b = (tensors[each].elements().astype(np.float64) for each in "ab")
-        assert np.array_equal(found, (a @ b.T).astype(np.float32))
+    path = folder / "cured.ptx"
+    path.write_text(text)
+    return path
+
+
+@pytest.mark.parametrize("name", CURED)
+def test_with_a_proxy_fence_behind_every_wait_nothing_is_left_to_name(name, tmp_path):
+    kernel = Path(__file__).parent / name
+    run_launch_file(cured(kernel, tmp_path), f"{kernel}.json", 0)
+
+
+def test_the_cured_product_is_right(tmp_path):
+    kernel = Path(__file__).parent / CURED[0]
+    found = run_launch_file(cured(kernel, tmp_path), f"{kernel}.json", 1).outputs["c"]
+    tensors = make_memories(read_launch_file(Path(f"{kernel}.json")), kernel.parent)
+    a, b = (tensors[each].elements().astype(np.float64) for each in "ab")
+    assert np.array_equal(found, (a @ b.T).astype(np.float32))

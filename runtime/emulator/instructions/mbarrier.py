@@ -168,7 +168,7 @@ def apply(
         observer.signalled(target, offset, barrier, phase)
     if barrier.phase != phase:
         if races is not None:
-            races.completed(barrier)
+            races.completed(barrier, target)
         target.wake(offset)
     return result
 

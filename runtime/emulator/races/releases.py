@@ -5,21 +5,38 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from .clock import ELSEWHERE, OWN_CLUSTER, OWN_CTA, Event, Message
+from .clock import ELSEWHERE, HAPPENED, OWN_CLUSTER, OWN_CTA, Event, Message
 
 if TYPE_CHECKING:
     from ..cta import Cta
 
 
 class BarrierClock:
-    """What the arrivals at a barrier pass on. pending: of the current phase; done: of the past."""
+    """What the arrivals at a barrier pass on. pending: of the current phase; done: of the past.
 
-    __slots__ = ("base", "component", "done", "made", "pending")
+    waiters: by component, the time at which a warp saw the newest phase complete, and its line.
+    """
+
+    __slots__ = ("base", "component", "done", "made", "pending", "waiters")
 
     def __init__(self, component: int, base: int, made: Event | None):
         self.component, self.base, self.made = component, base, made
         self.pending: Message | None = None
         self.done: Message | None = None
+        self.waiters: dict[int, tuple[int, int]] = {}
+
+    def saw(self, component: int, time: int, line: int) -> None:
+        """A warp has been told that the newest phase is complete."""
+        self.waiters.setdefault(component, (time, line))
+
+    def late_waiter(self) -> tuple[int, int] | None:
+        """(component, line) of one that nothing keeps from falling behind the phase which is
+        complete now: none of the arrivals at it comes after the waiter saw the one before."""
+        happened = None if self.pending is None else self.pending.rows[HAPPENED]
+        for component, (time, line) in self.waiters.items():
+            if happened is None or component >= len(happened) or happened[component] < time:
+                return component, line
+        return None
 
     def arrive(self, message: Message) -> None:
         """Add what an arrival passes on; the message is the barrier's from now on."""
@@ -32,6 +49,7 @@ class BarrierClock:
 
     def complete(self) -> None:
         """The phase is complete: waiters may take in what its arrivals passed on."""
+        self.waiters.clear()
         if self.pending is not None:
             self.done, self.pending = self.pending, None
 

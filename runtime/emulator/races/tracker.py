@@ -27,7 +27,7 @@ from .clock import (
 from .prerequisites import Prerequisites
 from .releases import BarrierClock, Published
 from .shadow import Actor, GlobalShadow, Same, SharedShadow
-from .verdicts import LINE_BITS, LINE_MASK, race
+from .verdicts import LINE_BITS, LINE_MASK, late_wait, race
 
 if TYPE_CHECKING:
     from ..cta import Cta
@@ -233,17 +233,26 @@ class Races:
         message.note(op.event, generic=op.generic)
         return message
 
-    @staticmethod
-    def completed(barrier: Mbarrier) -> None:
+    def completed(self, barrier: Mbarrier, target: Cta) -> None:
         """The current phase of an mbarrier is complete."""
-        if barrier.clock is not None:
-            barrier.clock.complete()
+        if barrier.clock is None:
+            return
+        late = barrier.clock.late_waiter()
+        if late is not None:
+            raise late_wait(barrier, target.cluster.domain.name(late[0]), late[1])
+        barrier.clock.complete()
 
     @staticmethod
     def waited(warp: Warp, barrier: Mbarrier, *, relaxed: bool) -> None:
         """A wait of a warp was answered with true."""
-        if barrier.clock is not None and barrier.clock.done is not None:
+        if barrier.clock is None:
+            return
+        line = warp.program.source[warp.split.pc].line
+        barrier.clock.saw(warp.clock.own, warp.clock.time, line)
+        if barrier.clock.done is not None:
             warp.clock.acquire(barrier.clock.done, relaxed=relaxed)
+        else:
+            warp.clock.tick()
 
     @staticmethod
     def used(warp: Warp, barrier: Mbarrier | None, what: str) -> None:

@@ -11,6 +11,7 @@ from ..errors import Trap
 from .clock import ASYNC, ASYNC_GLOBAL, KNOWN, OVER
 
 if TYPE_CHECKING:
+    from ..mbarrier import Mbarrier
     from .shadow import Actor
 
 LINE_BITS = 20
@@ -38,6 +39,18 @@ def race(what: str, place: str, other: str) -> Trap:
         "race",
         f"{what} of {place} is not ordered behind {other}: no barrier, mbarrier, commit or"
         f" release and acquire leads from there to here",
+    )
+
+
+def late_wait(barrier: Mbarrier, waiter: str, line: int) -> Trap:
+    """The Trap of a phase that completes without a waiter of the one before."""
+    before = f"phase {barrier.phase - 2}" if barrier.phase > 1 else "the one before the first"
+    return Trap(
+        "barrier-protocol",
+        f"phase {barrier.phase - 1} of {barrier.describe()} is complete, and nothing orders that"
+        f" behind the wait of {waiter} for {before} (ptx:{line}): a waiter that is late asks for a"
+        f" phase that lies two back, and may wait for ever; it must arrive, or come to a barrier"
+        f" with who arrives",
     )
 
 

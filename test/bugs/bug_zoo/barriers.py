@@ -21,7 +21,7 @@ BUGS = (
         "the consumer's first wait asks for parity 1",
         ROLES,
         flip_parity(3),
-        "uninitialised-read or race",
+        "uninitialised-read or race or barrier-protocol",
     ),
     Bug(
         "1b",

@@ -2,7 +2,7 @@
 
 from .edits import chain, delete, insert_after, insert_before, replace
 from .entry import Bug
-from .written import BLOCK_SCALED, CP_ASYNC, REVERSE, RING, WGMMA
+from .written import BLOCK_SCALED, CP_ASYNC, REVERSE, RING, WATCHER, WGMMA
 
 SCALE_COPY = r"tcgen05\.cp"
 ZEROS = "\n".join(
@@ -186,5 +186,16 @@ BUGS = (
         RING,
         delete(r"bar\.sync 0", 0),
         "missing-fence or barrier-protocol",
+    ),
+    Bug(
+        "45h",
+        "a warp that only waits may fall two phases behind",
+        WATCHER,
+        chain(
+            delete(r"mbarrier\.arrive\.relaxed"),
+            replace(r"\[empty\], 64", "[empty], 32"),
+        ),
+        "barrier-protocol or deadlock",
+        says=r"behind the wait of warp 2|the waiter lags|warp 2 waits",
     ),
 )

@@ -3,6 +3,7 @@
 from .bases import PAIR, PERSISTENT, PLAIN_CLUSTER, ROLES, SEQUENTIAL
 from .edits import chain, delete, insert_after, insert_before, move_before, replace, without_waiting
 from .entry import Bug
+from .written import BLOCK_SCALED
 
 COMMIT = r"tcgen05\.commit\.cta_group::1"
 LOAD_32 = r"(tcgen05\.ld\.sync\.aligned\.)16x32bx2\.x32\.b32 (.*), (\[.*\]), 32;"
@@ -22,6 +23,16 @@ BUGS = (
         move_before(WAIT_LD, BEFORE, 0, 1),
         "early-use",
         warns=True,
+        says=r"before tcgen05\.wait::ld$",
+    ),
+    Bug(
+        "12b",
+        "registers of tcgen05.ld are used, and no tcgen05.wait::ld follows before the release",
+        BLOCK_SCALED,
+        replace(r"tcgen05\.wait::ld\.sync\.aligned;", "mov.b32 %d7, %d7;"),
+        "unwaited-load",
+        warns=True,
+        says=r"`mov\.b32 %d7, %d7` uses .* none follows before .* `tcgen05\.fence::before",
     ),
     Bug(
         "13a",

@@ -137,6 +137,7 @@ WARP_REVERSE = Written("warp_reverse", 32, _reversed(32))
 SPLIT_K = Written("split_k", 64, _split_k, grid=4)
 CP_ASYNC = Written("cp_async", 64, _row_sum(64, 16))
 RING = Written("ring", 64, _row_sum(32, 0))
+WATCHER = Written("watcher", 96, _row_sum(32, 0))
 WGMMA = Written("wgmma", 128, _wgmma, shared_bytes=SHARED_BYTES)
 BLOCK_SCALED = Written("block_scaled", 128, _block_scaled, shared_bytes=SHARED_BYTES)
 RELAYED_SCALES = Written(

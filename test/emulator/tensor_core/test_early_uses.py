@@ -41,3 +41,21 @@ def test_a_use_on_any_path_before_the_wait_is_noted_once_a_load(tc, body):
 )
 def test_uses_behind_the_wait_are_not(tc, body):
     assert categories(tc, body) == []
+
+
+@pytest.mark.parametrize("release", ["bar.sync 1;\n", "tcgen05.fence::before_thread_sync;\n"])
+def test_without_any_wait_before_a_release_the_suspicion_is_another(tc, release):
+    (warning,) = categories(tc, LOAD + USE + release)
+    assert warning.startswith("unwaited-load: ptx:")
+    assert "none follows before ptx:" in warning
+    assert f"`{release[:-2]}` tells others" in warning
+    (warning,) = categories(tc, LOAD + USE + WAIT + release)
+    assert warning.startswith("early-use: ")
+
+
+def test_a_release_on_another_path_says_nothing(tc):
+    body = (
+        LOAD + "setp.eq.u32 %p5, %r0, 999; @%p5 bra AWAY;\n" + USE + WAIT + "bar.sync 1;\nAWAY:\n"
+    )
+    (warning,) = categories(tc, body)
+    assert warning.startswith("early-use: ")
