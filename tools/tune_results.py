@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..runtime.errors import DeviceError
+from ..runtime.regular_files import UnfitFile, read_regular
+from ..runtime.strict_json import parse_json
 
 if TYPE_CHECKING:
     from ..compiler.schedule_problem import Problem, Schedule
 
 COMPILE, MEASURE = "tilewright tune compile", "tilewright tune measure"
+LIMIT_BYTES = 256 * 2**20
 
 
 @dataclass(frozen=True)
@@ -38,8 +40,8 @@ class Results:
 def _read_json(path: Path, writer: str) -> Any:
     """A file that the command `writer` has written; DeviceError where it can't be read."""
     try:
-        return json.loads(path.read_bytes())
-    except (OSError, ValueError) as error:
+        return parse_json(read_regular(path, LIMIT_BYTES))
+    except (UnfitFile, ValueError) as error:
         raise _refused(path, writer, str(error)) from None
 
 
