@@ -8,7 +8,9 @@ Imports torch, and torch_mlir's importer, when it is first used.
 from __future__ import annotations
 
 import logging
+import os
 import re
+import tempfile
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -123,11 +125,12 @@ def import_module(module: torch.nn.Module, *inputs: torch.Tensor) -> LinalgText:
     arguments = (*_named(module, inputs), *state)
     forward = _functional(module, tuple(state))
     values = (*inputs, *(value.detach() for value in state.values()))
+    heard: list[str] = []
     try:
-        with _silence():
+        with _silence(), _hearing(heard):
             text = linalg_of_torch(forward, *values, decompositions=decompositions())
     except Exception as error:  # torch and torch_mlir raise any kind
-        raise CompileError(f"{_name(module)}: {_why(error)}") from error
+        raise CompileError(f"{_name(module)}: {_why(error, heard)}") from error
     column_major = {number for number, value in enumerate(values) if _is_column_major(value)}
     return LinalgText(text, _name(module), arguments, column_major=frozenset(column_major))
 
@@ -210,9 +213,28 @@ def _functional(module: torch.nn.Module, names: tuple[str, ...]) -> torch.nn.Mod
     return Functional()
 
 
-def _why(error: Exception) -> str:
+@contextmanager
+def _hearing(heard: list[str]) -> Iterator[None]:
+    """Keeps what is written to standard error: MLIR says there which operator it doesn't take."""
+    try:
+        kept = os.dup(2)
+    except OSError:  # it is closed
+        yield
+        return
+    with tempfile.TemporaryFile() as file:
+        os.dup2(file.fileno(), 2)
+        try:
+            yield
+        finally:
+            os.dup2(kept, 2)
+            os.close(kept)
+            file.seek(0)
+            heard.append(file.read().decode(errors="replace"))
+
+
+def _why(error: Exception, heard: Sequence[str]) -> str:
     """The operator that torch_mlir doesn't take, or what torch says."""
-    found = LOST.search(str(error))
+    found = LOST.search("".join(heard))
     if found:
         return f"{found[1]} must be an operator that linalg has, got none; compute it outside"
     return f"torch must be able to export it, got: {_first_line(error)}"
