@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ..dialects import make_context, one_thread_at_a_time
-from ..dialects.errors import CompileError, OptionError
+from ..dialects.errors import CompileError, OptionError, place_in
 from ..dialects.mlir import ir
 from ..dialects.target import find_target
 from ..dialects.tile import KernelOp
@@ -251,6 +251,5 @@ class mlir_errors:
         if not diagnostics:
             raise CompileError(str(error.message), self._where) from error
         first = diagnostics[0]
-        location = re.match(r'loc\("(.*?)":(\d+:\d+)\)', str(first.location))
-        where = f"{location[1]}:{location[2]}" if location else self._where
+        where = place_in(first.location) or self._where
         raise CompileError(first.message.strip(), where) from error

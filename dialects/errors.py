@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import re
+
+_PLACE = re.compile(r'"((?:[^"\\]|\\.)+)":(\d+):(\d+)')
+_ESCAPE = re.compile(rb"\\(\\|[0-9A-F]{2})")
+
 
 class CompileError(Exception):
     """A program or option that the compiler refuses.
@@ -22,3 +27,17 @@ class CompileError(Exception):
 
 class OptionError(CompileError):
     """A spec field, option, pipeline text or name that can't be taken: wrong usage."""
+
+
+def place_in(location: object) -> str | None:
+    """`file:line:col` of an MLIR location, of the innermost call where there are several; None for
+    no file. MLIR prints the bytes of a name that aren't ASCII as `\\C3`."""
+    found = _PLACE.search(str(location))
+    if found is None:
+        return None
+    name = _ESCAPE.sub(_byte, found[1].encode()).decode(errors="replace")
+    return f"{name}:{found[2]}:{found[3]}"
+
+
+def _byte(escape: re.Match[bytes]) -> bytes:
+    return b"\\" if escape[1] == b"\\" else bytes.fromhex(escape[1].decode())

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, fields
 from types import UnionType
 from typing import Any, ClassVar, Protocol
 
-from ..dialects.errors import CompileError, OptionError
+from ..dialects.errors import CompileError, OptionError, place_in
 from ..dialects.mlir import ir
 from ..dialects.target import Target, find_target
 from ..dialects.tile import KernelOp
@@ -18,7 +17,6 @@ DEFAULT_TARGET = "sm_100a"
 SOURCE_ATTRIBUTE = (
     "tile.source"  # of a kernel whose inputs aren't the function's arguments in order
 )
-FILE_PLACE = re.compile(r'"([^"]+)":(\d+):(\d+)')
 
 
 @dataclass
@@ -108,8 +106,7 @@ def parse_extents(rank: int) -> Callable[[str], tuple[int, ...]]:
 
 def location_of(op: Any) -> str | None:
     """`file:line:col` of an op, of the innermost call where there are several; None for no file."""
-    found = FILE_PLACE.search(str(op.location))
-    return ":".join(found.groups()) if found else None
+    return place_in(op.location)
 
 
 def refused(op: Any, rule: str) -> CompileError:

@@ -166,6 +166,17 @@ def test_a_file_that_does_not_parse_says_where(tmp_path):
     assert found == f"{path}:1:14: error: expected non-function type"
 
 
+def test_a_file_keeps_its_name_in_every_alphabet(tmp_path):
+    path = tmp_path / 'größe \\ "x".mlir'
+    path.write_text("func.func @f( {")
+    found = message_of(lambda: compile_matmul(path))
+    assert found == f"{path}:1:14: error: expected non-function type"
+    path.write_text("func.func @f() {\n  return\n}\n")
+    found = message_of(lambda: compile_matmul(path))
+    rule = "func.func: the function must hold one linalg.matmul, got 0"
+    assert found == f"{path}:1:1: error: {rule}"
+
+
 def test_an_error_that_mlir_gives_no_place_names_the_file(tmp_path):
     """The region of linalg.matmul, which MLIR makes itself, extends integers without a sign only"""
     text = HEAD.replace("bf16", "ui8") + FILL + SUM.replace("bf16", "ui8") + RETURN
