@@ -23,6 +23,7 @@ from .argument_layout import lay_out
 from .backend import Assembled, assemble, emit_ptx, versions
 from .linalg_text import LinalgText
 from .mlir_files import read_mlir
+from .origins import OriginMarker, keep_origins
 from .pipeline import (
     PassCall,
     PassEvent,
@@ -69,6 +70,7 @@ def compile_matmul(
     observer: Callable[[PassEvent], None] | None = None,
     allow_spills: bool = False,
     until: str = "cubin",
+    origins: bool = False,
 ) -> Compiled:
     """Compile a spec, or linalg on tensors, for `target`.
 
@@ -76,7 +78,9 @@ def compile_matmul(
 
     `pipeline` (text) or `preset` (name) choose the passes, else `choose_schedule` does;
     `stop_after` leaves out the later ones, except the lowering. `until` is the last kind made:
-    "mlir", "llvm", "ptx" or "cubin". Raises `CompileError` for what can't be compiled.
+    "mlir", "llvm", "ptx" or "cubin". `origins`: the PTX says by `.loc` which pass made the op that
+    an instruction comes from (`compiler/origins.py`); nothing else of it changes. Raises
+    `CompileError` for what can't be compiled.
     """
     find_target(target)
     source = _loaded(source, target)
@@ -91,6 +95,7 @@ def compile_matmul(
             module = _import(source)
         module.operation.attributes[TARGET_ATTRIBUTE] = ir.StringAttr.get(target)
         log = PassLog(places=not isinstance(source, MatmulSpec))
+        observer = OriginMarker(module, observer) if origins else observer
         if chosen:
             text = _choose(source, module, target, log, stages, observer)
             calls = complete_pipeline(text, None, stop_after, lower)
@@ -98,6 +103,8 @@ def compile_matmul(
         text = ",".join(str(call) for call in calls)
         compiled = Compiled(text, str(module), log.remarks, stages)
         if until != "mlir":
+            if origins:
+                keep_origins(module)
             _translate(module, compiled)
     if until in ("ptx", "cubin"):
         _assemble(compiled, target, allow_spills, until)

@@ -64,6 +64,11 @@ def add_pipeline(parser: Parser) -> None:
     which.add_argument("--preset", metavar="NAME", help="a named pipeline")
     group.add_argument("--stop-after", metavar="PASS", help="leave out the passes after this one")
     group.add_argument("--allow-spills", action="store_true", help="accept register spills")
+    group.add_argument(
+        "--origins",
+        action="store_true",
+        help="let PTX say by .loc which pass made the op that an instruction comes from",
+    )
 
 
 def add_json(parser: Parser) -> None:
@@ -104,7 +109,7 @@ def _make_spec(given: dict[str, Any], parser: Parser, wanted: str) -> MatmulSpec
 
 def compile_keywords(options: argparse.Namespace) -> dict[str, Any]:
     """The keyword arguments of compile_matmul that `add_pipeline`'s flags stand for."""
-    names = ("target", "pipeline", "preset", "stop_after", "allow_spills")
+    names = ("target", "pipeline", "preset", "stop_after", "allow_spills", "origins")
     return {name: getattr(options, name) for name in names}
 
 

@@ -51,7 +51,8 @@ class Trap(DeviceError):
 
     Fields: `category` (kebab-case: out-of-bounds, misaligned, uninitialised-read, read-only,
     unmodelled, protocol, convergence, deadlock, tmem, trap), `message`, and once located
-    `kernel`, `cta` (x, y, z), `warp`, `lanes` (32-bit mask), `line`, `text`.
+    `kernel`, `cta` (x, y, z), `warp`, `lanes` (32-bit mask), `line`, `text`, and `origins`: where
+    the PTX lines that it cites come from, a line each, if the text has `.loc`.
     """
 
     def __init__(self, category: str, message: str, *, lanes: int | None = None):
@@ -62,6 +63,7 @@ class Trap(DeviceError):
         self.warp: int | None = None
         self.line: int | None = None
         self.text: str | None = None
+        self.origins: tuple[str, ...] = ()
 
     def locate(self, *, kernel=None, cta=None, warp=None, lanes=None, line=None, text=None) -> Trap:
         """Fill the fields that are still unknown; returns self."""
@@ -87,7 +89,8 @@ class Trap(DeviceError):
         place = self._place()
         where = place[0] + (": " + ", ".join(place[1:]) if place[1:] else "") if place else "error"
         text = f": `{self.text}`" if self.text else ""
-        return f"{where}{text}: {self.category}: {self.message}"
+        verdict = f"{where}{text}: {self.category}: {self.message}"
+        return "\n  ".join([verdict, *self.origins])
 
 
 class Deadlock(Trap):

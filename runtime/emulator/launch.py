@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import lru_cache
 from math import prod
 from os import PathLike
@@ -15,7 +16,7 @@ from . import instructions
 from .cluster import Cluster
 from .cta import Cta, StateBag
 from .engine import Engines
-from .errors import LaunchError, short_name
+from .errors import LaunchError, Trap, short_name
 from .lanes import LANE_IDS, WARP_SIZE
 from .layout import MAX_SHARED_BYTES, align_up
 from .lint import suspicions
@@ -31,6 +32,7 @@ from .names import Names
 from .observe.observer import Observer
 from .observe.profiler import Profiler
 from .observe.trace_file import tracing
+from .origins import origins_of
 from .params import HostArrays, Parameters
 from .parser import parse
 from .program import Program, decode
@@ -63,6 +65,7 @@ def load_program(text: str, entry: str) -> Program:
     """The decoded kernel of a PTX text; kept, since a program holds nothing of a launch."""
     instructions.load_all()
     program = decode(parse(text), entry)
+    program.text = text
     wait_at_first_uses(program)
     return program
 
@@ -348,10 +351,21 @@ class Launch(StateBag):
         profiler = Profiler(self) if profile else None
         if profiler:
             self.observe(profiler)
-        with tracing(self, trace):
+        with tracing(self, trace), self._origins_named():
             self._run_clusters(max_steps, resident)
         self.report.profile = profiler and profiler.finish()
         return self.report
+
+    @contextmanager
+    def _origins_named(self) -> Iterator[None]:
+        """A verdict, and the report's warnings, say where the PTX lines that they cite are from."""
+        try:
+            yield
+        except Trap as trap:
+            trap.origins = origins_of(self.program.text, str(trap))
+            raise
+        cited = " ".join(each.message for each in self.report.warnings)
+        self.report.origins = list(origins_of(self.program.text, cited))
 
     def warn(self, category: str, message: str) -> None:
         """Note a suspicion about what runs now: a warp's instruction or an engine's operation."""

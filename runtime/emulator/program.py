@@ -37,9 +37,10 @@ LANE_SHIFT = 24
 
 class Program:
     """code: (step, guard slot or None, guard negated) by pc; source: the instruction by pc;
-    accesses: what threads' instructions move, by pc."""
+    accesses: what threads' instructions move, by pc; text: the PTX, "" where it is not known."""
 
     def __init__(self, module: ptx.Module, function: ptx.Function):
+        self.text = ""
         self.module, self.function = module, function
         self.entry = function.name
         self.code: list[tuple] = []

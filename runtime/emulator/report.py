@@ -39,8 +39,9 @@ class Report:
     """instructions: warp instructions by full opcode; memory_bytes: by (space, `read`|`write`);
     engines: what the asynchronous engines did, by name (`tma load bytes`, `mma flops` …);
     waits: try_wait/test_wait asked, and those that answered False; steps: warp instructions;
-    warnings: things that are legal to run but suspicious; printed: what vprintf wrote, one call
-    after the other; profile: more of all this, if it was asked for."""
+    warnings: things that are legal to run but suspicious; origins: where the PTX lines that
+    they cite are from (`.loc`); printed: what vprintf wrote, one call after the other; profile:
+    more of all this, if it was asked for."""
 
     kernel: str
     instructions: Counter = field(default_factory=Counter)
@@ -50,6 +51,7 @@ class Report:
     waits_suspended: int = 0
     steps: int = 0
     warnings: list[Suspicion] = field(default_factory=list)
+    origins: list[str] = field(default_factory=list)
     printed: str = ""
     profile: Profile | None = None
     _groups: dict[tuple[str, ...], int] = field(default_factory=dict, repr=False)
@@ -87,6 +89,7 @@ class Report:
             "engines": dict(sorted(self.engines.items())),
             "barrier_waits": {"asked": self.waits, "suspended": self.waits_suspended},
             "warnings": [asdict(warning) for warning in self.warnings],
+            "origins": self.origins,
             "printed": self.printed,
             **({"profile": self.profile.as_dict()} if self.profile else {}),
         }
@@ -101,6 +104,7 @@ class Report:
         lines += [f"  {name}: {amount}" for name, amount in sorted(self.engines.items())]
         lines.append(f"  barrier waits: {self.waits}, answered false: {self.waits_suspended}")
         lines += [f"  warning: {warning}" for warning in self.warnings]
+        lines += [f"    {origin}" for origin in self.origins]
         lines += [f"  printed: {text}" for text in self.printed.splitlines()]
         lines += [str(self.profile)] if self.profile else []
         return "\n".join(lines)

@@ -1,0 +1,68 @@
+"""Locations that say which pass made an op: `PASS/OP:LINE:COLUMN`, and from there `.loc` in PTX.
+
+LINE and COLUMN are those of the op in the IR that is printed after the pass
+(`tilewright compile --stop-after PASS --emit mlir`). An op that a later pass clones keeps its
+origin; one that a pass makes in the place of another gets its own.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from ..dialects.mlir import ir, passmanager
+from .pipeline import LAST, PassEvent
+
+SCOPES = "builtin.module(ensure-debug-info-scope-on-llvm-func{emission-kind=DebugDirectivesOnly})"
+Observer = Callable[[PassEvent], None]
+
+
+class OriginMarker:
+    """An observer of passes that gives each new op of the module its origin."""
+
+    def __init__(self, module: ir.Module, then: Observer | None = None):
+        self._module, self._then = module, then
+
+    def __call__(self, event: PassEvent) -> None:
+        if event.name != LAST:  # what it makes is made of ops whose origins are known
+            self._mark(event.name)
+        if self._then is not None:
+            self._then(event)
+
+    def _mark(self, pass_name: str) -> None:
+        before = [(op, op.location) for op in _ops(self._module.operation)]
+        self._take_places()
+        for op, known in before:
+            place = op.location
+            made_here = ir.Location.file(
+                f"{pass_name}/{op.name}", place.start_line, place.start_col
+            )
+            op.location = known if _is_origin_of(op, known) else made_here
+
+    def _take_places(self) -> None:
+        """Let every op's location be its place in the printed module."""
+        with tempfile.TemporaryDirectory(prefix="tilewright-") as folder:
+            name = Path(folder) / "module.mlir"
+            text = f"builtin.module(snapshot-op-locations{{filename={name}}})"
+            passmanager.PassManager.parse(text).run(self._module.operation)
+
+
+def keep_origins(module: ir.Module) -> None:
+    """Let the translation to LLVM IR keep locations, as directives without debug information."""
+    passmanager.PassManager.parse(SCOPES).run(module.operation)
+
+
+def _ops(operation: ir.Operation) -> Iterator[ir.Operation]:
+    """Every op inside, in the order they are printed."""
+    for region in operation.regions:
+        for block in region.blocks:
+            for op in block.operations:
+                yield op.operation
+                yield from _ops(op.operation)
+
+
+def _is_origin_of(op: ir.Operation, location: ir.Location) -> bool:
+    """Whether a location says that a pass made an op of this name."""
+    is_file = isinstance(location, ir.FileLineColLoc)
+    return is_file and str(location.filename).endswith(f"/{op.name}")
