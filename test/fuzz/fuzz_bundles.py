@@ -120,8 +120,8 @@ def _launched(seed: int, bundle: Any) -> Outcome:
     return Outcome(seed, "another")
 
 
-def _flip(draw: random.Random) -> bytes:
-    content = bytearray(whole())
+def _flip(draw: random.Random, zipped: bytes = b"") -> bytes:
+    content = bytearray(zipped or whole())
     for _ in range(draw.choice((1, 1, 2, 8))):
         content[draw.randrange(len(content))] ^= 1 << draw.randrange(8)
     return bytes(content)
@@ -158,7 +158,8 @@ def _members(draw: random.Random) -> bytes:
     elif change == 4:
         extra = draw.choice(("/etc/passwd", "../../x", "a\\..\\b", "notes.txt", "é" * 99))
         entries += [(f"{extra}{i}", b"x") for i in range(draw.choice((1, 5, 100)))]
-    return _zipped(entries, draw.choice(METHODS))
+    zipped = _zipped(entries, draw.choice(METHODS))
+    return _flip(draw, zipped) if draw.random() < 0.5 else zipped
 
 
 def _values(draw: random.Random) -> bytes:
