@@ -58,3 +58,10 @@ def own_type(form: Type | np.dtype, modifiers: tuple[str, ...]) -> Type | np.dty
 def is_memory_type(form: Type) -> bool:
     """Whether `ld`, `st` and `mov` have the type: no packed ones, and no halves."""
     return form.kind in MEMORY_KINDS or form.name in ("f32", "f64")
+
+
+def is_declarable(type_: Type, space: str) -> bool:
+    """Whether a variable of a space may have the type; others only instructions have (§5.2.1)."""
+    if type_.kind == "p":
+        return space == "reg"
+    return type_.kind != "x" or (type_.name == "f16x2" and space != "param")

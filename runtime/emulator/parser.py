@@ -11,7 +11,9 @@ from math import prod
 
 from . import ptx
 from .lexer import Source
+from .operand_types import is_declarable
 from .operands import TokenStream
+from .values import TYPES
 
 VERSION = re.compile(r"\d{1,3}\.\d{1,3}")
 LINKAGE = {".visible", ".extern", ".weak", ".common"}
@@ -168,18 +170,19 @@ class Parser(TokenStream):
 
     def _parameters(self) -> tuple[ptx.Variable | ptx.Registers, ...]:
         self.expect("(", "a parameter list")
-        found = []
+        if self.accept(")"):
+            return ()
+        found = [self._parameter()]
         while not self.accept(")"):
+            self.expect(",", "`,` or `)` in a parameter list")
             found.append(self._parameter())
-            if self.text != ")":
-                self.expect(",", "`,` or `)` in a parameter list")
         return tuple(found)
 
     def _parameter(self) -> ptx.Variable | ptx.Registers:
         if self.text == ".reg":
             line = self.line
             self.advance()
-            type_ = self.take("directive", "a type")[1:]
+            type_ = self._type("reg")
             return ptx.Registers(type_, ((self.take("word", "a register name"), None),), line)
         if self.text != ".param":
             raise self.error("expected .param or .reg in a parameter list")
@@ -220,9 +223,8 @@ class Parser(TokenStream):
             return [self.block()]
         if self.text == ".reg":
             return [self._registers()]
-        if self.text in SPACES or self.text == ".extern":
-            extern = bool(self.accept(".extern"))
-            return self._variable_list(extern=extern)
+        if self.text in SPACES:
+            return self._variable_list(extern=False)
         if self._skip_debug() or self.accept(";"):
             return []
         raise self.error("expected an instruction, a label or a declaration")
@@ -245,12 +247,19 @@ class Parser(TokenStream):
         line = self.line
         self.expect(".reg", ".reg")
         vector = int(self.advance()[2:]) if self.text in VECTORS[:2] else 1
-        type_ = self.take("directive", "a type")[1:]
+        type_ = self._type("reg")
         names = [self._register_name()]
         while self.accept(","):
             names.append(self._register_name())
         self.expect(";", "`;` after a declaration")
         return ptx.Registers(type_, tuple(names), line, vector)
+
+    def _type(self, space: str) -> str:
+        """A type that a variable of a space may have (PTX ISA §5.2)."""
+        name = self.text[1:]
+        if name in TYPES and not is_declarable(TYPES[name], space):
+            raise self.error(f"expected a type that .{space} variables may have")
+        return self.take("directive", "a type")[1:]
 
     def _register_name(self) -> tuple[str, int | None]:
         name = self.take("word", "a register name")
@@ -275,6 +284,9 @@ class Parser(TokenStream):
         space = self.advance()[1:]
         type_, align, vector = None, None, 1
         while self.kind == "directive":
+            if self.text[1:] in TYPES:
+                type_ = self._type(space)
+                continue
             word = self.advance()
             if word == ".align":
                 align = self._alignment()

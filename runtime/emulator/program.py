@@ -24,6 +24,7 @@ from .layout import (
     variable_size,
 )
 from .memory import PARAM_WINDOW
+from .requirements import unmet
 from .scope import FunctionCode, Placed, Register, Scope
 from .specials import FIXED, MOVING
 from .values import RAW, TYPES, Type
@@ -312,6 +313,10 @@ class Program:
         found = registry.find(source.opcode)
         if found is None:
             raise Trap("unmodelled", _unknown(source.opcode)).locate(
+                kernel=self.entry, line=source.line, text=source.text
+            )
+        if lacking := unmet(source.opcode, self.module):
+            raise Trap("target", lacking).locate(
                 kernel=self.entry, line=source.line, text=source.text
             )
         entry, modifiers = found

@@ -156,7 +156,7 @@ TOO_MUCH = {
     ),
     "predicates in memory": (
         kernel("", ".global .pred x = 1;\n"),
-        "ptx:4: error: type: a variable must not be of type .pred",
+        "ptx:4:9: error: expected a type that .global variables may have, got `.pred`",
     ),
     "recursion": (
         kernel("call f;", ".func f() { call g; ret; }\n.func g() { call f; ret; }\n").replace(

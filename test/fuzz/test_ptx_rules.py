@@ -98,6 +98,68 @@ def test_names_of_a_module_are_declared_once(before):
     agree(kernel("", before))
 
 
+TYPES = "b8 b64 b128 u8 s16 f16 f16x2 f32 f64 pred bf16 bf16x2 tf32 e4m3x2 u16x2 f32x2".split()
+
+
+@pytest.mark.parametrize("type_", TYPES)
+def test_variables_have_the_types_that_can_be_declared(type_):
+    for space in ("reg", "shared"):
+        agree(kernel(f".{space} .{type_} a;"))
+    agree(kernel("").replace(".param .u32", f".param .{type_}"))
+
+
+@pytest.mark.parametrize(("old", "new"), [
+    ("value)", "value,)"), ("{\n.reg", "{\n.extern .shared .b8 a[];\n.reg"),
+    ("\nret;", "\ntcgen05.ld.sync.aligned.32x32b.x2.b32 {%r1, %r1}, [%r0];\nret;"),
+    ("\nret;", "\ntcgen05.ld.sync.aligned.32x32b.x2.b32 {%r1, %r2}, [%r0];\nret;"),
+    ("\nret;", "\nld.global.v2.b32 {%r1, %r1}, [%d0];\nret;"),
+])  # fmt: skip
+def test_lists_are_as_ptxas_takes_them(old, new):
+    agree(kernel("").replace(old, new))
+
+
+FAMILIES = {
+    "tcgen05.fence::before_thread_sync": ("sm_100a", "8.6"),
+    "setmaxnreg.inc.sync.aligned.u32 64": ("sm_90a", "8.0"),
+    "cp.async.bulk.commit_group": ("sm_90", "8.0"),
+    "mbarrier.init.shared.b64 [%r0], 1": ("sm_80", "7.0"),
+    "mbarrier.try_wait.parity.shared.b64 %p, [%r0], %r1": ("sm_90", "7.8"),
+    "mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [%r0], %r1": ("sm_90", "8.0"),
+    "cp.async.ca.shared.global [%r0], [%d0], 16": ("sm_80", "7.0"),
+    "elect.sync _|%p, -1": ("sm_90", "8.0"),
+    "barrier.cluster.arrive.aligned": ("sm_90", "7.8"),
+    "mapa.shared::cluster.u32 %r0, %r1, %r2": ("sm_90", "7.8"),
+    "getctarank.shared::cluster.u32 %r0, %r1": ("sm_90", "7.8"),
+    "griddepcontrol.wait": ("sm_90", "7.8"),
+    "ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%r0}, [%r1]": ("sm_75", "6.5"),
+    "stmatrix.sync.aligned.m8n8.x1.shared.b16 [%r1], {%r0}": ("sm_90", "7.8"),
+    "movmatrix.sync.aligned.m8n8.trans.b16 %r0, %r1": ("sm_75", "7.8"),
+    "fence.proxy.async": ("sm_90", "8.0"),
+    "fence.mbarrier_init.release.cluster": ("sm_90", "8.0"),
+    "redux.sync.add.s32 %r0, %r1, -1": ("sm_80", "7.0"),
+    "createpolicy.fractional.L2::evict_first.b64 %d0": ("sm_80", "7.4"),
+    "tensormap.replace.tile.rank.global.b1024.b32 [%d0], 1": ("sm_90a", "8.3"),
+    "st.bulk.weak.shared::cta [%r0], %d0, 0": ("sm_100", "8.6"),
+    "wgmma.fence.sync.aligned": ("sm_90a", "8.0"),
+}
+"""Of a family one instruction, the least target and the least version that have it."""
+BELOW = {"sm_100a": "sm_100", "sm_90a": "sm_90", "sm_90": "sm_80", "sm_80": "sm_75",
+         "sm_75": "sm_70", "sm_100": "sm_90"}  # fmt: skip
+
+
+@pytest.mark.parametrize("instruction", FAMILIES)
+def test_a_family_needs_its_target_and_its_version(instruction):
+    target, version = FAMILIES[instruction]
+    least = kernel(f"{instruction};").replace("sm_100a", target).replace("9.0", version)
+    if version < "8.6":
+        least = least.replace(REGISTERS, REGISTERS.replace(".reg .f16 %hf<4>; ", ""))
+    assert ptxas_refuses(least) is None and emulator_refuses(least) is None
+    agree(least.replace(target, BELOW[target]))
+    older = {"8.6": "8.3", "8.3": "8.1", "8.0": "7.8", "7.8": "7.7", "7.4": "7.3"}.get(version)
+    if older is not None:
+        agree(least.replace(f".version {version}", f".version {older}"))
+
+
 def test_a_target_may_stand_twice_in_the_head():
     agree(kernel("").replace(".target sm_100a", ".target sm_100a\n.target sm_100a"))
 

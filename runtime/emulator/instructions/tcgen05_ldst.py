@@ -134,6 +134,7 @@ def _track(engine: TensorEngine, form: Form, warp: Warp, lane: int, column: int,
 def build_ld(ins: Decoded) -> Step:
     converged = take_aligned(ins)
     form = _take_form(ins, "pack::16b")
+    _check_distinct(ins)
     write = ins.write_vector(0, form.registers, np.uint32)
     address = _tensor_address(ins, 1)
     ins.note_access(MemoryAccess("tensor", READ, form.warp_bytes))
@@ -148,6 +149,13 @@ def build_ld(ins: Decoded) -> Step:
         return None
 
     return step
+
+
+def _check_distinct(ins: Decoded) -> None:
+    """The load is asynchronous: no order decides which of two words a register keeps."""
+    named = [each for each in ins.elements(0) if not ins.is_sink(each)]
+    if len(set(named)) < len(named):
+        raise ins.trap("operand", "the registers of tcgen05.ld must differ from each other")
 
 
 def _tensor_address(ins: Decoded, at: int):

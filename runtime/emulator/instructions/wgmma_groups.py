@@ -11,7 +11,7 @@ from ..decode import Decoded
 from ..registry import Blocked, Step, instruction
 from ..shared_access import observe
 from .tcgen05 import take_aligned
-from .wgmma import check_target, products_of
+from .wgmma import products_of
 
 if TYPE_CHECKING:
     from ..warp import Warp
@@ -30,7 +30,6 @@ def build_commit_group(ins: Decoded) -> Step:
 
 
 def _simple(ins: Decoded, perform: Callable[[Warp], None]) -> Step:
-    check_target(ins)
     converged = take_aligned(ins)
     ins.finish_modifiers()
     ins.expect_operands(0)
