@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..dialects import one_thread_at_a_time
 from ..dialects.errors import CompileError
+from .exported_file import is_trusted, safe_archive
 from .linalg_text import LinalgText
 
 if TYPE_CHECKING:
@@ -135,21 +136,27 @@ def import_module(module: torch.nn.Module, *inputs: torch.Tensor) -> LinalgText:
     return LinalgText(text, _name(module), arguments, column_major=frozenset(column_major))
 
 
-def read_exported(path: Path) -> LinalgText:
+def read_exported(path: Path, trust: bool = False) -> LinalgText:
     """The program in a file of torch.export.save, on the example inputs it was exported with."""
-    module, inputs = exported_program(path)
+    module, inputs = exported_program(path, trust)
     return import_module(module, *inputs)
 
 
-def exported_program(path: Path) -> tuple[torch.nn.Module, tuple[torch.Tensor, ...]]:
-    """The module in a file of torch.export.save, and its example inputs."""
+def exported_program(
+    path: Path, trust: bool = False
+) -> tuple[torch.nn.Module, tuple[torch.Tensor, ...]]:
+    """The module in a file of torch.export.save, and its example inputs.
+
+    Loading runs no code of the file's: what could is refused with CompileError, unless `trust`.
+    """
     import torch
 
     if not path.is_file():
         raise CompileError(f"{path}: must be a file of torch.export.save, got none")
+    source = path if trust or is_trusted(path) else safe_archive(path)
     try:
         with _silence():
-            program = torch.export.load(path)
+            program = torch.export.load(source)
     except Exception as error:  # torch raises any kind
         rule = f"{path}: must be a file of torch.export.save, got: {_first_line(error)}"
         raise CompileError(rule) from error

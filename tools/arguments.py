@@ -40,6 +40,9 @@ class Parser(argparse.ArgumentParser):
 def add_problem(parser: Parser, file_help: str) -> None:
     """The matmul: a file, or spec flags."""
     parser.add_argument("file", nargs="?", type=Path, metavar="FILE", help=file_help)
+    parser.add_argument(
+        "--trust", action="store_true", help="load a .pt2 FILE even if that may run code of it"
+    )
     add_spec(parser, "spec, instead of FILE")
 
 
@@ -87,6 +90,10 @@ def problem(options: argparse.Namespace, parser: Parser) -> MatmulSpec | Path:
     given = {name: value for name, value in given.items() if value is not None}
     if options.file is not None:
         _refuse_flags(given, parser)
+        if options.trust:
+            from ..compiler.exported_file import trust
+
+            trust(options.file)
         return options.file
     return _make_spec(given, parser, "a FILE or --m, --n and --k")
 
