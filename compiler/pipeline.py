@@ -17,6 +17,7 @@ from ..dialects.errors import CompileError, OptionError, place_in
 from ..dialects.mlir import ir
 from ..dialects.target import find_target
 from ..dialects.tile import KernelOp
+from ..dialects.verify import MALFORMED
 from ..passes import BY_REQUEST, PASSES, PIPELINE
 from ..passes.base import TARGET_ATTRIBUTE, Pass, PassLog, make_pass
 from ..passes.check_kernel import check_kernels
@@ -226,10 +227,17 @@ def checked_text(text: str, filename: str) -> str:
 def parse_module(text: str, filename: str) -> ir.Module:
     """The module in `text`; a file of that name with this text keeps its name in locations."""
     check_text(text, filename)
-    with mlir_errors(filename):
-        if Path(filename).is_file():
-            return ir.Module.parseFile(filename)
-        return ir.Module.parse(text)
+    try:
+        with mlir_errors(filename):
+            if Path(filename).is_file():
+                return ir.Module.parseFile(filename)
+            return ir.Module.parse(text)
+    except MALFORMED as error:
+        raise CompileError(
+            f"module: ops must have attributes and types of their own form, got one of another "
+            f"({error}); docs/dialects.md lists them",
+            filename,
+        ) from error
 
 
 class mlir_errors:

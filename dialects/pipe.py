@@ -23,8 +23,9 @@ from typing import Any
 
 from .mlir import ext, ir
 from .tile_types import AccumulatorType, SmemType
-from .verify import refuse, verify_tile_loop
+from .verify import refuse, verify_tile, verify_tile_loop
 
+TILES = (SmemType, AccumulatorType)
 # PTX ISA, setmaxnreg.
 REGISTERS_MIN, REGISTERS_MAX, REGISTERS_STEP = 24, 256, 8
 
@@ -92,6 +93,9 @@ class CreateOp(Pipe.Operation, name="create"):
             return refuse(
                 self, "the payload must be shared-memory tiles, one accumulator, claims or turns"
             )
+        tiles = [tile for tile in self.ring.type.tiles if isinstance(tile, TILES)]
+        if not all(verify_tile(self, tile.tile) for tile in tiles):
+            return False
         return True
 
 

@@ -40,6 +40,7 @@ from .verify import (
     verify_epilogue,
     verify_smem,
     verify_tensor_map,
+    verify_tile,
     verify_tile_loop,
 )
 
@@ -131,6 +132,9 @@ class AccumulatorOp(Tile.Operation, name="accumulator"):
     """`acc[M,N]`, undefined until the first mma with `accumulate` false."""
 
     acc: ext.Result[AccumulatorType]
+
+    def verify_invariants(self) -> bool:
+        return verify_tile(self, self.acc.type.tile)
 
 
 class LoadOp(Tile.Operation, name="load"):

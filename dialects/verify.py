@@ -16,8 +16,23 @@ def refuse(op: ext.Operation, rule: str) -> bool:
     return False
 
 
+# What a verifier raises that reads an attribute or a type of another form.
+MALFORMED = (AttributeError, IndexError, KeyError, TypeError, ValueError, ZeroDivisionError)
+
+
+def verify_tile(op: ext.Operation, tensor: ir.Type) -> bool:
+    """Whether a tile is rows and columns of known extents, its elements whole bytes."""
+    shape = list(ir.RankedTensorType(tensor).shape)
+    if len(shape) != 2 or min(shape) < 1:
+        return refuse(op, f"a tile must have rows and columns of known extents, got {tensor}")
+    width = ir.RankedTensorType(tensor).element_type.width
+    return width % 8 == 0 or refuse(op, f"elements must be whole bytes, got {tensor}")
+
+
 def verify_smem(op: ext.Operation, smem: SmemType) -> bool:
     """Whether the tile's major axis and swizzle exist and can hold it."""
+    if not verify_tile(op, smem.tile):
+        return False
     major, swizzle = text_of(smem.major_attr), text_of(smem.swizzle_attr)
     if major not in MAJORS:
         return refuse(op, f"major must be one of {MAJORS}, got {major!r}")

@@ -4,7 +4,22 @@ Each program is what a pass leaves, with a line changed; the whole message is co
 """
 
 import pytest
-from edited_ir import ROLES, TMA, TURNS, double, drop, drop_lines, insert, move, refusal, replace
+from edited_ir import (
+    ROLES,
+    TMA,
+    TURNS,
+    double,
+    drop,
+    drop_lines,
+    insert,
+    ir_after,
+    move,
+    refusal,
+    replace,
+)
+
+from tilewright.compiler.pipeline import run_passes_on_text
+from tilewright.dialects.errors import CompileError
 
 TILING = "normalize,tiling"
 LOOPS = f"{ROLES},persistence"
@@ -401,3 +416,22 @@ def test_a_pass_refuses_what_two_consumers_cannot_share(name):
     passes, edit, then = WARPGROUPS[name]
     message, _ = refusal(passes, edit, "sm_90a", then=then)
     assert message == MESSAGES[name]
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("cluster = [1, 1, 1]", 'cluster = "x"'),
+        ("cluster = [1, 1, 1]", "cluster = [0, 1, 1]"),
+        ("threads = 128", 'threads = "x"'),
+        ("tensor<128x64xbf16>", "tensor<128xbf16>"),
+        ("tensor<128x64xbf16>", "tensor<*xbf16>"),
+        ("xbf16", "xi4"),
+        ("xbf16", "xindex"),
+        ('tile.target = "sm_100a"', "tile.target = 3"),
+    ],
+)
+def test_attributes_and_types_of_another_form_are_refused(old, new):
+    text = "\n".join(ir_after(TILING)).replace(old, new)
+    with pytest.raises(CompileError):
+        run_passes_on_text(text, "kernel.mlir", "tma-insertion")

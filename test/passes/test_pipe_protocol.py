@@ -20,7 +20,6 @@ from edited_ir import (
 )
 
 from tilewright.compiler.pipeline import run_passes_on_text
-from tilewright.compiler.presets import HOPPER_PRESETS, PRESETS
 from tilewright.dialects.errors import CompileError
 from tilewright.passes.check_pipes import check_pipes
 
@@ -230,13 +229,3 @@ def test_passes_check_the_pipes_that_they_are_given():
     with pytest.raises(CompileError) as caught:
         run_passes_on_text("\n".join(lines), "kernel.mlir", "lower-to-nvvm")
     assert caught.value.message.startswith("pipe.wait: pairing: must meet one pipe.release")
-
-
-@pytest.mark.parametrize("preset", PRESETS)
-def test_the_pipes_of_every_preset_fit(preset):
-    ir_after(f"normalize,{PRESETS[preset]}")
-
-
-@pytest.mark.parametrize("preset", HOPPER_PRESETS)
-def test_the_pipes_of_every_hopper_preset_fit(preset):
-    ir_after(f"normalize,{HOPPER_PRESETS[preset]}", "sm_90a")
