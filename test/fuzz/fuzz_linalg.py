@@ -14,6 +14,8 @@ import collections
 import multiprocessing
 import sys
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -65,14 +67,21 @@ def judge_problem(problem: Problem, seed: int) -> Outcome:
 
 
 def _compiled(text: str, target: str) -> Any:
-    """Without ptxas, which takes half the time and says nothing of values."""
+    from tilewright.compiler import driver
+
+    with without_ptxas():
+        return driver.compile_matmul(driver.LinalgText(text, "random.mlir"), target=target)
+
+
+@contextmanager
+def without_ptxas() -> Iterator[None]:
+    """ptxas takes half the time, and says nothing of values."""
     from tilewright.compiler import driver
     from tilewright.compiler.backend import Assembled
 
     assembled = Assembled(b"", 0, 0, 0, 0, 0, "")
-    source = driver.LinalgText(text, "random.mlir")
     with mock.patch.object(driver, "assemble", lambda *_, **__: assembled):
-        return driver.compile_matmul(source, target=target)
+        yield
 
 
 def _compared(seed: int, text: str, compiled: Any) -> Outcome:
@@ -113,36 +122,38 @@ def _sprinkle(arguments: list[Any], seed: int) -> None:
             argument.copy_(torch.where(torch.from_numpy(where), special, argument))
 
 
-def main() -> int:
-    """Judge the modules of `--count` seeds from `--seed` on."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+def judge_all(
+    judge: Callable[[int], Outcome], describe: Callable[[int], str], doc: str | None, suffix: str
+) -> int:
+    """Judge the `--count` seeds from `--seed` on, in processes; 1 when there is a fault."""
+    parser = argparse.ArgumentParser(description=(doc or "").splitlines()[0])
     parser.add_argument("--count", type=int, default=2000)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--processes", type=int, default=1)
-    parser.add_argument("--keep", type=Path, default=Path("build/fuzz"))
+    parser.add_argument("--keep", type=Path, default=Path("build/fuzz"), help="where faults go")
     options = parser.parse_args()
-    seeds = range(options.seed, options.seed + options.count)
     counts: collections.Counter[str] = collections.Counter()
     started = time.time()
     context = multiprocessing.get_context("spawn")
+    faults = 0
     with context.Pool(options.processes, maxtasksperchild=200) as pool:
-        for outcome in pool.imap(judge, seeds):
+        for outcome in pool.imap(judge, range(options.seed, options.seed + options.count)):
             counts[outcome.kind] += 1
+            faults += outcome.is_fault
             if outcome.is_fault:
-                _keep(outcome, options.keep)
+                _keep(outcome, options.keep / f"{outcome.seed}.{suffix}", describe(outcome.seed))
             if outcome.seed % 100 == 99:
                 seconds = time.time() - started
                 print(f"{outcome.seed + 1}: {dict(counts)}, {seconds:.0f} s", flush=True)
-    print(f"{options.count} modules from seed {options.seed} on: {dict(counts)}")
-    return int(any(Outcome(0, kind).is_fault for kind in counts))
+    print(f"{options.count} from seed {options.seed} on: {dict(counts)}")
+    return int(faults > 0)
 
 
-def _keep(outcome: Outcome, folder: Path) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
-    place = folder / f"{outcome.seed}.mlir"
-    place.write_text(random_problem(outcome.seed).text)
+def _keep(outcome: Outcome, place: Path, text: str) -> None:
+    place.parent.mkdir(parents=True, exist_ok=True)
+    place.write_text(text)
     print(f"seed {outcome.seed}: {outcome.kind}: {outcome.detail[:600]} ({place})", flush=True)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(judge_all(judge, lambda seed: random_problem(seed).text, __doc__, "mlir"))

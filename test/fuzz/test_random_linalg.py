@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import fuzz_specs
 import pytest
 from fuzz_linalg import judge, judge_problem
 from random_linalg import Problem, random_problem
@@ -27,3 +28,9 @@ def test_a_seed_gives_the_same_module_again_and_others_give_others():
 def test_a_module_that_was_wrong_once_is_right(path, target):
     outcome = judge_problem(Problem(path.read_text(), target), seed=1)
     assert outcome.kind == "right", outcome
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_random_spec_and_pipeline_is_refused_or_right(seed):
+    outcome = fuzz_specs.judge(seed)
+    assert not outcome.is_fault, outcome

@@ -1,0 +1,86 @@
+"""Compile and run random specs with random pipelines, and hold every element to the product.
+
+    python test/fuzz/fuzz_specs.py --count 1000 --seed 0 --processes 2
+
+Each must be refused with a CompileError, or be right on the emulator. What is neither is printed
+with its seed; `--seed S --count 1` is that one again. Exit status 1 when there is one.
+"""
+
+from __future__ import annotations
+
+import random
+import sys
+from typing import Any
+
+from fuzz_linalg import Outcome, judge_all, without_ptxas
+
+TYPES = (
+    *(("bf16", "bf16", "bf16", "f32", 16), ("f16", "f16", "f32", "f32", 16)),
+    *(("bf16", "bf16", "f32", "f32", 16), ("f16", "f16", "bf16", "f32", 16)),
+    *(("tf32", "tf32", "f32", "f32", 8), ("e4m3", "e5m2", "bf16", "f32", 32)),
+    *(("s8", "u8", "s32", "s32", 32), ("u8", "u8", "f16", "s32", 32)),
+)
+PASSES = (
+    *("tma-insertion", "tma-insertion{box=3d}", "swizzle-selection", "epilogue-staging"),
+    *("clustering{shape=2x1}", "clustering{shape=1x2}", "pipelining{stages=2}", "pipelining"),
+    *("warp-specialization", "ping-pong", "persistence", "persistence{scheduler=static}"),
+)
+
+
+def random_case(seed: int) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The fields of a spec, and how to compile it."""
+    draw = random.Random(seed)
+    *names, k_per_mma = draw.choice(TYPES)
+    dtypes = dict(zip(("a_dtype", "b_dtype", "c_dtype", "acc_dtype"), names, strict=True))
+    sizes = {axis: draw.choice((draw.randint(1, 40), draw.randint(41, 100))) for axis in "mnk"}
+    majors = {"a_major": draw.choice("kkm"), "b_major": draw.choice("kkn")}
+    options: dict[str, Any] = {"target": draw.choice(("sm_100a", "sm_90a"))}
+    if draw.random() < 0.6:
+        options["pipeline"] = _pipeline(draw, k_per_mma)
+    return {**sizes, **dtypes, **majors}, options
+
+
+def _pipeline(draw: random.Random, k_per_mma: int) -> str:
+    """A tile, and some of the passes in their order."""
+    tile = draw.choice((64, 128, 256)), 16 * draw.randint(1, 8), k_per_mma * draw.randint(1, 4)
+    kept = [name for name in PASSES if draw.random() < (0.1 if "cluster" in name else 0.5)]
+    once = {name.partition("{")[0]: name for name in kept}
+    return ",".join([f"tiling{{tile={'x'.join(map(str, tile))}}}", *once.values()])
+
+
+def judge(seed: int) -> Outcome:
+    """Compile and run the case of a seed."""
+    from tilewright.compiler import driver
+    from tilewright.compiler.bundle_writer import as_bundle
+    from tilewright.compiler.spec import MatmulSpec
+    from tilewright.dialects.errors import CompileError
+    from tilewright.runtime.devices import open_device
+    from tilewright.tools.references import OfSpec, compare_with
+
+    fields, options = random_case(seed)
+    try:
+        spec = MatmulSpec(**fields)
+        with without_ptxas():
+            bundle = as_bundle(driver.compile_matmul(spec, **options))
+    except CompileError as error:
+        return Outcome(seed, "refused", str(error))
+    except Exception as error:
+        return Outcome(seed, "internal error", f"{type(error).__name__}: {error}")
+    try:
+        reference = OfSpec(spec)
+        tensors = reference.tensors(bundle.manifest, seed)
+        open_device("emulator").launch(bundle, tensors, seed, check="fast")
+        found = compare_with(reference, bundle.manifest, tensors)
+    except Exception as error:
+        return Outcome(seed, "failed at run", f"{type(error).__name__}: {error}")
+    return Outcome(seed, "right") if found.passed else Outcome(seed, "wrong", str(found))
+
+
+def describe(seed: int) -> str:
+    """What to keep of a seed."""
+    fields, options = random_case(seed)
+    return f"{fields}\n{options}\n"
+
+
+if __name__ == "__main__":
+    sys.exit(judge_all(judge, describe, __doc__, "txt"))
