@@ -152,5 +152,7 @@ class Cta(StateBag):
         for check in self.exit_checks:
             check()
         self.launch.engines.check_exit(self)
+        if self.launch.races is not None:
+            self.launch.races.exiting(self)
         self.shared.close()
         self.launch.scheduler.cta_exited(self)

@@ -14,6 +14,7 @@ import numpy as np
 
 from ..errors import Trap
 from .clock import (
+    HAPPENED,
     KNOWN,
     OUT,
     OWN_CLUSTER,
@@ -25,9 +26,9 @@ from .clock import (
     WarpClock,
 )
 from .prerequisites import Prerequisites
-from .releases import BarrierClock, Published
+from .releases import BarrierClock, Published, arrivals_from_afar
 from .shadow import Actor, GlobalShadow, Same, SharedShadow
-from .verdicts import LINE_BITS, LINE_MASK, late_wait, race
+from .verdicts import LINE_BITS, late_arrival, late_wait, race
 
 if TYPE_CHECKING:
     from ..cta import Cta
@@ -112,8 +113,7 @@ class Races:
         if warp is None:
             return None
         clock = warp.clock
-        line = warp.program.source[warp.split.pc].line
-        when = clock.time << LINE_BITS | line
+        when = clock.time << LINE_BITS | line_of(warp)
         strong = self.order is not None
         own = clock.own if owner is None or owner is warp.cta else clock.away()
         actor = Actor(clock.domain, own, when, clock.wide(), clock.others, strong)
@@ -207,8 +207,10 @@ class Races:
             self.used(warp, barrier, "an arrival")
         if barrier.clock is None:
             return
-        message = self._operation_message()
-        if self.operation is None and warp is not None:
+        message, op = self._operation_message(), self.operation
+        if op and op.event is not None and op.issuer is not target:
+            arrivals_from_afar(target)[op.event[0]] = (op.event[1], op.origin.get("line", 0))
+        if op is None and warp is not None:
             message = self._arrival_message(warp, target, passes_on, scope)
         if message is not None:
             barrier.clock.arrive(message)
@@ -220,6 +222,8 @@ class Races:
         if passes_on == "nothing":
             return warp.clock.happening()
         distance = OWN_CTA if target is warp.cta else OWN_CLUSTER
+        if distance == OWN_CLUSTER:
+            arrivals_from_afar(target)[warp.clock.own] = (warp.clock.time, line_of(warp))
         if passes_on == "released" and distance > REACH[scope]:
             return warp.clock.release_narrow()
         return warp.clock.release(relaxed=passes_on == "relaxed", distance=distance)
@@ -243,12 +247,19 @@ class Races:
         barrier.clock.complete()
 
     @staticmethod
+    def exiting(cta: Cta) -> None:
+        """The last thread of a CTA exits: arrivals of other CTAs must have come before."""
+        known = [warp.clock.row(HAPPENED) for warp in cta.warps]
+        for component, (time, line) in arrivals_from_afar(cta).items():
+            if max(int(row[component]) for row in known) < time:
+                raise late_arrival(cta.cluster.domain.name(component), line)
+
+    @staticmethod
     def waited(warp: Warp, barrier: Mbarrier, *, relaxed: bool) -> None:
         """A wait of a warp was answered with true."""
         if barrier.clock is None:
             return
-        line = warp.program.source[warp.split.pc].line
-        barrier.clock.saw(warp.clock.own, warp.clock.time, line)
+        barrier.clock.saw(warp.clock.own, warp.clock.time, line_of(warp))
         if barrier.clock.done is not None:
             warp.clock.acquire(barrier.clock.done, relaxed=relaxed)
         else:
@@ -338,9 +349,8 @@ class Races:
         op, warp = self.operation, self._launch.current_warp
         if op is not None:
             message = self._operation_message() if releases and op.commits else None
-            if message is None or op.issuer is None:
-                return None
-            return Published(op.issuer, (message, message, message))
+            known = message is not None and op.issuer is not None
+            return Published(op.issuer, (message, message, message)) if known else None
         if warp is None:
             return None
         reach = REACH[self.scope]
@@ -351,7 +361,7 @@ class Races:
         event = self.stream(warp, "tcgen05.alloc")
         warp.clock.observe(event, generic=False)
         actor = self.actor(warp)
-        actor.own, actor.when = event[0], event[1] << LINE_BITS | actor.when & LINE_MASK
+        actor.own, actor.when = event[0], event[1] << LINE_BITS | line_of(warp)
         target.shared.shadow.write(np.array([offset // 4]), 4, actor, "the result of tcgen05.alloc")
         warp.clock.tick()
 
@@ -378,6 +388,11 @@ def _key(kind: str, lane: int | None) -> str:
 def barrier_of(cta: Cta, offset: int) -> Mbarrier | None:
     """The live mbarrier at an offset."""
     return cta.state("mbarriers", dict).get(offset)
+
+
+def line_of(warp: Warp) -> int:
+    """The line it executes."""
+    return warp.program.source[warp.split.pc].line
 
 
 def describe(warp: Warp) -> str:

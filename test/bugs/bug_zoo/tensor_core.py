@@ -230,7 +230,6 @@ BUGS = (
             replace(CLUSTER_ARRIVE + r".*;", "bar.sync 0;", -1),
         ),
         "exited-cta",
-        8,
     ),
     Bug(
         "30b",

@@ -1,0 +1,51 @@
+"""A CTA may exit only behind what other CTAs signal at its mbarriers, in every order of events."""
+
+from __future__ import annotations
+
+import pytest
+
+from tilewright.runtime.emulator import Trap, launch
+
+TEXT = """.version 8.8
+.target sm_90
+.address_size 64
+.visible .entry k()
+{{ .reg .b32 %r<8>; .reg .pred %p<4>; .shared .align 8 .b64 bar;
+  mov.u32 %r0, %tid.x; mov.u32 %r1, bar; mov.u32 %r2, %cluster_ctarank;
+  setp.eq.u32 %p0, %r0, 0; setp.eq.u32 %p1, %r2, 0;
+  @%p0 mbarrier.init.shared::cta.b64 [%r1], 32; fence.mbarrier_init.release.cluster;
+  barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;
+  mapa.shared::cluster.u32 %r3, %r1, 0;
+  @%p1 bra HOME; mbarrier.arrive.{order}.shared::cluster.b64 _, [%r3];
+  {away} bra END;
+HOME: {home}
+END: ret; }}
+"""
+WAIT = "mbarrier.try_wait.parity.{}.cta.shared::cta.b64 %p2, [%r1], 0; @!%p2 bra HOME;"
+BARRIER = "barrier.cluster.arrive.relaxed; barrier.cluster.wait;"
+
+
+def run(seed: int, home: str, away: str = "", order: str = "release.cluster") -> None:
+    launch(TEXT.format(home=home, away=away, order=order), "k", grid=2, block=32, cluster=2,
+           seed=seed)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("home", "away", "order"),
+    [
+        (WAIT.format("acquire"), "", "release.cluster"),
+        (WAIT.format("relaxed"), "", "relaxed.cluster"),
+        (WAIT.format("acquire"), "", "release.cta"),
+        (BARRIER, BARRIER, "release.cluster"),
+    ],
+)
+def test_a_wait_or_a_cluster_barrier_keeps_it_there(home, away, order):
+    for seed in range(6):
+        run(seed, home, away, order)
+
+
+def test_without_either_every_order_is_refused():
+    for seed in range(8):
+        with pytest.raises(Trap) as caught:
+            run(seed, "")
+        assert caught.value.category == "exited-cta"
