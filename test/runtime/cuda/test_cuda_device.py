@@ -168,6 +168,7 @@ class FakeTensor:
     """What is looked at in a torch tensor; its type's module says torch."""
 
     __module__ = "torch"
+    layout = "torch.strided"
 
     def __init__(self, declared, index, offset=0):
         self.shape, self._strides = tuple(declared["shape"]), tuple(declared["strides"])
@@ -252,9 +253,9 @@ def test_a_cubin_runs_on_its_own_architecture(target, capability, runs):
 
 
 def test_too_much_shared_memory_is_refused(b200, manifest, ptx, cubin):
-    manifest["dynamic_shared_bytes"] = 232_440
+    sealed = seal(manifest, ptx, cubin) | {"dynamic_shared_bytes": 232_440}
     with pytest.raises(LaunchError) as refused:
-        CudaDevice(driver=Driver(b200)).open(Bundle(seal(manifest, ptx, cubin), ptx, cubin))
+        CudaDevice(driver=Driver(b200)).open(Bundle(sealed, ptx, cubin))
     assert str(refused.value) == (
         "kernel copy on cuda:0 (NVIDIA B200): shared memory of a CTA must be at most 232448 bytes,"
         " got 232456; compile with fewer stages"

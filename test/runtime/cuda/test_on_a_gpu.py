@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -284,8 +285,10 @@ def test_a_bundle_of_another_architecture_is_refused(bundle_of, gpu):
 
 def test_what_the_driver_refuses_names_the_code_and_the_launch(bundle_of, gpu):
     a, b = operands(gpu)
+    good = bundle_of()
+    wrong = replace(good, manifest={**good.manifest, "block": [2048, 1, 1]})
     with pytest.raises(DeviceError) as failed:
-        Kernel(bundle_of(block=[2048, 1, 1]))(a, b)
+        Kernel(wrong)(a, b)
     assert "launch: must succeed, got CUDA_ERROR_INVALID_VALUE (1), invalid" in str(failed.value)
     assert str(failed.value).endswith("block 2048x1x1, 65536 shared bytes")
     assert Kernel(bundle_of())(a, b).equal(product(a, b))
