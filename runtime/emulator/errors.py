@@ -51,8 +51,9 @@ class Trap(DeviceError):
 
     Fields: `category` (kebab-case: out-of-bounds, misaligned, uninitialised-read, read-only,
     unmodelled, protocol, convergence, deadlock, tmem, trap), `message`, and once located
-    `kernel`, `cta` (x, y, z), `warp`, `lanes` (32-bit mask), `line`, `text`, and `origins`: where
-    the PTX lines that it cites come from, a line each, if the text has `.loc`.
+    `kernel`, `cta` (x, y, z), `warp`, `lanes` (32-bit mask), `line`, `text`, `remarks`: warnings
+    that may be its cause, and `origins`: where the PTX lines that it cites come from, if the text
+    has `.loc`; a line each.
     """
 
     def __init__(self, category: str, message: str, *, lanes: int | None = None):
@@ -63,6 +64,7 @@ class Trap(DeviceError):
         self.warp: int | None = None
         self.line: int | None = None
         self.text: str | None = None
+        self.remarks: tuple[str, ...] = ()
         self.origins: tuple[str, ...] = ()
 
     def locate(self, *, kernel=None, cta=None, warp=None, lanes=None, line=None, text=None) -> Trap:
@@ -90,7 +92,7 @@ class Trap(DeviceError):
         where = place[0] + (": " + ", ".join(place[1:]) if place[1:] else "") if place else "error"
         text = f": `{self.text}`" if self.text else ""
         verdict = f"{where}{text}: {self.category}: {self.message}"
-        return "\n  ".join([verdict, *self.origins])
+        return "\n  ".join([verdict, *self.remarks, *self.origins])
 
 
 class Deadlock(Trap):

@@ -56,6 +56,8 @@ MAX_CTAS = 1 << 22
 MAX_GRID = (2**31 - 1, 65535, 65535)
 MAX_BLOCK = (1024, 1024, 64)
 POISON_ARRAYS = 61
+UNDEFINED = "undefined-query"
+"""The warning of a value that is undefined; a wrong verdict later on may come of its use."""
 
 Extent = int | Sequence[int]
 
@@ -351,17 +353,22 @@ class Launch(StateBag):
         profiler = Profiler(self) if profile else None
         if profiler:
             self.observe(profiler)
-        with tracing(self, trace), self._origins_named():
+        with tracing(self, trace), self._explained():
             self._run_clusters(max_steps, resident)
         self.report.profile = profiler and profiler.finish()
         return self.report
 
     @contextmanager
-    def _origins_named(self) -> Iterator[None]:
-        """A verdict, and the report's warnings, say where the PTX lines that they cite are from."""
+    def _explained(self) -> Iterator[None]:
+        """A verdict, and the report's warnings, say where the PTX lines that they cite are from.
+
+        A verdict also says which undefined value the kernel had taken before.
+        """
         try:
             yield
         except Trap as trap:
+            undefined = (each for each in self.report.warnings if each.category == UNDEFINED)
+            trap.remarks = tuple(f"before that, {each}" for each in undefined)
             trap.origins = origins_of(self.program.text, str(trap))
             raise
         cited = " ".join(each.message for each in self.report.warnings)

@@ -116,6 +116,20 @@ def test_the_first_ctaid_of_a_failed_request_is_garbage_and_told(clusters):
     assert [each.category for each in report.warnings] == ["undefined-query"]
 
 
+def test_a_verdict_says_that_the_answer_of_a_failed_request_was_used(clusters):
+    """The undefined CTA becomes an address that is in no array"""
+    use = (
+        QUERY
+        + FORMS["vector"]
+        + COUNT.replace("red.global.add.u32 [%rd3], 1", "st.global.u32 [%rd3], 1")
+    )
+    trap = one_request(clusters, use)
+    assert trap.category == "out-of-bounds"
+    (remark,) = trap.remarks
+    assert remark.startswith("before that, undefined-query: ptx:")
+    assert f"\n  {remark}" in str(trap)
+
+
 def test_no_request_may_follow_an_observed_failure(clusters):
     again = "@%p0 mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r1], 16;\n@%p0 "
     trap = one_request(
