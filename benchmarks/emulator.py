@@ -2,7 +2,7 @@
 
     python benchmarks/emulator.py [--json] [--plot docs/emulator-cost.svg]
     python benchmarks/emulator.py --preset v6 --size 1024 --check fast
-    python benchmarks/emulator.py --sizes 256x256x256,512x512x512 [--repeat 3]
+    python benchmarks/emulator.py --sizes 256x256x256,512x512x512 [--repeat 3] [--workers 2]
 
 Without sizes, the figures that the emulator is held to, and what they cost: preset v6 from 256³ to
 4096³ with each level of checks. With sizes, each prefix of the schedule that is chosen for them, or
@@ -32,6 +32,7 @@ def main() -> None:
     options = parse_options()
     rows = measured(options) if options.sizes else figures(options.repeat)
     machine = f"{platform.machine()}, Python {platform.python_version()}"
+    machine += f", {options.workers} processes" * (options.workers > 1)
     result = {"machine": machine, "repeat": options.repeat, "rows": [r.as_dict() for r in rows]}
     print(json.dumps(result) if options.json else as_text(rows, options.repeat, machine))
     if options.plot:
@@ -43,10 +44,13 @@ def parse_options() -> argparse.Namespace:
     parser.add_argument("--sizes", "--size", help="MxNxK,…; S stands for S×S×S")
     parser.add_argument("--preset", help="this preset instead of every prefix of the pipeline")
     parser.add_argument("--check", choices=LEVELS, default="full", help="with --sizes")
+    parser.add_argument("--workers", type=int, default=1, help="processes, with --sizes")
     parser.add_argument("--repeat", type=int, default=1, help="launches (default 1)")
     parser.add_argument("--plot", type=Path, metavar="FILE.svg", help="draw the cost")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
+    if options.workers != 1 and not options.sizes:
+        parser.error("--workers must come with --sizes")
     if options.sizes and options.plot:
         parser.error("--plot must come without --sizes")
     return options
@@ -55,7 +59,7 @@ def parse_options() -> argparse.Namespace:
 def measured(options: argparse.Namespace) -> list[Row]:
     """What the command line asks for."""
     return [
-        measure(size, kernel, options.repeat, options.check)
+        measure(size, kernel, options.repeat, options.check, options.workers)
         for size in parse_sizes(options.sizes)
         for kernel in kernels(size, options.preset)
     ]

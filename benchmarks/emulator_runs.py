@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import platform
 import resource
 import statistics
@@ -15,8 +16,8 @@ PEAK_RESET = Path("/proc/self/clear_refs")  # writing 5 starts the peak anew (pr
 
 @dataclass(frozen=True)
 class Run:
-    """One launch. seconds: wall; cpu_seconds: of all threads of the process; peak_bytes: the most
-    memory that the process held during it, everything that is loaded included."""
+    """One launch. seconds: wall; cpu_seconds: of all its threads and processes; peak_bytes: the
+    most memory that this process held during it, everything that is loaded included."""
 
     seconds: float
     cpu_seconds: float
@@ -47,14 +48,16 @@ class Row:
         return {**asdict(self), "instructions_per_second": self.instructions / self.seconds}
 
 
-def measure(size: tuple[int, ...], kernel: dict[str, str], repeat: int, check: str) -> Row:
+def measure(
+    size: tuple[int, ...], kernel: dict[str, str], repeat: int, check: str, workers: int = 1
+) -> Row:
     """Compile once, launch `repeat` times with different seeds."""
     from tilewright.compiler.bundle_writer import as_bundle
     from tilewright.compiler.driver import compile_matmul
     from tilewright.compiler.spec import MatmulSpec
 
     bundle = as_bundle(compile_matmul(MatmulSpec(*size), **kernel))
-    runs = [launch(bundle, seed, check) for seed in range(repeat)]
+    runs = [launch(bundle, seed, check, workers) for seed in range(repeat)]
     return Row(
         size=size,
         kernel=next(iter(kernel.values())),
@@ -66,7 +69,7 @@ def measure(size: tuple[int, ...], kernel: dict[str, str], repeat: int, check: s
     )
 
 
-def launch(bundle: Any, seed: int, check: str) -> Run:
+def launch(bundle: Any, seed: int, check: str, workers: int = 1) -> Run:
     """One launch; inputs and the comparison with torch are not counted."""
     from tilewright.runtime.devices import open_device
     from tilewright.tools.references import OfManifest, compare_with
@@ -74,13 +77,19 @@ def launch(bundle: Any, seed: int, check: str) -> Run:
     reference = OfManifest()
     tensors = reference.tensors(bundle.manifest, seed)
     reset_peak()
-    wall, cpu = time.perf_counter(), time.process_time()
-    report = open_device("emulator").launch(bundle, tensors, seed, check=check)
-    wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
+    wall, cpu = time.perf_counter(), cpu_seconds()
+    report = open_device("emulator").launch(bundle, tensors, seed, check=check, workers=workers)
+    wall, cpu = time.perf_counter() - wall, cpu_seconds() - cpu
     run = Run(wall, cpu, peak_bytes(), sum(report.instructions.values()))
     comparison = compare_with(reference, bundle.manifest, tensors)
     assert comparison.passed, comparison
     return run
+
+
+def cpu_seconds() -> float:
+    """CPU seconds so far, of this process and of those that it has waited for."""
+    times = os.times()
+    return times.user + times.system + times.children_user + times.children_system
 
 
 def reset_peak() -> None:

@@ -110,7 +110,13 @@ def _run(options: argparse.Namespace, reached: list[int]) -> LaunchResult:
     profile = wants_profile(options)
     check = options.check or DEFAULT_CHECK
     how = RunOptions(
-        options.max_steps, options.max_seconds, trace, profile, check, options.max_memory
+        options.max_steps,
+        options.max_seconds,
+        trace,
+        profile,
+        check,
+        options.max_memory,
+        options.workers or 1,
     )
     with Progress("reading the kernel") as progress:
 

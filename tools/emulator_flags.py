@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from .arguments import Parser
+from .arguments import Parser, positive
 from .output import check_place, write_text
 
 EMULATOR = "emulator"
@@ -42,6 +42,12 @@ def add_emulator_flags(group: Any) -> None:
     """How to check a launch on the emulator and what to record of it; `group` as above."""
     add_check_flag(group)
     group.add_argument(
+        "--workers",
+        type=positive,
+        metavar="N",
+        help="processes that share the clusters, where these don't communicate (default 1)",
+    )
+    group.add_argument(
         "--trace",
         type=Path,
         metavar="FILE.json",
@@ -60,12 +66,13 @@ def add_emulator_flags(group: Any) -> None:
 def emulator_options(parser: Parser, options: argparse.Namespace) -> dict[str, Any]:
     """The keywords of EmulatorDevice.launch that the flags stand for; refuses other devices."""
     flags = {"--check": options.check, "--trace": options.trace, "--report": options.report}
-    flags |= {"--report-json": options.report_json}
+    flags |= {"--report-json": options.report_json, "--workers": options.workers}
     given = ", ".join(flag for flag, value in flags.items() if value)
     if given and options.device != EMULATOR:
         parser.error(f"{given} must come with --device emulator, got {options.device}")
     check_files(options)
     found = {"check": options.check, "trace": options.trace, "profile": wants_profile(options)}
+    found |= {"workers": options.workers}
     return {name: value for name, value in found.items() if value}
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import lru_cache
+from functools import lru_cache, partial
 from math import prod
 from os import PathLike
 from typing import Any
@@ -46,6 +46,7 @@ from .tensor_map_proxy import TensorMapProxy
 from .unchecked import UncheckedTensorEngine
 from .values import RAW
 from .warp import Warp
+from .workers import run_shares
 
 DEFAULT_RESIDENT = 4
 CHECKS = ("off", "fast", "full")
@@ -89,6 +90,7 @@ def launch(
     profile: bool = False,
     awaited: Sequence[np.ndarray] = (),
     check: str = "full",
+    workers: int = 1,
 ) -> Report:
     """Run kernel `entry` of a PTX module to its end and return what it did.
 
@@ -106,6 +108,8 @@ def launch(
     awaited: arrays that a prerequisite grid works on until griddepcontrol.wait (programmatic
     dependent launch); an earlier access is a Trap.
     check: `full`; `fast` leaves out races; `off` all rules about order and initialisation.
+    workers: processes among which the clusters are divided, where they have nothing to do with each
+    other; else, and with `trace` or `profile`, one runs them all (docs/emulator.md).
     Raises PtxSyntaxError, LaunchError, Trap (`unmodelled` when something is not modelled).
     """
     program = load_program(ptx, entry)
@@ -113,7 +117,7 @@ def launch(
     running.names = Names.of(names)
     running.arrays.awaited = awaited
     running.bind(list(params))
-    return running.run(max_steps, resident, trace=trace, profile=profile)
+    return running.run(max_steps, resident, trace=trace, profile=profile, workers=workers)
 
 
 class Launch(StateBag):
@@ -348,13 +352,16 @@ class Launch(StateBag):
         *,
         trace: str | PathLike[str] | None = None,
         profile: bool = False,
+        workers: int = 1,
     ) -> Report:
         """Run every CTA; returns the report. Arguments as in `launch`."""
+        if not isinstance(workers, int) or workers < 1:
+            raise self._error(f"workers must be an integer >= 1, got {workers!r}")
         profiler = Profiler(self) if profile else None
         if profiler:
             self.observe(profiler)
         with tracing(self, trace), self._explained():
-            self._run_clusters(max_steps, resident)
+            self._run_clusters(max_steps, resident, workers)
         self.report.profile = profiler and profiler.finish()
         return self.report
 
@@ -384,15 +391,25 @@ class Launch(StateBag):
         operation = self.engines.current
         return operation.origin if operation is not None else {}
 
-    def _run_clusters(self, max_steps: int | None, resident: int) -> None:
+    def _run_clusters(self, max_steps: int | None, resident: int, workers: int) -> None:
         counts = [grid // cluster for grid, cluster in zip(self.grid, self.cluster, strict=True)]
         clusters = [
             (x, y, z) for z in range(counts[2]) for y in range(counts[1]) for x in range(counts[0])
         ]
         if self.grid_workspace:
             resident = max(resident, prod(self.grid))
+        run = partial(self._run_share, resident, max_steps)
+        reports = run_shares(self, clusters, workers, max_steps, run) if workers > 1 else None
         for category, message in suspicions(self.program):
             self.report.warn(category, message)
+        if reports is None:
+            run(clusters)
+            return
+        self.report.workers = len(reports)
+        for report in reports:
+            self.report.add(report)
+
+    def _run_share(self, resident: int, max_steps: int | None, clusters: list) -> None:
         self.scheduler = Scheduler(self, clusters, resident, max_steps)
         with np.errstate(all="ignore"):
             self.scheduler.run()

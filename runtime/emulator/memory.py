@@ -40,6 +40,8 @@ GLOBAL_BASE = 0x7F00_0000_0000
 SHARED_FIRST_OFFSET = 0x400
 """The first usable byte of a CTA's shared window: addresses of shared memory are never 0."""
 WINDOW_SIZE = 1 << 40
+READ, WRITTEN = 1, 2
+"""How a byte has been touched."""
 NEAR_BYTES = 1 << 20
 """How far from an allocation an address may be to be explained by it."""
 
@@ -73,7 +75,7 @@ class Region:
     accessible. written: uint8[n], 0xFF where a byte was written, or None when not tracked.
     allowed: uint8[n], 0xFF where a byte may be touched, or None for everywhere.
     proxy, owner: for shared memory, its `SharedProxy` marks and its CTA. races, shadow: the race
-    checks and their marks, where they are on.
+    checks and their marks, where they are on. touched: see `separate`.
     `name` completes "past the end of …" in messages.
     """
 
@@ -83,6 +85,7 @@ class Region:
     races: Races | None = None
     closed = False
     awaited = False
+    touched: np.ndarray | None = None
 
     def __init__(
         self,
@@ -120,6 +123,10 @@ class Region:
         """Whether a prerequisite grid still works on it: then every access is refused."""
         self.awaited = awaited
         self._views = {}
+
+    def separate(self, touched: np.ndarray) -> None:
+        """Go on with a copy of the bytes, and note in `touched`, uint8[n], what happens to each."""
+        self.data, self.touched, self._views = self.data.copy(), touched, {}
 
     def _cells(self, data: np.ndarray, size: int) -> np.ndarray:
         skip = self.lowest + -self.start % size
@@ -170,6 +177,8 @@ class Region:
             raise self._unwritten(addresses, size)
         if self.races is not None:
             self._check_order(addresses, size, "read")
+        if self.touched is not None:
+            self.touched[self._bytes_of(addresses, size)] |= READ
         if self.allowed is not None:
             self._check_allowed(addresses, size, "read")
         values = view[0][index]
@@ -204,6 +213,8 @@ class Region:
             self._note_store(addresses, size, who)
         if self.races is not None:
             self._check_order(addresses, size, "write", values, who)
+        if self.touched is not None:
+            self.touched[self._bytes_of(addresses, size)] |= WRITTEN
         if self.allowed is not None:
             self._check_allowed(addresses, size, "write")
         view = self._views[size]
@@ -215,6 +226,9 @@ class Region:
 
     def _offsets(self, addresses: np.ndarray) -> np.ndarray:
         return (addresses - np.uint64(self.base)).view(np.int64)
+
+    def _bytes_of(self, addresses: np.ndarray, size: int) -> np.ndarray:
+        return self._offsets(addresses)[:, None] + np.arange(size)
 
     def _note_load(self, addresses: np.ndarray, size: int) -> None:
         offsets = self._offsets(addresses)
@@ -301,6 +315,8 @@ class Region:
     def _check_order_of(
         self, at: int, size: int, access: str, values: np.ndarray | None = None
     ) -> None:
+        if self.touched is not None:
+            self.touched[at : at + size] |= READ if access == "read" else WRITTEN
         actor = None if self.races is None else self.races.actor()
         if actor is None:
             return

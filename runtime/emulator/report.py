@@ -41,7 +41,7 @@ class Report:
     waits: try_wait/test_wait asked, and those that answered False; steps: warp instructions;
     warnings: things that are legal to run but suspicious; origins: where the PTX lines that
     they cite are from (`.loc`); printed: what vprintf wrote, one call after the other; profile:
-    more of all this, if it was asked for."""
+    more of all this, if it was asked for; workers: the processes that ran it."""
 
     kernel: str
     instructions: Counter = field(default_factory=Counter)
@@ -54,6 +54,7 @@ class Report:
     origins: list[str] = field(default_factory=list)
     printed: str = ""
     profile: Profile | None = None
+    workers: int = field(default=1, compare=False)
     _groups: dict[tuple[str, ...], int] = field(default_factory=dict, repr=False)
 
     def count_bytes(self, space: str, direction: str, size: int) -> None:
@@ -65,15 +66,27 @@ class Report:
         self.waits += 1
         self.waits_suspended += not answered
 
-    def warn(self, category: str, message: str) -> None:
+    def add(self, other: Report) -> None:
+        """What another part of the launch did, which has no profile."""
+        self.instructions.update(other.instructions)
+        self.memory_bytes.update(other.memory_bytes)
+        self.engines.update(other.engines)
+        self.waits += other.waits
+        self.waits_suspended += other.waits_suspended
+        self.steps += other.steps
+        for warning in other.warnings:
+            self.warn(warning.category, warning.message, warning.count)
+        self.note_printed(other.printed)
+
+    def warn(self, category: str, message: str, count: int = 1) -> None:
         """Note a suspicion, and count it where the same PTX lines gave one of its category."""
-        suspicion = Suspicion(category, message)
+        suspicion = Suspicion(category, message, count)
         at = self._groups.setdefault(suspicion.group, len(self.warnings))
         if at == len(self.warnings):
             self.warnings.append(suspicion)
             return
         known = self.warnings[at]
-        self.warnings[at] = replace(known, count=known.count + 1)
+        self.warnings[at] = replace(known, count=known.count + count)
 
     def note_printed(self, text: str) -> None:
         """Keep what a thread has printed, up to the size of the device's own buffer."""
@@ -84,6 +97,7 @@ class Report:
         return {
             "kernel": self.kernel,
             "steps": self.steps,
+            "workers": self.workers,
             "instructions": dict(self.instructions.most_common()),
             "memory_bytes": _nested(self.memory_bytes),
             "engines": dict(sorted(self.engines.items())),
@@ -95,7 +109,8 @@ class Report:
         }
 
     def __str__(self) -> str:
-        lines = [f"kernel {short_name(self.kernel)}: {self.steps} warp instructions"]
+        where = f" in {self.workers} processes" if self.workers > 1 else ""
+        lines = [f"kernel {short_name(self.kernel)}: {self.steps} warp instructions{where}"]
         lines += [f"  {count:>10}  {opcode}" for opcode, count in self.instructions.most_common()]
         lines += [
             f"  {space} {direction}: {size} bytes"

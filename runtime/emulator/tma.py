@@ -16,7 +16,7 @@ import numpy as np
 
 from . import swizzle as swizzles
 from .errors import Trap
-from .memory import LOCAL_WINDOW, SHARED_WINDOW, WINDOW_SIZE, Region
+from .memory import LOCAL_WINDOW, READ, SHARED_WINDOW, WINDOW_SIZE, WRITTEN, Region
 from .shared_access import WORD, check_span, check_target, read_words, write_words
 from .swizzle import PATTERN_BYTES, Swizzle
 from .tensor_map_object import TENSOR_MAP_BYTES, decode
@@ -143,6 +143,9 @@ def _reach(cta: Cta, bound: BoundMap, part: Part | None, access: str) -> Reach |
     allowed = region.allowed
     if allowed is not None and not part.view(allowed, reach.start).all():
         raise Trap("out-of-bounds", "the tensor map reaches bytes between the array's elements")
+    if region.touched is not None:
+        marks = part.view(region.touched, reach.start)
+        marks |= READ if access == "read" else WRITTEN
     return reach
 
 

@@ -12,7 +12,8 @@ class RunOptions:
     """max_steps: warp instructions of each run, None for any number. max_seconds: wall seconds of
     all runs together, None for no limit. trace: a file for the trace of the run that fails, or
     else of the last one. profile: fill `report.profile`. check: `off`, `fast` or `full`.
-    max_memory_bytes: address space of the process that `isolation` starts."""
+    max_memory_bytes: address space of the process that `isolation` starts. workers: processes
+    among which a launch divides its clusters, as of `emulator.launch`."""
 
     max_steps: int | None = None
     max_seconds: float | None = None
@@ -20,3 +21,4 @@ class RunOptions:
     profile: bool = False
     check: str = "full"
     max_memory_bytes: int = DEFAULT_MEMORY_BYTES
+    workers: int = 1

@@ -53,6 +53,7 @@ def run_once(
         launch.get("resident", DEFAULT_RESIDENT),
         trace=options.trace,
         profile=options.profile,
+        workers=options.workers,
     )
     return LaunchResult(seed, report, _outputs(tensors))
 

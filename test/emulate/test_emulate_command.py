@@ -305,6 +305,19 @@ def test_a_replay_has_the_check_that_failed(command):
     assert err.splitlines()[-1].endswith(" --check fast --seed 0")
 
 
+def test_workers_share_the_clusters_out_and_give_the_same_results(capsys, tmp_path):
+    words = (["--json"], ["--json", "--workers", "2"])
+    alone, shared = (json.loads(emulate(capsys, EXAMPLE, *each)[1]) for each in words)
+    assert (alone["report"].pop("workers"), shared["report"].pop("workers")) == (1, 2)
+    assert shared == alone
+
+
+def test_workers_must_be_positive(command):
+    status, _, err, *_ = command("", "--workers", "0")
+    assert status == 2
+    assert "argument --workers: must be" in err
+
+
 def test_an_unknown_check_is_a_wrong_command_line(command):
     status, _, err, *_ = command("", "--check", "some")
     assert status == 2

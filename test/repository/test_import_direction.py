@@ -88,8 +88,8 @@ def test_layout_algebra_and_targets_know_no_mlir():
         assert not {"dialects.mlir"} & imported_modules(ROOT / "dialects" / name)
 
 
-def test_the_emulator_knows_nothing_of_the_runtime_but_errors_and_writing_files():
-    known = ("runtime.errors", "runtime.atomic")
+def test_the_emulator_knows_nothing_of_the_runtime_but_errors_files_and_processes():
+    known = ("runtime.errors", "runtime.atomic", "runtime.child")
     for path in files_of("runtime/emulator"):
         ours = {name for name in imported_modules(path) if name.startswith("runtime.")}
         outside = {name for name in ours if not name.startswith("runtime.emulator")}
