@@ -1,5 +1,7 @@
 """Which tests of a large family run by default: markers `sweep` and `pairwise`; `--all` runs all.
 
+`sweep` of a test goes before `pairwise` of its file.
+
 Both choose by the tests' names alone, so every process and every machine chooses the same.
 """
 
@@ -14,11 +16,15 @@ SHARE = 8
 
 def choose(items: list) -> list:
     """The items that run: all unmarked ones, and of each marked function a sample."""
+    swept = [item for item in items if item.get_closest_marker("sweep")]
+    paired = [item for item in items if not item.get_closest_marker("sweep")]
     dropped: set[int] = set()
-    for name, sample in (("sweep", every_eighth), ("pairwise", pairwise_cover)):
-        for family in families(items, name):
-            kept = {id(item) for item in sample(family)}
-            dropped |= {id(item) for item in family} - kept
+    for found, sample in (
+        (families(swept, "sweep"), every_eighth),
+        (families(paired, "pairwise"), pairwise_cover),
+    ):
+        for family in found:
+            dropped |= {id(item) for item in family} - {id(item) for item in sample(family)}
     return [item for item in items if id(item) not in dropped]
 
 

@@ -75,6 +75,7 @@ def test_every_output_element_is_the_references(launch):
 
 
 @pytest.mark.slow
+@pytest.mark.sweep
 @pytest.mark.parametrize("launch", LAUNCHES, ids=named)
 def test_no_legal_order_of_events_raises_or_changes_anything(launch):
     for seed in range(2, 20):
@@ -82,6 +83,7 @@ def test_no_legal_order_of_events_raises_or_changes_anything(launch):
 
 
 @pytest.mark.slow
+@pytest.mark.sweep
 @pytest.mark.parametrize("launch", LAUNCHES, ids=named)
 def test_levels_that_check_less_raise_nothing_either(launch):
     for level in ("off", "fast"):

@@ -144,6 +144,7 @@ def test_tiles_in_every_order(check_hopper, order, ctas):
 
 
 @pytest.mark.slow
+@pytest.mark.sweep
 @pytest.mark.parametrize("tile", ["128x128x64", "256x128x64"])
 @pytest.mark.parametrize("seed", range(8))
 def test_any_order_of_events_gives_the_same(check_hopper, tile, seed):

@@ -51,6 +51,7 @@ def test_the_chosen_schedule_is_right(check_matmul, shape):
 
 
 @pytest.mark.slow
+@pytest.mark.sweep
 @pytest.mark.parametrize("preset", HOPPER_PRESETS)
 @pytest.mark.parametrize("seed", range(4))
 def test_many_orders_of_events(check_matmul, preset, seed):

@@ -66,6 +66,7 @@ def test_dependent_launch_leaves_the_result_as_it_is(check_matmul, preset):
 
 
 @pytest.mark.slow
+@pytest.mark.sweep
 @pytest.mark.parametrize("preset", LATE)
 @pytest.mark.parametrize("seed", range(8))
 def test_many_orders_of_events(check_matmul, preset, seed):

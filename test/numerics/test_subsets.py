@@ -269,7 +269,7 @@ def test_a_drawn_subset_is_right_or_refused_with_its_reason(check_matmul, case):
 
 
 @pytest.mark.slow
-@settings(max_examples=150, **FIXED)
+@settings(max_examples=60, **FIXED)
 @given(case=cases())
 def test_many_drawn_subsets_are_right_or_refused_with_their_reason(check_matmul, case):
     check(check_matmul, case)

@@ -90,6 +90,7 @@ def test_the_shape_of_the_demo_passes_for_every_prefix(prefix, tilewright):
 
 
 @pytest.mark.slow
+@pytest.mark.sweep
 @pytest.mark.parametrize("prefix", PREFIXES)
 def test_a_large_ragged_shape_passes_for_every_prefix(prefix, tilewright):
     ran = tilewright("run", "--m", "300", "--n", "520", "--k", "136", "--stop-after", prefix)
