@@ -54,5 +54,5 @@ def test_reading_beside_an_accumulator_in_the_other_half_needs_no_wait(tc):
     _, _, image, words, body = two_products(tc, 16)
     load, out = tc.dump("16x64b.x4", 4, 1, 8), np.zeros(512, np.uint32)
     upper = load.replace("%r14, %r12", "%r14, %r21")
-    later = tc.mma("f16") + tc.COMMIT
+    later = "bar.sync 0;\n" + tc.mma("f16") + tc.COMMIT  # no warp may lag two phases
     tc.run(body + later + upper + SECOND_PHASE, image, out, *words)
