@@ -126,6 +126,7 @@ def test_pieces_of_16_columns_make_up_any_tile(check_hopper, tile):
     check_hopper(MatmulSpec(300, 400, 96), pipeline=text, seed=5)
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("shape", ["1x2", "2x1", "2x2", "4x1", "3x2"])
 @pytest.mark.parametrize("tile", ["128x96x64", "128x256x32", "192x160x32"])
 @pytest.mark.parametrize("last", ["pipelining", "persistence"])
@@ -135,6 +136,7 @@ def test_clusters_multicast_operands(check_hopper, shape, tile, last):
     assert "multicast::cluster" in compiled.ptx
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("order", ["m", "n", "grouped group=2", "hilbert"])
 @pytest.mark.parametrize("ctas", [1, 4])
 def test_tiles_in_every_order(check_hopper, order, ctas):

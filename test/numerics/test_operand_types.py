@@ -174,6 +174,7 @@ def test_every_preset_with_bytes(check_matmul, target, preset, types):
     check_matmul(spec_of(types, 300, 520, 272), target=target, preset=preset, seed=1)
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize(("target", "preset"), [case[:2] for case in preset_cases()])
 def test_every_preset_with_half_its_k_for_twice_the_bytes(check_matmul, target, preset):
     text = presets_of(target)[preset].replace("x64}", "x32}", 1).replace("x128}", "x64}", 1)

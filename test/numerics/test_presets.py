@@ -20,6 +20,7 @@ def test_odd_shapes(check_matmul, preset, shape):
     check_matmul(MatmulSpec(*shape), preset=preset, seed=1)
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("preset", PRESETS)
 def test_a_cube_of_512(check_matmul, preset):
     check_matmul(MatmulSpec(512, 512, 512), preset=preset)
