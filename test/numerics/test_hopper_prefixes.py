@@ -58,6 +58,7 @@ def test_every_layout_with_one_and_two_warpgroups(check_hopper, prefix, a_major,
     check_hopper(spec, pipeline=pipeline(tile), stop_after=prefix, seed=3)
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("prefix", PREFIXES)
 @pytest.mark.parametrize("shape", RAGGED)
 def test_ragged_edges_are_filled_and_masked(check_hopper, prefix, shape):

@@ -52,6 +52,7 @@ def test_ragged_edges_are_filled_and_masked(check_matmul, prefix, shape):
     check_matmul(MatmulSpec(*shape), pipeline=DEFAULT_PIPELINE, stop_after=prefix, seed=1)
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("prefix", PREFIXES)
 @pytest.mark.parametrize("k_tiles", [1, 2, 3, 7])
 def test_k_tile_counts_are_right(check_matmul, prefix, k_tiles):

@@ -14,6 +14,7 @@ ENDS = ("v6", "kernel6", "kernel8")
 INPUTS = Path(__file__).parent / "inputs"
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("preset", PRESETS)
 @pytest.mark.parametrize("shape", [(300, 520, 264), (77, 40, 56), (129, 264, 72)])
 def test_odd_shapes(check_matmul, preset, shape):
