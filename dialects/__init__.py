@@ -7,6 +7,7 @@ from typing import ParamSpec, TypeVar
 
 from .mlir import declare_dialect, ir
 from .pipe import Pipe
+from .sm import Sm
 from .tile_types import Tile
 
 Parameters = ParamSpec("Parameters")
@@ -15,14 +16,16 @@ _turn = threading.RLock()
 
 declare_dialect("tile")
 declare_dialect("pipe")
+declare_dialect("sm")
 
 
 def make_context() -> ir.Context:
-    """A fresh MLIR context with `tile` and `pipe` loaded (each context loads them once)."""
+    """A fresh MLIR context with `tile`, `pipe` and `sm` loaded (each context loads them once)."""
     context = ir.Context()
     with context:
         Tile.load()
         Pipe.load()
+        Sm.load()
     return context
 
 

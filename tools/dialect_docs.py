@@ -9,7 +9,7 @@ import inspect
 import sys
 from typing import Any, get_args, get_origin
 
-from ..dialects import pipe, tile
+from ..dialects import pipe, sm, tile
 from ..dialects.mlir import ext
 from ..passes import check_pipes
 from .own_process import as_process, print_document
@@ -24,7 +24,7 @@ declarations in `dialects/`. Ops print in MLIR's generic form.
 def render() -> str:
     """The page as Markdown."""
     parts = [HEADER]
-    for module, dialect in ((tile, tile.Tile), (pipe, pipe.Pipe)):
+    for module, dialect in ((tile, tile.Tile), (pipe, pipe.Pipe), (sm, sm.Sm)):
         parts.append(f"## `{dialect.DIALECT_NAMESPACE}`\n\n{_module_text(module)}\n")
         parts += [_type(type_) for type_ in dialect.types]
         parts += [_operation(operation) for operation in dialect.operations]
