@@ -19,9 +19,9 @@ class Sm(ext.Dialect, name="sm"):
 class FenceOp(Sm.Operation, name="fence"):
     """Orders what this thread did with what comes after it.
 
-    "async_shared": its writes to shared memory, before accesses by the async proxy; "mbarrier_init":
-    its barriers, before the cluster uses them; "tcgen05_before" and "tcgen05_after": tensor-core
-    instructions on either side of a barrier that threads meet at.
+    "async_shared" puts its writes to shared memory before accesses by the async proxy,
+    "mbarrier_init" its barriers before their use by the cluster. "tcgen05_before" and
+    "tcgen05_after" stand on either side of a barrier that orders tensor-core instructions.
     """
 
     kind: ir.StringAttr
