@@ -42,6 +42,7 @@ from tilewright.runtime.element_types import torch_dtype
 from tilewright.runtime.errors import DeviceError
 from tilewright.runtime.gpu.comparison import machine
 from tilewright.runtime.reference import compare, expected_output, to_float64
+from tilewright.runtime.strict_json import parse_json
 
 INDEX = "index.json"
 NORMALS, INTEGERS = "normals", "integers"
@@ -93,7 +94,7 @@ def parse_options() -> argparse.Namespace:
 def read_index(path: Path) -> dict[str, Any]:
     """Group and emulator's digest by kernel."""
     try:
-        return json.loads(path.read_bytes())
+        return parse_json(path.read_bytes())
     except (OSError, ValueError) as error:
         sys.exit(f"error: {path}: must be what gpu_test_bundles.py has written, got {error}")
 

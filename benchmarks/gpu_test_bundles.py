@@ -24,6 +24,7 @@ from tilewright.compiler.driver import compile_matmul
 from tilewright.dialects.errors import CompileError
 from tilewright.dialects.target import TARGETS
 from tilewright.runtime import load
+from tilewright.runtime.strict_json import parse_json
 
 
 def main() -> int:
@@ -33,7 +34,7 @@ def main() -> int:
         sys.exit(f"error: --only: must be part of a kernel's name, got {options.only!r}")
     options.folder.mkdir(parents=True, exist_ok=True)
     place = options.folder / INDEX
-    index = json.loads(place.read_bytes()) if place.exists() else {}
+    index = parse_json(place.read_bytes()) if place.exists() else {}
     for case in wanted:
         if case.name in index:
             continue

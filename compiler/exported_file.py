@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from ..dialects.errors import CompileError
+from ..runtime.strict_json import parse_json
 
 MEMBERS_LIMIT, JSON_LIMIT_BYTES, FILE_LIMIT_BYTES = 4096, 64 * 2**20, 8 * 2**30
 GRAPH = "models/model.json"
@@ -117,7 +118,7 @@ def _checked(path: Path, name: str, content: bytes) -> bytes:
         return content
     if len(content) > JSON_LIMIT_BYTES:
         raise _refused(path, f"'{name}' must have at most {JSON_LIMIT_BYTES} bytes, got more")
-    value = json.loads(content)
+    value = parse_json(content)
     if name == GRAPH:
         _check_graph(path, value)
     else:
@@ -139,7 +140,7 @@ def _check_graph(path: Path, program: Any) -> None:
         if UNREAD_TEXT.fullmatch(key) and value is not None:
             raise _refused(path, f"the graph must hold tensors and numbers, got {key}")
         if key in ("in_spec", "out_spec") and isinstance(value, str):
-            _check_structure(path, json.loads(value))
+            _check_structure(path, parse_json(value.encode()))
         if key == "target" and isinstance(value, str) and not TARGET.fullmatch(value):
             got = value[:60]
             raise _refused(path, f"the graph must hold operators of aten alone, got '{got}'")

@@ -11,7 +11,6 @@ an expression in M, N and K. One more field, `matmul`, says which tensors are th
 from __future__ import annotations
 
 import ast
-import json
 import operator
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -23,12 +22,21 @@ from ..element_types import ITEM_BYTES
 from ..errors import LaunchError
 from ..intervals import Interval
 from ..launch_files import run_launch_file
+from ..schema import Integer, ListOf, OneOf, Record, Text
+from ..strict_json import parse_json
 from .cases import Layout, Size
 from .operands import Placed
 from .subjects import B_SHAPES, USUAL_SIZE, OutOfDomain, Product
 from .verdicts import rounded
 
 FIELDS = {"a", "b", "c", "b_shape", "takes", "size"}
+MATMUL = Record(
+    {name: Text() for name in "abc"},
+    {"b_shape": OneOf(B_SHAPES), "takes": ListOf(Text(), 0, 100), "size": ListOf(Integer(1), 3, 3)},
+)
+TENSORS = Record({"tensors": ListOf(Record({"name": Text(), "role": Text(), "dtype": Text()}))})
+"""What is read of the template here; the launch made of it is checked whole before it runs."""
+ROLES = {"a": ("input", "inout"), "b": ("input", "inout"), "c": ("output", "inout")}
 OPERATORS: dict[type, Callable[..., Any]] = {
     ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul,
     ast.FloorDiv: operator.floordiv, ast.Mod: operator.mod, ast.USub: operator.neg,
@@ -62,8 +70,10 @@ class LaunchSubject:
         self._takes: list[str] = matmul.get("takes", [])
         m, n, k = matmul.get("size", USUAL_SIZE)
         self.size: Size = (m, n, k)
-        tensors = {each.get("name"): each for each in self._launch.get("tensors", [])}
-        a, b, self._c_dtype = (_dtype(tensors, self._names[name], template) for name in "abc")
+        tensors = {each["name"]: each for each in self._launch["tensors"]}
+        a, b, self._c_dtype = (
+            _dtype(tensors, self._names[name], template, roles) for name, roles in ROLES.items()
+        )
         self.dtypes: tuple[str, str] = (a, b)
 
     def product(self, a: Placed, b: Placed, out: Placed | None = None, seed: int = 0) -> Product:
@@ -110,11 +120,14 @@ def _read(path: Path) -> dict[str, Any]:
     from ..launch_files.description import MAX_FILE_BYTES, read_limited
 
     try:
-        found = json.loads(read_limited(path, MAX_FILE_BYTES))
-    except (ValueError, RecursionError) as error:
+        found = parse_json(read_limited(path, MAX_FILE_BYTES))
+    except ValueError as error:
         raise LaunchError(f"{path}: must be JSON, got {error}") from None
     if not isinstance(found, dict):
         raise LaunchError(f"{path}: must be an object, got {type(found).__name__}")
+    broken = TENSORS.check(found, "launch")
+    if broken:
+        raise LaunchError(f"{path}: {broken}")
     return found
 
 
@@ -125,21 +138,23 @@ def _matmul_of(launch: dict[str, Any], path: Path) -> dict[str, Any]:
     if not isinstance(matmul, dict) or not {"a", "b", "c"} <= set(matmul) <= FIELDS:
         got = sorted(matmul) if isinstance(matmul, dict) else matmul
         raise LaunchError(f"{where}: must name the tensors a, b and c, got {got}")
-    if matmul.get("b_shape", "kn") not in B_SHAPES:
-        raise LaunchError(f"{where}.b_shape: must be kn or nk, got {matmul['b_shape']}")
-    size = matmul.get("size", [1, 1, 1])
-    if len(size) != 3 or not all(isinstance(each, int) and each > 0 for each in size):
-        raise LaunchError(f"{where}.size: must be three positive integers, got {size}")
+    broken = MATMUL.check(matmul, where)
+    if broken:
+        raise LaunchError(broken)
+    if len({matmul[name] for name in "abc"}) != 3:
+        raise LaunchError(f"{where}: must name three tensors, got one of them twice")
     for rule in matmul.get("takes", []):
         evaluate(rule, {"M": 128, "N": 128, "K": 128})
     return matmul
 
 
-def _dtype(tensors: Mapping[str, Any], name: str, path: Path) -> str:
+def _dtype(tensors: Mapping[str, Any], name: str, path: Path, roles: tuple[str, str]) -> str:
     if name not in tensors:
         known = ", ".join(map(str, tensors))
         raise LaunchError(f"{path}: matmul: must name one of the tensors {known}, got '{name}'")
-    dtype = tensors[name].get("dtype")
+    dtype, role = tensors[name]["dtype"], tensors[name]["role"]
+    if role not in roles:
+        raise LaunchError(f"{path}: '{name}' must have the role {roles[0]}, got {role}")
     if dtype not in ITEM_BYTES:
         raise LaunchError(f"{path}: '{name}' must be of {', '.join(ITEM_BYTES)}, got {dtype}")
     return dtype
@@ -162,7 +177,7 @@ def evaluate(text: str, sizes: Mapping[str, int]) -> int:
     try:
         tree = ast.parse(text.removeprefix("=").strip(), mode="eval")
         return int(_value(tree.body, sizes))
-    except (SyntaxError, TypeError, ValueError, ZeroDivisionError, RecursionError) as error:
+    except (SyntaxError, TypeError, ValueError, ArithmeticError, RecursionError) as error:
         reason = str(error) or type(error).__name__
         raise LaunchError(f"'{text}': must be an expression in M, N and K, got: {reason}") from None
 

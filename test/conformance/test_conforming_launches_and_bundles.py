@@ -82,15 +82,39 @@ def test_other_expressions_are_refused(text):
         (lambda launch: launch.pop("matmul"), "must name the tensors a, b and c, got None"),
         (lambda launch: launch["matmul"].update(d="x"), "must name the tensors a, b and c"),
         (lambda launch: launch["matmul"].update(a="x"), "one of the tensors a, b, c, got 'x'"),
-        (lambda launch: launch["matmul"].update(b_shape="mn"), "must be kn or nk, got mn"),
-        (lambda launch: launch["matmul"].update(size=[1, 2]), "three positive integers"),
+        (lambda launch: launch["matmul"].update(b_shape="mn"), "must be 'kn' or 'nk', got 'mn'"),
+        (lambda launch: launch["matmul"].update(size=[1, 2]), "size: must have 3 items, got 2"),
         (lambda launch: launch["matmul"].update(takes=["=Q"]), "must be an expression"),
         (lambda launch: launch["tensors"][0].update(dtype="f64"), "'a' must be of bf16"),
+        (lambda launch: launch["tensors"][0].update(dtype=["f16"]), "dtype: must be a text, got"),
+        (lambda launch: launch["tensors"].append(1), r"tensors\[3\]: must be an object, got 1"),
+        (lambda launch: launch.update(tensors={}), "tensors: must be a list, got {}"),
+        (lambda launch: launch.pop("tensors"), "must have the field 'tensors', got none"),
+        (lambda launch: launch["matmul"].update(size=3), "size: must be a list, got 3"),
+        (lambda launch: launch["matmul"].update(takes=[3]), r"takes\[0\]: must be a text, got 3"),
+        (lambda launch: launch["matmul"].update(a=["a"]), "matmul.a: must be a text, got"),
+        (lambda launch: launch["matmul"].update(b="a"), "three tensors, got one of them twice"),
+        (lambda launch: launch["tensors"][2].update(role="input"), "'c' must have the role output"),
     ],
 )
 def test_a_template_that_says_too_little_is_refused(tmp_path, change, words):
     with pytest.raises(LaunchError, match=words):
         changed(tmp_path, change)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ('"entry": "matmul"', '"entry": "other", "entry": "matmul"', "the key 'entry' twice"),
+        ('"block": [128]', '"block": [36893488147419103232]', "an integer of more than 64 bits"),
+        ('"block": [128]', '"block": ' + "[" * 100 + "]" * 100, "more than 64 levels"),
+    ],
+)
+def test_a_template_that_two_readers_could_read_differently_is_refused(tmp_path, old, new, words):
+    path = tmp_path / "launch.json"
+    path.write_text(TEMPLATE.read_text().replace(old, new))
+    with pytest.raises(LaunchError, match=f"must be JSON, got {words}"):
+        LaunchSubject(PTX, path)
 
 
 def bundle_of(tmp_path, source):

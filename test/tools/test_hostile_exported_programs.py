@@ -113,6 +113,14 @@ def test_no_code_of_a_file_runs(attack, members, tmp_path):
     assert not mark.exists()
 
 
+def test_a_graph_with_a_key_twice_is_refused(members, tmp_path):
+    hostile = dict(members)
+    name = named(hostile, "models/model.json")
+    hostile[name] = hostile[name].replace(b"{", b'{"graph_module": {}, ', 1)
+    with pytest.raises(CompileError, match="got: the key 'graph_module' twice"):
+        exported_program(write(tmp_path / "hostile.pt2", hostile))
+
+
 def test_what_is_trusted_does_run(members, tmp_path):
     mark = tmp_path / "mark"
     hostile = dict(members)
