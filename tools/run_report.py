@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..runtime.emulator.report import Suspicion
+from ..runtime.emulator.observe.report import Suspicion
 from ..runtime.manifest import PTX_NAME, operands, output
 from .chosen import chosen_line, is_chosen
 from .tables import print_table

@@ -7,11 +7,11 @@ Semantics come from the PTX ISA; what is not modelled stops with the PTX line an
 
 from __future__ import annotations
 
+from .copies.tensor_map import TensorMap
 from .errors import Deadlock, DeviceError, LaunchError, PtxSyntaxError, Trap
-from .launch import launch
-from .params import GlobalArray, TensorMapArray
-from .report import Report, Suspicion
-from .tensormap import TensorMap
+from .host.launch import launch
+from .host.params import GlobalArray, TensorMapArray
+from .observe.report import Report, Suspicion
 
 __all__ = [
     "Deadlock",

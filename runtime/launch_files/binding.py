@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from ..emulator import LaunchError, TensorMap
-from ..emulator.launch import Launch
-from ..emulator.tensor_map_object import encode
-from ..emulator.tensormap import ADDRESSES
+from ..emulator.copies.tensor_map import ADDRESSES
+from ..emulator.copies.tensor_map_object import encode
+from ..emulator.host.launch import Launch
 from .element_types import SCALAR_TYPES
 from .memory import TensorMemory
 

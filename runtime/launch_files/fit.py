@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping
 from math import prod
 from typing import Any
 
-from ..emulator.layout import MAX_SHARED_BYTES, variable_alignment
-from ..emulator.program import Program
-from ..emulator.ptx import Variable
+from ..emulator.ptx.layout import MAX_SHARED_BYTES, variable_alignment
+from ..emulator.ptx.program import Program
+from ..emulator.ptx.syntax import Variable
 from .description import triple
 from .parameter_rules import TENSOR_MAP_ALIGN, size_of
 

@@ -8,7 +8,7 @@ import pytest
 from tilewright.compiler.driver import compile_matmul
 from tilewright.compiler.spec import MatmulSpec
 from tilewright.runtime.emulator import Trap, launch
-from tilewright.runtime.emulator.origins import origins_of
+from tilewright.runtime.emulator.ptx.origins import origins_of
 
 SPEC = MatmulSpec(136, 136, 136)
 CASES = [("v1a", "sm_100a"), ("v6", "sm_100a"), ("kernel7", "sm_100a"), (None, "sm_90a")]

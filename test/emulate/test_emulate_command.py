@@ -10,7 +10,7 @@ import pytest
 
 from tilewright.runtime import run_launch_file
 from tilewright.runtime.emulator import Deadlock, Trap
-from tilewright.runtime.emulator.launch import CHECKS as EMULATOR_CHECKS
+from tilewright.runtime.emulator.host.launch import CHECKS as EMULATOR_CHECKS
 from tilewright.tools.emulator_flags import CHECKS
 from tilewright.tools.main import main
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tilewright.runtime.emulator import Deadlock, launch, scheduler
+from tilewright.runtime.emulator import Deadlock, launch
+from tilewright.runtime.emulator.machine import scheduler
 
 NAMES = {
     "barriers": [

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tilewright.runtime.emulator import swizzle
-from tilewright.runtime.emulator.descriptor import decode_instruction, decode_shared
 from tilewright.runtime.emulator.errors import Trap
+from tilewright.runtime.emulator.machine import swizzle
+from tilewright.runtime.emulator.tensor.descriptor import decode_instruction, decode_shared
 
 
 @pytest.mark.parametrize(

@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tilewright.runtime.emulator import swizzle, tensor_core
-from tilewright.runtime.emulator.descriptor import SharedDescriptor, check_major
 from tilewright.runtime.emulator.errors import Trap
+from tilewright.runtime.emulator.machine import swizzle
+from tilewright.runtime.emulator.tensor import tensor_core
+from tilewright.runtime.emulator.tensor.descriptor import SharedDescriptor, check_major
 
 SPAN_MODES = (swizzle.B32, swizzle.B64, swizzle.B128)
 

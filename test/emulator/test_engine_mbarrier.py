@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tilewright.runtime.emulator.errors import Trap
-from tilewright.runtime.emulator.mbarrier import MAX_COUNT, Mbarrier, pending_count
+from tilewright.runtime.emulator.machine.mbarrier import MAX_COUNT, Mbarrier, pending_count
 
 
 def refused(call, *args, **options) -> str:

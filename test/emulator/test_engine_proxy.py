@@ -7,8 +7,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from tilewright.runtime.emulator.checks.proxy import SharedProxy
 from tilewright.runtime.emulator.errors import Trap
-from tilewright.runtime.emulator.proxy import SharedProxy
 
 ALL = np.ones(32, bool)
 

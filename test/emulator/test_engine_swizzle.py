@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tilewright.runtime.emulator import swizzle
+from tilewright.runtime.emulator.machine import swizzle
 
 CHUNK_TABLES = {
     # physical 16-byte chunk of logical chunks 0..7 of each line, as the ISA's tables print them

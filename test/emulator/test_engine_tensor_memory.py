@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tilewright.runtime.emulator.errors import Trap
-from tilewright.runtime.emulator.tensor_memory import SHAPES, TensorMemory, register_map
+from tilewright.runtime.emulator.tensor.tensor_memory import SHAPES, TensorMemory, register_map
 
 
 def refused(call, *args) -> tuple[str, str]:

@@ -8,10 +8,10 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from tilewright.runtime.emulator import swizzle
+from tilewright.runtime.emulator.copies.tensor_map import TensorMap
+from tilewright.runtime.emulator.copies.tensor_map_object import decode, encode
 from tilewright.runtime.emulator.errors import LaunchError, Trap
-from tilewright.runtime.emulator.tensor_map_object import decode, encode
-from tilewright.runtime.emulator.tensormap import TensorMap
+from tilewright.runtime.emulator.machine import swizzle
 
 
 def bf16_map(rows=64, columns=96, box=(64, 32), **options) -> TensorMap:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from tilewright.runtime.emulator import PtxSyntaxError, ptx
-from tilewright.runtime.emulator.operands import number
-from tilewright.runtime.emulator.parser import parse
+from tilewright.runtime.emulator import PtxSyntaxError
+from tilewright.runtime.emulator.ptx import syntax
+from tilewright.runtime.emulator.ptx.operands import number
+from tilewright.runtime.emulator.ptx.parser import parse
 
 HEADER = ".version 8.8\n.target sm_100a, debug\n.address_size 64\n"
 
@@ -16,7 +17,7 @@ def body(text: str) -> tuple:
     return module.functions["k"].body.statements
 
 
-def one(text: str) -> ptx.Instruction:
+def one(text: str) -> syntax.Instruction:
     (instruction,) = body(text)
     return instruction
 
@@ -33,37 +34,44 @@ def test_the_header_is_kept():
 @pytest.mark.parametrize(
     "text, operands",
     [
-        ("%r1, %r2", (ptx.Symbol("%r1"), ptx.Symbol("%r2"))),
-        ("%r1, -5", (ptx.Symbol("%r1"), ptx.Integer(-5))),
-        ("[%rd1+16]", (ptx.Address(ptx.Symbol("%rd1"), 16),)),
-        ("[%rd1+-16]", (ptx.Address(ptx.Symbol("%rd1"), -16),)),
-        ("[%rd1 - 16]", (ptx.Address(ptx.Symbol("%rd1"), -16),)),
-        ("[0x400]", (ptx.Address(ptx.Integer(0x400)),)),
-        ("{%r1, _}", (ptx.Vector((ptx.Symbol("%r1"), ptx.Symbol("_"))),)),
+        ("%r1, %r2", (syntax.Symbol("%r1"), syntax.Symbol("%r2"))),
+        ("%r1, -5", (syntax.Symbol("%r1"), syntax.Integer(-5))),
+        ("[%rd1+16]", (syntax.Address(syntax.Symbol("%rd1"), 16),)),
+        ("[%rd1+-16]", (syntax.Address(syntax.Symbol("%rd1"), -16),)),
+        ("[%rd1 - 16]", (syntax.Address(syntax.Symbol("%rd1"), -16),)),
+        ("[0x400]", (syntax.Address(syntax.Integer(0x400)),)),
+        ("{%r1, _}", (syntax.Vector((syntax.Symbol("%r1"), syntax.Symbol("_"))),)),
         (
             "%p1|%p2, !%p3",
-            (ptx.Pair(ptx.Symbol("%p1"), ptx.Symbol("%p2")), ptx.Negated(ptx.Symbol("%p3"))),
+            (
+                syntax.Pair(syntax.Symbol("%p1"), syntax.Symbol("%p2")),
+                syntax.Negated(syntax.Symbol("%p3")),
+            ),
         ),
-        ("_|%p2", (ptx.Pair(ptx.Symbol("_"), ptx.Symbol("%p2")),)),
-        ("array+8", (ptx.SymbolOffset("array", 8),)),
+        ("_|%p2", (syntax.Pair(syntax.Symbol("_"), syntax.Symbol("%p2")),)),
+        ("array+8", (syntax.SymbolOffset("array", 8),)),
         (
             "[%r1], [%rd2, {%r3, 4}], [bar+8], %rd4",
             (
-                ptx.Address(ptx.Symbol("%r1")),
-                ptx.Address(ptx.Symbol("%rd2"), 0, ptx.Vector((ptx.Symbol("%r3"), ptx.Integer(4)))),
-                ptx.Address(ptx.Symbol("bar"), 8),
-                ptx.Symbol("%rd4"),
+                syntax.Address(syntax.Symbol("%r1")),
+                syntax.Address(
+                    syntax.Symbol("%rd2"),
+                    0,
+                    syntax.Vector((syntax.Symbol("%r3"), syntax.Integer(4))),
+                ),
+                syntax.Address(syntax.Symbol("bar"), 8),
+                syntax.Symbol("%rd4"),
             ),
         ),
         (
             "(%r1), f, (%r2, 3)",
             (
-                ptx.Group((ptx.Symbol("%r1"),)),
-                ptx.Symbol("f"),
-                ptx.Group((ptx.Symbol("%r2"), ptx.Integer(3))),
+                syntax.Group((syntax.Symbol("%r1"),)),
+                syntax.Symbol("f"),
+                syntax.Group((syntax.Symbol("%r2"), syntax.Integer(3))),
             ),
         ),
-        ("%tid.x", (ptx.Symbol("%tid.x"),)),
+        ("%tid.x", (syntax.Symbol("%tid.x"),)),
     ],
 )
 def test_operands(text, operands):
@@ -82,7 +90,7 @@ def test_opcodes_keep_their_colons_and_text_its_line():
         "\n\n  @!%p1 tcgen05.mma.cta_group::1.kind::f16\n  [%r1], // comment\n  %rd1;"
     )[0]
     assert instruction.opcode == "tcgen05.mma.cta_group::1.kind::f16"
-    assert instruction.guard == ptx.Guard("%p1", True)
+    assert instruction.guard == syntax.Guard("%p1", True)
     assert instruction.line == 7
     assert instruction.text == "@!%p1 tcgen05.mma.cta_group::1.kind::f16 [%r1], %rd1"
 
@@ -93,7 +101,7 @@ def test_opcodes_keep_their_colons_and_text_its_line():
 )
 def test_integer_constants(text, value):
     """PTX ISA §4.5.1"""
-    assert number(text) == ptx.Integer(value)
+    assert number(text) == syntax.Integer(value)
 
 
 @pytest.mark.parametrize(
@@ -108,7 +116,7 @@ def test_integer_constants(text, value):
 )
 def test_float_constants(text, bits, width):
     """PTX ISA §4.5.2"""
-    assert number(text) == ptx.Float(bits, width)
+    assert number(text) == syntax.Float(bits, width)
 
 
 def test_variables_in_every_space():
@@ -124,15 +132,15 @@ def test_variables_in_every_space():
       .global .s32 matrix[2][3] = {{1, 2, 3}, {4, 5, 6}};"""
     )
     found = {variable.name: variable for variable in module.variables}
-    assert found["c"].initializer[3] == ptx.Integer(-1)
+    assert found["c"].initializer[3] == syntax.Integer(-1)
     assert (found["c"].align, found["c"].dims, found["c"].space) == (8, (4,), "const")
     assert found["dynamic"].extern and found["dynamic"].dims == (0,)
     assert found["v"].vector == found["w"].vector == 4
     assert found["pointers"].initializer == (
-        ptx.Symbol("c"),
-        ptx.SymbolOffset("v", 8, generic=True),
+        syntax.Symbol("c"),
+        syntax.SymbolOffset("v", 8, generic=True),
     )
-    assert found["halves"].initializer[1] == ptx.SymbolOffset("v", mask=0xFF00)
+    assert found["halves"].initializer[1] == syntax.SymbolOffset("v", mask=0xFF00)
     assert [value.value for value in found["matrix"].initializer] == [1, 2, 3, 4, 5, 6]
 
 

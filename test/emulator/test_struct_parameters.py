@@ -6,15 +6,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tilewright.runtime.emulator import (
-    GlobalArray,
-    LaunchError,
-    TensorMap,
-    TensorMapArray,
-    launch,
-    swizzle,
-    tensor_types,
-)
+from tilewright.runtime.emulator import GlobalArray, LaunchError, TensorMap, TensorMapArray, launch
+from tilewright.runtime.emulator.copies import tensor_map_types as tensor_types
+from tilewright.runtime.emulator.machine import swizzle
 
 SCALE = """
 .version 8.8

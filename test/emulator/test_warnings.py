@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 
 import tilewright.runtime.emulator
-from tilewright.runtime.emulator import LaunchError, Trap, launch, lint
+from tilewright.runtime.emulator import LaunchError, Trap, launch
+from tilewright.runtime.emulator.checks import early_uses as lint
 from tilewright.runtime.emulator.errors import short_name
-from tilewright.runtime.emulator.report import Report
+from tilewright.runtime.emulator.observe.report import Report
 
 SOURCES = sorted(Path(tilewright.runtime.emulator.__file__).parent.rglob("*.py"))
 PAGE = Path(__file__).parent.parent.parent / "docs" / "emulator.md"

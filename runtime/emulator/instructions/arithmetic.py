@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ..decode import Decoded
-from ..registry import Step, instruction
-from ..values import TYPES, Type
+from ..ptx.decode import Decoded
+from ..ptx.registry import Step, instruction
+from ..ptx.values import TYPES, Type
 from . import float_arithmetic as floating
 from .common import lanewise
 from .extended import build_carry

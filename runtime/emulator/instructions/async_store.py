@@ -13,12 +13,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..decode import Decoded
-from ..engine import EngineOp, Moves
 from ..errors import Trap
-from ..memory import UINT
-from ..registry import Step, instruction
-from ..shared_access import (
+from ..machine.engine import EngineOp, Moves
+from ..machine.memory import UINT
+from ..machine.shared_access import (
     barrier_at,
     check_span,
     count_event,
@@ -27,14 +25,16 @@ from ..shared_access import (
     shared_of,
     strong_accesses,
 )
-from ..values import Type
+from ..ptx.decode import Decoded
+from ..ptx.registry import Step, instruction
+from ..ptx.values import Type
 from .atomic import combination
 from .mbarrier import apply
 
 if TYPE_CHECKING:
-    from ..cta import Cta
-    from ..launch import Launch
-    from ..warp import Warp
+    from ..host.launch import Launch
+    from ..machine.cta import Cta
+    from ..machine.warp import Warp
 
 _STORED_LATER = ("b8", "b16", "u8", "u16", "s8", "s16")
 _STORED = ("b32", "b64", "u32", "u64", "s32", "s64", "f32", "f64")

@@ -9,13 +9,12 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ..accesses import BOTH, MemoryAccess
-from ..decode import Decoded
 from ..errors import Trap
-from ..lanes import FULL
-from ..registry import Step, instruction
-from ..rounding import to_bf16, to_f16
-from ..values import TYPES, Type, bf16_to_f32
+from ..ptx.accesses import BOTH, MemoryAccess
+from ..ptx.decode import Decoded
+from ..ptx.lanes import FULL
+from ..ptx.registry import Step, instruction
+from ..ptx.values import TYPES, Type, bf16_to_f32
 from .common import bit_type
 from .floats import ELEMENT
 from .memory import (
@@ -28,6 +27,7 @@ from .memory import (
     ordered,
     space_of,
 )
+from .rounding import to_bf16, to_f16
 
 OPERATIONS = ("and", "or", "xor", "cas", "exch", "add", "inc", "dec", "min", "max")
 _BITWISE = {"and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor}

@@ -10,13 +10,13 @@ from collections.abc import Callable
 
 import numpy as np
 
-from .. import ptx
-from ..barrier import NamedBarrier
-from ..decode import Decoded
 from ..errors import Trap
-from ..lanes import WARP_SIZE, lanes_to_int
-from ..registry import Blocked, Step, instruction
-from ..tensor_engine import acquired, released
+from ..machine.named_barrier import NamedBarrier
+from ..ptx import syntax
+from ..ptx.decode import Decoded
+from ..ptx.lanes import WARP_SIZE, lanes_to_int
+from ..ptx.registry import Blocked, Step, instruction
+from ..tensor.tensor_engine import acquired, released
 
 BARRIERS = 16
 
@@ -46,14 +46,14 @@ class BarrierOperands:
 
 def _check_constants(ins: Decoded, number_at: int, *, has_count: bool) -> None:
     number = ins.operand(number_at)
-    if any(isinstance(each, ptx.Float) for each in ins.operands):
+    if any(isinstance(each, syntax.Float) for each in ins.operands):
         raise ins.trap("operand", "a barrier's number and thread count cannot be floating")
-    if isinstance(number, ptx.Integer) and not 0 <= number.value < BARRIERS:
+    if isinstance(number, syntax.Integer) and not 0 <= number.value < BARRIERS:
         raise ins.trap("operand", f"the barrier number must be 0..{BARRIERS - 1}, got"
                                   f" {number.value}")  # fmt: skip
     count = ins.operand(number_at + 1) if has_count else None
-    if isinstance(count, ptx.Integer) and (count.value < 0 or count.value % WARP_SIZE):
-        which = f"barrier {number.value}: " if isinstance(number, ptx.Integer) else ""
+    if isinstance(count, syntax.Integer) and (count.value < 0 or count.value % WARP_SIZE):
+        which = f"barrier {number.value}: " if isinstance(number, syntax.Integer) else ""
         rule = f"{which}the thread count must be a positive multiple of {WARP_SIZE}"
         raise ins.trap("operand", f"{rule}, got {count.value}")
 

@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..decode import Decoded
-from ..engine import EngineOp, Moves
+from ..copies.box_copy import BulkOperation, bulk_groups
 from ..errors import Trap
-from ..registry import Blocked, Step, instruction
-from ..shared_access import (
+from ..machine.engine import EngineOp, Moves
+from ..machine.shared_access import (
     WORD,
     barrier_at,
     check_span,
@@ -31,13 +30,14 @@ from ..shared_access import (
     strong_accesses,
     write_words,
 )
-from ..tma import BulkOperation, bulk_groups
+from ..ptx.decode import Decoded
+from ..ptx.registry import Blocked, Step, instruction
 from .mbarrier import apply
-from .tma import take_policy
+from .tensor_copy import take_policy
 
 if TYPE_CHECKING:
-    from ..cta import Cta
-    from ..warp import Warp
+    from ..machine.cta import Cta
+    from ..machine.warp import Warp
 
 _UNIT = 16
 

@@ -5,9 +5,9 @@ Source: PTX ISA §9.7.9.25.4.2. The elements are combined one by one when the co
 
 from __future__ import annotations
 
-from ..decode import Decoded
-from ..registry import Step, instruction
-from ..values import TYPES
+from ..ptx.decode import Decoded
+from ..ptx.registry import Step, instruction
+from ..ptx.values import TYPES
 from .atomic import combination
 from .bulk_copy import Reduction, build_from_shared, build_to_shared
 

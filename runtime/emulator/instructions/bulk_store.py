@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..decode import Decoded
 from ..errors import Trap
-from ..registry import Step, instruction
+from ..ptx.decode import Decoded
+from ..ptx.registry import Step, instruction
 from .memory import space_of
 
 if TYPE_CHECKING:
-    from ..warp import Warp
+    from ..machine.warp import Warp
 
 _WORD = 8
 

@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ..decode import Decoded, Where
-from ..lanes import FULL, merge
-from ..registry import Step
-from ..values import TYPES, Type
+from ..ptx.decode import Decoded, Where
+from ..ptx.lanes import FULL, merge
+from ..ptx.registry import Step
+from ..ptx.values import TYPES, Type
 
 Function = Callable[..., np.ndarray]
 """Arrays of the operands' views in, an array of the result's size out."""

@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 import numpy as np
 
-from .. import ptx
-from ..decode import Decoded
-from ..registry import Step, instruction
-from ..values import Type
+from ..ptx import syntax
+from ..ptx.decode import Decoded
+from ..ptx.registry import Step, instruction
+from ..ptx.values import Type
 from . import floats
 from .common import result
 
@@ -85,7 +85,7 @@ def build_setp(ins: Decoded) -> Step:
     ins.finish_modifiers()
     if type_.name in ("f16x2", "bf16x2"):
         return _packed_setp(ins, compare, combine)
-    if combine is None and not isinstance(ins.operand(0), ptx.Pair):
+    if combine is None and not isinstance(ins.operand(0), syntax.Pair):
         return result(compare, ins.target(0, 1))
     return _general_setp(ins, compare, combine)
 
@@ -100,7 +100,7 @@ def _third(ins: Decoded, combine: str | None) -> Callable:
 
 def _destinations(ins: Decoded) -> list[Callable]:
     operand = ins.operand(0)
-    parts = [operand.first, operand.second] if isinstance(operand, ptx.Pair) else [operand]
+    parts = [operand.first, operand.second] if isinstance(operand, syntax.Pair) else [operand]
     return [ins.write(part, np.bool_) for part in parts]
 
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from .. import ptx
-from ..decode import Decoded
 from ..errors import Trap
-from ..lanes import merge
-from ..layout import variable_size
-from ..registry import CONTROL, JUMP, SWITCH, Step, instruction
-from ..scope import FunctionCode, Placed
-from ..system_calls import SYSTEM_CALLS
+from ..machine.system_calls import SYSTEM_CALLS
+from ..ptx import syntax
+from ..ptx.decode import Decoded
+from ..ptx.lanes import merge
+from ..ptx.layout import variable_size
+from ..ptx.registry import CONTROL, JUMP, SWITCH, Step, instruction
+from ..ptx.scope import FunctionCode, Placed
 
 
 def _target(ins: Decoded, name: str) -> int:
@@ -76,11 +76,11 @@ def build_call(ins: Decoded) -> Step:
     """call{.uni} (results), function, (arguments){, list or prototype}."""
     ins.flag("uni")
     ins.finish_modifiers()
-    groups = [operand for operand in ins.operands if isinstance(operand, ptx.Group)]
-    names = [operand.name for operand in ins.operands if isinstance(operand, ptx.Symbol)]
+    groups = [operand for operand in ins.operands if isinstance(operand, syntax.Group)]
+    names = [operand.name for operand in ins.operands if isinstance(operand, syntax.Symbol)]
     if not names:
         raise ins.trap("operand", "a call needs a function or a register with its address")
-    leading = isinstance(ins.operand(0), ptx.Group)
+    leading = isinstance(ins.operand(0), syntax.Group)
     results = groups[0].elements if leading else ()
     arguments = groups[leading].elements if len(groups) > leading else ()
     if ins.scope.register(names[0]) is not None:
@@ -111,7 +111,7 @@ def _indirect_call(ins: Decoded, names: list[str], results: tuple, arguments: tu
     for name in listed:
         ins.program.known_function(ins, name)
     ins.program.addressed_functions(ins)
-    read = ins.read(ptx.Symbol(names[0]), np.uint64)
+    read = ins.read(syntax.Symbol(names[0]), np.uint64)
     copies: dict[str, tuple[tuple, tuple]] = {}
 
     def bind(callee: FunctionCode) -> tuple[tuple, tuple]:
@@ -174,9 +174,9 @@ def _system_call(ins: Decoded, name: str, results: tuple, arguments: tuple) -> S
     return step
 
 
-def _own_parameter(ins: Decoded, operand: ptx.Operand) -> slice:
+def _own_parameter(ins: Decoded, operand: syntax.Operand) -> slice:
     """The bytes of a .param variable of the caller in its frame."""
-    placed = ins.program.place(ins, operand.name) if isinstance(operand, ptx.Symbol) else None
+    placed = ins.program.place(ins, operand.name) if isinstance(operand, syntax.Symbol) else None
     if placed is None or placed.space != "call-param":
         ins.unmodelled("an argument that is not a .param variable of the caller")
     return slice(placed.offset, placed.offset + variable_size(placed.variable))
@@ -200,11 +200,11 @@ def _copies(
 def _copy(
     ins: Decoded,
     callee: FunctionCode,
-    mine: ptx.Operand,
-    theirs: ptx.Variable | ptx.Registers,
+    mine: syntax.Operand,
+    theirs: syntax.Variable | syntax.Registers,
     inward: bool,
 ):
-    if isinstance(theirs, ptx.Registers):
+    if isinstance(theirs, syntax.Registers):
         inner = callee.scope.register(theirs.names[0][0])
         if inward:
             return _copy_register(ins.slot(mine, ins.program.slot_dtype(inner.slot)), inner.slot)

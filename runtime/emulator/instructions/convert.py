@@ -7,12 +7,12 @@ from fractions import Fraction
 
 import numpy as np
 
-from ..decode import Decoded
-from ..registry import Step, instruction
-from ..rounding import MODES, round_fraction, round_stochastically, to_bf16, to_f16, to_tf32
-from ..rounding import relu as clamp_negative
-from ..values import RAW, TYPES, Type, bf16_to_f32, f32_to_bf16
+from ..ptx.decode import Decoded
+from ..ptx.registry import Step, instruction
+from ..ptx.values import RAW, TYPES, Type, bf16_to_f32, f32_to_bf16
 from . import floats
+from .rounding import MODES, round_fraction, round_stochastically, to_bf16, to_f16, to_tf32
+from .rounding import relu as clamp_negative
 from .small_floats import build_small_float, is_small_float
 
 INTEGER_MODES = {"rni": np.rint, "rzi": np.trunc, "rmi": np.floor, "rpi": np.ceil}

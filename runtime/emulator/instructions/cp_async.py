@@ -15,20 +15,27 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .. import ptx
-from ..decode import Decoded
-from ..engine import EngineOp, Moves
 from ..errors import Trap
-from ..lanes import WARP_SIZE
-from ..registry import Blocked, Step, instruction
-from ..shared_access import barrier_at, latest_event, locate, mark_bytes, next_event, observe
+from ..machine.engine import EngineOp, Moves
+from ..machine.shared_access import (
+    barrier_at,
+    latest_event,
+    locate,
+    mark_bytes,
+    next_event,
+    observe,
+)
+from ..ptx import syntax
+from ..ptx.decode import Decoded
+from ..ptx.lanes import WARP_SIZE
+from ..ptx.registry import Blocked, Step, instruction
 from .mbarrier import apply, take_space
 from .memory import PREFETCH
 
 if TYPE_CHECKING:
-    from ..cta import Cta
-    from ..mbarrier import Mbarrier
-    from ..warp import Warp
+    from ..machine.cta import Cta
+    from ..machine.mbarrier import Mbarrier
+    from ..machine.warp import Warp
 
 _SIZES = {"ca": (4, 8, 16), "cg": (16,)}
 _SHARED = ("shared", "shared::cta")
@@ -172,10 +179,10 @@ def _amounts(ins: Decoded, size: int) -> Callable:
     return amounts
 
 
-def _is_predicate(ins: Decoded, operand: ptx.Operand) -> bool:
-    if isinstance(operand, ptx.Negated):
+def _is_predicate(ins: Decoded, operand: syntax.Operand) -> bool:
+    if isinstance(operand, syntax.Negated):
         return True
-    register = ins.scope.register(operand.name) if isinstance(operand, ptx.Symbol) else None
+    register = ins.scope.register(operand.name) if isinstance(operand, syntax.Symbol) else None
     return register is not None and register.bits == 1
 
 

@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ..decode import Decoded
-from ..lanes import merge
-from ..registry import Step, instruction
-from ..values import Type
+from ..ptx.decode import Decoded
+from ..ptx.lanes import merge
+from ..ptx.registry import Step, instruction
+from ..ptx.values import Type
 
 
 def _sum(a: np.ndarray, b: np.ndarray, carry: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

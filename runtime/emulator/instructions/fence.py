@@ -6,11 +6,11 @@ checks: a proxy fence makes generic writes visible to the async proxy, the other
 
 from __future__ import annotations
 
-from ..decode import Decoded
-from ..lanes import lanes_to_int
-from ..races.clock import ASYNC, ASYNC_GLOBAL
-from ..registry import Step, instruction
-from ..tensor_engine import acquired, released
+from ..checks.races.clock import ASYNC, ASYNC_GLOBAL
+from ..ptx.decode import Decoded
+from ..ptx.lanes import lanes_to_int
+from ..ptx.registry import Step, instruction
+from ..tensor.tensor_engine import acquired, released
 
 _SECTION = "9.7.13.4"
 _SCOPES = ("cta", "cluster", "gpu", "sys")

@@ -11,18 +11,12 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ..decode import Decoded
-from ..registry import Step, instruction
-from ..rounding import (
-    MODES,
-    canonical_nan,
-    exact_lanes,
-    sqrt_f64,
-    zero_sum_down,
-)
-from ..values import TYPES, Type, two_sum_odd
+from ..ptx.decode import Decoded
+from ..ptx.registry import Step, instruction
+from ..ptx.values import TYPES, Type, two_sum_odd
 from . import floats
 from .common import bit_type, lanewise
+from .rounding import MODES, canonical_nan, exact_lanes, sqrt_f64, zero_sum_down
 
 FLOAT_TYPES = tuple(floats.ELEMENT)
 

@@ -11,10 +11,10 @@ from collections.abc import Callable
 
 import numpy as np
 
-from .. import rounding
-from ..decode import Decoded
-from ..rounding import flush_f32, saturate, to_bf16, to_f16, to_f32
-from ..values import Type, bf16_to_f32
+from ..ptx.decode import Decoded
+from ..ptx.values import Type, bf16_to_f32
+from . import rounding
+from .rounding import flush_f32, saturate, to_bf16, to_f16, to_f32
 
 Convert = Callable[[np.ndarray], np.ndarray]
 

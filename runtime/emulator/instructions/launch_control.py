@@ -13,13 +13,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .. import ptx
-from ..decode import Decoded
-from ..engine import EngineOp, Moves
 from ..errors import Trap
-from ..lanes import WARP_SIZE
-from ..registry import Step, instruction
-from ..shared_access import (
+from ..machine.engine import EngineOp, Moves
+from ..machine.shared_access import (
     WORD,
     barrier_at,
     check_span,
@@ -29,13 +25,17 @@ from ..shared_access import (
     peer,
     write_words,
 )
-from ..values import TYPES
+from ..ptx import syntax
+from ..ptx.decode import Decoded
+from ..ptx.lanes import WARP_SIZE
+from ..ptx.registry import Step, instruction
+from ..ptx.values import TYPES
 from .mbarrier import apply
 
 if TYPE_CHECKING:
-    from ..cta import Cta
-    from ..launch import Launch
-    from ..warp import Warp
+    from ..host.launch import Launch
+    from ..machine.cta import Cta
+    from ..machine.warp import Warp
 
 RESPONSE_BYTES = 16
 _AXIS_BITS = (31, 16, 16)
@@ -250,7 +250,7 @@ def build_first_ctaid(ins: Decoded) -> Step:
     ins.required(("b128",))
     ins.finish_modifiers()
     ins.expect_operands(2)
-    if not isinstance(ins.operand(0), ptx.Vector):
+    if not isinstance(ins.operand(0), syntax.Vector):
         ins.unmodelled("a destination that is no vector")
     elements = ins.elements(0, 4)
     writes = [ins.write(element, np.uint32) for element in elements[:3]]

@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 import numpy as np
 
-from .. import ptx
-from ..decode import Decoded
-from ..registry import Step, instruction
-from ..values import TYPES, Type
+from ..ptx import syntax
+from ..ptx.decode import Decoded
+from ..ptx.registry import Step, instruction
+from ..ptx.values import TYPES, Type
 from .common import lanewise
 
 
@@ -123,7 +123,7 @@ def build_lop3(ins: Decoded) -> Step:
         return lambda warp, mask: write(warp, mask, _lop3([warp.regs[slot] for slot in slots], lut))
     ins.expect_operands(6)
     pair = ins.operand(0)
-    if not isinstance(pair, ptx.Pair):
+    if not isinstance(pair, syntax.Pair):
         ins.unmodelled("a destination that is not d|p")
     write, flag = ins.write(pair.first, type_), ins.write(pair.second, np.bool_)
     read, function = ins.read_predicate(5), getattr(np, f"logical_{combine}")

@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..accesses import READ, WRITE, MemoryAccess
-from ..decode import Decoded
-from ..element_formats import padded_codes
-from ..lanes import FULL, LANE_IDS, WARP_SIZE
-from ..registry import Blocked, Step, instruction
+from ..ptx.accesses import READ, WRITE, MemoryAccess
+from ..ptx.decode import Decoded
+from ..ptx.lanes import FULL, LANE_IDS, WARP_SIZE
+from ..ptx.registry import Blocked, Step, instruction
+from ..tensor.element_formats import padded_codes
 from .memory import space_of
 from .tcgen05 import take_aligned
 
 if TYPE_CHECKING:
-    from ..warp import Warp
+    from ..machine.warp import Warp
 
 _COUNTS = {"x1": 1, "x2": 2, "x4": 4}
 _ROW_WORDS = 4

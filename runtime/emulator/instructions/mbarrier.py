@@ -10,20 +10,20 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .. import mbarrier
-from ..decode import Decoded
 from ..errors import Trap
-from ..lanes import WARP_SIZE, first_lane
-from ..mbarrier import Mbarrier
-from ..registry import Step, Yield, instruction
-from ..shared_access import OFFSET_MASK, barrier_at, barrier_table, check_span, locate
-from ..signals import note_signal
-from ..tensor_engine import acquired, released
-from ..waits import MbarrierWait
+from ..machine import mbarrier
+from ..machine.mbarrier import Mbarrier
+from ..machine.shared_access import OFFSET_MASK, barrier_at, barrier_table, check_span, locate
+from ..machine.signals import note_signal
+from ..machine.waits import MbarrierWait
+from ..ptx.decode import Decoded
+from ..ptx.lanes import WARP_SIZE, first_lane
+from ..ptx.registry import Step, Yield, instruction
+from ..tensor.tensor_engine import acquired, released
 
 if TYPE_CHECKING:
-    from ..cta import Cta
-    from ..warp import Warp
+    from ..machine.cta import Cta
+    from ..machine.warp import Warp
 
 _SECTION = "9.7.13.15"
 _SPACES = ("shared::cta", "shared", "shared::cluster")

@@ -6,15 +6,15 @@ from collections.abc import Callable
 
 import numpy as np
 
-from .. import ptx
-from ..accesses import READ, WRITE, MemoryAccess
-from ..decode import Decoded
-from ..lanes import FULL, WARP_SIZE
-from ..memory import UINT
-from ..operand_types import is_memory_type
-from ..registry import Step, instruction
-from ..spaces import Space
-from ..values import RAW, Type
+from ..machine.memory import UINT
+from ..machine.spaces import Space
+from ..ptx import syntax
+from ..ptx.accesses import READ, WRITE, MemoryAccess
+from ..ptx.decode import Decoded
+from ..ptx.lanes import FULL, WARP_SIZE
+from ..ptx.operand_types import is_memory_type
+from ..ptx.registry import Step, instruction
+from ..ptx.values import RAW, Type
 
 SPACES = (
     "global",
@@ -47,9 +47,9 @@ MAX_GLOBAL_VECTOR_BYTES = 32
 SpaceOf = Callable[..., Space]
 
 
-def space_of(ins: Decoded, space: str | None, address: ptx.Operand) -> tuple[str, SpaceOf]:
+def space_of(ins: Decoded, space: str | None, address: syntax.Operand) -> tuple[str, SpaceOf]:
     """(name for the report, function warp → `Space`) of an access."""
-    if not isinstance(address, ptx.Address):
+    if not isinstance(address, syntax.Address):
         ins.unmodelled("an operand that is not an address")
     if space in ("param", "param::entry", "param::func"):
         return _param_space(ins, space, address)
@@ -66,16 +66,16 @@ def space_of(ins: Decoded, space: str | None, address: ptx.Operand) -> tuple[str
     return (space or "generic").partition("::")[0], table[space]
 
 
-def _symbol_space(ins: Decoded, address: ptx.Operand) -> str | None:
-    if not isinstance(address, ptx.Address):
+def _symbol_space(ins: Decoded, address: syntax.Operand) -> str | None:
+    if not isinstance(address, syntax.Address):
         ins.unmodelled("an operand that is not an address")
     base = address.base
-    if not isinstance(base, ptx.Symbol) or ins.scope.register(base.name):
+    if not isinstance(base, syntax.Symbol) or ins.scope.register(base.name):
         return None
     return ins.program.place(ins, base.name).space
 
 
-def _check_symbol(ins: Decoded, space: str | None, address: ptx.Address) -> None:
+def _check_symbol(ins: Decoded, space: str | None, address: syntax.Address) -> None:
     own = _symbol_space(ins, address)
     if own in (None, "const" if space is None else None, "global" if space is None else None):
         return
@@ -87,7 +87,7 @@ def _check_symbol(ins: Decoded, space: str | None, address: ptx.Address) -> None
         )
 
 
-def _param_space(ins: Decoded, space: str, address: ptx.Address) -> tuple[str, SpaceOf]:
+def _param_space(ins: Decoded, space: str, address: syntax.Address) -> tuple[str, SpaceOf]:
     own = _symbol_space(ins, address)
     in_function = own == "call-param" or space == "param::func"
     if own is None and space == "param":
@@ -120,7 +120,7 @@ class Access:
         self.elements = self._elements(ins, data)
         self.name, self.of = space_of(ins, self.space, ins.operand(address))
 
-    def _elements(self, ins: Decoded, data: int) -> tuple[ptx.Operand, ...]:
+    def _elements(self, ins: Decoded, data: int) -> tuple[syntax.Operand, ...]:
         return ins.elements(data, 1 if self.type.bits == 128 else self.count)
 
     def _check_size(self, ins: Decoded) -> None:
@@ -179,7 +179,7 @@ def expand(values: np.ndarray, mask: np.ndarray, old: np.ndarray) -> np.ndarray:
     return merged
 
 
-def _receiver(ins: Decoded, where: ptx.Operand, type_: Type) -> Callable:
+def _receiver(ins: Decoded, where: syntax.Operand, type_: Type) -> Callable:
     """A function (warp, mask, values of the set lanes) that writes one destination register."""
     target = ins.target(where, type_, relaxed=True)
     if target is None:

@@ -6,9 +6,9 @@ from itertools import product
 
 import numpy as np
 
-from ..decode import Decoded
-from ..registry import Step, instruction
-from ..values import TYPES, two_sum_odd
+from ..ptx.decode import Decoded
+from ..ptx.registry import Step, instruction
+from ..ptx.values import TYPES, two_sum_odd
 from . import floats
 from .common import bit_type, lanewise
 

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..decode import Decoded
-from ..lanes import LANE_IDS
-from ..registry import Blocked, Step
-from ..shared_access import count_event
+from ..machine.shared_access import count_event
+from ..ptx.decode import Decoded
+from ..ptx.lanes import LANE_IDS
+from ..ptx.registry import Blocked, Step
 from .tcgen05 import take_aligned
 
 if TYPE_CHECKING:
-    from ..warp import Warp
+    from ..machine.warp import Warp
 
 _SIZE, _K, _PAIRS = 8, 4, 4
 _FLOPS = 2 * _PAIRS * _SIZE * _SIZE * _K

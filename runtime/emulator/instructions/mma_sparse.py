@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..decode import Decoded
-from ..registry import Blocked, Step, instruction
-from ..shared_access import count_event
-from ..sparse_metadata import (
+from ..machine.shared_access import count_event
+from ..ptx.decode import Decoded
+from ..ptx.registry import Blocked, Step, instruction
+from ..tensor.sparse_metadata import (
     ANY_CODES,
     ORDERED_CODES,
     kept_positions_of_registers,
@@ -23,7 +23,7 @@ from .mma_sync import Form, accumulator_numbers, result_registers, warp_rows
 from .tcgen05 import take_aligned
 
 if TYPE_CHECKING:
-    from ..warp import Warp
+    from ..machine.warp import Warp
 
 _SECTION = "9.7.14.6.3"
 _FLOAT8, _BYTES = ("e4m3", "e5m2"), ("s8", "u8")

@@ -15,16 +15,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..decode import Decoded
-from ..element_formats import BITS, INTEGERS, decode
-from ..lanes import WARP_SIZE
-from ..registry import Blocked, Step, instruction
-from ..shared_access import count_event
+from ..machine.shared_access import count_event
+from ..ptx.decode import Decoded
+from ..ptx.lanes import WARP_SIZE
+from ..ptx.registry import Blocked, Step, instruction
+from ..tensor.element_formats import BITS, INTEGERS, decode
 from .mma_quads import build_quad_pairs, is_quad_pairs
 from .tcgen05 import take_aligned
 
 if TYPE_CHECKING:
-    from ..warp import Warp
+    from ..machine.warp import Warp
 
 _SECTION = "9.7.14.5.14"
 _FLOAT8, _BYTES, _NIBBLES = ("e4m3", "e5m2"), ("s8", "u8"), ("s4", "u4")

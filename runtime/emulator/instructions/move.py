@@ -6,16 +6,16 @@ from collections.abc import Callable
 
 import numpy as np
 
-from .. import ptx
-from ..decode import Decoded
-from ..lanes import FULL, WARP_SIZE
-from ..memory import CONST_WINDOW, LOCAL_WINDOW, PARAM_WINDOW, SHARED_WINDOW, WINDOW_SIZE
-from ..operand_types import is_memory_type
-from ..registry import Step, instruction
-from ..rounding import flush_f32
-from ..specials import FIXED, MOVING
-from ..values import RAW, TYPES
+from ..machine.memory import CONST_WINDOW, LOCAL_WINDOW, PARAM_WINDOW, SHARED_WINDOW, WINDOW_SIZE
+from ..ptx import syntax
+from ..ptx.decode import Decoded
+from ..ptx.lanes import FULL, WARP_SIZE
+from ..ptx.operand_types import is_memory_type
+from ..ptx.registry import Step, instruction
+from ..ptx.specials import FIXED, MOVING
+from ..ptx.values import RAW, TYPES
 from .common import lanewise, result
+from .rounding import flush_f32
 
 GENERIC_SPACES = (
     "shared",
@@ -41,14 +41,14 @@ def build_mov(ins: Decoded) -> Step:
     if not is_memory_type(type_) and type_.kind != "p":
         raise ins.trap("type", f"mov has no type .{type_.name}")
     destination, source = ins.operands
-    if isinstance(destination, ptx.Vector):
+    if isinstance(destination, syntax.Vector):
         return _unpack(ins, type_.bits)
-    if isinstance(source, ptx.Vector):
+    if isinstance(source, syntax.Vector):
         return _pack(ins, type_.bits)
-    if isinstance(source, ptx.Symbol) and source.name in MOVING:
+    if isinstance(source, syntax.Symbol) and source.name in MOVING:
         return _read_moving(ins, source.name, type_.bits)
     target = ins.target(0, type_)
-    if type_.bits == 16 and isinstance(source, ptx.Symbol) and source.name in FIXED:
+    if type_.bits == 16 and isinstance(source, syntax.Symbol) and source.name in FIXED:
         slot = ins.slot(1, TYPES["b32"])
         return result(lambda regs: regs[slot].astype(np.uint16), target)
     slot = ins.slot(1, type_)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ..decode import Decoded
-from ..registry import Step, instruction
+from ..ptx.decode import Decoded
+from ..ptx.registry import Step, instruction
 
 _SCALAR_VIDEO = ("vadd", "vsub", "vabsdiff", "vmin", "vmax", "vshl", "vshr", "vmad", "vset")
 _PACKED_VIDEO = tuple(

@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..decode import Decoded
 from ..errors import Trap
-from ..lanes import WARP_SIZE
-from ..registry import Blocked, Step, instruction
+from ..ptx.decode import Decoded
+from ..ptx.lanes import WARP_SIZE
+from ..ptx.registry import Blocked, Step, instruction
 from .tcgen05 import take_aligned
 
 if TYPE_CHECKING:
-    from ..cta import Cta
-    from ..warp import Warp
+    from ..machine.cta import Cta
+    from ..machine.warp import Warp
 
 FILE_REGISTERS = 65536
 MAX_REGISTERS = 255

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 import ml_dtypes
 import numpy as np
 
-from ..decode import Decoded
-from ..registry import Step
-from ..rounding import relu as clamp_negative
-from ..rounding import round_stochastically
-from ..values import RAW, TYPES, Type, bf16_to_f32, f32_to_bf16
+from ..ptx.decode import Decoded
+from ..ptx.registry import Step
+from ..ptx.values import RAW, TYPES, Type, bf16_to_f32, f32_to_bf16
+from .rounding import relu as clamp_negative
+from .rounding import round_stochastically
 
 _NAN = 0x7F
 _WIDE_NAN = 0x7FFF

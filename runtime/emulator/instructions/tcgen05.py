@@ -10,20 +10,20 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..decode import Decoded
-from ..engine import EngineOp
 from ..errors import Trap, lane_text
-from ..lanes import first_lane
-from ..registry import Blocked, Step, instruction
-from ..shared_access import barrier_at, check_span, count_event, latest_event, locate, peer
-from ..tensor_engine import Span, pair_of, reachable_fences, tensor_engine
-from ..tensor_fences import Fences
-from ..tensor_memory import LANES
+from ..machine.engine import EngineOp
+from ..machine.shared_access import barrier_at, check_span, count_event, latest_event, locate, peer
+from ..ptx.decode import Decoded
+from ..ptx.lanes import first_lane
+from ..ptx.registry import Blocked, Step, instruction
+from ..tensor.tensor_engine import Span, pair_of, reachable_fences, tensor_engine
+from ..tensor.tensor_fences import Fences
+from ..tensor.tensor_memory import LANES
 from .mbarrier import apply
 
 if TYPE_CHECKING:
-    from ..cta import Cta
-    from ..warp import Warp
+    from ..machine.cta import Cta
+    from ..machine.warp import Warp
 
 _ALLOC_SECTION = "9.7.16.7"
 _COMMIT_SECTION = "9.7.16.12"

@@ -12,22 +12,29 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .. import ptx
-from ..block_scale import ALIASES, KINDS, Scaling, decode_scaled, factor_columns, scale_factors
-from ..decode import Decoded
-from ..descriptor import SharedDescriptor, decode_shared
-from ..engine import EngineOp
 from ..errors import Trap
-from ..registry import Step, instruction
-from ..tensor_core import Block
-from ..tensor_engine import pair_of, tensor_engine
-from ..tensor_memory import split_address
+from ..machine.engine import EngineOp
+from ..ptx import syntax
+from ..ptx.decode import Decoded
+from ..ptx.registry import Step, instruction
+from ..tensor.block_scale import (
+    ALIASES,
+    KINDS,
+    Scaling,
+    decode_scaled,
+    factor_columns,
+    scale_factors,
+)
+from ..tensor.descriptor import SharedDescriptor, decode_shared
+from ..tensor.tensor_core import Block
+from ..tensor.tensor_engine import pair_of, tensor_engine
+from ..tensor.tensor_memory import split_address
 from .tcgen05 import one_lane
 from .tcgen05_mma import COLLECTORS, Multiply, Place, order_read, submit
 
 if TYPE_CHECKING:
-    from ..cta import Cta
-    from ..warp import Warp
+    from ..machine.cta import Cta
+    from ..machine.warp import Warp
 
 _WITHOUT_ID = 0x3FFF_FFFF
 """A scale address without its two top bits, where libraries keep the scale factor id."""
@@ -181,7 +188,7 @@ def _take_vector(ins: Decoded, kind: str) -> str:
 
 def _operands(ins: Decoded) -> _Reads:
     ins.expect_operands(7)
-    in_tensor_memory = isinstance(ins.operand(1), ptx.Address)
+    in_tensor_memory = isinstance(ins.operand(1), syntax.Address)
     return _Reads(
         d=ins.address(0),
         a=ins.address(1) if in_tensor_memory else ins.read(1, np.uint64),

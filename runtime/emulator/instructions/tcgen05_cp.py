@@ -10,23 +10,23 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..boxes import check_operand
-from ..decode import Decoded
-from ..descriptor import SharedDescriptor, decode_shared
-from ..element_formats import to_containers
-from ..engine import EngineOp, Moves
+from ..checks.boxes import check_operand
 from ..errors import Trap
-from ..registry import Step, instruction
-from ..shared_access import WORD, count_event, next_event, read_partly_written_words
-from ..shared_operands import read_padded_words
-from ..tensor_core import gather_plan, operand_layout
-from ..tensor_engine import Access, Span, pair_of, tensor_engine
-from ..tensor_memory import LANES, WRITTEN, split_address
+from ..machine.engine import EngineOp, Moves
+from ..machine.shared_access import WORD, count_event, next_event, read_partly_written_words
+from ..ptx.decode import Decoded
+from ..ptx.registry import Step, instruction
+from ..tensor.descriptor import SharedDescriptor, decode_shared
+from ..tensor.element_formats import to_containers
+from ..tensor.shared_operands import read_padded_words
+from ..tensor.tensor_core import gather_plan, operand_layout
+from ..tensor.tensor_engine import Access, Span, pair_of, tensor_engine
+from ..tensor.tensor_memory import LANES, WRITTEN, split_address
 from .tcgen05 import TENSOR_STREAM, one_lane, take_group
 
 if TYPE_CHECKING:
-    from ..cta import Cta
-    from ..warp import Warp
+    from ..machine.cta import Cta
+    from ..machine.warp import Warp
 
 _SOURCE_BITS = {"b4x16_p64": 4, "b6x16_p32": 6}
 """Bits of an element in shared memory, where 16 of them take 16 bytes with the padding."""

@@ -12,17 +12,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..accesses import READ, WRITE, MemoryAccess
-from ..decode import Decoded
 from ..errors import Trap
-from ..lanes import WARP_SIZE
-from ..registry import Blocked, Step, instruction
-from ..tensor_engine import Access, Span, TensorEngine, tensor_engine
-from ..tensor_memory import SHAPES, Shape, TensorMemory, register_map, split_address
+from ..ptx.accesses import READ, WRITE, MemoryAccess
+from ..ptx.decode import Decoded
+from ..ptx.lanes import WARP_SIZE
+from ..ptx.registry import Blocked, Step, instruction
+from ..tensor.tensor_engine import Access, Span, TensorEngine, tensor_engine
+from ..tensor.tensor_memory import SHAPES, Shape, TensorMemory, register_map, split_address
 from .tcgen05 import take_aligned
 
 if TYPE_CHECKING:
-    from ..warp import Warp
+    from ..machine.warp import Warp
 
 _NUMBERS = tuple(f"x{1 << power}" for power in range(8))
 _LOW_HALF = np.uint32(0xFFFF)

@@ -13,36 +13,29 @@ from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
-from .. import ptx
-from ..decode import Decoded
-from ..descriptor import (
+from ..errors import Trap
+from ..machine.engine import EngineOp, Moves
+from ..machine.shared_access import count_event, next_event
+from ..ptx import syntax
+from ..ptx.decode import Decoded
+from ..ptx.registry import Step, instruction
+from ..tensor.descriptor import (
     KINDS,
     InstructionDescriptor,
     SharedDescriptor,
     decode_instruction,
     decode_shared,
 )
-from ..engine import EngineOp, Moves
-from ..errors import Trap
-from ..registry import Step, instruction
-from ..shared_access import count_event, next_event
-from ..shared_operands import gather
-from ..tensor_core import (
-    Block,
-    accumulate,
-    data_path,
-    dense_layout,
-    multiply,
-    to_float32,
-)
-from ..tensor_engine import HALF_LANES, Access, Span, pair_of, tensor_engine
-from ..tensor_memory import LANES, WRITTEN, TensorMemory, split_address
-from ..zero_columns import zero_columns
+from ..tensor.shared_operands import gather
+from ..tensor.tensor_core import Block, accumulate, data_path, dense_layout, multiply, to_float32
+from ..tensor.tensor_engine import HALF_LANES, Access, Span, pair_of, tensor_engine
+from ..tensor.tensor_memory import LANES, WRITTEN, TensorMemory, split_address
+from ..tensor.zero_columns import zero_columns
 from .tcgen05 import TENSOR_STREAM, one_lane, take_group
 
 if TYPE_CHECKING:
-    from ..cta import Cta
-    from ..warp import Warp
+    from ..machine.cta import Cta
+    from ..machine.warp import Warp
 
 _SECTION = "9.7.16.10.9"
 KIND_MODIFIERS = tuple(
@@ -111,11 +104,11 @@ def _stationary(ins: Decoded) -> Callable[[Warp, int], Callable[..., Multiply]]:
 
 def decode_operands(ins: Decoded, group: int) -> Operands:
     ins.expect_operands(5, 6, 7)
-    disables = isinstance(ins.operand(4), ptx.Vector)
+    disables = isinstance(ins.operand(4), syntax.Vector)
     at = 5 if disables else 4
     if len(ins.operands) <= at:
         ins.unmodelled("a tcgen05.mma without enable-input-d")
-    in_tensor_memory = isinstance(ins.operand(1), ptx.Address)
+    in_tensor_memory = isinstance(ins.operand(1), syntax.Address)
     return Operands(
         d=ins.address(0),
         a=ins.address(1) if in_tensor_memory else ins.read(1, np.uint64),

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..decode import Decoded
-from ..descriptor import KINDS
 from ..errors import Trap
-from ..registry import Step, instruction
-from ..sparse_metadata import SECTION, kept_positions, metadata_columns, sparse_product
-from ..tensor_engine import tensor_engine
-from ..tensor_memory import split_address
+from ..ptx.decode import Decoded
+from ..ptx.registry import Step, instruction
+from ..tensor.descriptor import KINDS
+from ..tensor.sparse_metadata import SECTION, kept_positions, metadata_columns, sparse_product
+from ..tensor.tensor_engine import tensor_engine
+from ..tensor.tensor_memory import split_address
 from .tcgen05 import one_lane, take_group
 from .tcgen05_mma import (
     COLLECTORS,
@@ -32,7 +32,7 @@ from .tcgen05_mma import (
 )
 
 if TYPE_CHECKING:
-    from ..warp import Warp
+    from ..machine.warp import Warp
 
 _METADATA_OPERAND = 3
 

@@ -6,12 +6,12 @@ from collections.abc import Callable
 
 import numpy as np
 
-from .. import ptx
-from ..decode import Decoded, Where
 from ..errors import Trap, lane_text
-from ..lanes import FULL, LANE_IDS, WARP_SIZE, first_lane, int_to_lanes, lanes_to_int
-from ..registry import Blocked, Step, instruction
-from ..values import Type
+from ..ptx import syntax
+from ..ptx.decode import Decoded, Where
+from ..ptx.lanes import FULL, LANE_IDS, WARP_SIZE, first_lane, int_to_lanes, lanes_to_int
+from ..ptx.registry import Blocked, Step, instruction
+from ..ptx.values import Type
 
 _ALL = 0xFFFFFFFF
 
@@ -108,7 +108,7 @@ def build_shfl(ins: Decoded) -> Step:
     if type_.name != "b32":
         ins.unmodelled(f"type .{type_.name}")
     operand = ins.operand(0)
-    pair = operand if isinstance(operand, ptx.Pair) else ptx.Pair(operand, ptx.Symbol("_"))
+    pair = operand if isinstance(operand, syntax.Pair) else syntax.Pair(operand, syntax.Symbol("_"))
     write, flag = ins.write(pair.first, np.uint32), ins.write(pair.second, np.bool_)
     a, b, c = (ins.read(number, np.uint32) for number in (1, 2, 3))
     lane = LANE_IDS.astype(np.int64)
@@ -177,7 +177,7 @@ def build_match(ins: Decoded) -> Step:
     ins.finish_modifiers()
     ins.expect_operands(3)
     operand = ins.operand(0)
-    pair = operand if isinstance(operand, ptx.Pair) else ptx.Pair(operand, ptx.Symbol("_"))
+    pair = operand if isinstance(operand, syntax.Pair) else syntax.Pair(operand, syntax.Symbol("_"))
     write, flag = ins.write(pair.first, np.uint32), ins.write(pair.second, np.bool_)
     read = ins.read(1, type_.raw)
 
@@ -249,7 +249,7 @@ def build_elect(ins: Decoded) -> Step:
     ins.finish_modifiers()
     ins.expect_operands(2)
     pair = ins.operand(0)
-    if not isinstance(pair, ptx.Pair):
+    if not isinstance(pair, syntax.Pair):
         ins.unmodelled("elect.sync without a destination d|p")
     leader, elected = ins.write(pair.first, np.uint32), ins.write(pair.second, np.bool_)
 

@@ -13,27 +13,27 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .. import ptx
-from ..boxes import check_operand
-from ..decode import Decoded
-from ..element_formats import BITS
-from ..engine import EngineOp, Moves
+from ..checks.boxes import check_operand
 from ..errors import Trap
-from ..lanes import WARP_SIZE, first_lane
-from ..registry import Blocked, Step, instruction
-from ..shared_access import WORD, count_event, next_event, read_words
-from ..tensor_core import check_row, gather_plan, operand_layout, operand_matrix
-from ..values import TYPES
-from ..wgmma_descriptor import decode_shared
-from ..wgmma_registers import Pending, WarpProducts
-from ..wgmma_sparse import Metadata, take_metadata
+from ..machine.engine import EngineOp, Moves
+from ..machine.shared_access import WORD, count_event, next_event, read_words
+from ..ptx import syntax
+from ..ptx.decode import Decoded
+from ..ptx.lanes import WARP_SIZE, first_lane
+from ..ptx.registry import Blocked, Step, instruction
+from ..ptx.values import TYPES
+from ..tensor.element_formats import BITS
+from ..tensor.tensor_core import check_row, gather_plan, operand_layout, operand_matrix
+from ..tensor.wgmma_descriptor import decode_shared
+from ..tensor.wgmma_registers import Pending, WarpProducts
+from ..tensor.wgmma_sparse import Metadata, take_metadata
 from .mma_sync import saturated, warp_rows
 from .tcgen05 import take_aligned
 
 if TYPE_CHECKING:
-    from ..cta import Cta
-    from ..descriptor import SharedDescriptor
-    from ..warp import Warp
+    from ..machine.cta import Cta
+    from ..machine.warp import Warp
+    from ..tensor.descriptor import SharedDescriptor
 
 _SECTION = "9.7.15.5.2"
 _GROUP = 4
@@ -186,7 +186,7 @@ def build_mma_async(ins: Decoded) -> Step:
     {metadata, selector,} p, ±1, …."""
     converged, form = _take_form(ins)
     read_metadata = take_metadata(ins, form.a) if form.sparse else None
-    from_registers = isinstance(ins.operand(1), ptx.Vector)
+    from_registers = isinstance(ins.operand(1), syntax.Vector)
     form = _with_immediates(ins, form, from_registers)
     slots = _accumulator_slots(ins, form.d_registers)
     read_a = _operand_a(ins, from_registers)

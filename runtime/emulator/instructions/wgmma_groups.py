@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..decode import Decoded
-from ..registry import Blocked, Step, instruction
-from ..shared_access import observe
+from ..machine.shared_access import observe
+from ..ptx.decode import Decoded
+from ..ptx.registry import Blocked, Step, instruction
 from .tcgen05 import take_aligned
 from .wgmma import products_of
 
 if TYPE_CHECKING:
-    from ..warp import Warp
+    from ..machine.warp import Warp
 
 
 @instruction("wgmma.fence", section="9.7.15.7.1")

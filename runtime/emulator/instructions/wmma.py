@@ -14,20 +14,20 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..accesses import READ, WRITE, MemoryAccess
-from ..decode import Decoded
-from ..element_formats import BITS, INTEGERS, decode
 from ..errors import Trap
-from ..lanes import LANE_IDS, WARP_SIZE
-from ..memory import UINT
-from ..registry import Blocked, Step, instruction
-from ..shared_access import count_event
+from ..machine.memory import UINT
+from ..machine.shared_access import count_event
+from ..ptx.accesses import READ, WRITE, MemoryAccess
+from ..ptx.decode import Decoded
+from ..ptx.lanes import LANE_IDS, WARP_SIZE
+from ..ptx.registry import Blocked, Step, instruction
+from ..tensor.element_formats import BITS, INTEGERS, decode
 from .memory import space_of
 from .mma_sync import binary_product, saturated
 from .tcgen05 import take_aligned
 
 if TYPE_CHECKING:
-    from ..warp import Warp
+    from ..machine.warp import Warp
 
 _BYTE_SHAPES = ("m16n16k16", "m8n32k16", "m32n8k16")
 _FORMS = (

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from ..cta import Cta
-    from ..engine import EngineOp
-    from ..mbarrier import Mbarrier
-    from ..registry import Step
+    from ..machine.cta import Cta
+    from ..machine.engine import EngineOp
+    from ..machine.mbarrier import Mbarrier
+    from ..ptx.registry import Step
 
 
 class Observer:

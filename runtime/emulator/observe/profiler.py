@@ -6,21 +6,21 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..accesses import MemoryAccess
-from ..memory import CONST_WINDOW, LOCAL_WINDOW, PARAM_WINDOW, SHARED_WINDOW, WINDOW_SIZE
-from ..registry import Blocked, Yield
-from ..waits import wait_title
+from ..machine.memory import CONST_WINDOW, LOCAL_WINDOW, PARAM_WINDOW, SHARED_WINDOW, WINDOW_SIZE
+from ..machine.waits import wait_title
+from ..ptx.accesses import MemoryAccess
+from ..ptx.registry import Blocked, Yield
 from .bank_conflicts import count_passes
 from .observer import Observer
 from .profile import THREADS, BarrierUse, Conflicts, Profile, Role, warp_text
 
 if TYPE_CHECKING:
-    from ..cta import Cta
-    from ..engine import EngineOp
-    from ..launch import Launch
-    from ..mbarrier import Mbarrier
-    from ..registry import Step
-    from ..warp import Warp
+    from ..host.launch import Launch
+    from ..machine.cta import Cta
+    from ..machine.engine import EngineOp
+    from ..machine.mbarrier import Mbarrier
+    from ..machine.warp import Warp
+    from ..ptx.registry import Step
 
 SHARED, DISTRIBUTED = "shared", "distributed shared"
 WINDOWS = {

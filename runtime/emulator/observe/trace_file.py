@@ -21,7 +21,7 @@ from ..errors import LaunchError, Trap
 from .tracer import Arrow, Slice, Tracer, Track
 
 if TYPE_CHECKING:
-    from ..launch import Launch
+    from ..host.launch import Launch
 
 NOTE = (
     "order is exact; durations are steps of the emulator (one warp instruction or one completed"

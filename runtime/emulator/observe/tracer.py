@@ -8,17 +8,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ..registry import Blocked
-from ..waits import wait_title
+from ..machine.waits import wait_title
+from ..ptx.registry import Blocked
 from .observer import Observer
 
 if TYPE_CHECKING:
-    from ..cta import Cta
-    from ..engine import EngineOp
-    from ..launch import Launch
-    from ..mbarrier import Mbarrier
-    from ..registry import Step
-    from ..warp import Split, Warp
+    from ..host.launch import Launch
+    from ..machine.cta import Cta
+    from ..machine.engine import EngineOp
+    from ..machine.mbarrier import Mbarrier
+    from ..machine.warp import Split, Warp
+    from ..ptx.registry import Step
 
 MAX_SLICES = 1_000_000
 """Slices and arrows that are kept; later ones are counted only."""

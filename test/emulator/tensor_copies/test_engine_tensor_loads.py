@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tilewright.runtime.emulator import TensorMap, Trap, swizzle
+from tilewright.runtime.emulator import TensorMap, Trap
+from tilewright.runtime.emulator.machine import swizzle
 
 
 def expected_image(tensor_map: TensorMap, source: np.ndarray, start, image: bytes) -> bytes:

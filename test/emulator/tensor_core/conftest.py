@@ -8,7 +8,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from tilewright.runtime.emulator import Trap, launch, swizzle
+from tilewright.runtime.emulator import Trap, launch
+from tilewright.runtime.emulator.machine import swizzle
 
 SHARED_BYTES = 65536
 TILE = 0x800

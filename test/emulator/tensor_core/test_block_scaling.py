@@ -9,7 +9,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from tilewright.runtime.emulator import swizzle
+from tilewright.runtime.emulator.machine import swizzle
 
 FP4 = (0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0)
 M, FACTORS_A, FACTORS_B = 128, 40960, 43008

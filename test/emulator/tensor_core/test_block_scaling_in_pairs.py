@@ -7,7 +7,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from tilewright.runtime.emulator import launch, swizzle
+from tilewright.runtime.emulator import launch
+from tilewright.runtime.emulator.machine import swizzle
 
 IMAGE = 45056
 FACTORS_A, FACTORS_B = 40960, 43008

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tilewright.runtime.emulator import swizzle
+from tilewright.runtime.emulator.machine import swizzle
 
 K_MODES = (swizzle.NONE, swizzle.B32, swizzle.B64, swizzle.B128)
 CASES = [

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tilewright.runtime.emulator import swizzle
+from tilewright.runtime.emulator.machine import swizzle
 
 ROUND_TRIPS = [
     ("32x32b", 1, 8, lambda t, r: (t, r)),

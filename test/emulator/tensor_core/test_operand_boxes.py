@@ -5,10 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tilewright.runtime.emulator import swizzle
-from tilewright.runtime.emulator.boxes import Box, Boxes
+from tilewright.runtime.emulator.checks.boxes import Box, Boxes
 from tilewright.runtime.emulator.errors import Trap
-from tilewright.runtime.emulator.tensor_core import Layout, check_row
+from tilewright.runtime.emulator.machine import swizzle
+from tilewright.runtime.emulator.tensor.tensor_core import Layout, check_row
 
 A = Box(swizzle.B128, 0x1000, 7, False)
 B = Box(swizzle.B64, 0x2000, 9, False)

@@ -6,7 +6,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tilewright.runtime.emulator import launch, swizzle
+from tilewright.runtime.emulator import launch
+from tilewright.runtime.emulator.machine import swizzle
 
 ATOM = swizzle.B128
 PAIRS = {0x4: (0, 1), 0x8: (0, 2), 0xC: (0, 3), 0x9: (1, 2), 0xD: (1, 3), 0x6: (2, 1), 0xE: (2, 3)}

@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tilewright.runtime.emulator import swizzle
+from tilewright.runtime.emulator.machine import swizzle
 
 ATOM = swizzle.B128
 

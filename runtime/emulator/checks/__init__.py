@@ -1,0 +1,1 @@
+"""What judges a launch: races, proxies, boxes, early uses; the machine runs without."""

@@ -1,0 +1,66 @@
+"""Accesses to what prerequisite grids work on must be ordered behind griddepcontrol.wait.
+
+The end of those grids is one event of a domain of its own, as if they were a cluster. A warp learns
+of it by waiting, or from a warp that has waited, through barriers and the like (PTX ISA §9.7.13.13:
+the wait makes their accesses visible to the grid, but blocks the executing thread alone).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ...errors import Trap
+from .clock import Domain, Message
+from .shadow import Actor, GlobalShadow, Same
+
+if TYPE_CHECKING:
+    from ...machine.warp import Warp
+
+
+class Prerequisites:
+    """The grids before a dependent launch."""
+
+    def __init__(self, domain: Domain):
+        self._domain = domain
+        self._ended = Message(domain)
+
+    def guarded(self, shadow: GlobalShadow | None, name: str) -> AwaitedShadow:
+        """The shadow of an array that they work on; its own is None where nothing writes it."""
+        return AwaitedShadow(shadow, name, self._domain.number)
+
+    def waited(self, warp: Warp) -> None:
+        """A warp has executed griddepcontrol.wait."""
+        warp.clock.learn(self._ended)
+
+
+class AwaitedShadow:
+    """Refuses who does not know that grid `number` has ended, then marks as `shadow` does."""
+
+    cells = staticmethod(GlobalShadow.cells)
+
+    def __init__(self, shadow: GlobalShadow | None, name: str, number: int):
+        self._shadow, self._name, self._number = shadow, name, number
+
+    def read(self, index: np.ndarray, size: int, actor: Actor, what: str) -> None:
+        """Somebody reads these bytes, of accesses of ``size``."""
+        self._require(actor, what)
+        if self._shadow is not None:
+            self._shadow.read(index, size, actor, what)
+
+    def write(
+        self, index: np.ndarray, size: int, actor: Actor, what: str, same: Same | None = None
+    ) -> None:
+        """Somebody writes them; ``same()`` tells which of the bytes keep their value."""
+        self._require(actor, what)
+        if self._shadow is not None:
+            self._shadow.write(index, size, actor, what, same)
+
+    def _require(self, actor: Actor, what: str) -> None:
+        if self._number not in actor.others:
+            raise Trap(
+                "dependent-launch",
+                f"{what} touches {self._name}, and no griddepcontrol.wait is ordered before it: a"
+                " prerequisite grid may still work on it",
+            )

@@ -1,0 +1,82 @@
+"""What barriers and places in memory hold for those who acquire."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from .clock import ELSEWHERE, HAPPENED, OWN_CLUSTER, OWN_CTA, Event, Message
+
+if TYPE_CHECKING:
+    from ...machine.cta import Cta
+
+
+class BarrierClock:
+    """What the arrivals at a barrier pass on. pending: of the current phase; done: of the past.
+
+    waiters: by component, the time at which a warp saw the newest phase complete, and its line.
+    """
+
+    __slots__ = ("base", "component", "done", "made", "pending", "waiters")
+
+    def __init__(self, component: int, base: int, made: Event | None):
+        self.component, self.base, self.made = component, base, made
+        self.pending: Message | None = None
+        self.done: Message | None = None
+        self.waiters: dict[int, tuple[int, int]] = {}
+
+    def saw(self, component: int, time: int, line: int) -> None:
+        """A warp has been told that the newest phase is complete."""
+        self.waiters.setdefault(component, (time, line))
+
+    def late_waiter(self) -> tuple[int, int] | None:
+        """(component, line) of one that nothing keeps from falling behind the phase which is
+        complete now: none of the arrivals at it comes after the waiter saw the one before."""
+        happened = None if self.pending is None else self.pending.rows[HAPPENED]
+        for component, (time, line) in self.waiters.items():
+            if happened is None or component >= len(happened) or happened[component] < time:
+                return component, line
+        return None
+
+    def arrive(self, message: Message) -> None:
+        """Add what an arrival passes on; the message is the barrier's from now on."""
+        if self.pending is None and self.done is None:
+            self.pending = message
+            return
+        if self.pending is None:
+            self.pending = self.done.copy()
+        self.pending.join(message)
+
+    def complete(self) -> None:
+        """The phase is complete: waiters may take in what its arrivals passed on."""
+        self.waiters.clear()
+        if self.pending is not None:
+            self.done, self.pending = self.pending, None
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """What a place in memory passes on to the CTA that wrote it last, to its cluster, and to
+    others."""
+
+    writer: Cta
+    messages: tuple[Message, Message, Message]
+
+    def distance(self, reader: Cta) -> int:
+        """How far the reader is from the writer."""
+        if reader is self.writer:
+            return OWN_CTA
+        return OWN_CLUSTER if reader.cluster is self.writer.cluster else ELSEWHERE
+
+    def continued(self, earlier: Published) -> Published:
+        """After an atomic update: what the place passed on before goes on."""
+        own = [message.copy() for message in self.messages]
+        first = earlier.distance(self.writer)
+        for distance, message in enumerate(own):
+            message.join(earlier.messages[max(first, distance)])
+        return Published(self.writer, (own[0], own[1], own[2]))
+
+
+def arrivals_from_afar(cta: Cta) -> dict[int, tuple[int, int]]:
+    """By component, time and PTX line of the newest arrival of another CTA."""
+    return cta.state("arrivals from afar", dict)

@@ -1,0 +1,116 @@
+"""Why an access may not rely on an earlier one, in words."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ...errors import Trap
+from .clock import ASYNC, ASYNC_GLOBAL, KNOWN, OVER
+
+if TYPE_CHECKING:
+    from ...machine.mbarrier import Mbarrier
+    from .shadow import Actor
+
+LINE_BITS = 20
+LINE_MASK = (1 << LINE_BITS) - 1
+_FENCES = {ASYNC: "fence.proxy.async.shared::cta", ASYNC_GLOBAL: "fence.proxy.async.global"}
+_COPY = "the write by cp.async"
+_OTHERS = {ASYNC: (ASYNC_GLOBAL, "global"), ASYNC_GLOBAL: (ASYNC, "shared")}
+"""By the row of a proxy fence, that of the fence of the other memory, and its name."""
+
+
+def split_when(when: int) -> tuple[int, int]:
+    """(time, PTX line) of a mark."""
+    return when >> LINE_BITS, when & LINE_MASK
+
+
+def limit(row: np.ndarray, component: int) -> int:
+    """The first mark of a component that is not known."""
+    time = int(row[component]) if component < len(row) else 0
+    return time + 1 << LINE_BITS
+
+
+def race(what: str, place: str, other: str) -> Trap:
+    """The Trap of an access that nothing orders behind an earlier one."""
+    return Trap(
+        "race",
+        f"{what} of {place} is not ordered behind {other}: no barrier, mbarrier, commit or"
+        f" release and acquire leads from there to here",
+    )
+
+
+def late_wait(barrier: Mbarrier, waiter: str, line: int) -> Trap:
+    """The Trap of a phase that completes without a waiter of the one before."""
+    before = f"phase {barrier.phase - 2}" if barrier.phase > 1 else "the one before the first"
+    return Trap(
+        "barrier-protocol",
+        f"phase {barrier.phase - 1} of {barrier.describe()} is complete, and nothing orders that"
+        f" behind the wait of {waiter} for {before} (ptx:{line}): a waiter that is late asks for a"
+        f" phase that lies two back, and may wait for ever; it must arrive, or come to a barrier"
+        f" with who arrives",
+    )
+
+
+def late_arrival(who: str, line: int) -> Trap:
+    """The Trap of a CTA that another one may still signal when it exits."""
+    return Trap(
+        "exited-cta",
+        f"the CTA exits, and nothing orders that behind the arrival of {who} at an mbarrier here"
+        f" (ptx:{line}), which may come later; wait for it, or come to a cluster barrier behind it",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Past:
+    """An earlier access, as the one that meets it knows it. when: its mark; cluster: whose
+    component it is, None for the actor's own."""
+
+    actor: Actor
+    component: int
+    when: int
+    cluster: int | None = None
+
+    def is_known(self, kind: int) -> bool:
+        """Whether a row of what the actor knows covers it."""
+        return self.when < limit(self.actor.knows(kind, self.cluster), self.component)
+
+    def refusal(self, what: str, place: str, other: str, fence: int) -> Trap:
+        """The Trap. what accesses which place, and the earlier access; fence: the row of the proxy
+        fences of this memory."""
+        if self.is_known(KNOWN):
+            return Trap(
+                "proxy-fence",
+                f"{what} of {place} is ordered behind {other}, a generic one,"
+                f" {self._cause(fence, other)}",
+            )
+        if other.startswith("the write") and self.is_known(OVER):
+            return Trap(
+                "race",
+                f"{what} of {place} follows {other} by an arrival of scope .cta at the mbarrier of"
+                f" another CTA, which passes on that accesses are over, and not what they wrote;"
+                f" arrive with .release.cluster",
+            )
+        return race(what, place, other)
+
+    def _cause(self, fence: int, other: str) -> str:
+        foreign, memory = _OTHERS[fence]
+        if self.is_known(foreign):
+            return (
+                f"and the fence.proxy.async on the way is restricted to {memory} memory; it takes"
+                f" {_FENCES[fence]}, or one without a state space"
+            )
+        if fence == ASYNC and self.actor.domain.is_away(self.component):
+            return (
+                "to the memory of another CTA, with no fence.proxy.async on the way that reaches"
+                " it; .shared::cta is the memory of the executing CTA alone, take"
+                " fence.proxy.async.shared::cluster"
+            )
+        if other.startswith(_COPY):
+            return (
+                "with no fence.proxy.async on the way behind its completion: one before the wait"
+                " for the copy does not cover it"
+            )
+        return "with no fence.proxy.async on the way"

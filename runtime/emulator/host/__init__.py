@@ -1,0 +1,1 @@
+"""The host's side of a launch: its shape, parameters, names, processes and its start."""

@@ -1,0 +1,421 @@
+"""One launch: the grid's memories, its CTAs, and the run to the end."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import lru_cache, partial
+from math import prod
+from os import PathLike
+from typing import Any
+
+import numpy as np
+
+from .. import instructions
+from ..checks.early_uses import suspicions
+from ..checks.races import Races
+from ..checks.tensor_map_proxy import TensorMapProxy
+from ..checks.unchecked import UncheckedTensorEngine
+from ..errors import LaunchError, Trap, short_name
+from ..machine.cluster import Cluster
+from ..machine.cta import Cta, StateBag
+from ..machine.engine import Engines
+from ..machine.memory import CONST_WINDOW, GLOBAL_BASE, PARAM_WINDOW, SHARED_FIRST_OFFSET, Region
+from ..machine.scheduler import Scheduler
+from ..machine.spaces import LocalSpace, Space, WindowSpace
+from ..machine.warp import Warp
+from ..observe.observer import Observer
+from ..observe.profiler import Profiler
+from ..observe.report import Report
+from ..observe.trace_file import tracing
+from ..ptx.lanes import LANE_IDS, WARP_SIZE
+from ..ptx.layout import MAX_SHARED_BYTES, align_up
+from ..ptx.origins import origins_of
+from ..ptx.parser import parse
+from ..ptx.program import Program, decode
+from ..ptx.specials import FIXED, GRID_WORKSPACE
+from ..ptx.values import RAW
+from ..tensor.load_uses import wait_at_first_uses
+from ..tensor.tensor_engine import TensorEngine
+from .names import Names
+from .params import HostArrays, Parameters
+from .workers import run_shares
+
+DEFAULT_RESIDENT = 4
+CHECKS = ("off", "fast", "full")
+MAX_THREADS = 1024
+MAX_CLUSTER = 16
+MAX_CTAS = 1 << 22
+"""A bound on the host's memory and time."""
+MAX_GRID = (2**31 - 1, 65535, 65535)
+MAX_BLOCK = (1024, 1024, 64)
+POISON_ARRAYS = 61
+UNDEFINED = "undefined-query"
+"""The warning of a value that is undefined; a wrong verdict later on may come of its use."""
+
+Extent = int | Sequence[int]
+
+
+@lru_cache(maxsize=32)
+def load_program(text: str, entry: str) -> Program:
+    """The decoded kernel of a PTX text; kept, since a program holds nothing of a launch."""
+    instructions.load_all()
+    program = decode(parse(text), entry)
+    program.text = text
+    wait_at_first_uses(program)
+    return program
+
+
+def launch(
+    ptx: str,
+    entry: str,
+    *,
+    grid: Extent,
+    block: Extent,
+    cluster: Extent = (1, 1, 1),
+    shared_bytes: int = 0,
+    params: Sequence = (),
+    seed: int = 0,
+    max_steps: int | None = None,
+    resident: int = DEFAULT_RESIDENT,
+    names: Mapping[str, Any] | None = None,
+    trace: str | PathLike[str] | None = None,
+    profile: bool = False,
+    awaited: Sequence[np.ndarray] = (),
+    check: str = "full",
+    workers: int = 1,
+) -> Report:
+    """Run kernel `entry` of a PTX module to its end and return what it did.
+
+    grid, block, cluster: CTAs, threads and CTAs a cluster along x, y, z (missing axes are 1).
+    shared_bytes: dynamic shared memory. params: one value a kernel parameter: a numpy array
+    (passed by address; results are written in place, and no byte outside it can be touched), a
+    `TensorMap`, a number, or for a struct (`.param .b8 p[n]`) its `bytes` or a dict from offsets to
+    fields: arrays, tensor maps, numpy numbers, bytes. seed: fixes scheduling and poison;
+    each seed gives one legal order. max_steps: warp instructions after which to give up.
+    resident: CTAs that fit on the device at the same time (a cluster always fits).
+    names: of barriers and warps, for reports, as in a bundle's manifest (docs/bundle.md).
+    trace: a file for a trace that Perfetto and Chrome show (docs/emulator.md), written also when
+    the kernel fails. profile: fill `report.profile`: bytes by memory and engine, bank conflicts,
+    barriers, instructions by role.
+    awaited: arrays that a prerequisite grid works on until griddepcontrol.wait (programmatic
+    dependent launch); an earlier access is a Trap.
+    check: `full`; `fast` leaves out races; `off` all rules about order and initialisation.
+    workers: processes among which the clusters are divided, where they have nothing to do with each
+    other; else, and with `trace` or `profile`, one runs them all (docs/emulator.md).
+    Raises PtxSyntaxError, LaunchError, Trap (`unmodelled` when something is not modelled).
+    """
+    program = load_program(ptx, entry)
+    running = Launch(program, grid, block, cluster, shared_bytes, seed, check)
+    running.names = Names.of(names)
+    running.arrays.awaited = awaited
+    running.bind(list(params))
+    return running.run(max_steps, resident, trace=trace, profile=profile, workers=workers)
+
+
+class Launch(StateBag):
+    """The state of a running grid.
+
+    program, grid, block, cluster (int triples), shared_bytes (window bytes behind 0x400),
+    global_memory, param_memory, const_memory (`Space`), engines, scheduler, report, rng,
+    tensor_maps: who may see which tensor map object, engine_counts: the report's engine counter,
+    current_warp: the warp whose instruction runs now, else None; names: for reports; code: the
+    program's, as `observers` have wrapped it; orders: whether rules about order and initialisation
+    are checked; make_tensor_engine: the class of a CTA's `TensorEngine`.
+    """
+
+    def __init__(
+        self,
+        program: Program,
+        grid: Extent,
+        block: Extent,
+        cluster: Extent,
+        dynamic_bytes: int,
+        seed: int,
+        check: str = "full",
+    ):
+        super().__init__()
+        self.program, self.entry = program, program.entry
+        self.grid, self.block = _triple("grid", grid), _triple("block", block)
+        self.cluster, self.explicit_cluster = self._cluster_of(cluster)
+        self._check_shape()
+        self.dynamic_bytes = dynamic_bytes
+        self.shared_bytes = self._shared_size(dynamic_bytes)
+        if check not in CHECKS:
+            raise self._error(f"check must be one of {', '.join(CHECKS)}, got {check!r}")
+        self.races = Races(self) if check == "full" else None
+        self.orders = check != "off"
+        self.make_tensor_engine = TensorEngine if self.orders else UncheckedTensorEngine
+        self.rng = random.Random(seed)
+        self._garbage = np.random.default_rng(seed)
+        self.report = Report(self.entry)
+        self.engine_counts = self.report.engines
+        self.counts = [0] * len(program.source)
+        self.engines = Engines(self)
+        self.current_warp: Warp | None = None
+        self.names = Names()
+        self.code = program.code
+        self.observers: list[Observer] = []
+        self.clock_reads = 0
+        self.tensor_maps = TensorMapProxy()
+        self._make_memories()
+        self.grid_workspace = self._make_grid_workspace()
+        self._template = self._register_template()
+
+    # -- set-up ------------------------------------------------------------------------------
+
+    def _cluster_of(self, cluster: Extent) -> tuple[tuple[int, int, int], bool]:
+        asked = _triple("cluster", cluster)
+        directives = self.program.function.directives
+        required = directives.get("reqnctapercluster")
+        if required:
+            required = _triple("reqnctapercluster", required)
+            if asked not in ((1, 1, 1), required):
+                raise self._error(f"cluster must be {required} (.reqnctapercluster), got {asked}")
+            asked = required
+        return asked, bool(required) or "explicitcluster" in directives or prod(asked) > 1
+
+    def _check_shape(self) -> None:
+        for axis, (count, limit) in enumerate(zip(self.grid, MAX_GRID, strict=True)):
+            if not 1 <= count <= limit:
+                raise self._error(f"grid {'xyz'[axis]} must be 1..{limit}, got {count}")
+        for axis, (count, limit) in enumerate(zip(self.block, MAX_BLOCK, strict=True)):
+            if not 1 <= count <= limit:
+                raise self._error(f"block {'xyz'[axis]} must be 1..{limit}, got {count}")
+        if prod(self.block) > MAX_THREADS:
+            raise self._error(f"a block has at most {MAX_THREADS} threads, got {prod(self.block)}")
+        self._check_directives()
+        self._check_cluster()
+
+    def _check_directives(self) -> None:
+        directives = self.program.function.directives
+        if "reqntid" in directives and self.block != _triple("reqntid", directives["reqntid"]):
+            required = _triple("reqntid", directives["reqntid"])
+            raise self._error(f"block must be {required} (.reqntid), got {self.block}")
+        if "maxntid" in directives and prod(self.block) > prod(directives["maxntid"]):
+            raise self._error(
+                f"a block has at most {prod(directives['maxntid'])} threads"
+                f" (.maxntid), got {prod(self.block)}"
+            )
+
+    def _check_cluster(self) -> None:
+        if prod(self.grid) > MAX_CTAS:
+            raise self._error(f"a grid has at most {MAX_CTAS} CTAs here, got {prod(self.grid)}")
+        if not 1 <= prod(self.cluster) <= MAX_CLUSTER:
+            raise self._error(f"a cluster has 1..{MAX_CLUSTER} CTAs, got {self.cluster}")
+        for count, size in zip(self.grid, self.cluster, strict=True):
+            if count % size:
+                raise self._error(f"grid {self.grid} must be a multiple of cluster {self.cluster}")
+
+    def _shared_size(self, dynamic: int) -> int:
+        if not isinstance(dynamic, int) or dynamic < 0:
+            raise self._error(f"shared_bytes must be an integer >= 0, got {dynamic!r}")
+        shared = self.program.shared
+        lead = shared.dynamic_offset - SHARED_FIRST_OFFSET
+        total = lead + dynamic if dynamic else shared.static_bytes
+        if total > MAX_SHARED_BYTES:
+            raise self._error(
+                f"a CTA has at most {MAX_SHARED_BYTES} bytes of shared memory, got"
+                f" {shared.static_bytes} static and {dynamic} dynamic"
+            )
+        return total
+
+    def _error(self, message: str) -> LaunchError:
+        return LaunchError(f"kernel {short_name(self.entry)}: {message}")
+
+    def _make_memories(self) -> None:
+        self.global_memory, self.no_local = Space("global"), Space("local")
+        self.const_memory = WindowSpace("const", CONST_WINDOW)
+        self.param_memory = WindowSpace("param", PARAM_WINDOW)
+        variables = self.program.globals
+        for variable, address in variables.placed():
+            space = self.const_memory if variable.space == "const" else self.global_memory
+            space.add(
+                Region(
+                    f"variable {variable.name}",
+                    address,
+                    variables.initial_bytes(variable),
+                    space=variable.space,
+                    writable=variable.space == "global",
+                )
+            )
+        self.arrays = HostArrays(self.global_memory, max(variables.end, GLOBAL_BASE) + (1 << 32))
+
+    def _make_grid_workspace(self) -> int:
+        """The address of what threads of a cooperative launch synchronise the grid with, or 0.
+
+        A kernel that reads it (%envreg1, %envreg2: CUDA's cooperative groups) is taken as launched
+        cooperatively: all its CTAs are resident. The words are its size and the barrier.
+        """
+        if not GRID_WORKSPACE & set(self.program.special_slots.values()):
+            return 0
+        words = np.array([8, *(0,) * 15], np.uint32)
+        return self.arrays.address(words, "the grid's workspace")
+
+    def bind(self, params: list) -> None:
+        """Encode the kernel's parameters; LaunchError names the one that is wrong."""
+        data = Parameters(self).encode(params)
+        self.param_memory.add(
+            Region("the kernel's parameters", PARAM_WINDOW, data, space="param", writable=False)
+        )
+        if self.races is not None:
+            self.races.watch_global()
+            self.races.await_grids(self.arrays.awaited_regions())
+
+    def poison_bytes(self, size: int) -> np.ndarray:
+        """Seeded non-zero garbage, uint8[size]."""
+        return self._garbage.integers(1, 256, size, np.uint8)
+
+    # -- warps and CTAs ----------------------------------------------------------------------
+
+    def _register_template(self) -> list:
+        pool = {bits: self._poison_pool(bits) for bits in set(self.program.poisoned.values())}
+        template: list = [None] * self.program.slot_count
+        for slot, bits in self.program.poisoned.items():
+            template[slot] = pool[bits][slot % POISON_ARRAYS]
+        for slot, array in self.program.constants.items():
+            template[slot] = array
+        return template
+
+    def _poison_pool(self, bits: int) -> list[np.ndarray]:
+        if bits == 1:
+            return list(self._garbage.integers(0, 2, (POISON_ARRAYS, WARP_SIZE)).astype(bool))
+        width = 2 if bits == 128 else 1
+        raw = self._garbage.integers(1, 256, (POISON_ARRAYS, WARP_SIZE * bits // 8), np.uint8)
+        words = raw.view(RAW[bits])
+        return list(words.reshape(POISON_ARRAYS, WARP_SIZE, 2) if width == 2 else words)
+
+    def make_registers(self, warp: Warp) -> list[np.ndarray]:
+        """The registers of a new warp: poison, constants, special registers, addresses."""
+        registers = list(self._template)
+        for slot, name in self.program.special_slots.items():
+            registers[slot] = FIXED[name][1](warp)
+        for slot, (name, offset) in self.program.shared_slots.items():
+            address = warp.cta.shared_base + self.program.shared.offsets[name] + offset
+            registers[slot] = np.full(WARP_SIZE, address, self.program.slot_dtype(slot))
+        return registers
+
+    def make_local(self) -> LocalSpace:
+        """The local memory of a new warp, poisoned."""
+        size = align_up(self.program.frame.size, 32)
+        return LocalSpace(self.poison_bytes(size * WARP_SIZE), size)
+
+    def start_cluster(self, index: tuple[int, int, int]) -> list[Cta]:
+        """Make the CTAs and warps of one cluster."""
+        cluster = Cluster(index)
+        size_x, size_y, size_z = self.cluster
+        if self.races is not None:
+            cluster.domain = self.races.new_cluster(prod(self.cluster) * -(-prod(self.block) // 32))
+        for rank in range(size_x * size_y * size_z):
+            inside = (rank % size_x, rank // size_x % size_y, rank // (size_x * size_y))
+            where = tuple(
+                i * size + j for i, size, j in zip(index, self.cluster, inside, strict=True)
+            )
+            number = where[0] + self.grid[0] * (where[1] + self.grid[1] * where[2])
+            cluster.ctas.append(Cta(self, cluster, where, number, rank))
+        for cta in cluster.ctas:
+            cta.add_peers()
+            self._start_warps(cta)
+        return cluster.ctas
+
+    def _start_warps(self, cta: Cta) -> None:
+        cta.live_threads = prod(self.block)
+        for number in range(-(-cta.live_threads // WARP_SIZE)):
+            mask = LANE_IDS + number * WARP_SIZE < cta.live_threads
+            cta.warps.append(Warp(cta, number, mask))
+
+    def barrier_name(self, offset: int) -> str | None:
+        """The name of the mbarrier at an offset of the shared window."""
+        return self.names.barriers.get(offset - self.program.shared.dynamic_offset)
+
+    def observe(self, observer: Observer) -> None:
+        """Let `observer` see everything that happens from now on."""
+        self.observers.append(observer)
+        self.code = [
+            (observer.wrap(pc, step), guard, negated)
+            for pc, (step, guard, negated) in enumerate(self.code)
+        ]
+
+    # -- running -----------------------------------------------------------------------------
+
+    def run(
+        self,
+        max_steps: int | None,
+        resident: int,
+        *,
+        trace: str | PathLike[str] | None = None,
+        profile: bool = False,
+        workers: int = 1,
+    ) -> Report:
+        """Run every CTA; returns the report. Arguments as in `launch`."""
+        if not isinstance(workers, int) or workers < 1:
+            raise self._error(f"workers must be an integer >= 1, got {workers!r}")
+        profiler = Profiler(self) if profile else None
+        if profiler:
+            self.observe(profiler)
+        with tracing(self, trace), self._explained():
+            self._run_clusters(max_steps, resident, workers)
+        self.report.profile = profiler and profiler.finish()
+        return self.report
+
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        """A verdict, and the report's warnings, say where the PTX lines that they cite are from.
+
+        A verdict also says which undefined value the kernel had taken before.
+        """
+        try:
+            yield
+        except Trap as trap:
+            undefined = (each for each in self.report.warnings if each.category == UNDEFINED)
+            trap.remarks = tuple(f"before that, {each}" for each in undefined)
+            trap.origins = origins_of(self.program.text, str(trap))
+            raise
+        cited = " ".join(each.message for each in self.report.warnings)
+        self.report.origins = list(origins_of(self.program.text, cited))
+
+    def warn(self, category: str, message: str) -> None:
+        """Note a suspicion about what runs now: a warp's instruction or an engine's operation."""
+        running = self.current_warp.place() if self.current_warp else self._operation_place()
+        where = f"ptx:{running['line']}: " if running.get("line") else ""
+        self.report.warn(category, message if message.startswith("ptx:") else where + message)
+
+    def _operation_place(self) -> dict[str, Any]:
+        operation = self.engines.current
+        return operation.origin if operation is not None else {}
+
+    def _run_clusters(self, max_steps: int | None, resident: int, workers: int) -> None:
+        counts = [grid // cluster for grid, cluster in zip(self.grid, self.cluster, strict=True)]
+        clusters = [
+            (x, y, z) for z in range(counts[2]) for y in range(counts[1]) for x in range(counts[0])
+        ]
+        if self.grid_workspace:
+            resident = max(resident, prod(self.grid))
+        run = partial(self._run_share, resident, max_steps)
+        reports = run_shares(self, clusters, workers, max_steps, run) if workers > 1 else None
+        for category, message in suspicions(self.program):
+            self.report.warn(category, message)
+        if reports is None:
+            run(clusters)
+            return
+        self.report.workers = len(reports)
+        for report in reports:
+            self.report.add(report)
+
+    def _run_share(self, resident: int, max_steps: int | None, clusters: list) -> None:
+        self.scheduler = Scheduler(self, clusters, resident, max_steps)
+        with np.errstate(all="ignore"):
+            self.scheduler.run()
+        self.report.steps = self.scheduler.steps
+        for source, count in zip(self.program.source, self.counts, strict=True):
+            if count:
+                self.report.instructions[source.opcode] += count
+
+
+def _triple(name: str, extent: Extent) -> tuple[int, int, int]:
+    values = list(extent) if isinstance(extent, Sequence) else [extent]
+    whole = all(isinstance(value, int | np.integer) for value in values)
+    if not whole or not 1 <= len(values) <= 3:
+        raise LaunchError(f"{name}: must be one to three integers, got {extent!r}")
+    return tuple(int(v) for v in values + [1] * (3 - len(values)))

@@ -1,0 +1,1 @@
+"""What executes: memories, warps, CTAs and clusters, barriers, engines, the scheduler."""

@@ -1,0 +1,79 @@
+"""A cluster of CTAs: rank look-up and the cluster barrier (PTX ISA §9.7.13.3)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..checks.races.clock import OWN_CLUSTER, joined
+from ..errors import Trap
+
+if TYPE_CHECKING:
+    from ..checks.races.clock import Domain, Message
+    from .cta import Cta
+    from .warp import Warp
+
+
+class Cluster:
+    """index: %clusterid; ctas by %cluster_ctarank; generation counts completed barrier phases.
+
+    The barrier waits for the threads that have not exited: arrivals are kept by thread, so that
+    one that arrives and exits does not stand in for another. domain: of the race checks.
+    """
+
+    domain: Domain
+
+    def __init__(self, index: tuple[int, int, int]):
+        self.index = index
+        self.ctas: list[Cta] = []
+        self.generation = 0
+        self._arrived: dict[Warp, int] = {}
+        self._pending: list[Message] = []
+        self._message: Message | None = None
+
+    @property
+    def live_threads(self) -> int:
+        return sum(cta.live_threads for cta in self.ctas)
+
+    @property
+    def arrived(self) -> int:
+        """Live threads that have arrived in the current phase."""
+        return sum(lanes.bit_count() for lanes in self._arrived.values())
+
+    def cta(self, rank: int) -> Cta:
+        """The CTA of a rank; Trap if there is none."""
+        if rank >= len(self.ctas):
+            raise Trap("out-of-bounds", f"a cluster of {len(self.ctas)} CTAs has no rank {rank}")
+        return self.ctas[rank]
+
+    def arrive(self, warp: Warp, lanes: int, *, relaxed: bool = False) -> int:
+        """Lanes of a warp arrive; returns the generation that ends the phase."""
+        ticket = self.generation + 1
+        if warp.launch.races is not None:
+            self._pending.append(warp.clock.release(relaxed=relaxed, distance=OWN_CLUSTER))
+        self._arrived[warp] = self._arrived.get(warp, 0) | lanes
+        self.try_complete()
+        return ticket
+
+    def withdraw(self, warp: Warp, lanes: int) -> None:
+        """These lanes have exited: nobody waits for them, and their arrival counts no more."""
+        if warp in self._arrived:
+            self._arrived[warp] &= ~lanes
+
+    def try_complete(self) -> None:
+        """Complete the phase when all threads that are still alive have arrived."""
+        if not self._arrived or self.arrived < self.live_threads:
+            return
+        self._arrived = {}
+        self._message, self._pending = joined(self._pending), []
+        self.generation += 1
+        for cta in self.ctas:
+            cta.wake(self)
+
+    def waited(self, warp: Warp) -> None:
+        """A warp has waited for the phase that completed last."""
+        if self._message is not None:
+            warp.clock.acquire(self._message)
+
+    def describe(self) -> str:
+        """The barrier's state, for a deadlock report."""
+        return f"cluster barrier with {self.arrived} of {self.live_threads} threads arrived"

@@ -1,0 +1,390 @@
+"""Memory regions with checked, vectorised access, and the address windows (PTX ISA §5.1).
+
+A `Region` is a run of bytes at an address. Every access is checked for bounds and natural
+alignment; regions that track writing also refuse reads of bytes nobody wrote.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ..errors import Trap
+from ..ptx.lanes import FULL, WARP_SIZE
+
+if TYPE_CHECKING:
+    from ..checks.races import Races
+    from ..checks.races.prerequisites import AwaitedShadow
+    from ..checks.races.shadow import GlobalShadow, SharedShadow
+    from .warp import Warp
+
+UINT = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
+CELL = {size: np.dtype(kind) for size, kind in UINT.items()} | {
+    16: np.dtype("V16"),
+    32: np.dtype("V32"),
+}
+"""How the bytes of one lane's access are moved as one element."""
+_WRITTEN_CELL = {size: np.frombuffer(b"\xff" * size, kind)[0] for size, kind in CELL.items()}
+_ALL_WRITTEN = 0xFF
+_LANES = np.arange(1, WARP_SIZE + 1, dtype=np.uint8)
+
+SHARED_WINDOW = 1 << 46
+LOCAL_WINDOW = 1 << 45
+PARAM_WINDOW = 3 << 44
+CONST_WINDOW = 5 << 44
+CODE_BASE = 7 << 44
+"""Addresses of functions; nothing can be read or written there."""
+GLOBAL_BASE = 0x7F00_0000_0000
+SHARED_FIRST_OFFSET = 0x400
+"""The first usable byte of a CTA's shared window: addresses of shared memory are never 0."""
+WINDOW_SIZE = 1 << 40
+READ, WRITTEN = 1, 2
+"""How a byte has been touched."""
+NEAR_BYTES = 1 << 20
+"""How far from an allocation an address may be to be explained by it."""
+
+Issuer = tuple["Warp", np.ndarray]
+"""The warp of an access and the lanes that its addresses belong to, in order."""
+
+
+@cache
+def _zeros(size: int) -> bytes:
+    return bytes(size)
+
+
+@cache
+def _ones(size: int) -> bytes:
+    return b"\xff" * size
+
+
+def _lanes_of(mask: np.ndarray | None, count: int) -> np.ndarray | None:
+    """uint8[count]: 1 + the lanes of a mask; None if it is not of these accesses."""
+    if mask is FULL and count == WARP_SIZE:
+        return _LANES
+    if mask is None or np.count_nonzero(mask) != count:
+        return None
+    return _LANES[mask]
+
+
+class Region:
+    """Bytes `lowest … len(data)-1` of `data`, at addresses `base + index`.
+
+    data: uint8[n]; index 0 is at address `base`, also when the first `lowest` bytes are not
+    accessible. written: uint8[n], 0xFF where a byte was written, or None when not tracked.
+    allowed: uint8[n], 0xFF where a byte may be touched, or None for everywhere.
+    proxy, owner: for shared memory, its `SharedProxy` marks and its CTA. races, shadow: the race
+    checks and their marks, where they are on. touched: see `separate`.
+    `name` completes "past the end of …" in messages.
+    """
+
+    proxy = None
+    owner = None
+    shadow: SharedShadow | GlobalShadow | AwaitedShadow | None = None
+    races: Races | None = None
+    closed = False
+    awaited = False
+    touched: np.ndarray | None = None
+
+    def __init__(
+        self,
+        name: str,
+        base: int,
+        data: np.ndarray,
+        *,
+        space: str = "global",
+        lowest: int = 0,
+        writable: bool = True,
+        track: bool = False,
+        allowed: np.ndarray | None = None,
+    ):
+        self.name, self.base, self.data, self.space = name, base, data, space
+        self.lowest, self.writable, self.allowed = lowest, writable, allowed
+        self.written = np.zeros(len(data), np.uint8) if track else None
+        self._views: dict[int, tuple] = {}
+
+    @property
+    def start(self) -> int:
+        """The first legal address."""
+        return self.base + self.lowest
+
+    @property
+    def end(self) -> int:
+        """One past the last legal address."""
+        return self.base + len(self.data)
+
+    def close(self) -> None:
+        """The CTA that owns it has exited: every later access is refused."""
+        self.closed = True
+        self._views = {}
+
+    def expect(self, awaited: bool) -> None:
+        """Whether a prerequisite grid still works on it: then every access is refused."""
+        self.awaited = awaited
+        self._views = {}
+
+    def separate(self, touched: np.ndarray) -> None:
+        """Go on with a copy of the bytes, and note in `touched`, uint8[n], what happens to each."""
+        self.data, self.touched, self._views = self.data.copy(), touched, {}
+
+    def _cells(self, data: np.ndarray, size: int) -> np.ndarray:
+        skip = self.lowest + -self.start % size
+        usable = max(0, len(data) - skip) // size * size
+        return data[skip : skip + usable].view(CELL[size])
+
+    def _view(self, size: int) -> tuple:
+        origin = self.start + -self.start % size
+        written = None if self.written is None else self._cells(self.written, size)
+        view = (
+            self._cells(self.data, size),
+            np.uint64(origin),
+            np.uint64(size.bit_length() - 1),
+            -1 if self.closed or self.awaited else self.end - size - origin,
+            np.uint64(size - 1),
+            written,
+        )
+        self._views[size] = view
+        return view
+
+    def index(self, addresses: np.ndarray, width: int, count: int = 1) -> np.ndarray | None:
+        """Element indices (int64[k]) of aligned, in-bounds addresses (uint64[k]), else None."""
+        size = width * count
+        view = self._views.get(size) or self._view(size)
+        relative = addresses - view[1]
+        if view[3] < 0 or np.maximum.reduce(relative) > view[3]:
+            return None
+        if size > 1 and (relative & view[4]).tobytes() != _zeros(relative.nbytes):
+            return None
+        return (relative >> view[2]).view(np.int64)
+
+    def load(self, addresses: np.ndarray, width: int, count: int = 1) -> np.ndarray:
+        """Values uint{8·width}[k] (or [k, count]) at uint64[k] addresses; Trap on a bad one."""
+        index = self.index(addresses, width, count)
+        if index is None:
+            raise self.refusal(addresses, width * count, "read")
+        return self.load_index(index, addresses, width, count)
+
+    def load_index(
+        self, index: np.ndarray, addresses: np.ndarray, width: int, count: int
+    ) -> np.ndarray:
+        """The same at checked element indices, as `index` returns them."""
+        size = width * count
+        if self.proxy is not None:
+            self._note_load(addresses, size)
+        view = self._views[size]
+        if view[5] is not None and view[5][index].tobytes() != _ones(size * len(index)):
+            raise self._unwritten(addresses, size)
+        if self.races is not None:
+            self._check_order(addresses, size, "read")
+        if self.touched is not None:
+            self.touched[self._bytes_of(addresses, size)] |= READ
+        if self.allowed is not None:
+            self._check_allowed(addresses, size, "read")
+        values = view[0][index]
+        return values if count == 1 else values.view(UINT[width]).reshape(-1, count)
+
+    def store(
+        self,
+        addresses: np.ndarray,
+        values: np.ndarray,
+        width: int,
+        count: int = 1,
+        who: Issuer | None = None,
+    ) -> None:
+        """Write uint values [k] (or [k, count]); where addresses coincide the last lane wins."""
+        index = self.index(addresses, width, count)
+        if index is None or not self.writable:
+            raise self.refusal(addresses, width * count, "write")
+        self.store_index(index, addresses, values, width, count, who)
+
+    def store_index(
+        self,
+        index: np.ndarray,
+        addresses: np.ndarray,
+        values: np.ndarray,
+        width: int,
+        count: int,
+        who: Issuer | None,
+    ) -> None:
+        """The same at checked element indices, as `index` returns them."""
+        size = width * count
+        if self.proxy is not None:
+            self._note_store(addresses, size, who)
+        if self.races is not None:
+            self._check_order(addresses, size, "write", values, who)
+        if self.touched is not None:
+            self.touched[self._bytes_of(addresses, size)] |= WRITTEN
+        if self.allowed is not None:
+            self._check_allowed(addresses, size, "write")
+        view = self._views[size]
+        if count > 1:
+            values = np.ascontiguousarray(values).view(CELL[size]).reshape(-1)
+        view[0][index] = values
+        if view[5] is not None:
+            view[5][index] = _WRITTEN_CELL[size]
+
+    def _offsets(self, addresses: np.ndarray) -> np.ndarray:
+        return (addresses - np.uint64(self.base)).view(np.int64)
+
+    def _bytes_of(self, addresses: np.ndarray, size: int) -> np.ndarray:
+        return self._offsets(addresses)[:, None] + np.arange(size)
+
+    def _note_load(self, addresses: np.ndarray, size: int) -> None:
+        offsets = self._offsets(addresses)
+        self.proxy.touched(offsets, size, "read")
+        if self.proxy.has_responses:
+            warp = self.owner.launch.current_warp
+            if warp is not None and warp.cta is self.owner:
+                self.proxy.read(warp, offsets, size)
+
+    def _note_store(self, addresses: np.ndarray, size: int, who: Issuer | None) -> None:
+        offsets = self._offsets(addresses)
+        if who is not None and who[0].cta is self.owner:
+            self.proxy.stored(*who, offsets, size)
+        else:
+            self.proxy.touched(offsets, size, "write")
+            if self.races is not None:
+                self.proxy.written_late(offsets, size)
+
+    def _check_order(
+        self,
+        addresses: np.ndarray,
+        size: int,
+        access: str,
+        values: np.ndarray | None = None,
+        who: Issuer | None = None,
+    ) -> None:
+        """Trap if an access races; a strong one takes in or passes on what its places know."""
+        races, shadow = self.races, self.shadow
+        actor = races.actor(owner=self.owner)
+        if actor is None:
+            return
+        offsets = self._offsets(addresses)
+        actor.lanes = _lanes_of(races.mask if who is None else who[1], len(offsets))
+        strong = races.order is not None
+        if strong and access == "read":
+            races.loaded(self, offsets)
+        index, what = shadow.cells(offsets, size), f"the {access} of {size} bytes"
+        if access == "read":
+            shadow.read(index, size, actor, what)
+            return
+        shadow.write(index, size, actor, what, lambda: self._keep(offsets, values))
+        if strong:
+            races.stored(self, offsets)
+
+    def _keep(self, offsets: np.ndarray, values: np.ndarray) -> np.ndarray:
+        """bool[bytes]: which bytes already have the values that are written."""
+        new = np.ascontiguousarray(values).view(np.uint8).reshape(len(offsets), -1)
+        old = self.data[offsets[:, None] + np.arange(new.shape[1])]
+        return (old == new).reshape(-1)
+
+    def check_range(self, address: int, size: int, access: str = "read", align: int = 1) -> int:
+        """Check `size` bytes at `address` and return their index in `data`; Trap if not legal."""
+        if address < self.start or address + size > self.end:
+            raise self._out_of_bounds(address, size, access)
+        if self.awaited:
+            raise self._unawaited(access)
+        if address % align:
+            raise Trap(
+                "misaligned",
+                f"{self.space} {access} at 0x{address:x} must be aligned to {align} bytes",
+            )
+        if access == "write" and not self.writable:
+            raise self._read_only()
+        return address - self.base
+
+    def read_bytes(self, address: int, size: int, align: int = 1) -> np.ndarray:
+        """A copy of `size` checked (and written, where tracked) bytes, uint8[size]."""
+        at = self.check_range(address, size, "read", align)
+        if self.written is not None and not self.written[at : at + size].all():
+            raise self._unwritten(np.array([address], np.uint64), size)
+        self._check_allowed(np.array([address], np.uint64), size, "read")
+        self._check_order_of(at, size, "read")
+        return self.data[at : at + size].copy()
+
+    def write_bytes(self, address: int, values: np.ndarray, align: int = 1) -> None:
+        """Write uint8 values to a checked range."""
+        at = self.check_range(address, len(values), "write", align)
+        self._check_allowed(np.array([address], np.uint64), len(values), "write")
+        self._check_order_of(at, len(values), "write", values)
+        self.data[at : at + len(values)] = values
+        if self.written is not None:
+            self.written[at : at + len(values)] = _ALL_WRITTEN
+
+    def _check_order_of(
+        self, at: int, size: int, access: str, values: np.ndarray | None = None
+    ) -> None:
+        if self.touched is not None:
+            self.touched[at : at + size] |= READ if access == "read" else WRITTEN
+        actor = None if self.races is None else self.races.actor()
+        if actor is None:
+            return
+        index, what = np.arange(at, at + size), f"the {access} of {size} bytes"
+        if values is None:
+            self.shadow.read(index, 1, actor, what)
+        else:
+            self.shadow.write(index, 1, actor, what, lambda: self.data[at : at + size] == values)
+
+    def _check_allowed(self, addresses: np.ndarray, size: int, access: str) -> None:
+        if self.allowed is None:
+            return
+        for address in addresses.tolist():
+            at = address - self.base
+            if not self.allowed[at : at + size].all():
+                raise Trap(
+                    "out-of-bounds",
+                    f"{self.space} {access} of {size} bytes at"
+                    f" 0x{address:x} touches bytes between the elements of {self.name}",
+                )
+
+    def refusal(self, addresses: np.ndarray, size: int, access: str) -> Trap:
+        """The Trap for the first bad address of a failed access."""
+        if self.closed:
+            return Trap("exited-cta", f"{self.space} {access} of {self.name}, which has exited")
+        if self.awaited:
+            return self._unawaited(access)
+        for address in addresses.tolist():
+            if address < self.start or address + size > self.end:
+                return self._out_of_bounds(address, size, access)
+            if address % size:
+                return Trap(
+                    "misaligned",
+                    f"{self.space} {access} of {size} bytes at"
+                    f" 0x{address:x} must be aligned to {size} bytes, got remainder"
+                    f" {address % size}",
+                )
+        return self._read_only()
+
+    def _unawaited(self, access: str) -> Trap:
+        return Trap(
+            "dependent-launch",
+            f"{self.space} {access} of {self.name} before griddepcontrol.wait: a prerequisite grid"
+            " may still work on it",
+        )
+
+    def _read_only(self) -> Trap:
+        return Trap("read-only", f"{self.space} write to {self.name}, which is read-only")
+
+    def _out_of_bounds(self, address: int, size: int, access: str) -> Trap:
+        if address < self.start:
+            side = f"{self.start - address} bytes before the start of"
+        else:
+            side = f"{address + size - self.end} bytes past the end of"
+        extent = self.end - self.start
+        return Trap(
+            "out-of-bounds",
+            f"{self.space} {access} of {size} bytes at 0x{address:x}"
+            f" goes {side} {self.name} ({extent} bytes)",
+        )
+
+    def _unwritten(self, addresses: np.ndarray, size: int) -> Trap:
+        for address in addresses.tolist():
+            at = address - self.base
+            if not self.written[at : at + size].all():
+                break
+        return Trap(
+            "uninitialised-read",
+            f"{self.space} read of {size} bytes at 0x{address:x}"
+            f" of {self.name}, which were never written",
+        )

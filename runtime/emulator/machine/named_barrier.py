@@ -1,0 +1,107 @@
+"""The 16 named barriers of a CTA (PTX ISA §9.7.13.1, bar and barrier{.cta})."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..checks.races.clock import joined
+from ..errors import Trap
+
+if TYPE_CHECKING:
+    from ..checks.races.clock import Message
+    from .cta import Cta
+    from .warp import Warp
+
+REDUCTIONS = {
+    "popc": lambda flags: sum(flags),
+    "and": lambda flags: all(flags),
+    "or": lambda flags: any(flags),
+}
+
+
+KEPT = 4
+"""Generations whose arrivals are remembered, for waiters that come back late."""
+
+
+class NamedBarrier:
+    """Arrivals of one barrier; it completes at the expected number of threads and resets itself.
+
+    generation: how often it has completed. A thread that arrives waits for the next generation.
+    """
+
+    def __init__(self, cta: Cta, number: int):
+        self.cta, self.number = cta, number
+        self.arrived = 0
+        self.expected: int | None = None
+        self.generation = 0
+        self._flags: list[bool] = []
+        self._results: dict[int, list[bool]] = {}
+        self._arrivals: list[Message] = []
+        self._messages: dict[int, Message | None] = {}
+
+    @property
+    def needed(self) -> int:
+        """Threads that complete the phase: the stated number, or all threads still alive."""
+        return self.cta.live_threads if self.expected is None else self.expected
+
+    def arrive(self, warp: Warp, threads: int, expected: int | None, flags: list[bool] = ()) -> int:
+        """Count `threads` arrivals of a warp; returns the generation to wait for.
+
+        expected: the thread count of the instruction, None for all threads of the CTA.
+        flags: the predicate of each arriving thread, for `.red`.
+        """
+        self._check(expected)
+        self.expected = expected
+        self.arrived += threads
+        if warp.launch.races is not None:
+            self._arrivals.append(warp.clock.release())
+        self._flags.extend(flags)
+        ticket = self.generation + 1
+        self.try_complete()
+        return ticket
+
+    def _check(self, expected: int | None) -> None:
+        if expected is not None and (expected <= 0 or expected % 32):
+            raise Trap(
+                "protocol",
+                f"barrier {self.number}: the thread count must be a positive"
+                f" multiple of 32, got {expected}",
+            )
+        if self.arrived and expected != self.expected:
+            raise Trap(
+                "protocol",
+                f"barrier {self.number}: all arrivals of a phase must state the"
+                f" same thread count, got {expected or 'all'} after {self.expected or 'all'}",
+            )
+
+    def try_complete(self) -> None:
+        """Complete the phase if every expected thread has arrived; Trap if too many have."""
+        if not self.arrived or self.arrived < self.needed:
+            return
+        if self.arrived > self.needed and self.expected is not None:
+            raise Trap(
+                "protocol",
+                f"barrier {self.number}: {self.arrived} threads arrived where"
+                f" {self.needed} are expected",
+            )
+        self.generation += 1
+        self._results = {self.generation: self._flags}
+        self._messages[self.generation] = joined(self._arrivals)
+        self._messages.pop(self.generation - KEPT, None)
+        self._arrivals = []
+        self.arrived, self.expected, self._flags = 0, None, []
+        self.cta.wake(self)
+
+    def waited(self, warp: Warp, generation: int) -> None:
+        """A warp has waited for this generation: it is ordered behind the arrivals."""
+        message = self._messages.get(generation)
+        if message is not None:
+            warp.clock.acquire(message)
+
+    def result(self, generation: int, reduction: str) -> int | bool:
+        """The reduction of the flags given in the phase that ended as `generation`."""
+        return REDUCTIONS[reduction](self._results[generation])
+
+    def describe(self) -> str:
+        """Its state, for a deadlock report."""
+        return f"barrier {self.number} with {self.arrived} of {self.needed} threads arrived"

@@ -1,0 +1,181 @@
+"""Who runs next: warps and asynchronous operations, in an order fixed by the seed.
+
+Every choice is legal; different seeds give different ones. Clusters start in a shuffled order, as
+many as there is room for, at once or one by one; one that has not started may be cancelled by
+`clusterlaunchcontrol.try_cancel`. Warps run for random quanta; operations complete late or early.
+"""
+
+from __future__ import annotations
+
+from math import prod
+from typing import TYPE_CHECKING
+
+from ..errors import Deadlock, Trap
+from .stuck import stuck_report
+from .stuck_words import first_waiter, headline, stuck_lines
+
+if TYPE_CHECKING:
+    from ..host.launch import Launch
+    from .cta import Cta
+    from .warp import Split, Warp
+
+QUANTUM = (16, 128)
+"""Least and most instructions a warp runs before somebody else is picked."""
+POLL_ROUNDS = 64
+"""How often pollers ask again, with everybody else parked, before it counts as a deadlock."""
+LIVELOCK_STEPS = 20_000_000
+"""Instructions without any event, after which a spin loop counts as endless."""
+ENGINE_BIAS = (0.05, 0.5, 0.95)
+"""Chance that an operation that can complete does so before the next warp runs; one a seed."""
+START_CHANCE = (0.01, 0.2, 1.0)
+"""Chance that a cluster for which there is room starts before the next warp runs; one a seed."""
+
+
+class Scheduler:
+    """Runs the launch to its end. steps: warp instructions so far; ctas: the resident ones."""
+
+    def __init__(self, launch: Launch, clusters: list, resident: int, max_steps: int | None):
+        self._launch, self._rng = launch, launch.rng
+        self._waiting = clusters
+        self._rng.shuffle(self._waiting)
+        self._cluster_size = prod(launch.cluster)
+        self._resident = max(resident, self._cluster_size)
+        self._max_steps = max_steps
+        self._bias = self._rng.choice(ENGINE_BIAS)
+        self._start_chance = self._rng.choice(START_CHANCE)
+        self._room = True
+        self._active: list[Warp] = []
+        self._polls = 0
+        self._last_event = 0
+        self.ctas: list[Cta] = []
+        self.steps = 0
+
+    def run(self) -> None:
+        """Run until every CTA has exited and every operation is done."""
+        engines, chance = self._launch.engines, self._rng.random
+        while self.ctas or engines.outstanding or self._waiting:
+            if self._room and (not self.ctas or chance() < self._start_chance):
+                self._start_cluster()
+            elif engines.ready and (not self._active or chance() < self._bias):
+                self._launch.current_warp = None
+                engines.run_one(self._rng)
+            elif self._active:
+                self._run_warp()
+            elif self._room:
+                self._start_cluster()
+            else:
+                self._poll_again()
+
+    def wake(self, warps: list[Warp]) -> None:
+        """Those of the warps that are parked look again."""
+        self._polls = 0
+        self._last_event = self.steps
+        for warp in warps:
+            if warp.parked:
+                warp.parked = False
+                self._active.append(warp)
+
+    def cta_exited(self, cta: Cta) -> None:
+        """Every thread of `cta` has exited: a waiting cluster may take its place."""
+        self.ctas.remove(cta)
+        self._look_for_room()
+
+    def take_unlaunched(self) -> tuple[int, int, int] | None:
+        """Cancel the launch of a cluster that has not started; its %clusterid, None if none."""
+        if not self._waiting:
+            return None
+        taken = self._waiting.pop()
+        self._look_for_room()
+        return taken
+
+    def _look_for_room(self) -> None:
+        free = self._resident - len(self.ctas)
+        self._room = bool(self._waiting) and free >= self._cluster_size
+
+    def _start_cluster(self) -> None:
+        for cta in self._launch.start_cluster(self._waiting.pop()):
+            self.ctas.append(cta)
+            self._active.extend(cta.warps)
+        self._look_for_room()
+
+    def _run_warp(self) -> None:
+        pick = self._rng.randrange(len(self._active))
+        warp = self._active[pick]
+        self._launch.current_warp = warp
+        self.steps += self._guarded_run(warp)
+        if not warp.can_run():
+            warp.parked = bool(warp.splits)
+            self._active[pick] = self._active[-1]
+            self._active.pop()
+        self._check_limits()
+
+    def _guarded_run(self, warp: Warp) -> int:
+        try:
+            return warp.run(self._rng.randint(*QUANTUM))
+        except Trap as trap:
+            raise trap.locate(**warp.place()) from None
+
+    def _check_limits(self) -> None:
+        if self._max_steps is not None and self.steps > self._max_steps:
+            words = "\n".join((*self._unstarted(), *stuck_lines(stuck_report(self._launch))))
+            raise Trap(
+                "step-limit",
+                f"the launch ran more than max_steps={self._max_steps} instructions\n{words}",
+            ).locate(kernel=self._launch.entry)
+        if self.steps - self._last_event > LIVELOCK_STEPS:
+            raise self._stuck(
+                f"no thread has arrived, finished or been woken in the last"
+                f" {LIVELOCK_STEPS} instructions: an endless loop"
+            ).locate(kernel=self._launch.entry)
+
+    # -- nobody can run ----------------------------------------------------------------------
+
+    def _parked_splits(self) -> list[tuple[Warp, Split]]:
+        return [(warp, split) for cta in self.ctas for warp in cta.warps for split in warp.splits]
+
+    def _poll_again(self) -> None:
+        pollers = [(warp, split) for warp, split in self._parked_splits() if split.polls]
+        self._polls += 1
+        if not pollers or self._polls > POLL_ROUNDS:
+            raise self._deadlock()
+        for warp, split in pollers:
+            split.parked_at = None
+            if warp.parked:
+                warp.parked = False
+                self._active.append(warp)
+
+    def _deadlock(self) -> Trap:
+        for cta in self.ctas:
+            for warp in cta.warps:
+                if warp.splits and all(self._diverged(split) for split in warp.splits):
+                    return self._convergence_trap(warp)
+        stuck = self._stuck("every thread waits and nothing is under way that could wake one")
+        warp, split = self._parked_splits()[first_waiter(stuck.report)]
+        return stuck.locate(**warp.place_of(split))
+
+    def _stuck(self, verdict: str) -> Deadlock:
+        report = stuck_report(self._launch)
+        first = f"{headline(report)}{verdict}"
+        return Deadlock("\n".join((first, *self._unstarted(), *stuck_lines(report))), report)
+
+    def _unstarted(self) -> list[str]:
+        """A line about the clusters that wait for room, if there are any."""
+        if not self._waiting:
+            return []
+        return [
+            f"  {len(self._waiting)} clusters have not started: {self._resident} CTAs fit at once"
+            f" (`resident`)"
+        ]
+
+    @staticmethod
+    def _diverged(split: Split) -> bool:
+        return split.reason is not None and split.reason.kind == "convergence"
+
+    def _convergence_trap(self, warp: Warp) -> Trap:
+        warp.split = min(warp.splits, key=lambda split: split.pc)
+        trap = Trap(
+            "convergence",
+            f"{warp.split.reason.describe()}, but they never come here\n"
+            + "\n".join(f"  {line}" for line in warp.describe()),
+        )
+        return trap.locate(**warp.place())

@@ -1,0 +1,282 @@
+"""State spaces as `ld` and `st` see them: the region of each lane's address is found here.
+
+Source: PTX ISA §5.1 (state spaces, generic addressing).
+"""
+
+from __future__ import annotations
+
+import bisect
+
+import numpy as np
+
+from ..errors import Trap
+from .memory import NEAR_BYTES, UINT, WINDOW_SIZE, Issuer, Region
+
+
+def _subset(who: Issuer | None, lanes: np.ndarray | slice) -> Issuer | None:
+    """The issuer of some of its lanes, selected by position."""
+    if who is None or isinstance(lanes, slice):
+        return who
+    mask = np.zeros(32, bool)
+    mask[np.flatnonzero(who[1])[lanes]] = True
+    return who[0], mask
+
+
+class Space:
+    """Several regions behind one address range, found by address.
+
+    `last` is the region hit most recently, tried first.
+    """
+
+    def __init__(self, name: str):
+        self.name = name
+        self.regions: list[Region] = []
+        self._starts: list[int] = []
+        self.last: Region | None = None
+
+    def add(self, region: Region) -> Region:
+        """Add a region that overlaps no other."""
+        at = bisect.bisect(self._starts, region.start)
+        self._starts.insert(at, region.start)
+        self.regions.insert(at, region)
+        self.last = region
+        return region
+
+    def region_at(self, address: int) -> Region:
+        """The region that contains `address`; Trap out-of-bounds names the nearest one if none."""
+        at = bisect.bisect(self._starts, address) - 1
+        if at >= 0 and address < self.regions[at].end:
+            return self.regions[at]
+        raise self._nowhere(address, at)
+
+    def contains(self, address: int) -> bool:
+        """Whether a region contains ``address``."""
+        at = bisect.bisect(self._starts, address) - 1
+        return at >= 0 and address < self.regions[at].end
+
+    def _nowhere(self, address: int, at: int) -> Trap:
+        if not self.regions:
+            return Trap(
+                "out-of-bounds",
+                f"{self.name} access at 0x{address:x}, and the launch has no {self.name} memory",
+            )
+        near = self.regions[max(at, 0)]
+        behind = address >= near.end
+        far = address - near.end if behind else near.start - address
+        side = "past the end" if behind else "before the start"
+        hint = f"it is {far} bytes {side} of {near.name} ({near.end - near.start} bytes)"
+        return Trap(
+            "out-of-bounds",
+            f"{self.name} access at 0x{address:x} is in no allocation;"
+            f" {hint if far < NEAR_BYTES else 'none is near'}",
+        )
+
+    def load(self, addresses: np.ndarray, width: int, count: int = 1) -> np.ndarray:
+        """Values uint[k] (or [k, count]) at uint64[k] addresses."""
+        region, index = self._one_region(addresses, width, count)
+        if index is None:
+            return self._load_split(addresses, width, count)
+        return region.load_index(index, addresses, width, count)
+
+    def _one_region(self, addresses: np.ndarray, width: int, count: int) -> tuple:
+        """(region, element indices) if one region holds all lanes, else (None, None)."""
+        region = self.last
+        index = region.index(addresses, width, count) if region else None
+        if index is None:
+            region = self.region_at(int(addresses[0]))
+            index = region.index(addresses, width, count)
+            self.last = region
+        return region, index
+
+    def _load_split(self, addresses: np.ndarray, width: int, count: int) -> np.ndarray:
+        shape = (len(addresses), count) if count > 1 else len(addresses)
+        values = np.empty(shape, UINT[width])
+        for region, lanes in self._groups(addresses):
+            values[lanes] = region.load(addresses[lanes], width, count)
+        return values
+
+    def store(
+        self,
+        addresses: np.ndarray,
+        values: np.ndarray,
+        width: int,
+        count: int = 1,
+        who: Issuer | None = None,
+    ) -> None:
+        """Write uint values [k] (or [k, count]) at uint64[k] addresses.
+
+        who: the warp and the bool[32] mask whose k set lanes the addresses belong to.
+        """
+        region, index = self._one_region(addresses, width, count)
+        if index is not None and region.writable:
+            region.store_index(index, addresses, values, width, count, who)
+            return
+        for region, lanes in self._groups(addresses):
+            region.store(addresses[lanes], values[lanes], width, count, _subset(who, lanes))
+
+    def _groups(self, addresses: np.ndarray):
+        owners = [self.region_at(address) for address in addresses.tolist()]
+        for region in dict.fromkeys(owners):
+            yield region, np.array([owner is region for owner in owners])
+        self.last = owners[0]
+
+
+class WindowSpace(Space):
+    """`.param` or `.const`: addresses are generic ones, or without the window's base, which
+    addresses of 32 bits cannot hold."""
+
+    def __init__(self, name: str, window: int):
+        super().__init__(name)
+        self._window = np.uint64(window)
+
+    def load(self, addresses: np.ndarray, width: int, count: int = 1) -> np.ndarray:
+        return super().load(addresses | self._window, width, count)
+
+
+class SharedSpace(Space):
+    """Shared memory as one CTA sees it (PTX ISA §5.1.7).
+
+    A shared address is `rank << 24 | offset`. With `own_only` it is `.shared::cta`: the CTA's own
+    bytes, which also answer to the plain offset. Without, it is `.shared::cluster`, to which the
+    CTA adds the regions of its peers.
+    """
+
+    def __init__(self, own: Region, *, own_only: bool):
+        super().__init__("shared")
+        self.own, self.own_only = own, own_only
+        self.add(own)
+
+    def _translate(self, addresses: np.ndarray) -> np.ndarray:
+        """Plain offsets of the own CTA become own-window addresses."""
+        if not self.own_only or not self.own.base:
+            return addresses
+        return np.where(addresses < 1 << 24, addresses + np.uint64(self.own.base), addresses)
+
+    def load(self, addresses: np.ndarray, width: int, count: int = 1) -> np.ndarray:
+        index = self.own.index(addresses, width, count)
+        if index is not None:
+            return self.own.load_index(index, addresses, width, count)
+        return super().load(self._translate(addresses), width, count)
+
+    def store(
+        self,
+        addresses: np.ndarray,
+        values: np.ndarray,
+        width: int,
+        count: int = 1,
+        who: Issuer | None = None,
+    ) -> None:
+        index = self.own.index(addresses, width, count)
+        if index is not None:
+            self.own.store_index(index, addresses, values, width, count, who)
+            return
+        super().store(self._translate(addresses), values, width, count, who)
+
+    def _nowhere(self, address: int, at: int) -> Trap:
+        rank, own = address >> 24, self.own.base >> 24
+        if not self.own_only or rank in (0, own) or rank >= 1 << 8:
+            return super()._nowhere(address, at)
+        return Trap(
+            "address-space",
+            f"0x{address:x} is in the shared memory of cluster rank {rank}; .shared::cta reaches"
+            f" rank {own}, the own CTA, only",
+        )
+
+
+class LocalSpace(Space):
+    """The per-thread memory of one warp: `lane << 24 | offset` (PTX ISA §5.1.5).
+
+    size: bytes a thread has; frames: the bytes of all lanes, uint8[32, size]. A lane's address
+    leads to its own bytes; they lie one behind the other in one region.
+    """
+
+    def __init__(self, data: np.ndarray, size: int):
+        super().__init__("local")
+        self.size = size
+        self.frames = data.reshape(32, size)
+        self.add(Region("the thread's local memory", 0, data, space="local"))
+
+    def _flat(self, addresses: np.ndarray, size: int) -> np.ndarray:
+        offsets = addresses & np.uint64(0xFFFFFF)
+        worst = int(np.maximum.reduce(offsets))
+        if worst + size > self.size or int(np.maximum.reduce(addresses)) >> 29:
+            raise Trap(
+                "out-of-bounds",
+                f"local access of {size} bytes at offset 0x{worst:x} of"
+                f" the thread's {self.size} bytes of local memory",
+            )
+        if np.bitwise_or.reduce(offsets) & np.uint64(size - 1):
+            raise Trap(
+                "misaligned", f"local access of {size} bytes must be aligned to {size} bytes"
+            )
+        return (addresses >> np.uint64(24)) * np.uint64(self.size) + offsets
+
+    def load(self, addresses: np.ndarray, width: int, count: int = 1) -> np.ndarray:
+        return super().load(self._flat(addresses, width * count), width, count)
+
+    def store(
+        self,
+        addresses: np.ndarray,
+        values: np.ndarray,
+        width: int,
+        count: int = 1,
+        who: Issuer | None = None,
+    ) -> None:
+        super().store(self._flat(addresses, width * count), values, width, count)
+
+
+class GenericSpace:
+    """Generic addresses of one CTA: windows of shared, local, param and const, else global.
+
+    PTX ISA §5.1 "generic addressing". `windows` maps a window's base to the space behind it and
+    the amount to subtract (0 for spaces that use generic addresses themselves).
+    """
+
+    def __init__(self, global_: Space, windows: dict[int, tuple[Space, int]]):
+        self.global_ = global_
+        self.windows = windows
+
+    def resolve(self, address: int) -> tuple[Space, int]:
+        """The space of a generic address and the amount to subtract from it."""
+        for base, target in self.windows.items():
+            if base <= address < base + WINDOW_SIZE:
+                return target
+        return self.global_, 0
+
+    def groups(self, addresses: np.ndarray):
+        """Yield (space, addresses in that space, lane selection) until all lanes are covered."""
+        space, shift = self.resolve(int(addresses[0]))
+        if len(addresses) == 1 or self._same(addresses, space):
+            yield space, addresses - np.uint64(shift), slice(None)
+            return
+        targets = [self.resolve(address) for address in addresses.tolist()]
+        for target in dict.fromkeys(targets):
+            lanes = np.array([other == target for other in targets])
+            yield target[0], addresses[lanes] - np.uint64(target[1]), lanes
+
+    def _same(self, addresses: np.ndarray, space: Space) -> bool:
+        low, high = int(np.minimum.reduce(addresses)), int(np.maximum.reduce(addresses))
+        return self.resolve(low)[0] is space and self.resolve(high)[0] is space
+
+    def load(self, addresses: np.ndarray, width: int, count: int = 1) -> np.ndarray:
+        shape = (len(addresses), count) if count > 1 else len(addresses)
+        values = np.empty(shape, UINT[width])
+        for space, local, lanes in self.groups(addresses):
+            values[lanes] = space.load(local, width, count)
+        return values
+
+    def store(
+        self,
+        addresses: np.ndarray,
+        values: np.ndarray,
+        width: int,
+        count: int = 1,
+        who: Issuer | None = None,
+    ) -> None:
+        for space, local, lanes in self.groups(addresses):
+            space.store(local, values[lanes], width, count, _subset(who, lanes))
+
+    def read_bytes(self, address: int, size: int, align: int = 1) -> np.ndarray:
+        """A checked copy of uint8[size] at one generic address."""
+        space, shift = self.resolve(address)
+        return space.region_at(address - shift).read_bytes(address - shift, size, align)

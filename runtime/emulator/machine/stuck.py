@@ -1,0 +1,183 @@
+"""The report about a launch in which nobody can go on: who waits for what, and for whom.
+
+Plain data for JSON; `stuck_words` says the same in words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from ..errors import lane_text
+from ..ptx.lanes import lanes_to_int
+from .shared_access import barrier_table
+from .signals import Signal
+from .waits import MbarrierWait, wait_fields
+
+if TYPE_CHECKING:
+    from ..host.launch import Launch
+    from ..ptx.registry import Blocked
+    from .cta import Cta
+    from .warp import Split, Warp
+
+Fields = dict[str, Any]
+
+SIGNALLERS = (
+    "mbarrier.arrive",
+    "mbarrier.complete_tx",
+    "tcgen05.commit",
+    "cp.async.bulk",
+    "cp.async.mbarrier",
+    "st.async",
+    "red.async",
+    "clusterlaunchcontrol.try_cancel",
+)
+"""What can signal an mbarrier (PTX ISA §9.7.13.15.2: arrive-on and complete-tx)."""
+
+
+def stuck_report(launch: Launch) -> Fields:
+    """`agents`: every lane set that is alive, with `waits_for` (null if it can run) and
+    `expected_from`, who should end the wait; `operations`: what is under way."""
+    return {
+        "agents": [_agent(warp, split) for warp, split in _splits(launch)],
+        "operations": [_operation(launch, op) for op in launch.engines.outstanding],
+    }
+
+
+def _splits(launch: Launch) -> Iterator[tuple[Warp, Split]]:
+    for cta in launch.scheduler.ctas:
+        for warp in cta.warps:
+            for split in warp.splits:
+                yield warp, split
+
+
+def _agent(warp: Warp, split: Split) -> Fields:
+    source = warp.program.source[warp.stands_at(split)]
+    waits = split.reason
+    return {
+        "cta": list(warp.cta.index),
+        "warp": warp.index,
+        "role": warp.launch.names.roles.get(warp.index),
+        "lanes": lane_text(lanes_to_int(split.mask)),
+        "ptx_line": source.line,
+        "ptx_text": source.text,
+        "waits_for": wait_fields(waits) if waits else None,
+        "expected_from": _expected_from(warp, split, waits) if waits else [],
+        "last_signal": _last_signal(waits),
+    }
+
+
+def _operation(launch: Launch, op: Any) -> Fields:
+    source = launch.program.source[op.signal.pc] if op.signal else None
+    return {
+        "engine": op.agent or "engine",
+        "what": op.name,
+        "cta": list(op.signal.cta) if op.signal else None,
+        "warp": op.signal.warp if op.signal else None,
+        "ptx_line": source.line if source else None,
+        "waits_for_operations": op.waits_for,
+    }
+
+
+# -- who should have come --------------------------------------------------------------------
+
+
+def _expected_from(warp: Warp, split: Split, waits: Blocked) -> list[Fields]:
+    subject = waits.subject
+    if waits.kind == "convergence":
+        return [_lanes_elsewhere(warp, other) for other in warp.splits if other is not split]
+    if subject is None:
+        return []
+    if isinstance(subject, MbarrierWait):
+        return _signallers(warp.launch, subject)
+    return [_missing_warp(other) for other in _absent(warp, subject)]
+
+
+def _lanes_elsewhere(warp: Warp, split: Split) -> Fields:
+    waits = "waits" if split.reason else "can run"
+    return {
+        **_warp_fields(warp.launch, warp.cta.index, warp.index),
+        "agent": "thread",
+        "times": 0,
+        "lanes": lane_text(lanes_to_int(split.mask)),
+        "state": f"{waits} at ptx:{warp.line_of(split)}",
+    }
+
+
+def _absent(warp: Warp, barrier: Any) -> list[Warp]:
+    """Warps with live threads that do not stand at the barrier that `warp` stands at."""
+    ctas = getattr(barrier, "ctas", (warp.cta,))
+    warps = [other for cta in ctas for other in cta.warps if other.live]
+    return [other for other in warps if not any(_is_at(s, barrier) for s in other.splits)]
+
+
+def _is_at(split: Split, barrier: Any) -> bool:
+    return split.reason is not None and split.reason.subject is barrier
+
+
+def _missing_warp(warp: Warp) -> Fields:
+    return {**_warp_fields(warp.launch, warp.cta.index, warp.index), "agent": "thread", "times": 0}
+
+
+def _signallers(launch: Launch, wait: MbarrierWait) -> list[Fields]:
+    """Who has signalled this barrier; if nobody has, who signalled the one at the same offset of
+    other CTAs, or else the instructions that can and have never run."""
+    found = dict(wait.barrier.signals)
+    if not found:
+        for cta in launch.scheduler.ctas:
+            other = barrier_table(cta).get(wait.offset)
+            found |= other.signals if other else {}
+    if not found:
+        return list(_never_run(launch))
+    return [_signal(launch, signal, times) for signal, times in found.items()]
+
+
+def _signal(launch: Launch, signal: Signal, times: int) -> Fields:
+    source = launch.program.source[signal.pc]
+    return {
+        **_warp_fields(launch, signal.cta, signal.warp),
+        "agent": signal.agent,
+        "ptx_line": source.line,
+        "ptx_text": source.text,
+        "times": times,
+    }
+
+
+def _never_run(launch: Launch) -> Iterator[Fields]:
+    for count, source in zip(launch.counts, launch.program.source, strict=True):
+        if not count and source.opcode.startswith(SIGNALLERS):
+            yield {
+                "agent": "nobody yet",
+                "ptx_line": source.line,
+                "ptx_text": source.text,
+                "times": 0,
+            }
+
+
+def _warp_fields(launch: Launch, cta: tuple[int, int, int], warp: int) -> Fields:
+    return {
+        "cta": list(cta),
+        "warp": warp,
+        "role": launch.names.roles.get(warp),
+        "state": _state(launch, cta, warp),
+    }
+
+
+def _state(launch: Launch, cta: tuple[int, int, int], warp: int) -> str:
+    found: list[Cta] = [each for each in launch.scheduler.ctas if each.index == cta]
+    splits = found[0].warps[warp].splits if found else []
+    if not splits:
+        return "has exited"
+    reasons = [split.reason for split in splits if split.reason is not None]
+    if len(reasons) < len(splits):
+        return "can run"
+    lines = {found[0].warps[warp].line_of(split) for split in splits}
+    return "waits at " + ", ".join(f"ptx:{line}" for line in sorted(lines))
+
+
+def _last_signal(waits: Blocked | None) -> Fields | None:
+    subject = waits.subject if waits else None
+    if not isinstance(subject, MbarrierWait) or subject.barrier.last_signal is None:
+        return None
+    last = subject.barrier.last_signal
+    return _signal(subject.cta.launch, last, subject.barrier.signals[last])

@@ -1,0 +1,319 @@
+"""One warp: registers, and the splits that hold its divergent lanes.
+
+A split is a set of lanes at one program counter. The lowest pc (deepest call first) runs
+first and splits that meet merge, so structured code reconverges at its join; a parked split
+lets the others run, so lanes that wait never starve the lanes they wait for (PTX ISA §3.1,
+independent thread scheduling).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ..errors import Trap, lane_text
+from ..ptx.lanes import EMPTY_BYTES, FULL, FULL_BYTES, canonical, lanes_to_int
+from ..ptx.registry import CONTROL, JUMP, SWITCH, Blocked, Yield
+from .cta import KEYED, StateBag
+from .memory import LOCAL_WINDOW
+from .spaces import GenericSpace
+
+if TYPE_CHECKING:
+    from ..checks.races.clock import WarpClock
+    from .cta import Cta
+
+FAIRNESS_QUANTA = 3
+"""Quanta the same split may run on while others of its warp could, before one of them does."""
+
+
+def _guarded(mask: np.ndarray, predicate: np.ndarray, negated: bool) -> np.ndarray | None:
+    """The lanes of the mask whose guard holds; None if there are none."""
+    if mask is FULL:
+        held = predicate.tobytes()
+        if held == (EMPTY_BYTES if negated else FULL_BYTES):
+            return FULL
+        if held == (FULL_BYTES if negated else EMPTY_BYTES):
+            return None
+        return ~predicate if negated else predicate
+    lanes = mask & ~predicate if negated else mask & predicate
+    return None if lanes.tobytes() == EMPTY_BYTES else lanes
+
+
+class Split:
+    """Lanes at one pc. stack: `(return pc, frame, outer stack)`, outermost `()`.
+
+    parked_at: the CTA's event count when it was parked, KEYED, or None; reason: why; token: what
+    the blocked instruction at pc remembers between retries, None else.
+    """
+
+    __slots__ = ("mask", "parked_at", "pc", "reason", "stack", "token")
+
+    def __init__(self, pc: int, mask: np.ndarray, stack: tuple):
+        self.pc, self.mask, self.stack = pc, mask, stack
+        self.parked_at: int | None = None
+        self.reason: Blocked | None = None
+        self.token = None
+
+    @property
+    def polls(self) -> bool:
+        """Parked behind a wait that answered False."""
+        return isinstance(self.reason, Yield)
+
+    def priority(self) -> tuple[int, int]:
+        """Runs first if smallest: deepest call, then lowest pc."""
+        depth, stack = 0, self.stack
+        while stack:
+            depth, stack = depth + 1, stack[-1]
+        return -depth, self.pc
+
+
+class Warp(StateBag):
+    """regs: list of numpy arrays by register slot (never mutated in place: arrays are shared).
+
+    index: the warp's number in its CTA; live: lanes not exited, as a 32-bit integer;
+    split: the one that runs now; `split.mask` are its lanes before the guard; clock: of the race
+    checks, where they are on.
+    """
+
+    clock: WarpClock
+
+    def __init__(self, cta: Cta, index: int, mask: np.ndarray):
+        super().__init__()
+        self.cta, self.index = cta, index
+        self.launch = cta.launch
+        self.program = cta.launch.program
+        self.live = lanes_to_int(mask)
+        self.created = self.live
+        self.local = cta.launch.make_local()
+        self.generic = self._make_generic()
+        self.regs = cta.launch.make_registers(self)
+        self.split = Split(0, canonical(mask), ())
+        self.splits = [self.split]
+        self.parked = False
+        if self.launch.races is not None:
+            self.clock = self.launch.races.new_warp(self)
+        self._horizon: float = math.inf
+        self._meeting: set[int] = set()
+        self._watching = False
+        self._quanta = 0
+
+    def _make_generic(self) -> GenericSpace:
+        windows = dict(self.cta.generic.windows)
+        windows[LOCAL_WINDOW] = (self.local, LOCAL_WINDOW)
+        return GenericSpace(self.launch.global_memory, windows)
+
+    # -- running ---------------------------------------------------------------------------
+
+    def run(self, budget: int) -> int:
+        """Run at most `budget` instructions; returns how many ran. Stops early when parked."""
+        left = budget
+        code, counts, regs = self.launch.code, self.launch.counts, self.regs
+        split = self._begin_quantum()
+        while split is not None and left > 0:
+            left -= 1
+            pc, mask = split.pc, split.mask
+            step, guard, negated = code[pc]
+            if guard is not None:
+                mask = _guarded(mask, regs[guard], negated)
+            if mask is None:
+                split.pc = pc + 1
+            else:
+                counts[pc] += 1
+                signal = step(self, mask)
+                if signal is None:
+                    split.pc = pc + 1
+                elif signal is SWITCH:
+                    split.pc = pc + 1
+                    break
+                elif signal is not JUMP:
+                    split = self._handle(signal, mask)
+                    continue
+            if self._watching and (split.pc in self._meeting or split.pc > self._horizon):
+                split = self._reselect()
+        return budget - left
+
+    def place(self) -> dict:
+        """Where the warp is now, as keywords for `Trap.locate`."""
+        return self.place_of(self.split, self.split.pc)
+
+    def place_of(self, split: Split, pc: int | None = None) -> dict:
+        """The same of a set of lanes: where it is or, without ``pc``, waits."""
+        source = self.program.source[self.stands_at(split) if pc is None else pc]
+        return dict(
+            kernel=self.program.entry,
+            cta=self.cta.index,
+            warp=self.index,
+            lanes=lanes_to_int(split.mask),
+            line=source.line,
+            text=source.text,
+        )
+
+    def _handle(self, signal: object, mask: np.ndarray) -> Split | None:
+        split = self.split
+        if signal is CONTROL:
+            return self._reselect()
+        if isinstance(signal, Yield):
+            split.pc += 1
+        else:
+            self._fork_skipped(split, mask)
+        split.reason = signal
+        if signal.key is None:
+            split.parked_at = self.cta.events
+        else:
+            split.parked_at = KEYED
+            self.cta.park(self, split)
+        return self._reselect()
+
+    def _fork_skipped(self, split: Split, mask: np.ndarray) -> None:
+        """Lanes whose guard is false do not wait with the blocked ones."""
+        if mask is split.mask or mask.tobytes() == split.mask.tobytes():
+            return
+        self.splits.append(Split(split.pc + 1, split.mask & ~mask, split.stack))
+        split.mask = mask
+
+    # -- splits ----------------------------------------------------------------------------
+
+    def runnable(self, split: Split) -> bool:
+        """False while it is parked and what it waits for has not happened."""
+        at = split.parked_at
+        return at is None or (at != KEYED and at != self.cta.events)
+
+    def can_run(self) -> bool:
+        return any(self.runnable(split) for split in self.splits)
+
+    def _begin_quantum(self) -> Split | None:
+        if len(self.splits) == 1:
+            split = self.splits[0]
+            return self._focus(split, []) if self.runnable(split) else None
+        self._quanta += 1
+        split = self._reselect()
+        if split is not None and self._quanta % FAIRNESS_QUANTA == 0:
+            split = self._run_another(split)
+        return split
+
+    def _run_another(self, split: Split) -> Split:
+        others = [other for other in self.splits if other is not split and self.runnable(other)]
+        if not others:
+            return split
+        chosen = self.launch.rng.choice(others)
+        return self._focus(chosen, [])
+
+    def _focus(self, split: Split, rivals: list[Split]) -> Split:
+        """Let `split` run until it meets another one or passes the lowest of `rivals`."""
+        split.parked_at = split.reason = None
+        self.split = split
+        self._meeting = {other.pc for other in self.splits if other is not split}
+        self._horizon = min(
+            (other.pc for other in rivals if other is not split and other.stack == split.stack),
+            default=math.inf,
+        )
+        self._watching = bool(self._meeting) or self._horizon != math.inf
+        return split
+
+    def _reselect(self) -> Split | None:
+        """Merge splits that have met and pick the one to run; None if all are parked or gone."""
+        if len(self.splits) > 1:
+            self._merge_all()
+        ready = [split for split in self.splits if self.runnable(split)]
+        if not ready:
+            return None
+        return self._focus(min(ready, key=Split.priority), ready)
+
+    def _merge_all(self) -> None:
+        met: dict[tuple, Split] = {}
+        for split in list(self.splits):
+            if split.token is not None:
+                continue
+            first = met.setdefault((split.pc, split.stack), split)
+            if first is not split:
+                self._absorb(first, split)
+
+    def _absorb(self, first: Split, other: Split) -> None:
+        first.mask = canonical(first.mask | other.mask)
+        if not (first.polls and other.polls and first.reason.key == other.reason.key):
+            first.parked_at = first.reason = None
+        self.splits.remove(other)
+
+    def _move(self, mask: np.ndarray, pc: int, stack: tuple) -> None:
+        """Move the lanes of `mask` elsewhere; the other lanes of the split go on behind."""
+        split = self.split
+        if mask is split.mask or mask.tobytes() == split.mask.tobytes():
+            split.pc, split.stack = pc, stack
+            return
+        split.mask = split.mask & ~mask
+        split.pc += 1
+        self.splits.append(Split(pc, mask, stack))
+
+    def branch(self, mask: np.ndarray, target: int) -> None:
+        """The lanes of `mask` jump to `target`."""
+        self._move(mask, target, self.split.stack)
+
+    def call(self, mask: np.ndarray, target: int, on_return: tuple) -> None:
+        """The lanes of `mask` enter a function; `on_return` is kept at `stack[1]`."""
+        self._move(mask, target, (self.split.pc + 1, on_return, self.split.stack))
+
+    def call_several(self, mask: np.ndarray, targets: list[tuple[int, np.ndarray, tuple]]) -> None:
+        """The lanes of `mask` enter several functions: (pc, lanes, on_return) for each."""
+        back, stack = self.split.pc + 1, self.split.stack
+        entered = [(pc, lanes, (back, kept, stack)) for pc, lanes, kept in targets]
+        self._move(mask, entered[0][0], entered[0][2])
+        moved = next(split for split in self.splits if split.mask[mask].any())
+        moved.mask = canonical(entered[0][1])
+        self.splits += [Split(pc, lanes, inner) for pc, lanes, inner in entered[1:]]
+
+    def leave(self, mask: np.ndarray) -> None:
+        """The lanes of `mask` go back behind their call."""
+        pc, _, outer = self.split.stack
+        self._move(mask, pc, outer)
+
+    def scatter(self, mask: np.ndarray, targets: list[tuple[int, np.ndarray]]) -> None:
+        """The lanes of `mask` jump to several places: (pc, lanes) for each."""
+        stack = self.split.stack
+        self._move(mask, targets[0][0], stack)
+        moved = next(split for split in self.splits if split.mask[mask].any())
+        moved.mask = canonical(targets[0][1])
+        self.splits += [Split(pc, lanes, stack) for pc, lanes in targets[1:]]
+
+    def exit_lanes(self, mask: np.ndarray) -> None:
+        """The lanes of `mask` end; the other lanes of the split go on behind."""
+        split = self.split
+        source, gone = self.program.source[split.pc], lanes_to_int(mask)
+        split.mask = split.mask & ~mask
+        split.pc += 1
+        if not split.mask.any():
+            self.splits.remove(split)
+        self.live &= ~gone
+        self.cta.cluster.withdraw(self, gone)
+        try:
+            self.cta.threads_exited(gone.bit_count())
+        except Trap as trap:
+            raise trap.locate(lanes=gone, line=source.line, text=source.text) from None
+
+    # -- convergence -----------------------------------------------------------------------
+
+    def missing(self, mask: np.ndarray, wanted: int = 0xFFFFFFFF) -> int:
+        """Lanes of `wanted` that are alive and not in `mask`."""
+        return wanted & self.live & ~lanes_to_int(mask)
+
+    def stands_at(self, split: Split) -> int:
+        """The pc of the instruction that a split is at, or waits behind."""
+        return split.pc - 1 if split.polls else split.pc
+
+    def line_of(self, split: Split) -> int:
+        """The PTX line that a split is at, or waits behind."""
+        return self.program.source[self.stands_at(split)].line
+
+    def describe(self) -> list[str]:
+        """One line a split: where it is and for what it waits."""
+        return [self._describe_split(split) for split in self.splits]
+
+    def _describe_split(self, split: Split) -> str:
+        source = self.program.source[self.stands_at(split)]
+        waits = split.reason.describe() if split.reason else "can run"
+        return (
+            f"cta {self.cta.index} warp {self.index} lanes"
+            f" {lane_text(lanes_to_int(split.mask))} at ptx:{source.line}"
+            f" `{source.text}`: {waits}"
+        )

@@ -1,0 +1,30 @@
+"""What an instruction of a thread moves, noted when it is decoded, for who wants to look."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from ..machine.warp import Warp
+
+READ, WRITE = ("read",), ("write",)
+BOTH = ("read", "write")
+
+
+@dataclass(frozen=True)
+class MemoryAccess:
+    """space: as the instruction names it, `generic` without. directions: of `read`, `write`.
+
+    size: bytes of each lane's access; address: a function warp → uint64[32] of their addresses,
+    None where `size` is of the whole warp. lanes: bool[32] that have an address, None for all.
+    """
+
+    space: str
+    directions: tuple[str, ...]
+    size: int
+    address: Callable[[Warp], np.ndarray] | None = None
+    lanes: np.ndarray | None = None

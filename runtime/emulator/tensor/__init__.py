@@ -1,0 +1,1 @@
+"""The tensor core: its memory, descriptors, element formats, block scales and products."""

@@ -1,0 +1,67 @@
+"""Operands of tcgen05.mma gathered from shared memory, of one CTA or of both of a pair."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ..checks.boxes import check_fill, check_operand, note_overlap
+from ..errors import Trap
+from ..machine.shared_access import WORD, read_words
+from .descriptor import OperandType, SharedDescriptor
+from .element_formats import BITS
+from .tensor_core import Layout, check_row, gather_plan, operand_layout, operand_matrix
+
+if TYPE_CHECKING:
+    from ..machine.cta import Cta
+
+
+def gather(ctas: tuple[Cta, ...], descriptor: SharedDescriptor, rows: int, k: int,
+            kind: OperandType, transposed: bool, name: str) -> np.ndarray:  # fmt: skip
+    """``float32[rows * len(ctas), k]``: each CTA holds its share of the rows at the same place."""
+    layout = operand_layout(descriptor, rows, k, kind.bits, transposed, name)
+    shares = [_gather_share(cta, descriptor, layout, kind, name) for cta in ctas]
+    return shares[0] if len(shares) == 1 else np.concatenate(shares)
+
+
+def _gather_share(cta: Cta, descriptor: SharedDescriptor, layout: Layout, kind: OperandType,
+                  name: str) -> np.ndarray:  # fmt: skip
+    plan, what = gather_plan(layout), f"tcgen05.mma operand {name}"
+    check_row(layout, what)
+    low, high = descriptor.start + plan.low, descriptor.start + plan.high
+    if low < cta.shared.lowest or high > len(cta.shared.data):
+        raise Trap(
+            "out-of-bounds",
+            f"{what} covers shared offsets 0x{low:x}..0x{high:x}, the CTA's shared memory is "
+            f"0x{cta.shared.lowest:x}..0x{len(cta.shared.data):x}",
+        )
+    index = plan.words + descriptor.start // WORD
+    boxes = check_operand(cta, index, descriptor, what)
+    if plan.overlaps:
+        note_overlap(cta, descriptor, what)
+    matrix = operand_matrix(_read(cta, index, what, (low, high), kind), layout, kind.name)
+    check_fill(cta, matrix, boxes, what)
+    return matrix
+
+
+def _read(
+    cta: Cta, index: np.ndarray, what: str, span: tuple[int, int], kind: OperandType
+) -> np.ndarray:
+    if kind.name == "e2m1":
+        return read_padded_words(cta, index, what, span, BITS[kind.name])
+    return read_words(cta, index, what, span)
+
+
+def read_padded_words(
+    cta: Cta, index: np.ndarray, what: str, span: tuple[int, int], bits: int
+) -> np.ndarray:
+    """uint64 words of 4- or 6-bit elements, 16 of them in each pair of words.
+
+    Of 4-bit elements the second word is padding, which is not read.
+    """
+    if bits != 4:
+        return read_words(cta, index, what, span)
+    words = np.zeros(index.shape, np.uint64)
+    words[..., ::2] = read_words(cta, index[..., ::2], what, span)
+    return words

@@ -1,0 +1,126 @@
+"""Registers that an asynchronous wgmma.mma_async still owns, and the groups of one warp.
+
+A register holds its array, so an unchanged array means an unchanged register: that is how a
+register written after the last wgmma.fence is found (not one that a plain mov filled with a
+constant or with an older value: compilers place such copies anywhere). Until its group is waited
+for, a register of D holds a `Pending` instead of an array: a copy of it moves along, every other
+use is a Trap.
+Source: PTX ISA §9.7.15.7 (wgmma.fence, commit_group, wait_group).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol
+
+import numpy as np
+
+from ..errors import Trap
+
+if TYPE_CHECKING:
+    from ..machine.engine import EngineOp
+
+
+class Product(Protocol):
+    """What owns registers: `results` are the new values of `slots` once `op` is done.
+
+    done: whether the whole operation is complete, of which `op` is this warp's part.
+    """
+
+    slots: tuple[int, ...]
+    results: list[np.ndarray]
+    op: EngineOp
+    line: int
+
+    @property
+    def done(self) -> bool: ...
+
+
+class Pending:
+    """Register `number` of D of an operation that has not been waited for."""
+
+    def __init__(self, product: Product, number: int):
+        self.product, self.number = product, number
+
+    @property
+    def result(self) -> np.ndarray:
+        """The value, once the operation is done."""
+        return self.product.results[self.number]
+
+    def refuse(self, *_: Any, **__: Any) -> NoReturn:
+        """Trap: somebody uses the register too early."""
+        raise Trap(
+            "missing-wait",
+            f"a register of the accumulator of wgmma.mma_async (ptx:{self.product.line}) is used "
+            f"before wgmma.wait_group covers its group",
+        )
+
+    def __getattr__(self, name: str) -> NoReturn:
+        self.refuse()
+
+
+_USES = (
+    "__array__ __array_ufunc__ __array_function__ __getitem__ __len__ __iter__ __invert__ __neg__ "
+    "__add__ __radd__ __sub__ __mul__ __and__ __rand__ __or__ __xor__ __lshift__ __rshift__ "
+    "__eq__ __ne__ __lt__ __le__ __gt__ __ge__"
+)
+for _use in _USES.split():
+    setattr(Pending, _use, Pending.refuse)
+Pending.__hash__ = object.__hash__
+
+
+@dataclass
+class WarpProducts:
+    """The operations of one warp: not committed, and in groups from old to new.
+
+    fenced: the register arrays at the last wgmma.fence, by identity; issued: how many so far.
+    """
+
+    open: list[Product] = field(default_factory=list)
+    groups: list[list[Product]] = field(default_factory=list)
+    fenced: dict[int, Any] = field(default_factory=dict)
+    issued: int = 0
+
+    def fence(self, registers: list) -> None:
+        """wgmma.fence: accesses to the registers so far are ordered."""
+        self.fenced = {id(value): value for value in registers}
+
+    def require_fenced(self, value: Any, what: str) -> None:
+        """Trap if a register was written after the last wgmma.fence."""
+        if type(value) is not Pending and id(value) not in self.fenced:
+            raise Trap(
+                "missing-fence",
+                f"a register of {what} was written after the last wgmma.fence; "
+                f"wgmma.fence.sync.aligned must come between",
+            )
+
+    def commit(self) -> None:
+        """wgmma.commit_group."""
+        self.groups.append(self.open)
+        self.open = []
+
+    def older(self, newest: int) -> list[Product]:
+        """The operations of all groups but the `newest` last ones."""
+        groups = self.groups[: max(0, len(self.groups) - newest)]
+        return [product for group in groups for product in group]
+
+    def release(self, newest: int, registers: list) -> None:
+        """Those operations are waited for: their registers get their values."""
+        done = self.older(newest)
+        for product in done:
+            _check_untouched(product, registers)
+        del self.groups[: max(0, len(self.groups) - newest)]
+        owners = set(map(id, done))
+        for slot, value in enumerate(registers):
+            if type(value) is Pending and id(value.product) in owners:
+                registers[slot] = value.result
+                self.fenced[id(value.result)] = value.result
+
+
+def _check_untouched(product: Product, registers: list) -> None:
+    if any(type(registers[slot]) is not Pending for slot in product.slots):
+        raise Trap(
+            "missing-wait",
+            f"a register of the accumulator of wgmma.mma_async (ptx:{product.line}) was written "
+            f"before wgmma.wait_group covered its group",
+        )
