@@ -9,8 +9,8 @@ import pytest
 
 from tilewright.runtime.emulator import DeviceError
 from tilewright.runtime.emulator.instructions import load_all
+from tilewright.runtime.emulator.ptx.binding import decode
 from tilewright.runtime.emulator.ptx.parser import parse
-from tilewright.runtime.emulator.ptx.program import decode
 
 HEADER = """.version 9.1
 .target sm_100a

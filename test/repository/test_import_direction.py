@@ -1,6 +1,7 @@
 """Imports run one way: tools → compiler → passes → dialects, and runtime stands on the ground."""
 
 import ast
+import functools
 import subprocess
 import sys
 from pathlib import Path
@@ -23,6 +24,7 @@ def module_name(path: Path) -> str:
     return ".".join(part for part in parts if part != "__init__")
 
 
+@functools.cache
 def imported_modules(path: Path) -> set[str]:
     """Absolute dotted names of what a file imports; ours start with the top-level folder."""
     package = module_name(path).split(".")
@@ -115,3 +117,46 @@ def test_runtime_never_imports_torch_when_it_is_loaded():
         )
         names = {alias.name for node in top_level.body for alias in node.names}
         assert "torch" not in names or path.name == "torch_op.py", path
+
+
+ROOMS = ("ptx", "machine", "tensor", "copies", "instructions", "checks", "observe", "host")
+"""Of the emulator: a room imports only rooms to its left; errors and interfaces are the ground."""
+NOT_YET = {room: {"checks"} for room in ("machine", "tensor", "copies", "instructions")}
+"""What of this is still to be mended."""
+
+
+@functools.cache
+def emulator_imports(path: Path) -> set[str]:
+    """The emulator's modules that one of its files imports."""
+    own = module_name(path)
+    return {name for name in imported_modules(path) & emulator_modules() if name != own}
+
+
+@functools.cache
+def emulator_modules() -> set[str]:
+    return {module_name(path) for path in files_of("runtime/emulator")}
+
+
+def room_of(module: str) -> str | None:
+    parts = module.split(".")
+    return parts[2] if len(parts) > 2 and parts[2] in ROOMS else None
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_a_room_of_the_emulator_imports_only_from_its_left(room):
+    allowed = {*ROOMS[: ROOMS.index(room) + 1], None}
+    for path in files_of(f"runtime/emulator/{room}"):
+        rooms = {room_of(name) for name in emulator_imports(path)}
+        assert rooms - NOT_YET.get(room, set()) <= allowed, (path, rooms - allowed)
+
+
+def test_no_two_files_of_the_emulator_import_each_other():
+    left = {module_name(path): emulator_imports(path) for path in files_of("runtime/emulator")}
+    while leaves := {name for name, imported in left.items() if not imported & set(left)}:
+        left = {name: imported for name, imported in left.items() if name not in leaves}
+    assert not left, f"in a circle, or importing one: {sorted(left)}"
+
+
+def test_no_file_of_the_emulator_imports_for_types_alone():
+    for path in files_of("runtime/emulator"):
+        assert "TYPE_CHECKING" not in path.read_text(), path

@@ -12,17 +12,14 @@ never.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ..errors import Trap
+from ..interface import Cta
 from ..machine import swizzle as swizzles
-
-if TYPE_CHECKING:
-    from ..machine.cta import Cta
-    from ..machine.swizzle import Swizzle
-    from ..tensor.descriptor import SharedDescriptor
+from ..machine.swizzle import Swizzle
+from ..tensor.descriptor import SharedDescriptor
 
 _WORD_SHIFT = 3
 

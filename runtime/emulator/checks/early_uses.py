@@ -10,17 +10,11 @@ nothing else (§9.7.16.6.4): the reads of other registers may still be under way
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import fields, is_dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
 
-from ..ptx import syntax
+from ..ptx.pending_loads import LOAD, first_uses, pending_loads
+from ..ptx.program import Program
 
-if TYPE_CHECKING:
-    from ..ptx.program import Program
-
-_LOAD, _WAIT = "tcgen05.ld.", "tcgen05.wait::ld"
-_ENDS = ("ret", "exit", "trap", "brx")
 EARLY_USE, UNWAITED = "early-use", "unwaited-load"
 _RELEASES = ("mbarrier.arrive", "bar.sync", "bar.arrive", "bar.cta", "bar.red", "barrier.",
              "tcgen05.fence::before", "tcgen05.dealloc", "fence.acq_rel", "fence.release",
@@ -31,7 +25,7 @@ _RELEASES = ("mbarrier.arrive", "bar.sync", "bar.arrive", "bar.cta", "bar.red", 
 @lru_cache(maxsize=32)
 def suspicions(program: Program) -> tuple[tuple[str, str], ...]:
     """(category, message) of each thing found; once a program."""
-    if not any(each.opcode.startswith(_LOAD) for each in program.source):
+    if not any(each.opcode.startswith(LOAD) for each in program.source):
         return ()
     return tuple(_early_uses(program))
 
@@ -61,86 +55,11 @@ def _early_uses(program: Program) -> Iterator[tuple[str, str]]:
 def _unwaited(program: Program) -> dict[int, int]:
     """By load, the first release that a path without tcgen05.wait::ld leads to."""
     source, found = program.source, {}
-    loads = [pc for pc, each in enumerate(source) if each.opcode.startswith(_LOAD)]
-    pending = _pending(program, loads, [0] * len(source))
+    loads = [pc for pc, each in enumerate(source) if each.opcode.startswith(LOAD)]
+    pending = pending_loads(program, loads, [0] * len(source))
     for pc, each in enumerate(source):
         if pending[pc] and each.opcode.startswith(_RELEASES):
             for number, load in enumerate(loads):
                 if pending[pc] >> number & 1:
                     found.setdefault(load, pc)
     return found
-
-
-def first_uses(program: Program) -> dict[int, set[int]]:
-    """By pc, the loads whose results it is the first to use on a path without a wait."""
-    source = program.source
-    loads = [pc for pc, each in enumerate(source) if each.opcode.startswith(_LOAD)]
-    if not loads:
-        return {}
-    results = {load: _slots(program, load) for load in loads}
-    uses = [_used(program, pc, results) for pc in range(len(source))]
-    pending = _pending(program, loads, uses)
-    found = {pc: uses[pc] & pending[pc] for pc in range(len(source))}
-    return {pc: {load for n, load in enumerate(loads) if bits >> n & 1}
-            for pc, bits in found.items() if bits}  # fmt: skip
-
-
-def _used(program: Program, pc: int, results: dict[int, int]) -> int:
-    """The loads that have a result among the registers that an instruction names, as bits."""
-    if pc in results:
-        return 0
-    named = _slots(program, pc)
-    return sum(1 << n for n, slots in enumerate(results.values()) if slots & named)
-
-
-def _pending(program: Program, loads: list[int], uses: list[int]) -> list[int]:
-    """By pc, the loads that a path without a wait or use leads from, one bit each."""
-    bit = {pc: 1 << number for number, pc in enumerate(loads)}
-    pending, work = [0] * len(program.source), list(range(len(program.source)))
-    while work:
-        pc = work.pop()
-        waits = program.source[pc].opcode.startswith(_WAIT)
-        after = 0 if waits else pending[pc] & ~uses[pc] | bit.get(pc, 0)
-        for following in _successors(program, pc):
-            if after & ~pending[following]:
-                pending[following] |= after
-                work.append(following)
-    return pending
-
-
-def _successors(program: Program, pc: int) -> Iterator[int]:
-    source, scope = program.source[pc], program.scope_of(pc)
-    mnemonic = source.opcode.split(".")[0]
-    goes_on = mnemonic not in (*_ENDS, "bra") or source.guard is not None
-    if goes_on and pc + 1 < len(program.source):
-        yield pc + 1
-    for name in _targets(scope, mnemonic, source):
-        yield scope.label(name)
-
-
-def _targets(scope: Any, mnemonic: str, source: syntax.Instruction) -> tuple[str, ...]:
-    if mnemonic == "bra":
-        return (source.operands[0].name,)
-    return scope.table(source.operands[1].name) if mnemonic == "brx" else ()
-
-
-def _slots(program: Program, pc: int) -> int:
-    """The registers that an instruction names, as bits; of tcgen05.ld only its results."""
-    source, scope = program.source[pc], program.scope_of(pc)
-    operands = source.operands[:1] if source.opcode.startswith(_LOAD) else source.operands
-    bits = 0
-    for name in _names(operands):
-        register = scope.register(name)
-        bits |= 1 << register.slot if register else 0
-    return bits
-
-
-def _names(item: Any) -> Iterator[str]:
-    if isinstance(item, tuple):
-        for each in item:
-            yield from _names(each)
-    elif isinstance(item, str):
-        yield item
-    elif is_dataclass(item):
-        for field in fields(item):
-            yield from _names(getattr(item, field.name))

@@ -9,16 +9,13 @@ fenced. Bytes of a live mbarrier object may be touched by mbarrier operations on
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ..errors import Trap
+from ..interface import Warp
 from ..ptx.lanes import FULL
-
-if TYPE_CHECKING:
-    from ..machine.warp import Warp
-    from .boxes import Boxes
+from .boxes import Boxes
 
 _SHIFT = {1: 0, 2: 1, 4: 2, 8: 3, 16: 4}
 CLOCKED = 0xFFFF

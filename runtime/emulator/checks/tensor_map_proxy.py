@@ -8,14 +8,9 @@ contents at the time of the acquire are compared with those at the time of the c
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ..errors import Trap
-from ..machine.memory import GLOBAL_BASE
-
-if TYPE_CHECKING:
-    from ..machine.cta import Cta
-    from ..machine.warp import Warp
+from ..interface import Cta, Warp
+from ..ptx.addresses import GLOBAL_BASE
 
 _Writer = tuple[tuple[int, int, int], int, int]
 """CTA, warp and PTX line of a modification."""

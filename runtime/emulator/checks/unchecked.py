@@ -8,17 +8,16 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from ..tensor.tensor_engine import Access, TensorEngine
+from ..interface import Warp
+from ..tensor.spans import Access
+from ..tensor.tensor_engine import TensorEngine
 from ..tensor.tensor_fences import Fences
 from ..tensor.tensor_memory import TensorMemory
 from .proxy import BusySource, SharedProxy
-
-if TYPE_CHECKING:
-    from ..machine.warp import Warp
 
 
 class UncheckedProxy(SharedProxy):

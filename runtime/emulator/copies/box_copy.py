@@ -10,23 +10,20 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ..checks.proxy import BusySource
+from ..checks.races.shadow import Same
 from ..errors import Trap
+from ..interface import Cta, EngineOp
 from ..machine import swizzle as swizzles
-from ..machine.memory import LOCAL_WINDOW, READ, SHARED_WINDOW, WINDOW_SIZE, WRITTEN, Region
+from ..machine.memory import READ, WRITTEN, Region
 from ..machine.shared_access import WORD, check_span, check_target, read_words, write_words
 from ..machine.swizzle import PATTERN_BYTES, Swizzle
+from ..ptx.addresses import LOCAL_WINDOW, SHARED_WINDOW, WINDOW_SIZE
 from .tensor_map import Part, TiledMap
 from .tensor_map_object import TENSOR_MAP_BYTES, decode
-
-if TYPE_CHECKING:
-    from ..checks.proxy import BusySource
-    from ..checks.races.shadow import Same
-    from ..machine.cta import Cta
-    from ..machine.engine import EngineOp
 
 TENSOR_ALIGNMENT = 128
 """Bytes to which the shared address of a tensor copy must be aligned."""

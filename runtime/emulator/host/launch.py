@@ -12,16 +12,16 @@ from typing import Any
 
 import numpy as np
 
-from .. import instructions
 from ..checks.early_uses import suspicions
 from ..checks.races import Races
 from ..checks.tensor_map_proxy import TensorMapProxy
 from ..checks.unchecked import UncheckedTensorEngine
 from ..errors import LaunchError, Trap, short_name
+from ..instructions import load_all
 from ..machine.cluster import Cluster
 from ..machine.cta import Cta, StateBag
 from ..machine.engine import Engines
-from ..machine.memory import CONST_WINDOW, GLOBAL_BASE, PARAM_WINDOW, SHARED_FIRST_OFFSET, Region
+from ..machine.memory import Region
 from ..machine.scheduler import Scheduler
 from ..machine.spaces import LocalSpace, Space, WindowSpace
 from ..machine.warp import Warp
@@ -29,11 +29,13 @@ from ..observe.observer import Observer
 from ..observe.profiler import Profiler
 from ..observe.report import Report
 from ..observe.trace_file import tracing
+from ..ptx.addresses import CONST_WINDOW, GLOBAL_BASE, PARAM_WINDOW, SHARED_FIRST_OFFSET
+from ..ptx.binding import decode
 from ..ptx.lanes import LANE_IDS, WARP_SIZE
 from ..ptx.layout import MAX_SHARED_BYTES, align_up
 from ..ptx.origins import origins_of
 from ..ptx.parser import parse
-from ..ptx.program import Program, decode
+from ..ptx.program import Program
 from ..ptx.specials import FIXED, GRID_WORKSPACE
 from ..ptx.values import RAW
 from ..tensor.load_uses import wait_at_first_uses
@@ -60,7 +62,7 @@ Extent = int | Sequence[int]
 @lru_cache(maxsize=32)
 def load_program(text: str, entry: str) -> Program:
     """The decoded kernel of a PTX text; kept, since a program holds nothing of a launch."""
-    instructions.load_all()
+    load_all()
     program = decode(parse(text), entry)
     program.text = text
     wait_at_first_uses(program)

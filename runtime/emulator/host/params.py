@@ -4,21 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from ..copies.tensor_map import ADDRESSES, TensorMap
 from ..copies.tensor_map_object import TENSOR_MAP_BYTES, encode
 from ..errors import LaunchError, short_name
+from ..interface import Launch
 from ..machine.memory import Region
 from ..machine.spaces import Space
 from ..ptx import syntax
 from ..ptx.layout import align_up, variable_alignment, variable_type
 from . import overlaps
-
-if TYPE_CHECKING:
-    from .launch import Launch
 
 GUARD_BYTES = 1 << 20
 """Unmapped bytes between the arrays of a launch."""

@@ -18,16 +18,14 @@ import signal
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from multiprocessing.connection import Connection, Pipe, wait
-from typing import TYPE_CHECKING, NoReturn
+from typing import NoReturn
 
 import numpy as np
 
 from ...child import dying_with_us
+from ..interface import Launch
 from ..machine.memory import WRITTEN
-
-if TYPE_CHECKING:
-    from ..observe.report import Report
-    from .launch import Launch
+from ..observe.report import Report
 
 Index = tuple[int, int, int]
 RunShare = Callable[[list[Index]], None]

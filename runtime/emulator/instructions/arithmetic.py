@@ -302,3 +302,9 @@ def build_dp4a(ins: Decoded) -> Step:
 def build_dp2a(ins: Decoded) -> Step:
     """dp2a.mode.atype.btype d, a, b, c: two products of halves of a and bytes of b."""
     return _dot(ins, half=ins.required(("lo", "hi")))
+
+
+@instruction("madc", section="9.7.2.6")
+def build_madc(ins: Decoded) -> Step:
+    """madc{.hi,.lo}{.cc}.type d, a, b, c: a · b + c + CC.CF."""
+    return build_carry(ins, False, high_product, takes=True)

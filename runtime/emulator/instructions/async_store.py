@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ..errors import Trap
+from ..interface import Cta, Launch, Warp
+from ..machine.barrier_operations import apply
 from ..machine.engine import EngineOp, Moves
 from ..machine.memory import UINT
 from ..machine.shared_access import (
@@ -29,12 +30,6 @@ from ..ptx.decode import Decoded
 from ..ptx.registry import Step, instruction
 from ..ptx.values import Type
 from .atomic import combination
-from .mbarrier import apply
-
-if TYPE_CHECKING:
-    from ..host.launch import Launch
-    from ..machine.cta import Cta
-    from ..machine.warp import Warp
 
 _STORED_LATER = ("b8", "b16", "u8", "u16", "s8", "s16")
 _STORED = ("b32", "b64", "u32", "u64", "s32", "s64", "f32", "f64")

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ..copies.box_copy import BulkOperation, bulk_groups
 from ..errors import Trap
+from ..interface import Cta, Warp
+from ..machine.barrier_operations import apply
 from ..machine.engine import EngineOp, Moves
 from ..machine.shared_access import (
     WORD,
@@ -32,12 +33,7 @@ from ..machine.shared_access import (
 )
 from ..ptx.decode import Decoded
 from ..ptx.registry import Blocked, Step, instruction
-from .mbarrier import apply
 from .tensor_copy import take_policy
-
-if TYPE_CHECKING:
-    from ..machine.cta import Cta
-    from ..machine.warp import Warp
 
 _UNIT = 16
 

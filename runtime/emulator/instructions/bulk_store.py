@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from ..errors import Trap
+from ..interface import Warp
 from ..ptx.decode import Decoded
 from ..ptx.registry import Step, instruction
 from .memory import space_of
-
-if TYPE_CHECKING:
-    from ..machine.warp import Warp
 
 _WORD = 8
 

@@ -11,12 +11,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ..errors import Trap
+from ..interface import Cta, Warp
+from ..machine.barrier_operations import apply
 from ..machine.engine import EngineOp, Moves
+from ..machine.mbarrier import Mbarrier
 from ..machine.shared_access import (
     barrier_at,
     latest_event,
@@ -29,13 +31,8 @@ from ..ptx import syntax
 from ..ptx.decode import Decoded
 from ..ptx.lanes import WARP_SIZE
 from ..ptx.registry import Blocked, Step, instruction
-from .mbarrier import apply, take_space
+from .mbarrier import take_space
 from .memory import PREFETCH
-
-if TYPE_CHECKING:
-    from ..machine.cta import Cta
-    from ..machine.mbarrier import Mbarrier
-    from ..machine.warp import Warp
 
 _SIZES = {"ca": (4, 8, 16), "cg": (16,)}
 _SHARED = ("shared", "shared::cta")

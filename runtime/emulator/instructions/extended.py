@@ -82,11 +82,3 @@ def build_addc(ins: Decoded) -> Step:
 def build_subc(ins: Decoded) -> Step:
     """subc{.cc}.type d, a, b: a - (b + CC.CF)."""
     return build_carry(ins, True, takes=True)
-
-
-@instruction("madc", section="9.7.2.6")
-def build_madc(ins: Decoded) -> Step:
-    """madc{.hi,.lo}{.cc}.type d, a, b, c: a · b + c + CC.CF."""
-    from .arithmetic import high_product
-
-    return build_carry(ins, False, high_product, takes=True)

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ..errors import Trap
+from ..interface import Cta, Launch, Warp
+from ..machine.barrier_operations import apply
 from ..machine.engine import EngineOp, Moves
 from ..machine.shared_access import (
     WORD,
@@ -30,12 +31,6 @@ from ..ptx.decode import Decoded
 from ..ptx.lanes import WARP_SIZE
 from ..ptx.registry import Step, instruction
 from ..ptx.values import TYPES
-from .mbarrier import apply
-
-if TYPE_CHECKING:
-    from ..host.launch import Launch
-    from ..machine.cta import Cta
-    from ..machine.warp import Warp
 
 RESPONSE_BYTES = 16
 _AXIS_BITS = (31, 16, 16)

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ..interface import Warp
 from ..ptx.accesses import READ, WRITE, MemoryAccess
 from ..ptx.decode import Decoded
 from ..ptx.lanes import FULL, LANE_IDS, WARP_SIZE
@@ -19,9 +19,6 @@ from ..ptx.registry import Blocked, Step, instruction
 from ..tensor.element_formats import padded_codes
 from .memory import space_of
 from .tcgen05 import take_aligned
-
-if TYPE_CHECKING:
-    from ..machine.warp import Warp
 
 _COUNTS = {"x1": 1, "x2": 2, "x4": 4}
 _ROW_WORDS = 4

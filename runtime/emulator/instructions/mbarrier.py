@@ -6,24 +6,20 @@ Every active lane performs its own operation, in lane order.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ..errors import Trap
+from ..interface import Cta, Warp
 from ..machine import mbarrier
+from ..machine.barrier_operations import apply
 from ..machine.mbarrier import Mbarrier
 from ..machine.shared_access import OFFSET_MASK, barrier_at, barrier_table, check_span, locate
-from ..machine.signals import note_signal
 from ..machine.waits import MbarrierWait
 from ..ptx.decode import Decoded
 from ..ptx.lanes import WARP_SIZE, first_lane
 from ..ptx.registry import Step, Yield, instruction
 from ..tensor.tensor_engine import acquired, released
-
-if TYPE_CHECKING:
-    from ..machine.cta import Cta
-    from ..machine.warp import Warp
 
 _SECTION = "9.7.13.15"
 _SPACES = ("shared::cta", "shared", "shared::cluster")
@@ -144,33 +140,6 @@ def _each_lane(
         return results
 
     return perform
-
-
-def apply(
-    target: Cta,
-    offset: int,
-    operation: Callable[[Mbarrier], int | None],
-    passes_on: str = "released",
-    scope: str = "cluster",
-) -> int | None:
-    """Perform ``operation`` on a barrier and wake its CTA if that completed a phase.
-
-    passes_on: what waiters may rely on afterwards: all that is "released", what a fence covers
-    ("relaxed"), or "nothing"; scope: which threads a release reaches.
-    """
-    barrier, races = barrier_at(target, offset), target.launch.races
-    note_signal(target.launch, barrier)
-    if races is not None:
-        races.arriving(barrier, target, passes_on, scope)
-    phase = barrier.phase
-    result = operation(barrier)
-    for observer in target.launch.observers:
-        observer.signalled(target, offset, barrier, phase)
-    if barrier.phase != phase:
-        if races is not None:
-            races.completed(barrier, target)
-        target.wake(offset)
-    return result
 
 
 @instruction("mbarrier.arrive", "mbarrier.arrive_drop", section=_SECTION)

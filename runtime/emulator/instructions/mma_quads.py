@@ -8,18 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ..interface import Warp
 from ..machine.shared_access import count_event
 from ..ptx.decode import Decoded
 from ..ptx.lanes import LANE_IDS
 from ..ptx.registry import Blocked, Step
 from .tcgen05 import take_aligned
-
-if TYPE_CHECKING:
-    from ..machine.warp import Warp
 
 _SIZE, _K, _PAIRS = 8, 4, 4
 _FLOPS = 2 * _PAIRS * _SIZE * _SIZE * _K

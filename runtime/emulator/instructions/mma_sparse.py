@@ -6,10 +6,10 @@ The fragment of A is that of a dense operation with half the K; B and C have tho
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ..interface import Warp
 from ..machine.shared_access import count_event
 from ..ptx.decode import Decoded
 from ..ptx.registry import Blocked, Step, instruction
@@ -21,9 +21,6 @@ from ..tensor.sparse_metadata import (
 )
 from .mma_sync import Form, accumulator_numbers, result_registers, warp_rows
 from .tcgen05 import take_aligned
-
-if TYPE_CHECKING:
-    from ..machine.warp import Warp
 
 _SECTION = "9.7.14.6.3"
 _FLOAT8, _BYTES = ("e4m3", "e5m2"), ("s8", "u8")

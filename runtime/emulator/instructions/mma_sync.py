@@ -11,10 +11,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ..interface import Warp
 from ..machine.shared_access import count_event
 from ..ptx.decode import Decoded
 from ..ptx.lanes import WARP_SIZE
@@ -22,9 +22,6 @@ from ..ptx.registry import Blocked, Step, instruction
 from ..tensor.element_formats import BITS, INTEGERS, decode
 from .mma_quads import build_quad_pairs, is_quad_pairs
 from .tcgen05 import take_aligned
-
-if TYPE_CHECKING:
-    from ..machine.warp import Warp
 
 _SECTION = "9.7.14.5.14"
 _FLOAT8, _BYTES, _NIBBLES = ("e4m3", "e5m2"), ("s8", "u8"), ("s4", "u4")

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ..machine.memory import CONST_WINDOW, LOCAL_WINDOW, PARAM_WINDOW, SHARED_WINDOW, WINDOW_SIZE
 from ..ptx import syntax
+from ..ptx.addresses import CONST_WINDOW, LOCAL_WINDOW, PARAM_WINDOW, SHARED_WINDOW, WINDOW_SIZE
 from ..ptx.decode import Decoded
 from ..ptx.lanes import FULL, WARP_SIZE
 from ..ptx.operand_types import is_memory_type

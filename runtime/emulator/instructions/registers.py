@@ -9,19 +9,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from math import prod
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ..errors import Trap
+from ..interface import Cta, Warp
 from ..ptx.decode import Decoded
 from ..ptx.lanes import WARP_SIZE
 from ..ptx.registry import Blocked, Step, instruction
 from .tcgen05 import take_aligned
-
-if TYPE_CHECKING:
-    from ..machine.cta import Cta
-    from ..machine.warp import Warp
 
 FILE_REGISTERS = 65536
 MAX_REGISTERS = 255

@@ -6,24 +6,21 @@ Source: PTX ISA, "TensorCore 5th Generation Instructions". mma, ld and st have f
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ..errors import Trap, lane_text
+from ..interface import Cta, Warp
+from ..machine.barrier_operations import apply
 from ..machine.engine import EngineOp
 from ..machine.shared_access import barrier_at, check_span, count_event, latest_event, locate, peer
 from ..ptx.decode import Decoded
 from ..ptx.lanes import first_lane
 from ..ptx.registry import Blocked, Step, instruction
-from ..tensor.tensor_engine import Span, pair_of, reachable_fences, tensor_engine
+from ..tensor.spans import Span
+from ..tensor.tensor_engine import pair_of, reachable_fences, tensor_engine
 from ..tensor.tensor_fences import Fences
 from ..tensor.tensor_memory import LANES
-from .mbarrier import apply
-
-if TYPE_CHECKING:
-    from ..machine.cta import Cta
-    from ..machine.warp import Warp
 
 _ALLOC_SECTION = "9.7.16.7"
 _COMMIT_SECTION = "9.7.16.12"

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ..errors import Trap
+from ..interface import Cta, Warp
 from ..machine.engine import EngineOp
 from ..ptx import syntax
 from ..ptx.decode import Decoded
@@ -31,10 +31,6 @@ from ..tensor.tensor_engine import pair_of, tensor_engine
 from ..tensor.tensor_memory import split_address
 from .tcgen05 import one_lane
 from .tcgen05_mma import COLLECTORS, Multiply, Place, order_read, submit
-
-if TYPE_CHECKING:
-    from ..machine.cta import Cta
-    from ..machine.warp import Warp
 
 _WITHOUT_ID = 0x3FFF_FFFF
 """A scale address without its two top bits, where libraries keep the scale factor id."""

@@ -6,12 +6,12 @@ Source: PTX ISA, "tcgen05.cp". One thread issues; a later mma of the CTA runs be
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ..checks.boxes import check_operand
 from ..errors import Trap
+from ..interface import Cta, Warp
 from ..machine.engine import EngineOp, Moves
 from ..machine.shared_access import WORD, count_event, next_event, read_partly_written_words
 from ..ptx.decode import Decoded
@@ -19,14 +19,11 @@ from ..ptx.registry import Step, instruction
 from ..tensor.descriptor import SharedDescriptor, decode_shared
 from ..tensor.element_formats import to_containers
 from ..tensor.shared_operands import read_padded_words
+from ..tensor.spans import Access, Span
 from ..tensor.tensor_core import gather_plan, operand_layout
-from ..tensor.tensor_engine import Access, Span, pair_of, tensor_engine
+from ..tensor.tensor_engine import pair_of, tensor_engine
 from ..tensor.tensor_memory import LANES, WRITTEN, split_address
 from .tcgen05 import TENSOR_STREAM, one_lane, take_group
-
-if TYPE_CHECKING:
-    from ..machine.cta import Cta
-    from ..machine.warp import Warp
 
 _SOURCE_BITS = {"b4x16_p64": 4, "b6x16_p32": 6}
 """Bits of an element in shared memory, where 16 of them take 16 bytes with the padding."""

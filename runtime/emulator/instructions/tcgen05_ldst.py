@@ -8,21 +8,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ..errors import Trap
+from ..interface import Warp
 from ..ptx.accesses import READ, WRITE, MemoryAccess
 from ..ptx.decode import Decoded
 from ..ptx.lanes import WARP_SIZE
 from ..ptx.registry import Blocked, Step, instruction
-from ..tensor.tensor_engine import Access, Span, TensorEngine, tensor_engine
+from ..tensor.spans import Access, Span
+from ..tensor.tensor_engine import TensorEngine, tensor_engine
 from ..tensor.tensor_memory import SHAPES, Shape, TensorMemory, register_map, split_address
 from .tcgen05 import take_aligned
-
-if TYPE_CHECKING:
-    from ..machine.warp import Warp
 
 _NUMBERS = tuple(f"x{1 << power}" for power in range(8))
 _LOW_HALF = np.uint32(0xFFFF)

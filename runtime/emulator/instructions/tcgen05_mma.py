@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
 from ..errors import Trap
+from ..interface import Cta, Warp
 from ..machine.engine import EngineOp, Moves
 from ..machine.shared_access import count_event, next_event
 from ..ptx import syntax
@@ -27,15 +28,12 @@ from ..tensor.descriptor import (
     decode_shared,
 )
 from ..tensor.shared_operands import gather
+from ..tensor.spans import HALF_LANES, Access, Span
 from ..tensor.tensor_core import Block, accumulate, data_path, dense_layout, multiply, to_float32
-from ..tensor.tensor_engine import HALF_LANES, Access, Span, pair_of, tensor_engine
+from ..tensor.tensor_engine import pair_of, tensor_engine
 from ..tensor.tensor_memory import LANES, WRITTEN, TensorMemory, split_address
 from ..tensor.zero_columns import zero_columns
 from .tcgen05 import TENSOR_STREAM, one_lane, take_group
-
-if TYPE_CHECKING:
-    from ..machine.cta import Cta
-    from ..machine.warp import Warp
 
 _SECTION = "9.7.16.10.9"
 KIND_MODIFIERS = tuple(

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ..errors import Trap
+from ..interface import Warp
 from ..ptx.decode import Decoded
 from ..ptx.registry import Step, instruction
 from ..tensor.descriptor import KINDS
@@ -30,9 +30,6 @@ from .tcgen05_mma import (
     order_read,
     submit,
 )
-
-if TYPE_CHECKING:
-    from ..machine.warp import Warp
 
 _METADATA_OPERAND = 3
 

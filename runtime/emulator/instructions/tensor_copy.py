@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -26,6 +25,8 @@ from ..copies.box_copy import (
     write_box,
 )
 from ..errors import Trap
+from ..interface import Cta, Warp
+from ..machine.barrier_operations import apply
 from ..machine.engine import EngineOp, Moves
 from ..machine.shared_access import (
     barrier_at,
@@ -39,11 +40,6 @@ from ..machine.shared_access import (
 from ..ptx import syntax
 from ..ptx.decode import Decoded
 from ..ptx.registry import Step, instruction
-from .mbarrier import apply
-
-if TYPE_CHECKING:
-    from ..machine.cta import Cta
-    from ..machine.warp import Warp
 
 _LOAD_SECTION = "9.7.9.27.1.2"
 _REDUCE_SECTION = "9.7.9.27.1.3"

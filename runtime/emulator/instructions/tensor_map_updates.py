@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -16,15 +15,13 @@ from ..copies.tensor_map_object import (
     replaced,
 )
 from ..errors import Trap
-from ..machine.memory import GLOBAL_BASE
+from ..interface import Warp
+from ..machine.spaces import Space
+from ..ptx.addresses import GLOBAL_BASE
 from ..ptx.decode import Decoded
 from ..ptx.registry import Blocked, Step, instruction
 from .memory import SCOPES, space_of
 from .tcgen05 import take_aligned
-
-if TYPE_CHECKING:
-    from ..machine.spaces import Space
-    from ..machine.warp import Warp
 
 _FIELDS = ("global_address", "rank", *ORDINAL_FIELDS, *CONSTANT_FIELDS)
 _WIDE_FIELDS = ("global_address", "global_stride")

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ..checks.boxes import check_operand
 from ..errors import Trap
+from ..interface import Cta, Warp
 from ..machine.engine import EngineOp, Moves
 from ..machine.shared_access import WORD, count_event, next_event, read_words
 from ..ptx import syntax
@@ -22,6 +22,7 @@ from ..ptx.decode import Decoded
 from ..ptx.lanes import WARP_SIZE, first_lane
 from ..ptx.registry import Blocked, Step, instruction
 from ..ptx.values import TYPES
+from ..tensor.descriptor import SharedDescriptor
 from ..tensor.element_formats import BITS
 from ..tensor.tensor_core import check_row, gather_plan, operand_layout, operand_matrix
 from ..tensor.wgmma_descriptor import decode_shared
@@ -29,11 +30,6 @@ from ..tensor.wgmma_registers import Pending, WarpProducts
 from ..tensor.wgmma_sparse import Metadata, take_metadata
 from .mma_sync import saturated, warp_rows
 from .tcgen05 import take_aligned
-
-if TYPE_CHECKING:
-    from ..machine.cta import Cta
-    from ..machine.warp import Warp
-    from ..tensor.descriptor import SharedDescriptor
 
 _SECTION = "9.7.15.5.2"
 _GROUP = 4

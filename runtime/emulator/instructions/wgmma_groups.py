@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ..interface import Warp
 from ..machine.shared_access import observe
 from ..ptx.decode import Decoded
 from ..ptx.registry import Blocked, Step, instruction
 from .tcgen05 import take_aligned
 from .wgmma import products_of
-
-if TYPE_CHECKING:
-    from ..machine.warp import Warp
 
 
 @instruction("wgmma.fence", section="9.7.15.7.1")

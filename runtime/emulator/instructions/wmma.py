@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ..errors import Trap
+from ..interface import Warp
 from ..machine.memory import UINT
 from ..machine.shared_access import count_event
 from ..ptx.accesses import READ, WRITE, MemoryAccess
@@ -25,9 +25,6 @@ from ..tensor.element_formats import BITS, INTEGERS, decode
 from .memory import space_of
 from .mma_sync import binary_product, saturated
 from .tcgen05 import take_aligned
-
-if TYPE_CHECKING:
-    from ..machine.warp import Warp
 
 _BYTE_SHAPES = ("m16n16k16", "m8n32k16", "m32n8k16")
 _FORMS = (

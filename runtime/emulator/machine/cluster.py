@@ -2,15 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from ..checks.races.clock import OWN_CLUSTER, joined
+from ..checks.races.clock import OWN_CLUSTER, Domain, Message, joined
 from ..errors import Trap
-
-if TYPE_CHECKING:
-    from ..checks.races.clock import Domain, Message
-    from .cta import Cta
-    from .warp import Warp
+from ..interface import Cta, Warp
 
 
 class Cluster:

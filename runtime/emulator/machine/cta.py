@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from ..checks.proxy import SharedProxy
 from ..checks.unchecked import UncheckedProxy
-from .memory import (
+from ..interface import Cluster, Launch, Split, Warp
+from ..ptx.addresses import (
     CONST_WINDOW,
     LOCAL_WINDOW,
     PARAM_WINDOW,
     SHARED_FIRST_OFFSET,
     SHARED_WINDOW,
-    Region,
 )
+from .memory import Region
 from .named_barrier import NamedBarrier
 from .spaces import GenericSpace, SharedSpace
-
-if TYPE_CHECKING:
-    from ..host.launch import Launch
-    from .cluster import Cluster
-    from .warp import Split, Warp
 
 T = TypeVar("T")
 

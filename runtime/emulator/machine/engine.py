@@ -8,16 +8,11 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
+from ..checks.races.clock import Message
 from ..errors import Trap
+from ..interface import Cta, Launch
 from .signals import Signal
-
-if TYPE_CHECKING:
-    from ..checks.races.clock import Message
-    from ..host.launch import Launch
-    from .cta import Cta
-
 
 Moves = tuple[tuple[str, str, int], ...]
 """(memory, `read` or `write`, bytes) of an operation, for profiles."""

@@ -10,13 +10,10 @@ Source: PTX ISA, section "Parallel Synchronization and Communication Instruction
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
+from ..checks.races.releases import BarrierClock
 from ..errors import Trap
-
-if TYPE_CHECKING:
-    from ..checks.races.releases import BarrierClock
-    from .signals import Signal
+from .signals import Signal
 
 MAX_COUNT = (1 << 20) - 1
 """Largest arrival count and largest magnitude of the transaction count."""

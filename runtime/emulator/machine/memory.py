@@ -7,18 +7,13 @@ alignment; regions that track writing also refuse reads of bytes nobody wrote.
 from __future__ import annotations
 
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 
 from ..errors import Trap
+from ..interface import Warp
 from ..ptx.lanes import FULL, WARP_SIZE
-
-if TYPE_CHECKING:
-    from ..checks.races import Races
-    from ..checks.races.prerequisites import AwaitedShadow
-    from ..checks.races.shadow import GlobalShadow, SharedShadow
-    from .warp import Warp
 
 UINT = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
 CELL = {size: np.dtype(kind) for size, kind in UINT.items()} | {
@@ -30,16 +25,6 @@ _WRITTEN_CELL = {size: np.frombuffer(b"\xff" * size, kind)[0] for size, kind in 
 _ALL_WRITTEN = 0xFF
 _LANES = np.arange(1, WARP_SIZE + 1, dtype=np.uint8)
 
-SHARED_WINDOW = 1 << 46
-LOCAL_WINDOW = 1 << 45
-PARAM_WINDOW = 3 << 44
-CONST_WINDOW = 5 << 44
-CODE_BASE = 7 << 44
-"""Addresses of functions; nothing can be read or written there."""
-GLOBAL_BASE = 0x7F00_0000_0000
-SHARED_FIRST_OFFSET = 0x400
-"""The first usable byte of a CTA's shared window: addresses of shared memory are never 0."""
-WINDOW_SIZE = 1 << 40
 READ, WRITTEN = 1, 2
 """How a byte has been touched."""
 NEAR_BYTES = 1 << 20
@@ -81,8 +66,8 @@ class Region:
 
     proxy = None
     owner = None
-    shadow: SharedShadow | GlobalShadow | AwaitedShadow | None = None
-    races: Races | None = None
+    shadow: Any = None
+    races: Any = None
     closed = False
     awaited = False
     touched: np.ndarray | None = None

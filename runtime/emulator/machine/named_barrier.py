@@ -2,15 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from ..checks.races.clock import joined
+from ..checks.races.clock import Message, joined
 from ..errors import Trap
-
-if TYPE_CHECKING:
-    from ..checks.races.clock import Message
-    from .cta import Cta
-    from .warp import Warp
+from ..interface import Cta, Warp
 
 REDUCTIONS = {
     "popc": lambda flags: sum(flags),

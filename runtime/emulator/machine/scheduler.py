@@ -8,16 +8,11 @@ many as there is room for, at once or one by one; one that has not started may b
 from __future__ import annotations
 
 from math import prod
-from typing import TYPE_CHECKING
 
 from ..errors import Deadlock, Trap
+from ..interface import Cta, Launch, Split, Warp
 from .stuck import stuck_report
 from .stuck_words import first_waiter, headline, stuck_lines
-
-if TYPE_CHECKING:
-    from ..host.launch import Launch
-    from .cta import Cta
-    from .warp import Split, Warp
 
 QUANTUM = (16, 128)
 """Least and most instructions a warp runs before somebody else is picked."""

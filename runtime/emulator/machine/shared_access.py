@@ -5,19 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ..errors import Trap
+from ..interface import Cta, EngineOp, Launch, Warp
+from ..ptx.addresses import SHARED_WINDOW, WINDOW_SIZE
 from .mbarrier import Mbarrier
-from .memory import SHARED_WINDOW, WINDOW_SIZE
-
-if TYPE_CHECKING:
-    from ..host.launch import Launch
-    from .cta import Cta
-    from .engine import EngineOp
-    from .warp import Warp
 
 WORD = 8
 """Bytes of the unit in which engines move shared memory."""

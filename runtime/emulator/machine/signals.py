@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-if TYPE_CHECKING:
-    from ..host.launch import Launch
-    from .engine import EngineOp
-    from .mbarrier import Mbarrier
-    from .warp import Warp
+from ..interface import EngineOp, Launch, Warp
 
 
 class Signal(NamedTuple):
@@ -21,14 +17,6 @@ class Signal(NamedTuple):
     cta: tuple[int, int, int]
     warp: int
     pc: int
-
-
-def note_signal(launch: Launch, barrier: Mbarrier) -> None:
-    """Remember who is signalling `barrier` now: the operation or else the warp that runs."""
-    signal = issuer(launch)
-    if signal is not None:
-        barrier.signals[signal] = barrier.signals.get(signal, 0) + 1
-        barrier.last_signal = signal
 
 
 def issuer(launch: Launch) -> Signal | None:

@@ -10,7 +10,8 @@ import bisect
 import numpy as np
 
 from ..errors import Trap
-from .memory import NEAR_BYTES, UINT, WINDOW_SIZE, Issuer, Region
+from ..ptx.addresses import WINDOW_SIZE
+from .memory import NEAR_BYTES, UINT, Issuer, Region
 
 
 def _subset(who: Issuer | None, lanes: np.ndarray | slice) -> Issuer | None:

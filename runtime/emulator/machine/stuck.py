@@ -6,19 +6,15 @@ Plain data for JSON; `stuck_words` says the same in words.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..errors import lane_text
+from ..interface import Cta, Launch, Split, Warp
 from ..ptx.lanes import lanes_to_int
+from ..ptx.registry import Blocked
 from .shared_access import barrier_table
 from .signals import Signal
 from .waits import MbarrierWait, wait_fields
-
-if TYPE_CHECKING:
-    from ..host.launch import Launch
-    from ..ptx.registry import Blocked
-    from .cta import Cta
-    from .warp import Split, Warp
 
 Fields = dict[str, Any]
 

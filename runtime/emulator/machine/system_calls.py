@@ -9,14 +9,11 @@ from __future__ import annotations
 import re
 import struct
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ..errors import Trap
-
-if TYPE_CHECKING:
-    from .warp import Warp
+from ..interface import Warp
 
 MAX_TEXT_BYTES = 4096
 """Of a format, a message or one printed string."""

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from ..interface import Cta
+from ..ptx.registry import Blocked
 from .cluster import Cluster
+from .mbarrier import Mbarrier
 from .named_barrier import NamedBarrier
-
-if TYPE_CHECKING:
-    from ..ptx.registry import Blocked
-    from .cta import Cta
-    from .mbarrier import Mbarrier
 
 
 @dataclass(frozen=True)

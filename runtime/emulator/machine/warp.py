@@ -9,20 +9,17 @@ independent thread scheduling).
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ..checks.races.clock import WarpClock
 from ..errors import Trap, lane_text
+from ..interface import Cta
+from ..ptx.addresses import LOCAL_WINDOW
 from ..ptx.lanes import EMPTY_BYTES, FULL, FULL_BYTES, canonical, lanes_to_int
 from ..ptx.registry import CONTROL, JUMP, SWITCH, Blocked, Yield
 from .cta import KEYED, StateBag
-from .memory import LOCAL_WINDOW
 from .spaces import GenericSpace
-
-if TYPE_CHECKING:
-    from ..checks.races.clock import WarpClock
-    from .cta import Cta
 
 FAIRNESS_QUANTA = 3
 """Quanta the same split may run on while others of its warp could, before one of them does."""

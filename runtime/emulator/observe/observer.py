@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from ..machine.cta import Cta
-    from ..machine.engine import EngineOp
-    from ..machine.mbarrier import Mbarrier
-    from ..ptx.registry import Step
+from ..interface import Cta, EngineOp
+from ..machine.mbarrier import Mbarrier
+from ..ptx.registry import Step
 
 
 class Observer:

@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from ..machine.memory import CONST_WINDOW, LOCAL_WINDOW, PARAM_WINDOW, SHARED_WINDOW, WINDOW_SIZE
+from ..interface import Cta, EngineOp, Launch, Warp
+from ..machine.mbarrier import Mbarrier
 from ..machine.waits import wait_title
 from ..ptx.accesses import MemoryAccess
-from ..ptx.registry import Blocked, Yield
+from ..ptx.addresses import CONST_WINDOW, LOCAL_WINDOW, PARAM_WINDOW, SHARED_WINDOW, WINDOW_SIZE
+from ..ptx.registry import Blocked, Step, Yield
 from .bank_conflicts import count_passes
 from .observer import Observer
 from .profile import THREADS, BarrierUse, Conflicts, Profile, Role, warp_text
-
-if TYPE_CHECKING:
-    from ..host.launch import Launch
-    from ..machine.cta import Cta
-    from ..machine.engine import EngineOp
-    from ..machine.mbarrier import Mbarrier
-    from ..machine.warp import Warp
-    from ..ptx.registry import Step
 
 SHARED, DISTRIBUTED = "shared", "distributed shared"
 WINDOWS = {

@@ -14,14 +14,12 @@ from contextlib import contextmanager
 from itertools import count
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...atomic import write_file
 from ..errors import LaunchError, Trap
+from ..interface import Launch
 from .tracer import Arrow, Slice, Tracer, Track
-
-if TYPE_CHECKING:
-    from ..host.launch import Launch
 
 NOTE = (
     "order is exact; durations are steps of the emulator (one warp instruction or one completed"

@@ -6,19 +6,13 @@ at a time. So the order is exact, and durations are steps of the emulator, not t
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
+from ..interface import Cta, EngineOp, Launch, Split, Warp
+from ..machine.mbarrier import Mbarrier
 from ..machine.waits import wait_title
-from ..ptx.registry import Blocked
+from ..ptx.registry import Blocked, Step
 from .observer import Observer
-
-if TYPE_CHECKING:
-    from ..host.launch import Launch
-    from ..machine.cta import Cta
-    from ..machine.engine import EngineOp
-    from ..machine.mbarrier import Mbarrier
-    from ..machine.warp import Split, Warp
-    from ..ptx.registry import Step
 
 MAX_SLICES = 1_000_000
 """Slices and arrows that are kept; later ones are counted only."""

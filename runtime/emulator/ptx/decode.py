@@ -7,23 +7,21 @@ part of a pair). Reading yields arrays that must not be written to: registers sh
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 
 from ..errors import Trap, lane_text
+from ..interface import Warp
 from . import syntax
 from .accesses import MemoryAccess
 from .lanes import FULL, WARP_SIZE, first_lane, lanes_to_int
 from .operand_types import clash, constant_clash, own_type
+from .program import Program
 from .register_writes import Write, register_write
 from .registry import Blocked
+from .scope import Register, Scope
 from .values import RAW, TYPES, Type
-
-if TYPE_CHECKING:
-    from ..machine.warp import Warp
-    from .program import Program
-    from .scope import Register, Scope
 
 Read = Callable[["Warp"], np.ndarray]
 Where = int | syntax.Operand

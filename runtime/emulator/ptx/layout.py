@@ -8,8 +8,8 @@ from __future__ import annotations
 import numpy as np
 
 from ..errors import Trap
-from ..machine.memory import CODE_BASE, CONST_WINDOW, GLOBAL_BASE, SHARED_FIRST_OFFSET
 from . import syntax
+from .addresses import CODE_BASE, CONST_WINDOW, GLOBAL_BASE, SHARED_FIRST_OFFSET
 from .values import RAW, TYPES, Type
 
 GUARD_BYTES = 4096

@@ -1,20 +1,21 @@
 """A kernel ready to run: flat code, numbered registers, laid-out variables.
 
-`decode(module, entry)` flattens the entry and every function it calls into one list of
-instructions, resolves names, and binds each instruction once through the registry. A program
-holds nothing of a launch and may be run many times.
+The entry and every function that it calls become one list of instructions, whose names are
+resolved; `binding.decode` binds each of them once. A program holds nothing of a launch and may be
+run many times.
 """
 
 from __future__ import annotations
 
+from typing import NoReturn, Protocol
+
 import numpy as np
 
-from ..errors import LaunchError, Trap
-from ..machine.memory import PARAM_WINDOW
-from . import registry, syntax
+from ..errors import Trap
+from . import syntax
 from .accesses import MemoryAccess
+from .addresses import PARAM_WINDOW
 from .call_graph import find_recursive
-from .decode import Decoded
 from .lanes import LANE_IDS, WARP_SIZE
 from .layout import (
     MAX_LOCAL_BYTES,
@@ -24,7 +25,6 @@ from .layout import (
     SharedLayout,
     variable_size,
 )
-from .requirements import unmet
 from .scope import FunctionCode, Placed, Register, Scope
 from .specials import FIXED, MOVING
 from .values import RAW, TYPES, Type
@@ -34,6 +34,15 @@ MAX_REGISTERS = 1 << 17
 VECTOR_SUFFIXES = "xyzw"
 LANE_SHIFT = 24
 """Addresses of per-thread memory carry the lane above this bit."""
+
+
+class Occurrence(Protocol):
+    """One instruction as its builder sees it (`decode.Decoded`)."""
+
+    scope: Scope
+
+    def trap(self, category: str, message: str) -> Trap: ...
+    def unmodelled(self, reason: str) -> NoReturn: ...
 
 
 class Program:
@@ -122,7 +131,7 @@ class Program:
 
     # -- variables ---------------------------------------------------------------------------
 
-    def place(self, ins: Decoded, name: str) -> Placed:
+    def place(self, ins: Occurrence, name: str) -> Placed:
         """Where the variable `name` lives, as seen from an instruction; Trap if undeclared."""
         placed = ins.scope.variable(name)
         if placed is not None:
@@ -132,7 +141,7 @@ class Program:
             raise ins.trap("undeclared", f"`{name}` is neither a register nor a variable")
         return Placed(variable.space, variable, None)
 
-    def symbol_address(self, ins: Decoded, symbol: syntax.SymbolOffset, bits: int) -> int:
+    def symbol_address(self, ins: Occurrence, symbol: syntax.SymbolOffset, bits: int) -> int:
         """The slot that holds the address of a variable in its own space."""
         if bits not in (32, 64):
             raise ins.trap("type", f"the address of {symbol.name} needs 32 or 64 bits")
@@ -162,12 +171,12 @@ class Program:
         function = self.module.functions.get(name)
         return function is not None and function.body is not None
 
-    def function_code(self, ins: Decoded, name: str) -> FunctionCode:
+    def function_code(self, ins: Occurrence, name: str) -> FunctionCode:
         """The code of a called function, flattened at its first call; Trap if it has no body."""
         ins.scope.function.calls.add(name)
         return self.known_function(ins, name)
 
-    def known_function(self, ins: Decoded, name: str) -> FunctionCode:
+    def known_function(self, ins: Occurrence, name: str) -> FunctionCode:
         """The same for a function that an indirect call may reach."""
         if name not in self._functions:
             if not self.has_body(name):
@@ -175,7 +184,7 @@ class Program:
             self._functions[name] = self._flatten(self.module.functions[name])
         return self._functions[name]
 
-    def addressed_functions(self, ins: Decoded) -> None:
+    def addressed_functions(self, ins: Occurrence) -> None:
         """Flatten the functions whose addresses variables hold, for an indirect call."""
         for name in sorted(self.globals.initial_symbols()):
             if self.has_body(name):
@@ -300,42 +309,12 @@ class Program:
                 kernel=self.entry, line=variable.line
             )
 
-    # -- binding -----------------------------------------------------------------------------
-
-    def bind_all(self) -> None:
-        """Flatten the entry and bind every instruction, callees included."""
+    def flatten_entry(self) -> None:
+        """The code of the kernel itself; functions follow as they are called."""
         self._functions[self.entry] = self._flatten(self.function)
-        while len(self.code) < len(self.source):
-            self.code.append(self._bind(len(self.code)))
-        self._refuse_recursion()
-        self.shared.finish()
 
-    def _bind(self, pc: int) -> tuple:
-        source, scope = self.source[pc], self._scopes[pc]
-        found = registry.find(source.opcode)
-        if found is None:
-            raise Trap("unmodelled", _unknown(source.opcode)).locate(
-                kernel=self.entry, line=source.line, text=source.text
-            )
-        if lacking := unmet(source.opcode, self.module):
-            raise Trap("target", lacking).locate(
-                kernel=self.entry, line=source.line, text=source.text
-            )
-        entry, modifiers = found
-        ins = Decoded(self, scope, source, pc, entry.mnemonic, entry.section, modifiers)
-        try:
-            step = entry.build(ins)
-        except Trap as trap:
-            raise trap.locate(kernel=self.entry, line=ins.line, text=ins.text) from None
-        if source.guard is None:
-            return step, None, False
-        return (
-            step,
-            ins.slot(syntax.Symbol(source.guard.register), TYPES["pred"]),
-            source.guard.negated,
-        )
-
-    def _refuse_recursion(self) -> None:
+    def refuse_recursion(self) -> None:
+        """Trap if a function calls itself."""
         name = find_recursive({name: code.calls for name, code in self._functions.items()})
         if name is not None:
             message = f"function {name} calls itself, recursion is not modelled"
@@ -351,22 +330,3 @@ class Program:
         return [
             (variable, offset, variable_size(variable)) for variable, offset in self.params.placed
         ]
-
-
-def _unknown(opcode: str) -> str:
-    section = registry.family_section(opcode)
-    where = f"PTX ISA section {section}" if section else "PTX ISA section 9.7 has none of this name"
-    return f"instruction {opcode} is not modelled ({where})"
-
-
-def decode(module: syntax.Module, entry: str) -> Program:
-    """Decode kernel `entry`; LaunchError if there is none, Trap for what is not modelled."""
-    function = module.functions.get(entry)
-    if function is None or not function.is_entry or function.body is None:
-        kernels = [f.name for f in module.functions.values() if f.is_entry]
-        raise LaunchError(
-            f"the module has no kernel `{entry}`, it has {', '.join(kernels) or 'none'}"
-        )
-    program = Program(module, function)
-    program.bind_all()
-    return program

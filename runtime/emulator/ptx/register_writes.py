@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ..interface import Warp
 from .lanes import FULL, merge
-
-if TYPE_CHECKING:
-    from ..machine.warp import Warp
 
 Write = Callable[["Warp", np.ndarray, np.ndarray], None]
 

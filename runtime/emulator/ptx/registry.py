@@ -27,19 +27,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    import numpy as np
+import numpy as np
 
-    from ..machine.waits import Subject
-    from ..machine.warp import Warp
-    from .decode import Decoded
+from ..interface import Warp
 
-    Step = Callable[[Warp, np.ndarray], Any]
-    Builder = Callable[[Decoded], Step]
-else:
-    Step = Builder = Callable
+Step = Callable[[Warp, np.ndarray], Any]
+Builder = Callable[[Any], Step]
+"""A function of one occurrence, a `decode.Decoded`."""
 
 
 class Signal:
@@ -74,7 +70,7 @@ class Blocked:
         kind: str,
         describe: Callable[[], str],
         key: Hashable | None = None,
-        subject: Subject | None = None,
+        subject: Any = None,
     ):
         self.kind, self.describe, self.key, self.subject = kind, describe, key, subject
 

@@ -7,14 +7,11 @@ are read through `mov` at the time of the read.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ..interface import Warp
 from .lanes import LANE_IDS, WARP_SIZE
-
-if TYPE_CHECKING:
-    from ..machine.warp import Warp
 
 AXES = ("x", "y", "z")
 CYCLES_PER_STEP = 4

@@ -7,14 +7,10 @@ every wait to these dependencies.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from ..checks.early_uses import first_uses
+from ..ptx.pending_loads import first_uses
+from ..ptx.program import Program
+from ..ptx.registry import Step
 from .tensor_engine import tensor_engine
-
-if TYPE_CHECKING:
-    from ..ptx.program import Program
-    from ..ptx.registry import Step
 
 
 def wait_at_first_uses(program: Program) -> None:

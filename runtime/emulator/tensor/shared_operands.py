@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from ..checks.boxes import check_fill, check_operand, note_overlap
 from ..errors import Trap
+from ..interface import Cta
 from ..machine.shared_access import WORD, read_words
 from .descriptor import OperandType, SharedDescriptor
 from .element_formats import BITS
 from .tensor_core import Layout, check_row, gather_plan, operand_layout, operand_matrix
-
-if TYPE_CHECKING:
-    from ..machine.cta import Cta
 
 
 def gather(ctas: tuple[Cta, ...], descriptor: SharedDescriptor, rows: int, k: int,

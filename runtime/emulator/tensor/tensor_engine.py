@@ -9,84 +9,22 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ..errors import Trap
+from ..interface import Cta, EngineOp, Warp
+from .spans import Access, Span
 from .tensor_fences import Fences
 from .tensor_memory import COLUMNS, LANES, TensorMemory
 
-if TYPE_CHECKING:
-    from ..machine.cta import Cta
-    from ..machine.engine import EngineOp
-    from ..machine.warp import Warp
-
 _KEY = "tensor engine"
-HALF_LANES = 16
-"""Half of the 32 lanes that one warp reaches."""
 _CURES = {
     "tcgen05.ld": "tcgen05.wait::ld first",
     "tcgen05.st": "tcgen05.wait::st first",
     "tcgen05.mma": "tcgen05.commit it and wait for its mbarrier first",
     "tcgen05.cp": "tcgen05.commit it and wait for its mbarrier first",
 }
-
-
-@dataclass(frozen=True)
-class Span:
-    """A rectangle of tensor memory: lanes [lane, lane_end), columns [column, column_end).
-
-    half: of each 32 lanes only the lower (0) or upper (1) 16, as an accumulator of M=64 has them.
-    """
-
-    lane: int
-    lane_end: int
-    column: int
-    column_end: int
-    half: int | None = None
-
-    def meets(self, other: Span) -> bool:
-        """Whether the rectangles overlap."""
-        return (
-            self.column < other.column_end
-            and other.column < self.column_end
-            and self.lane < other.lane_end
-            and other.lane < self.lane_end
-            and bool(self._halves & other._halves)
-        )
-
-    @property
-    def _halves(self) -> int:
-        if self.half is not None:
-            return 1 << self.half
-        if self.lane_end - self.lane > HALF_LANES:
-            return 0b11
-        return 1 << self.lane // HALF_LANES % 2
-
-
-@dataclass(frozen=True)
-class Access:
-    """An asynchronous access that is not known to be complete.
-
-    ``shape`` is the accumulator's (first column, m, n) for an mma's D, None otherwise; ``op`` is
-    None for ld and st, which only a wait ends. ``reads``: it does not write the span.
-    """
-
-    name: str
-    span: Span
-    line: int
-    warp: int
-    op: EngineOp | None = None
-    shape: tuple[int, int, int] | None = None
-    reads: bool = False
-    rank: int = 0
-
-    @property
-    def who(self) -> tuple[int, int]:
-        """The warp among those of the cluster: (rank, index)."""
-        return self.rank, self.warp
 
 
 class TensorEngine:

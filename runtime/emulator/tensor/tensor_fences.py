@@ -11,13 +11,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
 
 from ..errors import Trap
-
-if TYPE_CHECKING:
-    from ..machine.warp import Warp
-    from .tensor_engine import Access, Span
+from ..interface import Warp
+from .spans import Access, Span
 
 _NEVER = -1
 

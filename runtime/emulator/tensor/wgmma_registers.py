@@ -11,14 +11,12 @@ Source: PTX ISA §9.7.15.7 (wgmma.fence, commit_group, wait_group).
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NoReturn, Protocol
+from typing import Any, NoReturn, Protocol
 
 import numpy as np
 
 from ..errors import Trap
-
-if TYPE_CHECKING:
-    from ..machine.engine import EngineOp
+from ..interface import EngineOp
 
 
 class Product(Protocol):

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ..interface import Warp
 from ..ptx.decode import Decoded
 from .element_formats import BITS
 from .sparse_metadata import CODES, kept_positions_of_registers, sparse_product
-
-if TYPE_CHECKING:
-    from ..machine.warp import Warp
 
 _METADATA, _SELECTOR = 3, 4
 

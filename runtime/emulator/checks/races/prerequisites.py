@@ -7,16 +7,13 @@ the wait makes their accesses visible to the grid, but blocks the executing thre
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from ...errors import Trap
+from ...interface import Warp
+from .actor import Actor
 from .clock import Domain, Message
-from .shadow import Actor, GlobalShadow, Same
-
-if TYPE_CHECKING:
-    from ...machine.warp import Warp
+from .shadow import GlobalShadow, Same
 
 
 class Prerequisites:

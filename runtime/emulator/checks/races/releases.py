@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from ...interface import Cta
 from .clock import ELSEWHERE, HAPPENED, OWN_CLUSTER, OWN_CTA, Event, Message
-
-if TYPE_CHECKING:
-    from ...machine.cta import Cta
 
 
 class BarrierClock:

@@ -9,55 +9,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NoReturn
+from typing import NoReturn
 
 import numpy as np
 
 from ...errors import Trap
-from ..proxy import CLOCKED
-from .clock import ASYNC, ASYNC_GLOBAL, KNOWN, OVER
+from ..proxy import CLOCKED, SharedProxy
+from .actor import Actor
+from .clock import ASYNC, ASYNC_GLOBAL, KNOWN, OVER, Domain
 from .verdicts import LINE_BITS, Past, limit, split_when
-
-if TYPE_CHECKING:
-    from ..proxy import SharedProxy
-    from .clock import Domain
 
 Warn = Callable[[str, str], None]
 Same = Callable[[], np.ndarray]
 """bool[bytes] of an access: which bytes keep their value."""
 _CLUSTER_SHIFT = 16
 _COMPONENT_MASK = (1 << _CLUSTER_SHIFT) - 1
-_NOTHING = np.zeros(1, np.int64)
-
-
-@dataclass(slots=True)
-class Actor:
-    """Who accesses memory now.
-
-    own: component of its accesses; when: their mark; rows: what it knows (`clock`), others: the
-    same by cluster number; asynchronous: it accesses memory through the async proxy.
-    comparing: it is an atomic compare-and-swap, see `Compared`.
-    lanes: uint8[accesses], 1 + the lane of each, where known; together: when the lanes of the warp
-    last executed a synchronising instruction.
-    """
-
-    domain: Domain
-    own: int
-    when: int
-    rows: np.ndarray
-    others: dict[int, np.ndarray]
-    strong: bool = False
-    asynchronous: bool = False
-    comparing: bool = False
-    lanes: np.ndarray | None = None
-    together: int = 0
-
-    def knows(self, kind: int, cluster: int | None = None) -> np.ndarray:
-        """One row of what it knows, of its own cluster or another."""
-        if cluster is None or cluster == self.domain.number:
-            return self.rows[kind]
-        rows = self.others.get(cluster)
-        return _NOTHING if rows is None else rows[kind]
 
 
 @dataclass(slots=True)

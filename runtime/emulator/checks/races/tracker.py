@@ -8,11 +8,15 @@ through the mbarrier that it signals, its commit, or the wait for its group.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from ...errors import Trap
+from ...interface import Cta, EngineOp, Launch, Warp
+from ...machine.mbarrier import Mbarrier
+from ...machine.memory import Region
+from ...tensor.tensor_fences import PastAccess
+from ..proxy import SharedProxy
+from .actor import Actor
 from .clock import (
     HAPPENED,
     KNOWN,
@@ -27,18 +31,8 @@ from .clock import (
 )
 from .prerequisites import Prerequisites
 from .releases import BarrierClock, Published, arrivals_from_afar
-from .shadow import Actor, GlobalShadow, Same, SharedShadow
+from .shadow import GlobalShadow, Same, SharedShadow
 from .verdicts import LINE_BITS, late_arrival, late_wait, race
-
-if TYPE_CHECKING:
-    from ...host.launch import Launch
-    from ...machine.cta import Cta
-    from ...machine.engine import EngineOp
-    from ...machine.mbarrier import Mbarrier
-    from ...machine.memory import Region
-    from ...machine.warp import Warp
-    from ...tensor.tensor_fences import PastAccess
-    from ..proxy import SharedProxy
 
 ACQUIRES = ("acquire", "acq_rel")
 RELEASES = ("release", "acq_rel")

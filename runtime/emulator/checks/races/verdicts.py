@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ...errors import Trap
+from ...machine.mbarrier import Mbarrier
+from .actor import Actor
 from .clock import ASYNC, ASYNC_GLOBAL, KNOWN, OVER
-
-if TYPE_CHECKING:
-    from ...machine.mbarrier import Mbarrier
-    from .shadow import Actor
 
 LINE_BITS = 20
 LINE_MASK = (1 << LINE_BITS) - 1

@@ -1,0 +1,41 @@
+"""Who accesses memory, and what it knows of everybody else."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from .clock import Domain
+
+_NOTHING = np.zeros(1, np.int64)
+
+
+@dataclass(slots=True)
+class Actor:
+    """Who accesses memory now.
+
+    own: component of its accesses; when: their mark; rows: what it knows (`clock`), others: the
+    same by cluster number; asynchronous: it accesses memory through the async proxy.
+    comparing: it is an atomic compare-and-swap, see `Compared`.
+    lanes: uint8[accesses], 1 + the lane of each, where known; together: when the lanes of the warp
+    last executed a synchronising instruction.
+    """
+
+    domain: Domain
+    own: int
+    when: int
+    rows: np.ndarray
+    others: dict[int, np.ndarray]
+    strong: bool = False
+    asynchronous: bool = False
+    comparing: bool = False
+    lanes: np.ndarray | None = None
+    together: int = 0
+
+    def knows(self, kind: int, cluster: int | None = None) -> np.ndarray:
+        """One row of what it knows, of its own cluster or another."""
+        if cluster is None or cluster == self.domain.number:
+            return self.rows[kind]
+        rows = self.others.get(cluster)
+        return _NOTHING if rows is None else rows[kind]

@@ -1,0 +1,168 @@
+"""What the parts of a running launch are to one another, on one page.
+
+`host/launch.py` and the files of `machine/` that bear the names below make these objects. All other
+files take them by these interfaces, so that none is imported for a type alone.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Hashable
+from typing import Any, Protocol
+
+import numpy as np
+
+Triple = tuple[int, int, int]
+
+
+class EngineOp(Protocol):
+    """An asynchronous operation. origin: who issued it, keywords of `Trap.locate`."""
+
+    name: str
+    agent: str
+    done: bool
+    origin: dict[str, Any]
+    moves: Callable[[], tuple[tuple[str, str, int], ...]]
+    waits_for: int
+
+
+class Engines(Protocol):
+    """The operations under way; current: the one that ran last."""
+
+    current: EngineOp | None
+    outstanding: dict[Any, None]
+
+    def submit(self, op: Any) -> Any: ...
+    def check_exit(self, cta: Cta) -> None: ...
+
+
+class Scheduler(Protocol):
+    """Who runs next. steps: warp instructions so far; ctas: the resident ones."""
+
+    steps: int
+    ctas: list[Any]
+
+    def wake(self, warps: list[Any]) -> None: ...
+    def cta_exited(self, cta: Any) -> None: ...
+    def take_unlaunched(self) -> Triple | None: ...
+
+
+class Launch(Protocol):
+    """A running grid. current_warp: whose instruction runs now, else None; code: by pc
+    (step, guard slot or None, guard negated)."""
+
+    entry: str
+    program: Any
+    grid: Triple
+    block: Triple
+    cluster: Triple
+    explicit_cluster: bool
+    shared_bytes: int
+    dynamic_bytes: int
+    grid_workspace: int
+    global_memory: Any
+    param_memory: Any
+    const_memory: Any
+    no_local: Any
+    engines: Engines
+    scheduler: Scheduler
+    report: Any
+    engine_counts: Any
+    names: Any
+    rng: random.Random
+    current_warp: Warp | None
+    code: list[tuple]
+    counts: list[int]
+    clock_reads: int
+
+    def warn(self, category: str, message: str) -> None: ...
+    def poison_bytes(self, size: int) -> np.ndarray: ...
+    def make_registers(self, warp: Any) -> list[np.ndarray]: ...
+    def make_local(self) -> Any: ...
+    def barrier_name(self, offset: int) -> str | None: ...
+    def start_cluster(self, index: Triple) -> list[Any]: ...
+
+
+class Cluster(Protocol):
+    """CTAs by %cluster_ctarank."""
+
+    index: Triple
+    ctas: list[Any]
+
+    def cta(self, rank: int) -> Cta: ...
+    def withdraw(self, warp: Any, lanes: int) -> None: ...
+    def try_complete(self) -> None: ...
+
+
+class Cta(Protocol):
+    """A CTA. index: %ctaid; rank: %cluster_ctarank; shared: the bytes of its window; events: how
+    often a waiting thread had reason to look again."""
+
+    launch: Launch
+    cluster: Cluster
+    index: Triple
+    rank: int
+    shared: Any
+    shared_base: int
+    shared_space: Any
+    cluster_space: Any
+    generic: Any
+    barriers: list[Any]
+    warps: list[Any]
+    live_threads: int
+    events: int
+    exited: bool
+
+    def state(self, key: str, factory: Callable[[], Any]) -> Any: ...
+    def known(self, key: str) -> Any: ...
+    def notify(self) -> None: ...
+    def park(self, warp: Any, split: Any) -> None: ...
+    def wake(self, key: Hashable) -> None: ...
+    def at_exit(self, check: Callable[[], None]) -> None: ...
+    def threads_exited(self, lanes: int) -> None: ...
+
+
+class Split(Protocol):
+    """Lanes of a warp at one pc. reason: why they are parked; token: what the instruction there
+    remembers between retries."""
+
+    pc: int
+    mask: np.ndarray
+    stack: tuple
+    parked_at: int | None
+    reason: Any
+    token: Any
+
+    @property
+    def polls(self) -> bool: ...
+
+
+class Warp(Protocol):
+    """A warp. regs: arrays of 32 lanes by register slot, never changed in place; split: the lanes
+    that run now; live: those that have not exited, as bits."""
+
+    launch: Launch
+    cta: Cta
+    index: int
+    program: Any
+    regs: list[np.ndarray]
+    local: Any
+    generic: Any
+    live: int
+    split: Split
+    splits: list[Any]
+    parked: bool
+
+    def state(self, key: str, factory: Callable[[], Any]) -> Any: ...
+    def run(self, budget: int) -> int: ...
+    def can_run(self) -> bool: ...
+    def missing(self, mask: np.ndarray) -> int: ...
+    def place(self) -> dict[str, Any]: ...
+    def place_of(self, split: Any, pc: int | None = None) -> dict[str, Any]: ...
+    def stands_at(self, split: Any) -> int: ...
+    def branch(self, mask: np.ndarray, target: int) -> None: ...
+    def scatter(self, mask: np.ndarray, targets: list[tuple[int, np.ndarray]]) -> None: ...
+    def call(self, mask: np.ndarray, target: int, on_return: tuple) -> None: ...
+    def call_several(self, mask: np.ndarray, targets: list[tuple]) -> None: ...
+    def leave(self, mask: np.ndarray) -> None: ...
+    def exit_lanes(self, mask: np.ndarray) -> None: ...
