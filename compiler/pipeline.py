@@ -22,7 +22,7 @@ from ..passes import BY_REQUEST, PASSES, PIPELINE
 from ..passes.base import TARGET_ATTRIBUTE, Pass, PassLog, make_pass
 from ..passes.check_kernel import check_kernels
 from ..passes.check_pipes import check_pipes
-from .presets import HOPPER_PRESETS, PRESETS
+from .presets import HOPPER_PRESETS, PRESETS, PRESETS_OF
 from .source_text import check_text
 
 FIRST, LAST = PIPELINE[0].name, PIPELINE[-1].name
@@ -67,7 +67,7 @@ def all_presets() -> dict[str, str]:
 
 def presets_of(chip: str) -> dict[str, str]:
     """The named pipelines that are written for a chip."""
-    return HOPPER_PRESETS if find_target(chip).in_registers else PRESETS
+    return PRESETS_OF[find_target(chip).chip]
 
 
 def parse_pipeline(text: str) -> list[PassCall]:

@@ -61,3 +61,4 @@ HOPPER_PRESETS = {
         f"warp-specialization,{_H_TILES},ping-pong"
     ),
 }
+PRESETS_OF = {"sm_100a": PRESETS, "sm_90a": HOPPER_PRESETS}

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING
 
 from ..dialects.errors import CompileError
 from ..dialects.target import Target
+from .chip_figures import figures
 from .schedule_estimate import Estimate, estimate, least_us
 from .schedule_problem import Problem, Schedule
 from .schedule_rules import (
@@ -57,7 +58,7 @@ CLUSTERS = (
     ((2, 2), True),
     ((4, 1), True),
 )
-# Where accumulators are in registers: what one operand costs L2, divided by up to eight. They hand
+# Where it is known how many find room: what one operand costs L2, divided by up to eight. They hand
 # out no tiles: an H200 has no room for as many of them as would share its multiprocessors.
 WIDE_CLUSTERS = tuple((shape, False) for shape in ((1, 4), (4, 1), (2, 4), (4, 2), (1, 8), (8, 1)))
 SPLITS = range(1, SHARING_MAX + 1)  # CTAs that share a tile
@@ -146,7 +147,7 @@ def _branches(problem: Problem, target: Target) -> Iterator[tuple[Rank, Schedule
 
 def _sharings(target: Target) -> list[tuple[tuple[int, int], bool, int]]:
     """(cluster, 2-CTA MMA, split): the CTAs of a cluster share operands, tiles or both."""
-    splits = SPLITS if target.in_registers else SPLITS[:1]
+    splits = SPLITS if figures(target).split else SPLITS[:1]
     every = product(_clusters(target), splits)
     return [
         (cluster, pair, split)
@@ -156,7 +157,7 @@ def _sharings(target: Target) -> list[tuple[tuple[int, int], bool, int]]:
 
 
 def _clusters(target: Target) -> tuple[tuple[tuple[int, int], bool], ...]:
-    return CLUSTERS + WIDE_CLUSTERS if target.in_registers else CLUSTERS
+    return CLUSTERS + WIDE_CLUSTERS if figures(target).clusters_at_once else CLUSTERS
 
 
 def _leaves(problem: Problem, branch: Schedule, target: Target) -> Iterator[Schedule]:
@@ -175,7 +176,7 @@ def _scheduled(base: Schedule, target: Target) -> Iterator[Schedule]:
     for scheduler, order in SCHEDULERS[:1] if wide else SCHEDULERS:
         one = replace(base, scheduler=scheduler, order=order)
         yield one
-        if target.in_registers and scheduler == "static":
+        if target.issuers_store and scheduler == "static":
             yield replace(one, ping_pong=True)
 
 

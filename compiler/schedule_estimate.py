@@ -8,7 +8,7 @@
 
     one tile a CTA   waves × (start + fill + main loop + epilogue)
     persistent       start + fill + tiles a CTA × max(main loop, epilogue) + last epilogue
-    from registers   start + fill + tiles a CTA × (main loop + epilogue): one role does both
+    issuers store    start + fill + tiles a CTA × (main loop + epilogue): one role does both
     ping-pong        as persistent, two tiles no faster than one's main loop and epilogue, and a
                      share of what is hidden
     total            the larger of that and start + fill + the bytes that DRAM must move + epilogue,
@@ -25,7 +25,7 @@ import math
 from dataclasses import dataclass
 
 from ..dialects.target import Target
-from .chip_figures import figure
+from .chip_figures import figures, split_figures
 from .schedule_problem import LINE_BYTES, PARTIAL_BYTES, Problem, Schedule, round_up
 from .schedule_waves import resident_ctas, tile_rounds, wave_shape
 
@@ -61,15 +61,15 @@ def estimate(problem: Problem, schedule: Schedule, target: Target) -> Estimate:
     main = max(streamed, refilled)
     bound = "latency" if refilled > streamed else bound
     epilogue = epilogue_cycles(problem, schedule, target)
-    fill = figure(target, "tma_latency")
+    fill = figures(target).tma_latency
     start = start_cycles(schedule, target)
     rounds = tile_rounds(problem, schedule, target)
     work = _work_cycles(schedule, rounds, main, epilogue, fill + start, target)
     work_us = _microseconds(target, work)
-    dram_us = dram_bytes(problem, schedule, target) / figure(target, "dram_rate")
+    dram_us = dram_bytes(problem, schedule, target) / figures(target).dram_rate
     streaming_us = dram_us + _microseconds(target, fill + start + epilogue)
-    overlap_us = figure(target, "dram_share") * min(_microseconds(target, rounds * main), dram_us)
-    early_us = figure(target, "first_wave") * _early_us(problem, schedule, target)
+    overlap_us = figures(target).dram_share * min(_microseconds(target, rounds * main), dram_us)
+    early_us = figures(target).first_wave * _early_us(problem, schedule, target)
     return Estimate(
         total_us=max(work_us, streaming_us) + overlap_us + early_us,
         work_us=work_us,
@@ -85,27 +85,27 @@ def estimate(problem: Problem, schedule: Schedule, target: Target) -> Estimate:
 
 def start_cycles(schedule: Schedule, target: Target) -> float:
     """Cycles from a CTA's start to its first load, and what a cluster adds at both ends."""
-    cta = figure(target, "cta_start")
+    cta = figures(target).cta_start
     if schedule.split_k > 1:
-        return cta + figure(target, "split_start")
-    return cta + (figure(target, "cluster_start") if schedule.cluster_size > 1 else 0)
+        return cta + split_figures(target).start
+    return cta + (figures(target).cluster_start if schedule.cluster_size > 1 else 0)
 
 
 def least_us(problem: Problem, schedule: Schedule, target: Target) -> float:
     """No schedule of this tile and cluster is estimated faster: its steps, and DRAM's least.
 
-    In registers the store of each tile counts too, at the rate of the fastest.
+    Where issuers store, the store of each tile counts too, at the rate of the fastest.
     """
     step = together(step_cycles(problem, schedule, target), target)
     steps = problem.k_tiles(schedule) * step
-    before = figure(target, "cta_start") + figure(target, "tma_latency")
+    before = figures(target).cta_start + figures(target).tma_latency
     rounds = tile_rounds(problem, schedule, target)
     main_us = _microseconds(target, rounds * steps)
-    if target.in_registers and schedule.split_k == 1:
+    if target.issuers_store and schedule.split_k == 1:
         steps += _least_store_cycles(problem, schedule, rounds, steps, target)
     work_us = _microseconds(target, before + rounds * steps)
-    dram_us = least_dram_bytes(problem, schedule, target) / figure(target, "dram_rate")
-    return max(work_us, dram_us) + figure(target, "dram_share") * min(main_us, dram_us)
+    dram_us = least_dram_bytes(problem, schedule, target) / figures(target).dram_rate
+    return max(work_us, dram_us) + figures(target).dram_share * min(main_us, dram_us)
 
 
 def _least_store_cycles(
@@ -113,10 +113,10 @@ def _least_store_cycles(
 ) -> float:
     """The shortest that a tile's store can add; less where consumers could alternate."""
     m, n, _ = schedule.tile
-    store = m * n * problem.c_bytes / figure(target, "tma_store_rate")
+    store = m * n * problem.c_bytes / figures(target).tma_store_rate
     if rounds == 1 or target.mma_warpgroups(m, n) != 1:
         return store
-    return figure(target, "second_share") * min(steps, store)
+    return figures(target).second_share * min(steps, store)
 
 
 def _work_cycles(
@@ -131,16 +131,16 @@ def _work_cycles(
         return rounds * (before + main + epilogue)
     if schedule.ping_pong:
         period = max(main, (main + epilogue) / 2)
-        period += figure(target, "second_share") * min(main, epilogue)
+        period += figures(target).second_share * min(main, epilogue)
         return before + (rounds - 1) * period + main + epilogue
-    if target.in_registers:
+    if target.issuers_store:
         return before + rounds * (main + epilogue)
-    query = figure(target, "clc_query") if schedule.scheduler == "clc" else 0
+    query = (figures(target).clc_query or 0) if schedule.scheduler == "clc" else 0
     return before + rounds * (max(main, epilogue) + query) + epilogue
 
 
 def _microseconds(target: Target, cycles: float) -> float:
-    return cycles / (figure(target, "clock") * 1e3)
+    return cycles / (figures(target).clock * 1e3)
 
 
 def step_cycles(problem: Problem, schedule: Schedule, target: Target) -> dict[str, float]:
@@ -156,7 +156,7 @@ def step_cycles(problem: Problem, schedule: Schedule, target: Target) -> dict[st
 def together(busy: dict[str, float], target: Target) -> float:
     """Cycles of a step in which each resource is busy so long: they don't overlap wholly."""
     *_, second, slowest = sorted(busy.values())
-    return slowest + figure(target, "second_share") * second
+    return slowest + figures(target).second_share * second
 
 
 def refill_cycles(problem: Problem, schedule: Schedule, step: float, target: Target) -> float:
@@ -165,11 +165,11 @@ def refill_cycles(problem: Problem, schedule: Schedule, step: float, target: Tar
     A full ring of loads is in flight at a time: every ring but the last costs a latency and a step.
     Where slots are released one step late, one of them is always held back.
     """
-    late = target.in_registers and schedule.stages > 1
+    late = target.awaits_mmas and schedule.stages > 1
     ring = schedule.stages - 1 if late else schedule.stages
     rings = -(-problem.k_tiles(schedule) // ring)
     last = problem.k_tiles(schedule) - (rings - 1) * ring
-    return (rings - 1) * (figure(target, "tma_latency") + step) + last * step
+    return (rings - 1) * (figures(target).tma_latency + step) + last * step
 
 
 def tensor_core_cycles(problem: Problem, schedule: Schedule, target: Target) -> float:
@@ -179,24 +179,22 @@ def tensor_core_cycles(problem: Problem, schedule: Schedule, target: Target) -> 
     """
     m, n, k = schedule.tile
     rows = round_up(m, target.mma_m[-1])
-    of_16_bits = 2 * rows * n * k / figure(target, "mma_rate")
+    of_16_bits = 2 * rows * n * k / figures(target).mma_rate
     return of_16_bits * problem.element_bytes / 2
 
 
 def _shared_cycles(problem: Problem, schedule: Schedule, target: Target) -> float:
-    return shared_bytes_per_step(problem, schedule, target) / figure(target, "shared_rate")
+    return shared_bytes_per_step(problem, schedule, target) / figures(target).shared_rate
 
 
 def shared_bytes_per_step(problem: Problem, schedule: Schedule, target: Target) -> int:
     """Bytes of A and B that MMAs read from one multiprocessor's shared memory a step.
 
-    tcgen05 reads each once, and a pair halves B; wgmma reads B anew for every 64 rows.
+    An MMA reads each once, and a pair halves B: B is read anew for every MMA down the tile.
     """
     a, b = problem.a_tile_bytes(schedule), problem.b_tile_bytes(schedule)
-    if not target.in_registers:
-        return a + b
-    times = schedule.tile[0] // target.mma_m[0]
-    return a + times * b
+    m = schedule.tile[0]
+    return a + m // (target.mma_rows(m) or m) * b
 
 
 def l2_cycles(problem: Problem, schedule: Schedule, target: Target) -> float:
@@ -206,12 +204,12 @@ def l2_cycles(problem: Problem, schedule: Schedule, target: Target) -> float:
     that start inside a sector take L2 several requests, of one multiprocessor and of all; rows
     outside, which TMA fills with zeros, keep it busy too.
     """
-    rows = _loaded_rows(problem, schedule, figure(target, "multicast"))
-    own = figure(target, "unaligned_line") * _unaligned_rows(problem, schedule)
+    rows = _loaded_rows(problem, schedule, figures(target).multicast)
+    own = figures(target).unaligned_line * _unaligned_rows(problem, schedule)
     k_bytes = schedule.tile[2] * problem.element_bytes
-    alone = max(k_bytes * rows / figure(target, "l2_rate"), k_bytes / LINE_BYTES * own)
+    alone = max(k_bytes * rows / figures(target).l2_rate, k_bytes / LINE_BYTES * own)
     cycles = max(alone, _l2_cycles_of_all(problem, schedule, target))
-    return cycles + (figure(target, "shared_twice") if min(schedule.cluster) > 1 else 0)
+    return cycles + (figures(target).shared_twice if min(schedule.cluster) > 1 else 0)
 
 
 def _l2_cycles_of_all(problem: Problem, schedule: Schedule, target: Target) -> float:
@@ -219,19 +217,19 @@ def _l2_cycles_of_all(problem: Problem, schedule: Schedule, target: Target) -> f
     at_work = min(problem.ctas(schedule), resident_ctas(schedule, target))
     part = at_work / math.prod(problem.grid(schedule))
     whole = schedule.split_k == 1
-    saved = figure(target, "multicast" if whole else "split_multicast")
+    saved = figures(target).multicast if whole else split_figures(target).multicast
     rows = at_work * _loaded_rows(problem, schedule, saved)
-    arriving = rows / (figure(target, "l2_total_rate") if whole else _split_rate(schedule, target))
+    arriving = rows / (figures(target).l2_total_rate if whole else _split_rate(schedule, target))
     unaligned, outside = _rows_of_all(problem, schedule)
-    requested = part * unaligned * figure(target, "unaligned_share") / LINE_BYTES
-    zeros = part * outside * figure(target, "outside_share") / LINE_BYTES
+    requested = part * unaligned * figures(target).unaligned_share / LINE_BYTES
+    zeros = part * outside * figures(target).outside_share / LINE_BYTES
     return schedule.tile[2] * problem.element_bytes * (max(arriving, requested) + zeros)
 
 
 def _split_rate(schedule: Schedule, target: Target) -> float:
     """Bytes a cycle from L2 to all, where each part of K has rows of its own."""
-    fall = figure(target, "l2_split_fall") * (schedule.split_k - 2)
-    return figure(target, "l2_split_rate") * (1 - fall)
+    fall = split_figures(target).l2_fall * (schedule.split_k - 2)
+    return split_figures(target).l2_rate * (1 - fall)
 
 
 def _rows_of_all(problem: Problem, schedule: Schedule) -> tuple[float, float]:
@@ -289,8 +287,8 @@ def copy_cycles(problem: Problem, schedule: Schedule, target: Target) -> float:
             shifted += tiles[name]
         else:
             copies += tiles[name] / aligned
-    cycles = copies / figure(target, "copy_rate") + figure(target, "copy_step") if copies else 0
-    return cycles + shifted / figure(target, "shift_rate")
+    cycles = copies / figures(target).copy_rate + figures(target).copy_step if copies else 0
+    return cycles + shifted / figures(target).shift_rate
 
 
 def epilogue_cycles(problem: Problem, schedule: Schedule, target: Target) -> float:
@@ -298,14 +296,15 @@ def epilogue_cycles(problem: Problem, schedule: Schedule, target: Target) -> flo
     m, n, _ = schedule.tile
     if schedule.split_k > 1:
         return _reduction_cycles(problem, schedule, target)
-    read = 0 if target.in_registers else m * n * 4 / figure(target, "tmem_rate")
+    rate = figures(target).tmem_rate
+    read = m * n * 4 / rate if rate else 0
     stored_bytes = m * n * problem.c_bytes
     if schedule.staging is None:
-        return read + stored_bytes / figure(target, "direct_store_rate")
+        return read + stored_bytes / figures(target).direct_store_rate
     columns, buffers = schedule.staging
-    pack = read + stored_bytes / figure(target, "shared_rate")
-    store = stored_bytes / figure(target, "tma_store_rate")
-    pieces = n // columns * figure(target, "staged_piece")
+    pack = read + stored_bytes / figures(target).shared_rate
+    store = stored_bytes / figures(target).tma_store_rate
+    pieces = n // columns * figures(target).staged_piece
     if buffers == (2 if schedule.ping_pong else 1):
         return pieces + pack + store
     return pieces + max(pack, store) + min(pack, store) * columns / n
@@ -314,9 +313,9 @@ def epilogue_cycles(problem: Problem, schedule: Schedule, target: Target) -> flo
 def _reduction_cycles(problem: Problem, schedule: Schedule, target: Target) -> float:
     """Cycles in which a cluster writes its sums, meets, reads them and stores its part of C."""
     elements = schedule.tile[0] * schedule.tile[1]
-    exchanged = elements * PARTIAL_BYTES / figure(target, "split_rate")
-    stored = elements * problem.c_bytes / schedule.split_k / figure(target, "direct_store_rate")
-    return figure(target, "split_latency") * schedule.split_k + exchanged + stored
+    exchanged = elements * PARTIAL_BYTES / split_figures(target).rate
+    stored = elements * problem.c_bytes / schedule.split_k / figures(target).direct_store_rate
+    return split_figures(target).latency * schedule.split_k + exchanged + stored
 
 
 def dram_bytes(problem: Problem, schedule: Schedule, target: Target) -> float:
@@ -326,8 +325,8 @@ def dram_bytes(problem: Problem, schedule: Schedule, target: Target) -> float:
     """
     once, c = _once_bytes(problem), problem.m * problem.n * problem.c_bytes
     operands = once - c
-    if operands <= figure(target, "l2_size"):
-        return once + figure(target, "asked_again") * _shared_bytes(problem, schedule)
+    if operands <= figures(target).l2_size:
+        return once + figures(target).asked_again * _shared_bytes(problem, schedule)
     rows, columns = wave_shape(problem, schedule, target)
     m, n, _ = schedule.tile
     wave = (rows * m + columns * n) * problem.k * problem.element_bytes
@@ -342,13 +341,13 @@ def _early_us(problem: Problem, schedule: Schedule, target: Target) -> float:
     (rows, columns), (m, n, _) = wave_shape(problem, schedule, target), schedule.tile
     touched = min(problem.m, rows * m) + min(problem.n, columns * n)
     early = touched - (problem.m + problem.n) / rounds
-    return max(0, early) * problem.k * problem.element_bytes / figure(target, "dram_rate")
+    return max(0, early) * problem.k * problem.element_bytes / figures(target).dram_rate
 
 
 def least_dram_bytes(problem: Problem, schedule: Schedule, target: Target) -> float:
     """No order of the tiles moves less: waves of tiles that make up a square."""
     once, c = _once_bytes(problem), problem.m * problem.n * problem.c_bytes
-    if once - c <= figure(target, "l2_size"):
+    if once - c <= figures(target).l2_size:
         return once
     m, n, _ = schedule.tile
     tiles = min(resident_ctas(schedule, target), math.prod(problem.grid(schedule)))

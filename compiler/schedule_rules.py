@@ -11,6 +11,7 @@ from collections.abc import Callable
 from ..dialects.hilbert import CELLS_MAX
 from ..dialects.layout import CORE_ROWS, SPAN_BYTES
 from ..dialects.target import REGISTERS, TENSOR_MEMORY, WARPGROUP_THREADS, Target
+from .chip_figures import figures
 from .schedule_problem import Problem, Schedule
 from .schedule_waves import resident_ctas, tile_rounds
 
@@ -61,7 +62,8 @@ def accumulator_registers(problem: Problem, schedule: Schedule, target: Target) 
     if warpgroups is None:
         return f"{m}x{n} is over {target.accumulator_limits()}"
     registers = m * n // (warpgroups * WARPGROUP_THREADS)
-    copied = target.in_registers and not (problem.by_tma("a") and problem.by_tma("b"))
+    by_tma = problem.by_tma("a") and problem.by_tma("b")
+    copied = not target.has_tensor_memory and not by_tma
     if copied and (warpgroups > 2 or registers > COPIED_REGISTERS_MAX):
         return (
             f"{registers} registers a thread of {warpgroups} warpgroups leave too few for threads "
@@ -111,7 +113,7 @@ def split_parts(problem: Problem, schedule: Schedule, target: Target) -> str | N
     parts, (m, n) = schedule.split_k, problem.tiles(schedule)
     if parts == 1:
         return None
-    if not target.in_registers:
+    if figures(target).split is None:
         return f"what a split K costs on {target.chip} was not measured"
     if any(tiles % ctas for tiles, ctas in zip((m, n), schedule.cluster, strict=True)):
         return f"{m}x{n} tiles of a split K must be whole clusters"
@@ -232,7 +234,7 @@ def shared_memory(problem: Problem, schedule: Schedule, target: Target) -> str |
 
 def tensor_memory(problem: Problem, schedule: Schedule, target: Target) -> str | None:
     """The accumulators must fit the tensor memory: two of them when tiles overlap."""
-    if target.in_registers:
+    if not target.has_tensor_memory:
         return None
     m, n, _ = schedule.tile
     buffers = 1 if schedule.scheduler == "none" else 2
@@ -288,7 +290,7 @@ def alternating_consumers(problem: Problem, schedule: Schedule, target: Target) 
     m, n, _ = schedule.tile
     if not schedule.ping_pong:
         return None
-    if not target.in_registers:
+    if not target.issuers_store:
         return f"{target.chip} has accumulators in tensor memory, one consumer reads them"
     if schedule.scheduler == "none":
         return "consumers take turns where a CTA has several tiles, got scheduler none"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from ..dialects.target import Target
-from .chip_figures import FIGURES
+from .chip_figures import figures
 from .schedule_problem import Problem, Schedule
 
 CURVE_SPREAD = 1.5
@@ -22,8 +22,8 @@ def tile_rounds(problem: Problem, schedule: Schedule, target: Target) -> int:
 def resident_ctas(schedule: Schedule, target: Target) -> int:
     """CTAs that run at once: one a multiprocessor, in whole clusters that find room."""
     size = schedule.cluster_size * schedule.split_k
-    counted = FIGURES[target.chip].get(f"clusters_of_{size}")
-    return size * (int(counted.value) if counted else target.multiprocessors // size)
+    counted = figures(target).clusters_at_once.get(size)
+    return size * (int(counted) if counted else target.multiprocessors // size)
 
 
 def wave_shape(problem: Problem, schedule: Schedule, target: Target) -> tuple[int, int]:

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from .errors import OptionError
 
 TENSOR_MEMORY, REGISTERS = "tensor memory", "registers"
+THREAD, WARPGROUP = "thread", "warpgroup"
+MBARRIER, WAIT_GROUP = "mbarrier", "wait_group"
 WARPGROUP_THREADS = 128
 
 
@@ -15,8 +17,8 @@ class Target:
     """Limits of one chip.
 
     `shared_bytes` is the most dynamic plus static shared memory of one CTA (227 KiB: 228 KiB a
-    multiprocessor less 1 KiB that the system keeps). Tensor memory has `tmem_lanes` lanes of
-    `tmem_columns` 32-bit columns (PTX ISA, Tensor Memory). `mma_m` lists the M of one
+    multiprocessor less 1 KiB that the system keeps). Tensor memory has `tmem_columns` columns of
+    128 lanes of 32 bits (PTX ISA, Tensor Memory). `mma_m` lists the M of one
     cta_group::1 MMA; its N goes from `mma_n_step[m]` to `mma_n_max` in that step (PTX ISA, shapes
     of .kind::f16; 16 for M=128 is the subset that every published kernel stays in).
     `mn_major_bytes` are the sizes of elements that an MMA reads MN-major from the layouts of
@@ -27,24 +29,38 @@ class Target:
     than 8 need the launch's leave); N of a cta_group::2 MMA is a multiple of `pair_n_step`, so that
     each half is one of 16.
 
-    `accumulators` says where MMAs keep their results. With "registers", those of the warpgroups
-    that issue the MMAs (PTX ISA, wgmma), an MMA's agent is also the epilogue's, and there are no
-    2-CTA MMAs. A thread of one, two or three such warpgroups may hold up to
+    MMAs are one chip's tcgen05.mma or another's wgmma.mma_async (`mma`, PTX ISA). `accumulators`
+    says where they keep their results, in tensor memory or in registers of the threads that issue
+    them, `mma_issuer` whether one thread issues them or all of a warpgroup, and `mma_completion`
+    what tells that they are done: an mbarrier (tcgen05.commit) or, to the issuers alone, a wait for
+    a group of them (wgmma.wait_group). `descriptor_version` is what shared-memory descriptors carry
+    in bits 46 to 48. With `pairs` two CTAs can share an MMA (.cta_group::2).
+
+    Where accumulators are in registers, a thread of one, two or three warpgroups may hold up to
     `accumulator_registers_max` of them, so that ptxas has enough for the rest without spills. A
     multiprocessor has `registers`, which setmaxnreg moves between warpgroups.
+
+    With `cluster_waits_acquire` a wait for a barrier of a cluster acquires what other CTAs wrote
+    before they arrived. Without, only the async proxy moves data between CTAs, which the barrier's
+    completion orders by itself; acquiring the cluster's writes would drop L1 at every wait.
     `launch_control` is for cluster launch control. With `dependent_launch` kernels wait for the
     grids before them by themselves, where nothing else is said.
     """
 
     chip: str
     ptx_feature: str
+    mma: str = "tcgen05.mma"
     accumulators: str = TENSOR_MEMORY
+    mma_issuer: str = THREAD
+    mma_completion: str = MBARRIER
+    descriptor_version: int = 0b001
+    pairs: bool = True
+    cluster_waits_acquire: bool = True
     launch_control: bool = True
     dependent_launch: bool = False
     shared_bytes: int = 232_448
     multiprocessor_shared_bytes: int = 233_472
     cta_reserved_shared_bytes: int = 1024
-    tmem_lanes: int = 128
     tmem_columns: int = 512
     tmem_columns_min: int = 32
     mma_m: tuple[int, ...] = (64, 128)
@@ -56,28 +72,43 @@ class Target:
     pair_n_step: int = 32
     registers: int = 65_536
     accumulator_registers_max: tuple[int, ...] = (128, 160, 96)
-    box_rank_max: int = 5
     tma_alignment_bytes: int = 16
-    tma_destination_alignment_bytes: int = 128
     grid_x_max: int = 2**31 - 1
     grid_y_max: int = 65_535
 
     @property
-    def in_registers(self) -> bool:
-        """Whether the warpgroups that issue MMAs hold the accumulators."""
+    def has_tensor_memory(self) -> bool:
+        """Whether accumulators are in tensor memory, which is allocated and needs its fences."""
+        return self.accumulators == TENSOR_MEMORY
+
+    @property
+    def one_thread_issues(self) -> bool:
+        """Whether one thread issues an MMA; else all threads of its agent do, together."""
+        return self.mma_issuer == THREAD
+
+    @property
+    def issuers_store(self) -> bool:
+        """Whether the agent that issues MMAs is also the epilogue's: its threads alone hold the
+        results, so that it stores a tile before it starts the next."""
         return self.accumulators == REGISTERS
 
     @property
-    def pairs(self) -> bool:
-        """Whether two CTAs can share an MMA."""
-        return not self.in_registers
+    def awaits_mmas(self) -> bool:
+        """Whether the issuers wait for their MMAs, with `tile.await_mma`, before they release what
+        these read; else the hardware releases it when they are done."""
+        return self.mma_completion == WAIT_GROUP
+
+    @property
+    def releases_by_warp(self) -> bool:
+        """Whether every warp that awaited MMAs releases their operands; else one commit does."""
+        return self.awaits_mmas
 
     def mma_warpgroups(self, tile_m: int, tile_n: int) -> int | None:
         """Warpgroups that share the rows of a tile's accumulator, None when too many are needed.
 
         An accumulator in tensor memory is read by one.
         """
-        if not self.in_registers:
+        if self.has_tensor_memory:
             return 1
         for count, most in enumerate(self.accumulator_registers_max, 1):
             registers = tile_m * tile_n // (count * WARPGROUP_THREADS)
@@ -134,7 +165,13 @@ TARGETS = {
         Target(
             "sm_90a",
             "+ptx88",
+            mma="wgmma.mma_async",
             accumulators=REGISTERS,
+            mma_issuer=WARPGROUP,
+            mma_completion=WAIT_GROUP,
+            descriptor_version=0,
+            pairs=False,
+            cluster_waits_acquire=False,
             launch_control=False,
             dependent_launch=True,
             mma_m=(64,),

@@ -190,7 +190,7 @@ class Check:
     def _mma(self, op: Any, loops: tuple[Any, ...]) -> None:
         self.mmas += 1
         check_mma(self.kernel, op, self.target)
-        if self.target.in_registers:
+        if not self.target.has_tensor_memory:
             self.held.append(op.acc.type.shape)
         synchronous = is_synchronous(op)
         if self.synchronous not in (None, synchronous):

@@ -40,7 +40,7 @@ def check_pipes(module: ir.Module) -> None:
         ops = list(kernel.body.blocks[0].operations)
         rings = [op for op in ops if isinstance(op, CreateOp)]
         if rings:
-            _check_kernel(kernel, ops, rings, target_of(module).in_registers)
+            _check_kernel(kernel, ops, rings, target_of(module).awaits_mmas)
 
 
 def _check_kernel(kernel: KernelOp, ops: list[Any], rings: list[CreateOp], awaits: bool) -> None:

@@ -84,7 +84,7 @@ class PingPong:
 
 def _roles(kernel: KernelOp, target: Target) -> tuple[RoleOp, RoleOp]:
     """The consumer and the load role."""
-    if not target.in_registers:
+    if not target.issuers_store:
         raise refused(
             kernel,
             f"ping-pong: {target.chip} has accumulators in tensor memory, of which persistence "

@@ -155,7 +155,7 @@ def _check_accumulator(matmul: MatmulOp, tile: tuple[int, int], target: Target) 
             "the tile smaller",
         )
     columns = target.accumulator_columns(m, n)
-    if not target.in_registers and columns > target.tmem_columns:
+    if target.has_tensor_memory and columns > target.tmem_columns:
         raise refused(
             matmul,
             f"tile {m}x{n} needs {columns} tensor-memory columns, over the "

@@ -67,7 +67,7 @@ class TmaInsertion:
             CommitOp(ring=ring)
             full = slot_tiles(WaitOp(ring=ring, slot=ring.type.slot).slot)
         with ir.InsertionPoint.after(mma.operation), mma.location:
-            if target.in_registers:
+            if target.awaits_mmas:
                 await_mmas(0)
             ReleaseOp(ring=ring)
         for load, tile in zip(loads, full, strict=True):

@@ -91,7 +91,7 @@ class WarpSpecialization:
         target = target_of(module)
         _check(kernel)
         roles = _roles(kernel, target)
-        if not target.in_registers:
+        if target.has_tensor_memory:
             for accumulator in walk(kernel, AccumulatorOp):
                 _pipe_accumulator(kernel, accumulator)
         block = kernel.body.blocks[0]
@@ -109,7 +109,7 @@ class WarpSpecialization:
 def _roles(kernel: KernelOp, target: Target) -> list[Role]:
     """The roles in the order of their warps."""
     load_warps = _load_warps(kernel)
-    if not target.in_registers:
+    if not target.issuers_store:
         parts = {EPILOGUE: WARPGROUP_WARPS, LOAD: load_warps, MMA: 1}
         return [Role(name, (name,), warps) for name, warps in parts.items()]
     warps = kernel.threads.value // 32

@@ -76,7 +76,7 @@ def explain_schedule_command(parser: Parser, options: argparse.Namespace) -> int
 def _as_dict(choice: Choice, spec: MatmulSpec, target: Target) -> dict[str, Any]:
     from dataclasses import asdict
 
-    from ..compiler.chip_figures import FIGURES
+    from ..compiler.chip_figures import figure_table
 
     return {
         "ok": True,
@@ -87,7 +87,7 @@ def _as_dict(choice: Choice, spec: MatmulSpec, target: Target) -> dict[str, Any]
         "estimate": asdict(choice.estimate),
         "measured": asdict(choice.tuned) if choice.tuned else None,
         "memory": _memory(choice.schedule, spec, target),
-        "figures": {name: asdict(figure) for name, figure in FIGURES[target.chip].items()},
+        "figures": {name: each.as_dict() for name, each in figure_table(target.chip).items()},
         "rejected": [
             {
                 "schedule": asdict(rejected.schedule),
@@ -111,7 +111,7 @@ def _memory(schedule: Schedule, spec: MatmulSpec, target: Target) -> dict[str, i
         "shared_bytes_limit": target.shared_bytes,
     }
     m, n, _ = schedule.tile
-    if target.in_registers:
+    if not target.has_tensor_memory:
         warpgroups = target.mma_warpgroups(m, n) or 1
         registers = m * n // (warpgroups * WARPGROUP_THREADS)
         return shared | {"warpgroups": warpgroups, "accumulator_registers": registers}

@@ -10,7 +10,6 @@ from ...dialects.dtypes import DType
 from ...dialects.layout import TileLayout
 
 SWIZZLE_CODE = {"none": 0, "128B": 2, "64B": 4, "32B": 6}
-DESCRIPTOR_VERSION, WGMMA_VERSION = 0b001, 0
 ADDRESS_BITS = 0x3FFFF
 ACCUMULATOR_CODE = {"f32": 1, "s32": 2}
 
@@ -20,10 +19,11 @@ def encode_bytes(value: int) -> int:
     return (value & ADDRESS_BITS) >> 4
 
 
-def shared_descriptor(
-    layout: TileLayout, address: int = 0, version: int = DESCRIPTOR_VERSION
-) -> int:
-    """The 64-bit matrix descriptor of a tile that starts at shared-memory byte `address`."""
+def shared_descriptor(layout: TileLayout, version: int, address: int = 0) -> int:
+    """The 64-bit matrix descriptor of a tile that starts at shared-memory byte `address`.
+
+    The version is the target's `descriptor_version`.
+    """
     leading, stride = layout.descriptor_strides()
     return (
         encode_bytes(address)

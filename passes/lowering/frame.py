@@ -137,16 +137,16 @@ class Frame:
             if plan.kind == "operands":
                 places = zip(plan.layouts, plan.tiles, strict=True)
                 self.descriptors[ring] = [self.descriptor_at(*place) for place in places]
-        if self.target.in_registers:
+        if not self.target.has_tensor_memory:
             self._hold_accumulators()
         with self.team.once():
             self._init_barriers()
         clear_missing_rows(self)
         self._read_place()
-        if self.target.in_registers:
-            self.meet_all()
-        else:
+        if self.target.has_tensor_memory:
             self._take_tensor_memory()
+        else:
+            self.meet_all()
 
     def _take_tensor_memory(self) -> None:
         with b.when(self.first_warp):
@@ -156,8 +156,7 @@ class Frame:
 
     def _open_ring(self, plan: RingPlan) -> Ring:
         producer, consumer = b.Counter(plan.stages), b.Counter(plan.stages)
-        apart = self.target.in_registers
-        reader = b.Counter(plan.stages) if apart else consumer
+        reader = b.Counter(plan.stages) if self.target.awaits_mmas else consumer
         if not plan.under_way:
             return Ring(producer, consumer, reader, producer)
         return Ring(producer, consumer, reader, b.Counter(plan.stages), b.Tally())
@@ -173,10 +172,10 @@ class Frame:
 
         No CTA of a cluster ends while another may still write to it.
         """
-        if self.target.in_registers and self.cluster.size == 1:
+        if not self.target.has_tensor_memory and self.cluster.size == 1:
             return
         self.meet_all()
-        if self.target.in_registers:
+        if not self.target.has_tensor_memory:
             return
         with b.when(self.first_warp):
             columns = b.constant(self.plan.tmem_columns)
@@ -209,12 +208,12 @@ class Frame:
 
     def fence_before(self) -> None:
         """tcgen05.fence::before_thread_sync, where there is tensor memory."""
-        if not self.target.in_registers:
+        if self.target.has_tensor_memory:
             nvvm.tcgen05_fence(nvvm.Tcgen05FenceKind.BEFORE_THREAD_SYNC)
 
     def fence_after(self) -> None:
         """tcgen05.fence::after_thread_sync, where there is tensor memory."""
-        if not self.target.in_registers:
+        if self.target.has_tensor_memory:
             nvvm.tcgen05_fence(nvvm.Tcgen05FenceKind.AFTER_THREAD_SYNC)
 
     def line(self, ranks: int, along_m: ir.Value | int, along_n: ir.Value | int) -> ir.Value:
@@ -265,7 +264,8 @@ class Frame:
         """
         address = llvm.ptrtoint(b.i32(), self.shared_at(offset_bytes))
         units = arith.andi(b.div(address, 16), b.constant(encode_bytes(-1)))
-        return arith.ori(units, b.constant(b.signed(shared_descriptor(layout) % 2**32)))
+        word = shared_descriptor(layout, self.target.descriptor_version)
+        return arith.ori(units, b.constant(b.signed(word % 2**32)))
 
     def barrier_at(self, first: int, index: ir.Value | int) -> ir.Value:
         """Pointer to barrier `index` of the array that starts at byte `first`."""
@@ -325,12 +325,8 @@ class Frame:
         return llvm.inttoptr(b.pointer(b.TENSOR), b.add(self.tmem, offset))
 
     def wait(self, barrier: ir.Value, parity: ir.Value) -> None:
-        """Wait for a barrier that, in a cluster, other CTAs may arrive at.
-
-        Around MMAs by warpgroups only the async proxy moves data, which the barrier's completion
-        and `tile.await_mma` order; acquiring the cluster's writes would drop L1 at every wait.
-        """
-        in_cluster = self.cluster.loads_together and not self.target.in_registers
+        """Wait for a barrier that, in a cluster, other CTAs may arrive at."""
+        in_cluster = self.cluster.loads_together and self.target.cluster_waits_acquire
         b.barrier_wait(barrier, parity, in_cluster=in_cluster)
 
     def wait_mma_done(self) -> None:

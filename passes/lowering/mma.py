@@ -9,8 +9,6 @@ from ...dialects.pipe import TileOp
 from ...dialects.tile import MmaOp, PairMmaOp
 from . import build as b
 from .descriptors import (
-    DESCRIPTOR_VERSION,
-    WGMMA_VERSION,
     encode_bytes,
     instruction_descriptor,
     shared_descriptor,
@@ -97,7 +95,7 @@ def advance(frame: Frame, low: ir.Value, layout: TileLayout, mn: int, k: int) ->
     tcgen05.mma as register+immediate, which PTX only has for addresses.
     """
     moved = b.add(low, encode_bytes(layout.offset(mn, k)))
-    version = WGMMA_VERSION if frame.target.in_registers else DESCRIPTOR_VERSION
+    version = frame.target.descriptor_version
     high = b.constant(b.signed(shared_descriptor(layout, version=version) >> 32))
     words = vector.FromElementsOp(ir.VectorType.get([2], b.i32()), [moved, high]).result
     return llvm.bitcast(b.i64(), words)

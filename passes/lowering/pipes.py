@@ -122,7 +122,7 @@ def lower_wait(frame: Frame, op: WaitOp) -> None:
     frame.wait(frame.barrier_at(plan.full, index), reader.phase())
     frame.fence_after()
     frame.slots[op.slot] = Slot(op.ring, index)
-    if frame.target.in_registers:
+    if frame.target.awaits_mmas:
         reader.advance()
 
 
@@ -138,7 +138,7 @@ def lower_release(frame: Frame, op: ReleaseOp) -> None:
         nvvm.bar_warp_sync(b.constant(ALL_LANES))
     elif plan.kind == "turns":
         _hand_over(frame, empty)
-    elif frame.target.in_registers:
+    elif frame.target.releases_by_warp:
         _arrive_by_warp(frame, empty)
     else:
         frame.commit(empty, frame.release_mask())

@@ -90,7 +90,7 @@ def make_plan(kernel: KernelOp, target: Target) -> Plan:
         plan.buffers[load.tile] = cursor.take(layout.size_bytes, SLOT_ALIGNMENT)
     for create in sorted(walk(kernel, CreateOp), key=_alignment, reverse=True):
         plan.rings[create.ring] = _place_tiles(create, cursor)
-    if not target.in_registers:
+    if target.has_tensor_memory:
         _place_accumulators(kernel, plan, target)
     for ring, placed in plan.rings.items():
         plan.rings[ring] = _place_barriers(kernel, ring, placed, plan.cluster, target, cursor)
@@ -169,8 +169,8 @@ def _place_barriers(
         return placed
     full, empty = (cursor.take(placed.stages * BARRIER_BYTES, BARRIER_BYTES) for _ in range(2))
     if placed.kind == "operands":
-        by_warp = target.in_registers
-        count = cluster.release_count() * (_consumer_warps(ring) if by_warp else 1)
+        arrivals = _consumer_warps(ring) if target.releases_by_warp else 1
+        count = cluster.release_count() * arrivals
     elif placed.kind == "claims":
         count = _claim_readers(kernel, cluster)
     else:

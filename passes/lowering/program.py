@@ -166,8 +166,8 @@ def _needs(frame: Frame, op: ir.OpView) -> frozenset[str]:
 
 
 def _issuing(frame: Frame) -> frozenset[str]:
-    """Who issues MMAs: all threads of a team that holds the accumulator, else one thread."""
-    if frame.target.in_registers:
+    """Who issues MMAs: all threads of a team, or one of them."""
+    if not frame.target.one_thread_issues:
         return frozenset()
     return frozenset({LEADER, ISSUER} if frame.cluster.pair else {LEADER})
 
@@ -215,8 +215,7 @@ def _emit_op(frame: Frame, op: ir.OpView, held: frozenset[str]) -> None:
 
 
 def _lowering(frame: Frame, op: ir.OpView) -> Callable[[Frame, Any], None] | None:
-    table = REGISTER_LOWERINGS if frame.target.in_registers else LOWERINGS
-    return table.get(type(op))
+    return LOWERINGS[frame.target.mma].get(type(op))
 
 
 def _emit_role(frame: Frame, op: RoleOp) -> None:
@@ -252,7 +251,8 @@ def _lower_handle(frame: Frame, op: ir.OpView) -> None:
 
 
 HANDLES = (TensorMapOp, CreateOp, AccumulatorOp)
-LOWERINGS: dict[type, Callable[[Frame, Any], None]] = {
+Lowerings = dict[type, Callable[[Frame, Any], None]]
+_TCGEN05: Lowerings = {
     CtaTileOp: lower_cta_tile,
     ClaimOp: lower_claim,
     **dict.fromkeys(HANDLES, _lower_handle),
@@ -274,8 +274,8 @@ LOWERINGS: dict[type, Callable[[Frame, Any], None]] = {
     ReducedStoreOp: lower_reduced_store,
 }
 TENSOR_MEMORY_ONLY = (PairMmaOp, PairRankOp, ClaimOp)
-REGISTER_LOWERINGS = {
-    **{op: lower for op, lower in LOWERINGS.items() if op not in TENSOR_MEMORY_ONLY},
+_WGMMA: Lowerings = {
+    **{op: lower for op, lower in _TCGEN05.items() if op not in TENSOR_MEMORY_ONLY},
     MmaOp: lower_wgmma,
     AwaitMmaOp: lower_await_mma,
     SetRegistersOp: lower_set_registers,
@@ -284,3 +284,4 @@ REGISTER_LOWERINGS = {
     StagedStoreOp: stage_registers,
     ReducedStoreOp: reduce_registers,
 }
+LOWERINGS = {"tcgen05.mma": _TCGEN05, "wgmma.mma_async": _WGMMA}
