@@ -6,8 +6,9 @@
 
 Writes bundles for bf16 (or `--type`), B as N×K: FOLDER/MxNxK.zip by the schedule that the compiler
 chooses, or FOLDER/MxNxK.NAME.zip for each preset and pipeline that is named (`--chosen` adds the
-chosen one); gpu.py measures those of a shape together. `--comparison` makes what docs/hopper.md
-compares. A shape that is refused is said so and left out; the exit status is then 1.
+chosen one); gpu.py measures those of a shape together. `--comparison` makes what
+docs/appendix/hopper.md compares. A shape that is refused is said so and left out; the exit
+status is then 1.
 """
 
 from __future__ import annotations
@@ -56,7 +57,9 @@ def parse_options() -> argparse.Namespace:
                         metavar="NAME", help="this preset; may be given again")  # fmt: skip
     parser.add_argument("--pipeline", action="append", default=[], type=named_pipeline,
                         metavar="NAME=TEXT", help="these passes; may be given again")  # fmt: skip
-    parser.add_argument("--comparison", choices=COMPARISONS, help="kernels of docs/hopper.md")
+    parser.add_argument(
+        "--comparison", choices=COMPARISONS, help="kernels of docs/appendix/hopper.md"
+    )
     return parser.parse_args()
 
 
