@@ -16,7 +16,7 @@ from typing import Any
 from ..dialects.mlir import func, ir, linalg
 from ..dialects.target import find_target
 from ..dialects.tile import MatmulOp
-from ..passes.base import walk
+from ..passes.base import ARGUMENTS_ATTRIBUTE, refused, walk
 from ..passes.tiling import epilogue_tensors
 from .linalg_text import LinalgText
 
@@ -39,6 +39,40 @@ def lay_out(source: LinalgText, module: ir.Module, normalized: ir.Module, chip: 
         _turn(function, number)
     text = module.operation.get_asm(enable_debug_info=True)
     return replace(source, text=text, turned=turned)
+
+
+def tell_arguments(module: ir.Module, source: Any) -> None:
+    """Let what passes left of a torch module's function say what its arguments are."""
+    if isinstance(source, LinalgText) and source.arguments:
+        module.operation.attributes[ARGUMENTS_ATTRIBUTE] = _described(source)
+
+
+def read_arguments(module: ir.Module, source: LinalgText) -> LinalgText:
+    """The source with the arguments that its module tells of, if it does."""
+    attributes = module.operation.attributes
+    if ARGUMENTS_ATTRIBUTE not in attributes:
+        return source
+    return _read(module, attributes[ARGUMENTS_ATTRIBUTE], source)
+
+
+def _described(source: LinalgText) -> ir.Attribute:
+    names = [ir.StringAttr.get(name) for name in source.arguments]
+    turned = ir.DenseI64ArrayAttr.get(sorted(source.turned))
+    return ir.DictAttr.get({"names": ir.ArrayAttr.get(names), "transposed": turned})
+
+
+def _read(module: ir.Module, told: ir.Attribute, source: LinalgText) -> LinalgText:
+    """The source with names and turned arguments as its module tells them."""
+    try:
+        fields = ir.DictAttr(told)
+        names = [ir.StringAttr(name).value for name in ir.ArrayAttr(fields["names"])]
+        turned = list(ir.DenseI64ArrayAttr(fields["transposed"]))
+        if len(fields) != 2 or not names or not set(turned) <= set(range(len(names))):
+            raise ValueError
+    except (ValueError, KeyError) as error:
+        rule = 'must be {names = ["…", …], transposed = array<i64: which of them, …>}'
+        raise refused(module.operation, f"{ARGUMENTS_ATTRIBUTE} {rule}, got {told}") from error
+    return replace(source, arguments=tuple(names), turned=frozenset(turned))
 
 
 def _majors(matmul: MatmulOp) -> dict[int, set[str]]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import json
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -17,16 +16,20 @@ from ..dialects.mlir import ir, llvm_ir_of
 from ..dialects.target import find_target
 from ..dialects.tile import MatmulOp
 from ..dialects.verify import logical_shape
-from ..passes.base import TARGET_ATTRIBUTE, PassLog, walk
+from ..passes.base import DEFAULT_TARGET, PassLog, walk
 from ..runtime.manifest import FORMAT, SCHEMA
-from .argument_layout import lay_out
+from .argument_layout import lay_out, read_arguments, tell_arguments
 from .backend import Assembled, assemble, emit_ptx, versions
+from .levels import check_alone, is_kernel, level_of, settle_target
 from .linalg_text import LinalgText
+from .lowered import launch_of
 from .mlir_files import read_mlir
 from .origins import OriginMarker, keep_origins
 from .pipeline import (
+    FIRST,
     PassCall,
     PassEvent,
+    check_program,
     complete_pipeline,
     mlir_errors,
     parse_module,
@@ -37,6 +40,7 @@ from .source_text import check_text
 from .spec import MatmulSpec
 from .torch_module import EXPORTED, read_exported
 
+NO_PASSES = "none"
 KINDS = ("mlir", "llvm", "ptx", "cubin")
 Source = MatmulSpec | Path | LinalgText
 
@@ -45,13 +49,18 @@ Source = MatmulSpec | Path | LinalgText
 class Compiled:
     """What a compilation made, up to the kind asked for; later kinds are None.
 
-    `stages` holds (stage, wall seconds) in order, `remarks` what a user should read.
+    `stages` holds (stage, wall seconds) in order, `remarks` what a user should read. `level` is
+    the pass that the source was through already, None for linalg; `chosen` whether the compiler
+    chose the schedule.
     """
 
     pipeline: str
+    target: str
     mlir: str
     remarks: list[str]
     stages: list[tuple[str, float]]
+    level: str | None = None
+    chosen: bool = False
     entry: str | None = None
     llvm_ir: str | None = None
     ptx: str | None = None
@@ -63,7 +72,7 @@ class Compiled:
 def compile_matmul(
     source: Source,
     *,
-    target: str = "sm_100a",
+    target: str | None = None,
     pipeline: str | None = None,
     preset: str | None = None,
     stop_after: str | None = None,
@@ -72,36 +81,47 @@ def compile_matmul(
     until: str = "cubin",
     origins: bool = False,
 ) -> Compiled:
-    """Compile a spec, or linalg on tensors, for `target`.
+    """Compile a spec, linalg on tensors, or what passes left of it, for `target`.
 
-    Linalg is that of an .mlir file, of a .pt2 file (torch.export.save), or a `LinalgText`.
+    Linalg is that of an .mlir file, of a .pt2 file (torch.export.save), or a `LinalgText`. An .mlir
+    file may also be through some passes (`compiler/levels.py`), and goes on from there. Without a
+    target it is the one that the file names, else sm_100a.
 
-    `pipeline` (text) or `preset` (name) choose the passes, else `choose_schedule` does;
-    `stop_after` leaves out the later ones, except the lowering. `until` is the last kind made:
-    "mlir", "llvm", "ptx" or "cubin". `origins`: the PTX says by `.loc` which pass made the op that
-    an instruction comes from (`compiler/origins.py`); nothing else of it changes. Raises
-    `CompileError` for what can't be compiled.
+    `pipeline` (text) or `preset` (name) choose the passes, else `choose_schedule` does, but a
+    kernel is lowered as it is; `stop_after` leaves out the later passes, except the lowering.
+    `until` is the last kind made: "mlir", "llvm", "ptx" or "cubin". `origins`: the PTX says by
+    `.loc` which pass made the op that an instruction comes from (`compiler/origins.py`); nothing
+    else of it changes. Raises `CompileError` for what can't be compiled.
     """
-    find_target(target)
-    source = _loaded(source, target)
+    if target is not None:
+        find_target(target)
+    source = _loaded(source, target or DEFAULT_TARGET)
     lower = until != "mlir" or stop_after is None
-    chosen = pipeline is None and preset is None
-    calls = [] if chosen else complete_pipeline(pipeline, preset, stop_after, lower)
     stages: list[tuple[str, float]] = []
     with _timed(stages, "context"):
         context = make_context()
     with context, ir.Location.unknown(), _Blame(source):
         with _timed(stages, "import"):
             module = _import(source)
-        module.operation.attributes[TARGET_ATTRIBUTE] = ir.StringAttr.get(target)
+        level = None
+        if isinstance(source, LinalgText) and source.is_file:
+            level = level_of(module)
+            check_alone(module, level)
+            source = read_arguments(module, source) if level else source
+        target = settle_target(module, level, target)
+        chosen = pipeline is None and preset is None and not is_kernel(level)
+        calls = [] if chosen else complete_pipeline(pipeline, preset, stop_after, lower, level)
         log = PassLog(places=not isinstance(source, MatmulSpec))
         observer = OriginMarker(module, observer) if origins else observer
+        left = calls
         if chosen:
-            text = _choose(source, module, target, log, stages, observer)
-            calls = complete_pipeline(text, None, stop_after, lower)
-        stages += run_passes(module, calls[1:] if chosen else calls, log, observer)
+            text = _choose(source, module, level, target, log, stages, observer)
+            calls = complete_pipeline(text, None, stop_after, lower, level)
+            left = calls[1:] if level is None else calls
+        stages += run_passes(module, left, log, observer)
+        tell_arguments(module, source)
         text = ",".join(str(call) for call in calls)
-        compiled = Compiled(text, str(module), log.remarks, stages)
+        compiled = Compiled(text, target, str(module), log.remarks, stages, level, chosen)
         if until != "mlir":
             if origins:
                 keep_origins(module)
@@ -109,7 +129,7 @@ def compile_matmul(
     if until in ("ptx", "cubin"):
         _assemble(compiled, target, allow_spills, until)
     if until == "cubin":
-        _complete_manifest(compiled, source, target, calls)
+        _complete_manifest(compiled, source)
     return compiled
 
 
@@ -158,7 +178,7 @@ def _laid_out(source: LinalgText, target: str) -> LinalgText:
     """The text of a torch module for a kernel that reads its arguments as they best lie."""
     with make_context(), ir.Location.unknown():
         module, normalized = _import(source), _import(source)
-        run_passes(normalized, [PassCall("normalize")], PassLog())
+        run_passes(normalized, [PassCall(FIRST)], PassLog())
         return lay_out(source, module, normalized, target)
 
 
@@ -175,13 +195,17 @@ def _import(source: MatmulSpec | LinalgText) -> ir.Module:
 def _choose(
     source: Source,
     module: ir.Module,
+    level: str | None,
     target: str,
     log: PassLog,
     stages: list[tuple[str, float]],
     observer: Callable[[PassEvent], None] | None,
 ) -> str:
-    """Normalize the module and choose its schedule: the pipeline from `tiling` on."""
-    stages += run_passes(module, [PassCall("normalize")], log, observer)
+    """Normalize the module if need be and choose its schedule: the pipeline from `tiling` on."""
+    if level is None:
+        stages += run_passes(module, [PassCall(FIRST)], log, observer)
+    else:
+        check_program(module)
     with _timed(stages, "schedule"):
         spec = source if isinstance(source, MatmulSpec) else _spec_of(module)
         return choose_pipeline(spec, target)
@@ -198,7 +222,13 @@ def _normalized(source: LinalgText, read: Callable[[ir.Module], Any]) -> Any:
     """What `read` finds in the normalized module."""
     with make_context(), ir.Location.unknown():
         module = _import(source)
-        run_passes(module, [PassCall("normalize")], PassLog())
+        level = level_of(module)
+        if is_kernel(level):
+            rule = (
+                "a schedule can be chosen for linalg and tile.matmul, got a kernel, which has one"
+            )
+            raise CompileError(rule, source.name)
+        run_passes(module, [] if level else [PassCall(FIRST)], PassLog())
         return read(module)
 
 
@@ -223,15 +253,11 @@ def _spec_of(module: ir.Module) -> MatmulSpec:
 
 
 def _translate(module: ir.Module, compiled: Compiled) -> None:
-    modules = [op for op in module.body.operations if op.operation.name == "gpu.module"]
-    with _timed(compiled.stages, "llvm-ir"), mlir_errors():
-        compiled.llvm_ir = llvm_ir_of(modules[0].operation)
-    kernels = [
-        op for op in modules[0].regions[0].blocks[0].operations if op.operation.name == "llvm.func"
-    ]
-    launches = [op.attributes["tile.launch"] for op in kernels if "tile.launch" in op.attributes]
-    compiled.manifest = json.loads(ir.StringAttr(launches[0]).value)
+    (lowered,) = module.body.operations
+    compiled.manifest = launch_of(lowered, compiled.target)
     compiled.entry = compiled.manifest["entry"]
+    with _timed(compiled.stages, "llvm-ir"), mlir_errors():
+        compiled.llvm_ir = llvm_ir_of(lowered.operation)
 
 
 def _assemble(compiled: Compiled, target: str, allow_spills: bool, until: str) -> None:
@@ -244,9 +270,7 @@ def _assemble(compiled: Compiled, target: str, allow_spills: bool, until: str) -
             compiled.assembled = assemble(compiled.ptx, chip=target, allow_spills=allow_spills)
 
 
-def _complete_manifest(
-    compiled: Compiled, source: Source, target: str, calls: list[PassCall]
-) -> None:
+def _complete_manifest(compiled: Compiled, source: Source) -> None:
     """Add what the kernel alone does not say: where it came from, resources, tools."""
     assert compiled.assembled is not None
     resources = ("registers", "spill_store_bytes", "spill_load_bytes", "static_shared_bytes")
@@ -254,8 +278,8 @@ def _complete_manifest(
         "format": FORMAT,
         "schema": SCHEMA,
         "spec": source.as_dict() if isinstance(source, MatmulSpec) else None,
-        "target": target,
-        "pipeline": compiled.pipeline,
+        "target": compiled.target,
+        "pipeline": compiled.pipeline or NO_PASSES,
         "resources": {name: getattr(compiled.assembled, name) for name in resources},
         "tools": versions(),
     }

@@ -21,7 +21,9 @@ from ..dialects.verify import MALFORMED
 from ..passes import BY_REQUEST, PASSES, PIPELINE
 from ..passes.base import TARGET_ATTRIBUTE, Pass, PassLog, make_pass
 from ..passes.check_kernel import check_kernels
+from ..passes.check_matmul import check_matmuls
 from ..passes.check_pipes import check_pipes
+from .levels import check_left, is_kernel, is_left
 from .presets import HOPPER_PRESETS, PRESETS, PRESETS_OF
 from .source_text import check_text
 
@@ -110,27 +112,47 @@ def _call(match: re.Match[str]) -> PassCall:
 
 
 def complete_pipeline(
-    text: str | None, preset: str | None, stop_after: str | None, lower: bool
+    text: str | None,
+    preset: str | None,
+    stop_after: str | None,
+    lower: bool,
+    level: str | None = None,
 ) -> list[PassCall]:
     """The passes to run: `normalize` first, the named ones, `lower-to-nvvm` last if `lower`.
 
-    `stop_after` leaves out the passes after it, but not the lowering.
+    `stop_after` leaves out the passes after it, but not the lowering. A module that is through the
+    pass `level` takes those that come after it, and a kernel is only lowered unless a text says
+    more.
     """
     if text is not None and preset is not None:
         raise OptionError("pipeline: must be a text or a preset, got both; drop one")
-    presets = all_presets()
-    if preset is not None and preset not in presets:
-        raise OptionError(f"preset: unknown name {preset!r}; use one of {', '.join(presets)}")
-    if text is None:
-        text = DEFAULT_PIPELINE if preset is None else presets[preset]
-    calls = parse_pipeline(text)
-    if calls[0].name != FIRST:
+    calls = _named(text, preset, level)
+    if level is None and calls[0].name != FIRST:
         calls.insert(0, PassCall(FIRST))
     if stop_after is not None:
         calls = _cut(calls, stop_after)
-    if lower and calls[-1].name != LAST:
+    last = calls[-1].name if calls else level
+    if (lower or stop_after == LAST) and last != LAST:
         calls.append(PassCall(LAST))
     return calls
+
+
+def _named(text: str | None, preset: str | None, level: str | None) -> list[PassCall]:
+    """The passes of a text or preset; a kernel has its schedule and needs none."""
+    if text is not None:
+        calls = parse_pipeline(text)
+        check_left([call.name for call in calls], level)
+        return calls
+    presets = all_presets()
+    if preset is not None and preset not in presets:
+        raise OptionError(f"preset: unknown name {preset!r}; use one of {', '.join(presets)}")
+    if is_kernel(level):
+        if preset is not None:
+            rule = "preset: a kernel has a schedule already, got another whole one"
+            raise OptionError(f"{rule}; name the passes that are left by a pipeline")
+        return []
+    calls = parse_pipeline(DEFAULT_PIPELINE if preset is None else presets[preset])
+    return [call for call in calls if is_left(call.name, level)]
 
 
 def _cut(calls: list[PassCall], stop_after: str) -> list[PassCall]:
@@ -138,9 +160,8 @@ def _cut(calls: list[PassCall], stop_after: str) -> list[PassCall]:
     if stop_after == LAST:
         return calls
     if stop_after not in names:
-        raise OptionError(
-            f"stop-after: {stop_after!r} is not in the pipeline; use one of {', '.join(names)}"
-        )
+        known = f"use one of {', '.join(names)}" if names else "no pass is left to run"
+        raise OptionError(f"stop-after: {stop_after!r} is not in the pipeline; {known}")
     return calls[: names.index(stop_after) + 1]
 
 
@@ -159,7 +180,8 @@ def pass_table() -> list[dict[str, Any]]:
 
 
 def check_program(module: ir.Module) -> None:
-    """Refuse a kernel that breaks a rule that passes rely on, or the protocol of pipes."""
+    """Refuse a tile.matmul or kernel that breaks a rule that passes rely on, or that of pipes."""
+    check_matmuls(module)
     check_kernels(module)
     check_pipes(module)
 

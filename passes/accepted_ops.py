@@ -85,13 +85,13 @@ MODULE: Attributes = {
 
 def check_accepted(module: ir.Module) -> None:
     """Refuse the first op, attribute or tensor type that does not stand here."""
-    _check_attributes(module.operation, MODULE)
+    check_attributes(module.operation, MODULE)
     for op in operations(module.operation):
         name = op.operation.name
         if name not in OPS:
             rule = f"not one of the ops that a kernel is made of ({PAGE})"
             raise refused(op, f"{rule}; compute it outside the kernel")
-        _check_attributes(op, OPS[name])
+        check_attributes(op, OPS[name])
         for value in (*_arguments(op), *op.operation.results):
             _check_type(op, value.type)
 
@@ -122,7 +122,8 @@ def _arguments(op: Any) -> list[ir.Value]:
     return [argument for block in blocks for argument in block.arguments]
 
 
-def _check_attributes(op: Any, known: Attributes) -> None:
+def check_attributes(op: Any, known: Attributes) -> None:
+    """Refuse an attribute of the op that is not among the known ones, or has no value of theirs."""
     for name, value in attributes_of(op).items():
         if _is_empty(value):
             continue

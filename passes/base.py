@@ -19,6 +19,9 @@ SOURCE_ATTRIBUTE = (
 )
 
 
+ARGUMENTS_ATTRIBUTE = "tile.arguments"  # of a module: a torch module's names of them
+
+
 @dataclass
 class PassLog:
     """What the passes of one run say: `remarks` a user should read, `summary` what each did.
@@ -42,7 +45,11 @@ class PassLog:
 
 
 class Pass(Protocol):
-    """A rewrite of a whole module; its dataclass fields are its options."""
+    """A rewrite of a whole module; its dataclass fields are its options.
+
+    A pass may name in `makes` ops that no pass before it leaves: by them a module that comes from a
+    file is known to be through it (`compiler/levels.py`).
+    """
 
     name: ClassVar[str]
 

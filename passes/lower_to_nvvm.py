@@ -47,6 +47,7 @@ class LowerToNvvm:
     """
 
     name: ClassVar[str] = "lower-to-nvvm"
+    makes: ClassVar[tuple[str, ...]] = ("gpu.module",)
     pdl: str = option("auto", one_of(*PDL), "auto, true, false or early")
 
     def __call__(self, module: ir.Module, log: PassLog) -> None:

@@ -39,6 +39,7 @@ class Normalize:
     """linalg on tensors → one `tile.matmul` with operand layouts and epilogue region."""
 
     name: ClassVar[str] = "normalize"
+    makes: ClassVar[tuple[str, ...]] = ("tile.matmul",)
 
     def __call__(self, module: ir.Module, log: PassLog) -> None:
         check_accepted(module)

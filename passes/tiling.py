@@ -56,6 +56,7 @@ class Tiling:
     """
 
     name: ClassVar[str] = "tiling"
+    makes: ClassVar[tuple[str, ...]] = ("tile.kernel",)
     tile: tuple[int, int, int] = option((128, 128, 64), parse_extents(3), "BMxBNxBK, as 128x128x64")
 
     def __call__(self, module: ir.Module, log: PassLog) -> None:

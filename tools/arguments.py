@@ -61,7 +61,7 @@ def add_spec(parser: Parser, title: str = "spec", defaults: dict[str, int] | Non
 def add_pipeline(parser: Parser) -> None:
     """How it is compiled."""
     group = parser.add_argument_group("compilation")
-    group.add_argument("--target", default=DEFAULT_TARGET, help=f"chip (default {DEFAULT_TARGET})")
+    group.add_argument("--target", help=f"chip (default: the file's, else {DEFAULT_TARGET})")
     which = group.add_mutually_exclusive_group()
     which.add_argument("--pipeline", metavar="TEXT", help="passes and options, as 'a{x=1},b'")
     which.add_argument("--preset", metavar="NAME", help="a named pipeline")
@@ -84,12 +84,15 @@ def add_json(parser: Parser) -> None:
     )
 
 
-def problem(options: argparse.Namespace, parser: Parser) -> MatmulSpec | Path:
-    """The file that was named, or the spec that the flags describe; exactly one is allowed."""
-    given = {name: getattr(options, name) for name in (*SIZES, *CHOICES)}
-    given = {name: value for name, value in given.items() if value is not None}
+def problem(
+    options: argparse.Namespace, parser: Parser, spec_beside: bool = False
+) -> MatmulSpec | Path:
+    """The file that was named, or the spec that the flags describe; one of them, unless a spec may
+    stand beside a file."""
+    given = _given(options)
     if options.file is not None:
-        _refuse_flags(given, parser)
+        if not spec_beside:
+            _refuse_flags(given, parser)
         if options.trust:
             from ..compiler.exported_file import trust
 
@@ -100,9 +103,17 @@ def problem(options: argparse.Namespace, parser: Parser) -> MatmulSpec | Path:
 
 def spec_of(options: argparse.Namespace, parser: Parser) -> MatmulSpec:
     """The spec that the flags of `add_spec` describe."""
+    return _make_spec(_given(options), parser, "--m, --n and --k")
+
+
+def spec_is_given(options: argparse.Namespace) -> bool:
+    """Whether any flag of `add_spec` is given."""
+    return bool(_given(options))
+
+
+def _given(options: argparse.Namespace) -> dict[str, Any]:
     given = {name: getattr(options, name) for name in (*SIZES, *CHOICES)}
-    given = {name: value for name, value in given.items() if value is not None}
-    return _make_spec(given, parser, "--m, --n and --k")
+    return {name: value for name, value in given.items() if value is not None}
 
 
 def _make_spec(given: dict[str, Any], parser: Parser, wanted: str) -> MatmulSpec:

@@ -13,11 +13,6 @@ if TYPE_CHECKING:
 TARGET = "sm_100a"
 
 
-def is_chosen(options: argparse.Namespace) -> bool:
-    """Whether the flags of `add_pipeline` leave the choice to the compiler."""
-    return options.pipeline is None and options.preset is None
-
-
 def chosen_line(source: MatmulSpec | Path, options: argparse.Namespace) -> str:
     """The schedule of a spec or an .mlir file in one line, and how to see why it was chosen."""
     from ..compiler.schedule import choose_schedule

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from .arguments import Parser, add_json, add_pipeline, add_problem, compile_keywords, problem
-from .chosen import chosen_line, is_chosen
+from .chosen import chosen_line
 from .isolated import reads_in_child
 from .output import check_place, print_json, write_bytes, write_text
 from .progress import Progress
@@ -19,6 +19,7 @@ EXAMPLES = """examples:
   tilewright compile --m 512 --n 768 --k 320 -o matmul.zip          a bundle
   tilewright compile --m 77 --n 33 --k 51 --stop-after tiling --emit mlir
   tilewright compile matmul.mlir --print-after-all -o matmul.cubin
+  tilewright compile kernel.mlir --pipeline pipelining{stages=3},warp-specialization
 """
 UNTIL = {"mlir": "mlir", "llvm": "llvm", "ptx": "ptx", "cubin": "cubin", "bundle": "cubin"}
 BINARY = ("cubin", "bundle")
@@ -33,7 +34,7 @@ def add_command(commands: Any) -> None:
         description="Compiles a matmul, from an .mlir or .pt2 file or from spec flags.",
         epilog=EXAMPLES,
     )
-    add_problem(parser, "an .mlir file, linalg on tensors, or a .pt2 of torch")
+    add_problem(parser, "an .mlir file, linalg or what passes left of it, or a .pt2 of torch")
     add_pipeline(parser)
     reads_in_child(parser)
     group = parser.add_argument_group("output")
@@ -59,7 +60,8 @@ def compile_command(parser: Parser, options: argparse.Namespace) -> int:
     check_place(options.output, bundle=options.emit == "bundle")
     source = problem(options, parser)
     compiled = _compile(source, options)
-    if options.verbose and is_chosen(options):
+    options.target = compiled.target
+    if options.verbose and compiled.chosen:
         print(f"schedule: {chosen_line(source, options)}", file=sys.stderr)
     _tell_remarks(compiled)
     text = _deliver(compiled, options)

@@ -1,8 +1,8 @@
 """What `tilewright run` holds a kernel to: its source, or its manifest where there is none.
 
 --m --n --k    the spec's own product, by torch
-FILE.mlir      the text, as `tools.oracle` evaluates it
-a bundle       its manifest, or with --reference a source
+FILE.mlir      the text of linalg, as `tools.oracle` evaluates it
+a kernel       of a file or a bundle: its manifest, or a source that is named beside it
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ HOPPER = "sm_90a"
 class OfManifest:
     """What the kernel's own manifest says that it computes."""
 
-    said = "the manifest's own product and epilogue, in float64; --reference FILE for its source"
+    said = "the kernel's own product and epilogue, in float64; --reference FILE for its source"
 
     def tensors(self, manifest: Manifest, seed: int, identity: str | None = None) -> dict[str, Any]:
         """Random inputs by the manifest's names, and a poisoned output."""
@@ -57,6 +57,10 @@ class OfSpec(OfManifest):
     def _declared(self, manifest: Manifest) -> Manifest:
         """A manifest of the spec alone, in whose epilogue nothing is done."""
         spec = self.spec
+        kernel = [tensor["name"] for tensor in manifest["tensors"] if tensor["role"] == "input"]
+        if len(kernel) > 2:
+            rule = "must be of a kernel that reads a and b alone, got one that reads"
+            raise CompileError(f"--m, --n, --k: the reference {rule} {', '.join(kernel)}")
         shapes = {
             "a": (spec.m, spec.k, spec.a_major == "k"),
             "b": (spec.n, spec.k, spec.b_major == "k"),
@@ -76,7 +80,19 @@ class OfSpec(OfManifest):
         ]
         arguments = [{"tensor": None, "axes": ["m", "n"]}]
         epilogue = {"arguments": arguments, "operations": [], "result": 0}
+        _refuse_other_tensors(manifest, tensors)
         return {"target": manifest["target"], "tensors": tensors, "epilogue": epilogue}
+
+
+def _refuse_other_tensors(manifest: Manifest, tensors: list[dict[str, Any]]) -> None:
+    """Refuse a kernel whose tensors are not those of the spec that it is held to."""
+    for wanted, got in zip(tensors, (*operands(manifest), output(manifest)), strict=True):
+        for name in ("dtype", "shape", "strides"):
+            if wanted[name] != got[name]:
+                raise CompileError(
+                    f"tensor '{got['name']}': {name} must be {wanted[name]}, as the spec says, "
+                    f"got {got[name]}"
+                )
 
 
 @dataclass
@@ -170,8 +186,8 @@ class OfTorch(OfSource):
 Reference = OfManifest | OfSource
 
 
-def of_bundle(source: Path | None) -> Reference:
-    """The reference for a bundle: its manifest, or the source that is named."""
+def of_kernel(source: MatmulSpec | Path | None) -> Reference:
+    """The reference for a kernel: its manifest, or the source that is named."""
     return OfManifest() if source is None else of_source(source)
 
 

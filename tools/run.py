@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .arguments import (
-    DEFAULT_TARGET,
     Parser,
     add_json,
     add_pipeline,
@@ -18,6 +17,8 @@ from .arguments import (
     compile_keywords,
     natural,
     problem,
+    spec_is_given,
+    spec_of,
 )
 from .emulator_flags import add_emulator_flags, emulator_options, write_report
 from .isolated import reads_in_child
@@ -25,6 +26,7 @@ from .output import check_place, print_json
 from .progress import Progress
 
 if TYPE_CHECKING:
+    from ..compiler.spec import MatmulSpec
     from ..runtime.bundle import Bundle
     from ..runtime.reference import Comparison
     from .references import Reference
@@ -36,21 +38,35 @@ EXAMPLES = """examples:
   tilewright run --m 256 --n 256 --k 256 --identity a
   tilewright run matmul.zip --json
   tilewright run matmul.zip --reference matmul.mlir
+  tilewright run kernel.mlir --m 512 --n 768 --k 320
   tilewright run matmul.zip --device cuda
 """
+
+
+@dataclass
+class Obtained:
+    """A kernel, and what it is held to; chosen: whether the compiler chose its schedule."""
+
+    bundle: Bundle
+    reference: Reference
+    remarks: list[str] = field(default_factory=list)
+    chosen: bool = False
 
 
 @dataclass
 class Outcome:
     """What one run found out; times are wall seconds."""
 
-    bundle: Bundle
+    obtained: Obtained
     comparison: Comparison
     report: Any
     run_seconds: float
-    reference: str
-    passes: list[tuple[str, float, str]] = field(default_factory=list)
-    remarks: list[str] = field(default_factory=list)
+    passes: list[tuple[str, float, str]]
+
+    @property
+    def bundle(self) -> Bundle:
+        """The kernel that ran."""
+        return self.obtained.bundle
 
 
 def add_command(commands: Any) -> None:
@@ -62,7 +78,7 @@ def add_command(commands: Any) -> None:
         " source says, in float64. Exit status 1 when one is out of its bound.",
         epilog=EXAMPLES,
     )
-    add_problem(parser, "an .mlir or .pt2 file, or a bundle")
+    add_problem(parser, "an .mlir file of any level, a .pt2 file, or a bundle")
     add_pipeline(parser)
     reads_in_child(parser)
     group = parser.add_argument_group("run")
@@ -80,7 +96,7 @@ def add_command(commands: Any) -> None:
         "--identity", choices=["a", "b"], help="make this operand an identity matrix"
     )
     group.add_argument(
-        "--reference", type=Path, metavar="FILE", help="the .mlir or .pt2 file to hold a bundle to"
+        "--reference", type=Path, metavar="FILE", help="the .mlir or .pt2 file to hold a kernel to"
     )
     group.add_argument("-o", "--output", type=Path, metavar="PATH", help="also write the bundle")
     group.add_argument("-v", "--verbose", action="store_true", help="say what each pass did")
@@ -95,7 +111,7 @@ def run_command(parser: Parser, options: argparse.Namespace) -> int:
 
     how = emulator_options(parser, options)
     device = open_device(options.device)
-    options.target = options.target or device.target or DEFAULT_TARGET
+    options.target = options.target or device.target
     check_place(options.output, bundle=True)
     outcome = _run(device, parser, options, how)
     write_report(outcome.report, options.report_json)
@@ -114,7 +130,8 @@ def _run(device: Any, parser: Parser, options: argparse.Namespace, how: dict[str
 
     passes: list[tuple[str, float, str]] = []
     with Progress("loading") as progress:
-        bundle, remarks, reference = _obtain(parser, options, passes, progress)
+        obtained = _obtain(parser, options, passes, progress)
+        bundle, reference = obtained.bundle, obtained.reference
         progress.update("making inputs")
         tensors = reference.tensors(bundle.manifest, options.seed, options.identity)
         placed = place_tensors(tensors, device.place)
@@ -126,7 +143,7 @@ def _run(device: Any, parser: Parser, options: argparse.Namespace, how: dict[str
         on_gpu = device.place != "cpu"
         back = place_tensors(placed, "cpu")
         comparison = compare_with(reference, bundle.manifest, back, on_gpu)
-    return Outcome(bundle, comparison, report, run_seconds, reference.said, passes, remarks)
+    return Outcome(obtained, comparison, report, run_seconds, passes)
 
 
 def _obtain(
@@ -134,19 +151,18 @@ def _obtain(
     options: argparse.Namespace,
     passes: list[tuple[str, float, str]],
     progress: Progress,
-) -> tuple[Bundle, list[str], Reference]:
+) -> Obtained:
     from ..compiler.torch_module import EXPORTED
     from ..runtime.bundle import is_bundle, read_bundle
-    from .references import of_bundle, of_source
+    from .references import of_kernel, of_source
 
+    asked = _asked(parser, options)
     file: Path | None = options.file
     if file is not None and file.suffix != EXPORTED and is_bundle(file):  # both are zips
         _refuse_compilation(parser, options)
-        problem(options, parser)
-        return read_bundle(file), [], of_bundle(options.reference)
-    source = problem(options, parser)
-    if options.reference is not None:
-        parser.error("--reference must come with a bundle; a file is its own reference")
+        problem(options, parser, spec_beside=True)
+        return Obtained(read_bundle(file), of_kernel(asked))
+    source = problem(options, parser, spec_beside=True)
     from ..compiler.bundle_writer import as_bundle
     from ..compiler.driver import compile_matmul
 
@@ -155,7 +171,21 @@ def _obtain(
         progress.update(f"compiling, after {event.name}")
 
     compiled = compile_matmul(source, observer=observe, **compile_keywords(options))
-    return as_bundle(compiled, options.output), list(compiled.remarks), of_source(source)
+    options.target = compiled.target
+    if compiled.level is None and asked is not None:
+        parser.error("a reference must come with a kernel; the source is its own")
+    reference = of_source(source) if compiled.level is None else of_kernel(asked)
+    bundle = as_bundle(compiled, options.output)
+    return Obtained(bundle, reference, list(compiled.remarks), compiled.chosen)
+
+
+def _asked(parser: Parser, options: argparse.Namespace) -> MatmulSpec | Path | None:
+    """What the command line names to hold the kernel of FILE to: a file or a spec."""
+    if options.file is None or not spec_is_given(options):
+        return options.reference
+    if options.reference is not None:
+        parser.error("--reference must come without spec flags, which name another reference")
+    return spec_of(options, parser)
 
 
 def _refuse_compilation(parser: Parser, options: argparse.Namespace) -> None:
@@ -180,8 +210,8 @@ def _as_dict(outcome: Outcome, options: argparse.Namespace) -> dict[str, Any]:
             {"name": name, "seconds": seconds, "summary": summary}
             for name, seconds, summary in outcome.passes
         ],
-        "remarks": outcome.remarks,
-        "reference": outcome.reference,
+        "remarks": outcome.obtained.remarks,
+        "reference": outcome.obtained.reference.said,
         "comparison": outcome.comparison.as_dict(),
         "run_seconds": outcome.run_seconds,
         "report": outcome.report.as_dict(),

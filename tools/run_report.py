@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..runtime.emulator.observe.report import Suspicion
 from ..runtime.manifest import PTX_NAME, operands, output
-from .chosen import chosen_line, is_chosen
+from .chosen import chosen_line
 from .tables import print_table
 
 if TYPE_CHECKING:
@@ -22,19 +22,19 @@ def print_outcome(outcome: Outcome, options: argparse.Namespace) -> None:
     """Print the problem, the passes (verbose), the kernel's resources, and PASS or FAIL."""
     manifest = outcome.bundle.manifest
     print(_problem_line(manifest))
-    if options.verbose and outcome.passes and is_chosen(options):
+    if options.verbose and outcome.obtained.chosen:
         print(f"schedule   {chosen_line(options.file or _spec(manifest), options)}")
     if options.verbose and outcome.passes:
         rows = [[name, f"{seconds * 1e3:.1f}", done] for name, seconds, done in outcome.passes]
         print_table(["pass", "[ms]", "what it did"], rows)
-    for remark in outcome.remarks:
+    for remark in outcome.obtained.remarks:
         print(remark)
     print(_pipeline_line(manifest))
     if outcome.bundle.path:
         print(f"ptx        {_ptx_place(outcome.bundle.path)}")
     print(_resources_line(manifest))
     print(f"device     {options.device}, seed {options.seed}, {outcome.run_seconds:.2f} s")
-    print(f"reference  {outcome.reference}")
+    print(f"reference  {outcome.obtained.reference.said}")
     report = outcome.report.as_dict()
     if options.verbose:
         print("\n".join(_counts(report)))

@@ -156,14 +156,16 @@ def test_a_file_is_held_to_its_own_text_and_a_bundle_to_the_text_that_is_named(
     ran = tilewright("run", right, "-o", place)
     assert ran.status == 0, ran.err
     assert f"reference  {right} evaluated op by op in float64" in ran.out
-    assert "reference  the manifest's own product" in tilewright("run", place).out
+    assert "reference  the kernel's own product" in tilewright("run", place).out
     assert tilewright("run", place, "--reference", right).status == 0
     other = tilewright("run", place, "--reference", wrong)
     assert other.status == 1
     assert "FAIL  " in other.out
 
 
-def test_a_reference_comes_with_a_bundle_only(tilewright, tmp_path):
-    ran = tilewright("run", tmp_path / "f.mlir", "--reference", tmp_path / "f.mlir")
+def test_a_reference_comes_with_a_kernel_only(tilewright, tmp_path):
+    source = tmp_path / "f.mlir"
+    source.write_text(SOURCE.replace("arith.CHANGE", "math.absf"))
+    ran = tilewright("run", source, "--reference", source)
     assert ran.status == 2
-    assert "--reference must come with a bundle" in ran.err
+    assert "a reference must come with a kernel; the source is its own" in ran.err

@@ -1,0 +1,85 @@
+"""How far a module has come in the pipeline, told by its ops, and what may still run on it.
+
+    linalg on tensors      nothing has run
+    tile.matmul            normalize
+    tile.kernel            tiling; what has run after it, each pass sees for itself
+    gpu.module             lower-to-nvvm: nothing is left but the translation to PTX
+
+A pass names in `makes` the ops that nothing before it leaves: every pass that does is a level.
+"""
+
+from __future__ import annotations
+
+from ..dialects.errors import OptionError
+from ..dialects.mlir import ir
+from ..dialects.target import find_target
+from ..passes import PIPELINE
+from ..passes.accepted_ops import MODULE, READ, check_attributes
+from ..passes.base import (
+    ARGUMENTS_ATTRIBUTE,
+    DEFAULT_TARGET,
+    TARGET_ATTRIBUTE,
+    operations,
+    refused,
+    target_of,
+)
+
+ORDER = {pass_class.name: number for number, pass_class in enumerate(PIPELINE)}
+KERNEL = ORDER["tiling"]
+OF_MODULE = {**MODULE, ARGUMENTS_ATTRIBUTE: READ, "gpu.container_module": READ}
+_MAKERS = {op: each.name for each in PIPELINE for op in getattr(each, "makes", ())}
+
+
+def level_of(module: ir.Module) -> str | None:
+    """The last pass of the pipeline whose ops the module holds; None for linalg."""
+    names = {op.operation.name for op in operations(module.operation)}
+    passes = [_MAKERS[name] for name in names & _MAKERS.keys()]
+    return max(passes, key=ORDER.__getitem__, default=None)
+
+
+def is_kernel(level: str | None) -> bool:
+    """Whether the module is a kernel, whose schedule somebody has chosen, for one chip."""
+    return level is not None and ORDER[level] >= KERNEL
+
+
+def is_left(name: str, level: str | None) -> bool:
+    """Whether a pass may still run on a module of that level."""
+    return level is None or ORDER[name] > ORDER[level]
+
+
+def check_left(names: list[str], level: str | None) -> None:
+    """Refuse a pass that belongs before what the module holds."""
+    for name in names:
+        if not is_left(name, level):
+            left = ", ".join(each for each in ORDER if is_left(each, level)) or "none"
+            raise OptionError(
+                f"pipeline: a module that is through {level} takes passes that come after it "
+                f"({left}), got {name}; leave it out"
+            )
+
+
+def check_alone(module: ir.Module, level: str | None) -> None:
+    """Refuse what stands beside a kernel, and what its module says that nobody reads."""
+    if level is not None:
+        check_attributes(module.operation, OF_MODULE)
+    others = list(module.body.operations)[1:] if is_kernel(level) else []
+    if others:
+        raise refused(others[0], "a kernel must be alone in its module, got another op; remove it")
+
+
+def settle_target(module: ir.Module, level: str | None, asked: str | None) -> str:
+    """The chip to compile for, which the module then names: `asked`, its own, or the default.
+
+    A kernel is for one chip and must say for which.
+    """
+    attributes = module.operation.attributes
+    own = target_of(module).chip if TARGET_ATTRIBUTE in attributes else None
+    if is_kernel(level) and own is None and asked is None:
+        rule = f'a kernel\'s module must name its chip, as {TARGET_ATTRIBUTE} = "sm_100a", got none'
+        raise refused(module.operation, f"{rule}; add it, or give --target")
+    if is_kernel(level) and asked is not None and own not in (None, asked):
+        rule = f"must be {own}, which the kernel is made for, got {asked}"
+        raise OptionError(f"target: {rule}; compile its source for {asked}")
+    chip = find_target(asked or own or DEFAULT_TARGET).chip
+    attributes[TARGET_ATTRIBUTE] = ir.StringAttr.get(chip)
+    return chip
