@@ -109,7 +109,7 @@ class Deadlock(Trap):
         """Plain values for JSON: `verdict`, `kernel`, `agents` and `operations`.
 
         An agent is `cta`, `warp`, `role`, `lanes`, `ptx_line`, `ptx_text`, `waits_for` (null if it
-        can run), `expected_from` and `last_signal` (docs/emulator.md).
+        can run), `expected_from` and `last_signal` (docs/emulator-reference.md).
         """
         verdict = self.message.partition("\n")[0]
         return {"verdict": verdict, "kernel": self.kernel, **self.report}

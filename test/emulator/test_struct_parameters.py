@@ -82,7 +82,7 @@ def test_tensor_maps_in_a_struct_lie_where_the_hardware_reads_them():
 
 
 def test_the_page_has_every_name_and_number_of_a_tensor_map():
-    text = (Path(__file__).parent.parent.parent / "docs/emulator.md").read_text()
+    text = (Path(__file__).parent.parent.parent / "docs/emulator-reference.md").read_text()
     (types,) = re.findall(r"^\| `dtype` \(CUtensorMapDataType\) \| (.*) \|$", text, re.MULTILINE)
     expected = [(kind.name, str(kind.number)) for kind in tensor_types._TYPES]
     assert re.findall(r"`(\w+)` (\d+)", types) == expected

@@ -1,4 +1,4 @@
-"""Warnings: grouped by kind and PTX lines, and each kind in the table of docs/emulator.md."""
+"""Warnings: grouped by kind and PTX lines, and each kind in the tables of the manual."""
 
 import ast
 import re
@@ -13,13 +13,15 @@ from tilewright.runtime.emulator.errors import short_name
 from tilewright.runtime.emulator.observe.report import Report
 
 SOURCES = sorted(Path(tilewright.runtime.emulator.__file__).parent.rglob("*.py"))
-PAGE = Path(__file__).parent.parent.parent / "docs" / "emulator.md"
+DOCS = Path(__file__).parent.parent.parent / "docs"
+PAGES = DOCS / "emulator.md", DOCS / "emulator-reference.md"
 
 
 def tables() -> list[set[str]]:
-    """The categories of the page's two tables: of errors, of warnings."""
+    """The categories of the pages' two tables: of errors, of warnings."""
     found = []
-    for part in PAGE.read_text().split("| category | the kernel |\n")[1:]:
+    text = "\n\n".join(page.read_text() for page in PAGES)
+    for part in text.split("| category | the kernel |\n")[1:]:
         rows = part.partition("\n\n")[0].splitlines()
         found.append(
             {name for row in rows for name in re.findall(r"`([\w-]+)`", row.split("|")[1])}

@@ -54,7 +54,7 @@ class Profile:
     roles: list[Role] = field(default_factory=list)
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain values for JSON (docs/emulator.md)."""
+        """Plain values for JSON (docs/emulator-reference.md)."""
         return {
             "bytes": [
                 {"memory": memory, "direction": direction, "by": who, "bytes": amount}
