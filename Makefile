@@ -35,7 +35,7 @@ test: $(INSTALLED)
 	$(BIN)/python -m pytest -n 2 -m "slow or not slow" $(PYTEST_FLAGS)
 
 sweep: $(INSTALLED)
-	$(BIN)/python -m pytest -n 2 -m "sweep or pairwise" --all $(PYTEST_FLAGS)
+	$(BIN)/python -m pytest -n 2 -m "sweep or pairwise or array" --all $(PYTEST_FLAGS)
 
 lint: $(LINT_TOOLS)
 	$(BIN)/ruff check .

@@ -11,8 +11,18 @@ def pytest_addoption(parser):
         "--update-golden", action="store_true", help="rewrite golden files instead of comparing"
     )
     parser.addoption(
-        "--all", action="store_true", help="run all of what `sweep` and `pairwise` mark"
+        "--all",
+        action="store_true",
+        help="run all of what `sweep` and `pairwise` mark, and arrays of strength three",
     )
+
+
+def pytest_generate_tests(metafunc):
+    array = metafunc.definition.get_closest_marker("array")
+    if array:
+        strength = 3 if metafunc.config.getoption("--all") else 2
+        rows = sampling.covering_array(array.kwargs, strength)
+        metafunc.parametrize(tuple(array.kwargs), rows)
 
 
 def pytest_collection_modifyitems(config, items):

@@ -1,15 +1,18 @@
-"""Which tests of a large family run by default: markers `sweep` and `pairwise`; `--all` runs all.
+"""Which tests of a large family run by default: markers `sweep`, `pairwise` and `array`.
 
-`sweep` of a test goes before `pairwise` of its file.
+`sweep` of a test goes before `pairwise` of its file; `--all` runs all that these two mark. A test
+with `array` has no full product to choose from: its axes stand in the marker, and its rows are made
+so that every two values of different axes meet, with `--all` every three.
 
-Both choose by the tests' names alone, so every process and every machine chooses the same.
+All of them choose by names and axes alone, so every process and every machine chooses the same.
 """
 
 from __future__ import annotations
 
 import itertools
 import zlib
-from collections import defaultdict
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
 
 SHARE = 8
 
@@ -17,7 +20,8 @@ SHARE = 8
 def choose(items: list) -> list:
     """The items that run: all unmarked ones, and of each marked function a sample."""
     swept = [item for item in items if item.get_closest_marker("sweep")]
-    paired = [item for item in items if not item.get_closest_marker("sweep")]
+    others = [item for item in items if not item.get_closest_marker("sweep")]
+    paired = [item for item in others if not item.get_closest_marker("array")]
     dropped: set[int] = set()
     for found, sample in (
         (families(swept, "sweep"), every_eighth),
@@ -73,3 +77,44 @@ def _identity(value: object) -> object:
     except TypeError:
         return id(value)
     return value
+
+
+def covering_array(axes: Mapping[str, Iterable], strength: int) -> list[tuple]:
+    """Rows, a value of each axis in each, in which every `strength` values of different axes meet.
+
+    Greedy and one row at a time (AETG): a row starts with a setting that is still missing, and each
+    further axis takes the value that brings most of the missing ones, of several the rarest.
+    """
+    listed = [list(values) for values in axes.values()]
+    sizes = [len(values) for values in listed]
+    widest_first = sorted(range(len(sizes)), key=lambda axis: -sizes[axis])
+    strength = min(strength, len(sizes))
+    missing = dict.fromkeys(_settings(widest_first, sizes, strength))
+    used: Counter[tuple[int, int]] = Counter()
+    rows = []
+    while missing:
+        row = dict(next(iter(missing)))
+        for axis in widest_first:
+            if axis not in row:
+                row[axis] = _best_value(row, axis, sizes[axis], missing, used, strength)
+        for setting in itertools.combinations(sorted(row.items()), strength):
+            missing.pop(setting, None)
+        used.update(row.items())
+        rows.append(tuple(values[row[axis]] for axis, values in enumerate(listed)))
+    return rows
+
+
+def _settings(axes: list[int], sizes: list[int], strength: int):
+    """Every choice of `strength` axes with a value's number for each."""
+    for chosen in itertools.combinations(axes, strength):
+        for values in itertools.product(*(range(sizes[axis]) for axis in chosen)):
+            yield tuple(sorted(zip(chosen, values, strict=True)))
+
+
+def _best_value(row, axis, size, missing, used, strength) -> int:
+    def worth(value: int) -> tuple[int, int]:
+        others = itertools.combinations(row.items(), strength - 1)
+        brought = (tuple(sorted((*other, (axis, value)))) in missing for other in others)
+        return sum(brought), -used[axis, value]
+
+    return max(range(size), key=worth)

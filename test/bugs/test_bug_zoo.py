@@ -41,6 +41,7 @@ def test_the_kernel_without_the_bug_is_right_and_raises_nothing(base, seed):
     assert passed and not report.warnings
 
 
+@pytest.mark.sweep
 @pytest.mark.parametrize("bug", BUGS, ids=[bug.title for bug in BUGS])
 def test_the_assembler_does_not_see_the_bug(bug):
     text = bug.edit(bug.base.ptx)

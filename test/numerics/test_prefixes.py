@@ -1,9 +1,9 @@
 """Every prefix of the pipeline is a correct kernel, for every layout, tile and kind of edge."""
 
-import itertools
 from pathlib import Path
 
 import pytest
+from shapes import a_few_tiles
 
 from tilewright.compiler.pipeline import DEFAULT_PIPELINE, parse_pipeline
 from tilewright.compiler.spec import MatmulSpec
@@ -12,11 +12,10 @@ pytestmark = pytest.mark.pairwise
 
 PREFIXES = tuple(call.name for call in parse_pipeline(DEFAULT_PIPELINE))
 SEQUENTIAL = ("tiling", "tma-insertion", "swizzle-selection")
-LAYOUTS = tuple(itertools.product("km", "kn"))
 TILES = ("128x128x64", "64x64x64", "128x256x32", "64x48x128", "256x64x16")
-EVERY_TILE = [(prefix, tile) for prefix in SEQUENTIAL for tile in TILES]
-EVERY_TILE += [(prefix, tile) for prefix in PREFIXES[3:] for tile in TILES[2:]]
-RAGGED = [(1, 1, 1), (300, 520, 136), (77, 33, 51), (128, 128, 8), (8, 256, 72), (129, 130, 65)]
+# One element; whole clusters and parts of one; odd rows, which threads copy; fewer rows than a
+# tile's, and K of less than a step.
+EDGES = [(1, 1, 1), (264, 264, 136), (129, 130, 65), (8, 256, 8)]
 
 
 def pipeline(tile, box="2d", force="widest"):
@@ -31,25 +30,30 @@ def test_the_prefixes_are_those_of_the_default_pipeline():
     assert {"pipelining", "clustering", "warp-specialization", "persistence"} < set(PREFIXES)
 
 
-@pytest.mark.parametrize(("prefix", "tile"), EVERY_TILE)
-@pytest.mark.parametrize(("a_major", "b_major"), LAYOUTS)
-def test_prefix_is_right_for_every_layout_and_tile(check_matmul, prefix, a_major, b_major, tile):
-    spec = MatmulSpec(136, 200, 160, a_major=a_major, b_major=b_major, c_dtype="f32")
-    check_matmul(spec, pipeline=pipeline(tile), stop_after=prefix)
+@pytest.mark.array(
+    prefix=PREFIXES, tile=TILES, a_major="km", b_major="kn", identity=(None, "a", "b")
+)
+def test_prefix_is_right_for_every_layout_and_tile(
+    check_matmul, prefix, a_major, b_major, tile, identity
+):
+    """Also with each operand alone against an identity."""
+    spec = MatmulSpec(*a_few_tiles(tile), a_major=a_major, b_major=b_major, c_dtype="f32")
+    check_matmul(spec, pipeline=pipeline(tile), stop_after=prefix, identity=identity)
 
 
-@pytest.mark.parametrize("prefix", PREFIXES)
-@pytest.mark.parametrize(("a_major", "b_major"), LAYOUTS)
-@pytest.mark.parametrize("shape", [(264, 136, 200), (300, 520, 136)])
-def test_default_options_are_right_for_every_layout(check_matmul, prefix, a_major, b_major, shape):
-    spec = MatmulSpec(*shape, a_major=a_major, b_major=b_major)
+@pytest.mark.array(
+    prefix=PREFIXES,
+    shape=EDGES,
+    a_major="km",
+    b_major="kn",
+    dtype=("bf16", "f16"),
+    c_dtype=("bf16", "f16", "f32"),
+)
+def test_default_options_are_right_for_every_layout_and_edge(
+    check_matmul, prefix, shape, a_major, b_major, dtype, c_dtype
+):
+    spec = MatmulSpec(*shape, dtype, dtype, c_dtype, a_major=a_major, b_major=b_major)
     check_matmul(spec, pipeline=DEFAULT_PIPELINE, stop_after=prefix, seed=3)
-
-
-@pytest.mark.parametrize("prefix", PREFIXES)
-@pytest.mark.parametrize("shape", RAGGED)
-def test_ragged_edges_are_filled_and_masked(check_matmul, prefix, shape):
-    check_matmul(MatmulSpec(*shape), pipeline=DEFAULT_PIPELINE, stop_after=prefix, seed=1)
 
 
 @pytest.mark.sweep
@@ -60,22 +64,16 @@ def test_k_tile_counts_are_right(check_matmul, prefix, k_tiles):
     check_matmul(spec, pipeline=pipeline("64x96x64"), stop_after=prefix)
 
 
-@pytest.mark.parametrize("prefix", [*SEQUENTIAL, "pipelining", "persistence"])
-@pytest.mark.parametrize(("a_major", "b_major"), LAYOUTS)
-@pytest.mark.parametrize("identity", ["a", "b"])
-def test_each_operand_alone_against_an_identity(check_matmul, prefix, a_major, b_major, identity):
-    spec = MatmulSpec(136, 152, 144, a_major=a_major, b_major=b_major, c_dtype="bf16")
-    check_matmul(spec, pipeline=pipeline("128x64x64"), stop_after=prefix, identity=identity)
-
-
-@pytest.mark.parametrize("force", ["none", "32B", "64B", "128B"])
-@pytest.mark.parametrize(("a_major", "b_major"), LAYOUTS)
-@pytest.mark.parametrize("box", ["2d", "3d"])
-def test_every_swizzle_in_both_box_ranks(check_matmul, force, a_major, b_major, box):
-    spec = MatmulSpec(192, 136, 256, a_major=a_major, b_major=b_major)
-    text = pipeline("64x128x128", box, force)
-    check_matmul(spec, pipeline=text, stop_after="swizzle-selection")
-    check_matmul(spec, pipeline=text)
+@pytest.mark.array(
+    force=("none", "32B", "64B", "128B"),
+    a_major="km",
+    b_major="kn",
+    box=("2d", "3d"),
+    last=("swizzle-selection", "persistence"),
+)
+def test_every_swizzle_in_both_box_ranks(check_matmul, force, a_major, b_major, box, last):
+    spec = MatmulSpec(136, 136, 144, a_major=a_major, b_major=b_major)
+    check_matmul(spec, pipeline=pipeline("64x128x128", box, force), stop_after=last)
 
 
 @pytest.mark.parametrize("force", ["32B", "64B", "128B"])

@@ -3,6 +3,7 @@
 import itertools
 from types import SimpleNamespace
 
+import pytest
 import sampling
 
 
@@ -30,6 +31,26 @@ def test_every_two_values_of_two_parameters_meet_in_a_pairwise_cover():
 
 def test_one_parameter_alone_loses_no_value():
     assert len(sampling.pairwise_cover(family(a=range(9)))) == 9
+
+
+@pytest.mark.parametrize("strength", [1, 2, 3])
+def test_an_array_of_a_strength_holds_that_many_values_together(strength):
+    axes = {"a": "pqrst", "b": [0, 1, 2], "c": (True, False), "d": ["x", "y", "z"]}
+    rows = sampling.covering_array(axes, strength)
+    for names in itertools.combinations(range(4), strength):
+        wanted = itertools.product(*(list(axes.values())[axis] for axis in names))
+        assert {tuple(row[axis] for axis in names) for row in rows} == set(wanted)
+    assert len(rows) <= {1: 5, 2: 17, 3: 55}[strength]
+
+
+def test_an_array_of_fewer_axes_than_its_strength_is_the_full_product():
+    assert sampling.covering_array({"a": [1, 2]}, 2) == [(1,), (2,)]
+    assert len(sampling.covering_array({"a": "xyz", "b": [1, 2]}, 3)) == 6
+
+
+@pytest.mark.array(digit=[0, 1, 2], letter="ab")
+def test_the_marker_gives_a_test_the_rows_of_its_array(digit, letter, request):
+    assert request.node.callspec.params == {"digit": digit, "letter": letter}
 
 
 def test_an_eighth_is_never_none():
