@@ -23,7 +23,7 @@ from pathlib import Path
 
 import torch
 
-from tilewright.compiler import matmul
+from tilewright import matmul
 from tilewright.compiler.kernel_cache import VARIABLE, cache_folder
 from tilewright.runtime import load
 from tilewright.runtime.devices import why_no_gpu
@@ -41,7 +41,7 @@ a, b = (torch.randn({size}, {size}, device="cuda").bfloat16() for _ in range(2))
 torch.mm(a, b)
 torch.cuda.synchronize()
 times = [time.perf_counter()]
-from tilewright.compiler import matmul
+from tilewright import matmul
 times.append(time.perf_counter())
 for _ in range(2):
     matmul(a, b)

@@ -1,6 +1,1 @@
-"""Spec, pipeline, back end and bundle writer: from a matmul to a kernel."""
-
-from .first_use import matmul
-from .torch_module import compile_module
-
-__all__ = ["compile_module", "matmul"]
+"""From a spec, linalg or arrays to a kernel; `tilewright` has the public names."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ..dialects import make_context, one_thread_at_a_time
+from ..dialects.context import make_context, one_thread_at_a_time
 from ..dialects.dtypes import operand_dtype, stored_dtype
 from ..dialects.errors import CompileError
 from ..dialects.mlir import ir, llvm_ir_of

@@ -12,7 +12,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from ..dialects import make_context, one_thread_at_a_time
+from ..dialects.context import make_context, one_thread_at_a_time
 from ..dialects.errors import CompileError, OptionError, place_in
 from ..dialects.mlir import ir
 from ..dialects.target import find_target

@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..dialects import one_thread_at_a_time
+from ..dialects.context import one_thread_at_a_time
 from ..dialects.errors import CompileError
 from .exported_file import is_trusted, safe_archive
 from .linalg_text import LinalgText

@@ -31,7 +31,7 @@ matmul_operator = torch.ops.tilewright.matmul.default
 def _(
     a: torch.Tensor, b: torch.Tensor, out_dtype: str, target: str, pipeline: str, preset: str
 ) -> torch.Tensor:
-    """a [m, k] · b [n, k]ᵀ as compiler.matmul; empty texts leave the choice to the compiler."""
+    """a [m, k] · b [n, k]ᵀ as tilewright.matmul; empty texts leave the choice to the compiler."""
     return call_kernel(a, b, None, How(out_dtype, target, pipeline, preset))
 
 
@@ -79,7 +79,7 @@ class Product(torch.autograd.Function):
 
 @library.impl("tilewright::matmul", "CompositeImplicitAutograd", lib=LIBRARY)
 def _(a: torch.Tensor, b: torch.Tensor, *how: str) -> torch.Tensor:
-    """compiler.matmul: products, with gradients if torch records them."""
+    """tilewright.matmul: products, with gradients if torch records them."""
     if records_gradients(a, b):
         return Product.apply(a, b, *how)
     return product_operator(a, b, *how)

@@ -17,7 +17,7 @@ try:
 
     PACKAGE = "mlir"
 except ImportError:
-    from torch_mlir import ir, passmanager
+    from torch_mlir import ir, passmanager  # of the extra `compiler`
     from torch_mlir.dialects import (
         arith,
         ext,

@@ -15,7 +15,7 @@ from tilewright.compiler.pipeline import (
     run_passes,
 )
 from tilewright.compiler.spec import MatmulSpec
-from tilewright.dialects import make_context
+from tilewright.dialects.context import make_context
 from tilewright.dialects.errors import CompileError
 from tilewright.dialects.mlir import ir
 from tilewright.passes.base import TARGET_ATTRIBUTE

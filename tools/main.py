@@ -68,14 +68,9 @@ def run(words: list[str], isolate: bool = False) -> int:
 
 def is_usage(error: Exception) -> bool:
     """Whether an error says that an option or a spec field can't be taken."""
-    return _is_of_compiler(error, "OptionError")
+    from ..dialects.errors import OptionError
 
-
-def _is_of_compiler(error: Exception, name: str) -> bool:
-    """Whether it is that class of dialects.errors, which can't be imported without MLIR."""
-    package = (__package__ or "").partition(".")[0]
-    module = sys.modules.get(f"{package}.dialects.errors")
-    return module is not None and isinstance(error, getattr(module, name))
+    return isinstance(error, OptionError)
 
 
 def build_parser() -> Parser:
@@ -115,8 +110,12 @@ def _dispatch(words: list[str], isolate: bool) -> int:
 
 def _print_versions(as_json: bool) -> int:
     from ..compiler.backend import versions
+    from ..runtime.version import VERSION
 
-    found = versions()
+    try:
+        found = versions()
+    except ModuleNotFoundError:
+        found = {"tilewright": VERSION, "compiler": "not installed"}
     if as_json:
         from .output import print_json
 
@@ -127,16 +126,18 @@ def _print_versions(as_json: bool) -> int:
 
 
 def _explain(error: Exception) -> str:
+    from ..dialects.errors import CompileError
     from ..runtime.child import memory_limit, says_out_of_memory, too_much_memory
     from ..runtime.errors import DeviceError
     from .own_process import unusable
 
     if isinstance(error, MemoryError) or says_out_of_memory(str(error)):
         return f"error: {too_much_memory('memory', memory_limit())}"
-    if _is_of_compiler(error, "CompileError"):
+    if isinstance(error, CompileError):
         return str(error)
     if isinstance(error, ModuleNotFoundError):
-        return f"error: {error.name}: must be installed for this, got none; pip install tilewright"
+        cure = "pip install 'tilewright[compiler]'"
+        return f"error: {error.name}: must be installed for this, got none; {cure}"
     if isinstance(error, DeviceError):
         return str(error) if ": error: " in str(error) else f"error: {error}"
     if isinstance(error, OSError):

@@ -1,11 +1,11 @@
-"""`compiler.matmul` of f32 (as tf32), floats of 8 bits and bytes; here on the emulator."""
+"""`tilewright.matmul` of f32 (as tf32), floats of 8 bits and bytes; here on the emulator."""
 
 import ml_dtypes
 import numpy as np
 import pytest
 import torch
 
-from tilewright.compiler import matmul
+from tilewright import matmul
 from tilewright.dialects.errors import CompileError
 
 pytestmark = pytest.mark.usefixtures("fresh_cache")

@@ -1,4 +1,4 @@
-"""`compiler.matmul`: arrays of any kind, gradients, torch.compile; here on the emulator."""
+"""`tilewright.matmul`: arrays of any kind, gradients, torch.compile; here on the emulator."""
 
 from concurrent.futures import ThreadPoolExecutor
 
@@ -10,7 +10,8 @@ from torch import library
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.autograd import forward_ad
 
-from tilewright.compiler import first_use, matmul
+from tilewright import matmul
+from tilewright.compiler import first_use
 from tilewright.dialects.errors import CompileError
 
 pytestmark = pytest.mark.usefixtures("fresh_cache")

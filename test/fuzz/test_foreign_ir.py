@@ -19,7 +19,7 @@ from tilewright.compiler.backend import emit_ptx
 from tilewright.compiler.driver import Compiled, _translate
 from tilewright.compiler.pipeline import PassLog, parse_module, parse_pipeline, run_passes
 from tilewright.compiler.spec import MatmulSpec
-from tilewright.dialects import make_context
+from tilewright.dialects.context import make_context
 from tilewright.dialects.errors import CompileError
 from tilewright.dialects.mlir import ir
 from tilewright.dialects.target import find_target

@@ -7,14 +7,16 @@ import sys
 import pytest
 import torch
 
-from tilewright.compiler import driver, kernel_cache, matmul
+from tilewright import matmul
+from tilewright.compiler import driver, kernel_cache
 from tilewright.runtime import read_bundle
 
 pytestmark = pytest.mark.usefixtures("gpu")
 PROCESS = """
 import sys
 import torch
-from tilewright.compiler import driver, matmul
+from tilewright import matmul
+from tilewright.compiler import driver
 
 asked, compile_matmul = [], driver.compile_matmul
 

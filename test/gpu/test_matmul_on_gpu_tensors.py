@@ -1,4 +1,4 @@
-"""`compiler.matmul` on tensors of a GPU: layouts, types, sizes, outputs, streams, refusals."""
+"""`tilewright.matmul` on tensors of a GPU: layouts, types, sizes, outputs, streams, refusals."""
 
 import itertools
 import os
@@ -9,7 +9,7 @@ import threading
 import pytest
 import torch
 
-from tilewright.compiler import matmul
+from tilewright import matmul
 from tilewright.dialects.errors import CompileError
 from tilewright.runtime import DeviceError, LaunchError
 from tilewright.runtime.devices import open_device
@@ -186,7 +186,7 @@ def test_a_kernel_for_another_chip_names_both(draws):
 
 WITHOUT_GPU = """
 import torch
-from tilewright.compiler import matmul
+from tilewright import matmul
 from tilewright.runtime import DeviceError
 from tilewright.runtime.devices import open_device
 

@@ -1,11 +1,11 @@
-"""`compiler.matmul` on a machine of several GPUs: a call runs where its tensors lie."""
+"""`tilewright.matmul` on a machine of several GPUs: a call runs where its tensors lie."""
 
 import threading
 
 import pytest
 import torch
 
-from tilewright.compiler import matmul
+from tilewright import matmul
 from tilewright.runtime import LaunchError
 from tilewright.tools.main import main
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from tilewright.compiler import compile_module
+from tilewright import compile_module
 
 pytestmark = pytest.mark.usefixtures("gpu")
 

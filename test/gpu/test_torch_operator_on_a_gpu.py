@@ -1,4 +1,4 @@
-"""`compiler.matmul` inside torch on a GPU: opcheck, torch.compile, gradients, CUDA graphs."""
+"""`tilewright.matmul` inside torch on a GPU: opcheck, torch.compile, gradients, CUDA graphs."""
 
 import copy
 
@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import library
 
-from tilewright.compiler import matmul
+from tilewright import matmul
 from tilewright.compiler.torch_op import matmul_operator, product_operator
 
 pytestmark = pytest.mark.usefixtures("gpu")

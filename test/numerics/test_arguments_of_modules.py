@@ -5,7 +5,7 @@ import pytest
 import torch
 from torch import nn
 
-from tilewright.compiler import compile_module
+from tilewright import compile_module
 from tilewright.compiler.bundle_writer import as_bundle
 from tilewright.compiler.driver import compile_matmul
 from tilewright.dialects.errors import CompileError

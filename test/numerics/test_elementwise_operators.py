@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from tilewright.compiler import compile_module
+from tilewright import compile_module
 from tilewright.compiler.driver import read_spec
 from tilewright.compiler.torch_module import import_module
 from tilewright.dialects.errors import CompileError

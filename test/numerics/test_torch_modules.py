@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import nn
 
-from tilewright.compiler import compile_module
+from tilewright import compile_module
 from tilewright.compiler.bundle_writer import as_bundle
 from tilewright.dialects.errors import CompileError
 from tilewright.runtime import load

@@ -63,7 +63,7 @@ def test_a_folder_imports_only_from_its_left(folder):
 
 
 def test_the_reference_shares_no_reading_with_the_compiler():
-    of_dialects = {"dialects", "dialects.errors", "dialects.mlir"}
+    of_dialects = {"dialects", "dialects.context", "dialects.errors", "dialects.mlir"}
     of_runtime = {f"runtime.{name}" for name in ("element_types", "intervals", "sums")}
     for path in files_of("tools/oracle"):
         modules = {

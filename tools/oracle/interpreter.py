@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ...dialects import one_thread_at_a_time
+from ...dialects.context import one_thread_at_a_time
 from ...dialects.errors import CompileError
 from ...dialects.mlir import ir, passmanager
 from ...runtime.intervals import Interval

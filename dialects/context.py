@@ -1,0 +1,42 @@
+"""MLIR contexts with our dialects in them, made by one thread at a time."""
+
+from __future__ import annotations
+
+import functools
+import threading
+from collections.abc import Callable
+from typing import ParamSpec, TypeVar
+
+from .mlir import declare_dialect, ir
+from .pipe import Pipe
+from .sm import Sm
+from .tile_types import Tile
+
+Parameters = ParamSpec("Parameters")
+Result = TypeVar("Result")
+_turn = threading.RLock()
+
+declare_dialect("tile")
+declare_dialect("pipe")
+declare_dialect("sm")
+
+
+def make_context() -> ir.Context:
+    """A fresh MLIR context with `tile`, `pipe` and `sm` loaded (each context loads them once)."""
+    context = ir.Context()
+    with context:
+        Tile.load()
+        Pipe.load()
+        Sm.load()
+    return context
+
+
+def one_thread_at_a_time(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
+    """For functions that make a context: two threads that load our dialects crash the process."""
+
+    @functools.wraps(function)
+    def in_turn(*arguments: Parameters.args, **options: Parameters.kwargs) -> Result:
+        with _turn:
+            return function(*arguments, **options)
+
+    return in_turn

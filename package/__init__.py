@@ -1,0 +1,64 @@
+"""From matmul to Blackwell and Hopper PTX, and an emulator that runs it.
+
+    matmul          a [m, k] · b [n, k]ᵀ by a kernel that is compiled when such arrays first come
+    compile         a spec, or linalg on tensors → PTX, cubin and manifest
+    compile_module  a module of torch → one kernel
+    load            a bundle → a function of arrays
+    emulate         PTX of any compiler, run on the CPU
+
+A name is imported when it is first asked for: `import tilewright` itself loads neither MLIR nor
+torch nor numpy. `load` and `emulate` need neither MLIR nor torch at all.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .compiler.driver import compile_matmul as compile
+    from .compiler.first_use import matmul
+    from .compiler.spec import MatmulSpec
+    from .compiler.torch_module import compile_module
+    from .dialects.errors import CompileError
+    from .runtime.emulator import launch as emulate
+    from .runtime.errors import DeviceError
+    from .runtime.kernel import load
+    from .runtime.version import VERSION as __version__
+
+__all__ = [
+    "CompileError",
+    "DeviceError",
+    "MatmulSpec",
+    "__version__",
+    "compile",
+    "compile_module",
+    "emulate",
+    "load",
+    "matmul",
+]
+
+_HOMES = {
+    "CompileError": ("dialects.errors", "CompileError"),
+    "DeviceError": ("runtime.errors", "DeviceError"),
+    "MatmulSpec": ("compiler.spec", "MatmulSpec"),
+    "__version__": ("runtime.version", "VERSION"),
+    "compile": ("compiler.driver", "compile_matmul"),
+    "compile_module": ("compiler.torch_module", "compile_module"),
+    "emulate": ("runtime.emulator", "launch"),
+    "load": ("runtime.kernel", "load"),
+    "matmul": ("compiler.first_use", "matmul"),
+}
+
+
+def __getattr__(name: str) -> Any:
+    """A public name, from its home."""
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    module, attribute = _HOMES[name]
+    found = globals()[name] = getattr(importlib.import_module(f".{module}", __name__), attribute)
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

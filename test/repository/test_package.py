@@ -1,0 +1,126 @@
+"""The package `tilewright`: its public names, what importing it costs, what it does without its
+compiler, and what of the tree is installed."""
+
+import json
+import subprocess
+import sys
+import tomllib
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+import tilewright
+
+ROOT = Path(__file__).parent.parent.parent
+COMPILER = ("llvmlite", "mlir", "nvidia", "torch", "torch_mlir")
+BLOCKED = f"import sys; sys.modules.update(dict.fromkeys({COMPILER}))\n"
+OF_TORCH = ("tilewright.runtime.torch_op",)  # for the tensors of a torch that is there
+DOUBLED = """
+.version 8.8
+.target sm_100a
+.address_size 64
+.visible .entry double(.param .u64 values)
+{
+  .reg .b32 %index;
+  .reg .b64 %address, %offset;
+  .reg .f32 %value;
+  ld.param.u64 %address, [values];
+  mov.u32 %index, %tid.x;
+  mul.wide.u32 %offset, %index, 4;
+  add.u64 %address, %address, %offset;
+  ld.global.f32 %value, [%address];
+  add.f32 %value, %value, %value;
+  st.global.f32 [%address], %value;
+  ret;
+}
+"""
+
+
+def in_child(code: str, *words: str) -> str:
+    """What the code prints in a fresh interpreter."""
+    done = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def project() -> dict:
+    return tomllib.loads((ROOT / "pyproject.toml").read_text())
+
+
+def test_importing_the_package_takes_less_than_a_tenth_of_a_second_and_loads_nothing_large():
+    large = ("ml_dtypes", "numpy", *COMPILER)
+    code = "import sys, time; start = time.process_time(); import tilewright\n"
+    code += "import json; print(json.dumps([time.process_time() - start, [*sys.modules]]))"
+    seconds, modules = json.loads(in_child(code))
+    assert seconds < 0.1
+    assert not set(large) & set(modules)
+
+
+@pytest.mark.parametrize("name", tilewright.__all__)
+def test_a_public_name_is_found_when_it_is_asked_for(name):
+    module, attribute = tilewright._HOMES[name]
+    assert getattr(tilewright, name) is getattr(import_module(f"tilewright.{module}"), attribute)
+    assert name in dir(tilewright)
+
+
+def test_a_name_that_is_not_public_is_refused_as_by_any_module():
+    with pytest.raises(AttributeError, match="module 'tilewright' has no attribute 'matmull'"):
+        tilewright.matmull  # noqa: B018
+
+
+def test_the_emulator_runs_without_what_the_compiler_needs():
+    code = f"""{BLOCKED}
+import numpy, tilewright
+values = numpy.arange(4, dtype=numpy.float32)
+tilewright.emulate({DOUBLED!r}, "double", grid=(1, 1, 1), block=(4, 1, 1), params=[values])
+print(values.tolist(), tilewright.load.__name__, tilewright.__version__)
+"""
+    assert in_child(code).split("]")[0] == "[0.0, 2.0, 4.0, 6.0"
+
+
+def test_the_runtime_is_imported_without_what_the_compiler_needs():
+    files = [path.relative_to(ROOT) for path in sorted((ROOT / "runtime").rglob("*.py"))]
+    names = [".".join(("tilewright", *path.with_suffix("").parts)) for path in files]
+    modules = [name for name in names if name not in OF_TORCH]
+    in_child(f"{BLOCKED}import importlib\nfor name in {modules}: importlib.import_module(name)")
+
+
+@pytest.mark.parametrize(
+    "words, says",
+    [
+        (["--version"], "compiler not installed"),
+        (["emulate", "--help"], "usage"),
+    ],
+)
+def test_the_command_line_works_as_far_as_it_can_without_the_compiler(words, says):
+    code = f"{BLOCKED}from tilewright.tools.main import main; sys.exit(main(sys.argv[1:]))"
+    assert says in in_child(code, *words)
+
+
+def test_the_command_line_names_the_extra_that_is_missing():
+    code = f"{BLOCKED}from tilewright.tools.main import main; sys.exit(main(sys.argv[1:]) - 1)"
+    code = code.replace("import sys;", "import sys; sys.stderr = sys.stdout;")
+    said = in_child(code, "run", "--m", "64", "--n", "64", "--k", "64")
+    rule = "torch_mlir: must be installed for this, got none"
+    assert said == f"error: {rule}; pip install 'tilewright[compiler]'\n"
+
+
+def test_every_folder_of_python_is_installed_and_nothing_else():
+    mapped = project()["tool"]["setuptools"]["package-dir"]
+    assert sorted(mapped) == sorted(project()["tool"]["setuptools"]["packages"])
+    tops = ("compiler", "dialects", "package", "passes", "runtime", "tools")
+    found = {path.parent for top in tops for path in (ROOT / top).rglob("*.py")}
+    assert {ROOT / folder for folder in mapped.values()} == found
+    for name, folder in mapped.items():
+        assert name == "tilewright" or folder == name.removeprefix("tilewright.").replace(".", "/")
+
+
+def test_the_package_says_that_it_is_typed_and_installs_the_mark():
+    assert (ROOT / "package" / "py.typed").exists()
+    assert project()["tool"]["setuptools"]["package-data"]["tilewright"] == ["py.typed"]
+
+
+def test_what_runs_kernels_needs_nothing_of_what_compiles_them():
+    names = [each.split(">")[0] for each in project()["project"]["dependencies"]]
+    assert names == ["ml_dtypes", "numpy", "rich"]
