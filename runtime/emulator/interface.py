@@ -21,6 +21,7 @@ class EngineOp(Protocol):
     name: str
     agent: str
     done: bool
+    marks: Any
     origin: dict[str, Any]
     moves: Callable[[], tuple[tuple[str, str, int], ...]]
     waits_for: int
@@ -49,7 +50,9 @@ class Scheduler(Protocol):
 
 class Launch(Protocol):
     """A running grid. current_warp: whose instruction runs now, else None; code: by pc
-    (step, guard slot or None, guard negated)."""
+    (step, guard slot or None, guard negated); events: `machine.events.Events`; strong: the strong
+    access under way; mask: the lanes of the load under way; tracks_writing: whether memories keep
+    which of their bytes were written."""
 
     entry: str
     program: Any
@@ -64,6 +67,7 @@ class Launch(Protocol):
     param_memory: Any
     const_memory: Any
     no_local: Any
+    arrays: Any
     engines: Engines
     scheduler: Scheduler
     report: Any
@@ -71,6 +75,10 @@ class Launch(Protocol):
     names: Any
     rng: random.Random
     current_warp: Warp | None
+    events: Any
+    strong: Any
+    mask: np.ndarray | None
+    tracks_writing: bool
     code: list[tuple]
     counts: list[int]
     clock_reads: int

@@ -13,13 +13,12 @@ from tilewright.runtime.emulator.errors import Trap
 ALL = np.ones(32, bool)
 
 
-def warp(index: int, line: int = 1, races: object = "some") -> SimpleNamespace:
+def warp(index: int, line: int = 1) -> SimpleNamespace:
     source = [SimpleNamespace(line=line)]
     return SimpleNamespace(
         index=index,
         program=SimpleNamespace(source=source),
         split=SimpleNamespace(pc=0),
-        launch=SimpleNamespace(races=races),
     )
 
 
@@ -52,11 +51,11 @@ def test_an_unfenced_write_is_named_with_writer_and_line():
     proxy.check_words(np.array([[0, 14]]), "a tensor store")
 
 
-def test_without_races_to_ask_a_fence_covers_all_earlier_writes_of_the_cta():
+def test_without_clocks_a_fence_covers_all_earlier_writes_of_the_cta():
     """It may stand behind a barrier, on the reader's side (PTX ISA §8.9.5)"""
-    proxy = SharedProxy(2048)
+    proxy = SharedProxy(2048, clocked=False)
     proxy.stored(warp(1), ALL, np.arange(0, 128, 4), 4)
-    proxy.fence(warp(0, races=None), lanes(3))
+    proxy.fence(warp(0), lanes(3))
     proxy.check_span(0, 2048, "a tensor store")
     proxy.stored(warp(1), ALL, np.arange(0, 128, 4), 4)
     with pytest.raises(Trap, match="which warp 1 lane 0 wrote"):

@@ -121,8 +121,6 @@ def test_runtime_never_imports_torch_when_it_is_loaded():
 
 ROOMS = ("ptx", "machine", "tensor", "copies", "instructions", "checks", "observe", "host")
 """Of the emulator: a room imports only rooms to its left; errors and interfaces are the ground."""
-NOT_YET = {room: {"checks"} for room in ("machine", "tensor", "copies", "instructions")}
-"""What of this is still to be mended."""
 
 
 @functools.cache
@@ -147,7 +145,7 @@ def test_a_room_of_the_emulator_imports_only_from_its_left(room):
     allowed = {*ROOMS[: ROOMS.index(room) + 1], None}
     for path in files_of(f"runtime/emulator/{room}"):
         rooms = {room_of(name) for name in emulator_imports(path)}
-        assert rooms - NOT_YET.get(room, set()) <= allowed, (path, rooms - allowed)
+        assert rooms <= allowed, (path, rooms - allowed)
 
 
 def test_no_two_files_of_the_emulator_import_each_other():

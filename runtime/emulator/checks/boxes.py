@@ -11,29 +11,19 @@ never.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
+from ..copies.box_copy import Box
 from ..errors import Trap
-from ..interface import Cta
+from ..interface import Cta, Launch, Warp
 from ..machine import swizzle as swizzles
-from ..machine.swizzle import Swizzle
+from ..machine.events import Listener, Watcher
+from ..machine.memory import Region
 from ..tensor.descriptor import SharedDescriptor
 
 _WORD_SHIFT = 3
-
-
-@dataclass(frozen=True)
-class Box:
-    """How a tensor copy wrote a word: swizzle, tensor (its global address), PTX line, whether the
-    box lies inside the tensor as a whole, and whether elements outside were filled with NaN."""
-
-    swizzle: Swizzle
-    tensor: int
-    line: int | None
-    has_nan: bool
-    is_inside: bool = True
 
 
 class Boxes:
@@ -98,68 +88,81 @@ class Boxes:
         return [self._boxes[number - 1] for number in found if number]
 
 
-def filled(cta: Cta, words: np.ndarray, box: Box) -> None:
-    """A tensor copy has written these words of a CTA's shared memory."""
-    if not cta.launch.orders:
-        return
-    proxy = cta.shared.proxy
-    if proxy.boxes is None:
-        proxy.boxes = Boxes(len(cta.shared.data))
-        cta.at_exit(lambda: _check_rest(cta, proxy.boxes))
-    partial = proxy.boxes.fill(words, box)
-    if partial is not None:
-        _warn_unread(cta, partial)
+class BoxRules(Listener):
+    """Compares what tensor copies write into shared memory with how operands are read."""
+
+    def __init__(self, launch: Launch):
+        self._launch = launch
+        self._of: dict[Cta, Boxes] = {}
+        self._read: list[Box] = []
+
+    def box_written(self, cta: Cta, words: np.ndarray, box: Box) -> None:
+        boxes = self._of.get(cta) or self._watch(cta)
+        if partial := boxes.fill(words, box):
+            self._warn_unread(partial)
+
+    def _watch(self, cta: Cta) -> Boxes:
+        boxes = self._of[cta] = Boxes(len(cta.shared.data))
+        cta.shared.watch(_Forgetting(boxes))
+        cta.at_exit(lambda: self._check_rest(cta))
+        return boxes
+
+    def _check_rest(self, cta: Cta) -> None:
+        for box in self._of.pop(cta).partial():
+            self._warn_unread(box)
+
+    def _warn_unread(self, box: Box) -> None:
+        self._launch.warn("unread", f"ptx:{box.line}: operands have read a part of a box that this"
+                                    " tensor copy wrote, and never the rest of it")  # fmt: skip
+
+    def operand_read(
+        self, cta: Cta, words: np.ndarray, descriptor: SharedDescriptor, what: str
+    ) -> None:
+        boxes = self._read = self._of[cta].of(words) if cta in self._of else []
+        for box in boxes:
+            self._check_swizzle(box, descriptor, what)
+        if len({box.tensor for box in boxes}) > 1:
+            lines = " and ".join(sorted(f"ptx:{box.line}" for box in boxes))
+            self._launch.warn(
+                "descriptor",
+                f"{what} reaches from one tensor's bytes into another's, which"
+                f" the copies of {lines} wrote",
+            )
+
+    def _check_swizzle(self, box: Box, descriptor: SharedDescriptor, what: str) -> None:
+        mode = descriptor.swizzle
+        if mode is box.swizzle and not descriptor.base_offset:
+            return
+        how = f"{what} is read with swizzle {mode.name} and base offset {descriptor.base_offset}"
+        text = f"{how}, the tensor copy of ptx:{box.line} wrote it with {box.swizzle.name} and 0"
+        if box.swizzle is not swizzles.NONE:
+            raise Trap("swizzle", text)
+        self._launch.warn("swizzle", text)
+
+    def operand_decoded(self, cta: Cta, matrix: np.ndarray, what: str) -> None:
+        """Note NaN that was filled in along all of K, where it reaches every sum."""
+        if any(box.has_nan for box in self._read) and np.isnan(matrix).all(axis=0).any():
+            self._launch.warn(
+                "nan-fill",
+                f"{what} has elements outside the tensor along K, which its tensor"
+                " map fills with NaN: every sum becomes NaN",
+            )
 
 
-def _check_rest(cta: Cta, boxes: Boxes) -> None:
-    for box in boxes.partial():
-        _warn_unread(cta, box)
+class _Forgetting(Watcher):
+    """Bytes that something else writes are of no box."""
 
+    def __init__(self, boxes: Boxes):
+        self._boxes = boxes
 
-def _warn_unread(cta: Cta, box: Box) -> None:
-    cta.launch.warn("unread", f"ptx:{box.line}: operands have read a part of a box that this"
-                                     " tensor copy wrote, and never the rest of it")  # fmt: skip
+    def storing(
+        self, region: Region, addresses: np.ndarray, size: int, values: np.ndarray, who: Any
+    ) -> None:
+        if who is not None and who[0].cta.shared is region:
+            self._boxes.forget(region.offsets(addresses), size)
 
+    def claiming(self, warp: Warp, mask: np.ndarray, offsets: np.ndarray, size: int) -> None:
+        self._boxes.forget(offsets, size)
 
-def check_operand(
-    cta: Cta, words: np.ndarray, descriptor: SharedDescriptor, what: str
-) -> list[Box]:
-    """Compare how words were written with the descriptor that reads them; the boxes they are of."""
-    if cta.shared.proxy.boxes is None:
-        return []
-    boxes = cta.shared.proxy.boxes.of(words)
-    for box in boxes:
-        _check_swizzle(cta, box, descriptor, what)
-    if len({box.tensor for box in boxes}) > 1:
-        lines = " and ".join(sorted(f"ptx:{box.line}" for box in boxes))
-        _warn(cta, "descriptor", f"{what} reaches from one tensor's bytes into another's, which"
-                                 f" the copies of {lines} wrote")  # fmt: skip
-    return boxes
-
-
-def _check_swizzle(cta: Cta, box: Box, descriptor: SharedDescriptor, what: str) -> None:
-    mode = descriptor.swizzle
-    if mode is box.swizzle and not descriptor.base_offset:
-        return
-    how = f"{what} is read with swizzle {mode.name} and base offset {descriptor.base_offset}"
-    text = f"{how}, the tensor copy of ptx:{box.line} wrote it with {box.swizzle.name} and 0"
-    if box.swizzle is not swizzles.NONE:
-        raise Trap("swizzle", text)
-    _warn(cta, "swizzle", text)
-
-
-def check_fill(cta: Cta, matrix: np.ndarray, boxes: list[Box], what: str) -> None:
-    """Note NaN that was filled in along all of K, where it reaches every element of the product."""
-    if any(box.has_nan for box in boxes) and np.isnan(matrix).all(axis=0).any():
-        _warn(cta, "nan-fill", f"{what} has elements outside the tensor along K, which its tensor"
-                               " map fills with NaN: every sum becomes NaN")  # fmt: skip
-
-
-def note_overlap(cta: Cta, descriptor: SharedDescriptor, what: str) -> None:
-    """Note a descriptor whose strides give several elements of an operand the same bytes."""
-    _warn(cta, "descriptor", f"{what} reads the same bytes for several elements, with leading"
-          f" offset {descriptor.leading} and stride offset {descriptor.stride}")  # fmt: skip
-
-
-def _warn(cta: Cta, category: str, message: str) -> None:
-    cta.launch.warn(category, message)
+    def writing_words(self, words: np.ndarray, span: tuple[int, int]) -> None:
+        self._boxes.numbers[words] = 0

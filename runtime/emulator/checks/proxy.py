@@ -15,7 +15,6 @@ import numpy as np
 from ..errors import Trap
 from ..interface import Warp
 from ..ptx.lanes import FULL
-from .boxes import Boxes
 
 _SHIFT = {1: 0, 2: 1, 4: 2, 8: 3, 16: 4}
 CLOCKED = 0xFFFF
@@ -64,11 +63,12 @@ class SharedProxy:
     """Per-byte marks of one CTA's shared memory of ``size`` bytes (offsets in its window).
 
     ``tags`` is 0, 1 + the thread (32 * warp + lane) whose generic write awaits its fence, or
-    `CLOCKED`.
+    `CLOCKED`. clocked: whether clocks say whose writes are ordered before a fence.
     """
 
-    def __init__(self, size: int):
+    def __init__(self, size: int, *, clocked: bool = True):
         padded = -size % 16 + size
+        self._clocked = clocked
         self.tags = np.zeros(padded, np.uint16)
         self._tag_views = {size: self.tags.view(f"V{2 * size}") for size in _SHIFT}
         self._lines: dict[tuple[int, int], tuple[int, int]] = {}
@@ -77,7 +77,6 @@ class SharedProxy:
         self._spans: dict[int, tuple[int, int]] = {}
         self._responses: dict[int, set[int]] = {}
         self.sources: dict[BusySource, None] = {}
-        self.boxes: Boxes | None = None
 
     # -- generic proxy ---------------------------------------------------------------------
 
@@ -91,8 +90,6 @@ class SharedProxy:
             self._touch(offsets, size, "write")
         if self.sources:
             self._check_sources(offsets, size)
-        if self.boxes is not None:
-            self.boxes.forget(offsets, size)
         self.tag(warp, mask, offsets, size, warp.program.source[warp.split.pc].line)
 
     def tag(self, warp: Warp, mask: np.ndarray, offsets: np.ndarray, size: int, line: int) -> None:
@@ -106,9 +103,20 @@ class SharedProxy:
                 known = known or (low, high)
                 spans[key] = (min(low, known[0]), max(high, known[1]))
 
-    def written_late(self, offsets: np.ndarray, size: int) -> None:
+    def stored_from_afar(self, offsets: np.ndarray, size: int) -> None:
+        """A thread of another CTA wrote ``size`` bytes each, or an operation."""
+        self.touched(offsets, size, "write")
+        self._written_late(offsets, size)
+
+    def claimed(self, warp: Warp, mask: np.ndarray, offsets: np.ndarray, size: int) -> None:
+        """Lanes ``mask`` have issued `cp.async`, which will write there."""
+        self.stored(warp, mask, offsets, size)
+        self._written_late(offsets, size)
+
+    def _written_late(self, offsets: np.ndarray, size: int) -> None:
         """A generic write of ``size`` bytes each that no thread of this CTA does now."""
-        self.tags.reshape(-1, size)[offsets >> _SHIFT[size]] = CLOCKED
+        if self._clocked:
+            self.tags.reshape(-1, size)[offsets >> _SHIFT[size]] = CLOCKED
 
     def touched(self, offsets: np.ndarray, size: int, access: str) -> None:
         """Trap if a generic access of ``size`` bytes at one of ``offsets`` meets a barrier."""
@@ -136,7 +144,7 @@ class SharedProxy:
         """
         for readers in self._responses.values():
             readers.discard(warp.index)
-        if warp.launch.races is None:
+        if not self._clocked:
             self._fence_everything()
             return
         span = self._spans.get(warp.index)

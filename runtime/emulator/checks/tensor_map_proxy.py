@@ -10,13 +10,14 @@ from __future__ import annotations
 
 from ..errors import Trap
 from ..interface import Cta, Warp
+from ..machine.events import Listener
 from ..ptx.addresses import GLOBAL_BASE
 
 _Writer = tuple[tuple[int, int, int], int, int]
 """CTA, warp and PTX line of a modification."""
 
 
-class TensorMapProxy:
+class TensorMapProxy(Listener):
     """State of one launch, by the address of a map object."""
 
     def __init__(self):
@@ -24,30 +25,30 @@ class TensorMapProxy:
         self._unreleased: dict[int, _Writer] = {}
         self._acquired: dict[tuple, bytes] = {}
 
-    def placed(self, address: int, data: bytes) -> None:
+    def map_placed(self, address: int, data: bytes) -> None:
         """The host has put a map there before the launch."""
         self._placed[address] = data
 
-    def modified(self, warp: Warp, address: int) -> None:
+    def map_edited(self, warp: Warp, address: int) -> None:
         """``tensormap.replace`` has changed the map."""
         line = warp.program.source[warp.split.pc].line
         self._unreleased[address] = warp.cta.index, warp.index, line
 
-    def written(self, address: int) -> None:
+    def map_published(self, address: int) -> None:
         """The map was replaced as a whole by an instruction that releases it."""
         self._unreleased.pop(address, None)
 
-    def release(self, warp: Warp) -> None:
+    def maps_released(self, warp: Warp) -> None:
         """A release fence of this warp: its modifications so far."""
         mine = warp.cta.index, warp.index
         left = {at: who for at, who in self._unreleased.items() if who[:2] != mine}
         self._unreleased = left
 
-    def acquire(self, cta: Cta, address: int, data: bytes) -> None:
+    def map_acquired(self, cta: Cta, address: int, data: bytes) -> None:
         """An acquire fence on a map by a thread of the CTA, which sees these contents."""
         self._acquired[cta.index, address] = data
 
-    def check(self, cta: Cta, address: int, data: bytes) -> None:
+    def map_used(self, cta: Cta, address: int, data: bytes) -> None:
         """Trap if a copy of the CTA would use a map in global memory that it may not see."""
         if address < GLOBAL_BASE:
             return

@@ -1,23 +1,22 @@
-"""The bulk copy engine: boxes to and from swizzled shared memory, bulk groups.
+"""Boxes of tensors, to and from swizzled shared memory.
 
 A box row occupies the swizzle span in shared memory (the inner bytes without swizzle), also where
 the box is narrower; the gap bytes stay untouched. The swizzle acts on absolute addresses.
-Source: PTX ISA, sections "cp.async.bulk.tensor", "Swizzling Modes", "cp.async.bulk.commit_group".
+Source: PTX ISA, sections "cp.async.bulk.tensor", "Swizzling Modes".
 """
 
 from __future__ import annotations
 
-from collections import deque
-from dataclasses import dataclass, field
+from contextlib import nullcontext
+from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 
-from ..checks.proxy import BusySource
-from ..checks.races.shadow import Same
 from ..errors import Trap
-from ..interface import Cta, EngineOp
+from ..interface import Cta
 from ..machine import swizzle as swizzles
+from ..machine.events import strong_accesses
 from ..machine.memory import READ, WRITTEN, Region
 from ..machine.shared_access import WORD, check_span, check_target, read_words, write_words
 from ..machine.swizzle import PATTERN_BYTES, Swizzle
@@ -29,6 +28,18 @@ TENSOR_ALIGNMENT = 128
 """Bytes to which the shared address of a tensor copy must be aligned."""
 GAP = 0xA5
 """What a copy leaves in the gaps of padded 4- and 6-bit elements, whose contents are undefined."""
+
+
+@dataclass(frozen=True)
+class Box:
+    """How a tensor copy wrote a word: swizzle, tensor (its global address), PTX line, whether the
+    box lies inside the tensor as a whole, and whether elements outside were filled with NaN."""
+
+    swizzle: Swizzle
+    tensor: int
+    line: int | None
+    has_nan: bool
+    is_inside: bool = True
 
 
 @dataclass(frozen=True)
@@ -112,7 +123,7 @@ def bound_map(cta: Cta, address: int) -> BoundMap:
             )
     data = cta.generic.read_bytes(address, TENSOR_MAP_BYTES, 64).tobytes()
     bound = BoundMap(*decode(data))
-    cta.launch.tensor_maps.check(cta, address, data)
+    cta.launch.events.map_used(cta, address, data)
     return bound
 
 
@@ -152,7 +163,8 @@ def load_box(cta: Cta, bound: BoundMap, coordinates: tuple[int, ...]) -> np.ndar
     reach = _reach(cta, bound, bound.map.part(coordinates), "read")
     if reach is None:
         return bound.map.filled(None, None)
-    _check_order(cta, reach, "read")
+    for watcher in reach.region.watchers:
+        watcher.reading_box(reach.region, reach.view)
     return bound.map.filled(reach.part, reach.view)
 
 
@@ -177,32 +189,11 @@ def store_box(
         return 0
     view, part = reach.view, bound.map.full_box(box)[reach.part.slices]
     same = None if operation else lambda: (view == part).reshape(-1)
-    _check_order(cta, reach, "write", same)
+    with strong_accesses(cta.launch) if operation else nullcontext():
+        for watcher in reach.region.watchers:
+            watcher.writing_box(reach.region, view, same)
     view[...] = part if operation is None else reduce_bytes(bound.map, view, part, operation)
     return part.size
-
-
-def _check_order(cta: Cta, reach: Reach, access: str, same: Same | None = None) -> None:
-    """Trap if the copy under way races; the element operations of a reduction are strong.
-
-    same: of a store, which bytes keep their value; a warp may store the same box in every lane.
-    """
-    races = cta.launch.races
-    if races is None or reach.region.shadow is None:
-        return
-    races.order = "relaxed" if access == "write" and same is None else None
-    races.box(reach.region, _offsets_in(reach.region.data, reach.view), access, same)
-    races.order = None
-
-
-def _offsets_in(data: np.ndarray, view: np.ndarray) -> np.ndarray:
-    """int64, the shape of the view: where its bytes lie in ``data``."""
-    start = view.__array_interface__["data"][0] - data.__array_interface__["data"][0]
-    offsets = np.int64(start)
-    for axis, (length, stride) in enumerate(zip(view.shape, view.strides, strict=True)):
-        steps = np.arange(length) * stride
-        offsets = offsets + steps.reshape(-1, *(1,) * (view.ndim - axis - 1))
-    return offsets
 
 
 _SIGNED = {"int32": np.int32, "int64": np.int64}
@@ -258,81 +249,3 @@ def _reduce_bf16(old: np.ndarray, new: np.ndarray, operation: str) -> np.ndarray
     rounded = (bits + (0x7FFF + (bits >> 16 & 1))) >> 16
     nan = (bits & 0x7FFFFFFF) > 0x7F800000
     return np.where(nan, 0x7FFF, rounded).astype(np.uint16).view(np.uint8)
-
-
-@dataclass
-class BulkOperation:
-    """A bulk store: `read` is done when its source is free, `write` when the result is there.
-
-    source: the shared bytes it reads, busy until the thread has waited for the reading.
-    """
-
-    read: EngineOp
-    write: EngineOp
-    source: BusySource
-
-
-@dataclass
-class BulkGroups:
-    """Bulk async-groups of one thread: operations not committed yet, and committed groups.
-
-    written: the last write that is done but that the thread has not waited for.
-    """
-
-    open: list[BulkOperation] = field(default_factory=list)
-    committed: deque[list[BulkOperation]] = field(default_factory=deque)
-    written: list[EngineOp] = field(default_factory=list)
-
-    def add(self, operation: BulkOperation) -> None:
-        """An operation initiated by the thread."""
-        self.open.append(operation)
-
-    def commit(self) -> None:
-        """Close the open group (an empty one is a group too)."""
-        self.committed.append(self.open)
-        self.open = []
-
-    def _older(self, newest: int) -> list[BulkOperation]:
-        groups = list(self.committed)[: max(0, len(self.committed) - newest)]
-        return [operation for group in groups for operation in group]
-
-    def awaited(self, newest: int, read: bool) -> list[EngineOp]:
-        """What a wait for all but the ``newest`` groups waits for (the reading, with ``read``)."""
-        older = self._older(newest)
-        parts = [operation.read for operation in older]
-        return parts if read else [*parts, *self.written, *(each.write for each in older)]
-
-    def release(self, newest: int, read: bool) -> None:
-        """That is done: the sources are free, and groups that are complete are forgotten."""
-        for operation in self._older(newest):
-            operation.source.release()
-        self.written = self.written[-1:] if read else []
-        for _ in range(max(0, len(self.committed) - newest)):
-            if not all(operation.write.done for operation in self.committed[0]):
-                return
-            done = self.committed.popleft()
-            if read and done:
-                self.written = [done[-1].write]
-
-    def unread(self) -> bool:
-        """Whether a source in shared memory was never waited for."""
-        groups = (*self.committed, self.open)
-        return any(operation.source.busy for group in groups for operation in group)
-
-
-def bulk_groups(cta: Cta, warp: int, lane: int) -> BulkGroups:
-    """The groups of one thread; made at first use."""
-    table = cta.state("bulk groups", dict)
-    if not table:
-        cta.at_exit(lambda: _check_sources(table))
-    return table.setdefault((warp, lane), BulkGroups())
-
-
-def _check_sources(table: dict[tuple[int, int], BulkGroups]) -> None:
-    for (warp, lane), groups in table.items():
-        if groups.unread():
-            raise Trap(
-                "bulk-group",
-                f"the CTA exits while a bulk store of warp {warp} lane {lane} may still read its "
-                f"shared memory; cp.async.bulk.wait_group.read 0 first",
-            )

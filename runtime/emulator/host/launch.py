@@ -13,14 +13,13 @@ from typing import Any
 import numpy as np
 
 from ..checks.early_uses import suspicions
-from ..checks.races import Races
-from ..checks.tensor_map_proxy import TensorMapProxy
-from ..checks.unchecked import UncheckedTensorEngine
+from ..checks.levels import CHECKS, listeners
 from ..errors import LaunchError, Trap, short_name
 from ..instructions import load_all
 from ..machine.cluster import Cluster
 from ..machine.cta import Cta, StateBag
 from ..machine.engine import Engines
+from ..machine.events import Events, Strong
 from ..machine.memory import Region
 from ..machine.scheduler import Scheduler
 from ..machine.spaces import LocalSpace, Space, WindowSpace
@@ -39,13 +38,11 @@ from ..ptx.program import Program
 from ..ptx.specials import FIXED, GRID_WORKSPACE
 from ..ptx.values import RAW
 from ..tensor.load_uses import wait_at_first_uses
-from ..tensor.tensor_engine import TensorEngine
 from .names import Names
 from .params import HostArrays, Parameters
 from .workers import run_shares
 
 DEFAULT_RESIDENT = 4
-CHECKS = ("off", "fast", "full")
 MAX_THREADS = 1024
 MAX_CLUSTER = 16
 MAX_CTAS = 1 << 22
@@ -121,10 +118,10 @@ class Launch(StateBag):
 
     program, grid, block, cluster (int triples), shared_bytes (window bytes behind 0x400),
     global_memory, param_memory, const_memory (`Space`), engines, scheduler, report, rng,
-    tensor_maps: who may see which tensor map object, engine_counts: the report's engine counter,
+    engine_counts: the report's engine counter,
     current_warp: the warp whose instruction runs now, else None; names: for reports; code: the
-    program's, as `observers` have wrapped it; orders: whether rules about order and initialisation
-    are checked; make_tensor_engine: the class of a CTA's `TensorEngine`.
+    program's, as `observers` have wrapped it; events, strong, mask, tracks_writing: see
+    `interface.Launch`.
     """
 
     def __init__(
@@ -146,9 +143,9 @@ class Launch(StateBag):
         self.shared_bytes = self._shared_size(dynamic_bytes)
         if check not in CHECKS:
             raise self._error(f"check must be one of {', '.join(CHECKS)}, got {check!r}")
-        self.races = Races(self) if check == "full" else None
-        self.orders = check != "off"
-        self.make_tensor_engine = TensorEngine if self.orders else UncheckedTensorEngine
+        self.events, self.tracks_writing = Events(), check != "off"
+        self.strong: Strong | None = None
+        self.mask: np.ndarray | None = None
         self.rng = random.Random(seed)
         self._garbage = np.random.default_rng(seed)
         self.report = Report(self.entry)
@@ -160,10 +157,11 @@ class Launch(StateBag):
         self.code = program.code
         self.observers: list[Observer] = []
         self.clock_reads = 0
-        self.tensor_maps = TensorMapProxy()
         self._make_memories()
         self.grid_workspace = self._make_grid_workspace()
         self._template = self._register_template()
+        for listener in listeners(self, check):
+            self.events.add(listener)
 
     # -- set-up ------------------------------------------------------------------------------
 
@@ -261,9 +259,7 @@ class Launch(StateBag):
         self.param_memory.add(
             Region("the kernel's parameters", PARAM_WINDOW, data, space="param", writable=False)
         )
-        if self.races is not None:
-            self.races.watch_global()
-            self.races.await_grids(self.arrays.awaited_regions())
+        self.events.bound()
 
     def poison_bytes(self, size: int) -> np.ndarray:
         """Seeded non-zero garbage, uint8[size]."""
@@ -307,8 +303,7 @@ class Launch(StateBag):
         """Make the CTAs and warps of one cluster."""
         cluster = Cluster(index)
         size_x, size_y, size_z = self.cluster
-        if self.races is not None:
-            cluster.domain = self.races.new_cluster(prod(self.cluster) * -(-prod(self.block) // 32))
+        self.events.cluster_started(cluster)
         for rank in range(size_x * size_y * size_z):
             inside = (rank % size_x, rank // size_x % size_y, rank // (size_x * size_y))
             where = tuple(
@@ -334,6 +329,7 @@ class Launch(StateBag):
     def observe(self, observer: Observer) -> None:
         """Let `observer` see everything that happens from now on."""
         self.observers.append(observer)
+        self.events.add(observer)
         self.code = [
             (observer.wrap(pc, step), guard, negated)
             for pc, (step, guard, negated) in enumerate(self.code)

@@ -269,7 +269,7 @@ class Parameters:
         raw = self._address(where, data)
         for number, each in enumerate(encoded):
             place = int.from_bytes(raw, "little") + number * TENSOR_MAP_BYTES
-            self._launch.tensor_maps.placed(place, each)
+            self._launch.events.map_placed(place, each)
         return raw
 
     def _pointer(

@@ -16,16 +16,9 @@ from ..errors import Trap
 from ..interface import Cta, Launch, Warp
 from ..machine.barrier_operations import apply
 from ..machine.engine import EngineOp, Moves
+from ..machine.events import strong_accesses
 from ..machine.memory import UINT
-from ..machine.shared_access import (
-    barrier_at,
-    check_span,
-    count_event,
-    locate,
-    next_event,
-    shared_of,
-    strong_accesses,
-)
+from ..machine.shared_access import barrier_at, check_span, count_event, locate, shared_of
 from ..ptx.decode import Decoded
 from ..ptx.registry import Step, instruction
 from ..ptx.values import Type
@@ -126,7 +119,7 @@ def _build_global(ins: Decoded, type_: Type, combine: Callable | None) -> Step:
 
 
 def _submit_late(warp: Warp, lane: int, op: EngineOp) -> None:
-    op.event = next_event(warp, "late stores", lane)
+    op.stream = ("late stores", lane)
     warp.launch.engines.submit(op)
 
 

@@ -16,7 +16,6 @@ from ..ptx import syntax
 from ..ptx.decode import Decoded
 from ..ptx.lanes import WARP_SIZE, lanes_to_int
 from ..ptx.registry import Blocked, Step, instruction
-from ..tensor.tensor_engine import acquired, released
 
 BARRIERS = 16
 
@@ -87,7 +86,7 @@ def _sync_step(
             if check is not None and (blocked := check(warp, mask)) is not None:
                 return blocked
             barrier = operands.barrier(warp, mask)
-            released(warp)
+            warp.launch.events.released(warp)
             threads = _threads(warp, mask, operands.counted, check is not None)
             ticket = barrier.arrive(warp, threads, operands.count(warp, mask), flags(warp, mask))
             token = Waiting(barrier, ticket)
@@ -95,9 +94,8 @@ def _sync_step(
             warp.split.token = token
             return Blocked("barrier", token.barrier.describe, token.barrier, token.barrier)
         warp.split.token = None
-        acquired(warp)
-        if warp.launch.races is not None:
-            token.barrier.waited(warp, token.ticket)
+        warp.launch.events.acquired(warp)
+        warp.launch.events.barrier_waited(token.barrier, warp, token.ticket)
         finish(warp, mask, token)
         return None
 
@@ -140,7 +138,7 @@ def build_bar_arrive(ins: Decoded) -> Step:
     def step(warp, mask):
         if check is not None and (blocked := check(warp, mask)) is not None:
             return blocked
-        released(warp)
+        warp.launch.events.released(warp)
         threads = _threads(warp, mask, True, check is not None)
         operands.barrier(warp, mask).arrive(warp, threads, operands.count(warp, mask))
         return None
@@ -187,7 +185,7 @@ def build_cluster_arrive(ins: Decoded) -> Step:
                 " barrier.cluster.wait before the next arrive",
             )
         if not relaxed:
-            released(warp)
+            warp.launch.events.released(warp)
         pending[mask] = warp.cta.cluster.arrive(warp, lanes_to_int(mask), relaxed=relaxed)
         return None
 
@@ -211,9 +209,8 @@ def build_cluster_wait(ins: Decoded) -> Step:
         if cluster.generation < int(pending[mask].max()):
             return Blocked("barrier", cluster.describe, cluster, cluster)
         pending[mask] = 0
-        acquired(warp)
-        if warp.launch.races is not None:
-            cluster.waited(warp)
+        warp.launch.events.acquired(warp)
+        warp.launch.events.barrier_waited(cluster, warp, cluster.generation)
         return None
 
     return step

@@ -11,11 +11,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..copies.box_copy import BulkOperation, bulk_groups
+from ..copies.bulk_groups import BulkOperation, bulk_groups
 from ..errors import Trap
 from ..interface import Cta, Warp
 from ..machine.barrier_operations import apply
 from ..machine.engine import EngineOp, Moves
+from ..machine.events import strong_accesses
 from ..machine.shared_access import (
     WORD,
     barrier_at,
@@ -23,12 +24,9 @@ from ..machine.shared_access import (
     check_target,
     count_event,
     locate,
-    next_event,
-    observe,
     peer,
     read_words,
     shared_of,
-    strong_accesses,
     write_words,
 )
 from ..ptx.decode import Decoded
@@ -257,12 +255,11 @@ def _submit_store(warp: Warp, lane: int, to: int, source: int, size: int, change
     second = EngineOp(
         f"{name} (write)", write, (first,), agent="tma", notifies=ctas, moves=moves[1]
     )
-    first.event = next_event(warp, "bulk reads", lane)
-    second.event = next_event(warp, "bulk writes", lane)
+    first.stream, second.stream = ("bulk reads", lane), ("bulk writes", lane)
     warp.launch.engines.submit(first)
     warp.launch.engines.submit(second)
-    busy = cta.shared.proxy.source(offset, offset + size, warp, lane)
-    bulk_groups(cta, warp.index, lane).add(BulkOperation(first, second, busy))
+    warp.launch.events.source_issued(warp, lane, (offset, offset + size), first)
+    bulk_groups(cta, warp.index, lane).add(BulkOperation(first, second))
     count_event(cta, "tma store bytes", size)
 
 
@@ -310,7 +307,7 @@ def build_wait_group(ins: Decoded) -> Step:
         operations = [op for group in groups for op in group.awaited(newest, read)]
         if not all(op.done for op in operations):
             return blocked
-        observe(warp, operations)
+        warp.launch.events.operations_awaited(warp, operations)
         for group in groups:
             group.release(newest, read)
         return None

@@ -19,14 +19,7 @@ from ..interface import Cta, Warp
 from ..machine.barrier_operations import apply
 from ..machine.engine import EngineOp, Moves
 from ..machine.mbarrier import Mbarrier
-from ..machine.shared_access import (
-    barrier_at,
-    latest_event,
-    locate,
-    mark_bytes,
-    next_event,
-    observe,
-)
+from ..machine.shared_access import barrier_at, locate
 from ..ptx import syntax
 from ..ptx.decode import Decoded
 from ..ptx.lanes import WARP_SIZE
@@ -38,6 +31,7 @@ _SIZES = {"ca": (4, 8, 16), "cg": (16,)}
 _SHARED = ("shared", "shared::cta")
 _OFFSET_MASK = np.uint64((1 << 24) - 1)
 _WORD = 4
+_STREAM = ("cp.async", None)
 _WRITTEN = 0xFF
 
 
@@ -113,12 +107,12 @@ class Copy:
         if self.cta.exited:
             return
         cells = self.cells
-        mark_bytes(self.cta, cells, "write", "the write of cp.async")
-        self.cta.shared.data[cells] = self._read()
-        self.cta.shared.written[cells] = _WRITTEN
-        if self.cta.launch.races is None:
-            proxy = self.cta.shared.proxy
-            proxy.tag(self.warp, self.mask, self.to, self.size, self.line)
+        shared = self.cta.shared
+        for watcher in shared.watchers:
+            watcher.copying(self.warp, self.mask, self.to, self.size, self.line)
+        shared.data[cells] = self._read()
+        if shared.written is not None:
+            shared.written[cells] = _WRITTEN
 
     def _read(self) -> np.ndarray:
         data = np.zeros((len(self.to), self.size), np.uint8)
@@ -197,7 +191,7 @@ def _copy_step(to: Callable, source: Callable, amounts: Callable, size: int) -> 
             copy.run,
             agent="cp.async",
             notifies=(warp.cta,),
-            event=next_event(warp, "cp.async"),
+            stream=_STREAM,
             generic=True,
             moves=copy.moves,
         )
@@ -233,11 +227,8 @@ def _claim(warp: Warp, mask: np.ndarray, addresses: np.ndarray, size: int) -> np
     if region.index(own, size) is None:
         raise region.refusal(own, size, "write")
     offsets = (own - np.uint64(region.base)).astype(np.int64)
-    region.proxy.stored(warp, mask, offsets, size)
-    if warp.launch.races is not None:
-        region.proxy.written_late(offsets, size)
-    if warp.launch.orders:
-        region.written[offsets[:, None] + np.arange(size)] = 0
+    for watcher in region.watchers:
+        watcher.claiming(warp, mask, offsets, size)
     return offsets
 
 
@@ -255,7 +246,7 @@ def _observe(warp: Warp, mask: np.ndarray, operations: list[EngineOp]) -> None:
         if not waiting[op]:
             del waiting[op]
             over.append(op)
-    observe(warp, over)
+    warp.launch.events.operations_awaited(warp, over)
 
 
 @instruction("cp.async.commit_group", section="9.7.9.25.3.2")
@@ -359,7 +350,5 @@ def _submit_arrivals(warp: Warp, mask: np.ndarray, offsets: list[int]) -> None:
 
     name = f"arrival of cp.async at mbarrier 0x{offsets[0]:x}"
     after = tuple(dict.fromkeys(earlier))
-    event = latest_event(warp, "cp.async")
-    warp.launch.engines.submit(
-        EngineOp(name, run, after, agent="cp.async", event=event, commits=True, generic=True)
-    )
+    how = dict(stream=_STREAM, joins=True, commits=True, generic=True)
+    warp.launch.engines.submit(EngineOp(name, run, after, agent="cp.async", **how))

@@ -6,21 +6,11 @@ checks: a proxy fence makes generic writes visible to the async proxy, the other
 
 from __future__ import annotations
 
-from ..checks.races.clock import ASYNC, ASYNC_GLOBAL
 from ..ptx.decode import Decoded
-from ..ptx.lanes import lanes_to_int
 from ..ptx.registry import Step, instruction
-from ..tensor.tensor_engine import acquired, released
 
 _SECTION = "9.7.13.4"
 _SCOPES = ("cta", "cluster", "gpu", "sys")
-_COVERED = {
-    None: (ASYNC, ASYNC_GLOBAL),
-    "global": (ASYNC_GLOBAL,),
-    "shared::cta": (ASYNC,),
-    "shared::cluster": (ASYNC,),
-}
-"""Rows of the clocks that a proxy fence raises, by its state space."""
 
 
 def _no_effect(warp, mask) -> None:
@@ -47,12 +37,12 @@ def build_fence(ins: Decoded) -> Step:
 
 def _ordering(order: str, scope: str) -> Step:
     def step(warp, mask) -> None:
+        events = warp.launch.events
         if order != "acquire":
-            released(warp)
+            events.released(warp)
         if order != "release":
-            acquired(warp)
-        if warp.launch.races is not None:
-            warp.launch.races.fence(warp, order, scope)
+            events.acquired(warp)
+        events.fenced(warp, order, scope)
 
     return step
 
@@ -67,8 +57,7 @@ def build_fence_mbarrier_init(ins: Decoded) -> Step:
 
 
 def _publish_barriers(warp, mask) -> None:
-    if warp.launch.races is not None:
-        warp.launch.races.fence_mbarrier_init(warp)
+    warp.launch.events.mbarrier_init_fenced(warp)
 
 
 @instruction("fence.proxy.alias", "membar.proxy.alias", section=_SECTION)
@@ -98,13 +87,8 @@ def build_fence_async_generic(ins: Decoded) -> Step:
 
 def _publishing(space: str | None) -> Step:
     """Writes become visible to the async proxy, in one state space or in all of them."""
-    rows, own_only = _COVERED[space], space == "shared::cta"
 
     def step(warp, mask) -> None:
-        if space != "global":
-            warp.cta.shared.proxy.fence(warp, mask)
-        if warp.launch.races is not None:
-            alone = lanes_to_int(mask) != warp.live
-            warp.clock.fence_proxy(rows, alone=alone, own_only=own_only)
+        warp.launch.events.proxy_fenced(warp, mask, space)
 
     return step

@@ -99,7 +99,7 @@ class Request:
         check_target(cta, offset, offset + RESPONSE_BYTES, "a cancellation response")
         index, span = np.arange(offset // WORD, offset // WORD + 2), (offset, offset + 16)
         write_words(cta, index, self.response, span)
-        cta.shared.proxy.response_written(offset)
+        cta.launch.events.response_written(cta, offset)
         apply(cta, barrier, lambda b: b.complete_tx(RESPONSE_BYTES))
 
 
@@ -140,7 +140,7 @@ def _request(warp: Warp, to: int, at: int, space: str, multicast: bool) -> None:
     for target in chosen:
         check_span(target, offset, RESPONSE_BYTES, RESPONSE_BYTES, "a cancellation response")
         barrier_at(target, barrier)
-        target.shared.proxy.check_response(offset)
+        target.launch.events.response_asked(target, offset)
     _submit(warp, chosen, offset, barrier)
 
 

@@ -19,7 +19,6 @@ from ..machine.waits import MbarrierWait
 from ..ptx.decode import Decoded
 from ..ptx.lanes import WARP_SIZE, first_lane
 from ..ptx.registry import Step, Yield, instruction
-from ..tensor.tensor_engine import acquired, released
 
 _SECTION = "9.7.13.15"
 _SPACES = ("shared::cta", "shared", "shared::cluster")
@@ -72,10 +71,7 @@ def _init(warp: Warp, address: int, space: str, count: int) -> None:
     if not table:
         target.at_exit(lambda: _check_transactions(target))
     table[offset] = Mbarrier(address, count)
-    target.shared.written[offset : offset + _BYTES] = 0
-    target.shared.proxy.barrier_made(offset)
-    if cta.launch.races is not None:
-        cta.launch.races.barrier_made(warp, target, offset, table[offset])
+    cta.launch.events.mbarrier_made(warp, target, offset, table[offset])
 
 
 def _own(cta: Cta, address: int, space: str, what: str) -> tuple[Cta, int]:
@@ -107,11 +103,8 @@ def build_inval(ins: Decoded) -> Step:
         for value in address(warp)[mask].tolist():
             target, offset = _own(warp.cta, value, space, "mbarrier.inval")
             barrier = barrier_at(target, offset)
-            if warp.launch.races is not None:
-                warp.launch.races.used(warp, barrier, "mbarrier.inval")
-                warp.launch.races.barrier_ended(target, offset, barrier)
+            warp.launch.events.mbarrier_ended(warp, target, offset, barrier)
             del barrier_table(target)[offset]
-            target.shared.proxy.barrier_ended(offset)
 
     return step
 
@@ -165,7 +158,7 @@ def build_arrive(ins: Decoded) -> Step:
 
     def step(warp: Warp, mask: np.ndarray) -> None:
         if not relaxed:
-            released(warp)
+            warp.launch.events.released(warp)
         write(warp, mask, perform(warp, mask))
 
     return step
@@ -216,16 +209,15 @@ def build_wait(ins: Decoded) -> Step:
         addresses, values = address(warp), asked(warp)
         if by_parity and np.maximum.reduce(values) > 1:
             values = _bit_0(warp, values, mask)
-        done = _test(warp, mask, addresses, values, space, by_parity)
-        if warp.launch.races is not None:
-            _order(warp, addresses[mask & done], space, relaxed=relaxed)
+        done, complete = _test(warp, mask, addresses, values, space, by_parity)
+        for barrier in complete:
+            warp.launch.events.phase_seen(warp, barrier, relaxed)
         write(warp, mask, done)
         answered = bool(done[mask].all())
         warp.launch.report.count_wait(answered)
         if not relaxed and done[mask].any():
-            acquired(warp)
-        for observer in warp.launch.observers:
-            observer.waited(int(addresses[first_lane(mask)]) & OFFSET_MASK, answered)
+            warp.launch.events.acquired(warp)
+        warp.launch.events.waited(int(addresses[first_lane(mask)]) & OFFSET_MASK, answered)
         if answered:
             return None
         lane = first_lane(mask & ~done)
@@ -246,36 +238,34 @@ def _bit_0(warp: Warp, values: np.ndarray, mask: np.ndarray) -> np.ndarray:
     return values & 1
 
 
-def _order(warp: Warp, addresses: np.ndarray, space: str, *, relaxed: bool) -> None:
-    """The warp is ordered behind the arrivals at barriers whose phase it has seen complete."""
-    for address in dict.fromkeys(addresses.tolist()):
-        target, offset = locate(warp.cta, address, space)
-        warp.launch.races.waited(warp, barrier_at(target, offset), relaxed=relaxed)
-
-
-def _test(warp: Warp, mask: np.ndarray, addresses, values, space: str, by_parity: bool):
-    first = first_lane(mask)
+def _test(
+    warp: Warp, mask: np.ndarray, addresses, values, space: str, by_parity: bool
+) -> tuple[np.ndarray, list[Mbarrier]]:
+    """bool[32] answers, and the barriers of those that are yes."""
+    first, lanes = first_lane(mask), np.flatnonzero(mask).tolist()
     same = (addresses == addresses[first]) & (values == values[first])
     if same[mask].all():
-        lanes = np.flatnonzero(mask).tolist()
-        answer = _ask(warp, lanes, addresses, values, space, by_parity)
-        return np.full(WARP_SIZE, answer)
-    done = np.zeros(WARP_SIZE, bool)
-    for lane in np.flatnonzero(mask).tolist():
-        done[lane] = _ask(warp, [lane], addresses, values, space, by_parity)
-    return done
+        barrier, answer = _ask(warp, lanes, addresses, values, space, by_parity)
+        return np.full(WARP_SIZE, answer), [barrier] if answer else []
+    done, complete = np.zeros(WARP_SIZE, bool), []
+    for lane in lanes:
+        barrier, done[lane] = _ask(warp, [lane], addresses, values, space, by_parity)
+        if done[lane]:
+            complete.append(barrier)
+    return done, list(dict.fromkeys(complete))
 
 
-def _ask(warp: Warp, lanes: list[int], addresses, values, space: str, by_parity: bool) -> bool:
+def _ask(
+    warp: Warp, lanes: list[int], addresses, values, space: str, by_parity: bool
+) -> tuple[Mbarrier, bool]:
     lane = lanes[0]
     target, offset = _own(warp.cta, int(addresses[lane]), space, "a wait")
     barrier = barrier_at(target, offset)
-    if warp.launch.races is not None:
-        warp.launch.races.used(warp, barrier, "a wait")
+    warp.launch.events.mbarrier_used(warp, barrier, "a wait")
     if by_parity:
         threads = (WARP_SIZE * warp.index + each for each in lanes)
-        return barrier.test_parity(int(values[lane]), *threads)
-    return barrier.test(int(values[lane]))
+        return barrier, barrier.test_parity(int(values[lane]), *threads)
+    return barrier, barrier.test(int(values[lane]))
 
 
 def _not_yet(warp: Warp, address: int, value: int, space: str, by_parity: bool) -> Yield:

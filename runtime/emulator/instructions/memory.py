@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from ..machine.events import Strong
 from ..machine.memory import UINT
 from ..machine.spaces import Space
 from ..ptx import syntax
@@ -158,16 +159,14 @@ def ordered(
     if order == "weak":
         return step
 
+    access = Strong(order, scope, updating, comparing)
+
     def strong(warp, mask):
-        races = warp.launch.races
-        if races is None:
-            return step(warp, mask)
-        races.order, races.scope = order, scope
-        races.updating, races.comparing = updating, comparing
-        try:
-            return step(warp, mask)
-        finally:
-            races.order, races.updating, races.comparing = None, False, False
+        launch = warp.launch
+        launch.strong = access
+        signal = step(warp, mask)
+        launch.strong = None
+        return signal
 
     return strong
 
@@ -221,15 +220,12 @@ def build_ld(ins: Decoded) -> Step:
 
 
 def _load(warp, mask, space: Space, at: np.ndarray, shape: tuple[int, int]) -> np.ndarray:
-    """The values at the addresses of the lanes of a mask, which the race checks are told."""
-    races = warp.launch.races
-    if races is None:
-        return space.load(at, *shape)
-    races.mask = mask
-    try:
-        return space.load(at, *shape)
-    finally:
-        races.mask = None
+    """The values at the addresses of the lanes of a mask, which checks may ask for."""
+    launch = warp.launch
+    launch.mask = mask
+    values = space.load(at, *shape)
+    launch.mask = None
+    return values
 
 
 def _ld_vector(access: Access, address: Callable, key: tuple, receivers: list) -> Step:

@@ -138,7 +138,6 @@ def build_griddepcontrol(ins: Decoded) -> Step:
     def step(warp: Warp, mask: np.ndarray) -> None:
         if waits:
             warp.launch.arrays.release()
-            if warp.launch.races is not None:
-                warp.launch.races.awaited_grids(warp)
+            warp.launch.events.grids_awaited(warp)
 
     return step

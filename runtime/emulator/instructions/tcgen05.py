@@ -13,20 +13,19 @@ from ..errors import Trap, lane_text
 from ..interface import Cta, Warp
 from ..machine.barrier_operations import apply
 from ..machine.engine import EngineOp
-from ..machine.shared_access import barrier_at, check_span, count_event, latest_event, locate, peer
+from ..machine.shared_access import barrier_at, check_span, count_event, locate, peer
 from ..ptx.decode import Decoded
 from ..ptx.lanes import first_lane
 from ..ptx.registry import Blocked, Step, instruction
-from ..tensor.spans import Span
-from ..tensor.tensor_engine import pair_of, reachable_fences, tensor_engine
-from ..tensor.tensor_fences import Fences
+from ..tensor.spans import Claim, Span
+from ..tensor.tensor_engine import pair_of, tensor_engine
 from ..tensor.tensor_memory import LANES
 
 _ALLOC_SECTION = "9.7.16.7"
 _COMMIT_SECTION = "9.7.16.12"
 _ALL_LANES = 0xFFFFFFFF
 TENSOR_STREAM = "tensor core operations"
-"""The operations of a thread that tcgen05.commit tracks, for the race checks."""
+"""The operations of a thread that tcgen05.commit tracks."""
 
 
 def take_group(ins: Decoded) -> int:
@@ -132,10 +131,10 @@ def _grant_pair(cta: Cta, other: Cta, columns: int) -> int | None:
 def _write_result(warp: Warp, to: int, space: str, start: int) -> None:
     target, offset = locate(warp.cta, to, space)
     check_span(target, offset, 4, 4, "tcgen05.alloc")
-    if warp.launch.races is not None:
-        warp.launch.races.allocated(warp, target, offset)
+    warp.launch.events.columns_allocated(warp, target, offset)
     target.shared.data[offset : offset + 4] = np.frombuffer(start.to_bytes(4, "little"), np.uint8)
-    target.shared.written[offset : offset + 4] = 0xFF
+    if target.shared.written is not None:
+        target.shared.written[offset : offset + 4] = 0xFF
 
 
 @instruction("tcgen05.dealloc", section=_ALLOC_SECTION)
@@ -154,8 +153,8 @@ def build_dealloc(ins: Decoded) -> Step:
         place = address(warp, mask), columns(warp, mask)
         tensor_engine(warp.cta).use_group(group)
         everything = Span(0, LANES, place[0] & 0xFFFF, (place[0] & 0xFFFF) + place[1])
-        fences = tensor_engine(warp.cta).fences
-        fences.require(everything, warp, "tcgen05.dealloc", reads=False, fences=False)
+        claim = Claim(everything, "tcgen05.dealloc", ())
+        warp.launch.events.columns_used(warp.cta, warp, claim, False)
         if group == 1:
             _deallocate(warp.cta, *place)
         elif not _deallocate_in_pair(warp.cta, *place):
@@ -194,14 +193,14 @@ def _deallocate_in_pair(cta: Cta, address: int, columns: int) -> bool:
 def _check_unused(cta: Cta, address: int, columns: int) -> None:
     span = Span(0, LANES, address & 0xFFFF, (address & 0xFFFF) + columns)
     everything = ("tcgen05.ld", "tcgen05.st", "tcgen05.mma", "tcgen05.cp")
-    tensor_engine(cta).require_ordered(span, "tcgen05.dealloc", everything)
+    cta.launch.events.columns_claimed(cta, Claim(span, "tcgen05.dealloc", everything))
 
 
 def _deallocate(cta: Cta, address: int, columns: int) -> None:
     _check_unused(cta, address, columns)
     tensor_engine(cta).memory.deallocate(address, columns)
     first = address & 0xFFFF
-    tensor_engine(cta).fences.forget(Span(0, LANES, first, first + columns))
+    cta.launch.events.columns_freed(cta, Span(0, LANES, first, first + columns))
     cta.notify()
 
 
@@ -228,13 +227,9 @@ def build_fence(ins: Decoded) -> Step:
     ins.finish_modifiers()
     ins.expect_operands(0)
     before = "before" in ins.mnemonic
-    side = Fences.before if before else Fences.synchronised
 
     def step(warp: Warp, mask: np.ndarray) -> None:
-        for fences in reachable_fences(warp.cta):
-            side(fences, (warp.cta.rank, warp.index))
-        if before and warp.launch.races is not None:
-            warp.clock.fence_before()
+        warp.launch.events.tensor_fenced(warp, before)
 
     return step
 
@@ -249,7 +244,7 @@ def build_wait(ins: Decoded) -> Step:
     def step(warp: Warp, mask: np.ndarray) -> Blocked | None:
         if blocked := converged(warp, mask):
             return blocked
-        tensor_engine(warp.cta).waited(warp, name)
+        warp.launch.events.columns_waited(warp, name, None)
         return None
 
     return step
@@ -282,25 +277,19 @@ def _submit_commit(warp: Warp, lane: int, targets: list[Cta], offset: int) -> No
     before = tensor_engine(warp.cta).outstanding(warp.index, lane)
     for target in targets:
         barrier = barrier_at(target, offset)
-        if warp.launch.races is not None:
-            warp.launch.races.used(warp, barrier, "tcgen05.commit")
+        warp.launch.events.mbarrier_used(warp, barrier, "tcgen05.commit")
     count_event(warp.cta, "commits")
     if not tensor_engine(warp.cta).has_issued(warp.index, lane):
         count_event(warp.cta, "empty commits")
         warp.launch.warn(
             "empty-commit", "tcgen05.commit by a thread that has issued nothing arrives at once"
         )
-    event = latest_event(warp, TENSOR_STREAM, lane)
     for target in targets:
-        _submit_arrival(warp, target, offset, before, event)
+        _submit_arrival(warp, lane, target, offset, before)
 
 
 def _submit_arrival(
-    warp: Warp,
-    target: Cta,
-    offset: int,
-    before: tuple[EngineOp, ...],
-    event: tuple[int, int] | None,
+    warp: Warp, lane: int, target: Cta, offset: int, before: tuple[EngineOp, ...]
 ) -> None:
     """The arrival at one CTA; nobody can be hurt by one at the own CTA after its exit."""
 
@@ -311,5 +300,5 @@ def _submit_arrival(
     name = f"commit -> rank {target.rank} mbarrier 0x{offset:x}"
     touches = () if target is warp.cta else (target,)
     op = EngineOp(name, arrive, before, agent="commits", touches=touches, commits=True)
-    op.event = event
+    op.stream, op.joins = (TENSOR_STREAM, lane), True
     warp.launch.engines.submit(op)

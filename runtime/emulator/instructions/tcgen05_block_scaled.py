@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -83,7 +84,9 @@ class ScaledMultiply(Multiply):
             right = [self._scaled_b(cta, b) for cta in self.ctas]
             for block, a in zip(self.blocks, left, strict=True):
                 columns = right[block.cta].part(block.columns)
-                self._check_padding(block, a, columns)
+                if self.add:
+                    sums = partial(self._sums, block)
+                    self.ctas[0].launch.events.sums_scaled(self.ctas[0], a, columns, sums)
                 self._write(block, self._product(a.values, columns.values))
 
     def _rows_of_blocks(self) -> list[np.ndarray]:
@@ -97,22 +100,6 @@ class ScaledMultiply(Multiply):
         """float32[rows, columns]: in float64 no product of scaled elements is lost."""
         product = (a @ b.T).astype(np.float32)
         return -product if self.descriptor.negate_a != self.descriptor.negate_b else product
-
-    def _check_padding(self, block: Block, a: _Scaled, b: _Scaled) -> None:
-        """Warn of NaN that scales only zeros, as behind the end of K, and so destroys a sum."""
-        empty = a.empty | b.empty
-        rows, columns = ((each.nan & empty).any(axis=1) for each in (a, b))
-        if not (self.add and self.ctas[0].launch.orders and (rows.any() or columns.any())):
-            return
-        sums = self._sums(block)
-        if (np.isfinite(sums) & (sums != 0) & (rows[:, None] | columns[None, :])).any():
-            names = [name for name, found in (("A", rows), ("B", columns)) if found.any()]
-            self.ctas[0].launch.warn(
-                "nan-scale",
-                f"scale factors of {' and '.join(names)} are NaN where an operand has only zeros,"
-                " as behind the end of K: 0 times NaN makes the accumulated sums NaN; fill these"
-                " factors with other bytes, or leave the product out",
-            )
 
     def _sums(self, block: Block) -> np.ndarray:
         first = self.d.column + block.first_column

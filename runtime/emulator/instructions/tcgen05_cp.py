@@ -9,19 +9,18 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..checks.boxes import check_operand
 from ..errors import Trap
 from ..interface import Cta, Warp
 from ..machine.engine import EngineOp, Moves
-from ..machine.shared_access import WORD, count_event, next_event, read_partly_written_words
+from ..machine.shared_access import WORD, count_event, read_partly_written_words
 from ..ptx.decode import Decoded
 from ..ptx.registry import Step, instruction
 from ..tensor.descriptor import SharedDescriptor, decode_shared
 from ..tensor.element_formats import to_containers
 from ..tensor.shared_operands import read_padded_words
-from ..tensor.spans import Access, Span
+from ..tensor.spans import Access, Claim, Span
 from ..tensor.tensor_core import gather_plan, operand_layout
-from ..tensor.tensor_engine import pair_of, tensor_engine
+from ..tensor.tensor_engine import pair_of, tensor_engine, track
 from ..tensor.tensor_memory import LANES, WRITTEN, split_address
 from .tcgen05 import TENSOR_STREAM, one_lane, take_group
 
@@ -119,7 +118,7 @@ class Copy:
             raise Trap("out-of-bounds", f"tcgen05.cp reads shared offsets 0x{low:x}..0x{high:x}, "
                                         f"outside the CTA's shared memory")  # fmt: skip
         index = plan.words + self.source.start // WORD
-        check_operand(cta, index, self.source, "the source of tcgen05.cp")
+        cta.launch.events.operand_read(cta, index, self.source, "the source of tcgen05.cp")
         values, marks = self._values(cta, index, (low, high))
         columns = self.column + np.arange(self.shape.columns)
         memory = tensor_engine(cta).memory
@@ -150,15 +149,10 @@ def _submit(warp: Warp, lane: int, copy: Copy) -> None:
     if copy.lane and (copy.shape.rows != 4 or copy.lane >= 32):
         raise Trap("tmem", f"tcgen05.cp of this shape must start at lane 0, got {copy.lane}")
 
-    def run() -> None:
-        copy.run()
-        for cta in copy.ctas:
-            tensor_engine(cta).finished(op)
-
     op = EngineOp(
-        "cp -> tensor memory", run, agent="tensor core", touches=copy.ctas, moves=copy.moves
+        "cp -> tensor memory", copy.run, agent="tensor core", touches=copy.ctas, moves=copy.moves
     )
-    op.event = next_event(warp, TENSOR_STREAM, lane)
+    op.stream = (TENSOR_STREAM, lane)
     for cta in copy.ctas:
         _order(cta, copy, op, warp)
     tensor_engine(copy.ctas[0]).copies.append(op)
@@ -174,7 +168,8 @@ def _order(cta: Cta, copy: Copy, op: EngineOp, warp: Warp) -> None:
     span = Span(0, LANES, copy.column, copy.column + copy.shape.columns)
     access = Access("tcgen05.cp", span, line, warp.index, op, rank=warp.cta.rank)
     others = ("tcgen05.ld", "tcgen05.st", "tcgen05.mma")
-    engine.require_ordered(span, "tcgen05.cp", others, behind_products_of=access.who)
+    claim = Claim(span, "tcgen05.cp", others, behind_products_of=access.who)
+    cta.launch.events.columns_claimed(cta, claim)
     if products := engine.products_before(span, access.who):
         op.after += products
         warp.launch.warn(
@@ -182,5 +177,5 @@ def _order(cta: Cta, copy: Copy, op: EngineOp, warp: Warp) -> None:
             "tcgen05.cp replaces what an earlier tcgen05.mma of the thread may still"
             " read; PTX ISA §9.7.16.6.2 lists no order of the two, issue order is assumed",
         )
-    engine.fences.require(span, warp, "tcgen05.cp", reads=False)
-    engine.track(access)
+    cta.launch.events.columns_used(cta, warp, claim, True)
+    track(cta, access)

@@ -17,8 +17,8 @@ from ..ptx.accesses import READ, WRITE, MemoryAccess
 from ..ptx.decode import Decoded
 from ..ptx.lanes import WARP_SIZE
 from ..ptx.registry import Blocked, Step, instruction
-from ..tensor.spans import Access, Span
-from ..tensor.tensor_engine import TensorEngine, tensor_engine
+from ..tensor.spans import Access, Claim, Span
+from ..tensor.tensor_engine import TensorEngine, tensor_engine, track
 from ..tensor.tensor_memory import SHAPES, Shape, TensorMemory, register_map, split_address
 from .tcgen05 import take_aligned
 
@@ -117,15 +117,16 @@ def _spans(form: Form, lane: int, column: int) -> list[Span]:
     ]
 
 
-def _track(engine: TensorEngine, form: Form, warp: Warp, lane: int, column: int,
+def _track(form: Form, warp: Warp, lane: int, column: int,
            against: tuple[str, ...]) -> None:  # fmt: skip
     line = warp.program.source[warp.split.pc].line
-    reads = form.name == "tcgen05.ld"
+    reads, events = form.name == "tcgen05.ld", warp.launch.events
     for span in _spans(form, lane, column):
-        engine.require_ordered(span, form.name, against, reads=reads)
+        claim = Claim(span, form.name, against, reads=reads)
+        events.columns_claimed(warp.cta, claim)
         access = Access(form.name, span, line, warp.index, reads=reads, rank=warp.cta.rank)
-        engine.fences.require(span, warp, form.name, reads=reads)
-        engine.track(access)
+        events.columns_used(warp.cta, warp, claim, True)
+        track(warp.cta, access)
 
 
 @instruction("tcgen05.ld", section="9.7.16.8.1")
@@ -142,7 +143,7 @@ def build_ld(ins: Decoded) -> Step:
             return blocked
         engine = tensor_engine(warp.cta)
         lane, column = _check(engine, form, warp, address(warp, mask))
-        _track(engine, form, warp, lane, column, ("tcgen05.st", "tcgen05.mma", "tcgen05.cp"))
+        _track(form, warp, lane, column, ("tcgen05.st", "tcgen05.mma", "tcgen05.cp"))
         write(warp, mask, _load(engine.memory, form, lane, column))
         return None
 
@@ -195,7 +196,7 @@ def build_st(ins: Decoded) -> Step:
             return blocked
         engine = tensor_engine(warp.cta)
         lane, column = _check(engine, form, warp, address(warp, mask))
-        _track(engine, form, warp, lane, column, ("tcgen05.ld", "tcgen05.mma", "tcgen05.cp"))
+        _track(form, warp, lane, column, ("tcgen05.ld", "tcgen05.mma", "tcgen05.cp"))
         _store(engine.memory, form, lane, column, np.stack(read(warp)))
         return None
 

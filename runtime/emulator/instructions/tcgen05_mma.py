@@ -16,7 +16,7 @@ import numpy as np
 from ..errors import Trap
 from ..interface import Cta, Warp
 from ..machine.engine import EngineOp, Moves
-from ..machine.shared_access import count_event, next_event
+from ..machine.shared_access import count_event
 from ..ptx import syntax
 from ..ptx.decode import Decoded
 from ..ptx.registry import Step, instruction
@@ -28,9 +28,9 @@ from ..tensor.descriptor import (
     decode_shared,
 )
 from ..tensor.shared_operands import gather
-from ..tensor.spans import HALF_LANES, Access, Span
+from ..tensor.spans import HALF_LANES, Access, Claim, Span
 from ..tensor.tensor_core import Block, accumulate, data_path, dense_layout, multiply, to_float32
-from ..tensor.tensor_engine import pair_of, tensor_engine
+from ..tensor.tensor_engine import pair_of, tensor_engine, track
 from ..tensor.tensor_memory import LANES, WRITTEN, TensorMemory, split_address
 from ..tensor.zero_columns import zero_columns
 from .tcgen05 import TENSOR_STREAM, one_lane, take_group
@@ -313,20 +313,15 @@ def submit(warp: Warp, lane: int, multiply_: Multiply) -> None:
     earlier = (leader.last, *leader.copies)
     after = tuple(op for op in earlier if op is not None and not op.done)
 
-    def run() -> None:
-        multiply_.run()
-        for cta in multiply_.ctas:
-            tensor_engine(cta).finished(op)
-
     op = EngineOp(
         multiply_.describe(),
-        run,
+        multiply_.run,
         after,
         agent="tensor core",
         touches=multiply_.ctas,
         moves=multiply_.moves,
     )
-    op.event = next_event(warp, TENSOR_STREAM, lane)
+    op.stream = (TENSOR_STREAM, lane)
     for cta in multiply_.ctas:
         _order(cta, multiply_, op, warp)
     leader.last, leader.copies = op, []
@@ -364,12 +359,13 @@ def _order(cta: Cta, multiply_: Multiply, op: EngineOp, warp: Warp) -> None:
     shape = (first, multiply_.descriptor.m, multiply_.descriptor.n)
     span = Span(0, LANES, first, first + count, multiply_.half)
     others = ("tcgen05.ld", "tcgen05.st", "tcgen05.mma")
-    engine.require_ordered(span, "tcgen05.mma accumulator", others, shape=shape)
+    claim = Claim(span, "tcgen05.mma accumulator", others, shape)
+    cta.launch.events.columns_claimed(cta, claim)
     if isinstance(multiply_.a, Place):
         _order_a(cta, multiply_, multiply_.a, op, warp)
     access = Access("tcgen05.mma", span, line, warp.index, op, shape, rank=warp.cta.rank)
-    engine.fences.require(span, warp, "tcgen05.mma", reads=False)
-    engine.track(access)
+    cta.launch.events.columns_used(cta, warp, Claim(span, "tcgen05.mma", ()), True)
+    track(cta, access)
 
 
 def _order_a(cta: Cta, multiply_: Multiply, a: Place, op: EngineOp, warp: Warp) -> None:
@@ -384,7 +380,8 @@ def order_read(
     engine, line = tensor_engine(cta), warp.program.source[warp.split.pc].line
     engine.memory.check_columns(columns.start, columns.stop - columns.start, what)
     span = Span(0, LANES, columns.start, columns.stop, half)
-    engine.require_ordered(span, what, ("tcgen05.st", "tcgen05.mma"), reads=True)
+    claim = Claim(span, what, ("tcgen05.st", "tcgen05.mma"), reads=True)
+    cta.launch.events.columns_claimed(cta, claim)
     access = Access("tcgen05.mma", span, line, warp.index, op, reads=True, rank=warp.cta.rank)
-    engine.fences.require(span, warp, what, reads=True)
-    engine.track(access)
+    cta.launch.events.columns_used(cta, warp, claim, True)
+    track(cta, access)

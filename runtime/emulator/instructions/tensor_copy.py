@@ -11,32 +11,23 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..checks.boxes import Box, filled
 from ..copies.box_copy import (
     TENSOR_ALIGNMENT,
     BoundMap,
-    BulkOperation,
+    Box,
     bound_map,
     box_span,
-    bulk_groups,
     load_box,
     read_box,
     store_box,
     write_box,
 )
+from ..copies.bulk_groups import BulkOperation, bulk_groups
 from ..errors import Trap
 from ..interface import Cta, Warp
 from ..machine.barrier_operations import apply
 from ..machine.engine import EngineOp, Moves
-from ..machine.shared_access import (
-    barrier_at,
-    check_span,
-    count_event,
-    locate,
-    next_event,
-    peer,
-    shared_of,
-)
+from ..machine.shared_access import barrier_at, check_span, count_event, locate, peer, shared_of
 from ..ptx import syntax
 from ..ptx.decode import Decoded
 from ..ptx.registry import Step, instruction
@@ -190,7 +181,7 @@ class Load:
         is_inside = _inside_bytes(self.bound, self.starts) == self.bytes
         has_nan = tensor_map.oob_fill == "nan" and not is_inside
         wrote = Box(tensor_map.swizzle, self.bound.address, self.line, has_nan, is_inside)
-        filled(cta, words, wrote)
+        cta.launch.events.box_written(cta, words, wrote)
         apply(*self.signal, lambda barrier: barrier.complete_tx(self.bytes))
 
     def moves(self) -> Moves:
@@ -355,13 +346,12 @@ def _submit_store(warp: Warp, lane: int, store: Store) -> None:
         notifies=ctas,
         moves=store.write_moves,
     )
-    read.event = next_event(warp, "bulk reads", lane)
-    write.event = next_event(warp, "bulk writes", lane)
+    read.stream, write.stream = ("bulk reads", lane), ("bulk writes", lane)
     engines.submit(read)
     engines.submit(write)
     span = box_span(store.bound.map, store.offset, store.rows)
-    source = warp.cta.shared.proxy.source(store.offset, store.offset + span, warp, lane)
-    bulk_groups(warp.cta, warp.index, lane).add(BulkOperation(read, write, source))
+    warp.launch.events.source_issued(warp, lane, (store.offset, store.offset + span), read)
+    bulk_groups(warp.cta, warp.index, lane).add(BulkOperation(read, write))
     count_event(warp.cta, "tma stores")
 
 

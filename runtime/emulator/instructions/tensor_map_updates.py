@@ -74,7 +74,7 @@ def build_replace(ins: Decoded) -> Step:
             old = _read(of(warp), place)
             _write(warp, int(lane), of(warp), place, old, replaced(old, field, ordinal, new))
             if place >= GLOBAL_BASE:
-                warp.launch.tensor_maps.modified(warp, place)
+                warp.launch.events.map_edited(warp, place)
 
     return step
 
@@ -113,7 +113,7 @@ def build_copy(ins: Decoded) -> Step:
         _check_aligned(to)
         words, places = np.frombuffer(data, np.uint64), np.uint64(to) + _OFFSETS
         warp.launch.global_memory.store(places, words, 8, 1, (warp, _COPYING))
-        warp.launch.tensor_maps.written(to)
+        warp.launch.events.map_published(to)
         return None
 
     return step
@@ -139,13 +139,13 @@ def build_fence(ins: Decoded) -> Step:
     ins.finish_modifiers()
     ins.expect_operands(0 if order == "release" else 2)
     if order == "release":
-        return lambda warp, mask: warp.launch.tensor_maps.release(warp)
+        return lambda warp, mask: warp.launch.events.maps_released(warp)
     _check_size(ins, 1)
     address = ins.address(0)
 
     def step(warp: Warp, mask: np.ndarray) -> None:
         for place in np.unique(address(warp)[mask]).tolist():
             data = _read(warp.generic, place)
-            warp.launch.tensor_maps.acquire(warp.cta, place, data)
+            warp.launch.events.map_acquired(warp.cta, place, data)
 
     return step

@@ -67,8 +67,7 @@ def _sync_step(members: Members, run: Callable) -> Step:
         groups = members.groups(warp, mask)
         if groups is None:
             return members.blocked
-        if warp.launch.races is not None:
-            warp.clock.come_together()
+        warp.launch.events.converged(warp)
         for lanes in groups:
             run(warp, lanes)
         return None

@@ -12,11 +12,10 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from ..checks.boxes import check_operand
 from ..errors import Trap
 from ..interface import Cta, Warp
 from ..machine.engine import EngineOp, Moves
-from ..machine.shared_access import WORD, count_event, next_event, read_words
+from ..machine.shared_access import WORD, count_event, read_words
 from ..ptx import syntax
 from ..ptx.decode import Decoded
 from ..ptx.lanes import WARP_SIZE, first_lane
@@ -137,7 +136,7 @@ class WarpProduct:
         span = descriptor.start + plan.low, descriptor.start + plan.high
         _check_inside(self.cta, span, what)
         index = plan.words + descriptor.start // WORD
-        check_operand(self.cta, index, descriptor, what)
+        self.cta.launch.events.operand_read(self.cta, index, descriptor, what)
         words = read_words(self.cta, index, what, span)
         return operand_matrix(words, layout, type_)
 
@@ -336,7 +335,7 @@ def _submit(
         notifies=(warp.cta,),
         touches=(warp.cta,),
         moves=product.moves,
-        event=next_event(warp, "wgmma"),
+        stream=("wgmma", None),
     )
     parts.append(warp.launch.engines.submit(product.op))
     for number, slot in enumerate(slots):

@@ -7,7 +7,6 @@ from collections.abc import Callable
 import numpy as np
 
 from ..interface import Warp
-from ..machine.shared_access import observe
 from ..ptx.decode import Decoded
 from ..ptx.registry import Blocked, Step, instruction
 from .tcgen05 import take_aligned
@@ -59,7 +58,9 @@ def build_wait_group(ins: Decoded) -> Step:
         waited = products.older(newest)
         if not all(product.done for product in waited):
             return waiting
-        observe(warp, [op for product in waited for op in product.warpgroup])
+        warp.launch.events.operations_awaited(
+            warp, [op for product in waited for op in product.warpgroup]
+        )
         products.release(newest, warp.regs)
         return None
 

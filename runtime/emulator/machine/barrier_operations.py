@@ -22,17 +22,13 @@ def apply(
     passes_on: what waiters may rely on afterwards: all that is "released", what a fence covers
     ("relaxed"), or "nothing"; scope: which threads a release reaches.
     """
-    barrier, races = barrier_at(target, offset), target.launch.races
+    barrier, events = barrier_at(target, offset), target.launch.events
     _note_signal(target.launch, barrier)
-    if races is not None:
-        races.arriving(barrier, target, passes_on, scope)
+    events.mbarrier_arriving(target, barrier, passes_on, scope)
     phase = barrier.phase
     result = operation(barrier)
-    for observer in target.launch.observers:
-        observer.signalled(target, offset, barrier, phase)
+    events.signalled(target, offset, barrier, phase)
     if barrier.phase != phase:
-        if races is not None:
-            races.completed(barrier, target)
         target.wake(offset)
     return result
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from ..checks.races.clock import OWN_CLUSTER, Domain, Message, joined
 from ..errors import Trap
 from ..interface import Cta, Warp
 
@@ -11,18 +10,14 @@ class Cluster:
     """index: %clusterid; ctas by %cluster_ctarank; generation counts completed barrier phases.
 
     The barrier waits for the threads that have not exited: arrivals are kept by thread, so that
-    one that arrives and exits does not stand in for another. domain: of the race checks.
+    one that arrives and exits does not stand in for another.
     """
-
-    domain: Domain
 
     def __init__(self, index: tuple[int, int, int]):
         self.index = index
         self.ctas: list[Cta] = []
         self.generation = 0
         self._arrived: dict[Warp, int] = {}
-        self._pending: list[Message] = []
-        self._message: Message | None = None
 
     @property
     def live_threads(self) -> int:
@@ -42,8 +37,7 @@ class Cluster:
     def arrive(self, warp: Warp, lanes: int, *, relaxed: bool = False) -> int:
         """Lanes of a warp arrive; returns the generation that ends the phase."""
         ticket = self.generation + 1
-        if warp.launch.races is not None:
-            self._pending.append(warp.clock.release(relaxed=relaxed, distance=OWN_CLUSTER))
+        warp.launch.events.barrier_arrived(self, warp, relaxed)
         self._arrived[warp] = self._arrived.get(warp, 0) | lanes
         self.try_complete()
         return ticket
@@ -58,15 +52,10 @@ class Cluster:
         if not self._arrived or self.arrived < self.live_threads:
             return
         self._arrived = {}
-        self._message, self._pending = joined(self._pending), []
         self.generation += 1
+        self.ctas[0].launch.events.barrier_completed(self)
         for cta in self.ctas:
             cta.wake(self)
-
-    def waited(self, warp: Warp) -> None:
-        """A warp has waited for the phase that completed last."""
-        if self._message is not None:
-            warp.clock.acquire(self._message)
 
     def describe(self) -> str:
         """The barrier's state, for a deadlock report."""

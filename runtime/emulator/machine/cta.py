@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable
 from typing import Any, TypeVar
 
-from ..checks.proxy import SharedProxy
-from ..checks.unchecked import UncheckedProxy
 from ..interface import Cluster, Launch, Split, Warp
 from ..ptx.addresses import (
     CONST_WINDOW,
@@ -72,25 +70,18 @@ class Cta(StateBag):
         self._parked: dict[Hashable, list[tuple[Warp, Split]]] = {}
         self.exit_checks: list[Callable[[], None]] = []
         self.exited = False
+        launch.events.cta_started(self)
 
     def _make_shared(self) -> Region:
         size = SHARED_FIRST_OFFSET + self.launch.shared_bytes
-        region = Region(
+        return Region(
             f"the shared memory of cta {self.index}",
             self.shared_base,
             self.launch.poison_bytes(size),
             space="shared",
             lowest=SHARED_FIRST_OFFSET,
-            track=True,
+            track=self.launch.tracks_writing,
         )
-        region.owner = self
-        region.proxy = SharedProxy(size) if self.launch.orders else UncheckedProxy(size)
-        if not self.launch.orders:
-            region.written[:] = 0xFF
-        if self.launch.races is not None:
-            region.races = self.launch.races
-            region.shadow = self.launch.races.shared_shadow(self, size, region.proxy)
-        return region
 
     def _make_generic(self) -> GenericSpace:
         launch = self.launch
@@ -148,7 +139,6 @@ class Cta(StateBag):
         for check in self.exit_checks:
             check()
         self.launch.engines.check_exit(self)
-        if self.launch.races is not None:
-            self.launch.races.exiting(self)
+        self.launch.events.cta_exited(self)
         self.shared.close()
         self.launch.scheduler.cta_exited(self)

@@ -8,14 +8,18 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from typing import Any
 
-from ..checks.races.clock import Message
 from ..errors import Trap
 from ..interface import Cta, Launch
 from .signals import Signal
 
 Moves = tuple[tuple[str, str, int], ...]
 """(memory, `read` or `write`, bytes) of an operation, for profiles."""
+
+
+Stream = tuple[str, int | None]
+"""A kind of operation and the lane that issues it, None for the whole warp."""
 
 
 def moves_nothing() -> Moves:
@@ -34,10 +38,11 @@ class EngineOp:
     touches: CTAs that must not exit before it is done: it uses their shared or tensor memory.
     agent: the engine (`tma`, `tensor core` …), for reports.
     moves: what it moves, asked only by profiles, when it is done.
-    For the race checks: signals: CTA and window offset of the mbarrier whose phase tells of its
-    completion; event: what tells of it else (`Races.stream`); commits: its arrival passes on what
-    the issuing warp knew; generic: it accesses memory through the generic proxy; clock: what the
-    warp knew, and issuer: its CTA, filled by `submit`.
+    What orders it: signals: CTA and window offset of the mbarrier whose phase tells of its
+    completion; stream: else the operations of a thread, or a warp, that are waited for together;
+    joins: it tells of those of the stream before it; commits: its arrival passes on what the
+    issuing warp knew; generic: it accesses memory through the generic proxy. marks: what checks
+    keep of it.
     `origin` (kernel place of the issuer, keywords of `Trap.locate`) and `signal` (the same for
     reports) are filled by `submit`.
     """
@@ -45,12 +50,11 @@ class EngineOp:
     __slots__ = (
         "after",
         "agent",
-        "clock",
         "commits",
         "done",
-        "event",
         "generic",
-        "issuer",
+        "joins",
+        "marks",
         "moves",
         "name",
         "notifies",
@@ -58,6 +62,7 @@ class EngineOp:
         "run",
         "signal",
         "signals",
+        "stream",
         "successors",
         "touches",
         "waits_for",
@@ -74,16 +79,16 @@ class EngineOp:
         touches: tuple[Cta, ...] = (),
         moves: Callable[[], Moves] = moves_nothing,
         signals: tuple[Cta, int] | None = None,
-        event: tuple[int, int] | None = None,
+        stream: Stream | None = None,
+        joins: bool = False,
         commits: bool = False,
         generic: bool = False,
     ):
         self.name, self.run, self.after, self.agent = name, run, after, agent
         self.notifies, self.touches, self.moves = notifies, touches, moves
-        self.signals, self.event = signals, event
+        self.signals, self.stream, self.joins = signals, stream, joins
         self.commits, self.generic = commits, generic
-        self.clock: Message | None = None
-        self.issuer: Cta | None = None
+        self.marks: Any = None
         self.done = False
         self.origin: dict = {}
         self.signal: Signal | None = None
@@ -106,11 +111,8 @@ class Engines:
         if warp is not None:
             op.origin = warp.place()
             op.signal = Signal(op.agent, warp.cta.index, warp.index, warp.split.pc)
-        if self._launch.races is not None:
-            self._launch.races.submitted(op, warp)
         self.outstanding[op] = None
-        for observer in self._launch.observers:
-            observer.submitted(op)
+        self._launch.events.submitted(op)
         for earlier in op.after:
             if not earlier.done:
                 earlier.successors.append(op)
@@ -127,27 +129,16 @@ class Engines:
         self.ready.pop()
         self.current = op
         try:
-            self._perform(op)
+            self._launch.events.began(op)
+            op.run()
         except Trap as trap:
             raise trap.locate(**op.origin) from None
         self._finish(op)
 
-    def _perform(self, op: EngineOp) -> None:
-        races = self._launch.races
-        if races is None:
-            op.run()
-            return
-        races.begin(op)
-        try:
-            op.run()
-        finally:
-            races.end()
-
     def _finish(self, op: EngineOp) -> None:
         op.done = True
         del self.outstanding[op]
-        for observer in self._launch.observers:
-            observer.completed(op)
+        self._launch.events.completed(op)
         for later in op.successors:
             later.waits_for -= 1
             if later.waits_for == 0:

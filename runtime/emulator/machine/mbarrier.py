@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from ..checks.races.releases import BarrierClock
 from ..errors import Trap
 from .signals import Signal
 
@@ -41,7 +40,7 @@ def _phase_of(token: int) -> int:
     return token >> _PENDING_BITS
 
 
-@dataclass
+@dataclass(eq=False)
 class Mbarrier:
     """State of one mbarrier object in the shared memory of one CTA; ``address`` is for messages.
 
@@ -55,7 +54,6 @@ class Mbarrier:
     tx: int = 0
     signals: dict[Signal, int] = field(default_factory=dict)
     last_signal: Signal | None = None
-    clock: BarrierClock | None = field(default=None, repr=False, compare=False)
     _observed: int = -1
     _waiting: dict[int, int] = field(default_factory=dict)
 

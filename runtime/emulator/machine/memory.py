@@ -7,13 +7,12 @@ alignment; regions that track writing also refuse reads of bytes nobody wrote.
 from __future__ import annotations
 
 from functools import cache
-from typing import Any
 
 import numpy as np
 
 from ..errors import Trap
 from ..interface import Warp
-from ..ptx.lanes import FULL, WARP_SIZE
+from .events import Watcher
 
 UINT = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
 CELL = {size: np.dtype(kind) for size, kind in UINT.items()} | {
@@ -23,7 +22,6 @@ CELL = {size: np.dtype(kind) for size, kind in UINT.items()} | {
 """How the bytes of one lane's access are moved as one element."""
 _WRITTEN_CELL = {size: np.frombuffer(b"\xff" * size, kind)[0] for size, kind in CELL.items()}
 _ALL_WRITTEN = 0xFF
-_LANES = np.arange(1, WARP_SIZE + 1, dtype=np.uint8)
 
 READ, WRITTEN = 1, 2
 """How a byte has been touched."""
@@ -39,35 +37,17 @@ def _zeros(size: int) -> bytes:
     return bytes(size)
 
 
-@cache
-def _ones(size: int) -> bytes:
-    return b"\xff" * size
-
-
-def _lanes_of(mask: np.ndarray | None, count: int) -> np.ndarray | None:
-    """uint8[count]: 1 + the lanes of a mask; None if it is not of these accesses."""
-    if mask is FULL and count == WARP_SIZE:
-        return _LANES
-    if mask is None or np.count_nonzero(mask) != count:
-        return None
-    return _LANES[mask]
-
-
 class Region:
     """Bytes `lowest … len(data)-1` of `data`, at addresses `base + index`.
 
     data: uint8[n]; index 0 is at address `base`, also when the first `lowest` bytes are not
     accessible. written: uint8[n], 0xFF where a byte was written, or None when not tracked.
     allowed: uint8[n], 0xFF where a byte may be touched, or None for everywhere.
-    proxy, owner: for shared memory, its `SharedProxy` marks and its CTA. races, shadow: the race
-    checks and their marks, where they are on. touched: see `separate`.
+    watchers: who is told of accesses, in this order; `Watcher`. touched: see `separate`.
     `name` completes "past the end of …" in messages.
     """
 
-    proxy = None
-    owner = None
-    shadow: Any = None
-    races: Any = None
+    watchers: tuple[Watcher, ...] = ()
     closed = False
     awaited = False
     touched: np.ndarray | None = None
@@ -118,6 +98,14 @@ class Region:
         usable = max(0, len(data) - skip) // size * size
         return data[skip : skip + usable].view(CELL[size])
 
+    def watch(self, watcher: Watcher) -> None:
+        """Tell one more of accesses, after those who are there."""
+        self.watchers = (*self.watchers, watcher)
+
+    def written_cells(self, size: int) -> np.ndarray:
+        """The marks of `written` as the cells of ``size`` bytes that `index` numbers."""
+        return (self._views.get(size) or self._view(size))[5]
+
     def _view(self, size: int) -> tuple:
         origin = self.start + -self.start % size
         written = None if self.written is None else self._cells(self.written, size)
@@ -155,13 +143,9 @@ class Region:
     ) -> np.ndarray:
         """The same at checked element indices, as `index` returns them."""
         size = width * count
-        if self.proxy is not None:
-            self._note_load(addresses, size)
+        for watcher in self.watchers:
+            watcher.loading(self, addresses, index, size)
         view = self._views[size]
-        if view[5] is not None and view[5][index].tobytes() != _ones(size * len(index)):
-            raise self._unwritten(addresses, size)
-        if self.races is not None:
-            self._check_order(addresses, size, "read")
         if self.touched is not None:
             self.touched[self._bytes_of(addresses, size)] |= READ
         if self.allowed is not None:
@@ -194,10 +178,8 @@ class Region:
     ) -> None:
         """The same at checked element indices, as `index` returns them."""
         size = width * count
-        if self.proxy is not None:
-            self._note_store(addresses, size, who)
-        if self.races is not None:
-            self._check_order(addresses, size, "write", values, who)
+        for watcher in self.watchers:
+            watcher.storing(self, addresses, size, values, who)
         if self.touched is not None:
             self.touched[self._bytes_of(addresses, size)] |= WRITTEN
         if self.allowed is not None:
@@ -209,60 +191,12 @@ class Region:
         if view[5] is not None:
             view[5][index] = _WRITTEN_CELL[size]
 
-    def _offsets(self, addresses: np.ndarray) -> np.ndarray:
+    def offsets(self, addresses: np.ndarray) -> np.ndarray:
+        """int64[k]: where addresses lie in `data`."""
         return (addresses - np.uint64(self.base)).view(np.int64)
 
     def _bytes_of(self, addresses: np.ndarray, size: int) -> np.ndarray:
-        return self._offsets(addresses)[:, None] + np.arange(size)
-
-    def _note_load(self, addresses: np.ndarray, size: int) -> None:
-        offsets = self._offsets(addresses)
-        self.proxy.touched(offsets, size, "read")
-        if self.proxy.has_responses:
-            warp = self.owner.launch.current_warp
-            if warp is not None and warp.cta is self.owner:
-                self.proxy.read(warp, offsets, size)
-
-    def _note_store(self, addresses: np.ndarray, size: int, who: Issuer | None) -> None:
-        offsets = self._offsets(addresses)
-        if who is not None and who[0].cta is self.owner:
-            self.proxy.stored(*who, offsets, size)
-        else:
-            self.proxy.touched(offsets, size, "write")
-            if self.races is not None:
-                self.proxy.written_late(offsets, size)
-
-    def _check_order(
-        self,
-        addresses: np.ndarray,
-        size: int,
-        access: str,
-        values: np.ndarray | None = None,
-        who: Issuer | None = None,
-    ) -> None:
-        """Trap if an access races; a strong one takes in or passes on what its places know."""
-        races, shadow = self.races, self.shadow
-        actor = races.actor(owner=self.owner)
-        if actor is None:
-            return
-        offsets = self._offsets(addresses)
-        actor.lanes = _lanes_of(races.mask if who is None else who[1], len(offsets))
-        strong = races.order is not None
-        if strong and access == "read":
-            races.loaded(self, offsets)
-        index, what = shadow.cells(offsets, size), f"the {access} of {size} bytes"
-        if access == "read":
-            shadow.read(index, size, actor, what)
-            return
-        shadow.write(index, size, actor, what, lambda: self._keep(offsets, values))
-        if strong:
-            races.stored(self, offsets)
-
-    def _keep(self, offsets: np.ndarray, values: np.ndarray) -> np.ndarray:
-        """bool[bytes]: which bytes already have the values that are written."""
-        new = np.ascontiguousarray(values).view(np.uint8).reshape(len(offsets), -1)
-        old = self.data[offsets[:, None] + np.arange(new.shape[1])]
-        return (old == new).reshape(-1)
+        return self.offsets(addresses)[:, None] + np.arange(size)
 
     def check_range(self, address: int, size: int, access: str = "read", align: int = 1) -> int:
         """Check `size` bytes at `address` and return their index in `data`; Trap if not legal."""
@@ -282,34 +216,26 @@ class Region:
     def read_bytes(self, address: int, size: int, align: int = 1) -> np.ndarray:
         """A copy of `size` checked (and written, where tracked) bytes, uint8[size]."""
         at = self.check_range(address, size, "read", align)
-        if self.written is not None and not self.written[at : at + size].all():
-            raise self._unwritten(np.array([address], np.uint64), size)
         self._check_allowed(np.array([address], np.uint64), size, "read")
-        self._check_order_of(at, size, "read")
+        self._touch(at, size, READ)
+        for watcher in self.watchers:
+            watcher.reading(self, at, size)
         return self.data[at : at + size].copy()
 
     def write_bytes(self, address: int, values: np.ndarray, align: int = 1) -> None:
         """Write uint8 values to a checked range."""
         at = self.check_range(address, len(values), "write", align)
         self._check_allowed(np.array([address], np.uint64), len(values), "write")
-        self._check_order_of(at, len(values), "write", values)
+        self._touch(at, len(values), WRITTEN)
+        for watcher in self.watchers:
+            watcher.writing(self, at, values)
         self.data[at : at + len(values)] = values
         if self.written is not None:
             self.written[at : at + len(values)] = _ALL_WRITTEN
 
-    def _check_order_of(
-        self, at: int, size: int, access: str, values: np.ndarray | None = None
-    ) -> None:
+    def _touch(self, at: int, size: int, how: int) -> None:
         if self.touched is not None:
-            self.touched[at : at + size] |= READ if access == "read" else WRITTEN
-        actor = None if self.races is None else self.races.actor()
-        if actor is None:
-            return
-        index, what = np.arange(at, at + size), f"the {access} of {size} bytes"
-        if values is None:
-            self.shadow.read(index, 1, actor, what)
-        else:
-            self.shadow.write(index, 1, actor, what, lambda: self.data[at : at + size] == values)
+            self.touched[at : at + size] |= how
 
     def _check_allowed(self, addresses: np.ndarray, size: int, access: str) -> None:
         if self.allowed is None:
@@ -361,15 +287,4 @@ class Region:
             "out-of-bounds",
             f"{self.space} {access} of {size} bytes at 0x{address:x}"
             f" goes {side} {self.name} ({extent} bytes)",
-        )
-
-    def _unwritten(self, addresses: np.ndarray, size: int) -> Trap:
-        for address in addresses.tolist():
-            at = address - self.base
-            if not self.written[at : at + size].all():
-                break
-        return Trap(
-            "uninitialised-read",
-            f"{self.space} read of {size} bytes at 0x{address:x}"
-            f" of {self.name}, which were never written",
         )

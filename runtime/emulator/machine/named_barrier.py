@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from ..checks.races.clock import Message, joined
 from ..errors import Trap
 from ..interface import Cta, Warp
 
@@ -11,10 +10,6 @@ REDUCTIONS = {
     "and": lambda flags: all(flags),
     "or": lambda flags: any(flags),
 }
-
-
-KEPT = 4
-"""Generations whose arrivals are remembered, for waiters that come back late."""
 
 
 class NamedBarrier:
@@ -30,8 +25,6 @@ class NamedBarrier:
         self.generation = 0
         self._flags: list[bool] = []
         self._results: dict[int, list[bool]] = {}
-        self._arrivals: list[Message] = []
-        self._messages: dict[int, Message | None] = {}
 
     @property
     def needed(self) -> int:
@@ -47,8 +40,7 @@ class NamedBarrier:
         self._check(expected)
         self.expected = expected
         self.arrived += threads
-        if warp.launch.races is not None:
-            self._arrivals.append(warp.clock.release())
+        warp.launch.events.barrier_arrived(self, warp, False)
         self._flags.extend(flags)
         ticket = self.generation + 1
         self.try_complete()
@@ -80,17 +72,9 @@ class NamedBarrier:
             )
         self.generation += 1
         self._results = {self.generation: self._flags}
-        self._messages[self.generation] = joined(self._arrivals)
-        self._messages.pop(self.generation - KEPT, None)
-        self._arrivals = []
+        self.cta.launch.events.barrier_completed(self)
         self.arrived, self.expected, self._flags = 0, None, []
         self.cta.wake(self)
-
-    def waited(self, warp: Warp, generation: int) -> None:
-        """A warp has waited for this generation: it is ordered behind the arrivals."""
-        message = self._messages.get(generation)
-        if message is not None:
-            warp.clock.acquire(message)
 
     def result(self, generation: int, reduction: str) -> int | bool:
         """The reduction of the flags given in the phase that ended as `generation`."""

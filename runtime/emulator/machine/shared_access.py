@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from functools import lru_cache
-
 import numpy as np
 
 from ..errors import Trap
-from ..interface import Cta, EngineOp, Launch, Warp
+from ..interface import Cta
 from ..ptx.addresses import SHARED_WINDOW, WINDOW_SIZE
 from .mbarrier import Mbarrier
 
@@ -75,116 +71,42 @@ def words(data: np.ndarray) -> np.ndarray:
 
 
 def read_words(cta: Cta, index: np.ndarray, what: str, span: tuple[int, int]) -> np.ndarray:
-    """Async-proxy read of 64-bit words; unwritten or unfenced bytes are a ``Trap``.
-
-    ``span`` is the byte range [low, high) in which all of the words lie.
-    """
-    low, high = span
-    if cta.shared.written[low:high].tobytes() != _ones(high - low):
-        _check_written(cta, index, what)
-    return _ordered_words(cta, index, what, span)
+    """Async-proxy read of 64-bit words, which lie in the byte range [low, high) ``span``."""
+    for watcher in cta.shared.watchers:
+        watcher.reading_words(index, what, span, False)
+    return words(cta.shared.data)[index]
 
 
 def read_partly_written_words(
     cta: Cta, index: np.ndarray, what: str, span: tuple[int, int]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The same with their marks, 0xFF in each byte that was written; none at all is a ``Trap``."""
-    marks = words(cta.shared.written)[index]
-    if not marks.any():
-        _check_written(cta, index, what)
-    return _ordered_words(cta, index, what, span), marks
+    """The same with their marks, 0xFF in each byte that was written."""
+    for watcher in cta.shared.watchers:
+        watcher.reading_words(index, what, span, True)
+    return words(cta.shared.data)[index], written_marks(cta)[index]
 
 
-def _ordered_words(cta: Cta, index: np.ndarray, what: str, span: tuple[int, int]) -> np.ndarray:
-    low, high = span
-    if cta.launch.races is not None:
-        _check_order(cta, index, "read", what)
-    elif cta.shared.proxy.unfenced_in(low, high):
-        cta.shared.proxy.check_words(index, what)
-    return words(cta.shared.data)[index]
-
-
-def _check_order(cta: Cta, index: np.ndarray, access: str, what: str) -> None:
-    """Trap if the operation under way races for these words."""
-    actor = cta.launch.races.actor()
-    if actor is not None:
-        shadow = cta.shared.shadow
-        (shadow.read if access == "read" else shadow.write)(index, WORD, actor, what)
-
-
-def mark_bytes(cta: Cta, offsets: np.ndarray, access: str, what: str) -> None:
-    """Trap if the operation under way races for these bytes; remember its access."""
-    actor = None if cta.launch.races is None else cta.launch.races.actor()
-    if actor is not None:
-        shadow = cta.shared.shadow
-        (shadow.read if access == "read" else shadow.write)(offsets.reshape(-1), 1, actor, what)
-
-
-def next_event(warp: Warp, kind: str, lane: int | None = None) -> tuple[int, int] | None:
-    """What tells of the completion of the next operation of a kind; None without race checks."""
-    races = warp.launch.races
-    return None if races is None else races.stream(warp, kind, lane)
-
-
-def latest_event(warp: Warp, kind: str, lane: int | None = None) -> tuple[int, int] | None:
-    """The same for the operations of the kind so far, None if there are none."""
-    races = warp.launch.races
-    return None if races is None else races.latest(warp, kind, lane)
-
-
-def observe(warp: Warp, operations: list[EngineOp]) -> None:
-    """The warp has waited for these operations."""
-    if warp.launch.races is not None:
-        warp.launch.races.observe(warp, operations)
-
-
-@contextmanager
-def strong_accesses(launch: Launch, order: str = "relaxed") -> Iterator[None]:
-    """What an engine accesses inside counts as strong, of a memory order (PTX ISA §8.7)."""
-    races = launch.races
-    if races is None:
-        yield
-        return
-    races.order = order
-    try:
-        yield
-    finally:
-        races.order = None
-
-
-@lru_cache(maxsize=64)
-def _ones(size: int) -> bytes:
-    return b"\xff" * size
-
-
-def _check_written(cta: Cta, index: np.ndarray, what: str) -> None:
-    written = words(cta.shared.written)[index]
-    if not (written == _ALL_WRITTEN).all():
-        at = int(index[written != _ALL_WRITTEN].flat[0]) * WORD
-        at += int((cta.shared.written[at : at + WORD] == 0).argmax())
-        raise Trap("uninitialised-read", f"{what} reads shared offset 0x{at:x}, never written")
+def written_marks(cta: Cta) -> np.ndarray:
+    """uint64: 0xFF in each byte of shared memory that was written; all, where that is not kept."""
+    written = cta.shared.written
+    if written is None:
+        return np.broadcast_to(_ALL_WRITTEN, len(cta.shared.data) // WORD)
+    return words(written)
 
 
 def write_words(cta: Cta, index: np.ndarray, values: np.ndarray, span: tuple[int, int]) -> None:
     """Async-proxy write of 64-bit words, which lie in the byte range ``span``."""
-    if cta.launch.races is not None:
-        _check_order(cta, index, "write", "an asynchronous write")
+    for watcher in cta.shared.watchers:
+        watcher.writing_words(index, span)
     words(cta.shared.data)[index] = values
-    words(cta.shared.written)[index] = _ALL_WRITTEN
-    if cta.shared.proxy.unfenced_in(*span):
-        cta.shared.proxy.written_words(index)
-    if cta.shared.proxy.boxes is not None:
-        cta.shared.proxy.boxes.numbers[index] = 0
+    if cta.shared.written is not None:
+        words(cta.shared.written)[index] = _ALL_WRITTEN
 
 
 def check_target(cta: Cta, low: int, high: int, what: str) -> None:
-    """Trap if an async write of [``low``, ``high``) meets a live mbarrier or a busy source."""
-    cta.shared.proxy.check_idle(low, high, what)
-    if cta.shared.proxy.barrier_in(low, high):
-        raise Trap(
-            "barrier-protocol",
-            f"{what} covers shared offsets 0x{low:x}..0x{high:x}, where a live mbarrier lies",
-        )
+    """An async write of the bytes [``low``, ``high``) is about to be performed."""
+    for watcher in cta.shared.watchers:
+        watcher.aiming(low, high, what)
 
 
 def barrier_table(cta: Cta) -> dict[int, Mbarrier]:

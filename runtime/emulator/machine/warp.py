@@ -12,7 +12,6 @@ import math
 
 import numpy as np
 
-from ..checks.races.clock import WarpClock
 from ..errors import Trap, lane_text
 from ..interface import Cta
 from ..ptx.addresses import LOCAL_WINDOW
@@ -70,11 +69,8 @@ class Warp(StateBag):
     """regs: list of numpy arrays by register slot (never mutated in place: arrays are shared).
 
     index: the warp's number in its CTA; live: lanes not exited, as a 32-bit integer;
-    split: the one that runs now; `split.mask` are its lanes before the guard; clock: of the race
-    checks, where they are on.
+    split: the one that runs now; `split.mask` are its lanes before the guard.
     """
-
-    clock: WarpClock
 
     def __init__(self, cta: Cta, index: int, mask: np.ndarray):
         super().__init__()
@@ -89,12 +85,11 @@ class Warp(StateBag):
         self.split = Split(0, canonical(mask), ())
         self.splits = [self.split]
         self.parked = False
-        if self.launch.races is not None:
-            self.clock = self.launch.races.new_warp(self)
         self._horizon: float = math.inf
         self._meeting: set[int] = set()
         self._watching = False
         self._quanta = 0
+        self.launch.events.warp_started(self)
 
     def _make_generic(self) -> GenericSpace:
         windows = dict(self.cta.generic.windows)

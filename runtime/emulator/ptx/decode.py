@@ -409,8 +409,7 @@ class Decoded:
 
         def check(warp: Warp, mask: np.ndarray) -> Blocked | None:
             if mask is FULL or not (missing := warp.missing(mask)):
-                if warp.launch.races is not None:
-                    warp.clock.come_together()
+                warp.launch.events.converged(warp)
                 return None
             if skipped := missing & lanes_to_int(warp.split.mask):
                 raise Trap(

@@ -10,7 +10,6 @@ from __future__ import annotations
 from ..ptx.pending_loads import first_uses
 from ..ptx.program import Program
 from ..ptx.registry import Step
-from .tensor_engine import tensor_engine
 
 
 def wait_at_first_uses(program: Program) -> None:
@@ -23,7 +22,7 @@ def wait_at_first_uses(program: Program) -> None:
 
 def _waiting(step: Step, lines: frozenset[int]) -> Step:
     def waited(warp, mask):
-        tensor_engine(warp.cta).waited(warp, "tcgen05.ld", lines)
+        warp.launch.events.columns_waited(warp, "tcgen05.ld", lines)
         return step(warp, mask)
 
     return waited

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..checks.boxes import check_fill, check_operand, note_overlap
 from ..errors import Trap
 from ..interface import Cta
 from ..machine.shared_access import WORD, read_words
@@ -33,12 +32,22 @@ def _gather_share(cta: Cta, descriptor: SharedDescriptor, layout: Layout, kind: 
             f"0x{cta.shared.lowest:x}..0x{len(cta.shared.data):x}",
         )
     index = plan.words + descriptor.start // WORD
-    boxes = check_operand(cta, index, descriptor, what)
+    events = cta.launch.events
+    events.operand_read(cta, index, descriptor, what)
     if plan.overlaps:
-        note_overlap(cta, descriptor, what)
+        _note_overlap(cta, descriptor, what)
     matrix = operand_matrix(_read(cta, index, what, (low, high), kind), layout, kind.name)
-    check_fill(cta, matrix, boxes, what)
+    events.operand_decoded(cta, matrix, what)
     return matrix
+
+
+def _note_overlap(cta: Cta, descriptor: SharedDescriptor, what: str) -> None:
+    """Note a descriptor whose strides give several elements of an operand the same bytes."""
+    cta.launch.warn(
+        "descriptor",
+        f"{what} reads the same bytes for several elements, with leading"
+        f" offset {descriptor.leading} and stride offset {descriptor.stride}",
+    )
 
 
 def _read(

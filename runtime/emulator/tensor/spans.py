@@ -63,3 +63,19 @@ class Access:
     def who(self) -> tuple[int, int]:
         """The warp among those of the cluster: (rank, index)."""
         return self.rank, self.warp
+
+
+@dataclass(frozen=True)
+class Claim:
+    """What is about to be accessed. against: the names of accesses under way that may not meet it.
+
+    Two reads never conflict. An mma on the same accumulator and ``shape`` is pipelined behind the
+    earlier one; ``behind_products_of`` a warp, see `TensorEngine.products_before`.
+    """
+
+    span: Span
+    what: str
+    against: tuple[str, ...]
+    shape: tuple[int, int, int] | None = None
+    reads: bool = False
+    behind_products_of: tuple[int, int] | None = None

@@ -1,47 +1,31 @@
-"""The tensor core of a CTA (pair): its tensor memory, what is in flight, what must be waited for.
-
-Accesses that the ISA leaves unordered and that meet on the same columns are refused when the
-second one is issued (PTX ISA, tcgen05 "Memory Consistency Model": pipelined instructions and
-tcgen05.wait), so that a missing wait is an error in every schedule.
-"""
+"""The tensor core of a CTA (pair): its tensor memory, and what is in flight."""
 
 from __future__ import annotations
-
-import random
-from collections.abc import Callable
 
 import numpy as np
 
 from ..errors import Trap
-from ..interface import Cta, EngineOp, Warp
+from ..interface import Cta, EngineOp
 from .spans import Access, Span
-from .tensor_fences import Fences
 from .tensor_memory import COLUMNS, LANES, TensorMemory
 
 _KEY = "tensor engine"
-_CURES = {
-    "tcgen05.ld": "tcgen05.wait::ld first",
-    "tcgen05.st": "tcgen05.wait::st first",
-    "tcgen05.mma": "tcgen05.commit it and wait for its mbarrier first",
-    "tcgen05.cp": "tcgen05.commit it and wait for its mbarrier first",
-}
 
 
 class TensorEngine:
     """State of one CTA.
 
     ``last`` is the newest mma of the CTA (pair), kept on the even CTA; ``issued`` the operations
-    of each thread (warp, lane) that a commit tracks; ``accesses`` what is not known to be done;
+    of each thread (warp, lane) that a commit tracks; ``products`` what mmas under way access;
     ``requests`` the allocation that waits for ("columns") or got ("granted") the pair's agreement.
     """
 
-    def __init__(self, poison: np.ndarray, rng: random.Random, warn: Callable[[str, str], None]):
-        self.memory = TensorMemory(poison, rng.choice)
+    def __init__(self, memory: TensorMemory):
+        self.memory = memory
         self.last: EngineOp | None = None
         self.copies: list[EngineOp] = []
         self.issued: dict[tuple[int, int], list[EngineOp]] = {}
-        self.accesses: list[Access] = []
-        self.fences = Fences(warn)
+        self.products: list[Access] = []
         self.group: int | None = None
         self.requests: dict[str, int] = {}
 
@@ -54,10 +38,6 @@ class TensorEngine:
                 f"after {self.group}",
             )
         self.group = group
-
-    def track(self, access: Access) -> None:
-        """Remember an access until it is waited for (ld, st) or its operation has run."""
-        self.accesses.append(access)
 
     def outstanding(self, warp: int, lane: int) -> tuple[EngineOp, ...]:
         """Operations of a thread that are not done."""
@@ -75,74 +55,22 @@ class TensorEngine:
         """A commit of this thread tracks ``op``."""
         self.issued.setdefault((warp, lane), []).append(op)
 
-    def waited(self, warp: Warp, name: str, lines: frozenset[int] | None = None) -> None:
-        """tcgen05.wait of a warp: its accesses called ``name`` are complete.
-
-        lines: only those of these PTX lines are, whose results the warp uses.
-        """
-        event = None if warp.launch.races is None else (warp.clock.own, warp.clock.time)
-        done = [
-            access
-            for access in self.accesses
-            if access.name == name
-            and access.warp == warp.index
-            and (lines is None or access.line in lines)
-        ]
-        for access in done:
-            self.fences.completed(access, published=False, event=event)
-        self.accesses = [access for access in self.accesses if access not in done]
-
-    def finished(self, op: EngineOp) -> None:
-        """An operation has run: its accesses are complete, a commit signals them."""
-        for access in self.accesses:
-            if access.op is op:
-                self.fences.completed(access, published=True, event=op.event)
-        self.accesses = [a for a in self.accesses if a.op is not op]
-
     def products_before(self, span: Span, who: tuple[int, int]) -> tuple[EngineOp, ...]:
         """Products of a warp under way on ``span``, which its next tcgen05.cp is executed behind.
 
         PTX ISA §9.7.16.6.2 lists cp -> mma and not mma -> cp. One pipe executes both in the order
         of issue, and block-scaled kernels of every compiler replace scale factors relying on it.
         """
-        found = [a for a in self.accesses if a.name == "tcgen05.mma" and a.who == who]
-        return tuple(a.op for a in found if a.op and not a.op.done and a.span.meets(span))
+        self._forget_done()
+        return tuple(a.op for a in self.products if a.who == who and a.span.meets(span))
 
-    def require_ordered(
-        self,
-        span: Span,
-        what: str,
-        against: tuple[str, ...],
-        *,
-        shape: tuple[int, int, int] | None = None,
-        reads: bool = False,
-        behind_products_of: tuple[int, int] | None = None,
-    ) -> None:
-        """Trap if an access named in ``against`` overlaps ``span`` and may still be under way.
+    def note_product(self, access: Access) -> None:
+        """A product will access tensor memory."""
+        self._forget_done()
+        self.products.append(access)
 
-        Two reads never conflict. An mma on the same accumulator and ``shape`` is pipelined behind
-        the earlier one; ``behind_products_of`` a warp, see `products_before`.
-        """
-        if not self.accesses:
-            return
-        self.accesses = [a for a in self.accesses if a.op is None or not a.op.done]
-        for access in self.accesses:
-            if access.name not in against or (reads and access.reads):
-                continue
-            if access.name == "tcgen05.mma" and access.who == behind_products_of:
-                continue
-            pipelined = shape is not None and access.shape == shape
-            if not pipelined and access.span.meets(span):
-                raise _unordered(access, span, what)
-
-
-def _unordered(access: Access, span: Span, what: str) -> Trap:
-    return Trap(
-        "missing-wait",
-        f"{what} of tensor memory columns {span.column}..{span.column_end - 1} is not ordered "
-        f"behind the {access.name} of warp {access.warp} (ptx:{access.line}) on columns "
-        f"{access.span.column}..{access.span.column_end - 1}; {_CURES[access.name]}",
-    )
+    def _forget_done(self) -> None:
+        self.products = [access for access in self.products if not access.op.done]
 
 
 def tensor_engine(cta: Cta) -> TensorEngine:
@@ -150,30 +78,18 @@ def tensor_engine(cta: Cta) -> TensorEngine:
     return cta.state(_KEY, lambda: _make(cta))
 
 
-def reachable_fences(cta: Cta) -> list[Fences]:
-    """Those of the tensor memories that a warp of this CTA works on: its own and its peer's."""
-    first = cta.rank & ~1
-    engines = [member.known(_KEY) for member in cta.cluster.ctas[first : first + 2]]
-    return [engine.fences for engine in engines if engine is not None]
-
-
-def released(warp: Warp) -> None:
-    """A warp executes a release (PTX ISA §8.8): what it has waited for may be relied on."""
-    for fences in reachable_fences(warp.cta):
-        fences.released((warp.cta.rank, warp.index))
-
-
-def acquired(warp: Warp) -> None:
-    """A warp executes an acquire: it may rely on what others have released."""
-    for fences in reachable_fences(warp.cta):
-        fences.acquired((warp.cta.rank, warp.index))
+def track(cta: Cta, access: Access) -> None:
+    """An access has been issued."""
+    if access.name == "tcgen05.mma":
+        tensor_engine(cta).note_product(access)
+    cta.launch.events.columns_issued(cta, access)
 
 
 def _make(cta: Cta) -> TensorEngine:
     launch = cta.launch
     raw = np.frombuffer(launch.poison_bytes(4 * LANES * COLUMNS), np.uint32)
     words = raw.reshape(LANES, COLUMNS)
-    engine = launch.make_tensor_engine(words, launch.rng, launch.warn)
+    engine = TensorEngine(TensorMemory(words, launch.rng.choice, launch.tracks_writing))
     cta.at_exit(lambda: _check_freed(engine))
     return engine
 

@@ -21,6 +21,7 @@ QUARTER = 32
 """Lanes that one warp reaches and that hold one copy of scale factors."""
 WRITTEN = 0xFFFF_FFFF
 """The mark of a word all of whose bytes were written."""
+_ALL = np.ones(1, bool)
 ALLOCATION_SIZES = (32, 64, 128, 256, 512)
 
 
@@ -86,10 +87,12 @@ class TensorMemory:
 
     ``words`` is ``uint32[128, 512]``, ``written`` the same with 0xFF in each byte that was written;
     ``poison`` fills the words; ``pick`` chooses among legal places of
-    an allocation (a callable from a list of start columns to one of them).
+    an allocation (a callable from a list of start columns to one of them); ``tracks``: whether
+    words that were never written may not be read.
     """
 
-    def __init__(self, poison: np.ndarray | None = None, pick=min):
+    def __init__(self, poison: np.ndarray | None = None, pick=min, tracks: bool = True):
+        self._tracks = tracks
         self.words = np.full((LANES, COLUMNS), 0xDEADBEEF, np.uint32)
         if poison is not None:
             self.words[...] = poison
@@ -164,12 +167,16 @@ class TensorMemory:
 
     def require_written(self, rows: slice, columns: slice, what: str) -> None:
         """Raise ``Trap`` if any word of the block was not written as a whole."""
+        if not self._tracks:
+            return
         whole = self.written[rows, columns] == WRITTEN
         if not whole.all():
             self._report_unwritten(whole, rows.start, columns.start, what)
 
     def require_factors(self, columns: slice, used: tuple[int, int, int], what: str) -> None:
         """Raise ``Trap`` if a scale factor was never written; used: rows, first byte, bytes."""
+        if not self._tracks:
+            return
         rows, first, count = used
         written = by_row(self.written[:, columns], rows)[..., first : first + count] != 0
         if not written.all():
@@ -179,7 +186,7 @@ class TensorMemory:
 
     def gather(self, lanes: np.ndarray, columns: np.ndarray, what: str) -> np.ndarray:
         """Words at absolute (lane, column) index arrays; unwritten ones are a ``Trap``."""
-        whole = self.written[lanes, columns] == WRITTEN
+        whole = self.written[lanes, columns] == WRITTEN if self._tracks else _ALL
         if not whole.all():
             at = np.argwhere(~whole)[0]
             raise _unwritten(int(lanes[tuple(at)]), int(columns[tuple(at)]), what)

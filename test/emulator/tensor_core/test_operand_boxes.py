@@ -5,7 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tilewright.runtime.emulator.checks.boxes import Box, Boxes
+from tilewright.runtime.emulator.checks.boxes import Boxes
+from tilewright.runtime.emulator.copies.box_copy import Box
 from tilewright.runtime.emulator.errors import Trap
 from tilewright.runtime.emulator.machine import swizzle
 from tilewright.runtime.emulator.tensor.tensor_core import Layout, check_row

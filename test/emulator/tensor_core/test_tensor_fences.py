@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from tilewright.runtime.emulator import Trap
+from tilewright.runtime.emulator.checks.tensor_fences import Fences
 from tilewright.runtime.emulator.tensor.spans import Access, Span
-from tilewright.runtime.emulator.tensor.tensor_fences import Fences
 
 BEFORE, AFTER = "tcgen05.fence::before_thread_sync;\n", "tcgen05.fence::after_thread_sync;\n"
 RELAX = (".try_wait.parity", ".try_wait.parity.relaxed.cluster")

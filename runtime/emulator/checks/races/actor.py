@@ -6,8 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ...interface import Warp
 from .clock import Domain
 
+LINE_BITS = 20
+"""Of a mark: the PTX line."""
 _NOTHING = np.zeros(1, np.int64)
 
 
@@ -39,3 +42,8 @@ class Actor:
             return self.rows[kind]
         rows = self.others.get(cluster)
         return _NOTHING if rows is None else rows[kind]
+
+
+def line_of(warp: Warp) -> int:
+    """The line it executes."""
+    return warp.program.source[warp.split.pc].line

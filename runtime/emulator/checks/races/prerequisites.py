@@ -10,9 +10,8 @@ from __future__ import annotations
 import numpy as np
 
 from ...errors import Trap
-from ...interface import Warp
 from .actor import Actor
-from .clock import Domain, Message
+from .clock import Domain, Message, WarpClock
 from .shadow import GlobalShadow, Same
 
 
@@ -27,9 +26,9 @@ class Prerequisites:
         """The shadow of an array that they work on; its own is None where nothing writes it."""
         return AwaitedShadow(shadow, name, self._domain.number)
 
-    def waited(self, warp: Warp) -> None:
+    def waited(self, clock: WarpClock) -> None:
         """A warp has executed griddepcontrol.wait."""
-        warp.clock.learn(self._ended)
+        clock.learn(self._ended)
 
 
 class AwaitedShadow:

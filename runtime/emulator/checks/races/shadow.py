@@ -15,9 +15,9 @@ import numpy as np
 
 from ...errors import Trap
 from ..proxy import CLOCKED, SharedProxy
-from .actor import Actor
+from .actor import LINE_BITS, Actor
 from .clock import ASYNC, ASYNC_GLOBAL, KNOWN, OVER, Domain
-from .verdicts import LINE_BITS, Past, limit, split_when
+from .verdicts import Past, limit, split_when
 
 Warn = Callable[[str, str], None]
 Same = Callable[[], np.ndarray]

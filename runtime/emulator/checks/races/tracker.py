@@ -8,16 +8,24 @@ through the mbarrier that it signals, its commit, or the wait for its group.
 
 from __future__ import annotations
 
+from math import prod
+from typing import Any
+
 import numpy as np
 
 from ...errors import Trap
-from ...interface import Cta, EngineOp, Launch, Warp
+from ...interface import Cluster, Cta, EngineOp, Launch, Warp
+from ...machine.events import Listener
 from ...machine.mbarrier import Mbarrier
 from ...machine.memory import Region
-from ...tensor.tensor_fences import PastAccess
-from ..proxy import SharedProxy
-from .actor import Actor
+from ...ptx.lanes import WARP_SIZE, lanes_to_int
+from ..shared_rules import SharedRules
+from ..tensor_fences import PastAccess
+from .accesses import Accesses
+from .actor import LINE_BITS, Actor, line_of
 from .clock import (
+    ASYNC,
+    ASYNC_GLOBAL,
     HAPPENED,
     KNOWN,
     OUT,
@@ -29,74 +37,120 @@ from .clock import (
     Message,
     WarpClock,
 )
+from .meetings import Meeting
+from .places import Places
 from .prerequisites import Prerequisites
-from .releases import BarrierClock, Published, arrivals_from_afar
-from .shadow import GlobalShadow, Same, SharedShadow
-from .verdicts import LINE_BITS, late_arrival, late_wait, race
+from .releases import BarrierClock, arrivals_from_afar
+from .shadow import GlobalShadow, SharedShadow
+from .verdicts import late_arrival, late_wait, race
 
-ACQUIRES = ("acquire", "acq_rel")
-RELEASES = ("release", "acq_rel")
 _INITIALISED = "mbarrier.init"
+_COVERED = {
+    None: (ASYNC, ASYNC_GLOBAL),
+    "global": (ASYNC_GLOBAL,),
+    "shared::cta": (ASYNC,),
+    "shared::cluster": (ASYNC,),
+}
+"""Rows of the clocks that a proxy fence raises, by its state space."""
 
 
-class Races:
+class Meant:
+    """What is kept of an operation. clock: what its warp knew; issuer: the warp's CTA; event: what
+    tells of its completion."""
+
+    __slots__ = ("clock", "event", "issuer")
+
+    def __init__(self, clock: Message, issuer: Cta | None):
+        self.clock, self.issuer = clock, issuer
+        self.event: Event | None = None
+
+
+class Races(Listener):
     """State of one launch.
 
-    operation: the one that an engine performs now; order: memory order of the strong access under
-    way (None for a weak one), scope: its scope, updating: whether it is an atomic
-    read-modify-write, comparing: whether it compares and swaps; mask: the lanes of
-    the load under way, where known.
+    operation: the one that an engine performs now. rules: those of shared memory, whose marks say
+    which threads have not executed a proxy fence.
     """
 
-    def __init__(self, launch: Launch):
-        self._launch = launch
+    def __init__(self, launch: Launch, rules: SharedRules):
+        self._launch, self._rules = launch, rules
         self._domains: list[Domain] = []
-        self._locations: dict[tuple, Published] = {}
+        self._domain_of: dict[Cluster, Domain] = {}
+        self._clocks: dict[Warp, WarpClock] = {}
+        self._meetings: dict[Any, Meeting] = {}
+        self._barriers: dict[Mbarrier, BarrierClock] = {}
         self._times: dict[tuple, list[int]] = {}
+        self._shadows: dict[Cta, SharedShadow] = {}
         self._prerequisites: Prerequisites | None = None
         self.operation: EngineOp | None = None
-        self.order: str | None = None
-        self.scope = "gpu"
-        self.updating = self.comparing = False
-        self.mask: np.ndarray | None = None
+        self.places = Places(self, launch)
+
+    def clock(self, warp: Warp) -> WarpClock:
+        """What a warp knows."""
+        return self._clocks[warp]
 
     # -- agents ----------------------------------------------------------------------------------
 
-    def new_cluster(self, warps: int) -> Domain:
-        """The components of a cluster that starts, with so many warps."""
-        domain = Domain(len(self._domains), 2 * warps)
+    def cluster_started(self, cluster: Cluster) -> None:
+        launch = self._launch
+        warps = prod(launch.cluster) * -(-prod(launch.block) // WARP_SIZE)
+        self._domain_of[cluster] = self._new_domain(2 * warps)
+
+    def _new_domain(self, components: int) -> Domain:
+        domain = Domain(len(self._domains), components)
         self._domains.append(domain)
         return domain
 
-    def new_warp(self, warp: Warp) -> WarpClock:
-        """The clock of a warp that starts."""
-        return WarpClock(warp.cta.cluster.domain, lambda: describe(warp), warp.cta.rank)
+    def cta_started(self, cta: Cta) -> None:
+        domain, warn = self._domain_of[cta.cluster], self._launch.warn
+        size, proxy = len(cta.shared.data), self._rules.of[cta]
+        shadow = self._shadows[cta] = SharedShadow(size, domain, f"cta {cta.index}", proxy, warn)
+        cta.shared.watch(Accesses(self, self._launch, shadow, cta))
 
-    def shared_shadow(self, cta: Cta, size: int, proxy: SharedProxy) -> SharedShadow:
-        """The marks of the shared memory of a CTA."""
-        warn = self._launch.warn
-        return SharedShadow(size, cta.cluster.domain, f"cta {cta.index}", proxy, warn)
+    def warp_started(self, warp: Warp) -> None:
+        domain = self._domain_of[warp.cta.cluster]
+        self._clocks[warp] = WarpClock(domain, lambda: describe(warp), warp.cta.rank)
 
-    def watch_global(self) -> None:
+    def cta_exited(self, cta: Cta) -> None:
+        """Arrivals of other CTAs must have come before."""
+        known = [self._clocks[warp].row(HAPPENED) for warp in cta.warps]
+        for component, (time, line) in arrivals_from_afar(cta).items():
+            if max(int(row[component]) for row in known) < time:
+                raise late_arrival(self._domain_of[cta.cluster].name(component), line)
+        self._forget(cta)
+
+    def _forget(self, cta: Cta) -> None:
+        del self._shadows[cta]
+        for warp in cta.warps:
+            del self._clocks[warp]
+        for barrier in cta.barriers:
+            self._meetings.pop(barrier, None)
+
+    def bound(self) -> None:
         """Watch every array and variable of global memory that may be written."""
+        watchers = {}
         for region in self._launch.global_memory.regions:
             if region.writable:
-                region.races = self
-                region.shadow = GlobalShadow(len(region.data), self._domains, region.name)
+                shadow = GlobalShadow(len(region.data), self._domains, region.name)
+                watchers[region] = Accesses(self, self._launch, shadow)
+                region.watch(watchers[region])
+        self._await_grids(self._launch.arrays.awaited_regions(), watchers)
 
-    def await_grids(self, regions: list[Region]) -> None:
+    def _await_grids(self, regions: list[Region], watchers: dict[Region, Accesses]) -> None:
         """Prerequisite grids work on these arrays until griddepcontrol.wait."""
         if not regions:
             return
-        self._prerequisites = Prerequisites(self.new_cluster(0))
+        self._prerequisites = Prerequisites(self._new_domain(0))
         for region in regions:
-            region.races = self
-            region.shadow = self._prerequisites.guarded(region.shadow, region.name)
+            if region not in watchers:
+                watchers[region] = Accesses(self, self._launch, None)
+                region.watch(watchers[region])
+            watcher = watchers[region]
+            watcher.shadow = self._prerequisites.guarded(watcher.shadow, region.name)
 
-    def awaited_grids(self, warp: Warp) -> None:
-        """A warp has executed griddepcontrol.wait."""
+    def grids_awaited(self, warp: Warp) -> None:
         if self._prerequisites is not None:
-            self._prerequisites.waited(warp)
+            self._prerequisites.waited(self._clocks[warp])
 
     def actor(self, warp: Warp | None = None, owner: Cta | None = None) -> Actor | None:
         """Who accesses memory now, of a CTA where it is shared: the operation under way, else the
@@ -106,166 +160,178 @@ class Races:
         warp = warp or self._launch.current_warp
         if warp is None:
             return None
-        clock = warp.clock
+        clock, strong = self._clocks[warp], self._launch.strong
         when = clock.time << LINE_BITS | line_of(warp)
-        strong = self.order is not None
         own = clock.own if owner is None or owner is warp.cta else clock.away()
-        actor = Actor(clock.domain, own, when, clock.wide(), clock.others, strong)
-        actor.together, actor.comparing = clock.together, self.comparing
+        known = clock.wide(), clock.others
+        actor = Actor(clock.domain, own, when, *known, strong=strong is not None)
+        actor.together, actor.comparing = clock.together, bool(strong and strong.comparing)
         return actor
 
     def _operating(self, op: EngineOp) -> Actor | None:
-        if op.clock is None or op.event is None:
+        meant = op.marks
+        if meant is None or meant.event is None:
             return None
-        component, time = op.event
+        component, time = meant.event
         when = time << LINE_BITS | op.origin.get("line", 0)
-        strong, clock = self.order is not None, op.clock
+        strong, clock = self._launch.strong is not None, meant.clock
         return Actor(clock.domain, component, when, clock.rows, clock.others, strong,
                      asynchronous=not op.generic)  # fmt: skip
 
+    # -- threads that meet -----------------------------------------------------------------------
+
+    def converged(self, warp: Warp) -> None:
+        self._clocks[warp].come_together()
+
+    def barrier_arrived(self, barrier: Any, warp: Warp, relaxed: bool) -> None:
+        distance = OWN_CLUSTER if barrier is warp.cta.cluster else OWN_CTA
+        message = self._clocks[warp].release(relaxed=relaxed, distance=distance)
+        self._meetings.setdefault(barrier, Meeting()).arrive(message)
+
+    def barrier_completed(self, barrier: Any) -> None:
+        self._meetings.setdefault(barrier, Meeting()).complete(barrier.generation)
+
+    def barrier_waited(self, barrier: Any, warp: Warp, generation: int) -> None:
+        message = self._meetings[barrier].message(generation)
+        if message is not None:
+            self._clocks[warp].acquire(message)
+
     # -- engine operations -------------------------------------------------------------------------
 
-    def submitted(self, op: EngineOp, warp: Warp | None) -> None:
-        """An operation is issued: it is bound by what its warp knows now."""
+    def submitted(self, op: EngineOp) -> None:
+        """It is bound by what its warp knows now."""
+        warp = self._launch.current_warp
         if warp is not None:
-            op.issuer = warp.cta
+            event = self._event_of(warp, op)
             if op.signals is not None:
-                self.used(warp, barrier_of(*op.signals), op.name)
-            op.clock = warp.clock.release()
-        elif self.operation is not None:
-            op.clock, op.issuer = self.operation.clock, self.operation.issuer
+                self.mbarrier_used(warp, barrier_of(*op.signals), op.name)
+            op.marks = Meant(self._clocks[warp].release(), warp.cta)
+            op.marks.event = event
+        elif self.operation is not None and self.operation.marks is not None:
+            op.marks = Meant(self.operation.marks.clock, self.operation.marks.issuer)
 
-    def begin(self, op: EngineOp) -> None:
-        """An engine performs an operation now."""
+    def _event_of(self, warp: Warp, op: EngineOp) -> Event | None:
+        """The next event of its stream, or the newest one that there is."""
+        if op.stream is None:
+            return None
+        kind, lane = op.stream
+        key = kind if lane is None else f"{kind} {lane}"
+        if op.joins:
+            return self._clocks[warp].latest(key)
+        return self._stream(warp, key, kind)
+
+    def _stream(self, warp: Warp, key: str, kind: str) -> Event:
+        return self._clocks[warp].stream(key, lambda: f"{kind} of {describe(warp)}")
+
+    def began(self, op: EngineOp) -> None:
         self.operation = op
-        if op.signals is not None:
-            op.event = self._signal_event(*op.signals)
+        if op.signals is not None and op.marks is not None:
+            op.marks.event = self._signal_event(*op.signals)
 
-    def end(self) -> None:
+    def completed(self, op: EngineOp) -> None:
         self.operation = None
 
     def _signal_event(self, cta: Cta, offset: int) -> Event | None:
         barrier = barrier_of(cta, offset)
-        if barrier is None or barrier.clock is None:
+        if barrier is None:
             return None
-        return barrier.clock.component, barrier.clock.base + barrier.phase + 1
+        clock = self._barriers[barrier]
+        return clock.component, clock.base + barrier.phase + 1
 
-    @staticmethod
-    def stream(warp: Warp, kind: str, lane: int | None = None) -> Event:
-        """The event of the next operation of a kind that a warp (or one lane of it) issues."""
-        return warp.clock.stream(_key(kind, lane), lambda: f"{kind} of {describe(warp)}")
-
-    @staticmethod
-    def latest(warp: Warp, kind: str, lane: int | None = None) -> Event | None:
-        """The event of its newest operation of the kind, None if there is none."""
-        return warp.clock.latest(_key(kind, lane))
-
-    @staticmethod
-    def observe(warp: Warp, operations: list[EngineOp]) -> None:
-        """The warp has waited for these operations, which other warps may have issued."""
+    def operations_awaited(self, warp: Warp, operations: list[EngineOp]) -> None:
+        """Other warps may have issued them."""
         newest: dict[int, EngineOp] = {}
         for op in operations:
-            if op.event is not None:
-                earlier = newest.setdefault(op.event[0], op)
-                if earlier.event < op.event:
-                    newest[op.event[0]] = op
+            if op.marks is not None and op.marks.event is not None:
+                earlier = newest.setdefault(op.marks.event[0], op)
+                if earlier.marks.event < op.marks.event:
+                    newest[op.marks.event[0]] = op
         for op in newest.values():
-            warp.clock.observe(op.event, generic=op.generic)
-            if op.clock is not None:
-                warp.clock.saw(op.clock)
+            self._clocks[warp].observe(op.marks.event, generic=op.generic)
+            self._clocks[warp].saw(op.marks.clock)
 
     # -- mbarriers ---------------------------------------------------------------------------------
 
-    def barrier_made(self, warp: Warp, cta: Cta, offset: int, barrier: Mbarrier) -> None:
-        """mbarrier.init: the object's copies get a component of their own."""
+    def mbarrier_made(self, warp: Warp, cta: Cta, offset: int, barrier: Mbarrier) -> None:
+        """The object's copies get a component of their own."""
         key = (id(cta.cluster), cta.rank, offset)
         name = f"an operation that signals mbarrier 0x{offset:x} of cta {cta.index}"
         if key not in self._times:
-            self._times[key] = [cta.cluster.domain.component(lambda: name), 0]
+            self._times[key] = [self._domain_of[cta.cluster].component(lambda: name), 0]
         known = self._times[key]
-        made = self.stream(warp, _INITIALISED)
-        warp.clock.observe(made, generic=True)
-        barrier.clock = BarrierClock(known[0], known[1], made)
-        warp.clock.tick()
+        made = self._stream(warp, _INITIALISED, _INITIALISED)
+        self._clocks[warp].observe(made, generic=True)
+        self._barriers[barrier] = BarrierClock(known[0], known[1], made)
+        self._clocks[warp].tick()
 
-    def barrier_ended(self, cta: Cta, offset: int, barrier: Mbarrier) -> None:
-        """mbarrier.inval: a later object at the place goes on with later times."""
+    def mbarrier_ended(self, warp: Warp, cta: Cta, offset: int, barrier: Mbarrier) -> None:
+        """A later object at the place goes on with later times."""
+        self.mbarrier_used(warp, barrier, "mbarrier.inval")
+        del self._barriers[barrier]
         known = self._times.get((id(cta.cluster), cta.rank, offset))
         if known is not None:
             known[1] += barrier.phase + 2
 
-    def arriving(self, barrier: Mbarrier, target: Cta, passes_on: str, scope: str) -> None:
-        """An operation on an mbarrier, before it is performed (see `mbarrier.apply`)."""
+    def mbarrier_arriving(self, target: Cta, barrier: Mbarrier, passes_on: str, scope: str) -> None:
         warp = self._launch.current_warp
         if warp is not None and self.operation is None:
-            self.used(warp, barrier, "an arrival")
-        if barrier.clock is None:
-            return
-        message, op = self._operation_message(), self.operation
-        if op and op.event is not None and op.issuer is not target:
-            arrivals_from_afar(target)[op.event[0]] = (op.event[1], op.origin.get("line", 0))
+            self.mbarrier_used(warp, barrier, "an arrival")
+        message, op = self.operation_message(), self.operation
+        meant = op and op.marks
+        if meant and meant.event is not None and meant.issuer is not target:
+            component, time = meant.event
+            arrivals_from_afar(target)[component] = (time, op.origin.get("line", 0))
         if op is None and warp is not None:
             message = self._arrival_message(warp, target, passes_on, scope)
         if message is not None:
-            barrier.clock.arrive(message)
+            self._barriers[barrier].arrive(message)
 
-    @staticmethod
-    def _arrival_message(warp: Warp, target: Cta, passes_on: str, scope: str) -> Message:
+    def _arrival_message(self, warp: Warp, target: Cta, passes_on: str, scope: str) -> Message:
         """An arrival whose scope is a CTA synchronises with no thread of another (PTX ISA §8.7.1:
         the scope of each must include the other)."""
+        clock = self._clocks[warp]
         if passes_on == "nothing":
-            return warp.clock.happening()
+            return clock.happening()
         distance = OWN_CTA if target is warp.cta else OWN_CLUSTER
         if distance == OWN_CLUSTER:
-            arrivals_from_afar(target)[warp.clock.own] = (warp.clock.time, line_of(warp))
+            arrivals_from_afar(target)[clock.own] = (clock.time, line_of(warp))
         if passes_on == "released" and distance > REACH[scope]:
-            return warp.clock.release_narrow()
-        return warp.clock.release(relaxed=passes_on == "relaxed", distance=distance)
+            return clock.release_narrow()
+        return clock.release(relaxed=passes_on == "relaxed", distance=distance)
 
-    def _operation_message(self) -> Message | None:
+    def operation_message(self) -> Message | None:
         """What the completion of the operation under way passes on."""
         op = self.operation
-        if op is None or op.clock is None or op.event is None:
+        if op is None or op.marks is None or op.marks.event is None:
             return None
-        message = op.clock.copy() if op.commits else op.clock.happening()
-        message.note(op.event, generic=op.generic)
+        message = op.marks.clock.copy() if op.commits else op.marks.clock.happening()
+        message.note(op.marks.event, generic=op.generic)
         return message
 
-    def completed(self, barrier: Mbarrier, target: Cta) -> None:
-        """The current phase of an mbarrier is complete."""
-        if barrier.clock is None:
+    def signalled(self, target: Cta, offset: int, barrier: Mbarrier, phase: int) -> None:
+        """Where its phase is complete, no waiter of the one before may be on its way."""
+        if barrier.phase == phase:
             return
-        late = barrier.clock.late_waiter()
+        clock = self._barriers[barrier]
+        late = clock.late_waiter()
         if late is not None:
-            raise late_wait(barrier, target.cluster.domain.name(late[0]), late[1])
-        barrier.clock.complete()
+            raise late_wait(barrier, self._domain_of[target.cluster].name(late[0]), late[1])
+        clock.complete()
 
-    @staticmethod
-    def exiting(cta: Cta) -> None:
-        """The last thread of a CTA exits: arrivals of other CTAs must have come before."""
-        known = [warp.clock.row(HAPPENED) for warp in cta.warps]
-        for component, (time, line) in arrivals_from_afar(cta).items():
-            if max(int(row[component]) for row in known) < time:
-                raise late_arrival(cta.cluster.domain.name(component), line)
-
-    @staticmethod
-    def waited(warp: Warp, barrier: Mbarrier, *, relaxed: bool) -> None:
-        """A wait of a warp was answered with true."""
-        if barrier.clock is None:
-            return
-        barrier.clock.saw(warp.clock.own, warp.clock.time, line_of(warp))
-        if barrier.clock.done is not None:
-            warp.clock.acquire(barrier.clock.done, relaxed=relaxed)
+    def phase_seen(self, warp: Warp, barrier: Mbarrier, relaxed: bool) -> None:
+        clock, known = self._clocks[warp], self._barriers[barrier]
+        known.saw(clock.own, clock.time, line_of(warp))
+        if known.done is not None:
+            clock.acquire(known.done, relaxed=relaxed)
         else:
-            warp.clock.tick()
+            clock.tick()
 
-    @staticmethod
-    def used(warp: Warp, barrier: Mbarrier | None, what: str) -> None:
-        """Trap if a warp uses an mbarrier whose initialisation is not ordered before."""
-        if barrier is None or barrier.clock is None or barrier.clock.made is None:
+    def mbarrier_used(self, warp: Warp, barrier: Mbarrier | None, what: str) -> None:
+        """Trap if its initialisation is not ordered before."""
+        if barrier is None or (made := self._barriers[barrier].made) is None:
             return
-        component, time = barrier.clock.made
-        if int(warp.clock.row(KNOWN)[component]) < time:
+        component, time = made
+        if int(self._clocks[warp].row(KNOWN)[component]) < time:
             raise Trap(
                 "missing-fence",
                 f"{what} uses {barrier.describe()}, whose mbarrier.init is not ordered before it;"
@@ -274,98 +340,47 @@ class Races:
 
     # -- fences and memory orders ------------------------------------------------------------------
 
-    @staticmethod
-    def fence(warp: Warp, order: str, scope: str) -> None:
-        """fence.acquire, .release, .acq_rel, .sc of a scope."""
+    def fenced(self, warp: Warp, order: str, scope: str) -> None:
         if order != "release":
-            warp.clock.fence_acquire(REACH[scope])
+            self._clocks[warp].fence_acquire(REACH[scope])
         if order != "acquire":
-            warp.clock.fence_release(REACH[scope])
+            self._clocks[warp].fence_release(REACH[scope])
 
-    @staticmethod
-    def fence_mbarrier_init(warp: Warp) -> None:
-        """fence.mbarrier_init: relaxed barriers that follow pass on the initialisations."""
-        event = warp.clock.latest(_INITIALISED)
+    def proxy_fenced(self, warp: Warp, mask: np.ndarray, space: str | None) -> None:
+        alone, own_only = lanes_to_int(mask) != warp.live, space == "shared::cta"
+        self._clocks[warp].fence_proxy(_COVERED[space], alone=alone, own_only=own_only)
+
+    def tensor_fenced(self, warp: Warp, before: bool) -> None:
+        if before:
+            self._clocks[warp].fence_before()
+
+    def mbarrier_init_fenced(self, warp: Warp) -> None:
+        """Relaxed barriers that follow pass on the initialisations."""
+        event = self._clocks[warp].latest(_INITIALISED)
         if event is not None:
-            warp.clock.note_released(event)
-
-    def box(
-        self, region: Region, offsets: np.ndarray, access: str, same: Same | None = None
-    ) -> None:
-        """A tensor copy under way reads or writes these bytes of a global array.
-
-        same: tells which of the bytes keep their value.
-        """
-        actor = self.actor()
-        if region.shadow is None or actor is None:
-            return
-        index, what = offsets.reshape(-1), f"the {access} of a tensor copy"
-        if access == "read":
-            region.shadow.read(index, 1, actor, what)
-        else:
-            region.shadow.write(index, 1, actor, what, same)
-
-    def loaded(self, region: object, offsets: np.ndarray) -> None:
-        """A strong load by a warp: acquire, or hold for a fence, what the places pass on."""
-        warp = self._launch.current_warp
-        if warp is None or self.operation is not None:
-            return
-        for offset in dict.fromkeys(offsets.tolist()):
-            published = self._locations.get((id(region), offset))
-            if published is not None:
-                self._take_in(warp, published)
-
-    def _take_in(self, warp: Warp, published: Published) -> None:
-        distance = published.distance(warp.cta)
-        message = published.messages[distance]
-        if distance > REACH[self.scope]:
-            warp.clock.saw(message)
-            return
-        relaxed = self.order not in ACQUIRES
-        warp.clock.acquire(message, relaxed=relaxed, distance=distance)
-
-    def stored(self, region: object, offsets: np.ndarray) -> None:
-        """A strong store by a warp or a late one: the places pass on what it releases."""
-        published = self._published()
-        if published is None:
-            return
-        for offset in dict.fromkeys(offsets.tolist()):
-            key = (id(region), offset)
-            earlier = self._locations.get(key)
-            if self.updating and earlier is not None:
-                self._locations[key] = published.continued(earlier)
-            else:
-                self._locations[key] = published
-
-    def _published(self) -> Published | None:
-        """A late store releases what its warp knew when it was issued."""
-        releases = self.order in RELEASES
-        op, warp = self.operation, self._launch.current_warp
-        if op is not None:
-            message = self._operation_message() if releases and op.commits else None
-            known = message is not None and op.issuer is not None
-            return Published(op.issuer, (message, message, message)) if known else None
-        if warp is None:
-            return None
-        reach = REACH[self.scope]
-        return Published(warp.cta, warp.clock.releases(relaxed=not releases, reach=reach))
-
-    def allocated(self, warp: Warp, target: Cta, offset: int) -> None:
-        """tcgen05.alloc of a warp writes its result, of which the async proxy needs no fence."""
-        event = self.stream(warp, "tcgen05.alloc")
-        warp.clock.observe(event, generic=False)
-        actor = self.actor(warp)
-        actor.own, actor.when = event[0], event[1] << LINE_BITS | line_of(warp)
-        target.shared.shadow.write(np.array([offset // 4]), 4, actor, "the result of tcgen05.alloc")
-        warp.clock.tick()
+            self._clocks[warp].note_released(event)
 
     # -- tensor memory -----------------------------------------------------------------------------
 
-    @staticmethod
-    def require_tensor(warp: Warp, past: PastAccess, what: str) -> None:
+    def columns_allocated(self, warp: Warp, cta: Cta, offset: int) -> None:
+        """The result of tcgen05.alloc, of which the async proxy needs no fence."""
+        clock, actor = self._clocks[warp], self.actor(warp)
+        event = self._stream(warp, "tcgen05.alloc", "tcgen05.alloc")
+        clock.observe(event, generic=False)
+        actor.own, actor.when = event[0], event[1] << LINE_BITS | line_of(warp)
+        what = "the result of tcgen05.alloc"
+        self._shadows[cta].write(np.array([offset // 4]), 4, actor, what)
+        clock.tick()
+
+    def now(self, warp: Warp) -> Event:
+        """What a warp does now."""
+        clock = self._clocks[warp]
+        return clock.own, clock.time
+
+    def require_tensor(self, warp: Warp, past: PastAccess, what: str) -> None:
         """Trap if a warp's access to tensor memory is not ordered behind another warp's."""
         component, time = past.event
-        if max(int(warp.clock.row(kind)[component]) for kind in (KNOWN, OUT)) >= time:
+        if max(int(self._clocks[warp].row(kind)[component]) for kind in (KNOWN, OUT)) >= time:
             return
         span = past.access.span
         raise race(
@@ -375,18 +390,9 @@ class Races:
         )
 
 
-def _key(kind: str, lane: int | None) -> str:
-    return kind if lane is None else f"{kind} {lane}"
-
-
 def barrier_of(cta: Cta, offset: int) -> Mbarrier | None:
     """The live mbarrier at an offset."""
     return cta.state("mbarriers", dict).get(offset)
-
-
-def line_of(warp: Warp) -> int:
-    """The line it executes."""
-    return warp.program.source[warp.split.pc].line
 
 
 def describe(warp: Warp) -> str:

@@ -8,10 +8,9 @@ import numpy as np
 
 from ...errors import Trap
 from ...machine.mbarrier import Mbarrier
-from .actor import Actor
+from .actor import LINE_BITS, Actor
 from .clock import ASYNC, ASYNC_GLOBAL, KNOWN, OVER
 
-LINE_BITS = 20
 LINE_MASK = (1 << LINE_BITS) - 1
 _FENCES = {ASYNC: "fence.proxy.async.shared::cta", ASYNC_GLOBAL: "fence.proxy.async.global"}
 _COPY = "the write by cp.async"

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 
 from ..errors import Trap
 from ..interface import Warp
-from .spans import Access, Span
+from ..tensor.spans import Access, Span
 
 _NEVER = -1
 
@@ -35,10 +35,12 @@ class Fences:
     """What has completed in the tensor memory of one CTA, by a clock that every event advances.
 
     Warps are named by (cluster rank, index): in a pair, one CTA's warp works on both memories.
-    warn: told (category, message) of accesses that only the standard mechanisms order.
+    warn: told (category, message) of accesses that only the standard mechanisms order. judge: asked
+    (warp, past, what) whether an access is ordered behind an earlier one, where clocks tell.
     """
 
     warn: Callable[[str, str], None]
+    judge: Callable[[Warp, PastAccess, str], None] | None = None
     clock: int = 0
     past: list[PastAccess] = field(default_factory=list)
     after: dict[tuple[int, int], int] = field(default_factory=dict)
@@ -98,8 +100,8 @@ class Fences:
                 continue
             if fences:
                 self._require_fences(past, who, what, span)
-            if past.event is not None:
-                warp.launch.races.require_tensor(warp, past, what)
+            if self.judge is not None and past.event is not None:
+                self.judge(warp, past, what)
 
     def forget(self, span: Span) -> None:
         """The columns are free: who gets them next finds nothing there."""

@@ -1,0 +1,67 @@
+"""What strong accesses to a place in memory pass on from who writes it to who reads it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...interface import Launch, Warp
+from .clock import REACH
+from .releases import Published
+
+ACQUIRES = ("acquire", "acq_rel")
+RELEASES = ("release", "acq_rel")
+
+
+class Places:
+    """By region and offset, what the last strong store left there; races: a `tracker.Races`."""
+
+    def __init__(self, races: Any, launch: Launch):
+        self._races, self._launch = races, launch
+        self._locations: dict[tuple, Published] = {}
+
+    def loaded(self, region: object, offsets: np.ndarray) -> None:
+        """A strong load by a warp: acquire, or hold for a fence, what the places pass on."""
+        warp = self._launch.current_warp
+        if warp is None or self._races.operation is not None:
+            return
+        for offset in dict.fromkeys(offsets.tolist()):
+            published = self._locations.get((id(region), offset))
+            if published is not None:
+                self._take_in(warp, published)
+
+    def _take_in(self, warp: Warp, published: Published) -> None:
+        distance, strong = published.distance(warp.cta), self._launch.strong
+        message = published.messages[distance]
+        if distance > REACH[strong.scope]:
+            self._races.clock(warp).saw(message)
+            return
+        relaxed = strong.order not in ACQUIRES
+        self._races.clock(warp).acquire(message, relaxed=relaxed, distance=distance)
+
+    def stored(self, region: object, offsets: np.ndarray) -> None:
+        """A strong store by a warp or a late one: the places pass on what it releases."""
+        published = self._published()
+        if published is None:
+            return
+        for offset in dict.fromkeys(offsets.tolist()):
+            key = (id(region), offset)
+            earlier = self._locations.get(key)
+            if self._launch.strong.updating and earlier is not None:
+                self._locations[key] = published.continued(earlier)
+            else:
+                self._locations[key] = published
+
+    def _published(self) -> Published | None:
+        """A late store releases what its warp knew when it was issued."""
+        strong, op, warp = self._launch.strong, self._races.operation, self._launch.current_warp
+        releases = strong.order in RELEASES
+        if op is not None:
+            message = self._races.operation_message() if releases and op.commits else None
+            known = message is not None and op.marks.issuer is not None
+            return Published(op.marks.issuer, (message, message, message)) if known else None
+        if warp is None:
+            return None
+        messages = self._races.clock(warp).releases(relaxed=not releases, reach=REACH[strong.scope])
+        return Published(warp.cta, messages)

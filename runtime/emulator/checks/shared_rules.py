@@ -1,0 +1,182 @@
+"""Rules about shared memory: barriers' bytes, busy sources, proxies, initialisation."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from ..errors import Trap
+from ..interface import Cta, EngineOp, Launch, Warp
+from ..machine.events import Listener, Watcher
+from ..machine.memory import Region
+from .proxy import BusySource, SharedProxy
+
+_WORD = 8
+_ALL_WRITTEN = np.uint64(0xFFFF_FFFF_FFFF_FFFF)
+
+
+class SharedRules(Listener):
+    """Watches the shared memory of every CTA; `of` has its marks.
+
+    clocked: whether clocks say what a proxy fence covers: `checks.races` then judges that.
+    """
+
+    def __init__(self, launch: Launch, *, clocked: bool):
+        self._launch, self._clocked = launch, clocked
+        self.of: dict[Cta, SharedProxy] = {}
+        self._busy: dict[EngineOp, BusySource] = {}
+
+    def cta_started(self, cta: Cta) -> None:
+        proxy = self.of[cta] = SharedProxy(len(cta.shared.data), clocked=self._clocked)
+        cta.shared.watch(_Generic(cta, proxy))
+        cta.shared.watch(_Initialised(cta.shared))
+        if not self._clocked:
+            cta.shared.watch(_Fenced(proxy))
+
+    def cta_exited(self, cta: Cta) -> None:
+        del self.of[cta]
+
+    def proxy_fenced(self, warp: Warp, mask: np.ndarray, space: str | None) -> None:
+        if space != "global":
+            self.of[warp.cta].fence(warp, mask)
+
+    def mbarrier_made(self, warp: Warp, cta: Cta, offset: int, barrier: Any) -> None:
+        self.of[cta].barrier_made(offset)
+        cta.shared.written[offset : offset + _WORD] = 0
+
+    def mbarrier_ended(self, warp: Warp, cta: Cta, offset: int, barrier: Any) -> None:
+        self.of[cta].barrier_ended(offset)
+
+    def response_asked(self, cta: Cta, offset: int) -> None:
+        self.of[cta].check_response(offset)
+
+    def response_written(self, cta: Cta, offset: int) -> None:
+        self.of[cta].response_written(offset)
+
+    # -- sources of bulk stores --------------------------------------------------------------
+
+    def source_issued(self, warp: Warp, lane: int, span: tuple[int, int], op: EngineOp) -> None:
+        proxy, table = self.of[warp.cta], warp.cta.state("bulk sources", dict)
+        if not table:
+            warp.cta.at_exit(lambda: _check_sources(table))
+        table.setdefault((warp.index, lane), []).append(proxy.source(*span, warp, lane))
+        self._busy[op] = table[warp.index, lane][-1]
+
+    def operations_awaited(self, warp: Warp, operations: list[EngineOp]) -> None:
+        for op in operations:
+            if source := self._busy.pop(op, None):
+                source.release()
+
+
+def _check_sources(table: dict[tuple[int, int], list[BusySource]]) -> None:
+    for (warp, lane), sources in table.items():
+        if any(source.busy for source in sources):
+            raise Trap(
+                "bulk-group",
+                f"the CTA exits while a bulk store of warp {warp} lane {lane} may still read its "
+                f"shared memory; cp.async.bulk.wait_group.read 0 first",
+            )
+
+
+class _Generic(Watcher):
+    """Generic accesses leave barriers and busy sources alone, and await a proxy fence."""
+
+    def __init__(self, cta: Cta, proxy: SharedProxy):
+        self._cta, self._proxy = cta, proxy
+
+    def loading(self, region: Region, addresses: np.ndarray, index: np.ndarray, size: int) -> None:
+        offsets, proxy = region.offsets(addresses), self._proxy
+        proxy.touched(offsets, size, "read")
+        if proxy.has_responses:
+            warp = self._cta.launch.current_warp
+            if warp is not None and warp.cta is self._cta:
+                proxy.read(warp, offsets, size)
+
+    def storing(
+        self, region: Region, addresses: np.ndarray, size: int, values: np.ndarray, who: Any
+    ) -> None:
+        offsets = region.offsets(addresses)
+        if who is not None and who[0].cta is self._cta:
+            self._proxy.stored(*who, offsets, size)
+        else:
+            self._proxy.stored_from_afar(offsets, size)
+
+    def claiming(self, warp: Warp, mask: np.ndarray, offsets: np.ndarray, size: int) -> None:
+        self._proxy.claimed(warp, mask, offsets, size)
+
+    def writing_words(self, words: np.ndarray, span: tuple[int, int]) -> None:
+        if self._proxy.unfenced_in(*span):
+            self._proxy.written_words(words)
+
+    def aiming(self, low: int, high: int, what: str) -> None:
+        self._proxy.check_idle(low, high, what)
+        if self._proxy.barrier_in(low, high):
+            raise Trap(
+                "barrier-protocol",
+                f"{what} covers shared offsets 0x{low:x}..0x{high:x}, where a live mbarrier lies",
+            )
+
+
+class _Fenced(Watcher):
+    """The async proxy reads what fences cover, as the marks alone tell it."""
+
+    def __init__(self, proxy: SharedProxy):
+        self._proxy = proxy
+
+    def reading_words(
+        self, words: np.ndarray, what: str, span: tuple[int, int], partly: bool
+    ) -> None:
+        if self._proxy.unfenced_in(*span):
+            self._proxy.check_words(words, what)
+
+    def copying(
+        self, warp: Warp, mask: np.ndarray, offsets: np.ndarray, size: int, line: int
+    ) -> None:
+        self._proxy.tag(warp, mask, offsets, size, line)
+
+
+class _Initialised(Watcher):
+    """Nobody reads bytes that were never written."""
+
+    def __init__(self, region: Region):
+        self._region, self._written = region, region.written
+
+    def loading(self, region: Region, addresses: np.ndarray, index: np.ndarray, size: int) -> None:
+        if region.written_cells(size)[index].tobytes() != _ones(size * len(index)):
+            starts = region.offsets(addresses).tolist()
+            bad = (at for at in starts if not self._written[at : at + size].all())
+            raise self._unwritten(next(bad), size)
+
+    def reading(self, region: Region, at: int, size: int) -> None:
+        if not self._written[at : at + size].all():
+            raise self._unwritten(at, size)
+
+    def _unwritten(self, at: int, size: int) -> Trap:
+        region = self._region
+        return Trap(
+            "uninitialised-read",
+            f"{region.space} read of {size} bytes at 0x{region.base + at:x}"
+            f" of {region.name}, which were never written",
+        )
+
+    def reading_words(
+        self, words: np.ndarray, what: str, span: tuple[int, int], partly: bool
+    ) -> None:
+        low, high = span
+        if self._written[low:high].tobytes() == _ones(high - low):
+            return
+        marks = self._written[: len(self._written) // _WORD * _WORD].view(np.uint64)[words]
+        if not marks.any() if partly else not (marks == _ALL_WRITTEN).all():
+            at = int(words[marks != _ALL_WRITTEN].flat[0]) * _WORD
+            at += int((self._written[at : at + _WORD] == 0).argmax())
+            raise Trap("uninitialised-read", f"{what} reads shared offset 0x{at:x}, never written")
+
+    def claiming(self, warp: Warp, mask: np.ndarray, offsets: np.ndarray, size: int) -> None:
+        self._written[offsets[:, None] + np.arange(size)] = 0
+
+
+@lru_cache(maxsize=256)
+def _ones(size: int) -> bytes:
+    return b"\xff" * size

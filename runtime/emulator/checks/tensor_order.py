@@ -1,0 +1,132 @@
+"""What must be waited for, and fenced, between accesses to tensor memory.
+
+Accesses that the ISA leaves unordered and that meet on the same columns are refused when the
+second one is issued (PTX ISA, tcgen05 "Memory Consistency Model": pipelined instructions and
+tcgen05.wait), so that a missing wait is an error in every schedule.
+"""
+
+from __future__ import annotations
+
+from ..errors import Trap
+from ..interface import Cta, EngineOp, Launch, Warp
+from ..machine.events import Listener
+from ..tensor.spans import Access, Claim, Span
+from .races import Races
+from .tensor_fences import Fences
+
+_CURES = {
+    "tcgen05.ld": "tcgen05.wait::ld first",
+    "tcgen05.st": "tcgen05.wait::st first",
+    "tcgen05.mma": "tcgen05.commit it and wait for its mbarrier first",
+    "tcgen05.cp": "tcgen05.commit it and wait for its mbarrier first",
+}
+
+
+class _Columns:
+    """The tensor memory of one CTA: accesses under way, and those that fences publish."""
+
+    def __init__(self, fences: Fences):
+        self.fences = fences
+        self.accesses: list[Access] = []
+
+
+class TensorOrder(Listener):
+    """races: asked for the order that clocks know, where they are on."""
+
+    def __init__(self, launch: Launch, races: Races | None):
+        self._launch, self._races = launch, races
+        self._of: dict[Cta, _Columns] = {}
+        self._accessed: dict[EngineOp, list[Cta]] = {}
+
+    def _columns(self, cta: Cta) -> _Columns:
+        if cta not in self._of:
+            judge = self._races and self._races.require_tensor
+            self._of[cta] = _Columns(Fences(self._launch.warn, judge))
+        return self._of[cta]
+
+    def cta_exited(self, cta: Cta) -> None:
+        self._of.pop(cta, None)
+
+    def columns_claimed(self, cta: Cta, claim: Claim) -> None:
+        """Trap if an access of ``claim.against`` meets it and may still be under way."""
+        columns = self._columns(cta)
+        columns.accesses = [a for a in columns.accesses if a.op is None or not a.op.done]
+        for access in columns.accesses:
+            if access.name not in claim.against or (claim.reads and access.reads):
+                continue
+            if access.name == "tcgen05.mma" and access.who == claim.behind_products_of:
+                continue
+            pipelined = claim.shape is not None and access.shape == claim.shape
+            if not pipelined and access.span.meets(claim.span):
+                raise _unordered(access, claim.span, claim.what)
+
+    def columns_used(self, cta: Cta, warp: Warp, claim: Claim, fences: bool) -> None:
+        how = dict(reads=claim.reads, fences=fences)
+        self._columns(cta).fences.require(claim.span, warp, claim.what, **how)
+
+    def columns_issued(self, cta: Cta, access: Access) -> None:
+        self._columns(cta).accesses.append(access)
+        if access.op is not None:
+            self._accessed.setdefault(access.op, []).append(cta)
+
+    def columns_waited(self, warp: Warp, name: str, lines: frozenset[int] | None) -> None:
+        event = self._races and self._races.now(warp)
+        columns = self._columns(warp.cta)
+        done = [
+            access
+            for access in columns.accesses
+            if access.name == name
+            and access.warp == warp.index
+            and (lines is None or access.line in lines)
+        ]
+        for access in done:
+            columns.fences.completed(access, published=False, event=event)
+        columns.accesses = [access for access in columns.accesses if access not in done]
+
+    def completed(self, op: EngineOp) -> None:
+        """Its accesses are complete, a commit signals them."""
+        event = op.marks and op.marks.event
+        for cta in dict.fromkeys(self._accessed.pop(op, ())):
+            columns = self._columns(cta)
+            for access in columns.accesses:
+                if access.op is op:
+                    columns.fences.completed(access, published=True, event=event)
+            columns.accesses = [a for a in columns.accesses if a.op is not op]
+
+    def columns_freed(self, cta: Cta, span: Span) -> None:
+        self._columns(cta).fences.forget(span)
+
+    # -- between warps -----------------------------------------------------------------------
+
+    def _reached(self, warp: Warp) -> list[Fences]:
+        """Those of the tensor memories that a warp works on: its own CTA's and the peer's."""
+        first = warp.cta.rank & ~1
+        members = warp.cta.cluster.ctas[first : first + 2]
+        return [self._of[member].fences for member in members if member in self._of]
+
+    def tensor_fenced(self, warp: Warp, before: bool) -> None:
+        for fences in self._reached(warp):
+            (fences.before if before else fences.synchronised)(_name(warp))
+
+    def released(self, warp: Warp) -> None:
+        """What it has waited for may be relied on (PTX ISA §8.8)."""
+        for fences in self._reached(warp):
+            fences.released(_name(warp))
+
+    def acquired(self, warp: Warp) -> None:
+        """It may rely on what others have released."""
+        for fences in self._reached(warp):
+            fences.acquired(_name(warp))
+
+
+def _name(warp: Warp) -> tuple[int, int]:
+    return warp.cta.rank, warp.index
+
+
+def _unordered(access: Access, span: Span, what: str) -> Trap:
+    return Trap(
+        "missing-wait",
+        f"{what} of tensor memory columns {span.column}..{span.column_end - 1} is not ordered "
+        f"behind the {access.name} of warp {access.warp} (ptx:{access.line}) on columns "
+        f"{access.span.column}..{access.span.column_end - 1}; {_CURES[access.name]}",
+    )
