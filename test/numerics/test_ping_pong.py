@@ -1,6 +1,7 @@
 """Two consumers that alternate: right for any number of tiles, and of K steps beside the ring."""
 
 import pytest
+from shapes import a_few_tiles
 
 from tilewright.compiler.spec import MatmulSpec
 
@@ -51,14 +52,14 @@ def test_any_number_of_tiles_a_cta(check_hopper, ctas):
 @pytest.mark.parametrize("before", ["", "epilogue-staging{columns=COLUMNS buffers=4},"])
 def test_every_tile_that_a_warpgroup_holds(check_hopper, tile, before):
     columns = 8 * (int(tile.split("x")[1]) % 16 == 0) + 8
-    spec = MatmulSpec(200, 264, 72, a_major="m", b_major="n", c_dtype="f32")
+    spec = MatmulSpec(*a_few_tiles(tile), a_major="m", b_major="n", c_dtype="f32")
     check_hopper(spec, ping_pong(tile, before=before.replace("COLUMNS", str(columns))))
 
 
 @pytest.mark.parametrize("shape", ["2x1", "1x2", "2x2"])
 def test_clusters_multicast_to_both_consumers(check_hopper, shape):
     before = f"{STAGED}clustering{{shape={shape}}},"
-    compiled = check_hopper(MatmulSpec(500, 330, 200), ping_pong(ctas="4", before=before), seed=3)
+    compiled = check_hopper(MatmulSpec(264, 200, 136), ping_pong(ctas="4", before=before), seed=3)
     assert "multicast::cluster" in compiled.ptx
 
 
@@ -71,7 +72,7 @@ def test_operands_that_the_load_role_copies(check_hopper, k):
 @pytest.mark.parametrize("write", ["rows", "matrices"])
 def test_both_ways_to_write_a_piece(check_hopper, write):
     before = f"epilogue-staging{{columns=16 buffers=6 write={write}}},"
-    check_hopper(MatmulSpec(200, 264, 136), ping_pong("128x64x64", before=before), seed=5)
+    check_hopper(MatmulSpec(136, 200, 136), ping_pong("128x64x64", before=before), seed=5)
 
 
 def test_a_second_consumer_without_tiles_is_remarked(check_hopper):
@@ -110,4 +111,4 @@ def test_the_turn_is_handed_over_before_the_last_products_are_awaited(check_hopp
 )
 def test_operands_of_other_widths(check_hopper, dtypes):
     before = "epilogue-staging{columns=16 buffers=4},"
-    check_hopper(MatmulSpec(200, 264, 144, *dtypes), ping_pong("64x128x32", before=before), seed=6)
+    check_hopper(MatmulSpec(136, 264, 80, *dtypes), ping_pong("64x128x32", before=before), seed=6)
