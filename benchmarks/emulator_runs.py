@@ -71,7 +71,7 @@ def measure(
 
 def launch(bundle: Any, seed: int, check: str, workers: int = 1) -> Run:
     """One launch; inputs and the comparison with torch are not counted."""
-    from tilewright.runtime.devices import open_device
+    from tilewright.runtime.launch.devices import open_device
     from tilewright.tools.references import OfManifest, compare_with
 
     reference = OfManifest()

@@ -30,10 +30,10 @@ from typing import Any
 import torch
 
 from tilewright.runtime import Kernel, load
-from tilewright.runtime.devices import why_no_gpu
-from tilewright.runtime.gpu import comparison
-from tilewright.runtime.gpu.comparison import check, count_sets, make_set
 from tilewright.runtime.gpu.timing import Launch, clocks_under, host_us, interleaved
+from tilewright.runtime.launch import comparison
+from tilewright.runtime.launch.comparison import check, count_sets, make_set
+from tilewright.runtime.launch.devices import why_no_gpu
 
 OURS, CUBLAS, TRITON = "tilewright", "cublas", "triton"
 LOAD_US = 3e5  # of work, during which the clocks are read

@@ -26,9 +26,9 @@ import torch
 from tilewright import matmul
 from tilewright.compiler.kernel_cache import VARIABLE, cache_folder
 from tilewright.runtime import load
-from tilewright.runtime.devices import why_no_gpu
-from tilewright.runtime.gpu.comparison import ERROR_MAX, machine
 from tilewright.runtime.gpu.timing import batch_us, host_us
+from tilewright.runtime.launch.comparison import ERROR_MAX, machine
+from tilewright.runtime.launch.devices import why_no_gpu
 
 Call = Callable[[], torch.Tensor]
 OURS, TORCH = "tilewright", "torch"

@@ -8,7 +8,8 @@ standard normals (bytes: all that there are) and three times on integers from -4
 run the output is NaN (s32: its largest number), and so is the memory around every tensor. What is
 demanded:
 
-    bounds    normals: every element lies within the bounds of what an MMA sums (runtime/sums.py)
+    bounds    normals: every element lies within the bounds of what an MMA sums
+              (runtime/judge/sums.py)
     exact     integers: every element is the exact product, rounded to the output's type
     known     normals on a Hopper GPU: the bits are those that its tensor core is known to give
               (gpu_test_sums.py), where one accumulator takes all of K and C is the sum
@@ -36,12 +37,12 @@ import torch
 from gpu_test_sums import known_product, summed_in_order
 
 from tilewright.runtime import load
-from tilewright.runtime.devices import why_no_gpu
 from tilewright.runtime.element_types import INTEGERS as DTYPES_OF_INTEGERS
 from tilewright.runtime.element_types import torch_dtype
 from tilewright.runtime.errors import DeviceError
 from tilewright.runtime.gpu.comparison import machine
-from tilewright.runtime.reference import compare, expected_output, to_float64
+from tilewright.runtime.judge.reference import compare, expected_output, to_float64
+from tilewright.runtime.launch.devices import why_no_gpu
 from tilewright.runtime.strict_json import parse_json
 
 INDEX = "index.json"

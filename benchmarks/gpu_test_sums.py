@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import torch
 
 from tilewright.runtime.element_types import torch_dtype
-from tilewright.runtime.reference import to_float64
+from tilewright.runtime.judge.reference import to_float64
 
 TARGET = "sm_90a"
 NOTHING = -10_000  # the exponent of zero

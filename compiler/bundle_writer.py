@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from ..dialects.errors import CompileError
 from ..runtime.atomic import write_file, write_folder
-from ..runtime.bundle import MANIFEST_NAME, Bundle, is_bundle, seal
-from ..runtime.manifest import CUBIN_NAME, PTX_NAME
+from ..runtime.bundles.bundle import MANIFEST_NAME, Bundle, is_bundle, seal
+from ..runtime.bundles.manifest import CUBIN_NAME, PTX_NAME
 
 if TYPE_CHECKING:  # it imports MLIR
     from .driver import Compiled

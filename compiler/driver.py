@@ -17,7 +17,7 @@ from ..dialects.target import find_target
 from ..dialects.tile import MatmulOp
 from ..dialects.verify import logical_shape
 from ..passes.base import DEFAULT_TARGET, PassLog, walk
-from ..runtime.manifest import FORMAT, SCHEMA
+from ..runtime.bundles.manifest import FORMAT, SCHEMA
 from .argument_layout import lay_out, read_arguments, tell_arguments
 from .backend import Assembled, assemble, emit_ptx, versions
 from .levels import check_alone, is_kernel, level_of, settle_target

@@ -16,14 +16,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from ..dialects.dtypes import DTYPES, OPERAND_DTYPES, OUTPUT_DTYPES
 from ..dialects.errors import OptionError
 from ..dialects.target import find_target
-from ..runtime.devices import open_device
-from ..runtime.dlpack import gpu_of, is_foreign, read_array
 from ..runtime.element_types import NUMPY_NAMES, TORCH_NAMES, is_torch
 from ..runtime.gpu.operands import Recognizer, recognizer
+from ..runtime.launch.devices import open_device
+from ..runtime.operands.dlpack import gpu_of, is_foreign, read_array
 from ..runtime.tracing import is_traced, is_watched
 
 if TYPE_CHECKING:
-    from ..runtime.kernel import Kernel
+    from ..runtime.launch.kernel import Kernel
     from .spec import MatmulSpec
 
 DEFAULT_TARGET = "sm_100a"  # where there is no GPU
@@ -170,7 +170,7 @@ def check_shapes(a: Sequence[Any], b: Sequence[Any]) -> None:
 
 
 def _find_kernel(a: Any, b: Any, how: How, target: str) -> Kernel:
-    from ..runtime.kernel import Kernel
+    from ..runtime.launch.kernel import Kernel
     from .kernel_cache import cached_bundle
 
     spec = spec_of(_form("a", a), _form("b", b), how.out_dtype)

@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..dialects.errors import CompileError
-from ..runtime.bundle import Bundle, read_bundle
-from ..runtime.manifest import BundleError
+from ..runtime.bundles.bundle import Bundle, read_bundle
+from ..runtime.bundles.manifest import BundleError
 from ..runtime.private_folders import UnsafePlace, check_private_file, make_private
 
 if TYPE_CHECKING:  # it imports MLIR

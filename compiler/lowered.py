@@ -6,8 +6,8 @@ from typing import Any
 
 from ..dialects.mlir import ir
 from ..passes.base import refused
-from ..runtime.manifest import MANIFEST
-from ..runtime.schema import Integer, ListOf, OneOf, Record
+from ..runtime.bundles.manifest import MANIFEST
+from ..runtime.bundles.schema import Integer, ListOf, OneOf, Record
 from ..runtime.strict_json import parse_json
 
 LAUNCH_ATTRIBUTE = "tile.launch"

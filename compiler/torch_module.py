@@ -39,7 +39,7 @@ class ModuleKernel:
     """
 
     def __init__(self, module: torch.nn.Module, compiled: Compiled, inputs: int):
-        from ..runtime.kernel import Kernel
+        from ..runtime.launch.kernel import Kernel
         from .bundle_writer import as_bundle
 
         self.module, self.compiled = module, compiled
@@ -102,7 +102,7 @@ def compile_module(
     """
     import torch
 
-    from ..runtime.dlpack import gpu_of
+    from ..runtime.operands.dlpack import gpu_of
     from .driver import compile_matmul
     from .first_use import default_target
 

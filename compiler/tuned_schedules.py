@@ -22,8 +22,8 @@ from typing import Any
 
 from ..dialects.errors import CompileError
 from ..runtime.atomic import write_file
+from ..runtime.bundles.schema import Integer, ListOf, Nullable, OneOf, Record, Text
 from ..runtime.regular_files import UnfitFile, read_regular
-from ..runtime.schema import Integer, ListOf, Nullable, OneOf, Record, Text
 from ..runtime.strict_json import parse_json
 from .schedule_problem import Problem, Schedule
 

@@ -1,10 +1,10 @@
 """Runs kernel bundles, on GPUs or on the emulator; needs neither MLIR nor torch."""
 
-from .bundle import Bundle, read_bundle
+from .bundles.bundle import Bundle, read_bundle
+from .bundles.manifest import BundleError
 from .errors import DeviceError, LaunchError
-from .kernel import Kernel, load
+from .launch.kernel import Kernel, load
 from .launch_files import run_launch_file
-from .manifest import BundleError
 
 __all__ = [
     "Bundle",

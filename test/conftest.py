@@ -39,7 +39,7 @@ def gpu():
     """The first GPU, as torch names it; without one the test is skipped and says why."""
     import torch
 
-    from tilewright.runtime.devices import why_no_gpu
+    from tilewright.runtime.launch.devices import why_no_gpu
 
     reason = why_no_gpu()
     if reason is None and not torch.cuda.is_available():

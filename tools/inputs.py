@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from ..runtime.bundles.manifest import operands
 from ..runtime.element_types import INTEGERS, torch_dtype
 from ..runtime.host_memory import refuse_large
-from ..runtime.manifest import operands
 
 POISON = -0x5A5A5A5B  # of outputs that have no NaN
 

@@ -139,7 +139,7 @@ def _inspect(rung: Rung, compiled: Compiled) -> None:
 
 def _run(rung: Rung, spec: MatmulSpec, compiled: Compiled, seed: int, check: str) -> None:
     from ..compiler.bundle_writer import as_bundle
-    from ..runtime.devices import open_device
+    from ..runtime.launch.devices import open_device
     from .references import OfSpec, compare_with
     from .run_report import verdict
 

@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..dialects.errors import CompileError
-from ..runtime.manifest import operands, output
+from ..runtime.bundles.manifest import operands, output
 from .inputs import make_tensors
 
 if TYPE_CHECKING:
     from ..compiler.spec import MatmulSpec
-    from ..runtime.intervals import Interval
-    from ..runtime.reference import Comparison
+    from ..runtime.judge.intervals import Interval
+    from ..runtime.judge.reference import Comparison
 
 Manifest = Mapping[str, Any]
 HOPPER = "sm_90a"
@@ -36,7 +36,7 @@ class OfManifest:
 
     def expected(self, manifest: Manifest, tensors: Mapping[str, Any], on_gpu: bool) -> Interval:
         """What the output may be, for the tensors as the kernel got them."""
-        from ..runtime.reference import expected_output
+        from ..runtime.judge.reference import expected_output
 
         return expected_output(manifest, tensors, on_gpu)
 
@@ -210,7 +210,7 @@ def compare_with(
     reference: Reference, manifest: Manifest, tensors: Mapping[str, Any], on_gpu: bool = False
 ) -> Comparison:
     """The output tensor, on the CPU, beside what it may be."""
-    from ..runtime.reference import compare, to_float64
+    from ..runtime.judge.reference import compare, to_float64
 
     c = output(manifest)
     actual = to_float64(tensors[c["name"]], c["dtype"])

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import functools
 import time
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,14 +21,12 @@ from .arguments import (
 )
 from .emulator_flags import add_emulator_flags, emulator_options, write_report
 from .isolated import reads_in_child
+from .outcome import Obtained, Outcome
 from .output import check_place, print_json
 from .progress import Progress
 
 if TYPE_CHECKING:
     from ..compiler.spec import MatmulSpec
-    from ..runtime.bundle import Bundle
-    from ..runtime.reference import Comparison
-    from .references import Reference
 
 EXAMPLES = """examples:
   tilewright run --m 512 --n 768 --k 320
@@ -41,32 +38,6 @@ EXAMPLES = """examples:
   tilewright run kernel.mlir --m 512 --n 768 --k 320
   tilewright run matmul.zip --device cuda
 """
-
-
-@dataclass
-class Obtained:
-    """A kernel, and what it is held to; chosen: whether the compiler chose its schedule."""
-
-    bundle: Bundle
-    reference: Reference
-    remarks: list[str] = field(default_factory=list)
-    chosen: bool = False
-
-
-@dataclass
-class Outcome:
-    """What one run found out; times are wall seconds."""
-
-    obtained: Obtained
-    comparison: Comparison
-    report: Any
-    run_seconds: float
-    passes: list[tuple[str, float, str]]
-
-    @property
-    def bundle(self) -> Bundle:
-        """The kernel that ran."""
-        return self.obtained.bundle
 
 
 def add_command(commands: Any) -> None:
@@ -107,7 +78,7 @@ def add_command(commands: Any) -> None:
 
 def run_command(parser: Parser, options: argparse.Namespace) -> int:
     """Run as the options say; 0 when every element is within its bound."""
-    from ..runtime.devices import open_device
+    from ..runtime.launch.devices import open_device
 
     how = emulator_options(parser, options)
     device = open_device(options.device)
@@ -153,7 +124,7 @@ def _obtain(
     progress: Progress,
 ) -> Obtained:
     from ..compiler.torch_module import EXPORTED
-    from ..runtime.bundle import is_bundle, read_bundle
+    from ..runtime.bundles.bundle import is_bundle, read_bundle
     from .references import of_kernel, of_source
 
     asked = _asked(parser, options)

@@ -7,15 +7,15 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..runtime.bundles.manifest import PTX_NAME, operands, output
 from ..runtime.emulator.observe.report import Suspicion
-from ..runtime.manifest import PTX_NAME, operands, output
 from .chosen import chosen_line
+from .outcome import Outcome
 from .tables import print_table
 
 if TYPE_CHECKING:
     from ..compiler.spec import MatmulSpec
-    from ..runtime.reference import Comparison
-    from .run import Outcome
+    from ..runtime.judge.reference import Comparison
 
 
 def print_outcome(outcome: Outcome, options: argparse.Namespace) -> None:

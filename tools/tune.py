@@ -193,7 +193,7 @@ def _measure_command(options: argparse.Namespace) -> int:
 
 
 def _measured(folder: Path, index: dict[str, Any], rounds: int) -> dict[str, Any]:
-    from ..runtime.gpu.comparison import machine, measure_together
+    from ..runtime.launch.comparison import machine, measure_together
 
     groups: dict[str, list[str]] = {}
     for name in index:

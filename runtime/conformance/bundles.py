@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from ..bundles.manifest import operands, output
 from ..element_types import torch_dtype
-from ..epilogue import evaluate
 from ..errors import LaunchError
-from ..intervals import Interval
-from ..kernel import load
-from ..manifest import operands, output
+from ..judge.epilogue import evaluate
+from ..judge.intervals import Interval
+from ..launch.kernel import load
 from .cases import Layout, Size
 from .operands import Placed, place
 from .subjects import Product, values_of

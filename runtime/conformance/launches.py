@@ -18,11 +18,11 @@ from typing import Any
 
 import numpy as np
 
+from ..bundles.schema import Integer, ListOf, OneOf, Record, Text
 from ..element_types import ITEM_BYTES
 from ..errors import LaunchError
-from ..intervals import Interval
+from ..judge.intervals import Interval
 from ..launch_files import run_launch_file
-from ..schema import Integer, ListOf, OneOf, Record, Text
 from ..strict_json import parse_json
 from .cases import Layout, Size
 from .operands import Placed

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..element_types import INTEGERS, torch_dtype
-from ..reference import to_float64
+from ..judge.reference import to_float64
 from .cases import Layout
 
 ALIGNMENT_BYTES = 256

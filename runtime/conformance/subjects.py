@@ -16,8 +16,8 @@ import numpy as np
 
 from ..element_types import TORCH_NAMES, is_torch
 from ..errors import LaunchError
-from ..intervals import Interval
-from ..reference import to_float64
+from ..judge.intervals import Interval
+from ..judge.reference import to_float64
 from .cases import DENSE, Layout, Size
 from .operands import Placed, place
 from .verdicts import rounded

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from ..element_types import INTEGERS
-from ..epilogue import round_to
-from ..intervals import HALF_ULP, SMALLEST_NORMAL, Interval, wrapped
-from ..reference import Comparison, compare
-from ..sums import SMALLEST_NORMALS, narrow_sums
+from ..judge.epilogue import round_to
+from ..judge.intervals import HALF_ULP, SMALLEST_NORMAL, Interval, wrapped
+from ..judge.reference import Comparison, compare
+from ..judge.sums import SMALLEST_NORMALS, narrow_sums
 
 
 class Verdict(Enum):

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from ..dlpack import gpu_of, is_foreign, read_array
 from ..element_types import NUMPY_NAMES, TORCH_NAMES, is_torch
 from ..errors import LaunchError
-from ..tensors import check_dense, check_dtype, check_layout, refuse_type
+from ..operands.dlpack import gpu_of, is_foreign, read_array
+from ..operands.tensors import check_dense, check_dtype, check_layout, refuse_type
 
 Recognizer = Callable[..., bool]
 

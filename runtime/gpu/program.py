@@ -12,19 +12,17 @@ import ctypes
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from ..bundle import Bundle
+from ..bundles.bundle import Bundle
+from ..bundles.manifest import CUBIN_NAME
 from ..errors import DeviceError, LaunchError
-from ..manifest import CUBIN_NAME
-from ..tensors import required_alignments
+from ..operands.tensors import required_alignments
 from .architecture import capability_of, runs_on, target_of
+from .gpu import Gpu
 from .launch_config import describe, launch_config
 from .operands import nothing, pointer_of, recognizer
 from .tensor_map import encode_arguments
-
-if TYPE_CHECKING:
-    from .device import Gpu
 
 PORTABLE_CLUSTER = 8
 # CUDA_ERROR_INVALID_CONTEXT when the thread has no context, CUDA_ERROR_INVALID_HANDLE when it has

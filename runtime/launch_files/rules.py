@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..schema import Rule
+from ..bundles.schema import Rule
 
 SHOWN_CHARACTERS = 60
 SPECIAL_NUMBERS = ("nan", "inf", "-inf")

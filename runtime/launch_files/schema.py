@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..schema import Integer, ListOf, OneOf, Text
+from ..bundles.schema import Integer, ListOf, OneOf, Text
 from .element_types import ELEMENT_TYPES, SCALAR_TYPES
 from .rules import AnyNumber, Fields, Keyed, Matching, Number, PowerOfTwo
 

@@ -190,7 +190,7 @@ def test_bundles_of_every_type_can_be_made(monkeypatch, tmp_path):
 
 
 def test_outputs_of_integers_are_poisoned_too():
-    from tilewright.runtime.gpu import comparison
+    from tilewright.runtime.launch import comparison
 
     for dtype in (torch.int32, torch.float32):
         output = torch.zeros((3, 4), dtype=dtype)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tilewright.runtime.devices import why_no_gpu
+from tilewright.runtime.launch.devices import why_no_gpu
 
 SCRIPT = Path(__file__).parent.parent.parent / "benchmarks" / "gpu_host.py"
 

@@ -59,8 +59,8 @@ def test_a_verdict_names_the_op_and_the_pass_that_made_it(with_origins):
 
 
 def run(compiled, ptx):
-    from tilewright.runtime.bundle import Bundle
-    from tilewright.runtime.emulator_device import EmulatorProgram
+    from tilewright.runtime.bundles.bundle import Bundle
+    from tilewright.runtime.launch.emulator_device import EmulatorProgram
     from tilewright.tools.inputs import make_tensors
 
     tensors = make_tensors(compiled.manifest, 0)

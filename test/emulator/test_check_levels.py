@@ -8,8 +8,8 @@ import pytest
 from tilewright.compiler.bundle_writer import as_bundle
 from tilewright.compiler.driver import compile_matmul
 from tilewright.compiler.spec import MatmulSpec
-from tilewright.runtime.devices import open_device
 from tilewright.runtime.emulator import LaunchError, Trap, launch
+from tilewright.runtime.launch.devices import open_device
 from tilewright.tools.inputs import make_tensors
 
 KERNEL = """.version 8.8

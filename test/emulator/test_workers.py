@@ -14,9 +14,9 @@ from tilewright.compiler.bundle_writer import as_bundle
 from tilewright.compiler.driver import compile_matmul
 from tilewright.compiler.spec import MatmulSpec
 from tilewright.runtime import run_launch_file
-from tilewright.runtime.devices import open_device
 from tilewright.runtime.emulator import LaunchError, Report, TensorMap, Trap, launch
 from tilewright.runtime.emulator.host import workers
+from tilewright.runtime.launch.devices import open_device
 from tilewright.tools.inputs import make_tensors
 
 FOREIGN = "test/foreign/triton/matmul.sm_80"

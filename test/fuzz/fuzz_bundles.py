@@ -105,7 +105,7 @@ def _read(seed: int, path: Path, launches: bool) -> Outcome:
 
 def _launched(seed: int, bundle: Any) -> Outcome:
     from tilewright.runtime import DeviceError
-    from tilewright.runtime.devices import open_device
+    from tilewright.runtime.launch.devices import open_device
     from tilewright.tools.inputs import make_tensors
 
     if max(tensor["shape"][0] for tensor in bundle.manifest["tensors"]) > 4096:
@@ -169,7 +169,7 @@ def _values(draw: random.Random) -> bytes:
 
 def _sealed_values(draw: random.Random) -> bytes:
     """Values of the manifest changed, and its hash made to fit where there is one."""
-    from tilewright.runtime.bundle import manifest_hash
+    from tilewright.runtime.bundles.bundle import manifest_hash
 
     manifest = _changed(draw)
     try:

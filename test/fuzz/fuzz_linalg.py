@@ -86,9 +86,9 @@ def without_ptxas() -> Iterator[None]:
 
 def _compared(seed: int, text: str, compiled: Any) -> Outcome:
     from tilewright.compiler.bundle_writer import as_bundle
-    from tilewright.runtime.devices import open_device
-    from tilewright.runtime.manifest import output
-    from tilewright.runtime.reference import compare, to_float64
+    from tilewright.runtime.bundles.manifest import output
+    from tilewright.runtime.judge.reference import compare, to_float64
+    from tilewright.runtime.launch.devices import open_device
     from tilewright.tools.oracle.tensors import as_numbers, random_arguments
     from tilewright.tools.references import OfSource
 

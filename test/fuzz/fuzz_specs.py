@@ -54,7 +54,7 @@ def judge(seed: int) -> Outcome:
     from tilewright.compiler.bundle_writer import as_bundle
     from tilewright.compiler.spec import MatmulSpec
     from tilewright.dialects.errors import CompileError
-    from tilewright.runtime.devices import open_device
+    from tilewright.runtime.launch.devices import open_device
     from tilewright.tools.references import OfSpec, compare_with
 
     fields, options = random_case(seed)

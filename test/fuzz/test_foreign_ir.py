@@ -24,9 +24,9 @@ from tilewright.dialects.errors import CompileError
 from tilewright.dialects.mlir import ir
 from tilewright.dialects.target import find_target
 from tilewright.passes.base import TARGET_ATTRIBUTE
-from tilewright.runtime.bundle import Bundle
-from tilewright.runtime.devices import open_device
+from tilewright.runtime.bundles.bundle import Bundle
 from tilewright.runtime.errors import DeviceError
+from tilewright.runtime.launch.devices import open_device
 
 SHAPE = (72, 96, 200)
 TILING = "tiling{tile=64x48x64}"

@@ -3,7 +3,7 @@
 import pytest
 
 from tilewright.compiler.tuned_schedules import read_table
-from tilewright.runtime.devices import open_device
+from tilewright.runtime.launch.devices import open_device
 from tilewright.tools.main import main
 
 pytestmark = pytest.mark.usefixtures("gpu")

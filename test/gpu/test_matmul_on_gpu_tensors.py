@@ -12,7 +12,7 @@ import torch
 from tilewright import matmul
 from tilewright.dialects.errors import CompileError
 from tilewright.runtime import DeviceError, LaunchError
-from tilewright.runtime.devices import open_device
+from tilewright.runtime.launch.devices import open_device
 
 pytestmark = pytest.mark.usefixtures("gpu")
 OTHER_TARGET = {"sm_90a": "sm_100a", "sm_100a": "sm_90a"}
@@ -188,7 +188,7 @@ WITHOUT_GPU = """
 import torch
 from tilewright import matmul
 from tilewright.runtime import DeviceError
-from tilewright.runtime.devices import open_device
+from tilewright.runtime.launch.devices import open_device
 
 a = torch.ones(64, 64, dtype=torch.bfloat16)
 assert (matmul(a, a) == 64).all()

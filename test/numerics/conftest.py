@@ -11,10 +11,10 @@ def check_matmul():
     compiled and the emulator's report.
     """
     from tilewright.compiler.driver import compile_matmul
-    from tilewright.runtime.bundle import Bundle, seal
-    from tilewright.runtime.devices import open_device
-    from tilewright.runtime.manifest import output
-    from tilewright.runtime.reference import compare, expected_output, to_float64
+    from tilewright.runtime.bundles.bundle import Bundle, seal
+    from tilewright.runtime.bundles.manifest import output
+    from tilewright.runtime.judge.reference import compare, expected_output, to_float64
+    from tilewright.runtime.launch.devices import open_device
     from tilewright.tools.inputs import make_tensors
 
     def check(source, *, identity=None, seed=0, **options):

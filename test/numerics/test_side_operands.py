@@ -6,8 +6,8 @@ import torch
 
 from tilewright.compiler.driver import compile_matmul
 from tilewright.compiler.torch_module import LinalgText
-from tilewright.runtime.bundle import Bundle, seal
-from tilewright.runtime.devices import open_device
+from tilewright.runtime.bundles.bundle import Bundle, seal
+from tilewright.runtime.launch.devices import open_device
 
 WHOLE = "tensor<64x64xf32>"
 PARALLEL = 'iterator_types = ["parallel", "parallel"]'

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from tilewright.compiler.driver import compile_matmul
-from tilewright.runtime.bundle import Bundle, seal
-from tilewright.runtime.devices import open_device
+from tilewright.runtime.bundles.bundle import Bundle, seal
+from tilewright.runtime.launch.devices import open_device
 
 FILL = """
   %zero = arith.constant 0.0 : f32

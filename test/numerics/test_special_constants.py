@@ -7,8 +7,8 @@ import torch
 
 from tilewright.compiler.driver import compile_matmul
 from tilewright.compiler.torch_module import LinalgText
-from tilewright.runtime.bundle import Bundle, read_bundle, seal
-from tilewright.runtime.devices import open_device
+from tilewright.runtime.bundles.bundle import Bundle, read_bundle, seal
+from tilewright.runtime.launch.devices import open_device
 
 WORDS = {
     "f32": [0x7F800000, 0xFF800000, 0x7FC00000, 0xFFC00000, 0x7FC12345, 0xFF812345, 0x7F800001,

@@ -7,9 +7,9 @@ import pytest
 
 from tilewright.compiler.driver import compile_matmul
 from tilewright.compiler.spec import MatmulSpec
-from tilewright.runtime.bundle import Bundle, seal
-from tilewright.runtime.devices import open_device
+from tilewright.runtime.bundles.bundle import Bundle, seal
 from tilewright.runtime.errors import DeviceError
+from tilewright.runtime.launch.devices import open_device
 from tilewright.tools.inputs import make_tensors
 
 pytestmark = pytest.mark.pairwise

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tilewright.dialects.errors import CompileError
-from tilewright.runtime.reference import compare
+from tilewright.runtime.judge.reference import compare
 from tilewright.tools.oracle.interpreter import Source
 
 ID, TURNED = "affine_map<(i, j) -> (i, j)>", "affine_map<(i, j) -> (j, i)>"

@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 from tilewright.compiler.torch_module import import_module
-from tilewright.runtime.reference import compare
+from tilewright.runtime.judge.reference import compare
 from tilewright.tools.oracle.torch_program import TorchProgram
 
 

@@ -3,7 +3,7 @@
     python test/repository/draw_house.py                  write the drawing into ARCHITECTURE.md
     python test/repository/draw_house.py --count [ROOT]   only count, in this or another checkout
 
-A room is a folder that holds Python files; its `__init__.py`, if that imports, is a room of its own,
+A room is a folder that holds Python files; its `__init__.py`, if that imports, is a room apart,
 the front of what lies behind. An import counts wherever it stands: at the top of a file, inside a
 function, or for types only. The drawing leaves out an arrow where a longer way leads
 to the same room (the transitive reduction), so that it can be read.
@@ -46,7 +46,8 @@ def imported(path: Path, name: str, files: dict[str, Path]) -> set[str]:
         parts = name.split("/")[: -node.level]
         base = "/".join([*parts, *(node.module or "").split(".")]).rstrip("/")
         for alias in node.names:
-            places = (f"{base}/{alias.name}", base, f"{base}/__init__")
+            names = f"{base}/{alias.name}", base
+            places = [f"{name}{end}" for name in names for end in ("", "/__init__")]
             found |= set([place for place in places if place in files][:1])
     return found
 

@@ -2,7 +2,9 @@
 
 from tilewright.dialects import dtypes
 from tilewright.dialects.epilogue import SCALAR_OPS
-from tilewright.runtime import epilogue, manifest, tensors
+from tilewright.runtime.bundles import manifest
+from tilewright.runtime.judge import epilogue
+from tilewright.runtime.operands import tensors
 
 EVALUATED_WITH_ATTRIBUTES = {"arith.constant", "arith.cmpf", "arith.truncf"}
 

@@ -10,7 +10,7 @@ import pytest
 from tilewright.compiler.bundle_writer import write_bundle
 from tilewright.dialects.errors import CompileError
 from tilewright.runtime import BundleError, atomic, load, read_bundle
-from tilewright.runtime.bundle import is_bundle, manifest_hash
+from tilewright.runtime.bundles.bundle import is_bundle, manifest_hash
 
 
 @pytest.fixture(params=["kernel.zip", "kernel"])
@@ -449,7 +449,7 @@ def test_parts_that_agree_are_read(change, tmp_path, manifest, ptx, cubin):
 
 
 def test_the_operands_of_every_operation_that_the_reference_knows_are_counted():
-    from tilewright.runtime.epilogue import OPERATIONS
-    from tilewright.runtime.manifest_rules import OPERANDS
+    from tilewright.runtime.bundles.manifest_rules import OPERANDS
+    from tilewright.runtime.judge.epilogue import OPERATIONS
 
     assert set(OPERANDS) == {*OPERATIONS, "arith.constant", "arith.cmpf", "arith.truncf"}

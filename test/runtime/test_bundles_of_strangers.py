@@ -12,8 +12,8 @@ import pytest
 
 from tilewright.compiler.bundle_writer import write_bundle
 from tilewright.runtime import BundleError, read_bundle
-from tilewright.runtime.bundle import manifest_hash
-from tilewright.runtime.bundle_files import LIMITS_BYTES
+from tilewright.runtime.bundles.bundle import manifest_hash
+from tilewright.runtime.bundles.bundle_files import LIMITS_BYTES
 
 NAMES = ("manifest.json", "kernel.ptx", "kernel.cubin")
 

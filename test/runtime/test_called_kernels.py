@@ -7,7 +7,7 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 from tilewright.runtime import Bundle, Kernel, LaunchError, emulator
-from tilewright.runtime.bundle import seal
+from tilewright.runtime.bundles.bundle import seal
 
 
 @pytest.fixture
@@ -136,7 +136,7 @@ def test_numpy_inputs_give_a_numpy_output(kernel):
 
 def test_an_output_of_bf16_is_typed_as_the_input_is(manifest, kernel):
     manifest["tensors"][2]["dtype"] = "bf16"
-    from tilewright.runtime.results import new_output
+    from tilewright.runtime.operands.results import new_output
 
     for like in (np.zeros(1, ml_dtypes.bfloat16), np.zeros(1, np.uint16)):
         assert new_output(manifest["tensors"][2], like).dtype == like.dtype

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tilewright.runtime import Bundle, Kernel, LaunchError, emulator
-from tilewright.runtime.bundle import seal
+from tilewright.runtime.bundles.bundle import seal
 
 
 @pytest.fixture

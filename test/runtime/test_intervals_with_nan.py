@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from tilewright.runtime import intervals
-from tilewright.runtime.intervals import Interval
-from tilewright.runtime.reference import compare
-from tilewright.runtime.sums import accumulator_interval
+from tilewright.runtime.judge import intervals
+from tilewright.runtime.judge.intervals import Interval
+from tilewright.runtime.judge.reference import compare
+from tilewright.runtime.judge.sums import accumulator_interval
 
 INF, NAN = np.inf, np.nan
 ENDS = [-INF, -3.0, -1.0, 0.0, 2.0, INF]

@@ -6,11 +6,11 @@ import pytest
 import torch
 
 from tilewright.runtime import LaunchError
-from tilewright.runtime.dlpack import read_array
-from tilewright.runtime.reference import compare, expected_output, half_ulp, to_float64
-from tilewright.runtime.results import new_output
-from tilewright.runtime.sums import SMALLEST_NORMALS, accumulator_interval, narrow_sums
-from tilewright.runtime.tensors import bind_all
+from tilewright.runtime.judge.reference import compare, expected_output, half_ulp, to_float64
+from tilewright.runtime.judge.sums import SMALLEST_NORMALS, accumulator_interval, narrow_sums
+from tilewright.runtime.operands.dlpack import read_array
+from tilewright.runtime.operands.results import new_output
+from tilewright.runtime.operands.tensors import bind_all
 
 FLOATS = {"e4m3": ml_dtypes.float8_e4m3fn, "e5m2": ml_dtypes.float8_e5m2}
 

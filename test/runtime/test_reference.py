@@ -9,10 +9,10 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tilewright.runtime import DeviceError
-from tilewright.runtime.epilogue import OPERATIONS, evaluate, round_to
-from tilewright.runtime.intervals import Interval, rounded
-from tilewright.runtime.reference import compare, expected_output, half_ulp, to_float64
-from tilewright.runtime.sums import accumulator_interval
+from tilewright.runtime.judge.epilogue import OPERATIONS, evaluate, round_to
+from tilewright.runtime.judge.intervals import Interval, rounded
+from tilewright.runtime.judge.reference import compare, expected_output, half_ulp, to_float64
+from tilewright.runtime.judge.sums import accumulator_interval
 
 M, N, K = 6, 4, 16
 

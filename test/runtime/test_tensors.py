@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from tilewright.runtime import LaunchError
-from tilewright.runtime.tensors import bind_all
+from tilewright.runtime.operands.tensors import bind_all
 
 
 def tensors():

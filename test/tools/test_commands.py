@@ -83,7 +83,7 @@ class FakeDevice:
 @pytest.fixture
 def device(monkeypatch):
     fake = FakeDevice()
-    monkeypatch.setattr("tilewright.runtime.devices.open_device", lambda name: fake)
+    monkeypatch.setattr("tilewright.runtime.launch.devices.open_device", lambda name: fake)
     return fake
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tilewright.compiler import backend, pipeline
-from tilewright.runtime import reference
+from tilewright.runtime.judge import reference
 
 SIZE = ("--m", 200, "--n", 136, "--k", 456)
 

@@ -17,7 +17,7 @@ from tilewright.tools.main import main
 @pytest.fixture
 def gpu(monkeypatch):
     """A GPU that takes 30 us for the first bundle of each shape, 20 for the next, then 25."""
-    from tilewright.runtime.gpu import comparison
+    from tilewright.runtime.launch import comparison
 
     def measured(paths, rounds):
         assert all(read_bundle(path) for path in paths)

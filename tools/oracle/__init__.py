@@ -2,5 +2,5 @@
 
 Nothing here is shared with the compiler. It reads the text through upstream MLIR's own parser and
 upstream's `linalg-generalize-named-ops`, knows neither `normalize` nor a manifest, and evaluates
-op by op in float64 with the limits that any float32 code may reach (`runtime.intervals`).
+op by op in float64 with the limits that any float32 code may reach (`runtime.judge.intervals`).
 """

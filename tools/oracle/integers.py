@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ...runtime.intervals import Interval
+from ...runtime.judge.intervals import Interval
 from .values import Value, bits_of, element_type, refuse, truth, unsigned, wrap
 
 Operation = Callable[..., Value]

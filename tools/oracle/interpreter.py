@@ -14,8 +14,8 @@ import numpy as np
 from ...dialects.context import one_thread_at_a_time
 from ...dialects.errors import CompileError
 from ...dialects.mlir import ir, passmanager
-from ...runtime.intervals import Interval
-from ...runtime.sums import product_of_integers, sums_of_floats
+from ...runtime.judge.intervals import Interval
+from ...runtime.judge.sums import product_of_integers, sums_of_floats
 from . import structured
 from .scalars import evaluate, kept, stored
 from .structured import Undefined

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from ...runtime import intervals
-from ...runtime.intervals import Interval
+from ...runtime.judge import intervals
+from ...runtime.judge.intervals import Interval
 from . import rounding
 from .integers import INTEGER_OPS, compare_integers
 from .rounding import round_to

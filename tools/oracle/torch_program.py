@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ...runtime.intervals import Interval
+from ...runtime.judge.intervals import Interval
 from .interpreter import Source
 from .tensors import as_numbers, random_arguments
 

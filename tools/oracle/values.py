@@ -16,7 +16,7 @@ import numpy as np
 
 from ...dialects.errors import CompileError
 from ...dialects.mlir import ir
-from ...runtime.intervals import Interval
+from ...runtime.judge.intervals import Interval
 
 Value = Interval | np.ndarray
 FLOATS = ("f16", "bf16", "f32", "f64", "f8E4M3FN", "f8E5M2")

@@ -11,10 +11,10 @@ from tilewright.compiler.driver import compile_matmul
 from tilewright.compiler.pipeline import all_presets
 from tilewright.compiler.presets import HOPPER_PRESETS
 from tilewright.compiler.spec import MatmulSpec
-from tilewright.runtime.bundle import Bundle
-from tilewright.runtime.devices import open_device
-from tilewright.runtime.manifest import output
-from tilewright.runtime.reference import compare, expected_output, to_float64
+from tilewright.runtime.bundles.bundle import Bundle
+from tilewright.runtime.bundles.manifest import output
+from tilewright.runtime.judge.reference import compare, expected_output, to_float64
+from tilewright.runtime.launch.devices import open_device
 from tilewright.tools.inputs import make_tensors
 
 Edit = Callable[[str], str]

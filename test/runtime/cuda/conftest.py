@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from tilewright.runtime.dlpack import _Tensor
+from tilewright.runtime.operands.dlpack import _Tensor
 
 INVALID_VALUE = 1
 ENUMS = {

@@ -7,7 +7,7 @@ import pytest
 from tilewright.compiler.driver import compile_matmul
 from tilewright.compiler.presets import PRESETS
 from tilewright.compiler.spec import MatmulSpec
-from tilewright.runtime.bundle import Bundle, seal
+from tilewright.runtime.bundles.bundle import Bundle, seal
 from tilewright.runtime.gpu import CudaDevice
 from tilewright.runtime.gpu.driver import Driver
 

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 from tilewright.runtime import Bundle, DeviceError, Kernel, LaunchError
-from tilewright.runtime.bundle import seal
+from tilewright.runtime.bundles.bundle import seal
 from tilewright.runtime.gpu import CudaDevice
 from tilewright.runtime.gpu.architecture import runs_on
 from tilewright.runtime.gpu.driver import Driver, DriverError
@@ -75,7 +75,7 @@ def test_the_producer_of_an_array_is_told_the_stream(b200, bundle, arrays):
 
 def test_a_kernel_runs_on_the_gpu_of_its_tensors(b200, bundle, gpu_array, monkeypatch):
     device = CudaDevice(driver=Driver(b200))
-    monkeypatch.setattr("tilewright.runtime.kernel.open_device", lambda name: device)
+    monkeypatch.setattr("tilewright.runtime.launch.kernel.open_device", lambda name: device)
     kernel = Kernel(bundle)
     for index in (1, 0, 1):
         a, b = gpu_array((6, 16), (16, 1), index=index), gpu_array((4, 16), (1, 4), index=index)
@@ -97,7 +97,7 @@ def test_a_bundle_is_loaded_once_into_each_gpu(b200, bundle):
 def called(b200, bundle, monkeypatch):
     """called(tensors, stream): the kernel as a function, on the second B200."""
     device = CudaDevice(driver=Driver(b200))
-    monkeypatch.setattr("tilewright.runtime.kernel.open_device", lambda name: device)
+    monkeypatch.setattr("tilewright.runtime.launch.kernel.open_device", lambda name: device)
     kernel = Kernel(bundle)
     return lambda tensors, stream=5: kernel(*tensors[:2], out=tensors[2], stream=stream)
 

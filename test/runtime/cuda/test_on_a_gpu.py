@@ -13,8 +13,8 @@ import pytest
 import torch
 
 from tilewright.runtime import Bundle, DeviceError, Kernel, LaunchError
-from tilewright.runtime.bundle import seal
-from tilewright.runtime.devices import open_device
+from tilewright.runtime.bundles.bundle import seal
+from tilewright.runtime.launch.devices import open_device
 
 KERNELS = Path(__file__).parent / "kernels"
 VARIANTS = ("plain", "pair", "dependent")

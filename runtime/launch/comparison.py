@@ -10,11 +10,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from .. import load
-from ..devices import open_device
 from ..element_types import torch_dtype
 from ..errors import DeviceError
-from .timing import Launch, interleaved
+from ..gpu.timing import Launch, interleaved
+from .devices import open_device
+from .kernel import load
 
 if TYPE_CHECKING:
     import torch

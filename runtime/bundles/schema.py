@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from .strict_json import is_finite
+from ..strict_json import is_finite
 
 SHOWN_CHARACTERS = 60
 MOST_IN_A_NAME = 1024

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from ..strict_json import parse_json
 from .bundle_files import COPY_AGAIN, Reader, open_members
 from .manifest import (
     CUBIN_NAME,
@@ -21,7 +22,6 @@ from .manifest import (
     BundleError,
     validate,
 )
-from .strict_json import parse_json
 
 
 @dataclass(frozen=True)

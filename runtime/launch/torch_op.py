@@ -9,18 +9,25 @@ nothing else of it.
 from __future__ import annotations
 
 import weakref
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import Any, Protocol
 
 import torch
 from torch import library
 
-from .element_types import torch_dtype
-from .errors import DeviceError
+from ..element_types import torch_dtype
+from ..errors import DeviceError
 
-if TYPE_CHECKING:
-    from .kernel import Kernel
 
-LOADED: weakref.WeakValueDictionary[str, Kernel] = weakref.WeakValueDictionary()
+class Callee(Protocol):
+    """A loaded kernel: called with its inputs, it gives what its manifest's `output` declares."""
+
+    output: Mapping[str, Any]
+
+    def __call__(self, *inputs: torch.Tensor) -> torch.Tensor: ...
+
+
+LOADED: weakref.WeakValueDictionary[str, Callee] = weakref.WeakValueDictionary()
 
 
 @library.custom_op("tilewright::run_kernel", mutates_args=())

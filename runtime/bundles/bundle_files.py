@@ -15,8 +15,8 @@ from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 from typing import IO, NoReturn, TypeVar
 
+from ..regular_files import UnfitFile, open_regular, read_regular
 from .manifest import CUBIN_NAME, MANIFEST_NAME, PTX_NAME, BundleError
-from .regular_files import UnfitFile, open_regular, read_regular
 
 LIMITS_BYTES = {MANIFEST_NAME: 2**20, PTX_NAME: 64 * 2**20, CUBIN_NAME: 64 * 2**20}
 ZIP_LIMIT_BYTES = sum(LIMITS_BYTES.values()) + 2**20

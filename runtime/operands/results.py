@@ -6,9 +6,9 @@ import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from ..element_types import ITEM_BYTES, NUMPY_NAMES, is_torch, torch_dtype
+from ..errors import LaunchError
 from .dlpack import gpu_of
-from .element_types import ITEM_BYTES, NUMPY_NAMES, is_torch, torch_dtype
-from .errors import LaunchError
 
 if TYPE_CHECKING:
     import numpy as np

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from math import prod
 from typing import Any
 
-from .element_types import ITEM_BYTES
+from ..element_types import ITEM_BYTES
 
 # CUDA C++ Programming Guide, table of technical specifications per compute capability (9.0, 10.0).
 EXTENTS = {"grid": (2**31 - 1, 65_535, 65_535), "block": (1024, 1024, 64), "cluster": (16, 16, 16)}

@@ -9,13 +9,13 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from .bundle import Bundle, read_bundle
+from ..bundles.bundle import Bundle, read_bundle
+from ..bundles.manifest import in_order, output
+from ..errors import LaunchError
+from ..operands.dlpack import gpu_of
+from ..operands.results import new_output
+from ..tracing import is_watched
 from .devices import Program, open_device
-from .dlpack import gpu_of
-from .errors import LaunchError
-from .manifest import in_order, output
-from .results import new_output
-from .tracing import is_watched
 
 
 class Kernel:
@@ -33,7 +33,7 @@ class Kernel:
     def __init__(self, bundle: Bundle, device: str | None = None, copies: bool = False):
         self.bundle = bundle
         self.key = _key(bundle, device, copies)
-        from .arguments import Arguments  # it loads numpy, which no import of ours should need
+        from ..operands.arguments import Arguments
 
         self.arguments = Arguments(bundle.manifest)
         self._copies = copies

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from .element_types import ITEM_BYTES
-from .errors import DeviceError, LaunchError
+from ..element_types import ITEM_BYTES
+from ..errors import DeviceError, LaunchError
 from .manifest_rules import (
     launch_contradictions,
     map_contradictions,

@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from .element_types import INTEGERS, is_torch
+from ..bundles.manifest import operands, output
+from ..element_types import INTEGERS, is_torch
 from .epilogue import evaluate, round_to
 from .intervals import Interval
-from .manifest import operands, output
 from .sums import sums_of
 
 PRECISIONS = {"bf16": (8, -126), "f16": (11, -14), "f32": (24, -126)}

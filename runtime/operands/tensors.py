@@ -15,10 +15,10 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from ..bundles.manifest import in_order
+from ..element_types import ITEM_BYTES, NUMPY_NAMES, TORCH_NAMES, is_torch
+from ..errors import LaunchError
 from .dlpack import ForeignArray, gpu_of, is_foreign, read_array
-from .element_types import ITEM_BYTES, NUMPY_NAMES, TORCH_NAMES, is_torch
-from .errors import LaunchError
-from .manifest import in_order
 
 RAW_DTYPES = {1: np.dtype(np.uint8), 2: np.dtype(np.uint16), 4: np.dtype(np.uint32)}
 

@@ -18,9 +18,9 @@ from typing import Any
 
 import numpy as np
 
-from .element_types import INTEGERS, torch_dtype
+from ..bundles.manifest import operands
+from ..element_types import INTEGERS, torch_dtype
 from .intervals import FLOAT32_LIMIT, HALF_ULP, SMALLEST_NORMAL, Interval, wrapped
-from .manifest import operands
 
 NARROW_TARGET = "sm_90a"
 SMALLEST_NORMALS = {"e4m3": 2.0**-6, "e5m2": 2.0**-14}

@@ -7,8 +7,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
-from .bundle import Bundle
-from .errors import DeviceError
+from ..bundles.bundle import Bundle
+from ..errors import DeviceError
 
 DEVICES = ("emulator", "cuda")
 
@@ -71,7 +71,7 @@ def open_device(name: str) -> Device:
         from .emulator_device import EmulatorDevice
 
         return EmulatorDevice()
-    from .gpu import CudaDevice
+    from ..gpu import CudaDevice
 
     return CudaDevice(None if found[2] is None else int(found[2]))
 

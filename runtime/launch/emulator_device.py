@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from . import emulator
-from .bundle import Bundle
-from .manifest import in_order
-from .tensors import BoundTensor, bind_all
+from .. import emulator
+from ..bundles.bundle import Bundle
+from ..bundles.manifest import in_order
+from ..operands.tensors import BoundTensor, bind_all
 
 TENSOR_MAP_FIELDS = (
     "dtype",

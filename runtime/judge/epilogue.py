@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from ..element_types import INTEGERS, torch_dtype
+from ..errors import DeviceError
 from . import intervals
-from .element_types import INTEGERS, torch_dtype
-from .errors import DeviceError
 from .intervals import Interval
 
 Operation = Callable[..., Interval]

@@ -12,8 +12,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from .element_types import NUMPY_NAMES, TORCH_NAMES, is_torch
-from .errors import LaunchError
+from ..element_types import NUMPY_NAMES, TORCH_NAMES, is_torch
+from ..errors import LaunchError
 from .results import new_output
 from .tensors import check_dense, fits_strides, required_alignments
 

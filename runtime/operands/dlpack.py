@@ -12,7 +12,7 @@ import ctypes
 from dataclasses import dataclass, field
 from typing import Any
 
-from .errors import LaunchError
+from ..errors import LaunchError
 
 CPU, CUDA, CUDA_HOST, CUDA_MANAGED = 1, 2, 3, 13
 ON_A_GPU = (CUDA, CUDA_MANAGED)

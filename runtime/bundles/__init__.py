@@ -1,0 +1,1 @@
+"""Bundles: reading, and what a manifest may say."""

@@ -1,0 +1,35 @@
+"""One GPU of this machine."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from .architecture import Capability, target_of
+from .driver import Driver
+
+
+@dataclass(frozen=True)
+class Gpu:
+    """One GPU and its primary context, which torch uses too.
+
+    `capability` is (major, minor), `shared_bytes` the most shared memory that a CTA may have,
+    `driver_version` the release of CUDA that the driver is for, `functions` what is loaded.
+    """
+
+    index: int
+    name: str
+    capability: Capability
+    shared_bytes: int
+    driver_version: str
+    context: Any
+    driver: Driver
+    functions: dict[Any, Any] = field(default_factory=dict, repr=False)
+
+    def __str__(self) -> str:
+        return f"cuda:{self.index} ({self.name})"
+
+    @property
+    def target(self) -> str:
+        """The compilation target that uses all of this GPU, such as "sm_90a"."""
+        return target_of(self.capability)

@@ -1,0 +1,1 @@
+"""What a result should be, and how far it may be off."""

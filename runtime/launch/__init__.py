@@ -1,0 +1,1 @@
+"""Kernels and the devices that run them."""

@@ -1,0 +1,1 @@
+"""What callers hand in: tensors of numpy, torch and DLPack, bound to parameters."""
