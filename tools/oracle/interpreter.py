@@ -58,8 +58,8 @@ class Source:
         """What the function may return: limits as of any float32 code that does what it says.
 
         The arguments are float64 or int64. hopper_gpu: products of 8-bit floats are summed as the
-        tensor cores of a Hopper GPU sum them (`runtime.sums`). keeps_digits: narrow floats may
-        also be unrounded in between, as where an operator of torch stands for several ops.
+        tensor cores of a Hopper GPU sum them (`runtime.judge.sums`). keeps_digits: narrow floats
+        may also be unrounded in between, as where an operator of torch stands for several ops.
         """
         block = self.function.regions[0].blocks[0]
         values: dict[Any, Any] = {

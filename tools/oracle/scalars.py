@@ -1,7 +1,7 @@
 """What each op of `arith` and `math` computes of one element, on whole arrays at once.
 
 Sources: the descriptions of MLIR's arith and math dialects; for how far float32 code may be off,
-`runtime.intervals`.
+`runtime.judge.intervals`.
 """
 
 from __future__ import annotations
