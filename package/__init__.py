@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from .dialects.errors import CompileError
     from .runtime.emulator import launch as emulate
     from .runtime.errors import DeviceError
-    from .runtime.kernel import load
+    from .runtime.launch.kernel import load
     from .runtime.version import VERSION as __version__
 
 __all__ = [
@@ -46,7 +46,7 @@ _HOMES = {
     "compile": ("compiler.driver", "compile_matmul"),
     "compile_module": ("compiler.torch_module", "compile_module"),
     "emulate": ("runtime.emulator", "launch"),
-    "load": ("runtime.kernel", "load"),
+    "load": ("runtime.launch.kernel", "load"),
     "matmul": ("compiler.first_use", "matmul"),
 }
 

@@ -15,7 +15,7 @@ import tilewright
 ROOT = Path(__file__).parent.parent.parent
 COMPILER = ("llvmlite", "mlir", "nvidia", "torch", "torch_mlir")
 BLOCKED = f"import sys; sys.modules.update(dict.fromkeys({COMPILER}))\n"
-OF_TORCH = ("tilewright.runtime.torch_op",)  # for the tensors of a torch that is there
+OF_TORCH = ("tilewright.runtime.launch.torch_op",)  # for the tensors of a torch that is there
 DOUBLED = """
 .version 8.8
 .target sm_100a
