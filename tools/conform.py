@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 EXAMPLES = """examples:
   tilewright conform torch:matmul
   tilewright conform torch.nn.functional:linear --dtype f32 --device cuda
-  tilewright conform tilewright.compiler:matmul --families k-tails,majors,non-finite
+  tilewright conform tilewright:matmul --families k-tails,majors,non-finite
   tilewright conform my_kernels.py:gemm --dtype f16 --b nk
   tilewright conform numpy:matmul --arrays numpy --dtype f32
   tilewright conform matmul.zip
