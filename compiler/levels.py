@@ -3,6 +3,7 @@
     linalg on tensors      nothing has run
     tile.matmul            normalize
     tile.kernel            tiling; what has run after it, each pass sees for itself
+    with sm.run, sm.warps  assign-threads, the first of the lowering
     gpu.module             lower-to-nvvm: nothing is left but the translation to PTX
 
 A pass names in `makes` the ops that nothing before it leaves: every pass that does is a level.
@@ -13,7 +14,7 @@ from __future__ import annotations
 from ..dialects.errors import OptionError
 from ..dialects.mlir import ir
 from ..dialects.target import find_target
-from ..passes import PIPELINE
+from ..passes import PASSES
 from ..passes.accepted_ops import MODULE, READ, check_attributes
 from ..passes.base import (
     ARGUMENTS_ATTRIBUTE,
@@ -24,10 +25,10 @@ from ..passes.base import (
     target_of,
 )
 
-ORDER = {pass_class.name: number for number, pass_class in enumerate(PIPELINE)}
+ORDER = {name: number for number, name in enumerate(PASSES)}
 KERNEL = ORDER["tiling"]
 OF_MODULE = {**MODULE, ARGUMENTS_ATTRIBUTE: READ, "gpu.container_module": READ}
-_MAKERS = {op: each.name for each in PIPELINE for op in getattr(each, "makes", ())}
+_MAKERS = {op: each.name for each in PASSES.values() for op in getattr(each, "makes", ())}
 
 
 def level_of(module: ir.Module) -> str | None:

@@ -18,18 +18,20 @@ from ..dialects.mlir import ir
 from ..dialects.target import find_target
 from ..dialects.tile import KernelOp
 from ..dialects.verify import MALFORMED
-from ..passes import BY_REQUEST, PASSES, PIPELINE
+from ..passes import BY_REQUEST, LOWERING, PASSES, PIPELINE
 from ..passes.base import TARGET_ATTRIBUTE, Pass, PassLog, make_pass
 from ..passes.check_kernel import check_kernels
 from ..passes.check_matmul import check_matmuls
 from ..passes.check_pipes import check_pipes
-from .levels import check_left, is_kernel, is_left
+from ..passes.thread_rules import check_threads
+from .levels import check_left, is_kernel, is_left, level_of
 from .presets import HOPPER_PRESETS, PRESETS, PRESETS_OF
 from .source_text import check_text
 
-FIRST, LAST = PIPELINE[0].name, PIPELINE[-1].name
+LOWERING_NAMES = tuple(pass_class.name for pass_class in LOWERING)
+FIRST, LAST = PIPELINE[0].name, LOWERING_NAMES[-1]
 DEFAULT_PIPELINE = ",".join(
-    pass_class.name for pass_class in PIPELINE[1:-1] if pass_class not in BY_REQUEST
+    pass_class.name for pass_class in PIPELINE[1:] if pass_class not in BY_REQUEST
 )
 
 _PASS = re.compile(r"\s*([a-z0-9-]+)\s*(\{([^{}]*)\})?\s*")
@@ -122,7 +124,7 @@ def complete_pipeline(
 
     `stop_after` leaves out the passes after it, but not the lowering. A module that is through the
     pass `level` takes those that come after it, and a kernel is only lowered unless a text says
-    more.
+    more. Of the lowering's passes a text names those with options; `with_lowering` adds the rest.
     """
     if text is not None and preset is not None:
         raise OptionError("pipeline: must be a text or a preset, got both; drop one")
@@ -130,7 +132,7 @@ def complete_pipeline(
     if level is None and calls[0].name != FIRST:
         calls.insert(0, PassCall(FIRST))
     if stop_after is not None:
-        calls = _cut(calls, stop_after)
+        calls = _cut(calls, stop_after, level)
     last = calls[-1].name if calls else level
     if (lower or stop_after == LAST) and last != LAST:
         calls.append(PassCall(LAST))
@@ -155,14 +157,38 @@ def _named(text: str | None, preset: str | None, level: str | None) -> list[Pass
     return [call for call in calls if is_left(call.name, level)]
 
 
-def _cut(calls: list[PassCall], stop_after: str) -> list[PassCall]:
+def _cut(calls: list[PassCall], stop_after: str, level: str | None) -> list[PassCall]:
     names = [call.name for call in calls]
-    if stop_after == LAST:
-        return calls
+    if stop_after in LOWERING_NAMES:
+        return _cut_lowering(calls, stop_after) if is_left(stop_after, level) else []
     if stop_after not in names:
         known = f"use one of {', '.join(names)}" if names else "no pass is left to run"
         raise OptionError(f"stop-after: {stop_after!r} is not in the pipeline; {known}")
     return calls[: names.index(stop_after) + 1]
+
+
+def _cut_lowering(calls: list[PassCall], stop_after: str) -> list[PassCall]:
+    """The calls up to a pass of the lowering, named or not."""
+    later = LOWERING_NAMES[LOWERING_NAMES.index(stop_after) + 1 :]
+    kept = [call for call in calls if call.name not in later]
+    is_named = any(call.name == stop_after for call in kept)
+    return kept if is_named else [*kept, PassCall(stop_after)]
+
+
+def with_lowering(calls: list[PassCall], level: str | None = None) -> list[PassCall]:
+    """The calls, and before each pass of the lowering those that it needs and nobody names.
+
+    The module is through `level` already.
+    """
+    full: list[PassCall] = []
+    done = LOWERING_NAMES.index(level) + 1 if level in LOWERING_NAMES else 0
+    for call in calls:
+        if call.name in LOWERING_NAMES:
+            number = LOWERING_NAMES.index(call.name)
+            full += [PassCall(name) for name in LOWERING_NAMES[done:number]]
+            done = number + 1
+        full.append(call)
+    return full
 
 
 def pass_table() -> list[dict[str, Any]]:
@@ -175,7 +201,7 @@ def pass_table() -> list[dict[str, Any]]:
                 f"{option.name} ({option.metadata['takes']})" for option in fields(pass_class)
             ],
         }
-        for pass_class in PIPELINE
+        for pass_class in (*PIPELINE, *LOWERING)
     ]
 
 
@@ -184,6 +210,7 @@ def check_program(module: ir.Module) -> None:
     check_matmuls(module)
     check_kernels(module)
     check_pipes(module)
+    check_threads(module)
 
 
 def run_passes(
@@ -195,10 +222,12 @@ def run_passes(
     """Run the passes in order, verifying after each; (name, wall seconds) of each.
 
     A kernel that comes in is checked before and after each pass, one that our passes make before
-    it is lowered.
+    it is lowered. Passes of the lowering that `calls` leave out run
+    before those that need them.
     """
     seconds = []
     check_program(module)
+    calls = with_lowering(calls, level_of(module))
     foreign = any(isinstance(op, KernelOp) for op in module.body.operations)
     for number, call in enumerate(calls, 1):
         start = time.perf_counter()
@@ -206,7 +235,8 @@ def run_passes(
         with mlir_errors():
             call.make()(module, log)
             module.operation.verify()
-            if foreign or number == len(calls) or calls[number].name == LAST:
+            last = number == len(calls) or calls[number].name in LOWERING_NAMES
+            if call.name not in LOWERING_NAMES and (foreign or last):
                 check_program(module)
         seconds.append((call.name, time.perf_counter() - start))
         if observer is not None:

@@ -1,5 +1,8 @@
 """The `sm` dialect: what the hardware of one streaming multiprocessor is asked to do for a CTA.
 
+    sm.warps       the part of the program that some warps of the CTA run, a team
+    sm.run         what one elected lane of a team runs alone
+    sm.converge    the lanes of each warp wait for each other
     sm.fence       orders what this thread did in one way with what follows in another
 
 Between the pipes of a program and PTX: an op is one instruction, or one word that instructions

@@ -1,5 +1,6 @@
-"""The passes in pipeline order, by name."""
+"""The passes by name: those of a schedule in pipeline order, and those of the lowering."""
 
+from .assign_threads import AssignThreads
 from .clustering import Clustering
 from .epilogue_staging import EpilogueStaging
 from .lower_to_nvvm import LowerToNvvm
@@ -26,8 +27,12 @@ PIPELINE = (
     WarpSpecialization,  # after pipelining: it puts the loop back together for each role
     Persistence,  # after clustering: tiles go to clusters
     PingPong,  # after persistence: each of two consumers takes every other tile of the loop
-    LowerToNvvm,  # last: the only place that knows barriers, descriptors and addresses
+)
+# What every program goes through after its schedule, in this order; each can be stopped after.
+LOWERING = (
+    AssignThreads,  # first: memory and barriers depend on who fills and who reads
+    LowerToNvvm,  # last: the only place that knows instructions
 )
 # Passes that the default pipeline leaves out: for few tiles and a long K, for many and a short K.
 BY_REQUEST = (SplitK, PingPong)
-PASSES = {pass_class.name: pass_class for pass_class in PIPELINE}
+PASSES = {pass_class.name: pass_class for pass_class in (*PIPELINE, *LOWERING)}

@@ -35,6 +35,7 @@ from ..dialects.pipe import (
     RoleOp,
     SetRegistersOp,
 )
+from ..dialects.sm_threads import ConvergeOp, RunOp, WarpsOp
 from ..dialects.target import Target
 from ..dialects.tile import (
     MMAS,
@@ -55,20 +56,21 @@ from ..dialects.tile import (
     YieldOp,
 )
 from ..dialects.tile_types import Tile, integers_of
-from .base import SOURCE_ATTRIBUTE, refused, target_of
+from .base import SOURCE_ATTRIBUTE, refused, target_of, walk
 from .check_operands import check_element, check_load, check_mma, check_store, check_views
 from .clone import constant_of, iterations_of
 from .indices import linear_form
 from .lowering.plan import is_synchronous
+from .thread_rules import REGIONS, members
 
 HANDLES = (CreateOp, TensorMapOp, AccumulatorOp, CtaTileOp, PairRankOp, SplitRankOp)
+ROLES = (RoleOp, WarpsOp)
 TILE_LOOPS = (ForEachTileOp, ForEachClaimOp, ForEachTurnOp)
 LOADS = (LoadOp, TmaLoadOp, TmaMulticastOp, CopyOp)
 NO_PART_OF_A_KERNEL = (MatmulOp, KernelOp, ElementOp, YieldOp)
 OURS = {
     op: frozenset(field.name for field in op._fields if type(field).__name__ == "AttributeDef")
-    for dialect in (Tile, Pipe)
-    for op in dialect.operations
+    for op in (*Tile.operations, *Pipe.operations, WarpsOp, RunOp, ConvergeOp)
     if op not in NO_PART_OF_A_KERNEL
 }
 ARITHMETIC = {
@@ -99,8 +101,8 @@ class Check:
 
     def __init__(self, kernel: KernelOp, target: Target) -> None:
         self.kernel, self.target = kernel, target
-        self.ops = list(kernel.body.blocks[0].operations)
-        self.roles = [op for op in self.ops if isinstance(op, RoleOp)]
+        self.ops = list(members(kernel.body.blocks[0]))
+        self.roles = [op for op in self.ops if isinstance(op, ROLES)]
         self.places = [op for op in self.ops if isinstance(op, CtaTileOp)]
         self.tile_loops: list[Any] = []
         self.sums: set[ir.Value] = set()
@@ -114,12 +116,16 @@ class Check:
         """Check all rules."""
         _check_attributes(self.kernel, OF_KERNEL)
         check_views(self.kernel)
+        for region in walk(self.kernel, REGIONS):
+            _check_attributes(region, OURS[type(region)])
         first = 0
         if not self.roles:
             self._agent(self.kernel, self.ops, first, self.kernel.threads.value // WARP_THREADS)
-        for role in self.roles:
-            _check_attributes(role, OURS[RoleOp])
-            self._agent(role, list(role.body.blocks[0].operations), first, role.warps.value)
+        for number, role in enumerate(self.roles, 1):
+            _check_attributes(role, OURS[type(role)])
+            if isinstance(role, WarpsOp):
+                _check_place(role, first, number)
+            self._agent(role, list(members(role.body.blocks[0])), first, role.warps.value)
             first += role.warps.value
         if self.roles:
             self._beside_roles()
@@ -157,8 +163,7 @@ class Check:
             self._ours(op, loops, top)
         elif kind is scf.ForOp:
             _check_loop(op)
-            inner = list(op.body.operations)[:-1]
-            self._block(inner, (*loops, op), top=False)
+            self._block(list(members(op.body)), (*loops, op), top=False)
         elif op.operation.name in ARITHMETIC:
             _check_attributes(op, ARITHMETIC[op.operation.name])
         else:
@@ -171,13 +176,13 @@ class Check:
     def _ours(self, op: Any, loops: tuple[Any, ...], top: bool) -> None:
         if isinstance(op, HANDLES) and (loops or not top):
             raise refused(op, "handles: must stand outside of loops, got one in a loop; move it up")
-        if isinstance(op, RoleOp) and (not top or op not in self.roles):
+        if isinstance(op, ROLES) and (not top or op not in self.roles):
             raise refused(op, "roles: must stand in the kernel, got one inside another op; move it")
         if isinstance(op, (*TILE_LOOPS, ClaimOp, SetRegistersOp)) and (loops or not top):
             raise refused(op, "tiles: must stand outside of loops, got one in a loop; move it up")
         if isinstance(op, TILE_LOOPS):
             self.tile_loops.append(op)
-            self._block(list(op.body.blocks[0].operations), (), top=False)
+            self._block(list(members(op.body.blocks[0])), (), top=False)
         elif isinstance(op, LOADS):
             check_load(self.kernel, op, self.target)
         elif isinstance(op, SetRegistersOp):
@@ -230,7 +235,7 @@ class Check:
 
     def _beside_roles(self) -> None:
         for op in self.ops:
-            if isinstance(op, (RoleOp, *HANDLES)):
+            if isinstance(op, (*ROLES, *HANDLES)):
                 continue
             if type(op) in OURS or op.operation.name not in ARITHMETIC:
                 raise refused(
@@ -311,6 +316,16 @@ def _check_attributes(op: Any, known: frozenset[str]) -> None:
     for name in op.operation.attributes:
         if name not in known:
             raise refused(op, f"attributes: nothing reads {name!r}; take it off the op")
+
+
+def _check_place(role: WarpsOp, first: int, barrier: int) -> None:
+    got = (role.first.value, role.barrier.value)
+    if got != (first, barrier):
+        raise refused(
+            role,
+            f"roles: must follow each other, here from warp {first} on with barrier {barrier}, got "
+            f"warp {got[0]} and barrier {got[1]}; number them in order",
+        )
 
 
 def _check_loop(loop: scf.ForOp) -> None:

@@ -24,9 +24,11 @@ from typing import Any
 
 from ..dialects.mlir import ir
 from ..dialects.pipe import ClaimOp, ClaimType, CreateOp, ForEachClaimOp, ForEachTurnOp, RoleOp
+from ..dialects.sm_threads import WarpsOp
 from ..dialects.tile import KernelOp
 from .base import attributes_of, refused, target_of
 from .pipe_agents import Agent, End
+from .thread_rules import members
 
 SHARERS = 2  # agents that can share a ring
 LOOP = ("tiles", "order", "group")
@@ -37,14 +39,14 @@ def check_pipes(module: ir.Module) -> None:
     for kernel in module.body.operations:
         if not isinstance(kernel, KernelOp):
             continue
-        ops = list(kernel.body.blocks[0].operations)
+        ops = list(members(kernel.body.blocks[0]))
         rings = [op for op in ops if isinstance(op, CreateOp)]
         if rings:
             _check_kernel(kernel, ops, rings, target_of(module).awaits_mmas)
 
 
 def _check_kernel(kernel: KernelOp, ops: list[Any], rings: list[CreateOp], awaits: bool) -> None:
-    roles = [op for op in ops if isinstance(op, RoleOp)]
+    roles = [op for op in ops if isinstance(op, RoleOp | WarpsOp)]
     if not roles:
         Agent(kernel, alone=True, awaits=awaits)
         return
@@ -60,7 +62,7 @@ def _check_claims(create: CreateOp, agents: list[Agent]) -> None:
     """One role asks, and every other reads the answers."""
     ring, asking, reading = create.ring, [], []
     for agent in agents:
-        ops = agent.op.body.blocks[0].operations
+        ops = list(members(agent.op.body.blocks[0]))
         asking += [agent for op in ops if isinstance(op, ClaimOp) and op.ring == ring]
         loop = agent.tile_loop
         reading += [agent] if isinstance(loop, ForEachClaimOp) and loop.ring == ring else []

@@ -37,6 +37,7 @@ from ..dialects.tile import (
 from ..dialects.tile_types import AccumulatorType
 from .base import refused
 from .clone import iterations_of
+from .thread_rules import members
 
 
 @dataclass(eq=False)
@@ -103,7 +104,7 @@ class Agent:
 
     def walk(self, block: ir.Block) -> None:
         """Run the rules over the ops of a block."""
-        for op in block.operations:
+        for op in members(block):
             rule = RULES.get(type(op))
             if rule is not None:
                 rule(self, op)

@@ -14,7 +14,7 @@ _CONSTANT = re.compile(r"\s*(%\w+) = arith\.constant (\S+)(?: : \w+)?$")
 _DEFINITION = re.compile(r'(\s*)(%\w+)((?::\d+)?) = "?([\w.]+)"?')
 _VALUE = re.compile(r"%\w+")
 _SLOT = re.compile(r"!pipe\.slot<.*>$")
-_OP_NAME = re.compile(r'"((?:tile|pipe|linalg|tensor)\.[\w.]+)"')
+_OP_NAME = re.compile(r'"((?:tile|pipe|sm|linalg|tensor)\.[\w.]+)"')
 
 
 def readable(text: str) -> str:

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from ..compiler.driver import compile_matmul
-from ..compiler.pipeline import PIPELINE, PassEvent
+from ..compiler.pipeline import LOWERING, PIPELINE, PassEvent
 from ..compiler.spec import MatmulSpec
 from ..passes import BY_REQUEST, accepted_ops, gather_epilogue, lowering, trace_operand
 from .arguments import DEFAULT_TARGET
@@ -39,6 +39,7 @@ OPTIONS = {
 }
 # Passes for another chip than the default, and what its small kernel has instead.
 OTHER_CHIPS = {"ping-pong": ("sm_90a", {"clustering": "shape=2x1"})}
+ALL = (*PIPELINE, *LOWERING)
 NORMALIZES = (accepted_ops, trace_operand, gather_epilogue)
 FOLDER = Path("docs/passes")
 INDEX = "README.md"
@@ -50,13 +51,13 @@ def render_all() -> dict[str, str]:
     before, calls = SPEC.mlir_text().strip() + "\n", []
     pages = {}
     main = dict(zip(_names(), _modules(_names()), strict=True))
-    for pass_class in PIPELINE:
+    for pass_class in ALL:
         run = [*calls, pass_class.name]
         if pass_class.name in OTHER_CHIPS:
             pages[f"{pass_class.name}.md"] = _render_for_other_chip(pass_class, run)
             continue
         module = main.get(pass_class.name) or _modules(run)[len(run) - 1]
-        after = _op_counts(module) if pass_class is PIPELINE[-1] else readable(module)
+        after = _op_counts(module) if pass_class is LOWERING[-1] else readable(module)
         pages[f"{pass_class.name}.md"] = render(pass_class, _pipeline(run), before, after)
         if pass_class not in BY_REQUEST:
             before, calls = after, run
@@ -96,7 +97,7 @@ def _accepted(pass_class: Any) -> list[str]:
 
 
 def _index() -> str:
-    summaries = {each.name: _summary(inspect.getmodule(each)) for each in PIPELINE}
+    summaries = {each.name: _summary(inspect.getmodule(each)) for each in ALL}
     rows = [f"| [`{name}`]({name}.md) | {summary} |" for name, summary in summaries.items()]
     table = ["| pass, in the order of the pipeline | what it does |", "|---|---|", *rows]
     return "\n\n".join(["# The passes", "\n".join(table), FOOTER])
@@ -108,7 +109,7 @@ def _call(name: str, options: Mapping[str, str]) -> str:
 
 def _names() -> list[str]:
     """The passes of the small kernel: all that it can have together."""
-    return [pass_class.name for pass_class in PIPELINE if pass_class not in BY_REQUEST]
+    return [pass_class.name for pass_class in ALL if pass_class not in BY_REQUEST]
 
 
 def _pipeline(names: list[str], options: Mapping[str, str] = OPTIONS) -> str:
@@ -160,7 +161,7 @@ def _files(pass_class: Any) -> list[Any]:
     own = inspect.getmodule(pass_class)
     if pass_class is PIPELINE[0]:
         return [own, *NORMALIZES]
-    if pass_class is not PIPELINE[-1]:
+    if pass_class is not LOWERING[-1]:
         return [own]
     names = sorted(each.name for each in pkgutil.iter_modules(lowering.__path__))
     return [own, *(importlib.import_module(f"{lowering.__name__}.{name}") for name in names)]

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-from ...dialects.pipe import RoleOp
+from ...dialects.sm_threads import WarpsOp
 from ...dialects.tile import KernelOp
 from ..base import walk
 from .plan import Plan
@@ -31,7 +31,6 @@ def _barriers(plan: Plan) -> Iterator[dict[str, Any]]:
 
 
 def _roles(kernel: KernelOp) -> Iterator[dict[str, Any]]:
-    first = 0
-    for role in walk(kernel, RoleOp):
-        yield {"name": role.agent.value, "first_warp": first, "warps": role.warps.value}
-        first += role.warps.value
+    for role in walk(kernel, WarpsOp):
+        first, warps = role.first.value, role.warps.value
+        yield {"name": role.agent.value, "first_warp": first, "warps": warps}

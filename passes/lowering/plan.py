@@ -6,7 +6,8 @@ from dataclasses import dataclass, field, replace
 
 from ...dialects.layout import SLOT_ALIGNMENT, TileLayout
 from ...dialects.mlir import ir, scf
-from ...dialects.pipe import AcquireOp, ClaimType, CreateOp, RoleOp, TurnType
+from ...dialects.pipe import AcquireOp, ClaimType, CreateOp, TurnType
+from ...dialects.sm_threads import WarpsOp
 from ...dialects.target import Target
 from ...dialects.tile import (
     MMAS,
@@ -201,7 +202,7 @@ def _commits(ring: ir.Value) -> list[ir.OpOperand]:
 def _claim_readers(kernel: KernelOp, cluster: Cluster) -> int:
     """Arrivals of a whole cluster that say that a claim has been read."""
     total = 0
-    for role in walk(kernel, RoleOp):
+    for role in walk(kernel, WarpsOp):
         by_warp = any(walk(role, op_class) for op_class in (*STORES, CopyOp))
         issues = any(walk(role, op_class) for op_class in MMAS)
         ctas = cluster.size // 2 if issues and cluster.pair else cluster.size
@@ -216,10 +217,10 @@ def _consumer_warps(ring: ir.Value) -> int:
 
 def _agent_warps(op: ir.Operation) -> int:
     """Warps of the role, or the kernel, that runs an op."""
-    while not isinstance(op.opview, RoleOp | KernelOp):
+    while not isinstance(op.opview, WarpsOp | KernelOp):
         op = op.parent
     agent = op.opview
-    return agent.warps.value if isinstance(agent, RoleOp) else agent.threads.value // 32
+    return agent.warps.value if isinstance(agent, WarpsOp) else agent.threads.value // 32
 
 
 def _place_accumulators(kernel: KernelOp, plan: Plan, target: Target) -> None:

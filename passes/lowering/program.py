@@ -1,8 +1,6 @@
 """What the threads of a kernel run: roles, loops, and who runs each op.
 
-One thread of a team, its leader, runs pipe ops, TMA copies and MMAs; in a pair, MMAs run in the
-issuing CTA only. All threads of the team copy tiles and store results; where they hold the
-accumulator, they also issue the MMAs, and wait for and release the operands.
+Who runs an op is said by the `sm.warps` and `sm.run` that it stands in (`assign-threads`).
 """
 
 from __future__ import annotations
@@ -20,15 +18,13 @@ from ...dialects.pipe import (
     ForEachClaimOp,
     ForEachTurnOp,
     ReleaseOp,
-    RoleOp,
     SetRegistersOp,
     SkipOp,
     TileOp,
-    TurnType,
     WaitOp,
 )
+from ...dialects.sm_threads import ISSUER, TEAM, ConvergeOp, RunOp, WarpsOp, who_runs
 from ...dialects.tile import (
-    MMAS,
     AccumulatorOp,
     AwaitMmaOp,
     CopyOp,
@@ -46,9 +42,9 @@ from ...dialects.tile import (
     TmaLoadOp,
     TmaMulticastOp,
 )
-from ...dialects.tile_types import AccumulatorType
 from ..base import refused, walk
 from ..clone import is_pure
+from ..thread_rules import program
 from . import build as b
 from .claims import lower_claim, lower_for_each_claim
 from .copies import lower_copy, lower_load
@@ -66,7 +62,6 @@ from .pipes import (
     lower_tile,
     lower_wait,
 )
-from .plan import has_copies, is_synchronous
 from .reduced_store import lower_reduced_store, reduce_registers
 from .register_stores import stage_registers, store_registers
 from .staged_store import lower_staged_store
@@ -80,14 +75,12 @@ from .tiles import (
 )
 from .wgmma import lower_await_mma, lower_set_registers, lower_wgmma
 
-LEADER, ISSUER = "leader", "issuer"
-
 
 def emit_program(frame: Frame, block: ir.Block) -> None:
     """What one team runs from start to end."""
-    _emit_block(frame, block, frozenset())
+    _emit_block(frame, block)
     owner = block.owner.opview
-    if walk(owner, RoleOp):
+    if walk(owner, WarpsOp):
         return
     if frame.lets_start and walk(owner, TmaLoadOp | TmaMulticastOp | CopyOp | LoadOp):
         nvvm.griddepcontrol(nvvm.GridDepActionKind.launch_dependents)
@@ -108,104 +101,30 @@ def _drain(frame: Frame, owner: ir.OpView) -> None:
                 drain(frame, ring)
 
 
-def _emit_block(frame: Frame, block: ir.Block, held: frozenset[str]) -> None:
-    """Emit the ops of a block; runs of ops that need the same condition share one `if`.
-
-    `held` is what the place of emission has ensured already.
-    """
-    group: scf.IfOp | None = None
-    group_needs: frozenset[str] = frozenset()
-    for op in _program(block):
-        needs = _needs(frame, op) - held
-        if _is_pure(op) or not needs:
-            group = group if _is_pure(op) else None
-            with ir.InsertionPoint(group) if group else ir.InsertionPoint.current:
-                _emit_op(frame, op, held)
-            continue
-        if group is None or needs != group_needs:
-            group, group_needs = _open_group(frame, needs), needs
-        with ir.InsertionPoint.at_block_terminator(group.then_block):
-            _emit_op(frame, op, held | needs)
+def _emit_block(frame: Frame, block: ir.Block) -> None:
+    for op in program(block):
+        _emit_op(frame, op)
 
 
-def _open_group(frame: Frame, needs: frozenset[str]) -> scf.IfOp:
-    """An empty `if`, to be filled before its terminator; the warp is converged again after it."""
-    condition = b.both(
-        frame.team.leader if LEADER in needs else None, frame.issues if ISSUER in needs else None
-    )
-    branch = scf.IfOp(condition)
-    with ir.InsertionPoint(branch.then_block):
-        scf.YieldOp([])
-    if LEADER in needs:
-        frame.team.converge()
-    return branch
-
-
-def _is_pure(op: ir.OpView) -> bool:
-    return is_pure(op) or isinstance(op, (*HANDLES, PairRankOp, SplitRankOp))
-
-
-def _needs(frame: Frame, op: ir.OpView) -> frozenset[str]:
-    """The conditions under which a thread runs an op: one thread of the team, the pair's issuer."""
-    if isinstance(op, ClaimOp):
-        return frozenset({LEADER})
-    if isinstance(op, scf.ForOp | ForEachTileOp | ForEachClaimOp | ForEachTurnOp):
-        block = op.body if isinstance(op, scf.ForOp) else op.body.blocks[0]
-        inner = [_needs(frame, each) for each in _program(block) if not _is_pure(each)]
-        return frozenset.intersection(*inner) if inner else frozenset()
-    issuing = _issuing(frame)
-    if isinstance(op, MMAS):
-        return frozenset() if is_synchronous(op) else issuing
-    if isinstance(op, TmaLoadOp | TmaMulticastOp):
-        return frozenset({LEADER})
-    if isinstance(op, TileOp):
-        return _needs(frame, op.slot.owner.opview)
-    if isinstance(op, AcquireOp | CommitOp | WaitOp | ReleaseOp):
-        return _pipe_needs(op, issuing)
-    return frozenset()
-
-
-def _issuing(frame: Frame) -> frozenset[str]:
-    """Who issues MMAs: all threads of a team, or one of them."""
-    if not frame.target.one_thread_issues:
-        return frozenset()
-    return frozenset({LEADER, ISSUER} if frame.cluster.pair else {LEADER})
-
-
-def _pipe_needs(op: ir.OpView, issuing: frozenset[str]) -> frozenset[str]:
-    """Accumulators are filled, and operands read, by the issuer; the other ends are the team's.
-
-    Turns are waited for and handed over by all warps of a team.
-    """
-    if isinstance(op.ring.type.tiles[0], TurnType):
-        return frozenset()
-    fills = isinstance(op, AcquireOp | CommitOp)
-    if isinstance(op.ring.type.tiles[0], AccumulatorType):
-        return issuing if fills else frozenset()
-    if not fills:
-        return issuing
-    return frozenset() if has_copies(op.ring) else frozenset({LEADER})
-
-
-def _program(block: ir.Block) -> list[ir.OpView]:
-    return [op for op in list(block.operations) if op.operation.name != "scf.yield"]
-
-
-def _emit_op(frame: Frame, op: ir.OpView, held: frozenset[str]) -> None:
+def _emit_op(frame: Frame, op: ir.OpView) -> None:
     with op.operation.location:
         if isinstance(op, scf.ForOp):
-            _emit_loop(frame, op, held)
-        elif isinstance(op, RoleOp):
-            _emit_role(frame, op)
+            _emit_loop(frame, op)
+        elif isinstance(op, WarpsOp):
+            _emit_team(frame, op)
+        elif isinstance(op, RunOp):
+            _emit_region(frame, op)
+        elif isinstance(op, ConvergeOp):
+            frame.team.converge()
         elif isinstance(op, ForEachTileOp):
-            body = partial(_emit_block, frame, op.body.blocks[0], held)
+            body = partial(_emit_block, frame, op.body.blocks[0])
             lower_for_each_tile(frame, op, body)
         elif isinstance(op, ForEachTurnOp):
-            body = partial(_emit_block, frame, op.body.blocks[0], held)
+            body = partial(_emit_block, frame, op.body.blocks[0])
             lower_for_each_turn(frame, op, body)
         elif isinstance(op, ForEachClaimOp):
-            body = partial(_emit_block, frame, op.body.blocks[0], held)
-            lower_for_each_claim(frame, op, LEADER in held, body)
+            body = partial(_emit_block, frame, op.body.blocks[0])
+            lower_for_each_claim(frame, op, who_runs(op) != TEAM, body)
         elif lowering := _lowering(frame, op):
             lowering(frame, op)
         elif is_pure(op):
@@ -214,26 +133,30 @@ def _emit_op(frame: Frame, op: ir.OpView, held: frozenset[str]) -> None:
             raise refused(op, "lower-to-nvvm has no lowering for it")
 
 
+def _emit_region(frame: Frame, op: RunOp) -> None:
+    """An `if` for the threads that the region is for, of those that are there."""
+    lane = frame.team.leader if who_runs(op) == TEAM else None
+    with b.when(b.both(lane, frame.issues if op.by.value == ISSUER else None)):
+        _emit_block(frame, op.body.blocks[0])
+
+
 def _lowering(frame: Frame, op: ir.OpView) -> Callable[[Frame, Any], None] | None:
     return LOWERINGS[frame.target.mma].get(type(op))
 
 
-def _emit_role(frame: Frame, op: RoleOp) -> None:
-    roles = walk(frame.kernel, RoleOp)
-    number = [role.operation for role in roles].index(op.operation)
-    first = sum(role.warps.value for role in roles[:number])
-    with frame.role(first, op.warps.value, number + 1):
+def _emit_team(frame: Frame, op: WarpsOp) -> None:
+    with frame.role(op.first.value, op.warps.value, op.barrier.value):
         emit_program(frame, op.body.blocks[0])
 
 
-def _emit_loop(frame: Frame, op: scf.ForOp, held: frozenset[str]) -> None:
+def _emit_loop(frame: Frame, op: scf.ForOp) -> None:
     if len(op.inner_iter_args):
         raise refused(op, "a loop of a kernel must not carry values")
     bounds = [frame.values[bound] for bound in (op.lowerBound, op.upperBound, op.step)]
     copy = scf.ForOp(*bounds)
     frame.values[op.induction_variable] = copy.induction_variable
     with ir.InsertionPoint(copy.body):
-        _emit_block(frame, op.body, held)
+        _emit_block(frame, op.body)
         scf.YieldOp([])
     finish_copies(frame, op)
 

@@ -10,7 +10,7 @@ from tilewright.dialects.errors import CompileError
 
 PASS_NAMES = (
     "normalize, tiling, tma-insertion, swizzle-selection, split-k, epilogue-staging, clustering, "
-    "pipelining, warp-specialization, persistence, ping-pong"
+    "pipelining, warp-specialization, persistence, ping-pong, assign-threads"
 )
 PRESET_NAMES = (
     "v1a, v1b, v2a, v2b, v3, v4, v5, v6, "
@@ -134,7 +134,7 @@ def test_tiles_that_no_mma_or_memory_can_hold(tile, message):
         ),
         (
             {"stop_after": "normalize"},
-            "lower-to-nvvm: the module must hold one tile.kernel, got 0; run tiling first",
+            "assign-threads: the module must hold one tile.kernel, got 0; run tiling first",
         ),
     ],
 )

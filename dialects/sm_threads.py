@@ -1,0 +1,87 @@
+"""Ops of `sm` that say which threads of a CTA run what stands in them.
+
+A team is the threads that run a stretch of the program together: those of `sm.warps`, or all of a
+kernel without roles. What stands in no `sm.run` is for all threads of its team.
+"""
+
+from typing import Any
+
+from .mlir import ext, ir
+from .sm import Sm
+from .verify import refuse
+
+# From all threads of a team to one thread of a pair of CTAs: each is part of the one before.
+TEAM, LANE, ISSUER = "team", "lane", "issuer"
+WHO = (TEAM, LANE, ISSUER)
+# PTX ISA, barrier: a CTA has 16 named barriers. `bar.sync 0` is the one of all threads.
+NAMED_BARRIERS = 16
+WARPS_MAX = 32
+
+
+class WarpsOp(Sm.Operation, name="warps", traits=[ir.NoTerminatorTrait]):
+    """What the `warps` warps of the CTA from warp `first` on run: the role that `agent` names.
+
+    They are a team, which meets at named barrier `barrier`.
+    """
+
+    agent: ir.StringAttr
+    first: ir.IntegerAttr
+    warps: ir.IntegerAttr
+    barrier: ir.IntegerAttr
+    body: ext.Region
+
+    def verify_invariants(self) -> bool:
+        first, warps, barrier = self.first.value, self.warps.value, self.barrier.value
+        if first < 0 or warps < 1 or first + warps > WARPS_MAX:
+            return refuse(
+                self,
+                f"warps must be 1 or more of the {WARPS_MAX} of a CTA, got {warps} from warp "
+                f"{first} on",
+            )
+        if not 1 <= barrier < NAMED_BARRIERS:
+            return refuse(self, f"barrier must be 1 to {NAMED_BARRIERS - 1}, got {barrier}")
+        if len(self.body.blocks) != 1:
+            return refuse(self, f"the body must be one block, got {len(self.body.blocks)}")
+        return True
+
+
+class RunOp(Sm.Operation, name="run", traits=[ir.NoTerminatorTrait]):
+    """The body is for the threads that `by` names alone; the others go on behind it at once.
+
+    "lane" is one elected lane of the team's first warp. "issuer" is that lane in the leader CTA of
+    a pair, which issues the pair's MMAs; in a "lane" region it is the lane that is there already.
+    """
+
+    by: ir.StringAttr
+    body: ext.Region
+
+    def verify_invariants(self) -> bool:
+        by = self.by.value
+        if by not in WHO[1:]:
+            return refuse(self, f"by must be one of {WHO[1:]}, got {by!r}")
+        if len(self.body.blocks) != 1 or len(self.body.blocks[0].arguments):
+            return refuse(self, "the body must be one block without arguments")
+        around = who_runs(self)
+        if WHO.index(by) <= WHO.index(around):
+            return refuse(self, f"{by!r} must stand where more threads run, got it in {around!r}")
+        return True
+
+
+class ConvergeOp(Sm.Operation, name="converge"):
+    """The lanes of each warp of the team wait for each other: after a region that only some ran."""
+
+    def verify_invariants(self) -> bool:
+        around = who_runs(self)
+        if around != TEAM:
+            return refuse(self, f"all lanes of a warp must meet, got it in {around!r}")
+        return True
+
+
+def who_runs(op: Any) -> str:
+    """Who runs the place that an op stands in: one of `WHO`."""
+    parent = op.operation.parent
+    while parent is not None and not isinstance(parent.opview, WarpsOp):
+        if isinstance(parent.opview, RunOp):
+            return parent.opview.by.value
+        parent = parent.parent
+    return TEAM

@@ -1,0 +1,112 @@
+"""Says which threads run each op: roles get their warps, and what one thread runs a region.
+
+    pipe.role "load", 1 warp            sm.warps "load", first 4, 1 warp
+      for k                               sm.run by "lane"
+        pipe.acquire              →         for k
+        tile.tma_load                         pipe.acquire, tile.tma_load, pipe.commit
+        pipe.commit                       sm.converge
+
+Neighbouring ops of the same threads share a region, and so does a loop with nothing else in it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from ..dialects.mlir import ir
+from ..dialects.pipe import RoleOp
+from ..dialects.sm_threads import TEAM, WHO, ConvergeOp, RunOp, WarpsOp
+from .base import PassLog, refused, the_kernel, walk
+from .clone import is_pure
+from .thread_rules import FREE, ThreadRules, body_of, program
+
+ROLES_MAX = 15  # each has a named barrier, and the CTA the first of 16
+
+
+@dataclass(frozen=True)
+class AssignThreads:
+    """`pipe.role` → `sm.warps`; what not all threads of a team run → `sm.run` by one of them.
+
+    One elected lane of a team's first warp runs TMA copies, what pipes do for them, and MMAs of
+    the tensor memory, those of a pair in its leader CTA alone ("issuer"). All threads of a team
+    copy tiles by themselves, read and store accumulators and, where they hold them, issue the MMAs.
+    Lanes converge behind a region, before they do something together.
+    """
+
+    name: ClassVar[str] = "assign-threads"
+    makes: ClassVar[tuple[str, ...]] = ("sm.warps", "sm.run")
+
+    def __call__(self, module: ir.Module, log: PassLog) -> None:
+        kernel = the_kernel(module, self.name)
+        if walk(kernel, WarpsOp | RunOp):
+            raise refused(kernel, "assign-threads: threads are assigned already; run it once")
+        rules = ThreadRules.of(kernel, module)
+        _assign(rules, kernel.body.blocks[0], TEAM)
+        teams = _place_roles(walk(kernel, RoleOp))
+        log.did(f"{teams or 'one team'}, {len(walk(kernel, RunOp))} regions of one lane")
+
+
+def _assign(rules: ThreadRules, block: ir.Block, around: str) -> None:
+    """Gather the ops of a block that fewer threads run than `around` in regions of their own."""
+    region: RunOp | None = None
+    for op in program(block):
+        if isinstance(op, RoleOp):
+            _assign(rules, op.body.blocks[0], TEAM)
+            continue
+        by = rules.who(op)
+        if is_pure(op) or isinstance(op, FREE):
+            if region is not None:  # what the region reads must stand before it
+                op.operation.move_before(region.operation)
+            continue
+        body = body_of(op)
+        if body is not None:
+            _assign(rules, body, max(by, around, key=WHO.index))
+        if WHO.index(by) <= WHO.index(around):
+            region = None
+            continue
+        if region is None or region.by.value != by:
+            region = _open(op, by, around)
+        region.body.blocks[0].append(op.operation)
+
+
+def _open(op: Any, by: str, around: str) -> RunOp:
+    """An empty region before an op, and behind it the place where lanes meet again."""
+    with ir.InsertionPoint(op), op.location:
+        region = RunOp(by=ir.StringAttr.get(by))
+        if around == TEAM:
+            ConvergeOp()
+    region.body.blocks.append()
+    return region
+
+
+def _place_roles(roles: list[RoleOp]) -> str:
+    """Give each role the warps that follow those of the role before it; their names and ranges."""
+    first, said = 0, []
+    for number, role in enumerate(roles, 1):
+        if number > ROLES_MAX:
+            raise refused(
+                role,
+                f"assign-threads: a kernel has up to {ROLES_MAX} roles, a named barrier each, "
+                f"got {len(roles)}; join some",
+            )
+        last = first + role.warps.value - 1
+        said.append(f"{role.agent.value} in warps {first} to {last}")
+        _place_role(role, first, number)
+        first = last + 1
+    return ", ".join(said)
+
+
+def _place_role(role: RoleOp, first: int, barrier: int) -> None:
+    i64 = ir.IntegerType.get_signless(64)
+    with ir.InsertionPoint(role), role.location:
+        team = WarpsOp(
+            agent=role.agent,
+            first=ir.IntegerAttr.get(i64, first),
+            warps=role.warps,
+            barrier=ir.IntegerAttr.get(i64, barrier),
+        )
+    body = team.body.blocks.append()
+    for op in list(role.body.blocks[0].operations):
+        body.append(op.operation)
+    role.operation.erase()

@@ -1,0 +1,159 @@
+"""Which threads run an op: what `assign-threads` follows, and `check_threads` holds a kernel to.
+
+tma_load, tma_multicast, claim       one lane
+mma, pair_mma                        the team where its registers hold the sums, or where it
+                                     copied the operands; else a lane, of a pair the issuer
+acquire, commit    of sums           as their MMAs
+                   of operands       one lane; the team where its threads copy
+wait, release      of operands       as their MMAs
+                   of sums           the team
+a pipe's turns, copies, stores       the team
+a loop                               all that one of its ops needs
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from ..dialects.mlir import ir, scf
+from ..dialects.pipe import (
+    AcquireOp,
+    ClaimOp,
+    CommitOp,
+    CreateOp,
+    ForEachClaimOp,
+    ForEachTurnOp,
+    ReleaseOp,
+    TileOp,
+    TurnType,
+    WaitOp,
+)
+from ..dialects.sm_threads import ISSUER, LANE, TEAM, WHO, ConvergeOp, RunOp, WarpsOp
+from ..dialects.tile import (
+    MMAS,
+    AccumulatorOp,
+    ForEachTileOp,
+    KernelOp,
+    PairMmaOp,
+    PairRankOp,
+    SplitRankOp,
+    TensorMapOp,
+    TmaLoadOp,
+    TmaMulticastOp,
+)
+from ..dialects.tile_types import AccumulatorType
+from .base import refused, target_of, walk
+from .clone import is_pure
+from .lowering.plan import has_copies, is_synchronous
+
+# Values that every thread may have for itself; they act on nothing.
+FREE = (TensorMapOp, CreateOp, AccumulatorOp, PairRankOp, SplitRankOp)
+REGIONS = RunOp | ConvergeOp
+LOOPS = (scf.ForOp, ForEachTileOp, ForEachClaimOp, ForEachTurnOp)
+
+
+@dataclass(frozen=True)
+class ThreadRules:
+    """The rules for one kernel: `issuing` is who issues its MMAs."""
+
+    issuing: str
+
+    @staticmethod
+    def of(kernel: KernelOp, module: ir.Module) -> ThreadRules:
+        """For a kernel of a module, as its target keeps sums."""
+        if not target_of(module).one_thread_issues:
+            return ThreadRules(TEAM)
+        return ThreadRules(ISSUER if walk(kernel, PairMmaOp) else LANE)
+
+    def who(self, op: Any) -> str:
+        """Who runs an op, one of `WHO`; of a loop, those that some op in it is for."""
+        if isinstance(op, LOOPS):
+            inner = [self.who(each) for each in acting(body_of(op))]
+            return min(inner, key=WHO.index, default=TEAM)
+        rule = RULES.get(type(op))
+        return TEAM if rule is None else rule(self, op)
+
+
+def _one_lane(_: ThreadRules, op: Any) -> str:
+    return LANE
+
+
+def _multiplies(rules: ThreadRules, op: Any) -> str:
+    return TEAM if is_synchronous(op) else rules.issuing
+
+
+def _fills(rules: ThreadRules, op: Any) -> str:
+    payload = op.ring.type.tiles[0]
+    if isinstance(payload, AccumulatorType):
+        return rules.issuing
+    return TEAM if isinstance(payload, TurnType) or has_copies(op.ring) else LANE
+
+
+def _empties(rules: ThreadRules, op: Any) -> str:
+    payload = op.ring.type.tiles[0]
+    return TEAM if isinstance(payload, TurnType | AccumulatorType) else rules.issuing
+
+
+def _as_its_slot(rules: ThreadRules, op: TileOp) -> str:
+    return rules.who(op.slot.owner.opview)
+
+
+RULES: dict[type, Callable[[ThreadRules, Any], str]] = {
+    ClaimOp: _one_lane,
+    TmaLoadOp: _one_lane,
+    TmaMulticastOp: _one_lane,
+    **dict.fromkeys(MMAS, _multiplies),
+    **dict.fromkeys((AcquireOp, CommitOp), _fills),
+    **dict.fromkeys((WaitOp, ReleaseOp), _empties),
+    TileOp: _as_its_slot,
+}
+
+
+def body_of(op: Any) -> ir.Block | None:
+    """The block of a loop; None for another op."""
+    if isinstance(op, scf.ForOp):
+        return op.body
+    return op.body.blocks[0] if isinstance(op, LOOPS) else None
+
+
+def program(block: ir.Block) -> list[Any]:
+    """The ops of a block, without the end of a loop."""
+    return [op for op in list(block.operations) if op.operation.name != "scf.yield"]
+
+
+def acting(block: ir.Block) -> list[Any]:
+    """The ops of a block that do more than compute a value."""
+    return [op for op in program(block) if not is_pure(op) and not isinstance(op, FREE)]
+
+
+def members(block: ir.Block) -> Iterator[Any]:
+    """The ops of a block, those of regions in their places: the program without who runs it."""
+    for op in program(block):
+        if isinstance(op, RunOp):
+            yield from members(op.body.blocks[0])
+        elif not isinstance(op, ConvergeOp):
+            yield op
+
+
+def check_threads(module: ir.Module) -> None:
+    """Refuse an op that other threads run than the rules say, once threads are assigned."""
+    for kernel in module.body.operations:
+        if isinstance(kernel, KernelOp) and walk(kernel, WarpsOp | RunOp):
+            _check_block(ThreadRules.of(kernel, module), kernel.body.blocks[0], TEAM)
+
+
+def _check_block(rules: ThreadRules, block: ir.Block, around: str) -> None:
+    for op in acting(block):
+        if isinstance(op, RunOp | WarpsOp):
+            by = op.by.value if isinstance(op, RunOp) else TEAM
+            _check_block(rules, op.body.blocks[0], by)
+        elif isinstance(op, LOOPS):
+            _check_block(rules, body_of(op), around)
+        elif not isinstance(op, ConvergeOp) and rules.who(op) != around:
+            raise refused(
+                op,
+                f"threads: is for {rules.who(op)!r}, got it where {around!r} runs; put it in a "
+                "region of that, or none for 'team'",
+            )
