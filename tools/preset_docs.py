@@ -18,13 +18,19 @@ PARTS = {
 }
 HEADER = f"""# The presets
 
-A preset is a named pipeline, nothing more: `tilewright run --preset v2a …` is
-`tilewright run --pipeline '…' …` with the text below. Each reproduces one published step of making
-a Blackwell matmul fast, so that it can be compiled, printed, run and compared with the one before;
-`tilewright ladder` does that for all of them. What is reproduced is the structure of the kernel:
-tile, copies, layouts, stages, roles, clusters, scheduling and epilogue. The code is ours. `h1` to
-`h7` are the same steps for Hopper (`--target sm_90a`), after no publication, `h8` is one more.
-Tiles are of 16-bit types; those of 8 bits run as they are, and tf32 needs tiles of half the K.
+A preset is a named pipeline: `tilewright run --preset v2a …` is the same as
+`tilewright run --pipeline '…' …` with the text in the last column below.
+
+Each preset reproduces one published step of making a Blackwell matmul fast, so that it can be
+compiled, printed, run and compared with the one before. `tilewright ladder` does this for all of
+them. A preset reproduces the structure of the published kernel: tile, copies, layouts, stages,
+roles, clusters, scheduling and epilogue. The code is ours.
+
+`h1` to `h7` are the same steps for Hopper (`--target sm_90a`), and `h8` is one more. They follow no
+publication.
+
+The tiles are for types of 16 bits. Types of 8 bits run with the same tiles. For tf32 the K of the
+tile must be halved.
 
 - **dummies**: gau-nernst, *tcgen05 for dummies*, <https://gau-nernst.github.io/tcgen05/>
 - **series**: A. Taha, J. Liu, H. Wang, A. Dakkak, *Matrix Multiplication on Blackwell*, Modular,
