@@ -1,0 +1,397 @@
+"""Sixty planted faults: a text that stands once in the sources, and what takes its place.
+
+They are addressed by their text, so that a file may move. `tests` is where they should be found:
+what `run.py` runs of the default suite, in this order, until a test fails.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+NUMERICS = "test/numerics"
+PREFIXES = f"{NUMERICS}/test_prefixes.py"
+HOPPER = f"{NUMERICS}/test_hopper_prefixes.py"
+CORE = "test/emulator/tensor_core"
+FOREIGN = "test/emulator/foreign_instructions"
+RACES = ("test/emulator/races", "test/bugs")
+
+
+@dataclass(frozen=True)
+class Fault:
+    """What is wrong, in words; the text that is replaced, and by what; where it should show."""
+
+    what: str
+    old: str
+    new: str
+    tests: tuple[str, ...]
+
+
+LAYOUTS_AND_FRONT_END = [
+    Fault(
+        "layout: SBO and LBO of MN-major tiles without swizzle are exchanged",
+        "            return along_rows, along_contiguous",
+        "            return along_contiguous, along_rows",
+        (PREFIXES, HOPPER),
+    ),
+    Fault(
+        "layout: a chunk counts as many bytes as its columns, not its rows",
+        "        return self.rows * self.span_bytes\n",
+        "        return self.contiguous * self.span_bytes\n",
+        (PREFIXES,),
+    ),
+    Fault(
+        "trace-operand: a transposed operand keeps its major",
+        'return replace(operand, major="mn" if operand.major == "k" else "k")',
+        "return replace(operand)",
+        (f"{NUMERICS}/test_sources.py",),
+    ),
+    Fault(
+        "gather-epilogue: a transposed side operand is read as it lies",
+        "source = [axes[order.index(i)] for i in range(len(axes))]",
+        "source = list(axes)",
+        (f"{NUMERICS}/test_side_operands.py",),
+    ),
+]
+PASSES = [
+    Fault(
+        "tiling: the last, ragged K step is left out",
+        "    loop = scf.ForOp(zero, _index(_tiles(a.type.shape[1], k)), one)",
+        "    loop = scf.ForOp(zero, _index(max(1, a.type.shape[1] // k)), one)",
+        (PREFIXES,),
+    ),
+    Fault(
+        "tensor-maps: a multicast part has the rows of the whole tile",
+        "    box = [whole.box[0], whole.box[1] // parts]",
+        "    box = [whole.box[0], whole.box[1]]",
+        (f"{NUMERICS}/test_hopper_presets.py", f"{NUMERICS}/test_wide_clusters.py"),
+    ),
+    Fault(
+        "swizzle-selection: maps of plain copies keep their old swizzle",
+        "    define.map.set_type(new)\n",
+        "    del new\n",
+        (PREFIXES,),
+    ),
+    Fault(
+        "epilogue-staging: the pieces of a tile go to the place of its mirror image",
+        'where = {"map": map_, "staging": staging, "i": store.i, "j": store.j}',
+        'where = {"map": map_, "staging": staging, "i": store.j, "j": store.i}',
+        (PREFIXES,),
+    ),
+    Fault(
+        "clustering: a pair's CTAs start at the same half of B",
+        "                index = arith.addi(arith.muli(load.i, index_constant(2)), rank)",
+        "                index = arith.muli(load.i, index_constant(2))",
+        (PREFIXES, f"{NUMERICS}/test_presets.py"),
+    ),
+    Fault(
+        "pipelining: the prologue fills one slot too few for the loop",
+        "        distance = index_constant(ahead * steps.step)",
+        "        distance = index_constant((ahead - 1) * steps.step)",
+        (PREFIXES, f"{NUMERICS}/test_ring_depths.py"),
+    ),
+    Fault(
+        "pipelining: a slot is released while the MMA of its step may run",
+        "        _set_pending(late, 1)\n",
+        "        _set_pending(late, 2)\n",
+        (HOPPER,),
+    ),
+    Fault(
+        "warp-specialization: the accumulator is handed back before it is stored",
+        "ReleaseOp(ring=ring, loc=store.location, ip=ir.InsertionPoint.after(store))",
+        "ReleaseOp(ring=ring, loc=store.location, ip=ir.InsertionPoint(store))",
+        (f"{NUMERICS}/test_tile_loops.py", PREFIXES),
+    ),
+    Fault(
+        "persistence: the tiles along M and N are exchanged",
+        'how = {"tiles": integers(tiles), "order": order, "group": group}',
+        'how = {"tiles": integers(tiles[::-1]), "order": order, "group": group}',
+        (f"{NUMERICS}/test_tile_loops.py",),
+    ),
+    Fault(
+        "split-k: the parts start one K step after each other",
+        "        first = arith.muli(rank, index_constant(each))",
+        "        first = arith.muli(rank, index_constant(1))",
+        (f"{NUMERICS}/test_split_k.py",),
+    ),
+    Fault(
+        "ping-pong: the first consumer keeps its place in the ring after its tile",
+        "with ir.InsertionPoint.at_block_begin(body) if turn else ir.InsertionPoint(body):",
+        "with ir.InsertionPoint.at_block_begin(body):",
+        (f"{NUMERICS}/test_ping_pong.py",),
+    ),
+]
+LOWERING = [
+    Fault(
+        "instruction descriptor: B counts as K-major",
+        '        | (majors[1] == "mn") << 16\n',
+        "        | 0 << 16\n",
+        (PREFIXES,),
+    ),
+    Fault(
+        "shared-memory descriptor: the K slices of an MMA do not advance",
+        "    moved = b.add(low, encode_bytes(layout.offset(mn, k)))",
+        "    moved = b.add(low, encode_bytes(layout.offset(mn, 0)))",
+        (PREFIXES,),
+    ),
+    Fault(
+        "tcgen05.mma: the first MMA of a tile adds to what is there",
+        "                frame.values[op.accumulate] if k == 0 else b.true(),",
+        "                b.true(),",
+        (PREFIXES,),
+    ),
+    Fault(
+        "wgmma: a warpgroup reads the first one's rows of A",
+        "    return b.add(low, b.mul(warpgroup, encode_bytes(layout.offset(held.rows, 0))))",
+        "    return b.add(low, b.mul(warpgroup, encode_bytes(layout.offset(0, 0))))",
+        (HOPPER,),
+    ),
+    Fault(
+        "wgmma: no wgmma.fence before the first of a group",
+        "    nvvm.wgmma_fence_aligned()\n",
+        "    pass\n",
+        (HOPPER,),
+    ),
+    Fault(
+        "pipes: a pair's barrier expects the bytes of one CTA",
+        "            nvvm.mbarrier_arrive_expect_tx(full, b.constant(2 * transaction))",
+        "            nvvm.mbarrier_arrive_expect_tx(full, b.constant(transaction))",
+        (PREFIXES, f"{NUMERICS}/test_presets.py"),
+    ),
+    Fault(
+        "pipes: copies of a slot are published while the newest run",
+        "    nvvm.cp_async_wait_group(newest)\n",
+        "    nvvm.cp_async_wait_group(newest + 1)\n",
+        (f"{NUMERICS}/test_ring_depths.py",),
+    ),
+    Fault(
+        "copies: parts of a unit lie one byte apart",
+        "    return b.add(unit, b.mul(b.rem(part, in_unit), size))",
+        "    return b.add(unit, b.rem(part, in_unit))",
+        (f"{NUMERICS}/test_ring_depths.py",),
+    ),
+    Fault(
+        "operands: threads swizzle by the line after next",
+        "    line = arith.andi(b.div(within, 128), b.constant(mask))",
+        "    line = arith.andi(b.div(within, 256), b.constant(mask))",
+        (PREFIXES,),
+    ),
+    Fault(
+        "operands: a multicast part starts at the tile's first row of global memory",
+        "    row = b.add(_first_row(frame, op), b.mul(part, part_rows))",
+        "    row = _first_row(frame, op)",
+        (f"{NUMERICS}/test_wide_clusters.py",),
+    ),
+    Fault(
+        "store: columns past the edge of C are written",
+        "        with b.when(None if whole else b.less(at, columns)):",
+        "        with b.when(None if whole else b.less(at, columns + width)):",
+        (PREFIXES,),
+    ),
+    Fault(
+        "pieces: a buffer is written while its last store reads it",
+        "        nvvm.cp_async_bulk_wait_group(op.staging.type.stages - 1, read=True)",
+        "        nvvm.cp_async_bulk_wait_group(op.staging.type.stages, read=True)",
+        (PREFIXES, f"{NUMERICS}/test_staged_stores.py"),
+    ),
+    Fault(
+        "pieces: stmatrix exchanges the second and third of four matrices",
+        "        row = b.add(b.add(first, row), b.mul(b.rem(matrix, 2), 8))",
+        "        row = b.add(b.add(first, row), b.mul(b.div(matrix, 2), 8))",
+        (f"{NUMERICS}/test_staged_stores.py",),
+    ),
+    Fault(
+        "reduced-store: the parts of a cluster with several tiles are taken from neighbours",
+        "ranks = [b.add_any(place, part * cluster.plane) for part in range(cluster.split)]",
+        "ranks = [b.add_any(place, part) for part in range(cluster.split)]",
+        (f"{NUMERICS}/test_split_k.py", f"{NUMERICS}/test_split_clusters.py"),
+    ),
+    Fault(
+        "claims: a claimed cluster is counted along the wrong axis",
+        "    return b.add(along_m, b.mul(along_n, tiles[0]))",
+        "    return b.add(along_m, b.mul(along_n, tiles[1]))",
+        (f"{NUMERICS}/test_tile_loops.py",),
+    ),
+    Fault(
+        "cluster: a pair's release does not reach who fills the odd CTA",
+        "return self.senders(rank) | (self.senders(rank ^ 1) if self.pair else 0)",
+        "return self.senders(rank)",
+        (f"{NUMERICS}/test_presets.py", PREFIXES),
+    ),
+    Fault(
+        "clearing: eight rows too few are cleared of what lay there",
+        "    first = start + (layout.rows - missing) * layout.span_bytes\n",
+        "    first = start + (layout.rows - missing + 8) * layout.span_bytes\n",
+        (f"{NUMERICS}/test_few_rows.py",),
+    ),
+    Fault(
+        "tiles: the last, lower group of tiles counts as a whole one",
+        "    height = arith.minui(b.sub(b.constant(m), first), b.constant(group))",
+        "    height = b.constant(group)",
+        (f"{NUMERICS}/test_tile_loops.py",),
+    ),
+    Fault(
+        "shifted-copies: the end of the tensor is not loaded again",
+        "        beyond = _over(end, UNITS * UNIT_BYTES, self.limit)",
+        "        beyond = _over(end, UNITS * UNIT_BYTES, self.limit + 2 * UNIT_BYTES)",
+        (f"{NUMERICS}/test_shifted_copies.py",),
+    ),
+    Fault(
+        "special-functions: tanh of small values takes the wrong constant",
+        "TANH_OVER_X = (1.0, -0.3333326,",
+        "TANH_OVER_X = (1.0, -0.3333526,",
+        (f"{NUMERICS}/test_torch_modules.py",),
+    ),
+    Fault(
+        "accumulator: lanes 16 to 31 of an MMA of 64 rows read the first columns",
+        "    half = b.constant(fragment.registers, b.i64())",
+        "    half = b.constant(0, b.i64())",
+        (PREFIXES,),
+    ),
+    Fault(
+        "register-stores: the two rows of a thread are exchanged",
+        "            row = b.add(first_row, atom * ATOM_M + half * ROWS_APART)",
+        "            row = b.add(first_row, atom * ATOM_M + (1 - half) * ROWS_APART)",
+        (HOPPER,),
+    ),
+    Fault(
+        "plan: an empty barrier counts one warp of those that read the accumulator",
+        "        count = _consumer_warps(ring) * (2 if cluster.pair else 1)",
+        "        count = 2 if cluster.pair else 1",
+        (f"{NUMERICS}/test_tile_loops.py", PREFIXES),
+    ),
+]
+EMULATOR = [
+    Fault(
+        "mbarrier: a phase ends before its bytes have come",
+        "        if self.tx == 0:\n            self.phase += 1",
+        "        if self.tx >= 0:\n            self.phase += 1",
+        ("test/emulator/test_engine_mbarrier.py", "test/bugs"),
+    ),
+    Fault(
+        "mbarrier: more arrivals than are pending are taken",
+        "        if count > self.pending:\n",
+        "        if count > self.expected:\n",
+        ("test/emulator/test_engine_mbarrier.py", "test/bugs"),
+    ),
+    Fault(
+        "proxy: operands in words that nobody fenced are read",
+        "        tags = self.tags.reshape(-1, 8)[words]\n        if tags.any():",
+        "        tags = self.tags.reshape(-1, 8)[words]\n        if False:",
+        ("test/emulator/test_engine_proxy.py", *RACES),
+    ),
+    Fault(
+        "swizzle: the base offset of a descriptor does not count",
+        "        line = (address >> 7) - base_offset",
+        "        line = address >> 7",
+        ("test/emulator/test_engine_swizzle.py", "test/emulator/test_engine_layouts.py", CORE),
+    ),
+    Fault(
+        "tensor-map: tf32 elements are cut off and not rounded",
+        "    rounded = (words + (0x0FFF + ((words >> 13) & 1))) & 0xFFFFE000",
+        "    rounded = words & 0xFFFFE000",
+        ("test/emulator/test_engine_tensormap.py", "test/emulator/tensor_copies"),
+    ),
+    Fault(
+        "box-copy: the rows of a narrow box lie close together",
+        "    row = np.arange(rows)[:, None] * pitch\n",
+        "    row = np.arange(rows)[:, None] * inner_bytes\n",
+        ("test/emulator/tensor_copies",),
+    ),
+    Fault(
+        "descriptor: sums in f16 of bf16 operands are taken",
+        '    if descriptor.kind == "f16" and descriptor.accumulator == "f16" and names != {"f16"}:',
+        '    if descriptor.kind == "f16" and descriptor.accumulator == "f16" and not names:',
+        ("test/emulator/test_engine_descriptor.py", CORE),
+    ),
+    Fault(
+        "tensor-core: a negated product counts as it is",
+        "    return -product if descriptor.negate_a != descriptor.negate_b else product",
+        "    return product",
+        (CORE,),
+    ),
+    Fault(
+        "tensor-memory: what was never written may be read",
+        "        whole = self.written[lanes, columns] == WRITTEN",
+        "        whole = self.written[lanes, columns] >= 0",
+        ("test/emulator/test_engine_tensor_memory.py", CORE),
+    ),
+    Fault(
+        "tensor-fences: the reader needs no fence",
+        'return "after" if self.after.get(warp, _NEVER) < past.published else None',
+        "return None",
+        (f"{CORE}/test_tensor_fences.py", "test/bugs"),
+    ),
+    Fault(
+        "wgmma-registers: registers may change without wgmma.fence",
+        "        if type(value) is not Pending and id(value) not in self.fenced:",
+        "        if type(value) is Pending and id(value) not in self.fenced:",
+        (FOREIGN, "test/bugs"),
+    ),
+    Fault(
+        "named-barrier: it opens a warp early",
+        "        if not self.arrived or self.arrived < self.needed:",
+        "        if not self.arrived or self.arrived + 32 < self.needed:",
+        ("test/emulator/test_core_barrier.py",),
+    ),
+    Fault(
+        "races: an engine's read is ordered by what only threads know",
+        "bad = unordered(who, when, actor, actor.rows[ASYNC if actor.asynchronous else KNOWN])",
+        "bad = unordered(who, when, actor, actor.rows[KNOWN])",
+        RACES,
+    ),
+    Fault(
+        "boxes: a box that operands read in part is no suspicion",
+        "        self.unread[words] = True\n",
+        "        self.unread[words] = False\n",
+        ("test/emulator/tensor_copies", "test/emulator/test_warnings.py", "test/bugs"),
+    ),
+    Fault(
+        "shf: a clamped shift by 32 is one by 31",
+        "amount = c & np.uint32(31) if wrap else np.minimum(c, np.uint32(32))",
+        "amount = c & np.uint32(31) if wrap else np.minimum(c, np.uint32(31))",
+        ("test/emulator/test_core_logic.py",),
+    ),
+    Fault(
+        "cvt: the last of the bits that are cut off a 64-bit integer does not count",
+        "    sticky = (magnitude & np.uint64(0x7FF) != 0)",
+        "    sticky = (magnitude & np.uint64(0x7FE) != 0)",
+        ("test/emulator/test_core_convert.py",),
+    ),
+    Fault(
+        "shfl: a segment ends where the warp ends",
+        "    highest = lane & segment | bounds & ~segment",
+        "    highest = bounds",
+        ("test/emulator/test_core_warp.py", "test/emulator/silicon"),
+    ),
+    Fault(
+        "stmatrix: a transposed matrix is written as it is",
+        "    return _as_words(halves.T, 8)",
+        "    return _as_words(halves, 8)",
+        ("test/emulator/test_core_matrix.py",),
+    ),
+    Fault(
+        "tcgen05.ld: packed halves of 16x32bx2 start at twice their place",
+        "columns = 2 * columns - (form.half_split * (np.arange(32) >= 16))",
+        "columns = 2 * columns",
+        (CORE, "test/emulator/test_engine_tensor_memory.py"),
+    ),
+    Fault(
+        "sparse-metadata: a chunk of four starts two further",
+        "    return (inside + chunks * (2 if single else 4)).reshape(len(codes), -1)",
+        "    return (inside + chunks * 2).reshape(len(codes), -1)",
+        (FOREIGN, CORE),
+    ),
+    Fault(
+        "clusterlaunchcontrol: a response names the cluster, not its first CTA",
+        "first = tuple(i * n for i, n in zip(cluster, self.launch.cluster, strict=True))",
+        "first = tuple(cluster)",
+        ("test/emulator/clusters",),
+    ),
+    Fault(
+        "atom: lanes at one address all see the first one's result",
+        "        old[one] = values[here]\n",
+        "        old[one] = values[slice(0, 1)]\n",
+        ("test/emulator/test_core_atomics.py", "test/emulator/test_wide_atomics.py"),
+    ),
+]
+FAULTS = [*LAYOUTS_AND_FRONT_END, *PASSES, *LOWERING, *EMULATOR]

@@ -1,0 +1,218 @@
+"""Plants each fault of `faults.py` in a copy of the tree and runs the tests that should find it.
+
+    python test/mutation/run.py                                  all sixty, one after another
+    python test/mutation/run.py --processes 60                   on a machine with many cores
+    python test/mutation/run.py --only 3 17                      some of them, by their numbers
+    python test/mutation/run.py --processes 60 --write docs/mutation.md
+    python test/mutation/run.py --tree OLD                       another tree, with its own tests
+
+Nothing is changed in place. It needs what the tests need and no network. In the end the tests
+that found something run once more without any fault, and have to pass. Exit status 1: a fault was
+missed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import tomllib
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from faults import FAULTS, Fault
+
+TREE = Path(__file__).resolve().parents[2]
+SOURCES = ("compiler", "dialects", "passes", "runtime", "tools")
+LEFT_OUT = (".git", ".venv", "build", "docs", "*.egg-info", "__pycache__", ".pytest_cache")
+LIMIT_S = 1800
+FOUND = re.compile(r"^(?:FAILED|ERROR) (\S+::\S.*?|\S+)(?: - .*)?$", re.MULTILINE)
+HEAD = """# What the tests catch
+
+Sixty faults are planted in copies of the sources, one at a time: in the layouts, the passes, the
+lowering and the emulator. Tests of `make test` that concern the file then run until one fails.
+Of {faults} faults {caught} are caught.
+
+This table is written by `python test/mutation/run.py --processes 60 --write docs/mutation.md`, and
+`--only N` repeats a row. The texts that are exchanged stand in `test/mutation/faults.py`.
+
+| | planted in | fault | first test that fails |
+|---|---|---|---|"""
+NO_END = f"no end within {LIMIT_S} s"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The first test that failed, None if all passed; how many seconds that took."""
+
+    caught_by: str | None
+    seconds: float
+
+
+def home_of(fault: Fault, tree: Path) -> Path:
+    """The file of the tree's sources in which the fault's text stands; it must stand there once."""
+    paths = [path for folder in SOURCES for path in sorted((tree / folder).rglob("*.py"))]
+    counts = {path: path.read_text(encoding="utf-8").count(fault.old) for path in paths}
+    homes = [path for path, count in counts.items() if count]
+    if sum(counts.values()) != 1:
+        places = ", ".join(f"{path.relative_to(tree)} ({counts[path]})" for path in homes)
+        raise LookupError(
+            f"{fault.what}: the text must stand once in the sources, got {places or 'no place'}; "
+            "write the fault anew in test/mutation/faults.py"
+        )
+    return homes[0]
+
+
+def copy_of(tree: Path, folder: Path) -> Path:
+    """A copy of the tree, with a folder `tilewright` of links, from which Python imports."""
+    copy = folder / "tree"
+    shutil.copytree(tree, copy, ignore=shutil.ignore_patterns(*LEFT_OUT))
+    project = tomllib.loads((tree / "pyproject.toml").read_text(encoding="utf-8"))
+    places = project["tool"]["setuptools"]["package-dir"]
+    for package, place in sorted(places.items()):
+        link = copy.joinpath(*package.split("."))
+        if package == "tilewright":
+            shutil.copytree(copy / place, link, dirs_exist_ok=True)
+        elif package.count(".") == 1:
+            link.parent.mkdir(exist_ok=True)
+            link.symlink_to(copy / place)
+    return copy
+
+
+def plant(fault: Fault, copy: Path) -> Path:
+    """Exchange the fault's text in the copy; returns the file."""
+    path = home_of(fault, copy)
+    text = path.read_text(encoding="utf-8").replace(fault.old, fault.new)
+    compile(text, str(path), "exec")
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def environment(copy: Path) -> dict[str, str]:
+    """Imports come from the copy, compiled kernels from nowhere; one thread for each process."""
+    one = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+    cache = str(copy.parent / "cache")
+    return {**os.environ, **one, "PYTHONPATH": str(copy), "TILEWRIGHT_CACHE": cache}
+
+
+def run_tests(copy: Path, tests: Sequence[str]) -> Outcome:
+    """The default suite's part in `tests`, until one fails."""
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-x",
+        "-q",
+        "-rfE",
+        "--tb=no",
+        "-p",
+        "no:cacheprovider",
+    ]
+    start = time.monotonic()
+    try:
+        done = subprocess.run(
+            [*command, *tests],
+            cwd=copy,
+            env=environment(copy),
+            capture_output=True,
+            text=True,
+            timeout=LIMIT_S,
+        )
+    except subprocess.TimeoutExpired:
+        return Outcome(NO_END, time.monotonic() - start)
+    seconds = time.monotonic() - start
+    if done.returncode == 0:
+        return Outcome(None, seconds)
+    found = FOUND.search(done.stdout)
+    if found is None:
+        raise RuntimeError(f"pytest ended with {done.returncode}:\n{done.stdout}\n{done.stderr}")
+    return Outcome(found[1], seconds)
+
+
+def check_imports(copy: Path) -> None:
+    """Raise unless Python takes the sources from the copy."""
+    code = "import tilewright.runtime as r, tilewright.passes as p; print(r.__file__, p.__file__)"
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=copy,
+        env=environment(copy),
+        capture_output=True,
+        text=True,
+    )
+    if done.stdout.count(str(copy)) != 2:
+        raise RuntimeError(f"tilewright is imported from elsewhere: {done.stdout} {done.stderr}")
+
+
+def in_a_copy(tree: Path, work: Callable[[Path], Outcome]) -> Outcome:
+    with tempfile.TemporaryDirectory(prefix="mutation-") as folder:
+        copy = copy_of(tree, Path(folder))
+        check_imports(copy)
+        return work(copy)
+
+
+def try_fault(number: int, tree: Path) -> Outcome:
+    """Plant one fault, run its tests, and say at once what came of it."""
+    fault = FAULTS[number - 1]
+
+    def work(copy: Path) -> Outcome:
+        plant(fault, copy)
+        tests = [test for test in fault.tests if (copy / test).exists()]
+        return run_tests(copy, tests)
+
+    outcome = in_a_copy(tree, work)
+    verdict = f"caught by {outcome.caught_by}" if outcome.caught_by else "MISSED"
+    print(f"{number:2} {outcome.seconds:6.0f} s  {fault.what}: {verdict}", flush=True)
+    return outcome
+
+
+def table(outcomes: dict[int, Outcome], tree: Path) -> str:
+    """The page of results."""
+    caught = sum(outcome.caught_by is not None for outcome in outcomes.values())
+    lines = [HEAD.format(faults=len(outcomes), caught=caught)]
+    for number, outcome in sorted(outcomes.items()):
+        fault = FAULTS[number - 1]
+        home = home_of(fault, tree).relative_to(tree)
+        caught_by = f"`{outcome.caught_by}`" if outcome.caught_by else "**none**"
+        lines.append(
+            f"| {number} | `{home}` | {fault.what} | {caught_by.replace('|', chr(92) + '|')} |"
+        )
+    return "\n".join([*lines, ""])
+
+
+def passes_without_faults(outcomes: dict[int, Outcome], tree: Path) -> bool:
+    """Whether every test that found something passes on the tree as it is."""
+    tests = {outcome.caught_by for outcome in outcomes.values()} - {None, NO_END}
+    if not tests:
+        return True
+    outcome = in_a_copy(tree, lambda copy: run_tests(copy, sorted(tests)))
+    print(f"without a fault: {outcome.caught_by or 'all of these tests pass'}", flush=True)
+    return outcome.caught_by is None
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--only", type=int, nargs="+", default=range(1, len(FAULTS) + 1))
+    parser.add_argument("--processes", type=int, default=1)
+    parser.add_argument("--tree", type=Path, default=TREE)
+    parser.add_argument("--write", type=Path)
+    options = parser.parse_args()
+    tree = options.tree.resolve()
+    with ThreadPoolExecutor(options.processes) as pool:
+        outcomes = pool.map(lambda number: try_fault(number, tree), options.only)
+        found = dict(zip(options.only, outcomes, strict=True))
+    missed = [number for number, outcome in found.items() if outcome.caught_by is None]
+    print(f"{len(found) - len(missed)} of {len(found)} caught; missed: {missed or 'none'}")
+    if options.write:
+        options.write.write_text(table(found, tree), encoding="utf-8")
+    return int(bool(missed) or not passes_without_faults(found, tree))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

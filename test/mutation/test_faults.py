@@ -1,0 +1,34 @@
+"""The planted faults of `run.py` still fit the sources; whether tests find them is seen there."""
+
+from collections import Counter
+
+import pytest
+from faults import FAULTS
+from run import TREE, home_of
+
+SUBJECTS = {"dialects": 2, "passes": 15, "passes/lowering": 20, "runtime/emulator": 20}
+
+
+@pytest.fixture(scope="module")
+def homes():
+    """The files that the faults stand in."""
+    return [home_of(fault, TREE).relative_to(TREE).as_posix() for fault in FAULTS]
+
+
+def test_every_fault_has_one_place_in_the_sources_and_leaves_valid_python(homes):
+    for fault, home in zip(FAULTS, homes, strict=True):
+        assert fault.old != fault.new
+        text = (TREE / home).read_text(encoding="utf-8")
+        compile(text.replace(fault.old, fault.new), home, "exec")
+
+
+def test_sixty_faults_are_spread_over_the_compiler_and_the_emulator(homes):
+    assert len(FAULTS) == len({fault.what for fault in FAULTS}) == 60
+    for subject, least in SUBJECTS.items():
+        assert sum(home.startswith(f"{subject}/") for home in homes) >= least
+    assert max(Counter(homes).values()) <= 2
+
+
+def test_every_fault_names_tests_that_there_are():
+    for fault in FAULTS:
+        assert all((TREE / test).exists() for test in fault.tests), fault.what
