@@ -140,7 +140,7 @@ BUGS = (
     ),
     Bug(
         "23",
-        "leading and stride byte offset exchanged",
+        "leading and stride byte offset (LBO, SBO) exchanged",
         PLAIN,
         chain(replace(r", 8388608;", ", 524288;"), replace(r", 16392;", ", 16512;")),
         "out-of-bounds",
