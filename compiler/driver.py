@@ -102,13 +102,7 @@ def compile_matmul(
         context = make_context()
     with context, ir.Location.unknown(), _Blame(source):
         with _timed(stages, "import"):
-            module = _import(source)
-        level = None
-        if isinstance(source, LinalgText) and source.is_file:
-            level = level_of(module)
-            check_alone(module, level)
-            source = read_arguments(module, source) if level else source
-        target = settle_target(module, level, target)
+            module, level, source, target = _begin(source, target)
         chosen = pipeline is None and preset is None and not is_kernel(level)
         calls = [] if chosen else complete_pipeline(pipeline, preset, stop_after, lower, level)
         log = PassLog(places=not isinstance(source, MatmulSpec))
@@ -131,6 +125,52 @@ def compile_matmul(
     if until == "cubin":
         _complete_manifest(compiled, source)
     return compiled
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What `compile_matmul` will do: the passes to come, and the IR that they begin with.
+
+    `level` is the pass that the source is through already, None for linalg.
+    """
+
+    level: str | None
+    calls: list[PassCall]
+    ir: str
+
+
+@one_thread_at_a_time
+def plan_passes(
+    source: Source, *, target: str | None, pipeline: str | None, preset: str | None
+) -> Plan:
+    """The passes that `compile_matmul` runs with these arguments, the lowering included."""
+    source = _loaded(source, target or DEFAULT_TARGET)
+    with make_context(), ir.Location.unknown(), _Blame(source):
+        module, level, source, target = _begin(source, target)
+        before = str(module)
+        if pipeline is None and preset is None and not is_kernel(level):
+            pipeline = _choose(source, module, level, target, PassLog(), [], None)
+        return Plan(level, complete_pipeline(pipeline, preset, None, True, level), before)
+
+
+@one_thread_at_a_time
+def imported_ir(source: Source, target: str | None = None) -> str:
+    """The IR of a source before any pass has run, as `compile_matmul` begins with it."""
+    source = _loaded(source, target or DEFAULT_TARGET)
+    with make_context(), ir.Location.unknown(), _Blame(source):
+        return str(_begin(source, target)[0])
+
+
+def _begin(
+    source: MatmulSpec | LinalgText, target: str | None
+) -> tuple[ir.Module, str | None, MatmulSpec | LinalgText, str]:
+    """The module, how far it has come, the source with what it says of arguments, and the chip."""
+    module, level = _import(source), None
+    if isinstance(source, LinalgText) and source.is_file:
+        level = level_of(module)
+        check_alone(module, level)
+        source = read_arguments(module, source) if level else source
+    return module, level, source, settle_target(module, level, target)
 
 
 class _Blame:

@@ -14,7 +14,7 @@ from __future__ import annotations
 from ..dialects.errors import OptionError
 from ..dialects.mlir import ir
 from ..dialects.target import find_target
-from ..passes import PASSES
+from ..passes import LOWERING, PASSES
 from ..passes.accepted_ops import MODULE, READ, check_attributes
 from ..passes.base import (
     ARGUMENTS_ATTRIBUTE,
@@ -41,6 +41,11 @@ def level_of(module: ir.Module) -> str | None:
 def is_kernel(level: str | None) -> bool:
     """Whether the module is a kernel, whose schedule somebody has chosen, for one chip."""
     return level is not None and ORDER[level] >= KERNEL
+
+
+def is_lowering(name: str) -> bool:
+    """Whether a pass is of the lowering, after which no schedule can be changed."""
+    return PASSES[name] in LOWERING
 
 
 def is_left(name: str, level: str | None) -> bool:

@@ -22,6 +22,9 @@ SOURCE_ATTRIBUTE = (
 ARGUMENTS_ATTRIBUTE = "tile.arguments"  # of a module: a torch module's names of them
 
 
+_CHOICES: dict[Callable[[str], Any], tuple[str, ...]] = {}
+
+
 @dataclass
 class PassLog:
     """What the passes of one run say: `remarks` a user should read, `summary` what each did.
@@ -91,12 +94,22 @@ def one_of(*choices: str) -> Callable[[str], str]:
             raise ValueError(text)
         return text
 
+    _CHOICES[parse] = choices
     return parse
 
 
 def parse_bool(text: str) -> bool:
     """`true` or `false`."""
     return one_of("true", "false")(text) == "true"
+
+
+_CHOICES[parse_bool] = ("true", "false")
+
+
+def choices_of(pass_class: type) -> dict[str, tuple[str, ...]]:
+    """Of each option that has them, all the texts that it takes."""
+    parsers = {option_.name: option_.metadata["parse"] for option_ in fields(pass_class)}
+    return {name: _CHOICES[parse] for name, parse in parsers.items() if parse in _CHOICES}
 
 
 def parse_extents(rank: int) -> Callable[[str], tuple[int, ...]]:

@@ -61,16 +61,39 @@ def add_spec(parser: Parser, title: str = "spec", defaults: dict[str, int] | Non
 def add_pipeline(parser: Parser) -> None:
     """How it is compiled."""
     group = parser.add_argument_group("compilation")
-    group.add_argument("--target", help=f"chip (default: the file's, else {DEFAULT_TARGET})")
-    which = group.add_mutually_exclusive_group()
-    which.add_argument("--pipeline", metavar="TEXT", help="passes and options, as 'a{x=1},b'")
-    which.add_argument("--preset", metavar="NAME", help="a named pipeline")
+    add_schedule(group)
     group.add_argument("--stop-after", metavar="PASS", help="leave out the passes after this one")
     group.add_argument("--allow-spills", action="store_true", help="accept register spills")
     group.add_argument(
         "--origins",
         action="store_true",
         help="let PTX say by .loc which pass made the op that an instruction comes from",
+    )
+
+
+def add_schedule(group: Any) -> None:
+    """For which chip, and by which passes; `group` is a group of a parser."""
+    group.add_argument("--target", help=f"chip (default: the file's, else {DEFAULT_TARGET})")
+    which = group.add_mutually_exclusive_group()
+    which.add_argument("--pipeline", metavar="TEXT", help="passes and options, as 'a{x=1},b'")
+    which.add_argument("--preset", metavar="NAME", help="a named pipeline")
+
+
+def add_reference(group: Any) -> None:
+    """What to hold a kernel to that has no source; `group` is a parser or a group of one."""
+    group.add_argument(
+        "--reference", type=Path, metavar="FILE", help="the .mlir or .pt2 file to hold a kernel to"
+    )
+
+
+def add_seed(group: Any) -> None:
+    """The seed of a run; `group` is a parser or a group of one."""
+    group.add_argument(
+        "--seed",
+        type=natural,
+        default=0,
+        metavar="N",
+        help="fixes inputs and event order (default 0)",
     )
 
 
@@ -106,9 +129,13 @@ def spec_of(options: argparse.Namespace, parser: Parser) -> MatmulSpec:
     return _make_spec(_given(options), parser, "--m, --n and --k")
 
 
-def spec_is_given(options: argparse.Namespace) -> bool:
-    """Whether any flag of `add_spec` is given."""
-    return bool(_given(options))
+def reference_of(options: argparse.Namespace, parser: Parser) -> MatmulSpec | Path | None:
+    """What the command line names to hold the kernel of FILE to: --reference, or spec flags."""
+    if options.file is None or not _given(options):
+        return options.reference
+    if options.reference is not None:
+        parser.error("--reference must come without spec flags, which name another reference")
+    return spec_of(options, parser)
 
 
 def _given(options: argparse.Namespace) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from typing import Any
 
 from .arguments import Parser, add_json, add_pipeline, add_problem, compile_keywords, problem
 from .chosen import chosen_line
+from .ir_diff import ir_diff
 from .isolated import reads_in_child
 from .output import check_place, print_json, write_bytes, write_text
 from .progress import Progress
@@ -46,6 +47,9 @@ def add_command(commands: Any) -> None:
         "--print-after-all", action="store_true", help="print the IR to stderr after each pass"
     )
     group.add_argument(
+        "--print-diff", action="store_true", help="print to stderr what each pass changed in the IR"
+    )
+    group.add_argument(
         "-v", "--verbose", action="store_true", help="say on stderr what each pass did"
     )
     add_json(parser)
@@ -77,18 +81,24 @@ def _kind(output: Path | None) -> str:
 
 def _compile(source: Any, options: argparse.Namespace) -> Any:
     with Progress("loading the compiler") as progress:
-        from ..compiler.driver import compile_matmul
+        from ..compiler.driver import compile_matmul, imported_ir
 
         progress.update("compiling")
+        keywords = compile_keywords(options)
+        before = imported_ir(source, options.target) if options.print_diff else ""
 
         def observe(event: Any) -> None:
+            nonlocal before
             progress.update(f"compiling, after {event.name}")
             if options.verbose:
                 print(f"{event.name}: {event.summary}", file=sys.stderr)
             if options.print_after_all:
                 print(f"// ---- after {event.name} ----\n{event.ir()}", file=sys.stderr)
+            if options.print_diff:
+                after = event.ir()
+                print(ir_diff(before, after, event.name), end="", file=sys.stderr)
+                before = after
 
-        keywords = compile_keywords(options)
         return compile_matmul(source, observer=observe, until=UNTIL[options.emit], **keywords)
 
 

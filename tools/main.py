@@ -18,6 +18,7 @@ EXAMPLES = """examples:
   tilewright run --m 512 --n 768 --k 320
   tilewright compile --m 512 --n 768 --k 320 --emit ptx -o matmul.ptx
   tilewright opt matmul.mlir --passes normalize,tiling
+  tilewright bisect --m 256 --n 256 --k 128 --preset v6
   tilewright explain schedule --m 4096 --n 4096 --k 4096
   tilewright ladder --m 512 --n 512 --k 512
   tilewright tune all --shapes 1024x1024x1024 -o sm_90a.json
@@ -75,7 +76,7 @@ def is_usage(error: Exception) -> bool:
 
 def build_parser() -> Parser:
     """The parser of the whole command line."""
-    from . import compile, conform, emulate, explain, ladder, opt, run, tune
+    from . import bisect, compile, conform, emulate, explain, ladder, opt, run, tune
     from .arguments import Parser
 
     parser = Parser(
@@ -86,7 +87,7 @@ def build_parser() -> Parser:
     parser.add_argument("--version", action="store_true", help="name the tools' versions and exit")
     parser.add_argument("--json", action="store_true", help="print one JSON object on stdout")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
-    for command in (compile, opt, run, explain, ladder, emulate, conform, tune):
+    for command in (compile, opt, run, bisect, explain, ladder, emulate, conform, tune):
         command.add_command(commands)
     return parser
 

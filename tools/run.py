@@ -6,18 +6,18 @@ import argparse
 import functools
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from .arguments import (
     Parser,
     add_json,
     add_pipeline,
     add_problem,
+    add_reference,
+    add_seed,
     compile_keywords,
-    natural,
     problem,
-    spec_is_given,
-    spec_of,
+    reference_of,
 )
 from .emulator_flags import add_emulator_flags, emulator_options, write_report
 from .isolated import reads_in_child
@@ -25,8 +25,6 @@ from .outcome import Obtained, Outcome
 from .output import check_place, print_json
 from .progress import Progress
 
-if TYPE_CHECKING:
-    from ..compiler.spec import MatmulSpec
 
 EXAMPLES = """examples:
   tilewright run --m 512 --n 768 --k 320
@@ -56,19 +54,11 @@ def add_command(commands: Any) -> None:
     group.add_argument(
         "--device", default="emulator", help="emulator (the default), cuda or cuda:N"
     )
-    group.add_argument(
-        "--seed",
-        type=natural,
-        default=0,
-        metavar="N",
-        help="fixes inputs and event order (default 0)",
-    )
+    add_seed(group)
     group.add_argument(
         "--identity", choices=["a", "b"], help="make this operand an identity matrix"
     )
-    group.add_argument(
-        "--reference", type=Path, metavar="FILE", help="the .mlir or .pt2 file to hold a kernel to"
-    )
+    add_reference(group)
     group.add_argument("-o", "--output", type=Path, metavar="PATH", help="also write the bundle")
     group.add_argument("-v", "--verbose", action="store_true", help="say what each pass did")
     add_emulator_flags(parser.add_argument_group("emulator"))
@@ -127,7 +117,7 @@ def _obtain(
     from ..runtime.bundles.bundle import is_bundle, read_bundle
     from .references import of_kernel, of_source
 
-    asked = _asked(parser, options)
+    asked = reference_of(options, parser)
     file: Path | None = options.file
     if file is not None and file.suffix != EXPORTED and is_bundle(file):  # both are zips
         _refuse_compilation(parser, options)
@@ -148,15 +138,6 @@ def _obtain(
     reference = of_source(source) if compiled.level is None else of_kernel(asked)
     bundle = as_bundle(compiled, options.output)
     return Obtained(bundle, reference, list(compiled.remarks), compiled.chosen)
-
-
-def _asked(parser: Parser, options: argparse.Namespace) -> MatmulSpec | Path | None:
-    """What the command line names to hold the kernel of FILE to: a file or a spec."""
-    if options.file is None or not spec_is_given(options):
-        return options.reference
-    if options.reference is not None:
-        parser.error("--reference must come without spec flags, which name another reference")
-    return spec_of(options, parser)
 
 
 def _refuse_compilation(parser: Parser, options: argparse.Namespace) -> None:
