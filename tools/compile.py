@@ -81,11 +81,11 @@ def _kind(output: Path | None) -> str:
 
 def _compile(source: Any, options: argparse.Namespace) -> Any:
     with Progress("loading the compiler") as progress:
-        from ..compiler.driver import compile_matmul, imported_ir
+        from ..compiler.driver import compile_matmul
 
         progress.update("compiling")
         keywords = compile_keywords(options)
-        before = imported_ir(source, options.target) if options.print_diff else ""
+        before = _before(source, options) if options.print_diff else ""
 
         def observe(event: Any) -> None:
             nonlocal before
@@ -100,6 +100,12 @@ def _compile(source: Any, options: argparse.Namespace) -> Any:
                 before = after
 
         return compile_matmul(source, observer=observe, until=UNTIL[options.emit], **keywords)
+
+
+def _before(source: Any, options: argparse.Namespace) -> str:
+    from ..compiler.driver import imported_ir
+
+    return imported_ir(source, options.target)
 
 
 def _tell_remarks(compiled: Any) -> None:
