@@ -176,7 +176,7 @@ class Judge:
     def _run(self, step: Step) -> str | None:
         from ..compiler.bundle_writer import as_bundle
         from ..compiler.driver import compile_matmul
-        from ..runtime.devices import open_device
+        from ..runtime.launch.devices import open_device
         from .references import compare_with
         from .run_report import verdict
 

@@ -25,7 +25,6 @@ from .outcome import Obtained, Outcome
 from .output import check_place, print_json
 from .progress import Progress
 
-
 EXAMPLES = """examples:
   tilewright run --m 512 --n 768 --k 320
   tilewright run --m 77 --n 33 --k 51 --a-major m --b-major n --seed 3
