@@ -22,8 +22,12 @@ ptxas assembles all of them.
 On hardware most of these give a result that is wrong now and then, or hang.
 
 Some mistakes contradict nothing in the kernel. The emulator does not see them, and only the result
-is wrong: a loop that ends early, a coordinate or an address that is another legal one, a scale
-factor's id that names another byte that was written, data permuted along K alike in both operands.
+is wrong:
+
+- a loop that ends early;
+- a coordinate or an address that is another legal one;
+- a scale factor's id that names another byte that was written;
+- data permuted along K alike in both operands.
 
 The mistakes of compilers (37) are shown by what they do to the PTX.
 
