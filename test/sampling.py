@@ -1,8 +1,9 @@
 """Which tests of a large family run by default: markers `sweep`, `pairwise` and `array`.
 
-`sweep` of a test goes before `pairwise` of its file; `--all` runs all that these two mark. A test
-with `array` has no full product to choose from: its axes stand in the marker, and its rows are made
-so that every two values of different axes meet, with `--all` every three.
+`sweep` is an eighth of a family, `sweep(32)` a 32nd. `sweep` of a test goes before `pairwise` of
+its file; `--all` runs all that these two mark. A test with `array` has no full product to choose
+from: its axes stand in the marker, and its rows are made so that every two values of different axes
+meet, with `--all` every three.
 
 All of them choose by names and axes alone, so every process and every machine chooses the same.
 """
@@ -46,8 +47,9 @@ def _shuffled(item) -> tuple[int, str]:
 
 
 def every_eighth(family: list) -> list:
-    """An eighth of the family, one at least."""
-    return family[: -(-len(family) // SHARE)]
+    """An eighth of the family, or the part that the marker names (`sweep(32)`), one at least."""
+    (share,) = family[0].get_closest_marker("sweep").args or (SHARE,)
+    return family[: -(-len(family) // share)]
 
 
 def pairwise_cover(family: list) -> list:

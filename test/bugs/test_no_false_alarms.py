@@ -10,7 +10,7 @@ from tilewright.compiler.presets import PRESETS
 
 
 @pytest.mark.slow
-@pytest.mark.sweep
+@pytest.mark.sweep(16)
 @pytest.mark.parametrize("seed", range(20))
 @pytest.mark.parametrize("preset", PRESETS)
 def test_presets_are_right_and_raise_nothing(preset, seed):

@@ -53,8 +53,14 @@ def test_the_marker_gives_a_test_the_rows_of_its_array(digit, letter, request):
     assert request.node.callspec.params == {"digit": digit, "letter": letter}
 
 
-def test_an_eighth_is_never_none():
-    assert [len(sampling.every_eighth(family(a=range(n)))) for n in (1, 8, 9, 80)] == [1, 1, 2, 10]
+def swept(count, *share):
+    mark = SimpleNamespace(args=share)
+    return [SimpleNamespace(get_closest_marker={"sweep": mark}.get) for _ in range(count)]
+
+
+def test_an_eighth_or_another_share_is_never_none():
+    assert [len(sampling.every_eighth(swept(n))) for n in (1, 8, 9, 80)] == [1, 1, 2, 10]
+    assert [len(sampling.every_eighth(swept(n, 32))) for n in (1, 33, 640)] == [1, 2, 20]
 
 
 def test_without_a_marker_every_test_runs(pytestconfig):
