@@ -4,6 +4,7 @@
     tile.matmul            normalize
     tile.kernel            tiling; what has run after it, each pass sees for itself
     with sm.run, sm.warps  assign-threads, the first of the lowering
+    sm.kernel              select-instructions
     gpu.module             lower-to-nvvm: nothing is left but the translation to PTX
 
 A pass names in `makes` the ops that nothing before it leaves: every pass that does is a level.

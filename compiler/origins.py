@@ -12,9 +12,13 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from ..dialects.mlir import ir, passmanager
-from .pipeline import LAST, PassEvent
+from ..passes.lower_to_nvvm import LowerToNvvm
+from ..passes.select_instructions import SelectInstructions
+from .pipeline import PassEvent
 
 SCOPES = "builtin.module(ensure-debug-info-scope-on-llvm-func{emission-kind=DebugDirectivesOnly})"
+# What they make is made of ops whose origins are known.
+INSTRUCTION_PASSES = (SelectInstructions.name, LowerToNvvm.name)
 Observer = Callable[[PassEvent], None]
 
 
@@ -25,7 +29,7 @@ class OriginMarker:
         self._module, self._then = module, then
 
     def __call__(self, event: PassEvent) -> None:
-        if event.name != LAST:  # what it makes is made of ops whose origins are known
+        if event.name not in INSTRUCTION_PASSES:
             self._mark(event.name)
         if self._then is not None:
             self._then(event)

@@ -1,34 +1,147 @@
 """The `sm` dialect: what the hardware of one streaming multiprocessor is asked to do for a CTA.
 
-    sm.warps       the part of the program that some warps of the CTA run, a team
-    sm.run         what one elected lane of a team runs alone
-    sm.converge    the lanes of each warp wait for each other
-    sm.fence       orders what this thread did in one way with what follows in another
+    sm.kernel             the program that every thread of a CTA runs
+    sm.warps              the part of the program that some warps of the CTA run, a team
+    sm.run                what one elected lane of a team runs alone
+    sm.converge           the lanes of each warp wait for each other
+    sm.special_register   what a thread is told of itself
+    sm.elect              one lane of the warp
+    sm.set_registers      more or fewer registers for the threads of a warpgroup
+    sm.shared_address     a byte of shared memory; sm.mapa in another CTA of the cluster
+    sm.leader_barrier     a barrier of the pair's leader CTA
+    sm.table              constants in global memory
+    sm.approximate        an approximate function of f32
+    sm.pin                registers that an asynchronous instruction writes, once it is done
 
-Between the pipes of a program and PTX: an op is one instruction, or one word that instructions
-take, with every field by its name in the PTX ISA.
+    sm.barrier_init       an mbarrier and the arrivals that end its phases
+    sm.wait_barrier       waits for the phase of a parity
+    sm.arrive             one arrival; sm.expect_tx bytes to come, sm.arrive_expect_tx both
+    sm.fence              orders what this thread did in one way with what follows in another
+    sm.named_barrier      some warps meet; sm.cta_barrier and sm.cluster_barrier all threads
+    sm.await_grids        waits for the grids before; sm.launch_dependents lets those after start
+
+    sm.tma_load           a box of a tensor into shared memory; sm.tma_store out of it
+    sm.bulk_commit        a group of TMA stores; sm.bulk_wait waits for groups to have been read
+    sm.cp_async           a thread's copy; sm.cp_async_commit and sm.cp_async_wait as above
+    sm.stmatrix           8x8 matrices from a warp's registers into shared memory
+    sm.try_cancel         asks launch control for a cluster; sm.query_cancel reads the answer
+    sm.prefetch_tensor_map  fetches a tensor map
+
+    sm.smem_descriptor    a matrix in shared memory; sm.advance the same further on
+    sm.mma                d[m,n] += a[m,k] * b[n,k]^T in tensor memory; sm.commit arrives after it
+    sm.wgmma              the same in registers; sm.wgmma_fence, _commit and _wait go with it
+    sm.tmem_alloc         takes tensor memory; sm.tmem_relinquish, sm.tmem_dealloc
+    sm.tmem_load          tensor memory into registers; sm.tmem_wait when they are there
+
+An op is one instruction, or a word that instructions take, with every field by its name in the PTX
+ISA. Around them stand scf, arith, vector and llvm's loads and stores.
 """
 
-from .mlir import ext, ir
-from .verify import refuse
+from .sm_barriers import (
+    ArriveExpectTxOp,
+    ArriveOp,
+    AwaitGridsOp,
+    BarrierInitOp,
+    ClusterBarrierOp,
+    CtaBarrierOp,
+    ExpectTxOp,
+    FenceOp,
+    LaunchDependentsOp,
+    NamedBarrierOp,
+    WaitBarrierOp,
+)
+from .sm_copies import (
+    BulkCommitOp,
+    BulkWaitOp,
+    CpAsyncCommitOp,
+    CpAsyncOp,
+    CpAsyncWaitOp,
+    PrefetchTensorMapOp,
+    QueryCancelOp,
+    StmatrixOp,
+    TmaLoadOp,
+    TmaStoreOp,
+    TryCancelOp,
+)
+from .sm_program import (
+    ApproximateOp,
+    ElectOp,
+    KernelOp,
+    LeaderBarrierOp,
+    MapaOp,
+    PinOp,
+    SetRegistersOp,
+    SharedAddressOp,
+    SpecialRegisterOp,
+    TableOp,
+)
+from .sm_tensor_core import (
+    AdvanceOp,
+    CommitOp,
+    MmaOp,
+    SmemDescriptorOp,
+    TmemAllocOp,
+    TmemDeallocOp,
+    TmemLoadOp,
+    TmemRelinquishOp,
+    TmemWaitOp,
+    WgmmaCommitOp,
+    WgmmaFenceOp,
+    WgmmaOp,
+    WgmmaWaitOp,
+)
+from .sm_threads import ConvergeOp, RunOp, WarpsOp
+from .sm_types import DescriptorType, Sm
 
-FENCES = ("async_shared", "mbarrier_init", "tcgen05_before", "tcgen05_after")
-
-
-class Sm(ext.Dialect, name="sm"):
-    """What one CTA's hardware is asked to do."""
-
-
-class FenceOp(Sm.Operation, name="fence"):
-    """Orders what this thread did with what comes after it.
-
-    "async_shared" puts its writes to shared memory before accesses by the async proxy,
-    "mbarrier_init" its barriers before their use by the cluster. "tcgen05_before" and
-    "tcgen05_after" stand on either side of a barrier that orders tensor-core instructions.
-    """
-
-    kind: ir.StringAttr
-
-    def verify_invariants(self) -> bool:
-        kind = self.kind.value
-        return kind in FENCES or refuse(self, f"kind must be one of {FENCES}, got {kind!r}")
+__all__ = [
+    "AdvanceOp",
+    "ApproximateOp",
+    "ArriveExpectTxOp",
+    "ArriveOp",
+    "AwaitGridsOp",
+    "BarrierInitOp",
+    "BulkCommitOp",
+    "BulkWaitOp",
+    "ClusterBarrierOp",
+    "CommitOp",
+    "ConvergeOp",
+    "CpAsyncCommitOp",
+    "CpAsyncOp",
+    "CpAsyncWaitOp",
+    "CtaBarrierOp",
+    "DescriptorType",
+    "ElectOp",
+    "ExpectTxOp",
+    "FenceOp",
+    "KernelOp",
+    "LaunchDependentsOp",
+    "LeaderBarrierOp",
+    "MapaOp",
+    "MmaOp",
+    "NamedBarrierOp",
+    "PinOp",
+    "PrefetchTensorMapOp",
+    "QueryCancelOp",
+    "RunOp",
+    "SetRegistersOp",
+    "SharedAddressOp",
+    "Sm",
+    "SmemDescriptorOp",
+    "SpecialRegisterOp",
+    "StmatrixOp",
+    "TableOp",
+    "TmaLoadOp",
+    "TmaStoreOp",
+    "TmemAllocOp",
+    "TmemDeallocOp",
+    "TmemLoadOp",
+    "TmemRelinquishOp",
+    "TmemWaitOp",
+    "TryCancelOp",
+    "WaitBarrierOp",
+    "WarpsOp",
+    "WgmmaCommitOp",
+    "WgmmaFenceOp",
+    "WgmmaOp",
+    "WgmmaWaitOp",
+]

@@ -7,7 +7,7 @@ kernel without roles. What stands in no `sm.run` is for all threads of its team.
 from typing import Any
 
 from .mlir import ext, ir
-from .sm import Sm
+from .sm_types import Sm
 from .verify import refuse
 
 # From all threads of a team to one thread of a pair of CTAs: each is part of the one before.

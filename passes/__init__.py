@@ -8,6 +8,7 @@ from .normalize import Normalize
 from .persistence import Persistence
 from .ping_pong import PingPong
 from .pipelining import Pipelining
+from .select_instructions import SelectInstructions
 from .split_k import SplitK
 from .swizzle_selection import SwizzleSelection
 from .tiling import Tiling
@@ -31,7 +32,8 @@ PIPELINE = (
 # What every program goes through after its schedule, in this order; each can be stopped after.
 LOWERING = (
     AssignThreads,  # first: memory and barriers depend on who fills and who reads
-    LowerToNvvm,  # last: the only place that knows instructions
+    SelectInstructions,  # tiles and pipes → instructions on barriers, descriptors and addresses
+    LowerToNvvm,  # last: an op, a pattern; then upstream's passes
 )
 # Passes that the default pipeline leaves out: for few tiles and a long K, for many and a short K.
 BY_REQUEST = (SplitK, PingPong)

@@ -1,31 +1,25 @@
-"""Lowers `tile` and `pipe` to a gpu.module of llvm and nvvm ops only.
+"""Lowers an `sm.kernel` to a gpu.module of llvm and nvvm ops only, each op by a pattern of its own.
 
-The one place that knows barrier words, descriptors, addresses and phases. One thread, the leader,
-runs pipe ops, TMA copies and MMAs; all threads copy tiles and store the result. After the source
-ops are emitted with scf and arith, upstream passes take those to the llvm dialect.
-
-The module keeps what a launch needs as attributes of the kernel: `tile.launch`.
+Upstream passes then take scf, arith and vector to the llvm dialect. The function keeps what a
+launch needs as an attribute: `tile.launch`.
 """
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
+from ..dialects import sm
 from ..dialects.entry_names import SHARED_MEMORY
+from ..dialects.errors import CompileError
 from ..dialects.layout import SLOT_ALIGNMENT
-from ..dialects.mlir import gpu, ir, llvm, nvvm, passmanager
-from ..dialects.pipe import SetRegistersOp
+from ..dialects.mlir import gpu, ir, llvm, passmanager
 from ..dialects.target import Target
-from ..dialects.tile import KernelOp
 from ..dialects.tile_types import integers_of
-from .base import PassLog, one_of, option, refused, target_of, the_kernel, walk
+from .base import PassLog, one_of, operations, option, target_of, walk
 from .lowering import build as b
-from .lowering.frame import Frame
-from .lowering.launch import launch_attribute
-from .lowering.plan import Plan, make_plan
-from .lowering.program import emit_program
-from .lowering.tiles import declare_curve
+from .lowering import nvvm_barriers, nvvm_copies, nvvm_tensor_core
 
 TENSOR_MAP_BYTES = 128
 PDL = ("auto", "true", "false", "early")
@@ -34,11 +28,12 @@ UPSTREAM = (
     "convert-arith-to-llvm,convert-math-to-llvm,convert-nvvm-to-llvm,"
     "gpu.module(llvm.func(reconcile-unrealized-casts,canonicalize,cse)))"
 )
+PATTERNS = {**nvvm_barriers.PATTERNS, **nvvm_copies.PATTERNS, **nvvm_tensor_core.PATTERNS}
 
 
 @dataclass(frozen=True)
 class LowerToNvvm:
-    """`tile.kernel` → `llvm.func` in a `gpu.module`, llvm and nvvm ops only.
+    """`sm.kernel` → `llvm.func` in a `gpu.module`, llvm and nvvm ops only.
 
     `pdl` is for programmatic dependent launch: every thread waits for the grids before it before it
     touches global memory, so that the kernel may be started while their last CTAs run. The grids
@@ -51,16 +46,20 @@ class LowerToNvvm:
     pdl: str = option("auto", one_of(*PDL), "auto, true, false or early")
 
     def __call__(self, module: ir.Module, log: PassLog) -> None:
-        kernel = the_kernel(module, self.name)
+        kernel = _the_kernel(module)
         target = target_of(module)
-        _check_grid(kernel, target)
-        plan = make_plan(kernel, target)
-        _emit(module, kernel, plan, target, self._pdl(target))
-        kernel.operation.erase()
+        pdl = self._pdl(target)
+        module.operation.attributes["gpu.container_module"] = ir.UnitAttr.get()
+        with ir.InsertionPoint(kernel), kernel.location:
+            functions = _gpu_module(target)
+        with ir.InsertionPoint(functions), kernel.location:
+            _declare_globals(kernel)
+            function = _declare_function(kernel, pdl)
+        _drop(kernel, pdl)
+        _convert(kernel)
+        _move_body(kernel, function)
         passmanager.PassManager.parse(UPSTREAM).run(module.operation)
-        columns = f", {plan.tmem_columns} tensor-memory columns" if plan.tmem_columns else ""
-        memory = f"{plan.shared_bytes} bytes of shared memory{columns}"
-        log.did(f"{len(plan.parameters)} parameters, {memory}")
+        log.did(f"pdl={pdl}")
 
     def _pdl(self, target: Target) -> str:
         if self.pdl != "auto":
@@ -68,46 +67,26 @@ class LowerToNvvm:
         return "true" if target.dependent_launch else "false"
 
 
-def _check_grid(kernel: KernelOp, target: Target) -> None:
-    limits = (target.grid_x_max, target.grid_y_max)
-    for axis, extent, limit in zip("MN", integers_of(kernel.grid), limits, strict=False):
-        if extent > limit:
-            raise refused(
-                kernel,
-                f"a grid can have {limit} CTAs along {axis}, got {extent}; use a larger tile or "
-                "persistence",
-            )
+def _the_kernel(module: ir.Module) -> sm.KernelOp:
+    if walk(module, gpu.GPUModuleOp):
+        raise CompileError("lower-to-nvvm: the module is lowered already; run it once")
+    kernels = walk(module, sm.KernelOp)
+    if len(kernels) != 1:
+        raise CompileError(
+            f"lower-to-nvvm: the module must hold one sm.kernel, got {len(kernels)}; "
+            "run select-instructions first"
+        )
+    return kernels[0]
 
 
-def _emit(module: ir.Module, kernel: KernelOp, plan: Plan, target: Target, pdl: str) -> None:
-    module.operation.attributes["gpu.container_module"] = ir.UnitAttr.get()
-    waits = pdl != "false"
-    with ir.InsertionPoint(kernel), kernel.location:
-        chip = ir.Attribute.parse(f'#nvvm.target<chip = "{target.chip}">')
-        gpu_module = gpu.GPUModuleOp("kernels", targets=ir.ArrayAttr.get([chip]))
-    body = gpu_module.bodyRegion.blocks.append()
-    with ir.InsertionPoint(body), kernel.location:
-        _declare_shared()
-        declare_curve(kernel, plan.cluster)
-        function = _declare_function(kernel, plan, waits)
-    entry = function.body.blocks[0]
-    keys = [(parameter.argument, _map(parameter)) for parameter in plan.parameters]
-    parameters = dict(zip(keys, entry.arguments, strict=True))
-    frame = Frame(kernel, target, plan, parameters, lets_start=pdl == "early")
-    with ir.InsertionPoint(entry), kernel.location:
-        frame.open()
-        if waits:
-            nvvm.griddepcontrol(nvvm.GridDepActionKind.wait)
-        emit_program(frame, kernel.body.blocks[0])
-        frame.close()
-        llvm.return_()
+def _gpu_module(target: Target) -> ir.Block:
+    chip = ir.Attribute.parse(f'#nvvm.target<chip = "{target.chip}">')
+    made = gpu.GPUModuleOp("kernels", targets=ir.ArrayAttr.get([chip]))
+    return made.bodyRegion.blocks.append()
 
 
-def _map(parameter: Any) -> ir.Value | None:
-    return parameter.map.map if parameter.map is not None else None
-
-
-def _declare_shared() -> None:
+def _declare_globals(kernel: sm.KernelOp) -> None:
+    """Dynamic shared memory, and each table once."""
     llvm.GlobalOp(
         ir.Type.parse("!llvm.array<0 x i8>"),
         SHARED_MEMORY,
@@ -115,32 +94,43 @@ def _declare_shared() -> None:
         alignment=SLOT_ALIGNMENT,
         addr_space=b.SHARED,
     )
+    tables = {table.symbol.value: table for table in walk(kernel, sm.TableOp)}
+    for symbol, table in tables.items():
+        (count,) = table.values.type.shape
+        llvm.GlobalOp(
+            ir.Type.parse(f"!llvm.array<{count} x i32>"),
+            symbol,
+            ir.Attribute.parse("#llvm.linkage<internal>"),
+            value=table.values,
+            constant=True,
+            addr_space=b.GLOBAL,
+        )
 
 
-def _declare_function(kernel: KernelOp, plan: Plan, pdl: bool) -> llvm.LLVMFuncOp:
-    types = [b.pointer(0 if parameter.map else b.GLOBAL) for parameter in plan.parameters]
+def _declare_function(kernel: sm.KernelOp, pdl: str) -> llvm.LLVMFuncOp:
+    types = [argument.type for argument in kernel.body.blocks[0].arguments]
     signature = ", ".join(str(type_) for type_ in types)
     function = llvm.LLVMFuncOp(
         kernel.sym_name,
         ir.TypeAttr.get(ir.Type.parse(f"!llvm.func<void ({signature})>")),
-        arg_attrs=ir.ArrayAttr.get([_parameter_attributes(item) for item in plan.parameters]),
+        arg_attrs=ir.ArrayAttr.get([_parameter_attributes(type_) for type_ in types]),
     )
     attributes = function.operation.attributes
     for flag in ("gpu.kernel", "nvvm.kernel"):
         attributes[flag] = ir.UnitAttr.get()
     attributes["nvvm.reqntid"] = ir.DenseI32ArrayAttr.get([kernel.threads.value, 1, 1])
-    if walk(kernel, SetRegistersOp):  # ptxas needs to know how many registers a thread starts with
+    if walk(kernel, sm.SetRegistersOp):  # ptxas needs to know what a thread starts with
         attributes["nvvm.minctasm"] = ir.IntegerAttr.get(b.i32(), 1)
     cluster = integers_of(kernel.cluster)
-    if plan.cluster.size > 1:
+    if cluster != [1, 1, 1]:
         attributes["nvvm.cluster_dim"] = ir.DenseI32ArrayAttr.get(cluster)
-    attributes["tile.launch"] = launch_attribute(kernel, plan, pdl)
-    function.body.blocks.append(*types)
+    attributes["tile.launch"] = _launch(kernel, pdl)
     return function
 
 
-def _parameter_attributes(parameter: Any) -> ir.DictAttr:
-    if parameter.map is None:
+def _parameter_attributes(type_: ir.Type) -> ir.DictAttr:
+    """A tensor map is in the parameters themselves; other pointers need nothing."""
+    if type_ != b.pointer():
         return ir.DictAttr.get({})
     return ir.DictAttr(
         ir.Attribute.parse(
@@ -148,3 +138,43 @@ def _parameter_attributes(parameter: Any) -> ir.DictAttr:
             "llvm.align = 64 : i64}"
         )
     )
+
+
+def _launch(kernel: sm.KernelOp, pdl: str) -> ir.StringAttr:
+    """The launch, and whether it may start before the grids before it have ended."""
+    launch = json.loads(kernel.launch.value)
+    launch["schedule"]["programmatic_dependent_launch"] = pdl != "false"
+    return ir.StringAttr.get(json.dumps(launch, sort_keys=True))
+
+
+def _drop(kernel: sm.KernelOp, pdl: str) -> None:
+    """Erase the ops of dependent launch that are not asked for."""
+    if pdl == "false":
+        unwanted = sm.AwaitGridsOp | sm.LaunchDependentsOp
+    elif pdl == "true":
+        unwanted = sm.LaunchDependentsOp
+    else:
+        return
+    for op in walk(kernel, unwanted):
+        op.operation.erase()
+
+
+def _convert(kernel: sm.KernelOp) -> None:
+    """Put what its pattern makes in the place of each op, in program order."""
+    for op in list(operations(kernel.operation)):
+        pattern = PATTERNS.get(type(op))
+        if pattern is None:
+            continue
+        with ir.InsertionPoint(op), op.location:
+            value = pattern(op)
+        if value is not None:
+            op.operation.results[0].replace_all_uses_with(value)
+        op.operation.erase()
+
+
+def _move_body(kernel: sm.KernelOp, function: llvm.LLVMFuncOp) -> None:
+    entry = kernel.body.blocks[0]
+    entry.append_to(function.body)
+    with ir.InsertionPoint(entry), kernel.location:
+        llvm.return_()
+    kernel.operation.erase()

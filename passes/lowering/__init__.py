@@ -1,1 +1,1 @@
-"""How `lower-to-nvvm` emits each part of a kernel: one module a subject."""
+"""How `select-instructions` emits each part of a kernel: one module a subject."""

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from ...dialects.mlir import ir, llvm, nvvm, vector
+from ...dialects import sm
+from ...dialects.mlir import ir
 from ...dialects.tile_types import AccumulatorType
 from . import build as b
 from .frame import Frame
@@ -92,7 +93,7 @@ def await_accumulator(frame: Frame, op: Any) -> None:
     mma = mma_before(op)
     if op.acc in frame.plan.accumulators and not is_synchronous(mma):
         with frame.team.once(), b.when(frame.issues):
-            frame.commit(frame.shared_at(frame.plan.mma_done), frame.pair_mask())
+            frame.commit(b.shared_at(frame.plan.mma_done), frame.pair_mask())
         frame.wait_mma_done()
 
 
@@ -107,38 +108,17 @@ def read_fragment(fragment: Fragment, element: ir.Type, address: ir.Value) -> ir
     """`registers` sums of one row; the data is in registers when this returns."""
     type_ = ir.VectorType.get([fragment.registers], element)
     if fragment.layout != "F":
-        return _load(nvvm.Tcgen05LdStShape.SHAPE_32X32B, type_, address)
-    half = b.constant(fragment.registers, b.i64())
-    return _load(nvvm.Tcgen05LdStShape.SHAPE_16X32BX2, type_, address, half)
+        return _load("32x32b", type_, address)
+    return _load("16x32bx2", type_, address, fragment.registers)
 
 
 def read_matrices(columns: int, element: ir.Type, address: ir.Value) -> ir.Value:
     """`columns` of 16 rows as 8x8 matrices: four sums a thread for every 8 columns."""
     type_ = ir.VectorType.get([columns // 2], element)
-    return _load(nvvm.Tcgen05LdStShape.SHAPE_16X256B, type_, address)
+    return _load("16x256b", type_, address)
 
 
-def _load(
-    shape: nvvm.Tcgen05LdStShape,
-    type_: ir.VectorType,
-    address: ir.Value,
-    offset: ir.Value | None = None,
-) -> ir.Value:
-    (count,) = type_.shape
-    loaded = nvvm.tcgen05_ld(ir.VectorType.get([count], b.i32()), shape, address, offset=offset)
-    nvvm.tcgen05_wait(nvvm.Tcgen05WaitKind.LOAD)
-    return llvm.bitcast(type_, _pin(loaded, count))
-
-
-def _pin(words: ir.Value, count: int) -> ir.Value:
-    """Keep LLVM from reading the registers before this point.
-
-    Nothing in LLVM's IR ties a tcgen05.ld to its wait; an empty asm that takes and gives every
-    register does, and emits no instruction.
-    """
-    elements = [vector.ExtractOp(words, [], [index]).result for index in range(count)]
-    outputs = ir.Type.parse(f"!llvm.struct<({', '.join(['i32'] * count)})>")
-    ties = ",".join(["=r"] * count + [str(index) for index in range(count)])
-    pinned = llvm.inline_asm(outputs, elements, "", ties, has_side_effects=True)
-    parts = [llvm.extractvalue(b.i32(), pinned, [index]) for index in range(count)]
-    return vector.FromElementsOp(words.type, parts).result
+def _load(shape: str, type_: ir.VectorType, address: ir.Value, offset: int = 0) -> ir.Value:
+    words = ir.VectorType.get(type_.shape, b.i32())
+    loaded = sm.TmemLoadOp.of(address, shape=shape, offset=offset, words=words).words
+    return sm.TmemWaitOp.of(loaded, values=type_).values

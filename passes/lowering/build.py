@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from ...dialects.mlir import arith, ir, llvm, nvvm, scf
+from ...dialects import sm
+from ...dialects.mlir import arith, ir, llvm, scf
 
 GLOBAL, SHARED, TENSOR, CLUSTER = 1, 3, 6, 7
 NO_WRAP_FLAGS = 0
@@ -167,23 +168,49 @@ def loop(start: ir.Value, end: int, step: int) -> Iterator[ir.Value]:
 
 def cluster_barrier() -> None:
     """All threads of the cluster meet; what one wrote before (release), all may read (acquire)."""
-    nvvm.cluster_arrive(aligned=True)
-    nvvm.cluster_wait(aligned=True)
+    sm.ClusterBarrierOp.of()
 
 
 def barrier_wait(barrier: ir.Value, parity: ir.Value, in_cluster: bool = False) -> None:
-    """Spin until the mbarrier's phase of that parity has completed (acquire).
+    """Wait until the mbarrier's phase of that parity has completed.
 
     The scope is the CTA, or the cluster where other CTAs may arrive.
     """
-    scope = nvvm.MemScopeKind.CLUSTER if in_cluster else None
-    spin = scf.WhileOp([], [])
-    before, after = spin.regions[0].blocks.append(), spin.regions[1].blocks.append()
-    with ir.InsertionPoint(before):
-        done = nvvm.mbarrier_try_wait(barrier, parity, scope=scope, results=[i1()])
-        scf.ConditionOp(xor(done, true()), [])
-    with ir.InsertionPoint(after):
-        scf.YieldOp([])
+    sm.WaitBarrierOp.of(barrier, parity, scope="cluster" if in_cluster else "cta")
+
+
+def special(register: str) -> ir.Value:
+    """What a special register holds."""
+    return sm.SpecialRegisterOp.of(register=register).value
+
+
+def elect() -> ir.Value:
+    """True in one lane of the warp."""
+    return sm.ElectOp.of().elected
+
+
+def warp_barrier() -> None:
+    """The lanes of the warp meet."""
+    sm.ConvergeOp()
+
+
+def fence(kind: str) -> None:
+    sm.FenceOp.of(kind=kind)
+
+
+def shared_at(offset_bytes: ir.Value | int) -> ir.Value:
+    """Pointer to a byte of dynamic shared memory."""
+    return sm.SharedAddressOp.of(as_value(offset_bytes), pointer=pointer(SHARED)).pointer
+
+
+def in_cta(address: ir.Value, rank: ir.Value) -> ir.Value:
+    """The same place of shared memory in the CTA of that rank."""
+    return sm.MapaOp.of(address, rank, remote=pointer(CLUSTER)).remote
+
+
+def arrive(barrier: ir.Value, in_cluster: bool = False) -> None:
+    """One arrival; what it releases is for the CTA, or for the cluster."""
+    sm.ArriveOp.of(barrier, scope="cluster" if in_cluster else "cta")
 
 
 class Counter:

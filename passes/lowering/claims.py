@@ -9,14 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ...dialects.mlir import arith, ir, llvm, nvvm, scf
+from ...dialects import sm
+from ...dialects.mlir import arith, ir, llvm, scf
 from ...dialects.pipe import ClaimOp, ForEachClaimOp
 from . import build as b
-from .frame import ALL_LANES, Frame
+from .frame import Frame
 from .plan import CLAIM_BYTES
 from .tiles import set_tile, tiles_per_axis
-
-QUERY = nvvm.ClusterLaunchControlQueryType
 
 
 def lower_for_each_claim(
@@ -42,9 +41,7 @@ def lower_for_each_claim(
 
 def _own_turn(frame: Frame, tiles: tuple[int, int]) -> ir.Value:
     """The number of the cluster that this CTA was launched in."""
-    x = nvvm.read_ptx_sreg_ctaid_x(results=[b.i32()])
-    y = nvvm.read_ptx_sreg_ctaid_y(results=[b.i32()])
-    return _turn(frame, x, y, tiles)
+    return _turn(frame, b.special("ctaid.x"), b.special("ctaid.y"), tiles)
 
 
 def _turn(frame: Frame, x: ir.Value, y: ir.Value, tiles: tuple[int, int]) -> ir.Value:
@@ -55,10 +52,7 @@ def _turn(frame: Frame, x: ir.Value, y: ir.Value, tiles: tuple[int, int]) -> ir.
 
 def _claimed_turn(frame: Frame, answer: ir.Value, tiles: tuple[int, int]) -> ir.Value:
     """The number of the cluster that an answer claims."""
-    x, y = (
-        nvvm.clusterlaunchcontrol_query_cancel(kind, answer, results=[b.i32()])
-        for kind in (QUERY.GET_FIRST_CTA_ID_X, QUERY.GET_FIRST_CTA_ID_Y)
-    )
+    x, y = (sm.QueryCancelOp.of(answer, field=axis, value=b.i32()).value for axis in "xy")
     return _turn(frame, x, y, tiles)
 
 
@@ -69,9 +63,8 @@ def _read(frame: Frame, ring: ir.Value, alone: bool) -> tuple[ir.Value, ir.Value
     frame.wait(frame.barrier_at(plan.full, index), consumer.phase())
     i128 = ir.IntegerType.get_signless(128)
     answer = llvm.load(i128, _slot(frame, ring, index), alignment=CLAIM_BYTES)
-    claimed = nvvm.clusterlaunchcontrol_query_cancel(QUERY.IS_CANCELED, answer, results=[b.i1()])
-    space = nvvm.SharedSpace.shared_cta
-    nvvm.fence_proxy(nvvm.ProxyKind.async_shared, space=space)
+    claimed = sm.QueryCancelOp.of(answer, field="claimed", value=b.i1()).value
+    b.fence("async_shared")
     _hand_back(frame, frame.barrier_at(plan.empty, index), alone)
     consumer.advance()
     return claimed, answer
@@ -80,22 +73,21 @@ def _read(frame: Frame, ring: ir.Value, alone: bool) -> tuple[ir.Value, ir.Value
 def _slot(frame: Frame, ring: ir.Value, index: ir.Value | int) -> ir.Value:
     (first,) = frame.plan.rings[ring].tiles
     if isinstance(index, int):
-        return frame.shared_at(first + index * CLAIM_BYTES)
-    return frame.shared_at(b.add(b.mul(index, CLAIM_BYTES), first))
+        return b.shared_at(first + index * CLAIM_BYTES)
+    return b.shared_at(b.add(b.mul(index, CLAIM_BYTES), first))
 
 
 def _hand_back(frame: Frame, empty: ir.Value, alone: bool) -> None:
     """One arrival of this thread, or of each warp of the team, in the cluster's first CTA."""
     if not alone:
-        nvvm.bar_warp_sync(b.constant(ALL_LANES))
-    with b.when(None if alone else nvvm.elect_sync(results=[b.i1()])):
+        b.warp_barrier()
+    with b.when(None if alone else b.elect()):
         if frame.cluster.size == 1:
-            nvvm.mbarrier_arrive(empty)
+            b.arrive(empty)
         else:
-            remote = nvvm.mapa(b.pointer(b.CLUSTER), empty, b.constant(0))
-            nvvm.mbarrier_arrive(remote, scope=nvvm.MemScopeKind.CLUSTER)
+            b.arrive(b.in_cta(empty, b.constant(0)), in_cluster=True)
     if not alone:
-        nvvm.bar_warp_sync(b.constant(ALL_LANES))
+        b.warp_barrier()
 
 
 def lower_claim(frame: Frame, op: ClaimOp) -> None:
@@ -110,11 +102,10 @@ def lower_claim(frame: Frame, op: ClaimOp) -> None:
         with b.when(first):
             empty = frame.barrier_at(plan.empty, index)
             frame.wait(empty, b.xor(producer.phase(), 1))
-        nvvm.mbarrier_arrive_expect_tx(full, b.constant(CLAIM_BYTES))
+        sm.ArriveExpectTxOp.of(full, bytes=CLAIM_BYTES)
         with b.when(first):
-            multicast = frame.cluster.size > 1 or None
             slot = _slot(frame, op.ring, index)
-            nvvm.clusterlaunchcontrol_try_cancel(slot, full, multicast=multicast)
+            sm.TryCancelOp.of(slot, full, multicast=frame.cluster.size > 1)
         producer.advance()
         claimed, _ = _read(frame, op.ring, alone=True)
         scf.ConditionOp(claimed, [])

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ...dialects.mlir import arith, ir, llvm, nvvm
+from ...dialects.mlir import arith, ir, llvm
 from ...dialects.tile import TmaLoadOp
 from ..base import walk
 from . import build as b
@@ -26,7 +26,7 @@ def clear_missing_rows(frame: Frame) -> None:
     for (ring, index), load in tiles.items():
         _clear(frame, ring, index, load.missing_rows)
     if tiles:
-        nvvm.fence_proxy(nvvm.ProxyKind.async_shared, space=nvvm.SharedSpace.shared_cta)
+        b.fence("async_shared")
 
 
 def _place(load: TmaLoadOp) -> tuple[ir.Value, int]:
@@ -49,7 +49,7 @@ def _clear(frame: Frame, ring: ir.Value, index: int, missing: int) -> None:
         place = b.add(b.mul(slot, layout.slot_bytes), b.mul(unit, UNIT_BYTES))
         for chunk in range(layout.chunks):
             offset = b.add(place, first + chunk * layout.chunk_bytes)
-            llvm.store(zeros, frame.shared_at(offset), alignment=UNIT_BYTES)
+            llvm.store(zeros, b.shared_at(offset), alignment=UNIT_BYTES)
 
 
 def _zero_unit() -> ir.Value:

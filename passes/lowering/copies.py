@@ -50,7 +50,7 @@ def _start_copies(frame: Frame, op: CopyOp, start: ir.Value) -> None:
     with _parts(frame, layout, size, COPIES_MAX) as parts:
         for row, part in parts:
             to = b.add(_part_offset(layout, row, part, size), start)
-            source.start_copy(row, b.mul(part, source.width), frame.shared_at(to))
+            source.start_copy(row, b.mul(part, source.width), b.shared_at(to))
 
 
 def _part_offset(layout: TileLayout, row: ir.Value, part: ir.Value, size: int) -> ir.Value:
@@ -73,7 +73,7 @@ def _copy_tile(frame: Frame, op: LoadOp | CopyOp, start: ir.Value) -> None:
     with _parts(frame, layout, UNIT_BYTES, source.units_under_way) as units:
         values = [source.read_unit(row, column) for row, column in units]
         for (row, column), value in zip(units, values, strict=True):
-            address = frame.shared_at(b.add(unit_offset(layout, row, column), start))
+            address = b.shared_at(b.add(unit_offset(layout, row, column), start))
             llvm.store(value, address, alignment=UNIT_BYTES)
 
 

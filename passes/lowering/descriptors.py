@@ -7,7 +7,6 @@ is the former with zero for its version; the swizzle codes without an atom size 
 from __future__ import annotations
 
 from ...dialects.dtypes import DType
-from ...dialects.layout import TileLayout
 
 SWIZZLE_CODE = {"none": 0, "128B": 2, "64B": 4, "32B": 6}
 ADDRESS_BITS = 0x3FFFF
@@ -19,18 +18,17 @@ def encode_bytes(value: int) -> int:
     return (value & ADDRESS_BITS) >> 4
 
 
-def shared_descriptor(layout: TileLayout, version: int, address: int = 0) -> int:
-    """The 64-bit matrix descriptor of a tile that starts at shared-memory byte `address`.
-
-    The version is the target's `descriptor_version`.
-    """
-    leading, stride = layout.descriptor_strides()
+def shared_descriptor(
+    lbo: int, sbo: int, swizzle: str, version: int, base_offset: int = 0, address: int = 0
+) -> int:
+    """The 64-bit matrix descriptor with those fields; offsets and address are in bytes."""
     return (
         encode_bytes(address)
-        | encode_bytes(leading) << 16
-        | encode_bytes(stride) << 32
+        | encode_bytes(lbo) << 16
+        | encode_bytes(sbo) << 32
         | version << 46
-        | SWIZZLE_CODE[layout.swizzle] << 61
+        | base_offset << 49
+        | SWIZZLE_CODE[swizzle] << 61
     )
 
 

@@ -7,9 +7,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from ...dialects.entry_names import SHARED_MEMORY
+from ...dialects import sm
 from ...dialects.layout import TileLayout
-from ...dialects.mlir import arith, ir, llvm, nvvm
+from ...dialects.mlir import arith, ir, llvm
 from ...dialects.target import Target
 from ...dialects.tile import AccumulatorOp, KernelOp
 from ..base import walk
@@ -17,14 +17,11 @@ from ..indices import linear_form, span
 from . import build as b
 from .clearing import clear_missing_rows
 from .cluster import Cluster
-from .descriptors import encode_bytes, shared_descriptor
 from .plan import BARRIER_BYTES, Plan, RingPlan
 from .register_accumulator import RegisterAccumulator
 
 if TYPE_CHECKING:  # it reads frames
     from .shifted_copies import ShiftedCopy
-
-ALL_LANES = -1
 
 
 @dataclass
@@ -72,28 +69,24 @@ class Team:
 
     def converge(self) -> None:
         """The lanes of each warp wait for each other."""
-        nvvm.bar_warp_sync(b.constant(ALL_LANES))
+        b.warp_barrier()
 
     def meet(self) -> None:
         """All threads of the team wait for each other."""
-        nvvm.barrier(
-            barrier_id=b.constant(self.barrier), number_of_threads=b.constant(self.threads)
-        )
+        sm.NamedBarrierOp.of(id=self.barrier, threads=self.threads)
 
 
 @dataclass
 class Frame:
     """The state of one kernel's lowering; ops read and write it as they are met.
 
-    `lets_start`: the grids after this one may start once a CTA's loads are issued. `put_off`:
-    copies of the acquired slot that are emitted together when it is committed.
+    `put_off`: copies of the acquired slot that are emitted together when it is committed.
     """
 
     kernel: KernelOp
     target: Target
     plan: Plan
     parameters: dict[tuple[ir.Value, ir.Value | None], ir.Value]
-    lets_start: bool = False
     values: dict[ir.Value, ir.Value] = field(default_factory=dict)
     tiles: dict[ir.Value, ir.Value] = field(default_factory=dict)
     slots: dict[ir.Value, Slot] = field(default_factory=dict)
@@ -108,14 +101,14 @@ class Frame:
         return self.plan.cluster
 
     @property
-    def cta_group(self) -> nvvm.CTAGroupKind:
+    def cta_group(self) -> int:
         """What every tcgen05 instruction of the kernel must say."""
-        return nvvm.CTAGroupKind.CTA_2 if self.cluster.pair else nvvm.CTAGroupKind.CTA_1
+        return 2 if self.cluster.pair else 1
 
     def place_in_cluster(self) -> tuple[ir.Value | int, ir.Value | int]:
         """(x, y) of this CTA in its cluster, numbers where the cluster has one CTA that way."""
-        x = nvvm.read_ptx_sreg_cluster_ctaid_x(results=[b.i32()]) if self.cluster.m > 1 else 0
-        y = nvvm.read_ptx_sreg_cluster_ctaid_y(results=[b.i32()]) if self.cluster.n > 1 else 0
+        x = b.special("cluster_ctaid.x") if self.cluster.m > 1 else 0
+        y = b.special("cluster_ctaid.y") if self.cluster.n > 1 else 0
         return x, y
 
     def open(self) -> None:
@@ -123,12 +116,11 @@ class Frame:
 
         Stack slots come first: only those of the first block become registers.
         """
-        self.shared = llvm.AddressOfOp(b.pointer(b.SHARED), SHARED_MEMORY).result
-        self.thread = nvvm.read_ptx_sreg_tid_x(results=[b.i32()])
+        self.thread = b.special("tid.x")
         self.warp = b.div(self.thread, 32)
         self.lane = b.rem(self.thread, 32)
         self.first_warp = b.less(self.thread, 32)
-        leader = arith.andi(nvvm.elect_sync(results=[b.i1()]), self.first_warp)
+        leader = arith.andi(b.elect(), self.first_warp)
         self.team = Team(self.kernel.threads.value, self.thread, leader)
         self.columns |= self.plan.accumulators
         self.mma_done = b.Counter(1)
@@ -152,7 +144,7 @@ class Frame:
         with b.when(self.first_warp):
             self._allocate()
         self.meet_all()
-        self.tmem = llvm.load(b.i32(), self.shared_at(self.plan.tmem_address))
+        self.tmem = llvm.load(b.i32(), b.shared_at(self.plan.tmem_address))
 
     def _open_ring(self, plan: RingPlan) -> Ring:
         producer, consumer = b.Counter(plan.stages), b.Counter(plan.stages)
@@ -178,15 +170,15 @@ class Frame:
         if not self.target.has_tensor_memory:
             return
         with b.when(self.first_warp):
-            columns = b.constant(self.plan.tmem_columns)
-            nvvm.tcgen05_dealloc(self.tmem_pointer(0), columns, group=self.cta_group)
+            columns, group = self.plan.tmem_columns, self.cta_group
+            sm.TmemDeallocOp.of(self.tmem_address(0), columns=columns, cta_group=group)
 
     def _read_place(self) -> None:
         """This CTA's place in its cluster; pair masks that depend on it."""
         self.place = self.place_in_cluster()
         self.first_rank: ir.Value | int = 0
         if self.cluster.split > 1 and self.cluster.loads_together:
-            part = nvvm.read_ptx_sreg_cluster_ctaid_z(results=[b.i32()])
+            part = b.special("cluster_ctaid.z")
             self.first_rank = b.mul(part, self.cluster.plane)
         self.issues = None
         if self.cluster.pair:
@@ -196,25 +188,25 @@ class Frame:
         """All threads of the CTA, or of its cluster, meet; tcgen05 work is ordered across it."""
         self.fence_before()
         if self.cluster.size == 1:
-            nvvm.barrier()
+            sm.CtaBarrierOp.of()
         else:
             b.cluster_barrier()
         self.fence_after()
 
     def meet_cluster(self) -> None:
         """All threads of the cluster meet, from where the lanes of a warp may have parted."""
-        nvvm.bar_warp_sync(b.constant(ALL_LANES))
+        b.warp_barrier()
         b.cluster_barrier()
 
     def fence_before(self) -> None:
         """tcgen05.fence::before_thread_sync, where there is tensor memory."""
         if self.target.has_tensor_memory:
-            nvvm.tcgen05_fence(nvvm.Tcgen05FenceKind.BEFORE_THREAD_SYNC)
+            b.fence("tcgen05_before")
 
     def fence_after(self) -> None:
         """tcgen05.fence::after_thread_sync, where there is tensor memory."""
         if self.target.has_tensor_memory:
-            nvvm.tcgen05_fence(nvvm.Tcgen05FenceKind.AFTER_THREAD_SYNC)
+            b.fence("tcgen05_after")
 
     def line(self, ranks: int, along_m: ir.Value | int, along_n: ir.Value | int) -> ir.Value:
         """Mask (i16) of `ranks`, given for the CTA at (0, 0), moved to another place of a plane."""
@@ -239,39 +231,31 @@ class Frame:
                 counts[plan.full + stage * BARRIER_BYTES] = plan.full_count
                 counts[plan.empty + stage * BARRIER_BYTES] = plan.empty_count
         for word, count in counts.items():
-            nvvm.mbarrier_init(self.shared_at(word), b.constant(count))
-        nvvm.fence_mbarrier_init()
+            sm.BarrierInitOp.of(b.shared_at(word), count=count)
+        b.fence("mbarrier_init")
         for map_ in self._maps():
-            nvvm.prefetch(map_, tensormap=True)
+            sm.PrefetchTensorMapOp.of(map_)
 
     def _maps(self) -> list[ir.Value]:
         return [value for (_, map_), value in self.parameters.items() if map_ is not None]
 
     def _allocate(self) -> None:
-        columns = b.constant(self.plan.tmem_columns)
-        nvvm.tcgen05_alloc(self.shared_at(self.plan.tmem_address), columns, group=self.cta_group)
-        nvvm.tcgen05_relinquish_alloc_permit(group=self.cta_group)
-
-    def shared_at(self, offset_bytes: ir.Value | int) -> ir.Value:
-        """Pointer to a byte of dynamic shared memory."""
-        return b.offset_pointer(self.shared, offset_bytes)
+        to, columns = b.shared_at(self.plan.tmem_address), self.plan.tmem_columns
+        sm.TmemAllocOp.of(to, columns=columns, cta_group=self.cta_group)
+        sm.TmemRelinquishOp.of(cta_group=self.cta_group)
 
     def descriptor_at(self, layout: TileLayout, offset_bytes: int) -> ir.Value:
-        """Low word (i32) of the matrix descriptor of a tile at a byte of dynamic shared memory.
-
-        The high word does not depend on the address, and offsets added to the low one stay in its
-        address field.
-        """
-        address = llvm.ptrtoint(b.i32(), self.shared_at(offset_bytes))
-        units = arith.andi(b.div(address, 16), b.constant(encode_bytes(-1)))
-        word = shared_descriptor(layout, self.target.descriptor_version)
-        return arith.ori(units, b.constant(b.signed(word % 2**32)))
+        """The matrix descriptor of a tile at a byte of dynamic shared memory."""
+        lbo, sbo = layout.descriptor_strides()
+        version = self.target.descriptor_version
+        type_ = sm.DescriptorType.of(lbo, sbo, layout.swizzle, version)
+        return sm.SmemDescriptorOp.of(b.shared_at(offset_bytes), descriptor=type_).descriptor
 
     def barrier_at(self, first: int, index: ir.Value | int) -> ir.Value:
         """Pointer to barrier `index` of the array that starts at byte `first`."""
         if isinstance(index, int):
-            return self.shared_at(first + index * BARRIER_BYTES)
-        return self.shared_at(b.add(b.mul(index, BARRIER_BYTES), first))
+            return b.shared_at(first + index * BARRIER_BYTES)
+        return b.shared_at(b.add(b.mul(index, BARRIER_BYTES), first))
 
     def tile_in(self, slot: Slot, tile: int) -> ir.Value:
         """Byte offset (i32) of a slot's payload tile in dynamic shared memory."""
@@ -294,7 +278,7 @@ class Frame:
         first, count = 32 * first_warp, 32 * warps
         thread = b.sub(self.thread, first)
         with b.when(b.less(thread, count)):
-            elected = nvvm.elect_sync(results=[b.i1()])
+            elected = b.elect()
             leader = arith.andi(elected, b.less(thread, 32))
             outer, self.team = self.team, Team(count, thread, leader, number)
             yield
@@ -320,9 +304,9 @@ class Frame:
         """
         return n // 2 if self.cluster.pair and atom_m == 64 else n
 
-    def tmem_pointer(self, offset: ir.Value | int) -> ir.Value:
-        """Pointer to tensor memory: the allocation's address plus lane << 16 | column."""
-        return llvm.inttoptr(b.pointer(b.TENSOR), b.add(self.tmem, offset))
+    def tmem_address(self, offset: ir.Value | int) -> ir.Value:
+        """An address in tensor memory: the allocation's plus lane << 16 | column."""
+        return b.add(self.tmem, offset)
 
     def wait(self, barrier: ir.Value, parity: ir.Value) -> None:
         """Wait for a barrier that, in a cluster, other CTAs may arrive at."""
@@ -331,7 +315,7 @@ class Frame:
 
     def wait_mma_done(self) -> None:
         """All threads wait for the last commit on the done barrier, then may read its results."""
-        self.wait(self.shared_at(self.plan.mma_done), self.mma_done.phase())
+        self.wait(b.shared_at(self.plan.mma_done), self.mma_done.phase())
         self.mma_done.advance()
         self.fence_after()
 
@@ -342,12 +326,11 @@ class Frame:
 
     def fence_async_proxy(self) -> None:
         """What this thread wrote to shared memory comes before what the async proxy does later."""
-        space = nvvm.SharedSpace.shared_cta
-        nvvm.fence_proxy(nvvm.ProxyKind.async_shared, space=space)
+        b.fence("async_shared")
 
     def commit(self, barrier: ir.Value, mask: ir.Value | None = None) -> None:
         """tcgen05.commit: one arrival, at every rank of mask, when the MMAs so far are done."""
-        nvvm.tcgen05_commit(barrier, multicast_mask=mask, group=self.cta_group)
+        sm.CommitOp.of(barrier, cta_group=self.cta_group, mask=mask)
 
     def pair_mask(self) -> ir.Value | None:
         """Mask of both CTAs of the pair, None without pairs."""

@@ -34,12 +34,12 @@ L2_PROMOTION = "128B"
 OPERANDS = ("a", "b")
 
 
-def launch_attribute(kernel: KernelOp, plan: Plan, pdl: bool) -> ir.StringAttr:
+def launch_attribute(kernel: KernelOp, plan: Plan) -> ir.StringAttr:
     """The launch as JSON text: grid, block, shared memory, tensors, parameters, epilogue."""
-    return ir.StringAttr.get(json.dumps(describe_launch(kernel, plan, pdl), sort_keys=True))
+    return ir.StringAttr.get(json.dumps(describe_launch(kernel, plan), sort_keys=True))
 
 
-def describe_launch(kernel: KernelOp, plan: Plan, pdl: bool) -> dict[str, Any]:
+def describe_launch(kernel: KernelOp, plan: Plan) -> dict[str, Any]:
     """The manifest's part that the kernel determines (docs/bundle.md)."""
     return {
         "entry": kernel.sym_name.value,
@@ -48,7 +48,7 @@ def describe_launch(kernel: KernelOp, plan: Plan, pdl: bool) -> dict[str, Any]:
         "block": [kernel.threads.value, 1, 1],
         "dynamic_shared_bytes": plan.shared_bytes,
         "workspace_bytes": 0,
-        "schedule": {**_schedule(kernel, plan), "programmatic_dependent_launch": pdl},
+        "schedule": _schedule(kernel, plan),
         "tensors": _tensors(kernel),
         "source": _source(kernel),
         "parameters": [_parameter(kernel, plan, parameter) for parameter in plan.parameters],

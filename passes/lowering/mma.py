@@ -2,26 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from ...dialects import sm
 from ...dialects.dtypes import DType, operand_dtype
-from ...dialects.layout import TileLayout
-from ...dialects.mlir import ir, llvm, nvvm, vector
+from ...dialects.mlir import ir
 from ...dialects.pipe import TileOp
 from ...dialects.tile import MmaOp, PairMmaOp
 from . import build as b
-from .descriptors import (
-    encode_bytes,
-    instruction_descriptor,
-    shared_descriptor,
-)
+from .descriptors import encode_bytes
 from .frame import Frame
 from .plan import is_synchronous
-
-KINDS = {
-    "f16": nvvm.Tcgen05MMAKind.F16,
-    "tf32": nvvm.Tcgen05MMAKind.TF32,
-    "f8f6f4": nvvm.Tcgen05MMAKind.F8F6F4,
-    "i8": nvvm.Tcgen05MMAKind.I8,
-}
 
 
 def lower_mma(frame: Frame, op: MmaOp | PairMmaOp) -> None:
@@ -33,40 +24,42 @@ def lower_mma(frame: Frame, op: MmaOp | PairMmaOp) -> None:
     with frame.team.once():
         frame.fence_after()
         issue(frame, op)
-        frame.commit(frame.shared_at(frame.plan.mma_done))
+        frame.commit(b.shared_at(frame.plan.mma_done))
     frame.wait_mma_done()
 
 
 def issue(frame: Frame, op: MmaOp | PairMmaOp) -> None:
     """Every atom of the tile, K innermost; the first K step honours `accumulate`.
 
-    The instruction descriptor of a pair's MMA gives M and N of both CTAs together.
+    A pair's MMA gives M and N of both CTAs together.
     """
     a, c = op.a.type.layout, op.b.type.layout
-    dtype, b_dtype = mma_dtypes(op)
-    atom_m = frame.target.mma_rows(a.mn)
-    ctas = 2 if frame.cluster.pair else 1
-    n = op.acc.type.shape[1]
-    descriptor = instruction_descriptor(
-        ctas * atom_m,
-        n,
-        (dtype, b_dtype),
-        (a.major, c.major),
-    )
+    atom_m, n = frame.target.mma_rows(a.mn), op.acc.type.shape[1]
+    fields = {"kind": mma_dtypes(op)[0].operand_kind, "cta_group": frame.cta_group}
+    fields |= mma_fields(op, frame.cta_group * atom_m)
     column = frame.columns[op.acc]
-    a_base, b_base = (operand_descriptor(frame, operand) for operand in (op.a, op.b))
+    operands = [operand_descriptor(frame, operand) for operand in (op.a, op.b)]
     for atom in range(a.mn // atom_m):
-        accumulator = frame.tmem_pointer(b.plus(column, atom * frame.atom_columns(atom_m, n)))
-        for k in range(0, a.k, dtype.k_per_mma):
-            nvvm.tcgen05_mma(
-                KINDS[str(dtype.operand_kind)],
-                frame.cta_group,
-                accumulator,
-                advance(frame, a_base, a, atom * atom_m, k),
-                advance(frame, b_base, c, 0, k),
-                b.constant(descriptor),
-                frame.values[op.accumulate] if k == 0 else b.true(),
-            )
+        sums = frame.tmem_address(b.plus(column, atom * frame.atom_columns(atom_m, n)))
+        for k in range(0, a.k, fields["k"]):
+            offsets = {"a_offset": a.offset(atom * atom_m, k), "b_offset": c.offset(0, k)}
+            accumulate = frame.values[op.accumulate] if k == 0 else b.true()
+            sm.MmaOp.of(sums, *operands, accumulate, **fields, **offsets)
+
+
+def mma_fields(op: MmaOp | PairMmaOp, m: int) -> dict[str, Any]:
+    """What an MMA of `m` rows says of its shape, types and majors."""
+    a, c = mma_dtypes(op)
+    return {
+        "m": m,
+        "n": op.acc.type.shape[1],
+        "k": a.k_per_mma,
+        "a_type": a.name,
+        "b_type": c.name,
+        "d_type": a.accumulator,
+        "a_major": op.a.type.layout.major,
+        "b_major": op.b.type.layout.major,
+    }
 
 
 def mma_dtypes(op: MmaOp | PairMmaOp) -> tuple[DType, DType]:
@@ -77,25 +70,19 @@ def mma_dtypes(op: MmaOp | PairMmaOp) -> tuple[DType, DType]:
 
 
 def operand_descriptor(frame: Frame, operand: ir.Value) -> ir.Value:
-    """Low word of a tile's matrix descriptor: in a ring, the first slot's moved on to its own."""
+    """A tile's matrix descriptor: in a ring, the first slot's moved on to its own."""
     layout, part = operand.type.layout, operand.owner.opview
     if not isinstance(part, TileOp):
         return frame.descriptor_at(layout, frame.plan.buffers[operand])
     slot = frame.slots[part.slot]
     first = frame.descriptors[slot.ring][part.index.value]
     if isinstance(slot.index, int):
-        return b.add(first, encode_bytes(slot.index * layout.slot_bytes))
-    return b.add(first, b.mul(slot.index, encode_bytes(layout.slot_bytes)))
+        return advance(first, encode_bytes(slot.index * layout.slot_bytes))
+    return advance(first, b.mul(slot.index, encode_bytes(layout.slot_bytes)))
 
 
-def advance(frame: Frame, low: ir.Value, layout: TileLayout, mn: int, k: int) -> ir.Value:
-    """The whole descriptor (i64), moved to element (mn, k).
-
-    Its words are put together as a vector: LLVM would fold a 64-bit addition into the operand of
-    tcgen05.mma as register+immediate, which PTX only has for addresses.
-    """
-    moved = b.add(low, encode_bytes(layout.offset(mn, k)))
-    version = frame.target.descriptor_version
-    high = b.constant(b.signed(shared_descriptor(layout, version=version) >> 32))
-    words = vector.FromElementsOp(ir.VectorType.get([2], b.i32()), [moved, high]).result
-    return llvm.bitcast(b.i64(), words)
+def advance(descriptor: ir.Value, units: ir.Value | int) -> ir.Value:
+    """The descriptor of a matrix of the same form, units of 16 bytes further."""
+    if isinstance(units, int) and units == 0:
+        return descriptor
+    return sm.AdvanceOp.of(descriptor, b.as_value(units), moved=descriptor.type).moved

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+from ...dialects import sm
 from ...dialects.layout import SPAN_BYTES, TileLayout
-from ...dialects.mlir import arith, ir, llvm, nvvm
+from ...dialects.mlir import arith, ir
 from ...dialects.tile import TmaLoadOp, TmaMulticastOp
 from . import build as b
 from .copy_width import UNIT_BYTES
 from .frame import Frame
-
-EVEN_CTA_MASK = 0xFEFFFFFF - 2**32
 
 
 def unit_offset(layout: TileLayout, row: ir.Value, column: ir.Value) -> ir.Value:
@@ -84,27 +83,14 @@ def _copy(
     slot = frame.slots[op.tile.owner.opview.slot]
     map_ = frame.parameters[op.map.owner.opview.view, op.map]
     full = frame.barrier_at(frame.plan.rings[slot.ring].full, slot.index)
-    to = frame.shared_at(destination)
-    if mask is None and not frame.cluster.pair:
-        nvvm.cp_async_bulk_tensor_shared_cluster_global(
-            to, map_, coordinates, full, [], is_cta_only=True
-        )
-        return
-    group = nvvm.CTAGroupKind.CTA_2 if frame.cluster.pair else None
-    if frame.cluster.pair:
-        full = _in_even_cta(full)
-    nvvm.cp_async_bulk_tensor_shared_cluster_global(
-        llvm.addrspacecast(b.pointer(b.CLUSTER), to),
+    to = b.shared_at(destination)
+    pair = frame.cluster.pair
+    sm.TmaLoadOp.of(
+        to,
         map_,
+        sm.LeaderBarrierOp.of(full, leader=full.type).leader if pair else full,
         coordinates,
-        full,
-        [],
-        multicast_mask=mask,
-        group=group,
+        destination="cta" if mask is None and not pair else "cluster",
+        cta_group=frame.cta_group,
+        mask=mask,
     )
-
-
-def _in_even_cta(barrier: ir.Value) -> ir.Value:
-    """The same barrier in the first CTA of the pair: bit 24 of a shared address is rank bit 0."""
-    address = llvm.ptrtoint(b.i32(), barrier)
-    return llvm.inttoptr(b.pointer(b.SHARED), arith.andi(address, b.constant(EVEN_CTA_MASK)))

@@ -11,8 +11,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 
+from ...dialects import sm
 from ...dialects.layout import TileLayout
-from ...dialects.mlir import ir, llvm, nvvm
+from ...dialects.mlir import ir, llvm
 from ...dialects.tile import StagedStoreOp
 from ...dialects.tile_types import element_bytes
 from . import build as b
@@ -56,7 +57,7 @@ class Piece:
     def pointer(self, row: ir.Value, unit: ir.Value) -> ir.Value:
         """Where a 16-byte unit of a row of the tile goes."""
         offset = b.add(unit_offset(self.layout, row, unit), self.buffer)
-        return self.frame.shared_at(offset)
+        return b.shared_at(offset)
 
     def write_matrices(self, values: ir.Value, first: ir.Value) -> None:
         """Write 16 rows from `first` on with stmatrix.
@@ -70,7 +71,7 @@ class Piece:
         row = b.add(b.add(first, row), b.mul(b.rem(matrix, 2), 8))
         for index in range(0, len(words), 4):
             unit = b.add(b.div(matrix, 2), index // 2)
-            nvvm.stmatrix(self.pointer(row, unit), words[index : index + 4], *_matrix_attributes())
+            sm.StmatrixOp.of(self.pointer(row, unit), words[index : index + 4])
 
     def _packed(self, values: ir.Value, row: ir.Value, column: ir.Value) -> list[ir.Value]:
         """The thread's pairs of results as 32-bit words, in the order of its registers."""
@@ -89,7 +90,7 @@ def piece_at(frame: Frame, op: StagedStoreOp, start: ir.Value) -> Iterator[Piece
     turn = frame.rings[op.staging].producer
     buffer = frame.tile_in(Slot(op.staging, turn.index()), 0)
     with frame.team.once():
-        nvvm.cp_async_bulk_wait_group(op.staging.type.stages - 1, read=True)
+        sm.BulkWaitOp.of(pending=op.staging.type.stages - 1)
     frame.team.meet()
     yield Piece(frame, op, start, buffer)
     frame.publish_shared()
@@ -101,16 +102,7 @@ def piece_at(frame: Frame, op: StagedStoreOp, start: ir.Value) -> Iterator[Piece
 def finish_stores(frame: Frame) -> None:
     """Before a CTA exits, TMA must have read what its leader told it to store."""
     with frame.team.once():
-        nvvm.cp_async_bulk_wait_group(0, read=True)
-
-
-def _matrix_attributes() -> tuple[ir.Attribute, ...]:
-    texts = (
-        "#nvvm.mma_layout<row>",
-        "#nvvm.ld_st_matrix_shape<m = 8, n = 8>",
-        "#nvvm.ld_st_matrix_elt_type<b16>",
-    )
-    return tuple(ir.Attribute.parse(text) for text in texts)
+        sm.BulkWaitOp.of(pending=0)
 
 
 def _store(frame: Frame, op: StagedStoreOp, piece: ir.Value, buffer: ir.Value) -> None:
@@ -118,8 +110,8 @@ def _store(frame: Frame, op: StagedStoreOp, piece: ir.Value, buffer: ir.Value) -
     define = op.map.owner.opview
     map_ = frame.parameters[define.view, op.map]
     coordinates = [b.add(b.mul(frame.index(op.j), n), piece), b.mul(frame.index(op.i), m)]
-    nvvm.cp_async_bulk_tensor_global_shared_cta(map_, frame.shared_at(buffer), coordinates)
-    nvvm.cp_async_bulk_commit_group()
+    sm.TmaStoreOp.of(map_, b.shared_at(buffer), coordinates)
+    sm.BulkCommitOp.of()
 
 
 def alignment_bytes(op: StagedStoreOp, view: ir.Value) -> int:

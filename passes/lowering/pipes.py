@@ -13,11 +13,12 @@ started to fill later ones, and at the end of the loop on the rest.
 
 from __future__ import annotations
 
-from ...dialects.mlir import arith, ir, nvvm, scf
+from ...dialects import sm
+from ...dialects.mlir import arith, ir, scf
 from ...dialects.pipe import AcquireOp, CommitOp, ReleaseOp, SkipOp, TileOp, WaitOp
 from . import build as b
 from . import shifted_copies
-from .frame import ALL_LANES, Frame, Slot
+from .frame import Frame, Slot
 from .plan import has_copies, transaction_bytes
 
 
@@ -37,12 +38,12 @@ def _announce(frame: Frame, op: AcquireOp, full: ir.Value) -> None:
     transaction = transaction_bytes(op)
     if frame.cluster.pair:
         with b.when(frame.issues):
-            nvvm.mbarrier_arrive_expect_tx(full, b.constant(2 * transaction))
+            sm.ArriveExpectTxOp.of(full, bytes=2 * transaction)
     elif not has_copies(op.ring):
-        nvvm.mbarrier_arrive_expect_tx(full, b.constant(transaction))
+        sm.ArriveExpectTxOp.of(full, bytes=transaction)
     elif transaction:
         with frame.team.once():
-            nvvm.mbarrier_expect_tx(full, b.constant(transaction))
+            sm.ExpectTxOp.of(full, bytes=transaction)
 
 
 def lower_commit(frame: Frame, op: CommitOp) -> None:
@@ -62,7 +63,7 @@ def _commit_copies(frame: Frame, ring: ir.Value) -> None:
     """Each warp arrives on the slot whose copies have been under way the longest."""
     state, under_way = frame.rings[ring], frame.plan.rings[ring].under_way
     shifted_copies.finish(frame)
-    nvvm.cp_async_commit_group()
+    sm.CpAsyncCommitOp.of()
     if state.pending is None:
         _publish_copies(frame, 0)
         _arrive_when_copied(frame, ring)
@@ -98,7 +99,7 @@ def _arrive_on_the_rest(frame: Frame, ring: ir.Value) -> None:
 
 def _publish_copies(frame: Frame, newest: int) -> None:
     """All but the `newest` groups of this thread's copies are done, and the async proxy sees it."""
-    nvvm.cp_async_wait_group(newest)
+    sm.CpAsyncWaitOp.of(pending=newest)
     frame.fence_async_proxy()
     frame.team.converge()
 
@@ -111,8 +112,8 @@ def _arrive_when_copied(frame: Frame, ring: ir.Value) -> None:
 
 def _arrive_once(barrier: ir.Value) -> None:
     """One arrival of the warp."""
-    with b.when(nvvm.elect_sync(results=[b.i1()])):
-        nvvm.mbarrier_arrive(barrier)
+    with b.when(b.elect()):
+        b.arrive(barrier)
 
 
 def lower_wait(frame: Frame, op: WaitOp) -> None:
@@ -132,10 +133,10 @@ def lower_release(frame: Frame, op: ReleaseOp) -> None:
     empty = frame.barrier_at(plan.empty, consumer.index())
     if plan.kind == "accumulator":
         frame.fence_before()
-        nvvm.bar_warp_sync(b.constant(ALL_LANES))
-        with b.when(nvvm.elect_sync(results=[b.i1()])):
+        b.warp_barrier()
+        with b.when(b.elect()):
             _arrive_at_issuer(frame, empty)
-        nvvm.bar_warp_sync(b.constant(ALL_LANES))
+        b.warp_barrier()
     elif plan.kind == "turns":
         _hand_over(frame, empty)
     elif frame.target.releases_by_warp:
@@ -170,8 +171,8 @@ def _arrive_by_warp(frame: Frame, barrier: ir.Value) -> None:
     else:
         rank = b.rem(frame.lane, frame.cluster.size)  # LLVM may map for lanes beyond, too
         with b.when(_has_rank(frame, mask)):
-            nvvm.mbarrier_arrive(nvvm.mapa(b.pointer(b.CLUSTER), barrier, rank))
-    nvvm.bar_warp_sync(b.constant(ALL_LANES))
+            b.arrive(b.in_cta(barrier, rank))
+    b.warp_barrier()
 
 
 def _has_rank(frame: Frame, mask: ir.Value) -> ir.Value:
@@ -183,11 +184,10 @@ def _has_rank(frame: Frame, mask: ir.Value) -> ir.Value:
 def _arrive_at_issuer(frame: Frame, barrier: ir.Value) -> None:
     """Arrive where the MMAs that want the accumulator are issued: the pair's first CTA."""
     if not frame.cluster.pair:
-        nvvm.mbarrier_arrive(barrier)
+        b.arrive(barrier)
         return
     rank = b.add_any(frame.pair_start(), b.mul_any(frame.place[1], frame.cluster.m))
-    remote = nvvm.mapa(b.pointer(b.CLUSTER), barrier, rank)
-    nvvm.mbarrier_arrive(remote, scope=nvvm.MemScopeKind.CLUSTER)
+    b.arrive(b.in_cta(barrier, rank), in_cluster=True)
 
 
 def drain(frame: Frame, ring: ir.Value) -> None:

@@ -9,7 +9,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from ...dialects.mlir import ir, nvvm, scf
+from ...dialects import sm
+from ...dialects.mlir import ir, scf
 from ...dialects.pipe import (
     AcquireOp,
     ClaimOp,
@@ -82,8 +83,8 @@ def emit_program(frame: Frame, block: ir.Block) -> None:
     owner = block.owner.opview
     if walk(owner, WarpsOp):
         return
-    if frame.lets_start and walk(owner, TmaLoadOp | TmaMulticastOp | CopyOp | LoadOp):
-        nvvm.griddepcontrol(nvvm.GridDepActionKind.launch_dependents)
+    if walk(owner, TmaLoadOp | TmaMulticastOp | CopyOp | LoadOp):
+        sm.LaunchDependentsOp.of()
     if frame.cluster.loads_together:
         _drain(frame, owner)
     if walk(frame.kernel, ReducedStoreOp) and not walk(owner, ReducedStoreOp):
@@ -130,7 +131,7 @@ def _emit_op(frame: Frame, op: ir.OpView) -> None:
         elif is_pure(op):
             _copy(frame, op)
         else:
-            raise refused(op, "lower-to-nvvm has no lowering for it")
+            raise refused(op, "select-instructions has no lowering for it")
 
 
 def _emit_region(frame: Frame, op: RunOp) -> None:

@@ -12,8 +12,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ...dialects import sm
 from ...dialects.layout import TileLayout
-from ...dialects.mlir import arith, ir, llvm, nvvm
+from ...dialects.mlir import arith, ir, llvm
 from ...dialects.tile import ReducedStoreOp
 from . import build as b
 from .accumulator import Fragment, Place, await_accumulator, read_fragment, store_fragment
@@ -48,7 +49,7 @@ class Partials:
         """This CTA's element of the tile."""
         unit = unit_offset(self.layout, row, b.div(column, UNIT_COLUMNS))
         within = b.mul(b.rem(column, UNIT_COLUMNS), self.layout.element_bytes)
-        return self.frame.shared_at(b.add(b.add(unit, within), self.buffer))
+        return b.shared_at(b.add(b.add(unit, within), self.buffer))
 
     def inside(self, row: ir.Value) -> ir.Value | None:
         """Whether a row of the tile is one of C."""
@@ -73,10 +74,7 @@ class Partials:
         type_ = ir.VectorType.get([UNIT_COLUMNS], self.op.acc.type.element)
         cluster, place = self.frame.cluster, self.frame.rank_in_plane(*self.frame.place)
         ranks = [b.add_any(place, part * cluster.plane) for part in range(cluster.split)]
-        return [
-            llvm.load(type_, nvvm.mapa(b.pointer(b.CLUSTER), own, b.as_value(rank)), alignment=16)
-            for rank in ranks
-        ]
+        return [llvm.load(type_, b.in_cta(own, b.as_value(rank)), alignment=16) for rank in ranks]
 
 
 @dataclass(frozen=True)
@@ -108,7 +106,7 @@ def _write_atom(
     frame, n = partials.frame, partials.op.acc.type.shape[1]
     at_row = b.add(place.row, row)
     with b.loop(b.constant(0), n, fragment.columns) as chunk:
-        address = frame.tmem_pointer(b.add(b.add(place.lanes, chunk), column))
+        address = frame.tmem_address(b.add(b.add(place.lanes, chunk), column))
         values = read_fragment(fragment, partials.op.acc.type.element, address)
         first = chunk if place.column is None else b.add(chunk, place.column)
         with b.when(partials.inside(at_row)):
@@ -119,7 +117,7 @@ def _write_atom(
 
 def reduce_registers(frame: Frame, op: ReducedStoreOp) -> None:
     """Wait for the MMAs and add up what threads hold."""
-    nvvm.wgmma_wait_group_sync_aligned(0)
+    sm.WgmmaWaitOp.of(pending=0)
     held, partials = frame.registers[op.acc], Partials.of(frame, op)
     first = b.add(first_row_of(frame, held), b.div(frame.lane, 4))
     for atom in range(len(held.atoms)):
@@ -131,7 +129,7 @@ def _write_registers(
     partials: Partials, held: RegisterAccumulator, atom: int, first: ir.Value
 ) -> None:
     """A thread's pairs of two rows of an MMA."""
-    values = pinned(parts(held.load(atom)))
+    values = parts(pinned(held.load(atom)))
     column = b.mul(b.rem(partials.frame.lane, 4), PAIR)
     for half in range(2):
         row = b.add(first, half * ROWS_APART)
@@ -147,7 +145,7 @@ def _store_sums(partials: Partials) -> None:
     split, threads = frame.cluster.split, frame.team.threads
     count = -(-m // split) * (n // UNIT_COLUMNS)
     batch = max(1, min(-(-count // threads), LOADS_MAX // split))
-    rank = nvvm.read_ptx_sreg_cluster_ctaid_z(results=[b.i32()])
+    rank = b.special("cluster_ctaid.z")
     with b.loop(frame.team.thread, count, batch * threads) as first:
         numbers = [b.add(first, index * threads) for index in range(batch)]
         whole = count % (batch * threads) == 0

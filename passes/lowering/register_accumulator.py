@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ...dialects import sm
 from ...dialects.mlir import ir, llvm
 from ...dialects.tile_types import AccumulatorType
 from . import build as b
@@ -31,16 +32,16 @@ class RegisterAccumulator:
     def make(type_: AccumulatorType, warpgroups: int) -> RegisterAccumulator:
         """Its slots, at the current insertion point; what they hold is undefined."""
         m, n = type_.shape
-        rows, struct = m // warpgroups, _struct_of(type_.element, n // 2)
+        rows, struct = m // warpgroups, struct_of(type_.element, n // 2)
         slots = [llvm.alloca(b.pointer(), b.constant(1), struct) for _ in range(rows // ATOM_M)]
         return RegisterAccumulator(rows, n, type_.element, warpgroups, tuple(slots))
 
     def load(self, atom: int) -> ir.Value:
         """The registers of an MMA, as a struct."""
-        return llvm.load(_struct_of(self.element, self.n // 2), self.atoms[atom])
+        return llvm.load(struct_of(self.element, self.n // 2), self.atoms[atom])
 
 
-def _struct_of(element: ir.Type, count: int) -> ir.Type:
+def struct_of(element: ir.Type, count: int) -> ir.Type:
     """`!llvm.struct<(element × count)>`."""
     return ir.Type.parse(f"!llvm.struct<({', '.join([str(element)] * count)})>")
 
@@ -52,19 +53,6 @@ def parts(struct: ir.Value) -> list[ir.Value]:
     return [llvm.extractvalue(element, struct, [index]) for index in range(len(members))]
 
 
-def tied(registers: list[ir.Value]) -> tuple[ir.Type, str]:
-    """The result and the first constraints of an asm that takes registers and gives them back."""
-    count, element = len(registers), registers[0].type
-    letter = "r" if isinstance(element, ir.IntegerType) else "f"
-    ties = ",".join([f"={letter}"] * count + [str(index) for index in range(count)])
-    return _struct_of(element, count), ties
-
-
-def pinned(values: list[ir.Value]) -> list[ir.Value]:
-    """The same registers, which LLVM can't read before this point.
-
-    Nothing in LLVM's IR ties the result of an asynchronous instruction to the wait for it; an
-    empty asm that takes and gives every register does, and emits no instruction.
-    """
-    type_, ties = tied(values)
-    return parts(llvm.inline_asm(type_, values, "", ties, has_side_effects=True))
+def pinned(registers: ir.Value) -> ir.Value:
+    """The same registers, once the instruction that fills them has been waited for."""
+    return sm.PinOp.of(registers, after=registers.type).after

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ...dialects.mlir import ir, llvm, nvvm, vector
+from ...dialects import sm
+from ...dialects.mlir import ir, llvm, vector
 from ...dialects.target import WARPGROUP_THREADS
 from ...dialects.tile import StagedStoreOp, StoreOp
 from . import build as b
@@ -25,14 +26,14 @@ WARP_ROWS = 16
 
 def store_registers(frame: Frame, op: StoreOp) -> None:
     """Wait for the MMAs, then write every thread's pairs of columns."""
-    nvvm.wgmma_wait_group_sync_aligned(0)
+    sm.WgmmaWaitOp.of(pending=0)
     m, n = op.acc.type.shape
     held = frame.registers[op.acc]
     first_row = b.add(first_row_of(frame, held), b.div(frame.lane, 4))
     first_row = b.add(b.mul(frame.index(op.i), m), first_row)
     first_column = b.add(b.mul(frame.index(op.j), n), b.mul(b.rem(frame.lane, 4), PAIR))
     for atom in range(len(held.atoms)):
-        values = pinned(parts(held.load(atom)))
+        values = parts(pinned(held.load(atom)))
         for half in range(2):
             row = b.add(first_row, atom * ATOM_M + half * ROWS_APART)
             _store_row(frame, op, pairs_of(values, half), row, first_column)
@@ -69,9 +70,9 @@ def first_row_of(frame: Frame, held: RegisterAccumulator) -> ir.Value:
 
 def stage_registers(frame: Frame, op: StagedStoreOp) -> None:
     """Wait for the MMAs, then send the accumulator out piece by piece."""
-    nvvm.wgmma_wait_group_sync_aligned(0)
+    sm.WgmmaWaitOp.of(pending=0)
     held = frame.registers[op.acc]
-    registers = [pinned(parts(held.load(atom))) for atom in range(len(held.atoms))]
+    registers = [parts(pinned(held.load(atom))) for atom in range(len(held.atoms))]
     width = op.staging.type.tiles[0].layout.k
     write = WRITES[op.write.value]
     for start in range(0, held.n, width):

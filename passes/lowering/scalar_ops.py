@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
+from ...dialects import sm
 from ...dialects.epilogue import SCALAR_OPS
-from ...dialects.mlir import arith, ir, llvm, vector
+from ...dialects.mlir import arith, ir, vector
 from ...dialects.tile import ElementOp, StoreOp
 from ..base import attributes_of, refused
 from .special_functions import erf, tanh
@@ -97,7 +98,7 @@ def _in_f32(function: Callable[[ir.Value, int], ir.Value], value: ir.Value, widt
 
 def _exp2(value: ir.Value, width: int) -> ir.Value:
     """ex2.approx.f32 is within 2 ulp over the full range (PTX ISA, ex2)."""
-    return _each(value, width, "llvm.nvvm.ex2.approx.f32")
+    return _each(value, width, "ex2")
 
 
 def _exp(value: ir.Value, width: int) -> ir.Value:
@@ -106,17 +107,20 @@ def _exp(value: ir.Value, width: int) -> ir.Value:
 
 
 def _rsqrt(value: ir.Value, width: int) -> ir.Value:
-    return _each(value, width, "llvm.nvvm.rsqrt.approx.f")
+    return _each(value, width, "rsqrt")
 
 
-def _each(value: ir.Value, width: int, intrinsic: str) -> ir.Value:
-    """A scalar intrinsic on every element."""
-    f32 = ir.F32Type.get()
+def _each(value: ir.Value, width: int, function: str) -> ir.Value:
+    """An approximate instruction on every element."""
     if width == 1:
-        return llvm.call_intrinsic(f32, intrinsic, [value], [], [])
+        return _approximate(value, function)
     elements = [vector.ExtractOp(value, [], [index]).result for index in range(width)]
-    results = [llvm.call_intrinsic(f32, intrinsic, [element], [], []) for element in elements]
+    results = [_approximate(element, function) for element in elements]
     return vector.FromElementsOp(value.type, results).result
+
+
+def _approximate(value: ir.Value, function: str) -> ir.Value:
+    return sm.ApproximateOp.of(value=value, function=function, result=value.type).result
 
 
 APPROXIMATIONS: dict[str, Callable[[ir.Value, int], ir.Value]] = {

@@ -169,7 +169,7 @@ class ShiftedCopy:
         with b.when(b.less(b.add(self.row, below), self.layout.rows) if partial else None):
             for index, place in enumerate(self.places):
                 unit = words[index * WORDS : (index + 1) * WORDS]
-                to = self.frame.shared_at(b.add(place, below * self.layout.span_bytes))
+                to = b.shared_at(b.add(place, below * self.layout.span_bytes))
                 value = vector.FromElementsOp(_unit_type(), unit).result
                 llvm.store(value, to, alignment=UNIT_BYTES)
 
@@ -227,7 +227,7 @@ class ShiftedCopy:
                 column = b.add(b.mul(b.add(self.unit, index), in_unit), at)
                 to = b.add(b.add(place, below), b.mul(at, item))
                 value = source.read_part(row, column)
-                llvm.store(value, self.frame.shared_at(to), alignment=source.width * item)
+                llvm.store(value, b.shared_at(to), alignment=source.width * item)
 
 
 def _over(first: ir.Value, extent: int, end: int) -> ir.Value:

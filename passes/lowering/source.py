@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ...dialects.mlir import arith, ir, llvm, nvvm, vector
+from ...dialects import sm
+from ...dialects.mlir import arith, ir, llvm, vector
 from ...dialects.tile import CopyOp, LoadOp
 from ...dialects.tile_types import element_bytes
 from . import build as b
@@ -80,9 +81,8 @@ class Source:
         pointer = b.element_pointer(self.pointer, self.element, b.add(start, b.widen(column)))
         size = self.width * self.element_bytes
         read = None if inside is None else arith.select(inside, b.constant(size), b.constant(0))
-        kinds = nvvm.LoadCacheModifierKind
-        kind = kinds.CG if size == UNIT_BYTES else kinds.CA
-        nvvm.cp_async_shared_global(to, pointer, size, kind, cp_size=read)
+        cache = "cg" if size == UNIT_BYTES else "ca"
+        sm.CpAsyncOp.of(to, pointer, bytes=size, cache=cache, read=read)
 
     def read_unit(self, row: ir.Value, column: ir.Value) -> ir.Value:
         """16 bytes of one row, as a vector of elements."""

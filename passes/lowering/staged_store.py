@@ -55,7 +55,7 @@ def _write_rows(part: Part) -> None:
     width = UNIT_BYTES // piece.layout.element_bytes
     row = b.add(place.row, part.row)
     for chunk in range(0, piece.layout.k, fragment.columns):
-        address = piece.frame.tmem_pointer(b.add(b.add(place.lanes, part.column), chunk))
+        address = piece.frame.tmem_address(b.add(b.add(place.lanes, part.column), chunk))
         values = read_fragment(fragment, piece.element, address)
         first = b.constant(chunk) if place.column is None else b.add(place.column, chunk)
         for start in range(0, fragment.registers, width):
@@ -75,7 +75,7 @@ def _write_matrices(part: Part) -> None:
     warp_rows = part.fragment.atom_m // 4
     for half in range(0, warp_rows, MATRIX_LANES):
         lanes = b.add(part.place.lanes, half << 16)
-        address = piece.frame.tmem_pointer(b.add(lanes, part.column))
+        address = piece.frame.tmem_address(b.add(lanes, part.column))
         values = read_matrices(piece.layout.k, piece.element, address)
         piece.write_matrices(values, b.add(b.mul(warp, warp_rows), part.row + half))
 

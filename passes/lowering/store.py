@@ -46,7 +46,7 @@ def _store_atom(
     inside = None if frame.is_whole(height, m, op.i) else b.less(output_row, height)
     first_column = b.mul(frame.index(op.j), n)
     with b.loop(b.constant(0), fragment.parts(n), fragment.columns) as chunk:
-        address = frame.tmem_pointer(b.add(b.add(place.lanes, chunk), column))
+        address = frame.tmem_address(b.add(b.add(place.lanes, chunk), column))
         values = read_fragment(fragment, op.acc.type.element, address)
         start = b.add(first_column, chunk)
         if place.column is not None:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from array import array
 from collections.abc import Callable
 
+from ...dialects import sm
 from ...dialects.hilbert import hilbert_curve
-from ...dialects.mlir import arith, ir, llvm, nvvm
+from ...dialects.mlir import arith, ir, llvm
 from ...dialects.pipe import ForEachClaimOp, ForEachTurnOp
-from ...dialects.tile import CtaTileOp, ForEachTileOp, KernelOp, PairRankOp, SplitRankOp
+from ...dialects.tile import CtaTileOp, ForEachTileOp, PairRankOp, SplitRankOp
 from ...dialects.tile_types import integers_of
-from ..base import walk
 from . import build as b
 from .cluster import Cluster
 from .frame import Frame
@@ -22,9 +22,8 @@ PLACE_BITS = 16
 
 def lower_cta_tile(frame: Frame, op: CtaTileOp) -> None:
     """The grid has one CTA a tile: x along M, y along N."""
-    reads = (nvvm.read_ptx_sreg_ctaid_x, nvvm.read_ptx_sreg_ctaid_y)
-    for result, read in zip((op.i, op.j), reads, strict=True):
-        frame.values[result] = b.as_index(read(results=[b.i32()]))
+    for result, register in ((op.i, "ctaid.x"), (op.j, "ctaid.y")):
+        frame.values[result] = b.as_index(b.special(register))
 
 
 def lower_pair_rank(frame: Frame, op: PairRankOp) -> None:
@@ -34,7 +33,7 @@ def lower_pair_rank(frame: Frame, op: PairRankOp) -> None:
 
 def lower_split_rank(frame: Frame, op: SplitRankOp) -> None:
     """The CTAs of a tile are a cluster along z."""
-    frame.values[op.rank] = b.as_index(nvvm.read_ptx_sreg_cluster_ctaid_z(results=[b.i32()]))
+    frame.values[op.rank] = b.as_index(b.special("cluster_ctaid.z"))
 
 
 def lower_for_each_tile(frame: Frame, op: ForEachTileOp, emit_body: Callable[[], None]) -> None:
@@ -64,28 +63,10 @@ def tiles_per_axis(cluster: Cluster, op: TileLoop) -> tuple[int, int]:
     return tiles[0] // cluster.m, tiles[1] // cluster.n
 
 
-def declare_curve(kernel: KernelOp, cluster: Cluster) -> None:
-    """The table that loops in `hilbert` order read, one for all roles: along N << 16 | along M."""
-    loops = [op for op in walk(kernel, TileLoop) if op.order.value == "hilbert"]
-    if not loops:
-        return
-    tiles = tiles_per_axis(cluster, loops[0])
-    places = [b.signed(n << PLACE_BITS | m) for m, n in hilbert_curve(*tiles)]
-    table = ir.RankedTensorType.get([len(places)], b.i32())
-    llvm.GlobalOp(
-        ir.Type.parse(f"!llvm.array<{len(places)} x i32>"),
-        CURVE_SYMBOL,
-        ir.Attribute.parse("#llvm.linkage<internal>"),
-        value=ir.DenseElementsAttr.get(array("i", places), type=table),
-        constant=True,
-        addr_space=b.GLOBAL,
-    )
-
-
 def set_tile(frame: Frame, op: TileLoop, turn: ir.Value) -> None:
     """Let the body's (i, j) be this CTA's tile in the turn-th cluster tile."""
     cluster = frame.cluster
-    places = raster(turn, tiles_per_axis(frame.cluster, op), op.order.value, op.group.value)
+    places = raster(turn, tiles_per_axis(cluster, op), op.order.value, op.group.value)
     arguments = op.body.blocks[0].arguments
     extents = (cluster.m, cluster.n)
     for argument, along, extent, own in zip(arguments, places, extents, frame.place, strict=True):
@@ -94,8 +75,8 @@ def set_tile(frame: Frame, op: TileLoop, turn: ir.Value) -> None:
 
 def _cluster_id(frame: Frame) -> ir.Value:
     if frame.cluster.size == 1:
-        return nvvm.read_ptx_sreg_ctaid_x(results=[b.i32()])
-    return nvvm.read_ptx_sreg_clusterid_x(results=[b.i32()])
+        return b.special("ctaid.x")
+    return b.special("clusterid.x")
 
 
 def raster(
@@ -104,11 +85,11 @@ def raster(
     """(along M, along N) of the turn-th tile.
 
     m: M runs fastest; n: N runs fastest; grouped: `group` tiles along M, then the next N, so that
-    neighbours in time share rows of A and columns of B; hilbert: as the table of `declare_curve`.
+    neighbours in time share rows of A and columns of B; hilbert: as a table says.
     """
     m, n = tiles
     if order == "hilbert":
-        return _on_curve(turn)
+        return _on_curve(turn, tiles)
     if order == "n":
         return b.div(turn, n), b.rem(turn, n)
     if order == "m" or group >= m:
@@ -121,7 +102,11 @@ def raster(
     return b.add(first, arith.remui(within, height)), arith.divui(within, height)
 
 
-def _on_curve(turn: ir.Value) -> tuple[ir.Value, ir.Value]:
-    table = llvm.AddressOfOp(b.pointer(b.GLOBAL), CURVE_SYMBOL).result
+def _on_curve(turn: ir.Value, tiles: tuple[int, int]) -> tuple[ir.Value, ir.Value]:
+    """From a table that all roles share: along N << 16 | along M."""
+    places = array("i", [b.signed(n << PLACE_BITS | m) for m, n in hilbert_curve(*tiles)])
+    type_ = ir.RankedTensorType.get([len(places)], b.i32())
+    values = ir.DenseElementsAttr.get(places, type=type_)
+    table = sm.TableOp.of(symbol=CURVE_SYMBOL, values=values, pointer=b.pointer(b.GLOBAL)).pointer
     place = llvm.load(b.i32(), b.element_pointer(table, b.i32(), turn), invariant=True)
     return b.rem(place, 1 << PLACE_BITS), b.div(place, 1 << PLACE_BITS)

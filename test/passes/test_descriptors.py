@@ -11,6 +11,11 @@ from tilewright.passes.lowering.descriptors import (
 )
 
 
+def word_of(layout, address):
+    lbo, sbo = layout.descriptor_strides()
+    return shared_descriptor(lbo, sbo, layout.swizzle, version=1, address=address)
+
+
 @pytest.mark.parametrize(
     ("layout", "address", "word"),
     [
@@ -23,7 +28,7 @@ from tilewright.passes.lowering.descriptors import (
     ],
 )
 def test_shared_descriptor_words(layout, address, word):
-    assert shared_descriptor(layout, 0b001, address) == word
+    assert word_of(layout, address) == word
 
 
 @pytest.mark.parametrize(
@@ -62,4 +67,4 @@ def test_instruction_descriptor_words(m, n, types, majors, word):
 
 def test_cluster_rank_bits_never_reach_the_address_field():
     layout = TileLayout(128, 64, 2, "k", "128B")
-    assert shared_descriptor(layout, 0b001, 0x1000400) == shared_descriptor(layout, 0b001, 0x400)
+    assert word_of(layout, 0x1000400) == word_of(layout, 0x400)

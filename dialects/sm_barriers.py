@@ -1,0 +1,127 @@
+"""Ops of `sm` that order threads: mbarriers, fences, barriers of threads, other grids."""
+
+from typing import Any
+
+from .mlir import ext, ir
+from .sm_types import (
+    CLUSTER,
+    SCOPES,
+    SHARED,
+    Instruction,
+    verify_choice,
+    verify_pointer,
+    verify_range,
+)
+from .verify import refuse
+
+FENCES = ("async_shared", "mbarrier_init", "tcgen05_before", "tcgen05_after")
+ARRIVALS_MAX = TRANSACTION_MAX = 2**20 - 1  # PTX ISA, mbarrier: valid counts
+NAMED_BARRIERS = 16
+I1, I32 = ir.IntegerType[1], ir.IntegerType[32]
+
+
+class BarrierInitOp(Instruction, name="barrier_init"):
+    """Makes 8 bytes of shared memory an mbarrier whose phases end after `count` arrivals."""
+
+    barrier: ext.Operand[Any]
+    count: ir.IntegerAttr
+
+    def verify_invariants(self) -> bool:
+        return verify_pointer(self, "barrier", SHARED) and verify_range(
+            self, "count", 1, ARRIVALS_MAX
+        )
+
+
+class WaitBarrierOp(Instruction, name="wait_barrier"):
+    """Waits until the mbarrier's phase of that parity has ended, and acquires what came before.
+
+    `scope` is "cta", or "cluster" where threads of other CTAs arrive.
+    """
+
+    barrier: ext.Operand[Any]
+    parity: ext.Operand[I32]
+    scope: ir.StringAttr
+
+    def verify_invariants(self) -> bool:
+        return verify_pointer(self, "barrier", SHARED) and verify_choice(self, "scope", SCOPES)
+
+
+class ExpectTxOp(Instruction, name="expect_tx"):
+    """The running phase also waits for `bytes` bytes of asynchronous copies."""
+
+    barrier: ext.Operand[Any]
+    bytes: ir.IntegerAttr
+
+    def verify_invariants(self) -> bool:
+        return verify_pointer(self, "barrier", SHARED) and verify_range(
+            self, "bytes", 0, TRANSACTION_MAX
+        )
+
+
+class ArriveExpectTxOp(Instruction, name="arrive_expect_tx"):
+    """One arrival, once the phase waits for `bytes` bytes of asynchronous copies."""
+
+    barrier: ext.Operand[Any]
+    bytes: ir.IntegerAttr
+
+    def verify_invariants(self) -> bool:
+        return verify_pointer(self, "barrier", SHARED) and verify_range(
+            self, "bytes", 0, TRANSACTION_MAX
+        )
+
+
+class ArriveOp(Instruction, name="arrive"):
+    """One arrival at an mbarrier of this CTA or, by `sm.mapa`, of another; releases to `scope`."""
+
+    barrier: ext.Operand[Any]
+    scope: ir.StringAttr
+
+    def verify_invariants(self) -> bool:
+        return verify_pointer(self, "barrier", SHARED, CLUSTER) and verify_choice(
+            self, "scope", SCOPES
+        )
+
+
+class FenceOp(Instruction, name="fence"):
+    """Orders what this thread did with what comes after it.
+
+    "async_shared" puts its writes to shared memory before accesses by the async proxy,
+    "mbarrier_init" its barriers before their use by the cluster. "tcgen05_before" and
+    "tcgen05_after" stand on either side of a barrier that orders tensor-core instructions.
+    """
+
+    kind: ir.StringAttr
+
+    def verify_invariants(self) -> bool:
+        return verify_choice(self, "kind", FENCES)
+
+
+class NamedBarrierOp(Instruction, name="named_barrier"):
+    """`threads` threads of the CTA, whole warps, meet at its barrier `id`."""
+
+    id: ir.IntegerAttr
+    threads: ir.IntegerAttr
+
+    def verify_invariants(self) -> bool:
+        if not verify_range(self, "id", 0, NAMED_BARRIERS - 1):
+            return False
+        threads = self.threads.value
+        if threads % 32 or not 32 <= threads <= 1024:
+            return refuse(self, f"threads must be whole warps, 32 to 1024, got {threads}")
+        return True
+
+
+class CtaBarrierOp(Instruction, name="cta_barrier"):
+    """All threads of the CTA meet."""
+
+
+class ClusterBarrierOp(Instruction, name="cluster_barrier"):
+    """All threads of the cluster meet: what one wrote before, all may read after."""
+
+
+class AwaitGridsOp(Instruction, name="await_grids"):
+    """Waits for the grids that this one depends on, where it is launched before they end."""
+
+
+class LaunchDependentsOp(Instruction, name="launch_dependents"):
+    """Lets the grids that depend on this one start, once every CTA has come here or ended."""

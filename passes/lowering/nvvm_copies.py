@@ -1,0 +1,113 @@
+"""Copies, addresses and launch control, from `sm` to nvvm and llvm: an op, a pattern."""
+
+from __future__ import annotations
+
+from ...dialects import sm
+from ...dialects.entry_names import SHARED_MEMORY
+from ...dialects.mlir import ir, llvm, nvvm
+from . import build as b
+
+QUERY = nvvm.ClusterLaunchControlQueryType
+FIELDS = {
+    "claimed": QUERY.IS_CANCELED,
+    "x": QUERY.GET_FIRST_CTA_ID_X,
+    "y": QUERY.GET_FIRST_CTA_ID_Y,
+}
+CACHES = {"ca": nvvm.LoadCacheModifierKind.CA, "cg": nvvm.LoadCacheModifierKind.CG}
+INTRINSICS = {"ex2": "llvm.nvvm.ex2.approx.f32", "rsqrt": "llvm.nvvm.rsqrt.approx.f"}
+
+
+def shared_address(op: sm.SharedAddressOp) -> ir.Value:
+    base = llvm.AddressOfOp(op.pointer.type, SHARED_MEMORY).result
+    return b.offset_pointer(base, op.offset)
+
+
+def table(op: sm.TableOp) -> ir.Value:
+    """The address of the global that `declare_tables` made of it."""
+    return llvm.AddressOfOp(op.pointer.type, op.symbol.value).result
+
+
+def prefetch_tensor_map(op: sm.PrefetchTensorMapOp) -> None:
+    nvvm.prefetch(op.map, tensormap=True)
+
+
+def tma_load(op: sm.TmaLoadOp) -> None:
+    """To this CTA, or to an address of the cluster's window, which is that of this CTA there."""
+    in_cta = op.destination.value == "cta"
+    nvvm.cp_async_bulk_tensor_shared_cluster_global(
+        op.to if in_cta else llvm.addrspacecast(b.pointer(b.CLUSTER), op.to),
+        op.map,
+        list(op.coordinates),
+        op.barrier,
+        [],
+        is_cta_only=in_cta or None,
+        multicast_mask=op.mask,
+        group=nvvm.CTAGroupKind.CTA_2 if op.cta_group.value == 2 else None,
+    )
+
+
+def tma_store(op: sm.TmaStoreOp) -> None:
+    nvvm.cp_async_bulk_tensor_global_shared_cta(op.map, op.source, list(op.coordinates))
+
+
+def bulk_commit(_: sm.BulkCommitOp) -> None:
+    nvvm.cp_async_bulk_commit_group()
+
+
+def bulk_wait(op: sm.BulkWaitOp) -> None:
+    nvvm.cp_async_bulk_wait_group(op.pending.value, read=True)
+
+
+def cp_async(op: sm.CpAsyncOp) -> None:
+    cache = CACHES[op.cache.value]
+    nvvm.cp_async_shared_global(op.to, op.source, op.bytes.value, cache, cp_size=op.read)
+
+
+def cp_async_commit(_: sm.CpAsyncCommitOp) -> None:
+    nvvm.cp_async_commit_group()
+
+
+def cp_async_wait(op: sm.CpAsyncWaitOp) -> None:
+    nvvm.cp_async_wait_group(op.pending.value)
+
+
+def stmatrix(op: sm.StmatrixOp) -> None:
+    texts = (
+        "#nvvm.mma_layout<row>",
+        "#nvvm.ld_st_matrix_shape<m = 8, n = 8>",
+        "#nvvm.ld_st_matrix_elt_type<b16>",
+    )
+    nvvm.stmatrix(op.to, list(op.words), *(ir.Attribute.parse(text) for text in texts))
+
+
+def try_cancel(op: sm.TryCancelOp) -> None:
+    multicast = op.multicast.value or None
+    nvvm.clusterlaunchcontrol_try_cancel(op.to, op.barrier, multicast=multicast)
+
+
+def query_cancel(op: sm.QueryCancelOp) -> ir.Value:
+    kind = FIELDS[op.field.value]
+    return nvvm.clusterlaunchcontrol_query_cancel(kind, op.answer, results=[op.value.type])
+
+
+def approximate(op: sm.ApproximateOp) -> ir.Value:
+    name = INTRINSICS[op.function.value]
+    return llvm.call_intrinsic(op.result.type, name, [op.value], [], [])
+
+
+PATTERNS = {
+    sm.SharedAddressOp: shared_address,
+    sm.TableOp: table,
+    sm.PrefetchTensorMapOp: prefetch_tensor_map,
+    sm.TmaLoadOp: tma_load,
+    sm.TmaStoreOp: tma_store,
+    sm.BulkCommitOp: bulk_commit,
+    sm.BulkWaitOp: bulk_wait,
+    sm.CpAsyncOp: cp_async,
+    sm.CpAsyncCommitOp: cp_async_commit,
+    sm.CpAsyncWaitOp: cp_async_wait,
+    sm.StmatrixOp: stmatrix,
+    sm.TryCancelOp: try_cancel,
+    sm.QueryCancelOp: query_cancel,
+    sm.ApproximateOp: approximate,
+}

@@ -1,0 +1,214 @@
+"""Descriptors, MMAs and tensor memory, from `sm` to nvvm and llvm: an op, a pattern."""
+
+from __future__ import annotations
+
+from ...dialects import sm
+from ...dialects.dtypes import DTYPES
+from ...dialects.mlir import arith, ir, llvm, nvvm, vector
+from ..base import refused
+from . import build as b
+from .descriptors import encode_bytes, instruction_descriptor, shared_descriptor
+from .register_accumulator import parts, struct_of
+
+CAST = "builtin.unrealized_conversion_cast"
+KINDS = {
+    "f16": nvvm.Tcgen05MMAKind.F16,
+    "tf32": nvvm.Tcgen05MMAKind.TF32,
+    "f8f6f4": nvvm.Tcgen05MMAKind.F8F6F4,
+    "i8": nvvm.Tcgen05MMAKind.I8,
+}
+GROUPS = {1: nvvm.CTAGroupKind.CTA_1, 2: nvvm.CTAGroupKind.CTA_2}
+SHAPES = {
+    "32x32b": nvvm.Tcgen05LdStShape.SHAPE_32X32B,
+    "16x32bx2": nvvm.Tcgen05LdStShape.SHAPE_16X32BX2,
+    "16x256b": nvvm.Tcgen05LdStShape.SHAPE_16X256B,
+}
+
+
+def smem_descriptor(op: sm.SmemDescriptorOp) -> ir.Value:
+    """The low word (i32) as a descriptor: the high one does not depend on the address.
+
+    Offsets added to the low word stay in its address field.
+    """
+    address = llvm.ptrtoint(b.i32(), op.address)
+    units = arith.andi(b.div(address, 16), b.constant(encode_bytes(-1)))
+    low = arith.ori(units, b.constant(b.signed(_word(op.descriptor.type) % 2**32)))
+    return _as_descriptor(low, op.descriptor.type)
+
+
+def _word(type_: sm.DescriptorType) -> int:
+    """Such a descriptor of address 0."""
+    return shared_descriptor(
+        type_.number("lbo"),
+        type_.number("sbo"),
+        type_.swizzle,
+        type_.number("version"),
+        type_.number("base_offset"),
+    )
+
+
+def advance(op: sm.AdvanceOp) -> ir.Value:
+    return _as_descriptor(b.add(_low_word(op, op.descriptor), op.units), op.moved.type)
+
+
+def _as_descriptor(low: ir.Value, type_: ir.Type) -> ir.Value:
+    cast = ir.Operation.create(CAST, results=[type_], operands=[low])
+    return cast.results[0]
+
+
+def _low_word(op: ir.OpView, descriptor: ir.Value) -> ir.Value:
+    """What `_as_descriptor` made a descriptor of."""
+    made = descriptor.owner
+    if isinstance(made, ir.Block) or made.name != CAST:
+        raise refused(op, "a descriptor must come from sm.smem_descriptor or sm.advance")
+    return made.operands[0]
+
+
+def _operand(op: sm.MmaOp | sm.WgmmaOp, descriptor: ir.Value, offset: ir.IntegerAttr) -> ir.Value:
+    """The whole descriptor (i64) of an operand, `offset` bytes further.
+
+    Its words are put together as a vector: LLVM would fold a 64-bit addition into the operand of
+    tcgen05.mma as register+immediate, which PTX only has for addresses.
+    """
+    moved = b.add(_low_word(op, descriptor), encode_bytes(offset.value))
+    high = _word(descriptor.type) >> 32
+    pair = [moved, b.constant(b.signed(high))]
+    words = vector.FromElementsOp(ir.VectorType.get([2], b.i32()), pair).result
+    return llvm.bitcast(b.i64(), words)
+
+
+def mma(op: sm.MmaOp) -> None:
+    nvvm.tcgen05_mma(
+        KINDS[op.kind.value],
+        GROUPS[op.cta_group.value],
+        _tensor_pointer(op.d),
+        _operand(op, op.a, op.a_offset),
+        _operand(op, op.b, op.b_offset),
+        b.constant(_instruction_descriptor(op)),
+        op.accumulate,
+    )
+
+
+def _instruction_descriptor(op: sm.MmaOp) -> int:
+    dtypes = DTYPES[op.a_type.value], DTYPES[op.b_type.value]
+    majors = op.a_major.value, op.b_major.value
+    return instruction_descriptor(op.m.value, op.n.value, dtypes, majors)
+
+
+def _tensor_pointer(address: ir.Value) -> ir.Value:
+    return llvm.inttoptr(b.pointer(b.TENSOR), address)
+
+
+def commit(op: sm.CommitOp) -> None:
+    nvvm.tcgen05_commit(op.barrier, multicast_mask=op.mask, group=GROUPS[op.cta_group.value])
+
+
+def tmem_alloc(op: sm.TmemAllocOp) -> None:
+    nvvm.tcgen05_alloc(op.to, b.constant(op.columns.value), group=GROUPS[op.cta_group.value])
+
+
+def tmem_relinquish(op: sm.TmemRelinquishOp) -> None:
+    nvvm.tcgen05_relinquish_alloc_permit(group=GROUPS[op.cta_group.value])
+
+
+def tmem_dealloc(op: sm.TmemDeallocOp) -> None:
+    columns, group = b.constant(op.columns.value), GROUPS[op.cta_group.value]
+    nvvm.tcgen05_dealloc(_tensor_pointer(op.address), columns, group=group)
+
+
+def tmem_load(op: sm.TmemLoadOp) -> ir.Value:
+    shape, address = SHAPES[op.shape.value], _tensor_pointer(op.address)
+    halves = op.shape.value == "16x32bx2"
+    offset = b.constant(op.offset.value, b.i64()) if halves else None
+    return nvvm.tcgen05_ld(op.words.type, shape, address, offset=offset)
+
+
+def tmem_wait(op: sm.TmemWaitOp) -> ir.Value:
+    """The wait, and an asm that ties the registers to it.
+
+    Nothing in LLVM's IR ties a tcgen05.ld to its wait; an empty asm that takes and gives every
+    register does, and emits no instruction.
+    """
+    nvvm.tcgen05_wait(nvvm.Tcgen05WaitKind.LOAD)
+    (count,) = op.words.type.shape
+    words = [vector.ExtractOp(op.words, [], [index]).result for index in range(count)]
+    pinned = parts(_pinned(words))
+    return llvm.bitcast(op.values.type, vector.FromElementsOp(op.words.type, pinned).result)
+
+
+def pin(op: sm.PinOp) -> ir.Value:
+    return _pinned(parts(op.before))
+
+
+def _pinned(values: list[ir.Value]) -> ir.Value:
+    """The same registers, as a struct, which LLVM can't read before this point."""
+    type_, ties = _tied(values)
+    return llvm.inline_asm(type_, values, "", ties, has_side_effects=True)
+
+
+def _tied(registers: list[ir.Value]) -> tuple[ir.Type, str]:
+    """The result and the first constraints of an asm that takes registers and gives them back."""
+    count, element = len(registers), registers[0].type
+    letter = "r" if isinstance(element, ir.IntegerType) else "f"
+    ties = ",".join([f"={letter}"] * count + [str(index) for index in range(count)])
+    return struct_of(element, count), ties
+
+
+def wgmma(op: sm.WgmmaOp) -> ir.Value:
+    """The new registers; an asm of our own, since nvvm.wgmma.mma_async fixes scale-d."""
+    b_word = _operand(op, op.b, op.b_offset)
+    a_word = _operand(op, op.a, op.a_offset)
+    registers = parts(op.d)
+    type_, ties = _tied(registers)
+    operands = [*registers, a_word, b_word, op.accumulate]
+    constraints = f"{ties},l,l,b,~{{memory}}"
+    return llvm.inline_asm(type_, operands, _wgmma_text(op), constraints, has_side_effects=True)
+
+
+def _wgmma_text(op: sm.WgmmaOp) -> str:
+    """wgmma.mma_async with D in the first n/2 operands; descriptors and scale-d follow its ties.
+
+    Floats have factors for A and B, and those of 16 bits say which are MN-major.
+    """
+    a, n = DTYPES[op.a_type.value], op.n.value
+    count = n // 2
+    registers = ", ".join(f"${index}" for index in range(count))
+    words = [f"${2 * count + index}" for index in range(3)]
+    factors = [] if a.is_integer else ["1", "1"]
+    majors = (op.a_major.value, op.b_major.value)
+    transposed = [str(int(major == "mn")) for major in majors] if a.bytes == 2 else []
+    shape, types = f"m{op.m.value}n{n}k{op.k.value}", f"{op.d_type.value}.{a.name}"
+    return (
+        f"wgmma.mma_async.sync.aligned.{shape}.{types}.{op.b_type.value}"
+        f" {{{registers}}}, {', '.join([*words, *factors, *transposed])};"
+    )
+
+
+def wgmma_fence(_: sm.WgmmaFenceOp) -> None:
+    nvvm.wgmma_fence_aligned()
+
+
+def wgmma_commit(_: sm.WgmmaCommitOp) -> None:
+    nvvm.wgmma_commit_group_sync_aligned()
+
+
+def wgmma_wait(op: sm.WgmmaWaitOp) -> None:
+    nvvm.wgmma_wait_group_sync_aligned(op.pending.value)
+
+
+PATTERNS = {
+    sm.SmemDescriptorOp: smem_descriptor,
+    sm.AdvanceOp: advance,
+    sm.MmaOp: mma,
+    sm.CommitOp: commit,
+    sm.TmemAllocOp: tmem_alloc,
+    sm.TmemRelinquishOp: tmem_relinquish,
+    sm.TmemDeallocOp: tmem_dealloc,
+    sm.TmemLoadOp: tmem_load,
+    sm.TmemWaitOp: tmem_wait,
+    sm.PinOp: pin,
+    sm.WgmmaOp: wgmma,
+    sm.WgmmaFenceOp: wgmma_fence,
+    sm.WgmmaCommitOp: wgmma_commit,
+    sm.WgmmaWaitOp: wgmma_wait,
+}

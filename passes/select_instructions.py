@@ -1,0 +1,82 @@
+"""Lowers `tile` and `pipe` to a `sm.kernel`: what each thread asks the hardware for.
+
+The one place that knows barrier words, descriptors, addresses and phases. One thread, the leader,
+runs pipe ops, TMA copies and MMAs; all threads copy tiles and store the result.
+
+The kernel keeps what a launch needs as an attribute: `launch`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from ..dialects import sm
+from ..dialects.mlir import ir
+from ..dialects.target import Target
+from ..dialects.tile import KernelOp
+from ..dialects.tile_types import integers_of
+from .base import PassLog, refused, target_of, the_kernel
+from .lowering import build as b
+from .lowering.frame import Frame
+from .lowering.launch import launch_attribute
+from .lowering.plan import Plan, make_plan
+from .lowering.program import emit_program
+
+
+@dataclass(frozen=True)
+class SelectInstructions:
+    """`tile.kernel` → `sm.kernel`: sm ops, with scf, arith, vector and llvm's loads and stores.
+
+    Every thread waits for the grids before it before it touches global memory, and says when those
+    after it may start; `lower-to-nvvm` drops both unless it is asked for them.
+    """
+
+    name: ClassVar[str] = "select-instructions"
+    makes: ClassVar[tuple[str, ...]] = ("sm.kernel",)
+
+    def __call__(self, module: ir.Module, log: PassLog) -> None:
+        kernel = the_kernel(module, self.name)
+        target = target_of(module)
+        _check_grid(kernel, target)
+        plan = make_plan(kernel, target)
+        _emit(kernel, plan, target)
+        kernel.operation.erase()
+        columns = f", {plan.tmem_columns} tensor-memory columns" if plan.tmem_columns else ""
+        memory = f"{plan.shared_bytes} bytes of shared memory{columns}"
+        log.did(f"{len(plan.parameters)} parameters, {memory}")
+
+
+def _check_grid(kernel: KernelOp, target: Target) -> None:
+    limits = (target.grid_x_max, target.grid_y_max)
+    for axis, extent, limit in zip("MN", integers_of(kernel.grid), limits, strict=False):
+        if extent > limit:
+            raise refused(
+                kernel,
+                f"a grid can have {limit} CTAs along {axis}, got {extent}; use a larger tile or "
+                "persistence",
+            )
+
+
+def _emit(kernel: KernelOp, plan: Plan, target: Target) -> None:
+    with ir.InsertionPoint(kernel), kernel.location:
+        made = sm.KernelOp.of(
+            sym_name=kernel.sym_name,
+            threads=kernel.threads,
+            cluster=kernel.cluster,
+            launch=launch_attribute(kernel, plan),
+        )
+    types = [b.pointer(0 if parameter.map else b.GLOBAL) for parameter in plan.parameters]
+    entry = made.body.blocks.append(*types, arg_locs=[kernel.location] * len(types))
+    keys = [(parameter.argument, _map(parameter)) for parameter in plan.parameters]
+    parameters = dict(zip(keys, entry.arguments, strict=True))
+    frame = Frame(kernel, target, plan, parameters)
+    with ir.InsertionPoint(entry), kernel.location:
+        frame.open()
+        sm.AwaitGridsOp.of()
+        emit_program(frame, kernel.body.blocks[0])
+        frame.close()
+
+
+def _map(parameter: Any) -> ir.Value | None:
+    return parameter.map.map if parameter.map is not None else None

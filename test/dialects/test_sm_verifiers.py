@@ -1,0 +1,165 @@
+"""What one op of the dialect `sm` can know is wrong."""
+
+import pytest
+
+from tilewright.compiler.pipeline import run_passes_on_text
+from tilewright.dialects.errors import CompileError
+
+FIELDS = {"base_offset": 0, "lbo": 16, "sbo": 1024, "swizzle": '"128B"', "version": 1}
+MMA = {
+    "a_major": '"k"',
+    "a_offset": 0,
+    "a_type": '"bf16"',
+    "b_major": '"k"',
+    "b_offset": 0,
+    "b_type": '"bf16"',
+    "cta_group": 1,
+    "d_type": '"f32"',
+    "k": 16,
+    "kind": '"f16"',
+    "m": 128,
+    "n": 64,
+}
+
+
+def attributes(fields):
+    typed = (
+        f"{name} = {value}{'' if isinstance(value, str) else ' : i64'}"
+        for name, value in fields.items()
+    )
+    return ", ".join(typed)
+
+
+def descriptor(**fields):
+    return f"!sm.descriptor<{{{attributes({**FIELDS, **fields})}}}>"
+
+
+def mma(**fields):
+    made = descriptor()
+    return (
+        f'%d = "sm.smem_descriptor"(%p) : (!llvm.ptr<3>) -> {made}\n'
+        f'"sm.mma"(%i, %d, %d, %true) {{{attributes({**MMA, **fields})}}}'
+        f" : (i32, {made}, {made}, i1) -> ()"
+    )
+
+
+def kernel(body, launch='{\\"entry\\": \\"f\\", \\"schedule\\": {}}', threads=32):
+    return f"""
+"sm.kernel"() ({{
+^bb0(%map: !llvm.ptr):
+  %i = arith.constant 0 : i32
+  %true = arith.constant true
+  %p = "sm.shared_address"(%i) : (i32) -> !llvm.ptr<3>
+  {body}
+}}) {{cluster = [1, 1, 1], launch = "{launch}", sym_name = "f", threads = {threads} : i64}}
+  : () -> ()
+"""
+
+
+def message_of(text):
+    with pytest.raises(CompileError) as caught:
+        run_passes_on_text(text, "m.mlir", "lower-to-nvvm")
+    return caught.value.message
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        (
+            '"sm.barrier_init"(%p) {count = 0 : i64} : (!llvm.ptr<3>) -> ()',
+            "sm.barrier_init: count must be 1 to 1048575, got 0",
+        ),
+        (
+            '"sm.barrier_init"(%map) {count = 1 : i64} : (!llvm.ptr) -> ()',
+            "sm.barrier_init: barrier must be !llvm.ptr<3>, got !llvm.ptr",
+        ),
+        (
+            '"sm.expect_tx"(%p) {bytes = 1048576 : i64} : (!llvm.ptr<3>) -> ()',
+            "sm.expect_tx: bytes must be 0 to 1048575, got 1048576",
+        ),
+        (
+            '"sm.arrive"(%p) {scope = "grid"} : (!llvm.ptr<3>) -> ()',
+            "sm.arrive: scope must be one of ('cta', 'cluster'), got 'grid'",
+        ),
+        (
+            '"sm.named_barrier"() {id = 1 : i64, threads = 48 : i64} : () -> ()',
+            "sm.named_barrier: threads must be whole warps, 32 to 1024, got 48",
+        ),
+        (
+            '"sm.named_barrier"() {id = 16 : i64, threads = 64 : i64} : () -> ()',
+            "sm.named_barrier: id must be 0 to 15, got 16",
+        ),
+        (
+            '%d = "sm.smem_descriptor"(%p) : (!llvm.ptr<3>) -> ' + descriptor(lbo=24),
+            "sm.smem_descriptor: lbo must be a multiple of 16 bytes up to 262128, got 24",
+        ),
+        (
+            '%d = "sm.smem_descriptor"(%p) : (!llvm.ptr<3>) -> ' + descriptor(swizzle='"96B"'),
+            "sm.smem_descriptor: swizzle must be one of ('none', '32B', '64B', '128B'), got '96B'",
+        ),
+        (
+            '%d = "sm.smem_descriptor"(%p) : (!llvm.ptr<3>) -> ' + descriptor(version=2),
+            "sm.smem_descriptor: version must be 0 to 1, got 2",
+        ),
+        (
+            '%d = "sm.smem_descriptor"(%p) : (!llvm.ptr<3>) -> !sm.descriptor<{lbo = 16 : i64}>',
+            "sm.smem_descriptor: a descriptor must have the fields base_offset, lbo, sbo, swizzle, "
+            "version, got lbo",
+        ),
+        (mma(n=20), "sm.mma: n must be a multiple of 8 up to 256, got 20"),
+        (mma(m=100), "sm.mma: m must be 64 or 128 with cta_group 1, got 100"),
+        (mma(k=32), "sm.mma: bf16 is multiplied with kind f16 and k 16, got f16 and 32"),
+        (mma(a_offset=8), "sm.mma: a_offset must be a multiple of 16 bytes up to 262128, got 8"),
+        (mma(a_major='"m"'), "sm.mma: a_major must be one of ('k', 'mn'), got 'm'"),
+        (
+            mma(a_type='"f64"'),
+            "sm.mma: a_type must be one of ('f16', 'bf16', 'tf32', 'e4m3', 'e5m2', 's8', 'u8'), "
+            "got 'f64'",
+        ),
+        (
+            '"sm.tmem_alloc"(%p) {columns = 48 : i64, cta_group = 1 : i64} : (!llvm.ptr<3>) -> ()',
+            "sm.tmem_alloc: columns must be one of (32, 64, 128, 256, 512), got 48",
+        ),
+        (
+            '"sm.tma_load"(%p, %map, %p) {cta_group = 1 : i64, destination = "cta", '
+            "operandSegmentSizes = array<i32: 1, 1, 1, 0, 0>}"
+            " : (!llvm.ptr<3>, !llvm.ptr, !llvm.ptr<3>) -> ()",
+            "sm.tma_load: a tensor has 1 to 5 dimensions, got 0",
+        ),
+        (
+            '"sm.stmatrix"(%p, %i, %i, %i) {operandSegmentSizes = array<i32: 1, 3>}'
+            " : (!llvm.ptr<3>, i32, i32, i32) -> ()",
+            "sm.stmatrix: must store 1, 2 or 4 matrices, got 3",
+        ),
+        (
+            '"sm.set_registers"() {count = 20 : i64, action = "increase"} : () -> ()',
+            "sm.set_registers: count must be a multiple of 8, got 20",
+        ),
+        (
+            '%v = "sm.special_register"() {register = "laneid"} : () -> i32',
+            "sm.special_register: register must be one of ('tid.x', 'ctaid.x', 'ctaid.y', "
+            "'clusterid.x', 'cluster_ctaid.x', 'cluster_ctaid.y', 'cluster_ctaid.z'), got 'laneid'",
+        ),
+    ],
+)
+def test_ops_that_do_not_verify(body, message):
+    assert message_of(kernel(body)) == message
+
+
+@pytest.mark.parametrize(
+    ("launch", "got"),
+    [("", "''"), ("[]", "'[]'"), ('{\\"entry\\": \\"g\\"}', """'{"entry": "g"}'""")],
+)
+def test_a_launch_that_is_not_the_kernels_is_refused(launch, got):
+    message = "sm.kernel: launch must be a JSON object with the entry f and a schedule, got "
+    assert message_of(kernel("", launch)) == message + got
+
+
+def test_a_descriptor_that_no_op_makes_is_refused():
+    made = descriptor()
+    body = f"""
+  %d = "sm.smem_descriptor"(%p) : (!llvm.ptr<3>) -> {made}
+  %e = arith.select %true, %d, %d : {made}
+  %f = "sm.advance"(%e, %i) : ({made}, i32) -> {made}"""
+    expected = "sm.advance: a descriptor must come from sm.smem_descriptor or sm.advance"
+    assert message_of(kernel(body)) == expected
