@@ -40,9 +40,11 @@ def add_command(commands: Any) -> None:
     reads_in_child(parser)
     group = parser.add_argument_group("output")
     group.add_argument(
-        "--emit", choices=list(UNTIL), help="what (default: by PATH's suffix, else ptx)"
+        "--emit", choices=list(UNTIL), help="what to write (default: by PATH's suffix, else ptx)"
     )
-    group.add_argument("-o", "--output", type=Path, metavar="PATH", help="where (default stdout)")
+    group.add_argument(
+        "-o", "--output", type=Path, metavar="PATH", help="where to write it (default stdout)"
+    )
     group.add_argument(
         "--print-after-all", action="store_true", help="print the IR to stderr after each pass"
     )

@@ -47,10 +47,15 @@ def add_command(commands: Any) -> None:
         help="MODULE:NAME, FILE.py:NAME, a bundle, or KERNEL.ptx; loading Python runs its code",
     )
     parser.add_argument(
-        "--launch", type=Path, metavar="FILE", help="of KERNEL.ptx: sizes as expressions in M, N, K"
+        "--launch",
+        type=Path,
+        metavar="FILE",
+        help="launch file of KERNEL.ptx, with sizes as expressions in M, N, K",
     )
     _add_problem(parser)
-    parser.add_argument("--families", metavar="NAMES", help="only these, with commas between")
+    parser.add_argument(
+        "--families", metavar="NAMES", help="try only these families, with commas between"
+    )
     parser.add_argument("--list", action="store_true", help="name the families and exit")
     parser.add_argument("--large", action="store_true", help="more than 2^31 elements too")
     parser.add_argument(
@@ -65,8 +70,8 @@ def add_command(commands: Any) -> None:
 
 
 def _add_problem(parser: Parser) -> None:
-    parser.add_argument("--dtype", metavar="TYPE", help="of both operands (default bf16)")
-    parser.add_argument("--b-dtype", metavar="TYPE", help="of B, where it differs")
+    parser.add_argument("--dtype", metavar="TYPE", help="type of both operands (default bf16)")
+    parser.add_argument("--b-dtype", metavar="TYPE", help="type of B, where it differs")
     parser.add_argument(
         "--b", choices=["kn", "nk"], help="the shape of B (default: found out by a call)"
     )

@@ -68,7 +68,9 @@ def add_command(commands: Any) -> None:
     )
     add_spec(parser, "spec (default 512×512×512)", SIZES)
     parser.add_argument("--target", default="sm_100a", help="chip (default sm_100a)")
-    parser.add_argument("--presets", metavar="A,B", help="only these (default: all of the chip)")
+    parser.add_argument(
+        "--presets", metavar="A,B", help="run only these (default: all of the chip)"
+    )
     parser.add_argument(
         "--seed", type=natural, default=0, metavar="N", help="fixes inputs and event order"
     )

@@ -38,7 +38,7 @@ def add_command(commands: Any) -> None:
     )
     parser.add_argument("--list-passes", action="store_true", help="list the passes and exit")
     parser.add_argument(
-        "-o", "--output", type=Path, metavar="PATH", help="where to (default stdout)"
+        "-o", "--output", type=Path, metavar="PATH", help="where to write the IR (default stdout)"
     )
     reads_in_child(parser)
     add_json(parser)

@@ -60,7 +60,9 @@ def _add_compile(steps: Any) -> None:
 def _add_measure(steps: Any) -> None:
     parser = steps.add_parser("measure", help="time them on this machine's GPU; needs no MLIR")
     parser.add_argument("folder", type=Path, metavar="FOLDER", help="what compile has written")
-    parser.add_argument("-o", "--output", type=Path, metavar="PATH", help="where (default stdout)")
+    parser.add_argument(
+        "-o", "--output", type=Path, metavar="PATH", help="where to write it (default stdout)"
+    )
     parser.add_argument(
         "--rounds", type=positive, default=9, help="batches a candidate (default 9)"
     )
