@@ -92,7 +92,7 @@ def _bar(top: float, name: str, value: float, scale: float) -> Iterator[str]:
     yield (
         f'<rect x="{LABELS}" y="{top}" width="{length:.1f}" height="{BAR_HEIGHT}" fill="{color}"/>'
     )
-    yield _text(LABELS + length + 6, top + 11, f"{value:.2f}", "start")
+    yield _text(WIDTH - 8, top + 11, f"{value:.3f}", "end")
 
 
 def _line_at_one(x: float, height: float) -> Iterator[str]:
