@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tilewright.compiler.pipeline import presets_of
-from tilewright.compiler.schedule import choose_schedule
+from tilewright.compiler.schedule.choice import choose_schedule
 from tilewright.compiler.spec import MatmulSpec
 from tilewright.dialects.target import find_target
 

@@ -24,7 +24,7 @@ from pathlib import Path
 import torch
 
 from tilewright import matmul
-from tilewright.compiler.kernel_cache import VARIABLE, cache_folder
+from tilewright.compiler.calls.kernel_cache import VARIABLE, cache_folder
 from tilewright.runtime import load
 from tilewright.runtime.gpu.timing import batch_us, host_us
 from tilewright.runtime.launch.comparison import ERROR_MAX, machine

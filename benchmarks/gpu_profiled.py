@@ -17,8 +17,8 @@ from typing import Any
 import torch
 
 from tilewright.runtime import load
-from tilewright.runtime.gpu.comparison import make_set
 from tilewright.runtime.gpu.timing import batch_us, clocks_under
+from tilewright.runtime.launch.comparison import make_set
 
 LOAD_US = 3e5
 

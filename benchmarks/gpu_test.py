@@ -40,8 +40,8 @@ from tilewright.runtime import load
 from tilewright.runtime.element_types import INTEGERS as DTYPES_OF_INTEGERS
 from tilewright.runtime.element_types import torch_dtype
 from tilewright.runtime.errors import DeviceError
-from tilewright.runtime.gpu.comparison import machine
 from tilewright.runtime.judge.reference import compare, expected_output, to_float64
+from tilewright.runtime.launch.comparison import machine
 from tilewright.runtime.launch.devices import why_no_gpu
 from tilewright.runtime.strict_json import parse_json
 

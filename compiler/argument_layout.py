@@ -18,7 +18,7 @@ from ..dialects.target import find_target
 from ..dialects.tile import MatmulOp
 from ..passes.base import ARGUMENTS_ATTRIBUTE, refused, walk
 from ..passes.tiling import epilogue_tensors
-from .linalg_text import LinalgText
+from .importers.linalg_text import LinalgText
 
 
 def lay_out(source: LinalgText, module: ir.Module, normalized: ir.Module, chip: str) -> LinalgText:

@@ -7,15 +7,13 @@ import json
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..dialects.errors import CompileError
 from ..runtime.atomic import write_file, write_folder
 from ..runtime.bundles.bundle import MANIFEST_NAME, Bundle, is_bundle, seal
 from ..runtime.bundles.manifest import CUBIN_NAME, PTX_NAME
-
-if TYPE_CHECKING:  # it imports MLIR
-    from .driver import Compiled
+from .driver import Compiled
 
 ZIP_TIME = (1980, 1, 1, 0, 0, 0)
 

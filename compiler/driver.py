@@ -20,10 +20,12 @@ from ..passes.base import DEFAULT_TARGET, PassLog, walk
 from ..runtime.bundles.manifest import FORMAT, SCHEMA
 from .argument_layout import lay_out, read_arguments, tell_arguments
 from .backend import Assembled, assemble, emit_ptx, versions
+from .importers.linalg_text import LinalgText
+from .importers.mlir_files import read_mlir
+from .importers.source_text import check_text
+from .importers.torch_module import EXPORTED, read_exported
 from .levels import check_alone, is_kernel, level_of, settle_target
-from .linalg_text import LinalgText
 from .lowered import launch_of
-from .mlir_files import read_mlir
 from .origins import OriginMarker, keep_origins
 from .pipeline import (
     FIRST,
@@ -35,10 +37,8 @@ from .pipeline import (
     parse_module,
     run_passes,
 )
-from .schedule import choose_schedule
-from .source_text import check_text
+from .schedule.choice import choose_schedule
 from .spec import MatmulSpec
-from .torch_module import EXPORTED, read_exported
 
 NO_PASSES = "none"
 KINDS = ("mlir", "llvm", "ptx", "cubin")
@@ -224,7 +224,7 @@ def _laid_out(source: LinalgText, target: str) -> LinalgText:
 
 def _import(source: MatmulSpec | LinalgText) -> ir.Module:
     if isinstance(source, MatmulSpec):
-        return source.build()
+        return ir.Module.parse(source.mlir_text())
     if source.is_file:
         return parse_module(source.text, source.name)
     check_text(source.text, source.name)

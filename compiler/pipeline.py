@@ -24,9 +24,9 @@ from ..passes.check_kernel import check_kernels
 from ..passes.check_matmul import check_matmuls
 from ..passes.check_pipes import check_pipes
 from ..passes.thread_rules import check_threads
+from .importers.source_text import check_text
 from .levels import check_left, is_kernel, is_left, level_of
 from .presets import HOPPER_PRESETS, PRESETS, PRESETS_OF
-from .source_text import check_text
 
 LOWERING_NAMES = tuple(pass_class.name for pass_class in LOWERING)
 FIRST, LAST = PIPELINE[0].name, LOWERING_NAMES[-1]

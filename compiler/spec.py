@@ -1,4 +1,4 @@
-"""The matmul a user asks for, and the linalg module that says the same."""
+"""The matmul a user asks for, and the linalg module that says the same; imports no MLIR."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from ..dialects.dtypes import (
     output_refusal,
 )
 from ..dialects.errors import OptionError
-from ..dialects.mlir import ir
 
 EXTENT_MAX = 2**31 - 1
 TENSOR_BYTES_MAX = 2**47  # of the user addresses of x86-64 and AArch64 hosts
@@ -125,10 +124,6 @@ func.func @matmul(%a: {a.stored}, %b: {b.stored}) -> {c} {{
             lines.append(f"%c = arith.truncf {name} : {shape}f32> to {shape}{self.c_dtype}>")
             name = "%c"
         return "\n  ".join(lines), name
-
-    def build(self) -> ir.Module:
-        """`mlir_text` parsed in the current context."""
-        return ir.Module.parse(self.mlir_text())
 
 
 @dataclass(frozen=True)

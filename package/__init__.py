@@ -16,10 +16,10 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from .compiler.calls.matmul import matmul
+    from .compiler.calls.module import compile_module
     from .compiler.driver import compile_matmul as compile
-    from .compiler.first_use import matmul
     from .compiler.spec import MatmulSpec
-    from .compiler.torch_module import compile_module
     from .dialects.errors import CompileError
     from .runtime.emulator import launch as emulate
     from .runtime.errors import DeviceError
@@ -44,10 +44,10 @@ _HOMES = {
     "MatmulSpec": ("compiler.spec", "MatmulSpec"),
     "__version__": ("runtime.version", "VERSION"),
     "compile": ("compiler.driver", "compile_matmul"),
-    "compile_module": ("compiler.torch_module", "compile_module"),
+    "compile_module": ("compiler.calls.module", "compile_module"),
     "emulate": ("runtime.emulator", "launch"),
     "load": ("runtime.launch.kernel", "load"),
-    "matmul": ("compiler.first_use", "matmul"),
+    "matmul": ("compiler.calls.matmul", "matmul"),
 }
 
 

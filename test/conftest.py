@@ -52,12 +52,12 @@ def gpu():
 @pytest.fixture(scope="module")
 def fresh_cache(tmp_path_factory):
     """A folder of the module's own for compiled kernels, and nothing of others in memory."""
-    from tilewright.compiler import first_use, kernel_cache
+    from tilewright.compiler.calls import kernel_cache, kernels
 
     def forget():
         kernel_cache.cached_bundle.cache_clear()
-        first_use._kernels.clear()
-        first_use._seen.clear()
+        kernels._kernels.clear()
+        kernels._seen.clear()
 
     with pytest.MonkeyPatch.context() as patch:
         folder = tmp_path_factory.mktemp("cache")

@@ -32,7 +32,7 @@ WHERE = "kernel.mlir"
 def ir_after(passes, target="sm_100a"):
     """The lines of what `passes` leave of a matmul with five K steps."""
     with make_context(), ir.Location.unknown():
-        module = MatmulSpec(300, 264, 320).build()
+        module = ir.Module.parse(MatmulSpec(300, 264, 320).mlir_text())
         module.operation.attributes[TARGET_ATTRIBUTE] = ir.StringAttr.get(target)
         run_passes(module, parse_pipeline(passes), PassLog())
         return tuple(str(module).splitlines())

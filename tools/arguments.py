@@ -117,7 +117,7 @@ def problem(
         if not spec_beside:
             _refuse_flags(given, parser)
         if options.trust:
-            from ..compiler.exported_file import trust
+            from ..compiler.importers.exported_file import trust
 
             trust(options.file)
         return options.file

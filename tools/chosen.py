@@ -15,7 +15,7 @@ TARGET = "sm_100a"
 
 def chosen_line(source: MatmulSpec | Path, options: argparse.Namespace) -> str:
     """The schedule of a spec or an .mlir file in one line, and how to see why it was chosen."""
-    from ..compiler.schedule import choose_schedule
+    from ..compiler.schedule.choice import choose_schedule
     from ..dialects.target import find_target
 
     label = choose_schedule(as_spec(source, options.target), find_target(options.target)).label()

@@ -13,8 +13,8 @@ from .isolated import reads_in_child
 from .output import print_json
 
 if TYPE_CHECKING:
-    from ..compiler.schedule import Choice, Rejected
-    from ..compiler.schedule_problem import Schedule
+    from ..compiler.schedule.choice import Choice, Rejected
+    from ..compiler.schedule.problem import Schedule
     from ..compiler.spec import MatmulSpec
     from ..dialects.target import Target
 
@@ -60,7 +60,7 @@ def _refuse_no_subject(parser: Parser, options: argparse.Namespace) -> int:
 def explain_schedule_command(parser: Parser, options: argparse.Namespace) -> int:
     """Print the choice and the rejected candidates."""
     spec = as_spec(problem(options, parser), options.target)
-    from ..compiler.schedule import explain_schedule
+    from ..compiler.schedule.choice import explain_schedule
     from ..dialects.target import find_target
 
     target = find_target(options.target)
@@ -76,7 +76,7 @@ def explain_schedule_command(parser: Parser, options: argparse.Namespace) -> int
 def _as_dict(choice: Choice, spec: MatmulSpec, target: Target) -> dict[str, Any]:
     from dataclasses import asdict
 
-    from ..compiler.chip_figures import figure_table
+    from ..compiler.schedule.chip_figures import figure_table
 
     return {
         "ok": True,
@@ -101,7 +101,7 @@ def _as_dict(choice: Choice, spec: MatmulSpec, target: Target) -> dict[str, Any]
 
 
 def _memory(schedule: Schedule, spec: MatmulSpec, target: Target) -> dict[str, int]:
-    from ..compiler.schedule_problem import Problem
+    from ..compiler.schedule.problem import Problem
     from ..dialects.target import WARPGROUP_THREADS
 
     problem = Problem.of(spec, target)

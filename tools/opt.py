@@ -65,7 +65,7 @@ def opt_command(parser: Parser, options: argparse.Namespace) -> int:
 
 def _transform(options: argparse.Namespace) -> tuple[str, list[str]]:
     """The IR after the passes, and the remarks they made."""
-    from ..compiler.mlir_files import read_mlir, read_stdin
+    from ..compiler.importers.mlir_files import read_mlir, read_stdin
     from ..compiler.pipeline import PassLog, checked_text, run_passes_on_text
 
     text = read_stdin() if options.file == "-" else read_mlir(Path(options.file))

@@ -162,7 +162,7 @@ class OfTorch(OfSource):
     """The program of a .pt2 file, run by torch."""
 
     def __init__(self, path: Path):
-        from ..compiler.torch_module import exported_program, import_module
+        from ..compiler.importers.torch_module import exported_program, import_module
         from .oracle.torch_program import TorchProgram
 
         module, inputs = exported_program(path)
@@ -193,7 +193,7 @@ def of_kernel(source: MatmulSpec | Path | None) -> Reference:
 
 def of_source(source: MatmulSpec | Path) -> Reference:
     """The reference for what is compiled."""
-    from ..compiler.torch_module import EXPORTED
+    from ..compiler.importers.torch_module import EXPORTED
 
     if not isinstance(source, Path):
         return OfSpec(source)

@@ -112,7 +112,7 @@ def _obtain(
     passes: list[tuple[str, float, str]],
     progress: Progress,
 ) -> Obtained:
-    from ..compiler.torch_module import EXPORTED
+    from ..compiler.importers.torch_module import EXPORTED
     from ..runtime.bundles.bundle import is_bundle, read_bundle
     from .references import of_kernel, of_source
 

@@ -15,15 +15,15 @@ from .tune_rank import print_ranked, ranked, summary
 from .tune_results import Measured, Results, read_index, read_results, results_of
 
 if TYPE_CHECKING:
-    from ..compiler.schedule_problem import Problem, Schedule
+    from ..compiler.schedule.problem import Problem, Schedule
+    from ..compiler.schedule.tuned_schedules import Tuned
     from ..compiler.spec import MatmulSpec
-    from ..compiler.tuned_schedules import Tuned
     from ..dialects.target import Target
 
 EXAMPLES = """examples:
   tilewright tune compile build/tune --shapes 1024x1024x1024,16x4096x4096
   tilewright tune measure build/tune -o build/tune.json     where the GPU is; needs no MLIR
-  tilewright tune table build/tune.json -o compiler/tuned/sm_90a.json
+  tilewright tune table build/tune.json -o compiler/schedule/tuned/sm_90a.json
   tilewright tune rank build/tune.json     what the estimate takes of them, and what was fastest
   tilewright tune all --shapes 1024x1024x1024 -o sm_90a.json     on one machine
 """
@@ -171,8 +171,8 @@ def _best(spec: MatmulSpec, target: Target, count: int) -> Iterator[tuple[Proble
     """
     from dataclasses import replace
 
-    from ..compiler.schedule import choose_schedule, judged
-    from ..compiler.schedule_problem import Problem
+    from ..compiler.schedule.choice import choose_schedule, judged
+    from ..compiler.schedule.problem import Problem
 
     problem = Problem.of(spec, target)
     seen: set[Schedule] = set()
@@ -215,7 +215,7 @@ def _table_command(options: argparse.Namespace) -> int:
 
 
 def _write_table(results: Results, options: argparse.Namespace) -> int:
-    from ..compiler.tuned_schedules import read_table, write_table
+    from ..compiler.schedule.tuned_schedules import read_table, write_table
 
     check_place(options.output)
     fastest = fastest_of(results)
@@ -232,7 +232,7 @@ def _write_table(results: Results, options: argparse.Namespace) -> int:
 
 def fastest_of(results: Results) -> list[Tuned]:
     """The fastest candidate of each problem in the results of a measurement."""
-    from ..compiler.tuned_schedules import Tuned
+    from ..compiler.schedule.tuned_schedules import Tuned
 
     best: dict[Problem, Measured] = {}
     for row in results.rows:

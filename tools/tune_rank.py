@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from .tables import print_table
 
 if TYPE_CHECKING:
-    from ..compiler.schedule_problem import Problem, Schedule
+    from ..compiler.schedule.problem import Problem, Schedule
     from .tune_results import Measured
 
 COLUMNS = ("shape", "estimated fastest", "[us]", "measured fastest", "[us]", "of it", "rank")
@@ -47,7 +47,7 @@ def ranked(rows: Iterable[Measured]) -> list[Ranked]:
 
 
 def _rank(problem: Problem, chip: str, measured: Sequence[tuple[Schedule, float]]) -> Ranked:
-    from ..compiler.schedule_estimate import estimate
+    from ..compiler.schedule.estimate import estimate
     from ..dialects.target import find_target
 
     target = find_target(chip)

@@ -12,7 +12,7 @@ from ..runtime.regular_files import UnfitFile, read_regular
 from ..runtime.strict_json import parse_json
 
 if TYPE_CHECKING:
-    from ..compiler.schedule_problem import Problem, Schedule
+    from ..compiler.schedule.problem import Problem, Schedule
 
 COMPILE, MEASURE = "tilewright tune compile", "tilewright tune measure"
 LIMIT_BYTES = 256 * 2**20
@@ -72,8 +72,8 @@ def results_of(found: Mapping[str, Any]) -> Results:
 
 
 def _measured(row: Mapping[str, Any]) -> Measured:
-    from ..compiler.schedule_problem import Problem
-    from ..compiler.tuned_schedules import schedule_of
+    from ..compiler.schedule.problem import Problem
+    from ..compiler.schedule.tuned_schedules import schedule_of
 
     problem, schedule = Problem(**row["problem"]), schedule_of(row["schedule"])
     return Measured(problem, row["target"], schedule, float(row["us"]))

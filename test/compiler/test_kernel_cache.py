@@ -8,15 +8,15 @@ import warnings
 
 import pytest
 
-from tilewright.compiler import kernel_cache
-from tilewright.compiler.kernel_cache import cached_bundle, describe_request, digest
+from tilewright.compiler.calls import kernel_cache
+from tilewright.compiler.calls.kernel_cache import cached_bundle, describe_request, digest
 from tilewright.compiler.spec import MatmulSpec
 from tilewright.runtime import read_bundle
 
 SPEC = MatmulSpec(64, 32, 64)
 PIPELINE = "normalize,tiling{tile=64x32x64},lower-to-nvvm"
 ONE_PROCESS = f"""
-from tilewright.compiler.kernel_cache import cached_bundle
+from tilewright.compiler.calls.kernel_cache import cached_bundle
 from tilewright.compiler.spec import MatmulSpec
 print(cached_bundle(MatmulSpec(64, 32, 64), "sm_100a", "{PIPELINE}").manifest["hashes"])
 """
@@ -33,15 +33,13 @@ def folder(tmp_path, monkeypatch):
 @pytest.fixture
 def compilations(monkeypatch):
     """How often the compiler was asked, by spec."""
-    from tilewright.compiler import driver
-
-    asked, compile_matmul = [], driver.compile_matmul
+    asked, compile_matmul = [], kernel_cache.compile_matmul
 
     def count(spec, **options):
         asked.append(spec)
         return compile_matmul(spec, **options)
 
-    monkeypatch.setattr(driver, "compile_matmul", count)
+    monkeypatch.setattr(kernel_cache, "compile_matmul", count)
     return asked
 
 

@@ -11,7 +11,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.autograd import forward_ad
 
 from tilewright import matmul
-from tilewright.compiler import first_use
+from tilewright.compiler.calls import kernels
 from tilewright.dialects.errors import CompileError
 
 pytestmark = pytest.mark.usefixtures("fresh_cache")
@@ -100,14 +100,14 @@ def test_a_pipeline_or_preset_can_be_named():
     a, b = random(40, 72), random(56, 72)
     assert_product(matmul(a, b, preset="kernel3"), a, b)
     assert_product(matmul(a, b, pipeline="tiling{tile=64x64x64}"), a, b)
-    pipelines = {kernel.manifest["pipeline"] for kernel in first_use._kernels.values()}
+    pipelines = {kernel.manifest["pipeline"] for kernel in kernels._kernels.values()}
     assert "normalize,tiling{tile=64x64x64},lower-to-nvvm" in pipelines
 
 
 def test_a_second_call_compiles_nothing(monkeypatch):
     a, b = random(40, 72), random(56, 72)
     first = matmul(a, b)
-    monkeypatch.setattr(first_use, "_find_kernel", None)
+    monkeypatch.setattr(kernels, "_find_kernel", None)
     assert matmul(a.clone(), b.clone()).equal(first)
 
 
@@ -176,13 +176,13 @@ def test_fake_tensors_get_the_operators_fake():
 
 
 def test_threads_may_compile_at_the_same_time(monkeypatch):
-    found, find = [], first_use._find_kernel
+    found, find = [], kernels._find_kernel
 
     def count(a, b, how, target):
         found.append(a.shape)
         return find(a, b, how, target)
 
-    monkeypatch.setattr(first_use, "_find_kernel", count)
+    monkeypatch.setattr(kernels, "_find_kernel", count)
     operands = [(random(24 + 8 * (i // 2), 104), random(32, 104)) for i in range(8)]
     with ThreadPoolExecutor(len(operands)) as threads:
         products = list(threads.map(lambda pair: matmul(*pair), operands))
@@ -207,7 +207,7 @@ def test_torch_compile_keeps_the_call_in_one_graph(dynamic):
 
 
 def test_the_operators_keep_torchs_rules():
-    from tilewright.compiler.torch_op import matmul_operator, product_operator
+    from tilewright.compiler.calls.matmul_operator import matmul_operator, product_operator
 
     a, b = random(40, 72), random(56, 72)
     library.opcheck(product_operator, (a, b, "f32", "", "", ""))

@@ -4,14 +4,14 @@ from dataclasses import replace
 
 import pytest
 
-from tilewright.compiler import schedule as schedule_module
 from tilewright.compiler.driver import compile_matmul
-from tilewright.compiler.schedule import candidates, choose_schedule, explain_schedule
-from tilewright.compiler.schedule_estimate import estimate
-from tilewright.compiler.schedule_problem import Problem, Schedule
-from tilewright.compiler.schedule_rules import RULES
+from tilewright.compiler.schedule import choice as schedule_module
+from tilewright.compiler.schedule.choice import candidates, choose_schedule, explain_schedule
+from tilewright.compiler.schedule.estimate import estimate
+from tilewright.compiler.schedule.problem import Problem, Schedule
+from tilewright.compiler.schedule.rules import RULES
+from tilewright.compiler.schedule.tuned_schedules import schedule_of
 from tilewright.compiler.spec import MatmulSpec
-from tilewright.compiler.tuned_schedules import schedule_of
 from tilewright.dialects.target import find_target
 
 HOPPER, BLACKWELL = find_target("sm_90a"), find_target("sm_100a")

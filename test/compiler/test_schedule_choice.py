@@ -11,15 +11,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tilewright.compiler import schedule as schedule_module
-from tilewright.compiler.chip_figures import figure_table
 from tilewright.compiler.driver import compile_matmul
 from tilewright.compiler.pipeline import PASSES
-from tilewright.compiler.schedule import candidates, choose_schedule, explain_schedule
-from tilewright.compiler.schedule_estimate import estimate
-from tilewright.compiler.schedule_problem import Problem, Schedule
-from tilewright.compiler.schedule_rules import RULES, broken_rule
-from tilewright.compiler.schedule_waves import wave_shape
+from tilewright.compiler.schedule import choice as schedule_module
+from tilewright.compiler.schedule.chip_figures import figure_table
+from tilewright.compiler.schedule.choice import candidates, choose_schedule, explain_schedule
+from tilewright.compiler.schedule.estimate import estimate
+from tilewright.compiler.schedule.problem import Problem, Schedule
+from tilewright.compiler.schedule.rules import RULES, broken_rule
+from tilewright.compiler.schedule.waves import wave_shape
 from tilewright.compiler.spec import MatmulSpec
 from tilewright.dialects.errors import CompileError
 from tilewright.dialects.target import TARGETS, find_target
@@ -318,7 +318,7 @@ def test_the_choice_needs_no_mlir(monkeypatch):
     for name in [name for name in sys.modules if name.startswith("tilewright.compiler.schedule")]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "tilewright.dialects.mlir", None)
-    module = importlib.import_module("tilewright.compiler.schedule")
+    module = importlib.import_module("tilewright.compiler.schedule.choice")
     fields = dict(a_dtype="bf16", c_dtype="bf16", a_major="k", b_major="k")
     spec = SimpleNamespace(m=64, n=64, k=64, **fields)
     assert module.choose_schedule(spec, TARGET).tile[0] == 64

@@ -2,10 +2,10 @@
 
 import pytest
 
-from tilewright.compiler import schedule
 from tilewright.compiler.driver import compile_matmul
-from tilewright.compiler.schedule_problem import Problem, Schedule
-from tilewright.compiler.schedule_rules import RULES
+from tilewright.compiler.schedule import choice
+from tilewright.compiler.schedule.problem import Problem, Schedule
+from tilewright.compiler.schedule.rules import RULES
 from tilewright.compiler.spec import MatmulSpec
 from tilewright.dialects.target import find_target
 
@@ -48,5 +48,5 @@ def test_threads_that_copy_leave_fewer_registers_to_others(shape, tile, reason):
     ],
 )
 def test_the_choice_for_odd_rows_of_c_spills_no_registers(monkeypatch, spec):
-    monkeypatch.setattr(schedule, "tuned_schedule", lambda problem, chip: None)
+    monkeypatch.setattr(choice, "tuned_schedule", lambda problem, chip: None)
     assert compile_matmul(spec, target="sm_90a").assembled.cubin

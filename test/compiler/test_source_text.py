@@ -2,8 +2,8 @@
 
 import pytest
 
+from tilewright.compiler.importers.source_text import DEPTH_MAX, check_text
 from tilewright.compiler.pipeline import run_passes_on_text
-from tilewright.compiler.source_text import DEPTH_MAX, check_text
 from tilewright.dialects.errors import CompileError
 
 

@@ -5,10 +5,9 @@ from dataclasses import replace
 
 import pytest
 
-from tilewright.compiler.schedule import choose_schedule, explain_schedule
-from tilewright.compiler.schedule_problem import Problem, Schedule
-from tilewright.compiler.spec import MatmulSpec
-from tilewright.compiler.tuned_schedules import (
+from tilewright.compiler.schedule.choice import choose_schedule, explain_schedule
+from tilewright.compiler.schedule.problem import Problem, Schedule
+from tilewright.compiler.schedule.tuned_schedules import (
     SHIPPED,
     VARIABLE,
     Tuned,
@@ -16,6 +15,7 @@ from tilewright.compiler.tuned_schedules import (
     tuned_schedule,
     write_table,
 )
+from tilewright.compiler.spec import MatmulSpec
 from tilewright.dialects.errors import CompileError
 from tilewright.dialects.target import TARGETS, find_target
 

@@ -52,7 +52,7 @@ PIPELINES = {
 def prefix(target, pipeline, length):
     """The text after the first passes of a pipeline."""
     with make_context(), ir.Location.unknown():
-        module = MatmulSpec(*SHAPE, c_dtype="f32").build()
+        module = ir.Module.parse(MatmulSpec(*SHAPE, c_dtype="f32").mlir_text())
         module.operation.attributes[TARGET_ATTRIBUTE] = ir.StringAttr.get(target)
         run_passes(module, parse_pipeline("normalize," + pipeline)[: length + 1], PassLog())
         return str(module)

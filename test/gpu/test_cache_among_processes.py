@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from tilewright import matmul
-from tilewright.compiler import driver, kernel_cache
+from tilewright.compiler.calls import kernel_cache
 from tilewright.runtime import read_bundle
 
 pytestmark = pytest.mark.usefixtures("gpu")
@@ -16,9 +16,9 @@ PROCESS = """
 import sys
 import torch
 from tilewright import matmul
-from tilewright.compiler import driver
+from tilewright.compiler.calls import kernel_cache
 
-asked, compile_matmul = [], driver.compile_matmul
+asked, compile_matmul = [], kernel_cache.compile_matmul
 
 
 def count(*words, **options):
@@ -26,7 +26,7 @@ def count(*words, **options):
     return compile_matmul(*words, **options)
 
 
-driver.compile_matmul = count
+kernel_cache.compile_matmul = count
 generator = torch.Generator().manual_seed(5)
 a, b = (torch.randint(-4, 5, (r, 72), generator=generator).bfloat16().cuda() for r in (136, 200))
 assert matmul(a, b).equal((a.double() @ b.double().T).bfloat16())
@@ -52,13 +52,13 @@ def compilations(process):
 
 def test_the_first_call_compiles_and_the_second_asks_nobody(draws, monkeypatch):
     a, b, asked = draws.normal(136, 72), draws.normal(200, 72), []
-    compile_matmul = driver.compile_matmul
+    compile_matmul = kernel_cache.compile_matmul
 
     def count(*words, **options):
         asked.append(words)
         return compile_matmul(*words, **options)
 
-    monkeypatch.setattr(driver, "compile_matmul", count)
+    monkeypatch.setattr(kernel_cache, "compile_matmul", count)
     first = matmul(a, b)
     monkeypatch.setattr(kernel_cache, "cached_bundle", None)
     assert matmul(a.clone(), b.clone()).equal(first)

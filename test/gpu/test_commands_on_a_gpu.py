@@ -2,7 +2,7 @@
 
 import pytest
 
-from tilewright.compiler.tuned_schedules import read_table
+from tilewright.compiler.schedule.tuned_schedules import read_table
 from tilewright.runtime.launch.devices import open_device
 from tilewright.tools.main import main
 

@@ -7,7 +7,7 @@ import torch
 from torch import library
 
 from tilewright import matmul
-from tilewright.compiler.torch_op import matmul_operator, product_operator
+from tilewright.compiler.calls.matmul_operator import matmul_operator, product_operator
 
 pytestmark = pytest.mark.usefixtures("gpu")
 MODES = ["default", "reduce-overhead"]
@@ -175,11 +175,11 @@ def test_an_exported_program_holds_the_operator(draws):
 
 @pytest.mark.parametrize("mode", MODES)
 def test_a_loaded_kernel_is_one_operator_of_compiled_code(draws, mode):
-    from tilewright.compiler import first_use
+    from tilewright.compiler.calls import kernels
 
     x, weight = draws.integers(96, 72), draws.integers(136, 72)
     matmul(x, weight)
-    kernel = list(first_use._kernels.values())[-1]
+    kernel = list(kernels._kernels.values())[-1]
     compiled = torch.compile(lambda x, w: kernel(x, w) + 1, fullgraph=True, mode=mode)
     for _ in range(3):
         x = draws.integers(96, 72)

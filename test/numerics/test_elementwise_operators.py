@@ -11,7 +11,7 @@ from torch import nn
 
 from tilewright import compile_module
 from tilewright.compiler.driver import read_spec
-from tilewright.compiler.torch_module import import_module
+from tilewright.compiler.importers.torch_module import import_module
 from tilewright.dialects.errors import CompileError
 
 BF16, F16, F32 = torch.bfloat16, torch.float16, torch.float32

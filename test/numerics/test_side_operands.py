@@ -5,7 +5,7 @@ import numpy as np
 import torch
 
 from tilewright.compiler.driver import compile_matmul
-from tilewright.compiler.torch_module import LinalgText
+from tilewright.compiler.importers.linalg_text import LinalgText
 from tilewright.runtime.bundles.bundle import Bundle, seal
 from tilewright.runtime.launch.devices import open_device
 

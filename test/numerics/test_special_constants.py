@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from tilewright.compiler.driver import compile_matmul
-from tilewright.compiler.torch_module import LinalgText
+from tilewright.compiler.importers.linalg_text import LinalgText
 from tilewright.runtime.bundles.bundle import Bundle, read_bundle, seal
 from tilewright.runtime.launch.devices import open_device
 

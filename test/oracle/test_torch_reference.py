@@ -5,7 +5,7 @@ import pytest
 import torch
 from torch import nn
 
-from tilewright.compiler.torch_module import import_module
+from tilewright.compiler.importers.torch_module import import_module
 from tilewright.runtime.judge.reference import compare
 from tilewright.tools.oracle.torch_program import TorchProgram
 

@@ -2,6 +2,7 @@
 
 import ast
 import functools
+import itertools
 import subprocess
 import sys
 from pathlib import Path
@@ -60,6 +61,49 @@ def test_a_folder_imports_only_from_its_left(folder):
         assert folders_of(imported) <= ALLOWED[folder] | {folder}, path
         absolute = [name for name in imported if name.split(".")[0] == "tilewright"]
         assert not absolute, f"{path} must import relatively, got {absolute}"
+
+
+LAYERS = {
+    "compiler/importers": {"compiler.importers"},
+    "compiler/schedule": {"compiler.schedule", "compiler.spec"},
+}
+"""Of the compiler, what is imported by that which compiles; `compiler/calls` stands on all."""
+
+
+FRAME = ROOT / "passes" / "lowering"
+"""Where the frame and what it opens import each other still."""
+
+
+@pytest.mark.parametrize("folder", LAYERS)
+def test_importers_and_schedules_know_nothing_of_what_compiles(folder):
+    for path in files_of(folder):
+        ours = {name for name in imported_modules(path) if name.startswith("compiler.")}
+        assert all(name.startswith(tuple(LAYERS[folder])) for name in ours), (path, ours)
+
+
+def test_only_the_public_names_and_calls_know_of_calls():
+    for path in files_of("compiler") + files_of("tools"):
+        calls = [name for name in imported_modules(path) if name.startswith("compiler.calls")]
+        assert not calls or path.parent.name == "calls", (path, calls)
+
+
+@pytest.mark.parametrize("folder", ["dialects", "passes", "compiler"])
+def test_no_two_files_import_each_other_wherever_the_import_stands(folder):
+    files = [path for path in files_of(folder) if FRAME not in path.parents]
+    modules = {module_name(path): imported_modules(path) for path in files}
+    assert not circles({name: found - packages_of(name) for name, found in modules.items()})
+
+
+def packages_of(module: str) -> set[str]:
+    """The module itself and the packages around it."""
+    return {*itertools.accumulate(module.split("."), "{}.{}".format)}
+
+
+def circles(left: dict[str, set[str]]) -> list[str]:
+    """Modules that import each other, or import such: what is left when leaves are taken off."""
+    while leaves := {name for name, imported in left.items() if not imported & set(left)}:
+        left = {name: imported for name, imported in left.items() if name not in leaves}
+    return sorted(left)
 
 
 def test_the_reference_shares_no_reading_with_the_compiler():
@@ -149,10 +193,8 @@ def test_a_room_of_the_emulator_imports_only_from_its_left(room):
 
 
 def test_no_two_files_of_the_emulator_import_each_other():
-    left = {module_name(path): emulator_imports(path) for path in files_of("runtime/emulator")}
-    while leaves := {name for name, imported in left.items() if not imported & set(left)}:
-        left = {name: imported for name, imported in left.items() if name not in leaves}
-    assert not left, f"in a circle, or importing one: {sorted(left)}"
+    modules = {module_name(path): emulator_imports(path) for path in files_of("runtime/emulator")}
+    assert not circles(modules)
 
 
 def test_no_file_of_the_emulator_imports_for_types_alone():

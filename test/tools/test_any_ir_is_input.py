@@ -8,7 +8,7 @@ import re
 import pytest
 
 from tilewright.compiler.driver import compile_matmul
-from tilewright.compiler.linalg_text import LinalgText
+from tilewright.compiler.importers.linalg_text import LinalgText
 from tilewright.compiler.pipeline import all_presets, parse_pipeline
 from tilewright.compiler.spec import MatmulSpec
 from tilewright.dialects.errors import CompileError

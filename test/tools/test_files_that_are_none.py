@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tilewright.compiler.mlir_files import read_mlir
+from tilewright.compiler.importers.mlir_files import read_mlir
 from tilewright.dialects.errors import CompileError
 from tilewright.runtime import LaunchError
 from tilewright.runtime.launch_files.description import read_limited

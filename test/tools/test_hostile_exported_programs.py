@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import nn
 
-from tilewright.compiler.torch_module import exported_program
+from tilewright.compiler.importers.torch_module import exported_program
 from tilewright.dialects.errors import CompileError
 
 

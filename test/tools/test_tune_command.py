@@ -5,9 +5,9 @@ from dataclasses import asdict
 
 import pytest
 
-from tilewright.compiler.schedule_problem import Problem, Schedule
+from tilewright.compiler.schedule.problem import Problem, Schedule
+from tilewright.compiler.schedule.tuned_schedules import read_table
 from tilewright.compiler.spec import MatmulSpec
-from tilewright.compiler.tuned_schedules import read_table
 from tilewright.dialects.target import find_target
 from tilewright.runtime import read_bundle
 from tilewright.tools import tune

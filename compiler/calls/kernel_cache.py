@@ -17,15 +17,16 @@ import os
 import warnings
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from ..dialects.errors import CompileError
-from ..runtime.bundles.bundle import Bundle, read_bundle
-from ..runtime.bundles.manifest import BundleError
-from ..runtime.private_folders import UnsafePlace, check_private_file, make_private
-
-if TYPE_CHECKING:  # it imports MLIR
-    from .spec import MatmulSpec
+from ...dialects.errors import CompileError
+from ...runtime.bundles.bundle import Bundle, read_bundle
+from ...runtime.bundles.manifest import BundleError
+from ...runtime.private_folders import UnsafePlace, check_private_file, make_private
+from ..backend import versions
+from ..bundle_writer import as_bundle
+from ..driver import compile_matmul
+from ..spec import MatmulSpec
 
 VARIABLE = "TILEWRIGHT_CACHE"
 FILE_MODE = 0o600
@@ -59,8 +60,6 @@ def cached_bundle(spec: MatmulSpec, target: str, pipeline: str) -> Bundle:
 
 def describe_request(spec: MatmulSpec, target: str, pipeline: str) -> dict[str, Any]:
     """Everything that a bundle follows from: spec, target, schedule, tools, and our own sources."""
-    from .backend import versions
-
     return {
         "spec": spec.as_dict(),
         "target": target,
@@ -79,7 +78,7 @@ def digest(request: Mapping[str, Any]) -> str:
 def source_digest() -> str:
     """SHA-256 of the sources that make a bundle, so that changed ones find no old kernels."""
     total = hashlib.sha256()
-    root = Path(__file__).parent.parent
+    root = Path(__file__).parent.parent.parent
     for path in sorted(path for name in PACKAGES for path in (root / name).rglob("*.py")):
         content = path.read_bytes()
         total.update(f"{path.relative_to(root)} {len(content)}\n".encode() + content)
@@ -116,9 +115,6 @@ def _fits(bundle: Bundle, request: Mapping[str, Any]) -> bool:
 
 
 def _compile(spec: MatmulSpec, target: str, pipeline: str, path: Path | None) -> Bundle:
-    from .bundle_writer import as_bundle
-    from .driver import compile_matmul
-
     compiled = compile_matmul(spec, target=target, pipeline=pipeline)
     if path is not None:
         try:

@@ -17,8 +17,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from ..dialects.errors import CompileError
-from ..runtime.strict_json import parse_json
+from ...dialects.errors import CompileError
+from ...runtime.strict_json import parse_json
 
 MEMBERS_LIMIT, JSON_LIMIT_BYTES, FILE_LIMIT_BYTES = 4096, 64 * 2**20, 8 * 2**30
 GRAPH = "models/model.json"

@@ -19,14 +19,14 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import product
-from typing import TYPE_CHECKING
 
-from ..dialects.errors import CompileError
-from ..dialects.target import Target
+from ...dialects.errors import CompileError
+from ...dialects.target import Target
+from ..spec import MatmulSpec
 from .chip_figures import figures
-from .schedule_estimate import Estimate, estimate, least_us
-from .schedule_problem import Problem, Schedule
-from .schedule_rules import (
+from .estimate import Estimate, estimate, least_us
+from .problem import Problem, Schedule
+from .rules import (
     BARRIER_BYTES,
     CLUSTER_RULES,
     M_TILES,
@@ -42,11 +42,8 @@ from .schedule_rules import (
     keeps,
     wasted_tile,
 )
-from .schedule_waves import tile_rounds
 from .tuned_schedules import Tuned, tuned_schedule
-
-if TYPE_CHECKING:  # it imports MLIR
-    from .spec import MatmulSpec
+from .waves import tile_rounds
 
 # (CTAs along M and N, 2-CTA MMA), the simplest first.
 CLUSTERS = (

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
-from ..dialects.dtypes import DTYPES
-from ..dialects.layout import TileLayout, widest_swizzle
-from ..dialects.target import Target
-
-if TYPE_CHECKING:  # it imports MLIR
-    from .spec import MatmulSpec
+from ...dialects.dtypes import DTYPES
+from ...dialects.layout import TileLayout, widest_swizzle
+from ...dialects.target import Target
+from ..spec import MatmulSpec
 
 RASTERS = {"m": "along m", "n": "along n", "hilbert": "on a Hilbert curve"}
 PARTIAL_BYTES = 4  # of an element of a split K's sums: f32

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 
-from ..dialects.target import Target
+from ...dialects.target import Target
 from .chip_figures import figures
-from .schedule_problem import Problem, Schedule
+from .problem import Problem, Schedule
 
 CURVE_SPREAD = 1.5
 """Rows times columns that consecutive tiles on a Hilbert curve touch, over their number: the mean

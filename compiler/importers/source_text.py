@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 
-from ..dialects.errors import CompileError
+from ...dialects.errors import CompileError
 
 DEPTH_MAX = 256
 _INTEGER = r"\s*-?\d{1,18}\s*"

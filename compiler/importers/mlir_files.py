@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from ..dialects.errors import CompileError
-from ..runtime.regular_files import UnfitFile, read_regular
+from ...dialects.errors import CompileError
+from ...runtime.regular_files import UnfitFile, read_regular
 
 LIMIT_BYTES = 64 * 2**20
 RULE = "must be a readable .mlir file"

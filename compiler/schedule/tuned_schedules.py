@@ -1,6 +1,6 @@
 """Schedules that were measured: a table for each chip, which goes before the estimate.
 
-`tilewright tune` writes the tables; those of `compiler/tuned/` ship with the package, and
+`tilewright tune` writes the tables; those of `compiler/schedule/tuned/` ship with the package, and
 `TILEWRIGHT_TUNED` names a folder with further ones, which go first. An entry serves its own
 problem, and one that is alike: the same types, majors and tensors that TMA can address, operands
 whose rows start alike in lines of L2, as many tiles along M and N by the entry's schedule, and a K
@@ -20,12 +20,12 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from ..dialects.errors import CompileError
-from ..runtime.atomic import write_file
-from ..runtime.bundles.schema import Integer, ListOf, Nullable, OneOf, Record, Text
-from ..runtime.regular_files import UnfitFile, read_regular
-from ..runtime.strict_json import parse_json
-from .schedule_problem import Problem, Schedule
+from ...dialects.errors import CompileError
+from ...runtime.atomic import write_file
+from ...runtime.bundles.schema import Integer, ListOf, Nullable, OneOf, Record, Text
+from ...runtime.regular_files import UnfitFile, read_regular
+from ...runtime.strict_json import parse_json
+from .problem import Problem, Schedule
 
 SCHEMA = 1
 VARIABLE = "TILEWRIGHT_TUNED"

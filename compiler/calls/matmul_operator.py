@@ -11,11 +11,12 @@ from typing import Any
 import torch
 from torch import library
 
-from ..dialects.dtypes import DTYPES
-from ..dialects.errors import OptionError
-from ..runtime.element_types import torch_dtype
-from ..runtime.tracing import is_watched
-from .first_use import How, call_kernel, check_shapes, matmul, operand_type, records_gradients
+from ...dialects.dtypes import DTYPES
+from ...dialects.errors import OptionError
+from ...runtime.element_types import torch_dtype
+from ...runtime.tracing import is_traced, is_watched
+from .kernels import How, call_kernel, is_seen_by_torch, multiply, recall, records_gradients
+from .operands import check_shapes, operand_type
 
 LIBRARY = library.Library("tilewright", "FRAGMENT")
 SIGNATURE = "(Tensor a, Tensor b, str out_dtype, str target, str pipeline, str preset) -> Tensor"
@@ -52,13 +53,30 @@ def _gradients(ctx: Any, *gradients: torch.Tensor) -> tuple[Any, ...]:
             f"matmul: gradients must be of 16 or 32 bits, got {a.dtype}; convert the operands"
         )
     gradient = gradients[0].to(a.dtype)
-    needed, target = ctx.needs_input_grad, ctx.target or None
+    needed, target = ctx.needs_input_grad, ctx.target
     pairs = ((gradient, b.t()), (gradient.t(), a.t()))
     of_a, of_b = (
-        matmul(*pair, target=target) if wanted else None
+        _gradient(*pair, target) if wanted else None
         for wanted, pair in zip(needed[:2], pairs, strict=True)
     )
     return of_a, of_b, None, None, None, None
+
+
+def _gradient(a: torch.Tensor, b: torch.Tensor, target: str) -> torch.Tensor:
+    """A product in the backward pass, of which torch may record gradients again."""
+    asked, how = (None, target or None, None, None), How(target=target)
+    kernel = None if is_traced() else recall(a, b, asked)
+    if kernel is not None:
+        return kernel(a, b)
+    seen = is_seen_by_torch(a, b)
+    return product(a, b, how) if seen else multiply(a, b, None, asked, how)
+
+
+def product(a: torch.Tensor, b: torch.Tensor, how: How) -> torch.Tensor:
+    """The product as torch must see it: an operator in a graph, or with its gradients."""
+    if is_traced() or is_watched(a, b):
+        return matmul_operator(a, b, *how)
+    return Product.apply(a, b, *how)
 
 
 class Product(torch.autograd.Function):

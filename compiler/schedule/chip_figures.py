@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
-from ..dialects.target import Target
+from ...dialects.target import Target
 
 
 class Figure(float):

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ..dialects.hilbert import CELLS_MAX
-from ..dialects.layout import CORE_ROWS, SPAN_BYTES
-from ..dialects.target import REGISTERS, TENSOR_MEMORY, WARPGROUP_THREADS, Target
+from ...dialects.hilbert import CELLS_MAX
+from ...dialects.layout import CORE_ROWS, SPAN_BYTES
+from ...dialects.target import REGISTERS, TENSOR_MEMORY, WARPGROUP_THREADS, Target
 from .chip_figures import figures
-from .schedule_problem import Problem, Schedule
-from .schedule_waves import resident_ctas, tile_rounds
+from .problem import Problem, Schedule
+from .waves import resident_ctas, tile_rounds
 
 # By where accumulators are.
 M_TILES: dict[str, tuple[int, ...]] = {TENSOR_MEMORY: (64, 128), REGISTERS: (64, 128, 192, 256)}

@@ -1,0 +1,139 @@
+"""The kernels of products: looked for once, then called; torch tensors like earlier ones at once.
+
+arrays → spec (sizes, dtypes, majors) → schedule → bundle (memory, disk, or compiled) → launch
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+import threading
+from typing import Any, NamedTuple
+
+from ...runtime.element_types import is_torch
+from ...runtime.gpu.operands import Recognizer, recognizer
+from ...runtime.launch.devices import open_device
+from ...runtime.launch.kernel import Kernel
+from ...runtime.operands.dlpack import gpu_of
+from ...runtime.tracing import is_traced, is_watched
+from ..driver import choose_pipeline
+from ..pipeline import complete_pipeline
+from ..spec import MatmulSpec
+from .kernel_cache import cached_bundle
+from .operands import ALIGNMENT_BYTES, aligned, dense, operand_of, quick_key, readable, spec_of
+
+DEFAULT_TARGET = "sm_100a"  # where there is no GPU
+PLAIN_TENSORS = ("torch.Tensor", "torch.nn.parameter.Parameter")
+
+
+class How(NamedTuple):
+    """What the caller asked of the compilation; empty texts leave the choice to it."""
+
+    out_dtype: str = ""
+    target: str = ""
+    pipeline: str = ""
+    preset: str = ""
+
+
+class Seen(NamedTuple):
+    """Torch tensors that came before, and their kernel."""
+
+    recognizes: Recognizer
+    requires_gradients: bool
+    kernel: Kernel
+
+
+_kernels: dict[Any, Kernel] = {}
+_seen: dict[Any, Seen] = {}
+_finding = threading.Lock()
+
+
+def call_kernel(a: Any, b: Any, out: Any, how: How) -> Any:
+    """The product itself, without gradients."""
+    kernel = _kernels.get(_key(a, b, how))
+    if kernel is None:
+        target = how.target or default_target(gpu_of(a))
+        a, b = (readable(dense(each), target) for each in (a, b))
+        key = _key(a, b, how)
+        with _finding:  # so that threads that ask for the same kernel get it from the first one
+            kernel = _kernels[key] = _kernels.get(key) or _find_kernel(a, b, how, target)
+    return kernel(aligned(a), aligned(b), out=out)
+
+
+def multiply(a: Any, b: Any, out: Any, asked: tuple[Any, ...], how: How) -> Any:
+    """The product without gradients; `recall` then knows operands like these."""
+    result = call_kernel(a, b, out, how)
+    _remember(a, b, asked, how)
+    return result
+
+
+def recall(a: Any, b: Any, asked: tuple[Any, ...]) -> Kernel | None:
+    """The kernel that took tensors like these before, in a microsecond.
+
+    None where it must be looked for, an operand copied, or a gradient recorded.
+    """
+    if not (_is_plain(type(a)) and _is_plain(type(b))):
+        return None
+    known = _seen.get((a.shape, b.shape, asked))
+    if known is None or not known.recognizes(a, b):
+        return None
+    if _differentiates(known.requires_gradients):
+        return None
+    return None if (a.data_ptr() | b.data_ptr()) % ALIGNMENT_BYTES else known.kernel
+
+
+def _remember(a: Any, b: Any, asked: tuple[Any, ...], how: How) -> None:
+    """Let `recall` know operands that a kernel takes as they are."""
+    if not (_is_plain(type(a)) and _is_plain(type(b))):
+        return
+    kernel = _kernels.get(_key(a, b, how))
+    if kernel is not None:
+        known = Seen(recognizer((a, b)), a.requires_grad or b.requires_grad, kernel)
+        _seen[a.shape, b.shape, asked] = known
+
+
+def _find_kernel(a: Any, b: Any, how: How, target: str) -> Kernel:
+    spec = spec_of(operand_of("a", a), operand_of("b", b), how.out_dtype)
+    return Kernel(cached_bundle(spec, target, _pipeline(spec, target, how)))
+
+
+def _pipeline(spec: MatmulSpec, target: str, how: How) -> str:
+    """The complete text of the pipeline that is asked for, or chosen."""
+    chosen = None if how.pipeline or how.preset else choose_pipeline(spec, target)
+    calls = complete_pipeline(how.pipeline or chosen, how.preset or None, None, True)
+    return ",".join(str(call) for call in calls)
+
+
+def default_target(gpu: int | None) -> str:
+    """The chip to compile for: that of a GPU, by its number, or the emulator's."""
+    if gpu is None:
+        return DEFAULT_TARGET
+    device: Any = open_device("cuda")
+    return device.gpu(gpu).target
+
+
+def is_seen_by_torch(a: Any, b: Any) -> bool:
+    """Whether torch must see the call, to trace it, to watch it or to record gradients."""
+    return is_traced() or is_watched(a, b) or records_gradients(a, b)
+
+
+def records_gradients(a: Any, b: Any) -> bool:
+    """Whether torch wants to differentiate the product of these."""
+    return is_torch(a) and is_torch(b) and _differentiates(a.requires_grad or b.requires_grad)
+
+
+def _differentiates(requires_gradients: bool) -> bool:
+    """Backward from tensors that require it, or forward, which `Product` refuses for torch."""
+    torch = sys.modules["torch"]
+    backward = requires_gradients and torch.is_grad_enabled()
+    return backward or torch.autograd.forward_ad._current_level >= 0
+
+
+@functools.cache
+def _is_plain(kind: type) -> bool:
+    """Whether torch itself makes tensors of this type, which have memory and plain sizes."""
+    return f"{kind.__module__}.{kind.__qualname__}" in PLAIN_TENSORS
+
+
+def _key(a: Any, b: Any, how: How) -> tuple[Any, ...]:
+    return quick_key(a), quick_key(b), gpu_of(a), how

@@ -1,0 +1,95 @@
+"""`compile_module`: a torch module's forward as one kernel, called as the module is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from ...dialects.errors import CompileError
+from ...runtime.launch.kernel import Kernel
+from ...runtime.operands.dlpack import gpu_of
+from ..bundle_writer import as_bundle
+from ..driver import Compiled, compile_matmul
+from ..importers.torch_module import import_module, named_inputs, named_state, type_name
+from .kernels import default_target
+
+if TYPE_CHECKING:
+    import torch
+
+
+class ModuleKernel:
+    """A torch module's forward as one kernel; call it as the module, with inputs of those shapes.
+
+    compiled: PTX, manifest and IR (`as_bundle` keeps it). tensors: for each input of the kernel in
+    its order, by the manifest's name, the module's input ("input 0") or parameter ("fc.weight").
+    """
+
+    def __init__(self, module: torch.nn.Module, compiled: Compiled, inputs: int):
+        self.module, self.compiled = module, compiled
+        self._names = compiled.manifest["arguments"]
+        used = [each for each in compiled.manifest["tensors"] if each["role"] == "input"]
+        numbers = [each["argument"]["index"] for each in used]
+        self.tensors = {
+            each["name"]: self._names[number] for each, number in zip(used, numbers, strict=True)
+        }
+        self._used = sorted(set(numbers))
+        self._kernel = Kernel(as_bundle(compiled), copies=True)
+        self._inputs = inputs
+
+    def __call__(self, *inputs: Any, out: Any = None) -> Any:
+        """The module's output for these inputs, with its parameters as they are now.
+
+        They may lie in memory as they like: what the kernel doesn't take so is copied first. Where
+        the inputs lie: on their GPU, on torch's current stream, or on the emulator. Raises
+        CompileError where torch would record a gradient, which a kernel has none of, and
+        DeviceError for tensors of other shapes, types or places.
+        """
+        return self._kernel(*(value.detach() for value in self._taken(inputs)), out=out)
+
+    def _taken(self, inputs: Sequence[Any]) -> list[torch.Tensor]:
+        """The function's arguments: the inputs, then the module's state."""
+        import torch
+
+        where = type_name(self.module)
+        if len(inputs) > self._inputs:
+            rule = f"must be called with {self._inputs} inputs, got {len(inputs)}"
+            raise CompileError(f"{where}: {rule}")
+        values = named_inputs(self.module, inputs) | named_state(self.module)
+        missing = [name for name in self._names if name not in values]
+        if missing:
+            raise CompileError(f"{where}: {missing[0]} must be given, got none")
+        taken = [values[name] for name in self._names]
+        if torch.is_grad_enabled() and any(taken[number].requires_grad for number in self._used):
+            raise CompileError(
+                f"{where}: a kernel has no gradient, got tensors that require one;"
+                " call it under torch.no_grad()"
+            )
+        return taken
+
+
+def compile_module(
+    module: torch.nn.Module,
+    *inputs: torch.Tensor,
+    target: str | None = None,
+    pipeline: str | None = None,
+    preset: str | None = None,
+) -> ModuleKernel:
+    """One kernel for a module that multiplies two matrices: nn.Linear, an activation, a residual.
+
+    `inputs` are examples: their shapes and types are the kernel's, their values don't matter, and
+    how they lie is how the kernel reads operands without a copy, where its MMA can.
+    Parameters and buffers are the kernel's inputs as well, not constants. `target` is the chip, by
+    default the GPU's own that the inputs lie on, else sm_100a, for the emulator; `pipeline` or
+    `preset` as for `matmul`. Raises CompileError for what torch can't export, or the compiler
+    can't take: more than one product, ops that aren't elementwise, inputs that aren't matrices.
+    """
+    import torch
+
+    if not isinstance(module, torch.nn.Module):
+        kind = type(module).__name__
+        raise CompileError(f"compile_module: module must be a torch.nn.Module, got {kind}")
+    source = import_module(module, *inputs)
+    where = gpu_of(inputs[0]) if inputs else None
+    chip = target or default_target(where)
+    compiled = compile_matmul(source, target=chip, pipeline=pipeline, preset=preset)
+    return ModuleKernel(module, compiled, len(inputs))

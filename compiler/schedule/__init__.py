@@ -1,0 +1,1 @@
+"""Chooses the passes and their options for a matmul; nothing here imports MLIR."""
