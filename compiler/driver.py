@@ -81,17 +81,20 @@ def compile_matmul(
     until: str = "cubin",
     origins: bool = False,
 ) -> Compiled:
-    """Compile a spec, linalg on tensors, or what passes left of it, for `target`.
+    """Compile a spec, linalg on tensors, or the IR that passes left of it.
 
-    Linalg is that of an .mlir file, of a .pt2 file (torch.export.save), or a `LinalgText`. An .mlir
-    file may also be through some passes (`compiler/levels.py`), and goes on from there. Without a
-    target it is the one that the file names, else sm_100a.
+    source: a `MatmulSpec`, the path of an .mlir file or of a .pt2 file (torch.export.save), or a
+        `LinalgText`. An .mlir file may have been through some passes (`compiler/levels.py`); then
+        it goes on from there.
+    target: the chip; by default the one that the file names, else sm_100a.
+    pipeline, preset: the passes as text, or the name of a preset. Without them `choose_schedule`
+        chooses, except that a kernel is lowered as it is.
+    stop_after: leaves out the passes after this one, except the lowering.
+    until: the last kind that is made: "mlir", "llvm", "ptx" or "cubin".
+    origins: lets PTX say by `.loc` which pass made the op that an instruction comes from
+        (`compiler/origins.py`). Nothing else of the PTX changes.
 
-    `pipeline` (text) or `preset` (name) choose the passes, else `choose_schedule` does, but a
-    kernel is lowered as it is; `stop_after` leaves out the later passes, except the lowering.
-    `until` is the last kind made: "mlir", "llvm", "ptx" or "cubin". `origins`: the PTX says by
-    `.loc` which pass made the op that an instruction comes from (`compiler/origins.py`); nothing
-    else of it changes. Raises `CompileError` for what can't be compiled.
+    Raises `CompileError` if the source cannot be compiled.
     """
     if target is not None:
         find_target(target)

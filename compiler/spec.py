@@ -22,10 +22,12 @@ TENSOR_BYTES_MAX = 2**47  # of the user addresses of x86-64 and AArch64 hosts
 class MatmulSpec:
     """C[M,N] = A[M,K] · B[N,K]ᵀ with static shapes.
 
-    `a_major` is "k" (A stored M×K) or "m" (stored K×M), `b_major` "k" (B stored N×K) or "n"
-    (stored K×N); C is stored M×N. Types have the names of `dialects.dtypes`: tf32 operands are f32
-    in memory; two types of 8 bits may differ if both are floats or both integers, whose sums are
-    s32, and so may C be. Raises `OptionError` for what can't be built.
+    `a_major` is "k" (A stored M×K) or "m" (stored K×M). `b_major` is "k" (B stored N×K) or "n"
+    (stored K×N). C is stored M×N.
+
+    Types have the names of `dialects.dtypes`. Operands of tf32 are f32 in memory. Two types of 8
+    bits may differ if both are floats or both are integers. Sums of integers are s32, and so may C
+    be. Raises `OptionError` if the matmul cannot be built.
     """
 
     m: int

@@ -25,16 +25,21 @@ def matmul(
 ) -> Any:
     """a [m, k] · b [n, k]ᵀ, as torch.nn.functional.linear(a, b): b's rows are the output's columns.
 
-    Torch tensors, numpy arrays, or anything with DLPack: of bf16 or f16, of f32 (multiplied as
-    tf32), of float8_e4m3fn or float8_e5m2, of int8 or uint8. Either major order of each is taken as
-    it lies (pass `w.T` for a `w` stored k × n) where the target's MMA reads its type so; others,
-    other strides and addresses that aren't multiples of 16 bytes are copied. Runs on the GPU that
-    holds `a`, or on the emulator. `out` is [m, n], row-major; `out_dtype` ("bf16", "f16", "f32",
-    "s32" or torch's) is a's unless told, bf16 for floats of 8 bits and s32 for integers. The kernel
-    is compiled for `target` (the GPU's own; sm_100a on the emulator) by `pipeline` text, by
-    `preset`, or by the schedule that the compiler chooses, and kept in memory and on disk. torch
-    records gradients, and torch.compile keeps the call as one operator. Raises CompileError for
-    what can't be compiled, DeviceError for what can't be launched.
+    It runs on the GPU that holds `a`, or on the emulator for tensors in the CPU's memory. torch
+    records gradients, and torch.compile keeps the call as one operator.
+
+    a, b: torch tensors, numpy arrays, or anything with DLPack, of bf16, f16, f32 (multiplied as
+        tf32), float8_e4m3fn, float8_e5m2, int8 or uint8. Either major order is taken as it lies,
+        where the target's MMA reads the type so (pass `w.T` for a `w` stored k × n). Other orders,
+        other strides, and addresses that are not multiples of 16 bytes are copied.
+    out: [m, n], row-major; it is written and returned. Without it a new one is made.
+    out_dtype: "bf16", "f16", "f32", "s32", or torch's; by default that of `a`, bf16 for floats of
+        8 bits, and s32 for integers.
+    target: the chip; by default the GPU's own, and sm_100a on the emulator.
+    pipeline, preset: the passes as text, or the name of a preset. Without them the compiler chooses
+        a schedule. The kernel is kept in memory and on disk.
+
+    Raises CompileError if the product cannot be compiled, DeviceError if it cannot be launched.
     """
     asked = out_dtype, target, pipeline, preset
     kernel = None if is_traced() else recall(a, b, asked)

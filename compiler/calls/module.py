@@ -76,12 +76,15 @@ def compile_module(
 ) -> ModuleKernel:
     """One kernel for a module that multiplies two matrices: nn.Linear, an activation, a residual.
 
-    `inputs` are examples: their shapes and types are the kernel's, their values don't matter, and
-    how they lie is how the kernel reads operands without a copy, where its MMA can.
-    Parameters and buffers are the kernel's inputs as well, not constants. `target` is the chip, by
-    default the GPU's own that the inputs lie on, else sm_100a, for the emulator; `pipeline` or
-    `preset` as for `matmul`. Raises CompileError for what torch can't export, or the compiler
-    can't take: more than one product, ops that aren't elementwise, inputs that aren't matrices.
+    inputs: examples, which give the kernel its shapes and types; their values do not matter. The
+        kernel reads an operand as its example lies, without a copy, where its MMA can. Parameters
+        and buffers are inputs of the kernel as well, not constants.
+    target: the chip; by default that of the GPU on which the inputs lie, else sm_100a, for the
+        emulator.
+    pipeline, preset: as for `matmul`.
+
+    Raises CompileError if torch cannot export the module, or the compiler cannot take it: for more
+    than one product, ops that are not elementwise, inputs that are not matrices.
     """
     import torch
 

@@ -146,7 +146,7 @@ def _never() -> bool:
 def load(path: str | Path, device: str | None = None) -> Kernel:
     """Read and check the bundle at `path` (folder or zip), for `device` or any that fits.
 
-    Raises BundleError for a foreign or damaged bundle, DeviceError for a device that is unknown or
-    can't be used here.
+    Raises BundleError for a foreign or damaged bundle, and DeviceError for a device that is unknown
+    or cannot be used here.
     """
     return Kernel(read_bundle(path), device)

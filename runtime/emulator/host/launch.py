@@ -87,23 +87,29 @@ def launch(
 ) -> Report:
     """Run kernel `entry` of a PTX module to its end and return what it did.
 
-    grid, block, cluster: CTAs, threads and CTAs a cluster along x, y, z (missing axes are 1).
-    shared_bytes: dynamic shared memory. params: one value a kernel parameter: a numpy array
-    (passed by address; results are written in place, and no byte outside it can be touched), a
-    `TensorMap`, a number, or for a struct (`.param .b8 p[n]`) its `bytes` or a dict from offsets to
-    fields: arrays, tensor maps, numpy numbers, bytes. seed: fixes scheduling and poison;
-    each seed gives one legal order. max_steps: warp instructions after which to give up.
-    resident: CTAs that fit on the device at the same time (a cluster always fits).
+    grid, block, cluster: CTAs, threads, and CTAs of a cluster along x, y, z; missing axes are 1.
+    shared_bytes: dynamic shared memory.
+    params: one value for each parameter of the kernel. A numpy array is passed by address; results
+        are written in place, and no byte outside it can be touched. Others are a `TensorMap`, a
+        number, or for a struct (`.param .b8 p[n]`) its `bytes`, or a dict from offsets to fields
+        (arrays, tensor maps, numpy numbers, bytes).
+    seed: fixes scheduling and poison; each seed gives one legal order.
+    max_steps: warp instructions after which to give up.
+    resident: CTAs that fit on the device at the same time; a cluster always fits.
     names: of barriers and warps, for reports, as in a bundle's manifest (docs/bundle.md).
-    trace: a file for a trace that Perfetto and Chrome show (docs/emulator.md), written also when
-    the kernel fails. profile: fill `report.profile`: bytes by memory and engine, bank conflicts,
-    barriers, instructions by role.
+    trace: a file for a trace that Perfetto and Chrome show (docs/emulator.md). It is also written
+        when the kernel fails.
+    profile: fill `report.profile`: bytes by memory and engine, bank conflicts, barriers,
+        instructions by role.
     awaited: arrays that a prerequisite grid works on until griddepcontrol.wait (programmatic
-    dependent launch); an earlier access is a Trap.
-    check: `full`; `fast` leaves out races; `off` all rules about order and initialisation.
-    workers: processes among which the clusters are divided, where they have nothing to do with each
-    other; else, and with `trace` or `profile`, one runs them all (docs/emulator.md).
-    Raises PtxSyntaxError, LaunchError, Trap (`unmodelled` when something is not modelled).
+        dependent launch); an earlier access is a Trap.
+    check: `full`; `fast` leaves out races; `off` leaves out all rules about order and
+        initialisation.
+    workers: processes among which the clusters are divided, where these have nothing to do with
+        each other. Otherwise, and with `trace` or `profile`, one process runs them all
+        (docs/emulator.md).
+
+    Raises PtxSyntaxError, LaunchError, and Trap (`unmodelled` if something is not modelled).
     """
     program = load_program(ptx, entry)
     running = Launch(program, grid, block, cluster, shared_bytes, seed, check)
