@@ -56,6 +56,16 @@ def test_every_link_to_a_heading_finds_it():
             assert anchor in anchors, f"{name} links to {target}#{anchor}"
 
 
+ROOMS = "benchmarks|compiler|dialects|docs|package|passes|runtime|test|tools"
+
+
+def test_every_file_that_a_document_names_exists():
+    for name in DOCUMENTS:
+        text = re.sub(r"\]\([^)]*\)", "", (ROOT / name).read_text())
+        for path in re.findall(rf"(?<![\w/.-])((?:{ROOMS})/[\w./*-]*\w)", text):
+            assert "convert_x" in path or any(ROOT.glob(path)), f"{name} names {path}"
+
+
 def test_the_index_of_the_documents_names_every_page():
     index = (ROOT / "docs/README.md").read_text()
     pages = {path.name for path in (ROOT / "docs").glob("*.md")} - {"README.md"}
