@@ -32,10 +32,10 @@ demo: $(INSTALLED)
 	$(BIN)/tilewright run --m 512 --n 768 --k 320 --verbose --output build/demo
 
 test: $(INSTALLED)
-	$(BIN)/python -m pytest -n 2 -m "slow or not slow" $(PYTEST_FLAGS)
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m "slow or not slow" $(PYTEST_FLAGS)
 
 sweep: $(INSTALLED)
-	$(BIN)/python -m pytest -n 2 -m "sweep or pairwise or array" --all $(PYTEST_FLAGS)
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m "sweep or pairwise or array" --all $(PYTEST_FLAGS)
 
 lint: $(LINT_TOOLS)
 	$(BIN)/ruff check .

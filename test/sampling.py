@@ -3,7 +3,7 @@
 `sweep` is an eighth of a family, `sweep(32)` a 32nd. `sweep` of a test goes before `pairwise` of
 its file; `--all` runs all that these two mark. A test with `array` has no full product to choose
 from: its axes stand in the marker, and its rows are made so that every two values of different axes
-meet, with `--all` every three.
+meet, of `array(1)` that every value occurs, with `--all` that every three meet.
 
 All of them choose by names and axes alone, so every process and every machine chooses the same.
 """
@@ -14,6 +14,7 @@ import itertools
 import zlib
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 
 SHARE = 8
 
@@ -104,6 +105,15 @@ def covering_array(axes: Mapping[str, Iterable], strength: int) -> list[tuple]:
         used.update(row.items())
         rows.append(tuple(values[row[axis]] for axis, values in enumerate(listed)))
     return rows
+
+
+def name_of(value: object) -> str | None:
+    """What stands for a value in the name of a test: 1x2 for (1, 2), the end of a path."""
+    if isinstance(value, Path):
+        return f"{value.parent.name}/{value.stem}"
+    if isinstance(value, tuple) and all(isinstance(each, str | int) for each in value):
+        return "x".join(map(str, value))
+    return None
 
 
 def _settings(axes: list[int], sizes: list[int], strength: int):

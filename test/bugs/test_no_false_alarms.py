@@ -10,9 +10,7 @@ from tilewright.compiler.presets import PRESETS
 
 
 @pytest.mark.slow
-@pytest.mark.sweep(16)
-@pytest.mark.parametrize("seed", range(20))
-@pytest.mark.parametrize("preset", PRESETS)
+@pytest.mark.array(1, preset=PRESETS, seed=range(20))
 def test_presets_are_right_and_raise_nothing(preset, seed):
     tile = 128 if preset.startswith("v") or preset >= "kernel5" else 64
     kernel = Matmul(preset, (tile + 8, tile + 8, 136))

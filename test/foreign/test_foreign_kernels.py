@@ -74,9 +74,8 @@ def test_every_output_element_is_the_references(launch):
 
 
 @pytest.mark.slow
-@pytest.mark.sweep(32)
-@pytest.mark.parametrize("seed", range(1, 20))
-@pytest.mark.parametrize("launch", LAUNCHES, ids=named)
+@pytest.mark.sweep(2)
+@pytest.mark.array(1, launch=LAUNCHES, seed=range(1, 20))
 def test_no_legal_order_of_events_raises_or_changes_anything(launch, seed):
     check(launch, seed)
 

@@ -44,7 +44,7 @@ def pipeline(tile, box="2d", force="widest"):
 
 @pytest.mark.array(
     tile=(*ONE_WARPGROUP, *TWO_WARPGROUPS, *THREE_WARPGROUPS),
-    prefix=KEY_PREFIXES,
+    prefix=("tiling", "swizzle-selection", "persistence"),
     a_major="km",
     b_major="kn",
 )
@@ -108,8 +108,7 @@ def test_rows_that_tma_cannot_address_are_copied_by_the_load_role(check_hopper, 
     assert "tma-insertion: a is copied by threads" in compiled.remarks[0]
 
 
-@pytest.mark.parametrize("prefix", PREFIXES)
-@pytest.mark.parametrize("name", ["scale_bias_residual_swish", "bias_relu"])
+@pytest.mark.array(1, prefix=PREFIXES, name=["bias_relu", "scale_bias_residual_swish"])
 def test_epilogues_of_mlir_files_are_right(check_hopper, prefix, name):
     check_hopper(INPUTS / f"{name}.mlir", pipeline=DEFAULT_PIPELINE, stop_after=prefix)
 

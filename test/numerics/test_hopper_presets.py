@@ -12,15 +12,17 @@ pytestmark = pytest.mark.pairwise
 INPUTS = Path(__file__).parent / "inputs"
 
 
-@pytest.mark.parametrize("preset", HOPPER_PRESETS)
-@pytest.mark.parametrize("shape", [(264, 520, 264), (77, 40, 56)])
-def test_odd_shapes(check_matmul, preset, shape):
-    check_matmul(MatmulSpec(*shape), target="sm_90a", preset=preset, seed=1)
-
-
-@pytest.mark.array(preset=HOPPER_PRESETS, a_major="km", b_major="kn", c_dtype=("f16", "f32"))
-def test_every_layout_and_width_of_the_result(check_matmul, preset, a_major, b_major, c_dtype):
-    spec = MatmulSpec(264, 264, 136, "f16", "f16", c_dtype, a_major=a_major, b_major=b_major)
+@pytest.mark.array(
+    preset=HOPPER_PRESETS,
+    shape=[(264, 264, 136), (77, 40, 56)],
+    a_major="km",
+    b_major="kn",
+    c_dtype=("f16", "f32"),
+)
+def test_every_shape_layout_and_width_of_the_result(
+    check_matmul, preset, shape, a_major, b_major, c_dtype
+):
+    spec = MatmulSpec(*shape, "f16", "f16", c_dtype, a_major=a_major, b_major=b_major)
     check_matmul(spec, target="sm_90a", preset=preset, seed=2)
 
 
@@ -30,11 +32,13 @@ def test_epilogues_of_mlir_files(check_matmul, preset):
     check_matmul(source, target="sm_90a", preset=preset, seed=4)
 
 
-@pytest.mark.parametrize("preset", ["h1", "h4", "h7", "h8"])
-@pytest.mark.parametrize(
-    ("pdl", "waits", "lets_start"), [("auto", 1, 0), ("early", 1, 1), ("false", 0, 0)]
+@pytest.mark.array(
+    1,
+    preset=["h1", "h4", "h7", "h8"],
+    mode=[("auto", 1, 0), ("early", 1, 1), ("false", 0, 0)],
 )
-def test_dependent_launch_leaves_the_result_as_it_is(check_matmul, preset, pdl, waits, lets_start):
+def test_dependent_launch_leaves_the_result_as_it_is(check_matmul, preset, mode):
+    pdl, waits, lets_start = mode
     text = f"{HOPPER_PRESETS[preset]},lower-to-nvvm{{pdl={pdl}}}"
     spec = MatmulSpec(136, 264, 136)
     compiled, _ = check_matmul(spec, target="sm_90a", pipeline=text, seed=6)

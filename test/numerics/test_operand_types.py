@@ -46,10 +46,9 @@ def with_tile(tile, text=DEFAULT_PIPELINE):
     return text.replace("tiling", f"tiling{{tile={tile}}}", 1)
 
 
-@pytest.mark.parametrize("prefix", PREFIXES)
-@pytest.mark.parametrize("types", TYPES)
-@pytest.mark.parametrize("target", TARGETS)
-def test_every_prefix(check_matmul, target, types, prefix):
+@pytest.mark.array(1, place=[*itertools.product(TARGETS, PREFIXES)], types=TYPES)
+def test_every_prefix(check_matmul, place, types):
+    target, prefix = place
     spec = spec_of(types, 136, 144, 144)
     compiled, _ = check_matmul(
         spec, target=target, pipeline=DEFAULT_PIPELINE, stop_after=prefix, seed=2
@@ -67,6 +66,7 @@ def test_shapes_that_tma_cannot_address(check_matmul, target, types, shape, pipe
     check_matmul(spec_of(types, *shape), target=target, pipeline=pipeline)
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize("types", TYPES)
 @pytest.mark.parametrize(
     ("target", "tile"),

@@ -29,6 +29,7 @@ KINDS = {
 COUNTS = {"1": 1, "S-1": 2, "S": 3, "S+1": 4, "2S": 6, "2S+1": 7}
 
 
+@pytest.mark.sweep(4)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("count", COUNTS)
 @pytest.mark.parametrize("ragged", [0, 8])

@@ -46,18 +46,18 @@ def test_beside_an_operand_that_tma_loads(check_matmul, target, kind):
     assert "shf.r" in compiled.ptx and "cp.async.bulk.tensor" in compiled.ptx
 
 
-@pytest.mark.parametrize("k", [9, 11, 15, 17, 63, 65, 127])
-@pytest.mark.parametrize(("m", "n"), [(2, 3), (64, 65), (129, 31)])
-def test_the_end_of_the_tensor_wherever_it_lies(check_matmul, m, n, k):
+@pytest.mark.array(1, k=[9, 11, 15, 17, 63, 65, 127], size=[(2, 3), (64, 65), (129, 31)])
+def test_the_end_of_the_tensor_wherever_it_lies(check_matmul, size, k):
     """Both tensors end somewhere else in 16 bytes; a load beyond would stop the emulator."""
     pipeline = KINDS["roles"].replace("TILE", "64x64x64")
-    check_matmul(MatmulSpec(m, n, k), pipeline=pipeline, target="sm_90a", seed=2)
+    check_matmul(MatmulSpec(*size, k), pipeline=pipeline, target="sm_90a", seed=2)
 
 
-@pytest.mark.parametrize(
-    "tile", ["64x24x64", "128x176x64", "256x128x64", "192x128x64", "64x64x128"]
+@pytest.mark.array(
+    1,
+    tile=["64x24x64", "128x176x64", "256x128x64", "192x128x64", "64x64x128"],
+    n=[178, 179],
 )
-@pytest.mark.parametrize("n", [178, 179])
 def test_tiles_of_every_number_of_rows_and_warpgroups(check_matmul, tile, n):
     pipeline = KINDS["roles"].replace("TILE", tile).replace("stages=3", "stages=2")
     check_matmul(MatmulSpec(258, n, 133), pipeline=pipeline, target="sm_90a", seed=3)

@@ -82,6 +82,7 @@ def test_the_installed_command_prints_one_json_object(tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.sweep
 @pytest.mark.parametrize("prefix", PREFIXES)
 def test_the_shape_of_the_demo_passes_for_every_prefix(prefix, tilewright):
     ran = tilewright("run", "--m", "512", "--n", "768", "--k", "320", "--stop-after", prefix)
