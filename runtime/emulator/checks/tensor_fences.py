@@ -55,7 +55,8 @@ class Fences:
                 joined = _joined(past.access.span, access.span)
                 same = past.published == past.released == now
                 if joined and (same or joined == access.span):
-                    past.access = replace(access, span=joined)
+                    same_span = joined == access.span
+                    past.access = access if same_span else replace(access, span=joined)
                     past.published = past.released = now
                     past.event = event
                     return

@@ -175,9 +175,9 @@ def _pair(ins: Decoded, target: Type, source: Type) -> Step:
     upper, lower, write = ins.slot(1, source), ins.slot(2, source), ins.write(0, np.uint32)
 
     def step(warp, mask):
-        pairs = np.empty((32, 2), np.uint32)
-        pairs[:, 0], pairs[:, 1] = warp.regs[lower], warp.regs[upper]
-        write(warp, mask, narrow(pairs.view(np.float32)).view(np.uint32).reshape(32))
+        regs, pairs = warp.regs, np.empty(64, np.uint32)
+        pairs[::2], pairs[1::2] = regs[lower], regs[upper]
+        write(warp, mask, narrow(pairs.view(np.float32)).view(np.uint32))
 
     return step
 

@@ -69,21 +69,17 @@ def _element_width(ins: Decoded, elements: tuple, bits: int) -> int:
     return bits // len(elements)
 
 
-def _words(array: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    """[32, n] elements of `dtype` inside each lane's value, lowest first."""
-    return array.reshape(WARP_SIZE, -1).view(dtype)
-
-
 def _unpack(ins: Decoded, bits: int) -> Step:
     elements = ins.elements(0)
     dtype = RAW[_element_width(ins, elements, bits)]
     slot = ins.slot(1, TYPES[f"b{bits}"])
-    writes = [ins.write(element, dtype) for element in elements]
+    writes = [(number, ins.write(element, dtype)) for number, element in enumerate(elements)]
+    count = len(elements)
 
     def step(warp, mask):
-        columns = np.ascontiguousarray(_words(warp.regs[slot], dtype).T)
-        for write, column in zip(writes, columns, strict=True):
-            write(warp, mask, column)
+        parts = warp.regs[slot].reshape(-1).view(dtype)
+        for number, write in writes:
+            write(warp, mask, parts[number::count].copy())
 
     return step
 
@@ -92,14 +88,14 @@ def _pack(ins: Decoded, bits: int) -> Step:
     elements = ins.elements(1)
     dtype = RAW[_element_width(ins, elements, bits)]
     slots = [ins.slot(element, dtype) for element in elements]
-    raw = RAW[bits]
+    raw, count = RAW[bits], len(slots)
 
     def packed(regs):
-        words = np.empty((WARP_SIZE, len(slots)), dtype)
-        for column, slot in enumerate(slots):
-            words[:, column] = regs[slot]
-        wide = words.view(raw)
-        return wide if bits == 128 else wide.reshape(WARP_SIZE)
+        parts = np.empty(WARP_SIZE * count, dtype)
+        for number, slot in enumerate(slots):
+            parts[number::count] = regs[slot]
+        wide = parts.view(raw)
+        return wide.reshape(WARP_SIZE, -1) if bits == 128 else wide
 
     return result_wide(packed, ins.target(0, bits))
 

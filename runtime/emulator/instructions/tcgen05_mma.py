@@ -31,7 +31,7 @@ from ..tensor.shared_operands import gather
 from ..tensor.spans import HALF_LANES, Access, Claim, Span
 from ..tensor.tensor_core import Block, accumulate, data_path, dense_layout, multiply, to_float32
 from ..tensor.tensor_engine import pair_of, tensor_engine, track
-from ..tensor.tensor_memory import LANES, WRITTEN, TensorMemory, split_address
+from ..tensor.tensor_memory import LANES, TensorMemory, split_address
 from ..tensor.zero_columns import zero_columns
 from .tcgen05 import TENSOR_STREAM, one_lane, take_group
 
@@ -251,10 +251,9 @@ class Multiply:
     ) -> None:
         if self.add:
             memory.require_written(lanes, columns, "tcgen05.mma accumulator")
-        old = memory.words[lanes, columns]
-        name = self.descriptor.accumulator
-        memory.words[lanes, columns] = accumulate(old, product, name, self.add, self.scale)
-        memory.written[lanes, columns] = WRITTEN
+        words, name = memory.words[lanes, columns], self.descriptor.accumulator
+        accumulate(words, product, name, self.add, self.scale)
+        memory.mark_written(lanes, columns)
 
 
 @dataclass(frozen=True)

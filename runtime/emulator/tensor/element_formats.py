@@ -26,10 +26,6 @@ def _view(dtype: type, wide: type = np.float32) -> Callable[[np.ndarray], np.nda
     return lambda raw: raw.view(dtype).astype(wide)
 
 
-def _bf16(raw: np.ndarray) -> np.ndarray:
-    return (raw.view(np.uint16).astype(np.uint32) << 16).view(np.float32)
-
-
 def _tf32(raw: np.ndarray) -> np.ndarray:
     return (raw.view(np.uint32) & np.uint32(0xFFFFE000)).view(np.float32)
 
@@ -65,7 +61,7 @@ _DECODERS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "f64": _view(np.float64, np.float64),
     "tf32": _tf32,
     "f16": _view(np.float16),
-    "bf16": _bf16,
+    "bf16": _view(ml_dtypes.bfloat16),
     "e4m3": _view(ml_dtypes.float8_e4m3fn),
     "e5m2": _view(ml_dtypes.float8_e5m2),
     "s8": _view(np.int8),

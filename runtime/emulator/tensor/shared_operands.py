@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import lru_cache
+
 import numpy as np
 
 from ..errors import Trap
@@ -12,31 +15,54 @@ from .element_formats import BITS
 from .tensor_core import Layout, check_row, gather_plan, operand_layout, operand_matrix
 
 
+@dataclass(frozen=True)
+class Operand:
+    """Where a CTA's share of an operand lies. words: their numbers in its window; low, high: the
+    bytes they span; overlaps: whether one of them is read for several elements."""
+
+    what: str
+    layout: Layout
+    words: np.ndarray
+    low: int
+    high: int
+    overlaps: bool
+
+
+@lru_cache(maxsize=1024)
+def _operand(
+    descriptor: SharedDescriptor, rows: int, k: int, bits: int, transposed: bool, name: str
+) -> Operand:
+    layout = operand_layout(descriptor, rows, k, bits, transposed, name)
+    plan, what, start = gather_plan(layout), f"tcgen05.mma operand {name}", descriptor.start
+    check_row(layout, what)
+    words = plan.words + start // WORD
+    words.flags.writeable = False
+    return Operand(what, layout, words, start + plan.low, start + plan.high, plan.overlaps)
+
+
 def gather(ctas: tuple[Cta, ...], descriptor: SharedDescriptor, rows: int, k: int,
             kind: OperandType, transposed: bool, name: str) -> np.ndarray:  # fmt: skip
     """``float32[rows * len(ctas), k]``: each CTA holds its share of the rows at the same place."""
-    layout = operand_layout(descriptor, rows, k, kind.bits, transposed, name)
-    shares = [_gather_share(cta, descriptor, layout, kind, name) for cta in ctas]
+    operand = _operand(descriptor, rows, k, kind.bits, transposed, name)
+    shares = [_gather_share(cta, descriptor, operand, kind) for cta in ctas]
     return shares[0] if len(shares) == 1 else np.concatenate(shares)
 
 
-def _gather_share(cta: Cta, descriptor: SharedDescriptor, layout: Layout, kind: OperandType,
-                  name: str) -> np.ndarray:  # fmt: skip
-    plan, what = gather_plan(layout), f"tcgen05.mma operand {name}"
-    check_row(layout, what)
-    low, high = descriptor.start + plan.low, descriptor.start + plan.high
+def _gather_share(
+    cta: Cta, descriptor: SharedDescriptor, operand: Operand, kind: OperandType
+) -> np.ndarray:
+    index, what, low, high = operand.words, operand.what, operand.low, operand.high
     if low < cta.shared.lowest or high > len(cta.shared.data):
         raise Trap(
             "out-of-bounds",
             f"{what} covers shared offsets 0x{low:x}..0x{high:x}, the CTA's shared memory is "
             f"0x{cta.shared.lowest:x}..0x{len(cta.shared.data):x}",
         )
-    index = plan.words + descriptor.start // WORD
     events = cta.launch.events
     events.operand_read(cta, index, descriptor, what)
-    if plan.overlaps:
+    if operand.overlaps:
         _note_overlap(cta, descriptor, what)
-    matrix = operand_matrix(_read(cta, index, what, (low, high), kind), layout, kind.name)
+    matrix = operand_matrix(_read(cta, index, what, (low, high), kind), operand.layout, kind.name)
     events.operand_decoded(cta, matrix, what)
     return matrix
 

@@ -207,23 +207,33 @@ def dense_layout(m: int, cta_group: int, stationary: bool = False) -> str:
 
 def accumulate(
     words: np.ndarray, product: np.ndarray, type_name: str, add: bool, scale: int = 0
-) -> np.ndarray:
-    """New 32-bit words of a D block from its old ``words`` and the float32 ``product``.
+) -> None:
+    """Change the 32-bit ``words`` of a D block by the float32 ``product``.
 
     ``add`` keeps the old values, times 2^-``scale``. An f16 element uses the low half of its word;
     the high half is kept.
     """
     if type_name.startswith("s32"):
-        return _accumulate_integers(words, product, type_name.endswith(SATURATING), add)
+        saturates = type_name.endswith(SATURATING)
+        words[...] = _accumulate_integers(words, product, saturates, add)
+        return
     with np.errstate(all="ignore"):
         if type_name == "f32":
-            return (_sum(words.view(np.float32), product, scale) if add else product).view(
-                np.uint32
-            )
-        old = (words & 0xFFFF).astype(np.uint16).view(np.float16).astype(np.float32)
-        total = _sum(old, product, scale) if add else product
+            _add_to(words.view(np.float32), product, add, scale)
+            return
+        total = (words & 0xFFFF).astype(np.uint16).view(np.float16).astype(np.float32)
+        _add_to(total, product, add, scale)
         low = total.astype(np.float16).view(np.uint16).astype(np.uint32)
-    return (words & np.uint32(0xFFFF0000)) | low
+    words[...] = (words & np.uint32(0xFFFF0000)) | low
+
+
+def _add_to(values: np.ndarray, product: np.ndarray, add: bool, scale: int) -> None:
+    if not add:
+        values[...] = product
+        return
+    if scale:
+        values *= np.float32(2.0**-scale)
+    values += product
 
 
 def _accumulate_integers(
@@ -233,7 +243,3 @@ def _accumulate_integers(
     if saturates:
         total = np.clip(total, -(1 << 31), (1 << 31) - 1)
     return total.astype(np.uint32)
-
-
-def _sum(old: np.ndarray, product: np.ndarray, scale: int) -> np.ndarray:
-    return (old * np.float32(2.0**-scale) if scale else old) + product

@@ -101,6 +101,7 @@ class TensorMemory:
         self.relinquished = False
         self._pick = pick
         self._last_size = COLUMNS
+        self._whole: set[tuple[int, int, int, int]] = set()
 
     def check_allocation(self, columns: int) -> None:
         """Raise ``Trap`` unless an allocation of ``columns`` is legal now."""
@@ -133,6 +134,7 @@ class TensorMemory:
         self.allocations[start] = columns
         self._last_size = columns
         self.written[:, start : start + columns] = 0
+        self._whole.clear()
 
     def deallocate(self, address: int, columns: int) -> None:
         """Free a whole earlier allocation; anything else is a ``Trap``."""
@@ -167,11 +169,18 @@ class TensorMemory:
 
     def require_written(self, rows: slice, columns: slice, what: str) -> None:
         """Raise ``Trap`` if any word of the block was not written as a whole."""
-        if not self._tracks:
+        if not self._tracks or _corners(rows, columns) in self._whole:
             return
         whole = self.written[rows, columns] == WRITTEN
         if not whole.all():
             self._report_unwritten(whole, rows.start, columns.start, what)
+
+    def mark_written(self, rows: slice, columns: slice) -> None:
+        """All words of the block have been written."""
+        corners = _corners(rows, columns)
+        if corners not in self._whole:
+            self.written[rows, columns] = WRITTEN
+            self._whole.add(corners)
 
     def require_factors(self, columns: slice, used: tuple[int, int, int], what: str) -> None:
         """Raise ``Trap`` if a scale factor was never written; used: rows, first byte, bytes."""
@@ -202,6 +211,8 @@ class TensorMemory:
         """Write words at absolute (lane, column) index arrays; marks: their bytes that count."""
         self.words[lanes, columns] = values
         self.written[lanes, columns] = marks
+        if marks is not WRITTEN:
+            self._whole.clear()
 
     def _is_free(self, first: int, count: int) -> bool:
         return all(
@@ -218,6 +229,10 @@ class TensorMemory:
     def _report_unwritten(self, block: np.ndarray, lane: int, column: int, what: str) -> None:
         at = np.argwhere(~block)[0]
         raise _unwritten(lane + int(at[0]), column + int(at[1]), what)
+
+
+def _corners(rows: slice, columns: slice) -> tuple[int, int, int, int]:
+    return rows.start, rows.stop, columns.start, columns.stop
 
 
 def _refuse(message: str) -> Trap:

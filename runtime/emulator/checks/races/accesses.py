@@ -11,8 +11,8 @@ from ...interface import Cta, Launch, Warp
 from ...machine.events import Watcher
 from ...machine.memory import Region
 from ...ptx.lanes import FULL, WARP_SIZE
+from .grains import WORD
 
-_WORD = 8
 _LANES = np.arange(1, WARP_SIZE + 1, dtype=np.uint8)
 
 
@@ -33,8 +33,7 @@ class Accesses(Watcher):
         actor.lanes = _lanes_of(self._launch.mask, len(offsets))
         if self._launch.strong is not None:
             self._races.places.loaded(region, offsets)
-        cells = self.shadow.cells(offsets, size)
-        self.shadow.read(cells, size, actor, f"the read of {size} bytes")
+        self.shadow.read(*_cells(region, offsets, size), actor, f"the read of {size} bytes")
 
     def storing(
         self, region: Region, addresses: np.ndarray, size: int, values: np.ndarray, who: Any
@@ -44,56 +43,55 @@ class Accesses(Watcher):
             return
         offsets = region.offsets(addresses)
         actor.lanes = _lanes_of(who and who[1], len(offsets))
-        cells, what = self.shadow.cells(offsets, size), f"the write of {size} bytes"
-        self.shadow.write(cells, size, actor, what, lambda: _same(region.data, offsets, values))
+        cells, what = _cells(region, offsets, size), f"the write of {size} bytes"
+        self.shadow.write(*cells, actor, what, lambda: _same(region.data, offsets, values))
         if self._launch.strong is not None:
             self._races.places.stored(region, offsets)
 
     def reading(self, region: Region, at: int, size: int) -> None:
         actor = self._races.actor()
         if actor is not None:
-            self.shadow.read(np.arange(at, at + size), 1, actor, f"the read of {size} bytes")
+            self.shadow.read(*_run(at, size), actor, f"the read of {size} bytes")
 
     def writing(self, region: Region, at: int, values: np.ndarray) -> None:
         actor, size = self._races.actor(), len(values)
         if actor is None:
             return
-        index, what = np.arange(at, at + size), f"the write of {size} bytes"
-        self.shadow.write(index, 1, actor, what, lambda: region.data[at : at + size] == values)
+        cells, what = _run(at, size), f"the write of {size} bytes"
+        self.shadow.write(*cells, actor, what, lambda: region.data[at : at + size] == values)
 
     # -- of engines --------------------------------------------------------------------------
 
     def reading_box(self, region: Region, view: np.ndarray) -> None:
         actor = self._races.actor()
         if actor is not None:
-            index = _offsets_in(region.data, view).reshape(-1)
-            self.shadow.read(index, 1, actor, "the read of a tensor copy")
+            cells = _cells_in(region.data, view)
+            self.shadow.read(*cells, actor, "the read of a tensor copy")
 
     def writing_box(self, region: Region, view: np.ndarray, same: Callable | None) -> None:
         actor = self._races.actor()
         if actor is not None:
-            index = _offsets_in(region.data, view).reshape(-1)
-            self.shadow.write(index, 1, actor, "the write of a tensor copy", same)
+            cells = _cells_in(region.data, view)
+            self.shadow.write(*cells, actor, "the write of a tensor copy", same)
 
     def reading_words(
         self, words: np.ndarray, what: str, span: tuple[int, int], partly: bool
     ) -> None:
         actor = self._races.actor()
         if actor is not None:
-            self.shadow.read(words, _WORD, actor, what)
+            self.shadow.read(words, WORD, actor, what)
 
     def writing_words(self, words: np.ndarray, span: tuple[int, int]) -> None:
         actor = self._races.actor()
         if actor is not None:
-            self.shadow.write(words, _WORD, actor, "an asynchronous write")
+            self.shadow.write(words, WORD, actor, "an asynchronous write")
 
     def copying(
         self, warp: Warp, mask: np.ndarray, offsets: np.ndarray, size: int, line: int
     ) -> None:
         actor = self._races.actor()
         if actor is not None:
-            cells = (offsets[:, None] + np.arange(size)).reshape(-1)
-            self.shadow.write(cells, 1, actor, "the write of cp.async")
+            self.shadow.write(*_shifted(offsets, size), actor, "the write of cp.async")
 
 
 def _lanes_of(mask: np.ndarray | None, count: int) -> np.ndarray | None:
@@ -112,11 +110,31 @@ def _same(data: np.ndarray, offsets: np.ndarray, values: np.ndarray) -> np.ndarr
     return (old == new).reshape(-1)
 
 
-def _offsets_in(data: np.ndarray, view: np.ndarray) -> np.ndarray:
-    """int64, the shape of the view: where its bytes lie in ``data``."""
+def _cells(region: Region, offsets: np.ndarray, size: int) -> tuple[np.ndarray, int]:
+    """The cells of accesses of `size` bytes and their size: bytes, where the region starts at no
+    multiple of `size`."""
+    if region.base % size:
+        return (offsets[:, None] + np.arange(size)).reshape(-1), 1
+    return _shifted(offsets, size)
+
+
+def _shifted(offsets: np.ndarray, size: int) -> tuple[np.ndarray, int]:
+    return offsets >> (size.bit_length() - 1), size
+
+
+def _run(at: int, size: int) -> tuple[np.ndarray, int]:
+    """The cells of a run of bytes."""
+    unit = 1 if (at | size) % WORD else WORD
+    return np.arange(at // unit, (at + size) // unit), unit
+
+
+def _cells_in(data: np.ndarray, view: np.ndarray) -> tuple[np.ndarray, int]:
+    """The cells of a view of ``data``, whose last axis is dense."""
     start = view.__array_interface__["data"][0] - data.__array_interface__["data"][0]
-    offsets = np.int64(start)
-    for axis, (length, stride) in enumerate(zip(view.shape, view.strides, strict=True)):
-        steps = np.arange(length) * stride
-        offsets = offsets + steps.reshape(-1, *(1,) * (view.ndim - axis - 1))
-    return offsets
+    *outer, inner = zip(view.shape, view.strides, strict=True)
+    even = not any(each % WORD for each in (start, inner[0], *(step for _, step in outer)))
+    unit = WORD if even and inner[1] == 1 else 1
+    cells = np.int64(start // unit) + np.arange(inner[0] // unit) * inner[1]
+    for length, stride in reversed(outer):
+        cells = (np.arange(length) * stride // unit)[(..., *(None,) * cells.ndim)] + cells
+    return cells.reshape(-1), unit

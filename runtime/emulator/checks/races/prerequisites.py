@@ -34,8 +34,6 @@ class Prerequisites:
 class AwaitedShadow:
     """Refuses who does not know that grid `number` has ended, then marks as `shadow` does."""
 
-    cells = staticmethod(GlobalShadow.cells)
-
     def __init__(self, shadow: GlobalShadow | None, name: str, number: int):
         self._shadow, self._name, self._number = shadow, name, number
 

@@ -7,8 +7,7 @@ negative if the access was strong (PTX ISA §8.7: two strong accesses never race
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
 from typing import NoReturn
 
 import numpy as np
@@ -17,6 +16,7 @@ from ...errors import Trap
 from ..proxy import CLOCKED, SharedProxy
 from .actor import LINE_BITS, Actor
 from .clock import ASYNC, ASYNC_GLOBAL, KNOWN, OVER, Domain
+from .grains import WORD, Grains, bytes_of, words_of
 from .verdicts import Past, limit, split_when
 
 Warn = Callable[[str, str], None]
@@ -24,23 +24,6 @@ Same = Callable[[], np.ndarray]
 """bool[bytes] of an access: which bytes keep their value."""
 _CLUSTER_SHIFT = 16
 _COMPONENT_MASK = (1 << _CLUSTER_SHIFT) - 1
-
-
-@dataclass(slots=True)
-class Marks:
-    """The marks of one kind of access, for each byte of a memory."""
-
-    who: np.ndarray
-    when: np.ndarray
-
-    @classmethod
-    def of(cls, size: int, who: type) -> Marks:
-        return cls(np.zeros(size, who), np.zeros(size, np.int64))
-
-    def cells(self, size: int) -> Marks:
-        """The same as rows of ``size`` bytes; a ragged end is left off."""
-        whole = len(self.who) // size * size
-        return Marks(self.who[:whole].reshape(-1, size), self.when[:whole].reshape(-1, size))
 
 
 class Compared:
@@ -58,14 +41,14 @@ class Compared:
         """Whether a read of the cells of ``size`` bytes needs no order behind their writes."""
         if self._last is None or actor.strong or actor.asynchronous:
             return False
-        return bool(self._last.reshape(-1, size)[index].all())
+        return bool(self._last[bytes_of(index, size)].all())
 
     def written(self, index: np.ndarray, size: int, actor: Actor) -> None:
         """The cells have been written."""
         if self._last is None and actor.comparing:
             self._last = np.zeros(self._size, bool)
         if self._last is not None:
-            self._last.reshape(-1, size)[index] = actor.comparing
+            self._last[bytes_of(index, size)] = actor.comparing
 
 
 class SharedShadow:
@@ -79,27 +62,20 @@ class SharedShadow:
         self._size = -size % 16 + size
         self._domain, self._name, self._proxy, self._warn = domain, name, proxy, warn
         self._tags = proxy.tags
-        self._writes = Marks.of(self._size, np.int32)
-        self._write_cells = {size: self._writes.cells(size) for size in (1, 2, 4, 8, 16)}
+        self._writes = Grains(self._size, np.int32, np.int64)
         self._lanes = np.zeros(self._size, np.uint8)
         self._compared = Compared(self._size)
-        self._reads: dict[int, np.ndarray] = {}
+        self._reads: dict[int, Grains] = {}
         self._latest: dict[int, int] = {}
-
-    @staticmethod
-    def cells(offsets: np.ndarray, size: int) -> np.ndarray:
-        """The numbers of the cells of ``size`` bytes at aligned offsets."""
-        return offsets >> (size.bit_length() - 1)
 
     def read(self, index: np.ndarray, size: int, actor: Actor, what: str) -> None:
         """Somebody reads the cells of ``size`` bytes (a power of two) with these numbers."""
         if not self._compared.excuses(index, size, actor):
             self._check_writes(index, size, actor, what)
         reader = -actor.own if actor.strong else actor.own
-        marks = self._reads.get(reader)
-        if marks is None:
-            marks = self._reads[reader] = np.zeros(self._size, np.int64)
-        marks.reshape(-1, size)[index] = actor.when
+        if reader not in self._reads:
+            self._reads[reader] = Grains(self._size, np.int64)
+        self._reads[reader].put(index, size, actor.when)
         self._latest[reader] = actor.when
 
     def write(
@@ -110,11 +86,11 @@ class SharedShadow:
         if not actor.comparing:
             self._check_reads(index, size, actor, what)
         self._compared.written(index, size, actor)
-        cells = self._write_cells[size]
-        cells.who[index] = -actor.own if actor.strong else actor.own
-        cells.when[index] = actor.when
-        lanes = 0 if actor.lanes is None else actor.lanes[:, None]
-        self._lanes.reshape(-1, size)[index] = lanes
+        who = -actor.own if actor.strong else actor.own
+        self._writes.put(index, size, who, actor.when)
+        if not actor.asynchronous:
+            lanes = 0 if actor.lanes is None else actor.lanes[:, None]
+            self._lanes.reshape(-1, size)[index] = lanes
 
     def _check_writes(
         self,
@@ -126,27 +102,40 @@ class SharedShadow:
         *,
         overwrites: bool = False,
     ) -> None:
-        cells = self._write_cells[size]
-        who, when = cells.who[index], cells.when[index]
+        visible = actor.rows[ASYNC if actor.asynchronous else KNOWN]
+        by_words = self._writes.coarse(index, size)
+        if by_words is not None and self._in_order(*by_words, actor, visible):
+            self._note_fences(index, size, actor, what)
+            return
+        who, when = self._writes.fine(index, size)
         if actor.lanes is not None and not actor.strong:
             self._check_lanes(index, size, actor, what, (who, when, same))
-        bad = unordered(who, when, actor, actor.rows[ASYNC if actor.asynchronous else KNOWN])
+        bad = unordered(who, when, actor, visible)
         if bad is None:
-            if actor.asynchronous and self._proxy.has_unfenced:
-                self._warn_of_others(index, size, when, what)
+            self._note_fences(index, size, actor, what)
             return
         unknown = unordered(who, when, actor, actor.rows[KNOWN])
         if actor.asynchronous and unknown is None:
-            bad &= self._tags.reshape(-1, size)[index].reshape(-1) != 0
+            bad &= self._tags[bytes_of(index, size)] != 0
         if overwrites and unknown is not None:
             bad &= ~unknown | _flags(unordered(who, when, actor, actor.rows[OVER]), len(bad))
-        bad = _harmful(bad, same)
-        if bad is not None:
-            at = _flat(index, size)[bad]
-            mark = int(who.reshape(-1)[bad]), int(when.reshape(-1)[bad])
-            self._refuse(int(at), "write", mark, actor, what)
+        at = _harmful(bad, same)
+        if at is not None:
+            mark = int(who[at]), int(when[at])
+            self._refuse(int(bytes_of(index, size)[at]), "write", mark, actor, what)
 
-    def _warn_of_others(self, index: np.ndarray, size: int, when: np.ndarray, what: str) -> None:
+    @staticmethod
+    def _in_order(who: np.ndarray, when: np.ndarray, actor: Actor, visible: np.ndarray) -> bool:
+        """Whether no byte needs a closer look."""
+        if actor.lanes is not None and not actor.strong and _recent(who, when, actor).any():
+            return False
+        return unordered(who, when, actor, visible) is None
+
+    def _note_fences(self, index: np.ndarray, size: int, actor: Actor, what: str) -> None:
+        if actor.asynchronous and self._proxy.has_unfenced:
+            self._warn_of_others(index, size, what)
+
+    def _warn_of_others(self, index: np.ndarray, size: int, what: str) -> None:
         """The ISA asks for a proxy fence on the way, practice for one by the writer itself."""
         waiting = self._tags.reshape(-1, size)[index].reshape(-1)
         threads = (waiting != 0) & (waiting != CLOCKED)
@@ -154,7 +143,7 @@ class SharedShadow:
             return
         first = int(threads.argmax())
         warp, lane = divmod(int(waiting[first]) - 1, 32)
-        line = split_when(int(when.reshape(-1)[first]))[1]
+        line = split_when(int(self._writes.fine(index, size)[1][first]))[1]
         self._warn(
             "proxy-fence",
             f"{what} follows a write by warp {warp} lane {lane} (ptx:{line}) behind a"
@@ -167,17 +156,17 @@ class SharedShadow:
     ) -> None:
         """Trap for a write of another lane of the warp since its lanes last came together."""
         who, when, same = past
-        recent = (who == actor.own) & (when >= (actor.together + 1) << LINE_BITS)
+        recent = _recent(who, when, actor)
         if not recent.any():
             return
-        writers = self._lanes.reshape(-1, size)[index]
-        recent &= (writers != 0) & (writers != actor.lanes[:, None])
-        bad = _harmful(recent.reshape(-1), same)
+        writers = self._lanes[bytes_of(index, size)]
+        recent &= (writers != 0) & (writers != np.repeat(actor.lanes, size))
+        bad = _harmful(recent, same)
         if bad is None:
             return
-        at, lane = int(_flat(index, size)[bad]), int(writers.reshape(-1)[bad]) - 1
+        at, lane = int(bytes_of(index, size)[bad]), int(writers[bad]) - 1
         name = self._domain.name(actor.own).replace(" of cta", f" lane {lane} of cta")
-        other = f"the write by {name} (ptx:{split_when(int(when.reshape(-1)[bad]))[1]})"
+        other = f"the write by {name} (ptx:{split_when(int(when[bad]))[1]})"
         raise Trap(
             "race",
             f"{what} of shared offset 0x{at:x} is not ordered behind {other}: lanes of a warp need"
@@ -189,10 +178,12 @@ class SharedShadow:
             unknown = limit(actor.rows[OVER], abs(reader))
             if latest < unknown or (actor.strong and reader < 0):
                 continue
-            when = self._reads[reader].reshape(-1, size)[index].reshape(-1)
+            marks = self._reads[reader]
+            (when,) = marks.coarse(index, size) or marks.fine(index, size)
             if when.max() >= unknown:
+                (when,) = marks.fine(index, size)
                 bad = int(when.argmax())
-                at = int(_flat(index, size)[bad])
+                at = int(bytes_of(index, size)[bad])
                 self._refuse(at, "read", (reader, int(when[bad])), actor, what)
 
     def _refuse(
@@ -207,9 +198,9 @@ class SharedShadow:
         raise past_event.refusal(what, place, other, ASYNC)
 
 
-def _flat(index: np.ndarray, size: int) -> np.ndarray:
-    """The byte offsets of cells, in order."""
-    return (np.asarray(index).reshape(-1, 1) * size + np.arange(size)).reshape(-1)
+def _recent(who: np.ndarray, when: np.ndarray, actor: Actor) -> np.ndarray:
+    """Marks of the actor itself since the lanes of its warp last came together."""
+    return (who == actor.own) & (when >= (actor.together + 1) << LINE_BITS)
 
 
 class GlobalShadow:
@@ -220,38 +211,45 @@ class GlobalShadow:
 
     def __init__(self, size: int, domains: list[Domain], name: str):
         self._size, self._domains, self._name = size, domains, name
-        self._writes: Marks | None = None
-        self._reads: list[Marks] = []
+        self._writes: Grains | None = None
+        self._reads: list[Grains] = []
         self._compared = Compared(size)
 
-    @staticmethod
-    def cells(offsets: np.ndarray, size: int) -> np.ndarray:
-        """The bytes of accesses of ``size`` bytes."""
-        return (offsets[:, None] + np.arange(size)).reshape(-1)
-
     def read(self, index: np.ndarray, size: int, actor: Actor, what: str) -> None:
-        """Somebody reads these bytes, of accesses of ``size``."""
-        if self._writes is not None and not self._compared.excuses(index, 1, actor):
-            self._check(self._writes, index, actor, _visible(actor), ("write", what, None))
+        """Somebody reads the cells of ``size`` bytes (a power of two) with these numbers."""
+        if self._writes is not None and not self._compared.excuses(index, size, actor):
+            about = "write", what, None
+            self._check(self._writes, (index, size), actor, _visible(actor), about)
         if not self._reads:
-            self._reads = [Marks.of(self._size, np.int64) for _ in range(2)]
+            self._reads = [Grains(self._size, np.int64, np.int64) for _ in range(2)]
+        self._keep_other(index, size, self._sign(actor))
+        self._reads[0].put(index, size, self._sign(actor), actor.when)
+
+    def _keep_other(self, index: np.ndarray, size: int, own: int) -> None:
+        """The last reads of these cells become the ones before, where others did them."""
         last, before = self._reads
-        own = self._sign(actor)
-        moved = index[(last.who[index] != own) & (last.who[index] != 0)]
-        before.who[moved], before.when[moved] = last.who[moved], last.when[moved]
-        last.who[index], last.when[index] = own, actor.when
+        cells, unit, marks = index, size, last.coarse(index, size)
+        if marks is None:
+            cells, unit, marks = bytes_of(index, size), 1, last.fine(index, size)
+        elif size > WORD:
+            cells, unit = words_of(index, size), WORD
+        who, when = marks
+        others = (who != own) & (who != 0)
+        if others.any():
+            before.put(cells[others], unit, who[others], when[others])
 
     def write(
         self, index: np.ndarray, size: int, actor: Actor, what: str, same: Same | None = None
     ) -> None:
         """Somebody writes them; ``same()`` tells which of the bytes keep their value."""
         if self._writes is None:
-            self._writes = Marks.of(self._size, np.int64)
-        self._check(self._writes, index, actor, _visible(actor), ("write", what, same))
+            self._writes = Grains(self._size, np.int64, np.int64)
+        cells = index, size
+        self._check(self._writes, cells, actor, _visible(actor), ("write", what, same))
         for marks in () if actor.comparing else self._reads:
-            self._check(marks, index, actor, OVER, ("read", what, same))
-        self._compared.written(index, 1, actor)
-        self._writes.who[index], self._writes.when[index] = self._sign(actor), actor.when
+            self._check(marks, cells, actor, OVER, ("read", what, same))
+        self._compared.written(index, size, actor)
+        self._writes.put(index, size, self._sign(actor), actor.when)
 
     @staticmethod
     def _sign(actor: Actor) -> int:
@@ -259,20 +257,18 @@ class GlobalShadow:
         return -who if actor.strong else who
 
     def _check(
-        self, marks: Marks, index: np.ndarray, actor: Actor, kind: int, about: tuple
+        self, marks: Grains, cells: tuple[np.ndarray, int], actor: Actor, kind: int, about: tuple
     ) -> None:
-        who, when = marks.who[index], marks.when[index]
-        if not who.any():
+        by_words = marks.coarse(*cells)
+        if by_words is not None and not any(True for _ in _conflicts(*by_words, actor, kind)):
             return
+        who, when = marks.fine(*cells)
         past, what, same = about
-        clusters = np.abs(who) >> _CLUSTER_SHIFT
-        for number in np.unique(clusters[who != 0]).tolist():
-            component = np.sign(who) * (np.abs(who) & _COMPONENT_MASK)
-            here = np.where(clusters == number, component, 0)
-            bad = _harmful(unordered(here, when, actor, actor.knows(kind, number)), same)
+        for flags in _conflicts(who, when, actor, kind):
+            bad = _harmful(flags, same)
             if bad is not None:
-                mark = int(who.reshape(-1)[bad]), int(when.reshape(-1)[bad])
-                self._refuse(int(index.reshape(-1)[bad]), past, mark, actor, what)
+                at, mark = int(bytes_of(*cells)[bad]), (int(who[bad]), int(when[bad]))
+                self._refuse(at, past, mark, actor, what)
 
     def _refuse(
         self, at: int, past: str, mark: tuple[int, int], actor: Actor, what: str
@@ -282,6 +278,19 @@ class GlobalShadow:
         other = f"the {past} by {self._domains[cluster].name(component)} (ptx:{line})"
         place = f"byte {at} of {self._name}"
         raise Past(actor, component, mark[1], cluster).refusal(what, place, other, ASYNC_GLOBAL)
+
+
+def _conflicts(who: np.ndarray, when: np.ndarray, actor: Actor, kind: int) -> Iterator[np.ndarray]:
+    """bool[marks] of each cluster's that a row of what the actor knows does not cover."""
+    if not who.any():
+        return
+    clusters = np.abs(who) >> _CLUSTER_SHIFT
+    for number in np.unique(clusters[who != 0]).tolist():
+        component = np.sign(who) * (np.abs(who) & _COMPONENT_MASK)
+        here = np.where(clusters == number, component, 0)
+        bad = unordered(here, when, actor, actor.knows(kind, number))
+        if bad is not None:
+            yield bad
 
 
 def _visible(actor: Actor) -> int:
