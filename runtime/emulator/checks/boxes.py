@@ -11,6 +11,7 @@ never.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -96,9 +97,9 @@ class BoxRules(Listener):
         self._of: dict[Cta, Boxes] = {}
         self._read: list[Box] = []
 
-    def box_written(self, cta: Cta, words: np.ndarray, box: Box) -> None:
+    def box_written(self, cta: Cta, words: np.ndarray, box: Callable[[], Box]) -> None:
         boxes = self._of.get(cta) or self._watch(cta)
-        if partial := boxes.fill(words, box):
+        if partial := boxes.fill(words, box()):
             self._warn_unread(partial)
 
     def _watch(self, cta: Cta) -> Boxes:

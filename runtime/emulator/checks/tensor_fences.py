@@ -10,7 +10,7 @@ mechanisms also apply" (§9.7.16.6.3). Relying on them is a warning, since it is
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from ..errors import Trap
 from ..interface import Warp
@@ -56,7 +56,7 @@ class Fences:
                 same = past.published == past.released == now
                 if joined and (same or joined == access.span):
                     same_span = joined == access.span
-                    past.access = access if same_span else replace(access, span=joined)
+                    past.access = access if same_span else access._replace(span=joined)
                     past.published = past.released = now
                     past.event = event
                     return
@@ -135,7 +135,7 @@ def _joined(one: Span, other: Span) -> Span | None:
     if one.column > other.column_end or other.column > one.column_end:
         return None
     low, high = min(one.column, other.column), max(one.column_end, other.column_end)
-    return replace(one, column=low, column_end=high)
+    return one._replace(column=low, column_end=high)
 
 
 def _missing(side: str, access: Access, what: str, span: Span) -> Trap:

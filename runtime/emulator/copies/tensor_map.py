@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from math import prod
 
 import numpy as np
@@ -95,6 +96,7 @@ class TiledMap:
         self.oob_fill = _choice("oobFill", oob_fill, OOB_FILLS)
         self._validate()
         self._derive()
+        self._part = lru_cache(maxsize=4096)(self._part_at)
 
     @property
     def rank(self) -> int:
@@ -126,9 +128,12 @@ class TiledMap:
         Packed elements lie dense, as in global memory. Elements outside the tensor get the fill
         value; tfloat32 elements are rounded to 10 mantissa bits.
         """
-        box = self._filled.copy()
-        if part is not None:
-            box[part.slices] = values
+        if part is not None and part.shape == self._filled.shape:
+            box = values.copy()
+        else:
+            box = self._filled.copy()
+            if part is not None:
+                box[part.slices] = values
         if self.dtype.name.startswith("tfloat32"):
             _round_to_tf32(box.view(np.uint32))
         return box.reshape(self.rows, self.inner_bytes)
@@ -146,6 +151,9 @@ class TiledMap:
 
     def part(self, coordinates: Sequence[int]) -> Part | None:
         """The part of the box that lies inside the tensor; None if it lies wholly outside."""
+        return self._part(tuple(coordinates))
+
+    def _part_at(self, coordinates: tuple[int, ...]) -> Part | None:
         inside = self._inside(coordinates)
         if inside is None:
             return None
@@ -164,8 +172,8 @@ class TiledMap:
 
     def inside_bytes(self, coordinates: Sequence[int]) -> int:
         """Bytes of the box at ``coordinates`` that lie inside the tensor."""
-        lengths = [high - low for low, high in self._inside(coordinates) or [(0, 0)]]
-        return prod(lengths) * self.dtype.bytes
+        part = self.part(coordinates)
+        return prod(part.shape) if part else 0
 
     def full_box(self, box: np.ndarray) -> np.ndarray:
         """``box`` reshaped to one axis a dimension, outermost first, the last one in bytes."""

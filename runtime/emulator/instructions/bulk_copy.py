@@ -181,7 +181,7 @@ def _submit_copy(
 def _start(copy: Copy) -> None:
     touched = copy.touches
     op = EngineOp(
-        copy.describe(),
+        copy.describe,
         copy.run,
         agent="tma",
         touches=touched,

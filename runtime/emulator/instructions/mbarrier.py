@@ -17,13 +17,15 @@ from ..machine.mbarrier import Mbarrier
 from ..machine.shared_access import OFFSET_MASK, barrier_at, barrier_table, check_span, locate
 from ..machine.waits import MbarrierWait
 from ..ptx.decode import Decoded
-from ..ptx.lanes import WARP_SIZE, first_lane
+from ..ptx.lanes import FULL, WARP_SIZE, first_lane
 from ..ptx.registry import Step, Yield, instruction
 
 _SECTION = "9.7.13.15"
 _SPACES = ("shared::cta", "shared", "shared::cluster")
 _OWN_SPACES = ("shared::cta", "shared")
 _BYTES = 8
+_NOBODY = np.zeros(WARP_SIZE, bool)
+_NOBODY.flags.writeable = False
 
 
 def take_space(ins: Decoded, spaces: tuple[str, ...] = _SPACES) -> str:
@@ -213,9 +215,9 @@ def build_wait(ins: Decoded) -> Step:
         for barrier in complete:
             warp.launch.events.phase_seen(warp, barrier, relaxed)
         write(warp, mask, done)
-        answered = bool(done[mask].all())
+        answered = done is FULL or bool(done[mask].all())
         warp.launch.report.count_wait(answered)
-        if not relaxed and done[mask].any():
+        if complete and not relaxed:
             warp.launch.events.acquired(warp)
         warp.launch.events.waited(int(addresses[first_lane(mask)]) & OFFSET_MASK, answered)
         if answered:
@@ -242,11 +244,10 @@ def _test(
     warp: Warp, mask: np.ndarray, addresses, values, space: str, by_parity: bool
 ) -> tuple[np.ndarray, list[Mbarrier]]:
     """bool[32] answers, and the barriers of those that are yes."""
-    first, lanes = first_lane(mask), np.flatnonzero(mask).tolist()
-    same = (addresses == addresses[first]) & (values == values[first])
-    if same[mask].all():
+    lanes = np.flatnonzero(mask).tolist()
+    if len(set(zip(addresses[mask].tolist(), values[mask].tolist(), strict=True))) == 1:
         barrier, answer = _ask(warp, lanes, addresses, values, space, by_parity)
-        return np.full(WARP_SIZE, answer), [barrier] if answer else []
+        return (FULL, [barrier]) if answer else (_NOBODY, [])
     done, complete = np.zeros(WARP_SIZE, bool), []
     for lane in lanes:
         barrier, done[lane] = _ask(warp, [lane], addresses, values, space, by_parity)

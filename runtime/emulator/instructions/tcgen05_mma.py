@@ -313,7 +313,7 @@ def submit(warp: Warp, lane: int, multiply_: Multiply) -> None:
     after = tuple(op for op in earlier if op is not None and not op.done)
 
     op = EngineOp(
-        multiply_.describe(),
+        multiply_.describe,
         multiply_.run,
         after,
         agent="tensor core",

@@ -178,11 +178,15 @@ class Load:
         boxes = [load_box(self.issuer, self.bound, start) for start in self.starts]
         data = boxes[0] if len(boxes) == 1 else np.concatenate(boxes)
         words = write_box(*self.target, tensor_map, data, "a tensor load")
+        cta.launch.events.box_written(cta, words, self.box)
+        apply(*self.signal, lambda barrier: barrier.complete_tx(self.bytes))
+
+    def box(self) -> Box:
+        """How it writes, for who compares that with how operands are read."""
+        tensor_map = self.bound.map
         is_inside = _inside_bytes(self.bound, self.starts) == self.bytes
         has_nan = tensor_map.oob_fill == "nan" and not is_inside
-        wrote = Box(tensor_map.swizzle, self.bound.address, self.line, has_nan, is_inside)
-        cta.launch.events.box_written(cta, words, wrote)
-        apply(*self.signal, lambda barrier: barrier.complete_tx(self.bytes))
+        return Box(tensor_map.swizzle, self.bound.address, self.line, has_nan, is_inside)
 
     def moves(self) -> Moves:
         """For profiles."""
@@ -263,7 +267,7 @@ def _submit_load(warp: Warp, load: Load) -> None:
     barrier_at(*load.signal)
     ctas = tuple(dict.fromkeys((load.target[0], load.signal[0])))
     op = EngineOp(
-        load.describe(),
+        load.describe,
         load.run,
         agent="tma",
         touches=ctas,
@@ -334,12 +338,16 @@ class Store:
 def _submit_store(warp: Warp, lane: int, store: Store) -> None:
     check_span(warp.cta, store.offset, 0, TENSOR_ALIGNMENT, store.what)
     engines = warp.launch.engines
-    ctas, name = (warp.cta,), store.describe()
+    ctas = (warp.cta,)
     read = EngineOp(
-        f"{name} (read)", store.read, agent="tma", notifies=ctas, moves=store.read_moves
+        lambda: f"{store.describe()} (read)",
+        store.read,
+        agent="tma",
+        notifies=ctas,
+        moves=store.read_moves,
     )
     write = EngineOp(
-        f"{name} (write)",
+        lambda: f"{store.describe()} (write)",
         store.write,
         (read,),
         agent="tma",

@@ -10,8 +10,10 @@ import random
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from ..errors import Trap
-from ..interface import Cta, Launch
+from ..interface import Cta, Launch, Warp
 from .signals import Signal
 
 Moves = tuple[tuple[str, str, int], ...]
@@ -30,7 +32,7 @@ def moves_nothing() -> Moves:
 class EngineOp:
     """One asynchronous operation.
 
-    name: shown in deadlock reports, e.g. `tma load 128x64 bf16 -> 0x400`.
+    name: shown in deadlock reports, e.g. `tma load 128x64 bf16 -> 0x400`, or what makes it.
     run: performs the whole operation (reads, writes, arrivals); may raise Trap.
     after: operations that must be done before.
     notifies: CTAs whose waiting threads shall look again afterwards (waits for an mbarrier need
@@ -43,22 +45,23 @@ class EngineOp:
     joins: it tells of those of the stream before it; commits: its arrival passes on what the
     issuing warp knew; generic: it accesses memory through the generic proxy. marks: what checks
     keep of it.
-    `origin` (kernel place of the issuer, keywords of `Trap.locate`) and `signal` (the same for
-    reports) are filled by `submit`.
+    `origin` (kernel place of the issuer, keywords of `Trap.locate`), its `line`, and `signal` (the
+    same for reports) are known after `submit`.
     """
 
     __slots__ = (
+        "_name",
+        "_place",
         "after",
         "agent",
         "commits",
         "done",
         "generic",
         "joins",
+        "line",
         "marks",
         "moves",
-        "name",
         "notifies",
-        "origin",
         "run",
         "signal",
         "signals",
@@ -70,7 +73,7 @@ class EngineOp:
 
     def __init__(
         self,
-        name: str,
+        name: str | Callable[[], str],
         run: Callable[[], None],
         after: tuple[EngineOp, ...] = (),
         *,
@@ -84,16 +87,35 @@ class EngineOp:
         commits: bool = False,
         generic: bool = False,
     ):
-        self.name, self.run, self.after, self.agent = name, run, after, agent
+        self._name, self.run, self.after, self.agent = name, run, after, agent
         self.notifies, self.touches, self.moves = notifies, touches, moves
         self.signals, self.stream, self.joins = signals, stream, joins
         self.commits, self.generic = commits, generic
         self.marks: Any = None
         self.done = False
-        self.origin: dict = {}
+        self.line = 0
+        self._place: tuple[Warp, int, np.ndarray] | None = None
         self.signal: Signal | None = None
         self.successors: list[EngineOp] = []
         self.waits_for = 0
+
+    @property
+    def name(self) -> str:
+        return self._name if isinstance(self._name, str) else self._name()
+
+    def issued_by(self, warp: Warp) -> None:
+        """Remember where the warp is."""
+        split = warp.split
+        self.line = warp.program.source[split.pc].line
+        self._place = warp, split.pc, split.mask
+        self.signal = Signal(self.agent, warp.cta.index, warp.index, split.pc)
+
+    @property
+    def origin(self) -> dict[str, Any]:
+        if self._place is None:
+            return {}
+        warp, pc, mask = self._place
+        return warp.place_at(pc, mask)
 
 
 class Engines:
@@ -109,8 +131,7 @@ class Engines:
         """Queue `op`; returns it, so that a later one can name it in `after`."""
         warp = self._launch.current_warp
         if warp is not None:
-            op.origin = warp.place()
-            op.signal = Signal(op.agent, warp.cta.index, warp.index, warp.split.pc)
+            op.issued_by(warp)
         self.outstanding[op] = None
         self._launch.events.submitted(op)
         for earlier in op.after:
@@ -155,6 +176,6 @@ class Engines:
                 raise Trap(
                     "exited-cta",
                     f"the CTA exits while {op.agent}: {op.name} (issued at"
-                    f" ptx:{op.origin.get('line')} by cta {op.origin.get('cta')}) still needs its"
+                    f" ptx:{op.line or None} by cta {op.origin.get('cta')}) still needs its"
                     f" memory or barriers; wait for its completion first",
                 )

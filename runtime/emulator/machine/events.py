@@ -136,8 +136,9 @@ class Listener:
     def map_used(self, cta: Cta, address: int, data: bytes) -> None:
         """A tensor copy reads a map."""
 
-    def box_written(self, cta: Cta, words: np.ndarray, box: Any) -> None:
-        """A tensor copy has written these words of shared memory; box: a `copies.box_copy.Box`."""
+    def box_written(self, cta: Cta, words: np.ndarray, box: Callable[[], Any]) -> None:
+        """A tensor copy has written these words of shared memory; box: makes the `copies.box_copy`
+        `Box` that says how."""
 
     def operand_read(self, cta: Cta, words: np.ndarray, descriptor: Any, what: str) -> None:
         """The tensor core reads these words as a shared memory descriptor says."""

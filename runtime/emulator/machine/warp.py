@@ -132,12 +132,16 @@ class Warp(StateBag):
 
     def place_of(self, split: Split, pc: int | None = None) -> dict:
         """The same of a set of lanes: where it is or, without ``pc``, waits."""
-        source = self.program.source[self.stands_at(split) if pc is None else pc]
+        return self.place_at(self.stands_at(split) if pc is None else pc, split.mask)
+
+    def place_at(self, pc: int, mask: np.ndarray) -> dict:
+        """The same of lanes that are, or were, at a pc."""
+        source = self.program.source[pc]
         return dict(
             kernel=self.program.entry,
             cta=self.cta.index,
             warp=self.index,
-            lanes=lanes_to_int(split.mask),
+            lanes=lanes_to_int(mask),
             line=source.line,
             text=source.text,
         )

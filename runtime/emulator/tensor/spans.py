@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from ..interface import EngineOp
 
@@ -10,8 +10,7 @@ HALF_LANES = 16
 """Half of the 32 lanes that one warp reaches."""
 
 
-@dataclass(frozen=True)
-class Span:
+class Span(NamedTuple):
     """A rectangle of tensor memory: lanes [lane, lane_end), columns [column, column_end).
 
     half: of each 32 lanes only the lower (0) or upper (1) 16, as an accumulator of M=64 has them.
@@ -42,8 +41,7 @@ class Span:
         return 1 << self.lane // HALF_LANES % 2
 
 
-@dataclass(frozen=True)
-class Access:
+class Access(NamedTuple):
     """An asynchronous access that is not known to be complete.
 
     ``shape`` is the accumulator's (first column, m, n) for an mma's D, None otherwise; ``op`` is
@@ -65,8 +63,7 @@ class Access:
         return self.rank, self.warp
 
 
-@dataclass(frozen=True)
-class Claim:
+class Claim(NamedTuple):
     """What is about to be accessed. against: the names of accesses under way that may not meet it.
 
     Two reads never conflict. An mma on the same accumulator and ``shape`` is pipelined behind the

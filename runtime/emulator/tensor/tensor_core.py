@@ -147,7 +147,7 @@ def multiply(descriptor: InstructionDescriptor, a: np.ndarray, b: np.ndarray) ->
     a busy machine.
     """
     product = np.empty((len(a), len(b)), np.float32)
-    rows, right = max(1, ONE_THREAD_PRODUCTS // b.size), b.T
+    rows, right = max(1, ONE_THREAD_PRODUCTS // b.size), np.ascontiguousarray(b.T)
     with np.errstate(all="ignore"):
         for row in range(0, len(a), rows):
             np.matmul(a[row : row + rows], right, out=product[row : row + rows])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tilewright.runtime.emulator.checks.races.grains import Grains, bytes_of
+from tilewright.runtime.emulator.checks.races.grains import Block, Grains, bytes_of
 
 SIZE = 256
 
@@ -36,3 +36,14 @@ def test_words_are_whole_again_once_they_are_written_as_a_whole():
     assert marks.coarse(np.array([0]), 8) is None
     marks.put(np.array([0]), 16, 9)
     assert marks.coarse(np.array([0]), 8)[0].tolist() == [9]
+
+
+def test_a_block_is_the_words_at_its_distances():
+    marks, block = Grains(SIZE, np.int64), Block(3, (2, 3), (10, 1))
+    assert block.index().tolist() == [3, 4, 5, 13, 14, 15]
+    marks.put(block, 8, 5)
+    assert marks.coarse(np.arange(32), 8)[0].nonzero()[0].tolist() == block.index().tolist()
+    assert marks.coarse(block, 8)[0].tolist() == [[5] * 3] * 2
+    marks.put(np.array([14 * 8]), 1, 6)
+    assert marks.coarse(block, 8) is None
+    assert marks.fine(block, 8)[0].tolist() == [5] * 32 + [6] + [5] * 15

@@ -11,7 +11,7 @@ from ...interface import Cta, Launch, Warp
 from ...machine.events import Watcher
 from ...machine.memory import Region
 from ...ptx.lanes import FULL, WARP_SIZE
-from .grains import WORD
+from .grains import WORD, Block, Cells
 
 _LANES = np.arange(1, WARP_SIZE + 1, dtype=np.uint8)
 
@@ -82,9 +82,12 @@ class Accesses(Watcher):
             self.shadow.read(words, WORD, actor, what)
 
     def writing_words(self, words: np.ndarray, span: tuple[int, int]) -> None:
-        actor = self._races.actor()
-        if actor is not None:
-            self.shadow.write(words, WORD, actor, "an asynchronous write")
+        actor, (low, high) = self._races.actor(), span
+        if actor is None:
+            return
+        if high - low == WORD * words.size:
+            words = Block(low // WORD, (words.size,), (1,))
+        self.shadow.write(words, WORD, actor, "an asynchronous write")
 
     def copying(
         self, warp: Warp, mask: np.ndarray, offsets: np.ndarray, size: int, line: int
@@ -128,13 +131,11 @@ def _run(at: int, size: int) -> tuple[np.ndarray, int]:
     return np.arange(at // unit, (at + size) // unit), unit
 
 
-def _cells_in(data: np.ndarray, view: np.ndarray) -> tuple[np.ndarray, int]:
+def _cells_in(data: np.ndarray, view: np.ndarray) -> tuple[Cells, int]:
     """The cells of a view of ``data``, whose last axis is dense."""
     start = view.__array_interface__["data"][0] - data.__array_interface__["data"][0]
-    *outer, inner = zip(view.shape, view.strides, strict=True)
-    even = not any(each % WORD for each in (start, inner[0], *(step for _, step in outer)))
-    unit = WORD if even and inner[1] == 1 else 1
-    cells = np.int64(start // unit) + np.arange(inner[0] // unit) * inner[1]
-    for length, stride in reversed(outer):
-        cells = (np.arange(length) * stride // unit)[(..., *(None,) * cells.ndim)] + cells
-    return cells.reshape(-1), unit
+    *outer, inner = view.strides
+    if inner == 1 and not any(each % WORD for each in (start, view.shape[-1], *outer)):
+        shape = (*view.shape[:-1], view.shape[-1] // WORD)
+        return Block(start // WORD, shape, (*(step // WORD for step in outer), 1)), WORD
+    return Block(start, view.shape, view.strides).index(), 1

@@ -5,9 +5,37 @@ Engines move whole words, so that what they leave is an eighth of what single by
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 WORD = 8
+
+
+class Block(NamedTuple):
+    """Words that lie at regular distances: the first one, and their extents and strides."""
+
+    start: int
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+
+    def index(self) -> np.ndarray:
+        """int64: their numbers, in order."""
+        found = np.int64(self.start) + np.zeros(1, np.int64)
+        for length, stride in zip(self.shape, self.strides, strict=True):
+            found = found[:, None] + np.arange(length) * stride
+            found = found.reshape(-1)
+        return found
+
+    def of(self, numbers: np.ndarray) -> np.ndarray:
+        """Their numbers, a view."""
+        size = numbers.itemsize
+        strides = [stride * size for stride in self.strides]
+        return np.ndarray(self.shape, numbers.dtype, numbers, self.start * size, strides)
+
+
+Cells = np.ndarray | Block
+"""Numbers of cells; a block is of words."""
 
 
 class Grains:
@@ -22,15 +50,15 @@ class Grains:
         self._bytes: list[np.ndarray] = []
         self._split: np.ndarray | None = None
 
-    def coarse(self, cells: np.ndarray, size: int) -> list[np.ndarray] | None:
-        """The numbers of the words that the cells consist of; None if one of them is split, or
-        cells are smaller than words."""
+    def coarse(self, cells: Cells, size: int) -> list[np.ndarray] | None:
+        """The numbers of the words that the cells consist of, perhaps a view; None if a word is
+        split, or cells are smaller than words."""
         words = words_of(cells, size)
-        if words is None or (self._split is not None and self._split[words].any()):
+        if words is None or (self._split is not None and _at(self._split, words).any()):
             return None
-        return [numbers[words] for numbers in self._words]
+        return [_at(numbers, words) for numbers in self._words]
 
-    def fine(self, cells: np.ndarray, size: int) -> list[np.ndarray]:
+    def fine(self, cells: Cells, size: int) -> list[np.ndarray]:
         """The numbers of all bytes of the cells, in order."""
         at = bytes_of(cells, size)
         if self._split is None:
@@ -41,15 +69,15 @@ class Grains:
         both = zip(self._bytes, self._words, strict=True)
         return [np.where(split, own[at], numbers[at >> 3]) for own, numbers in both]
 
-    def put(self, cells: np.ndarray, size: int, *values: np.ndarray | int) -> None:
+    def put(self, cells: Cells, size: int, *values: np.ndarray | int) -> None:
         """Give the cells these numbers: one for all, or an array with that of each word, of each
         byte where cells are smaller."""
         words = words_of(cells, size)
         if words is not None:
             for numbers, value in zip(self._words, values, strict=True):
-                numbers[words] = value
+                _put(numbers, words, value)
             if self._split is not None:
-                self._split[words] = False
+                _put(self._split, words, False)
             return
         at = bytes_of(cells, size)
         self._split_up(at >> 3)
@@ -68,7 +96,18 @@ class Grains:
         self._split[whole] = True
 
 
-def words_of(cells: np.ndarray, size: int) -> np.ndarray | None:
+def _at(numbers: np.ndarray, words: Cells) -> np.ndarray:
+    return words.of(numbers) if isinstance(words, Block) else numbers[words]
+
+
+def _put(numbers: np.ndarray, words: Cells, value: np.ndarray | int | bool) -> None:
+    if isinstance(words, Block):
+        words.of(numbers)[...] = value
+    else:
+        numbers[words] = value
+
+
+def words_of(cells: Cells, size: int) -> Cells | None:
     """The numbers of the words that cells consist of; None if they are smaller than words."""
     if size < WORD:
         return None
@@ -77,6 +116,7 @@ def words_of(cells: np.ndarray, size: int) -> np.ndarray | None:
     return (cells.reshape(-1, 1) * (size // WORD) + np.arange(size // WORD)).reshape(-1)
 
 
-def bytes_of(cells: np.ndarray, size: int) -> np.ndarray:
+def bytes_of(cells: Cells, size: int) -> np.ndarray:
     """int64: the offsets of the bytes of cells, in order."""
+    cells = cells.index() if isinstance(cells, Block) else cells
     return (cells.reshape(-1, 1) * size + np.arange(size)).reshape(-1)

@@ -7,11 +7,10 @@ the wait makes their accesses visible to the grid, but blocks the executing thre
 
 from __future__ import annotations
 
-import numpy as np
-
 from ...errors import Trap
 from .actor import Actor
 from .clock import Domain, Message, WarpClock
+from .grains import Cells
 from .shadow import GlobalShadow, Same
 
 
@@ -37,14 +36,14 @@ class AwaitedShadow:
     def __init__(self, shadow: GlobalShadow | None, name: str, number: int):
         self._shadow, self._name, self._number = shadow, name, number
 
-    def read(self, index: np.ndarray, size: int, actor: Actor, what: str) -> None:
+    def read(self, index: Cells, size: int, actor: Actor, what: str) -> None:
         """Somebody reads these bytes, of accesses of ``size``."""
         self._require(actor, what)
         if self._shadow is not None:
             self._shadow.read(index, size, actor, what)
 
     def write(
-        self, index: np.ndarray, size: int, actor: Actor, what: str, same: Same | None = None
+        self, index: Cells, size: int, actor: Actor, what: str, same: Same | None = None
     ) -> None:
         """Somebody writes them; ``same()`` tells which of the bytes keep their value."""
         self._require(actor, what)

@@ -16,7 +16,7 @@ from ...errors import Trap
 from ..proxy import CLOCKED, SharedProxy
 from .actor import LINE_BITS, Actor
 from .clock import ASYNC, ASYNC_GLOBAL, KNOWN, OVER, Domain
-from .grains import WORD, Grains, bytes_of, words_of
+from .grains import WORD, Block, Cells, Grains, bytes_of, words_of
 from .verdicts import Past, limit, split_when
 
 Warn = Callable[[str, str], None]
@@ -37,13 +37,13 @@ class Compared:
         self._size = size
         self._last: np.ndarray | None = None
 
-    def excuses(self, index: np.ndarray, size: int, actor: Actor) -> bool:
+    def excuses(self, index: Cells, size: int, actor: Actor) -> bool:
         """Whether a read of the cells of ``size`` bytes needs no order behind their writes."""
         if self._last is None or actor.strong or actor.asynchronous:
             return False
         return bool(self._last[bytes_of(index, size)].all())
 
-    def written(self, index: np.ndarray, size: int, actor: Actor) -> None:
+    def written(self, index: Cells, size: int, actor: Actor) -> None:
         """The cells have been written."""
         if self._last is None and actor.comparing:
             self._last = np.zeros(self._size, bool)
@@ -68,7 +68,7 @@ class SharedShadow:
         self._reads: dict[int, Grains] = {}
         self._latest: dict[int, int] = {}
 
-    def read(self, index: np.ndarray, size: int, actor: Actor, what: str) -> None:
+    def read(self, index: Cells, size: int, actor: Actor, what: str) -> None:
         """Somebody reads the cells of ``size`` bytes (a power of two) with these numbers."""
         if not self._compared.excuses(index, size, actor):
             self._check_writes(index, size, actor, what)
@@ -79,7 +79,7 @@ class SharedShadow:
         self._latest[reader] = actor.when
 
     def write(
-        self, index: np.ndarray, size: int, actor: Actor, what: str, same: Same | None = None
+        self, index: Cells, size: int, actor: Actor, what: str, same: Same | None = None
     ) -> None:
         """Somebody writes them; ``same()`` tells which of the bytes keep their value."""
         self._check_writes(index, size, actor, what, same, overwrites=True)
@@ -89,12 +89,12 @@ class SharedShadow:
         who = -actor.own if actor.strong else actor.own
         self._writes.put(index, size, who, actor.when)
         if not actor.asynchronous:
-            lanes = 0 if actor.lanes is None else actor.lanes[:, None]
-            self._lanes.reshape(-1, size)[index] = lanes
+            lanes = 0 if actor.lanes is None else np.repeat(actor.lanes, size)
+            self._lanes[bytes_of(index, size)] = lanes
 
     def _check_writes(
         self,
-        index: np.ndarray,
+        index: Cells,
         size: int,
         actor: Actor,
         what: str,
@@ -131,13 +131,13 @@ class SharedShadow:
             return False
         return unordered(who, when, actor, visible) is None
 
-    def _note_fences(self, index: np.ndarray, size: int, actor: Actor, what: str) -> None:
+    def _note_fences(self, index: Cells, size: int, actor: Actor, what: str) -> None:
         if actor.asynchronous and self._proxy.has_unfenced:
             self._warn_of_others(index, size, what)
 
-    def _warn_of_others(self, index: np.ndarray, size: int, what: str) -> None:
+    def _warn_of_others(self, index: Cells, size: int, what: str) -> None:
         """The ISA asks for a proxy fence on the way, practice for one by the writer itself."""
-        waiting = self._tags.reshape(-1, size)[index].reshape(-1)
+        waiting = self._tags[bytes_of(index, size)]
         threads = (waiting != 0) & (waiting != CLOCKED)
         if not threads.any():
             return
@@ -151,9 +151,7 @@ class SharedShadow:
             f" synchronises",
         )
 
-    def _check_lanes(
-        self, index: np.ndarray, size: int, actor: Actor, what: str, past: tuple
-    ) -> None:
+    def _check_lanes(self, index: Cells, size: int, actor: Actor, what: str, past: tuple) -> None:
         """Trap for a write of another lane of the warp since its lanes last came together."""
         who, when, same = past
         recent = _recent(who, when, actor)
@@ -173,7 +171,7 @@ class SharedShadow:
             f" bar.warp.sync between them",
         )
 
-    def _check_reads(self, index: np.ndarray, size: int, actor: Actor, what: str) -> None:
+    def _check_reads(self, index: Cells, size: int, actor: Actor, what: str) -> None:
         for reader, latest in self._latest.items():
             unknown = limit(actor.rows[OVER], abs(reader))
             if latest < unknown or (actor.strong and reader < 0):
@@ -215,7 +213,7 @@ class GlobalShadow:
         self._reads: list[Grains] = []
         self._compared = Compared(size)
 
-    def read(self, index: np.ndarray, size: int, actor: Actor, what: str) -> None:
+    def read(self, index: Cells, size: int, actor: Actor, what: str) -> None:
         """Somebody reads the cells of ``size`` bytes (a power of two) with these numbers."""
         if self._writes is not None and not self._compared.excuses(index, size, actor):
             about = "write", what, None
@@ -225,7 +223,7 @@ class GlobalShadow:
         self._keep_other(index, size, self._sign(actor))
         self._reads[0].put(index, size, self._sign(actor), actor.when)
 
-    def _keep_other(self, index: np.ndarray, size: int, own: int) -> None:
+    def _keep_other(self, index: Cells, size: int, own: int) -> None:
         """The last reads of these cells become the ones before, where others did them."""
         last, before = self._reads
         cells, unit, marks = index, size, last.coarse(index, size)
@@ -235,11 +233,14 @@ class GlobalShadow:
             cells, unit = words_of(index, size), WORD
         who, when = marks
         others = (who != own) & (who != 0)
-        if others.any():
+        if others.all():
+            before.put(cells, unit, who, when)
+        elif others.any():
+            cells = cells.index().reshape(who.shape) if isinstance(cells, Block) else cells
             before.put(cells[others], unit, who[others], when[others])
 
     def write(
-        self, index: np.ndarray, size: int, actor: Actor, what: str, same: Same | None = None
+        self, index: Cells, size: int, actor: Actor, what: str, same: Same | None = None
     ) -> None:
         """Somebody writes them; ``same()`` tells which of the bytes keep their value."""
         if self._writes is None:
@@ -257,7 +258,7 @@ class GlobalShadow:
         return -who if actor.strong else who
 
     def _check(
-        self, marks: Grains, cells: tuple[np.ndarray, int], actor: Actor, kind: int, about: tuple
+        self, marks: Grains, cells: tuple[Cells, int], actor: Actor, kind: int, about: tuple
     ) -> None:
         by_words = marks.coarse(*cells)
         if by_words is not None and not any(True for _ in _conflicts(*by_words, actor, kind)):

@@ -173,7 +173,7 @@ class Races(Listener):
         if meant is None or meant.event is None:
             return None
         component, time = meant.event
-        when = time << LINE_BITS | op.origin.get("line", 0)
+        when = time << LINE_BITS | op.line
         strong, clock = self._launch.strong is not None, meant.clock
         return Actor(clock.domain, component, when, clock.rows, clock.others, strong,
                      asynchronous=not op.generic)  # fmt: skip
@@ -204,7 +204,7 @@ class Races(Listener):
         if warp is not None:
             event = self._event_of(warp, op)
             if op.signals is not None:
-                self.mbarrier_used(warp, barrier_of(*op.signals), op.name)
+                self._require_made(warp, barrier_of(*op.signals), op)
             op.marks = Meant(self._clocks[warp].release(), warp.cta)
             op.marks.event = event
         elif self.operation is not None and self.operation.marks is not None:
@@ -280,7 +280,7 @@ class Races(Listener):
         meant = op and op.marks
         if meant and meant.event is not None and meant.issuer is not target:
             component, time = meant.event
-            arrivals_from_afar(target)[component] = (time, op.origin.get("line", 0))
+            arrivals_from_afar(target)[component] = (time, op.line)
         if op is None and warp is not None:
             message = self._arrival_message(warp, target, passes_on, scope)
         if message is not None:
@@ -326,12 +326,16 @@ class Races(Listener):
         else:
             clock.tick()
 
-    def mbarrier_used(self, warp: Warp, barrier: Mbarrier | None, what: str) -> None:
+    def mbarrier_used(self, warp: Warp, barrier: Mbarrier, what: str) -> None:
+        self._require_made(warp, barrier, what)
+
+    def _require_made(self, warp: Warp, barrier: Mbarrier | None, user: str | EngineOp) -> None:
         """Trap if its initialisation is not ordered before."""
         if barrier is None or (made := self._barriers[barrier].made) is None:
             return
         component, time = made
         if int(self._clocks[warp].row(KNOWN)[component]) < time:
+            what = user if isinstance(user, str) else user.name
             raise Trap(
                 "missing-fence",
                 f"{what} uses {barrier.describe()}, whose mbarrier.init is not ordered before it;"
