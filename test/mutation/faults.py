@@ -129,20 +129,20 @@ LOWERING = [
     ),
     Fault(
         "shared-memory descriptor: the K slices of an MMA do not advance",
-        "    moved = b.add(low, encode_bytes(layout.offset(mn, k)))",
-        "    moved = b.add(low, encode_bytes(layout.offset(mn, 0)))",
+        "    moved = b.add(_low_word(op, descriptor), encode_bytes(offset.value))",
+        "    moved = _low_word(op, descriptor)",
         (PREFIXES,),
     ),
     Fault(
         "tcgen05.mma: the first MMA of a tile adds to what is there",
-        "                frame.values[op.accumulate] if k == 0 else b.true(),",
-        "                b.true(),",
+        "            sm.MmaOp.of(sums, *operands, accumulate, **fields, **offsets)",
+        "            sm.MmaOp.of(sums, *operands, b.true(), **fields, **offsets)",
         (PREFIXES,),
     ),
     Fault(
         "wgmma: a warpgroup reads the first one's rows of A",
-        "    return b.add(low, b.mul(warpgroup, encode_bytes(layout.offset(held.rows, 0))))",
-        "    return b.add(low, b.mul(warpgroup, encode_bytes(layout.offset(0, 0))))",
+        "    return advance(first, b.mul(warpgroup, encode_bytes(layout.offset(held.rows, 0))))",
+        "    return advance(first, b.mul(warpgroup, encode_bytes(layout.offset(0, 0))))",
         (HOPPER,),
     ),
     Fault(
@@ -153,14 +153,14 @@ LOWERING = [
     ),
     Fault(
         "pipes: a pair's barrier expects the bytes of one CTA",
-        "            nvvm.mbarrier_arrive_expect_tx(full, b.constant(2 * transaction))",
-        "            nvvm.mbarrier_arrive_expect_tx(full, b.constant(transaction))",
+        "            sm.ArriveExpectTxOp.of(full, bytes=2 * transaction)",
+        "            sm.ArriveExpectTxOp.of(full, bytes=transaction)",
         (PREFIXES, f"{NUMERICS}/test_presets.py"),
     ),
     Fault(
         "pipes: copies of a slot are published while the newest run",
-        "    nvvm.cp_async_wait_group(newest)\n",
-        "    nvvm.cp_async_wait_group(newest + 1)\n",
+        "    sm.CpAsyncWaitOp.of(pending=newest)\n",
+        "    sm.CpAsyncWaitOp.of(pending=newest + 1)\n",
         (f"{NUMERICS}/test_ring_depths.py",),
     ),
     Fault(
@@ -189,8 +189,8 @@ LOWERING = [
     ),
     Fault(
         "pieces: a buffer is written while its last store reads it",
-        "        nvvm.cp_async_bulk_wait_group(op.staging.type.stages - 1, read=True)",
-        "        nvvm.cp_async_bulk_wait_group(op.staging.type.stages, read=True)",
+        "        sm.BulkWaitOp.of(pending=op.staging.type.stages - 1)",
+        "        sm.BulkWaitOp.of(pending=op.staging.type.stages)",
         (PREFIXES, f"{NUMERICS}/test_staged_stores.py"),
     ),
     Fault(
@@ -243,8 +243,8 @@ LOWERING = [
     ),
     Fault(
         "accumulator: lanes 16 to 31 of an MMA of 64 rows read the first columns",
-        "    half = b.constant(fragment.registers, b.i64())",
-        "    half = b.constant(0, b.i64())",
+        "    offset = b.constant(op.offset.value, b.i64()) if halves else None",
+        "    offset = b.constant(0, b.i64()) if halves else None",
         (PREFIXES,),
     ),
     Fault(
