@@ -335,8 +335,8 @@ EMULATOR = [
     ),
     Fault(
         "races: an engine's read is ordered by what only threads know",
-        "bad = unordered(who, when, actor, actor.rows[ASYNC if actor.asynchronous else KNOWN])",
-        "bad = unordered(who, when, actor, actor.rows[KNOWN])",
+        "visible = actor.rows[ASYNC if actor.asynchronous else KNOWN]",
+        "visible = actor.rows[KNOWN]",
         RACES,
     ),
     Fault(
