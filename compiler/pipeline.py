@@ -22,6 +22,7 @@ from ..passes import BY_REQUEST, LOWERING, PASSES, PIPELINE
 from ..passes.base import TARGET_ATTRIBUTE, Pass, PassLog, make_pass
 from ..passes.check_kernel import check_kernels
 from ..passes.check_matmul import check_matmuls
+from ..passes.check_memory import check_memory
 from ..passes.check_pipes import check_pipes
 from ..passes.thread_rules import check_threads
 from .importers.source_text import check_text
@@ -211,6 +212,7 @@ def check_program(module: ir.Module) -> None:
     check_kernels(module)
     check_pipes(module)
     check_threads(module)
+    check_memory(module)
 
 
 def run_passes(

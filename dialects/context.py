@@ -10,7 +10,6 @@ from typing import ParamSpec, TypeVar
 from .mlir import declare_dialect, ir
 from .pipe import Pipe
 from .sm import Sm
-from .sm_threads import WarpsOp as WarpsOp  # declares ops of `sm`
 from .tile_types import Tile
 
 Parameters = ParamSpec("Parameters")

@@ -4,6 +4,12 @@
     sm.warps              the part of the program that some warps of the CTA run, a team
     sm.run                what one elected lane of a team runs alone
     sm.converge           the lanes of each warp wait for each other
+    sm.shared_memory      what the CTA takes of it; sm.tensor_memory likewise
+    sm.slot_memory        where the slots of a ring lie; sm.tile_memory a tile of no ring
+    sm.columns            where accumulators lie in tensor memory
+    sm.barriers           mbarriers of a ring, and the arrivals that end their phases
+    sm.ring               the ring with that memory and those; sm.turns, sm.staging without one
+
     sm.special_register   what a thread is told of itself
     sm.elect              one lane of the warp
     sm.set_registers      more or fewer registers for the threads of a warpgroup
@@ -63,6 +69,17 @@ from .sm_copies import (
     TmaStoreOp,
     TryCancelOp,
 )
+from .sm_memory import (
+    BarriersOp,
+    ColumnsOp,
+    RingOp,
+    SharedMemoryOp,
+    SlotMemoryOp,
+    StagingOp,
+    TensorMemoryOp,
+    TileMemoryOp,
+    TurnsOp,
+)
 from .sm_program import (
     ApproximateOp,
     ElectOp,
@@ -100,9 +117,11 @@ __all__ = [
     "ArriveOp",
     "AwaitGridsOp",
     "BarrierInitOp",
+    "BarriersOp",
     "BulkCommitOp",
     "BulkWaitOp",
     "ClusterBarrierOp",
+    "ColumnsOp",
     "CommitOp",
     "ConvergeOp",
     "CpAsyncCommitOp",
@@ -122,14 +141,20 @@ __all__ = [
     "PinOp",
     "PrefetchTensorMapOp",
     "QueryCancelOp",
+    "RingOp",
     "RunOp",
     "SetRegistersOp",
     "SharedAddressOp",
+    "SharedMemoryOp",
+    "SlotMemoryOp",
     "Sm",
     "SmemDescriptorOp",
     "SpecialRegisterOp",
+    "StagingOp",
     "StmatrixOp",
     "TableOp",
+    "TensorMemoryOp",
+    "TileMemoryOp",
     "TmaLoadOp",
     "TmaStoreOp",
     "TmemAllocOp",
@@ -138,6 +163,7 @@ __all__ = [
     "TmemRelinquishOp",
     "TmemWaitOp",
     "TryCancelOp",
+    "TurnsOp",
     "WaitBarrierOp",
     "WarpsOp",
     "WgmmaCommitOp",

@@ -8,6 +8,7 @@ from .normalize import Normalize
 from .persistence import Persistence
 from .ping_pong import PingPong
 from .pipelining import Pipelining
+from .plan_memory import PlanMemory
 from .select_instructions import SelectInstructions
 from .split_k import SplitK
 from .swizzle_selection import SwizzleSelection
@@ -32,6 +33,7 @@ PIPELINE = (
 # What every program goes through after its schedule, in this order; each can be stopped after.
 LOWERING = (
     AssignThreads,  # first: memory and barriers depend on who fills and who reads
+    PlanMemory,  # after threads: barriers count the arrivals of those who run what
     SelectInstructions,  # tiles and pipes → instructions on barriers, descriptors and addresses
     LowerToNvvm,  # last: an op, a pattern; then upstream's passes
 )

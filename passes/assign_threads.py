@@ -44,7 +44,7 @@ class AssignThreads:
         rules = ThreadRules.of(kernel, module)
         _assign(rules, kernel.body.blocks[0], TEAM)
         teams = _place_roles(walk(kernel, RoleOp))
-        log.did(f"{teams or 'one team'}, {len(walk(kernel, RunOp))} regions of one lane")
+        log.did(f"{teams}; {len(walk(kernel, RunOp))} regions of one lane")
 
 
 def _assign(rules: ThreadRules, block: ir.Block, around: str) -> None:
@@ -81,7 +81,7 @@ def _open(op: Any, by: str, around: str) -> RunOp:
 
 
 def _place_roles(roles: list[RoleOp]) -> str:
-    """Give each role the warps that follow those of the role before it; their names and ranges."""
+    """Give each role the warps that follow those of the role before it; their ranges in words."""
     first, said = 0, []
     for number, role in enumerate(roles, 1):
         if number > ROLES_MAX:
@@ -91,10 +91,10 @@ def _place_roles(roles: list[RoleOp]) -> str:
                 f"got {len(roles)}; join some",
             )
         last = first + role.warps.value - 1
-        said.append(f"{role.agent.value} in warps {first} to {last}")
+        said.append(f"{role.agent.value} {first}" + (f"-{last}" if last > first else ""))
         _place_role(role, first, number)
         first = last + 1
-    return ", ".join(said)
+    return "warps " + ", ".join(said) if said else "one team"
 
 
 def _place_role(role: RoleOp, first: int, barrier: int) -> None:

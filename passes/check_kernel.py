@@ -22,7 +22,7 @@ pipes; what a rule needs to look at the operands of an op is in `check_operands`
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, get_args
 
 from ..dialects.epilogue import SCALAR_OPS
 from ..dialects.mlir import ir, scf
@@ -35,6 +35,7 @@ from ..dialects.pipe import (
     RoleOp,
     SetRegistersOp,
 )
+from ..dialects.sm_memory import MEMORY_OPS
 from ..dialects.sm_threads import ConvergeOp, RunOp, WarpsOp
 from ..dialects.target import Target
 from ..dialects.tile import (
@@ -63,14 +64,15 @@ from .indices import linear_form
 from .lowering.plan import is_synchronous
 from .thread_rules import REGIONS, members
 
-HANDLES = (CreateOp, TensorMapOp, AccumulatorOp, CtaTileOp, PairRankOp, SplitRankOp)
+MEMORY = get_args(MEMORY_OPS)
+HANDLES = (CreateOp, TensorMapOp, AccumulatorOp, CtaTileOp, PairRankOp, SplitRankOp, *MEMORY)
 ROLES = (RoleOp, WarpsOp)
 TILE_LOOPS = (ForEachTileOp, ForEachClaimOp, ForEachTurnOp)
 LOADS = (LoadOp, TmaLoadOp, TmaMulticastOp, CopyOp)
 NO_PART_OF_A_KERNEL = (MatmulOp, KernelOp, ElementOp, YieldOp)
 OURS = {
     op: frozenset(field.name for field in op._fields if type(field).__name__ == "AttributeDef")
-    for op in (*Tile.operations, *Pipe.operations, WarpsOp, RunOp, ConvergeOp)
+    for op in (*Tile.operations, *Pipe.operations, WarpsOp, RunOp, ConvergeOp, *MEMORY)
     if op not in NO_PART_OF_A_KERNEL
 }
 ARITHMETIC = {

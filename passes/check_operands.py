@@ -7,6 +7,7 @@ from typing import Any
 from ..dialects.dtypes import DTYPES, mix_refusal, operand_dtype, stored_dtype
 from ..dialects.layout import TileLayout
 from ..dialects.mlir import ir
+from ..dialects.sm_memory import TileMemoryOp
 from ..dialects.target import Target
 from ..dialects.tile import (
     CopyOp,
@@ -167,7 +168,7 @@ def check_mma(kernel: KernelOp, op: Any, target: Target) -> None:
         raise refused(
             op, f"shapes: must sum in {DTYPES[a.accumulator].mlir}, got {op.acc.type.element}"
         )
-    loaded = [isinstance(each.owner.opview, LoadOp) for each in (op.a, op.b)]
+    loaded = [isinstance(each.owner.opview, LoadOp | TileMemoryOp) for each in (op.a, op.b)]
     if loaded[0] != loaded[1]:
         raise refused(
             op, "shapes: both tiles must be in a slot, or loaded by threads, got one each"
@@ -204,6 +205,9 @@ def _origins(tile: ir.Value) -> set[int]:
     part = tile.owner.opview
     if isinstance(part, LoadOp):
         return {ir.BlockArgument(part.view).arg_number}
+    if isinstance(part, TileMemoryOp):
+        copies = [use.owner.opview for use in tile.uses if use.owner.name == "tile.copy"]
+        return {ir.BlockArgument(copy.view).arg_number for copy in copies}
     ring, found = part.slot.owner.operands[0], set()
     for use in ring.uses:
         if use.owner.name == "pipe.acquire":

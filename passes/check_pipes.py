@@ -24,6 +24,7 @@ from typing import Any
 
 from ..dialects.mlir import ir
 from ..dialects.pipe import ClaimOp, ClaimType, CreateOp, ForEachClaimOp, ForEachTurnOp, RoleOp
+from ..dialects.sm_memory import RingOp, TurnsOp
 from ..dialects.sm_threads import WarpsOp
 from ..dialects.tile import KernelOp
 from .base import attributes_of, refused, target_of
@@ -40,7 +41,7 @@ def check_pipes(module: ir.Module) -> None:
         if not isinstance(kernel, KernelOp):
             continue
         ops = list(members(kernel.body.blocks[0]))
-        rings = [op for op in ops if isinstance(op, CreateOp)]
+        rings = [op for op in ops if isinstance(op, CreateOp | RingOp | TurnsOp)]
         if rings:
             _check_kernel(kernel, ops, rings, target_of(module).awaits_mmas)
 

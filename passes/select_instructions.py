@@ -20,7 +20,8 @@ from .base import PassLog, refused, target_of, the_kernel
 from .lowering import build as b
 from .lowering.frame import Frame
 from .lowering.launch import launch_attribute
-from .lowering.plan import Plan, make_plan
+from .lowering.memory import read_plan
+from .lowering.plan import Plan
 from .lowering.program import emit_program
 
 
@@ -39,12 +40,10 @@ class SelectInstructions:
         kernel = the_kernel(module, self.name)
         target = target_of(module)
         _check_grid(kernel, target)
-        plan = make_plan(kernel, target)
+        plan = read_plan(kernel)
         _emit(kernel, plan, target)
         kernel.operation.erase()
-        columns = f", {plan.tmem_columns} tensor-memory columns" if plan.tmem_columns else ""
-        memory = f"{plan.shared_bytes} bytes of shared memory{columns}"
-        log.did(f"{len(plan.parameters)} parameters, {memory}")
+        log.did(f"{len(plan.parameters)} parameters")
 
 
 def _check_grid(kernel: KernelOp, target: Target) -> None:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, get_args
 
 from ..dialects.mlir import ir, scf
 from ..dialects.pipe import (
@@ -30,6 +30,7 @@ from ..dialects.pipe import (
     TurnType,
     WaitOp,
 )
+from ..dialects.sm_memory import MEMORY_OPS
 from ..dialects.sm_threads import ISSUER, LANE, TEAM, WHO, ConvergeOp, RunOp, WarpsOp
 from ..dialects.tile import (
     MMAS,
@@ -49,7 +50,7 @@ from .clone import is_pure
 from .lowering.plan import has_copies, is_synchronous
 
 # Values that every thread may have for itself; they act on nothing.
-FREE = (TensorMapOp, CreateOp, AccumulatorOp, PairRankOp, SplitRankOp)
+FREE = (TensorMapOp, CreateOp, AccumulatorOp, PairRankOp, SplitRankOp, *get_args(MEMORY_OPS))
 REGIONS = RunOp | ConvergeOp
 LOOPS = (scf.ForOp, ForEachTileOp, ForEachClaimOp, ForEachTurnOp)
 

@@ -1,4 +1,4 @@
-"""`tilewright explain schedule`: the chosen schedule of a matmul, and why no other."""
+"""`tilewright explain`: the chosen schedule of a matmul, and why no other; its memory plan."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from .arguments import Parser, add_json, add_problem, problem
 from .chosen import as_spec
+from .explain_memory import add_subject
 from .isolated import reads_in_child
 from .output import print_json
 
@@ -23,6 +24,7 @@ EXAMPLES = """examples:
   tilewright explain schedule --m 77 --n 33 --k 51 --all
   tilewright explain schedule matmul.mlir
   tilewright explain schedule --m 1024 --n 1024 --k 1024 --json
+  tilewright explain memory --m 4096 --n 4096 --k 4096 --preset v6
 """
 ESTIMATE, MEASURED = "estimate", "measured"
 WIDTH = 170
@@ -51,6 +53,7 @@ def add_command(commands: Any) -> None:
     parser.add_argument("--all", action="store_true", help="a line for every rejected candidate")
     add_json(parser)
     parser.set_defaults(command=functools.partial(explain_schedule_command, parser))
+    add_subject(subjects)
 
 
 def _refuse_no_subject(parser: Parser, options: argparse.Namespace) -> int:

@@ -24,7 +24,9 @@ from ..compiler.driver import compile_matmul
 from ..compiler.pipeline import LOWERING, PIPELINE, PassEvent
 from ..compiler.spec import MatmulSpec
 from ..passes import BY_REQUEST, accepted_ops, gather_epilogue, lowering, trace_operand
+from ..passes.plan_memory import PlanMemory
 from .arguments import DEFAULT_TARGET
+from .explain_memory import plan_of
 from .ir_text import readable
 from .own_process import as_process
 
@@ -61,7 +63,10 @@ def render_all() -> dict[str, str]:
             continue
         module = main.get(pass_class.name) or _modules(run)[len(run) - 1]
         after = SHOWN.get(pass_class.name, readable)(module)
-        pages[f"{pass_class.name}.md"] = render(pass_class, _pipeline(run), before, after)
+        page = render(pass_class, _pipeline(run), before, after)
+        if pass_class is PlanMemory:
+            page = page.replace(FOOTER, f"{_memory_plan(module)}\n\n{FOOTER}")
+        pages[f"{pass_class.name}.md"] = page
         if pass_class not in BY_REQUEST:
             before, calls = after, run
     return pages | {INDEX: _index()}
@@ -98,6 +103,16 @@ def _accepted(pass_class: Any) -> list[str]:
     if pass_class is not PIPELINE[0]:
         return []
     return ["## Takes\n\n" + inspect.cleandoc(accepted_ops.__doc__ or ""), accepted_ops.table()]
+
+
+def _memory_plan(module: str) -> str:
+    """What `tilewright explain memory` prints of the small kernel."""
+    plan = plan_of(module)
+    lines = ["| " + " | ".join(row) + " |" for row in (plan["columns"], *plan["rows"])]
+    table = "\n".join([lines[0], "|---" * len(plan["columns"]) + "|", *lines[1:]])
+    return (
+        f"## Its memory plan\n\n{plan['summary']}, as `tilewright explain memory` says.\n\n{table}"
+    )
 
 
 def _index() -> str:

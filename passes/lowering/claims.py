@@ -12,9 +12,9 @@ from collections.abc import Callable
 from ...dialects import sm
 from ...dialects.mlir import arith, ir, llvm, scf
 from ...dialects.pipe import ClaimOp, ForEachClaimOp
+from ...dialects.sm_memory import CLAIM_BYTES
 from . import build as b
 from .frame import Frame
-from .plan import CLAIM_BYTES
 from .tiles import set_tile, tiles_per_axis
 
 

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 
 from ...dialects.layout import TileLayout
 from ...dialects.mlir import ir, llvm
-from ...dialects.tile import CopyOp, LoadOp
+from ...dialects.tile import CopyOp
 from . import build as b
 from . import shifted_copies
 from .copy_width import ASYNC_BYTES_MIN, UNIT_BYTES, is_asynchronous
@@ -26,17 +26,12 @@ COPIES_MAX = 8
 Part = tuple[ir.Value, ir.Value]
 
 
-def lower_load(frame: Frame, op: LoadOp) -> None:
-    """All threads copy the tile into its buffer."""
-    start = b.constant(frame.plan.buffers[op.tile])
-    _copy_tile(frame, op, start)
-    shifted_copies.finish(frame)
-    frame.tiles[op.tile] = start
-
-
 def lower_copy(frame: Frame, op: CopyOp) -> None:
-    """The producer's threads copy the tile into the acquired slot."""
-    if is_asynchronous(op):
+    """The team's threads copy the tile into the acquired slot, or into a place of its own."""
+    if op.tile in frame.plan.buffers:
+        _copy_tile(frame, op, b.constant(frame.plan.buffers[op.tile]))
+        shifted_copies.finish(frame)
+    elif is_asynchronous(op):
         _start_copies(frame, op, frame.tiles[op.tile])
     else:
         _copy_tile(frame, op, frame.tiles[op.tile])
@@ -62,7 +57,7 @@ def _part_offset(layout: TileLayout, row: ir.Value, part: ir.Value, size: int) -
     return b.add(unit, b.mul(b.rem(part, in_unit), size))
 
 
-def _copy_tile(frame: Frame, op: LoadOp | CopyOp, start: ir.Value) -> None:
+def _copy_tile(frame: Frame, op: CopyOp, start: ir.Value) -> None:
     """Threads copy units to shared byte `start` on; elements outside the view are zero."""
     layout = op.tile.type.layout
     source = Source.of(frame, op)

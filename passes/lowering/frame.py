@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from ...dialects import sm
 from ...dialects.layout import TileLayout
 from ...dialects.mlir import arith, ir, llvm
+from ...dialects.sm_memory import BARRIER_BYTES
 from ...dialects.target import Target
 from ...dialects.tile import AccumulatorOp, KernelOp
 from ..base import walk
@@ -17,7 +18,7 @@ from ..indices import linear_form, span
 from . import build as b
 from .clearing import clear_missing_rows
 from .cluster import Cluster
-from .plan import BARRIER_BYTES, Plan, RingPlan
+from .plan import Plan, RingPlan
 from .register_accumulator import RegisterAccumulator
 
 if TYPE_CHECKING:  # it reads frames

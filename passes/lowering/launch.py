@@ -53,7 +53,7 @@ def describe_launch(kernel: KernelOp, plan: Plan) -> dict[str, Any]:
         "source": _source(kernel),
         "parameters": [_parameter(kernel, plan, parameter) for parameter in plan.parameters],
         "epilogue": _epilogue(kernel),
-        "names": describe_names(kernel, plan),
+        "names": describe_names(kernel),
     }
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from ...dialects.layout import SLOT_ALIGNMENT, TileLayout
 from ...dialects.mlir import ir, scf
 from ...dialects.pipe import AcquireOp, ClaimType, CreateOp, TurnType
+from ...dialects.sm_memory import BARRIER_BYTES, CLAIM_BYTES, TileMemoryOp
 from ...dialects.sm_threads import WarpsOp
 from ...dialects.target import Target
 from ...dialects.tile import (
@@ -30,10 +31,9 @@ from ..rings import is_operand_ring
 from .cluster import Cluster
 from .copy_width import is_asynchronous
 
-BARRIER_BYTES = 8
 # Of threads that copy, before they wait for the oldest.
 SLOTS_UNDER_WAY_MAX = 2
-CLAIM_BYTES = 16
+MMA_DONE = "mma.done"
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,6 @@ def make_plan(kernel: KernelOp, target: Target) -> Plan:
             f"needs {plan.shared_bytes} bytes of shared memory, over the {target.shared_bytes} of "
             f"{target.chip}; use a smaller tile or fewer stages",
         )
-    plan.parameters = _parameters(kernel)
     return plan
 
 
@@ -242,7 +241,7 @@ def _place_accumulators(kernel: KernelOp, plan: Plan, target: Target) -> None:
     plan.tmem_columns = target.allocated_columns(columns)
 
 
-def _parameters(kernel: KernelOp) -> list[Parameter]:
+def parameters_of(kernel: KernelOp) -> list[Parameter]:
     """Tensor maps and pointers in the order of the kernel's arguments."""
     parameters = []
     names = [name.value for name in kernel.arg_names]
@@ -257,7 +256,9 @@ def _parameters(kernel: KernelOp) -> list[Parameter]:
 
 def is_synchronous(mma: MmaOp | PairMmaOp) -> bool:
     """Whether the MMA reads a tile that threads copied, so that the whole CTA waits for it."""
-    return any(isinstance(operand.owner.opview, LoadOp) for operand in (mma.a, mma.b))
+    return any(
+        isinstance(operand.owner.opview, LoadOp | TileMemoryOp) for operand in (mma.a, mma.b)
+    )
 
 
 def mma_before(store: StoreOp | StagedStoreOp) -> MmaOp | PairMmaOp | None:

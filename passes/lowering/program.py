@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, get_args
 
 from ...dialects import sm
 from ...dialects.mlir import ir, scf
@@ -15,7 +15,6 @@ from ...dialects.pipe import (
     AcquireOp,
     ClaimOp,
     CommitOp,
-    CreateOp,
     ForEachClaimOp,
     ForEachTurnOp,
     ReleaseOp,
@@ -24,6 +23,7 @@ from ...dialects.pipe import (
     TileOp,
     WaitOp,
 )
+from ...dialects.sm_memory import MEMORY_OPS
 from ...dialects.sm_threads import ISSUER, TEAM, ConvergeOp, RunOp, WarpsOp, who_runs
 from ...dialects.tile import (
     AccumulatorOp,
@@ -31,7 +31,6 @@ from ...dialects.tile import (
     CopyOp,
     CtaTileOp,
     ForEachTileOp,
-    LoadOp,
     MmaOp,
     PairMmaOp,
     PairRankOp,
@@ -48,7 +47,7 @@ from ..clone import is_pure
 from ..thread_rules import program
 from . import build as b
 from .claims import lower_claim, lower_for_each_claim
-from .copies import lower_copy, lower_load
+from .copies import lower_copy
 from .frame import Frame
 from .mma import lower_mma
 from .operands import lower_tma_load, lower_tma_multicast
@@ -83,7 +82,7 @@ def emit_program(frame: Frame, block: ir.Block) -> None:
     owner = block.owner.opview
     if walk(owner, WarpsOp):
         return
-    if walk(owner, TmaLoadOp | TmaMulticastOp | CopyOp | LoadOp):
+    if walk(owner, TmaLoadOp | TmaMulticastOp | CopyOp):
         sm.LaunchDependentsOp.of()
     if frame.cluster.loads_together:
         _drain(frame, owner)
@@ -174,13 +173,12 @@ def _lower_handle(frame: Frame, op: ir.OpView) -> None:
     """A compile-time handle: the plan knows where it lies."""
 
 
-HANDLES = (TensorMapOp, CreateOp, AccumulatorOp)
+HANDLES = (TensorMapOp, AccumulatorOp, *get_args(MEMORY_OPS))
 Lowerings = dict[type, Callable[[Frame, Any], None]]
 _TCGEN05: Lowerings = {
     CtaTileOp: lower_cta_tile,
     ClaimOp: lower_claim,
     **dict.fromkeys(HANDLES, _lower_handle),
-    LoadOp: lower_load,
     CopyOp: lower_copy,
     TmaLoadOp: lower_tma_load,
     TmaMulticastOp: lower_tma_multicast,

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from ...dialects import sm
 from ...dialects.mlir import arith, ir, llvm, vector
-from ...dialects.tile import CopyOp, LoadOp
+from ...dialects.tile import CopyOp
 from ...dialects.tile_types import element_bytes
 from . import build as b
 from .copy_width import UNIT_BYTES, copy_bytes
@@ -33,7 +33,7 @@ class Source:
     whole_columns: bool
 
     @staticmethod
-    def of(frame: Frame, op: LoadOp | CopyOp) -> Source:
+    def of(frame: Frame, op: CopyOp) -> Source:
         layout, view = op.tile.type.layout, op.view.type
         strides, _ = view.get_strides_and_offset()
         inner = 1 if layout.major == "k" else 0

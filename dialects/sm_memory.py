@@ -1,0 +1,258 @@
+"""Ops of `sm` that say where in a CTA's memory everything lies: `plan-memory` makes them.
+
+Offsets are bytes from the start of the CTA's dynamic shared memory, columns those of its tensor
+memory from the start of its allocation. Slots lie one after the other.
+"""
+
+from typing import Any
+
+from .layout import SLOT_ALIGNMENT
+from .mlir import ext, ir
+from .pipe import ClaimType, RingType, SlotType, TurnType
+from .sm_types import Sm
+from .tile_types import AccumulatorType, SmemType, integers_of
+from .verify import refuse, verify_smem
+
+CLAIM_BYTES = 16
+# PTX ISA, mbarrier: a 64-bit object, whose pending count is 1 to 2^20 - 1.
+BARRIER_BYTES = 8
+ARRIVALS_MAX = 2**20 - 1
+ADDRESS_BYTES = 4
+
+
+class BarriersType(Sm.Type, name="mbarriers"):
+    """`slots` mbarriers, one for each slot of a ring."""
+
+    slots_attr: ir.IntegerAttr
+
+    @property
+    def slots(self) -> int:
+        return ir.IntegerAttr(self.slots_attr).value
+
+    @staticmethod
+    def of(slots: int) -> "BarriersType":
+        return BarriersType.get(ir.IntegerAttr.get(ir.IntegerType.get_signless(64), slots))
+
+
+class TensorMemoryType(Sm.Type, name="allocation"):
+    """Columns of tensor memory that the CTA has allocated."""
+
+
+class SharedMemoryOp(Sm.Operation, name="shared_memory"):
+    """The CTA is launched with `bytes` of dynamic shared memory."""
+
+    bytes: ir.IntegerAttr
+
+    def verify_invariants(self) -> bool:
+        count = self.bytes.value
+        return count >= 0 or refuse(self, f"bytes must be at least 0, got {count}")
+
+
+class TileMemoryOp(Sm.Operation, name="tile_memory"):
+    """`tile`: a tile of no ring, from byte `offset` on."""
+
+    offset: ir.IntegerAttr
+    tile: ext.Result[Any]
+
+    def verify_invariants(self) -> bool:
+        if not isinstance(self.tile.type, SmemType):
+            return refuse(self, f"must give a tile, got {self.tile.type}")
+        return verify_smem(self, self.tile.type) and verify_offset(
+            self, self.offset.value, SLOT_ALIGNMENT
+        )
+
+
+class SlotMemoryOp(Sm.Operation, name="slot_memory"):
+    """`memory` of `slots` slots: tile t of slot s is at byte `offsets[t]` + s times its pitch.
+
+    The pitch of a tile is its size, up to whole swizzle patterns; that of an answer of cluster
+    launch control is 16 bytes.
+    """
+
+    offsets: ir.ArrayAttr
+    slots: ir.IntegerAttr
+    memory: ext.Result[Any]
+
+    def places(self) -> list[tuple[int, int, ir.Type]]:
+        """(first byte, end, type) of each payload tile."""
+        tiles = zip(integers_of(self.offsets), self.memory.type.tiles, strict=True)
+        behind = self.slots.value - 1
+        return [
+            (offset, offset + behind * pitch_of(type_) + size_of(type_), type_)
+            for offset, type_ in tiles
+        ]
+
+    def verify_invariants(self) -> bool:
+        if not isinstance(self.memory.type, SlotType):
+            return refuse(self, f"must give memory of slots, got {self.memory.type}")
+        tiles = self.memory.type.tiles
+        if not all(isinstance(each, SmemType | ClaimType) for each in tiles):
+            return refuse(self, f"must hold tiles or responses, got {self.memory.type}")
+        offsets = integers_of(self.offsets)
+        if len(offsets) != len(tiles):
+            return refuse(self, f"must have {len(tiles)} offsets, got {offsets}")
+        if not all(verify_smem(self, each) for each in tiles if isinstance(each, SmemType)):
+            return False
+        alignments = zip(offsets, tiles, strict=True)
+        return verify_slots(self) and all(
+            verify_offset(self, offset, CLAIM_BYTES if is_claim(each) else SLOT_ALIGNMENT)
+            for offset, each in alignments
+        )
+
+
+class BarriersOp(Sm.Operation, name="barriers"):
+    """`barriers`: one mbarrier a slot from byte `offset` on, each phase of `arrivals` arrivals."""
+
+    label: ir.StringAttr
+    offset: ir.IntegerAttr
+    slots: ir.IntegerAttr
+    arrivals: ir.IntegerAttr
+    barriers: ext.Result[BarriersType]
+
+    def verify_invariants(self) -> bool:
+        arrivals, slots = self.arrivals.value, self.slots.value
+        if not 1 <= arrivals <= ARRIVALS_MAX:
+            return refuse(self, f"arrivals must be 1 to {ARRIVALS_MAX}, got {arrivals}")
+        if self.barriers.type.slots != slots:
+            return refuse(self, f"must give {slots} mbarriers, got {self.barriers.type}")
+        return verify_slots(self) and verify_offset(self, self.offset.value, BARRIER_BYTES)
+
+
+class TensorMemoryOp(Sm.Operation, name="tensor_memory"):
+    """`memory`: `columns` of tensor memory, whose address is written to shared byte `offset`."""
+
+    columns: ir.IntegerAttr
+    offset: ir.IntegerAttr
+    memory: ext.Result[TensorMemoryType]
+
+    def verify_invariants(self) -> bool:
+        columns = self.columns.value
+        # PTX ISA, tcgen05.alloc.
+        if columns < 32 or columns & (columns - 1) or columns > 512:
+            return refuse(self, f"columns must be a power of two from 32 to 512, got {columns}")
+        return verify_offset(self, self.offset.value, ADDRESS_BYTES)
+
+
+class ColumnsOp(Sm.Operation, name="columns"):
+    """`acc`: `slots` accumulators of `each` columns, from column `first` of the allocation on."""
+
+    memory: ext.Operand[TensorMemoryType]
+    first: ir.IntegerAttr
+    slots: ir.IntegerAttr
+    each: ir.IntegerAttr
+    acc: ext.Result[Any]
+
+    def verify_invariants(self) -> bool:
+        first, slots, each = self.first.value, self.slots.value, self.each.value
+        if not isinstance(self.acc.type, AccumulatorType):
+            return refuse(self, f"must give an accumulator, got {self.acc.type}")
+        if not verify_slots(self):
+            return False
+        end, most = first + slots * each, self.memory.owner.opview.columns.value
+        if first < 0 or each < 1 or end > most:
+            return refuse(
+                self, f"must lie in the {most} columns of the allocation, got {first} to {end}"
+            )
+        return True
+
+
+class RingOp(Sm.Operation, name="ring"):
+    """`ring` of the slots in `memory`; the barriers say which are full and which empty.
+
+    Threads that copy go on to fill `under_way` slots before they wait for what they copied to the
+    first.
+    """
+
+    full: ext.Operand[BarriersType]
+    empty: ext.Operand[BarriersType]
+    memory: ext.Operand[Any]
+    under_way: ir.IntegerAttr
+    ring: ext.Result[Any]
+
+    def verify_invariants(self) -> bool:
+        if not verify_ring(self, {self.full.type.slots, self.empty.type.slots}):
+            return False
+        stages, under_way = self.ring.type.stages, self.under_way.value
+        if not 0 <= under_way < stages:
+            return refuse(self, f"under_way must be below the {stages} slots, got {under_way}")
+        return True
+
+
+class TurnsOp(Sm.Operation, name="turns"):
+    """`ring` of turns, which are nothing but the phases of its barriers."""
+
+    full: ext.Operand[BarriersType]
+    empty: ext.Operand[BarriersType]
+    ring: ext.Result[Any]
+
+    def verify_invariants(self) -> bool:
+        ring, slots = self.ring.type, {self.full.type.slots, self.empty.type.slots}
+        if not isinstance(ring, RingType) or not isinstance(ring.tiles[0], TurnType):
+            return refuse(self, f"must give a ring of turns, got {ring}")
+        if slots != {ring.stages}:
+            return refuse(self, f"all parts must have {ring.stages} slots, got {sorted(slots)}")
+        return True
+
+
+class StagingOp(Sm.Operation, name="staging"):
+    """`ring` of the slots in `memory`, which its threads hand to each other without mbarriers."""
+
+    memory: ext.Operand[Any]
+    ring: ext.Result[Any]
+
+    def verify_invariants(self) -> bool:
+        return verify_ring(self, set())
+
+
+MEMORY_OPS = (
+    SharedMemoryOp
+    | TileMemoryOp
+    | SlotMemoryOp
+    | BarriersOp
+    | TensorMemoryOp
+    | ColumnsOp
+    | RingOp
+    | TurnsOp
+    | StagingOp
+)
+
+
+def is_claim(type_: ir.Type) -> bool:
+    """Whether a slot holds an answer of cluster launch control."""
+    return isinstance(type_, ClaimType)
+
+
+def size_of(type_: ir.Type) -> int:
+    """Bytes of a payload tile or answer."""
+    return CLAIM_BYTES if is_claim(type_) else type_.layout.size_bytes
+
+
+def pitch_of(type_: ir.Type) -> int:
+    """Bytes from one slot's to the next slot's."""
+    return CLAIM_BYTES if is_claim(type_) else type_.layout.slot_bytes
+
+
+def verify_ring(op: Any, slots: set[int]) -> bool:
+    """Whether a ring's memory and barriers are for its slots: as many, and of its payload."""
+    ring, memory = op.ring.type, op.memory
+    if not isinstance(ring, RingType):
+        return refuse(op, f"must give a ring, got {ring}")
+    slots = slots | {memory.owner.opview.slots.value}
+    if slots != {ring.stages}:
+        return refuse(op, f"all parts must have {ring.stages} slots, got {sorted(slots)}")
+    if memory.type not in (ring.slot, *ring.tiles[:1]):
+        return refuse(op, f"memory must be of {ring.slot}, got {memory.type}")
+    return True
+
+
+def verify_slots(op: Any) -> bool:
+    """Whether there is a slot."""
+    slots = op.slots.value
+    return slots >= 1 or refuse(op, f"slots must be at least 1, got {slots}")
+
+
+def verify_offset(op: Any, offset: int, alignment: int) -> bool:
+    """Whether what lies in shared memory is aligned."""
+    if offset < 0 or offset % alignment:
+        return refuse(op, f"offset must be a multiple of {alignment}, got {offset}")
+    return True

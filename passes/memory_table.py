@@ -1,0 +1,64 @@
+"""The memory plan of a kernel as a table for people: what lies where, and who ends a phase."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..dialects.mlir import ir
+from ..dialects.sm_memory import (
+    BarriersOp,
+    ColumnsOp,
+    SharedMemoryOp,
+    SlotMemoryOp,
+    TensorMemoryOp,
+    TileMemoryOp,
+    is_claim,
+)
+from ..dialects.tile import KernelOp
+from .base import walk
+from .check_memory import byte_size
+
+HEADINGS = ("where", "what", "slots", "arrivals")
+Row = tuple[str, str, str, str]
+
+
+def memory_rows(kernel: KernelOp) -> list[Row]:
+    """The plan as a table: where, what, slots, and the arrivals that make a phase of a barrier."""
+    shared = []
+    for op in walk(kernel, SlotMemoryOp):
+        for start, end, type_ in op.places():
+            shared.append((start, end, _payload(type_), f"{op.slots.value}", ""))
+    for op in walk(kernel, TileMemoryOp | BarriersOp | TensorMemoryOp):
+        shared.append((op.offset.value, op.offset.value + byte_size(op), *_described(op)))
+    rows = [(f"byte {start} to {end - 1}", *said) for start, end, *said in sorted(shared)]
+    return rows + [_column_row(op) for op in walk(kernel, ColumnsOp)]
+
+
+def summary_of(kernel: KernelOp) -> str:
+    """How much of each memory the CTA takes."""
+    size = sum(op.bytes.value for op in walk(kernel, SharedMemoryOp))
+    columns = sum(op.columns.value for op in walk(kernel, TensorMemoryOp))
+    tensor = f", {columns} tensor-memory columns" if columns else ""
+    return f"{size} bytes of shared memory{tensor}"
+
+
+def _described(op: Any) -> tuple[str, str, str]:
+    if isinstance(op, BarriersOp):
+        return f"mbarriers {op.label.value}", f"{op.slots.value}", f"{op.arrivals.value}"
+    if isinstance(op, TileMemoryOp):
+        return _payload(op.tile.type), "1", ""
+    return f"address of {op.columns.value} columns of tensor memory", "1", ""
+
+
+def _payload(type_: ir.Type) -> str:
+    if is_claim(type_):
+        return "answer of cluster launch control"
+    layout = type_.layout
+    swizzle = "no" if layout.swizzle == "none" else layout.swizzle
+    return f"{layout.mn}x{layout.k} {type_.element}, {layout.major}-major, {swizzle} swizzle"
+
+
+def _column_row(op: ColumnsOp) -> Row:
+    first, slots, type_ = op.first.value, op.slots.value, op.acc.type
+    end, shape = first + slots * op.each.value, "x".join(map(str, type_.shape))
+    return f"column {first} to {end - 1}", f"{shape} {type_.element}", f"{slots}", ""

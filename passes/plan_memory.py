@@ -1,0 +1,162 @@
+"""Gives tiles, barriers and accumulators their places in the memory of a CTA.
+
+    pipe.create : ring<3, [a, b]>   →     %ab    = sm.slot_memory {offsets = [0, 49152], slots = 3}
+                                          %full  = sm.barriers {offset = 73728, arrivals = 1}
+                                          %empty = sm.barriers {offset = 73752, arrivals = 1}
+                                          %ring  = sm.ring(%full, %empty, %ab)
+
+Tiles come first, aligned to their swizzle pattern, then barriers, which so take no tile's place.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from ..dialects.mlir import ir
+from ..dialects.sm_memory import (
+    BarriersOp,
+    BarriersType,
+    ColumnsOp,
+    RingOp,
+    SharedMemoryOp,
+    SlotMemoryOp,
+    StagingOp,
+    TensorMemoryOp,
+    TensorMemoryType,
+    TileMemoryOp,
+    TurnsOp,
+)
+from ..dialects.target import Target
+from ..dialects.tile import AccumulatorOp, CopyOp, KernelOp, LoadOp
+from ..dialects.tile_types import integers
+from .base import PassLog, refused, target_of, the_kernel, walk
+from .lowering.plan import MMA_DONE, Plan, RingPlan, make_plan
+from .memory_table import summary_of
+
+
+@dataclass(frozen=True)
+class PlanMemory:
+    """`pipe.create` → `sm.ring` in `sm.slot_memory` or `sm.columns`, with its `sm.barriers`.
+
+    `tile.load` → `tile.copy` into an `sm.tile_memory` of its own. Accumulators of tensor memory get
+    columns of one allocation (`sm.tensor_memory`). A phase of a barrier counts the arrivals of all
+    who fill, or empty, a slot: one for each warp, for each CTA that issues MMAs on it, or for the
+    thread that tells which bytes TMA brings. Where an accumulator stands in no ring, the barrier
+    `mma.done` tells that its MMAs are done. `tilewright explain memory` prints the plan as a table.
+    """
+
+    name: ClassVar[str] = "plan-memory"
+    makes: ClassVar[tuple[str, ...]] = ("sm.shared_memory",)
+
+    def __call__(self, module: ir.Module, log: PassLog) -> None:
+        kernel = the_kernel(module, self.name)
+        if walk(kernel, SharedMemoryOp):
+            raise refused(kernel, "plan-memory: memory is planned already; run it once")
+        target = target_of(module)
+        plan = make_plan(kernel, target)
+        with ir.InsertionPoint.at_block_begin(kernel.body.blocks[0]), kernel.location:
+            replaced = _write(kernel, plan, target)
+        for op in replaced:  # not before: new ops stand in front of the first of them
+            op.operation.erase()
+        log.did(summary_of(kernel))
+
+
+def _write(kernel: KernelOp, plan: Plan, target: Target) -> list[Any]:
+    """The plan as ops; those that stood for memory before, which nothing uses any more."""
+    replaced: list[Any] = []
+    SharedMemoryOp(bytes=_i64(plan.shared_bytes))
+    allocation = None
+    if plan.tmem_columns:
+        allocation = TensorMemoryOp(
+            columns=_i64(plan.tmem_columns),
+            offset=_i64(plan.tmem_address),
+            memory=TensorMemoryType.get(),
+        ).memory
+    for load in walk(kernel, LoadOp):
+        place = _place_buffer(load, plan.buffers[load.tile])
+        replaced.append(_replace(load, place))
+    for accumulator in walk(kernel, AccumulatorOp) if allocation is not None else []:
+        first, type_ = plan.accumulators[accumulator.acc], accumulator.acc.type
+        each = target.accumulator_columns(*type_.shape)
+        replaced.append(_replace(accumulator, _columns(allocation, type_, first, 1, each)))
+    labels: Counter[str] = Counter()
+    for ring, placed in plan.rings.items():
+        labels[placed.kind] += 1
+        number = labels[placed.kind]
+        label = placed.kind if number == 1 else f"{placed.kind}{number}"
+        replaced.append(_replace(ring.owner, _ring(ring, placed, label, allocation)))
+    if plan.mma_done is not None:
+        _barriers(MMA_DONE, plan.mma_done, 1, 1)
+    return replaced
+
+
+def _replace(op: Any, value: ir.Value) -> Any:
+    op.operation.results[0].replace_all_uses_with(value)
+    return op
+
+
+def _place_buffer(load: LoadOp, offset: int) -> ir.Value:
+    """All threads copy a tile that is in no ring to the same place each time."""
+    place = TileMemoryOp(offset=_i64(offset), tile=load.tile.type).tile
+    CopyOp(
+        view=load.view,
+        tile=place,
+        i=load.i,
+        j=load.j,
+        ip=ir.InsertionPoint(load),
+        loc=load.location,
+    )
+    return place
+
+
+def _ring(ring: ir.Value, placed: RingPlan, label: str, allocation: ir.Value | None) -> ir.Value:
+    if placed.kind == "turns":
+        return TurnsOp(**_both_barriers(placed, label), ring=ring.type).ring
+    memory = _memory(ring, placed, allocation)
+    if placed.kind == "staging":
+        return StagingOp(memory=memory, ring=ring.type).ring
+    return RingOp(
+        **_both_barriers(placed, label),
+        memory=memory,
+        under_way=_i64(placed.under_way),
+        ring=ring.type,
+    ).ring
+
+
+def _both_barriers(placed: RingPlan, label: str) -> dict[str, ir.Value]:
+    return {
+        "full": _barriers(f"{label}.full", placed.full, placed.stages, placed.full_count),
+        "empty": _barriers(f"{label}.empty", placed.empty, placed.stages, placed.empty_count),
+    }
+
+
+def _memory(ring: ir.Value, placed: RingPlan, allocation: ir.Value | None) -> ir.Value:
+    if placed.kind == "accumulator":
+        (type_,) = ring.type.tiles
+        return _columns(allocation, type_, placed.column, placed.stages, placed.slot_columns)
+    offsets, slots = integers(list(placed.tiles)), _i64(placed.stages)
+    return SlotMemoryOp(offsets=offsets, slots=slots, memory=ring.type.slot).memory
+
+
+def _columns(
+    allocation: ir.Value | None, type_: ir.Type, first: int, slots: int, each: int
+) -> ir.Value:
+    return ColumnsOp(
+        memory=allocation, first=_i64(first), slots=_i64(slots), each=_i64(each), acc=type_
+    ).acc
+
+
+def _barriers(label: str, offset: int, slots: int, arrivals: int) -> ir.Value:
+    return BarriersOp(
+        label=ir.StringAttr.get(label),
+        offset=_i64(offset),
+        slots=_i64(slots),
+        arrivals=_i64(arrivals),
+        barriers=BarriersType.of(slots),
+    ).barriers
+
+
+def _i64(value: int) -> ir.IntegerAttr:
+    return ir.IntegerAttr.get(ir.IntegerType.get_signless(64), value)

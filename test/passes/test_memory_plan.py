@@ -1,0 +1,135 @@
+"""Memory plans that cannot be are refused at the op; each is what `plan-memory` leaves, changed."""
+
+import re
+
+import pytest
+from edited_ir import ROLES, TURNS, insert, ir_after, refusal
+
+from tilewright.compiler.levels import level_of
+from tilewright.compiler.pipeline import parse_module, run_passes_on_text
+from tilewright.dialects.context import make_context
+from tilewright.passes.check_memory import check_memory
+
+TILING = "normalize,tiling"
+PLAN = f"{ROLES},plan-memory"
+SIZE, COLUMNS = '"sm.shared_memory"', '"sm.columns"'
+
+
+def first(text, lines):
+    return next(line for line in lines if text in line)
+
+
+def change(name, field, value, number=0):
+    """Another number in an attribute of the number-th op of a name."""
+
+    def edit(lines):
+        at = [index for index, line in enumerate(lines) if f'"{name}"' in line][number]
+        found = re.sub(rf"{field} = (\[[^]]*\]|\d+)", f"{field} = {value}", lines[at])
+        assert found != lines[at]
+        return [*lines[:at], found, *lines[at + 1 :]]
+
+    return edit
+
+
+ROWS = {
+    "more than a CTA can have": (
+        change("sm.shared_memory", "bytes", 232449),
+        "sm.shared_memory: inside: a CTA can have 232448 bytes, got 232449; use fewer slots",
+    ),
+    "less than is used": (
+        change("sm.shared_memory", "bytes", 1024),
+        "sm.tensor_memory: inside: must end by byte 1024, got 65588; ask for more bytes",
+    ),
+    "two sizes": (
+        insert(SIZE, '"sm.shared_memory"() {bytes = 8 : i64} : () -> ()'),
+        "sm.shared_memory: place: a CTA has one, got a second; drop it",
+    ),
+    "a size in a role": (
+        lambda lines: insert('"sm.warps"', first(SIZE, lines))(lines),
+        "sm.shared_memory: place: must stand in the kernel itself, got it inside another op",
+    ),
+    "tiles over tiles": (
+        change("sm.slot_memory", "offsets", "[0, 1024]"),
+        "sm.slot_memory: apart: bytes below 32768 are taken, got byte 1024; move it",
+    ),
+    "barriers over barriers": (
+        change("sm.barriers", "offset", 65536, number=1),
+        "sm.barriers: apart: bytes below 65552 are taken, got byte 65536; move it",
+    ),
+    "columns over columns": (
+        lambda lines: insert(COLUMNS, first(COLUMNS, lines).replace("%", "%x", 1))(lines),
+        "sm.columns: apart: columns below 128 are taken, got column 0; move it",
+    ),
+    "columns that are not allocated": (
+        change("sm.columns", "first", 64),
+        "sm.columns: must lie in the 128 columns of the allocation, got 64 to 192",
+    ),
+    "columns that tcgen05.alloc does not take": (
+        change("sm.tensor_memory", "columns", 96),
+        "sm.tensor_memory: columns must be a power of two from 32 to 512, got 96",
+    ),
+    "a tile off its swizzle pattern": (
+        change("sm.slot_memory", "offsets", "[16, 49152]"),
+        "sm.slot_memory: offset must be a multiple of 1024, got 16",
+    ),
+    "a tile without a place": (
+        change("sm.slot_memory", "offsets", "[0]"),
+        "sm.slot_memory: must have 2 offsets, got [0]",
+    ),
+    "a barrier off its word": (
+        change("sm.barriers", "offset", 65540),
+        "sm.barriers: offset must be a multiple of 8, got 65540",
+    ),
+    "a phase without an arrival": (
+        change("sm.barriers", "arrivals", 0),
+        "sm.barriers: arrivals must be 1 to 1048575, got 0",
+    ),
+    "no slot": (
+        change("sm.slot_memory", "slots", 0),
+        "sm.slot_memory: slots must be at least 1, got 0",
+    ),
+    "slots that the ring does not have": (
+        change("sm.slot_memory", "slots", 3),
+        "sm.ring: all parts must have 2 slots, got [2, 3]",
+    ),
+    "more slots under way than there are": (
+        change("sm.ring", "under_way", 2),
+        "sm.ring: under_way must be below the 2 slots, got 2",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_a_plan_that_memory_cannot_hold_is_refused(name):
+    edit, message = ROWS[name]
+    found, line = refusal(PLAN, edit)
+    assert found == message
+    assert message.partition(":")[0] in line
+
+
+def test_memory_is_planned_once():
+    message, _ = refusal(PLAN, list, then="plan-memory")
+    assert message == "tile.kernel: plan-memory: memory is planned already; run it once"
+
+
+def test_a_plan_may_be_moved_by_hand_where_there_is_room():
+    lines = change("sm.slot_memory", "offsets", "[32768, 0]")(list(ir_after(PLAN)))
+    with make_context():
+        module = parse_module("\n".join(lines), "kernel.mlir")
+        check_memory(module)
+    assert "32768" in run_passes_on_text("\n".join(lines), "kernel.mlir", "select-instructions")
+
+
+@pytest.mark.parametrize("passes", [TILING, ROLES])
+def test_the_lowering_goes_on_from_a_printed_plan(passes):
+    text = "\n".join(ir_after(f"{passes},plan-memory"))
+    with make_context():
+        assert level_of(parse_module(text, "kernel.mlir")) == "plan-memory"
+    source = "\n".join(ir_after(passes))
+    whole = run_passes_on_text(source, "kernel.mlir", "lower-to-nvvm")
+    assert run_passes_on_text(text, "kernel.mlir", "lower-to-nvvm") == whole
+
+
+def test_turns_have_barriers_and_no_memory():
+    text = "\n".join(ir_after(f"{TURNS},plan-memory", "sm_90a"))
+    assert text.count('"sm.turns"') == len(re.findall(r'label = "turns\d*\.full"', text)) > 0
