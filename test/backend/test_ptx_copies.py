@@ -5,6 +5,7 @@ the fence they wait for what cp.async has under way. What TMA loads is waited fo
 (PTX ISA, "Async proxy"; tcgen05 memory consistency model).
 """
 
+import functools
 import re
 
 import pytest
@@ -41,6 +42,7 @@ def steps_of(ptx: str) -> list[str]:
 
 
 @pytest.fixture(
+    scope="module",
     params=[(spec, prefix) for spec in SHAPES for prefix in PREFIXES],
     ids=lambda p: f"{p[0].m}x{p[0].n}x{p[0].k}-{p[1]}",
 )
@@ -96,6 +98,7 @@ def test_a_thread_loads_several_units_before_it_stores_one(k, loads, bytes_each)
 COPYING = "tiling{tile=128x128x64},tma-insertion,swizzle-selection,pipelining{stages=STAGES}"
 
 
+@functools.cache
 def copying_loop(k: int, stages: int, target: str) -> str:
     """The PTX of the load role from its copies on, where all operands are copied by threads."""
     pipeline = COPYING.replace("STAGES", str(stages)) + ",warp-specialization"

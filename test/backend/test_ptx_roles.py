@@ -3,6 +3,7 @@
 The steady loop of a role is the innermost one around its instruction, in the PTX that LLVM leaves.
 """
 
+import functools
 import re
 
 import pytest
@@ -52,6 +53,7 @@ def kinds(loop, table):
     return found
 
 
+@functools.cache
 def loops_of(preset, shape):
     compiled = compile_matmul(MatmulSpec(*shape), preset=preset, until="ptx")
     return role_loops(compiled.ptx, compiled.entry)
