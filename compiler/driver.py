@@ -24,6 +24,7 @@ from .importers.linalg_text import LinalgText
 from .importers.mlir_files import read_mlir
 from .importers.source_text import check_text
 from .importers.torch_module import EXPORTED, read_exported
+from .ir_text import short_text
 from .levels import check_alone, is_kernel, level_of, settle_target
 from .lowered import launch_of
 from .origins import OriginMarker, keep_origins
@@ -118,7 +119,7 @@ def compile_matmul(
         stages += run_passes(module, left, log, observer)
         tell_arguments(module, source)
         text = ",".join(str(call) for call in calls)
-        compiled = Compiled(text, target, str(module), log.remarks, stages, level, chosen)
+        compiled = Compiled(text, target, short_text(module), log.remarks, stages, level, chosen)
         if until != "mlir":
             if origins:
                 keep_origins(module)
@@ -150,7 +151,7 @@ def plan_passes(
     source = _loaded(source, target or DEFAULT_TARGET)
     with make_context(), ir.Location.unknown(), _Blame(source):
         module, level, source, target = _begin(source, target)
-        before = str(module)
+        before = short_text(module)
         if pipeline is None and preset is None and not is_kernel(level):
             pipeline = _choose(source, module, level, target, PassLog(), [], None)
         return Plan(level, complete_pipeline(pipeline, preset, None, True, level), before)
@@ -161,7 +162,7 @@ def imported_ir(source: Source, target: str | None = None) -> str:
     """The IR of a source before any pass has run, as `compile_matmul` begins with it."""
     source = _loaded(source, target or DEFAULT_TARGET)
     with make_context(), ir.Location.unknown(), _Blame(source):
-        return str(_begin(source, target)[0])
+        return short_text(_begin(source, target)[0])
 
 
 def _begin(

@@ -7,9 +7,7 @@ origin; one that a pass makes in the place of another gets its own.
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 from ..dialects.mlir import ir, passmanager
 from ..passes.lower_to_nvvm import LowerToNvvm
@@ -30,26 +28,17 @@ class OriginMarker:
 
     def __call__(self, event: PassEvent) -> None:
         if event.name not in INSTRUCTION_PASSES:
-            self._mark(event.name)
+            self._mark(event)
         if self._then is not None:
             self._then(event)
 
-    def _mark(self, pass_name: str) -> None:
-        before = [(op, op.location) for op in _ops(self._module.operation)]
-        self._take_places()
-        for op, known in before:
-            place = op.location
-            made_here = ir.Location.file(
-                f"{pass_name}/{op.name}", place.start_line, place.start_col
-            )
-            op.location = known if _is_origin_of(op, known) else made_here
-
-    def _take_places(self) -> None:
-        """Let every op's location be its place in the printed module."""
-        with tempfile.TemporaryDirectory(prefix="tilewright-") as folder:
-            name = Path(folder) / "module.mlir"
-            text = f"builtin.module(snapshot-op-locations{{filename={name}}})"
-            passmanager.PassManager.parse(text).run(self._module.operation)
+    def _mark(self, event: PassEvent) -> None:
+        printed = ir.Module.parse(event.ir())
+        ops = zip(_ops(self._module.operation), _ops(printed.operation), strict=True)
+        for op, twin in ops:
+            if not _is_origin_of(op, op.location):
+                place, file = twin.location, f"{event.name}/{op.name}"
+                op.location = ir.Location.file(file, place.start_line, place.start_col)
 
 
 def keep_origins(module: ir.Module) -> None:

@@ -26,6 +26,7 @@ from ..passes.check_memory import check_memory
 from ..passes.check_pipes import check_pipes
 from ..passes.thread_rules import check_threads
 from .importers.source_text import check_text
+from .ir_text import short_text
 from .levels import check_left, is_kernel, is_left, level_of
 from .presets import HOPPER_PRESETS, PRESETS, PRESETS_OF
 
@@ -243,7 +244,7 @@ def run_passes(
         seconds.append((call.name, time.perf_counter() - start))
         if observer is not None:
             summary = "; ".join(log.summary[said:])
-            observer(PassEvent(*seconds[-1], summary, lambda: str(module)))
+            observer(PassEvent(*seconds[-1], summary, lambda: short_text(module)))
     return seconds
 
 
@@ -254,10 +255,12 @@ def run_passes_on_text(
     passes: str,
     log: PassLog | None = None,
     target: str | None = None,
+    long: bool = False,
 ) -> str:
     """The IR that `passes` leave of the module in `text`; `filename` names it in errors.
 
-    `target` is a chip that takes the place of the one that the module names.
+    `target` is a chip that takes the place of the one that the module names; `long` asks for MLIR's
+    own text, not the short one (`compiler/ir_text.py`).
     """
     calls = parse_pipeline(passes)
     with make_context(), ir.Location.unknown():
@@ -266,16 +269,16 @@ def run_passes_on_text(
             chip = ir.StringAttr.get(find_target(target).chip)
             module.operation.attributes[TARGET_ATTRIBUTE] = chip
         run_passes(module, calls, log or PassLog())
-        return f"{module}"
+        return str(module) if long else short_text(module)
 
 
 @one_thread_at_a_time
-def checked_text(text: str, filename: str) -> str:
+def checked_text(text: str, filename: str, long: bool = False) -> str:
     """The IR in `text` as it is printed, once it is verified and its pipes are checked."""
     with make_context():
         module = parse_module(text, filename)
         check_pipes(module)
-        return str(module)
+        return str(module) if long else short_text(module)
 
 
 def parse_module(text: str, filename: str) -> ir.Module:

@@ -22,4 +22,6 @@ for name in ("TILEWRIGHT_PTXAS", "TILEWRIGHT_DEBUG"):
 # In the process itself: with -m, every FILE is read in a child, which takes 0.1 s more.
 in_process = "import sys; from tilewright.tools.main import main; sys.exit(main(sys.argv[1:]))"
 tool = f'{sys.executable} -c "{in_process}"'
-config.substitutions.append((r"\btilewright(?= (?:compile|opt|run)\b)", tool))  # noqa: F821
+# The long text, whose types a CHECK line can name.
+config.substitutions.append((r"\btilewright opt\b", f"{tool} opt --long"))  # noqa: F821
+config.substitutions.append((r"\btilewright(?= (?:compile|run)\b)", tool))  # noqa: F821

@@ -36,6 +36,9 @@ def add_command(commands: Any) -> None:
     parser.add_argument(
         "--target", metavar="CHIP", help="chip for the passes (default: the file's, else sm_100a)"
     )
+    parser.add_argument(
+        "--long", action="store_true", help="print types in full, and MLIR's own names of values"
+    )
     parser.add_argument("--list-passes", action="store_true", help="list the passes and exit")
     parser.add_argument(
         "-o", "--output", type=Path, metavar="PATH", help="where to write the IR (default stdout)"
@@ -70,9 +73,10 @@ def _transform(options: argparse.Namespace) -> tuple[str, list[str]]:
 
     text = read_stdin() if options.file == "-" else read_mlir(Path(options.file))
     if options.passes is None:
-        return checked_text(text, options.file), []
+        return checked_text(text, options.file, options.long), []
     log = PassLog()
-    result = run_passes_on_text(text, options.file, options.passes, log, options.target)
+    how = {"target": options.target, "long": options.long}
+    result = run_passes_on_text(text, options.file, options.passes, log, **how)
     return result, log.remarks
 
 

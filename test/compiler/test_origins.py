@@ -55,7 +55,9 @@ def test_a_verdict_names_the_op_and_the_pass_that_made_it(with_origins):
         run(with_origins, ptx.replace(commit, "", 1))
     verdict, *origins = str(caught.value).splitlines()
     assert "deadlock" in verdict
-    assert any(re.search(r"ptx:\d+ is from [\w-]+/pipe\.\w+:\d+:\d+$", each) for each in origins)
+    assert any(
+        re.search(r"ptx:\d+ is from [\w-]+/(pipe|sm)\.\w+:\d+:\d+$", each) for each in origins
+    )
 
 
 def run(compiled, ptx):

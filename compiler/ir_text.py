@@ -1,0 +1,144 @@
+"""The IR as people read it, and as every tool prints it: short, and MLIR reads it back.
+
+Long types of our dialects are written once, as aliases (`!ring = !pipe.ring<…>`); values are named
+after what they are (`%ring`, `%slot`, `%a_tile`, `%k`); a region of a line or two stands on the
+line of its op. A lowered kernel keeps MLIR's own names: nobody reads its thousand lines by them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+
+from ..dialects.mlir import ir
+from .value_names import name_values
+
+LOWERED = "gpu.module"
+LEAST_CHARACTERS = 16
+LINE_CHARACTERS = 200
+_STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
+_TYPE = re.compile(r"!(tile|pipe|sm)\.(\w+)<")
+_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|->|[<>]')
+_PLACE = re.compile(r"%ij((?:_\d+)?)(:2|#[01])")
+ALIASES = {"smem": "tile", "map": "map", "acc": "acc", "ring": "ring", "slot": "slot"}
+
+
+def short_text(module: ir.Module) -> str:
+    """The module's text, which parses back to the same module."""
+    tops = [op.operation.name for op in module.body.operations]
+    if LOWERED in tops:
+        return str(module)
+    named = name_values(module.operation)
+    text = named.get_asm(use_name_loc_as_prefix=True)
+    return _joined(_with_aliases(_with_places(text)))
+
+
+def _with_places(text: str) -> str:
+    """The two results of a place, `%ij#0` and `%ij#1`, as `%i` and `%j` where these are free."""
+    if re.search(r"%[ij](_\d+)?\b", text):
+        return text
+    return _outside_strings(text, lambda part: _PLACE.sub(_place, part))
+
+
+def _place(match: re.Match[str]) -> str:
+    number, which = match.groups()
+    i, j = f"%i{number}", f"%j{number}"
+    return {":2": f"{i}, {j}", "#0": i, "#1": j}[which]
+
+
+def _joined(text: str) -> str:
+    """What is computed on one element, a block without regions, on the line of its op."""
+    lines, shown, at = text.splitlines(), [], 0
+    while at < len(lines):
+        end = _end_of_region(lines, at)
+        whole = _on_one_line(lines[at : end + 1])
+        if end > at and len(whole) <= LINE_CHARACTERS and "//" not in whole:
+            shown.append(whole)
+        else:
+            end = at
+            shown.append(lines[at])
+        at = end + 1
+    return "\n".join(shown) + "\n"
+
+
+def _end_of_region(lines: list[str], at: int) -> int:
+    """The line that ends the block that begins behind a line; that line itself where none does."""
+    if not lines[at].endswith("({") or not lines[at + 1].lstrip().startswith("^bb0("):
+        return at
+    for number in range(at + 2, len(lines)):
+        if lines[number].lstrip().startswith("})"):
+            return number
+        if lines[number].endswith("{"):
+            break
+    return at
+
+
+def _on_one_line(lines: list[str]) -> str:
+    return "  ".join([lines[0], *(line.strip() for line in lines[1:])])
+
+
+def _with_aliases(text: str) -> str:
+    """The text with an alias for each long type of ours, declared at the top."""
+    names: dict[str, str] = {}
+    body = _replaced(text, names)
+    declared = "".join(f"{alias} = {type_}\n" for type_, alias in names.items())
+    return declared + body
+
+
+def _replaced(text: str, names: dict[str, str]) -> str:
+    """The text with aliases for its outermost types, whose own types have aliases already."""
+    parts, at = [], 0
+    for start, end in _outer_types(text):
+        parts += [text[at:start], _alias(text[start:end], names)]
+        at = end
+    return "".join([*parts, text[at:]])
+
+
+def _outer_types(text: str) -> Iterator[tuple[int, int]]:
+    """Where types of ours stand that are no part of another, and not in a string."""
+    at = 0
+    pattern = re.compile(f"{_STRING.pattern}|{_TYPE.pattern}")
+    while match := pattern.search(text, at):
+        at = match.end()
+        if match[0].startswith("!"):
+            at = _end(text, match.end())
+            yield match.start(), at
+
+
+def _end(text: str, at: int) -> int:
+    """Where the bracket is closed that was opened just before."""
+    depth = 1
+    for token in _TOKEN.finditer(text, at):
+        depth += {"<": 1, ">": -1}.get(token[0], 0)
+        if depth == 0:
+            return token.end()
+    return len(text)
+
+
+def _alias(type_: str, names: dict[str, str]) -> str:
+    kind = _TYPE.match(type_)
+    assert kind is not None
+    inner = type_[: kind.end()] + _replaced(type_[kind.end() :], names)
+    if len(inner) < LEAST_CHARACTERS:
+        return inner
+    if inner not in names:
+        stem = ALIASES.get(kind[2], kind[2])
+        stem = f"acc_{stem}" if kind[1] == "pipe" and "!acc" in inner else stem
+        names[inner] = _fresh(f"!{stem}", set(names.values()))
+    return names[inner]
+
+
+def _fresh(stem: str, taken: set[str]) -> str:
+    name, number = stem, 1
+    while name in taken:
+        number += 1
+        name = f"{stem}{number}"
+    return name
+
+
+def _outside_strings(text: str, change: Callable[[str], str]) -> str:
+    parts, at = [], 0
+    for match in _STRING.finditer(text):
+        parts += [change(text[at : match.start()]), match[0]]
+        at = match.end()
+    return "".join([*parts, change(text[at:])])

@@ -1,0 +1,100 @@
+"""Names of values, after what they are; MLIR's printer makes them unique."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..dialects.mlir import ir
+from ..dialects.tile import KernelOp
+from ..passes.base import operations
+
+NAME_CHARACTERS = 32
+OURS = ("tile", "pipe", "sm")
+STEMS = {
+    "tile.accumulator": "acc",
+    "tile.cta_tile": "ij",
+    "tile.pair_rank": "rank",
+    "tile.split_rank": "part",
+    "pipe.acquire": "slot",
+    "pipe.wait": "slot",
+    "arith.cmpi": "adds",
+}
+MOVES = ("tile.load", "tile.tma_load", "tile.tma_multicast", "tile.copy")
+OPERANDS = ("a", "b")
+TILE_LOOPS = ("tile.for_each_tile", "pipe.for_each_claim", "pipe.for_each_turn")
+
+
+def name_values(operation: ir.Operation) -> ir.Operation:
+    """A copy of the op whose locations name its values (`use_name_loc_as_prefix`)."""
+    copy = operation.clone()
+    names = _Names()
+    for op in [copy, *operations(copy)]:
+        names.of_op(op.operation)
+    return copy
+
+
+class _Names:
+    """What is known of values: of views their names, by which maps and tiles are named."""
+
+    def __init__(self) -> None:
+        self._views: dict[ir.Value, str] = {}
+
+    def of_op(self, op: ir.Operation) -> None:
+        stem = self._stem(op)
+        if stem is not None and len(op.results) > 0:
+            op.location = ir.Location.name(stem)
+        for region in op.regions:
+            for block in region.blocks:
+                for argument, name in zip(block.arguments, self._arguments(op, block), strict=True):
+                    if name is not None:
+                        argument.set_location(ir.Location.name(name))
+
+    def _arguments(self, op: ir.Operation, block: ir.Block) -> list[str | None]:
+        count = len(block.arguments)
+        unnamed: list[str | None] = [None] * count
+        if op.name == KernelOp.OPERATION_NAME:
+            names = [_short(name) for name in ir.ArrayAttr(op.attributes["arg_names"])]
+            self._views |= dict(zip(block.arguments, names, strict=True))
+            return names
+        if op.name in TILE_LOOPS and count == 2:
+            return ["i", "j"]
+        if op.name == "scf.for":
+            return ["k", *unnamed[1:]] if _walks_k(op) else unnamed
+        return ["x", *unnamed[1:]] if op.name.startswith("tile.") and count else unnamed
+
+    def _stem(self, op: ir.Operation) -> str | None:
+        """The name of an op's results; None for MLIR's own."""
+        if op.name in ("tile.tensor_map", "tile.load"):
+            view = self._views.get(op.operands[0])
+            kind = "map" if op.name == "tile.tensor_map" else "tile"
+            return f"{view}_{kind}" if view else kind
+        if op.name == "tile.element":
+            return self._views.get(op.operands[0], "element")
+        if op.name in ("pipe.create", "pipe.acquire", "pipe.wait"):
+            return _of_pipe(op)
+        if op.name == "pipe.tile":
+            return _of_slot(op)
+        dialect, _, last = op.name.partition(".")
+        return STEMS.get(op.name, last.replace(".", "_") if dialect in OURS else None)
+
+
+def _short(name: ir.Attribute) -> str:
+    """An argument's name, which may be anything: MLIR replaces what an identifier can't have."""
+    return ir.StringAttr(name).value[:NAME_CHARACTERS] or "view"
+
+
+def _of_pipe(op: ir.Operation) -> str:
+    stem = "ring" if op.name == "pipe.create" else "slot"
+    return f"acc_{stem}" if "!tile.acc<" in str(op.results[0].type) else stem
+
+
+def _of_slot(op: ir.Operation) -> str:
+    """A slot of two tiles holds A's and B's."""
+    index, tiles = ir.IntegerAttr(op.attributes["index"]).value, str(op.operands[0].type)
+    if "!tile.acc<" in str(op.results[0].type):
+        return "acc"
+    return f"{OPERANDS[index]}_tile" if tiles.count("!tile.smem<") == 2 else "tile"
+
+
+def _walks_k(loop: Any) -> bool:
+    return any(op.operation.name in MOVES or "mma" in op.operation.name for op in operations(loop))
