@@ -74,7 +74,7 @@ def _end_of_region(lines: list[str], at: int) -> int:
 
 
 def _on_one_line(lines: list[str]) -> str:
-    return "  ".join([lines[0], *(line.strip() for line in lines[1:])])
+    return " ".join([lines[0], *(line.strip() for line in lines[1:])])
 
 
 def _with_aliases(text: str) -> str:

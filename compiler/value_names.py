@@ -17,7 +17,6 @@ STEMS = {
     "tile.split_rank": "part",
     "pipe.acquire": "slot",
     "pipe.wait": "slot",
-    "arith.cmpi": "adds",
 }
 MOVES = ("tile.load", "tile.tma_load", "tile.tma_multicast", "tile.copy")
 OPERANDS = ("a", "b")
@@ -74,6 +73,10 @@ class _Names:
             return _of_pipe(op)
         if op.name == "pipe.tile":
             return _of_slot(op)
+        if op.name == "arith.cmpi":
+            return "adds" if _tells_an_mma(op) else None
+        if op.name == "sm.special_register":
+            return ir.StringAttr(op.attributes["register"]).value.replace(".", "_")
         dialect, _, last = op.name.partition(".")
         return STEMS.get(op.name, last.replace(".", "_") if dialect in OURS else None)
 
@@ -84,8 +87,10 @@ def _short(name: ir.Attribute) -> str:
 
 
 def _of_pipe(op: ir.Operation) -> str:
-    stem = "ring" if op.name == "pipe.create" else "slot"
-    return f"acc_{stem}" if "!tile.acc<" in str(op.results[0].type) else stem
+    stem, held = "ring" if op.name == "pipe.create" else "slot", str(op.results[0].type)
+    if "!tile.acc<" in held:
+        return f"acc_{stem}"
+    return f"staging_{stem}" if held.count("!tile.smem<") == 1 else stem
 
 
 def _of_slot(op: ir.Operation) -> str:
@@ -94,6 +99,11 @@ def _of_slot(op: ir.Operation) -> str:
     if "!tile.acc<" in str(op.results[0].type):
         return "acc"
     return f"{OPERANDS[index]}_tile" if tiles.count("!tile.smem<") == 2 else "tile"
+
+
+def _tells_an_mma(op: ir.Operation) -> bool:
+    """Whether it says if an MMA adds to what its accumulator holds."""
+    return any(use.owner.name in ("tile.mma", "tile.pair_mma") for use in op.results[0].uses)
 
 
 def _walks_k(loop: Any) -> bool:

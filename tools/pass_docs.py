@@ -27,7 +27,6 @@ from ..passes import BY_REQUEST, accepted_ops, gather_epilogue, lowering, trace_
 from ..passes.plan_memory import PlanMemory
 from .arguments import DEFAULT_TARGET
 from .explain_memory import plan_of
-from .ir_text import readable
 from .own_process import as_process
 
 SPEC = MatmulSpec(m=256, n=256, k=256)
@@ -45,6 +44,8 @@ OTHER_CHIPS = {"ping-pong": ("sm_90a", {"clustering": "shape=2x1"})}
 ALL = (*PIPELINE, *LOWERING)
 NORMALIZES = (accepted_ops, trace_operand, gather_epilogue)
 OUTLINE = re.compile(r"\bsm\.|\bscf\.(?!yield)|^\s*\}")
+SIGNATURE = re.compile(r" : \(.*\) -> .*$")
+OP_NAME = re.compile(r'"(sm\.\w+)"')
 NOISE = re.compile(r",? ?operandSegmentSizes = array<[^>]*>|(?<=\d) : i64")
 FOLDER = Path("docs/passes")
 INDEX = "README.md"
@@ -62,7 +63,7 @@ def render_all() -> dict[str, str]:
             pages[f"{pass_class.name}.md"] = _render_for_other_chip(pass_class, run)
             continue
         module = main.get(pass_class.name) or _modules(run)[len(run) - 1]
-        after = SHOWN.get(pass_class.name, readable)(module)
+        after = SHOWN.get(pass_class.name, str)(module)
         page = render(pass_class, _pipeline(run), before, after)
         if pass_class is PlanMemory:
             page = page.replace(FOOTER, f"{_memory_plan(module)}\n\n{FOOTER}")
@@ -75,12 +76,12 @@ def render_all() -> dict[str, str]:
 def _render_for_other_chip(pass_class: Any, run: list[str]) -> str:
     chip, options = OTHER_CHIPS[pass_class.name]
     options = {**OPTIONS, **options}
-    before, after = map(readable, _modules(run, options, chip)[len(run) - 2 : len(run)])
+    before, after = _modules(run, options, chip)[len(run) - 2 : len(run)]
     return render(pass_class, _pipeline(run, options), before, after, f" for `{chip}`")
 
 
 def render(pass_class: Any, pipeline: str, before: str, after: str, chip: str = "") -> str:
-    """The page of one pass; `before` and `after` are shortened IR, `chip` says for which."""
+    """The page of one pass; `before` and `after` are the IR, `chip` says for which."""
     module = inspect.getmodule(pass_class)
     sections = [
         f"# `{pass_class.name}`",
@@ -89,9 +90,8 @@ def render(pass_class: Any, pipeline: str, before: str, after: str, chip: str = 
         "## Options\n\n" + _options(pass_class),
         *_accepted(pass_class),
         "## Refusals\n\n" + _refusals(_files(pass_class)),
-        f"## On a small kernel\n\nA bf16 {SPEC.m}×{SPEC.n}×{SPEC.k} matmul{chip}, `{pipeline}`;"
-        f" shortened: {LEFT_OUT.get(pass_class.name, '')}operand types are left out, constants are"
-        " written where they are used.",
+        f"## On a small kernel\n\nA bf16 {SPEC.m}×{SPEC.n}×{SPEC.k} matmul{chip}, `{pipeline}`:"
+        f" {HOW_SHOWN.get(pass_class.name, PRINTED)}.",
         _change(before, after),
         FOOTER.rstrip(),
     ]
@@ -249,7 +249,7 @@ def _outline(text: str) -> str:
 
     Of neighbours that differ in values alone the first one stands.
     """
-    lines = [_without_noise(line) for line in readable(text).splitlines()]
+    lines = [_without_noise(line) for line in text.splitlines()]
     shown = [line for line in lines if OUTLINE.search(line) and "shared_address(" not in line]
     runs = [list(run) for _, run in groupby(shown, lambda line: re.sub(r"%\w+|\d+$", "%", line))]
     return "".join(f"{run[0]}{_times(len(run))}\n" for run in runs)
@@ -260,7 +260,8 @@ def _times(count: int) -> str:
 
 
 def _without_noise(line: str) -> str:
-    """Without types of attributes, what MLIR counts operands by, and the launch."""
+    """Without types, quotes, what MLIR counts operands by, and the launch."""
+    line = OP_NAME.sub(r"\1", SIGNATURE.sub("", line))
     return re.sub(r'(launch = )".*?[^\\]"', r"\1…", NOISE.sub("", line)).replace(" {}", "")
 
 
@@ -272,7 +273,11 @@ def _op_counts(text: str) -> str:
 
 
 # How the IR after a pass is shown, where a page could not hold it all.
-LEFT_OUT = {"select-instructions": "addresses, arithmetic and "}
+PRINTED = "what `tilewright compile --stop-after` the pass `--emit mlir` prints"
+HOW_SHOWN = {
+    "select-instructions": "without addresses, arithmetic and types",
+    "lower-to-nvvm": "how often each op of nvvm stands in what is left",
+}
 SHOWN = {"select-instructions": _outline, "lower-to-nvvm": _op_counts}
 
 

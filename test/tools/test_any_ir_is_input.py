@@ -70,7 +70,7 @@ def edited(path, *changes):
 def test_a_kernel_with_other_stages_by_hand_is_right(tilewright, tmp_path):
     small = MatmulSpec(128, 64, 256)
     path = dump(tmp_path / "k.mlir", "warp-specialization", small, pipeline=ROLES)
-    edited(path, (r"ring<4 : i64, \[!tile.smem", "ring<2 : i64, [!tile.smem"))
+    edited(path, ("ring<4 : i64, ", "ring<2 : i64, "))
     ran = tilewright("run", path, "--m", "128", "--n", "64", "--k", "256", "--json")
     assert ran.status == 0, ran.err
     assert ran.json["reference"] == "torch's a @ b.T in float64"
@@ -148,7 +148,7 @@ REFUSALS = [
      r"inputs: must be below 2, got \[0, 2\]"),
     (LOWERED, {}, ("sm_100a.>", 'sm_103a">'), "gpu.module: targets must be .*sm_100a.*,"
      " the chip of tile.target, got .*sm_103a.*"),
-    (MATMUL, {}, ("return %0", "%9 = arith.constant 1 : i32\nreturn %0"), "func.func: a function of"
+    (MATMUL, {}, ("return ", "%9 = arith.constant 1 : i32\nreturn "), "func.func: a function of"
      " a tile.matmul must hold it and the return of its result, got tile.matmul, arith.constant, "
      "func.return; take the rest out"),
     (MATMUL, {}, ('a_major = "k"', 'a_major = "k", fast = 1'), "tile.matmul: attributes must be "

@@ -5,7 +5,6 @@ from pathlib import Path
 
 from tilewright.compiler.pipeline import PASSES, all_presets
 from tilewright.tools import pass_docs, preset_docs
-from tilewright.tools.ir_text import readable
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -33,37 +32,3 @@ def test_the_preset_page_is_up_to_date():
 
 def test_every_preset_is_described():
     assert set(all_presets()) <= set(preset_docs.STEPS)
-
-
-def test_readable_ir_names_values_by_op_and_writes_constants_where_they_are_used():
-    text = """module {
-  "tile.kernel"() ({
-  ^bb0(%arg0: memref<4xf32, 1>):
-    %c4 = arith.constant 4 : index
-    %0:2 = "tile.cta_tile"() : () -> (index, index)
-    scf.for %arg1 = %c4 to %c4 step %c4 {
-      %1 = "pipe.wait"(%0#1) : (index) -> !pipe.slot<[!tile.smem<tensor<8x8xf16>, "k", "none">]>
-      "pipe.release"(%1) : (index) -> ()
-    }
-    scf.for %arg1 = %c4 to %c4 step %c4 {
-      %1 = "pipe.wait"(%0#0) : (index) -> index
-    }
-    %1 = arith.addi %0#0, %c4 : index
-    %2 = arith.addi %1, %c4 : index
-  }) {threads = 128 : i64} : () -> ()
-}"""
-    expected = """tile.kernel() ({
-^bb0(%arg0: memref<4xf32, 1>):
-  %cta_tile:2 = tile.cta_tile() : (index, index)
-  scf.for %arg1 = 4 to 4 step 4 {
-    %wait = pipe.wait(%cta_tile#1) : !pipe.slot
-    pipe.release(%wait)
-  }
-  scf.for %arg1 = 4 to 4 step 4 {
-    %wait = pipe.wait(%cta_tile#0) : index
-  }
-  %addi = arith.addi %cta_tile#0, 4 : index
-  %addi2 = arith.addi %addi, 4 : index
-}) {threads = 128 : i64}
-"""
-    assert readable(text) == expected

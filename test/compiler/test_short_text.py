@@ -1,0 +1,88 @@
+"""The short text of the IR: aliases, names of values, one line for an element's computation."""
+
+import pytest
+
+from tilewright.compiler.ir_text import short_text
+from tilewright.compiler.pipeline import (
+    PassLog,
+    complete_pipeline,
+    parse_module,
+    run_passes,
+    run_passes_on_text,
+)
+from tilewright.compiler.spec import MatmulSpec
+from tilewright.dialects.context import make_context
+from tilewright.dialects.mlir import ir
+from tilewright.passes.base import TARGET_ATTRIBUTE
+
+ROLES = "tiling,tma-insertion,swizzle-selection,epilogue-staging,pipelining,warp-specialization"
+PIPELINES = [
+    ("sm_100a", f"{ROLES},persistence{{scheduler=clc}}"),
+    ("sm_100a", "tiling,tma-insertion,split-k{parts=2},clustering,pipelining"),
+    ("sm_90a", f"{ROLES},persistence,ping-pong"),
+]
+
+
+def generic(module):
+    return module.operation.get_asm(print_generic_op_form=True)
+
+
+@pytest.mark.parametrize(("target", "pipeline"), PIPELINES)
+def test_what_every_pass_leaves_parses_back_to_the_same_module(target, pipeline):
+    with make_context(), ir.Location.unknown():
+        module = MatmulSpec(300, 264, 320, b_major="n").build()
+        module.operation.attributes[TARGET_ATTRIBUTE] = ir.StringAttr.get(target)
+        same = []
+
+        def observe(event):
+            again = parse_module(event.ir(), event.name)
+            # MLIR's own text of a gpu.module lacks default attributes, which its parser adds.
+            whole = event.name == "lower-to-nvvm" or generic(again) == generic(module)
+            same.append(whole and short_text(again) == event.ir())
+
+        run_passes(module, complete_pipeline(pipeline, None, None, True), PassLog(), observe)
+    assert len(same) > 5 and all(same)
+
+
+LONG = """module attributes {tile.target = "sm_100a"} {
+  "tile.kernel"() ({
+  ^bb0(%arg0: memref<64x64xf16, 1>, %arg1: memref<32x64xf16, 1>, %arg2: memref<64x32xf32, 1>):
+    %0:2 = "tile.cta_tile"() : () -> (index, index)
+    %1 = "tile.accumulator"() : () -> !tile.acc<tensor<64x32xf32>>
+    %2 = "tile.load"(%arg0, %0#0, %0#1) {note = "!tile.acc<tensor<64x32xf32>> %ij#0 //"}
+       : (memref<64x64xf16, 1>, index, index) -> !tile.smem<tensor<64x64xf16>, "k", "none">
+    "tile.store"(%1, %arg2, %0#0, %0#1) ({
+    ^bb0(%arg3: f32):
+      "tile.yield"(%arg3) : (f32) -> ()
+    }) : (!tile.acc<tensor<64x32xf32>>, memref<64x32xf32, 1>, index, index) -> ()
+  }) {arg_names = ["ring", "a b", ""], cluster = [1, 1, 1], grid = [1, 1, 1], sym_name = "f",
+      threads = 128 : i64} : () -> ()
+}"""
+SHORT = """!acc = !tile.acc<tensor<64x32xf32>>
+!tile = !tile.smem<tensor<64x64xf16>, "k", "none">
+module attributes {tile.target = "sm_100a"} {
+  "tile.kernel"() ({
+  ^bb0(%ring: memref<64x64xf16, 1>, %a_b: memref<32x64xf16, 1>, %view: memref<64x32xf32, 1>):
+    %i, %j = "tile.cta_tile"() : () -> (index, index)
+    %acc = "tile.accumulator"() : () -> !acc
+    %ring_tile = "tile.load"(%ring, %i, %j) {note = "!tile.acc<tensor<64x32xf32>> %ij#0 //"} : \
+(memref<64x64xf16, 1>, index, index) -> !tile
+    "tile.store"(%acc, %view, %i, %j) ({ ^bb0(%x: f32): "tile.yield"(%x) : (f32) -> () }) : \
+(!acc, memref<64x32xf32, 1>, index, index) -> ()
+  }) {arg_names = ["ring", "a b", ""], cluster = [1, 1, 1], grid = [1, 1, 1], sym_name = "f", \
+threads = 128 : i64} : () -> ()
+}
+"""
+
+
+def test_types_values_and_epilogue_are_short_and_strings_stay():
+    with make_context(), ir.Location.unknown():
+        module = parse_module(LONG, "long")
+        assert short_text(module) == SHORT
+        assert generic(parse_module(SHORT, "short")) == generic(module)
+
+
+def test_long_text_is_mlirs_own():
+    source = MatmulSpec(64, 64, 64).mlir_text()
+    text = run_passes_on_text(source, "-", "normalize,tiling", long=True)
+    assert "%arg0" in text and "!acc" not in text
