@@ -134,6 +134,12 @@ def refused(op: Any, rule: str) -> CompileError:
     return CompileError(f"{op.operation.name}: {rule}", location_of(op))
 
 
+def require(op: Any, broken: str | None, cure: str = "", where: str = "") -> None:
+    """Raise that `op` breaks a rule of `dialects.legality`, if it says how; `where` is the pass."""
+    if broken is not None:
+        raise refused(op, f"{where}{broken}{'; ' if cure else ''}{cure}")
+
+
 def attributes_of(op: Any) -> dict[str, ir.Attribute]:
     """The op's attributes by name, inherent ones included."""
     attributes = op.operation.attributes

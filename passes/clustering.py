@@ -12,11 +12,11 @@ cluster, and all of them are one: CM×CN×S CTAs.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
-from ..dialects.layout import CORE_ROWS, widest_swizzle
+from ..dialects import legality
+from ..dialects.layout import widest_swizzle
 from ..dialects.mlir import arith, ir
 from ..dialects.pipe import CreateOp
 from ..dialects.target import Target
@@ -33,7 +33,17 @@ from ..dialects.tile import (
     TmaMulticastOp,
 )
 from ..dialects.tile_types import SmemType, integers, integers_of
-from .base import PassLog, option, parse_bool, parse_extents, refused, target_of, the_kernel, walk
+from .base import (
+    PassLog,
+    option,
+    parse_bool,
+    parse_extents,
+    refused,
+    require,
+    target_of,
+    the_kernel,
+    walk,
+)
 from .clone import index_constant
 from .indices import differs_along
 from .rings import is_operand_ring, retype_ring
@@ -92,10 +102,8 @@ class Clustering:
     def _pair(self, mma: MmaOp, shape: tuple[int, int], no_pair: str | None) -> bool:
         if self.pair and no_pair:
             raise refused(mma, f"clustering: {no_pair}; drop pair=true")
-        if self.pair and shape[0] % 2:
-            raise refused(
-                mma, f"clustering: 2-CTA MMAs need an even cluster M, got {shape[0]}x{shape[1]}"
-            )
+        if self.pair:
+            require(mma, legality.pair_cluster(shape), where="clustering: ")
         wanted = self.pair is None or self.pair
         return wanted and no_pair is None and shape[0] % 2 == 0
 
@@ -109,12 +117,10 @@ class Clustering:
             axis, parts = peers[operand]
             if parts == 1:
                 continue
-            if load.tile.type.layout.rows % (CORE_ROWS * parts):
-                log.remark(
-                    load,
-                    f"clustering: every CTA loads all of {'ab'[operand]}: "
-                    f"{load.tile.type.layout.rows} rows are not {parts} parts of whole 8 rows",
-                )
+            broken = legality.multicast_rows(load.tile.type.layout.rows, parts)
+            if broken:
+                name = "ab"[operand]
+                log.remark(load, f"clustering: every CTA loads all of {name}: {broken}")
                 continue
             _multicast_load(load, axis, parts)
 
@@ -135,18 +141,12 @@ def _cluster_refusal(kernel: KernelOp) -> str | None:
 
 
 def _pair_refusal(mma: MmaOp, target: Target) -> str | None:
-    if not target.pairs:
-        return f"{target.chip} has no 2-CTA MMAs"
-    if integers_of(mma_kernel(mma).cluster)[2] > 1:
-        return "the parts of a split K are sums of lone CTAs"
     m, n = mma.acc.type.shape
-    if target.mma_rows(m) is None or (m > 128 and m % 128):
-        return f"a pair needs 64, 128 or 256 rows a CTA, got {m}"
-    if m == 64 and walk(mma_kernel(mma), StagedStoreOp):
-        return "a staged epilogue of a pair needs 128 rows a CTA, got 64"
-    if n % target.pair_n_step:
-        return f"a pair needs N a multiple of {target.pair_n_step}, got {n}"
-    return None
+    broken = legality.pair_tile(target, m, n)
+    if target.pairs and integers_of(mma_kernel(mma).cluster)[2] > 1:
+        return "the parts of a split K are sums of lone CTAs"
+    staged = walk(mma_kernel(mma), StagedStoreOp)
+    return broken or (legality.staged_pair(m) if staged else None)
 
 
 def mma_kernel(mma: MmaOp) -> KernelOp:
@@ -159,19 +159,10 @@ def mma_kernel(mma: MmaOp) -> KernelOp:
 
 def _check_shape(kernel: KernelOp, shape: tuple[int, int], target: Target) -> None:
     *grid, parts = integers_of(kernel.grid)
-    ctas, split = math.prod(shape) * parts, f" in {parts} parts" if parts > 1 else ""
-    if ctas > target.cluster_max:
-        raise refused(
-            kernel,
-            f"clustering: a cluster has at most {target.cluster_max} CTAs, "
-            f"got {shape[0]}x{shape[1]}{split} = {ctas}",
-        )
-    if split and any(extent % size for extent, size in zip(grid, shape, strict=True)):
-        raise refused(
-            kernel,
-            "clustering: where K is split the tiles must be whole clusters, got "
-            f"{grid[0]}x{grid[1]} tiles and {shape[0]}x{shape[1]}; take a shape that divides them",
-        )
+    require(kernel, legality.cluster_size(target, shape, parts), where="clustering: ")
+    if parts > 1:
+        cure = "take a shape that divides them"
+        require(kernel, legality.split_clusters(grid, shape), cure, "clustering: ")
 
 
 def _set_cluster(kernel: KernelOp, shape: tuple[int, int]) -> None:

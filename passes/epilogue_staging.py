@@ -12,6 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from ..dialects import legality
 from ..dialects.layout import TileLayout, widest_swizzle
 from ..dialects.mlir import ir
 from ..dialects.pipe import CreateOp, RingType
@@ -27,7 +28,7 @@ from ..dialects.tile import (
 )
 from ..dialects.tile_types import SmemType, element_bytes
 from ..dialects.verify import can_write_matrices
-from .base import PassLog, one_of, option, refused, target_of, the_kernel, walk
+from .base import PassLog, one_of, option, refused, require, target_of, the_kernel, walk
 from .persistence import parse_positive
 from .rings import used_shared_bytes
 from .tensor_maps import map_type, tma_refusal
@@ -36,10 +37,6 @@ from .tensor_maps import map_type, tma_refusal
 def parse_columns(text: str) -> int | None:
     """`auto` (None) or a positive count."""
     return None if text == "auto" else parse_positive(text)
-
-
-PAIR_ROWS = 128
-UNIT_BYTES = 16
 
 
 @dataclass(frozen=True)
@@ -118,40 +115,26 @@ class EpilogueStaging:
             columns = self.columns
             swizzle = widest_swizzle(TileLayout(m, columns, item_bytes, "k"))
         piece = TileLayout(m, columns, item_bytes, "k", swizzle)
-        if n % columns or piece.fits() or piece.chunks != 1:
-            raise refused(
-                store,
-                f"epilogue-staging: columns must divide the tile's {n} and be 16, 32, 64 or 128 "
-                f"bytes, got {columns} columns of {item_bytes} bytes",
-            )
+        broken = legality.staged_piece(m, n, columns, item_bytes)
+        require(store, broken, where="epilogue-staging: ")
         return piece
 
 
 def _check_pairs(kernel: KernelOp) -> None:
     """A pair of 64-row CTAs keeps half of N in the upper lanes; pieces are cut across both."""
     for mma in walk(kernel, PairMmaOp):
-        if mma.acc.type.shape[0] < PAIR_ROWS:
-            raise refused(
-                mma,
-                f"epilogue-staging: a staged epilogue of a pair needs {PAIR_ROWS} rows a CTA, "
-                f"got {mma.acc.type.shape[0]}",
-            )
+        broken = legality.staged_pair(mma.acc.type.shape[0])
+        require(mma, broken, where="epilogue-staging: ")
 
 
 def _partial(view: ir.MemRefType) -> str | None:
-    """Why TMA would write beyond a row: it writes all 16 bytes that a row ends in (H200, seen)."""
-    row_bytes = view.shape[1] * element_bytes(view.element_type)
-    if row_bytes % UNIT_BYTES:
-        return f"its rows must be whole units of {UNIT_BYTES} bytes, got {row_bytes} bytes"
-    return None
+    """Why TMA would write beyond a row."""
+    return legality.stored_rows(view.shape[1] * element_bytes(view.element_type))
 
 
 def _narrow(store: StoreOp, piece: TileLayout, target: Target) -> str | None:
     """Why threads can't write a piece: with MMAs of 64 rows each has half of a row's columns."""
-    m, _ = store.acc.type.shape
-    if target.mma_rows(m) == 64 and piece.span_bytes < 2 * UNIT_BYTES:
-        return f"a tile of {m} rows needs pieces of {2 * UNIT_BYTES} bytes, got {piece.span_bytes}"
-    return None
+    return legality.staged_rows(target, store.acc.type.shape[0], piece.span_bytes)
 
 
 def _check_room(kernel: KernelOp, store: StoreOp, staging_bytes: int, target: Target) -> None:

@@ -18,7 +18,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from ..dialects.hilbert import CELLS_MAX
+from ..dialects import legality
 from ..dialects.mlir import ir
 from ..dialects.pipe import (
     ClaimOp,
@@ -40,14 +40,13 @@ from ..dialects.tile import (
 )
 from ..dialects.tile_types import AccumulatorType, integers, integers_of
 from ..dialects.verify import ORDERS
-from .base import PassLog, one_of, option, refused, target_of, the_kernel, walk
+from .base import PassLog, one_of, option, refused, require, target_of, the_kernel, walk
 from .clone import clone, is_pure, replace_in
 from .rings import retype_ring
 
 OVERLAPPING_STAGES = 2
 CLAIMS = 2
 GROUP = 8
-TILES_MAX = 2**31 - 1
 WARP_THREADS = 32
 STAYS = (TensorMapOp, CreateOp, AccumulatorOp, CtaTileOp, PairRankOp, SetRegistersOp)
 
@@ -108,12 +107,9 @@ class Persistence:
             log.did(f"cluster launch control over {tiles[0]}x{tiles[1]} tiles{doubled}")
 
     def _check_options(self, kernel: KernelOp, target: Target) -> None:
-        if self.scheduler == "clc" and not target.launch_control:
-            raise refused(
-                kernel,
-                f"persistence: {target.chip} has no cluster launch control, got scheduler=clc; "
-                "use scheduler=static",
-            )
+        if self.scheduler == "clc":
+            broken = legality.launch_control(target)
+            require(kernel, broken, "use scheduler=static", "persistence: ")
         if self.scheduler == "static" and self.depth is not None:
             raise refused(kernel, "persistence: depth is for scheduler=clc, got scheduler=static")
         if self.scheduler == "clc" and self.ctas is not None:
@@ -124,18 +120,10 @@ class Persistence:
             )
 
     def _check_tiles(self, kernel: KernelOp, tiles: list[int]) -> None:
-        if tiles[0] * tiles[1] > TILES_MAX:
-            raise refused(
-                kernel,
-                f"persistence: at most {TILES_MAX} tiles can be counted, got "
-                f"{tiles[0]}x{tiles[1]}; use a larger tile",
-            )
-        if self.order == "hilbert" and tiles[0] * tiles[1] > CELLS_MAX:
-            raise refused(
-                kernel,
-                f"persistence: the table of order=hilbert has at most {CELLS_MAX} tiles, got "
-                f"{tiles[0]}x{tiles[1]}; use order=grouped",
-            )
+        counted, curve = legality.counted_tiles(tiles), legality.curve_tiles(tiles)
+        require(kernel, counted, "use a larger tile", "persistence: ")
+        if self.order == "hilbert":
+            require(kernel, curve, "use order=grouped", "persistence: ")
 
     def _claims(self, kernel: KernelOp) -> ir.Value:
         """The ring that tells every role which cluster was claimed."""
@@ -231,8 +219,7 @@ def _double_accumulators(kernel: KernelOp, target: Target) -> str:
         (first, *_) = create.ring.type.tiles
         if not isinstance(first, AccumulatorType):
             continue
-        columns = OVERLAPPING_STAGES * target.accumulator_columns(*first.shape)
-        if columns <= target.tmem_columns:
+        if not legality.accumulator_columns(target, *first.shape, OVERLAPPING_STAGES):
             retype_ring(create, OVERLAPPING_STAGES, [first])
             return f", {OVERLAPPING_STAGES} accumulators"
     return ""

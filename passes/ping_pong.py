@@ -29,6 +29,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any, ClassVar
 
+from ..dialects import legality
 from ..dialects.mlir import ir, scf
 from ..dialects.pipe import (
     AcquireOp,
@@ -46,7 +47,7 @@ from ..dialects.pipe import (
 from ..dialects.target import Target
 from ..dialects.tile import MMAS, AccumulatorOp, ForEachTileOp, KernelOp, StagedStoreOp
 from ..dialects.tile_types import integers_of
-from .base import PassLog, refused, target_of, the_kernel, walk
+from .base import PassLog, refused, require, target_of, the_kernel, walk
 from .clone import clone, iterations_of, replace_in
 from .rings import retype_ring
 from .warp_specialization import CONSUMER, LOAD, WARPGROUP_WARPS, load_registers, registers_left
@@ -84,12 +85,7 @@ class PingPong:
 
 def _roles(kernel: KernelOp, target: Target) -> tuple[RoleOp, RoleOp]:
     """The consumer and the load role."""
-    if not target.issuers_store:
-        raise refused(
-            kernel,
-            f"ping-pong: {target.chip} has accumulators in tensor memory, of which persistence "
-            "takes two; drop ping-pong",
-        )
+    require(kernel, legality.alternating_consumers(target), "drop ping-pong", "ping-pong: ")
     roles = {role.agent.value: role for role in walk(kernel, RoleOp)}
     if AGENTS[0] in roles:
         raise refused(kernel, "ping-pong: the program has two consumers already; run it once")
@@ -112,14 +108,10 @@ def _check_consumer(consumer: RoleOp) -> None:
                 op,
                 "ping-pong: each consumer has sums of its own, got a shared accumulator; move it",
             )
-    if consumer.warps.value != WARPGROUP_WARPS:
-        accumulator = walk(consumer, AccumulatorOp)[0]
-        m, n = accumulator.acc.type.shape
-        raise refused(
-            accumulator,
-            f"ping-pong: each warpgroup holds a whole tile, {m}x{n} takes "
-            f"{consumer.warps.value // WARPGROUP_WARPS}; use a smaller tile, as 128x128 or 64x256",
-        )
+    accumulator = walk(consumer, AccumulatorOp)[0]
+    warpgroups = consumer.warps.value // WARPGROUP_WARPS
+    broken = legality.consumer_warpgroups(*accumulator.acc.type.shape, warpgroups)
+    require(accumulator, broken, "use a smaller tile, as 128x128 or 64x256", "ping-pong: ")
 
 
 def _share_out(store: StagedStoreOp) -> tuple[ir.Value, ir.Value]:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+from ..dialects import legality
 from ..dialects.mlir import ir
 from ..dialects.pipe import CreateOp, RingType, TileOp
 from ..dialects.tile import KernelOp, LoadOp
 from ..dialects.tile_types import SmemType
 from .base import walk
-
-RESERVED_BYTES = 1024  # for barriers and the tensor-memory address
 
 
 def retype_ring(create: CreateOp, stages: int, tiles: list[ir.Type]) -> None:
@@ -38,7 +37,7 @@ def used_shared_bytes(kernel: KernelOp, but: CreateOp | None = None) -> int:
     rings = [each for each in walk(kernel, CreateOp) if but is None or each.ring != but.ring]
     in_rings = sum(each.ring.type.stages * ring_slot_bytes(each) for each in rings)
     buffers = sum(load.tile.type.layout.slot_bytes for load in walk(kernel, LoadOp))
-    return RESERVED_BYTES + in_rings + buffers
+    return legality.RESERVED_BYTES + in_rings + buffers
 
 
 def slot_parts(slot: ir.Value) -> list[TileOp]:

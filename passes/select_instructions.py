@@ -11,12 +11,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from ..dialects import sm
+from ..dialects import legality, sm
 from ..dialects.mlir import ir
 from ..dialects.target import Target
 from ..dialects.tile import KernelOp
 from ..dialects.tile_types import integers_of
-from .base import PassLog, refused, target_of, the_kernel
+from .base import PassLog, require, target_of, the_kernel
 from .lowering import build as b
 from .lowering.frame import Frame
 from .lowering.launch import launch_attribute
@@ -47,14 +47,8 @@ class SelectInstructions:
 
 
 def _check_grid(kernel: KernelOp, target: Target) -> None:
-    limits = (target.grid_x_max, target.grid_y_max)
-    for axis, extent, limit in zip("MN", integers_of(kernel.grid), limits, strict=False):
-        if extent > limit:
-            raise refused(
-                kernel,
-                f"a grid can have {limit} CTAs along {axis}, got {extent}; use a larger tile or "
-                "persistence",
-            )
+    broken = legality.grid_extents(target, integers_of(kernel.grid))
+    require(kernel, broken, "use a larger tile or persistence")
 
 
 def _emit(kernel: KernelOp, plan: Plan, target: Target) -> None:

@@ -18,6 +18,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from ..dialects import legality
 from ..dialects.layout import TileLayout, widest_swizzle
 from ..dialects.mlir import arith, ir, scf
 from ..dialects.pipe import CreateOp, RingType, RoleOp
@@ -34,13 +35,11 @@ from ..dialects.tile import (
     TmaLoadOp,
 )
 from ..dialects.tile_types import AccumulatorType, SmemType, integers, integers_of
-from .base import PassLog, option, refused, target_of, the_kernel, walk
+from .base import PassLog, option, refused, require, target_of, the_kernel, walk
 from .clone import constant_of, index_constant, iterations_of
 from .indices import linear_form
 from .persistence import parse_positive
 from .rings import used_shared_bytes
-
-PARTIAL_BYTES = 4  # of an element: parts are added in f32
 
 
 @dataclass(frozen=True)
@@ -69,11 +68,8 @@ class SplitK:
         log.did(f"{self.parts} parts of {each} K steps")
 
     def _check_size(self, kernel: KernelOp, store: StoreOp, target: Target) -> None:
-        if self.parts > target.cluster_max:
-            raise refused(
-                kernel,
-                f"split-k: a cluster has at most {target.cluster_max} CTAs, got parts={self.parts}",
-            )
+        broken = legality.cluster_size(target, (1, 1), self.parts)
+        require(kernel, broken, "take fewer parts", "split-k: ")
         needed = _partials(store.acc.type).layout.slot_bytes
         free = target.shared_bytes - used_shared_bytes(kernel)
         if needed > free:
@@ -186,8 +182,8 @@ def _take_part(kernel: KernelOp, loop: scf.ForOp, each: int) -> None:
 
 def _partials(acc: AccumulatorType) -> SmemType:
     """One CTA's accumulator in shared memory: rows, without bank conflicts."""
-    plain = TileLayout(*acc.shape, PARTIAL_BYTES, "k")
-    layout = TileLayout(*acc.shape, PARTIAL_BYTES, "k", widest_swizzle(plain))
+    plain = TileLayout(*acc.shape, legality.PARTIAL_BYTES, "k")
+    layout = TileLayout(*acc.shape, legality.PARTIAL_BYTES, "k", widest_swizzle(plain))
     return SmemType.of(layout, acc.element)
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from ..dialects import legality
 from ..dialects.layout import TileLayout
 from ..dialects.mlir import ir
 from ..dialects.target import Target
@@ -20,11 +21,10 @@ from ..dialects.tile_types import SmemType, TensorMapType, element_bytes
 def tma_refusal(view: ir.MemRefType, layout: TileLayout, target: Target) -> str | None:
     """Why TMA can't copy tiles of `view` (cuTensorMapEncodeTiled), or None when it can."""
     contiguous, rows, pitch_bytes = _geometry(view, layout.major)
-    unit = target.tma_alignment_bytes
-    if rows > 1 and pitch_bytes % unit:
-        return f"its row pitch must be a multiple of {unit} bytes, got {pitch_bytes}"
-    if layout.rows > target.box_max:
-        return f"a box can have {target.box_max} rows, the tile has {layout.rows}"
+    broken = legality.row_pitch(target, pitch_bytes, rows)
+    broken = broken or legality.box_rows(target, layout.rows)
+    if broken:
+        return broken
     if pitch_bytes >= 2**40 or max(contiguous, rows) > 2**32:
         return f"the view {view} is larger than a tensor map can say"
     return None

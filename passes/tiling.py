@@ -16,6 +16,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from ..dialects import legality
 from ..dialects.dtypes import DType, operand_dtype
 from ..dialects.errors import CompileError
 from ..dialects.layout import TileLayout
@@ -39,13 +40,12 @@ from .base import (
     option,
     parse_extents,
     refused,
+    require,
     target_of,
     walk,
 )
-from .rings import RESERVED_BYTES
 
 GLOBAL = 1
-UNIT_BYTES = 16
 
 
 @dataclass(frozen=True)
@@ -84,22 +84,9 @@ def check_tile(matmul: MatmulOp, tile: tuple[int, int, int], target: Target) -> 
     """Refuse a tile that no MMA shape, TMA box or memory of `target` can hold."""
     m, n, k = tile
     dtype = _operand_type(matmul)
-    atom_m = target.mma_rows(m)
-    if atom_m is None or m > target.box_max:
-        raise refused(matmul, f"tile M must be a multiple of 64 up to {target.box_max}, got {m}")
-    step = target.mma_n_step(atom_m, n, dtype.is_integer)
-    if n % step or n > target.mma_n_max:
-        raise refused(
-            matmul,
-            f"tile N must be a multiple of {step} up to {target.mma_n_max} for an MMA of "
-            f"{atom_m} rows, got {n}",
-        )
-    if k % dtype.k_per_mma or k > target.box_max:
-        raise refused(
-            matmul,
-            f"tile K must be a multiple of {dtype.k_per_mma} up to {target.box_max} for "
-            f"{dtype.name}, got {k}",
-        )
+    require(matmul, legality.tile_rows(target, m))
+    require(matmul, legality.tile_columns(target, m, n, dtype.is_integer))
+    require(matmul, legality.tile_depth(target, k, dtype.k_per_mma, dtype.name))
     _check_majors(matmul, dtype, target)
     _check_rows(matmul, n, dtype)
     _check_memories(matmul, tile, dtype, target)
@@ -127,7 +114,7 @@ def _check_majors(matmul: MatmulOp, dtype: DType, target: Target) -> None:
 
 def _check_rows(matmul: MatmulOp, n: int, dtype: DType) -> None:
     """A tile N that is contiguous must be whole 16-byte units."""
-    unit = UNIT_BYTES // dtype.bytes
+    unit = legality.UNIT_BYTES // dtype.bytes
     if matmul.b_major.value == "mn" and n % unit:
         raise refused(matmul, f"tile N must be a multiple of {unit} for N-major B, got {n}")
 
@@ -135,33 +122,10 @@ def _check_rows(matmul: MatmulOp, n: int, dtype: DType) -> None:
 def _check_memories(
     matmul: MatmulOp, tile: tuple[int, int, int], dtype: DType, target: Target
 ) -> None:
-    m, n, k = tile
-    shared = (m + n) * k * dtype.bytes
-    if shared + RESERVED_BYTES > target.shared_bytes:
-        raise refused(
-            matmul,
-            f"tile {m}x{n}x{k} needs {shared} bytes of shared memory for A and B and "
-            f"{RESERVED_BYTES} for barriers, over the {target.shared_bytes} of {target.chip}; "
-            "make the tile smaller",
-        )
-    _check_accumulator(matmul, (m, n), target)
-
-
-def _check_accumulator(matmul: MatmulOp, tile: tuple[int, int], target: Target) -> None:
-    m, n = tile
-    if target.mma_warpgroups(m, n) is None:
-        raise refused(
-            matmul,
-            f"tile {m}x{n} needs more than {target.accumulator_limits()} of {target.chip}; make "
-            "the tile smaller",
-        )
-    columns = target.accumulator_columns(m, n)
-    if target.has_tensor_memory and columns > target.tmem_columns:
-        raise refused(
-            matmul,
-            f"tile {m}x{n} needs {columns} tensor-memory columns, over the "
-            f"{target.tmem_columns} of {target.chip}; make the tile smaller",
-        )
+    m, n, _ = tile
+    require(matmul, legality.tile_memory(target, tile, dtype.bytes), "make the tile smaller")
+    require(matmul, legality.accumulator_registers(target, m, n), "make the tile smaller")
+    require(matmul, legality.accumulator_columns(target, m, n), "make the tile smaller")
 
 
 def epilogue_tensors(matmul: MatmulOp) -> list[ir.Value]:

@@ -18,11 +18,12 @@ from collections.abc import Mapping
 from dataclasses import MISSING, fields
 from itertools import groupby
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 from ..compiler.driver import compile_matmul
 from ..compiler.pipeline import LOWERING, PIPELINE, PassEvent
 from ..compiler.spec import MatmulSpec
+from ..dialects import legality
 from ..passes import BY_REQUEST, accepted_ops, gather_epilogue, lowering, trace_operand
 from ..passes.plan_memory import PlanMemory
 from .arguments import DEFAULT_TARGET
@@ -191,7 +192,8 @@ def _files(pass_class: Any) -> list[Any]:
 def _refusals(modules: list[Any]) -> str:
     """The messages of the errors that the pass's files raise, with … for values.
 
-    A function that ends in "refusal" returns such a message.
+    A function that ends in "refusal" returns such a message, and so do the rules of legality that
+    the files ask.
     """
     trees = [ast.parse(inspect.getsource(module)) for module in modules]
     messages = [message for tree in trees for message in _messages(tree)]
@@ -210,7 +212,22 @@ def _messages(tree: ast.Module) -> list[str]:
         for node in ast.walk(function)
         if isinstance(node, ast.Return) and node.value is not None
     ]
-    return [_message(expression) for expression in (*raised, *returned)]
+    rules = [text for node in ast.walk(tree) if _is_rule(node) for text in _rule(node.attr)]
+    return [_message(expression) for expression in (*raised, *returned)] + rules
+
+
+def _is_rule(node: ast.AST) -> TypeGuard[ast.Attribute]:
+    """Whether it is legality's name and one of its functions."""
+    if not isinstance(node, ast.Attribute) or not isinstance(node.value, ast.Name):
+        return False
+    return node.value.id == "legality" and node.attr.islower()
+
+
+def _rule(name: str) -> list[str]:
+    """How a rule of legality says that it is broken."""
+    tree = ast.parse(inspect.getsource(getattr(legality, name)))
+    texts = [node.value for node in ast.walk(tree) if isinstance(node, ast.Return) and node.value]
+    return [_message(text) for text in texts]
 
 
 def _says_something(message: str) -> bool:

@@ -21,13 +21,13 @@ from dataclasses import dataclass, replace
 from itertools import product
 
 from ...dialects.errors import CompileError
+from ...dialects.legality import RESERVED_BYTES
 from ...dialects.target import Target
 from ..spec import MatmulSpec
 from .chip_figures import figures
 from .estimate import Estimate, estimate, least_us
 from .problem import Problem, Schedule
 from .rules import (
-    BARRIER_BYTES,
     CLUSTER_RULES,
     M_TILES,
     N_TILES,
@@ -277,7 +277,7 @@ def _k_tiles(problem: Problem) -> tuple[int, ...]:
 
 def _deepest(problem: Problem, schedule: Schedule, target: Target) -> int:
     """The most stages that fit beside the staging buffers and that the tiles of a CTA can fill."""
-    room = target.shared_bytes - BARRIER_BYTES - problem.staging_bytes(schedule)
+    room = target.shared_bytes - RESERVED_BYTES - problem.staging_bytes(schedule)
     fitting = room // problem.stage_bytes(schedule)
     rounds = 1 if schedule.scheduler == "none" else tile_rounds(problem, schedule, target)
     steps = rounds * problem.k_tiles(schedule)

@@ -24,9 +24,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from ...dialects.legality import PARTIAL_BYTES
 from ...dialects.target import Target
 from .chip_figures import figures, split_figures
-from .problem import LINE_BYTES, PARTIAL_BYTES, Problem, Schedule, round_up
+from .problem import LINE_BYTES, Problem, Schedule, round_up
 from .waves import resident_ctas, tile_rounds, wave_shape
 
 COPY_BYTES_MIN = 4  # PTX ISA, cp.async

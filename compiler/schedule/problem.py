@@ -6,14 +6,13 @@ import functools
 from dataclasses import dataclass, replace
 
 from ...dialects.dtypes import DTYPES
-from ...dialects.layout import TileLayout, widest_swizzle
+from ...dialects.layout import SLOT_ALIGNMENT, TileLayout, widest_swizzle
+from ...dialects.legality import PARTIAL_BYTES
 from ...dialects.target import Target
 from ..spec import MatmulSpec
 
 RASTERS = {"m": "along m", "n": "along n", "hilbert": "on a Hilbert curve"}
-PARTIAL_BYTES = 4  # of an element of a split K's sums: f32
 LINE_BYTES, SECTOR_BYTES = 128, 32  # of L2
-SLOT_ALIGNMENT = 1024  # every slot starts its swizzle pattern (PTX ISA, swizzling modes)
 
 
 @dataclass(frozen=True)

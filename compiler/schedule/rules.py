@@ -1,15 +1,15 @@
 """The rules that a schedule must keep: each a name and a function that says how one is broken.
 
-A rule with limits takes them from the target; a rule about waste refuses what another candidate
-does with less.
+What a pass would refuse is refused by the pass's own rule (`dialects/legality.py`). The others are
+about waste: they refuse what another candidate does with less.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from ...dialects.hilbert import CELLS_MAX
-from ...dialects.layout import CORE_ROWS, SPAN_BYTES
+from ...dialects import legality
+from ...dialects.layout import SPAN_BYTES
 from ...dialects.target import REGISTERS, TENSOR_MEMORY, WARPGROUP_THREADS, Target
 from .chip_figures import figures
 from .problem import Problem, Schedule
@@ -22,16 +22,12 @@ N_TILES: dict[str, tuple[int, ...]] = {
     REGISTERS: tuple(range(16, 257, 16)),
 }
 K_TILE_BYTES = (32, 64, 128, 256)  # 32 are what one MMA takes
-PAIR_M = (64, 128)  # of one CTA; the pair's MMA has twice as many rows (PTX ISA, tcgen05 shapes)
-STAGED_PAIR_M = 128  # with 64 a CTA's columns lie in two halves of tensor memory
 STAGED_COLUMNS_MIN = 32  # where they divide the tile: each piece is two barriers and a store
-TILES_MAX = 2**31 - 1  # a 32-bit count
 COPIED_REGISTERS_MAX = 128  # of accumulators, beside a warpgroup that copies
 COPIED_ODD_N_MAX = 240  # of the tile there, where each element of C is stored by itself
 PING_PONG_N = 128  # as narrow as the tile of one of two consumers may be, if C is wider
 SHARING_MAX = 8  # CTAs of a cluster that any GPU takes (CUDA programming guide, clusters)
 PART_K_TILES = 8  # with fewer, what is saved is less than what the parts cost
-BARRIER_BYTES = 1024  # kept for barriers, scheduler responses and the tensor-memory address
 
 Rule = Callable[[Problem, Schedule, Target], str | None]
 
@@ -44,15 +40,11 @@ def k_extents(problem: Problem) -> tuple[int, ...]:
 def mma_shape(problem: Problem, schedule: Schedule, target: Target) -> str | None:
     """The tile must be whole MMAs (PTX ISA, tcgen05.mma shapes)."""
     m, n, k = schedule.tile
-    rows = target.mma_rows(m)
-    if rows is None or m > target.box_max:
-        return f"tile M must be a multiple of {target.mma_m[0]} up to {target.box_max}, got {m}"
-    step = target.mma_n_step(rows)
-    if n % step or n > target.mma_n_max:
-        return f"tile N must be a multiple of {step} up to {target.mma_n_max}, got {n}"
-    if k % problem.k_per_mma:
-        return f"tile K must be a multiple of {problem.k_per_mma}, got {k}"
-    return None
+    return (
+        legality.tile_rows(target, m)
+        or legality.tile_columns(target, m, n)
+        or legality.tile_depth(target, k, problem.k_per_mma, f"{problem.element_bytes}-byte types")
+    )
 
 
 def accumulator_registers(problem: Problem, schedule: Schedule, target: Target) -> str | None:
@@ -60,7 +52,7 @@ def accumulator_registers(problem: Problem, schedule: Schedule, target: Target) 
     m, n, _ = schedule.tile
     warpgroups = target.mma_warpgroups(m, n)
     if warpgroups is None:
-        return f"{m}x{n} is over {target.accumulator_limits()}"
+        return legality.accumulator_registers(target, m, n)
     registers = m * n // (warpgroups * WARPGROUP_THREADS)
     by_tma = problem.by_tma("a") and problem.by_tma("b")
     copied = not target.has_tensor_memory and not by_tma
@@ -82,22 +74,12 @@ def pair_shape(problem: Problem, schedule: Schedule, target: Target) -> str | No
     m, n, _ = schedule.tile
     if not schedule.pair:
         return None
-    if not target.pairs:
-        return f"{target.chip} has no 2-CTA MMAs"
-    if schedule.cluster[0] % 2:
-        return f"a pair needs an even cluster M, got {schedule.cluster[0]}"
-    if m not in PAIR_M:
-        return f"a pair needs a tile M of 64 or 128, got {m}"
-    if n % target.pair_n_step:
-        return f"a pair needs tile N in steps of {target.pair_n_step}, got {n}"
-    return None
+    return legality.pair_tile(target, m, n) or legality.pair_cluster(schedule.cluster)
 
 
 def cluster_size(problem: Problem, schedule: Schedule, target: Target) -> str | None:
     """A cluster has only so many CTAs."""
-    if schedule.cluster_size <= target.cluster_max:
-        return None
-    return f"a cluster has at most {target.cluster_max} CTAs, got {schedule.cluster_size}"
+    return legality.cluster_size(target, schedule.cluster)
 
 
 def idle_cta(problem: Problem, schedule: Schedule, target: Target) -> str | None:
@@ -115,8 +97,9 @@ def split_parts(problem: Problem, schedule: Schedule, target: Target) -> str | N
         return None
     if figures(target).split is None:
         return f"what a split K costs on {target.chip} was not measured"
-    if any(tiles % ctas for tiles, ctas in zip((m, n), schedule.cluster, strict=True)):
-        return f"{m}x{n} tiles of a split K must be whole clusters"
+    broken = legality.split_clusters((m, n), schedule.cluster)
+    if broken:
+        return broken
     if schedule.cluster_size * parts > SHARING_MAX:
         return f"{parts} parts of {schedule.cluster_size} CTAs are over {SHARING_MAX} a cluster"
     if 2 * m * n > target.multiprocessors:
@@ -166,8 +149,9 @@ def narrow_rows(problem: Problem, schedule: Schedule, target: Target) -> str | N
 def tma_box(problem: Problem, schedule: Schedule, target: Target) -> str | None:
     """A box is at most 256 in every dimension; rank 3 needs whole chunks in a row of the tensor."""
     for name, layout in zip("ab", problem.layouts(schedule), strict=True):
-        if layout.rows > target.box_max:
-            return f"a box has at most {target.box_max} rows, {name} needs {layout.rows}"
+        broken = legality.box_rows(target, layout.rows)
+        if broken:
+            return f"{name}: {broken}"
         contiguous = problem.contiguous(name)
         if schedule.box == "3d" and contiguous % layout.span:
             return (
@@ -179,11 +163,10 @@ def tma_box(problem: Problem, schedule: Schedule, target: Target) -> str | None:
 
 def tma_row_pitch(problem: Problem, schedule: Schedule, target: Target) -> str | None:
     """Clusters share what TMA loads, so TMA must address both operands."""
-    unit = target.tma_alignment_bytes
-    for name in "ab":
-        if schedule.cluster_size > 1 and not problem.by_tma(name):
-            pitch = problem.pitch_bytes(name)[0]
-            return f"multicast needs TMA: a row of {name} is {pitch} bytes, no multiple of {unit}"
+    for name in "ab" if schedule.cluster_size > 1 else "":
+        broken = legality.row_pitch(target, *problem.pitch_bytes(name))
+        if broken:
+            return f"{name} needs TMA for multicast: {broken}"
     return None
 
 
@@ -193,8 +176,9 @@ def multicast_slice(problem: Problem, schedule: Schedule, target: Target) -> str
     sharers = cluster_m // 2 if schedule.pair else cluster_m
     parts = (("A", schedule.tile[0], cluster_n), ("B", schedule.b_rows, max(sharers, 1)))
     for name, rows, peers in parts:
-        if rows % (peers * CORE_ROWS):
-            return f"{rows} rows of {name} over {peers} CTAs are no multiple of {CORE_ROWS}"
+        broken = legality.multicast_rows(rows, peers)
+        if broken:
+            return f"{name}: {broken}"
     return None
 
 
@@ -206,49 +190,42 @@ def staged_store(problem: Problem, schedule: Schedule, target: Target) -> str | 
     if schedule.split_k > 1:
         return "threads store the sums of a split K"
     columns, _ = schedule.staging
-    unit, widest = target.tma_alignment_bytes, max(SPAN_BYTES.values())
-    if problem.pitch_bytes("c")[0] % unit:
-        return f"a row of c is {problem.pitch_bytes('c')[0]} bytes, no multiple of {unit}"
-    if schedule.tile[1] % columns:
-        return f"tile N {schedule.tile[1]} is no multiple of {columns} staged columns"
+    m, n, _ = schedule.tile
+    broken = (
+        legality.stored_rows(problem.pitch_bytes("c")[0])
+        or legality.staged_piece(m, n, columns, problem.c_bytes)
+        or legality.staged_rows(target, m, columns * problem.c_bytes)
+        or (legality.staged_pair(m) if schedule.pair else None)
+    )
+    if broken:
+        return broken
     if columns < STAGED_COLUMNS_MIN and schedule.tile[1] % STAGED_COLUMNS_MIN == 0:
         return f"tile N {schedule.tile[1]} has wider pieces than {columns} columns"
-    if columns * problem.c_bytes > widest:
-        return f"{columns} columns of {problem.c_bytes} bytes are over the {widest} of a swizzle"
-    if schedule.pair and schedule.tile[0] != STAGED_PAIR_M:
-        return f"a staged store of a pair needs {STAGED_PAIR_M} rows, got {schedule.tile[0]}"
     return None
 
 
 def shared_memory(problem: Problem, schedule: Schedule, target: Target) -> str | None:
     """Stages, staging buffers and barriers must fit the shared memory of one CTA."""
     stage, staging = problem.stage_bytes(schedule), problem.staging_bytes(schedule)
-    needed = schedule.stages * stage + staging + BARRIER_BYTES
+    needed = schedule.stages * stage + staging + legality.RESERVED_BYTES
     if needed <= target.shared_bytes:
         return None
     return (
-        f"{schedule.stages} stages of {stage} bytes, {staging} of staging and {BARRIER_BYTES} of "
-        f"barriers are {needed} bytes, over {target.shared_bytes}"
+        f"{schedule.stages} stages of {stage} bytes, {staging} of staging and "
+        f"{legality.RESERVED_BYTES} of barriers are {needed} bytes, over {target.shared_bytes}"
     )
 
 
 def tensor_memory(problem: Problem, schedule: Schedule, target: Target) -> str | None:
     """The accumulators must fit the tensor memory: two of them when tiles overlap."""
-    if not target.has_tensor_memory:
-        return None
     m, n, _ = schedule.tile
     buffers = 1 if schedule.scheduler == "none" else 2
-    columns = target.allocated_columns(buffers * target.accumulator_columns(m, n))
-    if columns <= target.tmem_columns:
-        return None
-    return f"{buffers} accumulators take {columns} columns, over {target.tmem_columns}"
+    return legality.accumulator_columns(target, m, n, buffers)
 
 
 def launch_control(problem: Problem, schedule: Schedule, target: Target) -> str | None:
     """Cluster launch control is for chips that have it."""
-    if schedule.scheduler != "clc" or target.launch_control:
-        return None
-    return f"{target.chip} has no cluster launch control"
+    return legality.launch_control(target) if schedule.scheduler == "clc" else None
 
 
 def ring_depth(problem: Problem, schedule: Schedule, target: Target) -> str | None:
@@ -290,12 +267,14 @@ def alternating_consumers(problem: Problem, schedule: Schedule, target: Target) 
     m, n, _ = schedule.tile
     if not schedule.ping_pong:
         return None
-    if not target.issuers_store:
-        return f"{target.chip} has accumulators in tensor memory, one consumer reads them"
+    broken = legality.alternating_consumers(target)
+    if broken:
+        return broken
     if schedule.scheduler == "none":
         return "consumers take turns where a CTA has several tiles, got scheduler none"
-    if target.mma_warpgroups(m, n) != 1:
-        return f"a consumer is one warpgroup, {m}x{n} takes {target.mma_warpgroups(m, n)}"
+    broken = legality.consumer_warpgroups(m, n, target.mma_warpgroups(m, n) or 0)
+    if broken:
+        return broken
     if n < min(PING_PONG_N, problem.n):
         return f"tiles of {n} columns were slower than 128x{PING_PONG_N} in turns on an H200"
     return None
@@ -304,16 +283,10 @@ def alternating_consumers(problem: Problem, schedule: Schedule, target: Target) 
 def grid_extent(problem: Problem, schedule: Schedule, target: Target) -> str | None:
     """The grid must be one that can be launched; static persistence takes one row of clusters."""
     rows, columns = problem.grid(schedule)
-    if schedule.order == "hilbert" and rows * columns > CELLS_MAX:
-        return f"a Hilbert curve's table has at most {CELLS_MAX} tiles, got {rows}x{columns}"
+    curve = legality.curve_tiles((rows, columns)) if schedule.order == "hilbert" else None
     if schedule.scheduler == "static":
-        fits = rows * columns <= TILES_MAX
-        return None if fits else f"at most {TILES_MAX} tiles can be counted, got {rows}x{columns}"
-    limits = (target.grid_x_max, target.grid_y_max)
-    for axis, tiles, limit in zip("MN", (rows, columns), limits, strict=True):
-        if tiles > limit:
-            return f"a grid has at most {limit} tiles along {axis}, got {tiles}"
-    return None
+        return curve or legality.counted_tiles((rows, columns))
+    return curve or legality.grid_extents(target, (rows, columns))
 
 
 # A search settles tile, cluster, scheduler, staging and stages in this order; the rules of a step

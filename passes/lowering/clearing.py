@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ...dialects.legality import UNIT_BYTES
 from ...dialects.mlir import arith, ir, llvm
 from ...dialects.tile import TmaLoadOp
 from ..base import walk
@@ -16,7 +17,6 @@ from . import build as b
 if TYPE_CHECKING:  # it calls this
     from .frame import Frame
 
-UNIT_BYTES = 16
 WORDS = 4
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 
 from ...dialects.layout import TileLayout
+from ...dialects.legality import UNIT_BYTES
 from ...dialects.mlir import ir
 from ...dialects.tile import CopyOp
 
-UNIT_BYTES = 16
 # cp.async copies 4, 8 or 16 bytes (PTX ISA, cp.async).
 ASYNC_BYTES_MIN = 4
 

@@ -67,7 +67,11 @@ def test_a_single_tile_hides_nothing():
 @pytest.mark.parametrize(
     ("target", "change", "reason"),
     [
-        (BLACKWELL, {}, "sm_100a has accumulators in tensor memory, one consumer reads them"),
+        (
+            BLACKWELL,
+            {},
+            "sm_100a has accumulators in tensor memory, of which persistence takes two",
+        ),
         (
             HOPPER,
             {"scheduler": "none"},

@@ -338,7 +338,8 @@ SPLIT = f"{TMA},split-k"
         ),
         (
             f"{SPLIT}{{parts=17}}",
-            "tile.kernel: split-k: a cluster has at most 16 CTAs, got parts=17",
+            "tile.kernel: split-k: a cluster has at most 16 CTAs, got 1x1 in 17 parts = 17; "
+            "take fewer parts",
         ),
         (
             f"{tile('256x256x64')},split-k",

@@ -1,0 +1,209 @@
+"""What a chip, its MMAs and its memories can hold: each rule once, without MLIR.
+
+A function says how its rule is broken, as `rule, got value`, or gives None. Passes raise what it
+says, with the op and a cure; the rules of the schedule (`compiler/schedule/rules.py`) reject a
+candidate by it. So what the choice calls legal is what the passes take.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+from .hilbert import CELLS_MAX
+from .layout import CORE_ROWS, TileLayout, widest_swizzle
+from .target import Target
+
+RESERVED_BYTES = 1024  # of a CTA's shared memory: barriers, claims, the tensor-memory address
+PARTIAL_BYTES = 4  # of an element of a split K's sums, which are added in f32
+TILES_MAX = 2**31 - 1  # a 32-bit count
+UNIT_BYTES = 16  # that rows of a bulk copy consist of, and that the widest accesses move
+STAGED_PAIR_ROWS = 128  # with 64, half of N lies in the upper lanes, and pieces are cut across both
+
+
+def tile_rows(target: Target, m: int) -> str | None:
+    """A tile's rows are whole MMAs and fit a TMA box (PTX ISA, shapes; cuTensorMapEncodeTiled)."""
+    if target.mma_rows(m) is not None and m <= target.box_max:
+        return None
+    return f"tile M must be a multiple of {target.mma_m[0]} up to {target.box_max}, got {m}"
+
+
+def tile_columns(target: Target, m: int, n: int, integers: bool = False) -> str | None:
+    """A tile's columns are those of one MMA, of floats or of integers (PTX ISA, shapes)."""
+    rows = target.mma_rows(m) or m
+    step = target.mma_n_step(rows, n, integers)
+    if n % step == 0 and n <= target.mma_n_max:
+        return None
+    most = target.mma_n_max
+    return f"tile N must be a multiple of {step} up to {most} for an MMA of {rows} rows, got {n}"
+
+
+def tile_depth(target: Target, k: int, k_per_mma: int, dtype: str) -> str | None:
+    """A tile's K is whole MMAs, of `k_per_mma` elements of a type, and fits a TMA box."""
+    if k % k_per_mma == 0 and k <= target.box_max:
+        return None
+    return f"tile K must be a multiple of {k_per_mma} up to {target.box_max} for {dtype}, got {k}"
+
+
+def tile_memory(target: Target, tile: Sequence[int], element_bytes: int) -> str | None:
+    """One tile of A and one of B fit the shared memory of a CTA, beside what is reserved."""
+    m, n, k = tile
+    needed = (m + n) * k * element_bytes
+    if needed + RESERVED_BYTES <= target.shared_bytes:
+        return None
+    return (
+        f"tile {m}x{n}x{k} needs {needed} bytes of shared memory for A and B and "
+        f"{RESERVED_BYTES} for barriers, over the {target.shared_bytes} of {target.chip}"
+    )
+
+
+def accumulator_registers(target: Target, m: int, n: int) -> str | None:
+    """An accumulator in registers leaves its threads enough of them."""
+    if target.mma_warpgroups(m, n) is not None:
+        return None
+    return f"tile {m}x{n} needs more than {target.accumulator_limits()} of {target.chip}"
+
+
+def accumulator_columns(target: Target, m: int, n: int, buffers: int = 1) -> str | None:
+    """Accumulators in tensor memory fit it together."""
+    columns = buffers * target.accumulator_columns(m, n)
+    if not target.has_tensor_memory or columns <= target.tmem_columns:
+        return None
+    times = f" for {buffers} accumulators" if buffers > 1 else ""
+    limit = f"the {target.tmem_columns} of {target.chip}"
+    return f"tile {m}x{n} needs {columns} tensor-memory columns{times}, over {limit}"
+
+
+def pair_tile(target: Target, m: int, n: int) -> str | None:
+    """What one CTA of a 2-CTA MMA computes (PTX ISA, tcgen05, shapes of .cta_group::2)."""
+    if not target.pairs:
+        return f"{target.chip} has no 2-CTA MMAs"
+    if target.mma_rows(m) is None or (m > 128 and m % 128):
+        return f"a pair needs 64, 128 or 256 rows a CTA, got {m}"
+    if n % target.pair_n_step:
+        return f"a pair needs N a multiple of {target.pair_n_step}, got {n}"
+    return None
+
+
+def pair_cluster(shape: Sequence[int]) -> str | None:
+    """Pairs are neighbours along M."""
+    if shape[0] % 2 == 0:
+        return None
+    return f"2-CTA MMAs need an even cluster M, got {shape[0]}x{shape[1]}"
+
+
+def cluster_size(target: Target, shape: Sequence[int], parts: int = 1) -> str | None:
+    """A cluster has only so many CTAs."""
+    ctas, split = math.prod(shape) * parts, f" in {parts} parts" if parts > 1 else ""
+    if ctas <= target.cluster_max:
+        return None
+    got = f"{shape[0]}x{shape[1]}{split} = {ctas}"
+    return f"a cluster has at most {target.cluster_max} CTAs, got {got}"
+
+
+def split_clusters(tiles: Sequence[int], shape: Sequence[int]) -> str | None:
+    """Where a cluster adds parts of sums, none of its CTAs is without a tile."""
+    if not any(extent % size for extent, size in zip(tiles, shape, strict=True)):
+        return None
+    got = f"{tiles[0]}x{tiles[1]} tiles and {shape[0]}x{shape[1]}"
+    return f"where K is split the tiles must be whole clusters, got {got}"
+
+
+def multicast_rows(rows: int, parts: int) -> str | None:
+    """Each peer loads whole groups of eight rows, within which a swizzle's pattern lies."""
+    if rows % (parts * CORE_ROWS) == 0:
+        return None
+    return f"{rows} rows are not {parts} parts of whole {CORE_ROWS} rows"
+
+
+def box_rows(target: Target, rows: int) -> str | None:
+    """A TMA box has only so many rows (cuTensorMapEncodeTiled)."""
+    if rows <= target.box_max:
+        return None
+    return f"a box can have {target.box_max} rows, the tile has {rows}"
+
+
+def row_pitch(target: Target, pitch_bytes: int, rows: int) -> str | None:
+    """The bytes from row to row that a tensor map can say (cuTensorMapEncodeTiled, strides)."""
+    unit = target.tma_alignment_bytes
+    if rows <= 1 or pitch_bytes % unit == 0:
+        return None
+    return f"its row pitch must be a multiple of {unit} bytes, got {pitch_bytes}"
+
+
+def stored_rows(row_bytes: int) -> str | None:
+    """TMA writes all 16 bytes that a row ends in, which must not be another's (H200, seen)."""
+    if row_bytes % UNIT_BYTES == 0:
+        return None
+    return f"its rows must be whole units of {UNIT_BYTES} bytes, got {row_bytes} bytes"
+
+
+@functools.cache
+def staged_piece(m: int, n: int, columns: int, item_bytes: int) -> str | None:
+    """A piece of a staged store is one swizzle span wide."""
+    piece = TileLayout(m, columns, item_bytes, "k")
+    piece = replace(piece, swizzle=widest_swizzle(piece))
+    if n % columns == 0 and not piece.fits() and piece.chunks == 1:
+        return None
+    got = f"{columns} columns of {item_bytes} bytes"
+    return f"columns must divide the tile's {n} and be 16, 32, 64 or 128 bytes, got {got}"
+
+
+def staged_rows(target: Target, m: int, piece_bytes: int) -> str | None:
+    """With MMAs of 64 rows each thread has half of a row's columns, and writes whole units."""
+    if target.mma_rows(m) != 64 or piece_bytes >= 2 * UNIT_BYTES:
+        return None
+    return f"a tile of {m} rows needs pieces of {2 * UNIT_BYTES} bytes, got {piece_bytes}"
+
+
+def staged_pair(m: int) -> str | None:
+    """A pair of 64-row CTAs keeps half of N in the upper lanes."""
+    if m >= STAGED_PAIR_ROWS:
+        return None
+    return f"a staged epilogue of a pair needs {STAGED_PAIR_ROWS} rows a CTA, got {m}"
+
+
+def counted_tiles(tiles: Sequence[int]) -> str | None:
+    """A static share of the tiles is counted in 32 bits."""
+    if tiles[0] * tiles[1] <= TILES_MAX:
+        return None
+    return f"at most {TILES_MAX} tiles can be counted, got {tiles[0]}x{tiles[1]}"
+
+
+def curve_tiles(tiles: Sequence[int]) -> str | None:
+    """A Hilbert curve is a table in the kernel's module."""
+    if tiles[0] * tiles[1] <= CELLS_MAX:
+        return None
+    return f"the table of order=hilbert has at most {CELLS_MAX} tiles, got {tiles[0]}x{tiles[1]}"
+
+
+def grid_extents(target: Target, grid: Sequence[int]) -> str | None:
+    """The extents of a grid that can be launched (CUDA programming guide)."""
+    limits = (target.grid_x_max, target.grid_y_max)
+    for axis, extent, limit in zip("MN", grid, limits, strict=False):
+        if extent > limit:
+            return f"a grid can have {limit} CTAs along {axis}, got {extent}"
+    return None
+
+
+def launch_control(target: Target) -> str | None:
+    """Tiles are handed out by cluster launch control where the chip has it."""
+    if target.launch_control:
+        return None
+    return f"{target.chip} has no cluster launch control, got scheduler=clc"
+
+
+def alternating_consumers(target: Target) -> str | None:
+    """Two consumers take turns where each holds an accumulator of its own."""
+    if target.issuers_store:
+        return None
+    return f"{target.chip} has accumulators in tensor memory, of which persistence takes two"
+
+
+def consumer_warpgroups(m: int, n: int, warpgroups: int) -> str | None:
+    """Each of two consumers is one warpgroup."""
+    if warpgroups == 1:
+        return None
+    return f"each warpgroup holds a whole tile, {m}x{n} takes {warpgroups}"
