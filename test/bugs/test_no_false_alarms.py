@@ -53,7 +53,8 @@ def test_a_right_kernel_beside_a_bug_raises_nothing(name):
 
 
 RIGHT = {
-    "of a parity bit 0 counts": (BLOCK_SCALED, replace(r"\[multiplied\], 0", "[multiplied], -2"),
+    "of a parity bit 0 counts": (BLOCK_SCALED, replace(
+        r"(.*\[multiplied\], )0;", r"{ .reg .b32 %parity; mov.b32 %parity, -2;\n\1%parity; }"),
                                  {"parity"}),
     "factors that no product uses are not loaded": (BLOCK_SCALED, replace(", 5632", ", 5248"),
                                                     set()),

@@ -151,8 +151,8 @@ TOO_MUCH = {
     ),
     "shared": (
         kernel(".reg .b32 %r; mov.b32 %r, x;", ".shared .b8 x[1099511627776];\n"),
-        "kernel k: a CTA has at most 232448 bytes of shared memory, got 1099511627776 static and 0"
-        " dynamic",
+        "ptx:4: error: out-of-bounds: static shared memory must have at most 49152 bytes, got"
+        " 1099511627776 with variable x",
     ),
     "predicates in memory": (
         kernel("", ".global .pred x = 1;\n"),

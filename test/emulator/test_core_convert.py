@@ -36,6 +36,8 @@ def source_register(integers, bits: int, seed: int) -> np.ndarray:
 def test_integer_conversions_extend_truncate_or_saturate(
     execute, integers, as_signed, target, source, sat
 ):
+    if sat and limits(target)[0] <= limits(source)[0] <= limits(source)[1] <= limits(target)[1]:
+        pytest.skip("nothing saturates, and so there is no .sat")
     a = source_register(integers, bits_of(source), 1)
     out = REGISTERS[bits_of(target)]
     got = execute(f"cvt{sat}.{target}.{source} %d, %a;", a, out=out)

@@ -188,7 +188,7 @@ PENDING_ONE = "(phase 0, parity 0, pending 1 of 1, tx 0)"
             f"mbarrier.init of the live mbarrier 0x400 {PENDING_ONE}; mbarrier.inval it first",
         ),
         (
-            "@%p0 mbarrier.init.shared::cta.b64 [%r1], 0;",
+            "mov.b32 %r9, 0; @%p0 mbarrier.init.shared::cta.b64 [%r1], %r9;",
             "arrival count of mbarrier.init must be 1..1048575, got 0",
         ),
         (

@@ -295,7 +295,7 @@ def ptxas_refuses(text: str) -> str | None:
 def emulator_refuses(text: str) -> tuple[str, str] | None:
     """(kind, message) if a kernel of the text is refused: `malformed`, `unmodelled`, `internal`."""
     try:
-        for entry in dict.fromkeys(ENTRY.findall(text)):
+        for entry in dict.fromkeys(ENTRY.findall(text)) or ("none",):
             load_program(text, entry)
     except Trap as trap:
         return ("unmodelled" if trap.category == "unmodelled" else "malformed"), str(trap)

@@ -170,14 +170,14 @@ def _product24(part: str) -> Callable:
 @instruction("mul24", section="9.7.1.5")
 def build_mul24(ins: Decoded) -> Step:
     """mul24{.hi,.lo}.{u32,s32} d, a, b: bits 47..16 or 31..0 of the 48-bit product."""
-    type_ = ins.take_type()
+    type_ = ins.take_type("u32", "s32")
     return lanewise(ins, [type_] * 2, _product24(ins.required(("lo", "hi"))))
 
 
 @instruction("mad24", section="9.7.1.6")
 def build_mad24(ins: Decoded) -> Step:
     """mad24{.hi,.lo}.{u32,s32} d, a, b, c."""
-    type_ = ins.take_type()
+    type_ = ins.take_type("u32", "s32")
     product = _product24(ins.required(("lo", "hi")))
     return lanewise(ins, [type_] * 3, lambda a, b, c: product(a, b) + c)
 
@@ -244,6 +244,8 @@ def build_neg(ins: Decoded) -> Step:
     if _is_float(ins):
         return floating.build_sign(ins, clear=False)
     type_ = integer_type(ins)
+    if not type_.signed:
+        raise ins.trap("type", f"neg has no type .{type_.name}")
     return lanewise(ins, [type_], np.negative)
 
 

@@ -20,9 +20,7 @@ from .floats import ELEMENT
 from .memory import (
     DEFAULT_SCOPE,
     MAX_VECTOR_BYTES,
-    ORDERS,
     SCOPES,
-    SPACES,
     expand,
     ordered,
     space_of,
@@ -33,6 +31,10 @@ OPERATIONS = ("and", "or", "xor", "cas", "exch", "add", "inc", "dec", "min", "ma
 _BITWISE = {"and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor}
 _NUMERIC = {"add": np.add, "min": np.minimum, "max": np.maximum}
 _VECTOR_TYPES = ("f32", "f16", "bf16", "f16x2", "bf16x2")
+_HALVES = ("f16", "f16x2", "bf16", "bf16x2")
+_ORDERS = {1: ("relaxed", "acquire", "release", "acq_rel"), 0: ("relaxed", "release")}
+"""Of atom, whose address is operand 1, and of red."""
+_SPACES = ("global", "shared", "shared::cta", "shared::cluster")
 _VECTORS = ("v2", "v4", "v8")
 _WORD = 8
 _LEGAL = {
@@ -130,13 +132,11 @@ def _build(ins: Decoded, first: int) -> Step:
         return _build_vector(ins, first, int(vector[1]))
     type_ = ins.take_type()
     operation = ins.required(OPERATIONS)
-    order = ins.choice(ORDERS, "relaxed")
+    order = ins.choice(_ORDERS[first], "relaxed")
     scope = ins.choice(SCOPES, DEFAULT_SCOPE)
-    space = ins.choice(SPACES)
-    ins.flag("noftz")
-    ins.flag("L2::cache_hint")
-    ins.finish_modifiers()
-    ins.expect_operands(*(first + 2 + (operation == "cas") + more for more in (0, 1)))
+    space = ins.choice(_SPACES)
+    _check_denormals(ins, operation, type_)
+    _expect(ins, first + 2 + (operation == "cas"))
     combine = combination(ins, operation, type_)
     name, of = space_of(ins, space, ins.operand(first))
     address = ins.address(first)
@@ -148,17 +148,33 @@ def _build(ins: Decoded, first: int) -> Step:
     return ordered(step, order, scope, updating=True, comparing=operation == "cas")
 
 
+def _expect(ins: Decoded, count: int) -> None:
+    """Refuse other modifiers and numbers of operands; a cache policy stands behind the others."""
+    hinted = ins.flag("L2::cache_hint")
+    ins.finish_modifiers()
+    ins.expect_operands(count + hinted)
+    if hinted:
+        ins.read(count, np.uint64)
+
+
+def _check_denormals(ins: Decoded, operation: str, type_: Type) -> None:
+    """Halves are never flushed, which `.noftz` must say (PTX ISA §9.7.13.5, §9.7.13.6)."""
+    if ins.flag("noftz"):
+        if type_.bytes == _WORD or ELEMENT.get(type_.name) is None:
+            raise ins.trap("operand", f"{ins.mnemonic} has no .noftz of .{type_.name}")
+    elif type_.name in _HALVES and operation in _NUMERIC:
+        raise ins.trap("operand", f"{ins.mnemonic}.{operation} of .{type_.name} needs .noftz")
+
+
 def _build_vector(ins: Decoded, first: int, count: int) -> Step:
     """Elements are combined one by one: a vector is not one atomic access."""
     type_ = TYPES[ins.required(_VECTOR_TYPES)]
     operation = ins.required(("add",) if type_.name == "f32" else ("add", "min", "max"))
-    order = ins.choice(ORDERS, "relaxed")
+    order = ins.choice(_ORDERS[first], "relaxed")
     scope = ins.choice(SCOPES, DEFAULT_SCOPE)
     ins.required(("global",))
-    ins.flag("noftz")
-    ins.flag("L2::cache_hint")
-    ins.finish_modifiers()
-    ins.expect_operands(first + 2, first + 3)
+    _check_denormals(ins, operation, type_)
+    _expect(ins, first + 2)
     if type_.bytes * count > MAX_VECTOR_BYTES:
         ins.unmodelled(f"a vector of {count} elements of .{type_.name}")
     combine, address = combination(ins, operation, type_), ins.address(first)

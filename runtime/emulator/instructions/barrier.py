@@ -51,7 +51,8 @@ def _check_constants(ins: Decoded, number_at: int, *, has_count: bool) -> None:
         raise ins.trap("operand", f"the barrier number must be 0..{BARRIERS - 1}, got"
                                   f" {number.value}")  # fmt: skip
     count = ins.operand(number_at + 1) if has_count else None
-    if isinstance(count, syntax.Integer) and (count.value < 0 or count.value % WARP_SIZE):
+    least = 1 if ins.mnemonic.endswith("arrive") else 0
+    if isinstance(count, syntax.Integer) and (count.value < least or count.value % WARP_SIZE):
         which = f"barrier {number.value}: " if isinstance(number, syntax.Integer) else ""
         rule = f"{which}the thread count must be a positive multiple of {WARP_SIZE}"
         raise ins.trap("operand", f"{rule}, got {count.value}")
@@ -151,7 +152,7 @@ def build_bar_red(ins: Decoded) -> Step:
     """bar.red.popc.u32 d, a{, b}, {!}c and bar.red.{and,or}.pred p, a{, b}, {!}c."""
     check = ins.whole_warp() if _is_aligned(ins) else None
     operation = ins.required(("popc", "and", "or"))
-    type_ = ins.take_type()
+    type_ = ins.take_type("u32" if operation == "popc" else "pred")
     ins.finish_modifiers()
     ins.expect_operands(3, 4)
     read, write = ins.read_predicate(len(ins.operands) - 1), ins.write(0, type_.dtype)

@@ -139,6 +139,8 @@ def build_to_shared(
     ins.finish_modifiers()
     to, source, barrier = ins.address(0), ins.address(1), ins.address(3)
     size = ins.read(2, np.uint32)
+    if ins.operand_is_immediate(2):
+        _check_size(ins.immediate(2))
     ctas = ins.read(4, np.uint16) if multicast else None
 
     def step(warp: Warp, mask: np.ndarray) -> None:

@@ -76,6 +76,7 @@ def build_call(ins: Decoded) -> Step:
     """call{.uni} (results), function, (arguments){, list or prototype}."""
     ins.flag("uni")
     ins.finish_modifiers()
+    _check_call(ins)
     groups = [operand for operand in ins.operands if isinstance(operand, syntax.Group)]
     names = [operand.name for operand in ins.operands if isinstance(operand, syntax.Symbol)]
     if not names:
@@ -91,6 +92,19 @@ def build_call(ins: Decoded) -> Step:
     bring = _copies(ins, callee, arguments, callee.function.params, inward=True)
     fetch = _copies(ins, callee, results, callee.function.returns, inward=False)
     return _call_step(callee.pc, bring, fetch)
+
+
+_CALL_ENDS = ([], [syntax.Group], [syntax.Symbol], [syntax.Group, syntax.Symbol])
+
+
+def _check_call(ins: Decoded) -> None:
+    """`(results), function, (arguments), list`: at most these, in this order."""
+    kinds = [type(operand) for operand in ins.operands]
+    leading = kinds[:1] == [syntax.Group]
+    target, *behind = kinds[leading:] or [None]
+    if target is not syntax.Symbol or behind not in _CALL_ENDS:
+        raise ins.trap("operand", "a call is `(results), function, (arguments), list`")
+    ins.expect_operands(len(kinds))
 
 
 def _call_step(target: int, bring: tuple, fetch: tuple) -> Step:
@@ -275,6 +289,7 @@ def build_exit(ins: Decoded) -> Step:
 def build_trap(ins: Decoded) -> Step:
     """trap: the launch stops."""
     ins.finish_modifiers()
+    ins.expect_operands(0)
 
     def step(warp, mask):
         raise Trap("trap", "the kernel executed trap")
@@ -287,12 +302,15 @@ def build_nothing(ins: Decoded) -> Step:
     """Debugging hints without effect here."""
     ins.flag("mask")
     ins.finish_modifiers()
+    ins.expect_operands(0 if ins.mnemonic == "brkpt" else 1)
     return lambda warp, mask: None
 
 
 @instruction("nanosleep", section="9.7.19.2")
 def build_nanosleep(ins: Decoded) -> Step:
     """nanosleep.u32 t: let others run."""
-    ins.take_type()
+    type_ = ins.take_type("u32")
     ins.finish_modifiers()
+    ins.expect_operands(1)
+    ins.read(0, type_)
     return lambda warp, mask: SWITCH

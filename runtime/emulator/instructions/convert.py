@@ -11,6 +11,7 @@ from ..ptx.decode import Decoded
 from ..ptx.registry import Step, instruction
 from ..ptx.values import RAW, TYPES, Type, bf16_to_f32, f32_to_bf16
 from . import floats
+from .conversion_rules import check_conversion
 from .rounding import MODES, round_fraction, round_stochastically, to_bf16, to_f16, to_tf32
 from .rounding import relu as clamp_negative
 from .small_floats import build_small_float, is_small_float
@@ -33,10 +34,12 @@ def build_cvt(ins: Decoded) -> Step:
     ins.expect_operands(2)
     function = _conversion(ins, target, source)
     ins.finish_modifiers()
-    ins.slot(1, source, relaxed=True)
-    ins.target(0, target, relaxed=True)
-    read = ins.read(1, source.raw, relaxed=True)
-    write = ins.write(0, target.dtype if target.kind == "s" else target.raw, relaxed=True)
+    wider_source, wider_target = source.kind != "x", target.kind != "x"  # as .bf16 is not
+    ins.slot(1, source, relaxed=wider_source)
+    ins.target(0, target, relaxed=wider_target)
+    read = ins.read(1, source.raw, relaxed=wider_source)
+    view = target.dtype if target.kind == "s" else target.raw
+    write = ins.write(0, view, relaxed=wider_target)
     return lambda warp, mask: write(warp, mask, function(read(warp)))
 
 
@@ -46,6 +49,7 @@ def _conversion(ins: Decoded, target: Type, source: Type) -> Callable:
     for type_ in (source, target):
         if type_.kind not in "usf" and type_.name != "bf16":
             ins.unmodelled(f"type .{type_.name}")
+    check_conversion(ins, target, source)
     if not from_float and not to_float:
         return _integer_to_integer(ins, target, source)
     if not from_float:
@@ -172,7 +176,7 @@ def _pair(ins: Decoded, target: Type, source: Type) -> Step:
     ins.finish_modifiers()
     form = target.name[:-2]
     narrow = _narrow(ins, form, mode, relu, finite)
-    upper, lower, write = ins.slot(1, source), ins.slot(2, source), ins.write(0, np.uint32)
+    upper, lower, write = ins.slot(1, source), ins.slot(2, source), ins.write(0, target)
 
     def step(warp, mask):
         regs, pairs = warp.regs, np.empty(64, np.uint32)
@@ -223,8 +227,10 @@ def _tf32(ins: Decoded, source: Type) -> Step:
     ins.expect_operands(2)
     mode = ins.required(("rna", "rn", "rz"))
     relu, finite = ins.flag("relu"), ins.flag("satfinite")
+    if relu and mode == "rna":
+        raise ins.trap("operand", "cvt.rna has no .relu")
     ins.finish_modifiers()
-    slot, write = ins.slot(1, source), ins.write(0, np.uint32)
+    slot, write = ins.slot(1, source), ins.write(0, TYPES["b32"])
 
     def step(warp, mask):
         bits = to_tf32(warp.regs[slot], mode)

@@ -46,9 +46,7 @@ def build_carry(
     ins: Decoded, subtract: bool, high: Callable | None = None, *, takes: bool = False
 ) -> Step:
     """add, sub (two operands) or mad (`high` given) with carry in (`takes`) and out (.cc)."""
-    type_ = ins.take_type()
-    if type_.name not in ("u32", "s32", "u64", "s64", "b32", "b64"):
-        ins.unmodelled(f"type .{type_.name}")
+    type_ = ins.take_type("u32", "s32", "u64", "s64")
     sets = ins.flag("cc")
     combine = _difference if subtract else _sum
     terms = _addends(ins, type_) if high is None else _product(ins, type_, high)

@@ -44,14 +44,27 @@ def _exact(function: np.ufunc, mode: str) -> Callable:
     return total if function is np.add else lambda a, b: total(a, -b)
 
 
-class Modifiers:
-    """Rounding mode, .ftz, .sat and .relu of a float instruction."""
+_SATURATED = ("f32", "f16", "f16x2")
 
-    def __init__(self, ins: Decoded):
-        self.mode = ins.choice(MODES, "rn")
+
+class Modifiers:
+    """Rounding mode, .ftz, .sat and .relu of a float instruction (PTX ISA §9.7.3 to §9.7.5).
+
+    rounded: whether a rounding modifier must be there, may be (None) or must not.
+    """
+
+    def __init__(self, ins: Decoded, type_: Type, *, rounded: bool | None):
+        mode = ins.choice(MODES)
+        half = floats.element(ins, type_) in ("f16", "bf16")
+        if rounded is not None and rounded != (mode is not None):
+            needs = "needs" if rounded else "has no"
+            raise ins.trap("operand", f"{ins.opcode} {needs} rounding modifier")
+        if half and mode not in (None, "rn"):
+            raise ins.trap("operand", f"{ins.mnemonic} of .{type_.name} has no .{mode}")
+        self.mode = mode or "rn"
         self.flush = ins.flag("ftz")
-        self.sat = ins.flag("sat")
-        self.relu = ins.flag("relu")
+        self.sat = type_.name in _SATURATED and ins.flag("sat")
+        self.relu = half and ins.mnemonic == "fma" and ins.flag("relu")
 
     @property
     def plain(self) -> bool:
@@ -84,7 +97,7 @@ def _writer(ins: Decoded, type_: Type, modifiers: Modifiers) -> Callable:
 def build_binary(ins: Decoded, function: np.ufunc) -> Step:
     """add, sub and mul of every float type and rounding mode."""
     type_ = ins.take_type()
-    modifiers = Modifiers(ins)
+    modifiers = Modifiers(ins, type_, rounded=None)
     form = floats.element(ins, type_)
     native = form in ("f32", "f64") and modifiers.mode == "rn"
     if native and modifiers.plain and type_.name != "f32x2":
@@ -120,7 +133,7 @@ def _fma_f64(mode: str) -> Callable:
 def build_fma(ins: Decoded) -> Step:
     """fma.rnd{.ftz}{.sat}{.relu}.type d, a, b, c: one rounding of a · b + c."""
     type_ = ins.take_type()
-    modifiers = Modifiers(ins)
+    modifiers = Modifiers(ins, type_, rounded=True)
     read = floats.wide_reader(ins, type_, modifiers.flush)
     write = _writer(ins, type_, modifiers)
     if floats.element(ins, type_) == "f64":
@@ -132,8 +145,9 @@ def build_fma(ins: Decoded) -> Step:
 def build_div(ins: Decoded) -> Step:
     """div{.approx,.full,.rnd}{.ftz}.{f32,f64} d, a, b."""
     type_ = _one_of(ins, "f32", "f64")
-    approximate = ins.choice(("approx", "full"))
-    modifiers = Modifiers(ins)
+    approximate = ins.choice(("approx", "full")) if type_.name == "f32" else None
+    modifiers = Modifiers(ins, type_, rounded=approximate is None)
+    _refuse_saturation(ins, modifiers)
     read = floats.wide_reader(ins, type_, modifiers.flush)
     write = _writer(ins, type_, modifiers)
     if type_.name == "f64" and modifiers.mode != "rn":
@@ -148,6 +162,11 @@ def _divide_approximately(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     huge = (np.abs(b) > 2.0**126) & np.isfinite(b)
     replaced = np.where(np.isfinite(a), np.copysign(0.0, quotient), np.nan)
     return np.where(huge, replaced, quotient)
+
+
+def _refuse_saturation(ins: Decoded, modifiers: Modifiers) -> None:
+    if modifiers.sat:
+        raise ins.trap("operand", f"{ins.mnemonic} has no .sat")
 
 
 def _one_of(ins: Decoded, *names: str) -> Type:
@@ -165,7 +184,8 @@ def _unary(ins: Decoded, function: Callable, directed_f64: Callable | None) -> S
     """rcp, sqrt and rsqrt: .approx{.ftz} or .rnd{.ftz} of f32 and f64."""
     type_ = _one_of(ins, "f32", "f64")
     approximate = ins.flag("approx")
-    modifiers = Modifiers(ins)
+    modifiers = Modifiers(ins, type_, rounded=not approximate)
+    _refuse_saturation(ins, modifiers)
     wide = type_.name == "f64"
     flush = modifiers.flush and not wide
     read = floats.wide_reader(ins, type_, flush)
@@ -207,6 +227,11 @@ def _approximation(ins: Decoded, function: Callable, *types: str) -> Step:
     if not ins.flag("approx"):
         ins.unmodelled("the instruction without .approx")
     flush = ins.flag("ftz")
+    if ins.mnemonic == "ex2" and flush != type_.name.startswith("bf16") and type_.name != "f32":
+        needs = "has no" if flush else "needs"
+        raise ins.trap("operand", f"ex2 of .{type_.name} {needs} .ftz")
+    if ins.mnemonic == "tanh" and flush:
+        raise ins.trap("operand", "tanh has no .ftz")
     if type_.name.startswith("bf16"):
         flush = False
     read = floats.wide_reader(ins, type_, flush)

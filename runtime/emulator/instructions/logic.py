@@ -12,6 +12,10 @@ from ..ptx.registry import Step, instruction
 from ..ptx.values import TYPES, Type
 from .common import lanewise
 
+_WORDS = ("u32", "u64", "s32", "s64")
+_FIELD_MOST = 255
+"""Positions and lengths of bit fields are in 0..255 (PTX ISA §9.7.1.19, §9.7.1.20)."""
+
 
 def _bitwise_type(ins: Decoded) -> Type:
     type_ = ins.take_type()
@@ -179,7 +183,7 @@ def build_clz(ins: Decoded) -> Step:
 def build_bfind(ins: Decoded) -> Step:
     """bfind{.shiftamt}.type d, a: highest bit that is not the sign, 0xFFFFFFFF if none."""
     amount = ins.flag("shiftamt")
-    type_ = ins.take_type()
+    type_ = ins.take_type(*_WORDS)
 
     def function(a: np.ndarray) -> np.ndarray:
         raw = np.where(a < 0, ~a, a).view(type_.raw)
@@ -193,7 +197,7 @@ def build_bfind(ins: Decoded) -> Step:
 @instruction("fns", section="9.7.1.17")
 def build_fns(ins: Decoded) -> Step:
     """fns.b32 d, mask, base, offset: the offset-th set bit from base, 0xFFFFFFFF if none."""
-    type_ = ins.take_type()
+    type_ = ins.take_type("b32")
     types = [type_, TYPES["u32"], TYPES["s32"]]
     return lanewise(
         ins,
@@ -234,7 +238,9 @@ def build_brev(ins: Decoded) -> Step:
 @instruction("bfe", section="9.7.1.19")
 def build_bfe(ins: Decoded) -> Step:
     """bfe.type d, a, b, c: c bits of a from position b (both mod 256), sign-extended by .s."""
-    type_ = ins.take_type()
+    type_ = ins.take_type(*_WORDS)
+    ins.bound_constant(2, 0, _FIELD_MOST)
+    ins.bound_constant(3, 0, _FIELD_MOST)
     bits, signed, view = type_.bits, type_.signed, type_.dtype
 
     def lane(value: int, start: int, length: int) -> int:
@@ -258,6 +264,8 @@ def build_bfe(ins: Decoded) -> Step:
 def build_bfi(ins: Decoded) -> Step:
     """bfi.type f, a, b, c, d: d bits of a put into b at position c (both mod 256)."""
     type_ = _bitwise_type(ins)
+    ins.bound_constant(3, 0, _FIELD_MOST)
+    ins.bound_constant(4, 0, _FIELD_MOST)
     full = (1 << type_.bits) - 1
 
     def lane(a: int, b: int, start: int, length: int) -> int:
@@ -275,7 +283,7 @@ def build_bfi(ins: Decoded) -> Step:
 def build_szext(ins: Decoded) -> Step:
     """szext.mode.type d, a, b: sign- or zero-extend the low b bits of a."""
     wrap = ins.required(("wrap", "clamp")) == "wrap"
-    type_ = ins.take_type()
+    type_ = ins.take_type("u32", "s32")
 
     def lane(value: int, count: int) -> int:
         count = count & 31 if wrap else min(count, 32)
@@ -294,7 +302,7 @@ def build_szext(ins: Decoded) -> Step:
 def build_bmsk(ins: Decoded) -> Step:
     """bmsk.mode.b32 d, a, b: b one bits from position a."""
     wrap = ins.required(("wrap", "clamp")) == "wrap"
-    type_ = ins.take_type()
+    type_ = ins.take_type("b32")
 
     def lane(start: int, count: int) -> int:
         start, count = (start & 31, count & 31) if wrap else (min(start, 32), min(count, 32))

@@ -37,11 +37,12 @@ def take_space(ins: Decoded, spaces: tuple[str, ...] = _SPACES) -> str:
 def _finish(ins: Decoded, *semantics: str) -> tuple[bool, str]:
     """Consume the rest of the modifiers; returns whether the operation is relaxed, and its scope,
     without which it is that of the CTA."""
-    relaxed = ins.choice(semantics) == "relaxed"
-    scope = ins.choice(("cta", "cluster"), "cta")
+    order, scope = ins.choice(semantics), ins.choice(("cta", "cluster"))
+    if (order is None) != (scope is None):
+        raise ins.trap("operand", f"{ins.mnemonic} has a memory order and a scope, or neither")
     ins.required(("b64",))
     ins.finish_modifiers()
-    return relaxed, scope
+    return order == "relaxed", scope or "cta"
 
 
 @instruction("mbarrier.init", section=_SECTION)
@@ -51,6 +52,7 @@ def build_init(ins: Decoded) -> Step:
     ins.finish_modifiers()
     ins.expect_operands(2)
     address, count = ins.address(0), ins.read(1, np.uint32)
+    ins.bound_constant(1, 1, mbarrier.MAX_COUNT)
 
     def step(warp: Warp, mask: np.ndarray) -> None:
         addresses, counts = address(warp), count(warp)
@@ -154,6 +156,8 @@ def build_arrive(ins: Decoded) -> Step:
         return barrier.arrive(count, expect=expect, drop=drop, no_complete=no_complete)
 
     amount = 2 if len(ins.operands) == 3 else None
+    if amount and not expects:
+        ins.bound_constant(amount, 1, mbarrier.MAX_COUNT)
     passes_on = "relaxed" if relaxed else "released"
     perform = _each_lane(ins, space, 1, amount, operation, passes_on, scope)
     write = ins.write(0, np.uint64)
@@ -204,6 +208,8 @@ def build_wait(ins: Decoded) -> Step:
     ins.expect_operands(*((3, 4) if has_hint else (3,)))
     write, address = ins.write(0, np.bool_), ins.address(1)
     asked = ins.read(2, np.uint32 if by_parity else np.uint64)
+    if by_parity:
+        ins.bound_constant(2, 0, 1)
     if len(ins.operands) == 4:
         ins.read(3, np.uint32)
 

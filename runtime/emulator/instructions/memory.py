@@ -45,6 +45,10 @@ _HINT = "L2::cache_hint"
 MAX_VECTOR_BYTES = 16
 MAX_GLOBAL_VECTOR_BYTES = 32
 
+HINTED_BYTES = 128
+"""Of applypriority and discard (PTX ISA §9.7.9.16, §9.7.9.17)."""
+POLICIES = ("L2::evict_last", "L2::evict_normal", "L2::evict_first", "L2::evict_unchanged")
+
 SpaceOf = Callable[..., Space]
 
 
@@ -139,13 +143,34 @@ class Access:
 def _take_hints(ins: Decoded) -> tuple[str, str]:
     """(order, scope) of an access, for the race checks; cache hints have no effect."""
     mapped = ins.flag("mmio")
-    order = ins.choice(ORDERS, "relaxed" if mapped else "weak")
-    scope = ins.choice(SCOPES, DEFAULT_SCOPE)
+    order, scope = ins.choice(ORDERS), ins.choice(SCOPES)
     for hints in (CACHE_OPERATORS, EVICTION, EVICTION_L2, PREFETCH):
         ins.choice(hints)
-    for flag in ("nc", "unified", "noftz", "L2::cache_hint"):
+    for flag in ("nc", "unified", "L2::cache_hint"):
         ins.flag(flag)
-    return ("relaxed", "sys") if order == "volatile" else (order, scope)
+    order = order or ("relaxed" if mapped else None)
+    _check_order(ins, order, scope)
+    if order == "volatile":
+        return "relaxed", "sys"
+    return order or "weak", scope or DEFAULT_SCOPE
+
+
+def _check_order(ins: Decoded, order: str | None, scope: str | None) -> None:
+    """Which orders and scopes a load or store may have (PTX ISA §9.7.9.8, §9.7.9.11)."""
+    strong = order in ("relaxed", "acquire", "release")
+    wrong = {"ld": "release", "ldu": "release", "st": "acquire"}[ins.mnemonic]
+    if order in (wrong, "acq_rel"):
+        raise ins.trap("operand", f"{ins.mnemonic} has no modifier .{order}")
+    if strong != (scope is not None):
+        missing = f"a scope beside .{order}" if strong else f"a memory order beside .{scope}"
+        raise ins.trap("operand", f"{ins.mnemonic} needs {missing}")
+    places = ins.modifiers
+    if "nc" in places and (order not in (None, "weak") or "global" not in places):
+        raise ins.trap("operand", "ld.nc is a weak load of .global")
+    if order not in (None, "weak") and any(each.startswith(("param", "const")) for each in places):
+        raise ins.trap("operand", f".{order} is not for .param and .const")
+    if strong and "local" in places:
+        raise ins.trap("operand", f".{order} is not for .local")
 
 
 def ordered(
@@ -203,6 +228,8 @@ def build_ld(ins: Decoded) -> Step:
     access = Access(ins, 0, 1)
     address, key = ins.address(1), (access.name, "read")
     ins.note_access(MemoryAccess(access.space or "generic", READ, access.size, address))
+    if len(access.elements) == 1 and ins.is_sink(access.elements[0]):
+        raise ins.trap("operand", "a result that cannot be `_`")
     receivers = [_receiver(ins, element, access.type) for element in access.elements]
     if len(receivers) > 1:
         return ordered(_ld_vector(access, address, key, receivers), access.order, access.scope)
@@ -294,12 +321,43 @@ def build_prefetch(ins: Decoded) -> Step:
     for hint in ("L1", "L2", "L2::evict_last", "L2::evict_normal", "L2::128B"):
         ins.flag(hint)
     ins.finish_modifiers()
+    _check_hinted(ins)
     return lambda warp, mask: None
+
+
+def _check_hinted(ins: Decoded) -> None:
+    """`[a]`, and of applypriority and discard the bytes, which must be 128."""
+    sized = ins.mnemonic in ("applypriority", "discard")
+    ins.expect_operands(2 if sized else 1)
+    ins.address(0)
+    if sized and ins.immediate(1) != HINTED_BYTES:
+        raise ins.trap("operand", f"the size must be {HINTED_BYTES}, got {ins.immediate(1)}")
 
 
 @instruction("createpolicy", section="9.7.9.18")
 def build_createpolicy(ins: Decoded) -> Step:
     """createpolicy…b64 policy, …: an opaque cache policy without effect."""
+    _check_policy(ins)
     write = ins.write(0, np.uint64)
     policy = np.full(WARP_SIZE, 0x1000_0000_0000_0000, np.uint64)
     return lambda warp, mask: write(warp, mask, policy)
+
+
+def _check_policy(ins: Decoded) -> None:
+    """createpolicy.{fractional,range,cvt} and their operands, which are then not needed."""
+    form = ins.required(("fractional", "range", "cvt"))
+    ins.take_type("b64")
+    if form == "cvt":
+        ins.required(("L2",))
+        ins.finish_modifiers()
+        ins.expect_operands(2)
+        ins.read(1, np.uint64)
+        return
+    ins.flag("global")
+    found = [name for name in POLICIES for _ in range(2) if ins.flag(name)]
+    if not 1 <= len(found) <= 2:
+        raise ins.trap("operand", "createpolicy needs one or two of " + ", ".join(POLICIES))
+    ins.finish_modifiers()
+    ins.expect_operands(*((4,) if form == "range" else (1, 2)))
+    if form == "range":
+        ins.address(1)

@@ -13,10 +13,16 @@ from ..ptx.lanes import FULL, WARP_SIZE
 from ..ptx.operand_types import is_memory_type
 from ..ptx.registry import Step, instruction
 from ..ptx.specials import FIXED, MOVING
-from ..ptx.values import RAW, TYPES
+from ..ptx.values import RAW, TYPES, Type
 from .common import lanewise, result
 from .rounding import flush_f32
 
+SELECTED = (
+    *(f"{kind}{bits}" for kind in "bus" for bits in (16, 32, 64)),
+    "f32",
+    "f64",
+)  # fmt: skip
+"""Types of selp and slct (PTX ISA §9.7.6.3, §9.7.6.4)."""
 GENERIC_SPACES = (
     "shared",
     "shared::cta",
@@ -41,10 +47,10 @@ def build_mov(ins: Decoded) -> Step:
     if not is_memory_type(type_) and type_.kind != "p":
         raise ins.trap("type", f"mov has no type .{type_.name}")
     destination, source = ins.operands
-    if isinstance(destination, syntax.Vector):
-        return _unpack(ins, type_.bits)
-    if isinstance(source, syntax.Vector):
-        return _pack(ins, type_.bits)
+    if isinstance(destination, syntax.Vector) or isinstance(source, syntax.Vector):
+        return _moved_vector(ins, type_)
+    if isinstance(source, syntax.Symbol) and source.name in (*MOVING, *FIXED) and type_.kind == "f":
+        raise ins.trap("type", f"mov.{type_.name} does not read special registers")
     if isinstance(source, syntax.Symbol) and source.name in MOVING:
         return _read_moving(ins, source.name, type_.bits)
     target = ins.target(0, type_)
@@ -53,6 +59,17 @@ def build_mov(ins: Decoded) -> Step:
         return result(lambda regs: regs[slot].astype(np.uint16), target)
     slot = ins.slot(1, type_)
     return result(lambda regs: regs[slot], target)
+
+
+def _moved_vector(ins: Decoded, type_: Type) -> Step:
+    """Vectors are packed and unpacked as untyped bits (PTX ISA §9.7.9.4)."""
+    if type_.kind != "b":
+        raise ins.trap("type", f"mov of a vector has no type .{type_.name}")
+    return (
+        _unpack(ins, type_.bits)
+        if isinstance(ins.operands[0], syntax.Vector)
+        else _pack(ins, type_.bits)
+    )
 
 
 def _read_moving(ins: Decoded, name: str, bits: int) -> Step:
@@ -118,7 +135,7 @@ def result_wide(function, slot: int | None) -> Step:
 @instruction("selp", section="9.7.6.3")
 def build_selp(ins: Decoded) -> Step:
     """selp.type d, a, b, c: d = c ? a : b."""
-    type_ = ins.take_type()
+    type_ = ins.take_type(*SELECTED)
     ins.finish_modifiers()
     ins.expect_operands(4)
     a, b = ins.slot(1, type_), ins.slot(2, type_)
@@ -129,11 +146,9 @@ def build_selp(ins: Decoded) -> Step:
 @instruction("slct", section="9.7.6.4")
 def build_slct(ins: Decoded) -> Step:
     """slct{.ftz}.type.{s32,f32} d, a, b, c: d = c >= 0 ? a : b (a NaN selects b)."""
-    selector = ins.take_type()
-    sign = flush_f32 if ins.flag("ftz") and selector.name == "f32" else np.asarray
-    type_ = ins.take_type()
-    if selector.name not in ("s32", "f32"):
-        ins.unmodelled(f"selector type .{selector.name}")
+    selector = ins.take_type("s32", "f32")
+    sign = flush_f32 if selector.name == "f32" and ins.flag("ftz") else np.asarray
+    type_ = ins.take_type(*SELECTED)
 
     def select(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
         return np.where(sign(c) >= 0, a, b)
@@ -146,7 +161,7 @@ def build_cvta(ins: Decoded) -> Step:
     """cvta{.to}.space.u64 d, a: state space address to generic, or back."""
     back = ins.flag("to")
     space = ins.required(GENERIC_SPACES)
-    type_ = ins.take_type()
+    type_ = ins.take_type("u32", "u64")
     ins.finish_modifiers()
     ins.expect_operands(2)
     if type_.bits != 64:
@@ -202,7 +217,7 @@ def build_mapa(ins: Decoded) -> Step:
     one and only some use theirs.
     """
     ins.flag("shared::cluster")
-    type_ = ins.take_type()
+    type_ = ins.take_type("u32", "u64")
     ins.finish_modifiers()
     ins.expect_operands(3)
     a, b = ins.slot(1, type_), ins.slot(2, TYPES["u32"])
@@ -220,7 +235,7 @@ def build_mapa(ins: Decoded) -> Step:
 def build_getctarank(ins: Decoded) -> Step:
     """getctarank{.shared::cluster}.type d, a: the cluster rank of a shared address."""
     ins.flag("shared::cluster")
-    type_ = ins.take_type()
+    type_ = ins.take_type("u32", "u64")
     ins.finish_modifiers()
     ins.expect_operands(2)
     slot = ins.slot(1, type_)

@@ -19,7 +19,7 @@ from ..ptx.lanes import first_lane
 from ..ptx.registry import Blocked, Step, instruction
 from ..tensor.spans import Claim, Span
 from ..tensor.tensor_engine import pair_of, tensor_engine
-from ..tensor.tensor_memory import LANES
+from ..tensor.tensor_memory import ALLOCATION_SIZES, LANES
 
 _ALLOC_SECTION = "9.7.16.7"
 _COMMIT_SECTION = "9.7.16.12"
@@ -69,10 +69,11 @@ def take_aligned(ins: Decoded) -> Callable:
 @instruction("tcgen05.alloc", section=_ALLOC_SECTION)
 def build_alloc(ins: Decoded) -> Step:
     group, converged = take_group(ins), take_aligned(ins)
-    space = ins.choice(("shared::cta", "shared"), "generic")
+    space = ins.choice(("shared::cta",), "generic")
     ins.required(("b32",))
     ins.finish_modifiers()
     ins.expect_operands(2)
+    _check_columns(ins)
     address = ins.address(0)
     columns = ins.read_uniform(1, np.uint32, "the column count of tcgen05.alloc")
     waiting = Blocked("tmem", lambda: "waits until that many tensor memory columns are free")
@@ -88,6 +89,15 @@ def build_alloc(ins: Decoded) -> Step:
         return None
 
     return step
+
+
+def _check_columns(ins: Decoded) -> None:
+    """The count of operand 1, if it is a constant (PTX ISA §9.7.16.7.1)."""
+    if not ins.operand_is_immediate(1):
+        return
+    if ins.immediate(1) not in ALLOCATION_SIZES:
+        raise ins.trap("operand", f"columns must be one of {', '.join(map(str, ALLOCATION_SIZES))},"
+                                  f" got {ins.immediate(1)}")  # fmt: skip
 
 
 def _allocate(cta: Cta, group: int, columns: int) -> int | None:
@@ -143,6 +153,7 @@ def build_dealloc(ins: Decoded) -> Step:
     ins.required(("b32",))
     ins.finish_modifiers()
     ins.expect_operands(2)
+    _check_columns(ins)
     address = ins.read_uniform(0, np.uint32, "the address of tcgen05.dealloc")
     columns = ins.read_uniform(1, np.uint32, "the column count of tcgen05.dealloc")
     waiting = Blocked("tmem", lambda: "waits for tcgen05.dealloc by the other CTA of its pair")
@@ -261,6 +272,8 @@ def build_commit(ins: Decoded) -> Step:
     ins.expect_operands(2 if multicast else 1)
     address = ins.address(0)
     ctas = ins.read(1, np.uint16) if multicast else None
+    if multicast:
+        ins.bound_constant(1, 0, 0xFFFF)
 
     def step(warp: Warp, mask: np.ndarray) -> None:
         lane = one_lane(mask, "tcgen05.commit")

@@ -107,6 +107,8 @@ def build_shfl(ins: Decoded) -> Step:
     if type_.name != "b32":
         ins.unmodelled(f"type .{type_.name}")
     operand = ins.operand(0)
+    if ins.is_sink(operand):
+        raise ins.trap("operand", "a result that cannot be `_`")
     pair = operand if isinstance(operand, syntax.Pair) else syntax.Pair(operand, syntax.Symbol("_"))
     write, flag = ins.write(pair.first, np.uint32), ins.write(pair.second, np.bool_)
     a, b, c = (ins.read(number, np.uint32) for number in (1, 2, 3))
@@ -172,7 +174,7 @@ def build_match(ins: Decoded) -> Step:
     """match.any.sync d, a, membermask: lanes with the same value; match.all.sync d{|p}."""
     ins.required(("sync",))
     every = ins.required(("any", "all")) == "all"
-    type_ = ins.take_type()
+    type_ = ins.take_type("b32", "b64")
     ins.finish_modifiers()
     ins.expect_operands(3)
     operand = ins.operand(0)
@@ -195,9 +197,9 @@ def build_match(ins: Decoded) -> Step:
 @instruction("activemask", section="9.7.13.11")
 def build_activemask(ins: Decoded) -> Step:
     """activemask.b32 d: the lanes that execute this together."""
-    ins.take_type()
+    type_ = ins.take_type("b32")
     ins.finish_modifiers()
-    write = ins.write(0, np.uint32)
+    write = ins.write(0, type_)
     return lambda warp, mask: write(warp, mask, np.full(WARP_SIZE, lanes_to_int(mask), np.uint32))
 
 

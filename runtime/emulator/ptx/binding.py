@@ -34,6 +34,7 @@ def _bind(program: Program, pc: int) -> tuple:
     ins = Decoded(program, scope, source, pc, entry.mnemonic, entry.section, modifiers)
     try:
         step = entry.build(ins)
+        ins.finish()
     except Trap as trap:
         raise trap.locate(kernel=program.entry, line=ins.line, text=ins.text) from None
     if source.guard is None:

@@ -29,6 +29,12 @@ Where = int | syntax.Operand
 SINK = "_"
 SPECIAL_READERS = ("mov", "cvt")
 """Instructions that may name a special register (PTX ISA §10)."""
+SINK_TAKERS = ("atom", "mbarrier", "setp", "call")
+"""Instructions whose only result may be `_`; elements and pairs may be so elsewhere (§6.4.2)."""
+ADDRESS_READERS = ("mov", "cvta", "mapa", "getctarank", "call")
+"""Instructions that may name a variable for its address (PTX ISA §6.4, §6.6)."""
+WIDE_ADDRESSES = ("ld", "ldu", "st", "atom", "red", "discard", "applypriority")
+SHORT_SPACES = ("shared", "local", "param", "const")
 WIDEST = 64
 """Bits of a register that may be wider than what is loaded, stored or converted."""
 FLOAT_BITS = (16, 32, 64)
@@ -59,6 +65,7 @@ class Decoded:
         self.line, self.text, self.predicate = source.line, source.text, source.guard
         self.mnemonic, self.section, self.modifiers = mnemonic, section, modifiers
         self._left = list(modifiers)
+        self._unread = set(range(len(self.operands)))
 
     # -- refusals ----------------------------------------------------------------------------
 
@@ -106,9 +113,11 @@ class Decoded:
             f"type .{self._left[-1]}" if self._left else "an opcode without type"
         )
 
-    def take_type(self) -> Type:
-        """Consume the last modifier that is a type."""
+    def take_type(self, *allowed: str) -> Type:
+        """Consume the last modifier that is a type, one of those `allowed` if any are named."""
         type_ = self.peek_type()
+        if allowed and type_.name not in allowed:
+            raise self.trap("type", f"{self.mnemonic} has no type .{type_.name}")
         at = len(self._left) - 1 - self._left[::-1].index(type_.name)
         del self._left[at]
         return type_
@@ -120,8 +129,15 @@ class Decoded:
 
     def expect_operands(self, *counts: int) -> None:
         """Refuse the instruction unless it has one of these numbers of operands."""
+        self._unread.clear()
         if len(self.operands) not in counts:
             self.unmodelled(f"{len(self.operands)} operands")
+
+    def finish(self) -> None:
+        """Refuse the instruction if its builder has not read all of it."""
+        self.finish_modifiers()
+        if self._unread:
+            raise self.trap("operand", f"operand {min(self._unread) + 1} is one too many")
 
     # -- operands ----------------------------------------------------------------------------
 
@@ -131,6 +147,7 @@ class Decoded:
             return where
         if where >= len(self.operands):
             raise self.trap("operand", f"operand {where + 1} is missing")
+        self._unread.discard(where)
         return self.operands[where]
 
     def name(self, where: Where) -> str:
@@ -157,6 +174,13 @@ class Decoded:
             raise self.trap("operand", f"a constant of at least 0 is expected, got {value}")
         return value
 
+    def bound_constant(self, where: Where, least: int, most: int) -> None:
+        """Refuse the operand if it is a constant beyond these bounds."""
+        operand = self.operand(where)
+        if isinstance(operand, syntax.Integer) and not least <= operand.value <= most:
+            raise self.trap("operand", f"a constant from {least} to {most} is expected, got"
+                                       f" {operand.value}")  # fmt: skip
+
     def is_sink(self, where: Where) -> bool:
         """Is the operand `_`?"""
         return self.operand(where) == syntax.Symbol(SINK)
@@ -167,7 +191,16 @@ class Decoded:
         found = operand.elements if isinstance(operand, syntax.Vector) else (operand,)
         if count is not None and len(found) != count:
             self.unmodelled(f"a vector of {len(found)} elements where {count} are expected")
+        self._check_widths(found)
         return found
+
+    def _check_widths(self, elements: tuple[syntax.Operand, ...]) -> None:
+        """The registers of a vector have one size (PTX ISA §6.4.3)."""
+        named = [each.name for each in elements if isinstance(each, syntax.Symbol)]
+        found = {register.bits for name in named if (register := self.scope.register(name))}
+        if len(found) > 1:
+            raise self.trap("type", "the registers of a vector must have one size, got"
+                                    f" {' and '.join(map(str, sorted(found)))} bits")  # fmt: skip
 
     def slot(self, where: Where, type_: Type | np.dtype, *, relaxed: bool = False) -> int:
         """The index into `warp.regs` of an operand that is read: register or constant.
@@ -179,12 +212,18 @@ class Decoded:
         bits = type_.bits if isinstance(type_, Type) else type_bits(type_)
         if isinstance(operand, syntax.Symbol):
             return self._symbol_slot(operand, type_, relaxed)
+        if (
+            isinstance(operand, syntax.Float)
+            and isinstance(where, int)
+            and not isinstance(type_, Type)
+        ):
+            raise self.trap("type", "an operand of integer type cannot be a floating constant")
         if isinstance(operand, syntax.Integer | syntax.Float):
             return self.program.constant(self._constant_bits(operand, type_), bits)
         if isinstance(operand, syntax.SymbolOffset):
             if self.scope.register(operand.name):
                 self.unmodelled("a register with an offset here")
-            return self.program.symbol_address(self, operand, bits)
+            return self._variable_slot(operand, bits)
         if isinstance(operand, syntax.Negated):
             self.unmodelled("a negated predicate here")
         return self.unmodelled("this kind of operand here")
@@ -216,12 +255,20 @@ class Decoded:
             raise self.trap("operand", f"special register {operand.name} can be read by"
                                        f" {' and '.join(SPECIAL_READERS)} only")  # fmt: skip
         if special is None:
-            return self.program.symbol_address(self, syntax.SymbolOffset(operand.name), bits)
+            return self._variable_slot(syntax.SymbolOffset(operand.name), bits)
         slot, width = special
         if slot is None:
             self.unmodelled(f"special register {operand.name} outside mov")
         if width != bits:
             self._width_mismatch(operand.name, width, bits)
+        return slot
+
+    def _variable_slot(self, symbol: syntax.SymbolOffset, bits: int) -> int:
+        """The slot of a variable's address, in an instruction that may name one."""
+        slot = self.program.symbol_address(self, symbol, bits)
+        if self.mnemonic.partition(".")[0] not in ADDRESS_READERS:
+            raise self.trap("operand", f"{symbol.name} is a variable; a register or a constant is"
+                                       " expected here")  # fmt: skip
         return slot
 
     def _width_mismatch(self, name: str, bits: int, wanted: int) -> NoReturn:
@@ -317,6 +364,8 @@ class Decoded:
         """The register slot that is written, None for the sink `_`; form: its bits or its type."""
         operand = self.operand(where)
         if self.is_sink(operand):
+            if isinstance(where, int) and self.mnemonic.partition(".")[0] not in SINK_TAKERS:
+                raise self.trap("operand", "a result that cannot be `_`")
             return None
         if not isinstance(operand, syntax.Symbol) or not self.scope.register(operand.name):
             self.unmodelled("a destination that is not a register")
@@ -364,20 +413,28 @@ class Decoded:
         operand = self.operand(where)
         if not isinstance(operand, syntax.Address):
             self.unmodelled("an operand that is not an address")
-        if isinstance(operand.base, syntax.Integer):
-            constant = _constant_address(operand.base.value + operand.offset)
-            return lambda warp: constant
+        if not isinstance(operand.base, syntax.Symbol):
+            return self._constant_address(operand.base, operand.offset)
         register = self.scope.register(operand.base.name)
         if register is None:
             symbol = syntax.SymbolOffset(operand.base.name, operand.offset)
             slot = self.program.symbol_address(self, symbol, 64)
             return lambda warp: warp.regs[slot]
-        if register.type.kind == "f":
+        if register.type.kind not in "bus":
             raise self.trap("type", f"an address cannot be in {operand.base.name}, a register of"
                                     f" type .{register.type.name}")  # fmt: skip
         return self._register_address(register.slot, register.bits, operand.offset)
 
+    def _constant_address(self, base: syntax.Integer | syntax.Float, offset: int) -> Read:
+        if not isinstance(base, syntax.Integer):
+            raise self.trap("type", "an address cannot be a floating constant")
+        if "local" not in self.modifiers:
+            raise self.trap("operand", "an address that is a constant is for .local alone")
+        constant = _constant_address(base.value + offset)
+        return lambda warp: constant
+
     def _register_address(self, slot: int, bits: int, offset: int) -> Read:
+        self._check_address_bits(bits)
         if bits == 32:
             step = np.uint32(offset & 0xFFFFFFFF)
             return lambda warp: (warp.regs[slot] + step).astype(np.uint64)
@@ -387,6 +444,17 @@ class Decoded:
             return lambda warp: warp.regs[slot]
         wide = np.uint64(offset & 0xFFFFFFFFFFFFFFFF)
         return lambda warp: warp.regs[slot] + wide
+
+    def _check_address_bits(self, bits: int) -> None:
+        """Generic and .global addresses have 64 bits (`.address_size`, PTX ISA §11.1.3), those of
+        tensor memory 32 (§9.7.16.1)."""
+        family, _, rest = self.mnemonic.partition(".")
+        if bits == 64 and family == "tcgen05" and rest not in ("alloc", "commit"):
+            raise self.trap("type", "an address of tensor memory needs a register of 32 bits")
+        short = any(name.startswith(SHORT_SPACES) for name in self.modifiers)
+        wide = family == "mbarrier" or self.mnemonic in WIDE_ADDRESSES
+        if bits == 32 and wide and not short:
+            raise self.trap("type", "a generic or .global address needs a register of 64 bits")
 
     def note_access(self, access: MemoryAccess) -> None:
         """Say what the instruction moves, for profiles."""

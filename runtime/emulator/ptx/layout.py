@@ -22,6 +22,8 @@ MAX_LOCAL_BYTES = 512 * 2**10
 """Local memory of a thread (CUDA C++ Programming Guide, technical specifications)."""
 MAX_PARAM_BYTES = 32_764
 """Parameters of a kernel or function (PTX ISA §5.1.6)."""
+MAX_STATIC_BYTES = 48 * 2**10
+"""Shared memory in variables with a size; more is dynamic (CUDA C++ Programming Guide)."""
 MAX_SHARED_BYTES = 232_448
 """Shared memory one CTA may use, static and dynamic (227 KiB)."""
 
@@ -102,6 +104,9 @@ class SharedLayout:
         for variable in static:
             self.offsets[variable.name] = align_up(end, variable_alignment(variable))
             end = self.offsets[variable.name] + variable_size(variable)
+            if end - SHARED_FIRST_OFFSET > MAX_STATIC_BYTES:
+                used = end - SHARED_FIRST_OFFSET
+                raise _too_large(variable, "static shared memory", MAX_STATIC_BYTES, used)
         self.static_end = end
         alignment = max([variable_alignment(v) for v in dynamic], default=16)
         self.dynamic_offset = align_up(end, alignment)

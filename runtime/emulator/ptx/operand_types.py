@@ -1,8 +1,8 @@
 """Which registers and constants an instruction's type takes (PTX ISA §9.4, operand types; §4.5).
 
 `.bN` takes every register of its size, `.uN` and `.sN` take each other's and untyped ones, `.fN`
-takes its own and untyped ones. What a type is not known of, as of packed and 8-bit floats, is
-compared by size alone.
+takes its own and untyped ones, packed and alternate floats take untyped ones (§5.2.3, §5.2.5) and
+no constants. An operand that is only known by its size takes registers of every type.
 """
 
 from __future__ import annotations
@@ -24,6 +24,8 @@ def clash(form: Type | np.dtype | int, register: Type) -> bool:
     """
     if not isinstance(form, Type):
         return False
+    if form.kind == "x":
+        return register.kind in _CLASSES
     wanted, got = _CLASSES.get(form.kind), _CLASSES.get(register.kind)
     if wanted is None or got is None:
         return False
@@ -34,10 +36,12 @@ def constant_clash(constant: syntax.Integer | syntax.Float, form: Type | np.dtyp
     """Whether a constant is of another class: integers are no floats, nor floats integers.
 
     A float given by its bits (`0f…`, `0d…`) is an untyped constant of its size too, a decimal one
-    has 64 bits.
+    has 64 bits. Packed and alternate floats have no constants.
     """
     if not isinstance(form, Type):
         return False
+    if form.kind == "x":
+        return True
     if isinstance(constant, syntax.Integer):
         return form.kind == "f"
     return form.kind in "us" or (form.kind == "b" and form.bits != constant.width)

@@ -1,4 +1,4 @@
-"""PTX text to a `ptx.Module`: module level, functions and declarations.
+"""PTX text to a `syntax.Module`: module level, functions and declarations.
 
 Source: PTX ISA §4, §5.4, §11. Debugging directives (.file, .loc, .section) are skipped.
 """
@@ -16,6 +16,10 @@ from .operands import TokenStream
 from .values import TYPES
 
 VERSION = re.compile(r"\d{1,3}\.\d{1,3}")
+MAJOR_VERSION = 9
+"""A greater major number says of incompatible changes (PTX ISA §11.1.1)."""
+ADDRESS_BITS = 64
+LARGEST_ALIGNMENT = 1 << 31
 LINKAGE = {".visible", ".extern", ".weak", ".common"}
 SPACES = {".global", ".const", ".shared", ".local", ".param", ".tex"}
 LINE_DIRECTIVES = {".file", ".loc"}
@@ -71,16 +75,21 @@ class Parser(TokenStream):
             raise self.error("a PTX module must start with .version")
         if not VERSION.fullmatch(self.text):
             raise self.error("expected a version such as 8.8")
+        offset = self.offset
         major, minor = self.advance().split(".")
         self._version = (int(major), int(minor))
+        if self._version[0] > MAJOR_VERSION:
+            rule = f"expected a version of PTX up to {MAJOR_VERSION}.x, got {major}.{minor}"
+            raise self._source.error(rule, offset)
         if self.text != ".target":
             raise self.error("expected a .target directive after .version")
         while self.text == ".target":
             self._target_names()
         if self.accept(".address_size"):
-            self._address_size = self.integer()
-            if self._address_size not in (32, 64):
-                raise self.error(f"expected an address size of 32 or 64, got {self._address_size}")
+            offset, self._address_size = self.offset, self.integer()
+            if self._address_size != ADDRESS_BITS:
+                rule = f"expected an address size of {ADDRESS_BITS}, got {self._address_size}"
+                raise self._source.error(rule, offset)
 
     def _target_names(self) -> None:
         """`.target`, which may come again with other features (PTX ISA §11.1.2)."""
@@ -232,7 +241,9 @@ class Parser(TokenStream):
         raise self.error("expected an instruction, a label or a declaration")
 
     def _label(self) -> syntax.Label:
-        line, name = self.line, self.advance()
+        line, offset, name = self.line, self.offset, self.advance()
+        if "." in name or ":" in name:
+            raise self._source.error(f"expected a label without dots, got `{name}`", offset)
         self.expect(":", "`:`")
         if self.text not in (".branchtargets", ".calltargets", ".callprototype"):
             return syntax.Label(name, line)
@@ -320,7 +331,7 @@ class Parser(TokenStream):
 
     def _alignment(self) -> int:
         offset, align = self.offset, self.integer()
-        if align < 1 or align & align - 1:
+        if not 1 <= align <= LARGEST_ALIGNMENT or align & align - 1:
             rule = f"expected an alignment that is a power of two, got {align}"
             raise self._source.error(rule, offset)
         return align

@@ -1,4 +1,5 @@
-"""Which `.target` and `.version` families of instructions need (PTX ISA §9.7, "Target ISA Notes").
+"""Which `.target` and `.version` families of instructions need (PTX ISA §9.7, "Target ISA Notes"),
+and their modifiers.
 
 What stands in no row is taken on every target. test/fuzz holds the rows against ptxas.
 """
@@ -7,6 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import cache
 
 from . import syntax
 
@@ -42,13 +44,17 @@ class Need:
         return f".target {chips} and .version {self.version[0]}.{self.version[1]}"
 
 
+_AMPERE = Need((7, 0), 80)
 _CLUSTERS, _BULK = Need((7, 8), 90), Need((8, 0), 90)
+_BLACKWELL, _TENSOR = Need((8, 6), 100), Need((8, 6), 100, "af", (100, 101, 103, 110))
 NEEDS: dict[str, Need] = {
     "ldmatrix": Need((6, 5), 75),
     "movmatrix": Need((7, 8), 75),
-    "cp.async": Need((7, 0), 80),
-    "mbarrier": Need((7, 0), 80),
-    "redux": Need((7, 0), 80),
+    "cp.async": _AMPERE,
+    "mbarrier": _AMPERE,
+    "redux": _AMPERE,
+    "applypriority": Need((7, 4), 80),
+    "discard": Need((7, 4), 80),
     "createpolicy": Need((7, 4), 80),
     "mbarrier.try_wait": _CLUSTERS,
     "barrier.cluster": _CLUSTERS,
@@ -58,7 +64,12 @@ NEEDS: dict[str, Need] = {
     "stmatrix": _CLUSTERS,
     "mbarrier.expect_tx": _BULK,
     "mbarrier.complete_tx": _BULK,
+    "mbarrier.arrive.expect_tx": _BULK,
     "cp.async.bulk": _BULK,
+    "cp.reduce.async": _BULK,
+    "red.async": Need((8, 1), 90),
+    "fence.proxy.tensormap::generic": Need((8, 3), 90),
+    "fence.proxy.async::generic": Need((8, 6), 90),
     "elect": _BULK,
     "fence.proxy.async": _BULK,
     "fence.mbarrier_init": _BULK,
@@ -66,21 +77,59 @@ NEEDS: dict[str, Need] = {
     "wgmma": Need((8, 0), 90, "a", (90,)),
     "setmaxnreg": Need((8, 0), 90, "af"),
     "tensormap": Need((8, 3), 90, "af"),
-    "clusterlaunchcontrol": Need((8, 6), 100),
-    "st.bulk": Need((8, 6), 100),
-    "tcgen05": Need((8, 6), 100, "af", (100, 101, 103, 110)),
+    "tensormap.cp_fenceproxy": Need((8, 3), 90),
+    "clusterlaunchcontrol": _BLACKWELL,
+    "st.bulk": _BLACKWELL,
+    "tcgen05": _TENSOR,
 }
 """By the first pieces of an opcode; the longest row counts."""
+MODIFIER_NEEDS: dict[tuple[str, ...], Need] = {
+    ("bf16",): _AMPERE,
+    ("bf16x2",): _AMPERE,
+    ("tf32",): _AMPERE,
+    ("cvt", "f16x2"): _AMPERE,
+    **{(name, half): _AMPERE for name in ("min", "max") for half in ("f16", "f16x2")},
+    **{(name, half): _CLUSTERS for name in ("add", "sub", "mul") for half in ("bf16", "bf16x2")},
+    ("cvt", "rn", "tf32"): _CLUSTERS,
+    ("cvt", "rz", "tf32"): _CLUSTERS,
+    ("shared::cluster",): _CLUSTERS,
+    ("prefetch", "tensormap"): _BULK,
+    ("mbarrier", "relaxed"): _BULK,
+    **{(name, vector): Need((8, 1), 90)
+       for name in ("atom", "red") for vector in ("v2", "v4", "v8")},
+    ("atom", "b128"): Need((8, 3), 90),
+    ("f32x2",): _BLACKWELL,
+    ("ld", "v8"): Need((8, 8), 100),
+    ("st", "v8"): Need((8, 8), 100),
+    **{(name, "v4", f"{kind}64"): Need((8, 8), 100) for name in ("ld", "st") for kind in "busf"},
+    **{(name, "f32", half): _BLACKWELL
+       for name in ("add", "sub", "fma") for half in ("f16", "bf16")},
+    ("cp", "cta_group::1"): _TENSOR,
+    ("cp", "cta_group::2"): _TENSOR,
+    ("cp", "tile::scatter4"): _TENSOR,
+    ("clusterlaunchcontrol", "multicast::cluster::all"): Need((8, 6), 100, "af"),
+    ("cvt", "rs"): Need((8, 7), 100, "a", (100, 103)),
+}  # fmt: skip
+"""By pieces of an opcode, the first of it first; every row whose pieces are all there counts."""
 
 
 def unmet(opcode: str, module: syntax.Module) -> str | None:
     """What a module's head lacks for an instruction, as a rule with the head's values."""
-    pieces = opcode.split(".", _PIECES)[:_PIECES]
-    for length in range(len(pieces), 0, -1):
-        name = ".".join(pieces[:length])
-        if need := NEEDS.get(name):
-            if need.met_by(module):
-                return None
+    for name, need in _needs(opcode):
+        if not need.met_by(module):
             version = ".".join(map(str, module.version))
             return f"{name} needs {need}, got {', '.join(module.target)} and {version}"
     return None
+
+
+@cache
+def _needs(opcode: str) -> tuple[tuple[str, Need], ...]:
+    """The rows that count for an opcode, by their names."""
+    pieces = opcode.split(".")
+    starts = (".".join(pieces[:length]) for length in range(min(len(pieces), _PIECES), 0, -1))
+    family = next((name for name in starts if name in NEEDS), None)
+    rows = [] if family is None else [(family, NEEDS[family])]
+    for names, need in MODIFIER_NEEDS.items():
+        if set(names) <= set(pieces):
+            rows.append((".".join(("", *names)) if len(names) == 1 else ".".join(names), need))
+    return tuple(rows)
