@@ -1,9 +1,9 @@
 """What `normalize` takes of linalg, arith, math, tensor and func: ops and, of each, attributes.
 
-The list is closed: an op or an attribute that is not in it is refused where it stands, dead or not.
-Every op in it is pure, so those that nothing uses may be erased. An attribute is read, or there is
-a reason why it may be ignored: a licence makes some results poison, or allows other ones, which a
-kernel need not make use of.
+The list is closed. An op or an attribute that is not in it is refused where it stands, also in code
+that nothing uses. Every op in the list is pure, so ops without users may be erased. An attribute is
+either read, or there is a reason why it may be ignored: it is a licence, which makes some results
+poison or allows other ones, and a kernel need not make use of it.
 """
 
 from __future__ import annotations

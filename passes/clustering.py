@@ -6,8 +6,12 @@
     mma %acc, %ta, %tb    pairs: each CTA loads half of B's rows; the even one issues
                     →     pair_mma %acc, %ta, %tb/2
 
+CTAs of a cluster that need the same tile of an operand share the load: each loads a part, and TMA
+multicasts it to all of them. A pair shares an MMA as well (cta_group::2): each of its CTAs has its
+rows of A and half of B's rows, and the even one, the leader CTA, issues the MMA for both.
+
 Ranks run along M first, so a pair is two neighbours along M. Where K is split, each part has such a
-cluster, and all of them are one: CM×CN×S CTAs.
+cluster, and all parts together are one cluster of CM×CN×S CTAs.
 """
 
 from __future__ import annotations
@@ -64,9 +68,9 @@ def parse_pair(text: str) -> bool | None:
 class Clustering:
     """Lone CTAs → clusters that multicast operand tiles and pairs that share an MMA.
 
-    `shape` is CTAs along M and N; auto is a pair where the tile allows one, two CTAs along M where
-    the target has no pairs, else a lone CTA. `pair` takes 2-CTA MMAs (cta_group::2); auto takes
-    them where the shape is even along M and the tile allows.
+    `shape` is the number of CTAs along M and along N. auto is a pair where the tile allows one, two
+    CTAs along M where the target has no pairs, and otherwise a lone CTA. `pair` takes 2-CTA MMAs
+    (cta_group::2); auto takes them where the shape is even along M and the tile allows them.
     """
 
     name: ClassVar[str] = "clustering"

@@ -3,8 +3,9 @@
     store %acc, %c[%i, %j]   →   %map = tensor_map %c      %staging = pipe.create : 2 buffers
                                  staged_store %acc, %map, %staging[%i, %j]
 
-The tile goes out in pieces of one swizzle span (128 bytes of a row where they fit), so that one
-piece is stored while the next is computed, and a few kilobytes serve any tile.
+The threads write the tile of C to shared memory in pieces, and TMA stores each piece. A piece is
+one swizzle span wide: 128 bytes of a row, where they fit. So one piece is stored while the next is
+computed, and a few kilobytes of shared memory serve any tile.
 """
 
 from __future__ import annotations
@@ -43,9 +44,10 @@ def parse_columns(text: str) -> int | None:
 class EpilogueStaging:
     """Stores by threads → pieces through swizzled shared memory, stored by TMA.
 
-    `columns` is the width of a piece, auto one swizzle span; `buffers` how many pieces may be under
-    way at once; `write` how threads write a piece, auto stmatrix for 16-bit elements. A C whose
-    rows TMA can't address keeps its stores by threads, with a remark.
+    `columns` is the width of a piece; auto is one swizzle span. `buffers` says how many pieces may
+    be under way at once. `write` says how threads write a piece; auto is stmatrix for elements of
+    16 bits. Where TMA cannot address the rows of C, threads store C as before, and a remark says
+    so.
     """
 
     name: ClassVar[str] = "epilogue-staging"

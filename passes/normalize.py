@@ -5,8 +5,9 @@
     %2 = linalg.generic {truncf} ins(%1) …                 %1 = arith.truncf %acc
     return %2                                              "tile.yield"(%1) }) {a_major = "k", …}
 
-Operands are traced through transposes and extensions to function arguments; the result is traced
-back from the return through elementwise ops to the matmul, one scalar op for each.
+The pass traces operands back, through transposes and extensions, to arguments of the function. It
+traces the result back from the return, through elementwise ops, to the matmul, and puts one scalar
+op for each of them into the epilogue's region.
 """
 
 from __future__ import annotations

@@ -2,15 +2,15 @@
 
     pipe.role "load" { body(%i, %j) }   →   pipe.role "load" { for_each_tile (%i, %j) { body } }
 
-With `scheduler=clc`, tiles are not counted out beforehand: a CTA that is done takes over a cluster
-that has not been launched yet (cluster launch control). A role of its own asks, and tells the
-others through a ring:
+With `scheduler=clc`, tiles are not dealt out beforehand. A CTA that is done takes over a cluster
+that has not been launched yet (cluster launch control). A role of its own asks for that cluster,
+and tells the other roles through a ring:
 
                                             pipe.role "load" { for_each_claim %claims … }
                                             pipe.role "scheduler" { claim %claims }
 
-Every role walks the same tiles in the same order, so the accumulator ring gets a second slot where
-tensor memory has room: the epilogue of one tile overlaps the MMAs of the next.
+Every role walks the same tiles in the same order. Where tensor memory has room, the accumulator
+ring gets a second slot, so that the epilogue of one tile overlaps the MMAs of the next.
 """
 
 from __future__ import annotations
@@ -68,10 +68,13 @@ class Persistence:
     """One tile a CTA → a loop over tiles around every role.
 
     `scheduler` hands tiles out at a static stride, or by cluster launch control (`clc`) with
-    `depth` claims under way (auto: 2). `order` is along M, along N, or so that CTAs at work share
-    operands in L2: `grouped`, along M within groups of `group` tiles (auto: 8), or `hilbert`, a
-    curve whose next cluster of tiles is always a neighbour, kept as a table in the kernel's module.
-    `ctas` is how many are launched with a static stride; auto is one a multiprocessor.
+    `depth` claims under way (auto: 2). `ctas` says how many CTAs are launched with a static
+    stride; auto is one for each multiprocessor.
+
+    `order` is the order of tiles. `m` goes along M and `n` along N. With the two others, CTAs that
+    work at the same time share operands in L2: `grouped` goes along M within groups of `group`
+    tiles (auto: 8), and `hilbert` follows a curve whose next cluster of tiles is always a
+    neighbour. The curve is kept as a table in the kernel's module.
     """
 
     name: ClassVar[str] = "persistence"

@@ -14,12 +14,15 @@
                                          await 0  release
                                          store %acc } }
 
-The load role fills the operand ring for the tiles in order, as before; each consumer skips the K
-slots of the other's tiles. The ring of one turn keeps the MMAs of a tile together: who has issued
-the last of its tile hands the tensor core over, and all slots of its tile have been full by then,
-so that the other can tell the phases of its own by their parity. The buffers
-of a staged store are shared out, and registers go from the load role, which becomes a warpgroup, to
-the consumers.
+The load role fills the operand ring for the tiles in order, as before. Each consumer skips the K
+slots of the other's tiles.
+
+A second ring, of one slot, holds the turn, which keeps the MMAs of a tile together. The consumer
+that has issued the last MMA of its tile hands the tensor core over. By then all slots of its tile
+have been full, so that the other consumer can tell the phases of its own slots by their parity.
+
+The buffers of a staged store are shared out between the two. The load role becomes a warpgroup, and
+gives registers to the consumers.
 """
 
 from __future__ import annotations
@@ -60,8 +63,8 @@ WARP_THREADS = 32
 class PingPong:
     """One consumer role → two, each with a warpgroup and every other tile.
 
-    For accumulators in registers, after persistence. A consumer holds the accumulator of a whole
-    tile, so the tile must be one that a single warpgroup can hold.
+    The pass is for accumulators in registers, and comes after persistence. A consumer holds the
+    accumulator of a whole tile, so the tile must be one that a single warpgroup can hold.
     """
 
     name: ClassVar[str] = "ping-pong"

@@ -5,11 +5,12 @@
       mma(%k) }                  →        mma(%k)          load(%k + N-1) }
                                         for %k in K-(N-1) .. K { mma(%k) }
 
-load is acquire, copies, commit; mma is wait, mma, release. In the steady loop the MMA of this step
-is issued before the slot of the last one is asked for, so that the tensor core always has work.
+Here load stands for acquire, copies and commit, and mma stands for wait, mma and release. The
+steady loop issues the MMA of this step before it asks for the slot of the last one, so that the
+tensor core always has work.
 
-Where an agent waits for its MMAs before it releases what they read (`tile.await_mma`), it does so
-one step late, with the next MMA under way. All N slots are then filled beforehand:
+Where an agent must wait for its MMAs before it releases their operands (`tile.await_mma`), it
+releases one step late, while the next MMA is under way. All N slots are then filled beforehand:
 
     for %p in 0 .. N { load(%p) }
     start(0)
@@ -53,7 +54,7 @@ def parse_stages(text: str) -> int | None:
 class Pipelining:
     """One-slot operand rings → N slots, loads N-1 steps ahead of the MMAs.
 
-    `stages` is N; auto takes as many as shared memory holds, up to 8.
+    `stages` is N. auto takes as many as shared memory holds, up to 8.
     """
 
     name: ClassVar[str] = "pipelining"

@@ -8,9 +8,9 @@
       mma %acc }                              mma %acc }
     store %acc, %c[%i, %j] {epilogue}       reduced_store %acc, %partials, %c[%i, %j] {epilogue}
 
-For shapes with fewer tiles than multiprocessors and a long K. Every part has the same number of
-steps: those past the end of K load zeros. No workspace and no atomics: the sum of an element is
-taken in the order of ranks by one thread, so that it is the same in every run.
+This is for shapes with fewer tiles than multiprocessors and a long K. Every part has the same
+number of steps; steps past the end of K load zeros. There is no workspace and there are no atomics:
+one thread sums an element in the order of ranks, so that the sum is the same in every run.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ from .rings import used_shared_bytes
 class SplitK:
     """One CTA a tile → a cluster of `parts` CTAs, each with its share of the K steps.
 
-    The program must be one of lone CTAs with direct stores, before `pipelining`. With `parts` 1 it
-    stays as it is. The default pipeline leaves this pass out.
+    The pass takes a program of lone CTAs with direct stores, before `pipelining`. With `parts` 1
+    the program stays as it is. The default pipeline leaves this pass out.
     """
 
     name: ClassVar[str] = "split-k"

@@ -3,7 +3,9 @@
     !tile.smem<tensor<128x64xbf16>, "k", "none">  →  !tile.smem<tensor<128x64xbf16>, "k", "128B">
     !tile.map<…, box [8, 128], "none">            →  !tile.map<…, box [64, 128], "128B">
 
-Tile, ring and tensor map change type together; nothing else moves.
+A swizzle permutes the 16-byte units of the lines of shared memory, so that neighbouring rows of a
+tile begin in different banks. A wider one also lets one TMA box cover more of each row. The types
+of tile, ring and tensor map change together, and nothing else moves.
 """
 
 from __future__ import annotations
@@ -31,7 +33,7 @@ from .tensor_maps import load_map_type, multicast_map
 class SwizzleSelection:
     """Layout none → the widest legal swizzle, K-major or MN-major.
 
-    `force` takes one swizzle for every tile instead; `report` adds a remark on bank conflicts for
+    `force` takes one swizzle for every tile instead. `report` adds a remark on bank conflicts for
     each tile.
     """
 

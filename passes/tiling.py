@@ -8,7 +8,8 @@
                                     mma %acc, %ta, %tb, accumulate = %k != 0 }
                                   store %acc, %c[%i, %j] {epilogue} }
 
-Edges are filled with zero on load and dropped on store.
+Each CTA of the grid computes one BM×BN tile of C, and walks K in steps of BK. Where a tile reaches
+over the edge of a matrix, a load fills it with zero and a store drops what lies outside.
 """
 
 from __future__ import annotations

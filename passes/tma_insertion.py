@@ -7,8 +7,10 @@
                                             %ta, %tb = pipe.wait %ring
                                             mma %acc, %ta, %tb         pipe.release %ring }
 
-(`pipe.tile` takes a slot's tiles apart; it is left out here.) A view whose rows TMA cannot address
-becomes a `tile.copy` into the slot, by the producer's threads, with a remark.
+The producer acquires an empty slot of the ring, fills it and commits it. The consumer waits for a
+full slot, reads it and releases it. (`pipe.tile`, which takes a slot's tiles apart, is left out of
+the picture.) Where TMA cannot address the rows of a view, the producer's threads copy its tile into
+the slot instead, by `tile.copy`, and a remark says so.
 """
 
 from __future__ import annotations
@@ -28,8 +30,8 @@ from .tensor_maps import load_map_type, tma_refusal
 class TmaInsertion:
     """`tile.load` → `tile.tma_load` into a one-slot pipe.
 
-    `box` is the rank of the TMA boxes: `2d` issues one copy for every chunk of a tile, `3d` one
-    copy for the whole tile where its contiguous extent allows it.
+    `box` is the rank of the TMA boxes. `2d` issues one copy for every chunk of a tile. `3d` issues
+    one copy for the whole tile, where its contiguous extent allows that.
     """
 
     name: ClassVar[str] = "tma-insertion"

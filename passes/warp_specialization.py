@@ -7,12 +7,13 @@
                                                                   for %k { mma(%k) }
                                                                   commit %accs }
 
-Each role keeps the loops and the ops of its agent, in order; a loop that pipelining had cut in
-pieces is whole again where the pieces do the same. The accumulator becomes a slot of a ring, so
-that pipes are the only way from one role to another.
+Every op belongs to an agent: to the one that loads, the one that issues MMAs, or the epilogue. A
+role is a set of warps that runs the ops of one agent, in their order and with their loops. Where
+the pieces of a loop that pipelining had cut do the same, they become one loop again. The
+accumulator becomes a slot of a ring, so that roles meet in pipes only.
 
-Where MMAs leave their results in registers, one role issues and stores them; two warpgroups of it
-take most of the registers that the load role does not need:
+Where MMAs leave their results in registers, one role, the consumer, issues MMAs and stores their
+results. With two warpgroups it takes most of the registers that the load role does not need:
 
     for %k { load(%k) … mma(%k) … }        pipe.role "consumer" { set_registers 232
     store %acc                        →                           for %k { mma(%k) }  store %acc }
@@ -81,7 +82,7 @@ class Role:
 class WarpSpecialization:
     """One program → load, mma and epilogue roles that meet only in pipes.
 
-    With accumulators in registers, a load and a consumer role.
+    With accumulators in registers there are two roles, load and consumer.
     """
 
     name: ClassVar[str] = "warp-specialization"

@@ -12,6 +12,7 @@ from typing import Any, get_args, get_origin
 from ..dialects import pipe, sm, tile
 from ..dialects.mlir import ext
 from ..passes import check_pipes
+from .docstrings import details, summary
 from .own_process import as_process, print_document
 
 HEADER = """# The dialects
@@ -33,9 +34,7 @@ def render() -> str:
 
 
 def _module_text(module: Any) -> str:
-    first, _, rest = inspect.getdoc(module).partition("\n\n")
-    table, _, notes = rest.partition("\n\n")
-    return f"{first}\n\n```text\n{inspect.cleandoc(table)}\n```\n\n{notes}".rstrip()
+    return "\n\n".join([summary(module), *details(module)])
 
 
 def _type(type_: Any) -> str:
