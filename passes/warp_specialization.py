@@ -8,7 +8,7 @@
                                                                   commit %accs }
 
 Every op belongs to an agent: to the one that loads, the one that issues MMAs, or the epilogue. A
-role is a set of warps that runs the ops of one agent, in their order and with their loops. Where
+role is a set of warps, which runs the ops of its agent in their order and with their loops. Where
 the pieces of a loop that pipelining had cut do the same, they become one loop again. The
 accumulator becomes a slot of a ring, so that roles meet in pipes only.
 
