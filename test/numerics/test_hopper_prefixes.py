@@ -68,6 +68,7 @@ def test_ragged_edges_are_filled_and_masked(check_hopper, prefix, shape):
     check_hopper(MatmulSpec(*shape), pipeline=DEFAULT_PIPELINE, stop_after=prefix, seed=1)
 
 
+@pytest.mark.sweep(4)
 @pytest.mark.parametrize("prefix", ["pipelining", "persistence"])
 @pytest.mark.parametrize("stages", [1, 2, 3])
 @pytest.mark.parametrize("k_tiles", [1, 2, 3, 7])
@@ -86,8 +87,7 @@ def test_every_swizzle_in_both_box_ranks(check_hopper, force, a_major, b_major, 
     check_hopper(spec, pipeline=text, stop_after="swizzle-selection")
 
 
-@pytest.mark.parametrize("tile", ["64x64x64", "256x128x64"])
-@pytest.mark.parametrize("force", ["32B", "64B", "128B"])
+@pytest.mark.array(1, tile=["64x64x64", "256x128x64"], force=["32B", "64B", "128B"])
 def test_thread_copies_can_be_swizzled_too(check_hopper, force, tile):
     text = f"tiling{{tile={tile}}},swizzle-selection{{force={force}}}"
     check_hopper(MatmulSpec(100, 70, 90, a_major="m"), pipeline=text)

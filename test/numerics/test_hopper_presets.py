@@ -26,6 +26,7 @@ def test_every_shape_layout_and_width_of_the_result(
     check_matmul(spec, target="sm_90a", preset=preset, seed=2)
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize("preset", HOPPER_PRESETS)
 def test_epilogues_of_mlir_files(check_matmul, preset):
     source = INPUTS / "scale_bias_residual_swish.mlir"

@@ -57,6 +57,7 @@ def test_every_prefix(check_matmul, place, types):
 
 
 @pytest.mark.array(
+    1,
     types=TYPES,
     target=TARGETS,
     shape=[(1, 1, 1), (77, 33, 51), (65, 130, 100)],
@@ -171,6 +172,7 @@ def preset_cases():
     return [(target, preset, next(types)) for target in TARGETS for preset in presets_of(target)]
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize(("target", "preset", "types"), preset_cases())
 def test_every_preset_with_bytes(check_matmul, target, preset, types):
     check_matmul(spec_of(types, 264, 272, 144), target=target, preset=preset, seed=1)

@@ -83,6 +83,7 @@ def test_a_second_consumer_without_tiles_is_remarked(check_hopper):
     )
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize("seed", range(6))
 def test_orders_of_events(check_hopper, seed):
     spec = MatmulSpec(320, 264, 200, a_major="m")

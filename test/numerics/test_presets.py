@@ -14,7 +14,7 @@ ENDS = ("v6", "kernel6", "kernel8")
 INPUTS = Path(__file__).parent / "inputs"
 
 
-@pytest.mark.sweep
+@pytest.mark.sweep(16)
 @pytest.mark.parametrize("preset", PRESETS)
 @pytest.mark.parametrize("shape", [(300, 520, 264), (77, 40, 56), (129, 264, 72)])
 def test_odd_shapes(check_matmul, preset, shape):
@@ -41,12 +41,12 @@ def test_every_layout_and_width_of_the_result(
     check_matmul(spec, preset=preset, seed=2)
 
 
-@pytest.mark.parametrize("preset", ENDS)
-@pytest.mark.parametrize("name", ["scale_bias_residual_swish", "bias_relu"])
+@pytest.mark.array(1, preset=ENDS, name=["scale_bias_residual_swish", "bias_relu"])
 def test_epilogues_of_mlir_files(check_matmul, preset, name):
     check_matmul(INPUTS / f"{name}.mlir", preset=preset, seed=4)
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize("name", ["v3", "v4", "v5", "kernel6"])
 @pytest.mark.parametrize("steps", ["1", "S-1", "S", "S+1", "2S", "2S+1"])
 def test_k_tile_counts(check_matmul, name, steps):
@@ -62,6 +62,7 @@ def test_launch_control_hands_clusters_out_in_any_order(check_matmul, seed):
     check_matmul(MatmulSpec(520, 520, 72), preset="kernel8", seed=seed)
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize("preset", ["v1a", "v3", "v4", "kernel5", "v6", "kernel8"])
 def test_dependent_launch_leaves_the_result_as_it_is(check_matmul, preset):
     text = f"{PRESETS[preset]},lower-to-nvvm{{pdl=true}}"

@@ -18,6 +18,7 @@ KINDS = {
 LAYOUTS = [(a, b) for a in "km" for b in "kn"]
 
 
+@pytest.mark.sweep(4)
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("shape", [(131, 71, 197), (128, 64, 65), (65, 129, 63), (9, 17, 321)])

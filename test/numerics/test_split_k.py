@@ -54,6 +54,7 @@ def test_two_or_three_warpgroups_write_their_rows(check_matmul, tile):
     check_matmul(MatmulSpec(264, 136, 200), pipeline=roles(tile, 3), target="sm_90a", seed=1)
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("shape", [(1, 1, 1), (16, 130, 700), (129, 33, 51), (64, 66, 640)])
 def test_ragged_edges_are_filled_and_dropped(check_matmul, target, shape):

@@ -35,8 +35,7 @@ def test_both_ways_to_write_with_any_number_of_buffers(check_matmul, buffers, wr
     check_matmul(MatmulSpec(136, 168, 72), pipeline=text + rest, seed=buffers)
 
 
-@pytest.mark.parametrize("place", range(len(LATER) + 1))
-@pytest.mark.parametrize("name", ["scale_bias_residual_swish", "bias_relu"])
+@pytest.mark.array(1, place=range(len(LATER) + 1), name=["scale_bias_residual_swish", "bias_relu"])
 def test_staging_may_run_anywhere_after_tma_insertion(check_matmul, place, name):
     passes = [*LATER[:place], "epilogue-staging", *LATER[place:]]
     check_matmul(INPUTS / f"{name}.mlir", pipeline=",".join(["tiling", TMA, *passes]), seed=place)
@@ -56,6 +55,7 @@ def test_a_cluster_may_hang_over_the_edge_of_whole_tiles(check_matmul, shape, st
         check_matmul(MatmulSpec(384, 192, 64), pipeline=f"{text},warp-specialization,persistence")
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize("columns", [8, 16, 40])
 @pytest.mark.parametrize("shape", ["1x7", "3x2"])
 def test_an_epilogue_reads_nothing_outside_of_its_operands(check_matmul, columns, shape):

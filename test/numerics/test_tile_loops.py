@@ -35,14 +35,15 @@ def test_every_order_with_launch_control(check_matmul, order):
     assert compiled.manifest["grid"] == [5, 4, 1]
 
 
-@pytest.mark.parametrize("ctas", [1, 5, 30])
-def test_one_program_can_loop_over_tiles_too(check_matmul, ctas):
+@pytest.mark.array(
+    1, ctas=[1, 5, 30], head=["tiling{tile=64x64x64}", SEQUENTIAL, f"{SEQUENTIAL},epilogue-staging"]
+)
+def test_one_program_can_loop_over_tiles_too(check_matmul, head, ctas):
     spec = MatmulSpec(136, 130, 72, a_major="m")
-    check_matmul(spec, pipeline=f"{SEQUENTIAL},persistence{{ctas={ctas}}}")
-    check_matmul(spec, pipeline=f"tiling{{tile=64x64x64}},persistence{{ctas={ctas}}}")
-    check_matmul(spec, pipeline=f"{SEQUENTIAL},epilogue-staging,persistence{{ctas={ctas}}}")
+    check_matmul(spec, pipeline=f"{head},persistence{{ctas={ctas}}}")
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize("shape", ["2x1", "2x2", "4x1", "4x2"])
 @pytest.mark.parametrize("scheduler", ["static ctas=8", "static", "clc"])
 def test_clusters_take_tiles_together(check_matmul, shape, scheduler):
@@ -50,6 +51,7 @@ def test_clusters_take_tiles_together(check_matmul, shape, scheduler):
     check_matmul(MatmulSpec(520, 136, 136), pipeline=text, seed=2)
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize("depth", [1, 2, 3])
 @pytest.mark.parametrize("seed", range(3))
 def test_launch_control_with_claims_ahead(check_matmul, depth, seed):
