@@ -20,6 +20,7 @@ from ..dialects.tile import KernelOp
 from ..dialects.verify import MALFORMED
 from ..passes import BY_REQUEST, LOWERING, PASSES, PIPELINE
 from ..passes.base import TARGET_ATTRIBUTE, Pass, PassLog, make_pass
+from ..passes.check_instructions import check_instructions, is_expanded
 from ..passes.check_kernel import check_kernels
 from ..passes.check_matmul import check_matmuls
 from ..passes.check_memory import check_memory
@@ -210,10 +211,13 @@ def pass_table() -> list[dict[str, Any]]:
 def check_program(module: ir.Module) -> None:
     """Refuse a tile.matmul or kernel that breaks a rule that passes rely on, or that of pipes."""
     check_matmuls(module)
+    check_instructions(module)
+    check_memory(module)
+    if any(isinstance(op, KernelOp) and is_expanded(op) for op in module.body.operations):
+        return  # from here on the program's rules are those of its ops
     check_kernels(module)
     check_pipes(module)
     check_threads(module)
-    check_memory(module)
 
 
 def run_passes(

@@ -6,6 +6,7 @@
     pipe.wait      waits until the consumer's next slot is full and gives it to read
     pipe.release   the oldest slot waited for is empty once what was started on it has finished
     pipe.tile      one payload tile of a slot
+    pipe.drain     waits until all slots are empty
     pipe.skip      leaves slots to another consumer of the ring
     pipe.claim     takes over clusters that have not been launched yet, and puts them into a ring
     pipe.for_each_claim  runs a body for this CTA's tile and for those of every claimed cluster
@@ -147,6 +148,12 @@ class SkipOp(Pipe.Operation, name="skip"):
         if self.slots.value < 1:
             return refuse(self, f"slots must be at least 1, got {self.slots.value}")
         return True
+
+
+class DrainOp(Pipe.Operation, name="drain"):
+    """The producer waits until every slot is empty: what others do to the ring has then come in."""
+
+    ring: ext.Operand[RingType]
 
 
 class TileOp(Pipe.Operation, name="tile"):

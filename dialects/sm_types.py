@@ -1,5 +1,6 @@
 """The dialect `sm` itself, its types, and what the verifiers of its ops share."""
 
+import functools
 from collections.abc import Sequence
 from typing import Any, Self
 
@@ -26,12 +27,31 @@ class Instruction(Sm.Operation):
 
     @classmethod
     def of(cls, *operands: Any, **fields: Any) -> Self:
-        """The op at the insertion point, with its attributes given as Python values."""
-        known = {field.name for field in cls._fields if isinstance(field, ext.AttributeDef)}
-        made = {
-            name: attribute_of(value) if name in known else value for name, value in fields.items()
-        }
-        return cls(*operands, **made)
+        """The op at the insertion point, with its attributes given as Python values.
+
+        Operands stand in the order of the declaration, optional ones may be named.
+        """
+        wanted, attributes, results, regions = _parts_of(cls)
+        given = [*operands, *(fields.get(field.name) for field in wanted[len(operands) :])]
+        op = cls.__new__(cls)
+        ir.OpView.__init__(  # the declared initializer binds a signature first, at thrice the cost
+            op,
+            cls.OPERATION_NAME,
+            cls._ODS_REGIONS,
+            cls._ODS_OPERAND_SEGMENTS,
+            cls._ODS_RESULT_SEGMENTS,
+            attributes={field.name: attribute_of(fields[field.name]) for field in attributes},
+            results=[field.process_type(fields.get(field.name)) for field in results],
+            operands=given,
+            regions=len(regions) or None,
+        )
+        return op
+
+
+@functools.cache
+def _parts_of(op_class: type[Instruction]) -> Any:
+    """The fields of an op: operands, attributes, results, regions."""
+    return ext.partition_fields(op_class._fields)
 
 
 def attribute_of(value: Any) -> ir.Attribute:

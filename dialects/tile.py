@@ -18,6 +18,9 @@
     tile.staged_store view[i*M + r, j*N + c] = f(acc[r,c]) through shared memory and TMA
     tile.split_rank   which part of K this CTA sums: its place in a cluster that shares a tile
     tile.reduced_store  view[i*M + r, j*N + c] = f(sum of the cluster's acc[r,c], in rank order)
+    tile.write_piece  buffer[r, c] = f(sums[r, start + c]), and tile.tma_store from there: what a
+                      staged store is once written out, by tile.await_sums, tile.staging_buffer and
+                      tile.next_buffer
     tile.element      inside f: the element of another operand beside the one computed
     tile.yield        ends the region that computes f on one element
 

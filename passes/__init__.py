@@ -3,6 +3,7 @@
 from .assign_threads import AssignThreads
 from .clustering import Clustering
 from .epilogue_staging import EpilogueStaging
+from .expand_stores import ExpandStores
 from .lower_to_nvvm import LowerToNvvm
 from .normalize import Normalize
 from .persistence import Persistence
@@ -34,6 +35,7 @@ PIPELINE = (
 LOWERING = (
     AssignThreads,  # first: memory and barriers depend on who fills and who reads
     PlanMemory,  # after threads: barriers count the arrivals of those who run what
+    ExpandStores,  # staged stores → loops over pieces
     SelectInstructions,  # tiles and pipes → instructions on barriers, descriptors and addresses
     LowerToNvvm,  # last: an op, a pattern; then upstream's passes
 )

@@ -157,7 +157,8 @@ def operations(operation: ir.Operation) -> Iterator[Any]:
         for block in region:
             for op in list(block.operations):
                 yield op
-                yield from operations(op.operation)
+                if len(op.regions):  # few have any, and a generator for each op takes half the time
+                    yield from operations(op.operation)
 
 
 def target_of(module: ir.Module) -> Target:

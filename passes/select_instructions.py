@@ -22,7 +22,7 @@ from .lowering.frame import Frame
 from .lowering.launch import launch_attribute
 from .lowering.memory import read_plan
 from .lowering.plan import Plan
-from .lowering.program import emit_program
+from .lowering.program import emit_block
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ def _emit(kernel: KernelOp, plan: Plan, target: Target) -> None:
     with ir.InsertionPoint(entry), kernel.location:
         frame.open()
         sm.AwaitGridsOp.of()
-        emit_program(frame, kernel.body.blocks[0])
+        emit_block(frame, kernel.body.blocks[0])
         frame.close()
 
 

@@ -95,6 +95,7 @@ class Frame:
     descriptors: dict[ir.Value, list[ir.Value]] = field(default_factory=dict)
     rings: dict[ir.Value, Ring] = field(default_factory=dict)
     registers: dict[ir.Value, RegisterAccumulator] = field(default_factory=dict)
+    settled: dict[ir.Value, list[list[ir.Value]]] = field(default_factory=dict)
     put_off: list[ShiftedCopy] = field(default_factory=list)
 
     @property

@@ -19,6 +19,7 @@ from ...dialects.tile import (
     StoreOp,
     TensorMapOp,
 )
+from ...dialects.tile_stores import WritePieceOp
 from ...dialects.tile_types import element_bytes, integers_of
 from ..base import SOURCE_ATTRIBUTE, attributes_of, walk
 from .accumulator import store_fragment
@@ -133,19 +134,19 @@ def _parameter(kernel: KernelOp, plan: Plan, parameter: Parameter) -> dict[str, 
 
 def stores(kernel: KernelOp) -> list[Any]:
     """Every op that stores an accumulator."""
-    return walk(kernel, StoreOp | StagedStoreOp | ReducedStoreOp)
+    return walk(kernel, StoreOp | StagedStoreOp | WritePieceOp | ReducedStoreOp)
 
 
 def _alignment(store: Any, view: ir.Value, plan: Plan) -> int:
     """Bytes that the address of `view` must be a multiple of for this store, 0 if it has none."""
     reads = [element for element in walk(store, ElementOp) if element.source == view]
-    writes = not isinstance(store, StagedStoreOp) and store.view == view
+    writes = isinstance(store, StoreOp | ReducedStoreOp) and store.view == view
     if not reads and not writes:
         return 0
     element = element_bytes(view.type.element_type)
     if reads and all(read.axes.value == "m" for read in reads):
         return element
-    if isinstance(store, StagedStoreOp):
+    if isinstance(store, StagedStoreOp | WritePieceOp):
         return alignment_bytes(store, view)
     return vector_width(store, _neighbours(store, plan)) * element
 

@@ -6,16 +6,19 @@ threads write their part, the async proxy is told, and the leader stores the pie
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 
 from ...dialects import sm
 from ...dialects.layout import TileLayout
 from ...dialects.mlir import ir, llvm
-from ...dialects.tile import StagedStoreOp
-from ...dialects.tile_types import element_bytes
+from ...dialects.tile_stores import (
+    NextBufferOp,
+    StagingBufferOp,
+    TmaStoreOp,
+    WritePieceOp,
+)
+from ...dialects.tile_types import element_bytes, integers_of
 from . import build as b
 from .elements import read_elements, slice_of
 from .frame import Frame, Slot
@@ -28,23 +31,23 @@ class Piece:
     """A piece at hand: `start` is its first column in the tile, `buffer` its place (bytes)."""
 
     frame: Frame
-    op: StagedStoreOp
+    op: WritePieceOp
     start: ir.Value
     buffer: ir.Value
 
     @property
     def layout(self) -> TileLayout:
-        return self.op.staging.type.tiles[0].layout
+        return self.op.buffer.type.layout
 
     @property
     def element(self) -> ir.Type:
         """The type of the sums."""
-        return self.op.acc.type.element
+        return self.op.sums.type.element
 
     def apply(self, values: ir.Value, row: ir.Value, column: ir.Value, width: int) -> ir.Value:
         """The epilogue of `width` elements from (row of the tile, column of the piece) on."""
         op, frame = self.op, self.frame
-        m, n = op.acc.type.shape
+        m, n = op.sums.type.shape
         height, columns = op.map.type.dims[1], op.map.type.dims[0]
         at_row = b.add(b.mul(frame.index(op.i), m), row)
         at_column = b.add(b.mul(frame.index(op.j), n), b.add(self.start, column))
@@ -84,37 +87,31 @@ class Piece:
         return words
 
 
-@contextmanager
-def piece_at(frame: Frame, op: StagedStoreOp, start: ir.Value) -> Iterator[Piece]:
-    """Emit the body, which writes the piece of column `start`, between the ends of its way."""
+def piece_of(frame: Frame, op: WritePieceOp) -> Piece:
+    """The piece that an op writes."""
+    return Piece(frame, op, frame.values[op.start], frame.tiles[op.buffer])
+
+
+def lower_staging_buffer(frame: Frame, op: StagingBufferOp) -> None:
+    """Where the buffer lies, from whose turn it is."""
     turn = frame.rings[op.staging].producer
-    buffer = frame.tile_in(Slot(op.staging, turn.index()), 0)
-    with frame.team.once():
-        sm.BulkWaitOp.of(pending=op.staging.type.stages - 1)
-    frame.team.meet()
-    yield Piece(frame, op, start, buffer)
-    frame.publish_shared()
-    with frame.team.once():
-        _store(frame, op, start, buffer)
-    turn.advance()
+    frame.tiles[op.buffer] = frame.tile_in(Slot(op.staging, turn.index()), 0)
 
 
-def finish_stores(frame: Frame) -> None:
-    """Before a CTA exits, TMA must have read what its leader told it to store."""
-    with frame.team.once():
-        sm.BulkWaitOp.of(pending=0)
+def lower_next_buffer(frame: Frame, op: NextBufferOp) -> None:
+    frame.rings[op.staging].producer.advance()
 
 
-def _store(frame: Frame, op: StagedStoreOp, piece: ir.Value, buffer: ir.Value) -> None:
-    m, n = op.acc.type.shape
-    define = op.map.owner.opview
-    map_ = frame.parameters[define.view, op.map]
-    coordinates = [b.add(b.mul(frame.index(op.j), n), piece), b.mul(frame.index(op.i), m)]
-    sm.TmaStoreOp.of(map_, b.shared_at(buffer), coordinates)
-    sm.BulkCommitOp.of()
+def lower_tma_store(frame: Frame, op: TmaStoreOp) -> None:
+    """One box of the view."""
+    m, n = integers_of(op.extents)
+    map_ = frame.parameters[op.map.owner.opview.view, op.map]
+    column = b.add(b.mul(frame.index(op.j), n), frame.values[op.start])
+    coordinates = [column, b.mul(frame.index(op.i), m)]
+    sm.TmaStoreOp.of(map_, b.shared_at(frame.tiles[op.buffer]), coordinates)
 
 
-def alignment_bytes(op: StagedStoreOp, view: ir.Value) -> int:
+def alignment_bytes(op: WritePieceOp, view: ir.Value) -> int:
     """Bytes that the address of `view`, read by the epilogue, must be a multiple of."""
     width = UNIT_BYTES // element_bytes(op.map.type.element)
     return width * element_bytes(view.type.element_type)

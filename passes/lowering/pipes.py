@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from ...dialects import sm
 from ...dialects.mlir import arith, ir, scf
-from ...dialects.pipe import AcquireOp, CommitOp, ReleaseOp, SkipOp, TileOp, WaitOp
+from ...dialects.pipe import AcquireOp, CommitOp, DrainOp, ReleaseOp, SkipOp, TileOp, WaitOp
 from . import build as b
 from . import shifted_copies
 from .frame import Frame, Slot
@@ -190,9 +190,9 @@ def _arrive_at_issuer(frame: Frame, barrier: ir.Value) -> None:
     b.arrive(b.in_cta(barrier, rank), in_cluster=True)
 
 
-def drain(frame: Frame, ring: ir.Value) -> None:
+def lower_drain(frame: Frame, op: DrainOp) -> None:
     """Wait until every slot is empty: no other CTA's commit is then on its way to this one."""
-    producer, plan = frame.rings[ring].producer, frame.plan.rings[ring]
+    producer, plan = frame.rings[op.ring].producer, frame.plan.rings[op.ring]
     for _ in range(plan.stages):
         empty = frame.barrier_at(plan.empty, producer.index())
         frame.wait(empty, b.xor(producer.phase(), 1))

@@ -19,12 +19,12 @@ from ...dialects.tile import (
     LoadOp,
     MmaOp,
     PairMmaOp,
-    StagedStoreOp,
     StoreOp,
     TensorMapOp,
     TmaLoadOp,
     TmaMulticastOp,
 )
+from ...dialects.tile_stores import AwaitSumsOp, WritePieceOp
 from ...dialects.tile_types import AccumulatorType, integers_of
 from ..base import refused, walk
 from ..rings import is_operand_ring
@@ -202,7 +202,7 @@ def _claim_readers(kernel: KernelOp, cluster: Cluster) -> int:
     """Arrivals of a whole cluster that say that a claim has been read."""
     total = 0
     for role in walk(kernel, WarpsOp):
-        by_warp = any(walk(role, op_class) for op_class in (*STORES, CopyOp))
+        by_warp = any(walk(role, op_class) for op_class in (*STORES, WritePieceOp, CopyOp))
         issues = any(walk(role, op_class) for op_class in MMAS)
         ctas = cluster.size // 2 if issues and cluster.pair else cluster.size
         total += ctas * (role.warps.value if by_warp else 1)
@@ -261,7 +261,7 @@ def is_synchronous(mma: MmaOp | PairMmaOp) -> bool:
     )
 
 
-def mma_before(store: StoreOp | StagedStoreOp) -> MmaOp | PairMmaOp | None:
+def mma_before(store: StoreOp | AwaitSumsOp) -> MmaOp | PairMmaOp | None:
     """An MMA into the accumulator that `store` reads."""
     users = (use.owner.opview for use in store.acc.uses)
     return next((user for user in users if isinstance(user, MMAS)), None)

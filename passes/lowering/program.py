@@ -15,6 +15,7 @@ from ...dialects.pipe import (
     AcquireOp,
     ClaimOp,
     CommitOp,
+    DrainOp,
     ForEachClaimOp,
     ForEachTurnOp,
     ReleaseOp,
@@ -36,13 +37,19 @@ from ...dialects.tile import (
     PairRankOp,
     ReducedStoreOp,
     SplitRankOp,
-    StagedStoreOp,
     StoreOp,
     TensorMapOp,
     TmaLoadOp,
     TmaMulticastOp,
 )
-from ..base import refused, walk
+from ...dialects.tile_stores import (
+    AwaitSumsOp,
+    NextBufferOp,
+    StagingBufferOp,
+    TmaStoreOp,
+    WritePieceOp,
+)
+from ..base import refused
 from ..clone import is_pure
 from ..thread_rules import program
 from . import build as b
@@ -51,20 +58,20 @@ from .copies import lower_copy
 from .frame import Frame
 from .mma import lower_mma
 from .operands import lower_tma_load, lower_tma_multicast
-from .pieces import finish_stores
+from .pieces import lower_next_buffer, lower_staging_buffer, lower_tma_store
 from .pipes import (
-    drain,
     finish_copies,
     lower_acquire,
     lower_commit,
+    lower_drain,
     lower_release,
     lower_skip,
     lower_tile,
     lower_wait,
 )
 from .reduced_store import lower_reduced_store, reduce_registers
-from .register_stores import stage_registers, store_registers
-from .staged_store import lower_staged_store
+from .register_stores import await_registers, store_registers, write_registers
+from .staged_store import await_sums, write_piece
 from .store import lower_store
 from .tiles import (
     lower_cta_tile,
@@ -76,32 +83,8 @@ from .tiles import (
 from .wgmma import lower_await_mma, lower_set_registers, lower_wgmma
 
 
-def emit_program(frame: Frame, block: ir.Block) -> None:
-    """What one team runs from start to end."""
-    _emit_block(frame, block)
-    owner = block.owner.opview
-    if walk(owner, WarpsOp):
-        return
-    if walk(owner, TmaLoadOp | TmaMulticastOp | CopyOp):
-        sm.LaunchDependentsOp.of()
-    if frame.cluster.loads_together:
-        _drain(frame, owner)
-    if walk(frame.kernel, ReducedStoreOp) and not walk(owner, ReducedStoreOp):
-        frame.meet_cluster()
-    if walk(owner, StagedStoreOp):
-        finish_stores(frame)
-
-
-def _drain(frame: Frame, owner: ir.OpView) -> None:
-    """The producer of a cluster stays until nothing is on its way to its barriers."""
-    rings = list(dict.fromkeys(acquire.ring for acquire in walk(owner, AcquireOp)))
-    for ring in rings:
-        if frame.plan.rings[ring].kind == "operands":
-            with frame.team.once():
-                drain(frame, ring)
-
-
-def _emit_block(frame: Frame, block: ir.Block) -> None:
+def emit_block(frame: Frame, block: ir.Block) -> None:
+    """What one team runs from start to end, or a part of it."""
     for op in program(block):
         _emit_op(frame, op)
 
@@ -117,17 +100,17 @@ def _emit_op(frame: Frame, op: ir.OpView) -> None:
         elif isinstance(op, ConvergeOp):
             frame.team.converge()
         elif isinstance(op, ForEachTileOp):
-            body = partial(_emit_block, frame, op.body.blocks[0])
+            body = partial(emit_block, frame, op.body.blocks[0])
             lower_for_each_tile(frame, op, body)
         elif isinstance(op, ForEachTurnOp):
-            body = partial(_emit_block, frame, op.body.blocks[0])
+            body = partial(emit_block, frame, op.body.blocks[0])
             lower_for_each_turn(frame, op, body)
         elif isinstance(op, ForEachClaimOp):
-            body = partial(_emit_block, frame, op.body.blocks[0])
+            body = partial(emit_block, frame, op.body.blocks[0])
             lower_for_each_claim(frame, op, who_runs(op) != TEAM, body)
         elif lowering := _lowering(frame, op):
             lowering(frame, op)
-        elif is_pure(op):
+        elif is_pure(op) or isinstance(op, INSTRUCTIONS):
             _copy(frame, op)
         else:
             raise refused(op, "select-instructions has no lowering for it")
@@ -137,7 +120,7 @@ def _emit_region(frame: Frame, op: RunOp) -> None:
     """An `if` for the threads that the region is for, of those that are there."""
     lane = frame.team.leader if who_runs(op) == TEAM else None
     with b.when(b.both(lane, frame.issues if op.by.value == ISSUER else None)):
-        _emit_block(frame, op.body.blocks[0])
+        emit_block(frame, op.body.blocks[0])
 
 
 def _lowering(frame: Frame, op: ir.OpView) -> Callable[[Frame, Any], None] | None:
@@ -146,7 +129,7 @@ def _lowering(frame: Frame, op: ir.OpView) -> Callable[[Frame, Any], None] | Non
 
 def _emit_team(frame: Frame, op: WarpsOp) -> None:
     with frame.role(op.first.value, op.warps.value, op.barrier.value):
-        emit_program(frame, op.body.blocks[0])
+        emit_block(frame, op.body.blocks[0])
 
 
 def _emit_loop(frame: Frame, op: scf.ForOp) -> None:
@@ -156,7 +139,7 @@ def _emit_loop(frame: Frame, op: scf.ForOp) -> None:
     copy = scf.ForOp(*bounds)
     frame.values[op.induction_variable] = copy.induction_variable
     with ir.InsertionPoint(copy.body):
-        _emit_block(frame, op.body)
+        emit_block(frame, op.body)
         scf.YieldOp([])
     finish_copies(frame, op)
 
@@ -167,6 +150,18 @@ def _copy(frame: Frame, op: ir.OpView) -> None:
         clone.operands[index] = frame.values[operand]
     for old, new in zip(op.operation.results, clone.results, strict=True):
         frame.values[old] = new
+
+
+# Those that passes before this one place; they stay as they are.
+INSTRUCTIONS = (
+    sm.BulkCommitOp,
+    sm.BulkWaitOp,
+    sm.ClusterBarrierOp,
+    sm.CtaBarrierOp,
+    sm.FenceOp,
+    sm.LaunchDependentsOp,
+    sm.NamedBarrierOp,
+)
 
 
 def _lower_handle(frame: Frame, op: ir.OpView) -> None:
@@ -190,9 +185,14 @@ _TCGEN05: Lowerings = {
     WaitOp: lower_wait,
     TileOp: lower_tile,
     ReleaseOp: lower_release,
+    DrainOp: lower_drain,
     MmaOp: lower_mma,
     StoreOp: lower_store,
-    StagedStoreOp: lower_staged_store,
+    AwaitSumsOp: await_sums,
+    StagingBufferOp: lower_staging_buffer,
+    NextBufferOp: lower_next_buffer,
+    WritePieceOp: write_piece,
+    TmaStoreOp: lower_tma_store,
     ReducedStoreOp: lower_reduced_store,
 }
 TENSOR_MEMORY_ONLY = (PairMmaOp, PairRankOp, ClaimOp)
@@ -203,7 +203,8 @@ _WGMMA: Lowerings = {
     SetRegistersOp: lower_set_registers,
     SkipOp: lower_skip,
     StoreOp: store_registers,
-    StagedStoreOp: stage_registers,
+    AwaitSumsOp: await_registers,
+    WritePieceOp: write_registers,
     ReducedStoreOp: reduce_registers,
 }
 LOWERINGS = {"tcgen05.mma": _TCGEN05, "wgmma.mma_async": _WGMMA}

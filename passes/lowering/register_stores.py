@@ -11,12 +11,15 @@ from collections.abc import Iterator
 from ...dialects import sm
 from ...dialects.mlir import ir, llvm, vector
 from ...dialects.target import WARPGROUP_THREADS
-from ...dialects.tile import StagedStoreOp, StoreOp
+from ...dialects.tile import StoreOp
+from ...dialects.tile_stores import AwaitSumsOp, WritePieceOp
+from ..base import refused
+from ..clone import constant_of
 from . import build as b
 from .elements import slice_of
 from .frame import Frame
 from .operands import UNIT_BYTES
-from .pieces import Piece, piece_at
+from .pieces import Piece, piece_of
 from .register_accumulator import ATOM_M, PAIR, RegisterAccumulator, parts, pinned
 from .store import write_row
 
@@ -68,18 +71,23 @@ def first_row_of(frame: Frame, held: RegisterAccumulator) -> ir.Value:
     return b.add(row, b.mul(b.div(thread, WARPGROUP_THREADS), held.rows))
 
 
-def stage_registers(frame: Frame, op: StagedStoreOp) -> None:
-    """Wait for the MMAs, then send the accumulator out piece by piece."""
+def await_registers(frame: Frame, op: AwaitSumsOp) -> None:
+    """Wait for the MMAs; from here on the registers may be read."""
     sm.WgmmaWaitOp.of(pending=0)
     held = frame.registers[op.acc]
-    registers = [parts(pinned(held.load(atom))) for atom in range(len(held.atoms))]
-    width = op.staging.type.tiles[0].layout.k
-    write = WRITES[op.write.value]
-    for start in range(0, held.n, width):
-        with piece_at(frame, op, b.constant(start)) as piece:
-            for atom, values in enumerate(registers):
-                row = b.add(first_row_of(frame, held), atom * ATOM_M)
-                write(piece, _vector(values[start // 2 : (start + width) // 2]), row)
+    frame.settled[op.sums] = [parts(pinned(held.load(atom))) for atom in range(len(held.atoms))]
+    frame.registers[op.sums] = held
+
+
+def write_registers(frame: Frame, op: WritePieceOp) -> None:
+    """What this thread has of the piece, whose start is a constant."""
+    piece, held, width = piece_of(frame, op), frame.registers[op.sums], op.buffer.type.layout.k
+    start = constant_of(op.start)
+    if start is None:
+        raise refused(op, "a piece of sums in registers must start at a constant; unroll the loop")
+    for atom, values in enumerate(frame.settled[op.sums]):
+        row = b.add(first_row_of(frame, held), atom * ATOM_M)
+        WRITES[op.write.value](piece, _vector(values[start // 2 : (start + width) // 2]), row)
 
 
 def _write_pairs(piece: Piece, values: ir.Value, first: ir.Value) -> None:

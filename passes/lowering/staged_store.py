@@ -1,41 +1,42 @@
-"""`tile.staged_store`: tensor memory → registers → epilogue → swizzled shared memory → TMA."""
+"""`tile.write_piece`: tensor memory → registers → epilogue → swizzled shared memory → TMA."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from ...dialects.mlir import ir, llvm
-from ...dialects.tile import StagedStoreOp
+from ...dialects.tile_stores import AwaitSumsOp, WritePieceOp
 from . import build as b
 from .accumulator import (
     MATRIX_LANES,
     Fragment,
     Place,
     await_accumulator,
-    hand_back_accumulator,
     read_fragment,
     read_matrices,
 )
 from .elements import slice_of
 from .frame import Frame
 from .operands import UNIT_BYTES
-from .pieces import Piece, piece_at
+from .pieces import Piece, piece_of
 
 
-def lower_staged_store(frame: Frame, op: StagedStoreOp) -> None:
-    """Wait for the MMAs, then send the accumulator out piece by piece."""
+def await_sums(frame: Frame, op: AwaitSumsOp) -> None:
+    """Wait for the MMAs; the sums stay where they are."""
     await_accumulator(frame, op)
-    layout = op.staging.type.tiles[0].layout
-    m, n = op.acc.type.shape
+    frame.columns[op.sums] = frame.columns[op.acc]
+
+
+def write_piece(frame: Frame, op: WritePieceOp) -> None:
+    """Every MMA's part of the piece."""
+    layout, (m, n) = op.buffer.type.layout, op.sums.type.shape
     atom_m = frame.target.mma_rows(m)
     fragment = Fragment.of(atom_m, layout.k, frame.cluster.pair)
-    place = Place.of(frame, fragment, n)
-    with b.loop(b.constant(0), n, layout.k) as start, piece_at(frame, op, start) as piece:
-        for row in range(0, m, atom_m):
-            column = b.plus(frame.columns[op.acc], row // atom_m * n)
-            part = Part(piece, fragment, place, row, b.add(start, column))
-            WRITES[op.write.value](part)
-    hand_back_accumulator(frame, op)
+    place, piece = Place.of(frame, fragment, n), piece_of(frame, op)
+    for row in range(0, m, atom_m):
+        column = b.plus(frame.columns[op.sums], row // atom_m * n)
+        part = Part(piece, fragment, place, row, b.add(piece.start, column))
+        WRITES[op.write.value](part)
 
 
 @dataclass(frozen=True)

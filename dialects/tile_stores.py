@@ -1,0 +1,88 @@
+"""Ops of `tile` that a store through shared memory is made of, once its loop is written out."""
+
+from typing import Any
+
+from .mlir import ext, ir
+from .tile import WRITES
+from .tile_types import AccumulatorType, SmemType, TensorMapType, Tile
+from .verify import can_write_matrices, refuse, verify_epilogue
+
+
+class AwaitSumsOp(Tile.Operation, name="await_sums"):
+    """`sums`: the accumulator once every MMA that this agent has to wait for is done."""
+
+    acc: ext.Operand[AccumulatorType]
+    sums: ext.Result[AccumulatorType]
+
+    def verify_invariants(self) -> bool:
+        if self.sums.type != self.acc.type:
+            return refuse(self, f"must give {self.acc.type}, got {self.sums.type}")
+        return True
+
+
+class StagingBufferOp(Tile.Operation, name="staging_buffer"):
+    """`buffer`: the buffer of the ring whose turn it is; TMA may still be reading it."""
+
+    staging: ext.Operand[Any]
+    buffer: ext.Result[SmemType]
+
+    def verify_invariants(self) -> bool:
+        wanted = self.staging.type.tiles[0]
+        if self.buffer.type != wanted:
+            return refuse(self, f"must give {wanted}, got {self.buffer.type}")
+        return True
+
+
+class NextBufferOp(Tile.Operation, name="next_buffer"):
+    """From here on it is the turn of the ring's next buffer."""
+
+    staging: ext.Operand[Any]
+
+
+class WritePieceOp(Tile.Operation, name="write_piece"):
+    """`buffer[r, c] = f(sums[r, start + c])`, by all threads of the team.
+
+    `map` is that of the view and (i, j) the tile in it, by which the region f reads other operands.
+    `write` is as in `tile.staged_store`.
+    """
+
+    sums: ext.Operand[AccumulatorType]
+    buffer: ext.Operand[SmemType]
+    map: ext.Operand[TensorMapType]
+    i: ext.Operand[ir.IndexType]
+    j: ext.Operand[ir.IndexType]
+    start: ext.Operand[ir.IntegerType[32]]
+    write: ir.StringAttr
+    epilogue: ext.Region
+
+    def verify_invariants(self) -> bool:
+        if self.write.value not in WRITES:
+            return refuse(self, f"write must be one of {WRITES}, got {self.write.value!r}")
+        layout, (m, n) = self.buffer.type.layout, self.sums.type.shape
+        if layout.mn != m or n % layout.k:
+            return refuse(
+                self, f"the buffer must hold {m} rows of a divisor of {n} columns, got {layout}"
+            )
+        if self.write.value == "matrices" and not can_write_matrices(layout):
+            return refuse(self, f"matrices need 16-bit elements, 16 columns or more, got {layout}")
+        return verify_epilogue(self, self.sums.type.element, self.map.type.element)
+
+
+class TmaStoreOp(Tile.Operation, name="tma_store"):
+    """`view[i*M + r, j*N + start + c] = buffer[r, c]` by TMA, dropped outside the view.
+
+    M and N are those of a tile of C, `extents`.
+    """
+
+    map: ext.Operand[TensorMapType]
+    buffer: ext.Operand[SmemType]
+    i: ext.Operand[ir.IndexType]
+    j: ext.Operand[ir.IndexType]
+    start: ext.Operand[ir.IntegerType[32]]
+    extents: ir.ArrayAttr
+
+    def verify_invariants(self) -> bool:
+        layout = self.buffer.type.layout
+        if self.map.type.box != [layout.k, layout.mn]:
+            return refuse(self, f"the box must be {[layout.k, layout.mn]}, got {self.map.type.box}")
+        return True

@@ -1,0 +1,200 @@
+"""Writes out stores through shared memory as loops over pieces, and what agents do at their ends.
+
+tile.staged_store %acc        %sums = tile.await_sums %acc
+                              for start = 0 .. N step columns
+                                %buffer = tile.staging_buffer
+                                sm.run by "lane": sm.bulk_wait {pending = buffers - 1}
+                                sm.named_barrier
+                        →       tile.write_piece %sums, %buffer, start
+                                sm.fence "async_shared"
+                                sm.named_barrier
+                                sm.run by "lane": tile.tma_store %buffer, start; sm.bulk_commit
+                                tile.next_buffer
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from ..dialects import sm
+from ..dialects.mlir import arith, ir, scf
+from ..dialects.pipe import AcquireOp, DrainOp, TileOp
+from ..dialects.sm_threads import LANE, ConvergeOp, RunOp, WarpsOp
+from ..dialects.target import Target
+from ..dialects.tile import (
+    CopyOp,
+    KernelOp,
+    LoadOp,
+    ReducedStoreOp,
+    StagedStoreOp,
+    TmaLoadOp,
+    TmaMulticastOp,
+)
+from ..dialects.tile_stores import (
+    AwaitSumsOp,
+    NextBufferOp,
+    StagingBufferOp,
+    TmaStoreOp,
+    WritePieceOp,
+)
+from ..dialects.tile_types import integers, integers_of
+from .base import PassLog, refused, target_of, the_kernel, walk
+from .check_instructions import is_expanded
+from .clone import clone
+from .rings import is_operand_ring
+
+LOADS = TmaLoadOp | TmaMulticastOp | CopyOp | LoadOp
+
+
+@dataclass(frozen=True)
+class ExpandStores:
+    """`tile.staged_store` → a loop over pieces of the tile, through the buffers of its ring.
+
+    A buffer is written once TMA has read what it held before; while TMA stores one piece, threads
+    write the next. Sums that threads hold are registers, which no loop can index: there the pieces
+    are written out one by one.
+
+    Each agent's end is written out, too. When its loads are issued, grids after this one may start.
+    In a cluster it waits until all slots that it filled are empty, since other CTAs arrive on their
+    barriers. Those beside a `tile.reduced_store` meet the cluster, and one that stored by TMA waits
+    until its last piece has been read.
+    """
+
+    name: ClassVar[str] = "expand-stores"
+    makes: ClassVar[tuple[str, ...]] = ("tile.write_piece", "sm.launch_dependents")
+
+    def __call__(self, module: ir.Module, log: PassLog) -> None:
+        kernel = the_kernel(module, self.name)
+        if is_expanded(kernel):
+            raise refused(kernel, "expand-stores: stores are written out already; run it once")
+        stores = walk(kernel, StagedStoreOp)
+        for owner in walk(kernel, WarpsOp) or [kernel]:
+            with ir.InsertionPoint(owner.body.blocks[0]), owner.location:
+                _end(kernel, owner)
+        pieces = [_expand(store, target_of(module)) for store in stores]
+        log.did(f"{len(stores)} stores in {sum(pieces)} pieces")
+
+
+@dataclass(frozen=True)
+class Team:
+    """The threads that run a store together, and the kernel or `sm.warps` that they are."""
+
+    owner: Any
+    barrier: int
+    threads: int
+
+    @staticmethod
+    def of(owner: Any) -> Team:
+        """The threads of a kernel or of some of its warps."""
+        if isinstance(owner, WarpsOp):
+            return Team(owner, owner.barrier.value, 32 * owner.warps.value)
+        return Team(owner, 0, owner.threads.value)
+
+    def meet(self) -> None:
+        """All of them wait for each other."""
+        sm.NamedBarrierOp.of(id=self.barrier, threads=self.threads)
+
+
+def _team_of(store: StagedStoreOp) -> Team:
+    owner = store.operation.parent
+    while not isinstance(owner.opview, WarpsOp | KernelOp):
+        owner = owner.parent
+    return Team.of(owner.opview)
+
+
+@contextmanager
+def _by_one_lane() -> Iterator[None]:
+    """Emit the body for one lane of the team; its warp converges behind it."""
+    region = RunOp(by=ir.StringAttr.get(LANE))
+    ConvergeOp()
+    with ir.InsertionPoint(region.body.blocks.append()):
+        yield
+
+
+def _end(kernel: KernelOp, owner: Any) -> None:
+    """What the agent of the kernel, or the one agent that it is, does before it ends."""
+    if walk(owner, LOADS):
+        sm.LaunchDependentsOp.of()
+    m, n, _ = integers_of(kernel.cluster)
+    for ring in _filled_rings(owner) if m * n > 1 else ():
+        with _by_one_lane():
+            DrainOp(ring=ring)
+    if walk(kernel, ReducedStoreOp) and not walk(owner, ReducedStoreOp):
+        ConvergeOp()
+        sm.ClusterBarrierOp.of()
+    if walk(owner, StagedStoreOp):
+        with _by_one_lane():
+            sm.BulkWaitOp.of(pending=0)
+
+
+def _filled_rings(owner: Any) -> list[ir.Value]:
+    """The rings whose operand tiles the agent fills."""
+    rings = dict.fromkeys(acquire.ring for acquire in walk(owner, AcquireOp))
+    return [ring for ring in rings if is_operand_ring(ring.owner.opview)]
+
+
+def _expand(store: StagedStoreOp, target: Target) -> int:
+    """The number of pieces."""
+    n, columns = store.acc.type.shape[1], store.staging.type.tiles[0].layout.k
+    with ir.InsertionPoint(store), store.location:
+        sums = AwaitSumsOp(acc=store.acc, sums=store.acc.type).sums
+        if target.has_tensor_memory:
+            loop = scf.ForOp(*(_i32(bound) for bound in (0, n, columns)))
+            with ir.InsertionPoint(loop.body):
+                _piece(store, sums, loop.induction_variable)
+                scf.YieldOp([])
+            _hand_back(store)
+        else:
+            for start in range(0, n, columns):
+                _piece(store, sums, _i32(start))
+    store.operation.erase()
+    return n // columns
+
+
+def _i32(value: int) -> ir.Value:
+    return arith.ConstantOp(ir.IntegerType.get_signless(32), value).result
+
+
+def _piece(store: StagedStoreOp, sums: ir.Value, start: ir.Value) -> None:
+    """A piece on its way through the buffer whose turn it is."""
+    team, ring = _team_of(store), store.staging
+    buffer = StagingBufferOp(staging=ring, buffer=ring.type.tiles[0]).buffer
+    with _by_one_lane():
+        sm.BulkWaitOp.of(pending=ring.type.stages - 1)
+    team.meet()
+    where = {"map": store.map, "i": store.i, "j": store.j, "start": start}
+    piece = WritePieceOp(sums=sums, buffer=buffer, write=store.write, **where)
+    _copy_region(store.epilogue, piece.epilogue)
+    sm.FenceOp.of(kind="async_shared")
+    team.meet()
+    with _by_one_lane():
+        TmaStoreOp(buffer=buffer, extents=integers(list(sums.type.shape)), **where)
+        sm.BulkCommitOp.of()
+    NextBufferOp(staging=ring)
+
+
+def _copy_region(source: ir.Region, target: ir.Region) -> None:
+    """The epilogue, for a store that has several pieces."""
+    block = source.blocks[0]
+    copy = target.blocks.append(*(argument.type for argument in block.arguments))
+    mapping = dict(zip(block.arguments, copy.arguments, strict=True))
+    with ir.InsertionPoint(copy):
+        for op in block.operations:
+            clone(op, mapping)
+
+
+def _hand_back(store: StagedStoreOp) -> None:
+    """Before the next tile's MMAs overwrite an accumulator that no pipe guards, all meet."""
+    guarded = isinstance(store.acc.owner.opview, TileOp)
+    kernel = store.operation.parent.opview
+    if guarded or isinstance(kernel, KernelOp):
+        return
+    while not isinstance(kernel, KernelOp):
+        kernel = kernel.operation.parent.opview
+    sm.FenceOp.of(kind="tcgen05_before")
+    alone = integers_of(kernel.cluster) == [1, 1, 1]
+    (sm.CtaBarrierOp if alone else sm.ClusterBarrierOp).of()
+    sm.FenceOp.of(kind="tcgen05_after")

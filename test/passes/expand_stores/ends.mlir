@@ -1,0 +1,39 @@
+// The end of each agent: who loads lets the next grids start and, in a cluster, waits until the others
+// have released its slots; who stores waits for TMA. Accumulators that a pipe guards need no barrier.
+// RUN: tilewright opt %s --passes 'tma-insertion,epilogue-staging,clustering{pair=true},warp-specialization,expand-stores' | filecheck %s
+
+// CHECK-NOT: "sm.launch_dependents"
+// CHECK-NOT: "sm.cluster_barrier"
+// CHECK:     "sm.bulk_wait"() {pending = 0 : i64}
+// CHECK:     agent = "epilogue"
+// CHECK:     "sm.launch_dependents"
+// CHECK-NEXT: "sm.run"
+// CHECK-NEXT: "pipe.drain"
+// CHECK-NEXT: }) {by = "lane"}
+// CHECK-NEXT: "sm.converge"
+// CHECK-NOT: "pipe.drain"
+!a = memref<256x256xbf16, 1>
+!b = memref<256x256xbf16, 1>
+!c = memref<256x256xbf16, 1>
+!ta = !tile.smem<tensor<128x64xbf16>, "k", "none">
+!tb = !tile.smem<tensor<64x64xbf16>, "k", "none">
+!acc = !tile.acc<tensor<128x64xf32>>
+"tile.kernel"() ({
+^bb0(%a: !a, %b: !b, %c: !c):
+  %i, %j = "tile.cta_tile"() : () -> (index, index)
+  %acc = "tile.accumulator"() : () -> !acc
+  %zero = arith.constant 0 : index
+  %one = arith.constant 1 : index
+  %steps = arith.constant 4 : index
+  scf.for %k = %zero to %steps step %one {
+    %ta = "tile.load"(%a, %i, %k) : (!a, index, index) -> !ta
+    %tb = "tile.load"(%b, %j, %k) : (!b, index, index) -> !tb
+    %more = arith.cmpi ne, %k, %zero : index
+    "tile.mma"(%acc, %ta, %tb, %more) : (!acc, !ta, !tb, i1) -> ()
+  }
+  "tile.store"(%acc, %c, %i, %j) ({
+  ^bb0(%x: f32):
+    %y = arith.truncf %x : f32 to bf16
+    "tile.yield"(%y) : (bf16) -> ()
+  }) : (!acc, !c, index, index) -> ()
+}) {arg_names = ["a", "b", "c"], cluster = [1, 1, 1], grid = [2, 4, 1], sym_name = "f", threads = 128 : i64} : () -> ()

@@ -1,0 +1,33 @@
+// Where no pipe guards an accumulator of a loop over tiles, all meet before the next tile overwrites it.
+// RUN: tilewright opt %s --passes 'tma-insertion,epilogue-staging,persistence{ctas=2},expand-stores' | filecheck %s
+
+// CHECK:     "tile.for_each_tile"
+// CHECK:     "tile.next_buffer"
+// CHECK:     "sm.fence"() {kind = "tcgen05_before"}
+// CHECK-NEXT: "sm.cta_barrier"
+// CHECK-NEXT: "sm.fence"() {kind = "tcgen05_after"}
+!a = memref<256x256xbf16, 1>
+!b = memref<256x256xbf16, 1>
+!c = memref<256x256xbf16, 1>
+!ta = !tile.smem<tensor<128x64xbf16>, "k", "none">
+!tb = !tile.smem<tensor<64x64xbf16>, "k", "none">
+!acc = !tile.acc<tensor<128x64xf32>>
+"tile.kernel"() ({
+^bb0(%a: !a, %b: !b, %c: !c):
+  %i, %j = "tile.cta_tile"() : () -> (index, index)
+  %acc = "tile.accumulator"() : () -> !acc
+  %zero = arith.constant 0 : index
+  %one = arith.constant 1 : index
+  %steps = arith.constant 4 : index
+  scf.for %k = %zero to %steps step %one {
+    %ta = "tile.load"(%a, %i, %k) : (!a, index, index) -> !ta
+    %tb = "tile.load"(%b, %j, %k) : (!b, index, index) -> !tb
+    %more = arith.cmpi ne, %k, %zero : index
+    "tile.mma"(%acc, %ta, %tb, %more) : (!acc, !ta, !tb, i1) -> ()
+  }
+  "tile.store"(%acc, %c, %i, %j) ({
+  ^bb0(%x: f32):
+    %y = arith.truncf %x : f32 to bf16
+    "tile.yield"(%y) : (bf16) -> ()
+  }) : (!acc, !c, index, index) -> ()
+}) {arg_names = ["a", "b", "c"], cluster = [1, 1, 1], grid = [2, 4, 1], sym_name = "f", threads = 128 : i64} : () -> ()

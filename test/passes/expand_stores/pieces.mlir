@@ -1,0 +1,58 @@
+// A staged store is a loop over its pieces: TMA must have read what the buffer held, all meet, threads
+// write, the async proxy is told, all meet, and one lane stores. The agent ends once TMA has read all.
+// RUN: tilewright opt %s --passes 'tma-insertion,epilogue-staging{columns=32},expand-stores' | filecheck %s
+// RUN: tilewright opt %s --target sm_90a --passes 'tma-insertion,epilogue-staging{columns=32},expand-stores' | filecheck %s --check-prefix HOPPER
+
+// CHECK-NOT: tile.staged_store
+// CHECK:     %[[SUMS:.*]] = "tile.await_sums"
+// CHECK:     scf.for %[[START:.*]] = %c0_i32 to %c64_i32 step %c32_i32
+// CHECK:     %[[BUFFER:.*]] = "tile.staging_buffer"
+// CHECK:     "sm.run"
+// CHECK-NEXT: "sm.bulk_wait"() {pending = 1 : i64}
+// CHECK-NEXT: }) {by = "lane"}
+// CHECK-NEXT: "sm.converge"
+// CHECK-NEXT: "sm.named_barrier"() {id = 0 : i64, threads = 128 : i64}
+// CHECK-NEXT: "tile.write_piece"(%[[SUMS]], %[[BUFFER]], %{{.*}}, %{{.*}}, %{{.*}}, %[[START]])
+// CHECK:     arith.truncf
+// CHECK:     "sm.fence"() {kind = "async_shared"}
+// CHECK-NEXT: "sm.named_barrier"
+// CHECK-NEXT: "sm.run"
+// CHECK-NEXT: "tile.tma_store"(%{{.*}}, %[[BUFFER]], %{{.*}}, %{{.*}}, %[[START]]) {extents = [128, 64]}
+// CHECK-NEXT: "sm.bulk_commit"
+// CHECK-NEXT: }) {by = "lane"}
+// CHECK-NEXT: "sm.converge"
+// CHECK-NEXT: "tile.next_buffer"
+// CHECK:     "sm.launch_dependents"
+// CHECK:     "sm.bulk_wait"() {pending = 0 : i64}
+// CHECK-NOT: tile.staged_store
+
+// Registers have no index: the pieces stand one after the other.
+// HOPPER-NOT: scf.for %{{.*}} = %c0_i32
+// HOPPER-COUNT-2: "tile.write_piece"
+// HOPPER-NOT: "tile.write_piece"
+// HOPPER-NOT: tile.staged_store
+!a = memref<256x256xbf16, 1>
+!b = memref<256x256xbf16, 1>
+!c = memref<256x256xbf16, 1>
+!ta = !tile.smem<tensor<128x64xbf16>, "k", "none">
+!tb = !tile.smem<tensor<64x64xbf16>, "k", "none">
+!acc = !tile.acc<tensor<128x64xf32>>
+"tile.kernel"() ({
+^bb0(%a: !a, %b: !b, %c: !c):
+  %i, %j = "tile.cta_tile"() : () -> (index, index)
+  %acc = "tile.accumulator"() : () -> !acc
+  %zero = arith.constant 0 : index
+  %one = arith.constant 1 : index
+  %steps = arith.constant 4 : index
+  scf.for %k = %zero to %steps step %one {
+    %ta = "tile.load"(%a, %i, %k) : (!a, index, index) -> !ta
+    %tb = "tile.load"(%b, %j, %k) : (!b, index, index) -> !tb
+    %more = arith.cmpi ne, %k, %zero : index
+    "tile.mma"(%acc, %ta, %tb, %more) : (!acc, !ta, !tb, i1) -> ()
+  }
+  "tile.store"(%acc, %c, %i, %j) ({
+  ^bb0(%x: f32):
+    %y = arith.truncf %x : f32 to bf16
+    "tile.yield"(%y) : (bf16) -> ()
+  }) : (!acc, !c, index, index) -> ()
+}) {arg_names = ["a", "b", "c"], cluster = [1, 1, 1], grid = [2, 4, 1], sym_name = "f", threads = 128 : i64} : () -> ()
