@@ -40,20 +40,13 @@ from ..ptx.values import RAW
 from ..tensor.load_uses import wait_at_first_uses
 from .names import Names
 from .params import HostArrays, Parameters
+from .shape import Extent, Shape
 from .workers import run_shares
 
 DEFAULT_RESIDENT = 4
-MAX_THREADS = 1024
-MAX_CLUSTER = 16
-MAX_CTAS = 1 << 22
-"""A bound on the host's memory and time."""
-MAX_GRID = (2**31 - 1, 65535, 65535)
-MAX_BLOCK = (1024, 1024, 64)
 POISON_ARRAYS = 61
 UNDEFINED = "undefined-query"
 """The warning of a value that is undefined; a wrong verdict later on may come of its use."""
-
-Extent = int | Sequence[int]
 
 
 @lru_cache(maxsize=32)
@@ -142,9 +135,9 @@ class Launch(StateBag):
     ):
         super().__init__()
         self.program, self.entry = program, program.entry
-        self.grid, self.block = _triple("grid", grid), _triple("block", block)
-        self.cluster, self.explicit_cluster = self._cluster_of(cluster)
-        self._check_shape()
+        shape = Shape(program, grid, block, cluster)
+        self.grid, self.block, self.cluster = shape.grid, shape.block, shape.cluster
+        self.explicit_cluster = shape.explicit_cluster
         self.dynamic_bytes = dynamic_bytes
         self.shared_bytes = self._shared_size(dynamic_bytes)
         if check not in CHECKS:
@@ -170,49 +163,6 @@ class Launch(StateBag):
             self.events.add(listener)
 
     # -- set-up ------------------------------------------------------------------------------
-
-    def _cluster_of(self, cluster: Extent) -> tuple[tuple[int, int, int], bool]:
-        asked = _triple("cluster", cluster)
-        directives = self.program.function.directives
-        required = directives.get("reqnctapercluster")
-        if required:
-            required = _triple("reqnctapercluster", required)
-            if asked not in ((1, 1, 1), required):
-                raise self._error(f"cluster must be {required} (.reqnctapercluster), got {asked}")
-            asked = required
-        return asked, bool(required) or "explicitcluster" in directives or prod(asked) > 1
-
-    def _check_shape(self) -> None:
-        for axis, (count, limit) in enumerate(zip(self.grid, MAX_GRID, strict=True)):
-            if not 1 <= count <= limit:
-                raise self._error(f"grid {'xyz'[axis]} must be 1..{limit}, got {count}")
-        for axis, (count, limit) in enumerate(zip(self.block, MAX_BLOCK, strict=True)):
-            if not 1 <= count <= limit:
-                raise self._error(f"block {'xyz'[axis]} must be 1..{limit}, got {count}")
-        if prod(self.block) > MAX_THREADS:
-            raise self._error(f"a block has at most {MAX_THREADS} threads, got {prod(self.block)}")
-        self._check_directives()
-        self._check_cluster()
-
-    def _check_directives(self) -> None:
-        directives = self.program.function.directives
-        if "reqntid" in directives and self.block != _triple("reqntid", directives["reqntid"]):
-            required = _triple("reqntid", directives["reqntid"])
-            raise self._error(f"block must be {required} (.reqntid), got {self.block}")
-        if "maxntid" in directives and prod(self.block) > prod(directives["maxntid"]):
-            raise self._error(
-                f"a block has at most {prod(directives['maxntid'])} threads"
-                f" (.maxntid), got {prod(self.block)}"
-            )
-
-    def _check_cluster(self) -> None:
-        if prod(self.grid) > MAX_CTAS:
-            raise self._error(f"a grid has at most {MAX_CTAS} CTAs here, got {prod(self.grid)}")
-        if not 1 <= prod(self.cluster) <= MAX_CLUSTER:
-            raise self._error(f"a cluster has 1..{MAX_CLUSTER} CTAs, got {self.cluster}")
-        for count, size in zip(self.grid, self.cluster, strict=True):
-            if count % size:
-                raise self._error(f"grid {self.grid} must be a multiple of cluster {self.cluster}")
 
     def _shared_size(self, dynamic: int) -> int:
         if not isinstance(dynamic, int) or dynamic < 0:
@@ -415,11 +365,3 @@ class Launch(StateBag):
         for source, count in zip(self.program.source, self.counts, strict=True):
             if count:
                 self.report.instructions[source.opcode] += count
-
-
-def _triple(name: str, extent: Extent) -> tuple[int, int, int]:
-    values = list(extent) if isinstance(extent, Sequence) else [extent]
-    whole = all(isinstance(value, int | np.integer) for value in values)
-    if not whole or not 1 <= len(values) <= 3:
-        raise LaunchError(f"{name}: must be one to three integers, got {extent!r}")
-    return tuple(int(v) for v in values + [1] * (3 - len(values)))

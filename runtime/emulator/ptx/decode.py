@@ -16,6 +16,7 @@ from ..interface import Warp
 from . import syntax
 from .accesses import MemoryAccess
 from .lanes import FULL, WARP_SIZE, first_lane, lanes_to_int
+from .modifiers import Modifiers
 from .operand_types import clash, constant_clash, own_type
 from .program import Program
 from .register_writes import Write, register_write
@@ -41,7 +42,7 @@ FLOAT_BITS = (16, 32, 64)
 """Of which there are decimal constants."""
 
 
-class Decoded:
+class Decoded(Modifiers):
     """An instruction under construction.
 
     opcode: the full dotted opcode; mnemonic: the registered prefix; modifiers: the pieces after
@@ -59,12 +60,12 @@ class Decoded:
         section: str,
         modifiers: tuple[str, ...],
     ):
+        super().__init__(mnemonic, modifiers)
         self.program, self.scope, self.pc = program, scope, pc
         self.opcode = source.opcode
         self.operands = tuple(_spread(scope, operand) for operand in source.operands)
         self.line, self.text, self.predicate = source.line, source.text, source.guard
-        self.mnemonic, self.section, self.modifiers = mnemonic, section, modifiers
-        self._left = list(modifiers)
+        self.section = section
         self._unread = set(range(len(self.operands)))
 
     # -- refusals ----------------------------------------------------------------------------
@@ -78,54 +79,7 @@ class Decoded:
         trap = Trap(category, message)
         return trap.locate(kernel=self.program.entry, line=self.line, text=self.text)
 
-    # -- modifiers ---------------------------------------------------------------------------
-
-    def flag(self, name: str) -> bool:
-        """Consume modifier `name` (without its dot); was it there?"""
-        if name not in self._left:
-            return False
-        self._left.remove(name)
-        return True
-
-    def choice(self, names: tuple[str, ...], default: str | None = None) -> str | None:
-        """Consume the one of `names` that is there, else return `default`."""
-        found = [name for name in names if name in self._left]
-        if len(found) > 1:
-            self.unmodelled(f"modifiers .{found[0]} and .{found[1]} together")
-        if not found:
-            return default
-        self._left.remove(found[0])
-        return found[0]
-
-    def required(self, names: tuple[str, ...]) -> str:
-        """Consume the one of `names` that must be there."""
-        found = self.choice(names)
-        if found is None:
-            self.unmodelled("an opcode without one of " + " ".join(f".{name}" for name in names))
-        return found
-
-    def peek_type(self) -> Type:
-        """The last modifier that is a type; other modifiers may stand behind it."""
-        for name in reversed(self._left):
-            if name in TYPES:
-                return TYPES[name]
-        return self.unmodelled(
-            f"type .{self._left[-1]}" if self._left else "an opcode without type"
-        )
-
-    def take_type(self, *allowed: str) -> Type:
-        """Consume the last modifier that is a type, one of those `allowed` if any are named."""
-        type_ = self.peek_type()
-        if allowed and type_.name not in allowed:
-            raise self.trap("type", f"{self.mnemonic} has no type .{type_.name}")
-        at = len(self._left) - 1 - self._left[::-1].index(type_.name)
-        del self._left[at]
-        return type_
-
-    def finish_modifiers(self) -> None:
-        """Refuse the instruction if a modifier has not been consumed."""
-        if self._left:
-            self.unmodelled(f"modifier .{self._left[0]}")
+    # -- operands ----------------------------------------------------------------------------
 
     def expect_operands(self, *counts: int) -> None:
         """Refuse the instruction unless it has one of these numbers of operands."""
@@ -138,8 +92,6 @@ class Decoded:
         self.finish_modifiers()
         if self._unread:
             raise self.trap("operand", f"operand {min(self._unread) + 1} is one too many")
-
-    # -- operands ----------------------------------------------------------------------------
 
     def operand(self, where: Where) -> syntax.Operand:
         """The operand object at an index (an object is returned as it is)."""

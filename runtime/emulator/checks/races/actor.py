@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ...interface import Warp
-from .clock import Domain
+from ...interface import Cta, Warp
+from .clock import Domain, Event, Message
 
 LINE_BITS = 20
 """Of a mark: the PTX line."""
@@ -44,6 +44,22 @@ class Actor:
         return _NOTHING if rows is None else rows[kind]
 
 
+class Meant:
+    """What is kept of an operation. clock: what its warp knew; issuer: the warp's CTA; event: what
+    tells of its completion."""
+
+    __slots__ = ("clock", "event", "issuer")
+
+    def __init__(self, clock: Message, issuer: Cta | None):
+        self.clock, self.issuer = clock, issuer
+        self.event: Event | None = None
+
+
 def line_of(warp: Warp) -> int:
     """The line it executes."""
     return warp.program.source[warp.split.pc].line
+
+
+def describe(warp: Warp) -> str:
+    """A warp as the other party of a race."""
+    return f"warp {warp.index} of cta {warp.cta.index}"

@@ -22,7 +22,7 @@ from ...ptx.lanes import WARP_SIZE, lanes_to_int
 from ..shared_rules import SharedRules
 from ..tensor_fences import PastAccess
 from .accesses import Accesses
-from .actor import LINE_BITS, Actor, line_of
+from .actor import LINE_BITS, Actor, Meant, describe, line_of
 from .clock import (
     ASYNC,
     ASYNC_GLOBAL,
@@ -52,17 +52,6 @@ _COVERED = {
     "shared::cluster": (ASYNC,),
 }
 """Rows of the clocks that a proxy fence raises, by its state space."""
-
-
-class Meant:
-    """What is kept of an operation. clock: what its warp knew; issuer: the warp's CTA; event: what
-    tells of its completion."""
-
-    __slots__ = ("clock", "event", "issuer")
-
-    def __init__(self, clock: Message, issuer: Cta | None):
-        self.clock, self.issuer = clock, issuer
-        self.event: Event | None = None
 
 
 class Races(Listener):
@@ -397,8 +386,3 @@ class Races(Listener):
 def barrier_of(cta: Cta, offset: int) -> Mbarrier | None:
     """The live mbarrier at an offset."""
     return cta.state("mbarriers", dict).get(offset)
-
-
-def describe(warp: Warp) -> str:
-    """A warp as the other party of a race."""
-    return f"warp {warp.index} of cta {warp.cta.index}"
