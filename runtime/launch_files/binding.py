@@ -71,7 +71,7 @@ class Binder:
         data = np.frombuffer(b"".join(encoded), np.uint8).copy()
         start = self._running.arrays.address(data, f"tensor maps {', '.join(names)}")
         for number, each in enumerate(encoded):
-            self._running.tensor_maps.placed(start + number * len(each), each)
+            self._running.events.map_placed(start + number * len(each), each)
         return start.to_bytes(8, "little")
 
     def _encode_struct(self, parameter: Mapping[str, Any]) -> bytes:
