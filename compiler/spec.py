@@ -11,11 +11,11 @@ from ..dialects.dtypes import (
     OUTPUT_DTYPES,
     mix_refusal,
     output_refusal,
+    size_refusal,
 )
 from ..dialects.errors import OptionError
 
 EXTENT_MAX = 2**31 - 1
-TENSOR_BYTES_MAX = 2**47  # of the user addresses of x86-64 and AArch64 hosts
 
 
 @dataclass(frozen=True)
@@ -64,13 +64,11 @@ class MatmulSpec:
         self._check_bytes()
 
     def _check_bytes(self) -> None:
-        """Offsets into a tensor are 64-bit, and no process has addresses for more."""
         shapes = {"a": (self.m, self.k), "b": (self.n, self.k), "c": (self.m, self.n)}
         for name, (rows, columns) in shapes.items():
-            size = rows * columns * DTYPES[getattr(self, f"{name}_dtype")].bytes
-            if size > TENSOR_BYTES_MAX:
-                rule = f"{name} must have at most {TENSOR_BYTES_MAX} bytes"
-                raise OptionError(f"spec: {rule}, got {size} for {rows}×{columns}")
+            reason = size_refusal((rows, columns), DTYPES[getattr(self, f"{name}_dtype")].bytes)
+            if reason:
+                raise OptionError(f"spec: {name} {reason}")
 
     def _check_types(self) -> None:
         """What an MMA takes together, and what it gives."""

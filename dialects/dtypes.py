@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 
@@ -69,6 +71,18 @@ def mix_refusal(a: DType, b: DType) -> str | None:
         return None
     mixes = " (8 bits: both floats or both integers)" if 1 in (a.bytes, b.bytes) else ""
     return f"must be one type{mixes}, got {a.name} and {b.name}"
+
+
+TENSOR_BYTES_MAX = 2**47  # of the user addresses of x86-64 and AArch64 hosts
+
+
+def size_refusal(shape: Sequence[int], element_bytes: int) -> str | None:
+    """Why no process can hold a tensor: offsets have 64 bits, addresses fewer."""
+    size = math.prod(shape) * element_bytes
+    if size <= TENSOR_BYTES_MAX:
+        return None
+    extents = "×".join(map(str, shape))
+    return f"must have at most {TENSOR_BYTES_MAX} bytes, got {size} for {extents}"
 
 
 def output_refusal(accumulator: str, c: str) -> str | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
 from typing import Any
 
 from ..dialects.dtypes import DTYPES, OUTPUT_DTYPES, stored_dtype
@@ -14,6 +15,7 @@ from .base import location_of, refused
 from .trace_operand import check_copies, check_parallel, map_dims, named
 
 Axes = tuple[str, ...]
+Step = Generator[tuple[ir.Value, Axes], ir.Value, ir.Value]
 CONVERSIONS = ("arith.constant", "arith.truncf", "arith.sitofp")
 POWER, POWERS = "math.fpowi", range(1, 9)
 EXACT = (
@@ -79,36 +81,49 @@ class EpilogueGatherer:
         self.reached = False
 
     def element(self, value: ir.Value, axes: Axes) -> ir.Value:
-        """The scalar that is one element of `value`, indexed by `axes`."""
-        if (value, axes) not in self.known:
-            self.known[value, axes] = self._element(value, axes)
+        """The scalar that is one element of `value`, indexed by `axes`.
+
+        Each step yields the elements that it needs and gets their scalars: a chain of any length
+        takes no recursion.
+        """
+        steps = [((value, axes), self._element(value, axes))]
+        answer = None
+        while steps:
+            key, step = steps[-1]
+            try:
+                wanted = step.send(answer)
+            except StopIteration as end:
+                answer = self.known[key] = end.value
+                steps.pop()
+                continue
+            answer = self.known.get(wanted)
+            if answer is None:
+                steps.append((wanted, self._element(*wanted)))
         return self.known[value, axes]
 
-    def _element(self, value: ir.Value, axes: Axes) -> ir.Value:
+    def _element(self, value: ir.Value, axes: Axes) -> Step:
         if isinstance(value.owner, ir.Block):
             return self._argument(value, axes)
         op = value.owner.opview
         if op.operation == self.matmul.operation:
             return self._accumulator(op, axes)
         if isinstance(op, linalg.GenericOp):
-            return self._generic(op, axes)
+            return (yield from self._generic(op, axes))
         if isinstance(op, linalg.FillOp):
             check_copies(op)
             return self._scalar(op.operands[0])
         if isinstance(op, linalg.BroadcastOp):
             check_copies(op)
             added = set(op.attributes["dimensions"])
-            return self.element(
-                op.operands[0], tuple(axis for i, axis in enumerate(axes) if i not in added)
-            )
+            return (yield op.operands[0], tuple(a for i, a in enumerate(axes) if i not in added))
         if isinstance(op, linalg.TransposeOp):
             check_copies(op)
             order = list(op.attributes["permutation"])
             source = [axes[order.index(i)] for i in range(len(axes))]
-            return self.element(op.operands[0], tuple(source))
+            return (yield op.operands[0], tuple(source))
         if op.operation.name == "arith.constant":
             return self._splat(op)
-        return self._elementwise(op, axes)
+        return (yield from self._elementwise(op, axes))
 
     def _accumulator(self, op: Any, axes: Axes) -> ir.Value:
         if axes != ("m", "n"):
@@ -136,7 +151,7 @@ class EpilogueGatherer:
                 value=value.type.element_type,
             ).value
 
-    def _generic(self, op: Any, axes: Axes) -> ir.Value:
+    def _generic(self, op: Any, axes: Axes) -> Step:
         *sources, target = (map_dims(map_, op) for map_ in op.attributes["indexing_maps"])
         check_parallel(op)
         if sorted(target) != list(range(len(op.attributes["iterator_types"]))):
@@ -147,24 +162,24 @@ class EpilogueGatherer:
         body = op.regions[0].blocks[0]
         inside = {}
         for argument, operand, dims in zip(body.arguments, op.operands, sources, strict=False):
-            inside[argument] = lambda operand=operand, dims=dims: self._operand(
-                operand, tuple(axis_of[dim] for dim in dims)
-            )
-        return self._body(op, body, inside)
+            inside[argument] = operand, tuple(axis_of[dim] for dim in dims)
+        return (yield from self._body(op, body, inside))
 
-    def _operand(self, operand: ir.Value, axes: Axes) -> ir.Value:
+    def _operand(self, operand: ir.Value, axes: Axes) -> Step:
         if isinstance(operand.type, ir.RankedTensorType):
-            return self.element(operand, axes)
+            return (yield operand, axes)
         return self._scalar(operand)
 
-    def _body(self, generic: Any, body: ir.Block, inside: dict) -> ir.Value:
+    def _body(
+        self, generic: Any, body: ir.Block, inside: dict[ir.Value, tuple[ir.Value, Axes]]
+    ) -> Step:
         values: dict[ir.Value, ir.Value] = {}
 
-        def read(value: ir.Value) -> ir.Value:
+        def read(value: ir.Value) -> Step:
             if value in values:
                 return values[value]
             if value in inside:
-                return inside[value]()
+                return (yield from self._operand(*inside[value]))
             if value in list(body.arguments):
                 raise refused(generic, "the body must not read its output operand")
             return self._scalar(value)
@@ -172,8 +187,12 @@ class EpilogueGatherer:
         *computed, last = list(body.operations)
         clone = self._clone if all(map(_is_exact, computed)) else self._clone_wide
         for op in computed:
-            values[op.operation.results[0]] = clone(op, [read(each) for each in _inputs(op)])
-        return self._rounded(read(last.operands[0]), last.operands[0].type)
+            operands = []
+            for each in _inputs(op):
+                operands.append((yield from read(each)))
+            values[op.operation.results[0]] = clone(op, operands)
+        result = yield from read(last.operands[0])
+        return self._rounded(result, last.operands[0].type)
 
     def _scalar(self, value: ir.Value) -> ir.Value:
         """A scalar computed outside every region: only constants can be carried along."""
@@ -194,12 +213,14 @@ class EpilogueGatherer:
             value = dense.get_splat_value()
             return arith.ConstantOp(value.type, value, ip=ir.InsertionPoint(self.block)).result
 
-    def _elementwise(self, op: Any, axes: Axes) -> ir.Value:
+    def _elementwise(self, op: Any, axes: Axes) -> Step:
         if op.operation.name not in (*SCALAR_OPS, POWER):
             raise refused(
                 op, "not an elementwise op that an epilogue can take; write it as a linalg.generic"
             )
-        operands = [self._operand(operand, axes) for operand in _inputs(op)]
+        operands = []
+        for operand in _inputs(op):
+            operands.append((yield from self._operand(operand, axes)))
         if _is_exact(op):
             return self._clone(op, operands)
         return self._rounded(self._clone_wide(op, operands), op.results[0].type.element_type)

@@ -23,6 +23,7 @@ from ..dialects.dtypes import (
     DType,
     mix_refusal,
     operand_dtype,
+    size_refusal,
     stored_dtype,
 )
 from ..dialects.entry_names import name_refusal
@@ -33,6 +34,9 @@ from .accepted_ops import check_accepted
 from .base import PassLog, refused, walk
 from .gather_epilogue import EpilogueGatherer
 from .trace_operand import Operand, check_casts, check_copies, trace_operands
+
+MOST_EPILOGUE_OPS = 5000
+"""Of one element; longer ones take minutes in LLVM and ptxas."""
 
 
 @dataclass(frozen=True)
@@ -45,15 +49,13 @@ class Normalize:
     def __call__(self, module: ir.Module, log: PassLog) -> None:
         check_accepted(module)
         function = _the_function(module)
-        try:
-            self._gather(function, log)
-        except RecursionError as error:  # a call or more for each op of a chain
-            raise refused(function, "its longest chain of ops must be shorter") from error
+        self._gather(function, log)
 
     def _gather(self, function: func.FuncOp, log: PassLog) -> None:
         matmul = _the_matmul(function)
         a, b = trace_operands(matmul)
         dtypes = _check_dtypes(matmul, a, b)
+        _check_sizes(function)
         accumulator = DTYPES[dtypes[0].accumulator]
         _check_accumulator(matmul, accumulator)
         check_casts(matmul, "A", a)
@@ -103,6 +105,17 @@ def _check_dtypes(matmul: Any, a: Operand, b: Operand) -> tuple[DType, DType]:
     if a.value == b.value and a.unsigned != b.unsigned:
         raise refused(matmul, "one argument as A and B must have one sign, got both")
     return found[0], found[1]
+
+
+def _check_sizes(function: func.FuncOp) -> None:
+    types = [argument.type for argument in function.body.blocks[0].arguments]
+    for type_ in (*types, *function.type.results):
+        if isinstance(type_, ir.RankedTensorType) and type_.has_static_shape:
+            element = type_.element_type
+            known = isinstance(element, ir.IntegerType | ir.FloatType)
+            reason = size_refusal(type_.shape, -(-element.width // 8)) if known else None
+            if reason:
+                raise refused(function, f"a tensor {reason}")
 
 
 def _taken() -> str:
@@ -168,6 +181,10 @@ def _build(function: func.FuncOp, matmul: Any, a: Operand, b: Operand) -> Matmul
             a_major=ir.StringAttr.get(a.major),
             b_major=ir.StringAttr.get(b.major),
         )
+    count = len(list(block.operations)) - 1
+    if count > MOST_EPILOGUE_OPS:
+        rule = f"an epilogue must have at most {MOST_EPILOGUE_OPS} ops"
+        raise refused(matmul, f"{rule}, got {count}")
     block.append_to(fused.epilogue)
     scratch.erase()
     terminator.operands[0] = fused.c

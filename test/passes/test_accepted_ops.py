@@ -297,12 +297,29 @@ def test_names_that_a_ptx_kernel_can_have_are_kept(name):
     assert name in normalized(returned("%sum").replace("@f", f'@"{name}"'))
 
 
-def test_a_chain_that_is_too_long_to_follow_is_refused():
-    ops = "".join(f"  %c{i + 1} = arith.addf %c{i}, %x : {TENSOR}\n" for i in range(2000)).replace(
-        "%c0,", "%sum,"
+def chain_of(count):
+    ops = "".join(f"  %c{i + 1} = arith.addf %c{i}, %x : {TENSOR}\n" for i in range(count))
+    return returned(f"%c{count}", ops.replace("%c0,", "%sum,"))
+
+
+def test_a_chain_of_a_thousand_ops_is_gathered():
+    assert normalized(chain_of(1000)).count("arith.addf") == 1000
+
+
+def test_a_chain_that_would_take_minutes_is_refused():
+    found = refusal(chain_of(5001))
+    assert found.endswith("linalg.matmul: an epilogue must have at most 5000 ops, got 5002")
+
+
+def test_a_tensor_that_no_process_can_hold_is_refused():
+    text = returned("%sum").replace(
+        "%b: tensor<", "%huge: tensor<2147483647x65536xf32>, %b: tensor<"
     )
-    found = refusal(returned("%c2000", ops))
-    assert found == "-:1:1: error: func.func: its longest chain of ops must be shorter"
+    assert text.count("huge") == 1
+    assert refusal(text) == (
+        "-:1:1: error: func.func: a tensor must have at most 140737488355328 bytes, got"
+        " 562949953159168 for 2147483647×65536"
+    )
 
 
 def test_a_target_that_is_no_name_is_refused():
