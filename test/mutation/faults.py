@@ -188,9 +188,9 @@ LOWERING = [
         (PREFIXES,),
     ),
     Fault(
-        "pieces: a buffer is written while its last store reads it",
-        "        sm.BulkWaitOp.of(pending=op.staging.type.stages - 1)",
-        "        sm.BulkWaitOp.of(pending=op.staging.type.stages)",
+        "expand-stores: a buffer is written while its last store reads it",
+        "        sm.BulkWaitOp.of(pending=ring.type.stages - 1)",
+        "        sm.BulkWaitOp.of(pending=ring.type.stages)",
         (PREFIXES, f"{NUMERICS}/test_staged_stores.py"),
     ),
     Fault(
