@@ -1,53 +1,14 @@
-"""Element types that a matmul may use, as one table: add a row to support another."""
+"""What the compiler asks of the table of element types (`runtime/element_types.py`)."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from ..runtime.element_types import DTYPES, DType
 
-@dataclass(frozen=True)
-class DType:
-    """One element type; `name` is that of the PTX ISA, `mlir` how MLIR prints it.
+__all__ = ["DTYPES", "DType"]
 
-    `operand_kind` is the tcgen05.mma kind that takes it as A or B (None: no operand), and
-    `operand_code` its code in that kind's instruction descriptor (PTX ISA, tcgen05 instruction
-    descriptor). `k_per_mma` is the K extent of one MMA in elements, `accumulator` the type of its
-    sums. `result` is C's type where none is asked for.
-
-    tf32 is f32 in memory, of which the tensor core ignores the low 13 bits.
-    """
-
-    name: str
-    mlir: str
-    bytes: int
-    operand_kind: str | None = None
-    operand_code: int = 0
-    k_per_mma: int = 0
-    accumulator: str = "f32"
-    result: str = ""
-
-    @property
-    def is_integer(self) -> bool:
-        """Whether its sums are exact."""
-        return self.name[0] in "su"
-
-
-DTYPES = {
-    dtype.name: dtype
-    for dtype in (
-        DType("f16", "f16", 2, "f16", 0, 16, result="f16"),
-        DType("bf16", "bf16", 2, "f16", 1, 16, result="bf16"),
-        DType("tf32", "f32", 4, "tf32", 2, 8, result="f32"),
-        DType("e4m3", "f8E4M3FN", 1, "f8f6f4", 0, 32, result="bf16"),
-        DType("e5m2", "f8E5M2", 1, "f8f6f4", 1, 32, result="bf16"),
-        DType("s8", "i8", 1, "i8", 1, 32, accumulator="s32", result="s32"),
-        DType("u8", "ui8", 1, "i8", 0, 32, accumulator="s32", result="s32"),
-        DType("f32", "f32", 4),
-        DType("s32", "i32", 4),
-    )
-}
 OPERAND_DTYPES = tuple(name for name, dtype in DTYPES.items() if dtype.operand_kind)
 OUTPUT_DTYPES = ("bf16", "f16", "f32", "s32")
 ACCUMULATOR_DTYPES = ("f32", "s32")

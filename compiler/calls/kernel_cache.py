@@ -30,7 +30,12 @@ from ..spec import MatmulSpec
 
 VARIABLE = "TILEWRIGHT_CACHE"
 FILE_MODE = 0o600
-PACKAGES = ("compiler", "dialects", "passes")
+SOURCES = (
+    "compiler/**/*.py",
+    "dialects/**/*.py",
+    "passes/**/*.py",
+    "runtime/element_types.py",  # what the compiler takes from the runtime
+)
 
 
 def cache_folder() -> Path:
@@ -79,7 +84,7 @@ def source_digest() -> str:
     """SHA-256 of the sources that make a bundle, so that changed ones find no old kernels."""
     total = hashlib.sha256()
     root = Path(__file__).parent.parent.parent
-    for path in sorted(path for name in PACKAGES for path in (root / name).rglob("*.py")):
+    for path in sorted(path for pattern in SOURCES for path in root.glob(pattern)):
         content = path.read_bytes()
         total.update(f"{path.relative_to(root)} {len(content)}\n".encode() + content)
     return total.hexdigest()

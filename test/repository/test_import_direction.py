@@ -12,7 +12,7 @@ import pytest
 ROOT = Path(__file__).parent.parent.parent
 ALLOWED = {
     "runtime": set(),
-    "dialects": set(),
+    "dialects": {"runtime"},  # its table of element types alone
     "passes": {"dialects"},
     "compiler": {"passes", "dialects", "runtime"},
     "tools": {"compiler", "passes", "dialects", "runtime"},
@@ -104,6 +104,13 @@ def circles(left: dict[str, set[str]]) -> list[str]:
     while leaves := {name for name, imported in left.items() if not imported & set(left)}:
         left = {name: imported for name, imported in left.items() if name not in leaves}
     return sorted(left)
+
+
+def test_dialects_take_only_the_table_of_element_types_from_the_runtime():
+    for path in files_of("dialects"):
+        ours = {name for name in imported_modules(path) if name.startswith("runtime")}
+        assert not ours or path.name == "dtypes.py", path
+        assert all(name.startswith("runtime.element_types") for name in ours), path
 
 
 def test_the_reference_shares_no_reading_with_the_compiler():

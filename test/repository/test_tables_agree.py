@@ -1,7 +1,12 @@
 """Tables that two packages keep for themselves, because one may not import the other, agree."""
 
+import ml_dtypes  # noqa: F401, numpy's names of its types
+import numpy as np
+import torch
+
 from tilewright.dialects import dtypes
 from tilewright.dialects.epilogue import SCALAR_OPS
+from tilewright.dialects.mlir import ir
 from tilewright.runtime.bundles import manifest
 from tilewright.runtime.judge import epilogue
 from tilewright.runtime.operands import tensors
@@ -13,6 +18,17 @@ def test_the_reference_evaluates_every_operation_an_epilogue_may_hold():
     assert set(SCALAR_OPS) <= set(epilogue.OPERATIONS) | EVALUATED_WITH_ATTRIBUTES
 
 
-def test_the_runtime_binds_every_dtype_a_kernel_may_have():
+def test_a_manifest_and_the_runtime_take_every_dtype_a_kernel_may_have():
     assert set(dtypes.DTYPES) == set(tensors.ITEM_BYTES) == set(manifest.DTYPES.values)
-    assert all(tensors.ITEM_BYTES[name] == row.bytes for name, row in dtypes.DTYPES.items())
+
+
+def test_numpy_and_torch_know_every_dtype_by_its_name_and_size():
+    for row in dtypes.DTYPES.values():
+        assert getattr(torch, row.torch).itemsize == row.bytes
+        assert all(np.dtype(name).itemsize == row.bytes for name in row.numpy)
+
+
+def test_mlir_parses_every_dtype_with_its_width():
+    with ir.Context():
+        for row in dtypes.DTYPES.values():
+            assert ir.Type.parse(row.mlir).width == 8 * row.bytes
