@@ -20,11 +20,13 @@ from ..dialects.tile import KernelOp
 from ..dialects.verify import MALFORMED
 from ..passes import BY_REQUEST, LOWERING, PASSES, PIPELINE
 from ..passes.base import TARGET_ATTRIBUTE, Pass, PassLog, make_pass
+from ..passes.check_barriers import check_barriers
 from ..passes.check_instructions import check_instructions, is_expanded
 from ..passes.check_kernel import check_kernels
 from ..passes.check_matmul import check_matmuls
 from ..passes.check_memory import check_memory
 from ..passes.check_pipes import check_pipes
+from ..passes.plan_memory import PlanMemory
 from ..passes.thread_rules import check_threads
 from .importers.source_text import check_text
 from .ir_text import short_text
@@ -213,11 +215,17 @@ def check_program(module: ir.Module) -> None:
     check_matmuls(module)
     check_instructions(module)
     check_memory(module)
-    if any(isinstance(op, KernelOp) and is_expanded(op) for op in module.body.operations):
-        return  # from here on the program's rules are those of its ops
-    check_kernels(module)
-    check_pipes(module)
-    check_threads(module)
+    if not any(isinstance(op, KernelOp) and is_expanded(op) for op in module.body.operations):
+        check_kernels(module)  # when stores are expanded, the program's rules are those of its ops
+        check_pipes(module)
+        check_threads(module)
+    check_barriers(module)
+
+
+def check_plan(module: ir.Module) -> None:
+    """Refuse a planned kernel whose memory or barriers cannot be as the plan says."""
+    check_memory(module)
+    check_barriers(module)
 
 
 def run_passes(
@@ -245,6 +253,8 @@ def run_passes(
             last = number == len(calls) or calls[number].name in LOWERING_NAMES
             if call.name not in LOWERING_NAMES and (foreign or last):
                 check_program(module)
+            if call.name == PlanMemory.name:
+                check_plan(module)
         seconds.append((call.name, time.perf_counter() - start))
         if observer is not None:
             summary = "; ".join(log.summary[said:])

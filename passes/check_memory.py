@@ -1,7 +1,8 @@
 """The memory plan of a kernel, checked: everything has a place of its own, in what there is.
 
-    place      what `plan-memory` places stands in the kernel itself, before what uses it
-    apart      no two things share bytes of shared memory, or columns of an allocation
+    place      what `plan-memory` places stands in the kernel itself, and all has a place
+    apart      no two things share bytes of shared memory, or columns of an allocation; a place or
+               a barrier is one ring's
     inside     all lies in the bytes that the launch asks for, no more than the chip has
 
 It runs on a module that comes in planned, as one that a person has edited; offsets that one op can
@@ -15,6 +16,7 @@ from itertools import pairwise
 from typing import Any
 
 from ..dialects.mlir import ir
+from ..dialects.pipe import CreateOp
 from ..dialects.sm_memory import (
     ADDRESS_BYTES,
     BARRIER_BYTES,
@@ -27,28 +29,59 @@ from ..dialects.sm_memory import (
     TileMemoryOp,
     size_of,
 )
-from ..dialects.tile import KernelOp
-from .base import refused, target_of, walk
+from ..dialects.target import Target
+from ..dialects.tile import AccumulatorOp, KernelOp, LoadOp
+from .base import operations, refused, target_of, walk
 
 
 def check_memory(module: ir.Module) -> None:
     """Refuse, at the op, a planned kernel of the module that breaks a rule."""
     for kernel in module.body.operations:
-        if isinstance(kernel, KernelOp) and walk(kernel, SharedMemoryOp):
-            _check_kernel(kernel, target_of(module).shared_bytes)
+        if isinstance(kernel, KernelOp):
+            ops = list(operations(kernel.operation))
+            planned = [op for op in ops if isinstance(op, MEMORY_OPS)]
+            if planned:
+                _check_places(kernel, planned)
+                _check_unplaced(ops, target_of(module))
+                _check_bytes(kernel, target_of(module).shared_bytes)
 
 
-def _check_kernel(kernel: KernelOp, most: int) -> None:
-    for op in walk(kernel, MEMORY_OPS):
+def _check_places(kernel: KernelOp, planned: list[Any]) -> None:
+    for op in planned:
         if op.operation.parent != kernel.operation:
             raise refused(op, "place: must stand in the kernel itself, got it inside another op")
-    sizes, allocations = walk(kernel, SharedMemoryOp), walk(kernel, TensorMemoryOp)
-    for ops in (sizes, allocations):
-        if len(ops) > 1:
-            raise refused(ops[1], "place: a CTA has one, got a second; drop it")
-    size = sizes[0].bytes.value
+    for kind in (SharedMemoryOp, TensorMemoryOp):
+        found = [op for op in planned if isinstance(op, kind)]
+        if len(found) > 1:
+            raise refused(found[1], "place: a CTA has one, got a second; drop it")
+    if not walk(kernel, SharedMemoryOp):
+        raise refused(
+            planned[0], "place: a plan must say how many bytes it takes, got no sm.shared_memory"
+        )
+    labels = [op.label.value for op in planned if isinstance(op, BarriersOp)]
+    for op in planned:
+        if isinstance(op, BarriersOp) and labels.count(op.label.value) > 1:
+            raise refused(op, f"place: labels must differ, got two {op.label.value!r}; rename one")
+        if isinstance(op, BarriersOp | SlotMemoryOp) and len(_rings(op)) > 1:
+            raise refused(op, "apart: must be for one ring, got more; give each its own")
+
+
+def _rings(op: BarriersOp | SlotMemoryOp) -> list[Any]:
+    return list(op.operation.results[0].uses)
+
+
+def _check_unplaced(ops: list[Any], target: Target) -> None:
+    unplaced = (CreateOp, LoadOp, AccumulatorOp) if target.has_tensor_memory else (CreateOp, LoadOp)
+    for op in ops:
+        if isinstance(op, unplaced):
+            raise refused(op, "place: must have one in a planned kernel, got none; plan it, too")
+
+
+def _check_bytes(kernel: KernelOp, most: int) -> None:
+    (asked,) = walk(kernel, SharedMemoryOp)
+    size = asked.bytes.value
     if size > most:
-        raise refused(sizes[0], f"inside: a CTA can have {most} bytes, got {size}; use fewer slots")
+        raise refused(asked, f"inside: a CTA can have {most} bytes, got {size}; use fewer slots")
     ranges = sorted(_ranges(kernel), key=lambda each: each[:2])
     for (_, end, _), (start, _, op) in pairwise(ranges):
         if start < end:

@@ -12,10 +12,11 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, get_args
 
 from ..dialects.mlir import ir
 from ..dialects.sm_memory import (
+    MEMORY_OPS,
     BarriersOp,
     BarriersType,
     ColumnsOp,
@@ -48,11 +49,11 @@ class PlanMemory:
     """
 
     name: ClassVar[str] = "plan-memory"
-    makes: ClassVar[tuple[str, ...]] = ("sm.shared_memory",)
+    makes: ClassVar[tuple[str, ...]] = tuple(op.OPERATION_NAME for op in get_args(MEMORY_OPS))
 
     def __call__(self, module: ir.Module, log: PassLog) -> None:
         kernel = the_kernel(module, self.name)
-        if walk(kernel, SharedMemoryOp):
+        if walk(kernel, MEMORY_OPS):
             raise refused(kernel, "plan-memory: memory is planned already; run it once")
         target = target_of(module)
         plan = make_plan(kernel, target)

@@ -4,6 +4,7 @@ An edit is a function from lines to lines; it finds its line by a part of its te
 """
 
 import functools
+import re
 
 import pytest
 
@@ -95,6 +96,18 @@ def replace(text, new, number=0):
     def edit(lines):
         at = place(lines, text, number)
         return [*lines[:at], lines[at].replace(text, new), *lines[at + 1 :]]
+
+    return edit
+
+
+def change(name, field, value, number=0):
+    """Another number, or list of numbers, in an attribute of the number-th op of a name."""
+
+    def edit(lines):
+        at = place(lines, f'"{name}"', number)
+        found = re.sub(rf"{field} = (\[[^]]*\]|\d+)", f"{field} = {value}", lines[at])
+        assert found != lines[at]
+        return [*lines[:at], found, *lines[at + 1 :]]
 
     return edit
 

@@ -24,7 +24,19 @@ from ..compiler.driver import compile_matmul
 from ..compiler.pipeline import LOWERING, PIPELINE, PassEvent
 from ..compiler.spec import MatmulSpec
 from ..dialects import legality
-from ..passes import BY_REQUEST, accepted_ops, gather_epilogue, lowering, trace_operand
+from ..passes import (
+    BY_REQUEST,
+    accepted_ops,
+    check_barriers,
+    check_memory,
+    gather_epilogue,
+    lowering,
+    thread_rules,
+    trace_operand,
+)
+from ..passes.assign_threads import AssignThreads
+from ..passes.lowering import plan
+from ..passes.normalize import Normalize
 from ..passes.plan_memory import PlanMemory
 from .arguments import DEFAULT_TARGET
 from .docstrings import details, summary
@@ -44,7 +56,12 @@ OPTIONS = {
 # Passes for another chip than the default, and what its small kernel has instead.
 OTHER_CHIPS = {"ping-pong": ("sm_90a", {"clustering": "shape=2x1"})}
 ALL = (*PIPELINE, *LOWERING)
-NORMALIZES = (accepted_ops, trace_operand, gather_epilogue)
+# Modules whose refusals are a pass's, too.
+CALLS = {
+    Normalize: (accepted_ops, trace_operand, gather_epilogue),
+    AssignThreads: (thread_rules,),
+    PlanMemory: (plan, check_memory, check_barriers),
+}
 OUTLINE = re.compile(r"\bsm\.|\bscf\.(?!yield)|^\s*\}")
 SIGNATURE = re.compile(r" : \(.*\) -> .*$")
 OP_NAME = re.compile(r'"(sm\.\w+)"')
@@ -118,11 +135,11 @@ def _accepted(pass_class: Any) -> list[str]:
 
 def _memory_plan(module: str) -> str:
     """What `tilewright explain memory` prints of the small kernel."""
-    plan = plan_of(module)
-    lines = ["| " + " | ".join(row) + " |" for row in (plan["columns"], *plan["rows"])]
-    table = "\n".join([lines[0], "|---" * len(plan["columns"]) + "|", *lines[1:]])
+    found = plan_of(module)
+    lines = ["| " + " | ".join(row) + " |" for row in (found["columns"], *found["rows"])]
+    table = "\n".join([lines[0], "|---" * len(found["columns"]) + "|", *lines[1:]])
     return (
-        f"## Its memory plan\n\n{plan['summary']}, as `tilewright explain memory` says.\n\n{table}"
+        f"## Its memory plan\n\n{found['summary']}, as `tilewright explain memory` says.\n\n{table}"
     )
 
 
@@ -185,13 +202,13 @@ def _shown(value: Any) -> str:
 def _files(pass_class: Any) -> list[Any]:
     """The modules that a pass is made of: its own, and in the lowering those that it calls."""
     own = inspect.getmodule(pass_class)
-    if pass_class is PIPELINE[0]:
-        return [own, *NORMALIZES]
+    if pass_class in CALLS:
+        return [own, *CALLS[pass_class]]
     if pass_class.name not in SHOWN:
         return [own]
     last = pass_class is LOWERING[-1]
     names = sorted(each.name for each in pkgutil.iter_modules(lowering.__path__))
-    mine = [name for name in names if name.startswith("nvvm_") == last]
+    mine = [name for name in names if name.startswith("nvvm_") == last and name != "plan"]
     return [own, *(importlib.import_module(f"{lowering.__name__}.{name}") for name in mine)]
 
 

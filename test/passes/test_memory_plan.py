@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from edited_ir import ROLES, TURNS, insert, ir_after, refusal
+from edited_ir import ROLES, TURNS, change, drop, insert, ir_after, refusal, replace
 
 from tilewright.compiler.levels import level_of
 from tilewright.compiler.pipeline import parse_module, run_passes_on_text
@@ -19,16 +19,9 @@ def first(text, lines):
     return next(line for line in lines if text in line)
 
 
-def change(name, field, value, number=0):
-    """Another number in an attribute of the number-th op of a name."""
-
-    def edit(lines):
-        at = [index for index, line in enumerate(lines) if f'"{name}"' in line][number]
-        found = re.sub(rf"{field} = (\[[^]]*\]|\d+)", f"{field} = {value}", lines[at])
-        assert found != lines[at]
-        return [*lines[:at], found, *lines[at + 1 :]]
-
-    return edit
+def share_barriers(line):
+    """A ring that takes its first barriers for both."""
+    return re.sub(r'"sm.ring"\((%\w+), %\w+,', r'"sm.ring"(\1, \1,', line)
 
 
 ROWS = {
@@ -95,6 +88,26 @@ ROWS = {
     "more slots under way than there are": (
         change("sm.ring", "under_way", 2),
         "sm.ring: under_way must be below the 2 slots, got 2",
+    ),
+}
+
+
+ROWS |= {
+    "a ring without a place": (
+        insert(COLUMNS, '%left = "pipe.create"() : () -> !pipe.ring<1 : i64, [!pipe.turn]>'),
+        "pipe.create: place: must have one in a planned kernel, got none; plan it, too",
+    ),
+    "no size": (
+        drop(SIZE),
+        "sm.tensor_memory: place: a plan must say how many bytes it takes, got no sm.shared_memory",
+    ),
+    "two barriers of a name": (
+        replace('label = "accumulator.full"', 'label = "operands.full"'),
+        "sm.barriers: place: labels must differ, got two 'operands.full'; rename one",
+    ),
+    "one barrier for full and empty": (
+        lambda lines: [share_barriers(line) for line in lines],
+        "sm.barriers: apart: must be for one ring, got more; give each its own",
     ),
 }
 
