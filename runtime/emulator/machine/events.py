@@ -173,10 +173,6 @@ class Listener:
 EVENTS = tuple(name for name in vars(Listener) if not name.startswith("_"))
 
 
-def _nobody(*_: Any) -> None:
-    return None
-
-
 def _all_of(heard: list[Callable]) -> Callable:
     if len(heard) == 1:
         return heard[0]
@@ -188,16 +184,11 @@ def _all_of(heard: list[Callable]) -> Callable:
     return tell
 
 
-class Events:
-    """Of the name of each event, what announces it: `events.fenced(warp, "sc", "gpu")`.
-
-    Who does not listen to an event costs nothing there.
-    """
+class Events(Listener):
+    """Announces an event to those who listen to it: `events.fenced(warp, "sc", "gpu")`."""
 
     def __init__(self) -> None:
         self._heard: dict[str, list[Callable]] = {name: [] for name in EVENTS}
-        for name in EVENTS:
-            setattr(self, name, _nobody)
 
     def add(self, listener: Listener) -> None:
         """Tell one more listener, after those who are there."""
