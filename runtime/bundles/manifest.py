@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from itertools import pairwise
 from typing import Any
 
 from ..element_types import ITEM_BYTES
@@ -83,6 +84,7 @@ RESOURCES = Record(
 BARRIERS = Record({"name": Text(), "offset_bytes": Integer(0), "count": SIZE})
 ROLE = Record({"name": Text(), "first_warp": Integer(0, 31), "warps": Integer(1, 32)})
 NAMES = Record({"barriers": ListOf(BARRIERS, 0, 256), "roles": ListOf(ROLE, 0, 32)})
+ORIGINS = ListOf(Record({"line": SIZE, "from": Nullable(Text())}), 1, 100_000)
 MANIFEST = Record(
     {
         "spec": Nullable(Anything()),
@@ -106,7 +108,7 @@ MANIFEST = Record(
         "tools": Anything(),
         "hashes": Record({name: Text() for name in (MANIFEST_NAME, PTX_NAME, CUBIN_NAME)}),
     },
-    optional={"names": NAMES, "arguments": ListOf(Text(), 1)},
+    optional={"names": NAMES, "arguments": ListOf(Text(), 1), "origins": ORIGINS},
 )
 
 
@@ -157,6 +159,14 @@ def _contradictions(manifest: Mapping[str, Any], where: str) -> Iterator[str]:
     names = list(tensors)
     yield from _epilogue_contradictions(manifest["epilogue"], names, f"{where}.epilogue")
     yield from name_contradictions(manifest, f"{where}.names")
+    yield from _origin_contradictions(manifest.get("origins", []), f"{where}.origins")
+
+
+def _origin_contradictions(runs: list[Any], where: str) -> Iterator[str]:
+    """Each run of lines of PTX begins behind the one before it."""
+    for i, (run, after) in enumerate(pairwise(runs), 1):
+        if after["line"] <= run["line"]:
+            yield f"{where}[{i}].line: must be above {run['line']}, got {after['line']}"
 
 
 def _tensor_contradictions(tensors: list[Any], where: str) -> Iterator[str]:

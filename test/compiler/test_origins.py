@@ -1,5 +1,6 @@
 """PTX that says which pass made the op behind an instruction, and verdicts that repeat it."""
 
+import json
 import re
 
 import numpy as np
@@ -7,6 +8,8 @@ import pytest
 
 from tilewright.compiler.driver import compile_matmul
 from tilewright.compiler.spec import MatmulSpec
+from tilewright.runtime.bundles.bundle import seal
+from tilewright.runtime.bundles.manifest import BundleError, validate
 from tilewright.runtime.emulator import Trap, launch
 from tilewright.runtime.emulator.ptx.origins import origins_of
 
@@ -60,14 +63,39 @@ def test_a_verdict_names_the_op_and_the_pass_that_made_it(with_origins):
     )
 
 
-def run(compiled, ptx):
+def test_the_bundle_says_of_each_line_what_the_ptx_says(with_origins):
+    runs, ptx = with_origins.manifest["origins"], with_origins.ptx
+    lines = range(1, len(ptx.splitlines()) + 1)
+    told = {}
+    for line in lines:
+        places = [run["from"] for run in runs if run["line"] <= line]
+        told[line] = places[-1] if places else None
+    cited = origins_of(ptx, " ".join(f"ptx:{line}" for line in lines))
+    assert cited == tuple(f"ptx:{line} is from {at}" for line, at in told.items() if at)
+    validate(seal(with_origins.manifest, ptx, b""))
+    broken = {**with_origins.manifest, "origins": runs[:1] * 2}
+    rule = f"manifest.origins[1].line: must be above {runs[0]['line']}, got {runs[0]['line']}"
+    with pytest.raises(BundleError, match=re.escape(rule)):
+        seal(broken, ptx, b"")
+
+
+def test_a_trace_names_the_op_and_the_pass(tmp_path, with_origins):
+    path = tmp_path / "trace.json"
+    run(with_origins, with_origins.ptx, trace=path)
+    events = json.loads(path.read_text())["traceEvents"]
+    waits = [event for event in events if event.get("name", "").startswith("wait: operands")]
+    assert waits
+    assert all(re.match(r"[\w-]+/(pipe|sm)\.", event["args"]["from"]) for event in waits)
+
+
+def run(compiled, ptx, **options):
     from tilewright.runtime.bundles.bundle import Bundle
     from tilewright.runtime.launch.emulator_device import EmulatorProgram
     from tilewright.tools.inputs import make_tensors
 
     tensors = make_tensors(compiled.manifest, 0)
     bundle = Bundle(compiled.manifest, ptx, b"")
-    EmulatorProgram(bundle).run(list(tensors.values()))
+    EmulatorProgram(bundle).run(list(tensors.values()), **options)
 
 
 FOREIGN = """.version 8.8

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from ..interface import Cta, EngineOp, Launch, Split, Warp
 from ..machine.mbarrier import Mbarrier
 from ..machine.waits import wait_title
+from ..ptx.origins import Origins
 from ..ptx.registry import Blocked, Step
 from .observer import Observer
 
@@ -51,6 +52,7 @@ class Tracer(Observer):
     def __init__(self, launch: Launch):
         self._launch = launch
         self._source = launch.program.source
+        self._origins = Origins(launch.program.text)
         self.now = 0
         self.dropped = 0
         self.slices: list[Slice] = []
@@ -119,6 +121,7 @@ class Tracer(Observer):
         warp, start, end, first, last = self._run
         lines = f"ptx:{self._source[first].line}–{self._source[last].line}"
         details = {"instructions": end - start, "first": self._source[first].text}
+        details |= self._origin(self._source[first].line)
         self._keep(Slice(warp_track(warp), start, end, lines, details))
         self._run = None
 
@@ -132,6 +135,7 @@ class Tracer(Observer):
             start, reason, pc = waits.pop(each)
             source = self._source[pc]
             details = {"ptx_line": source.line, "instruction": source.text, "kind": reason.kind}
+            details |= self._origin(source.line)
             title = f"wait: {wait_title(reason)}"
             track = warp_track(warp, idle=reason.kind == "convergence")
             self._keep(Slice(track, start, self.now, title, details))
@@ -143,7 +147,13 @@ class Tracer(Observer):
     def _op_details(self, op: EngineOp) -> dict[str, Any]:
         if op.signal is None:
             return {}
-        return {"warp": op.signal.warp, "ptx_line": self._source[op.signal.pc].line}
+        line = self._source[op.signal.pc].line
+        return {"warp": op.signal.warp, "ptx_line": line, **self._origin(line)}
+
+    def _origin(self, line: int) -> dict[str, Any]:
+        """Where a line of the PTX comes from, if the text says it."""
+        place = self._origins.of(line)
+        return {"from": place} if place else {}
 
     def _keep(self, item: Slice) -> None:
         if item.end <= item.start:

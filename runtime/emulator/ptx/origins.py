@@ -20,21 +20,32 @@ def origins_of(ptx: str, cited: str) -> tuple[str, ...]:
 
     Lines without an origin, or with line 0 (which compilers give to what they made up), get none.
     """
-    if ".loc" not in ptx:
-        return ()
-    places = _places(ptx)
-    starts = [start for start, _ in places]
+    origins = Origins(ptx)
     found = []
     for line in sorted({int(text) for text in _CITED.findall(cited)}):
-        at = bisect_right(starts, line) - 1
-        place = places[at][1] if at >= 0 else None
+        place = origins.of(line)
         if place is not None:
             found.append(f"ptx:{line} is from {place}")
     return tuple(found)
 
 
-def _places(ptx: str) -> list[tuple[int, str | None]]:
+class Origins:
+    """Where each line of a PTX text comes from."""
+
+    def __init__(self, ptx: str) -> None:
+        self._runs = origin_runs(ptx)
+        self._starts = [start for start, _ in self._runs]
+
+    def of(self, line: int) -> str | None:
+        """`FILE:LINE:COLUMN` for a line of the PTX, None where it says nothing."""
+        at = bisect_right(self._starts, line) - 1
+        return self._runs[at][1] if at >= 0 else None
+
+
+def origin_runs(ptx: str) -> list[tuple[int, str | None]]:
     """(first line, where it is from) of every run of lines, in order."""
+    if ".loc" not in ptx:
+        return []
     files, runs = {}, []
     for number, line in enumerate(ptx.splitlines(), 1):
         if found := _LOC.match(line):
