@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
 import textwrap
 from typing import Any
@@ -19,6 +20,15 @@ def details(documented: Any) -> list[str]:
 
 
 def _text(documented: Any) -> str:
+    """The docstring without the indent of its code, of which a module's has none.
+
+    Of a module it is read in the source: Python 3.13 takes the common indent of a docstring away,
+    and with it that of a picture with nothing behind it.
+    """
+    if inspect.ismodule(documented):
+        return (
+            ast.get_docstring(ast.parse(inspect.getsource(documented)), clean=False) or ""
+        ).strip()
     return inspect.getdoc(documented) or ""
 
 
