@@ -1,15 +1,17 @@
 """Writes out stores through shared memory as loops over pieces, and what agents do at their ends.
 
-tile.staged_store %acc        %sums = tile.await_sums %acc
-                              for start = 0 .. N step columns
-                                %buffer = tile.staging_buffer
-                                sm.run by "lane": sm.bulk_wait {pending = buffers - 1}
-                                sm.named_barrier
-                        →       tile.write_piece %sums, %buffer, start
-                                sm.fence "async_shared"
-                                sm.named_barrier
-                                sm.run by "lane": tile.tma_store %buffer, start; sm.bulk_commit
-                                tile.next_buffer
+    tile.staged_store %acc        %sums = tile.await_sums %acc
+                                  for start = 0 .. N step columns
+                                    %buffer = tile.staging_buffer
+                                    sm.run by "lane": sm.bulk_wait {pending = buffers - 1}
+                                    sm.named_barrier
+                            →       tile.write_piece %sums, %buffer, start
+                                    sm.fence "async_shared"
+                                    sm.named_barrier
+                                    sm.run by "lane": tile.tma_store %buffer, start; sm.bulk_commit
+                                    tile.next_buffer
+
+Threads write one piece while TMA stores another: a buffer is written again once TMA has read it.
 """
 
 from __future__ import annotations
