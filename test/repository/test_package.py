@@ -90,6 +90,7 @@ def test_the_runtime_is_imported_without_what_the_compiler_needs():
     "words, says",
     [
         (["--version"], "compiler not installed"),
+        (["explain", "schedule", "--m", "64", "--n", "64", "--k", "64"], "schedule   64x16x64"),
         (["emulate", "--help"], "usage"),
     ],
 )

@@ -21,6 +21,7 @@ from ..machine.memory import READ, WRITTEN, Region
 from ..machine.shared_access import WORD, check_span, check_target, read_words, write_words
 from ..machine.swizzle import PATTERN_BYTES, Swizzle
 from ..ptx.addresses import LOCAL_WINDOW, SHARED_WINDOW, WINDOW_SIZE
+from ..ptx.values import bf16_to_f32, f32_to_bf16
 from .tensor_map import Part, TiledMap
 from .tensor_map_object import TENSOR_MAP_BYTES, decode
 
@@ -240,12 +241,6 @@ def _count(name: str, old: np.ndarray, new: np.ndarray, operation: str) -> np.nd
 
 
 def _reduce_bf16(old: np.ndarray, new: np.ndarray, operation: str) -> np.ndarray:
-    left, right = (
-        (np.ascontiguousarray(side).view(np.uint16).astype(np.uint32) << 16).view(np.float32)
-        for side in (old, new)
-    )
+    left, right = (bf16_to_f32(np.ascontiguousarray(side).view(np.uint16)) for side in (old, new))
     with np.errstate(all="ignore"):
-        bits = _OPERATIONS[operation](left, right).view(np.uint32)
-    rounded = (bits + (0x7FFF + (bits >> 16 & 1))) >> 16
-    nan = (bits & 0x7FFFFFFF) > 0x7F800000
-    return np.where(nan, 0x7FFF, rounded).astype(np.uint16).view(np.uint8)
+        return f32_to_bf16(_OPERATIONS[operation](left, right)).view(np.uint8)

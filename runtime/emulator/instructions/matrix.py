@@ -25,7 +25,7 @@ _ROW_WORDS = 4
 
 
 @dataclass(frozen=True)
-class Form:
+class MatrixForm:
     """rows, registers: of one matrix; to_rows: uint32[registers, 32] → uint32[rows, 4], and back
     to_registers."""
 
@@ -78,29 +78,31 @@ def _expanded(bits: int, arrange: Callable) -> Callable:
 
 
 _PADDED = {"b4x16_p64": 4, "b6x16_p32": 6}
-_PLAIN = Form(8, 1, _plain_rows, _plain_registers)
-_TRANSPOSED = Form(8, 1, _transposed_rows, _transposed_registers)
+_PLAIN = MatrixForm(8, 1, _plain_rows, _plain_registers)
+_TRANSPOSED = MatrixForm(8, 1, _transposed_rows, _transposed_registers)
 _STORES = {
     ("m8n8", "b16", False): _PLAIN,
     ("m8n8", "b16", True): _TRANSPOSED,
-    ("m16n8", "b8", True): Form(8, 1, _byte_rows_16x8, None),
+    ("m16n8", "b8", True): MatrixForm(8, 1, _byte_rows_16x8, None),
 }
 _LOADS = {
     ("m8n8", "b16", False): _PLAIN,
     ("m8n8", "b16", True): _TRANSPOSED,
-    ("m16n16", "b8", True): Form(16, 2, None, _byte_registers_16x16),
+    ("m16n16", "b8", True): MatrixForm(16, 2, None, _byte_registers_16x16),
     **{
-        ("m8n16", f"b8x16.{name}", False): Form(8, 1, None, _expanded(bits, _plain_registers))
+        ("m8n16", f"b8x16.{name}", False): MatrixForm(8, 1, None, _expanded(bits, _plain_registers))
         for name, bits in _PADDED.items()
     },
     **{
-        ("m16n16", f"b8x16.{name}", True): Form(16, 2, None, _expanded(bits, _byte_registers_16x16))
+        ("m16n16", f"b8x16.{name}", True): MatrixForm(
+            16, 2, None, _expanded(bits, _byte_registers_16x16)
+        )
         for name, bits in _PADDED.items()
     },
 }
 
 
-def _take_form(ins: Decoded, table: dict) -> tuple[Form, int]:
+def _take_form(ins: Decoded, table: dict) -> tuple[MatrixForm, int]:
     shape = ins.required(("m8n8", "m16n8", "m16n16", "m8n16"))
     count = _COUNTS[ins.required(tuple(_COUNTS))]
     transposed = ins.flag("trans")

@@ -53,7 +53,7 @@ def _c_places(type_: str) -> Places:
 
 
 @dataclass(frozen=True)
-class Form:
+class QuadForm:
     """Where the elements of the four matrices lie, and the types of C and D."""
 
     a: Places
@@ -114,7 +114,7 @@ def _registers(type_: str) -> int:
     return 4 if type_ == "f16" else 8
 
 
-def _take_form(ins: Decoded) -> tuple[Callable, Form]:
+def _take_form(ins: Decoded) -> tuple[Callable, QuadForm]:
     types, layouts = ins.modifiers[-4:], [m for m in ins.modifiers if m in ("row", "col")]
     for name in (*types, *layouts, "m8n8k4"):
         ins.flag(name)
@@ -124,4 +124,4 @@ def _take_form(ins: Decoded) -> tuple[Callable, Form]:
     legal = (a, b) == ("f16", "f16") and {c, d} <= {"f16", "f32"} and (c, d) != ("f32", "f16")
     if not legal or len(layouts) != 2:
         ins.unmodelled(f"shape .m8n8k4 with types .{d}.{a}.{b}.{c}")
-    return converged, Form(_a_places(layouts[0]), _b_places(layouts[1]), c, d)
+    return converged, QuadForm(_a_places(layouts[0]), _b_places(layouts[1]), c, d)

@@ -19,7 +19,7 @@ from ..tensor.sparse_metadata import (
     kept_positions_of_registers,
     sparse_product,
 )
-from .mma_sync import Form, accumulator_numbers, result_registers, warp_rows
+from .mma_sync import MmaForm, accumulator_numbers, result_registers, warp_rows
 from .tcgen05 import take_aligned
 
 _SECTION = "9.7.14.6.3"
@@ -41,8 +41,8 @@ _ROWS, _COLUMNS = 16, 8
 class SparseForm:
     """A form as B and C see it, its operand A, and which metadata registers count."""
 
-    whole: Form
-    stored: Form
+    whole: MmaForm
+    stored: MmaForm
     selector: int
     codes: tuple[int, ...]
 
@@ -88,7 +88,7 @@ def _take_form(ins: Decoded, types: tuple[str, ...]) -> SparseForm:
     ins.expect_operands(6)
     k = int(shape.rpartition("k")[2])
     codes = ORDERED_CODES if "ordered_metadata" in ins.mnemonic else ANY_CODES
-    whole, stored = (Form(_ROWS, size, a, b, d, saturates) for size in (k, k // 2))
+    whole, stored = (MmaForm(_ROWS, size, a, b, d, saturates) for size in (k, k // 2))
     return SparseForm(whole, stored, _selector(ins, whole_k // k), codes)
 
 

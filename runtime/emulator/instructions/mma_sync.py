@@ -43,7 +43,7 @@ _S32_MIN, _S32_MAX = -(1 << 31), (1 << 31) - 1
 
 
 @dataclass(frozen=True)
-class Form:
+class MmaForm:
     """Shape and types of one mma.sync; `saturates`: s32 sums are clamped; `combine`: how single
     bits are, `xor` or `and`, None for other types."""
 
@@ -105,7 +105,7 @@ def build_mma(ins: Decoded) -> Step:
     return step
 
 
-def _take_form(ins: Decoded) -> tuple[Callable, Form]:
+def _take_form(ins: Decoded) -> tuple[Callable, MmaForm]:
     combine = ins.choice(("xor", "and")) if ins.flag("popc") else None
     end = len(ins.modifiers) - (2 if combine else 0)
     types = ins.modifiers[end - 4 : end]
@@ -124,7 +124,7 @@ def _take_form(ins: Decoded) -> tuple[Callable, Form]:
     return converged, replace(form, combine=combine)
 
 
-def _checked(ins: Decoded, shape: str, types: tuple[str, ...], saturates: bool) -> Form:
+def _checked(ins: Decoded, shape: str, types: tuple[str, ...], saturates: bool) -> MmaForm:
     d, a, b, c = types
     legal = any(
         a in operands and b in operands and shape in shapes and d in accumulators
@@ -133,11 +133,13 @@ def _checked(ins: Decoded, shape: str, types: tuple[str, ...], saturates: bool) 
     if not legal or c != d or (saturates and d != "s32"):
         flag = ".satfinite" if saturates else ""
         ins.unmodelled(f"shape .{shape}{flag} with types .{d}.{a}.{b}.{c}")
-    return Form(int(shape[1 : shape.index("n")]), int(shape.rpartition("k")[2]), a, b, d, saturates)
+    return MmaForm(
+        int(shape[1 : shape.index("n")]), int(shape.rpartition("k")[2]), a, b, d, saturates
+    )
 
 
 def multiply(
-    form: Form, a: list[np.ndarray], b: list[np.ndarray], c: list[np.ndarray]
+    form: MmaForm, a: list[np.ndarray], b: list[np.ndarray], c: list[np.ndarray]
 ) -> list[np.ndarray]:
     """Registers of D from registers (each uint[32]) of A, B and C."""
     left, right = warp_rows(a, form.a, form.halves), warp_rows(b, form.b, 1)
@@ -156,7 +158,7 @@ def warp_rows(registers: list[np.ndarray], name: str, halves: int) -> np.ndarray
     return parts.transpose(1, 2, 0, 3, 4).reshape(8 * halves, -1)
 
 
-def accumulator_numbers(registers: list[np.ndarray], form: Form) -> np.ndarray:
+def accumulator_numbers(registers: list[np.ndarray], form: MmaForm) -> np.ndarray:
     """Numbers [m, 8] of C."""
     words = np.stack(registers)
     if form.d == "f16":
@@ -165,7 +167,7 @@ def accumulator_numbers(registers: list[np.ndarray], form: Form) -> np.ndarray:
     return values.reshape(form.halves, 2, 8, 4).transpose(0, 2, 3, 1).reshape(form.m, _COLUMNS)
 
 
-def result_registers(values: np.ndarray, form: Form) -> list[np.ndarray]:
+def result_registers(values: np.ndarray, form: MmaForm) -> list[np.ndarray]:
     """Registers (each uint[32]) of D from numbers [m, 8]."""
     if form.d == "f16":
         words = values.astype(np.float16).reshape(form.halves, -1).view(np.uint32)
@@ -174,7 +176,7 @@ def result_registers(values: np.ndarray, form: Form) -> list[np.ndarray]:
     return list(_stored(parts.reshape(-1, WARP_SIZE), form))
 
 
-def _stored(values: np.ndarray, form: Form) -> np.ndarray:
+def _stored(values: np.ndarray, form: MmaForm) -> np.ndarray:
     if form.d == "f64":
         return np.ascontiguousarray(values).view(np.uint64)
     if form.a not in (*INTEGERS, "b1"):

@@ -28,7 +28,7 @@ REGISTER_BYTES = 4
 
 
 @dataclass(frozen=True)
-class Form:
+class AccessForm:
     """One access form: shape, registers per thread, half split, and 16-bit packing."""
 
     name: str
@@ -54,7 +54,7 @@ class Form:
         return (0, self.half_split) if self.shape.name == "16x32bx2" else (0,)
 
 
-def _take_form(ins: Decoded, packing: str) -> Form:
+def _take_form(ins: Decoded, packing: str) -> AccessForm:
     shape = SHAPES[ins.required(tuple(SHAPES))]
     number = int(ins.required(_NUMBERS)[1:])
     packed = ins.flag(packing)
@@ -65,11 +65,11 @@ def _take_form(ins: Decoded, packing: str) -> Form:
     split = shape.name == "16x32bx2"
     ins.expect_operands(3 if split else 2)
     half = ins.immediate(1 if ins.mnemonic == "tcgen05.st" else 2) if split else 0
-    return Form(ins.mnemonic, shape, shape.registers * number, half, packed)
+    return AccessForm(ins.mnemonic, shape, shape.registers * number, half, packed)
 
 
 @lru_cache(maxsize=1024)
-def _indices(form: Form, lane: int, column: int) -> tuple[np.ndarray, np.ndarray]:
+def _indices(form: AccessForm, lane: int, column: int) -> tuple[np.ndarray, np.ndarray]:
     """Absolute (lane, column); for packed forms of the low halves."""
     lanes, columns = register_map(form.shape.name, form.registers, form.half_split)
     if form.packed:
@@ -77,7 +77,7 @@ def _indices(form: Form, lane: int, column: int) -> tuple[np.ndarray, np.ndarray
     return lanes + lane, columns + column
 
 
-def _check(engine: TensorEngine, form: Form, warp: Warp, address: int) -> tuple[int, int]:
+def _check(engine: TensorEngine, form: AccessForm, warp: Warp, address: int) -> tuple[int, int]:
     """(lane, column) of a legal access; Trap for lanes of other warps or foreign columns."""
     lane, column = split_address(address)
     own = 32 * (warp.index % 4)
@@ -96,7 +96,7 @@ def _check(engine: TensorEngine, form: Form, warp: Warp, address: int) -> tuple[
     return lane, column
 
 
-def _in_own_quarter(form: Form, warp: Warp, lane: int) -> int:
+def _in_own_quarter(form: AccessForm, warp: Warp, lane: int) -> int:
     """A lane of the first quarter, taken as the same of the warp's own.
 
     The ISA asks for the warp's own lanes; DeepGEMM and TileLang give the address of the allocation
@@ -110,14 +110,14 @@ def _in_own_quarter(form: Form, warp: Warp, lane: int) -> int:
     return lane + 32 * (warp.index % 4)
 
 
-def _spans(form: Form, lane: int, column: int) -> list[Span]:
+def _spans(form: AccessForm, lane: int, column: int) -> list[Span]:
     lanes = form.shape.lanes
     return [
         Span(lane, lane + lanes, column + part, column + part + form.columns) for part in form.parts
     ]
 
 
-def _track(form: Form, warp: Warp, lane: int, column: int,
+def _track(form: AccessForm, warp: Warp, lane: int, column: int,
            against: tuple[str, ...]) -> None:  # fmt: skip
     line = warp.program.source[warp.split.pc].line
     reads, events = form.name == "tcgen05.ld", warp.launch.events
@@ -169,7 +169,7 @@ def _tensor_address(ins: Decoded, at: int):
     return uniform
 
 
-def _load(memory: TensorMemory, form: Form, lane: int, column: int) -> np.ndarray:
+def _load(memory: TensorMemory, form: AccessForm, lane: int, column: int) -> np.ndarray:
     """``uint32[registers, 32]``."""
     if form.shape.lanes == 32 and not form.packed:
         block = slice(lane, lane + 32), slice(column, column + form.registers)
@@ -203,7 +203,9 @@ def build_st(ins: Decoded) -> Step:
     return step
 
 
-def _store(memory: TensorMemory, form: Form, lane: int, column: int, values: np.ndarray) -> None:
+def _store(
+    memory: TensorMemory, form: AccessForm, lane: int, column: int, values: np.ndarray
+) -> None:
     lanes, columns = _indices(form, lane, column)
     if not form.packed:
         memory.scatter(lanes, columns, values)

@@ -48,7 +48,7 @@ _FORMS = (
 
 
 @dataclass(frozen=True)
-class Form:
+class WgmmaForm:
     """Types and shape m64nNkK; scales ±1 of A and B; transposed: MN-major in shared memory."""
 
     n: int
@@ -90,7 +90,7 @@ class WarpProduct:
     """
 
     cta: Cta
-    form: Form
+    form: WgmmaForm
     row: int
     line: int
     slots: tuple[int, ...]
@@ -162,7 +162,7 @@ def _check_inside(cta: Cta, span: tuple[int, int], what: str) -> None:
         )
 
 
-def _registers(total: np.ndarray, form: Form) -> list[np.ndarray]:
+def _registers(total: np.ndarray, form: WgmmaForm) -> list[np.ndarray]:
     """Registers (each uint[32]) of D from numbers [16, n]."""
     parts = total.reshape(2, 8, -1, 4, 2).transpose(2, 0, 1, 3, 4)
     if form.d == "f16":
@@ -208,7 +208,7 @@ def _uniform(values: np.ndarray, mask: np.ndarray) -> bool:
     return first
 
 
-def _take_form(ins: Decoded) -> tuple[Callable, Form]:
+def _take_form(ins: Decoded) -> tuple[Callable, WgmmaForm]:
     types = ins.modifiers[-3:]
     for name in types:
         ins.flag(name)
@@ -221,12 +221,12 @@ def _take_form(ins: Decoded) -> tuple[Callable, Form]:
     if not n.isdigit() or not k.isdigit() or len(types) < 3:
         ins.unmodelled("an opcode without shape .m64nNkK and three types")
     d, a, b = types
-    form = Form(int(n), int(k), a, b, d, saturates, sparse=ins.mnemonic.endswith(".sp"))
+    form = WgmmaForm(int(n), int(k), a, b, d, saturates, sparse=ins.mnemonic.endswith(".sp"))
     _check_form(ins, form, shape)
     return converged, form
 
 
-def _check_form(ins: Decoded, form: Form, shape: str) -> None:
+def _check_form(ins: Decoded, form: WgmmaForm, shape: str) -> None:
     legal = any(
         form.a in operands and form.b in operands and form.depths[0] == k and form.d in accumulators
         for operands, k, accumulators in _FORMS
@@ -238,7 +238,7 @@ def _check_form(ins: Decoded, form: Form, shape: str) -> None:
         ins.unmodelled(f"shape .{shape}{flag} with types .{form.d}.{form.a}.{form.b}")
 
 
-def _with_immediates(ins: Decoded, form: Form, from_registers: bool) -> Form:
+def _with_immediates(ins: Decoded, form: WgmmaForm, from_registers: bool) -> WgmmaForm:
     """The form with imm-scale-a, imm-scale-b, imm-trans-a and imm-trans-b of the operands."""
     scales = 0 if form.d == "s32" else 2
     transposes = (1 if from_registers else 2) if BITS[form.a] == 16 else 0
@@ -312,7 +312,7 @@ def products_of(warp: Warp) -> WarpProducts:
 
 def _submit(
     warp: Warp,
-    form: Form,
+    form: WgmmaForm,
     slots: tuple[int, ...],
     a: SharedDescriptor | list[np.ndarray],
     b: SharedDescriptor,
@@ -344,7 +344,7 @@ def _submit(
     count_event(warp.cta, "wgmma flops", 2 * _WARP_M * form.n * form.k)
 
 
-def _check_registers(products: WarpProducts, form: Form, old: list, a: object) -> None:
+def _check_registers(products: WarpProducts, form: WgmmaForm, old: list, a: object) -> None:
     for value in old:
         products.require_fenced(value, "the accumulator of wgmma.mma_async")
         if type(value) is Pending and value.product.form.accumulator != form.accumulator:

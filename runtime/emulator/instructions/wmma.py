@@ -232,7 +232,7 @@ def build_store(ins: Decoded) -> Step:
 
 
 @dataclass(frozen=True)
-class Form:
+class WmmaForm:
     """Fragments of one wmma.mma; `combine`: `xor` or `and` of single bits."""
 
     a: Fragment
@@ -275,7 +275,7 @@ def _take_types(ins: Decoded) -> tuple[str, str, str, str]:
     return names[0], names[1], names[2], names[3]
 
 
-def _take_form(ins: Decoded) -> Form:
+def _take_form(ins: Decoded) -> WmmaForm:
     d, a, b, c = _take_types(ins)
     shape = ins.required(_SHAPES)
     legal = any(a in form[0] and b in form[0] and shape in form[1] for form in _FORMS)
@@ -292,7 +292,7 @@ def _take_form(ins: Decoded) -> Form:
         ins.unmodelled(f"shape .{shape} with types .{d}.{a}.{b}.{c}")
     parts = [_fragment(ins, *each) for each in (("a", shape, a, layouts[0]), ("b", shape, b,
              layouts[1]), ("c", shape, c, "row"), ("d", shape, d, "row"))]  # fmt: skip
-    return Form(*parts, saturates, combine)
+    return WmmaForm(*parts, saturates, combine)
 
 
 @instruction("wmma.mma", section="9.7.14.4.5")

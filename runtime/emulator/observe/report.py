@@ -57,10 +57,6 @@ class Report:
     workers: int = field(default=1, compare=False)
     _groups: dict[tuple[str, ...], int] = field(default_factory=dict, repr=False)
 
-    def count_bytes(self, space: str, direction: str, size: int) -> None:
-        """Count bytes moved by ordinary loads, stores and atomics."""
-        self.memory_bytes[space, direction] += size
-
     def count_wait(self, answered: bool) -> None:
         """Count one mbarrier wait instruction of a warp."""
         self.waits += 1

@@ -38,7 +38,7 @@ Builder = Callable[[Any], Step]
 """A function of one occurrence, a `decode.Decoded`."""
 
 
-class Signal:
+class StepSignal:
     """A distinguished return value of a step."""
 
     def __init__(self, name: str):
@@ -48,9 +48,9 @@ class Signal:
         return self.name
 
 
-SWITCH = Signal("SWITCH")
-JUMP = Signal("JUMP")
-CONTROL = Signal("CONTROL")
+SWITCH = StepSignal("SWITCH")
+JUMP = StepSignal("JUMP")
+CONTROL = StepSignal("CONTROL")
 
 
 class Blocked:
