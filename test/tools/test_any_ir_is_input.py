@@ -9,7 +9,7 @@ import pytest
 
 from tilewright.compiler.driver import compile_matmul
 from tilewright.compiler.importers.linalg_text import LinalgText
-from tilewright.compiler.pipeline import all_presets, parse_pipeline
+from tilewright.compiler.pipeline import LOWERING_NAMES, all_presets, parse_pipeline
 from tilewright.compiler.spec import MatmulSpec
 from tilewright.dialects.errors import CompileError
 
@@ -17,7 +17,7 @@ SPEC = MatmulSpec(256, 128, 192)
 ROLES = "tiling{tile=128x64x64},tma-insertion,pipelining{stages=4},warp-specialization"
 PRESET = "v6"
 CALLS = parse_pipeline(all_presets()[PRESET])
-PASSES = [*(call.name for call in CALLS), "lower-to-nvvm"]
+PASSES = [*(call.name for call in CALLS), *LOWERING_NAMES]
 
 
 def dump(path, stop_after, spec=SPEC, **how):
