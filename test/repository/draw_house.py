@@ -108,7 +108,7 @@ def drawn(rooms: nx.DiGraph) -> str:
         lines.append(f"  subgraph {folder}")
         lines += [f'    {_id(name)}["{_label(name)}"]' for name in boxes[folder]]
         lines.append("  end")
-    reduced = nx.transitive_reduction(rooms)
+    reduced = rooms if cyclic(rooms) else nx.transitive_reduction(rooms)
     lines += [f"  {_id(a)} --> {_id(b)}" for a, b in sorted(reduced.edges)]
     return "\n".join([*lines, "```"])
 

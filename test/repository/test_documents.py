@@ -14,6 +14,7 @@ DOCUMENTS = [
     "README.md",
     "CONTRIBUTING.md",
     "SECURITY.md",
+    "ARCHITECTURE.md",
     *sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").rglob("*.md")),
 ]
 
