@@ -75,7 +75,7 @@ def compiled(text, target, calls):
         module = parse_module(text, "foreign.mlir")
         said = meaning_of(module)
         run_passes(module, [*calls, *parse_pipeline("lower-to-nvvm")], PassLog())
-        result = Compiled("", "", [], [])
+        result = Compiled("", target, "", [], [])
         _translate(module, result)
     ptx = emit_ptx(result.llvm_ir, chip=target, ptx_feature=find_target(target).ptx_feature)
     return said, Bundle(result.manifest | {"target": target}, ptx, b"")
