@@ -33,6 +33,7 @@ def test_json_counts_the_loops_of_the_roles(tilewright):
 def test_a_rung_that_is_refused_fails_the_ladder_and_leaves_the_others(tilewright, monkeypatch):
     broken = {"wide": "tiling{tile=128x512x64}", "kernel3": pipeline.PRESETS["kernel3"]}
     monkeypatch.setattr(pipeline, "PRESETS", broken)
+    monkeypatch.setitem(pipeline.PRESETS_OF, "sm_100a", broken)
     ran = tilewright("ladder", *SIZE)
     assert ran.status == 1
     assert "wide: error: tile.matmul: tile N must be a multiple of" in ran.out
