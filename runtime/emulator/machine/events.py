@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -186,10 +186,6 @@ def _all_of(heard: list[Callable]) -> Callable:
 
 class Events(Listener):
     """Announces an event to those who listen to it: `events.fenced(warp, "sc", "gpu")`."""
-
-    if TYPE_CHECKING:
-
-        def __getattr__(self, name: str) -> Callable[..., None]: ...
 
     def __init__(self) -> None:
         self._heard: dict[str, list[Callable]] = {name: [] for name in EVENTS}
