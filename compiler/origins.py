@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from ..dialects.mlir import ir, passmanager
-from ..passes.lower_to_nvvm import LowerToNvvm
-from ..passes.select_instructions import SelectInstructions
+from ..passes.lowering.lower_to_nvvm import LowerToNvvm
+from ..passes.lowering.select_instructions import SelectInstructions
 from .pipeline import PassEvent
 
 SCOPES = "builtin.module(ensure-debug-info-scope-on-llvm-func{emission-kind=DebugDirectivesOnly})"

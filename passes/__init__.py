@@ -4,13 +4,13 @@ from .assign_threads import AssignThreads
 from .clustering import Clustering
 from .epilogue_staging import EpilogueStaging
 from .expand_stores import ExpandStores
-from .lower_to_nvvm import LowerToNvvm
+from .lowering.lower_to_nvvm import LowerToNvvm
+from .lowering.select_instructions import SelectInstructions
 from .normalize import Normalize
 from .persistence import Persistence
 from .ping_pong import PingPong
 from .pipelining import Pipelining
 from .plan_memory import PlanMemory
-from .select_instructions import SelectInstructions
 from .split_k import SplitK
 from .swizzle_selection import SwizzleSelection
 from .tiling import Tiling

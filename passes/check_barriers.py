@@ -24,7 +24,7 @@ from ..dialects.target import Target
 from ..dialects.tile import KernelOp, PairMmaOp, TmaMulticastOp
 from ..dialects.tile_types import AccumulatorType, integers_of
 from .base import refused, target_of, walk
-from .lowering.plan import MMA_DONE, has_copies
+from .plan import MMA_DONE, has_copies
 
 WARP_THREADS = 32
 Place = tuple[int, int]

@@ -61,7 +61,7 @@ from .base import SOURCE_ATTRIBUTE, refused, target_of, walk
 from .check_operands import check_element, check_load, check_mma, check_store, check_views
 from .clone import constant_of, iterations_of
 from .indices import linear_form
-from .lowering.plan import is_synchronous
+from .plan import is_synchronous
 from .thread_rules import REGIONS, members
 
 MEMORY = get_args(MEMORY_OPS)

@@ -33,8 +33,8 @@ from ..dialects.target import Target
 from ..dialects.tile import AccumulatorOp, CopyOp, KernelOp, LoadOp
 from ..dialects.tile_types import integers
 from .base import PassLog, refused, target_of, the_kernel, walk
-from .lowering.plan import MMA_DONE, Plan, RingPlan, make_plan
 from .memory_table import summary_of
+from .plan import MMA_DONE, Plan, RingPlan, make_plan
 
 
 @dataclass(frozen=True)

@@ -47,7 +47,7 @@ from ..dialects.tile import (
 from ..dialects.tile_types import AccumulatorType
 from .base import refused, target_of, walk
 from .clone import is_pure
-from .lowering.plan import has_copies, is_synchronous
+from .plan import has_copies, is_synchronous
 
 # Values that every thread may have for itself; they act on nothing.
 FREE = (TensorMapOp, CreateOp, AccumulatorOp, PairRankOp, SplitRankOp, *get_args(MEMORY_OPS))

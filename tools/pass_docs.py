@@ -31,11 +31,11 @@ from ..passes import (
     check_memory,
     gather_epilogue,
     lowering,
+    plan,
     thread_rules,
     trace_operand,
 )
 from ..passes.assign_threads import AssignThreads
-from ..passes.lowering import plan
 from ..passes.normalize import Normalize
 from ..passes.plan_memory import PlanMemory
 from .arguments import DEFAULT_TARGET

@@ -8,9 +8,9 @@ from typing import Any
 from ...dialects import sm
 from ...dialects.mlir import ir
 from ...dialects.tile_types import AccumulatorType
+from ..plan import is_synchronous, mma_before
 from . import build as b
 from .frame import Frame
-from .plan import is_synchronous, mma_before
 
 REGISTERS = 32
 MATRIX_LANES = 16

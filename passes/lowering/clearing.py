@@ -6,16 +6,12 @@ fill the others with zeros in every step, at the cost of the rows it copies.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ...dialects.legality import UNIT_BYTES
 from ...dialects.mlir import arith, ir, llvm
 from ...dialects.tile import TmaLoadOp
 from ..base import walk
 from . import build as b
-
-if TYPE_CHECKING:  # it calls this
-    from .frame import Frame
+from .frame import Frame
 
 WORDS = 4
 

@@ -14,9 +14,9 @@ from contextlib import contextmanager
 from ...dialects.layout import TileLayout
 from ...dialects.mlir import ir, llvm
 from ...dialects.tile import CopyOp
+from ..copy_width import ASYNC_BYTES_MIN, UNIT_BYTES, is_asynchronous
 from . import build as b
 from . import shifted_copies
-from .copy_width import ASYNC_BYTES_MIN, UNIT_BYTES, is_asynchronous
 from .frame import Frame
 from .operands import unit_offset
 from .source import Source

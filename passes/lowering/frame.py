@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import Any
 
 from ...dialects import sm
 from ...dialects.layout import TileLayout
@@ -14,15 +14,11 @@ from ...dialects.sm_memory import BARRIER_BYTES
 from ...dialects.target import Target
 from ...dialects.tile import AccumulatorOp, KernelOp
 from ..base import walk
+from ..cluster import Cluster
 from ..indices import linear_form, span
+from ..plan import Plan, RingPlan
 from . import build as b
-from .clearing import clear_missing_rows
-from .cluster import Cluster
-from .plan import Plan, RingPlan
 from .register_accumulator import RegisterAccumulator
-
-if TYPE_CHECKING:  # it reads frames
-    from .shifted_copies import ShiftedCopy
 
 
 @dataclass
@@ -81,7 +77,7 @@ class Team:
 class Frame:
     """The state of one kernel's lowering; ops read and write it as they are met.
 
-    `put_off`: copies of the acquired slot that are emitted together when it is committed.
+    `put_off`: the `ShiftedCopy`s of the acquired slot, emitted together when it is committed.
     """
 
     kernel: KernelOp
@@ -96,7 +92,7 @@ class Frame:
     rings: dict[ir.Value, Ring] = field(default_factory=dict)
     registers: dict[ir.Value, RegisterAccumulator] = field(default_factory=dict)
     settled: dict[ir.Value, list[list[ir.Value]]] = field(default_factory=dict)
-    put_off: list[ShiftedCopy] = field(default_factory=list)
+    put_off: list[Any] = field(default_factory=list)
 
     @property
     def cluster(self) -> Cluster:
@@ -114,7 +110,7 @@ class Frame:
         return x, y
 
     def open(self) -> None:
-        """Emit the prologue: barriers, tensor memory, the CTA barrier that publishes both.
+        """Emit the start of the prologue: what every thread keeps, and the barriers.
 
         Stack slots come first: only those of the first block become registers.
         """
@@ -135,7 +131,9 @@ class Frame:
             self._hold_accumulators()
         with self.team.once():
             self._init_barriers()
-        clear_missing_rows(self)
+
+    def publish(self) -> None:
+        """Emit the rest of it: tensor memory, and the barrier that shows all to every thread."""
         self._read_place()
         if self.target.has_tensor_memory:
             self._take_tensor_memory()

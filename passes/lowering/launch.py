@@ -22,11 +22,11 @@ from ...dialects.tile import (
 from ...dialects.tile_stores import WritePieceOp
 from ...dialects.tile_types import element_bytes, integers_of
 from ..base import SOURCE_ATTRIBUTE, attributes_of, walk
+from ..plan import Parameter, Plan
 from .accumulator import store_fragment
 from .names import describe_names
 from .operands import UNIT_BYTES
 from .pieces import alignment_bytes
-from .plan import Parameter, Plan
 from .reduced_store import UNIT_COLUMNS
 from .register_accumulator import PAIR
 from .store import vector_width

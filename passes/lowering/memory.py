@@ -18,7 +18,7 @@ from ...dialects.sm_memory import (
 )
 from ...dialects.tile import KernelOp
 from ...dialects.tile_types import AccumulatorType, SmemType, integers_of
-from .plan import MMA_DONE, Plan, RingPlan, cluster_of, parameters_of
+from ..plan import MMA_DONE, Plan, RingPlan, cluster_of, parameters_of
 
 
 def read_plan(kernel: KernelOp) -> Plan:

@@ -9,10 +9,10 @@ from ...dialects.dtypes import DType, operand_dtype
 from ...dialects.mlir import ir
 from ...dialects.pipe import TileOp
 from ...dialects.tile import MmaOp, PairMmaOp
+from ..plan import is_synchronous
 from . import build as b
 from .descriptors import encode_bytes
 from .frame import Frame
-from .plan import is_synchronous
 
 
 def lower_mma(frame: Frame, op: MmaOp | PairMmaOp) -> None:

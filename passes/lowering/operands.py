@@ -6,8 +6,8 @@ from ...dialects import sm
 from ...dialects.layout import SPAN_BYTES, TileLayout
 from ...dialects.mlir import arith, ir
 from ...dialects.tile import TmaLoadOp, TmaMulticastOp
+from ..copy_width import UNIT_BYTES
 from . import build as b
-from .copy_width import UNIT_BYTES
 from .frame import Frame
 
 

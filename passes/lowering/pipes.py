@@ -16,10 +16,10 @@ from __future__ import annotations
 from ...dialects import sm
 from ...dialects.mlir import arith, ir, scf
 from ...dialects.pipe import AcquireOp, CommitOp, DrainOp, ReleaseOp, SkipOp, TileOp, WaitOp
+from ..plan import has_copies, transaction_bytes
 from . import build as b
 from . import shifted_copies
 from .frame import Frame, Slot
-from .plan import has_copies, transaction_bytes
 
 
 def lower_acquire(frame: Frame, op: AcquireOp) -> None:

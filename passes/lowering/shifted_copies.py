@@ -23,8 +23,8 @@ from ...dialects.layout import CORE_ROWS, TileLayout
 from ...dialects.mlir import arith, ir, llvm, vector
 from ...dialects.pipe import SetRegistersOp
 from ..base import walk
+from ..copy_width import UNIT_BYTES
 from . import build as b
-from .copy_width import UNIT_BYTES
 from .elements import slice_of
 from .frame import Frame
 from .operands import unit_offset

@@ -11,8 +11,8 @@ from ...dialects.mlir import arith, ir, llvm
 from ...dialects.pipe import ForEachClaimOp, ForEachTurnOp
 from ...dialects.tile import CtaTileOp, ForEachTileOp, PairRankOp, SplitRankOp
 from ...dialects.tile_types import integers_of
+from ..cluster import Cluster
 from . import build as b
-from .cluster import Cluster
 from .frame import Frame
 
 TileLoop = ForEachTileOp | ForEachClaimOp | ForEachTurnOp

@@ -12,11 +12,11 @@ from ...dialects.mlir import ir, llvm
 from ...dialects.pipe import SetRegistersOp
 from ...dialects.target import WARPGROUP_THREADS
 from ...dialects.tile import AwaitMmaOp, MmaOp
+from ..plan import is_synchronous
 from . import build as b
 from .descriptors import encode_bytes
 from .frame import Frame
 from .mma import advance, mma_fields, operand_descriptor
-from .plan import is_synchronous
 from .register_accumulator import ATOM_M, RegisterAccumulator
 
 

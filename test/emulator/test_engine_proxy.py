@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from tilewright.runtime.emulator.checks.proxy import SharedProxy
+from tilewright.runtime.emulator.checks.fences.proxy import SharedProxy
 from tilewright.runtime.emulator.errors import Trap
 
 ALL = np.ones(32, bool)

@@ -4,7 +4,7 @@ import itertools
 
 import pytest
 
-from tilewright.passes.lowering.cluster import Cluster
+from tilewright.passes.cluster import Cluster
 
 SHAPES = [(m, n) for m, n in itertools.product(range(1, 17), repeat=2) if 1 < m * n <= 16]
 

@@ -118,7 +118,8 @@ def _id(name: str) -> str:
 
 
 def _label(name: str) -> str:
-    return name.split("/", 1)[-1]
+    own = name.removesuffix("/__init__")
+    return own.split("/", 1)[-1] + (" (front)" if own != name else "")
 
 
 def with_drawing(page: str) -> str:

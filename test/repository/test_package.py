@@ -125,3 +125,11 @@ def test_the_package_says_that_it_is_typed_and_installs_the_mark():
 def test_what_runs_kernels_needs_nothing_of_what_compiles_them():
     names = [each.split(">")[0] for each in project()["project"]["dependencies"]]
     assert names == ["ml_dtypes", "numpy", "rich"]
+
+
+def test_what_the_compiler_had_before_the_package_is_the_same():
+    from tilewright.compiler import compile_module, matmul
+
+    assert (compile_module, matmul) == (tilewright.compile_module, tilewright.matmul)
+    with pytest.raises(AttributeError, match="has no attribute 'other'"):
+        import_module("tilewright.compiler").other  # noqa: B018

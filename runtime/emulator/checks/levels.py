@@ -5,9 +5,9 @@ from __future__ import annotations
 from ..interface import Launch
 from ..machine.events import Listener
 from .boxes import BoxRules
+from .fences.shared_rules import SharedRules
 from .races import Races
 from .scale_factors import ScaleRules
-from .shared_rules import SharedRules
 from .tensor_map_proxy import TensorMapProxy
 from .tensor_order import TensorOrder
 

@@ -11,8 +11,8 @@ from ..errors import Trap
 from ..interface import Cta, EngineOp, Launch, Warp
 from ..machine.events import Listener
 from ..tensor.spans import Access, Claim, Span
+from .fences.tensor_fences import Fences
 from .races import Races
-from .tensor_fences import Fences
 
 _CURES = {
     "tcgen05.ld": "tcgen05.wait::ld first",

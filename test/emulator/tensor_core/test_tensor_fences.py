@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tilewright.runtime.emulator import Trap
-from tilewright.runtime.emulator.checks.tensor_fences import Fences
+from tilewright.runtime.emulator.checks.fences.tensor_fences import Fences
 from tilewright.runtime.emulator.tensor.spans import Access, Span
 
 BEFORE, AFTER = "tcgen05.fence::before_thread_sync;\n", "tcgen05.fence::after_thread_sync;\n"

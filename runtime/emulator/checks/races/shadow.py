@@ -13,7 +13,7 @@ from typing import NoReturn
 import numpy as np
 
 from ...errors import Trap
-from ..proxy import CLOCKED, SharedProxy
+from ..fences.proxy import CLOCKED, SharedProxy
 from .actor import LINE_BITS, Actor
 from .clock import ASYNC, ASYNC_GLOBAL, KNOWN, OVER, Domain
 from .grains import WORD, Block, Cells, Grains, bytes_of, words_of

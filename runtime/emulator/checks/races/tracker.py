@@ -19,8 +19,8 @@ from ...machine.events import Listener
 from ...machine.mbarrier import Mbarrier
 from ...machine.memory import Region
 from ...ptx.lanes import WARP_SIZE, lanes_to_int
-from ..shared_rules import SharedRules
-from ..tensor_fences import PastAccess
+from ..fences.shared_rules import SharedRules
+from ..fences.tensor_fences import PastAccess
 from .accesses import Accesses
 from .actor import LINE_BITS, Actor, Meant, describe, line_of
 from .clock import (

@@ -11,18 +11,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from ..dialects import legality, sm
-from ..dialects.mlir import ir
-from ..dialects.target import Target
-from ..dialects.tile import KernelOp
-from ..dialects.tile_types import integers_of
-from .base import PassLog, require, target_of, the_kernel
-from .lowering import build as b
-from .lowering.frame import Frame
-from .lowering.launch import launch_attribute
-from .lowering.memory import read_plan
-from .lowering.plan import Plan
-from .lowering.program import emit_block
+from ...dialects import legality, sm
+from ...dialects.mlir import ir
+from ...dialects.target import Target
+from ...dialects.tile import KernelOp
+from ...dialects.tile_types import integers_of
+from ..base import PassLog, require, target_of, the_kernel
+from ..plan import Plan
+from . import build as b
+from .clearing import clear_missing_rows
+from .frame import Frame
+from .launch import launch_attribute
+from .memory import read_plan
+from .program import emit_block
 
 
 @dataclass(frozen=True)
@@ -66,6 +67,8 @@ def _emit(kernel: KernelOp, plan: Plan, target: Target) -> None:
     frame = Frame(kernel, target, plan, parameters)
     with ir.InsertionPoint(entry), kernel.location:
         frame.open()
+        clear_missing_rows(frame)
+        frame.publish()
         sm.AwaitGridsOp.of()
         emit_block(frame, kernel.body.blocks[0])
         frame.close()

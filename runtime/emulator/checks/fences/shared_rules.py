@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import Trap
-from ..interface import Cta, EngineOp, Launch, Warp
-from ..machine.events import Listener, Watcher
-from ..machine.memory import Region
+from ...errors import Trap
+from ...interface import Cta, EngineOp, Launch, Warp
+from ...machine.events import Listener, Watcher
+from ...machine.memory import Region
 from .proxy import BusySource, SharedProxy
 
 _WORD = 8

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from ...dialects.layout import SLOT_ALIGNMENT, TileLayout
-from ...dialects.mlir import ir, scf
-from ...dialects.pipe import AcquireOp, ClaimType, CreateOp, TurnType
-from ...dialects.sm_memory import BARRIER_BYTES, CLAIM_BYTES, TileMemoryOp
-from ...dialects.sm_threads import WarpsOp
-from ...dialects.target import Target
-from ...dialects.tile import (
+from ..dialects.layout import SLOT_ALIGNMENT, TileLayout
+from ..dialects.mlir import ir, scf
+from ..dialects.pipe import AcquireOp, ClaimType, CreateOp, TurnType
+from ..dialects.sm_memory import BARRIER_BYTES, CLAIM_BYTES, TileMemoryOp
+from ..dialects.sm_threads import WarpsOp
+from ..dialects.target import Target
+from ..dialects.tile import (
     MMAS,
     STORES,
     AccumulatorOp,
@@ -24,12 +24,12 @@ from ...dialects.tile import (
     TmaLoadOp,
     TmaMulticastOp,
 )
-from ...dialects.tile_stores import AwaitSumsOp, WritePieceOp
-from ...dialects.tile_types import AccumulatorType, integers_of
-from ..base import refused, walk
-from ..rings import is_operand_ring
+from ..dialects.tile_stores import AwaitSumsOp, WritePieceOp
+from ..dialects.tile_types import AccumulatorType, integers_of
+from .base import refused, walk
 from .cluster import Cluster
 from .copy_width import is_asynchronous
+from .rings import is_operand_ring
 
 # Of threads that copy, before they wait for the oldest.
 SLOTS_UNDER_WAY_MAX = 2

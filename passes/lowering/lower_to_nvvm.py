@@ -10,16 +10,16 @@ import json
 from dataclasses import dataclass
 from typing import ClassVar
 
-from ..dialects import sm
-from ..dialects.entry_names import SHARED_MEMORY
-from ..dialects.errors import CompileError
-from ..dialects.layout import SLOT_ALIGNMENT
-from ..dialects.mlir import gpu, ir, llvm, passmanager
-from ..dialects.target import Target
-from ..dialects.tile_types import integers_of
-from .base import PassLog, one_of, operations, option, target_of, walk
-from .lowering import build as b
-from .lowering import nvvm_barriers, nvvm_copies, nvvm_tensor_core
+from ...dialects import sm
+from ...dialects.entry_names import SHARED_MEMORY
+from ...dialects.errors import CompileError
+from ...dialects.layout import SLOT_ALIGNMENT
+from ...dialects.mlir import gpu, ir, llvm, passmanager
+from ...dialects.target import Target
+from ...dialects.tile_types import integers_of
+from ..base import PassLog, one_of, operations, option, target_of, walk
+from . import build as b
+from . import nvvm_barriers, nvvm_copies, nvvm_tensor_core
 
 TENSOR_MAP_BYTES = 128
 PDL = ("auto", "true", "false", "early")

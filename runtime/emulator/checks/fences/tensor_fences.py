@@ -12,9 +12,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from ..errors import Trap
-from ..interface import Warp
-from ..tensor.spans import Access, Span
+from ...errors import Trap
+from ...interface import Warp
+from ...tensor.spans import Access, Span
 
 _NEVER = -1
 

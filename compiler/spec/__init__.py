@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 
-from ..dialects.dtypes import (
+from ...dialects.dtypes import (
     ACCUMULATOR_DTYPES,
     DTYPES,
     OPERAND_DTYPES,
@@ -13,7 +13,7 @@ from ..dialects.dtypes import (
     output_refusal,
     size_refusal,
 )
-from ..dialects.errors import OptionError
+from ...dialects.errors import OptionError
 
 EXTENT_MAX = 2**31 - 1
 

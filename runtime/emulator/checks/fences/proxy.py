@@ -12,9 +12,9 @@ from functools import lru_cache
 
 import numpy as np
 
-from ..errors import Trap
-from ..interface import Warp
-from ..ptx.lanes import FULL
+from ...errors import Trap
+from ...interface import Warp
+from ...ptx.lanes import FULL
 
 _SHIFT = {1: 0, 2: 1, 4: 2, 8: 3, 16: 4}
 CLOCKED = 0xFFFF

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 
-from ...dialects.layout import TileLayout
-from ...dialects.legality import UNIT_BYTES
-from ...dialects.mlir import ir
-from ...dialects.tile import CopyOp
+from ..dialects.layout import TileLayout
+from ..dialects.legality import UNIT_BYTES
+from ..dialects.mlir import ir
+from ..dialects.tile import CopyOp
 
 # cp.async copies 4, 8 or 16 bytes (PTX ISA, cp.async).
 ASYNC_BYTES_MIN = 4

@@ -1,0 +1,1 @@
+"""Which fences come between what the proxies of shared memory and tensor memory do."""
