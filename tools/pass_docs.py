@@ -208,8 +208,10 @@ def _files(pass_class: Any) -> list[Any]:
         return [own]
     last = pass_class is LOWERING[-1]
     names = sorted(each.name for each in pkgutil.iter_modules(lowering.__path__))
-    mine = [name for name in names if name.startswith("nvvm_") == last and name != "plan"]
-    return [own, *(importlib.import_module(f"{lowering.__name__}.{name}") for name in mine)]
+    found = [importlib.import_module(f"{lowering.__name__}.{name}") for name in names]
+    homes = {inspect.getmodule(each) for each in ALL}
+    called = [each for each in found if each not in homes]
+    return [own, *(each for each in called if (".nvvm_" in each.__name__) == last)]
 
 
 def _refusals(modules: list[Any]) -> str:

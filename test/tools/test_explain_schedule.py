@@ -35,4 +35,4 @@ def test_a_matmul_that_no_candidate_fits_is_refused(tilewright):
     ran = tilewright("explain", "schedule", "--m", 2**20, "--n", 2**26, "--k", 8)
     assert ran.status == 1
     assert ran.err.startswith("error: schedule: ")
-    assert "65535 tiles along N" in ran.err
+    assert "65535 CTAs along N" in ran.err
