@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from ...dialects import sm
 from ...dialects.entry_names import SHARED_MEMORY
@@ -17,7 +17,7 @@ from ...dialects.layout import SLOT_ALIGNMENT
 from ...dialects.mlir import gpu, ir, llvm, passmanager
 from ...dialects.target import Target
 from ...dialects.tile_types import integers_of
-from ..base import PassLog, one_of, operations, option, target_of, walk
+from ..base import PassLog, one_of, operations, option, target_of
 from . import build as b
 from . import nvvm_barriers, nvvm_copies, nvvm_tensor_core
 
@@ -52,11 +52,13 @@ class LowerToNvvm:
         module.operation.attributes["gpu.container_module"] = ir.UnitAttr.get()
         with ir.InsertionPoint(kernel), kernel.location:
             functions = _gpu_module(target)
+        ops = list(operations(kernel.operation))
         with ir.InsertionPoint(functions), kernel.location:
-            _declare_globals(kernel)
+            _declare_globals([op for op in ops if isinstance(op, sm.TableOp)])
             function = _declare_function(kernel, pdl)
-        _drop(kernel, pdl)
-        _convert(kernel)
+            if any(isinstance(op, sm.SetRegistersOp) for op in ops):
+                _state_occupancy(function)
+        _convert(ops, _unwanted(pdl))
         _move_body(kernel, function)
         passmanager.PassManager.parse(UPSTREAM).run(module.operation)
         log.did(f"pdl={pdl}")
@@ -68,9 +70,10 @@ class LowerToNvvm:
 
 
 def _the_kernel(module: ir.Module) -> sm.KernelOp:
-    if walk(module, gpu.GPUModuleOp):
+    tops = list(module.body.operations)
+    if any(isinstance(op, gpu.GPUModuleOp) for op in tops):
         raise CompileError("lower-to-nvvm: the module is lowered already; run it once")
-    kernels = walk(module, sm.KernelOp)
+    kernels = [op for op in tops if isinstance(op, sm.KernelOp)]
     if len(kernels) != 1:
         raise CompileError(
             f"lower-to-nvvm: the module must hold one sm.kernel, got {len(kernels)}; "
@@ -85,7 +88,7 @@ def _gpu_module(target: Target) -> ir.Block:
     return made.bodyRegion.blocks.append()
 
 
-def _declare_globals(kernel: sm.KernelOp) -> None:
+def _declare_globals(tables: list[sm.TableOp]) -> None:
     """Dynamic shared memory, and each table once."""
     llvm.GlobalOp(
         ir.Type.parse("!llvm.array<0 x i8>"),
@@ -94,8 +97,7 @@ def _declare_globals(kernel: sm.KernelOp) -> None:
         alignment=SLOT_ALIGNMENT,
         addr_space=b.SHARED,
     )
-    tables = {table.symbol.value: table for table in walk(kernel, sm.TableOp)}
-    for symbol, table in tables.items():
+    for symbol, table in {table.symbol.value: table for table in tables}.items():
         (count,) = table.values.type.shape
         llvm.GlobalOp(
             ir.Type.parse(f"!llvm.array<{count} x i32>"),
@@ -119,13 +121,16 @@ def _declare_function(kernel: sm.KernelOp, pdl: str) -> llvm.LLVMFuncOp:
     for flag in ("gpu.kernel", "nvvm.kernel"):
         attributes[flag] = ir.UnitAttr.get()
     attributes["nvvm.reqntid"] = ir.DenseI32ArrayAttr.get([kernel.threads.value, 1, 1])
-    if walk(kernel, sm.SetRegistersOp):  # ptxas needs to know what a thread starts with
-        attributes["nvvm.minctasm"] = ir.IntegerAttr.get(b.i32(), 1)
     cluster = integers_of(kernel.cluster)
     if cluster != [1, 1, 1]:
         attributes["nvvm.cluster_dim"] = ir.DenseI32ArrayAttr.get(cluster)
     attributes["tile.launch"] = _launch(kernel, pdl)
     return function
+
+
+def _state_occupancy(function: llvm.LLVMFuncOp) -> None:
+    """Where threads change how many registers they have, ptxas needs to know the first number."""
+    function.operation.attributes["nvvm.minctasm"] = ir.IntegerAttr.get(b.i32(), 1)
 
 
 def _parameter_attributes(type_: ir.Type) -> ir.DictAttr:
@@ -147,28 +152,24 @@ def _launch(kernel: sm.KernelOp, pdl: str) -> ir.StringAttr:
     return ir.StringAttr.get(json.dumps(launch, sort_keys=True))
 
 
-def _drop(kernel: sm.KernelOp, pdl: str) -> None:
-    """Erase the ops of dependent launch that are not asked for."""
+def _unwanted(pdl: str) -> tuple[type, ...]:
+    """The ops of dependent launch that are not asked for."""
     if pdl == "false":
-        unwanted = sm.AwaitGridsOp | sm.LaunchDependentsOp
-    elif pdl == "true":
-        unwanted = sm.LaunchDependentsOp
-    else:
-        return
-    for op in walk(kernel, unwanted):
-        op.operation.erase()
+        return (sm.AwaitGridsOp, sm.LaunchDependentsOp)
+    return (sm.LaunchDependentsOp,) if pdl == "true" else ()
 
 
-def _convert(kernel: sm.KernelOp) -> None:
+def _convert(ops: list[Any], unwanted: tuple[type, ...]) -> None:
     """Put what its pattern makes in the place of each op, in program order."""
-    for op in list(operations(kernel.operation)):
+    for op in ops:
         pattern = PATTERNS.get(type(op))
         if pattern is None:
             continue
-        with ir.InsertionPoint(op), op.location:
-            value = pattern(op)
-        if value is not None:
-            op.operation.results[0].replace_all_uses_with(value)
+        if not isinstance(op, unwanted):
+            with ir.InsertionPoint(op), op.location:
+                value = pattern(op)
+            if value is not None:
+                op.operation.results[0].replace_all_uses_with(value)
         op.operation.erase()
 
 
