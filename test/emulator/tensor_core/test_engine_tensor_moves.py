@@ -85,6 +85,33 @@ def test_packed_accesses_take_the_low_halves_of_two_columns(tc):
     assert np.array_equal(columns[5], t * 0x10001 + 0x00170013)
 
 
+def test_packed_halves_of_16x32bx2_start_an_immediate_apart(tc):
+    """Register r holds columns 2r and 2r + 1, of threads 16 to 31 from the immediate on."""
+    body = tc.LANE_BASE + "add.u32 %r14, %r12, %r13;\n"
+    body += "".join(f"mov.u32 %v{i}, 5; " for i in range(8))
+    names = ", ".join(f"%v{i}" for i in range(8))
+    body += f"tcgen05.st.sync.aligned.32x32b.x8.b32 [%r14], {{{names}}};\n"
+    body += "tcgen05.wait::st.sync.aligned;\n"
+    body += "mad.lo.u32 %v0, %r0, 0x10001, 0x00070003; add.u32 %v1, %v0, 0x00100010;\n"
+    body += "tcgen05.st.sync.aligned.16x32bx2.x2.unpack::16b.b32 [%r14], 4, {%v0, %v1};\n"
+    body += "tcgen05.wait::st.sync.aligned;\n" + tc.dump("32x32b.x8", 8, 1, 0)
+    body += "tcgen05.ld.sync.aligned.16x32bx2.x2.pack::16b.b32 {%v0, %v1}, [%r14], 4;\n"
+    body += "tcgen05.wait::ld.sync.aligned;\n"
+    body += "st.global.u32 [%rd9+4096], %v0; st.global.u32 [%rd9+4608], %v1;\n"
+    out = np.zeros(10 * 128, np.uint32)
+    tc.run(body, b"", out)
+    found = out.reshape(10, 128)
+    expected = np.full((8, 128), 5, np.uint32)
+    for thread in range(128):
+        warp, t = divmod(thread, 32)
+        for column, low in enumerate((3, 7, 0x13, 0x17)):
+            expected[column + 4 * (t // 16), 32 * warp + t % 16] = thread + low
+    assert np.array_equal(found[:8], expected)
+    threads = np.arange(128)
+    assert np.array_equal(found[8], threads * 0x10001 + 0x00070003)
+    assert np.array_equal(found[9], threads * 0x10001 + 0x00170013)
+
+
 COPIES = [
     ("128x256b", 128, 8, lambda r: [r]),
     ("128x128b", 128, 4, lambda r: [r]),
