@@ -86,6 +86,7 @@ SHAPES = """
 """.split()
 
 
+@pytest.mark.sweep(4)
 @pytest.mark.parametrize("shape", SHAPES)
 def test_the_quick_choice_is_the_one_that_the_whole_list_gives(shape):
     spec = MatmulSpec(*(int(extent) for extent in shape.split("x")))
@@ -445,12 +446,14 @@ def test_hopper_has_no_pairs():
     assert RULES["pair-shape"](problem, paired, HOPPER) == "sm_90a has no 2-CTA MMAs"
 
 
+@pytest.mark.sweep(4)
 @pytest.mark.parametrize("shape", SHAPES[::3])
 def test_the_quick_choice_for_hopper_is_the_one_that_the_whole_list_gives(shape):
     spec = MatmulSpec(*(int(extent) for extent in shape.split("x")))
     assert choose_schedule(spec, HOPPER) == explain_schedule(spec, HOPPER).schedule
 
 
+@pytest.mark.sweep(4)
 @pytest.mark.parametrize("seed", range(4))
 def test_the_passes_take_whatever_keeps_the_rules_of_hopper(seed):
     source, small = random.Random(seed), replace(HOPPER, multiprocessors=4)

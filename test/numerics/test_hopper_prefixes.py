@@ -53,6 +53,7 @@ def test_prefix_is_right_for_every_layout_and_tile(check_hopper, prefix, tile, a
     check_hopper(spec, pipeline=pipeline(tile), stop_after=prefix)
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.array(
     prefix=KEY_PREFIXES, tile=("128x128x64", "128x256x64"), a_major="km", b_major="kn"
 )
@@ -108,6 +109,7 @@ def test_rows_that_tma_cannot_address_are_copied_by_the_load_role(check_hopper, 
     assert "tma-insertion: a is copied by threads" in compiled.remarks[0]
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.array(1, prefix=PREFIXES, name=["bias_relu", "scale_bias_residual_swish"])
 def test_epilogues_of_mlir_files_are_right(check_hopper, prefix, name):
     check_hopper(INPUTS / f"{name}.mlir", pipeline=DEFAULT_PIPELINE, stop_after=prefix)

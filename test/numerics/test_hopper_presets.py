@@ -33,6 +33,7 @@ def test_epilogues_of_mlir_files(check_matmul, preset):
     check_matmul(source, target="sm_90a", preset=preset, seed=4)
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.array(
     1,
     preset=["h1", "h4", "h7", "h8"],
@@ -48,6 +49,7 @@ def test_dependent_launch_leaves_the_result_as_it_is(check_matmul, preset, mode)
     assert compiled.ptx.count("griddepcontrol.launch_dependents;") == lets_start
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize("shape", [(1, 1, 1), (77, 33, 51), (512, 768, 320), (300, 1000, 264)])
 def test_the_chosen_schedule_is_right(check_matmul, shape):
     compiled, _ = check_matmul(MatmulSpec(*shape), target="sm_90a", seed=5)

@@ -46,6 +46,7 @@ def with_tile(tile, text=DEFAULT_PIPELINE):
     return text.replace("tiling", f"tiling{{tile={tile}}}", 1)
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.array(1, place=[*itertools.product(TARGETS, PREFIXES)], types=TYPES)
 def test_every_prefix(check_matmul, place, types):
     target, prefix = place
@@ -127,6 +128,7 @@ def test_products_of_integers_have_coarser_tiles(check_matmul):
     assert str(caught.value) == f"error: tile.matmul: {rule}"
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize("types", TYPES)
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("shape", [(96, 80, 112), (136, 264, 240)])
@@ -159,6 +161,7 @@ def test_the_chosen_schedule_of_a_file_with_bytes(check_matmul, target):
     ]  # fmt: skip
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize("prefix", ["tiling", "epilogue-staging", "persistence"])
 @pytest.mark.parametrize("target", TARGETS)
 def test_sums_of_bytes_become_floats_in_an_epilogue(check_matmul, target, prefix):

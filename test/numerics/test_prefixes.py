@@ -41,6 +41,7 @@ def test_prefix_is_right_for_every_layout_and_tile(
     check_matmul(spec, pipeline=pipeline(tile), stop_after=prefix, identity=identity)
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.array(
     prefix=PREFIXES,
     shape=EDGES,
@@ -102,6 +103,7 @@ def test_a_row_that_tma_cannot_address_is_copied_by_threads(check_matmul):
     assert kinds == ["pointer", "tensor_map", "pointer"]
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.array(1, prefix=PREFIXES, name=["scale_bias_residual_swish", "bias_relu"])
 def test_epilogues_of_mlir_files_are_right(check_matmul, prefix, name):
     source = Path(__file__).parent / "inputs" / f"{name}.mlir"

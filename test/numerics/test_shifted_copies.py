@@ -38,6 +38,7 @@ def test_every_layout(check_matmul, target, kind, a_major, b_major):
     assert "shf.r" in compiled.ptx
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("kind", ["one-slot", "roles", "split"])
 def test_beside_an_operand_that_tma_loads(check_matmul, target, kind):
@@ -54,6 +55,7 @@ def test_the_end_of_the_tensor_wherever_it_lies(check_matmul, size, k):
     check_matmul(MatmulSpec(*size, k), pipeline=pipeline, target="sm_90a", seed=2)
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.array(
     1,
     tile=["64x24x64", "128x176x64", "256x128x64", "192x128x64", "64x64x128"],

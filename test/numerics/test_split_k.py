@@ -41,6 +41,7 @@ def test_counts_of_k_steps_around_the_parts(check_matmul, target, kind, steps):
     assert "atom" not in compiled.ptx
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("parts", [3, 16])
 @pytest.mark.parametrize("tile", ["64x24x32", "128x96x64", "128x128x64", "192x16x64"])
@@ -49,6 +50,7 @@ def test_tiles_whose_rows_the_parts_need_not_divide(check_matmul, target, parts,
     check_matmul(MatmulSpec(m + 8, n, 392), pipeline=roles(tile, parts, 2), target=target)
 
 
+@pytest.mark.sweep(3)
 @pytest.mark.parametrize("tile", ["128x256x32", "256x64x64", "192x112x32"])
 def test_two_or_three_warpgroups_write_their_rows(check_matmul, tile):
     check_matmul(MatmulSpec(264, 136, 200), pipeline=roles(tile, 3), target="sm_90a", seed=1)

@@ -35,6 +35,7 @@ def test_both_ways_to_write_with_any_number_of_buffers(check_matmul, buffers, wr
     check_matmul(MatmulSpec(136, 168, 72), pipeline=text + rest, seed=buffers)
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.array(1, place=range(len(LATER) + 1), name=["scale_bias_residual_swish", "bias_relu"])
 def test_staging_may_run_anywhere_after_tma_insertion(check_matmul, place, name):
     passes = [*LATER[:place], "epilogue-staging", *LATER[place:]]
