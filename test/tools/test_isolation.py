@@ -144,11 +144,20 @@ def test_a_good_file_is_printed_as_ever(good):
     assert "func.func @f()" in out
 
 
+def started(command, **more) -> subprocess.Popen:
+    """The command as a terminal starts it: what a shell runs behind has SIGINT ignored."""
+
+    def listening():
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+    return subprocess.Popen(command, stderr=subprocess.PIPE, preexec_fn=listening, **more)
+
+
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 @pytest.mark.sweep
 def test_the_process_of_a_launch_goes_with_its_parent(number, tmp_path):
     command = [*PROGRAM, *endless(tmp_path)]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as parent:
+    with started(command, text=True) as parent:
         wait(lambda: children_of(parent.pid))
         (worker,) = children_of(parent.pid)
         parent.send_signal(number)
@@ -170,7 +179,7 @@ def test_ptxas_and_its_folder_go_with_the_program(number, pipeline, tmp_path):
     more = {"TILEWRIGHT_PTXAS": tmp_path / "ptxas", "TMPDIR": tmp_path / "tmp", "PIDS": pids}
     environment = os.environ | {name: str(value) for name, value in more.items()}
     words = ["compile", *SPEC, *pipeline, "-o", str(tmp_path / "k.cubin")]
-    with subprocess.Popen([*PROGRAM, *words], env=environment, stderr=subprocess.PIPE) as parent:
+    with started([*PROGRAM, *words], env=environment) as parent:
         wait(lambda: pids.exists() and pids.read_text())
         ptxas = int(pids.read_text())
         parent.send_signal(number)
