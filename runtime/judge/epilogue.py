@@ -15,27 +15,11 @@ from .intervals import Interval
 Operation = Callable[..., Interval]
 
 OPERATIONS: dict[str, Operation] = {
-    "arith.addf": intervals.add,
+    **intervals.FLOAT_OPERATIONS,
     "arith.addi": lambda a, b: intervals.add(a, b).map(intervals.wrapped),
-    "arith.subf": intervals.subtract,
-    "arith.mulf": intervals.multiply,
-    "arith.divf": intervals.divide,
-    "arith.negf": intervals.negate,
-    "arith.maximumf": intervals.maximum,
-    "arith.minimumf": intervals.minimum,
-    "arith.maxnumf": intervals.maximum_number,
-    "arith.minnumf": intervals.minimum_number,
     "arith.select": intervals.choose,
     "arith.extf": lambda a: a,
     "arith.sitofp": lambda a: a,
-    "math.absf": intervals.absolute,
-    "math.erf": lambda a: a.map(_erf),
-    "math.exp": lambda a: a.map(np.exp),
-    "math.exp2": lambda a: a.map(np.exp2),
-    "math.tanh": lambda a: a.map(np.tanh),
-    "math.sqrt": intervals.root,
-    "math.rsqrt": intervals.reciprocal_root,
-    "math.fma": intervals.fused_multiply_add,
 }
 PREDICATES = (
     *(order + relation for order in "ou" for relation in ("eq", "ne", "lt", "le", "gt", "ge")),
@@ -70,12 +54,6 @@ def round_to(values: np.ndarray, dtype: str) -> np.ndarray:
 
     single = torch.tensor(np.asarray(values)).to(torch.float32)
     return single.to(torch_dtype(dtype)).to(torch.float64).numpy()
-
-
-def _erf(values: np.ndarray) -> np.ndarray:
-    import torch
-
-    return torch.erf(torch.as_tensor(np.asarray(values, np.float64))).numpy()
 
 
 def _argument(

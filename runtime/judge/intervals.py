@@ -303,3 +303,31 @@ def _maximum(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 
 def _overflowed(part: np.ndarray) -> np.ndarray:
     return np.where(np.abs(part) >= FLOAT32_LIMIT, np.copysign(np.inf, part), part)
+
+
+def _erf(values: np.ndarray) -> np.ndarray:
+    import torch
+
+    return torch.erf(torch.from_numpy(np.array(values, np.float64))).numpy()
+
+
+FLOAT_OPERATIONS: dict[str, Callable[..., Interval]] = {
+    "arith.addf": add,
+    "arith.subf": subtract,
+    "arith.mulf": multiply,
+    "arith.divf": divide,
+    "arith.negf": negate,
+    "arith.maximumf": maximum,
+    "arith.minimumf": minimum,
+    "arith.maxnumf": maximum_number,
+    "arith.minnumf": minimum_number,
+    "math.absf": absolute,
+    "math.erf": lambda a: a.map(_erf),
+    "math.exp": lambda a: a.map(np.exp),
+    "math.exp2": lambda a: a.map(np.exp2),
+    "math.tanh": lambda a: a.map(np.tanh),
+    "math.sqrt": root,
+    "math.rsqrt": reciprocal_root,
+    "math.fma": fused_multiply_add,
+}
+"""What an op of MLIR's arith or math on floats gives before it is rounded (`rounded`)."""

@@ -21,25 +21,6 @@ from .rounding import round_to
 from .values import Value, bits_of, constant, element_type, refuse, truth, unsigned, wrap
 
 _KEEPS: ContextVar[bool] = ContextVar("keeps", default=False)
-FLOAT_OPS: dict[str, Callable[..., Interval]] = {
-    "arith.addf": intervals.add,
-    "arith.subf": intervals.subtract,
-    "arith.mulf": intervals.multiply,
-    "arith.divf": intervals.divide,
-    "arith.negf": intervals.negate,
-    "arith.maximumf": intervals.maximum,
-    "arith.minimumf": intervals.minimum,
-    "arith.maxnumf": intervals.maximum_number,
-    "arith.minnumf": intervals.minimum_number,
-    "math.absf": intervals.absolute,
-    "math.erf": lambda a: a.map(_erf),
-    "math.exp": lambda a: a.map(np.exp),
-    "math.exp2": lambda a: a.map(np.exp2),
-    "math.tanh": lambda a: a.map(np.tanh),
-    "math.sqrt": intervals.root,
-    "math.rsqrt": intervals.reciprocal_root,
-    "math.fma": intervals.fused_multiply_add,
-}
 READ = ("predicate", "roundingmode", "value")
 LICENCES = ("fastmath", "overflowFlags", "nneg", "nonNeg", "exact")
 """Attributes that allow other results, or none at all, which code need not make use of."""
@@ -54,7 +35,7 @@ def evaluate(op: Any, inputs: Sequence[Value]) -> Value:
     """The result of a scalar op, or of one on tensors element by element."""
     name = op.operation.name
     _check_attributes(op)
-    if name in FLOAT_OPS:
+    if name in intervals.FLOAT_OPERATIONS:
         return _float_op(op, name, inputs)
     if name in INTEGER_OPS:
         return INTEGER_OPS[name](op, *inputs)
@@ -81,7 +62,7 @@ def _float_op(op: Any, name: str, inputs: Sequence[Any]) -> Interval:
     type_ = element_type(op.results[0].type)
     if type_ not in rounding.FORMATS:
         refuse(op, f"arithmetic in {type_}")
-    exact = FLOAT_OPS[name](*inputs)
+    exact = intervals.FLOAT_OPERATIONS[name](*inputs)
     result = intervals.rounded(name, exact, *inputs)
     return result if type_ == "f32" else _perhaps_rounded(result, type_)
 
@@ -114,12 +95,6 @@ def _rounded(value: Interval, type_: str, mode: int) -> Interval:
         return _perhaps_rounded(value, type_)
     low, high = (round_to(part, type_, mode) for part in (value.low, value.high))
     return Interval(low, value.middle, high, value.nan)
-
-
-def _erf(values: np.ndarray) -> np.ndarray:
-    import torch
-
-    return torch.erf(torch.from_numpy(np.array(values, np.float64))).numpy()
 
 
 def _truncated(op: Any, value: Interval) -> Interval:
