@@ -6,8 +6,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ..ptx.decode import Decoded, Where
+from ..ptx.decode import Decoded
 from ..ptx.lanes import FULL, merge
+from ..ptx.operand_slots import Where
 from ..ptx.registry import Step
 from ..ptx.values import TYPES, Type
 

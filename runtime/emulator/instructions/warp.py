@@ -8,8 +8,9 @@ import numpy as np
 
 from ..errors import Trap, lane_text
 from ..ptx import syntax
-from ..ptx.decode import Decoded, Where
+from ..ptx.decode import Decoded
 from ..ptx.lanes import FULL, LANE_IDS, WARP_SIZE, first_lane, int_to_lanes, lanes_to_int
+from ..ptx.operand_slots import Where
 from ..ptx.registry import Blocked, Step, instruction
 from ..ptx.values import Type
 
