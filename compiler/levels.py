@@ -5,7 +5,7 @@
     tile.kernel            tiling; what has run after it, each pass sees for itself
     with sm.run, sm.warps  assign-threads, the first of the lowering
     with sm.shared_memory  plan-memory
-    with launch_dependents expand-stores
+    with launch_dependents expand-loops
     sm.kernel              select-instructions
     gpu.module             lower-to-nvvm: nothing is left but the translation to PTX
 

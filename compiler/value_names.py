@@ -13,6 +13,7 @@ OURS = ("tile", "pipe", "sm")
 STEMS = {
     "tile.accumulator": "acc",
     "tile.cta_tile": "ij",
+    "tile.place": "ij",
     "tile.pair_rank": "rank",
     "tile.split_rank": "part",
     "pipe.acquire": "slot",
@@ -58,7 +59,7 @@ class _Names:
         if op.name in TILE_LOOPS and count == 2:
             return ["i", "j"]
         if op.name == "scf.for":
-            return ["k", *unnamed[1:]] if _walks_k(op) else unnamed
+            return [_counter(op), *unnamed[1:]]
         return ["x", *unnamed[1:]] if op.name.startswith("tile.") and count else unnamed
 
     def _stem(self, op: ir.Operation) -> str | None:
@@ -104,6 +105,13 @@ def _of_slot(op: ir.Operation) -> str:
 def _tells_an_mma(op: ir.Operation) -> bool:
     """Whether it says if an MMA adds to what its accumulator holds."""
     return any(use.owner.name in ("tile.mma", "tile.pair_mma") for use in op.results[0].uses)
+
+
+def _counter(loop: Any) -> str | None:
+    first = loop.regions[0].blocks[0].operations[0]
+    if first.operation.name == "tile.place":
+        return "number"
+    return "k" if _walks_k(loop) else None
 
 
 def _walks_k(loop: Any) -> bool:

@@ -10,6 +10,7 @@ from typing import Any, ParamSpec, TypeVar
 from .mlir import declare_dialect, ir
 from .pipe import Pipe
 from .sm import Sm
+from .tile_place import PlaceOp as PlaceOp  # declares an op of `tile`
 from .tile_stores import WritePieceOp as WritePieceOp  # declares ops of `tile`
 from .tile_types import Tile
 

@@ -4,6 +4,7 @@
     tile.kernel       the program of one CTA over views of global memory
     tile.cta_tile     (i, j): which M and N tile this CTA computes
     tile.for_each_tile  runs a body for every (i, j) that falls to this CTA
+    tile.place        (i, j) of the tile that is this CTA's when a loop has come to a number
     tile.accumulator  acc[M,N], undefined until the first mma
     tile.load         t[r,k] = view[i*R + r, j*K + k], zero outside the view
     tile.tensor_map   how TMA sees a view: dims, strides, box, swizzle

@@ -78,13 +78,20 @@ def verify_tensor_map(op: ext.Operation, map_type: TensorMapType) -> bool:
     return True
 
 
-def verify_tile_loop(op: ext.Operation) -> bool:
-    """Whether a loop over tiles knows its order and gives its body (i, j)."""
+def verify_order(op: ext.Operation) -> bool:
+    """Whether there is such an order of tiles."""
     if op.order.value not in ORDERS:
         return refuse(op, f"order must be one of {ORDERS}, got {op.order.value!r}")
     tiles = integers_of(op.tiles)
     if op.order.value == "hilbert" and math.prod(tiles) > CELLS_MAX:
         return refuse(op, f"order hilbert takes at most {CELLS_MAX} tiles, got {tiles}")
+    return True
+
+
+def verify_tile_loop(op: ext.Operation) -> bool:
+    """Whether a loop over tiles knows its order and gives its body (i, j)."""
+    if not verify_order(op):
+        return False
     arguments = [str(argument.type) for argument in op.body.blocks[0].arguments]
     if arguments != ["index", "index"]:
         return refuse(op, f"the body must take (i, j), got {arguments}")

@@ -3,7 +3,7 @@
 from .assign_threads import AssignThreads
 from .clustering import Clustering
 from .epilogue_staging import EpilogueStaging
-from .expand_stores import ExpandStores
+from .expand_loops import ExpandLoops
 from .lowering.lower_to_nvvm import LowerToNvvm
 from .lowering.select_instructions import SelectInstructions
 from .normalize import Normalize
@@ -35,7 +35,7 @@ PIPELINE = (
 LOWERING = (
     AssignThreads,  # first: memory and barriers depend on who fills and who reads
     PlanMemory,  # after threads: barriers count the arrivals of those who run what
-    ExpandStores,  # staged stores → loops over pieces
+    ExpandLoops,  # staged stores → loops over pieces
     SelectInstructions,  # tiles and pipes → instructions on barriers, descriptors and addresses
     LowerToNvvm,  # last: an op, a pattern; then upstream's passes
 )

@@ -16,7 +16,7 @@ COUNTS = "operandSegmentSizes"  # how many operands each field has
 
 
 def is_expanded(kernel: Any) -> bool:
-    """Whether `expand-stores` has been on the kernel: it says where grids may start."""
+    """Whether `expand-loops` has been on the kernel: it says where grids may start."""
     return bool(walk(kernel, sm.LaunchDependentsOp))
 
 

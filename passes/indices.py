@@ -10,10 +10,11 @@ from typing import Any
 
 from ..dialects.mlir import ir, scf
 from ..dialects.tile import CtaTileOp, KernelOp, PairRankOp, SplitRankOp
+from ..dialects.tile_place import PlaceOp
 from ..dialects.tile_types import integers_of
 from .clone import constant_of, iterations_of
 
-PLACES = (CtaTileOp, PairRankOp, SplitRankOp)
+PLACES = (CtaTileOp, PlaceOp, PairRankOp, SplitRankOp)
 
 
 @dataclass(frozen=True)
@@ -72,8 +73,9 @@ def _values(kernel: KernelOp, value: ir.Value) -> range | None:
     """What a counter, place or rank runs over; None where that is not known."""
     if not isinstance(value.owner, ir.Block):
         op = value.owner.opview
-        if isinstance(op, CtaTileOp):
-            return range(integers_of(kernel.grid)[ir.OpResult(value).result_number])
+        if isinstance(op, CtaTileOp | PlaceOp):
+            extents = kernel.grid if isinstance(op, CtaTileOp) else op.tiles
+            return range(integers_of(extents)[ir.OpResult(value).result_number])
         return range(2 if isinstance(op, PairRankOp) else integers_of(kernel.cluster)[2])
     loop: Any = value.owner.owner.opview
     number = ir.BlockArgument(value).arg_number
@@ -95,5 +97,5 @@ def place_of(value: ir.Value) -> int | None:
     if isinstance(value.owner, ir.Block):
         is_tile = "tiles" in value.owner.owner.attributes
         return ir.BlockArgument(value).arg_number if is_tile else None
-    is_tile = isinstance(value.owner.opview, CtaTileOp)
+    is_tile = isinstance(value.owner.opview, CtaTileOp | PlaceOp)
     return ir.OpResult(value).result_number if is_tile else None

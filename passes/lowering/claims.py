@@ -15,7 +15,7 @@ from ...dialects.pipe import ClaimOp, ForEachClaimOp
 from ...dialects.sm_memory import CLAIM_BYTES
 from . import build as b
 from .frame import Frame
-from .tiles import set_tile, tiles_per_axis
+from .tiles import place_at, tiles_per_axis
 
 
 def lower_for_each_claim(
@@ -30,7 +30,8 @@ def lower_for_each_claim(
     loop = scf.WhileOp([answer], [_own_turn(frame, tiles)])
     before = loop.regions[0].blocks.append(number)
     with ir.InsertionPoint(before):
-        set_tile(frame, op, before.arguments[0])
+        places = place_at(frame, op, before.arguments[0])
+        frame.values.update(zip(op.body.blocks[0].arguments, places, strict=True))
         emit_body()
         claimed, response = _read(frame, op.ring, alone)
         scf.ConditionOp(claimed, [response])

@@ -10,7 +10,6 @@ from ...dialects.mlir import arith, ir
 from ...dialects.pipe import ForEachClaimOp
 from ...dialects.tile import (
     ElementOp,
-    ForEachTileOp,
     KernelOp,
     MmaOp,
     PairMmaOp,
@@ -19,6 +18,7 @@ from ...dialects.tile import (
     StoreOp,
     TensorMapOp,
 )
+from ...dialects.tile_place import PlaceOp
 from ...dialects.tile_stores import WritePieceOp
 from ...dialects.tile_types import element_bytes, integers_of
 from ..base import SOURCE_ATTRIBUTE, attributes_of, walk
@@ -78,7 +78,7 @@ def _scheduler(kernel: KernelOp) -> str:
     """Who hands out tiles: nobody, as each CTA has one, a static stride, or launch control."""
     if walk(kernel, ForEachClaimOp):
         return "clc"
-    return "static" if walk(kernel, ForEachTileOp) else "none"
+    return "static" if walk(kernel, PlaceOp) else "none"
 
 
 def _tensors(kernel: KernelOp) -> list[dict[str, Any]]:

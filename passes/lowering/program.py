@@ -17,7 +17,6 @@ from ...dialects.pipe import (
     CommitOp,
     DrainOp,
     ForEachClaimOp,
-    ForEachTurnOp,
     ReleaseOp,
     SetRegistersOp,
     SkipOp,
@@ -31,7 +30,6 @@ from ...dialects.tile import (
     AwaitMmaOp,
     CopyOp,
     CtaTileOp,
-    ForEachTileOp,
     MmaOp,
     PairMmaOp,
     PairRankOp,
@@ -42,6 +40,7 @@ from ...dialects.tile import (
     TmaLoadOp,
     TmaMulticastOp,
 )
+from ...dialects.tile_place import PlaceOp
 from ...dialects.tile_stores import (
     AwaitSumsOp,
     NextBufferOp,
@@ -75,9 +74,8 @@ from .staged_store import await_sums, write_piece
 from .store import lower_store
 from .tiles import (
     lower_cta_tile,
-    lower_for_each_tile,
-    lower_for_each_turn,
     lower_pair_rank,
+    lower_place,
     lower_split_rank,
 )
 from .wgmma import lower_await_mma, lower_set_registers, lower_wgmma
@@ -99,12 +97,6 @@ def _emit_op(frame: Frame, op: ir.OpView) -> None:
             _emit_region(frame, op)
         elif isinstance(op, ConvergeOp):
             frame.team.converge()
-        elif isinstance(op, ForEachTileOp):
-            body = partial(emit_block, frame, op.body.blocks[0])
-            lower_for_each_tile(frame, op, body)
-        elif isinstance(op, ForEachTurnOp):
-            body = partial(emit_block, frame, op.body.blocks[0])
-            lower_for_each_turn(frame, op, body)
         elif isinstance(op, ForEachClaimOp):
             body = partial(emit_block, frame, op.body.blocks[0])
             lower_for_each_claim(frame, op, who_runs(op) != TEAM, body)
@@ -161,6 +153,7 @@ INSTRUCTIONS = (
     sm.FenceOp,
     sm.LaunchDependentsOp,
     sm.NamedBarrierOp,
+    sm.SpecialRegisterOp,
 )
 
 
@@ -172,6 +165,7 @@ HANDLES = (TensorMapOp, AccumulatorOp, *get_args(MEMORY_OPS))
 Lowerings = dict[type, Callable[[Frame, Any], None]]
 _TCGEN05: Lowerings = {
     CtaTileOp: lower_cta_tile,
+    PlaceOp: lower_place,
     ClaimOp: lower_claim,
     **dict.fromkeys(HANDLES, _lower_handle),
     CopyOp: lower_copy,

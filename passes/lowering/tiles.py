@@ -1,21 +1,21 @@
-"""Which tile a CTA computes: from its place in the grid, or from a loop over tiles."""
+"""Which tile a CTA computes: from its place in the grid, or from a number in a loop over tiles."""
 
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable
 
 from ...dialects import sm
 from ...dialects.hilbert import hilbert_curve
 from ...dialects.mlir import arith, ir, llvm
-from ...dialects.pipe import ForEachClaimOp, ForEachTurnOp
-from ...dialects.tile import CtaTileOp, ForEachTileOp, PairRankOp, SplitRankOp
+from ...dialects.pipe import ForEachClaimOp
+from ...dialects.tile import CtaTileOp, PairRankOp, SplitRankOp
+from ...dialects.tile_place import PlaceOp
 from ...dialects.tile_types import integers_of
 from ..cluster import Cluster
 from . import build as b
 from .frame import Frame
 
-TileLoop = ForEachTileOp | ForEachClaimOp | ForEachTurnOp
+Tiles = PlaceOp | ForEachClaimOp
 CURVE_SYMBOL = "hilbert_curve"
 PLACE_BITS = 16
 
@@ -36,47 +36,26 @@ def lower_split_rank(frame: Frame, op: SplitRankOp) -> None:
     frame.values[op.rank] = b.as_index(b.special("cluster_ctaid.z"))
 
 
-def lower_for_each_tile(frame: Frame, op: ForEachTileOp, emit_body: Callable[[], None]) -> None:
-    """Clusters take every P-th tile of the order, P clusters in all."""
-    _emit_tiles(frame, op, emit_body, 0, 1)
+def lower_place(frame: Frame, op: PlaceOp) -> None:
+    """By arithmetic on the number, or from a table."""
+    for result, value in zip(
+        (op.i, op.j), place_at(frame, op, frame.values[op.number]), strict=True
+    ):
+        frame.values[result] = value
 
 
-def lower_for_each_turn(frame: Frame, op: ForEachTurnOp, emit_body: Callable[[], None]) -> None:
-    """Of the tiles of a cluster, the body takes every T-th from its turn on, T turns in all."""
-    _emit_tiles(frame, op, emit_body, op.turn.value, op.turns.value)
-
-
-def _emit_tiles(
-    frame: Frame, op: TileLoop, emit_body: Callable[[], None], turn: int, turns: int
-) -> None:
-    along_m, along_n = tiles_per_axis(frame.cluster, op)
-    clusters = integers_of(frame.kernel.grid)[0] // frame.cluster.m
-    first = b.add(_cluster_id(frame), turn * clusters)
-    with b.loop(first, along_m * along_n, turns * clusters) as number:
-        set_tile(frame, op, number)
-        emit_body()
-
-
-def tiles_per_axis(cluster: Cluster, op: TileLoop) -> tuple[int, int]:
+def tiles_per_axis(cluster: Cluster, op: Tiles) -> tuple[int, int]:
     """Cluster tiles along M and N."""
     tiles = integers_of(op.tiles)
     return tiles[0] // cluster.m, tiles[1] // cluster.n
 
 
-def set_tile(frame: Frame, op: TileLoop, turn: ir.Value) -> None:
-    """Let the body's (i, j) be this CTA's tile in the turn-th cluster tile."""
+def place_at(frame: Frame, op: Tiles, number: ir.Value) -> list[ir.Value]:
+    """(i, j) of this CTA's tile in the cluster tile of that number."""
     cluster = frame.cluster
-    places = raster(turn, tiles_per_axis(cluster, op), op.order.value, op.group.value)
-    arguments = op.body.blocks[0].arguments
-    extents = (cluster.m, cluster.n)
-    for argument, along, extent, own in zip(arguments, places, extents, frame.place, strict=True):
-        frame.values[argument] = b.as_index(b.add_any(b.mul(along, extent), own))
-
-
-def _cluster_id(frame: Frame) -> ir.Value:
-    if frame.cluster.size == 1:
-        return b.special("ctaid.x")
-    return b.special("clusterid.x")
+    places = raster(number, tiles_per_axis(cluster, op), op.order.value, op.group.value)
+    parts = zip(places, (cluster.m, cluster.n), frame.place, strict=True)
+    return [b.as_index(b.add_any(b.mul(along, extent), own)) for along, extent, own in parts]
 
 
 def raster(

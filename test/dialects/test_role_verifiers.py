@@ -84,6 +84,12 @@ def reduced_store(partials):
     )
 
 
+def place(tiles="[2, 2]", order="m", group=1):
+    how = f'{{tiles = {tiles}, order = "{order}", group = {group} : i64}}'
+    number = "%n = arith.constant 0 : i32"
+    return number, f'%x, %y = "tile.place"(%n) {how} : (i32) -> (index, index)'
+
+
 def tile_loop(order="m", arguments="%m: index, %n: index", tiles="[1, 1]"):
     return (
         f'"tile.for_each_tile"() ({{ ^bb0({arguments}): %c = arith.constant 1 : index }})',
@@ -182,6 +188,15 @@ PIECE = '!tile.smem<tensor<128x16xbf16>, "k", "none">'
         (
             kernel(*tile_loop(arguments="%m: index")),
             "tile.for_each_tile: the body must take (i, j), got ['index']",
+        ),
+        (
+            kernel(*place(tiles="[2, 0]")),
+            "tile.place: tiles must be how many there are along M and N, got [2, 0]",
+        ),
+        (kernel(*place(group=0)), "tile.place: group must be at least 1, got 0"),
+        (
+            kernel(*place(order="z")),
+            "tile.place: order must be one of ('m', 'n', 'grouped', 'hilbert'), got 'z'",
         ),
         (
             kernel(create(f"!pipe.ring<2 : i64, [{SMEM}, {ACC}]>")),

@@ -188,7 +188,7 @@ LOWERING = [
         (PREFIXES,),
     ),
     Fault(
-        "expand-stores: a buffer is written while its last store reads it",
+        "expand-loops: a buffer is written while its last store reads it",
         "        sm.BulkWaitOp.of(pending=ring.type.stages - 1)",
         "        sm.BulkWaitOp.of(pending=ring.type.stages)",
         (PREFIXES, f"{NUMERICS}/test_staged_stores.py"),

@@ -42,7 +42,7 @@ def test_a_kernel_is_lowered_whole_wherever_its_lowering_is_told_to_stop():
 @pytest.mark.parametrize(
     ("stop", "op", "message"),
     [
-        ("expand-stores", "tile.write_piece", "tile.write_piece: attributes: nothing reads 'fast'"),
+        ("expand-loops", "tile.write_piece", "tile.write_piece: attributes: nothing reads 'fast'"),
         ("select-instructions", "sm.fence", "sm.fence: attributes: nothing reads 'fast'"),
     ],
 )

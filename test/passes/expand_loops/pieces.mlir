@@ -1,7 +1,7 @@
 // A staged store is a loop over its pieces: TMA must have read what the buffer held, all meet, threads
 // write, the async proxy is told, all meet, and one lane stores. The agent ends once TMA has read all.
-// RUN: tilewright opt %s --passes 'tma-insertion,epilogue-staging{columns=32},expand-stores' | filecheck %s
-// RUN: tilewright opt %s --target sm_90a --passes 'tma-insertion,epilogue-staging{columns=32},expand-stores' | filecheck %s --check-prefix HOPPER
+// RUN: tilewright opt %s --passes 'tma-insertion,epilogue-staging{columns=32},expand-loops' | filecheck %s
+// RUN: tilewright opt %s --target sm_90a --passes 'tma-insertion,epilogue-staging{columns=32},expand-loops' | filecheck %s --check-prefix HOPPER
 
 // CHECK-NOT: tile.staged_store
 // CHECK:     %[[SUMS:.*]] = "tile.await_sums"

@@ -1,4 +1,7 @@
-"""Writes out stores through shared memory as loops over pieces, and what agents do at their ends.
+"""Writes out loops over tiles, stores through shared memory, and what agents do at their ends.
+
+    tile.for_each_tile (i, j)     for number = this cluster's .. tiles step clusters
+                            →       %i, %j = tile.place %number
 
     tile.staged_store %acc        %sums = tile.await_sums %acc
                                   for start = 0 .. N step columns
@@ -22,7 +25,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from ..dialects import sm
-from ..dialects.mlir import arith, ir, scf
+from ..dialects.mlir import ir, scf
 from ..dialects.pipe import AcquireOp, DrainOp, TileOp
 from ..dialects.sm_threads import LANE, ConvergeOp, RunOp, WarpsOp
 from ..dialects.target import Target
@@ -46,18 +49,22 @@ from ..dialects.tile_types import integers, integers_of
 from .base import PassLog, refused, target_of, the_kernel, walk
 from .check_instructions import is_expanded
 from .clone import clone
+from .expand_tiles import expand_tiles, i32
 from .rings import is_operand_ring
 
 LOADS = TmaLoadOp | TmaMulticastOp | CopyOp | LoadOp
 
 
 @dataclass(frozen=True)
-class ExpandStores:
-    """`tile.staged_store` → a loop over pieces of the tile, through the buffers of its ring.
+class ExpandLoops:
+    """`tile.for_each_tile` → `scf.for`; `tile.staged_store` → a loop over pieces of the tile.
 
-    A buffer is written once TMA has read what it held before; while TMA stores one piece, threads
-    write the next. Sums that threads hold are registers, which no loop can index: there the pieces
-    are written out one by one.
+    Tiles are numbered in the order in which they are handed out, and `tile.place` says which tile a
+    number is. Loops over claimed clusters stay, since no number says what is next.
+
+    A piece goes through a buffer of the staging ring, which is written once TMA has read what it
+    held before; while TMA stores one piece, threads write the next. Sums that threads hold are
+    registers, which no loop can index: there the pieces are written out one by one.
 
     Each agent's end is written out, too. When its loads are issued, grids after this one may start.
     In a cluster it waits until all slots that it filled are empty, since other CTAs arrive on their
@@ -65,18 +72,19 @@ class ExpandStores:
     until its last piece has been read.
     """
 
-    name: ClassVar[str] = "expand-stores"
+    name: ClassVar[str] = "expand-loops"
     makes: ClassVar[tuple[str, ...]] = ("tile.write_piece", "sm.launch_dependents")
 
     def __call__(self, module: ir.Module, log: PassLog) -> None:
         kernel = the_kernel(module, self.name)
         if is_expanded(kernel):
-            raise refused(kernel, "expand-stores: stores are written out already; run it once")
+            raise refused(kernel, "expand-loops: loops are written out already; run it once")
         stores = walk(kernel, StagedStoreOp)
         for owner in walk(kernel, WarpsOp) or [kernel]:
             with ir.InsertionPoint(owner.body.blocks[0]), owner.location:
                 _end(kernel, owner)
         pieces = [_expand(store, target_of(module)) for store in stores]
+        expand_tiles(kernel)
         log.did(f"{len(stores)} stores in {sum(pieces)} pieces")
 
 
@@ -144,20 +152,16 @@ def _expand(store: StagedStoreOp, target: Target) -> int:
     with ir.InsertionPoint(store), store.location:
         sums = AwaitSumsOp(acc=store.acc, sums=store.acc.type).sums
         if target.has_tensor_memory:
-            loop = scf.ForOp(*(_i32(bound) for bound in (0, n, columns)))
+            loop = scf.ForOp(*(i32(bound) for bound in (0, n, columns)))
             with ir.InsertionPoint(loop.body):
                 _piece(store, sums, loop.induction_variable)
                 scf.YieldOp([])
             _hand_back(store)
         else:
             for start in range(0, n, columns):
-                _piece(store, sums, _i32(start))
+                _piece(store, sums, i32(start))
     store.operation.erase()
     return n // columns
-
-
-def _i32(value: int) -> ir.Value:
-    return arith.ConstantOp(ir.IntegerType.get_signless(32), value).result
 
 
 def _piece(store: StagedStoreOp, sums: ir.Value, start: ir.Value) -> None:

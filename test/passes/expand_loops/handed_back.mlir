@@ -1,17 +1,11 @@
-// The end of each agent: who loads lets the next grids start and, in a cluster, waits until the others
-// have released its slots; who stores waits for TMA. Accumulators that a pipe guards need no barrier.
-// RUN: tilewright opt %s --passes 'tma-insertion,epilogue-staging,clustering{pair=true},warp-specialization,expand-stores' | filecheck %s
+// Where no pipe guards an accumulator of a loop over tiles, all meet before the next tile overwrites it.
+// RUN: tilewright opt %s --passes 'tma-insertion,epilogue-staging,persistence{ctas=2},expand-loops' | filecheck %s
 
-// CHECK-NOT: "sm.launch_dependents"
-// CHECK-NOT: "sm.cluster_barrier"
-// CHECK:     "sm.bulk_wait"() {pending = 0 : i64}
-// CHECK:     agent = "epilogue"
-// CHECK:     "sm.launch_dependents"
-// CHECK-NEXT: "sm.run"
-// CHECK-NEXT: "pipe.drain"
-// CHECK-NEXT: }) {by = "lane"}
-// CHECK-NEXT: "sm.converge"
-// CHECK-NOT: "pipe.drain"
+// CHECK:     "tile.place"
+// CHECK:     "tile.next_buffer"
+// CHECK:     "sm.fence"() {kind = "tcgen05_before"}
+// CHECK-NEXT: "sm.cta_barrier"
+// CHECK-NEXT: "sm.fence"() {kind = "tcgen05_after"}
 !a = memref<256x256xbf16, 1>
 !b = memref<256x256xbf16, 1>
 !c = memref<256x256xbf16, 1>

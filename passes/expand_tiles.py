@@ -1,0 +1,58 @@
+"""Loops over tiles as `scf.for` over their numbers, each with the tile that a number stands for.
+
+tile.for_each_tile (i, j) {      %first = sm.special_register "clusterid.x"
+  body                           scf.for %number = %first to tiles step clusters {
+}                           →      %i, %j = tile.place %number
+                                   body
+                                 }
+"""
+
+from __future__ import annotations
+
+import math
+
+from ..dialects import sm
+from ..dialects.mlir import arith, ir, scf
+from ..dialects.pipe import ForEachTurnOp
+from ..dialects.tile import ForEachTileOp, KernelOp
+from ..dialects.tile_place import PlaceOp
+from ..dialects.tile_types import integers_of
+from .base import walk
+
+
+def expand_tiles(kernel: KernelOp) -> None:
+    """Write out every loop of a kernel whose tiles are known when it starts."""
+    for loop in walk(kernel, ForEachTileOp | ForEachTurnOp):
+        turn, turns = 0, 1
+        if isinstance(loop, ForEachTurnOp):
+            turn, turns = loop.turn.value, loop.turns.value
+        with ir.InsertionPoint(loop), loop.location:
+            _expand(kernel, loop, turn, turns)
+
+
+def _expand(kernel: KernelOp, loop: ForEachTileOp | ForEachTurnOp, turn: int, turns: int) -> None:
+    """Clusters take every P-th tile, P clusters in all; agents in turns every T-th of those."""
+    cluster = integers_of(kernel.cluster)
+    clusters = integers_of(kernel.grid)[0] // cluster[0]
+    count = math.prod(integers_of(loop.tiles)) // (cluster[0] * cluster[1])
+    register = "ctaid.x" if math.prod(cluster) == 1 else "clusterid.x"
+    first = sm.SpecialRegisterOp.of(register=register).value
+    if turn:
+        first = arith.addi(first, i32(turn * clusters))
+    made = scf.ForOp(first, i32(count), i32(turns * clusters))
+    with ir.InsertionPoint(made.body):
+        order = {name: getattr(loop, name) for name in ("tiles", "order", "group")}
+        index = ir.IndexType.get()
+        place = PlaceOp(number=made.induction_variable, **order, i=index, j=index)
+        end = scf.YieldOp([])
+    body = loop.body.blocks[0]
+    for argument, result in zip(body.arguments, (place.i, place.j), strict=True):
+        argument.replace_all_uses_with(result)
+    for op in list(body.operations):
+        op.operation.move_before(end.operation)
+    loop.operation.erase()
+
+
+def i32(value: int) -> ir.Value:
+    """A constant at the current insertion point."""
+    return arith.ConstantOp(ir.IntegerType.get_signless(32), value).result
