@@ -8,9 +8,6 @@ from collections.abc import Mapping
 from types import ModuleType
 from typing import Any
 
-# The upstream builders have no type stubs.
-# pyright: reportMissingImports=false, reportAttributeAccessIssue=false
-
 try:
     from mlir import ir, passmanager
     from mlir.dialects import arith, ext, func, gpu, linalg, llvm, math, memref, nvvm, scf, vector

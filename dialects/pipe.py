@@ -107,7 +107,7 @@ class AcquireOp(Pipe.Operation, name="acquire"):
     slot: ext.Result[SlotType]
 
     def verify_invariants(self) -> bool:
-        return verify_slot(self)
+        return verify_slot(self, self.ring.type, self.slot.type)
 
 
 class CommitOp(Pipe.Operation, name="commit"):
@@ -123,7 +123,7 @@ class WaitOp(Pipe.Operation, name="wait"):
     slot: ext.Result[SlotType]
 
     def verify_invariants(self) -> bool:
-        return verify_slot(self)
+        return verify_slot(self, self.ring.type, self.slot.type)
 
 
 class ReleaseOp(Pipe.Operation, name="release"):
@@ -232,7 +232,7 @@ class ForEachClaimOp(Pipe.Operation, name="for_each_claim", traits=[ir.NoTermina
     body: ext.Region
 
     def verify_invariants(self) -> bool:
-        return verify_tile_loop(self)
+        return verify_tile_loop(self, self.order.value, self.tiles, self.body)
 
 
 class ForEachTurnOp(Pipe.Operation, name="for_each_turn", traits=[ir.NoTerminatorTrait]):
@@ -252,11 +252,11 @@ class ForEachTurnOp(Pipe.Operation, name="for_each_turn", traits=[ir.NoTerminato
     def verify_invariants(self) -> bool:
         if not 0 <= self.turn.value < self.turns.value:
             return refuse(self, f"turn must be below {self.turns.value}, got {self.turn.value}")
-        return verify_tile_loop(self)
+        return verify_tile_loop(self, self.order.value, self.tiles, self.body)
 
 
-def verify_slot(op: ext.Operation) -> bool:
+def verify_slot(op: ext.Operation, ring: RingType, slot: SlotType) -> bool:
     """Whether the op gives a slot that holds what its ring's slots hold."""
-    if op.slot.type.tiles != op.ring.type.tiles:
-        return refuse(op, f"must give a slot of {op.ring.type}, got {op.slot.type}")
+    if slot.tiles != ring.tiles:
+        return refuse(op, f"must give a slot of {ring}, got {slot}")
     return True

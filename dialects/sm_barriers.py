@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from .integer_types import I32
 from .mlir import ext, ir
 from .sm_types import (
     CLUSTER,
@@ -17,7 +18,6 @@ from .verify import refuse
 FENCES = ("async_shared", "mbarrier_init", "tcgen05_before", "tcgen05_after")
 ARRIVALS_MAX = TRANSACTION_MAX = 2**20 - 1  # PTX ISA, mbarrier: valid counts
 NAMED_BARRIERS = 16
-I1, I32 = ir.IntegerType[1], ir.IntegerType[32]
 
 
 class BarrierInitOp(Instruction, name="barrier_init"):

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+from .integer_types import I1, I16, I32, I128
 from .mlir import ext, ir
 from .sm_types import (
     CTA_GROUPS,
@@ -20,7 +21,6 @@ from .verify import refuse
 CP_ASYNC_BYTES = {"ca": (4, 8, 16), "cg": (16,)}
 CLAIM_FIELDS = ("claimed", "x", "y")
 COPIES_PENDING_MAX = 64
-I16, I32, I128 = (ir.IntegerType[bits] for bits in (16, 32, 128))
 
 
 class PrefetchTensorMapOp(Instruction, name="prefetch_tensor_map"):
@@ -157,7 +157,7 @@ class QueryCancelOp(Instruction, name="query_cancel"):
 
     answer: ext.Operand[I128]
     field: ir.StringAttr
-    value: ext.Result[ir.IntegerType[1] | I32]
+    value: ext.Result[I1 | I32]
 
     def verify_invariants(self) -> bool:
         return verify_choice(self, "field", CLAIM_FIELDS)

@@ -148,7 +148,10 @@ class ColumnsOp(Sm.Operation, name="columns"):
             return refuse(self, f"must give an accumulator, got {self.acc.type}")
         if not verify_slots(self):
             return False
-        end, most = first + slots * each, self.memory.owner.opview.columns.value
+        allocation = self.memory.owner
+        if not isinstance(allocation, TensorMemoryOp):
+            return refuse(self, "memory must be what a sm.tensor_memory allocates")
+        end, most = first + slots * each, allocation.columns.value
         if first < 0 or each < 1 or end > most:
             return refuse(
                 self, f"must lie in the {most} columns of the allocation, got {first} to {end}"
@@ -224,12 +227,12 @@ def is_claim(type_: ir.Type) -> bool:
 
 def size_of(type_: ir.Type) -> int:
     """Bytes of a payload tile or answer."""
-    return CLAIM_BYTES if is_claim(type_) else type_.layout.size_bytes
+    return type_.layout.size_bytes if isinstance(type_, SmemType) else CLAIM_BYTES
 
 
 def pitch_of(type_: ir.Type) -> int:
     """Bytes from one slot's to the next slot's."""
-    return CLAIM_BYTES if is_claim(type_) else type_.layout.slot_bytes
+    return type_.layout.slot_bytes if isinstance(type_, SmemType) else CLAIM_BYTES
 
 
 def verify_ring(op: Any, slots: set[int]) -> bool:

@@ -4,6 +4,7 @@ import json
 from typing import Any
 
 from .entry_names import name_refusal
+from .integer_types import I1, I32
 from .mlir import ext, ir
 from .sm_types import (
     CLUSTER,
@@ -28,7 +29,7 @@ REGISTERS = (
 )
 ACTIONS = ("increase", "decrease")
 APPROXIMATIONS = ("ex2", "rsqrt")
-I1, I32, F32 = ir.IntegerType[1], ir.IntegerType[32], ir.F32Type
+F32 = ir.F32Type
 
 
 class KernelOp(

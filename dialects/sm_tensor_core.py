@@ -3,6 +3,7 @@
 from typing import Any
 
 from .dtypes import ACCUMULATOR_DTYPES, DTYPES, OPERAND_DTYPES
+from .integer_types import I1, I16, I32
 from .layout import MAJORS
 from .mlir import ext, ir
 from .sm_types import (
@@ -20,7 +21,6 @@ from .verify import refuse
 
 SHAPES = ("32x32b", "16x32bx2", "16x256b")
 COLUMNS = (32, 64, 128, 256, 512)
-I1, I16, I32 = (ir.IntegerType[bits] for bits in (1, 16, 32))
 
 
 class SmemDescriptorOp(Instruction, name="smem_descriptor"):

@@ -33,6 +33,7 @@ from typing import Any
 
 from .dtypes import DTYPES, operand_dtype
 from .entry_names import name_refusal
+from .integer_types import I1
 from .layout import MAJORS
 from .mlir import ext, ir
 from .tile_types import AccumulatorType, SmemType, TensorMapType, Tile, integers_of
@@ -80,7 +81,7 @@ class MatmulOp(Tile.Operation, name="matmul"):
         if dtype is None:
             return refuse(self, f"a must hold what an MMA takes, got {self.a.type.element_type}")
         sums = ir.Type.parse(DTYPES[dtype.accumulator].mlir)
-        return verify_epilogue(self, sums, self.c.type.element_type)
+        return verify_epilogue(self, self.epilogue, sums, self.c.type.element_type)
 
 
 class KernelOp(
@@ -150,7 +151,7 @@ class LoadOp(Tile.Operation, name="load"):
     tile: ext.Result[SmemType]
 
     def verify_invariants(self) -> bool:
-        return verify_copy(self)
+        return verify_copy(self, self.view.type, self.tile.type)
 
 
 class CopyOp(Tile.Operation, name="copy"):
@@ -165,7 +166,7 @@ class CopyOp(Tile.Operation, name="copy"):
     j: ext.Operand[ir.IndexType]
 
     def verify_invariants(self) -> bool:
-        return verify_copy(self)
+        return verify_copy(self, self.view.type, self.tile.type)
 
 
 class TensorMapOp(Tile.Operation, name="tensor_map"):
@@ -253,7 +254,7 @@ class PairMmaOp(Tile.Operation, name="pair_mma"):
     acc: ext.Operand[AccumulatorType]
     a: ext.Operand[SmemType]
     b: ext.Operand[SmemType]
-    accumulate: ext.Operand[ir.IntegerType[1]]
+    accumulate: ext.Operand[I1]
 
     def verify_invariants(self) -> bool:
         if not all(verify_smem(self, operand.type) for operand in (self.a, self.b)):
@@ -272,7 +273,7 @@ class MmaOp(Tile.Operation, name="mma"):
     acc: ext.Operand[AccumulatorType]
     a: ext.Operand[SmemType]
     b: ext.Operand[SmemType]
-    accumulate: ext.Operand[ir.IntegerType[1]]
+    accumulate: ext.Operand[I1]
 
     def verify_invariants(self) -> bool:
         if not all(verify_smem(self, operand.type) for operand in (self.a, self.b)):
@@ -313,7 +314,9 @@ class StoreOp(Tile.Operation, name="store"):
     epilogue: ext.Region
 
     def verify_invariants(self) -> bool:
-        return verify_epilogue(self, self.acc.type.element, self.view.type.element_type)
+        return verify_epilogue(
+            self, self.epilogue, self.acc.type.element, self.view.type.element_type
+        )
 
 
 class StagedStoreOp(Tile.Operation, name="staged_store"):
@@ -346,7 +349,7 @@ class StagedStoreOp(Tile.Operation, name="staged_store"):
             return refuse(self, f"the box must be {[layout.k, m]}, got {self.map.type.box}")
         if self.write.value == "matrices" and not can_write_matrices(layout):
             return refuse(self, f"matrices need 16-bit elements, 16 columns or more, got {layout}")
-        return verify_epilogue(self, self.acc.type.element, self.map.type.element)
+        return verify_epilogue(self, self.epilogue, self.acc.type.element, self.map.type.element)
 
 
 class SplitRankOp(Tile.Operation, name="split_rank"):
@@ -380,7 +383,9 @@ class ReducedStoreOp(Tile.Operation, name="reduced_store"):
             return refuse(self, f"partials must be rows, got major {smem.layout.major!r}")
         if not verify_smem(self, smem):
             return False
-        return verify_epilogue(self, self.acc.type.element, self.view.type.element_type)
+        return verify_epilogue(
+            self, self.epilogue, self.acc.type.element, self.view.type.element_type
+        )
 
 
 class ElementOp(Tile.Operation, name="element"):
@@ -418,7 +423,7 @@ class ForEachTileOp(Tile.Operation, name="for_each_tile", traits=[ir.NoTerminato
     body: ext.Region
 
     def verify_invariants(self) -> bool:
-        return verify_tile_loop(self)
+        return verify_tile_loop(self, self.order.value, self.tiles, self.body)
 
 
 class YieldOp(Tile.Operation, name="yield", traits=[ir.IsTerminatorTrait]):

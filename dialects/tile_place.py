@@ -1,5 +1,6 @@
 """The op of `tile` that says which tile a CTA has when the loop over tiles is written out."""
 
+from .integer_types import I32
 from .mlir import ext, ir
 from .tile_types import Tile, integers_of
 from .verify import refuse, verify_order
@@ -12,7 +13,7 @@ class PlaceOp(Tile.Operation, name="place"):
     `tiles`, `order` and `group` are as in `tile.for_each_tile`.
     """
 
-    number: ext.Operand[ir.IntegerType[32]]
+    number: ext.Operand[I32]
     tiles: ir.ArrayAttr
     order: ir.StringAttr
     group: ir.IntegerAttr
@@ -25,4 +26,4 @@ class PlaceOp(Tile.Operation, name="place"):
             return refuse(self, f"tiles must be how many there are along M and N, got {tiles}")
         if self.group.value < 1:
             return refuse(self, f"group must be at least 1, got {self.group.value}")
-        return verify_order(self)
+        return verify_order(self, self.order.value, self.tiles)

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from .integer_types import I32
 from .mlir import ext, ir
 from .tile import WRITES
 from .tile_types import AccumulatorType, SmemType, TensorMapType, Tile
@@ -51,7 +52,7 @@ class WritePieceOp(Tile.Operation, name="write_piece"):
     map: ext.Operand[TensorMapType]
     i: ext.Operand[ir.IndexType]
     j: ext.Operand[ir.IndexType]
-    start: ext.Operand[ir.IntegerType[32]]
+    start: ext.Operand[I32]
     write: ir.StringAttr
     epilogue: ext.Region
 
@@ -65,7 +66,7 @@ class WritePieceOp(Tile.Operation, name="write_piece"):
             )
         if self.write.value == "matrices" and not can_write_matrices(layout):
             return refuse(self, f"matrices need 16-bit elements, 16 columns or more, got {layout}")
-        return verify_epilogue(self, self.sums.type.element, self.map.type.element)
+        return verify_epilogue(self, self.epilogue, self.sums.type.element, self.map.type.element)
 
 
 class TmaStoreOp(Tile.Operation, name="tma_store"):
@@ -78,7 +79,7 @@ class TmaStoreOp(Tile.Operation, name="tma_store"):
     buffer: ext.Operand[SmemType]
     i: ext.Operand[ir.IndexType]
     j: ext.Operand[ir.IndexType]
-    start: ext.Operand[ir.IntegerType[32]]
+    start: ext.Operand[I32]
     extents: ir.ArrayAttr
 
     def verify_invariants(self) -> bool:

@@ -53,7 +53,8 @@ class AccumulatorType(Tile.Type, name="acc"):
 
     @property
     def shape(self) -> tuple[int, int]:
-        return tuple(self.tile.shape)
+        m, n = self.tile.shape
+        return m, n
 
     @property
     def element(self) -> ir.Type:
@@ -119,4 +120,11 @@ def integers_of(attribute: ir.Attribute) -> list[int]:
 
 def element_bytes(element: ir.Type) -> int:
     """Bytes of one element of an integer or float type."""
-    return element.width // 8
+    return bits_of(element) // 8
+
+
+def bits_of(element: ir.Type) -> int:
+    """Bits of an integer or float type."""
+    if not isinstance(element, ir.IntegerType | ir.FloatType):
+        raise TypeError(f"expected an integer or float type, got {element}")
+    return element.width

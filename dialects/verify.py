@@ -5,7 +5,7 @@ import math
 from .hilbert import CELLS_MAX
 from .layout import MAJORS, SPAN_BYTES, TileLayout
 from .mlir import ext, ir
-from .tile_types import SmemType, TensorMapType, element_bytes, integers_of, text_of
+from .tile_types import SmemType, TensorMapType, bits_of, element_bytes, integers_of, text_of
 
 ORDERS = ("m", "n", "grouped", "hilbert")
 
@@ -25,7 +25,7 @@ def verify_tile(op: ext.Operation, tensor: ir.Type) -> bool:
     shape = list(ir.RankedTensorType(tensor).shape)
     if len(shape) != 2 or min(shape) < 1:
         return refuse(op, f"a tile must have rows and columns of known extents, got {tensor}")
-    width = ir.RankedTensorType(tensor).element_type.width
+    width = bits_of(ir.RankedTensorType(tensor).element_type)
     return width % 8 == 0 or refuse(op, f"elements must be whole bytes, got {tensor}")
 
 
@@ -42,13 +42,15 @@ def verify_smem(op: ext.Operation, smem: SmemType) -> bool:
     return refuse(op, reason) if reason else True
 
 
-def verify_copy(op: ext.Operation) -> bool:
+def verify_copy(op: ext.Operation, view: ir.MemRefType, tile: SmemType) -> bool:
     """Whether a view's elements can be copied into the tile."""
-    if not verify_smem(op, op.tile.type):
+    if not verify_smem(op, tile):
         return False
-    view, tile = op.view.type.element_type, op.tile.type.element
-    if view != tile:
-        return refuse(op, f"view and tile must have one element type, got {view} and {tile}")
+    if view.element_type != tile.element:
+        return refuse(
+            op,
+            f"view and tile must have one element type, got {view.element_type} and {tile.element}",
+        )
     return True
 
 
@@ -78,31 +80,33 @@ def verify_tensor_map(op: ext.Operation, map_type: TensorMapType) -> bool:
     return True
 
 
-def verify_order(op: ext.Operation) -> bool:
+def verify_order(op: ext.Operation, order: str, extents: ir.ArrayAttr) -> bool:
     """Whether there is such an order of tiles."""
-    if op.order.value not in ORDERS:
-        return refuse(op, f"order must be one of {ORDERS}, got {op.order.value!r}")
-    tiles = integers_of(op.tiles)
-    if op.order.value == "hilbert" and math.prod(tiles) > CELLS_MAX:
+    if order not in ORDERS:
+        return refuse(op, f"order must be one of {ORDERS}, got {order!r}")
+    tiles = integers_of(extents)
+    if order == "hilbert" and math.prod(tiles) > CELLS_MAX:
         return refuse(op, f"order hilbert takes at most {CELLS_MAX} tiles, got {tiles}")
     return True
 
 
-def verify_tile_loop(op: ext.Operation) -> bool:
+def verify_tile_loop(op: ext.Operation, order: str, extents: ir.ArrayAttr, body: ir.Region) -> bool:
     """Whether a loop over tiles knows its order and gives its body (i, j)."""
-    if not verify_order(op):
+    if not verify_order(op, order, extents):
         return False
-    arguments = [str(argument.type) for argument in op.body.blocks[0].arguments]
+    arguments = [str(argument.type) for argument in body.blocks[0].arguments]
     if arguments != ["index", "index"]:
         return refuse(op, f"the body must take (i, j), got {arguments}")
     return True
 
 
-def verify_epilogue(op: ext.Operation, accumulator: ir.Type, output: ir.Type) -> bool:
+def verify_epilogue(
+    op: ext.Operation, epilogue: ir.Region, accumulator: ir.Type, output: ir.Type
+) -> bool:
     """Whether the region takes one accumulator element and yields one of `output`."""
-    if len(op.epilogue.blocks) != 1:
-        return refuse(op, f"the epilogue must be one block, got {len(op.epilogue.blocks)}")
-    block = op.epilogue.blocks[0]
+    if len(epilogue.blocks) != 1:
+        return refuse(op, f"the epilogue must be one block, got {len(epilogue.blocks)}")
+    block = epilogue.blocks[0]
     found = [str(argument.type) for argument in block.arguments]
     if found != [str(accumulator)]:
         return refuse(op, f"the epilogue must take one {accumulator}, got {found}")

@@ -84,7 +84,7 @@ def constant(op: Any) -> Value:
         scalar = of_type(op, dense.get_splat_value().value, element_type(type_))
         return places(scalar, lambda part: np.broadcast_to(part, type_.shape))
     try:
-        elements = np.array([float(element) for element in attribute], np.float64)
+        elements = np.array([float(element) for element in dense], np.float64)
     except TypeError:
         refuse(op, f"dense constant of {element_type(type_)}")
     return of_type(op, elements.reshape(type_.shape), element_type(type_))

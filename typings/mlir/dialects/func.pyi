@@ -1,0 +1,9 @@
+from ..ir import Block, FunctionType, OpView, StringAttr
+
+class FuncOp(OpView):
+    @property
+    def sym_name(self) -> StringAttr: ...
+    @property
+    def type(self) -> FunctionType: ...
+    @property
+    def entry_block(self) -> Block: ...

@@ -1,0 +1,5 @@
+from ._builders import Binary, Ternary, Unary
+
+absf: Unary
+copysign: Binary
+fma: Ternary

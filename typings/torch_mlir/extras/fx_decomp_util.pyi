@@ -1,0 +1,3 @@
+from typing import Any
+
+def get_decomposition_table() -> dict[Any, Any]: ...

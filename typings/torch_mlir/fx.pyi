@@ -1,0 +1,7 @@
+from typing import Any
+
+from mlir.ir import Module
+
+def export_and_import(
+    module: Any, *inputs: Any, output_type: str, decomposition_table: dict[Any, Any]
+) -> Module: ...
