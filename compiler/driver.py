@@ -51,6 +51,7 @@ Source = MatmulSpec | Path | LinalgText
 class Compiled:
     """What a compilation made, up to the kind asked for; later kinds are None.
 
+    `mlir` is there where it is the kind asked for: to print a kernel takes as long as a pass.
     `stages` holds (stage, wall seconds) in order, `remarks` what a user should read. `level` is
     the pass that the source was through already, None for linalg; `chosen` whether the compiler
     chose the schedule.
@@ -58,7 +59,7 @@ class Compiled:
 
     pipeline: str
     target: str
-    mlir: str
+    mlir: str | None
     remarks: list[str]
     stages: list[tuple[str, float]]
     level: str | None = None
@@ -120,7 +121,8 @@ def compile_matmul(
         stages += run_passes(module, left, log, observer)
         tell_arguments(module, source)
         text = ",".join(str(call) for call in calls)
-        compiled = Compiled(text, target, short_text(module), log.remarks, stages, level, chosen)
+        printed = short_text(module) if until == "mlir" else None
+        compiled = Compiled(text, target, printed, log.remarks, stages, level, chosen)
         if until != "mlir":
             if origins:
                 keep_origins(module)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import functools
+import io
 import threading
 from collections.abc import Callable
 from typing import Any, ParamSpec, TypeVar
 
-from .mlir import declare_dialect, ir
+from .mlir import declare_dialect, ir, irdl
 from .pipe import Pipe
 from .sm import Sm
 from .tile_place import PlaceOp as PlaceOp  # declares an op of `tile`
@@ -17,39 +18,49 @@ from .tile_types import Tile
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
 _turn = threading.RLock()
+_declarations: dict[type, bytes] = {}
+BUILT = ("arith", "gpu", "llvm", "math", "memref", "nvvm", "scf", "tensor", "vector")
 
 declare_dialect("tile")
 declare_dialect("pipe")
 declare_dialect("sm")
 
 
-def _remember_declaration(dialect: Any) -> None:
-    """Let a dialect put its declaration together once; each context after the first parses it.
-
-    Parsing takes a third of the time.
-    """
-    emit, remembered = dialect._emit_module, []
-
-    def declaration() -> ir.Module:
-        if not remembered:
-            remembered.append(str(emit()))
-        return ir.Module.parse(remembered[0])
-
-    dialect._emit_module = declaration
-
-
-for _dialect in (Tile, Pipe, Sm):
-    _remember_declaration(_dialect)
-
-
 def make_context() -> ir.Context:
-    """A fresh MLIR context with `tile`, `pipe` and `sm` loaded (each context loads them once)."""
-    context = ir.Context()
+    """A fresh MLIR context with `tile`, `pipe` and `sm` loaded (each context loads them once).
+
+    Of MLIR's own it has those of `BUILT`; the parser and passes load what they meet beside them.
+    To load all that there are takes 10 ms and makes each canonicalization longer.
+    """
+    context = ir.Context(load_on_create_dialects=["irdl", *BUILT])
     with context:
-        Tile.load()
-        Pipe.load()
-        Sm.load()
+        for dialect in (Tile, Pipe, Sm):
+            _load(dialect)
     return context
+
+
+def _load(dialect: Any) -> None:
+    """Load a dialect of ours into the current context, which is to be new.
+
+    The first time `ext.Dialect.load` puts the declaration together, canonicalizes it and registers
+    the classes. After that a context needs only what is its own: declaration, verifiers and types.
+    """
+    if dialect not in _declarations:
+        dialect.load()
+        _declarations[dialect] = _bytecode(dialect._mlir_module)
+        dialect._mlir_module = None  # it would keep this context for as long as the process is
+        return
+    irdl.load_dialects(ir.Module.parse(_declarations[dialect]))
+    for op in dialect.operations:
+        op._attach_traits()
+    for type_ in dialect.types:
+        ir.register_type_caster(ir.DynamicType.lookup_typeid(type_.type_name), replace=True)(type_)
+
+
+def _bytecode(module: ir.Module) -> bytes:
+    written = io.BytesIO()
+    module.operation.write_bytecode(written)
+    return written.getvalue()
 
 
 def one_thread_at_a_time(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:

@@ -10,7 +10,20 @@ from typing import Any
 
 try:
     from mlir import ir, passmanager
-    from mlir.dialects import arith, ext, func, gpu, linalg, llvm, math, memref, nvvm, scf, vector
+    from mlir.dialects import (
+        arith,
+        ext,
+        func,
+        gpu,
+        irdl,
+        linalg,
+        llvm,
+        math,
+        memref,
+        nvvm,
+        scf,
+        vector,
+    )
 
     PACKAGE = "mlir"
 except ImportError:
@@ -20,6 +33,7 @@ except ImportError:
         ext,
         func,
         gpu,
+        irdl,
         linalg,
         llvm,
         math,
@@ -101,6 +115,7 @@ __all__ = [
     "func",
     "gpu",
     "ir",
+    "irdl",
     "linalg",
     "linalg_of_torch",
     "llvm",

@@ -40,6 +40,7 @@ def explain_memory_command(parser: Parser, options: argparse.Namespace) -> int:
 
     keywords = {name: getattr(options, name) for name in ("target", "pipeline", "preset")}
     compiled = compile_matmul(source, until="mlir", stop_after="plan-memory", **keywords)
+    assert compiled.mlir is not None
     plan = plan_of(compiled.mlir)
     if options.json:
         print_json({"ok": True, "target": compiled.target, "pipeline": compiled.pipeline, **plan})

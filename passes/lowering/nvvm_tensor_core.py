@@ -132,26 +132,24 @@ def tmem_wait(op: sm.TmemWaitOp) -> ir.Value:
     nvvm.tcgen05_wait(nvvm.Tcgen05WaitKind.LOAD)
     (count,) = op.words.type.shape
     words = [vector.ExtractOp(op.words, [], [index]).result for index in range(count)]
-    pinned = parts(_pinned(words))
+    pinned = parts(_pinned(struct_of(words[0].type, count), words))
     return llvm.bitcast(op.values.type, vector.FromElementsOp(op.words.type, pinned).result)
 
 
 def pin(op: sm.PinOp) -> ir.Value:
-    return _pinned(parts(op.before))
+    return _pinned(op.before.type, parts(op.before))
 
 
-def _pinned(values: list[ir.Value]) -> ir.Value:
+def _pinned(struct: ir.Type, values: list[ir.Value]) -> ir.Value:
     """The same registers, as a struct, which LLVM can't read before this point."""
-    type_, ties = _tied(values)
-    return llvm.inline_asm(type_, values, "", ties, has_side_effects=True)
+    return llvm.inline_asm(struct, values, "", _ties(values), has_side_effects=True)
 
 
-def _tied(registers: list[ir.Value]) -> tuple[ir.Type, str]:
-    """The result and the first constraints of an asm that takes registers and gives them back."""
+def _ties(registers: list[ir.Value]) -> str:
+    """The first constraints of an asm that takes registers and gives them back."""
     count, element = len(registers), registers[0].type
     letter = "r" if isinstance(element, ir.IntegerType) else "f"
-    ties = ",".join([f"={letter}"] * count + [str(index) for index in range(count)])
-    return struct_of(element, count), ties
+    return ",".join([f"={letter}"] * count + [str(index) for index in range(count)])
 
 
 def wgmma(op: sm.WgmmaOp) -> ir.Value:
@@ -159,10 +157,10 @@ def wgmma(op: sm.WgmmaOp) -> ir.Value:
     b_word = _operand(op, op.b, op.b_offset)
     a_word = _operand(op, op.a, op.a_offset)
     registers = parts(op.d)
-    type_, ties = _tied(registers)
     operands = [*registers, a_word, b_word, op.accumulate]
-    constraints = f"{ties},l,l,b,~{{memory}}"
-    return llvm.inline_asm(type_, operands, _wgmma_text(op), constraints, has_side_effects=True)
+    constraints = f"{_ties(registers)},l,l,b,~{{memory}}"
+    text = _wgmma_text(op)
+    return llvm.inline_asm(op.d.type, operands, text, constraints, has_side_effects=True)
 
 
 def _wgmma_text(op: sm.WgmmaOp) -> str:

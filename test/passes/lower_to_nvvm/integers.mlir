@@ -3,7 +3,7 @@
 // RUN: tilewright opt %s --target sm_90a --passes 'tma-insertion,swizzle-selection,lower-to-nvvm' | filecheck %s --check-prefix HOPPER
 // RUN: tilewright opt %s --target sm_100a --passes 'tma-insertion,swizzle-selection,lower-to-nvvm' | filecheck %s
 
-// HOPPER:         llvm.alloca %{{.*}} x !llvm.struct<(i32, i32,
+// HOPPER:         llvm.alloca %{{.*}} x !llvm.struct<"i32x{{[0-9]+}}", (i32, i32,
 // HOPPER-COUNT-4: wgmma.mma_async.sync.aligned.m64n64k32.s32.s8.u8 {{{.*}}}, $64, $65, $66;", "=r,=r
 // HOPPER-NOT:     f32
 // HOPPER:         llvm.store {{.*}} : vector<2xi32>

@@ -4,7 +4,7 @@
 
 // CHECK-NOT:     tcgen05
 // CHECK-NOT:     "tile.
-// CHECK:         llvm.alloca %{{.*}} x !llvm.struct<(f32, f32,
+// CHECK:         llvm.alloca %{{.*}} x !llvm.struct<"f32x{{[0-9]+}}", (f32, f32,
 // CHECK:         nvvm.mbarrier.try_wait
 // CHECK:         nvvm.wgmma.fence.aligned
 // CHECK-COUNT-8: wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16
