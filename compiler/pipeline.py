@@ -23,6 +23,7 @@ from ..passes.base import TARGET_ATTRIBUTE, Pass, PassLog, make_pass
 from ..passes.check_barriers import check_barriers
 from ..passes.check_instructions import check_instructions, is_expanded
 from ..passes.check_kernel import check_kernels
+from ..passes.check_loops import check_loops
 from ..passes.check_matmul import check_matmuls
 from ..passes.check_memory import check_memory
 from ..passes.check_pipes import check_pipes
@@ -215,8 +216,12 @@ def check_program(module: ir.Module) -> None:
     check_matmuls(module)
     check_instructions(module)
     check_memory(module)
-    if not any(isinstance(op, KernelOp) and is_expanded(op) for op in module.body.operations):
-        check_kernels(module)  # when stores are expanded, the program's rules are those of its ops
+    kernels = [op for op in module.body.operations if isinstance(op, KernelOp)]
+    expanded = [kernel for kernel in kernels if is_expanded(kernel)]
+    for kernel in expanded:
+        check_loops(kernel)
+    if not expanded:
+        check_kernels(module)  # when loops are expanded, the program's rules are those of its ops
         check_pipes(module)
         check_threads(module)
     check_barriers(module)

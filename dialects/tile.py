@@ -157,7 +157,8 @@ class LoadOp(Tile.Operation, name="load"):
 class CopyOp(Tile.Operation, name="copy"):
     """`t[r,k] = view[i*R + r, j*K + k]` into a slot's tile, zero outside the view.
 
-    All threads of the producer copy; `pipe.commit` publishes what they wrote.
+    All threads of the producer copy; `pipe.commit` publishes what they wrote. Once loops are
+    written out, `whole` names those of i and j whose tiles all lie inside the view.
     """
 
     view: ext.Operand[ir.MemRefType]

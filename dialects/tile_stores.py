@@ -8,6 +8,8 @@ from .tile import WRITES
 from .tile_types import AccumulatorType, SmemType, TensorMapType, Tile
 from .verify import can_write_matrices, refuse, verify_epilogue
 
+WHOLES = ("none", "i", "j", "ij")
+
 
 class AwaitSumsOp(Tile.Operation, name="await_sums"):
     """`sums`: the accumulator once every MMA that this agent has to wait for is done."""
@@ -44,7 +46,8 @@ class WritePieceOp(Tile.Operation, name="write_piece"):
     """`buffer[r, c] = f(sums[r, start + c])`, by all threads of the team.
 
     `map` is that of the view and (i, j) the tile in it, by which the region f reads other operands.
-    `write` is as in `tile.staged_store`.
+    `write` is as in `tile.staged_store`; `whole` names those of i and j whose tiles all lie inside
+    the view.
     """
 
     sums: ext.Operand[AccumulatorType]
@@ -54,11 +57,14 @@ class WritePieceOp(Tile.Operation, name="write_piece"):
     j: ext.Operand[ir.IndexType]
     start: ext.Operand[I32]
     write: ir.StringAttr
+    whole: ir.StringAttr
     epilogue: ext.Region
 
     def verify_invariants(self) -> bool:
         if self.write.value not in WRITES:
             return refuse(self, f"write must be one of {WRITES}, got {self.write.value!r}")
+        if self.whole.value not in WHOLES:
+            return refuse(self, f"whole must be one of {WHOLES}, got {self.whole.value!r}")
         layout, (m, n) = self.buffer.type.layout, self.sums.type.shape
         if layout.mn != m or n % layout.k:
             return refuse(

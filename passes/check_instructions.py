@@ -11,6 +11,7 @@ from ..dialects import sm
 from ..dialects.mlir import ext, ir
 from ..dialects.tile import KernelOp
 from .base import SOURCE_ATTRIBUTE, operations, refused, walk
+from .whole import WHOLE, WHOLE_OPS
 
 COUNTS = "operandSegmentSizes"  # how many operands each field has
 
@@ -36,6 +37,7 @@ def _check_attributes(op: Any) -> None:
     if fields is None:
         return
     known = {field.name for field in fields if isinstance(field, ext.AttributeDef)}
+    known |= {WHOLE} if isinstance(op, WHOLE_OPS) else set()
     for name in op.operation.attributes:
         if name not in known | {COUNTS, SOURCE_ATTRIBUTE}:
             raise refused(op, f"attributes: nothing reads {name!r}; take it off the op")

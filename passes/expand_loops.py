@@ -51,6 +51,7 @@ from .check_instructions import is_expanded
 from .clone import clone
 from .expand_tiles import expand_tiles, i32
 from .rings import is_operand_ring
+from .whole import WHOLE, WHOLE_OPS, whole_of
 
 LOADS = TmaLoadOp | TmaMulticastOp | CopyOp | LoadOp
 
@@ -60,7 +61,9 @@ class ExpandLoops:
     """`tile.for_each_tile` → `scf.for`; `tile.staged_store` → a loop over pieces of the tile.
 
     Tiles are numbered in the order in which they are handed out, and `tile.place` says which tile a
-    number is. Loops over claimed clusters stay, since no number says what is next.
+    number is. Loops over claimed clusters stay, since no number says what is next. What copies and
+    stores says of its indices which name tiles that all lie inside the view (`whole`): rows and
+    columns of the others are compared with the view's.
 
     A piece goes through a buffer of the staging ring, which is written once TMA has read what it
     held before; while TMA stores one piece, threads write the next. Sums that threads hold are
@@ -85,6 +88,8 @@ class ExpandLoops:
                 _end(kernel, owner)
         pieces = [_expand(store, target_of(module)) for store in stores]
         expand_tiles(kernel)
+        for op in walk(kernel, WHOLE_OPS):
+            op.operation.attributes[WHOLE] = whole_of(kernel, op)
         log.did(f"{len(stores)} stores in {sum(pieces)} pieces")
 
 
@@ -172,7 +177,9 @@ def _piece(store: StagedStoreOp, sums: ir.Value, start: ir.Value) -> None:
         sm.BulkWaitOp.of(pending=ring.type.stages - 1)
     team.meet()
     where = {"map": store.map, "i": store.i, "j": store.j, "start": start}
-    piece = WritePieceOp(sums=sums, buffer=buffer, write=store.write, **where)
+    piece = WritePieceOp(
+        sums=sums, buffer=buffer, write=store.write, whole=ir.StringAttr.get("none"), **where
+    )
     _copy_region(store.epilogue, piece.epilogue)
     sm.FenceOp.of(kind="async_shared")
     team.meet()

@@ -28,6 +28,7 @@ from ..passes import (
     BY_REQUEST,
     accepted_ops,
     check_barriers,
+    check_loops,
     check_memory,
     gather_epilogue,
     lowering,
@@ -36,6 +37,7 @@ from ..passes import (
     trace_operand,
 )
 from ..passes.assign_threads import AssignThreads
+from ..passes.expand_loops import ExpandLoops
 from ..passes.normalize import Normalize
 from ..passes.plan_memory import PlanMemory
 from .arguments import DEFAULT_TARGET
@@ -60,6 +62,7 @@ ALL = (*PIPELINE, *LOWERING)
 CALLS = {
     Normalize: (accepted_ops, trace_operand, gather_epilogue),
     AssignThreads: (thread_rules,),
+    ExpandLoops: (check_loops,),
     PlanMemory: (plan, check_memory, check_barriers),
 }
 OUTLINE = re.compile(r"\bsm\.|\bscf\.(?!yield)|^\s*\}")

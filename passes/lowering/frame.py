@@ -15,7 +15,6 @@ from ...dialects.target import Target
 from ...dialects.tile import AccumulatorOp, KernelOp
 from ..base import walk
 from ..cluster import Cluster
-from ..indices import linear_form, span
 from ..plan import Plan, RingPlan
 from . import build as b
 from .register_accumulator import RegisterAccumulator
@@ -283,18 +282,6 @@ class Frame:
             outer, self.team = self.team, Team(count, thread, leader, number)
             yield
             self.team = outer
-
-    def is_whole(self, extent: int, tile: int, index: ir.Value) -> bool:
-        """Whether tiles of that index all lie inside an extent: none hangs over its edge.
-
-        Clusters are whole, so the last one may hang over by more than a tile. Of an extent that is
-        no number of whole tiles, one always does.
-        """
-        form = linear_form(index)
-        ends = None if form is None else span(self.kernel, form)
-        if ends is None or extent % tile:
-            return False
-        return ends[0] >= 0 and (ends[1] + 1) * tile <= extent
 
     def atom_columns(self, atom_m: int, n: int) -> int:
         """Tensor-memory columns of one MMA's accumulator in this CTA.

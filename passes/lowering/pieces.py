@@ -19,6 +19,7 @@ from ...dialects.tile_stores import (
     WritePieceOp,
 )
 from ...dialects.tile_types import element_bytes, integers_of
+from ..whole import is_whole
 from . import build as b
 from .elements import read_elements, slice_of
 from .frame import Frame, Slot
@@ -51,8 +52,8 @@ class Piece:
         height, columns = op.map.type.dims[1], op.map.type.dims[0]
         at_row = b.add(b.mul(frame.index(op.i), m), row)
         at_column = b.add(b.mul(frame.index(op.j), n), b.add(self.start, column))
-        inside = None if frame.is_whole(height, m, op.i) else b.less(at_row, height)
-        if not frame.is_whole(columns, n, op.j):
+        inside = None if is_whole(op, "i") else b.less(at_row, height)
+        if not is_whole(op, "j"):
             inside = b.both(inside, b.less(at_column, columns))
         read = partial(read_elements, frame, at_row, at_column, width, inside)
         return apply_epilogue(op, values, width, read)

@@ -16,6 +16,7 @@ from ...dialects import sm
 from ...dialects.layout import TileLayout
 from ...dialects.mlir import arith, ir, llvm
 from ...dialects.tile import ReducedStoreOp
+from ..whole import is_whole
 from . import build as b
 from .accumulator import Fragment, Place, await_accumulator, read_fragment, store_fragment
 from .elements import slice_of
@@ -53,10 +54,9 @@ class Partials:
 
     def inside(self, row: ir.Value) -> ir.Value | None:
         """Whether a row of the tile is one of C."""
-        height, m = self.op.view.type.shape[0], self.op.acc.type.shape[0]
-        if self.frame.is_whole(height, m, self.op.i):
+        if is_whole(self.op, "i"):
             return None
-        return b.less(self.output_row(row), height)
+        return b.less(self.output_row(row), self.op.view.type.shape[0])
 
     def output_row(self, row: ir.Value) -> ir.Value:
         """The row of C that a row of the tile is."""

@@ -15,6 +15,7 @@ from ...dialects.tile import StoreOp
 from ...dialects.tile_stores import AwaitSumsOp, WritePieceOp
 from ..base import refused
 from ..clone import constant_of
+from ..whole import is_whole
 from . import build as b
 from .elements import slice_of
 from .frame import Frame
@@ -50,8 +51,7 @@ def _store_row(
     first_column: ir.Value,
 ) -> None:
     """One row's pairs, where the row is inside the view."""
-    height, m = op.view.type.shape[0], op.acc.type.shape[0]
-    with b.when(None if frame.is_whole(height, m, op.i) else b.less(row, height)):
+    with b.when(None if is_whole(op, "i") else b.less(row, op.view.type.shape[0])):
         for start, pair in pairs:
             write_row(frame, op, pair, row, b.add(first_column, start))
 

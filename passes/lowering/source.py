@@ -9,6 +9,7 @@ from ...dialects.mlir import arith, ir, llvm, vector
 from ...dialects.tile import CopyOp
 from ...dialects.tile_types import element_bytes
 from ..copy_width import UNIT_BYTES, copy_bytes
+from ..whole import INDICES, is_whole
 from . import build as b
 from .frame import Frame
 
@@ -37,8 +38,7 @@ class Source:
         layout, view = op.tile.type.layout, op.view.type
         strides, _ = view.get_strides_and_offset()
         inner = 1 if layout.major == "k" else 0
-        indices = [op.i, op.j]
-        tile_indices = [frame.index(index) for index in indices]
+        tile_indices = [frame.index(index) for index in (op.i, op.j)]
         rows, contiguous = view.shape[1 - inner], view.shape[inner]
         return Source(
             pointer=frame.parameters[op.view, None],
@@ -50,8 +50,8 @@ class Source:
             width=copy_bytes(layout, view) // layout.element_bytes,
             first_row=b.mul(tile_indices[1 - inner], layout.rows),
             first_column=b.mul(tile_indices[inner], layout.contiguous),
-            whole_rows=frame.is_whole(rows, layout.rows, indices[1 - inner]),
-            whole_columns=frame.is_whole(contiguous, layout.contiguous, indices[inner]),
+            whole_rows=is_whole(op, INDICES[1 - inner]),
+            whole_columns=is_whole(op, INDICES[inner]),
         )
 
     @property

@@ -7,6 +7,7 @@ from functools import partial
 from ...dialects.mlir import ir, llvm
 from ...dialects.tile import ReducedStoreOp, StoreOp
 from ...dialects.tile_types import element_bytes
+from ..whole import is_whole
 from . import build as b
 from .accumulator import (
     Fragment,
@@ -41,9 +42,8 @@ def _store_atom(
     frame: Frame, op: StoreOp, fragment: Fragment, place: Place, row: int, column: ir.Value | int
 ) -> None:
     m, n = op.acc.type.shape
-    height = op.view.type.shape[0]
     output_row = b.add(b.mul(frame.index(op.i), m), b.add(place.row, row))
-    inside = None if frame.is_whole(height, m, op.i) else b.less(output_row, height)
+    inside = None if is_whole(op, "i") else b.less(output_row, op.view.type.shape[0])
     first_column = b.mul(frame.index(op.j), n)
     with b.loop(b.constant(0), fragment.parts(n), fragment.columns) as chunk:
         address = frame.tmem_address(b.add(b.add(place.lanes, chunk), column))
@@ -70,7 +70,7 @@ def write_row(
     registers = ir.VectorType(values.type).shape[0]
     width = vector_width(op, registers)
     columns = op.view.type.shape[1]
-    whole = frame.is_whole(columns, op.acc.type.shape[1], op.j)
+    whole = is_whole(op, "j")
     for start in range(0, registers, width):
         at = b.add(column, start)
         with b.when(None if whole else b.less(at, columns)):

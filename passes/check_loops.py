@@ -1,0 +1,59 @@
+"""What a kernel says whose loops are written out, checked where its indices still tell.
+
+whole    an op says of i and j which name tiles that all lie inside its view, and no other
+tiles    all agents walk the same tiles, by whole clusters
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..dialects.mlir import ir
+from ..dialects.tile import KernelOp
+from ..dialects.tile_place import PlaceOp
+from ..dialects.tile_stores import WHOLES
+from ..dialects.tile_types import integers_of
+from .base import refused, walk
+from .whole import INDICES, WHOLE, WHOLE_OPS, extents_of, is_whole, lies_inside
+
+
+def check_loops(kernel: KernelOp) -> None:
+    """Refuse, at the op, what breaks a rule."""
+    for op in walk(kernel, WHOLE_OPS):
+        _check_whole(kernel, op)
+    places = walk(kernel, PlaceOp)
+    for place in places:
+        _check_place(kernel, place, places[0])
+
+
+def _check_whole(kernel: KernelOp, op: Any) -> None:
+    attributes = op.operation.attributes
+    got = attributes[WHOLE] if WHOLE in attributes else None
+    said = got.value if isinstance(got, ir.StringAttr) else None
+    if said not in WHOLES:
+        shown = "none of them" if said is None else repr(said)
+        raise refused(op, f"whole: must be one of {WHOLES}, got {shown}")
+    for name, (extent, tile) in zip(INDICES, extents_of(op), strict=True):
+        if is_whole(op, name) and not lies_inside(kernel, op, name):
+            raise refused(
+                op,
+                f"whole: tiles of {tile} by {name} must all lie in the {extent} of the view, got "
+                f"{said!r} where one hangs over; take {name} out",
+            )
+
+
+def _check_place(kernel: KernelOp, place: PlaceOp, first: PlaceOp) -> None:
+    tiles, cluster = integers_of(place.tiles), integers_of(kernel.cluster)
+    if any(map(int.__mod__, tiles, cluster)):
+        raise refused(
+            place,
+            f"tiles: must be whole clusters of {cluster[0]}x{cluster[1]}, got {tiles}; round them "
+            "up",
+        )
+    for name in ("tiles", "order", "group"):
+        if getattr(place, name) != getattr(first, name):
+            raise refused(
+                place,
+                f"tiles: all roles must walk the same tiles, got another {name} than the first "
+                "loop's; give all of them one",
+            )

@@ -1,0 +1,107 @@
+"""What `expand-loops` writes of tiles, and kernels that say something else and are refused."""
+
+import re
+
+import pytest
+from edited_ir import change, refusal, replace
+
+from tilewright.compiler.driver import compile_matmul
+from tilewright.compiler.pipeline import run_passes_on_text
+from tilewright.compiler.spec import MatmulSpec
+
+TILES = "tiling{tile=128x64x64}"
+TMA = f"normalize,{TILES},tma-insertion"
+PIPELINES = {
+    "copies": ("", 1),
+    "stores": (",tma-insertion", 1),
+    "staged stores": (",tma-insertion,epilogue-staging", 1),
+    "a loop": (",tma-insertion,persistence{ctas=2}", 1),
+    "claims": (",tma-insertion,warp-specialization,persistence{scheduler=clc}", 1),
+    "clusters": (",tma-insertion,clustering{shape=2x1},persistence{ctas=4}", 2),
+}
+
+
+def expanded(m, n, name, target="sm_100a"):
+    text = TILES + PIPELINES[name][0]
+    return compile_matmul(
+        MatmulSpec(m, n, 96), target=target, pipeline=text, until="mlir", stop_after="expand-loops"
+    ).mlir
+
+
+def wholes(text, op):
+    """What each op of that name says."""
+    parts = [part.partition("\n    }")[0] for part in text.split(f'"{op}"')[1:]]
+    return [re.findall(r'whole = "(\w+)"', part)[0] for part in parts]
+
+
+@pytest.mark.parametrize("shape", [(300, 128), (256, 136), (384, 64)])
+@pytest.mark.parametrize("name", PIPELINES)
+def test_tiles_that_no_edge_cuts_are_said_to_be_whole(name, shape):
+    (m, n), cluster = shape, PIPELINES[name][1]
+    text = expanded(m, n, name)
+    rows = "i" if m % (128 * cluster) == 0 else ""
+    columns = "j" if n % 64 == 0 else ""
+    op = "tile.write_piece" if name == "staged stores" else "tile.store"
+    assert set(wholes(text, op)) == {rows + columns or "none"}
+    if name == "copies":  # of a and b, whose 96 columns are one and a half tiles
+        assert wholes(text, "tile.copy") == [rows or "none", "i" if columns else "none"]
+
+
+@pytest.mark.parametrize(
+    ("passes", "edit", "message"),
+    [
+        (
+            f"normalize,{TILES}",
+            replace('whole = "j"', 'whole = "ij"'),
+            "tile.copy: whole: tiles of 128 by i must all lie in the 300 of the view, got 'ij' "
+            "where one hangs over; take i out",
+        ),
+        (
+            f"normalize,{TILES}",
+            replace('whole = "j"', 'whole = "k"'),
+            "tile.copy: whole: must be one of ('none', 'i', 'j', 'ij'), got 'k'",
+        ),
+        (
+            f"normalize,{TILES}",
+            replace('{whole = "j"}', ""),
+            "tile.copy: whole: must be one of ('none', 'i', 'j', 'ij'), got none of them",
+        ),
+        (
+            f"{TMA},epilogue-staging",
+            replace('whole = "none"', 'whole = "j"'),
+            "tile.write_piece: whole: tiles of 64 by j must all lie in the 264 of the view, got "
+            "'j' where one hangs over; take j out",
+        ),
+        (
+            f"{TMA},epilogue-staging",
+            replace('whole = "none"', 'whole = "all"'),
+            "tile.write_piece: whole must be one of ('none', 'i', 'j', 'ij'), got 'all'",
+        ),
+        (
+            f"{TMA},warp-specialization,persistence",
+            change("tile.place", "tiles", "[4, 5]", number=1),
+            "tile.place: tiles: all roles must walk the same tiles, got another tiles than the "
+            "first loop's; give all of them one",
+        ),
+        (
+            f"{TMA},clustering{{shape=2x1}},persistence",
+            change("tile.place", "tiles", "[3, 5]"),
+            "tile.place: tiles: must be whole clusters of 2x1, got [3, 5]; round them up",
+        ),
+    ],
+)
+def test_a_kernel_that_says_what_its_indices_do_not_is_refused_at_the_op(passes, edit, message):
+    found, line = refusal(f"{passes},expand-loops", edit)
+    assert found == message
+    assert message.partition(":")[0] in line
+
+
+def test_a_kernel_may_compare_more_than_it_has_to():
+    text = expanded(256, 128, "stores")
+    edited = text.replace('whole = "ij"', 'whole = "none"')
+    assert edited != text
+    counts = [
+        run_passes_on_text(each, "k.mlir", "select-instructions").count("cmpi ult")
+        for each in (text, edited)
+    ]
+    assert counts[0] < counts[1]
