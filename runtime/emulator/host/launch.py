@@ -31,6 +31,7 @@ from ..observe.trace_file import tracing
 from ..ptx.addresses import CONST_WINDOW, GLOBAL_BASE, PARAM_WINDOW, SHARED_FIRST_OFFSET
 from ..ptx.binding import decode
 from ..ptx.lanes import LANE_IDS, WARP_SIZE
+from ..ptx.lanewise import join_stretches
 from ..ptx.layout import MAX_SHARED_BYTES, align_up
 from ..ptx.origins import origins_of
 from ..ptx.parser import parse
@@ -56,6 +57,7 @@ def load_program(text: str, entry: str) -> Program:
     program = decode(parse(text), entry)
     program.text = text
     wait_at_first_uses(program)
+    join_stretches(program)
     return program
 
 
@@ -119,8 +121,8 @@ class Launch(StateBag):
     global_memory, param_memory, const_memory (`Space`), engines, scheduler, report, rng,
     engine_counts: the report's engine counter,
     current_warp: the warp whose instruction runs now, else None; names: for reports; code: the
-    program's, as `observers` have wrapped it; events, strong, mask, tracks_writing: see
-    `interface.Launch`.
+    program's, as `observers` have wrapped it; stretches: the program's, none where there are
+    observers; events, strong, mask, tracks_writing: see `interface.Launch`.
     """
 
     def __init__(
@@ -153,7 +155,7 @@ class Launch(StateBag):
         self.engines = Engines(self)
         self.current_warp: Warp | None = None
         self.names = Names()
-        self.code = program.code
+        self.code, self.stretches = program.code, program.stretches
         self.observers: list[Observer] = []
         self.clock_reads = 0
         self._make_memories()
@@ -286,6 +288,7 @@ class Launch(StateBag):
         """Let `observer` see everything that happens from now on."""
         self.observers.append(observer)
         self.events.add(observer)
+        self.stretches = [None] * len(self.code)
         self.code = [
             (observer.wrap(pc, step), guard, negated)
             for pc, (step, guard, negated) in enumerate(self.code)

@@ -286,8 +286,8 @@ def _dot(ins: Decoded, *, half: str | None = None) -> Step:
     part = {None: slice(0, 4), "lo": slice(0, 2), "hi": slice(2, 4)}[half]
 
     def function(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
-        x = a.view(a_view).reshape(32, -1).astype(np.int64)
-        y = b.view(b_view).reshape(32, 4)[:, part].astype(np.int64)
+        x = a.view(a_view).reshape(len(a), -1).astype(np.int64)
+        y = b.view(b_view).reshape(len(b), 4)[:, part].astype(np.int64)
         return ((x * y).sum(axis=1) + c.astype(np.int64)).astype(np.uint32)
 
     out = TYPES["s32" if signed else "u32"]

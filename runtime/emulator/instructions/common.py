@@ -47,9 +47,25 @@ def lanewise(ins: Decoded, types: list[Type], function: Function, out: Type | No
     ins.expect_operands(len(types) + 1)
     out = out or types[0]
     target = ins.target(0, out)
+    _note(ins, types, function, out, target)
     if all(type_.dtype == type_.raw for type_ in types):
         return _raw(ins, types, function, out, target)
     return _viewed(ins, types, function, out, target)
+
+
+def _note(
+    ins: Decoded, types: list[Type], function: Function, out: Type, target: int | None
+) -> None:
+    if target is None:
+        return
+    slots = tuple(ins.slot(number + 1, type_) for number, type_ in enumerate(types))
+    views = [type_.dtype for type_ in types]
+
+    def compute(*operands: np.ndarray) -> np.ndarray:
+        seen = [each.view(view) for each, view in zip(operands, views, strict=True)]
+        return function(*seen).view(out.raw)
+
+    ins.note_lanewise(compute, slots, (target,))
 
 
 def _raw(

@@ -178,11 +178,17 @@ def _pair(ins: Decoded, target: Type, source: Type) -> Step:
     narrow = _narrow(ins, form, mode, relu, finite)
     upper, lower, write = ins.slot(1, source), ins.slot(2, source), ins.write(0, target)
 
-    def step(warp, mask):
-        regs, pairs = warp.regs, np.empty(64, np.uint32)
-        pairs[::2], pairs[1::2] = regs[lower], regs[upper]
-        write(warp, mask, narrow(pairs.view(np.float32)).view(np.uint32))
+    def packed(low: np.ndarray, high: np.ndarray) -> np.ndarray:
+        pairs = np.empty(2 * len(low), np.uint32)
+        pairs[::2], pairs[1::2] = low, high
+        return narrow(pairs.view(np.float32)).view(np.uint32)
 
+    def step(warp, mask):
+        write(warp, mask, packed(warp.regs[lower], warp.regs[upper]))
+
+    slot = ins.target(0, target)
+    if slot is not None:
+        ins.note_lanewise(packed, (lower, upper), (slot,))
     return step
 
 

@@ -58,6 +58,8 @@ def build_mov(ins: Decoded) -> Step:
         slot = ins.slot(1, TYPES["b32"])
         return result(lambda regs: regs[slot].astype(np.uint16), target)
     slot = ins.slot(1, type_)
+    if target is not None and type_.bits <= 64:
+        ins.note_lanewise(lambda value: value, (slot,), (target,))
     return result(lambda regs: regs[slot], target)
 
 
@@ -90,14 +92,20 @@ def _unpack(ins: Decoded, bits: int) -> Step:
     elements = ins.elements(0)
     dtype = RAW[_element_width(ins, elements, bits)]
     slot = ins.slot(1, TYPES[f"b{bits}"])
-    writes = [(number, ins.write(element, dtype)) for number, element in enumerate(elements)]
+    writes = [ins.write(element, dtype) for element in elements]
     count = len(elements)
 
-    def step(warp, mask):
-        parts = warp.regs[slot].reshape(-1).view(dtype)
-        for number, write in writes:
-            write(warp, mask, parts[number::count].copy())
+    def unpacked(wide: np.ndarray) -> list[np.ndarray]:
+        parts = wide.reshape(-1).view(dtype)
+        return [parts[number::count].copy() for number in range(count)]
 
+    def step(warp, mask):
+        for write, part in zip(writes, unpacked(warp.regs[slot]), strict=True):
+            write(warp, mask, part)
+
+    targets = tuple(ins.target(element, 8 * np.dtype(dtype).itemsize) for element in elements)
+    if bits <= 64 and None not in targets:
+        ins.note_lanewise(unpacked, (slot,), targets)
     return step
 
 
@@ -107,14 +115,17 @@ def _pack(ins: Decoded, bits: int) -> Step:
     slots = [ins.slot(element, dtype) for element in elements]
     raw, count = RAW[bits], len(slots)
 
-    def packed(regs):
-        parts = np.empty(WARP_SIZE * count, dtype)
-        for number, slot in enumerate(slots):
-            parts[number::count] = regs[slot]
+    def packed(*elements: np.ndarray) -> np.ndarray:
+        parts = np.empty(len(elements[0]) * count, dtype)
+        for number, element in enumerate(elements):
+            parts[number::count] = element
         wide = parts.view(raw)
-        return wide.reshape(WARP_SIZE, -1) if bits == 128 else wide
+        return wide.reshape(-1, 2) if bits == 128 else wide
 
-    return result_wide(packed, ins.target(0, bits))
+    target = ins.target(0, bits)
+    if target is not None and bits <= 64:
+        ins.note_lanewise(packed, tuple(slots), (target,))
+    return result_wide(lambda regs: packed(*[regs[slot] for slot in slots]), target)
 
 
 def result_wide(function, slot: int | None) -> Step:

@@ -16,6 +16,7 @@ from ..errors import Trap, lane_text
 from ..interface import Cta
 from ..ptx.addresses import LOCAL_WINDOW
 from ..ptx.lanes import EMPTY_BYTES, FULL, FULL_BYTES, canonical, lanes_to_int
+from ..ptx.lanewise import Stretch
 from ..ptx.registry import CONTROL, JUMP, SWITCH, Blocked, Yield
 from .cta import KEYED, StateBag
 from .spaces import GenericSpace
@@ -99,13 +100,18 @@ class Warp(StateBag):
     # -- running ---------------------------------------------------------------------------
 
     def run(self, budget: int) -> int:
-        """Run at most `budget` instructions; returns how many ran. Stops early when parked."""
+        """Run `budget` instructions, and to the end of a stretch; returns how many ran. Stops
+        early when parked."""
         left = budget
         code, counts, regs = self.launch.code, self.launch.counts, self.regs
+        stretches, inside = self.launch.stretches, self.program.inside
         split = self._begin_quantum()
-        while split is not None and left > 0:
-            left -= 1
+        while split is not None and (left > 0 or inside[split.pc]):
             pc, mask = split.pc, split.mask
+            if stretches[pc] is not None and mask is FULL and not self._watching:
+                left -= self._run_stretch(stretches[pc])
+                continue
+            left -= 1
             step, guard, negated = code[pc]
             if guard is not None:
                 mask = _guarded(mask, regs[guard], negated)
@@ -125,6 +131,16 @@ class Warp(StateBag):
             if self._watching and (split.pc in self._meeting or split.pc > self._horizon):
                 split = self._reselect()
         return budget - left
+
+    def _run_stretch(self, stretch: Stretch) -> int:
+        """Run it; returns its number of instructions."""
+        split, counts = self.split, self.launch.counts
+        stretch.run(self)
+        pcs = range(split.pc, stretch.end)
+        for pc in pcs:
+            counts[pc] += 1
+        split.pc = stretch.end
+        return len(pcs)
 
     def place(self) -> dict:
         """Where the warp is now, as keywords for `Trap.locate`."""

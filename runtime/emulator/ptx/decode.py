@@ -15,6 +15,7 @@ from ..interface import Warp
 from . import syntax
 from .accesses import MemoryAccess
 from .lanes import FULL, WARP_SIZE, first_lane, lanes_to_int
+from .lanewise import Lanewise
 from .operand_slots import OperandSlots, Where, type_bits
 from .register_writes import Write, register_write
 from .registry import Blocked
@@ -188,6 +189,21 @@ class Decoded(OperandSlots):
     def note_access(self, access: MemoryAccess) -> None:
         """Say what the instruction moves, for profiles."""
         self.program.accesses[self.pc] = access
+
+    def note_lanewise(
+        self, function: Callable, reads: tuple[int, ...], writes: tuple[int, ...]
+    ) -> None:
+        """Say that the instruction does nothing but compute these slots; see `Lanewise`."""
+        if self.predicate is None:
+            key = self.opcode, *(self._form_of(operand) for operand in self.operands)
+            self.program.lanewise[self.pc] = Lanewise(key, function, reads, writes)
+
+    def _form_of(self, operand: syntax.Operand) -> Any:
+        """What of an operand may decide on what the instruction does: all but which register."""
+        if isinstance(operand, syntax.Vector):
+            return tuple(self._form_of(element) for element in operand.elements)
+        register = isinstance(operand, syntax.Symbol) and self.scope.register(operand.name)
+        return register.bits if register else operand
 
     # -- convergence -------------------------------------------------------------------------
 

@@ -7,7 +7,7 @@ run many times.
 
 from __future__ import annotations
 
-from typing import NoReturn, Protocol
+from typing import Any, NoReturn, Protocol
 
 import numpy as np
 
@@ -47,7 +47,9 @@ class Occurrence(Protocol):
 
 class Program:
     """code: (step, guard slot or None, guard negated) by pc; source: the instruction by pc;
-    accesses: what threads' instructions move, by pc; text: the PTX, "" where it is not known."""
+    accesses: what threads' instructions move, by pc; text: the PTX, "" where it is not known;
+    lanewise: what instructions compute that do nothing else, by pc; stretches, inside: see
+    `lanewise.join_stretches`, by pc."""
 
     def __init__(self, module: syntax.Module, function: syntax.Function):
         self.text = ""
@@ -64,6 +66,9 @@ class Program:
         self.special_slots: dict[int, str] = {}
         self.shared_slots: dict[int, tuple[str, int]] = {}
         self.accesses: dict[int, MemoryAccess] = {}
+        self.lanewise: dict[int, Any] = {}
+        self.stretches: list[Any] = []
+        self.inside: list[bool] = []
         self._dtypes: list[np.dtype] = []
         self._constant_slots: dict[tuple, int] = {}
         self._special_by_name: dict[str, int] = {}

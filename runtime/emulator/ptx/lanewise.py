@@ -1,0 +1,114 @@
+"""Stretches of instructions that compute registers from registers, each lane from its own values.
+
+Nothing outside the warp sees the order inside a stretch. Those of its instructions that do the same
+and whose operands are there are therefore executed as one, on the lanes of all of them.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
+from operator import itemgetter
+
+import numpy as np
+
+from ..interface import Warp
+from .lanes import FULL, WARP_SIZE
+from .program import Program
+from .registry import Step
+
+LONGEST = 128
+"""Instructions of a stretch: a quantum of the scheduler does not end inside one."""
+LEAST_SAVED = 4
+"""Executions that a stretch must save to be worth its preparation."""
+
+
+@dataclass(frozen=True)
+class Lanewise:
+    """What an instruction computes.
+
+    key: equal for instructions that do the same. function: takes the raw bits of the operands, flat
+    arrays of any length, and returns an array as long or, for several writes, one for each. reads,
+    writes: register slots, of up to 64 bits.
+    """
+
+    key: Hashable
+    function: Callable
+    reads: tuple[int, ...]
+    writes: tuple[int, ...]
+
+
+class Stretch:
+    """A stretch of a program: instructions in a row, up to the pc ``end``."""
+
+    def __init__(self, steps: list[Step], end: int):
+        self._steps, self.end = steps, end
+
+    def run(self, warp: Warp) -> None:
+        """Execute it with all lanes."""
+        for step in self._steps:
+            step(warp, FULL)
+
+
+def join_stretches(program: Program) -> None:
+    """Find the stretches of a program: by the pc at which they start, and what lies inside."""
+    program.stretches = [None] * len(program.code)
+    program.inside = [False] * len(program.code)
+    first = 0
+    while first < len(program.code):
+        end = _end(program, first)
+        stretch = _stretch(program, range(first, end))
+        if stretch is not None:
+            program.stretches[first] = stretch
+            program.inside[first + 1 : end] = [True] * (end - first - 1)
+        first = max(end, first + 1)
+
+
+def _end(program: Program, first: int) -> int:
+    end = first
+    while end in program.lanewise and end - first < LONGEST:
+        end += 1
+    return end
+
+
+def _stretch(program: Program, pcs: range) -> Stretch | None:
+    groups = _groups(program, pcs)
+    if len(pcs) - len(groups) < LEAST_SAVED:
+        return None
+    return Stretch([_step(program, members) for members in groups], pcs.stop)
+
+
+def _groups(program: Program, pcs: Sequence[int]) -> list[list[int]]:
+    """The instructions that are executed as one, in an order that their registers allow."""
+    groups: dict[tuple, list[int]] = defaultdict(list)
+    written: dict[int, int] = {}
+    used: dict[int, int] = {}
+    for pc in pcs:
+        each = program.lanewise[pc]
+        behind = [written.get(slot, 0) for slot in each.reads]
+        behind += [used.get(slot, 0) for slot in each.writes]
+        level = 1 + max(behind, default=0)
+        for slot in (*each.reads, *each.writes):
+            used[slot] = max(level, used.get(slot, 0))
+        written.update(dict.fromkeys(each.writes, level))
+        groups[level, each.key].append(pc)
+    return [groups[key] for key in sorted(groups, key=itemgetter(0))]
+
+
+def _step(program: Program, members: list[int]) -> Step:
+    if len(members) == 1:
+        return program.code[members[0]][0]
+    each = [program.lanewise[pc] for pc in members]
+    function, count = each[0].function, len(each[0].writes)
+    reads = [itemgetter(*slots) for slots in zip(*(one.reads for one in each), strict=True)]
+    targets = list(zip(*(one.writes for one in each), strict=True))
+
+    def step(warp: Warp, mask: np.ndarray) -> None:
+        regs = warp.regs
+        found = function(*[np.concatenate(read(regs)) for read in reads])
+        for slots, values in zip(targets, (found,) if count == 1 else found, strict=True):
+            for slot, value in zip(slots, values.reshape(-1, WARP_SIZE), strict=True):
+                regs[slot] = value
+
+    return step

@@ -1,0 +1,111 @@
+"""Straight code that only computes: equal instructions run as one, and nobody can tell."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from tilewright.runtime.emulator import launch
+
+HEADER = ".version 8.8\n.target sm_100a\n.address_size 64\n"
+NARROW, WIDE = 6, 3
+MASK = (1 << 32) - 1
+
+
+def straight_code(rng: random.Random, length: int) -> list[tuple]:
+    """Instructions on few registers, so that most results are read or overwritten at once."""
+    operations = ("add", "xor", "shl", "mov", "pack", "unpack")
+
+    def operands(kind: str) -> tuple[int, ...]:
+        a, b, c = (rng.randrange(NARROW) for _ in range(3))
+        wide, other = rng.randrange(WIDE), rng.sample(range(NARROW), 2)
+        return {"pack": (wide, a, b), "unpack": (*other, wide)}.get(kind, (a, b, c))
+
+    return [(kind, *operands(kind)) for kind in rng.choices(operations, k=length)]
+
+
+def as_ptx(kind: str, x: int, y: int, z: int) -> str:
+    return {
+        "add": f"add.u32 %n{x}, %n{y}, %n{z};",
+        "xor": f"xor.b32 %n{x}, %n{y}, %n{z};",
+        "shl": f"shl.b32 %n{x}, %n{y}, {z + 1};",
+        "mov": f"mov.b32 %n{x}, %n{y};",
+        "pack": f"mov.b64 %w{x}, {{%n{y}, %n{z}}};",
+        "unpack": f"mov.b64 {{%n{x}, %n{y}}}, %w{z};",
+    }[kind]
+
+
+def step(narrow: list[int], wide: list[int], kind: str, x: int, y: int, z: int) -> None:
+    """What the PTX ISA says that one thread does."""
+    if kind == "pack":
+        wide[x] = narrow[z] << 32 | narrow[y]
+    elif kind == "unpack":
+        narrow[x], narrow[y] = wide[z] & MASK, wide[z] >> 32
+    else:
+        a, b = narrow[y], narrow[z]
+        results = {"add": a + b, "xor": a ^ b, "shl": a << z + 1, "mov": a}
+        narrow[x] = results[kind] & MASK
+
+
+def kernel(code: list[tuple], entry: int) -> str:
+    """Lanes from 20 on jump to instruction `entry`; the sum of all registers is stored."""
+    lines = [as_ptx(*each) for each in code]
+    lines.insert(entry, "INSIDE:")
+    start = [f"mad.lo.u32 %n{i}, %lane, {i + 3}, {i};" for i in range(NARROW)]
+    start += [f"mul.wide.u32 %w{i}, %lane, {0x12345678 + i};" for i in range(WIDE)]
+    total = [f"add.u32 %n0, %n0, %n{i};" for i in range(1, NARROW)]
+    total += [f"cvt.u32.u64 %n1, %w{i}; add.u32 %n0, %n0, %n1;" for i in range(WIDE)]
+    body = "\n".join([*start, "@%p bra INSIDE;", *lines, *total])
+    return f"""{HEADER}.visible .entry k(.param .u64 out) {{
+        .reg .b32 %n<{NARROW}>, %lane; .reg .b64 %w<{WIDE}>, %at; .reg .pred %p;
+        mov.u32 %lane, %tid.x; setp.ge.u32 %p, %lane, 20;
+        {body}
+        ld.param.u64 %at, [out]; mad.wide.u32 %at, %lane, 4, %at; st.global.u32 [%at], %n0; ret; }}
+        """
+
+
+def expected(code: list[tuple], lane: int) -> int:
+    narrow = [lane * (i + 3) + i for i in range(NARROW)]
+    wide = [lane * (0x12345678 + i) for i in range(WIDE)]
+    for each in code:
+        step(narrow, wide, *each)
+    return (sum(narrow) + sum(each & MASK for each in wide)) & MASK
+
+
+@pytest.mark.parametrize("threads", [20, 32])
+@pytest.mark.parametrize("seed", range(8))
+def test_a_stretch_gives_what_its_instructions_give_one_by_one(seed, threads):
+    """20 threads are not a whole warp, 32 part at the branch and those behind it start inside."""
+    code = straight_code(random.Random(seed), 60)
+    out = np.zeros(threads, np.uint32)
+    launch(kernel(code, 30), "k", grid=1, block=threads, params=[out], seed=seed)
+    assert out.tolist() == [expected(code if t < 20 else code[30:], t) for t in range(threads)]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_whole_warp_runs_a_stretch_and_counts_its_instructions(seed):
+    code = straight_code(random.Random(seed), 60)
+    out = np.zeros(32, np.uint32)
+    text = kernel(code, 0).replace("@%p bra INSIDE;", "")
+    report = launch(text, "k", grid=1, block=32, params=[out], seed=seed)
+    assert out.tolist() == [expected(code, lane) for lane in range(32)]
+    counted = Counter(kind for kind, *_ in code)
+    assert report.instructions["xor.b32"] == counted["xor"]
+    assert report.instructions["shl.b32"] == counted["shl"]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_warps_take_turns_alike_with_and_without_an_observer(seed):
+    """A profile sees each instruction; four warps race for places in an order that seeds fix."""
+    code = straight_code(random.Random(seed), 200)
+    text = kernel(code, 0).replace("@%p bra INSIDE;", "")
+    race = "ld.param.u64 %at, [out]; atom.global.add.u32 %n0, [%at+512], 1;"
+    text = text.replace("ld.param.u64 %at, [out];", race)
+    outs = [np.zeros(129, np.uint32) for _ in range(2)]
+    for out, profile in zip(outs, (False, True), strict=True):
+        launch(text, "k", grid=1, block=128, params=[out], seed=seed, profile=profile)
+    assert outs[0].tolist() == outs[1].tolist()
+    assert sorted(outs[0][:128].tolist()) == list(range(128))
