@@ -4,6 +4,7 @@ import re
 
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
+from shapes import within
 
 from tilewright.compiler.spec import MatmulSpec
 from tilewright.dialects.errors import CompileError
@@ -67,7 +68,7 @@ def test_a_subset_is_right_or_refused(check_matmul, spec, tile, calls, seed):
     tiling = f"tiling{{tile={'x'.join(map(str, tile))}}}"
     pipeline = ",".join([tiling, *filter(None, calls)])
     try:
-        check_matmul(spec, target="sm_90a", pipeline=pipeline, seed=seed)
+        check_matmul(within(spec, tile), target="sm_90a", pipeline=pipeline, seed=seed)
     except CompileError as error:
         assert any(re.search(words, str(error)) for words in REFUSALS), (pipeline, spec, error)
 
@@ -103,6 +104,6 @@ def test_two_consumers_are_right_or_refused(check_matmul, spec, tile, data, seed
         left_out = name in ("epilogue-staging", "clustering") and data.draw(st.booleans())
         calls += [] if left_out else [f"{name}{{{option}}}"]
     try:
-        check_matmul(spec, target="sm_90a", pipeline=",".join(calls), seed=seed)
+        check_matmul(within(spec, tile), target="sm_90a", pipeline=",".join(calls), seed=seed)
     except CompileError as error:
         assert any(re.search(words, str(error)) for words in PING_PONG_REFUSALS), (calls, error)

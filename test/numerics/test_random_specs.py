@@ -2,6 +2,7 @@
 
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
+from shapes import within
 
 from tilewright.compiler.spec import MatmulSpec
 
@@ -52,7 +53,7 @@ TYPES = (
 def test_random_specs_are_right(check_matmul, spec, tile, prefix, box, seed):
     text = "x".join(map(str, tile))
     pipeline = f"tiling{{tile={text}}},tma-insertion{{box={box}}},swizzle-selection"
-    check_matmul(spec, pipeline=pipeline, stop_after=prefix, seed=seed)
+    check_matmul(within(spec, tile), pipeline=pipeline, stop_after=prefix, seed=seed)
 
 
 @settings(
@@ -76,8 +77,9 @@ def test_random_specs_are_right(check_matmul, spec, tile, prefix, box, seed):
 )
 def test_random_types_are_right(check_matmul, sizes, types, tile, prefix, target, seed):
     dtypes, k_per_mma = types
-    text = "x".join(map(str, (*tile[:2], tile[2] * k_per_mma)))
+    tile = (*tile[:2], tile[2] * k_per_mma)
+    text = "x".join(map(str, tile))
     passes = "tma-insertion,swizzle-selection,pipelining,warp-specialization"
     pipeline = f"tiling{{tile={text}}},{passes}"
-    spec = MatmulSpec(*sizes, *dtypes)
+    spec = within(MatmulSpec(*sizes, *dtypes), tile)
     check_matmul(spec, target=target, pipeline=pipeline, stop_after=prefix, seed=seed)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 import pytest
 from hypothesis import HealthCheck, Phase, event, given, seed, settings
 from hypothesis import strategies as st
+from shapes import within
 
 from tilewright.compiler.spec import MatmulSpec
 from tilewright.dialects.errors import CompileError
@@ -239,7 +240,7 @@ def cases(draw):
     likely = {name: st.sampled_from([True, True, False]) for name in options}
     likely["tma-insertion"] = st.sampled_from([True, True, True, True, True, False])
     chosen = {name: draw(option) for name, option in options.items() if draw(likely[name])}
-    return Case(spec, tile, chosen, draw(st.integers(0, 2**16)))
+    return Case(within(spec, tile), tile, chosen, draw(st.integers(0, 2**16)))
 
 
 def check(check_matmul, case):
