@@ -50,6 +50,11 @@ class RingType(Pipe.Type, name="ring"):
         return [ir.TypeAttr(tile).value for tile in ir.ArrayAttr(self.payload_attr)]
 
     @property
+    def accumulator(self) -> AccumulatorType:
+        """The payload of a ring of accumulators."""
+        return AccumulatorType(self.tiles[0])
+
+    @property
     def slot(self) -> "SlotType":
         """The type of one of its slots."""
         return SlotType.get(self.payload_attr)

@@ -173,6 +173,11 @@ def _names_of(op_class: type | UnionType) -> frozenset[str]:
     )
 
 
+def defining_op(value: ir.Value) -> Any:
+    """The op that a result is of, an instance of its class."""
+    return ir.OpResult(value).owner.opview
+
+
 def operations(operation: ir.Operation) -> Iterator[Any]:
     """Every op under `operation`, in program order."""
     for region in operation.regions:

@@ -23,7 +23,7 @@ from ..dialects.sm_threads import ISSUER, TEAM, WarpsOp, who_runs
 from ..dialects.target import Target
 from ..dialects.tile import KernelOp, PairMmaOp, TmaMulticastOp
 from ..dialects.tile_types import AccumulatorType, integers_of
-from .base import refused, target_of, walk
+from .base import defining_op, refused, target_of, walk
 from .plan import MMA_DONE, has_copies
 
 WARP_THREADS = 32
@@ -120,7 +120,7 @@ def _ops(ring: Any, end: str) -> list[Any]:
 
 
 def _compare(barriers: ir.Value, arrivals: int) -> None:
-    op = barriers.owner.opview
+    op = defining_op(barriers)
     if op.arrivals.value != arrivals:
         raise refused(
             op,

@@ -353,10 +353,10 @@ def _first_value(value: ir.Value, loops: tuple[Any, ...]) -> int | None:
     if isinstance(value.owner, ir.Block) or value.owner.name != "arith.cmpi":
         known = constant_of(value)
         return None if known is None else known & 1
-    sides = [_first_index(side, loops) for side in value.owner.operands]
-    if None in sides:
+    left, right = (_first_index(side, loops) for side in value.owner.operands)
+    if left is None or right is None:
         return None
-    return int(COMPARES[ir.IntegerAttr(value.owner.attributes["predicate"]).value](*sides))
+    return int(COMPARES[ir.IntegerAttr(value.owner.attributes["predicate"]).value](left, right))
 
 
 def _first_index(value: ir.Value, loops: tuple[Any, ...]) -> int | None:

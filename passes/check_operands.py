@@ -21,7 +21,7 @@ from ..dialects.tile import (
     TmaMulticastOp,
 )
 from ..dialects.tile_types import TensorMapType, element_bytes, integers_of
-from .base import refused, walk
+from .base import defining_op, refused, walk
 from .indices import LinearForm, linear_form, place_of, span
 from .tensor_maps import map_type
 
@@ -44,7 +44,7 @@ def check_views(kernel: KernelOp) -> None:
             f"views: must be named a, b, what the epilogue reads, c, got {names}; rename them",
         )
     for number, argument in enumerate(kernel.body.blocks[0].arguments):
-        type_ = argument.type
+        type_ = ir.MemRefType(argument.type)
         space = type_.memory_space
         if not isinstance(space, ir.IntegerAttr) or space.value != GLOBAL:
             raise refused(
@@ -93,8 +93,8 @@ def check_load(kernel: KernelOp, op: Any, target: Target) -> None:
         _check_line(kernel, op, forms)
 
 
-def _view_of(op: Any) -> ir.Value:
-    return op.view if isinstance(op, LoadOp | CopyOp) else op.map.owner.opview.view
+def _view_of(op: Any) -> ir.Value[ir.MemRefType]:
+    return op.view if isinstance(op, LoadOp | CopyOp) else defining_op(op.map).view
 
 
 def _check_major(op: Any, view: ir.MemRefType, layout: TileLayout) -> None:
@@ -202,7 +202,7 @@ def _check_origin(op: Any) -> None:
 
 def _origins(tile: ir.Value) -> set[int]:
     """Which arguments of the kernel a tile is loaded from."""
-    part = tile.owner.opview
+    part = defining_op(tile)
     if isinstance(part, LoadOp):
         return {ir.BlockArgument(part.view).arg_number}
     if isinstance(part, TileMemoryOp):
@@ -230,7 +230,7 @@ def _fills(slot: ir.Value, index: int) -> set[int]:
 def check_store(kernel: KernelOp, op: Any, target: Target) -> None:
     """Where the sums go, and what the epilogue reads."""
     staged = isinstance(op, StagedStoreOp)
-    view = op.map.owner.opview.view if staged else op.view
+    view = defining_op(op.map).view if staged else op.view
     arguments = list(kernel.body.blocks[0].arguments)
     if view != arguments[-1]:
         raise refused(op, "views: must store to c, the last view, got another; swap it")
@@ -287,7 +287,7 @@ def _check_staging(op: StagedStoreOp, view: ir.MemRefType, target: Target) -> No
 def check_element(kernel: KernelOp, op: ElementOp) -> None:
     """What an epilogue reads beside the sum: a view of the kernel, as large as C is along it."""
     *_, c = arguments = list(kernel.body.blocks[0].arguments)
-    shape = list(c.type.shape)
+    shape = list(ir.MemRefType(c.type).shape)
     wanted = {"m": shape[:1], "n": shape[1:], "mn": shape}[op.axes.value]
     if op.source not in arguments[2:-1] or list(op.source.type.shape) != wanted:
         raise refused(

@@ -32,6 +32,7 @@ from .pipe_agents import Agent, End
 from .thread_rules import members
 
 SHARERS = 2  # agents that can share a ring
+Ring = CreateOp | RingOp | TurnsOp
 LOOP = ("tiles", "order", "group")
 
 
@@ -41,12 +42,12 @@ def check_pipes(module: ir.Module) -> None:
         if not isinstance(kernel, KernelOp):
             continue
         ops = list(members(kernel.body.blocks[0]))
-        rings = [op for op in ops if isinstance(op, CreateOp | RingOp | TurnsOp)]
+        rings = [op for op in ops if isinstance(op, Ring)]
         if rings:
             _check_kernel(kernel, ops, rings, target_of(module).awaits_mmas)
 
 
-def _check_kernel(kernel: KernelOp, ops: list[Any], rings: list[CreateOp], awaits: bool) -> None:
+def _check_kernel(kernel: KernelOp, ops: list[Any], rings: list[Ring], awaits: bool) -> None:
     roles = [op for op in ops if isinstance(op, RoleOp | WarpsOp)]
     if not roles:
         Agent(kernel, alone=True, awaits=awaits)
@@ -59,7 +60,7 @@ def _check_kernel(kernel: KernelOp, ops: list[Any], rings: list[CreateOp], await
             _check_ring(create, agents)
 
 
-def _check_claims(create: CreateOp, agents: list[Agent]) -> None:
+def _check_claims(create: Ring, agents: list[Agent]) -> None:
     """One role asks, and every other reads the answers."""
     ring, asking, reading = create.ring, [], []
     for agent in agents:
@@ -78,7 +79,7 @@ def _check_claims(create: CreateOp, agents: list[Agent]) -> None:
         )
 
 
-def _check_ring(create: CreateOp, agents: list[Agent]) -> None:
+def _check_ring(create: Ring, agents: list[Agent]) -> None:
     """Whether what the agents do at their ends of a ring fits together."""
     ring = create.ring
     ends = [(agent, agent.ends[ring]) for agent in agents if ring in agent.ends]
@@ -158,7 +159,7 @@ def _tiles_of(loop: Any) -> str:
     return f"{kind} {', '.join(f'{name} = {attributes[name]}' for name in LOOP)}"
 
 
-def _check_turns(create: CreateOp, empties: list[tuple[Agent, End]]) -> None:
+def _check_turns(create: Ring, empties: list[tuple[Agent, End]]) -> None:
     turns = sorted(
         agent.tile_loop.turn.value if isinstance(agent.tile_loop, ForEachTurnOp) else -1
         for agent, _ in empties

@@ -99,9 +99,8 @@ def _fuse(first: scf.ForOp, second: scf.ForOp) -> bool:
         return False
     if later.start + shift != steps.start + len(steps) * steps.step:
         return False
-    mapping = {second.induction_variable: first.induction_variable}
-    if shifted is not None:
-        mapping = {shifted: first.induction_variable}
+    index = second.induction_variable if shifted is None else shifted
+    mapping: Mapping = {index: first.induction_variable}
     if not _same_body(first.body, second.body, mapping):
         return False
     with ir.InsertionPoint(first), first.operation.location:

@@ -39,6 +39,7 @@ from ..dialects.tile import (
 from ..dialects.tile_types import SmemType, integers, integers_of
 from .base import (
     PassLog,
+    defining_op,
     option,
     parse_bool,
     parse_extents,
@@ -201,28 +202,28 @@ def _split_b(kernel: KernelOp, mma: MmaOp) -> None:
         each.operation.erase()
 
 
-def _halve_ring(kernel: KernelOp, b: ir.Value) -> SmemType:
+def _halve_ring(kernel: KernelOp, b: ir.Value[SmemType]) -> SmemType:
     """Give B's tiles half their rows, in the widest swizzle up to theirs that fits."""
-    part = b.owner.opview
+    part = defining_op(b)
     ring = part.slot.owner.operands[0]
     create = next(c for c in walk(kernel, CreateOp) if c.ring == ring and is_operand_ring(c))
     tiles = create.ring.type.tiles
     layout = replace(b.type.layout, mn=b.type.layout.mn // 2)
     if layout.fits():
         layout = replace(layout, swizzle=widest_swizzle(layout))
-    tiles[part.index.value] = SmemType.of(layout, b.type.element)
+    tiles[part.index.value] = half = SmemType.of(layout, b.type.element)
     retype_ring(create, create.ring.type.stages, tiles)
-    return tiles[part.index.value]
+    return half
 
 
 def _remap(load: TmaLoadOp, tile: SmemType) -> None:
-    define = load.map.owner.opview
+    define = defining_op(load.map)
     rank = len(load.map.type.box)
     define.map.set_type(load_map_type(define.view.type, tile, rank, lambda _: None))
 
 
 def _multicast_load(load: TmaLoadOp, axis: str, parts: int) -> None:
-    define = load.map.owner.opview
+    define = defining_op(load.map)
     tile = load.tile.type
     define.map.set_type(multicast_map(define.view.type, tile, parts))
     with ir.InsertionPoint(load), load.location:
@@ -239,4 +240,4 @@ def _multicast_load(load: TmaLoadOp, axis: str, parts: int) -> None:
 
 def _argument_index(load: Any) -> int:
     """0 for a load of A, 1 for one of B."""
-    return ir.BlockArgument(load.map.owner.opview.view).arg_number
+    return ir.BlockArgument(defining_op(load.map).view).arg_number

@@ -45,10 +45,10 @@ from ..dialects.tile_stores import (
     TmaStoreOp,
     WritePieceOp,
 )
-from ..dialects.tile_types import integers, integers_of
-from .base import PassLog, refused, target_of, the_kernel, walk
+from ..dialects.tile_types import AccumulatorType, integers, integers_of
+from .base import PassLog, defining_op, refused, target_of, the_kernel, walk
 from .check_instructions import is_expanded
-from .clone import clone
+from .clone import Mapping, clone
 from .expand_tiles import expand_tiles, i32
 from .rings import is_operand_ring
 from .whole import WHOLE, WHOLE_OPS, whole_of
@@ -169,7 +169,7 @@ def _expand(store: StagedStoreOp, target: Target) -> int:
     return n // columns
 
 
-def _piece(store: StagedStoreOp, sums: ir.Value, start: ir.Value) -> None:
+def _piece(store: StagedStoreOp, sums: ir.Value[AccumulatorType], start: ir.Value) -> None:
     """A piece on its way through the buffer whose turn it is."""
     team, ring = _team_of(store), store.staging
     buffer = StagingBufferOp(staging=ring, buffer=ring.type.tiles[0]).buffer
@@ -193,7 +193,7 @@ def _copy_region(source: ir.Region, target: ir.Region) -> None:
     """The epilogue, for a store that has several pieces."""
     block = source.blocks[0]
     copy = target.blocks.append(*(argument.type for argument in block.arguments))
-    mapping = dict(zip(block.arguments, copy.arguments, strict=True))
+    mapping: Mapping = dict(zip(block.arguments, copy.arguments, strict=True))
     with ir.InsertionPoint(copy):
         for op in block.operations:
             clone(op, mapping)
@@ -201,7 +201,7 @@ def _copy_region(source: ir.Region, target: ir.Region) -> None:
 
 def _hand_back(store: StagedStoreOp) -> None:
     """Before the next tile's MMAs overwrite an accumulator that no pipe guards, all meet."""
-    guarded = isinstance(store.acc.owner.opview, TileOp)
+    guarded = isinstance(defining_op(store.acc), TileOp)
     kernel = store.operation.parent.opview
     if guarded or isinstance(kernel, KernelOp):
         return

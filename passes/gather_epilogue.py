@@ -15,7 +15,8 @@ from .base import location_of, refused
 from .trace_operand import check_copies, check_parallel, map_dims, named
 
 Axes = tuple[str, ...]
-Step = Generator[tuple[ir.Value, Axes], ir.Value, ir.Value]
+# Gets None to start with, and for each element that it asks for its scalar.
+Step = Generator[tuple[ir.Value, Axes], Any, ir.Value]
 CONVERSIONS = ("arith.constant", "arith.truncf", "arith.sitofp")
 POWER, POWERS = "math.fpowi", range(1, 9)
 EXACT = (
@@ -114,11 +115,11 @@ class EpilogueGatherer:
             return self._scalar(op.operands[0])
         if isinstance(op, linalg.BroadcastOp):
             check_copies(op)
-            added = set(op.attributes["dimensions"])
+            added = set(ir.DenseI64ArrayAttr(op.attributes["dimensions"]))
             return (yield op.operands[0], tuple(a for i, a in enumerate(axes) if i not in added))
         if isinstance(op, linalg.TransposeOp):
             check_copies(op)
-            order = list(op.attributes["permutation"])
+            order = list(ir.DenseI64ArrayAttr(op.attributes["permutation"]))
             source = [axes[order.index(i)] for i in range(len(axes))]
             return (yield op.operands[0], tuple(source))
         if op.operation.name == "arith.constant":
@@ -138,7 +139,8 @@ class EpilogueGatherer:
                 f"an epilogue operand must be indexed [m], [n] or [m, n], got {list(axes)} "
                 f"for {value.type}",
             )
-        dtype = stored_dtype(str(value.type.element_type))
+        element = ir.RankedTensorType(value.type).element_type
+        dtype = stored_dtype(str(element))
         if dtype is None or dtype.name not in OUTPUT_DTYPES:
             takes = ", ".join(DTYPES[name].mlir for name in OUTPUT_DTYPES)
             raise refused(
@@ -148,7 +150,7 @@ class EpilogueGatherer:
             return ElementOp(
                 source=value,
                 axes=ir.StringAttr.get("".join(axes)),
-                value=value.type.element_type,
+                value=element,
             ).value
 
     def _generic(self, op: Any, axes: Axes) -> Step:
@@ -237,7 +239,7 @@ class EpilogueGatherer:
     def _power(self, op: Any, base: ir.Value) -> ir.Value:
         """A small power, as products."""
         exponent = _integer(op.operands[1])
-        if exponent not in POWERS:
+        if exponent is None or exponent not in POWERS:
             allowed = f"{POWERS[0]} to {POWERS[-1]}"
             raise refused(op, f"the exponent must be a constant of {allowed}, got {exponent}")
         result = base

@@ -12,9 +12,9 @@ from ..dialects.sm_memory import (
     SlotMemoryOp,
     TensorMemoryOp,
     TileMemoryOp,
-    is_claim,
 )
 from ..dialects.tile import KernelOp
+from ..dialects.tile_types import SmemType
 from .base import walk
 from .check_memory import byte_size
 
@@ -51,7 +51,7 @@ def _described(op: Any) -> tuple[str, str, str]:
 
 
 def _payload(type_: ir.Type) -> str:
-    if is_claim(type_):
+    if not isinstance(type_, SmemType):
         return "answer of cluster launch control"
     layout = type_.layout
     swizzle = "no" if layout.swizzle == "none" else layout.swizzle

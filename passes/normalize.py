@@ -91,20 +91,24 @@ def _the_matmul(function: func.FuncOp) -> Any:
 
 def _check_dtypes(matmul: Any, a: Operand, b: Operand) -> tuple[DType, DType]:
     """The types of A and B, which an MMA takes together."""
-    found = [operand_dtype(operand.element) for operand in (a, b)]
-    for name, operand, dtype in zip("AB", (a, b), found, strict=True):
-        if dtype is None:
-            raise refused(matmul, f"{name} must hold one of {_taken()}, got {operand.element}")
+    found = _dtype(matmul, "A", a), _dtype(matmul, "B", b)
     reason = mix_refusal(*found)
     if reason:
         raise refused(matmul, f"A and B {reason}")
-    shapes = [*a.value.type.shape, *b.value.type.shape]
+    shapes = [*a.type.shape, *b.type.shape]
     if any(extent <= 0 for extent in shapes):
         types = f"{a.value.type} and {b.value.type}"
         raise refused(matmul, f"shapes must be static and positive, got {types}")
     if a.value == b.value and a.unsigned != b.unsigned:
         raise refused(matmul, "one argument as A and B must have one sign, got both")
-    return found[0], found[1]
+    return found
+
+
+def _dtype(matmul: Any, name: str, operand: Operand) -> DType:
+    dtype = operand_dtype(operand.element)
+    if dtype is None:
+        raise refused(matmul, f"{name} must hold one of {_taken()}, got {operand.element}")
+    return dtype
 
 
 def _check_sizes(function: func.FuncOp) -> None:
@@ -153,7 +157,7 @@ def _say_unsigned(function: func.FuncOp, operands: list[Operand]) -> None:
     for operand in operands:
         if operand.element[0] == "u":
             element = ir.Type.parse(operand.element)
-            operand.value.set_type(ir.RankedTensorType.get(operand.value.type.shape, element))
+            operand.value.set_type(ir.RankedTensorType.get(operand.type.shape, element))
     inputs = [argument.type for argument in function.body.blocks[0].arguments]
     type_ = ir.FunctionType.get(inputs, function.type.results)
     function.operation.attributes["function_type"] = ir.TypeAttr.get(type_)

@@ -41,7 +41,7 @@ from ..dialects.tile import (
 from ..dialects.tile_types import AccumulatorType, integers, integers_of
 from ..dialects.verify import ORDERS
 from .base import PassLog, one_of, option, refused, require, target_of, the_kernel, walk
-from .clone import clone, is_pure, replace_in
+from .clone import Mapping, clone, is_pure, replace_in
 from .rings import retype_ring
 
 OVERLAPPING_STAGES = 2
@@ -168,7 +168,7 @@ class Persistence:
         body = loop.body.blocks.append(index, index)
         for op in program:
             body.append(op.operation)
-        mapping = dict(zip((place.i, place.j), body.arguments, strict=True))
+        mapping: Mapping = dict(zip((place.i, place.j), body.arguments, strict=True))
         with ir.InsertionPoint.at_block_begin(body), place.location:
             for op in derived:
                 clone(op, mapping)
@@ -198,7 +198,8 @@ def _from_first_effect(block: ir.Block) -> list[Any]:
 
 def _derived(kernel: KernelOp, place: CtaTileOp) -> list[Any]:
     """The ops outside of roles that compute from a CTA's place, which every tile does anew."""
-    values, derived = {place.i, place.j}, []
+    values: set[ir.Value] = {place.i, place.j}
+    derived = []
     for op in list(kernel.body.blocks[0].operations):
         if is_pure(op) and values.intersection(op.operation.operands):
             values.update(op.operation.results)

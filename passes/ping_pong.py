@@ -50,7 +50,7 @@ from ..dialects.pipe import (
 from ..dialects.target import Target
 from ..dialects.tile import MMAS, AccumulatorOp, ForEachTileOp, KernelOp, StagedStoreOp
 from ..dialects.tile_types import integers_of
-from .base import PassLog, refused, require, target_of, the_kernel, walk
+from .base import PassLog, defining_op, refused, require, target_of, the_kernel, walk
 from .clone import clone, iterations_of, replace_in
 from .rings import retype_ring
 from .warp_specialization import CONSUMER, LOAD, WARPGROUP_WARPS, load_registers, registers_left
@@ -113,13 +113,14 @@ def _check_consumer(consumer: RoleOp) -> None:
             )
     accumulator = walk(consumer, AccumulatorOp)[0]
     warpgroups = consumer.warps.value // WARPGROUP_WARPS
-    broken = legality.consumer_warpgroups(*accumulator.acc.type.shape, warpgroups)
+    m, n = accumulator.acc.type.shape
+    broken = legality.consumer_warpgroups(m, n, warpgroups)
     require(accumulator, broken, "use a smaller tile, as 128x128 or 64x256", "ping-pong: ")
 
 
 def _share_out(store: StagedStoreOp) -> tuple[ir.Value, ir.Value]:
     """Halve a store's staging ring; (it, a second one of the same size)."""
-    create = store.staging.owner.opview
+    create = defining_op(store.staging)
     stages, tiles = create.ring.type.stages, create.ring.type.tiles
     if stages % 2:
         raise refused(
@@ -140,7 +141,7 @@ def _copy_role(role: RoleOp, stagings: dict[ir.Value, ir.Value]) -> RoleOp:
     return copy
 
 
-def _take_turns(role: RoleOp, turn: int, turns: ir.Value) -> None:
+def _take_turns(role: RoleOp, turn: int, turns: ir.Value[RingType]) -> None:
     """Let a consumer take every other tile, its MMAs only in its turn."""
     role.operation.attributes["agent"] = ir.StringAttr.get(AGENTS[turn])
     loop = walk(role, ForEachTileOp)[0]
@@ -154,7 +155,7 @@ def _take_turns(role: RoleOp, turn: int, turns: ir.Value) -> None:
     _replace_loop(loop, turn)
 
 
-def _hold_turn(body: ir.Block, turn: int, turns: ir.Value) -> None:
+def _hold_turn(body: ir.Block, turn: int, turns: ir.Value[RingType]) -> None:
     """From the start of a tile until its last MMA is issued: ping fills the ring, pong reads it."""
     ops = list(body.operations)
     last = [op for op in ops if _issues(op)][-1]

@@ -35,7 +35,7 @@ from ..dialects.tile import (
     TmaMulticastOp,
 )
 from ..dialects.tile_types import AccumulatorType
-from .base import refused
+from .base import defining_op, refused
 from .clone import iterations_of
 from .thread_rules import members
 
@@ -198,7 +198,7 @@ class Agent:
         tile = op.operation.operands[1]
         held = self.held(op, tile, "acquired", "pipe.commit")
         if held is not None:
-            held.fills[tile.owner.opview.index.value] += 1
+            held.fills[defining_op(tile).index.value] += 1
 
     def multiply(self, op: MmaOp | PairMmaOp) -> None:
         acc, *operands = list(op.operation.operands)[:3]
@@ -222,11 +222,12 @@ class Agent:
         if isinstance(part, ir.Block) or part.name != "pipe.tile":
             return None
         slot = part.operands[0]
-        end = self.ends.get(slot.owner.operands[0])
+        opened_by = defining_op(slot)
+        end = self.ends.get(opened_by.operands[0])
         for held in reversed([] if end is None else getattr(end, way)):
             if held.op.slot == slot:
                 return held
-        got = slot.owner.name
+        got = opened_by.operation.name
         opens = "pipe.acquire" if way == "acquired" else "pipe.wait"
         state = f"one that {closes} has closed" if got == opens else f"one of {got}"
         use = "writes" if way == "acquired" else "reads"

@@ -132,7 +132,7 @@ def _check_place(create: CreateOp) -> None:
     if not isinstance(loop.opview, scf.ForOp):
         raise refused(create, "pipelining: the ring must be filled in a loop of constant length")
     body = [op.operation for op in loop.opview.body.operations]
-    order = [body.index(ops[0]) for ops in users.values()]
+    order = [body.index(ops[0].operation) for ops in users.values()]
     awaits = [body.index(op.operation) for op in walk(loop.opview, AwaitMmaOp)]
     if order != sorted(order) or any(at < order[2] for at in awaits):
         raise refused(
@@ -171,7 +171,7 @@ def _set_pending(ops: list[Any], pending: int) -> None:
             op.operation.attributes["pending"] = ir.IntegerAttr.get(i64, pending)
 
 
-def _acquire_of(create: CreateOp) -> ir.Operation:
+def _acquire_of(create: CreateOp) -> ir.OpView:
     return next(use.owner for use in create.ring.uses if use.owner.name == "pipe.acquire")
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from ..dialects.layout import SLOT_ALIGNMENT, TileLayout
 from ..dialects.mlir import ir, scf
-from ..dialects.pipe import AcquireOp, ClaimType, CreateOp, TurnType
+from ..dialects.pipe import AcquireOp, ClaimType, CreateOp, RingType, TurnType
 from ..dialects.sm_memory import BARRIER_BYTES, CLAIM_BYTES, TileMemoryOp
 from ..dialects.sm_threads import WarpsOp
 from ..dialects.target import Target
@@ -25,8 +26,8 @@ from ..dialects.tile import (
     TmaMulticastOp,
 )
 from ..dialects.tile_stores import AwaitSumsOp, WritePieceOp
-from ..dialects.tile_types import AccumulatorType, integers_of
-from .base import refused, walk
+from ..dialects.tile_types import AccumulatorType, SmemType, integers_of
+from .base import defining_op, refused, walk
 from .cluster import Cluster
 from .copy_width import is_asynchronous
 from .rings import is_operand_ring
@@ -73,7 +74,7 @@ class Plan:
     """Offsets from the start of dynamic shared memory, in bytes."""
 
     buffers: dict[ir.Value, int] = field(default_factory=dict)
-    rings: dict[ir.Value, RingPlan] = field(default_factory=dict)
+    rings: dict[ir.Value[RingType], RingPlan] = field(default_factory=dict)
     accumulators: dict[ir.Value, int] = field(default_factory=dict)
     parameters: list[Parameter] = field(default_factory=list)
     cluster: Cluster = field(default_factory=Cluster)
@@ -144,7 +145,7 @@ def _place_tiles(create: CreateOp, cursor: _Cursor) -> RingPlan:
         return RingPlan("claims", stages, tiles=(cursor.take(stages * CLAIM_BYTES, CLAIM_BYTES),))
     if isinstance(tiles[0], TurnType):
         return RingPlan("turns", stages)
-    layouts = tuple(tile.layout for tile in tiles)
+    layouts = tuple(tile.layout for tile in tiles if isinstance(tile, SmemType))
     places = [cursor.take(stages * layout.slot_bytes, SLOT_ALIGNMENT) for layout in layouts]
     kind = "operands" if is_operand_ring(create) else "staging"
     return RingPlan(kind, stages, layouts, tuple(places))
@@ -214,7 +215,7 @@ def _consumer_warps(ring: ir.Value) -> int:
     return _agent_warps(next(use.owner for use in ring.uses if use.owner.name == "pipe.wait"))
 
 
-def _agent_warps(op: ir.Operation) -> int:
+def _agent_warps(op: ir.Operation | ir.OpView) -> int:
     """Warps of the role, or the kernel, that runs an op."""
     while not isinstance(op.opview, WarpsOp | KernelOp):
         op = op.parent
@@ -229,7 +230,7 @@ def _place_accumulators(kernel: KernelOp, plan: Plan, target: Target) -> None:
         columns += target.accumulator_columns(*accumulator.acc.type.shape)
     for ring, placed in plan.rings.items():
         if placed.kind == "accumulator":
-            each = target.accumulator_columns(*ring.type.tiles[0].shape)
+            each = target.accumulator_columns(*ring.type.accumulator.shape)
             plan.rings[ring] = replace(placed, column=columns, slot_columns=each)
             columns += placed.stages * each
     if columns > target.tmem_columns:
@@ -244,7 +245,7 @@ def _place_accumulators(kernel: KernelOp, plan: Plan, target: Target) -> None:
 def parameters_of(kernel: KernelOp) -> list[Parameter]:
     """Tensor maps and pointers in the order of the kernel's arguments."""
     parameters = []
-    names = [name.value for name in kernel.arg_names]
+    names = [ir.StringAttr(name).value for name in kernel.arg_names]
     for name, argument in zip(names, kernel.body.blocks[0].arguments, strict=True):
         users = [use.owner.opview for use in argument.uses]
         maps = [user for user in users if isinstance(user, TensorMapOp)]
@@ -257,7 +258,7 @@ def parameters_of(kernel: KernelOp) -> list[Parameter]:
 def is_synchronous(mma: MmaOp | PairMmaOp) -> bool:
     """Whether the MMA reads a tile that threads copied, so that the whole CTA waits for it."""
     return any(
-        isinstance(operand.owner.opview, LoadOp | TileMemoryOp) for operand in (mma.a, mma.b)
+        isinstance(defining_op(operand), LoadOp | TileMemoryOp) for operand in (mma.a, mma.b)
     )
 
 
@@ -267,7 +268,7 @@ def mma_before(store: StoreOp | AwaitSumsOp) -> MmaOp | PairMmaOp | None:
     return next((user for user in users if isinstance(user, MMAS)), None)
 
 
-def ring_tiles(ring: ir.Value, end: str) -> list[ir.Value]:
+def ring_tiles(ring: ir.Value, end: str) -> list[ir.Value[Any]]:
     """The payload tiles that `pipe.tile` takes from what `end` ("acquire" or "wait") gives."""
     slots = [use.owner.opview.slot for use in ring.uses if use.owner.name == f"pipe.{end}"]
     return [use.owner.opview.tile for slot in slots for use in slot.uses]
@@ -293,7 +294,7 @@ def transaction_bytes(acquire: AcquireOp) -> int:
     return sum(tile.type.layout.size_bytes - _missing_bytes(tile) for tile in by_tma)
 
 
-def _missing_bytes(tile: ir.Value) -> int:
+def _missing_bytes(tile: ir.Value[Any]) -> int:
     """Bytes of a tile that its copy's boxes leave out."""
     layout, fills = tile.type.layout, [use.owner.opview for use in tile.uses]
     missing = [fill.missing_rows for fill in fills if isinstance(fill, TmaLoadOp)]

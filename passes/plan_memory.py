@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, get_args
 
 from ..dialects.mlir import ir
+from ..dialects.pipe import RingType
 from ..dialects.sm_memory import (
     MEMORY_OPS,
     BarriersOp,
@@ -112,7 +113,9 @@ def _place_buffer(load: LoadOp, offset: int) -> ir.Value:
     return place
 
 
-def _ring(ring: ir.Value, placed: RingPlan, label: str, allocation: ir.Value | None) -> ir.Value:
+def _ring(
+    ring: ir.Value[RingType], placed: RingPlan, label: str, allocation: ir.Value | None
+) -> ir.Value:
     if placed.kind == "turns":
         return TurnsOp(**_both_barriers(placed, label), ring=ring.type).ring
     memory = _memory(ring, placed, allocation)
@@ -133,7 +136,7 @@ def _both_barriers(placed: RingPlan, label: str) -> dict[str, ir.Value]:
     }
 
 
-def _memory(ring: ir.Value, placed: RingPlan, allocation: ir.Value | None) -> ir.Value:
+def _memory(ring: ir.Value[RingType], placed: RingPlan, allocation: ir.Value | None) -> ir.Value:
     if placed.kind == "accumulator":
         (type_,) = ring.type.tiles
         return _columns(allocation, type_, placed.column, placed.stages, placed.slot_columns)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ..dialects import legality
 from ..dialects.mlir import ir
 from ..dialects.pipe import CreateOp, RingType, TileOp
@@ -10,7 +12,7 @@ from ..dialects.tile_types import SmemType
 from .base import walk
 
 
-def retype_ring(create: CreateOp, stages: int, tiles: list[ir.Type]) -> None:
+def retype_ring(create: CreateOp, stages: int, tiles: Sequence[ir.Type]) -> None:
     """Give a ring `stages` slots of `tiles`; slots and the tiles taken from them follow."""
     create.ring.set_type(RingType.of(stages, tiles))
     for use in create.ring.uses:

@@ -24,7 +24,7 @@ from ..dialects.mlir import ir
 from ..dialects.pipe import CreateOp
 from ..dialects.tile import LoadOp, TmaLoadOp, TmaMulticastOp
 from ..dialects.tile_types import SmemType
-from .base import PassLog, one_of, option, parse_bool, refused, the_kernel, walk
+from .base import PassLog, defining_op, one_of, option, parse_bool, refused, the_kernel, walk
 from .rings import is_operand_ring, retype_ring
 from .tensor_maps import load_map_type, multicast_map
 
@@ -54,7 +54,7 @@ class SwizzleSelection:
 
     def _change_ring(self, create: CreateOp, chosen: list[str], log: PassLog) -> None:
         ring = create.ring.type
-        tiles = [self._swizzled(create, tile, chosen, log) for tile in ring.tiles]
+        tiles = [self._swizzled(create, SmemType(tile), chosen, log) for tile in ring.tiles]
         retype_ring(create, ring.stages, tiles)
 
     def _swizzled(self, op: Any, tile: SmemType, chosen: list[str], log: PassLog) -> SmemType:
@@ -71,7 +71,7 @@ class SwizzleSelection:
 
 
 def _change_map(copy: TmaLoadOp | TmaMulticastOp, log: PassLog) -> None:
-    define = copy.map.owner.opview
+    define = defining_op(copy.map)
     if isinstance(copy, TmaMulticastOp):
         parts = copy.parts.value
         define.map.set_type(multicast_map(define.view.type, copy.tile.type, parts))

@@ -45,7 +45,7 @@ from ..dialects.tile import (
     TmaMulticastOp,
 )
 from ..dialects.tile_types import AccumulatorType
-from .base import refused, target_of, walk
+from .base import defining_op, refused, target_of, walk
 from .clone import is_pure
 from .plan import has_copies, is_synchronous
 
@@ -71,7 +71,7 @@ class ThreadRules:
     def who(self, op: Any) -> str:
         """Who runs an op, one of `WHO`; of a loop, those that some op in it is for."""
         if isinstance(op, LOOPS):
-            inner = [self.who(each) for each in acting(body_of(op))]
+            inner = [self.who(each) for each in acting(loop_body(op))]
             return min(inner, key=WHO.index, default=TEAM)
         rule = RULES.get(type(op))
         return TEAM if rule is None else rule(self, op)
@@ -98,7 +98,7 @@ def _empties(rules: ThreadRules, op: Any) -> str:
 
 
 def _as_its_slot(rules: ThreadRules, op: TileOp) -> str:
-    return rules.who(op.slot.owner.opview)
+    return rules.who(defining_op(op.slot))
 
 
 RULES: dict[type, Callable[[ThreadRules, Any], str]] = {
@@ -114,9 +114,12 @@ RULES: dict[type, Callable[[ThreadRules, Any], str]] = {
 
 def body_of(op: Any) -> ir.Block | None:
     """The block of a loop; None for another op."""
-    if isinstance(op, scf.ForOp):
-        return op.body
-    return op.body.blocks[0] if isinstance(op, LOOPS) else None
+    return loop_body(op) if isinstance(op, LOOPS) else None
+
+
+def loop_body(loop: Any) -> ir.Block:
+    """The block of a loop, one of `LOOPS`."""
+    return loop.body if isinstance(loop, scf.ForOp) else loop.body.blocks[0]
 
 
 def program(block: ir.Block) -> list[Any]:
@@ -151,7 +154,7 @@ def _check_block(rules: ThreadRules, block: ir.Block, around: str) -> None:
             by = op.by.value if isinstance(op, RunOp) else TEAM
             _check_block(rules, op.body.blocks[0], by)
         elif isinstance(op, LOOPS):
-            _check_block(rules, body_of(op), around)
+            _check_block(rules, loop_body(op), around)
         elif not isinstance(op, ConvergeOp) and rules.who(op) != around:
             raise refused(
                 op,

@@ -33,7 +33,7 @@ from ..dialects.tile import (
     MmaOp,
     StoreOp,
 )
-from ..dialects.tile_types import AccumulatorType, SmemType, element_bytes, integers
+from ..dialects.tile_types import AccumulatorType, SmemType, element_bytes, integers, integers_of
 from ..dialects.verify import logical_shape
 from .base import (
     SOURCE_ATTRIBUTE,
@@ -70,11 +70,12 @@ class Tiling:
         matmul, target = matmuls[0], target_of(module)
         check_tile(matmul, self.tile, target)
         warpgroups = target.mma_warpgroups(*self.tile[:2])
+        assert warpgroups is not None  # check_tile has asked
         kernel = _build_kernel(matmul, self.tile, WARPGROUP_THREADS * warpgroups)
         function = matmul.operation.parent.opview
         if isinstance(function, func.FuncOp):
             function.operation.erase()
-        grid = [axis.value for axis in kernel.grid]
+        grid = integers_of(kernel.grid)
         log.did(
             f"{'x'.join(map(str, self.tile))} tiles, grid {grid[0]}x{grid[1]}, "
             f"{_k_tiles(kernel)} K steps"
@@ -157,7 +158,7 @@ def _build_kernel(matmul: MatmulOp, tile: tuple[int, int, int], threads: int) ->
     views = [
         _view(matmul.a.type, matmul.a_major.value),
         _view(matmul.b.type, matmul.b_major.value),
-        *(_view(source.type, "k") for source in sources),
+        *(_view(ir.RankedTensorType(source.type), "k") for source in sources),
         _view(matmul.c.type, "k"),
     ]
     block = kernel.body.blocks.append(*views)
@@ -214,7 +215,9 @@ def _build_body(matmul: MatmulOp, views: Any, tile: tuple[int, int, int]) -> Non
     matmul.epilogue.blocks[0].append_to(store.epilogue)
 
 
-def _load(view: ir.Value, major: str, shape: tuple[int, int], i: Any, j: Any) -> ir.Value:
+def _load(
+    view: ir.Value[ir.MemRefType], major: str, shape: tuple[int, int], i: Any, j: Any
+) -> ir.Value:
     element = view.type.element_type
     layout = TileLayout(*shape, element_bytes(element), major)
     return LoadOp(tile=SmemType.of(layout, element), view=view, i=i, j=j).tile

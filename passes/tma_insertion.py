@@ -19,7 +19,16 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from ..dialects.mlir import ir
-from ..dialects.pipe import AcquireOp, CommitOp, CreateOp, ReleaseOp, RingType, TileOp, WaitOp
+from ..dialects.pipe import (
+    AcquireOp,
+    CommitOp,
+    CreateOp,
+    ReleaseOp,
+    RingType,
+    SlotType,
+    TileOp,
+    WaitOp,
+)
 from ..dialects.target import Target
 from ..dialects.tile import AwaitMmaOp, CopyOp, KernelOp, LoadOp, MmaOp, TensorMapOp, TmaLoadOp
 from .base import PassLog, one_of, option, refused, target_of, the_kernel, walk
@@ -111,8 +120,8 @@ def _fill(load: LoadOp, map_: ir.Value | None, tile: ir.Value) -> None:
 
 
 def _argument_name(load: LoadOp) -> str:
-    kernel = load.view.owner.owner.opview
-    return kernel.arg_names[ir.BlockArgument(load.view).arg_number].value
+    view = ir.BlockArgument(load.view)
+    return view.owner.owner.opview.arg_names[view.arg_number].value
 
 
 def await_mmas(pending: int) -> AwaitMmaOp:
@@ -121,7 +130,7 @@ def await_mmas(pending: int) -> AwaitMmaOp:
     return AwaitMmaOp(pending=ir.IntegerAttr.get(i64, pending))
 
 
-def slot_tiles(slot: ir.Value) -> list[ir.Value]:
+def slot_tiles(slot: ir.Value[SlotType]) -> list[ir.Value]:
     """Emit a `pipe.tile` for every payload tile of a slot."""
     i64 = ir.IntegerType.get_signless(64)
     return [

@@ -40,9 +40,14 @@ class Operand:
         return self.casts[-1:] == ("arith.extui",)
 
     @property
+    def type(self) -> ir.RankedTensorType:
+        """The argument's type."""
+        return ir.RankedTensorType(self.value.type)
+
+    @property
     def element(self) -> str:
         """Its element type, as the tile dialect has it: MLIR's integers have no sign."""
-        element = str(self.value.type.element_type)
+        element = str(self.type.element_type)
         return f"u{element}" if self.unsigned and element[0] == "i" else element
 
 
@@ -53,7 +58,7 @@ def trace_operands(matmul: Any) -> tuple[Operand, Operand]:
         raise refused(matmul, f"the output must be indexed (d0, d1), got {named(output)}")
     inside = _casts_inside(matmul)
     a, b = (
-        _trace(matmul.operands[index], Operand(None, _major(matmul, index), inside[index]))
+        _trace(Operand(matmul.operands[index], _major(matmul, index), inside[index]))
         for index in range(2)
     )
     return a, b
@@ -143,23 +148,24 @@ def _major(matmul: Any, index: int) -> str:
     raise refused(matmul, rule)
 
 
-def _trace(value: ir.Value, user: Operand) -> Operand:
+def _trace(user: Operand) -> Operand:
     """Follow an operand to the function argument behind it."""
-    if isinstance(value.owner, ir.Block):
-        return replace(user, value=value)
-    op = value.owner.opview
+    if isinstance(user.value.owner, ir.Block):
+        return user
+    op = user.value.owner.opview
+    behind = replace(user, value=op.operands[0]) if len(op.operands) else user
     if isinstance(op, linalg.TransposeOp):
         check_copies(op)
-        swaps = list(op.attributes["permutation"]) == [1, 0]
-        return _trace(op.operands[0], _flipped(user) if swaps else user)
+        swaps = list(ir.DenseI64ArrayAttr(op.attributes["permutation"])) == [1, 0]
+        return _trace(_flipped(behind) if swaps else behind)
     if op.operation.name in EXTENSIONS:
-        return _trace(op.operands[0], _through(user, (op.operation.name,)))
+        return _trace(_through(behind, (op.operation.name,)))
     if isinstance(op, linalg.GenericOp) and (casts := _casts_of(op)) is not None:
         check_parallel(op)
-        source, target = (map_dims(map_, op) for map_ in op.attributes["indexing_maps"])
+        source, target = (map_dims(map_, op) for map_ in _maps(op))
         if sorted(source) == sorted(target) == [0, 1]:
-            turned = user if source == target else _flipped(user)
-            return _trace(op.operands[0], _through(turned, casts))
+            turned = behind if source == target else _flipped(behind)
+            return _trace(_through(turned, casts))
     raise refused(
         op,
         "an operand must come from a function argument through transposes, extf, extsi and extui; "

@@ -36,6 +36,7 @@ from ..dialects.pipe import (
     RingType,
     RoleOp,
     SetRegistersOp,
+    SlotType,
     TileOp,
     WaitOp,
 )
@@ -56,7 +57,7 @@ from ..dialects.tile import (
     TmaMulticastOp,
 )
 from ..dialects.tile_types import AccumulatorType
-from .base import PassLog, refused, target_of, the_kernel, walk
+from .base import PassLog, defining_op, refused, target_of, the_kernel, walk
 from .clone import Mapping, clone, erase_unused, fuse_loops, is_pure
 
 # In the order of their warps: a warp reads the tensor-memory lanes of its index modulo 4, so the
@@ -186,7 +187,7 @@ def _is_handle(op: Any) -> bool:
     return isinstance(op, AccumulatorOp)
 
 
-def _tile(slot: ir.Value) -> ir.Value:
+def _tile(slot: ir.Value[SlotType]) -> ir.Value:
     return TileOp(slot=slot, index=_i64(0), tile=slot.type.tiles[0]).tile
 
 
@@ -262,7 +263,7 @@ def _agent(op: Any) -> str:
     if isinstance(op, STORES):
         return EPILOGUE
     if isinstance(op, TileOp):
-        return _agent(op.slot.owner.opview)
+        return _agent(defining_op(op.slot))
     carries_accumulator = _carries_accumulator(op)
     if isinstance(op, AcquireOp | CommitOp):
         return MMA if carries_accumulator else LOAD

@@ -1,6 +1,6 @@
 from enum import IntEnum
 
-from ..ir import Attribute, IntegerAttr, OpResult, OpView, Type, Value
+from ..ir import Attribute, InsertionPoint, IntegerAttr, OpResult, OpView, Type, Value
 from ._builders import Binary, Cast, Unary
 
 class CmpFPredicate(IntEnum):
@@ -41,9 +41,13 @@ class RoundingMode(IntEnum):
     to_nearest_away = ...
 
 class ConstantOp(OpView):
-    def __init__(self, result: Type, value: int | float | Attribute) -> None: ...
+    def __init__(
+        self, result: Type, value: int | float | Attribute, *, ip: InsertionPoint | None = None
+    ) -> None: ...
     @property
     def value(self) -> Attribute: ...
+    @property
+    def literal_value(self) -> int | float: ...
 
 addf: Binary
 addi: Binary

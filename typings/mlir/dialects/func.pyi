@@ -1,6 +1,17 @@
-from ..ir import Block, FunctionType, OpView, StringAttr
+from collections.abc import Sequence
+
+from ..ir import Block, FunctionType, InsertionPoint, OpView, Region, StringAttr, Type
 
 class FuncOp(OpView):
+    def __init__(
+        self,
+        name: str,
+        type: FunctionType | tuple[Sequence[Type], Sequence[Type]],
+        *,
+        ip: InsertionPoint | None = None,
+    ) -> None: ...
+    @property
+    def body(self) -> Region: ...
     @property
     def sym_name(self) -> StringAttr: ...
     @property

@@ -8,6 +8,7 @@ class ForOp(OpView):
         lower_bound: Value,
         upper_bound: Value,
         step: Value,
+        *,
         iter_args: Sequence[Value] | None = None,
     ) -> None: ...
     @property
