@@ -16,6 +16,7 @@ from typing import Any
 from ..dialects.mlir import func, ir, linalg
 from ..dialects.target import find_target
 from ..dialects.tile import MatmulOp
+from ..dialects.tile_types import element_bytes
 from ..passes.base import ARGUMENTS_ATTRIBUTE, refused, walk
 from ..passes.tiling import epilogue_tensors
 from .importers.linalg_text import LinalgText
@@ -86,8 +87,7 @@ def _majors(matmul: MatmulOp) -> dict[int, set[str]]:
 
 
 def _is_better_turned(column_major: bool, majors: set[str], matmul: MatmulOp, chip: str) -> bool:
-    element_bytes = matmul.a.type.element_type.width // 8  # B's are as wide
-    if element_bytes in find_target(chip).mn_major_bytes:
+    if element_bytes(matmul.a.type.element_type) in find_target(chip).mn_major_bytes:  # as B's
         return column_major
     return majors == {"mn"}
 

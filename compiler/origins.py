@@ -37,7 +37,7 @@ class OriginMarker:
         ops = zip(_ops(self._module.operation), _ops(printed.operation), strict=True)
         for op, twin in ops:
             if not _is_origin_of(op, op.location):
-                place, file = twin.location, f"{event.name}/{op.name}"
+                place, file = ir.FileLineColLoc(twin.location), f"{event.name}/{op.name}"
                 op.location = ir.Location.file(file, place.start_line, place.start_col)
 
 

@@ -260,10 +260,11 @@ def run_passes(
                 check_program(module)
             if call.name == PlanMemory.name:
                 check_plan(module)
-        seconds.append((call.name, time.perf_counter() - start))
+        spent = time.perf_counter() - start
+        seconds.append((call.name, spent))
         if observer is not None:
             summary = "; ".join(log.summary[said:])
-            observer(PassEvent(*seconds[-1], summary, lambda: short_text(module)))
+            observer(PassEvent(call.name, spent, summary, lambda: short_text(module)))
     return seconds
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from ..dialects.mlir import ir
@@ -49,7 +50,7 @@ class _Names:
                     if name is not None:
                         argument.set_location(ir.Location.name(name))
 
-    def _arguments(self, op: ir.Operation, block: ir.Block) -> list[str | None]:
+    def _arguments(self, op: ir.Operation, block: ir.Block) -> Sequence[str | None]:
         count = len(block.arguments)
         unnamed: list[str | None] = [None] * count
         if op.name == KernelOp.OPERATION_NAME:

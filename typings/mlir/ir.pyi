@@ -8,9 +8,17 @@ _T = TypeVar("_T", covariant=True, bound=Type, default=Type)
 _Item = TypeVar("_Item", covariant=True)
 _Class = TypeVar("_Class", bound=type)
 
+class DiagnosticInfo:
+    @property
+    def location(self) -> Location: ...
+    @property
+    def message(self) -> str: ...
+
 class MLIRError(Exception):
     @property
     def message(self) -> str: ...
+    @property
+    def error_diagnostics(self) -> list[DiagnosticInfo]: ...
 
 def register_type_caster(
     typeid: object, *, replace: bool = False
@@ -286,6 +294,8 @@ class Block:
 class Module:
     @staticmethod
     def parse(asm: str | bytes, context: Context | None = None) -> Module: ...
+    @staticmethod
+    def parseFile(path: str, context: Context | None = None) -> Module: ...
     @staticmethod
     def create(loc: Location | None = None) -> Module: ...
     @property
