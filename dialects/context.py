@@ -13,6 +13,7 @@ from .pipe import Pipe
 from .sm import Sm
 from .tile_place import PlaceOp as PlaceOp  # declares an op of `tile`
 from .tile_stores import WritePieceOp as WritePieceOp  # declares ops of `tile`
+from .tile_threads import ClearUnitOp as ClearUnitOp  # declares ops of `tile`
 from .tile_types import Tile
 
 Parameters = ParamSpec("Parameters")

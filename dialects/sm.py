@@ -2,6 +2,8 @@
 
     sm.kernel             the program that every thread of a CTA runs
     sm.warps              the part of the program that some warps of the CTA run, a team
+    sm.prologue           what all threads of the CTA do first
+    sm.thread             which thread of its team this is
     sm.run                what one elected lane of a team runs alone
     sm.converge           the lanes of each warp wait for each other
     sm.shared_memory      what the CTA takes of it; sm.tensor_memory likewise
@@ -107,7 +109,7 @@ from .sm_tensor_core import (
     WgmmaOp,
     WgmmaWaitOp,
 )
-from .sm_threads import ConvergeOp, RunOp, WarpsOp
+from .sm_threads import ConvergeOp, PrologueOp, RunOp, ThreadOp, WarpsOp
 from .sm_types import DescriptorType, Sm
 
 __all__ = [
@@ -140,6 +142,7 @@ __all__ = [
     "NamedBarrierOp",
     "PinOp",
     "PrefetchTensorMapOp",
+    "PrologueOp",
     "QueryCancelOp",
     "RingOp",
     "RunOp",
@@ -154,6 +157,7 @@ __all__ = [
     "StmatrixOp",
     "TableOp",
     "TensorMemoryOp",
+    "ThreadOp",
     "TileMemoryOp",
     "TmaLoadOp",
     "TmaStoreOp",

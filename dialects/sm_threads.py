@@ -6,6 +6,7 @@ kernel without roles. What stands in no `sm.run` is for all threads of its team.
 
 from typing import Any
 
+from .integer_types import I32
 from .mlir import ext, ir
 from .sm_types import Sm
 from .verify import refuse
@@ -43,6 +44,28 @@ class WarpsOp(Sm.Operation, name="warps", traits=[ir.NoTerminatorTrait]):
         if len(self.body.blocks) != 1:
             return refuse(self, f"the body must be one block, got {len(self.body.blocks)}")
         return True
+
+
+class PrologueOp(Sm.Operation, name="prologue", traits=[ir.NoTerminatorTrait]):
+    """What all threads of the CTA do before they meet for the first time.
+
+    They begin with the kernel's program when all of the CTA, or of its cluster, are done with it.
+    """
+
+    body: ext.Region
+
+    def verify_invariants(self) -> bool:
+        if len(self.body.blocks) != 1 or len(self.body.blocks[0].arguments):
+            return refuse(self, "the body must be one block without arguments")
+        parent = self.operation.parent
+        around = "nothing" if parent is None else parent.name
+        return around == "tile.kernel" or refuse(self, f"must stand in a kernel, got {around}")
+
+
+class ThreadOp(Sm.Operation, name="thread"):
+    """`number`: which thread of its team this is."""
+
+    number: ext.Result[I32] = ext.infer_result()
 
 
 class RunOp(Sm.Operation, name="run", traits=[ir.NoTerminatorTrait]):

@@ -23,10 +23,13 @@ from ..dialects.sm_memory import (
     MEMORY_OPS,
     BarriersOp,
     ColumnsOp,
+    RingOp,
     SharedMemoryOp,
     SlotMemoryOp,
+    StagingOp,
     TensorMemoryOp,
     TileMemoryOp,
+    TurnsOp,
     size_of,
 )
 from ..dialects.target import Target
@@ -67,7 +70,8 @@ def _check_places(kernel: KernelOp, planned: list[Any]) -> None:
 
 
 def _rings(op: BarriersOp | SlotMemoryOp) -> list[Any]:
-    return list(op.operation.results[0].uses)
+    uses = op.operation.results[0].uses
+    return [use for use in uses if isinstance(use.owner.opview, RingOp | TurnsOp | StagingOp)]
 
 
 def _check_unplaced(ops: list[Any], target: Target) -> None:

@@ -49,6 +49,7 @@ from ..dialects.tile_types import AccumulatorType, integers, integers_of
 from .base import PassLog, defining_op, refused, target_of, the_kernel, walk
 from .check_instructions import is_expanded
 from .clone import Mapping, clone
+from .expand_clearing import expand_clearing
 from .expand_tiles import expand_tiles, i32
 from .rings import is_operand_ring
 from .whole import WHOLE, WHOLE_OPS, whole_of
@@ -69,6 +70,9 @@ class ExpandLoops:
     held before; while TMA stores one piece, threads write the next. Sums that threads hold are
     registers, which no loop can index: there the pieces are written out one by one.
 
+    Rows of operand tiles that no copy fills are cleared before the program begins (`sm.prologue`),
+    by `tile.clear_unit` in loops.
+
     Each agent's end is written out, too. When its loads are issued, grids after this one may start.
     In a cluster it waits until all slots that it filled are empty, since other CTAs arrive on their
     barriers. Those beside a `tile.reduced_store` meet the cluster, and one that stored by TMA waits
@@ -87,6 +91,7 @@ class ExpandLoops:
             with ir.InsertionPoint(owner.body.blocks[0]), owner.location:
                 _end(kernel, owner)
         pieces = [_expand(store, target_of(module)) for store in stores]
+        expand_clearing(kernel)
         expand_tiles(kernel)
         for op in walk(kernel, WHOLE_OPS):
             op.operation.attributes[WHOLE] = whole_of(kernel, op)

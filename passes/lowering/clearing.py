@@ -1,51 +1,28 @@
-"""Rows of operand tiles that no copy fills: zero from the start, so that MMAs may read them.
-
-A view with fewer rows than a tile is copied in boxes of its own rows (`load_map_type`). TMA would
-fill the others with zeros in every step, at the cost of the rows it copies.
-"""
+"""`tile.clear_unit`: zeros of one thread in an operand tile."""
 
 from __future__ import annotations
 
 from ...dialects.legality import UNIT_BYTES
 from ...dialects.mlir import arith, ir, llvm
-from ...dialects.tile import TmaLoadOp
-from ..base import walk
+from ...dialects.tile_threads import ClearUnitOp
+from ...dialects.tile_types import integers_of
 from . import build as b
 from .frame import Frame
 
 WORDS = 4
 
 
-def clear_missing_rows(frame: Frame) -> None:
-    """All threads write zeros; the async proxy sees them after the barrier that must follow."""
-    tiles = {_place(load): load for load in walk(frame.kernel, TmaLoadOp) if load.missing_rows}
-    for (ring, index), load in tiles.items():
-        _clear(frame, ring, index, load.missing_rows)
-    if tiles:
-        b.fence("async_shared")
-
-
-def _place(load: TmaLoadOp) -> tuple[ir.Value, int]:
-    """The ring and the number of the payload tile that a load fills."""
-    part = load.tile.owner.opview
-    return part.slot.owner.opview.ring, part.index.value
-
-
-def _clear(frame: Frame, ring: ir.Value, index: int, missing: int) -> None:
-    """The last rows of every chunk of every slot; threads side by side, no division in the loop."""
-    plan = frame.plan.rings[ring]
-    layout, start = plan.layouts[index], plan.tiles[index]
-    units = missing * layout.span_bytes // UNIT_BYTES
-    first = start + (layout.rows - missing) * layout.span_bytes
+def lower_clear_unit(frame: Frame, op: ClearUnitOp) -> None:
+    """One store a chunk."""
+    slot, unit = frame.values[op.slot], frame.values[op.unit]
+    memory, index = op.memory.owner.opview, op.tile.value
+    layout = memory.memory.type.tiles[index].layout
+    first = integers_of(memory.offsets)[index] + op.row.value * layout.span_bytes
+    place = b.add(b.mul(slot, layout.slot_bytes), b.mul(unit, UNIT_BYTES))
     zeros = _zero_unit()
-    with (
-        b.loop(frame.team.thread, units, frame.team.threads) as unit,
-        b.loop(b.constant(0), plan.stages, 1) as slot,
-    ):
-        place = b.add(b.mul(slot, layout.slot_bytes), b.mul(unit, UNIT_BYTES))
-        for chunk in range(layout.chunks):
-            offset = b.add(place, first + chunk * layout.chunk_bytes)
-            llvm.store(zeros, b.shared_at(offset), alignment=UNIT_BYTES)
+    for chunk in range(layout.chunks):
+        offset = b.add(place, first + chunk * layout.chunk_bytes)
+        llvm.store(zeros, b.shared_at(offset), alignment=UNIT_BYTES)
 
 
 def _zero_unit() -> ir.Value:

@@ -24,7 +24,16 @@ from ...dialects.pipe import (
     WaitOp,
 )
 from ...dialects.sm_memory import MEMORY_OPS
-from ...dialects.sm_threads import ISSUER, TEAM, ConvergeOp, RunOp, WarpsOp, who_runs
+from ...dialects.sm_threads import (
+    ISSUER,
+    TEAM,
+    ConvergeOp,
+    PrologueOp,
+    RunOp,
+    ThreadOp,
+    WarpsOp,
+    who_runs,
+)
 from ...dialects.tile import (
     AccumulatorOp,
     AwaitMmaOp,
@@ -48,11 +57,13 @@ from ...dialects.tile_stores import (
     TmaStoreOp,
     WritePieceOp,
 )
+from ...dialects.tile_threads import ClearUnitOp
 from ..base import refused
 from ..clone import is_pure
 from ..thread_rules import program
 from . import build as b
 from .claims import lower_claim, lower_for_each_claim
+from .clearing import lower_clear_unit
 from .copies import lower_copy
 from .frame import Frame
 from .mma import lower_mma
@@ -85,6 +96,17 @@ def emit_block(frame: Frame, block: ir.Block) -> None:
     """What one team runs from start to end, or a part of it."""
     for op in program(block):
         _emit_op(frame, op)
+
+
+def emit_prologue(frame: Frame, block: ir.Block) -> None:
+    """What all threads do before they meet for the first time."""
+    for op in block.operations:
+        if isinstance(op, PrologueOp):
+            emit_block(frame, op.body.blocks[0])
+
+
+def lower_thread(frame: Frame, op: ThreadOp) -> None:
+    frame.values[op.number] = frame.team.thread
 
 
 def _emit_op(frame: Frame, op: ir.OpView) -> None:
@@ -158,14 +180,16 @@ INSTRUCTIONS = (
 
 
 def _lower_handle(frame: Frame, op: ir.OpView) -> None:
-    """A compile-time handle: the plan knows where it lies."""
+    """A compile-time handle, which the plan knows, or the prologue, which has been emitted."""
 
 
-HANDLES = (TensorMapOp, AccumulatorOp, *get_args(MEMORY_OPS))
+HANDLES = (PrologueOp, TensorMapOp, AccumulatorOp, *get_args(MEMORY_OPS))
 Lowerings = dict[type, Callable[[Frame, Any], None]]
 _TCGEN05: Lowerings = {
     CtaTileOp: lower_cta_tile,
     PlaceOp: lower_place,
+    ThreadOp: lower_thread,
+    ClearUnitOp: lower_clear_unit,
     ClaimOp: lower_claim,
     **dict.fromkeys(HANDLES, _lower_handle),
     CopyOp: lower_copy,

@@ -19,11 +19,10 @@ from ...dialects.tile_types import integers_of
 from ..base import PassLog, require, target_of, the_kernel
 from ..plan import Plan
 from . import build as b
-from .clearing import clear_missing_rows
 from .frame import Frame
 from .launch import launch_attribute
 from .memory import read_plan
-from .program import emit_block
+from .program import emit_block, emit_prologue
 
 
 @dataclass(frozen=True)
@@ -67,7 +66,7 @@ def _emit(kernel: KernelOp, plan: Plan, target: Target) -> None:
     frame = Frame(kernel, target, plan, parameters)
     with ir.InsertionPoint(entry), kernel.location:
         frame.open()
-        clear_missing_rows(frame)
+        emit_prologue(frame, kernel.body.blocks[0])
         frame.publish()
         sm.AwaitGridsOp.of()
         emit_block(frame, kernel.body.blocks[0])

@@ -90,6 +90,16 @@ def place(tiles="[2, 2]", order="m", group=1):
     return number, f'%x, %y = "tile.place"(%n) {how} : (i32) -> (index, index)'
 
 
+def clear(row=64, tile=0):
+    slot = f"!pipe.slot<[{SMEM}]>"
+    return (
+        f'%m = "sm.slot_memory"() {{offsets = [0], slots = 1 : i64}} : () -> {slot}',
+        "%n = arith.constant 0 : i32",
+        f'"tile.clear_unit"(%m, %n, %n) {{row = {row} : i64, tile = {tile} : i64}}'
+        f" : ({slot}, i32, i32) -> ()",
+    )
+
+
 def tile_loop(order="m", arguments="%m: index, %n: index", tiles="[1, 1]"):
     return (
         f'"tile.for_each_tile"() ({{ ^bb0({arguments}): %c = arith.constant 1 : index }})',
@@ -192,6 +202,19 @@ PIECE = '!tile.smem<tensor<128x16xbf16>, "k", "none">'
         (
             kernel(*place(tiles="[2, 0]")),
             "tile.place: tiles must be how many there are along M and N, got [2, 0]",
+        ),
+        (kernel(*clear(row=128)), "tile.clear_unit: row must be below 128, got 128"),
+        (kernel(*clear(tile=1)), "tile.clear_unit: tile must be below 1, got 1"),
+        (
+            kernel('"sm.prologue"() ({ ^bb0(%x: i32): }) : () -> ()'),
+            "sm.prologue: the body must be one block without arguments",
+        ),
+        (
+            kernel(
+                '"sm.run"() ({ "sm.prologue"() ({ %n = arith.constant 0 : i32 }) : () -> ()',
+                '}) {by = "lane"} : () -> ()',
+            ),
+            "sm.prologue: must stand in a kernel, got sm.run",
         ),
         (kernel(*place(group=0)), "tile.place: group must be at least 1, got 0"),
         (

@@ -1,0 +1,67 @@
+"""Rows of operand tiles that no copy fills: zero from the start, so that MMAs may read them.
+
+    sm.prologue {
+      for unit = sm.thread .. units of the rows step threads
+        for slot = 0 .. slots
+          tile.clear_unit %memory, %slot, %unit
+      sm.fence "async_shared"
+    }
+
+A view with fewer rows than a tile is copied in boxes of its own rows (`load_map_type`). TMA would
+fill the others with zeros in every step, at the cost of the rows it copies.
+"""
+
+from __future__ import annotations
+
+from typing import get_args
+
+from ..dialects import sm
+from ..dialects.legality import UNIT_BYTES
+from ..dialects.mlir import ir, scf
+from ..dialects.sm_memory import MEMORY_OPS, SlotMemoryOp
+from ..dialects.sm_threads import PrologueOp, ThreadOp
+from ..dialects.sm_types import attribute_of
+from ..dialects.tile import KernelOp, TmaLoadOp
+from ..dialects.tile_threads import ClearUnitOp
+from .base import defining_op, walk
+from .expand_tiles import i32
+
+
+def expand_clearing(kernel: KernelOp) -> int:
+    """Have all threads write zeros before anybody reads; how many tiles have such rows."""
+    tiles = {_place(load): load for load in walk(kernel, TmaLoadOp) if load.missing_rows}
+    if not tiles:
+        return 0
+    body = kernel.body.blocks[0].operations
+    last = [op for op in body if isinstance(op, get_args(MEMORY_OPS))][-1]
+    with ir.InsertionPoint.after(last), kernel.location:
+        prologue = PrologueOp().body.blocks.append()
+    with ir.InsertionPoint(prologue), kernel.location:
+        for (memory, index), load in tiles.items():
+            _clear(kernel, defining_op(memory), index, load)
+        sm.FenceOp.of(kind="async_shared")
+    return len(tiles)
+
+
+def _place(load: TmaLoadOp) -> tuple[ir.Value, int]:
+    """The memory and the number of the payload tile that a load fills."""
+    part = defining_op(load.tile)
+    ring = defining_op(defining_op(part.slot).ring)
+    return ring.memory, part.index.value
+
+
+def _clear(kernel: KernelOp, memory: SlotMemoryOp, index: int, load: TmaLoadOp) -> None:
+    """The last rows of every slot; threads side by side, no division in the loop."""
+    layout = load.tile.type.layout
+    first = layout.rows - load.missing_rows
+    units = load.missing_rows * layout.span_bytes // UNIT_BYTES
+    rows = scf.ForOp(ThreadOp().number, i32(units), i32(kernel.threads.value))
+    with ir.InsertionPoint(rows.body):
+        slots = scf.ForOp(i32(0), i32(memory.slots.value), i32(1))
+        scf.YieldOp([])
+    with ir.InsertionPoint(slots.body):
+        where = {"slot": slots.induction_variable, "unit": rows.induction_variable}
+        ClearUnitOp(
+            memory=memory.memory, **where, tile=attribute_of(index), row=attribute_of(first)
+        )
+        scf.YieldOp([])
