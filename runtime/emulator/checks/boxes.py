@@ -22,6 +22,7 @@ from ..interface import Cta, Launch, Warp
 from ..machine import swizzle as swizzles
 from ..machine.events import Listener, Watcher
 from ..machine.memory import Region
+from ..machine.shared_access import Words
 from ..tensor.descriptor import SharedDescriptor
 
 _WORD_SHIFT = 3
@@ -33,15 +34,15 @@ class Boxes:
     def __init__(self, size: int):
         self.numbers = np.zeros(size >> _WORD_SHIFT, np.uint32)
         self.unread = np.zeros(size >> _WORD_SHIFT, bool)
-        self._places: dict[int, tuple[np.ndarray, Box]] = {}
+        self._places: dict[int, tuple[Words, Box]] = {}
         self._known: dict[Box, int] = {}
         self._boxes: list[Box] = []
         self._low = self._high = 0
 
-    def fill(self, words: np.ndarray, box: Box) -> Box | None:
+    def fill(self, words: Words, box: Box) -> Box | None:
         """A tensor copy has written these words; the box that was there, if operands have read
         some of its words and not the others."""
-        place = int(words.flat[0])
+        place = words.start if isinstance(words, slice) else int(words.flat[0])
         partial = self._partial(place)
         self._places[place] = words, box
         self._note(words, box)
@@ -63,13 +64,13 @@ class Boxes:
         found = [self._partial(place) for place in list(self._places)]
         return [box for box in found if box is not None]
 
-    def _note(self, words: np.ndarray, box: Box) -> None:
+    def _note(self, words: Words, box: Box) -> None:
         self.unread[words] = True
         if box not in self._known:
             self._boxes.append(box)
             self._known[box] = len(self._boxes)
         self.numbers[words] = self._known[box]
-        low, high = int(words.min()) << _WORD_SHIFT, int(words.max()) + 1 << _WORD_SHIFT
+        low, high = _extent(words)
         self._low = min(low, self._low) if self._high else low
         self._high = max(high, self._high)
 
@@ -89,6 +90,13 @@ class Boxes:
         return [self._boxes[number - 1] for number in found if number]
 
 
+def _extent(words: Words) -> tuple[int, int]:
+    """The bytes [low, high) between which words lie."""
+    if isinstance(words, slice):
+        return words.start << _WORD_SHIFT, words.stop << _WORD_SHIFT
+    return int(words.min()) << _WORD_SHIFT, int(words.max()) + 1 << _WORD_SHIFT
+
+
 class BoxRules(Listener):
     """Compares what tensor copies write into shared memory with how operands are read."""
 
@@ -97,7 +105,7 @@ class BoxRules(Listener):
         self._of: dict[Cta, Boxes] = {}
         self._read: list[Box] = []
 
-    def box_written(self, cta: Cta, words: np.ndarray, box: Callable[[], Box]) -> None:
+    def box_written(self, cta: Cta, words: Words, box: Callable[[], Box]) -> None:
         boxes = self._of.get(cta) or self._watch(cta)
         if partial := boxes.fill(words, box()):
             self._warn_unread(partial)
@@ -165,5 +173,5 @@ class _Forgetting(Watcher):
     def claiming(self, warp: Warp, mask: np.ndarray, offsets: np.ndarray, size: int) -> None:
         self._boxes.forget(offsets, size)
 
-    def writing_words(self, words: np.ndarray, span: tuple[int, int]) -> None:
+    def writing_words(self, words: Words, span: tuple[int, int]) -> None:
         self._boxes.numbers[words] = 0

@@ -18,7 +18,14 @@ from ..interface import Cta
 from ..machine import swizzle as swizzles
 from ..machine.events import strong_accesses
 from ..machine.memory import READ, WRITTEN, Region
-from ..machine.shared_access import WORD, check_span, check_target, read_words, write_words
+from ..machine.shared_access import (
+    WORD,
+    Words,
+    check_span,
+    check_target,
+    read_words,
+    write_words,
+)
 from ..machine.swizzle import PATTERN_BYTES, Swizzle
 from ..ptx.addresses import LOCAL_WINDOW, SHARED_WINDOW, WINDOW_SIZE
 from ..ptx.values import bf16_to_f32, f32_to_bf16
@@ -45,10 +52,28 @@ class Box:
 
 @dataclass(frozen=True)
 class BoxPlan:
-    """Word indices of a box relative to its start word, row by row, and the bytes they span."""
+    """Word indices of a box relative to its start word, row by row, and the bytes they span.
+
+    order: where the words fill these bytes, in which order those of the box lie there; else None.
+    """
 
     words: np.ndarray
     span: int
+    order: np.ndarray | None
+
+    def at(self, start: int) -> Words:
+        """The numbers of the words of a box that starts at a word, ascending where they can be."""
+        if self.order is None:
+            return self.words + start
+        return slice(start, start + self.words.size)
+
+    def arranged(self, box: np.ndarray) -> np.ndarray:
+        """The words of a box in the order of `at`."""
+        return box if self.order is None else box.reshape(-1).take(self.order)
+
+    def restored(self, found: np.ndarray) -> np.ndarray:
+        """Words in the order of `at` as the box."""
+        return found if self.order is None else found.take(self.words)
 
 
 @lru_cache(maxsize=1024)
@@ -58,31 +83,30 @@ def box_plan(mode: Swizzle, inner_bytes: int, rows: int, phase: int) -> BoxPlan:
     row = np.arange(rows)[:, None] * pitch
     logical = phase + row + np.arange(0, inner_bytes, WORD)[None, :]
     index = (mode.apply(logical) - phase) // WORD
-    return BoxPlan(index, (int(index.max()) + 1) * WORD)
+    size = int(index.max()) + 1
+    return BoxPlan(index, size * WORD, np.argsort(index, axis=None) if size == index.size else None)
 
 
 def _place(
     cta: Cta, offset: int, tensor_map: TiledMap, rows: int, what: str
-) -> tuple[np.ndarray, tuple[int, int]]:
+) -> tuple[BoxPlan, Words, tuple[int, int]]:
     plan = _plan(tensor_map, offset, rows)
     check_span(cta, offset, plan.span, TENSOR_ALIGNMENT, what)
-    return plan.words + offset // WORD, (offset, offset + plan.span)
+    return plan, plan.at(offset // WORD), (offset, offset + plan.span)
 
 
-def write_box(
-    cta: Cta, offset: int, tensor_map: TiledMap, box: np.ndarray, what: str
-) -> np.ndarray:
+def write_box(cta: Cta, offset: int, tensor_map: TiledMap, box: np.ndarray, what: str) -> Words:
     """Write ``box`` (``uint8[rows, inner_bytes]``) at window ``offset``; the words it went to."""
-    index, span = _place(cta, offset, tensor_map, len(box), what)
+    plan, index, span = _place(cta, offset, tensor_map, len(box), what)
     check_target(cta, *span, what)
-    write_words(cta, index, _in_shared(tensor_map, box).view(np.uint64), span)
+    write_words(cta, index, plan.arranged(_in_shared(tensor_map, box).view(np.uint64)), span)
     return index
 
 
 def read_box(cta: Cta, offset: int, tensor_map: TiledMap, rows: int, what: str) -> np.ndarray:
     """The box at window ``offset`` as ``uint8[rows, inner_bytes]``."""
-    index, span = _place(cta, offset, tensor_map, rows, what)
-    return read_words(cta, index, what, span).view(np.uint8)
+    plan, index, span = _place(cta, offset, tensor_map, rows, what)
+    return plan.restored(read_words(cta, index, what, span)).view(np.uint8)
 
 
 def _in_shared(tensor_map: TiledMap, box: np.ndarray) -> np.ndarray:
@@ -164,9 +188,10 @@ def load_box(cta: Cta, bound: BoundMap, coordinates: tuple[int, ...]) -> np.ndar
     reach = _reach(cta, bound, bound.map.part(coordinates), "read")
     if reach is None:
         return bound.map.filled(None, None)
+    view = reach.view
     for watcher in reach.region.watchers:
-        watcher.reading_box(reach.region, reach.view)
-    return bound.map.filled(reach.part, reach.view)
+        watcher.reading_box(reach.region, view)
+    return bound.map.filled(reach.part, view)
 
 
 def _note_base(cta: Cta, bound: BoundMap) -> None:

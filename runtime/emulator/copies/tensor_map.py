@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from math import prod
 
 import numpy as np
@@ -48,7 +48,7 @@ class Part:
     strides: tuple[int, ...]
     slices: tuple[slice, ...]
 
-    @property
+    @cached_property
     def span(self) -> int:
         """Bytes of memory from its first byte to its last one, both included."""
         return 1 + sum((n - 1) * step for n, step in zip(self.shape, self.strides, strict=True))

@@ -59,8 +59,8 @@ def _check_size(size: int) -> None:
         raise Trap("misaligned", f"the size of a bulk copy must be a multiple of 16, got {size}")
 
 
-def _word_range(offset: int, size: int) -> np.ndarray:
-    return np.arange(offset // WORD, (offset + size) // WORD)
+def _word_range(offset: int, size: int) -> slice:
+    return slice(offset // WORD, (offset + size) // WORD)
 
 
 @instruction("cp.async.bulk", section="9.7.9.25.4.1")

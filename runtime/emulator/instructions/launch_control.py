@@ -97,7 +97,7 @@ class Request:
     def deliver(self, cta: Cta, offset: int, barrier: int) -> None:
         """Write the response of one CTA and complete its transaction."""
         check_target(cta, offset, offset + RESPONSE_BYTES, "a cancellation response")
-        index, span = np.arange(offset // WORD, offset // WORD + 2), (offset, offset + 16)
+        index, span = slice(offset // WORD, offset // WORD + 2), (offset, offset + 16)
         write_words(cta, index, self.response, span)
         cta.launch.events.response_written(cta, offset)
         apply(cta, barrier, lambda b: b.complete_tx(RESPONSE_BYTES))

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..interface import Cluster, Cta, EngineOp, Launch, Warp
+from .shared_access import Words
 
 
 class Listener:
@@ -136,7 +137,7 @@ class Listener:
     def map_used(self, cta: Cta, address: int, data: bytes) -> None:
         """A tensor copy reads a map."""
 
-    def box_written(self, cta: Cta, words: np.ndarray, box: Callable[[], Any]) -> None:
+    def box_written(self, cta: Cta, words: Words, box: Callable[[], Any]) -> None:
         """A tensor copy has written these words of shared memory; box: makes the `copies.box_copy`
         `Box` that says how."""
 
@@ -225,12 +226,10 @@ class Watcher:
     def writing_box(self, region: Any, view: np.ndarray, same: Callable | None) -> None:
         """It writes one; same(): bool[bytes] of those that keep their value."""
 
-    def reading_words(
-        self, words: np.ndarray, what: str, span: tuple[int, int], partly: bool
-    ) -> None:
+    def reading_words(self, words: Words, what: str, span: tuple[int, int], partly: bool) -> None:
         """The async proxy reads words; partly: some of their bytes may be unwritten."""
 
-    def writing_words(self, words: np.ndarray, span: tuple[int, int]) -> None:
+    def writing_words(self, words: Words, span: tuple[int, int]) -> None:
         """The async proxy writes words."""
 
     def aiming(self, low: int, high: int, what: str) -> None:

@@ -11,6 +11,8 @@ from .mbarrier import Mbarrier
 
 WORD = 8
 """Bytes of the unit in which engines move shared memory."""
+Words = np.ndarray | slice
+"""Numbers of 64-bit words of a window; a slice is of words in a row."""
 OFFSET_MASK = (1 << 24) - 1
 _ALL_WRITTEN = np.uint64(0xFFFF_FFFF_FFFF_FFFF)
 
@@ -70,11 +72,17 @@ def words(data: np.ndarray) -> np.ndarray:
     return data[: len(data) // WORD * WORD].view(np.uint64)
 
 
-def read_words(cta: Cta, index: np.ndarray, what: str, span: tuple[int, int]) -> np.ndarray:
+def numbers(index: Words) -> np.ndarray:
+    """The numbers of words, one by one."""
+    return np.arange(index.start, index.stop) if isinstance(index, slice) else index
+
+
+def read_words(cta: Cta, index: Words, what: str, span: tuple[int, int]) -> np.ndarray:
     """Async-proxy read of 64-bit words, which lie in the byte range [low, high) ``span``."""
     for watcher in cta.shared.watchers:
         watcher.reading_words(index, what, span, False)
-    return words(cta.shared.data)[index]
+    found = words(cta.shared.data)[index]
+    return found.copy() if isinstance(index, slice) else found
 
 
 def read_partly_written_words(
@@ -94,7 +102,7 @@ def written_marks(cta: Cta) -> np.ndarray:
     return words(written)
 
 
-def write_words(cta: Cta, index: np.ndarray, values: np.ndarray, span: tuple[int, int]) -> None:
+def write_words(cta: Cta, index: Words, values: np.ndarray, span: tuple[int, int]) -> None:
     """Async-proxy write of 64-bit words, which lie in the byte range ``span``."""
     for watcher in cta.shared.watchers:
         watcher.writing_words(index, span)

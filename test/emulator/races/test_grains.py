@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from tilewright.runtime.emulator.checks.races.grains import Block, Grains, bytes_of
+from tilewright.runtime.emulator.checks.races.reads import LastReads
 
 SIZE = 256
 
@@ -47,3 +48,31 @@ def test_a_block_is_the_words_at_its_distances():
     marks.put(np.array([14 * 8]), 1, 6)
     assert marks.coarse(block, 8) is None
     assert marks.fine(block, 8)[0].tolist() == [5] * 32 + [6] + [5] * 15
+
+
+def boxes_of(rng: np.random.Generator) -> Block:
+    """Two rows of up to three words, so that boxes overlap."""
+    return Block(
+        int(rng.integers(0, 12)), (2, int(rng.integers(1, 4))), (int(rng.integers(3, 9)), 1)
+    )
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_reads_kept_by_boxes_are_the_last_two_agents_of_each_byte(seed):
+    """Some are asked for only at the end; a read of single bytes in between changes how they are
+    kept."""
+    rng, reads, plain = np.random.default_rng(seed), LastReads(SIZE), {}
+    for when in range(1, 60):
+        who = int(rng.integers(1, 4))
+        cells, size = (boxes_of(rng), 8) if when != 30 or seed % 2 else (cells_of(rng, 2), 2)
+        reads.note(cells, size, who, when)
+        for at in bytes_of(cells, size).tolist():
+            plain.setdefault(at, []).append((who, when))
+    every = np.arange(SIZE)
+    last, before = [marks.fine(every, 1) for marks in reads.marks()]
+    for at in range(SIZE):
+        history = plain.get(at, [(0, 0)])
+        newest = history[-1]
+        other = next((each for each in reversed(history) if each[0] != newest[0]), (0, 0))
+        assert (last[0][at], last[1][at]) == newest
+        assert (before[0][at], before[1][at]) == other

@@ -14,6 +14,7 @@ import numpy as np
 
 from ...errors import Trap
 from ...interface import Warp
+from ...machine.shared_access import Words, numbers
 from ...ptx.lanes import FULL
 
 _SHIFT = {1: 0, 2: 1, 4: 2, 8: 3, 16: 4}
@@ -200,11 +201,11 @@ class SharedProxy:
         """Whether generic writes that await a fence may lie in the bytes [``low``, ``high``)."""
         return any(low < end and start < high for start, end in self._spans.values())
 
-    def check_words(self, words: np.ndarray, what: str) -> None:
+    def check_words(self, words: Words, what: str) -> None:
         """Trap if an async-proxy read of 8-byte ``words`` meets an unfenced generic write."""
         tags = self.tags.reshape(-1, 8)[words]
         if tags.any():
-            at = int(words.ravel()[tags.reshape(-1, 8).any(1).argmax()]) * 8
+            at = int(numbers(words).ravel()[tags.reshape(-1, 8).any(1).argmax()]) * 8
             raise self._violation(at + int((self.tags[at : at + 8] != 0).argmax()), what)
 
     def check_span(self, low: int, high: int, what: str) -> None:
@@ -212,7 +213,7 @@ class SharedProxy:
         if self._spans and self.tags[low:high].any():
             raise self._violation(low + int((self.tags[low:high] != 0).argmax()), what)
 
-    def written_words(self, words: np.ndarray) -> None:
+    def written_words(self, words: Words) -> None:
         """An async-proxy write replaced these 8-byte words."""
         self.tags.reshape(-1, 8)[words] = 0
 

@@ -11,6 +11,7 @@ from ...errors import Trap
 from ...interface import Cta, EngineOp, Launch, Warp
 from ...machine.events import Listener, Watcher
 from ...machine.memory import Region
+from ...machine.shared_access import Words, numbers
 from .proxy import BusySource, SharedProxy
 
 _WORD = 8
@@ -106,7 +107,7 @@ class _Generic(Watcher):
     def claiming(self, warp: Warp, mask: np.ndarray, offsets: np.ndarray, size: int) -> None:
         self._proxy.claimed(warp, mask, offsets, size)
 
-    def writing_words(self, words: np.ndarray, span: tuple[int, int]) -> None:
+    def writing_words(self, words: Words, span: tuple[int, int]) -> None:
         if self._proxy.unfenced_in(*span):
             self._proxy.written_words(words)
 
@@ -125,9 +126,7 @@ class _Fenced(Watcher):
     def __init__(self, proxy: SharedProxy):
         self._proxy = proxy
 
-    def reading_words(
-        self, words: np.ndarray, what: str, span: tuple[int, int], partly: bool
-    ) -> None:
+    def reading_words(self, words: Words, what: str, span: tuple[int, int], partly: bool) -> None:
         if self._proxy.unfenced_in(*span):
             self._proxy.check_words(words, what)
 
@@ -161,15 +160,13 @@ class _Initialised(Watcher):
             f" of {region.name}, which were never written",
         )
 
-    def reading_words(
-        self, words: np.ndarray, what: str, span: tuple[int, int], partly: bool
-    ) -> None:
+    def reading_words(self, words: Words, what: str, span: tuple[int, int], partly: bool) -> None:
         low, high = span
         if self._written[low:high].tobytes() == _ones(high - low):
             return
         marks = self._written[: len(self._written) // _WORD * _WORD].view(np.uint64)[words]
         if not marks.any() if partly else not (marks == _ALL_WRITTEN).all():
-            at = int(words[marks != _ALL_WRITTEN].flat[0]) * _WORD
+            at = int(numbers(words)[marks != _ALL_WRITTEN].flat[0]) * _WORD
             at += int((self._written[at : at + _WORD] == 0).argmax())
             raise Trap("uninitialised-read", f"{what} reads shared offset 0x{at:x}, never written")
 

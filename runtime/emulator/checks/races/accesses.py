@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import numpy as np
 from ...interface import Cta, Launch, Warp
 from ...machine.events import Watcher
 from ...machine.memory import Region
+from ...machine.shared_access import Words
 from ...ptx.lanes import FULL, WARP_SIZE
 from .grains import WORD, Block, Cells
 
@@ -74,20 +76,15 @@ class Accesses(Watcher):
             cells = _cells_in(region.data, view)
             self.shadow.write(*cells, actor, "the write of a tensor copy", same)
 
-    def reading_words(
-        self, words: np.ndarray, what: str, span: tuple[int, int], partly: bool
-    ) -> None:
+    def reading_words(self, words: Words, what: str, span: tuple[int, int], partly: bool) -> None:
         actor = self._races.actor()
         if actor is not None:
-            self.shadow.read(words, WORD, actor, what)
+            self.shadow.read(_as_cells(words), WORD, actor, what)
 
-    def writing_words(self, words: np.ndarray, span: tuple[int, int]) -> None:
-        actor, (low, high) = self._races.actor(), span
-        if actor is None:
-            return
-        if high - low == WORD * words.size:
-            words = Block(low // WORD, (words.size,), (1,))
-        self.shadow.write(words, WORD, actor, "an asynchronous write")
+    def writing_words(self, words: Words, span: tuple[int, int]) -> None:
+        actor = self._races.actor()
+        if actor is not None:
+            self.shadow.write(_as_cells(words), WORD, actor, "an asynchronous write")
 
     def copying(
         self, warp: Warp, mask: np.ndarray, offsets: np.ndarray, size: int, line: int
@@ -121,6 +118,12 @@ def _cells(region: Region, offsets: np.ndarray, size: int) -> tuple[np.ndarray, 
     return _shifted(offsets, size)
 
 
+def _as_cells(words: Words) -> Cells:
+    if isinstance(words, slice):
+        return Block(words.start, (words.stop - words.start,), (1,))
+    return words
+
+
 def _shifted(offsets: np.ndarray, size: int) -> tuple[np.ndarray, int]:
     return offsets >> (size.bit_length() - 1), size
 
@@ -134,8 +137,15 @@ def _run(at: int, size: int) -> tuple[np.ndarray, int]:
 def _cells_in(data: np.ndarray, view: np.ndarray) -> tuple[Cells, int]:
     """The cells of a view of ``data``, whose last axis is dense."""
     start = view.__array_interface__["data"][0] - data.__array_interface__["data"][0]
-    *outer, inner = view.strides
-    if inner == 1 and not any(each % WORD for each in (start, view.shape[-1], *outer)):
-        shape = (*view.shape[:-1], view.shape[-1] // WORD)
-        return Block(start // WORD, shape, (*(step // WORD for step in outer), 1)), WORD
-    return Block(start, view.shape, view.strides).index(), 1
+    block = _words_in(start, view.shape, view.strides)
+    return (block, WORD) if block else (Block(start, view.shape, view.strides).index(), 1)
+
+
+@lru_cache(maxsize=1 << 14)
+def _words_in(start: int, shape: tuple[int, ...], strides: tuple[int, ...]) -> Block | None:
+    """The words of a view that starts at a byte; None if it is not made of words."""
+    *outer, inner = strides
+    if inner != 1 or any(each % WORD for each in (start, shape[-1], *outer)):
+        return None
+    words = (*shape[:-1], shape[-1] // WORD)
+    return Block(start // WORD, words, (*(step // WORD for step in outer), 1))

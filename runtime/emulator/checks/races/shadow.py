@@ -16,7 +16,8 @@ from ...errors import Trap
 from ..fences.proxy import CLOCKED, SharedProxy
 from .actor import LINE_BITS, Actor
 from .clock import ASYNC, ASYNC_GLOBAL, KNOWN, OVER, Domain
-from .grains import WORD, Block, Cells, Grains, bytes_of, words_of
+from .grains import Cells, Grains, bytes_of
+from .reads import LastReads
 from .verdicts import Past, limit, split_when
 
 Warn = Callable[[str, str], None]
@@ -210,7 +211,7 @@ class GlobalShadow:
     def __init__(self, size: int, domains: list[Domain], name: str):
         self._size, self._domains, self._name = size, domains, name
         self._writes: Grains | None = None
-        self._reads: list[Grains] = []
+        self._reads = LastReads(size)
         self._compared = Compared(size)
 
     def read(self, index: Cells, size: int, actor: Actor, what: str) -> None:
@@ -218,26 +219,7 @@ class GlobalShadow:
         if self._writes is not None and not self._compared.excuses(index, size, actor):
             about = "write", what, None
             self._check(self._writes, (index, size), actor, _visible(actor), about)
-        if not self._reads:
-            self._reads = [Grains(self._size, np.int64, np.int64) for _ in range(2)]
-        self._keep_other(index, size, self._sign(actor))
-        self._reads[0].put(index, size, self._sign(actor), actor.when)
-
-    def _keep_other(self, index: Cells, size: int, own: int) -> None:
-        """The last reads of these cells become the ones before, where others did them."""
-        last, before = self._reads
-        cells, unit, marks = index, size, last.coarse(index, size)
-        if marks is None:
-            cells, unit, marks = bytes_of(index, size), 1, last.fine(index, size)
-        elif size > WORD:
-            cells, unit = words_of(index, size), WORD
-        who, when = marks
-        others = (who != own) & (who != 0)
-        if others.all():
-            before.put(cells, unit, who, when)
-        elif others.any():
-            cells = cells.index().reshape(who.shape) if isinstance(cells, Block) else cells
-            before.put(cells[others], unit, who[others], when[others])
+        self._reads.note(index, size, self._sign(actor), actor.when)
 
     def write(
         self, index: Cells, size: int, actor: Actor, what: str, same: Same | None = None
@@ -247,7 +229,7 @@ class GlobalShadow:
             self._writes = Grains(self._size, np.int64, np.int64)
         cells = index, size
         self._check(self._writes, cells, actor, _visible(actor), ("write", what, same))
-        for marks in () if actor.comparing else self._reads:
+        for marks in () if actor.comparing else self._reads.marks():
             self._check(marks, cells, actor, OVER, ("read", what, same))
         self._compared.written(index, size, actor)
         self._writes.put(index, size, self._sign(actor), actor.when)
