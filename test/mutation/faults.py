@@ -219,8 +219,8 @@ LOWERING = [
     ),
     Fault(
         "clearing: eight rows too few are cleared of what lay there",
-        "    first = start + (layout.rows - missing) * layout.span_bytes\n",
-        "    first = start + (layout.rows - missing + 8) * layout.span_bytes\n",
+        "    first = layout.rows - load.missing_rows\n",
+        "    first = layout.rows - load.missing_rows + 8\n",
         (f"{NUMERICS}/test_few_rows.py",),
     ),
     Fault(
