@@ -219,8 +219,8 @@ LOWERING = [
     ),
     Fault(
         "clearing: eight rows too few are cleared of what lay there",
-        "    first = layout.rows - load.missing_rows\n",
-        "    first = layout.rows - load.missing_rows + 8\n",
+        " + op.row.value * layout.span_bytes\n",
+        " + (op.row.value + 8) * layout.span_bytes\n",
         (f"{NUMERICS}/test_few_rows.py",),
     ),
     Fault(
