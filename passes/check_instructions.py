@@ -1,19 +1,23 @@
 """What is read of a kernel whose stores are written out, or whose instructions are selected.
 
-attributes   no op of ours has an attribute that nobody reads
+attributes   no op, of ours or of MLIR's, has an attribute that nobody reads
 """
 
 from __future__ import annotations
 
+import functools
+import keyword
 from typing import Any
 
 from ..dialects import sm
-from ..dialects.mlir import ext, ir
+from ..dialects.mlir import ext, ir, scf
 from ..dialects.tile import KernelOp
 from .base import SOURCE_ATTRIBUTE, operations, refused, walk
 from .whole import WHOLE, WHOLE_OPS
 
-COUNTS = "operandSegmentSizes"  # how many operands each field has
+COUNTS = ("operandSegmentSizes", "resultSegmentSizes")  # how many values each field has
+# convert-scf-to-cf hands it to the branch of the loop, and that to LLVM.
+LOOP_ANNOTATION = "loop_annotation"
 
 
 def is_expanded(kernel: Any) -> bool:
@@ -33,11 +37,32 @@ def check_instructions(module: ir.Module) -> None:
 
 
 def _check_attributes(op: Any) -> None:
-    fields = getattr(op, "_fields", None)
-    if fields is None:
+    attributes = op.operation.attributes
+    if not len(attributes):
         return
-    known = {field.name for field in fields if isinstance(field, ext.AttributeDef)}
-    known |= {WHOLE} if isinstance(op, WHOLE_OPS) else set()
-    for name in op.operation.attributes:
-        if name not in known | {COUNTS, SOURCE_ATTRIBUTE}:
+    known = _known(type(op)) | ({WHOLE} if isinstance(op, WHOLE_OPS) else set())
+    for name in attributes:
+        if name not in known:
             raise refused(op, f"attributes: nothing reads {name!r}; take it off the op")
+
+
+@functools.cache
+def _known(op_class: type) -> frozenset[str]:
+    """The attributes that an op of the class is declared with, and those that passes read."""
+    fields = getattr(op_class, "_fields", None)
+    if fields is not None:
+        declared = {field.name for field in fields if isinstance(field, ext.AttributeDef)}
+        return frozenset(declared | {*COUNTS, SOURCE_ATTRIBUTE})
+    extra = {LOOP_ANNOTATION} if op_class is scf.ForOp else set()
+    return frozenset(_inherent(op_class) | extra | {*COUNTS})
+
+
+def _inherent(op_class: type) -> set[str]:
+    """The attributes of an op of MLIR's: of its generated properties, those that can be set."""
+    generated = op_class.__mro__[: op_class.__mro__.index(ir.OpView)]
+    return {
+        name.rstrip("_") if keyword.iskeyword(name.rstrip("_")) else name
+        for each in generated
+        for name, member in vars(each).items()
+        if isinstance(member, property) and member.fset
+    }

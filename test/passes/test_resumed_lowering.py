@@ -1,5 +1,7 @@
 """A lowering that stops after one of its passes goes on from what is printed there."""
 
+import re
+
 import pytest
 
 from tilewright.compiler.driver import compile_matmul
@@ -55,3 +57,39 @@ def test_an_attribute_that_nobody_reads_is_refused_at_every_level(stop, op, mess
     with pytest.raises(CompileError) as caught:
         run_passes_on_text(edited, "stop.mlir", "lower-to-nvvm")
     assert caught.value.message == f"{message}; take it off the op"
+
+
+@pytest.fixture(scope="module")
+def instructions():
+    pipeline = "tiling{tile=64x64x64},tma-insertion,epilogue-staging"
+    return compile_matmul(
+        SPEC, pipeline=pipeline, until="mlir", stop_after="select-instructions"
+    ).mlir
+
+
+@pytest.mark.parametrize(
+    ("op", "before", "after"),
+    [
+        ("arith.constant", r"arith\.constant ", "arith.constant {fast} "),
+        ("arith.addi", r"(arith\.addi [^:]*) :", r"\1 {fast} :"),
+        ("llvm.store", r"(llvm\.store [^:]*) :", r"\1 {fast} :"),
+        ("scf.for", r"\n( *)(scf\.for .*\n(?:\1  .*\n)*\1})", r"\n\1\2 {fast}"),
+    ],
+)
+def test_an_attribute_that_nobody_reads_is_refused_on_ops_of_mlir(instructions, op, before, after):
+    edited, count = re.subn(before, after, instructions, count=1)
+    assert count == 1
+    with pytest.raises(CompileError) as caught:
+        run_passes_on_text(edited, "stop.mlir", "lower-to-nvvm")
+    assert caught.value.message == f"{op}: attributes: nothing reads 'fast'; take it off the op"
+
+
+def test_what_a_loop_says_to_llvm_is_read(instructions, tmp_path):
+    loop = r"\n( *)(scf\.for .*\n(?:\1  .*\n)*\1})"
+    said = r"\n\1\2 {loop_annotation = #llvm.loop_annotation<disableNonforced = true>}"
+    edited, count = re.subn(loop, said, instructions, count=1)
+    assert count == 1
+    path = tmp_path / "loop.mlir"
+    path.write_text(edited)
+    compiled = compile_matmul(path, until="llvm")
+    assert "llvm.loop.disable_nonforced" in compiled.llvm_ir
