@@ -90,6 +90,8 @@ def mma_sync(k: int, operand: str, bits: int) -> Fragment:
     A register of A or B holds neighbours along K; thread t has row t / 4 of each 8 rows and the
     t % 4-th register of each four along K.
     """
+    if k not in (4, 8, 16, 32):
+        raise LayoutError(f"fragment: K of mma.sync must be 4, 8, 16 or 32, got {k}")
     if operand == "d":
         return _sums(f"mma.sync m16n8k{k}", 16, bits, warps=1)
     _need_bits(bits, (8, 16, 32))
@@ -119,6 +121,11 @@ def mma_double(operand: str, bits: int) -> Fragment:
 
 def wgmma(n: int, k: int, operand: str, bits: int) -> Fragment:
     """D of wgmma.m64n{n}k{k}, or A in registers, over the four warps of a warpgroup."""
+    if n % 8 or not 8 <= n <= 256 or k not in (8, 16, 32):
+        raise LayoutError(
+            "fragment: wgmma has N of 8 to 256, a multiple of 8, and K of 8, 16 or 32, got "
+            f"N {n} and K {k}"
+        )
     if operand == "d":
         return _sums(f"wgmma m64n{n}k{k}", n, bits, warps=4)
     _need_bits(bits, (8, 16, 32))
@@ -176,8 +183,6 @@ def _sums(name: str, columns: int, bits: int, warps: int) -> Fragment:
     """D: each warp has 16 rows, a thread pairs of columns of two rows 8 apart."""
     _need_bits(bits, (16, 32))
     rows, columns = 16 * warps, 8 if warps == 1 else columns
-    if columns % 8:
-        raise LayoutError(f"fragment: N must be a multiple of 8, got {columns}")
     threads = [(QUAD, 2 * rows), (ROWS, 1), *([(4, 16)] if warps > 1 else [])]
     values = [(2, rows), (2, ROWS), *([(columns // 8, 8 * rows)] if warps > 1 else [])]
     return _fragment(f"{name} d", (rows, columns), bits, threads, values)

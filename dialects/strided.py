@@ -20,11 +20,13 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from math import prod
 
+from .errors import CompileError
+
 Nested = int | tuple["Nested", ...]
 Mode = tuple[int, int]
 
 
-class LayoutError(ValueError):
+class LayoutError(CompileError):
     """A layout that cannot be, or an operation that no layout is the result of."""
 
 

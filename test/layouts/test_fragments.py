@@ -1,4 +1,4 @@
-"""Thread-value layouts: the ISA's figures as formulas, CuTe's printed strides, the emulator's maps."""
+"""Thread-value layouts: the ISA's figures as formulas, CuTe's strides, the emulator's maps."""
 
 import pytest
 
@@ -103,11 +103,12 @@ def test_the_inverse_has_a_mode_for_each_axis():
 @pytest.mark.parametrize(
     ("atom", "operand", "bits", "words"),
     [
-        ("m16n8k64", "a", 16, "K of mma.sync must be 8 or 16 with elements of 16 bits, got 64"),
+        ("m16n8k32", "a", 16, "K of mma.sync must be 8 or 16 with elements of 16 bits, got 32"),
+        ("m16n8k9", "d", 32, "K of mma.sync must be 4, 8, 16 or 32, got 9"),
         ("m16n8k8", "c", 16, "operand must be one of a, b, d, got c"),
         ("m16n8k8", "a", 4, "elements must have 8, 16, 32 bits here, got 4"),
         ("m64n64k16", "b", 16, "wgmma has A in registers"),
-        ("m64n12k16", "d", 32, "N must be a multiple of 8, got 12"),
+        ("m64n12k16", "d", 32, "N of 8 to 256, a multiple of 8, and K of 8, 16 or 32, got N 12"),
         ("16x256b.x64", "d", 32, "up to 128 registers, got 256"),
         ("16x512b.x1", "d", 32, "tensor memory is read as 32x32b, 16x32bx2, 16x64b"),
         ("ldmatrix.x3", "d", 16, "atom must be one of"),
