@@ -1,15 +1,20 @@
 """How long a spec takes to become a cubin, stage by stage: in a cold process and in a warm one.
 
-    python benchmarks/compile_time.py [--m 512 --n 768 --k 320] [--repeat 5] [--json]
+    python benchmarks/compile_time.py [--m 512 --n 768 --k 320] [--repeat 5] [--passes] [--json]
 
-Every figure is the median of the repeats, in milliseconds of wall time. "cold" is one whole
-`tilewright compile --emit cubin` process, from exec to exit; "warm" is the same compilation in a
-process that has done it before. "other" is what no stage counts: in a cold process mostly imports.
+Without --passes every figure is the median of the repeats, in milliseconds of wall time. "cold" is
+one whole `tilewright compile --emit cubin` process, from exec to exit; "warm" is the same
+compilation in a process that has done it before. "other" is what no stage counts: in a cold process
+mostly imports.
+
+With --passes it is the least of the repeats, in milliseconds of CPU time in a warm process, of each
+pass and its checks, for the kernels of `KERNELS` from spec to PTX.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import platform
 import statistics
@@ -21,18 +26,25 @@ from pathlib import Path
 from typing import Any
 
 Stages = dict[str, float]
+KERNELS = {
+    "v1a": {"preset": "v1a"},
+    "v6": {"preset": "v6"},
+    "kernel8": {"preset": "kernel8"},
+    "sm_100a": {"target": "sm_100a"},
+    "sm_90a": {"target": "sm_90a"},
+}
+BEFORE, AFTER = "context to normalize", "LLVM IR and PTX"
 
 
 def main() -> None:
     options = parse_options()
+    if options.passes:
+        result = {**conditions(options), "cpu_ms": pass_columns(options)}
+        print(json.dumps(result) if options.json else passes_as_text(result))
+        return
     cold = [cold_stages(options) for _ in range(options.repeat)]
-    result = {
-        "machine": f"{platform.machine()}, Python {platform.python_version()}",
-        "spec": [options.m, options.n, options.k],
-        "repeat": options.repeat,
-        "cold_ms": medians(cold),
-        "warm_ms": medians(warm_stages(options)),
-    }
+    figures = {"cold_ms": medians(cold), "warm_ms": medians(warm_stages(options))}
+    result = {**conditions(options), **figures}
     print(json.dumps(result) if options.json else as_text(result))
 
 
@@ -41,8 +53,66 @@ def parse_options() -> argparse.Namespace:
     for name, size in (("m", 512), ("n", 768), ("k", 320)):
         parser.add_argument(f"--{name}", type=int, default=size)
     parser.add_argument("--repeat", type=int, default=5)
+    parser.add_argument("--passes", action="store_true", help="a table of passes and kernels")
     parser.add_argument("--json", action="store_true")
     return parser.parse_args()
+
+
+def conditions(options: argparse.Namespace) -> dict[str, Any]:
+    """What the figures depend on."""
+    return {
+        "machine": f"{platform.machine()}, Python {platform.python_version()}",
+        "spec": [options.m, options.n, options.k],
+        "repeat": options.repeat,
+    }
+
+
+def pass_columns(options: argparse.Namespace) -> dict[str, Stages]:
+    """For each kernel the CPU milliseconds of its passes, the least of rounds over all kernels."""
+    from tilewright.compiler.spec import MatmulSpec
+
+    spec = MatmulSpec(options.m, options.n, options.k)
+    rounds = [
+        {name: cpu_of_passes(spec, how) for name, how in KERNELS.items()}
+        for _ in range(options.repeat + 1)
+    ][1:]
+    return {name: least([one[name] for one in rounds]) for name in KERNELS}
+
+
+def cpu_of_passes(spec: Any, how: dict[str, str]) -> Stages:
+    """CPU milliseconds from the end of one pass to that of the next, and the total."""
+    from tilewright.compiler.driver import compile_matmul
+
+    marks = [("", time.process_time())]
+
+    def passed(event: Any) -> None:
+        marks.append((event.name, time.process_time()))
+
+    compile_matmul(spec, until="ptx", observer=passed, **how)
+    marks.append((AFTER, time.process_time()))
+    spans = itertools.pairwise(marks)
+    found = {name: (end - start) * 1e3 for (_, start), (name, end) in spans}
+    total = sum(found.values())
+    return {BEFORE: found.pop("normalize"), **found, "total": total}
+
+
+def least(runs: list[Stages]) -> Stages:
+    return {name: min(run[name] for run in runs) for name in runs[0]}
+
+
+def passes_as_text(result: dict[str, Any]) -> str:
+    """A row for each pass in the order of pipelines, a column for each kernel."""
+    from tilewright.passes import PASSES
+
+    columns = result["cpu_ms"]
+    rows = [BEFORE, *PASSES, AFTER, "total"]
+    lines = [headline(result, "CPU ms, the least"), "", f"| pass | {' | '.join(columns)} |"]
+    lines.append("|---" * (1 + len(columns)) + "|")
+    for row in rows:
+        cells = [f"{column[row]:.1f}" if row in column else "" for column in columns.values()]
+        if any(cells):
+            lines.append(f"| {row} | {' | '.join(cells)} |")
+    return "\n".join(lines)
 
 
 def cold_stages(options: argparse.Namespace) -> Stages:
@@ -85,12 +155,16 @@ def medians(runs: list[Stages]) -> Stages:
 
 
 def as_text(result: dict[str, Any]) -> str:
-    size = "×".join(str(extent) for extent in result["spec"])
-    lines = [f"{size} bf16, median of {result['repeat']}, {result['machine']}", ""]
+    lines = [headline(result, "median"), ""]
     lines += [f"{'stage':20} {'cold ms':>8} {'warm ms':>8}"]
     for name, cold in result["cold_ms"].items():
         lines.append(f"{name:20} {cold:8.1f} {result['warm_ms'][name]:8.1f}")
     return "\n".join(lines)
+
+
+def headline(result: dict[str, Any], figure: str) -> str:
+    size = "×".join(str(extent) for extent in result["spec"])
+    return f"{size} bf16, {figure} of {result['repeat']}, {result['machine']}"
 
 
 if __name__ == "__main__":

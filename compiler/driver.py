@@ -18,7 +18,6 @@ from ..dialects.tile import MatmulOp
 from ..dialects.verify import logical_shape
 from ..passes.base import DEFAULT_TARGET, PassLog, walk
 from ..runtime.bundles.manifest import FORMAT, SCHEMA
-from ..runtime.emulator.ptx.origins import origin_runs
 from .argument_layout import lay_out, read_arguments, tell_arguments
 from .backend import Assembled, assemble, emit_ptx, versions
 from .importers.linalg_text import LinalgText
@@ -132,6 +131,8 @@ def compile_matmul(
     if until == "cubin":
         _complete_manifest(compiled, source)
         if origins and compiled.ptx:
+            from ..runtime.emulator.ptx.origins import origin_runs  # with it, a third of a second
+
             runs = origin_runs(compiled.ptx)
             compiled.manifest["origins"] = [{"line": line, "from": place} for line, place in runs]
     return compiled

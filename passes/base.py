@@ -201,7 +201,7 @@ def target_of(module: ir.Module) -> Target:
 
 def the_kernel(module: ir.Module, pass_name: str) -> KernelOp:
     """The module's one `tile.kernel`."""
-    kernels = walk(module, KernelOp)
+    kernels = [op for op in module.body.operations if isinstance(op, KernelOp)]
     if len(kernels) != 1:
         raise CompileError(
             f"{pass_name}: the module must hold one tile.kernel, got {len(kernels)}; "

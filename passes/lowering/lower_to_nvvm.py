@@ -15,9 +15,10 @@ from ...dialects.entry_names import SHARED_MEMORY
 from ...dialects.errors import CompileError
 from ...dialects.layout import SLOT_ALIGNMENT
 from ...dialects.mlir import gpu, ir, llvm, passmanager
+from ...dialects.sm_types import Sm
 from ...dialects.target import Target
 from ...dialects.tile_types import integers_of
-from ..base import PassLog, one_of, operations, option, target_of
+from ..base import PassLog, one_of, option, target_of, walk
 from . import build as b
 from . import nvvm_barriers, nvvm_copies, nvvm_tensor_core
 
@@ -52,7 +53,7 @@ class LowerToNvvm:
         module.operation.attributes["gpu.container_module"] = ir.UnitAttr.get()
         with ir.InsertionPoint(kernel), kernel.location:
             functions = _gpu_module(target)
-        ops = list(operations(kernel.operation))
+        ops = walk(kernel, Sm.Operation)
         with ir.InsertionPoint(functions), kernel.location:
             _declare_globals([op for op in ops if isinstance(op, sm.TableOp)])
             function = _declare_function(kernel, pdl)

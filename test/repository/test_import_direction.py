@@ -170,6 +170,12 @@ def test_runtime_never_imports_torch_when_it_is_loaded():
         assert "torch" not in names or path.name == "torch_op.py", path
 
 
+def test_compiling_loads_no_emulator():
+    code = "import sys, tilewright.compiler.driver as _; print(*sys.modules)"
+    shown = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert [name for name in shown.stdout.split() if ".emulator" in name] == []
+
+
 ROOMS = ("ptx", "machine", "tensor", "copies", "instructions", "checks", "observe", "host")
 """Of the emulator: a room imports only rooms to its left; errors and interfaces are the ground."""
 
