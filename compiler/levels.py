@@ -6,6 +6,7 @@
     with sm.run, sm.warps  assign-threads, the first of the lowering
     with sm.shared_memory  plan-memory
     with launch_dependents expand-loops
+    with await_grids       pipes-to-barriers
     sm.kernel              select-instructions
     gpu.module             lower-to-nvvm: nothing is left but the translation to PTX
 

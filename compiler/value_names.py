@@ -7,7 +7,7 @@ from typing import Any
 
 from ..dialects.mlir import ir
 from ..dialects.tile import KernelOp
-from ..passes.base import operations
+from ..passes.base import defining_op, operations
 
 NAME_CHARACTERS = 32
 OURS = ("tile", "pipe", "sm")
@@ -19,7 +19,9 @@ STEMS = {
     "tile.split_rank": "part",
     "pipe.acquire": "slot",
     "pipe.wait": "slot",
+    "sm.read_position": "at",
 }
+LABELLED = ("sm.barriers", "sm.position", "sm.tally")
 MOVES = ("tile.load", "tile.tma_load", "tile.tma_multicast", "tile.copy")
 OPERANDS = ("a", "b")
 TILE_LOOPS = ("tile.for_each_tile", "pipe.for_each_claim", "pipe.for_each_turn")
@@ -71,8 +73,12 @@ class _Names:
             return f"{view}_{kind}" if view else kind
         if op.name == "tile.element":
             return self._views.get(op.operands[0], "element")
-        if op.name in ("pipe.create", "pipe.acquire", "pipe.wait"):
+        if op.name in ("pipe.create", "pipe.acquire", "pipe.wait", "sm.slot"):
             return _of_pipe(op)
+        if op.name in LABELLED:
+            return _short(op.attributes["label"]).replace(".", "_")
+        if op.name == "sm.barrier":
+            return _of_barrier(op)
         if op.name == "pipe.tile":
             return _of_slot(op)
         if op.name == "arith.cmpi":
@@ -93,6 +99,12 @@ def _of_pipe(op: ir.Operation) -> str:
     if "!tile.acc<" in held:
         return f"acc_{stem}"
     return f"staging_{stem}" if held.count("!tile.smem<") == 1 else stem
+
+
+def _of_barrier(op: ir.Operation) -> str:
+    """What it tells of a slot: full, empty."""
+    label = ir.StringAttr(defining_op(op.operands[0]).label).value
+    return label.rpartition(".")[2] or "barrier"
 
 
 def _of_slot(op: ir.Operation) -> str:

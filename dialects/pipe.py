@@ -16,7 +16,7 @@
 
 Slot index and phase are not in the IR: each side advances by one slot at commit or release, in
 program order, and a consumer by those that it skips. A slot may hold nothing but a turn: who has
-it goes on. Barrier words and parities exist only below `select-instructions`.
+it goes on. Barrier words and parities are there from `pipes-to-barriers` on.
 """
 
 from collections.abc import Sequence

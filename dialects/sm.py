@@ -4,13 +4,19 @@
     sm.warps              the part of the program that some warps of the CTA run, a team
     sm.prologue           what all threads of the CTA do first
     sm.thread             which thread of its team this is
-    sm.run                what one elected lane of a team runs alone
+    sm.run                what one elected lane of a team, or of each of its warps, runs alone
     sm.converge           the lanes of each warp wait for each other
     sm.shared_memory      what the CTA takes of it; sm.tensor_memory likewise
     sm.slot_memory        where the slots of a ring lie; sm.tile_memory a tile of no ring
     sm.columns            where accumulators lie in tensor memory
     sm.barriers           mbarriers of a ring, and the arrivals that end their phases
     sm.ring               the ring with that memory and those; sm.turns, sm.staging without one
+
+    sm.position           where a thread is in a ring; sm.read_position, sm.advance_position
+    sm.tally              a number that a thread keeps; sm.read_tally, sm.write_tally
+    sm.barrier            the mbarrier of a slot; sm.slot the slot itself, sm.slot_address its bytes
+    sm.cta_mask           ranks of CTAs in the cluster; sm.leader_rank that of the leader CTA
+    sm.each_rank          what lanes run for a rank of a mask each
 
     sm.special_register   what a thread is told of itself
     sm.elect              one lane of the warp
@@ -82,6 +88,22 @@ from .sm_memory import (
     TileMemoryOp,
     TurnsOp,
 )
+from .sm_positions import (
+    AdvancePositionOp,
+    BarrierOp,
+    CtaMaskOp,
+    EachRankOp,
+    LeaderRankOp,
+    PositionOp,
+    PositionType,
+    ReadPositionOp,
+    ReadTallyOp,
+    SlotAddressOp,
+    SlotOp,
+    TallyOp,
+    TallyType,
+    WriteTallyOp,
+)
 from .sm_program import (
     ApproximateOp,
     ElectOp,
@@ -114,11 +136,13 @@ from .sm_types import DescriptorType, Sm
 
 __all__ = [
     "AdvanceOp",
+    "AdvancePositionOp",
     "ApproximateOp",
     "ArriveExpectTxOp",
     "ArriveOp",
     "AwaitGridsOp",
     "BarrierInitOp",
+    "BarrierOp",
     "BarriersOp",
     "BulkCommitOp",
     "BulkWaitOp",
@@ -130,32 +154,43 @@ __all__ = [
     "CpAsyncOp",
     "CpAsyncWaitOp",
     "CtaBarrierOp",
+    "CtaMaskOp",
     "DescriptorType",
+    "EachRankOp",
     "ElectOp",
     "ExpectTxOp",
     "FenceOp",
     "KernelOp",
     "LaunchDependentsOp",
     "LeaderBarrierOp",
+    "LeaderRankOp",
     "MapaOp",
     "MmaOp",
     "NamedBarrierOp",
     "PinOp",
+    "PositionOp",
+    "PositionType",
     "PrefetchTensorMapOp",
     "PrologueOp",
     "QueryCancelOp",
+    "ReadPositionOp",
+    "ReadTallyOp",
     "RingOp",
     "RunOp",
     "SetRegistersOp",
     "SharedAddressOp",
     "SharedMemoryOp",
+    "SlotAddressOp",
     "SlotMemoryOp",
+    "SlotOp",
     "Sm",
     "SmemDescriptorOp",
     "SpecialRegisterOp",
     "StagingOp",
     "StmatrixOp",
     "TableOp",
+    "TallyOp",
+    "TallyType",
     "TensorMemoryOp",
     "ThreadOp",
     "TileMemoryOp",
@@ -174,4 +209,5 @@ __all__ = [
     "WgmmaFenceOp",
     "WgmmaOp",
     "WgmmaWaitOp",
+    "WriteTallyOp",
 ]

@@ -11,9 +11,9 @@ from .mlir import ext, ir
 from .sm_types import Sm
 from .verify import refuse
 
-# From all threads of a team to one thread of a pair of CTAs: each is part of the one before.
-TEAM, LANE, ISSUER = "team", "lane", "issuer"
-WHO = (TEAM, LANE, ISSUER)
+# From all threads of a team to one thread of a cluster: each is part of the one before.
+TEAM, WARP, LANE, ISSUER, FIRST = "team", "warp", "lane", "issuer", "first"
+WHO = (TEAM, WARP, LANE, ISSUER, FIRST)
 # PTX ISA, barrier: a CTA has 16 named barriers. `bar.sync 0` is the one of all threads.
 NAMED_BARRIERS = 16
 WARPS_MAX = 32
@@ -71,8 +71,9 @@ class ThreadOp(Sm.Operation, name="thread"):
 class RunOp(Sm.Operation, name="run", traits=[ir.NoTerminatorTrait]):
     """The body is for the threads that `by` names alone; the others go on behind it at once.
 
-    "lane" is one elected lane of the team's first warp. "issuer" is that lane in the leader CTA of
-    a pair, which issues the pair's MMAs; in a "lane" region it is the lane that is there already.
+    "warp" is one elected lane of each warp of the team, "lane" that of its first warp. "issuer" is
+    that lane in the leader CTA of a pair, which issues the pair's MMAs, and "first" that lane in
+    the first CTA of a cluster; in a "lane" region they are the lane that is there already.
     """
 
     by: ir.StringAttr
@@ -85,7 +86,7 @@ class RunOp(Sm.Operation, name="run", traits=[ir.NoTerminatorTrait]):
         if len(self.body.blocks) != 1 or len(self.body.blocks[0].arguments):
             return refuse(self, "the body must be one block without arguments")
         around = who_runs(self)
-        if WHO.index(by) <= WHO.index(around):
+        if around == WARP or WHO.index(by) <= WHO.index(around):
             return refuse(self, f"{by!r} must stand where more threads run, got it in {around!r}")
         return True
 
@@ -106,5 +107,7 @@ def who_runs(op: Any) -> str:
     while parent is not None and not isinstance(parent.opview, WarpsOp):
         if isinstance(parent.opview, RunOp):
             return parent.opview.by.value
+        if parent.name == "sm.each_rank":
+            return WARP
         parent = parent.parent
     return TEAM

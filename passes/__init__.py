@@ -5,6 +5,7 @@ from .clustering import Clustering
 from .epilogue_staging import EpilogueStaging
 from .expand_loops import ExpandLoops
 from .lowering.lower_to_nvvm import LowerToNvvm
+from .lowering.pipes_to_barriers import PipesToBarriers
 from .lowering.select_instructions import SelectInstructions
 from .normalize import Normalize
 from .persistence import Persistence
@@ -35,8 +36,9 @@ PIPELINE = (
 LOWERING = (
     AssignThreads,  # first: memory and barriers depend on who fills and who reads
     PlanMemory,  # after threads: barriers count the arrivals of those who run what
-    ExpandLoops,  # staged stores → loops over pieces
-    SelectInstructions,  # tiles and pipes → instructions on barriers, descriptors and addresses
+    ExpandLoops,  # loops over tiles, staged stores → loops over pieces
+    PipesToBarriers,  # after loops: what agents say to each other at their ends is all there
+    SelectInstructions,  # tiles → instructions on descriptors and addresses
     LowerToNvvm,  # last: an op, a pattern; then upstream's passes
 )
 # Passes that the default pipeline leaves out: for few tiles and a long K, for many and a short K.

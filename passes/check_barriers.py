@@ -18,6 +18,7 @@ from typing import Any
 
 from ..dialects.mlir import ir
 from ..dialects.pipe import ClaimOp, ForEachClaimOp
+from ..dialects.sm_barriers import AwaitGridsOp
 from ..dialects.sm_memory import BarriersOp, ColumnsOp, RingOp, TurnsOp, is_claim
 from ..dialects.sm_threads import ISSUER, TEAM, WarpsOp, who_runs
 from ..dialects.target import Target
@@ -33,8 +34,13 @@ Place = tuple[int, int]
 def check_barriers(module: ir.Module) -> None:
     """Refuse, at the op, barriers of a planned kernel that wait for more or fewer arrivals."""
     for kernel in module.body.operations:
-        if isinstance(kernel, KernelOp) and walk(kernel, BarriersOp):
+        if isinstance(kernel, KernelOp) and walk(kernel, BarriersOp) and not has_phases(kernel):
             Counts(kernel, target_of(module)).check()
+
+
+def has_phases(kernel: KernelOp) -> bool:
+    """Whether `pipes-to-barriers` has been on the kernel: it then waits for the grids before."""
+    return any(isinstance(op, AwaitGridsOp) for op in kernel.body.blocks[0].operations)
 
 
 class Counts:

@@ -51,6 +51,7 @@ from .plan import has_copies, is_synchronous
 
 # Values that every thread may have for itself; they act on nothing.
 FREE = (TensorMapOp, CreateOp, AccumulatorOp, PairRankOp, SplitRankOp, *get_args(MEMORY_OPS))
+ENDS = ("scf.yield", "scf.condition")
 REGIONS = RunOp | ConvergeOp
 LOOPS = (scf.ForOp, ForEachTileOp, ForEachClaimOp, ForEachTurnOp)
 
@@ -124,7 +125,7 @@ def loop_body(loop: Any) -> ir.Block:
 
 def program(block: ir.Block) -> list[Any]:
     """The ops of a block, without the end of a loop."""
-    return [op for op in list(block.operations) if op.operation.name != "scf.yield"]
+    return [op for op in list(block.operations) if op.operation.name not in ENDS]
 
 
 def acting(block: ir.Block) -> list[Any]:

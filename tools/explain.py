@@ -1,4 +1,4 @@
-"""`tilewright explain`: the chosen schedule of a matmul, and why no other; its memory plan."""
+"""`tilewright explain`: the chosen schedule of a matmul, and why no other; other subjects."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ import functools
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
+from . import explain_layout, explain_memory, explain_swizzle
 from .arguments import Parser, add_json, add_problem, problem
 from .chosen import as_spec
-from .explain_memory import add_subject
 from .isolated import reads_in_child
 from .output import print_json
 
@@ -25,6 +25,7 @@ EXAMPLES = """examples:
   tilewright explain schedule matmul.mlir
   tilewright explain schedule --m 1024 --n 1024 --k 1024 --json
   tilewright explain memory --m 4096 --n 4096 --k 4096 --preset v6
+  tilewright explain layout --atom m16n8k16 --operand a --type bf16
 """
 ESTIMATE, MEASURED = "estimate", "measured"
 WIDTH = 170
@@ -34,8 +35,8 @@ def add_command(commands: Any) -> None:
     """Add `explain` to the command line."""
     explain: Parser = commands.add_parser(
         "explain",
-        help="say how a choice was made",
-        description="Says how the compiler makes a choice.",
+        help="say how a choice was made, or how data lies",
+        description="Says how the compiler makes a choice, and how instructions lay data out.",
         epilog=EXAMPLES,
     )
     subjects = explain.add_subparsers(title="subjects", metavar="SUBJECT")
@@ -53,7 +54,9 @@ def add_command(commands: Any) -> None:
     parser.add_argument("--all", action="store_true", help="a line for every rejected candidate")
     add_json(parser)
     parser.set_defaults(command=functools.partial(explain_schedule_command, parser))
-    add_subject(subjects)
+    explain_memory.add_subject(subjects)
+    explain_layout.add_subject(subjects)
+    explain_swizzle.add_subject(subjects)
 
 
 def _refuse_no_subject(parser: Parser, options: argparse.Namespace) -> int:

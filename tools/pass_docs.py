@@ -38,6 +38,8 @@ from ..passes import (
 )
 from ..passes.assign_threads import AssignThreads
 from ..passes.expand_loops import ExpandLoops
+from ..passes.lowering import pipes, rings
+from ..passes.lowering.pipes_to_barriers import PipesToBarriers
 from ..passes.normalize import Normalize
 from ..passes.plan_memory import PlanMemory
 from .arguments import DEFAULT_TARGET
@@ -64,6 +66,7 @@ CALLS = {
     AssignThreads: (thread_rules,),
     ExpandLoops: (check_loops,),
     PlanMemory: (plan, check_memory, check_barriers),
+    PipesToBarriers: (pipes, rings),
 }
 OUTLINE = re.compile(r"\bsm\.|\bscf\.(?!yield)|^\s*\}")
 SIGNATURE = re.compile(r" : \(.*\) -> .*$")
@@ -212,7 +215,9 @@ def _files(pass_class: Any) -> list[Any]:
     last = pass_class is LOWERING[-1]
     names = sorted(each.name for each in pkgutil.iter_modules(lowering.__path__))
     found = [importlib.import_module(f"{lowering.__name__}.{name}") for name in names]
-    homes = {inspect.getmodule(each) for each in ALL}
+    homes = {inspect.getmodule(each) for each in ALL} | {
+        each for called in CALLS.values() for each in called
+    }
     called = [each for each in found if each not in homes]
     return [own, *(each for each in called if (".nvvm_" in each.__name__) == last)]
 

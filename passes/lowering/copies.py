@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from ...dialects import sm
 from ...dialects.layout import TileLayout
 from ...dialects.mlir import ir, llvm
 from ...dialects.tile import CopyOp
@@ -35,6 +36,12 @@ def lower_copy(frame: Frame, op: CopyOp) -> None:
         _start_copies(frame, op, frame.tiles[op.tile])
     else:
         _copy_tile(frame, op, frame.tiles[op.tile])
+
+
+def lower_cp_async_commit(frame: Frame, op: sm.CpAsyncCommitOp) -> None:
+    """Copies of the slot that threads make by themselves are stored before the group is closed."""
+    shifted_copies.finish(frame)
+    sm.CpAsyncCommitOp.of()
 
 
 def _start_copies(frame: Frame, op: CopyOp, start: ir.Value) -> None:

@@ -15,24 +15,9 @@ from ...dialects.target import Target
 from ...dialects.tile import AccumulatorOp, KernelOp
 from ..base import walk
 from ..cluster import Cluster
-from ..plan import Plan, RingPlan
+from ..plan import Plan
 from . import build as b
 from .register_accumulator import RegisterAccumulator
-
-
-@dataclass
-class Ring:
-    """Run-time state of one pipe: the producer's position, where the consumer releases and waits.
-
-    The last two are one where a slot is released before the next is waited for. Threads that copy
-    have `pending` slots filled or under way, the first at `arriving`, that are not full yet.
-    """
-
-    producer: b.Counter
-    consumer: b.Counter
-    reader: b.Counter
-    arriving: b.Counter
-    pending: b.Tally | None = None
 
 
 @dataclass(frozen=True)
@@ -88,7 +73,8 @@ class Frame:
     slots: dict[ir.Value, Slot] = field(default_factory=dict)
     columns: dict[ir.Value, ir.Value | int] = field(default_factory=dict)
     descriptors: dict[ir.Value, list[ir.Value]] = field(default_factory=dict)
-    rings: dict[ir.Value, Ring] = field(default_factory=dict)
+    positions: dict[ir.Value, b.Counter | b.Tally] = field(default_factory=dict)
+    indices: dict[ir.Value, ir.Value | int] = field(default_factory=dict)
     registers: dict[ir.Value, RegisterAccumulator] = field(default_factory=dict)
     settled: dict[ir.Value, list[list[ir.Value]]] = field(default_factory=dict)
     put_off: list[Any] = field(default_factory=list)
@@ -121,8 +107,8 @@ class Frame:
         self.team = Team(self.kernel.threads.value, self.thread, leader)
         self.columns |= self.plan.accumulators
         self.mma_done = b.Counter(1)
+        self._open_positions()
         for ring, plan in self.plan.rings.items():
-            self.rings[ring] = self._open_ring(plan)
             if plan.kind == "operands":
                 places = zip(plan.layouts, plan.tiles, strict=True)
                 self.descriptors[ring] = [self.descriptor_at(*place) for place in places]
@@ -145,12 +131,13 @@ class Frame:
         self.meet_all()
         self.tmem = llvm.load(b.i32(), b.shared_at(self.plan.tmem_address))
 
-    def _open_ring(self, plan: RingPlan) -> Ring:
-        producer, consumer = b.Counter(plan.stages), b.Counter(plan.stages)
-        reader = b.Counter(plan.stages) if self.target.awaits_mmas else consumer
-        if not plan.under_way:
-            return Ring(producer, consumer, reader, producer)
-        return Ring(producer, consumer, reader, b.Counter(plan.stages), b.Tally())
+    def _open_positions(self) -> None:
+        """What each thread keeps of where it is in rings."""
+        for op in self.kernel.body.blocks[0].operations:
+            if isinstance(op, sm.PositionOp):
+                self.positions[op.position] = b.Counter(op.stages.value)
+            elif isinstance(op, sm.TallyOp):
+                self.positions[op.tally] = b.Tally()
 
     def _hold_accumulators(self) -> None:
         for accumulator in walk(self.kernel, AccumulatorOp):
@@ -182,6 +169,13 @@ class Frame:
         self.issues = None
         if self.cluster.pair:
             self.issues = b.equal(b.rem(self.place[0], 2), 0)
+
+    def is_first(self) -> ir.Value | None:
+        """Whether this is the cluster's first CTA; None where it is the only one."""
+        here = [b.equal(value, 0) for value in self.place if not isinstance(value, int)]
+        if not here:
+            return None
+        return here[0] if len(here) == 1 else arith.andi(*here)
 
     def meet_all(self) -> None:
         """All threads of the CTA, or of its cluster, meet; tcgen05 work is ordered across it."""
@@ -325,18 +319,9 @@ class Frame:
             return None
         return self.line(0b11, self.pair_start(), self.place[1])
 
-    def release_mask(self) -> ir.Value | None:
-        """Mask of the CTAs that write into the slots that this CTA's MMAs have read."""
-        cluster = self.cluster
-        if cluster.size == 1 or not (cluster.pair or cluster.shares_a or cluster.shares_b):
-            return None
-        x, y = self.pair_start(), self.place[1]
-        both = 0b11 if cluster.pair else 0b1
-        along_n = cluster.a_peers * both if cluster.shares_a else both
-        mask = self.line(along_n, x, 0 if cluster.shares_a else y)
-        if not cluster.shares_b:
-            return mask
-        return arith.ori(mask, self.line((1 << cluster.m) - 1, 0, y))
+    def index_of(self, index: ir.Value) -> ir.Value | int:
+        """A slot's index, the number where there is but one."""
+        return self.indices.get(index, self.values[index])
 
     def index(self, value: ir.Value) -> ir.Value:
         """A tile index of the source IR as i32."""

@@ -7,7 +7,7 @@ from typing import Any
 
 from ...dialects.dtypes import DType, operand_dtype, stored_dtype
 from ...dialects.mlir import arith, ir
-from ...dialects.pipe import ForEachClaimOp
+from ...dialects.sm_copies import TryCancelOp
 from ...dialects.tile import (
     ElementOp,
     KernelOp,
@@ -76,7 +76,7 @@ def _schedule(kernel: KernelOp, plan: Plan) -> dict[str, Any]:
 
 def _scheduler(kernel: KernelOp) -> str:
     """Who hands out tiles: nobody, as each CTA has one, a static stride, or launch control."""
-    if walk(kernel, ForEachClaimOp):
+    if walk(kernel, TryCancelOp):
         return "clc"
     return "static" if walk(kernel, PlaceOp) else "none"
 

@@ -13,8 +13,6 @@ from ...dialects import sm
 from ...dialects.layout import TileLayout
 from ...dialects.mlir import ir, llvm
 from ...dialects.tile_stores import (
-    NextBufferOp,
-    StagingBufferOp,
     TmaStoreOp,
     WritePieceOp,
 )
@@ -22,7 +20,7 @@ from ...dialects.tile_types import element_bytes, integers_of
 from ..whole import is_whole
 from . import build as b
 from .elements import read_elements, slice_of
-from .frame import Frame, Slot
+from .frame import Frame
 from .operands import UNIT_BYTES, unit_offset
 from .scalar_ops import apply_epilogue
 
@@ -91,16 +89,6 @@ class Piece:
 def piece_of(frame: Frame, op: WritePieceOp) -> Piece:
     """The piece that an op writes."""
     return Piece(frame, op, frame.values[op.start], frame.tiles[op.buffer])
-
-
-def lower_staging_buffer(frame: Frame, op: StagingBufferOp) -> None:
-    """Where the buffer lies, from whose turn it is."""
-    turn = frame.rings[op.staging].producer
-    frame.tiles[op.buffer] = frame.tile_in(Slot(op.staging, turn.index()), 0)
-
-
-def lower_next_buffer(frame: Frame, op: NextBufferOp) -> None:
-    frame.rings[op.staging].producer.advance()
 
 
 def lower_tma_store(frame: Frame, op: TmaStoreOp) -> None:

@@ -16,193 +16,189 @@ from __future__ import annotations
 from ...dialects import sm
 from ...dialects.mlir import arith, ir, scf
 from ...dialects.pipe import AcquireOp, CommitOp, DrainOp, ReleaseOp, SkipOp, TileOp, WaitOp
-from ..plan import has_copies, transaction_bytes
+from ...dialects.sm_threads import ISSUER, LANE, WARP
+from ...dialects.tile_stores import NextBufferOp, StagingBufferOp
+from ..base import refused
+from ..plan import transaction_bytes
 from . import build as b
-from . import shifted_copies
-from .frame import Frame, Slot
+from .rings import Ring, Rings, advance, arrive_once, before, converge, read, run
 
 
-def lower_acquire(frame: Frame, op: AcquireOp) -> None:
+def lower_acquire(rings: Rings, op: AcquireOp) -> None:
     """Wait until the slot is empty; announce the bytes that its full barrier waits for."""
-    producer, plan = frame.rings[op.ring].producer, frame.plan.rings[op.ring]
-    index = producer.index()
-    frame.wait(frame.barrier_at(plan.empty, index), b.xor(producer.phase(), 1))
-    frame.slots[op.slot] = Slot(op.ring, index)
-    if plan.kind == "accumulator":
-        frame.fence_after()
-    elif plan.kind == "operands":
-        _announce(frame, op, frame.barrier_at(plan.full, index))
+    ring = rings.of_op(op)
+    index, parity = read(ring.fill)
+    rings.wait(ring.empty(index), before(parity))
+    if ring.kind == "accumulator":
+        rings.fence("tcgen05_after")
+    elif ring.kind == "operands":
+        _announce(rings, ring, ring.full(index), transaction_bytes(op))
+    op.slot.replace_all_uses_with(ring.slot(index))
 
 
-def _announce(frame: Frame, op: AcquireOp, full: ir.Value) -> None:
-    transaction = transaction_bytes(op)
-    if frame.cluster.pair:
-        with b.when(frame.issues):
+def _announce(rings: Rings, ring: Ring, full: ir.Value, transaction: int) -> None:
+    if rings.cluster.pair:
+        with run(ISSUER):
             sm.ArriveExpectTxOp.of(full, bytes=2 * transaction)
-    elif not has_copies(op.ring):
+    elif not ring.copies:
         sm.ArriveExpectTxOp.of(full, bytes=transaction)
     elif transaction:
-        with frame.team.once():
+        with run(LANE):
             sm.ExpectTxOp.of(full, bytes=transaction)
+        converge()
 
 
-def lower_commit(frame: Frame, op: CommitOp) -> None:
+def lower_commit(rings: Rings, op: CommitOp) -> None:
     """The slot is full when TMA's bytes, the threads' copies or the MMAs are in."""
-    producer, plan = frame.rings[op.ring].producer, frame.plan.rings[op.ring]
-    full = frame.barrier_at(plan.full, producer.index())
-    if plan.kind == "accumulator":
-        frame.commit(full, frame.pair_mask())
-    elif plan.kind == "turns":
-        _hand_over(frame, full)
-    elif has_copies(op.ring):
-        _commit_copies(frame, op.ring)
-    producer.advance()
+    ring = rings.of_op(op)
+    if ring.kind == "accumulator":
+        rings.commit(ring.full(read(ring.fill)[0]), rings.pair_mask())
+    elif ring.kind == "turns":
+        _hand_over(ring.full(read(ring.fill)[0]))
+    elif ring.copies:
+        _commit_copies(ring)
+    advance(ring.fill)
 
 
-def _commit_copies(frame: Frame, ring: ir.Value) -> None:
+def _commit_copies(ring: Ring) -> None:
     """Each warp arrives on the slot whose copies have been under way the longest."""
-    state, under_way = frame.rings[ring], frame.plan.rings[ring].under_way
-    shifted_copies.finish(frame)
     sm.CpAsyncCommitOp.of()
-    if state.pending is None:
-        _publish_copies(frame, 0)
-        _arrive_when_copied(frame, ring)
+    if ring.pending is None:
+        _publish_copies(0)
+        _arrive_when_copied(ring)
         return
-    pending = state.pending.value()
-    behind = b.equal(pending, under_way)
+    pending = sm.ReadTallyOp.of(ring.pending).value
+    behind = b.equal(pending, ring.under_way)
     with b.when(behind):
-        _publish_copies(frame, under_way)
-        _arrive_when_copied(frame, ring)
-        state.arriving.advance()
-    state.pending.set(arith.select(behind, pending, b.add(pending, 1)))
+        _publish_copies(ring.under_way)
+        _arrive_when_copied(ring)
+        advance(ring.arrive)
+    more = arith.select(behind, pending, b.add(pending, 1))
+    sm.WriteTallyOp.of(ring.pending, more)
 
 
-def finish_copies(frame: Frame, loop: scf.ForOp) -> None:
+def finish_copies(rings: Rings, loop: scf.ForOp) -> None:
     """After a loop that fills slots: each warp arrives on those that are still under way."""
-    for op in list(loop.body.operations):
+    for op in loop.body.operations:
         if isinstance(op, CommitOp):
-            _arrive_on_the_rest(frame, op.ring)
+            _arrive_on_the_rest(rings.of_op(op))
 
 
-def _arrive_on_the_rest(frame: Frame, ring: ir.Value) -> None:
-    state = frame.rings[ring]
-    if state.pending is None:
+def _arrive_on_the_rest(ring: Ring) -> None:
+    if ring.pending is None:
         return
-    pending = state.pending.value()
-    _publish_copies(frame, 0)
-    for before in range(frame.plan.rings[ring].under_way):
-        with b.when(b.xor(b.less(pending, before + 1), b.true())):
-            _arrive_when_copied(frame, ring)
-            state.arriving.advance()
-    state.pending.set(b.constant(0))
+    pending = sm.ReadTallyOp.of(ring.pending).value
+    _publish_copies(0)
+    for already in range(ring.under_way):
+        with b.when(b.xor(b.less(pending, already + 1), b.true())):
+            _arrive_when_copied(ring)
+            advance(ring.arrive)
+    sm.WriteTallyOp.of(ring.pending, b.constant(0))
 
 
-def _publish_copies(frame: Frame, newest: int) -> None:
+def _publish_copies(newest: int) -> None:
     """All but the `newest` groups of this thread's copies are done, and the async proxy sees it."""
     sm.CpAsyncWaitOp.of(pending=newest)
-    frame.fence_async_proxy()
-    frame.team.converge()
+    b.fence("async_shared")
+    converge()
 
 
-def _arrive_when_copied(frame: Frame, ring: ir.Value) -> None:
-    index = frame.rings[ring].arriving.index()
-    _arrive_once(frame.barrier_at(frame.plan.rings[ring].full, index))
-    frame.team.converge()
+def _arrive_when_copied(ring: Ring) -> None:
+    arrive_once(ring.full(read(ring.arrive)[0]))
+    converge()
 
 
-def _arrive_once(barrier: ir.Value) -> None:
-    """One arrival of the warp."""
-    with b.when(b.elect()):
-        b.arrive(barrier)
-
-
-def lower_wait(frame: Frame, op: WaitOp) -> None:
+def lower_wait(rings: Rings, op: WaitOp) -> None:
     """Wait until the slot is full."""
-    reader, plan = frame.rings[op.ring].reader, frame.plan.rings[op.ring]
-    index = reader.index()
-    frame.wait(frame.barrier_at(plan.full, index), reader.phase())
-    frame.fence_after()
-    frame.slots[op.slot] = Slot(op.ring, index)
-    if frame.target.awaits_mmas:
-        reader.advance()
+    ring = rings.of_op(op)
+    index, parity = read(ring.read)
+    rings.wait(ring.full(index), parity)
+    rings.fence("tcgen05_after")
+    op.slot.replace_all_uses_with(ring.slot(index))
+    if rings.target.awaits_mmas:
+        advance(ring.read)
 
 
-def lower_release(frame: Frame, op: ReleaseOp) -> None:
+def lower_release(rings: Rings, op: ReleaseOp) -> None:
     """The slot is empty once the MMAs that read it are done, or every warp has read it."""
-    consumer, plan = frame.rings[op.ring].consumer, frame.plan.rings[op.ring]
-    empty = frame.barrier_at(plan.empty, consumer.index())
-    if plan.kind == "accumulator":
-        frame.fence_before()
-        b.warp_barrier()
-        with b.when(b.elect()):
-            _arrive_at_issuer(frame, empty)
-        b.warp_barrier()
-    elif plan.kind == "turns":
-        _hand_over(frame, empty)
-    elif frame.target.releases_by_warp:
-        _arrive_by_warp(frame, empty)
+    ring = rings.of_op(op)
+    empty = ring.empty(read(ring.release)[0])
+    if ring.kind == "accumulator":
+        rings.fence("tcgen05_before")
+        converge()
+        with run(WARP):
+            _arrive_at_issuer(rings, empty)
+        converge()
+    elif ring.kind == "turns":
+        _hand_over(empty)
+    elif rings.target.releases_by_warp:
+        _arrive_by_warp(rings, empty)
     else:
-        frame.commit(empty, frame.release_mask())
-    consumer.advance()
+        rings.commit(empty, rings.release_mask())
+    advance(ring.release)
 
 
-def lower_skip(frame: Frame, op: SkipOp) -> None:
+def lower_skip(rings: Rings, op: SkipOp) -> None:
     """Where the consumer waits and releases moves past the slots."""
-    state = frame.rings[op.ring]
-    for position in (state.consumer, state.reader):
-        position.skip(op.slots.value)
+    ring = rings.of_op(op)
+    if not rings.target.awaits_mmas:
+        raise refused(op, f"pipes-to-barriers: no agents of {rings.target.chip} share a ring")
+    for place in (ring.release, ring.read):
+        advance(place, op.slots.value)
 
 
-def _hand_over(frame: Frame, barrier: ir.Value) -> None:
+def _hand_over(barrier: ir.Value) -> None:
     """One arrival of each warp, in this CTA: turns go to agents of the same one."""
-    _arrive_once(barrier)
-    frame.team.converge()
+    arrive_once(barrier)
+    converge()
 
 
-def _arrive_by_warp(frame: Frame, barrier: ir.Value) -> None:
+def _arrive_by_warp(rings: Rings, barrier: ir.Value) -> None:
     """One arrival of each warp, in every CTA that writes into the slot: lane r's in that of rank r.
 
     `tile.await_mma` has waited for the warp's MMAs on the slot. They are all that has to be ordered
     before the arrival, so the CTA is scope enough: the cluster's costs a memory barrier a step.
     """
-    mask = frame.release_mask()
+    mask = rings.release_mask()
     if mask is None:
-        _arrive_once(barrier)
+        arrive_once(barrier)
     else:
-        rank = b.rem(frame.lane, frame.cluster.size)  # LLVM may map for lanes beyond, too
-        with b.when(_has_rank(frame, mask)):
-            b.arrive(b.in_cta(barrier, rank))
-    b.warp_barrier()
+        body = sm.EachRankOp.of(mask).body.blocks.append(b.i32())
+        with ir.InsertionPoint(body):
+            b.arrive(b.in_cta(barrier, body.arguments[0]))
+    converge()
 
 
-def _has_rank(frame: Frame, mask: ir.Value) -> ir.Value:
-    """Whether the lane's number is a rank in `mask`."""
-    ranks = arith.extui(b.i32(), mask)
-    return b.equal(b.rem(arith.shrui(ranks, frame.lane), 2), 1)
-
-
-def _arrive_at_issuer(frame: Frame, barrier: ir.Value) -> None:
+def _arrive_at_issuer(rings: Rings, barrier: ir.Value) -> None:
     """Arrive where the MMAs that want the accumulator are issued: the pair's first CTA."""
-    if not frame.cluster.pair:
+    if not rings.cluster.pair:
         b.arrive(barrier)
         return
-    rank = b.add_any(frame.pair_start(), b.mul_any(frame.place[1], frame.cluster.m))
+    rank = sm.LeaderRankOp.of().rank
     b.arrive(b.in_cta(barrier, rank), in_cluster=True)
 
 
-def lower_drain(frame: Frame, op: DrainOp) -> None:
+def lower_drain(rings: Rings, op: DrainOp) -> None:
     """Wait until every slot is empty: no other CTA's commit is then on its way to this one."""
-    producer, plan = frame.rings[op.ring].producer, frame.plan.rings[op.ring]
-    for _ in range(plan.stages):
-        empty = frame.barrier_at(plan.empty, producer.index())
-        frame.wait(empty, b.xor(producer.phase(), 1))
-        producer.advance()
+    ring = rings.of_op(op)
+    for _ in range(ring.stages):
+        index, parity = read(ring.fill)
+        rings.wait(ring.empty(index), before(parity))
+        advance(ring.fill)
 
 
-def lower_tile(frame: Frame, op: TileOp) -> None:
-    """Where the tile lies, from the slot's index."""
-    slot = frame.slots[op.slot]
-    if frame.plan.rings[slot.ring].kind == "accumulator":
-        frame.columns[op.tile] = frame.columns_in(slot)
-    else:
-        frame.tiles[op.tile] = frame.tile_in(slot, op.index.value)
+def lower_staging_buffer(rings: Rings, op: StagingBufferOp) -> None:
+    """The buffer whose turn it is."""
+    ring = rings.rings[op.staging]
+    slot = ring.slot(read(ring.fill)[0])
+    op.buffer.replace_all_uses_with(tile_of(slot, op.buffer.type))
+
+
+def lower_next_buffer(rings: Rings, op: NextBufferOp) -> None:
+    advance(rings.rings[op.staging].fill)
+
+
+def tile_of(slot: ir.Value, type_: ir.Type) -> ir.Value:
+    """The one tile of a slot."""
+    zero = ir.IntegerAttr.get(b.i64(), 0)
+    return TileOp(slot=slot, index=zero, tile=type_).tile

@@ -6,27 +6,17 @@ Who runs an op is said by the `sm.warps` and `sm.run` that it stands in (`assign
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any, get_args
 
 from ...dialects import sm
-from ...dialects.mlir import ir, scf
-from ...dialects.pipe import (
-    AcquireOp,
-    ClaimOp,
-    CommitOp,
-    DrainOp,
-    ForEachClaimOp,
-    ReleaseOp,
-    SetRegistersOp,
-    SkipOp,
-    TileOp,
-    WaitOp,
-)
+from ...dialects.mlir import arith, ir, llvm, scf
+from ...dialects.pipe import SetRegistersOp, TileOp
 from ...dialects.sm_memory import MEMORY_OPS
 from ...dialects.sm_threads import (
+    FIRST,
     ISSUER,
     TEAM,
+    WARP,
     ConvergeOp,
     PrologueOp,
     RunOp,
@@ -50,34 +40,29 @@ from ...dialects.tile import (
     TmaMulticastOp,
 )
 from ...dialects.tile_place import PlaceOp
-from ...dialects.tile_stores import (
-    AwaitSumsOp,
-    NextBufferOp,
-    StagingBufferOp,
-    TmaStoreOp,
-    WritePieceOp,
-)
+from ...dialects.tile_stores import AwaitSumsOp, TmaStoreOp, WritePieceOp
 from ...dialects.tile_threads import ClearUnitOp
 from ..base import refused
 from ..clone import is_pure
 from ..thread_rules import program
 from . import build as b
-from .claims import lower_claim, lower_for_each_claim
 from .clearing import lower_clear_unit
-from .copies import lower_copy
+from .copies import lower_copy, lower_cp_async_commit
 from .frame import Frame
 from .mma import lower_mma
 from .operands import lower_tma_load, lower_tma_multicast
-from .pieces import lower_next_buffer, lower_staging_buffer, lower_tma_store
-from .pipes import (
-    finish_copies,
-    lower_acquire,
-    lower_commit,
-    lower_drain,
-    lower_release,
-    lower_skip,
+from .pieces import lower_tma_store
+from .positions import (
+    lower_advance_position,
+    lower_barrier,
+    lower_cta_mask,
+    lower_leader_rank,
+    lower_read_position,
+    lower_read_tally,
+    lower_slot,
+    lower_slot_address,
     lower_tile,
-    lower_wait,
+    lower_write_tally,
 )
 from .reduced_store import lower_reduced_store, reduce_registers
 from .register_stores import await_registers, store_registers, write_registers
@@ -117,11 +102,14 @@ def _emit_op(frame: Frame, op: ir.OpView) -> None:
             _emit_team(frame, op)
         elif isinstance(op, RunOp):
             _emit_region(frame, op)
+        elif isinstance(op, scf.IfOp):
+            _emit_branch(frame, op)
+        elif isinstance(op, sm.EachRankOp):
+            _emit_ranks(frame, op)
         elif isinstance(op, ConvergeOp):
             frame.team.converge()
-        elif isinstance(op, ForEachClaimOp):
-            body = partial(emit_block, frame, op.body.blocks[0])
-            lower_for_each_claim(frame, op, who_runs(op) != TEAM, body)
+        elif isinstance(op, scf.WhileOp):
+            _emit_while(frame, op)
         elif lowering := _lowering(frame, op):
             lowering(frame, op)
         elif is_pure(op) or isinstance(op, INSTRUCTIONS):
@@ -132,9 +120,32 @@ def _emit_op(frame: Frame, op: ir.OpView) -> None:
 
 def _emit_region(frame: Frame, op: RunOp) -> None:
     """An `if` for the threads that the region is for, of those that are there."""
-    lane = frame.team.leader if who_runs(op) == TEAM else None
-    with b.when(b.both(lane, frame.issues if op.by.value == ISSUER else None)):
+    by = op.by.value
+    if by == WARP:
+        condition = b.elect()
+    else:
+        lane = frame.team.leader if who_runs(op) == TEAM else None
+        issues = frame.issues if by == ISSUER else None
+        condition = b.both(lane, frame.is_first() if by == FIRST else issues)
+    with b.when(condition):
         emit_block(frame, op.body.blocks[0])
+
+
+def _emit_branch(frame: Frame, op: scf.IfOp) -> None:
+    if len(op.results) or len(op.elseRegion.blocks):
+        raise refused(op, "a branch of a kernel must give no values and have no else")
+    with b.when(frame.values[op.condition]):
+        emit_block(frame, op.thenRegion.blocks[0])
+
+
+def _emit_ranks(frame: Frame, op: sm.EachRankOp) -> None:
+    """Lane r of each warp runs the body where rank r is in the mask."""
+    block = op.body.blocks[0]
+    ranks = arith.extui(b.i32(), frame.values[op.mask])
+    # LLVM may compute what is there for lanes beyond, too.
+    frame.values[block.arguments[0]] = b.rem(frame.lane, frame.cluster.size)
+    with b.when(b.equal(b.rem(arith.shrui(ranks, frame.lane), 2), 1)):
+        emit_block(frame, block)
 
 
 def _lowering(frame: Frame, op: ir.OpView) -> Callable[[Frame, Any], None] | None:
@@ -155,7 +166,18 @@ def _emit_loop(frame: Frame, op: scf.ForOp) -> None:
     with ir.InsertionPoint(copy.body):
         emit_block(frame, op.body)
         scf.YieldOp([])
-    finish_copies(frame, op)
+
+
+def _emit_while(frame: Frame, op: scf.WhileOp) -> None:
+    results = [result.type for result in op.results]
+    copy = scf.WhileOp(results, [frame.values[value] for value in op.operands])
+    for region, block in zip(copy.regions, (op.before.blocks[0], op.after.blocks[0]), strict=True):
+        made = region.blocks.append(*(argument.type for argument in block.arguments))
+        frame.values.update(zip(block.arguments, made.arguments, strict=True))
+        with ir.InsertionPoint(made):
+            emit_block(frame, block)
+            _copy(frame, block.operations[len(block.operations) - 1])
+    frame.values.update(zip(op.results, copy.results, strict=True))
 
 
 def _copy(frame: Frame, op: ir.OpView) -> None:
@@ -168,14 +190,25 @@ def _copy(frame: Frame, op: ir.OpView) -> None:
 
 # Those that passes before this one place; they stay as they are.
 INSTRUCTIONS = (
+    sm.ArriveExpectTxOp,
+    sm.ArriveOp,
+    sm.AwaitGridsOp,
     sm.BulkCommitOp,
     sm.BulkWaitOp,
     sm.ClusterBarrierOp,
+    sm.CommitOp,
+    sm.CpAsyncWaitOp,
     sm.CtaBarrierOp,
+    sm.ExpectTxOp,
     sm.FenceOp,
     sm.LaunchDependentsOp,
+    sm.MapaOp,
     sm.NamedBarrierOp,
+    sm.QueryCancelOp,
     sm.SpecialRegisterOp,
+    sm.TryCancelOp,
+    sm.WaitBarrierOp,
+    llvm.LoadOp,
 )
 
 
@@ -183,14 +216,13 @@ def _lower_handle(frame: Frame, op: ir.OpView) -> None:
     """A compile-time handle, which the plan knows, or the prologue, which has been emitted."""
 
 
-HANDLES = (PrologueOp, TensorMapOp, AccumulatorOp, *get_args(MEMORY_OPS))
+HANDLES = (PrologueOp, TensorMapOp, AccumulatorOp, sm.PositionOp, sm.TallyOp, *get_args(MEMORY_OPS))
 Lowerings = dict[type, Callable[[Frame, Any], None]]
 _TCGEN05: Lowerings = {
     CtaTileOp: lower_cta_tile,
     PlaceOp: lower_place,
     ThreadOp: lower_thread,
     ClearUnitOp: lower_clear_unit,
-    ClaimOp: lower_claim,
     **dict.fromkeys(HANDLES, _lower_handle),
     CopyOp: lower_copy,
     TmaLoadOp: lower_tma_load,
@@ -198,28 +230,30 @@ _TCGEN05: Lowerings = {
     PairRankOp: lower_pair_rank,
     SplitRankOp: lower_split_rank,
     PairMmaOp: lower_mma,
-    AcquireOp: lower_acquire,
-    CommitOp: lower_commit,
-    WaitOp: lower_wait,
     TileOp: lower_tile,
-    ReleaseOp: lower_release,
-    DrainOp: lower_drain,
+    sm.ReadPositionOp: lower_read_position,
+    sm.AdvancePositionOp: lower_advance_position,
+    sm.ReadTallyOp: lower_read_tally,
+    sm.WriteTallyOp: lower_write_tally,
+    sm.BarrierOp: lower_barrier,
+    sm.SlotOp: lower_slot,
+    sm.SlotAddressOp: lower_slot_address,
+    sm.CtaMaskOp: lower_cta_mask,
+    sm.LeaderRankOp: lower_leader_rank,
+    sm.CpAsyncCommitOp: lower_cp_async_commit,
     MmaOp: lower_mma,
     StoreOp: lower_store,
     AwaitSumsOp: await_sums,
-    StagingBufferOp: lower_staging_buffer,
-    NextBufferOp: lower_next_buffer,
     WritePieceOp: write_piece,
     TmaStoreOp: lower_tma_store,
     ReducedStoreOp: lower_reduced_store,
 }
-TENSOR_MEMORY_ONLY = (PairMmaOp, PairRankOp, ClaimOp)
+TENSOR_MEMORY_ONLY = (PairMmaOp, PairRankOp)
 _WGMMA: Lowerings = {
     **{op: lower for op, lower in _TCGEN05.items() if op not in TENSOR_MEMORY_ONLY},
     MmaOp: lower_wgmma,
     AwaitMmaOp: lower_await_mma,
     SetRegistersOp: lower_set_registers,
-    SkipOp: lower_skip,
     StoreOp: store_registers,
     AwaitSumsOp: await_registers,
     WritePieceOp: write_registers,

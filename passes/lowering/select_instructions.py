@@ -68,7 +68,6 @@ def _emit(kernel: KernelOp, plan: Plan, target: Target) -> None:
         frame.open()
         emit_prologue(frame, kernel.body.blocks[0])
         frame.publish()
-        sm.AwaitGridsOp.of()
         emit_block(frame, kernel.body.blocks[0])
         frame.close()
 

@@ -7,7 +7,6 @@ from array import array
 from ...dialects import sm
 from ...dialects.hilbert import hilbert_curve
 from ...dialects.mlir import arith, ir, llvm
-from ...dialects.pipe import ForEachClaimOp
 from ...dialects.tile import CtaTileOp, PairRankOp, SplitRankOp
 from ...dialects.tile_place import PlaceOp
 from ...dialects.tile_types import integers_of
@@ -15,7 +14,6 @@ from ..cluster import Cluster
 from . import build as b
 from .frame import Frame
 
-Tiles = PlaceOp | ForEachClaimOp
 CURVE_SYMBOL = "hilbert_curve"
 PLACE_BITS = 16
 
@@ -38,24 +36,17 @@ def lower_split_rank(frame: Frame, op: SplitRankOp) -> None:
 
 def lower_place(frame: Frame, op: PlaceOp) -> None:
     """By arithmetic on the number, or from a table."""
-    for result, value in zip(
-        (op.i, op.j), place_at(frame, op, frame.values[op.number]), strict=True
-    ):
-        frame.values[result] = value
+    cluster = frame.cluster
+    places = raster(frame.values[op.number], _tiles(cluster, op), op.order.value, op.group.value)
+    parts = zip((op.i, op.j), places, (cluster.m, cluster.n), frame.place, strict=True)
+    for result, along, extent, own in parts:
+        frame.values[result] = b.as_index(b.add_any(b.mul(along, extent), own))
 
 
-def tiles_per_axis(cluster: Cluster, op: Tiles) -> tuple[int, int]:
+def _tiles(cluster: Cluster, op: PlaceOp) -> tuple[int, int]:
     """Cluster tiles along M and N."""
     tiles = integers_of(op.tiles)
     return tiles[0] // cluster.m, tiles[1] // cluster.n
-
-
-def place_at(frame: Frame, op: Tiles, number: ir.Value) -> list[ir.Value]:
-    """(i, j) of this CTA's tile in the cluster tile of that number."""
-    cluster = frame.cluster
-    places = raster(number, tiles_per_axis(cluster, op), op.order.value, op.group.value)
-    parts = zip(places, (cluster.m, cluster.n), frame.place, strict=True)
-    return [b.as_index(b.add_any(b.mul(along, extent), own)) for along, extent, own in parts]
 
 
 def raster(

@@ -207,8 +207,8 @@ LOWERING = [
     ),
     Fault(
         "claims: a claimed cluster is counted along the wrong axis",
-        "    return b.add(along_m, b.mul(along_n, tiles[0]))",
-        "    return b.add(along_m, b.mul(along_n, tiles[1]))",
+        "    return b.add(along_m, b.mul(along_n, tiles))",
+        "    return b.add(along_m, along_n)",
         (f"{NUMERICS}/test_tile_loops.py",),
     ),
     Fault(

@@ -11,7 +11,7 @@ from tilewright.dialects.errors import CompileError
 PASS_NAMES = (
     "normalize, tiling, tma-insertion, swizzle-selection, split-k, epilogue-staging, clustering, "
     "pipelining, warp-specialization, persistence, ping-pong, assign-threads, "
-    "plan-memory, expand-loops, select-instructions"
+    "plan-memory, expand-loops, pipes-to-barriers, select-instructions"
 )
 PRESET_NAMES = (
     "v1a, v1b, v2a, v2b, v3, v4, v5, v6, "

@@ -42,8 +42,8 @@ ROWS = {
         f"tile.await_mma: threads: is for 'team', got it where 'lane' runs; {PUT}",
     ),
     "unknown threads": (
-        replace('by = "lane"', 'by = "warp"'),
-        "sm.run: by must be one of ('lane', 'issuer'), got 'warp'",
+        replace('by = "lane"', 'by = "thread"'),
+        "sm.run: by must be one of ('warp', 'lane', 'issuer', 'first'), got 'thread'",
     ),
     "a lane of a lane": (
         again_around_acquire,

@@ -1,0 +1,51 @@
+// The leader CTA of a pair announces the bytes of both, and its MMAs are committed to the barriers of both.
+// Each warp that has read the sums arrives in the leader. At the end a CTA waits until its slots are empty.
+// RUN: tilewright opt %s --passes 'tma-insertion,epilogue-staging,clustering{pair=true},warp-specialization,pipes-to-barriers' | filecheck %s
+
+// CHECK:     "sm.fence"() {kind = "tcgen05_before"}
+// CHECK-NEXT: "sm.converge"
+// CHECK-NEXT: "sm.run"
+// CHECK-NEXT: %[[RANK:.*]] = "sm.leader_rank"
+// CHECK-NEXT: %[[REMOTE:.*]] = "sm.mapa"(%{{.*}}, %[[RANK]])
+// CHECK-NEXT: "sm.arrive"(%[[REMOTE]]) {scope = "cluster"}
+// CHECK-NEXT: }) {by = "warp"}
+// CHECK-NEXT: "sm.converge"
+// CHECK:     agent = "epilogue"
+// CHECK:     "sm.wait_barrier"(%{{.*}}) {scope = "cluster"}
+// CHECK:     "sm.run"
+// CHECK-NEXT: "sm.arrive_expect_tx"(%{{.*}}) {bytes = 40960 : i64}
+// CHECK-NEXT: }) {by = "issuer"}
+// CHECK:     "sm.launch_dependents"
+// CHECK-NEXT: "sm.run"
+// CHECK:     "sm.wait_barrier"
+// CHECK-NEXT: "sm.advance_position"
+// CHECK-NEXT: }) {by = "lane"}
+// CHECK:     agent = "load"
+// CHECK:     "tile.pair_mma"
+// CHECK:     %[[MASK:.*]] = "sm.cta_mask"() {along = [], whose = "pair"}
+// CHECK-NEXT: "sm.commit"(%{{.*}}, %[[MASK]]) {cta_group = 2 : i64
+!a = memref<256x256xbf16, 1>
+!b = memref<256x256xbf16, 1>
+!c = memref<256x256xbf16, 1>
+!ta = !tile.smem<tensor<128x64xbf16>, "k", "none">
+!tb = !tile.smem<tensor<64x64xbf16>, "k", "none">
+!acc = !tile.acc<tensor<128x64xf32>>
+"tile.kernel"() ({
+^bb0(%a: !a, %b: !b, %c: !c):
+  %i, %j = "tile.cta_tile"() : () -> (index, index)
+  %acc = "tile.accumulator"() : () -> !acc
+  %zero = arith.constant 0 : index
+  %one = arith.constant 1 : index
+  %steps = arith.constant 4 : index
+  scf.for %k = %zero to %steps step %one {
+    %ta = "tile.load"(%a, %i, %k) : (!a, index, index) -> !ta
+    %tb = "tile.load"(%b, %j, %k) : (!b, index, index) -> !tb
+    %more = arith.cmpi ne, %k, %zero : index
+    "tile.mma"(%acc, %ta, %tb, %more) : (!acc, !ta, !tb, i1) -> ()
+  }
+  "tile.store"(%acc, %c, %i, %j) ({
+  ^bb0(%x: f32):
+    %y = arith.truncf %x : f32 to bf16
+    "tile.yield"(%y) : (bf16) -> ()
+  }) : (!acc, !c, index, index) -> ()
+}) {arg_names = ["a", "b", "c"], cluster = [1, 1, 1], grid = [2, 4, 1], sym_name = "f", threads = 128 : i64} : () -> ()

@@ -1,0 +1,84 @@
+"""`tilewright explain layout` and `explain swizzle`: what they print, draw and refuse."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+DOCS = Path(__file__).parents[2] / "docs"
+
+
+def test_a_fragment_is_printed_as_layouts_and_as_a_table(tilewright):
+    ran = tilewright("explain", "layout", "--atom", "m16n8k8", "--operand", "a", "--type", "bf16")
+    assert ran.status == 0, ran.err
+    assert "layout      ((4,8),(2,2)):((32,1),(16,8))" in ran.out
+    assert "inverse     ((8,2),(2,4)):((4,64),(32,1))" in ran.out
+    assert re.search(r"^8 +T0V2 +T0V3 +T1V2 +T1V3 ", ran.out, re.MULTILINE)
+
+
+def test_a_fragment_as_json(tilewright):
+    options = ("--atom", "m64n16k16", "--type", "f32", "--json")
+    found = tilewright("explain", "layout", *options).json
+    assert found["threads"] == 128 and found["registers"] == 8
+    assert found["layout"] == "((4,8,4),(2,2,2)):((128,1,16),(64,8,512))"
+
+
+def test_a_narrow_terminal_gets_what_fits_and_is_told(tilewright, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "40")
+    ran = tilewright("explain", "layout", "--atom", "m16n8k16", "--operand", "a", "--type", "f16")
+    assert max(map(len, ran.out.splitlines()[9:])) <= 40
+    assert "(10 more columns; --svg FILE draws all)" in ran.out
+
+
+def test_swizzles_are_compared_and_the_chosen_one_is_drawn(tilewright):
+    ran = tilewright("explain", "swizzle", "--tile", "64x32", "--type", "bf16")
+    assert ran.status == 0, ran.err
+    assert re.search(r"none +8x16B +1 pass +4 passes +16 bytes", ran.out)
+    assert re.search(r"64B +8x64B +1 pass +1 pass +64 bytes +chosen", ran.out)
+    assert "128B" in ran.out and "refused: contiguous extent must be a multiple of 128" in ran.out
+    assert re.search(r"^128 +9 +8\* +11 +10 +13 +12\* +15 +14$", ran.out, re.MULTILINE)
+
+
+def test_every_chunk_of_a_matrix_is_in_banks_of_its_own(tilewright):
+    ran = tilewright("explain", "swizzle", "--tile", "64x64", "--type", "tf32", "--all")
+    drawings = ran.out.split("swizzle ")[2:]
+    assert len(drawings) == 4
+    for drawing in drawings:
+        rows = [line.split()[1:] for line in drawing.splitlines()[2:] if line]
+        marked = [column for row in rows for column, text in enumerate(row) if "*" in text]
+        assert sorted(marked) == list(range(8))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ("layout --atom m16n8k3 --type f16", "K of mma.sync must be 4, 8, 16 or 32, got 3"),
+        ("layout --atom m16n8k8 --type f17", "--type must be one of"),
+        ("layout --atom m16n8k8 --type f16 --svg no/such/a.svg", "the folder 'no/such' must exist"),
+        ("swizzle --tile 64 --type bf16", "--tile must be two extents"),
+        ("swizzle --tile 9x9 --type bf16", "swizzle none: contiguous extent must be a multiple"),
+        ("swizzle --tile 64x64 --type bf16 --major n", "--major must be k or mn, got 'n'"),
+        ("swizzle --tile 64x64 --type bf16 --swizzle 16B", "--swizzle must be one of none, 32B"),
+        ("swizzle --tile 64x64 --type bf16 --all --svg a.svg", "--svg draws one swizzle"),
+        ("swizzle --tile 64x64 --type f64", "--type must be that of an operand, got f64"),
+    ],
+)
+def test_what_cannot_be_is_refused_in_one_line(tilewright, arguments, words):
+    ran = tilewright("explain", *arguments.split())
+    assert ran.status != 0 and words in ran.err
+    assert len(ran.err.strip().splitlines()) == 1
+    assert not Path("a.svg").exists()
+
+
+PICTURES = {
+    "m16n8k8-a-bf16.svg": "layout --atom m16n8k8 --operand a --type bf16",
+    "swizzle-32B.svg": "swizzle --tile 64x64 --type bf16 --swizzle 32B",
+    "swizzle-128B.svg": "swizzle --tile 64x64 --type bf16 --swizzle 128B",
+}
+
+
+@pytest.mark.parametrize("name", PICTURES)
+def test_the_pictures_of_the_page_are_those_of_the_commands(tilewright, tmp_path, name):
+    path = tmp_path / name
+    assert tilewright("explain", *PICTURES[name].split(), "--svg", path).status == 0
+    assert path.read_text() == (DOCS / "layouts" / name).read_text()
