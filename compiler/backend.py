@@ -195,12 +195,19 @@ def _run_ptxas(ptxas: Path, ptx: str, chip: str, level: int) -> tuple[bytes, str
     with scratch_folder() as folder:
         (folder / "kernel.ptx").write_text(ptx, encoding="utf-8")
         options = [f"-O{level}", f"-arch={chip}", "-v", "-o", "kernel.cubin"]
+        if _has_lines(ptx):
+            options.append("-lineinfo")  # the cubin says the same; its instructions stay the same
         done = _execute([str(ptxas), *options, "kernel.ptx"], folder)
         log = done.stdout + done.stderr
         if done.returncode != 0:
             got = crash_of(done.returncode) if done.returncode < 0 else _first_lines(log)
             raise CompileError(f"ptxas: the PTX must assemble for {chip}, got: {got}")
         return (folder / "kernel.cubin").read_bytes(), log
+
+
+def _has_lines(ptx: str) -> bool:
+    """Whether the PTX says where its lines come from."""
+    return re.search(r"^\s*\.loc\s", ptx, re.MULTILINE) is not None
 
 
 def _execute(command: list[str], folder: Path) -> CompletedTool:

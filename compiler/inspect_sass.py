@@ -20,6 +20,7 @@ from .control_flow import Instruction, Loop, innermost_loop
 
 ROLES = {"tma": r"UTMALDG\b", "mma": r"UTC\w*MMA\b", "epilogue": r"LDTM\b"}
 DISASSEMBLER_SECONDS = 300.0
+PRINT_CODE = "--print-code"
 CURE = "pip install 'nvidia-cuda-nvdisasm>=13.5.37,<13.6'"
 
 _LINE = re.compile(r"\s*/\*([0-9a-f]{4,})\*/\s+(@!?\w+\s+)?([A-Z][\w.]*)\s*([^;]*);")
@@ -46,14 +47,19 @@ def role_loops(sass: str, entry: str) -> dict[str, Loop | None]:
     return {role: innermost_loop(program, pattern) for role, pattern in ROLES.items()}
 
 
-def disassemble(cubin: bytes) -> str | None:
+def disassemble(cubin: bytes, with_lines: bool = False) -> str | None:
     """SASS text of a cubin, or None when no disassembler is installed.
+
+    with_lines: with lines that say from where the instructions behind them come, if the cubin has
+        line information and the disassembler, as nvdisasm, can print it.
 
     Raises `CompileError` when the disassembler refuses the cubin.
     """
     command = find_disassembler()
     if command is None:
         return None
+    if with_lines and PRINT_CODE in command:
+        command = [*command, "--print-line-info"]
     with scratch_folder() as folder:
         (folder / "kernel.cubin").write_bytes(cubin)
         try:
@@ -75,7 +81,7 @@ def find_disassembler() -> list[str] | None:
     wheels = [found for place in places for found in sorted(place.glob("cu1*/bin/nvdisasm"))]
     nvdisasm = str(wheels[0]) if wheels else shutil.which("nvdisasm")
     if nvdisasm:
-        return [nvdisasm, "--print-code"]
+        return [nvdisasm, PRINT_CODE]
     cuobjdump = shutil.which("cuobjdump")
     return [cuobjdump, "-sass"] if cuobjdump else None
 

@@ -1,4 +1,4 @@
-"""`tilewright compile`: a matmul to MLIR, LLVM IR, PTX, cubin or a bundle."""
+"""`tilewright compile`: a matmul to MLIR, LLVM IR, PTX, a listing of SASS, cubin or a bundle."""
 
 from __future__ import annotations
 
@@ -20,11 +20,26 @@ EXAMPLES = """examples:
   tilewright compile --m 512 --n 768 --k 320 -o matmul.zip          a bundle
   tilewright compile --m 77 --n 33 --k 51 --stop-after tiling --emit mlir
   tilewright compile matmul.mlir --print-after-all -o matmul.cubin
+  tilewright compile --m 512 --n 768 --k 320 --origins -o k.sass    a listing that names ops
   tilewright compile kernel.mlir --pipeline pipelining{stages=3},warp-specialization
 """
-UNTIL = {"mlir": "mlir", "llvm": "llvm", "ptx": "ptx", "cubin": "cubin", "bundle": "cubin"}
+UNTIL = {
+    "mlir": "mlir",
+    "llvm": "llvm",
+    "ptx": "ptx",
+    "sass": "cubin",
+    "cubin": "cubin",
+    "bundle": "cubin",
+}
 BINARY = ("cubin", "bundle")
-SUFFIXES = {".mlir": "mlir", ".ll": "llvm", ".ptx": "ptx", ".cubin": "cubin", ".zip": "bundle"}
+SUFFIXES = {
+    ".mlir": "mlir",
+    ".ll": "llvm",
+    ".ptx": "ptx",
+    ".sass": "sass",
+    ".cubin": "cubin",
+    ".zip": "bundle",
+}
 
 
 def add_command(commands: Any) -> None:
@@ -126,11 +141,19 @@ def _deliver(compiled: Any, options: argparse.Namespace) -> str | None:
     if options.emit == "cubin":
         write_bytes(compiled.assembled.cubin, options.output)
         return None
-    text = {"mlir": "mlir", "llvm": "llvm_ir", "ptx": "ptx"}[options.emit]
+    text = _text(compiled, options.emit)
     if options.json and options.output is None:
-        return getattr(compiled, text)
-    write_text(getattr(compiled, text), options.output)
+        return text
+    write_text(text, options.output)
     return None
+
+
+def _text(compiled: Any, kind: str) -> str:
+    if kind == "sass":
+        from ..compiler.sass_listing import sass_listing
+
+        return sass_listing(compiled.assembled.cubin)
+    return getattr(compiled, {"mlir": "mlir", "llvm": "llvm_ir", "ptx": "ptx"}[kind])
 
 
 def _summary(compiled: Any, options: argparse.Namespace, text: str | None) -> dict[str, Any]:

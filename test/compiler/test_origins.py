@@ -6,8 +6,12 @@ import re
 import numpy as np
 import pytest
 
+from tilewright.compiler import inspect_sass
 from tilewright.compiler.driver import compile_matmul
+from tilewright.compiler.inspect_sass import parse_kernel
+from tilewright.compiler.sass_listing import sass_listing
 from tilewright.compiler.spec import MatmulSpec
+from tilewright.dialects.errors import CompileError
 from tilewright.runtime.bundles.bundle import seal
 from tilewright.runtime.bundles.manifest import BundleError, validate
 from tilewright.runtime.emulator import Trap, launch
@@ -135,3 +139,31 @@ def test_a_verdict_on_foreign_ptx_names_its_source():
     with pytest.raises(Trap) as caught:
         launch(text, "first", grid=1, block=1, params=[np.zeros(4, np.uint32)])
     assert str(caught.value).endswith("\n  ptx:12 is from scale.py:9:5")
+
+
+def test_a_listing_of_sass_names_the_op_beside_each_instruction(with_origins):
+    listing = sass_listing(with_origins.assembled.cubin).splitlines()
+    named = {
+        opcode: {line.partition("//")[2].strip() for line in listing if opcode in line}
+        for opcode in ("UTMALDG", "UTCHMMA", "LDTM")
+    }
+    wanted = {"UTMALDG": "tile.tma_load", "UTCHMMA": "tile.pair_mma", "LDTM": "tile.store"}
+    for opcode, op in wanted.items():
+        assert named[opcode], opcode
+        assert all(re.fullmatch(rf"[a-z-]+/{op}:\d+", place) for place in named[opcode]), named
+    parsed = [line for line in listing if re.match(r"\s*/\*[0-9a-f]{4}\*/", line)]
+    assert all("//" in line for line in parsed)
+
+
+def test_line_information_changes_no_instruction_of_sass(with_origins):
+    plain = compile_matmul(SPEC, preset="v6").assembled.cubin
+    assert "//" not in re.sub(r"//-+.*", "", sass_listing(plain))
+    assert parse_kernel(sass_listing(plain), "matmul") == parse_kernel(
+        sass_listing(with_origins.assembled.cubin), "matmul"
+    )
+
+
+def test_a_listing_without_a_disassembler_is_refused(with_origins, monkeypatch):
+    monkeypatch.setattr(inspect_sass, "find_disassembler", lambda: None)
+    with pytest.raises(CompileError, match="sass: a disassembler must be installed, found none"):
+        sass_listing(with_origins.assembled.cubin)

@@ -1,5 +1,6 @@
 """compile and run with a stand-in compiler and device: what is written, printed and judged."""
 
+import importlib
 import json
 import sys
 import types
@@ -90,6 +91,7 @@ def device(monkeypatch):
 @pytest.fixture
 def driver(monkeypatch):
     """Stands in for the compiler; its `calls` keep the keywords, `error` is raised if set."""
+    importlib.import_module("tilewright.compiler.bundle_writer")  # which imports the real one
     module = types.ModuleType("driver")
     module.calls, module.error = [], None
 

@@ -81,7 +81,7 @@ def test_a_wrong_command_line_gets_one_line_and_status_2(words, message, tilewri
 @pytest.mark.parametrize(
     "words",
     [
-        ("compile", *SPEC, "--emit", "sass"),
+        ("compile", *SPEC, "--emit", "hex"),
         ("compile", *SPEC, "--colour"),
         ("compile", *SPEC, "--pipeline", "tiling", "--preset", "default"),
         ("run", *SPEC, "--identity", "c"),
