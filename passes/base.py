@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field, fields
 from types import UnionType
 from typing import Any, ClassVar, Protocol, get_args
@@ -139,6 +139,13 @@ def require(op: Any, broken: str | None, cure: str = "", where: str = "") -> Non
     """Raise that `op` breaks a rule of `dialects.legality`, if it says how; `where` is the pass."""
     if broken is not None:
         raise refused(op, f"{where}{broken}{'; ' if cure else ''}{cure}")
+
+
+def refuse_unread(op: Any, known: Collection[str]) -> None:
+    """Raise that an op has an attribute that is not among the known ones."""
+    for name in op.operation.attributes:
+        if name not in known:
+            raise refused(op, f"attributes: nothing reads {name!r}; take it off the op")
 
 
 def attributes_of(op: Any) -> dict[str, ir.Attribute]:

@@ -12,7 +12,7 @@ from typing import Any
 from ..dialects import sm
 from ..dialects.mlir import ext, ir, scf
 from ..dialects.tile import KernelOp
-from .base import SOURCE_ATTRIBUTE, operations, refused, walk
+from .base import SOURCE_ATTRIBUTE, operations, refuse_unread, walk
 from .whole import WHOLE, WHOLE_OPS
 
 COUNTS = ("operandSegmentSizes", "resultSegmentSizes")  # how many values each field has
@@ -37,13 +37,10 @@ def check_instructions(module: ir.Module) -> None:
 
 
 def _check_attributes(op: Any) -> None:
-    attributes = op.operation.attributes
-    if not len(attributes):
+    if not len(op.operation.attributes):
         return
     known = _known(type(op)) | ({WHOLE} if isinstance(op, WHOLE_OPS) else set())
-    for name in attributes:
-        if name not in known:
-            raise refused(op, f"attributes: nothing reads {name!r}; take it off the op")
+    refuse_unread(op, known)
 
 
 @functools.cache

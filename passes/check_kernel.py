@@ -17,14 +17,14 @@
     epilogue    holds only ops on one element, computed from its own values
 
 The pass manager runs them on what comes in and on what each pass leaves, before the protocol of
-pipes; what a rule needs to look at the operands of an op is in `check_operands`.
+pipes; what a rule needs to look at the operands of an op is in `check_operands`, and the rules of
+tiles and of the epilogue are in `check_tiles` and `check_epilogue`.
 """
 
 from __future__ import annotations
 
 from typing import Any, get_args
 
-from ..dialects.epilogue import SCALAR_OPS
 from ..dialects.mlir import ir, scf
 from ..dialects.pipe import (
     ClaimOp,
@@ -56,11 +56,13 @@ from ..dialects.tile import (
     TmaMulticastOp,
     YieldOp,
 )
-from ..dialects.tile_types import Tile, integers_of
-from .base import SOURCE_ATTRIBUTE, refused, target_of, walk
-from .check_operands import check_element, check_load, check_mma, check_store, check_views
+from ..dialects.tile_types import Tile
+from .base import SOURCE_ATTRIBUTE, refuse_unread, refused, target_of, walk
+from .check_epilogue import check_epilogue
+from .check_operands import check_load, check_mma, check_store, check_views
+from .check_tiles import check_tiles
 from .clone import constant_of, iterations_of
-from .indices import linear_form
+from .indices import first_value
 from .plan import is_synchronous
 from .thread_rules import REGIONS, members
 
@@ -80,8 +82,6 @@ ARITHMETIC = {
     "arith.cmpi": frozenset({"predicate"}),
     **{f"arith.{name}i": frozenset({"overflowFlags"}) for name in ("add", "sub", "mul")},
 }
-SCALAR_ATTRIBUTES = frozenset({"value", "predicate", "fastmath", "overflowFlags", "roundingmode"})
-OF_ELEMENT = frozenset({"axes"})
 OF_KERNEL = frozenset({SOURCE_ATTRIBUTE, *(field.name for field in KernelOp._fields)})
 WARPGROUP_WARPS = 4
 WARP_THREADS = 32
@@ -116,15 +116,15 @@ class Check:
 
     def run(self) -> None:
         """Check all rules."""
-        _check_attributes(self.kernel, OF_KERNEL)
+        refuse_unread(self.kernel, OF_KERNEL)
         check_views(self.kernel)
         for region in walk(self.kernel, REGIONS):
-            _check_attributes(region, OURS[type(region)])
+            refuse_unread(region, OURS[type(region)])
         first = 0
         if not self.roles:
             self._agent(self.kernel, self.ops, first, self.kernel.threads.value // WARP_THREADS)
         for number, role in enumerate(self.roles, 1):
-            _check_attributes(role, OURS[type(role)])
+            refuse_unread(role, OURS[type(role)])
             if isinstance(role, WarpsOp):
                 _check_place(role, first, number)
             self._agent(role, list(members(role.body.blocks[0])), first, role.warps.value)
@@ -132,7 +132,7 @@ class Check:
         if self.roles:
             self._beside_roles()
             self._threads(first)
-        self._tiles()
+        check_tiles(self.kernel, self.places, self.tile_loops)
         if not self.mmas or not self.stores:
             raise refused(
                 self.kernel,
@@ -161,13 +161,13 @@ class Check:
     def _op(self, op: Any, loops: tuple[Any, ...], top: bool) -> None:
         kind = type(op)
         if kind in OURS:
-            _check_attributes(op, OURS[kind])
+            refuse_unread(op, OURS[kind])
             self._ours(op, loops, top)
         elif kind is scf.ForOp:
             _check_loop(op)
             self._block(list(members(op.body)), (*loops, op), top=False)
         elif op.operation.name in ARITHMETIC:
-            _check_attributes(op, ARITHMETIC[op.operation.name])
+            refuse_unread(op, ARITHMETIC[op.operation.name])
         else:
             raise refused(
                 op,
@@ -212,7 +212,7 @@ class Check:
         if op.acc in self.sums:
             return
         self.sums.add(op.acc)
-        first = _first_value(op.accumulate, loops)
+        first = first_value(op.accumulate, loops)
         if first != 0:
             got = "one that is not known" if first is None else "one that adds to what is not there"
             raise refused(
@@ -233,7 +233,7 @@ class Check:
             )
         self.ended.add(op.acc)
         check_store(self.kernel, op, self.target)
-        _check_epilogue(op, self.kernel)
+        check_epilogue(op, self.kernel)
 
     def _beside_roles(self) -> None:
         for op in self.ops:
@@ -243,7 +243,7 @@ class Check:
                 raise refused(
                     op, "roles: nothing may act beside roles, got this op; move it into one"
                 )
-            _check_attributes(op, ARITHMETIC[op.operation.name])
+            refuse_unread(op, ARITHMETIC[op.operation.name])
         names = [role.agent.value for role in self.roles]
         for number, role in enumerate(self.roles):
             if role.agent.value in names[:number]:
@@ -271,54 +271,6 @@ class Check:
                 f"from warp {first} on; change its warps or its place",
             )
 
-    def _tiles(self) -> None:
-        grid, cluster = integers_of(self.kernel.grid), integers_of(self.kernel.cluster)
-        if grid[2] != cluster[2]:
-            raise refused(
-                self.kernel, f"tiles: must be one cluster deep, got {grid} of {cluster}; fix it"
-            )
-        if len(self.places) + bool(self.tile_loops) != 1:
-            raise refused(
-                self.kernel,
-                "tiles: the program must have one tile.cta_tile or loops over tiles, got "
-                f"{len(self.places)} and {len(self.tile_loops)}; take one of the two",
-            )
-        for loop in self.tile_loops:
-            self._tile_loop(loop, grid, cluster)
-
-    def _tile_loop(self, loop: Any, grid: list[int], cluster: list[int]) -> None:
-        tiles = integers_of(loop.tiles)
-        if len(tiles) != 2 or min(tiles) < 1 or any(map(int.__mod__, tiles, cluster[:2])):
-            raise refused(
-                loop,
-                f"tiles: must be whole clusters of {cluster[0]}x{cluster[1]}, got {tiles}; round "
-                "them up",
-            )
-        if loop.group.value < 1:
-            raise refused(loop, f"tiles: group must be at least 1, got {loop.group.value}; use 1")
-        wanted = tiles if isinstance(loop, ForEachClaimOp) else [grid[0], cluster[1]]
-        if grid[:2] != wanted:
-            rule = "a CTA a tile" if isinstance(loop, ForEachClaimOp) else "one row of clusters"
-            raise refused(
-                self.kernel,
-                f"tiles: the grid must be {rule}, {wanted[0]}x{wanted[1]}, got "
-                f"{grid[0]}x{grid[1]}; change the grid",
-            )
-        first = self.tile_loops[0]
-        for name in ("tiles", "order", "group"):
-            if loop.operation.attributes[name] != first.operation.attributes[name]:
-                raise refused(
-                    loop,
-                    f"tiles: all roles must walk the same tiles, got another {name} than the first "
-                    "loop's; give all of them one",
-                )
-
-
-def _check_attributes(op: Any, known: frozenset[str]) -> None:
-    for name in op.operation.attributes:
-        if name not in known:
-            raise refused(op, f"attributes: nothing reads {name!r}; take it off the op")
-
 
 def _check_place(role: WarpsOp, first: int, barrier: int) -> None:
     got = (role.first.value, role.barrier.value)
@@ -336,7 +288,7 @@ def _check_loop(loop: scf.ForOp) -> None:
         raise refused(
             loop, f"loops: must not carry values, got {count}; keep sums in a tile.accumulator"
         )
-    _check_attributes(loop, frozenset())
+    refuse_unread(loop, frozenset())
     steps = iterations_of(loop)
     if not steps:
         bounds = [constant_of(each) for each in (loop.lowerBound, loop.upperBound, loop.step)]
@@ -346,52 +298,3 @@ def _check_loop(loop: scf.ForOp) -> None:
             "loops: must have constant bounds, a positive step and an iteration, got "
             f"{'?' if bounds[0] is None else bounds[0]}{got}; make them constants",
         )
-
-
-def _first_value(value: ir.Value, loops: tuple[Any, ...]) -> int | None:
-    """What a flag is in the first iteration of all loops around; None where that is not known."""
-    if isinstance(value.owner, ir.Block) or value.owner.name != "arith.cmpi":
-        known = constant_of(value)
-        return None if known is None else known & 1
-    left, right = (_first_index(side, loops) for side in value.owner.operands)
-    if left is None or right is None:
-        return None
-    return int(COMPARES[ir.IntegerAttr(value.owner.attributes["predicate"]).value](left, right))
-
-
-def _first_index(value: ir.Value, loops: tuple[Any, ...]) -> int | None:
-    form = linear_form(value)
-    starts = {loop.induction_variable: iterations_of(loop) for loop in loops}
-    if form is None or any(each not in starts for each in form.factors):
-        return None
-    return form.constant + sum(
-        factor * (starts[each] or range(1))[0] for each, factor in form.factors.items()
-    )
-
-
-def _unsigned(compare: Any) -> Any:
-    return lambda left, right: compare(left % 2**64, right % 2**64)
-
-
-# In the order of arith.cmpi's predicates.
-SIGNED = (int.__eq__, int.__ne__, int.__lt__, int.__le__, int.__gt__, int.__ge__)
-COMPARES = (*SIGNED, *map(_unsigned, SIGNED[2:]))
-
-
-def _check_epilogue(store: Any, kernel: KernelOp) -> None:
-    block = store.epilogue.blocks[0]
-    known = set(block.arguments)
-    for op in block.operations:
-        name = op.operation.name
-        if isinstance(op, ElementOp):
-            check_element(kernel, op)
-        elif name not in SCALAR_OPS and not isinstance(op, YieldOp):
-            raise refused(op, "epilogue: not an op that an epilogue can take")
-        elif any(each not in known for each in op.operation.operands):
-            raise refused(
-                op, "epilogue: must compute from its own values, got one from outside; move it in"
-            )
-        _check_attributes(op, OF_ELEMENT if isinstance(op, ElementOp) else SCALAR_ATTRIBUTES)
-        if "roundingmode" in op.operation.attributes:
-            raise refused(op, "epilogue: rounds to nearest even, got a rounding mode; take it off")
-        known.update(op.operation.results)

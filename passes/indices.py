@@ -99,3 +99,33 @@ def place_of(value: ir.Value) -> int | None:
         return ir.BlockArgument(value).arg_number if is_tile else None
     is_tile = isinstance(value.owner.opview, CtaTileOp | PlaceOp)
     return ir.OpResult(value).result_number if is_tile else None
+
+
+def first_value(value: ir.Value, loops: tuple[Any, ...]) -> int | None:
+    """What a flag is in the first iteration of all loops around; None where that is not known."""
+    if isinstance(value.owner, ir.Block) or value.owner.name != "arith.cmpi":
+        known = constant_of(value)
+        return None if known is None else known & 1
+    left, right = (_first_index(side, loops) for side in value.owner.operands)
+    if left is None or right is None:
+        return None
+    return int(COMPARES[ir.IntegerAttr(value.owner.attributes["predicate"]).value](left, right))
+
+
+def _first_index(value: ir.Value, loops: tuple[Any, ...]) -> int | None:
+    form = linear_form(value)
+    starts = {loop.induction_variable: iterations_of(loop) for loop in loops}
+    if form is None or any(each not in starts for each in form.factors):
+        return None
+    return form.constant + sum(
+        factor * (starts[each] or range(1))[0] for each, factor in form.factors.items()
+    )
+
+
+def _unsigned(compare: Any) -> Any:
+    return lambda left, right: compare(left % 2**64, right % 2**64)
+
+
+# In the order of arith.cmpi's predicates.
+SIGNED = (int.__eq__, int.__ne__, int.__lt__, int.__le__, int.__gt__, int.__ge__)
+COMPARES = (*SIGNED, *map(_unsigned, SIGNED[2:]))

@@ -1,0 +1,36 @@
+"""The epilogue of a kernel's store: a rule of what passes take for granted of a kernel.
+
+epilogue    holds only ops on one element, computed from its own values
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..dialects.epilogue import SCALAR_OPS
+from ..dialects.tile import ElementOp, KernelOp, YieldOp
+from .base import refuse_unread, refused
+from .check_operands import check_element
+
+SCALAR_ATTRIBUTES = frozenset({"value", "predicate", "fastmath", "overflowFlags", "roundingmode"})
+OF_ELEMENT = frozenset({"axes"})
+
+
+def check_epilogue(store: Any, kernel: KernelOp) -> None:
+    """What a store computes on each element."""
+    block = store.epilogue.blocks[0]
+    known = set(block.arguments)
+    for op in block.operations:
+        name = op.operation.name
+        if isinstance(op, ElementOp):
+            check_element(kernel, op)
+        elif name not in SCALAR_OPS and not isinstance(op, YieldOp):
+            raise refused(op, "epilogue: not an op that an epilogue can take")
+        elif any(each not in known for each in op.operation.operands):
+            raise refused(
+                op, "epilogue: must compute from its own values, got one from outside; move it in"
+            )
+        refuse_unread(op, OF_ELEMENT if isinstance(op, ElementOp) else SCALAR_ATTRIBUTES)
+        if "roundingmode" in op.operation.attributes:
+            raise refused(op, "epilogue: rounds to nearest even, got a rounding mode; take it off")
+        known.update(op.operation.results)
