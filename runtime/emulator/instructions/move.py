@@ -59,7 +59,7 @@ def build_mov(ins: Decoded) -> Step:
         return result(lambda regs: regs[slot].astype(np.uint16), target)
     slot = ins.slot(1, type_)
     if target is not None and type_.bits <= 64:
-        ins.note_lanewise(lambda value: value, (slot,), (target,))
+        ins.note_lanewise(None, (slot,), (target,))
     return result(lambda regs: regs[slot], target)
 
 

@@ -135,8 +135,8 @@ class Warp(StateBag):
     def _run_stretch(self, stretch: Stretch) -> int:
         """Run it; returns its number of instructions."""
         split, counts = self.split, self.launch.counts
-        stretch.run(self)
         pcs = range(split.pc, stretch.end)
+        stretch.run(self, self.program)
         for pc in pcs:
             counts[pc] += 1
         split.pc = stretch.end

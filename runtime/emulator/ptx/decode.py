@@ -191,7 +191,7 @@ class Decoded(OperandSlots):
         self.program.accesses[self.pc] = access
 
     def note_lanewise(
-        self, function: Callable, reads: tuple[int, ...], writes: tuple[int, ...]
+        self, function: Callable | None, reads: tuple[int, ...], writes: tuple[int, ...]
     ) -> None:
         """Say that the instruction does nothing but compute these slots; see `Lanewise`."""
         if self.predicate is None:

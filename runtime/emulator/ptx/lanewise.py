@@ -13,6 +13,7 @@ from operator import itemgetter
 
 import numpy as np
 
+from ..errors import Trap
 from ..interface import Warp
 from .lanes import FULL, WARP_SIZE
 from .program import Program
@@ -29,26 +30,41 @@ class Lanewise:
     """What an instruction computes.
 
     key: equal for instructions that do the same. function: takes the raw bits of the operands, flat
-    arrays of any length, and returns an array as long or, for several writes, one for each. reads,
-    writes: register slots, of up to 64 bits.
+    arrays of any length, and returns an array as long or, for several writes, one for each; None
+    for a copy of a register. reads, writes: register slots, of up to 64 bits.
     """
 
     key: Hashable
-    function: Callable
+    function: Callable | None
     reads: tuple[int, ...]
     writes: tuple[int, ...]
 
 
 class Stretch:
-    """A stretch of a program: instructions in a row, up to the pc ``end``."""
+    """A stretch of a program: instructions in a row, up to the pc ``end``.
 
-    def __init__(self, steps: list[Step], end: int):
+    steps: of each, the instructions that it executes and what reads their operands.
+    """
+
+    def __init__(self, steps: list[tuple[list[int], Step]], end: int):
         self._steps, self.end = steps, end
 
-    def run(self, warp: Warp) -> None:
-        """Execute it with all lanes."""
-        for step in self._steps:
-            step(warp, FULL)
+    def run(self, warp: Warp, program: Program) -> None:
+        """Execute it with all lanes; a Trap is one of the instruction that it comes from."""
+        for members, step in self._steps:
+            try:
+                step(warp, FULL)
+            except Trap:
+                warp.split.pc = _culprit(warp, program, members)
+                raise
+
+
+def _culprit(warp: Warp, program: Program, members: list[int]) -> int:
+    """The first instruction with an operand that is no array: a register that is under way."""
+    for pc in members:
+        if not all(type(warp.regs[slot]) is np.ndarray for slot in program.lanewise[pc].reads):
+            return pc
+    return members[0]
 
 
 def join_stretches(program: Program) -> None:
@@ -76,7 +92,7 @@ def _stretch(program: Program, pcs: range) -> Stretch | None:
     groups = _groups(program, pcs)
     if len(pcs) - len(groups) < LEAST_SAVED:
         return None
-    return Stretch([_step(program, members) for members in groups], pcs.stop)
+    return Stretch([(members, _step(program, members)) for members in groups], pcs.stop)
 
 
 def _groups(program: Program, pcs: Sequence[int]) -> list[list[int]]:
@@ -101,6 +117,8 @@ def _step(program: Program, members: list[int]) -> Step:
         return program.code[members[0]][0]
     each = [program.lanewise[pc] for pc in members]
     function, count = each[0].function, len(each[0].writes)
+    if function is None:
+        return _copy(each)
     reads = [itemgetter(*slots) for slots in zip(*(one.reads for one in each), strict=True)]
     targets = list(zip(*(one.writes for one in each), strict=True))
 
@@ -110,5 +128,17 @@ def _step(program: Program, members: list[int]) -> Step:
         for slots, values in zip(targets, (found,) if count == 1 else found, strict=True):
             for slot, value in zip(slots, values.reshape(-1, WARP_SIZE), strict=True):
                 regs[slot] = value
+
+    return step
+
+
+def _copy(copies: list[Lanewise]) -> Step:
+    """Registers as they are: those that are under way stay so."""
+    pairs = [(copy.writes[0], copy.reads[0]) for copy in copies]
+
+    def step(warp: Warp, mask: np.ndarray) -> None:
+        regs = warp.regs
+        for target, source in pairs:
+            regs[target] = regs[source]
 
     return step

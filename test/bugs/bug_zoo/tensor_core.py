@@ -39,8 +39,8 @@ BUGS = (
         "the accumulator is released without tcgen05.wait::ld",
         PERSISTENT,
         delete(WAIT_LD),
-        "missing-wait",
-        says=r"not ordered behind the tcgen05\.ld",
+        "missing-wait or missing-fence",
+        says=r"not ordered behind the tcgen05\.ld|tcgen05\.ld .* without .* behind it",
     ),
     Bug(
         "13b",

@@ -6,6 +6,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+from tilewright.runtime.emulator import Trap
+
 TILE = 0x400
 """Shared offset of the tile: the first variable of the kernel, aligned to 1024."""
 SPANS = {"none": 16, "128B": 128, "64B": 64, "32B": 32}
@@ -222,6 +224,16 @@ def test_a_copy_of_a_register_under_way_moves_along(run, poisoned):
     out = poisoned(1024, np.uint32)
     run(body + back + stored(8), image, out, threads=128, target="sm_90a")
     np.testing.assert_array_equal(result(out, 16, "f32"), product(a[:, :32], b[:, :32]))
+
+
+def test_of_many_alike_uses_the_one_of_a_register_under_way_is_named(run, poisoned):
+    """Instructions that are executed as one are told apart in a verdict"""
+    _, _, image, descriptors = bf16_case()
+    uses = "".join(f"add.u32 %r{40 + i}, %r{30 + i}, 1;\n" for i in range(8))
+    uses += "add.u32 %r60, %r5, 7;\n" + uses.replace("%r4", "%r7").replace(", 1", ", 7")
+    body = FILL + descriptors + zeroed(40) + FENCE + STEP + uses + DONE
+    with pytest.raises(Trap, match=r"`add\.u32 %r60, %r5, 7`: missing-wait"):
+        run(body, image, poisoned(1024, np.uint32), threads=128, target="sm_90a")
 
 
 def test_integer_accumulators_saturate_when_asked(run, poisoned):
