@@ -148,7 +148,7 @@ class Launch(StateBag):
         self.strong: Strong | None = None
         self.mask: np.ndarray | None = None
         self.rng = random.Random(seed)
-        self._garbage = np.random.default_rng(seed)
+        self._garbage, self._poison = np.random.default_rng(seed), np.zeros(0, np.uint8)
         self.report = Report(self.entry)
         self.engine_counts = self.report.engines
         self.counts = [0] * len(program.source)
@@ -220,8 +220,11 @@ class Launch(StateBag):
         self.events.bound()
 
     def poison_bytes(self, size: int) -> np.ndarray:
-        """Seeded non-zero garbage, uint8[size]."""
-        return self._garbage.integers(1, 256, size, np.uint8)
+        """Seeded non-zero garbage, uint8[size]: a part of what has been made, from any byte on."""
+        if len(self._poison) <= size:
+            self._poison = self._garbage.integers(1, 256, 2 * size + 1, np.uint8)
+        start = int(self._garbage.integers(len(self._poison) - size))
+        return self._poison[start : start + size].copy()
 
     # -- warps and CTAs ----------------------------------------------------------------------
 

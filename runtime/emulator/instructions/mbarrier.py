@@ -215,7 +215,7 @@ def build_wait(ins: Decoded) -> Step:
 
     def step(warp: Warp, mask: np.ndarray) -> Yield | None:
         addresses, values = address(warp), asked(warp)
-        if by_parity and np.maximum.reduce(values) > 1:
+        if by_parity and np.maximum.reduce(values[mask]) > 1:
             values = _bit_0(warp, values, mask)
         done, complete = _test(warp, mask, addresses, values, space, by_parity)
         for barrier in complete:
@@ -250,8 +250,8 @@ def _test(
     warp: Warp, mask: np.ndarray, addresses, values, space: str, by_parity: bool
 ) -> tuple[np.ndarray, list[Mbarrier]]:
     """bool[32] answers, and the barriers of those that are yes."""
-    lanes = np.flatnonzero(mask).tolist()
-    if len(set(zip(addresses[mask].tolist(), values[mask].tolist(), strict=True))) == 1:
+    lanes, asked = mask.nonzero()[0].tolist(), addresses[mask].tolist()
+    if asked.count(asked[0]) == len(asked) and len(set(values[mask].tolist())) == 1:
         barrier, answer = _ask(warp, lanes, addresses, values, space, by_parity)
         return (FULL, [barrier]) if answer else (_NOBODY, [])
     done, complete = np.zeros(WARP_SIZE, bool), []

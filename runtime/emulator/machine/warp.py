@@ -90,6 +90,7 @@ class Warp(StateBag):
         self._meeting: set[int] = set()
         self._watching = False
         self._quanta = 0
+        self._ahead = 0
         self.launch.events.warp_started(self)
 
     def _make_generic(self) -> GenericSpace:
@@ -100,13 +101,17 @@ class Warp(StateBag):
     # -- running ---------------------------------------------------------------------------
 
     def run(self, budget: int) -> int:
-        """Run `budget` instructions, and to the end of a stretch; returns how many ran. Stops
-        early when parked."""
-        left = budget
+        """Run at most `budget` instructions; returns how many ran. Stops early when parked.
+
+        A stretch runs at once, which nobody else can see; what of it the budget does not cover
+        counts against the next one.
+        """
+        left = budget - self._ahead
+        self._ahead = 0
         code, counts, regs = self.launch.code, self.launch.counts, self.regs
-        stretches, inside = self.launch.stretches, self.program.inside
+        stretches = self.launch.stretches
         split = self._begin_quantum()
-        while split is not None and (left > 0 or inside[split.pc]):
+        while split is not None and left > 0:
             pc, mask = split.pc, split.mask
             if stretches[pc] is not None and mask is FULL and not self._watching:
                 left -= self._run_stretch(stretches[pc])
@@ -130,6 +135,8 @@ class Warp(StateBag):
                     continue
             if self._watching and (split.pc in self._meeting or split.pc > self._horizon):
                 split = self._reselect()
+        if left < 0:
+            self._ahead, left = -left, 0
         return budget - left
 
     def _run_stretch(self, stretch: Stretch) -> int:

@@ -20,7 +20,7 @@ from .program import Program
 from .registry import Step
 
 LONGEST = 128
-"""Instructions of a stretch: a quantum of the scheduler does not end inside one."""
+"""Instructions of a stretch."""
 LEAST_SAVED = 4
 """Executions that a stretch must save to be worth its preparation."""
 
@@ -68,16 +68,14 @@ def _culprit(warp: Warp, program: Program, members: list[int]) -> int:
 
 
 def join_stretches(program: Program) -> None:
-    """Find the stretches of a program: by the pc at which they start, and what lies inside."""
+    """Find the stretches of a program."""
     program.stretches = [None] * len(program.code)
-    program.inside = [False] * len(program.code)
     first = 0
     while first < len(program.code):
         end = _end(program, first)
         stretch = _stretch(program, range(first, end))
         if stretch is not None:
             program.stretches[first] = stretch
-            program.inside[first + 1 : end] = [True] * (end - first - 1)
         first = max(end, first + 1)
 
 

@@ -48,8 +48,8 @@ class Occurrence(Protocol):
 class Program:
     """code: (step, guard slot or None, guard negated) by pc; source: the instruction by pc;
     accesses: what threads' instructions move, by pc; text: the PTX, "" where it is not known;
-    lanewise: what instructions compute that do nothing else, by pc; stretches, inside: see
-    `lanewise.join_stretches`, by pc."""
+    lanewise: what instructions compute that do nothing else, by pc; stretches: by pc the
+    `lanewise.Stretch` that starts there, or None."""
 
     def __init__(self, module: syntax.Module, function: syntax.Function):
         self.text = ""
@@ -68,7 +68,6 @@ class Program:
         self.accesses: dict[int, MemoryAccess] = {}
         self.lanewise: dict[int, Any] = {}
         self.stretches: list[Any] = []
-        self.inside: list[bool] = []
         self._dtypes: list[np.dtype] = []
         self._constant_slots: dict[tuple, int] = {}
         self._special_by_name: dict[str, int] = {}

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tilewright.runtime.emulator.checks.races.grains import Block, Grains, bytes_of
-from tilewright.runtime.emulator.checks.races.reads import LastReads
+from tilewright.runtime.emulator.checks.races.grains import Block, Grains, Runs, bytes_of
+from tilewright.runtime.emulator.checks.races.reads import AgentReads, LastReads
 
 SIZE = 256
 
@@ -76,3 +76,53 @@ def test_reads_kept_by_boxes_are_the_last_two_agents_of_each_byte(seed):
         other = next((each for each in reversed(history) if each[0] != newest[0]), (0, 0))
         assert (last[0][at], last[1][at]) == newest
         assert (before[0][at], before[1][at]) == other
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_the_reads_of_one_agent_are_found_wherever_a_later_write_meets_them(seed):
+    """What may meet a span must be a superset of the bytes' own times, and those must be exact."""
+    rng, reads, plain = np.random.default_rng(seed), AgentReads(SIZE), np.zeros(SIZE, np.int64)
+    operands = [cells_of(rng, 8) for _ in range(5)]
+    for when in range(1, 250):
+        cells = operands[rng.integers(0, 5)] if when % 3 else cells_of(rng, 4)
+        size = 8 if when % 3 else 4
+        reads.note(cells, size, when, None)
+        plain[bytes_of(cells, size)] = when
+        low = int(rng.integers(0, SIZE - 1))
+        span = low, int(rng.integers(low + 1, SIZE + 1))
+        since = when - int(rng.integers(0, 20))
+        if plain[slice(*span)].max() >= since:
+            assert reads.may_meet(span, since)
+        if when % 90 == 0:
+            assert reads.marks().fine(np.arange(SIZE), 1)[0].tolist() == plain.tolist()
+    assert reads.marks().fine(np.arange(SIZE), 1)[0].tolist() == plain.tolist()
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_a_run_has_the_mark_of_each_of_its_bytes(seed):
+    rng, runs, plain = np.random.default_rng(seed), Runs(), np.zeros(SIZE, np.int64)
+    found = 0
+    for when in range(1, 300):
+        in_row = Block(int(rng.integers(0, 24)), (int(rng.integers(1, 9)),), (1,))
+        other = boxes_of(rng) if when % 2 else cells_of(rng, 4)
+        cells = in_row if rng.random() < 0.7 else other
+        size = 8 if isinstance(cells, Block) else 4
+        runs.put(cells, size, (1, when))
+        plain[bytes_of(cells, size)] = when
+        low = int(rng.integers(0, SIZE - 1))
+        high = low + int(rng.integers(1, min(40, SIZE - low) + 1))
+        mark = runs.around((low, high))
+        if mark is not None:
+            found += 1
+            assert set(plain[low:high].tolist()) == {mark[1]}
+    assert found > 20
+
+
+def test_a_run_holds_no_span_that_leaves_it():
+    runs = Runs()
+    runs.put(Block(2, (4,), (1,)), 8, (1, 5))
+    assert runs.around((16, 48)) == (1, 5)
+    assert runs.around((15, 48)) is None
+    assert runs.around((16, 49)) is None
+    runs.put(np.array([20]), 1, (2, 6))
+    assert runs.around((32, 48)) is None

@@ -79,7 +79,7 @@ class Accesses(Watcher):
     def reading_words(self, words: Words, what: str, span: tuple[int, int], partly: bool) -> None:
         actor = self._races.actor()
         if actor is not None:
-            self.shadow.read(_as_cells(words), WORD, actor, what)
+            self.shadow.read(_as_cells(words), WORD, actor, what, span)
 
     def writing_words(self, words: Words, span: tuple[int, int]) -> None:
         actor = self._races.actor()

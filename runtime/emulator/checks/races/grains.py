@@ -36,6 +36,45 @@ class Block(NamedTuple):
 
 Cells = np.ndarray | Block
 """Numbers of cells; a block is of words."""
+Span = tuple[int, int]
+"""The bytes [low, high) in which cells lie."""
+
+
+def span_of(cells: Cells, size: int) -> Span:
+    """The bytes between which cells lie."""
+    if not isinstance(cells, Block):
+        return int(cells.min()) * size, (int(cells.max()) + 1) * size
+    reach = sum((n - 1) * step for n, step in zip(cells.shape, cells.strides, strict=True))
+    return cells.start * WORD, (cells.start + reach + 1) * WORD
+
+
+MOST_RUNS = 64
+
+
+class Runs:
+    """Words in a row that one access marked, for as long as no other one meets them; the last
+    ones."""
+
+    def __init__(self) -> None:
+        self._runs: list[tuple[int, int, tuple[int, int]]] = []
+
+    def put(self, cells: Cells, size: int, mark: tuple[int, int]) -> None:
+        """Cells are marked."""
+        in_row = isinstance(cells, Block) and cells.strides == (1,)
+        if not self._runs and not in_row:
+            return
+        low, high = span_of(cells, size)
+        self._runs = [run for run in self._runs if run[1] <= low or high <= run[0]]
+        if in_row:
+            self._runs = [*self._runs[1 - MOST_RUNS :], (low, high, mark)]
+
+    def around(self, span: Span) -> tuple[int, int] | None:
+        """The mark of all the bytes of a span, if one run holds them."""
+        low, high = span
+        for start, end, values in self._runs:
+            if start <= low and high <= end:
+                return values
+        return None
 
 
 class Grains:

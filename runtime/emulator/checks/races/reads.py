@@ -1,7 +1,7 @@
-"""Of each byte of an array in global memory the last reads of two agents.
+"""Who read each byte last, kept as reads come until somebody asks for single bytes.
 
-Most arrays that tensor copies read are written by nobody: their reads are kept by boxes until
-somebody asks for single bytes.
+Most arrays that tensor copies read are written by nobody, and what the tensor core reads of shared
+memory is written again by a copy that knows it has read.
 """
 
 from __future__ import annotations
@@ -10,10 +10,52 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .grains import WORD, Block, Cells, Grains, bytes_of, words_of
+from .grains import WORD, Block, Cells, Grains, Span, bytes_of, span_of, words_of
 
 MOST_BOXES = 1 << 14
 """Boxes that are kept as such."""
+
+
+MOST_READS = 96
+"""Reads of one agent that are kept as such: the operands of all stages of a pipeline."""
+
+
+class AgentReads:
+    """When one agent last read each byte of a CTA's shared memory of ``size`` bytes."""
+
+    def __init__(self, size: int):
+        self._size = size
+        self._recent: dict[int, tuple[Cells, int, Span | None, int]] = {}
+        self._marks: Grains | None = None
+        self._marked = self.latest = 0
+
+    def note(self, cells: Cells, size: int, when: int, span: Span | None) -> None:
+        """It reads cells of ``size`` bytes, which lie in the span."""
+        if len(self._recent) == MOST_READS:
+            self.marks()
+        self._recent.pop(id(cells), None)
+        self._recent[id(cells)] = cells, size, span, when
+        self.latest = max(when, self.latest)
+
+    def may_meet(self, span: Span, since: int) -> bool:
+        """Whether a read from a time on may be of bytes of a span."""
+        return self._marked >= since or any(
+            when >= since and _meet(span, where or span_of(cells, size))
+            for cells, size, where, when in self._recent.values()
+        )
+
+    def marks(self) -> Grains:
+        """The time of each byte's last read."""
+        marks = self._marks = self._marks or Grains(self._size, np.int64)
+        for cells, size, _, when in self._recent.values():
+            marks.put(cells, size, when)
+        self._recent.clear()
+        self._marked = self.latest
+        return marks
+
+
+def _meet(one: Span, other: Span) -> bool:
+    return one[0] < other[1] and other[0] < one[1]
 
 
 class _Read(NamedTuple):
@@ -25,7 +67,7 @@ class _Read(NamedTuple):
 
 
 class LastReads:
-    """The marks of an array of ``size`` bytes; a mark is who read and when."""
+    """The last reads of two agents of each byte of an array; a mark is who read and when."""
 
     def __init__(self, size: int):
         self._size = size

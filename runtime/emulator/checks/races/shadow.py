@@ -16,8 +16,8 @@ from ...errors import Trap
 from ..fences.proxy import CLOCKED, SharedProxy
 from .actor import LINE_BITS, Actor
 from .clock import ASYNC, ASYNC_GLOBAL, KNOWN, OVER, Domain
-from .grains import Cells, Grains, bytes_of
-from .reads import LastReads
+from .grains import Block, Cells, Grains, Runs, Span, bytes_of, span_of
+from .reads import AgentReads, LastReads
 from .verdicts import Past, limit, split_when
 
 Warn = Callable[[str, str], None]
@@ -63,32 +63,49 @@ class SharedShadow:
         self._size = -size % 16 + size
         self._domain, self._name, self._proxy, self._warn = domain, name, proxy, warn
         self._tags = proxy.tags
-        self._writes = Grains(self._size, np.int32, np.int64)
+        self._writes, self._runs = Grains(self._size, np.int32, np.int64), Runs()
         self._lanes = np.zeros(self._size, np.uint8)
         self._compared = Compared(self._size)
-        self._reads: dict[int, Grains] = {}
-        self._latest: dict[int, int] = {}
+        self._reads: dict[int, AgentReads] = {}
 
-    def read(self, index: Cells, size: int, actor: Actor, what: str) -> None:
-        """Somebody reads the cells of ``size`` bytes (a power of two) with these numbers."""
+    def read(
+        self, index: Cells, size: int, actor: Actor, what: str, span: Span | None = None
+    ) -> None:
+        """Somebody reads the cells of ``size`` bytes (a power of two) with these numbers, which lie
+        in the span."""
         if not self._compared.excuses(index, size, actor):
-            self._check_writes(index, size, actor, what)
+            if span is None or not self._is_known(span, actor):
+                self._check_writes(index, size, actor, what)
+            else:
+                self._note_fences(index, size, actor, what)
         reader = -actor.own if actor.strong else actor.own
         if reader not in self._reads:
-            self._reads[reader] = Grains(self._size, np.int64)
-        self._reads[reader].put(index, size, actor.when)
-        self._latest[reader] = actor.when
+            self._reads[reader] = AgentReads(self._size)
+        self._reads[reader].note(index, size, actor.when, span)
+
+    def _is_known(self, span: Span, actor: Actor) -> bool:
+        """Whether all bytes of the span have one mark, behind which the actor is ordered."""
+        mark = self._runs.around(span)
+        if mark is None or actor.lanes is not None:
+            return False
+        who, when = mark
+        visible = actor.rows[ASYNC if actor.asynchronous else KNOWN]
+        return (actor.strong and who < 0) or when < limit(visible, abs(who))
 
     def write(
         self, index: Cells, size: int, actor: Actor, what: str, same: Same | None = None
     ) -> None:
         """Somebody writes them; ``same()`` tells which of the bytes keep their value."""
-        self._check_writes(index, size, actor, what, same, overwrites=True)
+        if not isinstance(index, Block) or not self._is_known(span_of(index, size), actor):
+            self._check_writes(index, size, actor, what, same, overwrites=True)
+        else:
+            self._note_fences(index, size, actor, what)
         if not actor.comparing:
             self._check_reads(index, size, actor, what)
         self._compared.written(index, size, actor)
         who = -actor.own if actor.strong else actor.own
         self._writes.put(index, size, who, actor.when)
+        self._runs.put(index, size, (who, actor.when))
         if not actor.asynchronous:
             lanes = 0 if actor.lanes is None else np.repeat(actor.lanes, size)
             self._lanes[bytes_of(index, size)] = lanes
@@ -173,11 +190,15 @@ class SharedShadow:
         )
 
     def _check_reads(self, index: Cells, size: int, actor: Actor, what: str) -> None:
-        for reader, latest in self._latest.items():
+        span = None
+        for reader, reads in self._reads.items():
             unknown = limit(actor.rows[OVER], abs(reader))
-            if latest < unknown or (actor.strong and reader < 0):
+            if reads.latest < unknown or (actor.strong and reader < 0):
                 continue
-            marks = self._reads[reader]
+            span = span or span_of(index, size)
+            if not reads.may_meet(span, unknown):
+                continue
+            marks = reads.marks()
             (when,) = marks.coarse(index, size) or marks.fine(index, size)
             if when.max() >= unknown:
                 (when,) = marks.fine(index, size)
