@@ -12,6 +12,7 @@ pytestmark = pytest.mark.pairwise
 INPUTS = Path(__file__).parent / "inputs"
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.array(
     preset=HOPPER_PRESETS,
     shape=[(264, 264, 136), (72, 40, 56)],
@@ -26,7 +27,7 @@ def test_every_shape_layout_and_width_of_the_result(
     check_matmul(spec, target="sm_90a", preset=preset, seed=2)
 
 
-@pytest.mark.sweep(2)
+@pytest.mark.sweep(4)
 @pytest.mark.parametrize("preset", HOPPER_PRESETS)
 def test_epilogues_of_mlir_files(check_matmul, preset):
     source = INPUTS / "scale_bias_residual_swish.mlir"

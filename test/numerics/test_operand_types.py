@@ -68,7 +68,7 @@ def test_shapes_that_tma_cannot_address(check_matmul, target, types, shape, pipe
     check_matmul(spec_of(types, *shape), target=target, pipeline=pipeline)
 
 
-@pytest.mark.sweep(2)
+@pytest.mark.sweep(4)
 @pytest.mark.parametrize("types", TYPES)
 @pytest.mark.parametrize(
     ("target", "tile"),
@@ -128,7 +128,7 @@ def test_products_of_integers_have_coarser_tiles(check_matmul):
     assert str(caught.value) == f"error: tile.matmul: {rule}"
 
 
-@pytest.mark.sweep(2)
+@pytest.mark.sweep(4)
 @pytest.mark.parametrize("types", TYPES)
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("shape", [(96, 80, 112), (136, 264, 240)])
@@ -175,7 +175,7 @@ def preset_cases():
     return [(target, preset, next(types)) for target in TARGETS for preset in presets_of(target)]
 
 
-@pytest.mark.sweep(2)
+@pytest.mark.sweep(4)
 @pytest.mark.parametrize(("target", "preset", "types"), preset_cases())
 def test_every_preset_with_bytes(check_matmul, target, preset, types):
     check_matmul(spec_of(types, 264, 272, 144), target=target, preset=preset, seed=1)

@@ -35,7 +35,7 @@ def check_hopper(check_matmul):
     return check
 
 
-@pytest.mark.sweep(2)
+@pytest.mark.sweep(4)
 @pytest.mark.parametrize("stages", [1, 2, 3, 4])
 @pytest.mark.parametrize("k_tiles", [1, 2, 3, 4, 5])
 def test_skipped_slots_wrap_around_rings_of_every_depth(check_hopper, stages, k_tiles):

@@ -41,7 +41,7 @@ def test_prefix_is_right_for_every_layout_and_tile(
     check_matmul(spec, pipeline=pipeline(tile), stop_after=prefix, identity=identity)
 
 
-@pytest.mark.sweep(2)
+@pytest.mark.sweep(4)
 @pytest.mark.array(
     prefix=PREFIXES,
     shape=EDGES,

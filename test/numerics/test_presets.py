@@ -27,7 +27,7 @@ def test_a_cube_of_512(check_matmul, preset):
     check_matmul(MatmulSpec(512, 512, 512), preset=preset)
 
 
-@pytest.mark.sweep(2)
+@pytest.mark.sweep(4)
 @pytest.mark.array(
     preset=PRESETS,
     shape=[(264, 264, 136), (136, 264, 72)],

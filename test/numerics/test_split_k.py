@@ -29,6 +29,7 @@ def roles(tile, parts, stages=3):
     return f"{head},pipelining{{stages={stages}}},warp-specialization"
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("steps", K)
@@ -41,7 +42,7 @@ def test_counts_of_k_steps_around_the_parts(check_matmul, target, kind, steps):
     assert "atom" not in compiled.ptx
 
 
-@pytest.mark.sweep(2)
+@pytest.mark.sweep(4)
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("parts", [3, 16])
 @pytest.mark.parametrize("tile", ["64x24x32", "128x96x64", "128x128x64", "192x16x64"])
