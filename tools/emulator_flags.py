@@ -56,7 +56,7 @@ def add_emulator_flags(group: Any) -> None:
     group.add_argument(
         "--report",
         action="store_true",
-        help="also print bytes by memory and engine, bank conflicts, barriers, roles",
+        help="also print bytes by memory and engine, bank conflicts, requests, barriers, roles",
     )
     group.add_argument(
         "--report-json", type=Path, metavar="FILE", help="write the whole report as JSON"

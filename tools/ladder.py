@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from ..compiler.control_flow import Loop
     from ..compiler.driver import Compiled
     from ..compiler.spec import MatmulSpec
+    from ..runtime.emulator.observe.report import Report
 
 EXAMPLES = """examples:
   tilewright ladder --m 512 --n 512 --k 512
@@ -25,6 +26,7 @@ EXAMPLES = """examples:
 """
 SIZES = {"m": 512, "n": 512, "k": 512}
 WIDTH = 160
+SECTOR_BYTES = 32
 IN_EVERY_RUNG = ("normalize", "tiling", "lower-to-nvvm")
 COLUMNS = (
     "rung",
@@ -41,6 +43,22 @@ COLUMNS = (
     "run [s]",
     "emulator",
 )
+EVIDENCE_COLUMNS = (
+    "rung",
+    "asked [B]",
+    "moved [B]",
+    "of 16 B [requests]",
+    "of 32 B [requests]",
+    "of 64 B [requests]",
+    "of 128 B [requests]",
+    "shared memory [passes]",
+    "conflicts [passes]",
+    "waits [not at once]",
+)
+EVIDENCE_LEGEND = (
+    "global memory: bytes asked for, those of the sectors they lie in, requests by size;"
+    " conflicts: passes beyond the least"
+)
 LEGEND = "loops: instructions of the inner loop of the TMA/MMA/epilogue role; - where there is none"
 
 
@@ -55,6 +73,7 @@ class Rung:
     ptx_loops: dict[str, Loop | None] | None = None
     sass_loops: dict[str, Loop | None] | None = None
     seconds: float | None = None
+    report: Report | None = None
 
 
 def add_command(commands: Any) -> None:
@@ -149,7 +168,8 @@ def _run(rung: Rung, spec: MatmulSpec, compiled: Compiled, seed: int, check: str
     reference = OfSpec(spec)
     tensors = reference.tensors(bundle.manifest, seed)
     started = time.perf_counter()
-    open_device("emulator").launch(bundle, tensors, seed, check=check)
+    device = open_device("emulator")
+    rung.report = device.launch(bundle, tensors, seed, check=check, profile=True)
     rung.seconds = time.perf_counter() - started
     comparison = compare_with(reference, bundle.manifest, tensors)
     if not comparison.passed:
@@ -171,6 +191,8 @@ def _print(rungs: list[Rung], spec: MatmulSpec) -> None:
     print(f"{spec.m}×{spec.n}×{spec.k}, {spec.a_dtype} → {spec.c_dtype}")
     print_table(COLUMNS, [_row(rung) for rung in rungs], width=WIDTH)
     print(LEGEND)
+    print_table(EVIDENCE_COLUMNS, [_evidence_row(r) for r in rungs if r.report], width=WIDTH)
+    print(EVIDENCE_LEGEND)
     for rung in rungs:
         if rung.error:
             print(f"{rung.name}: {rung.error}")
@@ -199,6 +221,21 @@ def _row(rung: Rung) -> list[str]:
         "-" if rung.seconds is None else f"{rung.seconds:.1f}",
         verdict,
     ]
+
+
+def _evidence(rung: Rung) -> dict[str, Any] | None:
+    """What the emulator counted: requests, sectors, conflicts, waits."""
+    if rung.report is None or rung.report.profile is None:
+        return None
+    totals = rung.report.profile.totals().as_dict()
+    return totals | {"waits": rung.report.waits, "waits_suspended": rung.report.waits_suspended}
+
+
+def _evidence_row(rung: Rung) -> list[str]:
+    found = _evidence(rung) or {}
+    moved = SECTOR_BYTES * found["sectors"]
+    counts = (found["asked_bytes"], moved, *found["requests"].values(), found["passes"])
+    return [rung.name, *map(str, (*counts, found["conflicts"], found["waits_suspended"]))]
 
 
 def _passes_on(rung: Rung) -> list[str]:
@@ -240,6 +277,7 @@ def _as_dict(rung: Rung) -> dict[str, Any]:
         "ptx_loops": _lengths(rung.ptx_loops),
         "sass_loops": _lengths(rung.sass_loops),
         "run_seconds": rung.seconds,
+        "evidence": _evidence(rung),
     }
 
 

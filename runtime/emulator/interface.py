@@ -24,7 +24,7 @@ class EngineOp(Protocol):
     marks: Any
     origin: dict[str, Any]
     line: int
-    moves: Callable[[], tuple[tuple[str, str, int], ...]]
+    moves: Callable[[], tuple[Any, ...]]
     waits_for: int
 
 

@@ -224,6 +224,7 @@ def test_the_words_hold_every_table():
     assert [head.split(" (")[0] for head in heads] == [
         "bytes moved",
         "shared-memory passes",
+        "global-memory requests by size",
         "barriers",
         "instructions by role",
     ]

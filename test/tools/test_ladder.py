@@ -30,6 +30,33 @@ def test_json_counts_the_loops_of_the_roles(tilewright):
     assert rung["sass_loops"] is None or rung["sass_loops"]["mma"] > 4
 
 
+@pytest.mark.parametrize(("plain", "swizzled"), [("v1a", "v2a"), ("kernel2", "kernel3")])
+def test_a_swizzle_asks_for_whole_lines_and_takes_one_pass_for_each(tilewright, plain, swizzled):
+    """A and B are read once for each tile of C: rows of 16 bytes without a swizzle, of 128 with.
+
+    The tensor core reads 8x8 matrices of 128 bytes, one pass each in both layouts.
+    """
+    size = ("--m", 128, "--n", 128, "--k", 256)
+    ran = tilewright("ladder", *size, "--presets", f"{plain},{swizzled}", "--json")
+    before, after = (rung["evidence"] for rung in ran.json["rungs"])
+    tile = 128 if plain == "v1a" else 64
+    loaded = (128 // tile) ** 2 * 2 * tile * 256 * 2
+    stored = 128 * 128 * 2
+    assert before["asked_bytes"] == after["asked_bytes"] == loaded + stored
+    assert (before["requests"]["16"], before["requests"]["128"]) == (loaded // 16, 0)
+    assert (after["requests"]["16"], after["requests"]["128"]) == (0, loaded // 128)
+    assert before["sectors"] * 32 == 2 * loaded + stored
+    assert after["sectors"] * 32 == loaded + stored
+    assert before["conflicts"] == loaded // 16 - loaded // 128
+    assert after["conflicts"] == 0
+
+
+def test_the_evidence_is_printed(tilewright):
+    ran = tilewright("ladder", *SIZE, "--presets", "v2a")
+    rows = [line.split() for line in ran.out.splitlines() if line.startswith(" v2a")]
+    assert len(rows) == 2 and rows[1][-2] == "0"
+
+
 def test_a_rung_that_is_refused_fails_the_ladder_and_leaves_the_others(tilewright, monkeypatch):
     broken = {"wide": "tiling{tile=128x512x64}", "kernel3": pipeline.PRESETS["kernel3"]}
     monkeypatch.setattr(pipeline, "PRESETS", broken)

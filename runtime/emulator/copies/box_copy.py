@@ -16,6 +16,7 @@ import numpy as np
 from ..errors import Trap
 from ..interface import Cta
 from ..machine import swizzle as swizzles
+from ..machine.engine import Move, Pieces
 from ..machine.events import strong_accesses
 from ..machine.memory import READ, WRITTEN, Region
 from ..machine.shared_access import (
@@ -180,6 +181,14 @@ def _reach(cta: Cta, bound: BoundMap, part: Part | None, access: str) -> Reach |
         marks = part.view(region.touched, reach.start)
         marks |= READ if access == "read" else WRITTEN
     return reach
+
+
+def move_of_boxes(bound: BoundMap, starts: tuple[tuple[int, ...], ...], direction: str) -> Move:
+    """What boxes move of their tensor, for profiles: each of their rows is a piece."""
+    places = [bound.map.rows_at(start, bound.address) for start in starts]
+    rows = np.concatenate([rows for rows, _ in places])
+    sizes = np.concatenate([np.full(len(rows), size) for rows, size in places])
+    return Move("global", direction, int(sizes.sum()), Pieces(rows, sizes))
 
 
 def load_box(cta: Cta, bound: BoundMap, coordinates: tuple[int, ...]) -> np.ndarray:

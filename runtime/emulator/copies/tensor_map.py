@@ -175,6 +175,17 @@ class TiledMap:
         part = self.part(coordinates)
         return prod(part.shape) if part else 0
 
+    def rows_at(self, coordinates: Sequence[int], address: int) -> tuple[np.ndarray, int]:
+        """Addresses uint64[n] of the rows of the part inside the tensor, and the bytes of each."""
+        part = self.part(coordinates)
+        if part is None:
+            return np.zeros(0, np.uint64), 0
+        starts = np.array([part.at(address)], np.uint64)
+        for count, stride in zip(part.shape[:-1], part.strides[:-1], strict=True):
+            steps = np.arange(count, dtype=np.uint64) * np.uint64(stride)
+            starts = (starts[:, None] + steps).reshape(-1)
+        return starts, part.shape[-1]
+
     def full_box(self, box: np.ndarray) -> np.ndarray:
         """``box`` reshaped to one axis a dimension, outermost first, the last one in bytes."""
         return box.reshape(self._filled.shape)

@@ -94,8 +94,8 @@ def launch(
     names: of barriers and warps, for reports, as in a bundle's manifest (docs/bundle.md).
     trace: a file for a trace that Perfetto and Chrome show (docs/emulator.md). It is also written
         when the kernel fails.
-    profile: fill `report.profile`: bytes by memory and engine, bank conflicts, barriers,
-        instructions by role.
+    profile: fill `report.profile`: bytes by memory and engine, bank conflicts, requests and
+        sectors of global memory, barriers, instructions by role.
     awaited: arrays that a prerequisite grid works on until griddepcontrol.wait (programmatic
         dependent launch); an earlier access is a Trap.
     check: `full`; `fast` leaves out races; `off` leaves out all rules about order and

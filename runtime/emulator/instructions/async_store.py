@@ -15,7 +15,7 @@ import numpy as np
 from ..errors import Trap
 from ..interface import Cta, Launch, Warp
 from ..machine.barrier_operations import apply
-from ..machine.engine import EngineOp, Moves
+from ..machine.engine import EngineOp, Move, Moves, Pieces
 from ..machine.events import strong_accesses
 from ..machine.memory import UINT
 from ..machine.shared_access import barrier_at, check_span, count_event, locate, shared_of
@@ -81,7 +81,8 @@ class GlobalArrival:
 
     def moves(self) -> Moves:
         """For profiles."""
-        return (("global", "write", self.width),)
+        at = Pieces(np.array([self.address], np.uint64), np.array([self.width]))
+        return (Move("global", "write", self.width, at),)
 
     def run(self) -> None:
         at, values, memory = (
@@ -165,7 +166,7 @@ def _submit(
         arrival.run,
         agent="store",
         touches=ctas,
-        moves=lambda: ((memory, "write", size),),
+        moves=lambda: (Move(memory, "write", size),),
         signals=(target, at),
         generic=True,
     )

@@ -15,7 +15,7 @@ from ..copies.bulk_groups import BulkOperation, bulk_groups
 from ..errors import Trap
 from ..interface import Cta, Warp
 from ..machine.barrier_operations import apply
-from ..machine.engine import EngineOp, Moves
+from ..machine.engine import EngineOp, Move, Moves, Pieces
 from ..machine.events import strong_accesses
 from ..machine.shared_access import (
     WORD,
@@ -59,6 +59,10 @@ def _check_size(size: int) -> None:
         raise Trap("misaligned", f"the size of a bulk copy must be a multiple of 16, got {size}")
 
 
+def _piece(address: int, size: int) -> Pieces:
+    return Pieces(np.array([address], np.uint64), np.array([size]))
+
+
 def _word_range(offset: int, size: int) -> slice:
     return slice(offset // WORD, (offset + size) // WORD)
 
@@ -93,9 +97,12 @@ class Copy:
 
     def moves(self) -> Moves:
         """For profiles; a multicast reads its source once."""
-        memory = "global" if self.from_global else "shared"
-        read = self.size if self.first else 0
-        return (memory, "read", read), (shared_of(self.issuer, self.target), "write", self.size)
+        written = Move(shared_of(self.issuer, self.target), "write", self.size, rows=1)
+        if not self.first:
+            return (written,)
+        if not self.from_global:
+            return Move("shared", "read", self.size, rows=1), written
+        return Move("global", "read", self.size, _piece(self.source, self.size)), written
 
     def describe(self) -> str:
         return f"bulk copy of {self.size} bytes -> rank {self.target.rank} 0x{self.offset:x}"
@@ -252,10 +259,20 @@ def _submit_store(warp: Warp, lane: int, to: int, source: int, size: int, change
 
     name = f"bulk store of {size} bytes 0x{offset:x} -> 0x{to:x}"
     ctas = (cta,)
-    moves = (lambda: (("shared", "read", size),)), (lambda: (("global", "write", size),))
-    first = EngineOp(f"{name} (read)", read, agent="tma", notifies=ctas, moves=moves[0])
+    first = EngineOp(
+        f"{name} (read)",
+        read,
+        agent="tma",
+        notifies=ctas,
+        moves=lambda: (Move("shared", "read", size, rows=1),),
+    )
     second = EngineOp(
-        f"{name} (write)", write, (first,), agent="tma", notifies=ctas, moves=moves[1]
+        f"{name} (write)",
+        write,
+        (first,),
+        agent="tma",
+        notifies=ctas,
+        moves=lambda: (Move("global", "write", size, _piece(to, size)),),
     )
     first.stream, second.stream = ("bulk reads", lane), ("bulk writes", lane)
     warp.launch.engines.submit(first)

@@ -17,7 +17,7 @@ import numpy as np
 from ..errors import Trap
 from ..interface import Cta, Warp
 from ..machine.barrier_operations import apply
-from ..machine.engine import EngineOp, Moves
+from ..machine.engine import EngineOp, Move, Moves, Pieces
 from ..machine.mbarrier import Mbarrier
 from ..machine.shared_access import barrier_at, locate
 from ..ptx import syntax
@@ -100,8 +100,13 @@ class Copy:
 
     def moves(self) -> Moves:
         """For profiles."""
-        written = self.size * len(self.to)
-        return ("global", "read", int(self.amounts.sum())), ("shared", "write", written)
+        lanes, written = np.flatnonzero(self.mask), self.size * len(self.to)
+        source = Pieces(self.source, self.amounts, lanes)
+        to = Pieces(self.to.astype(np.uint64), np.full(len(self.to), self.size), lanes)
+        return (
+            Move("global", "read", int(self.amounts.sum()), source),
+            Move("shared", "write", written, to),
+        )
 
     def run(self) -> None:
         if self.cta.exited:

@@ -15,7 +15,7 @@ import numpy as np
 from ..errors import Trap
 from ..interface import Cta, Launch, Warp
 from ..machine.barrier_operations import apply
-from ..machine.engine import EngineOp, Moves
+from ..machine.engine import EngineOp, Move, Moves
 from ..machine.shared_access import (
     WORD,
     barrier_at,
@@ -145,7 +145,7 @@ def _request(warp: Warp, to: int, at: int, space: str, multicast: bool) -> None:
 
 
 def _response_moves() -> Moves:
-    return (("shared", "write", RESPONSE_BYTES),)
+    return (Move("shared", "write", RESPONSE_BYTES),)
 
 
 def _submit(warp: Warp, targets: list[Cta], offset: int, barrier: int) -> None:

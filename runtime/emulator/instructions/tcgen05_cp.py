@@ -11,7 +11,7 @@ import numpy as np
 
 from ..errors import Trap
 from ..interface import Cta, Warp
-from ..machine.engine import EngineOp, Moves
+from ..machine.engine import EngineOp, Move, Moves
 from ..machine.shared_access import WORD, count_event, read_partly_written_words
 from ..ptx.decode import Decoded
 from ..ptx.registry import Step, instruction
@@ -104,7 +104,7 @@ class Copy:
     def moves(self) -> Moves:
         """For profiles."""
         read = self.shape.rows * self.shape.row_bytes * len(self.ctas)
-        return ("shared", "read", read), ("tensor", "write", read * len(self.shape.lanes))
+        return Move("shared", "read", read), Move("tensor", "write", read * len(self.shape.lanes))
 
     def run(self) -> None:
         for cta in self.ctas:

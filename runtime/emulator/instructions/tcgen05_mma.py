@@ -15,7 +15,7 @@ import numpy as np
 
 from ..errors import Trap
 from ..interface import Cta, Warp
-from ..machine.engine import EngineOp, Moves
+from ..machine.engine import EngineOp, Move, Moves
 from ..machine.shared_access import count_event
 from ..ptx import syntax
 from ..ptx.decode import Decoded
@@ -189,10 +189,10 @@ class Multiply:
         d, result = self.descriptor, self.descriptor.m * self.d_columns * WORD_BYTES
         a_memory = "tensor" if isinstance(self.a, Place) else "shared"
         return (
-            (a_memory, "read", d.m * d.stored_k * d.a.bits // 8),
-            ("shared", "read", d.n * d.k * d.b.bits // 8),
-            ("tensor", "read", result if self.add else 0),
-            ("tensor", "write", result),
+            Move(a_memory, "read", d.m * d.stored_k * d.a.bits // 8),
+            Move("shared", "read", d.n * d.k * d.b.bits // 8),
+            Move("tensor", "read", result if self.add else 0),
+            Move("tensor", "write", result),
         )
 
     def run(self) -> None:

@@ -18,6 +18,7 @@ from ..copies.box_copy import (
     bound_map,
     box_span,
     load_box,
+    move_of_boxes,
     read_box,
     store_box,
     write_box,
@@ -26,7 +27,7 @@ from ..copies.bulk_groups import BulkOperation, bulk_groups
 from ..errors import Trap
 from ..interface import Cta, Warp
 from ..machine.barrier_operations import apply
-from ..machine.engine import EngineOp, Moves
+from ..machine.engine import EngineOp, Move, Moves
 from ..machine.shared_access import barrier_at, check_span, count_event, locate, peer, shared_of
 from ..ptx import syntax
 from ..ptx.decode import Decoded
@@ -191,8 +192,11 @@ class Load:
     def moves(self) -> Moves:
         """For profiles."""
         memory = shared_of(self.issuer, self.target[0])
-        read = _inside_bytes(self.bound, self.starts) if self.first else 0
-        return ("global", "read", read), (memory, "write", self.bytes)
+        rows = len(self.starts) * self.bound.map.rows
+        written = Move(memory, "write", self.bytes, rows=rows)
+        return (
+            (move_of_boxes(self.bound, self.starts, "read"), written) if self.first else (written,)
+        )
 
 
 def _inside_bytes(bound: BoundMap, starts: tuple[tuple[int, ...], ...]) -> int:
@@ -323,11 +327,12 @@ class Store:
 
     def read_moves(self) -> Moves:
         """For profiles: what reading its source moves."""
-        return (("shared", "read", len(self.starts) * self.bound.map.box_bytes),)
+        size = len(self.starts) * self.bound.map.box_bytes
+        return (Move("shared", "read", size, rows=self.rows),)
 
     def write_moves(self) -> Moves:
         """For profiles: what writing the tensor moves."""
-        return (("global", "write", _inside_bytes(self.bound, self.starts)),)
+        return (move_of_boxes(self.bound, self.starts, "write"),)
 
     def write(self) -> None:
         for start, box in zip(self.starts, np.split(self._box, len(self.starts)), strict=True):

@@ -14,7 +14,7 @@ import numpy as np
 
 from ..errors import Trap
 from ..interface import Cta, Warp
-from ..machine.engine import EngineOp, Moves
+from ..machine.engine import EngineOp, Move, Moves
 from ..machine.shared_access import WORD, count_event, read_words
 from ..ptx import syntax
 from ..ptx.decode import Decoded
@@ -110,7 +110,7 @@ class WarpProduct:
     def moves(self) -> Moves:
         """For profiles: the warp's rows of A and its share of B, which the group reads once."""
         a = 0 if isinstance(self.a, list) else _WARP_M * _K_BYTES
-        return (("shared", "read", a + self.form.n * self.form.row_bytes // _GROUP),)
+        return (Move("shared", "read", a + self.form.n * self.form.row_bytes // _GROUP),)
 
     def run(self) -> None:
         a, b, form = self._rows_of_a(), self._gather(self.b, self.form.n, 1), self.form

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,8 +16,30 @@ from ..errors import Trap
 from ..interface import Cta, Launch, Warp
 from .signals import Signal
 
-Moves = tuple[tuple[str, str, int], ...]
-"""(memory, `read` or `write`, bytes) of an operation, for profiles."""
+
+class Pieces(NamedTuple):
+    """Where bytes lie: `sizes` at each of `starts`, uint64[n] and int64[n]. lanes: who asks for
+    each where threads do; None where an engine moves them one after the other."""
+
+    starts: np.ndarray
+    sizes: np.ndarray
+    lanes: np.ndarray | None = None
+
+
+class Move(NamedTuple):
+    """What an operation moves, for profiles: the memory, `read` or `write`, and bytes.
+
+    pieces: where, if that is known; rows: of one size, in which a copy engine moves the bytes.
+    """
+
+    memory: str
+    direction: str
+    amount: int
+    pieces: Pieces | None = None
+    rows: int = 0
+
+
+Moves = tuple[Move, ...]
 
 
 Stream = tuple[str, int | None]

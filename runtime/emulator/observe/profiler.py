@@ -10,20 +10,11 @@ from ..interface import Cta, EngineOp, Launch, Warp
 from ..machine.mbarrier import Mbarrier
 from ..machine.waits import wait_title
 from ..ptx.accesses import MemoryAccess
-from ..ptx.addresses import CONST_WINDOW, LOCAL_WINDOW, PARAM_WINDOW, SHARED_WINDOW, WINDOW_SIZE
 from ..ptx.registry import Blocked, Step, Yield
-from .bank_conflicts import count_passes
+from .access_counts import AccessCounts, memories_of
 from .observer import Observer
-from .profile import THREADS, BarrierUse, Conflicts, Profile, Role, warp_text
-
-SHARED, DISTRIBUTED = "shared", "distributed shared"
-WINDOWS = {
-    SHARED_WINDOW: SHARED,
-    LOCAL_WINDOW: "local",
-    PARAM_WINDOW: "param",
-    CONST_WINDOW: "const",
-}
-RANK_SHIFT = 24
+from .operations import COUNTS, unit_of
+from .profile import THREADS, BarrierUse, Profile, Role, warp_text
 
 
 class Profiler(Observer):
@@ -34,12 +25,13 @@ class Profiler(Observer):
         self._profile = Profile()
         self._size = len(launch.program.source)
         self._executed: dict[int, list[int]] = {}
-        self._conflicts: dict[int, Conflicts] = {}
+        self._accesses = AccessCounts(launch)
         self._barriers: dict[Any, BarrierUse] = {}
 
     # -- what happens ------------------------------------------------------------------------
 
     def wrap(self, pc: int, step: Step) -> Step:
+        step = self._with_operations(pc, step)
         access = self._launch.program.accesses.get(pc)
 
         def counted(warp: Warp, mask: np.ndarray) -> Any:
@@ -56,9 +48,32 @@ class Profiler(Observer):
 
         return counted
 
+    def _with_operations(self, pc: int, step: Step) -> Step:
+        """The same step, which also counts the operations that it stands for, if it has any."""
+        unit = unit_of(self._launch.program.source[pc].opcode)
+        if unit is None:
+            return step
+        counts, done = self._launch.engine_counts, self._profile.operations
+
+        def counted(warp: Warp, mask: np.ndarray) -> Any:
+            before = sum(counts[name] for name in COUNTS)
+            signal = step(warp, mask)
+            if unit.by_lane is None:
+                done[unit.name, unit.type] += sum(counts[name] for name in COUNTS) - before
+            else:
+                done[unit.name, unit.type] += unit.by_lane * int(mask.sum())
+            return signal
+
+        return counted
+
     def completed(self, op: EngineOp) -> None:
-        for memory, direction, amount in op.moves():
-            self._profile.bytes[memory, direction, op.agent] += amount
+        moves = op.moves()
+        for move in moves:
+            self._profile.bytes[move.memory, move.direction, op.agent] += move.amount
+        self._accesses.count_operation(op, moves)
+
+    def operand_read(self, cta: Cta, words: np.ndarray, descriptor: Any, what: str) -> None:
+        self._accesses.operand_read(words, descriptor, what)
 
     def signalled(self, cta: Cta, offset: int, barrier: Mbarrier, phase: int) -> None:
         use = self._mbarrier(offset)
@@ -73,7 +88,9 @@ class Profiler(Observer):
     def finish(self) -> Profile:
         """The profile of everything so far."""
         profile = self._profile
-        profile.conflicts = [self._conflicts[pc] for pc in sorted(self._conflicts)]
+        profile.conflicts = self._accesses.conflicts
+        profile.requests = self._accesses.requests
+        profile.unique_sectors = self._accesses.unique_sectors()
         profile.barriers = sorted(self._barriers.values(), key=lambda use: use.name)
         profile.roles = self._roles()
         return profile
@@ -137,44 +154,12 @@ class Profiler(Observer):
         if addresses is None:
             self._count_bytes(access, access.space, access.size)
             return
-        memories = _memories(access.space, addresses, warp.cta)
+        memories = memories_of(access.space, addresses, warp.cta)
         for memory in np.unique(memories):
             self._count_bytes(access, str(memory), access.size * int((memories == memory).sum()))
-        banked = (memories == SHARED) | (memories == DISTRIBUTED)
-        if banked.any():
-            self._count_passes(pc, addresses[banked], lanes[banked], access.size)
+        direction = "+".join(access.directions)
+        self._accesses.count_lanes(pc, memories, addresses, lanes, access.size, direction)
 
     def _count_bytes(self, access: MemoryAccess, memory: str, amount: int) -> None:
         for direction in access.directions:
             self._profile.bytes[memory, direction, THREADS] += amount
-
-    def _count_passes(self, pc: int, addresses: np.ndarray, lanes: np.ndarray, size: int) -> None:
-        source = self._launch.program.source[pc]
-        found = self._conflicts.setdefault(pc, Conflicts(source.line, source.text))
-        passes = count_passes(addresses, lanes, size)
-        found.executions += 1
-        found.passes += passes.needed
-        found.least_passes += passes.least
-        found.worst_ways = max(found.worst_ways, passes.ways)
-
-
-def _memories(space: str, addresses: np.ndarray, cta: Cta) -> np.ndarray:
-    """The memory of each address, str[k] (PTX ISA §5.1: windows of generic addresses)."""
-    if space in (SHARED, "shared::cta"):
-        return np.full(len(addresses), SHARED, object)
-    if space == "shared::cluster":
-        return _by_rank(addresses, cta)
-    if space != "generic":
-        return np.full(len(addresses), space.partition("::")[0], object)
-    found = np.full(len(addresses), "global", object)
-    for base, memory in WINDOWS.items():
-        inside = (addresses >= base) & (addresses < base + WINDOW_SIZE)
-        found[inside] = memory
-    shared = found == SHARED
-    found[shared] = _by_rank(addresses[shared] - np.uint64(SHARED_WINDOW), cta)
-    return found
-
-
-def _by_rank(addresses: np.ndarray, cta: Cta) -> np.ndarray:
-    own = addresses >> np.uint64(RANK_SHIFT) == cta.rank
-    return np.where(own, SHARED, DISTRIBUTED).astype(object)
