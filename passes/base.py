@@ -154,7 +154,7 @@ def attributes_of(op: Any) -> dict[str, ir.Attribute]:
     return {name: attributes[name] for name in attributes}
 
 
-def walk(root: Any, op_class: type | UnionType) -> list[Any]:
+def walk(root: Any, op_class: type | UnionType | tuple[type, ...]) -> list[Any]:
     """Every op of `op_class` under `root`, in program order.
 
     By their names, since to make a Python object of every op takes twice as long.
@@ -171,9 +171,10 @@ def walk(root: Any, op_class: type | UnionType) -> list[Any]:
 
 
 @functools.cache
-def _names_of(op_class: type | UnionType) -> frozenset[str]:
-    """The names of the ops of a class, of those derived from it, or of a union's."""
-    classes = list(get_args(op_class)) or [op_class]
+def _names_of(op_class: type | UnionType | tuple[type, ...]) -> frozenset[str]:
+    """The names of the ops of a class and of those derived from it, or of several."""
+    several = op_class if isinstance(op_class, tuple) else get_args(op_class)
+    classes: Any = several or (op_class,)
     named = {each.OPERATION_NAME for each in classes if hasattr(each, "OPERATION_NAME")}
     return frozenset(named).union(
         *(_names_of(sub) for each in classes for sub in each.__subclasses__())

@@ -34,7 +34,7 @@ from ..dialects.sm_memory import (
 )
 from ..dialects.target import Target
 from ..dialects.tile import AccumulatorOp, KernelOp, LoadOp
-from .base import operations, refused, target_of, walk
+from .base import operations, refused, target_of
 
 
 def check_memory(module: ir.Module) -> None:
@@ -46,7 +46,7 @@ def check_memory(module: ir.Module) -> None:
             if planned:
                 _check_places(kernel, planned)
                 _check_unplaced(ops, target_of(module))
-                _check_bytes(kernel, target_of(module).shared_bytes)
+                _check_bytes(planned, target_of(module).shared_bytes)
 
 
 def _check_places(kernel: KernelOp, planned: list[Any]) -> None:
@@ -57,7 +57,7 @@ def _check_places(kernel: KernelOp, planned: list[Any]) -> None:
         found = [op for op in planned if isinstance(op, kind)]
         if len(found) > 1:
             raise refused(found[1], "place: a CTA has one, got a second; drop it")
-    if not walk(kernel, SharedMemoryOp):
+    if not any(isinstance(op, SharedMemoryOp) for op in planned):
         raise refused(
             planned[0], "place: a plan must say how many bytes it takes, got no sm.shared_memory"
         )
@@ -81,28 +81,29 @@ def _check_unplaced(ops: list[Any], target: Target) -> None:
             raise refused(op, "place: must have one in a planned kernel, got none; plan it, too")
 
 
-def _check_bytes(kernel: KernelOp, most: int) -> None:
-    (asked,) = walk(kernel, SharedMemoryOp)
+def _check_bytes(planned: list[Any], most: int) -> None:
+    (asked,) = [op for op in planned if isinstance(op, SharedMemoryOp)]
     size = asked.bytes.value
     if size > most:
         raise refused(asked, f"inside: a CTA can have {most} bytes, got {size}; use fewer slots")
-    ranges = sorted(_ranges(kernel), key=lambda each: each[:2])
+    ranges = sorted(_ranges(planned), key=lambda each: each[:2])
     for (_, end, _), (start, _, op) in pairwise(ranges):
         if start < end:
             raise refused(op, f"apart: bytes below {end} are taken, got byte {start}; move it")
     if ranges and ranges[-1][1] > size:
         end, op = ranges[-1][1:]
         raise refused(op, f"inside: must end by byte {size}, got {end}; ask for more bytes")
-    _check_columns(walk(kernel, ColumnsOp))
+    _check_columns([op for op in planned if isinstance(op, ColumnsOp)])
 
 
-def _ranges(kernel: KernelOp) -> list[tuple[int, int, Any]]:
+def _ranges(planned: list[Any]) -> list[tuple[int, int, Any]]:
     """(first byte, end, op) of all that lies in shared memory."""
     found = []
-    for op in walk(kernel, SlotMemoryOp):
-        found += [(start, end, op) for start, end, _ in op.places()]
-    for op in walk(kernel, TileMemoryOp | BarriersOp | TensorMemoryOp):
-        found.append((op.offset.value, op.offset.value + byte_size(op), op))
+    for op in planned:
+        if isinstance(op, SlotMemoryOp):
+            found += [(start, end, op) for start, end, _ in op.places()]
+        elif isinstance(op, TileMemoryOp | BarriersOp | TensorMemoryOp):
+            found.append((op.offset.value, op.offset.value + byte_size(op), op))
     return found
 
 

@@ -154,8 +154,10 @@ def _place_tiles(create: CreateOp, cursor: _Cursor) -> RingPlan:
 def cluster_of(kernel: KernelOp) -> Cluster:
     """The kernel's cluster, pairs and multicasts."""
     m, n, split = integers_of(kernel.cluster)
-    shared = {load.axis.value for load in walk(kernel, TmaMulticastOp)}
-    return Cluster(m, n, bool(walk(kernel, PairMmaOp)), "n" in shared, "m" in shared, split)
+    found = walk(kernel, TmaMulticastOp | PairMmaOp)
+    pair = any(isinstance(op, PairMmaOp) for op in found)
+    shared = {op.axis.value for op in found if isinstance(op, TmaMulticastOp)}
+    return Cluster(m, n, pair, "n" in shared, "m" in shared, split)
 
 
 def _place_barriers(
@@ -203,8 +205,7 @@ def _claim_readers(kernel: KernelOp, cluster: Cluster) -> int:
     """Arrivals of a whole cluster that say that a claim has been read."""
     total = 0
     for role in walk(kernel, WarpsOp):
-        by_warp = any(walk(role, op_class) for op_class in (*STORES, WritePieceOp, CopyOp))
-        issues = any(walk(role, op_class) for op_class in MMAS)
+        by_warp, issues = walk(role, (*STORES, WritePieceOp, CopyOp)), walk(role, MMAS)
         ctas = cluster.size // 2 if issues and cluster.pair else cluster.size
         total += ctas * (role.warps.value if by_warp else 1)
     return total

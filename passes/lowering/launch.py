@@ -9,10 +9,9 @@ from ...dialects.dtypes import DType, operand_dtype, stored_dtype
 from ...dialects.mlir import arith, ir
 from ...dialects.sm_copies import TryCancelOp
 from ...dialects.tile import (
+    MMAS,
     ElementOp,
     KernelOp,
-    MmaOp,
-    PairMmaOp,
     ReducedStoreOp,
     StagedStoreOp,
     StoreOp,
@@ -59,7 +58,7 @@ def describe_launch(kernel: KernelOp, plan: Plan) -> dict[str, Any]:
 
 
 def _schedule(kernel: KernelOp, plan: Plan) -> dict[str, Any]:
-    mma = [*walk(kernel, MmaOp), *walk(kernel, PairMmaOp)][0]
+    mma = walk(kernel, MMAS)[0]
     a, b = mma.a.type.layout, mma.b.type.layout
     operand_rings = [ring for ring in plan.rings.values() if ring.kind == "operands"]
     return {
@@ -76,9 +75,10 @@ def _schedule(kernel: KernelOp, plan: Plan) -> dict[str, Any]:
 
 def _scheduler(kernel: KernelOp) -> str:
     """Who hands out tiles: nobody, as each CTA has one, a static stride, or launch control."""
-    if walk(kernel, TryCancelOp):
+    found = {type(op) for op in walk(kernel, TryCancelOp | PlaceOp)}
+    if TryCancelOp in found:
         return "clc"
-    return "static" if walk(kernel, PlaceOp) else "none"
+    return "static" if found else "none"
 
 
 def _tensors(kernel: KernelOp) -> list[dict[str, Any]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 from ...dialects.sm_memory import BarriersOp
@@ -13,16 +12,17 @@ from ..base import walk
 
 def describe_names(kernel: KernelOp) -> dict[str, Any]:
     """The manifest's field `names` (docs/bundle.md)."""
-    return {"barriers": list(_barriers(kernel)), "roles": list(_roles(kernel))}
+    found = walk(kernel, BarriersOp | WarpsOp)
+    return {
+        "barriers": [_barriers(op) for op in found if isinstance(op, BarriersOp)],
+        "roles": [_role(op) for op in found if isinstance(op, WarpsOp)],
+    }
 
 
-def _barriers(kernel: KernelOp) -> Iterator[dict[str, Any]]:
-    for op in walk(kernel, BarriersOp):
-        place = {"offset_bytes": op.offset.value, "count": op.slots.value}
-        yield {"name": op.label.value, **place}
+def _barriers(op: BarriersOp) -> dict[str, Any]:
+    return {"name": op.label.value, "offset_bytes": op.offset.value, "count": op.slots.value}
 
 
-def _roles(kernel: KernelOp) -> Iterator[dict[str, Any]]:
-    for role in walk(kernel, WarpsOp):
-        first, warps = role.first.value, role.warps.value
-        yield {"name": role.agent.value, "first_warp": first, "warps": warps}
+def _role(op: WarpsOp) -> dict[str, Any]:
+    first, warps = op.first.value, op.warps.value
+    return {"name": op.agent.value, "first_warp": first, "warps": warps}
