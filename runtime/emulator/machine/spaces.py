@@ -74,20 +74,25 @@ class Space:
 
     def load(self, addresses: np.ndarray, width: int, count: int = 1) -> np.ndarray:
         """Values uint[k] (or [k, count]) at uint64[k] addresses."""
-        region, index = self._one_region(addresses, width, count)
+        region, index, addresses = self._find(addresses, width, count)
         if index is None:
             return self._load_split(addresses, width, count)
         return region.load_index(index, addresses, width, count)
 
-    def _one_region(self, addresses: np.ndarray, width: int, count: int) -> tuple:
-        """(region, element indices) if one region holds all lanes, else (None, None)."""
+    def _find(
+        self, addresses: np.ndarray, width: int, count: int
+    ) -> tuple[Region, np.ndarray | None, np.ndarray]:
+        """The first lane's region, the element indices if it holds all lanes, and where they lie.
+
+        Spaces whose addresses are not those of their regions translate them here.
+        """
         region = self.last
         index = region.index(addresses, width, count) if region else None
         if index is None:
             region = self.region_at(int(addresses[0]))
             index = region.index(addresses, width, count)
             self.last = region
-        return region, index
+        return region, index, addresses
 
     def _load_split(self, addresses: np.ndarray, width: int, count: int) -> np.ndarray:
         shape = (len(addresses), count) if count > 1 else len(addresses)
@@ -108,7 +113,7 @@ class Space:
 
         who: the warp and the bool[32] mask whose k set lanes the addresses belong to.
         """
-        region, index = self._one_region(addresses, width, count)
+        region, index, addresses = self._find(addresses, width, count)
         if index is not None and region.writable:
             region.store_index(index, addresses, values, width, count, who)
             return
@@ -130,8 +135,10 @@ class WindowSpace(Space):
         super().__init__(name)
         self._window = np.uint64(window)
 
-    def load(self, addresses: np.ndarray, width: int, count: int = 1) -> np.ndarray:
-        return super().load(addresses | self._window, width, count)
+    def _find(
+        self, addresses: np.ndarray, width: int, count: int
+    ) -> tuple[Region, np.ndarray | None, np.ndarray]:
+        return super()._find(addresses | self._window, width, count)
 
 
 class SharedSpace(Space):
@@ -153,25 +160,13 @@ class SharedSpace(Space):
             return addresses
         return np.where(addresses < 1 << 24, addresses + np.uint64(self.own.base), addresses)
 
-    def load(self, addresses: np.ndarray, width: int, count: int = 1) -> np.ndarray:
+    def _find(
+        self, addresses: np.ndarray, width: int, count: int
+    ) -> tuple[Region, np.ndarray | None, np.ndarray]:
         index = self.own.index(addresses, width, count)
         if index is not None:
-            return self.own.load_index(index, addresses, width, count)
-        return super().load(self._translate(addresses), width, count)
-
-    def store(
-        self,
-        addresses: np.ndarray,
-        values: np.ndarray,
-        width: int,
-        count: int = 1,
-        who: Issuer | None = None,
-    ) -> None:
-        index = self.own.index(addresses, width, count)
-        if index is not None:
-            self.own.store_index(index, addresses, values, width, count, who)
-            return
-        super().store(self._translate(addresses), values, width, count, who)
+            return self.own, index, addresses
+        return super()._find(self._translate(addresses), width, count)
 
     def _nowhere(self, address: int, at: int) -> Trap:
         rank, own = address >> 24, self.own.base >> 24
@@ -212,18 +207,10 @@ class LocalSpace(Space):
             )
         return (addresses >> np.uint64(24)) * np.uint64(self.size) + offsets
 
-    def load(self, addresses: np.ndarray, width: int, count: int = 1) -> np.ndarray:
-        return super().load(self._flat(addresses, width * count), width, count)
-
-    def store(
-        self,
-        addresses: np.ndarray,
-        values: np.ndarray,
-        width: int,
-        count: int = 1,
-        who: Issuer | None = None,
-    ) -> None:
-        super().store(self._flat(addresses, width * count), values, width, count)
+    def _find(
+        self, addresses: np.ndarray, width: int, count: int
+    ) -> tuple[Region, np.ndarray | None, np.ndarray]:
+        return super()._find(self._flat(addresses, width * count), width, count)
 
 
 class GenericSpace:
