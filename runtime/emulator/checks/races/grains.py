@@ -51,29 +51,40 @@ def span_of(cells: Cells, size: int) -> Span:
 MOST_RUNS = 64
 
 
+class Run(NamedTuple):
+    """Words in a row, of these bytes, that one access marked."""
+
+    span: Span
+    who: int
+    when: int
+
+
+def meet(one: Span, other: Span) -> bool:
+    """Whether two spans have a byte in common."""
+    return one[0] < other[1] and other[0] < one[1]
+
+
 class Runs:
-    """Words in a row that one access marked, for as long as no other one meets them; the last
-    ones."""
+    """The last runs, each for as long as no other access meets it."""
 
     def __init__(self) -> None:
-        self._runs: list[tuple[int, int, tuple[int, int]]] = []
+        self._runs: list[Run] = []
 
-    def put(self, cells: Cells, size: int, mark: tuple[int, int]) -> None:
+    def put(self, cells: Cells, size: int, who: int, when: int) -> None:
         """Cells are marked."""
         in_row = isinstance(cells, Block) and cells.strides == (1,)
         if not self._runs and not in_row:
             return
-        low, high = span_of(cells, size)
-        self._runs = [run for run in self._runs if run[1] <= low or high <= run[0]]
+        span = span_of(cells, size)
+        self._runs = [run for run in self._runs if not meet(run.span, span)]
         if in_row:
-            self._runs = [*self._runs[1 - MOST_RUNS :], (low, high, mark)]
+            self._runs = [*self._runs[1 - MOST_RUNS :], Run(span, who, when)]
 
-    def around(self, span: Span) -> tuple[int, int] | None:
-        """The mark of all the bytes of a span, if one run holds them."""
-        low, high = span
-        for start, end, values in self._runs:
-            if start <= low and high <= end:
-                return values
+    def around(self, span: Span) -> Run | None:
+        """The run that holds all bytes of a span, if one does."""
+        for run in self._runs:
+            if run.span[0] <= span[0] and span[1] <= run.span[1]:
+                return run
         return None
 
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .grains import WORD, Block, Cells, Grains, Span, bytes_of, span_of, words_of
+from .grains import WORD, Block, Cells, Grains, Span, bytes_of, meet, span_of, words_of
 
 MOST_BOXES = 1 << 14
 """Boxes that are kept as such."""
@@ -20,42 +20,59 @@ MOST_READS = 96
 """Reads of one agent that are kept as such: the operands of all stages of a pipeline."""
 
 
+class _Recent(NamedTuple):
+    """A read of cells, which lie in the span, if that is known."""
+
+    cells: Cells
+    size: int
+    span: Span | None
+    when: int
+
+
 class AgentReads:
-    """When one agent last read each byte of a CTA's shared memory of ``size`` bytes."""
+    """When one agent last read each byte of a CTA's shared memory of ``size`` bytes.
+
+    Recent reads are kept by the run (`grains.Run`) that they lie in, None for those in none.
+    """
 
     def __init__(self, size: int):
         self._size = size
-        self._recent: dict[int, tuple[Cells, int, Span | None, int]] = {}
+        self._recent: dict[Span | None, dict[int, _Recent]] = {}
+        self._count = 0
         self._marks: Grains | None = None
         self._marked = self.latest = 0
 
-    def note(self, cells: Cells, size: int, when: int, span: Span | None) -> None:
-        """It reads cells of ``size`` bytes, which lie in the span."""
-        if len(self._recent) == MOST_READS:
+    def note(
+        self, cells: Cells, size: int, when: int, span: Span | None, run: Span | None = None
+    ) -> None:
+        """It reads cells of ``size`` bytes."""
+        if self._count == MOST_READS:
             self.marks()
-        self._recent.pop(id(cells), None)
-        self._recent[id(cells)] = cells, size, span, when
+        reads = self._recent.setdefault(run, {})
+        self._count += id(cells) not in reads
+        reads[id(cells)] = _Recent(cells, size, span, when)
         self.latest = max(when, self.latest)
 
     def may_meet(self, span: Span, since: int) -> bool:
         """Whether a read from a time on may be of bytes of a span."""
-        return self._marked >= since or any(
-            when >= since and _meet(span, where or span_of(cells, size))
-            for cells, size, where, when in self._recent.values()
-        )
+        if self._marked >= since:
+            return True
+        for run, reads in self._recent.items():
+            if run is None or meet(span, run):
+                for cells, size, where, when in reads.values():
+                    if when >= since and meet(span, where or span_of(cells, size)):
+                        return True
+        return False
 
     def marks(self) -> Grains:
         """The time of each byte's last read."""
         marks = self._marks = self._marks or Grains(self._size, np.int64)
-        for cells, size, _, when in self._recent.values():
-            marks.put(cells, size, when)
+        recent = [read for reads in self._recent.values() for read in reads.values()]
+        for read in sorted(recent, key=lambda read: read.when):
+            marks.put(read.cells, read.size, read.when)
         self._recent.clear()
-        self._marked = self.latest
+        self._count, self._marked = 0, self.latest
         return marks
-
-
-def _meet(one: Span, other: Span) -> bool:
-    return one[0] < other[1] and other[0] < one[1]
 
 
 class _Read(NamedTuple):

@@ -16,7 +16,7 @@ from ...errors import Trap
 from ..fences.proxy import CLOCKED, SharedProxy
 from .actor import LINE_BITS, Actor
 from .clock import ASYNC, ASYNC_GLOBAL, KNOWN, OVER, Domain
-from .grains import Block, Cells, Grains, Runs, Span, bytes_of, span_of
+from .grains import Block, Cells, Grains, Run, Runs, Span, bytes_of, span_of
 from .reads import AgentReads, LastReads
 from .verdicts import Past, limit, split_when
 
@@ -73,30 +73,31 @@ class SharedShadow:
     ) -> None:
         """Somebody reads the cells of ``size`` bytes (a power of two) with these numbers, which lie
         in the span."""
+        run = self._runs.around(span) if span else None
         if not self._compared.excuses(index, size, actor):
-            if span is None or not self._is_known(span, actor):
+            if not self._knows(run, actor):
                 self._check_writes(index, size, actor, what)
             else:
                 self._note_fences(index, size, actor, what)
         reader = -actor.own if actor.strong else actor.own
         if reader not in self._reads:
             self._reads[reader] = AgentReads(self._size)
-        self._reads[reader].note(index, size, actor.when, span)
+        self._reads[reader].note(index, size, actor.when, span, run and run.span)
 
-    def _is_known(self, span: Span, actor: Actor) -> bool:
-        """Whether all bytes of the span have one mark, behind which the actor is ordered."""
-        mark = self._runs.around(span)
-        if mark is None or actor.lanes is not None:
+    @staticmethod
+    def _knows(run: Run | None, actor: Actor) -> bool:
+        """Whether an actor, which is no thread, is ordered behind the access that marked a run."""
+        if run is None or actor.lanes is not None:
             return False
-        who, when = mark
         visible = actor.rows[ASYNC if actor.asynchronous else KNOWN]
-        return (actor.strong and who < 0) or when < limit(visible, abs(who))
+        return (actor.strong and run.who < 0) or run.when < limit(visible, abs(run.who))
 
     def write(
         self, index: Cells, size: int, actor: Actor, what: str, same: Same | None = None
     ) -> None:
         """Somebody writes them; ``same()`` tells which of the bytes keep their value."""
-        if not isinstance(index, Block) or not self._is_known(span_of(index, size), actor):
+        run = self._runs.around(span_of(index, size)) if isinstance(index, Block) else None
+        if not self._knows(run, actor):
             self._check_writes(index, size, actor, what, same, overwrites=True)
         else:
             self._note_fences(index, size, actor, what)
@@ -105,7 +106,7 @@ class SharedShadow:
         self._compared.written(index, size, actor)
         who = -actor.own if actor.strong else actor.own
         self._writes.put(index, size, who, actor.when)
-        self._runs.put(index, size, (who, actor.when))
+        self._runs.put(index, size, who, actor.when)
         if not actor.asynchronous:
             lanes = 0 if actor.lanes is None else np.repeat(actor.lanes, size)
             self._lanes[bytes_of(index, size)] = lanes
