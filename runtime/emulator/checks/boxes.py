@@ -85,8 +85,9 @@ class Boxes:
         """The boxes that filled some of these words, which an operand reads now."""
         self.unread[words] = False
         numbers = self.numbers[words]
-        first = int(numbers.flat[0])
-        found = [first] if (numbers == first).all() else np.unique(numbers).tolist()
+        raw, first = numbers.tobytes(), int(numbers.flat[0])
+        alike = raw == raw[: numbers.itemsize] * numbers.size
+        found = [first] if alike else np.unique(numbers).tolist()
         return [self._boxes[number - 1] for number in found if number]
 
 

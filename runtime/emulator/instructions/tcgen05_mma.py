@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import TypeVar
 
 import numpy as np
@@ -154,12 +154,12 @@ class Multiply:
     def group(self) -> int:
         return len(self.ctas)
 
-    @property
+    @cached_property
     def blocks(self) -> tuple[Block, ...]:
         """Where D lies."""
         return data_path(self.layout, self.descriptor.n)
 
-    @property
+    @cached_property
     def layout(self) -> str:
         """Letter of the data-path layout."""
         return dense_layout(self.descriptor.m, self.group, self.descriptor.stationary)
@@ -169,7 +169,7 @@ class Multiply:
         """Which half of each 32 lanes the rows of M=64 take; None for all lanes."""
         return self.d.lane // HALF_LANES if self.layout == "F" else None
 
-    @property
+    @cached_property
     def d_columns(self) -> int:
         """Tensor memory columns of the accumulator."""
         columns = self.blocks[0].columns

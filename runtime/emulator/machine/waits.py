@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..interface import Cta
 from ..ptx.registry import Blocked
@@ -12,8 +11,7 @@ from .mbarrier import Mbarrier
 from .named_barrier import NamedBarrier
 
 
-@dataclass(frozen=True)
-class MbarrierWait:
+class MbarrierWait(NamedTuple):
     """A thread that was told no. value: the parity or the state that it asked about; offset: of
     the barrier in the CTA's window."""
 

@@ -75,7 +75,7 @@ class TensorEngine:
 
 def tensor_engine(cta: Cta) -> TensorEngine:
     """The tensor engine of a CTA; made at first use."""
-    return cta.state(_KEY, lambda: _make(cta))
+    return cta.known(_KEY) or cta.state(_KEY, lambda: _make(cta))
 
 
 def track(cta: Cta, access: Access) -> None:
