@@ -31,6 +31,7 @@ from .rules import (
     CLUSTER_RULES,
     M_TILES,
     N_TILES,
+    OPERAND_RULES,
     RULES,
     SCHEDULER_RULES,
     SHARING_MAX,
@@ -75,6 +76,8 @@ PING_PONG_STAGINGS = ((32, 2), (32, 4))  # shared by two; an H200 hid no direct 
 STAGES = (2, 4)  # and the deepest that fits
 STAGES_MAX = 12
 LONG_K_TILES = 2  # the last of all, one and two rows of a 128-byte swizzle
+
+SHARING_RULES = tuple(rule for rule in CLUSTER_RULES if rule not in OPERAND_RULES)
 
 Rank = tuple[float, tuple[int, ...]]
 
@@ -135,11 +138,23 @@ def _branches(problem: Problem, target: Target) -> Iterator[tuple[Rank, Schedule
     tiles = product(M_TILES[target.accumulators], N_TILES[target.accumulators], _k_tiles(problem))
     sharings = _sharings(target)
     for tile in (tile for tile in tiles if keeps(TILE_RULES, problem, Schedule(tile), target)):
-        boxes = {pair: _box(problem, Schedule(tile, pair=pair)) for pair in (False, True)}
+        boxes = _boxes(problem, tile, target)
         for cluster, pair, split in sharings:
+            if pair not in boxes:
+                continue
             branch = Schedule(tile, STAGES_MAX, cluster, pair, box=boxes[pair], split_k=split)
-            if keeps(CLUSTER_RULES, problem, branch, target):
+            if keeps(SHARING_RULES, problem, branch, target):
                 yield _rank(least_us(problem, branch, target), branch), branch
+
+
+def _boxes(problem: Problem, tile: tuple[int, int, int], target: Target) -> dict[bool, str]:
+    """The box for the tile of one CTA and of a pair, where the operands keep their rules."""
+    alone = {pair: _box(problem, Schedule(tile, pair=pair)) for pair in (False, True)}
+    return {
+        pair: box
+        for pair, box in alone.items()
+        if keeps(OPERAND_RULES, problem, Schedule(tile, pair=pair, box=box), target)
+    }
 
 
 def _sharings(target: Target) -> list[tuple[tuple[int, int], bool, int]]:

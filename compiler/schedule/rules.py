@@ -292,14 +292,13 @@ def grid_extent(problem: Problem, schedule: Schedule, target: Target) -> str | N
 # A search settles tile, cluster, scheduler, staging and stages in this order; the rules of a step
 # look at nothing that a later step settles.
 TILE_RULES: tuple[Rule, ...] = (mma_shape, accumulator_registers, wasted_tile)
+OPERAND_RULES: tuple[Rule, ...] = (operand_layout, narrow_rows, tma_box)
 CLUSTER_RULES: tuple[Rule, ...] = (
     split_parts,
     pair_shape,
     cluster_size,
     idle_cta,
-    operand_layout,
-    narrow_rows,
-    tma_box,
+    *OPERAND_RULES,  # of the cluster they only ask whether it is of pairs
     tma_row_pitch,
     multicast_slice,
 )

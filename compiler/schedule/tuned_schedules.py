@@ -79,6 +79,7 @@ class Tuned:
         return f"{self.us:.2f} us for {mine.m}x{mine.n}x{mine.k} on an {self.gpu}, {self.date}"
 
 
+@functools.lru_cache(4096)
 def _kind(problem: Problem) -> tuple:
     sizes = {"m", "n", "k"}
     types = tuple(
