@@ -28,9 +28,18 @@ def render() -> str:
     for module, dialect in ((tile, tile.Tile), (pipe, pipe.Pipe), (sm, sm.Sm)):
         parts.append(f"## `{dialect.DIALECT_NAMESPACE}`\n\n{_module_text(module)}\n")
         parts += [_type(type_) for type_ in dialect.types]
-        parts += [_operation(operation) for operation in dialect.operations]
+        parts += [_operation(operation) for operation in _by_file(dialect.operations, module)]
     parts.append(f"## The protocol of pipes\n\n{_module_text(check_pipes)}\n")
     return "\n".join(parts)
+
+
+def _by_file(operations: list[Any], module: Any) -> list[Any]:
+    """The ops of the dialect's own file first: which file is imported first is up to chance."""
+
+    def file(operation: Any) -> tuple[bool, str]:
+        return operation.__module__ != module.__name__, operation.__module__
+
+    return sorted(operations, key=file)
 
 
 def _module_text(module: Any) -> str:
