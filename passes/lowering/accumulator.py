@@ -1,14 +1,12 @@
-"""Getting at an accumulator: waiting for it, and reading it from tensor memory into registers."""
+"""Reading an accumulator from tensor memory into registers."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from ...dialects import sm
 from ...dialects.mlir import ir
 from ...dialects.tile_types import AccumulatorType
-from ..plan import is_synchronous, mma_before
 from . import build as b
 from .frame import Frame
 
@@ -86,22 +84,6 @@ class Place:
             return Place(row, b.mul(b.div(warp, 2), n // 2), lanes)
         row = b.add(b.mul(warp, 16), b.rem(lane, 16))
         return Place(row, b.mul(b.div(lane, 16), fragment.registers), lanes)
-
-
-def await_accumulator(frame: Frame, op: Any) -> None:
-    """Wait for the MMAs of an accumulator that came through no pipe and was not waited for."""
-    mma = mma_before(op)
-    if op.acc in frame.plan.accumulators and not is_synchronous(mma):
-        with frame.team.once(), b.when(frame.issues):
-            frame.commit(b.shared_at(frame.plan.mma_done), frame.pair_mask())
-        frame.wait_mma_done()
-
-
-def hand_back_accumulator(frame: Frame, op: Any) -> None:
-    """Before the next tile's MMAs overwrite an accumulator that no pipe guards, all meet."""
-    in_loop = op.operation.parent.name != "tile.kernel"
-    if op.acc in frame.plan.accumulators and in_loop:
-        frame.meet_all()
 
 
 def read_fragment(fragment: Fragment, element: ir.Type, address: ir.Value) -> ir.Value:

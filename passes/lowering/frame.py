@@ -106,7 +106,6 @@ class Frame:
         leader = arith.andi(b.elect(), self.first_warp)
         self.team = Team(self.kernel.threads.value, self.thread, leader)
         self.columns |= self.plan.accumulators
-        self.mma_done = b.Counter(1)
         self._open_positions()
         for ring, plan in self.plan.rings.items():
             if plan.kind == "operands":
@@ -288,36 +287,6 @@ class Frame:
     def tmem_address(self, offset: ir.Value | int) -> ir.Value:
         """An address in tensor memory: the allocation's plus lane << 16 | column."""
         return b.add(self.tmem, offset)
-
-    def wait(self, barrier: ir.Value, parity: ir.Value) -> None:
-        """Wait for a barrier that, in a cluster, other CTAs may arrive at."""
-        in_cluster = self.cluster.loads_together and self.target.cluster_waits_acquire
-        b.barrier_wait(barrier, parity, in_cluster=in_cluster)
-
-    def wait_mma_done(self) -> None:
-        """All threads wait for the last commit on the done barrier, then may read its results."""
-        self.wait(b.shared_at(self.plan.mma_done), self.mma_done.phase())
-        self.mma_done.advance()
-        self.fence_after()
-
-    def publish_shared(self) -> None:
-        """What the team's threads wrote to shared memory becomes visible to the async proxy."""
-        self.fence_async_proxy()
-        self.team.meet()
-
-    def fence_async_proxy(self) -> None:
-        """What this thread wrote to shared memory comes before what the async proxy does later."""
-        b.fence("async_shared")
-
-    def commit(self, barrier: ir.Value, mask: ir.Value | None = None) -> None:
-        """tcgen05.commit: one arrival, at every rank of mask, when the MMAs so far are done."""
-        sm.CommitOp.of(barrier, cta_group=self.cta_group, mask=mask)
-
-    def pair_mask(self) -> ir.Value | None:
-        """Mask of both CTAs of the pair, None without pairs."""
-        if not self.cluster.pair:
-            return None
-        return self.line(0b11, self.pair_start(), self.place[1])
 
     def index_of(self, index: ir.Value) -> ir.Value | int:
         """A slot's index, the number where there is but one."""

@@ -9,26 +9,12 @@ from ...dialects.dtypes import DType, operand_dtype
 from ...dialects.mlir import ir
 from ...dialects.pipe import TileOp
 from ...dialects.tile import MmaOp, PairMmaOp
-from ..plan import is_synchronous
 from . import build as b
 from .descriptors import encode_bytes
 from .frame import Frame
 
 
 def lower_mma(frame: Frame, op: MmaOp | PairMmaOp) -> None:
-    """Issue the MMAs; when threads copied an operand, the whole CTA fences and waits."""
-    if not is_synchronous(op):
-        issue(frame, op)
-        return
-    frame.publish_shared()
-    with frame.team.once():
-        frame.fence_after()
-        issue(frame, op)
-        frame.commit(b.shared_at(frame.plan.mma_done))
-    frame.wait_mma_done()
-
-
-def issue(frame: Frame, op: MmaOp | PairMmaOp) -> None:
     """Every atom of the tile, K innermost; the first K step honours `accumulate`.
 
     A pair's MMA gives M and N of both CTAs together.

@@ -30,8 +30,15 @@ from ...dialects.pipe import (
     WaitOp,
 )
 from ...dialects.sm_memory import MEMORY_OPS
-from ...dialects.tile import KernelOp
-from ...dialects.tile_stores import NextBufferOp, StagingBufferOp
+from ...dialects.tile import (
+    AwaitMmaOp,
+    KernelOp,
+    MmaOp,
+    PairMmaOp,
+    ReducedStoreOp,
+    StoreOp,
+)
+from ...dialects.tile_stores import AwaitSumsOp, NextBufferOp, StagingBufferOp
 from ..base import PassLog, operations, refused, target_of, the_kernel
 from ..check_barriers import has_phases
 from .claims import lower_claim, lower_for_each_claim
@@ -47,6 +54,7 @@ from .pipes import (
     lower_wait,
 )
 from .rings import Rings
+from .sums import await_sums, lower_await_mma, surround_mma, surround_store
 
 
 @dataclass(frozen=True)
@@ -87,13 +95,14 @@ def _lower(rings: Rings, ops: list[Any]) -> int:
         if isinstance(op, scf.ForOp):
             with ir.InsertionPoint.after(op), op.location:
                 finish_copies(rings, op)
-        lowering = LOWERINGS.get(type(op))
+        lowering = LOWERINGS.get(type(op)) or AROUND.get(type(op))
         if lowering is None:
             continue
         with ir.InsertionPoint(op), op.location:
             lowering(rings, op)
-        op.operation.erase()
-        count += 1
+        if type(op) in LOWERINGS:
+            op.operation.erase()
+            count += 1
     return count
 
 
@@ -109,4 +118,13 @@ LOWERINGS: dict[type, Callable[[Rings, Any], None]] = {
     NextBufferOp: lower_next_buffer,
     ClaimOp: lower_claim,
     ForEachClaimOp: lower_for_each_claim,
+    AwaitMmaOp: lower_await_mma,
+}
+# These stay; who waits for whom stands around them.
+AROUND: dict[type, Callable[[Rings, Any], None]] = {
+    MmaOp: surround_mma,
+    PairMmaOp: surround_mma,
+    StoreOp: surround_store,
+    ReducedStoreOp: await_sums,
+    AwaitSumsOp: await_sums,
 }

@@ -26,7 +26,6 @@ from ...dialects.sm_threads import (
 )
 from ...dialects.tile import (
     AccumulatorOp,
-    AwaitMmaOp,
     CopyOp,
     CtaTileOp,
     MmaOp,
@@ -74,7 +73,7 @@ from .tiles import (
     lower_place,
     lower_split_rank,
 )
-from .wgmma import lower_await_mma, lower_set_registers, lower_wgmma
+from .wgmma import lower_set_registers, lower_wgmma
 
 
 def emit_block(frame: Frame, block: ir.Block) -> None:
@@ -208,6 +207,7 @@ INSTRUCTIONS = (
     sm.SpecialRegisterOp,
     sm.TryCancelOp,
     sm.WaitBarrierOp,
+    sm.WgmmaWaitOp,
     llvm.LoadOp,
 )
 
@@ -252,7 +252,6 @@ TENSOR_MEMORY_ONLY = (PairMmaOp, PairRankOp)
 _WGMMA: Lowerings = {
     **{op: lower for op, lower in _TCGEN05.items() if op not in TENSOR_MEMORY_ONLY},
     MmaOp: lower_wgmma,
-    AwaitMmaOp: lower_await_mma,
     SetRegistersOp: lower_set_registers,
     StoreOp: store_registers,
     AwaitSumsOp: await_registers,

@@ -12,13 +12,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ...dialects import sm
 from ...dialects.layout import TileLayout
 from ...dialects.mlir import arith, ir, llvm
 from ...dialects.tile import ReducedStoreOp
 from ..whole import is_whole
 from . import build as b
-from .accumulator import Fragment, Place, await_accumulator, read_fragment, store_fragment
+from .accumulator import Fragment, Place, read_fragment, store_fragment
 from .elements import slice_of
 from .frame import Frame, Slot
 from .operands import UNIT_BYTES, unit_offset
@@ -87,8 +86,7 @@ class Unit:
 
 
 def lower_reduced_store(frame: Frame, op: ReducedStoreOp) -> None:
-    """Wait for the MMAs and add up what tensor memory has."""
-    await_accumulator(frame, op)
+    """Add up what tensor memory has."""
     partials = Partials.of(frame, op)
     m, n = op.acc.type.shape
     fragment = store_fragment(op.acc.type, pair=False)
@@ -116,8 +114,7 @@ def _write_atom(
 
 
 def reduce_registers(frame: Frame, op: ReducedStoreOp) -> None:
-    """Wait for the MMAs and add up what threads hold."""
-    sm.WgmmaWaitOp.of(pending=0)
+    """Add up what threads hold."""
     held, partials = frame.registers[op.acc], Partials.of(frame, op)
     first = b.add(first_row_of(frame, held), b.div(frame.lane, 4))
     for atom in range(len(held.atoms)):

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ...dialects import sm
 from ...dialects.mlir import ir, llvm, vector
 from ...dialects.target import WARPGROUP_THREADS
 from ...dialects.tile import StoreOp
@@ -29,8 +28,7 @@ WARP_ROWS = 16
 
 
 def store_registers(frame: Frame, op: StoreOp) -> None:
-    """Wait for the MMAs, then write every thread's pairs of columns."""
-    sm.WgmmaWaitOp.of(pending=0)
+    """Write every thread's pairs of columns."""
     m, n = op.acc.type.shape
     held = frame.registers[op.acc]
     first_row = b.add(first_row_of(frame, held), b.div(frame.lane, 4))
@@ -72,8 +70,7 @@ def first_row_of(frame: Frame, held: RegisterAccumulator) -> ir.Value:
 
 
 def await_registers(frame: Frame, op: AwaitSumsOp) -> None:
-    """Wait for the MMAs; from here on the registers may be read."""
-    sm.WgmmaWaitOp.of(pending=0)
+    """From here on the registers may be read: the MMAs are done."""
     held = frame.registers[op.acc]
     frame.settled[op.sums] = [parts(pinned(held.load(atom))) for atom in range(len(held.atoms))]
     frame.registers[op.sums] = held

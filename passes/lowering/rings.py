@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ...dialects import sm
@@ -17,7 +17,7 @@ from ...dialects.target import Target
 from ...dialects.tile import KernelOp
 from ...dialects.tile_types import AccumulatorType
 from ..cluster import Cluster
-from ..plan import cluster_of, has_copies
+from ..plan import MMA_DONE, cluster_of, has_copies
 from . import build as b
 
 RINGS = (RingOp, TurnsOp, StagingOp)
@@ -76,17 +76,28 @@ class Ring:
 
 @dataclass(frozen=True)
 class Rings:
-    """All rings of a kernel by their value, and what the ops on them depend on."""
+    """All rings of a kernel by their value, and what the ops on them depend on.
+
+    `done` is the barrier of sums in no ring, if there are some, and `done_at` a thread's position.
+    """
 
     target: Target
     cluster: Cluster
     rings: dict[ir.Value, Ring]
+    done: Any = None
+    done_at: Any = None
 
     @staticmethod
     def of(kernel: KernelOp, target: Target) -> Rings:
         """The rings, each with new positions behind the op that says where it lies."""
-        ops = [op for op in list(kernel.body.blocks[0].operations) if isinstance(op, RINGS)]
-        return Rings(target, cluster_of(kernel), {op.ring: _ring(op, target) for op in ops})
+        ops = list(kernel.body.blocks[0].operations)
+        made = {op.ring: _ring(op, target) for op in ops if isinstance(op, RINGS)}
+        rings = Rings(target, cluster_of(kernel), made)
+        for op in ops:
+            if isinstance(op, BarriersOp) and op.label.value == MMA_DONE:
+                with ir.InsertionPoint.after(op), op.location:
+                    return replace(rings, done=op.barriers, done_at=position(MMA_DONE, 1))
+        return rings
 
     def of_op(self, op: Any) -> Ring:
         """The ring that an op of `pipe` is on."""
@@ -194,11 +205,3 @@ def arrive_once(barrier: ir.Value) -> None:
     """One arrival of each warp."""
     with run(WARP):
         b.arrive(barrier)
-
-
-def barriers_called(kernel: KernelOp, label: str) -> ir.Value | None:
-    """The barriers with a label, None where there are none."""
-    for op in kernel.body.blocks[0].operations:
-        if isinstance(op, BarriersOp) and op.label.value == label:
-            return op.barriers
-    return None

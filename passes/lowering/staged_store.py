@@ -11,7 +11,6 @@ from .accumulator import (
     MATRIX_LANES,
     Fragment,
     Place,
-    await_accumulator,
     read_fragment,
     read_matrices,
 )
@@ -22,8 +21,7 @@ from .pieces import Piece, piece_of
 
 
 def await_sums(frame: Frame, op: AwaitSumsOp) -> None:
-    """Wait for the MMAs; the sums stay where they are."""
-    await_accumulator(frame, op)
+    """The sums stay where they are."""
     frame.columns[op.sums] = frame.columns[op.acc]
 
 

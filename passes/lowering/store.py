@@ -12,8 +12,6 @@ from . import build as b
 from .accumulator import (
     Fragment,
     Place,
-    await_accumulator,
-    hand_back_accumulator,
     read_fragment,
     store_fragment,
 )
@@ -25,8 +23,7 @@ VECTOR_BYTES = 32
 
 
 def lower_store(frame: Frame, op: StoreOp) -> None:
-    """Wait for the MMAs, then write every atom of the accumulator."""
-    await_accumulator(frame, op)
+    """Write every atom of the accumulator."""
     m, n = op.acc.type.shape
     atom_m = frame.target.mma_rows(m)
     held = frame.atom_columns(atom_m, n)
@@ -35,7 +32,6 @@ def lower_store(frame: Frame, op: StoreOp) -> None:
     for row in range(0, m, atom_m):
         column = b.plus(frame.columns[op.acc], row // atom_m * held)
         _store_atom(frame, op, fragment, place, row, column)
-    hand_back_accumulator(frame, op)
 
 
 def _store_atom(

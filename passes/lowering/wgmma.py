@@ -11,29 +11,12 @@ from ...dialects.layout import TileLayout
 from ...dialects.mlir import ir, llvm
 from ...dialects.pipe import SetRegistersOp
 from ...dialects.target import WARPGROUP_THREADS
-from ...dialects.tile import AwaitMmaOp, MmaOp
-from ..plan import is_synchronous
+from ...dialects.tile import MmaOp
 from . import build as b
 from .descriptors import encode_bytes
 from .frame import Frame
 from .mma import advance, mma_fields, operand_descriptor
 from .register_accumulator import ATOM_M, RegisterAccumulator
-
-
-def lower_wgmma(frame: Frame, op: MmaOp) -> None:
-    """Issue the MMAs; when threads copied an operand, publish it and wait before the next copy."""
-    if not is_synchronous(op):
-        _issue(frame, op)
-        return
-    frame.publish_shared()
-    _issue(frame, op)
-    sm.WgmmaWaitOp.of(pending=0)
-    frame.team.meet()
-
-
-def lower_await_mma(frame: Frame, op: AwaitMmaOp) -> None:
-    """Each warp waits for its own."""
-    sm.WgmmaWaitOp.of(pending=op.pending.value)
 
 
 def lower_set_registers(frame: Frame, op: SetRegistersOp) -> None:
@@ -43,7 +26,7 @@ def lower_set_registers(frame: Frame, op: SetRegistersOp) -> None:
     sm.SetRegistersOp.of(count=count, action="increase" if count > given else "decrease")
 
 
-def _issue(frame: Frame, op: MmaOp) -> None:
+def lower_wgmma(frame: Frame, op: MmaOp) -> None:
     """One group: every atom of this warpgroup's rows; the first K step honours `accumulate`."""
     held, a, c = frame.registers[op.acc], op.a.type.layout, op.b.type.layout
     fields = mma_fields(op, ATOM_M)
