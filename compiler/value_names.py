@@ -22,7 +22,14 @@ STEMS = {
     "sm.read_position": "at",
 }
 LABELLED = ("sm.barriers", "sm.position", "sm.tally")
-MOVES = ("tile.load", "tile.tma_load", "tile.tma_multicast", "tile.copy")
+MOVES = (
+    "tile.load",
+    "tile.tma_load",
+    "tile.tma_multicast",
+    "tile.copy",
+    "tile.load_boxes",
+    "tile.multicast_boxes",
+)
 OPERANDS = ("a", "b")
 TILE_LOOPS = ("tile.for_each_tile", "pipe.for_each_claim", "pipe.for_each_turn")
 

@@ -11,6 +11,7 @@ from typing import Any, ParamSpec, TypeVar
 from .mlir import declare_dialect, ir, irdl
 from .pipe import Pipe
 from .sm import Sm
+from .tile_boxes import LoadBoxesOp as LoadBoxesOp  # declares ops of `tile`
 from .tile_place import PlaceOp as PlaceOp  # declares an op of `tile`
 from .tile_stores import WritePieceOp as WritePieceOp  # declares ops of `tile`
 from .tile_threads import ClearUnitOp as ClearUnitOp  # declares ops of `tile`

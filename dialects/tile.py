@@ -22,6 +22,7 @@
     tile.write_piece  buffer[r, c] = f(sums[r, start + c]), and tile.tma_store from there: what a
                       staged store is once written out, by tile.await_sums, tile.staging_buffer and
                       tile.next_buffer
+    tile.load_boxes   tile.tma_load with its barrier; tile.multicast_boxes likewise
     tile.clear_unit   16 bytes of a slot's tile that no copy fills
     tile.element      inside f: the element of another operand beside the one computed
     tile.yield        ends the region that computes f on one element

@@ -2,7 +2,7 @@
 
 from .mlir import ext, ir
 from .tile_types import SmemType, TensorMapType, Tile
-from .verify import refuse, verify_copy, verify_tensor_map
+from .verify import verify_boxes, verify_copy, verify_parts, verify_tensor_map
 
 
 class LoadOp(Tile.Operation, name="load"):
@@ -55,20 +55,7 @@ class TmaLoadOp(Tile.Operation, name="tma_load"):
     j: ext.Operand[ir.IndexType]
 
     def verify_invariants(self) -> bool:
-        layout, map_type = self.tile.type.layout, self.map.type
-        if layout.swizzle != map_type.swizzle:
-            return refuse(
-                self,
-                "tile and tensor map must have one swizzle, got "
-                f"{layout.swizzle} and {map_type.swizzle}",
-            )
-        rank2, rank3 = [layout.span, layout.rows], [layout.span, layout.rows, layout.chunks]
-        rows = [layout.span, map_type.dims[1]]
-        clipped = layout.major == "k" and map_type.dims[1] < layout.rows
-        own_rows = clipped and map_type.box in (rows, [*rows, 1][: 3 if layout.chunks == 1 else 2])
-        if map_type.box not in (rank2, rank3) and not own_rows:
-            return refuse(self, f"the box must be {rank2} or {rank3}, got {map_type.box}")
-        return True
+        return verify_boxes(self)
 
     @property
     def missing_rows(self) -> int:
@@ -91,12 +78,4 @@ class TmaMulticastOp(Tile.Operation, name="tma_multicast"):
     parts: ir.IntegerAttr
 
     def verify_invariants(self) -> bool:
-        layout, parts = self.tile.type.layout, self.parts.value
-        if self.axis.value not in ("m", "n"):
-            return refuse(self, f"axis must be 'm' or 'n', got {self.axis.value!r}")
-        if parts < 2 or layout.rows % (8 * parts):
-            return refuse(self, f"{layout.rows} rows must be {parts} parts of whole 8 rows")
-        box = [layout.span, layout.rows // parts]
-        if self.map.type.box != box:
-            return refuse(self, f"the box must be {box}, got {self.map.type.box}")
-        return True
+        return verify_parts(self)

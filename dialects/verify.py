@@ -1,6 +1,7 @@
 """Rules that several ops share; an op that breaks one reports it at its own place."""
 
 import math
+from typing import Any
 
 from .hilbert import CELLS_MAX
 from .layout import MAJORS, SPAN_BYTES, TileLayout
@@ -129,3 +130,34 @@ def logical_shape(stored: ir.RankedTensorType, major: str) -> tuple[int, int]:
     """(MN, K) of an operand tensor that is stored [MN,K] ("k") or [K,MN] ("mn")."""
     rows, columns = stored.shape
     return (rows, columns) if major == "k" else (columns, rows)
+
+
+def verify_boxes(op: Any) -> bool:
+    """Whether the boxes of a tensor map fill a tile, or the rows of it that the view has."""
+    layout, map_type = op.tile.type.layout, op.map.type
+    if layout.swizzle != map_type.swizzle:
+        return refuse(
+            op,
+            "tile and tensor map must have one swizzle, got "
+            f"{layout.swizzle} and {map_type.swizzle}",
+        )
+    rank2, rank3 = [layout.span, layout.rows], [layout.span, layout.rows, layout.chunks]
+    rows = [layout.span, map_type.dims[1]]
+    clipped = layout.major == "k" and map_type.dims[1] < layout.rows
+    own_rows = clipped and map_type.box in (rows, [*rows, 1][: 3 if layout.chunks == 1 else 2])
+    if map_type.box not in (rank2, rank3) and not own_rows:
+        return refuse(op, f"the box must be {rank2} or {rank3}, got {map_type.box}")
+    return True
+
+
+def verify_parts(op: Any) -> bool:
+    """Whether the boxes of a tensor map are a CTA's part of the rows of a tile."""
+    layout, parts = op.tile.type.layout, op.parts.value
+    if op.axis.value not in ("m", "n"):
+        return refuse(op, f"axis must be 'm' or 'n', got {op.axis.value!r}")
+    if parts < 2 or layout.rows % (8 * parts):
+        return refuse(op, f"{layout.rows} rows must be {parts} parts of whole 8 rows")
+    box = [layout.span, layout.rows // parts]
+    if op.map.type.box != box:
+        return refuse(op, f"the box must be {box}, got {op.map.type.box}")
+    return True

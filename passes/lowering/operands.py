@@ -5,7 +5,8 @@ from __future__ import annotations
 from ...dialects import sm
 from ...dialects.layout import SPAN_BYTES, TileLayout
 from ...dialects.mlir import arith, ir
-from ...dialects.tile import TmaLoadOp, TmaMulticastOp
+from ...dialects.tile_boxes import LoadBoxesOp, MulticastBoxesOp
+from ..base import defining_op
 from ..copy_width import UNIT_BYTES
 from . import build as b
 from .frame import Frame
@@ -25,8 +26,8 @@ def unit_offset(layout: TileLayout, row: ir.Value, column: ir.Value) -> ir.Value
     return b.xor(within, b.mul(line, UNIT_BYTES))
 
 
-def lower_tma_load(frame: Frame, op: TmaLoadOp) -> None:
-    """The leader issues one copy a box; the acquired slot's full barrier counts the bytes."""
+def lower_load_boxes(frame: Frame, op: LoadBoxesOp) -> None:
+    """One copy a box."""
     layout = op.tile.type.layout
     row, chunk = _first_row(frame, op), _first_chunk(frame, op)
     if len(op.map.type.box) == 3:
@@ -38,7 +39,7 @@ def lower_tma_load(frame: Frame, op: TmaLoadOp) -> None:
         _copy(frame, op, destination, [column, row], None)
 
 
-def lower_tma_multicast(frame: Frame, op: TmaMulticastOp) -> None:
+def lower_multicast_boxes(frame: Frame, op: MulticastBoxesOp) -> None:
     """This CTA's part of every box goes to all CTAs of the line, at the same place in each."""
     layout, axis = op.tile.type.layout, op.axis.value
     part_rows = layout.rows // op.parts.value
@@ -62,35 +63,40 @@ def _line(frame: Frame, axis: str) -> tuple[ir.Value, ir.Value]:
     return b.div(x, 2), frame.line(cluster.b_peers, b.rem(x, 2), y)
 
 
-def _first_row(frame: Frame, op: TmaLoadOp | TmaMulticastOp) -> ir.Value:
+def _first_row(frame: Frame, op: LoadBoxesOp | MulticastBoxesOp) -> ir.Value:
     layout = op.tile.type.layout
     return b.mul(frame.index(op.i if layout.major == "k" else op.j), layout.rows)
 
 
-def _first_chunk(frame: Frame, op: TmaLoadOp | TmaMulticastOp) -> ir.Value:
+def _first_chunk(frame: Frame, op: LoadBoxesOp | MulticastBoxesOp) -> ir.Value:
     layout = op.tile.type.layout
     return b.mul(frame.index(op.j if layout.major == "k" else op.i), layout.chunks)
 
 
 def _copy(
     frame: Frame,
-    op: TmaLoadOp | TmaMulticastOp,
+    op: LoadBoxesOp | MulticastBoxesOp,
     destination: ir.Value,
     coordinates: list[ir.Value],
     mask: ir.Value | None,
 ) -> None:
-    """One TMA copy of a box; with pairs the even CTA's barrier hears of it."""
-    slot = frame.slots[op.tile.owner.opview.slot]
-    map_ = frame.parameters[op.map.owner.opview.view, op.map]
-    full = frame.barrier_at(frame.plan.rings[slot.ring].full, slot.index)
-    to = b.shared_at(destination)
-    pair = frame.cluster.pair
+    """One TMA copy of a box; in a pair, the barrier may be that of the other CTA."""
+    map_ = frame.parameters[defining_op(op.map).view, op.map]
     sm.TmaLoadOp.of(
-        to,
+        b.shared_at(destination),
         map_,
-        sm.LeaderBarrierOp.of(full, leader=full.type).leader if pair else full,
+        _barrier(frame, op.barrier),
         coordinates,
-        destination="cta" if mask is None and not pair else "cluster",
+        destination="cta" if mask is None and not frame.cluster.pair else "cluster",
         cta_group=frame.cta_group,
         mask=mask,
     )
+
+
+def _barrier(frame: Frame, barrier: ir.Value) -> ir.Value:
+    """A barrier of this CTA, or of its leader, whose address is computed where it is used."""
+    op = defining_op(barrier)
+    if not isinstance(op, sm.LeaderBarrierOp):
+        return frame.values[barrier]
+    own = frame.values[op.barrier]
+    return sm.LeaderBarrierOp.of(own, leader=own.type).leader

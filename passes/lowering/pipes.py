@@ -17,8 +17,10 @@ from ...dialects import sm
 from ...dialects.mlir import arith, ir, scf
 from ...dialects.pipe import AcquireOp, CommitOp, DrainOp, ReleaseOp, SkipOp, TileOp, WaitOp
 from ...dialects.sm_threads import ISSUER, LANE, WARP
+from ...dialects.tile_boxes import LoadBoxesOp, MulticastBoxesOp
+from ...dialects.tile_loads import TmaLoadOp, TmaMulticastOp
 from ...dialects.tile_stores import NextBufferOp, StagingBufferOp
-from ..base import refused
+from ..base import defining_op, refused
 from ..plan import transaction_bytes
 from . import build as b
 from .rings import Ring, Rings, advance, arrive_once, before, converge, read, run
@@ -31,9 +33,11 @@ def lower_acquire(rings: Rings, op: AcquireOp) -> None:
     rings.wait(ring.empty(index), before(parity))
     if ring.kind == "accumulator":
         rings.fence("tcgen05_after")
-    elif ring.kind == "operands":
-        _announce(rings, ring, ring.full(index), transaction_bytes(op))
-    op.slot.replace_all_uses_with(ring.slot(index))
+    slot = ring.slot(index)
+    if ring.kind == "operands":
+        rings.filling[slot] = full = ring.full(index)
+        _announce(rings, ring, full, transaction_bytes(op))
+    op.slot.replace_all_uses_with(slot)
 
 
 def _announce(rings: Rings, ring: Ring, full: ir.Value, transaction: int) -> None:
@@ -46,6 +50,25 @@ def _announce(rings: Rings, ring: Ring, full: ir.Value, transaction: int) -> Non
         with run(LANE):
             sm.ExpectTxOp.of(full, bytes=transaction)
         converge()
+
+
+def lower_load(rings: Rings, op: TmaLoadOp) -> None:
+    """The bytes are counted where the slot is told to be full."""
+    LoadBoxesOp(barrier=_counting(rings, op), map=op.map, tile=op.tile, i=op.i, j=op.j)
+
+
+def lower_multicast(rings: Rings, op: TmaMulticastOp) -> None:
+    """The same in every CTA that the tile goes to."""
+    where = {"map": op.map, "tile": op.tile, "i": op.i, "j": op.j}
+    MulticastBoxesOp(barrier=_counting(rings, op), **where, axis=op.axis, parts=op.parts)
+
+
+def _counting(rings: Rings, op: TmaLoadOp | TmaMulticastOp) -> ir.Value:
+    """The barrier that counts a load's bytes, of a pair the leader's."""
+    full = rings.filling[defining_op(op.tile).slot]
+    if not rings.cluster.pair:
+        return full
+    return sm.LeaderBarrierOp.of(full, leader=full.type).leader
 
 
 def lower_commit(rings: Rings, op: CommitOp) -> None:

@@ -38,6 +38,7 @@ from ...dialects.tile import (
     ReducedStoreOp,
     StoreOp,
 )
+from ...dialects.tile_loads import TmaLoadOp, TmaMulticastOp
 from ...dialects.tile_stores import AwaitSumsOp, NextBufferOp, StagingBufferOp
 from ..base import PassLog, operations, refused, target_of, the_kernel
 from ..check_barriers import has_phases
@@ -47,6 +48,8 @@ from .pipes import (
     lower_acquire,
     lower_commit,
     lower_drain,
+    lower_load,
+    lower_multicast,
     lower_next_buffer,
     lower_release,
     lower_skip,
@@ -119,6 +122,8 @@ LOWERINGS: dict[type, Callable[[Rings, Any], None]] = {
     ClaimOp: lower_claim,
     ForEachClaimOp: lower_for_each_claim,
     AwaitMmaOp: lower_await_mma,
+    TmaLoadOp: lower_load,
+    TmaMulticastOp: lower_multicast,
 }
 # These stay; who waits for whom stands around them.
 AROUND: dict[type, Callable[[Rings, Any], None]] = {

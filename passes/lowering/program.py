@@ -35,9 +35,8 @@ from ...dialects.tile import (
     SplitRankOp,
     StoreOp,
     TensorMapOp,
-    TmaLoadOp,
-    TmaMulticastOp,
 )
+from ...dialects.tile_boxes import LoadBoxesOp, MulticastBoxesOp
 from ...dialects.tile_place import PlaceOp
 from ...dialects.tile_stores import AwaitSumsOp, TmaStoreOp, WritePieceOp
 from ...dialects.tile_threads import ClearUnitOp
@@ -49,7 +48,7 @@ from .clearing import lower_clear_unit
 from .copies import lower_copy, lower_cp_async_commit
 from .frame import Frame
 from .mma import lower_mma
-from .operands import lower_tma_load, lower_tma_multicast
+from .operands import lower_load_boxes, lower_multicast_boxes
 from .pieces import lower_tma_store
 from .positions import (
     lower_advance_position,
@@ -216,7 +215,15 @@ def _lower_handle(frame: Frame, op: ir.OpView) -> None:
     """A compile-time handle, which the plan knows, or the prologue, which has been emitted."""
 
 
-HANDLES = (PrologueOp, TensorMapOp, AccumulatorOp, sm.PositionOp, sm.TallyOp, *get_args(MEMORY_OPS))
+HANDLES = (
+    PrologueOp,
+    TensorMapOp,
+    AccumulatorOp,
+    sm.LeaderBarrierOp,
+    sm.PositionOp,
+    sm.TallyOp,
+    *get_args(MEMORY_OPS),
+)
 Lowerings = dict[type, Callable[[Frame, Any], None]]
 _TCGEN05: Lowerings = {
     CtaTileOp: lower_cta_tile,
@@ -225,8 +232,8 @@ _TCGEN05: Lowerings = {
     ClearUnitOp: lower_clear_unit,
     **dict.fromkeys(HANDLES, _lower_handle),
     CopyOp: lower_copy,
-    TmaLoadOp: lower_tma_load,
-    TmaMulticastOp: lower_tma_multicast,
+    LoadBoxesOp: lower_load_boxes,
+    MulticastBoxesOp: lower_multicast_boxes,
     PairRankOp: lower_pair_rank,
     SplitRankOp: lower_split_rank,
     PairMmaOp: lower_mma,

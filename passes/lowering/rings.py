@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ...dialects import sm
@@ -79,6 +79,7 @@ class Rings:
     """All rings of a kernel by their value, and what the ops on them depend on.
 
     `done` is the barrier of sums in no ring, if there are some, and `done_at` a thread's position.
+    `filling` are the full barriers of slots that were acquired.
     """
 
     target: Target
@@ -86,6 +87,7 @@ class Rings:
     rings: dict[ir.Value, Ring]
     done: Any = None
     done_at: Any = None
+    filling: dict[ir.Value, ir.Value] = field(default_factory=dict)
 
     @staticmethod
     def of(kernel: KernelOp, target: Target) -> Rings:

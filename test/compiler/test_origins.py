@@ -45,7 +45,7 @@ def test_instructions_are_the_same_with_origins(preset, target):
 
 def test_each_origin_is_an_op_at_its_place_in_the_printed_ir(with_origins):
     files = dict(re.findall(r'\.file\s+(\d+) "(.*)"', with_origins.ptx))
-    assert {"tma-insertion/tile.tma_load", "clustering/tile.pair_mma"} <= set(files.values())
+    assert {"pipes-to-barriers/tile.load_boxes", "clustering/tile.pair_mma"} <= set(files.values())
     printed = {
         name: compile_matmul(SPEC, preset="v6", stop_after=name, until="mlir").mlir.splitlines()
         for name in {name.partition("/")[0] for name in files.values()}
@@ -147,7 +147,7 @@ def test_a_listing_of_sass_names_the_op_beside_each_instruction(with_origins):
         opcode: {line.partition("//")[2].strip() for line in listing if opcode in line}
         for opcode in ("UTMALDG", "UTCHMMA", "LDTM")
     }
-    wanted = {"UTMALDG": "tile.tma_load", "UTCHMMA": "tile.pair_mma", "LDTM": "tile.store"}
+    wanted = {"UTMALDG": "tile.load_boxes", "UTCHMMA": "tile.pair_mma", "LDTM": "tile.store"}
     for opcode, op in wanted.items():
         assert named[opcode], opcode
         assert all(re.fullmatch(rf"[a-z-]+/{op}:\d+", place) for place in named[opcode]), named
