@@ -58,6 +58,19 @@ shfl.sync.idx.b32 %f0, %f1, 0, 31, -1|mov.b32 %r0, %tid.x|add.u32 %r0, %tid.x, 1
 cvt.u64.u32 %d0, %tid.x|st.global.u32 [%d0], %tid.x|setp.eq.u32 %p, %laneid, 0
 copysign.f32 %f0, %f1, %u2|ex2.approx.f32 %f0, %u1|rcp.rn.f32 %f0, 1.0|abs.f32 %f0, 1
 """
+MODIFIERS = """
+prefetch.global.L1 [%d0]|prefetch.local.L2 [%d0]|prefetch.L2::evict_last [%d0]|prefetch [%d0]
+prefetch.shared.L2 [%d0]|prefetch.const.L2 [%d0]|prefetch.local.L2::evict_last [%d0]
+prefetch.L1.L2 [%d0]|prefetchu.L1 [%d0]|prefetchu.L2 [%d0]|prefetchu.global.L1 [%d0]|prefetchu [%d0]
+applypriority.L2::evict_normal [%d0], 128|applypriority.global.L2::evict_last [%d0], 128
+applypriority.local.L2::evict_normal [%d0], 128|applypriority.global [%d0], 128
+discard.L2 [%d0], 128|discard.local.L2 [%d0], 128|discard.global.L1 [%d0], 128|discard [%d0], 128
+createpolicy.range.global.L2::evict_last.b64 %d0, [%d1], 64, 128
+createpolicy.fractional.global.L2::evict_first.b64 %d0, 1.0
+bar.sync.aligned 1|barrier.sync.aligned 1|bar.red.popc.aligned.u32 %r0, 1, %p
+barrier.red.popc.aligned.u32 %r0, 1, %p|bar.arrive.aligned 1, 64|st.volatile.local.b32 [%d0], %r0
+ld.volatile.local.b32 %r0, [%d0]|red.global.add.noftz.f32 [%d0], %f0
+"""
 MODULES = [
     ".global .b32 a;\n.global .b32 a;",
     ".extern .shared .b8 a[];\n.extern .shared .b8 a[];",
@@ -89,6 +102,12 @@ def test_names_are_declared_once_in_a_block_and_before_they_are_used(body):
 
 @pytest.mark.parametrize("line", OPERANDS.strip().splitlines())
 def test_registers_and_constants_fit_the_type_of_their_instruction(line):
+    for instruction in line.split("|"):
+        agree(kernel(f"{instruction};"))
+
+
+@pytest.mark.parametrize("line", MODIFIERS.strip().splitlines())
+def test_instructions_have_the_modifiers_that_they_need_and_no_others(line):
     for instruction in line.split("|"):
         agree(kernel(f"{instruction};"))
 

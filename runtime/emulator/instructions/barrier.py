@@ -112,7 +112,7 @@ def _no_flags(warp, mask) -> tuple:
 
 
 def _is_aligned(ins: Decoded) -> bool:
-    return ins.flag("aligned") or ins.mnemonic.startswith("bar.")
+    return ins.mnemonic.startswith("bar.") or ins.flag("aligned")
 
 
 @instruction("bar.sync", "bar.cta.sync", "barrier.sync", "barrier.cta.sync", section="9.7.13.1")

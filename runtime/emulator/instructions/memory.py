@@ -314,12 +314,22 @@ def _raw(read: Callable, type_: Type, raw: np.dtype) -> Callable:
     return read if type_.dtype == raw else lambda warp: read(warp).view(raw)
 
 
+_HINTS = {
+    "prefetch": (("global", "local"), ("L1", "L2", "L2::evict_last", "L2::evict_normal")),
+    "prefetchu": ((), ("L1",)),
+    "applypriority": (("global",), ("L2::evict_normal",)),
+    "discard": (("global",), ("L2",)),
+}
+"""State spaces besides generic addresses, and levels of which there must be one."""
+
+
 @instruction("prefetch", "prefetchu", "applypriority", "discard", section="9.7.9.15")
 def build_prefetch(ins: Decoded) -> Step:
     """Cache hints about [a]: no effect on results."""
-    ins.choice(SPACES)
-    for hint in ("L1", "L2", "L2::evict_last", "L2::evict_normal", "L2::128B"):
-        ins.flag(hint)
+    spaces, levels = _HINTS[ins.mnemonic]
+    space, level = ins.choice(spaces), ins.required(levels)
+    if space == "local" and "::" in level:
+        raise ins.trap("operand", f"{ins.mnemonic}.local has no .{level}")
     ins.finish_modifiers()
     _check_hinted(ins)
     return lambda warp, mask: None
@@ -353,7 +363,8 @@ def _check_policy(ins: Decoded) -> None:
         ins.expect_operands(2)
         ins.read(1, np.uint64)
         return
-    ins.flag("global")
+    if form == "range":
+        ins.flag("global")
     found = [name for name in POLICIES for _ in range(2) if ins.flag(name)]
     if not 1 <= len(found) <= 2:
         raise ins.trap("operand", "createpolicy needs one or two of " + ", ".join(POLICIES))
