@@ -1,11 +1,139 @@
-"""Ops of `tile` that a thread runs by itself, in loops that are written out."""
+"""Ops of `tile` that a thread runs by itself, in loops that are written out.
+
+tile.thread_lanes    the lanes of tensor memory that this thread's warp reads
+tile.thread_row      the row of an MMA's sums that this thread has, the first if it has two
+tile.thread_column   the first column that it has of that row
+tile.read_row        sums of that row, from tensor memory
+tile.read_rows       sums of its two rows, which it holds
+tile.write_row       view[row, column + c] = f(values[c]), dropped outside the view's columns
+tile.write_partial   values where other CTAs of the cluster can read them
+tile.partial         where such values are
+tile.clear_unit      16 zero bytes of an operand tile
+"""
 
 from typing import Any
 
 from .integer_types import I32
+from .layout import TileLayout
 from .mlir import ext, ir
-from .tile_types import SmemType, Tile
-from .verify import refuse
+from .tile_types import AccumulatorType, SmemType, Tile
+from .verify import refuse, verify_epilogue
+
+SHARED_POINTER = "!llvm.ptr<3>"
+
+
+class ThreadLanesOp(Tile.Operation, name="thread_lanes"):
+    """`lanes`: the part of a tensor-memory address that names the lanes of this thread's warp."""
+
+    lanes: ext.Result[I32] = ext.infer_result()
+
+
+class ThreadRowOp(Tile.Operation, name="thread_row"):
+    """`row`: the row of an MMA's sums that this thread has; where it has two, the first."""
+
+    sums: ext.Operand[AccumulatorType]
+    row: ext.Result[I32] = ext.infer_result()
+
+
+class ThreadColumnOp(Tile.Operation, name="thread_column"):
+    """`column`: the first of the `neighbours` columns of the sums that this thread has of a row."""
+
+    sums: ext.Operand[AccumulatorType]
+    neighbours: ir.IntegerAttr
+    column: ext.Result[I32] = ext.infer_result()
+
+
+class ReadRowOp(Tile.Operation, name="read_row"):
+    """`values`: sums of this thread's row of the MMA whose rows begin with `row`.
+
+    They are neighbours, from the thread's first column and `start` columns of tensor memory on.
+    All threads of the team read together.
+    """
+
+    sums: ext.Operand[AccumulatorType]
+    lanes: ext.Operand[I32]
+    start: ext.Operand[I32]
+    row: ir.IntegerAttr
+    values: ext.Result[Any]
+
+    def verify_invariants(self) -> bool:
+        return verify_values(self, self.sums.type, self.values.type, self.row.value)
+
+
+class ReadRowsOp(Tile.Operation, name="read_rows"):
+    """`upper`, `lower`: what this thread holds of the MMA whose rows begin with `row`.
+
+    It has two rows, 8 apart, and two neighbours of every 8 columns.
+    """
+
+    sums: ext.Operand[AccumulatorType]
+    row: ir.IntegerAttr
+    upper: ext.Result[Any]
+    lower: ext.Result[Any]
+
+    def verify_invariants(self) -> bool:
+        wanted = ir.VectorType.get([self.sums.type.shape[1] // 4], self.sums.type.element)
+        if {self.upper.type, self.lower.type} != {wanted}:
+            return refuse(self, f"must give two {wanted}, got {self.upper.type}")
+        return verify_values(self, self.sums.type, wanted, self.row.value)
+
+
+class WriteRowOp(Tile.Operation, name="write_row"):
+    """`view[row, column + c] = f(values[c])`, dropped outside the view's columns.
+
+    The values are groups of `neighbours`, each `every` columns behind the one before. `whole` is
+    "j" where all tiles lie inside the view's columns, else "none". The region is f, as in
+    `tile.matmul`.
+    """
+
+    values: ext.Operand[Any]
+    view: ext.Operand[ir.MemRefType]
+    row: ext.Operand[I32]
+    column: ext.Operand[I32]
+    neighbours: ir.IntegerAttr
+    every: ir.IntegerAttr
+    whole: ir.StringAttr
+    epilogue: ext.Region
+
+    def verify_invariants(self) -> bool:
+        if self.whole.value not in ("none", "j"):
+            return refuse(self, f"whole must be 'none' or 'j', got {self.whole.value!r}")
+        if not verify_groups(self):
+            return False
+        element = ir.VectorType(self.values.type).element_type
+        return verify_epilogue(self, self.epilogue, element, self.view.type.element_type)
+
+
+class WritePartialOp(Tile.Operation, name="write_partial"):
+    """`memory[row, column + c] = values[c]`, where other CTAs of the cluster read them.
+
+    `memory` is a slot that holds sums of a tile; `neighbours` and `every` are as in
+    `tile.write_row`.
+    """
+
+    values: ext.Operand[Any]
+    memory: ext.Operand[Any]
+    row: ext.Operand[I32]
+    column: ext.Operand[I32]
+    neighbours: ir.IntegerAttr
+    every: ir.IntegerAttr
+
+    def verify_invariants(self) -> bool:
+        return verify_groups(self) and verify_partials(self)
+
+
+class PartialOp(Tile.Operation, name="partial"):
+    """`pointer`: where the sum at (row, column) of a tile is in this CTA's memory."""
+
+    memory: ext.Operand[Any]
+    row: ext.Operand[I32]
+    column: ext.Operand[I32]
+    pointer: ext.Result[Any]
+
+    def verify_invariants(self) -> bool:
+        if str(self.pointer.type) != SHARED_POINTER:
+            return refuse(self, f"must give {SHARED_POINTER}, got {self.pointer.type}")
+        return verify_partials(self)
 
 
 class ClearUnitOp(Tile.Operation, name="clear_unit"):
@@ -26,3 +154,36 @@ class ClearUnitOp(Tile.Operation, name="clear_unit"):
             return refuse(self, f"tile must be below {len(tiles)}, got {tile}")
         rows = tiles[tile].layout.rows
         return 0 <= row < rows or refuse(self, f"row must be below {rows}, got {row}")
+
+
+def verify_values(op: Any, sums: AccumulatorType, values: ir.Type, row: int) -> bool:
+    """Whether values can be sums of a row of the MMA that begins with `row`."""
+    element = ir.VectorType(values).element_type if isinstance(values, ir.VectorType) else None
+    if element != sums.element:
+        return refuse(op, f"must give a vector of {sums.element}, got {values}")
+    m, _ = sums.shape
+    fits = row % 64 == 0 and 0 <= row < m
+    return fits or refuse(op, f"row must be the first of an MMA's of {m}, got {row}")
+
+
+def verify_groups(op: Any) -> bool:
+    """Whether an op's values are groups of neighbours that are apart."""
+    values, neighbours, every = op.values.type, op.neighbours.value, op.every.value
+    if not isinstance(values, ir.VectorType):
+        return refuse(op, f"values must be a vector, got {values}")
+    fits = 1 <= neighbours <= every and ir.VectorType(values).shape[0] % neighbours == 0
+    return fits or refuse(
+        op, f"values must be groups of neighbours, got {values} of {neighbours} in every {every}"
+    )
+
+
+def verify_partials(op: Any) -> bool:
+    """Whether an op's memory is a slot of one tile of sums."""
+    tiles = getattr(op.memory.type, "tiles", [])
+    fits = len(tiles) == 1 and isinstance(tiles[0], SmemType) and tiles[0].layout.major == "k"
+    return fits or refuse(op, f"memory must be of one tile of rows, got {op.memory.type}")
+
+
+def partials_layout(memory: Any) -> TileLayout:
+    """How the sums lie in the slot."""
+    return memory.type.tiles[0].layout

@@ -14,7 +14,7 @@ from ..dialects.tile_place import PlaceOp
 from ..dialects.tile_stores import WHOLES
 from ..dialects.tile_types import integers_of
 from .base import refused, walk
-from .whole import INDICES, WHOLE, WHOLE_OPS, extents_of, is_whole, lies_inside
+from .whole import INDICES, WHOLE, WHOLE_OPS, axis_of, is_whole, lies_inside
 
 
 def check_loops(kernel: KernelOp) -> None:
@@ -33,12 +33,16 @@ def _check_whole(kernel: KernelOp, op: Any) -> None:
     if said not in WHOLES:
         shown = "none of them" if said is None else repr(said)
         raise refused(op, f"whole: must be one of {WHOLES}, got {shown}")
-    for name, (extent, tile) in zip(INDICES, extents_of(op), strict=True):
+    for name in INDICES:
         if is_whole(op, name) and not lies_inside(kernel, op, name):
+            axis = axis_of(op, name)
+            if axis is None:
+                rule = f"whole: the place of a tile must begin with index {name} times its extent"
+                raise refused(op, f"{rule}, got another; take {name} out")
             raise refused(
                 op,
-                f"whole: tiles of {tile} by {name} must all lie in the {extent} of the view, got "
-                f"{said!r} where one hangs over; take {name} out",
+                f"whole: tiles of {axis.tile} by {name} must all lie in the {axis.extent} of the "
+                f"view, got {said!r} where one hangs over; take {name} out",
             )
 
 

@@ -32,6 +32,16 @@ def clone(op: Any, mapping: Mapping) -> ir.Operation:
     return copy
 
 
+def copy_region(source: ir.Region, target: ir.Region) -> None:
+    """Copy the one block of a region into a region without blocks."""
+    block = source.blocks[0]
+    copy = target.blocks.append(*(argument.type for argument in block.arguments))
+    mapping: Mapping = dict(zip(block.arguments, copy.arguments, strict=True))
+    with ir.InsertionPoint(copy):
+        for op in block.operations:
+            clone(op, mapping)
+
+
 def replace_in(block: ir.Block, mapping: Mapping) -> None:
     """Let every op of a block, however deep, read the mapped values."""
     for op in list(block.operations):

@@ -24,7 +24,7 @@ from ..dialects.sm_types import attribute_of
 from ..dialects.tile import KernelOp, TmaLoadOp
 from ..dialects.tile_threads import ClearUnitOp
 from .base import defining_op, walk
-from .expand_tiles import i32
+from .emit import constant
 
 
 def expand_clearing(kernel: KernelOp) -> int:
@@ -55,9 +55,9 @@ def _clear(kernel: KernelOp, memory: SlotMemoryOp, index: int, load: TmaLoadOp) 
     layout = load.tile.type.layout
     first = layout.rows - load.missing_rows
     units = load.missing_rows * layout.span_bytes // UNIT_BYTES
-    rows = scf.ForOp(ThreadOp().number, i32(units), i32(kernel.threads.value))
+    rows = scf.ForOp(ThreadOp().number, constant(units), constant(kernel.threads.value))
     with ir.InsertionPoint(rows.body):
-        slots = scf.ForOp(i32(0), i32(memory.slots.value), i32(1))
+        slots = scf.ForOp(constant(0), constant(memory.slots.value), constant(1))
         scf.YieldOp([])
     with ir.InsertionPoint(slots.body):
         where = {"slot": slots.induction_variable, "unit": rows.induction_variable}

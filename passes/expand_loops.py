@@ -1,7 +1,11 @@
-"""Writes out loops over tiles, stores through shared memory, and what agents do at their ends.
+"""Writes out loops over tiles, stores and reductions, and what agents do at their ends.
 
     tile.for_each_tile (i, j)     for number = this cluster's .. tiles step clusters
                             →       %i, %j = tile.place %number
+
+    tile.store %acc               for start = 0 .. N step columns that a thread reads at a time
+                            →       %values = tile.read_row %sums, start
+                                    if row < rows of c: tile.write_row %values
 
     tile.staged_store %acc        %sums = tile.await_sums %acc
                                   for start = 0 .. N step columns
@@ -19,15 +23,13 @@ Threads write one piece while TMA stores another: a buffer is written again once
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from ..dialects import sm
 from ..dialects.mlir import ir, scf
-from ..dialects.pipe import AcquireOp, DrainOp, TileOp
-from ..dialects.sm_threads import LANE, ConvergeOp, RunOp, WarpsOp
+from ..dialects.pipe import AcquireOp, DrainOp
+from ..dialects.sm_threads import ConvergeOp, WarpsOp
 from ..dialects.target import Target
 from ..dialects.tile import (
     CopyOp,
@@ -35,6 +37,7 @@ from ..dialects.tile import (
     LoadOp,
     ReducedStoreOp,
     StagedStoreOp,
+    StoreOp,
     TmaLoadOp,
     TmaMulticastOp,
 )
@@ -46,12 +49,16 @@ from ..dialects.tile_stores import (
     WritePieceOp,
 )
 from ..dialects.tile_types import AccumulatorType, integers, integers_of
-from .base import PassLog, defining_op, refused, target_of, the_kernel, walk
+from .base import PassLog, refused, target_of, the_kernel, walk
 from .check_instructions import is_expanded
-from .clone import Mapping, clone
+from .clone import copy_region
+from .emit import constant
 from .expand_clearing import expand_clearing
-from .expand_tiles import expand_tiles, i32
+from .expand_reduction import expand_reduced_store
+from .expand_rows import expand_store, hand_back
+from .expand_tiles import expand_tiles
 from .rings import is_operand_ring
+from .team import Team, by_one_lane
 from .whole import WHOLE, WHOLE_OPS, whole_of
 
 LOADS = TmaLoadOp | TmaMulticastOp | CopyOp | LoadOp
@@ -59,7 +66,7 @@ LOADS = TmaLoadOp | TmaMulticastOp | CopyOp | LoadOp
 
 @dataclass(frozen=True)
 class ExpandLoops:
-    """`tile.for_each_tile` → `scf.for`; `tile.staged_store` → a loop over pieces of the tile.
+    """`tile.for_each_tile` → `scf.for`; stores → loops over rows, or over pieces of the tile.
 
     Tiles are numbered in the order in which they are handed out, and `tile.place` says which tile a
     number is. Loops over claimed clusters stay, since no number says what is next. What copies and
@@ -69,6 +76,10 @@ class ExpandLoops:
     A piece goes through a buffer of the staging ring, which is written once TMA has read what it
     held before; while TMA stores one piece, threads write the next. Sums that threads hold are
     registers, which no loop can index: there the pieces are written out one by one.
+
+    A store by threads reads a thread's row of tensor memory some columns at a time. It writes them
+    (`tile.write_row`) where the row is one of C. A reduction of a cluster writes its sums to shared
+    memory (`tile.write_partial`), meets the cluster, and adds up what every CTA has (`sm.mapa`).
 
     Rows of operand tiles that no copy fills are cleared before the program begins (`sm.prologue`),
     by `tile.clear_unit` in loops.
@@ -86,52 +97,20 @@ class ExpandLoops:
         kernel = the_kernel(module, self.name)
         if is_expanded(kernel):
             raise refused(kernel, "expand-loops: loops are written out already; run it once")
-        stores = walk(kernel, StagedStoreOp)
+        target, stores = target_of(module), walk(kernel, StagedStoreOp)
         for owner in walk(kernel, WarpsOp) or [kernel]:
             with ir.InsertionPoint(owner.body.blocks[0]), owner.location:
                 _end(kernel, owner)
-        pieces = [_expand(store, target_of(module)) for store in stores]
+        pieces = [_expand(store, target) for store in stores]
+        for store in walk(kernel, StoreOp):
+            expand_store(kernel, store, target)
+        for store in walk(kernel, ReducedStoreOp):
+            expand_reduced_store(kernel, store, target)
         expand_clearing(kernel)
         expand_tiles(kernel)
         for op in walk(kernel, WHOLE_OPS):
             op.operation.attributes[WHOLE] = whole_of(kernel, op)
         log.did(f"{len(stores)} stores in {sum(pieces)} pieces")
-
-
-@dataclass(frozen=True)
-class Team:
-    """The threads that run a store together, and the kernel or `sm.warps` that they are."""
-
-    owner: Any
-    barrier: int
-    threads: int
-
-    @staticmethod
-    def of(owner: Any) -> Team:
-        """The threads of a kernel or of some of its warps."""
-        if isinstance(owner, WarpsOp):
-            return Team(owner, owner.barrier.value, 32 * owner.warps.value)
-        return Team(owner, 0, owner.threads.value)
-
-    def meet(self) -> None:
-        """All of them wait for each other."""
-        sm.NamedBarrierOp.of(id=self.barrier, threads=self.threads)
-
-
-def _team_of(store: StagedStoreOp) -> Team:
-    owner = store.operation.parent
-    while not isinstance(owner.opview, WarpsOp | KernelOp):
-        owner = owner.parent
-    return Team.of(owner.opview)
-
-
-@contextmanager
-def _by_one_lane() -> Iterator[None]:
-    """Emit the body for one lane of the team; its warp converges behind it."""
-    region = RunOp(by=ir.StringAttr.get(LANE))
-    ConvergeOp()
-    with ir.InsertionPoint(region.body.blocks.append()):
-        yield
 
 
 def _end(kernel: KernelOp, owner: Any) -> None:
@@ -140,13 +119,13 @@ def _end(kernel: KernelOp, owner: Any) -> None:
         sm.LaunchDependentsOp.of()
     m, n, _ = integers_of(kernel.cluster)
     for ring in _filled_rings(owner) if m * n > 1 else ():
-        with _by_one_lane():
+        with by_one_lane():
             DrainOp(ring=ring)
     if walk(kernel, ReducedStoreOp) and not walk(owner, ReducedStoreOp):
         ConvergeOp()
         sm.ClusterBarrierOp.of()
     if walk(owner, StagedStoreOp):
-        with _by_one_lane():
+        with by_one_lane():
             sm.BulkWaitOp.of(pending=0)
 
 
@@ -162,57 +141,33 @@ def _expand(store: StagedStoreOp, target: Target) -> int:
     with ir.InsertionPoint(store), store.location:
         sums = AwaitSumsOp(acc=store.acc, sums=store.acc.type).sums
         if target.has_tensor_memory:
-            loop = scf.ForOp(*(i32(bound) for bound in (0, n, columns)))
+            loop = scf.ForOp(*(constant(bound) for bound in (0, n, columns)))
             with ir.InsertionPoint(loop.body):
                 _piece(store, sums, loop.induction_variable)
                 scf.YieldOp([])
-            _hand_back(store)
+            hand_back(store)
         else:
             for start in range(0, n, columns):
-                _piece(store, sums, i32(start))
+                _piece(store, sums, constant(start))
     store.operation.erase()
     return n // columns
 
 
 def _piece(store: StagedStoreOp, sums: ir.Value[AccumulatorType], start: ir.Value) -> None:
     """A piece on its way through the buffer whose turn it is."""
-    team, ring = _team_of(store), store.staging
+    team, ring = Team.of(store), store.staging
     buffer = StagingBufferOp(staging=ring, buffer=ring.type.tiles[0]).buffer
-    with _by_one_lane():
+    with by_one_lane():
         sm.BulkWaitOp.of(pending=ring.type.stages - 1)
     team.meet()
     where = {"map": store.map, "i": store.i, "j": store.j, "start": start}
     piece = WritePieceOp(
         sums=sums, buffer=buffer, write=store.write, whole=ir.StringAttr.get("none"), **where
     )
-    _copy_region(store.epilogue, piece.epilogue)
+    copy_region(store.epilogue, piece.epilogue)
     sm.FenceOp.of(kind="async_shared")
     team.meet()
-    with _by_one_lane():
+    with by_one_lane():
         TmaStoreOp(buffer=buffer, extents=integers(list(sums.type.shape)), **where)
         sm.BulkCommitOp.of()
     NextBufferOp(staging=ring)
-
-
-def _copy_region(source: ir.Region, target: ir.Region) -> None:
-    """The epilogue, for a store that has several pieces."""
-    block = source.blocks[0]
-    copy = target.blocks.append(*(argument.type for argument in block.arguments))
-    mapping: Mapping = dict(zip(block.arguments, copy.arguments, strict=True))
-    with ir.InsertionPoint(copy):
-        for op in block.operations:
-            clone(op, mapping)
-
-
-def _hand_back(store: StagedStoreOp) -> None:
-    """Before the next tile's MMAs overwrite an accumulator that no pipe guards, all meet."""
-    guarded = isinstance(defining_op(store.acc), TileOp)
-    kernel = store.operation.parent.opview
-    if guarded or isinstance(kernel, KernelOp):
-        return
-    while not isinstance(kernel, KernelOp):
-        kernel = kernel.operation.parent.opview
-    sm.FenceOp.of(kind="tcgen05_before")
-    alone = integers_of(kernel.cluster) == [1, 1, 1]
-    (sm.CtaBarrierOp if alone else sm.ClusterBarrierOp).of()
-    sm.FenceOp.of(kind="tcgen05_after")

@@ -18,6 +18,7 @@ from ..dialects.tile import ForEachTileOp, KernelOp
 from ..dialects.tile_place import PlaceOp
 from ..dialects.tile_types import integers_of
 from .base import walk
+from .emit import constant
 
 
 def expand_tiles(kernel: KernelOp) -> None:
@@ -38,8 +39,8 @@ def _expand(kernel: KernelOp, loop: ForEachTileOp | ForEachTurnOp, turn: int, tu
     register = "ctaid.x" if math.prod(cluster) == 1 else "clusterid.x"
     first = sm.SpecialRegisterOp.of(register=register).value
     if turn:
-        first = arith.addi(first, i32(turn * clusters))
-    made = scf.ForOp(first, i32(count), i32(turns * clusters))
+        first = arith.addi(first, constant(turn * clusters))
+    made = scf.ForOp(first, constant(count), constant(turns * clusters))
     with ir.InsertionPoint(made.body):
         order = {name: getattr(loop, name) for name in ("tiles", "order", "group")}
         index = ir.IndexType.get()
@@ -51,8 +52,3 @@ def _expand(kernel: KernelOp, loop: ForEachTileOp | ForEachTurnOp, turn: int, tu
     for op in list(body.operations):
         op.operation.move_before(end.operation)
     loop.operation.erase()
-
-
-def i32(value: int) -> ir.Value:
-    """A constant at the current insertion point."""
-    return arith.ConstantOp(ir.IntegerType.get_signless(32), value).result

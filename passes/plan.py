@@ -20,7 +20,6 @@ from ..dialects.tile import (
     LoadOp,
     MmaOp,
     PairMmaOp,
-    StoreOp,
     TensorMapOp,
     TmaLoadOp,
     TmaMulticastOp,
@@ -263,7 +262,7 @@ def is_synchronous(mma: MmaOp | PairMmaOp) -> bool:
     )
 
 
-def mma_before(store: StoreOp | AwaitSumsOp) -> MmaOp | PairMmaOp | None:
+def mma_before(store: AwaitSumsOp) -> MmaOp | PairMmaOp | None:
     """An MMA into the accumulator that `store` reads."""
     users = (use.owner.opview for use in store.acc.uses)
     return next((user for user in users if isinstance(user, MMAS)), None)

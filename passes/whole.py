@@ -9,16 +9,20 @@ index. A module that comes in is held to it (`check_loops`).
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from ..dialects.mlir import ir
-from ..dialects.tile import CopyOp, KernelOp, ReducedStoreOp, StoreOp
+from ..dialects.tile import CopyOp, KernelOp
 from ..dialects.tile_stores import WritePieceOp
+from ..dialects.tile_threads import WriteRowOp
+from .clone import constant_of
 from .indices import linear_form, span
 
 WHOLE = "whole"
 INDICES = ("i", "j")
-WHOLE_OPS = CopyOp | StoreOp | ReducedStoreOp | WritePieceOp
+CAST = "arith.index_cast"
+WHOLE_OPS = CopyOp | WritePieceOp | WriteRowOp
 
 
 def whole_of(kernel: KernelOp, op: Any) -> ir.StringAttr:
@@ -43,14 +47,28 @@ def lies_inside(kernel: KernelOp, op: Any, name: str) -> bool:
     Clusters are whole, so the last one may hang over by more than a tile. Of an extent that is no
     number of whole tiles, one always does.
     """
-    extent, tile = extents_of(op)[INDICES.index(name)]
-    form = linear_form(getattr(op, name))
-    ends = None if form is None or extent % tile else span(kernel, form)
-    return ends is not None and ends[0] >= 0 and (ends[1] + 1) * tile <= extent
+    found = axis_of(op, name)
+    if found is None:
+        return False
+    form = linear_form(found.index)
+    ends = None if form is None or found.extent % found.tile else span(kernel, form)
+    return ends is not None and ends[0] >= 0 and (ends[1] + 1) * found.tile <= found.extent
 
 
-def extents_of(op: Any) -> list[tuple[int, int]]:
-    """(extent of the view, extent of a tile) along each of the two indices."""
+@dataclass(frozen=True)
+class Axis:
+    """One axis of a view: its extent, that of a tile, and which tile of them is meant."""
+
+    index: ir.Value
+    extent: int
+    tile: int
+
+
+def axis_of(op: Any, name: str) -> Axis | None:
+    """What an op says along the index of that name; None where it cannot be told."""
+    number = INDICES.index(name)
+    if isinstance(op, WriteRowOp):
+        return _columns_of(op) if name == "j" else None
     if isinstance(op, CopyOp):
         layout = op.tile.type.layout
         view, tile = op.view.type.shape, (layout.mn, layout.k)
@@ -58,4 +76,18 @@ def extents_of(op: Any) -> list[tuple[int, int]]:
         view, tile = op.map.type.dims[1::-1], op.sums.type.shape
     else:
         view, tile = op.view.type.shape, op.acc.type.shape
-    return list(zip(view, tile, strict=True))
+    return Axis(getattr(op, name), view[number], tile[number])
+
+
+def _columns_of(op: WriteRowOp) -> Axis | None:
+    """From the column of the view: %j * tile, and what lies in the tile added to it."""
+    column: Any = op.column
+    while not isinstance(column.owner, ir.Block) and column.owner.name == "arith.addi":
+        column = column.owner.operands[0]
+    if isinstance(column.owner, ir.Block) or column.owner.name != "arith.muli":
+        return None
+    index, tile = column.owner.operands
+    extent = constant_of(tile)
+    if extent is None or isinstance(index.owner, ir.Block) or index.owner.name != CAST:
+        return None
+    return Axis(index.owner.operands[0], op.view.type.shape[1], extent)

@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 from ...dialects import sm
-from ...dialects.mlir import arith, ir, llvm, scf
+from ...dialects.mlir import arith, ir, llvm
+from ..emit import add as add
+from ..emit import as_i32 as as_i32
+from ..emit import both as both
+from ..emit import constant as constant
+from ..emit import div as div
+from ..emit import i32 as i32
+from ..emit import less as less
+from ..emit import like
+from ..emit import loop as loop
+from ..emit import mul as mul
+from ..emit import rem as rem
+from ..emit import when as when
 
 GLOBAL, SHARED, TENSOR, CLUSTER = 1, 3, 6, 7
 NO_WRAP_FLAGS = 0
@@ -15,10 +24,6 @@ DYNAMIC_INDEX = -(2**31)
 
 def i1() -> ir.Type:
     return ir.IntegerType.get_signless(1)
-
-
-def i32() -> ir.Type:
-    return ir.IntegerType.get_signless(32)
 
 
 def i64() -> ir.Type:
@@ -30,16 +35,6 @@ def pointer(space: int = 0) -> ir.Type:
     return ir.Type.parse(f"!llvm.ptr<{space}>" if space else "!llvm.ptr")
 
 
-def constant(value: int, type_: ir.Type | None = None) -> ir.Value:
-    """An integer constant, i32 unless told.
-
-    There are so many that `arith.ConstantOp`, which takes twice as long, shows.
-    """
-    type_ = type_ or i32()
-    attributes = {"value": ir.IntegerAttr.get(type_, value)}
-    return ir.Operation.create("arith.constant", results=[type_], attributes=attributes).result
-
-
 def signed(word: int) -> int:
     """A 32-bit word as the signed number that an i32 constant takes."""
     return word - 2**32 if word >= 2**31 else word
@@ -47,14 +42,6 @@ def signed(word: int) -> int:
 
 def true() -> ir.Value:
     return constant(1, i1())
-
-
-def add(left: ir.Value, right: ir.Value | int) -> ir.Value:
-    return left if isinstance(right, int) and right == 0 else arith.addi(left, _like(left, right))
-
-
-def mul(left: ir.Value, right: ir.Value | int) -> ir.Value:
-    return left if isinstance(right, int) and right == 1 else arith.muli(left, _like(left, right))
 
 
 def plus(left: ir.Value | int, right: int) -> ir.Value | int:
@@ -85,37 +72,15 @@ def shift_left(number: int, amount: ir.Value) -> ir.Value:
 
 
 def sub(left: ir.Value, right: ir.Value | int) -> ir.Value:
-    return left if isinstance(right, int) and right == 0 else arith.subi(left, _like(left, right))
-
-
-def div(left: ir.Value, right: int) -> ir.Value:
-    """Unsigned quotient by a constant."""
-    return left if right == 1 else arith.divui(left, _like(left, right))
-
-
-def rem(left: ir.Value, right: int) -> ir.Value:
-    """Unsigned remainder by a constant."""
-    return arith.remui(left, _like(left, right))
+    return left if isinstance(right, int) and right == 0 else arith.subi(left, like(left, right))
 
 
 def xor(left: ir.Value, right: ir.Value | int) -> ir.Value:
-    return arith.xori(left, _like(left, right))
-
-
-def both(left: ir.Value | None, right: ir.Value | None) -> ir.Value | None:
-    """The conjunction of two predicates, None standing for true."""
-    if left is None or right is None:
-        return left if right is None else right
-    return arith.andi(left, right)
-
-
-def less(left: ir.Value, right: int) -> ir.Value:
-    """Unsigned `left < right`."""
-    return arith.cmpi(arith.CmpIPredicate.ult, left, _like(left, right))
+    return arith.xori(left, like(left, right))
 
 
 def equal(left: ir.Value, right: int) -> ir.Value:
-    return arith.cmpi(arith.CmpIPredicate.eq, left, _like(left, right))
+    return arith.cmpi(arith.CmpIPredicate.eq, left, like(left, right))
 
 
 def widen(value: ir.Value) -> ir.Value:
@@ -123,18 +88,9 @@ def widen(value: ir.Value) -> ir.Value:
     return arith.extui(i64(), value)
 
 
-def as_i32(value: ir.Value) -> ir.Value:
-    """index → i32."""
-    return arith.index_cast(i32(), value)
-
-
 def as_index(value: ir.Value) -> ir.Value:
     """i32 → index, unsigned."""
     return arith.index_castui(ir.IndexType.get(), value)
-
-
-def _like(value: ir.Value, other: ir.Value | int) -> ir.Value:
-    return constant(other, value.type) if isinstance(other, int) else other
 
 
 def offset_pointer(base: ir.Value, offset_bytes: ir.Value | int) -> ir.Value:
@@ -148,27 +104,6 @@ def element_pointer(base: ir.Value, element: ir.Type, offset: ir.Value) -> ir.Va
     """`base` moved by `offset` elements, in the same address space."""
     dynamic = ir.DenseI32ArrayAttr.get([DYNAMIC_INDEX])
     return llvm.GEPOp(base.type, base, [offset], dynamic, element, NO_WRAP_FLAGS).result
-
-
-@contextmanager
-def when(condition: ir.Value | None) -> Iterator[None]:
-    """Emit the body under `if condition` (None: always)."""
-    if condition is None:
-        yield
-        return
-    branch = scf.IfOp(condition)
-    with ir.InsertionPoint(branch.then_block):
-        yield
-        scf.YieldOp([])
-
-
-@contextmanager
-def loop(start: ir.Value, end: int, step: int) -> Iterator[ir.Value]:
-    """Emit the body for an i32 counter from `start` below `end`."""
-    for_op = scf.ForOp(start, constant(end), constant(step))
-    with ir.InsertionPoint(for_op.body):
-        yield for_op.induction_variable
-        scf.YieldOp([])
 
 
 def cluster_barrier() -> None:

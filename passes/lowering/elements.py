@@ -19,6 +19,12 @@ def slice_of(values: ir.Value, start: int, width: int) -> ir.Value:
     return llvm.shufflevector(ir.VectorType.get([width], element), values, values, mask)
 
 
+def joined(values: list[ir.Value]) -> ir.Value:
+    """Values of one type as a vector."""
+    type_ = ir.VectorType.get([len(values)], values[0].type)
+    return vector.FromElementsOp(type_, values).result
+
+
 def read_elements(
     frame: Frame,
     row: ir.Value,

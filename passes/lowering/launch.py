@@ -12,23 +12,18 @@ from ...dialects.tile import (
     MMAS,
     ElementOp,
     KernelOp,
-    ReducedStoreOp,
-    StagedStoreOp,
-    StoreOp,
     TensorMapOp,
 )
 from ...dialects.tile_place import PlaceOp
 from ...dialects.tile_stores import WritePieceOp
+from ...dialects.tile_threads import WriteRowOp
 from ...dialects.tile_types import element_bytes, integers_of
 from ..base import SOURCE_ATTRIBUTE, attributes_of, walk
 from ..plan import Parameter, Plan
-from .accumulator import store_fragment
 from .names import describe_names
 from .operands import UNIT_BYTES
 from .pieces import alignment_bytes
-from .reduced_store import UNIT_COLUMNS
-from .register_accumulator import PAIR
-from .store import vector_width
+from .rows import vector_width
 
 L2_PROMOTION = "128B"
 OPERANDS = ("a", "b")
@@ -124,7 +119,7 @@ def _name(dtype: DType | None) -> str:
 def _parameter(kernel: KernelOp, plan: Plan, parameter: Parameter) -> dict[str, Any]:
     if parameter.map is not None:
         return _map_parameter(parameter.tensor, parameter.map)
-    alignments = [_alignment(store, parameter.argument, plan) for store in stores(kernel)]
+    alignments = [_alignment(store, parameter.argument) for store in stores(kernel)]
     return {
         "kind": "pointer",
         "tensor": parameter.tensor,
@@ -134,30 +129,21 @@ def _parameter(kernel: KernelOp, plan: Plan, parameter: Parameter) -> dict[str, 
 
 def stores(kernel: KernelOp) -> list[Any]:
     """Every op that stores an accumulator."""
-    return walk(kernel, StoreOp | StagedStoreOp | WritePieceOp | ReducedStoreOp)
+    return walk(kernel, WritePieceOp | WriteRowOp)
 
 
-def _alignment(store: Any, view: ir.Value, plan: Plan) -> int:
+def _alignment(store: Any, view: ir.Value) -> int:
     """Bytes that the address of `view` must be a multiple of for this store, 0 if it has none."""
     reads = [element for element in walk(store, ElementOp) if element.source == view]
-    writes = isinstance(store, StoreOp | ReducedStoreOp) and store.view == view
+    writes = isinstance(store, WriteRowOp) and store.view == view
     if not reads and not writes:
         return 0
     element = element_bytes(view.type.element_type)
     if reads and all(read.axes.value == "m" for read in reads):
         return element
-    if isinstance(store, StagedStoreOp | WritePieceOp):
+    if isinstance(store, WritePieceOp):
         return alignment_bytes(store, view)
-    return vector_width(store, _neighbours(store, plan)) * element
-
-
-def _neighbours(store: StoreOp | ReducedStoreOp, plan: Plan) -> int:
-    """Columns of one row that a thread has side by side."""
-    if isinstance(store, ReducedStoreOp):
-        return UNIT_COLUMNS
-    if not plan.tmem_columns:
-        return PAIR
-    return store_fragment(store.acc.type, plan.cluster.pair).registers
+    return vector_width(store) * element
 
 
 def _map_parameter(tensor: str, op: TensorMapOp) -> dict[str, Any]:

@@ -35,8 +35,6 @@ from ...dialects.tile import (
     KernelOp,
     MmaOp,
     PairMmaOp,
-    ReducedStoreOp,
-    StoreOp,
 )
 from ...dialects.tile_loads import TmaLoadOp, TmaMulticastOp
 from ...dialects.tile_stores import AwaitSumsOp, NextBufferOp, StagingBufferOp
@@ -57,7 +55,7 @@ from .pipes import (
     lower_wait,
 )
 from .rings import Rings
-from .sums import await_sums, lower_await_mma, surround_mma, surround_store
+from .sums import await_sums, lower_await_mma, surround_mma
 
 
 @dataclass(frozen=True)
@@ -129,7 +127,5 @@ LOWERINGS: dict[type, Callable[[Rings, Any], None]] = {
 AROUND: dict[type, Callable[[Rings, Any], None]] = {
     MmaOp: surround_mma,
     PairMmaOp: surround_mma,
-    StoreOp: surround_store,
-    ReducedStoreOp: await_sums,
     AwaitSumsOp: await_sums,
 }

@@ -31,15 +31,23 @@ from ...dialects.tile import (
     MmaOp,
     PairMmaOp,
     PairRankOp,
-    ReducedStoreOp,
     SplitRankOp,
-    StoreOp,
     TensorMapOp,
 )
 from ...dialects.tile_boxes import LoadBoxesOp, MulticastBoxesOp
 from ...dialects.tile_place import PlaceOp
 from ...dialects.tile_stores import AwaitSumsOp, TmaStoreOp, WritePieceOp
-from ...dialects.tile_threads import ClearUnitOp
+from ...dialects.tile_threads import (
+    ClearUnitOp,
+    PartialOp,
+    ReadRowOp,
+    ReadRowsOp,
+    ThreadColumnOp,
+    ThreadLanesOp,
+    ThreadRowOp,
+    WritePartialOp,
+    WriteRowOp,
+)
 from ..base import refused
 from ..clone import is_pure
 from ..thread_rules import program
@@ -62,10 +70,20 @@ from .positions import (
     lower_tile,
     lower_write_tally,
 )
-from .reduced_store import lower_reduced_store, reduce_registers
-from .register_stores import await_registers, store_registers, write_registers
+from .register_stores import await_registers, write_registers
+from .rows import (
+    lower_held_column,
+    lower_held_row,
+    lower_partial,
+    lower_read_row,
+    lower_read_rows,
+    lower_thread_column,
+    lower_thread_lanes,
+    lower_thread_row,
+    lower_write_partial,
+    lower_write_row,
+)
 from .staged_store import await_sums, write_piece
-from .store import lower_store
 from .tiles import (
     lower_cta_tile,
     lower_pair_rank,
@@ -230,6 +248,13 @@ _TCGEN05: Lowerings = {
     PlaceOp: lower_place,
     ThreadOp: lower_thread,
     ClearUnitOp: lower_clear_unit,
+    ThreadLanesOp: lower_thread_lanes,
+    ThreadRowOp: lower_thread_row,
+    ThreadColumnOp: lower_thread_column,
+    ReadRowOp: lower_read_row,
+    WriteRowOp: lower_write_row,
+    WritePartialOp: lower_write_partial,
+    PartialOp: lower_partial,
     **dict.fromkeys(HANDLES, _lower_handle),
     CopyOp: lower_copy,
     LoadBoxesOp: lower_load_boxes,
@@ -249,20 +274,19 @@ _TCGEN05: Lowerings = {
     sm.LeaderRankOp: lower_leader_rank,
     sm.CpAsyncCommitOp: lower_cp_async_commit,
     MmaOp: lower_mma,
-    StoreOp: lower_store,
     AwaitSumsOp: await_sums,
     WritePieceOp: write_piece,
     TmaStoreOp: lower_tma_store,
-    ReducedStoreOp: lower_reduced_store,
 }
-TENSOR_MEMORY_ONLY = (PairMmaOp, PairRankOp)
+TENSOR_MEMORY_ONLY = (PairMmaOp, PairRankOp, ThreadLanesOp, ReadRowOp)
 _WGMMA: Lowerings = {
     **{op: lower for op, lower in _TCGEN05.items() if op not in TENSOR_MEMORY_ONLY},
     MmaOp: lower_wgmma,
     SetRegistersOp: lower_set_registers,
-    StoreOp: store_registers,
+    ThreadRowOp: lower_held_row,
+    ThreadColumnOp: lower_held_column,
+    ReadRowsOp: lower_read_rows,
     AwaitSumsOp: await_registers,
     WritePieceOp: write_registers,
-    ReducedStoreOp: reduce_registers,
 }
 LOWERINGS = {"tcgen05.mma": _TCGEN05, "wgmma.mma_async": _WGMMA}

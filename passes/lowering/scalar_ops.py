@@ -8,7 +8,9 @@ from functools import partial
 from ...dialects import sm
 from ...dialects.epilogue import SCALAR_OPS
 from ...dialects.mlir import arith, ir, vector
-from ...dialects.tile import ElementOp, StoreOp
+from ...dialects.tile import ElementOp
+from ...dialects.tile_stores import WritePieceOp
+from ...dialects.tile_threads import WriteRowOp
 from ..base import attributes_of, refused
 from .special_functions import erf, tanh
 
@@ -16,7 +18,10 @@ LOG2_E = 1.4426950408889634
 
 
 def apply_epilogue(
-    op: StoreOp, accumulated: ir.Value, width: int, read: Callable[[ElementOp], ir.Value]
+    op: WriteRowOp | WritePieceOp,
+    accumulated: ir.Value,
+    width: int,
+    read: Callable[[ElementOp], ir.Value],
 ) -> ir.Value:
     """What the region yields for `width` elements (vectors, or scalars when width is 1).
 

@@ -1,7 +1,7 @@
 """Sums that no pipe guards: who waits for their MMAs, and how operands are handed to them.
 
 Tensor memory in no ring has the barrier `mma.done`. Who reads the sums commits the MMAs to it and
-waits for it; in a loop, all meet behind the read, before the next tile's MMAs overwrite the sums.
+waits for it.
 
 Where threads copied an operand to a place of its own, the MMA is of the whole team: all publish
 what they copied and meet, one lane multiplies and commits, and all wait before they copy again.
@@ -9,28 +9,24 @@ what they copied and meet, one lane multiplies and commits, and all wait before 
 
 from __future__ import annotations
 
-from typing import Any
-
 from ...dialects import sm
 from ...dialects.mlir import ir
 from ...dialects.sm_memory import ColumnsOp
-from ...dialects.sm_threads import ISSUER, LANE, WarpsOp
-from ...dialects.tile import AwaitMmaOp, KernelOp, MmaOp, PairMmaOp, ReducedStoreOp, StoreOp
+from ...dialects.sm_threads import ISSUER, LANE
+from ...dialects.tile import AwaitMmaOp, MmaOp, PairMmaOp
 from ...dialects.tile_stores import AwaitSumsOp
 from ..base import defining_op
-from ..expand_loops import Team
 from ..plan import is_synchronous, mma_before
+from ..team import Team
 from . import build as b
 from .rings import Rings, advance, barrier_of, converge, read, run
-
-Store = StoreOp | ReducedStoreOp | AwaitSumsOp
 
 
 def surround_mma(rings: Rings, op: MmaOp | PairMmaOp) -> None:
     """Where threads copied an operand: publish it before, and wait for the MMAs behind."""
     if not is_synchronous(op):
         return
-    team = _team_of(op)
+    team = Team.of(op)
     b.fence("async_shared")
     team.meet()
     if rings.target.awaits_mmas:
@@ -48,7 +44,7 @@ def surround_mma(rings: Rings, op: MmaOp | PairMmaOp) -> None:
     op.operation.move_before(defining_op(done))  # at last: ops are made in front of it
 
 
-def await_sums(rings: Rings, op: Store) -> None:
+def await_sums(rings: Rings, op: AwaitSumsOp) -> None:
     """Wait for the MMAs of sums that came through no pipe and were not waited for."""
     if rings.target.awaits_mmas:
         sm.WgmmaWaitOp.of(pending=0)
@@ -66,18 +62,6 @@ def await_sums(rings: Rings, op: Store) -> None:
     _wait_until_done(rings, index, parity)
 
 
-def surround_store(rings: Rings, op: StoreOp) -> None:
-    """Before the next tile's MMAs overwrite sums that no pipe guards, all meet."""
-    await_sums(rings, op)
-    in_loop = not isinstance(op.operation.parent.opview, KernelOp)
-    if rings.target.awaits_mmas or not _is_alone(op.acc) or not in_loop:
-        return
-    with ir.InsertionPoint.after(op):
-        b.fence("tcgen05_before")
-        sm.CtaBarrierOp.of() if rings.cluster.size == 1 else b.cluster_barrier()
-        b.fence("tcgen05_after")
-
-
 def lower_await_mma(_: Rings, op: AwaitMmaOp) -> None:
     """Each warp waits for its own."""
     sm.WgmmaWaitOp.of(pending=op.pending.value)
@@ -92,10 +76,3 @@ def _wait_until_done(rings: Rings, index: ir.Value, parity: ir.Value) -> None:
 def _is_alone(acc: ir.Value) -> bool:
     """Whether the sums are in no ring."""
     return isinstance(defining_op(acc), ColumnsOp)
-
-
-def _team_of(op: Any) -> Team:
-    owner = op.operation.parent
-    while not isinstance(owner.opview, WarpsOp | KernelOp):
-        owner = owner.parent
-    return Team.of(owner.opview)

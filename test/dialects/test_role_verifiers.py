@@ -100,6 +100,32 @@ def clear(row=64, tile=0):
     )
 
 
+def read_row(row=0, values="vector<32xf32>"):
+    return (
+        f'%acc = "tile.accumulator"() : () -> {ACC}',
+        "%n = arith.constant 0 : i32",
+        f'%x = "tile.read_row"(%acc, %n, %n) {{row = {row} : i64}} : ({ACC}, i32, i32) -> {values}',
+    )
+
+
+def read_rows(values="vector<16xf32>"):
+    return (
+        f'%acc = "tile.accumulator"() : () -> {ACC}',
+        f'%x, %y = "tile.read_rows"(%acc) {{row = 0 : i64}} : ({ACC}) -> ({values}, {values})',
+    )
+
+
+def write_partial(memory=WORDS, neighbours=2, every=8):
+    slot = f"!pipe.slot<[{memory}]>"
+    groups = f"{{neighbours = {neighbours} : i64, every = {every} : i64}}"
+    return (
+        f'%m = "sm.slot_memory"() {{offsets = [0], slots = 1 : i64}} : () -> {slot}',
+        "%n = arith.constant 0 : i32",
+        "%x = arith.constant dense<0.0> : vector<16xf32>",
+        f'"tile.write_partial"(%x, %m, %n, %n) {groups} : (vector<16xf32>, {slot}, i32, i32) -> ()',
+    )
+
+
 def tile_loop(order="m", arguments="%m: index, %n: index", tiles="[1, 1]"):
     return (
         f'"tile.for_each_tile"() ({{ ^bb0({arguments}): %c = arith.constant 1 : index }})',
@@ -215,6 +241,27 @@ PIECE = '!tile.smem<tensor<128x16xbf16>, "k", "none">'
                 '}) {by = "lane"} : () -> ()',
             ),
             "sm.prologue: must stand in a kernel, got sm.run",
+        ),
+        (
+            kernel(*read_row(row=32)),
+            "tile.read_row: row must be the first of an MMA's of 128, got 32",
+        ),
+        (
+            kernel(*read_row(values="vector<32xi32>")),
+            "tile.read_row: must give a vector of f32, got vector<32xi32>",
+        ),
+        (
+            kernel(*read_rows("vector<32xf32>")),
+            "tile.read_rows: must give two vector<16xf32>, got vector<32xf32>",
+        ),
+        (
+            kernel(*write_partial(neighbours=3)),
+            "tile.write_partial: values must be groups of neighbours, got vector<16xf32> of 3 in "
+            "every 8",
+        ),
+        (
+            kernel(*write_partial(memory=COLUMNS)),
+            f"tile.write_partial: memory must be of one tile of rows, got !pipe.slot<[{COLUMNS}]>",
         ),
         (kernel(*place(group=0)), "tile.place: group must be at least 1, got 0"),
         (

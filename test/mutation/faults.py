@@ -182,7 +182,7 @@ LOWERING = [
         (f"{NUMERICS}/test_wide_clusters.py",),
     ),
     Fault(
-        "store: columns past the edge of C are written",
+        "rows: columns past the edge of C are written",
         "        with b.when(None if whole else b.less(at, columns)):",
         "        with b.when(None if whole else b.less(at, columns + width)):",
         (PREFIXES,),
@@ -200,9 +200,9 @@ LOWERING = [
         (f"{NUMERICS}/test_staged_stores.py",),
     ),
     Fault(
-        "reduced-store: the parts of a cluster with several tiles are taken from neighbours",
-        "ranks = [b.add_any(place, part * cluster.plane) for part in range(cluster.split)]",
-        "ranks = [b.add_any(place, part) for part in range(cluster.split)]",
+        "expand-reduction: the parts of a cluster with several tiles are taken from neighbours",
+        "    behind = [part * m * n for part in range(split)]",
+        "    behind = [part for part in range(split)]",
         (f"{NUMERICS}/test_split_k.py", f"{NUMERICS}/test_split_clusters.py"),
     ),
     Fault(
@@ -248,9 +248,9 @@ LOWERING = [
         (PREFIXES,),
     ),
     Fault(
-        "register-stores: the two rows of a thread are exchanged",
-        "            row = b.add(first_row, atom * ATOM_M + half * ROWS_APART)",
-        "            row = b.add(first_row, atom * ATOM_M + (1 - half) * ROWS_APART)",
+        "rows: the two rows of a thread are exchanged",
+        "    for half, result in enumerate((op.upper, op.lower)):",
+        "    for half, result in enumerate((op.lower, op.upper)):",
         (HOPPER,),
     ),
     Fault(

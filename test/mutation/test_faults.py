@@ -6,7 +6,7 @@ import pytest
 from faults import FAULTS
 from run import TREE, home_of
 
-SUBJECTS = {"dialects": 2, "passes": 15, "passes/lowering": 20, "runtime/emulator": 20}
+SUBJECTS = {"dialects": 2, "passes": 35, "passes/lowering": 19, "runtime/emulator": 20}
 
 
 @pytest.fixture(scope="module")

@@ -15,7 +15,9 @@ PIPELINES = {
     ("sm_100a", "kernel8"): PRESETS["kernel8"],
     ("sm_100a", "default"): DEFAULT_PIPELINE,
     ("sm_100a", "curve"): "tiling{tile=64x64x64},tma-insertion,persistence{order=hilbert ctas=2}",
+    ("sm_100a", "parts"): "tiling{tile=64x64x64},tma-insertion,split-k{parts=2}",
     ("sm_90a", "default"): DEFAULT_PIPELINE,
+    ("sm_90a", "parts"): "tiling{tile=64x64x64},tma-insertion,split-k{parts=2}",
     ("sm_90a", "copies"): "tiling{tile=64x64x64}",
 }
 

@@ -1,0 +1,82 @@
+"""Short names for arithmetic on i32 and for loops, at the current insertion point."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from ..dialects.mlir import arith, ir, scf
+
+
+def i32() -> ir.Type:
+    return ir.IntegerType.get_signless(32)
+
+
+def constant(value: int, type_: ir.Type | None = None) -> ir.Value:
+    """An integer constant, i32 unless told.
+
+    There are so many that `arith.ConstantOp`, which takes twice as long, shows.
+    """
+    type_ = type_ or i32()
+    attributes = {"value": ir.IntegerAttr.get(type_, value)}
+    return ir.Operation.create("arith.constant", results=[type_], attributes=attributes).result
+
+
+def add(left: ir.Value, right: ir.Value | int) -> ir.Value:
+    return left if isinstance(right, int) and right == 0 else arith.addi(left, like(left, right))
+
+
+def mul(left: ir.Value, right: ir.Value | int) -> ir.Value:
+    return left if isinstance(right, int) and right == 1 else arith.muli(left, like(left, right))
+
+
+def div(left: ir.Value, right: int) -> ir.Value:
+    """Unsigned quotient by a constant."""
+    return left if right == 1 else arith.divui(left, like(left, right))
+
+
+def rem(left: ir.Value, right: int) -> ir.Value:
+    """Unsigned remainder by a constant."""
+    return arith.remui(left, like(left, right))
+
+
+def both(left: ir.Value | None, right: ir.Value | None) -> ir.Value | None:
+    """The conjunction of two predicates, None standing for true."""
+    if left is None or right is None:
+        return left if right is None else right
+    return arith.andi(left, right)
+
+
+def less(left: ir.Value, right: int) -> ir.Value:
+    """Unsigned `left < right`."""
+    return arith.cmpi(arith.CmpIPredicate.ult, left, like(left, right))
+
+
+def as_i32(value: ir.Value) -> ir.Value:
+    """index → i32."""
+    return arith.index_cast(i32(), value)
+
+
+def like(value: ir.Value, other: ir.Value | int) -> ir.Value:
+    return constant(other, value.type) if isinstance(other, int) else other
+
+
+@contextmanager
+def when(condition: ir.Value | None) -> Iterator[None]:
+    """Emit the body under `if condition` (None: always)."""
+    if condition is None:
+        yield
+        return
+    branch = scf.IfOp(condition)
+    with ir.InsertionPoint(branch.then_block):
+        yield
+        scf.YieldOp([])
+
+
+@contextmanager
+def loop(start: ir.Value, end: int, step: int) -> Iterator[ir.Value]:
+    """Emit the body for an i32 counter from `start` below `end`."""
+    for_op = scf.ForOp(start, constant(end), constant(step))
+    with ir.InsertionPoint(for_op.body):
+        yield for_op.induction_variable
+        scf.YieldOp([])

@@ -1,0 +1,180 @@
+"""`tile.reduced_store`: a cluster's accumulators → their sum → epilogue → global memory.
+
+    write    each thread its part of this CTA's sums to this CTA's shared memory
+    meet     all threads of the cluster, those of the other roles once their work is done
+    add      rows of this CTA's rank modulo the CTAs: the same 16 bytes of every CTA, rank 0 first;
+             a thread asks for several units before it adds one, since each takes long to come
+
+The cluster meets once more where the kernel ends, so that no CTA's memory goes while it is read.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import reduce
+
+from ..dialects import sm
+from ..dialects.legality import UNIT_BYTES
+from ..dialects.mlir import arith, ir, llvm
+from ..dialects.sm_threads import ConvergeOp, ThreadOp
+from ..dialects.sm_types import attribute_of
+from ..dialects.target import Target
+from ..dialects.tile import AwaitMmaOp, KernelOp, ReducedStoreOp
+from ..dialects.tile_threads import SHARED_POINTER, PartialOp, ThreadRowOp, WritePartialOp
+from ..dialects.tile_types import integers_of
+from .base import defining_op
+from .emit import add, as_i32, both, constant, div, less, loop, mul, rem, when
+from .expand_rows import PAIR, PAIR_EVERY, Columns, held_atoms, held_rows, thread_pair, write_row
+from .team import Team
+from .whole import lies_inside
+
+UNIT_COLUMNS = UNIT_BYTES // 4
+LOADS_MAX = 16  # of a thread under way: 64 registers
+CLUSTER_POINTER = "!llvm.ptr<7>"
+
+
+@dataclass(frozen=True)
+class Partials:
+    """Where every CTA of the cluster has its sums, and which rows of them are rows of C."""
+
+    kernel: KernelOp
+    store: ReducedStoreOp
+    memory: ir.Value
+    whole: bool
+
+    @staticmethod
+    def of(kernel: KernelOp, store: ReducedStoreOp) -> Partials:
+        memory = defining_op(store.partials).memory
+        return Partials(kernel, store, memory, lies_inside(kernel, store, "i"))
+
+    def row_of_c(self, row: ir.Value) -> ir.Value:
+        """The row of C that a row of the tile is."""
+        return add(mul(as_i32(self.store.i), self.store.acc.type.shape[0]), row)
+
+    def inside(self, row: ir.Value) -> ir.Value | None:
+        """Whether a row of the tile is one of C; None where all are."""
+        return None if self.whole else less(self.row_of_c(row), self.store.view.type.shape[0])
+
+    def write(
+        self, values: ir.Value, row: ir.Value, column: ir.Value, neighbours: int, every: int
+    ) -> None:
+        """What this thread has of a row, where the row is one of C."""
+        groups = {"neighbours": attribute_of(neighbours), "every": attribute_of(every)}
+        with when(self.inside(row)):
+            WritePartialOp(values=values, memory=self.memory, row=row, column=column, **groups)
+
+
+def expand_reduced_store(kernel: KernelOp, store: ReducedStoreOp, target: Target) -> None:
+    """Write out one store."""
+    with ir.InsertionPoint(store), store.location:
+        partials = Partials.of(kernel, store)
+        if target.has_tensor_memory:
+            _write_columns(partials)
+        else:
+            _write_pairs(partials, target)
+        ConvergeOp()
+        sm.ClusterBarrierOp.of()
+        _store_sums(partials)
+    store.operation.erase()
+
+
+def _write_columns(partials: Partials) -> None:
+    columns = Columns.of(partials.kernel, partials.store)
+    registers = columns.fragment.registers
+    for first in columns.atoms():
+        row = add(columns.row, first)
+        with loop(*columns.chunks()) as chunk:
+            values = columns.read(first, chunk)
+            partials.write(values, row, columns.own(chunk), registers, registers)
+
+
+def _write_pairs(partials: Partials, target: Target) -> None:
+    acc = partials.store.acc
+    AwaitMmaOp(pending=attribute_of(0))
+    row = ThreadRowOp(sums=acc).row
+    for first in held_atoms(acc, target):
+        first_row, rows = add(row, first), held_rows(acc, first)
+        column = thread_pair(acc)
+        for behind, values in rows:
+            partials.write(values, add(first_row, behind), column, PAIR, PAIR_EVERY)
+
+
+@dataclass(frozen=True)
+class Unit:
+    """A unit to be added up: its place in the tile, and whether this thread has it."""
+
+    row: ir.Value
+    column: ir.Value
+    valid: ir.Value | None
+
+    @property
+    def row_to_read(self) -> ir.Value:
+        """The unit's row, or one that every CTA has written."""
+        return self.row if self.valid is None else arith.select(self.valid, self.row, constant(0))
+
+
+def _store_sums(partials: Partials) -> None:
+    """This CTA's rows, a unit a thread at a time."""
+    (m, n), threads = partials.store.acc.type.shape, Team.of(partials.store).threads
+    split = integers_of(partials.kernel.cluster)[2]
+    count = -(-m // split) * (n // UNIT_COLUMNS)
+    batch = max(1, min(-(-count // threads), LOADS_MAX // split))
+    rank = sm.SpecialRegisterOp.of(register="cluster_ctaid.z").value
+    place = _place_in_plane(partials.kernel)
+    whole = count % (batch * threads) == 0
+    with loop(ThreadOp().number, count, batch * threads) as first:
+        numbers = [add(first, index * threads) for index in range(batch)]
+        units = [_unit_at(partials, number, rank, None if whole else count) for number in numbers]
+        values = [_read(partials, unit, place) for unit in units]
+        for unit, parts in zip(units, values, strict=True):
+            _store_sum(partials, unit, parts)
+
+
+def _place_in_plane(kernel: KernelOp) -> ir.Value | None:
+    """This CTA's rank among those with the same part of K; None where it is the only one."""
+    m, n, _ = integers_of(kernel.cluster)
+    places = []
+    if m > 1:
+        places.append(sm.SpecialRegisterOp.of(register="cluster_ctaid.x").value)
+    if n > 1:
+        places.append(mul(sm.SpecialRegisterOp.of(register="cluster_ctaid.y").value, m))
+    return reduce(arith.addi, places) if places else None
+
+
+def _ranks(kernel: KernelOp, place: ir.Value | None) -> list[ir.Value]:
+    """The ranks of the CTAs that share this CTA's tile, in order (PTX ISA, %cluster_ctarank)."""
+    m, n, split = integers_of(kernel.cluster)
+    behind = [part * m * n for part in range(split)]
+    return [constant(each) if place is None else add(place, each) for each in behind]
+
+
+def _unit_at(partials: Partials, number: ir.Value, rank: ir.Value, count: int | None) -> Unit:
+    """Unit `number` of this CTA; at and past `count`, where one is given, there is none."""
+    (m, n), split = partials.store.acc.type.shape, integers_of(partials.kernel.cluster)[2]
+    in_row = n // UNIT_COLUMNS
+    row = add(mul(div(number, in_row), split), rank)
+    valid = both(None if m % split == 0 else less(row, m), partials.inside(row))
+    valid = both(valid, None if count is None else less(number, count))
+    return Unit(row, mul(rem(number, in_row), UNIT_COLUMNS), valid)
+
+
+def _read(partials: Partials, unit: Unit, place: ir.Value | None) -> list[ir.Value]:
+    """The unit of every CTA, in the order of ranks."""
+    pointer, remote = (ir.Type.parse(text) for text in (SHARED_POINTER, CLUSTER_POINTER))
+    type_ = ir.VectorType.get([UNIT_COLUMNS], partials.store.acc.type.element)
+    where = {"row": unit.row_to_read, "column": unit.column}
+    own = PartialOp(memory=partials.memory, **where, pointer=pointer).pointer
+    return [
+        llvm.load(type_, sm.MapaOp.of(own, rank, remote=remote).remote, alignment=UNIT_BYTES)
+        for rank in _ranks(partials.kernel, place)
+    ]
+
+
+def _store_sum(partials: Partials, unit: Unit, values: list[ir.Value]) -> None:
+    """Add up a unit's values in order, and store what the epilogue makes of the sum."""
+    store = partials.store
+    element = store.acc.type.element
+    total = reduce(arith.addi if isinstance(element, ir.IntegerType) else arith.addf, values)
+    with when(unit.valid):
+        column = add(mul(as_i32(store.j), store.acc.type.shape[1]), unit.column)
+        write_row(store, total, partials.row_of_c(unit.row), column)

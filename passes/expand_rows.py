@@ -1,0 +1,178 @@
+"""Stores by threads: loops over what a thread reads of its row at a time, and the write of it.
+
+    tile.store %acc, %c, %i, %j     %sums = tile.await_sums %acc
+                                    %row  = %i * M + tile.thread_row %sums
+                              →     for start = 0 .. columns step registers
+                                      %values = tile.read_row %sums, start
+                                      if %row < rows of c
+                                        tile.write_row %values, %c, %row, %j * N + start
+
+All threads read together, so that only the write stands in the `if`. Sums that threads hold are
+read all at once, two rows of each MMA.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..dialects import sm
+from ..dialects.mlir import ir
+from ..dialects.pipe import TileOp
+from ..dialects.sm_types import attribute_of
+from ..dialects.target import Target
+from ..dialects.tile import AwaitMmaOp, KernelOp, ReducedStoreOp, StagedStoreOp, StoreOp
+from ..dialects.tile_stores import AwaitSumsOp
+from ..dialects.tile_threads import (
+    ReadRowOp,
+    ReadRowsOp,
+    ThreadColumnOp,
+    ThreadLanesOp,
+    ThreadRowOp,
+    WriteRowOp,
+)
+from ..dialects.tile_types import AccumulatorType, integers_of
+from .base import defining_op
+from .clone import copy_region
+from .emit import add, as_i32, constant, less, loop, mul, when
+from .fragments import Fragment, store_fragment
+from .plan import cluster_of
+from .whole import lies_inside
+
+ROWS_APART, ATOM_M = 8, 64
+PAIR, PAIR_EVERY = 2, 8
+
+
+@dataclass(frozen=True)
+class Columns:
+    """What reads sums of tensor memory: a row a thread, `fragment.registers` columns at a time."""
+
+    sums: ir.Value[AccumulatorType]
+    fragment: Fragment
+    lanes: ir.Value
+    row: ir.Value
+    column: ir.Value | None
+
+    @staticmethod
+    def of(kernel: KernelOp, store: StoreOp | ReducedStoreOp) -> Columns:
+        """Wait for the sums of a store; where this thread stands in each MMA's."""
+        sums = AwaitSumsOp(acc=store.acc, sums=store.acc.type).sums
+        fragment = store_fragment(sums.type, cluster_of(kernel).pair)
+        lanes, row = ThreadLanesOp().lanes, ThreadRowOp(sums=sums).row
+        column = None
+        if fragment.layout != "D":  # there a thread has all columns
+            neighbours = attribute_of(fragment.registers)
+            column = ThreadColumnOp(sums=sums, neighbours=neighbours).column
+        return Columns(sums, fragment, lanes, row, column)
+
+    def atoms(self) -> range:
+        """The first rows of the MMAs."""
+        return range(0, self.sums.type.shape[0], self.fragment.atom_m)
+
+    def chunks(self) -> tuple[ir.Value, int, int]:
+        """The loop over an MMA's columns in tensor memory: first, end and step."""
+        return constant(0), self.fragment.parts(self.sums.type.shape[1]), self.fragment.columns
+
+    def read(self, first: int, start: ir.Value) -> ir.Value:
+        """The sums from column `start` on of the MMA whose rows begin with `first`."""
+        values = ir.VectorType.get([self.fragment.registers], self.sums.type.element)
+        row = attribute_of(first)
+        return ReadRowOp(
+            sums=self.sums, lanes=self.lanes, start=start, row=row, values=values
+        ).values
+
+    def own(self, column: ir.Value) -> ir.Value:
+        """A column moved on to the first that this thread has."""
+        return column if self.column is None else add(column, self.column)
+
+
+def expand_store(kernel: KernelOp, store: StoreOp, target: Target) -> None:
+    """Write out one store."""
+    height = None if lies_inside(kernel, store, "i") else store.view.type.shape[0]
+    with ir.InsertionPoint(store), store.location:
+        if target.has_tensor_memory:
+            _store_columns(kernel, store, height)
+            hand_back(store)
+        else:
+            _store_pairs(store, target, height)
+    store.operation.erase()
+
+
+def _store_columns(kernel: KernelOp, store: StoreOp, height: int | None) -> None:
+    columns, (m, n) = Columns.of(kernel, store), store.acc.type.shape
+    for first in columns.atoms():
+        row = add(mul(as_i32(store.i), m), add(columns.row, first))
+        inside = None if height is None else less(row, height)
+        start_of_tile = mul(as_i32(store.j), n)
+        with loop(*columns.chunks()) as chunk:
+            values = columns.read(first, chunk)
+            column = columns.own(add(start_of_tile, chunk))
+            with when(inside):
+                write_row(store, values, row, column)
+
+
+def _store_pairs(store: StoreOp, target: Target, height: int | None) -> None:
+    m, n = store.acc.type.shape
+    AwaitMmaOp(pending=attribute_of(0))
+    row = ThreadRowOp(sums=store.acc).row
+    row = add(mul(as_i32(store.i), m), row)
+    start_of_tile = mul(as_i32(store.j), n)
+    column = add(start_of_tile, thread_pair(store.acc))
+    for first in held_atoms(store.acc, target):
+        for behind, values in held_rows(store.acc, first):
+            at_row = add(row, first + behind)
+            with when(None if height is None else less(at_row, height)):
+                write_row(store, values, at_row, column, PAIR, PAIR_EVERY)
+
+
+def thread_pair(sums: ir.Value[AccumulatorType]) -> ir.Value:
+    """The first column of a thread's pairs."""
+    return ThreadColumnOp(sums=sums, neighbours=attribute_of(PAIR)).column
+
+
+def held_atoms(sums: ir.Value[AccumulatorType], target: Target) -> range:
+    """The first row of each MMA that a warpgroup holds, behind the first of all."""
+    m, n = sums.type.shape
+    return range(0, m // (target.mma_warpgroups(m, n) or 1), ATOM_M)
+
+
+def held_rows(sums: ir.Value[AccumulatorType], first: int) -> list[tuple[int, ir.Value]]:
+    """(row behind the thread's first, values) of its two rows of an MMA."""
+    half = ir.VectorType.get([sums.type.shape[1] // 4], sums.type.element)
+    read = ReadRowsOp(sums=sums, row=attribute_of(first), upper=half, lower=half)
+    return [(0, read.upper), (ROWS_APART, read.lower)]
+
+
+def write_row(
+    store: StoreOp | ReducedStoreOp,
+    values: ir.Value,
+    row: ir.Value,
+    column: ir.Value,
+    neighbours: int = 0,
+    every: int = 0,
+) -> None:
+    """The epilogue of values and their store; all are neighbours unless told."""
+    count = ir.VectorType(values.type).shape[0]
+    made = WriteRowOp(
+        values=values,
+        view=store.view,
+        row=row,
+        column=column,
+        neighbours=attribute_of(neighbours or count),
+        every=attribute_of(every or count),
+        whole=attribute_of("none"),
+    )
+    copy_region(store.epilogue, made.epilogue)
+
+
+def hand_back(store: StoreOp | StagedStoreOp) -> None:
+    """Before the next tile's MMAs overwrite an accumulator that no pipe guards, all meet."""
+    guarded = isinstance(defining_op(store.acc), TileOp)
+    kernel = store.operation.parent.opview
+    if guarded or isinstance(kernel, KernelOp):
+        return
+    while not isinstance(kernel, KernelOp):
+        kernel = kernel.operation.parent.opview
+    sm.FenceOp.of(kind="tcgen05_before")
+    alone = integers_of(kernel.cluster) == [1, 1, 1]
+    (sm.CtaBarrierOp if alone else sm.ClusterBarrierOp).of()
+    sm.FenceOp.of(kind="tcgen05_after")

@@ -1,0 +1,60 @@
+"""How tcgen05.ld spreads accumulators of tensor memory over threads."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..dialects.tile_types import AccumulatorType
+
+REGISTERS = 32
+
+
+@dataclass(frozen=True)
+class Fragment:
+    """How one tcgen05.ld spreads an MMA's accumulator over a warp's threads.
+
+    Layout D (128 rows; PTX ISA, data path layouts): lane i is row i, so .32x32b gives thread t row
+    t of the warp's 32. Layout F (64 rows): each warp has 16 rows, so .16x32bx2 gives threads 0-15
+    the first and 16-31 the second half of the columns. Layout B (64 rows a CTA of a pair): warps 0
+    and 1 have the rows' first half of N, 2 and 3 the second. A thread gets `registers` columns of
+    one row.
+    """
+
+    layout: str
+    registers: int
+
+    @staticmethod
+    def of(atom_m: int, n: int, pair: bool) -> Fragment:
+        """For an MMA of `atom_m` rows a CTA that is read in pieces that divide `n` columns."""
+        layout = Fragment.layout_of(atom_m, pair)
+        halves = 2 if layout == "F" else 1
+        registers = REGISTERS
+        while n % (registers * halves):
+            registers //= 2
+        return Fragment(layout, registers)
+
+    @staticmethod
+    def layout_of(atom_m: int, pair: bool) -> str:
+        """The data path layout of an MMA with that many rows a CTA."""
+        return "D" if atom_m == 128 else "B" if pair else "F"
+
+    @property
+    def atom_m(self) -> int:
+        """Rows of the MMA in this CTA."""
+        return 128 if self.layout == "D" else 64
+
+    @property
+    def columns(self) -> int:
+        """Columns of the accumulator that one load covers."""
+        return self.registers * (2 if self.layout == "F" else 1)
+
+    def parts(self, n: int) -> int:
+        """Columns of tensor memory that hold `n` columns of the accumulator."""
+        return n // 2 if self.layout == "B" else n
+
+
+def store_fragment(accumulator: AccumulatorType, pair: bool) -> Fragment:
+    """How an accumulator that goes straight to global memory is read."""
+    m, n = accumulator.shape
+    atom_m = 128 if m % 128 == 0 else 64
+    return Fragment.of(atom_m, n // 2 if pair and atom_m == 64 else n, pair)

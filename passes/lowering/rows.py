@@ -1,0 +1,169 @@
+"""What a thread reads of an accumulator's rows, and writes of them to global or shared memory.
+
+Where threads hold the sums, each has, of every MMA, two neighbouring columns in every 8 of two
+rows, 8 apart (`RegisterAccumulator`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+from ...dialects.mlir import ir, llvm
+from ...dialects.target import WARPGROUP_THREADS
+from ...dialects.tile_threads import (
+    PartialOp,
+    ReadRowOp,
+    ReadRowsOp,
+    ThreadColumnOp,
+    ThreadLanesOp,
+    ThreadRowOp,
+    WritePartialOp,
+    WriteRowOp,
+    partials_layout,
+)
+from ...dialects.tile_types import element_bytes, integers_of
+from ..fragments import Fragment
+from ..whole import is_whole
+from . import build as b
+from .accumulator import Place, read_fragment
+from .elements import element_pointer, joined, read_elements, slice_of
+from .frame import Frame
+from .operands import UNIT_BYTES, unit_offset
+from .register_accumulator import ATOM_M, PAIR, RegisterAccumulator, parts, pinned
+from .scalar_ops import apply_epilogue
+
+VECTOR_BYTES = 32
+UNIT_COLUMNS = UNIT_BYTES // 4
+WARP_ROWS = 16
+
+
+def lower_thread_lanes(frame: Frame, op: ThreadLanesOp) -> None:
+    """By its warp."""
+    frame.values[op.lanes] = Place.lanes_of(b.div(frame.team.thread, 32))
+
+
+def lower_thread_row(frame: Frame, op: ThreadRowOp) -> None:
+    """By warp and lane, as tcgen05.ld spreads rows."""
+    warp = b.div(frame.team.thread, 32)
+    frame.values[op.row] = Place.row_of(warp, frame.lane, _fragment(frame, op.sums, 1))
+
+
+def lower_thread_column(frame: Frame, op: ThreadColumnOp) -> None:
+    """By warp or lane, as tcgen05.ld spreads columns."""
+    warp, fragment = b.div(frame.team.thread, 32), _fragment(frame, op.sums, op.neighbours.value)
+    column = Place.column_of(warp, frame.lane, fragment, op.sums.type.shape[1])
+    frame.values[op.column] = b.constant(0) if column is None else column
+
+
+def lower_read_row(frame: Frame, op: ReadRowOp) -> None:
+    """One tcgen05.ld."""
+    n = op.sums.type.shape[1]
+    fragment = _fragment(frame, op.sums, ir.VectorType(op.values.type).shape[0])
+    held = frame.atom_columns(fragment.atom_m, n)
+    column = b.plus(frame.columns[op.sums], op.row.value // fragment.atom_m * held)
+    address = b.add(b.add(frame.values[op.lanes], frame.values[op.start]), column)
+    element = op.sums.type.element
+    frame.values[op.values] = read_fragment(fragment, element, frame.tmem_address(address))
+
+
+def _fragment(frame: Frame, sums: ir.Value, registers: int) -> Fragment:
+    atom_m = frame.target.mma_rows(sums.type.shape[0])
+    return Fragment(Fragment.layout_of(atom_m, frame.cluster.pair), registers)
+
+
+def lower_held_row(frame: Frame, op: ThreadRowOp) -> None:
+    """By warp and lane, as wgmma spreads rows."""
+    first = first_row_of(frame, frame.registers[op.sums])
+    frame.values[op.row] = b.add(first, b.div(frame.lane, 4))
+
+
+def lower_held_column(frame: Frame, op: ThreadColumnOp) -> None:
+    """By lane: four share 8 columns."""
+    frame.values[op.column] = b.mul(b.rem(frame.lane, 4), PAIR)
+
+
+def lower_read_rows(frame: Frame, op: ReadRowsOp) -> None:
+    """The registers of one MMA, once they may be read."""
+    values = parts(pinned(frame.registers[op.sums].load(op.row.value // ATOM_M)))
+    for half, result in enumerate((op.upper, op.lower)):
+        starts = range(PAIR * half, len(values), 2 * PAIR)
+        frame.settled[result] = [values[start : start + PAIR] for start in starts]
+
+
+def first_row_of(frame: Frame, held: RegisterAccumulator) -> ir.Value:
+    """The first of the tile's rows that this thread's warp has, in its first MMA."""
+    thread = frame.team.thread
+    row = b.mul(b.rem(b.div(thread, 32), 4), WARP_ROWS)
+    if held.warpgroups == 1:
+        return row
+    return b.add(row, b.mul(b.div(thread, WARPGROUP_THREADS), held.rows))
+
+
+def lower_write_row(frame: Frame, op: WriteRowOp) -> None:
+    """Each group of neighbours, vector by vector."""
+    row, column = frame.values[op.row], frame.values[op.column]
+    for start, values in _groups(frame, op):
+        _write_neighbours(frame, op, values, row, b.add(column, start))
+
+
+def vector_width(op: WriteRowOp) -> int:
+    """Elements of one store: up to 32 bytes, and a row is a whole number of them."""
+    width = min(op.neighbours.value, VECTOR_BYTES // element_bytes(op.view.type.element_type))
+    while op.view.type.shape[1] % width:
+        width //= 2
+    return width
+
+
+def _write_neighbours(
+    frame: Frame, op: WriteRowOp, values: ir.Value, row: ir.Value, column: ir.Value
+) -> None:
+    """Run the epilogue on values and store them, inside the view."""
+    width, columns, whole = vector_width(op), op.view.type.shape[1], is_whole(op, "j")
+    for start in range(0, op.neighbours.value, width):
+        at = b.add(column, start)
+        with b.when(None if whole else b.less(at, columns)):
+            read = partial(read_elements, frame, row, at, width, None)
+            result = apply_epilogue(op, slice_of(values, start, width), width, read)
+            offset = b.add(b.mul(b.widen(row), columns), b.widen(at))
+            pointer = element_pointer(frame, op.view, offset)
+            llvm.store(result, pointer, alignment=width * element_bytes(op.view.type.element_type))
+
+
+def lower_write_partial(frame: Frame, op: WritePartialOp) -> None:
+    """Each group of neighbours, up to a unit of 16 bytes at a time."""
+    row, column = frame.values[op.row], frame.values[op.column]
+    width = min(op.neighbours.value, UNIT_COLUMNS)
+    alignment = width * partials_layout(op.memory).element_bytes
+    for first, values in _groups(frame, op):
+        for start in range(0, op.neighbours.value, width):
+            unit = slice_of(values, start, width) if op.neighbours.value > width else values
+            to = _partial(op.memory, row, b.add(column, first + start))
+            llvm.store(unit, to, alignment=alignment)
+
+
+def lower_partial(frame: Frame, op: PartialOp) -> None:
+    place = frame.values[op.row], frame.values[op.column]
+    frame.values[op.pointer] = _partial(op.memory, *place)
+
+
+def _partial(memory: ir.Value, row: ir.Value, column: ir.Value) -> ir.Value:
+    """This CTA's sum at a place of the tile."""
+    layout, (start,) = partials_layout(memory), integers_of(memory.owner.opview.offsets)
+    unit = unit_offset(layout, row, b.div(column, UNIT_COLUMNS))
+    within = b.mul(b.rem(column, UNIT_COLUMNS), layout.element_bytes)
+    return b.shared_at(b.add(b.add(unit, within), start))
+
+
+def _groups(frame: Frame, op: WriteRowOp | WritePartialOp) -> Iterator[tuple[int, ir.Value]]:
+    """(first column, values) of each group of neighbours."""
+    neighbours, every = op.neighbours.value, op.every.value
+    if op.values in frame.settled:
+        for number, pair in enumerate(frame.settled[op.values]):
+            yield number * every, joined(pair)
+        return
+    values = frame.values[op.values]
+    count = ir.VectorType(values.type).shape[0]
+    for start in range(0, count, neighbours):
+        group = values if neighbours == count else slice_of(values, start, neighbours)
+        yield start // neighbours * every, group
