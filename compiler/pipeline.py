@@ -27,6 +27,7 @@ from ..passes.check_loops import check_loops
 from ..passes.check_matmul import check_matmuls
 from ..passes.check_memory import check_memory
 from ..passes.check_pipes import check_pipes
+from ..passes.lowering.pipes_to_barriers import PipesToBarriers
 from ..passes.plan_memory import PlanMemory
 from ..passes.thread_rules import check_threads
 from .importers.source_text import check_text
@@ -260,6 +261,8 @@ def run_passes(
                 check_program(module)
             if call.name == PlanMemory.name:
                 check_plan(module)
+            if call.name == PipesToBarriers.name:
+                check_barriers(module)
         spent = time.perf_counter() - start
         seconds.append((call.name, spent))
         if observer is not None:

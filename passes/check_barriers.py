@@ -25,6 +25,7 @@ from ..dialects.target import Target
 from ..dialects.tile import KernelOp, PairMmaOp, TmaMulticastOp
 from ..dialects.tile_types import AccumulatorType, integers_of
 from .base import defining_op, refused, target_of, walk
+from .check_phases import check_phases
 from .plan import MMA_DONE, has_copies
 
 WARP_THREADS = 32
@@ -34,7 +35,11 @@ Place = tuple[int, int]
 def check_barriers(module: ir.Module) -> None:
     """Refuse, at the op, barriers of a planned kernel that wait for more or fewer arrivals."""
     for kernel in module.body.operations:
-        if isinstance(kernel, KernelOp) and walk(kernel, BarriersOp) and not has_phases(kernel):
+        if not isinstance(kernel, KernelOp) or not walk(kernel, BarriersOp):
+            continue
+        if has_phases(kernel):
+            check_phases(kernel)
+        else:
             Counts(kernel, target_of(module)).check()
 
 

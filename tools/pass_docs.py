@@ -30,6 +30,7 @@ from ..passes import (
     check_barriers,
     check_loops,
     check_memory,
+    check_phases,
     gather_epilogue,
     lowering,
     plan,
@@ -66,7 +67,7 @@ CALLS = {
     AssignThreads: (thread_rules,),
     ExpandLoops: (check_loops,),
     PlanMemory: (plan, check_memory, check_barriers),
-    PipesToBarriers: (pipes, rings),
+    PipesToBarriers: (pipes, rings, check_phases),
 }
 OUTLINE = re.compile(r"\bsm\.|\bscf\.(?!yield)|^\s*\}")
 SIGNATURE = re.compile(r" : \(.*\) -> .*$")

@@ -140,6 +140,36 @@ def message_of(text):
             "sm.special_register: register must be one of ('tid.x', 'ctaid.x', 'ctaid.y', "
             "'clusterid.x', 'cluster_ctaid.x', 'cluster_ctaid.y', 'cluster_ctaid.z'), got 'laneid'",
         ),
+        (
+            '%r = "sm.position"() {label = "x", stages = 0 : i64} : () -> !sm.place_in_ring',
+            "sm.position: stages must be at least 1, got 0",
+        ),
+        (
+            '%r = "sm.position"() {label = "x", stages = 2 : i64} : () -> !sm.place_in_ring\n'
+            '"sm.advance_position"(%r) {slots = 0 : i64} : (!sm.place_in_ring) -> ()',
+            "sm.advance_position: slots must be at least 1, got 0",
+        ),
+        (
+            '%m = "sm.cta_mask"() {along = ["n", "m"], whose = "cta"} : () -> i16',
+            "sm.cta_mask: along must be some of ('m', 'n') in this order, got ['n', 'm']",
+        ),
+        (
+            '%m = "sm.cta_mask"() {along = [], whose = "all"} : () -> i16',
+            "sm.cta_mask: whose must be one of ('cta', 'pair'), got 'all'",
+        ),
+        (
+            '%m = "sm.cta_mask"() {along = [], whose = "cta"} : () -> i16\n'
+            '"sm.each_rank"(%m) ({\n^bb0(%rank: i64):\n}) : (i16) -> ()',
+            "sm.each_rank: the body must take a rank as i32, got ['i64']",
+        ),
+        (
+            '%s = "sm.slot"(%i, %i) : (i32, i32) -> i32',
+            "sm.slot: must give a slot of i32, got i32",
+        ),
+        (
+            '%a = "sm.slot_address"(%i) : (i32) -> !llvm.ptr<3>',
+            "sm.slot_address: must be of a slot that holds an answer, got i32",
+        ),
     ],
 )
 def test_ops_that_do_not_verify(body, message):

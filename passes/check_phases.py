@@ -1,0 +1,393 @@
+"""The phases of barriers, counted by the ops that wait and arrive, once pipes are barriers.
+
+    source     a barrier's index comes from a position in as many slots, and what is waited for from
+               the same reading of it: the parity of a full barrier, of an empty one that before
+    visit      at a slot an agent waits once for a barrier, before it takes the slot, then goes on;
+               a loop or branch leaves no slot half way
+    arrivals   the arrivals of all agents at a slot are as many as its barrier waits for, and the
+               same each time
+    bytes      as many bytes are expected as loads, or launch control, bring while a slot is filled
+
+An agent is what `sm.warps` runs, or the kernel. Its program is read in order, loop bodies once:
+between two advances of a position it is at one slot. Who hears of an arrival is found by placing
+the op in each CTA of the cluster in turn: by masks, by `sm.mapa`, by the leader CTA's region.
+Agents that pass by each other's slots (`sm.advance_position` by several) take turns and count once.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+from ..dialects import sm
+from ..dialects.mlir import ir, scf
+from ..dialects.sm_memory import CLAIM_BYTES, BarriersOp
+from ..dialects.sm_positions import PAIR
+from ..dialects.sm_threads import FIRST, ISSUER, TEAM, WARP, RunOp, WarpsOp, who_runs
+from ..dialects.tile import KernelOp
+from ..dialects.tile_boxes import LoadBoxesOp, MulticastBoxesOp
+from .base import defining_op, refused
+from .clone import constant_of
+from .cta_ranks import itself, leader_of, ranks_in_line, ranks_in_mask
+from .plan import cluster_of
+from .thread_rules import program
+
+WARP_THREADS = 32
+EMPTY = 1  # operand of sm.ring and sm.turns
+Signals = Counter[int]  # by the rank of the CTA whose barrier hears of them
+
+
+@dataclass
+class Visit:
+    """What an agent does at one slot: waits, and by barriers the arrivals and bytes of each CTA."""
+
+    waits: dict[ir.Value, Any] = field(default_factory=dict)
+    arrivals: dict[ir.Value, Signals] = field(default_factory=dict)
+    expected: dict[ir.Value, Signals] = field(default_factory=dict)
+    brought: dict[ir.Value, Signals] = field(default_factory=dict)
+    signals: dict[ir.Value, Any] = field(default_factory=dict)
+    last: Any = None
+
+    def add(self, what: str, barriers: ir.Value, signals: Signals, op: Any) -> None:
+        """Count arrivals, or bytes expected or brought."""
+        counts = getattr(self, what).setdefault(barriers, Counter())
+        counts.update(signals)
+        self.signals.setdefault(barriers, op)
+        self.last = op
+
+
+@dataclass
+class Agent:
+    """What an agent does at the slots of each position: visits under way, and how one is done."""
+
+    op: Any
+    open: dict[ir.Value, Visit] = field(default_factory=dict)
+    done: dict[ir.Value, Visit] = field(default_factory=dict)
+    passes_by: set[ir.Value] = field(default_factory=set)
+
+
+def check_phases(kernel: KernelOp) -> None:
+    """Refuse, at the op, a kernel of barriers that breaks a rule."""
+    _Phases(kernel).check()
+
+
+class _Phases:
+    def __init__(self, kernel: KernelOp) -> None:
+        self.kernel, self.cluster = kernel, cluster_of(kernel)
+        self.ranks = list(range(self.cluster.size))
+        self.agent = Agent(kernel)
+        self.agents = [self.agent]
+        self.waiting: dict[ir.Value, set[int]] = {}
+
+    def check(self) -> None:
+        """Check all rules."""
+        self._walk(self.kernel.body.blocks[0])
+        self._close(self.agent, "the program")
+        for op in self.kernel.body.blocks[0].operations:
+            if isinstance(op, BarriersOp):
+                self._compare(op)
+
+    def _walk(self, block: ir.Block) -> None:
+        for op in program(block):
+            rule = RULES.get(type(op))
+            if rule is not None:
+                rule(self, op)
+
+    def team(self, op: WarpsOp) -> None:
+        """Each agent begins where the kernel's rings are empty."""
+        outer, self.agent = self.agent, Agent(op)
+        self.agents.append(self.agent)
+        self._walk(op.body.blocks[0])
+        self._close(self.agent, "the program")
+        self.agent = outer
+
+    def region(self, op: Any) -> None:
+        self._walk(op.body.blocks[0])
+
+    def loop(self, op: scf.ForOp) -> None:
+        self._balanced(op.body, "the iteration")
+
+    def repeat(self, op: scf.WhileOp) -> None:
+        self._balanced(op.before.blocks[0], "the iteration")
+        self._balanced(op.after.blocks[0], "the iteration")
+
+    def branch(self, op: scf.IfOp) -> None:
+        self._balanced(op.operation.regions[0].blocks[0], "the branch")
+
+    def _balanced(self, block: ir.Block, what: str) -> None:
+        """A body that is run any number of times leaves no slot half way."""
+        outer, self.agent.open = self.agent.open, {}
+        self._walk(block)
+        self._close(self.agent, what)
+        self.agent.open = outer
+
+    def _close(self, agent: Agent, what: str) -> None:
+        for visit in agent.open.values():
+            raise refused(
+                visit.last,
+                f"visit: the position must go on before {what} ends, got no sm.advance_position "
+                "behind it; add one",
+            )
+
+    def wait(self, op: sm.WaitBarrierOp) -> None:
+        barriers, read = _source(op, op.barrier)
+        before = _is_empty(barriers)
+        if _parity_of(op.parity) != (read.operation, before):
+            which = "the phase before (xor 1) of" if before else "the phase of"
+            raise refused(
+                op,
+                f"source: {_label(barriers)!r} is waited for by {which} the reading that the index "
+                "is from, got another parity; take that one",
+            )
+        visit = self._visit(read.position)
+        if barriers in visit.waits:
+            raise refused(
+                op,
+                f"visit: at a slot an agent waits once for {_label(barriers)!r}, got a second wait "
+                "before the position goes on; advance it between the two",
+            )
+        visit.waits[barriers] = visit.last = op
+        self.waiting.setdefault(barriers, set()).update(self._runs(op))
+
+    def place(self, op: Any) -> None:
+        """Every thread has a position or tally from the start."""
+        if op.operation.parent != self.kernel.operation:
+            raise refused(op, "place: must stand in the kernel itself, got it inside another op")
+
+    def slot(self, op: sm.SlotOp) -> None:
+        """A slot is there once the agent has waited for one of its barriers."""
+        ring, read = defining_op(op.ring), defining_op(op.index)
+        if isinstance(ring, sm.StagingOp):
+            return
+        place = read.position if isinstance(read, sm.ReadPositionOp) else None
+        waits = self.agent.open[place].waits if place in self.agent.open else {}
+        if not {ring.full, ring.empty} & waits.keys():
+            raise refused(
+                op,
+                f"visit: a slot is taken once {_label(ring.full)!r} or {_label(ring.empty)!r} has "
+                "been waited for at its index, got no such wait before; add it",
+            )
+
+    def _visit(self, place: ir.Value) -> Visit:
+        return self.agent.open.setdefault(place, Visit())
+
+    def advance(self, op: sm.AdvancePositionOp) -> None:
+        """The agent leaves the slot: it has done there what it does each time."""
+        place = op.position
+        visit = self.agent.open.pop(place, None)
+        if op.slots.value > 1:
+            self.agent.passes_by.add(place)
+        if visit is None or _only_empties(visit):
+            return
+        self._check_bytes(visit)
+        known = self.agent.done.setdefault(place, visit)
+        for barriers in known.arrivals | visit.arrivals:
+            here, there = (each.arrivals.get(barriers, Counter()) for each in (visit, known))
+            if here != there:
+                raise refused(
+                    op,
+                    f"arrivals: {_label(barriers)!r} must get as many at each slot, got "
+                    f"{_most(there)} at one and {_most(here)} here; arrive alike",
+                )
+
+    def _check_bytes(self, visit: Visit) -> None:
+        for barriers in visit.expected | visit.brought:
+            expected, brought = (
+                each.get(barriers, Counter()) for each in (visit.expected, visit.brought)
+            )
+            if +expected != +brought:
+                raise refused(
+                    visit.signals[barriers],
+                    f"bytes: {_label(barriers)!r} gets {_most(brought)} bytes at a slot, got "
+                    f"{_most(expected)} expected; expect as many as the loads bring",
+                )
+
+    def arrive(self, op: sm.ArriveOp) -> None:
+        mapped = defining_op(op.barrier)
+        around = mapped.rank.owner if isinstance(mapped, sm.MapaOp) else None
+        if isinstance(around, ir.Block):
+            mask = around.owner.opview.mask
+            self._signal(op, mapped.address, "arrivals", 1, self._ranks_of(op, mask))
+        else:
+            self._signal(op, op.barrier, "arrivals", 1)
+
+    def expect(self, op: sm.ExpectTxOp) -> None:
+        self._signal(op, op.barrier, "expected", op.bytes.value)
+
+    def arrive_expecting(self, op: sm.ArriveExpectTxOp) -> None:
+        self._signal(op, op.barrier, "arrivals", 1)
+        self._signal(op, op.barrier, "expected", op.bytes.value)
+
+    def commit(self, op: sm.CommitOp) -> None:
+        to = itself if op.mask is None else self._ranks_of(op, op.mask)
+        self._signal(op, op.barrier, "arrivals", 1, to)
+
+    def load(self, op: LoadBoxesOp) -> None:
+        self._signal(op, op.barrier, "brought", op.bytes)
+
+    def multicast(self, op: MulticastBoxesOp) -> None:
+        to = partial(ranks_in_line, self.cluster, op.axis.value)
+        self._signal(op, op.barrier, "brought", op.bytes, to)
+
+    def claim(self, op: sm.TryCancelOp) -> None:
+        to = (lambda _: self.ranks) if op.multicast.value else itself
+        self._signal(op, op.barrier, "brought", CLAIM_BYTES, to)
+
+    def _signal(
+        self,
+        op: Any,
+        barrier: ir.Value,
+        what: str,
+        amount: int,
+        to: Callable[[int], list[int]] | None = None,
+    ) -> None:
+        """Count what every CTA that runs the op tells barriers, by the rank of their CTA."""
+        whose, own = self._hears(barrier)
+        barriers, read = _source(op, own)
+        signals: Signals = Counter()
+        for rank in self._runs(op):
+            for there in (to or itself)(rank):
+                signals[whose(there)] += amount * self._times(op)
+        self._visit(read.position).add(what, barriers, signals, op)
+
+    def _hears(self, barrier: ir.Value) -> tuple[Callable[[int], int], ir.Value]:
+        """Of which CTA the barrier is, by the rank of who names it; and the one in its own CTA."""
+        op = defining_op(barrier)
+        if isinstance(op, sm.LeaderBarrierOp):
+            return leader_of, op.barrier
+        if not isinstance(op, sm.MapaOp):
+            return lambda rank: rank, barrier
+        known = constant_of(op.rank)
+        if isinstance(defining_op(op.rank), sm.LeaderRankOp):
+            return leader_of, op.address
+        if known is None:
+            raise refused(op, "source: must be of a rank that is known, got another; name it")
+        return (lambda _: known), op.address
+
+    def _times(self, op: Any) -> int:
+        """Arrivals of one CTA: of each warp, thread or of one lane."""
+        by = who_runs(op)
+        if by == WARP:
+            return self._warps()
+        return self._warps() * WARP_THREADS if by == TEAM else 1
+
+    def _warps(self) -> int:
+        team = self.agent.op
+        return team.warps.value if isinstance(team, WarpsOp) else team.threads.value // WARP_THREADS
+
+    def _runs(self, op: Any) -> list[int]:
+        """The CTAs that run an op."""
+        by, ranks = who_runs(op), self.ranks
+        if by == FIRST:
+            return ranks[:1]
+        return [rank for rank in ranks if leader_of(rank) == rank] if by == ISSUER else ranks
+
+    def _ranks_of(self, op: Any, mask: ir.Value) -> Callable[[int], list[int]]:
+        made = defining_op(mask)
+        if not isinstance(made, sm.CtaMaskOp):
+            raise refused(op, "source: a mask must be of sm.cta_mask, got another; name the CTAs")
+        axes = [ir.StringAttr(axis).value for axis in made.along]
+        return partial(ranks_in_mask, self.cluster, made.whose.value == PAIR, axes)
+
+    def _compare(self, op: BarriersOp) -> None:
+        """The arrivals of all agents in a phase, where somebody waits for it."""
+        count, arrivals = op.arrivals.value, self._arrivals(op)
+        waiting = self.waiting.get(op.barriers, set())
+        if arrivals and not waiting:
+            raise refused(
+                op, f"visit: somebody must wait for {op.label.value!r}, got none; wait for it"
+            )
+        for rank in waiting:
+            if arrivals[rank] != count:
+                raise refused(
+                    op,
+                    f"arrivals: {op.label.value!r} gets {arrivals[rank]} in a phase, got a count "
+                    f"of {count}; wait for as many",
+                )
+
+    def _arrivals(self, op: BarriersOp) -> Signals:
+        total: Signals = Counter()
+        in_turns: set[ir.Value] = set()
+        for agent in self.agents:
+            for place, visit in agent.done.items():
+                signals = visit.arrivals.get(op.barriers)
+                if signals is None or place in in_turns:
+                    continue
+                total.update(signals)
+                in_turns |= {place} & agent.passes_by
+        return total
+
+
+def _source(op: Any, barrier: ir.Value) -> tuple[ir.Value, sm.ReadPositionOp]:
+    """The barriers that a barrier is of, and the reading of a position that its index is from."""
+    made = defining_op(barrier)
+    read = defining_op(made.index) if isinstance(made, sm.BarrierOp) else None
+    if not isinstance(made, sm.BarrierOp) or not isinstance(read, sm.ReadPositionOp):
+        raise refused(
+            op,
+            "source: a barrier is named by sm.barrier, its index by sm.read_position, got others; "
+            "use these",
+        )
+    stages, slots = defining_op(read.position).stages.value, made.barriers.type.slots
+    if made.index != read.index or stages != slots:
+        raise refused(
+            op,
+            f"source: the index must be that of a position in {slots} slots, got a parity or a "
+            f"position in {stages}; read another position",
+        )
+    return made.barriers, read
+
+
+def _parity_of(parity: ir.Value) -> tuple[ir.Operation, bool] | None:
+    """The reading that a parity is from, and whether it is that of the phase before."""
+    op = defining_op(parity)
+    if op.operation.name == "arith.xori" and constant_of(op.operation.operands[1]) == 1:
+        found = _parity_of(op.operation.operands[0])
+        return None if found is None or found[1] else (found[0], True)
+    if isinstance(op, sm.ReadPositionOp) and parity == op.parity:
+        return op.operation, False
+    return None
+
+
+def _is_empty(barriers: ir.Value) -> bool:
+    """Whether they tell of the slots of a ring that they are empty."""
+    uses = [use for use in barriers.uses if isinstance(use.owner.opview, sm.RingOp | sm.TurnsOp)]
+    return any(use.operand_number == EMPTY for use in uses)
+
+
+def _only_empties(visit: Visit) -> bool:
+    """Whether the agent only waits until the slot is empty, as before it ends."""
+    return not visit.signals and all(_is_empty(barriers) for barriers in visit.waits)
+
+
+def _label(barriers: ir.Value) -> str:
+    return defining_op(barriers).label.value
+
+
+def _most(signals: Signals) -> int:
+    return max(signals.values(), default=0)
+
+
+RULES: dict[type, Callable[[Any, Any], None]] = {
+    WarpsOp: _Phases.team,
+    RunOp: _Phases.region,
+    sm.EachRankOp: _Phases.region,
+    scf.ForOp: _Phases.loop,
+    scf.WhileOp: _Phases.repeat,
+    scf.IfOp: _Phases.branch,
+    sm.WaitBarrierOp: _Phases.wait,
+    sm.SlotOp: _Phases.slot,
+    sm.PositionOp: _Phases.place,
+    sm.TallyOp: _Phases.place,
+    sm.AdvancePositionOp: _Phases.advance,
+    sm.ArriveOp: _Phases.arrive,
+    sm.ExpectTxOp: _Phases.expect,
+    sm.ArriveExpectTxOp: _Phases.arrive_expecting,
+    sm.CommitOp: _Phases.commit,
+    LoadBoxesOp: _Phases.load,
+    MulticastBoxesOp: _Phases.multicast,
+    sm.TryCancelOp: _Phases.claim,
+}

@@ -1,0 +1,225 @@
+"""Waits and arrivals of barriers fit together, in presets and prefixes, or are refused."""
+
+import pytest
+from edited_ir import (
+    CLAIMS,
+    ROLES,
+    TURNS,
+    change,
+    drop,
+    drop_lines,
+    insert,
+    place,
+    refusal,
+    replace,
+)
+
+from tilewright.compiler.pipeline import (
+    DEFAULT_PIPELINE,
+    PassLog,
+    all_presets,
+    complete_pipeline,
+    parse_pipeline,
+    presets_of,
+    run_passes,
+)
+from tilewright.compiler.spec import MatmulSpec
+from tilewright.dialects.context import make_context
+from tilewright.dialects.mlir import ir
+from tilewright.passes.base import TARGET_ATTRIBUTE
+from tilewright.passes.check_barriers import check_barriers
+
+TARGETS = ("sm_100a", "sm_90a")
+TILE = "tiling{tile=128x64x64},tma-insertion"
+PIPELINES = {
+    "threads copy": "tiling{tile=128x64x64}",
+    "split K": f"{TILE},split-k{{parts=2}},pipelining",
+    "a cluster of eight": f"{TILE},clustering{{shape=4x2}},pipelining,warp-specialization",
+    "along N": f"{TILE},clustering{{shape=1x4}},pipelining,warp-specialization,persistence",
+}
+SHAPES = {"TMA": (300, 520, 328), "threads": (77, 130, 311)}
+
+
+def count(shape, target, **chosen):
+    """Lower a matmul as far as its barriers, and count who waits and arrives."""
+    stop = "pipes-to-barriers"
+    calls = complete_pipeline(chosen.get("pipeline"), chosen.get("preset"), stop, lower=False)
+    with make_context(), ir.Location.unknown():
+        module = ir.Module.parse(MatmulSpec(*shape).mlir_text())
+        module.operation.attributes[TARGET_ATTRIBUTE] = ir.StringAttr.get(target)
+        run_passes(module, calls, PassLog())
+        check_barriers(module)
+
+
+@pytest.mark.parametrize("preset", all_presets())
+def test_who_waits_and_who_arrives_in_a_preset_fit_together(preset):
+    count(SHAPES["TMA"], "sm_90a" if preset in presets_of("sm_90a") else "sm_100a", preset=preset)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("length", range(1, 1 + len(parse_pipeline(DEFAULT_PIPELINE))))
+def test_who_waits_and_who_arrives_in_a_prefix_fit_together(length, target):
+    calls = parse_pipeline(DEFAULT_PIPELINE)[:length]
+    count(SHAPES["TMA"], target, pipeline=",".join(map(str, calls)))
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("name", PIPELINES)
+def test_who_waits_and_who_arrives_in_a_cluster_fit_together(name, target):
+    count((1024, 1024, 320), target, pipeline=PIPELINES[name])
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_who_waits_and_who_arrives_beside_threads_that_copy_fit_together(target):
+    pipeline = f"{TILE},pipelining{{stages=4}},warp-specialization"
+    count(SHAPES["threads"], target, pipeline=pipeline)
+
+
+def arrivals(label, arrive, waits):
+    return (
+        f"sm.barriers: arrivals: {label!r} gets {arrive} in a phase, got a count of {waits}; wait "
+        "for as many"
+    )
+
+
+def again(text):
+    """The first line with a text twice."""
+
+    def edit(lines):
+        at = place(lines, text, 0)
+        return [*lines[: at + 1], *lines[at:]]
+
+    return edit
+
+
+def bytes_of(op, label, brought, expected):
+    return (
+        f"{op}: bytes: {label!r} gets {brought} bytes at a slot, got {expected} expected; expect "
+        "as many as the loads bring"
+    )
+
+
+SINGLE = "normalize,tiling{tile=128x64x64},tma-insertion"
+PAIRS = f"{SINGLE},clustering{{shape=4x2 pair=true}},warp-specialization"
+EXPECT = "sm.arrive_expect_tx"
+READ = '"sm.read_position"(%'
+TAKE = "take that one"
+ROWS = {
+    "a count that nobody reaches": (
+        ROLES,
+        change("sm.barriers", "arrivals", 5, 3),
+        arrivals("accumulator.empty", 4, 5),
+    ),
+    "a release that is missing": (
+        ROLES,
+        drop_lines('"sm.run"', 'by = "warp"'),
+        arrivals("accumulator.empty", 0, 4),
+    ),
+    "a commit that is missing": (
+        ROLES,
+        drop('"sm.commit"(', -1),
+        arrivals("accumulator.full", 0, 1),
+    ),
+    "an arrival twice": (ROLES, again('"sm.arrive"('), arrivals("accumulator.empty", 8, 4)),
+    "arrivals of one warp": (
+        ROLES,
+        replace('by = "warp"', 'by = "lane"'),
+        arrivals("accumulator.empty", 1, 4),
+    ),
+    "fewer bytes expected": (
+        ROLES,
+        change(EXPECT, "bytes", 16384),
+        bytes_of(EXPECT, "operands.full", 32768, 16384),
+    ),
+    "bytes of one CTA of a pair": (
+        PAIRS,
+        change(EXPECT, "bytes", 20480),
+        bytes_of(EXPECT, "operands.full", 40960, 20480),
+    ),
+    "a load that is missing": (
+        ROLES,
+        drop('"tile.load_boxes"', 1),
+        bytes_of(EXPECT, "operands.full", 16384, 32768),
+    ),
+    "a mask of fewer CTAs": (
+        PAIRS,
+        replace('along = ["m", "n"]', 'along = ["m"]'),
+        arrivals("operands.empty", 2, 3),
+    ),
+    "the parity of a full slot for an empty one": (
+        ROLES,
+        replace("arith.xori", "arith.ori"),
+        "sm.wait_barrier: source: 'operands.empty' is waited for by the phase before (xor 1) of "
+        f"the reading that the index is from, got another parity; {TAKE}",
+    ),
+    "the index for the parity": (
+        ROLES,
+        replace("%16#1)", "%16#0)"),
+        "sm.wait_barrier: source: 'accumulator.full' is waited for by the phase of the reading "
+        f"that the index is from, got another parity; {TAKE}",
+    ),
+    "a position in another ring": (
+        ROLES,
+        replace(f"{READ}5", f"{READ}11"),
+        "sm.wait_barrier: source: the index must be that of a position in 2 slots, got a parity or "
+        "a position in 1; read another position",
+    ),
+    "a position inside another op": (
+        ROLES,
+        insert(
+            '"sm.warps"',
+            '"sm.position"() {label = "x", stages = 2 : i64} : () -> !sm.place_in_ring',
+        ),
+        "sm.position: place: must stand in the kernel itself, got it inside another op",
+    ),
+    "a position that stays": (
+        ROLES,
+        drop('"sm.advance_position"(%5)'),
+        "tile.load_boxes: visit: the position must go on before the iteration ends, got no "
+        "sm.advance_position behind it; add one",
+    ),
+    "a second wait": (
+        ROLES,
+        again('"sm.wait_barrier"'),
+        "sm.wait_barrier: visit: at a slot an agent waits once for 'accumulator.full', got a "
+        "second wait before the position goes on; advance it between the two",
+    ),
+    "a slot that nobody has waited for": (
+        ROLES,
+        drop('"sm.wait_barrier"'),
+        "sm.slot: visit: a slot is taken once 'accumulator.full' or 'accumulator.empty' has been "
+        "waited for at its index, got no such wait before; add it",
+    ),
+    "nobody who waits for sums in no ring": (
+        SINGLE,
+        drop('"sm.wait_barrier"', -1),
+        "sm.barriers: visit: somebody must wait for 'mma.done', got none; wait for it",
+    ),
+    "an answer that one warp of four hands back": (
+        CLAIMS,
+        replace('by = "warp"', 'by = "lane"', 1),
+        arrivals("claims.empty", 4, 7),
+    ),
+    "fewer bytes than an answer has": (
+        CLAIMS,
+        change(EXPECT, "bytes", 8, -1),
+        bytes_of(EXPECT, "claims.full", 16, 8),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_barriers_that_do_not_fit_together_are_refused(name):
+    passes, edit, message = ROWS[name]
+    found, line = refusal(f"{passes},pipes-to-barriers", edit)
+    assert found == message
+    assert message.partition(":")[0] in line
+
+
+def test_an_agent_must_arrive_at_each_slot_as_at_the_one_before():
+    edit = replace('by = "warp"', 'by = "lane"')
+    found, _ = refusal(f"{TURNS},pipes-to-barriers", edit, "sm_90a")
+    assert found == (
+        "sm.advance_position: arrivals: 'operands.empty' must get as many at each slot, got 1 at "
+        "one and 4 here; arrive alike"
+    )
