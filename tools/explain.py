@@ -7,7 +7,7 @@ import functools
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from . import explain_layout, explain_memory, explain_swizzle
+from . import explain_layout, explain_memory, explain_roofline, explain_swizzle
 from .arguments import Parser, add_json, add_problem, problem
 from .chosen import as_spec
 from .isolated import reads_in_child
@@ -26,6 +26,7 @@ EXAMPLES = """examples:
   tilewright explain schedule --m 1024 --n 1024 --k 1024 --json
   tilewright explain memory --m 4096 --n 4096 --k 4096 --preset v6
   tilewright explain layout --atom m16n8k16 --operand a --type bf16
+  tilewright explain roofline --m 512 --n 512 --k 512 --preset v2a
 """
 ESTIMATE, MEASURED = "estimate", "measured"
 WIDTH = 170
@@ -57,6 +58,7 @@ def add_command(commands: Any) -> None:
     explain_memory.add_subject(subjects)
     explain_layout.add_subject(subjects)
     explain_swizzle.add_subject(subjects)
+    explain_roofline.add_subject(subjects)
 
 
 def _refuse_no_subject(parser: Parser, options: argparse.Namespace) -> int:

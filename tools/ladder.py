@@ -101,7 +101,7 @@ def add_command(commands: Any) -> None:
 def ladder_command(parser: Parser, options: argparse.Namespace) -> int:
     """Climb the ladder; 0 when every rung is right."""
     spec = spec_of(options, parser)
-    names = _names(options.presets, options.target)
+    names = preset_names(options.presets, options.target)
     check = options.check or DEFAULT_CHECK
     rungs = []
     with Progress("loading the compiler") as progress:
@@ -116,7 +116,8 @@ def ladder_command(parser: Parser, options: argparse.Namespace) -> int:
     return 0 if passed else 1
 
 
-def _names(text: str | None, target: str) -> list[str]:
+def preset_names(text: str | None, target: str) -> list[str]:
+    """The presets of a target that a text names, all without a text; in the house's order."""
     from ..compiler.pipeline import all_presets, presets_of
     from ..dialects.errors import CompileError
 

@@ -43,7 +43,7 @@ def run_once(
     """Read both files, run the kernel with one seed; errors as in `run_launch_file`."""
     path = Path(launch_path)
     launch = read_launch_file(path)
-    text = _read_ptx(Path(ptx_path))
+    text = read_ptx(Path(ptx_path))
     with _named_files(ptx_path, path):
         program = _load(text, launch)
         tensors = make_memories(launch, path.parent)
@@ -70,7 +70,8 @@ def _named_files(ptx_path: str | PathLike[str], launch_path: Path) -> Iterator[N
         raise LaunchError(f"{launch_path}: {error}") from error
 
 
-def _read_ptx(path: Path) -> str:
+def read_ptx(path: Path) -> str:
+    """The text of a PTX file; LaunchError if it is none."""
     try:
         return read_limited(path, MAX_PTX_BYTES).decode()
     except UnicodeDecodeError as error:

@@ -1,0 +1,192 @@
+"""`tilewright explain roofline`: counts beside ceilings, its picture, and what it refuses."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from tilewright.compiler.schedule.ceilings import HBM, L2, SHARED, ceilings_of
+from tilewright.dialects.errors import CompileError
+from tilewright.tools.roofline_model import Counts, Roofline
+from tilewright.tools.roofline_plot import draw
+
+DOCS = Path(__file__).parents[2] / "docs"
+SIZE = ("--m", 256, "--n", 256, "--k", 256)
+OPERATIONS, MATRIX = 2 * 256**3, 2 * 256**2
+
+
+def test_the_steps_of_the_page_have_the_bytes_of_their_tiles(tilewright, tmp_path):
+    """Tiles of 128x128, and a pair's of 256x256; no swizzle moves a sector for every 16 bytes.
+
+    Shared memory is written once and read once; a row of 16 bytes takes a pass of its own.
+    """
+    picture, names = tmp_path / "steps.svg", "v1a,v2a,v5"
+    ran = tilewright("explain", "roofline", *SIZE, "--presets", names, "--svg", picture, "--json")
+    assert ran.status == 0, ran.err
+    rungs = {rung["name"]: rung for rung in ran.json["kernels"]}
+    assert list(rungs) == names.split(",")
+    for name, tiles, wasted, passes in (("v1a", 2, 2, 8), ("v2a", 2, 1, 1), ("v5", 1, 1, 1)):
+        rung, loaded = rungs[name], 2 * tiles * MATRIX
+        assert rung["operations"][0]["operations"] == OPERATIONS
+        moved = {level: each["moved_bytes"] for level, each in rung["levels"].items()}
+        assert moved[HBM] == 3 * MATRIX
+        assert moved[L2] == wasted * loaded + MATRIX
+        assert rung["levels"][L2]["asked_bytes"] == loaded + MATRIX
+        assert (passes + 1) * loaded <= moved[SHARED] <= 1.01 * (passes + 1) * loaded
+    assert rungs["v1a"]["limit"] == SHARED and rungs["v5"]["limit"] == HBM
+    assert picture.read_text() == (DOCS / "roofline" / "steps.svg").read_text()
+    _check_page(rungs)
+
+
+def _check_page(rungs):
+    """The page's table has the intensities and the speed below the roof of shared memory."""
+    page, rate = (DOCS / "roofline.md").read_text(), ceilings_of("sm_100a").memory[SHARED]
+    for name in ("v1a", "v2a", "v5"):
+        row = re.search(rf"^\| `{name}` .*$", page, re.MULTILINE)[0].split("|")
+        intensity = rungs[name]["levels"][SHARED]["intensity"]
+        assert row[3].strip() == f"{intensity:.3g}"
+        assert row[4].strip() == f"{min(2243, intensity * rate / 1e12):.0f}"
+
+
+NAIVE = """.version 8.8
+.target sm_90a
+.address_size 64
+.visible .entry naive(.param .u64 pa, .param .u64 pb, .param .u64 pc) {
+  .reg .pred %p; .reg .b32 %row, %col, %k, %i; .reg .b64 %a, %b, %c, %at; .reg .f32 %x, %y, %s;
+  ld.param.u64 %a, [pa]; ld.param.u64 %b, [pb]; ld.param.u64 %c, [pc];
+  mov.u32 %row, %ctaid.x; mov.u32 %col, %tid.x; mov.u32 %k, 0; mov.f32 %s, 0f00000000;
+L: mad.lo.u32 %i, %row, 8, %k; mad.wide.u32 %at, %i, 4, %a; ld.global.f32 %x, [%at];
+  mad.lo.u32 %i, %k, 32, %col; mad.wide.u32 %at, %i, 4, %b; ld.global.f32 %y, [%at];
+  fma.rn.f32 %s, %x, %y, %s; add.u32 %k, %k, 1; setp.lt.u32 %p, %k, 8; @%p bra L;
+  mad.lo.u32 %i, %row, 32, %col; mad.wide.u32 %at, %i, 4, %c; st.global.f32 [%at], %s; ret; }
+"""
+
+
+@pytest.fixture
+def naive(tmp_path):
+    """C[16, 32] = A[16, 8] B[8, 32] in f32: a CTA a row, a thread an element."""
+    shapes = {"a": [16, 8], "b": [8, 32], "c": [16, 32]}
+    tensors = [
+        {"name": name, "dtype": "f32", "shape": shape, "role": "output" if name == "c" else "input"}
+        | ({} if name == "c" else {"contents": {"ramp": 1}})
+        for name, shape in shapes.items()
+    ]
+    parameters = [{"pointer": name} for name in shapes]
+    launch = {"entry": "naive", "grid": [16], "block": [32]}
+    path = tmp_path / "naive.ptx"
+    path.write_text(NAIVE)
+    launch |= {"tensors": tensors, "parameters": parameters}
+    (tmp_path / "launch.json").write_text(json.dumps({"schema": 1, **launch}))
+    return path
+
+
+def test_ptx_of_strangers_is_counted_as_its_launch_file_says(tilewright, naive):
+    launch = naive.parent / "launch.json"
+    ran = tilewright("explain", "roofline", naive, "--launch", launch, "--json")
+    assert ran.status == 0, ran.err
+    (found,) = ran.json["kernels"]
+    assert ran.json["target"] == "sm_90a" and found["name"] == "naive"
+    operations = {"unit": "threads", "type": "f32", "operations": 2 * 16 * 32 * 8}
+    assert found["operations"] == [operations] and found["ctas"] == 16
+    # A step of K: one element of A for the warp, a sector; a row of B of 128 bytes.
+    assert found["levels"][L2]["moved_bytes"] == 16 * (8 * (32 + 128) + 128)
+    assert found["levels"][HBM]["moved_bytes"] == 4 * (16 * 8 + 8 * 32 + 16 * 32)
+    assert SHARED not in found["levels"] and found["limit"] == L2
+
+
+def test_a_kernel_without_operations_is_refused(tilewright, naive):
+    naive.write_text(NAIVE.replace("fma.rn.f32 %s, %x, %y, %s;", "mov.f32 %s, %x;"))
+    ran = tilewright("explain", "roofline", naive, "--launch", naive.parent / "launch.json")
+    assert ran.status == 1
+    assert "naive: must perform operations of a known rate on sm_90a" in ran.err
+
+
+# -- the model -------------------------------------------------------------------------------
+
+
+def roofline(measured=None, **moved):
+    bytes_moved = {HBM: 1, L2: 1, SHARED: 0, "tensor memory": 0} | moved
+    counts = Counts("k", "sm_100a", 8, {("tensor core", "bf16"): 1000}, bytes_moved, bytes_moved)
+    return Roofline(counts, ceilings_of("sm_100a"), measured)
+
+
+def test_the_slowest_level_limits():
+    found = roofline(**{HBM: 1000, L2: 4000})
+    assert found.levels == [HBM, L2] and found.intensity(L2) == 0.25
+    assert found.limit == L2 and found.at_least_us == pytest.approx(1e6 * 4000 / 21e12)
+    assert found.attainable(HBM) == pytest.approx(8e12)
+
+
+def test_compute_limits_where_little_is_moved():
+    found = roofline()
+    assert found.limit == "tensor core bf16"
+    assert found.attainable(HBM) == found.peak == ceilings_of("sm_100a").rate("tensor core", "f16")
+
+
+def test_marks_lie_at_the_measured_speed():
+    found = roofline(measured=1e-3, **{HBM: 10, L2: 40})
+    heights = re.findall(r"<path d=.*?translate\([\d.]+ ([\d.]+)\)", draw("t", [found]))
+    assert heights[0] == heights[1]
+    assert found.measured_rate == pytest.approx(1e12)
+
+
+@pytest.mark.parametrize(("type_", "ratio"), [("tf32", 0.5), ("mxf8f6f4", 2), ("mxf4", 4)])
+def test_types_have_their_share_of_the_rate_of_16_bits(type_, ratio):
+    ceilings = ceilings_of("sm_100a")
+    rate = ceilings.rate("tensor core", "bf16")
+    assert rate == pytest.approx(2.25e15, rel=0.01)  # NVIDIA B200, dense
+    assert ceilings.rate("tensor core", type_) == ratio * rate
+    assert ceilings_of("sm_90a").rate("tensor core", "mxf4") is None
+
+
+# -- bad input -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--m", 8), "a FILE or --m, --n and --k must be given, got no --n, --k"),
+        ((*SIZE, "--ladder", "--presets", "v1a"), "--ladder must come without --presets"),
+        ((*SIZE, "--ladder", "--preset", "v1a"), "spec flags alone, got --preset"),
+        (("k.ptx",), "k.ptx must come with --launch LAUNCH.json, got none"),
+        (("k.zip", "--launch", "l.json"), "--launch must come with a FILE of PTX"),
+        ((*SIZE, "--launch", "l.json"), "--launch must come with a FILE of PTX"),
+        (("k.ptx", "--launch", "l", "--preset", "v6"), "must come without --preset"),
+        ((*SIZE, "--presets", "v9"), "preset: unknown name 'v9'"),
+        ((*SIZE, "--target", "sm_80"), "target: unknown chip 'sm_80'"),
+        ((*SIZE, "--svg", "no/such/a.svg"), "the folder 'no/such' must exist"),
+        ((*SIZE, "--times", "no.json"), "no.json: must be a JSON file"),
+    ],
+)
+def test_what_cannot_be_is_refused_in_one_line(tilewright, words, message):
+    ran = tilewright("explain", "roofline", *words)
+    assert ran.status != 0 and message in ran.err
+    assert len(ran.err.strip().splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("[1]", "must be an object of microseconds by name"),
+        ('{"v9": 1}', "names must be of v1a, v2a, got 'v9'"),
+        ('{"v1a": 0}', "v1a: must be microseconds above 0, got 0"),
+        ('{"v1a": true}', "v1a: must be microseconds above 0, got True"),
+        ('{"v1a": NaN}', "v1a: must be microseconds above 0, got nan"),
+        ("{", "must be a JSON file"),
+    ],
+)
+def test_bad_times_are_refused(tmp_path, content, message):
+    from tilewright.tools.explain_roofline import read_times
+
+    path = tmp_path / "times.json"
+    path.write_text(content)
+    with pytest.raises(CompileError, match=re.escape(message)):
+        read_times(path, ["v1a", "v2a"])
+
+
+def test_ptx_of_a_chip_without_ceilings_is_refused(tilewright, naive):
+    naive.write_text(NAIVE.replace("sm_90a", "sm_80"))
+    ran = tilewright("explain", "roofline", naive, "--launch", naive.parent / "launch.json")
+    assert ran.status != 0
+    assert "target: ceilings must be those of sm_100a, sm_90a, got 'sm_80'" in ran.err
