@@ -1,8 +1,9 @@
 """The IR as people read it, and as every tool prints it: short, and MLIR reads it back.
 
-Long types of our dialects are written once, as aliases (`!ring = !pipe.ring<…>`); values are named
-after what they are (`%ring`, `%slot`, `%a_tile`, `%k`); a region of a line or two stands on the
-line of its op. A lowered kernel keeps MLIR's own names: nobody reads its thousand lines by them.
+Long types of our dialects are written once, as aliases (`!ring = !pipe.ring<…>`), and so is the
+struct of registers that holds a thread's sums; values are named after what they are (`%ring`,
+`%slot`, `%a_tile`, `%k`); a region of a line or two stands on the line of its op. A lowered kernel
+keeps MLIR's own names: nobody reads its thousand lines by them.
 """
 
 from __future__ import annotations
@@ -17,10 +18,10 @@ LOWERED = "gpu.module"
 LEAST_CHARACTERS = 16
 LINE_CHARACTERS = 200
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
-_TYPE = re.compile(r"!(tile|pipe|sm)\.(\w+)<")
+_TYPE = re.compile(r"!(tile|pipe|sm|llvm(?=\.struct))\.(\w+)<")
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|->|[<>]')
 _PLACE = re.compile(r"%ij((?:_\d+)?)(:2|#[01])")
-ALIASES = {"smem": "tile", "map": "map", "acc": "acc", "ring": "ring", "slot": "slot"}
+ALIASES = {"smem": "tile", "struct": "registers"}
 
 
 def short_text(module: ir.Module) -> str:

@@ -185,11 +185,6 @@ class Frame:
             b.cluster_barrier()
         self.fence_after()
 
-    def meet_cluster(self) -> None:
-        """All threads of the cluster meet, from where the lanes of a warp may have parted."""
-        b.warp_barrier()
-        b.cluster_barrier()
-
     def fence_before(self) -> None:
         """tcgen05.fence::before_thread_sync, where there is tensor memory."""
         if self.target.has_tensor_memory:

@@ -44,6 +44,18 @@ def test_what_every_pass_leaves_parses_back_to_the_same_module(target, pipeline)
     assert len(same) > 5 and all(same)
 
 
+def test_the_registers_of_sums_are_spelled_out_once():
+    with make_context(), ir.Location.unknown():
+        module = ir.Module.parse(MatmulSpec(256, 128, 128).mlir_text())
+        module.operation.attributes[TARGET_ATTRIBUTE] = ir.StringAttr.get("sm_90a")
+        calls = complete_pipeline("tiling,select-instructions", None, None, False)
+        run_passes(module, calls, PassLog())
+        lines = short_text(module).splitlines()
+    spelled = [line for line in lines if "llvm.struct" in line]
+    assert len(spelled) == 1 and spelled[0].startswith("!registers = ")
+    assert sum("!registers" in line for line in lines) > 3
+
+
 LONG = """module attributes {tile.target = "sm_100a"} {
   "tile.kernel"() ({
   ^bb0(%arg0: memref<64x64xf16, 1>, %arg1: memref<32x64xf16, 1>, %arg2: memref<64x32xf32, 1>):
