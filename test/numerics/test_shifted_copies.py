@@ -66,7 +66,7 @@ def test_tiles_of_every_number_of_rows_and_warpgroups(check_matmul, tile, n):
     check_matmul(MatmulSpec(258, n, 133), pipeline=pipeline, target="sm_90a", seed=3)
 
 
-@pytest.mark.sweep(2)
+@pytest.mark.sweep(6)
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize(
     "types", [("e4m3", "e5m2", "bf16", "f32"), ("s8", "u8", "s32", "s32")], ids=["e4m3", "s8"]
