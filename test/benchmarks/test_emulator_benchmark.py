@@ -26,7 +26,7 @@ def rows(row, seconds_of):
     return [
         row((edge,) * 3, "v6", check, *seconds_of(edge, check), 500_000_000, 1000 * edge)
         for check in ("off", "fast", "full")
-        for edge in (256, 1024, 4096)
+        for edge in (256, 2048, 4096)
     ]
 
 
@@ -37,7 +37,7 @@ def test_an_aim_that_is_missed_is_said(benchmark):
     missed = [line for line in lines if line.endswith("MISSED")]
     assert [line.split()[:3] for line in missed] == [
         ["4096×4096×4096", "v6", "off"],
-        ["1024×1024×1024", "v6", "full"],
+        ["2048×2048×2048", "v6", "full"],
     ]
     quick = module.as_text(rows(row, lambda edge, check: (1.0, 1.0)), 1, "a machine")
     assert quick.count(": met") == 2 and "MISSED" not in quick
