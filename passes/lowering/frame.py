@@ -32,14 +32,12 @@ class Slot:
 class Team:
     """The threads that run a stretch of the program together.
 
-    `thread` counts from 0 in the team, `leader` is true in one elected thread, `barrier` is the
-    named barrier that they meet at.
+    `thread` counts from 0 in the team, `leader` is true in one elected thread.
     """
 
     threads: int
     thread: ir.Value
     leader: ir.Value
-    barrier: int = 0
 
     @contextmanager
     def once(self) -> Iterator[None]:
@@ -51,10 +49,6 @@ class Team:
     def converge(self) -> None:
         """The lanes of each warp wait for each other."""
         b.warp_barrier()
-
-    def meet(self) -> None:
-        """All threads of the team wait for each other."""
-        sm.NamedBarrierOp.of(id=self.barrier, threads=self.threads)
 
 
 @dataclass
@@ -260,14 +254,14 @@ class Frame:
         return b.add(b.mul(slot.index, plan.slot_columns), plan.column)
 
     @contextmanager
-    def role(self, first_warp: int, warps: int, number: int) -> Iterator[None]:
+    def role(self, first_warp: int, warps: int) -> Iterator[None]:
         """Emit the body for `warps` warps from `first_warp` on, as a team of their own."""
         first, count = 32 * first_warp, 32 * warps
         thread = b.sub(self.thread, first)
         with b.when(b.less(thread, count)):
             elected = b.elect()
             leader = arith.andi(elected, b.less(thread, 32))
-            outer, self.team = self.team, Team(count, thread, leader, number)
+            outer, self.team = self.team, Team(count, thread, leader)
             yield
             self.team = outer
 

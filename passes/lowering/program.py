@@ -169,7 +169,7 @@ def _lowering(frame: Frame, op: ir.OpView) -> Callable[[Frame, Any], None] | Non
 
 
 def _emit_team(frame: Frame, op: WarpsOp) -> None:
-    with frame.role(op.first.value, op.warps.value, op.barrier.value):
+    with frame.role(op.first.value, op.warps.value):
         emit_block(frame, op.body.blocks[0])
 
 

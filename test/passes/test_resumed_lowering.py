@@ -47,13 +47,14 @@ def test_a_kernel_is_lowered_whole_wherever_its_lowering_is_told_to_stop():
     ("stop", "op", "message"),
     [
         ("expand-loops", "tile.write_piece", "tile.write_piece: attributes: nothing reads 'fast'"),
+        ("pipes-to-barriers", "sm.position", "sm.position: attributes: nothing reads 'fast'"),
         ("select-instructions", "sm.fence", "sm.fence: attributes: nothing reads 'fast'"),
     ],
 )
 def test_an_attribute_that_nobody_reads_is_refused_at_every_level(stop, op, message):
     pipeline = "tiling{tile=64x64x64},tma-insertion,epilogue-staging"
     stopped = compile_matmul(SPEC, pipeline=pipeline, until="mlir", stop_after=stop).mlir
-    first = "kind = " if op == "sm.fence" else "whole = "
+    first = {"sm.fence": "kind = ", "sm.position": "label = "}.get(op, "whole = ")
     edited = stopped.replace(f"{{{first}", f"{{fast, {first}", 1)
     assert edited != stopped
     with pytest.raises(CompileError) as caught:
