@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any, Self
 
 from .layout import SPAN_BYTES
-from .mlir import ext, ir
+from .mlir import ext, ir, llvm
 from .verify import refuse
 
 # Address spaces of LLVM for NVPTX.
@@ -139,6 +139,8 @@ def verify_range(op: ext.Operation, name: str, least: int, most: int) -> bool:
 
 def verify_pointer(op: ext.Operation, name: str, *spaces: int) -> bool:
     """Whether an operand points to one of the address spaces."""
+    got = getattr(op, name).type
+    if isinstance(got, llvm.PointerType) and got.address_space in spaces:
+        return True
     allowed = [f"!llvm.ptr<{space}>" if space else "!llvm.ptr" for space in spaces]
-    got = str(getattr(op, name).type)
-    return got in allowed or refuse(op, f"{name} must be {' or '.join(allowed)}, got {got}")
+    return refuse(op, f"{name} must be {' or '.join(allowed)}, got {got}")

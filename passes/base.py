@@ -23,6 +23,7 @@ SOURCE_ATTRIBUTE = (
 ARGUMENTS_ATTRIBUTE = "tile.arguments"  # of a module: a torch module's names of them
 
 
+GO_ON = ir.WalkResult.ADVANCE
 _CHOICES: dict[Callable[[str], Any], tuple[str, ...]] = {}
 
 
@@ -164,7 +165,7 @@ def walk(root: Any, op_class: type | UnionType | tuple[type, ...]) -> list[Any]:
     def visit(operation: ir.Operation) -> ir.WalkResult:
         if operation.name in names:
             found.append(operation.opview)
-        return ir.WalkResult.ADVANCE
+        return GO_ON
 
     root.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
     return found[1:] if root.operation.name in names else found

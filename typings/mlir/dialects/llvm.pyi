@@ -3,6 +3,10 @@ from collections.abc import Sequence
 from ..ir import ArrayAttr, Attribute, DenseI32ArrayAttr, OpResult, OpView, Region, Type, Value
 from ._builders import Cast, Ternary
 
+class PointerType(Type):
+    @property
+    def address_space(self) -> int: ...
+
 class AddressOfOp(OpView):
     def __init__(self, res: Type, global_name: str) -> None: ...
 
