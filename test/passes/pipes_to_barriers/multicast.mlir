@@ -10,7 +10,7 @@
 
 // HOPPER:    "sm.position"() {label = "operands.release"
 // HOPPER:    "sm.position"() {label = "operands.read"
-// HOPPER:    "tile.await_mma"
+// HOPPER:    "sm.wgmma_wait"
 // HOPPER:    %[[MASK:.*]] = "sm.cta_mask"() {along = ["m"], whose = "cta"}
 // HOPPER-NEXT: "sm.each_rank"(%[[MASK]])
 // HOPPER-NEXT: ^bb0(%[[RANK:.*]]: i32):
