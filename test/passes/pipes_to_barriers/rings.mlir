@@ -13,9 +13,10 @@
 // CHECK-NEXT: %[[BARRIER:.*]] = "sm.barrier"(%[[EMPTY]], %[[AT]]#0)
 // CHECK:     %[[BEFORE:.*]] = arith.xori %[[AT]]#1, %c1_i32
 // CHECK-NEXT: "sm.wait_barrier"(%[[BARRIER]], %[[BEFORE]]) {scope = "cta"}
+// CHECK-NEXT: "sm.slot"(%{{.*}}, %[[AT]]#0)
 // CHECK-NEXT: %[[BARRIER:.*]] = "sm.barrier"(%[[FULL]], %[[AT]]#0)
 // CHECK-NEXT: "sm.arrive_expect_tx"(%[[BARRIER]]) {bytes = 24576 : i64}
-// CHECK-NEXT: "sm.slot"(%{{.*}}, %[[AT]]#0)
+// CHECK:     "tile.load_boxes"(%{{.*}}, %{{.*}}, %[[BARRIER]],
 // CHECK:     "sm.advance_position"(%[[FILL]]) {slots = 1 : i64}
 // CHECK:     agent = "load"
 // CHECK:     %[[AT:.*]]:2 = "sm.read_position"(%[[READ]])
