@@ -48,6 +48,11 @@ def add_subject(subjects: Any) -> None:
     group.add_argument("--ladder", action="store_true", help="every preset of the chip")
     group.add_argument("--presets", metavar="A,B", help="these presets, on one picture")
     group.add_argument("--launch", type=Path, metavar="LAUNCH.json", help="how to launch PTX")
+    group.add_argument(
+        "--scale",
+        action="store_true",
+        help="run two clusters and scale what they do, where all do the same",
+    )
     group.add_argument("--seed", type=natural, default=0, metavar="N", help="fixes inputs")
     parser.add_argument(
         "--times", type=Path, metavar="FILE.json", help="measured microseconds by kernel or preset"
@@ -75,11 +80,14 @@ def explain_roofline_command(parser: Parser, options: argparse.Namespace) -> int
 
         write_text(draw(_title(options, kernels), kernels), options.svg)
     if options.json:
-        print_json({"ok": True, **_as_dict(kernels)})
-    elif len(kernels) == 1:
+        print_json({"ok": True, "scaled": options.scale, **_as_dict(kernels)})
+        return 0
+    if len(kernels) == 1:
         _print_one(kernels[0])
     else:
         _print_ladder(kernels)
+    if options.scale:
+        print("counted on the first and the last cluster and scaled: all clusters do the same")
     return 0
 
 
@@ -97,6 +105,8 @@ def _check_flags(parser: Parser, options: argparse.Namespace) -> None:
         parser.error(f"{options.file} must come with --launch LAUNCH.json, got none")
     if options.launch is not None and not is_ptx:
         parser.error("--launch must come with a FILE of PTX, whose name ends in .ptx")
+    if options.scale and is_ptx:
+        parser.error("--scale must come with a kernel of this compiler, got PTX")
     compiled = [name for name in given if name != "FILE"]
     if is_ptx and compiled:
         parser.error(f"PTX is compiled already and must come without {', '.join(compiled)}")
@@ -155,7 +165,7 @@ def _counts(
     for name in names:
         progress.update(f"{name}: compiling and running")
         preset = name if several else options.preset
-        yield _counts_of_bundle(name, _bundle(source, options, preset), options.seed)
+        yield _counts_of_bundle(name, _bundle(source, options, preset), options.seed, options.scale)
 
 
 def _source(parser: Parser, options: argparse.Namespace) -> MatmulSpec | Path:
@@ -185,17 +195,21 @@ def _bundle(source: MatmulSpec | Path, options: argparse.Namespace, preset: str 
     return as_bundle(compile_matmul(source, allow_spills=True, **how))
 
 
-def _counts_of_bundle(name: str, bundle: Bundle, seed: int) -> Counts:
+def _counts_of_bundle(name: str, bundle: Bundle, seed: int, scaled: bool) -> Counts:
     from math import prod
 
     from ..runtime.launch.devices import open_device
     from .references import OfManifest
     from .roofline_model import counts_of
+    from .roofline_scale import scaled_counts
 
     manifest = bundle.manifest
     tensors = OfManifest().tensors(manifest, seed)
-    report = open_device("emulator").launch(bundle, tensors, seed, check="off", profile=True)
-    return counts_of(name, manifest["target"], prod(manifest["grid"]), report.profile)
+    ctas, how = prod(manifest["grid"]), {"check": "off", "profile": True}
+    if scaled:
+        return scaled_counts(name, bundle, tensors, how)
+    report = open_device("emulator").launch(bundle, tensors, seed, **how)
+    return counts_of(name, manifest["target"], ctas, report.profile)
 
 
 def _counts_of_ptx(parser: Parser, options: argparse.Namespace, name: str) -> Counts:

@@ -10,6 +10,7 @@ from tilewright.compiler.schedule.ceilings import HBM, L2, SHARED, ceilings_of
 from tilewright.dialects.errors import CompileError
 from tilewright.tools.roofline_model import Counts, Roofline
 from tilewright.tools.roofline_plot import draw
+from tilewright.tools.roofline_scale import why_not
 
 DOCS = Path(__file__).parents[2] / "docs"
 SIZE = ("--m", 256, "--n", 256, "--k", 256)
@@ -153,6 +154,7 @@ def test_types_have_their_share_of_the_rate_of_16_bits(type_, ratio):
         (("k.zip", "--launch", "l.json"), "--launch must come with a FILE of PTX"),
         ((*SIZE, "--launch", "l.json"), "--launch must come with a FILE of PTX"),
         (("k.ptx", "--launch", "l", "--preset", "v6"), "must come without --preset"),
+        (("k.ptx", "--launch", "l", "--scale"), "--scale must come with a kernel of this compiler"),
         ((*SIZE, "--presets", "v9"), "preset: unknown name 'v9'"),
         ((*SIZE, "--target", "sm_80"), "target: unknown chip 'sm_80'"),
         ((*SIZE, "--svg", "no/such/a.svg"), "the folder 'no/such' must exist"),
@@ -190,3 +192,46 @@ def test_ptx_of_a_chip_without_ceilings_is_refused(tilewright, naive):
     ran = tilewright("explain", "roofline", naive, "--launch", naive.parent / "launch.json")
     assert ran.status != 0
     assert "target: ceilings must be those of sm_100a, sm_90a, got 'sm_80'" in ran.err
+
+
+# -- scaling ---------------------------------------------------------------------------------
+
+
+def test_two_clusters_scaled_are_the_whole_launch(tilewright):
+    words = ("explain", "roofline", "--m", 256, "--n", 512, "--k", 128, "--preset", "v5", "--json")
+    scaled, whole = tilewright(*words, "--scale").json, tilewright(*words).json
+    assert scaled["scaled"] and not whole["scaled"]
+    assert scaled["kernels"] == whole["kernels"]
+
+
+MANIFEST = {
+    "schedule": {"scheduler": "none", "tile": [128, 256, 64]},
+    "cluster": [2, 1, 1],
+    "tensors": [
+        {"name": "a", "role": "input", "dtype": "bf16", "shape": [256, 64], "strides": [64, 1]},
+        {"name": "c", "role": "output", "dtype": "bf16", "shape": [256, 256], "strides": [256, 1]},
+    ],
+}
+
+
+def test_equal_clusters_may_be_scaled():
+    assert why_not(MANIFEST) is None
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"cluster": [4, 1, 1]}, "M must be a multiple of 512, got 256"),
+        ({"cluster": [2, 2, 1]}, "N must be a multiple of 512, got 256"),
+        (
+            {"schedule": {"scheduler": "clc", "tile": [128, 256, 64]}},
+            "tiles must not be handed out to CTAs that go on, got clc",
+        ),
+        (
+            {"tensors": [MANIFEST["tensors"][0] | {"strides": [72, 1]}, MANIFEST["tensors"][1]]},
+            "rows of a must be a multiple of 128 bytes",
+        ),
+    ],
+)
+def test_clusters_that_may_differ_are_not_scaled(change, reason):
+    assert why_not(MANIFEST | change) == reason

@@ -79,6 +79,7 @@ def launch(
     awaited: Sequence[np.ndarray] = (),
     check: str = "full",
     workers: int = 1,
+    only: Sequence[Extent] | None = None,
 ) -> Report:
     """Run kernel `entry` of a PTX module to its end and return what it did.
 
@@ -103,6 +104,7 @@ def launch(
     workers: processes among which the clusters are divided, where these have nothing to do with
         each other. Otherwise, and with `trace` or `profile`, one process runs them all
         (docs/emulator.md).
+    only: the clusters to run, by their place in the grid of clusters; the others never start.
 
     Raises PtxSyntaxError, LaunchError, and Trap (`unmodelled` if something is not modelled).
     """
@@ -111,7 +113,8 @@ def launch(
     running.names = Names.of(names)
     running.arrays.awaited = awaited
     running.bind(list(params))
-    return running.run(max_steps, resident, trace=trace, profile=profile, workers=workers)
+    how = {"trace": trace, "profile": profile, "workers": workers, "only": only}
+    return running.run(max_steps, resident, **how)
 
 
 class Launch(StateBag):
@@ -307,6 +310,7 @@ class Launch(StateBag):
         trace: str | PathLike[str] | None = None,
         profile: bool = False,
         workers: int = 1,
+        only: Sequence[Extent] | None = None,
     ) -> Report:
         """Run every CTA; returns the report. Arguments as in `launch`."""
         if not isinstance(workers, int) or workers < 1:
@@ -315,7 +319,7 @@ class Launch(StateBag):
         if profiler:
             self.observe(profiler)
         with tracing(self, trace), self._explained():
-            self._run_clusters(max_steps, resident, workers)
+            self._run_clusters(max_steps, resident, workers, only)
         self.report.profile = profiler and profiler.finish()
         return self.report
 
@@ -345,11 +349,19 @@ class Launch(StateBag):
         operation = self.engines.current
         return operation.origin if operation is not None else {}
 
-    def _run_clusters(self, max_steps: int | None, resident: int, workers: int) -> None:
+    def _run_clusters(
+        self,
+        max_steps: int | None,
+        resident: int,
+        workers: int,
+        only: Sequence[Extent] | None,
+    ) -> None:
         counts = [grid // cluster for grid, cluster in zip(self.grid, self.cluster, strict=True)]
         clusters = [
             (x, y, z) for z in range(counts[2]) for y in range(counts[1]) for x in range(counts[0])
         ]
+        if only is not None:
+            clusters = [each for each in clusters if each in only]
         if self.grid_workspace:
             resident = max(resident, prod(self.grid))
         run = partial(self._run_share, resident, max_steps)
