@@ -16,26 +16,40 @@ Triple = tuple[int, int, int]
 
 
 class EngineOp(Protocol):
-    """An asynchronous operation. origin: who issued it, keywords of `Trap.locate`."""
+    """An asynchronous operation, as `machine.engine.EngineOp` describes it. origin: who issued it,
+    keywords of `Trap.locate`."""
 
-    name: str
     agent: str
+    after: tuple[Any, ...]
+    commits: bool
     done: bool
-    marks: Any
-    origin: dict[str, Any]
+    generic: bool
+    joins: bool
     line: int
+    marks: Any
     moves: Callable[[], tuple[Any, ...]]
+    signal: Any
+    signals: tuple[Any, int] | None
+    stream: tuple[str, int | None] | None
     waits_for: int
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def origin(self) -> dict[str, Any]: ...
 
 
 class Engines(Protocol):
     """The operations under way; current: the one that ran last."""
 
-    current: EngineOp | None
+    ready: list[Any]
     outstanding: dict[Any, None]
 
+    @property
+    def current(self) -> EngineOp | None: ...
     def submit(self, op: Any) -> Any: ...
-    def check_exit(self, cta: Cta) -> None: ...
+    def run_one(self, rng: random.Random) -> None: ...
+    def check_exit(self, cta: Any) -> None: ...
 
 
 class Scheduler(Protocol):
@@ -70,13 +84,11 @@ class Launch(Protocol):
     const_memory: Any
     no_local: Any
     arrays: Any
-    engines: Engines
-    scheduler: Scheduler
     report: Any
     engine_counts: Any
     names: Any
     rng: random.Random
-    current_warp: Warp | None
+    current_warp: Any
     events: Any
     strong: Any
     mask: np.ndarray | None
@@ -85,7 +97,14 @@ class Launch(Protocol):
     stretches: list[Any]
     counts: list[int]
     clock_reads: int
+    observers: list[Any]
 
+    @property
+    def engines(self) -> Engines: ...
+    @property
+    def scheduler(self) -> Scheduler: ...
+    def observe(self, observer: Any) -> None: ...
+    def state(self, key: str, factory: Callable[[], Any]) -> Any: ...
     def warn(self, category: str, message: str) -> None: ...
     def poison_bytes(self, size: int) -> np.ndarray: ...
     def make_registers(self, warp: Any) -> list[np.ndarray]: ...
@@ -109,8 +128,6 @@ class Cta(Protocol):
     """A CTA. index: %ctaid; rank: %cluster_ctarank; shared: the bytes of its window; events: how
     often a waiting thread had reason to look again."""
 
-    launch: Launch
-    cluster: Cluster
     index: Triple
     rank: int
     shared: Any
@@ -124,6 +141,11 @@ class Cta(Protocol):
     events: int
     exited: bool
 
+    @property
+    def launch(self) -> Launch: ...
+    @property
+    def cluster(self) -> Cluster: ...
+    def add_peers(self) -> None: ...
     def state(self, key: str, factory: Callable[[], Any]) -> Any: ...
     def known(self, key: str) -> Any: ...
     def notify(self) -> None: ...
@@ -152,18 +174,23 @@ class Warp(Protocol):
     """A warp. regs: arrays of 32 lanes by register slot, never changed in place; split: the lanes
     that run now; live: those that have not exited, as bits."""
 
-    launch: Launch
-    cta: Cta
     index: int
     program: Any
-    regs: list[np.ndarray]
+    regs: list[Any]
     local: Any
     generic: Any
     live: int
-    split: Split
     splits: list[Any]
     parked: bool
 
+    @property
+    def launch(self) -> Launch: ...
+    @property
+    def cta(self) -> Cta: ...
+    @property
+    def split(self) -> Split: ...
+    def describe(self) -> list[str]: ...
+    def line_of(self, split: Any) -> int: ...
     def state(self, key: str, factory: Callable[[], Any]) -> Any: ...
     def run(self, budget: int) -> int: ...
     def can_run(self) -> bool: ...

@@ -65,7 +65,8 @@ class MapObject:
             raise Trap("tensor-map", NO_MAP)
         values = _LAYOUT.unpack_from(data)[1:]
         rows = [values[i * MAX_RANK : (i + 1) * MAX_RANK] for i in range(4)]
-        return MapObject(*rows, *values[4 * MAX_RANK :])
+        scalars: tuple[int, ...] = values[4 * MAX_RANK :]
+        return MapObject(*rows, *scalars)
 
     def tiled(self) -> TiledMap:
         """The map that the fields describe; ``LaunchError`` where the driver would refuse it."""

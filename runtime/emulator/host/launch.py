@@ -270,9 +270,8 @@ class Launch(StateBag):
         self.events.cluster_started(cluster)
         for rank in range(size_x * size_y * size_z):
             inside = (rank % size_x, rank // size_x % size_y, rank // (size_x * size_y))
-            where = tuple(
-                i * size + j for i, size, j in zip(index, self.cluster, inside, strict=True)
-            )
+            x, y, z = (i * size + j for i, size, j in zip(index, self.cluster, inside, strict=True))
+            where = (x, y, z)
             number = where[0] + self.grid[0] * (where[1] + self.grid[1] * where[2])
             cluster.ctas.append(Cta(self, cluster, where, number, rank))
         for cta in cluster.ctas:

@@ -83,4 +83,5 @@ def _triple(name: str, extent: Extent) -> tuple[int, int, int]:
     whole = all(isinstance(value, int | np.integer) for value in values)
     if not whole or not 1 <= len(values) <= 3:
         raise LaunchError(f"{name}: must be one to three integers, got {extent!r}")
-    return tuple(int(v) for v in values + [1] * (3 - len(values)))
+    x, y, z = (int(v) for v in values + [1] * (3 - len(values)))
+        return x, y, z

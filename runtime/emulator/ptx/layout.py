@@ -201,6 +201,8 @@ class GlobalVariables:
             return int(wide.astype(f"f{type_.bits // 8}").view(RAW[type_.bits])[0])
         if isinstance(operand, syntax.Symbol):
             return self.address(operand.name)
+        if not isinstance(operand, syntax.SymbolOffset):
+            raise Trap("type", "a variable must be initialised by a number or an address")
         value = self.address(operand.name) + operand.offset
         if operand.mask is None:
             return value

@@ -65,9 +65,11 @@ def _successors(program: Program, pc: int) -> Iterator[int]:
 
 
 def _targets(scope: Any, mnemonic: str, source: syntax.Instruction) -> tuple[str, ...]:
-    if mnemonic == "bra":
-        return (source.operands[0].name,)
-    return scope.table(source.operands[1].name) if mnemonic == "brx" else ()
+    if mnemonic not in ("bra", "brx"):
+        return ()
+    named = source.operands[0 if mnemonic == "bra" else 1]
+    assert isinstance(named, syntax.Symbol)  # the decoder has seen to it
+    return (named.name,) if mnemonic == "bra" else scope.table(named.name)
 
 
 def _slots(program: Program, pc: int) -> int:
