@@ -20,17 +20,18 @@ class EngineOp(Protocol):
     keywords of `Trap.locate`."""
 
     agent: str
-    after: tuple[Any, ...]
+    after: tuple[EngineOp, ...]
     commits: bool
     done: bool
     generic: bool
     joins: bool
     line: int
     marks: Any
-    moves: Callable[[], tuple[Any, ...]]
+    moves: Any
     signal: Any
     signals: tuple[Any, int] | None
     stream: tuple[str, int | None] | None
+    successors: list[Any]
     waits_for: int
 
     @property
@@ -180,6 +181,7 @@ class Warp(Protocol):
     local: Any
     generic: Any
     live: int
+    split: Any
     splits: list[Any]
     parked: bool
 
@@ -187,8 +189,6 @@ class Warp(Protocol):
     def launch(self) -> Launch: ...
     @property
     def cta(self) -> Cta: ...
-    @property
-    def split(self) -> Split: ...
     def describe(self) -> list[str]: ...
     def line_of(self, split: Any) -> int: ...
     def state(self, key: str, factory: Callable[[], Any]) -> Any: ...

@@ -128,12 +128,13 @@ class TiledMap:
         Packed elements lie dense, as in global memory. Elements outside the tensor get the fill
         value; tfloat32 elements are rounded to 10 mantissa bits.
         """
-        if part is not None and part.shape == self._filled.shape:
+        if part is None or values is None:
+            box = self._filled.copy()
+        elif part.shape == self._filled.shape:
             box = values.copy()
         else:
             box = self._filled.copy()
-            if part is not None:
-                box[part.slices] = values
+            box[part.slices] = values
         if self.dtype.name.startswith("tfloat32"):
             _round_to_tf32(box.view(np.uint32))
         return box.reshape(self.rows, self.inner_bytes)

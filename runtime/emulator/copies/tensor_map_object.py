@@ -64,9 +64,9 @@ class MapObject:
         if not data.startswith(_MAGIC):
             raise Trap("tensor-map", NO_MAP)
         values = _LAYOUT.unpack_from(data)[1:]
-        rows = [values[i * MAX_RANK : (i + 1) * MAX_RANK] for i in range(4)]
-        scalars: tuple[int, ...] = values[4 * MAX_RANK :]
-        return MapObject(*rows, *scalars)
+        rows = (values[i * MAX_RANK : (i + 1) * MAX_RANK] for i in range(4))
+        dims, strides, box, steps = rows
+        return MapObject(dims, strides, box, steps, *values[4 * MAX_RANK :])
 
     def tiled(self) -> TiledMap:
         """The map that the fields describe; ``LaunchError`` where the driver would refuse it."""

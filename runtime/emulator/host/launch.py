@@ -265,7 +265,7 @@ class Launch(StateBag):
 
     def start_cluster(self, index: tuple[int, int, int]) -> list[Cta]:
         """Make the CTAs and warps of one cluster."""
-        cluster = Cluster(index)
+        cluster, ctas = Cluster(index), []
         size_x, size_y, size_z = self.cluster
         self.events.cluster_started(cluster)
         for rank in range(size_x * size_y * size_z):
@@ -273,11 +273,12 @@ class Launch(StateBag):
             x, y, z = (i * size + j for i, size, j in zip(index, self.cluster, inside, strict=True))
             where = (x, y, z)
             number = where[0] + self.grid[0] * (where[1] + self.grid[1] * where[2])
-            cluster.ctas.append(Cta(self, cluster, where, number, rank))
-        for cta in cluster.ctas:
+            ctas.append(Cta(self, cluster, where, number, rank))
+            cluster.ctas.append(ctas[-1])
+        for cta in ctas:
             cta.add_peers()
             self._start_warps(cta)
-        return cluster.ctas
+        return ctas
 
     def _start_warps(self, cta: Cta) -> None:
         cta.live_threads = prod(self.block)

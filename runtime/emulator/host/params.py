@@ -252,7 +252,9 @@ class Parameters:
             return self._placed_maps(where, value)
         if isinstance(value, np.ndarray | GlobalArray):
             return self._address(where, value)
-        if isinstance(value, bytes | bytearray | memoryview | np.generic):
+        if isinstance(value, np.generic):
+            return value.tobytes()
+        if isinstance(value, bytes | bytearray | memoryview):
             return bytes(value)
         raise LaunchError(
             f"{where}: must be a numpy array, a TensorMap, a TensorMapArray, bytes, or a number of"

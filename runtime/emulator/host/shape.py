@@ -84,4 +84,4 @@ def _triple(name: str, extent: Extent) -> tuple[int, int, int]:
     if not whole or not 1 <= len(values) <= 3:
         raise LaunchError(f"{name}: must be one to three integers, got {extent!r}")
     x, y, z = (int(v) for v in values + [1] * (3 - len(values)))
-        return x, y, z
+    return x, y, z

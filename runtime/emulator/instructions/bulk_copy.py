@@ -153,7 +153,7 @@ def build_to_shared(
     def step(warp: Warp, mask: np.ndarray) -> None:
         for lane in np.flatnonzero(mask):
             numbers = [int(read(warp)[lane]) for read in (to, source, size, barrier)]
-            ranks = int(ctas(warp)[lane]) if multicast else None
+            ranks = int(ctas(warp)[lane]) if ctas else None
             _submit_copy(warp, numbers, space, from_global, ranks, reduction)
 
     return step
@@ -221,9 +221,9 @@ def build_from_shared(ins: Decoded, reduction: Reduction | None = None) -> Step:
 
     def step(warp: Warp, mask: np.ndarray) -> None:
         for lane in np.flatnonzero(mask):
-            numbers = [int(read(warp)[lane]) for read in (to, source, size)]
+            start, begin, amount = (int(read(warp)[lane]) for read in (to, source, size))
             change = int(chosen(warp)[lane]) if chosen else reduction
-            _submit_store(warp, int(lane), *numbers, change)
+            _submit_store(warp, int(lane), start, begin, amount, change)
 
     return step
 

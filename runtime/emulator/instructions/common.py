@@ -73,7 +73,7 @@ def _raw(
 ) -> Step:
     slots = [ins.slot(number + 1, type_) for number, type_ in enumerate(types)]
     if len(slots) == 2 and isinstance(function, np.ufunc) and out.raw == types[0].raw:
-        return _binary_ufunc(function, *slots, target)
+        return _binary_ufunc(function, slots[0], slots[1], target)
     raw = out.raw
     return result(lambda regs: function(*[regs[slot] for slot in slots]).view(raw), target)
 

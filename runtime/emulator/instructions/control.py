@@ -191,7 +191,7 @@ def _system_call(ins: Decoded, name: str, results: tuple, arguments: tuple) -> S
 def _own_parameter(ins: Decoded, operand: syntax.Operand) -> slice:
     """The bytes of a .param variable of the caller in its frame."""
     placed = ins.program.place(ins, operand.name) if isinstance(operand, syntax.Symbol) else None
-    if placed is None or placed.space != "call-param":
+    if placed is None or placed.space != "call-param" or placed.offset is None:
         ins.unmodelled("an argument that is not a .param variable of the caller")
     return slice(placed.offset, placed.offset + variable_size(placed.variable))
 
@@ -218,15 +218,20 @@ def _copy(
     theirs: syntax.Variable | syntax.Registers,
     inward: bool,
 ):
+    assert callee.scope is not None  # the callee has a body
     if isinstance(theirs, syntax.Registers):
-        inner = callee.scope.register(theirs.names[0][0])
+        register = callee.scope.register(theirs.names[0][0])
+        assert register is not None  # its declaration made it
         if inward:
-            return _copy_register(ins.slot(mine, ins.program.slot_dtype(inner.slot)), inner.slot)
-        return _copy_register(inner.slot, ins.target(mine, inner.bits))
+            dtype = ins.program.slot_dtype(register.slot)
+            return _copy_register(ins.slot(mine, dtype), register.slot)
+        result = ins.target(mine, register.bits)
+        return _copy_nothing if result is None else _copy_register(register.slot, result)
     placed = ins.program.place(ins, ins.name(mine))
     if placed.space != "call-param":
         ins.unmodelled(f"argument {ins.name(mine)} that is not a .param variable of the caller")
     inner = callee.scope.variable(theirs.name)
+    assert inner is not None  # its declaration made it
     if variable_size(placed.variable) != variable_size(theirs):
         raise ins.trap(
             "type",
@@ -245,11 +250,18 @@ def _copy_register(source: int, target: int):
     return copy
 
 
+def _copy_nothing(warp, mask) -> None:
+    """For a result that nobody takes."""
+
+
 def _copy_memory(source: Placed, target: Placed, size: int):
+    start, end = source.offset, target.offset
+    assert start is not None and end is not None  # .param variables of calls have places
+
     def copy(warp, mask):
         frames = warp.local.frames
-        moved = frames[:, source.offset : source.offset + size][mask]
-        frames[mask, target.offset : target.offset + size] = moved
+        moved = frames[:, start : start + size][mask]
+        frames[mask, end : end + size] = moved
 
     return copy
 

@@ -355,5 +355,15 @@ def _submit_arrivals(warp: Warp, mask: np.ndarray, offsets: list[int]) -> None:
 
     name = f"arrival of cp.async at mbarrier 0x{offsets[0]:x}"
     after = tuple(dict.fromkeys(earlier))
-    how = dict(stream=_STREAM, joins=True, commits=True, generic=True)
-    warp.launch.engines.submit(EngineOp(name, run, after, agent="cp.async", **how))
+    warp.launch.engines.submit(
+        EngineOp(
+            name,
+            run,
+            after,
+            agent="cp.async",
+            stream=_STREAM,
+            joins=True,
+            commits=True,
+            generic=True,
+        )
+    )

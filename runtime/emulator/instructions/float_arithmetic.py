@@ -192,7 +192,7 @@ def _unary(ins: Decoded, function: Callable, directed_f64: Callable | None) -> S
     write = floats.writer(ins, type_, mode=modifiers.mode, flush=flush)
     if wide and approximate:
         return _bind(ins, type_, 1, read, lambda a: _keep_high_word(function(a)), write)
-    if wide and modifiers.mode != "rn":
+    if wide and modifiers.mode != "rn" and directed_f64 is not None:
         mode = modifiers.mode
         return _bind(ins, type_, 1, read, lambda a: directed_f64(a, mode), write)
     return _bind(ins, type_, 1, read, function, write)

@@ -90,7 +90,8 @@ class Request:
         cluster = self.launch.scheduler.take_unlaunched()
         first = None
         if cluster is not None:
-            first = tuple(i * n for i, n in zip(cluster, self.launch.cluster, strict=True))
+            x, y, z = (i * n for i, n in zip(cluster, self.launch.cluster, strict=True))
+            first = (x, y, z)
             self.launch.engine_counts["clusters cancelled"] += 1
         self.response = encode_response(self.launch, first)
 
@@ -98,6 +99,7 @@ class Request:
         """Write the response of one CTA and complete its transaction."""
         check_target(cta, offset, offset + RESPONSE_BYTES, "a cancellation response")
         index, span = slice(offset // WORD, offset // WORD + 2), (offset, offset + 16)
+        assert self.response is not None  # it is decided before it is delivered
         write_words(cta, index, self.response, span)
         cta.launch.events.response_written(cta, offset)
         apply(cta, barrier, lambda b: b.complete_tx(RESPONSE_BYTES))

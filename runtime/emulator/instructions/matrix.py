@@ -133,12 +133,14 @@ def build_stmatrix(ins: Decoded) -> Step:
     lanes = LANE_IDS < form.rows * count
     who = FULL if lanes.all() else lanes
     key, size = (name, "write"), 16 * form.rows * count
+    to_rows = form.to_rows
+    assert to_rows is not None  # forms of stores have it
     ins.note_access(MemoryAccess(name, WRITE, 16, address, lanes))
 
     def step(warp: Warp, mask: np.ndarray) -> Blocked | None:
         if blocked := converged(warp, mask):
             return blocked
-        rows = np.concatenate([form.to_rows(register) for register in read(warp)])
+        rows = np.concatenate([to_rows(register) for register in read(warp)])
         warp.launch.report.memory_bytes[key] += size
         of(warp).store(address(warp)[lanes], rows, 4, _ROW_WORDS, (warp, who))
         return None
@@ -156,6 +158,8 @@ def build_ldmatrix(ins: Decoded) -> Step:
     write = ins.write_vector(0, form.registers * count, np.uint32)
     address, lanes = ins.address(1), LANE_IDS < form.rows * count
     key, size = (name, "read"), 16 * form.rows * count
+    to_registers = form.to_registers
+    assert to_registers is not None  # forms of loads have it
     ins.note_access(MemoryAccess(name, READ, 16, address, lanes))
 
     def step(warp: Warp, mask: np.ndarray) -> Blocked | None:
@@ -164,7 +168,7 @@ def build_ldmatrix(ins: Decoded) -> Step:
         warp.launch.report.memory_bytes[key] += size
         rows = of(warp).load(address(warp)[lanes], 4, _ROW_WORDS)
         matrices = rows.reshape(count, form.rows, _ROW_WORDS)
-        write(warp, mask, np.concatenate([form.to_registers(matrix) for matrix in matrices]))
+        write(warp, mask, np.concatenate([to_registers(matrix) for matrix in matrices]))
         return None
 
     return step

@@ -80,6 +80,10 @@ def _symbol_space(ins: Decoded, address: syntax.Operand) -> str | None:
     return ins.program.place(ins, base.name).space
 
 
+def _name_of(address: syntax.Address) -> str:
+    return address.base.name if isinstance(address.base, syntax.Symbol) else ""
+
+
 def _check_symbol(ins: Decoded, space: str | None, address: syntax.Address) -> None:
     own = _symbol_space(ins, address)
     if own in (None, "const" if space is None else None, "global" if space is None else None):
@@ -87,7 +91,7 @@ def _check_symbol(ins: Decoded, space: str | None, address: syntax.Address) -> N
     if own != (space or "").partition("::")[0]:
         raise ins.trap(
             "address-space",
-            f"{address.base.name} is a .{own} variable, accessed as"
+            f"{_name_of(address)} is a .{own} variable, accessed as"
             f" {'generic' if space is None else '.' + space}",
         )
 
@@ -99,7 +103,7 @@ def _param_space(ins: Decoded, space: str, address: syntax.Address) -> tuple[str
         in_function = not ins.scope.function.is_entry
     if own not in (None, "param", "call-param"):
         raise ins.trap(
-            "address-space", f"{address.base.name} is a .{own} variable, accessed as .param"
+            "address-space", f"{_name_of(address)} is a .{own} variable, accessed as .param"
         )
     if in_function:
         return "param", lambda warp: warp.local

@@ -103,8 +103,9 @@ def _unpack(ins: Decoded, bits: int) -> Step:
         for write, part in zip(writes, unpacked(warp.regs[slot]), strict=True):
             write(warp, mask, part)
 
-    targets = tuple(ins.target(element, 8 * np.dtype(dtype).itemsize) for element in elements)
-    if bits <= 64 and None not in targets:
+    wanted = [ins.target(element, 8 * np.dtype(dtype).itemsize) for element in elements]
+    targets = tuple(target for target in wanted if target is not None)
+    if bits <= 64 and len(targets) == count:
         ins.note_lanewise(unpacked, (slot,), targets)
     return step
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from ..errors import Trap, lane_text
 from ..interface import Cta, Warp
+from ..interface import EngineOp as Operation
 from ..machine.barrier_operations import apply
 from ..machine.engine import EngineOp
 from ..machine.shared_access import barrier_at, check_span, count_event, locate, peer
@@ -279,7 +280,7 @@ def build_commit(ins: Decoded) -> Step:
         lane = one_lane(mask, "tcgen05.commit")
         tensor_engine(warp.cta).use_group(group)
         target, offset = locate(warp.cta, int(address(warp)[lane]), space)
-        ranks = int(ctas(warp)[lane]) if multicast else 1 << target.rank
+        ranks = int(ctas(warp)[lane]) if ctas else 1 << target.rank
         targets = [peer(warp.cta, rank) for rank in range(16) if ranks >> rank & 1]
         _submit_commit(warp, lane, targets, offset)
 
@@ -302,7 +303,7 @@ def _submit_commit(warp: Warp, lane: int, targets: list[Cta], offset: int) -> No
 
 
 def _submit_arrival(
-    warp: Warp, lane: int, target: Cta, offset: int, before: tuple[EngineOp, ...]
+    warp: Warp, lane: int, target: Cta, offset: int, before: tuple[Operation, ...]
 ) -> None:
     """The arrival at one CTA; nobody can be hurt by one at the own CTA after its exit."""
 

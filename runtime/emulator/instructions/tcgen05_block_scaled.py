@@ -13,8 +13,7 @@ from functools import partial
 import numpy as np
 
 from ..errors import Trap
-from ..interface import Cta, Warp
-from ..machine.engine import EngineOp
+from ..interface import Cta, EngineOp, Warp
 from ..ptx import syntax
 from ..ptx.decode import Decoded
 from ..ptx.registry import Step, instruction
@@ -121,7 +120,7 @@ class ScaledMultiply(Multiply):
         factors = scale_factors(memory, column, len(values), self.scaling, first, what, groups)
         blocks = values.astype(np.float64).reshape(len(values), self.scaling.blocks, -1)
         scaled = (blocks * factors[:, :, None]).reshape(len(values), -1)
-        return _Scaled(scaled, np.isnan(factors), ~blocks.any(axis=(0, 2)))
+        return _Scaled(scaled, np.isnan(factors), np.asarray(~blocks.any(axis=(0, 2))))
 
 
 @dataclass(frozen=True)

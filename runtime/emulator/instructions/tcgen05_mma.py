@@ -15,6 +15,7 @@ import numpy as np
 
 from ..errors import Trap
 from ..interface import Cta, Warp
+from ..interface import EngineOp as AnyOperation
 from ..machine.engine import EngineOp, Move, Moves
 from ..machine.shared_access import count_event
 from ..ptx import syntax
@@ -373,7 +374,12 @@ def _order_a(cta: Cta, multiply_: Multiply, a: Place, op: EngineOp, warp: Warp) 
 
 
 def order_read(
-    cta: Cta, what: str, columns: slice, op: EngineOp | None, warp: Warp, half: int | None = None
+    cta: Cta,
+    what: str,
+    columns: slice,
+    op: AnyOperation | None,
+    warp: Warp,
+    half: int | None = None,
 ) -> None:
     """Check columns and ordering of an operand in tensor memory, which ``op`` will read."""
     engine, line = tensor_engine(cta), warp.program.source[warp.split.pc].line

@@ -225,8 +225,8 @@ def _build_load(ins: Decoded) -> Step:
     def step(warp: Warp, mask: np.ndarray) -> None:
         to, at = destination(warp), barrier(warp)
         for lane in np.flatnonzero(mask):
-            bound, starts = source.bound(warp, lane)
-            ranks = int(ctas(warp)[lane]) if multicast else None
+            bound, starts = source.bound(warp, int(lane))
+            ranks = int(ctas(warp)[lane]) if ctas else None
             places = _places(warp.cta, int(to[lane]), int(at[lane]), space, group, ranks)
             for number, (target, signal) in enumerate(places):
                 load = Load(bound, starts, warp.cta, target, signal, number == 0, ins.line)
@@ -294,7 +294,7 @@ def _build_store(ins: Decoded, operation: str | None) -> Step:
     def step(warp: Warp, mask: np.ndarray) -> None:
         addresses = source(warp)
         for lane in np.flatnonzero(mask):
-            bound, starts = target.bound(warp, lane)
+            bound, starts = target.bound(warp, int(lane))
             _, offset = locate(warp.cta, int(addresses[lane]), "shared::cta")
             _submit_store(warp, int(lane), Store(bound, starts, warp.cta, offset, operation))
 
@@ -335,6 +335,7 @@ class Store:
         return (move_of_boxes(self.bound, self.starts, "write"),)
 
     def write(self) -> None:
+        assert self._box is not None  # `read` comes before
         for start, box in zip(self.starts, np.split(self._box, len(self.starts)), strict=True):
             written = store_box(self.cta, self.bound, start, box, self.operation)
             count_event(self.cta, "tma store bytes", written)
@@ -380,7 +381,7 @@ def build_tensor_prefetch(ins: Decoded) -> Step:
 
     def step(warp: Warp, mask: np.ndarray) -> None:
         for lane in np.flatnonzero(mask):
-            source.bound(warp, lane)
+            source.bound(warp, int(lane))
 
     return step
 

@@ -97,6 +97,13 @@ def _shuffle_source(mode: str, lane: np.ndarray, b: np.ndarray, c: np.ndarray):
     return source, source <= highest
 
 
+def _two_results(operand: syntax.Operand) -> tuple[syntax.Operand, syntax.Operand]:
+    """`d|p`, or `d` with a second result that nobody takes."""
+    if isinstance(operand, syntax.Pair):
+        return operand.first, operand.second
+    return operand, syntax.Symbol("_")
+
+
 @instruction("shfl", section="9.7.9.6")
 def build_shfl(ins: Decoded) -> Step:
     """shfl.sync.{up,down,bfly,idx}.b32 d{|p}, a, b, c, membermask."""
@@ -110,8 +117,8 @@ def build_shfl(ins: Decoded) -> Step:
     operand = ins.operand(0)
     if ins.is_sink(operand):
         raise ins.trap("operand", "a result that cannot be `_`")
-    pair = operand if isinstance(operand, syntax.Pair) else syntax.Pair(operand, syntax.Symbol("_"))
-    write, flag = ins.write(pair.first, np.uint32), ins.write(pair.second, np.bool_)
+    first, second = _two_results(operand)
+    write, flag = ins.write(first, np.uint32), ins.write(second, np.bool_)
     a, b, c = (ins.read(number, np.uint32) for number in (1, 2, 3))
     lane = LANE_IDS.astype(np.int64)
 
@@ -179,8 +186,8 @@ def build_match(ins: Decoded) -> Step:
     ins.finish_modifiers()
     ins.expect_operands(3)
     operand = ins.operand(0)
-    pair = operand if isinstance(operand, syntax.Pair) else syntax.Pair(operand, syntax.Symbol("_"))
-    write, flag = ins.write(pair.first, np.uint32), ins.write(pair.second, np.bool_)
+    first, second = _two_results(operand)
+    write, flag = ins.write(first, np.uint32), ins.write(second, np.bool_)
     read = ins.read(1, type_.raw)
 
     def run(warp, lanes):

@@ -290,9 +290,14 @@ def _take_form(ins: Decoded) -> WmmaForm:
     ins.finish_modifiers()
     if len(layouts) != 2 or not legal or (saturates and d != "s32") or (a == "b1") != bool(combine):
         ins.unmodelled(f"shape .{shape} with types .{d}.{a}.{b}.{c}")
-    parts = [_fragment(ins, *each) for each in (("a", shape, a, layouts[0]), ("b", shape, b,
-             layouts[1]), ("c", shape, c, "row"), ("d", shape, d, "row"))]  # fmt: skip
-    return WmmaForm(*parts, saturates, combine)
+    return WmmaForm(
+        _fragment(ins, "a", shape, a, layouts[0]),
+        _fragment(ins, "b", shape, b, layouts[1]),
+        _fragment(ins, "c", shape, c, "row"),
+        _fragment(ins, "d", shape, d, "row"),
+        saturates,
+        combine,
+    )
 
 
 @instruction("wmma.mma", section="9.7.14.4.5")

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from ..errors import Trap
 from ..interface import Cta, Launch, Warp
+from ..interface import EngineOp as Operation
 from .signals import Signal
 
 
@@ -40,6 +41,12 @@ class Move(NamedTuple):
 
 
 Moves = tuple[Move, ...]
+
+
+class Asked(Protocol):
+    """Says what an operation moves."""
+
+    def __call__(self) -> Moves: ...
 
 
 Stream = tuple[str, int | None]
@@ -97,28 +104,32 @@ class EngineOp:
         self,
         name: str | Callable[[], str],
         run: Callable[[], None],
-        after: tuple[EngineOp, ...] = (),
+        after: tuple[Operation, ...] = (),
         *,
         agent: str = "",
         notifies: tuple[Cta, ...] = (),
         touches: tuple[Cta, ...] = (),
-        moves: Callable[[], Moves] = moves_nothing,
+        moves: Asked = moves_nothing,
         signals: tuple[Cta, int] | None = None,
         stream: Stream | None = None,
         joins: bool = False,
         commits: bool = False,
         generic: bool = False,
     ):
-        self._name, self.run, self.after, self.agent = name, run, after, agent
-        self.notifies, self.touches, self.moves = notifies, touches, moves
-        self.signals, self.stream, self.joins = signals, stream, joins
+        self._name, self.agent = name, agent
+        self.run: Callable[[], None] = run
+        self.after: tuple[Operation, ...] = after
+        self.notifies, self.touches = notifies, touches
+        self.moves: Asked = moves
+        self.signals: tuple[Any, int] | None = signals
+        self.stream, self.joins = stream, joins
         self.commits, self.generic = commits, generic
         self.marks: Any = None
         self.done = False
         self.line = 0
         self._place: tuple[Warp, int, np.ndarray] | None = None
-        self.signal: Signal | None = None
-        self.successors: list[EngineOp] = []
+        self.signal: Any = None  # a `Signal`
+        self.successors: list[Any] = []
         self.waits_for = 0
 
     @property

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ..errors import Trap
 from ..interface import Cta, Warp
 
@@ -31,7 +33,9 @@ class NamedBarrier:
         """Threads that complete the phase: the stated number, or all threads still alive."""
         return self.cta.live_threads if self.expected is None else self.expected
 
-    def arrive(self, warp: Warp, threads: int, expected: int | None, flags: list[bool] = ()) -> int:
+    def arrive(
+        self, warp: Warp, threads: int, expected: int | None, flags: Sequence[bool] = ()
+    ) -> int:
         """Count `threads` arrivals of a warp; returns the generation to wait for.
 
         expected: the thread count of the instruction, None for all threads of the CTA.

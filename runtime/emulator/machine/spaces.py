@@ -88,7 +88,7 @@ class Space:
         """
         region = self.last
         index = region.index(addresses, width, count) if region else None
-        if index is None:
+        if region is None or index is None:
             region = self.region_at(int(addresses[0]))
             index = region.index(addresses, width, count)
             self.last = region

@@ -9,6 +9,7 @@ independent thread scheduling).
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -169,7 +170,7 @@ class Warp(StateBag):
             text=source.text,
         )
 
-    def _handle(self, signal: object, mask: np.ndarray) -> Split | None:
+    def _handle(self, signal: Any, mask: np.ndarray) -> Split | None:
         split = self.split
         if signal is CONTROL:
             return self._reselect()
@@ -251,7 +252,9 @@ class Warp(StateBag):
 
     def _absorb(self, first: Split, other: Split) -> None:
         first.mask = canonical(first.mask | other.mask)
-        if not (first.polls and other.polls and first.reason.key == other.reason.key):
+        mine, theirs = first.reason, other.reason
+        same = mine is not None and theirs is not None and mine.key == theirs.key
+        if not (first.polls and other.polls and same):
             first.parked_at = first.reason = None
         self.splits.remove(other)
 

@@ -59,7 +59,7 @@ class Source:
                 break
             at = match.end()
             if match.lastgroup != "space":
-                tokens.append((match.lastgroup, match.group(), match.start()))
+                tokens.append((match.lastgroup or "", match.group(), match.start()))
         if at != len(text):
             raise self.error(_why_no_token(text, at), at)
         tokens.append(("end", "the end of the text", len(text)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NoReturn
+from typing import NoReturn, overload
 
 from ..errors import Trap
 from .values import TYPES, Type
@@ -30,6 +30,10 @@ class Modifiers:
         self._left.remove(name)
         return True
 
+    @overload
+    def choice(self, names: tuple[str, ...], default: str) -> str: ...
+    @overload
+    def choice(self, names: tuple[str, ...]) -> str | None: ...
     def choice(self, names: tuple[str, ...], default: str | None = None) -> str | None:
         """Consume the one of `names` that is there, else return `default`."""
         found = [name for name in names if name in self._left]

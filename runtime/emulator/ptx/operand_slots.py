@@ -183,7 +183,10 @@ class OperandSlots(Modifiers):
         self, name: str, register: Register, form: Type | np.dtype | int, relaxed: bool
     ) -> int:
         """The slot of a register that an instruction of this type, or size, may name."""
-        bits = form if isinstance(form, int) else getattr(form, "bits", None) or type_bits(form)
+        if isinstance(form, int):
+            bits = form
+        else:
+            bits = form.bits if isinstance(form, Type) else type_bits(form)
         if register.bits != bits and not (relaxed and WIDEST >= register.bits > bits > 1):
             self._width_mismatch(name, register.bits, bits)
         if not isinstance(form, int) and clash(
@@ -241,9 +244,10 @@ class OperandSlots(Modifiers):
             if isinstance(where, int) and self.mnemonic.partition(".")[0] not in SINK_TAKERS:
                 raise self.trap("operand", "a result that cannot be `_`")
             return None
-        if not isinstance(operand, syntax.Symbol) or not self.scope.register(operand.name):
+        register = self.scope.register(operand.name) if isinstance(operand, syntax.Symbol) else None
+        if register is None or not isinstance(operand, syntax.Symbol):
             self.unmodelled("a destination that is not a register")
-        return self._fitting(operand.name, self.scope.register(operand.name), form, relaxed)
+        return self._fitting(operand.name, register, form, relaxed)
 
 
 def _spread(scope: Scope, operand: syntax.Operand) -> syntax.Operand:

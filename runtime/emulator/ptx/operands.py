@@ -248,6 +248,8 @@ class TokenStream:
             if self.kind == "number"
             else syntax.Symbol(self.take("word", "a register, variable or address"))
         )
+        if isinstance(base, syntax.Float):
+            raise self.error("expected an address, got a decimal")
         offset = self._offset()
         coordinates, rest = None, []
         while self.accept(","):

@@ -235,7 +235,7 @@ class Parser(TokenStream):
         if self.text == ".reg":
             return [self._registers()]
         if self.text in SPACES:
-            return self._variable_list(extern=False)
+            return [*self._variable_list(extern=False)]
         if self._skip_debug() or self.accept(";"):
             return []
         raise self.error("expected an instruction, a label or a declaration")

@@ -61,7 +61,9 @@ def _successors(program: Program, pc: int) -> Iterator[int]:
     if goes_on and pc + 1 < len(program.source):
         yield pc + 1
     for name in _targets(scope, mnemonic, source):
-        yield scope.label(name)
+        target = scope.label(name)
+        assert target is not None  # the decoder has seen to it
+        yield target
 
 
 def _targets(scope: Any, mnemonic: str, source: syntax.Instruction) -> tuple[str, ...]:

@@ -62,7 +62,7 @@ class Program:
         self.frame = FrameLayout("the local memory of a thread", MAX_LOCAL_BYTES)
         self.params = FrameLayout("the parameters of a kernel", MAX_PARAM_BYTES)
         self.constants: dict[int, np.ndarray] = {}
-        self.poisoned: dict[int, np.dtype] = {}
+        self.poisoned: dict[int, int] = {}
         self.special_slots: dict[int, str] = {}
         self.shared_slots: dict[int, tuple[str, int]] = {}
         self.accesses: dict[int, MemoryAccess] = {}
@@ -157,6 +157,7 @@ class Program:
             return self._shared_slot(placed.variable, symbol.offset, bits)
         if placed.space in ("global", "const"):
             return self.constant(self.globals.address(symbol.name) + symbol.offset, bits)
+        assert placed.offset is not None  # of other spaces, all have places
         if placed.space == "param":
             return self.constant(PARAM_WINDOW + placed.offset + symbol.offset, bits)
         base = LANE_IDS.astype(RAW[bits]) << RAW[bits].type(LANE_SHIFT)
@@ -217,6 +218,7 @@ class Program:
         code.scope = Scope(code)
         for parameter in (*function.params, *function.returns):
             self._declare_parameter(code.scope, parameter)
+        assert function.body is not None  # declarations have no code
         self._flatten_block(function.body, code.scope)
         self._append(syntax.Instruction("ret", (), None, function.line, "}"), code.scope)
         return code

@@ -37,7 +37,7 @@ def _tid(axis: int) -> Callable[[Warp], np.ndarray]:
     return value
 
 
-def _triples() -> dict[str, Callable[[Warp], tuple[int, int, int]]]:
+def _triples() -> dict[str, Callable[[Warp], tuple[int, ...]]]:
     return {
         "%ntid": lambda warp: warp.launch.block,
         "%ctaid": lambda warp: warp.cta.index,

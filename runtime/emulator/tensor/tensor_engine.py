@@ -62,7 +62,8 @@ class TensorEngine:
         of issue, and block-scaled kernels of every compiler replace scale factors relying on it.
         """
         self._forget_done()
-        return tuple(a.op for a in self.products if a.who == who and a.span.meets(span))
+        mine = (a.op for a in self.products if a.who == who and a.span.meets(span))
+        return tuple(op for op in mine if op is not None)
 
     def note_product(self, access: Access) -> None:
         """A product will access tensor memory."""
@@ -70,7 +71,7 @@ class TensorEngine:
         self.products.append(access)
 
     def _forget_done(self) -> None:
-        self.products = [access for access in self.products if not access.op.done]
+        self.products = [each for each in self.products if each.op is not None and not each.op.done]
 
 
 def tensor_engine(cta: Cta) -> TensorEngine:

@@ -22,14 +22,19 @@ from ..interface import EngineOp
 class Product(Protocol):
     """What owns registers: `results` are the new values of `slots` once `op` is done.
 
+    form: of the operation; warpgroup: the parts of all four warps.
+
     done: whether the whole operation is complete, of which `op` is this warp's part.
     """
 
     slots: tuple[int, ...]
     results: list[np.ndarray]
-    op: EngineOp
     line: int
+    form: Any
+    warpgroup: Any
 
+    @property
+    def op(self) -> EngineOp: ...
     @property
     def done(self) -> bool: ...
 

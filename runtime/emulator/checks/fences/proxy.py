@@ -9,6 +9,7 @@ fenced. Bytes of a live mbarrier object may be touched by mbarrier operations on
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import TypeVar
 
 import numpy as np
 
@@ -16,6 +17,8 @@ from ...errors import Trap
 from ...interface import Warp
 from ...machine.shared_access import Words, numbers
 from ...ptx.lanes import FULL
+
+Key = TypeVar("Key", int, tuple[int, int])
 
 _SHIFT = {1: 0, 2: 1, 4: 2, 8: 3, 16: 4}
 CLOCKED = 0xFFFF
@@ -29,6 +32,14 @@ def _tag_rows(warp: int, size: int) -> np.ndarray:
     """The marks of one store of ``size`` bytes by each lane of a warp, one element a lane."""
     threads = np.arange(32 * warp + 1, 32 * warp + 33, dtype=np.uint16)
     return np.repeat(threads, size).view(f"V{2 * size}")
+
+
+def _widen(spans: dict[Key, tuple[int, int]], key: Key, low: int, high: int) -> None:
+    """Let a span reach from ``low`` to ``high`` at least."""
+    known = spans.get(key)
+    if known is None or low < known[0] or high > known[1]:
+        known = known or (low, high)
+        spans[key] = (min(low, known[0]), max(high, known[1]))
 
 
 class BusySource:
@@ -98,11 +109,8 @@ class SharedProxy:
         low, high = int(np.minimum.reduce(offsets)), int(np.maximum.reduce(offsets)) + size
         view, shift, rows = self._tag_views[size], _SHIFT[size], _tag_rows(warp.index, size)
         view[offsets >> shift] = rows if mask is FULL else rows[mask]
-        for spans, key in ((self._spans, warp.index), (self._lines, (warp.index, line))):
-            known = spans.get(key)
-            if known is None or low < known[0] or high > known[1]:
-                known = known or (low, high)
-                spans[key] = (min(low, known[0]), max(high, known[1]))
+        _widen(self._spans, warp.index, low, high)
+        _widen(self._lines, (warp.index, line), low, high)
 
     def stored_from_afar(self, offsets: np.ndarray, size: int) -> None:
         """A thread of another CTA wrote ``size`` bytes each, or an operation."""

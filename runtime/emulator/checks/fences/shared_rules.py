@@ -100,7 +100,8 @@ class _Generic(Watcher):
     ) -> None:
         offsets = region.offsets(addresses)
         if who is not None and who[0].cta is self._cta:
-            self._proxy.stored(*who, offsets, size)
+            warp, mask = who
+            self._proxy.stored(warp, mask, offsets, size)
         else:
             self._proxy.stored_from_afar(offsets, size)
 
@@ -140,6 +141,7 @@ class _Initialised(Watcher):
     """Nobody reads bytes that were never written."""
 
     def __init__(self, region: Region):
+        assert region.written is not None  # checked memories keep which bytes were written
         self._region, self._written = region, region.written
 
     def loading(self, region: Region, addresses: np.ndarray, index: np.ndarray, size: int) -> None:

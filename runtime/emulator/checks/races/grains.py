@@ -163,7 +163,8 @@ def words_of(cells: Cells, size: int) -> Cells | None:
         return None
     if size == WORD:
         return cells
-    return (cells.reshape(-1, 1) * (size // WORD) + np.arange(size // WORD)).reshape(-1)
+    numbers = cells.index() if isinstance(cells, Block) else cells
+    return (numbers.reshape(-1, 1) * (size // WORD) + np.arange(size // WORD)).reshape(-1)
 
 
 def bytes_of(cells: Cells, size: int) -> np.ndarray:

@@ -59,8 +59,9 @@ class Places:
         releases = strong.order in RELEASES
         if op is not None:
             message = self._races.operation_message() if releases and op.commits else None
-            known = message is not None and op.marks.issuer is not None
-            return Published(op.marks.issuer, (message, message, message)) if known else None
+            if message is None or op.marks.issuer is None:
+                return None
+            return Published(op.marks.issuer, (message, message, message))
         if warp is None:
             return None
         messages = self._races.clock(warp).releases(relaxed=not releases, reach=REACH[strong.scope])

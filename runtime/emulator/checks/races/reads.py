@@ -124,7 +124,9 @@ class LastReads:
         if marks is None:
             cells, unit, marks = bytes_of(index, size), 1, last.fine(index, size)
         elif size > WORD:
-            cells, unit = words_of(index, size), WORD
+            words = words_of(index, size)
+            assert words is not None  # the cells are no smaller
+            cells, unit = words, WORD
         who, when = marks
         others = (who != own) & (who != 0)
         if others.all():

@@ -37,10 +37,10 @@ class BarrierClock:
 
     def arrive(self, message: Message) -> None:
         """Add what an arrival passes on; the message is the barrier's from now on."""
-        if self.pending is None and self.done is None:
-            self.pending = message
-            return
         if self.pending is None:
+            if self.done is None:
+                self.pending = message
+                return
             self.pending = self.done.copy()
         self.pending.join(message)
 

@@ -123,7 +123,7 @@ class SharedShadow:
     ) -> None:
         visible = actor.rows[ASYNC if actor.asynchronous else KNOWN]
         by_words = self._writes.coarse(index, size)
-        if by_words is not None and self._in_order(*by_words, actor, visible):
+        if by_words is not None and self._in_order(by_words[0], by_words[1], actor, visible):
             self._note_fences(index, size, actor, what)
             return
         who, when = self._writes.fine(index, size)
@@ -176,6 +176,7 @@ class SharedShadow:
         recent = _recent(who, when, actor)
         if not recent.any():
             return
+        assert actor.lanes is not None  # threads have them
         writers = self._lanes[bytes_of(index, size)]
         recent &= (writers != 0) & (writers != np.repeat(actor.lanes, size))
         bad = _harmful(recent, same)
@@ -265,8 +266,10 @@ class GlobalShadow:
         self, marks: Grains, cells: tuple[Cells, int], actor: Actor, kind: int, about: tuple
     ) -> None:
         by_words = marks.coarse(*cells)
-        if by_words is not None and not any(True for _ in _conflicts(*by_words, actor, kind)):
-            return
+        if by_words is not None:
+            who, when = by_words
+            if not any(True for _ in _conflicts(who, when, actor, kind)):
+                return
         who, when = marks.fine(*cells)
         past, what, same = about
         for flags in _conflicts(who, when, actor, kind):

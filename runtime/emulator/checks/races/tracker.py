@@ -266,8 +266,8 @@ class Races(Listener):
         if warp is not None and self.operation is None:
             self.mbarrier_used(warp, barrier, "an arrival")
         message, op = self.operation_message(), self.operation
-        meant = op and op.marks
-        if meant and meant.event is not None and meant.issuer is not target:
+        meant = None if op is None else op.marks
+        if op is not None and meant and meant.event is not None and meant.issuer is not target:
             component, time = meant.event
             arrivals_from_afar(target)[component] = (time, op.line)
         if op is None and warp is not None:
@@ -358,6 +358,7 @@ class Races(Listener):
     def columns_allocated(self, warp: Warp, cta: Cta, offset: int) -> None:
         """The result of tcgen05.alloc, of which the async proxy needs no fence."""
         clock, actor = self._clocks[warp], self.actor(warp)
+        assert actor is not None  # a warp is one
         event = self._stream(warp, "tcgen05.alloc", "tcgen05.alloc")
         clock.observe(event, generic=False)
         actor.own, actor.when = event[0], event[1] << LINE_BITS | line_of(warp)
@@ -372,6 +373,7 @@ class Races(Listener):
 
     def require_tensor(self, warp: Warp, past: PastAccess, what: str) -> None:
         """Trap if a warp's access to tensor memory is not ordered behind another warp's."""
+        assert past.event is not None  # the race checks told it
         component, time = past.event
         if max(int(self._clocks[warp].row(kind)[component]) for kind in (KNOWN, OUT)) >= time:
             return
