@@ -11,7 +11,7 @@
 An agent is what `sm.warps` runs, or the kernel. Its program is read in order, loop bodies once:
 between two advances of a position it is at one slot. Who hears of an arrival is found by placing
 the op in each CTA of the cluster in turn: by masks, by `sm.mapa`, by the leader CTA's region.
-Agents that pass by each other's slots (`sm.advance_position` by several) take turns and count once.
+Agents that pass by slots where they do nothing leave them to each other: they count once.
 """
 
 from __future__ import annotations
@@ -178,9 +178,10 @@ class _Phases:
         """The agent leaves the slot: it has done there what it does each time."""
         place = op.position
         visit = self.agent.open.pop(place, None)
-        if op.slots.value > 1:
+        if visit is None:
             self.agent.passes_by.add(place)
-        if visit is None or _only_empties(visit):
+            return
+        if _only_empties(visit):
             return
         self._check_bytes(visit)
         known = self.agent.done.setdefault(place, visit)

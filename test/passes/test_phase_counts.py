@@ -56,6 +56,11 @@ def test_who_waits_and_who_arrives_in_a_preset_fit_together(preset):
     count(SHAPES["TMA"], "sm_90a" if preset in presets_of("sm_90a") else "sm_100a", preset=preset)
 
 
+def test_consumers_in_turns_count_once_where_a_tile_has_one_slot_too():
+    """The other's tile is passed by with one step then, as a slot of one's own is left."""
+    count((72, 40, 56), "sm_90a", preset="h8")
+
+
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("length", range(1, 1 + len(parse_pipeline(DEFAULT_PIPELINE))))
 def test_who_waits_and_who_arrives_in_a_prefix_fit_together(length, target):
