@@ -1,43 +1,17 @@
-"""Short names for arithmetic on i32 and for loops, at the current insertion point."""
+"""Short names for predicates and for loops, at the current insertion point."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from ..dialects.integers import constant as constant
+from ..dialects.integers import like
 from ..dialects.mlir import arith, ir, scf
 
 
 def i32() -> ir.Type:
     return ir.IntegerType.get_signless(32)
-
-
-def constant(value: int, type_: ir.Type | None = None) -> ir.Value:
-    """An integer constant, i32 unless told.
-
-    There are so many that `arith.ConstantOp`, which takes twice as long, shows.
-    """
-    type_ = type_ or i32()
-    attributes = {"value": ir.IntegerAttr.get(type_, value)}
-    return ir.Operation.create("arith.constant", results=[type_], attributes=attributes).result
-
-
-def add(left: ir.Value, right: ir.Value | int) -> ir.Value:
-    return left if isinstance(right, int) and right == 0 else arith.addi(left, like(left, right))
-
-
-def mul(left: ir.Value, right: ir.Value | int) -> ir.Value:
-    return left if isinstance(right, int) and right == 1 else arith.muli(left, like(left, right))
-
-
-def div(left: ir.Value, right: int) -> ir.Value:
-    """Unsigned quotient by a constant."""
-    return left if right == 1 else arith.divui(left, like(left, right))
-
-
-def rem(left: ir.Value, right: int) -> ir.Value:
-    """Unsigned remainder by a constant."""
-    return arith.remui(left, like(left, right))
 
 
 def both(left: ir.Value | None, right: ir.Value | None) -> ir.Value | None:
@@ -55,10 +29,6 @@ def less(left: ir.Value, right: int) -> ir.Value:
 def as_i32(value: ir.Value) -> ir.Value:
     """index → i32."""
     return arith.index_cast(i32(), value)
-
-
-def like(value: ir.Value, other: ir.Value | int) -> ir.Value:
-    return constant(other, value.type) if isinstance(other, int) else other
 
 
 @contextmanager

@@ -23,7 +23,7 @@ from ..dialects.tile import AwaitMmaOp, KernelOp, ReducedStoreOp
 from ..dialects.tile_threads import SHARED_POINTER, PartialOp, ThreadRowOp, WritePartialOp
 from ..dialects.tile_types import integers_of
 from .base import defining_op
-from .emit import add, as_i32, both, constant, div, less, loop, mul, rem, when
+from .emit import as_i32, both, constant, less, loop, when
 from .expand_rows import PAIR, PAIR_EVERY, Columns, held_atoms, held_rows, thread_pair, write_row
 from .team import Team
 from .whole import lies_inside
@@ -49,7 +49,7 @@ class Partials:
 
     def row_of_c(self, row: ir.Value) -> ir.Value:
         """The row of C that a row of the tile is."""
-        return add(mul(as_i32(self.store.i), self.store.acc.type.shape[0]), row)
+        return as_i32(self.store.i) * self.store.acc.type.shape[0] + row
 
     def inside(self, row: ir.Value) -> ir.Value | None:
         """Whether a row of the tile is one of C; None where all are."""
@@ -82,7 +82,7 @@ def _write_columns(partials: Partials) -> None:
     columns = Columns.of(partials.kernel, partials.store)
     registers = columns.fragment.registers
     for first in columns.atoms():
-        row = add(columns.row, first)
+        row = columns.row + first
         with loop(*columns.chunks()) as chunk:
             values = columns.read(first, chunk)
             partials.write(values, row, columns.own(chunk), registers, registers)
@@ -93,10 +93,10 @@ def _write_pairs(partials: Partials, target: Target) -> None:
     AwaitMmaOp(pending=attribute_of(0))
     row = ThreadRowOp(sums=acc).row
     for first in held_atoms(acc, target):
-        first_row, rows = add(row, first), held_rows(acc, first)
+        first_row, rows = row + first, held_rows(acc, first)
         column = thread_pair(acc)
         for behind, values in rows:
-            partials.write(values, add(first_row, behind), column, PAIR, PAIR_EVERY)
+            partials.write(values, first_row + behind, column, PAIR, PAIR_EVERY)
 
 
 @dataclass(frozen=True)
@@ -123,7 +123,7 @@ def _store_sums(partials: Partials) -> None:
     place = _place_in_plane(partials.kernel)
     whole = count % (batch * threads) == 0
     with loop(ThreadOp().number, count, batch * threads) as first:
-        numbers = [add(first, index * threads) for index in range(batch)]
+        numbers = [first + index * threads for index in range(batch)]
         units = [_unit_at(partials, number, rank, None if whole else count) for number in numbers]
         values = [_read(partials, unit, place) for unit in units]
         for unit, parts in zip(units, values, strict=True):
@@ -137,7 +137,7 @@ def _place_in_plane(kernel: KernelOp) -> ir.Value | None:
     if m > 1:
         places.append(sm.SpecialRegisterOp.of(register="cluster_ctaid.x").value)
     if n > 1:
-        places.append(mul(sm.SpecialRegisterOp.of(register="cluster_ctaid.y").value, m))
+        places.append(sm.SpecialRegisterOp.of(register="cluster_ctaid.y").value * m)
     return reduce(arith.addi, places) if places else None
 
 
@@ -145,17 +145,17 @@ def _ranks(kernel: KernelOp, place: ir.Value | None) -> list[ir.Value]:
     """The ranks of the CTAs that share this CTA's tile, in order (PTX ISA, %cluster_ctarank)."""
     m, n, split = integers_of(kernel.cluster)
     behind = [part * m * n for part in range(split)]
-    return [constant(each) if place is None else add(place, each) for each in behind]
+    return [constant(each) if place is None else place + each for each in behind]
 
 
 def _unit_at(partials: Partials, number: ir.Value, rank: ir.Value, count: int | None) -> Unit:
     """Unit `number` of this CTA; at and past `count`, where one is given, there is none."""
     (m, n), split = partials.store.acc.type.shape, integers_of(partials.kernel.cluster)[2]
     in_row = n // UNIT_COLUMNS
-    row = add(mul(div(number, in_row), split), rank)
+    row = number // in_row * split + rank
     valid = both(None if m % split == 0 else less(row, m), partials.inside(row))
     valid = both(valid, None if count is None else less(number, count))
-    return Unit(row, mul(rem(number, in_row), UNIT_COLUMNS), valid)
+    return Unit(row, number % in_row * UNIT_COLUMNS, valid)
 
 
 def _read(partials: Partials, unit: Unit, place: ir.Value | None) -> list[ir.Value]:
@@ -176,5 +176,5 @@ def _store_sum(partials: Partials, unit: Unit, values: list[ir.Value]) -> None:
     element = store.acc.type.element
     total = reduce(arith.addi if isinstance(element, ir.IntegerType) else arith.addf, values)
     with when(unit.valid):
-        column = add(mul(as_i32(store.j), store.acc.type.shape[1]), unit.column)
+        column = as_i32(store.j) * store.acc.type.shape[1] + unit.column
         write_row(store, total, partials.row_of_c(unit.row), column)

@@ -33,7 +33,7 @@ from ..dialects.tile_threads import (
 from ..dialects.tile_types import AccumulatorType, integers_of
 from .base import defining_op
 from .clone import copy_region
-from .emit import add, as_i32, constant, less, loop, mul, when
+from .emit import as_i32, constant, less, loop, when
 from .fragments import Fragment, store_fragment
 from .plan import cluster_of
 from .whole import lies_inside
@@ -82,7 +82,7 @@ class Columns:
 
     def own(self, column: ir.Value) -> ir.Value:
         """A column moved on to the first that this thread has."""
-        return column if self.column is None else add(column, self.column)
+        return column if self.column is None else column + self.column
 
 
 def expand_store(kernel: KernelOp, store: StoreOp, target: Target) -> None:
@@ -100,12 +100,12 @@ def expand_store(kernel: KernelOp, store: StoreOp, target: Target) -> None:
 def _store_columns(kernel: KernelOp, store: StoreOp, height: int | None) -> None:
     columns, (m, n) = Columns.of(kernel, store), store.acc.type.shape
     for first in columns.atoms():
-        row = add(mul(as_i32(store.i), m), add(columns.row, first))
+        row = as_i32(store.i) * m + (columns.row + first)
         inside = None if height is None else less(row, height)
-        start_of_tile = mul(as_i32(store.j), n)
+        start_of_tile = as_i32(store.j) * n
         with loop(*columns.chunks()) as chunk:
             values = columns.read(first, chunk)
-            column = columns.own(add(start_of_tile, chunk))
+            column = columns.own(start_of_tile + chunk)
             with when(inside):
                 write_row(store, values, row, column)
 
@@ -114,12 +114,12 @@ def _store_pairs(store: StoreOp, target: Target, height: int | None) -> None:
     m, n = store.acc.type.shape
     AwaitMmaOp(pending=attribute_of(0))
     row = ThreadRowOp(sums=store.acc).row
-    row = add(mul(as_i32(store.i), m), row)
-    start_of_tile = mul(as_i32(store.j), n)
-    column = add(start_of_tile, thread_pair(store.acc))
+    row = as_i32(store.i) * m + row
+    start_of_tile = as_i32(store.j) * n
+    column = start_of_tile + thread_pair(store.acc)
     for first in held_atoms(store.acc, target):
         for behind, values in held_rows(store.acc, first):
-            at_row = add(row, first + behind)
+            at_row = row + (first + behind)
             with when(None if height is None else less(at_row, height)):
                 write_row(store, values, at_row, column, PAIR, PAIR_EVERY)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from ...dialects import sm
 from ...dialects.mlir import ir
 from ..fragments import Fragment
-from . import build as b
+from . import build
 from .frame import Frame
 
 MATRIX_LANES = 16
@@ -28,30 +28,30 @@ class Place:
     @staticmethod
     def of(frame: Frame, fragment: Fragment, n: int) -> Place:
         """For an accumulator of `n` columns."""
-        warp, lane = b.div(frame.team.thread, 32), frame.lane
+        warp, lane = frame.team.thread // 32, frame.lane
         lanes, row = Place.lanes_of(warp), Place.row_of(warp, lane, fragment)
         return Place(row, Place.column_of(warp, lane, fragment, n), lanes)
 
     @staticmethod
     def lanes_of(warp: ir.Value) -> ir.Value:
         """The lanes of a warp."""
-        return b.mul(warp, 32 << 16)
+        return warp * (32 << 16)
 
     @staticmethod
     def row_of(warp: ir.Value, lane: ir.Value, fragment: Fragment) -> ir.Value:
         """The row of a thread."""
         if fragment.layout == "D":
-            return b.add(b.mul(warp, 32), lane)
+            return warp * 32 + lane
         if fragment.layout == "B":
-            return b.add(b.mul(b.rem(warp, 2), 32), lane)
-        return b.add(b.mul(warp, 16), b.rem(lane, 16))
+            return warp % 2 * 32 + lane
+        return warp * 16 + lane % 16
 
     @staticmethod
     def column_of(warp: ir.Value, lane: ir.Value, fragment: Fragment, n: int) -> ir.Value | None:
         """The first column of a thread; None where it has all of them."""
         if fragment.layout == "B":
-            return b.mul(b.div(warp, 2), n // 2)
-        return b.mul(b.div(lane, 16), fragment.registers) if fragment.layout == "F" else None
+            return warp // 2 * (n // 2)
+        return lane // 16 * fragment.registers if fragment.layout == "F" else None
 
 
 def read_fragment(fragment: Fragment, element: ir.Type, address: ir.Value) -> ir.Value:
@@ -69,6 +69,6 @@ def read_matrices(columns: int, element: ir.Type, address: ir.Value) -> ir.Value
 
 
 def _load(shape: str, type_: ir.VectorType, address: ir.Value, offset: int = 0) -> ir.Value:
-    words = ir.VectorType.get(type_.shape, b.i32())
+    words = ir.VectorType.get(type_.shape, build.i32())
     loaded = sm.TmemLoadOp.of(address, shape=shape, offset=offset, words=words).words
     return sm.TmemWaitOp.of(loaded, values=type_).values

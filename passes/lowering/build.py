@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 from ...dialects import sm
+from ...dialects.integers import constant as constant
+from ...dialects.integers import like
 from ...dialects.mlir import arith, ir, llvm
-from ..emit import add as add
 from ..emit import as_i32 as as_i32
 from ..emit import both as both
-from ..emit import constant as constant
-from ..emit import div as div
 from ..emit import i32 as i32
 from ..emit import less as less
-from ..emit import like
 from ..emit import loop as loop
-from ..emit import mul as mul
-from ..emit import rem as rem
 from ..emit import when as when
 
 GLOBAL, SHARED, TENSOR, CLUSTER = 1, 3, 6, 7
@@ -44,39 +40,14 @@ def true() -> ir.Value:
     return constant(1, i1())
 
 
-def plus(left: ir.Value | int, right: int) -> ir.Value | int:
-    """A sum that stays a number while both are."""
-    return left + right if isinstance(left, int) else add(left, right)
-
-
 def as_value(number: ir.Value | int) -> ir.Value:
     """A number as a constant of i32."""
     return constant(number) if isinstance(number, int) else number
 
 
-def add_any(left: ir.Value | int, right: ir.Value | int) -> ir.Value | int:
-    """A sum of numbers and values."""
-    if isinstance(left, int):
-        left, right = right, left
-    return left + right if isinstance(left, int) else add(left, right)
-
-
-def mul_any(left: ir.Value | int, right: int) -> ir.Value | int:
-    """A product that stays a number while the left side is."""
-    return left * right if isinstance(left, int) else mul(left, right)
-
-
 def shift_left(number: int, amount: ir.Value) -> ir.Value:
     """A constant shifted by a run-time amount."""
     return arith.shli(constant(number), amount)
-
-
-def sub(left: ir.Value, right: ir.Value | int) -> ir.Value:
-    return left if isinstance(right, int) and right == 0 else arith.subi(left, like(left, right))
-
-
-def xor(left: ir.Value, right: ir.Value | int) -> ir.Value:
-    return arith.xori(left, like(left, right))
 
 
 def equal(left: ir.Value, right: int) -> ir.Value:
@@ -179,26 +150,26 @@ class Counter:
     def advance(self) -> None:
         """Step to the next slot; the phase flips when the ring wraps."""
         if self._index is None:
-            llvm.store(xor(self.phase(), 1), self._phase)
+            llvm.store(self.phase() ^ 1, self._phase)
             return
-        following = add(self.index(), 1)
+        following = self.index() + 1
         wraps = equal(following, self.stages)
         llvm.store(arith.select(wraps, constant(0), following), self._index)
-        llvm.store(xor(self.phase(), arith.extui(i32(), wraps)), self._phase)
+        llvm.store(self.phase() ^ arith.extui(i32(), wraps), self._phase)
 
     def skip(self, slots: int) -> None:
         """Step `slots` slots further at once."""
         laps, rest = divmod(slots, self.stages)
         if laps % 2:
-            llvm.store(xor(self.phase(), 1), self._phase)
+            llvm.store(self.phase() ^ 1, self._phase)
         if rest == 0:
             return
-        following = add(self.index(), rest)
+        following = self.index() + rest
         inside = less(following, self.stages)
-        wrapped = sub(following, self.stages)
+        wrapped = following - self.stages
         llvm.store(arith.select(inside, following, wrapped), self._index)
-        wraps = arith.extui(i32(), xor(inside, true()))
-        llvm.store(xor(self.phase(), wraps), self._phase)
+        wraps = arith.extui(i32(), inside ^ true())
+        llvm.store(self.phase() ^ wraps, self._phase)
 
 
 class Tally:

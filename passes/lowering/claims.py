@@ -18,14 +18,14 @@ from ...dialects.sm_memory import CLAIM_BYTES
 from ...dialects.sm_threads import FIRST, TEAM, WARP, who_runs
 from ...dialects.tile_place import PlaceOp
 from ...dialects.tile_types import integers_of
-from . import build as b
+from . import build
 from .rings import Ring, Rings, advance, before, converge, read, run
 
 
 def lower_for_each_claim(rings: Rings, op: ForEachClaimOp) -> None:
     """The body for this CTA's own tile, then for each claim until one fails."""
     tiles = integers_of(op.tiles)[0] // rings.cluster.m
-    number, answer = b.i32(), _answer_type()
+    number, answer = build.i32(), _answer_type()
     loop = scf.WhileOp([answer], [_own_turn(rings, tiles)])
     first = loop.regions[0].blocks.append(number)
     with ir.InsertionPoint(first):
@@ -55,18 +55,18 @@ def _move_body(op: ForEachClaimOp, number: ir.Value) -> None:
 
 def _own_turn(rings: Rings, tiles: int) -> ir.Value:
     """The number of the cluster that this CTA was launched in."""
-    return _turn(rings, b.special("ctaid.x"), b.special("ctaid.y"), tiles)
+    return _turn(rings, build.special("ctaid.x"), build.special("ctaid.y"), tiles)
 
 
 def _turn(rings: Rings, x: ir.Value, y: ir.Value, tiles: int) -> ir.Value:
     """The number of the cluster that holds CTA (x, y) of the grid, of `tiles` clusters along M."""
-    along_m, along_n = b.div(x, rings.cluster.m), b.div(y, rings.cluster.n)
-    return b.add(along_m, b.mul(along_n, tiles))
+    along_m, along_n = x // rings.cluster.m, y // rings.cluster.n
+    return along_m + along_n * tiles
 
 
 def _claimed_turn(rings: Rings, answer: ir.Value, tiles: int) -> ir.Value:
     """The number of the cluster that an answer claims."""
-    x, y = (sm.QueryCancelOp.of(answer, field=axis, value=b.i32()).value for axis in "xy")
+    x, y = (sm.QueryCancelOp.of(answer, field=axis, value=build.i32()).value for axis in "xy")
     return _turn(rings, x, y, tiles)
 
 
@@ -78,8 +78,8 @@ def _read(rings: Rings, ring: Ring, alone: bool) -> tuple[ir.Value, ir.Value]:
     index, parity = read(ring.read)
     rings.wait(ring.full(index), parity)
     answer = llvm.load(_answer_type(), _address(ring, index), alignment=CLAIM_BYTES)
-    claimed = sm.QueryCancelOp.of(answer, field="claimed", value=b.i1()).value
-    b.fence("async_shared")
+    claimed = sm.QueryCancelOp.of(answer, field="claimed", value=build.i1()).value
+    build.fence("async_shared")
     _hand_back(rings, ring.empty(index), alone)
     advance(ring.read)
     return claimed, answer
@@ -87,7 +87,7 @@ def _read(rings: Rings, ring: Ring, alone: bool) -> tuple[ir.Value, ir.Value]:
 
 def _address(ring: Ring, index: ir.Value) -> ir.Value:
     """Where the answer of a slot is."""
-    return sm.SlotAddressOp.of(ring.slot(index), address=b.pointer(b.SHARED)).address
+    return sm.SlotAddressOp.of(ring.slot(index), address=build.pointer(build.SHARED)).address
 
 
 def _hand_back(rings: Rings, empty: ir.Value, alone: bool) -> None:
@@ -103,9 +103,9 @@ def _hand_back(rings: Rings, empty: ir.Value, alone: bool) -> None:
 
 def _arrive_at_first(rings: Rings, empty: ir.Value) -> None:
     if rings.cluster.size == 1:
-        b.arrive(empty)
+        build.arrive(empty)
     else:
-        b.arrive(b.in_cta(empty, b.constant(0)), in_cluster=True)
+        build.arrive(build.in_cta(empty, build.constant(0)), in_cluster=True)
 
 
 def lower_claim(rings: Rings, op: ClaimOp) -> None:

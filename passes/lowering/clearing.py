@@ -6,7 +6,7 @@ from ...dialects.legality import UNIT_BYTES
 from ...dialects.mlir import arith, ir, llvm
 from ...dialects.tile_threads import ClearUnitOp
 from ...dialects.tile_types import integers_of
-from . import build as b
+from . import build
 from .frame import Frame
 
 WORDS = 4
@@ -18,14 +18,14 @@ def lower_clear_unit(frame: Frame, op: ClearUnitOp) -> None:
     memory, index = op.memory.owner.opview, op.tile.value
     layout = memory.memory.type.tiles[index].layout
     first = integers_of(memory.offsets)[index] + op.row.value * layout.span_bytes
-    place = b.add(b.mul(slot, layout.slot_bytes), b.mul(unit, UNIT_BYTES))
+    place = slot * layout.slot_bytes + unit * UNIT_BYTES
     zeros = _zero_unit()
     for chunk in range(layout.chunks):
-        offset = b.add(place, first + chunk * layout.chunk_bytes)
-        llvm.store(zeros, b.shared_at(offset), alignment=UNIT_BYTES)
+        offset = place + (first + chunk * layout.chunk_bytes)
+        llvm.store(zeros, build.shared_at(offset), alignment=UNIT_BYTES)
 
 
 def _zero_unit() -> ir.Value:
-    type_ = ir.VectorType.get([WORDS], b.i32())
-    zero = ir.IntegerAttr.get(b.i32(), 0)
+    type_ = ir.VectorType.get([WORDS], build.i32())
+    zero = ir.IntegerAttr.get(build.i32(), 0)
     return arith.ConstantOp(type_, ir.DenseElementsAttr.get_splat(type_, zero)).result

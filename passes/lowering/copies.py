@@ -16,8 +16,7 @@ from ...dialects.layout import TileLayout
 from ...dialects.mlir import ir, llvm
 from ...dialects.tile import CopyOp
 from ..copy_width import ASYNC_BYTES_MIN, UNIT_BYTES, is_asynchronous
-from . import build as b
-from . import shifted_copies
+from . import build, shifted_copies
 from .frame import Frame
 from .operands import unit_offset
 from .source import Source
@@ -30,7 +29,7 @@ Part = tuple[ir.Value, ir.Value]
 def lower_copy(frame: Frame, op: CopyOp) -> None:
     """The team's threads copy the tile into the acquired slot, or into a place of its own."""
     if op.tile in frame.plan.buffers:
-        _copy_tile(frame, op, b.constant(frame.plan.buffers[op.tile]))
+        _copy_tile(frame, op, build.constant(frame.plan.buffers[op.tile]))
         shifted_copies.finish(frame)
     elif is_asynchronous(op):
         _start_copies(frame, op, frame.tiles[op.tile])
@@ -51,8 +50,8 @@ def _start_copies(frame: Frame, op: CopyOp, start: ir.Value) -> None:
     size = source.width * layout.element_bytes
     with _parts(frame, layout, size, COPIES_MAX) as parts:
         for row, part in parts:
-            to = b.add(_part_offset(layout, row, part, size), start)
-            source.start_copy(row, b.mul(part, source.width), b.shared_at(to))
+            to = _part_offset(layout, row, part, size) + start
+            source.start_copy(row, part * source.width, build.shared_at(to))
 
 
 def _part_offset(layout: TileLayout, row: ir.Value, part: ir.Value, size: int) -> ir.Value:
@@ -60,8 +59,8 @@ def _part_offset(layout: TileLayout, row: ir.Value, part: ir.Value, size: int) -
     in_unit = UNIT_BYTES // size
     if in_unit == 1:
         return unit_offset(layout, row, part)
-    unit = unit_offset(layout, row, b.div(part, in_unit))
-    return b.add(unit, b.mul(b.rem(part, in_unit), size))
+    unit = unit_offset(layout, row, part // in_unit)
+    return unit + part % in_unit * size
 
 
 def _copy_tile(frame: Frame, op: CopyOp, start: ir.Value) -> None:
@@ -75,7 +74,7 @@ def _copy_tile(frame: Frame, op: CopyOp, start: ir.Value) -> None:
     with _parts(frame, layout, UNIT_BYTES, source.units_under_way) as units:
         values = [source.read_unit(row, column) for row, column in units]
         for (row, column), value in zip(units, values, strict=True):
-            address = b.shared_at(b.add(unit_offset(layout, row, column), start))
+            address = build.shared_at(unit_offset(layout, row, column) + start)
             llvm.store(value, address, alignment=UNIT_BYTES)
 
 
@@ -91,16 +90,16 @@ def _parts(frame: Frame, layout: TileLayout, size: int, most: int) -> Iterator[l
     if in_row & (in_row - 1) == 0:
         parts = layout.rows * in_row
         count = _at_a_time(parts // team.threads if parts % team.threads == 0 else 1, most)
-        with b.loop(team.thread, parts, count * team.threads) as first:
-            each = [b.add(first, index * team.threads) for index in range(count)]
-            yield [(b.div(part, in_row), b.rem(part, in_row)) for part in each]
+        with build.loop(team.thread, parts, count * team.threads) as first:
+            each = [first + index * team.threads for index in range(count)]
+            yield [(part // in_row, part % in_row) for part in each]
         return
     count = _at_a_time(in_row, most)
     with (
-        b.loop(team.thread, layout.rows, team.threads) as row,
-        b.loop(b.constant(0), in_row, count) as column,
+        build.loop(team.thread, layout.rows, team.threads) as row,
+        build.loop(build.constant(0), in_row, count) as column,
     ):
-        yield [(row, b.add(column, index)) for index in range(count)]
+        yield [(row, column + index) for index in range(count)]
 
 
 def _at_a_time(parts: int, most: int) -> int:

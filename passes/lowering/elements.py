@@ -5,7 +5,7 @@ from __future__ import annotations
 from ...dialects.mlir import arith, ir, llvm, vector
 from ...dialects.tile import ElementOp
 from ...dialects.tile_types import element_bytes
-from . import build as b
+from . import build
 from .frame import Frame
 from .scalar_ops import widened
 
@@ -39,11 +39,11 @@ def read_elements(
     """
     view, axes, element = op.source, op.axes.value, op.value.type
     if axes == "m":
-        one = llvm.load(element, element_pointer(frame, view, _safe(b.widen(row), inside)))
+        one = llvm.load(element, element_pointer(frame, view, _safe(build.widen(row), inside)))
         return one if width == 1 else vector.BroadcastOp(widened(element, width), one).result
-    offset = b.widen(column)
+    offset = build.widen(column)
     if axes == "mn":
-        offset = b.add(b.mul(b.widen(row), view.type.shape[1]), offset)
+        offset = build.widen(row) * view.type.shape[1] + offset
     pointer = element_pointer(frame, view, _safe(offset, inside))
     return llvm.load(widened(element, width), pointer, alignment=width * element_bytes(element))
 
@@ -51,9 +51,9 @@ def read_elements(
 def _safe(offset: ir.Value, inside: ir.Value | None) -> ir.Value:
     if inside is None:
         return offset
-    return arith.select(inside, offset, b.constant(0, b.i64()))
+    return arith.select(inside, offset, build.constant(0, build.i64()))
 
 
 def element_pointer(frame: Frame, view: ir.Value, offset: ir.Value) -> ir.Value:
     """Pointer to an element of a tensor that the kernel takes by its address."""
-    return b.element_pointer(frame.parameters[view, None], view.type.element_type, offset)
+    return build.element_pointer(frame.parameters[view, None], view.type.element_type, offset)

@@ -16,7 +16,7 @@ from ...dialects.tile import AccumulatorOp, KernelOp
 from ..base import walk
 from ..cluster import Cluster
 from ..plan import Plan
-from . import build as b
+from . import build
 from .register_accumulator import RegisterAccumulator
 
 
@@ -42,13 +42,13 @@ class Team:
     @contextmanager
     def once(self) -> Iterator[None]:
         """Emit the body for the leader alone; its warp is converged again after it."""
-        with b.when(self.leader):
+        with build.when(self.leader):
             yield
         self.converge()
 
     def converge(self) -> None:
         """The lanes of each warp wait for each other."""
-        b.warp_barrier()
+        build.warp_barrier()
 
 
 @dataclass
@@ -67,7 +67,7 @@ class Frame:
     slots: dict[ir.Value, Slot] = field(default_factory=dict)
     columns: dict[ir.Value, ir.Value | int] = field(default_factory=dict)
     descriptors: dict[ir.Value, list[ir.Value]] = field(default_factory=dict)
-    positions: dict[ir.Value, b.Counter | b.Tally] = field(default_factory=dict)
+    positions: dict[ir.Value, build.Counter | build.Tally] = field(default_factory=dict)
     indices: dict[ir.Value, ir.Value | int] = field(default_factory=dict)
     registers: dict[ir.Value, RegisterAccumulator] = field(default_factory=dict)
     settled: dict[ir.Value, list[list[ir.Value]]] = field(default_factory=dict)
@@ -84,8 +84,8 @@ class Frame:
 
     def place_in_cluster(self) -> tuple[ir.Value | int, ir.Value | int]:
         """(x, y) of this CTA in its cluster, numbers where the cluster has one CTA that way."""
-        x = b.special("cluster_ctaid.x") if self.cluster.m > 1 else 0
-        y = b.special("cluster_ctaid.y") if self.cluster.n > 1 else 0
+        x = build.special("cluster_ctaid.x") if self.cluster.m > 1 else 0
+        y = build.special("cluster_ctaid.y") if self.cluster.n > 1 else 0
         return x, y
 
     def open(self) -> None:
@@ -93,11 +93,11 @@ class Frame:
 
         Stack slots come first: only those of the first block become registers.
         """
-        self.thread = b.special("tid.x")
-        self.warp = b.div(self.thread, 32)
-        self.lane = b.rem(self.thread, 32)
-        self.first_warp = b.less(self.thread, 32)
-        leader = arith.andi(b.elect(), self.first_warp)
+        self.thread = build.special("tid.x")
+        self.warp = self.thread // 32
+        self.lane = self.thread % 32
+        self.first_warp = build.less(self.thread, 32)
+        leader = arith.andi(build.elect(), self.first_warp)
         self.team = Team(self.kernel.threads.value, self.thread, leader)
         self.columns |= self.plan.accumulators
         self._open_positions()
@@ -119,18 +119,18 @@ class Frame:
             self.meet_all()
 
     def _take_tensor_memory(self) -> None:
-        with b.when(self.first_warp):
+        with build.when(self.first_warp):
             self._allocate()
         self.meet_all()
-        self.tmem = llvm.load(b.i32(), b.shared_at(self.plan.tmem_address))
+        self.tmem = llvm.load(build.i32(), build.shared_at(self.plan.tmem_address))
 
     def _open_positions(self) -> None:
         """What each thread keeps of where it is in rings."""
         for op in self.kernel.body.blocks[0].operations:
             if isinstance(op, sm.PositionOp):
-                self.positions[op.position] = b.Counter(op.stages.value)
+                self.positions[op.position] = build.Counter(op.stages.value)
             elif isinstance(op, sm.TallyOp):
-                self.positions[op.tally] = b.Tally()
+                self.positions[op.tally] = build.Tally()
 
     def _hold_accumulators(self) -> None:
         for accumulator in walk(self.kernel, AccumulatorOp):
@@ -148,7 +148,7 @@ class Frame:
         self.meet_all()
         if not self.target.has_tensor_memory:
             return
-        with b.when(self.first_warp):
+        with build.when(self.first_warp):
             columns, group = self.plan.tmem_columns, self.cta_group
             sm.TmemDeallocOp.of(self.tmem_address(0), columns=columns, cta_group=group)
 
@@ -157,15 +157,15 @@ class Frame:
         self.place = self.place_in_cluster()
         self.first_rank: ir.Value | int = 0
         if self.cluster.split > 1 and self.cluster.loads_together:
-            part = b.special("cluster_ctaid.z")
-            self.first_rank = b.mul(part, self.cluster.plane)
+            part = build.special("cluster_ctaid.z")
+            self.first_rank = part * self.cluster.plane
         self.issues = None
         if self.cluster.pair:
-            self.issues = b.equal(b.rem(self.place[0], 2), 0)
+            self.issues = build.equal(self.place[0] % 2, 0)
 
     def is_first(self) -> ir.Value | None:
         """Whether this is the cluster's first CTA; None where it is the only one."""
-        here = [b.equal(value, 0) for value in self.place if not isinstance(value, int)]
+        here = [build.equal(value, 0) for value in self.place if not isinstance(value, int)]
         if not here:
             return None
         return here[0] if len(here) == 1 else arith.andi(*here)
@@ -176,34 +176,34 @@ class Frame:
         if self.cluster.size == 1:
             sm.CtaBarrierOp.of()
         else:
-            b.cluster_barrier()
+            build.cluster_barrier()
         self.fence_after()
 
     def fence_before(self) -> None:
         """tcgen05.fence::before_thread_sync, where there is tensor memory."""
         if self.target.has_tensor_memory:
-            b.fence("tcgen05_before")
+            build.fence("tcgen05_before")
 
     def fence_after(self) -> None:
         """tcgen05.fence::after_thread_sync, where there is tensor memory."""
         if self.target.has_tensor_memory:
-            b.fence("tcgen05_after")
+            build.fence("tcgen05_after")
 
     def line(self, ranks: int, along_m: ir.Value | int, along_n: ir.Value | int) -> ir.Value:
         """Mask (i16) of `ranks`, given for the CTA at (0, 0), moved to another place of a plane."""
-        shift = b.add_any(self.rank_in_plane(along_m, along_n), self.first_rank)
+        shift = self.rank_in_plane(along_m, along_n) + self.first_rank
         known = isinstance(shift, int)
-        mask = b.constant(ranks << shift) if known else b.shift_left(ranks, shift)
+        mask = build.constant(ranks << shift) if known else build.shift_left(ranks, shift)
         return arith.trunci(ir.IntegerType.get_signless(16), mask)
 
     def rank_in_plane(self, along_m: ir.Value | int, along_n: ir.Value | int) -> ir.Value | int:
         """The rank of a CTA among those with the same part of K."""
-        return b.add_any(along_m, b.mul_any(along_n, self.cluster.m))
+        return along_m + along_n * self.cluster.m
 
     def pair_start(self) -> ir.Value | int:
         """x of the first CTA of this pair."""
         x = self.place[0]
-        return b.sub(x, b.rem(x, 2)) if self.cluster.pair else x
+        return x - x % 2 if self.cluster.pair else x
 
     def _init_barriers(self) -> None:
         counts = {} if self.plan.mma_done is None else {self.plan.mma_done: 1}
@@ -212,8 +212,8 @@ class Frame:
                 counts[plan.full + stage * BARRIER_BYTES] = plan.full_count
                 counts[plan.empty + stage * BARRIER_BYTES] = plan.empty_count
         for word, count in counts.items():
-            sm.BarrierInitOp.of(b.shared_at(word), count=count)
-        b.fence("mbarrier_init")
+            sm.BarrierInitOp.of(build.shared_at(word), count=count)
+        build.fence("mbarrier_init")
         for map_ in self._maps():
             sm.PrefetchTensorMapOp.of(map_)
 
@@ -221,7 +221,7 @@ class Frame:
         return [value for (_, map_), value in self.parameters.items() if map_ is not None]
 
     def _allocate(self) -> None:
-        to, columns = b.shared_at(self.plan.tmem_address), self.plan.tmem_columns
+        to, columns = build.shared_at(self.plan.tmem_address), self.plan.tmem_columns
         sm.TmemAllocOp.of(to, columns=columns, cta_group=self.cta_group)
         sm.TmemRelinquishOp.of(cta_group=self.cta_group)
 
@@ -230,37 +230,37 @@ class Frame:
         lbo, sbo = layout.descriptor_strides()
         version = self.target.descriptor_version
         type_ = sm.DescriptorType.of(lbo, sbo, layout.swizzle, version)
-        return sm.SmemDescriptorOp.of(b.shared_at(offset_bytes), descriptor=type_).descriptor
+        return sm.SmemDescriptorOp.of(build.shared_at(offset_bytes), descriptor=type_).descriptor
 
     def barrier_at(self, first: int, index: ir.Value | int) -> ir.Value:
         """Pointer to barrier `index` of the array that starts at byte `first`."""
         if isinstance(index, int):
-            return b.shared_at(first + index * BARRIER_BYTES)
-        return b.shared_at(b.add(b.mul(index, BARRIER_BYTES), first))
+            return build.shared_at(first + index * BARRIER_BYTES)
+        return build.shared_at(index * BARRIER_BYTES + first)
 
     def tile_in(self, slot: Slot, tile: int) -> ir.Value:
         """Byte offset (i32) of a slot's payload tile in dynamic shared memory."""
         plan = self.plan.rings[slot.ring]
         pitch, first = plan.layouts[tile].slot_bytes, plan.tiles[tile]
         if isinstance(slot.index, int):
-            return b.constant(first + slot.index * pitch)
-        return b.add(b.mul(slot.index, pitch), first)
+            return build.constant(first + slot.index * pitch)
+        return slot.index * pitch + first
 
     def columns_in(self, slot: Slot) -> ir.Value | int:
         """First tensor-memory column of an accumulator slot, from the allocation's."""
         plan = self.plan.rings[slot.ring]
         if isinstance(slot.index, int):
             return plan.column + slot.index * plan.slot_columns
-        return b.add(b.mul(slot.index, plan.slot_columns), plan.column)
+        return slot.index * plan.slot_columns + plan.column
 
     @contextmanager
     def role(self, first_warp: int, warps: int) -> Iterator[None]:
         """Emit the body for `warps` warps from `first_warp` on, as a team of their own."""
         first, count = 32 * first_warp, 32 * warps
-        thread = b.sub(self.thread, first)
-        with b.when(b.less(thread, count)):
-            elected = b.elect()
-            leader = arith.andi(elected, b.less(thread, 32))
+        thread = self.thread - first
+        with build.when(build.less(thread, count)):
+            elected = build.elect()
+            leader = arith.andi(elected, build.less(thread, 32))
             outer, self.team = self.team, Team(count, thread, leader)
             yield
             self.team = outer
@@ -275,7 +275,7 @@ class Frame:
 
     def tmem_address(self, offset: ir.Value | int) -> ir.Value:
         """An address in tensor memory: the allocation's plus lane << 16 | column."""
-        return b.add(self.tmem, offset)
+        return self.tmem + offset
 
     def index_of(self, index: ir.Value) -> ir.Value | int:
         """A slot's index, the number where there is but one."""
@@ -283,4 +283,4 @@ class Frame:
 
     def index(self, value: ir.Value) -> ir.Value:
         """A tile index of the source IR as i32."""
-        return b.as_i32(self.values[value])
+        return build.as_i32(self.values[value])

@@ -19,8 +19,7 @@ from ...dialects.sm_types import Sm
 from ...dialects.target import Target
 from ...dialects.tile_types import integers_of
 from ..base import PassLog, one_of, option, target_of, walk
-from . import build as b
-from . import nvvm_barriers, nvvm_copies, nvvm_tensor_core
+from . import build, nvvm_barriers, nvvm_copies, nvvm_tensor_core
 
 TENSOR_MAP_BYTES = 128
 PDL = ("auto", "true", "false", "early")
@@ -96,7 +95,7 @@ def _declare_globals(tables: list[sm.TableOp]) -> None:
         SHARED_MEMORY,
         ir.Attribute.parse("#llvm.linkage<external>"),
         alignment=SLOT_ALIGNMENT,
-        addr_space=b.SHARED,
+        addr_space=build.SHARED,
     )
     for symbol, table in {table.symbol.value: table for table in tables}.items():
         (count,) = table.values.type.shape
@@ -106,7 +105,7 @@ def _declare_globals(tables: list[sm.TableOp]) -> None:
             ir.Attribute.parse("#llvm.linkage<internal>"),
             value=table.values,
             constant=True,
-            addr_space=b.GLOBAL,
+            addr_space=build.GLOBAL,
         )
 
 
@@ -131,12 +130,12 @@ def _declare_function(kernel: sm.KernelOp, pdl: str) -> llvm.LLVMFuncOp:
 
 def _state_occupancy(function: llvm.LLVMFuncOp) -> None:
     """Where threads change how many registers they have, ptxas needs to know the first number."""
-    function.operation.attributes["nvvm.minctasm"] = ir.IntegerAttr.get(b.i32(), 1)
+    function.operation.attributes["nvvm.minctasm"] = ir.IntegerAttr.get(build.i32(), 1)
 
 
 def _parameter_attributes(type_: ir.Type) -> ir.DictAttr:
     """A tensor map is in the parameters themselves; other pointers need nothing."""
-    if type_ != b.pointer():
+    if type_ != build.pointer():
         return ir.DictAttr.get({})
     return ir.DictAttr(
         ir.Attribute.parse(

@@ -9,7 +9,7 @@ from ...dialects.dtypes import DType, operand_dtype
 from ...dialects.mlir import ir
 from ...dialects.pipe import TileOp
 from ...dialects.tile import MmaOp, PairMmaOp
-from . import build as b
+from . import build
 from .descriptors import encode_bytes
 from .frame import Frame
 
@@ -19,29 +19,29 @@ def lower_mma(frame: Frame, op: MmaOp | PairMmaOp) -> None:
 
     A pair's MMA gives M and N of both CTAs together.
     """
-    a, c = op.a.type.layout, op.b.type.layout
+    a, b = op.a.type.layout, op.b.type.layout
     atom_m, n = frame.target.mma_rows(a.mn), op.acc.type.shape[1]
     fields = {"kind": mma_dtypes(op)[0].operand_kind, "cta_group": frame.cta_group}
     fields |= mma_fields(op, frame.cta_group * atom_m)
     column = frame.columns[op.acc]
     operands = [operand_descriptor(frame, operand) for operand in (op.a, op.b)]
     for atom in range(a.mn // atom_m):
-        sums = frame.tmem_address(b.plus(column, atom * frame.atom_columns(atom_m, n)))
+        sums = frame.tmem_address(column + atom * frame.atom_columns(atom_m, n))
         for k in range(0, a.k, fields["k"]):
-            offsets = {"a_offset": a.offset(atom * atom_m, k), "b_offset": c.offset(0, k)}
-            accumulate = frame.values[op.accumulate] if k == 0 else b.true()
+            offsets = {"a_offset": a.offset(atom * atom_m, k), "b_offset": b.offset(0, k)}
+            accumulate = frame.values[op.accumulate] if k == 0 else build.true()
             sm.MmaOp.of(sums, *operands, accumulate, **fields, **offsets)
 
 
 def mma_fields(op: MmaOp | PairMmaOp, m: int) -> dict[str, Any]:
     """What an MMA of `m` rows says of its shape, types and majors."""
-    a, c = mma_dtypes(op)
+    a, b = mma_dtypes(op)
     return {
         "m": m,
         "n": op.acc.type.shape[1],
         "k": a.k_per_mma,
         "a_type": a.name,
-        "b_type": c.name,
+        "b_type": b.name,
         "d_type": a.accumulator,
         "a_major": op.a.type.layout.major,
         "b_major": op.b.type.layout.major,
@@ -50,9 +50,9 @@ def mma_fields(op: MmaOp | PairMmaOp, m: int) -> dict[str, Any]:
 
 def mma_dtypes(op: MmaOp | PairMmaOp) -> tuple[DType, DType]:
     """What the tensor core takes A's and B's elements for."""
-    a, c = (operand_dtype(str(operand.type.element)) for operand in (op.a, op.b))
-    assert a is not None and c is not None  # tile.matmul has verified them
-    return a, c
+    a, b = (operand_dtype(str(operand.type.element)) for operand in (op.a, op.b))
+    assert a is not None and b is not None  # tile.matmul has verified them
+    return a, b
 
 
 def operand_descriptor(frame: Frame, operand: ir.Value) -> ir.Value:
@@ -64,11 +64,11 @@ def operand_descriptor(frame: Frame, operand: ir.Value) -> ir.Value:
     first = frame.descriptors[slot.ring][part.index.value]
     if isinstance(slot.index, int):
         return advance(first, encode_bytes(slot.index * layout.slot_bytes))
-    return advance(first, b.mul(slot.index, encode_bytes(layout.slot_bytes)))
+    return advance(first, slot.index * encode_bytes(layout.slot_bytes))
 
 
 def advance(descriptor: ir.Value, units: ir.Value | int) -> ir.Value:
     """The descriptor of a matrix of the same form, units of 16 bytes further."""
     if isinstance(units, int) and units == 0:
         return descriptor
-    return sm.AdvanceOp.of(descriptor, b.as_value(units), moved=descriptor.type).moved
+    return sm.AdvanceOp.of(descriptor, build.as_value(units), moved=descriptor.type).moved

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...dialects import sm
 from ...dialects.mlir import arith, ir, llvm, nvvm, scf
-from . import build as b
+from . import build
 
 ALL_LANES = -1
 FENCES = {
@@ -25,7 +25,7 @@ EVEN_CTA_MASK = 0xFEFFFFFF - 2**32
 
 
 def barrier_init(op: sm.BarrierInitOp) -> None:
-    nvvm.mbarrier_init(op.barrier, b.constant(op.count.value))
+    nvvm.mbarrier_init(op.barrier, build.constant(op.count.value))
 
 
 def wait_barrier(op: sm.WaitBarrierOp) -> None:
@@ -34,9 +34,9 @@ def wait_barrier(op: sm.WaitBarrierOp) -> None:
     before, after = spin.regions[0].blocks.append(), spin.regions[1].blocks.append()
     with ir.InsertionPoint(before):
         done = nvvm.mbarrier_try_wait(
-            op.barrier, op.parity, scope=_scope(op.scope.value), results=[b.i1()]
+            op.barrier, op.parity, scope=_scope(op.scope.value), results=[build.i1()]
         )
-        scf.ConditionOp(b.xor(done, b.true()), [])
+        scf.ConditionOp(done ^ build.true(), [])
     with ir.InsertionPoint(after):
         scf.YieldOp([])
 
@@ -47,11 +47,11 @@ def _scope(scope: str) -> nvvm.MemScopeKind | None:
 
 
 def expect_tx(op: sm.ExpectTxOp) -> None:
-    nvvm.mbarrier_expect_tx(op.barrier, b.constant(op.bytes.value))
+    nvvm.mbarrier_expect_tx(op.barrier, build.constant(op.bytes.value))
 
 
 def arrive_expect_tx(op: sm.ArriveExpectTxOp) -> None:
-    nvvm.mbarrier_arrive_expect_tx(op.barrier, b.constant(op.bytes.value))
+    nvvm.mbarrier_arrive_expect_tx(op.barrier, build.constant(op.bytes.value))
 
 
 def arrive(op: sm.ArriveOp) -> None:
@@ -69,12 +69,12 @@ def fence(op: sm.FenceOp) -> None:
 
 
 def converge(_: sm.ConvergeOp) -> None:
-    nvvm.bar_warp_sync(b.constant(ALL_LANES))
+    nvvm.bar_warp_sync(build.constant(ALL_LANES))
 
 
 def named_barrier(op: sm.NamedBarrierOp) -> None:
-    threads = b.constant(op.threads.value)
-    nvvm.barrier(barrier_id=b.constant(op.id.value), number_of_threads=threads)
+    threads = build.constant(op.threads.value)
+    nvvm.barrier(barrier_id=build.constant(op.id.value), number_of_threads=threads)
 
 
 def cta_barrier(_: sm.CtaBarrierOp) -> None:
@@ -96,11 +96,11 @@ def launch_dependents(_: sm.LaunchDependentsOp) -> None:
 
 
 def special_register(op: sm.SpecialRegisterOp) -> ir.Value:
-    return SPECIAL_REGISTERS[op.register.value](results=[b.i32()])
+    return SPECIAL_REGISTERS[op.register.value](results=[build.i32()])
 
 
 def elect(_: sm.ElectOp) -> ir.Value:
-    return nvvm.elect_sync(results=[b.i1()])
+    return nvvm.elect_sync(results=[build.i1()])
 
 
 def set_registers(op: sm.SetRegistersOp) -> None:
@@ -113,8 +113,8 @@ def mapa(op: sm.MapaOp) -> ir.Value:
 
 
 def leader_barrier(op: sm.LeaderBarrierOp) -> ir.Value:
-    address = llvm.ptrtoint(b.i32(), op.barrier)
-    return llvm.inttoptr(op.leader.type, arith.andi(address, b.constant(EVEN_CTA_MASK)))
+    address = llvm.ptrtoint(build.i32(), op.barrier)
+    return llvm.inttoptr(op.leader.type, arith.andi(address, build.constant(EVEN_CTA_MASK)))
 
 
 PATTERNS = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ...dialects import sm
 from ...dialects.entry_names import SHARED_MEMORY
 from ...dialects.mlir import ir, llvm, nvvm
-from . import build as b
+from . import build
 
 QUERY = nvvm.ClusterLaunchControlQueryType
 FIELDS = {
@@ -19,7 +19,7 @@ INTRINSICS = {"ex2": "llvm.nvvm.ex2.approx.f32", "rsqrt": "llvm.nvvm.rsqrt.appro
 
 def shared_address(op: sm.SharedAddressOp) -> ir.Value:
     base = llvm.AddressOfOp(op.pointer.type, SHARED_MEMORY).result
-    return b.offset_pointer(base, op.offset)
+    return build.offset_pointer(base, op.offset)
 
 
 def table(op: sm.TableOp) -> ir.Value:
@@ -35,7 +35,7 @@ def tma_load(op: sm.TmaLoadOp) -> None:
     """To this CTA, or to an address of the cluster's window, which is that of this CTA there."""
     in_cta = op.destination.value == "cta"
     nvvm.cp_async_bulk_tensor_shared_cluster_global(
-        op.to if in_cta else llvm.addrspacecast(b.pointer(b.CLUSTER), op.to),
+        op.to if in_cta else llvm.addrspacecast(build.pointer(build.CLUSTER), op.to),
         op.map,
         list(op.coordinates),
         op.barrier,

@@ -6,7 +6,7 @@ from ...dialects import sm
 from ...dialects.dtypes import DTYPES
 from ...dialects.mlir import arith, ir, llvm, nvvm, vector
 from ..base import refused
-from . import build as b
+from . import build
 from .descriptors import encode_bytes, instruction_descriptor, shared_descriptor
 from .register_accumulator import parts, struct_of
 
@@ -30,9 +30,9 @@ def smem_descriptor(op: sm.SmemDescriptorOp) -> ir.Value:
 
     Offsets added to the low word stay in its address field.
     """
-    address = llvm.ptrtoint(b.i32(), op.address)
-    units = arith.andi(b.div(address, 16), b.constant(encode_bytes(-1)))
-    low = arith.ori(units, b.constant(b.signed(_word(op.descriptor.type) % 2**32)))
+    address = llvm.ptrtoint(build.i32(), op.address)
+    units = arith.andi(address // 16, build.constant(encode_bytes(-1)))
+    low = arith.ori(units, build.constant(build.signed(_word(op.descriptor.type) % 2**32)))
     return _as_descriptor(low, op.descriptor.type)
 
 
@@ -48,7 +48,7 @@ def _word(type_: sm.DescriptorType) -> int:
 
 
 def advance(op: sm.AdvanceOp) -> ir.Value:
-    return _as_descriptor(b.add(_low_word(op, op.descriptor), op.units), op.moved.type)
+    return _as_descriptor(_low_word(op, op.descriptor) + op.units, op.moved.type)
 
 
 def _as_descriptor(low: ir.Value, type_: ir.Type) -> ir.Value:
@@ -70,11 +70,11 @@ def _operand(op: sm.MmaOp | sm.WgmmaOp, descriptor: ir.Value, offset: ir.Integer
     Its words are put together as a vector: LLVM would fold a 64-bit addition into the operand of
     tcgen05.mma as register+immediate, which PTX only has for addresses.
     """
-    moved = b.add(_low_word(op, descriptor), encode_bytes(offset.value))
+    moved = _low_word(op, descriptor) + encode_bytes(offset.value)
     high = _word(descriptor.type) >> 32
-    pair = [moved, b.constant(b.signed(high))]
-    words = vector.FromElementsOp(ir.VectorType.get([2], b.i32()), pair).result
-    return llvm.bitcast(b.i64(), words)
+    pair = [moved, build.constant(build.signed(high))]
+    words = vector.FromElementsOp(ir.VectorType.get([2], build.i32()), pair).result
+    return llvm.bitcast(build.i64(), words)
 
 
 def mma(op: sm.MmaOp) -> None:
@@ -84,7 +84,7 @@ def mma(op: sm.MmaOp) -> None:
         _tensor_pointer(op.d),
         _operand(op, op.a, op.a_offset),
         _operand(op, op.b, op.b_offset),
-        b.constant(_instruction_descriptor(op)),
+        build.constant(_instruction_descriptor(op)),
         op.accumulate,
     )
 
@@ -96,7 +96,7 @@ def _instruction_descriptor(op: sm.MmaOp) -> int:
 
 
 def _tensor_pointer(address: ir.Value) -> ir.Value:
-    return llvm.inttoptr(b.pointer(b.TENSOR), address)
+    return llvm.inttoptr(build.pointer(build.TENSOR), address)
 
 
 def commit(op: sm.CommitOp) -> None:
@@ -104,7 +104,7 @@ def commit(op: sm.CommitOp) -> None:
 
 
 def tmem_alloc(op: sm.TmemAllocOp) -> None:
-    nvvm.tcgen05_alloc(op.to, b.constant(op.columns.value), group=GROUPS[op.cta_group.value])
+    nvvm.tcgen05_alloc(op.to, build.constant(op.columns.value), group=GROUPS[op.cta_group.value])
 
 
 def tmem_relinquish(op: sm.TmemRelinquishOp) -> None:
@@ -112,14 +112,14 @@ def tmem_relinquish(op: sm.TmemRelinquishOp) -> None:
 
 
 def tmem_dealloc(op: sm.TmemDeallocOp) -> None:
-    columns, group = b.constant(op.columns.value), GROUPS[op.cta_group.value]
+    columns, group = build.constant(op.columns.value), GROUPS[op.cta_group.value]
     nvvm.tcgen05_dealloc(_tensor_pointer(op.address), columns, group=group)
 
 
 def tmem_load(op: sm.TmemLoadOp) -> ir.Value:
     shape, address = SHAPES[op.shape.value], _tensor_pointer(op.address)
     halves = op.shape.value == "16x32bx2"
-    offset = b.constant(op.offset.value, b.i64()) if halves else None
+    offset = build.constant(op.offset.value, build.i64()) if halves else None
     return nvvm.tcgen05_ld(op.words.type, shape, address, offset=offset)
 
 

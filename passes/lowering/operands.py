@@ -8,22 +8,22 @@ from ...dialects.mlir import arith, ir
 from ...dialects.tile_boxes import LoadBoxesOp, MulticastBoxesOp
 from ..base import defining_op
 from ..copy_width import UNIT_BYTES
-from . import build as b
+from . import build
 from .frame import Frame
 
 
 def unit_offset(layout: TileLayout, row: ir.Value, column: ir.Value) -> ir.Value:
     """Byte offset of a unit in the tile, swizzled (the tile starts on its pattern)."""
     in_chunk = layout.span_bytes // UNIT_BYTES
-    chunk = b.mul(b.div(column, in_chunk), layout.chunk_bytes)
-    within = b.add(b.mul(row, layout.span_bytes), chunk)
+    chunk = column // in_chunk * layout.chunk_bytes
+    within = row * layout.span_bytes + chunk
     if in_chunk > 1:
-        within = b.add(within, b.mul(b.rem(column, in_chunk), UNIT_BYTES))
+        within = within + column % in_chunk * UNIT_BYTES
     if layout.swizzle == "none":
         return within
     mask = SPAN_BYTES[layout.swizzle] // UNIT_BYTES - 1
-    line = arith.andi(b.div(within, 128), b.constant(mask))
-    return b.xor(within, b.mul(line, UNIT_BYTES))
+    line = arith.andi(within // 128, build.constant(mask))
+    return within ^ line * UNIT_BYTES
 
 
 def lower_load_boxes(frame: Frame, op: LoadBoxesOp) -> None:
@@ -31,11 +31,11 @@ def lower_load_boxes(frame: Frame, op: LoadBoxesOp) -> None:
     layout = op.tile.type.layout
     row, chunk = _first_row(frame, op), _first_chunk(frame, op)
     if len(op.map.type.box) == 3:
-        _copy(frame, op, frame.tiles[op.tile], [b.constant(0), row, chunk], None)
+        _copy(frame, op, frame.tiles[op.tile], [build.constant(0), row, chunk], None)
         return
     for index in range(layout.chunks):
-        column = b.mul(b.add(chunk, index), layout.span)
-        destination = b.add(frame.tiles[op.tile], index * layout.chunk_bytes)
+        column = (chunk + index) * layout.span
+        destination = frame.tiles[op.tile] + index * layout.chunk_bytes
         _copy(frame, op, destination, [column, row], None)
 
 
@@ -44,12 +44,12 @@ def lower_multicast_boxes(frame: Frame, op: MulticastBoxesOp) -> None:
     layout, axis = op.tile.type.layout, op.axis.value
     part_rows = layout.rows // op.parts.value
     part, mask = _line(frame, axis)
-    row = b.add(_first_row(frame, op), b.mul(part, part_rows))
+    row = _first_row(frame, op) + part * part_rows
     chunk = _first_chunk(frame, op)
-    start = b.add(frame.tiles[op.tile], b.mul(part, part_rows * layout.span_bytes))
+    start = frame.tiles[op.tile] + part * (part_rows * layout.span_bytes)
     for index in range(layout.chunks):
-        column = b.mul(b.add(chunk, index), layout.span)
-        _copy(frame, op, b.add(start, index * layout.chunk_bytes), [column, row], mask)
+        column = (chunk + index) * layout.span
+        _copy(frame, op, start + index * layout.chunk_bytes, [column, row], mask)
 
 
 def _line(frame: Frame, axis: str) -> tuple[ir.Value, ir.Value]:
@@ -60,17 +60,17 @@ def _line(frame: Frame, axis: str) -> tuple[ir.Value, ir.Value]:
         return y, frame.line(cluster.a_peers, x, 0)
     if not cluster.pair:
         return x, frame.line(cluster.b_peers, 0, y)
-    return b.div(x, 2), frame.line(cluster.b_peers, b.rem(x, 2), y)
+    return x // 2, frame.line(cluster.b_peers, x % 2, y)
 
 
 def _first_row(frame: Frame, op: LoadBoxesOp | MulticastBoxesOp) -> ir.Value:
     layout = op.tile.type.layout
-    return b.mul(frame.index(op.i if layout.major == "k" else op.j), layout.rows)
+    return frame.index(op.i if layout.major == "k" else op.j) * layout.rows
 
 
 def _first_chunk(frame: Frame, op: LoadBoxesOp | MulticastBoxesOp) -> ir.Value:
     layout = op.tile.type.layout
-    return b.mul(frame.index(op.j if layout.major == "k" else op.i), layout.chunks)
+    return frame.index(op.j if layout.major == "k" else op.i) * layout.chunks
 
 
 def _copy(
@@ -83,7 +83,7 @@ def _copy(
     """One TMA copy of a box; in a pair, the barrier may be that of the other CTA."""
     map_ = frame.parameters[defining_op(op.map).view, op.map]
     sm.TmaLoadOp.of(
-        b.shared_at(destination),
+        build.shared_at(destination),
         map_,
         _barrier(frame, op.barrier),
         coordinates,

@@ -18,7 +18,7 @@ from ...dialects.tile_stores import (
 )
 from ...dialects.tile_types import element_bytes, integers_of
 from ..whole import is_whole
-from . import build as b
+from . import build
 from .elements import read_elements, slice_of
 from .frame import Frame
 from .operands import UNIT_BYTES, unit_offset
@@ -48,18 +48,18 @@ class Piece:
         op, frame = self.op, self.frame
         m, n = op.sums.type.shape
         height, columns = op.map.type.dims[1], op.map.type.dims[0]
-        at_row = b.add(b.mul(frame.index(op.i), m), row)
-        at_column = b.add(b.mul(frame.index(op.j), n), b.add(self.start, column))
-        inside = None if is_whole(op, "i") else b.less(at_row, height)
+        at_row = frame.index(op.i) * m + row
+        at_column = frame.index(op.j) * n + (self.start + column)
+        inside = None if is_whole(op, "i") else build.less(at_row, height)
         if not is_whole(op, "j"):
-            inside = b.both(inside, b.less(at_column, columns))
+            inside = build.both(inside, build.less(at_column, columns))
         read = partial(read_elements, frame, at_row, at_column, width, inside)
         return apply_epilogue(op, values, width, read)
 
     def pointer(self, row: ir.Value, unit: ir.Value) -> ir.Value:
         """Where a 16-byte unit of a row of the tile goes."""
-        offset = b.add(unit_offset(self.layout, row, unit), self.buffer)
-        return b.shared_at(offset)
+        offset = unit_offset(self.layout, row, unit) + self.buffer
+        return build.shared_at(offset)
 
     def write_matrices(self, values: ir.Value, first: ir.Value) -> None:
         """Write 16 rows from `first` on with stmatrix.
@@ -68,11 +68,11 @@ class Piece:
         8q + 2(t%4) and the next of rows t/4 and t/4 + 8 (PTX ISA, stmatrix).
         """
         lane = self.frame.lane
-        words = self._packed(values, b.add(first, b.div(lane, 4)), b.mul(b.rem(lane, 4), 2))
-        matrix, row = b.div(lane, 8), b.rem(lane, 8)
-        row = b.add(b.add(first, row), b.mul(b.rem(matrix, 2), 8))
+        words = self._packed(values, first + lane // 4, lane % 4 * 2)
+        matrix, row = lane // 8, lane % 8
+        row = first + row + matrix % 2 * 8
         for index in range(0, len(words), 4):
-            unit = b.add(b.div(matrix, 2), index // 2)
+            unit = matrix // 2 + index // 2
             sm.StmatrixOp.of(self.pointer(row, unit), words[index : index + 4])
 
     def _packed(self, values: ir.Value, row: ir.Value, column: ir.Value) -> list[ir.Value]:
@@ -80,9 +80,9 @@ class Piece:
         words = []
         for index in range(0, ir.VectorType(values.type).shape[0], 2):
             block, low = divmod(index, 4)
-            at_row, at_column = b.add(row, 4 * low), b.add(column, 8 * block)
+            at_row, at_column = row + 4 * low, column + 8 * block
             result = self.apply(slice_of(values, index, 2), at_row, at_column, 2)
-            words.append(llvm.bitcast(b.i32(), result))
+            words.append(llvm.bitcast(build.i32(), result))
         return words
 
 
@@ -95,9 +95,9 @@ def lower_tma_store(frame: Frame, op: TmaStoreOp) -> None:
     """One box of the view."""
     m, n = integers_of(op.extents)
     map_ = frame.parameters[op.map.owner.opview.view, op.map]
-    column = b.add(b.mul(frame.index(op.j), n), frame.values[op.start])
-    coordinates = [column, b.mul(frame.index(op.i), m)]
-    sm.TmaStoreOp.of(map_, b.shared_at(frame.tiles[op.buffer]), coordinates)
+    column = frame.index(op.j) * n + frame.values[op.start]
+    coordinates = [column, frame.index(op.i) * m]
+    sm.TmaStoreOp.of(map_, build.shared_at(frame.tiles[op.buffer]), coordinates)
 
 
 def alignment_bytes(op: WritePieceOp, view: ir.Value) -> int:

@@ -22,7 +22,7 @@ from ...dialects.tile_loads import TmaLoadOp, TmaMulticastOp
 from ...dialects.tile_stores import NextBufferOp, StagingBufferOp
 from ..base import defining_op, refused
 from ..plan import transaction_bytes
-from . import build as b
+from . import build
 from .rings import Ring, Rings, advance, arrive_once, before, converge, read, run
 
 
@@ -91,12 +91,12 @@ def _commit_copies(ring: Ring) -> None:
         _arrive_when_copied(ring)
         return
     pending = sm.ReadTallyOp.of(ring.pending).value
-    behind = b.equal(pending, ring.under_way)
-    with b.when(behind):
+    behind = build.equal(pending, ring.under_way)
+    with build.when(behind):
         _publish_copies(ring.under_way)
         _arrive_when_copied(ring)
         advance(ring.arrive)
-    more = arith.select(behind, pending, b.add(pending, 1))
+    more = arith.select(behind, pending, pending + 1)
     sm.WriteTallyOp.of(ring.pending, more)
 
 
@@ -113,16 +113,16 @@ def _arrive_on_the_rest(ring: Ring) -> None:
     pending = sm.ReadTallyOp.of(ring.pending).value
     _publish_copies(0)
     for already in range(ring.under_way):
-        with b.when(b.xor(b.less(pending, already + 1), b.true())):
+        with build.when(build.less(pending, already + 1) ^ build.true()):
             _arrive_when_copied(ring)
             advance(ring.arrive)
-    sm.WriteTallyOp.of(ring.pending, b.constant(0))
+    sm.WriteTallyOp.of(ring.pending, build.constant(0))
 
 
 def _publish_copies(newest: int) -> None:
     """All but the `newest` groups of this thread's copies are done, and the async proxy sees it."""
     sm.CpAsyncWaitOp.of(pending=newest)
-    b.fence("async_shared")
+    build.fence("async_shared")
     converge()
 
 
@@ -186,19 +186,19 @@ def _arrive_by_warp(rings: Rings, barrier: ir.Value) -> None:
     if mask is None:
         arrive_once(barrier)
     else:
-        body = sm.EachRankOp.of(mask).body.blocks.append(b.i32())
+        body = sm.EachRankOp.of(mask).body.blocks.append(build.i32())
         with ir.InsertionPoint(body):
-            b.arrive(b.in_cta(barrier, body.arguments[0]))
+            build.arrive(build.in_cta(barrier, body.arguments[0]))
     converge()
 
 
 def _arrive_at_issuer(rings: Rings, barrier: ir.Value) -> None:
     """Arrive where the MMAs that want the accumulator are issued: the pair's first CTA."""
     if not rings.cluster.pair:
-        b.arrive(barrier)
+        build.arrive(barrier)
         return
     rank = sm.LeaderRankOp.of().rank
-    b.arrive(b.in_cta(barrier, rank), in_cluster=True)
+    build.arrive(build.in_cta(barrier, rank), in_cluster=True)
 
 
 def lower_drain(rings: Rings, op: DrainOp) -> None:
@@ -223,5 +223,5 @@ def lower_next_buffer(rings: Rings, op: NextBufferOp) -> None:
 
 def tile_of(slot: ir.Value, type_: ir.Type) -> ir.Value:
     """The one tile of a slot."""
-    zero = ir.IntegerAttr.get(b.i64(), 0)
+    zero = ir.IntegerAttr.get(build.i64(), 0)
     return TileOp(slot=slot, index=zero, tile=type_).tile

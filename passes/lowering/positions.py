@@ -7,7 +7,7 @@ from ...dialects.mlir import arith, ir
 from ...dialects.pipe import TileOp
 from ...dialects.sm_memory import CLAIM_BYTES
 from ...dialects.sm_positions import PAIR
-from . import build as b
+from . import build
 from .frame import Frame, Slot
 
 
@@ -15,7 +15,7 @@ def lower_read_position(frame: Frame, op: sm.ReadPositionOp) -> None:
     """A ring of one slot has but one index."""
     position = frame.positions[op.position]
     frame.indices[op.index] = index = position.index()
-    frame.values[op.index] = b.as_value(index)
+    frame.values[op.index] = build.as_value(index)
     frame.values[op.parity] = position.phase()
 
 
@@ -46,8 +46,8 @@ def lower_slot_address(frame: Frame, op: sm.SlotAddressOp) -> None:
     """Where launch control writes its answer."""
     slot = frame.slots[op.slot]
     (first,) = frame.plan.rings[slot.ring].tiles
-    offset = b.add_any(b.mul_any(slot.index, CLAIM_BYTES), first)
-    frame.values[op.address] = b.shared_at(offset)
+    offset = slot.index * CLAIM_BYTES + first
+    frame.values[op.address] = build.shared_at(offset)
 
 
 def lower_tile(frame: Frame, op: TileOp) -> None:
@@ -74,5 +74,5 @@ def lower_cta_mask(frame: Frame, op: sm.CtaMaskOp) -> None:
 
 def lower_leader_rank(frame: Frame, op: sm.LeaderRankOp) -> None:
     """The pair's first CTA."""
-    rank = b.add_any(frame.pair_start(), b.mul_any(frame.place[1], frame.cluster.m))
-    frame.values[op.rank] = b.as_value(rank)
+    rank = frame.pair_start() + frame.place[1] * frame.cluster.m
+    frame.values[op.rank] = build.as_value(rank)

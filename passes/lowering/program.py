@@ -51,7 +51,7 @@ from ...dialects.tile_threads import (
 from ..base import refused
 from ..clone import is_pure
 from ..thread_rules import program
-from . import build as b
+from . import build
 from .clearing import lower_clear_unit
 from .copies import lower_copy, lower_cp_async_commit
 from .frame import Frame
@@ -138,29 +138,29 @@ def _emit_region(frame: Frame, op: RunOp) -> None:
     """An `if` for the threads that the region is for, of those that are there."""
     by = op.by.value
     if by == WARP:
-        condition = b.elect()
+        condition = build.elect()
     else:
         lane = frame.team.leader if who_runs(op) == TEAM else None
         issues = frame.issues if by == ISSUER else None
-        condition = b.both(lane, frame.is_first() if by == FIRST else issues)
-    with b.when(condition):
+        condition = build.both(lane, frame.is_first() if by == FIRST else issues)
+    with build.when(condition):
         emit_block(frame, op.body.blocks[0])
 
 
 def _emit_branch(frame: Frame, op: scf.IfOp) -> None:
     if len(op.results) or len(op.elseRegion.blocks):
         raise refused(op, "a branch of a kernel must give no values and have no else")
-    with b.when(frame.values[op.condition]):
+    with build.when(frame.values[op.condition]):
         emit_block(frame, op.thenRegion.blocks[0])
 
 
 def _emit_ranks(frame: Frame, op: sm.EachRankOp) -> None:
     """Lane r of each warp runs the body where rank r is in the mask."""
     block = op.body.blocks[0]
-    ranks = arith.extui(b.i32(), frame.values[op.mask])
+    ranks = arith.extui(build.i32(), frame.values[op.mask])
     # LLVM may compute what is there for lanes beyond, too.
-    frame.values[block.arguments[0]] = b.rem(frame.lane, frame.cluster.size)
-    with b.when(b.equal(b.rem(arith.shrui(ranks, frame.lane), 2), 1)):
+    frame.values[block.arguments[0]] = frame.lane % frame.cluster.size
+    with build.when(build.equal(arith.shrui(ranks, frame.lane) % 2, 1)):
         emit_block(frame, block)
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from ...dialects import sm
 from ...dialects.mlir import ir, llvm
 from ...dialects.tile_types import AccumulatorType
-from . import build as b
+from . import build
 
 ATOM_M = 64
 PAIR = 2  # neighbouring columns that a thread has of a row
@@ -33,7 +33,9 @@ class RegisterAccumulator:
         """Its slots, at the current insertion point; what they hold is undefined."""
         m, n = type_.shape
         rows, struct = m // warpgroups, struct_of(type_.element, n // 2)
-        slots = [llvm.alloca(b.pointer(), b.constant(1), struct) for _ in range(rows // ATOM_M)]
+        slots = [
+            llvm.alloca(build.pointer(), build.constant(1), struct) for _ in range(rows // ATOM_M)
+        ]
         return RegisterAccumulator(rows, n, type_.element, warpgroups, tuple(slots))
 
     def load(self, atom: int) -> ir.Value:

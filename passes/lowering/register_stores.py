@@ -10,7 +10,7 @@ from ...dialects.mlir import ir, llvm
 from ...dialects.tile_stores import AwaitSumsOp, WritePieceOp
 from ..base import refused
 from ..clone import constant_of
-from . import build as b
+from . import build
 from .elements import joined, slice_of
 from .frame import Frame
 from .operands import UNIT_BYTES
@@ -35,23 +35,23 @@ def write_registers(frame: Frame, op: WritePieceOp) -> None:
     if start is None:
         raise refused(op, "a piece of sums in registers must start at a constant; unroll the loop")
     for atom, values in enumerate(frame.settled[op.sums]):
-        row = b.add(first_row_of(frame, held), atom * ATOM_M)
+        row = first_row_of(frame, held) + atom * ATOM_M
         WRITES[op.write.value](piece, joined(values[start // 2 : (start + width) // 2]), row)
 
 
 def _write_pairs(piece: Piece, values: ir.Value, first: ir.Value) -> None:
     """Every thread writes its pairs: a part of a 16-byte unit each."""
     lane, width = piece.frame.lane, UNIT_BYTES // piece.layout.element_bytes
-    row, column = b.add(first, b.div(lane, 4)), b.mul(b.rem(lane, 4), PAIR)
+    row, column = first + lane // 4, lane % 4 * PAIR
     for index in range(0, ir.VectorType(values.type).shape[0], PAIR):
         block, half = divmod(index // PAIR, 2)
-        at_row, at_column = b.add(row, ROWS_APART * half), b.add(column, 8 * block)
+        at_row, at_column = row + ROWS_APART * half, column + 8 * block
         pair = slice_of(values, index, PAIR)
         result = piece.apply(pair, at_row, at_column, PAIR)
-        unit = piece.pointer(at_row, b.div(at_column, width))
-        within = b.mul(b.rem(at_column, width), piece.layout.element_bytes)
+        unit = piece.pointer(at_row, at_column // width)
+        within = at_column % width * piece.layout.element_bytes
         pair_bytes = PAIR * piece.layout.element_bytes
-        llvm.store(result, b.offset_pointer(unit, within), alignment=pair_bytes)
+        llvm.store(result, build.offset_pointer(unit, within), alignment=pair_bytes)
 
 
 def _write_matrices(piece: Piece, values: ir.Value, first: ir.Value) -> None:

@@ -18,7 +18,7 @@ from ...dialects.tile import KernelOp
 from ...dialects.tile_types import AccumulatorType
 from ..cluster import Cluster
 from ..plan import MMA_DONE, cluster_of, has_copies
-from . import build as b
+from . import build
 
 RINGS = (RingOp, TurnsOp, StagingOp)
 
@@ -113,12 +113,12 @@ class Rings:
     def wait(self, barrier: ir.Value, parity: ir.Value) -> None:
         """Wait for a barrier that, in a cluster, other CTAs may arrive at."""
         in_cluster = self.cluster.loads_together and self.target.cluster_waits_acquire
-        b.barrier_wait(barrier, parity, in_cluster=in_cluster)
+        build.barrier_wait(barrier, parity, in_cluster=in_cluster)
 
     def fence(self, kind: str) -> None:
         """A fence between instructions on tensor memory, where there is one."""
         if self.target.has_tensor_memory:
-            b.fence(kind)
+            build.fence(kind)
 
     def commit(self, barrier: ir.Value, mask: ir.Value | None = None) -> None:
         """One arrival, at every rank of the mask, when the MMAs so far are done."""
@@ -182,12 +182,12 @@ def advance(place: ir.Value, slots: int = 1) -> None:
 
 def barrier_of(barriers: ir.Value, index: ir.Value) -> ir.Value:
     """One of the barriers of a ring."""
-    return sm.BarrierOp.of(barriers, index, barrier=b.pointer(b.SHARED)).barrier
+    return sm.BarrierOp.of(barriers, index, barrier=build.pointer(build.SHARED)).barrier
 
 
 def before(parity: ir.Value) -> ir.Value:
     """The parity of the phase before, which ends when the slot is empty."""
-    return b.xor(parity, 1)
+    return parity ^ 1
 
 
 @contextmanager
@@ -206,4 +206,4 @@ def converge() -> None:
 def arrive_once(barrier: ir.Value) -> None:
     """One arrival of each warp."""
     with run(WARP):
-        b.arrive(barrier)
+        build.arrive(barrier)

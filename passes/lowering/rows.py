@@ -25,7 +25,7 @@ from ...dialects.tile_threads import (
 from ...dialects.tile_types import element_bytes, integers_of
 from ..fragments import Fragment
 from ..whole import is_whole
-from . import build as b
+from . import build
 from .accumulator import Place, read_fragment
 from .elements import element_pointer, joined, read_elements, slice_of
 from .frame import Frame
@@ -40,20 +40,20 @@ WARP_ROWS = 16
 
 def lower_thread_lanes(frame: Frame, op: ThreadLanesOp) -> None:
     """By its warp."""
-    frame.values[op.lanes] = Place.lanes_of(b.div(frame.team.thread, 32))
+    frame.values[op.lanes] = Place.lanes_of(frame.team.thread // 32)
 
 
 def lower_thread_row(frame: Frame, op: ThreadRowOp) -> None:
     """By warp and lane, as tcgen05.ld spreads rows."""
-    warp = b.div(frame.team.thread, 32)
+    warp = frame.team.thread // 32
     frame.values[op.row] = Place.row_of(warp, frame.lane, _fragment(frame, op.sums, 1))
 
 
 def lower_thread_column(frame: Frame, op: ThreadColumnOp) -> None:
     """By warp or lane, as tcgen05.ld spreads columns."""
-    warp, fragment = b.div(frame.team.thread, 32), _fragment(frame, op.sums, op.neighbours.value)
+    warp, fragment = frame.team.thread // 32, _fragment(frame, op.sums, op.neighbours.value)
     column = Place.column_of(warp, frame.lane, fragment, op.sums.type.shape[1])
-    frame.values[op.column] = b.constant(0) if column is None else column
+    frame.values[op.column] = build.constant(0) if column is None else column
 
 
 def lower_read_row(frame: Frame, op: ReadRowOp) -> None:
@@ -61,8 +61,8 @@ def lower_read_row(frame: Frame, op: ReadRowOp) -> None:
     n = op.sums.type.shape[1]
     fragment = _fragment(frame, op.sums, ir.VectorType(op.values.type).shape[0])
     held = frame.atom_columns(fragment.atom_m, n)
-    column = b.plus(frame.columns[op.sums], op.row.value // fragment.atom_m * held)
-    address = b.add(b.add(frame.values[op.lanes], frame.values[op.start]), column)
+    column = frame.columns[op.sums] + op.row.value // fragment.atom_m * held
+    address = frame.values[op.lanes] + frame.values[op.start] + column
     element = op.sums.type.element
     frame.values[op.values] = read_fragment(fragment, element, frame.tmem_address(address))
 
@@ -75,12 +75,12 @@ def _fragment(frame: Frame, sums: ir.Value, registers: int) -> Fragment:
 def lower_held_row(frame: Frame, op: ThreadRowOp) -> None:
     """By warp and lane, as wgmma spreads rows."""
     first = first_row_of(frame, frame.registers[op.sums])
-    frame.values[op.row] = b.add(first, b.div(frame.lane, 4))
+    frame.values[op.row] = first + frame.lane // 4
 
 
 def lower_held_column(frame: Frame, op: ThreadColumnOp) -> None:
     """By lane: four share 8 columns."""
-    frame.values[op.column] = b.mul(b.rem(frame.lane, 4), PAIR)
+    frame.values[op.column] = frame.lane % 4 * PAIR
 
 
 def lower_read_rows(frame: Frame, op: ReadRowsOp) -> None:
@@ -94,17 +94,17 @@ def lower_read_rows(frame: Frame, op: ReadRowsOp) -> None:
 def first_row_of(frame: Frame, held: RegisterAccumulator) -> ir.Value:
     """The first of the tile's rows that this thread's warp has, in its first MMA."""
     thread = frame.team.thread
-    row = b.mul(b.rem(b.div(thread, 32), 4), WARP_ROWS)
+    row = thread // 32 % 4 * WARP_ROWS
     if held.warpgroups == 1:
         return row
-    return b.add(row, b.mul(b.div(thread, WARPGROUP_THREADS), held.rows))
+    return row + thread // WARPGROUP_THREADS * held.rows
 
 
 def lower_write_row(frame: Frame, op: WriteRowOp) -> None:
     """Each group of neighbours, vector by vector."""
     row, column = frame.values[op.row], frame.values[op.column]
     for start, values in _groups(frame, op):
-        _write_neighbours(frame, op, values, row, b.add(column, start))
+        _write_neighbours(frame, op, values, row, column + start)
 
 
 def vector_width(op: WriteRowOp) -> int:
@@ -121,11 +121,11 @@ def _write_neighbours(
     """Run the epilogue on values and store them, inside the view."""
     width, columns, whole = vector_width(op), op.view.type.shape[1], is_whole(op, "j")
     for start in range(0, op.neighbours.value, width):
-        at = b.add(column, start)
-        with b.when(None if whole else b.less(at, columns)):
+        at = column + start
+        with build.when(None if whole else build.less(at, columns)):
             read = partial(read_elements, frame, row, at, width, None)
             result = apply_epilogue(op, slice_of(values, start, width), width, read)
-            offset = b.add(b.mul(b.widen(row), columns), b.widen(at))
+            offset = build.widen(row) * columns + build.widen(at)
             pointer = element_pointer(frame, op.view, offset)
             llvm.store(result, pointer, alignment=width * element_bytes(op.view.type.element_type))
 
@@ -138,7 +138,7 @@ def lower_write_partial(frame: Frame, op: WritePartialOp) -> None:
     for first, values in _groups(frame, op):
         for start in range(0, op.neighbours.value, width):
             unit = slice_of(values, start, width) if op.neighbours.value > width else values
-            to = _partial(op.memory, row, b.add(column, first + start))
+            to = _partial(op.memory, row, column + (first + start))
             llvm.store(unit, to, alignment=alignment)
 
 
@@ -150,9 +150,9 @@ def lower_partial(frame: Frame, op: PartialOp) -> None:
 def _partial(memory: ir.Value, row: ir.Value, column: ir.Value) -> ir.Value:
     """This CTA's sum at a place of the tile."""
     layout, (start,) = partials_layout(memory), integers_of(memory.owner.opview.offsets)
-    unit = unit_offset(layout, row, b.div(column, UNIT_COLUMNS))
-    within = b.mul(b.rem(column, UNIT_COLUMNS), layout.element_bytes)
-    return b.shared_at(b.add(b.add(unit, within), start))
+    unit = unit_offset(layout, row, column // UNIT_COLUMNS)
+    within = column % UNIT_COLUMNS * layout.element_bytes
+    return build.shared_at(unit + within + start)
 
 
 def _groups(frame: Frame, op: WriteRowOp | WritePartialOp) -> Iterator[tuple[int, ir.Value]]:

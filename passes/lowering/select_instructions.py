@@ -18,7 +18,7 @@ from ...dialects.tile import KernelOp
 from ...dialects.tile_types import integers_of
 from ..base import PassLog, require, target_of, the_kernel
 from ..plan import Plan
-from . import build as b
+from . import build
 from .frame import Frame
 from .launch import launch_attribute
 from .memory import read_plan
@@ -59,7 +59,7 @@ def _emit(kernel: KernelOp, plan: Plan, target: Target) -> None:
             cluster=kernel.cluster,
             launch=launch_attribute(kernel, plan),
         )
-    types = [b.pointer(0 if parameter.map else b.GLOBAL) for parameter in plan.parameters]
+    types = [build.pointer(0 if parameter.map else build.GLOBAL) for parameter in plan.parameters]
     entry = made.body.blocks.append(*types, arg_locs=[kernel.location] * len(types))
     keys = [(parameter.argument, _map(parameter)) for parameter in plan.parameters]
     parameters = dict(zip(keys, entry.arguments, strict=True))

@@ -24,7 +24,7 @@ from ...dialects.mlir import arith, ir, llvm, vector
 from ...dialects.pipe import SetRegistersOp
 from ..base import walk
 from ..copy_width import UNIT_BYTES
-from . import build as b
+from . import build
 from .elements import slice_of
 from .frame import Frame
 from .operands import unit_offset
@@ -98,15 +98,15 @@ class ShiftedCopy:
     def of(frame: Frame, source: Source, layout: TileLayout, start: ir.Value) -> ShiftedCopy:
         """The part of the current thread."""
         in_row = layout.contiguous * layout.element_bytes // (UNITS * UNIT_BYTES)
-        row = b.div(frame.team.thread, in_row)
-        unit = b.mul(b.rem(frame.team.thread, in_row), UNITS)
-        column = b.add(b.mul(source.first_column, layout.element_bytes), b.mul(unit, UNIT_BYTES))
-        first = b.add(b.mul(b.add(source.first_row, row), source.pitch_bytes), column)
-        shift = b.rem(first, UNIT_BYTES)
-        units = [b.add(unit, index) for index in range(UNITS)]
-        places = tuple(b.add(unit_offset(layout, row, each), start) for each in units)
+        row = frame.team.thread // in_row
+        unit = frame.team.thread % in_row * UNITS
+        column = source.first_column * layout.element_bytes + unit * UNIT_BYTES
+        first = (source.first_row + row) * source.pitch_bytes + column
+        shift = first % UNIT_BYTES
+        units = [unit + index for index in range(UNITS)]
+        places = tuple(unit_offset(layout, row, each) + start for each in units)
         step = frame.team.threads // in_row
-        aligned = b.sub(first, shift)
+        aligned = first - shift
         return ShiftedCopy(frame, source, layout, step, row, unit, shift, aligned, places)
 
     @property
@@ -122,12 +122,12 @@ class ShiftedCopy:
     def load(self, number: int) -> Words:
         """The aligned units of a row."""
         start = number * self.step * self.source.pitch_bytes
-        offsets = [b.add(self.aligned, start + each * UNIT_BYTES) for each in range(UNITS + 1)]
+        offsets = [self.aligned + (start + each * UNIT_BYTES) for each in range(UNITS + 1)]
         return [word for offset in offsets for word in self._load_unit(offset)]
 
     def _load_unit(self, offset: ir.Value) -> Words:
-        inside = b.widen(arith.minui(offset, b.constant(self.limit)))
-        pointer = b.element_pointer(self.source.pointer, ir.IntegerType.get_signless(8), inside)
+        inside = build.widen(arith.minui(offset, build.constant(self.limit)))
+        pointer = build.element_pointer(self.source.pointer, ir.IntegerType.get_signless(8), inside)
         unit = llvm.load(_unit_type(), pointer, alignment=UNIT_BYTES)
         return [slice_of(unit, index, 1) for index in range(WORDS)]
 
@@ -135,12 +135,12 @@ class ShiftedCopy:
         """Store rows, given by their number, with zeros for what lies outside the view."""
         moved = {number: self._moved(words) for number, words in loaded.items()}
         edge = self._at_edge()
-        with b.when(None if edge is None else b.xor(edge, b.true())):
+        with build.when(None if edge is None else edge ^ build.true()):
             for number, words in moved.items():
                 self._store_row(number, words)
         if edge is None:
             return
-        with b.when(edge):
+        with build.when(edge):
             masks = self._masks()
             for number, words in moved.items():
                 self._store_row(number, self._masked(number, words, masks))
@@ -153,23 +153,23 @@ class ShiftedCopy:
         if known <= WORD_BYTES:
             words = self._moved_by(1, words, UNITS * WORDS + (known < WORD_BYTES))
         if known < WORD_BYTES:
-            bits = b.mul(b.rem(self.shift, WORD_BYTES), 8)
+            bits = self.shift % WORD_BYTES * 8
             words = [llvm.intr_fshr(high, low, bits) for low, high in pairwise(words)]
         return words
 
     def _moved_by(self, count: int, words: Words, needed: int) -> Words:
         """Words from the `count`-th on where that bit of the shift is set."""
-        bit = b.rem(b.div(self.shift, count * WORD_BYTES), 2)
-        moves = b.equal(bit, 1)
+        bit = self.shift // (count * WORD_BYTES) % 2
+        moves = build.equal(bit, 1)
         return [arith.select(moves, words[index + count], words[index]) for index in range(needed)]
 
     def _store_row(self, number: int, words: Words) -> None:
         below = number * self.step
         partial = below + self.step > self.layout.rows
-        with b.when(b.less(b.add(self.row, below), self.layout.rows) if partial else None):
+        with build.when(build.less(self.row + below, self.layout.rows) if partial else None):
             for index, place in enumerate(self.places):
                 unit = words[index * WORDS : (index + 1) * WORDS]
-                to = b.shared_at(b.add(place, below * self.layout.span_bytes))
+                to = build.shared_at(place + below * self.layout.span_bytes)
                 value = vector.FromElementsOp(_unit_type(), unit).result
                 llvm.store(value, to, alignment=UNIT_BYTES)
 
@@ -187,53 +187,53 @@ class ShiftedCopy:
     def _masks(self) -> Words:
         """Ones for the bytes of each word that are columns of the view."""
         source, item = self.source, self.layout.element_bytes
-        first = b.add(b.mul(source.first_column, item), b.mul(self.unit, UNIT_BYTES))
-        valid = b.sub(b.constant(source.contiguous * item), first)
+        first = source.first_column * item + self.unit * UNIT_BYTES
+        valid = build.constant(source.contiguous * item) - first
         masks = []
         for index in range(UNITS * WORDS):
-            more = arith.maxsi(b.sub(valid, index * WORD_BYTES), b.constant(0))
-            bits = b.mul(arith.minsi(more, b.constant(WORD_BYTES)), 8)
-            ones = arith.shli(b.constant(1, b.i64()), b.widen(bits))
-            masks.append(arith.trunci(b.i32(), b.sub(ones, 1)))
+            more = arith.maxsi(valid - index * WORD_BYTES, build.constant(0))
+            bits = arith.minsi(more, build.constant(WORD_BYTES)) * 8
+            ones = arith.shli(build.constant(1, build.i64()), build.widen(bits))
+            masks.append(arith.trunci(build.i32(), ones - 1))
         return masks
 
     def _masked(self, number: int, words: Words, masks: Words) -> Words:
         words = [arith.andi(word, mask) for word, mask in zip(words, masks, strict=True)]
         if self.source.whole_rows:
             return words
-        row = b.add(b.add(self.source.first_row, self.row), number * self.step)
-        inside = b.less(row, self.source.rows)
-        return [arith.select(inside, word, b.constant(0)) for word in words]
+        row = self.source.first_row + self.row + number * self.step
+        inside = build.less(row, self.source.rows)
+        return [arith.select(inside, word, build.constant(0)) for word in words]
 
     def load_end_again(self) -> None:
         """The thread of the last row stores what is beyond `limit` once more."""
         source = self.source
         if source.size_bytes % UNIT_BYTES == 0:
             return
-        row = b.sub(b.constant(source.rows - 1), source.first_row)
-        below = b.sub(row, self.row)
-        end = b.add(self.aligned, b.mul(below, source.pitch_bytes))
-        mine = b.both(b.less(row, self.layout.rows), b.equal(b.rem(row, self.step), self.row))
+        row = build.constant(source.rows - 1) - source.first_row
+        below = row - self.row
+        end = self.aligned + below * source.pitch_bytes
+        mine = build.both(build.less(row, self.layout.rows), build.equal(row % self.step, self.row))
         beyond = _over(end, UNITS * UNIT_BYTES, self.limit)
-        with b.when(b.both(mine, beyond)):
-            self._load_elements(row, b.mul(below, self.layout.span_bytes))
+        with build.when(build.both(mine, beyond)):
+            self._load_elements(row, below * self.layout.span_bytes)
 
     def _load_elements(self, row: ir.Value, below: ir.Value) -> None:
         """Both units of a row of the tile, `below` bytes behind the first row's."""
         source, item = self.source, self.layout.element_bytes
         in_unit = UNIT_BYTES // item
-        with b.loop(b.constant(0), in_unit, source.width) as at:
+        with build.loop(build.constant(0), in_unit, source.width) as at:
             for index, place in enumerate(self.places):
-                column = b.add(b.mul(b.add(self.unit, index), in_unit), at)
-                to = b.add(b.add(place, below), b.mul(at, item))
+                column = (self.unit + index) * in_unit + at
+                to = place + below + at * item
                 value = source.read_part(row, column)
-                llvm.store(value, b.shared_at(to), alignment=source.width * item)
+                llvm.store(value, build.shared_at(to), alignment=source.width * item)
 
 
 def _over(first: ir.Value, extent: int, end: int) -> ir.Value:
     """Whether `extent` from `first` on goes beyond `end`."""
-    return b.xor(b.less(b.add(first, extent), end + 1), b.true())
+    return build.less(first + extent, end + 1) ^ build.true()
 
 
 def _unit_type() -> ir.Type:
-    return ir.VectorType.get([WORDS], b.i32())
+    return ir.VectorType.get([WORDS], build.i32())

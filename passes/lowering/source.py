@@ -10,7 +10,7 @@ from ...dialects.tile import CopyOp
 from ...dialects.tile_types import element_bytes
 from ..copy_width import UNIT_BYTES, copy_bytes
 from ..whole import INDICES, is_whole
-from . import build as b
+from . import build
 from .frame import Frame
 
 # Loads of a thread at once: a unit is 4 registers, and each of its loads has an address.
@@ -48,8 +48,8 @@ class Source:
             contiguous=contiguous,
             pitch=strides[1 - inner],
             width=copy_bytes(layout, view) // layout.element_bytes,
-            first_row=b.mul(tile_indices[1 - inner], layout.rows),
-            first_column=b.mul(tile_indices[inner], layout.contiguous),
+            first_row=tile_indices[1 - inner] * layout.rows,
+            first_column=tile_indices[inner] * layout.contiguous,
             whole_rows=is_whole(op, INDICES[1 - inner]),
             whole_columns=is_whole(op, INDICES[inner]),
         )
@@ -76,46 +76,48 @@ class Source:
         Outside no byte is read (PTX ISA, cp.async, src-size).
         """
         start, inside = self._row(row)
-        column = b.add(self.first_column, column)
+        column = self.first_column + column
         inside = self._also_in_row(inside, column)
-        pointer = b.element_pointer(self.pointer, self.element, b.add(start, b.widen(column)))
+        pointer = build.element_pointer(self.pointer, self.element, start + build.widen(column))
         size = self.width * self.element_bytes
-        read = None if inside is None else arith.select(inside, b.constant(size), b.constant(0))
+        read = (
+            None
+            if inside is None
+            else arith.select(inside, build.constant(size), build.constant(0))
+        )
         cache = "cg" if size == UNIT_BYTES else "ca"
         sm.CpAsyncOp.of(to, pointer, bytes=size, cache=cache, read=read)
 
     def read_unit(self, row: ir.Value, column: ir.Value) -> ir.Value:
         """16 bytes of one row, as a vector of elements."""
         count = UNIT_BYTES // self.element_bytes
-        column = b.add(self.first_column, b.mul(column, count))
+        column = self.first_column + column * count
         start, inside = self._row(row)
-        parts = [
-            self._read_part(start, b.add(column, at), inside) for at in range(0, count, self.width)
-        ]
+        parts = [self._read_part(start, column + at, inside) for at in range(0, count, self.width)]
         return parts[0] if len(parts) == 1 else _joined(parts, count)
 
     def read_part(self, row: ir.Value, column: ir.Value) -> ir.Value:
         """One load: `width` elements from a column of the tile on."""
         start, inside = self._row(row)
-        return self._read_part(start, b.add(self.first_column, column), inside)
+        return self._read_part(start, self.first_column + column, inside)
 
     def _row(self, row: ir.Value) -> tuple[ir.Value, ir.Value | None]:
         """Where a row of the tile starts (elements, i64), and whether the view has it."""
-        row = b.add(self.first_row, row)
-        inside = None if self.whole_rows else b.less(row, self.rows)
-        return b.mul(b.widen(row), self.pitch), inside
+        row = self.first_row + row
+        inside = None if self.whole_rows else build.less(row, self.rows)
+        return build.widen(row) * self.pitch, inside
 
     def _also_in_row(self, inside: ir.Value | None, column: ir.Value) -> ir.Value | None:
         if self.whole_columns:
             return inside
-        return b.both(inside, b.less(column, self.contiguous))
+        return build.both(inside, build.less(column, self.contiguous))
 
     def _read_part(self, start: ir.Value, column: ir.Value, inside: ir.Value | None) -> ir.Value:
         """One load of `width` elements, which lie wholly inside or outside."""
         inside = self._also_in_row(inside, column)
         width = self.width
         type_ = self.element if width == 1 else ir.VectorType.get([width], self.element)
-        offset = b.add(start, b.widen(column))
+        offset = start + build.widen(column)
         return self._read(offset, type_, width * self.element_bytes, inside)
 
     def _read(
@@ -123,8 +125,8 @@ class Source:
     ) -> ir.Value:
         """Load at an element offset, or zero: outside lanes read element 0 and drop it."""
         if inside is not None:
-            offset = arith.select(inside, offset, b.constant(0, b.i64()))
-        pointer = b.element_pointer(self.pointer, self.element, offset)
+            offset = arith.select(inside, offset, build.constant(0, build.i64()))
+        pointer = build.element_pointer(self.pointer, self.element, offset)
         value = llvm.load(type_, pointer, alignment=alignment)
         if inside is None:
             return value

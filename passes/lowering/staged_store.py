@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from ...dialects.mlir import ir, llvm
 from ...dialects.tile_stores import AwaitSumsOp, WritePieceOp
-from . import build as b
+from . import build
 from .accumulator import (
     MATRIX_LANES,
     Fragment,
@@ -32,8 +32,8 @@ def write_piece(frame: Frame, op: WritePieceOp) -> None:
     fragment = Fragment.of(atom_m, layout.k, frame.cluster.pair)
     place, piece = Place.of(frame, fragment, n), piece_of(frame, op)
     for row in range(0, m, atom_m):
-        column = b.plus(frame.columns[op.sums], row // atom_m * n)
-        part = Part(piece, fragment, place, row, b.add(piece.start, column))
+        column = frame.columns[op.sums] + row // atom_m * n
+        part = Part(piece, fragment, place, row, piece.start + column)
         WRITES[op.write.value](part)
 
 
@@ -52,15 +52,15 @@ def _write_rows(part: Part) -> None:
     """Every thread has a row and writes it in 16-byte units."""
     fragment, place, piece = part.fragment, part.place, part.piece
     width = UNIT_BYTES // piece.layout.element_bytes
-    row = b.add(place.row, part.row)
+    row = place.row + part.row
     for chunk in range(0, piece.layout.k, fragment.columns):
-        address = piece.frame.tmem_address(b.add(b.add(place.lanes, part.column), chunk))
+        address = piece.frame.tmem_address(place.lanes + part.column + chunk)
         values = read_fragment(fragment, piece.element, address)
-        first = b.constant(chunk) if place.column is None else b.add(place.column, chunk)
+        first = build.constant(chunk) if place.column is None else place.column + chunk
         for start in range(0, fragment.registers, width):
-            column = b.add(first, start)
+            column = first + start
             result = piece.apply(slice_of(values, start, width), row, column, width)
-            pointer = piece.pointer(row, b.div(column, width))
+            pointer = piece.pointer(row, column // width)
             llvm.store(result, pointer, alignment=UNIT_BYTES)
 
 
@@ -70,13 +70,13 @@ def _write_matrices(part: Part) -> None:
     tcgen05.ld.16x256b gives a thread what stmatrix takes (PTX ISA, tcgen05 matrix fragments).
     """
     piece = part.piece
-    warp = b.div(piece.frame.team.thread, 32)
+    warp = piece.frame.team.thread // 32
     warp_rows = part.fragment.atom_m // 4
     for half in range(0, warp_rows, MATRIX_LANES):
-        lanes = b.add(part.place.lanes, half << 16)
-        address = piece.frame.tmem_address(b.add(lanes, part.column))
+        lanes = part.place.lanes + (half << 16)
+        address = piece.frame.tmem_address(lanes + part.column)
         values = read_matrices(piece.layout.k, piece.element, address)
-        piece.write_matrices(values, b.add(b.mul(warp, warp_rows), part.row + half))
+        piece.write_matrices(values, warp * warp_rows + (part.row + half))
 
 
 WRITES = {"rows": _write_rows, "matrices": _write_matrices}

@@ -18,7 +18,7 @@ from ...dialects.tile_stores import AwaitSumsOp
 from ..base import defining_op
 from ..plan import is_synchronous, mma_before
 from ..team import Team
-from . import build as b
+from . import build
 from .rings import Rings, advance, barrier_of, converge, read, run
 
 
@@ -27,7 +27,7 @@ def surround_mma(rings: Rings, op: MmaOp | PairMmaOp) -> None:
     if not is_synchronous(op):
         return
     team = Team.of(op)
-    b.fence("async_shared")
+    build.fence("async_shared")
     team.meet()
     if rings.target.awaits_mmas:
         with ir.InsertionPoint.after(op):
@@ -36,7 +36,7 @@ def surround_mma(rings: Rings, op: MmaOp | PairMmaOp) -> None:
         return
     index, parity = read(rings.done_at)
     with run(LANE):
-        b.fence("tcgen05_after")
+        build.fence("tcgen05_after")
         done = barrier_of(rings.done, index)
         rings.commit(done)
     converge()
@@ -70,7 +70,7 @@ def lower_await_mma(_: Rings, op: AwaitMmaOp) -> None:
 def _wait_until_done(rings: Rings, index: ir.Value, parity: ir.Value) -> None:
     rings.wait(barrier_of(rings.done, index), parity)
     advance(rings.done_at)
-    b.fence("tcgen05_after")
+    build.fence("tcgen05_after")
 
 
 def _is_alone(acc: ir.Value) -> bool:

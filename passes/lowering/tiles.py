@@ -11,7 +11,7 @@ from ...dialects.tile import CtaTileOp, PairRankOp, SplitRankOp
 from ...dialects.tile_place import PlaceOp
 from ...dialects.tile_types import integers_of
 from ..cluster import Cluster
-from . import build as b
+from . import build
 from .frame import Frame
 
 CURVE_SYMBOL = "hilbert_curve"
@@ -21,17 +21,17 @@ PLACE_BITS = 16
 def lower_cta_tile(frame: Frame, op: CtaTileOp) -> None:
     """The grid has one CTA a tile: x along M, y along N."""
     for result, register in ((op.i, "ctaid.x"), (op.j, "ctaid.y")):
-        frame.values[result] = b.as_index(b.special(register))
+        frame.values[result] = build.as_index(build.special(register))
 
 
 def lower_pair_rank(frame: Frame, op: PairRankOp) -> None:
     """Pairs are neighbours along M."""
-    frame.values[op.rank] = b.as_index(b.rem(frame.place[0], 2))
+    frame.values[op.rank] = build.as_index(frame.place[0] % 2)
 
 
 def lower_split_rank(frame: Frame, op: SplitRankOp) -> None:
     """The CTAs of a tile are a cluster along z."""
-    frame.values[op.rank] = b.as_index(b.special("cluster_ctaid.z"))
+    frame.values[op.rank] = build.as_index(build.special("cluster_ctaid.z"))
 
 
 def lower_place(frame: Frame, op: PlaceOp) -> None:
@@ -40,7 +40,7 @@ def lower_place(frame: Frame, op: PlaceOp) -> None:
     places = raster(frame.values[op.number], _tiles(cluster, op), op.order.value, op.group.value)
     parts = zip((op.i, op.j), places, (cluster.m, cluster.n), frame.place, strict=True)
     for result, along, extent, own in parts:
-        frame.values[result] = b.as_index(b.add_any(b.mul(along, extent), own))
+        frame.values[result] = build.as_index(along * extent + own)
 
 
 def _tiles(cluster: Cluster, op: PlaceOp) -> tuple[int, int]:
@@ -61,22 +61,24 @@ def raster(
     if order == "hilbert":
         return _on_curve(turn, tiles)
     if order == "n":
-        return b.div(turn, n), b.rem(turn, n)
+        return turn // n, turn % n
     if order == "m" or group >= m:
-        return b.rem(turn, m), b.div(turn, m)
-    number, within = b.div(turn, group * n), b.rem(turn, group * n)
-    first = b.mul(number, group)
+        return turn % m, turn // m
+    number, within = turn // (group * n), turn % (group * n)
+    first = number * group
     if m % group == 0:
-        return b.add(first, b.rem(within, group)), b.div(within, group)
-    height = arith.minui(b.sub(b.constant(m), first), b.constant(group))
-    return b.add(first, arith.remui(within, height)), arith.divui(within, height)
+        return first + within % group, within // group
+    height = arith.minui(build.constant(m) - first, build.constant(group))
+    return first + arith.remui(within, height), arith.divui(within, height)
 
 
 def _on_curve(turn: ir.Value, tiles: tuple[int, int]) -> tuple[ir.Value, ir.Value]:
     """From a table that all roles share: along N << 16 | along M."""
-    places = array("i", [b.signed(n << PLACE_BITS | m) for m, n in hilbert_curve(*tiles)])
-    type_ = ir.RankedTensorType.get([len(places)], b.i32())
+    places = array("i", [build.signed(n << PLACE_BITS | m) for m, n in hilbert_curve(*tiles)])
+    type_ = ir.RankedTensorType.get([len(places)], build.i32())
     values = ir.DenseElementsAttr.get(places, type=type_)
-    table = sm.TableOp.of(symbol=CURVE_SYMBOL, values=values, pointer=b.pointer(b.GLOBAL)).pointer
-    place = llvm.load(b.i32(), b.element_pointer(table, b.i32(), turn), invariant=True)
-    return b.rem(place, 1 << PLACE_BITS), b.div(place, 1 << PLACE_BITS)
+    table = sm.TableOp.of(
+        symbol=CURVE_SYMBOL, values=values, pointer=build.pointer(build.GLOBAL)
+    ).pointer
+    place = llvm.load(build.i32(), build.element_pointer(table, build.i32(), turn), invariant=True)
+    return place % (1 << PLACE_BITS), place // (1 << PLACE_BITS)

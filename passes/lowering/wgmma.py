@@ -12,7 +12,7 @@ from ...dialects.mlir import ir, llvm
 from ...dialects.pipe import SetRegistersOp
 from ...dialects.target import WARPGROUP_THREADS
 from ...dialects.tile import MmaOp
-from . import build as b
+from . import build
 from .descriptors import encode_bytes
 from .frame import Frame
 from .mma import advance, mma_fields, operand_descriptor
@@ -28,16 +28,16 @@ def lower_set_registers(frame: Frame, op: SetRegistersOp) -> None:
 
 def lower_wgmma(frame: Frame, op: MmaOp) -> None:
     """One group: every atom of this warpgroup's rows; the first K step honours `accumulate`."""
-    held, a, c = frame.registers[op.acc], op.a.type.layout, op.b.type.layout
+    held, a, b = frame.registers[op.acc], op.a.type.layout, op.b.type.layout
     fields = mma_fields(op, ATOM_M)
     a_first, b_first = (operand_descriptor(frame, operand) for operand in (op.a, op.b))
     a_first = _at_warpgroup(frame, a_first, a, held)
     sm.WgmmaFenceOp.of()
     atoms = [held.load(atom) for atom in range(len(held.atoms))]
     for k in range(0, a.k, fields["k"]):
-        accumulate = frame.values[op.accumulate] if k == 0 else b.true()
+        accumulate = frame.values[op.accumulate] if k == 0 else build.true()
         for atom, registers in enumerate(atoms):
-            offsets = {"a_offset": a.offset(atom * ATOM_M, k), "b_offset": c.offset(0, k)}
+            offsets = {"a_offset": a.offset(atom * ATOM_M, k), "b_offset": b.offset(0, k)}
             operands = (registers, a_first, b_first, accumulate)
             atoms[atom] = sm.WgmmaOp.of(*operands, **fields, **offsets, sum=registers.type).sum
     sm.WgmmaCommitOp.of()
@@ -51,5 +51,5 @@ def _at_warpgroup(
     """A's descriptor at the first row of this thread's warpgroup."""
     if held.warpgroups == 1:
         return first
-    warpgroup = b.div(frame.team.thread, WARPGROUP_THREADS)
-    return advance(first, b.mul(warpgroup, encode_bytes(layout.offset(held.rows, 0))))
+    warpgroup = frame.team.thread // WARPGROUP_THREADS
+    return advance(first, warpgroup * encode_bytes(layout.offset(held.rows, 0)))

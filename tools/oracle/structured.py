@@ -197,7 +197,7 @@ def _factors(op: Any, operands: Sequence[Any]) -> tuple[Value, Value]:
 def _cast(op: Any, value: Any, operands: Sequence[Any]) -> tuple[int, Value]:
     """Which operand a factor is, and its elements after the casts of the body."""
     if isinstance(value.owner, ir.Block):
-        number = value.arg_number
+        number = ir.BlockArgument(value).arg_number
         if isinstance(operands[number], Undefined):
             refuse(op, "value of a tensor.empty")
         return number, operands[number]
