@@ -57,7 +57,7 @@ class _Names:
             for block in region.blocks:
                 for argument, name in zip(block.arguments, self._arguments(op, block), strict=True):
                     if name is not None:
-                        argument.set_location(ir.Location.name(name))
+                        ir.BlockArgument(argument).set_location(ir.Location.name(name))
 
     def _arguments(self, op: ir.Operation, block: ir.Block) -> Sequence[str | None]:
         count = len(block.arguments)
