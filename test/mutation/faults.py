@@ -335,8 +335,8 @@ EMULATOR = [
     ),
     Fault(
         "races: an engine's read is ordered by what only threads know",
-        "visible = actor.rows[ASYNC if actor.asynchronous else KNOWN]",
-        "visible = actor.rows[KNOWN]",
+        "visible = actor.rows[ASYNC if actor.asynchronous else KNOWN]\n        by_words",
+        "visible = actor.rows[KNOWN]\n        by_words",
         RACES,
     ),
     Fault(
