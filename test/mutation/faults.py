@@ -129,20 +129,20 @@ LOWERING = [
     ),
     Fault(
         "shared-memory descriptor: the K slices of an MMA do not advance",
-        "    moved = b.add(_low_word(op, descriptor), encode_bytes(offset.value))",
+        "    moved = _low_word(op, descriptor) + encode_bytes(offset.value)",
         "    moved = _low_word(op, descriptor)",
         (PREFIXES,),
     ),
     Fault(
         "tcgen05.mma: the first MMA of a tile adds to what is there",
         "            sm.MmaOp.of(sums, *operands, accumulate, **fields, **offsets)",
-        "            sm.MmaOp.of(sums, *operands, b.true(), **fields, **offsets)",
+        "            sm.MmaOp.of(sums, *operands, build.true(), **fields, **offsets)",
         (PREFIXES,),
     ),
     Fault(
         "wgmma: a warpgroup reads the first one's rows of A",
-        "    return advance(first, b.mul(warpgroup, encode_bytes(layout.offset(held.rows, 0))))",
-        "    return advance(first, b.mul(warpgroup, encode_bytes(layout.offset(0, 0))))",
+        "    return advance(first, warpgroup * encode_bytes(layout.offset(held.rows, 0)))",
+        "    return advance(first, warpgroup * encode_bytes(layout.offset(0, 0)))",
         (HOPPER,),
     ),
     Fault(
@@ -165,26 +165,26 @@ LOWERING = [
     ),
     Fault(
         "copies: parts of a unit lie one byte apart",
-        "    return b.add(unit, b.mul(b.rem(part, in_unit), size))",
-        "    return b.add(unit, b.rem(part, in_unit))",
+        "    return unit + part % in_unit * size",
+        "    return unit + part % in_unit",
         (f"{NUMERICS}/test_ring_depths.py",),
     ),
     Fault(
         "operands: threads swizzle by the line after next",
-        "    line = arith.andi(b.div(within, 128), b.constant(mask))",
-        "    line = arith.andi(b.div(within, 256), b.constant(mask))",
+        "    line = arith.andi(within // 128, build.constant(mask))",
+        "    line = arith.andi(within // 256, build.constant(mask))",
         (PREFIXES,),
     ),
     Fault(
         "operands: a multicast part starts at the tile's first row of global memory",
-        "    row = b.add(_first_row(frame, op), b.mul(part, part_rows))",
+        "    row = _first_row(frame, op) + part * part_rows",
         "    row = _first_row(frame, op)",
         (f"{NUMERICS}/test_wide_clusters.py",),
     ),
     Fault(
         "rows: columns past the edge of C are written",
-        "        with b.when(None if whole else b.less(at, columns)):",
-        "        with b.when(None if whole else b.less(at, columns + width)):",
+        "        with build.when(None if whole else build.less(at, columns)):",
+        "        with build.when(None if whole else build.less(at, columns + width)):",
         (PREFIXES,),
     ),
     Fault(
@@ -195,8 +195,8 @@ LOWERING = [
     ),
     Fault(
         "pieces: stmatrix exchanges the second and third of four matrices",
-        "        row = b.add(b.add(first, row), b.mul(b.rem(matrix, 2), 8))",
-        "        row = b.add(b.add(first, row), b.mul(b.div(matrix, 2), 8))",
+        "        row = first + row + matrix % 2 * 8",
+        "        row = first + row + matrix // 2 * 8",
         (f"{NUMERICS}/test_staged_stores.py",),
     ),
     Fault(
@@ -207,8 +207,8 @@ LOWERING = [
     ),
     Fault(
         "claims: a claimed cluster is counted along the wrong axis",
-        "    return b.add(along_m, b.mul(along_n, tiles))",
-        "    return b.add(along_m, along_n)",
+        "    return along_m + along_n * tiles",
+        "    return along_m + along_n",
         (f"{NUMERICS}/test_tile_loops.py",),
     ),
     Fault(
@@ -225,8 +225,8 @@ LOWERING = [
     ),
     Fault(
         "tiles: the last, lower group of tiles counts as a whole one",
-        "    height = arith.minui(b.sub(b.constant(m), first), b.constant(group))",
-        "    height = b.constant(group)",
+        "    height = arith.minui(build.constant(m) - first, build.constant(group))",
+        "    height = build.constant(group)",
         (f"{NUMERICS}/test_tile_loops.py",),
     ),
     Fault(
@@ -243,8 +243,8 @@ LOWERING = [
     ),
     Fault(
         "accumulator: lanes 16 to 31 of an MMA of 64 rows read the first columns",
-        "    offset = b.constant(op.offset.value, b.i64()) if halves else None",
-        "    offset = b.constant(0, b.i64()) if halves else None",
+        "    offset = build.constant(op.offset.value, build.i64()) if halves else None",
+        "    offset = build.constant(0, build.i64()) if halves else None",
         (PREFIXES,),
     ),
     Fault(
@@ -383,8 +383,8 @@ EMULATOR = [
     ),
     Fault(
         "clusterlaunchcontrol: a response names the cluster, not its first CTA",
-        "first = tuple(i * n for i, n in zip(cluster, self.launch.cluster, strict=True))",
-        "first = tuple(cluster)",
+        "            x, y, z = (i * n for i, n in zip(cluster, self.launch.cluster, strict=True))",
+        "            x, y, z = cluster",
         ("test/emulator/clusters",),
     ),
     Fault(
