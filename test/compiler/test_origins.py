@@ -147,7 +147,7 @@ def test_a_listing_of_sass_names_the_op_beside_each_instruction(with_origins):
         opcode: {line.partition("//")[2].strip() for line in listing if opcode in line}
         for opcode in ("UTMALDG", "UTCHMMA", "LDTM")
     }
-    wanted = {"UTMALDG": "tile.load_boxes", "UTCHMMA": "tile.pair_mma", "LDTM": "tile.store"}
+    wanted = {"UTMALDG": "tile.load_boxes", "UTCHMMA": "tile.pair_mma", "LDTM": "tile.read_row"}
     for opcode, op in wanted.items():
         assert named[opcode], opcode
         assert all(re.fullmatch(rf"[a-z-]+/{op}:\d+", place) for place in named[opcode]), named
