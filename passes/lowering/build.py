@@ -50,7 +50,7 @@ def shift_left(number: int, amount: ir.Value) -> ir.Value:
     return arith.shli(constant(number), amount)
 
 
-def equal(left: ir.Value, right: int) -> ir.Value:
+def equal(left: ir.Value, right: ir.Value | int) -> ir.Value:
     return arith.cmpi(arith.CmpIPredicate.eq, left, like(left, right))
 
 
@@ -152,7 +152,7 @@ class Counter:
         if self._index is None:
             llvm.store(self.phase() ^ 1, self._phase)
             return
-        following = self.index() + 1
+        following = llvm.load(i32(), self._index) + 1
         wraps = equal(following, self.stages)
         llvm.store(arith.select(wraps, constant(0), following), self._index)
         llvm.store(self.phase() ^ arith.extui(i32(), wraps), self._phase)
@@ -162,9 +162,9 @@ class Counter:
         laps, rest = divmod(slots, self.stages)
         if laps % 2:
             llvm.store(self.phase() ^ 1, self._phase)
-        if rest == 0:
+        if self._index is None or rest == 0:
             return
-        following = self.index() + rest
+        following = llvm.load(i32(), self._index) + rest
         inside = less(following, self.stages)
         wrapped = following - self.stages
         llvm.store(arith.select(inside, following, wrapped), self._index)

@@ -6,6 +6,7 @@ from ...dialects.legality import UNIT_BYTES
 from ...dialects.mlir import arith, ir, llvm
 from ...dialects.tile_threads import ClearUnitOp
 from ...dialects.tile_types import integers_of
+from ..base import defining_op
 from . import build
 from .frame import Frame
 
@@ -15,7 +16,7 @@ WORDS = 4
 def lower_clear_unit(frame: Frame, op: ClearUnitOp) -> None:
     """One store a chunk."""
     slot, unit = frame.values[op.slot], frame.values[op.unit]
-    memory, index = op.memory.owner.opview, op.tile.value
+    memory, index = defining_op(op.memory), op.tile.value
     layout = memory.memory.type.tiles[index].layout
     first = integers_of(memory.offsets)[index] + op.row.value * layout.span_bytes
     place = slot * layout.slot_bytes + unit * UNIT_BYTES

@@ -54,6 +54,6 @@ def _safe(offset: ir.Value, inside: ir.Value | None) -> ir.Value:
     return arith.select(inside, offset, build.constant(0, build.i64()))
 
 
-def element_pointer(frame: Frame, view: ir.Value, offset: ir.Value) -> ir.Value:
+def element_pointer(frame: Frame, view: ir.Value[ir.MemRefType], offset: ir.Value) -> ir.Value:
     """Pointer to an element of a tensor that the kernel takes by its address."""
     return build.element_pointer(frame.parameters[view, None], view.type.element_type, offset)

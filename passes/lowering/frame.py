@@ -10,6 +10,7 @@ from typing import Any
 from ...dialects import sm
 from ...dialects.layout import TileLayout
 from ...dialects.mlir import arith, ir, llvm
+from ...dialects.pipe import RingType
 from ...dialects.sm_memory import BARRIER_BYTES
 from ...dialects.target import Target
 from ...dialects.tile import AccumulatorOp, KernelOp
@@ -24,7 +25,7 @@ from .register_accumulator import RegisterAccumulator
 class Slot:
     """A slot at hand: its ring and its index, known at compile time when there is one slot."""
 
-    ring: ir.Value
+    ring: ir.Value[RingType]
     index: ir.Value | int
 
 
@@ -67,7 +68,8 @@ class Frame:
     slots: dict[ir.Value, Slot] = field(default_factory=dict)
     columns: dict[ir.Value, ir.Value | int] = field(default_factory=dict)
     descriptors: dict[ir.Value, list[ir.Value]] = field(default_factory=dict)
-    positions: dict[ir.Value, build.Counter | build.Tally] = field(default_factory=dict)
+    positions: dict[ir.Value, build.Counter] = field(default_factory=dict)
+    tallies: dict[ir.Value, build.Tally] = field(default_factory=dict)
     indices: dict[ir.Value, ir.Value | int] = field(default_factory=dict)
     registers: dict[ir.Value, RegisterAccumulator] = field(default_factory=dict)
     settled: dict[ir.Value, list[list[ir.Value]]] = field(default_factory=dict)
@@ -130,12 +132,13 @@ class Frame:
             if isinstance(op, sm.PositionOp):
                 self.positions[op.position] = build.Counter(op.stages.value)
             elif isinstance(op, sm.TallyOp):
-                self.positions[op.tally] = build.Tally()
+                self.tallies[op.tally] = build.Tally()
 
     def _hold_accumulators(self) -> None:
         for accumulator in walk(self.kernel, AccumulatorOp):
             type_ = accumulator.acc.type
             warpgroups = self.target.mma_warpgroups(*type_.shape)
+            assert warpgroups is not None  # check_operands lets no other tile through
             self.registers[accumulator.acc] = RegisterAccumulator.make(type_, warpgroups)
 
     def close(self) -> None:
@@ -161,7 +164,7 @@ class Frame:
             self.first_rank = part * self.cluster.plane
         self.issues = None
         if self.cluster.pair:
-            self.issues = build.equal(self.place[0] % 2, 0)
+            self.issues = build.equal(build.as_value(self.place[0] % 2), 0)
 
     def is_first(self) -> ir.Value | None:
         """Whether this is the cluster's first CTA; None where it is the only one."""
@@ -203,7 +206,7 @@ class Frame:
     def pair_start(self) -> ir.Value | int:
         """x of the first CTA of this pair."""
         x = self.place[0]
-        return x - x % 2 if self.cluster.pair else x
+        return x if isinstance(x, int) or not self.cluster.pair else x - x % 2
 
     def _init_barriers(self) -> None:
         counts = {} if self.plan.mma_done is None else {self.plan.mma_done: 1}
@@ -264,6 +267,12 @@ class Frame:
             outer, self.team = self.team, Team(count, thread, leader)
             yield
             self.team = outer
+
+    def mma_rows(self, tile_m: int) -> int:
+        """M of the MMAs that cover a tile of `tile_m` rows."""
+        rows = self.target.mma_rows(tile_m)
+        assert rows is not None  # check_operands lets no other tile through
+        return rows
 
     def atom_columns(self, atom_m: int, n: int) -> int:
         """Tensor-memory columns of one MMA's accumulator in this CTA.

@@ -77,10 +77,10 @@ def _scheduler(kernel: KernelOp) -> str:
 
 
 def _tensors(kernel: KernelOp) -> list[dict[str, Any]]:
-    names = [name.value for name in kernel.arg_names]
+    names = [ir.StringAttr(name).value for name in kernel.arg_names]
     arguments = list(kernel.body.blocks[0].arguments)
     return [
-        _tensor(name, argument.type, "output" if name == "c" else "input")
+        _tensor(name, ir.MemRefType(argument.type), "output" if name == "c" else "input")
         for name, argument in zip(names, arguments, strict=True)
     ]
 
@@ -138,7 +138,7 @@ def _alignment(store: Any, view: ir.Value) -> int:
     writes = isinstance(store, WriteRowOp) and store.view == view
     if not reads and not writes:
         return 0
-    element = element_bytes(view.type.element_type)
+    element = element_bytes(ir.MemRefType(view.type).element_type)
     if reads and all(read.axes.value == "m" for read in reads):
         return element
     if isinstance(store, WritePieceOp):
@@ -166,13 +166,13 @@ def _map_parameter(tensor: str, op: TensorMapOp) -> dict[str, Any]:
 def _epilogue(kernel: KernelOp) -> dict[str, Any]:
     """The region as a scalar program: ids count the arguments, then the operations."""
     block = stores(kernel)[0].epilogue.blocks[0]
-    names = [name.value for name in kernel.arg_names]
-    name_of = dict(zip(kernel.body.blocks[0].arguments, names, strict=True))
+    names = [ir.StringAttr(name).value for name in kernel.arg_names]
+    name_of: dict[ir.Value, str] = dict(zip(kernel.body.blocks[0].arguments, names, strict=True))
     *body, last = list(block.operations)
     elements = [op for op in body if isinstance(op, ElementOp)]
     arguments: list[dict[str, Any]] = [{"tensor": None, "axes": ["m", "n"]}]
     arguments += [{"tensor": name_of[op.source], "axes": list(op.axes.value)} for op in elements]
-    ids = {block.arguments[0]: 0}
+    ids: dict[ir.Value, int] = {block.arguments[0]: 0}
     ids |= {op.value: position + 1 for position, op in enumerate(elements)}
     operations = []
     for op in (op for op in body if not isinstance(op, ElementOp)):

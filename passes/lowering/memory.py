@@ -18,6 +18,7 @@ from ...dialects.sm_memory import (
 )
 from ...dialects.tile import KernelOp
 from ...dialects.tile_types import AccumulatorType, SmemType, integers_of
+from ..base import defining_op
 from ..plan import MMA_DONE, Plan, RingPlan, cluster_of, parameters_of
 
 
@@ -70,7 +71,7 @@ def _read_ring(plan: Plan, op: RingOp) -> None:
 
 
 def _barriers(op: RingOp | TurnsOp) -> dict[str, Any]:
-    full, empty = op.full.owner.opview, op.empty.owner.opview
+    full, empty = defining_op(op.full), defining_op(op.empty)
     return {
         "full": full.offset.value,
         "empty": empty.offset.value,
@@ -82,11 +83,11 @@ def _barriers(op: RingOp | TurnsOp) -> dict[str, Any]:
 def _tiles(op: RingOp | StagingOp) -> dict[str, Any]:
     types = [type_ for type_ in op.ring.type.tiles if isinstance(type_, SmemType)]
     layouts = tuple(type_.layout for type_ in types)
-    return {"layouts": layouts, "tiles": tuple(integers_of(op.memory.owner.opview.offsets))}
+    return {"layouts": layouts, "tiles": tuple(integers_of(defining_op(op.memory).offsets))}
 
 
 def _columns(op: RingOp) -> dict[str, Any]:
-    part = op.memory.owner.opview
+    part = defining_op(op.memory)
     return {"column": part.first.value, "slot_columns": part.each.value}
 
 

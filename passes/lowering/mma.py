@@ -9,6 +9,8 @@ from ...dialects.dtypes import DType, operand_dtype
 from ...dialects.mlir import ir
 from ...dialects.pipe import TileOp
 from ...dialects.tile import MmaOp, PairMmaOp
+from ...dialects.tile_types import SmemType
+from ..base import defining_op
 from . import build
 from .descriptors import encode_bytes
 from .frame import Frame
@@ -20,7 +22,7 @@ def lower_mma(frame: Frame, op: MmaOp | PairMmaOp) -> None:
     A pair's MMA gives M and N of both CTAs together.
     """
     a, b = op.a.type.layout, op.b.type.layout
-    atom_m, n = frame.target.mma_rows(a.mn), op.acc.type.shape[1]
+    atom_m, n = frame.mma_rows(a.mn), op.acc.type.shape[1]
     fields = {"kind": mma_dtypes(op)[0].operand_kind, "cta_group": frame.cta_group}
     fields |= mma_fields(op, frame.cta_group * atom_m)
     column = frame.columns[op.acc]
@@ -55,9 +57,9 @@ def mma_dtypes(op: MmaOp | PairMmaOp) -> tuple[DType, DType]:
     return a, b
 
 
-def operand_descriptor(frame: Frame, operand: ir.Value) -> ir.Value:
+def operand_descriptor(frame: Frame, operand: ir.Value[SmemType]) -> ir.Value:
     """A tile's matrix descriptor: in a ring, the first slot's moved on to its own."""
-    layout, part = operand.type.layout, operand.owner.opview
+    layout, part = operand.type.layout, defining_op(operand)
     if not isinstance(part, TileOp):
         return frame.descriptor_at(layout, frame.plan.buffers[operand])
     slot = frame.slots[part.slot]

@@ -81,7 +81,7 @@ def stmatrix(op: sm.StmatrixOp) -> None:
 
 
 def try_cancel(op: sm.TryCancelOp) -> None:
-    multicast = op.multicast.value or None
+    multicast = bool(op.multicast.value) or None
     nvvm.clusterlaunchcontrol_try_cancel(op.to, op.barrier, multicast=multicast)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ...dialects import sm
 from ...dialects.dtypes import DTYPES
 from ...dialects.mlir import arith, ir, llvm, nvvm, vector
@@ -64,7 +66,9 @@ def _low_word(op: ir.OpView, descriptor: ir.Value) -> ir.Value:
     return made.operands[0]
 
 
-def _operand(op: sm.MmaOp | sm.WgmmaOp, descriptor: ir.Value, offset: ir.IntegerAttr) -> ir.Value:
+def _operand(
+    op: sm.MmaOp | sm.WgmmaOp, descriptor: ir.Value[sm.DescriptorType], offset: ir.IntegerAttr
+) -> ir.Value:
     """The whole descriptor (i64) of an operand, `offset` bytes further.
 
     Its words are put together as a vector: LLVM would fold a 64-bit addition into the operand of
@@ -140,12 +144,12 @@ def pin(op: sm.PinOp) -> ir.Value:
     return _pinned(op.before.type, parts(op.before))
 
 
-def _pinned(struct: ir.Type, values: list[ir.Value]) -> ir.Value:
+def _pinned(struct: ir.Type, values: Sequence[ir.Value]) -> ir.Value:
     """The same registers, as a struct, which LLVM can't read before this point."""
     return llvm.inline_asm(struct, values, "", _ties(values), has_side_effects=True)
 
 
-def _ties(registers: list[ir.Value]) -> str:
+def _ties(registers: Sequence[ir.Value]) -> str:
     """The first constraints of an asm that takes registers and gives them back."""
     count, element = len(registers), registers[0].type
     letter = "r" if isinstance(element, ir.IntegerType) else "f"

@@ -52,7 +52,7 @@ def lower_multicast_boxes(frame: Frame, op: MulticastBoxesOp) -> None:
         _copy(frame, op, start + index * layout.chunk_bytes, [column, row], mask)
 
 
-def _line(frame: Frame, axis: str) -> tuple[ir.Value, ir.Value]:
+def _line(frame: Frame, axis: str) -> tuple[ir.Value | int, ir.Value]:
     """(this CTA's number in its line, mask of the line) along "m" or "n"."""
     x, y = frame.place
     cluster = frame.cluster

@@ -17,6 +17,7 @@ from ...dialects.tile_stores import (
     WritePieceOp,
 )
 from ...dialects.tile_types import element_bytes, integers_of
+from ..base import defining_op
 from ..whole import is_whole
 from . import build
 from .elements import read_elements, slice_of
@@ -94,7 +95,7 @@ def piece_of(frame: Frame, op: WritePieceOp) -> Piece:
 def lower_tma_store(frame: Frame, op: TmaStoreOp) -> None:
     """One box of the view."""
     m, n = integers_of(op.extents)
-    map_ = frame.parameters[op.map.owner.opview.view, op.map]
+    map_ = frame.parameters[defining_op(op.map).view, op.map]
     column = frame.index(op.j) * n + frame.values[op.start]
     coordinates = [column, frame.index(op.i) * m]
     sm.TmaStoreOp.of(map_, build.shared_at(frame.tiles[op.buffer]), coordinates)
@@ -103,4 +104,4 @@ def lower_tma_store(frame: Frame, op: TmaStoreOp) -> None:
 def alignment_bytes(op: WritePieceOp, view: ir.Value) -> int:
     """Bytes that the address of `view`, read by the epilogue, must be a multiple of."""
     width = UNIT_BYTES // element_bytes(op.map.type.element)
-    return width * element_bytes(view.type.element_type)
+    return width * element_bytes(ir.MemRefType(view.type).element_type)

@@ -7,6 +7,7 @@ from ...dialects.mlir import arith, ir
 from ...dialects.pipe import TileOp
 from ...dialects.sm_memory import CLAIM_BYTES
 from ...dialects.sm_positions import PAIR
+from ..base import defining_op
 from . import build
 from .frame import Frame, Slot
 
@@ -25,16 +26,16 @@ def lower_advance_position(frame: Frame, op: sm.AdvancePositionOp) -> None:
 
 
 def lower_read_tally(frame: Frame, op: sm.ReadTallyOp) -> None:
-    frame.values[op.value] = frame.positions[op.tally].value()
+    frame.values[op.value] = frame.tallies[op.tally].value()
 
 
 def lower_write_tally(frame: Frame, op: sm.WriteTallyOp) -> None:
-    frame.positions[op.tally].set(frame.values[op.value])
+    frame.tallies[op.tally].set(frame.values[op.value])
 
 
 def lower_barrier(frame: Frame, op: sm.BarrierOp) -> None:
     """Its address."""
-    first = op.barriers.owner.opview.offset.value
+    first = defining_op(op.barriers).offset.value
     frame.values[op.barrier] = frame.barrier_at(first, frame.index_of(op.index))
 
 

@@ -93,7 +93,9 @@ class Rings:
     def of(kernel: KernelOp, target: Target) -> Rings:
         """The rings, each with new positions behind the op that says where it lies."""
         ops = list(kernel.body.blocks[0].operations)
-        made = {op.ring: _ring(op, target) for op in ops if isinstance(op, RINGS)}
+        made: dict[ir.Value, Ring] = {
+            op.ring: _ring(op, target) for op in ops if isinstance(op, RINGS)
+        }
         rings = Rings(target, cluster_of(kernel), made)
         for op in ops:
             if isinstance(op, BarriersOp) and op.label.value == MMA_DONE:

@@ -22,7 +22,8 @@ from ...dialects.tile_threads import (
     WriteRowOp,
     partials_layout,
 )
-from ...dialects.tile_types import element_bytes, integers_of
+from ...dialects.tile_types import AccumulatorType, element_bytes, integers_of
+from ..base import defining_op
 from ..fragments import Fragment
 from ..whole import is_whole
 from . import build
@@ -67,8 +68,8 @@ def lower_read_row(frame: Frame, op: ReadRowOp) -> None:
     frame.values[op.values] = read_fragment(fragment, element, frame.tmem_address(address))
 
 
-def _fragment(frame: Frame, sums: ir.Value, registers: int) -> Fragment:
-    atom_m = frame.target.mma_rows(sums.type.shape[0])
+def _fragment(frame: Frame, sums: ir.Value[AccumulatorType], registers: int) -> Fragment:
+    atom_m = frame.mma_rows(sums.type.shape[0])
     return Fragment(Fragment.layout_of(atom_m, frame.cluster.pair), registers)
 
 
@@ -149,7 +150,7 @@ def lower_partial(frame: Frame, op: PartialOp) -> None:
 
 def _partial(memory: ir.Value, row: ir.Value, column: ir.Value) -> ir.Value:
     """This CTA's sum at a place of the tile."""
-    layout, (start,) = partials_layout(memory), integers_of(memory.owner.opview.offsets)
+    layout, (start,) = partials_layout(memory), integers_of(defining_op(memory).offsets)
     unit = unit_offset(layout, row, column // UNIT_COLUMNS)
     within = column % UNIT_COLUMNS * layout.element_bytes
     return build.shared_at(unit + within + start)

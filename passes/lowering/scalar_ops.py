@@ -28,7 +28,7 @@ def apply_epilogue(
     `read` gives the elements of another operand beside the accumulator's.
     """
     block = op.epilogue.blocks[0]
-    values = {block.arguments[0]: accumulated}
+    values: dict[ir.Value, ir.Value] = {block.arguments[0]: accumulated}
     *body, last = list(block.operations)
     for inner in body:
         result = inner.operation.results[0]

@@ -62,8 +62,7 @@ def _emit(kernel: KernelOp, plan: Plan, target: Target) -> None:
     types = [build.pointer(0 if parameter.map else build.GLOBAL) for parameter in plan.parameters]
     entry = made.body.blocks.append(*types, arg_locs=[kernel.location] * len(types))
     keys = [(parameter.argument, _map(parameter)) for parameter in plan.parameters]
-    parameters = dict(zip(keys, entry.arguments, strict=True))
-    frame = Frame(kernel, target, plan, parameters)
+    frame = Frame(kernel, target, plan, dict(zip(keys, entry.arguments, strict=True)))
     with ir.InsertionPoint(entry), kernel.location:
         frame.open()
         emit_prologue(frame, kernel.body.blocks[0])

@@ -28,7 +28,7 @@ def await_sums(frame: Frame, op: AwaitSumsOp) -> None:
 def write_piece(frame: Frame, op: WritePieceOp) -> None:
     """Every MMA's part of the piece."""
     layout, (m, n) = op.buffer.type.layout, op.sums.type.shape
-    atom_m = frame.target.mma_rows(m)
+    atom_m = frame.mma_rows(m)
     fragment = Fragment.of(atom_m, layout.k, frame.cluster.pair)
     place, piece = Place.of(frame, fragment, n), piece_of(frame, op)
     for row in range(0, m, atom_m):

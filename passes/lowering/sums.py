@@ -49,7 +49,8 @@ def await_sums(rings: Rings, op: AwaitSumsOp) -> None:
     if rings.target.awaits_mmas:
         sm.WgmmaWaitOp.of(pending=0)
         return
-    if not _is_alone(op.acc) or is_synchronous(mma_before(op)):
+    mma = mma_before(op)
+    if mma is None or not _is_alone(op.acc) or is_synchronous(mma):
         return
     index, parity = read(rings.done_at)
     with run(LANE):

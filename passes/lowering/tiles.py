@@ -26,7 +26,7 @@ def lower_cta_tile(frame: Frame, op: CtaTileOp) -> None:
 
 def lower_pair_rank(frame: Frame, op: PairRankOp) -> None:
     """Pairs are neighbours along M."""
-    frame.values[op.rank] = build.as_index(frame.place[0] % 2)
+    frame.values[op.rank] = build.as_index(build.as_value(frame.place[0] % 2))
 
 
 def lower_split_rank(frame: Frame, op: SplitRankOp) -> None:

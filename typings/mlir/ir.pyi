@@ -2,7 +2,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import Enum
 from typing import IO, Any, Generic, Self, SupportsIndex, overload
 
-from typing_extensions import TypeVar
+from typing_extensions import Buffer, TypeVar
 
 _T = TypeVar("_T", covariant=True, bound=Type, default=Type)
 _Item = TypeVar("_Item", covariant=True)
@@ -520,6 +520,14 @@ class DenseElementsAttr(Attribute):
     def __len__(self) -> int: ...
     @staticmethod
     def get_splat(shaped_type: Type, element_attr: Attribute) -> DenseElementsAttr: ...
+    @staticmethod
+    def get(
+        array: Buffer,
+        signless: bool = True,
+        type: Type | None = None,
+        shape: Sequence[int] | None = None,
+        context: Context | None = None,
+    ) -> DenseElementsAttr: ...
     @property
     def is_splat(self) -> bool: ...
     def get_splat_value(self) -> Attribute: ...

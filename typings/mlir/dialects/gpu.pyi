@@ -1,6 +1,7 @@
-from ..ir import OpView, Region, StringAttr
+from ..ir import ArrayAttr, OpView, Region, StringAttr
 
 class GPUModuleOp(OpView):
+    def __init__(self, sym_name: str | StringAttr, *, targets: ArrayAttr | None = None) -> None: ...
     @property
     def sym_name(self) -> StringAttr: ...
     @property

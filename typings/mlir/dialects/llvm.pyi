@@ -1,6 +1,17 @@
 from collections.abc import Sequence
 
-from ..ir import ArrayAttr, Attribute, DenseI32ArrayAttr, OpResult, OpView, Region, Type, Value
+from ..ir import (
+    ArrayAttr,
+    Attribute,
+    DenseI32ArrayAttr,
+    OpResult,
+    OpView,
+    Region,
+    StringAttr,
+    Type,
+    TypeAttr,
+    Value,
+)
 from ._builders import Cast, Ternary
 
 class PointerType(Type):
@@ -28,6 +39,7 @@ class GlobalOp(OpView):
         sym_name: str,
         linkage: Attribute,
         *,
+        constant: bool | None = None,
         value: object | None = None,
         alignment: int | None = None,
         addr_space: int | None = None,
@@ -35,10 +47,16 @@ class GlobalOp(OpView):
 
 class LLVMFuncOp(OpView):
     def __init__(
-        self, sym_name: str, function_type: Type, *, arg_attrs: ArrayAttr | None = None
+        self,
+        sym_name: str | StringAttr,
+        function_type: Type | TypeAttr,
+        *,
+        arg_attrs: ArrayAttr | None = None,
     ) -> None: ...
     @property
     def body(self) -> Region: ...
+
+class LoadOp(OpView): ...
 
 addrspacecast: Cast
 bitcast: Cast

@@ -71,8 +71,6 @@ class Tcgen05WaitKind(IntEnum):
     LOAD = ...
     STORE = ...
 
-cluster_arrive: Statement
-cluster_wait: Statement
 cp_async_bulk_commit_group: Statement
 cp_async_commit_group: Statement
 fence_mbarrier_init: Statement
@@ -95,8 +93,13 @@ def barrier(
     number_of_threads: Value | None = None,
     aligned: bool | None = None,
 ) -> OpView: ...
+def cluster_arrive(*, aligned: bool | None = None) -> OpView: ...
+def cluster_wait(*, aligned: bool | None = None) -> OpView: ...
 def clusterlaunchcontrol_query_cancel(
-    query_type: ClusterLaunchControlQueryType, try_cancel_response: Value
+    query_type: ClusterLaunchControlQueryType,
+    try_cancel_response: Value,
+    *,
+    results: Sequence[Type] | None = None,
 ) -> OpResult: ...
 def clusterlaunchcontrol_try_cancel(
     smem_address: Value, mbarrier: Value, *, multicast: bool | None = None
