@@ -31,7 +31,7 @@ from ..machine.shared_access import (
 )
 from ..ptx.decode import Decoded
 from ..ptx.registry import Blocked, Step, instruction
-from .tensor_copy import take_policy
+from .tensor_operand import take_policy
 
 _UNIT = 16
 

@@ -6,7 +6,6 @@ its own copy; the copy itself runs later, in an order that the scheduler picks.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -29,103 +28,14 @@ from ..interface import Cta, Warp
 from ..machine.barrier_operations import apply
 from ..machine.engine import EngineOp, Move, Moves
 from ..machine.shared_access import barrier_at, check_span, count_event, locate, peer, shared_of
-from ..ptx import syntax
 from ..ptx.decode import Decoded
 from ..ptx.registry import Step, instruction
+from .tensor_operand import take_mode, take_policy, tensor_operand
 
 _LOAD_SECTION = "9.7.9.27.1.2"
 _REDUCE_SECTION = "9.7.9.27.1.3"
 _PREFETCH_SECTION = "9.7.9.27.1.4"
-_RANKS = ("1d", "2d", "3d", "4d", "5d")
-_UNMODELLED_MODES = ("im2col", "im2col::w", "im2col::w::128", "im2col_no_offs")
 _REDUCTIONS = ("add", "min", "max", "inc", "dec", "and", "or", "xor")
-START_UNIT = 16
-"""Bytes. Measured on an H200 (docs/hopper.md, "Checked"); PTX ISA section 5.5 has no such rule."""
-_ROWS = 4
-"""Rows of a gather4 or scatter4: coordinates behind the one of dimension 0."""
-
-
-@dataclass(frozen=True)
-class Mode:
-    """Dimensions of the map and, of a gather4 or scatter4, that it names its rows."""
-
-    rank: int
-    by_row: bool
-
-    @property
-    def coordinates(self) -> int:
-        """Coordinates of the instruction."""
-        return 1 + _ROWS if self.by_row else self.rank
-
-    def starts(self, coordinates: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
-        """Coordinates of the boxes that the copy is made of."""
-        if not self.by_row:
-            return (coordinates,)
-        return tuple((coordinates[0], row) for row in coordinates[1:])
-
-    def check(self, bound: BoundMap) -> None:
-        """Trap unless the map fits the mode."""
-        if bound.map.rank != self.rank:
-            raise Trap("tma", f"the tensor map has rank {bound.map.rank}, the instruction"
-                              f" .{self.rank}d")  # fmt: skip
-        if self.by_row and bound.map.rows != 1:
-            raise Trap("tma", f"a gather or scatter of rows needs a box of one row, got"
-                              f" {bound.map.rows}")  # fmt: skip
-
-
-def take_mode(ins: Decoded, by_row: str | None) -> Mode:
-    """Consume the dimension and the mode, which may be `by_row` (tile::gather4 or scatter4)."""
-    rank = int(ins.required(_RANKS)[0])
-    mode = ins.choice(("tile", "tile::gather4", "tile::scatter4", *_UNMODELLED_MODES), "tile")
-    if mode not in ("tile", by_row) or (mode != "tile" and rank != 2):
-        ins.unmodelled(f"mode .{mode} of {rank} dimensions")
-    return Mode(rank, mode != "tile")
-
-
-def take_policy(ins: Decoded, operands: int) -> None:
-    """Consume the cache hint and check its policy operand behind ``operands`` others."""
-    hinted = ins.flag("L2::cache_hint")
-    ins.expect_operands(operands + hinted)
-    if hinted:
-        ins.read(operands, np.uint64)
-
-
-@dataclass(frozen=True)
-class TensorOperand:
-    """Closures of a ``[map, {coordinates}]`` operand."""
-
-    address: Callable
-    coordinates: Callable
-    mode: Mode
-
-    def bound(self, warp: Warp, lane: int) -> tuple[BoundMap, tuple[tuple[int, ...], ...]]:
-        """The map and the coordinates of the boxes that one lane copies."""
-        coordinates = tuple(int(axis[lane]) for axis in self.coordinates(warp))
-        bound = bound_map(warp.cta, int(self.address(warp)[lane]))
-        self.mode.check(bound)
-        _check_start(bound, coordinates[0])
-        return bound, self.mode.starts(coordinates)
-
-
-def _check_start(bound: BoundMap, coordinate: int) -> None:
-    """Trap where a box would start inside 16 bytes of a row; packed types have a rule of theirs."""
-    kind = bound.map.dtype
-    if kind.unit == 1 and coordinate * kind.bytes % START_UNIT:
-        raise Trap(
-            "tma",
-            f"coordinate 0 must be a multiple of {START_UNIT} bytes, got {coordinate} elements of"
-            f" {kind.bytes}: an H200 stops there as at an illegal instruction; start at the"
-            " multiple before",
-        )
-
-
-def tensor_operand(ins: Decoded, at: int, mode: Mode) -> TensorOperand:
-    """Decode operand ``at`` as a tensor map address with the coordinates of a mode."""
-    operand = ins.operand(at)
-    if not isinstance(operand, syntax.Address) or operand.coordinates is None:
-        ins.unmodelled("a tensor operand without coordinates")
-    read = ins.read_vector(operand.coordinates, mode.coordinates, np.int32)
-    return TensorOperand(ins.address(at), read, mode)
 
 
 def _destination_space(ins: Decoded) -> str:
@@ -144,7 +54,7 @@ def build_tensor_reduce(ins: Decoded) -> Step:
     return _build_store(ins, ins.required(_REDUCTIONS))
 
 
-Place = tuple["Cta", int]
+Place = tuple[Cta, int]
 """A CTA and an offset in its shared memory."""
 
 
