@@ -200,6 +200,17 @@ def test_branch_targets_belong_to_their_label():
         ),
         (HEADER + ".entry k() { ld.b32 %r1, [%r2; }", "ptx:4:30: error: expected `]`, got `;`"),
         (
+            HEADER + ".entry k() { ld.b32 %r1, [1.5]; }",
+            "ptx:4:27: error: expected an address, got a decimal",
+        ),
+        *(
+            (
+                HEADER + f".global .b32 x[2] = {{1, {value}}};",
+                "ptx:4:25: error: expected a constant or an address in an initialiser",
+            )
+            for value in ("[y]", "!y", "y|z", "(y)")
+        ),
+        (
             HEADER + ".entry k() { mov.b32 %r1, #; }",
             "ptx:4:27: error: character not allowed in PTX, got '#'",
         ),

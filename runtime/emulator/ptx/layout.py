@@ -191,7 +191,7 @@ class GlobalVariables:
             data[position * size : (position + 1) * size] = raw
         return data
 
-    def _initial_value(self, operand: syntax.Operand, type_: Type) -> int:
+    def _initial_value(self, operand: syntax.Initial, type_: Type) -> int:
         if isinstance(operand, syntax.Integer):
             return operand.value
         if isinstance(operand, syntax.Float):
@@ -201,8 +201,6 @@ class GlobalVariables:
             return int(wide.astype(f"f{type_.bits // 8}").view(RAW[type_.bits])[0])
         if isinstance(operand, syntax.Symbol):
             return self.address(operand.name)
-        if not isinstance(operand, syntax.SymbolOffset):
-            raise Trap("type", "a variable must be initialised by a number or an address")
         value = self.address(operand.name) + operand.offset
         if operand.mask is None:
             return value

@@ -243,13 +243,14 @@ class TokenStream:
 
     def _address(self) -> syntax.Address:
         self.expect("[", "`[`")
+        start = self.offset
         base = (
             self._constant()
             if self.kind == "number"
             else syntax.Symbol(self.take("word", "a register, variable or address"))
         )
         if isinstance(base, syntax.Float):
-            raise self.error("expected an address, got a decimal")
+            raise self._source.error("expected an address, got a decimal", start)
         offset = self._offset()
         coordinates, rest = None, []
         while self.accept(","):
@@ -272,7 +273,7 @@ class TokenStream:
 
     # -- initialisers ------------------------------------------------------------------------
 
-    def initializer(self) -> list[syntax.Operand]:
+    def initializer(self) -> list[syntax.Initial]:
         """The values of an initialiser, nested braces flattened in order."""
         if not self.accept("{"):
             return [self._initial_value()]
@@ -283,11 +284,11 @@ class TokenStream:
                 self.expect(",", "`,` or `}`")
         return values
 
-    def _initial_value(self) -> syntax.Operand:
+    def _initial_value(self) -> syntax.Initial:
         if self.kind == "number" and self.peek() == "(":
             return self._masked_address()
         offset, value = self.offset, self.operand()
-        if isinstance(value, syntax.Integer | syntax.Float | syntax.Symbol | syntax.SymbolOffset):
+        if isinstance(value, syntax.Initial):
             return value
         raise self._source.error("expected a constant or an address in an initialiser", offset)
 

@@ -79,7 +79,9 @@ class Group:
     elements: tuple[Operand, ...]
 
 
-Operand = Symbol | Integer | Float | SymbolOffset | Vector | Address | Pair | Negated | Group
+Initial = Symbol | Integer | Float | SymbolOffset
+"""A value of an initialiser: a number or an address."""
+Operand = Initial | Vector | Address | Pair | Negated | Group
 
 
 @dataclass(frozen=True)
@@ -124,7 +126,7 @@ class Variable:
     align: int | None = None
     vector: int = 1
     dims: tuple[int, ...] = ()
-    initializer: tuple[Operand, ...] | None = None
+    initializer: tuple[Initial, ...] | None = None
     extern: bool = False
 
 
