@@ -14,7 +14,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-SPAN_BYTES = {"none": 16, "32B": 32, "64B": 64, "128B": 128}
+UNIT_BYTES = 16
+"""What descriptors count in, swizzles exchange, rows of a bulk copy consist of, and the widest
+accesses move."""
+SPAN_BYTES = {"none": UNIT_BYTES, "32B": 32, "64B": 64, "128B": 128}
 SWIZZLES = tuple(SPAN_BYTES)
 MAJORS = ("k", "mn")
 CORE_ROWS = 8
@@ -24,7 +27,7 @@ SLOT_ALIGNMENT = 1024  # where the widest swizzle repeats: every narrower one do
 
 def swizzle_address(swizzle: str, address: int) -> int:
     """The shared-memory byte address that holds logical byte `address`."""
-    mask = SPAN_BYTES[swizzle] // 16 - 1
+    mask = SPAN_BYTES[swizzle] // UNIT_BYTES - 1
     return address ^ (((address >> 7) & mask) << 4)
 
 
@@ -126,14 +129,14 @@ def widest_swizzle(layout: TileLayout) -> str:
 
 def bank_conflicts(addresses: list[int]) -> int:
     """How many passes eight 16-byte accesses need: 1 when no two share a bank group."""
-    groups = [address % BANK_LINE_BYTES // 16 for address in addresses]
+    groups = [address % BANK_LINE_BYTES // UNIT_BYTES for address in addresses]
     return max(groups.count(group) for group in groups)
 
 
 def row_conflicts(layout: TileLayout) -> int:
     """Conflict degree of eight threads storing neighbouring 16-byte units of one row."""
-    units = min(8, layout.contiguous * layout.element_bytes // 16)
-    step = 16 // layout.element_bytes
+    units = min(8, layout.contiguous * layout.element_bytes // UNIT_BYTES)
+    step = UNIT_BYTES // layout.element_bytes
     return bank_conflicts([_unit_address(layout, 0, unit * step) for unit in range(units)])
 
 

@@ -13,13 +13,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from .hilbert import CELLS_MAX
-from .layout import CORE_ROWS, TileLayout, widest_swizzle
+from .layout import CORE_ROWS, UNIT_BYTES, TileLayout, widest_swizzle
 from .target import Target
 
 RESERVED_BYTES = 1024  # of a CTA's shared memory: barriers, claims, the tensor-memory address
 PARTIAL_BYTES = 4  # of an element of a split K's sums, which are added in f32
 TILES_MAX = 2**31 - 1  # a 32-bit count
-UNIT_BYTES = 16  # that rows of a bulk copy consist of, and that the widest accesses move
 STAGED_PAIR_ROWS = 128  # with 64, half of N lies in the upper lanes, and pieces are cut across both
 
 

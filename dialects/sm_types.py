@@ -4,13 +4,12 @@ import functools
 from collections.abc import Sequence
 from typing import Any, Self
 
-from .layout import SPAN_BYTES
+from .layout import SPAN_BYTES, UNIT_BYTES
 from .mlir import ext, ir, llvm
 from .verify import refuse
 
 # Address spaces of LLVM for NVPTX.
 GENERIC, GLOBAL, SHARED, TENSOR, CLUSTER = 0, 1, 3, 6, 7
-UNIT_BYTES = 16
 # The 14 bits of a descriptor's fields count units of 16 bytes.
 MATRIX_OFFSET_MAX = (2**14 - 1) * UNIT_BYTES
 DESCRIPTOR_FIELDS = ("lbo", "sbo", "swizzle", "base_offset", "version")

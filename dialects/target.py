@@ -9,7 +9,8 @@ from .errors import OptionError
 TENSOR_MEMORY, REGISTERS = "tensor memory", "registers"
 THREAD, WARPGROUP = "thread", "warpgroup"
 MBARRIER, WAIT_GROUP = "mbarrier", "wait_group"
-WARPGROUP_THREADS = 128
+WARP_THREADS, WARPGROUP_WARPS = 32, 4
+WARPGROUP_THREADS = WARPGROUP_WARPS * WARP_THREADS
 
 
 @dataclass(frozen=True)

@@ -21,14 +21,13 @@ from ..dialects.pipe import ClaimOp, ForEachClaimOp
 from ..dialects.sm_barriers import AwaitGridsOp
 from ..dialects.sm_memory import BarriersOp, ColumnsOp, RingOp, TurnsOp, is_claim
 from ..dialects.sm_threads import ISSUER, TEAM, WarpsOp, who_runs
-from ..dialects.target import Target
+from ..dialects.target import WARP_THREADS, Target
 from ..dialects.tile import KernelOp, PairMmaOp, TmaMulticastOp
 from ..dialects.tile_types import AccumulatorType, integers_of
 from .base import defining_op, refused, target_of, walk
 from .check_phases import check_phases
 from .plan import MMA_DONE, has_copies
 
-WARP_THREADS = 32
 Place = tuple[int, int]
 
 

@@ -37,7 +37,7 @@ from ..dialects.pipe import (
 )
 from ..dialects.sm_memory import MEMORY_OPS
 from ..dialects.sm_threads import ConvergeOp, RunOp, WarpsOp
-from ..dialects.target import Target
+from ..dialects.target import WARP_THREADS, WARPGROUP_WARPS, Target
 from ..dialects.tile import (
     MMAS,
     STORES,
@@ -83,8 +83,6 @@ ARITHMETIC = {
     **{f"arith.{name}i": frozenset({"overflowFlags"}) for name in ("add", "sub", "mul")},
 }
 OF_KERNEL = frozenset({SOURCE_ATTRIBUTE, *(field.name for field in KernelOp._fields)})
-WARPGROUP_WARPS = 4
-WARP_THREADS = 32
 
 
 def check_kernels(module: ir.Module) -> None:

@@ -27,6 +27,7 @@ from ..dialects.mlir import ir, scf
 from ..dialects.sm_memory import CLAIM_BYTES, BarriersOp
 from ..dialects.sm_positions import PAIR
 from ..dialects.sm_threads import FIRST, ISSUER, TEAM, WARP, RunOp, WarpsOp, who_runs
+from ..dialects.target import WARP_THREADS
 from ..dialects.tile import KernelOp
 from ..dialects.tile_boxes import LoadBoxesOp, MulticastBoxesOp
 from .base import defining_op, refused
@@ -35,7 +36,6 @@ from .cta_ranks import itself, leader_of, ranks_in_line, ranks_in_mask
 from .plan import cluster_of
 from .thread_rules import program
 
-WARP_THREADS = 32
 EMPTY = 1  # operand of sm.ring and sm.turns
 Signals = Counter[int]  # by the rank of the CTA whose barrier hears of them
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 
-from ..dialects.layout import TileLayout
-from ..dialects.legality import UNIT_BYTES
+from ..dialects.layout import UNIT_BYTES, TileLayout
 from ..dialects.mlir import ir
 from ..dialects.tile import CopyOp
 

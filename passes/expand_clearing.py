@@ -16,7 +16,7 @@ from __future__ import annotations
 from typing import get_args
 
 from ..dialects import sm
-from ..dialects.legality import UNIT_BYTES
+from ..dialects.layout import UNIT_BYTES
 from ..dialects.mlir import ir, scf
 from ..dialects.sm_memory import MEMORY_OPS, SlotMemoryOp
 from ..dialects.sm_threads import PrologueOp, ThreadOp

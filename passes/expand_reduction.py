@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import reduce
 
 from ..dialects import sm
-from ..dialects.legality import UNIT_BYTES
+from ..dialects.layout import UNIT_BYTES
 from ..dialects.mlir import arith, ir, llvm
 from ..dialects.sm_threads import ConvergeOp, ThreadOp
 from ..dialects.sm_types import attribute_of

@@ -29,7 +29,7 @@ from ..dialects.pipe import (
     RoleOp,
     SetRegistersOp,
 )
-from ..dialects.target import Target
+from ..dialects.target import WARP_THREADS, Target
 from ..dialects.tile import (
     AccumulatorOp,
     CtaTileOp,
@@ -47,7 +47,6 @@ from .rings import retype_ring
 OVERLAPPING_STAGES = 2
 CLAIMS = 2
 GROUP = 8
-WARP_THREADS = 32
 STAYS = (TensorMapOp, CreateOp, AccumulatorOp, CtaTileOp, PairRankOp, SetRegistersOp)
 
 

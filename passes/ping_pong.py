@@ -47,16 +47,15 @@ from ..dialects.pipe import (
     TurnType,
     WaitOp,
 )
-from ..dialects.target import Target
+from ..dialects.target import WARP_THREADS, WARPGROUP_WARPS, Target
 from ..dialects.tile import MMAS, AccumulatorOp, ForEachTileOp, KernelOp, StagedStoreOp
 from ..dialects.tile_types import integers_of
 from .base import PassLog, defining_op, refused, require, target_of, the_kernel, walk
 from .clone import clone, iterations_of, replace_in
 from .rings import retype_ring
-from .warp_specialization import CONSUMER, LOAD, WARPGROUP_WARPS, load_registers, registers_left
+from .warp_specialization import CONSUMER, LOAD, load_registers, registers_left
 
 AGENTS = ("ping", "pong")
-WARP_THREADS = 32
 
 
 @dataclass(frozen=True)

@@ -40,7 +40,7 @@ from ..dialects.pipe import (
     TileOp,
     WaitOp,
 )
-from ..dialects.target import Target
+from ..dialects.target import WARPGROUP_WARPS, Target
 from ..dialects.tile import (
     MMAS,
     STORES,
@@ -64,7 +64,6 @@ from .clone import Mapping, clone, erase_unused, fuse_loops, is_pure
 # epilogue's four come first.
 EPILOGUE, LOAD, MMA, CONSUMER = "epilogue", "load", "mma", "consumer"
 SHARED_BY_ALL = (TensorMapOp, CreateOp, CtaTileOp, PairRankOp, SplitRankOp)
-WARPGROUP_WARPS = 4
 # Registers a thread of a load role: TMA needs a few, copies hold several units under way.
 TMA_REGISTERS, COPY_REGISTERS = 40, 136
 
