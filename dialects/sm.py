@@ -3,6 +3,7 @@
     sm.kernel             the program that every thread of a CTA runs
     sm.warps              the part of the program that some warps of the CTA run, a team
     sm.prologue           what all threads of the CTA do first
+    sm.first_warp         what all lanes of its first warp do
     sm.thread             which thread of its team this is
     sm.run                what one elected lane of a team, or of each of its warps, runs alone
     sm.converge           the lanes of each warp wait for each other
@@ -45,6 +46,7 @@
     sm.mma                d[m,n] += a[m,k] * b[n,k]^T in tensor memory; sm.commit arrives after it
     sm.wgmma              the same in registers; sm.wgmma_fence, _commit and _wait go with it
     sm.tmem_alloc         takes tensor memory; sm.tmem_relinquish, sm.tmem_dealloc
+    sm.tmem_base          where what was taken begins
     sm.tmem_load          tensor memory into registers; sm.tmem_wait when they are there
 
 An op is one instruction, or a word that instructions take, with every field by its name in the PTX
@@ -122,6 +124,7 @@ from .sm_tensor_core import (
     MmaOp,
     SmemDescriptorOp,
     TmemAllocOp,
+    TmemBaseOp,
     TmemDeallocOp,
     TmemLoadOp,
     TmemRelinquishOp,
@@ -131,7 +134,7 @@ from .sm_tensor_core import (
     WgmmaOp,
     WgmmaWaitOp,
 )
-from .sm_threads import ConvergeOp, PrologueOp, RunOp, ThreadOp, WarpsOp
+from .sm_threads import ConvergeOp, FirstWarpOp, PrologueOp, RunOp, ThreadOp, WarpsOp
 from .sm_types import DescriptorType, Sm
 
 __all__ = [
@@ -160,6 +163,7 @@ __all__ = [
     "ElectOp",
     "ExpectTxOp",
     "FenceOp",
+    "FirstWarpOp",
     "KernelOp",
     "LaunchDependentsOp",
     "LeaderBarrierOp",
@@ -197,6 +201,7 @@ __all__ = [
     "TmaLoadOp",
     "TmaStoreOp",
     "TmemAllocOp",
+    "TmemBaseOp",
     "TmemDeallocOp",
     "TmemLoadOp",
     "TmemRelinquishOp",

@@ -16,6 +16,7 @@ from .sm_types import (
     verify_pointer,
     verify_range,
 )
+from .tile_types import TensorMapType
 from .verify import refuse
 
 CP_ASYNC_BYTES = {"ca": (4, 8, 16), "cg": (16,)}
@@ -24,12 +25,15 @@ COPIES_PENDING_MAX = 64
 
 
 class PrefetchTensorMapOp(Instruction, name="prefetch_tensor_map"):
-    """Fetches a tensor map, so that the first copy by it need not wait."""
+    """Fetches a tensor map, so that the first copy by it need not wait.
+
+    `map` is a pointer to it once `select-instructions` has made it a parameter of the kernel.
+    """
 
     map: ext.Operand[Any]
 
     def verify_invariants(self) -> bool:
-        return verify_pointer(self, "map", GENERIC)
+        return isinstance(self.map.type, TensorMapType) or verify_pointer(self, "map", GENERIC)
 
 
 class TmaLoadOp(Instruction, name="tma_load"):

@@ -6,6 +6,7 @@ from .dtypes import ACCUMULATOR_DTYPES, DTYPES, OPERAND_DTYPES
 from .integer_types import I1, I16, I32
 from .layout import MAJORS
 from .mlir import ext, ir
+from .sm_memory import TensorMemoryType
 from .sm_types import (
     CTA_GROUPS,
     SHARED,
@@ -175,6 +176,13 @@ class TmemRelinquishOp(Instruction, name="tmem_relinquish"):
 
     def verify_invariants(self) -> bool:
         return verify_choice(self, "cta_group", CTA_GROUPS)
+
+
+class TmemBaseOp(Instruction, name="tmem_base"):
+    """`address` of the first column of an allocation, which `sm.tmem_alloc` has written."""
+
+    memory: ext.Operand[TensorMemoryType]
+    address: ext.Result[I32] = ext.infer_result()
 
 
 class TmemDeallocOp(Instruction, name="tmem_dealloc"):

@@ -55,11 +55,16 @@ class PrologueOp(Sm.Operation, name="prologue", traits=[ir.NoTerminatorTrait]):
     body: ext.Region
 
     def verify_invariants(self) -> bool:
-        if len(self.body.blocks) != 1 or len(self.body.blocks[0].arguments):
-            return refuse(self, "the body must be one block without arguments")
-        parent = self.operation.parent
-        around = "nothing" if parent is None else parent.name
-        return around == "tile.kernel" or refuse(self, f"must stand in a kernel, got {around}")
+        return _verify_part(self)
+
+
+class FirstWarpOp(Sm.Operation, name="first_warp", traits=[ir.NoTerminatorTrait]):
+    """What all lanes of the CTA's first warp run together; the other warps go on behind it."""
+
+    body: ext.Region
+
+    def verify_invariants(self) -> bool:
+        return _verify_part(self)
 
 
 class ThreadOp(Sm.Operation, name="thread"):
@@ -99,6 +104,15 @@ class ConvergeOp(Sm.Operation, name="converge"):
         if around != TEAM:
             return refuse(self, f"all lanes of a warp must meet, got it in {around!r}")
         return True
+
+
+def _verify_part(op: PrologueOp | FirstWarpOp) -> bool:
+    """Whether it is one block, in the kernel itself."""
+    if len(op.body.blocks) != 1 or len(op.body.blocks[0].arguments):
+        return refuse(op, "the body must be one block without arguments")
+    parent = op.operation.parent
+    around = "nothing" if parent is None else parent.name
+    return around == "tile.kernel" or refuse(op, f"must stand in a kernel, got {around}")
 
 
 def who_runs(op: Any) -> str:

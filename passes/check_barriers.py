@@ -25,6 +25,7 @@ from ..dialects.target import WARP_THREADS, Target
 from ..dialects.tile import KernelOp, PairMmaOp, TmaMulticastOp
 from ..dialects.tile_types import AccumulatorType, integers_of
 from .base import defining_op, refused, target_of, walk
+from .check_ends import check_ends
 from .check_phases import check_phases
 from .plan import MMA_DONE, has_copies
 
@@ -38,6 +39,7 @@ def check_barriers(module: ir.Module) -> None:
             continue
         if has_phases(kernel):
             check_phases(kernel)
+            check_ends(kernel)
         else:
             Counts(kernel, target_of(module)).check()
 

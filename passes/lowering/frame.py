@@ -9,7 +9,7 @@ from typing import Any
 
 from ...dialects import sm
 from ...dialects.layout import TileLayout
-from ...dialects.mlir import arith, ir, llvm
+from ...dialects.mlir import arith, ir
 from ...dialects.pipe import RingType
 from ...dialects.sm_memory import BARRIER_BYTES
 from ...dialects.target import Target
@@ -40,13 +40,6 @@ class Team:
     thread: ir.Value
     leader: ir.Value
 
-    @contextmanager
-    def once(self) -> Iterator[None]:
-        """Emit the body for the leader alone; its warp is converged again after it."""
-        with build.when(self.leader):
-            yield
-        self.converge()
-
     def converge(self) -> None:
         """The lanes of each warp wait for each other."""
         build.warp_barrier()
@@ -74,6 +67,7 @@ class Frame:
     registers: dict[ir.Value, RegisterAccumulator] = field(default_factory=dict)
     settled: dict[ir.Value, list[list[ir.Value]]] = field(default_factory=dict)
     put_off: list[Any] = field(default_factory=list)
+    tmem: ir.Value = field(init=False)
 
     @property
     def cluster(self) -> Cluster:
@@ -91,7 +85,7 @@ class Frame:
         return x, y
 
     def open(self) -> None:
-        """Emit the start of the prologue: what every thread keeps, and the barriers.
+        """Emit what every thread keeps.
 
         Stack slots come first: only those of the first block become registers.
         """
@@ -109,22 +103,6 @@ class Frame:
                 self.descriptors[ring] = [self.descriptor_at(*place) for place in places]
         if not self.target.has_tensor_memory:
             self._hold_accumulators()
-        with self.team.once():
-            self._init_barriers()
-
-    def publish(self) -> None:
-        """Emit the rest of it: tensor memory, and the barrier that shows all to every thread."""
-        self._read_place()
-        if self.target.has_tensor_memory:
-            self._take_tensor_memory()
-        else:
-            self.meet_all()
-
-    def _take_tensor_memory(self) -> None:
-        with build.when(self.first_warp):
-            self._allocate()
-        self.meet_all()
-        self.tmem = llvm.load(build.i32(), build.shared_at(self.plan.tmem_address))
 
     def _open_positions(self) -> None:
         """What each thread keeps of where it is in rings."""
@@ -141,21 +119,7 @@ class Frame:
             assert warpgroups is not None  # check_operands lets no other tile through
             self.registers[accumulator.acc] = RegisterAccumulator.make(type_, warpgroups)
 
-    def close(self) -> None:
-        """Emit the end: tensor memory goes back once every warp of the pair has read it.
-
-        No CTA of a cluster ends while another may still write to it.
-        """
-        if not self.target.has_tensor_memory and self.cluster.size == 1:
-            return
-        self.meet_all()
-        if not self.target.has_tensor_memory:
-            return
-        with build.when(self.first_warp):
-            columns, group = self.plan.tmem_columns, self.cta_group
-            sm.TmemDeallocOp.of(self.tmem_address(0), columns=columns, cta_group=group)
-
-    def _read_place(self) -> None:
+    def read_place(self) -> None:
         """This CTA's place in its cluster; pair masks that depend on it."""
         self.place = self.place_in_cluster()
         self.first_rank: ir.Value | int = 0
@@ -173,25 +137,6 @@ class Frame:
             return None
         return here[0] if len(here) == 1 else arith.andi(*here)
 
-    def meet_all(self) -> None:
-        """All threads of the CTA, or of its cluster, meet; tcgen05 work is ordered across it."""
-        self.fence_before()
-        if self.cluster.size == 1:
-            sm.CtaBarrierOp.of()
-        else:
-            build.cluster_barrier()
-        self.fence_after()
-
-    def fence_before(self) -> None:
-        """tcgen05.fence::before_thread_sync, where there is tensor memory."""
-        if self.target.has_tensor_memory:
-            build.fence("tcgen05_before")
-
-    def fence_after(self) -> None:
-        """tcgen05.fence::after_thread_sync, where there is tensor memory."""
-        if self.target.has_tensor_memory:
-            build.fence("tcgen05_after")
-
     def line(self, ranks: int, along_m: ir.Value | int, along_n: ir.Value | int) -> ir.Value:
         """Mask (i16) of `ranks`, given for the CTA at (0, 0), moved to another place of a plane."""
         shift = self.rank_in_plane(along_m, along_n) + self.first_rank
@@ -207,26 +152,6 @@ class Frame:
         """x of the first CTA of this pair."""
         x = self.place[0]
         return x if isinstance(x, int) or not self.cluster.pair else x - x % 2
-
-    def _init_barriers(self) -> None:
-        counts = {} if self.plan.mma_done is None else {self.plan.mma_done: 1}
-        for plan in self.plan.rings.values():
-            for stage in range(0 if plan.kind == "staging" else plan.stages):
-                counts[plan.full + stage * BARRIER_BYTES] = plan.full_count
-                counts[plan.empty + stage * BARRIER_BYTES] = plan.empty_count
-        for word, count in counts.items():
-            sm.BarrierInitOp.of(build.shared_at(word), count=count)
-        build.fence("mbarrier_init")
-        for map_ in self._maps():
-            sm.PrefetchTensorMapOp.of(map_)
-
-    def _maps(self) -> list[ir.Value]:
-        return [value for (_, map_), value in self.parameters.items() if map_ is not None]
-
-    def _allocate(self) -> None:
-        to, columns = build.shared_at(self.plan.tmem_address), self.plan.tmem_columns
-        sm.TmemAllocOp.of(to, columns=columns, cta_group=self.cta_group)
-        sm.TmemRelinquishOp.of(cta_group=self.cta_group)
 
     def descriptor_at(self, layout: TileLayout, offset_bytes: int) -> ir.Value:
         """The matrix descriptor of a tile at a byte of dynamic shared memory."""

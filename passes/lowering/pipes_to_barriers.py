@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar, get_args
+from typing import Any, ClassVar
 
 from ...dialects import sm
 from ...dialects.mlir import ir, scf
@@ -29,10 +29,8 @@ from ...dialects.pipe import (
     SkipOp,
     WaitOp,
 )
-from ...dialects.sm_memory import MEMORY_OPS
 from ...dialects.tile import (
     AwaitMmaOp,
-    KernelOp,
     MmaOp,
     PairMmaOp,
 )
@@ -54,6 +52,7 @@ from .pipes import (
     lower_staging_buffer,
     lower_wait,
 )
+from .prologue import place_ends
 from .rings import Rings
 from .sums import await_sums, lower_await_mma, surround_mma
 
@@ -66,6 +65,10 @@ class PipesToBarriers:
     next, and the parity of its phase there. It waits for the barrier of that slot, full or empty,
     and arrives on the other one. Masks name the CTAs that hear of an arrival, and regions say which
     lanes arrive. Fences stand where tensor memory or the async proxy needs one.
+
+    Before the program, one lane initialises the barriers (`sm.prologue`), the first warp allocates
+    tensor memory, and all threads of the CTA, or of its cluster, meet. They meet again behind it
+    where tensor memory is given back or another CTA may still write here.
     """
 
     name: ClassVar[str] = "pipes-to-barriers"
@@ -77,16 +80,8 @@ class PipesToBarriers:
         if has_phases(kernel):
             raise refused(kernel, "pipes-to-barriers: barriers are in use already; run it once")
         rings = Rings.of(kernel, target_of(module))
-        _await_grids(kernel)
+        place_ends(kernel, rings)
         log.did(f"{len(rings.rings)} rings, {_lower(rings, ops)} ops of theirs")
-
-
-def _await_grids(kernel: KernelOp) -> None:
-    """Threads touch global memory once the grids before this one allow it."""
-    body = kernel.body.blocks[0].operations
-    first = next(op for op in body if not isinstance(op, PLACES))
-    with ir.InsertionPoint(first), kernel.location:
-        sm.AwaitGridsOp.of()
 
 
 def _lower(rings: Rings, ops: list[Any]) -> int:
@@ -107,7 +102,6 @@ def _lower(rings: Rings, ops: list[Any]) -> int:
     return count
 
 
-PLACES = (*get_args(MEMORY_OPS), sm.PositionOp, sm.TallyOp, sm.PrologueOp)
 LOWERINGS: dict[type, Callable[[Rings, Any], None]] = {
     AcquireOp: lower_acquire,
     CommitOp: lower_commit,

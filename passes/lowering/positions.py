@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from ...dialects import sm
-from ...dialects.mlir import arith, ir
+from ...dialects.mlir import arith, ir, llvm
 from ...dialects.pipe import TileOp
 from ...dialects.sm_memory import CLAIM_BYTES
 from ...dialects.sm_positions import PAIR
 from ..base import defining_op
+from ..clone import constant_of
 from . import build
 from .frame import Frame, Slot
 
@@ -35,8 +36,9 @@ def lower_write_tally(frame: Frame, op: sm.WriteTallyOp) -> None:
 
 def lower_barrier(frame: Frame, op: sm.BarrierOp) -> None:
     """Its address."""
-    first = defining_op(op.barriers).offset.value
-    frame.values[op.barrier] = frame.barrier_at(first, frame.index_of(op.index))
+    first, known = defining_op(op.barriers).offset.value, constant_of(op.index)
+    index = frame.index_of(op.index) if known is None else known
+    frame.values[op.barrier] = frame.barrier_at(first, index)
 
 
 def lower_slot(frame: Frame, op: sm.SlotOp) -> None:
@@ -77,3 +79,15 @@ def lower_leader_rank(frame: Frame, op: sm.LeaderRankOp) -> None:
     """The pair's first CTA."""
     rank = frame.pair_start() + frame.place[1] * frame.cluster.m
     frame.values[op.rank] = build.as_value(rank)
+
+
+def lower_prefetch(frame: Frame, op: sm.PrefetchTensorMapOp) -> None:
+    """The map is a parameter."""
+    argument = defining_op(op.map).view
+    sm.PrefetchTensorMapOp.of(frame.parameters[argument, op.map])
+
+
+def lower_tmem_base(frame: Frame, op: sm.TmemBaseOp) -> None:
+    """It was written to shared memory."""
+    place = build.shared_at(defining_op(op.memory).offset.value)
+    frame.tmem = frame.values[op.address] = llvm.load(build.i32(), place)

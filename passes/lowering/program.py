@@ -18,6 +18,7 @@ from ...dialects.sm_threads import (
     TEAM,
     WARP,
     ConvergeOp,
+    FirstWarpOp,
     PrologueOp,
     RunOp,
     ThreadOp,
@@ -63,11 +64,13 @@ from .positions import (
     lower_barrier,
     lower_cta_mask,
     lower_leader_rank,
+    lower_prefetch,
     lower_read_position,
     lower_read_tally,
     lower_slot,
     lower_slot_address,
     lower_tile,
+    lower_tmem_base,
     lower_write_tally,
 )
 from .register_stores import await_registers, write_registers
@@ -118,6 +121,8 @@ def _emit_op(frame: Frame, op: ir.OpView) -> None:
             _emit_team(frame, op)
         elif isinstance(op, RunOp):
             _emit_region(frame, op)
+        elif isinstance(op, FirstWarpOp):
+            _emit_first_warp(frame, op)
         elif isinstance(op, scf.IfOp):
             _emit_branch(frame, op)
         elif isinstance(op, sm.EachRankOp):
@@ -144,6 +149,11 @@ def _emit_region(frame: Frame, op: RunOp) -> None:
         issues = frame.issues if by == ISSUER else None
         condition = build.both(lane, frame.is_first() if by == FIRST else issues)
     with build.when(condition):
+        emit_block(frame, op.body.blocks[0])
+
+
+def _emit_first_warp(frame: Frame, op: FirstWarpOp) -> None:
+    with build.when(frame.first_warp):
         emit_block(frame, op.body.blocks[0])
 
 
@@ -209,6 +219,7 @@ INSTRUCTIONS = (
     sm.ArriveExpectTxOp,
     sm.ArriveOp,
     sm.AwaitGridsOp,
+    sm.BarrierInitOp,
     sm.BulkCommitOp,
     sm.BulkWaitOp,
     sm.ClusterBarrierOp,
@@ -221,7 +232,11 @@ INSTRUCTIONS = (
     sm.MapaOp,
     sm.NamedBarrierOp,
     sm.QueryCancelOp,
+    sm.SharedAddressOp,
     sm.SpecialRegisterOp,
+    sm.TmemAllocOp,
+    sm.TmemDeallocOp,
+    sm.TmemRelinquishOp,
     sm.TryCancelOp,
     sm.WaitBarrierOp,
     sm.WgmmaWaitOp,
@@ -271,6 +286,8 @@ _TCGEN05: Lowerings = {
     sm.SlotOp: lower_slot,
     sm.SlotAddressOp: lower_slot_address,
     sm.CtaMaskOp: lower_cta_mask,
+    sm.PrefetchTensorMapOp: lower_prefetch,
+    sm.TmemBaseOp: lower_tmem_base,
     sm.LeaderRankOp: lower_leader_rank,
     sm.CpAsyncCommitOp: lower_cp_async_commit,
     MmaOp: lower_mma,
@@ -278,7 +295,7 @@ _TCGEN05: Lowerings = {
     WritePieceOp: write_piece,
     TmaStoreOp: lower_tma_store,
 }
-TENSOR_MEMORY_ONLY = (PairMmaOp, PairRankOp, ThreadLanesOp, ReadRowOp)
+TENSOR_MEMORY_ONLY = (PairMmaOp, PairRankOp, ThreadLanesOp, ReadRowOp, sm.TmemBaseOp)
 _WGMMA: Lowerings = {
     **{op: lower for op, lower in _TCGEN05.items() if op not in TENSOR_MEMORY_ONLY},
     MmaOp: lower_wgmma,

@@ -66,9 +66,8 @@ def _emit(kernel: KernelOp, plan: Plan, target: Target) -> None:
     with ir.InsertionPoint(entry), kernel.location:
         frame.open()
         emit_prologue(frame, kernel.body.blocks[0])
-        frame.publish()
+        frame.read_place()
         emit_block(frame, kernel.body.blocks[0])
-        frame.close()
 
 
 def _map(parameter: Any) -> ir.Value | None:

@@ -1,5 +1,7 @@
 """Waits and arrivals of barriers fit together, in presets and prefixes, or are refused."""
 
+import re
+
 import pytest
 from edited_ir import (
     CLAIMS,
@@ -9,6 +11,7 @@ from edited_ir import (
     drop,
     drop_lines,
     insert,
+    move,
     place,
     refusal,
     replace,
@@ -109,7 +112,94 @@ PAIRS = f"{SINGLE},clustering{{shape=4x2 pair=true}},warp-specialization"
 EXPECT = "sm.arrive_expect_tx"
 READ = '"sm.read_position"(%'
 TAKE = "take that one"
+
+
+def elsewhere(lines):
+    """Tensor memory's address goes to byte 8."""
+    at = place(lines, '"sm.shared_address"', 0) - 1
+    return [*lines[:at], re.sub(r"constant \d+", "constant 8", lines[at]), *lines[at + 1 :]]
+
+
+INIT = "sm.barrier_init"
+ONCE = "1 allocation of tensor memory needs as many"
 ROWS = {
+    "a barrier that nobody initialises": (
+        ROLES,
+        drop(f'"{INIT}"'),
+        "sm.barriers: init: 'operands.full' of slot 0 must be initialised in sm.prologue, got no "
+        f"{INIT}; add it",
+    ),
+    "a barrier that is initialised twice": (
+        ROLES,
+        again(f'"{INIT}"'),
+        f"{INIT}: init: 'operands.full' of slot 0 must be initialised once, got a second time; "
+        "drop it",
+    ),
+    "a barrier that is initialised with another count": (
+        ROLES,
+        change(INIT, "count", 2),
+        f"{INIT}: init: 'operands.full' counts 1 arrivals, got 2; take as many",
+    ),
+    "barriers that all lanes initialise": (
+        ROLES,
+        replace('by = "lane"', 'by = "warp"'),
+        f"{INIT}: init: a lane of sm.prologue must do it, got 'warp' in sm.prologue; put it there",
+    ),
+    "barriers that are not fenced": (
+        ROLES,
+        drop('"mbarrier_init"'),
+        f'{INIT}: init: must be fenced, got no sm.fence of "mbarrier_init" behind it; add one',
+    ),
+    "threads that do not meet before the program": (
+        ROLES,
+        drop('"sm.cta_barrier"'),
+        "sm.tmem_base: meeting: all threads must meet by sm.cta_barrier before the program, got "
+        "sm.tmem_base; add it",
+    ),
+    "threads that do not meet at the end": (
+        ROLES,
+        drop('"sm.cta_barrier"', -1),
+        "sm.warps: meeting: all threads must meet by sm.cta_barrier at the end, got sm.warps; add "
+        "it",
+    ),
+    "CTAs of a cluster that do not meet": (
+        PAIRS,
+        replace("sm.cluster_barrier", "sm.cta_barrier", -1),
+        "sm.cta_barrier: meeting: all threads must meet by sm.cluster_barrier at the end, got "
+        "sm.cta_barrier; add it",
+    ),
+    "a meeting without a fence": (
+        ROLES,
+        drop('"tcgen05_before"', -1),
+        "sm.cta_barrier: meeting: the fences tcgen05_before and tcgen05_after must stand around "
+        "it, got none and tcgen05_after; add them",
+    ),
+    "tensor memory that nobody allocates": (
+        ROLES,
+        drop('"sm.tmem_alloc"'),
+        f"sm.tensor_memory: memory: {ONCE} sm.tmem_alloc, got 0; have one each",
+    ),
+    "tensor memory that nobody gives back": (
+        ROLES,
+        drop_lines('"sm.first_warp"', "})", -1),
+        f"sm.tensor_memory: memory: {ONCE} sm.tmem_dealloc, got 0; have one each",
+    ),
+    "fewer columns that are given back": (
+        ROLES,
+        change("sm.tmem_dealloc", "columns", 32),
+        "sm.tmem_dealloc: memory: columns must be 128, got 32; take that",
+    ),
+    "tensor memory that all warps give up": (
+        ROLES,
+        move('"sm.tmem_relinquish"', '"sm.converge"'),
+        "sm.tmem_relinquish: memory: must stand in a sm.first_warp before the first meeting, got "
+        "it elsewhere; move it",
+    ),
+    "an address of tensor memory that goes elsewhere": (
+        ROLES,
+        elsewhere,
+        "sm.tmem_alloc: memory: the address must go to byte 65584, got 8; write it there",
+    ),
     "a count that nobody reaches": (
         ROLES,
         change("sm.barriers", "arrivals", 5, 3),
@@ -117,7 +207,7 @@ ROWS = {
     ),
     "a release that is missing": (
         ROLES,
-        drop_lines('"sm.run"', 'by = "warp"'),
+        drop_lines('"sm.run"', 'by = "warp"', 1),
         arrivals("accumulator.empty", 0, 4),
     ),
     "a commit that is missing": (
@@ -159,7 +249,7 @@ ROWS = {
     ),
     "the index for the parity": (
         ROLES,
-        replace("%16#1)", "%16#0)"),
+        replace("%17#1)", "%17#0)"),
         "sm.wait_barrier: source: 'accumulator.full' is waited for by the phase of the reading "
         f"that the index is from, got another parity; {TAKE}",
     ),

@@ -2,6 +2,10 @@
 // Each warp that has read the sums arrives in the leader. At the end a CTA waits until its slots are empty.
 // RUN: tilewright opt %s --passes 'tma-insertion,epilogue-staging,clustering{pair=true},warp-specialization,pipes-to-barriers' | filecheck %s
 
+// CHECK:     "sm.tmem_alloc"(%{{.*}}) {columns = 64 : i64, cta_group = 2 : i64}
+// CHECK:     "sm.fence"() {kind = "tcgen05_before"}
+// CHECK-NEXT: "sm.cluster_barrier"
+// CHECK-NEXT: "sm.fence"() {kind = "tcgen05_after"}
 // CHECK:     "sm.fence"() {kind = "tcgen05_before"}
 // CHECK-NEXT: "sm.converge"
 // CHECK-NEXT: "sm.run"
@@ -24,6 +28,9 @@
 // CHECK:     "tile.pair_mma"
 // CHECK:     %[[MASK:.*]] = "sm.cta_mask"() {along = [], whose = "pair"}
 // CHECK-NEXT: "sm.commit"(%{{.*}}, %[[MASK]]) {cta_group = 2 : i64
+// CHECK:     "sm.cluster_barrier"
+// CHECK-NEXT: "sm.fence"() {kind = "tcgen05_after"}
+// CHECK-NEXT: "sm.first_warp"
 !a = memref<256x256xbf16, 1>
 !b = memref<256x256xbf16, 1>
 !c = memref<256x256xbf16, 1>

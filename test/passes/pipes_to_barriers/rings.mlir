@@ -1,5 +1,6 @@
 // Who fills and who reads go round the ring by positions: they wait for a slot by its index and parity,
 // the one until it is empty (the parity before), the other until it is full. TMA's bytes are announced.
+// Before all of it the barriers are initialised and tensor memory is allocated; at the end it goes back.
 // RUN: tilewright opt %s --passes 'tma-insertion,pipelining{stages=2},warp-specialization,pipes-to-barriers' | filecheck %s
 
 // CHECK-NOT: pipe.{{(acquire|commit|wait|release|drain)}}
@@ -7,7 +8,33 @@
 // CHECK:     %[[EMPTY:.*]] = "sm.barriers"() {arrivals = 1 : i64, label = "operands.empty"
 // CHECK:     %[[FILL:.*]] = "sm.position"() {label = "operands.fill", stages = 2 : i64}
 // CHECK-NEXT: %[[READ:.*]] = "sm.position"() {label = "operands.read", stages = 2 : i64}
-// CHECK:     "sm.await_grids"
+// CHECK:     "sm.prologue"() ({
+// CHECK-NEXT: "sm.run"() ({
+// CHECK-NEXT: %[[SLOT:.*]] = arith.constant 0 : i32
+// CHECK-NEXT: %[[BARRIER:.*]] = "sm.barrier"(%[[FULL]], %[[SLOT]])
+// CHECK-NEXT: "sm.barrier_init"(%[[BARRIER]]) {count = 1 : i64}
+// CHECK-NEXT: arith.constant 0 : i32
+// CHECK-NEXT: %[[BARRIER:.*]] = "sm.barrier"(%[[EMPTY]],
+// CHECK-NEXT: "sm.barrier_init"(%[[BARRIER]]) {count = 1 : i64}
+// CHECK-NEXT: arith.constant 1 : i32
+// CHECK-NEXT: %[[BARRIER:.*]] = "sm.barrier"(%[[FULL]],
+// CHECK:     "sm.fence"() {kind = "mbarrier_init"}
+// CHECK-NEXT: "sm.prefetch_tensor_map"
+// CHECK-NEXT: "sm.prefetch_tensor_map"
+// CHECK-NEXT: }) {by = "lane"}
+// CHECK-NEXT: "sm.converge"
+// CHECK-NEXT: })
+// CHECK-NEXT: "sm.first_warp"() ({
+// CHECK-NEXT: %[[BYTE:.*]] = arith.constant {{[0-9]+}} : i32
+// CHECK-NEXT: %[[TO:.*]] = "sm.shared_address"(%[[BYTE]])
+// CHECK-NEXT: "sm.tmem_alloc"(%[[TO]]) {columns = 64 : i64, cta_group = 1 : i64}
+// CHECK-NEXT: "sm.tmem_relinquish"
+// CHECK-NEXT: })
+// CHECK-NEXT: "sm.fence"() {kind = "tcgen05_before"}
+// CHECK-NEXT: "sm.cta_barrier"
+// CHECK-NEXT: "sm.fence"() {kind = "tcgen05_after"}
+// CHECK-NEXT: %[[BASE:.*]] = "sm.tmem_base"
+// CHECK-NEXT: "sm.await_grids"
 // CHECK:     agent = "epilogue"
 // CHECK:     %[[AT:.*]]:2 = "sm.read_position"(%[[FILL]])
 // CHECK-NEXT: %[[BARRIER:.*]] = "sm.barrier"(%[[EMPTY]], %[[AT]]#0)
@@ -30,6 +57,10 @@
 // CHECK-NEXT: "sm.commit"(%[[BARRIER]]) {cta_group = 1 : i64
 // CHECK-NEXT: "sm.advance_position"(%[[READ]]) {slots = 1 : i64}
 // CHECK-NOT: pipe.{{(acquire|commit|wait|release|drain)}}
+// CHECK:     "sm.cta_barrier"
+// CHECK-NEXT: "sm.fence"() {kind = "tcgen05_after"}
+// CHECK-NEXT: "sm.first_warp"() ({
+// CHECK-NEXT: "sm.tmem_dealloc"(%[[BASE]]) {columns = 64 : i64, cta_group = 1 : i64}
 !a = memref<256x256xbf16, 1>
 !b = memref<256x256xbf16, 1>
 !c = memref<256x256xbf16, 1>
