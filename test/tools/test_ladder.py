@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tilewright.compiler import backend, pipeline
+from tilewright.compiler import backend, presets
 from tilewright.runtime.judge import reference
 
 SIZE = ("--m", 200, "--n", 136, "--k", 456)
@@ -54,9 +54,8 @@ def test_a_swizzle_asks_for_whole_lines_and_takes_one_pass_for_each(tilewright, 
 
 
 def test_a_rung_that_is_refused_fails_the_ladder_and_leaves_the_others(tilewright, monkeypatch):
-    broken = {"wide": "tiling{tile=128x512x64}", "kernel3": pipeline.PRESETS["kernel3"]}
-    monkeypatch.setattr(pipeline, "PRESETS", broken)
-    monkeypatch.setitem(pipeline.PRESETS_OF, "sm_100a", broken)
+    broken = {"wide": "tiling{tile=128x512x64}", "kernel3": presets.PRESETS["kernel3"]}
+    monkeypatch.setitem(presets.PRESETS_OF, "sm_100a", broken)
     ran = tilewright("ladder", *SIZE)
     assert ran.status == 1
     assert "wide: error: tile.matmul: tile N must be a multiple of" in ran.out
