@@ -53,7 +53,7 @@ def test_prefix_is_right_for_every_layout_and_tile(check_hopper, prefix, tile, a
     check_hopper(spec, pipeline=pipeline(tile), stop_after=prefix)
 
 
-@pytest.mark.sweep(2)
+@pytest.mark.sweep(4)
 @pytest.mark.array(
     prefix=KEY_PREFIXES, tile=("128x128x64", "128x256x64"), a_major="km", b_major="kn"
 )
@@ -79,6 +79,7 @@ def test_slots_are_released_one_step_late_at_every_depth(check_hopper, prefix, s
     check_hopper(spec, pipeline=text, stop_after=prefix, seed=k_tiles)
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.array(
     force=("none", "32B", "64B", "128B"), a_major="km", b_major="kn", box=("2d", "3d")
 )
@@ -109,12 +110,13 @@ def test_rows_that_tma_cannot_address_are_copied_by_the_load_role(check_hopper, 
     assert "tma-insertion: a is copied by threads" in compiled.remarks[0]
 
 
-@pytest.mark.sweep(2)
+@pytest.mark.sweep(4)
 @pytest.mark.array(1, prefix=PREFIXES, name=["bias_relu", "scale_bias_residual_swish"])
 def test_epilogues_of_mlir_files_are_right(check_hopper, prefix, name):
     check_hopper(INPUTS / f"{name}.mlir", pipeline=DEFAULT_PIPELINE, stop_after=prefix)
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.array(write=("rows", "matrices"), columns=(16, 32, 64), buffers=(1, 3))
 def test_staged_pieces_of_every_width(check_hopper, write, columns, buffers):
     staging = f"epilogue-staging{{columns={columns} buffers={buffers} write={write}}}"
@@ -129,7 +131,7 @@ def test_pieces_of_16_columns_make_up_any_tile(check_hopper, tile):
     check_hopper(MatmulSpec(136, 264, 40), pipeline=text, seed=5)
 
 
-@pytest.mark.sweep
+@pytest.mark.sweep(16)
 @pytest.mark.parametrize("shape", ["1x2", "2x1", "2x2", "4x1", "3x2"])
 @pytest.mark.parametrize("tile", ["128x96x64", "128x256x32", "192x160x32"])
 @pytest.mark.parametrize("last", ["pipelining", "persistence"])

@@ -46,7 +46,7 @@ def with_tile(tile, text=DEFAULT_PIPELINE):
     return text.replace("tiling", f"tiling{{tile={tile}}}", 1)
 
 
-@pytest.mark.sweep(2)
+@pytest.mark.sweep(4)
 @pytest.mark.array(1, place=[*itertools.product(TARGETS, PREFIXES)], types=TYPES)
 def test_every_prefix(check_matmul, place, types):
     target, prefix = place
