@@ -19,6 +19,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 from .strided import Layout, LayoutError, Nested, right_inverse
 
@@ -55,26 +56,28 @@ class Fragment:
         column, row = divmod(self.layout(thread, value), self.shape[0])
         return row, column
 
+    @cached_property
     def inverse(self) -> Layout:
         """From the index of an element to thread + threads * value."""
         return right_inverse(self.layout)
 
     def owner(self, row: int, column: int) -> tuple[int, int]:
         """(thread, value) of an element."""
-        value, thread = divmod(self.inverse()(row + self.shape[0] * column), self.threads)
+        value, thread = divmod(self.inverse(row + self.shape[0] * column), self.threads)
         return thread, value
 
     def by_axis(self) -> Layout:
         """The inverse with a mode for each axis of the tile, as ((rows), (columns))."""
-        inverse = [*self.inverse().leaves()]
+        inverse = [*self.inverse.leaves()]
         return _layout_of(*_cut(inverse, self.shape[0]))
 
 
-def find_fragment(atom: str, operand: str, bits: int) -> Fragment:
+def find_fragment(atom: str, operand: str | None, bits: int) -> Fragment:
     """The fragment of an instruction's operand, of elements of `bits` bits.
 
     `atom` is m16n8k8 (mma.sync), m8n8k4 (of f64), m64n128k16 (wgmma), ldmatrix.x4[.trans],
-    stmatrix.x2[.trans], 32x32b.x8 or another shape of tcgen05.ld. Raises LayoutError for others.
+    stmatrix.x2[.trans], 32x32b.x8 or another shape of tcgen05.ld. Only MMAs have several operands:
+    "a", "b" and "d". Raises LayoutError for others.
     """
     for pattern, make in ATOMS:
         found = re.fullmatch(pattern, atom)
@@ -231,36 +234,42 @@ def _need_bits(bits: int, legal: tuple[int, ...]) -> None:
         raise LayoutError(f"fragment: elements must have {known} bits here, got {bits}")
 
 
-def _make_mma(found: re.Match, operand: str, bits: int) -> Fragment:
-    _need_operand(operand)
-    return mma_sync(int(found["k"]), operand, bits)
+def _make_mma(found: re.Match, operand: str | None, bits: int) -> Fragment:
+    return mma_sync(int(found["k"]), _one_of(operand), bits)
 
 
-def _make_double(found: re.Match, operand: str, bits: int) -> Fragment:
-    _need_operand(operand)
-    return mma_double(operand, bits)
+def _make_double(found: re.Match, operand: str | None, bits: int) -> Fragment:
+    return mma_double(_one_of(operand), bits)
 
 
-def _make_wgmma(found: re.Match, operand: str, bits: int) -> Fragment:
-    _need_operand(operand)
-    return wgmma(int(found["n"]), int(found["k"]), operand, bits)
+def _make_wgmma(found: re.Match, operand: str | None, bits: int) -> Fragment:
+    return wgmma(int(found["n"]), int(found["k"]), _one_of(operand), bits)
 
 
-def _make_matrices(found: re.Match, operand: str, bits: int) -> Fragment:
+def _make_matrices(found: re.Match, operand: str | None, bits: int) -> Fragment:
+    _no_operand(found, operand)
     return matrices(found[0], int(found["count"]), found["trans"] is not None, bits)
 
 
-def _make_tensor_memory(found: re.Match, operand: str, bits: int) -> Fragment:
+def _make_tensor_memory(found: re.Match, operand: str | None, bits: int) -> Fragment:
+    _no_operand(found, operand)
     _need_bits(bits, (32,))
     return tensor_memory(found["shape"], int(found["number"]))
 
 
-def _need_operand(operand: str) -> None:
+def _one_of(operand: str | None) -> str:
     if operand not in OPERANDS:
-        raise LayoutError(f"fragment: operand must be one of {', '.join(OPERANDS)}, got {operand}")
+        known, got = ", ".join(OPERANDS), operand or "none"
+        raise LayoutError(f"fragment: operand must be one of {known}, got {got}; name it")
+    return operand
 
 
-ATOMS: tuple[tuple[str, Callable[[re.Match, str, int], Fragment]], ...] = (
+def _no_operand(found: re.Match, operand: str | None) -> None:
+    if operand is not None:
+        raise LayoutError(f"fragment: {found[0]} has one operand, got {operand}; leave it out")
+
+
+ATOMS: tuple[tuple[str, Callable[[re.Match, str | None, int], Fragment]], ...] = (
     (r"m16n8k(?P<k>\d+)", _make_mma),
     (r"m8n8k4", _make_double),
     (r"m64n(?P<n>\d+)k(?P<k>\d+)", _make_wgmma),

@@ -40,7 +40,7 @@ def add_subject(subjects: Any) -> None:
         help="mma.sync: m16n8k16, m8n8k4; wgmma: m64n64k16; ldmatrix.x4, stmatrix.x2.trans;"
         " tcgen05.ld: 32x32b.x8, 16x256b.x2",
     )
-    parser.add_argument("--operand", default="d", help="a, b, or d for C and D (default d)")
+    parser.add_argument("--operand", help="of an MMA: a, b, or d for C and D")
     parser.add_argument("--type", required=True, help="element type: bf16, f32, e4m3, f64, …")
     add_picture(parser)
     add_json(parser)
@@ -57,7 +57,9 @@ def explain_layout_command(parser: Parser, options: argparse.Namespace) -> int:
     check_place(options.svg)
     from ..dialects.fragments import find_fragment
 
-    fragment = find_fragment(options.atom, options.operand, bits_of(parser, options.type))
+    bits = bits_of(parser, options.type)
+    _check_type(parser, options.operand, options.type)
+    fragment = find_fragment(options.atom, options.operand, bits)
     grid = fragment_grid(fragment)
     if options.svg:
         write_text(grid.svg(), options.svg)
@@ -103,6 +105,18 @@ def fragment_grid(fragment: Fragment) -> Grid:
         [str(row) for row in range(rows)],
         [str(column) for column in range(columns)],
     )
+
+
+def _check_type(parser: Parser, operand: str | None, name: str) -> None:
+    """A usage error for a type that no MMA takes as that operand."""
+    from ..runtime.element_types import DTYPES
+
+    inputs = [each for each, dtype in DTYPES.items() if dtype.operand_kind] + [F64[0]]
+    legal = {"a": inputs, "b": inputs, "d": ["f16", "f32", "s32", F64[0]]}.get(
+        operand or "", [name]
+    )
+    if name not in legal:
+        parser.error(f"--type of operand {operand} must be one of {', '.join(legal)}, got {name!r}")
 
 
 def bits_of(parser: Parser, name: str) -> int:

@@ -63,7 +63,7 @@ def test_mma_fragments_are_the_figures_of_the_isa(atom, operand, bits):
 @pytest.mark.parametrize("transposed", [False, True])
 def test_matrices_are_the_figures_of_the_isa(count, transposed):
     """Register j of thread t has row t / 4, columns 2 (t % 4) and the next, of matrix j."""
-    fragment = find_fragment(f"ldmatrix.x{count}{'.trans' * transposed}", "d", 16)
+    fragment = find_fragment(f"ldmatrix.x{count}{'.trans' * transposed}", None, 16)
     for thread in range(32):
         for matrix in range(count):
             for low in range(2):
@@ -76,7 +76,7 @@ def test_matrices_are_the_figures_of_the_isa(count, transposed):
 @pytest.mark.parametrize("shape", ["32x32b", "16x64b", "16x128b", "16x256b", "16x32bx2"])
 @pytest.mark.parametrize("number", [1, 4])
 def test_tensor_memory_is_read_as_the_emulator_reads_it(shape, number):
-    fragment = find_fragment(f"{shape}.x{number}", "d", 32)
+    fragment = find_fragment(f"{shape}.x{number}", None, 32)
     lanes, columns = register_map(shape, fragment.registers, number)
     for register in range(fragment.registers):
         for thread in range(32):
@@ -87,7 +87,7 @@ def test_tensor_memory_is_read_as_the_emulator_reads_it(shape, number):
 def test_a_tensor_core_of_blackwell_is_read_as_stmatrix_takes_it():
     """tcgen05.ld.16x256b gives D of mma.sync for every 8 columns: two 8x8 matrices."""
     sums = find_fragment("m16n8k16", "d", 32).layout
-    assert find_fragment("16x256b.x1", "d", 32).layout == sums
+    assert find_fragment("16x256b.x1", None, 32).layout == sums
 
 
 def test_the_inverse_has_a_mode_for_each_axis():
@@ -109,9 +109,12 @@ def test_the_inverse_has_a_mode_for_each_axis():
         ("m16n8k8", "a", 4, "elements must have 8, 16, 32 bits here, got 4"),
         ("m64n64k16", "b", 16, "wgmma has A in registers"),
         ("m64n12k16", "d", 32, "N of 8 to 256, a multiple of 8, and K of 8, 16 or 32, got N 12"),
-        ("16x256b.x64", "d", 32, "up to 128 registers, got 256"),
-        ("16x512b.x1", "d", 32, "tensor memory is read as 32x32b, 16x32bx2, 16x64b"),
-        ("ldmatrix.x3", "d", 16, "atom must be one of"),
+        ("16x256b.x64", None, 32, "up to 128 registers, got 256"),
+        ("16x512b.x1", None, 32, "tensor memory is read as 32x32b, 16x32bx2, 16x64b"),
+        ("ldmatrix.x3", None, 16, "atom must be one of"),
+        ("ldmatrix.x4", "a", 16, "ldmatrix.x4 has one operand, got a; leave it out"),
+        ("32x32b.x8", "d", 32, "32x32b.x8 has one operand, got d; leave it out"),
+        ("m16n8k16", None, 16, "operand must be one of a, b, d, got none; name it"),
     ],
 )
 def test_what_no_instruction_has_is_refused(atom, operand, bits, words):

@@ -17,7 +17,7 @@ def test_a_fragment_is_printed_as_layouts_and_as_a_table(tilewright):
 
 
 def test_a_fragment_as_json(tilewright):
-    options = ("--atom", "m64n16k16", "--type", "f32", "--json")
+    options = ("--atom", "m64n16k16", "--operand", "d", "--type", "f32", "--json")
     found = tilewright("explain", "layout", *options).json
     assert found["threads"] == 128 and found["registers"] == 8
     assert found["layout"] == "((4,8,4),(2,2,2)):((128,1,16),(64,8,512))"
@@ -52,9 +52,18 @@ def test_every_chunk_of_a_matrix_is_in_banks_of_its_own(tilewright):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ("layout --atom m16n8k3 --type f16", "K of mma.sync must be 4, 8, 16 or 32, got 3"),
+        (
+            "layout --atom m16n8k3 --operand d --type f16",
+            "K of mma.sync must be 4, 8, 16 or 32, got 3",
+        ),
         ("layout --atom m16n8k8 --type f17", "--type must be one of"),
-        ("layout --atom m16n8k8 --type f16 --svg no/such/a.svg", "the folder 'no/such' must exist"),
+        ("layout --atom ldmatrix.x4 --operand a --type f16", "has one operand, got a"),
+        ("layout --atom m16n8k8 --operand a --type s32", "--type of operand a must be one of"),
+        ("layout --atom m16n8k8 --operand d --type e4m3", "--type of operand d must be one of"),
+        (
+            "layout --atom m16n8k8 --operand d --type f16 --svg no/such/a.svg",
+            "the folder 'no/such' must exist",
+        ),
         ("swizzle --tile 64 --type bf16", "--tile must be two extents"),
         ("swizzle --tile 9x9 --type bf16", "swizzle none: contiguous extent must be a multiple"),
         ("swizzle --tile 64x64 --type bf16 --major n", "--major must be k or mn, got 'n'"),
