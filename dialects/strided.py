@@ -314,7 +314,7 @@ def _offset(place: Nested, shape: Nested, stride: Nested) -> int:
         if not 0 <= place < shape:
             raise LayoutError(f"layout: coordinate must be 0 to {shape - 1}, got {place}")
         return place * stride
-    nests_alike = isinstance(place, tuple) and isinstance(shape, tuple) and len(place) == len(shape)
-    if not nests_alike or not isinstance(stride, tuple):
-        raise LayoutError(f"layout: {text(place)} is no coordinate of shape {text(shape)}")
-    return sum(map(_offset, place, shape, stride))  # type: ignore[arg-type]
+    if isinstance(place, tuple) and isinstance(shape, tuple) and isinstance(stride, tuple):
+        if len(place) == len(shape):
+            return sum(_offset(*part) for part in zip(place, shape, stride, strict=True))
+    raise LayoutError(f"layout: {text(place)} is no coordinate of shape {text(shape)}")

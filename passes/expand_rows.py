@@ -34,8 +34,8 @@ from ..dialects.tile_types import AccumulatorType, integers_of
 from .base import defining_op
 from .clone import copy_region
 from .emit import as_i32, constant, less, loop, when
-from .fragments import Fragment, store_fragment
 from .plan import cluster_of
+from .tmem_reads import TmemRead, store_read
 from .whole import lies_inside
 
 ROWS_APART, ATOM_M = 8, 64
@@ -47,7 +47,7 @@ class Columns:
     """What reads sums of tensor memory: a row a thread, `fragment.registers` columns at a time."""
 
     sums: ir.Value[AccumulatorType]
-    fragment: Fragment
+    fragment: TmemRead
     lanes: ir.Value
     row: ir.Value
     column: ir.Value | None
@@ -56,7 +56,7 @@ class Columns:
     def of(kernel: KernelOp, store: StoreOp | ReducedStoreOp) -> Columns:
         """Wait for the sums of a store; where this thread stands in each MMA's."""
         sums = AwaitSumsOp(acc=store.acc, sums=store.acc.type).sums
-        fragment = store_fragment(sums.type, cluster_of(kernel).pair)
+        fragment = store_read(sums.type, cluster_of(kernel).pair)
         lanes, row = ThreadLanesOp().lanes, ThreadRowOp(sums=sums).row
         column = None
         if fragment.layout != "D":  # there a thread has all columns

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from ...dialects import sm
 from ...dialects.mlir import ir
-from ..fragments import Fragment
+from ..tmem_reads import TmemRead
 from . import build
 from .frame import Frame
 
@@ -26,7 +26,7 @@ class Place:
     lanes: ir.Value
 
     @staticmethod
-    def of(frame: Frame, fragment: Fragment, n: int) -> Place:
+    def of(frame: Frame, fragment: TmemRead, n: int) -> Place:
         """For an accumulator of `n` columns."""
         warp, lane = frame.team.thread // 32, frame.lane
         lanes, row = Place.lanes_of(warp), Place.row_of(warp, lane, fragment)
@@ -38,7 +38,7 @@ class Place:
         return warp * (32 << 16)
 
     @staticmethod
-    def row_of(warp: ir.Value, lane: ir.Value, fragment: Fragment) -> ir.Value:
+    def row_of(warp: ir.Value, lane: ir.Value, fragment: TmemRead) -> ir.Value:
         """The row of a thread."""
         if fragment.layout == "D":
             return warp * 32 + lane
@@ -47,14 +47,14 @@ class Place:
         return warp * 16 + lane % 16
 
     @staticmethod
-    def column_of(warp: ir.Value, lane: ir.Value, fragment: Fragment, n: int) -> ir.Value | None:
+    def column_of(warp: ir.Value, lane: ir.Value, fragment: TmemRead, n: int) -> ir.Value | None:
         """The first column of a thread; None where it has all of them."""
         if fragment.layout == "B":
             return warp // 2 * (n // 2)
         return lane // 16 * fragment.registers if fragment.layout == "F" else None
 
 
-def read_fragment(fragment: Fragment, element: ir.Type, address: ir.Value) -> ir.Value:
+def read_fragment(fragment: TmemRead, element: ir.Type, address: ir.Value) -> ir.Value:
     """`registers` sums of one row; the data is in registers when this returns."""
     type_ = ir.VectorType.get([fragment.registers], element)
     if fragment.layout != "F":

@@ -24,7 +24,7 @@ from ...dialects.tile_threads import (
 )
 from ...dialects.tile_types import AccumulatorType, element_bytes, integers_of
 from ..base import defining_op
-from ..fragments import Fragment
+from ..tmem_reads import TmemRead
 from ..whole import is_whole
 from . import build
 from .accumulator import Place, read_fragment
@@ -68,9 +68,9 @@ def lower_read_row(frame: Frame, op: ReadRowOp) -> None:
     frame.values[op.values] = read_fragment(fragment, element, frame.tmem_address(address))
 
 
-def _fragment(frame: Frame, sums: ir.Value[AccumulatorType], registers: int) -> Fragment:
+def _fragment(frame: Frame, sums: ir.Value[AccumulatorType], registers: int) -> TmemRead:
     atom_m = frame.mma_rows(sums.type.shape[0])
-    return Fragment(Fragment.layout_of(atom_m, frame.cluster.pair), registers)
+    return TmemRead(TmemRead.layout_of(atom_m, frame.cluster.pair), registers)
 
 
 def lower_held_row(frame: Frame, op: ThreadRowOp) -> None:

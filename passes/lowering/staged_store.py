@@ -9,8 +9,8 @@ from ...dialects.tile_stores import AwaitSumsOp, WritePieceOp
 from . import build
 from .accumulator import (
     MATRIX_LANES,
-    Fragment,
     Place,
+    TmemRead,
     read_fragment,
     read_matrices,
 )
@@ -29,7 +29,7 @@ def write_piece(frame: Frame, op: WritePieceOp) -> None:
     """Every MMA's part of the piece."""
     layout, (m, n) = op.buffer.type.layout, op.sums.type.shape
     atom_m = frame.mma_rows(m)
-    fragment = Fragment.of(atom_m, layout.k, frame.cluster.pair)
+    fragment = TmemRead.of(atom_m, layout.k, frame.cluster.pair)
     place, piece = Place.of(frame, fragment, n), piece_of(frame, op)
     for row in range(0, m, atom_m):
         column = frame.columns[op.sums] + row // atom_m * n
@@ -42,7 +42,7 @@ class Part:
     """One MMA's part of a piece: `fragment.atom_m` rows from `row` on, tensor memory's `column`."""
 
     piece: Piece
-    fragment: Fragment
+    fragment: TmemRead
     place: Place
     row: int
     column: ir.Value

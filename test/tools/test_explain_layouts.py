@@ -91,3 +91,32 @@ def test_the_pictures_of_the_page_are_those_of_the_commands(tilewright, tmp_path
     path = tmp_path / name
     assert tilewright("explain", *PICTURES[name].split(), "--svg", path).status == 0
     assert path.read_text() == (DOCS / "layouts" / name).read_text()
+
+
+def test_the_lines_of_the_page_are_those_of_the_commands(tilewright):
+    page = (DOCS / "layouts.md").read_text()
+    fragment, swizzles = re.findall(r"```text\n(.*?)```", page, re.DOTALL)
+    commands = ("layout --atom m16n8k8 --operand a --type bf16", "swizzle --tile 64x64 --type bf16")
+    for shown, command in zip((fragment, swizzles), commands, strict=True):
+        printed = [
+            line.split() for line in tilewright("explain", *command.split()).out.splitlines()
+        ]
+        assert all(line.split() in printed for line in shown.splitlines())
+
+
+def test_the_python_of_the_page_gives_what_its_comments_say():
+    page = (DOCS / "layouts.md").read_text()
+    (code,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    names: dict[str, object] = {}
+    claims = 0
+    for line in code.splitlines():
+        expression, _, said = line.partition("#")
+        exec(expression, names)
+        inner = re.fullmatch(r"print\((.*)\)|(fragment\(.*\))", expression.strip())
+        if inner:
+            claims += 1
+            assert (
+                str(eval(inner[1] or inner[2], names))
+                == said.split(":  ")[-1].split(": ")[-1].strip()
+            )
+    assert claims == 3

@@ -10,7 +10,7 @@ REGISTERS = 32
 
 
 @dataclass(frozen=True)
-class Fragment:
+class TmemRead:
     """How one tcgen05.ld spreads an MMA's accumulator over a warp's threads.
 
     Layout D (128 rows; PTX ISA, data path layouts): lane i is row i, so .32x32b gives thread t row
@@ -24,14 +24,14 @@ class Fragment:
     registers: int
 
     @staticmethod
-    def of(atom_m: int, n: int, pair: bool) -> Fragment:
+    def of(atom_m: int, n: int, pair: bool) -> TmemRead:
         """For an MMA of `atom_m` rows a CTA that is read in pieces that divide `n` columns."""
-        layout = Fragment.layout_of(atom_m, pair)
+        layout = TmemRead.layout_of(atom_m, pair)
         halves = 2 if layout == "F" else 1
         registers = REGISTERS
         while n % (registers * halves):
             registers //= 2
-        return Fragment(layout, registers)
+        return TmemRead(layout, registers)
 
     @staticmethod
     def layout_of(atom_m: int, pair: bool) -> str:
@@ -53,8 +53,8 @@ class Fragment:
         return n // 2 if self.layout == "B" else n
 
 
-def store_fragment(accumulator: AccumulatorType, pair: bool) -> Fragment:
+def store_read(accumulator: AccumulatorType, pair: bool) -> TmemRead:
     """How an accumulator that goes straight to global memory is read."""
     m, n = accumulator.shape
     atom_m = 128 if m % 128 == 0 else 64
-    return Fragment.of(atom_m, n // 2 if pair and atom_m == 64 else n, pair)
+    return TmemRead.of(atom_m, n // 2 if pair and atom_m == 64 else n, pair)
