@@ -24,7 +24,7 @@ from ..dialects.sm_types import attribute_of
 from ..dialects.tile import KernelOp, TmaLoadOp
 from ..dialects.tile_threads import ClearUnitOp
 from .base import defining_op, walk
-from .emit import constant
+from .build import constant
 
 
 def expand_clearing(kernel: KernelOp) -> int:

@@ -50,9 +50,9 @@ from ..dialects.tile_stores import (
 )
 from ..dialects.tile_types import AccumulatorType, integers, integers_of
 from .base import PassLog, refused, target_of, the_kernel, walk
+from .build import constant
 from .check_instructions import is_expanded
 from .clone import copy_region
-from .emit import constant
 from .expand_clearing import expand_clearing
 from .expand_reduction import expand_reduced_store
 from .expand_rows import expand_store, hand_back

@@ -23,7 +23,7 @@ from ..dialects.tile import AwaitMmaOp, KernelOp, ReducedStoreOp
 from ..dialects.tile_threads import SHARED_POINTER, PartialOp, ThreadRowOp, WritePartialOp
 from ..dialects.tile_types import integers_of
 from .base import defining_op
-from .emit import as_i32, both, constant, less, loop, when
+from .build import as_i32, both, constant, less, loop, when
 from .expand_rows import PAIR, PAIR_EVERY, Columns, held_atoms, held_rows, thread_pair, write_row
 from .team import Team
 from .whole import lies_inside

@@ -32,8 +32,8 @@ from ..dialects.tile_threads import (
 )
 from ..dialects.tile_types import AccumulatorType, integers_of
 from .base import defining_op
+from .build import as_i32, constant, less, loop, when
 from .clone import copy_region
-from .emit import as_i32, constant, less, loop, when
 from .plan import cluster_of
 from .tmem_reads import TmemRead, store_read
 from .whole import lies_inside

@@ -18,7 +18,7 @@ from ..dialects.tile import ForEachTileOp, KernelOp
 from ..dialects.tile_place import PlaceOp
 from ..dialects.tile_types import integers_of
 from .base import walk
-from .emit import constant
+from .build import constant
 
 
 def expand_tiles(kernel: KernelOp) -> None:

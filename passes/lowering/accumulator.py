@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from ...dialects import sm
 from ...dialects.mlir import ir
+from .. import build
 from ..tmem_reads import TmemRead
-from . import build
 from .frame import Frame
 
 MATRIX_LANES = 16

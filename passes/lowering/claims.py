@@ -18,7 +18,7 @@ from ...dialects.sm_memory import CLAIM_BYTES
 from ...dialects.sm_threads import FIRST, TEAM, WARP, who_runs
 from ...dialects.tile_place import PlaceOp
 from ...dialects.tile_types import integers_of
-from . import build
+from .. import build
 from .rings import Ring, Rings, advance, before, converge, read, run
 
 

@@ -6,8 +6,8 @@ from ...dialects.layout import UNIT_BYTES
 from ...dialects.mlir import arith, ir, llvm
 from ...dialects.tile_threads import ClearUnitOp
 from ...dialects.tile_types import integers_of
+from .. import build
 from ..base import defining_op
-from . import build
 from .frame import Frame
 
 WORDS = 4

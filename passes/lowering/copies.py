@@ -15,8 +15,9 @@ from ...dialects import sm
 from ...dialects.layout import TileLayout
 from ...dialects.mlir import ir, llvm
 from ...dialects.tile import CopyOp
+from .. import build
 from ..copy_width import ASYNC_BYTES_MIN, UNIT_BYTES, is_asynchronous
-from . import build, shifted_copies
+from . import shifted_copies
 from .frame import Frame
 from .operands import unit_offset
 from .source import Source

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ...dialects.mlir import arith, ir, llvm, vector
 from ...dialects.tile import ElementOp
 from ...dialects.tile_types import element_bytes
-from . import build
+from .. import build
 from .frame import Frame
 from .scalar_ops import widened
 

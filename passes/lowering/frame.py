@@ -14,10 +14,10 @@ from ...dialects.pipe import RingType
 from ...dialects.sm_memory import BARRIER_BYTES
 from ...dialects.target import Target
 from ...dialects.tile import AccumulatorOp, KernelOp
+from .. import build
 from ..base import walk
 from ..cluster import Cluster
 from ..plan import Plan
-from . import build
 from .register_accumulator import RegisterAccumulator
 
 

@@ -18,8 +18,9 @@ from ...dialects.mlir import gpu, ir, llvm, passmanager
 from ...dialects.sm_types import Sm
 from ...dialects.target import Target
 from ...dialects.tile_types import integers_of
+from .. import build
 from ..base import PassLog, one_of, option, target_of, walk
-from . import build, nvvm_barriers, nvvm_copies, nvvm_tensor_core
+from . import nvvm_barriers, nvvm_copies, nvvm_tensor_core
 
 TENSOR_MAP_BYTES = 128
 PDL = ("auto", "true", "false", "early")

@@ -10,8 +10,8 @@ from ...dialects.mlir import ir
 from ...dialects.pipe import TileOp
 from ...dialects.tile import MmaOp, PairMmaOp
 from ...dialects.tile_types import SmemType
+from .. import build
 from ..base import defining_op
-from . import build
 from .descriptors import encode_bytes
 from .frame import Frame
 

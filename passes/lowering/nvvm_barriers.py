@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...dialects import sm
 from ...dialects.mlir import arith, ir, llvm, nvvm, scf
-from . import build
+from .. import build
 
 ALL_LANES = -1
 FENCES = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ...dialects import sm
 from ...dialects.entry_names import SHARED_MEMORY
 from ...dialects.mlir import ir, llvm, nvvm
-from . import build
+from .. import build
 
 QUERY = nvvm.ClusterLaunchControlQueryType
 FIELDS = {

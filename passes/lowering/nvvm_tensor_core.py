@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from ...dialects import sm
 from ...dialects.dtypes import DTYPES
 from ...dialects.mlir import arith, ir, llvm, nvvm, vector
+from .. import build
 from ..base import refused
-from . import build
 from .descriptors import encode_bytes, instruction_descriptor, shared_descriptor
 from .register_accumulator import parts, struct_of
 

@@ -6,9 +6,9 @@ from ...dialects import sm
 from ...dialects.layout import SPAN_BYTES, TileLayout
 from ...dialects.mlir import arith, ir
 from ...dialects.tile_boxes import LoadBoxesOp, MulticastBoxesOp
+from .. import build
 from ..base import defining_op
 from ..copy_width import UNIT_BYTES
-from . import build
 from .frame import Frame
 
 

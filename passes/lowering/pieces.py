@@ -17,9 +17,9 @@ from ...dialects.tile_stores import (
     WritePieceOp,
 )
 from ...dialects.tile_types import element_bytes, integers_of
+from .. import build
 from ..base import defining_op
 from ..whole import is_whole
-from . import build
 from .elements import read_elements, slice_of
 from .frame import Frame
 from .operands import UNIT_BYTES, unit_offset

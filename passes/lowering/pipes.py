@@ -20,9 +20,9 @@ from ...dialects.sm_threads import ISSUER, LANE, WARP
 from ...dialects.tile_boxes import LoadBoxesOp, MulticastBoxesOp
 from ...dialects.tile_loads import TmaLoadOp, TmaMulticastOp
 from ...dialects.tile_stores import NextBufferOp, StagingBufferOp
+from .. import build
 from ..base import defining_op, refused
 from ..plan import transaction_bytes
-from . import build
 from .rings import Ring, Rings, advance, arrive_once, before, converge, read, run
 
 

@@ -7,9 +7,9 @@ from ...dialects.mlir import arith, ir, llvm
 from ...dialects.pipe import TileOp
 from ...dialects.sm_memory import CLAIM_BYTES
 from ...dialects.sm_positions import PAIR
+from .. import build
 from ..base import defining_op
 from ..clone import constant_of
-from . import build
 from .frame import Frame, Slot
 
 

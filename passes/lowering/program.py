@@ -49,10 +49,10 @@ from ...dialects.tile_threads import (
     WritePartialOp,
     WriteRowOp,
 )
+from .. import build
 from ..base import refused
 from ..clone import is_pure
 from ..thread_rules import program
-from . import build
 from .clearing import lower_clear_unit
 from .copies import lower_copy, lower_cp_async_commit
 from .frame import Frame

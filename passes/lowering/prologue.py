@@ -22,9 +22,9 @@ from ...dialects.mlir import ir
 from ...dialects.sm_memory import MEMORY_OPS, BarriersOp, StagingOp, TensorMemoryOp
 from ...dialects.sm_threads import LANE, FirstWarpOp, PrologueOp
 from ...dialects.tile import KernelOp, TensorMapOp
+from .. import build
 from ..base import defining_op, walk
 from ..plan import parameters_of
-from . import build
 from .rings import Rings, barrier_of, converge, run
 
 PLACES = (*get_args(MEMORY_OPS), sm.PositionOp, sm.TallyOp, PrologueOp, TensorMapOp)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from ...dialects import sm
 from ...dialects.mlir import ir, llvm
 from ...dialects.tile_types import AccumulatorType
-from . import build
+from .. import build
 
 ATOM_M = 64
 PAIR = 2  # neighbouring columns that a thread has of a row

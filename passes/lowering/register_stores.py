@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from ...dialects.mlir import ir, llvm
 from ...dialects.tile_stores import AwaitSumsOp, WritePieceOp
+from .. import build
 from ..base import refused
 from ..clone import constant_of
-from . import build
 from .elements import joined, slice_of
 from .frame import Frame
 from .operands import UNIT_BYTES

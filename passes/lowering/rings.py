@@ -16,9 +16,9 @@ from ...dialects.sm_threads import WARP, ConvergeOp, RunOp
 from ...dialects.target import Target
 from ...dialects.tile import KernelOp
 from ...dialects.tile_types import AccumulatorType
+from .. import build
 from ..cluster import Cluster
 from ..plan import MMA_DONE, cluster_of, has_copies
-from . import build
 
 RINGS = (RingOp, TurnsOp, StagingOp)
 

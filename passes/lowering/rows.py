@@ -23,10 +23,10 @@ from ...dialects.tile_threads import (
     partials_layout,
 )
 from ...dialects.tile_types import AccumulatorType, element_bytes, integers_of
+from .. import build
 from ..base import defining_op
 from ..tmem_reads import TmemRead
 from ..whole import is_whole
-from . import build
 from .accumulator import Place, read_fragment
 from .elements import element_pointer, joined, read_elements, slice_of
 from .frame import Frame

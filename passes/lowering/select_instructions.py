@@ -16,9 +16,9 @@ from ...dialects.mlir import ir
 from ...dialects.target import Target
 from ...dialects.tile import KernelOp
 from ...dialects.tile_types import integers_of
+from .. import build
 from ..base import PassLog, require, target_of, the_kernel
 from ..plan import Plan
-from . import build
 from .frame import Frame
 from .launch import launch_attribute
 from .memory import read_plan

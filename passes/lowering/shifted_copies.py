@@ -22,9 +22,9 @@ from itertools import pairwise
 from ...dialects.layout import CORE_ROWS, TileLayout
 from ...dialects.mlir import arith, ir, llvm, vector
 from ...dialects.pipe import SetRegistersOp
+from .. import build
 from ..base import walk
 from ..copy_width import UNIT_BYTES
-from . import build
 from .elements import slice_of
 from .frame import Frame
 from .operands import unit_offset

@@ -8,9 +8,9 @@ from ...dialects import sm
 from ...dialects.mlir import arith, ir, llvm, vector
 from ...dialects.tile import CopyOp
 from ...dialects.tile_types import element_bytes
+from .. import build
 from ..copy_width import UNIT_BYTES, copy_bytes
 from ..whole import INDICES, is_whole
-from . import build
 from .frame import Frame
 
 # Loads of a thread at once: a unit is 4 registers, and each of its loads has an address.

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from ...dialects.mlir import ir, llvm
 from ...dialects.tile_stores import AwaitSumsOp, WritePieceOp
-from . import build
+from .. import build
 from .accumulator import (
     MATRIX_LANES,
     Place,

@@ -15,10 +15,10 @@ from ...dialects.sm_memory import ColumnsOp
 from ...dialects.sm_threads import ISSUER, LANE
 from ...dialects.tile import AwaitMmaOp, MmaOp, PairMmaOp
 from ...dialects.tile_stores import AwaitSumsOp
+from .. import build
 from ..base import defining_op
 from ..plan import is_synchronous, mma_before
 from ..team import Team
-from . import build
 from .rings import Rings, advance, barrier_of, converge, read, run
 
 

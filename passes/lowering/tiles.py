@@ -10,8 +10,8 @@ from ...dialects.mlir import arith, ir, llvm
 from ...dialects.tile import CtaTileOp, PairRankOp, SplitRankOp
 from ...dialects.tile_place import PlaceOp
 from ...dialects.tile_types import integers_of
+from .. import build
 from ..cluster import Cluster
-from . import build
 from .frame import Frame
 
 CURVE_SYMBOL = "hilbert_curve"

@@ -12,7 +12,7 @@ from ...dialects.mlir import ir, llvm
 from ...dialects.pipe import SetRegistersOp
 from ...dialects.target import WARPGROUP_THREADS
 from ...dialects.tile import MmaOp
-from . import build
+from .. import build
 from .descriptors import encode_bytes
 from .frame import Frame
 from .mma import advance, mma_fields, operand_descriptor

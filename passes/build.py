@@ -1,25 +1,29 @@
-"""Short names for the ops that the lowering emits most, at the current insertion point."""
+"""Short names for the ops that passes emit most, at the current insertion point."""
 
 from __future__ import annotations
 
-from ...dialects import sm
-from ...dialects.integers import constant as constant
-from ...dialects.integers import like
-from ...dialects.mlir import arith, ir, llvm
-from ..emit import as_i32 as as_i32
-from ..emit import both as both
-from ..emit import i32 as i32
-from ..emit import less as less
-from ..emit import loop as loop
-from ..emit import when as when
+from collections.abc import Iterator
+from contextlib import contextmanager
 
-GLOBAL, SHARED, TENSOR, CLUSTER = 1, 3, 6, 7
+from ..dialects import sm
+from ..dialects.integers import constant as constant
+from ..dialects.integers import like
+from ..dialects.mlir import arith, ir, llvm, scf
+from ..dialects.sm_types import CLUSTER as CLUSTER
+from ..dialects.sm_types import GLOBAL as GLOBAL
+from ..dialects.sm_types import SHARED as SHARED
+from ..dialects.sm_types import TENSOR as TENSOR
+
 NO_WRAP_FLAGS = 0
 DYNAMIC_INDEX = -(2**31)
 
 
 def i1() -> ir.Type:
     return ir.IntegerType.get_signless(1)
+
+
+def i32() -> ir.Type:
+    return ir.IntegerType.get_signless(32)
 
 
 def i64() -> ir.Type:
@@ -50,6 +54,23 @@ def shift_left(number: int, amount: ir.Value) -> ir.Value:
     return arith.shli(constant(number), amount)
 
 
+def both(left: ir.Value | None, right: ir.Value | None) -> ir.Value | None:
+    """The conjunction of two predicates, None standing for true."""
+    if left is None or right is None:
+        return left if right is None else right
+    return arith.andi(left, right)
+
+
+def less(left: ir.Value, right: int) -> ir.Value:
+    """Unsigned `left < right`."""
+    return arith.cmpi(arith.CmpIPredicate.ult, left, like(left, right))
+
+
+def as_i32(value: ir.Value) -> ir.Value:
+    """index → i32."""
+    return arith.index_cast(i32(), value)
+
+
 def equal(left: ir.Value, right: ir.Value | int) -> ir.Value:
     return arith.cmpi(arith.CmpIPredicate.eq, left, like(left, right))
 
@@ -75,6 +96,27 @@ def element_pointer(base: ir.Value, element: ir.Type, offset: ir.Value) -> ir.Va
     """`base` moved by `offset` elements, in the same address space."""
     dynamic = ir.DenseI32ArrayAttr.get([DYNAMIC_INDEX])
     return llvm.GEPOp(base.type, base, [offset], dynamic, element, NO_WRAP_FLAGS).result
+
+
+@contextmanager
+def when(condition: ir.Value | None) -> Iterator[None]:
+    """Emit the body under `if condition` (None: always)."""
+    if condition is None:
+        yield
+        return
+    branch = scf.IfOp(condition)
+    with ir.InsertionPoint(branch.then_block):
+        yield
+        scf.YieldOp([])
+
+
+@contextmanager
+def loop(start: ir.Value, end: int, step: int) -> Iterator[ir.Value]:
+    """Emit the body for an i32 counter from `start` below `end`."""
+    for_op = scf.ForOp(start, constant(end), constant(step))
+    with ir.InsertionPoint(for_op.body):
+        yield for_op.induction_variable
+        scf.YieldOp([])
 
 
 def cluster_barrier() -> None:
