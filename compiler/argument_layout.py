@@ -87,7 +87,7 @@ def _majors(matmul: MatmulOp) -> dict[int, set[str]]:
 
 
 def _is_better_turned(column_major: bool, majors: set[str], matmul: MatmulOp, chip: str) -> bool:
-    if element_bytes(matmul.a.type.element_type) in find_target(chip).mn_major_bytes:  # as B's
+    if element_bytes(matmul.a.type.element_type) in find_target(chip).mma.mn_major_bytes:  # as B's
         return column_major
     return majors == {"mn"}
 

@@ -26,16 +26,16 @@ def tile_rows(target: Target, m: int) -> str | None:
     """A tile's rows are whole MMAs and fit a TMA box (PTX ISA, shapes; cuTensorMapEncodeTiled)."""
     if target.mma_rows(m) is not None and m <= target.box_max:
         return None
-    return f"tile M must be a multiple of {target.mma_m[0]} up to {target.box_max}, got {m}"
+    return f"tile M must be a multiple of {target.mma.m[0]} up to {target.box_max}, got {m}"
 
 
 def tile_columns(target: Target, m: int, n: int, integers: bool = False) -> str | None:
     """A tile's columns are those of one MMA, of floats or of integers (PTX ISA, shapes)."""
     rows = target.mma_rows(m) or m
     step = target.mma_n_step(rows, n, integers)
-    if n % step == 0 and n <= target.mma_n_max:
+    if n % step == 0 and n <= target.mma.n_max:
         return None
-    most = target.mma_n_max
+    most = target.mma.n_max
     return f"tile N must be a multiple of {step} up to {most} for an MMA of {rows} rows, got {n}"
 
 
@@ -77,12 +77,12 @@ def accumulator_columns(target: Target, m: int, n: int, buffers: int = 1) -> str
 
 def pair_tile(target: Target, m: int, n: int) -> str | None:
     """What one CTA of a 2-CTA MMA computes (PTX ISA, tcgen05, shapes of .cta_group::2)."""
-    if not target.pairs:
+    if not target.mma.pairs:
         return f"{target.chip} has no 2-CTA MMAs"
     if target.mma_rows(m) is None or (m > 128 and m % 128):
         return f"a pair needs 64, 128 or 256 rows a CTA, got {m}"
-    if n % target.pair_n_step:
-        return f"a pair needs N a multiple of {target.pair_n_step}, got {n}"
+    if n % target.mma.pair_n_step:
+        return f"a pair needs N a multiple of {target.mma.pair_n_step}, got {n}"
     return None
 
 

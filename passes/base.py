@@ -14,6 +14,7 @@ from ..dialects.target import Target, find_target
 from ..dialects.tile import KernelOp
 
 TARGET_ATTRIBUTE = "tile.target"
+MMA_ATTRIBUTE = "tile.mma_unit"  # of a module whose kernel multiplies by another MMA of its chip
 DEFAULT_TARGET = "sm_100a"
 SOURCE_ATTRIBUTE = (
     "tile.source"  # of a kernel whose inputs aren't the function's arguments in order
@@ -198,14 +199,33 @@ def operations(operation: ir.Operation) -> Iterator[Any]:
 
 
 def target_of(module: ir.Module) -> Target:
-    """The target that the module is compiled for."""
+    """The target that the module is compiled for, as its kernel uses it."""
+    chip = _text_of(module, TARGET_ATTRIBUTE, "a chip's name")
+    target = find_target(chip or DEFAULT_TARGET)
+    unit = _text_of(module, MMA_ATTRIBUTE, "the name of an MMA")
+    return target.using(unit) if unit else target
+
+
+def use_mma(module: ir.Module, name: str) -> None:
+    """Let the module's kernel multiply by the MMA called `name`, which its chip must have."""
+    target = target_of(module).using(name)
     attributes = module.operation.attributes
-    if TARGET_ATTRIBUTE not in attributes:
-        return find_target(DEFAULT_TARGET)
-    chip = attributes[TARGET_ATTRIBUTE]
-    if not isinstance(chip, ir.StringAttr):
-        raise refused(module.operation, f"{TARGET_ATTRIBUTE} must be a chip's name, got {chip}")
-    return find_target(ir.StringAttr(chip).value)
+    if find_target(target.chip).mma.name == name:
+        if MMA_ATTRIBUTE in attributes:
+            del attributes[MMA_ATTRIBUTE]
+    else:
+        attributes[MMA_ATTRIBUTE] = ir.StringAttr.get(name)
+
+
+def _text_of(module: ir.Module, name: str, what: str) -> str | None:
+    """A text that the module says of itself, None where it doesn't."""
+    attributes = module.operation.attributes
+    if name not in attributes:
+        return None
+    text = attributes[name]
+    if not isinstance(text, ir.StringAttr):
+        raise refused(module.operation, f"{name} must be {what}, got {text}")
+    return ir.StringAttr(text).value
 
 
 def the_kernel(module: ir.Module, pass_name: str) -> KernelOp:

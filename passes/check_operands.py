@@ -178,13 +178,13 @@ def check_mma(kernel: KernelOp, op: Any, target: Target) -> None:
     rows = target.mma_rows(m)
     step = target.mma_n_step(rows or m, n, a.is_integer)
     fits = rows is not None and m <= target.box_max and target.mma_warpgroups(m, n) is not None
-    fits = fits and n % step == 0 and n <= target.mma_n_max and k % a.k_per_mma == 0
+    fits = fits and n % step == 0 and n <= target.mma.n_max and k % a.k_per_mma == 0
     majors = {each.type.layout.major for each in (op.a, op.b)}
-    if not fits or ("mn" in majors and a.bytes not in target.mn_major_bytes):
+    if not fits or ("mn" in majors and a.bytes not in target.mma.mn_major_bytes):
         raise refused(
             op, f"shapes: no MMA of {target.chip} covers {m}x{n}x{k} of {a.name}; take other tiles"
         )
-    if pair and (n % target.pair_n_step or integers_of(kernel.cluster)[0] % 2):
+    if pair and (n % target.mma.pair_n_step or integers_of(kernel.cluster)[0] % 2):
         raise refused(op, f"shapes: no pair shares {m}x{n} in a cluster of odd M or N; drop pairs")
 
 

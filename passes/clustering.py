@@ -92,10 +92,10 @@ class Clustering:
         mma = walk(kernel, MmaOp)[0]
         no_pair = _pair_refusal(mma, target)
         parts = integers_of(kernel.cluster)[2]
-        lone = self.pair is False or (target.pairs and no_pair) or parts > 1
+        lone = self.pair is False or (target.mma.pairs and no_pair) or parts > 1
         shape = self.shape or ((1, 1) if lone else (2, 1))
         pair = self._pair(mma, shape, no_pair)
-        if self.pair is None and target.pairs and no_pair:
+        if self.pair is None and target.mma.pairs and no_pair:
             log.remark(mma, f"clustering: no 2-CTA MMAs: {no_pair}")
         _check_shape(kernel, shape, target)
         _set_cluster(kernel, shape)
@@ -148,7 +148,7 @@ def _cluster_refusal(kernel: KernelOp) -> str | None:
 def _pair_refusal(mma: MmaOp, target: Target) -> str | None:
     m, n = mma.acc.type.shape
     broken = legality.pair_tile(target, m, n)
-    if target.pairs and integers_of(mma_kernel(mma).cluster)[2] > 1:
+    if target.mma.pairs and integers_of(mma_kernel(mma).cluster)[2] > 1:
         return "the parts of a split K are sums of lone CTAs"
     staged = walk(mma_kernel(mma), StagedStoreOp)
     return broken or (legality.staged_pair(m) if staged else None)

@@ -22,7 +22,7 @@ from ..dialects.dtypes import DType, operand_dtype
 from ..dialects.errors import CompileError
 from ..dialects.layout import TileLayout
 from ..dialects.mlir import arith, func, ir, scf
-from ..dialects.target import WARPGROUP_THREADS, Target
+from ..dialects.target import MMAS, WARPGROUP_THREADS, Target
 from ..dialects.tile import (
     AccumulatorOp,
     CtaTileOp,
@@ -38,11 +38,13 @@ from ..dialects.verify import logical_shape
 from .base import (
     SOURCE_ATTRIBUTE,
     PassLog,
+    one_of,
     option,
     parse_extents,
     refused,
     require,
     target_of,
+    use_mma,
     walk,
 )
 
@@ -53,12 +55,16 @@ GLOBAL = 1
 class Tiling:
     """`tile.matmul` → a `tile.kernel` that computes one tile a CTA.
 
-    `tile` is BM×BN×BK in elements.
+    `tile` is BM×BN×BK in elements. `mma` is the instruction that multiplies tiles; auto is the
+    target's own.
     """
 
     name: ClassVar[str] = "tiling"
     makes: ClassVar[tuple[str, ...]] = ("tile.kernel",)
     tile: tuple[int, int, int] = option((128, 128, 64), parse_extents(3), "BMxBNxBK, as 128x128x64")
+    mma: str = option(
+        "auto", one_of("auto", *MMAS), "auto or the name of an MMA, as wgmma.mma_async"
+    )
 
     def __call__(self, module: ir.Module, log: PassLog) -> None:
         matmuls = walk(module, MatmulOp)
@@ -67,7 +73,10 @@ class Tiling:
                 f"tiling: the module must hold one tile.matmul, got {len(matmuls)}; "
                 "run normalize first, and tiling once"
             )
-        matmul, target = matmuls[0], target_of(module)
+        matmul = matmuls[0]
+        if self.mma != "auto":
+            use_mma(module, self.mma)
+        target = target_of(module)
         check_tile(matmul, self.tile, target)
         warpgroups = target.mma_warpgroups(*self.tile[:2])
         assert warpgroups is not None  # check_tile has asked
@@ -103,7 +112,7 @@ def _operand_type(matmul: MatmulOp) -> DType:
 
 def _check_majors(matmul: MatmulOp, dtype: DType, target: Target) -> None:
     """Refuse operands that the target's MMA can't read as they lie."""
-    if dtype.bytes in target.mn_major_bytes:
+    if dtype.bytes in target.mma.mn_major_bytes:
         return
     for name, major in (("A", matmul.a_major.value), ("B", matmul.b_major.value)):
         if major == "mn":

@@ -112,7 +112,7 @@ def readable(array: Any, target: str) -> Any:
     """The array, or a copy with K contiguous where the target's MMA reads its type only so."""
     if not is_torch(array) and type(array).__module__ != "numpy":
         return array
-    if array.itemsize in find_target(target).mn_major_bytes:
+    if array.itemsize in find_target(target).mma.mn_major_bytes:
         return array
     return array.contiguous() if is_torch(array) else sys.modules["numpy"].ascontiguousarray(array)
 

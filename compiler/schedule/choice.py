@@ -135,7 +135,9 @@ def measured_schedule(problem: Problem, target: Target) -> Tuned | None:
 
 def _branches(problem: Problem, target: Target) -> Iterator[tuple[Rank, Schedule]]:
     """Every legal tile and cluster, each with a rank that none of its leaves beats."""
-    tiles = product(M_TILES[target.accumulators], N_TILES[target.accumulators], _k_tiles(problem))
+    tiles = product(
+        M_TILES[target.mma.accumulators], N_TILES[target.mma.accumulators], _k_tiles(problem)
+    )
     sharings = _sharings(target)
     for tile in (tile for tile in tiles if keeps(TILE_RULES, problem, Schedule(tile), target)):
         boxes = _boxes(problem, tile, target)
@@ -262,7 +264,7 @@ def _measured_choice(
 def candidates(problem: Problem, target: Target) -> Iterator[Schedule]:
     """Every schedule that is looked at, each once; a wasteful tile only in its plainest form."""
     for tile in product(
-        M_TILES[target.accumulators], N_TILES[target.accumulators], _k_tiles(problem)
+        M_TILES[target.mma.accumulators], N_TILES[target.mma.accumulators], _k_tiles(problem)
     ):
         plain = Schedule(tile)
         if wasted_tile(problem, plain, target):

@@ -179,7 +179,7 @@ def tensor_core_cycles(problem: Problem, schedule: Schedule, target: Target) -> 
     An MMA takes 32 bytes of K in the same time, whatever the type.
     """
     m, n, k = schedule.tile
-    rows = round_up(m, target.mma_m[-1])
+    rows = round_up(m, target.mma.m[-1])
     of_16_bits = 2 * rows * n * k / figures(target).mma_rate
     return of_16_bits * problem.element_bytes / 2
 

@@ -122,7 +122,11 @@ def split_alone(problem: Problem, schedule: Schedule, target: Target) -> str | N
 def wasted_tile(problem: Problem, schedule: Schedule, target: Target) -> str | None:
     """No axis may be covered by a smaller tile."""
     extents = (problem.m, problem.n, problem.k)
-    tables = (M_TILES[target.accumulators], N_TILES[target.accumulators], k_extents(problem))
+    tables = (
+        M_TILES[target.mma.accumulators],
+        N_TILES[target.mma.accumulators],
+        k_extents(problem),
+    )
     for axis, extent, size, table in zip("MNK", extents, schedule.tile, tables, strict=True):
         smaller = [other for other in table if other < size and other >= extent]
         if smaller:

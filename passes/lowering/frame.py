@@ -156,7 +156,7 @@ class Frame:
     def descriptor_at(self, layout: TileLayout, offset_bytes: int) -> ir.Value:
         """The matrix descriptor of a tile at a byte of dynamic shared memory."""
         lbo, sbo = layout.descriptor_strides()
-        version = self.target.descriptor_version
+        version = self.target.mma.descriptor_version
         type_ = sm.DescriptorType.of(lbo, sbo, layout.swizzle, version)
         return sm.SmemDescriptorOp.of(build.shared_at(offset_bytes), descriptor=type_).descriptor
 

@@ -175,7 +175,7 @@ def _emit_ranks(frame: Frame, op: sm.EachRankOp) -> None:
 
 
 def _lowering(frame: Frame, op: ir.OpView) -> Callable[[Frame, Any], None] | None:
-    return LOWERINGS[frame.target.mma].get(type(op))
+    return LOWERINGS[frame.target.mma.name].get(type(op))
 
 
 def _emit_team(frame: Frame, op: WarpsOp) -> None:

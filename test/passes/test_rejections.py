@@ -65,7 +65,15 @@ def test_specs_that_cannot_be_built(fields, message):
         ("tiling;", "pipeline: expected ',' or the end at column 7, got ';' in 'tiling;'"),
         ("tilling", f"pipeline: unknown pass 'tilling'; use one of {PASS_NAMES}, lower-to-nvvm"),
         ("tiling{tile}", "pipeline: tiling: an option must be name=value, got 'tile'"),
-        ("tiling{tiles=1}", "tiling: unknown option 'tiles'; it takes tile"),
+        ("tiling{tiles=1}", "tiling: unknown option 'tiles'; it takes tile, mma"),
+        (
+            "tiling{mma=wgmma.mma_async}",
+            "mma: sm_100a has none called 'wgmma.mma_async'; use one of tcgen05.mma",
+        ),
+        (
+            "tiling{mma=hmma}",
+            "tiling: option mma must be auto or the name of an MMA, as wgmma.mma_async, got 'hmma'",
+        ),
         (
             "tiling{tile=128x128}",
             "tiling: option tile must be BMxBNxBK, as 128x128x64, got '128x128'",
