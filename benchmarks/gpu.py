@@ -1,10 +1,12 @@
 """How fast bundles run on this GPU, beside cuBLAS (torch) and Triton.
 
-    python benchmarks/gpu.py FOLDER [--rounds 15] [--no-triton] [--no-host] [--json PATH]
+    python benchmarks/gpu.py FOLDER [--rounds 15] [--no-triton] [--triton-for 80] [--no-host]
+                             [--json PATH]
 
 FOLDER holds bundles that were made beforehand (benchmarks/gpu_bundles.py); `runtime` must be
 importable as tilewright.runtime, and torch, numpy and cuda-python installed; Triton is measured
-where it is, for 16-bit types. cuBLAS multiplies f32 as tf32, too, and floats of 8 bits with fast
+where it is, for 16-bit types; `--triton-for 80` lets it write what it would for an older chip
+(triton_matmul.py). cuBLAS multiplies f32 as tf32, too, and floats of 8 bits with fast
 accumulation, as ours do. For each matmul its bundles and the two rivals take turns on the same
 normally distributed inputs, several sets of them, which together exceed L2. Times are medians of
 batches that are enqueued behind a backlog (runtime/gpu/timing.py). Every contender's output is
@@ -87,6 +89,9 @@ def parse_options() -> argparse.Namespace:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--rounds", type=int, default=15, help="batches a contender (default 15)")
     parser.add_argument("--no-triton", action="store_true", help="leave Triton out")
+    parser.add_argument(
+        "--triton-for", type=int, metavar="CC", help="let Triton write PTX for sm_CC, as 80"
+    )
     parser.add_argument("--no-host", action="store_true", help="leave the host's times out")
     parser.add_argument("--json", type=Path, metavar="PATH", help="also write everything here")
     options = parser.parse_args()
@@ -189,7 +194,7 @@ def rivals(sets: Sets, options: argparse.Namespace) -> dict[str, Launch]:
     found: dict[str, Launch] = {CUBLAS: lambda i: products[i]()}
     plain = all(each.is_contiguous() and each.itemsize == 2 for each in sets[0])
     if not options.no_triton and plain:
-        found |= triton_contender(sets)
+        found |= triton_contender(sets, options.triton_for)
     return found
 
 
@@ -206,13 +211,15 @@ def torch_product(a: torch.Tensor, b: torch.Tensor, out: torch.Tensor) -> Callab
     return lambda: torch.mm(a, transposed, out=out)
 
 
-def triton_contender(sets: Sets) -> dict[str, Launch]:
-    """Triton's matmul where it is installed."""
+def triton_contender(sets: Sets, capability: int | None) -> dict[str, Launch]:
+    """Triton's matmul where it is installed, for an older chip of that capability if asked."""
     try:
-        from triton_matmul import prepare
+        from triton_matmul import compile_for, prepare
     except ImportError as error:
         print(f"Triton is left out: {error}", file=sys.stderr)
         return {}
+    if capability is not None:
+        compile_for(capability)
     prepared = [prepare(*each) for each in sets]
     return {TRITON: lambda i: prepared[i]()}
 

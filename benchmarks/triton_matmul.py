@@ -2,6 +2,9 @@
 
 Tensor descriptors (TMA) where the rows of A, B and C are multiples of 16 bytes, else pointers with
 masks. Programs go down groups of rows of tiles, so that neighbours share operands in L2.
+
+`compile_for(80)` lets Triton write PTX for an older chip, with mma.sync and cp.async, which ptxas
+then assembles for the GPU at hand: what its kernel for that chip does on this one.
 """
 
 from __future__ import annotations
@@ -12,6 +15,7 @@ from typing import Any
 import torch
 import triton
 import triton.language as tl
+from triton.backends.nvidia.compiler import CUDABackend
 from triton.tools.tensor_descriptor import TensorDescriptor
 
 TILES = (
@@ -27,6 +31,29 @@ TILES = (
     (64, 32, 128, 5, 4),
 )
 
+OLDER_TILES = (
+    *((128, 128, 32, 3, 4), (128, 128, 32, 4, 4), (128, 128, 64, 3, 4), (128, 128, 64, 3, 8)),
+    *((128, 256, 32, 3, 8), (256, 128, 32, 3, 8), (128, 256, 64, 3, 8), (256, 128, 64, 3, 8)),
+    *((128, 64, 32, 4, 4), (64, 128, 32, 4, 4), (64, 64, 64, 4, 4), (64, 32, 64, 5, 2)),
+)
+"""Those that Triton's own tutorial tunes over for chips without TMA, and some deeper ones."""
+compiled_for: int | None = None
+
+
+def compile_for(capability: int) -> None:
+    """From here on compile PTX for sm_`capability`, and assemble it for the GPU at hand."""
+    global compiled_for
+    if compiled_for == capability:
+        return
+    compiled_for = capability
+    major, minor = torch.cuda.get_device_capability()
+    triton.knobs.runtime.override_arch = f"sm{capability}"
+    assemble = CUDABackend.make_cubin
+    CUDABackend.make_cubin = lambda self, ptx, metadata, options, _: assemble(
+        self, ptx, metadata, options, 10 * major + minor
+    )
+    by_pointer.configs = _configurations(tiles=OLDER_TILES)
+
 
 def prepare(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor) -> Callable[[], Any]:
     """A call that writes a [m, k] · b [n, k]ᵀ to c [m, n]; all row-major, of one 16-bit type."""
@@ -35,14 +62,14 @@ def prepare(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor) -> Callable[[], A
     def grid(meta: dict[str, Any]) -> tuple[int]:
         return (triton.cdiv(m, meta["ROWS"]) * triton.cdiv(n, meta["COLUMNS"]),)
 
-    if k % 8 or n % 8:
+    if compiled_for or k % 8 or n % 8:
         return lambda: by_pointer[grid](a, b, c, m, n, k)
     blank = [1, 1]  # the tile's sizes are filled in for each configuration
     described = [TensorDescriptor.from_tensor(each, blank) for each in (a, b, c)]
     return lambda: by_descriptor[grid](*described, m, n, k)
 
 
-def _configurations(hook: Any = None) -> list[triton.Config]:
+def _configurations(hook: Any = None, tiles: Any = TILES) -> list[triton.Config]:
     return [
         triton.Config(
             {"ROWS": rows, "COLUMNS": columns, "DEPTH": depth, "GROUP": 8},
@@ -50,7 +77,7 @@ def _configurations(hook: Any = None) -> list[triton.Config]:
             num_warps=warps,
             pre_hook=hook,
         )
-        for rows, columns, depth, stages, warps in TILES
+        for rows, columns, depth, stages, warps in tiles
     ]
 
 
