@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import argparse
 import functools
+import sys
 import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from .arguments import Parser, add_json, add_spec, natural, spec_of
 from .emulator_flags import DEFAULT_CHECK, add_check_flag
-from .output import print_json
+from .explain_layout import add_picture
+from .output import check_place, print_json, write_text
 from .progress import Progress
 
 if TYPE_CHECKING:
@@ -18,11 +20,14 @@ if TYPE_CHECKING:
     from ..compiler.driver import Compiled
     from ..compiler.spec import MatmulSpec
     from ..runtime.emulator.observe.report import Report
+    from .ladder_speeds import Speed
 
 EXAMPLES = """examples:
   tilewright ladder --m 512 --n 512 --k 512
   tilewright ladder --presets v1a,v2a --json
   tilewright ladder --target sm_90a
+  tilewright ladder --presets v3,v4 --print-diff       what warp specialization changes
+  tilewright ladder --no-run --svg road.svg            speeds alone, as bars
 """
 SIZES = {"m": 512, "n": 512, "k": 512}
 WIDTH = 160
@@ -56,8 +61,8 @@ EVIDENCE_COLUMNS = (
     "waits [not at once]",
 )
 EVIDENCE_LEGEND = (
-    "global memory: bytes asked for, those of the sectors they lie in, requests by size;"
-    " conflicts: passes beyond the least"
+    "counted by the emulator; global memory: bytes asked for, those of the sectors they lie in,"
+    " requests by size; conflicts: passes beyond the least"
 )
 LEGEND = "loops: instructions of the inner loop of the TMA/MMA/epilogue role; - where there is none"
 
@@ -94,26 +99,73 @@ def add_command(commands: Any) -> None:
         "--seed", type=natural, default=0, metavar="N", help="fixes inputs and event order"
     )
     add_check_flag(parser)
+    parser.add_argument(
+        "--no-run",
+        action="store_true",
+        help="say what changes and how fast rungs are; neither compile nor run them",
+    )
+    parser.add_argument(
+        "--print-diff",
+        action="store_true",
+        help="print to stderr what the passes that are new in each rung change in its IR",
+    )
+    add_picture(parser)
     add_json(parser)
     parser.set_defaults(command=functools.partial(ladder_command, parser))
 
 
 def ladder_command(parser: Parser, options: argparse.Namespace) -> int:
     """Climb the ladder; 0 when every rung is right."""
+    check_place(options.svg)
+    if options.no_run and options.check:
+        parser.error("--check must come without --no-run, which runs nothing")
     spec = spec_of(options, parser)
     names = preset_names(options.presets, options.target)
-    check = options.check or DEFAULT_CHECK
-    rungs = []
+    rungs = [] if options.no_run else _climb_all(names, spec, options)
+    passed = all(rung.error is None for rung in rungs)
+    if options.print_diff:
+        _print_diffs([rung.name for rung in rungs if rung.manifest] or names, spec, options.target)
+    _tell(options, spec, rungs, names)
+    return 0 if passed else 1
+
+
+def _climb_all(names: list[str], spec: MatmulSpec, options: argparse.Namespace) -> list[Rung]:
+    check, rungs = options.check or DEFAULT_CHECK, []
     with Progress("loading the compiler") as progress:
         for name in names:
             progress.update(f"{name}: compiling and running")
             rungs.append(climb(name, spec, options.target, options.seed, check))
-    passed = all(rung.error is None for rung in rungs)
+    return rungs
+
+
+def _print_diffs(names: list[str], spec: MatmulSpec, target: str) -> None:
+    from .ladder_steps import diffs
+
+    for name in names:
+        print(*diffs(name, spec, target), sep="", end="", file=sys.stderr)
+
+
+def _tell(
+    options: argparse.Namespace, spec: MatmulSpec, rungs: list[Rung], names: list[str]
+) -> None:
+    """Draw where that is asked for; print tables and bars, or JSON."""
+    from .ladder_plot import draw
+    from .ladder_speeds import speed_of
+
+    speeds = [speed_of(name, spec, options.target) for name in names]
+    if options.svg:
+        write_text(draw(f"Speed of the presets of {options.target}", speeds), options.svg)
     if options.json:
-        print_json({"ok": passed, "spec": spec.as_dict(), "rungs": [_as_dict(r) for r in rungs]})
-    else:
-        _print(rungs, spec)
-    return 0 if passed else 1
+        found = {rung.name: _as_dict(rung) for rung in rungs}
+        rows = [found.get(each.name, {"name": each.name}) | each.as_dict() for each in speeds]
+        passed = all(rung.error is None for rung in rungs)
+        print_json({"ok": passed, "spec": spec.as_dict(), "rungs": rows})
+        return
+    print(f"{spec.m}×{spec.n}×{spec.k}, {spec.a_dtype} → {spec.c_dtype}")
+    if rungs:
+        _print(rungs)
+    _print_speeds(speeds)
+    _print_verdicts(rungs)
 
 
 def preset_names(text: str | None, target: str) -> list[str]:
@@ -186,14 +238,32 @@ def spilled_bytes(rung: Rung) -> int:
     return resources["spill_store_bytes"] + resources["spill_load_bytes"]
 
 
-def _print(rungs: list[Rung], spec: MatmulSpec) -> None:
+def _print(rungs: list[Rung]) -> None:
+    """What was compiled, and what the emulator counted."""
     from .tables import print_table
 
-    print(f"{spec.m}×{spec.n}×{spec.k}, {spec.a_dtype} → {spec.c_dtype}")
     print_table(COLUMNS, [_row(rung) for rung in rungs], width=WIDTH)
     print(LEGEND)
     print_table(EVIDENCE_COLUMNS, [_evidence_row(r) for r in rungs if r.report], width=WIDTH)
     print(EVIDENCE_LEGEND)
+
+
+def _print_speeds(speeds: list[Speed]) -> None:
+    """What changes from rung to rung, and how fast it is predicted and was published to be."""
+    from . import ladder_speeds
+    from .ladder_plot import lines
+    from .published import CUBE
+    from .tables import print_table
+
+    rows = [ladder_speeds.speed_row(each) for each in speeds]
+    print_table(ladder_speeds.COLUMNS, rows, width=WIDTH)
+    print(ladder_speeds.LEGEND.format(shape="×".join(map(str, CUBE))))
+    print(*lines(speeds), sep="\n")
+
+
+def _print_verdicts(rungs: list[Rung]) -> None:
+    if not rungs:
+        return
     for rung in rungs:
         if rung.error:
             print(f"{rung.name}: {rung.error}")

@@ -15,10 +15,11 @@ def test_rungs_are_printed_with_their_resources_and_verdict(tilewright):
     ran = tilewright("ladder", *SIZE, "--presets", "v1a,kernel3")
     assert ran.status == 0
     rows = [line.split() for line in ran.out.splitlines() if line.startswith(" kernel3")]
-    row, evidence = rows
+    row, evidence, speed = rows
     assert row[1:5] == ["tma", "swizzle", "64×64×64", "1"]
     assert row[-1] == "PASS"
     assert len(evidence) == 10 and evidence[-2] == "0"  # conflicts
+    assert speed[1:3] == ["+swizzle-selection", speed[2]] and "288.3" in speed
     assert ran.out.splitlines()[-1] == "PASS  2 of 2 rungs"
 
 

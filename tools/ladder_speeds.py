@@ -1,0 +1,110 @@
+"""How fast the rungs of a ladder are: as predicted by the estimate, and as published."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from .ladder_steps import changes, ladder_of
+from .published import CUBE, PUBLISHED, Published
+
+if TYPE_CHECKING:
+    from ..compiler.schedule.estimate import Estimate
+    from ..compiler.spec import MatmulSpec
+
+COLUMNS = (
+    "rung",
+    "what changes",
+    "predicted [us]",
+    "predicted [TFLOP/s]",
+    "published [TFLOP/s]",
+    "of cuBLAS []",
+    "source",
+)
+LEGEND = (
+    "predicted: by the compiler's estimate, in us for this spec, in TFLOP/s for {shape} in bf16;"
+    " published: measured by the source, for that shape; - where there is none"
+)
+
+
+@dataclass(frozen=True)
+class Speed:
+    """A rung's times. predicted: for the spec of the run; at_shape: for that of the publication."""
+
+    name: str
+    predicted: Estimate | None
+    at_shape: Estimate | None
+    published: Published | None
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """M, N and K of the publication."""
+        return self.published.series.shape if self.published else CUBE
+
+    @property
+    def predicted_tflops(self) -> float | None:
+        """At the shape of the publication."""
+        if self.at_shape is None:
+            return None
+        m, n, k = self.shape
+        return 2 * m * n * k / self.at_shape.total_us / 1e6
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        predicted = self.predicted
+        return {
+            "changes": changes(self.name),
+            "predicted_us": None if predicted is None else predicted.total_us,
+            "bound": None if predicted is None else predicted.bound,
+            "predicted_tflops": self.predicted_tflops,
+            "published": None if self.published is None else self.published.as_dict(),
+        }
+
+
+def speed_of(name: str, spec: MatmulSpec, target: str) -> Speed:
+    """What is predicted and published of a preset."""
+    from ..compiler.spec import MatmulSpec
+
+    published = PUBLISHED.get(name)
+    if published is not None and published.series.chip != target:
+        published = None
+    m, n, k = published.series.shape if published else CUBE
+    at_shape = _predicted(name, MatmulSpec(m=m, n=n, k=k), target)
+    return Speed(name, _predicted(name, spec, target), at_shape, published)
+
+
+@functools.lru_cache
+def _predicted(name: str, spec: MatmulSpec, target: str) -> Estimate | None:
+    from ..compiler.pipeline import all_presets, parse_pipeline
+    from ..compiler.schedule.problem import Problem
+    from ..compiler.schedule.rungs import predict
+    from ..dialects.target import find_target
+
+    chip = find_target(target)
+    calls = parse_pipeline(all_presets()[name])
+    passes = [(call.name, dict(call.options)) for call in calls]
+    return predict(Problem.of(spec, chip), passes, chip)
+
+
+def speed_row(speed: Speed) -> list[str]:
+    """The line of a table."""
+    published = speed.published
+    return [
+        speed.name,
+        changes(speed.name),
+        "-" if speed.predicted is None else f"{speed.predicted.total_us:.3g}",
+        "-" if speed.predicted_tflops is None else f"{speed.predicted_tflops:.0f}",
+        "-" if published is None else f"{published.tflops:.4g}",
+        "-" if published is None else f"{published.of_cublas:.3f}",
+        "-" if published is None else published.source(),
+    ]
+
+
+def by_ladder(speeds: list[Speed]) -> dict[str, list[Speed]]:
+    """The rungs of each ladder that have a bar to draw."""
+    found: dict[str, list[Speed]] = {}
+    for speed in speeds:
+        if speed.published is not None or speed.at_shape is not None:
+            found.setdefault(ladder_of(speed.name), []).append(speed)
+    return found
