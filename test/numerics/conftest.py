@@ -1,6 +1,27 @@
 """One way to say: compile this, run it on poisoned outputs, compare every element."""
 
+import zlib
+
 import pytest
+
+ASSEMBLED = 4
+"""The kernels of one test in so many go through ptxas, with `--all` those of every test."""
+
+
+@pytest.fixture(autouse=True)
+def ptxas_for_a_share(request, monkeypatch):
+    """Leaves ptxas out of most tests: the emulator runs PTX, so no number depends on the cubin."""
+    chosen = zlib.crc32(request.node.name.encode()) % ASSEMBLED == 0
+    if not chosen and not request.config.getoption("--all"):
+        from tilewright.compiler import driver
+
+        monkeypatch.setattr(driver, "assemble", _not_assembled)
+
+
+def _not_assembled(ptx, *, chip, allow_spills):
+    from tilewright.compiler.backend import Assembled
+
+    return Assembled(b"", 0, 0, 0, 0, 0, "")
 
 
 @pytest.fixture
