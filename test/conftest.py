@@ -1,10 +1,16 @@
 """What every test may use: a GPU, a cache, and golden files; and which of large families run."""
 
 import gc
+import os
+import sys
 from pathlib import Path
 
 import pytest
 import sampling
+
+# Hundreds of tests start a process of ours, which would compile all sources anew for a second.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 
 def pytest_addoption(parser):
