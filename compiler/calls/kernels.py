@@ -20,6 +20,7 @@ from ..driver import choose_pipeline
 from ..pipeline import complete_pipeline
 from ..spec import MatmulSpec
 from .kernel_cache import cached_bundle
+from .leading_dims import is_empty, product_of_nothing
 from .operands import ALIGNMENT_BYTES, aligned, dense, operand_of, quick_key, readable, spec_of
 
 DEFAULT_TARGET = "sm_100a"  # where there is no GPU
@@ -52,6 +53,8 @@ def call_kernel(a: Any, b: Any, out: Any, how: How) -> Any:
     """The product itself, without gradients."""
     kernel = _kernels.get(_key(a, b, how))
     if kernel is None:
+        if is_empty(a, b):
+            return product_of_nothing(a, b, out, how.out_dtype)
         target = how.target or default_target(gpu_of(a))
         a, b = (readable(dense(each), target) for each in (a, b))
         key = _key(a, b, how)

@@ -10,6 +10,7 @@ from typing import Any
 from ...dialects.errors import OptionError
 from ...runtime.tracing import is_traced
 from .kernels import How, is_seen_by_torch, multiply, recall
+from .leading_dims import has_leading_dims, rows_of
 from .operands import result_type
 
 
@@ -23,7 +24,8 @@ def matmul(
     pipeline: str | None = None,
     preset: str | None = None,
 ) -> Any:
-    """a [m, k] · b [n, k]ᵀ, as torch.nn.functional.linear(a, b): b's rows are the output's columns.
+    """a [..., m, k] · b [n, k]ᵀ, as torch.nn.functional.linear(a, b): b's rows are the output's
+    columns.
 
     It runs on the GPU that holds `a`, or on the emulator for tensors in the CPU's memory. torch
     records gradients, and torch.compile keeps the call as one operator.
@@ -31,8 +33,10 @@ def matmul(
     a, b: torch tensors, numpy arrays, or anything with DLPack, of bf16, f16, f32 (multiplied as
         tf32), float8_e4m3fn, float8_e5m2, int8 or uint8. Either major order is taken as it lies,
         where the target's MMA reads the type so (pass `w.T` for a `w` stored k × n). Other orders,
-        other strides, and addresses that are not multiples of 16 bytes are copied.
-    out: [m, n], row-major; it is written and returned. Without it a new one is made.
+        other strides, and addresses that are not multiples of 16 bytes are copied. Dims of `a`
+        before its rows must step evenly, as of a contiguous tensor: they are rows of one matrix,
+        and nothing is copied for that. Sizes may be 0: without K the product is 0.
+    out: [..., m, n], row-major; it is written and returned. Without it a new one is made.
     out_dtype: "bf16", "f16", "f32", "s32", or torch's; by default that of `a`, bf16 for floats of
         8 bits, and s32 for integers.
     target: the chip; by default the GPU's own, and sm_100a on the emulator.
@@ -45,12 +49,29 @@ def matmul(
     kernel = None if is_traced() else recall(a, b, asked)
     if kernel is not None:
         return kernel(a, b, out=out)
+    if has_leading_dims(a):
+        return _of_rows(a, b, out, asked)
     how = How(result_type(out_dtype), target or "", pipeline or "", preset or "")
     if is_seen_by_torch(a, b):
         from .matmul_operator import product
 
         return _into(out, product(a, b, how))
     return multiply(a, b, out, asked, how)
+
+
+def _of_rows(a: Any, b: Any, out: Any, asked: tuple[Any, ...]) -> Any:
+    """The product of all rows of `a` as one matrix."""
+    out_dtype, target, pipeline, preset = asked
+    options = {"out_dtype": out_dtype, "target": target, "pipeline": pipeline, "preset": preset}
+    rows = rows_of("a", a)
+    if out is None:
+        c = matmul(rows, b, **options)
+        return c.reshape(*a.shape[:-1], c.shape[-1])
+    if tuple(out.shape[:-1]) != tuple(a.shape[:-1]):
+        wanted = [*a.shape[:-1], b.shape[0]]
+        raise OptionError(f"matmul: out must be {wanted}, got {list(out.shape)}")
+    matmul(rows, b, out=rows_of("out", out), **options)
+    return out
 
 
 def _into(out: Any, result: Any) -> Any:

@@ -16,6 +16,7 @@ from ...dialects.errors import OptionError
 from ...runtime.element_types import torch_dtype
 from ...runtime.tracing import is_traced, is_watched
 from .kernels import How, call_kernel, is_seen_by_torch, multiply, recall, records_gradients
+from .leading_dims import has_leading_dims, rows_of
 from .operands import check_shapes, operand_type
 
 LIBRARY = library.Library("tilewright", "FRAGMENT")
@@ -98,6 +99,9 @@ class Product(torch.autograd.Function):
 @library.impl("tilewright::matmul", "CompositeImplicitAutograd", lib=LIBRARY)
 def _(a: torch.Tensor, b: torch.Tensor, *how: str) -> torch.Tensor:
     """tilewright.matmul: products, with gradients if torch records them."""
+    if has_leading_dims(a):
+        c = matmul_operator(rows_of("a", a), b, *how)
+        return c.reshape(*a.shape[:-1], c.shape[-1])
     if records_gradients(a, b):
         return Product.apply(a, b, *how)
     return product_operator(a, b, *how)

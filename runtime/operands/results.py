@@ -6,7 +6,7 @@ import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from ..element_types import ITEM_BYTES, NUMPY_NAMES, is_torch, torch_dtype
+from ..element_types import ITEM_BYTES, NUMPY_NAMES, TORCH_NAMES, is_torch, torch_dtype
 from ..errors import LaunchError
 from .dlpack import gpu_of
 
@@ -29,6 +29,36 @@ def new_output(declared: Mapping[str, Any], like: Any) -> Any:
     torch = sys.modules.get("torch") or _torch(declared)
     place = "cpu" if gpu_of(like) is None else f"cuda:{gpu_of(like)}"
     return torch.empty_strided(shape, strides, dtype=torch_dtype(dtype), device=place)
+
+
+def new_zeros(declared: Mapping[str, Any], like: Any) -> Any:
+    """A dense array as of `new_output`, of zeros; sizes may be 0."""
+    shape, dtype = declared["shape"], declared["dtype"]
+    if type(like).__module__ == "numpy":
+        import numpy as np
+
+        return np.zeros(shape, _numpy_dtype(dtype, like.dtype))
+    if is_torch(like):
+        return like.new_zeros(shape, dtype=torch_dtype(dtype))
+    torch = sys.modules.get("torch") or _torch(declared)
+    place = "cpu" if gpu_of(like) is None else f"cuda:{gpu_of(like)}"
+    return torch.zeros(shape, dtype=torch_dtype(dtype), device=place)
+
+
+def cleared(declared: Mapping[str, Any], out: Any) -> Any:
+    """The output that a caller gave, set to zero; raises LaunchError where it is no such array."""
+    from .tensors import check_dtype
+
+    if is_torch(out):
+        check_dtype(declared, str(out.dtype), (TORCH_NAMES[declared["dtype"]],))
+    else:
+        name = str(getattr(out, "dtype", type(out).__name__))
+        check_dtype(declared, name, NUMPY_NAMES[declared["dtype"]])
+    if list(out.shape) != declared["shape"]:
+        rule = f"shape must be {declared['shape']}, got {list(out.shape)}"
+        raise LaunchError(f"tensor '{declared['name']}': {rule}")
+    out[...] = 0
+    return out
 
 
 def _numpy_output(declared: Mapping[str, Any], like: np.dtype[Any]) -> np.ndarray:
