@@ -61,4 +61,11 @@ HOPPER_PRESETS = {
         f"warp-specialization,{_H_TILES},ping-pong"
     ),
 }
-PRESETS_OF = {"sm_100a": PRESETS, "sm_90a": HOPPER_PRESETS}
+PRESETS_OF: dict[str, dict[str, str]] = {
+    "sm_100a": PRESETS,
+    "sm_90a": HOPPER_PRESETS,
+    "sm_80": {},
+    "sm_86": {},
+    "sm_89": {},
+    "sm_120a": {},
+}

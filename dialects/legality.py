@@ -14,12 +14,20 @@ from dataclasses import replace
 
 from .hilbert import CELLS_MAX
 from .layout import CORE_ROWS, UNIT_BYTES, TileLayout, widest_swizzle
-from .target import Target
+from .target import Target, targets_with
 
 RESERVED_BYTES = 1024  # of a CTA's shared memory: barriers, claims, the tensor-memory address
 PARTIAL_BYTES = 4  # of an element of a split K's sums, which are added in f32
 TILES_MAX = 2**31 - 1  # a 32-bit count
 STAGED_PAIR_ROWS = 128  # with 64, half of N lies in the upper lanes, and pieces are cut across both
+
+
+def operand_type(target: Target, dtype: str) -> str | None:
+    """The MMA multiplies elements of the type (PTX ISA, mma: target notes)."""
+    if dtype in target.mma.operands:
+        return None
+    others = targets_with(lambda other: dtype in other.mma.operands)
+    return f"{target.mma.name} of {target.chip} takes no {dtype}; {others} do"
 
 
 def tile_rows(target: Target, m: int) -> str | None:

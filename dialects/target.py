@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+from .dtypes import OPERAND_DTYPES
 from .errors import OptionError
 
 TENSOR_MEMORY, REGISTERS = "tensor memory", "registers"
-THREAD, WARPGROUP = "thread", "warpgroup"
-MBARRIER, WAIT_GROUP = "mbarrier", "wait_group"
+THREAD, WARP, WARPGROUP = "thread", "warp", "warpgroup"
+MBARRIER, WAIT_GROUP, ISSUED = "mbarrier", "wait_group", "issued"
 WARP_THREADS, WARPGROUP_WARPS = 32, 4
 WARPGROUP_THREADS = WARPGROUP_WARPS * WARP_THREADS
 
@@ -18,18 +20,21 @@ class MmaUnit:
     """How a CTA multiplies tiles: one of the MMAs of a chip.
 
     `name` is the instruction (PTX ISA). `accumulators` says where it keeps results, in tensor
-    memory or in registers of the threads that issue it; `issuer` whether one thread issues it or
-    all of a warpgroup, and `completion` what tells that it is done: an mbarrier (tcgen05.commit)
-    or, to the issuers alone, a wait for a group of them (wgmma.wait_group). `descriptor_version` is
-    what shared-memory descriptors carry in bits 46 to 48. With `pairs` two CTAs can share an MMA
-    (.cta_group::2), whose N is a multiple of `pair_n_step`, so that each half is one of 16.
+    memory or in registers of the threads that issue it; `issuer` whether one thread issues it, all
+    of a warp or all of a warpgroup, and `completion` what tells that it is done: an mbarrier
+    (tcgen05.commit) or, to the issuers alone, a wait for a group of them (wgmma.wait_group); one
+    that is complete when `issued` needs nothing. `descriptor_version` is what shared-memory
+    descriptors carry in bits 46 to 48; without, threads load operands into registers (`fragments`).
+    With `pairs` two CTAs can share an MMA (.cta_group::2), whose N is a multiple of `pair_n_step`,
+    so that each half is one of 16. `operands` are the types that it multiplies.
 
     `m` lists the M of one MMA of one CTA; its N goes from `Target.mma_n_step` to `n_max` in that
     step (PTX ISA, shapes of .kind::f16; 16 for M=128 is the subset that every published kernel
     stays in). `mn_major_bytes` are the sizes of elements that it reads MN-major from the layouts of
     `dialects.layout` (PTX ISA, wgmma: 16 bits only; tcgen05: 32 bits need a swizzle of their own).
     Where accumulators are in registers, a thread of one, two or three warpgroups may hold up to
-    `accumulator_registers_max` of them, so that ptxas has enough for the rest without spills.
+    `accumulator_registers_max` of them, so that ptxas has enough for the rest without spills; a
+    thread of any number of warps up to the first number.
     """
 
     name: str
@@ -43,6 +48,8 @@ class MmaUnit:
     pairs: bool = False
     pair_n_step: int = 32
     accumulator_registers_max: tuple[int, ...] = (128, 160, 96)
+    fragments: bool = False
+    operands: tuple[str, ...] = OPERAND_DTYPES
 
 
 TCGEN05 = MmaUnit(
@@ -56,7 +63,40 @@ TCGEN05 = MmaUnit(
     pairs=True,
 )
 WGMMA = MmaUnit("wgmma.mma_async", REGISTERS, WARPGROUP, WAIT_GROUP, m=(64,), mn_major_bytes=(2,))
-MMAS = (TCGEN05.name, WGMMA.name)
+# PTX ISA, mma: m16n8k4 to m16n8k32 by type, fp8 from sm_89 on. Of MN-major operands ldmatrix.trans
+# loads those of 16 bits, plain loads the others.
+MMA_SYNC = MmaUnit(
+    "mma.sync", REGISTERS, WARP, ISSUED, m=(16,), mn_major_bytes=(1, 2, 4), fragments=True
+)
+MMA_SYNC_WITHOUT_FP8 = replace(
+    MMA_SYNC, operands=tuple(name for name in OPERAND_DTYPES if name not in ("e4m3", "e5m2"))
+)
+MMAS = (TCGEN05.name, WGMMA.name, MMA_SYNC.name)
+
+
+WARP_COUNTS = (1, 2, 4, 8, 16)
+WARP_N = 8  # of one mma.sync
+
+
+def warp_grid(m: int, n: int, mma: MmaUnit) -> tuple[int, int] | None:
+    """(warps along M, along N) that share a tile, None where none can.
+
+    Four where the tile has as many MMAs, more where the accumulators need it. Of the same number
+    those that read the least: a warp reads its rows of A and its columns of B; of these, squares.
+    """
+    for warps in (4, 8, 16, 2, 1):
+        grids = [(along_m, warps // along_m) for along_m in WARP_COUNTS if along_m <= warps]
+        fitting = [grid for grid in grids if _fits(m, n, grid, mma)]
+        if fitting:
+            return min(fitting, key=lambda grid: (m // grid[0] + n // grid[1], n // grid[1] % 16))
+    return None
+
+
+def _fits(m: int, n: int, grid: tuple[int, int], mma: MmaUnit) -> bool:
+    """Whether each warp of a grid has whole MMAs, and registers for their sums."""
+    whole = m % (grid[0] * mma.m[0]) == 0 and n % (grid[1] * WARP_N) == 0
+    registers = m * n // (grid[0] * grid[1] * WARP_THREADS)
+    return whole and registers <= mma.accumulator_registers_max[0]
 
 
 @dataclass(frozen=True)
@@ -67,9 +107,10 @@ class Target:
     multiprocessor less 1 KiB that the system keeps). Tensor memory has `tmem_columns` columns of
     128 lanes of 32 bits (PTX ISA, Tensor Memory). `box_max` is the largest extent of a TMA box in
     any dimension, in elements (cuTensorMapEncodeTiled). `multiprocessors` is how many a B200
-    (sm_100a) or an H200 (sm_90a) has, a default that the launch may differ from. A cluster has up
-    to `cluster_max` CTAs (more than 8 need the launch's leave). A multiprocessor has `registers`,
-    which setmaxnreg moves between warpgroups.
+    (sm_100a), an H200 (sm_90a), an A100 (sm_80), an A40 (sm_86), an L40S (sm_89) or an RTX PRO 6000
+    Blackwell (sm_120a) has, a default that the launch may differ from. A cluster has up to
+    `cluster_max` CTAs (more than 8 need the launch's leave), one where there are none. A
+    multiprocessor has `registers`, which setmaxnreg moves between warpgroups.
 
     `mma` is what the kernel at hand multiplies by: the chip's own, where no pass has taken one of
     `other_mmas` instead (`using`).
@@ -79,6 +120,10 @@ class Target:
     completion orders by itself; acquiring the cluster's writes would drop L1 at every wait.
     `launch_control` is for cluster launch control. With `dependent_launch` kernels wait for the
     grids before them by themselves, where nothing else is said.
+
+    `async_agents` is what sm_90 brought, so that the warps of a CTA can do different things: TMA,
+    mbarriers that threads sleep at (mbarrier.try_wait) and that count bytes, elect.sync, clusters
+    and griddepcontrol (PTX ISA, target notes of each).
     """
 
     chip: str
@@ -88,6 +133,7 @@ class Target:
     cluster_waits_acquire: bool = True
     launch_control: bool = True
     dependent_launch: bool = False
+    async_agents: bool = True
     shared_bytes: int = 232_448
     multiprocessor_shared_bytes: int = 233_472
     cta_reserved_shared_bytes: int = 1024
@@ -140,8 +186,8 @@ class Target:
 
     @property
     def releases_by_warp(self) -> bool:
-        """Whether every warp that awaited MMAs releases their operands; else one commit does."""
-        return self.awaits_mmas
+        """Whether every warp whose MMAs are done releases their operands; else one commit does."""
+        return self.mma.completion != MBARRIER
 
     def mma_warpgroups(self, tile_m: int, tile_n: int) -> int | None:
         """Warpgroups that share the rows of a tile's accumulator, None when too many are needed.
@@ -150,6 +196,9 @@ class Target:
         """
         if self.has_tensor_memory:
             return 1
+        if self.mma.issuer == WARP:
+            grid = warp_grid(tile_m, tile_n, self.mma)
+            return None if grid is None else -(-grid[0] * grid[1] // WARPGROUP_WARPS)
         for count, most in enumerate(self.mma.accumulator_registers_max, 1):
             registers = tile_m * tile_n // (count * WARPGROUP_THREADS)
             whole = tile_m % (count * self.mma.m[0]) == 0
@@ -159,6 +208,9 @@ class Target:
 
     def accumulator_limits(self) -> str:
         """`accumulator_registers_max` in words."""
+        if self.mma.issuer == WARP:
+            most = self.mma.accumulator_registers_max[0]
+            return f"{most} accumulator registers a thread of {max(WARP_COUNTS)} warps"
         by_count = enumerate(self.mma.accumulator_registers_max, 1)
         limits = ", ".join(f"{most} in {count}" for count, most in by_count)
         return f"the accumulator registers of a thread ({limits} warpgroups)"
@@ -195,24 +247,75 @@ class Target:
         Products of integers have a coarser one from N of 32 on (PTX ISA, shapes of wgmma and of
         .kind::i8).
         """
+        if self.mma.issuer == WARP:
+            return 8
         return 8 if m == 64 and not (integers and n > 32) else 16
+
+    def mma_warps(self, tile_m: int, tile_n: int) -> int | None:
+        """Warps that hold a tile's accumulator, or read it from tensor memory."""
+        if self.mma.issuer == WARP:
+            grid = warp_grid(tile_m, tile_n, self.mma)
+            return None if grid is None else grid[0] * grid[1]
+        warpgroups = self.mma_warpgroups(tile_m, tile_n)
+        return None if warpgroups is None else WARPGROUP_WARPS * warpgroups
+
+
+KIB = 1024
+
+
+def _before_agents(chip: str, mma: MmaUnit, kib: int, multiprocessors: int) -> Target:
+    """A chip without TMA, clusters and dependent launch, with `kib` KiB of shared memory a
+    multiprocessor, 1 KiB of which the system keeps (CUDA C++ Programming Guide, "Compute
+    Capabilities")."""
+    return Target(
+        chip,
+        "+ptx88",
+        mma,
+        cluster_waits_acquire=False,
+        launch_control=False,
+        async_agents=False,
+        shared_bytes=(kib - 1) * KIB,
+        multiprocessor_shared_bytes=kib * KIB,
+        multiprocessors=multiprocessors,
+        cluster_max=1,
+    )
 
 
 TARGETS = {
     target.chip: target
     for target in (
-        Target("sm_100a", "+ptx88", TCGEN05),
+        Target("sm_100a", "+ptx88", TCGEN05, (MMA_SYNC,)),
         Target(
             "sm_90a",
             "+ptx88",
             WGMMA,
+            (MMA_SYNC,),
             cluster_waits_acquire=False,
             launch_control=False,
             dependent_launch=True,
             multiprocessors=132,
         ),
+        _before_agents("sm_80", MMA_SYNC_WITHOUT_FP8, kib=164, multiprocessors=108),
+        _before_agents("sm_86", MMA_SYNC_WITHOUT_FP8, kib=100, multiprocessors=84),
+        _before_agents("sm_89", MMA_SYNC, kib=100, multiprocessors=142),
+        Target(
+            "sm_120a",
+            "+ptx88",
+            MMA_SYNC,
+            cluster_waits_acquire=False,
+            shared_bytes=99 * KIB,
+            multiprocessor_shared_bytes=100 * KIB,
+            multiprocessors=188,
+            cluster_max=8,
+        ),
     )
 }
+
+
+def targets_with(fact: Callable[[Target], bool]) -> str:
+    """The chips of which something is true, for messages: "sm_90a, sm_100a or sm_120a"."""
+    *others, last = [chip for chip, target in TARGETS.items() if fact(target)]
+    return f"{', '.join(others)} or {last}" if others else last
 
 
 def find_target(name: str) -> Target:

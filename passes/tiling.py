@@ -22,7 +22,7 @@ from ..dialects.dtypes import DType, operand_dtype
 from ..dialects.errors import CompileError
 from ..dialects.layout import TileLayout
 from ..dialects.mlir import arith, func, ir, scf
-from ..dialects.target import MMAS, WARPGROUP_THREADS, Target
+from ..dialects.target import MMAS, WARP_THREADS, Target
 from ..dialects.tile import (
     AccumulatorOp,
     CtaTileOp,
@@ -78,9 +78,9 @@ class Tiling:
             use_mma(module, self.mma)
         target = target_of(module)
         check_tile(matmul, self.tile, target)
-        warpgroups = target.mma_warpgroups(*self.tile[:2])
-        assert warpgroups is not None  # check_tile has asked
-        kernel = _build_kernel(matmul, self.tile, WARPGROUP_THREADS * warpgroups)
+        warps = target.mma_warps(*self.tile[:2])
+        assert warps is not None  # check_tile has asked
+        kernel = _build_kernel(matmul, self.tile, WARP_THREADS * warps)
         function = matmul.operation.parent.opview
         if isinstance(function, func.FuncOp):
             function.operation.erase()
@@ -95,6 +95,7 @@ def check_tile(matmul: MatmulOp, tile: tuple[int, int, int], target: Target) -> 
     """Refuse a tile that no MMA shape, TMA box or memory of `target` can hold."""
     m, n, k = tile
     dtype = _operand_type(matmul)
+    require(matmul, legality.operand_type(target, dtype.name))
     require(matmul, legality.tile_rows(target, m))
     require(matmul, legality.tile_columns(target, m, n, dtype.is_integer))
     require(matmul, legality.tile_depth(target, k, dtype.k_per_mma, dtype.name))

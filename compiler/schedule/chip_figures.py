@@ -161,7 +161,57 @@ HOPPER = replace(
         for ctas, at_once in ((2, 66), (3, 39), (4, 30), (5, 22), (6, 17), (7, 15), (8, 15))
     },
 )
-FIGURES = {"sm_100a": BLACKWELL, "sm_90a": HOPPER}
+SHEET = "dense 16-bit operands with f32 sums, data sheet"
+# Chips that multiply by mma.sync. What is not here is as above, and assumed; nothing was measured.
+AMPERE = replace(
+    BLACKWELL,
+    tmem_rate=None,
+    clc_query=None,
+    clock=Figure(1.41, "GHz", "NVIDIA A100 white paper, boost clock"),
+    mma_rate=Figure(2048, "FLOP/cycle", f"312 TFLOP/s at 108 x 1.41 GHz (NVIDIA A100): {SHEET}"),
+    l2_rate=Figure(47, "B/cycle", "5120 bytes a cycle of L2, of 108 (NVIDIA A100 white paper)"),
+    l2_total_rate=Figure(5120, "B/cycle", "NVIDIA A100 white paper"),
+    l2_size=Figure(40e6, "B", "NVIDIA A100 white paper"),
+    dram_rate=Figure(1.555e6, "B/us", "NVIDIA A100 of 40 GB, HBM2"),
+    tma_latency=Figure(600, "cycles", "a load from L2 until it is there", True),
+    cta_start=Figure(500, "cycles", "until the first load", True),
+    copy_rate=Figure(4, "copies/cycle", "cp.async of 4, 8 or 16 bytes", True),
+)
+SMALL_AMPERE = replace(
+    AMPERE,
+    clock=Figure(1.74, "GHz", "NVIDIA A40 data sheet, boost clock"),
+    mma_rate=Figure(1024, "FLOP/cycle", f"149.7 TFLOP/s at 84 x 1.74 GHz (NVIDIA A40): {SHEET}"),
+    l2_rate=Figure(32, "B/cycle", "from L2 to one multiprocessor", True),
+    l2_total_rate=Figure(84 * 32, "B/cycle", "from L2 to all multiprocessors", True),
+    l2_size=Figure(6e6, "B", "NVIDIA GA102 white paper"),
+    dram_rate=Figure(0.696e6, "B/us", "NVIDIA A40, GDDR6"),
+)
+ADA = replace(
+    SMALL_AMPERE,
+    clock=Figure(2.52, "GHz", "NVIDIA L40S data sheet, boost clock"),
+    mma_rate=Figure(1024, "FLOP/cycle", f"362 TFLOP/s at 142 x 2.52 GHz (NVIDIA L40S): {SHEET}"),
+    l2_total_rate=Figure(142 * 32, "B/cycle", "from L2 to all multiprocessors", True),
+    l2_size=Figure(96e6, "B", "NVIDIA AD102 white paper"),
+    dram_rate=Figure(0.864e6, "B/us", "NVIDIA L40S, GDDR6"),
+)
+SMALL_BLACKWELL = replace(
+    ADA,
+    clock=Figure(2.617, "GHz", "NVIDIA RTX PRO 6000 Blackwell, boost clock"),
+    mma_rate=Figure(
+        1024, "FLOP/cycle", f"503.8 TFLOP/s at 188 x 2.617 GHz (RTX PRO 6000): {SHEET}"
+    ),
+    l2_total_rate=Figure(188 * 32, "B/cycle", "from L2 to all multiprocessors", True),
+    l2_size=Figure(128e6, "B", "NVIDIA RTX PRO 6000 Blackwell"),
+    dram_rate=Figure(1.792e6, "B/us", "NVIDIA RTX PRO 6000 Blackwell, GDDR7"),
+)
+FIGURES = {
+    "sm_100a": BLACKWELL,
+    "sm_90a": HOPPER,
+    "sm_80": AMPERE,
+    "sm_86": SMALL_AMPERE,
+    "sm_89": ADA,
+    "sm_120a": SMALL_BLACKWELL,
+}
 
 
 def figures(target: Target) -> ChipFigures:

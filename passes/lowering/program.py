@@ -306,4 +306,4 @@ _WGMMA: Lowerings = {
     AwaitSumsOp: await_registers,
     WritePieceOp: write_registers,
 }
-LOWERINGS = {"tcgen05.mma": _TCGEN05, "wgmma.mma_async": _WGMMA}
+LOWERINGS = {"tcgen05.mma": _TCGEN05, "wgmma.mma_async": _WGMMA, "mma.sync": {}}

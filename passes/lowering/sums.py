@@ -5,6 +5,7 @@ waits for it.
 
 Where threads copied an operand to a place of its own, the MMA is of the whole team: all publish
 what they copied and meet, one lane multiplies and commits, and all wait before they copy again.
+Warps that load fragments by themselves meet before and behind.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from ...dialects import sm
 from ...dialects.mlir import ir
 from ...dialects.sm_memory import ColumnsOp
 from ...dialects.sm_threads import ISSUER, LANE
+from ...dialects.target import ISSUED
 from ...dialects.tile import AwaitMmaOp, MmaOp, PairMmaOp
 from ...dialects.tile_stores import AwaitSumsOp
 from .. import build
@@ -27,6 +29,11 @@ def surround_mma(rings: Rings, op: MmaOp | PairMmaOp) -> None:
     if not is_synchronous(op):
         return
     team = Team.of(op)
+    if rings.target.mma.fragments:
+        team.meet()
+        with ir.InsertionPoint.after(op):
+            team.meet()
+        return
     build.fence("async_shared")
     team.meet()
     if rings.target.awaits_mmas:
@@ -49,6 +56,8 @@ def await_sums(rings: Rings, op: AwaitSumsOp) -> None:
     if rings.target.awaits_mmas:
         sm.WgmmaWaitOp.of(pending=0)
         return
+    if rings.target.mma.completion == ISSUED:
+        return
     mma = mma_before(op)
     if mma is None or not _is_alone(op.acc) or is_synchronous(mma):
         return
@@ -63,9 +72,10 @@ def await_sums(rings: Rings, op: AwaitSumsOp) -> None:
     _wait_until_done(rings, index, parity)
 
 
-def lower_await_mma(_: Rings, op: AwaitMmaOp) -> None:
-    """Each warp waits for its own."""
-    sm.WgmmaWaitOp.of(pending=op.pending.value)
+def lower_await_mma(rings: Rings, op: AwaitMmaOp) -> None:
+    """Each warp waits for its own, where they are not complete when issued."""
+    if rings.target.awaits_mmas:
+        sm.WgmmaWaitOp.of(pending=op.pending.value)
 
 
 def _wait_until_done(rings: Rings, index: ir.Value, parity: ir.Value) -> None:

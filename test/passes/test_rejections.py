@@ -7,6 +7,7 @@ import pytest
 from tilewright.compiler.driver import compile_matmul
 from tilewright.compiler.spec import MatmulSpec
 from tilewright.dialects.errors import CompileError
+from tilewright.dialects.target import TARGETS
 
 PASS_NAMES = (
     "normalize, tiling, tma-insertion, swizzle-selection, split-k, epilogue-staging, clustering, "
@@ -68,7 +69,7 @@ def test_specs_that_cannot_be_built(fields, message):
         ("tiling{tiles=1}", "tiling: unknown option 'tiles'; it takes tile, mma"),
         (
             "tiling{mma=wgmma.mma_async}",
-            "mma: sm_100a has none called 'wgmma.mma_async'; use one of tcgen05.mma",
+            "mma: sm_100a has none called 'wgmma.mma_async'; use one of tcgen05.mma, mma.sync",
         ),
         (
             "tiling{mma=hmma}",
@@ -131,7 +132,10 @@ def test_tiles_that_no_mma_or_memory_can_hold(tile, message):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"target": "sm_70"}, "target: unknown chip 'sm_70'; use one of sm_100a, sm_90a"),
+        (
+            {"target": "sm_70"},
+            "target: unknown chip 'sm_70'; use one of " + ", ".join(TARGETS),
+        ),
         (
             {"preset": "v9"},
             f"preset: unknown name 'v9'; use one of {PRESET_NAMES}",

@@ -51,7 +51,10 @@ def assert_refused(ran, fragment, status=1):
         ((*SPEC, "--acc-dtype", "f16"), "acc_dtype must be one of f32, s32, got 'f16'"),
         ((*SPEC, "--b-major", "m"), "b_major must be one of k, n, got 'm'"),
         ((*SPEC, "--a-dtype", "f16"), "a_dtype and b_dtype must be one type, got f16 and bf16"),
-        ((*SPEC, "--target", "sm_42"), "unknown chip 'sm_42'; use one of sm_100a, sm_90a"),
+        (
+            (*SPEC, "--target", "sm_42"),
+            "unknown chip 'sm_42'; use one of sm_100a, sm_90a, sm_80",
+        ),
         ((*SPEC, "--preset", "v99"), "unknown name 'v99'; use one of"),
         ((*SPEC, "--pipeline", "tiling{tile=128x128x64"), "pipeline: expected"),
         ((*SPEC, "--pipeline", "tiling,,tma-insertion"), "pipeline: expected a pass name at"),

@@ -156,7 +156,7 @@ def test_types_have_their_share_of_the_rate_of_16_bits(type_, ratio):
         (("k.ptx", "--launch", "l", "--preset", "v6"), "must come without --preset"),
         (("k.ptx", "--launch", "l", "--scale"), "--scale must come with a kernel of this compiler"),
         ((*SIZE, "--presets", "v9"), "preset: unknown name 'v9'"),
-        ((*SIZE, "--target", "sm_80"), "target: unknown chip 'sm_80'"),
+        ((*SIZE, "--target", "sm_70"), "target: unknown chip 'sm_70'"),
         ((*SIZE, "--svg", "no/such/a.svg"), "the folder 'no/such' must exist"),
         ((*SIZE, "--times", "no.json"), "no.json: must be a JSON file"),
     ],
@@ -188,10 +188,10 @@ def test_bad_times_are_refused(tmp_path, content, message):
 
 
 def test_ptx_of_a_chip_without_ceilings_is_refused(tilewright, naive):
-    naive.write_text(NAIVE.replace("sm_90a", "sm_80"))
+    naive.write_text(NAIVE.replace("sm_90a", "sm_75"))
     ran = tilewright("explain", "roofline", naive, "--launch", naive.parent / "launch.json")
     assert ran.status != 0
-    assert "target: ceilings must be those of sm_100a, sm_90a, got 'sm_80'" in ran.err
+    assert "target: ceilings must be those of sm_100a, sm_90a, got 'sm_75'" in ran.err
 
 
 # -- scaling ---------------------------------------------------------------------------------
