@@ -142,11 +142,6 @@ def elect() -> ir.Value:
     return sm.ElectOp.of().elected
 
 
-def warp_barrier() -> None:
-    """The lanes of the warp meet."""
-    sm.ConvergeOp()
-
-
 def fence(kind: str) -> None:
     sm.FenceOp.of(kind=kind)
 

@@ -13,9 +13,9 @@ from .frame import Frame
 WORDS = 4
 
 
-def lower_clear_unit(frame: Frame, op: ClearUnitOp) -> None:
+def lower_clear_unit(_: Frame, op: ClearUnitOp) -> None:
     """One store a chunk."""
-    slot, unit = frame.values[op.slot], frame.values[op.unit]
+    slot, unit = op.slot, op.unit
     memory, index = defining_op(op.memory), op.tile.value
     layout = memory.memory.type.tiles[index].layout
     first = integers_of(memory.offsets)[index] + op.row.value * layout.span_bytes

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,22 +9,14 @@ from ...dialects import sm
 from ...dialects.layout import TileLayout
 from ...dialects.mlir import arith, ir
 from ...dialects.pipe import RingType
-from ...dialects.sm_memory import BARRIER_BYTES
 from ...dialects.target import Target
 from ...dialects.tile import AccumulatorOp, KernelOp
 from .. import build
-from ..base import walk
+from ..base import defining_op, walk
+from ..clone import constant_of
 from ..cluster import Cluster
 from ..plan import Plan
 from .register_accumulator import RegisterAccumulator
-
-
-@dataclass(frozen=True)
-class Slot:
-    """A slot at hand: its ring and its index, known at compile time when there is one slot."""
-
-    ring: ir.Value[RingType]
-    index: ir.Value | int
 
 
 @dataclass(frozen=True)
@@ -40,10 +30,6 @@ class Team:
     thread: ir.Value
     leader: ir.Value
 
-    def converge(self) -> None:
-        """The lanes of each warp wait for each other."""
-        build.warp_barrier()
-
 
 @dataclass
 class Frame:
@@ -56,17 +42,15 @@ class Frame:
     target: Target
     plan: Plan
     parameters: dict[tuple[ir.Value, ir.Value | None], ir.Value]
-    values: dict[ir.Value, ir.Value] = field(default_factory=dict)
     tiles: dict[ir.Value, ir.Value] = field(default_factory=dict)
-    slots: dict[ir.Value, Slot] = field(default_factory=dict)
     columns: dict[ir.Value, ir.Value | int] = field(default_factory=dict)
     descriptors: dict[ir.Value, list[ir.Value]] = field(default_factory=dict)
     positions: dict[ir.Value, build.Counter] = field(default_factory=dict)
     tallies: dict[ir.Value, build.Tally] = field(default_factory=dict)
-    indices: dict[ir.Value, ir.Value | int] = field(default_factory=dict)
     registers: dict[ir.Value, RegisterAccumulator] = field(default_factory=dict)
     settled: dict[ir.Value, list[list[ir.Value]]] = field(default_factory=dict)
     put_off: list[Any] = field(default_factory=list)
+    converted: list[Any] = field(default_factory=list)
     tmem: ir.Value = field(init=False)
 
     @property
@@ -160,38 +144,15 @@ class Frame:
         type_ = sm.DescriptorType.of(lbo, sbo, layout.swizzle, version)
         return sm.SmemDescriptorOp.of(build.shared_at(offset_bytes), descriptor=type_).descriptor
 
-    def barrier_at(self, first: int, index: ir.Value | int) -> ir.Value:
-        """Pointer to barrier `index` of the array that starts at byte `first`."""
-        if isinstance(index, int):
-            return build.shared_at(first + index * BARRIER_BYTES)
-        return build.shared_at(index * BARRIER_BYTES + first)
-
-    def tile_in(self, slot: Slot, tile: int) -> ir.Value:
+    def tile_in(self, ring: ir.Value[RingType], index: ir.Value | int, tile: int) -> ir.Value:
         """Byte offset (i32) of a slot's payload tile in dynamic shared memory."""
-        plan = self.plan.rings[slot.ring]
-        pitch, first = plan.layouts[tile].slot_bytes, plan.tiles[tile]
-        if isinstance(slot.index, int):
-            return build.constant(first + slot.index * pitch)
-        return slot.index * pitch + first
+        plan = self.plan.rings[ring]
+        return build.as_value(index * plan.layouts[tile].slot_bytes + plan.tiles[tile])
 
-    def columns_in(self, slot: Slot) -> ir.Value | int:
+    def columns_in(self, ring: ir.Value[RingType], index: ir.Value | int) -> ir.Value | int:
         """First tensor-memory column of an accumulator slot, from the allocation's."""
-        plan = self.plan.rings[slot.ring]
-        if isinstance(slot.index, int):
-            return plan.column + slot.index * plan.slot_columns
-        return slot.index * plan.slot_columns + plan.column
-
-    @contextmanager
-    def role(self, first_warp: int, warps: int) -> Iterator[None]:
-        """Emit the body for `warps` warps from `first_warp` on, as a team of their own."""
-        first, count = 32 * first_warp, 32 * warps
-        thread = self.thread - first
-        with build.when(build.less(thread, count)):
-            elected = build.elect()
-            leader = arith.andi(elected, build.less(thread, 32))
-            outer, self.team = self.team, Team(count, thread, leader)
-            yield
-            self.team = outer
+        plan = self.plan.rings[ring]
+        return index * plan.slot_columns + plan.column
 
     def mma_rows(self, tile_m: int) -> int:
         """M of the MMAs that cover a tile of `tile_m` rows."""
@@ -211,10 +172,14 @@ class Frame:
         """An address in tensor memory: the allocation's plus lane << 16 | column."""
         return self.tmem + offset
 
-    def index_of(self, index: ir.Value) -> ir.Value | int:
-        """A slot's index, the number where there is but one."""
-        return self.indices.get(index, self.values[index])
 
-    def index(self, value: ir.Value) -> ir.Value:
-        """A tile index of the source IR as i32."""
-        return build.as_i32(self.values[value])
+def known_index(index: ir.Value) -> ir.Value | int:
+    """A slot's index, the number where it is known: a ring of one slot has but one."""
+    known = constant_of(index)
+    return index if known is None else known
+
+
+def slot_of(op: Any) -> tuple[ir.Value[RingType], ir.Value | int]:
+    """(its ring, its index) of the slot that an op is on."""
+    slot = defining_op(op.slot)
+    return slot.ring, known_index(slot.index)

@@ -13,7 +13,7 @@ from ...dialects.tile_types import SmemType
 from .. import build
 from ..base import defining_op
 from .descriptors import encode_bytes
-from .frame import Frame
+from .frame import Frame, slot_of
 
 
 def lower_mma(frame: Frame, op: MmaOp | PairMmaOp) -> None:
@@ -31,7 +31,7 @@ def lower_mma(frame: Frame, op: MmaOp | PairMmaOp) -> None:
         sums = frame.tmem_address(column + atom * frame.atom_columns(atom_m, n))
         for k in range(0, a.k, fields["k"]):
             offsets = {"a_offset": a.offset(atom * atom_m, k), "b_offset": b.offset(0, k)}
-            accumulate = frame.values[op.accumulate] if k == 0 else build.true()
+            accumulate = op.accumulate if k == 0 else build.true()
             sm.MmaOp.of(sums, *operands, accumulate, **fields, **offsets)
 
 
@@ -62,11 +62,11 @@ def operand_descriptor(frame: Frame, operand: ir.Value[SmemType]) -> ir.Value:
     layout, part = operand.type.layout, defining_op(operand)
     if not isinstance(part, TileOp):
         return frame.descriptor_at(layout, frame.plan.buffers[operand])
-    slot = frame.slots[part.slot]
-    first = frame.descriptors[slot.ring][part.index.value]
-    if isinstance(slot.index, int):
-        return advance(first, encode_bytes(slot.index * layout.slot_bytes))
-    return advance(first, slot.index * encode_bytes(layout.slot_bytes))
+    ring, index = slot_of(part)
+    first = frame.descriptors[ring][part.index.value]
+    if isinstance(index, int):
+        return advance(first, encode_bytes(index * layout.slot_bytes))
+    return advance(first, index * encode_bytes(layout.slot_bytes))
 
 
 def advance(descriptor: ir.Value, units: ir.Value | int) -> ir.Value:

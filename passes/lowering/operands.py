@@ -29,7 +29,7 @@ def unit_offset(layout: TileLayout, row: ir.Value, column: ir.Value) -> ir.Value
 def lower_load_boxes(frame: Frame, op: LoadBoxesOp) -> None:
     """One copy a box."""
     layout = op.tile.type.layout
-    row, chunk = _first_row(frame, op), _first_chunk(frame, op)
+    row, chunk = _first_row(op), _first_chunk(op)
     if len(op.map.type.box) == 3:
         _copy(frame, op, frame.tiles[op.tile], [build.constant(0), row, chunk], None)
         return
@@ -44,8 +44,8 @@ def lower_multicast_boxes(frame: Frame, op: MulticastBoxesOp) -> None:
     layout, axis = op.tile.type.layout, op.axis.value
     part_rows = layout.rows // op.parts.value
     part, mask = _line(frame, axis)
-    row = _first_row(frame, op) + part * part_rows
-    chunk = _first_chunk(frame, op)
+    row = _first_row(op) + part * part_rows
+    chunk = _first_chunk(op)
     start = frame.tiles[op.tile] + part * (part_rows * layout.span_bytes)
     for index in range(layout.chunks):
         column = (chunk + index) * layout.span
@@ -63,14 +63,14 @@ def _line(frame: Frame, axis: str) -> tuple[ir.Value | int, ir.Value]:
     return x // 2, frame.line(cluster.b_peers, x % 2, y)
 
 
-def _first_row(frame: Frame, op: LoadBoxesOp | MulticastBoxesOp) -> ir.Value:
+def _first_row(op: LoadBoxesOp | MulticastBoxesOp) -> ir.Value:
     layout = op.tile.type.layout
-    return frame.index(op.i if layout.major == "k" else op.j) * layout.rows
+    return build.as_i32(op.i if layout.major == "k" else op.j) * layout.rows
 
 
-def _first_chunk(frame: Frame, op: LoadBoxesOp | MulticastBoxesOp) -> ir.Value:
+def _first_chunk(op: LoadBoxesOp | MulticastBoxesOp) -> ir.Value:
     layout = op.tile.type.layout
-    return frame.index(op.j if layout.major == "k" else op.i) * layout.chunks
+    return build.as_i32(op.j if layout.major == "k" else op.i) * layout.chunks
 
 
 def _copy(
@@ -85,7 +85,7 @@ def _copy(
     sm.TmaLoadOp.of(
         build.shared_at(destination),
         map_,
-        _barrier(frame, op.barrier),
+        _barrier(op.barrier),
         coordinates,
         destination="cta" if mask is None and not frame.cluster.pair else "cluster",
         cta_group=frame.cta_group,
@@ -93,10 +93,9 @@ def _copy(
     )
 
 
-def _barrier(frame: Frame, barrier: ir.Value) -> ir.Value:
+def _barrier(barrier: ir.Value) -> ir.Value:
     """A barrier of this CTA, or of its leader, whose address is computed where it is used."""
     op = defining_op(barrier)
     if not isinstance(op, sm.LeaderBarrierOp):
-        return frame.values[barrier]
-    own = frame.values[op.barrier]
-    return sm.LeaderBarrierOp.of(own, leader=own.type).leader
+        return barrier
+    return sm.LeaderBarrierOp.of(op.barrier, leader=op.leader.type).leader

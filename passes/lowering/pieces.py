@@ -49,8 +49,8 @@ class Piece:
         op, frame = self.op, self.frame
         m, n = op.sums.type.shape
         height, columns = op.map.type.dims[1], op.map.type.dims[0]
-        at_row = frame.index(op.i) * m + row
-        at_column = frame.index(op.j) * n + (self.start + column)
+        at_row = build.as_i32(op.i) * m + row
+        at_column = build.as_i32(op.j) * n + (self.start + column)
         inside = None if is_whole(op, "i") else build.less(at_row, height)
         if not is_whole(op, "j"):
             inside = build.both(inside, build.less(at_column, columns))
@@ -89,15 +89,15 @@ class Piece:
 
 def piece_of(frame: Frame, op: WritePieceOp) -> Piece:
     """The piece that an op writes."""
-    return Piece(frame, op, frame.values[op.start], frame.tiles[op.buffer])
+    return Piece(frame, op, op.start, frame.tiles[op.buffer])
 
 
 def lower_tma_store(frame: Frame, op: TmaStoreOp) -> None:
     """One box of the view."""
     m, n = integers_of(op.extents)
     map_ = frame.parameters[defining_op(op.map).view, op.map]
-    column = frame.index(op.j) * n + frame.values[op.start]
-    coordinates = [column, frame.index(op.i) * m]
+    column = build.as_i32(op.j) * n + op.start
+    coordinates = [column, build.as_i32(op.i) * m]
     sm.TmaStoreOp.of(map_, build.shared_at(frame.tiles[op.buffer]), coordinates)
 
 

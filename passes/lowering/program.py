@@ -55,7 +55,7 @@ from ..clone import is_pure
 from ..thread_rules import program
 from .clearing import lower_clear_unit
 from .copies import lower_copy, lower_cp_async_commit
-from .frame import Frame
+from .frame import Frame, Team
 from .mma import lower_mma
 from .operands import lower_load_boxes, lower_multicast_boxes
 from .pieces import lower_tma_store
@@ -67,7 +67,6 @@ from .positions import (
     lower_prefetch,
     lower_read_position,
     lower_read_tally,
-    lower_slot,
     lower_slot_address,
     lower_tile,
     lower_tmem_base,
@@ -95,51 +94,79 @@ from .tiles import (
 )
 from .wgmma import lower_set_registers, lower_wgmma
 
-
-def emit_block(frame: Frame, block: ir.Block) -> None:
-    """What one team runs from start to end, or a part of it."""
-    for op in program(block):
-        _emit_op(frame, op)
+Lowerings = dict[type, Callable[[Frame, Any], Any]]
 
 
-def emit_prologue(frame: Frame, block: ir.Block) -> None:
-    """What all threads do before they meet for the first time."""
-    for op in block.operations:
-        if isinstance(op, PrologueOp):
-            emit_block(frame, op.body.blocks[0])
+def convert(frame: Frame, ops: list[Any]) -> None:
+    """Put what its pattern makes in front of each op of a program, and let its users read that.
 
-
-def lower_thread(frame: Frame, op: ThreadOp) -> None:
-    frame.values[op.number] = frame.team.thread
-
-
-def _emit_op(frame: Frame, op: ir.OpView) -> None:
-    with op.operation.location:
-        if isinstance(op, scf.ForOp):
-            _emit_loop(frame, op)
-        elif isinstance(op, WarpsOp):
-            _emit_team(frame, op)
-        elif isinstance(op, RunOp):
-            _emit_region(frame, op)
-        elif isinstance(op, FirstWarpOp):
-            _emit_first_warp(frame, op)
-        elif isinstance(op, scf.IfOp):
-            _emit_branch(frame, op)
-        elif isinstance(op, sm.EachRankOp):
-            _emit_ranks(frame, op)
-        elif isinstance(op, ConvergeOp):
-            frame.team.converge()
-        elif isinstance(op, scf.WhileOp):
-            _emit_while(frame, op)
-        elif lowering := _lowering(frame, op):
-            lowering(frame, op)
-        elif is_pure(op) or isinstance(op, INSTRUCTIONS):
-            _copy(frame, op)
-        else:
+    Ops that are replaced stay where they are until `erase_converted`: what they say of themselves,
+    such as the types of tiles, is read until the last of their users has been met.
+    """
+    lowerings = LOWERINGS[frame.target.mma.name]
+    for op in ops:
+        kind = type(op)
+        if kind in INSTRUCTIONS or is_pure(op):
+            continue
+        lowering = BLOCKS.get(kind) or lowerings.get(kind)
+        if lowering is None:
             raise refused(op, "select-instructions has no lowering for it")
+        with ir.InsertionPoint(op), op.operation.location:
+            made = lowering(frame, op)
+        if kind in BLOCKS:
+            continue
+        frame.converted.append(op)
+        if made is not None:
+            _replace(op, made)
 
 
-def _emit_region(frame: Frame, op: RunOp) -> None:
+def _replace(op: ir.OpView, made: ir.Value | list[ir.Value]) -> None:
+    values = made if isinstance(made, list) else [made]
+    for result, value in zip(op.operation.results, values, strict=True):
+        result.replace_all_uses_with(value)
+
+
+def erase_converted(frame: Frame) -> None:
+    """Drop what has been replaced, users first."""
+    for op in reversed(frame.converted):
+        op.operation.erase()
+
+
+def lower_thread(frame: Frame, _: ThreadOp) -> ir.Value:
+    return frame.team.thread
+
+
+def _loop(frame: Frame, op: scf.ForOp) -> None:
+    if len(op.inner_iter_args):
+        raise refused(op, "a loop of a kernel must not carry values")
+    convert(frame, program(op.body))
+
+
+def _while(frame: Frame, op: scf.WhileOp) -> None:
+    for region in op.regions:
+        convert(frame, program(region.blocks[0]))
+
+
+def _branch(frame: Frame, op: scf.IfOp) -> None:
+    if len(op.results) or len(op.elseRegion.blocks):
+        raise refused(op, "a branch of a kernel must give no values and have no else")
+    convert(frame, program(op.thenRegion.blocks[0]))
+
+
+def _team(frame: Frame, op: WarpsOp) -> None:
+    block, outer = op.body.blocks[0], frame.team
+    ops = program(block)
+    thread = frame.thread - 32 * op.first.value
+    condition = build.less(thread, 32 * op.warps.value)
+    with ir.InsertionPoint.at_block_begin(block):
+        leader = arith.andi(build.elect(), build.less(thread, 32))
+    frame.team = Team(32 * op.warps.value, thread, leader)
+    convert(frame, ops)
+    frame.team = outer
+    _run_if(condition, block)
+
+
+def _region(frame: Frame, op: RunOp) -> None:
     """An `if` for the threads that the region is for, of those that are there."""
     by = op.by.value
     if by == WARP:
@@ -148,80 +175,54 @@ def _emit_region(frame: Frame, op: RunOp) -> None:
         lane = frame.team.leader if who_runs(op) == TEAM else None
         issues = frame.issues if by == ISSUER else None
         condition = build.both(lane, frame.is_first() if by == FIRST else issues)
-    with build.when(condition):
-        emit_block(frame, op.body.blocks[0])
+    convert(frame, program(op.body.blocks[0]))
+    _run_if(condition, op.body.blocks[0])
 
 
-def _emit_first_warp(frame: Frame, op: FirstWarpOp) -> None:
-    with build.when(frame.first_warp):
-        emit_block(frame, op.body.blocks[0])
+def _first_warp(frame: Frame, op: FirstWarpOp) -> None:
+    convert(frame, program(op.body.blocks[0]))
+    _run_if(frame.first_warp, op.body.blocks[0])
 
 
-def _emit_branch(frame: Frame, op: scf.IfOp) -> None:
-    if len(op.results) or len(op.elseRegion.blocks):
-        raise refused(op, "a branch of a kernel must give no values and have no else")
-    with build.when(frame.values[op.condition]):
-        emit_block(frame, op.thenRegion.blocks[0])
+def _prologue(frame: Frame, op: PrologueOp) -> None:
+    convert(frame, program(op.body.blocks[0]))
+    _run_if(None, op.body.blocks[0])
+    frame.read_place()
 
 
-def _emit_ranks(frame: Frame, op: sm.EachRankOp) -> None:
+def _ranks(frame: Frame, op: sm.EachRankOp) -> None:
     """Lane r of each warp runs the body where rank r is in the mask."""
     block = op.body.blocks[0]
-    ranks = arith.extui(build.i32(), frame.values[op.mask])
+    ranks = arith.extui(build.i32(), op.mask)
     # LLVM may compute what is there for lanes beyond, too.
-    frame.values[block.arguments[0]] = frame.lane % frame.cluster.size
-    with build.when(build.equal(arith.shrui(ranks, frame.lane) % 2, 1)):
-        emit_block(frame, block)
+    block.arguments[0].replace_all_uses_with(frame.lane % frame.cluster.size)
+    condition = build.equal(arith.shrui(ranks, frame.lane) % 2, 1)
+    convert(frame, program(block))
+    block.erase_argument(0)
+    _run_if(condition, block)
 
 
-def _lowering(frame: Frame, op: ir.OpView) -> Callable[[Frame, Any], None] | None:
-    return LOWERINGS[frame.target.mma.name].get(type(op))
-
-
-def _emit_team(frame: Frame, op: WarpsOp) -> None:
-    with frame.role(op.first.value, op.warps.value):
-        emit_block(frame, op.body.blocks[0])
-
-
-def _emit_loop(frame: Frame, op: scf.ForOp) -> None:
-    if len(op.inner_iter_args):
-        raise refused(op, "a loop of a kernel must not carry values")
-    bounds = [frame.values[bound] for bound in (op.lowerBound, op.upperBound, op.step)]
-    copy = scf.ForOp(*bounds)
-    frame.values[op.induction_variable] = copy.induction_variable
-    with ir.InsertionPoint(copy.body):
-        emit_block(frame, op.body)
+def _run_if(condition: ir.Value | None, block: ir.Block) -> None:
+    """Move a block that has been converted into an `if`, or without a condition in front of it."""
+    if condition is None:
+        for op in list(block.operations):
+            op.operation.move_before(block.owner)
+        return
+    branch = ir.Operation.create("scf.if", operands=[condition], regions=2)
+    block.append_to(branch.regions[0])
+    with ir.InsertionPoint(block):
         scf.YieldOp([])
 
 
-def _emit_while(frame: Frame, op: scf.WhileOp) -> None:
-    results = [result.type for result in op.results]
-    copy = scf.WhileOp(results, [frame.values[value] for value in op.operands])
-    for region, block in zip(copy.regions, (op.before.blocks[0], op.after.blocks[0]), strict=True):
-        made = region.blocks.append(*(argument.type for argument in block.arguments))
-        frame.values.update(zip(block.arguments, made.arguments, strict=True))
-        with ir.InsertionPoint(made):
-            emit_block(frame, block)
-            _copy(frame, block.operations[len(block.operations) - 1])
-    frame.values.update(zip(op.results, copy.results, strict=True))
-
-
-def _copy(frame: Frame, op: ir.OpView) -> None:
-    clone = op.operation.clone()
-    for index, operand in enumerate(op.operation.operands):
-        clone.operands[index] = frame.values[operand]
-    for old, new in zip(op.operation.results, clone.results, strict=True):
-        frame.values[old] = new
-
-
 # Those that passes before this one place; they stay as they are.
-INSTRUCTIONS = (
+INSTRUCTIONS = {
     sm.ArriveExpectTxOp,
     sm.ArriveOp,
     sm.AwaitGridsOp,
     sm.BarrierInitOp,
     sm.BulkCommitOp,
     sm.BulkWaitOp,
+    ConvergeOp,
     sm.ClusterBarrierOp,
     sm.CommitOp,
     sm.CpAsyncWaitOp,
@@ -241,24 +242,33 @@ INSTRUCTIONS = (
     sm.WaitBarrierOp,
     sm.WgmmaWaitOp,
     llvm.LoadOp,
-)
+}
+# Ops whose blocks are converted, where they stand and in an `if`.
+BLOCKS: Lowerings = {scf.ForOp: _loop, scf.IfOp: _branch, scf.WhileOp: _while}
+TEAMS: Lowerings = {
+    PrologueOp: _prologue,
+    FirstWarpOp: _first_warp,
+    WarpsOp: _team,
+    RunOp: _region,
+    sm.EachRankOp: _ranks,
+}
 
 
-def _lower_handle(frame: Frame, op: ir.OpView) -> None:
-    """A compile-time handle, which the plan knows, or the prologue, which has been emitted."""
+def _lower_handle(_: Frame, __: ir.OpView) -> None:
+    """A compile-time handle, which the plan knows."""
 
 
 HANDLES = (
-    PrologueOp,
     TensorMapOp,
     AccumulatorOp,
     sm.LeaderBarrierOp,
+    sm.SlotOp,
     sm.PositionOp,
     sm.TallyOp,
     *get_args(MEMORY_OPS),
 )
-Lowerings = dict[type, Callable[[Frame, Any], None]]
 _TCGEN05: Lowerings = {
+    **TEAMS,
     CtaTileOp: lower_cta_tile,
     PlaceOp: lower_place,
     ThreadOp: lower_thread,
@@ -283,7 +293,6 @@ _TCGEN05: Lowerings = {
     sm.ReadTallyOp: lower_read_tally,
     sm.WriteTallyOp: lower_write_tally,
     sm.BarrierOp: lower_barrier,
-    sm.SlotOp: lower_slot,
     sm.SlotAddressOp: lower_slot_address,
     sm.CtaMaskOp: lower_cta_mask,
     sm.PrefetchTensorMapOp: lower_prefetch,

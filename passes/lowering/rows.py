@@ -39,33 +39,33 @@ UNIT_COLUMNS = UNIT_BYTES // 4
 WARP_ROWS = 16
 
 
-def lower_thread_lanes(frame: Frame, op: ThreadLanesOp) -> None:
+def lower_thread_lanes(frame: Frame, _: ThreadLanesOp) -> ir.Value:
     """By its warp."""
-    frame.values[op.lanes] = Place.lanes_of(frame.team.thread // 32)
+    return Place.lanes_of(frame.team.thread // 32)
 
 
-def lower_thread_row(frame: Frame, op: ThreadRowOp) -> None:
+def lower_thread_row(frame: Frame, op: ThreadRowOp) -> ir.Value:
     """By warp and lane, as tcgen05.ld spreads rows."""
     warp = frame.team.thread // 32
-    frame.values[op.row] = Place.row_of(warp, frame.lane, _fragment(frame, op.sums, 1))
+    return Place.row_of(warp, frame.lane, _fragment(frame, op.sums, 1))
 
 
-def lower_thread_column(frame: Frame, op: ThreadColumnOp) -> None:
+def lower_thread_column(frame: Frame, op: ThreadColumnOp) -> ir.Value:
     """By warp or lane, as tcgen05.ld spreads columns."""
     warp, fragment = frame.team.thread // 32, _fragment(frame, op.sums, op.neighbours.value)
     column = Place.column_of(warp, frame.lane, fragment, op.sums.type.shape[1])
-    frame.values[op.column] = build.constant(0) if column is None else column
+    return build.constant(0) if column is None else column
 
 
-def lower_read_row(frame: Frame, op: ReadRowOp) -> None:
+def lower_read_row(frame: Frame, op: ReadRowOp) -> ir.Value:
     """One tcgen05.ld."""
     n = op.sums.type.shape[1]
     fragment = _fragment(frame, op.sums, ir.VectorType(op.values.type).shape[0])
     held = frame.atom_columns(fragment.atom_m, n)
     column = frame.columns[op.sums] + op.row.value // fragment.atom_m * held
-    address = frame.values[op.lanes] + frame.values[op.start] + column
+    address = op.lanes + op.start + column
     element = op.sums.type.element
-    frame.values[op.values] = read_fragment(fragment, element, frame.tmem_address(address))
+    return read_fragment(fragment, element, frame.tmem_address(address))
 
 
 def _fragment(frame: Frame, sums: ir.Value[AccumulatorType], registers: int) -> TmemRead:
@@ -73,15 +73,15 @@ def _fragment(frame: Frame, sums: ir.Value[AccumulatorType], registers: int) -> 
     return TmemRead(TmemRead.layout_of(atom_m, frame.cluster.pair), registers)
 
 
-def lower_held_row(frame: Frame, op: ThreadRowOp) -> None:
+def lower_held_row(frame: Frame, op: ThreadRowOp) -> ir.Value:
     """By warp and lane, as wgmma spreads rows."""
     first = first_row_of(frame, frame.registers[op.sums])
-    frame.values[op.row] = first + frame.lane // 4
+    return first + frame.lane // 4
 
 
-def lower_held_column(frame: Frame, op: ThreadColumnOp) -> None:
+def lower_held_column(frame: Frame, _: ThreadColumnOp) -> ir.Value:
     """By lane: four share 8 columns."""
-    frame.values[op.column] = frame.lane % 4 * PAIR
+    return frame.lane % 4 * PAIR
 
 
 def lower_read_rows(frame: Frame, op: ReadRowsOp) -> None:
@@ -103,7 +103,7 @@ def first_row_of(frame: Frame, held: RegisterAccumulator) -> ir.Value:
 
 def lower_write_row(frame: Frame, op: WriteRowOp) -> None:
     """Each group of neighbours, vector by vector."""
-    row, column = frame.values[op.row], frame.values[op.column]
+    row, column = op.row, op.column
     for start, values in _groups(frame, op):
         _write_neighbours(frame, op, values, row, column + start)
 
@@ -133,7 +133,7 @@ def _write_neighbours(
 
 def lower_write_partial(frame: Frame, op: WritePartialOp) -> None:
     """Each group of neighbours, up to a unit of 16 bytes at a time."""
-    row, column = frame.values[op.row], frame.values[op.column]
+    row, column = op.row, op.column
     width = min(op.neighbours.value, UNIT_COLUMNS)
     alignment = width * partials_layout(op.memory).element_bytes
     for first, values in _groups(frame, op):
@@ -143,9 +143,8 @@ def lower_write_partial(frame: Frame, op: WritePartialOp) -> None:
             llvm.store(unit, to, alignment=alignment)
 
 
-def lower_partial(frame: Frame, op: PartialOp) -> None:
-    place = frame.values[op.row], frame.values[op.column]
-    frame.values[op.pointer] = _partial(op.memory, *place)
+def lower_partial(_: Frame, op: PartialOp) -> ir.Value:
+    return _partial(op.memory, op.row, op.column)
 
 
 def _partial(memory: ir.Value, row: ir.Value, column: ir.Value) -> ir.Value:
@@ -163,7 +162,7 @@ def _groups(frame: Frame, op: WriteRowOp | WritePartialOp) -> Iterator[tuple[int
         for number, pair in enumerate(frame.settled[op.values]):
             yield number * every, joined(pair)
         return
-    values = frame.values[op.values]
+    values = op.values
     count = ir.VectorType(values.type).shape[0]
     for start in range(0, count, neighbours):
         group = values if neighbours == count else slice_of(values, start, neighbours)

@@ -19,10 +19,11 @@ from ...dialects.tile_types import integers_of
 from .. import build
 from ..base import PassLog, require, target_of, the_kernel
 from ..plan import Plan
+from ..thread_rules import program
 from .frame import Frame
 from .launch import launch_attribute
 from .memory import read_plan
-from .program import emit_block, emit_prologue
+from .program import convert, erase_converted
 
 
 @dataclass(frozen=True)
@@ -41,7 +42,7 @@ class SelectInstructions:
         target = target_of(module)
         _check_grid(kernel, target)
         plan = read_plan(kernel)
-        _emit(kernel, plan, target)
+        _convert(kernel, plan, target)
         kernel.operation.erase()
         log.did(f"{len(plan.parameters)} parameters")
 
@@ -51,7 +52,8 @@ def _check_grid(kernel: KernelOp, target: Target) -> None:
     require(kernel, broken, "use a larger tile or persistence")
 
 
-def _emit(kernel: KernelOp, plan: Plan, target: Target) -> None:
+def _convert(kernel: KernelOp, plan: Plan, target: Target) -> None:
+    """Convert the program where it stands, then make it that of a `sm.kernel`."""
     with ir.InsertionPoint(kernel), kernel.location:
         made = sm.KernelOp.of(
             sym_name=kernel.sym_name,
@@ -59,15 +61,28 @@ def _emit(kernel: KernelOp, plan: Plan, target: Target) -> None:
             cluster=kernel.cluster,
             launch=launch_attribute(kernel, plan),
         )
-    types = [build.pointer(0 if parameter.map else build.GLOBAL) for parameter in plan.parameters]
-    entry = made.body.blocks.append(*types, arg_locs=[kernel.location] * len(types))
-    keys = [(parameter.argument, _map(parameter)) for parameter in plan.parameters]
-    frame = Frame(kernel, target, plan, dict(zip(keys, entry.arguments, strict=True)))
-    with ir.InsertionPoint(entry), kernel.location:
+    entry = kernel.body.blocks[0]
+    views, ops = len(entry.arguments), program(entry)
+    frame = Frame(kernel, target, plan, _add_parameters(entry, plan))
+    with ir.InsertionPoint.at_block_begin(entry), kernel.location:
         frame.open()
-        emit_prologue(frame, kernel.body.blocks[0])
-        frame.read_place()
-        emit_block(frame, kernel.body.blocks[0])
+    convert(frame, ops)
+    erase_converted(frame)
+    for _ in range(views):
+        entry.erase_argument(0)
+    entry.append_to(made.body)
+
+
+def _add_parameters(
+    entry: ir.Block, plan: Plan
+) -> dict[tuple[ir.Value, ir.Value | None], ir.Value]:
+    """Behind the views that a block takes, a pointer for each parameter of the kernel."""
+    return {
+        (parameter.argument, _map(parameter)): entry.add_argument(
+            build.pointer(0 if parameter.map else build.GLOBAL), ir.Location.unknown()
+        )
+        for parameter in plan.parameters
+    }
 
 
 def _map(parameter: Any) -> ir.Value | None:

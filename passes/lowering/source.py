@@ -38,7 +38,7 @@ class Source:
         layout, view = op.tile.type.layout, op.view.type
         strides, _ = view.get_strides_and_offset()
         inner = 1 if layout.major == "k" else 0
-        tile_indices = [frame.index(index) for index in (op.i, op.j)]
+        tile_indices = [build.as_i32(index) for index in (op.i, op.j)]
         rows, contiguous = view.shape[1 - inner], view.shape[inner]
         return Source(
             pointer=frame.parameters[op.view, None],

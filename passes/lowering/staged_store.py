@@ -20,9 +20,9 @@ from .operands import UNIT_BYTES
 from .pieces import Piece, piece_of
 
 
-def await_sums(frame: Frame, op: AwaitSumsOp) -> None:
+def await_sums(_: Frame, op: AwaitSumsOp) -> ir.Value:
     """The sums stay where they are."""
-    frame.columns[op.sums] = frame.columns[op.acc]
+    return op.acc
 
 
 def write_piece(frame: Frame, op: WritePieceOp) -> None:

@@ -18,29 +18,27 @@ CURVE_SYMBOL = "hilbert_curve"
 PLACE_BITS = 16
 
 
-def lower_cta_tile(frame: Frame, op: CtaTileOp) -> None:
+def lower_cta_tile(_: Frame, __: CtaTileOp) -> list[ir.Value]:
     """The grid has one CTA a tile: x along M, y along N."""
-    for result, register in ((op.i, "ctaid.x"), (op.j, "ctaid.y")):
-        frame.values[result] = build.as_index(build.special(register))
+    return [build.as_index(build.special(register)) for register in ("ctaid.x", "ctaid.y")]
 
 
-def lower_pair_rank(frame: Frame, op: PairRankOp) -> None:
+def lower_pair_rank(frame: Frame, _: PairRankOp) -> ir.Value:
     """Pairs are neighbours along M."""
-    frame.values[op.rank] = build.as_index(build.as_value(frame.place[0] % 2))
+    return build.as_index(build.as_value(frame.place[0] % 2))
 
 
-def lower_split_rank(frame: Frame, op: SplitRankOp) -> None:
+def lower_split_rank(_: Frame, __: SplitRankOp) -> ir.Value:
     """The CTAs of a tile are a cluster along z."""
-    frame.values[op.rank] = build.as_index(build.special("cluster_ctaid.z"))
+    return build.as_index(build.special("cluster_ctaid.z"))
 
 
-def lower_place(frame: Frame, op: PlaceOp) -> None:
+def lower_place(frame: Frame, op: PlaceOp) -> list[ir.Value]:
     """By arithmetic on the number, or from a table."""
     cluster = frame.cluster
-    places = raster(frame.values[op.number], _tiles(cluster, op), op.order.value, op.group.value)
-    parts = zip((op.i, op.j), places, (cluster.m, cluster.n), frame.place, strict=True)
-    for result, along, extent, own in parts:
-        frame.values[result] = build.as_index(along * extent + own)
+    places = raster(op.number, _tiles(cluster, op), op.order.value, op.group.value)
+    parts = zip(places, (cluster.m, cluster.n), frame.place, strict=True)
+    return [build.as_index(along * extent + own) for along, extent, own in parts]
 
 
 def _tiles(cluster: Cluster, op: PlaceOp) -> tuple[int, int]:

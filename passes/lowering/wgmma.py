@@ -35,7 +35,7 @@ def lower_wgmma(frame: Frame, op: MmaOp) -> None:
     sm.WgmmaFenceOp.of()
     atoms = [held.load(atom) for atom in range(len(held.atoms))]
     for k in range(0, a.k, fields["k"]):
-        accumulate = frame.values[op.accumulate] if k == 0 else build.true()
+        accumulate = op.accumulate if k == 0 else build.true()
         for atom, registers in enumerate(atoms):
             offsets = {"a_offset": a.offset(atom * ATOM_M, k), "b_offset": b.offset(0, k)}
             operands = (registers, a_first, b_first, accumulate)
