@@ -177,8 +177,8 @@ LOWERING = [
     ),
     Fault(
         "operands: a multicast part starts at the tile's first row of global memory",
-        "    row = _first_row(frame, op) + part * part_rows",
-        "    row = _first_row(frame, op)",
+        "    row = _first_row(op) + part * part_rows",
+        "    row = _first_row(op)",
         (f"{NUMERICS}/test_wide_clusters.py",),
     ),
     Fault(
