@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from pathlib import Path
 
@@ -13,7 +14,12 @@ from silicon_cases import all_cases
 from tilewright.runtime.emulator import launch
 
 RECORDED = json.loads((Path(__file__).parent / "h200.json").read_bytes())["kernels"]
-CASES = {case.name: case for case in all_cases()}
+
+
+@functools.cache
+def cases() -> dict[str, Case]:
+    """Every case by its name; inputs and PTX are made when the first test asks for them."""
+    return {case.name: case for case in all_cases()}
 
 
 def emulated(case: Case) -> np.ndarray:
@@ -27,14 +33,14 @@ def emulated(case: Case) -> np.ndarray:
 @pytest.mark.parametrize("name", RECORDED)
 def test_the_emulator_gives_the_bits_of_an_h200(name):
     inputs, expected = RECORDED[name]
-    case = CASES[name]
+    case = cases()[name]
     assert case.inputs_digest() == inputs, "other inputs than were recorded: run record.py again"
     assert case.digest_of(emulated(case)) == expected
 
 
 def test_every_kernel_is_recorded_and_another_bit_would_show():
-    assert RECORDED.keys() == CASES.keys()
-    exact = [case for case in CASES.values() if case.nan_type is None]
+    assert RECORDED.keys() == cases().keys()
+    exact = [case for case in cases().values() if case.nan_type is None]
     for case in exact[::50]:
         out = emulated(case)
         out[-1, 0] ^= 1
