@@ -30,7 +30,7 @@ PRESETS = {
     "v4": f"{_V3},pipelining{{stages=4}},warp-specialization",
     "v5": _V5,
     "v6": f"{_V5},persistence{{scheduler=static}}",
-    "kernel2": "tiling{tile=64x64x64},tma-insertion{box=2d}",
+    "kernel2": "tiling{tile=64x64x64},tma-insertion{box=2d},expand-loops{reads=matrices}",
     "kernel3": _KERNEL3,
     "kernel4": f"{_KERNEL3},epilogue-staging{{buffers=1}}",
     "kernel5": f"{_KERNEL5},epilogue-staging{{buffers=4}},clustering{{shape=2x2 pair=true}}",

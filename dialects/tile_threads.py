@@ -5,6 +5,7 @@ tile.thread_row      the row of an MMA's sums that this thread has, the first if
 tile.thread_column   the first column that it has of that row
 tile.read_row        sums of that row, from tensor memory
 tile.read_rows       sums of its two rows, which it holds
+tile.read_matrices   sums of its two rows, from tensor memory
 tile.write_row       view[row, column + c] = f(values[c]), dropped outside the view's columns
 tile.write_partial   values where other CTAs of the cluster can read them
 tile.partial         where such values are
@@ -19,6 +20,8 @@ from .mlir import ext, ir
 from .tile_types import AccumulatorType, SmemType, Tile
 from .verify import refuse, verify_epilogue
 
+MATRIX_VALUES = (2, 4, 8, 16, 32, 64)
+"""Of a row in one tcgen05.ld.16x256b of .x1 to .x32."""
 SHARED_POINTER = "!llvm.ptr<3>"
 
 
@@ -76,6 +79,33 @@ class ReadRowsOp(Tile.Operation, name="read_rows"):
         if {self.upper.type, self.lower.type} != {wanted}:
             return refuse(self, f"must give two {wanted}, got {self.upper.type}")
         return verify_values(self, self.sums.type, wanted, self.row.value)
+
+
+class ReadMatricesOp(Tile.Operation, name="read_matrices"):
+    """`upper`, `lower`: sums of two rows of this thread, 8 apart, from tensor memory.
+
+    They are of 16 rows of the MMA whose rows begin with `row`, in 16 lanes from `lanes` on, and of
+    the columns of tensor memory from `start` on: two neighbours of every 8 (tcgen05.ld.16x256b).
+    All threads of the team read together.
+    """
+
+    sums: ext.Operand[AccumulatorType]
+    lanes: ext.Operand[I32]
+    start: ext.Operand[I32]
+    row: ir.IntegerAttr
+    upper: ext.Result[Any]
+    lower: ext.Result[Any]
+
+    def verify_invariants(self) -> bool:
+        if self.upper.type != self.lower.type:
+            return refuse(
+                self, f"must give two vectors of a type, got {self.upper.type}, {self.lower.type}"
+            )
+        if not verify_values(self, self.sums.type, self.upper.type, self.row.value):
+            return False
+        fits = ir.VectorType(self.upper.type).shape[0] in MATRIX_VALUES
+        known = ", ".join(map(str, MATRIX_VALUES))
+        return fits or refuse(self, f"must give {known} values a row, got {self.upper.type}")
 
 
 class WriteRowOp(Tile.Operation, name="write_row"):

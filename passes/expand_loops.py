@@ -49,18 +49,21 @@ from ..dialects.tile_stores import (
     WritePieceOp,
 )
 from ..dialects.tile_types import AccumulatorType, integers, integers_of
-from .base import PassLog, refused, target_of, the_kernel, walk
+from .base import PassLog, one_of, option, refused, target_of, the_kernel, walk
 from .build import constant
 from .check_instructions import is_expanded
 from .clone import copy_region
 from .expand_clearing import expand_clearing
+from .expand_matrices import store_matrices
 from .expand_reduction import expand_reduced_store
-from .expand_rows import expand_store, hand_back
+from .expand_rows import expand_store, hand_back, store_columns
 from .expand_tiles import expand_tiles
 from .rings import is_operand_ring
 from .team import Team, by_one_lane
 from .whole import WHOLE, WHOLE_OPS, whole_of
 
+ROWS, MATRICES = "rows", "matrices"
+STORES = {ROWS: store_columns, MATRICES: store_matrices}
 LOADS = TmaLoadOp | TmaMulticastOp | CopyOp | LoadOp
 
 
@@ -81,6 +84,11 @@ class ExpandLoops:
     (`tile.write_row`) where the row is one of C. A reduction of a cluster writes its sums to shared
     memory (`tile.write_partial`), meets the cluster, and adds up what every CTA has (`sm.mapa`).
 
+    `reads` says how threads read sums of tensor memory that they store. `rows` gives each thread
+    neighbours of a row, by tcgen05.ld.32x32b or its likes, and stores of up to 32 bytes. `matrices`
+    gives it pairs in every 8 columns of two rows, by tcgen05.ld.16x256b, and stores of a pair. Sums
+    in registers always lie as matrices.
+
     Rows of operand tiles that no copy fills are cleared before the program begins (`sm.prologue`),
     by `tile.clear_unit` in loops.
 
@@ -92,18 +100,20 @@ class ExpandLoops:
 
     name: ClassVar[str] = "expand-loops"
     makes: ClassVar[tuple[str, ...]] = ("tile.write_piece", "sm.launch_dependents")
+    reads: str = option(ROWS, one_of(ROWS, MATRICES), "rows or matrices")
 
     def __call__(self, module: ir.Module, log: PassLog) -> None:
         kernel = the_kernel(module, self.name)
         if is_expanded(kernel):
             raise refused(kernel, "expand-loops: loops are written out already; run it once")
         target, stores = target_of(module), walk(kernel, StagedStoreOp)
+        self._check(kernel)
         for owner in walk(kernel, WarpsOp) or [kernel]:
             with ir.InsertionPoint(owner.body.blocks[0]), owner.location:
                 _end(kernel, owner)
         pieces = [_expand(store, target) for store in stores]
         for store in walk(kernel, StoreOp):
-            expand_store(kernel, store, target)
+            expand_store(kernel, store, target, STORES[self.reads])
         for store in walk(kernel, ReducedStoreOp):
             expand_reduced_store(kernel, store, target)
         expand_clearing(kernel)
@@ -111,6 +121,13 @@ class ExpandLoops:
         for op in walk(kernel, WHOLE_OPS):
             op.operation.attributes[WHOLE] = whole_of(kernel, op)
         log.did(f"{len(stores)} stores in {sum(pieces)} pieces")
+
+    def _check(self, kernel: KernelOp) -> None:
+        """Refuse an option that no store of the kernel reads."""
+        other = next(iter(walk(kernel, StagedStoreOp | ReducedStoreOp)), None)
+        if self.reads != ROWS and other is not None:
+            rule = f"expand-loops: reads={self.reads} must come with tile.store"
+            raise refused(other, f"{rule}, got {other.operation.name}; leave reads out")
 
 
 def _end(kernel: KernelOp, owner: Any) -> None:

@@ -13,6 +13,7 @@ read all at once, two rows of each MMA.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from ..dialects import sm
@@ -85,19 +86,25 @@ class Columns:
         return column if self.column is None else column + self.column
 
 
-def expand_store(kernel: KernelOp, store: StoreOp, target: Target) -> None:
-    """Write out one store."""
+StoreTensorMemory = Callable[[KernelOp, StoreOp, int | None], None]
+
+
+def expand_store(
+    kernel: KernelOp, store: StoreOp, target: Target, store_tensor_memory: StoreTensorMemory
+) -> None:
+    """Write out one store; sums of tensor memory in the way that is given."""
     height = None if lies_inside(kernel, store, "i") else store.view.type.shape[0]
     with ir.InsertionPoint(store), store.location:
         if target.has_tensor_memory:
-            _store_columns(kernel, store, height)
+            store_tensor_memory(kernel, store, height)
             hand_back(store)
         else:
             _store_pairs(store, target, height)
     store.operation.erase()
 
 
-def _store_columns(kernel: KernelOp, store: StoreOp, height: int | None) -> None:
+def store_columns(kernel: KernelOp, store: StoreOp, height: int | None) -> None:
+    """A row a thread; height: rows of C that a tile may lie outside of, None where none does."""
     columns, (m, n) = Columns.of(kernel, store), store.acc.type.shape
     for first in columns.atoms():
         row = as_i32(store.i) * m + (columns.row + first)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ..dialects.mlir import ir
 from ..dialects.tile_types import AccumulatorType
 
 REGISTERS = 32
@@ -47,6 +48,19 @@ class TmemRead:
     def columns(self) -> int:
         """Columns of the accumulator that one load covers."""
         return self.registers * (2 if self.layout == "F" else 1)
+
+    @property
+    def warp_rows(self) -> int:
+        """Rows of an MMA that one warp has in its lanes of tensor memory."""
+        return 16 if self.layout == "F" else 32
+
+    def first_row(self, warp: ir.Value) -> ir.Value:
+        """The first of a warp's rows."""
+        return (warp % 2 if self.layout == "B" else warp) * self.warp_rows
+
+    def first_column(self, warp: ir.Value, n: int) -> ir.Value | None:
+        """The first of a warp's columns, of `n`; None where every warp has all."""
+        return warp // 2 * (n // 2) if self.layout == "B" else None
 
     def parts(self, n: int) -> int:
         """Columns of tensor memory that hold `n` columns of the accumulator."""

@@ -49,7 +49,10 @@ STEPS = {
     "v4": ("dummies, v4", "a warp for TMA, a warp for MMA, four for the epilogue"),
     "v5": ("dummies, v5", "2-CTA MMA in clusters of two along M"),
     "v6": ("dummies, v6", "persistent, static scheduling; the epilogue overlaps the next tile"),
-    "kernel2": ("series, part 2", "TMA and tensor cores on 64×64×64 tiles, no swizzle"),
+    "kernel2": (
+        "series, part 2",
+        "TMA and tensor cores on 64×64×64 tiles, no swizzle; stores of 4 bytes",
+    ),
     "kernel3": ("series, part 2", "128-byte swizzle: one TMA copy a tile"),
     "kernel4": ("series, part 2", "the result packed in shared memory and stored by TMA"),
     "kernel5": ("series, part 3", "clusters: TMA multicast and 2-CTA MMA"),

@@ -38,7 +38,7 @@ ROW_RATES = {
 """Rows of a box, of 16 bytes, that one multiprocessor's copy engine moves."""
 KNOWN = {
     "normalize", "tiling", "tma-insertion", "swizzle-selection", "split-k", "epilogue-staging",
-    "clustering", "pipelining", "warp-specialization", "persistence", "ping-pong",
+    "clustering", "pipelining", "warp-specialization", "persistence", "ping-pong", "expand-loops",
 }  # fmt: skip
 """Passes whose kernels the estimate describes."""
 
@@ -52,6 +52,7 @@ def predict(problem: Problem, passes: Passes, target: Target) -> Estimate | None
     """
     calls = dict(passes)
     described = "tma-insertion" in calls and set(calls) <= KNOWN
+    described &= calls.get("tiling", {}).get("mma", "auto") == "auto"
     if target.chip not in FIGURES or not described:
         return None
     try:

@@ -41,6 +41,7 @@ from ...dialects.tile_stores import AwaitSumsOp, TmaStoreOp, WritePieceOp
 from ...dialects.tile_threads import (
     ClearUnitOp,
     PartialOp,
+    ReadMatricesOp,
     ReadRowOp,
     ReadRowsOp,
     ThreadColumnOp,
@@ -77,6 +78,7 @@ from .rows import (
     lower_held_column,
     lower_held_row,
     lower_partial,
+    lower_read_matrices,
     lower_read_row,
     lower_read_rows,
     lower_thread_column,
@@ -277,6 +279,7 @@ _TCGEN05: Lowerings = {
     ThreadRowOp: lower_thread_row,
     ThreadColumnOp: lower_thread_column,
     ReadRowOp: lower_read_row,
+    ReadMatricesOp: lower_read_matrices,
     WriteRowOp: lower_write_row,
     WritePartialOp: lower_write_partial,
     PartialOp: lower_partial,
@@ -304,7 +307,14 @@ _TCGEN05: Lowerings = {
     WritePieceOp: write_piece,
     TmaStoreOp: lower_tma_store,
 }
-TENSOR_MEMORY_ONLY = (PairMmaOp, PairRankOp, ThreadLanesOp, ReadRowOp, sm.TmemBaseOp)
+TENSOR_MEMORY_ONLY = (
+    PairMmaOp,
+    PairRankOp,
+    ThreadLanesOp,
+    ReadRowOp,
+    ReadMatricesOp,
+    sm.TmemBaseOp,
+)
 _WGMMA: Lowerings = {
     **{op: lower for op, lower in _TCGEN05.items() if op not in TENSOR_MEMORY_ONLY},
     MmaOp: lower_wgmma,

@@ -13,6 +13,7 @@ from ...dialects.mlir import ir, llvm
 from ...dialects.target import WARPGROUP_THREADS
 from ...dialects.tile_threads import (
     PartialOp,
+    ReadMatricesOp,
     ReadRowOp,
     ReadRowsOp,
     ThreadColumnOp,
@@ -27,7 +28,7 @@ from .. import build
 from ..base import defining_op
 from ..tmem_reads import TmemRead
 from ..whole import is_whole
-from .accumulator import Place, read_fragment
+from .accumulator import Place, read_fragment, read_matrices
 from .elements import element_pointer, joined, read_elements, slice_of
 from .frame import Frame
 from .operands import UNIT_BYTES, unit_offset
@@ -59,13 +60,29 @@ def lower_thread_column(frame: Frame, op: ThreadColumnOp) -> ir.Value:
 
 def lower_read_row(frame: Frame, op: ReadRowOp) -> ir.Value:
     """One tcgen05.ld."""
-    n = op.sums.type.shape[1]
     fragment = _fragment(frame, op.sums, ir.VectorType(op.values.type).shape[0])
-    held = frame.atom_columns(fragment.atom_m, n)
-    column = frame.columns[op.sums] + op.row.value // fragment.atom_m * held
-    address = op.lanes + op.start + column
-    element = op.sums.type.element
-    return read_fragment(fragment, element, frame.tmem_address(address))
+    address = _address(frame, op, fragment.atom_m)
+    return read_fragment(fragment, op.sums.type.element, address)
+
+
+def lower_read_matrices(frame: Frame, op: ReadMatricesOp) -> list[ir.Value]:
+    """One tcgen05.ld, which gives pairs of the two rows in turn."""
+    half = ir.VectorType(op.upper.type)
+    address = _address(frame, op, frame.mma_rows(op.sums.type.shape[0]))
+    values = read_matrices(4 * half.shape[0], op.sums.type.element, address)
+    found = []
+    for row in range(2):
+        pairs = range(PAIR * row, 2 * half.shape[0], 2 * PAIR)
+        mask = [start + column for start in pairs for column in range(PAIR)]
+        found.append(llvm.shufflevector(half, values, values, mask))
+    return found
+
+
+def _address(frame: Frame, op: ReadRowOp | ReadMatricesOp, atom_m: int) -> ir.Value:
+    """Where tensor memory has what is read, of the MMA that begins with a row."""
+    held = frame.atom_columns(atom_m, op.sums.type.shape[1])
+    column = frame.columns[op.sums] + op.row.value // atom_m * held
+    return frame.tmem_address(op.lanes + op.start + column)
 
 
 def _fragment(frame: Frame, sums: ir.Value[AccumulatorType], registers: int) -> TmemRead:

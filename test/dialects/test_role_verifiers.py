@@ -115,6 +115,15 @@ def read_rows(values="vector<16xf32>"):
     )
 
 
+def read_matrices(upper="vector<16xf32>", lower="vector<16xf32>", row=0):
+    return (
+        f'%acc = "tile.accumulator"() : () -> {ACC}',
+        "%n = arith.constant 0 : i32",
+        f'%x, %y = "tile.read_matrices"(%acc, %n, %n) {{row = {row} : i64}}'
+        f" : ({ACC}, i32, i32) -> ({upper}, {lower})",
+    )
+
+
 def write_partial(memory=WORDS, neighbours=2, every=8):
     slot = f"!pipe.slot<[{memory}]>"
     groups = f"{{neighbours = {neighbours} : i64, every = {every} : i64}}"
@@ -253,6 +262,19 @@ PIECE = '!tile.smem<tensor<128x16xbf16>, "k", "none">'
         (
             kernel(*read_rows("vector<32xf32>")),
             "tile.read_rows: must give two vector<16xf32>, got vector<32xf32>",
+        ),
+        (
+            kernel(*read_matrices(lower="vector<8xf32>")),
+            "tile.read_matrices: must give two vectors of a type, got vector<16xf32>, "
+            "vector<8xf32>",
+        ),
+        (
+            kernel(*read_matrices("vector<6xf32>", "vector<6xf32>")),
+            "tile.read_matrices: must give 2, 4, 8, 16, 32, 64 values a row, got vector<6xf32>",
+        ),
+        (
+            kernel(*read_matrices(row=16)),
+            "tile.read_matrices: row must be the first of an MMA's of 128, got 16",
         ),
         (
             kernel(*write_partial(neighbours=3)),

@@ -85,6 +85,15 @@ def test_specs_that_cannot_be_built(fields, message):
             "swizzle-selection: option force must be widest, none, 32B, 64B or 128B, got '256B'",
         ),
         (
+            "tiling,expand-loops{reads=columns}",
+            "expand-loops: option reads must be rows or matrices, got 'columns'",
+        ),
+        (
+            "tiling,tma-insertion,epilogue-staging,expand-loops{reads=matrices}",
+            "tile.staged_store: expand-loops: reads=matrices must come with tile.store, got "
+            "tile.staged_store; leave reads out",
+        ),
+        (
             "tma-insertion",
             "tma-insertion: the module must hold one tile.kernel, got 0; run tiling first",
         ),

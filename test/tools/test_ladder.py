@@ -21,7 +21,7 @@ def test_rungs_are_printed_with_their_resources_and_verdict(tilewright):
     assert row[1:5] == ["tma", "swizzle", "64×64×64", "1"]
     assert row[-1] == "PASS"
     assert len(evidence) == 10 and evidence[-2] == "0"  # conflicts
-    assert speed[1:3] == ["+swizzle-selection", speed[2]] and "288.3" in speed
+    assert speed[1].startswith("+swizzle-selection") and "288.3" in speed
     assert ran.out.splitlines()[-1] == "PASS  2 of 2 rungs"
 
 
@@ -48,9 +48,11 @@ def test_a_swizzle_asks_for_whole_lines_and_takes_one_pass_for_each(tilewright, 
     loaded = (128 // tile) ** 2 * 2 * tile * 128 * 2
     stored = 128 * 128 * 2
     assert before["asked_bytes"] == after["asked_bytes"] == loaded + stored
-    assert (before["requests"]["16"], before["requests"]["128"]) == (loaded // 16, 0)
+    narrow = plain == "kernel2"  # stores 16 bytes of each of 8 rows at a time
+    assert before["requests"]["16"] == loaded // 16 + narrow * stored // 16
+    assert before["requests"]["128"] == 0
     assert (after["requests"]["16"], after["requests"]["128"]) == (0, loaded // 128)
-    assert before["sectors"] * 32 == 2 * loaded + stored
+    assert before["sectors"] * 32 == 2 * loaded + (1 + narrow) * stored
     assert after["sectors"] * 32 == loaded + stored
     assert before["conflicts"] == loaded // 16 - loaded // 128
     assert after["conflicts"] == 0

@@ -1,0 +1,71 @@
+"""Stores by threads that read tensor memory as 8x8 matrices, as mma.sync spreads its sums.
+
+    tile.store %acc     for start = 0 .. columns step 8 N
+                    →     %upper, %lower = tile.read_matrices %sums, start
+                          if %row < rows of c:     tile.write_row %upper: pairs in every 8 columns
+                          if %row + 8 < rows of c: tile.write_row %lower
+
+A thread has a pair of neighbours in every 8 columns of two rows, so it stores a pair at a time.
+That is how "Matrix Multiplication on Blackwell" (part 2, TMEM to registers) reads its sums.
+"""
+
+from __future__ import annotations
+
+from ..dialects.fragments import tensor_memory
+from ..dialects.mlir import ir
+from ..dialects.sm_threads import ThreadOp
+from ..dialects.sm_types import attribute_of
+from ..dialects.target import WARP_THREADS
+from ..dialects.tile import KernelOp, StoreOp
+from ..dialects.tile_stores import AwaitSumsOp
+from ..dialects.tile_threads import ReadMatricesOp, ThreadLanesOp
+from ..dialects.tile_types import AccumulatorType
+from .build import as_i32, constant, less, loop, when
+from .expand_rows import PAIR, PAIR_EVERY, ROWS_APART, write_row
+from .places import place_in
+from .plan import cluster_of
+from .tmem_reads import TmemRead, store_read
+
+MATRIX_LANES, LANE = 16, 1 << 16
+COLUMNS = (64, 32, 16, 8)  # that one load may cover: up to 32 registers
+
+
+def store_matrices(kernel: KernelOp, store: StoreOp, height: int | None) -> None:
+    """Write out one store; height: rows of C that a tile may lie outside of."""
+    sums, (m, n) = AwaitSumsOp(acc=store.acc, sums=store.acc.type).sums, store.acc.type.shape
+    read, lanes = store_read(sums.type, cluster_of(kernel).pair), ThreadLanesOp().lanes
+    parts = read.parts(n)
+    columns = next(each for each in COLUMNS if parts % each == 0)
+    row, column = _own(read, columns, n)
+    row, column = as_i32(store.i) * m + row, as_i32(store.j) * n + column
+    for first in range(0, m, read.atom_m):
+        for half in range(0, read.warp_rows, MATRIX_LANES):
+            at_row, at_lanes = row + (first + half), lanes + half * LANE
+            with loop(constant(0), parts, columns) as start:
+                where = {"lanes": at_lanes, "start": start, "row": attribute_of(first)}
+                _store_part(store, _read(sums, columns, where), at_row, column + start, height)
+
+
+def _own(read: TmemRead, columns: int, n: int) -> tuple[ir.Value, ir.Value]:
+    """The first row and column of the tile that this thread has."""
+    thread = ThreadOp().number
+    warp = thread // WARP_THREADS
+    fragment = tensor_memory("16x256b", columns // 8)
+    row, column = place_in(fragment, thread % WARP_THREADS)
+    assert row is not None and column is not None
+    first_column = read.first_column(warp, n)
+    return read.first_row(warp) + row, column if first_column is None else first_column + column
+
+
+def _read(sums: ir.Value[AccumulatorType], columns: int, where: dict) -> ReadMatricesOp:
+    half = ir.VectorType.get([columns // 4], sums.type.element)
+    return ReadMatricesOp(sums=sums, upper=half, lower=half, **where)
+
+
+def _store_part(
+    store: StoreOp, read: ReadMatricesOp, row: ir.Value, column: ir.Value, height: int | None
+) -> None:
+    for behind, values in ((0, read.upper), (ROWS_APART, read.lower)):
+        at_row = row + behind
+        with when(None if height is None else less(at_row, height)):
+            write_row(store, values, at_row, column, PAIR, PAIR_EVERY)
