@@ -103,7 +103,8 @@ class ScaledMultiply(Multiply):
     def _sums(self, block: Block) -> np.ndarray:
         first = self.d.column + block.first_column
         memory = tensor_engine(self.ctas[block.cta]).memory
-        return memory.words[block.lanes, first : first + self.d_columns].view(np.float32)
+        sums = memory.accumulator(block.lanes, slice(first, first + self.d_columns))
+        return sums.view(np.float32)
 
     def _scaled_a(self, block: Block, a: np.ndarray) -> _Scaled:
         cta, first = self.ctas[block.cta], self.scaling.a_id

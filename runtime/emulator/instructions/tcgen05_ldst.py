@@ -174,7 +174,7 @@ def _load(memory: TensorMemory, form: AccessForm, lane: int, column: int) -> np.
     if form.shape.lanes == 32 and not form.packed:
         block = slice(lane, lane + 32), slice(column, column + form.registers)
         memory.require_written(*block, form.name)
-        return np.ascontiguousarray(memory.words[block].T)
+        return np.ascontiguousarray(memory.part(*block).T)
     lanes, columns = _indices(form, lane, column)
     low = memory.gather(lanes, columns, form.name)
     if not form.packed:

@@ -231,7 +231,7 @@ class Multiply:
         lanes = _shifted(block.lanes, place.lane)
         memory = tensor_engine(self.ctas[block.cta]).memory
         memory.require_written(lanes, columns, "tcgen05.mma operand A")
-        words = np.ascontiguousarray(memory.words[lanes, columns])
+        words = np.ascontiguousarray(memory.part(lanes, columns))
         return to_float32(words, self.descriptor.a.name)
 
     def _write(self, block: Block, product: np.ndarray) -> None:
@@ -252,7 +252,7 @@ class Multiply:
     ) -> None:
         if self.add:
             memory.require_written(lanes, columns, "tcgen05.mma accumulator")
-        words, name = memory.words[lanes, columns], self.descriptor.accumulator
+        words, name = memory.accumulator(lanes, columns), self.descriptor.accumulator
         accumulate(words, product, name, self.add, self.scale)
         memory.mark_written(lanes, columns)
 

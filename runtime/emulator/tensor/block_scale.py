@@ -18,7 +18,7 @@ import numpy as np
 from ..errors import Trap
 from .descriptor import FLOAT8_6_4, InstructionDescriptor, OperandType, check_small_major
 from .element_formats import decode
-from .tensor_memory import QUARTER, TensorMemory, by_row
+from .tensor_memory import LANES, QUARTER, TensorMemory, by_row
 
 
 @dataclass(frozen=True)
@@ -170,7 +170,8 @@ def scale_factors(
     count = rows // groups
     columns = slice(column, column + factor_columns(count))
     memory.require_factors(columns, (count, first, scaling.blocks), what)
-    parts = by_row(memory.words[:, columns], count)[..., first : first + scaling.blocks]
+    words = memory.part(slice(0, LANES), columns)
+    parts = by_row(words, count)[..., first : first + scaling.blocks]
     copies = parts.reshape(groups, -1, count, scaling.blocks)
     if (copies != copies[:, :1]).any():
         which = "all four" if groups == 1 else "the first two and in the last two"

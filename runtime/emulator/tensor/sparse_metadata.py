@@ -47,7 +47,7 @@ def kept_positions(memory: TensorMemory, columns: slice, kind: str) -> np.ndarra
     Raises ``Trap`` for unwritten metadata and for a value that the ISA leaves undefined.
     """
     memory.require_written(slice(0, LANES), columns, _WHAT)
-    nibbles = _nibbles(memory.words[:, columns])
+    nibbles = _nibbles(memory.part(slice(0, LANES), columns))
     codes = nibbles if kind in ONE_BYTE_KINDS else _rows_from_pairs(nibbles)
     return _positions(codes, kind, CODES)
 

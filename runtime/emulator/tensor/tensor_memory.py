@@ -86,6 +86,7 @@ class TensorMemory:
     """Words, written marks and allocation table of one CTA's tensor memory.
 
     ``words`` is ``uint32[128, 512]``, ``written`` the same with 0xFF in each byte that was written;
+    an `accumulator` is kept apart until something else looks at its columns.
     ``poison`` fills the words; ``pick`` chooses among legal places of
     an allocation (a callable from a list of start columns to one of them); ``tracks``: whether
     words that were never written may not be read.
@@ -93,15 +94,42 @@ class TensorMemory:
 
     def __init__(self, poison: np.ndarray | None = None, pick=min, tracks: bool = True):
         self._tracks = tracks
-        self.words = np.full((LANES, COLUMNS), 0xDEADBEEF, np.uint32)
+        self._words = np.full((LANES, COLUMNS), 0xDEADBEEF, np.uint32)
         if poison is not None:
-            self.words[...] = poison
+            self._words[...] = poison
+        self._apart: dict[tuple[int, int, int, int], np.ndarray] = {}
         self.written = np.zeros((LANES, COLUMNS), np.uint32)
         self.allocations: dict[int, int] = {}
         self.relinquished = False
         self._pick = pick
         self._last_size = COLUMNS
         self._whole: set[tuple[int, int, int, int]] = set()
+
+    @property
+    def words(self) -> np.ndarray:
+        """All words, up to date."""
+        return self.part(slice(0, LANES), slice(0, COLUMNS))
+
+    def part(self, rows: slice, columns: slice) -> np.ndarray:
+        """A block of the words, up to date; a view."""
+        if self._apart:
+            self._settle(_corners(rows, columns))
+        return self._words[rows, columns]
+
+    def accumulator(self, rows: slice, columns: slice) -> np.ndarray:
+        """A block of the words to change in place: one array without gaps, to which a product is
+        added several times faster than to rows that lie apart."""
+        corners = _corners(rows, columns)
+        if corners not in self._apart:
+            self._apart[corners] = np.array(self.part(rows, columns), order="C")
+        return self._apart[corners]
+
+    def _settle(self, block: tuple[int, int, int, int]) -> None:
+        """Put the accumulators that meet a block back to where they belong."""
+        for corners in list(self._apart):
+            top, bottom, first, end = corners
+            if top < block[1] and block[0] < bottom and first < block[3] and block[2] < end:
+                self._words[top:bottom, first:end] = self._apart.pop(corners)
 
     def check_allocation(self, columns: int) -> None:
         """Raise ``Trap`` unless an allocation of ``columns`` is legal now."""
@@ -199,7 +227,13 @@ class TensorMemory:
         if not whole.all():
             at = np.argwhere(~whole)[0]
             raise _unwritten(int(lanes[tuple(at)]), int(columns[tuple(at)]), what)
-        return self.words[lanes, columns]
+        return self._around(columns)[lanes, columns]
+
+    def _around(self, columns: np.ndarray) -> np.ndarray:
+        """The words, up to date in these columns."""
+        if self._apart:
+            self._settle((0, LANES, int(columns.min()), int(columns.max()) + 1))
+        return self._words
 
     def scatter(
         self,
@@ -209,7 +243,7 @@ class TensorMemory:
         marks: np.ndarray | int = WRITTEN,
     ) -> None:
         """Write words at absolute (lane, column) index arrays; marks: their bytes that count."""
-        self.words[lanes, columns] = values
+        self._around(columns)[lanes, columns] = values
         self.written[lanes, columns] = marks
         if marks is not WRITTEN:
             self._whole.clear()
