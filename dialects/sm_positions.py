@@ -23,7 +23,7 @@ from .sm_types import (
 from .verify import refuse
 
 AXES = ("m", "n")
-CTA, PAIR = "cta", "pair"
+CTA, PAIR, PEERS = "cta", "pair", "peers"
 
 
 class PositionType(Sm.Type, name="place_in_ring"):
@@ -128,7 +128,9 @@ class CtaMaskOp(Instruction, name="cta_mask"):
     """`mask` of ranks in the cluster, a bit each: those of `whose`, and those in line `along` axes.
 
     `whose` is this "cta" alone or both of its "pair". In line along "m" are the CTAs with the same
-    place along N, and along "n" those with the same places along M.
+    place along N, and along "n" those with the same places along M. "peers" are those in line along
+    one axis, this one included, that need the same tile of an operand: of pairs along "m", those at
+    the same place in their pair.
     """
 
     whose: ir.StringAttr
@@ -139,7 +141,11 @@ class CtaMaskOp(Instruction, name="cta_mask"):
         along = [ir.StringAttr(axis).value for axis in self.along]
         if along != sorted(set(along)) or not set(along) <= set(AXES):
             return refuse(self, f"along must be some of {AXES} in this order, got {along}")
-        return verify_choice(self, "whose", (CTA, PAIR))
+        if not verify_choice(self, "whose", (CTA, PAIR, PEERS)):
+            return False
+        if self.whose.value == PEERS and len(along) != 1:
+            return refuse(self, f"peers are in line along one axis, got {along}")
+        return True
 
 
 class LeaderRankOp(Instruction, name="leader_rank"):

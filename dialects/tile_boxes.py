@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from .integer_types import I16
 from .mlir import ext, ir
 from .sm_types import SHARED, verify_pointer
 from .tile_types import SmemType, TensorMapType, Tile
@@ -30,12 +31,13 @@ class LoadBoxesOp(Tile.Operation, name="load_boxes"):
 class MulticastBoxesOp(Tile.Operation, name="multicast_boxes"):
     """`tile.tma_multicast` in boxes, whose bytes the barriers at the place of `barrier` count.
 
-    There is one in each CTA of the line, or in the leader CTA of its pair.
+    There is one in each CTA of `mask`, the peers along `axis`, or in the leader CTA of its pair.
     """
 
     map: ext.Operand[TensorMapType]
     tile: ext.Operand[SmemType]
     barrier: ext.Operand[Any]
+    mask: ext.Operand[I16]
     i: ext.Operand[ir.IndexType]
     j: ext.Operand[ir.IndexType]
     axis: ir.StringAttr

@@ -25,14 +25,14 @@ from typing import Any
 from ..dialects import sm
 from ..dialects.mlir import ir, scf
 from ..dialects.sm_memory import CLAIM_BYTES, BarriersOp
-from ..dialects.sm_positions import PAIR
+from ..dialects.sm_positions import PEERS
 from ..dialects.sm_threads import FIRST, ISSUER, TEAM, WARP, RunOp, WarpsOp, who_runs
 from ..dialects.target import WARP_THREADS
 from ..dialects.tile import KernelOp
 from ..dialects.tile_boxes import LoadBoxesOp, MulticastBoxesOp
 from .base import defining_op, refused
 from .clone import constant_of
-from .cta_ranks import itself, leader_of, ranks_in_line, ranks_in_mask
+from .cta_ranks import itself, leader_of, ranks_in_mask
 from .plan import cluster_of
 from .thread_rules import program
 
@@ -230,8 +230,9 @@ class _Phases:
         self._signal(op, op.barrier, "brought", op.bytes)
 
     def multicast(self, op: MulticastBoxesOp) -> None:
-        to = partial(ranks_in_line, self.cluster, op.axis.value)
-        self._signal(op, op.barrier, "brought", op.bytes, to)
+        if _said(op, op.mask) != (PEERS, [axis := op.axis.value]):
+            raise refused(op, f"source: the mask must be of the peers along {axis!r}, got another")
+        self._signal(op, op.barrier, "brought", op.bytes, self._ranks_of(op, op.mask))
 
     def claim(self, op: sm.TryCancelOp) -> None:
         to = (lambda _: self.ranks) if op.multicast.value else itself
@@ -287,11 +288,7 @@ class _Phases:
         return [rank for rank in ranks if leader_of(rank) == rank] if by == ISSUER else ranks
 
     def _ranks_of(self, op: Any, mask: ir.Value) -> Callable[[int], list[int]]:
-        made = defining_op(mask)
-        if not isinstance(made, sm.CtaMaskOp):
-            raise refused(op, "source: a mask must be of sm.cta_mask, got another; name the CTAs")
-        axes = [ir.StringAttr(axis).value for axis in made.along]
-        return partial(ranks_in_mask, self.cluster, made.whose.value == PAIR, axes)
+        return partial(ranks_in_mask, self.cluster, *_said(op, mask))
 
     def _compare(self, op: BarriersOp) -> None:
         """The arrivals of all agents in a phase, where somebody waits for it."""
@@ -340,6 +337,14 @@ def _source(op: Any, barrier: ir.Value) -> tuple[ir.Value, sm.ReadPositionOp]:
             f"position in {stages}; read another position",
         )
     return made.barriers, read
+
+
+def _said(op: Any, mask: ir.Value) -> tuple[str, list[str]]:
+    """Whose a mask is, and along which axes."""
+    made = defining_op(mask)
+    if not isinstance(made, sm.CtaMaskOp):
+        raise refused(op, "source: a mask must be of sm.cta_mask, got another; name the CTAs")
+    return made.whose.value, [ir.StringAttr(axis).value for axis in made.along]
 
 
 def _parity_of(parity: ir.Value) -> tuple[ir.Operation, bool] | None:

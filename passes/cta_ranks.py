@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from ..dialects.sm_positions import PAIR, PEERS
 from .cluster import Cluster
 
 
@@ -29,10 +30,12 @@ def ranks_in_line(cluster: Cluster, axis: str, rank: int) -> list[int]:
     return _ranks(cluster, rank, ((other, y) for other in range(x % every, cluster.m, every)))
 
 
-def ranks_in_mask(cluster: Cluster, pair: bool, axes: Sequence[str], rank: int) -> list[int]:
-    """Those of `sm.cta_mask`: the CTA or its pair, and all in line with it along the axes."""
+def ranks_in_mask(cluster: Cluster, whose: str, axes: Sequence[str], rank: int) -> list[int]:
+    """Those of `sm.cta_mask`: the CTA, its pair or its peers, and all in line along the axes."""
+    if whose == PEERS:
+        return ranks_in_line(cluster, axes[0], rank)
     x, y = _place(cluster, rank)
-    own = {x - x % 2, x - x % 2 + 1} if pair else {x}
+    own = {x - x % 2, x - x % 2 + 1} if whose == PAIR else {x}
     places = {(each, y) for each in own}
     if "n" in axes:
         places |= {(each, other) for each in own for other in range(cluster.n)}

@@ -43,24 +43,21 @@ def lower_multicast_boxes(frame: Frame, op: MulticastBoxesOp) -> None:
     """This CTA's part of every box goes to all CTAs of the line, at the same place in each."""
     layout, axis = op.tile.type.layout, op.axis.value
     part_rows = layout.rows // op.parts.value
-    part, mask = _line(frame, axis)
+    part = _part(frame, axis)
     row = _first_row(op) + part * part_rows
     chunk = _first_chunk(op)
     start = frame.tiles[op.tile] + part * (part_rows * layout.span_bytes)
     for index in range(layout.chunks):
         column = (chunk + index) * layout.span
-        _copy(frame, op, start + index * layout.chunk_bytes, [column, row], mask)
+        _copy(frame, op, start + index * layout.chunk_bytes, [column, row], op.mask)
 
 
-def _line(frame: Frame, axis: str) -> tuple[ir.Value | int, ir.Value]:
-    """(this CTA's number in its line, mask of the line) along "m" or "n"."""
+def _part(frame: Frame, axis: str) -> ir.Value | int:
+    """This CTA's number among those in line along "m" or "n" that need the same tile."""
     x, y = frame.place
-    cluster = frame.cluster
     if axis == "n":
-        return y, frame.line(cluster.a_peers, x, 0)
-    if not cluster.pair:
-        return x, frame.line(cluster.b_peers, 0, y)
-    return x // 2, frame.line(cluster.b_peers, x % 2, y)
+        return y
+    return x // 2 if frame.cluster.pair else x
 
 
 def _first_row(op: LoadBoxesOp | MulticastBoxesOp) -> ir.Value:

@@ -23,7 +23,7 @@ from ...dialects.tile_stores import NextBufferOp, StagingBufferOp
 from .. import build
 from ..base import defining_op, refused
 from ..plan import transaction_bytes
-from .rings import Ring, Rings, advance, arrive_once, before, converge, read, run
+from .rings import Ring, Rings, advance, arrive_once, before, converge, peers, read, run
 
 
 def lower_acquire(rings: Rings, op: AcquireOp) -> None:
@@ -60,7 +60,8 @@ def lower_load(rings: Rings, op: TmaLoadOp) -> None:
 def lower_multicast(rings: Rings, op: TmaMulticastOp) -> None:
     """The same in every CTA that the tile goes to."""
     where = {"map": op.map, "tile": op.tile, "i": op.i, "j": op.j}
-    MulticastBoxesOp(barrier=_counting(rings, op), **where, axis=op.axis, parts=op.parts)
+    boxes = {"axis": op.axis, "parts": op.parts, "mask": peers(op.axis.value)}
+    MulticastBoxesOp(barrier=_counting(rings, op), **where, **boxes)
 
 
 def _counting(rings: Rings, op: TmaLoadOp | TmaMulticastOp) -> ir.Value:

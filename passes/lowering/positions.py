@@ -6,7 +6,7 @@ from ...dialects import sm
 from ...dialects.mlir import arith, ir, llvm
 from ...dialects.pipe import TileOp
 from ...dialects.sm_memory import BARRIER_BYTES, CLAIM_BYTES
-from ...dialects.sm_positions import PAIR
+from ...dialects.sm_positions import PAIR, PEERS
 from .. import build
 from ..base import defining_op
 from .frame import Frame, known_index, slot_of
@@ -57,6 +57,8 @@ def lower_cta_mask(frame: Frame, op: sm.CtaMaskOp) -> ir.Value:
     """Of whose it is, those in line along N, and the whole line along M."""
     cluster, pair = frame.cluster, op.whose.value == PAIR
     axes = [ir.StringAttr(axis).value for axis in op.along]
+    if op.whose.value == PEERS:
+        return _peers(frame, axes[0])
     own = 0b11 if pair else 0b1
     x, y = frame.pair_start() if pair else frame.place[0], frame.place[1]
     ranks = cluster.a_peers * own if "n" in axes else own
@@ -64,6 +66,14 @@ def lower_cta_mask(frame: Frame, op: sm.CtaMaskOp) -> ir.Value:
     if "m" in axes:
         mask = arith.ori(mask, frame.line((1 << cluster.m) - 1, 0, y))
     return mask
+
+
+def _peers(frame: Frame, axis: str) -> ir.Value:
+    """Those that need the same tile of A, in line along N, or of B, along M."""
+    (x, y), cluster = frame.place, frame.cluster
+    if axis == "n":
+        return frame.line(cluster.a_peers, x, 0)
+    return frame.line(cluster.b_peers, x % 2 if cluster.pair else 0, y)
 
 
 def lower_leader_rank(frame: Frame, _: sm.LeaderRankOp) -> ir.Value:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -11,7 +11,7 @@ from ...dialects import sm
 from ...dialects.mlir import ir
 from ...dialects.pipe import TurnType
 from ...dialects.sm_memory import BarriersOp, RingOp, StagingOp, TurnsOp, is_claim
-from ...dialects.sm_positions import CTA, PAIR
+from ...dialects.sm_positions import CTA, PAIR, PEERS
 from ...dialects.sm_threads import WARP, ConvergeOp, RunOp
 from ...dialects.target import Target
 from ...dialects.tile import KernelOp
@@ -128,7 +128,7 @@ class Rings:
 
     def pair_mask(self) -> ir.Value | None:
         """Both CTAs of the pair, None without pairs."""
-        return self._mask(PAIR, ()) if self.cluster.pair else None
+        return mask_of(PAIR, ()) if self.cluster.pair else None
 
     def release_mask(self) -> ir.Value | None:
         """The CTAs that write into the slots that this CTA's MMAs have read; None for itself."""
@@ -136,11 +136,7 @@ class Rings:
         if cluster.size == 1 or not (cluster.pair or cluster.shares_a or cluster.shares_b):
             return None
         along = [axis for axis in "mn" if (cluster.shares_b if axis == "m" else cluster.shares_a)]
-        return self._mask(PAIR if cluster.pair else CTA, along)
-
-    def _mask(self, whose: str, along: Any) -> ir.Value:
-        axes = ir.ArrayAttr.get([ir.StringAttr.get(axis) for axis in along])
-        return sm.CtaMaskOp.of(whose=whose, along=axes).mask
+        return mask_of(PAIR if cluster.pair else CTA, along)
 
 
 def _ring(op: Any, target: Target) -> Ring:
@@ -180,6 +176,17 @@ def read(place: ir.Value) -> tuple[ir.Value, ir.Value]:
 def advance(place: ir.Value, slots: int = 1) -> None:
     """Go on to a later slot."""
     sm.AdvancePositionOp.of(place, slots=slots)
+
+
+def mask_of(whose: str, along: Iterable[str]) -> ir.Value:
+    """The ranks of the CTAs that `sm.cta_mask` says."""
+    axes = ir.ArrayAttr.get([ir.StringAttr.get(axis) for axis in along])
+    return sm.CtaMaskOp.of(whose=whose, along=axes).mask
+
+
+def peers(axis: str) -> ir.Value:
+    """The CTAs in line along an axis that need the same tile as this one."""
+    return mask_of(PEERS, axis)
 
 
 def barrier_of(barriers: ir.Value, index: ir.Value) -> ir.Value:

@@ -155,7 +155,11 @@ def message_of(text):
         ),
         (
             '%m = "sm.cta_mask"() {along = [], whose = "all"} : () -> i16',
-            "sm.cta_mask: whose must be one of ('cta', 'pair'), got 'all'",
+            "sm.cta_mask: whose must be one of ('cta', 'pair', 'peers'), got 'all'",
+        ),
+        (
+            '%m = "sm.cta_mask"() {along = ["m", "n"], whose = "peers"} : () -> i16',
+            "sm.cta_mask: peers are in line along one axis, got ['m', 'n']",
         ),
         (
             '%m = "sm.cta_mask"() {along = [], whose = "cta"} : () -> i16\n'

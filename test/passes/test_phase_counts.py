@@ -241,6 +241,11 @@ ROWS = {
         replace('along = ["m", "n"]', 'along = ["m"]'),
         arrivals("operands.empty", 2, 3),
     ),
+    "a load for all in line": (
+        PAIRS,
+        replace('whose = "peers"', 'whose = "cta"'),
+        "tile.multicast_boxes: source: the mask must be of the peers along 'n', got another",
+    ),
     "the parity of a full slot for an empty one": (
         ROLES,
         replace("arith.xori", "arith.ori"),

@@ -1,9 +1,13 @@
 // A slot is empty once all have read it that got it by multicast: the CTAs in line along an axis hear of it
-// by one commit, or by an arrival of each warp in each of them.
+// by one commit, or by an arrival of each warp in each of them. A load's mask names those that need its tile.
 // RUN: tilewright opt %s --passes 'tma-insertion,clustering{shape=2x2 pair=false},pipelining{stages=2},warp-specialization,pipes-to-barriers' | filecheck %s
 // RUN: tilewright opt %s --target sm_90a --passes 'tma-insertion,clustering{shape=2x1},pipelining{stages=2},warp-specialization,pipes-to-barriers' | filecheck %s --check-prefix HOPPER
 
 // CHECK:     "sm.barriers"() {arrivals = 3 : i64, label = "operands.empty"
+// CHECK:     %[[ALONG_N:.*]] = "sm.cta_mask"() {along = ["n"], whose = "peers"}
+// CHECK-NEXT: "tile.multicast_boxes"(%{{.*}}, %{{.*}}, %{{.*}}, %[[ALONG_N]], %{{.*}}, %{{.*}}) {axis = "n"
+// CHECK:     %[[ALONG_M:.*]] = "sm.cta_mask"() {along = ["m"], whose = "peers"}
+// CHECK-NEXT: "tile.multicast_boxes"(%{{.*}}, %{{.*}}, %{{.*}}, %[[ALONG_M]], %{{.*}}, %{{.*}}) {axis = "m"
 // CHECK:     "tile.mma"
 // CHECK:     %[[MASK:.*]] = "sm.cta_mask"() {along = ["m", "n"], whose = "cta"}
 // CHECK-NEXT: "sm.commit"(%{{.*}}, %[[MASK]]) {cta_group = 1 : i64
