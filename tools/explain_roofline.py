@@ -25,6 +25,7 @@ EXAMPLES = """examples:
   tilewright explain roofline --m 512 --n 512 --k 512 --presets v1a,v2a,v5 --svg ladder.svg
   tilewright explain roofline --m 512 --n 512 --k 512 --ladder --times measured.json
   tilewright explain roofline matmul.zip --json
+  tilewright explain roofline kernel.ptx --launch launch.json --gpu rtx4090
   tilewright explain roofline kernel.ptx --launch launch.json --target sm_90a
 """
 WIDTH = 150
@@ -57,6 +58,11 @@ def add_subject(subjects: Any) -> None:
     parser.add_argument(
         "--times", type=Path, metavar="FILE.json", help="measured microseconds by kernel or preset"
     )
+    parser.add_argument(
+        "--gpu",
+        metavar="NAME",
+        help="hold kernels to this GPU: b200, h200, a100, rtx4090, … (default: the target's)",
+    )
     add_picture(parser)
     reads_in_child(parser)
     add_json(parser)
@@ -72,7 +78,8 @@ def explain_roofline_command(parser: Parser, options: argparse.Namespace) -> int
     names = _names(options)
     times = {} if options.times is None else read_times(options.times, names)
     with Progress("loading the compiler") as progress:
-        kernels = rooflines_of(list(_counts(parser, options, names, progress)), times)
+        counts = list(_counts(parser, options, names, progress))
+        kernels = rooflines_of(counts, times, options.gpu)
         for kernel in kernels:
             _ = kernel.unit  # that it has one is checked before anything is written
     if options.svg:
@@ -160,12 +167,16 @@ def _counts(
         progress.update("running the kernel")
         yield _counts_of_ptx(parser, options, names[0])
         return
+    from ..compiler.schedule.ceilings import ceilings_of
+
     several = options.ladder or options.presets is not None
     source = spec_of(options, parser) if several else _source(parser, options)
     for name in names:
         progress.update(f"{name}: compiling and running")
         preset = name if several else options.preset
-        yield _counts_of_bundle(name, _bundle(source, options, preset), options.seed, options.scale)
+        bundle = _bundle(source, options, preset)
+        ceilings_of(bundle.manifest["target"], options.gpu)  # refused before it is run
+        yield _counts_of_bundle(name, bundle, options.seed, options.scale)
 
 
 def _source(parser: Parser, options: argparse.Namespace) -> MatmulSpec | Path:
@@ -225,7 +236,7 @@ def _counts_of_ptx(parser: Parser, options: argparse.Namespace, name: str) -> Co
     how = RunOptions(profile=True, check="off")
     grid = prod(triple(read_launch_file(options.launch)["grid"]))
     target = options.target or _target_of(options.file)
-    ceilings_of(target)
+    ceilings_of(target, options.gpu)
     report = run_once(options.file, options.launch, options.seed, how).report
     assert report.profile is not None
     return counts_of(name, target, grid, report.profile)
@@ -243,7 +254,7 @@ def _target_of(path: Path) -> str:
 
 
 def _title(options: argparse.Namespace, kernels: list[Roofline]) -> str:
-    chip = kernels[0].ceilings.chip
+    chip = kernels[0].ceilings.chip if options.gpu is None else kernels[0].ceilings.gpu
     if options.m is None:
         return f"{kernels[0].counts.name} on {chip}"
     return f"{options.m}×{options.n}×{options.k} on {chip}"
@@ -254,7 +265,8 @@ def _as_dict(kernels: list[Roofline]) -> dict[str, Any]:
     compute = {" ".join(key): each.as_dict() for key, each in ceilings.compute.items()}
     memory = {level: each.as_dict() for level, each in ceilings.memory.items()}
     return {
-        "target": ceilings.chip,
+        "target": kernels[0].counts.target,
+        "gpu": ceilings.gpu,
         "multiprocessors": ceilings.multiprocessors,
         "ceilings": {"compute": compute, "memory": memory},
         "kernels": [kernel.as_dict() for kernel in kernels],
@@ -265,7 +277,7 @@ def _print_one(kernel: Roofline) -> None:
     from .tables import print_table
 
     counts, seconds = kernel.counts, kernel.seconds
-    print(f"kernel     {counts.name}, {kernel.ceilings.chip}, {counts.ctas} CTAs")
+    print(f"kernel     {counts.name}, {counts.target}, {counts.ctas} CTAs")
     for (unit, type_), count in sorted(counts.operations.items()):
         print(f"operations {count} by {unit}, {type_}")
     unit = " ".join(kernel.unit)
@@ -309,7 +321,7 @@ def _notes(kernels: list[Roofline]) -> Iterator[str]:
     """What the ceilings are and where they are from."""
     ceilings = kernels[0].ceilings
     fewest = min(each.counts.ctas for each in kernels)
-    note = "the ceilings are those of the whole chip"
+    note = f"the ceilings are those of the whole chip ({ceilings.gpu})"
     if fewest < ceilings.multiprocessors:
         note += f": {fewest} CTAs use {fewest} of {ceilings.multiprocessors} multiprocessors"
     yield note

@@ -158,6 +158,8 @@ def _no_operations(counts: Counts, ceilings: Ceilings) -> str:
     return f"{counts.name}: {rule}, got {got}; draw another kernel"
 
 
-def rooflines_of(kernels: list[Counts], times: dict[str, float]) -> list[Roofline]:
-    """Each kernel below the roofs of its target."""
-    return [Roofline(each, ceilings_of(each.target), times.get(each.name)) for each in kernels]
+def rooflines_of(
+    kernels: list[Counts], times: dict[str, float], gpu: str | None = None
+) -> list[Roofline]:
+    """Each kernel below the roofs of a GPU, of its target's unless one is named."""
+    return [Roofline(each, ceilings_of(each.target, gpu), times.get(each.name)) for each in kernels]

@@ -1,7 +1,7 @@
 """What a whole chip can compute and move at best, each with its source: the roofs of a roofline.
 
 Tensor cores are those of the chip's own MMA: tcgen05.mma, wgmma or mma.sync. Clock and
-multiprocessors are those of the estimate's figures.
+multiprocessors are those of the estimate's figures, or of a board (`boards.py`).
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from ...dialects.errors import OptionError
 from ...dialects.target import TARGETS, Target
+from .boards import BOARDS, SHARES, Board, board_of, runs_on
 from .chip_figures import Figure, figures
 
 TENSOR, THREADS = "tensor core", "threads"
@@ -21,15 +22,7 @@ FAMILIES = {
     "mxf4": "f4", "mxf4nvf4": "f4", "i8": "i8", "s8": "i8", "u8": "i8",
 }  # fmt: skip
 """Types of tensor-core operands that have one rate."""
-RATIOS = {"f16": 1.0, "tf32": 0.5, "f8": 2.0, "i8": 2.0, "f4": 4.0}
-"""Rates beside that of 16 bits, as the data sheets of the H200 and the B200 have them."""
 LANES = {"f32": 128, "f64": 64, "f16": 256, "bf16": 256}
-OTHER_LANES = {
-    "sm_80": {"f32": 64, "f64": 32, "bf16": 128},
-    "sm_86": {"f64": 2, "bf16": 128},
-    "sm_89": {"f64": 2, "bf16": 128},
-    "sm_120a": {"f64": 2},
-}
 GUIDE = "CUDA C++ Programming Guide, arithmetic throughput: results a cycle of a multiprocessor"
 
 
@@ -38,6 +31,7 @@ class Ceilings:
     """compute: operations a second by (unit, type); memory: bytes a second by level."""
 
     chip: str
+    gpu: str
     multiprocessors: int
     compute: dict[tuple[str, str], Figure]
     memory: dict[str, Figure]
@@ -47,36 +41,54 @@ class Ceilings:
         return self.compute.get((unit, FAMILIES.get(type_, type_) if unit == TENSOR else type_))
 
 
+GPUS = {"sm_100a": "NVIDIA B200", "sm_90a": "NVIDIA H200"}
+CHIP_OF = {"b200": "sm_100a", "h200": "sm_90a"} | {name: each.chip for name, each in BOARDS.items()}
+"""The chip of each GPU that can be named."""
 HBM_RATES = {
     "sm_100a": Figure(8.0e12, "B/s", "NVIDIA B200, HBM3e"),
     "sm_90a": Figure(4.8e12, "B/s", "NVIDIA H200, HBM3e"),
-    "sm_80": Figure(1.555e12, "B/s", "NVIDIA A100 of 40 GB, HBM2"),
-    "sm_86": Figure(0.696e12, "B/s", "NVIDIA A40, GDDR6"),
-    "sm_89": Figure(0.864e12, "B/s", "NVIDIA L40S, GDDR6"),
-    "sm_120a": Figure(1.792e12, "B/s", "NVIDIA RTX PRO 6000 Blackwell, GDDR7"),
 }
 L2_RATES = {
     "sm_100a": Figure(21e12, "B/s", "Chips and Cheese, B200: loads of what is in L2"),
     "sm_90a": Figure(8930 * 1.98e9, "B/s", "fitted to an H200's times: 8930 bytes a cycle"),
-    "sm_80": Figure(5120 * 1.41e9, "B/s", "NVIDIA A100 white paper: 5120 bytes a cycle"),
-    "sm_86": Figure(84 * 32 * 1.74e9, "B/s", "32 bytes a cycle of a multiprocessor", True),
-    "sm_89": Figure(142 * 32 * 2.52e9, "B/s", "32 bytes a cycle of a multiprocessor", True),
-    "sm_120a": Figure(188 * 32 * 2.617e9, "B/s", "32 bytes a cycle of a multiprocessor", True),
 }
 DOUBLE_RATES = {
     "sm_100a": Figure(40e12, "FLOP/s", "NVIDIA B200, f64 on tensor cores"),
     "sm_90a": Figure(67e12, "FLOP/s", "NVIDIA H200, f64 on tensor cores"),
-    "sm_80": Figure(19.5e12, "FLOP/s", "NVIDIA A100, f64 on tensor cores"),
 }
+L2_SHARE, SHARED_RATE = 32, 128
 
 
-def ceilings_of(chip: str) -> Ceilings:
-    """The ceilings of a chip; `OptionError` names those that have any."""
+def ceilings_of(chip: str, gpu: str | None = None) -> Ceilings:
+    """The ceilings of a GPU that runs PTX for a chip, of the chip's own unless one is named.
+
+    `OptionError` names those that there are.
+    """
+    if gpu is not None:
+        return _ceilings_on(chip, gpu)
     if chip not in TARGETS:
         known = ", ".join(TARGETS)
         raise OptionError(f"target: ceilings must be those of {known}, got {chip!r}; name one")
-    target = TARGETS[chip]
-    return Ceilings(chip, target.multiprocessors, _compute(target), _memory(target))
+    board = board_of(chip)
+    return _of_target(TARGETS[chip]) if board is None else _of_board(board)
+
+
+def _ceilings_on(chip: str, gpu: str) -> Ceilings:
+    if gpu not in CHIP_OF:
+        raise OptionError(f"gpu: unknown name {gpu!r}; use one of {', '.join(CHIP_OF)}")
+    if not runs_on(chip, CHIP_OF[gpu]):
+        able = [name for name, each in CHIP_OF.items() if runs_on(chip, each)]
+        rule = f"gpu: must run PTX for {chip}"
+        raise OptionError(
+            f"{rule}, got {gpu}, an {CHIP_OF[gpu]}; use one of {', '.join(able) or 'none'}"
+        )
+    return _of_board(BOARDS[gpu]) if gpu in BOARDS else _of_target(TARGETS[CHIP_OF[gpu]])
+
+
+def _of_target(target: Target) -> Ceilings:
+    """Of a chip whose figures are those that the estimate uses."""
+    compute, memory = _compute(target), _memory(target)
+    return Ceilings(target.chip, GPUS[target.chip], target.multiprocessors, compute, memory)
 
 
 def _compute(target: Target) -> dict[tuple[str, str], Figure]:
@@ -84,17 +96,12 @@ def _compute(target: Target) -> dict[tuple[str, str], Figure]:
     cycles = target.multiprocessors * float(chip.clock) * 1e9
     words = f"{target.multiprocessors} multiprocessors at {float(chip.clock):g} GHz"
     found = {}
-    for name, ratio in RATIOS.items():
-        if name == "f4" and not target.has_tensor_memory:
-            continue
-        if name == "f8" and "e4m3" not in target.mma.operands:
-            continue
-        rate = ratio * chip.mma_rate
+    for name, share in (SHARES | ({"f4": 4.0} if target.has_tensor_memory else {})).items():
+        rate = share * chip.mma_rate
         source = f"{words}, {rate:g} a cycle: {chip.mma_rate.source}"
         found[TENSOR, name] = Figure(rate * cycles, "FLOP/s", source)
-    if target.chip in DOUBLE_RATES:
-        found[TENSOR, "f64"] = DOUBLE_RATES[target.chip]
-    for name, lanes in (LANES | OTHER_LANES.get(target.chip, {})).items():
+    found[TENSOR, "f64"] = DOUBLE_RATES[target.chip]
+    for name, lanes in LANES.items():
         rate = 2 * lanes * cycles
         found[THREADS, name] = Figure(rate, "FLOP/s", f"{words}, {lanes} multiply-adds: {GUIDE}")
     return found
@@ -113,3 +120,31 @@ def _memory(target: Target) -> dict[str, Figure]:
         words = f"{float(chip.tmem_rate):g} bytes a cycle, 128 lanes of 32 bits: assumed"
         found[TENSOR_MEMORY] = Figure(chip.tmem_rate * cycles, "B/s", words, True)
     return found
+
+
+def _of_board(board: Board) -> Ceilings:
+    """Of a GPU whose figures are those of its white paper."""
+    cycles = board.multiprocessors * board.clock * 1e9
+    words = f"{board.multiprocessors} multiprocessors at {board.clock:g} GHz"
+    found = {}
+    for name, rate in board.rates().items():
+        each = board.shares[name] * board.mma
+        source = f"{words}, {each:g} a cycle, dense, sums of 32 bits: {board.source}"
+        found[TENSOR, name] = Figure(rate, "FLOP/s", source)
+    for name, lanes in board.lanes.items():
+        source = f"{words}, {lanes} multiply-adds: {board.source}; {GUIDE}"
+        found[THREADS, name] = Figure(2 * lanes * cycles, "FLOP/s", source)
+    memory = {
+        HBM: Figure(board.memory, "B/s", f"{board.memory_kind}: {board.source}"),
+        L2: _l2_of(board),
+        SHARED: Figure(SHARED_RATE * cycles, "B/s", f"{SHARED_RATE} bytes a cycle: 32 banks"),
+    }
+    return Ceilings(board.chip, board.gpu, board.multiprocessors, found, memory)
+
+
+def _l2_of(board: Board) -> Figure:
+    clock = board.clock * 1e9
+    if board.l2 is None:
+        words = f"{L2_SHARE} bytes a cycle of a multiprocessor: assumed"
+        return Figure(board.multiprocessors * L2_SHARE * clock, "B/s", words, True)
+    return Figure(board.l2 * clock, "B/s", f"{board.l2:g} bytes a cycle: {board.source}")

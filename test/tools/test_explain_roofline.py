@@ -191,7 +191,20 @@ def test_ptx_of_a_chip_without_ceilings_is_refused(tilewright, naive):
     naive.write_text(NAIVE.replace("sm_90a", "sm_75"))
     ran = tilewright("explain", "roofline", naive, "--launch", naive.parent / "launch.json")
     assert ran.status != 0
-    assert "target: ceilings must be those of sm_100a, sm_90a, got 'sm_75'" in ran.err
+    assert "target: ceilings must be those of sm_100a, sm_90a, " in ran.err
+    assert ", got 'sm_75'; name one" in ran.err
+
+
+def test_ptx_is_held_to_the_gpu_that_is_named(tilewright, naive):
+    naive.write_text(NAIVE.replace("sm_90a", "sm_80"))
+    words = ("explain", "roofline", naive, "--launch", naive.parent / "launch.json", "--json")
+    own, other = tilewright(*words).json, tilewright(*words, "--gpu", "rtx4090").json
+    assert (own["gpu"], other["gpu"]) == ("NVIDIA A100 SXM, 40 GB", "GeForce RTX 4090")
+    assert own["target"] == other["target"] == "sm_80"
+    times = [found["kernels"][0]["at_least_us"]["threads f32"] for found in (own, other)]
+    assert times[0] / times[1] == pytest.approx(82.6 / 19.5, rel=0.01)
+    refused = tilewright(*words[:-1], "--target", "sm_90a", "--gpu", "a100")
+    assert "gpu: must run PTX for sm_90a, got a100, an sm_80" in refused.err
 
 
 # -- scaling ---------------------------------------------------------------------------------
