@@ -39,6 +39,7 @@ from .rules import (
     STAGING_RULES,
     TILE_RULES,
     broken_rule,
+    broken_rules,
     k_extents,
     keeps,
     wasted_tile,
@@ -226,8 +227,9 @@ def judged(
 ) -> tuple[list[tuple[Estimate, Schedule]], list[Rejected]]:
     """The candidates that keep every rule, the fastest by estimate first, and the others."""
     broken, legal = [], []
+    first_broken = broken_rules(problem, target)
     for candidate in candidates(problem, target):
-        found = broken_rule(problem, candidate, target)
+        found = first_broken(candidate)
         if found:
             broken.append(Rejected(candidate, *found))
         else:
@@ -270,19 +272,20 @@ def candidates(problem: Problem, target: Target) -> Iterator[Schedule]:
         if wasted_tile(problem, plain, target):
             yield plain
             continue
-        for base in _variants(plain, target):
-            base = replace(base, box=_box(problem, base))
+        boxes = {pair: _box(problem, replace(plain, pair=pair)) for pair in (False, True)}
+        for base in _variants(plain, boxes, target):
             for stages in sorted({*STAGES, _deepest(problem, base, target)}):
                 yield replace(base, stages=stages)
 
 
-def _variants(plain: Schedule, target: Target) -> Iterator[Schedule]:
+def _variants(plain: Schedule, boxes: dict[bool, str], target: Target) -> Iterator[Schedule]:
     for cluster, pair in _clusters(target):
-        for scheduled in _scheduled(replace(plain, cluster=cluster, pair=pair), target):
+        shared = replace(plain, cluster=cluster, pair=pair, box=boxes[pair])
+        for scheduled in _scheduled(shared, target):
             yield from _staged(scheduled)
     for cluster, pair, split in _sharings(target):
         if split > 1:
-            yield replace(plain, cluster=cluster, pair=pair, split_k=split)
+            yield replace(plain, cluster=cluster, pair=pair, box=boxes[pair], split_k=split)
 
 
 def _k_tiles(problem: Problem) -> tuple[int, ...]:

@@ -6,7 +6,8 @@ about waste: they refuse what another candidate does with less.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
+from operator import attrgetter
 
 from ...dialects import legality
 from ...dialects.layout import SPAN_BYTES
@@ -30,6 +31,7 @@ SHARING_MAX = 8  # CTAs of a cluster that any GPU takes (CUDA programming guide,
 PART_K_TILES = 8  # with fewer, what is saved is less than what the parts cost
 
 Rule = Callable[[Problem, Schedule, Target], str | None]
+Broken = tuple[str, str]  # a rule's name, and how it is broken
 
 
 def k_extents(problem: Problem) -> tuple[int, ...]:
@@ -323,14 +325,49 @@ RULES: dict[str, Rule] = {
     rule.__name__.replace("_", "-"): rule
     for rule in (*TILE_RULES, *CLUSTER_RULES, *SCHEDULER_RULES, *STAGING_RULES, *STAGES_RULES)
 }
+NAMES = {rule: name for name, rule in RULES.items()}
 
 
-def broken_rule(problem: Problem, schedule: Schedule, target: Target) -> tuple[str, str] | None:
+_SHARED = ("tile", "cluster", "pair", "box", "split_k")
+_SCHEDULED = (*_SHARED, "scheduler", "order", "group", "ping_pong")
+# The rules of each step, and what a schedule has settled by then.
+STEPS: tuple[tuple[tuple[Rule, ...], Callable[[Schedule], Hashable]], ...] = (
+    (TILE_RULES, attrgetter("tile")),
+    (CLUSTER_RULES, attrgetter(*_SHARED)),
+    (SCHEDULER_RULES, attrgetter(*_SCHEDULED)),
+    (STAGING_RULES, attrgetter(*_SCHEDULED, "staging")),
+    (STAGES_RULES, attrgetter(*_SCHEDULED, "staging", "stages")),
+)
+
+
+def broken_rule(problem: Problem, schedule: Schedule, target: Target) -> Broken | None:
     """(name, how) of the first rule that the schedule breaks, or None."""
-    for name, rule in RULES.items():
+    return _first_broken(tuple(RULES.values()), problem, schedule, target)
+
+
+def broken_rules(problem: Problem, target: Target) -> Callable[[Schedule], Broken | None]:
+    """`broken_rule` for many schedules: a step's rules are asked once for what is settled there."""
+    told: list[dict[Hashable, Broken | None]] = [{} for _ in STEPS]
+
+    def broken(schedule: Schedule) -> Broken | None:
+        for answers, (rules, settled_by) in zip(told, STEPS, strict=True):
+            settled = settled_by(schedule)
+            if settled not in answers:
+                answers[settled] = _first_broken(rules, problem, schedule, target)
+            if found := answers[settled]:
+                return found
+        return None
+
+    return broken
+
+
+def _first_broken(
+    rules: tuple[Rule, ...], problem: Problem, schedule: Schedule, target: Target
+) -> Broken | None:
+    for rule in rules:
         reason = rule(problem, schedule, target)
         if reason:
-            return name, reason
+            return NAMES[rule], reason
     return None
 
 

@@ -18,7 +18,7 @@ from tilewright.compiler.schedule.chip_figures import figure_table
 from tilewright.compiler.schedule.choice import candidates, choose_schedule, explain_schedule
 from tilewright.compiler.schedule.estimate import estimate
 from tilewright.compiler.schedule.problem import Problem, Schedule
-from tilewright.compiler.schedule.rules import RULES, broken_rule
+from tilewright.compiler.schedule.rules import RULES, broken_rule, broken_rules
 from tilewright.compiler.schedule.waves import wave_shape
 from tilewright.compiler.spec import MatmulSpec
 from tilewright.dialects.errors import CompileError
@@ -133,6 +133,20 @@ def test_every_candidate_is_chosen_or_rejected_once_for_a_reason_that_holds(spec
             assert rejected.estimate.total_us >= choice.estimate.total_us
         else:
             assert RULES[rejected.rule](problem, rejected.schedule, TARGET) == rejected.reason
+    for rejected in choice.rejected[::5]:  # each rule asked anew, of the schedule as a whole
+        broken = (rejected.rule, rejected.reason) if rejected.estimate is None else None
+        assert broken_rule(problem, rejected.schedule, TARGET) == broken
+
+
+@pytest.mark.usefixtures("fewer_tiles")
+@pytest.mark.parametrize("sizes", [(4096, 4096, 4096), (777, 1560, 8192), (300, 520, 51)])
+def test_what_a_step_settles_is_all_that_its_rules_ask_for(sizes):
+    """The list asks the rules of a step once; here they are asked of each schedule as a whole."""
+    problem = Problem.of(MatmulSpec(*sizes), HOPPER)
+    first_broken = broken_rules(problem, HOPPER)
+    for number, schedule in enumerate(candidates(problem, HOPPER)):
+        found = first_broken(schedule)
+        assert number % 17 or found == broken_rule(problem, schedule, HOPPER)
 
 
 @settings(max_examples=6, deadline=None)
@@ -294,6 +308,7 @@ def test_the_passes_take_the_choice(shape):
     compile_matmul(spec, pipeline=choose_schedule(spec, TARGET).pipeline(), until="mlir")
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize("seed", range(4))
 def test_the_passes_take_whatever_keeps_the_rules(seed):
     """A sample of what a chip of four multiprocessors would choose from, so that tiles remain."""
@@ -301,7 +316,8 @@ def test_the_passes_take_whatever_keeps_the_rules(seed):
     majors = {"a_major": source.choice("km"), "b_major": source.choice("kn")}
     spec = MatmulSpec(520, 264, source.choice([51, 200, 328]), **majors)
     problem = Problem.of(spec, small)
-    legal = [c for c in candidates(problem, small) if broken_rule(problem, c, small) is None]
+    broken = broken_rules(problem, small)
+    legal = [c for c in candidates(problem, small) if broken(c) is None]
     schedulers = {option.name for option in fields(PASSES["persistence"])} & {"scheduler"}
     legal = [c for c in legal if schedulers or c.scheduler != "clc"]
     for candidate in source.sample(legal, 6):
@@ -447,6 +463,7 @@ def test_hopper_has_no_pairs():
 
 
 @pytest.mark.sweep(4)
+@pytest.mark.usefixtures("fewer_tiles")
 @pytest.mark.parametrize("shape", SHAPES[::3])
 def test_the_quick_choice_for_hopper_is_the_one_that_the_whole_list_gives(shape):
     spec = MatmulSpec(*(int(extent) for extent in shape.split("x")))
@@ -454,12 +471,14 @@ def test_the_quick_choice_for_hopper_is_the_one_that_the_whole_list_gives(shape)
 
 
 @pytest.mark.sweep(4)
+@pytest.mark.usefixtures("fewer_tiles")
 @pytest.mark.parametrize("seed", range(4))
 def test_the_passes_take_whatever_keeps_the_rules_of_hopper(seed):
     source, small = random.Random(seed), replace(HOPPER, multiprocessors=4)
     majors = {"a_major": source.choice("km"), "b_major": source.choice("kn")}
     spec = MatmulSpec(520, 264, source.choice([51, 200, 328]), **majors)
     problem = Problem.of(spec, small)
-    legal = [c for c in candidates(problem, small) if broken_rule(problem, c, small) is None]
+    broken = broken_rules(problem, small)
+    legal = [c for c in candidates(problem, small) if broken(c) is None]
     for candidate in source.sample(legal, 6):
         compile_matmul(spec, target="sm_90a", pipeline=candidate.pipeline(), until="mlir")

@@ -36,6 +36,7 @@ def table(tmp_path, monkeypatch):
     return tmp_path / "sm_90a.json"
 
 
+@pytest.mark.usefixtures("fewer_tiles")
 def test_a_measured_schedule_goes_before_the_estimate(table):
     choice = explain_schedule(SPEC, HOPPER)
     assert choose_schedule(SPEC, HOPPER) == choice.schedule == ODD
@@ -78,6 +79,7 @@ def test_the_nearest_entry_serves(table):
     assert choose_schedule(replace(SPEC, k=1016), HOPPER).stages == 3
 
 
+@pytest.mark.usefixtures("fewer_tiles")
 def test_an_entry_that_breaks_a_rule_is_left_out(table):
     write_table(table, [entry(schedule=replace(ODD, stages=12, tile=(64, 256, 128)))])
     assert explain_schedule(SPEC, HOPPER).tuned is None
