@@ -257,7 +257,7 @@ def test_presets_and_pipelines_of_a_shape_get_bundles_of_their_own(tmp_path, mon
     ("words", "message"),
     [
         (["--shapes", "64x64x64,12x"], "--shapes: must be MxNxK separated by commas, got '12x'"),
-        (["--target", "sm_80"], "--target: invalid choice: 'sm_80'"),
+        (["--target", "sm_75"], "--target: invalid choice: 'sm_75'"),
     ],
 )
 def test_options_that_it_cannot_read_are_refused(tmp_path, monkeypatch, capsys, words, message):
