@@ -1,5 +1,6 @@
 """A lowering that stops after one of its passes goes on from what is printed there."""
 
+import functools
 import re
 
 import pytest
@@ -22,14 +23,19 @@ PIPELINES = {
 }
 
 
+@functools.cache
+def lowered(target, name, stop=None):
+    text = f"{PIPELINES[target, name]},lower-to-nvvm{{pdl=early}}"
+    return compile_matmul(SPEC, target=target, pipeline=text, until="mlir", stop_after=stop).mlir
+
+
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize("stop", LOWERING_NAMES[:-1])
 @pytest.mark.parametrize(("target", "name"), PIPELINES)
 def test_what_is_printed_after_a_pass_goes_on_to_the_same_kernel(target, name, stop):
-    text = f"{PIPELINES[target, name]},lower-to-nvvm{{pdl=early}}"
-    ways = {"target": target, "pipeline": text, "until": "mlir"}
-    at_once = compile_matmul(SPEC, **ways).mlir
-    stopped = compile_matmul(SPEC, **ways, stop_after=stop).mlir
-    assert run_passes_on_text(stopped, "stop.mlir", "lower-to-nvvm{pdl=early}") == at_once
+    stopped = lowered(target, name, stop)
+    goes_on = run_passes_on_text(stopped, "stop.mlir", "lower-to-nvvm{pdl=early}")
+    assert goes_on == lowered(target, name)
 
 
 def test_stopping_in_the_lowering_leaves_the_passes_after_it_out_of_the_text():

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import ast
+import functools
 from collections import defaultdict
 from pathlib import Path
 
@@ -23,6 +24,14 @@ FOLDERS = ("tools", "compiler", "passes", "dialects", "runtime")
 BEGIN, END = "<!-- drawn: begin -->", "<!-- drawn: end -->"
 
 
+@functools.cache
+def imports_of(path: Path) -> list[ast.Import | ast.ImportFrom]:
+    """Every import of a file, wherever it stands."""
+    nodes = ast.walk(ast.parse(path.read_text()))
+    return [node for node in nodes if isinstance(node, ast.Import | ast.ImportFrom)]
+
+
+@functools.cache
 def import_graph(root: Path) -> nx.DiGraph:
     """The files of a checkout, as paths without suffix, and who imports whom."""
     files = {
@@ -40,7 +49,7 @@ def import_graph(root: Path) -> nx.DiGraph:
 def imported(path: Path, name: str, files: dict[str, Path]) -> set[str]:
     """The files that a file imports relatively: modules, or the packages that names come from."""
     found = set()
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in imports_of(path):
         if not isinstance(node, ast.ImportFrom) or not node.level:
             continue
         parts = name.split("/")[: -node.level]

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from draw_house import imports_of
 
 ROOT = Path(__file__).parent.parent.parent
 ALLOWED = {
@@ -32,10 +33,10 @@ def imported_modules(path: Path) -> set[str]:
     if path.name != "__init__.py":
         package = package[:-1]
     found = set()
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in imports_of(path):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom):
+        else:
             found |= _from_import(node, package)
     return found
 

@@ -91,7 +91,7 @@ def test_the_run_lines_of_a_file_pass(path, tmp_path, monkeypatch):
 
 def test_lit_itself_runs_them_too():
     lit = "from lit.main import main; main()"  # python -m lit.main does nothing
-    file = TESTS / "dialects/tile.mlir"
+    file = TESTS / "dialects/split_k.mlir"
     command = [sys.executable, "-c", lit, "--verbose", str(file)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0 and "Passed: 1" in done.stdout, done.stdout + done.stderr
