@@ -22,7 +22,7 @@ from ..dialects.tile_threads import ReadMatricesOp, ThreadLanesOp
 from ..dialects.tile_types import AccumulatorType
 from .build import as_i32, constant, less, loop, when
 from .expand_rows import PAIR, PAIR_EVERY, ROWS_APART, write_row
-from .places import place_in
+from .places import column_in, row_in
 from .plan import cluster_of
 from .tmem_reads import TmemRead, store_read
 
@@ -50,9 +50,8 @@ def _own(read: TmemRead, columns: int, n: int) -> tuple[ir.Value, ir.Value]:
     """The first row and column of the tile that this thread has."""
     thread = ThreadOp().number
     warp = thread // WARP_THREADS
-    fragment = tensor_memory("16x256b", columns // 8)
-    row, column = place_in(fragment, thread % WARP_THREADS)
-    assert row is not None and column is not None
+    fragment, lane = tensor_memory("16x256b", columns // 8), thread % WARP_THREADS
+    row, column = row_in(fragment, lane=lane), column_in(fragment, lane=lane)
     first_column = read.first_column(warp, n)
     return read.first_row(warp) + row, column if first_column is None else first_column + column
 

@@ -1,6 +1,7 @@
-"""Where a thread stands in an instruction's fragment, as IR that its layout gives.
+"""Where a thread stands in an instruction's fragment, as IR and numbers that its layout gives.
 
-    row, column = place_in(fragment, lane, warp)     of value 0: lane % 4 * 2, warp * 16 + lane / 4
+    row_in(fragment, lane=…, warp=…)    of value 0, as IR: warp * 16 + lane / 4
+    column_in(fragment, lane=…)         of value 0, as IR: lane % 4 * 2
 
 The layouts are those of `dialects/fragments.py`, which hold the ISA's tables.
 """
@@ -8,44 +9,64 @@ The layouts are those of `dialects/fragments.py`, which hold the ISA's tables.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import reduce
 
 from ..dialects.fragments import Fragment
+from ..dialects.integers import constant
 from ..dialects.mlir import ir
 from ..dialects.target import WARP_THREADS
 
-Part = tuple[ir.Value, int, int]
+
+@dataclass(frozen=True)
+class Part:
+    """A mode of a fragment's threads: number / before % extent, times stride in its tile."""
+
+    of_warp: bool
+    before: int
+    extent: int
+    is_last: bool
+    stride: int
+
+    def of(self, number: ir.Value) -> ir.Value:
+        """The part's coordinate; the last one of a number needs no remainder."""
+        part = number // self.before
+        return part if self.is_last else part % self.extent
 
 
-def place_in(
-    fragment: Fragment, lane: ir.Value, warp: ir.Value | None = None
-) -> tuple[ir.Value | None, ir.Value | None]:
-    """Row and column of a thread's first value, None for 0; warp: where several share one.
-
-    The parts of the largest stride are added first.
-    """
-    rows, columns = [], []
-    for part, extent_left, stride in _parts(fragment, lane, warp):
-        value = part % extent_left if extent_left else part
-        if stride < fragment.shape[0]:
-            rows.append((stride, value))
-        else:
-            columns.append((stride // fragment.shape[0], value))
-    return _sum(rows), _sum(columns)
+def row_in(
+    fragment: Fragment, lane: ir.Value | None = None, warp: ir.Value | None = None
+) -> ir.Value:
+    """The rows that lane, warp or both add to that of a thread's value 0."""
+    rows = fragment.shape[0]
+    own = [part for part in _parts(fragment) if part.stride < rows]
+    return _sum(own, 1, {False: lane, True: warp})
 
 
-def _parts(fragment: Fragment, lane: ir.Value, warp: ir.Value | None) -> Iterator[Part]:
-    """(number, extent that it has to be cut to or 0, stride) of each mode of the threads."""
-    numbers, extents = iter([lane, warp]), [WARP_THREADS, fragment.threads // WARP_THREADS]
-    number, whole, done = next(numbers), extents.pop(0), 1
+def column_in(
+    fragment: Fragment, lane: ir.Value | None = None, warp: ir.Value | None = None
+) -> ir.Value:
+    """The columns that lane, warp or both add to that of a thread's value 0."""
+    rows = fragment.shape[0]
+    own = [part for part in _parts(fragment) if part.stride >= rows]
+    return _sum(own, rows, {False: lane, True: warp})
+
+
+def _parts(fragment: Fragment) -> Iterator[Part]:
+    done, of_warp = 1, False
     for extent, stride in fragment.layout.modes[0].leaves():
-        if done == whole:
-            number, whole, done = next(numbers), extents.pop(0), 1
-        assert number is not None, f"{fragment.name}: several warps share it"
-        yield number // done, (extent if done * extent < whole else 0), stride
+        if done == WARP_THREADS and not of_warp:
+            done, of_warp = 1, True
+        whole = fragment.threads // WARP_THREADS if of_warp else WARP_THREADS
+        yield Part(of_warp, done, extent, done * extent == whole, stride)
         done *= extent
 
 
-def _sum(parts: list[tuple[int, ir.Value]]) -> ir.Value | None:
-    terms = [value * stride for stride, value in sorted(parts, key=lambda part: -part[0])]
-    return reduce(lambda left, right: left + right, terms) if terms else None
+def _sum(parts: list[Part], unit: int, numbers: dict[bool, ir.Value | None]) -> ir.Value:
+    """Of the parts whose number is there, the largest first."""
+    terms = []
+    for part in sorted(parts, key=lambda part: -part.stride):
+        number = numbers[part.of_warp]
+        if number is not None:
+            terms.append(part.of(number) * (part.stride // unit))
+    return reduce(lambda left, right: left + right, terms) if terms else constant(0)

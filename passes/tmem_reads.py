@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ..dialects.fragments import Fragment, tensor_memory
 from ..dialects.mlir import ir
 from ..dialects.tile_types import AccumulatorType
 
@@ -43,6 +44,16 @@ class TmemRead:
     def atom_m(self) -> int:
         """Rows of the MMA in this CTA."""
         return 128 if self.layout == "D" else 64
+
+    @property
+    def shape(self) -> str:
+        """The shape of the tcgen05.ld."""
+        return "16x32bx2" if self.layout == "F" else "32x32b"
+
+    @property
+    def fragment(self) -> Fragment:
+        """What one load gives a warp, of the lanes and columns that it covers."""
+        return tensor_memory(self.shape, self.registers)
 
     @property
     def columns(self) -> int:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from ...dialects import sm
 from ...dialects.mlir import ir
 from .. import build
+from ..places import column_in, row_in
 from ..tmem_reads import TmemRead
 from .frame import Frame
 
@@ -40,26 +41,22 @@ class Place:
     @staticmethod
     def row_of(warp: ir.Value, lane: ir.Value, fragment: TmemRead) -> ir.Value:
         """The row of a thread."""
-        if fragment.layout == "D":
-            return warp * 32 + lane
-        if fragment.layout == "B":
-            return warp % 2 * 32 + lane
-        return warp * 16 + lane % 16
+        return fragment.first_row(warp) + row_in(fragment.fragment, lane=lane)
 
     @staticmethod
     def column_of(warp: ir.Value, lane: ir.Value, fragment: TmemRead, n: int) -> ir.Value | None:
         """The first column of a thread; None where it has all of them."""
-        if fragment.layout == "B":
-            return warp // 2 * (n // 2)
-        return lane // 16 * fragment.registers if fragment.layout == "F" else None
+        if fragment.layout == "D":
+            return None
+        first = fragment.first_column(warp, n)
+        return column_in(fragment.fragment, lane=lane) if first is None else first
 
 
 def read_fragment(fragment: TmemRead, element: ir.Type, address: ir.Value) -> ir.Value:
     """`registers` sums of one row; the data is in registers when this returns."""
     type_ = ir.VectorType.get([fragment.registers], element)
-    if fragment.layout != "F":
-        return _load("32x32b", type_, address)
-    return _load("16x32bx2", type_, address, fragment.registers)
+    halves = fragment.registers if fragment.layout == "F" else 0
+    return _load(fragment.shape, type_, address, halves)
 
 
 def read_matrices(columns: int, element: ir.Type, address: ir.Value) -> ir.Value:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from ...dialects import sm
+from ...dialects.fragments import tensor_memory
 from ...dialects.layout import TileLayout
 from ...dialects.mlir import ir, llvm
 from ...dialects.tile_stores import (
@@ -19,11 +20,15 @@ from ...dialects.tile_stores import (
 from ...dialects.tile_types import element_bytes, integers_of
 from .. import build
 from ..base import defining_op
+from ..places import column_in, row_in
 from ..whole import is_whole
 from .elements import read_elements, slice_of
 from .frame import Frame
 from .operands import UNIT_BYTES, unit_offset
 from .scalar_ops import apply_epilogue
+
+MATRICES = tensor_memory("16x256b", 1)
+"""Two 8x8 matrices, one below the other."""
 
 
 @dataclass(frozen=True)
@@ -65,11 +70,12 @@ class Piece:
     def write_matrices(self, values: ir.Value, first: ir.Value) -> None:
         """Write 16 rows from `first` on with stmatrix.
 
-        `values` are what thread t of the warp has of them: for every 8 columns q, columns
-        8q + 2(t%4) and the next of rows t/4 and t/4 + 8 (PTX ISA, stmatrix).
+        `values` are what a thread of the warp has of them, `MATRICES` for every 8 columns (PTX
+        ISA, stmatrix).
         """
         lane = self.frame.lane
-        words = self._packed(values, first + lane // 4, lane % 4 * 2)
+        row, column = first + row_in(MATRICES, lane=lane), column_in(MATRICES, lane=lane)
+        words = self._packed(values, row, column)
         matrix, row = lane // 8, lane % 8
         row = first + row + matrix % 2 * 8
         for index in range(0, len(words), 4):
@@ -80,8 +86,9 @@ class Piece:
         """The thread's pairs of results as 32-bit words, in the order of its registers."""
         words = []
         for index in range(0, ir.VectorType(values.type).shape[0], 2):
-            block, low = divmod(index, 4)
-            at_row, at_column = row + 4 * low, column + 8 * block
+            block, value = divmod(index, MATRICES.values)
+            rows, columns = MATRICES.element(0, value)
+            at_row, at_column = row + rows, column + (MATRICES.shape[1] * block + columns)
             result = self.apply(slice_of(values, index, 2), at_row, at_column, 2)
             words.append(llvm.bitcast(build.i32(), result))
         return words

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 
 from ...dialects import sm
+from ...dialects.fragments import wgmma
 from ...dialects.mlir import ir, llvm
 from ...dialects.tile_types import AccumulatorType
 from .. import build
 
-ATOM_M = 64
-PAIR = 2  # neighbouring columns that a thread has of a row
+COLUMNS = wgmma(8, 16, "d", 32)
+"""What a thread has of 8 columns of an MMA's sums; every 8 columns repeat it."""
+ATOM_M = COLUMNS.shape[0]
+PAIR = COLUMNS.values // 2  # neighbouring columns that a thread has of a row
 
 
 @dataclass(frozen=True)
@@ -18,8 +22,7 @@ class RegisterAccumulator:
     """What one thread holds of an [M, N] accumulator: a stack slot for each MMA down its rows.
 
     The warpgroups share the rows, `rows` to each in order. LLVM's mem2reg turns the slots into
-    registers. Register i of a slot is row 16w + g + 8·(i/2 % 2), column 8·(i/4) + 2q + i % 2 of the
-    MMA, with w = warp % 4, g = lane / 4 and q = lane % 4 (PTX ISA, wgmma register fragments, D).
+    registers. Register i of a slot is the thread's value i of the MMA's fragment (`COLUMNS`).
     """
 
     rows: int
@@ -41,6 +44,14 @@ class RegisterAccumulator:
     def load(self, atom: int) -> ir.Value:
         """The registers of an MMA, as a struct."""
         return llvm.load(struct_of(self.element, self.n // 2), self.atoms[atom])
+
+
+@functools.cache
+def behind(register: int) -> tuple[int, int]:
+    """(rows, columns) of a register's sum behind that of register 0."""
+    eight, value = divmod(register, COLUMNS.values)
+    row, column = COLUMNS.element(0, value)
+    return row, COLUMNS.shape[1] * eight + column
 
 
 def struct_of(element: ir.Type, count: int) -> ir.Type:

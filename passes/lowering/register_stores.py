@@ -11,14 +11,13 @@ from ...dialects.tile_stores import AwaitSumsOp, WritePieceOp
 from .. import build
 from ..base import refused
 from ..clone import constant_of
+from ..places import column_in, row_in
 from .elements import joined, slice_of
 from .frame import Frame
 from .operands import UNIT_BYTES
 from .pieces import Piece, piece_of
-from .register_accumulator import ATOM_M, PAIR, parts, pinned
+from .register_accumulator import ATOM_M, COLUMNS, PAIR, behind, parts, pinned
 from .rows import first_row_of
-
-ROWS_APART = 8
 
 
 def await_registers(frame: Frame, op: AwaitSumsOp) -> None:
@@ -42,10 +41,10 @@ def write_registers(frame: Frame, op: WritePieceOp) -> None:
 def _write_pairs(piece: Piece, values: ir.Value, first: ir.Value) -> None:
     """Every thread writes its pairs: a part of a 16-byte unit each."""
     lane, width = piece.frame.lane, UNIT_BYTES // piece.layout.element_bytes
-    row, column = first + lane // 4, lane % 4 * PAIR
+    row, column = first + row_in(COLUMNS, lane=lane), column_in(COLUMNS, lane=lane)
     for index in range(0, ir.VectorType(values.type).shape[0], PAIR):
-        block, half = divmod(index // PAIR, 2)
-        at_row, at_column = row + ROWS_APART * half, column + 8 * block
+        rows, columns = behind(index)
+        at_row, at_column = row + rows, column + columns
         pair = slice_of(values, index, PAIR)
         result = piece.apply(pair, at_row, at_column, PAIR)
         unit = piece.pointer(at_row, at_column // width)

@@ -26,18 +26,26 @@ from ...dialects.tile_threads import (
 from ...dialects.tile_types import AccumulatorType, element_bytes, integers_of
 from .. import build
 from ..base import defining_op
+from ..places import column_in, row_in
 from ..tmem_reads import TmemRead
 from ..whole import is_whole
 from .accumulator import Place, read_fragment, read_matrices
 from .elements import element_pointer, joined, read_elements, slice_of
 from .frame import Frame
 from .operands import UNIT_BYTES, unit_offset
-from .register_accumulator import ATOM_M, PAIR, RegisterAccumulator, parts, pinned
+from .register_accumulator import (
+    ATOM_M,
+    COLUMNS,
+    PAIR,
+    RegisterAccumulator,
+    behind,
+    parts,
+    pinned,
+)
 from .scalar_ops import apply_epilogue
 
 VECTOR_BYTES = 32
 UNIT_COLUMNS = UNIT_BYTES // 4
-WARP_ROWS = 16
 
 
 def lower_thread_lanes(frame: Frame, _: ThreadLanesOp) -> ir.Value:
@@ -93,26 +101,28 @@ def _fragment(frame: Frame, sums: ir.Value[AccumulatorType], registers: int) -> 
 def lower_held_row(frame: Frame, op: ThreadRowOp) -> ir.Value:
     """By warp and lane, as wgmma spreads rows."""
     first = first_row_of(frame, frame.registers[op.sums])
-    return first + frame.lane // 4
+    return first + row_in(COLUMNS, lane=frame.lane)
 
 
 def lower_held_column(frame: Frame, _: ThreadColumnOp) -> ir.Value:
     """By lane: four share 8 columns."""
-    return frame.lane % 4 * PAIR
+    return column_in(COLUMNS, lane=frame.lane)
 
 
 def lower_read_rows(frame: Frame, op: ReadRowsOp) -> None:
     """The registers of one MMA, once they may be read."""
     values = parts(pinned(frame.registers[op.sums].load(op.row.value // ATOM_M)))
-    for half, result in enumerate((op.upper, op.lower)):
-        starts = range(PAIR * half, len(values), 2 * PAIR)
-        frame.settled[result] = [values[start : start + PAIR] for start in starts]
+    rows = {row: [] for row, _ in map(behind, range(COLUMNS.values))}
+    for register, value in enumerate(values):
+        rows[behind(register)[0]].append(value)
+    for own, result in zip(rows.values(), (op.upper, op.lower), strict=True):
+        frame.settled[result] = [own[start : start + PAIR] for start in range(0, len(own), PAIR)]
 
 
 def first_row_of(frame: Frame, held: RegisterAccumulator) -> ir.Value:
     """The first of the tile's rows that this thread's warp has, in its first MMA."""
     thread = frame.team.thread
-    row = thread // 32 % 4 * WARP_ROWS
+    row = row_in(COLUMNS, warp=thread // 32 % 4)
     if held.warpgroups == 1:
         return row
     return row + thread // WARPGROUP_THREADS * held.rows
