@@ -24,6 +24,7 @@ EXAMPLES = """examples:
   tilewright explain roofline --m 512 --n 512 --k 512 --preset v2a
   tilewright explain roofline --m 512 --n 512 --k 512 --presets v1a,v2a,v5 --svg ladder.svg
   tilewright explain roofline --m 512 --n 512 --k 512 --ladder --times measured.json
+  tilewright explain roofline --m 4096 --n 4096 --k 4096 --presets v1a,v5 --scale --published
   tilewright explain roofline matmul.zip --json
   tilewright explain roofline kernel.ptx --launch launch.json --gpu rtx4090
   tilewright explain roofline kernel.ptx --launch launch.json --target sm_90a
@@ -59,6 +60,11 @@ def add_subject(subjects: Any) -> None:
         "--times", type=Path, metavar="FILE.json", help="measured microseconds by kernel or preset"
     )
     parser.add_argument(
+        "--published",
+        action="store_true",
+        help="beside the speeds that the presets' sources measured, at their shape",
+    )
+    parser.add_argument(
         "--gpu",
         metavar="NAME",
         help="hold kernels to this GPU: b200, h200, a100, rtx4090, … (default: the target's)",
@@ -76,7 +82,7 @@ def explain_roofline_command(parser: Parser, options: argparse.Namespace) -> int
     from .roofline_model import rooflines_of
 
     names = _names(options)
-    times = {} if options.times is None else read_times(options.times, names)
+    times = _times(options, names)
     with Progress("loading the compiler") as progress:
         counts = list(_counts(parser, options, names, progress))
         kernels = rooflines_of(counts, times, options.gpu)
@@ -115,6 +121,8 @@ def _check_flags(parser: Parser, options: argparse.Namespace) -> None:
     if options.scale and is_ptx:
         parser.error("--scale must come with a kernel of this compiler, got PTX")
     compiled = [name for name in given if name != "FILE"]
+    if options.published and (options.times or options.gpu or not several):
+        parser.error("--published must come with --presets or --ladder, no --times and no --gpu")
     if is_ptx and compiled:
         parser.error(f"PTX is compiled already and must come without {', '.join(compiled)}")
 
@@ -128,6 +136,29 @@ def _names(options: argparse.Namespace) -> list[str]:
     if options.file is not None:
         return [options.file.stem]
     return [options.preset or "kernel"]
+
+
+def _times(options: argparse.Namespace, names: list[str]) -> dict[str, float]:
+    """Measured microseconds by name: those of a file, of the presets' sources, or none."""
+    if options.published:
+        shape = (options.m, options.n, options.k)
+        return published_times(names, shape, options.target or "sm_100a")
+    return {} if options.times is None else read_times(options.times, names)
+
+
+def published_times(names: list[str], shape: tuple[int, ...], target: str) -> dict[str, float]:
+    """Of the presets that their sources measured on a chip; CompileError for another shape."""
+    from ..dialects.errors import CompileError
+    from .published import PUBLISHED
+
+    found = {name: PUBLISHED[name] for name in names if name in PUBLISHED}
+    found = {name: each for name, each in found.items() if each.series.chip == target}
+    for name, each in found.items():
+        if each.series.shape != shape:
+            measured, got = ("×".join(map(str, extents)) for extents in (each.series.shape, shape))
+            rule = f"--published: {name} was measured at {measured}, got {got}"
+            raise CompileError(f"{rule}; take its shape, with --scale")
+    return {name: each.us for name, each in found.items()}
 
 
 def read_times(path: Path, names: list[str]) -> dict[str, float]:

@@ -159,6 +159,11 @@ def test_types_have_their_share_of_the_rate_of_16_bits(type_, ratio):
         ((*SIZE, "--target", "sm_70"), "target: unknown chip 'sm_70'"),
         ((*SIZE, "--svg", "no/such/a.svg"), "the folder 'no/such' must exist"),
         ((*SIZE, "--times", "no.json"), "no.json: must be a JSON file"),
+        ((*SIZE, "--published"), "--published must come with --presets or --ladder"),
+        (
+            (*SIZE, "--presets", "v1a", "--published"),
+            "--published: v1a was measured at 4096×4096×4096, got 256×256×256; take its shape",
+        ),
     ],
 )
 def test_what_cannot_be_is_refused_in_one_line(tilewright, words, message):
@@ -205,6 +210,20 @@ def test_ptx_is_held_to_the_gpu_that_is_named(tilewright, naive):
     assert times[0] / times[1] == pytest.approx(82.6 / 19.5, rel=0.01)
     refused = tilewright(*words[:-1], "--target", "sm_90a", "--gpu", "a100")
     assert "gpu: must run PTX for sm_90a, got a100, an sm_80" in refused.err
+
+
+CUBE = ("--m", 4096, "--n", 4096, "--k", 4096)
+
+
+@pytest.mark.slow
+def test_published_speeds_lie_below_their_roofs_on_the_page(tilewright, tmp_path):
+    picture, names = tmp_path / "published.svg", "v1a,v2a,v3,v4,v5"
+    words = ("--presets", names, "--scale", "--published", "--svg", picture, "--json")
+    ran = tilewright("explain", "roofline", *CUBE, *words)
+    for rung in ran.json["kernels"]:
+        share = max(rung["at_least_us"].values()) / rung["measured_us"]
+        assert 0.3 < share < 1.03, rung["name"]  # the clock is assumed
+    assert picture.read_text() == (DOCS / "roofline" / "published.svg").read_text()
 
 
 # -- scaling ---------------------------------------------------------------------------------
