@@ -6,11 +6,14 @@ from tilewright.compiler.spec import MatmulSpec
 
 
 def a_few_tiles(tile: str, most: int = 136) -> tuple[int, ...]:
-    """M, N and K for a tile such as "64x48x128": two whole tiles each way and 8 more, up to `most`.
+    """M, N and K for a tile such as "64x48x128": one whole tile along M, two along N and K, and 8
+    more, up to `most`.
 
-    That is a first, a middle and a ragged last one. Multiples of 8, which TMA can address.
+    That is a first and a ragged last one, along N and K one between them; M and N have different
+    counts, which shows where they are exchanged. Multiples of 8, which TMA can address.
     """
-    return tuple(min(2 * int(extent) + 8, most) for extent in tile.split("x"))
+    whole = zip((1, 2, 2), tile.split("x"), strict=True)
+    return tuple(min(count * int(extent) + 8, most) for count, extent in whole)
 
 
 def within(

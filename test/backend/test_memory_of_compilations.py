@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-WARM, COUNTED = 5, 16
+WARM, COUNTED = 4, 10
 PROGRAM = f"""
 import ctypes, gc, sys
 from pathlib import Path

@@ -7,7 +7,7 @@ import pytest
 
 from tilewright.runtime.emulator import Deadlock, launch
 
-CTAS, THREADS = 9, 64
+CTAS, THREADS = 6, 40
 KERNEL = """.version 8.8
 .target sm_90a
 .address_size 64

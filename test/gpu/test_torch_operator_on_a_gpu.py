@@ -14,7 +14,7 @@ MODES = ["default", "reduce-overhead"]
 
 
 @pytest.fixture(autouse=True)
-def fresh_dynamo():
+def fresh_dynamo(gpu):
     torch._dynamo.reset()
 
 

@@ -37,7 +37,7 @@ TYPES = (
 
 
 @settings(
-    max_examples=12,
+    max_examples=8,
     deadline=None,
     derandomize=True,
     phases=[Phase.generate],  # shrinking would run hundreds of kernels
@@ -57,7 +57,7 @@ def test_random_specs_are_right(check_matmul, spec, tile, prefix, box, seed):
 
 
 @settings(
-    max_examples=8,
+    max_examples=6,
     deadline=None,
     derandomize=True,
     phases=[Phase.generate],

@@ -20,7 +20,7 @@ INPUTS = Path(__file__).parent / "inputs"
 def test_every_width_of_a_piece(check_matmul, rows, c_dtype, piece_bytes):
     columns = piece_bytes // ELEMENT_BYTES[c_dtype]
     text = f"tiling{{tile={rows}x64x32}},{TMA},epilogue-staging{{columns={columns} buffers=3}}"
-    check_matmul(MatmulSpec(rows + 8, 136, 48, c_dtype=c_dtype), pipeline=text)
+    check_matmul(MatmulSpec(rows + 8, 72, 48, c_dtype=c_dtype), pipeline=text)
 
 
 @pytest.mark.array(

@@ -263,7 +263,7 @@ FIXED = {
 }
 
 
-@settings(max_examples=16, **FIXED)
+@settings(max_examples=10, **FIXED)
 @given(case=cases())
 def test_a_drawn_subset_is_right_or_refused_with_its_reason(check_matmul, case):
     check(check_matmul, case)

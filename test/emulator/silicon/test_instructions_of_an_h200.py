@@ -29,7 +29,7 @@ def emulated(case: Case) -> np.ndarray:
     return out
 
 
-@pytest.mark.sweep(2)
+@pytest.mark.sweep(4)
 @pytest.mark.parametrize("name", RECORDED)
 def test_the_emulator_gives_the_bits_of_an_h200(name):
     inputs, expected = RECORDED[name]

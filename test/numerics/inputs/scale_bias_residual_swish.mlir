@@ -1,10 +1,10 @@
-func.func @linear(%x: tensor<136x136xbf16>, %w: tensor<136x264xbf16>, %bias: tensor<264xf32>, %res: tensor<136x264xbf16>, %s: tensor<136xbf16>) -> tensor<136x264xbf16> {
+func.func @linear(%x: tensor<136x72xbf16>, %w: tensor<72x104xbf16>, %bias: tensor<104xf32>, %res: tensor<136x104xbf16>, %s: tensor<136xbf16>) -> tensor<136x104xbf16> {
   %zero = arith.constant 0.0 : f32
-  %e = tensor.empty() : tensor<136x264xf32>
-  %i = linalg.fill ins(%zero : f32) outs(%e : tensor<136x264xf32>) -> tensor<136x264xf32>
-  %c = linalg.matmul ins(%x, %w : tensor<136x136xbf16>, tensor<136x264xbf16>) outs(%i : tensor<136x264xf32>) -> tensor<136x264xf32>
-  %o = tensor.empty() : tensor<136x264xbf16>
-  %r = linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d1)>, affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0)>, affine_map<(d0, d1) -> (d0, d1)>], iterator_types = ["parallel", "parallel"]} ins(%c, %bias, %res, %s : tensor<136x264xf32>, tensor<264xf32>, tensor<136x264xbf16>, tensor<136xbf16>) outs(%o : tensor<136x264xbf16>) {
+  %e = tensor.empty() : tensor<136x104xf32>
+  %i = linalg.fill ins(%zero : f32) outs(%e : tensor<136x104xf32>) -> tensor<136x104xf32>
+  %c = linalg.matmul ins(%x, %w : tensor<136x72xbf16>, tensor<72x104xbf16>) outs(%i : tensor<136x104xf32>) -> tensor<136x104xf32>
+  %o = tensor.empty() : tensor<136x104xbf16>
+  %r = linalg.generic {indexing_maps = [affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d1)>, affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0)>, affine_map<(d0, d1) -> (d0, d1)>], iterator_types = ["parallel", "parallel"]} ins(%c, %bias, %res, %s : tensor<136x104xf32>, tensor<104xf32>, tensor<136x104xbf16>, tensor<136xbf16>) outs(%o : tensor<136x104xbf16>) {
   ^bb0(%in: f32, %b: f32, %rs: bf16, %sc: bf16, %out: bf16):
     %scf = arith.extf %sc : bf16 to f32
     %0 = arith.mulf %in, %scf : f32
@@ -20,6 +20,6 @@ func.func @linear(%x: tensor<136x136xbf16>, %w: tensor<136x264xbf16>, %bias: ten
     %rl = arith.select %p, %sig, %zero : f32
     %t = arith.truncf %rl : f32 to bf16
     linalg.yield %t : bf16
-  } -> tensor<136x264xbf16>
-  return %r : tensor<136x264xbf16>
+  } -> tensor<136x104xbf16>
+  return %r : tensor<136x104xbf16>
 }
