@@ -20,7 +20,7 @@ def instructions(spec: MatmulSpec, pipeline: str | None) -> list[str]:
     return [each.text for each in inspect_sass.parse_kernel(sass, entry)]
 
 
-@pytest.mark.sweep(2)
+@pytest.mark.sweep(4)
 @pytest.mark.parametrize("name", HOPPER_PRESETS)
 def test_every_access_of_a_preset_comes_behind_the_wait(name):
     check(instructions(MatmulSpec(600, 520, 264), HOPPER_PRESETS[name]))

@@ -74,7 +74,7 @@ def test_every_output_element_is_the_references(launch):
 
 
 @pytest.mark.slow
-@pytest.mark.sweep(4)
+@pytest.mark.sweep
 @pytest.mark.array(1, launch=LAUNCHES, seed=range(1, 20))
 def test_no_legal_order_of_events_raises_or_changes_anything(launch, seed):
     check(launch, seed)

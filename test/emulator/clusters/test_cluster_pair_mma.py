@@ -29,6 +29,7 @@ def check(clusters, m, n, k, *, cluster=(2, 1), grid=None, **options) -> None:
         np.testing.assert_array_equal(d, a @ b.T)
 
 
+@pytest.mark.pairwise
 @pytest.mark.parametrize("mn", [(False, False), (True, False), (False, True), (True, True)])
 @pytest.mark.parametrize("mode", ["none", "32B", "64B", "128B"])
 @pytest.mark.parametrize("m", [128, 256])
@@ -65,6 +66,7 @@ def test_either_cta_of_the_pair_may_issue(clusters):
         check(clusters, 256, 64, 32, mode="64B", issuer=issuer, seed=issuer)
 
 
+@pytest.mark.sweep(4)
 @pytest.mark.parametrize("seed", range(8))
 def test_every_schedule_gives_the_product(clusters, seed):
     check(clusters, 256, 48, 64, mode="128B", cluster=(2, 2), seed=seed)

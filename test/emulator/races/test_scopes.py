@@ -65,10 +65,9 @@ def test_a_scope_that_reaches_the_other_thread_will_do(parties, pieces, scopes, 
     assert hand_over(parties, pieces, scopes, seed) == 7
 
 
-@pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize(
-    ("pieces", "scopes"),
-    [
+@pytest.mark.array(
+    1,
+    how=[
         (ATOMICS, ("cta", "gpu")),
         (ATOMICS, ("gpu", "cta")),
         (ATOMICS, ("cluster", "gpu")),
@@ -78,8 +77,10 @@ def test_a_scope_that_reaches_the_other_thread_will_do(parties, pieces, scopes, 
         (MEMBARS, ("cta", "gl")),
         (MEMBARS, ("gl", "cta")),
     ],
+    seed=range(3),
 )
-def test_one_that_does_not_is_a_race(pieces, scopes, seed):
+def test_one_that_does_not_is_a_race(how, seed):
+    pieces, scopes = how
     with pytest.raises(Trap) as caught:
         hand_over(OTHER_CTA, pieces, scopes, seed)
     assert caught.value.category == "race"
