@@ -146,6 +146,7 @@ def close(result, wanted):
 QUICK = ["relu6", "hardsigmoid", "clamp", "maximum", "fmax", "reciprocal", "leaky_relu", "x > 0.3"]
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize("name", QUICK)
 def test_exact_operators_are_those_of_torch(name):
     check(name, EXACT[name], BF16, 32)
@@ -168,6 +169,7 @@ def test_operators_are_those_of_torch_for_every_value(name, dtype):
     check(name, (EXACT | CLOSE)[name], dtype, rows)
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize("name", REFUSED)
 def test_other_operators_are_refused_by_name(name):
     x = torch.zeros(4, 16, dtype=BF16)

@@ -30,11 +30,15 @@ PAIR = (
 )
 
 
-@pytest.mark.parametrize("target", ["sm_90a", "sm_100a"])
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize(("m", "n"), [(1, 200), (16, 40), (200, 7)])
-@pytest.mark.parametrize("tile", ["64x64x64", "128x48x128"])
-def test_rows_that_are_missing_are_zero(check_matmul, target, kind, m, n, tile):
+@pytest.mark.sweep(2)
+@pytest.mark.array(
+    kind=KINDS,
+    size=[(1, 200), (16, 40), (200, 7)],
+    target=["sm_90a", "sm_100a"],
+    tile=["64x64x64", "128x48x128"],
+)
+def test_rows_that_are_missing_are_zero(check_matmul, target, kind, size, tile):
+    m, n = size
     pipeline = KINDS[kind].replace("TILE", tile)
     compiled, _ = check_matmul(MatmulSpec(m, n, 200), pipeline=pipeline, target=target)
     a, b = (each for each in compiled.manifest["parameters"] if each["tensor"] in "ab")
@@ -48,7 +52,7 @@ def test_a_pair_reads_the_zeros_of_both(check_matmul, m, n):
     check_matmul(MatmulSpec(m, n, 200), pipeline=PAIR, target="sm_100a", seed=1)
 
 
-@pytest.mark.sweep
+@pytest.mark.sweep(12)
 @pytest.mark.parametrize("target", ["sm_90a", "sm_100a"])
 @pytest.mark.parametrize("pipeline", [ROLES, SPLIT], ids=["roles", "split"])
 @pytest.mark.parametrize("rows", [1, 8, 9, 16, 33, 63])
@@ -60,15 +64,14 @@ def test_every_count_of_rows(check_matmul, target, pipeline, rows, operand):
     assert [a["box"][1], b["box"][1]] == [min(m, 64), min(n, 64)]
 
 
-@pytest.mark.parametrize("target", ["sm_90a", "sm_100a"])
-@pytest.mark.parametrize("swizzle", ["none", "32B", "64B", "128B"])
+@pytest.mark.array(1, swizzle=["none", "32B", "64B", "128B"], target=["sm_90a", "sm_100a"])
 def test_zeros_stay_in_their_rows_in_every_swizzle(check_matmul, target, swizzle):
     head = f"tiling{{tile=64x32x64}},tma-insertion,swizzle-selection{{force={swizzle}}}"
     pipeline = f"{head},pipelining{{stages=3}},warp-specialization"
     check_matmul(MatmulSpec(17, 9, 200), pipeline=pipeline, target=target, seed=3)
 
 
-@pytest.mark.sweep(4)
+@pytest.mark.sweep(6)
 @pytest.mark.parametrize("target", ["sm_90a", "sm_100a"])
 @pytest.mark.parametrize("shape", ["1x2", "2x1"])
 @pytest.mark.parametrize(("m", "n"), [(9, 136), (33, 136), (136, 16), (136, 63), (8, 1)])
@@ -77,7 +80,7 @@ def test_one_operand_is_multicast_and_the_other_has_few_rows(check_matmul, targe
     check_matmul(MatmulSpec(m, n, 200), pipeline=pipeline, target=target, seed=4)
 
 
-@pytest.mark.sweep(2)
+@pytest.mark.sweep(3)
 @pytest.mark.parametrize(("m", "n"), [(9, 136), (136, 16), (264, 63), (8, 1), (63, 33)])
 @pytest.mark.parametrize("shape", ["4x1", "2x2"])
 def test_pairs_that_multicast_read_zeros(check_matmul, shape, m, n):

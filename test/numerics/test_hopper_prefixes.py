@@ -52,9 +52,9 @@ def test_prefix_is_right_for_every_layout_and_tile(check_hopper, prefix, tile, a
     check_hopper(spec, pipeline=pipeline(tile), stop_after=prefix)
 
 
-@pytest.mark.array(1, tile=OTHER_TILES, prefix=BEGINNINGS[::-1], a_major="mk", b_major="kn")
-def test_other_tiles_are_right(check_hopper, prefix, tile, a_major, b_major):
-    spec = MatmulSpec(*a_few_tiles(tile), a_major=a_major, b_major=b_major, c_dtype="f32")
+@pytest.mark.array(1, tile=OTHER_TILES, prefix=BEGINNINGS, majors=("kk", "mn", "mk", "kn"))
+def test_other_tiles_are_right(check_hopper, prefix, tile, majors):
+    spec = MatmulSpec(*a_few_tiles(tile), a_major=majors[0], b_major=majors[1], c_dtype="f32")
     check_hopper(spec, pipeline=pipeline(tile), stop_after=prefix)
 
 
@@ -74,7 +74,7 @@ def test_ragged_edges_are_filled_and_masked(check_hopper, prefix, shape):
     check_hopper(MatmulSpec(*shape), pipeline=DEFAULT_PIPELINE, stop_after=prefix, seed=1)
 
 
-@pytest.mark.sweep(4)
+@pytest.mark.sweep
 @pytest.mark.parametrize("prefix", ["pipelining", "persistence"])
 @pytest.mark.parametrize("stages", [1, 2, 3])
 @pytest.mark.parametrize("k_tiles", [1, 2, 3, 7])
@@ -100,7 +100,7 @@ def test_thread_copies_can_be_swizzled_too(check_hopper, force, tile):
     check_hopper(MatmulSpec(100, 70, 90, a_major="m"), pipeline=text)
 
 
-@pytest.mark.sweep(2)
+@pytest.mark.sweep(3)
 @pytest.mark.array(
     n=(64, 68, 33), c_dtype=("bf16", "f16", "f32"), prefix=("swizzle-selection", "persistence")
 )
@@ -116,13 +116,13 @@ def test_rows_that_tma_cannot_address_are_copied_by_the_load_role(check_hopper, 
     assert "tma-insertion: a is copied by threads" in compiled.remarks[0]
 
 
-@pytest.mark.sweep(4)
+@pytest.mark.sweep
 @pytest.mark.array(1, prefix=PREFIXES, name=["bias_relu", "scale_bias_residual_swish"])
 def test_epilogues_of_mlir_files_are_right(check_hopper, prefix, name):
     check_hopper(INPUTS / f"{name}.mlir", pipeline=DEFAULT_PIPELINE, stop_after=prefix)
 
 
-@pytest.mark.sweep(2)
+@pytest.mark.sweep(3)
 @pytest.mark.array(write=("rows", "matrices"), columns=(16, 32, 64), buffers=(1, 3))
 def test_staged_pieces_of_every_width(check_hopper, write, columns, buffers):
     staging = f"epilogue-staging{{columns={columns} buffers={buffers} write={write}}}"
@@ -157,7 +157,7 @@ def test_tiles_in_every_order(check_hopper, order, ctas):
 
 
 @pytest.mark.slow
-@pytest.mark.sweep
+@pytest.mark.sweep(16)
 @pytest.mark.parametrize("tile", ["128x128x64", "256x128x64"])
 @pytest.mark.parametrize("seed", range(8))
 def test_any_order_of_events_gives_the_same(check_hopper, tile, seed):

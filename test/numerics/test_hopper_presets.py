@@ -12,7 +12,7 @@ pytestmark = pytest.mark.pairwise
 INPUTS = Path(__file__).parent / "inputs"
 
 
-@pytest.mark.sweep(2)
+@pytest.mark.sweep(3)
 @pytest.mark.array(
     preset=HOPPER_PRESETS,
     shape=[(136, 264, 136), (72, 40, 56)],
@@ -27,7 +27,7 @@ def test_every_shape_layout_and_width_of_the_result(
     check_matmul(spec, target="sm_90a", preset=preset, seed=2)
 
 
-@pytest.mark.sweep(4)
+@pytest.mark.sweep
 @pytest.mark.parametrize("preset", HOPPER_PRESETS)
 def test_epilogues_of_mlir_files(check_matmul, preset):
     source = INPUTS / "scale_bias_residual_swish.mlir"
@@ -58,7 +58,7 @@ def test_the_chosen_schedule_is_right(check_matmul, shape):
 
 
 @pytest.mark.slow
-@pytest.mark.sweep
+@pytest.mark.sweep(16)
 @pytest.mark.parametrize("preset", HOPPER_PRESETS)
 @pytest.mark.parametrize("seed", range(4))
 def test_many_orders_of_events(check_matmul, preset, seed):

@@ -87,20 +87,23 @@ def test_tiles_of_every_kind(check_matmul, place, types):
     check_matmul(spec, target=target, pipeline=with_tile(tile), seed=4)
 
 
-@pytest.mark.parametrize("force", ["none", "32B", "64B", "128B"])
-@pytest.mark.parametrize("types", TWO_TYPES)
-@pytest.mark.parametrize("target", TARGETS)
-@pytest.mark.parametrize("box", ["2d", "3d"])
+@pytest.mark.sweep(2)
+@pytest.mark.array(
+    force=["none", "32B", "64B", "128B"], types=TWO_TYPES, target=TARGETS, box=["2d", "3d"]
+)
 def test_every_swizzle_in_both_box_ranks(check_matmul, target, types, force, box):
     text = f"tiling{{tile=64x64x128}},tma-insertion{{box={box}}},swizzle-selection{{force={force}}}"
     check_matmul(spec_of(types, 72, 72, 144), target=target, pipeline=text)
 
 
-@pytest.mark.parametrize(("a_major", "b_major"), [*itertools.product("km", "kn")])
-@pytest.mark.parametrize("types", ["e5m2-e4m3", "u8-s8"])
-@pytest.mark.parametrize("prefix", ["tiling", "swizzle-selection", "persistence"])
-def test_bytes_in_every_layout(check_matmul, types, a_major, b_major, prefix):
-    spec = spec_of(types, 144, 144, 144, a_major=a_major, b_major=b_major)
+@pytest.mark.array(
+    1,
+    majors=["mn", "kk", "mk", "kn"],
+    prefix=["tiling", "swizzle-selection", "persistence"],
+    types=["e5m2-e4m3", "u8-s8"],
+)
+def test_bytes_in_every_layout(check_matmul, types, majors, prefix):
+    spec = spec_of(types, 144, 144, 144, a_major=majors[0], b_major=majors[1])
     check_matmul(spec, target="sm_100a", pipeline=DEFAULT_PIPELINE, stop_after=prefix, seed=3)
 
 
@@ -128,7 +131,7 @@ def test_products_of_integers_have_coarser_tiles(check_matmul):
     assert str(caught.value) == f"error: tile.matmul: {rule}"
 
 
-@pytest.mark.sweep(4)
+@pytest.mark.sweep
 @pytest.mark.parametrize("types", TYPES)
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("shape", [(96, 80, 112), (136, 136, 176)])
@@ -136,9 +139,8 @@ def test_the_chosen_schedule(check_matmul, target, types, shape):
     check_matmul(spec_of(types, *shape), target=target, seed=5)
 
 
-@pytest.mark.parametrize("types", TWO_TYPES)
-@pytest.mark.parametrize("target", TARGETS)
-@pytest.mark.parametrize("parts", [2, 3])
+@pytest.mark.sweep(2)
+@pytest.mark.array(types=TWO_TYPES, target=TARGETS, parts=[2, 3])
 def test_split_k(check_matmul, target, types, parts):
     text = (
         "tiling{tile=64x64x32},tma-insertion,swizzle-selection,"
@@ -174,13 +176,13 @@ def preset_cases():
     return [(target, preset, next(types)) for target in TARGETS for preset in presets_of(target)]
 
 
-@pytest.mark.sweep(4)
+@pytest.mark.sweep
 @pytest.mark.parametrize(("target", "preset", "types"), preset_cases())
 def test_every_preset_with_bytes(check_matmul, target, preset, types):
     check_matmul(spec_of(types, 264, 144, 144), target=target, preset=preset, seed=1)
 
 
-@pytest.mark.sweep
+@pytest.mark.sweep(16)
 @pytest.mark.parametrize(("target", "preset"), [case[:2] for case in preset_cases()])
 def test_every_preset_with_half_its_k_for_twice_the_bytes(check_matmul, target, preset):
     text = presets_of(target)[preset].replace("x64}", "x32}", 1).replace("x128}", "x64}", 1)

@@ -35,7 +35,7 @@ def check_hopper(check_matmul):
     return check
 
 
-@pytest.mark.sweep(4)
+@pytest.mark.sweep(6)
 @pytest.mark.parametrize("stages", [1, 2, 3, 4])
 @pytest.mark.parametrize("k_tiles", [1, 2, 3, 4, 5])
 def test_skipped_slots_wrap_around_rings_of_every_depth(check_hopper, stages, k_tiles):
@@ -43,14 +43,14 @@ def test_skipped_slots_wrap_around_rings_of_every_depth(check_hopper, stages, k_
     check_hopper(spec, ping_pong(stages=stages, ctas="1"), seed=k_tiles)
 
 
-@pytest.mark.sweep(2)
+@pytest.mark.sweep(3)
 @pytest.mark.parametrize("ctas", [1, 2, 3, 6, 12])
 def test_any_number_of_tiles_a_cta(check_hopper, ctas):
     spec = MatmulSpec(250, 150, 72)  # 4 x 3 tiles
     check_hopper(spec, ping_pong(ctas=ctas, how="order=hilbert"), seed=ctas)
 
 
-@pytest.mark.sweep(2)
+@pytest.mark.sweep(3)
 @pytest.mark.parametrize("tile", ["128x128x32", "64x256x32", "192x40x64", "64x8x16"])
 @pytest.mark.parametrize("before", ["", "epilogue-staging{columns=COLUMNS buffers=4},"])
 def test_every_tile_that_a_warpgroup_holds(check_hopper, tile, before):

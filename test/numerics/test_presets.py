@@ -27,7 +27,7 @@ def test_a_cube_of_512(check_matmul, preset):
     check_matmul(MatmulSpec(512, 512, 512), preset=preset)
 
 
-@pytest.mark.sweep(4)
+@pytest.mark.sweep(6)
 @pytest.mark.array(
     preset=PRESETS,
     shape=[(264, 136, 136), (136, 264, 72)],
@@ -57,13 +57,13 @@ def test_k_tile_counts(check_matmul, name, steps):
     check_matmul(MatmulSpec(136, 136, 64 * count - 8), preset=name, seed=count)
 
 
-@pytest.mark.sweep
+@pytest.mark.sweep(12)
 @pytest.mark.parametrize("seed", range(20))
 def test_launch_control_hands_clusters_out_in_any_order(check_matmul, seed):
     check_matmul(MatmulSpec(520, 264, 72), preset="kernel8", seed=seed)
 
 
-@pytest.mark.sweep(2)
+@pytest.mark.sweep(3)
 @pytest.mark.parametrize("preset", ["v1a", "v3", "v4", "kernel5", "v6", "kernel8"])
 def test_dependent_launch_leaves_the_result_as_it_is(check_matmul, preset):
     text = f"{PRESETS[preset]},lower-to-nvvm{{pdl=true}}"
@@ -73,7 +73,7 @@ def test_dependent_launch_leaves_the_result_as_it_is(check_matmul, preset):
 
 
 @pytest.mark.slow
-@pytest.mark.sweep
+@pytest.mark.sweep(12)
 @pytest.mark.parametrize("preset", LATE)
 @pytest.mark.parametrize("seed", range(8))
 def test_many_orders_of_events(check_matmul, preset, seed):

@@ -29,7 +29,7 @@ KINDS = {
 COUNTS = {"1": 1, "S-1": 2, "S": 3, "S+1": 4, "2S": 6, "2S+1": 7}
 
 
-@pytest.mark.sweep(8)
+@pytest.mark.sweep(12)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("count", COUNTS)
 @pytest.mark.parametrize("ragged", [0, 8])
@@ -61,7 +61,7 @@ def test_any_order_of_asynchronous_completion(check_matmul, kind, seed):
 COPYING = ("sequential", "specialised", "persistent")
 
 
-@pytest.mark.sweep(8)
+@pytest.mark.sweep(12)
 @pytest.mark.parametrize("target", ["sm_90a", "sm_100a"])
 @pytest.mark.parametrize("kind", COPYING)
 @pytest.mark.parametrize("stages", [1, 2, 3, 5])

@@ -1,5 +1,7 @@
 """Rows that start anywhere in 16 bytes: threads load aligned units and shift them in registers."""
 
+import itertools
+
 import pytest
 
 from tilewright.compiler.spec import MatmulSpec
@@ -30,10 +32,11 @@ def test_every_kind_of_kernel(check_matmul, target, kind, shape):
     assert "shf.r" in compiled.ptx
 
 
-@pytest.mark.parametrize("target", TARGETS)
-@pytest.mark.parametrize(("a_major", "b_major"), LAYOUTS)
-@pytest.mark.parametrize("kind", ["synchronous", "roles"])
-def test_every_layout(check_matmul, target, kind, a_major, b_major):
+@pytest.mark.array(
+    1, majors=LAYOUTS, place=[*itertools.product(["synchronous", "roles"], TARGETS[::-1])]
+)
+def test_every_layout(check_matmul, place, majors):
+    (kind, target), (a_major, b_major) = place, majors
     spec = MatmulSpec(133, 71, 135, "f16", "f16", "f32", a_major=a_major, b_major=b_major)
     pipeline = KINDS[kind].replace("TILE", "128x64x64")
     compiled, _ = check_matmul(spec, pipeline=pipeline, target=target, seed=1)
@@ -50,6 +53,7 @@ def test_beside_an_operand_that_tma_loads(check_matmul, target, kind):
     assert "shf.r" in compiled.ptx and "cp.async.bulk.tensor" in compiled.ptx
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.array(1, k=[9, 11, 15, 17, 63, 65, 127], size=[(2, 3), (64, 65), (129, 31)])
 def test_the_end_of_the_tensor_wherever_it_lies(check_matmul, size, k):
     """Both tensors end somewhere else in 16 bytes; a load beyond would stop the emulator."""
@@ -69,7 +73,7 @@ def test_tiles_of_every_number_of_rows_and_warpgroups(check_matmul, tile, more):
     check_matmul(MatmulSpec(m + 2, n + more, 133), pipeline=pipeline, target="sm_90a", seed=3)
 
 
-@pytest.mark.sweep(6)
+@pytest.mark.sweep(12)
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize(
     "types", [("e4m3", "e5m2", "bf16", "f32"), ("s8", "u8", "s32", "s32")], ids=["e4m3", "s8"]
@@ -82,6 +86,7 @@ def test_bytes(check_matmul, target, types, k, kind):
     assert "shf.r" in compiled.ptx
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize("swizzle", ["none", "32B", "64B", "128B"])
 def test_every_swizzle(check_matmul, swizzle):
     head = f"tiling{{tile=64x64x64}},tma-insertion,swizzle-selection{{force={swizzle}}}"

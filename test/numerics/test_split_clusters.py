@@ -17,7 +17,7 @@ def text(shape, parts, end=ENDS[-1]):
     return TEXT.replace("SHAPE", shape).replace("PARTS", str(parts)) + end
 
 
-@pytest.mark.sweep(4)
+@pytest.mark.sweep(6)
 @pytest.mark.parametrize("target", ["sm_90a", "sm_100a"])
 @pytest.mark.parametrize(
     ("shape", "parts"), [("1x2", 2), ("2x1", 3), ("2x2", 2), ("1x4", 2), ("1x2", 4), ("4x1", 2)]

@@ -29,7 +29,7 @@ def roles(tile, parts, stages=3):
     return f"{head},pipelining{{stages={stages}}},warp-specialization"
 
 
-@pytest.mark.sweep(4)
+@pytest.mark.sweep(6)
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("steps", K)

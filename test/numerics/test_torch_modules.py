@@ -63,8 +63,7 @@ def test_a_kernel_of_a_module_is_kept_as_a_bundle(tmp_path):
         assert torch.equal(loaded(residual, x, bias, weight, scale), kernel(residual, x))
 
 
-@pytest.mark.parametrize("approximate", ["none", "tanh"])
-@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32])
+@pytest.mark.array(1, approximate=["none", "tanh"], dtype=[torch.bfloat16, torch.float32])
 def test_gelu_is_rounded_as_often_as_torch_rounds_it(approximate, dtype):
     torch.manual_seed(1)
     module = nn.Sequential(nn.Linear(64, 48, dtype=dtype), nn.GELU(approximate))
