@@ -6,13 +6,20 @@ import pytest
 
 ASSEMBLED = 4
 """The kernels of one test in so many go through ptxas, with `--all` those of every test."""
+RACES_CHECKED = 2
+"""One test in so many looks for races, too, and every one that goes over seeds, or with `--all`."""
+
+
+def in_share(request, what: str, one_in: int) -> bool:
+    """Whether a test is among those of which one in so many does more, by its name alone."""
+    number = zlib.crc32(f"{what} {request.node.name}".encode())
+    return request.config.getoption("--all") or number % one_in == 0
 
 
 @pytest.fixture(autouse=True)
 def ptxas_for_a_share(request, monkeypatch):
     """Leaves ptxas out of most tests: the emulator runs PTX, so no number depends on the cubin."""
-    chosen = zlib.crc32(request.node.name.encode()) % ASSEMBLED == 0
-    if not chosen and not request.config.getoption("--all"):
+    if not in_share(request, "ptxas", ASSEMBLED):
         from tilewright.compiler import driver
 
         monkeypatch.setattr(driver, "assemble", _not_assembled)
@@ -25,7 +32,7 @@ def _not_assembled(ptx, *, chip, allow_spills):
 
 
 @pytest.fixture
-def check_matmul():
+def check_matmul(request):
     """check_matmul(source, identity=, seed=, **compile options) runs on the emulator.
 
     Asserts that every element is within its float32 bound of the float64 product; returns what was
@@ -38,12 +45,15 @@ def check_matmul():
     from tilewright.runtime.launch.devices import open_device
     from tilewright.tools.inputs import make_tensors
 
+    about_orders = "seed" in request.fixturenames
+    level = "full" if about_orders or in_share(request, "races", RACES_CHECKED) else "fast"
+
     def check(source, *, identity=None, seed=0, **options):
         compiled = compile_matmul(source, **options)
         cubin = compiled.assembled.cubin
         bundle = Bundle(seal(compiled.manifest, compiled.ptx, cubin), compiled.ptx, cubin)
         tensors = make_tensors(bundle.manifest, seed, identity)
-        report = open_device("emulator").launch(bundle, tensors, seed)
+        report = open_device("emulator").launch(bundle, tensors, seed, check=level)
         c = output(bundle.manifest)
         actual = to_float64(tensors[c["name"]], c["dtype"])
         comparison = compare(expected_output(bundle.manifest, tensors), actual, c["dtype"])
