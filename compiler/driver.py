@@ -16,7 +16,7 @@ from ..dialects.mlir import ir, llvm_ir_of
 from ..dialects.target import find_target
 from ..dialects.tile import MatmulOp
 from ..dialects.verify import logical_shape
-from ..passes.base import DEFAULT_TARGET, PassLog, walk
+from ..passes.base import DEFAULT_TARGET, MMA_ATTRIBUTE, PassLog, target_of, walk
 from ..runtime.bundles.manifest import FORMAT, SCHEMA
 from .argument_layout import lay_out, read_arguments, tell_arguments
 from .backend import Assembled, assemble, emit_ptx, versions
@@ -39,6 +39,7 @@ from .pipeline import (
     run_passes,
 )
 from .schedule.choice import choose_schedule
+from .schedule.thread_schedule import is_by_threads, thread_schedule
 from .spec import MatmulSpec
 
 NO_PASSES = "none"
@@ -259,6 +260,8 @@ def _choose(
         check_program(module)
     with _timed(stages, "schedule"):
         spec = source if isinstance(source, MatmulSpec) else _spec_of(module)
+        if target_of(module).threads_multiply:
+            return thread_schedule(spec, find_target(target)).pipeline()
         return choose_pipeline(spec, target)
 
 
@@ -286,6 +289,8 @@ def _normalized(source: LinalgText, read: Callable[[ir.Module], Any]) -> Any:
 @functools.cache
 def choose_pipeline(spec: MatmulSpec, target: str) -> str:
     """The pipeline of the schedule that the estimates favour (`tilewright explain schedule`)."""
+    if is_by_threads(spec):
+        return thread_schedule(spec, find_target(target)).pipeline()
     return choose_schedule(spec, find_target(target)).pipeline()
 
 
@@ -295,7 +300,9 @@ def _spec_of(module: ir.Module) -> MatmulSpec:
     m, k = logical_shape(matmul.a.type, matmul.a_major.value)
     n = matmul.c.type.shape[1]
     elements = [str(value.type.element_type) for value in (matmul.a, matmul.b, matmul.c)]
-    found = (*map(operand_dtype, elements[:2]), stored_dtype(elements[2]))
+    named = target_of(module).mma.name if MMA_ATTRIBUTE in module.operation.attributes else ""
+    operands = [operand_dtype(element, named) for element in elements[:2]]
+    found = (*operands, stored_dtype(elements[2]))
     a, b, c = (dtype for dtype in found if dtype is not None)  # normalize has checked them
     a_major = "k" if matmul.a_major.value == "k" else "m"
     b_major = "k" if matmul.b_major.value == "k" else "n"

@@ -14,6 +14,7 @@ from .sm import Sm
 from .tile_boxes import LoadBoxesOp as LoadBoxesOp  # declares ops of `tile`
 from .tile_place import PlaceOp as PlaceOp  # declares an op of `tile`
 from .tile_stores import WritePieceOp as WritePieceOp  # declares ops of `tile`
+from .tile_sums import ViewMmaOp as ViewMmaOp  # declares ops of `tile`
 from .tile_threads import WriteRowOp as WriteRowOp  # declares ops of `tile`
 from .tile_types import Tile
 

@@ -5,20 +5,31 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from ..runtime.element_types import DTYPES, DType
+from ..runtime.element_types import DTYPES, FMA, DType
 
-__all__ = ["DTYPES", "DType"]
+__all__ = ["DTYPES", "FMA", "DType"]
 
 OPERAND_DTYPES = tuple(name for name, dtype in DTYPES.items() if dtype.operand_kind)
-OUTPUT_DTYPES = ("bf16", "f16", "f32", "s32")
-ACCUMULATOR_DTYPES = ("f32", "s32")
-_OPERANDS = {DTYPES[name].mlir: DTYPES[name] for name in OPERAND_DTYPES}
+TENSOR_DTYPES = tuple(name for name in OPERAND_DTYPES if DTYPES[name].operand_kind != FMA)
+THREAD_DTYPES = ("f16", "bf16", "f32", "f64")  # PTX ISA, fma; the first two are widened to f32
+OUTPUT_DTYPES = ("bf16", "f16", "f32", "s32", "f64")
+ACCUMULATOR_DTYPES = ("f32", "s32", "f64")
+MIXED_KINDS = ("f8f6f4", "i8")
+_BY_TENSOR_CORE = {DTYPES[name].mlir: DTYPES[name] for name in TENSOR_DTYPES}
+_BY_THREADS = {DTYPES[name].mlir: DTYPES[name] for name in THREAD_DTYPES}
+_OPERANDS = {**_BY_THREADS, **_BY_TENSOR_CORE}
 _STORED = {dtype.mlir: dtype for dtype in DTYPES.values() if dtype.name != "tf32"}
 
 
-def operand_dtype(mlir: str) -> DType | None:
-    """What the tensor core makes of an operand of this MLIR type, None if it takes none such."""
-    return _OPERANDS.get(mlir)
+def operand_dtype(mlir: str, mma: str = "") -> DType | None:
+    """What the MMA of that name makes of an operand of this MLIR type, None if it takes none such.
+
+    Threads multiply f32 as it is, a tensor core as tf32. Without a name it is what some MMA makes
+    of it, the tensor core's first.
+    """
+    if not mma:
+        return _OPERANDS.get(mlir)
+    return (_BY_THREADS if mma == FMA else _BY_TENSOR_CORE).get(mlir)
 
 
 def stored_dtype(mlir: str) -> DType | None:
@@ -28,7 +39,7 @@ def stored_dtype(mlir: str) -> DType | None:
 
 def mix_refusal(a: DType, b: DType) -> str | None:
     """Why no MMA takes A and B of these types together (PTX ISA, tcgen05.mma and wgmma kinds)."""
-    if a == b or a.operand_kind == b.operand_kind != "f16":
+    if a == b or a.operand_kind == b.operand_kind in MIXED_KINDS:
         return None
     mixes = " (8 bits: both floats or both integers)" if 1 in (a.bytes, b.bytes) else ""
     return f"must be one type{mixes}, got {a.name} and {b.name}"
@@ -48,6 +59,8 @@ def size_refusal(shape: Sequence[int], element_bytes: int) -> str | None:
 
 def output_refusal(accumulator: str, c: str) -> str | None:
     """Why sums of type `accumulator` are not stored as `c` by themselves."""
-    if c != "s32" or accumulator == "s32":
-        return None
-    return f"must be bf16, f16 or f32 for sums in {accumulator}, got {c}"
+    if accumulator == "f64":
+        return None if c == "f64" else f"must be f64 for sums in f64, got {c}"
+    if c == "f64" or (c == "s32" and accumulator != "s32"):
+        return f"must be bf16, f16 or f32 for sums in {accumulator}, got {c}"
+    return None

@@ -19,6 +19,7 @@ UNIT_BYTES = 16
 accesses move."""
 SPAN_BYTES = {"none": UNIT_BYTES, "32B": 32, "64B": 64, "128B": 128}
 SWIZZLES = tuple(SPAN_BYTES)
+LINEAR = "linear"  # rows one after the other, of any length: for threads that read elements
 MAJORS = ("k", "mn")
 CORE_ROWS = 8
 BANK_LINE_BYTES = 128
@@ -27,13 +28,18 @@ SLOT_ALIGNMENT = 1024  # where the widest swizzle repeats: every narrower one do
 
 def swizzle_address(swizzle: str, address: int) -> int:
     """The shared-memory byte address that holds logical byte `address`."""
+    if swizzle == LINEAR:
+        return address
     mask = SPAN_BYTES[swizzle] // UNIT_BYTES - 1
     return address ^ (((address >> 7) & mask) << 4)
 
 
 @dataclass(frozen=True)
 class TileLayout:
-    """An `mn` by `k` tile (elements of `element_bytes`) in one of the eight layouts."""
+    """An `mn` by `k` tile (elements of `element_bytes`) in one of the eight layouts, or linear.
+
+    In a linear one a chunk is the whole tile.
+    """
 
     mn: int
     k: int
@@ -53,6 +59,8 @@ class TileLayout:
 
     @property
     def span_bytes(self) -> int:
+        if self.swizzle == LINEAR:
+            return self.contiguous * self.element_bytes
         return SPAN_BYTES[self.swizzle]
 
     @property
@@ -79,6 +87,8 @@ class TileLayout:
 
     def fits(self) -> str | None:
         """Why this layout can't hold the tile, or None when it can."""
+        if self.swizzle == LINEAR:
+            return None
         extent_bytes = self.contiguous * self.element_bytes
         if extent_bytes % self.span_bytes:
             axis = "K" if self.major == "k" else "MN"
@@ -117,14 +127,14 @@ class TileLayout:
 
 
 def widest_swizzle(layout: TileLayout) -> str:
-    """The widest swizzle whose span divides the tile's contiguous extent."""
+    """The widest swizzle whose span divides the tile's contiguous extent, where one does."""
     fitting = (
         swizzle
         for swizzle in reversed(SWIZZLES)
         if TileLayout(layout.mn, layout.k, layout.element_bytes, layout.major, swizzle).fits()
         is None
     )
-    return next(fitting, "none")
+    return next(fitting, LINEAR if layout.swizzle == LINEAR else "none")
 
 
 def bank_conflicts(addresses: list[int]) -> int:

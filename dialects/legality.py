@@ -12,11 +12,14 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
+from .dtypes import FMA
 from .hilbert import CELLS_MAX
 from .layout import CORE_ROWS, UNIT_BYTES, TileLayout, widest_swizzle
 from .target import Target, targets_with
+from .thread_tiles import ThreadTile
 
 RESERVED_BYTES = 1024  # of a CTA's shared memory: barriers, claims, the tensor-memory address
+REGISTER_BYTES = 4
 PARTIAL_BYTES = 4  # of an element of a split K's sums, which are added in f32
 TILES_MAX = 2**31 - 1  # a 32-bit count
 STAGED_PAIR_ROWS = 128  # with 64, half of N lies in the upper lanes, and pieces are cut across both
@@ -214,3 +217,20 @@ def consumer_warpgroups(m: int, n: int, warpgroups: int) -> str | None:
     if warpgroups == 1:
         return None
     return f"each warpgroup holds a whole tile, {m}x{n} takes {warpgroups}"
+
+
+def thread_registers(
+    target: Target, tile: Sequence[int], threads: int, sum_bytes: int
+) -> str | None:
+    """Where threads multiply by themselves, each holds its elements of C in registers."""
+    share = ThreadTile.of(tile[0], tile[1], threads)
+    most = target.using(FMA).mma.accumulator_registers_max[0]
+    if share is None:
+        return f"tile {tile[0]}x{tile[1]} has no share for each of {threads} threads"
+    registers = share.m * share.n * sum_bytes // REGISTER_BYTES
+    if registers <= most:
+        return None
+    return (
+        f"tile {tile[0]}x{tile[1]} needs {registers} registers for sums in each of {threads} "
+        f"threads, over {most}"
+    )

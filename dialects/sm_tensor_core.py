@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from .dtypes import ACCUMULATOR_DTYPES, DTYPES, OPERAND_DTYPES
+from .dtypes import DTYPES, TENSOR_DTYPES
 from .integer_types import I1, I16, I32
 from .layout import MAJORS
 from .mlir import ext, ir
@@ -232,8 +232,8 @@ def verify_operands(op: MmaOp | WgmmaOp) -> bool:
     n = op.n.value
     if n % 8 or not 0 < n <= 256:
         return refuse(op, f"n must be a multiple of 8 up to 256, got {n}")
-    return verify_choice(op, "d_type", ACCUMULATOR_DTYPES) and all(
-        verify_choice(op, f"{operand}_type", OPERAND_DTYPES)
+    return verify_choice(op, "d_type", ("f32", "s32")) and all(
+        verify_choice(op, f"{operand}_type", TENSOR_DTYPES)
         and verify_choice(op, f"{operand}_major", MAJORS)
         and verify_matrix_offset(op, f"{operand}_offset", getattr(op, f"{operand}_offset").value)
         for operand in "ab"

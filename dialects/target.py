@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from .dtypes import OPERAND_DTYPES
+from .dtypes import TENSOR_DTYPES, THREAD_DTYPES
 from .errors import OptionError
 
 TENSOR_MEMORY, REGISTERS = "tensor memory", "registers"
 THREAD, WARP, WARPGROUP = "thread", "warp", "warpgroup"
+EACH_THREAD = "each thread"
 MBARRIER, WAIT_GROUP, ISSUED = "mbarrier", "wait_group", "issued"
 WARP_THREADS, WARPGROUP_WARPS = 32, 4
 WARPGROUP_THREADS = WARPGROUP_WARPS * WARP_THREADS
@@ -21,7 +22,7 @@ class MmaUnit:
 
     `name` is the instruction (PTX ISA). `accumulators` says where it keeps results, in tensor
     memory or in registers of the threads that issue it; `issuer` whether one thread issues it, all
-    of a warp or all of a warpgroup, and `completion` what tells that it is done: an mbarrier
+    of a warp or all of a warpgroup, or each thread one for elements of its own, and `completion` what tells that it is done: an mbarrier
     (tcgen05.commit) or, to the issuers alone, a wait for a group of them (wgmma.wait_group); one
     that is complete when `issued` needs nothing. `descriptor_version` is what shared-memory
     descriptors carry in bits 46 to 48; without, threads load operands into registers (`fragments`).
@@ -49,7 +50,7 @@ class MmaUnit:
     pair_n_step: int = 32
     accumulator_registers_max: tuple[int, ...] = (128, 160, 96)
     fragments: bool = False
-    operands: tuple[str, ...] = OPERAND_DTYPES
+    operands: tuple[str, ...] = TENSOR_DTYPES
 
 
 TCGEN05 = MmaUnit(
@@ -69,9 +70,20 @@ MMA_SYNC = MmaUnit(
     "mma.sync", REGISTERS, WARP, ISSUED, m=(16,), mn_major_bytes=(1, 2, 4), fragments=True
 )
 MMA_SYNC_WITHOUT_FP8 = replace(
-    MMA_SYNC, operands=tuple(name for name in OPERAND_DTYPES if name not in ("e4m3", "e5m2"))
+    MMA_SYNC, operands=tuple(name for name in TENSOR_DTYPES if name not in ("e4m3", "e5m2"))
 )
-MMAS = (TCGEN05.name, WGMMA.name, MMA_SYNC.name)
+# Plain fma of each thread (PTX ISA, fma): any shape, any layout.
+FMA = MmaUnit(
+    "fma",
+    REGISTERS,
+    EACH_THREAD,
+    ISSUED,
+    m=(1,),
+    mn_major_bytes=(1, 2, 4, 8),
+    accumulator_registers_max=(128,),
+    operands=THREAD_DTYPES,
+)
+MMAS = (TCGEN05.name, WGMMA.name, MMA_SYNC.name, FMA.name)
 
 
 WARP_COUNTS = (1, 2, 4, 8, 16)
@@ -185,6 +197,11 @@ class Target:
         return self.mma.completion == WAIT_GROUP
 
     @property
+    def threads_multiply(self) -> bool:
+        """Whether each thread computes elements of its own, by fma."""
+        return self.mma.issuer == EACH_THREAD
+
+    @property
     def releases_by_warp(self) -> bool:
         """Whether every warp whose MMAs are done releases their operands; else one commit does."""
         return self.mma.completion != MBARRIER
@@ -271,6 +288,7 @@ def _before_agents(chip: str, mma: MmaUnit, kib: int, multiprocessors: int) -> T
         chip,
         "+ptx88",
         mma,
+        (FMA,),
         cluster_waits_acquire=False,
         launch_control=False,
         async_agents=False,
@@ -284,12 +302,12 @@ def _before_agents(chip: str, mma: MmaUnit, kib: int, multiprocessors: int) -> T
 TARGETS = {
     target.chip: target
     for target in (
-        Target("sm_100a", "+ptx88", TCGEN05, (MMA_SYNC,)),
+        Target("sm_100a", "+ptx88", TCGEN05, (MMA_SYNC, FMA)),
         Target(
             "sm_90a",
             "+ptx88",
             WGMMA,
-            (MMA_SYNC,),
+            (MMA_SYNC, FMA),
             cluster_waits_acquire=False,
             launch_control=False,
             dependent_launch=True,
@@ -302,6 +320,7 @@ TARGETS = {
             "sm_120a",
             "+ptx88",
             MMA_SYNC,
+            (FMA,),
             cluster_waits_acquire=False,
             shared_bytes=99 * KIB,
             multiprocessor_shared_bytes=100 * KIB,

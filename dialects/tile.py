@@ -12,6 +12,9 @@
     tile.tma_multicast  the same, each of several CTAs loading a part for all of them
     tile.copy         t[r,k] = view[i*R + r, j*K + k] by the producer's threads, likewise
     tile.mma          acc[M,N] = (accumulate ? acc : 0) + a[M,K] * b[N,K]^T
+    tile.view_mma     the same of elements that threads read from the views themselves
+    tile.clear_sums   acc[M,N] = 0; tile.sums_place, tile.has_sums and tile.sums_row say what a
+                      thread has of it where each computes elements of its own
     tile.pair_mma     the same by two CTAs: each has its rows of a and acc and half of b
     tile.await_mma    waits until all but the `pending` newest mma of this agent are done
     tile.pair_rank    0 in the first CTA of a pair, 1 in the second

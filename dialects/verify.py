@@ -4,7 +4,7 @@ import math
 from typing import Any
 
 from .hilbert import CELLS_MAX
-from .layout import MAJORS, SPAN_BYTES, TileLayout
+from .layout import LINEAR, MAJORS, SPAN_BYTES, TileLayout
 from .mlir import ext, ir
 from .tile_types import SmemType, TensorMapType, bits_of, element_bytes, integers_of, text_of
 
@@ -37,8 +37,8 @@ def verify_smem(op: ext.Operation, smem: SmemType) -> bool:
     major, swizzle = text_of(smem.major_attr), text_of(smem.swizzle_attr)
     if major not in MAJORS:
         return refuse(op, f"major must be one of {MAJORS}, got {major!r}")
-    if swizzle not in SPAN_BYTES:
-        return refuse(op, f"swizzle must be one of {tuple(SPAN_BYTES)}, got {swizzle!r}")
+    if swizzle not in (*SPAN_BYTES, LINEAR):
+        return refuse(op, f"swizzle must be one of {(*SPAN_BYTES, LINEAR)}, got {swizzle!r}")
     reason = smem.layout.fits()
     return refuse(op, reason) if reason else True
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from ..dialects.epilogue import SCALAR_OPS, scalar_types
 from ..dialects.mlir import arith, ir
-from .base import TARGET_ATTRIBUTE, attributes_of, operations, refused
+from .base import MMA_ATTRIBUTE, TARGET_ATTRIBUTE, attributes_of, operations, refused
 
 PAGE = "docs/passes/normalize.md"
 SHOWN_CHARACTERS = 80
@@ -78,6 +78,7 @@ OPERAND_OPS: dict[str, Attributes] = {
 OPS = {**STRUCTURE_OPS, **OPERAND_OPS, **EPILOGUE_OPS}
 MODULE: Attributes = {
     TARGET_ATTRIBUTE: READ,
+    MMA_ATTRIBUTE: READ,
     "sym_name": Use("ignored: the module's name"),
     **VISIBILITY,
 }

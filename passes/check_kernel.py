@@ -56,10 +56,12 @@ from ..dialects.tile import (
     TmaMulticastOp,
     YieldOp,
 )
+from ..dialects.tile_sums import ViewMmaOp
 from ..dialects.tile_types import Tile
 from .base import SOURCE_ATTRIBUTE, refuse_unread, refused, target_of, walk
 from .check_epilogue import check_epilogue
 from .check_operands import check_load, check_mma, check_store, check_views
+from .check_shares import check_shares, check_view_mma
 from .check_tiles import check_tiles
 from .clone import constant_of, iterations_of
 from .indices import first_value
@@ -187,17 +189,18 @@ class Check:
             check_load(self.kernel, op, self.target)
         elif isinstance(op, SetRegistersOp):
             self.moves = True
-        elif isinstance(op, MMAS):
+        elif isinstance(op, (*MMAS, ViewMmaOp)):
             self._mma(op, loops)
         elif isinstance(op, STORES):
             self._store(op, loops)
 
     def _mma(self, op: Any, loops: tuple[Any, ...]) -> None:
         self.mmas += 1
-        check_mma(self.kernel, op, self.target)
+        check = check_view_mma if isinstance(op, ViewMmaOp) else check_mma
+        check(self.kernel, op, self.target)
         if not self.target.has_tensor_memory:
             self.held.append(op.acc.type.shape)
-        synchronous = is_synchronous(op)
+        synchronous = isinstance(op, ViewMmaOp) or is_synchronous(op)
         if self.synchronous not in (None, synchronous):
             raise refused(
                 op,
@@ -258,6 +261,9 @@ class Check:
 
     def _warpgroups(self, agent: Any, first: int, warps: int) -> None:
         """Sums are read, and in registers made, by warpgroups; so are registers moved."""
+        if self.target.threads_multiply:
+            check_shares(agent, self.held, warps, self.target)
+            return
         wanted = warps
         for shape in self.held:
             wanted = WARPGROUP_WARPS * (self.target.mma_warpgroups(*shape) or 0)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..dialects.dtypes import DTYPES, mix_refusal, operand_dtype, stored_dtype
-from ..dialects.layout import TileLayout
+from ..dialects.dtypes import DTYPES, DType, mix_refusal, operand_dtype, stored_dtype
+from ..dialects.layout import LINEAR, TileLayout
 from ..dialects.mlir import ir
 from ..dialects.sm_memory import TileMemoryOp
 from ..dialects.target import Target
@@ -83,7 +83,7 @@ def check_load(kernel: KernelOp, op: Any, target: Target) -> None:
     if not isinstance(op, LoadOp | CopyOp):
         _check_map(op, view.type, op.map.type, tile)
     extents = (op.i, tile.layout.mn), (op.j, tile.layout.k)
-    forms = [_index(kernel, op, index, extent) for index, extent in extents]
+    forms = [check_index(kernel, op, index, extent) for index, extent in extents]
     m, n, _ = integers_of(kernel.cluster)
     if isinstance(op, LoadOp | CopyOp) and m * n > 1:
         raise refused(
@@ -121,7 +121,7 @@ def _check_map(op: Any, view: ir.MemRefType, found: TensorMapType, smem: Any) ->
         )
 
 
-def _index(kernel: KernelOp, op: Any, index: ir.Value, extent: int) -> LinearForm:
+def check_index(kernel: KernelOp, op: Any, index: ir.Value, extent: int) -> LinearForm:
     """The linear form of an index of tiles of `extent`."""
     form = linear_form(index)
     reach = None if form is None else span(kernel, form)
@@ -161,19 +161,20 @@ def _check_line(kernel: KernelOp, op: TmaMulticastOp, forms: list[LinearForm]) -
 
 def check_mma(kernel: KernelOp, op: Any, target: Target) -> None:
     """Whether the target has an MMA for the tiles."""
-    a, b = (operand_dtype(str(each.type.element)) for each in (op.a, op.b))
-    if a is None or b is None or mix_refusal(a, b):
-        raise refused(op, f"shapes: no MMA takes {op.a.type.element} and {op.b.type.element}")
-    if str(op.acc.type.element) != DTYPES[a.accumulator].mlir:
-        raise refused(
-            op, f"shapes: must sum in {DTYPES[a.accumulator].mlir}, got {op.acc.type.element}"
-        )
+    a = check_types(op, op.a.type.element, op.b.type.element, target)
     loaded = [isinstance(each.owner.opview, LoadOp | TileMemoryOp) for each in (op.a, op.b)]
     if loaded[0] != loaded[1]:
         raise refused(
             op, "shapes: both tiles must be in a slot, or loaded by threads, got one each"
         )
     _check_origin(op)
+    if target.threads_multiply:
+        return  # any shape, in any layout: `check_shares` asks for registers
+    layouts = [each.type.layout for each in (op.a, op.b)]
+    if any(layout.swizzle == LINEAR for layout in layouts):
+        raise refused(
+            op, f"shapes: {target.mma.name} reads no linear tiles, got one; run swizzle-selection"
+        )
     (m, n), k, pair = op.acc.type.shape, op.a.type.layout.k, isinstance(op, PairMmaOp)
     rows = target.mma_rows(m)
     step = target.mma_n_step(rows or m, n, a.is_integer)
@@ -186,6 +187,18 @@ def check_mma(kernel: KernelOp, op: Any, target: Target) -> None:
         )
     if pair and (n % target.mma.pair_n_step or integers_of(kernel.cluster)[0] % 2):
         raise refused(op, f"shapes: no pair shares {m}x{n} in a cluster of odd M or N; drop pairs")
+
+
+def check_types(op: Any, a_type: ir.Type, b_type: ir.Type, target: Target) -> DType:
+    """What the target's MMA makes of A, if it takes A and B together and sums as the op says."""
+    a, b = (operand_dtype(str(each), target.mma.name) for each in (a_type, b_type))
+    if a is None or b is None or mix_refusal(a, b):
+        raise refused(op, f"shapes: no MMA takes {a_type} and {b_type}")
+    if str(op.acc.type.element) != DTYPES[a.accumulator].mlir:
+        raise refused(
+            op, f"shapes: must sum in {DTYPES[a.accumulator].mlir}, got {op.acc.type.element}"
+        )
+    return a
 
 
 def _check_origin(op: Any) -> None:
@@ -252,7 +265,7 @@ def check_store(kernel: KernelOp, op: Any, target: Target) -> None:
 
 
 def _check_place(kernel: KernelOp, op: Any, axis: int, index: ir.Value, extent: int) -> None:
-    form, tile = _index(kernel, op, index, op.acc.type.shape[axis]), op.acc.type.shape[axis]
+    form, tile = check_index(kernel, op, index, op.acc.type.shape[axis]), op.acc.type.shape[axis]
     if not form.is_just(index) or place_of(index) != axis:
         raise refused(
             op,

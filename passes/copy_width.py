@@ -13,11 +13,14 @@ ASYNC_BYTES_MIN = 4
 
 
 def copy_bytes(layout: TileLayout, view: ir.MemRefType) -> int:
-    """The widest power of two up to 16 that divides the pitch and length of rows, in bytes."""
+    """The widest power of two up to 16 that divides the pitch and length of rows, in bytes.
+
+    It also divides the rows of the tile, which are whole units in all layouts but the linear one.
+    """
     inner = 1 if layout.major == "k" else 0
     strides, _ = view.get_strides_and_offset()
-    pitch, length = strides[1 - inner], view.shape[inner]
-    return math.gcd(UNIT_BYTES, pitch * layout.element_bytes, length * layout.element_bytes)
+    lengths = (strides[1 - inner], view.shape[inner], layout.contiguous)
+    return math.gcd(UNIT_BYTES, *(length * layout.element_bytes for length in lengths))
 
 
 def is_asynchronous(op: CopyOp) -> bool:

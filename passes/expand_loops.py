@@ -48,6 +48,7 @@ from ..dialects.tile_stores import (
     TmaStoreOp,
     WritePieceOp,
 )
+from ..dialects.tile_sums import ViewMmaOp
 from ..dialects.tile_types import AccumulatorType, integers, integers_of
 from .base import PassLog, one_of, option, refused, target_of, the_kernel, walk
 from .build import constant
@@ -60,11 +61,12 @@ from .expand_rows import expand_store, hand_back, store_columns
 from .expand_tiles import expand_tiles
 from .rings import is_operand_ring
 from .team import Team, by_one_lane
+from .thread_sums import clear_sums, expand_shares
 from .whole import WHOLE, WHOLE_OPS, whole_of
 
 ROWS, MATRICES = "rows", "matrices"
 STORES = {ROWS: store_columns, MATRICES: store_matrices}
-LOADS = TmaLoadOp | TmaMulticastOp | CopyOp | LoadOp
+LOADS = TmaLoadOp | TmaMulticastOp | CopyOp | LoadOp | ViewMmaOp
 
 
 @dataclass(frozen=True)
@@ -112,8 +114,13 @@ class ExpandLoops:
             with ir.InsertionPoint(owner.body.blocks[0]), owner.location:
                 _end(kernel, owner)
         pieces = [_expand(store, target) for store in stores]
+        if target.threads_multiply:
+            clear_sums(kernel)
         for store in walk(kernel, StoreOp):
-            expand_store(kernel, store, target, STORES[self.reads])
+            if target.threads_multiply:
+                expand_shares(kernel, store)
+            else:
+                expand_store(kernel, store, target, STORES[self.reads])
         for store in walk(kernel, ReducedStoreOp):
             expand_reduced_store(kernel, store, target)
         expand_clearing(kernel)

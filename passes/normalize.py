@@ -62,11 +62,12 @@ class Normalize:
         check_casts(matmul, "B", b)
         _say_unsigned(function, [each for each in (a, b) if each.unsigned])
         fused = _build(function, matmul, a, b)
-        if dtypes[0].name == "tf32" and log.places:
-            log.remark(matmul, "f32 operands are multiplied as tf32, which has 10 fraction bits")
         _erase_dead(function)
         m, n = fused.c.type.shape
         steps = len(list(fused.epilogue.blocks[0].operations)) - 1
+        if accumulator.name == "f64" and steps:
+            rule = f"sums in f64 are stored as they are, got {steps} epilogue ops"
+            raise refused(matmul, f"{rule}; compute them outside the kernel")
         log.did(f"gathered {m}x{n} matmul, {steps} epilogue ops")
 
 

@@ -20,7 +20,7 @@ from typing import Any, ClassVar
 from ..dialects import legality
 from ..dialects.dtypes import DType, operand_dtype
 from ..dialects.errors import CompileError
-from ..dialects.layout import TileLayout
+from ..dialects.layout import LINEAR, TileLayout
 from ..dialects.mlir import arith, func, ir, scf
 from ..dialects.target import MMAS, WARP_THREADS, Target
 from ..dialects.tile import (
@@ -33,6 +33,7 @@ from ..dialects.tile import (
     MmaOp,
     StoreOp,
 )
+from ..dialects.tile_sums import ViewMmaOp
 from ..dialects.tile_types import AccumulatorType, SmemType, element_bytes, integers, integers_of
 from ..dialects.verify import logical_shape
 from .base import (
@@ -43,9 +44,16 @@ from .base import (
     parse_extents,
     refused,
     require,
-    target_of,
-    use_mma,
     walk,
+)
+from .thread_tiling import (
+    GLOBAL_OPERANDS,
+    OPERANDS,
+    check_thread_tile,
+    choose_mma,
+    parse_threads,
+    thread_tile,
+    threads_for,
 )
 
 GLOBAL = 1
@@ -55,8 +63,14 @@ GLOBAL = 1
 class Tiling:
     """`tile.matmul` → a `tile.kernel` that computes one tile a CTA.
 
-    `tile` is BM×BN×BK in elements. `mma` is the instruction that multiplies tiles; auto is the
-    target's own.
+    `tile` is BM×BN×BK in elements. `mma` is the instruction that multiplies tiles; auto is what the
+    module names, else the target's own, or fma for types that this does not take.
+
+    With fma each thread computes elements of its own, and any tile will do. `threads` is how many
+    there are; auto is one for each element, up to 256. `operands` says what they read: tiles of
+    shared memory, one after the other along K; `whole` tiles that have all of K, rounded up to
+    whole BK; or the `global` views themselves, BK elements of K at a time. Their f32 is multiplied
+    as it is, and that of a tensor core as tf32.
     """
 
     name: ClassVar[str] = "tiling"
@@ -65,6 +79,8 @@ class Tiling:
     mma: str = option(
         "auto", one_of("auto", *MMAS), "auto or the name of an MMA, as wgmma.mma_async"
     )
+    operands: str = option("tiles", one_of(*OPERANDS), "tiles, whole or global")
+    threads: int | None = option(None, parse_threads, "auto or whole warps up to 1024")
 
     def __call__(self, module: ir.Module, log: PassLog) -> None:
         matmuls = walk(module, MatmulOp)
@@ -74,27 +90,45 @@ class Tiling:
                 "run normalize first, and tiling once"
             )
         matmul = matmuls[0]
-        if self.mma != "auto":
-            use_mma(module, self.mma)
-        target = target_of(module)
-        check_tile(matmul, self.tile, target)
-        warps = target.mma_warps(*self.tile[:2])
-        assert warps is not None  # check_tile has asked
-        kernel = _build_kernel(matmul, self.tile, WARP_THREADS * warps)
+        target = choose_mma(module, matmul, self.mma)
+        if target.threads_multiply:
+            tile = thread_tile(matmul, self.tile, self.operands)
+            threads = self.threads or threads_for(tile)
+            check_thread_tile(matmul, tile, threads, self.operands, target)
+        else:
+            tile, threads = self.tile, self._threads_of_mma(matmul, target)
+            if _operand_type(matmul, target).name == "tf32" and log.places:
+                log.remark(
+                    matmul,
+                    "f32 operands are multiplied as tf32, which has 10 fraction bits; mma=fma "
+                    "multiplies them as they are",
+                )
+        kernel = _build_kernel(matmul, tile, threads, self.operands, target)
         function = matmul.operation.parent.opview
         if isinstance(function, func.FuncOp):
             function.operation.erase()
         grid = integers_of(kernel.grid)
         log.did(
-            f"{'x'.join(map(str, self.tile))} tiles, grid {grid[0]}x{grid[1]}, "
+            f"{'x'.join(map(str, tile))} tiles, grid {grid[0]}x{grid[1]}, "
             f"{_k_tiles(kernel)} K steps"
         )
+
+    def _threads_of_mma(self, matmul: MatmulOp, target: Target) -> int:
+        """Those that the target's MMA needs for the tile."""
+        for name, default in (("operands", "tiles"), ("threads", None)):
+            if getattr(self, name) != default:
+                rule = f"tiling: {name} must be left out where no thread multiplies by itself"
+                raise refused(matmul, f"{rule}, got {getattr(self, name)}; use mma=fma")
+        check_tile(matmul, self.tile, target)
+        warps = target.mma_warps(*self.tile[:2])
+        assert warps is not None  # check_tile has asked
+        return WARP_THREADS * warps
 
 
 def check_tile(matmul: MatmulOp, tile: tuple[int, int, int], target: Target) -> None:
     """Refuse a tile that no MMA shape, TMA box or memory of `target` can hold."""
     m, n, k = tile
-    dtype = _operand_type(matmul)
+    dtype = _operand_type(matmul, target)
     require(matmul, legality.operand_type(target, dtype.name))
     require(matmul, legality.tile_rows(target, m))
     require(matmul, legality.tile_columns(target, m, n, dtype.is_integer))
@@ -104,10 +138,13 @@ def check_tile(matmul: MatmulOp, tile: tuple[int, int, int], target: Target) -> 
     _check_memories(matmul, tile, dtype, target)
 
 
-def _operand_type(matmul: MatmulOp) -> DType:
+def _operand_type(matmul: MatmulOp, target: Target) -> DType:
     """A's type; B's has the same size and MMA."""
-    dtype = operand_dtype(str(matmul.a.type.element_type))
-    assert dtype is not None  # tile.matmul has verified it
+    element = str(matmul.a.type.element_type)
+    dtype = operand_dtype(element, target.mma.name)
+    if dtype is None:
+        rule = f"{target.mma.name} of {target.chip} multiplies no {element}"
+        raise refused(matmul, f"tiling: {rule}; use mma=fma")
     return dtype
 
 
@@ -146,7 +183,9 @@ def epilogue_tensors(matmul: MatmulOp) -> list[ir.Value]:
     return sorted(sources, key=lambda source: ir.BlockArgument(source).arg_number)
 
 
-def _build_kernel(matmul: MatmulOp, tile: tuple[int, int, int], threads: int) -> KernelOp:
+def _build_kernel(
+    matmul: MatmulOp, tile: tuple[int, int, int], threads: int, operands: str, target: Target
+) -> KernelOp:
     function = matmul.operation.parent.opview
     elements, sources = walk(matmul, ElementOp), epilogue_tensors(matmul)
     names = ["a", "b", *(f"e{index}" for index in range(len(sources))), "c"]
@@ -173,7 +212,7 @@ def _build_kernel(matmul: MatmulOp, tile: tuple[int, int, int], threads: int) ->
     ]
     block = kernel.body.blocks.append(*views)
     with ir.InsertionPoint(block), matmul.location:
-        _build_body(matmul, block.arguments, tile)
+        _build_body(matmul, block.arguments, tile, operands, target)
     views_of = dict(zip(sources, list(block.arguments)[2:-1], strict=True))
     for element in elements:
         element.operation.operands[0] = views_of[element.source]
@@ -206,7 +245,9 @@ def _view(tensor: ir.RankedTensorType, major: str) -> ir.MemRefType:
     return ir.MemRefType.get(shape[::-1], tensor.element_type, layout=layout, memory_space=space)
 
 
-def _build_body(matmul: MatmulOp, views: Any, tile: tuple[int, int, int]) -> None:
+def _build_body(
+    matmul: MatmulOp, views: Any, tile: tuple[int, int, int], operands: str, target: Target
+) -> None:
     m, n, k = tile
     a, b, *_, c = views
     cta = CtaTileOp(i=ir.IndexType.get(), j=ir.IndexType.get())
@@ -216,20 +257,27 @@ def _build_body(matmul: MatmulOp, views: Any, tile: tuple[int, int, int]) -> Non
     loop = scf.ForOp(zero, _index(_tiles(a.type.shape[1], k)), one)
     with ir.InsertionPoint(loop.body):
         step = loop.induction_variable
-        a_tile = _load(a, matmul.a_major.value, (m, k), cta.i, step)
-        b_tile = _load(b, matmul.b_major.value, (n, k), cta.j, step)
-        accumulate = arith.cmpi(arith.CmpIPredicate.ne, step, zero)
-        MmaOp(acc=acc, a=a_tile, b=b_tile, accumulate=accumulate)
+        if operands == GLOBAL_OPERANDS:
+            accumulate = arith.cmpi(arith.CmpIPredicate.ne, step, zero)
+            where = {"i": cta.i, "j": cta.j, "k": step, "accumulate": accumulate}
+            depth = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), k)
+            ViewMmaOp(acc=acc, a=a, b=b, **where, depth=depth)
+        else:
+            layout = LINEAR if target.threads_multiply else "none"
+            a_tile = _load(a, matmul.a_major.value, (m, k), cta.i, step, layout)
+            b_tile = _load(b, matmul.b_major.value, (n, k), cta.j, step, layout)
+            accumulate = arith.cmpi(arith.CmpIPredicate.ne, step, zero)
+            MmaOp(acc=acc, a=a_tile, b=b_tile, accumulate=accumulate)
         scf.YieldOp([])
     store = StoreOp(acc=acc, view=c, i=cta.i, j=cta.j)
     matmul.epilogue.blocks[0].append_to(store.epilogue)
 
 
 def _load(
-    view: ir.Value[ir.MemRefType], major: str, shape: tuple[int, int], i: Any, j: Any
+    view: ir.Value[ir.MemRefType], major: str, shape: tuple[int, int], i: Any, j: Any, swizzle: str
 ) -> ir.Value:
     element = view.type.element_type
-    layout = TileLayout(*shape, element_bytes(element), major)
+    layout = TileLayout(*shape, element_bytes(element), major, swizzle)
     return LoadOp(tile=SmemType.of(layout, element), view=view, i=i, j=j).tile
 
 

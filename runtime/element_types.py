@@ -16,11 +16,13 @@ class DType:
 
     `bytes` is its size in memory; `numpy` and `torch` are what these call it, numpy by several
     names where arrays of bits stand for what it lacks. `operand_kind` is the tcgen05.mma kind that
-    takes it as A or B (None: no operand), and `operand_code` its code in that kind's instruction
-    descriptor (PTX ISA, tcgen05 instruction descriptor). `k_per_mma` is the K extent of one MMA in
-    elements, `accumulator` the type of its sums. `result` is C's type where none is asked for.
+    takes it as A or B, `fma` where only threads multiply it (None: no operand), and `operand_code`
+    its code in that kind's instruction descriptor (PTX ISA, tcgen05 instruction descriptor).
+    `k_per_mma` is the K extent of one MMA in elements, `accumulator` the type of its sums. `result`
+    is C's type where none is asked for.
 
-    tf32 is f32 in memory, of which the tensor core ignores the low 13 bits.
+    tf32 is f32 in memory, of which the tensor core ignores the low 13 bits; an operand of f32 has
+    all of them, and so has one of f64.
     """
 
     name: str
@@ -35,11 +37,17 @@ class DType:
     result: str = ""
 
     @property
+    def accumulator_bytes(self) -> int:
+        """Bytes of one sum."""
+        return 8 if self.accumulator == "f64" else 4
+
+    @property
     def is_integer(self) -> bool:
         """Whether its sums are exact."""
         return self.name[0] in "su"
 
 
+FMA = "fma"
 _BITS = ("bfloat16", "uint16", "int16")
 _E4M3, _E5M2 = "float8_e4m3fn", "float8_e5m2"
 DTYPES = {
@@ -52,7 +60,8 @@ DTYPES = {
         DType("e5m2", "f8E5M2", 1, (_E5M2,), _E5M2, "f8f6f4", 1, 32, result="bf16"),
         DType("s8", "i8", 1, ("int8",), "int8", "i8", 1, 32, "s32", "s32"),
         DType("u8", "ui8", 1, ("uint8",), "uint8", "i8", 0, 32, "s32", "s32"),
-        DType("f32", "f32", 4, ("float32",), "float32"),
+        DType("f32", "f32", 4, ("float32",), "float32", FMA, 0, 1, result="f32"),
+        DType("f64", "f64", 8, ("float64",), "float64", FMA, 0, 1, "f64", "f64"),
         DType("s32", "i32", 4, ("int32",), "int32"),
     )
 }

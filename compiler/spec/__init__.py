@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields
 from ...dialects.dtypes import (
     ACCUMULATOR_DTYPES,
     DTYPES,
+    FMA,
     OPERAND_DTYPES,
     OUTPUT_DTYPES,
     mix_refusal,
@@ -25,9 +26,10 @@ class MatmulSpec:
     `a_major` is "k" (A stored M×K) or "m" (stored K×M). `b_major` is "k" (B stored N×K) or "n"
     (stored K×N). C is stored M×N.
 
-    Types have the names of `dialects.dtypes`. Operands of tf32 are f32 in memory. Two types of 8
-    bits may differ if both are floats or both are integers. Sums of integers are s32, and so may C
-    be. Raises `OptionError` if the matmul cannot be built.
+    Types have the names of `dialects.dtypes`. Operands of tf32 are f32 in memory, multiplied by a
+    tensor core; those of f32 and f64 are multiplied as they are, by the threads' fma. Two types of
+    8 bits may differ if both are floats or both are integers. Sums of integers are s32, and so may
+    C be; sums of f64 are f64, and so is C. Raises `OptionError` if the matmul cannot be built.
     """
 
     m: int
@@ -101,7 +103,7 @@ class MatmulSpec:
         accumulator = f"tensor<{self.m}x{self.n}x{sums}>"
         c = f"tensor<{self.m}x{self.n}x{DTYPES[self.c_dtype].mlir}>"
         conversion, result = self._conversion(f"tensor<{self.m}x{self.n}x")
-        return f"""
+        function = f"""
 func.func @matmul(%a: {a.stored}, %b: {b.stored}) -> {c} {{
   %zero = arith.constant {"0" if sums == "i32" else "0.0"} : {sums}
   %empty = tensor.empty() : {accumulator}
@@ -113,6 +115,9 @@ func.func @matmul(%a: {a.stored}, %b: {b.stored}) -> {c} {{
   return {result} : {c}
 }}
 """
+        if DTYPES[self.a_dtype].operand_kind != FMA:
+            return function
+        return f'module attributes {{tile.mma_unit = "{FMA}"}} {{{function}}}\n'
 
     def _conversion(self, shape: str) -> tuple[str, str]:
         """The ops that make C of the sums, tensors of `shape`, and the result's name."""

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from ...dialects import sm
-from ...dialects.layout import TileLayout
+from ...dialects.layout import LINEAR, TileLayout
 from ...dialects.mlir import ir, llvm
 from ...dialects.tile import CopyOp
 from .. import build
@@ -29,13 +29,39 @@ Part = tuple[ir.Value, ir.Value]
 
 def lower_copy(frame: Frame, op: CopyOp) -> None:
     """The team's threads copy the tile into the acquired slot, or into a place of its own."""
-    if op.tile in frame.plan.buffers:
+    if op.tile.type.layout.swizzle == LINEAR and not _is_started(frame, op):
+        _copy_parts(frame, op, _start_of(frame, op))
+    elif op.tile in frame.plan.buffers:
         _copy_tile(frame, op, build.constant(frame.plan.buffers[op.tile]))
         shifted_copies.finish(frame)
     elif is_asynchronous(op):
         _start_copies(frame, op, frame.tiles[op.tile])
     else:
         _copy_tile(frame, op, frame.tiles[op.tile])
+
+
+def _is_started(frame: Frame, op: CopyOp) -> bool:
+    """Whether threads start the copy and go on."""
+    return op.tile not in frame.plan.buffers and is_asynchronous(op)
+
+
+def _start_of(frame: Frame, op: CopyOp) -> ir.Value:
+    """The first byte of the tile."""
+    if op.tile in frame.plan.buffers:
+        return build.constant(frame.plan.buffers[op.tile])
+    return frame.tiles[op.tile]
+
+
+def _copy_parts(frame: Frame, op: CopyOp, start: ir.Value) -> None:
+    """Threads copy what one load takes at a time; elements outside the view are zero."""
+    layout = op.tile.type.layout
+    source = Source.of(frame, op)
+    size = source.width * layout.element_bytes
+    with _parts(frame, layout, size, COPIES_MAX) as parts:
+        values = [source.read_part(row, part * source.width) for row, part in parts]
+        for (row, part), value in zip(parts, values, strict=True):
+            to = build.shared_at(row * layout.span_bytes + part * size + start)
+            llvm.store(value, to, alignment=size)
 
 
 def lower_cp_async_commit(frame: Frame, op: sm.CpAsyncCommitOp) -> None:
@@ -57,6 +83,8 @@ def _start_copies(frame: Frame, op: CopyOp, start: ir.Value) -> None:
 
 def _part_offset(layout: TileLayout, row: ir.Value, part: ir.Value, size: int) -> ir.Value:
     """Byte offset of the part-th `size` bytes of a row in the tile."""
+    if layout.swizzle == LINEAR:
+        return row * layout.span_bytes + part * size
     in_unit = UNIT_BYTES // size
     if in_unit == 1:
         return unit_offset(layout, row, part)
@@ -84,11 +112,11 @@ def _parts(frame: Frame, layout: TileLayout, size: int, most: int) -> Iterator[l
     """Emit the body for every (row, `size` bytes of it), up to `most` at a time in each thread.
 
     Neighbouring threads take neighbouring parts of global memory where their number in a row is a
-    power of two; else each takes whole rows, so that no K step divides.
+    power of two, or the layout is linear; else each takes whole rows, so that no K step divides.
     """
     in_row = layout.contiguous * layout.element_bytes // size
     team = frame.team
-    if in_row & (in_row - 1) == 0:
+    if in_row & (in_row - 1) == 0 or layout.swizzle == LINEAR:
         parts = layout.rows * in_row
         count = _at_a_time(parts // team.threads if parts % team.threads == 0 else 1, most)
         with build.loop(team.thread, parts, count * team.threads) as first:

@@ -11,7 +11,9 @@ from .scalar_ops import widened
 
 
 def slice_of(values: ir.Value, start: int, width: int) -> ir.Value:
-    """`width` neighbouring elements of a vector; a scalar when `width` is 1."""
+    """`width` neighbouring elements of a vector; a scalar when `width` is 1, or of a scalar."""
+    if not isinstance(values.type, ir.VectorType):
+        return values
     if width == 1:
         return vector.ExtractOp(values, [], [start]).result
     element = ir.VectorType(values.type).element_type

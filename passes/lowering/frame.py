@@ -48,6 +48,7 @@ class Frame:
     positions: dict[ir.Value, build.Counter] = field(default_factory=dict)
     tallies: dict[ir.Value, build.Tally] = field(default_factory=dict)
     registers: dict[ir.Value, RegisterAccumulator] = field(default_factory=dict)
+    thread_sums: dict[ir.Value, Any] = field(default_factory=dict)
     settled: dict[ir.Value, list[list[ir.Value]]] = field(default_factory=dict)
     put_off: list[Any] = field(default_factory=list)
     converted: list[Any] = field(default_factory=list)
@@ -85,7 +86,7 @@ class Frame:
             if plan.kind == "operands":
                 places = zip(plan.layouts, plan.tiles, strict=True)
                 self.descriptors[ring] = [self.descriptor_at(*place) for place in places]
-        if not self.target.has_tensor_memory:
+        if not self.target.has_tensor_memory and not self.target.threads_multiply:
             self._hold_accumulators()
 
     def _open_positions(self) -> None:

@@ -16,6 +16,7 @@ from ...dialects.tile import (
 )
 from ...dialects.tile_place import PlaceOp
 from ...dialects.tile_stores import WritePieceOp
+from ...dialects.tile_sums import ViewMmaOp
 from ...dialects.tile_threads import WriteRowOp
 from ...dialects.tile_types import element_bytes, integers_of
 from ..base import SOURCE_ATTRIBUTE, attributes_of, walk
@@ -29,13 +30,13 @@ L2_PROMOTION = "128B"
 OPERANDS = ("a", "b")
 
 
-def launch_attribute(kernel: KernelOp, plan: Plan) -> ir.StringAttr:
+def launch_attribute(kernel: KernelOp, plan: Plan, mma: str) -> ir.StringAttr:
     """The launch as JSON text: grid, block, shared memory, tensors, parameters, epilogue."""
-    return ir.StringAttr.get(json.dumps(describe_launch(kernel, plan), sort_keys=True))
+    return ir.StringAttr.get(json.dumps(describe_launch(kernel, plan, mma), sort_keys=True))
 
 
-def describe_launch(kernel: KernelOp, plan: Plan) -> dict[str, Any]:
-    """The manifest's part that the kernel determines (docs/bundle.md)."""
+def describe_launch(kernel: KernelOp, plan: Plan, mma: str) -> dict[str, Any]:
+    """The manifest's part that the kernel determines (docs/bundle.md); it multiplies by `mma`."""
     return {
         "entry": kernel.sym_name.value,
         "grid": integers_of(kernel.grid),
@@ -44,7 +45,7 @@ def describe_launch(kernel: KernelOp, plan: Plan) -> dict[str, Any]:
         "dynamic_shared_bytes": plan.shared_bytes,
         "workspace_bytes": 0,
         "schedule": _schedule(kernel, plan),
-        "tensors": _tensors(kernel),
+        "tensors": _tensors(kernel, mma),
         "source": _source(kernel),
         "parameters": [_parameter(kernel, plan, parameter) for parameter in plan.parameters],
         "epilogue": _epilogue(kernel),
@@ -53,19 +54,27 @@ def describe_launch(kernel: KernelOp, plan: Plan) -> dict[str, Any]:
 
 
 def _schedule(kernel: KernelOp, plan: Plan) -> dict[str, Any]:
-    mma = walk(kernel, MMAS)[0]
-    a, b = mma.a.type.layout, mma.b.type.layout
+    (m, n), depth, swizzles = _tile(kernel)
     operand_rings = [ring for ring in plan.rings.values() if ring.kind == "operands"]
     return {
-        "tile": [*mma.acc.type.shape, a.k],
+        "tile": [m, n, depth],
         "scheduler": _scheduler(kernel),
         "stages": max((ring.stages for ring in operand_rings), default=0),
         "cluster": [plan.cluster.m, plan.cluster.n],
         "pair": plan.cluster.pair,
         "split_k": plan.cluster.split,
-        "swizzle": [a.swizzle, b.swizzle],
+        "swizzle": swizzles,
         "tmem_columns": plan.tmem_columns,
     }
+
+
+def _tile(kernel: KernelOp) -> tuple[tuple[int, int], int, list[str]]:
+    """M and N of a tile, its K, and how A's and B's lie in shared memory, if they do."""
+    mma = walk(kernel, (*MMAS, ViewMmaOp))[0]
+    if isinstance(mma, ViewMmaOp):
+        return mma.acc.type.shape, mma.depth.value, ["none", "none"]
+    a, b = mma.a.type.layout, mma.b.type.layout
+    return mma.acc.type.shape, a.k, [a.swizzle, b.swizzle]
 
 
 def _scheduler(kernel: KernelOp) -> str:
@@ -76,11 +85,11 @@ def _scheduler(kernel: KernelOp) -> str:
     return "static" if found else "none"
 
 
-def _tensors(kernel: KernelOp) -> list[dict[str, Any]]:
+def _tensors(kernel: KernelOp, mma: str) -> list[dict[str, Any]]:
     names = [ir.StringAttr(name).value for name in kernel.arg_names]
     arguments = list(kernel.body.blocks[0].arguments)
     return [
-        _tensor(name, ir.MemRefType(argument.type), "output" if name == "c" else "input")
+        _tensor(name, ir.MemRefType(argument.type), "output" if name == "c" else "input", mma)
         for name, argument in zip(names, arguments, strict=True)
     ]
 
@@ -99,13 +108,14 @@ def _source(kernel: KernelOp) -> dict[str, Any]:
     }
 
 
-def _tensor(name: str, view: ir.MemRefType, role: str) -> dict[str, Any]:
+def _tensor(name: str, view: ir.MemRefType, role: str, mma: str) -> dict[str, Any]:
     strides, _ = view.get_strides_and_offset()
-    dtype_of = operand_dtype if name in OPERANDS else stored_dtype
+    element = str(view.element_type)
+    dtype = operand_dtype(element, mma) if name in OPERANDS else stored_dtype(element)
     return {
         "name": name,
         "role": role,
-        "dtype": _name(dtype_of(str(view.element_type))),
+        "dtype": _name(dtype),
         "shape": list(view.shape),
         "strides": list(strides),
     }

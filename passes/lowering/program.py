@@ -38,6 +38,7 @@ from ...dialects.tile import (
 from ...dialects.tile_boxes import LoadBoxesOp, MulticastBoxesOp
 from ...dialects.tile_place import PlaceOp
 from ...dialects.tile_stores import AwaitSumsOp, TmaStoreOp, WritePieceOp
+from ...dialects.tile_sums import ClearSumsOp, HasSumsOp, SumsPlaceOp, SumsRowOp, ViewMmaOp
 from ...dialects.tile_threads import (
     ClearUnitOp,
     PartialOp,
@@ -56,6 +57,7 @@ from ..clone import is_pure
 from ..thread_rules import program
 from .clearing import lower_clear_unit
 from .copies import lower_copy, lower_cp_async_commit
+from .fma import lower_fma
 from .frame import Frame, Team
 from .mma import lower_mma
 from .operands import lower_load_boxes, lower_multicast_boxes
@@ -88,12 +90,20 @@ from .rows import (
     lower_write_row,
 )
 from .staged_store import await_sums, write_piece
+from .thread_sums import (
+    hold_sums,
+    lower_clear_sums,
+    lower_has_sums,
+    lower_sums_place,
+    lower_sums_row,
+)
 from .tiles import (
     lower_cta_tile,
     lower_pair_rank,
     lower_place,
     lower_split_rank,
 )
+from .view_fma import lower_view_fma
 from .wgmma import lower_set_registers, lower_wgmma
 
 Lowerings = dict[type, Callable[[Frame, Any], Any]]
@@ -325,4 +335,19 @@ _WGMMA: Lowerings = {
     AwaitSumsOp: await_registers,
     WritePieceOp: write_registers,
 }
-LOWERINGS = {"tcgen05.mma": _TCGEN05, "wgmma.mma_async": _WGMMA, "mma.sync": {}}
+_FMA: Lowerings = {
+    **{op: lower for op, lower in _TCGEN05.items() if op not in TENSOR_MEMORY_ONLY},
+    AccumulatorOp: hold_sums,
+    MmaOp: lower_fma,
+    ViewMmaOp: lower_view_fma,
+    ClearSumsOp: lower_clear_sums,
+    SumsPlaceOp: lower_sums_place,
+    HasSumsOp: lower_has_sums,
+    SumsRowOp: lower_sums_row,
+}
+LOWERINGS = {
+    "tcgen05.mma": _TCGEN05,
+    "wgmma.mma_async": _WGMMA,
+    "mma.sync": {},
+    "fma": _FMA,
+}

@@ -59,7 +59,7 @@ def _convert(kernel: KernelOp, plan: Plan, target: Target) -> None:
             sym_name=kernel.sym_name,
             threads=kernel.threads,
             cluster=kernel.cluster,
-            launch=launch_attribute(kernel, plan),
+            launch=launch_attribute(kernel, plan, target.mma.name),
         )
     entry = kernel.body.blocks[0]
     views, ops = len(entry.arguments), program(entry)

@@ -29,7 +29,7 @@ def surround_mma(rings: Rings, op: MmaOp | PairMmaOp) -> None:
     if not is_synchronous(op):
         return
     team = Team.of(op)
-    if rings.target.mma.fragments:
+    if rings.target.mma.completion == ISSUED:
         team.meet()
         with ir.InsertionPoint.after(op):
             team.meet()

@@ -20,7 +20,7 @@ from .epilogue import evaluate, round_to
 from .intervals import Interval
 from .sums import sums_of
 
-PRECISIONS = {"bf16": (8, -126), "f16": (11, -14), "f32": (24, -126)}
+PRECISIONS = {"bf16": (8, -126), "f16": (11, -14), "f32": (24, -126), "f64": (53, -1022)}
 """Significant bits and the exponent of the smallest normal number."""
 TF32_MASK = 0xFFFF_E000
 

@@ -20,6 +20,7 @@ import numpy as np
 
 from ..bundles.manifest import operands
 from ..element_types import INTEGERS, torch_dtype
+from .double_sums import double_sums
 from .intervals import FLOAT32_LIMIT, HALF_ULP, SMALLEST_NORMAL, Interval, wrapped
 
 NARROW_TARGET = "sm_90a"
@@ -36,6 +37,8 @@ def sums_of(manifest: Mapping[str, Any], a: np.ndarray, b: np.ndarray, on_gpu: b
     dtypes = [operand["dtype"] for operand in operands(manifest)]
     if dtypes[0] in INTEGERS:
         return integer_sums(a, b)
+    if dtypes[0] == "f64":
+        return double_sums(a, b)
     if on_gpu and dtypes[0] in SMALLEST_NORMALS and manifest["target"] == NARROW_TARGET:
         smallest = (SMALLEST_NORMALS[dtype] for dtype in dtypes)
         return narrow_sums(a, b, *smallest)

@@ -20,7 +20,12 @@ from ..element_types import ITEM_BYTES, NUMPY_NAMES, TORCH_NAMES, is_torch
 from ..errors import LaunchError
 from .dlpack import ForeignArray, gpu_of, is_foreign, read_array
 
-RAW_DTYPES = {1: np.dtype(np.uint8), 2: np.dtype(np.uint16), 4: np.dtype(np.uint32)}
+RAW_DTYPES = {
+    1: np.dtype(np.uint8),
+    2: np.dtype(np.uint16),
+    4: np.dtype(np.uint32),
+    8: np.dtype(np.uint64),
+}
 
 UNKNOWN_TO_NUMPY = ("bf16", "e4m3", "e5m2")
 

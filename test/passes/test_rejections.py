@@ -20,7 +20,8 @@ PRESET_NAMES = (
     "h1, h2, h3, h4, h5, h6, h7, h8"
 )
 SPEC = {"m": 256, "n": 256, "k": 128}
-OPERANDS = "f16, bf16, tf32, e4m3, e5m2, s8, u8"
+OPERANDS = "f16, bf16, tf32, e4m3, e5m2, s8, u8, f32, f64"
+DOUBLES = {"a_dtype": "f64", "b_dtype": "f64", "acc_dtype": "f64"}
 INTEGERS = {"a_dtype": "s8", "b_dtype": "u8", "acc_dtype": "s32", "c_dtype": "s32"}
 
 
@@ -38,10 +39,17 @@ def message_of(action):
         ({"k": -3}, "spec: k must be 1 to 2147483647, got -3"),
         ({"n": 2**40}, "spec: n must be 1 to 2147483647, got 1099511627776"),
         ({"a_dtype": "fp8"}, f"spec: a_dtype must be one of {OPERANDS}, got 'fp8'"),
-        ({"b_dtype": "f32"}, f"spec: b_dtype must be one of {OPERANDS}, got 'f32'"),
-        ({"c_dtype": "i8"}, "spec: c_dtype must be one of bf16, f16, f32, s32, got 'i8'"),
+        ({"b_dtype": "s32"}, f"spec: b_dtype must be one of {OPERANDS}, got 's32'"),
+        ({"b_dtype": "f32"}, "spec: a_dtype and b_dtype must be one type, got bf16 and f32"),
+        ({"c_dtype": "f64"}, "spec: c_dtype must be bf16, f16 or f32 for sums in f32, got f64"),
+        (DOUBLES | {"c_dtype": "f32"}, "spec: c_dtype must be f64 for sums in f64, got f32"),
+        (
+            {"a_dtype": "f32", "b_dtype": "f64"},
+            "spec: a_dtype and b_dtype must be one type, got f32 and f64",
+        ),
+        ({"c_dtype": "i8"}, "spec: c_dtype must be one of bf16, f16, f32, s32, f64, got 'i8'"),
         ({"c_dtype": "s32"}, "spec: c_dtype must be bf16, f16 or f32 for sums in f32, got s32"),
-        ({"acc_dtype": "f16"}, "spec: acc_dtype must be one of f32, s32, got 'f16'"),
+        ({"acc_dtype": "f16"}, "spec: acc_dtype must be one of f32, s32, f64, got 'f16'"),
         ({"acc_dtype": "s32"}, "spec: acc_dtype must be f32 for bf16, got s32"),
         (INTEGERS | {"acc_dtype": "f32"}, "spec: acc_dtype must be s32 for s8, got f32"),
         ({"a_major": "n"}, "spec: a_major must be one of k, m, got 'n'"),
@@ -66,10 +74,13 @@ def test_specs_that_cannot_be_built(fields, message):
         ("tiling;", "pipeline: expected ',' or the end at column 7, got ';' in 'tiling;'"),
         ("tilling", f"pipeline: unknown pass 'tilling'; use one of {PASS_NAMES}, lower-to-nvvm"),
         ("tiling{tile}", "pipeline: tiling: an option must be name=value, got 'tile'"),
-        ("tiling{tiles=1}", "tiling: unknown option 'tiles'; it takes tile, mma"),
+        (
+            "tiling{tiles=1}",
+            "tiling: unknown option 'tiles'; it takes tile, mma, operands, threads",
+        ),
         (
             "tiling{mma=wgmma.mma_async}",
-            "mma: sm_100a has none called 'wgmma.mma_async'; use one of tcgen05.mma, mma.sync",
+            "mma: sm_100a has none called 'wgmma.mma_async'; use one of tcgen05.mma, mma.sync, fma",
         ),
         (
             "tiling{mma=hmma}",
@@ -245,9 +256,9 @@ RETURN = "  return %sum : tensor<64x48xf32>\n}\n"
             "write it as a linalg.generic",
         ),
         (
-            HEAD.replace("bf16", "f64") + FILL + SUM.replace("bf16", "f64") + RETURN,
-            ":8:10: error: linalg.matmul: A must hold one of f16, bf16, f32, f8E4M3FN, f8E5M2, i8, "
-            "got f64",
+            HEAD.replace("bf16", "f80") + FILL + SUM.replace("bf16", "f80") + RETURN,
+            ":8:10: error: linalg.matmul: A must hold one of f16, bf16, f32, f8E4M3FN, f8E5M2, "
+            "i8, f64, got f80",
         ),
         (
             HEAD.replace("bf16", "i8") + FILL + SUM.replace("bf16", "i8") + RETURN,

@@ -1,9 +1,8 @@
 // f32 operands are what tf32 is read from, and whoever wrote the file is told.
-// RUN: tilewright opt %s --passes normalize 2>&1 | filecheck %s
+// RUN: tilewright opt %s --passes normalize,tiling 2>&1 | filecheck %s
 
-// CHECK: :12:10: remark: f32 operands are multiplied as tf32, which has 10 fraction bits
-// CHECK: func.func @f(%[[A:.*]]: tensor<64x32xf32>, %[[B:.*]]: tensor<48x32xf32>)
-// CHECK: "tile.matmul"(%[[A]], %[[B]]) ({
+// CHECK: :11:10: remark: f32 operands are multiplied as tf32, which has 10 fraction bits
+// CHECK: ^bb0(%[[A:.*]]: memref<64x32xf32, 1>, %[[B:.*]]: memref<48x32xf32, 1>
 
 func.func @f(%a: tensor<64x32xf32>, %b: tensor<48x32xf32>) -> tensor<64x48xf32> {
   %zero = arith.constant 0.0 : f32

@@ -1,0 +1,58 @@
+"""The schedule of a matmul whose threads multiply by themselves: f32 and f64 as they are.
+
+A tile of C is cut to what a CTA's threads hold in registers. The largest that gives every
+multiprocessor a CTA wins: it reads the least of A and B for each product.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ...dialects.dtypes import DTYPES, FMA
+from ...dialects.target import Target
+from ..spec import MatmulSpec
+
+
+@dataclass(frozen=True)
+class ThreadSchedule:
+    """A tile of M×N×K elements and the threads that share it."""
+
+    tile: tuple[int, int, int]
+    threads: int
+
+    def pipeline(self) -> str:
+        """The passes with their options, as `--pipeline` takes them."""
+        tile = "x".join(map(str, self.tile))
+        return f"tiling{{tile={tile} mma={FMA} threads={self.threads}}},swizzle-selection"
+
+
+# The largest first, by bytes of a sum. 64 registers of sums leave room for operands, 8 warps hide
+# the latency of what they read.
+SCHEDULES = {
+    4: (
+        ThreadSchedule((128, 128, 16), 256),
+        ThreadSchedule((128, 64, 16), 128),
+        ThreadSchedule((64, 64, 16), 128),
+        ThreadSchedule((32, 32, 32), 64),
+    ),
+    8: (
+        ThreadSchedule((128, 64, 16), 256),
+        ThreadSchedule((64, 64, 16), 128),
+        ThreadSchedule((32, 32, 16), 64),
+    ),
+}
+
+
+def is_by_threads(spec: MatmulSpec) -> bool:
+    """Whether no tensor core takes the operands."""
+    return DTYPES[spec.a_dtype].operand_kind == FMA
+
+
+def thread_schedule(spec: MatmulSpec, target: Target) -> ThreadSchedule:
+    """The largest tile with a CTA for every multiprocessor, else the smallest."""
+    schedules = SCHEDULES[DTYPES[spec.a_dtype].accumulator_bytes]
+    for schedule in schedules:
+        m, n, _ = schedule.tile
+        if -(-spec.m // m) * -(-spec.n // n) >= target.multiprocessors:
+            return schedule
+    return schedules[-1]

@@ -1,0 +1,82 @@
+"""What each thread has of an accumulator where it multiplies by itself, and how it stores that.
+
+tile.store %acc, %c, %i, %j     %row, %column = tile.sums_place %acc
+                          →     for each of the thread's rows
+                                  %values = tile.sums_row %acc
+                                  if row < rows of c
+                                    tile.write_row %values, %c, row, %j * N + %column
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..dialects.mlir import arith, ir
+from ..dialects.sm_types import attribute_of
+from ..dialects.thread_tiles import ThreadTile
+from ..dialects.tile import KernelOp, MmaOp, StoreOp
+from ..dialects.tile_sums import ClearSumsOp, HasSumsOp, SumsPlaceOp, SumsRowOp, ViewMmaOp
+from ..dialects.tile_types import AccumulatorType, element_bytes
+from .base import defining_op, walk
+from .build import as_i32, less, true, when
+from .clone import constant_of
+from .expand_rows import write_row
+from .whole import lies_inside
+
+MMAS = MmaOp | ViewMmaOp
+
+
+def share_of(kernel: KernelOp, acc: ir.Value[AccumulatorType]) -> ThreadTile:
+    """How the threads of a kernel share an accumulator, in the groups that its MMAs read."""
+    share = ThreadTile.of(*acc.type.shape, kernel.threads.value)
+    assert share is not None  # check_shares lets no other tile through
+    mma = next(op for op in walk(kernel, MMAS) if op.acc == acc)
+    if isinstance(mma, ViewMmaOp):
+        return share
+    a, b = mma.a.type.layout, mma.b.type.layout
+    return share.grouped(a.major, b.major, element_bytes(mma.a.type.element))
+
+
+def expand_shares(kernel: KernelOp, store: StoreOp) -> None:
+    """Write out one store: each of a thread's rows by itself, where the view has it."""
+    share, (m, n) = share_of(kernel, store.acc), store.acc.type.shape
+    height = None if lies_inside(kernel, store, "i") else store.view.type.shape[0]
+    with ir.InsertionPoint(store), store.location:
+        has = HasSumsOp(acc=store.acc).has if share.threads < kernel.threads.value else None
+        place = SumsPlaceOp(acc=store.acc)
+        row, column = as_i32(store.i) * m + place.row, as_i32(store.j) * n + place.column
+        with when(has):
+            for number, start in enumerate(share.row_starts()):
+                at, every = row + start, share.columns * share.n_group
+                values = ir.VectorType.get([share.n], store.acc.type.element)
+                read = SumsRowOp(acc=store.acc, number=attribute_of(number), values=values).values
+                with when(None if height is None else less(at, height)):
+                    write_row(store, read, at, column, share.n_group, every)
+    store.operation.erase()
+
+
+def clear_sums(kernel: KernelOp) -> None:
+    """Let sums start from zero in front of their loops, so that every MMA adds to them.
+
+    It is only done where the loop's first step is what starts them.
+    """
+    for op in walk(kernel, MMAS):
+        loop = _starting_loop(op)
+        if loop is None:
+            continue
+        with ir.InsertionPoint(loop), op.location:
+            ClearSumsOp(acc=op.acc)
+        with ir.InsertionPoint(op), op.location:
+            op.operation.operands[len(op.operation.operands) - 1] = true()
+
+
+def _starting_loop(op: Any) -> Any:
+    """The loop around an MMA whose first step alone does not add; None where there is none."""
+    compare = defining_op(op.accumulate)
+    loop = op.operation.parent.opview
+    if not isinstance(compare, arith.CmpIOp) or loop.operation.name != "scf.for":
+        return None
+    counts = compare.lhs == loop.induction_variable
+    is_first = constant_of(compare.rhs) == constant_of(loop.lowerBound)
+    differs = ir.IntegerAttr(compare.predicate).value == int(arith.CmpIPredicate.ne)
+    return loop if counts and is_first and differs else None

@@ -1,0 +1,79 @@
+"""What `tiling` asks where each thread multiplies by itself: which MMA, threads and limits."""
+
+from __future__ import annotations
+
+from ..dialects import legality
+from ..dialects.dtypes import FMA, THREAD_DTYPES, operand_dtype
+from ..dialects.mlir import ir
+from ..dialects.target import WARP_THREADS, Target
+from ..dialects.tile import MatmulOp
+from ..dialects.verify import logical_shape
+from .base import MMA_ATTRIBUTE, refused, require, target_of, use_mma
+
+OPERANDS = ("tiles", "whole", "global")
+GLOBAL_OPERANDS = OPERANDS[2]
+THREADS_MAX, THREADS_BY_DEFAULT = 1024, 256
+
+
+def parse_threads(text: str) -> int | None:
+    """`auto`, or a number of whole warps."""
+    if text == "auto":
+        return None
+    threads = int(text)
+    if threads % WARP_THREADS or not WARP_THREADS <= threads <= THREADS_MAX:
+        raise ValueError(text)
+    return threads
+
+
+def choose_mma(module: ir.Module, matmul: MatmulOp, name: str) -> Target:
+    """Let the module's kernel multiply as the option says, or as the module and its types do."""
+    named = target_of(module).mma.name if MMA_ATTRIBUTE in module.operation.attributes else None
+    if name == "auto":
+        if named is None and not _takes(matmul, target_of(module).mma.name):
+            use_mma(module, FMA)
+    elif named not in (None, name):
+        rule = f"tiling: the module asks for {MMA_ATTRIBUTE} {named!r}, got mma={name}"
+        raise refused(matmul, f"{rule}; take one of them out")
+    else:
+        use_mma(module, name)
+    return target_of(module)
+
+
+def _takes(matmul: MatmulOp, mma: str) -> bool:
+    return operand_dtype(str(matmul.a.type.element_type), mma) is not None
+
+
+def thread_tile(
+    matmul: MatmulOp, tile: tuple[int, int, int], operands: str
+) -> tuple[int, int, int]:
+    """The tile, whose K is all of K where threads keep whole operands."""
+    m, n, k = tile
+    if operands != "whole":
+        return tile
+    _, whole = logical_shape(matmul.a.type, matmul.a_major.value)
+    return m, n, -(-whole // k) * k
+
+
+def threads_for(tile: tuple[int, int, int]) -> int:
+    """One for each element of C, up to what a block has by default, in whole warps."""
+    elements = tile[0] * tile[1]
+    return min(THREADS_BY_DEFAULT, -(-elements // WARP_THREADS) * WARP_THREADS)
+
+
+def check_thread_tile(
+    matmul: MatmulOp, tile: tuple[int, int, int], threads: int, operands: str, target: Target
+) -> None:
+    """Refuse a tile that the registers of the threads or the shared memory of a CTA can't hold."""
+    element = str(matmul.a.type.element_type)
+    dtype = operand_dtype(element, FMA)
+    if dtype is None:
+        takes = ", ".join(THREAD_DTYPES)
+        raise refused(matmul, f"tiling: mma=fma multiplies {takes}, got {element}; use another mma")
+    require(
+        matmul,
+        legality.thread_registers(target, tile, threads, dtype.accumulator_bytes),
+        "make the tile smaller or take more threads",
+    )
+    if operands != GLOBAL_OPERANDS:
+        cure = "use operands=tiles" if operands == "whole" else "make the tile smaller"
+        require(matmul, legality.tile_memory(target, tile, dtype.bytes), cure)

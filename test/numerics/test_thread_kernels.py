@@ -1,0 +1,39 @@
+"""Kernels whose threads multiply by themselves are right for every tile, layout and edge."""
+
+import pytest
+
+from tilewright.compiler.spec import MatmulSpec
+
+# A thread an element, of whole warps and of parts of one; a tile of C each, in warps of 4x8 threads
+# and in lines of 32; tiles that divide nothing.
+TILES = ("16x16x8", "3x3x3", "32x64x16", "7x5x11")
+OPERANDS = ("tiles", "whole", "global")
+SHAPES = ((2, 2, 2), (9, 9, 9), (20, 33, 13))
+
+
+@pytest.mark.array(
+    tile=TILES,
+    operands=OPERANDS,
+    a_major="km",
+    b_major="kn",
+    shape=SHAPES,
+    target=("sm_100a", "sm_90a"),
+)
+def test_threads_multiply_in_any_tile(
+    check_matmul, tile, operands, a_major, b_major, shape, target
+):
+    spec = MatmulSpec(*shape, a_major=a_major, b_major=b_major, c_dtype="f32")
+    pipeline = f"tiling{{tile={tile} mma=fma operands={operands}}}"
+    check_matmul(spec, pipeline=pipeline, target=target, stop_after="tiling")
+
+
+@pytest.mark.array(
+    force=("none", "32B", "64B", "128B"),
+    a_major="km",
+    b_major="kn",
+    threads=(128, 256),
+)
+def test_threads_read_every_swizzle(check_matmul, force, a_major, b_major, threads):
+    spec = MatmulSpec(40, 33, 72, a_major=a_major, b_major=b_major)
+    tiling = f"tiling{{tile=64x64x64 mma=fma threads={threads}}}"
+    check_matmul(spec, pipeline=f"{tiling},swizzle-selection{{force={force}}}")
