@@ -22,12 +22,13 @@ class MmaUnit:
 
     `name` is the instruction (PTX ISA). `accumulators` says where it keeps results, in tensor
     memory or in registers of the threads that issue it; `issuer` whether one thread issues it, all
-    of a warp or all of a warpgroup, or each thread one for elements of its own, and `completion` what tells that it is done: an mbarrier
-    (tcgen05.commit) or, to the issuers alone, a wait for a group of them (wgmma.wait_group); one
-    that is complete when `issued` needs nothing. `descriptor_version` is what shared-memory
-    descriptors carry in bits 46 to 48; without, threads load operands into registers (`fragments`).
-    With `pairs` two CTAs can share an MMA (.cta_group::2), whose N is a multiple of `pair_n_step`,
-    so that each half is one of 16. `operands` are the types that it multiplies.
+    of a warp or all of a warpgroup, or each thread one for elements of its own. `completion` says
+    what tells that it is done: an mbarrier (tcgen05.commit) or, to the issuers alone, a wait for a
+    group of them (wgmma.wait_group); one that is complete when `issued` needs nothing.
+    `descriptor_version` is what shared-memory descriptors carry in bits 46 to 48; without, threads
+    load operands into registers (`fragments`). With `pairs` two CTAs can share an MMA
+    (.cta_group::2), whose N is a multiple of `pair_n_step`, so that each half is one of 16.
+    `operands` are the types that it multiplies.
 
     `m` lists the M of one MMA of one CTA; its N goes from `Target.mma_n_step` to `n_max` in that
     step (PTX ISA, shapes of .kind::f16; 16 for M=128 is the subset that every published kernel

@@ -78,7 +78,7 @@ class Frame:
         self.warp = self.thread // 32
         self.lane = self.thread % 32
         self.first_warp = build.less(self.thread, 32)
-        leader = arith.andi(build.elect(), self.first_warp)
+        leader = arith.andi(self._elected(), self.first_warp)
         self.team = Team(self.kernel.threads.value, self.thread, leader)
         self.columns |= self.plan.accumulators
         self._open_positions()
@@ -88,6 +88,10 @@ class Frame:
                 self.descriptors[ring] = [self.descriptor_at(*place) for place in places]
         if not self.target.has_tensor_memory and not self.target.threads_multiply:
             self._hold_accumulators()
+
+    def _elected(self) -> ir.Value:
+        """True in one lane of each warp: any, or the first where there is no elect.sync."""
+        return build.elect() if self.target.async_agents else build.equal(self.lane, 0)
 
     def _open_positions(self) -> None:
         """What each thread keeps of where it is in rings."""

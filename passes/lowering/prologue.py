@@ -69,7 +69,8 @@ def _init_barriers(rings: Rings) -> None:
     for op, slot in _slots(rings):
         barrier = barrier_of(op.barriers, build.constant(slot))
         sm.BarrierInitOp.of(barrier, count=op.arrivals.value)
-    build.fence("mbarrier_init")
+    if rings.target.async_agents:  # else no proxy but the threads' own arrives on them
+        build.fence("mbarrier_init")
 
 
 def _slots(rings: Rings) -> Iterator[tuple[BarriersOp, int]]:
