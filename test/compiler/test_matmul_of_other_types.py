@@ -39,6 +39,7 @@ def test_f32_is_multiplied_as_tf32_in_any_layout(target, a_t, b_t):
     assert_near(c, cut[0].double() @ cut[1].double().T, 1e-6)
 
 
+@pytest.mark.pairwise
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize(("a_type", "b_type"), [(E4M3, E4M3), (E4M3, E5M2), (E5M2, E4M3)])
 @pytest.mark.parametrize("b_t", [False, True])
@@ -52,6 +53,7 @@ def test_floats_of_8_bits_give_bf16(target, a_type, b_type, b_t):
     assert_near(matmul(a, b, target=target, out_dtype="f32"), expected, 1e-6)
 
 
+@pytest.mark.pairwise
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("types", [(torch.int8, torch.int8), (torch.uint8, torch.int8)])
 @pytest.mark.parametrize("b_t", [False, True])

@@ -1,68 +1,10 @@
-"""Barriers wait for as many arrivals as there are, in presets and prefixes; others are refused."""
+"""A barrier that waits for another number than arrives is refused where the plan is made.
+
+Those of presets, prefixes and clusters are counted by test_phase_counts.py.
+"""
 
 import pytest
 from edited_ir import CLAIMS, ROLES, TURNS, change, refusal
-
-from tilewright.compiler.pipeline import (
-    DEFAULT_PIPELINE,
-    PassLog,
-    all_presets,
-    check_plan,
-    complete_pipeline,
-    parse_pipeline,
-    presets_of,
-    run_passes,
-)
-from tilewright.compiler.spec import MatmulSpec
-from tilewright.dialects.context import make_context
-from tilewright.dialects.mlir import ir
-from tilewright.passes.base import TARGET_ATTRIBUTE
-
-TARGETS = ("sm_100a", "sm_90a")
-TILE = "tiling{tile=128x64x64},tma-insertion"
-PIPELINES = {
-    "threads copy": "tiling{tile=128x64x64}",
-    "split K": f"{TILE},split-k{{parts=2}},pipelining",
-    "a cluster of eight": f"{TILE},clustering{{shape=4x2}},pipelining,warp-specialization",
-    "along N": f"{TILE},clustering{{shape=1x4}},pipelining,warp-specialization,persistence",
-}
-SHAPES = {"TMA": (300, 520, 328), "threads": (77, 130, 311)}
-
-
-def plan(shape, target, **chosen):
-    """Plan a matmul and count its barriers; the pipeline does so by itself, this once more."""
-    calls = complete_pipeline(
-        chosen.get("pipeline"), chosen.get("preset"), "plan-memory", lower=False
-    )
-    with make_context(), ir.Location.unknown():
-        module = ir.Module.parse(MatmulSpec(*shape).mlir_text())
-        module.operation.attributes[TARGET_ATTRIBUTE] = ir.StringAttr.get(target)
-        run_passes(module, calls, PassLog())
-        check_plan(module)
-
-
-@pytest.mark.parametrize("preset", all_presets())
-def test_the_barriers_of_a_preset_count_what_arrives(preset):
-    plan(SHAPES["TMA"], "sm_90a" if preset in presets_of("sm_90a") else "sm_100a", preset=preset)
-
-
-@pytest.mark.parametrize("target", TARGETS)
-@pytest.mark.parametrize("length", range(1, 1 + len(parse_pipeline(DEFAULT_PIPELINE))))
-def test_the_barriers_of_a_prefix_count_what_arrives(length, target):
-    calls = parse_pipeline(DEFAULT_PIPELINE)[:length]
-    plan(SHAPES["TMA"], target, pipeline=",".join(map(str, calls)))
-
-
-@pytest.mark.parametrize("target", TARGETS)
-@pytest.mark.parametrize("name", PIPELINES)
-def test_the_barriers_of_a_cluster_count_what_arrives(name, target):
-    plan((1024, 1024, 320), target, pipeline=PIPELINES[name])
-
-
-@pytest.mark.parametrize("target", TARGETS)
-def test_the_barriers_of_slots_that_threads_fill_count_their_warps(target):
-    pipeline = f"{TILE},pipelining{{stages=4}},warp-specialization"
-    plan(SHAPES["threads"], target, pipeline=pipeline)
 
 
 def count(number, of):

@@ -1,4 +1,7 @@
-"""Waits and arrivals of barriers fit together, in presets and prefixes, or are refused."""
+"""Waits and arrivals of barriers fit together and with their counts, or are refused.
+
+The pipeline checks both by itself; here it is done once more, so that no check may be left out.
+"""
 
 import re
 
@@ -21,6 +24,7 @@ from tilewright.compiler.pipeline import (
     DEFAULT_PIPELINE,
     PassLog,
     all_presets,
+    check_plan,
     complete_pipeline,
     parse_pipeline,
     presets_of,
@@ -43,15 +47,18 @@ PIPELINES = {
 SHAPES = {"TMA": (300, 520, 328), "threads": (77, 130, 311)}
 
 
+CHECKS = {"plan-memory": check_plan, "pipes-to-barriers": check_barriers}
+
+
 def count(shape, target, **chosen):
-    """Lower a matmul as far as its barriers, and count who waits and arrives."""
-    stop = "pipes-to-barriers"
-    calls = complete_pipeline(chosen.get("pipeline"), chosen.get("preset"), stop, lower=False)
-    with make_context(), ir.Location.unknown():
-        module = ir.Module.parse(MatmulSpec(*shape).mlir_text())
-        module.operation.attributes[TARGET_ATTRIBUTE] = ir.StringAttr.get(target)
-        run_passes(module, calls, PassLog())
-        check_barriers(module)
+    """Count what arrives at the barriers of the plan, and in the kernel who waits for it."""
+    for stop, check in CHECKS.items():
+        calls = complete_pipeline(chosen.get("pipeline"), chosen.get("preset"), stop, lower=False)
+        with make_context(), ir.Location.unknown():
+            module = ir.Module.parse(MatmulSpec(*shape).mlir_text())
+            module.operation.attributes[TARGET_ATTRIBUTE] = ir.StringAttr.get(target)
+            run_passes(module, calls, PassLog())
+            check(module)
 
 
 @pytest.mark.parametrize("preset", all_presets())

@@ -17,6 +17,7 @@ SHAPES = {
 }
 
 
+@pytest.mark.sweep(3)
 @pytest.mark.parametrize("prefix", PREFIXES)
 @pytest.mark.parametrize("shape", SHAPES)
 def test_every_prefix_passes(shape, prefix, tilewright):
@@ -26,6 +27,7 @@ def test_every_prefix_passes(shape, prefix, tilewright):
     assert ran.json["resources"]["spill_store_bytes"] == 0
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize("operand", ["a", "b"])
 @pytest.mark.parametrize(("a_major", "b_major"), [("m", "k"), ("k", "n"), ("m", "n")])
 def test_each_operand_passes_alone_against_an_identity(a_major, b_major, operand, tilewright):
@@ -84,18 +86,12 @@ def test_the_installed_command_prints_one_json_object(tmp_path):
 @pytest.mark.slow
 @pytest.mark.sweep
 @pytest.mark.parametrize("prefix", PREFIXES)
-def test_the_shape_of_the_demo_passes_for_every_prefix(prefix, tilewright):
-    ran = tilewright("run", "--m", "512", "--n", "768", "--k", "320", "--stop-after", prefix)
+@pytest.mark.parametrize("size", [(512, 768, 320), (300, 520, 136)], ids=["demo", "ragged"])
+def test_a_large_shape_passes_for_every_prefix(size, prefix, tilewright):
+    m, n, k = size
+    ran = tilewright("run", "--m", m, "--n", n, "--k", k, "--stop-after", prefix)
     assert ran.status == 0, ran.out + ran.err
-    assert "PASS  all 393216 elements" in ran.out
-
-
-@pytest.mark.slow
-@pytest.mark.sweep
-@pytest.mark.parametrize("prefix", PREFIXES)
-def test_a_large_ragged_shape_passes_for_every_prefix(prefix, tilewright):
-    ran = tilewright("run", "--m", "300", "--n", "520", "--k", "136", "--stop-after", prefix)
-    assert ran.status == 0, ran.out + ran.err
+    assert f"PASS  all {m * n} elements" in ran.out
 
 
 def test_a_trace_names_roles_and_pipes(tilewright, tmp_path):
