@@ -8,7 +8,7 @@ from .ladder_speeds import Speed, by_ladder
 from .log_plot import Frame, segment, words
 from .published import Series
 
-BAR, RUNG, GAP = 17, 52, 60
+BAR, RUNG, GAP, LETTER = 17, 52, 60, 7
 TOP, HEIGHT, LEFT, BOTTOM = 64, 300, 64, 56
 PUBLISHED, PREDICTED, CUBLAS = "#1f77b4", "#c5d5e4", "#d62728"
 STEPS = (1, 2, 5)
@@ -18,16 +18,21 @@ CELLS = 48
 def draw(title: str, speeds: list[Speed]) -> str:
     """The text of an SVG: bars from 0 in 10¹² operations a second, a group for each ladder."""
     groups = by_ladder(speeds)
-    rungs = sum(len(each) for each in groups.values())
-    width = LEFT + rungs * RUNG + len(groups) * GAP
+    rungs, rung = sum(len(each) for each in groups.values()), _rung_width(speeds)
+    width = LEFT + rungs * rung + len(groups) * GAP
     frame = Frame(width, TOP + HEIGHT + BOTTOM, LEFT, GAP // 2, TOP, BOTTOM)
     top = _highest(groups)
     parts = [*_axis(frame, top), words(width / 2, 20, title, "middle"), *_legend()]
     left = LEFT + 12.0
     for each in groups.values():
-        parts += _group(each, left, top)
-        left += len(each) * RUNG + GAP
+        parts += _group(each, left, rung, top)
+        left += len(each) * rung + GAP
     return frame.svg(parts)
+
+
+def _rung_width(speeds: list[Speed]) -> int:
+    """Room for two bars, and for the longest name."""
+    return max([RUNG, *(LETTER * len(speed.name) + 8 for speed in speeds)])
 
 
 def _highest(groups: dict[str, list[Speed]]) -> float:
@@ -71,17 +76,17 @@ def _legend() -> Iterator[str]:
     yield words(left + 20, 42, "cuBLAS, measured there", "start", CUBLAS)
 
 
-def _group(speeds: list[Speed], left: float, top: float) -> Iterator[str]:
+def _group(speeds: list[Speed], left: float, rung: int, top: float) -> Iterator[str]:
     for at, speed in enumerate(speeds):
-        middle = left + at * RUNG + RUNG / 2
+        middle = left + (at + 0.5) * rung
         published, predicted = _values(speed)
         if published is not None:
             yield _bar(middle - BAR, published, PUBLISHED, top)
-            yield words(middle - BAR / 2, _y(published, top) - 3, _short(published), "middle")
+            yield words(middle - 1, _y(published, top) - 3, _short(published), "end")
         if predicted is not None:
             yield _bar(middle, predicted, PREDICTED, top)
         yield words(middle, TOP + HEIGHT + 18, speed.name, "middle")
-    right = left + len(speeds) * RUNG
+    right = left + len(speeds) * rung
     for series in _series(speeds):
         y = _y(series.cublas_tflops, top)
         yield segment(left, y, right, y, f'stroke="{CUBLAS}" stroke-dasharray="4 3"')
