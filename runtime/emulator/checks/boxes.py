@@ -66,10 +66,11 @@ class Boxes:
 
     def _note(self, words: Words, box: Box) -> None:
         self.unread[words] = True
-        if box not in self._known:
+        number = self._known.get(box)
+        if number is None:
             self._boxes.append(box)
-            self._known[box] = len(self._boxes)
-        self.numbers[words] = self._known[box]
+            number = self._known[box] = len(self._boxes)
+        self.numbers[words] = number
         low, high = _extent(words)
         self._low = min(low, self._low) if self._high else low
         self._high = max(high, self._high)

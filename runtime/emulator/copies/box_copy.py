@@ -28,7 +28,7 @@ from ..machine.shared_access import (
     write_words,
 )
 from ..machine.swizzle import PATTERN_BYTES, Swizzle
-from ..ptx.addresses import LOCAL_WINDOW, SHARED_WINDOW, WINDOW_SIZE
+from ..ptx.addresses import LOCAL_WINDOW, PARAM_WINDOW, SHARED_WINDOW, WINDOW_SIZE
 from ..ptx.values import bf16_to_f32, f32_to_bf16
 from .tensor_map import Part, TiledMap
 from .tensor_map_object import TENSOR_MAP_BYTES, decode
@@ -147,13 +147,24 @@ def bound_map(cta: Cta, address: int) -> BoundMap:
                 f"a tensor map must lie in parameter, constant or global memory, got the {name} "
                 f"address 0x{address:x}",
             )
-    data = cta.generic.read_bytes(address, TENSOR_MAP_BYTES, 64).tobytes()
-    bound = BoundMap(*decode(data))
+    known = cta.launch.state("constant tensor maps", dict)
+    data, bound = known.get(address) or _read_map(cta, address, known)
     cta.launch.events.map_used(cta, address, data)
     return bound
 
 
-@dataclass(frozen=True)
+def _read_map(
+    cta: Cta, address: int, known: dict[int, tuple[bytes, BoundMap]]
+) -> tuple[bytes, BoundMap]:
+    """The object in memory and its map; known: takes it where nobody can ever change it."""
+    data = cta.generic.read_bytes(address, TENSOR_MAP_BYTES, 64).tobytes()
+    found = data, BoundMap(*decode(data))
+    if PARAM_WINDOW <= address < PARAM_WINDOW + WINDOW_SIZE:
+        known[address] = found
+    return found
+
+
+@dataclass(eq=False)
 class Reach:
     """The part of a box inside its tensor, in the memory that it lies in, from index ``start``."""
 

@@ -5,7 +5,7 @@ Every active lane performs its own operation, in lane order.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from ..machine.mbarrier import Mbarrier
 from ..machine.shared_access import OFFSET_MASK, barrier_at, barrier_table, check_span, locate
 from ..machine.waits import MbarrierWait
 from ..ptx.decode import Decoded
-from ..ptx.lanes import FULL, WARP_SIZE, first_lane
+from ..ptx.lanes import FULL, WARP_SIZE, first_lane, lanes_in
 from ..ptx.registry import Step, Yield, instruction
 
 _SECTION = "9.7.13.15"
@@ -56,7 +56,7 @@ def build_init(ins: Decoded) -> Step:
 
     def step(warp: Warp, mask: np.ndarray) -> None:
         addresses, counts = address(warp), count(warp)
-        for lane in np.flatnonzero(mask):
+        for lane in lanes_in(mask):
             _init(warp, int(addresses[lane]), space, int(counts[lane]))
 
     return step
@@ -123,16 +123,14 @@ def _each_lane(
 
     order: what it passes on and its scope, see `apply`.
     """
-    address = ins.address(at)
-    amount = ins.read(operand, np.uint32) if operand is not None else None
+    address = ins.lane_address(at)
+    amount = ins.read_lane(operand, np.uint32) if operand is not None else None
 
     def perform(warp: Warp, mask: np.ndarray) -> np.ndarray:
-        addresses = address(warp)
-        amounts = amount(warp) if amount is not None else None
         results = np.zeros(WARP_SIZE, np.uint64)
-        for lane in np.flatnonzero(mask):
-            target, offset = locate(warp.cta, int(addresses[lane]), space)
-            value = int(amounts[lane]) if amounts is not None else 1
+        for lane in lanes_in(mask):
+            target, offset = locate(warp.cta, address(warp, lane), space)
+            value = amount(warp, lane) if amount is not None else 1
             results[lane] = apply(target, offset, lambda b, v=value: operation(b, v), *order) or 0
         return results
 
@@ -215,20 +213,20 @@ def build_wait(ins: Decoded) -> Step:
 
     def step(warp: Warp, mask: np.ndarray) -> Yield | None:
         addresses, values = address(warp), asked(warp)
-        if by_parity and np.maximum.reduce(values[mask]) > 1:
+        if by_parity and np.maximum.reduce(values) > 1:
             values = _bit_0(warp, values, mask)
         done, complete = _test(warp, mask, addresses, values, space, by_parity)
         for barrier in complete:
             warp.launch.events.phase_seen(warp, barrier, relaxed)
         write(warp, mask, done)
-        answered = done is FULL or bool(done[mask].all())
+        answered = done is FULL or (done is not _NOBODY and bool(done[mask].all()))
         warp.launch.report.count_wait(answered)
         if complete and not relaxed:
             warp.launch.events.acquired(warp)
-        warp.launch.events.waited(int(addresses[first_lane(mask)]) & OFFSET_MASK, answered)
+        warp.launch.events.waited(addresses.item(first_lane(mask)) & OFFSET_MASK, answered)
         if answered:
             return None
-        lane = first_lane(mask & ~done)
+        lane = first_lane(mask if done is _NOBODY else mask & ~done)
         return _not_yet(warp, int(addresses[lane]), int(values[lane]), space, by_parity)
 
     return step
@@ -250,8 +248,8 @@ def _test(
     warp: Warp, mask: np.ndarray, addresses, values, space: str, by_parity: bool
 ) -> tuple[np.ndarray, list[Mbarrier]]:
     """bool[32] answers, and the barriers of those that are yes."""
-    lanes, asked = mask.nonzero()[0].tolist(), addresses[mask].tolist()
-    if asked.count(asked[0]) == len(asked) and len(set(values[mask].tolist())) == 1:
+    lanes = lanes_in(mask)
+    if len(lanes) == 1 or (_alike(addresses[mask]) and _alike(values[mask])):
         barrier, answer = _ask(warp, lanes, addresses, values, space, by_parity)
         return (FULL, [barrier]) if answer else (_NOBODY, [])
     done, complete = np.zeros(WARP_SIZE, bool), []
@@ -262,16 +260,21 @@ def _test(
     return done, list(dict.fromkeys(complete))
 
 
+def _alike(values: np.ndarray) -> bool:
+    """Whether all of them are the same."""
+    return values.tobytes() == values[:1].tobytes() * len(values)
+
+
 def _ask(
-    warp: Warp, lanes: list[int], addresses, values, space: str, by_parity: bool
+    warp: Warp, lanes: Sequence[int], addresses, values, space: str, by_parity: bool
 ) -> tuple[Mbarrier, bool]:
     lane = lanes[0]
-    target, offset = _own(warp.cta, int(addresses[lane]), space, "a wait")
+    target, offset = _own(warp.cta, addresses.item(lane), space, "a wait")
     barrier = barrier_at(target, offset)
     warp.launch.events.mbarrier_used(warp, barrier, "a wait")
     if by_parity:
-        threads = (WARP_SIZE * warp.index + each for each in lanes)
-        return barrier, barrier.test_parity(int(values[lane]), *threads)
+        threads = [WARP_SIZE * warp.index + each for each in lanes]
+        return barrier, barrier.test_parity(values.item(lane), *threads)
     return barrier, barrier.test(int(values[lane]))
 
 

@@ -16,7 +16,7 @@ from ..machine.barrier_operations import apply
 from ..machine.engine import EngineOp
 from ..machine.shared_access import barrier_at, check_span, count_event, locate, peer
 from ..ptx.decode import Decoded
-from ..ptx.lanes import first_lane
+from ..ptx.lanes import first_lane, lanes_in
 from ..ptx.registry import Blocked, Step, instruction
 from ..tensor.spans import Claim, Span
 from ..tensor.tensor_engine import pair_of, tensor_engine
@@ -36,14 +36,14 @@ def take_group(ins: Decoded) -> int:
 
 def one_lane(mask: np.ndarray, name: str) -> int:
     """The only active lane; a Trap if several lanes would issue the operation."""
-    lanes = np.flatnonzero(mask)
+    lanes = lanes_in(mask)
     if len(lanes) != 1:
         raise Trap(
             "convergence",
             f"{name} is issued by one thread, got {len(lanes)} active lanes: each of them would "
             f"issue its own operation",
         )
-    return int(lanes[0])
+    return lanes[0]
 
 
 def take_aligned(ins: Decoded) -> Callable:
@@ -271,16 +271,16 @@ def build_commit(ins: Decoded) -> Step:
     ins.required(("b64",))
     ins.finish_modifiers()
     ins.expect_operands(2 if multicast else 1)
-    address = ins.address(0)
-    ctas = ins.read(1, np.uint16) if multicast else None
+    address = ins.lane_address(0)
+    ctas = ins.read_lane(1, np.uint16) if multicast else None
     if multicast:
         ins.bound_constant(1, 0, 0xFFFF)
 
     def step(warp: Warp, mask: np.ndarray) -> None:
         lane = one_lane(mask, "tcgen05.commit")
         tensor_engine(warp.cta).use_group(group)
-        target, offset = locate(warp.cta, int(address(warp)[lane]), space)
-        ranks = int(ctas(warp)[lane]) if ctas else 1 << target.rank
+        target, offset = locate(warp.cta, address(warp, lane), space)
+        ranks = ctas(warp, lane) if ctas else 1 << target.rank
         targets = [peer(warp.cta, rank) for rank in range(16) if ranks >> rank & 1]
         _submit_commit(warp, lane, targets, offset)
 
@@ -311,7 +311,9 @@ def _submit_arrival(
         if not target.exited:
             apply(target, offset, lambda barrier: barrier.arrive())
 
-    name = f"commit -> rank {target.rank} mbarrier 0x{offset:x}"
+    def name() -> str:
+        return f"commit -> rank {target.rank} mbarrier 0x{offset:x}"
+
     touches = () if target is warp.cta else (target,)
     op = EngineOp(name, arrive, before, agent="commits", touches=touches, commits=True)
     op.stream, op.joins = (TENSOR_STREAM, lane), True

@@ -30,7 +30,8 @@ from ..tensor.tensor_core import Block
 from ..tensor.tensor_engine import pair_of, tensor_engine
 from ..tensor.tensor_memory import split_address
 from .tcgen05 import one_lane
-from .tcgen05_mma import COLLECTORS, Multiply, Place, order_read, submit
+from .tcgen05_mma import COLLECTORS, order_read, submit
+from .tcgen05_product import Multiply, Place
 
 _WITHOUT_ID = 0x3FFF_FFFF
 """A scale address without its two top bits, where libraries keep the scale factor id."""
@@ -54,7 +55,7 @@ class _Scaled:
         return _Scaled(self.values[rows], self.nan[rows], self.empty)
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class ScaledMultiply(Multiply):
     """One issued operation; ``a_factors`` and ``b_factors`` are tensor memory columns."""
 

@@ -8,33 +8,24 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property, partial
-from typing import TypeVar
+from functools import partial
 
 import numpy as np
 
 from ..errors import Trap
 from ..interface import Cta, Warp
 from ..interface import EngineOp as AnyOperation
-from ..machine.engine import EngineOp, Move, Moves
+from ..machine.engine import EngineOp
 from ..machine.shared_access import count_event
 from ..ptx import syntax
 from ..ptx.decode import Decoded
 from ..ptx.registry import Step, instruction
-from ..tensor.descriptor import (
-    KINDS,
-    InstructionDescriptor,
-    SharedDescriptor,
-    decode_instruction,
-    decode_shared,
-)
-from ..tensor.shared_operands import gather
-from ..tensor.spans import HALF_LANES, Access, Claim, Span
-from ..tensor.tensor_core import Block, accumulate, data_path, dense_layout, multiply, to_float32
+from ..tensor.descriptor import KINDS, decode_instruction, decode_shared
+from ..tensor.spans import Access, Claim, Span
 from ..tensor.tensor_engine import pair_of, tensor_engine, track
-from ..tensor.tensor_memory import LANES, TensorMemory, split_address
-from ..tensor.zero_columns import zero_columns
+from ..tensor.tensor_memory import LANES, split_address
 from .tcgen05 import TENSOR_STREAM, one_lane, take_group
+from .tcgen05_product import Multiply, Place, StationaryMultiply
 
 _SECTION = "9.7.16.10.9"
 KIND_MODIFIERS = tuple(
@@ -43,24 +34,21 @@ KIND_MODIFIERS = tuple(
 _USES = ("fill", "use", "lastuse", "discard")
 COLLECTORS = tuple(f"collector::a::{use}" for use in _USES)
 _STATIONARY_COLLECTORS = tuple(f"collector::b{i}::{use}" for i in range(4) for use in _USES)
-_WORD_BITS = 32
-WORD_BYTES = 4
 _MAX_SCALE = 15
 
 
-Operation = TypeVar("Operation", bound="Multiply")
+Form = tuple[str, int, bool, bool]
+"""Kind, CTAs, ``.ws``, sparse."""
+Make = Callable[..., Multiply]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Operands:
-    """Closures of the operands of one tcgen05.mma."""
+    """Closures of the operands of one tcgen05.mma; values: those of its instruction descriptor, A,
+    B, D and enable-input-d in a lane."""
 
-    d: Callable
-    a: Callable
-    b: Callable
-    descriptor: Callable
+    values: tuple[Callable[[Warp, int], int], ...]
     disabled: Callable | None
-    enable: Callable
     scale: int
     a_in_tensor_memory: bool
 
@@ -87,11 +75,11 @@ def build_mma(ins: Decoded) -> Step:
     return step
 
 
-def _dense(warp: Warp, lane: int) -> Callable[..., Multiply]:
+def _dense(warp: Warp, lane: int) -> Make:
     return Multiply
 
 
-def _stationary(ins: Decoded) -> Callable[[Warp, int], Callable[..., Multiply]]:
+def _stationary(ins: Decoded) -> Callable[[Warp, int], Make]:
     """Take the zero-column mask of a .ws operation off its operands; without one none is zero."""
     ins.expect_operands(5, 6)
     if len(ins.operands) == 5:
@@ -108,13 +96,14 @@ def decode_operands(ins: Decoded, group: int) -> Operands:
     if len(ins.operands) <= at:
         ins.unmodelled("a tcgen05.mma without enable-input-d")
     in_tensor_memory = isinstance(ins.operand(1), syntax.Address)
+    d = ins.lane_address(0)
+    a = ins.lane_address(1) if in_tensor_memory else ins.read_lane(1, np.uint64)
+    b, word = ins.read_lane(2, np.uint64), ins.read_lane(3, np.uint32)
+    disabled = ins.read_vector(4, 4 * group, np.uint32) if disables else None
+    enable = ins.read_predicate(at)
     return Operands(
-        d=ins.address(0),
-        a=ins.address(1) if in_tensor_memory else ins.read(1, np.uint64),
-        b=ins.read(2, np.uint64),
-        descriptor=ins.read(3, np.uint32),
-        disabled=ins.read_vector(4, 4 * group, np.uint32) if disables else None,
-        enable=ins.read_predicate(at),
+        values=(word, a, b, d, lambda warp, lane: enable(warp).item(lane)),
+        disabled=disabled,
         scale=_scale(ins, at + 1),
         a_in_tensor_memory=in_tensor_memory,
     )
@@ -130,171 +119,39 @@ def _scale(ins: Decoded, at: int) -> int:
     return scale
 
 
-@dataclass(frozen=True)
-class Place:
-    """A tensor memory address split up."""
-
-    lane: int
-    column: int
-
-
-@dataclass(frozen=True)
-class Multiply:
-    """One issued operation; ``ctas`` is the CTA or the pair, even rank first."""
-
-    ctas: tuple[Cta, ...]
-    descriptor: InstructionDescriptor
-    d: Place
-    a: SharedDescriptor | Place
-    b: SharedDescriptor
-    add: bool
-    scale: int
-    disabled: np.ndarray | None
-
-    @property
-    def group(self) -> int:
-        return len(self.ctas)
-
-    @cached_property
-    def blocks(self) -> tuple[Block, ...]:
-        """Where D lies."""
-        return data_path(self.layout, self.descriptor.n)
-
-    @cached_property
-    def layout(self) -> str:
-        """Letter of the data-path layout."""
-        return dense_layout(self.descriptor.m, self.group, self.descriptor.stationary)
-
-    @property
-    def half(self) -> int | None:
-        """Which half of each 32 lanes the rows of M=64 take; None for all lanes."""
-        return self.d.lane // HALF_LANES if self.layout == "F" else None
-
-    @cached_property
-    def d_columns(self) -> int:
-        """Tensor memory columns of the accumulator."""
-        columns = self.blocks[0].columns
-        return columns.stop - columns.start
-
-    @property
-    def a_columns(self) -> int:
-        """Tensor memory columns of operand A."""
-        return self.descriptor.stored_k * self.descriptor.a.bits // _WORD_BITS
-
-    def describe(self) -> str:
-        d = self.descriptor
-        return f"mma {d.m}x{d.n}x{d.k} {d.kind} -> column {self.d.column}"
-
-    def moves(self) -> Moves:
-        """For profiles: both operands, and the accumulator (written, and read to add to it)."""
-        d, result = self.descriptor, self.descriptor.m * self.d_columns * WORD_BYTES
-        a_memory = "tensor" if isinstance(self.a, Place) else "shared"
-        return (
-            Move(a_memory, "read", d.m * d.stored_k * d.a.bits // 8),
-            Move("shared", "read", d.n * d.k * d.b.bits // 8),
-            Move("tensor", "read", result if self.add else 0),
-            Move("tensor", "write", result),
-        )
-
-    def run(self) -> None:
-        """Read both operands, multiply, update the accumulator."""
-        if isinstance(self.a, Place):
-            self._run_in_blocks(self.a)
-            return
-        product = multiply(self.descriptor, self._read_a(), self._read_b())
-        for block in self.blocks:
-            self._write(block, product[block.rows, block.columns])
-
-    def _run_in_blocks(self, a: Place) -> None:
-        """The lanes that hold a block of D take the rows of A from themselves: where several groups
-        of lanes work on the same rows, each has its own copy."""
-        b = self._read_b()
-        rows = [self._read_lanes(block, a) for block in self.blocks]
-        for block, left in zip(self.blocks, rows, strict=True):
-            self._write(block, multiply(self.descriptor, left, b[block.columns]))
-
-    def _read_a(self) -> np.ndarray:
-        if isinstance(self.a, Place):
-            return self._read_tensor_memory(self.a)
-        d, rows = self.descriptor, self.descriptor.m // self.group
-        return gather(self.ctas, self.a, rows, d.stored_k, d.a, d.a_transposed, "A")
-
-    def _read_b(self) -> np.ndarray:
-        d, rows = self.descriptor, self.descriptor.n // self.group
-        return gather(self.ctas, self.b, rows, d.k, d.b, d.b_transposed, "B")
-
-    def _read_tensor_memory(self, place: Place) -> np.ndarray:
-        return np.concatenate([self._read_lanes(block, place) for block in self.blocks])
-
-    def _read_lanes(self, block: Block, place: Place) -> np.ndarray:
-        columns = slice(place.column, place.column + self.a_columns)
-        lanes = _shifted(block.lanes, place.lane)
-        memory = tensor_engine(self.ctas[block.cta]).memory
-        memory.require_written(lanes, columns, "tcgen05.mma operand A")
-        words = np.ascontiguousarray(memory.part(lanes, columns))
-        return to_float32(words, self.descriptor.a.name)
-
-    def _write(self, block: Block, product: np.ndarray) -> None:
-        memory = tensor_engine(self.ctas[block.cta]).memory
-        lanes = _shifted(block.lanes, self.d.lane)
-        first = self.d.column + block.first_column
-        columns = slice(first, first + self.d_columns)
-        if self.disabled is None:
-            self._update(memory, lanes, columns, product)
-            return
-        kept = np.flatnonzero(~self.disabled[block.cta][lanes])
-        for row in kept:
-            lane = slice(lanes.start + int(row), lanes.start + int(row) + 1)
-            self._update(memory, lane, columns, product[row : row + 1])
-
-    def _update(
-        self, memory: TensorMemory, lanes: slice, columns: slice, product: np.ndarray
-    ) -> None:
-        if self.add:
-            memory.require_written(lanes, columns, "tcgen05.mma accumulator")
-        words, name = memory.accumulator(lanes, columns), self.descriptor.accumulator
-        accumulate(words, product, name, self.add, self.scale)
-        memory.mark_written(lanes, columns)
-
-
-@dataclass(frozen=True)
-class StationaryMultiply(Multiply):
-    """An operation with ``.ws`` and a zero-column mask descriptor, ``mask``."""
-
-    mask: int
-
-    def __post_init__(self) -> None:
-        """Refuse a bad descriptor where the operation is issued."""
-        zero_columns(self.mask, self.descriptor.m, self.descriptor.n)
-
-    def _read_b(self) -> np.ndarray:
-        zero = zero_columns(self.mask, self.descriptor.m, self.descriptor.n)
-        return np.where(zero[:, None], np.float32(0), super()._read_b())
-
-
-def _shifted(lanes: slice, by: int) -> slice:
-    return slice(lanes.start + by, lanes.stop + by)
-
-
 def bind(
     warp: Warp,
     lane: int,
     operands: Operands,
-    form: tuple[str, int, bool, bool],
-    make: Callable[..., Operation],
-) -> Operation:
-    """What ``make`` makes of the operands' values; ``form``: kind, CTAs, ``.ws``, sparse."""
-    descriptor, group = decode_instruction(int(operands.descriptor(warp)[lane]), *form), form[1]
-    a = int(operands.a(warp)[lane])
+    form: Form,
+    make: Make,
+) -> Multiply:
+    """What ``make`` makes of the operands' values; ``form``: kind, CTAs, ``.ws``, sparse.
+
+    A thread goes through the same few operations again and again, one for each stage of a ring.
+    """
+    known = warp.state("products", dict)
+    key = operands, *(read(warp, lane) for read in operands.values)
+    found = known.get(key)
+    if found is None or make is not Multiply or operands.disabled is not None:
+        found = known[key] = _made(warp, lane, operands, form, make)
+    else:
+        pair_of(warp.cta, form[1])  # a Trap once one of them has exited
+    return found
+
+
+def _made(warp: Warp, lane: int, operands: Operands, form: Form, make: Make) -> Multiply:
+    word, a, b, d, add = (read(warp, lane) for read in operands.values)
+    descriptor = decode_instruction(word, *form)
     return make(
-        ctas=pair_of(warp.cta, group),
+        ctas=pair_of(warp.cta, form[1]),
         descriptor=descriptor,
-        d=Place(*split_address(int(operands.d(warp)[lane]))),
+        d=Place(*split_address(d)),
         a=Place(*split_address(a)) if operands.a_in_tensor_memory else decode_shared(a),
-        b=decode_shared(int(operands.b(warp)[lane])),
-        add=bool(operands.enable(warp)[lane]),
+        b=decode_shared(b),
+        add=bool(add),
         scale=operands.scale,
-        disabled=_disabled_lanes(operands, warp, lane, group),
+        disabled=_disabled_lanes(operands, warp, lane, form[1]),
     )
 
 
@@ -354,17 +211,14 @@ def _order(cta: Cta, multiply_: Multiply, op: EngineOp, warp: Warp) -> None:
     """Check columns and ordering in one CTA and note what the operation will touch there."""
     engine, line = tensor_engine(cta), warp.program.source[warp.split.pc].line
     engine.use_group(multiply_.group)
-    first, count = multiply_.d.column, multiply_.d_columns
-    engine.memory.check_columns(first, count, "tcgen05.mma accumulator")
-    shape = (first, multiply_.descriptor.m, multiply_.descriptor.n)
-    span = Span(0, LANES, first, first + count, multiply_.half)
-    others = ("tcgen05.ld", "tcgen05.st", "tcgen05.mma")
-    claim = Claim(span, "tcgen05.mma accumulator", others, shape)
-    cta.launch.events.columns_claimed(cta, claim)
+    sums = multiply_.sums
+    engine.memory.check_columns(multiply_.d.column, multiply_.d_columns, sums.what)
+    cta.launch.events.columns_claimed(cta, sums)
     if isinstance(multiply_.a, Place):
         _order_a(cta, multiply_, multiply_.a, op, warp)
-    access = Access("tcgen05.mma", span, line, warp.index, op, shape, rank=warp.cta.rank)
-    cta.launch.events.columns_used(cta, warp, Claim(span, "tcgen05.mma", ()), True)
+    where = line, warp.index, op, sums.shape
+    access = Access("tcgen05.mma", sums.span, *where, rank=warp.cta.rank)
+    cta.launch.events.columns_used(cta, warp, multiply_.access, True)
     track(cta, access)
 
 

@@ -24,17 +24,17 @@ from .tcgen05 import one_lane, take_group
 from .tcgen05_mma import (
     COLLECTORS,
     KIND_MODIFIERS,
-    Multiply,
     bind,
     decode_operands,
     order_read,
     submit,
 )
+from .tcgen05_product import Multiply
 
 _METADATA_OPERAND = 3
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class SparseMultiply(Multiply):
     """One issued operation; ``metadata`` is the tensor memory column where the metadata starts."""
 

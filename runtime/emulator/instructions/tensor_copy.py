@@ -7,6 +7,7 @@ its own copy; the copy itself runs later, in an order that the scheduler picks.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -29,6 +30,7 @@ from ..machine.barrier_operations import apply
 from ..machine.engine import EngineOp, Move, Moves
 from ..machine.shared_access import barrier_at, check_span, count_event, locate, peer, shared_of
 from ..ptx.decode import Decoded
+from ..ptx.lanes import lanes_in
 from ..ptx.registry import Step, instruction
 from .tensor_operand import take_mode, take_policy, tensor_operand
 
@@ -58,7 +60,7 @@ Place = tuple[Cta, int]
 """A CTA and an offset in its shared memory."""
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class Load:
     """One destination of an issued tensor load: a multicast reaches each CTA at its own time.
 
@@ -73,7 +75,7 @@ class Load:
     first: bool
     line: int
 
-    @property
+    @cached_property
     def bytes(self) -> int:
         """Bytes that complete the transaction."""
         return len(self.starts) * self.bound.map.box_bytes
@@ -128,16 +130,15 @@ def _build_load(ins: Decoded) -> Step:
         ins.unmodelled("modifier .multicast::cluster with .shared::cta")
     take_policy(ins, 4 if multicast else 3)
     ins.finish_modifiers()
-    destination, barrier = ins.address(0), ins.address(2)
+    destination, barrier = ins.lane_address(0), ins.lane_address(2)
     source = tensor_operand(ins, 1, mode)
-    ctas = ins.read(3, np.uint16) if multicast else None
+    ctas = ins.read_lane(3, np.uint16) if multicast else None
 
     def step(warp: Warp, mask: np.ndarray) -> None:
-        to, at = destination(warp), barrier(warp)
-        for lane in np.flatnonzero(mask):
-            bound, starts = source.bound(warp, int(lane))
-            ranks = int(ctas(warp)[lane]) if ctas else None
-            places = _places(warp.cta, int(to[lane]), int(at[lane]), space, group, ranks)
+        for lane in lanes_in(mask):
+            bound, starts = source.bound(warp, lane)
+            ranks, to, at = ctas and ctas(warp, lane), destination(warp, lane), barrier(warp, lane)
+            places = _places(warp.cta, to, at, space, group, ranks)
             for number, (target, signal) in enumerate(places):
                 load = Load(bound, starts, warp.cta, target, signal, number == 0, ins.line)
                 _submit_load(warp, load)
@@ -199,14 +200,13 @@ def _build_store(ins: Decoded, operation: str | None) -> Step:
     ins.required(("bulk_group",))
     take_policy(ins, 2)
     ins.finish_modifiers()
-    target, source = tensor_operand(ins, 0, mode), ins.address(1)
+    target, source = tensor_operand(ins, 0, mode), ins.lane_address(1)
 
     def step(warp: Warp, mask: np.ndarray) -> None:
-        addresses = source(warp)
-        for lane in np.flatnonzero(mask):
-            bound, starts = target.bound(warp, int(lane))
-            _, offset = locate(warp.cta, int(addresses[lane]), "shared::cta")
-            _submit_store(warp, int(lane), Store(bound, starts, warp.cta, offset, operation))
+        for lane in lanes_in(mask):
+            bound, starts = target.bound(warp, lane)
+            _, offset = locate(warp.cta, source(warp, lane), "shared::cta")
+            _submit_store(warp, lane, Store(bound, starts, warp.cta, offset, operation))
 
     return step
 
@@ -290,8 +290,8 @@ def build_tensor_prefetch(ins: Decoded) -> Step:
     source = tensor_operand(ins, 0, mode)
 
     def step(warp: Warp, mask: np.ndarray) -> None:
-        for lane in np.flatnonzero(mask):
-            source.bound(warp, int(lane))
+        for lane in lanes_in(mask):
+            source.bound(warp, lane)
 
     return step
 

@@ -73,14 +73,14 @@ def take_policy(ins: Decoded, operands: int) -> None:
 class TensorOperand:
     """Closures of a ``[map, {coordinates}]`` operand."""
 
-    address: Callable
-    coordinates: Callable
+    address: Callable[[Warp, int], int]
+    coordinates: tuple[Callable[[Warp, int], int], ...]
     mode: Mode
 
     def bound(self, warp: Warp, lane: int) -> tuple[BoundMap, tuple[tuple[int, ...], ...]]:
         """The map and the coordinates of the boxes that one lane copies."""
-        coordinates = tuple(int(axis[lane]) for axis in self.coordinates(warp))
-        bound = bound_map(warp.cta, int(self.address(warp)[lane]))
+        coordinates = tuple(axis(warp, lane) for axis in self.coordinates)
+        bound = bound_map(warp.cta, self.address(warp, lane))
         self.mode.check(bound)
         _check_start(bound, coordinates[0])
         return bound, self.mode.starts(coordinates)
@@ -103,5 +103,6 @@ def tensor_operand(ins: Decoded, at: int, mode: Mode) -> TensorOperand:
     operand = ins.operand(at)
     if not isinstance(operand, syntax.Address) or operand.coordinates is None:
         ins.unmodelled("a tensor operand without coordinates")
-    read = ins.read_vector(operand.coordinates, mode.coordinates, np.int32)
-    return TensorOperand(ins.address(at), read, mode)
+    axes = ins.elements(operand.coordinates, mode.coordinates)
+    reads = tuple(ins.read_lane(axis, np.int32) for axis in axes)
+    return TensorOperand(ins.lane_address(at), reads, mode)

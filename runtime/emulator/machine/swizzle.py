@@ -23,9 +23,9 @@ PATTERN_BYTES = 1024
 Address = TypeVar("Address", int, np.ndarray)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Swizzle:
-    """One swizzle mode.
+    """One swizzle mode: each of those below is equal to itself alone.
 
     ``span`` is the bytes of an inner row, ``chunk`` the bytes that stay together, ``rows`` the
     number of 128-byte lines after which the pattern repeats. ``flip`` exchanges the two 8-byte

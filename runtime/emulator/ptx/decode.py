@@ -101,6 +101,11 @@ class Decoded(OperandSlots):
 
         return uniform
 
+    def read_lane(self, where: Where, dtype: Type | np.dtype | type) -> Callable[[Warp, int], int]:
+        """A function (warp, lane) → Python number, for what a single lane executes."""
+        read = self.read(where, dtype)
+        return lambda warp, lane: read(warp).item(lane)
+
     def write(self, where: Where, dtype: Type | np.dtype | type, *, relaxed: bool = False) -> Write:
         """A function (warp, mask, values[32] of `dtype`) that writes the lanes of the mask.
 
@@ -154,6 +159,17 @@ class Decoded(OperandSlots):
             raise self.trap("type", f"an address cannot be in {operand.base.name}, a register of"
                                     f" type .{register.type.name}")  # fmt: skip
         return self._register_address(register.slot, register.bits, operand.offset)
+
+    def lane_address(self, where: Where) -> Callable[[Warp, int], int]:
+        """The same for a single lane: a function (warp, lane) → Python integer."""
+        read, operand = self.address(where), self.operand(where)
+        assert isinstance(operand, syntax.Address)  # `address` takes no other
+        base = operand.base
+        register = self.scope.register(base.name) if isinstance(base, syntax.Symbol) else None
+        if register is None:
+            return lambda warp, lane: read(warp).item(lane)
+        slot, offset, mask = register.slot, operand.offset, (1 << register.bits) - 1
+        return lambda warp, lane: warp.regs[slot].item(lane) + offset & mask
 
     def _constant_address(self, base: syntax.Integer | syntax.Float, offset: int) -> Read:
         if not isinstance(base, syntax.Integer):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 
 WARP_SIZE = 32
@@ -18,6 +20,16 @@ LANE_IDS.flags.writeable = False
 def lanes_to_int(mask: np.ndarray) -> int:
     """A bool[32] mask as a 32-bit integer."""
     return int.from_bytes(np.packbits(mask, bitorder="little").tobytes(), "little")
+
+
+def lanes_in(mask: np.ndarray) -> tuple[int, ...]:
+    """The lanes of a bool[32] mask, ascending."""
+    return _set_bytes(mask.tobytes())
+
+
+@lru_cache(maxsize=4096)
+def _set_bytes(flags: bytes) -> tuple[int, ...]:
+    return tuple(lane for lane, flag in enumerate(flags) if flag)
 
 
 def int_to_lanes(bits: int) -> np.ndarray:

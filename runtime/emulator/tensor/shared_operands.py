@@ -21,6 +21,8 @@ class Operand:
     bytes they span; overlaps: whether one of them is read for several elements."""
 
     what: str
+    descriptor: SharedDescriptor
+    kind: OperandType
     layout: Layout
     words: np.ndarray
     low: int
@@ -29,28 +31,26 @@ class Operand:
 
 
 @lru_cache(maxsize=1024)
-def _operand(
-    descriptor: SharedDescriptor, rows: int, k: int, bits: int, transposed: bool, name: str
-) -> Operand:
-    layout = operand_layout(descriptor, rows, k, bits, transposed, name)
+def operand_at(descriptor: SharedDescriptor, rows: int, k: int, kind: OperandType, transposed: bool,
+               name: str) -> Operand:  # fmt: skip
+    """``rows`` x ``k`` elements of operand ``name`` ("A" or "B"); Trap if it is no legal one."""
+    layout = operand_layout(descriptor, rows, k, kind.bits, transposed, name)
     plan, what, start = gather_plan(layout), f"tcgen05.mma operand {name}", descriptor.start
     check_row(layout, what)
     words = plan.words + start // WORD
     words.flags.writeable = False
-    return Operand(what, layout, words, start + plan.low, start + plan.high, plan.overlaps)
+    low, high = start + plan.low, start + plan.high
+    return Operand(what, descriptor, kind, layout, words, low, high, plan.overlaps)
 
 
-def gather(ctas: tuple[Cta, ...], descriptor: SharedDescriptor, rows: int, k: int,
-            kind: OperandType, transposed: bool, name: str) -> np.ndarray:  # fmt: skip
+def gather(ctas: tuple[Cta, ...], operand: Operand) -> np.ndarray:
     """``float32[rows * len(ctas), k]``: each CTA holds its share of the rows at the same place."""
-    operand = _operand(descriptor, rows, k, kind.bits, transposed, name)
-    shares = [_gather_share(cta, descriptor, operand, kind) for cta in ctas]
-    return shares[0] if len(shares) == 1 else np.concatenate(shares)
+    if len(ctas) == 1:
+        return _gather_share(ctas[0], operand)
+    return np.concatenate([_gather_share(cta, operand) for cta in ctas])
 
 
-def _gather_share(
-    cta: Cta, descriptor: SharedDescriptor, operand: Operand, kind: OperandType
-) -> np.ndarray:
+def _gather_share(cta: Cta, operand: Operand) -> np.ndarray:
     index, what, low, high = operand.words, operand.what, operand.low, operand.high
     if low < cta.shared.lowest or high > len(cta.shared.data):
         raise Trap(
@@ -58,10 +58,10 @@ def _gather_share(
             f"{what} covers shared offsets 0x{low:x}..0x{high:x}, the CTA's shared memory is "
             f"0x{cta.shared.lowest:x}..0x{len(cta.shared.data):x}",
         )
-    events = cta.launch.events
-    events.operand_read(cta, index, descriptor, what)
+    events, kind = cta.launch.events, operand.kind
+    events.operand_read(cta, index, operand.descriptor, what)
     if operand.overlaps:
-        _note_overlap(cta, descriptor, what)
+        _note_overlap(cta, operand.descriptor, what)
     matrix = operand_matrix(_read(cta, index, what, (low, high), kind), operand.layout, kind.name)
     events.operand_decoded(cta, matrix, what)
     return matrix

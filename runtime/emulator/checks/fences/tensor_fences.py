@@ -52,7 +52,8 @@ class Fences:
         now = self.clock if published else _NEVER
         for past in self.past:
             if past.access.name == access.name and past.access.who == access.who:
-                joined = _joined(past.access.span, access.span)
+                mine = past.access.span
+                joined = mine if mine == access.span else _joined(mine, access.span)
                 same = past.published == past.released == now
                 if joined and (same or joined == access.span):
                     same_span = joined == access.span

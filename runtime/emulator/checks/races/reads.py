@@ -20,13 +20,19 @@ MOST_READS = 96
 """Reads of one agent that are kept as such: the operands of all stages of a pipeline."""
 
 
-class _Recent(NamedTuple):
+class _Recent:
     """A read of cells, which lie in the span, if that is known."""
 
-    cells: Cells
-    size: int
-    span: Span | None
-    when: int
+    __slots__ = ("_span", "cells", "size", "when")
+
+    def __init__(self, cells: Cells, size: int, span: Span | None, when: int):
+        self.cells, self.size, self._span, self.when = cells, size, span, when
+
+    def place(self) -> Span:
+        """The span of the cells."""
+        if self._span is None:
+            self._span = span_of(self.cells, self.size)
+        return self._span
 
 
 class AgentReads:
@@ -59,8 +65,8 @@ class AgentReads:
             return True
         for run, reads in self._recent.items():
             if run is None or meet(span, run):
-                for cells, size, where, when in reads.values():
-                    if when >= since and meet(span, where or span_of(cells, size)):
+                for read in reads.values():
+                    if read.when >= since and meet(span, read.place()):
                         return True
         return False
 
