@@ -66,10 +66,10 @@ class Scheduler(Protocol):
 
 class Launch(Protocol):
     """A running grid. current_warp: whose instruction runs now, else None; code: by pc
-    (step, guard slot or None, guard negated); stretches: by pc the `ptx.lanewise.Stretch` that
-    starts there, or None; events: `machine.events.Events`; strong: the strong access under way;
-    mask: the lanes of the load under way; tracks_writing: whether memories keep which of their
-    bytes were written."""
+    (step, guard slot or None, guard negated); stretches, recalls: by pc the `ptx.lanewise.Stretch`
+    and the `ptx.recall.Recall` that start there, or None; events: `machine.events.Events`; strong:
+    the strong access under way; mask: the lanes of the load under way; tracks_writing: whether
+    memories keep which of their bytes were written."""
 
     entry: str
     program: Any
@@ -96,6 +96,7 @@ class Launch(Protocol):
     tracks_writing: bool
     code: list[tuple]
     stretches: list[Any]
+    recalls: list[Any]
     counts: list[int]
     clock_reads: int
     observers: list[Any]

@@ -109,3 +109,49 @@ def test_warps_take_turns_alike_with_and_without_an_observer(seed):
         launch(text, "k", grid=1, block=128, params=[out], seed=seed, profile=profile)
     assert outs[0].tolist() == outs[1].tolist()
     assert sorted(outs[0][:128].tolist()) == list(range(128))
+
+
+def kernel_of_one_lane(code: list[tuple], rounds: int) -> str:
+    """Lane 5 alone goes through the code several times, and meets nobody on the way."""
+    lines = "\n".join(as_ptx(*each) for each in code)
+    total = "\n".join(f"add.u32 %sum, %sum, %n{i};" for i in range(NARROW))
+    start = "\n".join(f"mov.u32 %n{i}, {i + 7};" for i in range(NARROW))
+    start += "\n".join(f"mov.u64 %w{i}, {i + 0x123456789};" for i in range(WIDE))
+    return f"""{HEADER}.visible .entry k(.param .u64 out) {{
+        .reg .b32 %n<{NARROW}>, %lane, %sum, %round; .reg .b64 %w<{WIDE}>, %at; .reg .pred %p;
+        mov.u32 %lane, %tid.x; mov.u32 %sum, %lane; mov.u32 %round, 0;
+        setp.ne.u32 %p, %lane, 5; @%p bra DONE; {start}
+        AGAIN: {lines}
+        selp.b32 %n0, %n1, %n2, %p; cvt.u16.u32 %h, %round; cvt.u32.u16 %n1, %h;
+        add.u32 %round, %round, 1; setp.lt.u32 %p, %round, {rounds}; {total}
+        @%p bra AGAIN;
+        DONE: ld.param.u64 %at, [out]; mad.wide.u32 %at, %lane, 4, %at;
+        mov.u32 %lane, %ctaid.x; mad.wide.u32 %at, %lane, 128, %at;
+        st.global.u32 [%at], %sum; ret; }}
+        """.replace(".reg .pred %p;", ".reg .pred %p; .reg .b16 %h;")
+
+
+def expected_of_one_lane(code: list[tuple], rounds: int) -> int:
+    narrow, wide = [i + 7 for i in range(NARROW)], [i + 0x123456789 for i in range(WIDE)]
+    total = 5
+    for number in range(rounds):
+        for each in code:
+            step(narrow, wide, *each)
+        narrow[0] = narrow[1] if number else narrow[2]
+        narrow[1] = number
+        total += sum(narrow)
+    return total & MASK
+
+
+@pytest.mark.parametrize("rounds", [2, 40])
+@pytest.mark.parametrize("seed", range(3))
+def test_what_one_lane_computes_again_and_again_is_what_its_instructions_give(seed, rounds):
+    """Three CTAs compute the same, of which two recall it; the other lanes keep their registers."""
+    code = straight_code(random.Random(seed), 24)
+    outs = [np.zeros((3, 32), np.uint32) for _ in range(2)]
+    for out, profile in zip(outs, (False, True), strict=True):
+        text = kernel_of_one_lane(code, rounds)
+        report = launch(text, "k", grid=3, block=32, params=[out], seed=seed, profile=profile)
+        alone = expected_of_one_lane(code, rounds)
+        assert out.tolist() == [[alone if lane == 5 else lane for lane in range(32)]] * 3
+        assert report.instructions["selp.b32"] == 3 * rounds

@@ -36,6 +36,7 @@ from ..ptx.layout import MAX_SHARED_BYTES, align_up
 from ..ptx.origins import origins_of
 from ..ptx.parser import parse
 from ..ptx.program import Program
+from ..ptx.recall import find_recalls
 from ..ptx.specials import FIXED, GRID_WORKSPACE
 from ..ptx.values import RAW
 from ..tensor.load_uses import wait_at_first_uses
@@ -58,6 +59,7 @@ def load_program(text: str, entry: str) -> Program:
     program.text = text
     wait_at_first_uses(program)
     join_stretches(program)
+    find_recalls(program)
     return program
 
 
@@ -124,8 +126,8 @@ class Launch(StateBag):
     global_memory, param_memory, const_memory (`Space`), engines, scheduler, report, rng,
     engine_counts: the report's engine counter,
     current_warp: the warp whose instruction runs now, else None; names: for reports; code: the
-    program's, as `observers` have wrapped it; stretches: the program's, none where there are
-    observers; events, strong, mask, tracks_writing: see `interface.Launch`.
+    program's, as `observers` have wrapped it; stretches, recalls: the program's, none where there
+    are observers; events, strong, mask, tracks_writing: see `interface.Launch`.
     """
 
     def __init__(
@@ -158,7 +160,8 @@ class Launch(StateBag):
         self.engines = Engines(self)
         self.current_warp: Warp | None = None
         self.names = Names()
-        self.code, self.stretches = program.code, program.stretches
+        self.code = program.code
+        self.stretches, self.recalls = program.stretches, program.recalls
         self.observers: list[Observer] = []
         self.clock_reads = 0
         self._make_memories()
@@ -294,7 +297,7 @@ class Launch(StateBag):
         """Let `observer` see everything that happens from now on."""
         self.observers.append(observer)
         self.events.add(observer)
-        self.stretches = [None] * len(self.code)
+        self.stretches = self.recalls = [None] * len(self.code)
         self.code = [
             (observer.wrap(pc, step), guard, negated)
             for pc, (step, guard, negated) in enumerate(self.code)

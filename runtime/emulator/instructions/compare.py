@@ -86,7 +86,10 @@ def build_setp(ins: Decoded) -> Step:
     if type_.name in ("f16x2", "bf16x2"):
         return _packed_setp(ins, compare, combine)
     if combine is None and not isinstance(ins.operand(0), syntax.Pair):
-        return result(compare, ins.target(0, 1))
+        target = ins.target(0, 1)
+        if target is not None:
+            ins.note_computing((ins.slot(1, type_), ins.slot(2, type_)), (target,))
+        return result(compare, target)
     return _general_setp(ins, compare, combine)
 
 

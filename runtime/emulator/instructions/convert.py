@@ -35,8 +35,10 @@ def build_cvt(ins: Decoded) -> Step:
     function = _conversion(ins, target, source)
     ins.finish_modifiers()
     wider_source, wider_target = source.kind != "x", target.kind != "x"  # as .bf16 is not
-    ins.slot(1, source, relaxed=wider_source)
-    ins.target(0, target, relaxed=wider_target)
+    slot = ins.slot(1, source, relaxed=wider_source)
+    result = ins.target(0, target, relaxed=wider_target)
+    if result is not None:
+        ins.note_computing((slot,), (result,))
     read = ins.read(1, source.raw, relaxed=wider_source)
     view = target.dtype if target.kind == "s" else target.raw
     write = ins.write(0, view, relaxed=wider_target)

@@ -151,8 +151,10 @@ def build_selp(ins: Decoded) -> Step:
     ins.finish_modifiers()
     ins.expect_operands(4)
     a, b = ins.slot(1, type_), ins.slot(2, type_)
-    predicate = ins.slot(3, TYPES["pred"])
-    return result(lambda regs: np.where(regs[predicate], regs[a], regs[b]), ins.target(0, type_))
+    predicate, target = ins.slot(3, TYPES["pred"]), ins.target(0, type_)
+    if target is not None:
+        ins.note_computing((a, b, predicate), (target,))
+    return result(lambda regs: np.where(regs[predicate], regs[a], regs[b]), target)
 
 
 @instruction("slct", section="9.7.6.4")
@@ -180,6 +182,8 @@ def build_cvta(ins: Decoded) -> Step:
         ins.unmodelled("32-bit generic addresses")
     change = _change(space.partition("::")[0], back)
     slot, target = ins.slot(1, type_), ins.target(0, type_)
+    if target is not None:
+        ins.note_computing((slot,), (target,))
     return result(lambda regs: change(regs[slot]), target)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from typing import TypeVar
 
 import numpy as np
 
@@ -39,7 +40,7 @@ _MAX_SCALE = 15
 
 Form = tuple[str, int, bool, bool]
 """Kind, CTAs, ``.ws``, sparse."""
-Make = Callable[..., Multiply]
+Operation = TypeVar("Operation", bound=Multiply)
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,11 +76,11 @@ def build_mma(ins: Decoded) -> Step:
     return step
 
 
-def _dense(warp: Warp, lane: int) -> Make:
+def _dense(warp: Warp, lane: int) -> Callable[..., Multiply]:
     return Multiply
 
 
-def _stationary(ins: Decoded) -> Callable[[Warp, int], Make]:
+def _stationary(ins: Decoded) -> Callable[[Warp, int], Callable[..., Multiply]]:
     """Take the zero-column mask of a .ws operation off its operands; without one none is zero."""
     ins.expect_operands(5, 6)
     if len(ins.operands) == 5:
@@ -124,8 +125,8 @@ def bind(
     lane: int,
     operands: Operands,
     form: Form,
-    make: Make,
-) -> Multiply:
+    make: Callable[..., Operation],
+) -> Operation:
     """What ``make`` makes of the operands' values; ``form``: kind, CTAs, ``.ws``, sparse.
 
     A thread goes through the same few operations again and again, one for each stage of a ring.
@@ -140,7 +141,9 @@ def bind(
     return found
 
 
-def _made(warp: Warp, lane: int, operands: Operands, form: Form, make: Make) -> Multiply:
+def _made(
+    warp: Warp, lane: int, operands: Operands, form: Form, make: Callable[..., Operation]
+) -> Operation:
     word, a, b, d, add = (read(warp, lane) for read in operands.values)
     descriptor = decode_instruction(word, *form)
     return make(

@@ -16,8 +16,9 @@ import numpy as np
 from ..errors import Trap, lane_text
 from ..interface import Cta
 from ..ptx.addresses import LOCAL_WINDOW
-from ..ptx.lanes import EMPTY_BYTES, FULL, FULL_BYTES, canonical, lanes_to_int
+from ..ptx.lanes import EMPTY_BYTES, FULL, FULL_BYTES, canonical, lanes_in, lanes_to_int
 from ..ptx.lanewise import Stretch
+from ..ptx.recall import Recall
 from ..ptx.registry import CONTROL, JUMP, SWITCH, Blocked, Yield
 from .cta import KEYED, StateBag
 from .spaces import GenericSpace
@@ -110,13 +111,19 @@ class Warp(StateBag):
         left = budget - self._ahead
         self._ahead = 0
         code, counts, regs = self.launch.code, self.launch.counts, self.regs
-        stretches = self.launch.stretches
+        stretches, recalls = self.launch.stretches, self.launch.recalls
         split = self._begin_quantum()
         while split is not None and left > 0:
             pc, mask = split.pc, split.mask
             if stretches[pc] is not None and mask is FULL and not self._watching:
                 left -= self._run_stretch(stretches[pc])
                 continue
+            if recalls[pc] is not None and mask is not FULL and recalls[pc].length <= left:
+                if self._run_recall(recalls[pc], mask):
+                    left -= recalls[pc].length
+                    if self._watching and (split.pc in self._meeting or split.pc > self._horizon):
+                        split = self._reselect()
+                    continue
             left -= 1
             step, guard, negated = code[pc]
             if guard is not None:
@@ -142,13 +149,28 @@ class Warp(StateBag):
 
     def _run_stretch(self, stretch: Stretch) -> int:
         """Run it; returns its number of instructions."""
-        split, counts = self.split, self.launch.counts
+        split = self.split
         pcs = range(split.pc, stretch.end)
         stretch.run(self, self.program)
-        for pc in pcs:
-            counts[pc] += 1
+        self._count(pcs)
         split.pc = stretch.end
         return len(pcs)
+
+    def _run_recall(self, recall: Recall, mask: np.ndarray) -> bool:
+        """Run it if one lane goes through it, pays for it and meets no others inside."""
+        lanes, first, end = lanes_in(mask), recall.first, recall.end
+        if len(lanes) != 1 or not recall.pays or end - 1 > self._horizon:
+            return False
+        if any(first < pc < end for pc in self._meeting) or not recall.run(self, mask, lanes[0]):
+            return False
+        self._count(range(first, end))
+        self.split.pc = end
+        return True
+
+    def _count(self, pcs: range) -> None:
+        counts = self.launch.counts
+        for pc in pcs:
+            counts[pc] += 1
 
     def place(self) -> dict:
         """Where the warp is now, as keywords for `Trap.locate`."""

@@ -210,9 +210,16 @@ class Decoded(OperandSlots):
         self, function: Callable | None, reads: tuple[int, ...], writes: tuple[int, ...]
     ) -> None:
         """Say that the instruction does nothing but compute these slots; see `Lanewise`."""
+        self.note_computing(reads, writes)
         if self.predicate is None:
             key = self.opcode, *(self._form_of(operand) for operand in self.operands)
             self.program.lanewise[self.pc] = Lanewise(key, function, reads, writes)
+
+    def note_computing(self, reads: tuple[int, ...], writes: tuple[int, ...]) -> None:
+        """Say that the instruction does nothing but compute these slots, of up to 64 bits, in each
+        lane from its own."""
+        if self.predicate is None:
+            self.program.computing[self.pc] = reads, writes
 
     def _form_of(self, operand: syntax.Operand) -> Any:
         """What of an operand may decide on what the instruction does: all but which register."""

@@ -48,8 +48,9 @@ class Occurrence(Protocol):
 class Program:
     """code: (step, guard slot or None, guard negated) by pc; source: the instruction by pc;
     accesses: what threads' instructions move, by pc; text: the PTX, "" where it is not known;
-    lanewise: what instructions compute that do nothing else, by pc; stretches: by pc the
-    `lanewise.Stretch` that starts there, or None."""
+    computing: the slots that instructions read and write which do nothing but compute registers of
+    each lane from its own, by pc; lanewise: what some of them compute; stretches, recalls: by pc
+    the `lanewise.Stretch` and the `recall.Recall` that start there, or None."""
 
     def __init__(self, module: syntax.Module, function: syntax.Function):
         self.text = ""
@@ -67,7 +68,9 @@ class Program:
         self.shared_slots: dict[int, tuple[str, int]] = {}
         self.accesses: dict[int, MemoryAccess] = {}
         self.lanewise: dict[int, Any] = {}
+        self.computing: dict[int, tuple[tuple[int, ...], tuple[int, ...]]] = {}
         self.stretches: list[Any] = []
+        self.recalls: list[Any] = []
         self._dtypes: list[np.dtype] = []
         self._constant_slots: dict[tuple, int] = {}
         self._special_by_name: dict[str, int] = {}
@@ -326,6 +329,11 @@ class Program:
             message = f"function {name} calls itself, recursion is not modelled"
             line = self._functions[name].function.line
             raise Trap("unmodelled", message).locate(kernel=self.entry, line=line)
+
+    def labelled(self) -> set[int]:
+        """The instructions behind labels."""
+        scopes = {id(scope): scope for scope in self._scopes}.values()
+        return {pc for scope in scopes for pc in scope.labels.values()}
 
     def scope_of(self, pc: int) -> Scope:
         """The names that the instruction at a pc sees."""

@@ -18,6 +18,7 @@ def wait_at_first_uses(program: Program) -> None:
         lines = frozenset(program.source[load].line for load in loads)
         step, *guard = program.code[pc]
         program.lanewise.pop(pc, None)
+        program.computing.pop(pc, None)
         program.code[pc] = (_waiting(step, lines), *guard)
 
 
