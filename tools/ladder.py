@@ -124,7 +124,8 @@ def ladder_command(parser: Parser, options: argparse.Namespace) -> int:
     rungs = [] if options.no_run else _climb_all(names, spec, options)
     passed = all(rung.error is None for rung in rungs)
     if options.print_diff:
-        _print_diffs([rung.name for rung in rungs if rung.manifest] or names, spec, options.target)
+        compiled = [rung.name for rung in rungs if rung.manifest]
+        _print_diffs(names if options.no_run else compiled, spec, options.target)
     _tell(options, spec, rungs, names)
     return 0 if passed else 1
 

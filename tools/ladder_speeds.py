@@ -82,6 +82,8 @@ def _predicted(name: str, spec: MatmulSpec, target: str) -> Estimate | None:
     from ..dialects.target import find_target
 
     chip = find_target(target)
+    if spec.a_dtype not in chip.mma.operands:
+        return None  # the estimate knows no other unit than the chip's own MMA
     calls = parse_pipeline(all_presets()[name])
     passes = [(call.name, dict(call.options)) for call in calls]
     return predict(Problem.of(spec, chip), passes, chip)

@@ -139,6 +139,18 @@ def test_what_the_estimate_does_not_describe_is_not_predicted(text):
     assert predict(CUBE, passes(text), TARGET) is None
 
 
+def test_a_type_that_the_tensor_core_lacks_is_not_predicted():
+    speed = speed_of("v4", MatmulSpec(512, 512, 512, "f32", "f32", "f32"), "sm_100a")
+    assert speed.predicted is None and speed.predicted_tflops > 0
+
+
+def test_the_diff_of_a_rung_that_is_refused_is_left_out(tilewright, monkeypatch):
+    monkeypatch.setitem(presets.PRESETS_OF, "sm_100a", {"wide": "tiling{tile=128x512x64}"})
+    ran = tilewright("ladder", "--print-diff")
+    assert ran.status == 1 and ran.err == ""
+    assert "wide: error: tile.matmul: tile N must be" in ran.out
+
+
 def test_a_check_without_a_run_is_refused(tilewright):
     ran = tilewright("ladder", "--no-run", "--check", "off")
     assert ran.status == 2 and "--check must come without --no-run" in ran.err
