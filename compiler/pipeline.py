@@ -33,7 +33,7 @@ from ..passes.thread_rules import check_threads
 from .importers.source_text import check_text
 from .ir_text import short_text
 from .levels import check_left, is_kernel, is_left, level_of
-from .presets import PRESETS_OF
+from .presets import PRESETS_OF, THREAD_PRESETS
 
 LOWERING_NAMES = tuple(pass_class.name for pass_class in LOWERING)
 FIRST, LAST = PIPELINE[0].name, LOWERING_NAMES[-1]
@@ -73,7 +73,8 @@ class PassEvent:
 
 def all_presets() -> dict[str, str]:
     """Every named pipeline, whatever chip it is written for."""
-    return {name: text for presets in PRESETS_OF.values() for name, text in presets.items()}
+    tables = (*PRESETS_OF.values(), THREAD_PRESETS)
+    return {name: text for presets in tables for name, text in presets.items()}
 
 
 def presets_of(chip: str) -> dict[str, str]:

@@ -4,7 +4,8 @@
 "Matrix Multiplication on Blackwell" (Modular, parts 2 and 3, and the persistent kernel that part 3
 announces). Tile shapes and stage counts are theirs where the text states them. `h1` to `h7` are the
 same steps for Hopper, with tiles that wgmma accumulators in registers allow; `h8` has consumers
-that alternate.
+that alternate. `puzzle-naive` to `puzzle-tiled` are the steps of "Matrix Multiplication (MatMul)"
+(Modular, Mojo GPU puzzles), with its blocks of 3x3 threads; `puzzle-registers` goes on from there.
 """
 
 from __future__ import annotations
@@ -60,6 +61,17 @@ HOPPER_PRESETS = {
         f"{_H3},epilogue-staging{{columns=32 buffers=4}},pipelining{{stages=5}},"
         f"warp-specialization,{_H_TILES},ping-pong"
     ),
+}
+_NAIVE = "mma=fma operands=global"
+_REGISTERS = "tiling{tile=64x64x16 mma=fma threads=64},swizzle-selection"
+
+# For any chip: each thread multiplies by itself.
+THREAD_PRESETS = {
+    "puzzle-naive": f"tiling{{tile=3x3x1 {_NAIVE}}}",
+    "puzzle-shared": "tiling{tile=3x3x1 mma=fma operands=whole}",
+    "puzzle-tiled": "tiling{tile=3x3x3 mma=fma}",
+    "puzzle-registers": _REGISTERS,
+    "kernel1": f"tiling{{tile=16x16x1 {_NAIVE}}}",
 }
 PRESETS_OF: dict[str, dict[str, str]] = {
     "sm_100a": PRESETS,

@@ -25,9 +25,9 @@ def ladder_of(name: str) -> str:
 
 def rung_before(name: str) -> str | None:
     """The preset that a rung goes on from, None for the first of a ladder."""
-    from ..compiler.presets import PRESETS_OF
+    from ..compiler.presets import PRESETS_OF, THREAD_PRESETS
 
-    for presets in PRESETS_OF.values():
+    for presets in (*PRESETS_OF.values(), THREAD_PRESETS):
         rungs = [each for each in presets if ladder_of(each) == ladder_of(name)]
         if name in rungs:
             at = rungs.index(name)

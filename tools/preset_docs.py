@@ -29,9 +29,15 @@ roles, clusters, scheduling and epilogue. The code is ours.
 `h1` to `h7` are the same steps for Hopper (`--target sm_90a`), and `h8` is one more. They follow no
 publication.
 
-The tiles are for types of 16 bits. Types of 8 bits run with the same tiles. For tf32 the K of the
-tile must be halved.
+`puzzle-naive` to `puzzle-registers` and `kernel1` are for any chip and any types that threads
+multiply: f16, bf16, f32 as it is, and f64. The puzzle has blocks of 3×3 threads; a warp is 32, and
+those beyond the tile have no element. `--a-major m` and `--b-major n` take operands that lie the
+other way, such as the puzzle's B.
 
+The tiles of the others are for types of 16 bits. Types of 8 bits run with the same tiles. For tf32
+the K of the tile must be halved.
+
+- **puzzle**: *Matrix Multiplication (MatMul)* of Modular's Mojo GPU puzzles
 - **dummies**: gau-nernst, *tcgen05 for dummies*, <https://gau-nernst.github.io/tcgen05/>
 - **series**: A. Taha, J. Liu, H. Wang, A. Dakkak, *Matrix Multiplication on Blackwell*, Modular,
   2025: {", ".join(f"[part {part}]({SERIES}{name})" for part, name in PARTS.items())}
@@ -66,6 +72,15 @@ STEPS = {
     "h6": ("-", "persistent, L2-friendly order; the result stored by TMA"),
     "h7": ("-", "clusters of two along M: B by TMA multicast"),
     "h8": ("-", "two consumers with a tile each: one stores while the other multiplies"),
+    "puzzle-naive": ("puzzle, naive", "a thread an element, operands from global memory"),
+    "puzzle-shared": ("puzzle, shared memory", "whole operands of a block in shared memory"),
+    "puzzle-tiled": ("puzzle, tiled", "tiles of shared memory along K, edges checked"),
+    "puzzle-async": (
+        "puzzle, idiomatic tiling",
+        "tiles by cp.async, one under way while another is multiplied",
+    ),
+    "puzzle-registers": ("-", "8×8 elements a thread, vectors from swizzled shared memory"),
+    "kernel1": ("series, part 1", "a thread an element, operands from global memory"),
     "kernel8": ("series, part 4", "persistent by cluster launch control, two accumulators"),
 }
 

@@ -31,14 +31,15 @@ def matmul(
     records gradients, and torch.compile keeps the call as one operator.
 
     a, b: torch tensors, numpy arrays, or anything with DLPack, of bf16, f16, f32 (multiplied as
-        tf32), float8_e4m3fn, float8_e5m2, int8 or uint8. Either major order is taken as it lies,
+        tf32, with `mma=fma` in the pipeline as it is), f64 (as it is), float8_e4m3fn, float8_e5m2,
+        int8 or uint8. Either major order is taken as it lies,
         where the target's MMA reads the type so (pass `w.T` for a `w` stored k × n). Other orders,
         other strides, and addresses that are not multiples of 16 bytes are copied. Dims of `a`
         before its rows must step evenly, as of a contiguous tensor: they are rows of one matrix,
         and nothing is copied for that. Sizes may be 0: without K the product is 0.
     out: [..., m, n], row-major; it is written and returned. Without it a new one is made.
-    out_dtype: "bf16", "f16", "f32", "s32", or torch's; by default that of `a`, bf16 for floats of
-        8 bits, and s32 for integers.
+    out_dtype: "bf16", "f16", "f32", "f64", "s32", or torch's; by default that of `a`, bf16 for
+        floats of 8 bits, and s32 for integers.
     target: the chip; by default the GPU's own, and sm_100a on the emulator.
     pipeline, preset: the passes as text, or the name of a preset. Without them the compiler chooses
         a schedule. The kernel is kept in memory and on disk.

@@ -6,7 +6,13 @@ import sys
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from ...dialects.dtypes import DTYPES, OPERAND_DTYPES, OUTPUT_DTYPES
+from ...dialects.dtypes import (
+    DTYPES,
+    OPERAND_DTYPES,
+    OUTPUT_DTYPES,
+    TENSOR_DTYPES,
+    THREAD_DTYPES,
+)
 from ...dialects.errors import OptionError
 from ...dialects.target import find_target
 from ...runtime.element_types import NUMPY_NAMES, TORCH_NAMES, is_torch
@@ -22,7 +28,9 @@ def _named(dtypes: Sequence[str]) -> dict[str, str]:
     return {TORCH_NAMES[dtype]: dtype for dtype in dtypes} | dict(names)
 
 
-OPERANDS, RESULTS = _named(OPERAND_DTYPES), _named(OUTPUT_DTYPES)
+RESULTS = _named(OUTPUT_DTYPES)
+# What tensor cores take by the same name comes last: float32 is tf32 where nobody asks for fma.
+OPERANDS = _named(THREAD_DTYPES) | _named(TENSOR_DTYPES)
 
 
 class Operand(NamedTuple):
@@ -109,10 +117,13 @@ def dense(array: Any) -> Any:
 
 
 def readable(array: Any, target: str) -> Any:
-    """The array, or a copy with K contiguous where the target's MMA reads its type only so."""
+    """The array, or a copy with K contiguous where the target's MMA reads its type only so.
+
+    Threads read any type as it lies, those of 8 bytes among them.
+    """
     if not is_torch(array) and type(array).__module__ != "numpy":
         return array
-    if array.itemsize in find_target(target).mma.mn_major_bytes:
+    if array.itemsize in (*find_target(target).mma.mn_major_bytes, 8):
         return array
     return array.contiguous() if is_torch(array) else sys.modules["numpy"].ascontiguousarray(array)
 
