@@ -6,10 +6,9 @@ import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from tilewright.compiler.driver import choose_pipeline
 from tilewright.compiler.pipeline import presets_of
-from tilewright.compiler.schedule.choice import choose_schedule
 from tilewright.compiler.spec import MatmulSpec
-from tilewright.dialects.target import find_target
 
 PING_PONG = (
     "4096x4096x256",
@@ -129,7 +128,7 @@ def launches(target: str) -> Iterator[Variant]:
     """Back to back, by whether a kernel may be started before the one in front has ended."""
     for shape, pdl in itertools.product(SHORT, ("false", "true", "early")):
         spec = MatmulSpec(*map(int, shape.split("x")))
-        chosen = choose_schedule(spec, find_target(target)).pipeline()
+        chosen = choose_pipeline(spec, target)
         yield Variant(shape, f"pdl-{pdl}", f"{chosen},lower-to-nvvm{{pdl={pdl}}}")
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import functools
 from dataclasses import dataclass, replace
 
-from ...dialects.dtypes import DTYPES
+from ...dialects.dtypes import DTYPES, FMA
+from ...dialects.errors import CompileError
 from ...dialects.layout import SLOT_ALIGNMENT, TileLayout, widest_swizzle
 from ...dialects.legality import PARTIAL_BYTES
 from ...dialects.target import Target
@@ -123,8 +124,11 @@ class Problem:
 
     @staticmethod
     def of(spec: MatmulSpec, target: Target) -> Problem:
-        """The problem of a `MatmulSpec` on a target."""
+        """The problem of a `MatmulSpec` on a target, for a tensor core."""
         dtype = DTYPES[spec.a_dtype]
+        if dtype.operand_kind == FMA:
+            rule = f"must be of types that tensor cores multiply, got {dtype.name}"
+            raise CompileError(f"schedule: {rule}; `tilewright explain schedule` has that of fma")
         return Problem(
             spec.m,
             spec.n,

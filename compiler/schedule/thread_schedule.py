@@ -20,6 +20,10 @@ class ThreadSchedule:
     tile: tuple[int, int, int]
     threads: int
 
+    def label(self) -> str:
+        """In words."""
+        return f"{'x'.join(map(str, self.tile))} by fma of {self.threads} threads"
+
     def pipeline(self) -> str:
         """The passes with their options, as `--pipeline` takes them."""
         tile = "x".join(map(str, self.tile))
@@ -48,11 +52,16 @@ def is_by_threads(spec: MatmulSpec) -> bool:
     return DTYPES[spec.a_dtype].operand_kind == FMA
 
 
+def candidates(spec: MatmulSpec) -> list[tuple[ThreadSchedule, int]]:
+    """Each schedule, the largest tile first, and how many CTAs it has for the matmul."""
+    return [
+        (each, -(-spec.m // each.tile[0]) * -(-spec.n // each.tile[1]))
+        for each in SCHEDULES[DTYPES[spec.a_dtype].accumulator_bytes]
+    ]
+
+
 def thread_schedule(spec: MatmulSpec, target: Target) -> ThreadSchedule:
     """The largest tile with a CTA for every multiprocessor, else the smallest."""
-    schedules = SCHEDULES[DTYPES[spec.a_dtype].accumulator_bytes]
-    for schedule in schedules:
-        m, n, _ = schedule.tile
-        if -(-spec.m // m) * -(-spec.n // n) >= target.multiprocessors:
-            return schedule
-    return schedules[-1]
+    found = candidates(spec)
+    enough = [each for each, ctas in found if ctas >= target.multiprocessors]
+    return enough[0] if enough else found[-1][0]
