@@ -11,6 +11,7 @@
     tile.tma_load     t[r,k] = view[i*R + r, j*K + k] by TMA, zero outside the view
     tile.tma_multicast  the same, each of several CTAs loading a part for all of them
     tile.copy         t[r,k] = view[i*R + r, j*K + k] by the producer's threads, likewise
+    tile.copy_together  such copies of a slot, whose bytes threads shift in registers
     tile.mma          acc[M,N] = (accumulate ? acc : 0) + a[M,K] * b[N,K]^T
     tile.view_mma     the same of elements that threads read from the views themselves
     tile.clear_sums   acc[M,N] = 0; tile.sums_place, tile.has_sums and tile.sums_row say what a

@@ -2,7 +2,7 @@
 
 from .mlir import ext, ir
 from .tile_types import SmemType, TensorMapType, Tile
-from .verify import verify_boxes, verify_copy, verify_parts, verify_tensor_map
+from .verify import refuse, verify_boxes, verify_copy, verify_parts, verify_tensor_map
 
 
 class LoadOp(Tile.Operation, name="load"):
@@ -31,6 +31,25 @@ class CopyOp(Tile.Operation, name="copy"):
 
     def verify_invariants(self) -> bool:
         return verify_copy(self, self.view.type, self.tile.type)
+
+
+class CopyTogetherOp(Tile.Operation, name="copy_together", traits=[ir.NoTerminatorTrait]):
+    """What the `tile.copy` in the body copy, which move bytes to their places in registers.
+
+    Rows may start anywhere in 16 bytes. A thread has loads of all tiles under way before it stores
+    the first.
+    """
+
+    body: ext.Region
+
+    def verify_invariants(self) -> bool:
+        if len(self.body.blocks) != 1 or len(self.body.blocks[0].arguments):
+            return refuse(self, "the body must be one block without arguments")
+        others = [op for op in self.body.blocks[0].operations if not isinstance(op, CopyOp)]
+        if others or not list(self.body.blocks[0].operations):
+            got = others[0].operation.name if others else "nothing"
+            return refuse(self, f"the body must hold tile.copy alone, got {got}")
+        return True
 
 
 class TensorMapOp(Tile.Operation, name="tensor_map"):

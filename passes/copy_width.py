@@ -1,15 +1,17 @@
-"""How many bytes a thread copies at once, as the rows of an operand allow."""
+"""How threads copy a tile, and how many bytes at once, as the rows of an operand allow."""
 
 from __future__ import annotations
 
 import math
 
-from ..dialects.layout import UNIT_BYTES, TileLayout
+from ..dialects.layout import CORE_ROWS, LINEAR, UNIT_BYTES, TileLayout
 from ..dialects.mlir import ir
 from ..dialects.tile import CopyOp
 
 # cp.async copies 4, 8 or 16 bytes (PTX ISA, cp.async).
 ASYNC_BYTES_MIN = 4
+SHIFTED_UNITS = 2  # of a thread in a row that is shifted
+OFFSET_MAX = 2**31 - 1  # bytes, as 32 bits
 
 
 def copy_bytes(layout: TileLayout, view: ir.MemRefType) -> int:
@@ -26,3 +28,27 @@ def copy_bytes(layout: TileLayout, view: ir.MemRefType) -> int:
 def is_asynchronous(op: CopyOp) -> bool:
     """Whether threads can copy the tile with cp.async."""
     return copy_bytes(op.tile.type.layout, op.view.type) >= ASYNC_BYTES_MIN
+
+
+def is_shifted(op: CopyOp, threads: int) -> bool:
+    """Whether threads copy the tile by aligned units, whose bytes they shift in registers.
+
+    They do where rows are too narrow for cp.async. Rows of a thread must be whole swizzle patterns
+    and whole units apart, and a row of the view at least a unit.
+    """
+    layout, view = op.tile.type.layout, op.view.type
+    in_row, rest = divmod(layout.contiguous * layout.element_bytes, SHIFTED_UNITS * UNIT_BYTES)
+    linear = layout.swizzle == LINEAR
+    if is_asynchronous(op) or linear or rest or threads % in_row:
+        return False
+    step, inner = threads // in_row, 1 if layout.major == "k" else 0
+    strides, _ = view.get_strides_and_offset()
+    rows, pitch = view.shape[1 - inner], strides[1 - inner] * layout.element_bytes
+    size = (rows - 1) * pitch + view.shape[inner] * layout.element_bytes
+    beyond = (rows + layout.rows + step) * pitch + layout.contiguous * layout.element_bytes
+    return (
+        step % CORE_ROWS == 0
+        and step * pitch % UNIT_BYTES == 0
+        and min(pitch, size - UNIT_BYTES) >= UNIT_BYTES
+        and beyond <= OFFSET_MAX
+    )

@@ -55,6 +55,7 @@ from .build import constant
 from .check_instructions import is_expanded
 from .clone import copy_region
 from .expand_clearing import expand_clearing
+from .expand_copies import expand_copies
 from .expand_matrices import store_matrices
 from .expand_reduction import expand_reduced_store
 from .expand_rows import expand_store, hand_back, store_columns
@@ -91,6 +92,9 @@ class ExpandLoops:
     gives it pairs in every 8 columns of two rows, by tcgen05.ld.16x256b, and stores of a pair. Sums
     in registers always lie as matrices.
 
+    Copies by threads that shift bytes in registers are gathered, those of a slot in front of its
+    commit (`tile.copy_together`).
+
     Rows of operand tiles that no copy fills are cleared before the program begins (`sm.prologue`),
     by `tile.clear_unit` in loops.
 
@@ -123,6 +127,7 @@ class ExpandLoops:
                 expand_store(kernel, store, target, STORES[self.reads])
         for store in walk(kernel, ReducedStoreOp):
             expand_reduced_store(kernel, store, target)
+        expand_copies(kernel)
         expand_clearing(kernel)
         expand_tiles(kernel)
         for op in walk(kernel, WHOLE_OPS):

@@ -11,14 +11,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from ...dialects import sm
 from ...dialects.layout import LINEAR, TileLayout
 from ...dialects.mlir import ir, llvm
+from ...dialects.sm_memory import TileMemoryOp
 from ...dialects.tile import CopyOp
 from .. import build
-from ..copy_width import ASYNC_BYTES_MIN, UNIT_BYTES, is_asynchronous
-from . import shifted_copies
-from .frame import Frame
+from ..base import defining_op
+from ..copy_width import UNIT_BYTES, is_asynchronous
+from .frame import Frame, place_of
 from .operands import unit_offset
 from .source import Source
 
@@ -29,33 +29,19 @@ Part = tuple[ir.Value, ir.Value]
 
 def lower_copy(frame: Frame, op: CopyOp) -> None:
     """The team's threads copy the tile into the acquired slot, or into a place of its own."""
-    if op.tile.type.layout.swizzle == LINEAR and not _is_started(frame, op):
-        _copy_parts(frame, op, _start_of(frame, op))
-    elif op.tile in frame.plan.buffers:
-        _copy_tile(frame, op, build.constant(frame.plan.buffers[op.tile]))
-        shifted_copies.finish(frame)
-    elif is_asynchronous(op):
-        _start_copies(frame, op, frame.tiles[op.tile])
+    in_ring = not isinstance(defining_op(op.tile), TileMemoryOp)
+    if in_ring and is_asynchronous(op):
+        _start_copies(frame, op)
+    elif op.tile.type.layout.swizzle == LINEAR:
+        _copy_parts(frame, op)
     else:
-        _copy_tile(frame, op, frame.tiles[op.tile])
+        _copy_tile(frame, op)
 
 
-def _is_started(frame: Frame, op: CopyOp) -> bool:
-    """Whether threads start the copy and go on."""
-    return op.tile not in frame.plan.buffers and is_asynchronous(op)
-
-
-def _start_of(frame: Frame, op: CopyOp) -> ir.Value:
-    """The first byte of the tile."""
-    if op.tile in frame.plan.buffers:
-        return build.constant(frame.plan.buffers[op.tile])
-    return frame.tiles[op.tile]
-
-
-def _copy_parts(frame: Frame, op: CopyOp, start: ir.Value) -> None:
+def _copy_parts(frame: Frame, op: CopyOp) -> None:
     """Threads copy what one load takes at a time; elements outside the view are zero."""
-    layout = op.tile.type.layout
-    source = Source.of(frame, op)
+    layout, start = op.tile.type.layout, place_of(op.tile)
+    source = Source.of(op)
     size = source.width * layout.element_bytes
     with _parts(frame, layout, size, COPIES_MAX) as parts:
         values = [source.read_part(row, part * source.width) for row, part in parts]
@@ -64,16 +50,10 @@ def _copy_parts(frame: Frame, op: CopyOp, start: ir.Value) -> None:
             llvm.store(value, to, alignment=size)
 
 
-def lower_cp_async_commit(frame: Frame, op: sm.CpAsyncCommitOp) -> None:
-    """Copies of the slot that threads make by themselves are stored before the group is closed."""
-    shifted_copies.finish(frame)
-    sm.CpAsyncCommitOp.of()
-
-
-def _start_copies(frame: Frame, op: CopyOp, start: ir.Value) -> None:
-    """Threads start copies to shared byte `start` on; they are done when waited for."""
-    layout = op.tile.type.layout
-    source = Source.of(frame, op)
+def _start_copies(frame: Frame, op: CopyOp) -> None:
+    """Threads start copies, which are done when waited for."""
+    layout, start = op.tile.type.layout, place_of(op.tile)
+    source = Source.of(op)
     size = source.width * layout.element_bytes
     with _parts(frame, layout, size, COPIES_MAX) as parts:
         for row, part in parts:
@@ -92,14 +72,10 @@ def _part_offset(layout: TileLayout, row: ir.Value, part: ir.Value, size: int) -
     return unit + part % in_unit * size
 
 
-def _copy_tile(frame: Frame, op: CopyOp, start: ir.Value) -> None:
-    """Threads copy units to shared byte `start` on; elements outside the view are zero."""
-    layout = op.tile.type.layout
-    source = Source.of(frame, op)
-    narrow = source.width * layout.element_bytes < ASYNC_BYTES_MIN
-    if narrow and shifted_copies.fits(frame, source, layout):
-        shifted_copies.put_off(frame, source, layout, start)
-        return
+def _copy_tile(frame: Frame, op: CopyOp) -> None:
+    """Threads copy units; elements outside the view are zero."""
+    layout, start = op.tile.type.layout, place_of(op.tile)
+    source = Source.of(op)
     with _parts(frame, layout, UNIT_BYTES, source.units_under_way) as units:
         values = [source.read_unit(row, column) for row, column in units]
         for (row, column), value in zip(units, values, strict=True):

@@ -6,7 +6,7 @@ from ...dialects.mlir import arith, ir, llvm, vector
 from ...dialects.tile import ElementOp
 from ...dialects.tile_types import element_bytes
 from .. import build
-from .frame import Frame
+from .frame import lowered
 from .scalar_ops import widened
 
 
@@ -28,7 +28,6 @@ def joined(values: list[ir.Value]) -> ir.Value:
 
 
 def read_elements(
-    frame: Frame,
     row: ir.Value,
     column: ir.Value,
     width: int,
@@ -41,12 +40,12 @@ def read_elements(
     """
     view, axes, element = op.source, op.axes.value, op.value.type
     if axes == "m":
-        one = llvm.load(element, element_pointer(frame, view, _safe(build.widen(row), inside)))
+        one = llvm.load(element, element_pointer(view, _safe(build.widen(row), inside)))
         return one if width == 1 else vector.BroadcastOp(widened(element, width), one).result
     offset = build.widen(column)
     if axes == "mn":
         offset = build.widen(row) * view.type.shape[1] + offset
-    pointer = element_pointer(frame, view, _safe(offset, inside))
+    pointer = element_pointer(view, _safe(offset, inside))
     return llvm.load(widened(element, width), pointer, alignment=width * element_bytes(element))
 
 
@@ -56,6 +55,6 @@ def _safe(offset: ir.Value, inside: ir.Value | None) -> ir.Value:
     return arith.select(inside, offset, build.constant(0, build.i64()))
 
 
-def element_pointer(frame: Frame, view: ir.Value[ir.MemRefType], offset: ir.Value) -> ir.Value:
+def element_pointer(view: ir.Value[ir.MemRefType], offset: ir.Value) -> ir.Value:
     """Pointer to an element of a tensor that the kernel takes by its address."""
-    return build.element_pointer(frame.parameters[view, None], view.type.element_type, offset)
+    return build.element_pointer(lowered(view), view.type.element_type, offset)

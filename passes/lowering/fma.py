@@ -19,7 +19,7 @@ from ...dialects.tile_sums import ViewMmaOp
 from ...dialects.tile_types import SmemType
 from .. import build
 from ..clone import constant_of
-from .frame import Frame
+from .frame import Frame, place_of
 from .thread_sums import ThreadSums
 
 PRODUCTS_MAX = 1024
@@ -142,7 +142,7 @@ def lower_fma(frame: Frame, op: MmaOp) -> None:
     """All products of the tile."""
     sums = frame.thread_sums[op.acc]
     values = first_sums(op, sums)
-    a, b = _operands(frame, op, sums)
+    a, b = _operands(op, sums)
     step, depth = math.lcm(a.step, b.step), op.a.type.layout.k
     part = _part(depth, sums.share.m * sums.share.n, math.lcm(step, a.period, b.period))
     if part == depth:
@@ -162,22 +162,18 @@ def first_sums(op: MmaOp | ViewMmaOp, sums: ThreadSums) -> list[ir.Value]:
     return [arith.select(op.accumulate, value, zero) for value in values]
 
 
-def _operands(frame: Frame, op: MmaOp, sums: ThreadSums) -> tuple[Operand, Operand]:
+def _operands(op: MmaOp, sums: ThreadSums) -> tuple[Operand, Operand]:
     share = sums.share
-    a = _operand(frame, op.a, sums.row, share.row_starts(), share.m_group)
-    b = _operand(frame, op.b, sums.column, share.column_starts(), share.n_group)
+    a = _operand(op.a, sums.row, share.row_starts(), share.m_group)
+    b = _operand(op.b, sums.column, share.column_starts(), share.n_group)
     return a, b
 
 
-def _operand(
-    frame: Frame, tile: ir.Value[SmemType], place: ir.Value, starts: list[int], group: int
-) -> Operand:
+def _operand(tile: ir.Value[SmemType], place: ir.Value, starts: list[int], group: int) -> Operand:
     layout = tile.type.layout
-    buffers = frame.plan.buffers
-    start = build.constant(buffers[tile]) if tile in buffers else frame.tiles[tile]
     along_k = math.gcd(UNIT_BYTES // layout.element_bytes, layout.k)
     vector_ = along_k if layout.major == "k" else group
-    return Operand(layout, tile.type.element, start, place * group, starts, vector_)
+    return Operand(layout, tile.type.element, place_of(tile), place * group, starts, vector_)
 
 
 def _part(depth: int, products: int, unit: int) -> int:

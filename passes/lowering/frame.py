@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from ...dialects import sm
 from ...dialects.layout import TileLayout
 from ...dialects.mlir import arith, ir
-from ...dialects.pipe import RingType
+from ...dialects.sm_memory import RingOp
 from ...dialects.target import Target
 from ...dialects.tile import AccumulatorOp, KernelOp
+from ...dialects.tile_types import AccumulatorType, SmemType, integers_of
 from .. import build
 from ..base import defining_op, walk
 from ..clone import constant_of
 from ..cluster import Cluster
-from ..plan import Plan
-from .register_accumulator import RegisterAccumulator
+from .register_accumulator import stack_slots
+
+CAST = "builtin.unrealized_conversion_cast"
 
 
 @dataclass(frozen=True)
@@ -33,30 +36,28 @@ class Team:
 
 @dataclass
 class Frame:
-    """The state of one kernel's lowering; ops read and write it as they are met.
+    """What the patterns of one kernel share.
 
-    `put_off`: the `ShiftedCopy`s of the acquired slot, emitted together when it is committed.
-    """
+    `converted` are the ops that patterns have replaced. They and `lowered_as` stand in the kernel
+    until all of it is converted."""
 
     kernel: KernelOp
     target: Target
-    plan: Plan
-    parameters: dict[tuple[ir.Value, ir.Value | None], ir.Value]
-    tiles: dict[ir.Value, ir.Value] = field(default_factory=dict)
-    columns: dict[ir.Value, ir.Value | int] = field(default_factory=dict)
-    descriptors: dict[ir.Value, list[ir.Value]] = field(default_factory=dict)
-    positions: dict[ir.Value, build.Counter] = field(default_factory=dict)
-    tallies: dict[ir.Value, build.Tally] = field(default_factory=dict)
-    registers: dict[ir.Value, RegisterAccumulator] = field(default_factory=dict)
-    thread_sums: dict[ir.Value, Any] = field(default_factory=dict)
-    settled: dict[ir.Value, list[list[ir.Value]]] = field(default_factory=dict)
-    put_off: list[Any] = field(default_factory=list)
+    cluster: Cluster
     converted: list[Any] = field(default_factory=list)
+    descriptors: dict[ir.Value, list[ir.Value]] = field(default_factory=dict)
+    thread_sums: dict[ir.Value, Any] = field(default_factory=dict)
     tmem: ir.Value = field(init=False)
 
-    @property
-    def cluster(self) -> Cluster:
-        return self.plan.cluster
+    def lowered_as(self, values: ir.Value | Sequence[ir.Value], type_: ir.Type) -> ir.Value:
+        """A value of a type that no instruction takes, which stands for values that some do.
+
+        Who reads it asks `lowered` for them.
+        """
+        parts = [values] if isinstance(values, ir.Value) else list(values)
+        cast = ir.Operation.create(CAST, results=[type_], operands=parts)
+        self.converted.append(cast)
+        return cast.result
 
     @property
     def cta_group(self) -> int:
@@ -80,33 +81,24 @@ class Frame:
         self.first_warp = build.less(self.thread, 32)
         leader = arith.andi(self._elected(), self.first_warp)
         self.team = Team(self.kernel.threads.value, self.thread, leader)
-        self.columns |= self.plan.accumulators
-        self._open_positions()
-        for ring, plan in self.plan.rings.items():
-            if plan.kind == "operands":
-                places = zip(plan.layouts, plan.tiles, strict=True)
-                self.descriptors[ring] = [self.descriptor_at(*place) for place in places]
-        if not self.target.has_tensor_memory and not self.target.threads_multiply:
-            self._hold_accumulators()
+        for ring in walk(self.kernel, RingOp):
+            memory = defining_op(ring.memory)
+            if isinstance(ring.ring.type.tiles[0], SmemType):
+                places = zip(memory.memory.type.tiles, integers_of(memory.offsets), strict=True)
+                self.descriptors[ring.memory] = [
+                    self.descriptor_at(tile.layout, offset) for tile, offset in places
+                ]
 
     def _elected(self) -> ir.Value:
         """True in one lane of each warp: any, or the first where there is no elect.sync."""
         return build.elect() if self.target.async_agents else build.equal(self.lane, 0)
 
-    def _open_positions(self) -> None:
-        """What each thread keeps of where it is in rings."""
-        for op in self.kernel.body.blocks[0].operations:
-            if isinstance(op, sm.PositionOp):
-                self.positions[op.position] = build.Counter(op.stages.value)
-            elif isinstance(op, sm.TallyOp):
-                self.tallies[op.tally] = build.Tally()
-
-    def _hold_accumulators(self) -> None:
+    def hold_accumulators(self) -> None:
+        """Stack slots for the sums that threads hold."""
         for accumulator in walk(self.kernel, AccumulatorOp):
             type_ = accumulator.acc.type
-            warpgroups = self.target.mma_warpgroups(*type_.shape)
-            assert warpgroups is not None  # check_operands lets no other tile through
-            self.registers[accumulator.acc] = RegisterAccumulator.make(type_, warpgroups)
+            slots = stack_slots(type_, self.warpgroups(type_))
+            accumulator.acc.replace_all_uses_with(self.lowered_as(slots, type_))
 
     def read_place(self) -> None:
         """This CTA's place in its cluster; pair masks that depend on it."""
@@ -149,15 +141,11 @@ class Frame:
         type_ = sm.DescriptorType.of(lbo, sbo, layout.swizzle, version)
         return sm.SmemDescriptorOp.of(build.shared_at(offset_bytes), descriptor=type_).descriptor
 
-    def tile_in(self, ring: ir.Value[RingType], index: ir.Value | int, tile: int) -> ir.Value:
-        """Byte offset (i32) of a slot's payload tile in dynamic shared memory."""
-        plan = self.plan.rings[ring]
-        return build.as_value(index * plan.layouts[tile].slot_bytes + plan.tiles[tile])
-
-    def columns_in(self, ring: ir.Value[RingType], index: ir.Value | int) -> ir.Value | int:
-        """First tensor-memory column of an accumulator slot, from the allocation's."""
-        plan = self.plan.rings[ring]
-        return index * plan.slot_columns + plan.column
+    def warpgroups(self, sums: AccumulatorType) -> int:
+        """Warpgroups that hold an accumulator together."""
+        count = self.target.mma_warpgroups(*sums.shape)
+        assert count is not None  # check_operands lets no other tile through
+        return count
 
     def mma_rows(self, tile_m: int) -> int:
         """M of the MMAs that cover a tile of `tile_m` rows."""
@@ -178,13 +166,30 @@ class Frame:
         return self.tmem + offset
 
 
-def known_index(index: ir.Value) -> ir.Value | int:
-    """A slot's index, the number where it is known: a ring of one slot has but one."""
-    known = constant_of(index)
-    return index if known is None else known
+def lowered(value: ir.Value) -> ir.Value:
+    """The one value that `Frame.lowered_as` has put in the place of another."""
+    (part,) = lowered_parts(value)
+    return part
 
 
-def slot_of(op: Any) -> tuple[ir.Value[RingType], ir.Value | int]:
-    """(its ring, its index) of the slot that an op is on."""
+def lowered_parts(value: ir.Value) -> list[ir.Value]:
+    """The values that it has put there."""
+    return list(ir.OpResult(value).owner.operands)
+
+
+def place_of(tile: ir.Value) -> ir.Value:
+    """The byte of dynamic shared memory where a tile begins."""
+    op = ir.OpResult(tile).owner.opview
+    return build.constant(op.offset.value) if isinstance(op, sm.TileMemoryOp) else lowered(tile)
+
+
+def known(value: ir.Value) -> ir.Value | int:
+    """A value, the number where it is known: the index in a ring of one slot, a first column."""
+    number = constant_of(value)
+    return value if number is None else number
+
+
+def slot_of(op: Any) -> tuple[Any, ir.Value | int]:
+    """(the op that made its ring, its index) of the slot that an op is on."""
     slot = defining_op(op.slot)
-    return slot.ring, known_index(slot.index)
+    return defining_op(slot.ring), known(slot.index)

@@ -8,6 +8,7 @@ from typing import Any
 from ...dialects.dtypes import DType, operand_dtype, stored_dtype
 from ...dialects.mlir import arith, ir
 from ...dialects.sm_copies import TryCancelOp
+from ...dialects.sm_memory import RingOp, SharedMemoryOp, TensorMemoryOp
 from ...dialects.tile import (
     MMAS,
     ElementOp,
@@ -18,9 +19,9 @@ from ...dialects.tile_place import PlaceOp
 from ...dialects.tile_stores import WritePieceOp
 from ...dialects.tile_sums import ViewMmaOp
 from ...dialects.tile_threads import WriteRowOp
-from ...dialects.tile_types import element_bytes, integers_of
+from ...dialects.tile_types import SmemType, element_bytes, integers_of
 from ..base import SOURCE_ATTRIBUTE, attributes_of, walk
-from ..plan import Parameter, Plan
+from ..plan import Parameter, cluster_of, parameters_of
 from .names import describe_names
 from .operands import UNIT_BYTES
 from .pieces import alignment_bytes
@@ -30,41 +31,44 @@ L2_PROMOTION = "128B"
 OPERANDS = ("a", "b")
 
 
-def launch_attribute(kernel: KernelOp, plan: Plan, mma: str) -> ir.StringAttr:
+def launch_attribute(kernel: KernelOp, mma: str) -> ir.StringAttr:
     """The launch as JSON text: grid, block, shared memory, tensors, parameters, epilogue."""
-    return ir.StringAttr.get(json.dumps(describe_launch(kernel, plan, mma), sort_keys=True))
+    return ir.StringAttr.get(json.dumps(describe_launch(kernel, mma), sort_keys=True))
 
 
-def describe_launch(kernel: KernelOp, plan: Plan, mma: str) -> dict[str, Any]:
+def describe_launch(kernel: KernelOp, mma: str) -> dict[str, Any]:
     """The manifest's part that the kernel determines (docs/bundle.md); it multiplies by `mma`."""
     return {
         "entry": kernel.sym_name.value,
         "grid": integers_of(kernel.grid),
         "cluster": integers_of(kernel.cluster),
         "block": [kernel.threads.value, 1, 1],
-        "dynamic_shared_bytes": plan.shared_bytes,
+        "dynamic_shared_bytes": walk(kernel, SharedMemoryOp)[0].bytes.value,
         "workspace_bytes": 0,
-        "schedule": _schedule(kernel, plan),
+        "schedule": _schedule(kernel),
         "tensors": _tensors(kernel, mma),
         "source": _source(kernel),
-        "parameters": [_parameter(kernel, plan, parameter) for parameter in plan.parameters],
+        "parameters": [_parameter(kernel, each) for each in parameters_of(kernel)],
         "epilogue": _epilogue(kernel),
         "names": describe_names(kernel),
     }
 
 
-def _schedule(kernel: KernelOp, plan: Plan) -> dict[str, Any]:
+def _schedule(kernel: KernelOp) -> dict[str, Any]:
     (m, n), depth, swizzles = _tile(kernel)
-    operand_rings = [ring for ring in plan.rings.values() if ring.kind == "operands"]
+    rings = [ring.ring.type for ring in walk(kernel, RingOp)]
+    stages = [ring.stages for ring in rings if isinstance(ring.tiles[0], SmemType)]
+    columns = [memory.columns.value for memory in walk(kernel, TensorMemoryOp)]
+    cluster = cluster_of(kernel)
     return {
         "tile": [m, n, depth],
         "scheduler": _scheduler(kernel),
-        "stages": max((ring.stages for ring in operand_rings), default=0),
-        "cluster": [plan.cluster.m, plan.cluster.n],
-        "pair": plan.cluster.pair,
-        "split_k": plan.cluster.split,
+        "stages": max(stages, default=0),
+        "cluster": [cluster.m, cluster.n],
+        "pair": cluster.pair,
+        "split_k": cluster.split,
         "swizzle": swizzles,
-        "tmem_columns": plan.tmem_columns,
+        "tmem_columns": sum(columns),
     }
 
 
@@ -126,7 +130,7 @@ def _name(dtype: DType | None) -> str:
     return dtype.name
 
 
-def _parameter(kernel: KernelOp, plan: Plan, parameter: Parameter) -> dict[str, Any]:
+def _parameter(kernel: KernelOp, parameter: Parameter) -> dict[str, Any]:
     if parameter.map is not None:
         return _map_parameter(parameter.tensor, parameter.map)
     alignments = [_alignment(store, parameter.argument) for store in stores(kernel)]

@@ -9,11 +9,14 @@ from ...dialects.dtypes import DType, operand_dtype
 from ...dialects.mlir import ir
 from ...dialects.pipe import TileOp
 from ...dialects.tile import MmaOp, PairMmaOp
-from ...dialects.tile_types import SmemType
+from ...dialects.tile_types import AccumulatorType, SmemType
 from .. import build
 from ..base import defining_op
 from .descriptors import encode_bytes
-from .frame import Frame, slot_of
+from .frame import Frame, known, lowered, slot_of
+from .positions import lower_tile
+
+MMA_NAMES = frozenset(each.OPERATION_NAME for each in (MmaOp, PairMmaOp))
 
 
 def lower_mma(frame: Frame, op: MmaOp | PairMmaOp) -> None:
@@ -25,7 +28,7 @@ def lower_mma(frame: Frame, op: MmaOp | PairMmaOp) -> None:
     atom_m, n = frame.mma_rows(a.mn), op.acc.type.shape[1]
     fields = {"kind": mma_dtypes(op)[0].operand_kind, "cta_group": frame.cta_group}
     fields |= mma_fields(op, frame.cta_group * atom_m)
-    column = frame.columns[op.acc]
+    column = known(lowered(op.acc))
     operands = [operand_descriptor(frame, operand) for operand in (op.a, op.b)]
     for atom in range(a.mn // atom_m):
         sums = frame.tmem_address(column + atom * frame.atom_columns(atom_m, n))
@@ -57,16 +60,29 @@ def mma_dtypes(op: MmaOp | PairMmaOp) -> tuple[DType, DType]:
     return a, b
 
 
+def lower_operand(frame: Frame, op: TileOp) -> ir.Value:
+    """A tile of a slot: for an MMA its matrix descriptor, else where it lies.
+
+    The descriptor is that of the first slot's moved on.
+    """
+    if not any(use.owner.name in MMA_NAMES for use in op.tile.uses):
+        return lower_tile(frame, op)
+    ring, index = slot_of(op)
+    if isinstance(op.tile.type, AccumulatorType):
+        return lower_tile(frame, op)
+    first = frame.descriptors[ring.memory][op.index.value]
+    pitch = op.tile.type.layout.slot_bytes
+    known_index = isinstance(index, int)
+    units = encode_bytes(index * pitch) if known_index else index * encode_bytes(pitch)
+    return frame.lowered_as(advance(first, units), op.tile.type)
+
+
 def operand_descriptor(frame: Frame, operand: ir.Value[SmemType]) -> ir.Value:
-    """A tile's matrix descriptor: in a ring, the first slot's moved on to its own."""
-    layout, part = operand.type.layout, defining_op(operand)
-    if not isinstance(part, TileOp):
-        return frame.descriptor_at(layout, frame.plan.buffers[operand])
-    ring, index = slot_of(part)
-    first = frame.descriptors[ring][part.index.value]
-    if isinstance(index, int):
-        return advance(first, encode_bytes(index * layout.slot_bytes))
-    return advance(first, index * encode_bytes(layout.slot_bytes))
+    """A tile's matrix descriptor."""
+    memory = defining_op(operand)
+    if isinstance(memory, sm.TileMemoryOp):
+        return frame.descriptor_at(operand.type.layout, memory.offset.value)
+    return lowered(operand)
 
 
 def advance(descriptor: ir.Value, units: ir.Value | int) -> ir.Value:

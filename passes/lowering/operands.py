@@ -9,7 +9,7 @@ from ...dialects.tile_boxes import LoadBoxesOp, MulticastBoxesOp
 from .. import build
 from ..base import defining_op
 from ..copy_width import UNIT_BYTES
-from .frame import Frame
+from .frame import Frame, lowered
 
 
 def unit_offset(layout: TileLayout, row: ir.Value, column: ir.Value) -> ir.Value:
@@ -31,11 +31,11 @@ def lower_load_boxes(frame: Frame, op: LoadBoxesOp) -> None:
     layout = op.tile.type.layout
     row, chunk = _first_row(op), _first_chunk(op)
     if len(op.map.type.box) == 3:
-        _copy(frame, op, frame.tiles[op.tile], [build.constant(0), row, chunk], None)
+        _copy(frame, op, lowered(op.tile), [build.constant(0), row, chunk], None)
         return
     for index in range(layout.chunks):
         column = (chunk + index) * layout.span
-        destination = frame.tiles[op.tile] + index * layout.chunk_bytes
+        destination = lowered(op.tile) + index * layout.chunk_bytes
         _copy(frame, op, destination, [column, row], None)
 
 
@@ -46,7 +46,7 @@ def lower_multicast_boxes(frame: Frame, op: MulticastBoxesOp) -> None:
     part = _part(frame, axis)
     row = _first_row(op) + part * part_rows
     chunk = _first_chunk(op)
-    start = frame.tiles[op.tile] + part * (part_rows * layout.span_bytes)
+    start = lowered(op.tile) + part * (part_rows * layout.span_bytes)
     for index in range(layout.chunks):
         column = (chunk + index) * layout.span
         _copy(frame, op, start + index * layout.chunk_bytes, [column, row], op.mask)
@@ -78,10 +78,9 @@ def _copy(
     mask: ir.Value | None,
 ) -> None:
     """One TMA copy of a box; in a pair, the barrier may be that of the other CTA."""
-    map_ = frame.parameters[defining_op(op.map).view, op.map]
     sm.TmaLoadOp.of(
         build.shared_at(destination),
-        map_,
+        lowered(op.map),
         _barrier(op.barrier),
         coordinates,
         destination="cta" if mask is None and not frame.cluster.pair else "cluster",

@@ -19,11 +19,10 @@ from ...dialects.tile_stores import (
 )
 from ...dialects.tile_types import element_bytes, integers_of
 from .. import build
-from ..base import defining_op
 from ..places import column_in, row_in
 from ..whole import is_whole
 from .elements import read_elements, slice_of
-from .frame import Frame
+from .frame import Frame, lowered
 from .operands import UNIT_BYTES, unit_offset
 from .scalar_ops import apply_epilogue
 
@@ -51,7 +50,7 @@ class Piece:
 
     def apply(self, values: ir.Value, row: ir.Value, column: ir.Value, width: int) -> ir.Value:
         """The epilogue of `width` elements from (row of the tile, column of the piece) on."""
-        op, frame = self.op, self.frame
+        op = self.op
         m, n = op.sums.type.shape
         height, columns = op.map.type.dims[1], op.map.type.dims[0]
         at_row = build.as_i32(op.i) * m + row
@@ -59,7 +58,7 @@ class Piece:
         inside = None if is_whole(op, "i") else build.less(at_row, height)
         if not is_whole(op, "j"):
             inside = build.both(inside, build.less(at_column, columns))
-        read = partial(read_elements, frame, at_row, at_column, width, inside)
+        read = partial(read_elements, at_row, at_column, width, inside)
         return apply_epilogue(op, values, width, read)
 
     def pointer(self, row: ir.Value, unit: ir.Value) -> ir.Value:
@@ -96,16 +95,15 @@ class Piece:
 
 def piece_of(frame: Frame, op: WritePieceOp) -> Piece:
     """The piece that an op writes."""
-    return Piece(frame, op, op.start, frame.tiles[op.buffer])
+    return Piece(frame, op, op.start, lowered(op.buffer))
 
 
 def lower_tma_store(frame: Frame, op: TmaStoreOp) -> None:
     """One box of the view."""
     m, n = integers_of(op.extents)
-    map_ = frame.parameters[defining_op(op.map).view, op.map]
     column = build.as_i32(op.j) * n + op.start
     coordinates = [column, build.as_i32(op.i) * m]
-    sm.TmaStoreOp.of(map_, build.shared_at(frame.tiles[op.buffer]), coordinates)
+    sm.TmaStoreOp.of(lowered(op.map), build.shared_at(lowered(op.buffer)), coordinates)
 
 
 def alignment_bytes(op: WritePieceOp, view: ir.Value) -> int:

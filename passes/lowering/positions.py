@@ -2,55 +2,136 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from ...dialects import sm
 from ...dialects.mlir import arith, ir, llvm
 from ...dialects.pipe import TileOp
 from ...dialects.sm_memory import BARRIER_BYTES, CLAIM_BYTES
 from ...dialects.sm_positions import PAIR, PEERS
+from ...dialects.tile_types import AccumulatorType, integers_of
 from .. import build
 from ..base import defining_op
-from .frame import Frame, known_index, slot_of
+from ..clone import constant_of
+from .frame import Frame, known, lowered, lowered_parts, slot_of
 
 
-def lower_read_position(frame: Frame, op: sm.ReadPositionOp) -> list[ir.Value]:
+@dataclass(frozen=True)
+class Position:
+    """A position in a ring of `stages` slots: its phase, and its index where there are more.
+
+    They are in stack slots of the kernel's first block, which LLVM's mem2reg makes registers.
+    """
+
+    stages: int
+    phase: ir.Value
+    index: ir.Value
+
+    @staticmethod
+    def of(position: ir.Value) -> Position:
+        """What `lower_position` made of it."""
+        phase, *others = lowered_parts(position)
+        if not others:
+            return Position(1, phase, phase)
+        index, stages = others
+        return Position(constant_of(stages) or 1, phase, index)
+
+    def step(self, slots: int) -> None:
+        """Go `slots` slots further; the phase flips when the ring wraps."""
+        laps, rest = divmod(slots, self.stages)
+        if laps % 2:
+            llvm.store(_load(self.phase) ^ 1, self.phase)
+        if rest == slots == 1:
+            self._next()
+        elif rest:
+            self._skip(rest)
+
+    def _next(self) -> None:
+        following = _load(self.index) + 1
+        wraps = build.equal(following, self.stages)
+        llvm.store(arith.select(wraps, build.constant(0), following), self.index)
+        llvm.store(_load(self.phase) ^ arith.extui(build.i32(), wraps), self.phase)
+
+    def _skip(self, slots: int) -> None:
+        following = _load(self.index) + slots
+        inside = build.less(following, self.stages)
+        wrapped = following - self.stages
+        llvm.store(arith.select(inside, following, wrapped), self.index)
+        wraps = arith.extui(build.i32(), inside ^ build.true())
+        llvm.store(_load(self.phase) ^ wraps, self.phase)
+
+
+def _load(slot: ir.Value) -> ir.Value:
+    return llvm.load(build.i32(), slot)
+
+
+def _zero_slot() -> ir.Value:
+    slot = llvm.alloca(build.pointer(), build.constant(1), build.i32())
+    llvm.store(build.constant(0), slot)
+    return slot
+
+
+def lower_position(frame: Frame, op: sm.PositionOp) -> ir.Value:
+    """Both are 0 at first."""
+    stages = op.stages.value
+    if stages == 1:
+        return frame.lowered_as(_zero_slot(), op.position.type)
+    index, phase = _zero_slot(), _zero_slot()
+    return frame.lowered_as((phase, index, build.constant(stages)), op.position.type)
+
+
+def lower_read_position(_: Frame, op: sm.ReadPositionOp) -> list[ir.Value]:
     """A ring of one slot has but one index."""
-    position = frame.positions[op.position]
-    return [build.as_value(position.index()), position.phase()]
+    at = Position.of(op.position)
+    return [build.constant(0) if at.stages == 1 else _load(at.index), _load(at.phase)]
 
 
-def lower_advance_position(frame: Frame, op: sm.AdvancePositionOp) -> None:
-    position, slots = frame.positions[op.position], op.slots.value
-    position.advance() if slots == 1 else position.skip(slots)
+def lower_advance_position(_: Frame, op: sm.AdvancePositionOp) -> None:
+    Position.of(op.position).step(op.slots.value)
 
 
-def lower_read_tally(frame: Frame, op: sm.ReadTallyOp) -> ir.Value:
-    return frame.tallies[op.tally].value()
+def lower_tally(frame: Frame, op: sm.TallyOp) -> ir.Value:
+    return frame.lowered_as(_zero_slot(), op.tally.type)
 
 
-def lower_write_tally(frame: Frame, op: sm.WriteTallyOp) -> None:
-    frame.tallies[op.tally].set(op.value)
+def lower_read_tally(_: Frame, op: sm.ReadTallyOp) -> ir.Value:
+    return _load(lowered(op.tally))
+
+
+def lower_write_tally(_: Frame, op: sm.WriteTallyOp) -> None:
+    llvm.store(op.value, lowered(op.tally))
 
 
 def lower_barrier(_: Frame, op: sm.BarrierOp) -> ir.Value:
     """Its address."""
-    first, index = defining_op(op.barriers).offset.value, known_index(op.index)
+    first, index = defining_op(op.barriers).offset.value, known(op.index)
     return build.shared_at(index * BARRIER_BYTES + first)
 
 
-def lower_slot_address(frame: Frame, op: sm.SlotAddressOp) -> ir.Value:
+def lower_slot_address(_: Frame, op: sm.SlotAddressOp) -> ir.Value:
     """Where launch control writes its answer."""
     ring, index = slot_of(op)
-    (first,) = frame.plan.rings[ring].tiles
+    (first,) = integers_of(defining_op(ring.memory).offsets)
     return build.shared_at(index * CLAIM_BYTES + first)
 
 
-def lower_tile(frame: Frame, op: TileOp) -> None:
-    """Where the tile lies, from the slot's index."""
+def lower_columns(frame: Frame, op: sm.ColumnsOp) -> ir.Value | None:
+    """The first column, from that of the allocation on; a ring's are found by its slots."""
+    if any(use.owner.name == sm.RingOp.OPERATION_NAME for use in op.acc.uses):
+        return None
+    return frame.lowered_as(build.constant(op.first.value), op.acc.type)
+
+
+def lower_tile(frame: Frame, op: TileOp) -> ir.Value:
+    """Where the tile lies, from the slot's index: a byte, or a column of tensor memory."""
     ring, index = slot_of(op)
-    if frame.plan.rings[ring].kind == "accumulator":
-        frame.columns[op.tile] = frame.columns_in(ring, index)
+    if isinstance(op.tile.type, AccumulatorType):
+        columns = defining_op(ring.memory)
+        first, pitch = columns.first.value, columns.each.value
     else:
-        frame.tiles[op.tile] = frame.tile_in(ring, index, op.index.value)
+        memory, tile = defining_op(ring.memory), op.index.value
+        first, pitch = integers_of(memory.offsets)[tile], op.tile.type.layout.slot_bytes
+    return frame.lowered_as(build.as_value(index * pitch + first), op.tile.type)
 
 
 def lower_cta_mask(frame: Frame, op: sm.CtaMaskOp) -> ir.Value:
@@ -82,10 +163,9 @@ def lower_leader_rank(frame: Frame, _: sm.LeaderRankOp) -> ir.Value:
     return build.as_value(rank)
 
 
-def lower_prefetch(frame: Frame, op: sm.PrefetchTensorMapOp) -> None:
+def lower_prefetch(_: Frame, op: sm.PrefetchTensorMapOp) -> None:
     """The map is a parameter."""
-    argument = defining_op(op.map).view
-    sm.PrefetchTensorMapOp.of(frame.parameters[argument, op.map])
+    sm.PrefetchTensorMapOp.of(lowered(op.map))
 
 
 def lower_tmem_base(frame: Frame, op: sm.TmemBaseOp) -> ir.Value:

@@ -36,6 +36,7 @@ from ...dialects.tile import (
     TensorMapOp,
 )
 from ...dialects.tile_boxes import LoadBoxesOp, MulticastBoxesOp
+from ...dialects.tile_loads import CopyTogetherOp
 from ...dialects.tile_place import PlaceOp
 from ...dialects.tile_stores import AwaitSumsOp, TmaStoreOp, WritePieceOp
 from ...dialects.tile_sums import ClearSumsOp, HasSumsOp, SumsPlaceOp, SumsRowOp, ViewMmaOp
@@ -56,21 +57,24 @@ from ..base import refused
 from ..clone import is_pure
 from ..thread_rules import program
 from .clearing import lower_clear_unit
-from .copies import lower_copy, lower_cp_async_commit
+from .copies import lower_copy
 from .fma import lower_fma
 from .frame import Frame, Team
-from .mma import lower_mma
+from .mma import lower_mma, lower_operand
 from .operands import lower_load_boxes, lower_multicast_boxes
 from .pieces import lower_tma_store
 from .positions import (
     lower_advance_position,
     lower_barrier,
+    lower_columns,
     lower_cta_mask,
     lower_leader_rank,
+    lower_position,
     lower_prefetch,
     lower_read_position,
     lower_read_tally,
     lower_slot_address,
+    lower_tally,
     lower_tile,
     lower_tmem_base,
     lower_write_tally,
@@ -89,6 +93,7 @@ from .rows import (
     lower_write_partial,
     lower_write_row,
 )
+from .shifted_copies import lower_copy_together
 from .staged_store import await_sums, write_piece
 from .thread_sums import (
     hold_sums,
@@ -197,6 +202,8 @@ def _first_warp(frame: Frame, op: FirstWarpOp) -> None:
 
 
 def _prologue(frame: Frame, op: PrologueOp) -> None:
+    if not frame.target.has_tensor_memory and not frame.target.threads_multiply:
+        frame.hold_accumulators()
     convert(frame, program(op.body.blocks[0]))
     _run_if(None, op.body.blocks[0])
     frame.read_place()
@@ -237,6 +244,7 @@ INSTRUCTIONS = {
     ConvergeOp,
     sm.ClusterBarrierOp,
     sm.CommitOp,
+    sm.CpAsyncCommitOp,
     sm.CpAsyncWaitOp,
     sm.CtaBarrierOp,
     sm.ExpectTxOp,
@@ -275,8 +283,6 @@ HANDLES = (
     AccumulatorOp,
     sm.LeaderBarrierOp,
     sm.SlotOp,
-    sm.PositionOp,
-    sm.TallyOp,
     *get_args(MEMORY_OPS),
 )
 _TCGEN05: Lowerings = {
@@ -295,12 +301,16 @@ _TCGEN05: Lowerings = {
     PartialOp: lower_partial,
     **dict.fromkeys(HANDLES, _lower_handle),
     CopyOp: lower_copy,
+    CopyTogetherOp: lower_copy_together,
     LoadBoxesOp: lower_load_boxes,
     MulticastBoxesOp: lower_multicast_boxes,
     PairRankOp: lower_pair_rank,
     SplitRankOp: lower_split_rank,
     PairMmaOp: lower_mma,
-    TileOp: lower_tile,
+    sm.PositionOp: lower_position,
+    sm.TallyOp: lower_tally,
+    sm.ColumnsOp: lower_columns,
+    TileOp: lower_operand,
     sm.ReadPositionOp: lower_read_position,
     sm.AdvancePositionOp: lower_advance_position,
     sm.ReadTallyOp: lower_read_tally,
@@ -311,7 +321,6 @@ _TCGEN05: Lowerings = {
     sm.PrefetchTensorMapOp: lower_prefetch,
     sm.TmemBaseOp: lower_tmem_base,
     sm.LeaderRankOp: lower_leader_rank,
-    sm.CpAsyncCommitOp: lower_cp_async_commit,
     MmaOp: lower_mma,
     AwaitSumsOp: await_sums,
     WritePieceOp: write_piece,
@@ -338,6 +347,7 @@ _WGMMA: Lowerings = {
 _FMA: Lowerings = {
     **{op: lower for op, lower in _TCGEN05.items() if op not in TENSOR_MEMORY_ONLY},
     AccumulatorOp: hold_sums,
+    TileOp: lower_tile,
     MmaOp: lower_fma,
     ViewMmaOp: lower_view_fma,
     ClearSumsOp: lower_clear_sums,

@@ -1,9 +1,13 @@
-"""Accumulators in the registers of the warpgroups that issue the MMAs."""
+"""Accumulators in the registers of the warpgroups that issue the MMAs.
+
+The warpgroups share the rows of an [M, N] accumulator, as many to each in order. One thread holds
+a stack slot for each MMA down its rows; register i of it is the thread's value i of the MMA's
+fragment (`COLUMNS`).
+"""
 
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass
 
 from ...dialects import sm
 from ...dialects.fragments import wgmma
@@ -17,33 +21,19 @@ ATOM_M = COLUMNS.shape[0]
 PAIR = COLUMNS.values // 2  # neighbouring columns that a thread has of a row
 
 
-@dataclass(frozen=True)
-class RegisterAccumulator:
-    """What one thread holds of an [M, N] accumulator: a stack slot for each MMA down its rows.
+def stack_slots(type_: AccumulatorType, warpgroups: int) -> list[ir.Value]:
+    """New slots, at the current insertion point; what they hold is undefined.
 
-    The warpgroups share the rows, `rows` to each in order. LLVM's mem2reg turns the slots into
-    registers. Register i of a slot is the thread's value i of the MMA's fragment (`COLUMNS`).
+    LLVM's mem2reg makes registers of those in the first block.
     """
+    struct = struct_of_type(type_)
+    count = type_.shape[0] // warpgroups // ATOM_M
+    return [llvm.alloca(build.pointer(), build.constant(1), struct) for _ in range(count)]
 
-    rows: int
-    n: int
-    element: ir.Type
-    warpgroups: int
-    atoms: tuple[ir.Value, ...]
 
-    @staticmethod
-    def make(type_: AccumulatorType, warpgroups: int) -> RegisterAccumulator:
-        """Its slots, at the current insertion point; what they hold is undefined."""
-        m, n = type_.shape
-        rows, struct = m // warpgroups, struct_of(type_.element, n // 2)
-        slots = [
-            llvm.alloca(build.pointer(), build.constant(1), struct) for _ in range(rows // ATOM_M)
-        ]
-        return RegisterAccumulator(rows, n, type_.element, warpgroups, tuple(slots))
-
-    def load(self, atom: int) -> ir.Value:
-        """The registers of an MMA, as a struct."""
-        return llvm.load(struct_of(self.element, self.n // 2), self.atoms[atom])
+def struct_of_type(type_: AccumulatorType) -> ir.Type:
+    """The registers of an MMA, as a struct."""
+    return struct_of(type_.element, type_.shape[1] // 2)
 
 
 @functools.cache

@@ -1,7 +1,7 @@
 """`tile.write_piece` of accumulators that threads hold: registers → epilogue → shared memory.
 
 Each thread has, of every MMA, two neighbouring columns in every 8 of two rows, 8 apart
-(`RegisterAccumulator`).
+(`register_accumulator`).
 """
 
 from __future__ import annotations
@@ -13,29 +13,30 @@ from ..base import refused
 from ..clone import constant_of
 from ..places import column_in, row_in
 from .elements import joined, slice_of
-from .frame import Frame
+from .frame import Frame, lowered_parts
 from .operands import UNIT_BYTES
 from .pieces import Piece, piece_of
-from .register_accumulator import ATOM_M, COLUMNS, PAIR, behind, parts, pinned
+from .register_accumulator import ATOM_M, COLUMNS, PAIR, behind, parts, pinned, struct_of_type
 from .rows import first_row_of
 
 
-def await_registers(frame: Frame, op: AwaitSumsOp) -> None:
+def await_registers(frame: Frame, op: AwaitSumsOp) -> ir.Value:
     """From here on the registers may be read: the MMAs are done."""
-    held = frame.registers[op.acc]
-    frame.settled[op.sums] = [parts(pinned(held.load(atom))) for atom in range(len(held.atoms))]
-    frame.registers[op.sums] = held
+    struct = struct_of_type(op.acc.type)
+    atoms = [pinned(llvm.load(struct, slot)) for slot in lowered_parts(op.acc)]
+    return frame.lowered_as([part for atom in atoms for part in parts(atom)], op.sums.type)
 
 
 def write_registers(frame: Frame, op: WritePieceOp) -> None:
     """What this thread has of the piece, whose start is a constant."""
-    piece, held, width = piece_of(frame, op), frame.registers[op.sums], op.buffer.type.layout.k
+    piece, width = piece_of(frame, op), op.buffer.type.layout.k
     start = constant_of(op.start)
     if start is None:
         raise refused(op, "a piece of sums in registers must start at a constant; unroll the loop")
-    for atom, values in enumerate(frame.settled[op.sums]):
-        row = first_row_of(frame, held) + atom * ATOM_M
-        WRITES[op.write.value](piece, joined(values[start // 2 : (start + width) // 2]), row)
+    held, count = lowered_parts(op.sums), op.sums.type.shape[1] // 2
+    for atom, first in enumerate(range(start // 2, len(held), count)):
+        row = first_row_of(frame, op.sums.type) + atom * ATOM_M
+        WRITES[op.write.value](piece, joined(held[first : first + width // 2]), row)
 
 
 def _write_pairs(piece: Piece, values: ir.Value, first: ir.Value) -> None:

@@ -1,7 +1,7 @@
 """What a thread reads of an accumulator's rows, and writes of them to global or shared memory.
 
 Where threads hold the sums, each has, of every MMA, two neighbouring columns in every 8 of two
-rows, 8 apart (`RegisterAccumulator`).
+rows, 8 apart (`register_accumulator`).
 """
 
 from __future__ import annotations
@@ -31,17 +31,9 @@ from ..tmem_reads import TmemRead
 from ..whole import is_whole
 from .accumulator import Place, read_fragment, read_matrices
 from .elements import element_pointer, joined, read_elements, slice_of
-from .frame import Frame
+from .frame import CAST, Frame, known, lowered, lowered_parts
 from .operands import UNIT_BYTES, unit_offset
-from .register_accumulator import (
-    ATOM_M,
-    COLUMNS,
-    PAIR,
-    RegisterAccumulator,
-    behind,
-    parts,
-    pinned,
-)
+from .register_accumulator import ATOM_M, COLUMNS, PAIR, behind, parts, pinned, struct_of_type
 from .scalar_ops import apply_epilogue
 
 VECTOR_BYTES = 32
@@ -89,7 +81,7 @@ def lower_read_matrices(frame: Frame, op: ReadMatricesOp) -> list[ir.Value]:
 def _address(frame: Frame, op: ReadRowOp | ReadMatricesOp, atom_m: int) -> ir.Value:
     """Where tensor memory has what is read, of the MMA that begins with a row."""
     held = frame.atom_columns(atom_m, op.sums.type.shape[1])
-    column = frame.columns[op.sums] + op.row.value // atom_m * held
+    column = known(lowered(op.sums)) + op.row.value // atom_m * held
     return frame.tmem_address(op.lanes + op.start + column)
 
 
@@ -100,7 +92,7 @@ def _fragment(frame: Frame, sums: ir.Value[AccumulatorType], registers: int) -> 
 
 def lower_held_row(frame: Frame, op: ThreadRowOp) -> ir.Value:
     """By warp and lane, as wgmma spreads rows."""
-    first = first_row_of(frame, frame.registers[op.sums])
+    first = first_row_of(frame, op.sums.type)
     return first + row_in(COLUMNS, lane=frame.lane)
 
 
@@ -109,29 +101,29 @@ def lower_held_column(frame: Frame, _: ThreadColumnOp) -> ir.Value:
     return column_in(COLUMNS, lane=frame.lane)
 
 
-def lower_read_rows(frame: Frame, op: ReadRowsOp) -> None:
-    """The registers of one MMA, once they may be read."""
-    values = parts(pinned(frame.registers[op.sums].load(op.row.value // ATOM_M)))
-    rows = {row: [] for row, _ in map(behind, range(COLUMNS.values))}
+def lower_read_rows(frame: Frame, op: ReadRowsOp) -> list[ir.Value]:
+    """The registers of one MMA, once they may be read: of each row, pairs in turn."""
+    slot = lowered_parts(op.sums)[op.row.value // ATOM_M]
+    values = parts(pinned(llvm.load(struct_of_type(op.sums.type), slot)))
+    rows: dict[int, list[ir.Value]] = {row: [] for row, _ in map(behind, range(COLUMNS.values))}
     for register, value in enumerate(values):
         rows[behind(register)[0]].append(value)
-    for own, result in zip(rows.values(), (op.upper, op.lower), strict=True):
-        frame.settled[result] = [own[start : start + PAIR] for start in range(0, len(own), PAIR)]
+    return [frame.lowered_as(own, op.upper.type) for own in rows.values()]
 
 
-def first_row_of(frame: Frame, held: RegisterAccumulator) -> ir.Value:
+def first_row_of(frame: Frame, sums: AccumulatorType) -> ir.Value:
     """The first of the tile's rows that this thread's warp has, in its first MMA."""
-    thread = frame.team.thread
+    thread, warpgroups = frame.team.thread, frame.warpgroups(sums)
     row = row_in(COLUMNS, warp=thread // 32 % 4)
-    if held.warpgroups == 1:
+    if warpgroups == 1:
         return row
-    return row + thread // WARPGROUP_THREADS * held.rows
+    return row + thread // WARPGROUP_THREADS * (sums.shape[0] // warpgroups)
 
 
 def lower_write_row(frame: Frame, op: WriteRowOp) -> None:
     """Each group of neighbours, vector by vector."""
     row, column = op.row, op.column
-    for start, values in _groups(frame, op):
+    for start, values in _groups(op):
         _write_neighbours(frame, op, values, row, column + start)
 
 
@@ -151,10 +143,10 @@ def _write_neighbours(
     for start in range(0, op.neighbours.value, width):
         at = column + start
         with build.when(None if whole else build.less(at, columns)):
-            read = partial(read_elements, frame, row, at, width, None)
+            read = partial(read_elements, row, at, width, None)
             result = apply_epilogue(op, slice_of(values, start, width), width, read)
             offset = build.widen(row) * columns + build.widen(at)
-            pointer = element_pointer(frame, op.view, offset)
+            pointer = element_pointer(op.view, offset)
             llvm.store(result, pointer, alignment=width * element_bytes(op.view.type.element_type))
 
 
@@ -163,7 +155,7 @@ def lower_write_partial(frame: Frame, op: WritePartialOp) -> None:
     row, column = op.row, op.column
     width = min(op.neighbours.value, UNIT_COLUMNS)
     alignment = width * partials_layout(op.memory).element_bytes
-    for first, values in _groups(frame, op):
+    for first, values in _groups(op):
         for start in range(0, op.neighbours.value, width):
             unit = slice_of(values, start, width) if op.neighbours.value > width else values
             to = _partial(op.memory, row, column + (first + start))
@@ -182,12 +174,13 @@ def _partial(memory: ir.Value, row: ir.Value, column: ir.Value) -> ir.Value:
     return build.shared_at(unit + within + start)
 
 
-def _groups(frame: Frame, op: WriteRowOp | WritePartialOp) -> Iterator[tuple[int, ir.Value]]:
+def _groups(op: WriteRowOp | WritePartialOp) -> Iterator[tuple[int, ir.Value]]:
     """(first column, values) of each group of neighbours."""
     neighbours, every = op.neighbours.value, op.every.value
-    if op.values in frame.settled:
-        for number, pair in enumerate(frame.settled[op.values]):
-            yield number * every, joined(pair)
+    if ir.OpResult(op.values).owner.name == CAST:
+        held = lowered_parts(op.values)
+        for number, start in enumerate(range(0, len(held), neighbours)):
+            yield number * every, joined(held[start : start + neighbours])
         return
     values = op.values
     count = ir.VectorType(values.type).shape[0]

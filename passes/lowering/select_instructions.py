@@ -9,7 +9,7 @@ The kernel keeps what a launch needs as an attribute: `launch`.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from ...dialects import legality, sm
 from ...dialects.mlir import ir
@@ -18,11 +18,10 @@ from ...dialects.tile import KernelOp
 from ...dialects.tile_types import integers_of
 from .. import build
 from ..base import PassLog, require, target_of, the_kernel
-from ..plan import Plan
+from ..plan import Parameter, cluster_of, parameters_of
 from ..thread_rules import program
 from .frame import Frame
 from .launch import launch_attribute
-from .memory import read_plan
 from .program import convert, erase_converted
 
 
@@ -41,10 +40,10 @@ class SelectInstructions:
         kernel = the_kernel(module, self.name)
         target = target_of(module)
         _check_grid(kernel, target)
-        plan = read_plan(kernel)
-        _convert(kernel, plan, target)
+        parameters = len(parameters_of(kernel))
+        _convert(kernel, target)
         kernel.operation.erase()
-        log.did(f"{len(plan.parameters)} parameters")
+        log.did(f"{parameters} parameters")
 
 
 def _check_grid(kernel: KernelOp, target: Target) -> None:
@@ -52,19 +51,20 @@ def _check_grid(kernel: KernelOp, target: Target) -> None:
     require(kernel, broken, "use a larger tile or persistence")
 
 
-def _convert(kernel: KernelOp, plan: Plan, target: Target) -> None:
+def _convert(kernel: KernelOp, target: Target) -> None:
     """Convert the program where it stands, then make it that of a `sm.kernel`."""
     with ir.InsertionPoint(kernel), kernel.location:
         made = sm.KernelOp.of(
             sym_name=kernel.sym_name,
             threads=kernel.threads,
             cluster=kernel.cluster,
-            launch=launch_attribute(kernel, plan, target.mma.name),
+            launch=launch_attribute(kernel, target.mma.name),
         )
-    entry = kernel.body.blocks[0]
+    entry, frame = kernel.body.blocks[0], Frame(kernel, target, cluster_of(kernel))
     views, ops = len(entry.arguments), program(entry)
-    frame = Frame(kernel, target, plan, _add_parameters(entry, plan))
     with ir.InsertionPoint.at_block_begin(entry), kernel.location:
+        for parameter in parameters_of(kernel):
+            _lower_parameter(frame, entry, parameter)
         frame.open()
     convert(frame, ops)
     erase_converted(frame)
@@ -73,17 +73,9 @@ def _convert(kernel: KernelOp, plan: Plan, target: Target) -> None:
     entry.append_to(made.body)
 
 
-def _add_parameters(
-    entry: ir.Block, plan: Plan
-) -> dict[tuple[ir.Value, ir.Value | None], ir.Value]:
-    """Behind the views that a block takes, a pointer for each parameter of the kernel."""
-    return {
-        (parameter.argument, _map(parameter)): entry.add_argument(
-            build.pointer(0 if parameter.map else build.GLOBAL), ir.Location.unknown()
-        )
-        for parameter in plan.parameters
-    }
-
-
-def _map(parameter: Any) -> ir.Value | None:
-    return parameter.map.map if parameter.map is not None else None
+def _lower_parameter(frame: Frame, entry: ir.Block, parameter: Parameter) -> None:
+    """A pointer behind the views that the block takes, in the place of a map or of a view."""
+    map_ = parameter.map
+    pointer = entry.add_argument(build.pointer(0 if map_ else build.GLOBAL), ir.Location.unknown())
+    value = map_.map if map_ else parameter.argument
+    value.replace_all_uses_with(frame.lowered_as(pointer, value.type))

@@ -9,8 +9,7 @@ global memory that they lie in, moves their bytes into place in registers and st
             and what the last row has beyond it is loaded again, element by element
     edge    a tile that hangs over the view: what lies outside is zero
 
-Copies of a slot wait until it is committed, so that loads of all its tiles are under way before the
-first is stored.
+Loads of all tiles of a slot are under way before the first is stored.
 """
 
 from __future__ import annotations
@@ -18,52 +17,32 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
-from ...dialects.layout import CORE_ROWS, TileLayout
+from ...dialects.layout import TileLayout
 from ...dialects.mlir import arith, ir, llvm, vector
 from ...dialects.pipe import SetRegistersOp
+from ...dialects.tile_loads import CopyTogetherOp
 from .. import build
 from ..base import walk
-from ..copy_width import UNIT_BYTES
+from ..copy_width import SHIFTED_UNITS, UNIT_BYTES
 from .elements import slice_of
-from .frame import Frame
+from .frame import Frame, place_of
 from .operands import unit_offset
 from .source import Source
 
-UNITS = 2  # of a thread in a row
+UNITS = SHIFTED_UNITS
 WORD_BYTES = 4
 WORDS = UNIT_BYTES // WORD_BYTES
 # Of a thread under way, 12 registers each; the second where setmaxnreg leaves it fewer.
 ROWS_MAX, FEW_ROWS_MAX = 8, 6
-OFFSET_MAX = 2**31 - 1  # bytes, as 32 bits
 
 Words = list[ir.Value]
 
 
-def fits(frame: Frame, source: Source, layout: TileLayout) -> bool:
-    """Whether the team's threads can copy such tiles: rows of a thread must be whole swizzle
-    patterns and whole units apart, and a row of the view at least a unit."""
-    in_row, rest = divmod(layout.contiguous * layout.element_bytes, UNITS * UNIT_BYTES)
-    if rest or frame.team.threads % in_row:
-        return False
-    step = frame.team.threads // in_row
-    beyond = (source.rows + layout.rows + step) * source.pitch_bytes
-    return (
-        step % CORE_ROWS == 0
-        and step * source.pitch_bytes % UNIT_BYTES == 0
-        and min(source.pitch_bytes, source.size_bytes - UNIT_BYTES) >= UNIT_BYTES
-        and beyond + layout.contiguous * layout.element_bytes <= OFFSET_MAX
-    )
-
-
-def put_off(frame: Frame, source: Source, layout: TileLayout, start: ir.Value) -> None:
-    """Copy the tile to shared byte `start` on, when `finish` is called."""
-    frame.put_off.append(ShiftedCopy.of(frame, source, layout, start))
-
-
-def finish(frame: Frame) -> None:
-    """Emit what was put off, as many rows at a time as a thread has registers for."""
-    copies, frame.put_off = frame.put_off, []
+def lower_copy_together(frame: Frame, op: CopyTogetherOp) -> None:
+    """As many rows at a time as a thread has registers for."""
+    copies = [ShiftedCopy.of(frame, copy) for copy in op.body.blocks[0].operations]
     rows = [(copy, number) for copy in copies for number in range(copy.rows)]
     most = FEW_ROWS_MAX if walk(frame.kernel, SetRegistersOp) else ROWS_MAX
     for start in range(0, len(rows), most):
@@ -95,8 +74,9 @@ class ShiftedCopy:
     places: tuple[ir.Value, ...]
 
     @staticmethod
-    def of(frame: Frame, source: Source, layout: TileLayout, start: ir.Value) -> ShiftedCopy:
-        """The part of the current thread."""
+    def of(frame: Frame, op: Any) -> ShiftedCopy:
+        """The part of the current thread of a `tile.copy`."""
+        source, layout, start = Source.of(op), op.tile.type.layout, place_of(op.tile)
         in_row = layout.contiguous * layout.element_bytes // (UNITS * UNIT_BYTES)
         row = frame.team.thread // in_row
         unit = frame.team.thread % in_row * UNITS

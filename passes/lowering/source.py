@@ -11,7 +11,7 @@ from ...dialects.tile_types import element_bytes
 from .. import build
 from ..copy_width import UNIT_BYTES, copy_bytes
 from ..whole import INDICES, is_whole
-from .frame import Frame
+from .frame import lowered
 
 # Loads of a thread at once: a unit is 4 registers, and each of its loads has an address.
 UNITS_MAX, LOADS_MAX = 8, 16
@@ -34,14 +34,14 @@ class Source:
     whole_columns: bool
 
     @staticmethod
-    def of(frame: Frame, op: CopyOp) -> Source:
+    def of(op: CopyOp) -> Source:
         layout, view = op.tile.type.layout, op.view.type
         strides, _ = view.get_strides_and_offset()
         inner = 1 if layout.major == "k" else 0
         tile_indices = [build.as_i32(index) for index in (op.i, op.j)]
         rows, contiguous = view.shape[1 - inner], view.shape[inner]
         return Source(
-            pointer=frame.parameters[op.view, None],
+            pointer=lowered(op.view),
             element=_carrier(view.element_type),
             element_bytes=layout.element_bytes,
             rows=rows,

@@ -15,7 +15,7 @@ from .accumulator import (
     read_matrices,
 )
 from .elements import slice_of
-from .frame import Frame
+from .frame import Frame, known, lowered
 from .operands import UNIT_BYTES
 from .pieces import Piece, piece_of
 
@@ -32,7 +32,7 @@ def write_piece(frame: Frame, op: WritePieceOp) -> None:
     fragment = TmemRead.of(atom_m, layout.k, frame.cluster.pair)
     place, piece = Place.of(frame, fragment, n), piece_of(frame, op)
     for row in range(0, m, atom_m):
-        column = frame.columns[op.sums] + row // atom_m * n
+        column = known(lowered(op.sums)) + row // atom_m * n
         part = Part(piece, fragment, place, row, piece.start + column)
         WRITES[op.write.value](part)
 

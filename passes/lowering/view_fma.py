@@ -12,7 +12,7 @@ from ...dialects.mlir import arith, ir, llvm
 from ...dialects.tile_sums import ViewMmaOp
 from .. import build
 from .fma import first_sums, fused, widened
-from .frame import Frame
+from .frame import Frame, lowered
 
 
 @dataclass(frozen=True)
@@ -44,8 +44,8 @@ class View:
 def lower_view_fma(frame: Frame, op: ViewMmaOp) -> None:
     """One step of K after the other."""
     sums, depth = frame.thread_sums[op.acc], op.depth.value
-    a = _view(frame, op.a, op.i, op.acc.type.shape[0], sums.row, sums.share.row_starts())
-    b = _view(frame, op.b, op.j, op.acc.type.shape[1], sums.column, sums.share.column_starts())
+    a = _view(op.a, op.i, op.acc.type.shape[0], sums.row, sums.share.row_starts())
+    b = _view(op.b, op.j, op.acc.type.shape[1], sums.column, sums.share.column_starts())
     values = first_sums(op, sums)
     extent = op.a.type.shape[1]
     for number in range(depth):
@@ -61,11 +61,9 @@ def lower_view_fma(frame: Frame, op: ViewMmaOp) -> None:
     sums.store(values)
 
 
-def _view(
-    frame: Frame, view: ir.Value, index: ir.Value, extent: int, place: ir.Value, starts: list[int]
-) -> View:
+def _view(view: ir.Value, index: ir.Value, extent: int, place: ir.Value, starts: list[int]) -> View:
     """A view with the thread's rows of tile `index`, none beyond the last."""
     type_ = ir.MemRefType(view.type)
     first, last = build.as_i32(index) * extent + place, build.constant(type_.shape[0] - 1)
     rows = [arith.minui(first + start, last) for start in starts]
-    return View(type_, frame.parameters[view, None], rows)
+    return View(type_, lowered(view), rows)

@@ -14,9 +14,9 @@ from ...dialects.target import WARPGROUP_THREADS
 from ...dialects.tile import MmaOp
 from .. import build
 from .descriptors import encode_bytes
-from .frame import Frame
+from .frame import Frame, lowered_parts
 from .mma import advance, mma_fields, operand_descriptor
-from .register_accumulator import ATOM_M, RegisterAccumulator
+from .register_accumulator import ATOM_M, struct_of_type
 
 
 def lower_set_registers(frame: Frame, op: SetRegistersOp) -> None:
@@ -28,28 +28,26 @@ def lower_set_registers(frame: Frame, op: SetRegistersOp) -> None:
 
 def lower_wgmma(frame: Frame, op: MmaOp) -> None:
     """One group: every atom of this warpgroup's rows; the first K step honours `accumulate`."""
-    held, a, b = frame.registers[op.acc], op.a.type.layout, op.b.type.layout
-    fields = mma_fields(op, ATOM_M)
+    slots, a, b = lowered_parts(op.acc), op.a.type.layout, op.b.type.layout
+    fields, struct = mma_fields(op, ATOM_M), struct_of_type(op.acc.type)
     a_first, b_first = (operand_descriptor(frame, operand) for operand in (op.a, op.b))
-    a_first = _at_warpgroup(frame, a_first, a, held)
+    a_first = _at_warpgroup(frame, a_first, a, frame.warpgroups(op.acc.type))
     sm.WgmmaFenceOp.of()
-    atoms = [held.load(atom) for atom in range(len(held.atoms))]
+    atoms: list[ir.Value] = [llvm.load(struct, slot) for slot in slots]
     for k in range(0, a.k, fields["k"]):
         accumulate = op.accumulate if k == 0 else build.true()
         for atom, registers in enumerate(atoms):
             offsets = {"a_offset": a.offset(atom * ATOM_M, k), "b_offset": b.offset(0, k)}
             operands = (registers, a_first, b_first, accumulate)
-            atoms[atom] = sm.WgmmaOp.of(*operands, **fields, **offsets, sum=registers.type).sum
+            atoms[atom] = sm.WgmmaOp.of(*operands, **fields, **offsets, sum=struct).sum
     sm.WgmmaCommitOp.of()
-    for registers, slot in zip(atoms, held.atoms, strict=True):
+    for registers, slot in zip(atoms, slots, strict=True):
         llvm.store(registers, slot)
 
 
-def _at_warpgroup(
-    frame: Frame, first: ir.Value, layout: TileLayout, held: RegisterAccumulator
-) -> ir.Value:
+def _at_warpgroup(frame: Frame, first: ir.Value, layout: TileLayout, warpgroups: int) -> ir.Value:
     """A's descriptor at the first row of this thread's warpgroup."""
-    if held.warpgroups == 1:
+    if warpgroups == 1:
         return first
     warpgroup = frame.team.thread // WARPGROUP_THREADS
-    return advance(first, warpgroup * encode_bytes(layout.offset(held.rows, 0)))
+    return advance(first, warpgroup * encode_bytes(layout.offset(layout.mn // warpgroups, 0)))

@@ -141,8 +141,8 @@ LOWERING = [
     ),
     Fault(
         "wgmma: a warpgroup reads the first one's rows of A",
-        "    return advance(first, warpgroup * encode_bytes(layout.offset(held.rows, 0)))",
-        "    return advance(first, warpgroup * encode_bytes(layout.offset(0, 0)))",
+        "encode_bytes(layout.offset(layout.mn // warpgroups, 0))",
+        "encode_bytes(layout.offset(0, 0))",
         (HOPPER,),
     ),
     Fault(
@@ -249,8 +249,8 @@ LOWERING = [
     ),
     Fault(
         "rows: the two rows of a thread are exchanged",
-        "    for half, result in enumerate((op.upper, op.lower)):",
-        "    for half, result in enumerate((op.lower, op.upper)):",
+        "for own in rows.values()]",
+        "for own in reversed(rows.values())]",
         (HOPPER,),
     ),
     Fault(

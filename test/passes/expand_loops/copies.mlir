@@ -1,0 +1,37 @@
+// Rows of an odd number of elements start anywhere in 16 bytes: threads shift what they copy, and the
+// copies of a slot stand together in front of its commit.
+// RUN: tilewright opt %s --passes 'tma-insertion,pipelining{stages=3},expand-loops' | filecheck %s
+
+// CHECK-NOT: "tile.copy"
+// CHECK:     %[[SLOT:.*]] = "pipe.acquire"
+// CHECK-NOT: "tile.copy"
+// CHECK:     "tile.copy_together"() ({
+// CHECK-NEXT: "tile.copy"(%{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}) {whole = "i"}
+// CHECK-NEXT: "tile.copy"(%{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}) {whole = "i"}
+// CHECK-NEXT: }) : () -> ()
+// CHECK-NEXT: "pipe.commit"
+!a = memref<256x999xbf16, 1>
+!b = memref<256x999xbf16, 1>
+!c = memref<256x256xbf16, 1>
+!ta = !tile.smem<tensor<128x64xbf16>, "k", "none">
+!tb = !tile.smem<tensor<64x64xbf16>, "k", "none">
+!acc = !tile.acc<tensor<128x64xf32>>
+"tile.kernel"() ({
+^bb0(%a: !a, %b: !b, %c: !c):
+  %i, %j = "tile.cta_tile"() : () -> (index, index)
+  %acc = "tile.accumulator"() : () -> !acc
+  %zero = arith.constant 0 : index
+  %one = arith.constant 1 : index
+  %steps = arith.constant 16 : index
+  scf.for %k = %zero to %steps step %one {
+    %ta = "tile.load"(%a, %i, %k) : (!a, index, index) -> !ta
+    %tb = "tile.load"(%b, %j, %k) : (!b, index, index) -> !tb
+    %more = arith.cmpi ne, %k, %zero : index
+    "tile.mma"(%acc, %ta, %tb, %more) : (!acc, !ta, !tb, i1) -> ()
+  }
+  "tile.store"(%acc, %c, %i, %j) ({
+  ^bb0(%x: f32):
+    %y = arith.truncf %x : f32 to bf16
+    "tile.yield"(%y) : (bf16) -> ()
+  }) : (!acc, !c, index, index) -> ()
+}) {arg_names = ["a", "b", "c"], cluster = [1, 1, 1], grid = [2, 4, 1], sym_name = "f", threads = 128 : i64} : () -> ()
