@@ -29,6 +29,10 @@ def pytest_configure():
     gc.set_threshold(50_000, 20, 20)
 
 
+def pytest_collection_finish():
+    gc.freeze()  # modules and items stay: no collection looks at them again
+
+
 def pytest_generate_tests(metafunc):
     array = metafunc.definition.get_closest_marker("array")
     if array:

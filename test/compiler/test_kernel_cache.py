@@ -85,9 +85,9 @@ def test_an_entry_of_another_kernel_is_replaced(folder, compilations):
 
 def test_processes_at_the_same_time_agree_and_leave_one_entry(folder):
     command = [sys.executable, "-c", ONE_PROCESS]
-    running = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(3)]
+    running = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(2)]
     printed = {process.communicate()[0] for process in running}
-    assert [process.returncode for process in running] == [0, 0, 0]
+    assert [process.returncode for process in running] == [0, 0]
     assert len(printed) == 1
     assert len(list(folder.iterdir())) == 1
 

@@ -105,11 +105,6 @@ def gpu(gpu):
     return gpu
 
 
-@pytest.fixture(params=["emulator", "cuda"])
-def place(request):
-    return request.getfixturevalue("gpu") if request.param == "cuda" else "cpu"
-
-
 def operands(place, seed=3):
     """Small integers, whose products are exact in any order."""
     generator = torch.Generator().manual_seed(seed)
@@ -126,16 +121,27 @@ def poisoned(place):
     return torch.full((M, N), torch.nan, dtype=torch.bfloat16, device=place)
 
 
-@pytest.mark.parametrize("variant", VARIANTS)
-def test_every_variant_gives_the_exact_product(bundle_of, place, variant):
+def check_product(bundle, place):
+    """What is written, and returned where the kernel makes its output."""
     a, b = operands(place)
-    kernel = Kernel(bundle_of(variant))
+    kernel = Kernel(bundle)
     out = poisoned(place)
     assert kernel(a, b, out=out) is out
     assert out.equal(product(a, b))
     made = kernel(a, b)
     assert (made.device, made.dtype) == (a.device, torch.bfloat16)
     assert made.equal(out)
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_every_variant_gives_the_exact_product(bundle_of, gpu, variant):
+    check_product(bundle_of(variant), gpu)
+
+
+@pytest.mark.sweep(3)  # each of the launches takes seconds
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_every_variant_gives_the_exact_product_on_the_emulator(bundle_of, variant):
+    check_product(bundle_of(variant), "cpu")
 
 
 def test_a_launch_is_on_torchs_current_stream(bundle_of, gpu):
