@@ -49,15 +49,14 @@ class TensorOrder(Listener):
 
     def columns_claimed(self, cta: Cta, claim: Claim) -> None:
         """Trap if an access of ``claim.against`` meets it and may still be under way."""
-        columns = self._columns(cta)
-        columns.accesses = [a for a in columns.accesses if a.op is None or not a.op.done]
-        for access in columns.accesses:
+        for access in self._columns(cta).accesses:
+            if claim.shape is not None and access.shape == claim.shape:
+                continue  # pipelined
             if access.name not in claim.against or (claim.reads and access.reads):
                 continue
             if access.name == "tcgen05.mma" and access.who == claim.behind_products_of:
                 continue
-            pipelined = claim.shape is not None and access.shape == claim.shape
-            if not pipelined and access.span.meets(claim.span):
+            if access.span.meets(claim.span):
                 raise _unordered(access, claim.span, claim.what)
 
     def columns_used(self, cta: Cta, warp: Warp, claim: Claim, fences: bool) -> None:
@@ -87,11 +86,13 @@ class TensorOrder(Listener):
         """Its accesses are complete, a commit signals them."""
         event = op.marks and op.marks.event
         for cta in dict.fromkeys(self._accessed.pop(op, ())):
-            columns = self._columns(cta)
+            columns, left = self._columns(cta), []
             for access in columns.accesses:
                 if access.op is op:
                     columns.fences.completed(access, published=True, event=event)
-            columns.accesses = [a for a in columns.accesses if a.op is not op]
+                else:
+                    left.append(access)
+            columns.accesses = left
 
     def columns_freed(self, cta: Cta, span: Span) -> None:
         self._columns(cta).fences.forget(span)

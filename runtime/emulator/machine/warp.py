@@ -227,8 +227,7 @@ class Warp(StateBag):
 
     def _begin_quantum(self) -> Split | None:
         if len(self.splits) == 1:
-            split = self.splits[0]
-            return self._focus(split, []) if self.runnable(split) else None
+            return self._reselect()
         self._quanta += 1
         split = self._reselect()
         if split is not None and self._quanta % FAIRNESS_QUANTA == 0:
@@ -246,6 +245,9 @@ class Warp(StateBag):
         """Let `split` run until it meets another one or passes the lowest of `rivals`."""
         split.parked_at = split.reason = None
         self.split = split
+        if len(self.splits) == 1:
+            self._meeting, self._horizon, self._watching = set(), math.inf, False
+            return split
         self._meeting = {other.pc for other in self.splits if other is not split}
         self._horizon = min(
             (other.pc for other in rivals if other is not split and other.stack == split.stack),
@@ -256,8 +258,10 @@ class Warp(StateBag):
 
     def _reselect(self) -> Split | None:
         """Merge splits that have met and pick the one to run; None if all are parked or gone."""
-        if len(self.splits) > 1:
-            self._merge_all()
+        if len(self.splits) == 1:
+            split = self.splits[0]
+            return self._focus(split, []) if self.runnable(split) else None
+        self._merge_all()
         ready = [split for split in self.splits if self.runnable(split)]
         if not ready:
             return None

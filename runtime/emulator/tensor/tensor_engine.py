@@ -10,6 +10,8 @@ from .spans import Access, Span
 from .tensor_memory import COLUMNS, LANES, TensorMemory
 
 _KEY = "tensor engine"
+_PRODUCTS = 64
+"""Products that are noted before those that are done are looked for."""
 
 
 class TensorEngine:
@@ -26,6 +28,7 @@ class TensorEngine:
         self.copies: list[EngineOp] = []
         self.issued: dict[tuple[int, int], list[EngineOp]] = {}
         self.products: list[Access] = []
+        self._most = _PRODUCTS
         self.group: int | None = None
         self.requests: dict[str, int] = {}
 
@@ -67,7 +70,9 @@ class TensorEngine:
 
     def note_product(self, access: Access) -> None:
         """A product will access tensor memory."""
-        self._forget_done()
+        if len(self.products) >= self._most:
+            self._forget_done()
+            self._most = 2 * len(self.products) + _PRODUCTS
         self.products.append(access)
 
     def _forget_done(self) -> None:

@@ -16,7 +16,7 @@ from ...errors import Trap
 from ..fences.proxy import CLOCKED, SharedProxy
 from .actor import LINE_BITS, Actor
 from .clock import ASYNC, ASYNC_GLOBAL, KNOWN, OVER, Domain
-from .grains import Block, Cells, Grains, Run, Runs, Span, bytes_of, span_of
+from .grains import WORD, Block, Cells, Grains, Run, Runs, Span, bytes_of, span_of, words_of
 from .reads import AgentReads, LastReads
 from .verdicts import Past, limit, split_when
 
@@ -248,6 +248,9 @@ class GlobalShadow:
         self, index: Cells, size: int, actor: Actor, what: str, same: Same | None = None
     ) -> None:
         """Somebody writes them; ``same()`` tells which of the bytes keep their value."""
+        words = words_of(index, size)
+        if words is not None:
+            index, size = words, WORD
         if self._writes is None:
             self._writes = Grains(self._size, np.int64, np.int64)
         cells = index, size
