@@ -15,7 +15,7 @@ from dataclasses import replace
 from .dtypes import FMA
 from .hilbert import CELLS_MAX
 from .layout import CORE_ROWS, UNIT_BYTES, TileLayout, widest_swizzle
-from .target import Target, targets_with
+from .target import WARP_COUNTS, WARP_N, Target, fits_warps, targets_with
 from .thread_tiles import ThreadTile
 
 RESERVED_BYTES = 1024  # of a CTA's shared memory: barriers, claims, the tensor-memory address
@@ -31,6 +31,13 @@ def operand_type(target: Target, dtype: str) -> str | None:
         return None
     others = targets_with(lambda other: dtype in other.mma.operands)
     return f"{target.mma.name} of {target.chip} takes no {dtype}; {others} do"
+
+
+def tma(target: Target) -> str | None:
+    """TMA copies tiles (PTX ISA, cp.async.bulk.tensor: target notes)."""
+    if target.async_agents:
+        return None
+    return f"{target.chip} has no TMA, which {targets_with(lambda other: other.async_agents)} have"
 
 
 def tile_rows(target: Target, m: int) -> str | None:
@@ -52,9 +59,10 @@ def tile_columns(target: Target, m: int, n: int, integers: bool = False) -> str 
 
 def tile_depth(target: Target, k: int, k_per_mma: int, dtype: str) -> str | None:
     """A tile's K is whole MMAs, of `k_per_mma` elements of a type, and fits a TMA box."""
-    if k % k_per_mma == 0 and k <= target.box_max:
+    step = target.k_step(k_per_mma)
+    if k % step == 0 and k <= target.box_max:
         return None
-    return f"tile K must be a multiple of {k_per_mma} up to {target.box_max} for {dtype}, got {k}"
+    return f"tile K must be a multiple of {step} up to {target.box_max} for {dtype}, got {k}"
 
 
 def tile_memory(target: Target, tile: Sequence[int], element_bytes: int) -> str | None:
@@ -74,6 +82,17 @@ def accumulator_registers(target: Target, m: int, n: int) -> str | None:
     if target.mma_warpgroups(m, n) is not None:
         return None
     return f"tile {m}x{n} needs more than {target.accumulator_limits()} of {target.chip}"
+
+
+def warp_grid(target: Target, m: int, n: int, grid: Sequence[int]) -> str | None:
+    """Each warp of a grid has whole MMAs of a tile, and registers for their sums."""
+    if math.prod(grid) <= max(WARP_COUNTS) and fits_warps(m, n, (grid[0], grid[1]), target.mma):
+        return None
+    most = target.mma.accumulator_registers_max[0]
+    return (
+        f"each of up to {max(WARP_COUNTS)} warps must have whole {target.mma.m[0]}x{WARP_N} of a "
+        f"{m}x{n} tile and up to {most} registers of sums, got {grid[0]}x{grid[1]} warps"
+    )
 
 
 def accumulator_columns(target: Target, m: int, n: int, buffers: int = 1) -> str | None:

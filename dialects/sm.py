@@ -12,6 +12,7 @@
     sm.columns            where accumulators lie in tensor memory
     sm.barriers           mbarriers of a ring, and the arrivals that end their phases
     sm.ring               the ring with that memory and those; sm.turns, sm.staging without one
+    sm.copy_ring          a ring that the threads which read it fill by their own copies
 
     sm.position           where a thread is in a ring; sm.read_position, sm.advance_position
     sm.tally              a number that a thread keeps; sm.read_tally, sm.write_tally
@@ -45,6 +46,8 @@
     sm.smem_descriptor    a matrix in shared memory; sm.advance the same further on
     sm.mma                d[m,n] += a[m,k] * b[n,k]^T in tensor memory; sm.commit arrives after it
     sm.wgmma              the same in registers; sm.wgmma_fence, _commit and _wait go with it
+    sm.ldmatrix           8x8 matrices of shared memory into a warp's registers
+    sm.mma_sync           sum[16,8] = d + a[16,k] * b[8,k]^T in registers, by a warp
     sm.tmem_alloc         takes tensor memory; sm.tmem_relinquish, sm.tmem_dealloc
     sm.tmem_base          where what was taken begins
     sm.tmem_load          tensor memory into registers; sm.tmem_wait when they are there
@@ -79,9 +82,11 @@ from .sm_copies import (
     TmaStoreOp,
     TryCancelOp,
 )
+from .sm_fragments import LdmatrixOp, MmaSyncOp
 from .sm_memory import (
     BarriersOp,
     ColumnsOp,
+    CopyRingOp,
     RingOp,
     SharedMemoryOp,
     SlotMemoryOp,
@@ -153,6 +158,7 @@ __all__ = [
     "ColumnsOp",
     "CommitOp",
     "ConvergeOp",
+    "CopyRingOp",
     "CpAsyncCommitOp",
     "CpAsyncOp",
     "CpAsyncWaitOp",
@@ -166,10 +172,12 @@ __all__ = [
     "FirstWarpOp",
     "KernelOp",
     "LaunchDependentsOp",
+    "LdmatrixOp",
     "LeaderBarrierOp",
     "LeaderRankOp",
     "MapaOp",
     "MmaOp",
+    "MmaSyncOp",
     "NamedBarrierOp",
     "PinOp",
     "PositionOp",

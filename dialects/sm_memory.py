@@ -207,6 +207,19 @@ class StagingOp(Sm.Operation, name="staging"):
         return verify_ring(self, set())
 
 
+class CopyRingOp(Sm.Operation, name="copy_ring"):
+    """`ring` of the slots in `memory`, which the threads that read them fill by their own copies.
+
+    Groups of copies and meetings of the CTA say what is full and empty, not mbarriers.
+    """
+
+    memory: ext.Operand[Any]
+    ring: ext.Result[Any]
+
+    def verify_invariants(self) -> bool:
+        return verify_ring(self, set())
+
+
 MEMORY_OPS = (
     SharedMemoryOp
     | TileMemoryOp
@@ -217,6 +230,7 @@ MEMORY_OPS = (
     | RingOp
     | TurnsOp
     | StagingOp
+    | CopyRingOp
 )
 
 

@@ -99,13 +99,13 @@ def warp_grid(m: int, n: int, mma: MmaUnit) -> tuple[int, int] | None:
     """
     for warps in (4, 8, 16, 2, 1):
         grids = [(along_m, warps // along_m) for along_m in WARP_COUNTS if along_m <= warps]
-        fitting = [grid for grid in grids if _fits(m, n, grid, mma)]
+        fitting = [grid for grid in grids if fits_warps(m, n, grid, mma)]
         if fitting:
             return min(fitting, key=lambda grid: (m // grid[0] + n // grid[1], n // grid[1] % 16))
     return None
 
 
-def _fits(m: int, n: int, grid: tuple[int, int], mma: MmaUnit) -> bool:
+def fits_warps(m: int, n: int, grid: tuple[int, int], mma: MmaUnit) -> bool:
     """Whether each warp of a grid has whole MMAs, and registers for their sums."""
     whole = m % (grid[0] * mma.m[0]) == 0 and n % (grid[1] * WARP_N) == 0
     registers = m * n // (grid[0] * grid[1] * WARP_THREADS)
@@ -268,6 +268,13 @@ class Target:
         if self.mma.issuer == WARP:
             return 8
         return 8 if m == 64 and not (integers and n > 32) else 16
+
+    def k_step(self, k_per_mma: int) -> int:
+        """The granularity of a tile's K, where `k_per_mma` is the K of one MMA of its type.
+
+        mma.sync also has shapes of half as much (PTX ISA, mma: m16n8k8 and others).
+        """
+        return k_per_mma // 2 if self.mma.issuer == WARP else k_per_mma
 
     def mma_warps(self, tile_m: int, tile_n: int) -> int | None:
         """Warps that hold a tile's accumulator, or read it from tensor memory."""

@@ -23,6 +23,7 @@ from .verify import refuse, verify_epilogue
 MATRIX_VALUES = (2, 4, 8, 16, 32, 64)
 """Of a row in one tcgen05.ld.16x256b of .x1 to .x32."""
 SHARED_POINTER = "!llvm.ptr<3>"
+MMA_ROWS, WARP_ROWS = 64, 16  # of an MMA: the least, and of a warp's own
 
 
 class ThreadLanesOp(Tile.Operation, name="thread_lanes"):
@@ -66,7 +67,7 @@ class ReadRowOp(Tile.Operation, name="read_row"):
 class ReadRowsOp(Tile.Operation, name="read_rows"):
     """`upper`, `lower`: what this thread holds of the MMA whose rows begin with `row`.
 
-    It has two rows, 8 apart, and two neighbours of every 8 columns.
+    It has two rows, 8 apart, and two neighbours of every 8 columns, of all or of its warp's.
     """
 
     sums: ext.Operand[AccumulatorType]
@@ -75,10 +76,12 @@ class ReadRowsOp(Tile.Operation, name="read_rows"):
     lower: ext.Result[Any]
 
     def verify_invariants(self) -> bool:
-        wanted = ir.VectorType.get([self.sums.type.shape[1] // 4], self.sums.type.element)
-        if {self.upper.type, self.lower.type} != {wanted}:
-            return refuse(self, f"must give two {wanted}, got {self.upper.type}")
-        return verify_values(self, self.sums.type, wanted, self.row.value)
+        upper, most = self.upper.type, self.sums.type.shape[1] // 4
+        count = ir.VectorType(upper).shape[0] if isinstance(upper, ir.VectorType) else 0
+        if upper != self.lower.type or not count or most % count:
+            wanted = f"two vectors of {most} {self.sums.type.element}, or of a part of them"
+            return refuse(self, f"must give {wanted}, got {upper} and {self.lower.type}")
+        return verify_values(self, self.sums.type, upper, self.row.value, WARP_ROWS)
 
 
 class ReadMatricesOp(Tile.Operation, name="read_matrices"):
@@ -186,13 +189,15 @@ class ClearUnitOp(Tile.Operation, name="clear_unit"):
         return 0 <= row < rows or refuse(self, f"row must be below {rows}, got {row}")
 
 
-def verify_values(op: Any, sums: AccumulatorType, values: ir.Type, row: int) -> bool:
-    """Whether values can be sums of a row of the MMA that begins with `row`."""
+def verify_values(
+    op: Any, sums: AccumulatorType, values: ir.Type, row: int, rows: int = MMA_ROWS
+) -> bool:
+    """Whether values can be sums of a row of the MMA, of `rows` rows, that begins with `row`."""
     element = ir.VectorType(values).element_type if isinstance(values, ir.VectorType) else None
     if element != sums.element:
         return refuse(op, f"must give a vector of {sums.element}, got {values}")
     m, _ = sums.shape
-    fits = row % 64 == 0 and 0 <= row < m
+    fits = row % rows == 0 and 0 <= row < m
     return fits or refuse(op, f"row must be the first of an MMA's of {m}, got {row}")
 
 

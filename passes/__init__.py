@@ -2,6 +2,7 @@
 
 from .assign_threads import AssignThreads
 from .clustering import Clustering
+from .copy_insertion import CopyInsertion
 from .epilogue_staging import EpilogueStaging
 from .expand_loops import ExpandLoops
 from .lowering.lower_to_nvvm import LowerToNvvm
@@ -23,6 +24,7 @@ PIPELINE = (
     Normalize,  # linalg on tensors → tile.matmul
     Tiling,  # → one CTA's program; every pass after it leaves a runnable kernel
     TmaInsertion,  # thread copies → TMA copies through pipes
+    CopyInsertion,  # the same place in the order: copies by threads through pipes
     SwizzleSelection,  # after TMA: boxes widen with the swizzle
     SplitK,  # before pipelining, which cuts the loop over K in pieces
     EpilogueStaging,  # before pipelining, which takes what shared memory is left
@@ -41,6 +43,7 @@ LOWERING = (
     SelectInstructions,  # tiles → instructions on descriptors and addresses
     LowerToNvvm,  # last: an op, a pattern; then upstream's passes
 )
-# Passes that the default pipeline leaves out: for few tiles and a long K, for many and a short K.
-BY_REQUEST = (SplitK, PingPong)
+# Passes that the default pipeline leaves out: for few tiles and a long K, for many and a short K,
+# for chips without TMA.
+BY_REQUEST = (SplitK, PingPong, CopyInsertion)
 PASSES = {pass_class.name: pass_class for pass_class in (*PIPELINE, *LOWERING)}

@@ -13,6 +13,7 @@ from ..dialects import sm
 from ..dialects.mlir import ext, ir, scf
 from ..dialects.tile import KernelOp
 from .base import SOURCE_ATTRIBUTE, operations, refuse_unread, walk
+from .warp_grids import WARP_GRID_ATTRIBUTE
 from .whole import WHOLE, WHOLE_OPS
 
 COUNTS = ("operandSegmentSizes", "resultSegmentSizes")  # how many values each field has
@@ -49,7 +50,7 @@ def _known(op_class: type) -> frozenset[str]:
     fields = getattr(op_class, "_fields", None)
     if fields is not None:
         declared = {field.name for field in fields if isinstance(field, ext.AttributeDef)}
-        return frozenset(declared | {*COUNTS, SOURCE_ATTRIBUTE})
+        return frozenset(declared | {*COUNTS, SOURCE_ATTRIBUTE, WARP_GRID_ATTRIBUTE})
     extra = {LOOP_ANNOTATION} if op_class is scf.ForOp else set()
     return frozenset(_inherent(op_class) | extra | {*COUNTS})
 

@@ -37,7 +37,7 @@ from ..dialects.pipe import (
 )
 from ..dialects.sm_memory import MEMORY_OPS
 from ..dialects.sm_threads import ConvergeOp, RunOp, WarpsOp
-from ..dialects.target import WARP_THREADS, WARPGROUP_WARPS, Target
+from ..dialects.target import WARP, WARP_THREADS, WARPGROUP_WARPS, Target
 from ..dialects.tile import (
     MMAS,
     STORES,
@@ -67,6 +67,7 @@ from .clone import constant_of, iterations_of
 from .indices import first_value
 from .plan import is_synchronous
 from .thread_rules import REGIONS, members
+from .warp_grids import WARP_GRID_ATTRIBUTE, warps_of
 
 MEMORY = get_args(MEMORY_OPS)
 HANDLES = (CreateOp, TensorMapOp, AccumulatorOp, CtaTileOp, PairRankOp, SplitRankOp, *MEMORY)
@@ -84,7 +85,9 @@ ARITHMETIC = {
     "arith.cmpi": frozenset({"predicate"}),
     **{f"arith.{name}i": frozenset({"overflowFlags"}) for name in ("add", "sub", "mul")},
 }
-OF_KERNEL = frozenset({SOURCE_ATTRIBUTE, *(field.name for field in KernelOp._fields)})
+OF_KERNEL = frozenset(
+    {SOURCE_ATTRIBUTE, WARP_GRID_ATTRIBUTE, *(field.name for field in KernelOp._fields)}
+)
 
 
 def check_kernels(module: ir.Module) -> None:
@@ -264,10 +267,12 @@ class Check:
         if self.target.threads_multiply:
             check_shares(agent, self.held, warps, self.target)
             return
-        wanted = warps
+        wanted, unit = warps, WARPGROUP_WARPS
         for shape in self.held:
-            wanted = WARPGROUP_WARPS * (self.target.mma_warpgroups(*shape) or 0)
-        if warps != wanted or warps % WARPGROUP_WARPS or first % WARPGROUP_WARPS:
+            wanted = warps_of(self.kernel, shape, self.target)
+        if self.target.mma.issuer == WARP and not self.moves:
+            unit = 1
+        if warps != wanted or warps % unit or first % unit:
             needed = f"{wanted} warps" if self.held else "whole warpgroups"
             raise refused(
                 agent,

@@ -23,6 +23,7 @@ from ..dialects.sm_memory import (
     MEMORY_OPS,
     BarriersOp,
     ColumnsOp,
+    CopyRingOp,
     RingOp,
     SharedMemoryOp,
     SlotMemoryOp,
@@ -71,7 +72,11 @@ def _check_places(kernel: KernelOp, planned: list[Any]) -> None:
 
 def _rings(op: BarriersOp | SlotMemoryOp) -> list[Any]:
     uses = op.operation.results[0].uses
-    return [use for use in uses if isinstance(use.owner.opview, RingOp | TurnsOp | StagingOp)]
+    return [
+        use
+        for use in uses
+        if isinstance(use.owner.opview, RingOp | TurnsOp | StagingOp | CopyRingOp)
+    ]
 
 
 def _check_unplaced(ops: list[Any], target: Target) -> None:

@@ -179,7 +179,7 @@ def check_mma(kernel: KernelOp, op: Any, target: Target) -> None:
     rows = target.mma_rows(m)
     step = target.mma_n_step(rows or m, n, a.is_integer)
     fits = rows is not None and m <= target.box_max and target.mma_warpgroups(m, n) is not None
-    fits = fits and n % step == 0 and n <= target.mma.n_max and k % a.k_per_mma == 0
+    fits = fits and n % step == 0 and n <= target.mma.n_max and k % target.k_step(a.k_per_mma) == 0
     majors = {each.type.layout.major for each in (op.a, op.b)}
     if not fits or ("mn" in majors and a.bytes not in target.mma.mn_major_bytes):
         raise refused(

@@ -59,10 +59,11 @@ from .expand_copies import expand_copies
 from .expand_matrices import store_matrices
 from .expand_reduction import expand_reduced_store
 from .expand_rows import expand_store, hand_back, store_columns
+from .expand_sums import expand_sums
 from .expand_tiles import expand_tiles
 from .rings import is_operand_ring
 from .team import Team, by_one_lane
-from .thread_sums import clear_sums, expand_shares
+from .thread_sums import expand_shares
 from .whole import WHOLE, WHOLE_OPS, whole_of
 
 ROWS, MATRICES = "rows", "matrices"
@@ -118,8 +119,6 @@ class ExpandLoops:
             with ir.InsertionPoint(owner.body.blocks[0]), owner.location:
                 _end(kernel, owner)
         pieces = [_expand(store, target) for store in stores]
-        if target.threads_multiply:
-            clear_sums(kernel)
         for store in walk(kernel, StoreOp):
             if target.threads_multiply:
                 expand_shares(kernel, store)
@@ -129,6 +128,7 @@ class ExpandLoops:
             expand_reduced_store(kernel, store, target)
         expand_copies(kernel)
         expand_clearing(kernel)
+        expand_sums(kernel, target)
         expand_tiles(kernel)
         for op in walk(kernel, WHOLE_OPS):
             op.operation.attributes[WHOLE] = whole_of(kernel, op)

@@ -92,8 +92,9 @@ def _write_pairs(partials: Partials, target: Target) -> None:
     acc = partials.store.acc
     AwaitMmaOp(pending=attribute_of(0))
     row = ThreadRowOp(sums=acc).row
-    for first in held_atoms(acc, target):
-        first_row, rows = row + first, held_rows(acc, first)
+    atoms, width = held_atoms(partials.kernel, acc, target)
+    for first in atoms:
+        first_row, rows = row + first, held_rows(acc, first, width)
         column = thread_pair(acc)
         for behind, values in rows:
             partials.write(values, first_row + behind, column, PAIR, PAIR_EVERY)

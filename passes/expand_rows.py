@@ -20,7 +20,7 @@ from ..dialects import sm
 from ..dialects.mlir import ir
 from ..dialects.pipe import TileOp
 from ..dialects.sm_types import attribute_of
-from ..dialects.target import Target
+from ..dialects.target import WARP, Target
 from ..dialects.tile import AwaitMmaOp, KernelOp, ReducedStoreOp, StagedStoreOp, StoreOp
 from ..dialects.tile_stores import AwaitSumsOp
 from ..dialects.tile_threads import (
@@ -37,6 +37,7 @@ from .build import as_i32, constant, less, loop, when
 from .clone import copy_region
 from .plan import cluster_of
 from .tmem_reads import TmemRead, store_read
+from .warp_grids import warp_tile
 from .whole import lies_inside
 
 ROWS_APART, ATOM_M = 8, 64
@@ -99,7 +100,7 @@ def expand_store(
             store_tensor_memory(kernel, store, height)
             hand_back(store)
         else:
-            _store_pairs(store, target, height)
+            _store_pairs(kernel, store, target, height)
     store.operation.erase()
 
 
@@ -117,15 +118,17 @@ def store_columns(kernel: KernelOp, store: StoreOp, height: int | None) -> None:
                 write_row(store, values, row, column)
 
 
-def _store_pairs(store: StoreOp, target: Target, height: int | None) -> None:
+def _store_pairs(kernel: KernelOp, store: StoreOp, target: Target, height: int | None) -> None:
     m, n = store.acc.type.shape
-    AwaitMmaOp(pending=attribute_of(0))
+    if target.awaits_mmas:
+        AwaitMmaOp(pending=attribute_of(0))
     row = ThreadRowOp(sums=store.acc).row
     row = as_i32(store.i) * m + row
     start_of_tile = as_i32(store.j) * n
     column = start_of_tile + thread_pair(store.acc)
-    for first in held_atoms(store.acc, target):
-        for behind, values in held_rows(store.acc, first):
+    atoms, width = held_atoms(kernel, store.acc, target)
+    for first in atoms:
+        for behind, values in held_rows(store.acc, first, width):
             at_row = row + (first + behind)
             with when(None if height is None else less(at_row, height)):
                 write_row(store, values, at_row, column, PAIR, PAIR_EVERY)
@@ -136,15 +139,23 @@ def thread_pair(sums: ir.Value[AccumulatorType]) -> ir.Value:
     return ThreadColumnOp(sums=sums, neighbours=attribute_of(PAIR)).column
 
 
-def held_atoms(sums: ir.Value[AccumulatorType], target: Target) -> range:
-    """The first row of each MMA that a warpgroup holds, behind the first of all."""
+def held_atoms(
+    kernel: KernelOp, sums: ir.Value[AccumulatorType], target: Target
+) -> tuple[range, int]:
+    """The first row of each MMA that a warpgroup, or a warp, holds, behind the first of all; the
+    columns that it has of them."""
     m, n = sums.type.shape
-    return range(0, m // (target.mma_warpgroups(m, n) or 1), ATOM_M)
+    if target.mma.issuer == WARP:
+        part = warp_tile(kernel, sums.type, target)
+        return range(0, part.m, target.mma.m[0]), part.n
+    return range(0, m // (target.mma_warpgroups(m, n) or 1), ATOM_M), n
 
 
-def held_rows(sums: ir.Value[AccumulatorType], first: int) -> list[tuple[int, ir.Value]]:
-    """(row behind the thread's first, values) of its two rows of an MMA."""
-    half = ir.VectorType.get([sums.type.shape[1] // 4], sums.type.element)
+def held_rows(
+    sums: ir.Value[AccumulatorType], first: int, columns: int
+) -> list[tuple[int, ir.Value]]:
+    """(row behind the thread's first, values) of its two rows of an MMA with so many columns."""
+    half = ir.VectorType.get([columns // 4], sums.type.element)
     read = ReadRowsOp(sums=sums, row=attribute_of(first), upper=half, lower=half)
     return [(0, read.upper), (ROWS_APART, read.lower)]
 

@@ -7,7 +7,8 @@
 
 Here load stands for acquire, copies and commit, and mma stands for wait, mma and release. The
 steady loop issues the MMA of this step before it asks for the slot of the last one, so that the
-tensor core always has work.
+tensor core always has work. Where the threads that multiply also copy, and MMAs are complete when
+they are issued, they start the copies first: the MMAs hide them.
 
 Where an agent must wait for its MMAs before it releases their operands (`tile.await_mma`), it
 releases one step late, while the next MMA is under way. All N slots are then filled beforehand:
@@ -25,9 +26,9 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from ..dialects.mlir import arith, ir, scf
-from ..dialects.pipe import AcquireOp, CommitOp, CreateOp, ReleaseOp
-from ..dialects.target import Target
-from ..dialects.tile import AwaitMmaOp, KernelOp
+from ..dialects.pipe import AcquireOp, CommitOp, CreateOp, ReleaseOp, TileOp
+from ..dialects.target import ISSUED, Target
+from ..dialects.tile import AwaitMmaOp, KernelOp, MmaOp
 from .base import PassLog, option, refused, target_of, the_kernel, walk
 from .clone import Mapping, clone, constant_of, erase_unused, index_constant, is_pure, iterations_of
 from .rings import (
@@ -73,7 +74,7 @@ class Pipelining:
                 raise refused(create, "pipelining: the ring has stages already; run it once")
             _check_place(create)
             stages = self._stages(kernel, create, target)
-            _pipeline(create, stages)
+            _pipeline(create, stages, self_filled(create, target))
             log.did(f"{stages} stages of {ring_slot_bytes(create)} bytes")
 
     def _stages(self, kernel: KernelOp, create: CreateOp, target: Target) -> int:
@@ -93,7 +94,18 @@ class Pipelining:
         return self.stages
 
 
-def _pipeline(create: CreateOp, stages: int) -> None:
+def self_filled(create: CreateOp, target: Target) -> bool:
+    """Whether the threads that multiply fill the ring, too, and are done with MMAs that they issue:
+    then each step begins with one meeting of all, behind which the copies of a later one start."""
+    fills = [use.owner for part in _parts_of(create) for use in part.tile.uses]
+    return target.mma.completion == ISSUED and all(op.name == "tile.copy" for op in fills)
+
+
+def _parts_of(create: CreateOp) -> list[TileOp]:
+    return slot_parts(_acquire_of(create).opview.slot)
+
+
+def _pipeline(create: CreateOp, stages: int, before_mma: bool) -> None:
     retype_ring(create, stages, create.ring.type.tiles)
     if stages == 1:
         return
@@ -111,7 +123,8 @@ def _pipeline(create: CreateOp, stages: int) -> None:
         _loop_of(producer, loop, steps[:ahead])
     with ir.InsertionPoint.after(loop), loop.operation.location:
         _loop_of(consumer, loop, steps[len(steps) - ahead :])
-    _prefetch(loop, producer, ahead, steps[: len(steps) - ahead])
+    place = _first_mma(consumer) if before_mma else None
+    _prefetch(loop, producer, ahead, steps[: len(steps) - ahead], place)
 
 
 def _check_place(create: CreateOp) -> None:
@@ -213,8 +226,15 @@ def _is_read_by_pure(readers: set[ir.Operation], ops: list[Any]) -> bool:
     return any(is_pure(reader.opview) and _is_read_by(reader.opview, ops) for reader in readers)
 
 
-def _prefetch(loop: scf.ForOp, producer: list[Any], ahead: int, steps: range) -> None:
-    """Let the loop run over `steps` and fill the slot of `ahead` steps later, after its MMA."""
+def _first_mma(ops: list[Any]) -> Any:
+    return next(op for op in ops if isinstance(op, MmaOp))
+
+
+def _prefetch(
+    loop: scf.ForOp, producer: list[Any], ahead: int, steps: range, place: Any = None
+) -> None:
+    """Let the loop run over `steps` and fill the slot of `ahead` steps later, after its MMA, or
+    before the op `place`."""
     if not steps:
         loop.operation.erase()
         return
@@ -223,8 +243,7 @@ def _prefetch(loop: scf.ForOp, producer: list[Any], ahead: int, steps: range) ->
             loop.operation.operands[0] = index_constant(steps.start)
         loop.operation.operands[1] = index_constant(steps.stop)
         distance = index_constant(ahead * steps.step)
-    terminator = list(loop.body.operations)[-1]
-    with ir.InsertionPoint(terminator), loop.operation.location:
+    with ir.InsertionPoint(place or list(loop.body.operations)[-1]), loop.operation.location:
         later = arith.addi(loop.induction_variable, distance)
         _copy(producer, loop, {loop.induction_variable: later})
     for op in reversed(producer):

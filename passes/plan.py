@@ -10,7 +10,7 @@ from ..dialects.mlir import ir, scf
 from ..dialects.pipe import AcquireOp, ClaimType, CreateOp, RingType, TurnType
 from ..dialects.sm_memory import BARRIER_BYTES, CLAIM_BYTES, TileMemoryOp
 from ..dialects.sm_threads import WarpsOp
-from ..dialects.target import Target
+from ..dialects.target import ISSUED, Target
 from ..dialects.tile import (
     MMAS,
     STORES,
@@ -167,7 +167,7 @@ def _place_barriers(
     target: Target,
     cursor: _Cursor,
 ) -> RingPlan:
-    if placed.kind == "staging":
+    if placed.kind == "staging" or is_self_filled(ring, target):
         return placed
     full, empty = (cursor.take(placed.stages * BARRIER_BYTES, BARRIER_BYTES) for _ in range(2))
     if placed.kind == "operands":
@@ -217,10 +217,15 @@ def _consumer_warps(ring: ir.Value) -> int:
 
 def _agent_warps(op: ir.Operation | ir.OpView) -> int:
     """Warps of the role, or the kernel, that runs an op."""
+    agent = _agent(op)
+    return agent.warps.value if isinstance(agent, WarpsOp) else agent.threads.value // 32
+
+
+def _agent(op: ir.Operation | ir.OpView) -> Any:
+    """The role, or the kernel, that runs an op."""
     while not isinstance(op.opview, WarpsOp | KernelOp):
         op = op.parent
-    agent = op.opview
-    return agent.warps.value if isinstance(agent, WarpsOp) else agent.threads.value // 32
+    return op.opview
 
 
 def _place_accumulators(kernel: KernelOp, plan: Plan, target: Target) -> None:
@@ -277,6 +282,19 @@ def ring_tiles(ring: ir.Value, end: str) -> list[ir.Value[Any]]:
 def has_copies(ring: ir.Value) -> bool:
     """Whether threads fill a tile of the ring, so that the whole team produces."""
     return any(_is_copied(tile) for tile in ring_tiles(ring, "acquire"))
+
+
+def is_self_filled(ring: ir.Value, target: Target) -> bool:
+    """Whether the CTA's threads both copy into the ring's slots and multiply what they copied, by
+    MMAs that are complete when they are issued."""
+    tiles = ring_tiles(ring, "acquire")
+    ends = [_agent(use.owner) for use in ring.uses]
+    return (
+        target.mma.completion == ISSUED
+        and bool(tiles)
+        and all(_is_copied(tile) for tile in tiles)
+        and all(isinstance(agent, KernelOp) for agent in ends)
+    )
 
 
 def _is_copied(tile: ir.Value) -> bool:

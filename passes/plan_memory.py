@@ -21,6 +21,7 @@ from ..dialects.sm_memory import (
     BarriersOp,
     BarriersType,
     ColumnsOp,
+    CopyRingOp,
     RingOp,
     SharedMemoryOp,
     SlotMemoryOp,
@@ -35,7 +36,7 @@ from ..dialects.tile import AccumulatorOp, CopyOp, KernelOp, LoadOp
 from ..dialects.tile_types import integers
 from .base import PassLog, refused, target_of, the_kernel, walk
 from .memory_table import summary_of
-from .plan import MMA_DONE, Plan, RingPlan, make_plan
+from .plan import MMA_DONE, Plan, RingPlan, is_self_filled, make_plan
 
 
 @dataclass(frozen=True)
@@ -88,7 +89,7 @@ def _write(kernel: KernelOp, plan: Plan, target: Target) -> list[Any]:
         labels[placed.kind] += 1
         number = labels[placed.kind]
         label = placed.kind if number == 1 else f"{placed.kind}{number}"
-        replaced.append(_replace(ring.owner, _ring(ring, placed, label, allocation)))
+        replaced.append(_replace(ring.owner, _ring(ring, placed, label, allocation, target)))
     if plan.mma_done is not None:
         _barriers(MMA_DONE, plan.mma_done, 1, 1)
     return replaced
@@ -114,13 +115,19 @@ def _place_buffer(load: LoadOp, offset: int) -> ir.Value:
 
 
 def _ring(
-    ring: ir.Value[RingType], placed: RingPlan, label: str, allocation: ir.Value | None
+    ring: ir.Value[RingType],
+    placed: RingPlan,
+    label: str,
+    allocation: ir.Value | None,
+    target: Target,
 ) -> ir.Value:
     if placed.kind == "turns":
         return TurnsOp(**_both_barriers(placed, label), ring=ring.type).ring
     memory = _memory(ring, placed, allocation)
     if placed.kind == "staging":
         return StagingOp(memory=memory, ring=ring.type).ring
+    if is_self_filled(ring, target):
+        return CopyRingOp(memory=memory, ring=ring.type).ring
     return RingOp(
         **_both_barriers(placed, label),
         memory=memory,

@@ -9,17 +9,14 @@ tile.store %acc, %c, %i, %j     %row, %column = tile.sums_place %acc
 
 from __future__ import annotations
 
-from typing import Any
-
-from ..dialects.mlir import arith, ir
+from ..dialects.mlir import ir
 from ..dialects.sm_types import attribute_of
 from ..dialects.thread_tiles import ThreadTile
 from ..dialects.tile import KernelOp, MmaOp, StoreOp
-from ..dialects.tile_sums import ClearSumsOp, HasSumsOp, SumsPlaceOp, SumsRowOp, ViewMmaOp
+from ..dialects.tile_sums import HasSumsOp, SumsPlaceOp, SumsRowOp, ViewMmaOp
 from ..dialects.tile_types import AccumulatorType, element_bytes
-from .base import defining_op, walk
-from .build import as_i32, less, true, when
-from .clone import constant_of
+from .base import walk
+from .build import as_i32, less, when
 from .expand_rows import write_row
 from .whole import lies_inside
 
@@ -53,30 +50,3 @@ def expand_shares(kernel: KernelOp, store: StoreOp) -> None:
                 with when(None if height is None else less(at, height)):
                     write_row(store, read, at, column, share.n_group, every)
     store.operation.erase()
-
-
-def clear_sums(kernel: KernelOp) -> None:
-    """Let sums start from zero in front of their loops, so that every MMA adds to them.
-
-    It is only done where the loop's first step is what starts them.
-    """
-    for op in walk(kernel, MMAS):
-        loop = _starting_loop(op)
-        if loop is None:
-            continue
-        with ir.InsertionPoint(loop), op.location:
-            ClearSumsOp(acc=op.acc)
-        with ir.InsertionPoint(op), op.location:
-            op.operation.operands[len(op.operation.operands) - 1] = true()
-
-
-def _starting_loop(op: Any) -> Any:
-    """The loop around an MMA whose first step alone does not add; None where there is none."""
-    compare = defining_op(op.accumulate)
-    loop = op.operation.parent.opview
-    if not isinstance(compare, arith.CmpIOp) or loop.operation.name != "scf.for":
-        return None
-    counts = compare.lhs == loop.induction_variable
-    is_first = constant_of(compare.rhs) == constant_of(loop.lowerBound)
-    differs = ir.IntegerAttr(compare.predicate).value == int(arith.CmpIPredicate.ne)
-    return loop if counts and is_first and differs else None

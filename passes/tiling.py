@@ -15,6 +15,7 @@ over the edge of a matrix, a load fills it with zero and a store drops what lies
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import prod
 from typing import Any, ClassVar
 
 from ..dialects import legality
@@ -22,7 +23,7 @@ from ..dialects.dtypes import DType, operand_dtype
 from ..dialects.errors import CompileError
 from ..dialects.layout import LINEAR, TileLayout
 from ..dialects.mlir import arith, func, ir, scf
-from ..dialects.target import MMAS, WARP_THREADS, Target
+from ..dialects.target import MMAS, WARP, WARP_THREADS, Target, warp_grid
 from ..dialects.tile import (
     AccumulatorOp,
     CtaTileOp,
@@ -55,8 +56,14 @@ from .thread_tiling import (
     thread_tile,
     threads_for,
 )
+from .warp_grids import say_grid
 
 GLOBAL = 1
+
+
+def parse_grid(text: str) -> tuple[int, ...] | None:
+    """`auto` (None) or two counts."""
+    return None if text == "auto" else parse_extents(2)(text)
 
 
 @dataclass(frozen=True)
@@ -71,6 +78,9 @@ class Tiling:
     shared memory, one after the other along K; `whole` tiles that have all of K, rounded up to
     whole BK; or the `global` views themselves, BK elements of K at a time. Their f32 is multiplied
     as it is, and that of a tensor core as tf32.
+
+    Where each warp multiplies by itself (mma.sync), `warps` is the grid of those that share a
+    tile; auto takes four, or more where the sums need their registers.
     """
 
     name: ClassVar[str] = "tiling"
@@ -81,6 +91,7 @@ class Tiling:
     )
     operands: str = option("tiles", one_of(*OPERANDS), "tiles, whole or global")
     threads: int | None = option(None, parse_threads, "auto or whole warps up to 1024")
+    warps: tuple[int, int] | None = option(None, parse_grid, "auto or warps along M and N, as 2x4")
 
     def __call__(self, module: ir.Module, log: PassLog) -> None:
         matmuls = walk(module, MatmulOp)
@@ -90,13 +101,15 @@ class Tiling:
                 "run normalize first, and tiling once"
             )
         matmul = matmuls[0]
-        target = choose_mma(module, matmul, self.mma)
+        target, grid = choose_mma(module, matmul, self.mma), None
         if target.threads_multiply:
+            self._grid(matmul, target)
             tile = thread_tile(matmul, self.tile, self.operands)
             threads = self.threads or threads_for(tile)
             check_thread_tile(matmul, tile, threads, self.operands, target)
         else:
             tile, threads = self.tile, self._threads_of_mma(matmul, target)
+            grid = self._grid(matmul, target)
             if _operand_type(matmul, target).name == "tf32" and log.places:
                 log.remark(
                     matmul,
@@ -104,12 +117,14 @@ class Tiling:
                     "multiplies them as they are",
                 )
         kernel = _build_kernel(matmul, tile, threads, self.operands, target)
+        if grid:
+            say_grid(kernel, grid)
         function = matmul.operation.parent.opview
         if isinstance(function, func.FuncOp):
             function.operation.erase()
-        grid = integers_of(kernel.grid)
+        ctas = integers_of(kernel.grid)
         log.did(
-            f"{'x'.join(map(str, tile))} tiles, grid {grid[0]}x{grid[1]}, "
+            f"{'x'.join(map(str, tile))} tiles, grid {ctas[0]}x{ctas[1]}, "
             f"{_k_tiles(kernel)} K steps"
         )
 
@@ -120,9 +135,23 @@ class Tiling:
                 rule = f"tiling: {name} must be left out where no thread multiplies by itself"
                 raise refused(matmul, f"{rule}, got {getattr(self, name)}; use mma=fma")
         check_tile(matmul, self.tile, target)
-        warps = target.mma_warps(*self.tile[:2])
+        grid = self._grid(matmul, target)
+        warps = prod(grid) if grid else target.mma_warps(*self.tile[:2])
         assert warps is not None  # check_tile has asked
         return WARP_THREADS * warps
+
+    def _grid(self, matmul: MatmulOp, target: Target) -> tuple[int, int] | None:
+        """The warps that share a tile, where each multiplies by itself; refuse any elsewhere."""
+        if target.mma.issuer != WARP:
+            if self.warps is not None:
+                got = f"{target.mma.name}, got warps={self.warps[0]}x{self.warps[1]}"
+                raise refused(matmul, f"tiling: warps share no tile of {got}; drop warps")
+            return None
+        m, n, _ = self.tile
+        if self.warps is None:
+            return warp_grid(m, n, target.mma)
+        require(matmul, legality.warp_grid(target, m, n, self.warps))
+        return self.warps
 
 
 def check_tile(matmul: MatmulOp, tile: tuple[int, int, int], target: Target) -> None:

@@ -15,9 +15,12 @@ the slot instead, by `tile.copy`, and a remark says so.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar
 
+from ..dialects import legality
 from ..dialects.mlir import ir
 from ..dialects.pipe import (
     AcquireOp,
@@ -31,7 +34,7 @@ from ..dialects.pipe import (
 )
 from ..dialects.target import Target
 from ..dialects.tile import AwaitMmaOp, CopyOp, KernelOp, LoadOp, MmaOp, TensorMapOp, TmaLoadOp
-from .base import PassLog, one_of, option, refused, target_of, the_kernel, walk
+from .base import PassLog, one_of, option, refused, require, target_of, the_kernel, walk
 from .tensor_maps import load_map_type, tma_refusal
 
 
@@ -49,44 +52,11 @@ class TmaInsertion:
     def __call__(self, module: ir.Module, log: PassLog) -> None:
         kernel = the_kernel(module, self.name)
         target = target_of(module)
-        if not walk(kernel, LoadOp):
-            raise refused(
-                kernel, "tma-insertion: operands come through a pipe already; run it once"
-            )
-        for load in walk(kernel, LoadOp):
-            _check_use(load)
-        copies = 0
-        for mma in walk(kernel, MmaOp):
-            loads = [operand.owner.opview for operand in (mma.a, mma.b)]
-            if all(isinstance(load, LoadOp) for load in loads):
-                copies += self._insert(kernel, mma, loads, target, log)
+        require(kernel, legality.tma(target), "use copy-insertion", "tma-insertion: ")
+        copies = pipe_operands(kernel, target, self.name, partial(self._map, target, log))
         log.did(f"{copies} operand tiles by TMA, {self.box} boxes")
 
-    def _insert(
-        self, kernel: KernelOp, mma: MmaOp, loads: list[LoadOp], target: Target, log: PassLog
-    ) -> int:
-        """Pipe the operands of one MMA; how many of them TMA copies."""
-        tiles = [load.tile.type for load in loads]
-        top = ir.InsertionPoint.at_block_begin(kernel.body.blocks[0])
-        with top, mma.location:
-            maps = [self._tensor_map(load, target, log) for load in loads]
-            ring = CreateOp(ring=RingType.of(1, tiles)).ring
-        with ir.InsertionPoint(mma), mma.location:
-            empty = AcquireOp(ring=ring, slot=ring.type.slot).slot
-            for load, map_, tile in zip(loads, maps, slot_tiles(empty), strict=True):
-                _fill(load, map_, tile)
-            CommitOp(ring=ring)
-            full = slot_tiles(WaitOp(ring=ring, slot=ring.type.slot).slot)
-        with ir.InsertionPoint.after(mma.operation), mma.location:
-            if target.awaits_mmas:
-                await_mmas(0)
-            ReleaseOp(ring=ring)
-        for load, tile in zip(loads, full, strict=True):
-            load.tile.replace_all_uses_with(tile)
-            load.operation.erase()
-        return len([map_ for map_ in maps if map_ is not None])
-
-    def _tensor_map(self, load: LoadOp, target: Target, log: PassLog) -> ir.Value | None:
+    def _map(self, target: Target, log: PassLog, load: LoadOp) -> ir.Value | None:
         """The map of the load's view, or None, with a remark, where TMA can't address it."""
         reason = tma_refusal(load.view.type, load.tile.type.layout, target)
         if reason:
@@ -100,13 +70,61 @@ class TmaInsertion:
         return TensorMapOp(map=type_, view=load.view).map
 
 
-def _check_use(load: LoadOp) -> None:
+def pipe_operands(
+    kernel: KernelOp, target: Target, name: str, map_of: Callable[[LoadOp], ir.Value | None]
+) -> int:
+    """Pipe the operands of each MMA; how many of them TMA copies, by the maps that there are.
+
+    `name` is the pass.
+    """
+    if not walk(kernel, LoadOp):
+        raise refused(kernel, f"{name}: operands come through a pipe already; run it once")
+    for load in walk(kernel, LoadOp):
+        _check_use(load, name)
+    copies = 0
+    for mma in walk(kernel, MmaOp):
+        loads = [operand.owner.opview for operand in (mma.a, mma.b)]
+        if all(isinstance(load, LoadOp) for load in loads):
+            copies += _insert(kernel, mma, loads, target, map_of)
+    return copies
+
+
+def _insert(
+    kernel: KernelOp,
+    mma: MmaOp,
+    loads: list[LoadOp],
+    target: Target,
+    map_of: Callable[[LoadOp], ir.Value | None],
+) -> int:
+    """Pipe the operands of one MMA; how many of them TMA copies."""
+    tiles = [load.tile.type for load in loads]
+    top = ir.InsertionPoint.at_block_begin(kernel.body.blocks[0])
+    with top, mma.location:
+        maps = [map_of(load) for load in loads]
+        ring = CreateOp(ring=RingType.of(1, tiles)).ring
+    with ir.InsertionPoint(mma), mma.location:
+        empty = AcquireOp(ring=ring, slot=ring.type.slot).slot
+        for load, map_, tile in zip(loads, maps, slot_tiles(empty), strict=True):
+            _fill(load, map_, tile)
+        CommitOp(ring=ring)
+        full = slot_tiles(WaitOp(ring=ring, slot=ring.type.slot).slot)
+    with ir.InsertionPoint.after(mma.operation), mma.location:
+        if target.awaits_mmas:
+            await_mmas(0)
+        ReleaseOp(ring=ring)
+    for load, tile in zip(loads, full, strict=True):
+        load.tile.replace_all_uses_with(tile)
+        load.operation.erase()
+    return len([map_ for map_ in maps if map_ is not None])
+
+
+def _check_use(load: LoadOp, name: str) -> None:
     """A slot is one step's: its tiles are loaded for one MMA."""
     readers = [use.owner.name for use in load.tile.uses]
     if readers != ["tile.mma"]:
         raise refused(
             load,
-            f"tma-insertion: a tile must be loaded for one MMA, got {len(readers)} that read it; "
+            f"{name}: a tile must be loaded for one MMA, got {len(readers)} that read it; "
             "load it for each",
         )
 

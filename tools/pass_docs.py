@@ -35,9 +35,11 @@ from ..passes import (
     lowering,
     plan,
     thread_rules,
+    tma_insertion,
     trace_operand,
 )
 from ..passes.assign_threads import AssignThreads
+from ..passes.copy_insertion import CopyInsertion
 from ..passes.expand_loops import ExpandLoops
 from ..passes.lowering import pipes, rings
 from ..passes.lowering.pipes_to_barriers import PipesToBarriers
@@ -59,7 +61,11 @@ OPTIONS = {
     "epilogue-staging": "columns=32 buffers=2",
 }
 # Passes for another chip than the default, and what its small kernel has instead.
-OTHER_CHIPS = {"ping-pong": ("sm_90a", {"clustering": "shape=2x1"})}
+OTHER_CHIPS = {
+    "ping-pong": ("sm_90a", {"clustering": "shape=2x1"}),
+    "copy-insertion": ("sm_80", {}),
+}
+INSTEAD_OF = {"copy-insertion": "tma-insertion"}
 ALL = (*PIPELINE, *LOWERING)
 # Modules whose refusals are a pass's, too.
 CALLS = {
@@ -68,6 +74,7 @@ CALLS = {
     ExpandLoops: (check_loops,),
     PlanMemory: (plan, check_memory, check_barriers),
     PipesToBarriers: (pipes, rings, check_phases),
+    CopyInsertion: (tma_insertion,),
 }
 OUTLINE = re.compile(r"\bsm\.|\bscf\.(?!yield)|^\s*\}")
 SIGNATURE = re.compile(r" : \(.*\) -> .*$")
@@ -79,7 +86,8 @@ INDEX_HEADER = """# The passes
 
 Each pass takes the IR that the one before it leaves. From `tiling` on, that IR is a kernel which
 computes the right product, so the pipeline may stop after any of these passes. `split-k` and
-`ping-pong` run only where a schedule or a pipeline names them.
+`ping-pong` run only where a schedule or a pipeline names them, and `copy-insertion` takes the place
+of `tma-insertion` for chips without TMA.
 
 The page of a pass has the IR before and after in short, its options, what it refuses, and what it
 changes on a small kernel."""
@@ -110,6 +118,7 @@ def render_all() -> dict[str, str]:
 def _render_for_other_chip(pass_class: Any, run: list[str]) -> str:
     chip, options = OTHER_CHIPS[pass_class.name]
     options = {**OPTIONS, **options}
+    run = [name for name in run if name != INSTEAD_OF.get(pass_class.name)]
     before, after = _modules(run, options, chip)[len(run) - 2 : len(run)]
     return render(pass_class, _pipeline(run, options), before, after, f" for `{chip}`")
 

@@ -79,19 +79,15 @@ class Frame:
         self.warp = self.thread // 32
         self.lane = self.thread % 32
         self.first_warp = build.less(self.thread, 32)
-        leader = arith.andi(self._elected(), self.first_warp)
+        leader = arith.andi(self.elect(), self.first_warp)
         self.team = Team(self.kernel.threads.value, self.thread, leader)
         for ring in walk(self.kernel, RingOp):
             memory = defining_op(ring.memory)
-            if isinstance(ring.ring.type.tiles[0], SmemType):
+            if isinstance(ring.ring.type.tiles[0], SmemType) and not self.target.mma.fragments:
                 places = zip(memory.memory.type.tiles, integers_of(memory.offsets), strict=True)
                 self.descriptors[ring.memory] = [
                     self.descriptor_at(tile.layout, offset) for tile, offset in places
                 ]
-
-    def _elected(self) -> ir.Value:
-        """True in one lane of each warp: any, or the first where there is no elect.sync."""
-        return build.elect() if self.target.async_agents else build.equal(self.lane, 0)
 
     def hold_accumulators(self) -> None:
         """Stack slots for the sums that threads hold."""
@@ -99,6 +95,10 @@ class Frame:
             type_ = accumulator.acc.type
             slots = stack_slots(type_, self.warpgroups(type_))
             accumulator.acc.replace_all_uses_with(self.lowered_as(slots, type_))
+
+    def elect(self) -> ir.Value:
+        """True in one lane of the warp: the first, where the chip has no elect.sync."""
+        return build.elect() if self.target.async_agents else build.equal(self.lane, 0)
 
     def read_place(self) -> None:
         """This CTA's place in its cluster; pair masks that depend on it."""

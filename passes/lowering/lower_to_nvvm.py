@@ -20,7 +20,7 @@ from ...dialects.target import Target
 from ...dialects.tile_types import integers_of
 from .. import build
 from ..base import PassLog, one_of, option, target_of, walk
-from . import nvvm_barriers, nvvm_copies, nvvm_tensor_core
+from . import nvvm_barriers, nvvm_copies, nvvm_fragments, nvvm_tensor_core
 
 TENSOR_MAP_BYTES = 128
 PDL = ("auto", "true", "false", "early")
@@ -29,7 +29,12 @@ UPSTREAM = (
     "convert-arith-to-llvm,convert-math-to-llvm,convert-nvvm-to-llvm,"
     "gpu.module(llvm.func(reconcile-unrealized-casts,canonicalize,cse)))"
 )
-PATTERNS = {**nvvm_barriers.PATTERNS, **nvvm_copies.PATTERNS, **nvvm_tensor_core.PATTERNS}
+PATTERNS = {
+    **nvvm_barriers.PATTERNS,
+    **nvvm_copies.PATTERNS,
+    **nvvm_tensor_core.PATTERNS,
+    **nvvm_fragments.PATTERNS,
+}
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,8 @@ operand tiles    TMA's bytes and the producer's arrival are in;  tcgen05.commit 
 accumulator      tcgen05.commit arrives                          each consumer warp arrives
 turns            each producer warp arrives                      each consumer warp arrives
 
+Rings that threads fill for themselves have no mbarriers (`copy_groups`).
+
 With wgmma, a slot may be waited for before the one ahead of it is released, so that waiting and
 releasing have a position each. Threads that copy with cp.async arrive on a slot when they have
 started to fill later ones, and at the end of the loop on the rest.
@@ -23,12 +25,16 @@ from ...dialects.tile_stores import NextBufferOp, StagingBufferOp
 from .. import build
 from ..base import defining_op, refused
 from ..plan import transaction_bytes
+from . import copy_groups
 from .rings import Ring, Rings, advance, arrive_once, before, converge, peers, read, run
 
 
 def lower_acquire(rings: Rings, op: AcquireOp) -> None:
     """Wait until the slot is empty; announce the bytes that its full barrier waits for."""
     ring = rings.of_op(op)
+    if ring.moves is not None:
+        copy_groups.acquire(ring, op)
+        return
     index, parity = read(ring.fill)
     rings.wait(ring.empty(index), before(parity))
     if ring.kind == "accumulator":
@@ -75,6 +81,9 @@ def _counting(rings: Rings, op: TmaLoadOp | TmaMulticastOp) -> ir.Value:
 def lower_commit(rings: Rings, op: CommitOp) -> None:
     """The slot is full when TMA's bytes, the threads' copies or the MMAs are in."""
     ring = rings.of_op(op)
+    if ring.moves is not None:
+        copy_groups.commit(ring, op)
+        return
     if ring.kind == "accumulator":
         rings.commit(ring.full(read(ring.fill)[0]), rings.pair_mask())
     elif ring.kind == "turns":
@@ -135,6 +144,9 @@ def _arrive_when_copied(ring: Ring) -> None:
 def lower_wait(rings: Rings, op: WaitOp) -> None:
     """Wait until the slot is full."""
     ring = rings.of_op(op)
+    if ring.moves is not None:
+        copy_groups.wait(ring, op)
+        return
     index, parity = read(ring.read)
     rings.wait(ring.full(index), parity)
     rings.fence("tcgen05_after")
@@ -146,6 +158,9 @@ def lower_wait(rings: Rings, op: WaitOp) -> None:
 def lower_release(rings: Rings, op: ReleaseOp) -> None:
     """The slot is empty once the MMAs that read it are done, or every warp has read it."""
     ring = rings.of_op(op)
+    if ring.moves is not None:
+        copy_groups.release(ring, op)
+        return
     empty = ring.empty(read(ring.release)[0])
     if ring.kind == "accumulator":
         rings.fence("tcgen05_before")

@@ -61,6 +61,15 @@ from .copies import lower_copy
 from .fma import lower_fma
 from .frame import Frame, Team
 from .mma import lower_mma, lower_operand
+from .mma_sync import (
+    clear_fragments,
+    hold_fragments,
+    lower_mma_sync,
+    lower_read_atoms,
+    lower_settled,
+    lower_warp_column,
+    lower_warp_row,
+)
 from .operands import lower_load_boxes, lower_multicast_boxes
 from .pieces import lower_tma_store
 from .positions import (
@@ -176,7 +185,7 @@ def _team(frame: Frame, op: WarpsOp) -> None:
     thread = frame.thread - 32 * op.first.value
     condition = build.less(thread, 32 * op.warps.value)
     with ir.InsertionPoint.at_block_begin(block):
-        leader = arith.andi(build.elect(), build.less(thread, 32))
+        leader = arith.andi(frame.elect(), build.less(thread, 32))
     frame.team = Team(32 * op.warps.value, thread, leader)
     convert(frame, ops)
     frame.team = outer
@@ -187,7 +196,7 @@ def _region(frame: Frame, op: RunOp) -> None:
     """An `if` for the threads that the region is for, of those that are there."""
     by = op.by.value
     if by == WARP:
-        condition = build.elect()
+        condition = frame.elect()
     else:
         lane = frame.team.leader if who_runs(op) == TEAM else None
         issues = frame.issues if by == ISSUER else None
@@ -202,7 +211,7 @@ def _first_warp(frame: Frame, op: FirstWarpOp) -> None:
 
 
 def _prologue(frame: Frame, op: PrologueOp) -> None:
-    if not frame.target.has_tensor_memory and not frame.target.threads_multiply:
+    if frame.target.awaits_mmas:
         frame.hold_accumulators()
     convert(frame, program(op.body.blocks[0]))
     _run_if(None, op.body.blocks[0])
@@ -355,9 +364,20 @@ _FMA: Lowerings = {
     HasSumsOp: lower_has_sums,
     SumsRowOp: lower_sums_row,
 }
+_MMA_SYNC: Lowerings = {
+    **_WGMMA,
+    AccumulatorOp: hold_fragments,
+    TileOp: lower_tile,
+    MmaOp: lower_mma_sync,
+    ClearSumsOp: clear_fragments,
+    ThreadRowOp: lower_warp_row,
+    ThreadColumnOp: lower_warp_column,
+    ReadRowsOp: lower_read_atoms,
+    AwaitSumsOp: lower_settled,
+}
 LOWERINGS = {
     "tcgen05.mma": _TCGEN05,
     "wgmma.mma_async": _WGMMA,
-    "mma.sync": {},
+    "mma.sync": _MMA_SYNC,
     "fma": _FMA,
 }

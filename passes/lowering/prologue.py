@@ -19,7 +19,7 @@ from typing import Any, get_args
 
 from ...dialects import sm
 from ...dialects.mlir import ir
-from ...dialects.sm_memory import MEMORY_OPS, BarriersOp, StagingOp, TensorMemoryOp
+from ...dialects.sm_memory import MEMORY_OPS, BarriersOp, CopyRingOp, StagingOp, TensorMemoryOp
 from ...dialects.sm_threads import LANE, FirstWarpOp, PrologueOp
 from ...dialects.tile import KernelOp, TensorMapOp
 from .. import build
@@ -66,6 +66,8 @@ def _prologue() -> PrologueOp:
 
 
 def _init_barriers(rings: Rings) -> None:
+    if not rings.target.async_agents:  # no fence for mbarriers, and none to initialise
+        return
     for op, slot in _slots(rings):
         barrier = barrier_of(op.barriers, build.constant(slot))
         sm.BarrierInitOp.of(barrier, count=op.arrivals.value)
@@ -78,7 +80,7 @@ def _slots(rings: Rings) -> Iterator[tuple[BarriersOp, int]]:
     if rings.done is not None:
         yield defining_op(rings.done), 0
     for ring in rings.rings.values():
-        if isinstance(ring.op, StagingOp):
+        if isinstance(ring.op, StagingOp | CopyRingOp):
             continue
         for slot in range(ring.stages):
             yield defining_op(ring.op.full), slot

@@ -10,7 +10,7 @@ from typing import Any
 from ...dialects import sm
 from ...dialects.mlir import ir
 from ...dialects.pipe import TurnType
-from ...dialects.sm_memory import BarriersOp, RingOp, StagingOp, TurnsOp, is_claim
+from ...dialects.sm_memory import BarriersOp, CopyRingOp, RingOp, StagingOp, TurnsOp, is_claim
 from ...dialects.sm_positions import CTA, PAIR, PEERS
 from ...dialects.sm_threads import WARP, ConvergeOp, RunOp
 from ...dialects.target import Target
@@ -19,8 +19,9 @@ from ...dialects.tile_types import AccumulatorType
 from .. import build
 from ..cluster import Cluster
 from ..plan import MMA_DONE, cluster_of, has_copies
+from .copy_moves import Moves, moves_of
 
-RINGS = (RingOp, TurnsOp, StagingOp)
+RINGS = (RingOp, TurnsOp, StagingOp, CopyRingOp)
 
 
 @dataclass(frozen=True)
@@ -29,7 +30,8 @@ class Ring:
 
     Who fills slots is at `fill`, who reads them at `read`, and releases them at `release`: one
     position with `read` where a slot is released before the next is waited for. Threads that copy
-    have `pending` slots filled or under way, the first at `arrive`, that are not full yet.
+    have `pending` slots filled or under way, the first at `arrive`, that are not full yet. `moves`
+    are those of threads that read what they copy.
     """
 
     op: Any
@@ -39,6 +41,7 @@ class Ring:
     read: ir.Value
     arrive: ir.Value
     pending: ir.Value | None = None
+    moves: Moves | None = None
 
     @property
     def kind(self) -> str:
@@ -149,6 +152,9 @@ def _with_positions(op: Any, target: Target) -> Ring:
     if isinstance(op, StagingOp):
         write = position("staging.write", stages)
         return Ring(op, False, write, write, write, write)
+    if isinstance(op, CopyRingOp):
+        fill, read = position("operands.fill", stages), position("operands.read", stages)
+        return Ring(op, True, fill, read, read, fill, moves=moves_of(op))
     label = op.full.owner.opview.label.value.partition(".")[0]
     fill = position(f"{label}.fill", stages)
     release = position(f"{label}.{'release' if target.awaits_mmas else 'read'}", stages)

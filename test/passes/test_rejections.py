@@ -10,9 +10,9 @@ from tilewright.dialects.errors import CompileError
 from tilewright.dialects.target import TARGETS
 
 PASS_NAMES = (
-    "normalize, tiling, tma-insertion, swizzle-selection, split-k, epilogue-staging, clustering, "
-    "pipelining, warp-specialization, persistence, ping-pong, assign-threads, "
-    "plan-memory, expand-loops, pipes-to-barriers, select-instructions"
+    "normalize, tiling, tma-insertion, copy-insertion, swizzle-selection, split-k, "
+    "epilogue-staging, clustering, pipelining, warp-specialization, persistence, "
+    "ping-pong, assign-threads, plan-memory, expand-loops, pipes-to-barriers, select-instructions"
 )
 PRESET_NAMES = (
     "v1a, v1b, v2a, v2b, v3, v4, v5, v6, "
@@ -76,7 +76,7 @@ def test_specs_that_cannot_be_built(fields, message):
         ("tiling{tile}", "pipeline: tiling: an option must be name=value, got 'tile'"),
         (
             "tiling{tiles=1}",
-            "tiling: unknown option 'tiles'; it takes tile, mma, operands, threads",
+            "tiling: unknown option 'tiles'; it takes tile, mma, operands, threads, warps",
         ),
         (
             "tiling{mma=wgmma.mma_async}",

@@ -172,6 +172,15 @@ def prefetch(
     addr: Value, *, tensormap: bool | None = None, predicate: Value | None = None
 ) -> OpView: ...
 def setmaxregister(reg_count: int, action: SetMaxRegisterAction) -> OpView: ...
+def ldmatrix(
+    ptr: Value,
+    num: int,
+    layout: Attribute,
+    shape: Attribute,
+    elt_type: Attribute,
+    *,
+    results: Sequence[Type] | None = None,
+) -> OpResult: ...
 def stmatrix(
     ptr: Value, sources: Sequence[Value], layout: Attribute, shape: Attribute, elt_type: Attribute
 ) -> OpView: ...

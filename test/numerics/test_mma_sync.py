@@ -1,0 +1,73 @@
+"""Kernels of mma.sync: every type and layout, from fragments that warps load by themselves."""
+
+import pytest
+
+from tilewright.compiler.spec import MatmulSpec
+
+pytestmark = pytest.mark.pairwise
+
+TYPES = {
+    "f16": ("f16", "f16", "f16"),
+    "bf16": ("bf16", "bf16", "f32"),
+    "tf32": ("tf32", "tf32", "f32"),
+    "s8": ("s8", "s8", "s32", "s32"),
+    "u8": ("u8", "s8", "s32", "s32"),
+    "e4m3": ("e4m3", "e5m2", "f16"),
+}
+SHAPES = {"f16": "m16n8k16", "bf16": "m16n8k16", "tf32": "m16n8k8"}
+SPANS = {"none": 16, "32B": 32, "64B": 64, "128B": 128}
+COPIES = "tiling{tile=TILE},copy-insertion,swizzle-selection,pipelining{stages=STAGES}"
+
+
+def target_for(dtype):
+    return "sm_89" if dtype == "e4m3" else "sm_80"
+
+
+@pytest.mark.sweep
+@pytest.mark.array(dtype=tuple(TYPES), swizzle=tuple(SPANS), a_major="km", b_major="kn")
+def test_every_type_is_read_from_all_eight_layouts(check_matmul, dtype, swizzle, a_major, b_major):
+    element_bytes = {"f16": 2, "bf16": 2, "tf32": 4}.get(dtype, 1)
+    span = SPANS[swizzle] // element_bytes
+    m, n, k = max(span, 32), max(span, 16), max(span, 32 // element_bytes)
+    spec = MatmulSpec(m - 3, n, k + 8, *TYPES[dtype], a_major=a_major, b_major=b_major)
+    text = f"tiling{{tile={m}x{n}x{k}}},swizzle-selection{{force={swizzle}}}"
+    compiled, _ = check_matmul(spec, target=target_for(dtype), pipeline=text)
+    assert f"mma.sync.aligned.{SHAPES.get(dtype, 'm16n8k32')}" in compiled.ptx
+    by_matrices = "k" in (a_major, b_major) or element_bytes == 2
+    assert ("ldmatrix" in compiled.ptx) == by_matrices
+    by_columns = element_bytes == 2 and bool({a_major, b_major} & {"m", "n"})
+    assert (".trans" in compiled.ptx) == by_columns
+
+
+@pytest.mark.sweep(4)
+@pytest.mark.parametrize("stages", [1, 2, 3, 4])
+@pytest.mark.parametrize("k_tiles", [1, 2, 3, 5])
+def test_a_ring_of_any_depth_is_filled_and_read_in_turn(check_matmul, stages, k_tiles):
+    text = COPIES.replace("TILE", "32x32x16").replace("STAGES", str(stages))
+    spec = MatmulSpec(40, 32, 16 * k_tiles)
+    compiled, _ = check_matmul(spec, target="sm_80", pipeline=text, seed=stages)
+    assert "cp.async" in compiled.ptx
+    assert "mbarrier" not in compiled.ptx
+
+
+@pytest.mark.sweep(2)
+@pytest.mark.parametrize("stages", [1, 3])
+@pytest.mark.parametrize("shape", [(72, 40, 33), (65, 34, 24)])
+def test_persistent_ctas_reuse_the_ring_for_the_next_tile(check_matmul, stages, shape):
+    text = COPIES.replace("TILE", "32x32x16").replace("STAGES", str(stages))
+    check_matmul(MatmulSpec(*shape), target="sm_80", pipeline=f"{text},persistence{{ctas=2}}")
+
+
+@pytest.mark.sweep(4)
+@pytest.mark.parametrize("grid", ["1x1", "1x2", "2x2", "4x1", "2x4"])
+def test_any_grid_of_warps_shares_a_tile(check_matmul, grid):
+    text = f"tiling{{tile=64x32x24 warps={grid}}},copy-insertion"
+    compiled, _ = check_matmul(MatmulSpec(64, 32, 48, c_dtype="f32"), target="sm_86", pipeline=text)
+    assert {"m16n8k16", "m16n8k8"} <= set(compiled.ptx.replace(".", " ").split())
+
+
+@pytest.mark.parametrize("target", ["sm_90a", "sm_100a"])
+def test_chips_with_other_mmas_multiply_by_mma_sync_where_it_is_asked_for(check_matmul, target):
+    text = "tiling{tile=32x32x32 mma=mma.sync},copy-insertion,swizzle-selection,pipelining"
+    compiled, _ = check_matmul(MatmulSpec(48, 32, 64), target=target, pipeline=text)
+    assert "mma.sync" in compiled.ptx
