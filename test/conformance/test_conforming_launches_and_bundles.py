@@ -85,7 +85,7 @@ def test_other_expressions_are_refused(text):
         (lambda launch: launch["matmul"].update(b_shape="mn"), "must be 'kn' or 'nk', got 'mn'"),
         (lambda launch: launch["matmul"].update(size=[1, 2]), "size: must have 3 items, got 2"),
         (lambda launch: launch["matmul"].update(takes=["=Q"]), "must be an expression"),
-        (lambda launch: launch["tensors"][0].update(dtype="f64"), "'a' must be of f16, bf16"),
+        (lambda launch: launch["tensors"][0].update(dtype="u16"), "'a' must be of f16, bf16"),
         (lambda launch: launch["tensors"][0].update(dtype=["f16"]), "dtype: must be a text, got"),
         (lambda launch: launch["tensors"].append(1), r"tensors\[3\]: must be an object, got 1"),
         (lambda launch: launch.update(tensors={}), "tensors: must be a list, got {}"),

@@ -225,7 +225,7 @@ def arguments_at(*indices):
         (
             set_at("tensors", 1, "dtype", to="i4"),
             "tensors[1].dtype: must be 'f16' or 'bf16' or 'tf32' or 'e4m3' or 'e5m2' or 's8' "
-            "or 'u8' or 'f32' or 's32', got 'i4'",
+            "or 'u8' or 'f32' or 'f64' or 's32', got 'i4'",
         ),
         (
             set_at("tensors", 0, "strides", to=[1]),
