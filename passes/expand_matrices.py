@@ -21,8 +21,8 @@ from ..dialects.tile_stores import AwaitSumsOp
 from ..dialects.tile_threads import ReadMatricesOp, ThreadLanesOp
 from ..dialects.tile_types import AccumulatorType
 from .build import as_i32, constant, less, loop, when
-from .expand_rows import PAIR, PAIR_EVERY, ROWS_APART, write_row
-from .places import column_in, row_in
+from .expand_rows import write_row
+from .places import PAIR, PAIR_EVERY, ROWS_APART, column_in, row_in
 from .plan import cluster_of
 from .tmem_reads import TmemRead, store_read
 

@@ -24,7 +24,8 @@ from ..dialects.tile_threads import SHARED_POINTER, PartialOp, ThreadRowOp, Writ
 from ..dialects.tile_types import integers_of
 from .base import defining_op
 from .build import as_i32, both, constant, less, loop, when
-from .expand_rows import PAIR, PAIR_EVERY, Columns, held_atoms, held_rows, thread_pair, write_row
+from .expand_rows import Columns, held_atoms, held_rows, thread_pair, write_row
+from .places import PAIR, PAIR_EVERY
 from .team import Team
 from .whole import lies_inside
 

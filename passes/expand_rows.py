@@ -35,13 +35,11 @@ from ..dialects.tile_types import AccumulatorType, integers_of
 from .base import defining_op
 from .build import as_i32, constant, less, loop, when
 from .clone import copy_region
+from .places import ATOM_M, PAIR, PAIR_EVERY, ROWS_APART
 from .plan import cluster_of
 from .tmem_reads import TmemRead, store_read
 from .warp_grids import warp_tile
 from .whole import lies_inside
-
-ROWS_APART, ATOM_M = 8, 64
-PAIR, PAIR_EVERY = 2, 8
 
 
 @dataclass(frozen=True)

@@ -12,10 +12,18 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import reduce
 
-from ..dialects.fragments import Fragment
+from ..dialects.fragments import Fragment, wgmma
 from ..dialects.integers import constant
 from ..dialects.mlir import ir
 from ..dialects.target import WARP_THREADS
+
+COLUMNS = wgmma(8, 16, "d", 32)
+"""What a thread has of 8 columns of an MMA's sums in registers; every 8 columns repeat it."""
+PAIR, PAIR_EVERY = COLUMNS.values // 2, COLUMNS.shape[1]
+"""Neighbouring columns that a thread has of a row, and how many further the next ones are."""
+ROWS_APART = COLUMNS.element(0, PAIR)[0]
+"""Rows between a thread's two."""
+ATOM_M = COLUMNS.shape[0]
 
 
 @dataclass(frozen=True)

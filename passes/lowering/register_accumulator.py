@@ -2,7 +2,7 @@
 
 The warpgroups share the rows of an [M, N] accumulator, as many to each in order. One thread holds
 a stack slot for each MMA down its rows; register i of it is the thread's value i of the MMA's
-fragment (`COLUMNS`).
+fragment (`places.COLUMNS`).
 """
 
 from __future__ import annotations
@@ -10,15 +10,10 @@ from __future__ import annotations
 import functools
 
 from ...dialects import sm
-from ...dialects.fragments import wgmma
 from ...dialects.mlir import ir, llvm
 from ...dialects.tile_types import AccumulatorType
 from .. import build
-
-COLUMNS = wgmma(8, 16, "d", 32)
-"""What a thread has of 8 columns of an MMA's sums; every 8 columns repeat it."""
-ATOM_M = COLUMNS.shape[0]
-PAIR = COLUMNS.values // 2  # neighbouring columns that a thread has of a row
+from ..places import ATOM_M, COLUMNS
 
 
 def stack_slots(type_: AccumulatorType, warpgroups: int) -> list[ir.Value]:

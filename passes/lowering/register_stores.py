@@ -11,12 +11,12 @@ from ...dialects.tile_stores import AwaitSumsOp, WritePieceOp
 from .. import build
 from ..base import refused
 from ..clone import constant_of
-from ..places import column_in, row_in
+from ..places import ATOM_M, COLUMNS, PAIR, column_in, row_in
 from .elements import joined, slice_of
 from .frame import Frame, lowered_parts
 from .operands import UNIT_BYTES
 from .pieces import Piece, piece_of
-from .register_accumulator import ATOM_M, COLUMNS, PAIR, behind, parts, pinned, struct_of_type
+from .register_accumulator import behind, parts, pinned, struct_of_type
 from .rows import first_row_of
 
 

@@ -26,14 +26,14 @@ from ...dialects.tile_threads import (
 from ...dialects.tile_types import AccumulatorType, element_bytes, integers_of
 from .. import build
 from ..base import defining_op
-from ..places import column_in, row_in
+from ..places import ATOM_M, COLUMNS, PAIR, column_in, row_in
 from ..tmem_reads import TmemRead
 from ..whole import is_whole
 from .accumulator import Place, read_fragment, read_matrices
 from .elements import element_pointer, joined, read_elements, slice_of
 from .frame import CAST, Frame, known, lowered, lowered_parts
 from .operands import UNIT_BYTES, unit_offset
-from .register_accumulator import ATOM_M, COLUMNS, PAIR, behind, parts, pinned, struct_of_type
+from .register_accumulator import behind, parts, pinned, struct_of_type
 from .scalar_ops import apply_epilogue
 
 VECTOR_BYTES = 32

@@ -13,10 +13,11 @@ from ...dialects.pipe import SetRegistersOp
 from ...dialects.target import WARPGROUP_THREADS
 from ...dialects.tile import MmaOp
 from .. import build
+from ..places import ATOM_M
 from .descriptors import encode_bytes
 from .frame import Frame, lowered_parts
 from .mma import advance, mma_fields, operand_descriptor
-from .register_accumulator import ATOM_M, struct_of_type
+from .register_accumulator import struct_of_type
 
 
 def lower_set_registers(frame: Frame, op: SetRegistersOp) -> None:
