@@ -40,6 +40,7 @@ from .pipeline import (
 )
 from .schedule.choice import choose_schedule
 from .schedule.thread_schedule import is_by_threads, thread_schedule
+from .schedule.warp_schedule import is_by_warps, warp_schedule
 from .spec import MatmulSpec
 
 NO_PASSES = "none"
@@ -291,6 +292,8 @@ def choose_pipeline(spec: MatmulSpec, target: str) -> str:
     """The pipeline of the schedule that the estimates favour (`tilewright explain schedule`)."""
     if is_by_threads(spec):
         return thread_schedule(spec, find_target(target)).pipeline()
+    if is_by_warps(find_target(target)):
+        return warp_schedule(spec, find_target(target)).pipeline()
     return choose_schedule(spec, find_target(target)).pipeline()
 
 

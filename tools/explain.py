@@ -7,7 +7,14 @@ import functools
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from . import explain_layout, explain_memory, explain_roofline, explain_swizzle, explain_threads
+from . import (
+    explain_layout,
+    explain_memory,
+    explain_roofline,
+    explain_swizzle,
+    explain_threads,
+    explain_warps,
+)
 from .arguments import Parser, add_json, add_problem, problem
 from .chosen import as_spec
 from .isolated import reads_in_child
@@ -70,6 +77,7 @@ def explain_schedule_command(parser: Parser, options: argparse.Namespace) -> int
     spec = as_spec(problem(options, parser), options.target)
     from ..compiler.schedule.choice import explain_schedule
     from ..compiler.schedule.thread_schedule import is_by_threads
+    from ..compiler.schedule.warp_schedule import is_by_warps
     from ..dialects.target import find_target
 
     target = find_target(options.target)
@@ -78,6 +86,12 @@ def explain_schedule_command(parser: Parser, options: argparse.Namespace) -> int
             print_json(explain_threads.as_dict(spec, target))
         else:
             explain_threads.print_choice(spec, target)
+        return 0
+    if is_by_warps(target):
+        if options.json:
+            print_json(explain_warps.as_dict(spec, target))
+        else:
+            explain_warps.print_choice(spec, target)
         return 0
     choice = explain_schedule(spec, target)
     if options.json:

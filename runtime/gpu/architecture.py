@@ -26,6 +26,16 @@ def runs_on(target: str, capability: Capability) -> bool:
     return capability[0] == major and capability[1] >= minor
 
 
+def translates(target: str, capability: Capability) -> bool:
+    """Whether the driver of a GPU of this compute capability can make a cubin of PTX for `target`.
+
+    Of PTX without the features of one chip or family, for that capability or a later one (CUDA C++
+    Programming Guide, "Just-in-Time Compilation").
+    """
+    least, suffix = capability_of(target)
+    return not suffix and capability >= least > (0, 0)
+
+
 def target_of(capability: Capability) -> str:
     """The target with all features of a GPU: (9, 0) → "sm_90a"."""
     return f"sm_{capability[0]}{capability[1]}a"

@@ -18,7 +18,7 @@ from ..bundles.bundle import Bundle
 from ..bundles.manifest import CUBIN_NAME
 from ..errors import DeviceError, LaunchError
 from ..operands.tensors import required_alignments
-from .architecture import capability_of, runs_on, target_of
+from .architecture import capability_of, runs_on, target_of, translates
 from .gpu import Gpu
 from .launch_config import describe, launch_config
 from .operands import nothing, pointer_of, recognizer
@@ -168,7 +168,7 @@ class CudaProgram:
 
     def _check_gpu(self) -> None:
         target, capability = self.manifest["target"], self.gpu.capability
-        if not runs_on(target, capability):
+        if not runs_on(target, capability) and not translates(target, capability):
             wanted, got = (".".join(map(str, c)) for c in (capability_of(target)[0], capability))
             raise DeviceError(
                 f"{self.where}: GPU must have compute capability {wanted} for a bundle of"
@@ -182,6 +182,12 @@ class CudaProgram:
                 f" bytes, got {shared_bytes}; compile with fewer stages"
             )
 
+    def _image(self, bundle: Bundle) -> bytes:
+        """The cubin, or the PTX, which the driver translates, where it is for older GPUs."""
+        if runs_on(self.manifest["target"], self.gpu.capability):
+            return bundle.cubin
+        return bundle.ptx.encode() + b"\0"
+
     def _load(self, bundle: Bundle) -> Any:
         """The function, loaded and configured once for each GPU."""
         manifest, driver = self.manifest, self.gpu.driver
@@ -191,7 +197,7 @@ class CudaProgram:
         if key in self.gpu.functions:
             return self.gpu.functions[key]
         with driver.entered(self.where, self.gpu.context), driver.loading(self.where):
-            function = driver.load_function(self.where, bundle.cubin, entry)
+            function = driver.load_function(self.where, self._image(bundle), entry)
             if shared_bytes:
                 name = "MAX_DYNAMIC_SHARED_SIZE_BYTES"
                 driver.set_function(self.where, function, name, shared_bytes)

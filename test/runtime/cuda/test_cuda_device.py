@@ -7,7 +7,7 @@ import pytest
 from tilewright.runtime import Bundle, DeviceError, Kernel, LaunchError
 from tilewright.runtime.bundles.bundle import seal
 from tilewright.runtime.gpu import CudaDevice
-from tilewright.runtime.gpu.architecture import runs_on
+from tilewright.runtime.gpu.architecture import runs_on, translates
 from tilewright.runtime.gpu.driver import Driver, DriverError
 
 
@@ -250,6 +250,21 @@ def test_a_bundle_for_another_gpu_is_refused_with_both_names(h200, bundle):
 )
 def test_a_cubin_runs_on_its_own_architecture(target, capability, runs):
     assert runs_on(target, capability) is runs
+
+
+@pytest.mark.parametrize(
+    ("target", "capability", "does"),
+    [
+        ("sm_80", (9, 0), True),
+        ("sm_80", (8, 0), True),
+        ("sm_86", (8, 0), False),
+        ("sm_90a", (10, 0), False),
+        ("sm_100f", (10, 3), False),
+        ("gfx942", (9, 4), False),
+    ],
+)
+def test_the_driver_translates_ptx_of_no_single_chip_for_later_ones(target, capability, does):
+    assert translates(target, capability) is does
 
 
 def test_too_much_shared_memory_is_refused(b200, manifest, ptx, cubin):
