@@ -261,7 +261,8 @@ PIECE = '!tile.smem<tensor<128x16xbf16>, "k", "none">'
         ),
         (
             kernel(*read_rows("vector<32xf32>")),
-            "tile.read_rows: must give two vector<16xf32>, got vector<32xf32>",
+            "tile.read_rows: must give two vectors of 16 f32, or of a part of them, got "
+            "vector<32xf32> and vector<32xf32>",
         ),
         (
             kernel(*read_matrices(lower="vector<8xf32>")),
