@@ -119,8 +119,12 @@ def ladder_command(parser: Parser, options: argparse.Namespace) -> int:
     check_place(options.svg)
     if options.no_run and options.check:
         parser.error("--check must come without --no-run, which runs nothing")
+    from .ladder_steps import whole_ladders
+
     spec = spec_of(options, parser)
     names = preset_names(options.presets, options.target)
+    if options.no_run and options.presets is None:
+        names = whole_ladders(names)
     rungs = [] if options.no_run else _climb_all(names, spec, options)
     passed = all(rung.error is None for rung in rungs)
     if options.print_diff:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from ..compiler.spec import MatmulSpec
 
 _LADDER = re.compile(r"[a-z]*")
+_NUMBER = re.compile(r"(\d+)([a-z]?)$")
 
 
 def ladder_of(name: str) -> str:
@@ -23,16 +24,29 @@ def ladder_of(name: str) -> str:
     return _LADDER.match(name)[0]  # type: ignore[index]
 
 
+def rungs_of(ladder: str) -> list[str]:
+    """The presets of a ladder, of any chip: by their numbers, else as they stand."""
+    from ..compiler.pipeline import all_presets
+
+    return sorted((each for each in all_presets() if ladder_of(each) == ladder), key=_number)
+
+
+def whole_ladders(names: list[str]) -> list[str]:
+    """Every rung of the ladders that the presets are of."""
+    return [rung for ladder in dict.fromkeys(map(ladder_of, names)) for rung in rungs_of(ladder)]
+
+
 def rung_before(name: str) -> str | None:
     """The preset that a rung goes on from, None for the first of a ladder."""
-    from ..compiler.presets import PRESETS_OF, THREAD_PRESETS
+    rungs = rungs_of(ladder_of(name))
+    at = rungs.index(name)
+    return rungs[at - 1] if at else None
 
-    for presets in (*PRESETS_OF.values(), THREAD_PRESETS):
-        rungs = [each for each in presets if ladder_of(each) == ladder_of(name)]
-        if name in rungs:
-            at = rungs.index(name)
-            return rungs[at - 1] if at else None
-    return None
+
+def _number(name: str) -> tuple[int, str]:
+    """1 and b of v1b; 0 and nothing without a number."""
+    found = _NUMBER.search(name)
+    return (int(found[1]), found[2]) if found else (0, "")
 
 
 def changed_calls(name: str) -> list[PassCall]:

@@ -33,6 +33,11 @@ def predicted(name):
     ("name", "said"),
     [
         ("v1b", "tma-insertion{box=3d}"),
+        (
+            "kernel2",
+            "tiling{tile=64x64x64 no mma no operands}, +tma-insertion{box=2d}, "
+            "+expand-loops{reads=matrices}",
+        ),
         ("v4", "+warp-specialization"),
         ("v6", "+persistence{scheduler=static}"),
         ("kernel6", "clustering{shape=2x1}, +pipelining{stages=5}, +warp-specialization"),
