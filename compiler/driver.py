@@ -301,7 +301,7 @@ def _spec_of(module: ir.Module) -> MatmulSpec:
     """The spec of a normalized module; its epilogue does not count."""
     (matmul,) = walk(module, MatmulOp)
     m, k = logical_shape(matmul.a.type, matmul.a_major.value)
-    n = matmul.c.type.shape[1]
+    *stack, _, n = matmul.c.type.shape
     elements = [str(value.type.element_type) for value in (matmul.a, matmul.b, matmul.c)]
     named = target_of(module).mma.name if MMA_ATTRIBUTE in module.operation.attributes else ""
     operands = [operand_dtype(element, named) for element in elements[:2]]
@@ -310,7 +310,10 @@ def _spec_of(module: ir.Module) -> MatmulSpec:
     a_major = "k" if matmul.a_major.value == "k" else "m"
     b_major = "k" if matmul.b_major.value == "k" else "n"
     dtypes = (a.name, b.name, c.name, a.accumulator)
-    return MatmulSpec(m, n, k, *dtypes, a_major=a_major, b_major=b_major)
+    majors = {"a_major": a_major, "b_major": b_major}
+    stacked = {"a_stacked": matmul.a.type.rank == 3, "b_stacked": matmul.b.type.rank == 3}
+    batch = {"batch": stack[0], **stacked} if stack else {}
+    return MatmulSpec(m, n, k, *dtypes, **majors, **batch)
 
 
 def _translate(module: ir.Module, compiled: Compiled) -> None:

@@ -23,6 +23,7 @@ REGISTER_BYTES = 4
 PARTIAL_BYTES = 4  # of an element of a split K's sums, which are added in f32
 TILES_MAX = 2**31 - 1  # a 32-bit count
 STAGED_PAIR_ROWS = 128  # with 64, half of N lies in the upper lanes, and pieces are cut across both
+STRIDE_BYTES_MAX = 2**40  # of a tensor map (cuTensorMapEncodeTiled, globalStrides)
 
 
 def operand_type(target: Target, dtype: str) -> str | None:
@@ -160,6 +161,14 @@ def row_pitch(target: Target, pitch_bytes: int, rows: int) -> str | None:
     if rows <= 1 or pitch_bytes % unit == 0:
         return None
     return f"its row pitch must be a multiple of {unit} bytes, got {pitch_bytes}"
+
+
+def stack_pitch(target: Target, step_bytes: int) -> str | None:
+    """The bytes from matrix to matrix that a tensor map can say, 0 where there is one matrix."""
+    unit = target.tma_alignment_bytes
+    if step_bytes % unit == 0 and step_bytes < STRIDE_BYTES_MAX:
+        return None
+    return f"its matrices must be a multiple of {unit} bytes apart, got {step_bytes}"
 
 
 def stored_rows(row_bytes: int) -> str | None:

@@ -1,6 +1,6 @@
 """The `tile` dialect: what one CTA computes, with no barrier and no address.
 
-    tile.matmul       c[M,N] = f(sum_k a[M,K] * b[N,K])        on whole tensors
+    tile.matmul       c[M,N] = f(sum_k a[M,K] * b[N,K])        on whole tensors, or stacks of them
     tile.kernel       the program of one CTA over views of global memory
     tile.cta_tile     (i, j): which M and N tile this CTA computes
     tile.for_each_tile  runs a body for every (i, j) that falls to this CTA
@@ -28,11 +28,13 @@
                       tile.next_buffer
     tile.load_boxes   tile.tma_load with its barrier; tile.multicast_boxes likewise
     tile.clear_unit   16 bytes of a slot's tile that no copy fills
+    tile.batch        (batch, row): the matrix of a stack, and the M tile in it, of a place along M
+    tile.matrix       the view, or tensor map, of one matrix of a stack
     tile.element      inside f: the element of another operand beside the one computed
     tile.yield        ends the region that computes f on one element
 
 Views are memrefs in global memory (space 1), logically [M,K], [N,K] and [M,N]; their strides say
-which axis is contiguous. Indices count tiles.
+which axis is contiguous. Views of stacks have one more dim before these. Indices count tiles.
 """
 
 from typing import Any
@@ -58,7 +60,7 @@ from .verify import (
     verify_tile_loop,
 )
 
-AXES = ("m", "n", "mn")
+AXES = ("m", "n", "mn", "bm", "bn", "bmn")
 WRITES = ("rows", "matrices")
 
 
@@ -66,7 +68,8 @@ class MatmulOp(Tile.Operation, name="matmul"):
     """`c[M,N] = f(sum_k a[M,K] * b[N,K])` on whole tensors.
 
     `a_major` "k" means that a is stored [M,K], "mn" [K,M]; likewise b is [N,K] or [K,N].
-    The region is f; its argument is the sum, i32 of integers and f32 of others.
+    The region is f; its argument is the sum, i32 of integers and f32 of others. Where c is a stack
+    [B,M,N], a, b or both have such a first dim, and the product is that of each matrix.
     """
 
     a: ext.Operand[ir.RankedTensorType]
@@ -84,8 +87,14 @@ class MatmulOp(Tile.Operation, name="matmul"):
         n, b_k = logical_shape(self.b.type, self.b_major.value)
         if k != b_k:
             return refuse(self, f"a and b must have the same K, got {k} and {b_k}")
-        if list(self.c.type.shape) != [m, n]:
-            return refuse(self, f"c must be {m}x{n}, got {list(self.c.type.shape)}")
+        batches = {tuple(list(each.type.shape)[:-2]) for each in (self.a, self.b)} - {()}
+        if len(batches) > 1 or any(len(each) > 1 for each in batches):
+            got = f"{list(self.a.type.shape)} and {list(self.b.type.shape)}"
+            return refuse(self, f"a and b must be matrices, or stacks of one length, got {got}")
+        wanted = [*(batches.pop() if batches else ()), m, n]
+        if list(self.c.type.shape) != wanted:
+            shown = "x".join(map(str, wanted))
+            return refuse(self, f"c must be {shown}, got {list(self.c.type.shape)}")
         dtype = operand_dtype(str(self.a.type.element_type))
         if dtype is None:
             return refuse(self, f"a must hold what an MMA takes, got {self.a.type.element_type}")
@@ -304,7 +313,8 @@ class ReducedStoreOp(Tile.Operation, name="reduced_store"):
 class ElementOp(Tile.Operation, name="element"):
     """`value`: the element of `source` beside the one that the epilogue computes.
 
-    `axes` says what the source is indexed by: "m" (one value a row), "n" (a column) or "mn".
+    `axes` says what the source is indexed by: "m" (one value a row), "n" (a column) or "mn"; in a
+    `tile.matmul` of stacks also by "b", their first dim, before these.
     """
 
     source: ext.Operand[Any]

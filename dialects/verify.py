@@ -127,8 +127,11 @@ def can_write_matrices(piece: TileLayout) -> bool:
 
 
 def logical_shape(stored: ir.RankedTensorType, major: str) -> tuple[int, int]:
-    """(MN, K) of an operand tensor that is stored [MN,K] ("k") or [K,MN] ("mn")."""
-    rows, columns = stored.shape
+    """(MN, K) of an operand tensor that is stored [MN,K] ("k") or [K,MN] ("mn").
+
+    A stack of them has one more dim, before these.
+    """
+    rows, columns = list(stored.shape)[-2:]
     return (rows, columns) if major == "k" else (columns, rows)
 
 

@@ -53,6 +53,7 @@ EPILOGUE_OPS: dict[str, Attributes] = {
 STRUCTURE_OPS: dict[str, Attributes] = {
     "func.func": {"sym_name": READ, "function_type": READ, **VISIBILITY},
     "func.return": {},
+    "linalg.batch_matmul": {"indexing_maps": READ, **SEGMENTS},
     "linalg.broadcast": {"dimensions": READ},
     "linalg.fill": SEGMENTS,
     "linalg.generic": {

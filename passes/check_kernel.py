@@ -13,6 +13,7 @@
                 gaps; a tensor map says what its view is
     indices     are sums and products of counters and places, in reach of 32 bits
     shapes      an MMA of the target takes the tiles, and sums in its own type
+    stacks      each tile is of one matrix, and so is all that it reads and writes (check_stacks)
     sums        the first MMA of a tile starts them, one store per agent ends them
     epilogue    holds only ops on one element, computed from its own values
 
@@ -56,12 +57,14 @@ from ..dialects.tile import (
     TmaMulticastOp,
     YieldOp,
 )
+from ..dialects.tile_batches import BatchOp, MatrixOp
 from ..dialects.tile_sums import ViewMmaOp
 from ..dialects.tile_types import Tile
 from .base import SOURCE_ATTRIBUTE, refuse_unread, refused, target_of, walk
 from .check_epilogue import check_epilogue
 from .check_operands import check_load, check_mma, check_store, check_views
 from .check_shares import check_shares, check_view_mma
+from .check_stacks import check_stacks
 from .check_tiles import check_tiles
 from .clone import constant_of, iterations_of
 from .indices import first_value
@@ -74,7 +77,8 @@ HANDLES = (CreateOp, TensorMapOp, AccumulatorOp, CtaTileOp, PairRankOp, SplitRan
 ROLES = (RoleOp, WarpsOp)
 TILE_LOOPS = (ForEachTileOp, ForEachClaimOp, ForEachTurnOp)
 LOADS = (LoadOp, TmaLoadOp, TmaMulticastOp, CopyOp)
-NO_PART_OF_A_KERNEL = (MatmulOp, KernelOp, ElementOp, YieldOp)
+NO_PART_OF_A_KERNEL = (MatmulOp, KernelOp, ElementOp, YieldOp, BatchOp, MatrixOp)
+OF_STACKS = frozenset({"tiles", "count"})
 OURS = {
     op: frozenset(field.name for field in op._fields if type(field).__name__ == "AttributeDef")
     for op in (*Tile.operations, *Pipe.operations, WarpsOp, RunOp, ConvergeOp, *MEMORY)
@@ -132,6 +136,7 @@ class Check:
                 _check_place(role, first, number)
             self._agent(role, list(members(role.body.blocks[0])), first, role.warps.value)
             first += role.warps.value
+        check_stacks(self.kernel)
         if self.roles:
             self._beside_roles()
             self._threads(first)
@@ -171,6 +176,8 @@ class Check:
             self._block(list(members(op.body)), (*loops, op), top=False)
         elif op.operation.name in ARITHMETIC:
             refuse_unread(op, ARITHMETIC[op.operation.name])
+        elif isinstance(op, BatchOp | MatrixOp):
+            refuse_unread(op, OF_STACKS)
         else:
             raise refused(
                 op,
@@ -242,6 +249,8 @@ class Check:
     def _beside_roles(self) -> None:
         for op in self.ops:
             if isinstance(op, (*ROLES, *HANDLES)):
+                continue
+            if isinstance(op, BatchOp | MatrixOp):
                 continue
             if type(op) in OURS or op.operation.name not in ARITHMETIC:
                 raise refused(

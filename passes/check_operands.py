@@ -20,8 +20,10 @@ from ..dialects.tile import (
     StagedStoreOp,
     TmaMulticastOp,
 )
+from ..dialects.tile_batches import map_of_stack
 from ..dialects.tile_types import TensorMapType, element_bytes, integers_of
 from .base import defining_op, refused, walk
+from .batches import argument_of, map_definition, matrix_of, steps_of, view_of_map
 from .indices import LinearForm, linear_form, place_of, span
 from .tensor_maps import map_type
 
@@ -61,10 +63,11 @@ def _check_strides(kernel: KernelOp, name: str, type_: ir.MemRefType, is_operand
     except RuntimeError:  # a layout that no strides say
         strides, offset = [], 0
     rows = [1] if type_.rank == 1 else [type_.shape[-1], 1]
-    columns = [1, type_.shape[0]]
-    dense = strides == rows
+    columns = [1, type_.shape[-2]] if type_.rank > 1 else []
+    matrix = strides[-len(rows) :]
+    dense = matrix == rows and type_.rank <= 3
     if is_operand:
-        dense = type_.rank == 2 and (strides == rows or strides == columns)
+        dense = type_.rank in (2, 3) and matrix in (rows, columns)
     if offset or not dense or min(type_.shape) < 1:
         raise refused(
             kernel, f"views: {name} must be dense, its elements one after the other, got {type_}"
@@ -76,12 +79,12 @@ def _check_strides(kernel: KernelOp, name: str, type_: ir.MemRefType, is_operand
 
 def check_load(kernel: KernelOp, op: Any, target: Target) -> None:
     """One copy of an operand's tile."""
-    view, tile = _view_of(op), op.tile.type
+    view, tile = _argument_of(op), op.tile.type
     if not isinstance(view.owner, ir.Block) or ir.BlockArgument(view).arg_number > 1:
         raise refused(op, "views: must load from a or b, got another view; swap it")
-    _check_major(op, view.type, tile.layout)
+    _check_major(op, _type_of(op), tile.layout)
     if not isinstance(op, LoadOp | CopyOp):
-        _check_map(op, view.type, op.map.type, tile)
+        _check_map(op, op.map, tile)
     extents = (op.i, tile.layout.mn), (op.j, tile.layout.k)
     forms = [check_index(kernel, op, index, extent) for index, extent in extents]
     m, n, _ = integers_of(kernel.cluster)
@@ -93,8 +96,15 @@ def check_load(kernel: KernelOp, op: Any, target: Target) -> None:
         _check_line(kernel, op, forms)
 
 
-def _view_of(op: Any) -> ir.Value[ir.MemRefType]:
-    return op.view if isinstance(op, LoadOp | CopyOp) else defining_op(op.map).view
+def _argument_of(op: Any) -> Any:
+    """The kernel's argument that an op loads from."""
+    by_threads = isinstance(op, LoadOp | CopyOp)
+    return argument_of(op.view) if by_threads else map_definition(op.map).view
+
+
+def _type_of(op: Any) -> ir.MemRefType:
+    """The view of one matrix that an op loads from."""
+    return op.view.type if isinstance(op, LoadOp | CopyOp) else view_of_map(op.map)
 
 
 def _check_major(op: Any, view: ir.MemRefType, layout: TileLayout) -> None:
@@ -108,9 +118,14 @@ def _check_major(op: Any, view: ir.MemRefType, layout: TileLayout) -> None:
         )
 
 
-def _check_map(op: Any, view: ir.MemRefType, found: TensorMapType, smem: Any) -> None:
+def _check_map(op: Any, map_: ir.Value[TensorMapType], smem: Any) -> None:
     """Whether a map says what its view is; the boxes are for the op's own verifier."""
+    view, found = view_of_map(map_), map_.type
     whole = map_type(view, smem, len(found.dims), lambda _: None)
+    if matrix_of(map_) is not None:
+        define = map_definition(map_)
+        view, found = define.view.type, define.map.type
+        whole = map_of_stack(whole, *steps_of(define.view))
     wanted = (whole.element, whole.dims, whole.strides)
     got = (found.element, found.dims, found.strides)
     if wanted != got:
@@ -217,10 +232,10 @@ def _origins(tile: ir.Value) -> set[int]:
     """Which arguments of the kernel a tile is loaded from."""
     part = defining_op(tile)
     if isinstance(part, LoadOp):
-        return {ir.BlockArgument(part.view).arg_number}
+        return {ir.BlockArgument(argument_of(part.view)).arg_number}
     if isinstance(part, TileMemoryOp):
         copies = [use.owner.opview for use in tile.uses if use.owner.name == "tile.copy"]
-        return {ir.BlockArgument(copy.view).arg_number for copy in copies}
+        return {ir.BlockArgument(argument_of(copy.view)).arg_number for copy in copies}
     ring, found = part.slot.owner.operands[0], set()
     for use in ring.uses:
         if use.owner.name == "pipe.acquire":
@@ -234,7 +249,7 @@ def _fills(slot: ir.Value, index: int) -> set[int]:
         use.owner.opview for part in parts if part.index.value == index for use in part.tile.uses
     ]
     return {
-        ir.BlockArgument(_view_of(load)).arg_number
+        ir.BlockArgument(_argument_of(load)).arg_number
         for load in loads
         if hasattr(load, "map") or hasattr(load, "view")
     }
@@ -243,7 +258,7 @@ def _fills(slot: ir.Value, index: int) -> set[int]:
 def check_store(kernel: KernelOp, op: Any, target: Target) -> None:
     """Where the sums go, and what the epilogue reads."""
     staged = isinstance(op, StagedStoreOp)
-    view = defining_op(op.map).view if staged else op.view
+    view = map_definition(op.map).view if staged else argument_of(op.view)
     arguments = list(kernel.body.blocks[0].arguments)
     if view != arguments[-1]:
         raise refused(op, "views: must store to c, the last view, got another; swap it")
@@ -252,7 +267,10 @@ def check_store(kernel: KernelOp, op: Any, target: Target) -> None:
         raise refused(
             op, f"cluster: a tile.reduced_store sums over CTAs along z, got {split} of them"
         )
-    shape = view.type.shape
+    stored = view_of_map(op.map) if staged else op.view.type
+    if stored.rank != 2:
+        raise refused(op, f"views: must store to one matrix, got {stored}; take it by tile.matrix")
+    shape = stored.shape
     for axis, index in enumerate((op.i, op.j)):
         _check_place(kernel, op, axis, index, shape[axis])
     ring = op.staging if staged else op.partials if split > 1 else None
@@ -261,7 +279,7 @@ def check_store(kernel: KernelOp, op: Any, target: Target) -> None:
             op, "views: the buffers of a store must be its own, got others' too; give it a ring"
         )
     if staged:
-        _check_staging(op, view.type, target)
+        _check_staging(op, stored, target)
 
 
 def _check_place(kernel: KernelOp, op: Any, axis: int, index: ir.Value, extent: int) -> None:
@@ -282,7 +300,7 @@ def _check_place(kernel: KernelOp, op: Any, axis: int, index: ir.Value, extent: 
 
 def _check_staging(op: StagedStoreOp, view: ir.MemRefType, target: Target) -> None:
     smem, map_ = op.staging.type.tiles[0], op.map.type
-    _check_map(op, view, map_, smem)
+    _check_map(op, op.map, smem)
     layout = smem.layout
     if layout.major != "k" or layout.swizzle != map_.swizzle or layout.chunks != 1:
         raise refused(
@@ -300,9 +318,10 @@ def _check_staging(op: StagedStoreOp, view: ir.MemRefType, target: Target) -> No
 def check_element(kernel: KernelOp, op: ElementOp) -> None:
     """What an epilogue reads beside the sum: a view of the kernel, as large as C is along it."""
     *_, c = arguments = list(kernel.body.blocks[0].arguments)
-    shape = list(ir.MemRefType(c.type).shape)
-    wanted = {"m": shape[:1], "n": shape[1:], "mn": shape}[op.axes.value]
-    if op.source not in arguments[2:-1] or list(op.source.type.shape) != wanted:
+    shape = list(ir.MemRefType(c.type).shape)[-2:]
+    wanted = {"m": shape[:1], "n": shape[1:], "mn": shape}.get(op.axes.value)
+    known = argument_of(op.source) in arguments[2:-1]
+    if not known or list(op.source.type.shape) != wanted:
         raise refused(
             op,
             f"views: must read a view of shape {wanted} between b and c, got {op.source.type}",

@@ -11,6 +11,7 @@ from ..dialects.tile import KernelOp
 from ..dialects.tile_sums import ViewMmaOp
 from ..dialects.tile_types import bits_of
 from .base import refused, require
+from .batches import argument_of
 from .check_operands import check_index, check_types
 
 
@@ -31,7 +32,7 @@ def check_view_mma(kernel: KernelOp, op: ViewMmaOp, target: Target) -> None:
         raise refused(op, f"{rule}; load tiles")
     check_types(op, op.a.type.element_type, op.b.type.element_type, target)
     for number, view in enumerate((op.a, op.b)):
-        if view != kernel.body.blocks[0].arguments[number]:
+        if argument_of(view) != kernel.body.blocks[0].arguments[number]:
             raise refused(op, "views: must read a and b, got others; swap them")
     m, n = op.acc.type.shape
     for index, extent in ((op.i, m), (op.j, n), (op.k, op.depth.value)):

@@ -7,12 +7,13 @@ from typing import Any
 
 from ..dialects.mlir import arith, ir, scf
 
+PURE = ("tile.batch", "tile.matrix")
 Mapping = dict[ir.Value, ir.Value]
 
 
 def is_pure(op: Any) -> bool:
     """Whether the op only computes: it can be copied and dropped freely."""
-    return op.operation.name.startswith("arith.")
+    return op.operation.name.startswith("arith.") or op.operation.name in PURE
 
 
 def effects(block: ir.Block) -> list[Any]:

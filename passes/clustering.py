@@ -36,6 +36,7 @@ from ..dialects.tile import (
     TmaLoadOp,
     TmaMulticastOp,
 )
+from ..dialects.tile_batches import BatchOp
 from ..dialects.tile_types import SmemType, integers, integers_of
 from .base import (
     PassLog,
@@ -49,6 +50,7 @@ from .base import (
     the_kernel,
     walk,
 )
+from .batches import batch_of, map_definition, set_map, view_of_map
 from .clone import index_constant
 from .indices import differs_along
 from .rings import is_operand_ring, retype_ring
@@ -167,6 +169,8 @@ def _check_shape(kernel: KernelOp, shape: tuple[int, int], target: Target) -> No
     require(kernel, legality.cluster_size(target, shape, parts), where="clustering: ")
     if parts > 1:
         cure = "take a shape that divides them"
+        batch = batch_of(kernel)
+        grid[0] = grid[0] if batch is None else batch.tiles.value
         require(kernel, legality.split_clusters(grid, shape), cure, "clustering: ")
 
 
@@ -174,8 +178,19 @@ def _set_cluster(kernel: KernelOp, shape: tuple[int, int]) -> None:
     """Round the grid up to whole clusters: tiles past the edge are filled and dropped."""
     *grid, parts = integers_of(kernel.grid)
     rounded = [-(-extent // size) * size for extent, size in zip(grid, shape, strict=True)]
+    batch = batch_of(kernel)
+    if batch is not None:
+        rounded[0] = _whole_matrices(batch, shape[0])
     kernel.operation.attributes["grid"] = integers([*rounded, parts])
     kernel.operation.attributes["cluster"] = integers([*shape, parts])
+
+
+def _whole_matrices(batch: BatchOp, size: int) -> int:
+    """Let each matrix have whole clusters along M; the tiles of all of them."""
+    tiles = -(-batch.tiles.value // size) * size
+    i64 = ir.IntegerType.get_signless(64)
+    batch.operation.attributes["tiles"] = ir.IntegerAttr.get(i64, tiles)
+    return batch.count.value * tiles
 
 
 def _split_b(kernel: KernelOp, mma: MmaOp) -> None:
@@ -217,15 +232,12 @@ def _halve_ring(kernel: KernelOp, b: ir.Value[SmemType]) -> SmemType:
 
 
 def _remap(load: TmaLoadOp, tile: SmemType) -> None:
-    define = defining_op(load.map)
     rank = len(load.map.type.box)
-    define.map.set_type(load_map_type(define.view.type, tile, rank, lambda _: None))
+    set_map(load.map, load_map_type(view_of_map(load.map), tile, rank, lambda _: None))
 
 
 def _multicast_load(load: TmaLoadOp, axis: str, parts: int) -> None:
-    define = defining_op(load.map)
-    tile = load.tile.type
-    define.map.set_type(multicast_map(define.view.type, tile, parts))
+    set_map(load.map, multicast_map(view_of_map(load.map), load.tile.type, parts))
     with ir.InsertionPoint(load), load.location:
         TmaMulticastOp(
             map=load.map,
@@ -240,4 +252,4 @@ def _multicast_load(load: TmaLoadOp, axis: str, parts: int) -> None:
 
 def _argument_index(load: Any) -> int:
     """0 for a load of A, 1 for one of B."""
-    return ir.BlockArgument(defining_op(load.map).view).arg_number
+    return ir.BlockArgument(map_definition(load.map).view).arg_number

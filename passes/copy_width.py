@@ -7,6 +7,7 @@ import math
 from ..dialects.layout import CORE_ROWS, LINEAR, UNIT_BYTES, TileLayout
 from ..dialects.mlir import ir
 from ..dialects.tile import CopyOp
+from .batches import step_bytes
 
 # cp.async copies 4, 8 or 16 bytes (PTX ISA, cp.async).
 ASYNC_BYTES_MIN = 4
@@ -14,20 +15,23 @@ SHIFTED_UNITS = 2  # of a thread in a row that is shifted
 OFFSET_MAX = 2**31 - 1  # bytes, as 32 bits
 
 
-def copy_bytes(layout: TileLayout, view: ir.MemRefType) -> int:
+def copy_bytes(layout: TileLayout, value: ir.Value[ir.MemRefType]) -> int:
     """The widest power of two up to 16 that divides the pitch and length of rows, in bytes.
 
-    It also divides the rows of the tile, which are whole units in all layouts but the linear one.
+    It also divides the bytes from matrix to matrix of a stack, and the rows of the tile, which are
+    whole units in all layouts but the linear one.
     """
+    view = value.type
     inner = 1 if layout.major == "k" else 0
     strides, _ = view.get_strides_and_offset()
     lengths = (strides[1 - inner], view.shape[inner], layout.contiguous)
-    return math.gcd(UNIT_BYTES, *(length * layout.element_bytes for length in lengths))
+    sizes = (length * layout.element_bytes for length in lengths)
+    return math.gcd(UNIT_BYTES, *sizes, step_bytes(value))
 
 
 def is_asynchronous(op: CopyOp) -> bool:
     """Whether threads can copy the tile with cp.async."""
-    return copy_bytes(op.tile.type.layout, op.view.type) >= ASYNC_BYTES_MIN
+    return copy_bytes(op.tile.type.layout, op.view) >= ASYNC_BYTES_MIN
 
 
 def is_shifted(op: CopyOp, threads: int) -> bool:
@@ -49,6 +53,7 @@ def is_shifted(op: CopyOp, threads: int) -> bool:
     return (
         step % CORE_ROWS == 0
         and step * pitch % UNIT_BYTES == 0
+        and step_bytes(op.view) % UNIT_BYTES == 0
         and min(pitch, size - UNIT_BYTES) >= UNIT_BYTES
         and beyond <= OFFSET_MAX
     )

@@ -25,11 +25,11 @@ from ..dialects.tile import (
     ReducedStoreOp,
     StagedStoreOp,
     StoreOp,
-    TensorMapOp,
 )
 from ..dialects.tile_types import SmemType, element_bytes
 from ..dialects.verify import can_write_matrices
 from .base import PassLog, one_of, option, refused, require, target_of, the_kernel, walk
+from .batches import drop_unused, map_of_view, step_bytes
 from .persistence import parse_positive
 from .rings import used_shared_bytes
 from .tensor_maps import map_type, tma_refusal
@@ -67,13 +67,17 @@ class EpilogueStaging:
         staged = 0
         for store in walk(kernel, StoreOp):
             staged += self._stage(kernel, store, target_of(module), log)
+        drop_unused(kernel)
         log.did(f"{staged} stores staged in {self.buffers} buffers")
 
     def _stage(self, kernel: KernelOp, store: StoreOp, target: Target, log: PassLog) -> bool:
         layout = self._piece(store)
         view = store.view.type
         reason = (
-            tma_refusal(view, layout, target) or _partial(view) or _narrow(store, layout, target)
+            tma_refusal(view, layout, target)
+            or legality.stack_pitch(target, step_bytes(store.view))
+            or _partial(view)
+            or _narrow(store, layout, target)
         )
         if reason:
             log.remark(store, f"epilogue-staging: c is stored by threads: {reason}")
@@ -83,7 +87,7 @@ class EpilogueStaging:
         top = ir.InsertionPoint.at_block_begin(kernel.body.blocks[0])
         with top, store.location:
             type_ = map_type(store.view.type, smem, 2, lambda _: None)
-            map_ = TensorMapOp(map=type_, view=store.view).map
+            map_ = map_of_view(store.view, type_)
             staging = CreateOp(ring=RingType.of(self.buffers, [smem])).ring
         with ir.InsertionPoint(store), store.location:
             where = {"map": map_, "staging": staging, "i": store.i, "j": store.j}

@@ -18,6 +18,7 @@ Axes = tuple[str, ...]
 # Gets None to start with, and for each element that it asks for its scalar.
 Step = Generator[tuple[ir.Value, Axes], Any, ir.Value]
 CONVERSIONS = ("arith.constant", "arith.truncf", "arith.sitofp")
+READABLE = tuple((*stack, *axes) for stack in ("", "b") for axes in ("m", "n", "mn"))
 POWER, POWERS = "math.fpowi", range(1, 9)
 EXACT = (
     *CONVERSIONS,
@@ -75,8 +76,9 @@ class EpilogueGatherer:
     to the next tensor op, as torch's operators do.
     """
 
-    def __init__(self, matmul: Any, block: ir.Block):
+    def __init__(self, matmul: Any, block: ir.Block, axes: Axes):
         self.matmul = matmul
+        self.axes = axes
         self.block = block
         self.known: dict[tuple[ir.Value, Axes], ir.Value] = {}
         self.reached = False
@@ -127,13 +129,13 @@ class EpilogueGatherer:
         return (yield from self._elementwise(op, axes))
 
     def _accumulator(self, op: Any, axes: Axes) -> ir.Value:
-        if axes != ("m", "n"):
+        if axes != self.axes:
             raise refused(op, "its result must not be transposed or broadcast by the epilogue")
         self.reached = True
         return self.block.arguments[0]
 
     def _argument(self, value: ir.Value, axes: Axes) -> ir.Value:
-        if axes not in (("m",), ("n",), ("m", "n")):
+        if axes not in READABLE:
             raise refused(
                 self.matmul,
                 f"an epilogue operand must be indexed [m], [n] or [m, n], got {list(axes)} "

@@ -10,11 +10,12 @@ from typing import Any
 
 from ..dialects.mlir import ir, scf
 from ..dialects.tile import CtaTileOp, KernelOp, PairRankOp, SplitRankOp
+from ..dialects.tile_batches import BatchOp
 from ..dialects.tile_place import PlaceOp
 from ..dialects.tile_types import integers_of
 from .clone import constant_of, iterations_of
 
-PLACES = (CtaTileOp, PlaceOp, PairRankOp, SplitRankOp)
+PLACES = (CtaTileOp, PlaceOp, BatchOp, PairRankOp, SplitRankOp)
 
 
 @dataclass(frozen=True)
@@ -73,6 +74,8 @@ def _values(kernel: KernelOp, value: ir.Value) -> range | None:
     """What a counter, place or rank runs over; None where that is not known."""
     if not isinstance(value.owner, ir.Block):
         op = value.owner.opview
+        if isinstance(op, BatchOp):
+            return range((op.tiles if value == op.row else op.count).value)
         if isinstance(op, CtaTileOp | PlaceOp):
             extents = kernel.grid if isinstance(op, CtaTileOp) else op.tiles
             return range(integers_of(extents)[ir.OpResult(value).result_number])
@@ -97,7 +100,10 @@ def place_of(value: ir.Value) -> int | None:
     if isinstance(value.owner, ir.Block):
         is_tile = "tiles" in value.owner.owner.attributes
         return ir.BlockArgument(value).arg_number if is_tile else None
-    is_tile = isinstance(value.owner.opview, CtaTileOp | PlaceOp)
+    op = value.owner.opview
+    if isinstance(op, BatchOp):
+        return place_of(op.i) if value == op.row else None
+    is_tile = isinstance(op, CtaTileOp | PlaceOp)
     return ir.OpResult(value).result_number if is_tile else None
 
 

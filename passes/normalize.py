@@ -63,12 +63,12 @@ class Normalize:
         _say_unsigned(function, [each for each in (a, b) if each.unsigned])
         fused = _build(function, matmul, a, b)
         _erase_dead(function)
-        m, n = fused.c.type.shape
+        sizes = "x".join(map(str, fused.c.type.shape))
         steps = len(list(fused.epilogue.blocks[0].operations)) - 1
         if accumulator.name == "f64" and steps:
             rule = f"sums in f64 are stored as they are, got {steps} epilogue ops"
             raise refused(matmul, f"{rule}; compute them outside the kernel")
-        log.did(f"gathered {m}x{n} matmul, {steps} epilogue ops")
+        log.did(f"gathered {sizes} matmul, {steps} epilogue ops")
 
 
 def _the_function(module: ir.Module) -> func.FuncOp:
@@ -84,7 +84,7 @@ def _the_function(module: ir.Module) -> func.FuncOp:
 
 
 def _the_matmul(function: func.FuncOp) -> Any:
-    matmuls = walk(function, linalg.MatmulOp)
+    matmuls = walk(function, (linalg.MatmulOp, linalg.BatchMatmulOp))
     if len(matmuls) != 1:
         raise refused(function, f"the function must hold one linalg.matmul, got {len(matmuls)}")
     return matmuls[0]
@@ -173,9 +173,11 @@ def _build(function: func.FuncOp, matmul: Any, a: Operand, b: Operand) -> Matmul
     _check_result(terminator, result, matmul)
     scratch = func.FuncOp("scratch", ([], []), ip=ir.InsertionPoint(function))
     block = scratch.body.blocks.append(matmul.operands[2].type.element_type)
-    gather = EpilogueGatherer(matmul, block)
+    stacked = isinstance(matmul, linalg.BatchMatmulOp)
+    axes = ("b", "m", "n") if stacked else ("m", "n")
+    gather = EpilogueGatherer(matmul, block, axes)
     with ir.InsertionPoint(block), matmul.location:
-        YieldOp(gather.element(result, ("m", "n")))
+        YieldOp(gather.element(result, axes))
     if not gather.reached:
         raise refused(terminator, "the returned tensor does not depend on the linalg.matmul")
     with ir.InsertionPoint(terminator), matmul.location:
@@ -199,7 +201,8 @@ def _build(function: func.FuncOp, matmul: Any, a: Operand, b: Operand) -> Matmul
 def _check_result(terminator: Any, result: ir.Value, matmul: Any) -> None:
     shape = matmul.results[0].type.shape
     if not isinstance(result.type, ir.RankedTensorType) or result.type.shape != shape:
-        raise refused(terminator, f"must return a {shape[0]}x{shape[1]} tensor, got {result.type}")
+        sizes = "x".join(map(str, shape))
+        raise refused(terminator, f"must return a {sizes} tensor, got {result.type}")
     element = str(result.type.element_type)
     dtype = stored_dtype(element)
     if dtype is None or dtype.name not in OUTPUT_DTYPES:

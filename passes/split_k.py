@@ -35,7 +35,8 @@ from ..dialects.tile import (
     TmaLoadOp,
 )
 from ..dialects.tile_types import AccumulatorType, SmemType, integers, integers_of
-from .base import PassLog, defining_op, option, refused, require, target_of, the_kernel, walk
+from .base import PassLog, option, refused, require, target_of, the_kernel, walk
+from .batches import view_of_map
 from .clone import constant_of, index_constant, iterations_of
 from .indices import linear_form
 from .persistence import parse_positive
@@ -156,8 +157,8 @@ def _check_load(load: Any, loop: scf.ForOp, steps: int, parts: int) -> None:
         raise refused(
             load, "split-k: must load step k of K in iteration k, got another; index it by the loop"
         )
-    view = defining_op(load.map).view if isinstance(load, TmaLoadOp) else load.view
-    extent, tile = view.type.shape[1], load.tile.type.layout.k
+    view = view_of_map(load.map) if isinstance(load, TmaLoadOp) else load.view.type
+    extent, tile = view.shape[1], load.tile.type.layout.k
     if steps % parts and steps * tile < extent:
         raise refused(
             load,

@@ -24,7 +24,8 @@ from ..dialects.mlir import ir
 from ..dialects.pipe import CreateOp
 from ..dialects.tile import LoadOp, TmaLoadOp, TmaMulticastOp
 from ..dialects.tile_types import SmemType
-from .base import PassLog, defining_op, one_of, option, parse_bool, refused, the_kernel, walk
+from .base import PassLog, one_of, option, parse_bool, refused, the_kernel, walk
+from .batches import set_map, view_of_map
 from .rings import is_operand_ring, retype_ring
 from .tensor_maps import load_map_type, multicast_map
 
@@ -71,14 +72,13 @@ class SwizzleSelection:
 
 
 def _change_map(copy: TmaLoadOp | TmaMulticastOp, log: PassLog) -> None:
-    define = defining_op(copy.map)
+    view = view_of_map(copy.map)
     if isinstance(copy, TmaMulticastOp):
-        parts = copy.parts.value
-        define.map.set_type(multicast_map(define.view.type, copy.tile.type, parts))
+        set_map(copy.map, multicast_map(view, copy.tile.type, copy.parts.value))
         return
     rank = len(copy.map.type.box)
-    new = load_map_type(define.view.type, copy.tile.type, rank, lambda why: log.remark(copy, why))
-    define.map.set_type(new)
+    new = load_map_type(view, copy.tile.type, rank, lambda why: log.remark(copy, why))
+    set_map(copy.map, new)
 
 
 def _conflicts(layout: TileLayout) -> str:

@@ -10,6 +10,10 @@
 
 Each CTA of the grid computes one BM×BN tile of C, and walks K in steps of BK. Where a tile reaches
 over the edge of a matrix, a load fills it with zero and a store drops what lies outside.
+
+Of stacks of matrices [B,M,K], the grid has all tiles of one matrix before those of the next:
+
+    %batch, %row = batch %i {tiles = ⌈M/BM⌉}    %a_of = matrix %a[%batch]    load %a_of[%row, %k]
 """
 
 from __future__ import annotations
@@ -34,6 +38,7 @@ from ..dialects.tile import (
     MmaOp,
     StoreOp,
 )
+from ..dialects.tile_batches import BatchOp, MatrixOp, view_of_matrix
 from ..dialects.tile_sums import ViewMmaOp
 from ..dialects.tile_types import AccumulatorType, SmemType, element_bytes, integers, integers_of
 from ..dialects.verify import logical_shape
@@ -47,6 +52,7 @@ from .base import (
     require,
     walk,
 )
+from .batches import batch_of
 from .thread_tiling import (
     GLOBAL_OPERANDS,
     OPERANDS,
@@ -222,7 +228,8 @@ def _build_kernel(
         logical_shape(operand.type, major.value)
         for operand, major in ((matmul.a, matmul.a_major), (matmul.b, matmul.b_major))
     )
-    grid = [_tiles(m, tile[0]), _tiles(n, tile[1]), 1]
+    count = matmul.c.type.shape[0] if matmul.c.type.rank == 3 else 1
+    grid = [count * _tiles(m, tile[0]), _tiles(n, tile[1]), 1]
     i64 = ir.IntegerType.get_signless(64)
     with ir.InsertionPoint(function), matmul.location:
         kernel = KernelOp(
@@ -243,9 +250,19 @@ def _build_kernel(
     with ir.InsertionPoint(block), matmul.location:
         _build_body(matmul, block.arguments, tile, operands, target)
     views_of = dict(zip(sources, list(block.arguments)[2:-1], strict=True))
+    batch = batch_of(kernel)
     for element in elements:
-        element.operation.operands[0] = views_of[element.source]
+        _read_view(element, views_of[element.source], batch)
     return kernel
+
+
+def _read_view(element: ElementOp, view: ir.Value, batch: BatchOp | None) -> None:
+    """Let the epilogue read a view of the kernel, of a stack that of the tile's matrix."""
+    if batch is not None and element.axes.value[0] == "b":
+        with ir.InsertionPoint.after(batch.operation), element.location:
+            view = _matrix(view, batch)
+        element.operation.attributes["axes"] = ir.StringAttr.get(element.axes.value[1:])
+    element.operation.operands[0] = view
 
 
 def _say_source(kernel: KernelOp, matmul: MatmulOp, sources: list[ir.Value]) -> None:
@@ -270,8 +287,11 @@ def _view(tensor: ir.RankedTensorType, major: str) -> ir.MemRefType:
     shape = list(tensor.shape)
     if major == "k":
         return ir.MemRefType.get(shape, tensor.element_type, memory_space=space)
-    layout = ir.Attribute.parse(f"strided<[1, {shape[1]}]>")
-    return ir.MemRefType.get(shape[::-1], tensor.element_type, layout=layout, memory_space=space)
+    *stack, rows, columns = shape
+    strides = [*(rows * columns for _ in stack), 1, columns]
+    layout = ir.StridedLayoutAttr.get(0, strides)
+    turned = [*stack, columns, rows]
+    return ir.MemRefType.get(turned, tensor.element_type, layout=layout, memory_space=space)
 
 
 def _build_body(
@@ -280,6 +300,11 @@ def _build_body(
     m, n, k = tile
     a, b, *_, c = views
     cta = CtaTileOp(i=ir.IndexType.get(), j=ir.IndexType.get())
+    place = cta.i
+    if c.type.rank == 3:
+        batch = _batch(cta, c.type, m)
+        a, b, c = (each if each.type.rank == 2 else _matrix(each, batch) for each in (a, b, c))
+        place = batch.row
     accumulator_type = AccumulatorType.of(m, n, matmul.epilogue.blocks[0].arguments[0].type)
     acc = AccumulatorOp(acc=accumulator_type).acc
     zero, one = _index(0), _index(1)
@@ -288,18 +313,32 @@ def _build_body(
         step = loop.induction_variable
         if operands == GLOBAL_OPERANDS:
             accumulate = arith.cmpi(arith.CmpIPredicate.ne, step, zero)
-            where = {"i": cta.i, "j": cta.j, "k": step, "accumulate": accumulate}
+            where = {"i": place, "j": cta.j, "k": step, "accumulate": accumulate}
             depth = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), k)
             ViewMmaOp(acc=acc, a=a, b=b, **where, depth=depth)
         else:
             layout = LINEAR if target.threads_multiply else "none"
-            a_tile = _load(a, matmul.a_major.value, (m, k), cta.i, step, layout)
+            a_tile = _load(a, matmul.a_major.value, (m, k), place, step, layout)
             b_tile = _load(b, matmul.b_major.value, (n, k), cta.j, step, layout)
             accumulate = arith.cmpi(arith.CmpIPredicate.ne, step, zero)
             MmaOp(acc=acc, a=a_tile, b=b_tile, accumulate=accumulate)
         scf.YieldOp([])
-    store = StoreOp(acc=acc, view=c, i=cta.i, j=cta.j)
+    store = StoreOp(acc=acc, view=c, i=place, j=cta.j)
     matmul.epilogue.blocks[0].append_to(store.epilogue)
+
+
+def _batch(cta: CtaTileOp, c: ir.MemRefType, tile_m: int) -> BatchOp:
+    """Which matrix the place of a CTA along M belongs to."""
+    i64 = ir.IntegerType.get_signless(64)
+    tiles, count = _tiles(c.shape[1], tile_m), c.shape[0]
+    sizes = {"tiles": ir.IntegerAttr.get(i64, tiles), "count": ir.IntegerAttr.get(i64, count)}
+    index = ir.IndexType.get()
+    return BatchOp(i=cta.i, **sizes, batch=index, row=index)
+
+
+def _matrix(view: Any, batch: BatchOp) -> ir.Value[Any]:
+    """The view of the tile's matrix."""
+    return MatrixOp(stack=view, batch=batch.batch, matrix=view_of_matrix(view.type)).matrix
 
 
 def _load(

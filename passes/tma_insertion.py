@@ -33,8 +33,9 @@ from ..dialects.pipe import (
     WaitOp,
 )
 from ..dialects.target import Target
-from ..dialects.tile import AwaitMmaOp, CopyOp, KernelOp, LoadOp, MmaOp, TensorMapOp, TmaLoadOp
+from ..dialects.tile import AwaitMmaOp, CopyOp, KernelOp, LoadOp, MmaOp, TmaLoadOp
 from .base import PassLog, one_of, option, refused, require, target_of, the_kernel, walk
+from .batches import argument_of, drop_unused, map_of_view, step_bytes
 from .tensor_maps import load_map_type, tma_refusal
 
 
@@ -54,11 +55,13 @@ class TmaInsertion:
         target = target_of(module)
         require(kernel, legality.tma(target), "use copy-insertion", "tma-insertion: ")
         copies = pipe_operands(kernel, target, self.name, partial(self._map, target, log))
+        drop_unused(kernel)
         log.did(f"{copies} operand tiles by TMA, {self.box} boxes")
 
     def _map(self, target: Target, log: PassLog, load: LoadOp) -> ir.Value | None:
         """The map of the load's view, or None, with a remark, where TMA can't address it."""
         reason = tma_refusal(load.view.type, load.tile.type.layout, target)
+        reason = reason or legality.stack_pitch(target, step_bytes(load.view))
         if reason:
             name = _argument_name(load)
             log.remark(load, f"tma-insertion: {name} is copied by threads: {reason}")
@@ -67,7 +70,7 @@ class TmaInsertion:
         type_ = load_map_type(
             load.view.type, load.tile.type, rank, lambda why: log.remark(load, why)
         )
-        return TensorMapOp(map=type_, view=load.view).map
+        return map_of_view(load.view, type_)
 
 
 def pipe_operands(
@@ -138,7 +141,7 @@ def _fill(load: LoadOp, map_: ir.Value | None, tile: ir.Value) -> None:
 
 
 def _argument_name(load: LoadOp) -> str:
-    view = ir.BlockArgument(load.view)
+    view = ir.BlockArgument(argument_of(load.view))
     return view.owner.owner.opview.arg_names[view.arg_number].value
 
 

@@ -19,20 +19,26 @@ from .base import refused
 EXTENSIONS = ("arith.extf", "arith.extsi", "arith.extui")
 CASTS = (*EXTENSIONS, "arith.sitofp", "arith.truncf")
 PRODUCTS = {"arith.addf": "arith.mulf", "arith.addi": "arith.muli"}
-OUTPUT_MAP = (0, 1)
+OUTPUT_MAPS = {False: (0, 1), True: (0, 1, 2)}
+STORED = tuple((*stack, *dims) for stack in ((), ("b",)) for dims in (("mn", "k"), ("k", "mn")))
 NO_PRODUCT = "its region must yield the output plus the product of its inputs"
 
 
 @dataclass(frozen=True)
 class Operand:
-    """The function argument behind an operand and how it is stored ("k" or "mn").
+    """The function argument behind an operand and what its dims are: "b", "mn" and "k".
 
     `casts` are the ops that its elements go through, the last one first.
     """
 
     value: ir.Value
-    major: str
+    axes: tuple[str, ...]
     casts: tuple[str, ...] = ()
+
+    @property
+    def major(self) -> str:
+        """Which dim is stored contiguously, "k" or "mn"."""
+        return self.axes[-1]
 
     @property
     def unsigned(self) -> bool:
@@ -52,16 +58,25 @@ class Operand:
 
 
 def trace_operands(matmul: Any) -> tuple[Operand, Operand]:
-    """A and B of C[m,n] += A[m,k] · B[k,n]; refuses a linalg.matmul that is anything else."""
-    output = map_dims(_maps(matmul)[2], matmul)
-    if output != OUTPUT_MAP:
-        raise refused(matmul, f"the output must be indexed (d0, d1), got {named(output)}")
+    """A and B of C[m,n] += A[m,k] · B[k,n], or of stacks of them; refuses a linalg.matmul or
+    linalg.batch_matmul that is anything else."""
+    output, wanted = map_dims(_maps(matmul)[2], matmul), OUTPUT_MAPS[_stacked(matmul)]
+    if output != wanted:
+        raise refused(matmul, f"the output must be indexed {named(wanted)}, got {named(output)}")
     inside = _casts_inside(matmul)
     a, b = (
-        _trace(Operand(matmul.operands[index], _major(matmul, index), inside[index]))
+        _trace(Operand(matmul.operands[index], _axes(matmul, index), inside[index]))
         for index in range(2)
     )
+    for operand in (a, b):
+        if operand.axes not in STORED:
+            got = ", ".join(operand.axes)
+            raise refused(matmul, f"a stack must have its matrices along the first dim, got {got}")
     return a, b
+
+
+def _stacked(matmul: Any) -> bool:
+    return isinstance(matmul, linalg.BatchMatmulOp)
 
 
 def check_casts(matmul: Any, name: str, operand: Operand) -> None:
@@ -137,15 +152,15 @@ def _operands(value: ir.Value) -> list[ir.Value]:
     return [] if isinstance(value.owner, ir.Block) else list(value.owner.operands)
 
 
-def _major(matmul: Any, index: int) -> str:
-    """Whether operand 0 (A) or 1 (B) is stored with K ("k") or M/N ("mn") contiguous."""
-    found = map_dims(_maps(matmul)[index], matmul)
-    if found == (index, 2):
-        return "k"
-    if found == (2, index):
-        return "mn"
-    rule = f"operand {'AB'[index]} must be indexed by its two dims, got {named(found)}"
-    raise refused(matmul, rule)
+def _axes(matmul: Any, index: int) -> tuple[str, ...]:
+    """What the dims of operand 0 (A) or 1 (B) are."""
+    found, first = map_dims(_maps(matmul)[index], matmul), int(_stacked(matmul))
+    names = {first + index: "mn", first + 2: "k"} | ({0: "b"} if first else {})
+    axes = tuple(names.get(dim, "") for dim in found)
+    if set(axes) - {"b"} != {"mn", "k"} or len(set(axes)) != len(axes):
+        rule = f"operand {'AB'[index]} must be indexed by its two dims, got {named(found)}"
+        raise refused(matmul, rule)
+    return axes
 
 
 def _trace(user: Operand) -> Operand:
@@ -156,25 +171,29 @@ def _trace(user: Operand) -> Operand:
     behind = replace(user, value=op.operands[0]) if len(op.operands) else user
     if isinstance(op, linalg.TransposeOp):
         check_copies(op)
-        swaps = list(ir.DenseI64ArrayAttr(op.attributes["permutation"])) == [1, 0]
-        return _trace(_flipped(behind) if swaps else behind)
+        order = list(ir.DenseI64ArrayAttr(op.attributes["permutation"]))
+        axes = tuple(user.axes[order.index(dim)] for dim in range(len(order)))
+        return _trace(replace(behind, axes=axes))
+    if isinstance(op, linalg.BroadcastOp) and "b" in user.axes:
+        check_copies(op)
+        added = set(ir.DenseI64ArrayAttr(op.attributes["dimensions"]))
+        if {user.axes[dim] for dim in added} == {"b"}:
+            axes = tuple(axis for dim, axis in enumerate(user.axes) if dim not in added)
+            return _trace(replace(behind, axes=axes))
     if op.operation.name in EXTENSIONS:
         return _trace(_through(behind, (op.operation.name,)))
     if isinstance(op, linalg.GenericOp) and (casts := _casts_of(op)) is not None:
         check_parallel(op)
         source, target = (map_dims(map_, op) for map_ in _maps(op))
-        if sorted(source) == sorted(target) == [0, 1]:
-            turned = behind if source == target else _flipped(behind)
-            return _trace(_through(turned, casts))
+        axis_of = dict(zip(target, user.axes, strict=True))
+        axes = tuple(axis_of.get(dim, "") for dim in source)
+        if len(axis_of) == len(target) and set(axes) | {"b"} == set(user.axes) | {"b"}:
+            return _trace(_through(replace(behind, axes=axes), casts))
     raise refused(
         op,
         "an operand must come from a function argument through transposes, extf, extsi and extui; "
         "compute anything else before the kernel",
     )
-
-
-def _flipped(operand: Operand) -> Operand:
-    return replace(operand, major="mn" if operand.major == "k" else "k")
 
 
 def _through(operand: Operand, casts: tuple[str, ...]) -> Operand:

@@ -47,7 +47,7 @@ def spec_of(a: Operand, b: Operand, out_dtype: str = "") -> MatmulSpec:
 
     check_shapes(a.shape, b.shape)
     (m, k), n = a.shape, b.shape[0]
-    majors = {"a_major": _major(a, "m"), "b_major": _major(b, "n")}
+    majors: dict[str, Any] = {"a_major": _major(a, "m"), "b_major": _major(b, "n")}
     dtype = DTYPES[a.dtype]
     c_dtype = out_dtype or dtype.result
     return MatmulSpec(m, n, k, a.dtype, b.dtype, c_dtype, dtype.accumulator, **majors)

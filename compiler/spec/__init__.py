@@ -17,14 +17,17 @@ from ...dialects.dtypes import (
 from ...dialects.errors import OptionError
 
 EXTENT_MAX = 2**31 - 1
+OF_BATCHES = ("batch", "a_stacked", "b_stacked")
 
 
 @dataclass(frozen=True)
 class MatmulSpec:
-    """C[M,N] = A[M,K] · B[N,K]ᵀ with static shapes.
+    """C[M,N] = A[M,K] · B[N,K]ᵀ with static shapes, or of each of `batch` such matrices.
 
     `a_major` is "k" (A stored M×K) or "m" (stored K×M). `b_major` is "k" (B stored N×K) or "n"
-    (stored K×N). C is stored M×N.
+    (stored K×N). C is stored M×N. With a `batch` C is a stack of as many matrices, one after the
+    other, and so is each of A and B unless it is one matrix that all share (`a_stacked`,
+    `b_stacked`). A batch of 0 means that there is none.
 
     Types have the names of `dialects.dtypes`. Operands of tf32 are f32 in memory, multiplied by a
     tensor core; those of f32 and f64 are multiplied as they are, by the threads' fma. Two types of
@@ -41,6 +44,9 @@ class MatmulSpec:
     acc_dtype: str = "f32"
     a_major: str = "k"
     b_major: str = "k"
+    batch: int = 0
+    a_stacked: bool = True
+    b_stacked: bool = True
 
     @staticmethod
     def of_type(m: int, n: int, k: int, dtype: str) -> MatmulSpec:
@@ -56,6 +62,10 @@ class MatmulSpec:
             extent = getattr(self, name)
             if type(extent) is not int or not 1 <= extent <= EXTENT_MAX:
                 raise OptionError(f"spec: {name} must be 1 to {EXTENT_MAX}, got {extent!r}")
+        if type(self.batch) is not int or not 0 <= self.batch <= EXTENT_MAX:
+            raise OptionError(f"spec: batch must be 0 to {EXTENT_MAX}, got {self.batch!r}")
+        if not (self.a_stacked or self.b_stacked):
+            raise OptionError("spec: a or b must be a stack, got none; multiply once")
         self._check("a_dtype", OPERAND_DTYPES)
         self._check("b_dtype", OPERAND_DTYPES)
         self._check("c_dtype", OUTPUT_DTYPES)
@@ -66,9 +76,8 @@ class MatmulSpec:
         self._check_bytes()
 
     def _check_bytes(self) -> None:
-        shapes = {"a": (self.m, self.k), "b": (self.n, self.k), "c": (self.m, self.n)}
-        for name, (rows, columns) in shapes.items():
-            reason = size_refusal((rows, columns), DTYPES[getattr(self, f"{name}_dtype")].bytes)
+        for name, shape in self.shapes().items():
+            reason = size_refusal(shape, DTYPES[getattr(self, f"{name}_dtype")].bytes)
             if reason:
                 raise OptionError(f"spec: {name} {reason}")
 
@@ -91,25 +100,38 @@ class MatmulSpec:
         if value not in choices:
             raise OptionError(f"spec: {name} must be one of {', '.join(choices)}, got {value!r}")
 
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """The sizes of A, B and C, K the last one of A and B however they are stored."""
+        matrices = {"a": (self.m, self.k), "b": (self.n, self.k), "c": (self.m, self.n)}
+        stacked = {"a": self.a_stacked, "b": self.b_stacked, "c": True}
+        return {
+            name: (self.batch, *sizes) if self.batch and stacked[name] else sizes
+            for name, sizes in matrices.items()
+        }
+
     def as_dict(self) -> dict[str, int | str]:
-        """The fields by name."""
-        return {item.name: getattr(self, item.name) for item in fields(self)}
+        """The fields by name; those of a batch where there is one."""
+        found = {item.name: getattr(self, item.name) for item in fields(self)}
+        return found if self.batch else {n: v for n, v in found.items() if n not in OF_BATCHES}
 
     def mlir_text(self) -> str:
         """The module of linalg on tensors that computes this matmul."""
-        a = _Operand.of("a", "d0", (self.m, self.k), self.a_dtype, self.a_major)
-        b = _Operand.of("b", "d1", (self.n, self.k), self.b_dtype, self.b_major)
+        shapes = self.shapes()
+        a = _Operand.of("a", "m", shapes["a"], self.a_dtype, self.a_major, self.batch)
+        b = _Operand.of("b", "n", shapes["b"], self.b_dtype, self.b_major, self.batch)
         sums = DTYPES[self.acc_dtype].mlir
-        accumulator = f"tensor<{self.m}x{self.n}x{sums}>"
-        c = f"tensor<{self.m}x{self.n}x{DTYPES[self.c_dtype].mlir}>"
-        conversion, result = self._conversion(f"tensor<{self.m}x{self.n}x")
+        sizes = "x".join(map(str, shapes["c"]))
+        accumulator = f"tensor<{sizes}x{sums}>"
+        c = f"tensor<{sizes}x{DTYPES[self.c_dtype].mlir}>"
+        conversion, result = self._conversion(f"tensor<{sizes}x")
+        op = "batch_matmul" if self.batch else "matmul"
         function = f"""
 func.func @matmul(%a: {a.stored}, %b: {b.stored}) -> {c} {{
   %zero = arith.constant {"0" if sums == "i32" else "0.0"} : {sums}
   %empty = tensor.empty() : {accumulator}
   %init = linalg.fill ins(%zero : {sums}) outs(%empty : {accumulator}) -> {accumulator}
-  {a.extension}{b.extension}%sum = linalg.matmul
-    indexing_maps = [{a.map}, {b.map}, affine_map<(d0, d1, d2) -> (d0, d1)>]
+  {a.extension}{b.extension}%sum = linalg.{op}
+    indexing_maps = [{a.map}, {b.map}, {_map(self.batch, "mn")}]
     ins({a.name}, {b.name} : {a.type}, {b.type}) outs(%init : {accumulator}) -> {accumulator}
   {conversion}
   return {result} : {c}
@@ -143,16 +165,36 @@ class _Operand:
     extension: str = ""
 
     @staticmethod
-    def of(name: str, dim: str, sizes: tuple[int, int], dtype: str, major: str) -> _Operand:
-        """Operand `name` of sizes (M or N, K), whose M or N is loop dim `dim`."""
-        mn, k = sizes
-        shape, dims = (f"{mn}x{k}", f"{dim}, d2") if major == "k" else (f"{k}x{mn}", f"d2, {dim}")
-        map_ = f"affine_map<(d0, d1, d2) -> ({dims})>"
+    def of(
+        name: str, axis: str, sizes: tuple[int, ...], dtype: str, major: str, batch: int
+    ) -> _Operand:
+        """Operand `name` of sizes (M or N, K), or those of a stack; `axis` is "m" or "n"."""
+        *stack, mn, k = sizes
+        shape, axes = ([mn, k], axis + "k") if major == "k" else ([k, mn], "k" + axis)
         element = DTYPES[dtype]
-        if not element.is_integer:
-            type_ = f"tensor<{shape}x{element.mlir}>"
-            return _Operand(f"%{name}", type_, map_, type_)
-        stored, wide = f"tensor<{shape}xi8>", f"tensor<{shape}xi32>"
-        cast = "extui" if element.name == "u8" else "extsi"
-        extension = f"%{name}_wide = arith.{cast} %{name} : {stored} to {wide}\n  "
-        return _Operand(f"%{name}_wide", wide, map_, stored, extension)
+        stored = _tensor([*stack, *shape], "i8" if element.is_integer else element.mlir)
+        value, extension, type_ = f"%{name}", "", stored
+        if element.is_integer:
+            type_ = _tensor([*stack, *shape], "i32")
+            cast = "extui" if element.name == "u8" else "extsi"
+            extension = f"{value}_wide = arith.{cast} {value} : {stored} to {type_}\n  "
+            value = f"{value}_wide"
+        if batch and not stack:
+            matrix, type_ = type_, _tensor([batch, *shape], type_[:-1].split("x")[-1])
+            extension += f"%{name}_init = tensor.empty() : {type_}\n  "
+            extension += f"%{name}_all = linalg.broadcast ins({value} : {matrix}) "
+            extension += f"outs(%{name}_init : {type_}) dimensions = [0]\n  "
+            value = f"%{name}_all"
+        return _Operand(value, type_, _map(batch, axes), stored, extension)
+
+
+def _tensor(shape: list[int], element: str) -> str:
+    return f"tensor<{'x'.join(map(str, shape))}x{element}>"
+
+
+def _map(batch: int, axes: str) -> str:
+    """The indexing map of what is indexed by axes of m, n and k, in a stack of matrices by that."""
+    first = 1 if batch else 0
+    dims = [f"d{'mnk'.index(axis) + first}" for axis in axes]
+    loops = ", ".join(f"d{number}" for number in range(3 + first))
+    return f"affine_map<({loops}) -> ({', '.join(['d0'] * first + dims)})>"

@@ -21,6 +21,7 @@ from ...dialects.tile_sums import ViewMmaOp
 from ...dialects.tile_threads import WriteRowOp
 from ...dialects.tile_types import SmemType, element_bytes, integers_of
 from ..base import SOURCE_ATTRIBUTE, attributes_of, walk
+from ..batches import argument_of, matrix_of
 from ..plan import Parameter, cluster_of, parameters_of
 from .names import describe_names
 from .operands import UNIT_BYTES
@@ -148,8 +149,8 @@ def stores(kernel: KernelOp) -> list[Any]:
 
 def _alignment(store: Any, view: ir.Value) -> int:
     """Bytes that the address of `view` must be a multiple of for this store, 0 if it has none."""
-    reads = [element for element in walk(store, ElementOp) if element.source == view]
-    writes = isinstance(store, WriteRowOp) and store.view == view
+    reads = [each for each in walk(store, ElementOp) if argument_of(each.source) == view]
+    writes = isinstance(store, WriteRowOp) and argument_of(store.view) == view
     if not reads and not writes:
         return 0
     element = element_bytes(ir.MemRefType(view.type).element_type)
@@ -185,7 +186,7 @@ def _epilogue(kernel: KernelOp) -> dict[str, Any]:
     *body, last = list(block.operations)
     elements = [op for op in body if isinstance(op, ElementOp)]
     arguments: list[dict[str, Any]] = [{"tensor": None, "axes": ["m", "n"]}]
-    arguments += [{"tensor": name_of[op.source], "axes": list(op.axes.value)} for op in elements]
+    arguments += [{"tensor": name_of[argument_of(op.source)], "axes": _axes(op)} for op in elements]
     ids: dict[ir.Value, int] = {block.arguments[0]: 0}
     ids |= {op.value: position + 1 for position, op in enumerate(elements)}
     operations = []
@@ -193,6 +194,11 @@ def _epilogue(kernel: KernelOp) -> dict[str, Any]:
         operations.append(_operation(op, ids))
         ids[op.operation.results[0]] = len(ids)
     return {"arguments": arguments, "operations": operations, "result": ids[last.operands[0]]}
+
+
+def _axes(op: ElementOp) -> list[str]:
+    """What the argument behind a source is indexed by: a stack also by its matrix, "b"."""
+    return [*(["b"] if matrix_of(op.source) else []), *op.axes.value]
 
 
 def _operation(op: ir.OpView, ids: dict[ir.Value, int]) -> dict[str, Any]:

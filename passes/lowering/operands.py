@@ -9,7 +9,7 @@ from ...dialects.tile_boxes import LoadBoxesOp, MulticastBoxesOp
 from .. import build
 from ..base import defining_op
 from ..copy_width import UNIT_BYTES
-from .frame import Frame, lowered
+from .frame import Frame, lowered, lowered_parts
 
 
 def unit_offset(layout: TileLayout, row: ir.Value, column: ir.Value) -> ir.Value:
@@ -70,6 +70,12 @@ def _first_chunk(op: LoadBoxesOp | MulticastBoxesOp) -> ir.Value:
     return build.as_i32(op.j if layout.major == "k" else op.i) * layout.chunks
 
 
+def map_at(map_: ir.Value, coordinates: list[ir.Value]) -> tuple[ir.Value, list[ir.Value]]:
+    """The parameter that a map is, and coordinates in it; of a stack the matrix is the last."""
+    whole, *matrix = lowered_parts(map_)
+    return whole, [*coordinates, *matrix]
+
+
 def _copy(
     frame: Frame,
     op: LoadBoxesOp | MulticastBoxesOp,
@@ -78,9 +84,10 @@ def _copy(
     mask: ir.Value | None,
 ) -> None:
     """One TMA copy of a box; in a pair, the barrier may be that of the other CTA."""
+    map_, coordinates = map_at(op.map, coordinates)
     sm.TmaLoadOp.of(
         build.shared_at(destination),
-        lowered(op.map),
+        map_,
         _barrier(op.barrier),
         coordinates,
         destination="cta" if mask is None and not frame.cluster.pair else "cluster",

@@ -23,7 +23,7 @@ from ..places import column_in, row_in
 from ..whole import is_whole
 from .elements import read_elements, slice_of
 from .frame import Frame, lowered
-from .operands import UNIT_BYTES, unit_offset
+from .operands import UNIT_BYTES, map_at, unit_offset
 from .scalar_ops import apply_epilogue
 
 MATRICES = tensor_memory("16x256b", 1)
@@ -102,8 +102,8 @@ def lower_tma_store(frame: Frame, op: TmaStoreOp) -> None:
     """One box of the view."""
     m, n = integers_of(op.extents)
     column = build.as_i32(op.j) * n + op.start
-    coordinates = [column, build.as_i32(op.i) * m]
-    sm.TmaStoreOp.of(lowered(op.map), build.shared_at(lowered(op.buffer)), coordinates)
+    map_, coordinates = map_at(op.map, [column, build.as_i32(op.i) * m])
+    sm.TmaStoreOp.of(map_, build.shared_at(lowered(op.buffer)), coordinates)
 
 
 def alignment_bytes(op: WritePieceOp, view: ir.Value) -> int:

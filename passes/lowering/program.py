@@ -35,6 +35,7 @@ from ...dialects.tile import (
     SplitRankOp,
     TensorMapOp,
 )
+from ...dialects.tile_batches import BatchOp, MatrixOp
 from ...dialects.tile_boxes import LoadBoxesOp, MulticastBoxesOp
 from ...dialects.tile_loads import CopyTogetherOp
 from ...dialects.tile_place import PlaceOp
@@ -112,7 +113,9 @@ from .thread_sums import (
     lower_sums_row,
 )
 from .tiles import (
+    lower_batch,
     lower_cta_tile,
+    lower_matrix,
     lower_pair_rank,
     lower_place,
     lower_split_rank,
@@ -132,7 +135,7 @@ def convert(frame: Frame, ops: list[Any]) -> None:
     lowerings = LOWERINGS[frame.target.mma.name]
     for op in ops:
         kind = type(op)
-        if kind in INSTRUCTIONS or is_pure(op):
+        if kind in INSTRUCTIONS or (is_pure(op) and kind not in lowerings):
             continue
         lowering = BLOCKS.get(kind) or lowerings.get(kind)
         if lowering is None:
@@ -298,6 +301,8 @@ _TCGEN05: Lowerings = {
     **TEAMS,
     CtaTileOp: lower_cta_tile,
     PlaceOp: lower_place,
+    BatchOp: lower_batch,
+    MatrixOp: lower_matrix,
     ThreadOp: lower_thread,
     ClearUnitOp: lower_clear_unit,
     ThreadLanesOp: lower_thread_lanes,

@@ -26,6 +26,7 @@ from ...dialects.tile_threads import (
 from ...dialects.tile_types import AccumulatorType, element_bytes, integers_of
 from .. import build
 from ..base import defining_op
+from ..batches import step_bytes
 from ..places import ATOM_M, COLUMNS, PAIR, column_in, row_in
 from ..tmem_reads import TmemRead
 from ..whole import is_whole
@@ -129,8 +130,9 @@ def lower_write_row(frame: Frame, op: WriteRowOp) -> None:
 
 def vector_width(op: WriteRowOp) -> int:
     """Elements of one store: up to 32 bytes, and a row is a whole number of them."""
-    width = min(op.neighbours.value, VECTOR_BYTES // element_bytes(op.view.type.element_type))
-    while op.view.type.shape[1] % width:
+    element = element_bytes(op.view.type.element_type)
+    width = min(op.neighbours.value, VECTOR_BYTES // element)
+    while op.view.type.shape[1] % width or step_bytes(op.view) % (width * element):
         width //= 2
     return width
 

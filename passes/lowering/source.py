@@ -9,6 +9,7 @@ from ...dialects.mlir import arith, ir, llvm, vector
 from ...dialects.tile import CopyOp
 from ...dialects.tile_types import element_bytes
 from .. import build
+from ..batches import step_bytes
 from ..copy_width import UNIT_BYTES, copy_bytes
 from ..whole import INDICES, is_whole
 from .frame import lowered
@@ -32,6 +33,7 @@ class Source:
     first_column: ir.Value
     whole_rows: bool
     whole_columns: bool
+    step_bytes: int = 0
 
     @staticmethod
     def of(op: CopyOp) -> Source:
@@ -47,11 +49,12 @@ class Source:
             rows=rows,
             contiguous=contiguous,
             pitch=strides[1 - inner],
-            width=copy_bytes(layout, view) // layout.element_bytes,
+            width=copy_bytes(layout, op.view) // layout.element_bytes,
             first_row=tile_indices[1 - inner] * layout.rows,
             first_column=tile_indices[inner] * layout.contiguous,
             whole_rows=is_whole(op, INDICES[1 - inner]),
             whole_columns=is_whole(op, INDICES[inner]),
+            step_bytes=step_bytes(op.view),
         )
 
     @property

@@ -8,11 +8,14 @@ from ...dialects import sm
 from ...dialects.hilbert import hilbert_curve
 from ...dialects.mlir import arith, ir, llvm
 from ...dialects.tile import CtaTileOp, PairRankOp, SplitRankOp
+from ...dialects.tile_batches import BatchOp, MatrixOp
 from ...dialects.tile_place import PlaceOp
-from ...dialects.tile_types import integers_of
+from ...dialects.tile_types import TensorMapType, integers_of
 from .. import build
+from ..batches import STEP_ATTRIBUTE, steps_of
 from ..cluster import Cluster
-from .frame import Frame
+from .elements import element_pointer
+from .frame import Frame, lowered
 
 CURVE_SYMBOL = "hilbert_curve"
 PLACE_BITS = 16
@@ -21,6 +24,25 @@ PLACE_BITS = 16
 def lower_cta_tile(_: Frame, __: CtaTileOp) -> list[ir.Value]:
     """The grid has one CTA a tile: x along M, y along N."""
     return [build.as_index(build.special(register)) for register in ("ctaid.x", "ctaid.y")]
+
+
+def lower_batch(_: Frame, op: BatchOp) -> list[ir.Value]:
+    """The tiles of one matrix come after those of the one before."""
+    place, tiles = build.as_i32(op.i), op.tiles.value
+    return [build.as_index(place // tiles), build.as_index(place % tiles)]
+
+
+def lower_matrix(frame: Frame, op: MatrixOp) -> ir.Value:
+    """A view by its address, and how far apart those of matrices are; a map with its coordinate."""
+    batch = build.as_i32(op.batch)
+    if isinstance(op.stack.type, TensorMapType):
+        return frame.lowered_as([lowered(op.stack), batch], op.matrix.type)
+    step, step_bytes = op.stack.type.get_strides_and_offset()[0][0], steps_of(op.stack)[1]
+    pointer = element_pointer(op.stack, build.widen(batch) * step)
+    made = frame.lowered_as(pointer, op.matrix.type)
+    i64 = ir.IntegerType.get_signless(64)
+    ir.OpResult(made).owner.attributes[STEP_ATTRIBUTE] = ir.IntegerAttr.get(i64, step_bytes)
+    return made
 
 
 def lower_pair_rank(frame: Frame, _: PairRankOp) -> ir.Value:

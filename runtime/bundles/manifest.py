@@ -54,7 +54,7 @@ TENSOR_MAP = Record(
     }
 )
 POINTER = Record({"tensor": Text(), "alignment_bytes": SIZE})
-AXES = OneOf((["m", "n"], ["m"], ["n"]))
+AXES = OneOf(tuple([*stack, *axes] for stack in ([], ["b"]) for axes in (["m", "n"], ["m"], ["n"])))
 EPILOGUE = Record(
     {
         "arguments": ListOf(Record({"tensor": Nullable(Text()), "axes": AXES}), 1, 64),
@@ -194,17 +194,23 @@ def _argument_contradictions(manifest: Mapping[str, Any], where: str) -> Iterato
             yield f"{where}[{i}]: must {wanted} argument beside {count} arguments, got {got}"
         elif argument and argument["index"] >= count:
             yield f"{where}[{i}].argument.index: must be below {count}, got {argument['index']}"
-        elif argument and argument["transposed"] and len(tensor["shape"]) != 2:
-            yield f"{where}[{i}].argument: must be of rank 2 to be transposed"
+        elif argument and argument["transposed"] and len(tensor["shape"]) < 2:
+            yield f"{where}[{i}].argument: must be of rank 2 or more to be transposed"
 
 
 def _shape_contradictions(tensors: list[Any], where: str) -> Iterator[str]:
     a, b = operands({"tensors": tensors})
     shapes = [t["shape"] for t in (a, b, output({"tensors": tensors}))]
-    if any(len(shape) != 2 for shape in shapes):
-        yield f"{where}: must have operands and output of rank 2, got {shapes}"
-    elif shapes[0][1] != shapes[1][1] or shapes[2] != [shapes[0][0], shapes[1][0]]:
+    if any(len(shape) not in (2, 3) for shape in shapes):
+        yield f"{where}: must have operands and output of rank 2, or stacks, got {shapes}"
+        return
+    (*stack_a, m, k), (*stack_b, n, b_k) = shapes[:2]
+    if k != b_k or shapes[2][-2:] != [m, n]:
         yield f"{where}: must have shapes [m, k], [n, k] and [m, n], got {shapes}"
+    elif any(each not in ([], shapes[2][:-2]) for each in (stack_a, stack_b)):
+        yield f"{where}: must be matrices or stacks as long as the output, got {shapes}"
+    elif shapes[2][:-2] and not stack_a and not stack_b:
+        yield f"{where}: must have a stack among the operands of a stack, got {shapes}"
 
 
 def _parameter_contradictions(

@@ -61,8 +61,9 @@ def _grid_contradictions(manifest: Mapping[str, Any], where: str) -> Iterator[st
     if not _are_sizes(tile) or scheduler not in ("none", "static", "clc"):
         return
     sizes = next(tensor["shape"] for tensor in manifest["tensors"] if tensor["role"] == "output")
-    tiles = [-(-size // extent) for size, extent in zip(sizes, tile, strict=False)]
+    tiles = [-(-size // extent) for size, extent in zip(sizes[-2:], tile, strict=False)]
     whole = [-(-count // size) * size for count, size in zip(tiles, cluster, strict=False)]
+    whole[0] *= prod(sizes[:-2])
     if scheduler != "static" and grid != [*whole, cluster[2]]:
         rule = f"must be {[*whole, cluster[2]]}, a CTA for each tile of {tile[:2]}"
         yield f"{where}: {rule} of an output of {sizes}, got {grid}"

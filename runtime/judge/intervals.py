@@ -14,7 +14,7 @@ Sources: IEEE 754 for the correctly rounded operations; PTX ISA, "Floating Point
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -102,6 +102,12 @@ class Interval:
     def certainly_nan(self) -> np.ndarray:
         """Where no number is possible."""
         return np.isnan(self.low)
+
+
+def stacked(parts: Sequence[Interval]) -> Interval:
+    """Intervals of one shape along a new first dim."""
+    pairs = zip(*((*part.parts(), part.nan) for part in parts), strict=True)
+    return Interval(*(np.stack(each) for each in pairs))
 
 
 def rounded(name: str, exact: Interval, *inputs: Interval) -> Interval:

@@ -17,7 +17,7 @@ import numpy as np
 from ..bundles.manifest import operands, output
 from ..element_types import INTEGERS, is_torch
 from .epilogue import evaluate, round_to
-from .intervals import Interval
+from .intervals import Interval, stacked
 from .sums import sums_of
 
 PRECISIONS = {"bf16": (8, -126), "f16": (11, -14), "f32": (24, -126), "f64": (53, -1022)}
@@ -59,13 +59,28 @@ def expected_output(
         for tensor in manifest["tensors"]
         if tensor["role"] == "input"
     }
-    a, b = (values[operand["name"]] for operand in operands(manifest))
-    result = evaluate(manifest["epilogue"], sums_of(manifest, a, b, on_gpu), values)
     c = output(manifest)
+    parts = [_matrix(manifest, values, index, on_gpu) for index in np.ndindex(*c["shape"][:-2])]
+    result = parts[0] if len(c["shape"]) == 2 else stacked(parts)
     limits = [round_to(part, c["dtype"]) for part in (result.low, result.high)]
     shape = tuple(c["shape"])
     whole = Interval(limits[0], result.middle, limits[1], result.nan)
     return whole.reshaped(lambda part: np.broadcast_to(part, shape))
+
+
+def _matrix(
+    manifest: Mapping[str, Any], values: Mapping[str, np.ndarray], index: tuple[int, ...], gpu: bool
+) -> Interval:
+    """The result of the matrix of a stack at an index; at (), of a product without a stack."""
+    a, b = (operand["name"] for operand in operands(manifest))
+    of_matrix = {a, b} if index else set()
+    arguments = manifest["epilogue"]["arguments"]
+    own = {each["tensor"] for each in arguments if each["axes"][0] == "b"}
+    own |= {name for name in of_matrix if values[name].ndim == 3}
+    seen = {name: value[index] if name in own else value for name, value in values.items()}
+    result = evaluate(manifest["epilogue"], sums_of(manifest, seen[a], seen[b], gpu), seen)
+    shape = tuple(output(manifest)["shape"][-2:])
+    return result.reshaped(lambda part: np.broadcast_to(part, shape)) if index else result
 
 
 def compare(expected: Interval, actual: np.ndarray, dtype: str = "f32") -> Comparison:

@@ -2,6 +2,8 @@
 
     arguments of the source  →  inputs of the kernel, each an argument or its transpose
 
+A stack of matrices is transposed matrix by matrix.
+
 One argument may be several inputs, and some may be none. A manifest that says nothing of arguments
 has its own inputs as them.
 """
@@ -41,11 +43,12 @@ class Arguments:
         )
 
     def _transposed(self, declared: Mapping[str, Any], index: int, value: Any) -> Any:
-        got, wanted = list(getattr(value, "shape", ())), declared["shape"][::-1]
+        *stack, rows, columns = declared["shape"]
+        got, wanted = list(getattr(value, "shape", ())), [*stack, columns, rows]
         if got != wanted:
             what = f"argument '{self.names[index]}'"
             raise LaunchError(f"{what}: shape must be {wanted}, got {got}")
-        return value.T
+        return value.swapaxes(-1, -2) if stack else value.T
 
     def fitted(self, inputs: Sequence[Any], stream: int | None) -> tuple[Any, ...]:
         """The inputs, or copies of those that lie in memory as the kernel can't take them."""

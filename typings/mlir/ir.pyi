@@ -422,6 +422,10 @@ class MemRefType(ShapedType):
     def memory_space(self) -> Attribute | None: ...
     def get_strides_and_offset(self) -> tuple[list[int], int]: ...
 
+class StridedLayoutAttr(Attribute):
+    @staticmethod
+    def get(offset: int, strides: Sequence[int]) -> StridedLayoutAttr: ...
+
 class VectorType(ShapedType):
     @staticmethod
     def get(

@@ -1,0 +1,81 @@
+"""Ops of `tile` by which a program for one matrix runs on each of a stack of them.
+
+    %batch, %row = tile.batch %i {tiles, count}     %i = batch * tiles + row
+    %a_of = tile.matrix %a[%batch]                   a view, or a tensor map, of one matrix
+
+Everything else of a kernel names a tile by its row and column within the matrix.
+"""
+
+from typing import Any
+
+from .mlir import ext, ir
+from .tile_types import TensorMapType, Tile
+from .verify import refuse
+
+
+class BatchOp(Tile.Operation, name="batch"):
+    """`(batch, row)`: the matrix and the M tile in it that the place `i` along M stands for.
+
+    There are `count` matrices with `tiles` M tiles each: i = batch * tiles + row.
+    """
+
+    i: ext.Operand[ir.IndexType]
+    tiles: ir.IntegerAttr
+    count: ir.IntegerAttr
+    batch: ext.Result[ir.IndexType]
+    row: ext.Result[ir.IndexType]
+
+    def verify_invariants(self) -> bool:
+        tiles, count = self.tiles.value, self.count.value
+        if tiles < 1 or count < 1:
+            return refuse(self, f"tiles and count must be at least 1, got {tiles} and {count}")
+        return True
+
+
+class MatrixOp(Tile.Operation, name="matrix"):
+    """`matrix`: the `batch`-th part of `stack` along its outermost dim.
+
+    That is the first dim of a view, and the last of a tensor map.
+    """
+
+    stack: ext.Operand[Any]
+    batch: ext.Operand[ir.IndexType]
+    matrix: ext.Result[Any]
+
+    def verify_invariants(self) -> bool:
+        stack: Any = self.stack.type
+        if not isinstance(stack, TensorMapType | ir.MemRefType):
+            return refuse(self, f"the stack must be a view or a tensor map, got {stack}")
+        of_map = isinstance(stack, TensorMapType)
+        if (len(stack.dims) if of_map else stack.rank) < 2:
+            return refuse(self, f"the stack must have two dims or more, got {stack}")
+        wanted = map_of_matrix(stack) if of_map else view_of_matrix(stack)
+        if self.matrix.type != wanted:
+            return refuse(self, f"must give {wanted}, got {self.matrix.type}")
+        if of_map and stack.box[-1] != 1:
+            rule = "the boxes of the stack must be of one matrix"
+            return refuse(self, f"{rule}, got {stack.box}")
+        return True
+
+
+def view_of_matrix(stack: ir.MemRefType) -> ir.MemRefType:
+    """The type of one matrix of a stack; where it begins is not known."""
+    strides, _ = stack.get_strides_and_offset()
+    layout = ir.StridedLayoutAttr.get(
+        ir.ShapedType.get_dynamic_stride_or_offset(), list(strides)[1:]
+    )
+    return ir.MemRefType.get(
+        list(stack.shape)[1:], stack.element_type, layout=layout, memory_space=stack.memory_space
+    )
+
+
+def map_of_matrix(stack: TensorMapType) -> TensorMapType:
+    """The map that a stack's is for each of its matrices."""
+    parts = stack.dims[:-1], stack.strides[:-1], stack.box[:-1]
+    return TensorMapType.of(stack.element, *parts, stack.swizzle)
+
+
+def map_of_stack(matrix: TensorMapType, count: int, stride_bytes: int) -> TensorMapType:
+    """The map of `count` matrices that are `stride_bytes` apart."""
+    parts = [*matrix.dims, count], [*matrix.strides, stride_bytes], [*matrix.box, 1]
+    return TensorMapType.of(matrix.element, *parts, matrix.swizzle)

@@ -1,0 +1,94 @@
+"""Views and tensor maps of one matrix of a stack, seen through to the stack (`tile.matrix`)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..dialects.mlir import ir
+from ..dialects.tile import KernelOp
+from ..dialects.tile_batches import BatchOp, MatrixOp, map_of_stack, view_of_matrix
+from ..dialects.tile_loads import TensorMapOp
+from ..dialects.tile_types import TensorMapType, element_bytes
+from .base import walk
+
+STEP_ATTRIBUTE = "step_bytes"
+
+
+def matrix_of(value: ir.Value) -> MatrixOp | None:
+    """The op that takes a view or map from a stack; None where it is a view or map by itself."""
+    if isinstance(value.owner, ir.Block) or not isinstance(value.owner.opview, MatrixOp):
+        return None
+    return value.owner.opview
+
+
+def stack_of(value: ir.Value) -> Any:
+    """The view or map that a matrix's is taken from, or the value itself."""
+    matrix = matrix_of(value)
+    return value if matrix is None else matrix.stack
+
+
+def argument_of(view: ir.Value) -> ir.Value:
+    """The argument of the kernel that a view is, or is a matrix of."""
+    return stack_of(view)
+
+
+def map_definition(map_: ir.Value) -> TensorMapOp:
+    """The op that makes the map, of a stack where the map is that of one matrix."""
+    return stack_of(map_).owner.opview
+
+
+def view_of_map(map_: ir.Value) -> ir.MemRefType:
+    """The type of the view that a map shows; of one matrix where it is that of one."""
+    view: Any = map_definition(map_).view
+    return view.type if matrix_of(map_) is None else view_of_matrix(view.type)
+
+
+def set_map(map_: Any, type_: TensorMapType) -> None:
+    """Give a map another type, and the map of its stack with it."""
+    matrix = matrix_of(map_)
+    if matrix is not None:
+        define = map_definition(map_)
+        count, stride_bytes = steps_of(define.view)
+        define.map.set_type(map_of_stack(type_, count, stride_bytes))
+        map_.set_type(type_)
+    else:
+        map_.set_type(type_)
+
+
+def map_of_view(view: Any, type_: TensorMapType) -> ir.Value:
+    """Emit the map of a view; of a matrix, that of its stack here, and the matrix's beside it."""
+    matrix = matrix_of(view)
+    if matrix is None:
+        return TensorMapOp(map=type_, view=view).map
+    whole = TensorMapOp(map=map_of_stack(type_, *steps_of(matrix.stack)), view=matrix.stack).map
+    with ir.InsertionPoint.after(matrix.operation), matrix.location:
+        return MatrixOp(stack=whole, batch=matrix.batch, matrix=type_).matrix
+
+
+def steps_of(stack: Any) -> tuple[int, int]:
+    """How many matrices a view has, and the bytes from one to the next."""
+    strides, _ = stack.type.get_strides_and_offset()
+    return stack.type.shape[0], strides[0] * element_bytes(stack.type.element_type)
+
+
+def step_bytes(view: ir.Value) -> int:
+    """Bytes from a matrix to the next of its stack, 0 where the view is none of one.
+
+    A view that has been lowered says it by an attribute.
+    """
+    if not isinstance(view.owner, ir.Block) and STEP_ATTRIBUTE in view.owner.attributes:
+        return ir.IntegerAttr(view.owner.attributes[STEP_ATTRIBUTE]).value
+    matrix = matrix_of(view)
+    return 0 if matrix is None else steps_of(matrix.stack)[1]
+
+
+def drop_unused(kernel: KernelOp) -> None:
+    """Drop the views of matrices that nothing reads any more."""
+    for matrix in walk(kernel, MatrixOp):
+        if not list(matrix.matrix.uses):
+            matrix.operation.erase()
+
+
+def batch_of(kernel: KernelOp) -> BatchOp | None:
+    """What says which matrix a tile belongs to, one of possibly several alike; None without."""
+    return next(iter(walk(kernel, BatchOp)), None)

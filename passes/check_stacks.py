@@ -1,0 +1,70 @@
+"""The rules of `check_kernel` on stacks of matrices: which matrix a tile belongs to.
+
+stacks      all tiles of a kernel are cut into matrices alike; each matrix has whole clusters, and
+            its own part of every stack
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..dialects.mlir import ir
+from ..dialects.tile import KernelOp
+from ..dialects.tile_batches import BatchOp, MatrixOp
+from ..dialects.tile_loads import TensorMapOp
+from ..dialects.tile_types import TensorMapType, integers_of
+from .base import refused, walk
+from .indices import linear_form, place_of, span
+
+
+def check_stacks(kernel: KernelOp) -> None:
+    """What all ops together say."""
+    arguments = list(kernel.body.blocks[0].arguments)
+    ranks = [ir.MemRefType(argument.type).rank for argument in arguments]
+    batches, matrices = walk(kernel, BatchOp), walk(kernel, MatrixOp)
+    if not batches and (3 in (ranks[0], ranks[1], ranks[-1]) or matrices):
+        raise refused(kernel, "stacks: a kernel of stacks must have a tile.batch, got none; add it")
+    if batches and ranks[-1] != 3:
+        raise refused(batches[0], f"stacks: c must be a stack, got {arguments[-1].type}")
+    for op in walk(kernel, BatchOp | MatrixOp):
+        check_batch(kernel, op, batches[0]) if isinstance(op, BatchOp) else check_matrix(kernel, op)
+
+
+def check_batch(kernel: KernelOp, op: BatchOp, first: BatchOp) -> None:
+    """Which tiles are those of a matrix."""
+    tiles, count, size = op.tiles.value, op.count.value, integers_of(kernel.cluster)[0]
+    form = linear_form(op.i)
+    if form is None or not form.is_just(op.i) or place_of(op.i) != 0 or _is_row(op.i):
+        raise refused(op, "stacks: must take the M place of a tile, got another index; fix it")
+    reach = (span(kernel, form) or (0, 0))[1] + 1
+    if reach != tiles * count or tiles % size:
+        raise refused(
+            op,
+            f"stacks: {count} matrices of {tiles} tiles must be the {reach} along M, by whole "
+            f"clusters of {size}, got another number; change tiles",
+        )
+    if (tiles, count) != (first.tiles.value, first.count.value):
+        raise refused(op, "stacks: all agents must cut tiles alike, got another way; give them one")
+
+
+def _is_row(index: ir.Value) -> bool:
+    return not isinstance(index.owner, ir.Block) and isinstance(index.owner.opview, BatchOp)
+
+
+def check_matrix(kernel: KernelOp, op: MatrixOp) -> None:
+    """The part of a stack that is taken is that of the tile's matrix."""
+    batch = None if isinstance(op.batch.owner, ir.Block) else op.batch.owner.opview
+    if not isinstance(batch, BatchOp) or op.batch != batch.batch:
+        raise refused(op, "stacks: must take the batch of a tile.batch, got another index; fix it")
+    arguments = list(kernel.body.blocks[0].arguments)
+    stack: Any = op.stack
+    is_map = isinstance(stack.type, TensorMapType)
+    if is_map and not isinstance(stack.owner.opview, TensorMapOp):
+        raise refused(op, "stacks: must take a matrix of a tensor map's own, got another; fix it")
+    if not is_map and stack not in arguments:
+        raise refused(op, "stacks: must take a matrix of a view of the kernel, got another; fix it")
+    count = stack.type.dims[-1] if is_map else stack.type.shape[0]
+    if count != batch.count.value:
+        raise refused(
+            op, f"stacks: the stack must have {batch.count.value} matrices, got {count}; fix it"
+        )
