@@ -1,4 +1,4 @@
-"""What the emitted kernel has at hand: parameters, ids, the leader, shared and tensor memory."""
+"""What the patterns of `select-instructions` share, and what stands for tiles, sums and places."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from ...dialects import sm
 from ...dialects.layout import TileLayout
 from ...dialects.mlir import arith, ir
-from ...dialects.sm_memory import RingOp
+from ...dialects.sm_memory import RingOp, SlotMemoryOp
 from ...dialects.target import Target
 from ...dialects.tile import AccumulatorOp, KernelOp
 from ...dialects.tile_types import AccumulatorType, SmemType, integers_of
@@ -17,6 +17,7 @@ from .. import build
 from ..base import defining_op, walk
 from ..clone import constant_of
 from ..cluster import Cluster
+from .cta_place import CtaPlace
 from .register_accumulator import stack_slots
 
 CAST = "builtin.unrealized_conversion_cast"
@@ -39,14 +40,16 @@ class Frame:
     """What the patterns of one kernel share.
 
     `converted` are the ops that patterns have replaced. They and `lowered_as` stand in the kernel
-    until all of it is converted."""
+    until all of it is converted. `place` is read once all threads have met.
+    """
 
     kernel: KernelOp
     target: Target
     cluster: Cluster
     converted: list[Any] = field(default_factory=list)
-    descriptors: dict[ir.Value, list[ir.Value]] = field(default_factory=dict)
     thread_sums: dict[ir.Value, Any] = field(default_factory=dict)
+    descriptors: dict[ir.Value, list[ir.Value]] = field(default_factory=dict)
+    place: CtaPlace = field(init=False)
     tmem: ir.Value = field(init=False)
 
     def lowered_as(self, values: ir.Value | Sequence[ir.Value], type_: ir.Type) -> ir.Value:
@@ -64,30 +67,25 @@ class Frame:
         """What every tcgen05 instruction of the kernel must say."""
         return 2 if self.cluster.pair else 1
 
-    def place_in_cluster(self) -> tuple[ir.Value | int, ir.Value | int]:
-        """(x, y) of this CTA in its cluster, numbers where the cluster has one CTA that way."""
-        x = build.special("cluster_ctaid.x") if self.cluster.m > 1 else 0
-        y = build.special("cluster_ctaid.y") if self.cluster.n > 1 else 0
-        return x, y
-
     def open(self) -> None:
-        """Emit what every thread keeps.
-
-        Stack slots come first: only those of the first block become registers.
-        """
+        """Emit what every thread keeps."""
         self.thread = build.special("tid.x")
-        self.warp = self.thread // 32
         self.lane = self.thread % 32
         self.first_warp = build.less(self.thread, 32)
         leader = arith.andi(self.elect(), self.first_warp)
         self.team = Team(self.kernel.threads.value, self.thread, leader)
-        for ring in walk(self.kernel, RingOp):
-            memory = defining_op(ring.memory)
-            if isinstance(ring.ring.type.tiles[0], SmemType) and not self.target.mma.fragments:
-                places = zip(memory.memory.type.tiles, integers_of(memory.offsets), strict=True)
-                self.descriptors[ring.memory] = [
-                    self.descriptor_at(tile.layout, offset) for tile, offset in places
-                ]
+        for op in self.kernel.body.blocks[0].operations:
+            if isinstance(op, RingOp) and self._is_described(op):
+                self.descriptors[op.memory] = self._first_slot(defining_op(op.memory))
+
+    def _is_described(self, ring: RingOp) -> bool:
+        """Whether MMAs are told of the ring's tiles by descriptors."""
+        return isinstance(ring.ring.type.tiles[0], SmemType) and not self.target.mma.fragments
+
+    def _first_slot(self, memory: SlotMemoryOp) -> list[ir.Value]:
+        """The matrix descriptors of a ring's first slot."""
+        places = zip(memory.memory.type.tiles, integers_of(memory.offsets), strict=True)
+        return [self.descriptor_at(tile.layout, offset) for tile, offset in places]
 
     def hold_accumulators(self) -> None:
         """Stack slots for the sums that threads hold."""
@@ -99,40 +97,6 @@ class Frame:
     def elect(self) -> ir.Value:
         """True in one lane of the warp: the first, where the chip has no elect.sync."""
         return build.elect() if self.target.async_agents else build.equal(self.lane, 0)
-
-    def read_place(self) -> None:
-        """This CTA's place in its cluster; pair masks that depend on it."""
-        self.place = self.place_in_cluster()
-        self.first_rank: ir.Value | int = 0
-        if self.cluster.split > 1 and self.cluster.loads_together:
-            part = build.special("cluster_ctaid.z")
-            self.first_rank = part * self.cluster.plane
-        self.issues = None
-        if self.cluster.pair:
-            self.issues = build.equal(build.as_value(self.place[0] % 2), 0)
-
-    def is_first(self) -> ir.Value | None:
-        """Whether this is the cluster's first CTA; None where it is the only one."""
-        here = [build.equal(value, 0) for value in self.place if not isinstance(value, int)]
-        if not here:
-            return None
-        return here[0] if len(here) == 1 else arith.andi(*here)
-
-    def line(self, ranks: int, along_m: ir.Value | int, along_n: ir.Value | int) -> ir.Value:
-        """Mask (i16) of `ranks`, given for the CTA at (0, 0), moved to another place of a plane."""
-        shift = self.rank_in_plane(along_m, along_n) + self.first_rank
-        known = isinstance(shift, int)
-        mask = build.constant(ranks << shift) if known else build.shift_left(ranks, shift)
-        return arith.trunci(ir.IntegerType.get_signless(16), mask)
-
-    def rank_in_plane(self, along_m: ir.Value | int, along_n: ir.Value | int) -> ir.Value | int:
-        """The rank of a CTA among those with the same part of K."""
-        return along_m + along_n * self.cluster.m
-
-    def pair_start(self) -> ir.Value | int:
-        """x of the first CTA of this pair."""
-        x = self.place[0]
-        return x if isinstance(x, int) or not self.cluster.pair else x - x % 2
 
     def descriptor_at(self, layout: TileLayout, offset_bytes: int) -> ir.Value:
         """The matrix descriptor of a tile at a byte of dynamic shared memory."""

@@ -39,14 +39,16 @@ def launch_attribute(kernel: KernelOp, mma: str) -> ir.StringAttr:
 
 def describe_launch(kernel: KernelOp, mma: str) -> dict[str, Any]:
     """The manifest's part that the kernel determines (docs/bundle.md); it multiplies by `mma`."""
+    memory = walk(kernel, SharedMemoryOp | RingOp | TensorMemoryOp)
+    (shared,) = [op for op in memory if isinstance(op, SharedMemoryOp)]
     return {
         "entry": kernel.sym_name.value,
         "grid": integers_of(kernel.grid),
         "cluster": integers_of(kernel.cluster),
         "block": [kernel.threads.value, 1, 1],
-        "dynamic_shared_bytes": walk(kernel, SharedMemoryOp)[0].bytes.value,
+        "dynamic_shared_bytes": shared.bytes.value,
         "workspace_bytes": 0,
-        "schedule": _schedule(kernel),
+        "schedule": _schedule(kernel, memory),
         "tensors": _tensors(kernel, mma),
         "source": _source(kernel),
         "parameters": [_parameter(kernel, each) for each in parameters_of(kernel)],
@@ -55,11 +57,11 @@ def describe_launch(kernel: KernelOp, mma: str) -> dict[str, Any]:
     }
 
 
-def _schedule(kernel: KernelOp) -> dict[str, Any]:
+def _schedule(kernel: KernelOp, memory: list[Any]) -> dict[str, Any]:
     (m, n), depth, swizzles = _tile(kernel)
-    rings = [ring.ring.type for ring in walk(kernel, RingOp)]
+    rings = [op.ring.type for op in memory if isinstance(op, RingOp)]
     stages = [ring.stages for ring in rings if isinstance(ring.tiles[0], SmemType)]
-    columns = [memory.columns.value for memory in walk(kernel, TensorMemoryOp)]
+    columns = [op.columns.value for op in memory if isinstance(op, TensorMemoryOp)]
     cluster = cluster_of(kernel)
     return {
         "tile": [m, n, depth],

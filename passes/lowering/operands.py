@@ -41,23 +41,15 @@ def lower_load_boxes(frame: Frame, op: LoadBoxesOp) -> None:
 
 def lower_multicast_boxes(frame: Frame, op: MulticastBoxesOp) -> None:
     """This CTA's part of every box goes to all CTAs of the line, at the same place in each."""
-    layout, axis = op.tile.type.layout, op.axis.value
+    layout = op.tile.type.layout
     part_rows = layout.rows // op.parts.value
-    part = _part(frame, axis)
+    part = frame.place.part(op.axis.value)
     row = _first_row(op) + part * part_rows
     chunk = _first_chunk(op)
     start = lowered(op.tile) + part * (part_rows * layout.span_bytes)
     for index in range(layout.chunks):
         column = (chunk + index) * layout.span
         _copy(frame, op, start + index * layout.chunk_bytes, [column, row], op.mask)
-
-
-def _part(frame: Frame, axis: str) -> ir.Value | int:
-    """This CTA's number among those in line along "m" or "n" that need the same tile."""
-    x, y = frame.place
-    if axis == "n":
-        return y
-    return x // 2 if frame.cluster.pair else x
 
 
 def _first_row(op: LoadBoxesOp | MulticastBoxesOp) -> ir.Value:

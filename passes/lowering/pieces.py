@@ -6,6 +6,7 @@ threads write their part, the async proxy is told, and the leader stores the pie
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 from functools import partial
 
@@ -13,6 +14,7 @@ from ...dialects import sm
 from ...dialects.fragments import tensor_memory
 from ...dialects.layout import TileLayout
 from ...dialects.mlir import ir, llvm
+from ...dialects.tile import ElementOp
 from ...dialects.tile_stores import (
     TmaStoreOp,
     WritePieceOp,
@@ -50,16 +52,18 @@ class Piece:
 
     def apply(self, values: ir.Value, row: ir.Value, column: ir.Value, width: int) -> ir.Value:
         """The epilogue of `width` elements from (row of the tile, column of the piece) on."""
-        op = self.op
-        m, n = op.sums.type.shape
+        return apply_epilogue(self.op, values, width, partial(self._read, row, column, width))
+
+    def _read(self, row: ir.Value, column: ir.Value, width: int, element: ElementOp) -> ir.Value:
+        """What another operand has there."""
+        op, (m, n) = self.op, self.op.sums.type.shape
         height, columns = op.map.type.dims[1], op.map.type.dims[0]
         at_row = build.as_i32(op.i) * m + row
         at_column = build.as_i32(op.j) * n + (self.start + column)
         inside = None if is_whole(op, "i") else build.less(at_row, height)
         if not is_whole(op, "j"):
             inside = build.both(inside, build.less(at_column, columns))
-        read = partial(read_elements, at_row, at_column, width, inside)
-        return apply_epilogue(op, values, width, read)
+        return read_elements(at_row, at_column, width, inside, element)
 
     def pointer(self, row: ir.Value, unit: ir.Value) -> ir.Value:
         """Where a 16-byte unit of a row of the tile goes."""
@@ -85,12 +89,19 @@ class Piece:
         """The thread's pairs of results as 32-bit words, in the order of its registers."""
         words = []
         for index in range(0, ir.VectorType(values.type).shape[0], 2):
-            block, value = divmod(index, MATRICES.values)
-            rows, columns = MATRICES.element(0, value)
-            at_row, at_column = row + rows, column + (MATRICES.shape[1] * block + columns)
+            rows, columns = _behind(index)
+            at_row, at_column = row + rows, column + columns
             result = self.apply(slice_of(values, index, 2), at_row, at_column, 2)
             words.append(llvm.bitcast(build.i32(), result))
         return words
+
+
+@functools.cache
+def _behind(index: int) -> tuple[int, int]:
+    """(rows, columns) of a thread's value behind its first one."""
+    block, value = divmod(index, MATRICES.values)
+    row, column = MATRICES.element(0, value)
+    return row, MATRICES.shape[1] * block + column
 
 
 def piece_of(frame: Frame, op: WritePieceOp) -> Piece:

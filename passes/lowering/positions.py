@@ -135,32 +135,16 @@ def lower_tile(frame: Frame, op: TileOp) -> ir.Value:
 
 
 def lower_cta_mask(frame: Frame, op: sm.CtaMaskOp) -> ir.Value:
-    """Of whose it is, those in line along N, and the whole line along M."""
-    cluster, pair = frame.cluster, op.whose.value == PAIR
+    """As the place of this CTA gives it."""
     axes = [ir.StringAttr(axis).value for axis in op.along]
     if op.whose.value == PEERS:
-        return _peers(frame, axes[0])
-    own = 0b11 if pair else 0b1
-    x, y = frame.pair_start() if pair else frame.place[0], frame.place[1]
-    ranks = cluster.a_peers * own if "n" in axes else own
-    mask = frame.line(ranks, x, 0 if "n" in axes else y)
-    if "m" in axes:
-        mask = arith.ori(mask, frame.line((1 << cluster.m) - 1, 0, y))
-    return mask
-
-
-def _peers(frame: Frame, axis: str) -> ir.Value:
-    """Those that need the same tile of A, in line along N, or of B, along M."""
-    (x, y), cluster = frame.place, frame.cluster
-    if axis == "n":
-        return frame.line(cluster.a_peers, x, 0)
-    return frame.line(cluster.b_peers, x % 2 if cluster.pair else 0, y)
+        return frame.place.peers(axes[0])
+    return frame.place.mask(op.whose.value == PAIR, axes)
 
 
 def lower_leader_rank(frame: Frame, _: sm.LeaderRankOp) -> ir.Value:
     """The pair's first CTA."""
-    rank = frame.pair_start() + frame.place[1] * frame.cluster.m
-    return build.as_value(rank)
+    return build.as_value(frame.place.leader_rank())
 
 
 def lower_prefetch(_: Frame, op: sm.PrefetchTensorMapOp) -> None:

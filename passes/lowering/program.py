@@ -59,6 +59,7 @@ from ..clone import is_pure
 from ..thread_rules import program
 from .clearing import lower_clear_unit
 from .copies import lower_copy
+from .cta_place import CtaPlace
 from .fma import lower_fma
 from .frame import Frame, Team
 from .mma import lower_mma, lower_operand
@@ -202,8 +203,8 @@ def _region(frame: Frame, op: RunOp) -> None:
         condition = frame.elect()
     else:
         lane = frame.team.leader if who_runs(op) == TEAM else None
-        issues = frame.issues if by == ISSUER else None
-        condition = build.both(lane, frame.is_first() if by == FIRST else issues)
+        issues = frame.place.issues if by == ISSUER else None
+        condition = build.both(lane, frame.place.is_first() if by == FIRST else issues)
     convert(frame, program(op.body.blocks[0]))
     _run_if(condition, op.body.blocks[0])
 
@@ -218,7 +219,7 @@ def _prologue(frame: Frame, op: PrologueOp) -> None:
         frame.hold_accumulators()
     convert(frame, program(op.body.blocks[0]))
     _run_if(None, op.body.blocks[0])
-    frame.read_place()
+    frame.place = CtaPlace.read(frame.cluster)
 
 
 def _ranks(frame: Frame, op: sm.EachRankOp) -> None:

@@ -40,10 +40,10 @@ class SelectInstructions:
         kernel = the_kernel(module, self.name)
         target = target_of(module)
         _check_grid(kernel, target)
-        parameters = len(parameters_of(kernel))
-        _convert(kernel, target)
+        parameters = parameters_of(kernel)
+        _convert(kernel, target, parameters)
         kernel.operation.erase()
-        log.did(f"{parameters} parameters")
+        log.did(f"{len(parameters)} parameters")
 
 
 def _check_grid(kernel: KernelOp, target: Target) -> None:
@@ -51,7 +51,7 @@ def _check_grid(kernel: KernelOp, target: Target) -> None:
     require(kernel, broken, "use a larger tile or persistence")
 
 
-def _convert(kernel: KernelOp, target: Target) -> None:
+def _convert(kernel: KernelOp, target: Target, parameters: list[Parameter]) -> None:
     """Convert the program where it stands, then make it that of a `sm.kernel`."""
     with ir.InsertionPoint(kernel), kernel.location:
         made = sm.KernelOp.of(
@@ -63,7 +63,7 @@ def _convert(kernel: KernelOp, target: Target) -> None:
     entry, frame = kernel.body.blocks[0], Frame(kernel, target, cluster_of(kernel))
     views, ops = len(entry.arguments), program(entry)
     with ir.InsertionPoint.at_block_begin(entry), kernel.location:
-        for parameter in parameters_of(kernel):
+        for parameter in parameters:
             _lower_parameter(frame, entry, parameter)
         frame.open()
     convert(frame, ops)

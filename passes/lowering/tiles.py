@@ -47,7 +47,7 @@ def lower_matrix(frame: Frame, op: MatrixOp) -> ir.Value:
 
 def lower_pair_rank(frame: Frame, _: PairRankOp) -> ir.Value:
     """Pairs are neighbours along M."""
-    return build.as_index(build.as_value(frame.place[0] % 2))
+    return build.as_index(build.as_value(frame.place.x % 2))
 
 
 def lower_split_rank(_: Frame, __: SplitRankOp) -> ir.Value:
@@ -59,8 +59,9 @@ def lower_place(frame: Frame, op: PlaceOp) -> list[ir.Value]:
     """By arithmetic on the number, or from a table."""
     cluster = frame.cluster
     places = raster(op.number, _tiles(cluster, op), op.order.value, op.group.value)
-    parts = zip(places, (cluster.m, cluster.n), frame.place, strict=True)
-    return [build.as_index(along * extent + own) for along, extent, own in parts]
+    own = (frame.place.x, frame.place.y)
+    parts = zip(places, (cluster.m, cluster.n), own, strict=True)
+    return [build.as_index(along * extent + place) for along, extent, place in parts]
 
 
 def _tiles(cluster: Cluster, op: PlaceOp) -> tuple[int, int]:
