@@ -67,6 +67,19 @@ class Variant:
     pipeline: str | None = None
 
 
+WARP_SHAPES = (
+    "512x512x512", "1024x1024x1024", "2048x2048x2048", "4096x4096x4096", "8192x8192x8192",
+    "16x4096x4096", "128x7168x4096", "4096x4096x14336", "8192x8192x1024", "8192x1024x8192",
+    "300x5000x1100", "4096x128x4096",
+)  # fmt: skip
+WARP_TILES = {
+    "square": ("128x128x32", 4),
+    "long": ("128x128x64", 3),
+    "wide": ("128x256x32", 4),
+    "small": ("64x64x64", 4),
+}
+
+
 def presets(target: str) -> Iterator[Variant]:
     """What each step of a chip's ladder gains."""
     for name, pipeline in presets_of(target).items():
@@ -132,7 +145,17 @@ def launches(target: str) -> Iterator[Variant]:
         yield Variant(shape, f"pdl-{pdl}", f"{chosen},lower-to-nvvm{{pdl={pdl}}}")
 
 
+def warps(target: str) -> Iterator[Variant]:
+    """mma.sync from rings that threads fill: the chosen schedule and tiles for two CTAs or one."""
+    for shape, (name, (tile, stages)) in itertools.product(WARP_SHAPES, WARP_TILES.items()):
+        ring = f"copy-insertion,swizzle-selection,pipelining{{stages={stages}}}"
+        yield Variant(shape, name, f"tiling{{tile={tile}}},{ring}")
+        if name == "wide":
+            yield Variant(shape, "chosen")
+
+
 COMPARISONS = {
+    "warps": warps,
     "presets": presets,
     "ping-pong": ping_pong,
     "split-k": split_k,
