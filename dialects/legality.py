@@ -41,6 +41,22 @@ def tma(target: Target) -> str | None:
     return f"{target.chip} has no TMA, which {targets_with(lambda other: other.async_agents)} have"
 
 
+def agents(target: Target) -> str | None:
+    """Warps of a CTA do different things where they can sleep at mbarriers (PTX ISA, try_wait)."""
+    if target.async_agents:
+        return None
+    others = targets_with(lambda other: other.async_agents)
+    return f"roles wait for each other at mbarriers, which {others} can, got {target.chip}"
+
+
+def grid_dependencies(target: Target) -> str | None:
+    """A grid waits for those before it by griddepcontrol (PTX ISA: sm_90 and later)."""
+    if target.async_agents:
+        return None
+    others = targets_with(lambda other: other.async_agents)
+    return f"{target.chip} has no griddepcontrol, which {others} have"
+
+
 def tile_rows(target: Target, m: int) -> str | None:
     """A tile's rows are whole MMAs and fit a TMA box (PTX ISA, shapes; cuTensorMapEncodeTiled)."""
     if target.mma_rows(m) is not None and m <= target.box_max:

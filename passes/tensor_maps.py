@@ -21,7 +21,7 @@ from ..dialects.tile_types import SmemType, TensorMapType, element_bytes
 def tma_refusal(view: ir.MemRefType, layout: TileLayout, target: Target) -> str | None:
     """Why TMA can't copy tiles of `view` (cuTensorMapEncodeTiled), or None when it can."""
     contiguous, rows, pitch_bytes = _geometry(view, layout.major)
-    broken = legality.row_pitch(target, pitch_bytes, rows)
+    broken = legality.tma(target) or legality.row_pitch(target, pitch_bytes, rows)
     broken = broken or legality.box_rows(target, layout.rows)
     if broken:
         return broken

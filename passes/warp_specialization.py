@@ -26,6 +26,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from ..dialects import legality
 from ..dialects.mlir import ir, scf
 from ..dialects.pipe import (
     REGISTERS_STEP,
@@ -57,7 +58,7 @@ from ..dialects.tile import (
     TmaMulticastOp,
 )
 from ..dialects.tile_types import AccumulatorType
-from .base import PassLog, defining_op, refused, target_of, the_kernel, walk
+from .base import PassLog, defining_op, refused, require, target_of, the_kernel, walk
 from .clone import Mapping, clone, erase_unused, fuse_loops, is_pure
 
 # In the order of their warps: a warp reads the tensor-memory lanes of its index modulo 4, so the
@@ -90,6 +91,7 @@ class WarpSpecialization:
     def __call__(self, module: ir.Module, log: PassLog) -> None:
         kernel = the_kernel(module, self.name)
         target = target_of(module)
+        require(kernel, legality.agents(target), "leave it out", "warp-specialization: ")
         _check(kernel)
         roles = _roles(kernel, target)
         if target.has_tensor_memory:
@@ -114,7 +116,7 @@ def _roles(kernel: KernelOp, target: Target) -> list[Role]:
         parts = {EPILOGUE: WARPGROUP_WARPS, LOAD: load_warps, MMA: 1}
         return [Role(name, (name,), warps) for name, warps in parts.items()]
     warps = kernel.threads.value // 32
-    if warps == WARPGROUP_WARPS:
+    if warps <= WARPGROUP_WARPS:
         return [Role(CONSUMER, (MMA, EPILOGUE), warps), Role(LOAD, (LOAD,), load_warps)]
     loads = load_registers(kernel)
     consumes = registers_left(target, warps, loads)

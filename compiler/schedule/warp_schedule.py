@@ -2,7 +2,7 @@
 
     waves   CTAs over those that find room at once
     step    the longest of what its MMAs, its fragments and what it asks L2 for take, and a part of
-            the others
+            the others; a CTA alone also waits for its first fragments
     least   waves × (K steps × step + latency), then the largest tile
 
 Figures are those of data sheets: nothing was measured on these chips.
@@ -27,7 +27,8 @@ TILES = (
 K_BYTES = 64  # of a tile, a row of a 64-byte swizzle
 STAGES_MAX = 4
 NOT_HIDDEN = 0.2  # assumed: of what a step does beside what takes it longest
-OTHER_REGISTERS = 96  # of a thread, beside its sums: fragments and addresses
+STEP_LATENCY = 150  # cycles, assumed: from the meeting of a step to its first MMA
+OTHER_REGISTERS = 82  # of a thread, beside its sums: fragments and addresses
 
 
 @dataclass(frozen=True)
@@ -89,6 +90,7 @@ def estimate_us(spec: MatmulSpec, schedule: WarpSchedule, target: Target) -> flo
     loads = (min(m, spec.m) + min(n, spec.n)) * k * item / chip.l2_rate
     *others, slowest = sorted((mma, fragments, loads))
     step = slowest + NOT_HIDDEN * sum(others)
+    step += max(0, STEP_LATENCY - (room - 1) * step)
     ctas = -(-spec.m // m) * -(-spec.n // n)
     busiest = -(-ctas // target.multiprocessors)
     waves = -(-busiest // room)

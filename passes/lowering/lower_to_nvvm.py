@@ -10,7 +10,7 @@ import json
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from ...dialects import sm
+from ...dialects import legality, sm
 from ...dialects.entry_names import SHARED_MEMORY
 from ...dialects.errors import CompileError
 from ...dialects.layout import SLOT_ALIGNMENT
@@ -19,7 +19,7 @@ from ...dialects.sm_types import Sm
 from ...dialects.target import Target
 from ...dialects.tile_types import integers_of
 from .. import build
-from ..base import PassLog, one_of, option, target_of, walk
+from ..base import PassLog, one_of, option, require, target_of, walk
 from . import nvvm_barriers, nvvm_copies, nvvm_fragments, nvvm_tensor_core
 
 TENSOR_MAP_BYTES = 128
@@ -55,6 +55,9 @@ class LowerToNvvm:
         kernel = _the_kernel(module)
         target = target_of(module)
         pdl = self._pdl(target)
+        if pdl != "false":
+            broken = legality.grid_dependencies(target)
+            require(kernel, broken, f"use pdl=false, not {pdl}", "lower-to-nvvm: ")
         module.operation.attributes["gpu.container_module"] = ir.UnitAttr.get()
         with ir.InsertionPoint(kernel), kernel.location:
             functions = _gpu_module(target)
