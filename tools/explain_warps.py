@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from ..compiler.spec import MatmulSpec
     from ..dialects.target import Target
 
-RULE = "the least microseconds by estimate, then the largest tile"
+RULE = "the least microseconds by estimate, then the largest tile and the deepest ring"
 
 
 def as_dict(spec: MatmulSpec, target: Target) -> dict[str, Any]:

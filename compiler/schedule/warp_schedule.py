@@ -3,7 +3,7 @@
     waves   CTAs over those that find room at once
     step    the longest of what its MMAs, its fragments and what it asks L2 for take, and a part of
             the others; a CTA alone also waits for its first fragments
-    least   waves × (K steps × step + latency), then the largest tile
+    least   waves × (K steps × step + latency), then the largest tile and the deepest ring
 
 Figures are those of data sheets: nothing was measured on these chips.
 """
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from ...dialects.dtypes import DTYPES
 from ...dialects.errors import CompileError
-from ...dialects.legality import tile_memory
+from ...dialects.legality import RESERVED_BYTES, tile_memory
 from ...dialects.target import WARP, WARP_THREADS, Target, warp_grid
 from ..spec import MatmulSpec
 from .chip_figures import figures
@@ -25,7 +25,7 @@ TILES = (
     (32, 128), (16, 128), (16, 64), (32, 32), (16, 32),
 )  # fmt: skip
 K_BYTES = 64  # of a tile, a row of a 64-byte swizzle
-STAGES_MAX = 4
+STAGES_MIN, STAGES_MAX = 3, 4
 NOT_HIDDEN = 0.2  # assumed: of what a step does beside what takes it longest
 STEP_LATENCY = 150  # cycles, assumed: from the meeting of a step to its first MMA
 OTHER_REGISTERS = 82  # of a thread, beside its sums: fragments and addresses
@@ -66,10 +66,11 @@ def candidates(spec: MatmulSpec, target: Target) -> list[tuple[WarpSchedule, flo
             continue
         slot = (m + n) * K_BYTES
         steps = -(-spec.k // tile[2])
-        stages = max(1, min(STAGES_MAX, steps, (target.shared_bytes - 1024) // slot))
-        schedule = WarpSchedule(tile, grid, stages)
-        found.append((schedule, estimate_us(spec, schedule, target)))
-    return sorted(found, key=lambda pair: (pair[1], -math.prod(pair[0].tile)))
+        most = max(1, min(STAGES_MAX, steps, (target.shared_bytes - RESERVED_BYTES) // slot))
+        for stages in range(min(STAGES_MIN, most), most + 1):
+            schedule = WarpSchedule(tile, grid, stages)
+            found.append((schedule, estimate_us(spec, schedule, target)))
+    return sorted(found, key=lambda pair: (pair[1], -math.prod(pair[0].tile), -pair[0].stages))
 
 
 def warp_schedule(spec: MatmulSpec, target: Target) -> WarpSchedule:
