@@ -6,7 +6,7 @@
 FOLDER holds bundles that were made beforehand (benchmarks/gpu_bundles.py); `runtime` must be
 importable as tilewright.runtime, and torch, numpy and cuda-python installed; Triton is measured
 where it is, for 16-bit types; `--triton-for 80` lets it write what it would for an older chip
-(triton_matmul.py). cuBLAS multiplies f32 as tf32, too, and floats of 8 bits with fast
+(triton_matmul.py). cuBLAS multiplies f32 as tf32 where ours does, and floats of 8 bits with fast
 accumulation, as ours do. For each matmul its bundles and the two rivals take turns on the same
 normally distributed inputs, several sets of them, which together exceed L2. Times are medians of
 batches that are enqueued behind a backlog (runtime/gpu/timing.py). Every contender's output is
@@ -126,6 +126,7 @@ def by_matmul(kernels: dict[str, Kernel]) -> list[dict[str, Kernel]]:
 def measure(group: dict[str, Kernel], options: argparse.Namespace) -> list[Row]:
     """Check and time the bundles for one matmul and their rivals."""
     tensors = next(iter(group.values())).manifest["tensors"]
+    torch.backends.cuda.matmul.allow_tf32 = tensors[0]["dtype"] == "tf32"
     sets = [make_set(tensors, seed) for seed in range(count_sets(tensors))]
     first_ms = {name: first_call(kernel, *sets[0]) for name, kernel in group.items()}
     ours = {name: _launch_of(kernel, sets) for name, kernel in group.items()}
@@ -207,7 +208,6 @@ def torch_product(a: torch.Tensor, b: torch.Tensor, out: torch.Tensor) -> Callab
         one = torch.ones((), device=a.device)
         keywords = {"out_dtype": out.dtype, "use_fast_accum": True, "out": out}
         return lambda: torch._scaled_mm(a, transposed, one, one, **keywords)
-    torch.backends.cuda.matmul.allow_tf32 = True
     return lambda: torch.mm(a, transposed, out=out)
 
 
