@@ -97,11 +97,13 @@ def _turn(function: func.FuncOp, number: int) -> None:
     block = function.body.blocks[0]
     argument = block.arguments[number]
     given: Any = argument.type
-    taken = ir.RankedTensorType.get(given.shape[::-1], given.element_type)
+    *stack, rows, columns = given.shape
+    taken = ir.RankedTensorType.get([*stack, columns, rows], given.element_type)
     argument.set_type(taken)
     with ir.InsertionPoint.at_block_begin(block), function.location:
         empty = ir.Operation.create("tensor.empty", results=[given]).result
-        linalg.transpose(argument, outs=[empty], permutation=[1, 0])
+        order = [*range(len(stack)), len(stack) + 1, len(stack)]
+        linalg.transpose(argument, outs=[empty], permutation=order)
     transpose = block.operations[1].operation
     argument.replace_all_uses_except(transpose.results[0], transpose)
     inputs = [each.type for each in block.arguments]

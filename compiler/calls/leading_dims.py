@@ -1,6 +1,7 @@
-"""Products whose first operand has more than two dims, and those in which a size is 0.
+"""Products whose operands have more than two dims, and those in which a size is 0.
 
-    a [..., m, k], b [n, k]    →    a as rows [... * m, k], a view    →    c as [..., m, n], a view
+    a [..., m, k], b [n, k]        →    a as rows [... * m, k]     →    c as [..., m, n], a view
+    a [..., m, k], b [..., n, k]   →    stacks [prod, m, k], …     →    c as [..., m, n], a view
 
 No operand is copied for it: dims of `a` that do not step evenly are refused.
 """
@@ -14,7 +15,7 @@ from typing import Any
 from ...dialects.errors import OptionError
 from ...runtime.element_types import is_torch
 from ...runtime.operands.results import cleared, new_zeros
-from .operands import Operand, check_shapes, operand_of, spec_of
+from .operands import Operand, check_shapes, operand_of, result_shape, spec_of
 
 
 def has_leading_dims(a: Any) -> bool:
@@ -24,25 +25,56 @@ def has_leading_dims(a: Any) -> bool:
 
 def rows_of(name: str, array: Any) -> Any:
     """The array as one matrix of all its rows, a view; OptionError if it does not lie so."""
-    *leading, columns = array.shape
-    if not _step_evenly(array):
+    return flattened(name, array, 1)
+
+
+def flattened(name: str, array: Any, kept: int) -> Any:
+    """The array with all dims but the last `kept` as one, a view; OptionError if there is none."""
+    if not _step_evenly(array, kept):
         strides = list(array.stride() if is_torch(array) else array.strides)
+        last, are = ("its last", "rows of one matrix") if kept == 1 else ("its matrices", "a stack")
         raise OptionError(
-            f"matmul: the dims of {name} before its last must step evenly, so that they are rows "
-            f"of one matrix, got strides {strides} for {list(array.shape)}; pass a contiguous copy"
+            f"matmul: the dims of {name} before {last} must step evenly, so that they are {are}, "
+            f"got strides {strides} for {list(array.shape)}; pass a contiguous copy"
         )
-    shape = (prod(leading), columns)
+    shape = (prod(array.shape[:-kept]), *array.shape[-kept:])
     return array.view(shape) if is_torch(array) else array.reshape(shape)
 
 
-def _step_evenly(array: Any) -> bool:
-    """Whether each dim before the last steps over all of the next one."""
-    shape = array.shape[:-1]
-    strides = (array.stride() if is_torch(array) else array.strides)[:-1]
+def is_stack(a: Any, b: Any) -> bool:
+    """Whether a kernel takes the operands as they are: stacks of one length, or `a` a matrix."""
+    if len(b.shape) != 3 or not 2 <= len(a.shape) <= 3:
+        return False
+    return len(a.shape) == 2 or (a.shape[0] == b.shape[0] and a.shape[0] != 1)
+
+
+def stacks_of(a: Any, b: Any) -> tuple[list[Any], Any, Any]:
+    """The dims of the product before its matrices, and operands of at most one such dim, views."""
+    leading = [list(each.shape[:-2]) for each in (a, b)]
+    alone = [all(extent == 1 for extent in dims) for dims in leading]
+    if leading[0] != leading[1] and not any(alone):
+        raise OptionError(
+            "matmul: the dims of a and b before their matrices must be the same, or those of one "
+            f"be 1, got {leading[0]} and {leading[1]}; expand them and pass contiguous copies"
+        )
+    if len(a.shape) < 2:
+        check_shapes(a.shape, b.shape)
+    batch = max(leading, key=lambda dims: (prod(dims) != 1, len(dims)))
+    left, right = (
+        each.reshape(each.shape[-2:]) if one else flattened(name, each, 2)
+        for name, each, one in zip("ab", (a, b), alone, strict=True)
+    )
+    return batch, left, right
+
+
+def _step_evenly(array: Any, kept: int) -> bool:
+    """Whether each dim before the last ones steps over all of the next one."""
+    shape = array.shape[:-kept]
+    strides = (array.stride() if is_torch(array) else array.strides)[:-kept]
     if 0 in array.shape:
         return True
-    kept = [(size, step) for size, step in zip(shape, strides, strict=True) if size != 1]
-    return all(step == size * inner for (_, step), (size, inner) in pairwise(kept))
+    dims = [(size, step) for size, step in zip(shape, strides, strict=True) if size != 1]
+    return all(step == size * inner for (_, step), (size, inner) in pairwise(dims))
 
 
 def is_empty(a: Any, b: Any) -> bool:
@@ -56,10 +88,9 @@ def product_of_nothing(a: Any, b: Any, out: Any, out_dtype: str) -> Any:
     Types and shapes are refused as those of any other product.
     """
     a_operand, b_operand = operand_of("a", a), operand_of("b", b)
-    check_shapes(a_operand.shape, b_operand.shape)
+    shape = result_shape(a_operand.shape, b_operand.shape)
     spec = spec_of(_with_elements(a_operand), _with_elements(b_operand), out_dtype)
-    shape = [a_operand.shape[0], b_operand.shape[0]]
-    strides = [max(shape[1], 1), 1]
+    strides = [max(shape[-1], 1), 1]
     declared = {"name": "c", "shape": shape, "strides": strides, "dtype": spec.c_dtype}
     return new_zeros(declared, a) if out is None else cleared(declared, out)
 

@@ -10,7 +10,7 @@ from typing import Any
 from ...dialects.errors import OptionError
 from ...runtime.tracing import is_traced
 from .kernels import How, is_seen_by_torch, multiply, recall
-from .leading_dims import has_leading_dims, rows_of
+from .leading_dims import flattened, has_leading_dims, is_stack, rows_of, stacks_of
 from .operands import result_type
 
 
@@ -25,7 +25,7 @@ def matmul(
     preset: str | None = None,
 ) -> Any:
     """a [..., m, k] · b [n, k]ᵀ, as torch.nn.functional.linear(a, b): b's rows are the output's
-    columns.
+    columns. b may be a stack [..., n, k], too: each matrix of `a` is multiplied with that of `b`.
 
     It runs on the GPU that holds `a`, or on the emulator for tensors in the CPU's memory. torch
     records gradients, and torch.compile keeps the call as one operator.
@@ -36,7 +36,9 @@ def matmul(
         where the target's MMA reads the type so (pass `w.T` for a `w` stored k × n). Other orders,
         other strides, and addresses that are not multiples of 16 bytes are copied. Dims of `a`
         before its rows must step evenly, as of a contiguous tensor: they are rows of one matrix,
-        and nothing is copied for that. Sizes may be 0: without K the product is 0.
+        and nothing is copied for that. Where both are stacks, their dims before the matrices must
+        be the same, or those of one be 1 or missing: that matrix is shared, and not copied. Sizes
+        may be 0: without K the product is 0.
     out: [..., m, n], row-major; it is written and returned. Without it a new one is made.
     out_dtype: "bf16", "f16", "f32", "f64", "s32", or torch's; by default that of `a`, bf16 for
         floats of 8 bits, and s32 for integers.
@@ -50,7 +52,10 @@ def matmul(
     kernel = None if is_traced() else recall(a, b, asked)
     if kernel is not None:
         return kernel(a, b, out=out)
-    if has_leading_dims(a):
+    if has_leading_dims(b):
+        if not is_stack(a, b):
+            return _of_stacks(a, b, out, asked)
+    elif has_leading_dims(a):
         return _of_rows(a, b, out, asked)
     how = How(result_type(out_dtype), target or "", pipeline or "", preset or "")
     if is_seen_by_torch(a, b):
@@ -72,6 +77,20 @@ def _of_rows(a: Any, b: Any, out: Any, asked: tuple[Any, ...]) -> Any:
         wanted = [*a.shape[:-1], b.shape[0]]
         raise OptionError(f"matmul: out must be {wanted}, got {list(out.shape)}")
     matmul(rows, b, out=rows_of("out", out), **options)
+    return out
+
+
+def _of_stacks(a: Any, b: Any, out: Any, asked: tuple[Any, ...]) -> Any:
+    """The products of a stack of several dims, as one of one."""
+    out_dtype, target, pipeline, preset = asked
+    options = {"out_dtype": out_dtype, "target": target, "pipeline": pipeline, "preset": preset}
+    batch, left, right = stacks_of(a, b)
+    wanted = [*batch, a.shape[-2], b.shape[-2]]
+    if out is None:
+        return matmul(left, right, **options).reshape(*wanted)
+    if list(out.shape) != wanted:
+        raise OptionError(f"matmul: out must be {wanted}, got {list(out.shape)}")
+    matmul(left, right, out=flattened("out", out, 2), **options)
     return out
 
 

@@ -16,8 +16,8 @@ from ...dialects.errors import OptionError
 from ...runtime.element_types import torch_dtype
 from ...runtime.tracing import is_traced, is_watched
 from .kernels import How, call_kernel, is_seen_by_torch, multiply, recall, records_gradients
-from .leading_dims import has_leading_dims, rows_of
-from .operands import check_shapes, operand_type
+from .leading_dims import has_leading_dims, is_stack, rows_of, stacks_of
+from .operands import operand_type, result_shape
 
 LIBRARY = library.Library("tilewright", "FRAGMENT")
 SIGNATURE = "(Tensor a, Tensor b, str out_dtype, str target, str pipeline, str preset) -> Tensor"
@@ -41,9 +41,9 @@ def _(
 def _(
     a: torch.Tensor, b: torch.Tensor, out_dtype: str, target: str, pipeline: str, preset: str
 ) -> torch.Tensor:
-    check_shapes(a.shape, b.shape)
+    shape = result_shape(a.shape, b.shape)
     dtype = out_dtype or DTYPES[operand_type("a", str(a.dtype))].result
-    return a.new_empty((a.shape[0], b.shape[0]), dtype=torch_dtype(dtype))
+    return a.new_empty(shape, dtype=torch_dtype(dtype))
 
 
 def _gradients(ctx: Any, *gradients: torch.Tensor) -> tuple[Any, ...]:
@@ -55,12 +55,20 @@ def _gradients(ctx: Any, *gradients: torch.Tensor) -> tuple[Any, ...]:
         )
     gradient = gradients[0].to(a.dtype)
     needed, target = ctx.needs_input_grad, ctx.target
-    pairs = ((gradient, b.t()), (gradient.t(), a.t()))
+    pairs = ((gradient, b.mT), (gradient.mT, a.mT))
     of_a, of_b = (
         _gradient(*pair, target) if wanted else None
         for wanted, pair in zip(needed[:2], pairs, strict=True)
     )
+    of_a, of_b = (_summed(*each) for each in ((of_a, a), (of_b, b)))
     return of_a, of_b, None, None, None, None
+
+
+def _summed(gradient: torch.Tensor | None, operand: torch.Tensor) -> torch.Tensor | None:
+    """The gradient of a matrix that all of a stack share: the sum of theirs."""
+    if gradient is None or gradient.dim() == operand.dim():
+        return gradient
+    return gradient.sum(0)
 
 
 def _gradient(a: torch.Tensor, b: torch.Tensor, target: str) -> torch.Tensor:
@@ -99,7 +107,10 @@ class Product(torch.autograd.Function):
 @library.impl("tilewright::matmul", "CompositeImplicitAutograd", lib=LIBRARY)
 def _(a: torch.Tensor, b: torch.Tensor, *how: str) -> torch.Tensor:
     """tilewright.matmul: products, with gradients if torch records them."""
-    if has_leading_dims(a):
+    if has_leading_dims(b) and not is_stack(a, b):
+        batch, left, right = stacks_of(a, b)
+        return matmul_operator(left, right, *how).reshape(*batch, a.shape[-2], b.shape[-2])
+    if has_leading_dims(a) and not has_leading_dims(b):
         c = matmul_operator(rows_of("a", a), b, *how)
         return c.reshape(*a.shape[:-1], c.shape[-1])
     if records_gradients(a, b):

@@ -45,18 +45,34 @@ def spec_of(a: Operand, b: Operand, out_dtype: str = "") -> MatmulSpec:
     """The matmul of two operands; OptionError when their sizes or types don't go together."""
     from ..spec import MatmulSpec
 
-    check_shapes(a.shape, b.shape)
-    (m, k), n = a.shape, b.shape[0]
+    *stack, m, n = result_shape(a.shape, b.shape)
+    k = a.shape[-1]
     majors: dict[str, Any] = {"a_major": _major(a, "m"), "b_major": _major(b, "n")}
     dtype = DTYPES[a.dtype]
     c_dtype = out_dtype or dtype.result
+    if stack:
+        stacked = {"a_stacked": len(a.shape) == 3, "b_stacked": len(b.shape) == 3}
+        majors |= {"batch": stack[0], **stacked}
     return MatmulSpec(m, n, k, a.dtype, b.dtype, c_dtype, dtype.accumulator, **majors)
 
 
+def result_shape(a: Sequence[Any], b: Sequence[Any]) -> list[Any]:
+    """[m, n], or that of a stack; OptionError for shapes that don't go together."""
+    check_shapes(a, b)
+    stack = (a if len(a) > 2 else b)[:-2]
+    return [*stack, a[-2], b[-2]]
+
+
 def check_shapes(a: Sequence[Any], b: Sequence[Any]) -> None:
-    """Raise OptionError unless the shapes are [m, k] and [n, k]."""
-    if len(a) != 2 or len(b) != 2 or a[1] != b[1]:
-        shapes = f"{list(a)} and {list(b)}"
+    """Raise OptionError unless the shapes are [m, k] and [n, k], or such with a first dim before
+    them, the same where both have one."""
+    shapes = f"{list(a)} and {list(b)}"
+    if len(b) == 3 and len(a) in (2, 3):
+        if a[-1] != b[-1] or (len(a) == 3 and a[0] != b[0]):
+            rule = "stacks must be [batch, m, k] and [batch, n, k], or one of them a matrix"
+            raise OptionError(f"matmul: {rule}, got {shapes}")
+        return
+    if len(a) not in (2, 3) or len(b) != 2 or a[-1] != b[1]:
         raise OptionError(
             f"matmul: a and b must be [m, k] and [n, k], got {shapes}; pass b.T for a b of [k, n]"
         )
@@ -95,7 +111,8 @@ def operand_type(name: str, dtype: str) -> str:
 
 def _major(operand: Operand, outer: str) -> str:
     """ "k" if K is contiguous, else the other axis; sizes of one element have no say."""
-    return "k" if _lies_as(operand, (operand.shape[1], 1)) else outer
+    matrix = Operand(operand.shape[-2:], operand.strides[-2:], operand.dtype)
+    return "k" if _lies_as(matrix, (matrix.shape[1], 1)) else outer
 
 
 def _lies_as(operand: Operand, strides: tuple[int, int]) -> bool:
@@ -104,15 +121,15 @@ def _lies_as(operand: Operand, strides: tuple[int, int]) -> bool:
 
 
 def dense(array: Any) -> Any:
-    """The array, or a copy where neither order of its axes is without gaps."""
+    """The array, or a copy where neither order of its last two axes is without gaps."""
     if is_torch(array):
         if array.layout is not sys.modules["torch"].strided:
             raise OptionError(f"matmul: operands must be dense, got {array.layout}; convert it")
-        dense = array.dim() != 2 or array.is_contiguous() or array.t().is_contiguous()
+        dense = array.dim() < 2 or array.is_contiguous() or array.mT.is_contiguous()
         return array if dense else _copied(array)
     if type(array).__module__ != "numpy":
         return array
-    dense = array.flags.c_contiguous or array.flags.f_contiguous
+    dense = array.flags.c_contiguous or array.swapaxes(-1, -2).flags.c_contiguous
     return array if dense else array.copy()
 
 
@@ -137,8 +154,8 @@ def aligned(array: Any) -> Any:
 
 def _copied(array: Any) -> Any:
     """A torch tensor's values at a new address, its axes in the order they lie in."""
-    if not array.is_contiguous() and array.t().is_contiguous():
-        return _copied(array.t()).t()
+    if not array.is_contiguous() and array.mT.is_contiguous():
+        return _copied(array.mT).mT
     return array.detach().clone(memory_format=sys.modules["torch"].contiguous_format)
 
 

@@ -114,8 +114,8 @@ def named_state(module: torch.nn.Module) -> dict[str, torch.Tensor]:
 
 
 def _is_column_major(value: torch.Tensor) -> bool:
-    """Whether the first of two axes is the contiguous one."""
-    return value.dim() == 2 and 0 < value.stride(0) < value.stride(1)
+    """Whether the first axis of a matrix, or of those of a stack, is the contiguous one."""
+    return value.dim() in (2, 3) and 0 < value.stride(-2) < value.stride(-1)
 
 
 def _functional(module: torch.nn.Module, names: tuple[str, ...]) -> torch.nn.Module:
