@@ -70,19 +70,19 @@ class Piece:
         offset = unit_offset(self.layout, row, unit) + self.buffer
         return build.shared_at(offset)
 
-    def write_matrices(self, values: ir.Value, first: ir.Value) -> None:
-        """Write 16 rows from `first` on with stmatrix.
+    def write_matrices(self, values: ir.Value, first: ir.Value, start: int = 0) -> None:
+        """Write 16 rows from `first` on, and columns from `start` on, with stmatrix.
 
         `values` are what a thread of the warp has of them, `MATRICES` for every 8 columns (PTX
         ISA, stmatrix).
         """
         lane = self.frame.lane
         row, column = first + row_in(MATRICES, lane=lane), column_in(MATRICES, lane=lane)
-        words = self._packed(values, row, column)
+        words = self._packed(values, row, column + start)
         matrix, row = lane // 8, lane % 8
         row = first + row + matrix % 2 * 8
         for index in range(0, len(words), 4):
-            unit = matrix // 2 + index // 2
+            unit = matrix // 2 + (start // MATRICES.shape[1] + index // 2)
             sm.StmatrixOp.of(self.pointer(row, unit), words[index : index + 4])
 
     def _packed(self, values: ir.Value, row: ir.Value, column: ir.Value) -> list[ir.Value]:

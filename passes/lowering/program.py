@@ -122,6 +122,7 @@ from .tiles import (
     lower_split_rank,
 )
 from .view_fma import lower_view_fma
+from .warp_stores import write_fragments
 from .wgmma import lower_set_registers, lower_wgmma
 
 Lowerings = dict[type, Callable[[Frame, Any], Any]]
@@ -380,6 +381,7 @@ _MMA_SYNC: Lowerings = {
     ThreadColumnOp: lower_warp_column,
     ReadRowsOp: lower_read_atoms,
     AwaitSumsOp: lower_settled,
+    WritePieceOp: write_fragments,
 }
 LOWERINGS = {
     "tcgen05.mma": _TCGEN05,

@@ -39,13 +39,13 @@ def write_registers(frame: Frame, op: WritePieceOp) -> None:
         WRITES[op.write.value](piece, joined(held[first : first + width // 2]), row)
 
 
-def _write_pairs(piece: Piece, values: ir.Value, first: ir.Value) -> None:
-    """Every thread writes its pairs: a part of a 16-byte unit each."""
+def _write_pairs(piece: Piece, values: ir.Value, first: ir.Value, start: int = 0) -> None:
+    """Every thread writes its pairs, from a column of the piece on: part of a 16-byte unit each."""
     lane, width = piece.frame.lane, UNIT_BYTES // piece.layout.element_bytes
     row, column = first + row_in(COLUMNS, lane=lane), column_in(COLUMNS, lane=lane)
     for index in range(0, ir.VectorType(values.type).shape[0], PAIR):
         rows, columns = behind(index)
-        at_row, at_column = row + rows, column + columns
+        at_row, at_column = row + rows, column + (start + columns)
         pair = slice_of(values, index, PAIR)
         result = piece.apply(pair, at_row, at_column, PAIR)
         unit = piece.pointer(at_row, at_column // width)
@@ -54,8 +54,8 @@ def _write_pairs(piece: Piece, values: ir.Value, first: ir.Value) -> None:
         llvm.store(result, build.offset_pointer(unit, within), alignment=pair_bytes)
 
 
-def _write_matrices(piece: Piece, values: ir.Value, first: ir.Value) -> None:
-    piece.write_matrices(values, first)
+def _write_matrices(piece: Piece, values: ir.Value, first: ir.Value, start: int = 0) -> None:
+    piece.write_matrices(values, first, start)
 
 
 WRITES = {"rows": _write_pairs, "matrices": _write_matrices}

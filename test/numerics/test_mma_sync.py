@@ -71,3 +71,27 @@ def test_chips_with_other_mmas_multiply_by_mma_sync_where_it_is_asked_for(check_
     text = "tiling{tile=32x32x32 mma=mma.sync},copy-insertion,swizzle-selection,pipelining"
     compiled, _ = check_matmul(MatmulSpec(48, 32, 64), target=target, pipeline=text)
     assert "mma.sync" in compiled.ptx
+
+
+ROLES = (
+    "tiling{tile=32x64x32 mma=mma.sync},tma-insertion,swizzle-selection,STAGING"
+    "pipelining{stages=3},warp-specialization,persistence{scheduler=static ctas=2}"
+)
+
+
+@pytest.mark.sweep(2)
+@pytest.mark.parametrize("target", ["sm_120a", "sm_90a"])
+@pytest.mark.parametrize(
+    "staging", ["", "epilogue-staging{write=matrices},", "epilogue-staging{columns=32 write=rows},"]
+)
+def test_roles_hand_tma_tiles_to_warps_that_multiply(check_matmul, target, staging):
+    text = ROLES.replace("STAGING", staging)
+    compiled, _ = check_matmul(MatmulSpec(40, 136, 96), target=target, pipeline=text)
+    assert "cp.async.bulk.tensor" in compiled.ptx
+    assert ("stmatrix" in compiled.ptx) == ("matrices" in staging)
+
+
+def test_clusters_multicast_to_warps_that_multiply(check_matmul):
+    text = ROLES.replace("STAGING", "clustering{shape=2x1},")
+    compiled, _ = check_matmul(MatmulSpec(128, 64, 96), target="sm_120a", pipeline=text)
+    assert "multicast::cluster" in compiled.ptx
