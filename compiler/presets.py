@@ -4,7 +4,7 @@
 "Matrix Multiplication on Blackwell" (Modular, parts 2 and 3, and the persistent kernel that part 3
 announces). Tile shapes and stage counts are theirs where the text states them. `h1` to `h7` are the
 same steps for Hopper, with tiles that wgmma accumulators in registers allow; `h8` has consumers
-that alternate. `puzzle-naive` to `puzzle-tiled` are the steps of "Matrix Multiplication (MatMul)"
+that alternate. `puzzle-naive` to `puzzle-async` are the steps of "Matrix Multiplication (MatMul)"
 (Modular, Mojo GPU puzzles), with its blocks of 3x3 threads; `puzzle-registers` goes on from there.
 """
 
@@ -63,14 +63,15 @@ HOPPER_PRESETS = {
     ),
 }
 _NAIVE = "mma=fma operands=global"
-_REGISTERS = "tiling{tile=64x64x16 mma=fma threads=64},swizzle-selection"
+_REGISTERS = "tiling{tile=64x64x16 mma=fma threads=64},copy-insertion,swizzle-selection"
 
 # For any chip: each thread multiplies by itself.
 THREAD_PRESETS = {
     "puzzle-naive": f"tiling{{tile=3x3x1 {_NAIVE}}}",
     "puzzle-shared": "tiling{tile=3x3x1 mma=fma operands=whole}",
     "puzzle-tiled": "tiling{tile=3x3x3 mma=fma}",
-    "puzzle-registers": _REGISTERS,
+    "puzzle-async": "tiling{tile=3x3x3 mma=fma},copy-insertion,pipelining{stages=2}",
+    "puzzle-registers": f"{_REGISTERS},pipelining{{stages=2}}",
     "kernel1": f"tiling{{tile=16x16x1 {_NAIVE}}}",
 }
 PRESETS_OF: dict[str, dict[str, str]] = {

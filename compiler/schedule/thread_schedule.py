@@ -12,6 +12,8 @@ from ...dialects.dtypes import DTYPES, FMA
 from ...dialects.target import Target
 from ..spec import MatmulSpec
 
+STAGES = 3  # of 16 KB or less: one is multiplied, two are on their way
+
 
 @dataclass(frozen=True)
 class ThreadSchedule:
@@ -19,6 +21,7 @@ class ThreadSchedule:
 
     tile: tuple[int, int, int]
     threads: int
+    stages: int = STAGES
 
     def label(self) -> str:
         """In words."""
@@ -27,7 +30,8 @@ class ThreadSchedule:
     def pipeline(self) -> str:
         """The passes with their options, as `--pipeline` takes them."""
         tile = "x".join(map(str, self.tile))
-        return f"tiling{{tile={tile} mma={FMA} threads={self.threads}}},swizzle-selection"
+        passes = f"tiling{{tile={tile} mma={FMA} threads={self.threads}}},copy-insertion"
+        return f"{passes},swizzle-selection,pipelining{{stages={self.stages}}}"
 
 
 # The largest first, by bytes of a sum. 64 registers of sums leave room for operands, 8 warps hide

@@ -10,7 +10,7 @@ from ...dialects import sm
 from ...dialects.layout import TileLayout
 from ...dialects.mlir import arith, ir
 from ...dialects.sm_memory import RingOp, SlotMemoryOp
-from ...dialects.target import Target
+from ...dialects.target import ISSUED, Target
 from ...dialects.tile import AccumulatorOp, KernelOp
 from ...dialects.tile_types import AccumulatorType, SmemType, integers_of
 from .. import build
@@ -80,7 +80,8 @@ class Frame:
 
     def _is_described(self, ring: RingOp) -> bool:
         """Whether MMAs are told of the ring's tiles by descriptors."""
-        return isinstance(ring.ring.type.tiles[0], SmemType) and not self.target.mma.fragments
+        holds_tiles = isinstance(ring.ring.type.tiles[0], SmemType)
+        return holds_tiles and self.target.mma.completion != ISSUED
 
     def _first_slot(self, memory: SlotMemoryOp) -> list[ir.Value]:
         """The matrix descriptors of a ring's first slot."""

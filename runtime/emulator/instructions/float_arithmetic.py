@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 
 from ..ptx.decode import Decoded
 from ..ptx.registry import Step, instruction
 from ..ptx.values import TYPES, Type, two_sum_odd
-from . import floats
+from . import double_fma, floats
 from .common import bit_type, lanewise
 from .rounding import MODES, canonical_nan, exact_lanes, sqrt_f64, zero_sum_down
 
@@ -124,9 +125,20 @@ def _fma_f64(mode: str) -> Callable:
     def terms(a: float, b: float, c: float) -> tuple[float, float]:
         return math.copysign(1, a) * math.copysign(1, b), c
 
-    return lambda *operands: exact_lanes(
-        lambda a, b, c: a * b + c, native, mode, *operands, terms=terms
-    )
+    def exact(*operands: np.ndarray) -> np.ndarray:
+        return exact_lanes(lambda a, b, c: a * b + c, native, mode, *operands, terms=terms)
+
+    return partial(_fused_or, exact) if mode == "rn" else exact
+
+
+def _fused_or(exact: Callable, *operands: np.ndarray) -> np.ndarray:
+    """All lanes at once; by fractions those near the ends of the range."""
+    with np.errstate(all="ignore"):
+        results = double_fma.fused(*operands)
+    others = ~double_fma.is_tame(*operands)
+    if others.any():
+        results[others] = exact(*(operand[others] for operand in operands))
+    return results
 
 
 @instruction("fma", section="9.7.3.6")
