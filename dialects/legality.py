@@ -263,6 +263,13 @@ def consumer_warpgroups(m: int, n: int, warpgroups: int) -> str | None:
     return f"each warpgroup holds a whole tile, {m}x{n} takes {warpgroups}"
 
 
+def one_program(target: Target) -> str | None:
+    """Threads that multiply by themselves run one program, and store what each has."""
+    if not target.threads_multiply:
+        return None
+    return f"{target.mma.name} is of each thread by itself, which has sums of its own"
+
+
 def thread_registers(
     target: Target, tile: Sequence[int], threads: int, sum_bytes: int
 ) -> str | None:

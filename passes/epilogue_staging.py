@@ -57,6 +57,8 @@ class EpilogueStaging:
 
     def __call__(self, module: ir.Module, log: PassLog) -> None:
         kernel = the_kernel(module, self.name)
+        broken = legality.one_program(target_of(module))
+        require(kernel, broken, f"drop {self.name}", f"{self.name}: ")
         if walk(kernel, ReducedStoreOp):
             log.remark(kernel, "epilogue-staging: c is stored by threads, which sum a split K")
             log.did("0 stores staged")

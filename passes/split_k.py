@@ -59,6 +59,8 @@ class SplitK:
         if self.parts == 1:
             log.did("one part")
             return
+        broken = legality.one_program(target_of(module))
+        require(kernel, broken, f"drop {self.name}", f"{self.name}: ")
         loop, store = _check_place(kernel)
         _check_steps(kernel, loop, self.parts)
         self._check_size(kernel, store, target_of(module))

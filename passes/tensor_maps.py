@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ..dialects import legality
-from ..dialects.layout import TileLayout
+from ..dialects.layout import LINEAR, TileLayout
 from ..dialects.mlir import ir
 from ..dialects.target import Target
 from ..dialects.tile_types import SmemType, TensorMapType, element_bytes
@@ -20,6 +20,8 @@ from ..dialects.tile_types import SmemType, TensorMapType, element_bytes
 
 def tma_refusal(view: ir.MemRefType, layout: TileLayout, target: Target) -> str | None:
     """Why TMA can't copy tiles of `view` (cuTensorMapEncodeTiled), or None when it can."""
+    if layout.swizzle == LINEAR:
+        return "its tile is linear, as threads read it"
     contiguous, rows, pitch_bytes = _geometry(view, layout.major)
     broken = legality.tma(target) or legality.row_pitch(target, pitch_bytes, rows)
     broken = broken or legality.box_rows(target, layout.rows)

@@ -92,6 +92,7 @@ class WarpSpecialization:
         kernel = the_kernel(module, self.name)
         target = target_of(module)
         require(kernel, legality.agents(target), "leave it out", "warp-specialization: ")
+        require(kernel, legality.one_program(target), f"drop {self.name}", f"{self.name}: ")
         _check(kernel)
         roles = _roles(kernel, target)
         if target.has_tensor_memory:
