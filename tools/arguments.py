@@ -52,6 +52,8 @@ def add_spec(parser: Parser, title: str = "spec", defaults: dict[str, int] | Non
     parser.set_defaults(**(defaults or {}))
     for name, meaning in SIZES.items():
         group.add_argument(f"--{name}", type=_integer, metavar="SIZE", help=meaning)
+    help_ = "matrices in stacks of them"
+    group.add_argument("--batch", type=_integer, metavar="SIZE", help=help_)
     for name, meaning in CHOICES.items():
         flag = f"--{name.replace('_', '-')}"
         metavar = "AXIS" if name.endswith("major") else "TYPE"
@@ -139,7 +141,7 @@ def reference_of(options: argparse.Namespace, parser: Parser) -> MatmulSpec | Pa
 
 
 def _given(options: argparse.Namespace) -> dict[str, Any]:
-    given = {name: getattr(options, name) for name in (*SIZES, *CHOICES)}
+    given = {name: getattr(options, name) for name in (*SIZES, "batch", *CHOICES)}
     return {name: value for name, value in given.items() if value is not None}
 
 

@@ -35,7 +35,7 @@ def make_tensors(
             values.fill_(POISON if tensor["dtype"] in INTEGERS else torch.nan)
     if identity:
         chosen = operands(manifest)["ab".index(identity)]
-        tensors[chosen["name"]].copy_(torch.eye(*chosen["shape"]))
+        tensors[chosen["name"]].copy_(torch.eye(*chosen["shape"][-2:]))
     return with_shared_arguments(manifest, tensors)
 
 

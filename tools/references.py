@@ -61,11 +61,7 @@ class OfSpec(OfManifest):
         if len(kernel) > 2:
             rule = "must be of a kernel that reads a and b alone, got one that reads"
             raise CompileError(f"--m, --n, --k: the reference {rule} {', '.join(kernel)}")
-        shapes = {
-            "a": (spec.m, spec.k, spec.a_major == "k"),
-            "b": (spec.n, spec.k, spec.b_major == "k"),
-            "c": (spec.m, spec.n, True),
-        }
+        row_major = {"a": spec.a_major == "k", "b": spec.b_major == "k", "c": True}
         dtypes = {"a": spec.a_dtype, "b": spec.b_dtype, "c": spec.c_dtype}
         names = [each["name"] for each in (*operands(manifest), output(manifest))]
         tensors = [
@@ -73,15 +69,21 @@ class OfSpec(OfManifest):
                 "name": name,
                 "role": "output" if key == "c" else "input",
                 "dtype": dtypes[key],
-                "shape": [rows, columns],
-                "strides": [columns, 1] if row_major else [1, rows],
+                "shape": list(shape),
+                "strides": _dense_strides(shape, row_major[key]),
             }
-            for name, (key, (rows, columns, row_major)) in zip(names, shapes.items(), strict=True)
+            for name, (key, shape) in zip(names, spec.shapes().items(), strict=True)
         ]
         arguments = [{"tensor": None, "axes": ["m", "n"]}]
         epilogue = {"arguments": arguments, "operations": [], "result": 0}
         _refuse_other_tensors(manifest, tensors)
         return {"target": manifest["target"], "tensors": tensors, "epilogue": epilogue}
+
+
+def _dense_strides(shape: tuple[int, ...], row_major: bool) -> list[int]:
+    """Of a matrix, or of a stack of them, one after the other."""
+    *stack, rows, columns = shape
+    return [*(rows * columns for _ in stack), *((columns, 1) if row_major else (1, rows))]
 
 
 def _refuse_other_tensors(manifest: Manifest, tensors: list[dict[str, Any]]) -> None:

@@ -81,14 +81,15 @@ def _counts(report: Mapping[str, Any]) -> list[str]:
 
 def _problem_line(manifest: Mapping[str, Any]) -> str:
     (a, b), c = operands(manifest), output(manifest)
-    m, k = a["shape"]
+    *stack, m, n = c["shape"]
+    sizes = "×".join(map(str, (*stack, m, n, a["shape"][-1])))
     dtypes = f"{a['dtype']} · {b['dtype']} → {c['dtype']}"
     majors = f"A {_major(a, 'm')}-major, B {_major(b, 'n')}-major"
-    return f"matmul     {m}×{c['shape'][1]}×{k}, {dtypes}, {majors}, {manifest['target']}"
+    return f"matmul     {sizes}, {dtypes}, {majors}, {manifest['target']}"
 
 
 def _major(operand: Mapping[str, Any], outer: str) -> str:
-    outer_stride, k_stride = operand["strides"]
+    outer_stride, k_stride = operand["strides"][-2:]
     return "K" if outer_stride > k_stride or k_stride == 1 else outer.upper()
 
 

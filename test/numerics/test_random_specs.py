@@ -8,8 +8,8 @@ from tilewright.compiler.spec import MatmulSpec
 
 EXTENTS = st.one_of(st.integers(1, 40), st.integers(41, 264))
 SPECS = st.builds(
-    lambda m, n, k, operand, c, a_major, b_major: MatmulSpec(
-        m, n, k, operand, operand, c, a_major=a_major, b_major=b_major
+    lambda m, n, k, operand, c, a_major, b_major, stacks: MatmulSpec(
+        m, n, k, operand, operand, c, a_major=a_major, b_major=b_major, **stacks
     ),
     EXTENTS,
     EXTENTS,
@@ -18,6 +18,9 @@ SPECS = st.builds(
     st.sampled_from(["bf16", "f16", "f32"]),
     st.sampled_from("km"),
     st.sampled_from("kn"),
+    st.sampled_from(
+        [{}, {"batch": 2}, {"batch": 3, "a_stacked": False}, {"batch": 3, "b_stacked": False}]
+    ),
 )
 TILES = st.tuples(
     st.sampled_from([64, 128, 192, 256]),

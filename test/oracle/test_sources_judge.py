@@ -215,3 +215,23 @@ def test_what_is_not_evaluated_is_an_error_with_its_line(name):
         Source(text, "f.mlir").evaluate(inputs((8, 16), (16, 8)))
     assert caught.value.message.startswith(message)
     assert caught.value.location.startswith("f.mlir:")
+
+
+def test_stacks_are_multiplied_matrix_by_matrix():
+    text = """
+func.func @f(%a: tensor<3x2x5xbf16>, %b: tensor<4x5xbf16>) -> tensor<3x2x4xf32> {
+  %z = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<3x2x4xf32>
+  %i = linalg.fill ins(%z : f32) outs(%e : tensor<3x2x4xf32>) -> tensor<3x2x4xf32>
+  %be = tensor.empty() : tensor<3x4x5xbf16>
+  %bs = linalg.broadcast ins(%b : tensor<4x5xbf16>) outs(%be : tensor<3x4x5xbf16>) dimensions = [0]
+  %r = linalg.batch_matmul
+    indexing_maps = [affine_map<(b, m, n, k) -> (b, m, k)>, affine_map<(b, m, n, k) -> (b, n, k)>,
+                     affine_map<(b, m, n, k) -> (b, m, n)>]
+    ins(%a, %bs : tensor<3x2x5xbf16>, tensor<3x4x5xbf16>)
+    outs(%i : tensor<3x2x4xf32>) -> tensor<3x2x4xf32>
+  return %r : tensor<3x2x4xf32>
+}"""
+    generator = np.random.default_rng(5)
+    a, b = (generator.integers(-4, 5, shape).astype(float) for shape in ((3, 2, 5), (4, 5)))
+    assert np.array_equal(Source(text, "f.mlir").evaluate([a, b]).middle, a @ b.T)

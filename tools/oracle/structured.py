@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from ...dialects.mlir import ir
+from ...runtime.judge.intervals import Interval, stacked
 from .scalars import evaluate, stored
 from .values import Value, element_type, places, refuse
 
@@ -141,29 +142,46 @@ def _contraction(loops: Loops, operands: Sequence[Any], sums: Callable[..., Valu
     of_a, of_b, of_c = (loops.dims(operand) for operand in range(3))
     m, n = (tuple(dim for dim in of_c if dim in of and dim not in other)
             for of, other in ((of_a, of_b), (of_b, of_a)))  # fmt: skip
-    k = loops.reductions
-    if sorted(of_a) != sorted(m + k) or sorted(of_b) != sorted(n + k) or set(of_c) != {*m, *n}:
-        refuse(op, "product with loops that both operands or one only have")
-    rows, columns = _matrix(a, of_a, m, k), _matrix(b, of_b, n, k)
-    total = sums(op, rows, columns)
-    shape = [loops.extents[dim] for dim in (*m, *n)]
-    order = [(*m, *n).index(dim) for dim in of_c]
+    k, both = loops.reductions, tuple(dim for dim in of_c if dim in of_a and dim in of_b)
+    whole = set(of_c) == {*both, *m, *n}
+    if sorted(of_a) != sorted(both + m + k) or sorted(of_b) != sorted(both + n + k) or not whole:
+        refuse(op, "product with loops that one operand only has")
+    rows, columns = _matrices(a, of_a, both, m, k), _matrices(b, of_b, both, n, k)
+    total = _stacked([sums(op, *pair) for pair in zip(rows, columns, strict=True)])
+    shape = [loops.extents[dim] for dim in (*both, *m, *n)]
+    order = [(*both, *m, *n).index(dim) for dim in of_c]
     product = places(total, lambda part: part.reshape(shape).transpose(order))
     return stored(evaluate(_addition(op), [operands[2], product]), element_type(op.results[0].type))
 
 
-def _matrix(
-    value: Value, dims: Sequence[int], rows: Sequence[int], columns: Sequence[int]
-) -> Value:
-    """A tensor as a matrix, its rows along some loops and its columns along the others."""
-    order = [dims.index(dim) for dim in (*rows, *columns)]
+def _matrices(
+    value: Value,
+    dims: Sequence[int],
+    stack: Sequence[int],
+    rows: Sequence[int],
+    columns: Sequence[int],
+) -> list[Value]:
+    """A tensor as matrices along some loops, their rows along others, their columns the rest."""
+    order = [dims.index(dim) for dim in (*stack, *rows, *columns)]
+    first = len(stack)
 
-    def matrix(part: np.ndarray) -> np.ndarray:
+    def matrices(part: np.ndarray) -> np.ndarray:
         turned = part.transpose(order)
-        height = int(np.prod(turned.shape[: len(rows)], dtype=np.int64))
-        return turned.reshape(height, -1)
+        count, height = (
+            int(np.prod(each, dtype=np.int64))
+            for each in (turned.shape[:first], turned.shape[first : first + len(rows)])
+        )
+        return turned.reshape(count, height, -1)
 
-    return places(value, matrix)
+    whole = places(value, matrices)
+    count = (whole if isinstance(whole, np.ndarray) else whole.middle).shape[0]
+    return [places(whole, lambda part, at=at: part[at]) for at in range(count)]
+
+
+def _stacked(values: list[Value]) -> Value:
+    """The values along a new first dim."""
+    intervals = [value for value in values if isinstance(value, Interval)]
+    return stacked(intervals) if intervals else np.stack([np.asarray(value) for value in values])
 
 
 def _addition(op: Any) -> Any:

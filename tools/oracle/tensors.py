@@ -67,7 +67,7 @@ def _input(declared: Mapping[str, Any], arguments: Sequence[Any]) -> Any:
         rule = f"must be one of {len(arguments)} arguments, got number {place['index']}"
         raise CompileError(f"{where}: {rule}")
     argument = arguments[place["index"]]
-    seen = argument.T if place["transposed"] else argument
+    seen = argument.swapaxes(-1, -2) if place["transposed"] else argument
     wanted = [declared["shape"], TORCH_NAMES[declared["dtype"]]]
     got = [list(seen.shape), str(seen.dtype).replace("int8", _byte(declared))]
     if got != wanted:
