@@ -6,6 +6,7 @@ announces). Tile shapes and stage counts are theirs where the text states them. 
 same steps for Hopper, with tiles that wgmma accumulators in registers allow; `h8` has consumers
 that alternate. `puzzle-naive` to `puzzle-async` are the steps of "Matrix Multiplication (MatMul)"
 (Modular, Mojo GPU puzzles), with its blocks of 3x3 threads; `puzzle-registers` goes on from there.
+`s1` to `s5` are steps of a kernel of mma.sync, for chips without TMA and any others.
 """
 
 from __future__ import annotations
@@ -62,6 +63,19 @@ HOPPER_PRESETS = {
         f"warp-specialization,{_H_TILES},ping-pong"
     ),
 }
+_S1 = "tiling{tile=128x128x32 mma=mma.sync}"
+_S3 = f"{_S1},copy-insertion,swizzle-selection"
+
+# Each warp multiplies by itself.
+WARP_PRESETS = {
+    "s1": _S1,
+    "s2": f"{_S1},copy-insertion",
+    "s3": _S3,
+    "s4": f"{_S3},pipelining{{stages=4}}",
+    "s5": (
+        "tiling{tile=128x256x32 mma=mma.sync},copy-insertion,swizzle-selection,pipelining{stages=3}"
+    ),
+}
 _NAIVE = "mma=fma operands=global"
 _REGISTERS = "tiling{tile=64x64x16 mma=fma threads=64},copy-insertion,swizzle-selection"
 
@@ -77,8 +91,5 @@ THREAD_PRESETS = {
 PRESETS_OF: dict[str, dict[str, str]] = {
     "sm_100a": PRESETS,
     "sm_90a": HOPPER_PRESETS,
-    "sm_80": {},
-    "sm_86": {},
-    "sm_89": {},
-    "sm_120a": {},
+    **dict.fromkeys(("sm_80", "sm_86", "sm_89", "sm_120a"), WARP_PRESETS),
 }

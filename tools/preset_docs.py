@@ -29,6 +29,10 @@ roles, clusters, scheduling and epilogue. The code is ours.
 `h1` to `h7` are the same steps for Hopper (`--target sm_90a`), and `h8` is one more. They follow no
 publication.
 
+`s1` to `s5` are steps of a kernel of mma.sync, whose fragments ldmatrix loads from swizzled tiles
+(`--target sm_80`, `sm_86`, `sm_89`, `sm_120a`; the others take them, too). They follow no
+publication.
+
 `puzzle-naive` to `puzzle-registers` and `kernel1` are for any chip and any types that threads
 multiply: f16, bf16, f32 as it is, and f64. The puzzle has blocks of 3×3 threads; a warp is 32, and
 those beyond the tile have no element. `--a-major m` and `--b-major n` take operands that lie the
@@ -72,6 +76,11 @@ STEPS = {
     "h6": ("-", "persistent, L2-friendly order; the result stored by TMA"),
     "h7": ("-", "clusters of two along M: B by TMA multicast"),
     "h8": ("-", "two consumers with a tile each: one stores while the other multiplies"),
+    "s1": ("-", "mma.sync by four warps, 64×64 each; tiles copied by threads, no swizzle"),
+    "s2": ("-", "cp.async into a ring of one slot"),
+    "s3": ("-", "64-byte swizzle: no bank conflicts of copies and ldmatrix"),
+    "s4": ("-", "four slots: three steps of copies under way, one meeting a step"),
+    "s5": ("-", "eight warps: a larger tile asks L2 for less"),
     "puzzle-naive": ("puzzle, naive", "a thread an element, operands from global memory"),
     "puzzle-shared": ("puzzle, shared memory", "whole operands of a block in shared memory"),
     "puzzle-tiled": ("puzzle, tiled", "tiles of shared memory along K, edges checked"),

@@ -17,8 +17,8 @@ PASS_NAMES = (
 PRESET_NAMES = (
     "v1a, v1b, v2a, v2b, v3, v4, v5, v6, "
     "kernel2, kernel3, kernel4, kernel5, kernel6, kernel7, kernel8, "
-    "h1, h2, h3, h4, h5, h6, h7, h8, puzzle-naive, puzzle-shared, puzzle-tiled, puzzle-async, "
-    "puzzle-registers, kernel1"
+    "h1, h2, h3, h4, h5, h6, h7, h8, s1, s2, s3, s4, s5, "
+    "puzzle-naive, puzzle-shared, puzzle-tiled, puzzle-async, puzzle-registers, kernel1"
 )
 SPEC = {"m": 256, "n": 256, "k": 128}
 OPERANDS = "f16, bf16, tf32, e4m3, e5m2, s8, u8, f32, f64"
