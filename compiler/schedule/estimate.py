@@ -240,7 +240,7 @@ def _rows_of_all(problem: Problem, schedule: Schedule) -> tuple[float, float]:
     it isn't multicast.
     """
     unaligned = outside = 0.0
-    grid, tiles = problem.grid(schedule), problem.tiles(schedule)
+    grid, tiles = problem.matrix_grid(schedule), problem.tiles(schedule)
     for axis, (name, extent) in enumerate((("a", problem.m), ("b", problem.n))):
         peers = schedule.cluster[1 - axis]
         times = grid[1 - axis] / peers
@@ -248,6 +248,7 @@ def _rows_of_all(problem: Problem, schedule: Schedule) -> tuple[float, float]:
         past = grid[axis] * schedule.tile[axis] - extent
         whole_boxes = problem.by_tma(name) and (tiles[axis] > 1 or peers > 1)
         outside += times * past * whole_boxes
+    unaligned, outside = problem.batch * unaligned, problem.batch * outside
     return unaligned, outside
 
 
@@ -324,7 +325,7 @@ def dram_bytes(problem: Problem, schedule: Schedule, target: Target) -> float:
 
     What several CTAs ask for before it is in L2 counts as more.
     """
-    once, c = _once_bytes(problem), problem.m * problem.n * problem.c_bytes
+    once, c = _once_bytes(problem), problem.batch * problem.m * problem.n * problem.c_bytes
     operands = once - c
     if operands <= figures(target).l2_size:
         return once + figures(target).asked_again * _shared_bytes(problem, schedule)
@@ -337,7 +338,7 @@ def dram_bytes(problem: Problem, schedule: Schedule, target: Target) -> float:
 def _early_us(problem: Problem, schedule: Schedule, target: Target) -> float:
     """Of DRAM, what the first of several waves asks for beyond its part of the operands."""
     rounds = tile_rounds(problem, schedule, target)
-    if rounds == 1:
+    if rounds == 1 or problem.batch > 1:  # of stacks a wave has matrices of its own
         return 0
     (rows, columns), (m, n, _) = wave_shape(problem, schedule, target), schedule.tile
     touched = min(problem.m, rows * m) + min(problem.n, columns * n)
@@ -347,7 +348,7 @@ def _early_us(problem: Problem, schedule: Schedule, target: Target) -> float:
 
 def least_dram_bytes(problem: Problem, schedule: Schedule, target: Target) -> float:
     """No order of the tiles moves less: waves of tiles that make up a square."""
-    once, c = _once_bytes(problem), problem.m * problem.n * problem.c_bytes
+    once, c = _once_bytes(problem), problem.batch * problem.m * problem.n * problem.c_bytes
     if once - c <= figures(target).l2_size:
         return once
     m, n, _ = schedule.tile
@@ -361,9 +362,9 @@ def _shared_bytes(problem: Problem, schedule: Schedule) -> int:
     tiles_m, tiles_n = problem.tiles(schedule)
     a = problem.m if tiles_n > schedule.cluster[1] else 0
     b = problem.n if tiles_m > schedule.cluster[0] else 0
-    return (a + b) * problem.k * problem.element_bytes
+    return problem.batch * (a + b) * problem.k * problem.element_bytes
 
 
 def _once_bytes(problem: Problem) -> int:
     operands = (problem.m + problem.n) * problem.k * problem.element_bytes
-    return operands + problem.m * problem.n * problem.c_bytes
+    return problem.batch * (operands + problem.m * problem.n * problem.c_bytes)

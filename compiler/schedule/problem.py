@@ -109,6 +109,7 @@ class Schedule:
 class Problem:
     """M×N×K with element sizes in bytes, the major axis of each operand, and what TMA asks.
 
+    Of stacks, `batch` is how many such matrices there are; all have operands of their own here.
     `a_major` and `b_major` are "k" or "mn"; `tma_alignment_bytes` is the unit of a row pitch.
     """
 
@@ -121,6 +122,7 @@ class Problem:
     a_major: str
     b_major: str
     tma_alignment_bytes: int
+    batch: int = 1
 
     @staticmethod
     def of(spec: MatmulSpec, target: Target) -> Problem:
@@ -139,6 +141,7 @@ class Problem:
             "k" if spec.a_major == "k" else "mn",
             "k" if spec.b_major == "k" else "mn",
             target.tma_alignment_bytes,
+            max(1, spec.batch),
         )
 
     def pitch_bytes(self, tensor: str) -> tuple[int, int]:
@@ -202,7 +205,12 @@ class Problem:
         return -(-self.m // m), -(-self.n // n)
 
     def grid(self, schedule: Schedule) -> tuple[int, int]:
-        """CTAs along M and N when each computes one tile, in whole clusters."""
+        """CTAs along M and N when each computes one tile, in whole clusters, of all matrices."""
+        m, n = self.matrix_grid(schedule)
+        return self.batch * m, n
+
+    def matrix_grid(self, schedule: Schedule) -> tuple[int, int]:
+        """Those of one matrix."""
         m, n = self.tiles(schedule)
         return round_up(m, schedule.cluster[0]), round_up(n, schedule.cluster[1])
 

@@ -157,7 +157,15 @@ def write_table(path: Path, entries: Iterable[Tuned]) -> None:
     """Write a table, sorted by size; one entry a problem, of which the last one counts."""
     unique = {entry.problem: entry for entry in entries}
     ordered = sorted(unique.values(), key=lambda entry: tuple(asdict(entry.problem).values()))
-    lines = ",\n".join(json.dumps(asdict(entry)) for entry in ordered)
+    lines = ",\n".join(json.dumps(_plain(entry)) for entry in ordered)
     text = f'{{"schema": {SCHEMA}, "entries": [\n{lines}\n]}}\n'
     path.parent.mkdir(parents=True, exist_ok=True)
     write_file(path, text.encode())
+
+
+def _plain(entry: Tuned) -> dict[str, Any]:
+    """The entry as the table has it, which says nothing of a batch of one."""
+    values = asdict(entry)
+    if entry.problem.batch == 1:
+        del values["problem"]["batch"]
+    return values

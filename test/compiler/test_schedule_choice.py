@@ -337,7 +337,7 @@ def test_the_choice_needs_no_mlir(monkeypatch):
     monkeypatch.setitem(sys.modules, "tilewright.dialects.mlir", None)
     module = importlib.import_module("tilewright.compiler.schedule.choice")
     fields = dict(a_dtype="bf16", c_dtype="bf16", a_major="k", b_major="k")
-    spec = SimpleNamespace(m=64, n=64, k=64, **fields)
+    spec = SimpleNamespace(m=64, n=64, k=64, batch=0, **fields)
     assert module.choose_schedule(spec, TARGET).tile[0] == 64
 
 
@@ -482,3 +482,14 @@ def test_the_passes_take_whatever_keeps_the_rules_of_hopper(seed):
     legal = [c for c in candidates(problem, small) if broken(c) is None]
     for candidate in source.sample(legal, 6):
         compile_matmul(spec, target="sm_90a", pipeline=candidate.pipeline(), until="mlir")
+
+
+def test_the_tiles_of_all_matrices_of_a_stack_keep_the_chip_busy():
+    """One such product splits K over a cluster; 64 of them have a tile for every multiprocessor."""
+    alone, stacked = (
+        choose_schedule(MatmulSpec(128, 128, 4096, batch=batch), find_target("sm_90a"))
+        for batch in (1, 64)
+    )
+    assert alone.split_k > 1
+    assert stacked.split_k == 1
+    assert alone == choose_schedule(MatmulSpec(128, 128, 4096), find_target("sm_90a"))
