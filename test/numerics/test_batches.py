@@ -21,6 +21,7 @@ LADDER = (
 )
 
 
+@pytest.mark.sweep(4)
 @pytest.mark.parametrize("target", BOTH)
 @pytest.mark.parametrize("passes", [1, 2, 4, 5, 7, 8])
 def test_every_prefix_keeps_the_matrices_of_a_stack_apart(check_matmul, passes, target):
@@ -33,6 +34,7 @@ def test_every_prefix_keeps_the_matrices_of_a_stack_apart(check_matmul, passes, 
     assert compiled.manifest["grid"] == ([tiles, 2, 1] if passes < 8 else [4, 1, 1])
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize(
     "order", ["scheduler=clc", "order=m", "order=n", "order=hilbert", "group=2"]
 )
@@ -41,6 +43,7 @@ def test_tiles_of_stacks_are_walked_in_every_order(check_matmul, order):
     check_matmul(MatmulSpec(**RAGGED), pipeline=text)
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize("target", BOTH)
 @pytest.mark.parametrize(("a_major", "b_major"), [("k", "k"), ("m", "n")])
 def test_matrices_that_begin_anywhere_are_copied_by_threads(check_matmul, a_major, b_major, target):
@@ -51,6 +54,7 @@ def test_matrices_that_begin_anywhere_are_copied_by_threads(check_matmul, a_majo
     assert {each["kind"] for each in compiled.manifest["parameters"]} == {"pointer"}
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize("shared", ["a", "b"])
 @pytest.mark.parametrize(("a_major", "b_major"), [("k", "n"), ("m", "k")])
 def test_one_matrix_that_all_share_is_no_stack(check_matmul, shared, a_major, b_major):
