@@ -243,14 +243,13 @@ def test_an_exported_program_holds_the_operator_and_is_taken_apart_into_products
             random(40, 72).double(),
             random(56, 72),
             {},
-            "error: matmul: a must be one of f16, bf16, tf32, e4m3, e5m2, s8, u8, "
-            "got torch.float64; convert it",
+            "error: spec: a_dtype and b_dtype must be one type, got f64 and bf16",
         ),
         (
             random(40, 72),
             random(56, 72),
             {"out_dtype": torch.int8},
-            "error: matmul: out_dtype must be one of bf16, f16, f32, s32, got torch.int8",
+            "error: matmul: out_dtype must be one of bf16, f16, f32, s32, f64, got torch.int8",
         ),
         (
             [1.0],
@@ -269,7 +268,7 @@ def test_an_exported_program_holds_the_operator_and_is_taken_apart_into_products
             np.ones((56, 72), ">f4"),
             {},
             "error: matmul: operand must be one of f16, bf16, tf32, e4m3, e5m2, s8, u8, "
-            "got >f4; convert it",
+            "f32, f64, got >f4; convert it",
         ),
         (
             random(40, 72).to_sparse(),

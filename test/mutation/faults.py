@@ -41,8 +41,8 @@ LAYOUTS_AND_FRONT_END = [
     ),
     Fault(
         "trace-operand: a transposed operand keeps its major",
-        'return replace(operand, major="mn" if operand.major == "k" else "k")',
-        "return replace(operand)",
+        "axes = tuple(user.axes[order.index(dim)] for dim in range(len(order)))",
+        "axes = user.axes",
         (f"{NUMERICS}/test_sources.py",),
     ),
     Fault(

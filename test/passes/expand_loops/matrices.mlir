@@ -7,8 +7,8 @@
 // CHECK-NEXT: %[[THREAD:.*]] = "sm.thread"
 // CHECK:     %[[WARP:.*]] = arith.divui %[[THREAD]], %c32_i32
 // CHECK:     %[[LANE:.*]] = arith.remui %[[THREAD]], %c32_i32
-// CHECK:     arith.remui %[[LANE]], %c4_i32
 // CHECK:     arith.divui %[[LANE]], %c4_i32
+// CHECK:     arith.remui %[[LANE]], %c4_i32
 // CHECK:     arith.muli %[[WARP]], %c16_i32
 // CHECK:     scf.for %[[START:.*]] = %c0_i32 to %c64_i32{{.*}} step %c64_i32
 // CHECK-NEXT: %[[READ:.*]]:2 = "tile.read_matrices"(%[[SUMS]], %{{.*}}, %[[START]]) {row = 0 : i64} : {{.*}} -> (vector<16xf32>, vector<16xf32>)
