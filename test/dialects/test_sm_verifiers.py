@@ -197,3 +197,38 @@ def test_a_descriptor_that_no_op_makes_is_refused():
   %f = "sm.advance"(%e, %i) : ({made}, i32) -> {made}"""
     expected = "sm.advance: a descriptor must come from sm.smem_descriptor or sm.advance"
     assert message_of(kernel(body)) == expected
+
+
+SUMS = "!llvm.struct<(f32, f32, f32, f32)>"
+
+
+def fragments(a=4, b=2, k=16, type_="bf16"):
+    fields = {"a_type": f'"{type_}"', "b_type": '"bf16"', "d_type": '"f32"', "k": k}
+    return f"""
+  %a = arith.constant dense<0> : vector<{a}xi32>
+  %b = arith.constant dense<0> : vector<{b}xi32>
+  %z = llvm.mlir.zero : {SUMS}
+  %s = "sm.mma_sync"(%z, %a, %b) {{{attributes(fields)}}}
+    : ({SUMS}, vector<{a}xi32>, vector<{b}xi32>) -> {SUMS}"""
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        (fragments(a=2), "sm.mma_sync: a must have 4 words with k 16, got [2]"),
+        (fragments(b=4), "sm.mma_sync: b must have 2 words with k 16, got [4]"),
+        (fragments(k=32), "sm.mma_sync: k must be one of (8, 16), got 32"),
+        (
+            '%w = "sm.ldmatrix"(%p) {offset = 0 : i64, transposed = 0 : i64} '
+            ": (!llvm.ptr<3>) -> vector<3xi32>",
+            "sm.ldmatrix: must give one of (1, 2, 4) words, got vector<3xi32>",
+        ),
+        (
+            '%w = "sm.ldmatrix"(%map) {offset = 0 : i64, transposed = 0 : i64} '
+            ": (!llvm.ptr) -> vector<4xi32>",
+            "sm.ldmatrix: address must be !llvm.ptr<3>, got !llvm.ptr",
+        ),
+    ],
+)
+def test_fragments_that_no_instruction_has(body, message):
+    assert message_of(kernel(body)) == message

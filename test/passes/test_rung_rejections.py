@@ -398,3 +398,51 @@ def test_two_consumers_are_for_accumulators_in_registers():
         "error: tile.kernel: ping-pong: sm_100a has accumulators in tensor memory, of which "
         "persistence takes two; drop ping-pong"
     )
+
+
+COPIES = "tiling{tile=64x64x32},copy-insertion"
+HAVE = "sm_100a, sm_90a or sm_120a"
+
+
+@pytest.mark.parametrize(
+    ("pipeline", "message"),
+    [
+        (
+            "tiling,tma-insertion",
+            f"tile.kernel: tma-insertion: sm_80 has no TMA, which {HAVE} have; use copy-insertion",
+        ),
+        (
+            f"{COPIES},warp-specialization",
+            "tile.kernel: warp-specialization: roles wait for each other at mbarriers, which "
+            f"{HAVE} can, got sm_80; leave it out",
+        ),
+        (
+            f"{COPIES},persistence{{scheduler=clc}}",
+            "tile.kernel: persistence: sm_80 has no cluster launch control, got scheduler=clc; "
+            "use scheduler=static",
+        ),
+        (
+            f"{COPIES},split-k{{parts=2}}",
+            "tile.kernel: split-k: a cluster has at most 1 CTAs, got 1x1 in 2 parts = 2; "
+            "take fewer parts",
+        ),
+        (
+            f"{COPIES},lower-to-nvvm{{pdl=true}}",
+            f"sm.kernel: lower-to-nvvm: sm_80 has no griddepcontrol, which {HAVE} have; "
+            "use pdl=false, not true",
+        ),
+        (
+            "tiling{tile=64x64x32 warps=3x1}",
+            "tile.matmul: each of up to 16 warps must have whole 16x8 of a 64x64 tile and up to "
+            "128 registers of sums, got 3x1 warps",
+        ),
+    ],
+)
+def test_what_a_chip_without_tma_and_clusters_cannot_do(pipeline, message):
+    assert message_of(pipeline, target="sm_80") == f"error: {message}"
+
+
+def test_a_type_that_the_chips_mma_does_not_take_names_chips_that_do():
+    spec = MatmulSpec(64, 64, 64, "e4m3", "e4m3")
+    expected = "mma.sync of sm_86 takes no e4m3; sm_100a, sm_90a, sm_89 or sm_120a do"
+    assert message_of("tiling", spec, "sm_86") == f"error: tile.matmul: {expected}"
