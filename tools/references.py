@@ -150,14 +150,15 @@ class OfSource:
         if list(self.source.result[1]) != c["shape"]:
             rule = f"must have the shape {list(self.source.result[1])}, got {c['shape']}"
             raise CompileError(f"tensor '{c['name']}': {rule}")
-        return self.evaluated(on_gpu and manifest["target"] == HOPPER)
+        by_fma = operands(manifest)[0]["dtype"] == "f32"  # tf32 where a tensor core multiplies
+        return self.evaluated(on_gpu and manifest["target"] == HOPPER, by_fma)
 
-    def evaluated(self, hopper_gpu: bool) -> Interval:
+    def evaluated(self, hopper_gpu: bool, by_fma: bool) -> Interval:
         """The source evaluated for the arguments."""
         from .oracle.tensors import as_numbers
 
         numbers = [as_numbers(argument) for argument in self.arguments]
-        return self.source.evaluate(numbers, hopper_gpu)
+        return self.source.evaluate(numbers, hopper_gpu, by_fma=by_fma)
 
 
 class OfTorch(OfSource):
@@ -181,8 +182,8 @@ class OfTorch(OfSource):
     def random(self, seed: int) -> list[Any]:
         return self.program.arguments(seed)
 
-    def evaluated(self, hopper_gpu: bool) -> Interval:
-        return self.program.evaluate(self.arguments, hopper_gpu)
+    def evaluated(self, hopper_gpu: bool, by_fma: bool) -> Interval:
+        return self.program.evaluate(self.arguments, hopper_gpu, by_fma)
 
 
 Reference = OfManifest | OfSource

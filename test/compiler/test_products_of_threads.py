@@ -21,3 +21,38 @@ def test_single_precision_is_tf32_unless_threads_multiply(pipeline, digits):
     a = np.full((1, 8), 1 + 2.0**-20, np.float32)
     c = tilewright.matmul(a, np.eye(8, dtype=np.float32), pipeline=pipeline)
     assert (c == a).all() == (digits == 24)
+
+
+SOURCE = """
+func.func @f(%a: tensor<9x7xTYPE>, %b: tensor<5x7xTYPE>) -> tensor<9x5xTYPE> {
+  %zero = arith.constant 0.0 : TYPE
+  %empty = tensor.empty() : tensor<9x5xTYPE>
+  %init = linalg.fill ins(%zero : TYPE) outs(%empty : tensor<9x5xTYPE>) -> tensor<9x5xTYPE>
+  %sum = linalg.matmul
+    indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (n, k)>,
+                     affine_map<(m, n, k) -> (m, n)>]
+    ins(%a, %b : tensor<9x7xTYPE>, tensor<5x7xTYPE>)
+    outs(%init : tensor<9x5xTYPE>) -> tensor<9x5xTYPE>
+  return %sum : tensor<9x5xTYPE>
+}
+"""
+BY_FMA = 'module attributes {tile.mma_unit = "fma"} {'
+
+
+@pytest.mark.parametrize(
+    ("source", "dtype"),
+    [
+        (SOURCE.replace("TYPE", "f64"), "f64"),
+        (SOURCE.replace("TYPE", "f32"), "tf32"),
+        (BY_FMA + SOURCE.replace("TYPE", "f32") + "}", "f32"),
+    ],
+)
+def test_a_module_is_held_to_what_its_mma_reads(tmp_path, capsys, source, dtype):
+    from tilewright.tools.main import main
+
+    path, bundle = tmp_path / "f.mlir", tmp_path / "f.zip"
+    path.write_text(source)
+    assert main(["run", str(path), "-o", str(bundle)]) == 0
+    assert "PASS" in capsys.readouterr().out
+    tensors = tilewright.load(bundle).manifest["tensors"]
+    assert [each["dtype"] for each in tensors][:2] == [dtype, dtype]

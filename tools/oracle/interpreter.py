@@ -14,8 +14,9 @@ import numpy as np
 from ...dialects.context import one_thread_at_a_time
 from ...dialects.errors import CompileError
 from ...dialects.mlir import ir, passmanager
+from ...runtime.judge.double_sums import double_sums
 from ...runtime.judge.intervals import Interval
-from ...runtime.judge.sums import product_of_integers, sums_of_floats
+from ...runtime.judge.sums import accumulator_interval, product_of_integers, sums_of_floats
 from . import structured
 from .scalars import evaluate, kept, stored
 from .structured import Undefined
@@ -54,12 +55,14 @@ class Source:
         arguments: Sequence[np.ndarray],
         hopper_gpu: bool = False,
         keeps_digits: bool = False,
+        by_fma: bool = False,
     ) -> Interval:
         """What the function may return: limits as of any float32 code that does what it says.
 
         The arguments are float64 or int64. hopper_gpu: products of 8-bit floats are summed as the
         tensor cores of a Hopper GPU sum them (`runtime.judge.sums`). keeps_digits: narrow floats
         may also be unrounded in between, as where an operator of torch stands for several ops.
+        by_fma: f32 is multiplied with all its digits, as threads do it.
         """
         block = self.function.regions[0].blocks[0]
         values: dict[Any, Any] = {
@@ -69,15 +72,15 @@ class Source:
             for each, given in zip(block.arguments, arguments, strict=True)
         }
         with self.context, np.errstate(all="ignore"), _named(self.name), kept(keeps_digits):
-            (result,) = _Run(hopper_gpu).block(block, values)
+            (result,) = _Run(hopper_gpu, by_fma).block(block, values)
         return result if isinstance(result, Interval) else Interval.exactly(result)
 
 
 class _Run:
     """One evaluation."""
 
-    def __init__(self, hopper_gpu: bool):
-        self.hopper_gpu = hopper_gpu
+    def __init__(self, hopper_gpu: bool, by_fma: bool):
+        self.hopper_gpu, self.by_fma = hopper_gpu, by_fma
 
     def block(self, block: Any, values: dict[Any, Any]) -> list[Value]:
         """What the terminator takes, after every op before it."""
@@ -113,6 +116,10 @@ class _Run:
         for each in (a, b):
             if not (np.array_equal(each.low, each.high, equal_nan=True)):
                 refuse(op, "product of what was rounded before")
+        if element_type(op.operation.results[0].type) == "f64":
+            return double_sums(a.middle, b.middle)
+        if self.by_fma:
+            return accumulator_interval(a.middle, b.middle)
         return sums_of_floats(_as_tf32(a.middle), _as_tf32(b.middle), self.hopper_gpu)
 
 

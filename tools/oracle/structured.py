@@ -151,7 +151,15 @@ def _contraction(loops: Loops, operands: Sequence[Any], sums: Callable[..., Valu
     shape = [loops.extents[dim] for dim in (*both, *m, *n)]
     order = [(*both, *m, *n).index(dim) for dim in of_c]
     product = places(total, lambda part: part.reshape(shape).transpose(order))
-    return stored(evaluate(_addition(op), [operands[2], product]), element_type(op.results[0].type))
+    addition, type_ = _addition(op), element_type(op.results[0].type)
+    if type_ == "f64" and _is_zero(operands[2]):
+        return product  # scalars are evaluated in f64, which leaves no limits of a sum in f64
+    return stored(evaluate(addition, [operands[2], product]), type_)
+
+
+def _is_zero(value: Value) -> bool:
+    """Whether a tensor is 0, with no doubt."""
+    return isinstance(value, Interval) and not any(np.any(part) for part in value.parts())
 
 
 def _matrices(
@@ -190,7 +198,7 @@ def _addition(op: Any) -> Any:
     value = last.operands[0]
     if isinstance(value.owner, ir.Block) or value.owner.name not in ("arith.addf", "arith.addi"):
         refuse(op, "reduction but sums of products")
-    if element_type(value.type) not in ("f32", "i32"):
+    if element_type(value.type) not in ("f32", "f64", "i32"):
         refuse(op, f"sum in {element_type(value.type)}")
     return value.owner.opview
 

@@ -33,11 +33,13 @@ class TorchProgram:
         """Random inputs, parameters and buffers; f32 has no digits that tensor cores drop."""
         return [_without_low_bits(each) for each in random_arguments(self.source.arguments, seed)]
 
-    def evaluate(self, arguments: Sequence[Any], hopper_gpu: bool) -> Interval:
+    def evaluate(
+        self, arguments: Sequence[Any], hopper_gpu: bool, by_fma: bool = False
+    ) -> Interval:
         """What a kernel may give for the arguments."""
         numbers = [as_numbers(each) for each in arguments]
         actual = as_numbers(self._run(arguments))
-        limits = self.source.evaluate(numbers, hopper_gpu)
+        limits = self.source.evaluate(numbers, hopper_gpu, by_fma=by_fma)
         wide = self.source.evaluate(numbers, hopper_gpu, keeps_digits=True)
         return held_to(actual, limits, wide)
 
