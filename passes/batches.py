@@ -45,14 +45,11 @@ def view_of_map(map_: ir.Value) -> ir.MemRefType:
 
 def set_map(map_: Any, type_: TensorMapType) -> None:
     """Give a map another type, and the map of its stack with it."""
-    matrix = matrix_of(map_)
-    if matrix is not None:
+    if matrix_of(map_) is not None:
         define = map_definition(map_)
         count, stride_bytes = steps_of(define.view)
         define.map.set_type(map_of_stack(type_, count, stride_bytes))
-        map_.set_type(type_)
-    else:
-        map_.set_type(type_)
+    map_.set_type(type_)
 
 
 def map_of_view(view: Any, type_: TensorMapType) -> ir.Value:

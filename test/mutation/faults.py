@@ -67,8 +67,8 @@ PASSES = [
     ),
     Fault(
         "swizzle-selection: maps of plain copies keep their old swizzle",
-        "    define.map.set_type(new)\n",
-        "    del new\n",
+        "    map_.set_type(type_)\n",
+        "    del type_\n",
         (PREFIXES,),
     ),
     Fault(
