@@ -8,7 +8,7 @@ from typing import Any
 from ...dialects.dtypes import DType, operand_dtype, stored_dtype
 from ...dialects.mlir import arith, ir
 from ...dialects.sm_copies import TryCancelOp
-from ...dialects.sm_memory import RingOp, SharedMemoryOp, TensorMemoryOp
+from ...dialects.sm_memory import CopyRingOp, RingOp, SharedMemoryOp, TensorMemoryOp
 from ...dialects.tile import (
     MMAS,
     ElementOp,
@@ -39,7 +39,7 @@ def launch_attribute(kernel: KernelOp, mma: str) -> ir.StringAttr:
 
 def describe_launch(kernel: KernelOp, mma: str) -> dict[str, Any]:
     """The manifest's part that the kernel determines (docs/bundle.md); it multiplies by `mma`."""
-    memory = walk(kernel, SharedMemoryOp | RingOp | TensorMemoryOp)
+    memory = walk(kernel, SharedMemoryOp | RingOp | CopyRingOp | TensorMemoryOp)
     (shared,) = [op for op in memory if isinstance(op, SharedMemoryOp)]
     return {
         "entry": kernel.sym_name.value,
@@ -59,7 +59,7 @@ def describe_launch(kernel: KernelOp, mma: str) -> dict[str, Any]:
 
 def _schedule(kernel: KernelOp, memory: list[Any]) -> dict[str, Any]:
     (m, n), depth, swizzles = _tile(kernel)
-    rings = [op.ring.type for op in memory if isinstance(op, RingOp)]
+    rings = [op.ring.type for op in memory if isinstance(op, RingOp | CopyRingOp)]
     stages = [ring.stages for ring in rings if isinstance(ring.tiles[0], SmemType)]
     columns = [op.columns.value for op in memory if isinstance(op, TensorMemoryOp)]
     cluster = cluster_of(kernel)

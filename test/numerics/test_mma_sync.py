@@ -48,6 +48,7 @@ def test_a_ring_of_any_depth_is_filled_and_read_in_turn(check_matmul, stages, k_
     compiled, _ = check_matmul(spec, target="sm_80", pipeline=text, seed=stages)
     assert "cp.async" in compiled.ptx
     assert "mbarrier" not in compiled.ptx
+    assert compiled.manifest["schedule"]["stages"] == stages
 
 
 @pytest.mark.sweep(2)
