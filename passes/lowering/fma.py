@@ -10,6 +10,7 @@ written out, up to `PRODUCTS_MAX` products of a thread; a deeper tile loops over
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from ...dialects.layout import BANK_LINE_BYTES, LINEAR, SPAN_BYTES, UNIT_BYTES, TileLayout
@@ -131,7 +132,7 @@ class Operand:
         known = k * span + (start * size // span * layout.chunk_bytes if aligned else 0)
         return self._base((line, 0 if aligned else start), base), known
 
-    def _base(self, key: tuple[int, ...], make) -> ir.Value:
+    def _base(self, key: tuple[int, ...], make: Callable[[], ir.Value]) -> ir.Value:
         """What loads with the same key share, computed once in a step."""
         if key not in self.lines:
             self.lines[key] = make()

@@ -6,6 +6,7 @@ the view counts as zero on both sides, so that no infinity there can make a NaN.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ...dialects.mlir import arith, ir, llvm
@@ -21,7 +22,7 @@ class View:
 
     type: ir.MemRefType
     pointer: ir.Value
-    rows: list[ir.Value]
+    rows: Sequence[ir.Value]
 
     def read(self, k: ir.Value, inside: ir.Value | None) -> list[ir.Value]:
         """One element of each row; zero where `inside` is false."""
