@@ -4,7 +4,7 @@ import zlib
 
 import pytest
 
-ASSEMBLED = 4
+ASSEMBLED = 8
 """The kernels of one test in so many go through ptxas, with `--all` those of every test."""
 RACES_CHECKED = 2
 """One test in so many looks for races, too, and every one that goes over seeds, or with `--all`."""

@@ -8,9 +8,9 @@ from tilewright.dialects.errors import CompileError
 
 BOTH = ["sm_90a", "sm_100a"]
 # Three matrices of three M tiles, the last of one row, which clusters of two round up to four.
-RAGGED = {"m": 257, "n": 40, "k": 72, "batch": 3}
+RAGGED = {"m": 129, "n": 24, "k": 40, "batch": 3}
 LADDER = (
-    "tiling{tile=128x32x64}",
+    "tiling{tile=64x16x32}",
     "tma-insertion{box=3d}",
     "swizzle-selection",
     "epilogue-staging",
@@ -21,9 +21,8 @@ LADDER = (
 )
 
 
-@pytest.mark.sweep(4)
-@pytest.mark.parametrize("target", BOTH)
-@pytest.mark.parametrize("passes", [1, 2, 4, 5, 7, 8])
+@pytest.mark.sweep(2)
+@pytest.mark.array(1, passes=[1, 2, 4, 5, 7, 8], target=BOTH)
 def test_every_prefix_keeps_the_matrices_of_a_stack_apart(check_matmul, passes, target):
     compiled, _ = check_matmul(
         MatmulSpec(**RAGGED, c_dtype="f32"), pipeline=",".join(LADDER[:passes]), target=target
@@ -43,22 +42,19 @@ def test_tiles_of_stacks_are_walked_in_every_order(check_matmul, order):
     check_matmul(MatmulSpec(**RAGGED), pipeline=text)
 
 
-@pytest.mark.sweep(2)
-@pytest.mark.parametrize("target", BOTH)
-@pytest.mark.parametrize(("a_major", "b_major"), [("k", "k"), ("m", "n")])
-def test_matrices_that_begin_anywhere_are_copied_by_threads(check_matmul, a_major, b_major, target):
+@pytest.mark.array(1, majors=["kk", "mn"], target=BOTH)
+def test_matrices_that_begin_anywhere_are_copied_by_threads(check_matmul, majors, target):
     """With 77 × 51 elements of two bytes, the second matrix begins 14 bytes into a unit of 16."""
+    a_major, b_major = majors
     spec = MatmulSpec(77, 33, 51, a_major=a_major, b_major=b_major, batch=3, c_dtype="f32")
     text = "tiling{tile=64x48x64},tma-insertion,pipelining,warp-specialization,persistence"
     compiled, _ = check_matmul(spec, pipeline=text, target=target)
     assert {each["kind"] for each in compiled.manifest["parameters"]} == {"pointer"}
 
 
-@pytest.mark.sweep(2)
-@pytest.mark.parametrize("shared", ["a", "b"])
-@pytest.mark.parametrize(("a_major", "b_major"), [("k", "n"), ("m", "k")])
-def test_one_matrix_that_all_share_is_no_stack(check_matmul, shared, a_major, b_major):
-    stacked = {f"{shared}_stacked": False, "a_major": a_major, "b_major": b_major}
+@pytest.mark.array(1, shared="ab", majors=["kn", "mk"])
+def test_one_matrix_that_all_share_is_no_stack(check_matmul, shared, majors):
+    stacked = {f"{shared}_stacked": False, "a_major": majors[0], "b_major": majors[1]}
     spec = MatmulSpec(72, 40, 136, batch=3, **stacked)
     text = "tiling{tile=64x32x64},tma-insertion,swizzle-selection,pipelining,warp-specialization"
     compiled, _ = check_matmul(spec, pipeline=text)

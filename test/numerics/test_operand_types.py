@@ -73,8 +73,8 @@ def test_shapes_that_tma_cannot_address(check_matmul, target, types, shape, pipe
     place=[
         ("sm_90a", "64x24x32"),
         ("sm_90a", "64x96x128"),
-        ("sm_90a", "128x256x32"),
-        ("sm_90a", "256x128x64"),
+        ("sm_90a", "128x144x32"),
+        ("sm_90a", "256x64x32"),
         ("sm_100a", "64x32x32"),
         ("sm_100a", "128x256x64"),
         ("sm_100a", "64x128x128"),
@@ -87,7 +87,7 @@ def test_tiles_of_every_kind(check_matmul, place, types):
     check_matmul(spec, target=target, pipeline=with_tile(tile), seed=4)
 
 
-@pytest.mark.sweep(2)
+@pytest.mark.sweep(4)
 @pytest.mark.array(
     force=["none", "32B", "64B", "128B"], types=TWO_TYPES, target=TARGETS, box=["2d", "3d"]
 )
@@ -96,6 +96,7 @@ def test_every_swizzle_in_both_box_ranks(check_matmul, target, types, force, box
     check_matmul(spec_of(types, 72, 72, 144), target=target, pipeline=text)
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.array(
     1,
     majors=["mn", "kk", "mk", "kn"],
@@ -131,7 +132,7 @@ def test_products_of_integers_have_coarser_tiles(check_matmul):
     assert str(caught.value) == f"error: tile.matmul: {rule}"
 
 
-@pytest.mark.sweep
+@pytest.mark.sweep(16)
 @pytest.mark.parametrize("types", TYPES)
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("shape", [(96, 80, 112), (136, 136, 176)])
@@ -149,11 +150,13 @@ def test_split_k(check_matmul, target, types, parts):
     check_matmul(spec_of(types, 72, 72, 208), target=target, pipeline=text)
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.array(1, c_dtype=["bf16", "f16", "f32"], target=TARGETS)
 def test_sums_of_bytes_are_rounded_to_floats(check_matmul, target, c_dtype):
     check_matmul(MatmulSpec(70, 104, 80, "s8", "u8", c_dtype, "s32"), target=target)
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize("target", TARGETS)
 def test_the_chosen_schedule_of_a_file_with_bytes(check_matmul, target):
     compiled, _ = check_matmul(INPUTS / "dequantised.mlir", target=target)
@@ -162,7 +165,7 @@ def test_the_chosen_schedule_of_a_file_with_bytes(check_matmul, target):
     ]  # fmt: skip
 
 
-@pytest.mark.sweep(2)
+@pytest.mark.sweep(4)
 @pytest.mark.parametrize("prefix", ["tiling", "epilogue-staging", "persistence"])
 @pytest.mark.parametrize("target", TARGETS)
 def test_sums_of_bytes_become_floats_in_an_epilogue(check_matmul, target, prefix):

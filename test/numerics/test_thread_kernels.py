@@ -31,7 +31,7 @@ def test_threads_multiply_in_any_tile(
     check_matmul(spec, pipeline=pipeline, target=target, stop_after="tiling")
 
 
-@pytest.mark.sweep(4)
+@pytest.mark.sweep(8)
 @pytest.mark.array(
     force=("none", "32B", "64B", "128B"),
     a_major="km",
