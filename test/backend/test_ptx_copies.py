@@ -48,7 +48,8 @@ def steps_of(ptx: str) -> list[str]:
 )
 def steps(request):
     spec, prefix = request.param
-    compiled = compile_matmul(spec, pipeline=DEFAULT_PIPELINE, stop_after=prefix, until="ptx")
+    pipeline = DEFAULT_PIPELINE.replace("tiling", "tiling{tile=64x64x64}", 1)
+    compiled = compile_matmul(spec, pipeline=pipeline, stop_after=prefix, until="ptx")
     return steps_of(compiled.ptx)
 
 

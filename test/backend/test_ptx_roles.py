@@ -85,6 +85,7 @@ def test_the_load_role_waits_announces_copies_and_counts(preset, shape):
     assert (found["wait"], found["announce"], found["load"]) == (1, 1, 2)
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize("preset", ["v6", "kernel8"])
 @pytest.mark.parametrize("majors", [("m", "k"), ("k", "n"), ("m", "n")])
 def test_other_layouts_cost_no_more_in_the_mma_role(preset, majors):
@@ -94,6 +95,7 @@ def test_other_layouts_cost_no_more_in_the_mma_role(preset, majors):
     assert set(found) == set(MMA_ROLE)
 
 
+@pytest.mark.pairwise
 @pytest.mark.parametrize("tile", ["128x128x64", "64x96x48", "192x80x112"])
 @pytest.mark.parametrize("spec", [MatmulSpec(300, 520, 264), MatmulSpec(300, 521, 261)])
 @pytest.mark.parametrize("order", ["static", "clc"])
@@ -110,8 +112,7 @@ def test_no_role_divides_or_multiplies_in_a_k_step(tile, spec, order):
 COPIES = r"st\.shared|cp\.async\.c[ag]\.shared"
 
 
-@pytest.mark.parametrize("k", [260, 261])
-@pytest.mark.parametrize("tile", ["128x128x64", "64x96x48"])
+@pytest.mark.array(1, k=[260, 261], tile=["128x128x64", "64x96x48"])
 def test_copies_by_threads_do_not_divide_in_a_k_step(k, tile):
     text = f"tiling{{tile={tile}}},tma-insertion,swizzle-selection,warp-specialization"
     compiled = compile_matmul(MatmulSpec(300, 520, k), pipeline=text, until="ptx")

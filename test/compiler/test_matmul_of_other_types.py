@@ -28,22 +28,21 @@ def assert_near(c, expected, relative):
     assert (c.double() - expected).abs().max() < relative * expected.abs().max()
 
 
-@pytest.mark.parametrize("target", TARGETS)
-@pytest.mark.parametrize(("a_t", "b_t"), [(False, False), (True, False), (False, True)])
-def test_f32_is_multiplied_as_tf32_in_any_layout(target, a_t, b_t):
-    a = random(72, 40).T if a_t else random(40, 72)
-    b = random(72, 56).T if b_t else random(56, 72)
+@pytest.mark.array(1, target=TARGETS, transposed=["", "a", "b"])
+def test_f32_is_multiplied_as_tf32_in_any_layout(target, transposed):
+    a = random(72, 40).T if transposed == "a" else random(40, 72)
+    b = random(72, 56).T if transposed == "b" else random(56, 72)
     cut = [(each.contiguous().view(torch.int32) >> 13 << 13).view(torch.float32) for each in (a, b)]
     c = matmul(a, b, target=target)
     assert c.dtype == torch.float32
     assert_near(c, cut[0].double() @ cut[1].double().T, 1e-6)
 
 
-@pytest.mark.pairwise
-@pytest.mark.parametrize("target", TARGETS)
-@pytest.mark.parametrize(("a_type", "b_type"), [(E4M3, E4M3), (E4M3, E5M2), (E5M2, E4M3)])
-@pytest.mark.parametrize("b_t", [False, True])
-def test_floats_of_8_bits_give_bf16(target, a_type, b_type, b_t):
+@pytest.mark.array(
+    1, target=TARGETS, types=[(E4M3, E4M3), (E4M3, E5M2), (E5M2, E4M3)], b_t=[False, True]
+)
+def test_floats_of_8_bits_give_bf16(target, types, b_t):
+    a_type, b_type = types
     a, b = random(40, 80, dtype=a_type), random(56, 80, dtype=b_type)
     b = b.T.contiguous().T if b_t else b
     expected = a.double() @ b.double().T
@@ -53,10 +52,12 @@ def test_floats_of_8_bits_give_bf16(target, a_type, b_type, b_t):
     assert_near(matmul(a, b, target=target, out_dtype="f32"), expected, 1e-6)
 
 
-@pytest.mark.pairwise
-@pytest.mark.parametrize("target", TARGETS)
-@pytest.mark.parametrize("types", [(torch.int8, torch.int8), (torch.uint8, torch.int8)])
-@pytest.mark.parametrize("b_t", [False, True])
+@pytest.mark.array(
+    1,
+    target=TARGETS,
+    types=[(torch.int8, torch.int8), (torch.uint8, torch.int8)],
+    b_t=[False, True],
+)
 def test_bytes_give_exact_sums(target, types, b_t):
     a, b = random(40, 80, dtype=types[0]), random(56, 80, dtype=types[1])
     b = b.T.contiguous().T if b_t else b
@@ -79,6 +80,7 @@ def test_numpy_arrays_of_every_type_are_taken():
     assert (c == whole[0].astype(int) @ whole[1].astype(int).T).all()
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize("target", TARGETS)
 def test_gradients_of_f32_are_products_of_tf32(target):
     a, b = random(40, 72).requires_grad_(), random(56, 72).requires_grad_()

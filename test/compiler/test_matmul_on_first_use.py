@@ -31,11 +31,10 @@ def assert_product(c, a, b):
     assert ((c.double() - expected).abs() <= slack * expected.abs() + 2**-18 * magnitude).all()
 
 
-@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
-@pytest.mark.parametrize(("a_t", "b_t"), [(False, False), (True, False), (False, True)])
-def test_either_major_order_is_taken_as_it_lies(dtype, a_t, b_t):
-    a = random(72, 40, dtype=dtype).T if a_t else random(40, 72, dtype=dtype)
-    b = random(72, 56, dtype=dtype).T if b_t else random(56, 72, dtype=dtype)
+@pytest.mark.array(1, dtype=[torch.bfloat16, torch.float16], transposed=["", "a", "b"])
+def test_either_major_order_is_taken_as_it_lies(dtype, transposed):
+    a = random(72, 40, dtype=dtype).T if transposed == "a" else random(40, 72, dtype=dtype)
+    b = random(72, 56, dtype=dtype).T if transposed == "b" else random(56, 72, dtype=dtype)
     c = matmul(a, b)
     assert c.dtype == dtype
     assert_product(c, a, b)
@@ -137,6 +136,7 @@ def test_operands_that_come_again_are_told_from_those_that_only_look_alike():
         assert not matmul(a.requires_grad_(), b).requires_grad
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize("target", ["sm_90a", "sm_100a"])
 def test_gradients_of_f32_operands_are_products_of_tf32(target):
     a, b, weight = (random(*shape, dtype=torch.float32) for shape in ((40, 72), (56, 72), (40, 56)))

@@ -86,14 +86,14 @@ SHAPES = """
 """.split()
 
 
-@pytest.mark.sweep(4)
+@pytest.mark.sweep(8)
 @pytest.mark.parametrize("shape", SHAPES)
 def test_the_quick_choice_is_the_one_that_the_whole_list_gives(shape):
     spec = MatmulSpec(*(int(extent) for extent in shape.split("x")))
     assert choose_schedule(spec, TARGET) == explain_schedule(spec, TARGET).schedule
 
 
-@settings(max_examples=6, deadline=None)
+@settings(max_examples=3, deadline=None)
 @given(specs)
 def test_the_quick_choice_of_any_spec_is_the_one_that_the_whole_list_gives(spec):
     assert choose_schedule(spec, TARGET) == explain_schedule(spec, TARGET).schedule
@@ -111,7 +111,7 @@ def test_a_quick_choice_estimates_a_small_part_of_the_list(monkeypatch):
     assert 0 < len(estimated) < len(list(candidates(Problem.of(spec, TARGET), TARGET))) / 20
 
 
-@settings(max_examples=6, deadline=None)
+@settings(max_examples=3, deadline=None)
 @given(specs)
 def test_no_legal_candidate_is_estimated_faster_than_the_choice(spec):
     problem = Problem.of(spec, TARGET)
@@ -122,7 +122,7 @@ def test_no_legal_candidate_is_estimated_faster_than_the_choice(spec):
     assert estimate(problem, chosen, TARGET).total_us == fastest
 
 
-@settings(max_examples=5, deadline=None)
+@settings(max_examples=3, deadline=None)
 @given(specs)
 def test_every_candidate_is_chosen_or_rejected_once_for_a_reason_that_holds(spec):
     problem, choice = Problem.of(spec, TARGET), explain_schedule(spec, TARGET)
@@ -138,6 +138,7 @@ def test_every_candidate_is_chosen_or_rejected_once_for_a_reason_that_holds(spec
         assert broken_rule(problem, rejected.schedule, TARGET) == broken
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.usefixtures("fewer_tiles")
 @pytest.mark.parametrize("sizes", [(4096, 4096, 4096), (777, 1560, 8192), (300, 520, 51)])
 def test_what_a_step_settles_is_all_that_its_rules_ask_for(sizes):
@@ -308,7 +309,7 @@ def test_the_passes_take_the_choice(shape):
     compile_matmul(spec, pipeline=choose_schedule(spec, TARGET).pipeline(), until="mlir")
 
 
-@pytest.mark.sweep(2)
+@pytest.mark.sweep(4)
 @pytest.mark.parametrize("seed", range(4))
 def test_the_passes_take_whatever_keeps_the_rules(seed):
     """A sample of what a chip of four multiprocessors would choose from, so that tiles remain."""
@@ -320,7 +321,7 @@ def test_the_passes_take_whatever_keeps_the_rules(seed):
     legal = [c for c in candidates(problem, small) if broken(c) is None]
     schedulers = {option.name for option in fields(PASSES["persistence"])} & {"scheduler"}
     legal = [c for c in legal if schedulers or c.scheduler != "clc"]
-    for candidate in source.sample(legal, 6):
+    for candidate in source.sample(legal, 4):
         compile_matmul(spec, pipeline=candidate.pipeline(), until="mlir")
 
 
@@ -462,7 +463,7 @@ def test_hopper_has_no_pairs():
     assert RULES["pair-shape"](problem, paired, HOPPER) == "sm_90a has no 2-CTA MMAs"
 
 
-@pytest.mark.sweep(4)
+@pytest.mark.sweep(7)
 @pytest.mark.usefixtures("fewer_tiles")
 @pytest.mark.parametrize("shape", SHAPES[::3])
 def test_the_quick_choice_for_hopper_is_the_one_that_the_whole_list_gives(shape):
@@ -480,7 +481,7 @@ def test_the_passes_take_whatever_keeps_the_rules_of_hopper(seed):
     problem = Problem.of(spec, small)
     broken = broken_rules(problem, small)
     legal = [c for c in candidates(problem, small) if broken(c) is None]
-    for candidate in source.sample(legal, 6):
+    for candidate in source.sample(legal, 4):
         compile_matmul(spec, target="sm_90a", pipeline=candidate.pipeline(), until="mlir")
 
 

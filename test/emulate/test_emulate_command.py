@@ -11,6 +11,8 @@ import pytest
 from tilewright.runtime import run_launch_file
 from tilewright.runtime.emulator import Deadlock, Trap
 from tilewright.runtime.emulator.host.launch import CHECKS as EMULATOR_CHECKS
+from tilewright.runtime.launch_files import isolation
+from tilewright.runtime.launch_files.running import run_once
 from tilewright.tools.emulator_flags import CHECKS
 from tilewright.tools.main import main
 
@@ -40,6 +42,25 @@ wait:
 ENDLESS = "again: add.u32 %r1, %r1, 1; bra again;"
 
 
+@pytest.fixture(autouse=True)
+def in_this_process(request, monkeypatch):
+    """Runs seeds here: only those with `child` in their parameters need a process, of 0.4 s."""
+    if "child" not in request.fixturenames:
+        monkeypatch.setattr(isolation, "run_seeds", _run_seeds)
+
+
+def _run_seeds(ptx_path, launch_path, seeds, options, on_seed):
+    for seed in seeds:
+        on_seed(seed)
+        result = run_once(ptx_path, launch_path, seed, options)
+    return result
+
+
+@pytest.fixture
+def child():
+    """Asks for the process in which `tilewright emulate` runs a kernel."""
+
+
 @pytest.fixture
 def command(files, header, capsys):
     """command(body, *words) runs a kernel with that body: status, stdout, stderr, the files."""
@@ -64,7 +85,7 @@ def expected_rows():
     return x * 0.5
 
 
-def test_the_example_prints_what_the_manual_shows(capsys):
+def test_the_example_prints_what_the_manual_shows(child, capsys):
     status, out, err = emulate(capsys, EXAMPLE, "--seeds", 4)
     assert (status, err) == (0, "")
     assert out == (EXAMPLES / "scaled_rows.txt").read_text()
@@ -120,7 +141,7 @@ def test_types_that_numpy_lacks_are_written_as_their_bits(files, header, capsys,
     assert np.load(tmp_path / "out.npy").tolist() == [0x3F80, 0x4000] + [0xFFFF] * 62
 
 
-def test_a_trap_is_one_line_that_names_the_file(command):
+def test_a_trap_is_one_line_that_names_the_file(child, command):
     status, out, err, kernel, launch = command(PAST_THE_END)
     assert (status, out) == (1, "")
     verdict, replay = err.splitlines()
@@ -136,7 +157,7 @@ def test_a_failed_run_writes_no_output(command, tmp_path):
     assert list(folder.iterdir()) == []
 
 
-def test_the_first_seed_that_fails_replays(command):
+def test_the_first_seed_that_fails_replays(child, command):
     status, out, err, *_ = command(TOO_EARLY, "--seeds", 40, "--json")
     found = json.loads(out)
     assert (status, found["ok"], found["category"]) == (1, False, "uninitialised-read")
@@ -147,7 +168,7 @@ def test_the_first_seed_that_fails_replays(command):
     assert command(TOO_EARLY, "--seed", found["seed"] - 1)[0] == 0
 
 
-def test_a_deadlock_lists_who_waits(command):
+def test_a_deadlock_lists_who_waits(child, command):
     status, out, err, *_ = command(NOBODY_ARRIVES, "--json")
     found = json.loads(out)
     assert (status, found["category"], found["kernel"]) == (1, "deadlock", "k")
@@ -162,7 +183,7 @@ def test_a_kernel_that_never_ends_stops_at_its_steps(command):
     assert ": step-limit: the launch ran more than max_steps=5000 instructions\n" in err
 
 
-def test_a_kernel_that_never_ends_stops_at_its_seconds(command):
+def test_a_kernel_that_never_ends_stops_at_its_seconds(child, command):
     started = time.monotonic()
     status, _, err, *_ = command(ENDLESS, "--seed", 3, "--max-seconds", 1.5)
     assert status == 1 and 1.5 < time.monotonic() - started < 20
@@ -171,7 +192,7 @@ def test_a_kernel_that_never_ends_stops_at_its_seconds(command):
     assert replay.endswith(" --seed 3")
 
 
-def test_the_limits_hold_in_python_too(files, header):
+def test_the_limits_hold_in_python_too(child, files, header):
     paths = files(header + BODY.format(body=ENDLESS), LAUNCH)
     with pytest.raises(Trap, match="step-limit"):
         run_launch_file(*paths, max_steps=2000)
@@ -180,7 +201,7 @@ def test_the_limits_hold_in_python_too(files, header):
     assert caught.value.category == "time-limit"
 
 
-def test_errors_cross_the_process_whole(files, header):
+def test_errors_cross_the_process_whole(child, files, header):
     paths = files(header + BODY.format(body=NOBODY_ARRIVES), LAUNCH)
     with pytest.raises(Deadlock) as here:
         run_launch_file(*paths, seed=2)
@@ -197,7 +218,7 @@ def test_variables_are_bounded(command):
     assert err.startswith(f"{kernel}:9: error: {wanted}, got 1099511627776")
 
 
-def test_nesting_beyond_reason_is_refused(command):
+def test_nesting_beyond_reason_is_refused(child, command):
     status, _, err, kernel, _ = command("{" * 20_000 + "}" * 20_000)
     assert status == 1
     assert re.match(rf"{kernel}:8:\d+: error: expected blocks and lists that nest less deeply", err)

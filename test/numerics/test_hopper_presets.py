@@ -12,7 +12,7 @@ pytestmark = pytest.mark.pairwise
 INPUTS = Path(__file__).parent / "inputs"
 
 
-@pytest.mark.sweep(3)
+@pytest.mark.sweep(4)
 @pytest.mark.array(
     preset=HOPPER_PRESETS,
     shape=[(136, 264, 136), (72, 40, 56)],
@@ -27,6 +27,7 @@ def test_every_shape_layout_and_width_of_the_result(
     check_matmul(spec, target="sm_90a", preset=preset, seed=2)
 
 
+@pytest.mark.slow
 @pytest.mark.sweep
 @pytest.mark.parametrize("preset", HOPPER_PRESETS)
 def test_epilogues_of_mlir_files(check_matmul, preset):
@@ -51,7 +52,7 @@ def test_dependent_launch_leaves_the_result_as_it_is(check_matmul, preset, mode)
 
 
 @pytest.mark.sweep(2)
-@pytest.mark.parametrize("shape", [(1, 1, 1), (77, 33, 51), (512, 384, 200), (300, 504, 264)])
+@pytest.mark.parametrize("shape", [(1, 1, 1), (77, 33, 51), (320, 192, 200), (300, 248, 264)])
 def test_the_chosen_schedule_is_right(check_matmul, shape):
     compiled, _ = check_matmul(MatmulSpec(*shape), target="sm_90a", seed=5)
     assert compiled.manifest["target"] == "sm_90a"
@@ -62,5 +63,5 @@ def test_the_chosen_schedule_is_right(check_matmul, shape):
 @pytest.mark.parametrize("preset", HOPPER_PRESETS)
 @pytest.mark.parametrize("seed", range(4))
 def test_many_orders_of_events(check_matmul, preset, seed):
-    spec = MatmulSpec(136, 264, 328)
+    spec = MatmulSpec(136, 136, 328)
     check_matmul(spec, target="sm_90a", preset=preset, seed=50 + seed)

@@ -27,6 +27,8 @@ TILES = st.tuples(
     st.integers(1, 32).map(lambda n: 8 * n),
     st.integers(1, 8).map(lambda k: 16 * k),
 ).filter(lambda tile: tile[0] * tile[1] // 128 <= (128 if tile[0] % 128 else 256))
+MOST = (2, 2, 4)
+"""Tiles along M, N and K, the last of them ragged: K goes once around a ring of three."""
 OPTIONS = {
     "tma-insertion": ["box=2d", "box=3d"],
     "swizzle-selection": ["force=widest"],
@@ -57,7 +59,7 @@ REFUSALS = (
 
 
 @settings(
-    max_examples=8,
+    max_examples=5,
     deadline=None,
     derandomize=True,
     phases=[Phase.generate],  # shrinking would run hundreds of kernels
@@ -68,7 +70,7 @@ def test_a_subset_is_right_or_refused(check_matmul, spec, tile, calls, seed):
     tiling = f"tiling{{tile={'x'.join(map(str, tile))}}}"
     pipeline = ",".join([tiling, *filter(None, calls)])
     try:
-        check_matmul(within(spec, tile), target="sm_90a", pipeline=pipeline, seed=seed)
+        check_matmul(within(spec, tile, MOST), target="sm_90a", pipeline=pipeline, seed=seed)
     except CompileError as error:
         assert any(re.search(words, str(error)) for words in REFUSALS), (pipeline, spec, error)
 
@@ -104,6 +106,6 @@ def test_two_consumers_are_right_or_refused(check_matmul, spec, tile, data, seed
         left_out = name in ("epilogue-staging", "clustering") and data.draw(st.booleans())
         calls += [] if left_out else [f"{name}{{{option}}}"]
     try:
-        check_matmul(within(spec, tile), target="sm_90a", pipeline=",".join(calls), seed=seed)
+        check_matmul(within(spec, tile, MOST), target="sm_90a", pipeline=",".join(calls), seed=seed)
     except CompileError as error:
         assert any(re.search(words, str(error)) for words in PING_PONG_REFUSALS), (calls, error)

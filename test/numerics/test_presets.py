@@ -16,7 +16,7 @@ INPUTS = Path(__file__).parent / "inputs"
 
 @pytest.mark.sweep(16)
 @pytest.mark.parametrize("preset", PRESETS)
-@pytest.mark.parametrize("shape", [(300, 520, 264), (77, 40, 56), (129, 264, 72)])
+@pytest.mark.parametrize("shape", [(300, 264, 136), (77, 40, 56), (129, 264, 72)])
 def test_odd_shapes(check_matmul, preset, shape):
     check_matmul(MatmulSpec(*shape), preset=preset, seed=1)
 
@@ -24,7 +24,7 @@ def test_odd_shapes(check_matmul, preset, shape):
 @pytest.mark.sweep(16)
 @pytest.mark.parametrize("preset", PRESETS)
 def test_whole_tiles(check_matmul, preset):
-    check_matmul(MatmulSpec(512, 256, 256), preset=preset)
+    check_matmul(MatmulSpec(256, 256, 128), preset=preset)
 
 
 @pytest.mark.sweep(6)
@@ -42,12 +42,13 @@ def test_every_layout_and_width_of_the_result(
     check_matmul(spec, preset=preset, seed=2)
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.array(1, preset=ENDS, name=["scale_bias_residual_swish", "bias_relu"])
 def test_epilogues_of_mlir_files(check_matmul, preset, name):
     check_matmul(INPUTS / f"{name}.mlir", preset=preset, seed=4)
 
 
-@pytest.mark.sweep(4)
+@pytest.mark.sweep(6)
 @pytest.mark.parametrize("name", ["v3", "v4", "v5", "kernel6"])
 @pytest.mark.parametrize("steps", ["1", "S-1", "S", "S+1", "2S", "2S+1"])
 def test_k_tile_counts(check_matmul, name, steps):
@@ -57,7 +58,7 @@ def test_k_tile_counts(check_matmul, name, steps):
     check_matmul(MatmulSpec(136, 136, 64 * count - 8), preset=name, seed=count)
 
 
-@pytest.mark.sweep(12)
+@pytest.mark.sweep(20)
 @pytest.mark.parametrize("seed", range(20))
 def test_launch_control_hands_clusters_out_in_any_order(check_matmul, seed):
     check_matmul(MatmulSpec(520, 264, 72), preset="kernel8", seed=seed)
@@ -73,7 +74,7 @@ def test_dependent_launch_leaves_the_result_as_it_is(check_matmul, preset):
 
 
 @pytest.mark.slow
-@pytest.mark.sweep(12)
+@pytest.mark.sweep(24)
 @pytest.mark.parametrize("preset", LATE)
 @pytest.mark.parametrize("seed", range(8))
 def test_many_orders_of_events(check_matmul, preset, seed):
@@ -82,4 +83,4 @@ def test_many_orders_of_events(check_matmul, preset, seed):
 
 @pytest.mark.slow
 def test_v6_on_more_than_a_few_tiles(check_matmul):
-    check_matmul(MatmulSpec(520, 600, 584), preset="v6")
+    check_matmul(MatmulSpec(520, 600, 200), preset="v6")

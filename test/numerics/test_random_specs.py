@@ -40,7 +40,7 @@ TYPES = (
 
 
 @settings(
-    max_examples=8,
+    max_examples=6,
     deadline=None,
     derandomize=True,
     phases=[Phase.generate],  # shrinking would run hundreds of kernels
@@ -56,7 +56,7 @@ TYPES = (
 def test_random_specs_are_right(check_matmul, spec, tile, prefix, box, seed):
     text = "x".join(map(str, tile))
     pipeline = f"tiling{{tile={text}}},tma-insertion{{box={box}}},swizzle-selection"
-    check_matmul(within(spec, tile), pipeline=pipeline, stop_after=prefix, seed=seed)
+    check_matmul(within(spec, tile, (2, 2, 3)), pipeline=pipeline, stop_after=prefix, seed=seed)
 
 
 @settings(

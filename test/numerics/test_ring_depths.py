@@ -39,7 +39,7 @@ def test_k_tile_counts_around_the_depth_of_the_ring(check_matmul, kind, count, r
     assert compiled.manifest["schedule"]["stages"] == 3
 
 
-@pytest.mark.sweep
+@pytest.mark.sweep(12)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("stages", [1, 2, 5, 8])
 def test_other_depths(check_matmul, kind, stages):
@@ -50,7 +50,7 @@ def test_other_depths(check_matmul, kind, stages):
     assert compiled.manifest["schedule"]["stages"] == stages
 
 
-@pytest.mark.sweep
+@pytest.mark.sweep(12)
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("kind", KINDS)
 def test_any_order_of_asynchronous_completion(check_matmul, kind, seed):

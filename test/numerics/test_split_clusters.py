@@ -32,6 +32,7 @@ def test_the_parts_of_several_tiles_are_added_up(check_matmul, target, shape, pa
     assert compiled.manifest["cluster"] == [*extents, parts]
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize("end", ENDS[:2])
 def test_every_prefix_is_right(check_matmul, end):
     spec = MatmulSpec(120, 128, 456)

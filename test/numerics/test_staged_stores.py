@@ -22,17 +22,17 @@ def test_every_width_of_a_piece(check_matmul, rows, c_dtype, piece_bytes):
     check_matmul(MatmulSpec(rows + 8, 72, 48, c_dtype=c_dtype), pipeline=text)
 
 
-@pytest.mark.sweep(2)
+@pytest.mark.sweep(3)
 @pytest.mark.array(
     buffers=(1, 2, 4),
     write=("rows", "matrices"),
-    tile=("64x96x64", "128x160x64", "256x64x64"),
+    tile=("64x96x32", "128x160x32", "256x64x32"),
     rest=("", ",warp-specialization,persistence"),
 )
 def test_both_ways_to_write_with_any_number_of_buffers(check_matmul, buffers, write, tile, rest):
     staging = f"epilogue-staging{{columns=16 buffers={buffers} write={write}}}"
     text = f"tiling{{tile={tile}}},{TMA},{staging}"
-    check_matmul(MatmulSpec(136, 168, 72), pipeline=text + rest, seed=buffers)
+    check_matmul(MatmulSpec(136, 168, 40), pipeline=text + rest, seed=buffers)
 
 
 @pytest.mark.sweep(3)
@@ -42,7 +42,7 @@ def test_staging_may_run_anywhere_after_tma_insertion(check_matmul, place, name)
     check_matmul(INPUTS / f"{name}.mlir", pipeline=",".join(["tiling", TMA, *passes]), seed=place)
 
 
-@pytest.mark.sweep(2)
+@pytest.mark.sweep(3)
 @pytest.mark.array(
     shape=("2x1", "1x2", "4x1", "2x3"),
     staging=("", ",epilogue-staging"),

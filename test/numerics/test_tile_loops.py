@@ -10,7 +10,7 @@ ROLES = (
     "tiling{tile=64x32x64},tma-insertion,swizzle-selection,pipelining{stages=2},warp-specialization"
 )
 PAIRS = (
-    "tiling{tile=128x64x64},tma-insertion,swizzle-selection,clustering{shape=SHAPE pair=true},"
+    "tiling{tile=128x32x64},tma-insertion,swizzle-selection,clustering{shape=SHAPE pair=true},"
     "pipelining{stages=2},warp-specialization"
 )
 SEQUENTIAL = "tiling{tile=64x64x64},tma-insertion,swizzle-selection"
@@ -28,7 +28,7 @@ def test_every_order_with_any_number_of_ctas(check_matmul, order, ctas):
     assert compiled.manifest["grid"] == [min(ctas, 20), 1, 1]
 
 
-@pytest.mark.sweep(2)
+@pytest.mark.sweep(3)
 @pytest.mark.parametrize("order", ORDERS)
 def test_every_order_with_launch_control(check_matmul, order):
     text = f"{ROLES},persistence{{scheduler=clc {order}}}"
@@ -44,12 +44,12 @@ def test_one_program_can_loop_over_tiles_too(check_matmul, head, ctas):
     check_matmul(spec, pipeline=f"{head},persistence{{ctas={ctas}}}")
 
 
-@pytest.mark.sweep(3)
+@pytest.mark.sweep(4)
 @pytest.mark.parametrize("shape", ["2x1", "2x2", "4x1", "4x2"])
 @pytest.mark.parametrize("scheduler", ["static ctas=8", "static", "clc"])
 def test_clusters_take_tiles_together(check_matmul, shape, scheduler):
     text = f"{PAIRS.replace('SHAPE', shape)},persistence{{scheduler={scheduler}}}"
-    check_matmul(MatmulSpec(520, 136, 136), pipeline=text, seed=2)
+    check_matmul(MatmulSpec(520, 72, 72), pipeline=text, seed=2)
 
 
 @pytest.mark.sweep(4)
@@ -57,7 +57,7 @@ def test_clusters_take_tiles_together(check_matmul, shape, scheduler):
 @pytest.mark.parametrize("seed", range(3))
 def test_launch_control_with_claims_ahead(check_matmul, depth, seed):
     text = f"{PAIRS.replace('SHAPE', '2x1')},persistence{{scheduler=clc depth={depth}}}"
-    check_matmul(MatmulSpec(392, 136, 136, b_major="n"), pipeline=text, seed=seed)
+    check_matmul(MatmulSpec(392, 72, 72, b_major="n"), pipeline=text, seed=seed)
 
 
 @pytest.mark.sweep(2)
@@ -72,7 +72,7 @@ def test_less_than_one_tile(check_matmul, shape, scheduler, head):
 
 
 def test_two_accumulators_where_tensor_memory_has_room(check_matmul):
-    for tile, columns in (("128x256x32", 512), ("256x256x32", 512), ("128x64x32", 128)):
+    for tile, columns in (("128x256x16", 512), ("256x256x16", 512), ("128x64x16", 128)):
         text = ROLES.replace("64x32x64", tile) + ",persistence{ctas=2}"
-        compiled, _ = check_matmul(MatmulSpec(136, 264, 64), pipeline=text)
+        compiled, _ = check_matmul(MatmulSpec(136, 264, 16), pipeline=text)
         assert compiled.manifest["schedule"]["tmem_columns"] == columns

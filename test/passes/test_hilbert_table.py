@@ -30,13 +30,10 @@ def table_of(ptx):
     return [(word & 0xFFFF, word >> 16) for (word,) in struct.iter_unpack("<I", data)]
 
 
-@pytest.mark.parametrize(
-    ("target", "scheduler"),
-    [("sm_90a", "ctas=3"), ("sm_100a", "ctas=3"), ("sm_100a", "scheduler=clc")],
-)
-@pytest.mark.parametrize(
-    ("tiles", "cluster", "grid"),
-    [
+@pytest.mark.array(
+    1,
+    place=[("sm_90a", "ctas=3"), ("sm_100a", "ctas=3"), ("sm_100a", "scheduler=clc")],
+    curve=[
         ((5, 4), "", (5, 4)),
         ((7, 7), "", (7, 7)),
         ((2, 30), "", (2, 30)),
@@ -45,10 +42,8 @@ def table_of(ptx):
         ((1, 3), "", (1, 3)),
     ],
 )
-def test_every_cluster_tile_once_and_each_beside_the_one_before(
-    target, scheduler, tiles, cluster, grid
-):
-    m, n = tiles
+def test_every_cluster_tile_once_and_each_beside_the_one_before(place, curve):
+    (target, scheduler), ((m, n), cluster, grid) = place, curve
     spec = MatmulSpec(64 * m - 5, 64 * n - 8, 64)
     table = table_of(compile_ptx(spec, target, cluster, scheduler))
     assert sorted(table) == list(itertools.product(*map(range, grid)))
@@ -56,6 +51,7 @@ def test_every_cluster_tile_once_and_each_beside_the_one_before(
     assert {abs(a - c) + abs(b - d) for (a, b), (c, d) in pairs} == {1}
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize("target", ["sm_90a", "sm_100a"])
 def test_the_longest_table_is_made_and_a_longer_one_refused(target):
     assert len(table_of(compile_ptx(MatmulSpec(64 * 256, 64 * 256, 64), target))) == 65536
