@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tilewright.compiler.driver import choose_pipeline
 from tilewright.compiler.pipeline import presets_of
+from tilewright.compiler.schedule.warp_schedule import warp_schedule
 from tilewright.compiler.spec import MatmulSpec
+from tilewright.dialects.target import find_target
 
 PING_PONG = (
     "4096x4096x256",
@@ -146,12 +148,16 @@ def launches(target: str) -> Iterator[Variant]:
 
 
 def warps(target: str) -> Iterator[Variant]:
-    """mma.sync from rings that threads fill: the chosen schedule and tiles for two CTAs or one."""
+    """mma.sync from rings that threads fill: the chosen schedule, and that for the multiprocessors
+    of an H100 or H200, where the kernels run; tiles for two CTAs or one."""
+    here = replace(find_target(target), multiprocessors=find_target("sm_90a").multiprocessors)
     for shape, (name, (tile, stages)) in itertools.product(WARP_SHAPES, WARP_TILES.items()):
         ring = f"copy-insertion,swizzle-selection,pipelining{{stages={stages}}}"
         yield Variant(shape, name, f"tiling{{tile={tile}}},{ring}")
         if name == "wide":
             yield Variant(shape, "chosen")
+            spec = MatmulSpec(*map(int, shape.split("x")))
+            yield Variant(shape, "chosen-here", warp_schedule(spec, here).pipeline())
 
 
 COMPARISONS = {

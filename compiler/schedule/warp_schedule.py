@@ -1,15 +1,18 @@
 """The schedule of a matmul on a chip whose warps multiply by themselves (mma.sync).
 
-    waves   CTAs over those that find room at once
     step    the longest of what its MMAs, its fragments and what it asks L2 for take, and a part of
-            the others; a CTA alone also waits for its first fragments
-    least   waves × (K steps × step + latency), then the largest tile and the deepest ring
+            the others
+    round   the CTAs that share a multiprocessor at once: K steps × their steps one after another,
+            or one and its latency where that is longer
+    least   the rounds of the busiest multiprocessor, then the largest tile and the deepest ring
 
-Figures are those of data sheets: nothing was measured on these chips.
+Figures are those of data sheets. Latency and what is hidden fit the times of the same kernels on an
+H100 (docs/appendix/mma-sync.md); nothing was measured on the chips themselves.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import dataclass
 
@@ -24,10 +27,10 @@ TILES = (
     (128, 256), (256, 128), (128, 128), (128, 64), (64, 128), (64, 64), (64, 32), (32, 64),
     (32, 128), (16, 128), (16, 64), (32, 32), (16, 32),
 )  # fmt: skip
-K_BYTES = 64  # of a tile, a row of a 64-byte swizzle
+K_BYTES = (128, 64)  # of a tile: a row of the widest swizzle, or of half of it
 STAGES_MIN, STAGES_MAX = 3, 4
 NOT_HIDDEN = 0.2  # assumed: of what a step does beside what takes it longest
-STEP_LATENCY = 150  # cycles, assumed: from the meeting of a step to its first MMA
+STEP_LATENCY = 300  # cycles from the meeting of a step to its last MMA, beside the MMAs themselves
 OTHER_REGISTERS = 82  # of a thread, beside its sums: fragments and addresses
 
 
@@ -60,17 +63,23 @@ def candidates(spec: MatmulSpec, target: Target) -> list[tuple[WarpSchedule, flo
     """Each schedule with its microseconds by estimate, the least first; of equals the largest."""
     item = DTYPES[spec.a_dtype].bytes
     found = []
-    for m, n in TILES:
-        tile, grid = (m, n, K_BYTES // item), warp_grid(m, n, target.mma)
+    for (m, n), k_bytes in itertools.product(TILES, K_BYTES):
+        tile, grid = (m, n, k_bytes // item), warp_grid(m, n, target.mma)
         if grid is None or tile_memory(target, tile, item):
             continue
-        slot = (m + n) * K_BYTES
+        slot = (m + n) * k_bytes
         steps = -(-spec.k // tile[2])
         most = max(1, min(STAGES_MAX, steps, (target.shared_bytes - RESERVED_BYTES) // slot))
         for stages in range(min(STAGES_MIN, most), most + 1):
             schedule = WarpSchedule(tile, grid, stages)
             found.append((schedule, estimate_us(spec, schedule, target)))
-    return sorted(found, key=lambda pair: (pair[1], -math.prod(pair[0].tile), -pair[0].stages))
+    return sorted(found, key=_order)
+
+
+def _order(found: tuple[WarpSchedule, float]) -> tuple[float, int, int]:
+    """The least time first; of equals the largest tile of C, then the deepest ring."""
+    (m, n, _), stages = found[0].tile, found[0].stages
+    return found[1], -m * n, -stages
 
 
 def warp_schedule(spec: MatmulSpec, target: Target) -> WarpSchedule:
@@ -84,30 +93,33 @@ def warp_schedule(spec: MatmulSpec, target: Target) -> WarpSchedule:
 def estimate_us(spec: MatmulSpec, schedule: WarpSchedule, target: Target) -> float:
     """Microseconds of the waves, at least those in which DRAM moves everything once."""
     (m, n, k), chip = schedule.tile, figures(target)
-    item, room = DTYPES[spec.a_dtype].bytes, _ctas_at_once(schedule, target)
+    item = DTYPES[spec.a_dtype].bytes
+    room = _ctas_at_once(schedule, target, item)
     mma = 2 * m * n * k / chip.mma_rate * item / 2
     warp_m, warp_n = m // schedule.warps[0], n // schedule.warps[1]
     fragments = math.prod(schedule.warps) * (warp_m + warp_n) * k * item / chip.shared_rate
     loads = (min(m, spec.m) + min(n, spec.n)) * k * item / chip.l2_rate
     *others, slowest = sorted((mma, fragments, loads))
     step = slowest + NOT_HIDDEN * sum(others)
-    step += max(0, STEP_LATENCY - (room - 1) * step)
     ctas = -(-spec.m // m) * -(-spec.n // n)
-    busiest = -(-ctas // target.multiprocessors)
-    waves = -(-busiest // room)
-    steps = -(-spec.k // k)
+    rounds, left = divmod(-(-ctas // target.multiprocessors), room)
     stored = m * n * DTYPES[spec.c_dtype].bytes / chip.direct_store_rate
-    work = busiest * (steps * step + stored)
-    cycles = work + waves * (chip.cta_start + chip.tma_latency)
+
+    def round_of(count: int) -> float:
+        """Cycles in which `count` CTAs of one multiprocessor run together."""
+        loop = -(-spec.k // k) * max(count * step, step + STEP_LATENCY)
+        return loop + count * stored + chip.cta_start + chip.tma_latency
+
+    cycles = rounds * round_of(room) + (round_of(left) if left else 0)
     moved = (spec.m + spec.n) * spec.k * item + spec.m * spec.n * DTYPES[spec.c_dtype].bytes
     return max(cycles / (chip.clock * 1e3), moved / chip.dram_rate)
 
 
-def _ctas_at_once(schedule: WarpSchedule, target: Target) -> int:
+def _ctas_at_once(schedule: WarpSchedule, target: Target, item: int) -> int:
     """CTAs that shared memory and registers of a multiprocessor have room for."""
-    m, n, _ = schedule.tile
+    m, n, k = schedule.tile
     threads = WARP_THREADS * math.prod(schedule.warps)
     registers = threads * min(255, m * n // threads + OTHER_REGISTERS)
-    shared = schedule.stages * (m + n) * K_BYTES + target.cta_reserved_shared_bytes
+    shared = schedule.stages * (m + n) * k * item + target.cta_reserved_shared_bytes
     by_shared = target.multiprocessor_shared_bytes // shared
     return max(1, min(by_shared, target.registers // registers))
