@@ -172,6 +172,19 @@ def walk(root: Any, op_class: type | UnionType | tuple[type, ...]) -> list[Any]:
     return found[1:] if root.operation.name in names else found
 
 
+def operations_named(root: Any, name: str) -> list[ir.Operation]:
+    """Every operation of that name under `root`, in program order."""
+    found: list[ir.Operation] = []
+
+    def visit(operation: ir.Operation) -> ir.WalkResult:
+        if operation.name == name:
+            found.append(operation)
+        return GO_ON
+
+    root.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
+    return found
+
+
 @functools.cache
 def _names_of(op_class: type | UnionType | tuple[type, ...]) -> frozenset[str]:
     """The names of the ops of a class and of those derived from it, or of several."""

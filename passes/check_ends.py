@@ -16,14 +16,15 @@ from ..dialects import sm
 from ..dialects.mlir import ir
 from ..dialects.sm_memory import MEMORY_OPS, BarriersOp, TensorMemoryOp
 from ..dialects.sm_threads import LANE, FirstWarpOp, PrologueOp, who_runs
-from ..dialects.tile import KernelOp, TensorMapOp
+from ..dialects.tile import AccumulatorOp, KernelOp, TensorMapOp
 from .base import defining_op, refused, walk
 from .clone import constant_of
 from .plan import cluster_of
 
 MEETINGS = (sm.CtaBarrierOp, sm.ClusterBarrierOp)
 AROUND = (FirstWarpOp, sm.FenceOp)
-BEFORE = (*get_args(MEMORY_OPS), sm.PositionOp, sm.TallyOp, TensorMapOp, PrologueOp, *AROUND)
+PLACES = (*get_args(MEMORY_OPS), sm.PositionOp, sm.TallyOp, TensorMapOp, AccumulatorOp)
+BEFORE = (*PLACES, PrologueOp, *AROUND)
 
 
 def check_ends(kernel: KernelOp) -> None:

@@ -15,7 +15,6 @@ from ..dialects.thread_tiles import ThreadTile
 from ..dialects.tile import KernelOp, MmaOp, StoreOp
 from ..dialects.tile_sums import HasSumsOp, SumsPlaceOp, SumsRowOp, ViewMmaOp
 from ..dialects.tile_types import AccumulatorType, element_bytes
-from .base import walk
 from .build import as_i32, less, when
 from .expand_rows import write_row
 from .whole import lies_inside
@@ -27,7 +26,8 @@ def share_of(kernel: KernelOp, acc: ir.Value[AccumulatorType]) -> ThreadTile:
     """How the threads of a kernel share an accumulator, in the groups that its MMAs read."""
     share = ThreadTile.of(*acc.type.shape, kernel.threads.value)
     assert share is not None  # check_shares lets no other tile through
-    mma = next(op for op in walk(kernel, MMAS) if op.acc == acc)
+    users = (use.owner.opview for use in acc.uses)
+    mma = next(op for op in users if isinstance(op, MMAS))
     if isinstance(mma, ViewMmaOp):
         return share
     a, b = mma.a.type.layout, mma.b.type.layout

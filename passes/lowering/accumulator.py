@@ -9,7 +9,7 @@ from ...dialects.mlir import ir
 from .. import build
 from ..places import column_in, row_in
 from ..tmem_reads import TmemRead
-from .frame import Frame
+from .scope import Scope
 
 MATRIX_LANES = 16
 
@@ -27,9 +27,9 @@ class Place:
     lanes: ir.Value
 
     @staticmethod
-    def of(frame: Frame, fragment: TmemRead, n: int) -> Place:
+    def of(scope: Scope, fragment: TmemRead, n: int) -> Place:
         """For an accumulator of `n` columns."""
-        warp, lane = frame.team.thread // 32, frame.lane
+        warp, lane = scope.team.thread // 32, scope.lane
         lanes, row = Place.lanes_of(warp), Place.row_of(warp, lane, fragment)
         return Place(row, Place.column_of(warp, lane, fragment, n), lanes)
 

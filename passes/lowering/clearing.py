@@ -8,12 +8,12 @@ from ...dialects.tile_threads import ClearUnitOp
 from ...dialects.tile_types import integers_of
 from .. import build
 from ..base import defining_op
-from .frame import Frame
+from .scope import Scope
 
 WORDS = 4
 
 
-def lower_clear_unit(_: Frame, op: ClearUnitOp) -> None:
+def lower_clear_unit(_: Scope, op: ClearUnitOp) -> None:
     """One store a chunk."""
     slot, unit = op.slot, op.unit
     memory, index = defining_op(op.memory), op.tile.value

@@ -18,8 +18,8 @@ from ...dialects.tile import CopyOp
 from .. import build
 from ..base import defining_op
 from ..copy_width import UNIT_BYTES, is_asynchronous
-from .frame import Frame, place_of
 from .operands import unit_offset
+from .scope import Scope, place_of
 from .source import Source
 
 # Written out in one pass of a loop.
@@ -27,35 +27,35 @@ COPIES_MAX = 8
 Part = tuple[ir.Value, ir.Value]
 
 
-def lower_copy(frame: Frame, op: CopyOp) -> None:
+def lower_copy(scope: Scope, op: CopyOp) -> None:
     """The team's threads copy the tile into the acquired slot, or into a place of its own."""
     in_ring = not isinstance(defining_op(op.tile), TileMemoryOp)
     if in_ring and is_asynchronous(op):
-        _start_copies(frame, op)
+        _start_copies(scope, op)
     elif op.tile.type.layout.swizzle == LINEAR:
-        _copy_parts(frame, op)
+        _copy_parts(scope, op)
     else:
-        _copy_tile(frame, op)
+        _copy_tile(scope, op)
 
 
-def _copy_parts(frame: Frame, op: CopyOp) -> None:
+def _copy_parts(scope: Scope, op: CopyOp) -> None:
     """Threads copy what one load takes at a time; elements outside the view are zero."""
     layout, start = op.tile.type.layout, place_of(op.tile)
     source = Source.of(op)
     size = source.width * layout.element_bytes
-    with _parts(frame, layout, size, COPIES_MAX) as parts:
+    with _parts(scope, layout, size, COPIES_MAX) as parts:
         values = [source.read_part(row, part * source.width) for row, part in parts]
         for (row, part), value in zip(parts, values, strict=True):
             to = build.shared_at(row * layout.span_bytes + part * size + start)
             llvm.store(value, to, alignment=size)
 
 
-def _start_copies(frame: Frame, op: CopyOp) -> None:
+def _start_copies(scope: Scope, op: CopyOp) -> None:
     """Threads start copies, which are done when waited for."""
     layout, start = op.tile.type.layout, place_of(op.tile)
     source = Source.of(op)
     size = source.width * layout.element_bytes
-    with _parts(frame, layout, size, COPIES_MAX) as parts:
+    with _parts(scope, layout, size, COPIES_MAX) as parts:
         for row, part in parts:
             to = _part_offset(layout, row, part, size) + start
             source.start_copy(row, part * source.width, build.shared_at(to))
@@ -72,11 +72,11 @@ def _part_offset(layout: TileLayout, row: ir.Value, part: ir.Value, size: int) -
     return unit + part % in_unit * size
 
 
-def _copy_tile(frame: Frame, op: CopyOp) -> None:
+def _copy_tile(scope: Scope, op: CopyOp) -> None:
     """Threads copy units; elements outside the view are zero."""
     layout, start = op.tile.type.layout, place_of(op.tile)
     source = Source.of(op)
-    with _parts(frame, layout, UNIT_BYTES, source.units_under_way) as units:
+    with _parts(scope, layout, UNIT_BYTES, source.units_under_way) as units:
         values = [source.read_unit(row, column) for row, column in units]
         for (row, column), value in zip(units, values, strict=True):
             address = build.shared_at(unit_offset(layout, row, column) + start)
@@ -84,14 +84,14 @@ def _copy_tile(frame: Frame, op: CopyOp) -> None:
 
 
 @contextmanager
-def _parts(frame: Frame, layout: TileLayout, size: int, most: int) -> Iterator[list[Part]]:
+def _parts(scope: Scope, layout: TileLayout, size: int, most: int) -> Iterator[list[Part]]:
     """Emit the body for every (row, `size` bytes of it), up to `most` at a time in each thread.
 
     Neighbouring threads take neighbouring parts of global memory where their number in a row is a
     power of two, or the layout is linear; else each takes whole rows, so that no K step divides.
     """
     in_row = layout.contiguous * layout.element_bytes // size
-    team = frame.team
+    team = scope.team
     if in_row & (in_row - 1) == 0 or layout.swizzle == LINEAR:
         parts = layout.rows * in_row
         count = _at_a_time(parts // team.threads if parts % team.threads == 0 else 1, most)

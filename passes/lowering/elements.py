@@ -6,8 +6,8 @@ from ...dialects.mlir import arith, ir, llvm, vector
 from ...dialects.tile import ElementOp
 from ...dialects.tile_types import element_bytes
 from .. import build
-from .frame import lowered
 from .scalar_ops import widened
+from .scope import lowered
 
 
 def slice_of(values: ir.Value, start: int, width: int) -> ir.Value:

@@ -20,7 +20,7 @@ from ...dialects.tile_sums import ViewMmaOp
 from ...dialects.tile_types import SmemType
 from .. import build
 from ..clone import constant_of
-from .frame import Frame, place_of
+from .scope import Scope, place_of
 from .thread_sums import ThreadSums
 
 PRODUCTS_MAX = 1024
@@ -139,9 +139,9 @@ class Operand:
         return self.lines[key]
 
 
-def lower_fma(frame: Frame, op: MmaOp) -> None:
+def lower_fma(scope: Scope, op: MmaOp) -> None:
     """All products of the tile."""
-    sums = frame.thread_sums[op.acc]
+    sums = ThreadSums.of(scope, op.acc)
     values = first_sums(op, sums)
     a, b = _operands(op, sums)
     step, depth = math.lcm(a.step, b.step), op.a.type.layout.k

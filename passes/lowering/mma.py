@@ -13,25 +13,25 @@ from ...dialects.tile_types import AccumulatorType, SmemType
 from .. import build
 from ..base import defining_op
 from .descriptors import encode_bytes
-from .frame import Frame, known, lowered, slot_of
 from .positions import lower_tile
+from .scope import Scope, descriptor_at, lowered, lowered_as, slot_of, sums_at
 
 MMA_NAMES = frozenset(each.OPERATION_NAME for each in (MmaOp, PairMmaOp))
 
 
-def lower_mma(frame: Frame, op: MmaOp | PairMmaOp) -> None:
+def lower_mma(scope: Scope, op: MmaOp | PairMmaOp) -> None:
     """Every atom of the tile, K innermost; the first K step honours `accumulate`.
 
     A pair's MMA gives M and N of both CTAs together.
     """
     a, b = op.a.type.layout, op.b.type.layout
-    atom_m, n = frame.mma_rows(a.mn), op.acc.type.shape[1]
-    fields = {"kind": mma_dtypes(op)[0].operand_kind, "cta_group": frame.cta_group}
-    fields |= mma_fields(op, frame.cta_group * atom_m)
-    column = known(lowered(op.acc))
-    operands = [operand_descriptor(frame, operand) for operand in (op.a, op.b)]
+    atom_m, n = scope.mma_rows(a.mn), op.acc.type.shape[1]
+    fields = {"kind": mma_dtypes(op)[0].operand_kind, "cta_group": scope.cta_group}
+    fields |= mma_fields(op, scope.cta_group * atom_m)
+    base, column = sums_at(op.acc)
+    operands = [operand_descriptor(scope, operand) for operand in (op.a, op.b)]
     for atom in range(a.mn // atom_m):
-        sums = frame.tmem_address(column + atom * frame.atom_columns(atom_m, n))
+        sums = base + (column + atom * scope.atom_columns(atom_m, n))
         for k in range(0, a.k, fields["k"]):
             offsets = {"a_offset": a.offset(atom * atom_m, k), "b_offset": b.offset(0, k)}
             accumulate = op.accumulate if k == 0 else build.true()
@@ -60,28 +60,28 @@ def mma_dtypes(op: MmaOp | PairMmaOp) -> tuple[DType, DType]:
     return a, b
 
 
-def lower_operand(frame: Frame, op: TileOp) -> ir.Value:
+def lower_operand(scope: Scope, op: TileOp) -> ir.Value:
     """A tile of a slot: for an MMA its matrix descriptor, else where it lies.
 
     The descriptor is that of the first slot's moved on.
     """
     if not any(use.owner.name in MMA_NAMES for use in op.tile.uses):
-        return lower_tile(frame, op)
+        return lower_tile(scope, op)
     ring, index = slot_of(op)
     if isinstance(op.tile.type, AccumulatorType):
-        return lower_tile(frame, op)
-    first = frame.descriptors[ring.memory][op.index.value]
+        return lower_tile(scope, op)
+    first = scope.descriptors[ring.memory][op.index.value]
     pitch = op.tile.type.layout.slot_bytes
     known_index = isinstance(index, int)
     units = encode_bytes(index * pitch) if known_index else index * encode_bytes(pitch)
-    return frame.lowered_as(advance(first, units), op.tile.type)
+    return lowered_as(advance(first, units), op.tile.type)
 
 
-def operand_descriptor(frame: Frame, operand: ir.Value[SmemType]) -> ir.Value:
+def operand_descriptor(scope: Scope, operand: ir.Value[SmemType]) -> ir.Value:
     """A tile's matrix descriptor."""
     memory = defining_op(operand)
     if isinstance(memory, sm.TileMemoryOp):
-        return frame.descriptor_at(operand.type.layout, memory.offset.value)
+        return descriptor_at(scope.target, operand.type.layout, memory.offset.value)
     return lowered(operand)
 
 

@@ -21,32 +21,32 @@ from .. import build
 from ..clone import constant_of
 from ..places import column_in, row_in
 from .fragment_loads import Operand
-from .frame import Frame, lowered_parts, place_of
 from .mma import mma_dtypes
+from .scope import Scope, lowered_as, lowered_parts, place_of
 from .warp_accumulator import ATOM_M, ATOM_N, FRAGMENT, WarpSums, new_slots
 
 
-def hold_fragments(frame: Frame, op: AccumulatorOp) -> ir.Value:
+def hold_fragments(scope: Scope, op: AccumulatorOp) -> ir.Value:
     """Stack slots at the start of the kernel."""
-    with ir.InsertionPoint.at_block_begin(frame.kernel.body.blocks[0]):
-        slots = new_slots(frame, op.acc.type)
-    return frame.lowered_as(slots, op.acc.type)
+    with ir.InsertionPoint.at_block_begin(scope.kernel.body.blocks[0]):
+        slots = new_slots(scope, op.acc.type)
+    return lowered_as(slots, op.acc.type)
 
 
-def clear_fragments(frame: Frame, op: ClearSumsOp | MmaOp) -> None:
+def clear_fragments(scope: Scope, op: ClearSumsOp | MmaOp) -> None:
     """Zeros in every register."""
-    held = WarpSums.of(frame, op.acc)
+    held = WarpSums.of(scope, op.acc)
     zero = llvm.ZeroOp(held.struct).result
     held.store([[zero for _ in row] for row in held.slots])
 
 
-def lower_mma_sync(frame: Frame, op: MmaOp) -> None:
+def lower_mma_sync(scope: Scope, op: MmaOp) -> None:
     """K by K; where the sums may have to begin anew, they are cleared first."""
-    held = WarpSums.of(frame, op.acc)
+    held = WarpSums.of(scope, op.acc)
     if constant_of(op.accumulate) is None:
         with build.when(op.accumulate ^ build.true()):
-            clear_fragments(frame, op)
-    a, b = _operands(frame, op, held)
+            clear_fragments(scope, op)
+    a, b = _operands(scope, op, held)
     sums, steps = held.load(), list(_steps(op))
     ready = [operand.words(*steps[0]) for operand in (a, b)]
     for number, (_, k_atom) in enumerate(steps):
@@ -75,9 +75,9 @@ def _multiply(op: MmaOp, sums: list[list[Any]], a: list[Any], b: list[Any], k: i
             row[j] = made.sum
 
 
-def _operands(frame: Frame, op: MmaOp, held: WarpSums) -> tuple[Operand, Operand]:
+def _operands(scope: Scope, op: MmaOp, held: WarpSums) -> tuple[Operand, Operand]:
     """A by the warp's rows, B by its columns."""
-    warp, tile = frame.team.thread // WARP_THREADS, held.tile
+    warp, tile = scope.team.thread // WARP_THREADS, held.tile
     along_m = tuple(tile.m * number for number in range(tile.grid[0]))
     along_n = tuple(tile.n * number for number in range(tile.grid[1]))
     a = (held.first_row(warp), along_m, tile.m // ATOM_M, "a")
@@ -88,24 +88,24 @@ def _operands(frame: Frame, op: MmaOp, held: WarpSums) -> tuple[Operand, Operand
     )
 
 
-def lower_settled(frame: Frame, op: AwaitSumsOp) -> ir.Value:
+def lower_settled(scope: Scope, op: AwaitSumsOp) -> ir.Value:
     """They are complete when issued."""
-    return frame.lowered_as(lowered_parts(op.acc), op.sums.type)
+    return lowered_as(lowered_parts(op.acc), op.sums.type)
 
 
-def lower_warp_row(frame: Frame, op: ThreadRowOp) -> ir.Value:
+def lower_warp_row(scope: Scope, op: ThreadRowOp) -> ir.Value:
     """By warp and lane, as the fragment of D spreads rows."""
-    warp = frame.team.thread // WARP_THREADS
-    return WarpSums.of(frame, op.sums).first_row(warp) + row_in(FRAGMENT, lane=frame.lane)
+    warp = scope.team.thread // WARP_THREADS
+    return WarpSums.of(scope, op.sums).first_row(warp) + row_in(FRAGMENT, lane=scope.lane)
 
 
-def lower_warp_column(frame: Frame, op: ThreadColumnOp) -> ir.Value:
+def lower_warp_column(scope: Scope, op: ThreadColumnOp) -> ir.Value:
     """By warp and lane: four lanes share 8 columns."""
-    warp = frame.team.thread // WARP_THREADS
-    return WarpSums.of(frame, op.sums).first_column(warp) + column_in(FRAGMENT, lane=frame.lane)
+    warp = scope.team.thread // WARP_THREADS
+    return WarpSums.of(scope, op.sums).first_column(warp) + column_in(FRAGMENT, lane=scope.lane)
 
 
-def lower_read_atoms(frame: Frame, op: ReadRowsOp) -> list[ir.Value]:
+def lower_read_atoms(scope: Scope, op: ReadRowsOp) -> list[ir.Value]:
     """The registers of the MMAs of 16 rows of the warp's."""
-    rows = WarpSums.of(frame, op.sums).rows(op.row.value // ATOM_M)
-    return [frame.lowered_as(own, op.upper.type) for own in rows]
+    rows = WarpSums.of(scope, op.sums).rows(op.row.value // ATOM_M)
+    return [lowered_as(own, op.upper.type) for own in rows]

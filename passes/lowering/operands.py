@@ -9,7 +9,7 @@ from ...dialects.tile_boxes import LoadBoxesOp, MulticastBoxesOp
 from .. import build
 from ..base import defining_op
 from ..copy_width import UNIT_BYTES
-from .frame import Frame, lowered, lowered_parts
+from .scope import Scope, lowered, lowered_parts
 
 
 def unit_offset(layout: TileLayout, row: ir.Value, column: ir.Value) -> ir.Value:
@@ -26,30 +26,30 @@ def unit_offset(layout: TileLayout, row: ir.Value, column: ir.Value) -> ir.Value
     return within ^ line * UNIT_BYTES
 
 
-def lower_load_boxes(frame: Frame, op: LoadBoxesOp) -> None:
+def lower_load_boxes(scope: Scope, op: LoadBoxesOp) -> None:
     """One copy a box."""
     layout = op.tile.type.layout
     row, chunk = _first_row(op), _first_chunk(op)
     if len(op.map.type.box) == 3:
-        _copy(frame, op, lowered(op.tile), [build.constant(0), row, chunk], None)
+        _copy(scope, op, lowered(op.tile), [build.constant(0), row, chunk], None)
         return
     for index in range(layout.chunks):
         column = (chunk + index) * layout.span
         destination = lowered(op.tile) + index * layout.chunk_bytes
-        _copy(frame, op, destination, [column, row], None)
+        _copy(scope, op, destination, [column, row], None)
 
 
-def lower_multicast_boxes(frame: Frame, op: MulticastBoxesOp) -> None:
+def lower_multicast_boxes(scope: Scope, op: MulticastBoxesOp) -> None:
     """This CTA's part of every box goes to all CTAs of the line, at the same place in each."""
     layout = op.tile.type.layout
     part_rows = layout.rows // op.parts.value
-    part = frame.place.part(op.axis.value)
+    part = scope.place.part(op.axis.value)
     row = _first_row(op) + part * part_rows
     chunk = _first_chunk(op)
     start = lowered(op.tile) + part * (part_rows * layout.span_bytes)
     for index in range(layout.chunks):
         column = (chunk + index) * layout.span
-        _copy(frame, op, start + index * layout.chunk_bytes, [column, row], op.mask)
+        _copy(scope, op, start + index * layout.chunk_bytes, [column, row], op.mask)
 
 
 def _first_row(op: LoadBoxesOp | MulticastBoxesOp) -> ir.Value:
@@ -69,7 +69,7 @@ def map_at(map_: ir.Value, coordinates: list[ir.Value]) -> tuple[ir.Value, list[
 
 
 def _copy(
-    frame: Frame,
+    scope: Scope,
     op: LoadBoxesOp | MulticastBoxesOp,
     destination: ir.Value,
     coordinates: list[ir.Value],
@@ -82,8 +82,8 @@ def _copy(
         map_,
         _barrier(op.barrier),
         coordinates,
-        destination="cta" if mask is None and not frame.cluster.pair else "cluster",
-        cta_group=frame.cta_group,
+        destination="cta" if mask is None and not scope.cluster.pair else "cluster",
+        cta_group=scope.cta_group,
         mask=mask,
     )
 

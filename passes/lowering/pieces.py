@@ -24,9 +24,9 @@ from .. import build
 from ..places import column_in, row_in
 from ..whole import is_whole
 from .elements import read_elements, slice_of
-from .frame import Frame, lowered
 from .operands import UNIT_BYTES, map_at, unit_offset
 from .scalar_ops import apply_epilogue
+from .scope import Scope, lowered
 
 MATRICES = tensor_memory("16x256b", 1)
 """Two 8x8 matrices, one below the other."""
@@ -36,7 +36,7 @@ MATRICES = tensor_memory("16x256b", 1)
 class Piece:
     """A piece at hand: `start` is its first column in the tile, `buffer` its place (bytes)."""
 
-    frame: Frame
+    scope: Scope
     op: WritePieceOp
     start: ir.Value
     buffer: ir.Value
@@ -76,7 +76,7 @@ class Piece:
         `values` are what a thread of the warp has of them, `MATRICES` for every 8 columns (PTX
         ISA, stmatrix).
         """
-        lane = self.frame.lane
+        lane = self.scope.lane
         row, column = first + row_in(MATRICES, lane=lane), column_in(MATRICES, lane=lane)
         words = self._packed(values, row, column + start)
         matrix, row = lane // 8, lane % 8
@@ -104,12 +104,12 @@ def _behind(index: int) -> tuple[int, int]:
     return row, MATRICES.shape[1] * block + column
 
 
-def piece_of(frame: Frame, op: WritePieceOp) -> Piece:
+def piece_of(scope: Scope, op: WritePieceOp) -> Piece:
     """The piece that an op writes."""
-    return Piece(frame, op, op.start, lowered(op.buffer))
+    return Piece(scope, op, op.start, lowered(op.buffer))
 
 
-def lower_tma_store(frame: Frame, op: TmaStoreOp) -> None:
+def lower_tma_store(scope: Scope, op: TmaStoreOp) -> None:
     """One box of the view."""
     m, n = integers_of(op.extents)
     column = build.as_i32(op.j) * n + op.start

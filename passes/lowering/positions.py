@@ -13,7 +13,7 @@ from ...dialects.tile_types import AccumulatorType, integers_of
 from .. import build
 from ..base import defining_op
 from ..clone import constant_of
-from .frame import Frame, known, lowered, lowered_parts, slot_of
+from .scope import Scope, known, lowered, lowered_as, lowered_parts, slot_of
 
 
 @dataclass(frozen=True)
@@ -71,89 +71,82 @@ def _zero_slot() -> ir.Value:
     return slot
 
 
-def lower_position(frame: Frame, op: sm.PositionOp) -> ir.Value:
+def lower_position(scope: Scope, op: sm.PositionOp) -> ir.Value:
     """Both are 0 at first."""
     stages = op.stages.value
     if stages == 1:
-        return frame.lowered_as(_zero_slot(), op.position.type)
+        return lowered_as(_zero_slot(), op.position.type)
     index, phase = _zero_slot(), _zero_slot()
-    return frame.lowered_as((phase, index, build.constant(stages)), op.position.type)
+    return lowered_as((phase, index, build.constant(stages)), op.position.type)
 
 
-def lower_read_position(_: Frame, op: sm.ReadPositionOp) -> list[ir.Value]:
+def lower_read_position(_: Scope, op: sm.ReadPositionOp) -> list[ir.Value]:
     """A ring of one slot has but one index."""
     at = Position.of(op.position)
     return [build.constant(0) if at.stages == 1 else _load(at.index), _load(at.phase)]
 
 
-def lower_advance_position(_: Frame, op: sm.AdvancePositionOp) -> None:
+def lower_advance_position(_: Scope, op: sm.AdvancePositionOp) -> None:
     Position.of(op.position).step(op.slots.value)
 
 
-def lower_tally(frame: Frame, op: sm.TallyOp) -> ir.Value:
-    return frame.lowered_as(_zero_slot(), op.tally.type)
+def lower_tally(scope: Scope, op: sm.TallyOp) -> ir.Value:
+    return lowered_as(_zero_slot(), op.tally.type)
 
 
-def lower_read_tally(_: Frame, op: sm.ReadTallyOp) -> ir.Value:
+def lower_read_tally(_: Scope, op: sm.ReadTallyOp) -> ir.Value:
     return _load(lowered(op.tally))
 
 
-def lower_write_tally(_: Frame, op: sm.WriteTallyOp) -> None:
+def lower_write_tally(_: Scope, op: sm.WriteTallyOp) -> None:
     llvm.store(op.value, lowered(op.tally))
 
 
-def lower_barrier(_: Frame, op: sm.BarrierOp) -> ir.Value:
+def lower_barrier(_: Scope, op: sm.BarrierOp) -> ir.Value:
     """Its address."""
     first, index = defining_op(op.barriers).offset.value, known(op.index)
     return build.shared_at(index * BARRIER_BYTES + first)
 
 
-def lower_slot_address(_: Frame, op: sm.SlotAddressOp) -> ir.Value:
+def lower_slot_address(_: Scope, op: sm.SlotAddressOp) -> ir.Value:
     """Where launch control writes its answer."""
     ring, index = slot_of(op)
     (first,) = integers_of(defining_op(ring.memory).offsets)
     return build.shared_at(index * CLAIM_BYTES + first)
 
 
-def lower_columns(frame: Frame, op: sm.ColumnsOp) -> ir.Value | None:
-    """The first column, from that of the allocation on; a ring's are found by its slots."""
-    if any(use.owner.name == sm.RingOp.OPERATION_NAME for use in op.acc.uses):
-        return None
-    return frame.lowered_as(build.constant(op.first.value), op.acc.type)
-
-
-def lower_tile(frame: Frame, op: TileOp) -> ir.Value:
+def lower_tile(_: Scope, op: TileOp) -> ir.Value:
     """Where the tile lies, from the slot's index: a byte, or a column of tensor memory."""
     ring, index = slot_of(op)
+    memory = defining_op(ring.memory)
     if isinstance(op.tile.type, AccumulatorType):
-        columns = defining_op(ring.memory)
-        first, pitch = columns.first.value, columns.each.value
-    else:
-        memory, tile = defining_op(ring.memory), op.index.value
-        first, pitch = integers_of(memory.offsets)[tile], op.tile.type.layout.slot_bytes
-    return frame.lowered_as(build.as_value(index * pitch + first), op.tile.type)
+        column = build.as_value(index * memory.each.value + memory.first.value)
+        return lowered_as([lowered(memory.memory), column], op.tile.type)
+    first, pitch = integers_of(memory.offsets)[op.index.value], op.tile.type.layout.slot_bytes
+    return lowered_as(build.as_value(index * pitch + first), op.tile.type)
 
 
-def lower_cta_mask(frame: Frame, op: sm.CtaMaskOp) -> ir.Value:
+def lower_cta_mask(scope: Scope, op: sm.CtaMaskOp) -> ir.Value:
     """As the place of this CTA gives it."""
     axes = [ir.StringAttr(axis).value for axis in op.along]
     if op.whose.value == PEERS:
-        return frame.place.peers(axes[0])
-    return frame.place.mask(op.whose.value == PAIR, axes)
+        return scope.place.peers(axes[0])
+    return scope.place.mask(op.whose.value == PAIR, axes)
 
 
-def lower_leader_rank(frame: Frame, _: sm.LeaderRankOp) -> ir.Value:
+def lower_leader_rank(scope: Scope, _: sm.LeaderRankOp) -> ir.Value:
     """The pair's first CTA."""
-    return build.as_value(frame.place.leader_rank())
+    return build.as_value(scope.place.leader_rank())
 
 
-def lower_prefetch(_: Frame, op: sm.PrefetchTensorMapOp) -> None:
+def lower_prefetch(_: Scope, op: sm.PrefetchTensorMapOp) -> None:
     """The map is a parameter."""
     sm.PrefetchTensorMapOp.of(lowered(op.map))
 
 
-def lower_tmem_base(frame: Frame, op: sm.TmemBaseOp) -> ir.Value:
-    """It was written to shared memory."""
+def lower_tmem_base(_: Scope, op: sm.TmemBaseOp) -> ir.Value:
+    """It was written to shared memory; what asks for the allocation from here on gets it."""
     place = build.shared_at(defining_op(op.memory).offset.value)
-    frame.tmem = llvm.load(build.i32(), place)
-    return frame.tmem
+    base = llvm.load(build.i32(), place)
+    op.memory.replace_all_uses_with(lowered_as(base, op.memory.type))
+    return base

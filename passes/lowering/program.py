@@ -54,14 +54,12 @@ from ...dialects.tile_threads import (
     WriteRowOp,
 )
 from .. import build
-from ..base import refused
+from ..base import operations_named, refused
 from ..clone import is_pure
 from ..thread_rules import program
 from .clearing import lower_clear_unit
 from .copies import lower_copy
-from .cta_place import CtaPlace
 from .fma import lower_fma
-from .frame import Frame, Team
 from .mma import lower_mma, lower_operand
 from .mma_sync import (
     clear_fragments,
@@ -77,7 +75,6 @@ from .pieces import lower_tma_store
 from .positions import (
     lower_advance_position,
     lower_barrier,
-    lower_columns,
     lower_cta_mask,
     lower_leader_rank,
     lower_position,
@@ -104,6 +101,7 @@ from .rows import (
     lower_write_partial,
     lower_write_row,
 )
+from .scope import CAST, Scope, elect
 from .shifted_copies import lower_copy_together
 from .staged_store import await_sums, write_piece
 from .thread_sums import (
@@ -123,32 +121,43 @@ from .tiles import (
 )
 from .view_fma import lower_view_fma
 from .warp_stores import write_fragments
-from .wgmma import lower_set_registers, lower_wgmma
+from .wgmma import hold_registers, lower_set_registers, lower_wgmma
 
-Lowerings = dict[type, Callable[[Frame, Any], Any]]
+Lowerings = dict[type, Callable[[Scope, Any], Any]]
+Blocks = dict[type, Callable[[Scope, Any], list[Any]]]
 
 
-def convert(frame: Frame, ops: list[Any]) -> None:
+def convert_kernel(scope: Scope, ops: list[Any]) -> None:
+    """Convert the program of a kernel, and erase what stood for it."""
+    behind = next(at for at, op in enumerate(ops, 1) if isinstance(op, PrologueOp))
+    replaced = convert(scope, ops[:behind])
+    with ir.InsertionPoint(ops[behind]), ops[behind - 1].location:
+        inside = scope.in_cluster()
+    _erase(scope, replaced + convert(inside, ops[behind:]))
+
+
+def convert(scope: Scope, ops: list[Any]) -> list[Any]:
     """Put what its pattern makes in front of each op of a program, and let its users read that.
 
-    Ops that are replaced stay where they are until `erase_converted`: what they say of themselves,
-    such as the types of tiles, is read until the last of their users has been met.
+    Gives the ops that are replaced. They stay where they are until all are converted: what they say
+    of themselves, such as the types of tiles, is read until the last of their users has been met.
     """
-    lowerings = LOWERINGS[frame.target.mma.name]
+    lowerings, replaced = LOWERINGS[scope.target.mma.name], []
     for op in ops:
         kind = type(op)
         if kind in INSTRUCTIONS or (is_pure(op) and kind not in lowerings):
             continue
-        lowering = BLOCKS.get(kind) or lowerings.get(kind)
-        if lowering is None:
+        if kind not in BLOCKS and kind not in lowerings:
             raise refused(op, "select-instructions has no lowering for it")
         with ir.InsertionPoint(op), op.operation.location:
-            made = lowering(frame, op)
-        if kind in BLOCKS:
-            continue
-        frame.converted.append(op)
+            if kind in BLOCKS:
+                replaced += BLOCKS[kind](scope, op)
+                continue
+            made = lowerings[kind](scope, op)
+        replaced.append(op)
         if made is not None:
             _replace(op, made)
+    return replaced
 
 
 def _replace(op: ir.OpView, made: ir.Value | list[ir.Value]) -> None:
@@ -157,94 +166,89 @@ def _replace(op: ir.OpView, made: ir.Value | list[ir.Value]) -> None:
         result.replace_all_uses_with(value)
 
 
-def erase_converted(frame: Frame) -> None:
-    """Drop what has been replaced, users first."""
-    for op in reversed(frame.converted):
+def _erase(scope: Scope, replaced: list[Any]) -> None:
+    """Drop what has been replaced, users first, then what stood for their operands."""
+    for op in reversed(replaced):
         op.operation.erase()
+    for cast in operations_named(scope.kernel, CAST):
+        cast.erase()
 
 
-def lower_thread(frame: Frame, _: ThreadOp) -> ir.Value:
-    return frame.team.thread
+def lower_thread(scope: Scope, _: ThreadOp) -> ir.Value:
+    return scope.team.thread
 
 
-def _loop(frame: Frame, op: scf.ForOp) -> None:
+def _loop(scope: Scope, op: scf.ForOp) -> list[Any]:
     if len(op.inner_iter_args):
         raise refused(op, "a loop of a kernel must not carry values")
-    convert(frame, program(op.body))
+    return convert(scope, program(op.body))
 
 
-def _while(frame: Frame, op: scf.WhileOp) -> None:
-    for region in op.regions:
-        convert(frame, program(region.blocks[0]))
+def _while(scope: Scope, op: scf.WhileOp) -> list[Any]:
+    before, body = (program(region.blocks[0]) for region in op.regions)
+    return convert(scope, before) + convert(scope, body)
 
 
-def _branch(frame: Frame, op: scf.IfOp) -> None:
+def _branch(scope: Scope, op: scf.IfOp) -> list[Any]:
     if len(op.results) or len(op.elseRegion.blocks):
         raise refused(op, "a branch of a kernel must give no values and have no else")
-    convert(frame, program(op.thenRegion.blocks[0]))
+    return convert(scope, program(op.thenRegion.blocks[0]))
 
 
-def _team(frame: Frame, op: WarpsOp) -> None:
-    block, outer = op.body.blocks[0], frame.team
+def _team(scope: Scope, op: WarpsOp) -> list[Any]:
+    block = op.body.blocks[0]
     ops = program(block)
-    thread = frame.thread - 32 * op.first.value
+    thread = scope.thread - 32 * op.first.value
     condition = build.less(thread, 32 * op.warps.value)
     with ir.InsertionPoint.at_block_begin(block):
-        leader = arith.andi(frame.elect(), build.less(thread, 32))
-    frame.team = Team(32 * op.warps.value, thread, leader)
-    convert(frame, ops)
-    frame.team = outer
-    _run_if(condition, block)
+        inside = scope.of_warps(op, thread)
+    return _run_if(inside, condition, op, ops)
 
 
-def _region(frame: Frame, op: RunOp) -> None:
+def _region(scope: Scope, op: RunOp) -> list[Any]:
     """An `if` for the threads that the region is for, of those that are there."""
     by = op.by.value
     if by == WARP:
-        condition = frame.elect()
+        condition = elect(scope.target, scope.lane)
     else:
-        lane = frame.team.leader if who_runs(op) == TEAM else None
-        issues = frame.place.issues if by == ISSUER else None
-        condition = build.both(lane, frame.place.is_first() if by == FIRST else issues)
-    convert(frame, program(op.body.blocks[0]))
-    _run_if(condition, op.body.blocks[0])
+        lane = scope.team.leader if who_runs(op) == TEAM else None
+        issues = scope.place.issues if by == ISSUER else None
+        condition = build.both(lane, scope.place.is_first() if by == FIRST else issues)
+    return _run_if(scope, condition, op)
 
 
-def _first_warp(frame: Frame, op: FirstWarpOp) -> None:
-    convert(frame, program(op.body.blocks[0]))
-    _run_if(frame.first_warp, op.body.blocks[0])
+def _first_warp(scope: Scope, op: FirstWarpOp) -> list[Any]:
+    return _run_if(scope, scope.first_warp, op)
 
 
-def _prologue(frame: Frame, op: PrologueOp) -> None:
-    if frame.target.awaits_mmas:
-        frame.hold_accumulators()
-    convert(frame, program(op.body.blocks[0]))
-    _run_if(None, op.body.blocks[0])
-    frame.place = CtaPlace.read(frame.cluster)
+def _prologue(scope: Scope, op: PrologueOp) -> list[Any]:
+    return _run_if(scope, None, op)
 
 
-def _ranks(frame: Frame, op: sm.EachRankOp) -> None:
+def _ranks(scope: Scope, op: sm.EachRankOp) -> list[Any]:
     """Lane r of each warp runs the body where rank r is in the mask."""
     block = op.body.blocks[0]
     ranks = arith.extui(build.i32(), op.mask)
     # LLVM may compute what is there for lanes beyond, too.
-    block.arguments[0].replace_all_uses_with(frame.lane % frame.cluster.size)
-    condition = build.equal(arith.shrui(ranks, frame.lane) % 2, 1)
-    convert(frame, program(block))
+    block.arguments[0].replace_all_uses_with(scope.lane % scope.cluster.size)
     block.erase_argument(0)
-    _run_if(condition, block)
+    condition = build.equal(arith.shrui(ranks, scope.lane) % 2, 1)
+    return _run_if(scope, condition, op)
 
 
-def _run_if(condition: ir.Value | None, block: ir.Block) -> None:
-    """Move a block that has been converted into an `if`, or without a condition in front of it."""
+def _run_if(scope: Scope, condition: ir.Value | None, op: Any, ops: Any = None) -> list[Any]:
+    """Convert a region and move it into an `if`, or without a condition in front of it."""
+    block = op.body.blocks[0]
+    replaced = convert(scope, program(block) if ops is None else ops)
     if condition is None:
-        for op in list(block.operations):
-            op.operation.move_before(block.owner)
-        return
+        for each in list(block.operations):
+            each.operation.move_before(op.operation)
+        return [*replaced, op]
     branch = ir.Operation.create("scf.if", operands=[condition], regions=2)
     block.append_to(branch.regions[0])
     with ir.InsertionPoint(block):
         scf.YieldOp([])
+    return [*replaced, op]
 
 
 # Those that passes before this one place; they stay as they are.
@@ -277,9 +281,11 @@ INSTRUCTIONS = {
     sm.WgmmaWaitOp,
     llvm.LoadOp,
 }
-# Ops whose blocks are converted, where they stand and in an `if`.
-BLOCKS: Lowerings = {scf.ForOp: _loop, scf.IfOp: _branch, scf.WhileOp: _while}
-TEAMS: Lowerings = {
+# Ops whose blocks are converted, where they stand or in an `if`.
+BLOCKS: Blocks = {
+    scf.ForOp: _loop,
+    scf.IfOp: _branch,
+    scf.WhileOp: _while,
     PrologueOp: _prologue,
     FirstWarpOp: _first_warp,
     WarpsOp: _team,
@@ -288,7 +294,7 @@ TEAMS: Lowerings = {
 }
 
 
-def _lower_handle(_: Frame, __: ir.OpView) -> None:
+def _lower_handle(_: Scope, __: ir.OpView) -> None:
     """A compile-time handle, which the plan knows."""
 
 
@@ -300,7 +306,6 @@ HANDLES = (
     *get_args(MEMORY_OPS),
 )
 _TCGEN05: Lowerings = {
-    **TEAMS,
     CtaTileOp: lower_cta_tile,
     PlaceOp: lower_place,
     BatchOp: lower_batch,
@@ -325,7 +330,6 @@ _TCGEN05: Lowerings = {
     PairMmaOp: lower_mma,
     sm.PositionOp: lower_position,
     sm.TallyOp: lower_tally,
-    sm.ColumnsOp: lower_columns,
     TileOp: lower_operand,
     sm.ReadPositionOp: lower_read_position,
     sm.AdvancePositionOp: lower_advance_position,
@@ -352,6 +356,7 @@ TENSOR_MEMORY_ONLY = (
 )
 _WGMMA: Lowerings = {
     **{op: lower for op, lower in _TCGEN05.items() if op not in TENSOR_MEMORY_ONLY},
+    AccumulatorOp: hold_registers,
     MmaOp: lower_wgmma,
     SetRegistersOp: lower_set_registers,
     ThreadRowOp: lower_held_row,

@@ -21,19 +21,21 @@ from ...dialects import sm
 from ...dialects.mlir import ir
 from ...dialects.sm_memory import MEMORY_OPS, BarriersOp, CopyRingOp, StagingOp, TensorMemoryOp
 from ...dialects.sm_threads import LANE, FirstWarpOp, PrologueOp
-from ...dialects.tile import KernelOp, TensorMapOp
+from ...dialects.tile import AccumulatorOp, KernelOp, TensorMapOp
 from .. import build
 from ..base import defining_op, walk
 from ..plan import parameters_of
 from .rings import Rings, barrier_of, converge, run
 
-PLACES = (*get_args(MEMORY_OPS), sm.PositionOp, sm.TallyOp, PrologueOp, TensorMapOp)
+PLACES = (*get_args(MEMORY_OPS), sm.PositionOp, sm.TallyOp, TensorMapOp)
 
 
 def place_ends(kernel: KernelOp, rings: Rings) -> None:
     """Put the start before the kernel's program, and the end behind it."""
     body = kernel.body.blocks[0]
-    first = next(op for op in body.operations if not isinstance(op, PLACES))
+    sums = walk(kernel, AccumulatorOp) if rings.target.awaits_mmas else []
+    _place_registers(body, sums)
+    first = _first(body, (*PLACES, PrologueOp), sums)
     with ir.InsertionPoint(first), kernel.location:
         _fill_prologue(kernel, rings)
         base = _take_tensor_memory(kernel, rings)
@@ -41,6 +43,18 @@ def place_ends(kernel: KernelOp, rings: Rings) -> None:
         sm.AwaitGridsOp.of()
     with ir.InsertionPoint(body), kernel.location:
         _end(rings, base)
+
+
+def _place_registers(body: ir.Block, sums: list[AccumulatorOp]) -> None:
+    """Sums that warpgroups hold come behind what is in memory, before the prologue."""
+    first = _first(body, PLACES, sums)
+    for accumulator in sums:
+        accumulator.operation.move_before(first.operation)
+
+
+def _first(body: ir.Block, places: tuple[type, ...], sums: list[AccumulatorOp]) -> Any:
+    """The first op that is not one of `places`, nor of `sums`."""
+    return next(op for op in body.operations if not isinstance(op, places) and op not in sums)
 
 
 def _fill_prologue(kernel: KernelOp, rings: Rings) -> None:

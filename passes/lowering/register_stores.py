@@ -13,35 +13,35 @@ from ..base import refused
 from ..clone import constant_of
 from ..places import ATOM_M, COLUMNS, PAIR, column_in, row_in
 from .elements import joined, slice_of
-from .frame import Frame, lowered_parts
 from .operands import UNIT_BYTES
 from .pieces import Piece, piece_of
 from .register_accumulator import behind, parts, pinned, struct_of_type
 from .rows import first_row_of
+from .scope import Scope, lowered_as, lowered_parts
 
 
-def await_registers(frame: Frame, op: AwaitSumsOp) -> ir.Value:
+def await_registers(scope: Scope, op: AwaitSumsOp) -> ir.Value:
     """From here on the registers may be read: the MMAs are done."""
     struct = struct_of_type(op.acc.type)
     atoms = [pinned(llvm.load(struct, slot)) for slot in lowered_parts(op.acc)]
-    return frame.lowered_as([part for atom in atoms for part in parts(atom)], op.sums.type)
+    return lowered_as([part for atom in atoms for part in parts(atom)], op.sums.type)
 
 
-def write_registers(frame: Frame, op: WritePieceOp) -> None:
+def write_registers(scope: Scope, op: WritePieceOp) -> None:
     """What this thread has of the piece, whose start is a constant."""
-    piece, width = piece_of(frame, op), op.buffer.type.layout.k
+    piece, width = piece_of(scope, op), op.buffer.type.layout.k
     start = constant_of(op.start)
     if start is None:
         raise refused(op, "a piece of sums in registers must start at a constant; unroll the loop")
     held, count = lowered_parts(op.sums), op.sums.type.shape[1] // 2
     for atom, first in enumerate(range(start // 2, len(held), count)):
-        row = first_row_of(frame, op.sums.type) + atom * ATOM_M
+        row = first_row_of(scope, op.sums.type) + atom * ATOM_M
         WRITES[op.write.value](piece, joined(held[first : first + width // 2]), row)
 
 
 def _write_pairs(piece: Piece, values: ir.Value, first: ir.Value, start: int = 0) -> None:
     """Every thread writes its pairs, from a column of the piece on: part of a 16-byte unit each."""
-    lane, width = piece.frame.lane, UNIT_BYTES // piece.layout.element_bytes
+    lane, width = piece.scope.lane, UNIT_BYTES // piece.layout.element_bytes
     row, column = first + row_in(COLUMNS, lane=lane), column_in(COLUMNS, lane=lane)
     for index in range(0, ir.VectorType(values.type).shape[0], PAIR):
         rows, columns = behind(index)

@@ -32,44 +32,44 @@ from ..tmem_reads import TmemRead
 from ..whole import is_whole
 from .accumulator import Place, read_fragment, read_matrices
 from .elements import element_pointer, joined, read_elements, slice_of
-from .frame import CAST, Frame, known, lowered, lowered_parts
 from .operands import UNIT_BYTES, unit_offset
 from .register_accumulator import behind, parts, pinned, struct_of_type
 from .scalar_ops import apply_epilogue
+from .scope import CAST, Scope, lowered_as, lowered_parts, sums_at
 
 VECTOR_BYTES = 32
 UNIT_COLUMNS = UNIT_BYTES // 4
 
 
-def lower_thread_lanes(frame: Frame, _: ThreadLanesOp) -> ir.Value:
+def lower_thread_lanes(scope: Scope, _: ThreadLanesOp) -> ir.Value:
     """By its warp."""
-    return Place.lanes_of(frame.team.thread // 32)
+    return Place.lanes_of(scope.team.thread // 32)
 
 
-def lower_thread_row(frame: Frame, op: ThreadRowOp) -> ir.Value:
+def lower_thread_row(scope: Scope, op: ThreadRowOp) -> ir.Value:
     """By warp and lane, as tcgen05.ld spreads rows."""
-    warp = frame.team.thread // 32
-    return Place.row_of(warp, frame.lane, _fragment(frame, op.sums, 1))
+    warp = scope.team.thread // 32
+    return Place.row_of(warp, scope.lane, _fragment(scope, op.sums, 1))
 
 
-def lower_thread_column(frame: Frame, op: ThreadColumnOp) -> ir.Value:
+def lower_thread_column(scope: Scope, op: ThreadColumnOp) -> ir.Value:
     """By warp or lane, as tcgen05.ld spreads columns."""
-    warp, fragment = frame.team.thread // 32, _fragment(frame, op.sums, op.neighbours.value)
-    column = Place.column_of(warp, frame.lane, fragment, op.sums.type.shape[1])
+    warp, fragment = scope.team.thread // 32, _fragment(scope, op.sums, op.neighbours.value)
+    column = Place.column_of(warp, scope.lane, fragment, op.sums.type.shape[1])
     return build.constant(0) if column is None else column
 
 
-def lower_read_row(frame: Frame, op: ReadRowOp) -> ir.Value:
+def lower_read_row(scope: Scope, op: ReadRowOp) -> ir.Value:
     """One tcgen05.ld."""
-    fragment = _fragment(frame, op.sums, ir.VectorType(op.values.type).shape[0])
-    address = _address(frame, op, fragment.atom_m)
+    fragment = _fragment(scope, op.sums, ir.VectorType(op.values.type).shape[0])
+    address = _address(scope, op, fragment.atom_m)
     return read_fragment(fragment, op.sums.type.element, address)
 
 
-def lower_read_matrices(frame: Frame, op: ReadMatricesOp) -> list[ir.Value]:
+def lower_read_matrices(scope: Scope, op: ReadMatricesOp) -> list[ir.Value]:
     """One tcgen05.ld, which gives pairs of the two rows in turn."""
     half = ir.VectorType(op.upper.type)
-    address = _address(frame, op, frame.mma_rows(op.sums.type.shape[0]))
+    address = _address(scope, op, scope.mma_rows(op.sums.type.shape[0]))
     values = read_matrices(4 * half.shape[0], op.sums.type.element, address)
     found = []
     for row in range(2):
@@ -79,53 +79,54 @@ def lower_read_matrices(frame: Frame, op: ReadMatricesOp) -> list[ir.Value]:
     return found
 
 
-def _address(frame: Frame, op: ReadRowOp | ReadMatricesOp, atom_m: int) -> ir.Value:
+def _address(scope: Scope, op: ReadRowOp | ReadMatricesOp, atom_m: int) -> ir.Value:
     """Where tensor memory has what is read, of the MMA that begins with a row."""
-    held = frame.atom_columns(atom_m, op.sums.type.shape[1])
-    column = known(lowered(op.sums)) + op.row.value // atom_m * held
-    return frame.tmem_address(op.lanes + op.start + column)
+    held = scope.atom_columns(atom_m, op.sums.type.shape[1])
+    base, first = sums_at(op.sums)
+    column = first + op.row.value // atom_m * held
+    return base + (op.lanes + op.start + column)
 
 
-def _fragment(frame: Frame, sums: ir.Value[AccumulatorType], registers: int) -> TmemRead:
-    atom_m = frame.mma_rows(sums.type.shape[0])
-    return TmemRead(TmemRead.layout_of(atom_m, frame.cluster.pair), registers)
+def _fragment(scope: Scope, sums: ir.Value[AccumulatorType], registers: int) -> TmemRead:
+    atom_m = scope.mma_rows(sums.type.shape[0])
+    return TmemRead(TmemRead.layout_of(atom_m, scope.cluster.pair), registers)
 
 
-def lower_held_row(frame: Frame, op: ThreadRowOp) -> ir.Value:
+def lower_held_row(scope: Scope, op: ThreadRowOp) -> ir.Value:
     """By warp and lane, as wgmma spreads rows."""
-    first = first_row_of(frame, op.sums.type)
-    return first + row_in(COLUMNS, lane=frame.lane)
+    first = first_row_of(scope, op.sums.type)
+    return first + row_in(COLUMNS, lane=scope.lane)
 
 
-def lower_held_column(frame: Frame, _: ThreadColumnOp) -> ir.Value:
+def lower_held_column(scope: Scope, _: ThreadColumnOp) -> ir.Value:
     """By lane: four share 8 columns."""
-    return column_in(COLUMNS, lane=frame.lane)
+    return column_in(COLUMNS, lane=scope.lane)
 
 
-def lower_read_rows(frame: Frame, op: ReadRowsOp) -> list[ir.Value]:
+def lower_read_rows(scope: Scope, op: ReadRowsOp) -> list[ir.Value]:
     """The registers of one MMA, once they may be read: of each row, pairs in turn."""
     slot = lowered_parts(op.sums)[op.row.value // ATOM_M]
     values = parts(pinned(llvm.load(struct_of_type(op.sums.type), slot)))
     rows: dict[int, list[ir.Value]] = {row: [] for row, _ in map(behind, range(COLUMNS.values))}
     for register, value in enumerate(values):
         rows[behind(register)[0]].append(value)
-    return [frame.lowered_as(own, op.upper.type) for own in rows.values()]
+    return [lowered_as(own, op.upper.type) for own in rows.values()]
 
 
-def first_row_of(frame: Frame, sums: AccumulatorType) -> ir.Value:
+def first_row_of(scope: Scope, sums: AccumulatorType) -> ir.Value:
     """The first of the tile's rows that this thread's warp has, in its first MMA."""
-    thread, warpgroups = frame.team.thread, frame.warpgroups(sums)
+    thread, warpgroups = scope.team.thread, scope.warpgroups(sums)
     row = row_in(COLUMNS, warp=thread // 32 % 4)
     if warpgroups == 1:
         return row
     return row + thread // WARPGROUP_THREADS * (sums.shape[0] // warpgroups)
 
 
-def lower_write_row(frame: Frame, op: WriteRowOp) -> None:
+def lower_write_row(scope: Scope, op: WriteRowOp) -> None:
     """Each group of neighbours, vector by vector."""
     row, column = op.row, op.column
     for start, values in _groups(op):
-        _write_neighbours(frame, op, values, row, column + start)
+        _write_neighbours(scope, op, values, row, column + start)
 
 
 def vector_width(op: WriteRowOp) -> int:
@@ -138,7 +139,7 @@ def vector_width(op: WriteRowOp) -> int:
 
 
 def _write_neighbours(
-    frame: Frame, op: WriteRowOp, values: ir.Value, row: ir.Value, column: ir.Value
+    scope: Scope, op: WriteRowOp, values: ir.Value, row: ir.Value, column: ir.Value
 ) -> None:
     """Run the epilogue on values and store them, inside the view."""
     width, columns, whole = vector_width(op), op.view.type.shape[1], is_whole(op, "j")
@@ -152,7 +153,7 @@ def _write_neighbours(
             llvm.store(result, pointer, alignment=width * element_bytes(op.view.type.element_type))
 
 
-def lower_write_partial(frame: Frame, op: WritePartialOp) -> None:
+def lower_write_partial(scope: Scope, op: WritePartialOp) -> None:
     """Each group of neighbours, up to a unit of 16 bytes at a time."""
     row, column = op.row, op.column
     width = min(op.neighbours.value, UNIT_COLUMNS)
@@ -164,7 +165,7 @@ def lower_write_partial(frame: Frame, op: WritePartialOp) -> None:
             llvm.store(unit, to, alignment=alignment)
 
 
-def lower_partial(_: Frame, op: PartialOp) -> ir.Value:
+def lower_partial(_: Scope, op: PartialOp) -> ir.Value:
     return _partial(op.memory, op.row, op.column)
 
 

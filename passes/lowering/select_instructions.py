@@ -20,9 +20,9 @@ from .. import build
 from ..base import PassLog, require, target_of, the_kernel
 from ..plan import Parameter, cluster_of, parameters_of
 from ..thread_rules import program
-from .frame import Frame
 from .launch import launch_attribute
-from .program import convert, erase_converted
+from .program import convert_kernel
+from .scope import Scope, lowered_as
 
 
 @dataclass(frozen=True)
@@ -60,22 +60,21 @@ def _convert(kernel: KernelOp, target: Target, parameters: list[Parameter]) -> N
             cluster=kernel.cluster,
             launch=launch_attribute(kernel, target.mma.name),
         )
-    entry, frame = kernel.body.blocks[0], Frame(kernel, target, cluster_of(kernel))
+    entry = kernel.body.blocks[0]
     views, ops = len(entry.arguments), program(entry)
     with ir.InsertionPoint.at_block_begin(entry), kernel.location:
         for parameter in parameters:
-            _lower_parameter(frame, entry, parameter)
-        frame.open()
-    convert(frame, ops)
-    erase_converted(frame)
+            _lower_parameter(entry, parameter)
+        scope = Scope.open(kernel, target, cluster_of(kernel))
+    convert_kernel(scope, ops)
     for _ in range(views):
         entry.erase_argument(0)
     entry.append_to(made.body)
 
 
-def _lower_parameter(frame: Frame, entry: ir.Block, parameter: Parameter) -> None:
+def _lower_parameter(entry: ir.Block, parameter: Parameter) -> None:
     """A pointer behind the views that the block takes, in the place of a map or of a view."""
     map_ = parameter.map
     pointer = entry.add_argument(build.pointer(0 if map_ else build.GLOBAL), ir.Location.unknown())
     value = map_.map if map_ else parameter.argument
-    value.replace_all_uses_with(frame.lowered_as(pointer, value.type))
+    value.replace_all_uses_with(lowered_as(pointer, value.type))

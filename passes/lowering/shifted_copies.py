@@ -27,8 +27,8 @@ from .. import build
 from ..base import walk
 from ..copy_width import SHIFTED_UNITS, UNIT_BYTES
 from .elements import slice_of
-from .frame import Frame, place_of
 from .operands import unit_offset
+from .scope import Scope, place_of
 from .source import Source
 
 UNITS = SHIFTED_UNITS
@@ -40,11 +40,11 @@ ROWS_MAX, FEW_ROWS_MAX = 8, 6
 Words = list[ir.Value]
 
 
-def lower_copy_together(frame: Frame, op: CopyTogetherOp) -> None:
+def lower_copy_together(scope: Scope, op: CopyTogetherOp) -> None:
     """As many rows at a time as a thread has registers for."""
-    copies = [ShiftedCopy.of(frame, copy) for copy in op.body.blocks[0].operations]
+    copies = [ShiftedCopy.of(scope, copy) for copy in op.body.blocks[0].operations]
     rows = [(copy, number) for copy in copies for number in range(copy.rows)]
-    most = FEW_ROWS_MAX if walk(frame.kernel, SetRegistersOp) else ROWS_MAX
+    most = FEW_ROWS_MAX if walk(scope.kernel, SetRegistersOp) else ROWS_MAX
     for start in range(0, len(rows), most):
         batch = rows[start : start + most]
         loaded = [copy.load(number) for copy, number in batch]
@@ -63,7 +63,7 @@ class ShiftedCopy:
     where its two units go (bytes of shared memory).
     """
 
-    frame: Frame
+    scope: Scope
     source: Source
     layout: TileLayout
     step: int
@@ -74,20 +74,20 @@ class ShiftedCopy:
     places: tuple[ir.Value, ...]
 
     @staticmethod
-    def of(frame: Frame, op: Any) -> ShiftedCopy:
+    def of(scope: Scope, op: Any) -> ShiftedCopy:
         """The part of the current thread of a `tile.copy`."""
         source, layout, start = Source.of(op), op.tile.type.layout, place_of(op.tile)
         in_row = layout.contiguous * layout.element_bytes // (UNITS * UNIT_BYTES)
-        row = frame.team.thread // in_row
-        unit = frame.team.thread % in_row * UNITS
+        row = scope.team.thread // in_row
+        unit = scope.team.thread % in_row * UNITS
         column = source.first_column * layout.element_bytes + unit * UNIT_BYTES
         first = (source.first_row + row) * source.pitch_bytes + column
         shift = first % UNIT_BYTES
         units = [unit + index for index in range(UNITS)]
         places = tuple(unit_offset(layout, row, each) + start for each in units)
-        step = frame.team.threads // in_row
+        step = scope.team.threads // in_row
         aligned = first - shift
-        return ShiftedCopy(frame, source, layout, step, row, unit, shift, aligned, places)
+        return ShiftedCopy(scope, source, layout, step, row, unit, shift, aligned, places)
 
     @property
     def rows(self) -> int:

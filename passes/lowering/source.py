@@ -12,7 +12,7 @@ from .. import build
 from ..batches import step_bytes
 from ..copy_width import UNIT_BYTES, copy_bytes
 from ..whole import INDICES, is_whole
-from .frame import lowered
+from .scope import lowered
 
 # Loads of a thread at once: a unit is 4 registers, and each of its loads has an address.
 UNITS_MAX, LOADS_MAX = 8, 16

@@ -15,36 +15,41 @@ from .accumulator import (
     read_matrices,
 )
 from .elements import slice_of
-from .frame import Frame, known, lowered
 from .operands import UNIT_BYTES
 from .pieces import Piece, piece_of
+from .scope import Scope, sums_at
 
 
-def await_sums(_: Frame, op: AwaitSumsOp) -> ir.Value:
+def await_sums(_: Scope, op: AwaitSumsOp) -> ir.Value:
     """The sums stay where they are."""
     return op.acc
 
 
-def write_piece(frame: Frame, op: WritePieceOp) -> None:
+def write_piece(scope: Scope, op: WritePieceOp) -> None:
     """Every MMA's part of the piece."""
     layout, (m, n) = op.buffer.type.layout, op.sums.type.shape
-    atom_m = frame.mma_rows(m)
-    fragment = TmemRead.of(atom_m, layout.k, frame.cluster.pair)
-    place, piece = Place.of(frame, fragment, n), piece_of(frame, op)
+    atom_m = scope.mma_rows(m)
+    fragment = TmemRead.of(atom_m, layout.k, scope.cluster.pair)
+    place, piece = Place.of(scope, fragment, n), piece_of(scope, op)
+    base, first = sums_at(op.sums)
     for row in range(0, m, atom_m):
-        column = known(lowered(op.sums)) + row // atom_m * n
-        part = Part(piece, fragment, place, row, piece.start + column)
+        column = piece.start + (first + row // atom_m * n)
+        part = Part(piece, fragment, place, row, base, column)
         WRITES[op.write.value](part)
 
 
 @dataclass(frozen=True)
 class Part:
-    """One MMA's part of a piece: `fragment.atom_m` rows from `row` on, tensor memory's `column`."""
+    """One MMA's part of a piece: `fragment.atom_m` rows from `row` on.
+
+    They are in tensor memory from `column` on of what was allocated at `base`.
+    """
 
     piece: Piece
     fragment: TmemRead
     place: Place
     row: int
+    base: ir.Value
     column: ir.Value
 
 
@@ -54,7 +59,7 @@ def _write_rows(part: Part) -> None:
     width = UNIT_BYTES // piece.layout.element_bytes
     row = place.row + part.row
     for chunk in range(0, piece.layout.k, fragment.columns):
-        address = piece.frame.tmem_address(place.lanes + part.column + chunk)
+        address = part.base + (place.lanes + part.column + chunk)
         values = read_fragment(fragment, piece.element, address)
         first = build.constant(chunk) if place.column is None else place.column + chunk
         for start in range(0, fragment.registers, width):
@@ -70,11 +75,11 @@ def _write_matrices(part: Part) -> None:
     tcgen05.ld.16x256b gives a thread what stmatrix takes (PTX ISA, tcgen05 matrix fragments).
     """
     piece = part.piece
-    warp = piece.frame.team.thread // 32
+    warp = piece.scope.team.thread // 32
     warp_rows = part.fragment.atom_m // 4
     for half in range(0, warp_rows, MATRIX_LANES):
         lanes = part.place.lanes + (half << 16)
-        address = piece.frame.tmem_address(lanes + part.column)
+        address = part.base + (lanes + part.column)
         values = read_matrices(piece.layout.k, piece.element, address)
         piece.write_matrices(values, warp * warp_rows + (part.row + half))
 

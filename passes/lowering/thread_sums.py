@@ -8,10 +8,11 @@ from ...dialects.mlir import arith, ir, llvm
 from ...dialects.thread_tiles import WARP_COLUMNS, WARP_ROWS, ThreadTile
 from ...dialects.tile import AccumulatorOp
 from ...dialects.tile_sums import ClearSumsOp, HasSumsOp, SumsPlaceOp, SumsRowOp
+from ...dialects.tile_types import AccumulatorType
 from .. import build
 from ..thread_sums import share_of
 from .elements import joined
-from .frame import Frame
+from .scope import Scope, lowered_as, lowered_parts
 
 
 @dataclass(frozen=True)
@@ -24,9 +25,15 @@ class ThreadSums:
 
     share: ThreadTile
     element: ir.Type
-    slots: tuple[ir.Value, ...]
     row: ir.Value
     column: ir.Value
+    slots: list[ir.Value]
+
+    @staticmethod
+    def of(scope: Scope, acc: ir.Value[AccumulatorType]) -> ThreadSums:
+        """What `hold_sums` made of an accumulator."""
+        row, column, *slots = lowered_parts(acc)
+        return ThreadSums(share_of(scope.kernel, acc), acc.type.element, row, column, slots)
 
     def load(self) -> list[ir.Value]:
         """The sums, row by row."""
@@ -37,19 +44,19 @@ class ThreadSums:
             llvm.store(value, slot)
 
 
-def hold_sums(frame: Frame, op: AccumulatorOp) -> None:
+def hold_sums(scope: Scope, op: AccumulatorOp) -> ir.Value:
     """Stack slots at the start of the kernel: only those of its first block become registers."""
-    share = share_of(frame.kernel, op.acc)
+    share = share_of(scope.kernel, op.acc)
     element = op.acc.type.element
-    with ir.InsertionPoint.at_block_begin(frame.kernel.body.blocks[0]):
+    with ir.InsertionPoint.at_block_begin(scope.kernel.body.blocks[0]):
         slots = [
             llvm.alloca(build.pointer(), build.constant(1), element)
             for _ in range(share.m * share.n)
         ]
-    row, column = thread_place(frame.team.thread, share)
-    if share.threads < frame.kernel.threads.value:
+    row, column = thread_place(scope.team.thread, share)
+    if share.threads < scope.kernel.threads.value:
         row = arith.minui(row, build.constant(share.rows - 1))
-    frame.thread_sums[op.acc] = ThreadSums(share, element, tuple(slots), row, column)
+    return lowered_as([row, column, *slots], op.acc.type)
 
 
 def thread_place(thread: ir.Value, share: ThreadTile) -> tuple[ir.Value, ir.Value]:
@@ -68,23 +75,24 @@ def thread_place(thread: ir.Value, share: ThreadTile) -> tuple[ir.Value, ir.Valu
     return warp // across * WARP_ROWS + row, warp % across * WARP_COLUMNS + column
 
 
-def lower_clear_sums(frame: Frame, op: ClearSumsOp) -> None:
-    sums = frame.thread_sums[op.acc]
+def lower_clear_sums(scope: Scope, op: ClearSumsOp) -> None:
+    sums = ThreadSums.of(scope, op.acc)
     zero = arith.ConstantOp(sums.element, ir.FloatAttr.get(sums.element, 0.0)).result
     sums.store([zero] * len(sums.slots))
 
 
-def lower_sums_place(frame: Frame, op: SumsPlaceOp) -> list[ir.Value]:
-    sums = frame.thread_sums[op.acc]
+def lower_sums_place(scope: Scope, op: SumsPlaceOp) -> list[ir.Value]:
+    sums = ThreadSums.of(scope, op.acc)
     return [sums.row * sums.share.m_group, sums.column * sums.share.n_group]
 
 
-def lower_has_sums(frame: Frame, op: HasSumsOp) -> ir.Value:
-    share = frame.thread_sums[op.acc].share
-    return build.less(frame.team.thread, share.threads)
+def lower_has_sums(scope: Scope, op: HasSumsOp) -> ir.Value:
+    share = share_of(scope.kernel, op.acc)
+    return build.less(scope.team.thread, share.threads)
 
 
-def lower_sums_row(frame: Frame, op: SumsRowOp) -> ir.Value:
-    sums, first = frame.thread_sums[op.acc], op.number.value * frame.thread_sums[op.acc].share.n
+def lower_sums_row(scope: Scope, op: SumsRowOp) -> ir.Value:
+    sums = ThreadSums.of(scope, op.acc)
+    first = op.number.value * sums.share.n
     slots = sums.slots[first : first + sums.share.n]
     return joined([llvm.load(sums.element, slot) for slot in slots])

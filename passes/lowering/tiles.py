@@ -15,51 +15,51 @@ from .. import build
 from ..batches import STEP_ATTRIBUTE, steps_of
 from ..cluster import Cluster
 from .elements import element_pointer
-from .frame import Frame, lowered
+from .scope import Scope, lowered, lowered_as
 
 CURVE_SYMBOL = "hilbert_curve"
 PLACE_BITS = 16
 
 
-def lower_cta_tile(_: Frame, __: CtaTileOp) -> list[ir.Value]:
+def lower_cta_tile(_: Scope, __: CtaTileOp) -> list[ir.Value]:
     """The grid has one CTA a tile: x along M, y along N."""
     return [build.as_index(build.special(register)) for register in ("ctaid.x", "ctaid.y")]
 
 
-def lower_batch(_: Frame, op: BatchOp) -> list[ir.Value]:
+def lower_batch(_: Scope, op: BatchOp) -> list[ir.Value]:
     """The tiles of one matrix come after those of the one before."""
     place, tiles = build.as_i32(op.i), op.tiles.value
     return [build.as_index(place // tiles), build.as_index(place % tiles)]
 
 
-def lower_matrix(frame: Frame, op: MatrixOp) -> ir.Value:
+def lower_matrix(scope: Scope, op: MatrixOp) -> ir.Value:
     """A view by its address, and how far apart those of matrices are; a map with its coordinate."""
     batch = build.as_i32(op.batch)
     if isinstance(op.stack.type, TensorMapType):
-        return frame.lowered_as([lowered(op.stack), batch], op.matrix.type)
+        return lowered_as([lowered(op.stack), batch], op.matrix.type)
     step, step_bytes = op.stack.type.get_strides_and_offset()[0][0], steps_of(op.stack)[1]
     pointer = element_pointer(op.stack, build.widen(batch) * step)
-    made = frame.lowered_as(pointer, op.matrix.type)
+    made = lowered_as(pointer, op.matrix.type)
     i64 = ir.IntegerType.get_signless(64)
     ir.OpResult(made).owner.attributes[STEP_ATTRIBUTE] = ir.IntegerAttr.get(i64, step_bytes)
     return made
 
 
-def lower_pair_rank(frame: Frame, _: PairRankOp) -> ir.Value:
+def lower_pair_rank(scope: Scope, _: PairRankOp) -> ir.Value:
     """Pairs are neighbours along M."""
-    return build.as_index(build.as_value(frame.place.x % 2))
+    return build.as_index(build.as_value(scope.place.x % 2))
 
 
-def lower_split_rank(_: Frame, __: SplitRankOp) -> ir.Value:
+def lower_split_rank(_: Scope, __: SplitRankOp) -> ir.Value:
     """The CTAs of a tile are a cluster along z."""
     return build.as_index(build.special("cluster_ctaid.z"))
 
 
-def lower_place(frame: Frame, op: PlaceOp) -> list[ir.Value]:
+def lower_place(scope: Scope, op: PlaceOp) -> list[ir.Value]:
     """By arithmetic on the number, or from a table."""
-    cluster = frame.cluster
+    cluster = scope.cluster
     places = raster(op.number, _tiles(cluster, op), op.order.value, op.group.value)
-    own = (frame.place.x, frame.place.y)
+    own = (scope.place.x, scope.place.y)
     parts = zip(places, (cluster.m, cluster.n), own, strict=True)
     return [build.as_index(along * extent + place) for along, extent, place in parts]
 

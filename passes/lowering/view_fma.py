@@ -13,7 +13,8 @@ from ...dialects.mlir import arith, ir, llvm
 from ...dialects.tile_sums import ViewMmaOp
 from .. import build
 from .fma import first_sums, fused, widened
-from .frame import Frame, lowered
+from .scope import Scope, lowered
+from .thread_sums import ThreadSums
 
 
 @dataclass(frozen=True)
@@ -42,9 +43,9 @@ class View:
         return arith.select(inside, value, zero)
 
 
-def lower_view_fma(frame: Frame, op: ViewMmaOp) -> None:
+def lower_view_fma(scope: Scope, op: ViewMmaOp) -> None:
     """One step of K after the other."""
-    sums, depth = frame.thread_sums[op.acc], op.depth.value
+    sums, depth = ThreadSums.of(scope, op.acc), op.depth.value
     a = _view(op.a, op.i, op.acc.type.shape[0], sums.row, sums.share.row_starts())
     b = _view(op.b, op.j, op.acc.type.shape[1], sums.column, sums.share.column_starts())
     values = first_sums(op, sums)

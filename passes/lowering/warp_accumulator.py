@@ -9,8 +9,8 @@ from ...dialects.mlir import ir, llvm
 from ...dialects.tile_types import AccumulatorType
 from .. import build
 from ..warp_grids import WarpTile, warp_tile
-from .frame import Frame, lowered_parts
 from .register_accumulator import parts, struct_of
+from .scope import Scope, lowered_parts
 
 FRAGMENT = mma_sync(16, "d", 32)  # the sums of any K
 ATOM_M, ATOM_N = FRAGMENT.shape
@@ -28,9 +28,9 @@ class WarpSums:
     slots: tuple[tuple[ir.Value, ...], ...]
 
     @staticmethod
-    def of(frame: Frame, sums: ir.Value[AccumulatorType]) -> WarpSums:
+    def of(scope: Scope, sums: ir.Value[AccumulatorType]) -> WarpSums:
         """Those of an accumulator for which `new_slots` stand."""
-        tile, slots = warp_tile(frame.kernel, sums.type, frame.target), lowered_parts(sums)
+        tile, slots = warp_tile(scope.kernel, sums.type, scope.target), lowered_parts(sums)
         columns = tile.n // ATOM_N
         rows = (slots[start : start + columns] for start in range(0, len(slots), columns))
         return WarpSums(tile, _struct(sums.type), tuple(tuple(row) for row in rows))
@@ -63,9 +63,9 @@ class WarpSums:
         return warp % self.tile.grid[1] * self.tile.n
 
 
-def new_slots(frame: Frame, sums: AccumulatorType) -> list[ir.Value]:
+def new_slots(scope: Scope, sums: AccumulatorType) -> list[ir.Value]:
     """Slots for an accumulator at the insertion point; what they hold is undefined."""
-    tile, struct = warp_tile(frame.kernel, sums, frame.target), _struct(sums)
+    tile, struct = warp_tile(scope.kernel, sums, scope.target), _struct(sums)
     count = tile.m // ATOM_M * (tile.n // ATOM_N)
     return [llvm.alloca(build.pointer(), build.constant(1), struct) for _ in range(count)]
 

@@ -9,19 +9,19 @@ from .. import build
 from ..base import refused
 from ..clone import constant_of
 from .elements import joined
-from .frame import Frame
 from .pieces import Piece, piece_of
 from .register_accumulator import parts
 from .register_stores import WRITES
+from .scope import Scope
 from .warp_accumulator import ATOM_M, ATOM_N, WarpSums
 
 
-def write_fragments(frame: Frame, op: WritePieceOp) -> None:
+def write_fragments(scope: Scope, op: WritePieceOp) -> None:
     """By the columns of warps that have some of the piece, whose start is a constant."""
-    piece, start, held = piece_of(frame, op), constant_of(op.start), WarpSums.of(frame, op.sums)
+    piece, start, held = piece_of(scope, op), constant_of(op.start), WarpSums.of(scope, op.sums)
     if start is None:
         raise refused(op, "a piece of sums in registers must start at a constant; unroll the loop")
-    warp, sums = frame.team.thread // WARP_THREADS, held.load()
+    warp, sums = scope.team.thread // WARP_THREADS, held.load()
     end, (_, along_n) = start + op.buffer.type.layout.k, held.tile.grid
     for number in range(along_n):
         first = number * held.tile.n

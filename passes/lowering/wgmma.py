@@ -11,28 +11,34 @@ from ...dialects.layout import TileLayout
 from ...dialects.mlir import ir, llvm
 from ...dialects.pipe import SetRegistersOp
 from ...dialects.target import WARPGROUP_THREADS
-from ...dialects.tile import MmaOp
+from ...dialects.tile import AccumulatorOp, MmaOp
 from .. import build
 from ..places import ATOM_M
 from .descriptors import encode_bytes
-from .frame import Frame, lowered_parts
 from .mma import advance, mma_fields, operand_descriptor
-from .register_accumulator import struct_of_type
+from .register_accumulator import stack_slots, struct_of_type
+from .scope import Scope, lowered_as, lowered_parts
 
 
-def lower_set_registers(frame: Frame, op: SetRegistersOp) -> None:
+def lower_set_registers(scope: Scope, op: SetRegistersOp) -> None:
     """setmaxnreg, up or down from what the launch gives each thread."""
-    given = frame.target.launch_registers(frame.kernel.threads.value)
+    given = scope.target.launch_registers(scope.kernel.threads.value)
     count = op.count.value
     sm.SetRegistersOp.of(count=count, action="increase" if count > given else "decrease")
 
 
-def lower_wgmma(frame: Frame, op: MmaOp) -> None:
+def hold_registers(scope: Scope, op: AccumulatorOp) -> ir.Value:
+    """Stack slots for the sums that threads hold."""
+    slots = stack_slots(op.acc.type, scope.warpgroups(op.acc.type))
+    return lowered_as(slots, op.acc.type)
+
+
+def lower_wgmma(scope: Scope, op: MmaOp) -> None:
     """One group: every atom of this warpgroup's rows; the first K step honours `accumulate`."""
     slots, a, b = lowered_parts(op.acc), op.a.type.layout, op.b.type.layout
     fields, struct = mma_fields(op, ATOM_M), struct_of_type(op.acc.type)
-    a_first, b_first = (operand_descriptor(frame, operand) for operand in (op.a, op.b))
-    a_first = _at_warpgroup(frame, a_first, a, frame.warpgroups(op.acc.type))
+    a_first, b_first = (operand_descriptor(scope, operand) for operand in (op.a, op.b))
+    a_first = _at_warpgroup(scope, a_first, a, scope.warpgroups(op.acc.type))
     sm.WgmmaFenceOp.of()
     atoms: list[ir.Value] = [llvm.load(struct, slot) for slot in slots]
     for k in range(0, a.k, fields["k"]):
@@ -46,9 +52,9 @@ def lower_wgmma(frame: Frame, op: MmaOp) -> None:
         llvm.store(registers, slot)
 
 
-def _at_warpgroup(frame: Frame, first: ir.Value, layout: TileLayout, warpgroups: int) -> ir.Value:
+def _at_warpgroup(scope: Scope, first: ir.Value, layout: TileLayout, warpgroups: int) -> ir.Value:
     """A's descriptor at the first row of this thread's warpgroup."""
     if warpgroups == 1:
         return first
-    warpgroup = frame.team.thread // WARPGROUP_THREADS
+    warpgroup = scope.team.thread // WARPGROUP_THREADS
     return advance(first, warpgroup * encode_bytes(layout.offset(layout.mn // warpgroups, 0)))

@@ -1,0 +1,181 @@
+"""What a pattern of `select-instructions` knows: the kernel, its chip and the threads at hand."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ...dialects import sm
+from ...dialects.layout import TileLayout
+from ...dialects.mlir import arith, ir
+from ...dialects.sm_memory import ColumnsOp, RingOp, SlotMemoryOp
+from ...dialects.sm_threads import WarpsOp
+from ...dialects.target import ISSUED, Target
+from ...dialects.tile import KernelOp
+from ...dialects.tile_types import AccumulatorType, SmemType, integers_of
+from .. import build
+from ..base import defining_op
+from ..clone import constant_of
+from ..cluster import Cluster
+from .cta_place import CtaPlace
+
+CAST = "builtin.unrealized_conversion_cast"
+
+
+@dataclass(frozen=True)
+class Team:
+    """The threads that run a stretch of the program together.
+
+    `thread` counts from 0 in the team, `leader` is true in one elected thread.
+    """
+
+    threads: int
+    thread: ir.Value
+    leader: ir.Value
+
+
+@dataclass(frozen=True)
+class Scope:
+    """What holds for every op of a region: nothing that a pattern does changes it.
+
+    `thread` counts from 0 in the CTA, `lane` in the warp. `team` is that of the `sm.warps` around,
+    or all threads. `cta` is there once they have met. `descriptors` are those of the tiles of each
+    ring's first slot, by its memory.
+    """
+
+    kernel: KernelOp
+    target: Target
+    cluster: Cluster
+    thread: ir.Value
+    lane: ir.Value
+    first_warp: ir.Value
+    team: Team
+    descriptors: dict[ir.Value, list[ir.Value]]
+    cta: CtaPlace | None = None
+
+    @staticmethod
+    def open(kernel: KernelOp, target: Target, cluster: Cluster) -> Scope:
+        """That of a kernel, with what every thread keeps."""
+        thread = build.special("tid.x")
+        lane, first_warp = thread % 32, build.less(thread, 32)
+        leader = arith.andi(elect(target, lane), first_warp)
+        team = Team(kernel.threads.value, thread, leader)
+        descriptors = _first_descriptors(kernel, target)
+        return Scope(kernel, target, cluster, thread, lane, first_warp, team, descriptors)
+
+    def of_warps(self, op: WarpsOp, thread: ir.Value) -> Scope:
+        """That of a role, whose threads count from 0 by `thread`."""
+        leader = arith.andi(elect(self.target, self.lane), build.less(thread, 32))
+        return replace(self, team=Team(32 * op.warps.value, thread, leader))
+
+    def in_cluster(self) -> Scope:
+        """That of the program behind the prologue, where CTAs know their places."""
+        return replace(self, cta=CtaPlace.read(self.cluster))
+
+    @property
+    def place(self) -> CtaPlace:
+        """The place of this CTA in its cluster."""
+        assert self.cta is not None  # no op of the prologue asks for it
+        return self.cta
+
+    @property
+    def cta_group(self) -> int:
+        """What every tcgen05 instruction of the kernel must say."""
+        return 2 if self.cluster.pair else 1
+
+    def warpgroups(self, sums: AccumulatorType) -> int:
+        """Warpgroups that hold an accumulator together."""
+        count = self.target.mma_warpgroups(*sums.shape)
+        assert count is not None  # check_operands lets no other tile through
+        return count
+
+    def mma_rows(self, tile_m: int) -> int:
+        """M of the MMAs that cover a tile of `tile_m` rows."""
+        rows = self.target.mma_rows(tile_m)
+        assert rows is not None  # check_operands lets no other tile through
+        return rows
+
+    def atom_columns(self, atom_m: int, n: int) -> int:
+        """Tensor-memory columns of one MMA's accumulator in this CTA.
+
+        With 64 rows a CTA, a pair keeps the second half of N in the upper lanes (PTX ISA, data path
+        layout B).
+        """
+        return n // 2 if self.cluster.pair and atom_m == 64 else n
+
+
+def elect(target: Target, lane: ir.Value) -> ir.Value:
+    """True in one lane of the warp: the first, where the chip has no elect.sync."""
+    return build.elect() if target.async_agents else build.equal(lane, 0)
+
+
+def _first_descriptors(kernel: KernelOp, target: Target) -> dict[ir.Value, list[ir.Value]]:
+    """The matrix descriptors of the tiles that MMAs are told of by them, in each first slot."""
+    if target.mma.completion == ISSUED:
+        return {}
+    rings = [op for op in kernel.body.blocks[0].operations if isinstance(op, RingOp)]
+    return {
+        ring.memory: _first_slot(defining_op(ring.memory), target)
+        for ring in rings
+        if isinstance(ring.ring.type.tiles[0], SmemType)
+    }
+
+
+def _first_slot(memory: SlotMemoryOp, target: Target) -> list[ir.Value]:
+    places = zip(memory.memory.type.tiles, integers_of(memory.offsets), strict=True)
+    return [descriptor_at(target, tile.layout, offset) for tile, offset in places]
+
+
+def descriptor_at(target: Target, layout: TileLayout, offset_bytes: int) -> ir.Value:
+    """The matrix descriptor of a tile at a byte of dynamic shared memory."""
+    lbo, sbo = layout.descriptor_strides()
+    type_ = sm.DescriptorType.of(lbo, sbo, layout.swizzle, target.mma.descriptor_version)
+    return sm.SmemDescriptorOp.of(build.shared_at(offset_bytes), descriptor=type_).descriptor
+
+
+def lowered_as(values: ir.Value | Sequence[ir.Value], type_: ir.Type) -> ir.Value:
+    """A value of a type that no instruction takes, which stands for values that some do.
+
+    Who reads it asks `lowered` for them. It is gone when all of the kernel is converted.
+    """
+    parts = [values] if isinstance(values, ir.Value) else list(values)
+    return ir.Operation.create(CAST, results=[type_], operands=parts).result
+
+
+def sums_at(sums: ir.Value[AccumulatorType]) -> tuple[ir.Value, ir.Value | int]:
+    """(address of the allocation, first column in it) of an accumulator in tensor memory."""
+    op = defining_op(sums)
+    if isinstance(op, ColumnsOp):
+        return lowered(op.memory), op.first.value
+    base, column = lowered_parts(sums)
+    return base, known(column)
+
+
+def lowered(value: ir.Value) -> ir.Value:
+    """The one value that `lowered_as` has put in the place of another."""
+    (part,) = lowered_parts(value)
+    return part
+
+
+def lowered_parts(value: ir.Value) -> list[ir.Value]:
+    """The values that it has put there."""
+    return list(ir.OpResult(value).owner.operands)
+
+
+def place_of(tile: ir.Value) -> ir.Value:
+    """The byte of dynamic shared memory where a tile begins."""
+    op = ir.OpResult(tile).owner.opview
+    return build.constant(op.offset.value) if isinstance(op, sm.TileMemoryOp) else lowered(tile)
+
+
+def known(value: ir.Value) -> ir.Value | int:
+    """A value, the number where it is known: the index in a ring of one slot, a first column."""
+    number = constant_of(value)
+    return value if number is None else number
+
+
+def slot_of(op: Any) -> tuple[Any, ir.Value | int]:
+    """(the op that made its ring, its index) of the slot that an op is on."""
+    slot = defining_op(op.slot)
+    return defining_op(slot.ring), known(slot.index)
