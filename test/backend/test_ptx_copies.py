@@ -108,9 +108,9 @@ def copying_loop(k: int, stages: int, target: str) -> str:
     return ptx[re.search(r"cp\.async\.c[ag]\.shared|ld\.global", ptx).start() :]
 
 
-@pytest.mark.parametrize("target", ["sm_90a", "sm_100a"])
-@pytest.mark.parametrize(("k", "size"), [(1100, 8), (1102, 4)])
-def test_the_load_role_copies_as_many_bytes_at_once_as_rows_allow(target, k, size):
+@pytest.mark.array(1, k=[1100, 1102], target=["sm_90a", "sm_100a"])
+def test_the_load_role_copies_as_many_bytes_at_once_as_rows_allow(target, k):
+    size = {1100: 8, 1102: 4}[k]
     loop = copying_loop(k, 3, target)
     found = re.findall(r"cp\.async\.(c[ag])\.shared\.global \[.*?\], \[.*?\], (\d+)(, %r)?", loop)
     assert set(found) == {("ca", str(size), ", %r")}
@@ -138,8 +138,8 @@ def test_offsets_of_more_than_31_bits_are_left_to_loads_by_element(m, shifted):
     assert ("shf.r.wrap.b32" in ptx) == shifted
 
 
-@pytest.mark.parametrize("target", ["sm_90a", "sm_100a"])
-@pytest.mark.parametrize(("stages", "under_way"), [(1, [0]), (2, [0]), (3, [1, 0]), (6, [2, 0])])
-def test_slots_stay_under_way_as_long_as_the_ring_has_others(target, stages, under_way):
+@pytest.mark.array(1, stages=[1, 2, 3, 6], target=["sm_90a", "sm_100a"])
+def test_slots_stay_under_way_as_long_as_the_ring_has_others(target, stages):
+    under_way = {1: [0], 2: [0], 3: [1, 0], 6: [2, 0]}[stages]
     waits = re.findall(r"cp\.async\.wait_group \s*(\d+)", copying_loop(1100, stages, target))
     assert [int(each) for each in waits] == under_way

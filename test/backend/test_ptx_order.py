@@ -36,8 +36,7 @@ def events(ptx):
     return [match.lastgroup for match in pattern.finditer(ptx)]
 
 
-@pytest.mark.parametrize("prefix", PREFIXES)
-@pytest.mark.parametrize("k", [64, 1000])
+@pytest.mark.array(1, prefix=PREFIXES, k=[64, 1000])
 def test_wait_fence_mma_commit_stay_in_order(prefix, k):
     found = events(ptx_of(prefix, k=k))
     runs = re.findall(r"(?:try_wait|meet) fence(?: mma)+(?: commit)+", " ".join(found))

@@ -63,8 +63,7 @@ def test_the_presets_with_roles_are_all_looked_at():
     assert {"v4", "v5", "v6", "kernel6", "kernel7", "kernel8"} <= set(SPECIALISED)
 
 
-@pytest.mark.parametrize("shape", SHAPES)
-@pytest.mark.parametrize("preset", SPECIALISED)
+@pytest.mark.array(1, preset=SPECIALISED, shape=SHAPES)
 def test_the_mma_role_waits_issues_commits_and_counts(preset, shape):
     found = kinds(loops_of(preset, shape)["mma"], MMA_ROLE)
     assert set(found) == set(MMA_ROLE)
@@ -77,8 +76,7 @@ def test_the_mma_role_waits_issues_commits_and_counts(preset, shape):
     assert (found["ring"], found["test"]) == (3, 4)
 
 
-@pytest.mark.parametrize("shape", SHAPES)
-@pytest.mark.parametrize("preset", SPECIALISED)
+@pytest.mark.array(1, preset=SPECIALISED, shape=SHAPES)
 def test_the_load_role_waits_announces_copies_and_counts(preset, shape):
     found = kinds(loops_of(preset, shape)["tma"], LOAD_ROLE)
     assert set(found) == set(LOAD_ROLE)

@@ -9,8 +9,8 @@ from bug_zoo.written import BLOCK_SCALED, COPY_OUT, CP_ASYNC, RELAYED_SCALES, RI
 from tilewright.compiler.presets import PRESETS
 
 
+@pytest.mark.sweep(4)
 @pytest.mark.slow
-@pytest.mark.sweep(2)
 @pytest.mark.array(1, preset=PRESETS, seed=range(20))
 def test_presets_are_right_and_raise_nothing(preset, seed):
     tile = 128 if preset.startswith("v") or preset >= "kernel5" else 64

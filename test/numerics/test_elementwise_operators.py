@@ -161,7 +161,7 @@ def test_selu_keeps_what_is_near_0():
         assert torch.equal(result, operator(x.double()).to(BF16))
 
 
-@pytest.mark.sweep(48)
+@pytest.mark.sweep(96)
 @pytest.mark.parametrize("dtype", [BF16, F16, F32], ids=["bf16", "f16", "f32"])
 @pytest.mark.parametrize("name", [*EXACT, *CLOSE])
 def test_operators_are_those_of_torch_for_every_value(name, dtype):

@@ -53,7 +53,7 @@ def test_a_pair_reads_the_zeros_of_both(check_matmul, m, n):
     check_matmul(MatmulSpec(m, n, 200), pipeline=PAIR, target="sm_100a", seed=1)
 
 
-@pytest.mark.sweep(12)
+@pytest.mark.sweep(16)
 @pytest.mark.parametrize("target", ["sm_90a", "sm_100a"])
 @pytest.mark.parametrize("pipeline", [ROLES, SPLIT], ids=["roles", "split"])
 @pytest.mark.parametrize("rows", [1, 8, 9, 16, 33, 63])

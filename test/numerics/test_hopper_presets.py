@@ -12,7 +12,7 @@ pytestmark = pytest.mark.pairwise
 INPUTS = Path(__file__).parent / "inputs"
 
 
-@pytest.mark.sweep(4)
+@pytest.mark.sweep(5)
 @pytest.mark.array(
     preset=HOPPER_PRESETS,
     shape=[(136, 264, 136), (72, 40, 56)],

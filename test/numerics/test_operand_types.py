@@ -68,6 +68,7 @@ def test_shapes_that_tma_cannot_address(check_matmul, target, types, shape, pipe
     check_matmul(spec_of(types, *shape), target=target, pipeline=pipeline)
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.array(
     1,
     place=[

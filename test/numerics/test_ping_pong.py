@@ -108,6 +108,7 @@ def test_the_turn_is_handed_over_before_the_last_products_are_awaited(check_hopp
         assert "mbarrier.arrive" in before
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize(
     "dtypes",
     [("tf32", "tf32", "f32", "f32"), ("e5m2", "e4m3", "bf16", "f32"), ("u8", "s8", "s32", "s32")],

@@ -113,7 +113,7 @@ def test_a_row_that_tma_cannot_address_is_copied_by_threads(check_matmul):
     assert kinds == ["pointer", "tensor_map", "pointer"]
 
 
-@pytest.mark.sweep(4)
+@pytest.mark.sweep(8)
 @pytest.mark.array(1, prefix=PREFIXES, name=["scale_bias_residual_swish", "bias_relu"])
 def test_epilogues_of_mlir_files_are_right(check_matmul, prefix, name):
     source = Path(__file__).parent / "inputs" / f"{name}.mlir"

@@ -27,7 +27,7 @@ def test_whole_tiles(check_matmul, preset):
     check_matmul(MatmulSpec(256, 256, 128), preset=preset)
 
 
-@pytest.mark.sweep(6)
+@pytest.mark.sweep(8)
 @pytest.mark.array(
     preset=PRESETS,
     shape=[(264, 136, 136), (136, 264, 72)],

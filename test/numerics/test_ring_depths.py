@@ -61,7 +61,7 @@ def test_any_order_of_asynchronous_completion(check_matmul, kind, seed):
 COPYING = ("sequential", "specialised", "persistent")
 
 
-@pytest.mark.sweep(12)
+@pytest.mark.sweep(18)
 @pytest.mark.parametrize("target", ["sm_90a", "sm_100a"])
 @pytest.mark.parametrize("kind", COPYING)
 @pytest.mark.parametrize("stages", [1, 2, 3, 5])

@@ -73,7 +73,7 @@ def test_tiles_of_every_number_of_rows_and_warpgroups(check_matmul, tile, more):
     check_matmul(MatmulSpec(m + 2, n + more, 37), pipeline=pipeline, target="sm_90a", seed=3)
 
 
-@pytest.mark.sweep(16)
+@pytest.mark.sweep(32)
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize(
     "types", [("e4m3", "e5m2", "bf16", "f32"), ("s8", "u8", "s32", "s32")], ids=["e4m3", "s8"]

@@ -29,7 +29,7 @@ def roles(tile, parts, stages=3):
     return f"{head},pipelining{{stages={stages}}},warp-specialization"
 
 
-@pytest.mark.sweep(6)
+@pytest.mark.sweep(10)
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("steps", K)
@@ -112,6 +112,7 @@ AFTER_WORK = rf"((?:st\.shared[^;]*|bar\.warp\.sync\s+-1);\s*{CONVERGE})"
 MEETING = r"barrier\.cluster\.arrive\.aligned;\s*barrier\.cluster\.wait\.aligned;"
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize(
     ("pattern", "instead", "found"),

@@ -14,7 +14,7 @@ LATER = ("clustering", "pipelining{stages=3}", "warp-specialization", "persisten
 INPUTS = Path(__file__).parent / "inputs"
 
 
-@pytest.mark.sweep(2)
+@pytest.mark.sweep(3)
 @pytest.mark.array(rows=[64, 128, 192, 256], c_dtype=ELEMENT_BYTES, piece_bytes=[16, 32, 64, 128])
 def test_every_width_of_a_piece(check_matmul, rows, c_dtype, piece_bytes):
     columns = piece_bytes // ELEMENT_BYTES[c_dtype]

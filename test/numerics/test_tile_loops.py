@@ -60,7 +60,7 @@ def test_launch_control_with_claims_ahead(check_matmul, depth, seed):
     check_matmul(MatmulSpec(392, 72, 72, b_major="n"), pipeline=text, seed=seed)
 
 
-@pytest.mark.sweep(2)
+@pytest.mark.sweep(3)
 @pytest.mark.array(
     shape=[(1, 8, 8), (20, 24, 40), (63, 17, 64), (65, 8, 16)],
     scheduler=["static", "clc"],

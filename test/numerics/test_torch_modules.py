@@ -35,6 +35,7 @@ def operands(m=72, n=40, k=88, dtype=torch.bfloat16):
     return torch.randn(m, n, dtype=dtype), torch.randn(m, k, dtype=dtype)
 
 
+@pytest.mark.sweep(2)
 @pytest.mark.parametrize("target", TARGETS)
 def test_a_kernel_takes_the_modules_parameters_as_they_are_at_the_call(target):
     residual, x = operands()
@@ -144,9 +145,9 @@ def test_refusals_name_the_line_of_python():
         compile_module(nn.ReLU(), torch.randn(16, 32))
 
 
-@pytest.mark.parametrize("target", TARGETS)
-@pytest.mark.parametrize(("name", "half_ulps"), [("erf", 8), ("tanh", 4)])
-def test_special_functions_keep_their_bounds_over_all_of_f32(name, half_ulps, target):
+@pytest.mark.array(1, name=["erf", "tanh"], target=TARGETS)
+def test_special_functions_keep_their_bounds_over_all_of_f32(name, target):
+    half_ulps = {"erf": 8, "tanh": 4}[name]
     function = getattr(torch, name)
 
     class Applied(nn.Module):

@@ -24,6 +24,7 @@ STORE = """
 """
 
 
+@pytest.mark.pairwise
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("cluster", SHAPES)
 @pytest.mark.parametrize(

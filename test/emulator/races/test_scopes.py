@@ -47,6 +47,7 @@ def hand_over(parties, pieces, scopes, seed) -> int:
     return int(out[0])
 
 
+@pytest.mark.pairwise
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize(
     ("parties", "pieces", "scopes"),
