@@ -37,6 +37,10 @@ def acquire(slot):
     return f'%s = "pipe.acquire"(%r) : ({RING}) -> {slot}'
 
 
+def together(body):
+    return f'"tile.copy_together"() ({{ {body} }}) : () -> ()'
+
+
 CREATE = f'%r = "pipe.create"() : () -> {RING}'
 
 
@@ -116,6 +120,18 @@ CREATE = f'%r = "pipe.create"() : () -> {RING}'
                 f'%t = "pipe.tile"(%s) {{index = 1 : i64}} : ({SLOT}) -> {SMEM_A}',
             ),
             "pipe.tile: index must be below 1, got 1",
+        ),
+        (
+            kernel(together('%l = "tile.thread_lanes"() : () -> i32')),
+            "tile.copy_together: the body must hold tile.copy alone, got tile.thread_lanes",
+        ),
+        (
+            kernel(together("^bb0:")),
+            "tile.copy_together: the body must hold tile.copy alone, got nothing",
+        ),
+        (
+            kernel(together("^bb0(%x: i32):")),
+            "tile.copy_together: the body must be one block without arguments",
         ),
         (kernel(threads=100), "tile.kernel: threads must be whole warps, 32 to 1024, got 100"),
         (

@@ -14,6 +14,8 @@
 
 // HOPPER:    "sm.position"() {label = "operands.release"
 // HOPPER:    "sm.position"() {label = "operands.read"
+// HOPPER:    "tile.accumulator"
+// HOPPER:    "sm.prologue"
 // HOPPER:    "sm.wgmma_wait"
 // HOPPER:    %[[MASK:.*]] = "sm.cta_mask"() {along = ["m"], whose = "cta"}
 // HOPPER-NEXT: "sm.each_rank"(%[[MASK]])
