@@ -53,7 +53,6 @@ def test_integer_conversions_extend_truncate_or_saturate(
         assert d == wanted & (1 << np.dtype(out).itemsize * 8) - 1, value
 
 
-@pytest.mark.pairwise
 @pytest.mark.parametrize("mode", ["rn", "rz", "rm", "rp"])
 @pytest.mark.parametrize("source", INTEGERS)
 @pytest.mark.parametrize("target", FLOATS)
@@ -76,7 +75,6 @@ def nan_integer(source: str, target: str) -> int:
     return 1 << bits_of(target) - 1 if source == "f64" or bits_of(target) == 64 else 0
 
 
-@pytest.mark.pairwise
 @pytest.mark.parametrize("mode", ROUNDERS)
 @pytest.mark.parametrize("source", FLOATS)
 @pytest.mark.parametrize("target", INTEGERS)
@@ -105,7 +103,6 @@ def test_floats_become_integers_clamped_to_the_range(
         assert d == wanted & (1 << np.dtype(out).itemsize * 8) - 1, (value, hex(d))
 
 
-@pytest.mark.pairwise
 @pytest.mark.parametrize("mode", ["rn", "rz", "rm", "rp"])
 @pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize(

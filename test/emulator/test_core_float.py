@@ -43,7 +43,6 @@ def signs(form, *patterns):
     return [-1 if pattern & form.sign else 1 for pattern in patterns]
 
 
-@pytest.mark.pairwise
 @pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("mode", ["rn", "rz", "rm", "rp"])
 @pytest.mark.parametrize("operation", OPERATIONS)
@@ -102,7 +101,6 @@ def test_packed_f32_pairs_equal_two_scalar_operations(execute, floats):
         assert (got >> 32 * number & 0xFFFFFFFF).tolist() == alone.tolist()
 
 
-@pytest.mark.pairwise
 @pytest.mark.parametrize("mode", ["rn", "rz", "rm", "rp"])
 @pytest.mark.parametrize("type_", ["f32", "f64"])
 @pytest.mark.parametrize("seed", range(4))

@@ -30,7 +30,6 @@ TWO_OPERANDS = {
 }
 
 
-@pytest.mark.pairwise
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("type_", ["u16", "s16", "u32", "s32", "u64", "s64"])
 @pytest.mark.parametrize("rule", TWO_OPERANDS)
