@@ -6,7 +6,8 @@ announces). Tile shapes and stage counts are theirs where the text states them. 
 same steps for Hopper, with tiles that wgmma accumulators in registers allow; `h8` has consumers
 that alternate. `puzzle-naive` to `puzzle-async` are the steps of "Matrix Multiplication (MatMul)"
 (Modular, Mojo GPU puzzles), with its blocks of 3x3 threads; `puzzle-registers` goes on from there.
-`s1` to `s5` are steps of a kernel of mma.sync, for chips without TMA and any others.
+`s1` to `s5` are steps of a kernel of mma.sync, for chips without TMA and any others. `v0` is that
+of gau-nernst's repository.
 """
 
 from __future__ import annotations
@@ -74,6 +75,10 @@ WARP_PRESETS = {
     "s4": f"{_S3},pipelining{{stages=4}}",
     "s5": (
         "tiling{tile=128x256x32 mma=mma.sync},copy-insertion,swizzle-selection,pipelining{stages=3}"
+    ),
+    "v0": (
+        "tiling{tile=128x128x64 mma=mma.sync warps=2x2},copy-insertion,swizzle-selection,"
+        "pipelining{stages=2}"
     ),
 }
 _NAIVE = "mma=fma operands=global"

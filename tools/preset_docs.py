@@ -31,7 +31,9 @@ publication.
 
 `s1` to `s5` are steps of a kernel of mma.sync, whose fragments ldmatrix loads from swizzled tiles
 (`--target sm_80`, `sm_86`, `sm_89`, `sm_120a`; the others take them, too). They follow no
-publication.
+publication. `v0` is `matmul_v0.cu` of gau-nernst's
+[learn-cuda](https://github.com/gau-nernst/learn-cuda/tree/main/02e_matmul_sm100), the kernel of
+mma.sync beside his of tcgen05.
 
 `puzzle-naive` to `puzzle-registers` and `kernel1` are for any chip and any types that threads
 multiply: f16, bf16, f32 as it is, and f64. The puzzle has blocks of 3×3 threads; a warp is 32, and
@@ -81,6 +83,7 @@ STEPS = {
     "s3": ("-", "64-byte swizzle: no bank conflicts of copies and ldmatrix"),
     "s4": ("-", "four slots: three steps of copies under way, one meeting a step"),
     "s5": ("-", "eight warps: a larger tile asks L2 for less"),
+    "v0": ("dummies' repository, v0", "mma.sync by 2×2 warps, two slots filled by cp.async"),
     "puzzle-naive": ("puzzle, naive", "a thread an element, operands from global memory"),
     "puzzle-shared": ("puzzle, shared memory", "whole operands of a block in shared memory"),
     "puzzle-tiled": ("puzzle, tiled", "tiles of shared memory along K, edges checked"),

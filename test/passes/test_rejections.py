@@ -17,7 +17,7 @@ PASS_NAMES = (
 PRESET_NAMES = (
     "v1a, v1b, v2a, v2b, v3, v4, v5, v6, "
     "kernel2, kernel3, kernel4, kernel5, kernel6, kernel7, kernel8, "
-    "h1, h2, h3, h4, h5, h6, h7, h8, s1, s2, s3, s4, s5, "
+    "h1, h2, h3, h4, h5, h6, h7, h8, s1, s2, s3, s4, s5, v0, "
     "puzzle-naive, puzzle-shared, puzzle-tiled, puzzle-async, puzzle-registers, kernel1"
 )
 SPEC = {"m": 256, "n": 256, "k": 128}
