@@ -52,7 +52,12 @@ GUARD = 1024  # elements on either side of a tensor, which keep its address a mu
 INTEGER_MAX = 4
 
 Inputs = dict[str, torch.Tensor]
-BITS = {1: torch.int8, 2: torch.int16, 4: torch.int32}  # their largest is a NaN of every float
+BITS = {
+    1: torch.int8,
+    2: torch.int16,
+    4: torch.int32,
+    8: torch.int64,
+}  # their largest is a NaN of every float
 
 
 @dataclass
@@ -158,7 +163,7 @@ def judge_integers(
     those below 2^14 in Hopper's sums of 8-bit floats."""
     del place
     a, b = (inputs[each["name"]].double() for each in manifest["tensors"][:2])
-    wrong = int(((a @ b.T).to(output.dtype) != output).sum())
+    wrong = int(((a @ b.mT).to(output.dtype) != output).sum())
     return [f"exact: every element must be the exact product, got {wrong} others"] if wrong else []
 
 

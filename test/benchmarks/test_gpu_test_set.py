@@ -50,6 +50,30 @@ def test_the_set_holds_every_prefix_and_preset_in_every_layout(script):
         assert {(case.last, of(case.spec)) for case in prefixes} == wanted
 
 
+@pytest.mark.parametrize(("target", "ways"), [("sm_80", ("-",)), ("sm_90a", ("-", "-roles-"))])
+def test_the_set_holds_kernels_of_warps_and_threads_of_every_type(script, target, ways):
+    """By cp.async on a chip without TMA, with roles and without on one that has it."""
+    found = [case for case in script("gpu_test_cases").cases(target) if case.name[:5] == "unit-"]
+    assert len({case.name for case in found}) == len(found)
+    of = {"mma.sync": {"bf16", "f16", "tf32", "s8"}, "fma": {"f32", "f64"}}
+    for (unit, types), way in itertools.product(of.items(), ways):
+        if (unit, way) == ("fma", "-roles-"):
+            continue  # threads copy what they multiply
+        those = [case for case in found if case.name.startswith(f"unit-{unit}{way}tiling-")]
+        assert {case.spec.a_dtype for case in those} >= types
+        stacks = [case.spec.batch for case in found if f"unit-{unit}-stack" in case.name]
+        assert stacks == [3, 3, 3]
+
+
+def test_stacks_and_f64_are_judged_as_any_others(script, monkeypatch, tmp_path):
+    make, case = script("gpu_test_bundles"), script("gpu_test_cases").Case
+    spec = MatmulSpec(5, 9, 7, "f64", "f64", "f64", "f64", batch=2)
+    chosen = [case("fma", "stack", spec, "tiling{tile=8x16x4 mma=fma}")]
+    monkeypatch.setattr(make, "cases", lambda target: iter(chosen))
+    assert run(script, monkeypatch, "gpu_test_bundles", tmp_path, "--target", "sm_80") == 0
+    assert run(script, monkeypatch, "gpu_test", tmp_path, "--device", "cpu") == 0
+
+
 def test_the_random_specs_are_200_and_the_same_every_time(script):
     cases = script("gpu_test_cases").cases
     once, again = (
@@ -219,7 +243,7 @@ def test_known_sums_are_those_of_the_published_steps(script, dtype):
 def test_other_bits_than_the_known_ones_are_a_problem(script):
     gpu_test, known = script("gpu_test"), script("gpu_test_sums")
     kernel = Fake(RIGHT)
-    manifest = kernel.manifest | {"target": "sm_90a", "schedule": {"split_k": 1}}
+    manifest = kernel.manifest | {"target": "sm_90a", "schedule": {"split_k": 1}, "pipeline": ""}
     inputs = gpu_test.draw(manifest, SEED, "normals")
     right = known.known_product(manifest, inputs, "cpu")
     assert gpu_test.judge_sums(manifest, inputs, right, "cpu") == []
