@@ -26,6 +26,7 @@ EXAMPLES = """examples:
   tilewright ladder --m 512 --n 512 --k 512
   tilewright ladder --presets v1a,v2a --json
   tilewright ladder --target sm_90a
+  tilewright ladder --target sm_80 --presets puzzle --m 9 --n 9 --k 9
   tilewright ladder --presets v3,v4 --print-diff       what warp specialization changes
   tilewright ladder --no-run --svg road.svg            speeds alone, as bars
 """
@@ -93,7 +94,9 @@ def add_command(commands: Any) -> None:
     add_spec(parser, "spec (default 512×512×512)", SIZES)
     parser.add_argument("--target", default="sm_100a", help="chip (default sm_100a)")
     parser.add_argument(
-        "--presets", metavar="A,B", help="run only these (default: all of the chip)"
+        "--presets",
+        metavar="A,B",
+        help="only these, or ladders, as puzzle (default: all of the chip)",
     )
     parser.add_argument(
         "--seed", type=natural, default=0, metavar="N", help="fixes inputs and event order"
@@ -177,9 +180,13 @@ def preset_names(text: str | None, target: str) -> list[str]:
     """The presets of a target that a text names, all without a text; in the house's order."""
     from ..compiler.pipeline import all_presets, presets_of
     from ..dialects.errors import CompileError
+    from .ladder_steps import rungs_of
 
-    names = list(presets_of(target)) if text is None else text.split(",")
     presets = all_presets()
+    asked = list(presets_of(target)) if text is None else text.split(",")
+    names = [
+        rung for each in asked for rung in ([each] if each in presets else rungs_of(each) or [each])
+    ]
     for name in names:
         if name not in presets:
             known = ", ".join(presets)
@@ -263,6 +270,9 @@ def _print_speeds(speeds: list[Speed]) -> None:
     rows = [ladder_speeds.speed_row(each) for each in speeds]
     print_table(ladder_speeds.COLUMNS, rows, width=WIDTH)
     print(ladder_speeds.LEGEND.format(shape="×".join(map(str, CUBE))))
+    unknown = [each.name for each in speeds if each.predicted is None]
+    if unknown:
+        print(f"no estimate describes {', '.join(unknown)}")
     print(*lines(speeds), sep="\n")
 
 

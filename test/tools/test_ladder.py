@@ -95,6 +95,21 @@ def test_a_rung_that_spills_fails(tilewright, monkeypatch):
     assert "kernel3: registers spill 8 bytes a thread" in ran.out
 
 
+def test_the_puzzles_ladder_counts_what_its_page_says(tilewright):
+    types = [word for each in "abc" for word in (f"--{each}-dtype", "f32")]
+    size = ("--m", 9, "--n", 9, "--k", 9, *types)
+    ran = tilewright("ladder", "--target", "sm_80", "--presets", "puzzle", *size, "--json")
+    page = (README.parent / "docs" / "simt.md").read_text()
+    rows = re.findall(
+        r"^\| `(puzzle-\w+)` \|(?: \d+ \|){3} (\d+) \| (\d+) \| (\d+) \|$", page, re.M
+    )
+    found = [(rung["name"], rung["evidence"]) for rung in ran.json["rungs"]]
+    assert rows == [
+        (name, str(each["asked_bytes"]), str(32 * each["sectors"]), str(each["passes"]))
+        for name, each in found
+    ]
+
+
 def test_an_unknown_preset_is_named(tilewright):
     ran = tilewright("ladder", "--presets", "v1a,v9")
     assert ran.status == 1
