@@ -22,6 +22,7 @@ SPECS = st.builds(
         [{}, {"batch": 2}, {"batch": 3, "a_stacked": False}, {"batch": 3, "b_stacked": False}]
     ),
 )
+LAYOUTS = st.tuples(st.sampled_from("km"), st.sampled_from("kn"))
 TILES = st.tuples(
     st.sampled_from([64, 128, 192, 256]),
     st.integers(1, 10).map(lambda n: 16 * n),
@@ -86,3 +87,25 @@ def test_random_types_are_right(check_matmul, sizes, types, tile, prefix, target
     pipeline = f"tiling{{tile={text}}},{passes}"
     spec = within(MatmulSpec(*sizes, *dtypes), tile)
     check_matmul(spec, target=target, pipeline=pipeline, stop_after=prefix, seed=seed)
+
+
+UNITS = (
+    ("sm_80", "mma=mma.sync},copy-insertion,swizzle-selection,pipelining{stages=3}"),
+    ("sm_86", "mma=fma threads=64},copy-insertion,swizzle-selection,pipelining{stages=2}"),
+    ("sm_120a", "mma=mma.sync},tma-insertion,swizzle-selection,pipelining,warp-specialization"),
+    ("sm_90a", "mma=mma.sync},copy-insertion,pipelining"),
+)
+
+
+@settings(
+    max_examples=2,
+    deadline=None,
+    derandomize=True,
+    phases=[Phase.generate],
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+@given(sizes=st.tuples(*[st.integers(1, 90)] * 3), unit=st.sampled_from(UNITS), majors=LAYOUTS)
+def test_random_specs_of_warps_and_threads_are_right(check_matmul, sizes, unit, majors):
+    target, passes = unit
+    spec = MatmulSpec(*sizes, c_dtype="f32", a_major=majors[0], b_major=majors[1])
+    check_matmul(spec, target=target, pipeline=f"tiling{{tile=64x32x32 {passes}")

@@ -110,6 +110,15 @@ def test_the_puzzles_ladder_counts_what_its_page_says(tilewright):
     ]
 
 
+def test_the_swizzle_of_mma_sync_takes_the_conflicts_away(tilewright):
+    """Every second pass of s2 is one of its 1536 conflicts, as the page says."""
+    size = ("--m", 128, "--n", 128, "--k", 128)
+    ran = tilewright("ladder", "--target", "sm_80", "--presets", "s2,s3", *size, "--json")
+    plain, swizzled = (rung["evidence"] for rung in ran.json["rungs"])
+    assert (plain["conflicts"], swizzled["conflicts"]) == (1536, 0)
+    assert plain["passes"] - swizzled["passes"] == 1536
+
+
 def test_an_unknown_preset_is_named(tilewright):
     ran = tilewright("ladder", "--presets", "v1a,v9")
     assert ran.status == 1
