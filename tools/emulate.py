@@ -185,10 +185,13 @@ def _report_failure(trap: Trap, seed: int, options: argparse.Namespace) -> int:
 
 
 def deadlock_of(error: Exception) -> dict[str, Any]:
-    """`deadlock`: who waits for what and for whom, if that is what the error is."""
-    from ..runtime.emulator import Deadlock
+    """`deadlock`: who waits for what and for whom, if that is what the error is.
 
-    return {"deadlock": error.as_dict()} if isinstance(error, Deadlock) else {}
+    Where nothing has imported the emulator the error is another; to import it may be what fails.
+    """
+    emulator = sys.modules.get(f"{__name__.partition('.')[0]}.runtime.emulator")
+    deadlock = getattr(emulator, "Deadlock", ())
+    return {"deadlock": error.as_dict()} if isinstance(error, deadlock) else {}
 
 
 def _place(trap: Trap) -> dict[str, Any]:
