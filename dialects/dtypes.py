@@ -18,7 +18,8 @@ MIXED_KINDS = ("f8f6f4", "i8")
 _BY_TENSOR_CORE = {DTYPES[name].mlir: DTYPES[name] for name in TENSOR_DTYPES}
 _BY_THREADS = {DTYPES[name].mlir: DTYPES[name] for name in THREAD_DTYPES}
 _OPERANDS = {**_BY_THREADS, **_BY_TENSOR_CORE}
-_STORED = {dtype.mlir: dtype for dtype in DTYPES.values() if dtype.name != "tf32"}
+_LIKE_OTHERS = ("tf32", "ue4m3")  # in memory f32 and e4m3
+_STORED = {dtype.mlir: dtype for name, dtype in DTYPES.items() if name not in _LIKE_OTHERS}
 
 
 def operand_dtype(mlir: str, mma: str = "") -> DType | None:

@@ -14,12 +14,16 @@ from typing import Any
 class DType:
     """One element type; `name` is that of the PTX ISA, `mlir` how MLIR prints it.
 
-    `bytes` is its size in memory; `numpy` and `torch` are what these call it, numpy by several
-    names where arrays of bits stand for what it lacks. `operand_kind` is the tcgen05.mma kind that
-    takes it as A or B, `fma` where only threads multiply it (None: no operand), and `operand_code`
-    its code in that kind's instruction descriptor (PTX ISA, tcgen05 instruction descriptor).
-    `k_per_mma` is the K extent of one MMA in elements, `accumulator` the type of its sums. `result`
-    is C's type where none is asked for.
+    `bytes` is its size in memory; an element of `packed_bits` lies packed along K, the first in the
+    lowest bits, and an array of such is one of bytes. `numpy` and `torch` are what these call it,
+    numpy by several names where arrays of bits stand for what it lacks. `operand_kind` is the
+    tcgen05.mma kind that takes it as A or B, `fma` where only threads multiply it (None: no operand
+    by itself), and `operand_code` its code in that kind's instruction descriptor (PTX ISA, tcgen05
+    instruction descriptor). `k_per_mma` is the K extent of one MMA in elements, `accumulator` the
+    type of its sums. `result` is C's type where none is asked for.
+
+    e2m1, e2m3 and e3m2 are operands where scales go with them alone (`SCALED_FORMATS`), and ue8m0
+    and ue4m3 are those scales: a power of two, and an e4m3 without sign.
 
     tf32 is f32 in memory, of which the tensor core ignores the low 13 bits; an operand of f32 has
     all of them, and so has one of f64.
@@ -35,6 +39,12 @@ class DType:
     k_per_mma: int = 0
     accumulator: str = "f32"
     result: str = ""
+    packed_bits: int = 0
+
+    @property
+    def bits(self) -> int:
+        """Bits of one element."""
+        return self.packed_bits or 8 * self.bytes
 
     @property
     def accumulator_bytes(self) -> int:
@@ -44,12 +54,13 @@ class DType:
     @property
     def is_integer(self) -> bool:
         """Whether its sums are exact."""
-        return self.name[0] in "su"
+        return self.name[0] in "su" and self.name[1:].isdigit()
 
 
 FMA = "fma"
 _BITS = ("bfloat16", "uint16", "int16")
 _E4M3, _E5M2 = "float8_e4m3fn", "float8_e5m2"
+_E2M1, _E8M0, _BYTES = "float4_e2m1fn_x2", "float8_e8m0fnu", "uint8"
 DTYPES = {
     dtype.name: dtype
     for dtype in (
@@ -63,8 +74,54 @@ DTYPES = {
         DType("f32", "f32", 4, ("float32",), "float32", FMA, 0, 1, result="f32"),
         DType("f64", "f64", 8, ("float64",), "float64", FMA, 0, 1, "f64", "f64"),
         DType("s32", "i32", 4, ("int32",), "int32"),
+        DType("e2m3", "f6E2M3FN", 1, (_BYTES,), _BYTES, None, 3, 32, result="bf16", packed_bits=6),
+        DType("e3m2", "f6E3M2FN", 1, (_BYTES,), _BYTES, None, 4, 32, result="bf16", packed_bits=6),
+        DType("e2m1", "f4E2M1FN", 1, (_BYTES,), _E2M1, None, 5, 32, result="bf16", packed_bits=4),
+        DType("ue8m0", "f8E8M0FNU", 1, (_E8M0, _BYTES), _E8M0),
+        DType("ue4m3", "f8E4M3FN", 1, (_E4M3, _BYTES), _E4M3),
     )
 }
+
+
+@dataclass(frozen=True)
+class ScaledFormat:
+    """Elements of which `block` neighbours along K share a scale: values are element times scale.
+
+    `element` and `scale` are names of `DTYPES` (OCP Microscaling Formats 1.0; nvfp4: PTX ISA,
+    tcgen05.mma, block scaling).
+    """
+
+    name: str
+    element: str
+    scale: str
+    block: int
+
+
+SCALED_FORMATS = {
+    each.name: each
+    for each in (
+        ScaledFormat("mxfp8", "e4m3", "ue8m0", 32),
+        ScaledFormat("mxfp8_e5m2", "e5m2", "ue8m0", 32),
+        ScaledFormat("mxfp6", "e2m3", "ue8m0", 32),
+        ScaledFormat("mxfp6_e3m2", "e3m2", "ue8m0", 32),
+        ScaledFormat("mxfp4", "e2m1", "ue8m0", 32),
+        ScaledFormat("nvfp4", "e2m1", "ue4m3", 16),
+    )
+}
+SCALE_DTYPES = ("ue8m0", "ue4m3")
+# One atom of the blocked layout of scales: 128 rows by 4 blocks along K, 512 bytes (cuBLAS, "block
+# scaling factors layout"; torch, SwizzleType.SWIZZLE_32_4_4).
+SCALE_ATOM_ROWS, SCALE_ATOM_BLOCKS = 128, 4
+
+
+def blocked_scale_shape(rows: int, blocks: int) -> tuple[int, int, int, int, int]:
+    """The array that holds the scales of `rows` by `blocks` in the blocked layout.
+
+    Its indices are the atom's row and its place along K, then row % 32, row / 32 % 4, block % 4.
+    """
+    return -(-rows // SCALE_ATOM_ROWS), -(-blocks // SCALE_ATOM_BLOCKS), 32, 4, 4
+
+
 ITEM_BYTES = {name: dtype.bytes for name, dtype in DTYPES.items()}
 NUMPY_NAMES = {name: dtype.numpy for name, dtype in DTYPES.items()}
 TORCH_NAMES = {name: f"torch.{dtype.torch}" for name, dtype in DTYPES.items()}

@@ -23,7 +23,8 @@ from .operands import Placed, place
 from .verdicts import rounded
 
 B_SHAPES = ("kn", "nk")
-NAMES_OF_TORCH = {text: name for name, text in TORCH_NAMES.items() if name != "tf32"}
+# Of types that are alike in memory, the one that is an operand by itself.
+NAMES_OF_TORCH = {TORCH_NAMES[name]: name for name in reversed(TORCH_NAMES) if name != "tf32"}
 USUAL_SIZE = (129, 72, 96)
 """M, N and K of cases that are not about sizes: two tiles and a part, a part, two K steps."""
 

@@ -16,6 +16,7 @@ ENUMS = {
             "tf32": "CU_TENSOR_MAP_DATA_TYPE_TFLOAT32",
             "s32": "CU_TENSOR_MAP_DATA_TYPE_INT32",
             **dict.fromkeys(("e4m3", "e5m2", "s8", "u8"), "CU_TENSOR_MAP_DATA_TYPE_UINT8"),
+            **dict.fromkeys(("ue8m0", "ue4m3"), "CU_TENSOR_MAP_DATA_TYPE_UINT8"),
         },
     ),
     "interleave": ("CUtensorMapInterleave", {"none": "CU_TENSOR_MAP_INTERLEAVE_NONE"}),

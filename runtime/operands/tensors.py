@@ -27,7 +27,7 @@ RAW_DTYPES = {
     8: np.dtype(np.uint64),
 }
 
-UNKNOWN_TO_NUMPY = ("bf16", "e4m3", "e5m2")
+UNKNOWN_TO_NUMPY = ("bf16", "e4m3", "e5m2", "e2m1", "ue8m0", "ue4m3")
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,7 @@ def test_numpy_and_torch_know_every_dtype_by_its_name_and_size():
 def test_mlir_parses_every_dtype_with_its_width():
     with ir.Context():
         for row in dtypes.DTYPES.values():
-            assert ir.Type.parse(row.mlir).width == 8 * row.bytes
+            assert ir.Type.parse(row.mlir).width == row.bits
 
 
 def test_compiler_and_runtime_mean_the_same_barriers_and_warps():
