@@ -40,6 +40,8 @@ UNIT_SHAPE, UNIT_BYTES_SHAPE = (152, 72, 104), (176, 80, 112)
 UNIT_ODD_SHAPES = ((1, 1, 1), (77, 33, 51), (129, 264, 72))
 PUZZLE_SHAPE = (9, 9, 9)
 STACKS = ({"batch": 3}, {"batch": 3, "a_stacked": False}, {"batch": 3, "b_stacked": False})
+STACK_SHAPE = (136, 264, 104)  # edges in both tiles of M, and in both of N
+STACK_ODD_SHAPES = ((1, 1, 1), (77, 33, 51))  # matrices that begin anywhere are copied by threads
 COPIES = ("copy-insertion", "swizzle-selection", "pipelining{stages=3}", "persistence{ctas=3}")
 ROLES = (
     "tma-insertion", "swizzle-selection", "epilogue-staging", "clustering{shape=2x1}",
@@ -73,6 +75,7 @@ def cases(target: str) -> Iterator[Case]:
     yield from _ping_pong()
     yield from _random_specs()
     yield from _types(target)
+    yield from _stacks(target)
 
 
 def _prefixes() -> Iterator[Case]:
@@ -190,6 +193,21 @@ def _random_types() -> Iterator[Case]:
         a, b, c, sums = draw.choice(list(TYPES.values()))
         c = draw.choice(RESULTS) if sums == "f32" else c
         yield Case("types", f"random-types-{number:02}", MatmulSpec(*sizes, a, b, c, sums))
+
+
+def _stacks(target: str) -> Iterator[Case]:
+    """Prefixes, presets whose rings go on to the next matrix, odd shapes; sharing goes round."""
+    rings = [each for each in presets_of(target).items() if "pipelining" in each[1]]
+    kernels = [(prefix, STACK_SHAPE, DEFAULT_PIPELINE, prefix) for prefix in PREFIXES]
+    kernels += [(name, STACK_SHAPE, text, None) for name, text in rings]
+    kernels += [(_joined(shape), shape, DEFAULT_PIPELINE, None) for shape in STACK_ODD_SHAPES]
+    kernels += [(f"chosen-{_joined(shape)}", shape, None, None)
+                for shape in (STACK_SHAPE, STACK_ODD_SHAPES[-1])]  # fmt: skip
+    for at, (name, shape, pipeline, last) in enumerate(kernels):
+        (a, b), c = LAYOUTS[at % len(LAYOUTS)], RESULTS[at % len(RESULTS)]
+        stack = STACKS[at % len(STACKS)]
+        spec = MatmulSpec(*shape, c_dtype=c, a_major=a, b_major=b, **stack)
+        yield Case("stacks", f"stack-{name}-{a}{b}-{c}", spec, pipeline, last)
 
 
 def _units(target: str) -> Iterator[Case]:

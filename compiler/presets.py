@@ -17,6 +17,7 @@ _V5 = (
     "tiling{tile=128x256x64},tma-insertion{box=2d},swizzle-selection,"
     "clustering{shape=2x1 pair=true},pipelining{stages=6},warp-specialization"
 )
+_MATRICES = "expand-loops{reads=matrices}"
 _KERNEL3 = "tiling{tile=64x64x64},tma-insertion{box=2d},swizzle-selection"
 _KERNEL5 = "tiling{tile=128x256x64},tma-insertion{box=2d},swizzle-selection"
 _KERNEL7 = (
@@ -33,8 +34,8 @@ PRESETS = {
     "v4": f"{_V3},pipelining{{stages=4}},warp-specialization",
     "v5": _V5,
     "v6": f"{_V5},persistence{{scheduler=static}}",
-    "kernel2": "tiling{tile=64x64x64},tma-insertion{box=2d},expand-loops{reads=matrices}",
-    "kernel3": _KERNEL3,
+    "kernel2": f"tiling{{tile=64x64x64}},tma-insertion{{box=2d}},{_MATRICES}",
+    "kernel3": f"{_KERNEL3},{_MATRICES}",
     "kernel4": f"{_KERNEL3},epilogue-staging{{buffers=1}}",
     "kernel5": f"{_KERNEL5},epilogue-staging{{buffers=4}},clustering{{shape=2x2 pair=true}}",
     "kernel6": (

@@ -65,7 +65,7 @@ STEPS = {
         "series, part 2",
         "TMA and tensor cores on 64×64×64 tiles, no swizzle; stores of 4 bytes",
     ),
-    "kernel3": ("series, part 2", "128-byte swizzle: one TMA copy a tile"),
+    "kernel3": ("series, part 2", "128-byte swizzle: one TMA copy a tile; stores of 4 bytes"),
     "kernel4": ("series, part 2", "the result packed in shared memory and stored by TMA"),
     "kernel5": ("series, part 3", "clusters: TMA multicast and 2-CTA MMA"),
     "kernel6": ("series, part 3", "five stages, TMA and MMA in warps of their own"),

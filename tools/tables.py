@@ -17,7 +17,8 @@ def print_table(
 ) -> None:
     """Print rows under `columns`; a column whose name ends in a unit in brackets is flush right.
 
-    `width` is in characters, where the stream is no terminal.
+    The first column names the rows and is never cut. `width` is in characters, where the stream is
+    no terminal.
     """
     from rich import box
     from rich.console import Console
@@ -29,8 +30,9 @@ def print_table(
 
     file = stream or sys.stdout
     table = Table(box=box.SIMPLE, pad_edge=False)
-    for column in columns:
-        table.add_column(column, justify="right" if column.endswith("]") else "left")
+    for number, column in enumerate(columns):
+        justify = "right" if column.endswith("]") else "left"
+        table.add_column(column, justify=justify, no_wrap=number == 0)
     for row in rows:
         table.add_row(*row)
     shown = None if file.isatty() else width

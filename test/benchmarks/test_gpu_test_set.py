@@ -65,6 +65,20 @@ def test_the_set_holds_kernels_of_warps_and_threads_of_every_type(script, target
         assert stacks == [3, 3, 3]
 
 
+def test_the_set_holds_stacks_of_every_prefix_with_and_without_a_shared_matrix(script):
+    cases = script("gpu_test_cases")
+    found = [case for case in cases.cases("sm_90a") if case.group == "stacks"]
+    assert {case.last for case in found} >= set(cases.PREFIXES)
+    assert {case.pipeline for case in found} >= {
+        None,
+        *(HOPPER_PRESETS[f"h{n}"] for n in range(4, 9)),
+    }
+    shared = {(case.spec.a_stacked, case.spec.b_stacked) for case in found}
+    assert shared == {(True, True), (False, True), (True, False)}
+    assert {(case.spec.a_major, case.spec.b_major) for case in found} == {*cases.LAYOUTS}
+    assert all(case.spec.batch == 3 for case in found)
+
+
 def test_stacks_and_f64_are_judged_as_any_others(script, monkeypatch, tmp_path):
     make, case = script("gpu_test_bundles"), script("gpu_test_cases").Case
     spec = MatmulSpec(5, 9, 7, "f64", "f64", "f64", "f64", batch=2)

@@ -38,6 +38,7 @@ def predicted(name):
             "tiling{tile=64x64x64 no mma no operands}, +tma-insertion{box=2d}, "
             "+expand-loops{reads=matrices}",
         ),
+        ("kernel3", "+swizzle-selection"),
         ("v4", "+warp-specialization"),
         ("v6", "+persistence{scheduler=static}"),
         ("kernel6", "clustering{shape=2x1}, +pipelining{stages=5}, +warp-specialization"),

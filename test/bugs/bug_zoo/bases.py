@@ -70,7 +70,7 @@ class Matmul:
         return report, compare(expected_output(manifest, tensors), actual, c["dtype"]).passed
 
 
-SEQUENTIAL = Matmul("kernel3", (72, 72, 136))
+SEQUENTIAL = Matmul("kernel3", (72, 72, 136), (",expand-loops{reads=matrices}", ""))
 STAGED = Matmul("kernel4", (72, 72, 136))
 PLAIN = Matmul("v1a", (136, 136, 72))
 ROLES = Matmul("v4", (136, 264, 392))
