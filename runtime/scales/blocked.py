@@ -72,13 +72,15 @@ def layout_of(shape: tuple[int, ...], rows: int, blocks: int) -> str:
 
     Padded scales are row-major as linear ones, with as many bytes as blocked ones.
     """
-    padded = padded_shape(rows, blocks)
+    padded, atoms = padded_shape(rows, blocks), blocked_scale_shape(rows, blocks)
     ending = tuple(shape[-2:])
+    if tuple(shape[-5:]) == atoms:
+        return "blocked"
     if ending == (rows, blocks):
         return "linear"
     if ending == padded:
         return "padded"
-    if prod(shape) == prod(padded) or _batch(shape, blocked_scale_shape(rows, blocks)):
+    if prod(shape) == prod(padded) or _batch(shape, atoms):
         return "blocked"
     return "linear" if prod(shape) == rows * blocks else ""
 
