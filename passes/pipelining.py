@@ -66,8 +66,9 @@ class Pipelining:
         target = target_of(module)
         rings = [create for create in walk(kernel, CreateOp) if is_operand_ring(create)]
         if not rings:
+            copies = "tma-insertion" if target.async_agents else "copy-insertion"
             raise refused(
-                kernel, "pipelining: operands must come through a pipe; run tma-insertion first"
+                kernel, f"pipelining: operands must come through a pipe; run {copies} first"
             )
         for create in rings:
             if create.ring.type.stages > 1:

@@ -34,6 +34,7 @@ from ..dialects.pipe import (
 )
 from ..dialects.target import Target
 from ..dialects.tile import AwaitMmaOp, CopyOp, KernelOp, LoadOp, MmaOp, TmaLoadOp
+from ..dialects.tile_sums import ViewMmaOp
 from .base import PassLog, one_of, option, refused, require, target_of, the_kernel, walk
 from .batches import argument_of, drop_unused, map_of_view, step_bytes
 from .tensor_maps import load_map_type, tma_refusal
@@ -80,6 +81,12 @@ def pipe_operands(
 
     `name` is the pass.
     """
+    if walk(kernel, ViewMmaOp):
+        raise refused(
+            kernel,
+            f"{name}: operands must be loaded as tiles, got MMAs that read global memory "
+            "themselves; tile without operands=global",
+        )
     if not walk(kernel, LoadOp):
         raise refused(kernel, f"{name}: operands come through a pipe already; run it once")
     for load in walk(kernel, LoadOp):

@@ -62,7 +62,11 @@ def trace_operands(matmul: Any) -> tuple[Operand, Operand]:
     linalg.batch_matmul that is anything else."""
     output, wanted = map_dims(_maps(matmul)[2], matmul), OUTPUT_MAPS[_stacked(matmul)]
     if output != wanted:
-        raise refused(matmul, f"the output must be indexed {named(wanted)}, got {named(output)}")
+        raise refused(
+            matmul,
+            f"the output must be indexed {named(wanted)}, got {named(output)}; "
+            "exchange A and B for the transpose",
+        )
     inside = _casts_inside(matmul)
     a, b = (
         _trace(Operand(matmul.operands[index], _axes(matmul, index), inside[index]))
@@ -71,7 +75,11 @@ def trace_operands(matmul: Any) -> tuple[Operand, Operand]:
     for operand in (a, b):
         if operand.axes not in STORED:
             got = ", ".join(operand.axes)
-            raise refused(matmul, f"a stack must have its matrices along the first dim, got {got}")
+            raise refused(
+                matmul,
+                f"a stack must have its matrices along the first dim, got {got}; "
+                "transpose it before the call",
+            )
     return a, b
 
 

@@ -102,7 +102,8 @@ OUTPUT_TRANSPOSED = PRODUCT.replace(
     [
         (
             returned("%sum").replace(PRODUCT, OUTPUT_TRANSPOSED),
-            "5:10: error: linalg.matmul: the output must be indexed (d0, d1), got (d1, d0)",
+            "5:10: error: linalg.matmul: the output must be indexed (d0, d1), got (d1, d0); "
+            "exchange A and B for the transpose",
         ),
         (
             returned("%sum").replace(PRODUCT, product_of("%a", "%b", NARROWED)),

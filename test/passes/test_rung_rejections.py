@@ -412,6 +412,15 @@ HAVE = "sm_100a, sm_90a or sm_120a"
             f"tile.kernel: tma-insertion: sm_80 has no TMA, which {HAVE} have; use copy-insertion",
         ),
         (
+            "tiling,pipelining",
+            "tile.kernel: pipelining: operands must come through a pipe; run copy-insertion first",
+        ),
+        (
+            "tiling{tile=8x8x4 mma=fma operands=global},copy-insertion",
+            "tile.kernel: copy-insertion: operands must be loaded as tiles, got MMAs that read "
+            "global memory themselves; tile without operands=global",
+        ),
+        (
             f"{COPIES},warp-specialization",
             "tile.kernel: warp-specialization: roles wait for each other at mbarriers, which "
             f"{HAVE} can, got sm_80; leave it out",
