@@ -6,6 +6,7 @@ memory from the start of its allocation. Slots lie one after the other.
 
 from typing import Any
 
+from ..runtime.ptx_sizes import BARRIER_BYTES
 from .layout import SLOT_ALIGNMENT
 from .mlir import ext, ir
 from .pipe import ClaimType, RingType, SlotType, TurnType
@@ -15,7 +16,6 @@ from .verify import refuse, verify_smem
 
 CLAIM_BYTES = 16
 # PTX ISA, mbarrier: a 64-bit object, whose pending count is 1 to 2^20 - 1.
-BARRIER_BYTES = 8
 ARRIVALS_MAX = 2**20 - 1
 ADDRESS_BYTES = 4
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+from ..runtime.ptx_sizes import WARP_THREADS
 from .dtypes import TENSOR_DTYPES, THREAD_DTYPES
 from .errors import OptionError
 
@@ -12,7 +13,7 @@ TENSOR_MEMORY, REGISTERS = "tensor memory", "registers"
 THREAD, WARP, WARPGROUP = "thread", "warp", "warpgroup"
 EACH_THREAD = "each thread"
 MBARRIER, WAIT_GROUP, ISSUED = "mbarrier", "wait_group", "issued"
-WARP_THREADS, WARPGROUP_WARPS = 32, 4
+WARPGROUP_WARPS = 4
 WARPGROUP_THREADS = WARPGROUP_WARPS * WARP_THREADS
 
 

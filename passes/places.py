@@ -2,6 +2,7 @@
 
     row_in(fragment, lane=…, warp=…)    of value 0, as IR: warp * 16 + lane / 4
     column_in(fragment, lane=…)         of value 0, as IR: lane % 4 * 2
+    matrix_row(origins, number)         of an 8x8 matrix of ldmatrix or stmatrix
 
 The layouts are those of `dialects/fragments.py`, which hold the ISA's tables.
 """
@@ -10,7 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import reduce
+from functools import cache, reduce
+from typing import Any
 
 from ..dialects.fragments import Fragment, wgmma
 from ..dialects.integers import constant
@@ -24,6 +26,7 @@ PAIR, PAIR_EVERY = COLUMNS.values // 2, COLUMNS.shape[1]
 ROWS_APART = COLUMNS.element(0, PAIR)[0]
 """Rows between a thread's two."""
 ATOM_M = COLUMNS.shape[0]
+Place = tuple[int, int]
 
 
 @dataclass(frozen=True)
@@ -78,3 +81,30 @@ def _sum(parts: list[Part], unit: int, numbers: dict[bool, ir.Value | None]) -> 
         if number is not None:
             terms.append(part.of(number) * (part.stride // unit))
     return reduce(lambda left, right: left + right, terms) if terms else constant(0)
+
+
+def matrix_row(origins: tuple[Place, ...], number: Any) -> Any:
+    """The row at which the 8x8 matrix of that number begins: IR, or an integer as the number.
+
+    Lane t of ldmatrix or stmatrix names row t % 8 of matrix t / 8 (PTX ISA). Origins are sums of
+    the second and the third.
+    """
+    return _along(_steps(origins, 0), number)
+
+
+def matrix_column(origins: tuple[Place, ...], number: Any) -> Any:
+    """The column at which it begins."""
+    return _along(_steps(origins, 1), number)
+
+
+@cache
+def _steps(origins: tuple[Place, ...], axis: int) -> tuple[Place, ...]:
+    """(bit, step): what the bits of a matrix's number add along an axis."""
+    steps = tuple((1 << bit, at[axis]) for bit, at in enumerate(origins[1:3]) if at[axis])
+    assert all(_along(steps, number) == at[axis] for number, at in enumerate(origins))
+    return steps
+
+
+def _along(steps: tuple[Place, ...], number: Any) -> Any:
+    terms = [(number // bit if bit == 2 else number // bit % 2) * step for bit, step in steps]
+    return reduce(lambda left, right: left + right, terms) if terms else 0

@@ -22,11 +22,11 @@ from ...dialects.layout import UNIT_BYTES, TileLayout
 from ...dialects.mlir import arith, ir, llvm, vector
 from ...dialects.target import WARP_THREADS
 from .. import build
+from ..places import Place, matrix_column, matrix_row
 from .operands import unit_offset
 
 MATRICES_MAX = 4
 UNIT_BITS = 0x70  # of an address: those that a swizzle changes
-Place = tuple[int, int]
 Pattern = Callable[[Any], tuple[Any, Any]]
 
 
@@ -113,19 +113,12 @@ def origins_of(fragment: Fragment) -> list[Place]:
 
 @functools.cache
 def matrix_rows(origins: tuple[Place, ...], transposed: bool) -> Pattern:
-    """Of a lane the (row, k) at which the row of a matrix that it names begins.
-
-    Matrices lie at sums of the origins of the second and the third.
-    """
-    steps = [*origins[1:3], (0, 0), (0, 0)]
+    """Of a lane the (row, k) at which the row of a matrix that it names begins."""
 
     def place(lane: Any) -> tuple[Any, Any]:
-        second, third = lane // ROWS % 2, lane // (2 * ROWS) % 2
-        row = second * steps[0][0] + third * steps[1][0]
-        k = second * steps[0][1] + third * steps[1][1]
+        row, k = matrix_row(origins, lane // ROWS), matrix_column(origins, lane // ROWS)
         return (row, k + lane % ROWS) if transposed else (row + lane % ROWS, k)
 
-    assert all(place(ROWS * number) == origin for number, origin in enumerate(origins))
     return place
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from ...dialects import sm
-from ...dialects.fragments import tensor_memory
+from ...dialects.fragments import ROWS, tensor_memory
 from ...dialects.layout import TileLayout
 from ...dialects.mlir import ir, llvm
 from ...dialects.tile import ElementOp
@@ -21,7 +21,7 @@ from ...dialects.tile_stores import (
 )
 from ...dialects.tile_types import element_bytes, integers_of
 from .. import build
-from ..places import column_in, row_in
+from ..places import PAIR, column_in, matrix_column, matrix_row, row_in
 from ..whole import is_whole
 from .elements import read_elements, slice_of
 from .operands import UNIT_BYTES, map_at, unit_offset
@@ -30,6 +30,8 @@ from .scope import Scope, lowered
 
 MATRICES = tensor_memory("16x256b", 1)
 """Two 8x8 matrices, one below the other."""
+STORED = 4
+"""Matrices that one stmatrix stores."""
 
 
 @dataclass(frozen=True)
@@ -79,19 +81,21 @@ class Piece:
         lane = self.scope.lane
         row, column = first + row_in(MATRICES, lane=lane), column_in(MATRICES, lane=lane)
         words = self._packed(values, row, column + start)
-        matrix, row = lane // 8, lane % 8
-        row = first + row + matrix % 2 * 8
-        for index in range(0, len(words), 4):
-            unit = matrix // 2 + (start // MATRICES.shape[1] + index // 2)
-            sm.StmatrixOp.of(self.pointer(row, unit), words[index : index + 4])
+        origins = tuple(_unit_behind(PAIR * word) for word in range(STORED))
+        number, row = lane // ROWS, lane % ROWS
+        row = first + row + matrix_row(origins, number)
+        for index in range(0, len(words), STORED):
+            units = _unit_behind(PAIR * index)[1] + start // ROWS
+            unit = matrix_column(origins, number) + units
+            sm.StmatrixOp.of(self.pointer(row, unit), words[index : index + STORED])
 
     def _packed(self, values: ir.Value, row: ir.Value, column: ir.Value) -> list[ir.Value]:
         """The thread's pairs of results as 32-bit words, in the order of its registers."""
         words = []
-        for index in range(0, ir.VectorType(values.type).shape[0], 2):
+        for index in range(0, ir.VectorType(values.type).shape[0], PAIR):
             rows, columns = _behind(index)
             at_row, at_column = row + rows, column + columns
-            result = self.apply(slice_of(values, index, 2), at_row, at_column, 2)
+            result = self.apply(slice_of(values, index, PAIR), at_row, at_column, PAIR)
             words.append(llvm.bitcast(build.i32(), result))
         return words
 
@@ -102,6 +106,12 @@ def _behind(index: int) -> tuple[int, int]:
     block, value = divmod(index, MATRICES.values)
     row, column = MATRICES.element(0, value)
     return row, MATRICES.shape[1] * block + column
+
+
+def _unit_behind(index: int) -> tuple[int, int]:
+    """The same with columns in units: a row of an 8x8 matrix of 16-bit elements is one."""
+    row, column = _behind(index)
+    return row, column // ROWS
 
 
 def piece_of(scope: Scope, op: WritePieceOp) -> Piece:

@@ -11,13 +11,13 @@ from math import prod
 from typing import Any
 
 from ..element_types import ITEM_BYTES
+from ..ptx_sizes import BARRIER_BYTES, WARP_THREADS
 
 # CUDA C++ Programming Guide, table of technical specifications per compute capability (9.0, 10.0).
 EXTENTS = {"grid": (2**31 - 1, 65_535, 65_535), "block": (1024, 1024, 64), "cluster": (16, 16, 16)}
 MOST_THREADS, MOST_CLUSTER = 1024, 16
 SHARED_BYTES = 227 * 2**10
 ADDRESSES_BYTES = 2**47
-WARP_THREADS, BARRIER_BYTES = 32, 8
 # cuTensorMapEncodeTiled (CUDA driver API): globalStrides, boxDim and swizzle.
 UNIT_BYTES = 16
 SWIZZLE_BYTES = {"32B": 32, "64B": 64, "128B": 128}

@@ -6,7 +6,7 @@ from tilewright.dialects.context import make_context
 from tilewright.dialects.fragments import find_fragment
 from tilewright.dialects.integers import constant
 from tilewright.dialects.mlir import arith, ir
-from tilewright.passes.places import column_in, row_in
+from tilewright.passes.places import column_in, matrix_column, matrix_row, row_in
 
 RULES = {arith.DivUIOp: int.__floordiv__, arith.RemUIOp: int.__mod__, arith.MulIOp: int.__mul__}
 
@@ -43,3 +43,14 @@ def test_the_first_value_is_where_the_tables_have_it(atom, operand, row, column)
             numbers = {lane: thread % 32, warp: thread // 32}
             place = tuple(value_of(value, numbers) for value in found)
             assert place == (row(thread), column(thread)), thread
+
+
+@pytest.mark.parametrize("origins", [((0, 0), (8, 0), (0, 8), (8, 8)), ((0, 0), (0, 1)), ((0, 0),)])
+def test_matrices_begin_at_the_sums_of_the_second_origin_and_the_third(origins):
+    for number, origin in enumerate(origins):
+        assert (matrix_row(origins, number), matrix_column(origins, number)) == origin
+
+
+def test_origins_that_no_bits_of_a_number_add_up_to_are_refused():
+    with pytest.raises(AssertionError):
+        matrix_row(((0, 0), (8, 0), (0, 8), (16, 16)), 0)

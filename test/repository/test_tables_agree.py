@@ -4,10 +4,10 @@ import ml_dtypes  # noqa: F401, numpy's names of its types
 import numpy as np
 import torch
 
-from tilewright.dialects import dtypes, sm_memory, target
+from tilewright.dialects import dtypes
 from tilewright.dialects.epilogue import SCALAR_OPS
 from tilewright.dialects.mlir import ir
-from tilewright.runtime.bundles import manifest, manifest_rules
+from tilewright.runtime.bundles import manifest
 from tilewright.runtime.judge import epilogue
 from tilewright.runtime.operands import tensors
 
@@ -32,9 +32,3 @@ def test_mlir_parses_every_dtype_with_its_width():
     with ir.Context():
         for row in dtypes.DTYPES.values():
             assert ir.Type.parse(row.mlir).width == row.bits
-
-
-def test_compiler_and_runtime_mean_the_same_barriers_and_warps():
-    """Dialects take element types alone from the runtime, so either side has these numbers."""
-    assert sm_memory.BARRIER_BYTES == manifest_rules.BARRIER_BYTES
-    assert target.WARP_THREADS == manifest_rules.WARP_THREADS
