@@ -93,7 +93,12 @@ def offset_pointer(base: ir.Value, offset_bytes: ir.Value | int) -> ir.Value:
 
 
 def element_pointer(base: ir.Value, element: ir.Type, offset: ir.Value) -> ir.Value:
-    """`base` moved by `offset` elements, in the same address space."""
+    """`base` moved by `offset` elements, in the same address space.
+
+    LLVM has no floats of 8 bits: translating a pointer to one ends the process.
+    """
+    if isinstance(element, ir.FloatType) and element.width < 16:
+        element = ir.IntegerType.get_signless(element.width)
     dynamic = ir.DenseI32ArrayAttr.get([DYNAMIC_INDEX])
     return llvm.GEPOp(base.type, base, [offset], dynamic, element, NO_WRAP_FLAGS).result
 

@@ -58,8 +58,9 @@ def is_by_threads(spec: MatmulSpec) -> bool:
 
 def candidates(spec: MatmulSpec) -> list[tuple[ThreadSchedule, int]]:
     """Each schedule, the largest tile first, and how many CTAs it has for the matmul."""
+    matrices = max(1, spec.batch)
     return [
-        (each, -(-spec.m // each.tile[0]) * -(-spec.n // each.tile[1]))
+        (each, matrices * -(-spec.m // each.tile[0]) * -(-spec.n // each.tile[1]))
         for each in SCHEDULES[DTYPES[spec.a_dtype].accumulator_bytes]
     ]
 

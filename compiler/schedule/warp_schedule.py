@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ...dialects.dtypes import DTYPES
@@ -54,6 +55,14 @@ class WarpSchedule:
         return f"tiling{{tile={tile} warps={warps}}},copy-insertion,swizzle-selection{stages}"
 
 
+@dataclass(frozen=True)
+class WarpEstimate:
+    """Microseconds of one schedule, and `bound`: what limits a step or the whole."""
+
+    total_us: float
+    bound: str
+
+
 def is_by_warps(target: Target) -> bool:
     """Whether the chip's own MMA is one that warps issue by themselves."""
     return target.mma.issuer == WARP
@@ -92,27 +101,52 @@ def warp_schedule(spec: MatmulSpec, target: Target) -> WarpSchedule:
 
 def estimate_us(spec: MatmulSpec, schedule: WarpSchedule, target: Target) -> float:
     """Microseconds of the waves, at least those in which DRAM moves everything once."""
+    busy = step_cycles(spec, schedule, target)
+    return estimate(spec, schedule, target, busy, STEP_LATENCY).total_us
+
+
+def step_cycles(spec: MatmulSpec, schedule: WarpSchedule, target: Target) -> dict[str, float]:
+    """Cycles that each resource needs for one K tile of one CTA."""
     (m, n, k), chip = schedule.tile, figures(target)
     item = DTYPES[spec.a_dtype].bytes
-    room = _ctas_at_once(schedule, target, item)
-    mma = 2 * m * n * k / chip.mma_rate * item / 2
     warp_m, warp_n = m // schedule.warps[0], n // schedule.warps[1]
-    fragments = math.prod(schedule.warps) * (warp_m + warp_n) * k * item / chip.shared_rate
-    loads = (min(m, spec.m) + min(n, spec.n)) * k * item / chip.l2_rate
-    *others, slowest = sorted((mma, fragments, loads))
+    fragments = math.prod(schedule.warps) * (warp_m + warp_n) * k * item
+    return {
+        "tensor core": 2 * m * n * k / chip.mma_rate * item / 2,
+        "shared memory": fragments / chip.shared_rate,
+        "L2": (min(m, spec.m) + min(n, spec.n)) * k * item / chip.l2_rate,
+    }
+
+
+def estimate(
+    spec: MatmulSpec,
+    schedule: WarpSchedule,
+    target: Target,
+    busy: Mapping[str, float],
+    latency: float,
+) -> WarpEstimate:
+    """Of steps in which each resource is busy so long, and that last `latency` cycles more."""
+    (m, n, k), chip = schedule.tile, figures(target)
+    item, result = DTYPES[spec.a_dtype].bytes, DTYPES[spec.c_dtype].bytes
+    room = _ctas_at_once(schedule, target, item)
+    *others, slowest = sorted(busy.values())
     step = slowest + NOT_HIDDEN * sum(others)
-    ctas = -(-spec.m // m) * -(-spec.n // n)
+    ctas = max(1, spec.batch) * -(-spec.m // m) * -(-spec.n // n)
     rounds, left = divmod(-(-ctas // target.multiprocessors), room)
-    stored = m * n * DTYPES[spec.c_dtype].bytes / chip.direct_store_rate
+    stored = m * n * result / chip.direct_store_rate
 
     def round_of(count: int) -> float:
         """Cycles in which `count` CTAs of one multiprocessor run together."""
-        loop = -(-spec.k // k) * max(count * step, step + STEP_LATENCY)
+        loop = -(-spec.k // k) * max(count * step, step + latency)
         return loop + count * stored + chip.cta_start + chip.tma_latency
 
     cycles = rounds * round_of(room) + (round_of(left) if left else 0)
-    moved = (spec.m + spec.n) * spec.k * item + spec.m * spec.n * DTYPES[spec.c_dtype].bytes
-    return max(cycles / (chip.clock * 1e3), moved / chip.dram_rate)
+    moved = (spec.m + spec.n) * spec.k * item + spec.m * spec.n * result
+    work_us = cycles / (chip.clock * 1e3)
+    dram_us = max(1, spec.batch) * moved / chip.dram_rate
+    waits = (room if rounds else left) * step < step + latency
+    bound = "latency" if waits else max(busy, key=busy.__getitem__)
+    return WarpEstimate(max(work_us, dram_us), "DRAM" if dram_us > work_us else bound)
 
 
 def _ctas_at_once(schedule: WarpSchedule, target: Target, item: int) -> int:

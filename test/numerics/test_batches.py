@@ -62,6 +62,16 @@ def test_one_matrix_that_all_share_is_no_stack(check_matmul, shared, majors):
     assert ranks == ([2, 3, 3] if shared == "a" else [3, 2, 3])
 
 
+@pytest.mark.parametrize(
+    ("target", "text"),
+    [("sm_100a", "tiling{tile=64x16x32}"), ("sm_89", "tiling{tile=16x16x32},copy-insertion")],
+)
+def test_stacks_of_8_bit_floats_are_copied_by_threads(check_matmul, target, text):
+    """LLVM has no such type, though a pointer may move by such elements."""
+    spec = MatmulSpec(17, 9, 33, "e4m3", "e5m2", batch=2, b_stacked=False)
+    check_matmul(spec, pipeline=text, target=target)
+
+
 @pytest.mark.parametrize("target", BOTH)
 def test_a_split_k_adds_up_the_sums_of_one_matrix(check_matmul, target):
     text = "tiling{tile=64x32x64},tma-insertion,swizzle-selection,split-k{parts=2},"
