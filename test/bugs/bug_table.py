@@ -1,6 +1,7 @@
 """Write docs/bugs.md: `python test/bugs/bug_table.py`."""
 
 from pathlib import Path
+from string import ascii_lowercase
 
 from bug_zoo import BUGS
 
@@ -26,7 +27,7 @@ is wrong:
 
 - a loop that ends early;
 - a coordinate or an address that is another legal one;
-- a scale factor's id that names another byte that was written;
+- scale factor ids in another order, so that each names a byte that was written, and each is named;
 - data permuted along K alike in both operands.
 
 The mistakes of compilers (37) are shown by what they do to the PTX.
@@ -54,7 +55,7 @@ def render() -> str:
 
 
 def _order(bug) -> tuple[int, str]:
-    return int(bug.number.rstrip("abcdefgh")), bug.number
+    return int(bug.number.rstrip(ascii_lowercase)), bug.number
 
 
 if __name__ == "__main__":

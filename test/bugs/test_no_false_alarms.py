@@ -2,9 +2,17 @@
 
 import pytest
 from bug_zoo.bases import Matmul
-from bug_zoo.edits import move_before, replace
+from bug_zoo.block_scales import NEXT_ID
+from bug_zoo.edits import delete, move_before, replace
 from bug_zoo.hand_over import ARRIVAL, FENCE
-from bug_zoo.written import BLOCK_SCALED, COPY_OUT, CP_ASYNC, RELAYED_SCALES, RING
+from bug_zoo.written import (
+    BLOCK_SCALED,
+    COPY_OUT,
+    CP_ASYNC,
+    ONE_FACTOR,
+    RELAYED_SCALES,
+    RING,
+)
 
 from tilewright.compiler.presets import PRESETS
 
@@ -36,6 +44,10 @@ NEIGHBOURS = {
     "a fence of the cluster before an arrival of the CTA": (
         RELAYED_SCALES,
         replace(ARRIVAL, "fence.acq_rel.cluster; mbarrier.arrive.shared::cluster"),
+    ),
+    "one scale factor for all of K, and padding that no product uses": (
+        ONE_FACTOR,
+        delete(NEXT_ID),
     ),
     "a wait without a scope": (
         RELAYED_SCALES,

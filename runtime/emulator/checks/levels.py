@@ -8,6 +8,7 @@ from .boxes import BoxRules
 from .fences.shared_rules import SharedRules
 from .races import Races
 from .scale_factors import ScaleRules
+from .scale_uses import ScaleUses
 from .tensor_map_proxy import TensorMapProxy
 from .tensor_order import TensorOrder
 
@@ -20,5 +21,5 @@ def listeners(launch: Launch, check: str) -> list[Listener]:
         return []
     rules = SharedRules(launch, clocked=check == "full")
     races = Races(launch, rules) if check == "full" else None
-    others = [BoxRules(launch), ScaleRules(), TensorMapProxy(), TensorOrder(launch, races)]
-    return [rules, *([races] if races else []), *others]
+    others = [BoxRules(launch), ScaleRules(launch), ScaleUses(launch), TensorMapProxy()]
+    return [rules, *([races] if races else []), *others, TensorOrder(launch, races)]

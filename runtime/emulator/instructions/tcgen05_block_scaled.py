@@ -44,15 +44,20 @@ _PREFIXES = tuple(
 class _Scaled:
     """Rows of an operand times their factors.
 
-    nan: bool[rows, blocks], which factors are NaN; empty: bool[blocks], where all rows are zero.
+    factors: float32[rows, blocks]; empty: bool[blocks], where all rows are zero.
     """
 
     values: np.ndarray
-    nan: np.ndarray
+    factors: np.ndarray
     empty: np.ndarray
 
+    @property
+    def nan(self) -> np.ndarray:
+        """bool[rows, blocks]: which factors are NaN."""
+        return np.isnan(self.factors)
+
     def part(self, rows: slice) -> _Scaled:
-        return _Scaled(self.values[rows], self.nan[rows], self.empty)
+        return _Scaled(self.values[rows], self.factors[rows], self.empty)
 
 
 @dataclass(eq=False)
@@ -82,6 +87,7 @@ class ScaledMultiply(Multiply):
         with np.errstate(all="ignore"):
             left = [self._scaled_a(*pair) for pair in zip(self.blocks, rows, strict=True)]
             right = [self._scaled_b(cta, b) for cta in self.ctas]
+            self.ctas[0].launch.events.product_scaled(self, right)
             for block, a in zip(self.blocks, left, strict=True):
                 columns = right[block.cta].part(block.columns)
                 if self.add:
@@ -122,7 +128,7 @@ class ScaledMultiply(Multiply):
         factors = scale_factors(memory, column, len(values), self.scaling, first, what, groups)
         blocks = values.astype(np.float64).reshape(len(values), self.scaling.blocks, -1)
         scaled = (blocks * factors[:, :, None]).reshape(len(values), -1)
-        return _Scaled(scaled, np.isnan(factors), np.asarray(~blocks.any(axis=(0, 2))))
+        return _Scaled(scaled, factors, np.asarray(~blocks.any(axis=(0, 2))))
 
 
 @dataclass(frozen=True)

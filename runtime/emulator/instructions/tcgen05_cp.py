@@ -121,6 +121,7 @@ class Copy:
         cta.launch.events.operand_read(cta, index, self.source, "the source of tcgen05.cp")
         values, marks = self._values(cta, index, (low, high))
         columns = self.column + np.arange(self.shape.columns)
+        cta.launch.events.columns_copied(cta, range(self.column, self.column + len(columns)))
         memory = tensor_engine(cta).memory
         for lanes in self.shape.lanes:
             memory.scatter(lanes[:, None] + self.lane, columns[None, :], values, marks)

@@ -167,6 +167,12 @@ class Listener:
     def sums_scaled(self, cta: Cta, a: Any, b: Any, sums: Callable[[], np.ndarray]) -> None:
         """A block-scaled product is added to sums."""
 
+    def product_scaled(self, product: Any, b: list[Any]) -> None:
+        """A block-scaled product runs and has read its factors; b: those of B in each CTA."""
+
+    def columns_copied(self, cta: Cta, columns: range) -> None:
+        """tcgen05.cp is about to replace these columns in all lanes."""
+
     def columns_allocated(self, warp: Warp, cta: Cta, offset: int) -> None:
         """tcgen05.alloc writes its result to 4 bytes of shared memory."""
 

@@ -3,6 +3,7 @@
 from . import (
     alternating,
     barriers,
+    block_scales,
     by_hand,
     execution,
     hand_over,
@@ -20,4 +21,5 @@ BUGS = (
     *ordering.BUGS,
     *alternating.BUGS,
     *hand_over.BUGS,
+    *block_scales.BUGS,
 )

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import ml_dtypes
 import numpy as np
 
-from tilewright.runtime.emulator import launch
+from tilewright import scales
+from tilewright.runtime.emulator import TensorMap, launch
 
 KERNELS = Path(__file__).parent / "kernels"
 ROWS = 5
@@ -123,8 +125,42 @@ def _relayed_scales(rng: np.random.Generator) -> Case:
         _scaled_image(a[128 * cta :][:128], b[8 * cta :][:8], sfa[128 * cta :][:128], sfb)
         for cta in (0, 1)
     ]
-    out = np.full((256, 16), np.nan, np.float32)
-    return Case([np.concatenate(images), out], out, _scaled(a, sfa) @ _scaled(b, sfb[:16]).T)
+    out, spare = np.full((256, 16), np.nan, np.float32), np.zeros(128, np.uint8)
+    expected = _scaled(a, sfa) @ _scaled(b, sfb[:16]).T
+    return Case([np.concatenate([*images, spare]), out], out, expected)
+
+
+def _scaled_steps(rng: np.random.Generator, blocks: int = 4) -> Case:
+    """Elements of 6 bits by tensor maps, and factors as `tilewright.scales` lays them out.
+
+    blocks: factors a row that the kernel uses; 1 for all of K, and padding behind it.
+    """
+    values = [rng.standard_normal((rows, 128)) for rows in (128, 16)]
+    a, b = (scales.quantize(each * 2.0 ** (each[:, :1] * 3), "mxfp6") for each in values)
+    a, b = (each._replace(scales=each.scales[:, :blocks]) for each in (a, b))
+    wide = [scales.dequantize(each.data, each.scales.repeat(4 // blocks, 1), "mxfp6")
+            for each in (a, b)]  # fmt: skip
+    maps = [TensorMap(each.data, "16u6_align16b", (128, len(each.data)), (96,),
+                      (128, len(each.data)), swizzle="128B") for each in (a, b)]  # fmt: skip
+    atoms = [scales.to_blocked(each.scales).reshape(1, -1).view(np.uint16) for each in (a, b)]
+    maps += [TensorMap(each, "uint16", (256, 1), (512,), (256, 1)) for each in atoms]
+    out = np.full((128, 16), np.nan, np.float32)
+    return Case([*maps, out], out, (wide[0] @ wide[1].T).astype(np.float32))
+
+
+def _scaled_halves(rng: np.random.Generator) -> Case:
+    """Each CTA has half of the rows of either operand, and all factors of B: two rows of 32."""
+    a, b = (_integers(rng, (rows, 32), ml_dtypes.float8_e4m3fn) for rows in (128, 64))
+    sfa, sfb = (rng.integers(123, 132, (rows, 4), np.uint8) for rows in (128, 64))
+    of_b = np.zeros((64, 16), np.uint8)
+    of_b[:, :4] = sfb
+    images = []
+    for cta in (0, 1):
+        of_a = scales.to_blocked(sfa[64 * cta :][:64]).reshape(-1)
+        parts = (a[64 * cta :][:64], b[32 * cta :][:32])
+        images += [*map(_core_matrices, parts), of_a, of_b.reshape(-1)]
+    out = np.full((128, 64), np.nan, np.float32)
+    return Case([np.concatenate(images), out], out, _scaled(a, sfa) @ _scaled(b, sfb).T)
 
 
 def _copied(rng: np.random.Generator) -> Case:
@@ -142,5 +178,10 @@ WGMMA = Written("wgmma", 128, _wgmma, shared_bytes=SHARED_BYTES)
 BLOCK_SCALED = Written("block_scaled", 128, _block_scaled, shared_bytes=SHARED_BYTES)
 RELAYED_SCALES = Written(
     "relayed_scales", 128, _relayed_scales, grid=2, shared_bytes=SHARED_BYTES, cluster=2
+)
+SCALED_STEPS = Written("scaled_steps", 128, _scaled_steps, shared_bytes=20480)
+ONE_FACTOR = replace(SCALED_STEPS, make=partial(_scaled_steps, blocks=1))
+SCALED_HALVES = Written(
+    "scaled_halves", 128, _scaled_halves, grid=2, shared_bytes=SHARED_BYTES, cluster=2
 )
 COPY_OUT = Written("copy_out", 64, _copied)
