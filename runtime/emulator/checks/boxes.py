@@ -26,10 +26,16 @@ from ..machine.shared_access import Words
 from ..tensor.descriptor import SharedDescriptor
 
 _WORD_SHIFT = 3
+_MOST_MET = 256
+"""Operands of which the boxes are kept: those of all stages of a ring."""
 
 
 class Boxes:
-    """Per 64-bit word of one CTA's shared memory the `Box` that filled it, by number; 0 is none."""
+    """Per 64-bit word of one CTA's shared memory the `Box` that filled it, by number; 0 is none.
+
+    A ring's stages are filled by the same boxes and read by the same operands again and again, so
+    what an operand meets is kept for as long as no number changes.
+    """
 
     def __init__(self, size: int):
         self.numbers = np.zeros(size >> _WORD_SHIFT, np.uint32)
@@ -38,20 +44,54 @@ class Boxes:
         self._known: dict[Box, int] = {}
         self._boxes: list[Box] = []
         self._low = self._high = 0
+        self._met: dict[int, tuple[np.ndarray, list[Box]]] = {}
+        self._overwritten: Words | None = None
 
     def fill(self, words: Words, box: Box) -> Box | None:
         """A tensor copy has written these words; the box that was there, if operands have read
         some of its words and not the others."""
         place = words.start if isinstance(words, slice) else int(words.flat[0])
+        again = self._is_again(place, words, box)
+        if again:
+            self._overwritten = None
+        self._settle()
         partial = self._partial(place)
         self._places[place] = words, box
-        self._note(words, box)
+        self.unread[words] = True
+        if not again:
+            self._note(words, box)
         return partial
+
+    def _is_again(self, place: int, words: Words, box: Box) -> bool:
+        """Whether words in a row are filled as they were, and were not changed in between."""
+        before = self._places.get(place)
+        if before is None or not isinstance(words, slice):
+            return False
+        same = (
+            isinstance(each, slice) and each == words for each in (before[0], self._overwritten)
+        )
+        return (
+            all(same) and before[1] == box and bool((self.numbers[words] == self._known[box]).all())
+        )
+
+    def overwrite(self, words: Words) -> None:
+        """Something has written these words; perhaps the copy that fills them next."""
+        self._settle()
+        self._overwritten = words
+
+    def _settle(self) -> None:
+        if self._overwritten is not None:
+            self._change(self._overwritten, 0)
+            self._overwritten = None
+
+    def _change(self, words: Words, number: int) -> None:
+        self.numbers[words] = number
+        self._met.clear()
 
     def _partial(self, place: int) -> Box | None:
         if place not in self._places:
             return None
-        words, box = self._places.pop(place)
+        words, box = self._places[place]
         unread = self.unread[words]
         if not box.is_inside or unread.all() or not unread.any():
             return None
@@ -61,16 +101,16 @@ class Boxes:
 
     def partial(self) -> list[Box]:
         """At the CTA's exit: the boxes still there of which operands have read a part."""
+        self._settle()
         found = [self._partial(place) for place in list(self._places)]
         return [box for box in found if box is not None]
 
     def _note(self, words: Words, box: Box) -> None:
-        self.unread[words] = True
         number = self._known.get(box)
         if number is None:
             self._boxes.append(box)
             number = self._known[box] = len(self._boxes)
-        self.numbers[words] = number
+        self._change(words, number)
         low, high = _extent(words)
         self._low = min(low, self._low) if self._high else low
         self._high = max(high, self._high)
@@ -79,17 +119,22 @@ class Boxes:
         """Something else has written ``size`` bytes at each of ``offsets``."""
         low, high = int(np.minimum.reduce(offsets)), int(np.maximum.reduce(offsets)) + size
         if low < self._high and self._low < high:
+            self._settle()
             for at in range(0, size, 1 << _WORD_SHIFT):
-                self.numbers[offsets + at >> _WORD_SHIFT] = 0
+                self._change(offsets + at >> _WORD_SHIFT, 0)
 
     def of(self, words: np.ndarray) -> list[Box]:
         """The boxes that filled some of these words, which an operand reads now."""
+        self._settle()
         self.unread[words] = False
-        numbers = self.numbers[words]
-        raw, first = numbers.tobytes(), int(numbers.flat[0])
-        alike = raw == raw[: numbers.itemsize] * numbers.size
-        found = [first] if alike else np.unique(numbers).tolist()
-        return [self._boxes[number - 1] for number in found if number]
+        met = self._met.get(id(words))
+        if met is None:
+            if len(self._met) == _MOST_MET:
+                self._met.clear()
+            found = np.unique(self.numbers[words]).tolist()
+            met = words, [self._boxes[number - 1] for number in found if number]
+            self._met[id(words)] = met
+        return met[1]
 
 
 def _extent(words: Words) -> tuple[int, int]:
@@ -150,9 +195,9 @@ class BoxRules(Listener):
             raise Trap("swizzle", text)
         self._launch.warn("swizzle", text)
 
-    def operand_decoded(self, cta: Cta, matrix: np.ndarray, what: str) -> None:
+    def operand_gathered(self, cta: Cta, matrix: Callable[[], np.ndarray], what: str) -> None:
         """Note NaN that was filled in along all of K, where it reaches every sum."""
-        if any(box.has_nan for box in self._read) and np.isnan(matrix).all(axis=0).any():
+        if any(box.has_nan for box in self._read) and np.isnan(matrix()).all(axis=0).any():
             self._launch.warn(
                 "nan-fill",
                 f"{what} has elements outside the tensor along K, which its tensor"
@@ -176,4 +221,4 @@ class _Forgetting(Watcher):
         self._boxes.forget(offsets, size)
 
     def writing_words(self, words: Words, span: tuple[int, int]) -> None:
-        self._boxes.numbers[words] = 0
+        self._boxes.overwrite(words)

@@ -209,8 +209,8 @@ def load_box(cta: Cta, bound: BoundMap, coordinates: tuple[int, ...]) -> np.ndar
     if reach is None:
         return bound.map.filled(None, None)
     view = reach.view
-    for watcher in reach.region.watchers:
-        watcher.reading_box(reach.region, view)
+    for tell in reach.region.heard("reading_box"):
+        tell(reach.region, view)
     return bound.map.filled(reach.part, view)
 
 
@@ -236,8 +236,8 @@ def store_box(
     view, part = reach.view, bound.map.full_box(box)[reach.part.slices]
     same = None if operation else lambda: (view == part).reshape(-1)
     with strong_accesses(cta.launch) if operation else nullcontext():
-        for watcher in reach.region.watchers:
-            watcher.writing_box(reach.region, view, same)
+        for tell in reach.region.heard("writing_box"):
+            tell(reach.region, view, same)
     view[...] = part if operation is None else reduce_bytes(bound.map, view, part, operation)
     return part.size
 

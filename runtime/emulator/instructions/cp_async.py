@@ -113,8 +113,8 @@ class Copy:
             return
         cells = self.cells
         shared = self.cta.shared
-        for watcher in shared.watchers:
-            watcher.copying(self.warp, self.mask, self.to, self.size, self.line)
+        for tell in shared.heard("copying"):
+            tell(self.warp, self.mask, self.to, self.size, self.line)
         shared.data[cells] = self._read()
         if shared.written is not None:
             shared.written[cells] = _WRITTEN
@@ -232,8 +232,8 @@ def _claim(warp: Warp, mask: np.ndarray, addresses: np.ndarray, size: int) -> np
     if region.index(own, size) is None:
         raise region.refusal(own, size, "write")
     offsets = (own - np.uint64(region.base)).astype(np.int64)
-    for watcher in region.watchers:
-        watcher.claiming(warp, mask, offsets, size)
+    for tell in region.heard("claiming"):
+        tell(warp, mask, offsets, size)
     return offsets
 
 

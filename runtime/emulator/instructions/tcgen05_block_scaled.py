@@ -111,7 +111,7 @@ class ScaledMultiply(Multiply):
         first = self.d.column + block.first_column
         memory = tensor_engine(self.ctas[block.cta]).memory
         sums = memory.accumulator(block.lanes, slice(first, first + self.d_columns))
-        return sums.view(np.float32)
+        return sums.words().view(np.float32)
 
     def _scaled_a(self, block: Block, a: np.ndarray) -> _Scaled:
         cta, first = self.ctas[block.cta], self.scaling.a_id

@@ -12,8 +12,9 @@ import numpy as np
 
 from ..interface import Cta
 from ..machine.engine import Move, Moves
+from ..tensor.accumulator import Accumulator, Products
 from ..tensor.descriptor import InstructionDescriptor, SharedDescriptor
-from ..tensor.shared_operands import Operand, gather, operand_at
+from ..tensor.shared_operands import Operand, gather, gather_words, operand_at
 from ..tensor.spans import HALF_LANES, Claim, Span
 from ..tensor.tensor_core import Block, accumulate, data_path, dense_layout, multiply, to_float32
 from ..tensor.tensor_engine import tensor_engine
@@ -123,9 +124,46 @@ class Multiply:
         if isinstance(self.a, Place):
             self._run_in_blocks(self.a)
             return
+        if self._may_wait:
+            self._join(
+                gather_words(self.ctas, self.operand_a), gather_words(self.ctas, self.operand_b)
+            )
+            return
         product = multiply(self.descriptor, self._read_a(), self._read_b())
         for block in self.blocks:
             self._write(block, product[block.rows, block.columns])
+
+    @property
+    def _may_wait(self) -> bool:
+        """Whether the product may be formed with those before and behind it."""
+        return self.descriptor.accumulator == "f32" and self.disabled is None and not self.scale
+
+    def _join(self, a: list[np.ndarray], b: list[np.ndarray]) -> None:
+        """Leave the product to be formed later; a, b: the words of the operands."""
+        sums = [self._accumulator(block) for block in self.blocks]
+        products = sums[0].waiting
+        known = self.add and products and all(each.waiting is products for each in sums)
+        if products is None or not known or not products.takes(self.descriptor, self.blocks):
+            products = Products(self.descriptor, self.blocks)
+            for each, block in zip(sums, self.blocks, strict=True):
+                each.await_products(products, block, self.add)
+        products.join(a, b)
+        if products.is_full:
+            for each in sums:
+                each.words()
+
+    def _accumulator(self, block: Block) -> Accumulator:
+        """The sums of a block, which the operation changes."""
+        memory, lanes, columns = self._place_of(block)
+        if self.add:
+            memory.require_written(lanes, columns, "tcgen05.mma accumulator")
+        memory.mark_written(lanes, columns)
+        return memory.accumulator(lanes, columns)
+
+    def _place_of(self, block: Block) -> tuple[TensorMemory, slice, slice]:
+        first = self.d.column + block.first_column
+        lanes, columns = _shifted(block.lanes, self.d.lane), slice(first, first + self.d_columns)
+        return tensor_engine(self.ctas[block.cta]).memory, lanes, columns
 
     def _run_in_blocks(self, a: Place) -> None:
         """The lanes that hold a block of D take the rows of A from themselves: where several groups
@@ -155,10 +193,7 @@ class Multiply:
         return to_float32(words, self.descriptor.a.name)
 
     def _write(self, block: Block, product: np.ndarray) -> None:
-        memory = tensor_engine(self.ctas[block.cta]).memory
-        lanes = _shifted(block.lanes, self.d.lane)
-        first = self.d.column + block.first_column
-        columns = slice(first, first + self.d_columns)
+        memory, lanes, columns = self._place_of(block)
         if self.disabled is None:
             self._update(memory, lanes, columns, product)
             return
@@ -172,7 +207,7 @@ class Multiply:
     ) -> None:
         if self.add:
             memory.require_written(lanes, columns, "tcgen05.mma accumulator")
-        words, name = memory.accumulator(lanes, columns), self.descriptor.accumulator
+        words, name = memory.accumulator(lanes, columns).words(), self.descriptor.accumulator
         accumulate(words, product, name, self.add, self.scale)
         memory.mark_written(lanes, columns)
 
@@ -186,6 +221,10 @@ class StationaryMultiply(Multiply):
     def __post_init__(self) -> None:
         """Refuse a bad descriptor where the operation is issued."""
         zero_columns(self.mask, self.descriptor.m, self.descriptor.n)
+
+    @property
+    def _may_wait(self) -> bool:
+        return False
 
     def _read_b(self) -> np.ndarray:
         zero = zero_columns(self.mask, self.descriptor.m, self.descriptor.n)

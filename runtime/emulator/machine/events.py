@@ -144,8 +144,8 @@ class Listener:
     def operand_read(self, cta: Cta, words: np.ndarray, descriptor: Any, what: str) -> None:
         """The tensor core reads these words as a shared memory descriptor says."""
 
-    def operand_decoded(self, cta: Cta, matrix: np.ndarray, what: str) -> None:
-        """They are this matrix."""
+    def operand_gathered(self, cta: Cta, matrix: Callable[[], np.ndarray], what: str) -> None:
+        """They have been read; matrix: makes the operand of them."""
 
     # -- tensor memory -----------------------------------------------------------------------
 

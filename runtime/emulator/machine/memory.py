@@ -6,6 +6,7 @@ alignment; regions that track writing also refuse reads of bytes nobody wrote.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 
 import numpy as np
@@ -32,6 +33,15 @@ Issuer = tuple["Warp", np.ndarray]
 """The warp of an access and the lanes that its addresses belong to, in order."""
 
 
+def _hears(watcher: Watcher, event: str) -> bool:
+    return getattr(type(watcher), event) is not getattr(Watcher, event)
+
+
+def _whole_words(data: np.ndarray) -> np.ndarray:
+    """uint64: the bytes as words; a ragged end is left off."""
+    return data[: len(data) // 8 * 8].view(np.uint64)
+
+
 @cache
 def _zeros(size: int) -> bytes:
     return bytes(size)
@@ -40,8 +50,9 @@ def _zeros(size: int) -> bytes:
 class Region:
     """Bytes `lowest … len(data)-1` of `data`, at addresses `base + index`.
 
-    data: uint8[n]; index 0 is at address `base`, also when the first `lowest` bytes are not
-    accessible. written: uint8[n], 0xFF where a byte was written, or None when not tracked.
+    data: uint8[n], words: the same as uint64; index 0 is at address `base`, also when the first
+    `lowest` bytes are not accessible. written: uint8[n], 0xFF where a byte was written, or None
+    when not tracked; written_words: the same as uint64, meaningless when not tracked.
     allowed: uint8[n], 0xFF where a byte may be touched, or None for everywhere.
     watchers: who is told of accesses, in this order; `Watcher`. touched: see `separate`.
     `name` completes "past the end of …" in messages.
@@ -67,7 +78,10 @@ class Region:
         self.name, self.base, self.data, self.space = name, base, data, space
         self.lowest, self.writable, self.allowed = lowest, writable, allowed
         self.written = np.zeros(len(data), np.uint8) if track else None
+        self.words = _whole_words(data)
+        self.written_words = self.words if self.written is None else _whole_words(self.written)
         self._views: dict[int, tuple] = {}
+        self._heard: dict[str, tuple[Callable, ...]] = {}
 
     @property
     def start(self) -> int:
@@ -92,6 +106,7 @@ class Region:
     def separate(self, touched: np.ndarray) -> None:
         """Go on with a copy of the bytes, and note in `touched`, uint8[n], what happens to each."""
         self.data, self.touched, self._views = self.data.copy(), touched, {}
+        self.words = _whole_words(self.data)
 
     def _cells(self, data: np.ndarray, size: int) -> np.ndarray:
         skip = self.lowest + -self.start % size
@@ -101,6 +116,14 @@ class Region:
     def watch(self, watcher: Watcher) -> None:
         """Tell one more of accesses, after those who are there."""
         self.watchers = (*self.watchers, watcher)
+        self._heard = {}
+
+    def heard(self, event: str) -> tuple[Callable, ...]:
+        """What to call at an event, a method of `Watcher`: of those who do something then."""
+        if event not in self._heard:
+            own = [each for each in self.watchers if _hears(each, event)]
+            self._heard[event] = tuple(getattr(each, event) for each in own)
+        return self._heard[event]
 
     def written_cells(self, size: int) -> np.ndarray:
         """The marks of `written` as the cells of ``size`` bytes that `index` numbers."""
@@ -143,8 +166,8 @@ class Region:
     ) -> np.ndarray:
         """The same at checked element indices, as `index` returns them."""
         size = width * count
-        for watcher in self.watchers:
-            watcher.loading(self, addresses, index, size)
+        for tell in self.heard("loading"):
+            tell(self, addresses, index, size)
         view = self._views[size]
         if self.touched is not None:
             self.touched[self._bytes_of(addresses, size)] |= READ
@@ -178,8 +201,8 @@ class Region:
     ) -> None:
         """The same at checked element indices, as `index` returns them."""
         size = width * count
-        for watcher in self.watchers:
-            watcher.storing(self, addresses, size, values, who)
+        for tell in self.heard("storing"):
+            tell(self, addresses, size, values, who)
         if self.touched is not None:
             self.touched[self._bytes_of(addresses, size)] |= WRITTEN
         if self.allowed is not None:
@@ -218,8 +241,8 @@ class Region:
         at = self.check_range(address, size, "read", align)
         self._check_allowed(np.array([address], np.uint64), size, "read")
         self._touch(at, size, READ)
-        for watcher in self.watchers:
-            watcher.reading(self, at, size)
+        for tell in self.heard("reading"):
+            tell(self, at, size)
         return self.data[at : at + size].copy()
 
     def write_bytes(self, address: int, values: np.ndarray, align: int = 1) -> None:
@@ -227,8 +250,8 @@ class Region:
         at = self.check_range(address, len(values), "write", align)
         self._check_allowed(np.array([address], np.uint64), len(values), "write")
         self._touch(at, len(values), WRITTEN)
-        for watcher in self.watchers:
-            watcher.writing(self, at, values)
+        for tell in self.heard("writing"):
+            tell(self, at, values)
         self.data[at : at + len(values)] = values
         if self.written is not None:
             self.written[at : at + len(values)] = _ALL_WRITTEN

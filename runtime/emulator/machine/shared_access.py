@@ -67,11 +67,6 @@ def check_span(cta: Cta, offset: int, size: int, align: int, what: str) -> None:
         )
 
 
-def words(data: np.ndarray) -> np.ndarray:
-    """Bytes as 64-bit words, a view; a ragged end is left off."""
-    return data[: len(data) // WORD * WORD].view(np.uint64)
-
-
 def numbers(index: Words) -> np.ndarray:
     """The numbers of words, one by one."""
     return np.arange(index.start, index.stop) if isinstance(index, slice) else index
@@ -79,9 +74,9 @@ def numbers(index: Words) -> np.ndarray:
 
 def read_words(cta: Cta, index: Words, what: str, span: tuple[int, int]) -> np.ndarray:
     """Async-proxy read of 64-bit words, which lie in the byte range [low, high) ``span``."""
-    for watcher in cta.shared.watchers:
-        watcher.reading_words(index, what, span, False)
-    found = words(cta.shared.data)[index]
+    for tell in cta.shared.heard("reading_words"):
+        tell(index, what, span, False)
+    found = cta.shared.words[index]
     return found.copy() if isinstance(index, slice) else found
 
 
@@ -89,32 +84,31 @@ def read_partly_written_words(
     cta: Cta, index: np.ndarray, what: str, span: tuple[int, int]
 ) -> tuple[np.ndarray, np.ndarray]:
     """The same with their marks, 0xFF in each byte that was written."""
-    for watcher in cta.shared.watchers:
-        watcher.reading_words(index, what, span, True)
-    return words(cta.shared.data)[index], written_marks(cta)[index]
+    for tell in cta.shared.heard("reading_words"):
+        tell(index, what, span, True)
+    return cta.shared.words[index], written_marks(cta)[index]
 
 
 def written_marks(cta: Cta) -> np.ndarray:
     """uint64: 0xFF in each byte of shared memory that was written; all, where that is not kept."""
-    written = cta.shared.written
-    if written is None:
+    if cta.shared.written is None:
         return np.broadcast_to(_ALL_WRITTEN, len(cta.shared.data) // WORD)
-    return words(written)
+    return cta.shared.written_words
 
 
 def write_words(cta: Cta, index: Words, values: np.ndarray, span: tuple[int, int]) -> None:
     """Async-proxy write of 64-bit words, which lie in the byte range ``span``."""
-    for watcher in cta.shared.watchers:
-        watcher.writing_words(index, span)
-    words(cta.shared.data)[index] = values
+    for tell in cta.shared.heard("writing_words"):
+        tell(index, span)
+    cta.shared.words[index] = values
     if cta.shared.written is not None:
-        words(cta.shared.written)[index] = _ALL_WRITTEN
+        cta.shared.written_words[index] = _ALL_WRITTEN
 
 
 def check_target(cta: Cta, low: int, high: int, what: str) -> None:
     """An async write of the bytes [``low``, ``high``) is about to be performed."""
-    for watcher in cta.shared.watchers:
-        watcher.aiming(low, high, what)
+    for tell in cta.shared.heard("aiming"):
+        tell(low, high, what)
 
 
 def barrier_table(cta: Cta) -> dict[int, Mbarrier]:

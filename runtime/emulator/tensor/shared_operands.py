@@ -17,16 +17,15 @@ from .tensor_core import Layout, check_row, gather_plan, operand_layout, operand
 
 @dataclass(frozen=True)
 class Operand:
-    """Where a CTA's share of an operand lies. words: their numbers in its window; low, high: the
-    bytes they span; overlaps: whether one of them is read for several elements."""
+    """Where a CTA's share of an operand lies. words: their numbers in its window; span: the
+    bytes in which they lie; overlaps: whether one of them is read for several elements."""
 
     what: str
     descriptor: SharedDescriptor
     kind: OperandType
     layout: Layout
     words: np.ndarray
-    low: int
-    high: int
+    span: tuple[int, int]
     overlaps: bool
 
 
@@ -39,32 +38,40 @@ def operand_at(descriptor: SharedDescriptor, rows: int, k: int, kind: OperandTyp
     check_row(layout, what)
     words = plan.words + start // WORD
     words.flags.writeable = False
-    low, high = start + plan.low, start + plan.high
-    return Operand(what, descriptor, kind, layout, words, low, high, plan.overlaps)
+    span = start + plan.low, start + plan.high
+    return Operand(what, descriptor, kind, layout, words, span, plan.overlaps)
 
 
 def gather(ctas: tuple[Cta, ...], operand: Operand) -> np.ndarray:
     """``float32[rows * len(ctas), k]``: each CTA holds its share of the rows at the same place."""
-    if len(ctas) == 1:
-        return _gather_share(ctas[0], operand)
-    return np.concatenate([_gather_share(cta, operand) for cta in ctas])
+    shares = [_decoded(words, operand) for words in gather_words(ctas, operand)]
+    return shares[0] if len(shares) == 1 else np.concatenate(shares)
+
+
+def gather_words(ctas: tuple[Cta, ...], operand: Operand) -> list[np.ndarray]:
+    """The words of each CTA's share, in the order of the operand's."""
+    return [_gather_share(cta, operand) for cta in ctas]
+
+
+def _decoded(words: np.ndarray, operand: Operand) -> np.ndarray:
+    return operand_matrix(words, operand.layout, operand.kind.name)
 
 
 def _gather_share(cta: Cta, operand: Operand) -> np.ndarray:
-    index, what, low, high = operand.words, operand.what, operand.low, operand.high
-    if low < cta.shared.lowest or high > len(cta.shared.data):
+    index, what, span = operand.words, operand.what, operand.span
+    if span[0] < cta.shared.lowest or span[1] > len(cta.shared.data):
         raise Trap(
             "out-of-bounds",
-            f"{what} covers shared offsets 0x{low:x}..0x{high:x}, the CTA's shared memory is "
-            f"0x{cta.shared.lowest:x}..0x{len(cta.shared.data):x}",
+            f"{what} covers shared offsets 0x{span[0]:x}..0x{span[1]:x}, the CTA's shared memory is"
+            f" 0x{cta.shared.lowest:x}..0x{len(cta.shared.data):x}",
         )
     events, kind = cta.launch.events, operand.kind
     events.operand_read(cta, index, operand.descriptor, what)
     if operand.overlaps:
         _note_overlap(cta, operand.descriptor, what)
-    matrix = operand_matrix(_read(cta, index, what, (low, high), kind), operand.layout, kind.name)
-    events.operand_decoded(cta, matrix, what)
-    return matrix
+    words = _read(cta, index, what, span, kind)
+    events.operand_gathered(cta, lambda: _decoded(words, operand), what)
+    return words
 
 
 def _note_overlap(cta: Cta, descriptor: SharedDescriptor, what: str) -> None:

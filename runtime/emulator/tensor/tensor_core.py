@@ -11,6 +11,7 @@ float32 in numpy's order. PTX leaves the order and the internal precision of the
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -130,9 +131,14 @@ def gather_plan(layout: Layout) -> GatherPlan:
 
 def operand_matrix(words: np.ndarray, layout: Layout, type_name: str) -> np.ndarray:
     """``float32[rows, k]`` of gathered ``uint64`` words (in the order of ``gather_plan``)."""
+    return decode_words(words, type_name, layout.transposed)
+
+
+def decode_words(words: np.ndarray, type_name: str, transposed: bool) -> np.ndarray:
+    """``float32[rows, k]`` of words that run along K or, ``transposed``, along the rows."""
     decoder = decode_padded if is_small(type_name) else to_float32
     matrix = decoder(np.ascontiguousarray(words), type_name)
-    return matrix.T if layout.transposed else matrix
+    return matrix.T if transposed else matrix
 
 
 def to_float32(raw: np.ndarray, type_name: str) -> np.ndarray:
@@ -143,15 +149,26 @@ def to_float32(raw: np.ndarray, type_name: str) -> np.ndarray:
 def multiply(descriptor: InstructionDescriptor, a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """``float32[m, n]`` = A[m, k] . B[n, k]^T with the descriptor's negations.
 
-    The rows go in blocks that BLAS keeps on one thread: waking more costs milliseconds a call on
-    a busy machine.
+    The product goes in blocks that BLAS keeps on one thread: waking more costs milliseconds a call
+    on a busy machine.
     """
     product = np.empty((len(a), len(b)), np.float32)
-    rows, right = max(1, ONE_THREAD_PRODUCTS // b.size), np.ascontiguousarray(b.T)
+    edge = math.isqrt(ONE_THREAD_PRODUCTS // max(a.shape[1], 1))
+    height, width = _edge(len(a), edge), _edge(len(b), edge)
+    left = a.reshape(-1, 1, height, a.shape[1])
+    right = np.ascontiguousarray(b.reshape(-1, width, b.shape[1]).transpose(0, 2, 1))
+    blocks = product.reshape(len(left), height, len(right), width).transpose(0, 2, 1, 3)
     with np.errstate(all="ignore"):
-        for row in range(0, len(a), rows):
-            np.matmul(a[row : row + rows], right, out=product[row : row + rows])
+        np.matmul(left, right, out=blocks)
     return -product if descriptor.negate_a != descriptor.negate_b else product
+
+
+def _edge(extent: int, most: int) -> int:
+    """The longest of the equal pieces, up to ``most`` long, that an extent divides into."""
+    pieces = -(-extent // most)
+    while extent % pieces:
+        pieces += 1
+    return extent // pieces
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from functools import lru_cache
 import numpy as np
 
 from ..errors import Trap
+from .accumulator import Accumulator
 
 LANES = 128
 COLUMNS = 512
@@ -97,7 +98,7 @@ class TensorMemory:
         self._words = np.full((LANES, COLUMNS), 0xDEADBEEF, np.uint32)
         if poison is not None:
             self._words[...] = poison
-        self._apart: dict[tuple[int, int, int, int], np.ndarray] = {}
+        self._apart: dict[tuple[int, int, int, int], Accumulator] = {}
         self.written = np.zeros((LANES, COLUMNS), np.uint32)
         self.allocations: dict[int, int] = {}
         self.relinquished = False
@@ -116,12 +117,12 @@ class TensorMemory:
             self._settle(_corners(rows, columns))
         return self._words[rows, columns]
 
-    def accumulator(self, rows: slice, columns: slice) -> np.ndarray:
+    def accumulator(self, rows: slice, columns: slice) -> Accumulator:
         """A block of the words to change in place: one array without gaps, to which a product is
         added several times faster than to rows that lie apart."""
         corners = _corners(rows, columns)
         if corners not in self._apart:
-            self._apart[corners] = np.array(self.part(rows, columns), order="C")
+            self._apart[corners] = Accumulator(np.array(self.part(rows, columns), order="C"))
         return self._apart[corners]
 
     def _settle(self, block: tuple[int, int, int, int]) -> None:
@@ -129,7 +130,7 @@ class TensorMemory:
         for corners in list(self._apart):
             top, bottom, first, end = corners
             if top < block[1] and block[0] < bottom and first < block[3] and block[2] < end:
-                self._words[top:bottom, first:end] = self._apart.pop(corners)
+                self._words[top:bottom, first:end] = self._apart.pop(corners).words()
 
     def check_allocation(self, columns: int) -> None:
         """Raise ``Trap`` unless an allocation of ``columns`` is legal now."""

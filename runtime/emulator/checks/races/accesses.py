@@ -65,24 +65,24 @@ class Accesses(Watcher):
     # -- of engines --------------------------------------------------------------------------
 
     def reading_box(self, region: Region, view: np.ndarray) -> None:
-        actor = self._races.actor()
+        actor = self._races.engine()
         if actor is not None:
             cells = _cells_in(region.data, view)
             self.shadow.read(*cells, actor, "the read of a tensor copy")
 
     def writing_box(self, region: Region, view: np.ndarray, same: Callable | None) -> None:
-        actor = self._races.actor()
+        actor = self._races.engine()
         if actor is not None:
             cells = _cells_in(region.data, view)
             self.shadow.write(*cells, actor, "the write of a tensor copy", same)
 
     def reading_words(self, words: Words, what: str, span: tuple[int, int], partly: bool) -> None:
-        actor = self._races.actor()
+        actor = self._races.engine()
         if actor is not None:
             self.shadow.read(_as_cells(words), WORD, actor, what, span)
 
     def writing_words(self, words: Words, span: tuple[int, int]) -> None:
-        actor = self._races.actor()
+        actor = self._races.engine()
         if actor is not None:
             self.shadow.write(_as_cells(words), WORD, actor, "an asynchronous write")
 

@@ -5,6 +5,7 @@ Engines move whole words, so that what they leave is an eighth of what single by
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from typing import NamedTuple
 
 import numpy as np
@@ -68,7 +69,8 @@ class Runs:
     """The last runs, each for as long as no other access meets it."""
 
     def __init__(self) -> None:
-        self._runs: list[Run] = []
+        self._runs: dict[int, Run] = {}
+        self._starts: list[int] = []
 
     def put(self, cells: Cells, size: int, who: int, when: int) -> None:
         """Cells are marked."""
@@ -76,16 +78,32 @@ class Runs:
         if not self._runs and not in_row:
             return
         span = span_of(cells, size)
-        self._runs = [run for run in self._runs if not meet(run.span, span)]
+        run = self._runs.get(span[0])
+        if run is None or run.span != span or not in_row:
+            self._forget(span)
         if in_row:
-            self._runs = [*self._runs[1 - MOST_RUNS :], Run(span, who, when)]
+            self._keep(Run(span, who, when))
+
+    def _forget(self, span: Span) -> None:
+        for start in [start for start, run in self._runs.items() if meet(run.span, span)]:
+            del self._runs[start]
+        self._starts = sorted(self._runs)
+
+    def _keep(self, run: Run) -> None:
+        if run.span[0] not in self._runs:
+            if len(self._runs) == MOST_RUNS:
+                del self._runs[next(iter(self._runs))]
+            self._runs[run.span[0]] = run
+            self._starts = sorted(self._runs)
+        self._runs[run.span[0]] = run
 
     def around(self, span: Span) -> Run | None:
         """The run that holds all bytes of a span, if one does."""
-        for run in self._runs:
-            if run.span[0] <= span[0] and span[1] <= run.span[1]:
-                return run
-        return None
+        place = bisect_right(self._starts, span[0])
+        if not place:
+            return None
+        run = self._runs[self._starts[place - 1]]
+        return run if span[1] <= run.span[1] else None
 
 
 class Grains:

@@ -72,6 +72,7 @@ class Races(Listener):
         self._shadows: dict[Cta, SharedShadow] = {}
         self._prerequisites: Prerequisites | None = None
         self.operation: EngineOp | None = None
+        self._engine: Actor | None = None
         self.places = Places(self, launch)
 
     def clock(self, warp: Warp) -> WarpClock:
@@ -157,6 +158,14 @@ class Races(Listener):
         actor.together, actor.comparing = clock.together, bool(strong and strong.comparing)
         return actor
 
+    def engine(self) -> Actor | None:
+        """The same of an access by an engine, which has no lanes."""
+        if self.operation is None:
+            return self.actor()
+        if self._engine is None or self._engine.strong != (self._launch.strong is not None):
+            self._engine = self._operating(self.operation)
+        return self._engine
+
     def _operating(self, op: EngineOp) -> Actor | None:
         meant = op.marks
         if meant is None or meant.event is None:
@@ -213,7 +222,7 @@ class Races(Listener):
         return self._clocks[warp].stream(key, lambda: f"{kind} of {describe(warp)}")
 
     def began(self, op: EngineOp) -> None:
-        self.operation = op
+        self.operation, self._engine = op, None
         if op.signals is not None and op.marks is not None:
             op.marks.event = self._signal_event(*op.signals)
 
