@@ -11,6 +11,7 @@ from . import (
     explain_layout,
     explain_memory,
     explain_roofline,
+    explain_scales,
     explain_swizzle,
     explain_threads,
     explain_warps,
@@ -33,6 +34,7 @@ EXAMPLES = """examples:
   tilewright explain schedule --m 1024 --n 1024 --k 1024 --json
   tilewright explain memory --m 4096 --n 4096 --k 4096 --preset v6
   tilewright explain layout --atom m16n8k16 --operand a --type bf16
+  tilewright explain scales --format nvfp4 --rows 300 --k 1024
   tilewright explain roofline --m 512 --n 512 --k 512 --preset v2a
 """
 ESTIMATE, MEASURED = "estimate", "measured"
@@ -66,6 +68,7 @@ def add_command(commands: Any) -> None:
     explain_layout.add_subject(subjects)
     explain_swizzle.add_subject(subjects)
     explain_roofline.add_subject(subjects)
+    explain_scales.add_subject(subjects)
 
 
 def _refuse_no_subject(parser: Parser, options: argparse.Namespace) -> int:

@@ -46,14 +46,17 @@ class Grid:
 
     def svg(self) -> str:
         """The text of an SVG."""
+        return _document(self.size, self.body())
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """Width and height of its drawing."""
         width = MARGIN + CELL_WIDTH * len(self.column_names) + 10
-        height = TITLE_HEIGHT + CELL_HEIGHT * (len(self.rows) + 1) + 10
-        body = "\n".join([*self._names(), *self._cells()])
-        return (
-            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" '
-            f'font-family="sans-serif" font-size="11" text-anchor="middle">\n'
-            f'<rect width="{width}" height="{height}" fill="white"/>\n{body}\n</svg>\n'
-        )
+        return width, TITLE_HEIGHT + CELL_HEIGHT * (len(self.rows) + 1) + 10
+
+    def body(self) -> str:
+        """The lines of its drawing."""
+        return "\n".join([*self._names(), *self._cells()])
 
     def _names(self) -> Iterator[str]:
         yield f'<text x="10" y="18" font-size="13" text-anchor="start">{escape(self.title)}</text>'
@@ -72,6 +75,25 @@ class Grid:
                     f'fill="{COLORS[cell.group % len(COLORS)]}" {edge}/>'
                 )
                 yield _text(x + CELL_WIDTH / 2, y + 15, cell.text)
+
+
+def stacked(grids: Sequence[Grid]) -> str:
+    """The text of an SVG that has one grid under the other."""
+    width, height = max(grid.size[0] for grid in grids), 0
+    parts = []
+    for grid in grids:
+        parts.append(f'<g transform="translate(0 {height})">\n{grid.body()}\n</g>')
+        height += grid.size[1]
+    return _document((width, height), "\n".join(parts))
+
+
+def _document(size: tuple[int, int], body: str) -> str:
+    width, height = size
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" '
+        f'font-family="sans-serif" font-size="11" text-anchor="middle">\n'
+        f'<rect width="{width}" height="{height}" fill="white"/>\n{body}\n</svg>\n'
+    )
 
 
 def _top(row: int) -> int:
