@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import functools
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ..dialects.context import lent_context, one_thread_at_a_time
-from ..dialects.dtypes import operand_dtype, stored_dtype
+from ..dialects.context import make_context, one_thread_at_a_time
+from ..dialects.dtypes import DTYPES, SCALED_FORMATS, operand_dtype, stored_dtype
 from ..dialects.errors import CompileError
 from ..dialects.mlir import ir, llvm_ir_of
 from ..dialects.target import find_target
 from ..dialects.tile import MatmulOp
+from ..dialects.tile_scales import ScaledMatmulOp
 from ..dialects.verify import logical_shape
 from ..passes.base import DEFAULT_TARGET, MMA_ATTRIBUTE, PassLog, target_of, walk
 from ..runtime.bundles.manifest import FORMAT, SCHEMA
@@ -40,6 +40,7 @@ from .pipeline import (
     run_passes,
 )
 from .schedule.choice import choose_schedule
+from .schedule.scaled_schedule import scaled_schedule
 from .schedule.thread_schedule import is_by_threads, thread_schedule
 from .schedule.warp_schedule import is_by_warps, warp_schedule
 from .spec import MatmulSpec
@@ -106,7 +107,9 @@ def compile_matmul(
     source = _loaded(source, target or DEFAULT_TARGET)
     lower = until != "mlir" or stop_after is None
     stages: list[tuple[str, float]] = []
-    with _context(stages), ir.Location.unknown(), _Blame(source):
+    with _timed(stages, "context"):
+        context = make_context()
+    with context, ir.Location.unknown(), _Blame(source):
         with _timed(stages, "import"):
             module, level, source, target = _begin(source, target)
         chosen = pipeline is None and preset is None and not is_kernel(level)
@@ -157,7 +160,7 @@ def plan_passes(
 ) -> Plan:
     """The passes that `compile_matmul` runs with these arguments, the lowering included."""
     source = _loaded(source, target or DEFAULT_TARGET)
-    with lent_context(), ir.Location.unknown(), _Blame(source):
+    with make_context(), ir.Location.unknown(), _Blame(source):
         module, level, source, target = _begin(source, target)
         before = short_text(module)
         if pipeline is None and preset is None and not is_kernel(level):
@@ -169,7 +172,7 @@ def plan_passes(
 def imported_ir(source: Source, target: str | None = None) -> str:
     """The IR of a source before any pass has run, as `compile_matmul` begins with it."""
     source = _loaded(source, target or DEFAULT_TARGET)
-    with lent_context(), ir.Location.unknown(), _Blame(source):
+    with make_context(), ir.Location.unknown(), _Blame(source):
         return short_text(_begin(source, target)[0])
 
 
@@ -197,14 +200,6 @@ class _Blame:
     def __exit__(self, kind: type | None, error: BaseException | None, _: object) -> None:
         if self.from_spec and isinstance(error, CompileError) and error.location:
             raise CompileError(error.message) from error
-
-
-@contextmanager
-def _context(stages: list[tuple[str, float]]) -> Iterator[None]:
-    start = time.perf_counter()
-    with lent_context():
-        stages.append(("context", time.perf_counter() - start))
-        yield
 
 
 class _timed:
@@ -236,7 +231,7 @@ def _loaded(source: Source, target: str) -> MatmulSpec | LinalgText:
 @one_thread_at_a_time
 def _laid_out(source: LinalgText, target: str) -> LinalgText:
     """The text of a torch module for a kernel that reads its arguments as they best lie."""
-    with lent_context(), ir.Location.unknown():
+    with make_context(), ir.Location.unknown():
         module, normalized = _import(source), _import(source)
         run_passes(normalized, [PassCall(FIRST)], PassLog())
         return lay_out(source, module, normalized, target)
@@ -268,6 +263,8 @@ def _choose(
         check_program(module)
     with _timed(stages, "schedule"):
         spec = source if isinstance(source, MatmulSpec) else _spec_of(module)
+        if spec.is_scaled:
+            return choose_pipeline(spec, target)
         if target_of(module).threads_multiply:
             return thread_schedule(spec, find_target(target)).pipeline()
         return choose_pipeline(spec, target)
@@ -282,7 +279,7 @@ def read_spec(source: Source, target: str = "sm_100a") -> MatmulSpec:
 @one_thread_at_a_time
 def _normalized(source: LinalgText, read: Callable[[ir.Module], Any]) -> Any:
     """What `read` finds in the normalized module."""
-    with lent_context(), ir.Location.unknown():
+    with make_context(), ir.Location.unknown():
         module = _import(source)
         level = level_of(module)
         if is_kernel(level):
@@ -297,6 +294,8 @@ def _normalized(source: LinalgText, read: Callable[[ir.Module], Any]) -> Any:
 @functools.cache
 def choose_pipeline(spec: MatmulSpec, target: str) -> str:
     """The pipeline of the schedule that the estimates favour (`tilewright explain schedule`)."""
+    if spec.is_scaled:
+        return scaled_schedule(spec, find_target(target)).pipeline()
     if is_by_threads(spec):
         return thread_schedule(spec, find_target(target)).pipeline()
     if is_by_warps(find_target(target)):
@@ -307,6 +306,8 @@ def choose_pipeline(spec: MatmulSpec, target: str) -> str:
 def _spec_of(module: ir.Module) -> MatmulSpec:
     """The spec of a normalized module; its epilogue does not count."""
     (matmul,) = walk(module, MatmulOp)
+    if isinstance(matmul, ScaledMatmulOp):
+        return scaled_spec_of(matmul)
     m, k = logical_shape(matmul.a.type, matmul.a_major.value)
     *stack, _, n = matmul.c.type.shape
     elements = [str(value.type.element_type) for value in (matmul.a, matmul.b, matmul.c)]
@@ -321,6 +322,23 @@ def _spec_of(module: ir.Module) -> MatmulSpec:
     stacked = {"a_stacked": matmul.a.type.rank == 3, "b_stacked": matmul.b.type.rank == 3}
     batch = {"batch": stack[0], **stacked} if stack else {}
     return MatmulSpec(m, n, k, *dtypes, **majors, **batch)
+
+
+def scaled_spec_of(matmul: ScaledMatmulOp) -> MatmulSpec:
+    """The spec of a product with block scales."""
+    m, k = logical_shape(matmul.a.type, matmul.a_major.value)
+    n, mma, c = matmul.c.type.shape[1], matmul.mma, stored_dtype(str(matmul.c.type.element_type))
+    assert mma is not None and c is not None  # its verifier has asked
+    formats = [
+        each.name
+        for value in (matmul.a, matmul.b)
+        for each in SCALED_FORMATS.values()
+        if DTYPES[each.element].mlir == str(value.type.element_type)
+        and (each.scale, each.block) == (mma.scale, mma.block)
+    ]
+    a_major, b_major = (each.value for each in (matmul.a_major, matmul.b_major))
+    majors = {"a_major": "k" if a_major == "k" else "m", "b_major": "k" if b_major == "k" else "n"}
+    return MatmulSpec(m, n, k, formats[0], formats[1], c.name, **majors)
 
 
 def _translate(module: ir.Module, compiled: Compiled) -> None:

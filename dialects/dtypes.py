@@ -4,10 +4,29 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
-from ..runtime.element_types import DTYPES, FMA, DType
+from ..runtime.element_types import (
+    DTYPES,
+    FMA,
+    SCALE_ATOM_BLOCKS,
+    SCALE_ATOM_ROWS,
+    SCALE_DTYPES,
+    SCALED_FORMATS,
+    DType,
+    blocked_scale_shape,
+)
 
-__all__ = ["DTYPES", "FMA", "DType"]
+__all__ = [
+    "DTYPES",
+    "FMA",
+    "SCALED_FORMATS",
+    "SCALE_ATOM_BLOCKS",
+    "SCALE_ATOM_ROWS",
+    "SCALE_DTYPES",
+    "DType",
+    "blocked_scale_shape",
+]
 
 OPERAND_DTYPES = tuple(name for name, dtype in DTYPES.items() if dtype.operand_kind)
 TENSOR_DTYPES = tuple(name for name in OPERAND_DTYPES if DTYPES[name].operand_kind != FMA)
@@ -64,4 +83,80 @@ def output_refusal(accumulator: str, c: str) -> str | None:
         return None if c == "f64" else f"must be f64 for sums in f64, got {c}"
     if c == "f64" or (c == "s32" and accumulator != "s32"):
         return f"must be bf16, f16 or f32 for sums in {accumulator}, got {c}"
+    return None
+
+
+@dataclass(frozen=True)
+class ScaledMma:
+    """A kind of tcgen05.mma with block scales (PTX ISA, tcgen05.mma, block scaling).
+
+    One MMA takes `k` elements along K, of which each `block` share a scale of type `scale`. With
+    `packed` operands two elements lie in a byte of shared memory, else one; `scale_code` is the
+    scales' type in the instruction descriptor.
+    """
+
+    kind: str
+    k: int
+    block: int
+    scale: str
+    packed: bool
+
+    @property
+    def blocks(self) -> int:
+        """Scales of a row that one MMA reads."""
+        return self.k // self.block
+
+    @property
+    def scale_code(self) -> int:
+        return int(self.scale == "ue8m0")
+
+    @property
+    def unit(self) -> int:
+        """The K of whole MMAs whose scales are whole atoms, in elements."""
+        return math.lcm(self.k, 4 * self.block)
+
+    def operand_code(self, dtype: DType) -> int:
+        """An operand's type in the instruction descriptor; of the packed kinds there is one."""
+        return 1 if self.packed else dtype.operand_code
+
+    def operand_bytes(self, k: int) -> int:
+        """Bytes of `k` elements along K in shared memory."""
+        return k // 2 if self.packed else k
+
+
+_MX8, _MX4 = ScaledMma("mxf8f6f4", 32, 32, "ue8m0", False), ScaledMma("mxf4", 64, 32, "ue8m0", True)
+_NV4 = ScaledMma("mxf4nvf4", 64, 16, "ue4m3", True)
+SCALED_MMAS = {each.kind: each for each in (_MX8, _MX4, _NV4)}
+SCALED_DTYPES = tuple(dict.fromkeys(each.element for each in SCALED_FORMATS.values()))
+_SCALED = {DTYPES[name].mlir: DTYPES[name] for name in SCALED_DTYPES}
+_SCALES = {DTYPES[name].mlir: DTYPES[name] for name in SCALE_DTYPES}
+
+
+def scaled_dtype(mlir: str) -> DType | None:
+    """What a block-scaled MMA makes of an operand of this MLIR type, None if it takes none such."""
+    return _SCALED.get(mlir)
+
+
+def scale_dtype(mlir: str) -> DType | None:
+    """The type of scales by its MLIR type."""
+    return _SCALES.get(mlir)
+
+
+def scaled_mma(a: DType, b: DType, scale: DType, block: int) -> ScaledMma | None:
+    """The kind that multiplies A and B of these types with such scales, None if there is none.
+
+    Two operands of four bits take the kinds of twice the speed.
+    """
+    both_packed = a.name == b.name == "e2m1"
+    kinds = (_MX4, _NV4) if both_packed else (_MX8,)
+    return next((k for k in kinds if (k.scale, k.block) == (scale.name, block)), None)
+
+
+def scaled_mix_refusal(a: str, b: str) -> str | None:
+    """Why no MMA takes A and B of two formats together (PTX ISA, tcgen05.mma, kinds)."""
+    one, other = SCALED_FORMATS.get(a), SCALED_FORMATS.get(b)
+    if one is None or other is None:
+        return f"must both have block scales, or none, got {a} and {b}"
+    if (one.scale, one.block) != (other.scale, other.block):
+        return f"must have scales of one type, one for as many elements, got {a} and {b}"
     return None

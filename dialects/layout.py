@@ -12,7 +12,11 @@ descriptor strides below follow from that (PTX ISA, tcgen05 canonical layouts; s
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
+
+from .dtypes import SCALE_ATOM_BLOCKS as SCALE_ATOM_BLOCKS
+from .dtypes import SCALE_ATOM_ROWS as SCALE_ATOM_ROWS
 
 UNIT_BYTES = 16
 """What descriptors count in, swizzles exchange, rows of a bulk copy consist of, and the widest
@@ -20,6 +24,9 @@ accesses move."""
 SPAN_BYTES = {"none": UNIT_BYTES, "32B": 32, "64B": 64, "128B": 128}
 SWIZZLES = tuple(SPAN_BYTES)
 LINEAR = "linear"  # rows one after the other, of any length: for threads that read elements
+BLOCKED = "blocked"  # whole atoms of scales, those along K one after the other
+SCALE_COLUMN_ROWS = 32
+ATOM_BYTES = SCALE_ATOM_ROWS * SCALE_ATOM_BLOCKS
 MAJORS = ("k", "mn")
 CORE_ROWS = 8
 BANK_LINE_BYTES = 128
@@ -28,7 +35,7 @@ SLOT_ALIGNMENT = 1024  # where the widest swizzle repeats: every narrower one do
 
 def swizzle_address(swizzle: str, address: int) -> int:
     """The shared-memory byte address that holds logical byte `address`."""
-    if swizzle == LINEAR:
+    if swizzle in (LINEAR, BLOCKED):
         return address
     mask = SPAN_BYTES[swizzle] // UNIT_BYTES - 1
     return address ^ (((address >> 7) & mask) << 4)
@@ -38,7 +45,8 @@ def swizzle_address(swizzle: str, address: int) -> int:
 class TileLayout:
     """An `mn` by `k` tile (elements of `element_bytes`) in one of the eight layouts, or linear.
 
-    In a linear one a chunk is the whole tile.
+    In a linear one a chunk is the whole tile. A blocked one holds the scales of `mn` rows and `k`
+    blocks along K, in the atoms that these lie in wherever such a tile begins.
     """
 
     mn: int
@@ -59,7 +67,7 @@ class TileLayout:
 
     @property
     def span_bytes(self) -> int:
-        if self.swizzle == LINEAR:
+        if self.swizzle in (LINEAR, BLOCKED):
             return self.contiguous * self.element_bytes
         return SPAN_BYTES[self.swizzle]
 
@@ -77,7 +85,28 @@ class TileLayout:
         return self.rows * self.span_bytes
 
     @property
+    def atoms(self) -> tuple[int, int]:
+        """Atoms of a blocked layout along MN and along K.
+
+        Tiles begin at multiples of `mn` rows, so the last place in an atom where one may begin is
+        short of its end by the common divisor of the two.
+        """
+        before = SCALE_ATOM_ROWS - math.gcd(self.mn, SCALE_ATOM_ROWS)
+        return -(-(before + self.mn) // SCALE_ATOM_ROWS), -(-self.k // SCALE_ATOM_BLOCKS)
+
+    @property
+    def scale_columns(self) -> int:
+        """Tensor-memory columns of the scales of a blocked tile, whole atoms of them.
+
+        A column has 32 rows in each quarter of the lanes, and 4 blocks in its words (PTX ISA,
+        tcgen05, scale factor layouts).
+        """
+        return math.prod(self.atoms) * SCALE_ATOM_ROWS // SCALE_COLUMN_ROWS
+
+    @property
     def size_bytes(self) -> int:
+        if self.swizzle == BLOCKED:
+            return math.prod(self.atoms) * ATOM_BYTES
         return self.mn * self.k * self.element_bytes
 
     @property
@@ -89,6 +118,8 @@ class TileLayout:
         """Why this layout can't hold the tile, or None when it can."""
         if self.swizzle == LINEAR:
             return None
+        if self.swizzle == BLOCKED:
+            return self._fits_atoms()
         extent_bytes = self.contiguous * self.element_bytes
         if extent_bytes % self.span_bytes:
             axis = "K" if self.major == "k" else "MN"
@@ -99,6 +130,15 @@ class TileLayout:
         if self.rows % CORE_ROWS:
             return f"rows must be a multiple of {CORE_ROWS}, got {self.rows}"
         return None
+
+    def _fits_atoms(self) -> str | None:
+        """A tensor-memory column has 32 rows of scales, and an atom is whole along K."""
+        if self.mn % SCALE_COLUMN_ROWS == 0 and self.k % SCALE_ATOM_BLOCKS == 0:
+            return None
+        return (
+            f"scales must be of a multiple of {SCALE_COLUMN_ROWS} rows and of {SCALE_ATOM_BLOCKS} "
+            f"blocks, got {self.mn}x{self.k}"
+        )
 
     def offset(self, mn: int, k: int) -> int:
         """Byte offset of element (mn, k) from the tile's start, before swizzling."""
@@ -117,6 +157,8 @@ class TileLayout:
         PTX ISA, tcgen05 shared memory descriptor and canonical layouts. K-major with a swizzle
         ignores the leading offset; 16 encodes as 1, what other compilers write there.
         """
+        if self.swizzle == BLOCKED:  # an atom is 32 rows of 16 bytes: groups of 8 rows
+            return UNIT_BYTES, CORE_ROWS * UNIT_BYTES
         core_bytes = CORE_ROWS * self.span_bytes
         if self.swizzle == "none":
             along_contiguous, along_rows = self.chunk_bytes, core_bytes

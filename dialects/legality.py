@@ -12,10 +12,10 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
-from .dtypes import FMA
+from .dtypes import FMA, ScaledMma
 from .hilbert import CELLS_MAX
-from .layout import CORE_ROWS, UNIT_BYTES, TileLayout, widest_swizzle
-from .target import MMA_SYNC, WARP, WARP_COUNTS, WARP_N, Target, fits_warps, targets_with
+from .layout import BLOCKED, CORE_ROWS, UNIT_BYTES, TileLayout, widest_swizzle
+from .target import WARP_COUNTS, WARP_N, Target, fits_warps, targets_with
 from .thread_tiles import ThreadTile
 
 RESERVED_BYTES = 1024  # of a CTA's shared memory: barriers, claims, the tensor-memory address
@@ -122,6 +122,81 @@ def accumulator_columns(target: Target, m: int, n: int, buffers: int = 1) -> str
     return f"tile {m}x{n} needs {columns} tensor-memory columns{times}, over {limit}"
 
 
+SCALED_ROWS = 128  # of one CTA's block-scaled MMA (PTX ISA, tcgen05.mma, shapes)
+SCALED_STEP = 32  # columns whose scales are one column of tensor memory
+SCALED_BYTES_MAX = 256  # of a tile's row along K
+
+
+def scaled_kind(target: Target, kind: str) -> str | None:
+    """The MMA has the kind with block scales (PTX ISA, tcgen05.mma: target notes)."""
+    if kind in target.mma.scaled_kinds:
+        return None
+    others = targets_with(lambda other: kind in other.mma.scaled_kinds)
+    cure = "multiply operands without scales, or compile for that"
+    return f"{target.mma.name} of {target.chip} takes no block scales, {others} does; {cure}"
+
+
+def scaled_rows(target: Target, m: int) -> str | None:
+    """A block-scaled MMA of one CTA has 128 rows (PTX ISA, tcgen05.mma, shapes)."""
+    if m % SCALED_ROWS == 0 and m <= target.box_max:
+        return None
+    return (
+        f"tile M must be a multiple of {SCALED_ROWS} up to {target.box_max} with block scales, "
+        f"got {m}"
+    )
+
+
+def scaled_columns(target: Target, n: int) -> str | None:
+    """The scales of a tile's columns begin at a column of tensor memory."""
+    if n % SCALED_STEP == 0 and n <= target.mma.n_max:
+        return None
+    most = target.mma.n_max
+    return f"tile N must be a multiple of {SCALED_STEP} up to {most} with block scales, got {n}"
+
+
+def scaled_depth(target: Target, mma: ScaledMma, k: int) -> str | None:
+    """A tile's K is whole atoms of scales."""
+    if k % mma.unit == 0 and mma.operand_bytes(k) <= SCALED_BYTES_MAX:
+        return None
+    most = SCALED_BYTES_MAX * k // mma.operand_bytes(k)
+    return f"tile K must be a multiple of {mma.unit} up to {most} for {mma.kind}, got {k}"
+
+
+def scale_tiles(mma: ScaledMma, tile: Sequence[int]) -> tuple[TileLayout, TileLayout]:
+    """How the scales of a tile's rows and columns lie in shared memory."""
+    m, n, k = tile
+    a, b = (TileLayout(extent, k // mma.block, 1, "k", BLOCKED) for extent in (m, n))
+    return a, b
+
+
+def scaled_memory(target: Target, mma: ScaledMma, tile: Sequence[int]) -> str | None:
+    """Tiles of A and B and their scales fit the shared memory of a CTA."""
+    m, n, k = tile
+    scales = sum(layout.slot_bytes for layout in scale_tiles(mma, tile))
+    needed = (m + n) * mma.operand_bytes(k) + scales
+    if needed + RESERVED_BYTES <= target.shared_bytes:
+        return None
+    return (
+        f"tile {m}x{n}x{k} needs {needed} bytes of shared memory for A, B and scales and "
+        f"{RESERVED_BYTES} for barriers, over the {target.shared_bytes} of {target.chip}"
+    )
+
+
+def scaled_tensor_memory(
+    target: Target, mma: ScaledMma, tile: Sequence[int], buffers: int = 1
+) -> str | None:
+    """Accumulators and the scales of one K step fit tensor memory together."""
+    m, n, k = tile
+    scales = sum(layout.scale_columns for layout in scale_tiles(mma, tile))
+    sums = buffers * target.accumulator_columns(m, n)
+    if sums + scales <= target.tmem_columns:
+        return None
+    return (
+        f"tile {m}x{n}x{k} needs {sums} tensor-memory columns for sums and {scales} for scales, "
+        f"over the {target.tmem_columns} of {target.chip}"
+    )
+
+
 def pair_tile(target: Target, m: int, n: int) -> str | None:
     """What one CTA of a 2-CTA MMA computes (PTX ISA, tcgen05, shapes of .cta_group::2)."""
     if not target.mma.pairs:
@@ -192,23 +267,6 @@ def stored_rows(row_bytes: int) -> str | None:
     if row_bytes % UNIT_BYTES == 0:
         return None
     return f"its rows must be whole units of {UNIT_BYTES} bytes, got {row_bytes} bytes"
-
-
-def staged_pairs(target: Target, columns: int) -> str | None:
-    """Threads store pieces of what warps hold: pairs of neighbours, of which rows are made."""
-    if target.mma.issuer != WARP:
-        return f"threads store pieces of sums of {MMA_SYNC.name}, got those of {target.mma.name}"
-    if columns % 2 == 0:
-        return None
-    return f"its rows must be whole pairs of elements, got {columns}"
-
-
-def matrix_stores(target: Target) -> str | None:
-    """stmatrix came with TMA (PTX ISA, stmatrix: target notes)."""
-    if target.async_agents:
-        return None
-    chips = targets_with(lambda each: each.async_agents)
-    return f"stmatrix is for {chips}, got {target.chip}"
 
 
 @functools.cache

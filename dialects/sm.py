@@ -9,8 +9,10 @@
     sm.converge           the lanes of each warp wait for each other
     sm.shared_memory      what the CTA takes of it; sm.tensor_memory likewise
     sm.slot_memory        where the slots of a ring lie; sm.tile_memory a tile of no ring
+    sm.scale_columns      where the block scales of a K step are in tensor memory
     sm.columns            where accumulators lie in tensor memory
     sm.barriers           mbarriers of a ring, and the arrivals that end their phases
+    sm.scale_columns      where the block scales of a K step lie there
     sm.ring               the ring with that memory and those; sm.turns, sm.staging without one
     sm.copy_ring          a ring that the threads which read it fill by their own copies
 
@@ -48,6 +50,7 @@
     sm.wgmma              the same in registers; sm.wgmma_fence, _commit and _wait go with it
     sm.ldmatrix           8x8 matrices of shared memory into a warp's registers
     sm.mma_sync           sum[16,8] = d + a[16,k] * b[8,k]^T in registers, by a warp
+    sm.scaled_mma         the same of operands with block scales; sm.tmem_copy brings scales there
     sm.tmem_alloc         takes tensor memory; sm.tmem_relinquish, sm.tmem_dealloc
     sm.tmem_base          where what was taken begins
     sm.tmem_load          tensor memory into registers; sm.tmem_wait when they are there
@@ -88,6 +91,7 @@ from .sm_memory import (
     ColumnsOp,
     CopyRingOp,
     RingOp,
+    ScaleColumnsOp,
     SharedMemoryOp,
     SlotMemoryOp,
     StagingOp,
@@ -123,6 +127,7 @@ from .sm_program import (
     SpecialRegisterOp,
     TableOp,
 )
+from .sm_scales import ScaledMmaOp, TmemCopyOp
 from .sm_tensor_core import (
     AdvanceOp,
     CommitOp,
@@ -189,6 +194,8 @@ __all__ = [
     "ReadTallyOp",
     "RingOp",
     "RunOp",
+    "ScaleColumnsOp",
+    "ScaledMmaOp",
     "SetRegistersOp",
     "SharedAddressOp",
     "SharedMemoryOp",
@@ -210,6 +217,7 @@ __all__ = [
     "TmaStoreOp",
     "TmemAllocOp",
     "TmemBaseOp",
+    "TmemCopyOp",
     "TmemDeallocOp",
     "TmemLoadOp",
     "TmemRelinquishOp",

@@ -159,6 +159,28 @@ class ColumnsOp(Sm.Operation, name="columns"):
         return True
 
 
+class ScaleColumnsOp(Sm.Operation, name="scale_columns"):
+    """The block scales of a K step have columns of the allocation: A's from `a_first` on, then B's.
+
+    They end before column `end`.
+    """
+
+    memory: ext.Operand[TensorMemoryType]
+    a_first: ir.IntegerAttr
+    b_first: ir.IntegerAttr
+    end: ir.IntegerAttr
+
+    def verify_invariants(self) -> bool:
+        allocation = self.memory.owner
+        if not isinstance(allocation, TensorMemoryOp):
+            return refuse(self, "memory must be what a sm.tensor_memory allocates")
+        places = [self.a_first.value, self.b_first.value, self.end.value]
+        most = allocation.columns.value
+        if not 0 <= places[0] < places[1] < places[2] <= most:
+            return refuse(self, f"must lie one after the other in the {most} columns, got {places}")
+        return True
+
+
 class RingOp(Sm.Operation, name="ring"):
     """`ring` of the slots in `memory`; the barriers say which are full and which empty.
 
@@ -227,6 +249,7 @@ MEMORY_OPS = (
     | BarriersOp
     | TensorMemoryOp
     | ColumnsOp
+    | ScaleColumnsOp
     | RingOp
     | TurnsOp
     | StagingOp

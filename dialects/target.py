@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from ..runtime.ptx_sizes import WARP_THREADS
-from .dtypes import TENSOR_DTYPES, THREAD_DTYPES
+from .dtypes import SCALED_MMAS, TENSOR_DTYPES, THREAD_DTYPES
 from .errors import OptionError
 
 TENSOR_MEMORY, REGISTERS = "tensor memory", "registers"
@@ -29,7 +29,8 @@ class MmaUnit:
     `descriptor_version` is what shared-memory descriptors carry in bits 46 to 48; without, threads
     load operands into registers (`fragments`). With `pairs` two CTAs can share an MMA
     (.cta_group::2), whose N is a multiple of `pair_n_step`, so that each half is one of 16.
-    `operands` are the types that it multiplies.
+    `operands` are the types that it multiplies, `scaled_kinds` its kinds with block scales
+    (`dialects.dtypes.SCALED_MMAS`).
 
     `m` lists the M of one MMA of one CTA; its N goes from `Target.mma_n_step` to `n_max` in that
     step (PTX ISA, shapes of .kind::f16; 16 for M=128 is the subset that every published kernel
@@ -53,6 +54,7 @@ class MmaUnit:
     accumulator_registers_max: tuple[int, ...] = (128, 160, 96)
     fragments: bool = False
     operands: tuple[str, ...] = TENSOR_DTYPES
+    scaled_kinds: tuple[str, ...] = ()
 
 
 TCGEN05 = MmaUnit(
@@ -64,6 +66,7 @@ TCGEN05 = MmaUnit(
     mn_major_bytes=(1, 2),
     descriptor_version=0b001,
     pairs=True,
+    scaled_kinds=tuple(SCALED_MMAS),
 )
 WGMMA = MmaUnit("wgmma.mma_async", REGISTERS, WARPGROUP, WAIT_GROUP, m=(64,), mn_major_bytes=(2,))
 # PTX ISA, mma: m16n8k4 to m16n8k32 by type, fp8 from sm_89 on. Of MN-major operands ldmatrix.trans

@@ -3,6 +3,7 @@
 from typing import Any
 
 from .integer_types import I16
+from .layout import BLOCKED
 from .mlir import ext, ir
 from .sm_types import SHARED, verify_pointer
 from .tile_types import SmemType, TensorMapType, Tile
@@ -25,6 +26,8 @@ class LoadBoxesOp(Tile.Operation, name="load_boxes"):
     def bytes(self) -> int:
         """What its boxes bring."""
         layout = self.tile.type.layout
+        if layout.swizzle == BLOCKED:
+            return layout.size_bytes
         return self.map.type.box[1] * layout.span_bytes * layout.chunks
 
 

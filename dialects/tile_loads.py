@@ -1,12 +1,17 @@
 """Ops of `tile` that bring operand tiles into shared memory: by threads or by TMA."""
 
+from .layout import BLOCKED
 from .mlir import ext, ir
 from .tile_types import SmemType, TensorMapType, Tile
 from .verify import refuse, verify_boxes, verify_copy, verify_parts, verify_tensor_map
 
 
 class LoadOp(Tile.Operation, name="load"):
-    """`t[r,k] = view[i*R + r, j*K + k]`, zero outside the view; all threads copy."""
+    """`t[r,k] = view[i*R + r, j*K + k]`, zero outside the view; all threads copy.
+
+    Of a view of scales (`tile.scaled_matmul`), t is blocked: it gets whole atoms, those that the
+    scales of rows i*R to i*R + R - 1 and blocks j*K to j*K + K - 1 lie in.
+    """
 
     view: ext.Operand[ir.MemRefType]
     i: ext.Operand[ir.IndexType]
@@ -79,7 +84,8 @@ class TmaLoadOp(Tile.Operation, name="tma_load"):
     @property
     def missing_rows(self) -> int:
         """Rows of the tile that the view does not have and the box leaves out: they are zero."""
-        return self.tile.type.layout.rows - self.map.type.box[1]
+        layout = self.tile.type.layout
+        return 0 if layout.swizzle == BLOCKED else layout.rows - self.map.type.box[1]
 
 
 class TmaMulticastOp(Tile.Operation, name="tma_multicast"):

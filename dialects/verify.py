@@ -4,10 +4,12 @@ import math
 from typing import Any
 
 from .hilbert import CELLS_MAX
-from .layout import LINEAR, MAJORS, SPAN_BYTES, TileLayout
+from .layout import ATOM_BYTES, BLOCKED, LINEAR, MAJORS, SPAN_BYTES, TileLayout
 from .mlir import ext, ir
 from .tile_types import SmemType, TensorMapType, bits_of, element_bytes, integers_of, text_of
 
+HALF_ATOM_BYTES = ATOM_BYTES // 2  # of scales: boxes have up to 256 elements in a dimension
+LAYOUTS = (*SPAN_BYTES, LINEAR, BLOCKED)
 ORDERS = ("m", "n", "grouped", "hilbert")
 
 
@@ -37,8 +39,8 @@ def verify_smem(op: ext.Operation, smem: SmemType) -> bool:
     major, swizzle = text_of(smem.major_attr), text_of(smem.swizzle_attr)
     if major not in MAJORS:
         return refuse(op, f"major must be one of {MAJORS}, got {major!r}")
-    if swizzle not in (*SPAN_BYTES, LINEAR):
-        return refuse(op, f"swizzle must be one of {(*SPAN_BYTES, LINEAR)}, got {swizzle!r}")
+    if swizzle not in LAYOUTS:
+        return refuse(op, f"swizzle must be one of {LAYOUTS}, got {swizzle!r}")
     reason = smem.layout.fits()
     return refuse(op, reason) if reason else True
 
@@ -126,14 +128,6 @@ def can_write_matrices(piece: TileLayout) -> bool:
     return piece.element_bytes == 2 and piece.k % 16 == 0
 
 
-def verify_stored_to(op: Any) -> bool:
-    """Whether what an op stores to is a tensor map or the view of a matrix."""
-    to = op.to.type
-    if isinstance(to, TensorMapType) or (isinstance(to, ir.MemRefType) and to.rank == 2):
-        return True
-    return refuse(op, f"must store by a tensor map or to a view of a matrix, got {to}")
-
-
 def logical_shape(stored: ir.RankedTensorType, major: str) -> tuple[int, int]:
     """(MN, K) of an operand tensor that is stored [MN,K] ("k") or [K,MN] ("mn").
 
@@ -146,6 +140,8 @@ def logical_shape(stored: ir.RankedTensorType, major: str) -> tuple[int, int]:
 def verify_boxes(op: Any) -> bool:
     """Whether the boxes of a tensor map fill a tile, or the rows of it that the view has."""
     layout, map_type = op.tile.type.layout, op.map.type
+    if layout.swizzle == BLOCKED:
+        return verify_atoms(op)
     if layout.swizzle != map_type.swizzle:
         return refuse(
             op,
@@ -158,6 +154,16 @@ def verify_boxes(op: Any) -> bool:
     own_rows = clipped and map_type.box in (rows, [*rows, 1][: 3 if layout.chunks == 1 else 2])
     if map_type.box not in (rank2, rank3) and not own_rows:
         return refuse(op, f"the box must be {rank2} or {rank3}, got {map_type.box}")
+    return True
+
+
+def verify_atoms(op: Any) -> bool:
+    """Whether the boxes of a tensor map are the atoms of a tile of scales, each in two halves."""
+    along_mn, along_k = op.tile.type.layout.atoms
+    box = [HALF_ATOM_BYTES, 2 * along_k, along_mn]
+    if op.map.type.box != box or op.map.type.swizzle != "none":
+        got = f"{op.map.type.box} and {op.map.type.swizzle!r}"
+        return refuse(op, f"the box of scales must be {box} without a swizzle, got {got}")
     return True
 
 

@@ -2,7 +2,7 @@
 
     place      what `plan-memory` places stands in the kernel itself, and all has a place
     apart      no two things share bytes of shared memory, or columns of an allocation; a place or
-               a barrier is one ring's; buffers of a store by threads may lie where operands lay
+               a barrier is one ring's
     inside     all lies in the bytes that the launch asks for, no more than the chip has
 
 It runs on a module that comes in planned, as one that a person has edited; offsets that one op can
@@ -25,6 +25,7 @@ from ..dialects.sm_memory import (
     ColumnsOp,
     CopyRingOp,
     RingOp,
+    ScaleColumnsOp,
     SharedMemoryOp,
     SlotMemoryOp,
     StagingOp,
@@ -35,9 +36,7 @@ from ..dialects.sm_memory import (
 )
 from ..dialects.target import Target
 from ..dialects.tile import AccumulatorOp, KernelOp, LoadOp
-from ..dialects.tile_stores import StorePieceOp
-from .base import operations, refused, target_of, walk
-from .rings import lies_in_operands
+from .base import operations, refused, target_of
 
 
 def check_memory(module: ir.Module) -> None:
@@ -93,32 +92,14 @@ def _check_bytes(planned: list[Any], most: int) -> None:
     size = asked.bytes.value
     if size > most:
         raise refused(asked, f"inside: a CTA can have {most} bytes, got {size}; use fewer slots")
-    again = [op for op in planned if isinstance(op, SlotMemoryOp) and _lies_in_operands(op)]
-    operands = [op for op in planned if isinstance(op, SlotMemoryOp | TileMemoryOp)]
-    _check_apart([op for op in planned if op not in again])
-    _check_apart([op for op in planned if op in again or op not in operands])
-    for _, end, op in _ranges(planned):
-        if end > size:
-            raise refused(op, f"inside: must end by byte {size}, got {end}; ask for more bytes")
-    _check_columns([op for op in planned if isinstance(op, ColumnsOp)])
-
-
-def _check_apart(planned: list[Any]) -> None:
     ranges = sorted(_ranges(planned), key=lambda each: each[:2])
     for (_, end, _), (start, _, op) in pairwise(ranges):
         if start < end:
             raise refused(op, f"apart: bytes below {end} are taken, got byte {start}; move it")
-
-
-def _lies_in_operands(memory: SlotMemoryOp) -> bool:
-    """Whether it is of buffers that a CTA fills when it has read its operands."""
-    rings = [use.owner.opview for use in _rings(memory)]
-    if not all(isinstance(ring, StagingOp) for ring in rings):
-        return False
-    kernel = memory.operation.parent
-    stores = walk(kernel.opview, StorePieceOp)
-    stand = [store.operation.parent == kernel for store in stores]
-    return (bool(stand) and all(stand)) or any(lies_in_operands(ring.ring) for ring in rings)
+    if ranges and ranges[-1][1] > size:
+        end, op = ranges[-1][1:]
+        raise refused(op, f"inside: must end by byte {size}, got {end}; ask for more bytes")
+    _check_columns([op for op in planned if isinstance(op, ColumnsOp | ScaleColumnsOp)])
 
 
 def _ranges(planned: list[Any]) -> list[tuple[int, int, Any]]:
@@ -139,10 +120,15 @@ def byte_size(op: TileMemoryOp | BarriersOp | TensorMemoryOp) -> int:
     return op.slots.value * BARRIER_BYTES if isinstance(op, BarriersOp) else ADDRESS_BYTES
 
 
-def _check_columns(columns: Sequence[ColumnsOp]) -> None:
-    for before, op in pairwise(sorted(columns, key=lambda each: each.first.value)):
-        end = before.first.value + before.slots.value * before.each.value
-        if op.first.value < end:
-            raise refused(
-                op, f"apart: columns below {end} are taken, got column {op.first.value}; move it"
-            )
+def _check_columns(columns: Sequence[ColumnsOp | ScaleColumnsOp]) -> None:
+    for before, op in pairwise(sorted(columns, key=columns_of)):
+        end, first = columns_of(before)[1], columns_of(op)[0]
+        if first < end:
+            raise refused(op, f"apart: columns below {end} are taken, got column {first}; move it")
+
+
+def columns_of(op: ColumnsOp | ScaleColumnsOp) -> tuple[int, int]:
+    """The first column that an op takes, and the first behind them."""
+    if isinstance(op, ScaleColumnsOp):
+        return op.a_first.value, op.end.value
+    return op.first.value, op.first.value + op.slots.value * op.each.value

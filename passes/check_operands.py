@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..dialects import legality
 from ..dialects.dtypes import DTYPES, DType, mix_refusal, operand_dtype, stored_dtype
-from ..dialects.layout import LINEAR, TileLayout
+from ..dialects.layout import BLOCKED, LINEAR, TileLayout
 from ..dialects.mlir import ir
 from ..dialects.sm_memory import TileMemoryOp
 from ..dialects.target import Target
@@ -22,19 +21,30 @@ from ..dialects.tile import (
     TmaMulticastOp,
 )
 from ..dialects.tile_batches import map_of_stack
+from ..dialects.tile_scales import SCALED_MMAS, smem_operands
 from ..dialects.tile_types import TensorMapType, element_bytes, integers_of
-from .base import defining_op, refused, require, walk
+from .base import defining_op, refused, walk
 from .batches import argument_of, map_definition, matrix_of, steps_of, view_of_map
+from .check_scales import (
+    SCALES,
+    check_scale_load,
+    check_scale_views,
+    check_scaled_mma,
+    scale_names,
+)
 from .indices import LinearForm, linear_form, place_of, span
 from .tensor_maps import map_type
 
 GLOBAL = 1
 REACH = 2**31
 AXES = "mn"
+ORIGINS = ("a", "b", *SCALES)
 
 
 def check_views(kernel: KernelOp) -> None:
     """The kernel's arguments: their names, where they lie and how."""
+    check_scale_views(kernel)
+    scales = scale_names(kernel)
     names = [ir.StringAttr(name).value for name in kernel.arg_names]
     if (
         names[:2] != ["a", "b"]
@@ -53,7 +63,8 @@ def check_views(kernel: KernelOp) -> None:
             raise refused(
                 kernel, f"views: {names[number]} must be in memory space {GLOBAL}, got {type_}"
             )
-        _check_strides(kernel, names[number], type_, number < 2)
+        if names[number] not in scales:
+            _check_strides(kernel, names[number], type_, number < 2)
 
 
 def _check_strides(kernel: KernelOp, name: str, type_: ir.MemRefType, is_operand: bool) -> None:
@@ -79,15 +90,18 @@ def _check_strides(kernel: KernelOp, name: str, type_: ir.MemRefType, is_operand
 
 
 def check_load(kernel: KernelOp, op: Any, target: Target) -> None:
-    """One copy of an operand's tile."""
+    """One copy of an operand's tile, or of its scales."""
+    if op.tile.type.layout.swizzle == BLOCKED:
+        check_scale_load(kernel, op)
+        _check_extents(kernel, op)
+        return
     view, tile = _argument_of(op), op.tile.type
     if not isinstance(view.owner, ir.Block) or ir.BlockArgument(view).arg_number > 1:
         raise refused(op, "views: must load from a or b, got another view; swap it")
     _check_major(op, _type_of(op), tile.layout)
     if not isinstance(op, LoadOp | CopyOp):
         _check_map(op, op.map, tile)
-    extents = (op.i, tile.layout.mn), (op.j, tile.layout.k)
-    forms = [check_index(kernel, op, index, extent) for index, extent in extents]
+    forms = _check_extents(kernel, op)
     m, n, _ = integers_of(kernel.cluster)
     if isinstance(op, LoadOp | CopyOp) and m * n > 1:
         raise refused(
@@ -95,6 +109,12 @@ def check_load(kernel: KernelOp, op: Any, target: Target) -> None:
         )
     if isinstance(op, TmaMulticastOp):
         _check_line(kernel, op, forms)
+
+
+def _check_extents(kernel: KernelOp, op: Any) -> list[LinearForm]:
+    layout = op.tile.type.layout
+    extents = (op.i, layout.mn), (op.j, layout.k)
+    return [check_index(kernel, op, index, extent) for index, extent in extents]
 
 
 def _argument_of(op: Any) -> Any:
@@ -177,13 +197,17 @@ def _check_line(kernel: KernelOp, op: TmaMulticastOp, forms: list[LinearForm]) -
 
 def check_mma(kernel: KernelOp, op: Any, target: Target) -> None:
     """Whether the target has an MMA for the tiles."""
-    a = check_types(op, op.a.type.element, op.b.type.element, target)
-    loaded = [isinstance(each.owner.opview, LoadOp | TileMemoryOp) for each in (op.a, op.b)]
-    if loaded[0] != loaded[1]:
+    loaded = {isinstance(each.owner.opview, LoadOp | TileMemoryOp) for each in smem_operands(op)}
+    if len(loaded) > 1:
         raise refused(
             op, "shapes: both tiles must be in a slot, or loaded by threads, got one each"
         )
     _check_origin(op)
+    if isinstance(op, SCALED_MMAS):
+        check_scaled_mma(kernel, op, target)
+        _check_pair(kernel, op, target)
+        return
+    a = check_types(op, op.a.type.element, op.b.type.element, target)
     if target.threads_multiply:
         return  # any shape, in any layout: `check_shares` asks for registers
     layouts = [each.type.layout for each in (op.a, op.b)]
@@ -191,7 +215,7 @@ def check_mma(kernel: KernelOp, op: Any, target: Target) -> None:
         raise refused(
             op, f"shapes: {target.mma.name} reads no linear tiles, got one; run swizzle-selection"
         )
-    (m, n), k, pair = op.acc.type.shape, op.a.type.layout.k, isinstance(op, PairMmaOp)
+    (m, n), k = op.acc.type.shape, op.a.type.layout.k
     rows = target.mma_rows(m)
     step = target.mma_n_step(rows or m, n, a.is_integer)
     fits = rows is not None and m <= target.box_max and target.mma_warpgroups(m, n) is not None
@@ -201,6 +225,11 @@ def check_mma(kernel: KernelOp, op: Any, target: Target) -> None:
         raise refused(
             op, f"shapes: no MMA of {target.chip} covers {m}x{n}x{k} of {a.name}; take other tiles"
         )
+    _check_pair(kernel, op, target)
+
+
+def _check_pair(kernel: KernelOp, op: Any, target: Target) -> None:
+    (m, n), pair = op.acc.type.shape, isinstance(op, PairMmaOp)
     if pair and (n % target.mma.pair_n_step or integers_of(kernel.cluster)[0] % 2):
         raise refused(op, f"shapes: no pair shares {m}x{n} in a cluster of odd M or N; drop pairs")
 
@@ -218,14 +247,15 @@ def check_types(op: Any, a_type: ir.Type, b_type: ir.Type, target: Target) -> DT
 
 
 def _check_origin(op: Any) -> None:
-    """Whether a's tile is loaded from a, and b's from b."""
-    for number, operand in enumerate((op.a, op.b)):
+    """Whether a's tile is loaded from a, and b's from b, and so their scales."""
+    for number, operand in enumerate(smem_operands(op)):
         for view in _origins(operand):
             if view != number:
+                names = [ORIGINS[each] for each in (number, view)]
                 raise refused(
                     op,
-                    f"views: must take a's tiles from a and b's from b, got {'ab'[number]} from "
-                    f"{'ab'[view]}; swap them",
+                    f"views: must take a's tiles from a and b's from b, got {names[0]} from "
+                    f"{names[1]}; swap them",
                 )
 
 
@@ -259,9 +289,7 @@ def _fills(slot: ir.Value, index: int) -> set[int]:
 def check_store(kernel: KernelOp, op: Any, target: Target) -> None:
     """Where the sums go, and what the epilogue reads."""
     staged = isinstance(op, StagedStoreOp)
-    by_tma = staged and isinstance(op.to.type, TensorMapType)
-    to = op.to if staged else op.view
-    view = map_definition(to).view if by_tma else argument_of(to)
+    view = map_definition(op.map).view if staged else argument_of(op.view)
     arguments = list(kernel.body.blocks[0].arguments)
     if view != arguments[-1]:
         raise refused(op, "views: must store to c, the last view, got another; swap it")
@@ -270,7 +298,7 @@ def check_store(kernel: KernelOp, op: Any, target: Target) -> None:
         raise refused(
             op, f"cluster: a tile.reduced_store sums over CTAs along z, got {split} of them"
         )
-    stored = view_of_map(to) if by_tma else to.type
+    stored = view_of_map(op.map) if staged else op.view.type
     if stored.rank != 2:
         raise refused(op, f"views: must store to one matrix, got {stored}; take it by tile.matrix")
     shape = stored.shape
@@ -281,10 +309,8 @@ def check_store(kernel: KernelOp, op: Any, target: Target) -> None:
         raise refused(
             op, "views: the buffers of a store must be its own, got others' too; give it a ring"
         )
-    if by_tma:
+    if staged:
         _check_staging(op, stored, target)
-    elif staged:
-        _check_staging_by_threads(op, stored, target)
 
 
 def _check_place(kernel: KernelOp, op: Any, axis: int, index: ir.Value, extent: int) -> None:
@@ -304,8 +330,8 @@ def _check_place(kernel: KernelOp, op: Any, axis: int, index: ir.Value, extent: 
 
 
 def _check_staging(op: StagedStoreOp, view: ir.MemRefType, target: Target) -> None:
-    smem, map_ = op.staging.type.tiles[0], op.to.type
-    _check_map(op, op.to, smem)
+    smem, map_ = op.staging.type.tiles[0], op.map.type
+    _check_map(op, op.map, smem)
     layout = smem.layout
     if layout.major != "k" or layout.swizzle != map_.swizzle or layout.chunks != 1:
         raise refused(
@@ -320,22 +346,12 @@ def _check_staging(op: StagedStoreOp, view: ir.MemRefType, target: Target) -> No
         )
 
 
-def _check_staging_by_threads(op: StagedStoreOp, view: ir.MemRefType, target: Target) -> None:
-    smem = op.staging.type.tiles[0]
-    if smem.layout.major != "k" or smem.layout.chunks != 1 or smem.element != view.element_type:
-        raise refused(
-            op, f"views: staging must be rows of one chunk of {view.element_type}, got {smem}"
-        )
-    broken = legality.staged_pairs(target, view.shape[1])
-    require(op, broken, "store by threads without staging", "views: ")
-
-
 def check_element(kernel: KernelOp, op: ElementOp) -> None:
     """What an epilogue reads beside the sum: a view of the kernel, as large as C is along it."""
     *_, c = arguments = list(kernel.body.blocks[0].arguments)
     shape = list(ir.MemRefType(c.type).shape)[-2:]
     wanted = {"m": shape[:1], "n": shape[1:], "mn": shape}.get(op.axes.value)
-    known = argument_of(op.source) in arguments[2:-1]
+    known = argument_of(op.source) in arguments[2 + len(scale_names(kernel)) : -1]
     if not known or list(op.source.type.shape) != wanted:
         raise refused(
             op,

@@ -37,6 +37,7 @@ from ..dialects.tile import (
     TmaMulticastOp,
 )
 from ..dialects.tile_batches import BatchOp
+from ..dialects.tile_scales import OF_SCALES, ScaledMmaOp, ScaledPairMmaOp
 from ..dialects.tile_types import SmemType, integers, integers_of
 from .base import (
     PassLog,
@@ -121,6 +122,8 @@ class Clustering:
         peers = {0: ("n", shape[1]), 1: ("m", shape[0] // 2 if pair else shape[0])}
         for load in walk(kernel, TmaLoadOp):
             operand = _argument_index(load)
+            if operand not in peers:  # scales: each CTA loads its own, of which there are few
+                continue
             axis, parts = peers[operand]
             if parts == 1:
                 continue
@@ -213,8 +216,18 @@ def _split_b(kernel: KernelOp, mma: MmaOp) -> None:
             _remap(load, half)
     for each in walk(kernel, MmaOp):
         with ir.InsertionPoint(each), each.location:
-            PairMmaOp(acc=each.acc, a=each.a, b=each.b, accumulate=each.accumulate)
+            _pair_mma(each)
         each.operation.erase()
+
+
+def _pair_mma(mma: MmaOp) -> None:
+    """The MMA of a pair; each CTA has the scales of all of the pair's columns."""
+    operands = {"acc": mma.acc, "a": mma.a, "b": mma.b, "accumulate": mma.accumulate}
+    if not isinstance(mma, ScaledMmaOp):
+        PairMmaOp(**operands)
+        return
+    scales = {name: getattr(mma, name) for name in ("a_scales", "b_scales", "j", "k")}
+    ScaledPairMmaOp(**operands, **scales, **{name: getattr(mma, name) for name in OF_SCALES})
 
 
 def _halve_ring(kernel: KernelOp, b: ir.Value[SmemType]) -> SmemType:
@@ -251,5 +264,5 @@ def _multicast_load(load: TmaLoadOp, axis: str, parts: int) -> None:
 
 
 def _argument_index(load: Any) -> int:
-    """0 for a load of A, 1 for one of B."""
+    """0 for a load of A, 1 for one of B, more for their scales."""
     return ir.BlockArgument(map_definition(load.map).view).arg_number

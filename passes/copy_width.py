@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from ..dialects.layout import CORE_ROWS, LINEAR, UNIT_BYTES, TileLayout
+from ..dialects.layout import BLOCKED, CORE_ROWS, LINEAR, UNIT_BYTES, TileLayout
 from ..dialects.mlir import ir
 from ..dialects.tile import CopyOp
 from .batches import step_bytes
@@ -21,6 +21,8 @@ def copy_bytes(layout: TileLayout, value: ir.Value[ir.MemRefType]) -> int:
     It also divides the bytes from matrix to matrix of a stack, and the rows of the tile, which are
     whole units in all layouts but the linear one.
     """
+    if layout.swizzle == BLOCKED:
+        return UNIT_BYTES
     view = value.type
     inner = 1 if layout.major == "k" else 0
     strides, _ = view.get_strides_and_offset()

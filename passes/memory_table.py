@@ -8,6 +8,7 @@ from ..dialects.mlir import ir
 from ..dialects.sm_memory import (
     BarriersOp,
     ColumnsOp,
+    ScaleColumnsOp,
     SharedMemoryOp,
     SlotMemoryOp,
     TensorMemoryOp,
@@ -31,7 +32,8 @@ def memory_rows(kernel: KernelOp) -> list[Row]:
     for op in walk(kernel, TileMemoryOp | BarriersOp | TensorMemoryOp):
         shared.append((op.offset.value, op.offset.value + byte_size(op), *_described(op)))
     rows = [(f"byte {start} to {end - 1}", *said) for start, end, *said in sorted(shared)]
-    return rows + [_column_row(op) for op in walk(kernel, ColumnsOp)]
+    rows += [_column_row(op) for op in walk(kernel, ColumnsOp)]
+    return rows + [row for op in walk(kernel, ScaleColumnsOp) for row in _scale_rows(op)]
 
 
 def summary_of(kernel: KernelOp) -> str:
@@ -62,3 +64,12 @@ def _column_row(op: ColumnsOp) -> Row:
     first, slots, type_ = op.first.value, op.slots.value, op.acc.type
     end, shape = first + slots * op.each.value, "x".join(map(str, type_.shape))
     return f"column {first} to {end - 1}", f"{shape} {type_.element}", f"{slots}", ""
+
+
+def _scale_rows(op: ScaleColumnsOp) -> list[Row]:
+    first, second, end = op.a_first.value, op.b_first.value, op.end.value
+    places = (("a", first, second), ("b", second, end))
+    return [
+        (f"column {start} to {stop - 1}", f"scales of {name}", "1", "")
+        for name, start, stop in places
+    ]

@@ -30,8 +30,10 @@ from ..dialects.entry_names import name_refusal
 from ..dialects.errors import CompileError
 from ..dialects.mlir import func, ir, linalg
 from ..dialects.tile import MatmulOp, YieldOp
+from ..dialects.tile_scales import ScaledMatmulOp
 from .accepted_ops import check_accepted
 from .base import PassLog, refused, walk
+from .check_matmul import check_matmuls
 from .gather_epilogue import EpilogueGatherer
 from .trace_operand import Operand, check_casts, check_copies, trace_operands
 
@@ -41,12 +43,19 @@ MOST_EPILOGUE_OPS = 5000
 
 @dataclass(frozen=True)
 class Normalize:
-    """linalg on tensors → one `tile.matmul` with operand layouts and epilogue region."""
+    """linalg on tensors → one `tile.matmul` with operand layouts and epilogue region.
+
+    A `tile.scaled_matmul`, for which linalg has no op, stays as it is.
+    """
 
     name: ClassVar[str] = "normalize"
-    makes: ClassVar[tuple[str, ...]] = ("tile.matmul",)
+    makes: ClassVar[tuple[str, ...]] = ("tile.matmul", "tile.scaled_matmul")
 
     def __call__(self, module: ir.Module, log: PassLog) -> None:
+        if walk(module, ScaledMatmulOp):  # linalg has no op for it, so it is an entry
+            check_matmuls(module)
+            log.did("took tile.scaled_matmul as it is")
+            return
         check_accepted(module)
         function = _the_function(module)
         self._gather(function, log)

@@ -38,15 +38,16 @@ from ..dialects.tile import (
     PairRankOp,
     TensorMapOp,
 )
+from ..dialects.tile_scales import SCALED_MMAS, depth_of, mma_of
 from ..dialects.tile_types import AccumulatorType, integers, integers_of
 from ..dialects.verify import ORDERS
 from .base import PassLog, one_of, option, refused, require, target_of, the_kernel, walk
 from .clone import Mapping, clone, is_pure, replace_in
 from .rings import retype_ring
-from .tile_order import GROUP_DEFAULT, said_order
 
 OVERLAPPING_STAGES = 2
 CLAIMS = 2
+GROUP = 8
 STAYS = (TensorMapOp, CreateOp, AccumulatorOp, CtaTileOp, PairRankOp, SetRegistersOp)
 
 
@@ -91,10 +92,6 @@ class Persistence:
             raise refused(kernel, "persistence: the program loops over tiles already; run it once")
         if integers_of(kernel.cluster)[2] > 1:
             raise refused(kernel, "persistence: the CTAs of a cluster share a tile; drop split-k")
-        if said_order(kernel) is not None:
-            raise refused(
-                kernel, "persistence: CTAs have an order already; leave out that of tiling"
-            )
         self._check_options(kernel, target)
         tiles = integers_of(kernel.grid)[:2]
         self._check_tiles(kernel, tiles)
@@ -164,7 +161,7 @@ class Persistence:
         program = [op for op in _from_first_effect(block) if op not in derived]
         index = ir.IndexType.get()
         with ir.InsertionPoint(program[0]), program[0].operation.location:
-            group = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), self.group or GROUP_DEFAULT)
+            group = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), self.group or GROUP)
             order = ir.StringAttr.get(self.order)
             how = {"tiles": integers(tiles), "order": order, "group": group}
             loop = ForEachTileOp(**how) if claims is None else ForEachClaimOp(ring=claims, **how)
@@ -226,7 +223,15 @@ def _double_accumulators(kernel: KernelOp, target: Target) -> str:
         (first, *_) = create.ring.type.tiles
         if not isinstance(first, AccumulatorType):
             continue
-        if not legality.accumulator_columns(target, *first.shape, OVERLAPPING_STAGES):
+        if not _overflow(kernel, target, first):
             retype_ring(create, OVERLAPPING_STAGES, [first])
             return f", {OVERLAPPING_STAGES} accumulators"
     return ""
+
+
+def _overflow(kernel: KernelOp, target: Target, sums: AccumulatorType) -> str | None:
+    """Why tensor memory can't hold an accumulator for each of two tiles, beside scales."""
+    for mma in walk(kernel, SCALED_MMAS):
+        tile = (*sums.shape, depth_of(mma))
+        return legality.scaled_tensor_memory(target, mma_of(mma), tile, OVERLAPPING_STAGES)
+    return legality.accumulator_columns(target, *sums.shape, OVERLAPPING_STAGES)

@@ -34,6 +34,7 @@ from ..dialects.tile import (
     TmaLoadOp,
     TmaMulticastOp,
 )
+from ..dialects.tile_scales import SCALED_MMAS, smem_operands
 from ..dialects.tile_types import AccumulatorType
 from .base import defining_op, refused
 from .clone import iterations_of
@@ -201,9 +202,9 @@ class Agent:
             held.fills[defining_op(tile).index.value] += 1
 
     def multiply(self, op: MmaOp | PairMmaOp) -> None:
-        acc, *operands = list(op.operation.operands)[:3]
-        read = [self.held(op, operand, "waited", "pipe.release") for operand in operands]
-        sums = self.held(op, acc, "acquired", "pipe.commit")
+        tiles = smem_operands(op)
+        read = [self.held(op, operand, "waited", "pipe.release") for operand in tiles]
+        sums = self.held(op, op.acc, "acquired", "pipe.commit")
         if sums is not None:
             sums.sums += 1
         self.issued.append({held for held in read if held is not None} if self.awaits else set())
@@ -358,8 +359,7 @@ RULES: dict[type, Callable[[Agent, Any], None]] = {
     TmaLoadOp: Agent.fill,
     TmaMulticastOp: Agent.fill,
     CopyOp: Agent.fill,
-    MmaOp: Agent.multiply,
-    PairMmaOp: Agent.multiply,
+    **dict.fromkeys((MmaOp, PairMmaOp, *SCALED_MMAS), Agent.multiply),
     AwaitMmaOp: Agent.await_mma,
     StoreOp: Agent.store,
     StagedStoreOp: Agent.store,

@@ -24,12 +24,13 @@ from ..dialects.tile import (
     TmaLoadOp,
     TmaMulticastOp,
 )
+from ..dialects.tile_scales import SCALED_MMAS, smem_operands
 from ..dialects.tile_stores import AwaitSumsOp, WritePieceOp
 from ..dialects.tile_types import AccumulatorType, SmemType, integers_of
 from .base import defining_op, refused, walk
 from .cluster import Cluster
 from .copy_width import is_asynchronous
-from .rings import is_operand_ring, lies_in_operands
+from .rings import is_operand_ring
 
 # Of threads that copy, before they wait for the oldest.
 SLOTS_UNDER_WAY_MAX = 2
@@ -80,23 +81,18 @@ class Plan:
     mma_done: int | None = None
     tmem_address: int = 0
     tmem_columns: int = 0
+    scale_columns: tuple[int, int, int] | None = None
     shared_bytes: int = 0
 
 
 def make_plan(kernel: KernelOp, target: Target) -> Plan:
     """Place every tile, barrier and accumulator of the kernel; refuse what does not fit."""
-    plan, cursor, reused = Plan(cluster=cluster_of(kernel)), _Cursor(), 0
+    plan, cursor = Plan(cluster=cluster_of(kernel)), _Cursor()
     for load in walk(kernel, LoadOp):
         layout = load.tile.type.layout
         plan.buffers[load.tile] = cursor.take(layout.size_bytes, SLOT_ALIGNMENT)
     for create in sorted(walk(kernel, CreateOp), key=_alignment, reverse=True):
-        if lies_in_operands(create.ring):
-            again = _Cursor()
-            plan.rings[create.ring] = _place_tiles(create, again)
-            reused = max(reused, again.end)
-        else:
-            plan.rings[create.ring] = _place_tiles(create, cursor)
-    cursor.end = max(cursor.end, reused)
+        plan.rings[create.ring] = _place_tiles(create, cursor)
     if target.has_tensor_memory:
         _place_accumulators(kernel, plan, target)
     for ring, placed in plan.rings.items():
@@ -244,6 +240,11 @@ def _place_accumulators(kernel: KernelOp, plan: Plan, target: Target) -> None:
             each = target.accumulator_columns(*ring.type.accumulator.shape)
             plan.rings[ring] = replace(placed, column=columns, slot_columns=each)
             columns += placed.stages * each
+    for mma in walk(kernel, SCALED_MMAS):
+        a, b = (each.type.layout.scale_columns for each in (mma.a_scales, mma.b_scales))
+        if plan.scale_columns is None or plan.scale_columns[2] < columns + a + b:
+            plan.scale_columns = columns, columns + a, columns + a + b
+    columns = plan.scale_columns[2] if plan.scale_columns else columns
     if columns > target.tmem_columns:
         raise refused(
             kernel,
@@ -269,7 +270,7 @@ def parameters_of(kernel: KernelOp) -> list[Parameter]:
 def is_synchronous(mma: MmaOp | PairMmaOp) -> bool:
     """Whether the MMA reads a tile that threads copied, so that the whole CTA waits for it."""
     return any(
-        isinstance(defining_op(operand), LoadOp | TileMemoryOp) for operand in (mma.a, mma.b)
+        isinstance(defining_op(operand), LoadOp | TileMemoryOp) for operand in smem_operands(mma)
     )
 
 

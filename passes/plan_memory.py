@@ -23,6 +23,7 @@ from ..dialects.sm_memory import (
     ColumnsOp,
     CopyRingOp,
     RingOp,
+    ScaleColumnsOp,
     SharedMemoryOp,
     SlotMemoryOp,
     StagingOp,
@@ -77,6 +78,9 @@ def _write(kernel: KernelOp, plan: Plan, target: Target) -> list[Any]:
             offset=_i64(plan.tmem_address),
             memory=TensorMemoryType.get(),
         ).memory
+    if plan.scale_columns is not None:
+        a, b, end = map(_i64, plan.scale_columns)
+        ScaleColumnsOp(memory=allocation, a_first=a, b_first=b, end=end)
     for load in walk(kernel, LoadOp):
         place = _place_buffer(load, plan.buffers[load.tile])
         replaced.append(_replace(load, place))

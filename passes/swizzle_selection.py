@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from ..dialects.layout import (
+    BLOCKED,
     SWIZZLES,
     TileLayout,
     core_matrix_conflicts,
@@ -60,6 +61,8 @@ class SwizzleSelection:
 
     def _swizzled(self, op: Any, tile: SmemType, chosen: list[str], log: PassLog) -> SmemType:
         before = tile.layout
+        if before.swizzle == BLOCKED:
+            return tile
         swizzle = widest_swizzle(before) if self.force == "widest" else self.force
         after = replace(before, swizzle=swizzle)
         reason = after.fits()

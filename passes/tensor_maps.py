@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ..dialects import legality
-from ..dialects.layout import LINEAR, TileLayout
+from ..dialects.layout import ATOM_BYTES, BLOCKED, LINEAR, TileLayout
 from ..dialects.mlir import ir
 from ..dialects.target import Target
 from ..dialects.tile_types import SmemType, TensorMapType, element_bytes
@@ -20,6 +20,8 @@ from ..dialects.tile_types import SmemType, TensorMapType, element_bytes
 
 def tma_refusal(view: ir.MemRefType, layout: TileLayout, target: Target) -> str | None:
     """Why TMA can't copy tiles of `view` (cuTensorMapEncodeTiled), or None when it can."""
+    if layout.swizzle == BLOCKED:
+        return legality.tma(target) or _scales_refusal(view)
     if layout.swizzle == LINEAR:
         return "its tile is linear, as threads read it"
     contiguous, rows, pitch_bytes = _geometry(view, layout.major)
@@ -40,6 +42,8 @@ def map_type(
     A rank-3 map can't say where a row ends inside a chunk, so it needs whole chunks in a row.
     """
     layout, element = smem.layout, smem.element
+    if layout.swizzle == BLOCKED:
+        return scale_map(view, smem)
     contiguous, rows, pitch_bytes = _geometry(view, layout.major)
     pitch_bytes = pitch_bytes if rows > 1 else _round_up(pitch_bytes, 16)
     span = layout.span
@@ -67,7 +71,8 @@ def load_map_type(
     In the tile such boxes lie a chunk apart, so several chunks are several boxes of rank 2.
     """
     layout = smem.layout
-    missing = layout.rows - view.shape[0] if layout.major == "k" else 0
+    in_rows = layout.major == "k" and layout.swizzle != BLOCKED
+    missing = layout.rows - view.shape[0] if in_rows else 0
     if missing <= 0:
         return map_type(view, smem, rank, remark)
     whole = map_type(view, smem, rank if layout.chunks == 1 else 2, remark)
@@ -80,6 +85,22 @@ def multicast_map(view: ir.MemRefType, smem: SmemType, parts: int) -> TensorMapT
     whole = map_type(view, smem, 2, lambda _: None)
     box = [whole.box[0], whole.box[1] // parts]
     return TensorMapType.of(whole.element, whole.dims, whole.strides, box, whole.swizzle)
+
+
+def scale_map(view: ir.MemRefType, smem: SmemType) -> TensorMapType:
+    """The map whose boxes are the atoms of a tile of scales; an atom is two rows of a box."""
+    along_mn, along_k = smem.layout.atoms
+    rows, blocks = view.shape[:2]
+    half = ATOM_BYTES // 2
+    dims, strides = [half, 2 * blocks, rows], [half, ATOM_BYTES * blocks]
+    return TensorMapType.of(smem.element, dims, strides, [half, 2 * along_k, along_mn], "none")
+
+
+def _scales_refusal(view: ir.MemRefType) -> str | None:
+    """Why the view is more than a map can say."""
+    if ATOM_BYTES * view.shape[1] < 2**40 and max(view.shape[:2]) < 2**31:
+        return None
+    return f"the view {view} is larger than a tensor map can say"
 
 
 def _geometry(view: ir.MemRefType, major: str) -> tuple[int, int, int]:

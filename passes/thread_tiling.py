@@ -7,6 +7,7 @@ from ..dialects.dtypes import FMA, THREAD_DTYPES, operand_dtype
 from ..dialects.mlir import ir
 from ..dialects.target import WARP_THREADS, Target
 from ..dialects.tile import MatmulOp
+from ..dialects.tile_scales import ScaledMatmulOp
 from ..dialects.verify import logical_shape
 from .base import MMA_ATTRIBUTE, refused, require, target_of, use_mma
 
@@ -29,7 +30,8 @@ def choose_mma(module: ir.Module, matmul: MatmulOp, name: str) -> Target:
     """Let the module's kernel multiply as the option says, or as the module and its types do."""
     named = target_of(module).mma.name if MMA_ATTRIBUTE in module.operation.attributes else None
     if name == "auto":
-        if named is None and not _takes(matmul, target_of(module).mma.name):
+        scaled = isinstance(matmul, ScaledMatmulOp)
+        if not scaled and named is None and not _takes(matmul, target_of(module).mma.name):
             use_mma(module, FMA)
     elif named not in (None, name):
         rule = f"tiling: the module asks for {MMA_ATTRIBUTE} {named!r}, got mma={name}"

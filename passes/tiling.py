@@ -39,9 +39,10 @@ from ..dialects.tile import (
     StoreOp,
 )
 from ..dialects.tile_batches import BatchOp, MatrixOp, view_of_matrix
+from ..dialects.tile_scales import ScaledMatmulOp
 from ..dialects.tile_sums import ViewMmaOp
 from ..dialects.tile_types import AccumulatorType, SmemType, element_bytes, integers, integers_of
-from ..dialects.verify import ORDERS, logical_shape
+from ..dialects.verify import logical_shape
 from .base import (
     SOURCE_ATTRIBUTE,
     PassLog,
@@ -53,6 +54,8 @@ from .base import (
     walk,
 )
 from .batches import batch_of
+from .scaled_tiling import NAMES as SCALES
+from .scaled_tiling import check_scaled_tile, multiply, scaled_mma_of, scaled_tile, stored_tensor
 from .thread_tiling import (
     GLOBAL_OPERANDS,
     OPERANDS,
@@ -62,10 +65,10 @@ from .thread_tiling import (
     thread_tile,
     threads_for,
 )
-from .tile_order import GRID_ORDER, GROUP_DEFAULT, check_order, say_order
 from .warp_grids import say_grid
 
 GLOBAL = 1
+DEFAULT_TILE = (128, 128, 64)
 
 
 def parse_grid(text: str) -> tuple[int, ...] | None:
@@ -73,19 +76,17 @@ def parse_grid(text: str) -> tuple[int, ...] | None:
     return None if text == "auto" else parse_extents(2)(text)
 
 
-def parse_group(text: str) -> int | None:
-    """`auto` (None) or a positive count."""
-    count = None if text == "auto" else int(text)
-    if count is not None and count < 1:
-        raise ValueError(text)
-    return count
+def parse_tile(text: str) -> tuple[int, ...] | None:
+    """`auto` (None) or three extents."""
+    return None if text == "auto" else parse_extents(3)(text)
 
 
 @dataclass(frozen=True)
 class Tiling:
     """`tile.matmul` → a `tile.kernel` that computes one tile a CTA.
 
-    `tile` is BM×BN×BK in elements. `mma` is the instruction that multiplies tiles; auto is what the
+    `tile` is BM×BN×BK in elements; auto is 128x128x64, with block scales 128x128 and 128 bytes
+    along K. `mma` is the instruction that multiplies tiles; auto is what the
     module names, else the target's own, or fma for types that this does not take.
 
     With fma each thread computes elements of its own, and any tile will do. `threads` is how many
@@ -96,24 +97,17 @@ class Tiling:
 
     Where each warp multiplies by itself (mma.sync), `warps` is the grid of those that share a
     tile; auto takes four, or more where the sums need their registers.
-
-    `order` is the order in which CTAs take tiles as they start: `m` goes along M, as the grid does
-    by itself; `n`, `grouped` by `group` tiles along M (auto: 8) and `hilbert` are as those of
-    `persistence`, which has an order of its own. With `grouped` CTAs that run together share more
-    operands in L2.
     """
 
     name: ClassVar[str] = "tiling"
     makes: ClassVar[tuple[str, ...]] = ("tile.kernel",)
-    tile: tuple[int, int, int] = option((128, 128, 64), parse_extents(3), "BMxBNxBK, as 128x128x64")
+    tile: tuple[int, int, int] | None = option(None, parse_tile, "auto or BMxBNxBK, as 128x128x64")
     mma: str = option(
         "auto", one_of("auto", *MMAS), "auto or the name of an MMA, as wgmma.mma_async"
     )
     operands: str = option("tiles", one_of(*OPERANDS), "tiles, whole or global")
     threads: int | None = option(None, parse_threads, "auto or whole warps up to 1024")
     warps: tuple[int, int] | None = option(None, parse_grid, "auto or warps along M and N, as 2x4")
-    order: str = option(GRID_ORDER, one_of(*ORDERS), "m, n, grouped or hilbert")
-    group: int | None = option(None, parse_group, "auto or a number of tiles along M")
 
     def __call__(self, module: ir.Module, log: PassLog) -> None:
         matmuls = walk(module, MatmulOp)
@@ -124,13 +118,18 @@ class Tiling:
             )
         matmul = matmuls[0]
         target, grid = choose_mma(module, matmul, self.mma), None
-        if target.threads_multiply:
+        if isinstance(matmul, ScaledMatmulOp):
+            mma = scaled_mma_of(matmul, target)
+            tile = scaled_tile(matmul, self.tile, mma, log)
+            threads = self._threads_of_mma(matmul, tile, target)
+        elif target.threads_multiply:
             self._grid(matmul, target)
-            tile = thread_tile(matmul, self.tile, self.operands)
+            tile = thread_tile(matmul, self.tile or DEFAULT_TILE, self.operands)
             threads = self.threads or threads_for(tile)
             check_thread_tile(matmul, tile, threads, self.operands, target)
         else:
-            tile, threads = self.tile, self._threads_of_mma(matmul, target)
+            tile = self.tile or DEFAULT_TILE
+            threads = self._threads_of_mma(matmul, tile, target)
             grid = self._grid(matmul, target)
             if _operand_type(matmul, target).name == "tf32" and log.places:
                 log.remark(
@@ -141,10 +140,6 @@ class Tiling:
         kernel = _build_kernel(matmul, tile, threads, self.operands, target)
         if grid:
             say_grid(kernel, grid)
-        if self.group is not None and self.order != "grouped":
-            raise refused(matmul, f"tiling: group is for order=grouped, got order={self.order}")
-        say_order(kernel, self.order, self.group or GROUP_DEFAULT)
-        check_order(kernel)
         function = matmul.operation.parent.opview
         if isinstance(function, func.FuncOp):
             function.operation.erase()
@@ -154,15 +149,18 @@ class Tiling:
             f"{_k_tiles(kernel)} K steps"
         )
 
-    def _threads_of_mma(self, matmul: MatmulOp, target: Target) -> int:
+    def _threads_of_mma(self, matmul: MatmulOp, tile: tuple[int, int, int], target: Target) -> int:
         """Those that the target's MMA needs for the tile."""
         for name, default in (("operands", "tiles"), ("threads", None)):
             if getattr(self, name) != default:
                 rule = f"tiling: {name} must be left out where no thread multiplies by itself"
                 raise refused(matmul, f"{rule}, got {getattr(self, name)}; use mma=fma")
-        check_tile(matmul, self.tile, target)
+        if isinstance(matmul, ScaledMatmulOp):
+            check_scaled_tile(matmul, tile, scaled_mma_of(matmul, target), target)
+        else:
+            check_tile(matmul, tile, target)
         grid = self._grid(matmul, target)
-        warps = prod(grid) if grid else target.mma_warps(*self.tile[:2])
+        warps = prod(grid) if grid else target.mma_warps(*tile[:2])
         assert warps is not None  # check_tile has asked
         return WARP_THREADS * warps
 
@@ -173,7 +171,7 @@ class Tiling:
                 got = f"{target.mma.name}, got warps={self.warps[0]}x{self.warps[1]}"
                 raise refused(matmul, f"tiling: warps share no tile of {got}; drop warps")
             return None
-        m, n, _ = self.tile
+        m, n, _ = self.tile or DEFAULT_TILE
         if self.warps is None:
             return warp_grid(m, n, target.mma)
         require(matmul, legality.warp_grid(target, m, n, self.warps))
@@ -242,8 +240,10 @@ def _build_kernel(
     matmul: MatmulOp, tile: tuple[int, int, int], threads: int, operands: str, target: Target
 ) -> KernelOp:
     function = matmul.operation.parent.opview
+    scales = scales_of(matmul)
     elements, sources = walk(matmul, ElementOp), epilogue_tensors(matmul)
-    names = ["a", "b", *(f"e{index}" for index in range(len(sources))), "c"]
+    names = ["a", "b", *scales, *(f"e{index}" for index in range(len(sources))), "c"]
+    sources = [*scales.values(), *sources]
     (m, _), (n, _) = (
         logical_shape(operand.type, major.value)
         for operand, major in ((matmul.a, matmul.a_major), (matmul.b, matmul.b_major))
@@ -261,8 +261,8 @@ def _build_kernel(
         )
     _say_source(kernel, matmul, sources)
     views = [
-        _view(matmul.a.type, matmul.a_major.value),
-        _view(matmul.b.type, matmul.b_major.value),
+        _view(stored_tensor(matmul.a.type), matmul.a_major.value),
+        _view(stored_tensor(matmul.b.type), matmul.b_major.value),
         *(_view(ir.RankedTensorType(source.type), "k") for source in sources),
         _view(matmul.c.type, "k"),
     ]
@@ -274,6 +274,13 @@ def _build_kernel(
     for element in elements:
         _read_view(element, views_of[element.source], batch)
     return kernel
+
+
+def scales_of(matmul: MatmulOp) -> dict[str, ir.Value]:
+    """The block scales of a product by their names in the kernel, if it has some."""
+    if not isinstance(matmul, ScaledMatmulOp):
+        return {}
+    return dict(zip(SCALES, (matmul.a_scales, matmul.b_scales), strict=True))
 
 
 def _read_view(element: ElementOp, view: ir.Value, batch: BatchOp | None) -> None:
@@ -318,7 +325,7 @@ def _build_body(
     matmul: MatmulOp, views: Any, tile: tuple[int, int, int], operands: str, target: Target
 ) -> None:
     m, n, k = tile
-    a, b, *_, c = views
+    a, b, *others, c = views
     cta = CtaTileOp(i=ir.IndexType.get(), j=ir.IndexType.get())
     place = cta.i
     if c.type.rank == 3:
@@ -328,10 +335,15 @@ def _build_body(
     accumulator_type = AccumulatorType.of(m, n, matmul.epilogue.blocks[0].arguments[0].type)
     acc = AccumulatorOp(acc=accumulator_type).acc
     zero, one = _index(0), _index(1)
-    loop = scf.ForOp(zero, _index(_tiles(a.type.shape[1], k)), one)
+    depth = logical_shape(matmul.a.type, matmul.a_major.value)[1]
+    loop = scf.ForOp(zero, _index(_tiles(depth, k)), one)
     with ir.InsertionPoint(loop.body):
         step = loop.induction_variable
-        if operands == GLOBAL_OPERANDS:
+        if isinstance(matmul, ScaledMatmulOp):
+            accumulate = arith.cmpi(arith.CmpIPredicate.ne, step, zero)
+            where = {"acc": acc, "accumulate": accumulate, "i": place, "j": cta.j, "k": step}
+            multiply(matmul, [a, b, *others[:2]], tile, scaled_mma_of(matmul, target), where)
+        elif operands == GLOBAL_OPERANDS:
             accumulate = arith.cmpi(arith.CmpIPredicate.ne, step, zero)
             where = {"i": place, "j": cta.j, "k": step, "accumulate": accumulate}
             depth = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), k)

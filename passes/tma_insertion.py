@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from ..dialects import legality
 from ..dialects.mlir import ir
@@ -34,6 +34,7 @@ from ..dialects.pipe import (
 )
 from ..dialects.target import Target
 from ..dialects.tile import AwaitMmaOp, CopyOp, KernelOp, LoadOp, MmaOp, TmaLoadOp
+from ..dialects.tile_scales import smem_operands
 from ..dialects.tile_sums import ViewMmaOp
 from .base import PassLog, one_of, option, refused, require, target_of, the_kernel, walk
 from .batches import argument_of, drop_unused, map_of_view, step_bytes
@@ -93,7 +94,8 @@ def pipe_operands(
         _check_use(load, name)
     copies = 0
     for mma in walk(kernel, MmaOp):
-        loads = [operand.owner.opview for operand in (mma.a, mma.b)]
+        operands: list[Any] = smem_operands(mma)
+        loads = [operand.owner.opview for operand in operands]
         if all(isinstance(load, LoadOp) for load in loads):
             copies += _insert(kernel, mma, loads, target, map_of)
     return copies
@@ -131,7 +133,7 @@ def _insert(
 def _check_use(load: LoadOp, name: str) -> None:
     """A slot is one step's: its tiles are loaded for one MMA."""
     readers = [use.owner.name for use in load.tile.uses]
-    if readers != ["tile.mma"]:
+    if readers not in (["tile.mma"], ["tile.scaled_mma"]):
         raise refused(
             load,
             f"{name}: a tile must be loaded for one MMA, got {len(readers)} that read it; "

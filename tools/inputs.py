@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..runtime.bundles.manifest import operands
-from ..runtime.element_types import INTEGERS, torch_dtype
+from ..runtime.element_types import DTYPES, INTEGERS, torch_dtype
 from ..runtime.host_memory import refuse_large
+from .scaled_inputs import BLOCKS, fill_codes, fill_identity, hide_padding
 
 POISON = -0x5A5A5A5B  # of outputs that have no NaN
 
@@ -29,13 +30,19 @@ def make_tensors(
     tensors = {tensor["name"]: _empty(tensor) for tensor in manifest["tensors"]}
     for tensor in manifest["tensors"]:
         values = tensors[tensor["name"]]
-        if tensor["role"] == "input":
+        if tensor["dtype"] in BLOCKS or DTYPES[tensor["dtype"]].bits < 8:
+            fill_codes(values, tensor["dtype"], generator)
+        elif tensor["role"] == "input":
             values.copy_(_random(tensor, generator))
         else:
             values.fill_(POISON if tensor["dtype"] in INTEGERS else torch.nan)
+    hide_padding(manifest, tensors)
     if identity:
         chosen = operands(manifest)["ab".index(identity)]
-        tensors[chosen["name"]].copy_(torch.eye(*chosen["shape"][-2:]))
+        if DTYPES[chosen["dtype"]].bits < 8:
+            fill_identity(tensors[chosen["name"]], chosen["dtype"])
+        else:
+            tensors[chosen["name"]].copy_(torch.eye(*chosen["shape"][-2:]))
     return with_shared_arguments(manifest, tensors)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -58,21 +59,21 @@ class OfSpec(OfManifest):
         """A manifest of the spec alone, in whose epilogue nothing is done."""
         spec = self.spec
         kernel = [tensor["name"] for tensor in manifest["tensors"] if tensor["role"] == "input"]
-        if len(kernel) > 2:
+        arrays = spec.arrays()
+        if len(kernel) != len(arrays) - 1:
             rule = "must be of a kernel that reads a and b alone, got one that reads"
             raise CompileError(f"--m, --n, --k: the reference {rule} {', '.join(kernel)}")
-        row_major = {"a": spec.a_major == "k", "b": spec.b_major == "k", "c": True}
-        dtypes = {"a": spec.a_dtype, "b": spec.b_dtype, "c": spec.c_dtype}
-        names = [each["name"] for each in (*operands(manifest), output(manifest))]
+        column_major = {"a": spec.a_major == "m", "b": spec.b_major == "n"}
+        names = [*kernel, output(manifest)["name"]]
         tensors = [
             {
                 "name": name,
                 "role": "output" if key == "c" else "input",
-                "dtype": dtypes[key],
+                "dtype": dtype,
                 "shape": list(shape),
-                "strides": _dense_strides(shape, row_major[key]),
+                "strides": _dense_strides(shape, column_major.get(key, False)),
             }
-            for name, (key, shape) in zip(names, spec.shapes().items(), strict=True)
+            for name, (key, (dtype, shape)) in zip(names, arrays.items(), strict=True)
         ]
         arguments = [{"tensor": None, "axes": ["m", "n"]}]
         epilogue = {"arguments": arguments, "operations": [], "result": 0}
@@ -80,15 +81,19 @@ class OfSpec(OfManifest):
         return {"target": manifest["target"], "tensors": tensors, "epilogue": epilogue}
 
 
-def _dense_strides(shape: tuple[int, ...], row_major: bool) -> list[int]:
-    """Of a matrix, or of a stack of them, one after the other."""
+def _dense_strides(shape: tuple[int, ...], column_major: bool) -> list[int]:
+    """Of an array whose items lie one after the other, in a stack of matrices each so."""
     *stack, rows, columns = shape
-    return [*(rows * columns for _ in stack), *((columns, 1) if row_major else (1, rows))]
+    steps = [1, rows] if column_major else [columns, 1]
+    outer = [prod(shape[axis + 1 :]) for axis in range(len(stack))]
+    return [*outer, *steps]
 
 
 def _refuse_other_tensors(manifest: Manifest, tensors: list[dict[str, Any]]) -> None:
     """Refuse a kernel whose tensors are not those of the spec that it is held to."""
-    for wanted, got in zip(tensors, (*operands(manifest), output(manifest)), strict=True):
+    by_name = {tensor["name"]: tensor for tensor in manifest["tensors"]}
+    for wanted in tensors:
+        got = by_name[wanted["name"]]
         for name in ("dtype", "shape", "strides"):
             if wanted[name] != got[name]:
                 raise CompileError(

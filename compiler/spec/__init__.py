@@ -10,13 +10,17 @@ from ...dialects.dtypes import (
     FMA,
     OPERAND_DTYPES,
     OUTPUT_DTYPES,
+    SCALED_FORMATS,
+    blocked_scale_shape,
     mix_refusal,
     output_refusal,
+    scaled_mix_refusal,
     size_refusal,
 )
 from ...dialects.errors import OptionError
 
 EXTENT_MAX = 2**31 - 1
+SPEC_DTYPES = (*OPERAND_DTYPES, *SCALED_FORMATS)
 OF_BATCHES = ("batch", "a_stacked", "b_stacked")
 
 
@@ -32,7 +36,10 @@ class MatmulSpec:
     Types have the names of `dialects.dtypes`. Operands of tf32 are f32 in memory, multiplied by a
     tensor core; those of f32 and f64 are multiplied as they are, by the threads' fma. Two types of
     8 bits may differ if both are floats or both are integers. Sums of integers are s32, and so may
-    C be; sums of f64 are f64, and so is C. Raises `OptionError` if the matmul cannot be built.
+    C be; sums of f64 are f64, and so is C.
+
+    A and B of `SCALED_FORMATS`, such as mxfp8, have block scales beside them, in the blocked
+    layout: values are elements times scales. Raises `OptionError` if the matmul cannot be built.
     """
 
     m: int
@@ -66,25 +73,54 @@ class MatmulSpec:
             raise OptionError(f"spec: batch must be 0 to {EXTENT_MAX}, got {self.batch!r}")
         if not (self.a_stacked or self.b_stacked):
             raise OptionError("spec: a or b must be a stack, got none; multiply once")
-        self._check("a_dtype", OPERAND_DTYPES)
-        self._check("b_dtype", OPERAND_DTYPES)
+        self._check("a_dtype", SPEC_DTYPES)
+        self._check("b_dtype", SPEC_DTYPES)
         self._check("c_dtype", OUTPUT_DTYPES)
         self._check("acc_dtype", ACCUMULATOR_DTYPES)
         self._check("a_major", ("k", "m"))
         self._check("b_major", ("k", "n"))
         self._check_types()
+        if self.is_scaled:
+            self._check_scales()
         self._check_bytes()
+
+    @property
+    def is_scaled(self) -> bool:
+        """Whether A and B have block scales."""
+        return self.a_dtype in SCALED_FORMATS
+
+    def _check_scales(self) -> None:
+        """Whole blocks along K, which is contiguous where several elements share bytes."""
+        block = SCALED_FORMATS[self.a_dtype].block
+        if self.k % block:
+            rule = f"k must be a multiple of the {block} elements that share a scale"
+            raise OptionError(f"spec: {rule} in {self.a_dtype}, got {self.k}; pad K")
+        for name, major in (("a", self.a_major), ("b", self.b_major)):
+            dtype = getattr(self, f"{name}_dtype")
+            bits = DTYPES[element_of(dtype)].bits
+            if bits < 8 and major != "k":
+                rule = f"{name}_major must be 'k' for {dtype}, whose elements share bytes"
+                raise OptionError(f"spec: {rule}, got {major!r}; transpose it before the kernel")
+            if self.k * bits % 8:
+                raise OptionError(f"spec: k must be whole bytes of {dtype}, got {self.k}; pad K")
+        if self.batch:
+            rule = "batch must be 0 for operands with block scales"
+            raise OptionError(f"spec: {rule}, got {self.batch}; multiply one by one")
 
     def _check_bytes(self) -> None:
         for name, shape in self.shapes().items():
-            reason = size_refusal(shape, DTYPES[getattr(self, f"{name}_dtype")].bytes)
+            dtype = element_of(getattr(self, f"{name}_dtype"))
+            reason = size_refusal(shape, DTYPES[dtype].bytes)
             if reason:
                 raise OptionError(f"spec: {name} {reason}")
 
     def _check_types(self) -> None:
         """What an MMA takes together, and what it gives."""
-        a, b = DTYPES[self.a_dtype], DTYPES[self.b_dtype]
-        mixed = mix_refusal(a, b)
+        a, b = (DTYPES[element_of(dtype)] for dtype in (self.a_dtype, self.b_dtype))
+        if {self.a_dtype, self.b_dtype} & SCALED_FORMATS.keys():
+            mixed = scaled_mix_refusal(self.a_dtype, self.b_dtype)
+        else:
+            mixed = mix_refusal(a, b)
         if mixed:
             raise OptionError(f"spec: a_dtype and b_dtype {mixed}")
         if self.acc_dtype != a.accumulator:
@@ -109,13 +145,30 @@ class MatmulSpec:
             for name, sizes in matrices.items()
         }
 
+    def arrays(self) -> dict[str, tuple[str, tuple[int, ...]]]:
+        """What the kernel takes: the element type and the sizes of each array in memory.
+
+        An array of packed elements is one of bytes.
+        """
+        found = {}
+        for name, shape in self.shapes().items():
+            dtype = element_of(getattr(self, f"{name}_dtype"))
+            k = shape[-1] * DTYPES[dtype].bits // 8 if DTYPES[dtype].bits < 8 else shape[-1]
+            found[name] = dtype, (*shape[:-1], k)
+        c = found.pop("c")
+        for name, shape in scale_shapes(self).items():
+            found[name] = SCALED_FORMATS[self.a_dtype].scale, shape
+        return {**found, "c": c}
+
     def as_dict(self) -> dict[str, int | str]:
         """The fields by name; those of a batch where there is one."""
         found = {item.name: getattr(self, item.name) for item in fields(self)}
         return found if self.batch else {n: v for n, v in found.items() if n not in OF_BATCHES}
 
     def mlir_text(self) -> str:
-        """The module of linalg on tensors that computes this matmul."""
+        """The module that computes this matmul: linalg on tensors, or a `tile.scaled_matmul`."""
+        if self.is_scaled:
+            return scaled_text(self)
         shapes = self.shapes()
         a = _Operand.of("a", "m", shapes["a"], self.a_dtype, self.a_major, self.batch)
         b = _Operand.of("b", "n", shapes["b"], self.b_dtype, self.b_major, self.batch)
@@ -186,6 +239,48 @@ class _Operand:
             extension += f"outs(%{name}_init : {type_}) dimensions = [0]\n  "
             value = f"%{name}_all"
         return _Operand(value, type_, _map(batch, axes), stored, extension)
+
+
+def element_of(dtype: str) -> str:
+    """The type of an operand's elements: of a format with block scales the one they scale."""
+    return SCALED_FORMATS[dtype].element if dtype in SCALED_FORMATS else dtype
+
+
+def scale_shapes(spec: MatmulSpec) -> dict[str, tuple[int, ...]]:
+    """The arrays of the scales of A and B, if they have some."""
+    if not spec.is_scaled:
+        return {}
+    blocks = spec.k // SCALED_FORMATS[spec.a_dtype].block
+    rows = {"a_scales": spec.m, "b_scales": spec.n}
+    return {name: blocked_scale_shape(extent, blocks) for name, extent in rows.items()}
+
+
+def scaled_text(spec: MatmulSpec) -> str:
+    """The module of a `tile.scaled_matmul`, for which linalg has no op."""
+    shapes, found = {**spec.shapes(), **scale_shapes(spec)}, SCALED_FORMATS[spec.a_dtype]
+    dtypes = {name: element_of(getattr(spec, f"{name}_dtype")) for name in "ab"}
+    dtypes |= dict.fromkeys(("a_scales", "b_scales"), found.scale) | {"c": spec.c_dtype}
+    if spec.a_major == "m":
+        shapes["a"] = shapes["a"][::-1]
+    if spec.b_major == "n":
+        shapes["b"] = shapes["b"][::-1]
+    types = {name: _tensor([*shapes[name]], DTYPES[each].mlir) for name, each in dtypes.items()}
+    inputs = ("a", "b", "a_scales", "b_scales")
+    arguments = ", ".join(f"%{name}: {types[name]}" for name in inputs)
+    element = DTYPES[spec.c_dtype].mlir
+    convert = "" if element == "f32" else f"%y = arith.truncf %x : f32 to {element}"
+    majors = ["k" if major == "k" else "mn" for major in (spec.a_major, spec.b_major)]
+    return f"""
+func.func @matmul({arguments}) -> {types["c"]} {{
+  %c = "tile.scaled_matmul"({", ".join(f"%{name}" for name in inputs)}) ({{
+  ^bb0(%x: f32):
+    {convert}
+    "tile.yield"({"%x" if not convert else "%y"}) : ({element}) -> ()
+  }}) {{a_major = "{majors[0]}", b_major = "{majors[1]}", block = {found.block} : i64}}
+    : ({", ".join(types[name] for name in inputs)}) -> {types["c"]}
+  return %c : {types["c"]}
+}}
+"""
 
 
 def _tensor(shape: list[int], element: str) -> str:

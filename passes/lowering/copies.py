@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from ...dialects.layout import LINEAR, TileLayout
+from ...dialects.layout import BLOCKED, LINEAR, TileLayout
 from ...dialects.mlir import ir, llvm
 from ...dialects.sm_memory import TileMemoryOp
 from ...dialects.tile import CopyOp
@@ -19,6 +19,7 @@ from .. import build
 from ..base import defining_op
 from ..copy_width import UNIT_BYTES, is_asynchronous
 from .operands import unit_offset
+from .scale_copies import copy_atoms
 from .scope import Scope, place_of
 from .source import Source
 
@@ -29,6 +30,9 @@ Part = tuple[ir.Value, ir.Value]
 
 def lower_copy(scope: Scope, op: CopyOp) -> None:
     """The team's threads copy the tile into the acquired slot, or into a place of its own."""
+    if op.tile.type.layout.swizzle == BLOCKED:
+        copy_atoms(scope, op)
+        return
     in_ring = not isinstance(defining_op(op.tile), TileMemoryOp)
     if in_ring and is_asynchronous(op):
         _start_copies(scope, op)
@@ -43,7 +47,7 @@ def _copy_parts(scope: Scope, op: CopyOp) -> None:
     layout, start = op.tile.type.layout, place_of(op.tile)
     source = Source.of(op)
     size = source.width * layout.element_bytes
-    with parts_of(scope, layout, size, COPIES_MAX) as parts:
+    with _parts(scope, layout, size, COPIES_MAX) as parts:
         values = [source.read_part(row, part * source.width) for row, part in parts]
         for (row, part), value in zip(parts, values, strict=True):
             to = build.shared_at(row * layout.span_bytes + part * size + start)
@@ -55,13 +59,13 @@ def _start_copies(scope: Scope, op: CopyOp) -> None:
     layout, start = op.tile.type.layout, place_of(op.tile)
     source = Source.of(op)
     size = source.width * layout.element_bytes
-    with parts_of(scope, layout, size, COPIES_MAX) as parts:
+    with _parts(scope, layout, size, COPIES_MAX) as parts:
         for row, part in parts:
-            to = part_offset(layout, row, part, size) + start
+            to = _part_offset(layout, row, part, size) + start
             source.start_copy(row, part * source.width, build.shared_at(to))
 
 
-def part_offset(layout: TileLayout, row: ir.Value, part: ir.Value, size: int) -> ir.Value:
+def _part_offset(layout: TileLayout, row: ir.Value, part: ir.Value, size: int) -> ir.Value:
     """Byte offset of the part-th `size` bytes of a row in the tile."""
     if layout.swizzle == LINEAR:
         return row * layout.span_bytes + part * size
@@ -76,7 +80,7 @@ def _copy_tile(scope: Scope, op: CopyOp) -> None:
     """Threads copy units; elements outside the view are zero."""
     layout, start = op.tile.type.layout, place_of(op.tile)
     source = Source.of(op)
-    with parts_of(scope, layout, UNIT_BYTES, source.units_under_way) as units:
+    with _parts(scope, layout, UNIT_BYTES, source.units_under_way) as units:
         values = [source.read_unit(row, column) for row, column in units]
         for (row, column), value in zip(units, values, strict=True):
             address = build.shared_at(unit_offset(layout, row, column) + start)
@@ -84,7 +88,7 @@ def _copy_tile(scope: Scope, op: CopyOp) -> None:
 
 
 @contextmanager
-def parts_of(scope: Scope, layout: TileLayout, size: int, most: int) -> Iterator[list[Part]]:
+def _parts(scope: Scope, layout: TileLayout, size: int, most: int) -> Iterator[list[Part]]:
     """Emit the body for every (row, `size` bytes of it), up to `most` at a time in each thread.
 
     Neighbouring threads take neighbouring parts of global memory where their number in a row is a

@@ -6,7 +6,7 @@ is the former with zero for its version; the swizzle codes without an atom size 
 
 from __future__ import annotations
 
-from ...dialects.dtypes import DType
+from ...dialects.dtypes import DType, ScaledMma
 
 SWIZZLE_CODE = {"none": 0, "128B": 2, "64B": 4, "32B": 6}
 ADDRESS_BITS = 0x3FFFF
@@ -45,4 +45,27 @@ def instruction_descriptor(
         | (majors[1] == "mn") << 16
         | (n >> 3) << 17
         | (m >> 4) << 24
+    )
+
+
+def scaled_instruction_descriptor(
+    m: int,
+    n: int,
+    mma: ScaledMma,
+    dtypes: tuple[DType, DType],
+    majors: tuple[str, str],
+    ids: tuple[int, int],
+) -> int:
+    """That of an MMA with block scales; `ids` are the first bytes of A's and B's in their words."""
+    a, b = (mma.operand_code(dtype) for dtype in dtypes)
+    return (
+        ids[1] << 4
+        | a << 7
+        | b << 10
+        | (majors[0] == "mn") << 15
+        | (majors[1] == "mn") << 16
+        | (n >> 3) << 17
+        | mma.scale_code << 23
+        | (m >> 7) << 27
+        | ids[0] << 29
     )

@@ -16,7 +16,8 @@ from ...dialects.tile import (
     TensorMapOp,
 )
 from ...dialects.tile_place import PlaceOp
-from ...dialects.tile_stores import StorePieceOp, WritePieceOp
+from ...dialects.tile_scales import SCALED_MMAS, depth_of, mma_of
+from ...dialects.tile_stores import WritePieceOp
 from ...dialects.tile_sums import ViewMmaOp
 from ...dialects.tile_threads import WriteRowOp
 from ...dialects.tile_types import SmemType, element_bytes, integers_of
@@ -25,7 +26,7 @@ from ..batches import argument_of, matrix_of
 from ..plan import Parameter, cluster_of, parameters_of
 from .names import describe_names
 from .operands import UNIT_BYTES
-from .pieces import alignment_bytes, stored_bytes
+from .pieces import alignment_bytes
 from .rows import vector_width
 
 L2_PROMOTION = "128B"
@@ -81,24 +82,30 @@ def _tile(kernel: KernelOp) -> tuple[tuple[int, int], int, list[str]]:
     if isinstance(mma, ViewMmaOp):
         return mma.acc.type.shape, mma.depth.value, ["none", "none"]
     a, b = mma.a.type.layout, mma.b.type.layout
-    return mma.acc.type.shape, a.k, [a.swizzle, b.swizzle]
+    depth = depth_of(mma) if isinstance(mma, SCALED_MMAS) else a.k
+    return mma.acc.type.shape, depth, [a.swizzle, b.swizzle]
 
 
 def _scheduler(kernel: KernelOp) -> str:
     """Who hands out tiles: nobody, as each CTA has one, a static stride, or launch control."""
-    if walk(kernel, TryCancelOp):
+    found = {type(op) for op in walk(kernel, TryCancelOp | PlaceOp)}
+    if TryCancelOp in found:
         return "clc"
-    in_loops = [isinstance(op.number.owner, ir.Block) for op in walk(kernel, PlaceOp)]
-    return "static" if any(in_loops) else "none"
+    return "static" if found else "none"
 
 
 def _tensors(kernel: KernelOp, mma: str) -> list[dict[str, Any]]:
     names = [ir.StringAttr(name).value for name in kernel.arg_names]
     arguments = list(kernel.body.blocks[0].arguments)
-    return [
+    tensors = [
         _tensor(name, ir.MemRefType(argument.type), "output" if name == "c" else "input", mma)
         for name, argument in zip(names, arguments, strict=True)
     ]
+    for scaled in walk(kernel, SCALED_MMAS)[:1]:
+        types = (scaled.a_type.value, scaled.b_type.value, *[mma_of(scaled).scale] * 2)
+        for tensor, dtype in zip(tensors, types, strict=False):
+            tensor["dtype"] = dtype  # of a view of bytes, and of scales without a sign
+    return tensors
 
 
 def _source(kernel: KernelOp) -> dict[str, Any]:
@@ -137,8 +144,6 @@ def _parameter(kernel: KernelOp, parameter: Parameter) -> dict[str, Any]:
     if parameter.map is not None:
         return _map_parameter(parameter.tensor, parameter.map)
     alignments = [_alignment(store, parameter.argument) for store in stores(kernel)]
-    pieces = walk(kernel, StorePieceOp)
-    alignments += [stored_bytes(op) for op in pieces if argument_of(op.to) == parameter.argument]
     return {
         "kind": "pointer",
         "tensor": parameter.tensor,

@@ -9,6 +9,7 @@ from ...dialects.dtypes import DType, operand_dtype
 from ...dialects.mlir import ir
 from ...dialects.pipe import TileOp
 from ...dialects.tile import MmaOp, PairMmaOp
+from ...dialects.tile_scales import SCALED_MMAS
 from ...dialects.tile_types import AccumulatorType, SmemType
 from .. import build
 from ..base import defining_op
@@ -16,7 +17,7 @@ from .descriptors import encode_bytes
 from .positions import lower_tile
 from .scope import Scope, descriptor_at, lowered, lowered_as, slot_of, sums_at
 
-MMA_NAMES = frozenset(each.OPERATION_NAME for each in (MmaOp, PairMmaOp))
+MMA_NAMES = frozenset(each.OPERATION_NAME for each in (MmaOp, PairMmaOp, *SCALED_MMAS))
 
 
 def lower_mma(scope: Scope, op: MmaOp | PairMmaOp) -> None:

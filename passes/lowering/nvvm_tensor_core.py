@@ -5,11 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...dialects import sm
-from ...dialects.dtypes import DTYPES
+from ...dialects.dtypes import DTYPES, SCALED_MMAS
 from ...dialects.mlir import arith, ir, llvm, nvvm, vector
 from .. import build
 from ..base import refused
-from .descriptors import encode_bytes, instruction_descriptor, shared_descriptor
+from .descriptors import (
+    encode_bytes,
+    instruction_descriptor,
+    scaled_instruction_descriptor,
+    shared_descriptor,
+)
 from .register_accumulator import parts, struct_of
 
 CAST = "builtin.unrealized_conversion_cast"
@@ -19,6 +24,12 @@ KINDS = {
     "f8f6f4": nvvm.Tcgen05MMAKind.F8F6F4,
     "i8": nvvm.Tcgen05MMAKind.I8,
 }
+SCALED_KINDS = {
+    "mxf8f6f4": nvvm.Tcgen05MMAKind.MXF8F6F4,
+    "mxf4": nvvm.Tcgen05MMAKind.MXF4,
+    "mxf4nvf4": nvvm.Tcgen05MMAKind.MXF4NVF4,
+}
+BLOCKS = {16: nvvm.Tcgen05MMABlockScale.BLOCK16, 32: nvvm.Tcgen05MMABlockScale.BLOCK32}
 GROUPS = {1: nvvm.CTAGroupKind.CTA_1, 2: nvvm.CTAGroupKind.CTA_2}
 SHAPES = {
     "32x32b": nvvm.Tcgen05LdStShape.SHAPE_32X32B,
@@ -67,7 +78,7 @@ def _low_word(op: ir.OpView, descriptor: ir.Value) -> ir.Value:
 
 
 def _operand(
-    op: sm.MmaOp | sm.WgmmaOp, descriptor: ir.Value[sm.DescriptorType], offset: ir.IntegerAttr
+    op: ir.OpView, descriptor: ir.Value[sm.DescriptorType], offset: ir.IntegerAttr
 ) -> ir.Value:
     """The whole descriptor (i64) of an operand, `offset` bytes further.
 
@@ -97,6 +108,36 @@ def _instruction_descriptor(op: sm.MmaOp) -> int:
     dtypes = DTYPES[op.a_type.value], DTYPES[op.b_type.value]
     majors = op.a_major.value, op.b_major.value
     return instruction_descriptor(op.m.value, op.n.value, dtypes, majors)
+
+
+def scaled_mma(op: sm.ScaledMmaOp) -> None:
+    mma = SCALED_MMAS[op.kind.value]
+    dtypes = DTYPES[op.a_type.value], DTYPES[op.b_type.value]
+    majors, ids = (op.a_major.value, op.b_major.value), (op.a_id.value, op.b_id.value)
+    shape = op.m.value, op.n.value
+    word = scaled_instruction_descriptor(*shape, mma, dtypes, majors, ids)
+    nvvm.tcgen05_mma_block_scale(
+        SCALED_KINDS[mma.kind],
+        GROUPS[op.cta_group.value],
+        _tensor_pointer(op.d),
+        _operand(op, op.a, op.a_offset),
+        _operand(op, op.b, op.b_offset),
+        build.constant(build.signed(word)),
+        op.accumulate,
+        _tensor_pointer(op.a_scales),
+        _tensor_pointer(op.b_scales),
+        block_scale=BLOCKS[mma.block],
+    )
+
+
+def tmem_copy(op: sm.TmemCopyOp) -> None:
+    nvvm.tcgen05_cp(
+        nvvm.Tcgen05CpShape.SHAPE_32x128b,
+        _tensor_pointer(op.to),
+        _operand(op, op.source, op.offset),
+        group=GROUPS[op.cta_group.value],
+        multicast=nvvm.Tcgen05CpMulticast.WARPX4,
+    )
 
 
 def _tensor_pointer(address: ir.Value) -> ir.Value:
@@ -202,6 +243,8 @@ PATTERNS = {
     sm.SmemDescriptorOp: smem_descriptor,
     sm.AdvanceOp: advance,
     sm.MmaOp: mma,
+    sm.ScaledMmaOp: scaled_mma,
+    sm.TmemCopyOp: tmem_copy,
     sm.CommitOp: commit,
     sm.TmemAllocOp: tmem_alloc,
     sm.TmemRelinquishOp: tmem_relinquish,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...dialects import sm
-from ...dialects.layout import SPAN_BYTES, TileLayout
+from ...dialects.layout import BLOCKED, SCALE_ATOM_ROWS, SPAN_BYTES, TileLayout
 from ...dialects.mlir import arith, ir
 from ...dialects.tile_boxes import LoadBoxesOp, MulticastBoxesOp
 from .. import build
@@ -29,6 +29,9 @@ def unit_offset(layout: TileLayout, row: ir.Value, column: ir.Value) -> ir.Value
 def lower_load_boxes(scope: Scope, op: LoadBoxesOp) -> None:
     """One copy a box."""
     layout = op.tile.type.layout
+    if layout.swizzle == BLOCKED:
+        _load_atoms(scope, op)
+        return
     row, chunk = _first_row(op), _first_chunk(op)
     if len(op.map.type.box) == 3:
         _copy(scope, op, lowered(op.tile), [build.constant(0), row, chunk], None)
@@ -37,6 +40,21 @@ def lower_load_boxes(scope: Scope, op: LoadBoxesOp) -> None:
         column = (chunk + index) * layout.span
         destination = lowered(op.tile) + index * layout.chunk_bytes
         _copy(scope, op, destination, [column, row], None)
+
+
+def _load_atoms(scope: Scope, op: LoadBoxesOp) -> None:
+    """One copy of all atoms of a tile's scales; half an atom is a row of the box."""
+    layout = op.tile.type.layout
+    halves = build.as_i32(op.j) * (2 * layout.atoms[1])
+    coordinates = [build.constant(0), halves, first_atom(layout, op.i)]
+    _copy(scope, op, lowered(op.tile), coordinates, None)
+
+
+def first_atom(layout: TileLayout, index: ir.Value) -> ir.Value:
+    """The atom along MN that the scales of the tile of that index begin in."""
+    whole, rest = divmod(layout.mn, SCALE_ATOM_ROWS)
+    place = build.as_i32(index)
+    return place * layout.mn // SCALE_ATOM_ROWS if rest else place * whole
 
 
 def lower_multicast_boxes(scope: Scope, op: MulticastBoxesOp) -> None:

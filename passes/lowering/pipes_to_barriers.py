@@ -35,6 +35,7 @@ from ...dialects.tile import (
     PairMmaOp,
 )
 from ...dialects.tile_loads import TmaLoadOp, TmaMulticastOp
+from ...dialects.tile_scales import SCALED_MMAS
 from ...dialects.tile_stores import AwaitSumsOp, NextBufferOp, StagingBufferOp
 from ..base import PassLog, operations, refused, target_of, the_kernel
 from ..check_barriers import has_phases
@@ -119,7 +120,6 @@ LOWERINGS: dict[type, Callable[[Rings, Any], None]] = {
 }
 # These stay; who waits for whom stands around them.
 AROUND: dict[type, Callable[[Rings, Any], None]] = {
-    MmaOp: surround_mma,
-    PairMmaOp: surround_mma,
+    **dict.fromkeys((MmaOp, PairMmaOp, *SCALED_MMAS), surround_mma),
     AwaitSumsOp: await_sums,
 }

@@ -39,7 +39,8 @@ from ...dialects.tile_batches import BatchOp, MatrixOp
 from ...dialects.tile_boxes import LoadBoxesOp, MulticastBoxesOp
 from ...dialects.tile_loads import CopyTogetherOp
 from ...dialects.tile_place import PlaceOp
-from ...dialects.tile_stores import AwaitSumsOp, StorePieceOp, TmaStoreOp, WritePieceOp
+from ...dialects.tile_scales import SCALED_MMAS
+from ...dialects.tile_stores import AwaitSumsOp, TmaStoreOp, WritePieceOp
 from ...dialects.tile_sums import ClearSumsOp, HasSumsOp, SumsPlaceOp, SumsRowOp, ViewMmaOp
 from ...dialects.tile_threads import (
     ClearUnitOp,
@@ -71,7 +72,7 @@ from .mma_sync import (
     lower_warp_row,
 )
 from .operands import lower_load_boxes, lower_multicast_boxes
-from .pieces import lower_store_piece, lower_tma_store
+from .pieces import lower_tma_store
 from .positions import (
     lower_advance_position,
     lower_barrier,
@@ -101,6 +102,7 @@ from .rows import (
     lower_write_partial,
     lower_write_row,
 )
+from .scaled_mma import lower_scaled_mma
 from .scope import CAST, Scope, elect
 from .shifted_copies import lower_copy_together
 from .staged_store import await_sums, write_piece
@@ -342,6 +344,7 @@ _TCGEN05: Lowerings = {
     sm.TmemBaseOp: lower_tmem_base,
     sm.LeaderRankOp: lower_leader_rank,
     MmaOp: lower_mma,
+    **dict.fromkeys(SCALED_MMAS, lower_scaled_mma),
     AwaitSumsOp: await_sums,
     WritePieceOp: write_piece,
     TmaStoreOp: lower_tma_store,
@@ -387,7 +390,6 @@ _MMA_SYNC: Lowerings = {
     ReadRowsOp: lower_read_atoms,
     AwaitSumsOp: lower_settled,
     WritePieceOp: write_fragments,
-    StorePieceOp: lower_store_piece,
 }
 LOWERINGS = {
     "tcgen05.mma": _TCGEN05,

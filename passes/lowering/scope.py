@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ...dialects import sm
-from ...dialects.layout import TileLayout
+from ...dialects.layout import BLOCKED, TileLayout
 from ...dialects.mlir import arith, ir
 from ...dialects.sm_memory import ColumnsOp, RingOp, SlotMemoryOp
 from ...dialects.sm_threads import WarpsOp
@@ -130,7 +130,8 @@ def _first_slot(memory: SlotMemoryOp, target: Target) -> list[ir.Value]:
 def descriptor_at(target: Target, layout: TileLayout, offset_bytes: int) -> ir.Value:
     """The matrix descriptor of a tile at a byte of dynamic shared memory."""
     lbo, sbo = layout.descriptor_strides()
-    type_ = sm.DescriptorType.of(lbo, sbo, layout.swizzle, target.mma.descriptor_version)
+    swizzle = "none" if layout.swizzle == BLOCKED else layout.swizzle
+    type_ = sm.DescriptorType.of(lbo, sbo, swizzle, target.mma.descriptor_version)
     return sm.SmemDescriptorOp.of(build.shared_at(offset_bytes), descriptor=type_).descriptor
 
 

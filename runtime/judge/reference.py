@@ -16,6 +16,7 @@ import numpy as np
 
 from ..bundles.manifest import operands, output
 from ..element_types import INTEGERS, is_torch
+from .block_scales import decoded, is_coded, with_scales
 from .epilogue import evaluate, round_to
 from .intervals import Interval, stacked
 from .sums import sums_of
@@ -59,6 +60,7 @@ def expected_output(
         for tensor in manifest["tensors"]
         if tensor["role"] == "input"
     }
+    values = with_scales(values, {tensor["name"]: tensor for tensor in manifest["tensors"]})
     c = output(manifest)
     parts = [_matrix(manifest, values, index, on_gpu) for index in np.ndindex(*c["shape"][:-2])]
     result = parts[0] if len(c["shape"]) == 2 else stacked(parts)
@@ -119,8 +121,10 @@ def half_ulp(values: np.ndarray, dtype: str) -> np.ndarray:
 def to_float64(value: Any, dtype: str) -> np.ndarray:
     """A tensor of the manifest's `dtype` (torch, numpy, or raw bf16 bits) as float64.
 
-    Of tf32, what the tensor core reads.
+    Of tf32, what the tensor core reads; of packed elements, all of them.
     """
+    if is_coded(dtype):
+        return decoded(value, dtype)
     if dtype == "tf32":
         single = to_float64(value, "f32").astype(np.float32)
         return (single.view(np.uint32) & np.uint32(TF32_MASK)).view(np.float32).astype(np.float64)

@@ -53,7 +53,8 @@ CREATE = f'%r = "pipe.create"() : () -> {RING}'
         ),
         (
             kernel(load('!tile.smem<tensor<128x64xbf16>, "k", "96B">')),
-            "tile.load: swizzle must be one of ('none', '32B', '64B', '128B', 'linear'), got '96B'",
+            "tile.load: swizzle must be one of ('none', '32B', '64B', '128B', 'linear', "
+            "'blocked'), got '96B'",
         ),
         (
             kernel(load('!tile.smem<tensor<128x48xbf16>, "k", "128B">')),
@@ -195,3 +196,47 @@ def test_a_matmul_that_does_not_verify_is_refused(fields, message):
     with pytest.raises(CompileError) as caught:
         run_passes_on_text(MATMUL.format(**{**defaults, **fields}), "-", "tiling")
     assert caught.value.message == message
+
+
+SCALED = """
+func.func @f(%a: tensor<64x{k}x{element}>, %b: tensor<48x{k}x{element}>,
+             %s: tensor<{a_scales}xf8E8M0FNU>, %t: tensor<1x1x32x4x4xf8E8M0FNU>)
+    -> tensor<64x48xf32> {{
+  %c = "tile.scaled_matmul"(%a, %b, %s, %t) ({{
+  ^bb0(%x: f32): "tile.yield"(%x) : (f32) -> ()
+  }}) {{a_major = "k", b_major = "k", block = {block} : i64}}
+    : (tensor<64x{k}x{element}>, tensor<48x{k}x{element}>, tensor<{a_scales}xf8E8M0FNU>,
+       tensor<1x1x32x4x4xf8E8M0FNU>) -> tensor<64x48xf32>
+  return %c : tensor<64x48xf32>
+}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"k": 80}, "K must be a multiple of the 32 elements of a block, got 80"),
+        (
+            {"a_scales": "64x3"},
+            "a_scales must be blocked, [1, 1, 32, 4, 4], got linear ones; use "
+            "tilewright.scales.to_blocked",
+        ),
+        (
+            {"a_scales": "2x1x32x4x4"},
+            "a_scales must be [1, 1, 32, 4, 4] for 64 rows of 3 blocks, got [2, 1, 32, 4, 4]",
+        ),
+        (
+            {"block": 16},
+            "no MMA takes such operands and scales, got f8E4M3FN and f8E4M3FN with f8E8M0FNU by 16",
+        ),
+        (
+            {"element": "bf16"},
+            "no MMA takes such operands and scales, got bf16 and bf16 with f8E8M0FNU by 32",
+        ),
+    ],
+)
+def test_a_product_with_block_scales_that_does_not_verify_is_refused(fields, message):
+    defaults = {"k": 96, "element": "f8E4M3FN", "a_scales": "1x1x32x4x4", "block": 32}
+    with pytest.raises(CompileError) as caught:
+        run_passes_on_text(SCALED.format(**{**defaults, **fields}), "-", "tiling")
+    assert caught.value.message == f"tile.scaled_matmul: {message}"

@@ -21,7 +21,10 @@ PRESET_NAMES = (
     "puzzle-naive, puzzle-shared, puzzle-tiled, puzzle-async, puzzle-registers, kernel1"
 )
 SPEC = {"m": 256, "n": 256, "k": 128}
-OPERANDS = "f16, bf16, tf32, e4m3, e5m2, s8, u8, f32, f64"
+OPERANDS = (
+    "f16, bf16, tf32, e4m3, e5m2, s8, u8, f32, f64, "
+    "mxfp8, mxfp8_e5m2, mxfp6, mxfp6_e3m2, mxfp4, nvfp4"
+)
 DOUBLES = {"a_dtype": "f64", "b_dtype": "f64", "acc_dtype": "f64"}
 INTEGERS = {"a_dtype": "s8", "b_dtype": "u8", "acc_dtype": "s32", "c_dtype": "s32"}
 
@@ -77,8 +80,7 @@ def test_specs_that_cannot_be_built(fields, message):
         ("tiling{tile}", "pipeline: tiling: an option must be name=value, got 'tile'"),
         (
             "tiling{tiles=1}",
-            "tiling: unknown option 'tiles'; it takes tile, mma, operands, threads, warps, order, "
-            "group",
+            "tiling: unknown option 'tiles'; it takes tile, mma, operands, threads, warps",
         ),
         (
             "tiling{mma=wgmma.mma_async}",
@@ -90,7 +92,7 @@ def test_specs_that_cannot_be_built(fields, message):
         ),
         (
             "tiling{tile=128x128}",
-            "tiling: option tile must be BMxBNxBK, as 128x128x64, got '128x128'",
+            "tiling: option tile must be auto or BMxBNxBK, as 128x128x64, got '128x128'",
         ),
         ("tiling,tma-insertion{box=4d}", "tma-insertion: option box must be 2d or 3d, got '4d'"),
         (

@@ -61,7 +61,7 @@ def assert_refused(ran, fragment, status=1):
         ((*SPEC, "--pipeline", "polish"), "pipeline: unknown pass 'polish'; use one of normalize"),
         ((*SPEC, "--pipeline", "tiling{size=3}"), "tiling: unknown option 'size'; it takes tile"),
         ((*SPEC, "--pipeline", "tiling{tile}"), "an option must be name=value, got 'tile'"),
-        ((*SPEC, "--pipeline", "tiling{tile=0x64x64}"), "option tile must be BMxBNxBK"),
+        ((*SPEC, "--pipeline", "tiling{tile=0x64x64}"), "option tile must be auto or BMxBNxBK"),
         ((*SPEC, "--stop-after", "polish"), "'polish' is not in the pipeline; use one of"),
     ],
 )

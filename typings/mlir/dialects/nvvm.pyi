@@ -58,6 +58,16 @@ class Tcgen05LdStShape(IntEnum):
     SHAPE_32X32B = ...
     SHAPE_16X32BX2 = ...
 
+class Tcgen05CpMulticast(IntEnum):
+    WARPX4 = ...
+
+class Tcgen05CpShape(IntEnum):
+    SHAPE_32x128b = ...
+
+class Tcgen05MMABlockScale(IntEnum):
+    BLOCK16 = ...
+    BLOCK32 = ...
+
 class Tcgen05MMAKind(IntEnum):
     F16 = ...
     TF32 = ...
@@ -188,6 +198,14 @@ def tcgen05_alloc(addr: Value, n_cols: Value, *, group: CTAGroupKind | None = No
 def tcgen05_commit(
     addr: Value, *, multicast_mask: Value | None = None, group: CTAGroupKind | None = None
 ) -> OpView: ...
+def tcgen05_cp(
+    shape: Tcgen05CpShape,
+    taddr: Value,
+    smem_desc: Value,
+    *,
+    group: CTAGroupKind | None = None,
+    multicast: Tcgen05CpMulticast | None = None,
+) -> OpView: ...
 def tcgen05_dealloc(
     taddr: Value, n_cols: Value, *, group: CTAGroupKind | None = None
 ) -> OpView: ...
@@ -203,6 +221,19 @@ def tcgen05_mma(
     matrix_b: Value,
     idesc: Value,
     enable_input_d: Value,
+) -> OpView: ...
+def tcgen05_mma_block_scale(
+    kind: Tcgen05MMAKind,
+    cta_group: CTAGroupKind,
+    matrix_d: Value,
+    matrix_a: Value,
+    matrix_b: Value,
+    idesc: Value,
+    enable_input_d: Value,
+    scale_a: Value,
+    scale_b: Value,
+    *,
+    block_scale: Tcgen05MMABlockScale | None = None,
 ) -> OpView: ...
 def tcgen05_relinquish_alloc_permit(*, group: CTAGroupKind | None = None) -> OpView: ...
 def tcgen05_wait(kind: Tcgen05WaitKind) -> OpView: ...

@@ -1,0 +1,93 @@
+"""Ops of `sm` for products with block scales: copies of scales to tensor memory, and their MMAs."""
+
+from typing import Any
+
+from .dtypes import DTYPES, SCALED_DTYPES, SCALED_MMAS
+from .integer_types import I1, I32
+from .layout import MAJORS
+from .mlir import ext, ir
+from .sm_types import (
+    CTA_GROUPS,
+    DescriptorType,
+    Instruction,
+    verify_choice,
+    verify_descriptor,
+    verify_matrix_offset,
+)
+from .verify import refuse
+
+IDS = {1: (0, 1, 2, 3), 2: (0, 2), 4: (0,)}  # bytes of a word that a K slice's scales may begin at
+
+
+class TmemCopyOp(Instruction, name="tmem_copy"):
+    """Starts a copy of 32 rows of 16 bytes to 4 columns of each quarter of the lanes.
+
+    The rows begin `offset` bytes behind the descriptor's place (tcgen05.cp.32x128b.warpx4). With
+    `cta_group` 2 each CTA of the pair copies from its own shared memory. MMAs that this thread
+    starts later find what it copied.
+    """
+
+    to: ext.Operand[I32]
+    source: ext.Operand[DescriptorType]
+    offset: ir.IntegerAttr
+    cta_group: ir.IntegerAttr
+
+    def verify_invariants(self) -> bool:
+        return (
+            verify_descriptor(self, self.source.type)
+            and verify_matrix_offset(self, "offset", self.offset.value)
+            and verify_choice(self, "cta_group", CTA_GROUPS)
+        )
+
+
+class ScaledMmaOp(Instruction, name="scaled_mma"):
+    """`d[m,n] = (accumulate ? d : 0) + (a * a_scales)[m,k] * (b * b_scales)[n,k]^T`.
+
+    `d`, `a_scales` and `b_scales` are addresses in tensor memory; of the words at the scales, those
+    from byte `a_id` and `b_id` on are read. Each `block` elements along K share a scale of
+    `scale_type`. The other fields are those of `sm.mma` (tcgen05.mma.block_scale).
+    """
+
+    d: ext.Operand[I32]
+    a: ext.Operand[DescriptorType]
+    b: ext.Operand[DescriptorType]
+    accumulate: ext.Operand[I1]
+    a_scales: ext.Operand[I32]
+    b_scales: ext.Operand[I32]
+    kind: ir.StringAttr
+    cta_group: ir.IntegerAttr
+    m: ir.IntegerAttr
+    n: ir.IntegerAttr
+    a_type: ir.StringAttr
+    b_type: ir.StringAttr
+    a_major: ir.StringAttr
+    b_major: ir.StringAttr
+    a_offset: ir.IntegerAttr
+    b_offset: ir.IntegerAttr
+    a_id: ir.IntegerAttr
+    b_id: ir.IntegerAttr
+
+    def verify_invariants(self) -> bool:
+        if not verify_choice(self, "kind", tuple(SCALED_MMAS)):
+            return False
+        if not verify_choice(self, "cta_group", CTA_GROUPS):
+            return False
+        n, group = self.n.value, self.cta_group.value
+        if self.m.value != 128 * group:
+            got = f"with cta_group {group}, got {self.m.value}"
+            return refuse(self, f"m must be {128 * group} {got}")
+        if n % (8 * group) or not 0 < n <= 256:
+            return refuse(self, f"n must be a multiple of {8 * group} up to 256, got {n}")
+        return all(self._verify_side(name) for name in "ab")
+
+    def _verify_side(self, name: str) -> bool:
+        mma, side = SCALED_MMAS[self.kind.value], f"{name}_type"
+        known = ("e2m1",) if mma.packed else SCALED_DTYPES
+        majors = MAJORS if DTYPES[known[0]].bits == 8 else MAJORS[:1]
+        offset: Any = getattr(self, f"{name}_offset").value
+        return (
+            verify_choice(self, side, known)
+            and verify_choice(self, f"{name}_major", majors)
+            and verify_choice(self, f"{name}_id", IDS[mma.blocks])
+            and verify_matrix_offset(self, f"{name}_offset", offset)
+        )

@@ -1,0 +1,185 @@
+"""Ops of `tile` on operands with block scales: a factor for every `block` elements along K.
+
+    tile.scaled_matmul     c[M,N] = f(sum_k a[M,k] * sa[M,k/B] * b[N,k] * sb[N,k/B])
+    tile.scaled_mma        acc[M,N] = (accumulate ? acc : 0) + the same of tiles
+    tile.scaled_pair_mma   the same by two CTAs
+
+Scales lie "blocked" in memory: in atoms of 128 rows by 4 blocks of K, 512 bytes each, those along K
+one after the other. Byte r % 32 * 16 + r / 32 * 4 + k of an atom is the scale of row r and block k.
+A tensor of them is [rows/128, blocks/4, 32, 4, 4]; atoms hang over where there are no whole ones,
+and nobody reads the scales of rows and blocks that the operand does not have.
+"""
+
+from typing import Any
+
+from .dtypes import (
+    DTYPES,
+    SCALED_DTYPES,
+    ScaledMma,
+    blocked_scale_shape,
+    scale_dtype,
+    scaled_dtype,
+    scaled_mma,
+)
+from .layout import BLOCKED, MAJORS
+from .mlir import ext, ir
+from .tile import MatmulOp, MmaOp, PairMmaOp
+from .tile_types import SmemType
+from .verify import logical_shape, refuse, verify_epilogue, verify_smem
+
+
+class ScaledMatmulOp(MatmulOp, name="scaled_matmul"):
+    """`c[M,N] = f(sum_k a[M,k] * a_scales[M,k/B] * b[N,k] * b_scales[N,k/B])`, B the `block`.
+
+    Like `tile.matmul`, of two matrices. Scales are blocked tensors of f8E8M0FNU, or f8E4M3FN, whose
+    sign nobody reads. A factor of a whole operand belongs in the epilogue.
+    """
+
+    a_scales: ext.Operand[ir.RankedTensorType]
+    b_scales: ext.Operand[ir.RankedTensorType]
+    block: ir.IntegerAttr
+
+    def verify_invariants(self) -> bool:
+        majors = (self.a_major.value, self.b_major.value)
+        if any(major not in MAJORS for major in majors):
+            return refuse(self, f"a_major and b_major must be 'k' or 'mn', got {majors}")
+        ranks = [each.type.rank for each in (self.a, self.b, self.c)]
+        if ranks != [2, 2, 2]:
+            return refuse(self, f"a, b and c must be matrices, got ranks {ranks}")
+        (m, k), (n, b_k) = (logical_shape(each.type, major.value) for each, major in self.sides)
+        if k != b_k:
+            return refuse(self, f"a and b must have the same K, got {k} and {b_k}")
+        if list(self.c.type.shape) != [m, n]:
+            return refuse(self, f"c must be {m}x{n}, got {list(self.c.type.shape)}")
+        if self.mma is None:
+            operands: list[Any] = list(self.operation.operands)
+            types = [str(each.type.element_type) for each in operands]
+            got = f"{types[0]} and {types[1]} with {types[2]} by {self.block.value}"
+            return refuse(self, f"no MMA takes such operands and scales, got {got}")
+        if not self._verify_scales("a", m, k) or not self._verify_scales("b", n, k):
+            return False
+        sums = ir.F32Type.get()
+        return verify_epilogue(self, self.epilogue, sums, self.c.type.element_type)
+
+    @property
+    def sides(self) -> tuple[tuple[Any, Any], tuple[Any, Any]]:
+        """A and B, each with its major."""
+        return (self.a, self.a_major), (self.b, self.b_major)
+
+    @property
+    def mma(self) -> ScaledMma | None:
+        """The kind of MMA that multiplies them; None where there is none."""
+        a, b = (scaled_dtype(str(each.type.element_type)) for each in (self.a, self.b))
+        types = {str(each.type.element_type) for each in (self.a_scales, self.b_scales)}
+        scale = scale_dtype(types.pop()) if len(types) == 1 else None
+        if a is None or b is None or scale is None:
+            return None
+        return scaled_mma(a, b, scale, self.block.value)
+
+    def _verify_scales(self, name: str, rows: int, k: int) -> bool:
+        block, got = self.block.value, list(getattr(self, f"{name}_scales").type.shape)
+        if k % block:
+            return refuse(self, f"K must be a multiple of the {block} elements of a block, got {k}")
+        blocks = k // block
+        wanted = list(blocked_scale_shape(rows, blocks))
+        if got == [rows, blocks]:
+            rule = f"{name}_scales must be blocked, {wanted}"
+            return refuse(self, f"{rule}, got linear ones; use tilewright.scales.to_blocked")
+        rule = f"{name}_scales must be {wanted} for {rows} rows of {blocks} blocks"
+        return got == wanted or refuse(self, f"{rule}, got {got}")
+
+
+class ScaledMmaOp(MmaOp, name="scaled_mma"):
+    """`acc[M,N] = (accumulate ? acc : 0) + (a * a_scales)[M,K] * (b * b_scales)[N,K]^T`.
+
+    `a_scales` are those of its CTA's M rows, `b_scales` of all N columns. A tile of N columns that
+    begins within an atom, at column `j` * N of b, has its scales there. It is the `k`-th along K;
+    elements from `extent` on are left out, since nobody wrote their scales. `a_type` and `b_type`
+    are what the MMA takes the tiles' elements for, which of packed types are bytes.
+    """
+
+    a_scales: ext.Operand[SmemType]
+    b_scales: ext.Operand[SmemType]
+    j: ext.Operand[ir.IndexType]
+    k: ext.Operand[ir.IndexType]
+    a_type: ir.StringAttr
+    b_type: ir.StringAttr
+    block: ir.IntegerAttr
+    extent: ir.IntegerAttr
+
+    def verify_invariants(self) -> bool:
+        return MmaOp.verify_invariants(self) and _verify_scales(self)
+
+
+class ScaledPairMmaOp(PairMmaOp, name="scaled_pair_mma"):
+    """The same by a pair of CTAs, as `tile.pair_mma`.
+
+    `a_scales` are of this CTA's M rows; `b_scales` of all N columns are in both CTAs.
+    """
+
+    a_scales: ext.Operand[SmemType]
+    b_scales: ext.Operand[SmemType]
+    j: ext.Operand[ir.IndexType]
+    k: ext.Operand[ir.IndexType]
+    a_type: ir.StringAttr
+    b_type: ir.StringAttr
+    block: ir.IntegerAttr
+    extent: ir.IntegerAttr
+
+    def verify_invariants(self) -> bool:
+        return PairMmaOp.verify_invariants(self) and _verify_scales(self)
+
+
+SCALED_MMAS = (ScaledMmaOp, ScaledPairMmaOp)
+OF_SCALES = ("a_type", "b_type", "block", "extent")
+
+
+def mma_of(op: Any) -> ScaledMma:
+    """The kind of MMA that an op of `SCALED_MMAS` is; its verifier knows that there is one."""
+    found = _mma_or_none(op)
+    assert found is not None
+    return found
+
+
+def depth_of(op: Any) -> int:
+    """The K of its tiles in elements."""
+    return op.a_scales.type.layout.k * op.block.value
+
+
+def smem_operands(op: Any) -> list[ir.Value[SmemType]]:
+    """The tiles in shared memory that an MMA reads: A and B, then their scales, if it has some."""
+    scales = [op.a_scales, op.b_scales] if isinstance(op, SCALED_MMAS) else []
+    return [op.a, op.b, *scales]
+
+
+def _mma_or_none(op: Any) -> ScaledMma | None:
+    scale = scale_dtype(str(op.a_scales.type.element))
+    names = (op.a_type.value, op.b_type.value)
+    if scale is None or any(name not in SCALED_DTYPES for name in names):
+        return None
+    return scaled_mma(DTYPES[names[0]], DTYPES[names[1]], scale, op.block.value)
+
+
+def _verify_scales(op: Any) -> bool:
+    """What the scales of tiles must be."""
+    scales = (op.a_scales, op.b_scales)
+    if not all(verify_smem(op, each.type) for each in scales):
+        return False
+    layouts = [each.type.layout for each in scales]
+    if any(layout.swizzle != BLOCKED for layout in layouts):
+        return refuse(op, f"scales must be {BLOCKED!r}, got {layouts[0].swizzle!r}")
+    elements = [str(each.type.element) for each in scales]
+    mma = _mma_or_none(op)
+    if mma is None or elements[0] != elements[1]:
+        got = f"{op.a_type.value} and {op.b_type.value} with {', '.join(elements)}"
+        return refuse(op, f"no MMA takes such tiles, got {got} by {op.block.value}")
+    wanted = [(extent, layouts[0].k) for extent in op.acc.type.shape]
+    got = [(layout.mn, layout.k) for layout in layouts]
+    if got != wanted:
+        return refuse(op, f"scales must be of {wanted} rows and blocks, got {got}")
+    k_bytes = mma.operand_bytes(depth_of(op))
+    if depth_of(op) % mma.k or op.a.type.layout.k != k_bytes:
+        got_bytes = op.a.type.layout.k
+        return refuse(op, f"tiles must be {k_bytes} bytes along K, got {got_bytes}")
+    extent = op.extent.value
+    return extent > 0 or refuse(op, f"extent must be at least 1, got {extent}")

@@ -1,0 +1,98 @@
+"""The rules of `check_kernel` on products with block scales.
+
+scales      views of scales are atoms behind a and b; each is loaded into the tiles of its operand's
+            scales, at the places of that operand's tiles; every K step multiplies its own
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..dialects import legality
+from ..dialects.dtypes import DTYPES
+from ..dialects.layout import BLOCKED
+from ..dialects.mlir import ir
+from ..dialects.target import Target
+from ..dialects.tile import CopyOp, KernelOp, LoadOp
+from ..dialects.tile_scales import SCALED_MMAS, depth_of, mma_of
+from .base import refused, require, walk
+from .batches import argument_of, map_definition
+from .indices import linear_form, place_of
+
+SCALES = ("a_scales", "b_scales")
+ATOM = (32, 4, 4)
+
+
+def scale_names(kernel: KernelOp) -> list[str]:
+    """The names of the views of scales that a kernel has."""
+    return [name for name in map(str, _names(kernel)[2:4]) if name in SCALES]
+
+
+def is_scaled(kernel: KernelOp) -> bool:
+    """Whether a kernel multiplies operands with block scales."""
+    return bool(walk(kernel, SCALED_MMAS))
+
+
+def check_scale_views(kernel: KernelOp) -> None:
+    """The views of scales: there are two where the MMAs have scales, and they are atoms."""
+    wanted = list(SCALES) if is_scaled(kernel) else []
+    names = [name for name in _names(kernel) if name in SCALES]
+    if names != wanted or scale_names(kernel) != wanted:
+        raise refused(
+            kernel, f"scales: the views behind a and b must be {wanted}, got {names}; rename them"
+        )
+    for name, view in zip(wanted, list(kernel.body.blocks[0].arguments)[2:], strict=False):
+        type_ = ir.MemRefType(view.type)
+        if not is_atoms(type_):
+            raise refused(
+                kernel,
+                f"scales: {name} must be atoms, one after the other, [rows/128, blocks/4, 32, 4, "
+                f"4], got {type_}",
+            )
+
+
+def is_atoms(view: ir.MemRefType) -> bool:
+    """Whether a view is of whole atoms of scales, one after the other."""
+    if view.rank != 5 or tuple(view.shape[2:]) != ATOM or not view.has_static_shape:
+        return False
+    strides, offset = view.get_strides_and_offset()
+    return offset == 0 and list(strides) == [512 * view.shape[1], 512, 16, 4, 1]
+
+
+def check_scale_load(kernel: KernelOp, op: Any) -> None:
+    """A load of scales is from scales, and one of scales alone is blocked."""
+    by_threads = isinstance(op, LoadOp | CopyOp)
+    view: Any = argument_of(op.view) if by_threads else map_definition(op.map).view
+    blocked = op.tile.type.layout.swizzle == BLOCKED
+    number = ir.BlockArgument(view).arg_number if isinstance(view.owner, ir.Block) else -1
+    if number not in (2, 3) or not blocked or len(scale_names(kernel)) != 2:
+        raise refused(op, "scales: blocked tiles must be loaded from scales, got others; swap them")
+
+
+def check_scaled_mma(kernel: KernelOp, op: Any, target: Target) -> None:
+    """Whether the target has a block-scaled MMA for the tiles, and they stand at its place."""
+    mma, (m, n) = mma_of(op), op.acc.type.shape
+    tile = m, n, depth_of(op)
+    for broken in (
+        legality.scaled_kind(target, mma.kind),
+        legality.scaled_rows(target, m),
+        legality.scaled_columns(target, n),
+        legality.scaled_depth(target, mma, tile[2]),
+    ):
+        require(op, broken, where="shapes: ")
+    if str(op.acc.type.element) != "f32":
+        raise refused(op, f"shapes: must sum in f32, got {op.acc.type.element}")
+    for value, name in ((op.a_type.value, "a"), (op.b_type.value, "b")):
+        packed = DTYPES[value].bits < 8
+        major = getattr(op, name).type.layout.major
+        if packed and major != "k":
+            raise refused(op, f"shapes: {value} must have K contiguous, got {major!r}; load it so")
+        if packed and not mma.packed:
+            raise refused(op, f"shapes: no pass makes tiles of {value} for {mma.kind}; widen it")
+    form = linear_form(op.j)
+    if form is None or not form.is_just(op.j) or place_of(op.j) != 1:
+        raise refused(op, "scales: j must be the N place of its tile, got another index; fix it")
+
+
+def _names(kernel: KernelOp) -> list[str]:
+    return [ir.StringAttr(name).value for name in kernel.arg_names]

@@ -1,0 +1,111 @@
+"""`tile.scaled_mma` as tcgen05.cp and tcgen05.mma.block_scale: one thread starts all of a K step.
+
+    sm.tmem_copy       every atom of scales to 4 columns, K outermost: of A's those of its rows, of
+                       B's those that its columns lie in
+    sm.scaled_mma      every atom of the tile, K outermost; a K slice names the word and the byte
+                       of its scales
+
+Copies and MMAs of one thread run in the order in which it starts them: no MMA reads scales before
+they are there. That a copy does not overtake MMAs that read what it replaces, the ISA does not say;
+every published kernel relies on it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from ...dialects import sm
+from ...dialects.dtypes import ScaledMma
+from ...dialects.layout import ATOM_BYTES, SCALE_ATOM_BLOCKS, SCALE_ATOM_ROWS, TileLayout
+from ...dialects.mlir import ir
+from ...dialects.sm_memory import ScaleColumnsOp
+from ...dialects.tile_scales import depth_of, mma_of
+from ...dialects.tile_types import SmemType
+from .. import build
+from ..base import walk
+from .mma import operand_descriptor
+from .scope import Scope, lowered, sums_at
+
+ATOM_COLUMNS = 4
+
+
+def lower_scaled_mma(scope: Scope, op: Any) -> None:
+    """Copies of the step's scales, then its MMAs; slices behind the end of K are left out."""
+    (columns,) = walk(scope.kernel, ScaleColumnsOp)
+    base = lowered(columns.memory)
+    places = [base + columns.a_first.value, base + columns.b_first.value]
+    for tile, place in zip((op.a_scales, op.b_scales), places, strict=True):
+        _copy_scales(scope, tile, place)
+    places[1] = places[1] + _first_column(op)
+    mma = mma_of(op)
+    for k in range(0, depth_of(op), mma.k):
+        with build.when(_is_inside(op, k, mma)):
+            _slice(scope, op, k, places)
+
+
+def _copy_scales(scope: Scope, tile: ir.Value[SmemType], place: ir.Value) -> None:
+    layout, descriptor = tile.type.layout, operand_descriptor(scope, tile)
+    for number, column in _atoms(layout):
+        offset = number * ATOM_BYTES
+        sm.TmemCopyOp.of(place + column, descriptor, offset=offset, cta_group=scope.cta_group)
+
+
+def _atoms(layout: TileLayout) -> Iterator[tuple[int, int]]:
+    """(number of an atom in shared memory, its first column): columns go along rows first."""
+    along_mn, along_k = layout.atoms
+    for k in range(along_k):
+        for row in range(along_mn):
+            yield row * along_k + k, (k * along_mn + row) * ATOM_COLUMNS
+
+
+def _first_column(op: Any) -> ir.Value | int:
+    """How many columns of scales lie before the tile's own: it may begin within an atom."""
+    n = op.acc.type.shape[1]
+    if n % SCALE_ATOM_ROWS == 0:
+        return 0
+    rows = SCALE_ATOM_ROWS // ATOM_COLUMNS
+    return build.as_i32(op.j) * (n // rows) % ATOM_COLUMNS
+
+
+def _is_inside(op: Any, k: int, mma: ScaledMma) -> ir.Value | None:
+    """Whether K goes on at element `k` of the tile; None where it always does."""
+    depth, extent = depth_of(op), op.extent.value
+    if extent % depth == 0 or k + mma.k <= extent % depth:
+        return None
+    return build.less(build.as_i32(op.k) * depth + k, extent)
+
+
+def _slice(scope: Scope, op: Any, k: int, scales: list[ir.Value]) -> None:
+    """The MMAs of one K slice: the first of a tile honours `accumulate`."""
+    mma, (_, n) = mma_of(op), op.acc.type.shape
+    a, b = op.a.type.layout, op.b.type.layout
+    atom_m = scope.mma_rows(a.mn)
+    word, byte = divmod(k // mma.block, SCALE_ATOM_BLOCKS)
+    along_mn = [each.type.layout.atoms[0] for each in (op.a_scales, op.b_scales)]
+    a_word, b_word = (word * count * ATOM_COLUMNS for count in along_mn)
+    at = mma.operand_bytes(k)
+    base, column = sums_at(op.acc)
+    operands = [operand_descriptor(scope, operand) for operand in (op.a, op.b)]
+    accumulate = op.accumulate if k == 0 else build.true()
+    for atom in range(a.mn // atom_m):
+        sums = base + (column + atom * scope.atom_columns(atom_m, n))
+        sm.ScaledMmaOp.of(
+            sums,
+            *operands,
+            accumulate,
+            scales[0] + (a_word + atom * ATOM_COLUMNS),
+            scales[1] + b_word,
+            kind=mma.kind,
+            cta_group=scope.cta_group,
+            m=scope.cta_group * atom_m,
+            n=n,
+            a_type=op.a_type,
+            b_type=op.b_type,
+            a_major=a.major,
+            b_major=b.major,
+            a_offset=a.offset(atom * atom_m, at),
+            b_offset=b.offset(0, at),
+            a_id=byte,
+            b_id=byte,
+        )

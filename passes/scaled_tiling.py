@@ -1,0 +1,125 @@
+"""What `tiling` asks of a product with block scales: tiles of whole atoms, and views of bytes.
+
+    tile.scaled_matmul(%a, %b, %sa, %sb)   →   %ta = load %a[%i, %k]     %fa = load %sa[%i, %k]
+                                               %tb = load %b[%j, %k]     %fb = load %sb[%j, %k]
+                                               scaled_mma %acc, %ta, %tb, %fa, %fb, %j, %k
+
+Elements of four bits lie two in a byte, in global and in shared memory: their views and tiles are
+of bytes, and the MMA says what these hold.
+"""
+
+from __future__ import annotations
+
+from ..dialects import legality
+from ..dialects.dtypes import DTYPES, DType, ScaledMma, scaled_dtype
+from ..dialects.layout import BLOCKED, UNIT_BYTES, TileLayout
+from ..dialects.mlir import ir
+from ..dialects.sm_types import attribute_of
+from ..dialects.target import Target
+from ..dialects.tile import LoadOp
+from ..dialects.tile_scales import ScaledMatmulOp, ScaledMmaOp
+from ..dialects.tile_types import SmemType, element_bytes
+from ..dialects.verify import logical_shape
+from .base import PassLog, refused, require
+
+NAMES = ("a_scales", "b_scales")
+ROW_BYTES = 128  # of a tile where nothing else is asked for: the widest swizzle
+Tile = tuple[int, int, int]
+
+
+def scaled_mma_of(matmul: ScaledMatmulOp, target: Target) -> ScaledMma:
+    """The kind of MMA, which the target must have."""
+    mma = matmul.mma
+    assert mma is not None  # its verifier has asked
+    require(matmul, legality.scaled_kind(target, mma.kind), where="tiling: ")
+    return mma
+
+
+def scaled_tile(matmul: ScaledMatmulOp, asked: Tile | None, mma: ScaledMma, log: PassLog) -> Tile:
+    """The tile: the one that is asked for, its K rounded up to whole atoms of scales."""
+    if asked is None:
+        return 128, 128, ROW_BYTES * 2 if mma.packed else ROW_BYTES
+    m, n, k = asked
+    whole = -(-k // mma.unit) * mma.unit
+    if whole != k:
+        rule = f"a tile's K must be whole atoms of scales, {mma.unit} elements of {mma.kind}"
+        log.remark(matmul, f"tiling: {rule}; {k} is rounded up to {whole}")
+    return m, n, whole
+
+
+def check_scaled_tile(matmul: ScaledMatmulOp, tile: Tile, mma: ScaledMma, target: Target) -> None:
+    """Refuse a tile that no block-scaled MMA, TMA box or memory of `target` can hold."""
+    m, n, k = tile
+    require(matmul, legality.scaled_rows(target, m))
+    require(matmul, legality.scaled_columns(target, n))
+    require(matmul, legality.scaled_depth(target, mma, k))
+    for (value, major), name in zip(matmul.sides, "AB", strict=True):
+        dtype = _dtype(value)
+        if dtype.bits < 8 and not mma.packed:
+            rule = f"{mma.kind} of {dtype.name} needs tiles with gaps, which no pass makes"
+            raise refused(matmul, f"tiling: {rule}; widen {name} to e4m3, which holds its values")
+        if dtype.bits < 8 and major.value != "k":
+            rule = f"{name} must have K contiguous for {dtype.name}, whose elements share bytes"
+            raise refused(matmul, f"{rule}, got {'MN'[name == 'B']}; transpose it")
+    if matmul.b_major.value == "mn" and n % UNIT_BYTES:
+        rule = f"tile N must be a multiple of {UNIT_BYTES} for N-major B"
+        raise refused(matmul, f"{rule}, got {n}")
+    require(matmul, legality.scaled_memory(target, mma, tile), "make the tile smaller")
+    require(matmul, legality.scaled_tensor_memory(target, mma, tile), "make the tile smaller")
+
+
+def stored_tensor(tensor: ir.RankedTensorType) -> ir.RankedTensorType:
+    """A tensor as it lies in memory: elements that share bytes are these bytes."""
+    dtype = scaled_dtype(str(tensor.element_type))
+    if dtype is None or dtype.bits == 8:
+        return tensor
+    rows, k = tensor.shape
+    return ir.RankedTensorType.get([rows, k * dtype.bits // 8], ir.Type.parse(DTYPES["u8"].mlir))
+
+
+def multiply(
+    matmul: ScaledMatmulOp,
+    views: list[ir.Value],
+    tile: Tile,
+    mma: ScaledMma,
+    where: dict[str, ir.Value],
+) -> None:
+    """Emit the loads of a K step and its MMA; `where` has acc, accumulate, i, j and k."""
+    m, n, k = tile
+    a, b, *scales = views
+    i, j, step = (where.pop(name) for name in "ijk")
+    k_bytes, majors = mma.operand_bytes(k), [major.value for _, major in matmul.sides]
+    tiles = [
+        _load(view, TileLayout(extent, k_bytes, 1, major), at, step)
+        for view, extent, major, at in zip((a, b), (m, n), majors, (i, j), strict=True)
+    ]
+    factors = [
+        _load(view, TileLayout(extent, k // mma.block, 1, "k", BLOCKED), at, step)
+        for view, extent, at in zip(scales, (m, n), (i, j), strict=True)
+    ]
+    types = [attribute_of(_dtype(value).name) for value, _ in matmul.sides]
+    ScaledMmaOp(
+        a=tiles[0],
+        b=tiles[1],
+        a_scales=factors[0],
+        b_scales=factors[1],
+        j=j,
+        k=step,
+        a_type=types[0],
+        b_type=types[1],
+        block=matmul.block,
+        extent=attribute_of(logical_shape(matmul.a.type, majors[0])[1]),
+        **where,
+    )
+
+
+def _load(view: ir.Value, layout: TileLayout, i: ir.Value, j: ir.Value) -> ir.Value:
+    element = ir.MemRefType(view.type).element_type
+    assert element_bytes(element) == 1
+    return LoadOp(tile=SmemType.of(layout, element), view=view, i=i, j=j).tile
+
+
+def _dtype(value: ir.Value) -> DType:
+    dtype = scaled_dtype(str(ir.RankedTensorType(value.type).element_type))
+    assert dtype is not None  # the op's verifier has asked
+    return dtype

@@ -1,0 +1,85 @@
+"""Operands with block scales as numbers: elements of few bits decoded, times their scales.
+
+Nothing here is shared with the compiler or the emulator: an element is read by the definition of
+its format (OCP Microscaling Formats 1.0, §5.3; e4m3 without sign for ue4m3), and a scale from its
+place in the atom (cuBLAS, block scaling factors layout).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from ..element_types import DTYPES, is_torch
+
+SMALL = {"e2m1": (2, 1, 1), "e2m3": (2, 3, 1), "e3m2": (3, 2, 3)}
+"""Bits of the exponent and of the fraction, and the bias."""
+SCALES = {"a": "a_scales", "b": "b_scales"}
+BLOCKS = {"ue8m0": 32, "ue4m3": 16}
+"""Elements of an operand that share a scale of a type, in every format that has one."""
+
+
+def is_coded(dtype: str) -> bool:
+    """Whether values of a type are read from their bits here."""
+    return dtype in SMALL or dtype in BLOCKS
+
+
+def decoded(value: Any, dtype: str) -> np.ndarray:
+    """The float64 values of an array of bytes; the last axis of packed elements grows."""
+    codes = bytes_of(value)
+    if dtype == "ue8m0":
+        powers = np.exp2(codes.astype(np.float64) - 127)
+        return np.where(codes == 0xFF, np.nan, powers)
+    if dtype == "ue4m3":
+        values = _float(codes & 0x7F, 4, 3, 7)
+        return np.where(codes & 0x7F == 0x7F, np.nan, values)
+    bits, (exponent, fraction, bias) = DTYPES[dtype].bits, SMALL[dtype]
+    codes = unpacked(codes, bits)
+    sign = np.where(codes >> (bits - 1), -1.0, 1.0)
+    return sign * _float(codes & ((1 << (bits - 1)) - 1), exponent, fraction, bias)
+
+
+def bytes_of(value: Any) -> np.ndarray:
+    """The bytes of an array or tensor of one-byte items."""
+    if is_torch(value):
+        import torch
+
+        value = value.detach().contiguous().view(torch.uint8).numpy()
+    return np.ascontiguousarray(value).view(np.uint8)
+
+
+def unpacked(packed: np.ndarray, bits: int) -> np.ndarray:
+    """Codes of `bits` bits each, one in a byte: element i of a row begins at its bit i * bits."""
+    flags = np.unpackbits(packed, axis=-1, bitorder="little")
+    groups = flags.reshape(*packed.shape[:-1], -1, bits)
+    return (groups << np.arange(bits, dtype=np.uint8)).sum(axis=-1, dtype=np.uint8)
+
+
+def _float(codes: np.ndarray, exponent: int, fraction: int, bias: int) -> np.ndarray:
+    """Values without sign by exponent and fraction; the exponent 0 has no leading one."""
+    high, low = codes >> fraction, codes & ((1 << fraction) - 1)
+    significand = low.astype(np.float64) + np.where(high > 0, 1 << fraction, 0)
+    power = np.maximum(high, 1).astype(np.float64) - bias - fraction
+    del exponent  # what is left of the code
+    return significand * np.exp2(power)
+
+
+def scale_of_each(scales: np.ndarray, shape: tuple[int, ...], block: int) -> np.ndarray:
+    """[rows, k] scales, one an element, from those of atoms [row atom, K atom, 32, 4, 4]."""
+    rows, k = shape
+    row, number = np.arange(rows)[:, None], (np.arange(k) // block)[None, :]
+    return scales[row // 128, number // 4, row % 32, row // 32 % 4, number % 4]
+
+
+def with_scales(
+    values: Mapping[str, np.ndarray], tensors: Mapping[str, Mapping[str, Any]]
+) -> dict[str, np.ndarray]:
+    """The values of all inputs, those of A and B times their scales where they have some."""
+    made = dict(values)
+    for name, scales in SCALES.items():
+        if scales in tensors:
+            block = BLOCKS[tensors[scales]["dtype"]]
+            made[name] = values[name] * scale_of_each(values[scales], values[name].shape, block)
+    return made
