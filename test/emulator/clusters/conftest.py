@@ -78,13 +78,17 @@ def trap_of(body: str, **options) -> Trap:
 
 SPAN = {"none": 16, "32B": 32, "64B": 64, "128B": 128}
 CODE = {"none": 0, "128B": 2, "64B": 4, "32B": 6}
+IMAGE_BYTES = 131072
 ROWS = {"none": 1, "32B": 2, "64B": 4, "128B": 8}
 
 
-def place(matrix: np.ndarray, mode: str, mn_major: bool, base: int) -> tuple[dict, int, int]:
-    """({address: element}, descriptor, end) of a 16-bit operand at shared offset `base`.
+def place(
+    image: np.ndarray, matrix: np.ndarray, mode: str, mn_major: bool, base: int
+) -> tuple[int, int]:
+    """Writes a 16-bit operand at shared offset `base` into what the tile is filled with.
 
-    The offsets are those of PTX ISA §9.7.16.3.3 (canonical layouts), elements one by one.
+    Returns the descriptor and the end. The offsets of the elements are those of PTX ISA
+    §9.7.16.3.3 (canonical layouts).
     """
     rows, k = matrix.shape
     span = SPAN[mode]
@@ -109,7 +113,9 @@ def place(matrix: np.ndarray, mode: str, mn_major: bool, base: int) -> tuple[dic
     address = base + at
     address ^= (address >> 7 & ROWS[mode] - 1) << 4
     word = base >> 4 | lead >> 4 << 16 | stride >> 4 << 32 | 1 << 46 | CODE[mode] << 61
-    return dict(zip(address.ravel().tolist(), matrix.ravel(), strict=True)), word, int(at.max()) + 2
+    places = (address - TILE)[..., None] + np.arange(2)
+    image[places] = np.ascontiguousarray(matrix).view(np.uint8).reshape(places.shape)
+    return word, int(at.max()) + 2
 
 
 PAIR = """
@@ -162,7 +168,9 @@ def dump(columns: int) -> str:
         names = ", ".join(f"%v{i}" for i in range(8))
         text += f"tcgen05.ld.sync.aligned.32x32b.x8.b32 {{{names}}}, [%r20+{first}];\n"
         text += "tcgen05.wait::ld.sync.aligned;\n"
-        text += "".join(f"st.global.u32 [%rd9+{4 * (first + i)}], %v{i};\n" for i in range(8))
+        for i in (0, 4):
+            four = f"{{%v{i}, %v{i + 1}, %v{i + 2}, %v{i + 3}}}"
+            text += f"st.global.v4.u32 [%rd9+{4 * (first + i)}], {four};\n"
     return text
 
 
@@ -207,12 +215,11 @@ def pair_case(m, n, k, mode="128B", mn=(False, False), *, cluster=(2, 1), grid=N
         a, b = pairs[key]
         half = rank % 2
         mine = a[half * m // 2 : (half + 1) * m // 2], b[half * n // 2 : (half + 1) * n // 2]
-        elements, adesc, end = place(mine[0], mode, mn[0], TILE)
-        more, bdesc, last = place(mine[1], mode, mn[1], TILE + -(-end // 1024) * 1024)
-        size = -(-end // 1024) * 1024 + -(-last // 1024) * 1024
-        image = np.zeros(size, np.uint8)
-        for address, value in (elements | more).items():
-            image[address - TILE : address - TILE + 2] = np.frombuffer(value.tobytes(), np.uint8)
+        image = np.zeros(IMAGE_BYTES, np.uint8)
+        adesc, end = place(image, mine[0], mode, mn[0], TILE)
+        second = -(-end // 1024) * 1024
+        bdesc, last = place(image, mine[1], mode, mn[1], TILE + second)
+        image = image[: second + -(-last // 1024) * 1024]
         images[number], words = image, (adesc, bdesc)
     data = np.stack(images)
     idesc = 0x490 | mn[0] << 15 | mn[1] << 16 | n >> 3 << 17 | m >> 4 << 24

@@ -33,10 +33,7 @@ def pair_images(clusters, m: int, n: int, seed: int):
     images = np.zeros((2, IMAGE), np.uint8)
     for rank in range(2):
         mine = b[rank * n // 2 : (rank + 1) * n // 2]
-        elements, descriptor, _ = clusters.place(mine, "32B", False, clusters.TILE)
-        for address, value in elements.items():
-            at = address - clusters.TILE
-            images[rank, at : at + 2] = np.frombuffer(value.tobytes(), np.uint8)
+        descriptor, _ = clusters.place(images[rank], mine, "32B", False, clusters.TILE)
         rows = a[rank * m // 2 : (rank + 1) * m // 2]
         images[rank, A_OFFSET : A_OFFSET + rows.nbytes] = rows.view(np.uint8).reshape(-1)
     return images, a, b, descriptor
