@@ -47,12 +47,17 @@ def one_lane(mask: np.ndarray, name: str) -> int:
 
 
 def take_aligned(ins: Decoded) -> Callable:
-    """Consume ``.sync.aligned`` and return the convergence check of the whole warp.
-
-    All 32 threads must be there: the behaviour is undefined once one of them has exited.
-    """
+    """Consume ``.sync.aligned`` and return the convergence check of `all_threads`."""
     ins.required(("sync",))
     ins.required(("aligned",))
+    return all_threads(ins)
+
+
+def all_threads(ins: Decoded) -> Callable:
+    """The convergence check of the whole warp, for what needs all 32 threads of it.
+
+    All of them must be there: the behaviour is undefined once one of them has exited.
+    """
     converged = ins.whole_warp()
 
     def check(warp: Warp, mask: np.ndarray) -> Blocked | None:

@@ -47,6 +47,7 @@ class Need:
 _AMPERE = Need((7, 0), 80)
 _CLUSTERS, _BULK = Need((7, 8), 90), Need((8, 0), 90)
 _BLACKWELL, _TENSOR = Need((8, 6), 100), Need((8, 6), 100, "af", (100, 101, 103, 110))
+_SMALL_MMA = Need((8, 7), 120, "af", (120, 121))
 NEEDS: dict[str, Need] = {
     "ldmatrix": Need((6, 5), 75),
     "movmatrix": Need((7, 8), 75),
@@ -110,6 +111,9 @@ MODIFIER_NEEDS: dict[tuple[str, ...], Need] = {
     ("cp", "cta_group::2"): _TENSOR,
     ("cp", "tile::scatter4"): _TENSOR,
     ("clusterlaunchcontrol", "multicast::cluster::all"): Need((8, 6), 100, "af"),
+    ("mma", "sync", "kind::f8f6f4"): _SMALL_MMA,
+    ("mma", "sync", "block_scale"): _SMALL_MMA,
+    ("mma", "sync", "scale_vec::4X", "ue8m0"): Need((9, 1), 120, "af", (120, 121)),
     ("cvt", "rs"): Need((8, 7), 100, "a", (100, 103)),
 }  # fmt: skip
 """By pieces of an opcode, the first of it first; every row whose pieces are all there counts."""
