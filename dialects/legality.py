@@ -162,6 +162,13 @@ def scaled_depth(target: Target, mma: ScaledMma, k: int) -> str | None:
     return f"tile K must be a multiple of {mma.unit} up to {most} for {mma.kind}, got {k}"
 
 
+def scaled_extent(mma: ScaledMma, k: int) -> str | None:
+    """The last MMA along K reads no scales but those of K: what pads an atom may be NaN."""
+    if k % mma.k == 0:
+        return None
+    return f"K must be a multiple of {mma.k} for {mma.kind}, got {k}; pad K"
+
+
 def scale_tiles(mma: ScaledMma, tile: Sequence[int]) -> tuple[TileLayout, TileLayout]:
     """How the scales of a tile's rows and columns lie in shared memory."""
     m, n, k = tile

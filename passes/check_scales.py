@@ -78,6 +78,7 @@ def check_scaled_mma(kernel: KernelOp, op: Any, target: Target) -> None:
         legality.scaled_rows(target, m),
         legality.scaled_columns(target, n),
         legality.scaled_depth(target, mma, tile[2]),
+        legality.scaled_extent(mma, op.extent.value),
     ):
         require(op, broken, where="shapes: ")
     if str(op.acc.type.element) != "f32":

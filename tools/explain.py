@@ -11,6 +11,7 @@ from . import (
     explain_layout,
     explain_memory,
     explain_roofline,
+    explain_scaled,
     explain_scales,
     explain_swizzle,
     explain_threads,
@@ -84,6 +85,12 @@ def explain_schedule_command(parser: Parser, options: argparse.Namespace) -> int
     from ..dialects.target import find_target
 
     target = find_target(options.target)
+    if spec.is_scaled:
+        if options.json:
+            print_json(explain_scaled.as_dict(spec, target))
+        else:
+            explain_scaled.print_choice(spec, target)
+        return 0
     if is_by_threads(spec):
         if options.json:
             print_json(explain_threads.as_dict(spec, target))

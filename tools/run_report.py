@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..runtime.bundles.manifest import PTX_NAME, operands, output
+from ..runtime.bundles.manifest import PTX_NAME, k_of, operands, output, scales
 from ..runtime.emulator.observe.report import Suspicion
 from .chosen import chosen_line
 from .outcome import Outcome
@@ -82,8 +82,9 @@ def _counts(report: Mapping[str, Any]) -> list[str]:
 def _problem_line(manifest: Mapping[str, Any]) -> str:
     (a, b), c = operands(manifest), output(manifest)
     *stack, m, n = c["shape"]
-    sizes = "×".join(map(str, (*stack, m, n, a["shape"][-1])))
-    dtypes = f"{a['dtype']} · {b['dtype']} → {c['dtype']}"
+    sizes = "×".join(map(str, (*stack, m, n, k_of(a))))
+    factors = "".join(f" with {each['dtype']}" for each in scales(manifest)[:1])
+    dtypes = f"{a['dtype']} · {b['dtype']}{factors} → {c['dtype']}"
     majors = f"A {_major(a, 'm')}-major, B {_major(b, 'n')}-major"
     return f"matmul     {sizes}, {dtypes}, {majors}, {manifest['target']}"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ..runtime.bundles.manifest import operands
+from ..runtime.bundles.manifest import k_of, operands
 from ..runtime.element_types import DTYPES
 
 BLOCKS = {"ue8m0": 32, "ue4m3": 16}
@@ -39,8 +39,7 @@ def hide_padding(manifest: Mapping[str, Any], tensors: Mapping[str, Any]) -> Non
         if name not in tensors:
             return
         dtype = next(each["dtype"] for each in manifest["tensors"] if each["name"] == name)
-        rows, stored = operand["shape"]
-        blocks = stored * 8 // DTYPES[operand["dtype"]].bits // BLOCKS[dtype]
+        rows, blocks = operand["shape"][0], k_of(operand) // BLOCKS[dtype]
         codes = tensors[name].view(torch.uint8)
         along_mn, along_k = codes.shape[:2]
         row = torch.arange(along_mn).view(-1, 1, 1, 1, 1) * 128

@@ -127,6 +127,9 @@ class Problem:
     @staticmethod
     def of(spec: MatmulSpec, target: Target) -> Problem:
         """The problem of a `MatmulSpec` on a target, for a tensor core."""
+        if spec.is_scaled:
+            rule = f"must be of types without block scales, got {spec.a_dtype}"
+            raise CompileError(f"schedule: {rule}; `tilewright explain schedule` has that of them")
         dtype = DTYPES[spec.a_dtype]
         if dtype.operand_kind == FMA:
             rule = f"must be of types that tensor cores multiply, got {dtype.name}"

@@ -1,29 +1,38 @@
-"""The schedule of a product with block scales.
+"""The schedule of a product with block scales, by an estimate of each tile's time.
 
-A tile is 128 bytes along K, so that rows have the widest swizzle. Pairs share an MMA of 256 rows
-where there are two CTAs along M. Two accumulators of 192 columns leave tensor memory for the scales
-of a K step, of 256 they do not (docs/block-scales.md); fewer columns give small products more CTAs.
+A tile is 128 rows by 128 bytes along K, so that rows have the widest swizzle; its columns are a
+choice, and whether two CTAs share an MMA of 256 rows. Two accumulators let the epilogue of a tile
+overlap the next one; beside the scales of a K step they leave tensor memory for 224 columns at
+most, since 2 x 256 are all 512. So a tile of 256 columns has one accumulator and waits for its
+epilogue.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ...dialects.dtypes import DTYPES, SCALE_DTYPES, SCALED_FORMATS, ScaledMma, scaled_mma
+from ...dialects import legality
+from ...dialects.dtypes import DTYPES, SCALED_FORMATS, ScaledMma, scaled_mma
 from ...dialects.errors import CompileError
 from ...dialects.target import Target
-from ..spec import MatmulSpec
+from ..spec import MatmulSpec, element_of
+from .chip_figures import figures
 
 ROWS, ROW_BYTES = 128, 128
-COLUMNS = (192, 128, 64, 32)
+COLUMNS = (256, 224, 192, 160, 128, 96, 64, 32)
+RATES = {"mxf8f6f4": 2, "mxf4": 4, "mxf4nvf4": 4}
+"""How many times the products of 16-bit operands a cycle (NVIDIA B200: dense fp8 and fp4)."""
+OVERLAPPING = 2
 
 
 @dataclass(frozen=True)
 class ScaledSchedule:
-    """A tile of M×N×K elements of one CTA, and whether two CTAs share an MMA."""
+    """A tile of M×N×K elements of one CTA, whether two CTAs share an MMA, and whether TMA copies
+    all operands, without which there are no clusters."""
 
     tile: tuple[int, int, int]
     pair: bool
+    by_tma: bool = True
 
     def label(self) -> str:
         """In words."""
@@ -33,28 +42,97 @@ class ScaledSchedule:
         """The passes with their options, as `--pipeline` takes them."""
         tile = "x".join(map(str, self.tile))
         shape = "shape=2x1 pair=true" if self.pair else "shape=1x1"
+        clustering = f"clustering{{{shape}}}," if self.by_tma else ""
         return (
             f"tiling{{tile={tile}}},tma-insertion,swizzle-selection,epilogue-staging,"
-            f"clustering{{{shape}}},pipelining,warp-specialization,persistence"
+            f"{clustering}pipelining,warp-specialization,persistence"
         )
+
+
+@dataclass(frozen=True)
+class ScaledEstimate:
+    """What a schedule takes: `waves` of tiles a CTA, each of so many cycles to multiply, to load
+    A, B and scales, and to store; the time of all of them in microseconds."""
+
+    schedule: ScaledSchedule
+    accumulators: int
+    waves: int
+    multiply: float
+    load: float
+    store: float
+    total_us: float
+
+    @property
+    def bound(self) -> str:
+        """What a tile's K loop waits for."""
+        return "tensor core" if self.multiply >= self.load else "L2"
 
 
 def mma_of_spec(spec: MatmulSpec) -> ScaledMma:
     """The kind of MMA that multiplies the operands of a spec."""
     a, b = (SCALED_FORMATS[dtype] for dtype in (spec.a_dtype, spec.b_dtype))
     found = scaled_mma(DTYPES[a.element], DTYPES[b.element], DTYPES[a.scale], a.block)
-    assert found is not None and a.scale in SCALE_DTYPES  # the spec has asked
+    assert found is not None  # the spec has asked
     return found
 
 
-def scaled_schedule(spec: MatmulSpec, target: Target) -> ScaledSchedule:
-    """The widest tile that gives every multiprocessor a CTA, else the narrowest."""
+def estimates(spec: MatmulSpec, target: Target) -> list[ScaledEstimate]:
+    """Every candidate that tensor memory holds, the quickest first."""
     mma = mma_of_spec(spec)
-    if mma.kind not in target.mma.scaled_kinds:
-        raise CompileError(f"schedule: {target.chip} multiplies no operands with block scales")
+    broken = legality.scaled_kind(target, mma.kind)
+    if broken is not None:
+        raise CompileError(f"schedule: {broken}")
     depth = ROW_BYTES * 2 if mma.packed else ROW_BYTES
-    pair = spec.m > ROWS
-    tiles_m = -(-spec.m // ROWS)
-    counts = {n: tiles_m * -(-spec.n // n) for n in COLUMNS}
-    enough = [n for n, ctas in counts.items() if ctas >= target.multiprocessors]
-    return ScaledSchedule((ROWS, enough[0] if enough else COLUMNS[-1], depth), pair)
+    by_tma = _by_tma(spec, target)
+    pairs = (True, False) if spec.m > ROWS and by_tma else (False,)
+    found = [
+        _estimate(spec, target, mma, ScaledSchedule((ROWS, n, depth), pair, by_tma))
+        for n in COLUMNS
+        for pair in pairs
+        if legality.scaled_tensor_memory(target, mma, (ROWS, n, depth)) is None
+    ]
+    return sorted(found, key=lambda each: each.total_us)
+
+
+def _by_tma(spec: MatmulSpec, target: Target) -> bool:
+    """Whether TMA can address the rows of A and B (cuTensorMapEncodeTiled, strides)."""
+    rows = {
+        "a": spec.k if spec.a_major == "k" else spec.m,
+        "b": spec.k if spec.b_major == "k" else spec.n,
+    }
+    pitches = (
+        extent * DTYPES[element_of(getattr(spec, f"{name}_dtype"))].bits // 8
+        for name, extent in rows.items()
+    )
+    return not any(pitch % target.tma_alignment_bytes for pitch in pitches)
+
+
+def scaled_schedule(spec: MatmulSpec, target: Target) -> ScaledSchedule:
+    """The quickest by the estimate."""
+    return estimates(spec, target)[0].schedule
+
+
+def _estimate(
+    spec: MatmulSpec, target: Target, mma: ScaledMma, schedule: ScaledSchedule
+) -> ScaledEstimate:
+    chip, (m, n, k) = figures(target), schedule.tile
+    steps = -(-spec.k // k)
+    scales = sum(layout.size_bytes for layout in legality.scale_tiles(mma, schedule.tile))
+    rows = m + n // (2 if schedule.pair else 1)
+    multiply = steps * 2 * m * n * k / (chip.mma_rate * RATES[mma.kind])
+    load = steps * (rows * ROW_BYTES + scales) / chip.l2_rate
+    assert chip.tmem_rate is not None  # only chips with tensor memory have such MMAs
+    read = m * n * 4 / chip.tmem_rate
+    store = read + m * n * DTYPES[spec.c_dtype].bytes / chip.tma_store_rate
+    twice = legality.scaled_tensor_memory(target, mma, schedule.tile, OVERLAPPING) is None
+    work = max(multiply, load)
+    each = max(work, store) if twice else work + read
+    ctas = 2 if schedule.pair else 1
+    tiles = -(-spec.m // (m * ctas)) * -(-spec.n // n)
+    waves = -(-tiles // (target.multiprocessors // ctas))
+    start = chip.cta_start + chip.tma_latency + (chip.cluster_start if schedule.pair else 0)
+    cycles = start + waves * each + store
+    total_us = cycles / (chip.clock * 1e3)
+    return ScaledEstimate(
+        schedule, OVERLAPPING if twice else 1, waves, multiply, load, store, total_us
+    )

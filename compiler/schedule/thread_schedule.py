@@ -53,7 +53,7 @@ SCHEDULES = {
 
 def is_by_threads(spec: MatmulSpec) -> bool:
     """Whether no tensor core takes the operands."""
-    return DTYPES[spec.a_dtype].operand_kind == FMA
+    return not spec.is_scaled and DTYPES[spec.a_dtype].operand_kind == FMA
 
 
 def candidates(spec: MatmulSpec) -> list[tuple[ThreadSchedule, int]]:

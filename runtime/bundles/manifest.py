@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from typing import Any
 
-from ..element_types import ITEM_BYTES
+from ..element_types import DTYPES as TYPES
+from ..element_types import ITEM_BYTES, SCALE_DTYPES
 from ..errors import DeviceError, LaunchError
 from .manifest_rules import (
     launch_contradictions,
@@ -25,6 +26,7 @@ PTX_NAME = "kernel.ptx"
 CUBIN_NAME = "kernel.cubin"
 RECOMPILE = "make the bundle again with this tilewright"
 
+BITS = {name: dtype.bits for name, dtype in TYPES.items()}
 DTYPES = OneOf(tuple(ITEM_BYTES))
 SIZE = Integer(1)
 TRIPLE = ListOf(SIZE, 3, 3)
@@ -131,6 +133,17 @@ def operands(manifest: Mapping[str, Any]) -> tuple[Mapping[str, Any], Mapping[st
     """The tensors a [m, k] and b [n, k]: the first two inputs, in this order."""
     first, second = [t for t in manifest["tensors"] if t["role"] == "input"][:2]
     return first, second
+
+
+def k_of(operand: Mapping[str, Any]) -> int:
+    """Elements along K of a tensor a or b; an array of packed ones is of bytes."""
+    bits = min(8, BITS[operand["dtype"]])
+    return operand["shape"][-1] * 8 // bits
+
+
+def scales(manifest: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The tensors of block scales, those of a and of b; none where operands have none."""
+    return [t for t in manifest["tensors"] if t["dtype"] in SCALE_DTYPES]
 
 
 def output(manifest: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -1,0 +1,176 @@
+"""Operands with block scales: every prefix, presets, odd tiles and tails, scales of any size.
+
+What pads the atoms of scales is NaN in every test, so that a scale that is read by mistake shows.
+"""
+
+import numpy as np
+import pytest
+
+from tilewright.compiler.pipeline import DEFAULT_PIPELINE, parse_pipeline
+from tilewright.compiler.spec import MatmulSpec
+from tilewright.dialects.errors import CompileError
+from tilewright.runtime.element_types import SCALED_FORMATS
+from tilewright.runtime.judge.block_scales import decoded, scale_of_each
+from tilewright.runtime.judge.reference import to_float64
+from tilewright.runtime.scales.blocked import to_blocked
+from tilewright.runtime.scales.quantize import dequantize, quantize
+
+pytestmark = pytest.mark.pairwise
+
+PREFIXES = tuple(call.name for call in parse_pipeline(DEFAULT_PIPELINE))
+FORMATS = ("mxfp8", "mxfp4", "nvfp4")
+INSTRUCTIONS = {
+    "mxfp8": "kind::mxf8f6f4.block_scale.block32",
+    "mxfp4": "kind::mxf4.block_scale.block32",
+    "nvfp4": "kind::mxf4nvf4.block_scale.block16",
+}
+
+
+def spec_of(format_, m, n, k, **more):
+    return MatmulSpec(m, n, k, format_, format_, **more)
+
+
+def with_tile(tile, text=DEFAULT_PIPELINE):
+    return text.replace("tiling", f"tiling{{tile={tile}}}", 1)
+
+
+@pytest.mark.sweep(4)
+@pytest.mark.array(1, prefix=PREFIXES, format_=FORMATS)
+def test_every_prefix(check_matmul, prefix, format_):
+    """Two CTAs along M and a part, K steps and a part."""
+    spec = spec_of(format_, 140, 72, 320)
+    compiled, _ = check_matmul(spec, pipeline=DEFAULT_PIPELINE, stop_after=prefix, seed=2)
+    assert INSTRUCTIONS[format_] in compiled.ptx
+    assert "tcgen05.cp" in compiled.ptx
+
+
+@pytest.mark.sweep(3)
+@pytest.mark.array(1, preset=["v4", "v6", "kernel8"], format_=FORMATS)
+def test_presets(check_matmul, preset, format_):
+    compiled, _ = check_matmul(spec_of(format_, 136, 264, 192), preset=preset)
+    rounded = [remark for remark in compiled.remarks if "whole atoms" in remark]
+    assert len(rounded) == (format_ != "nvfp4")
+
+
+@pytest.mark.sweep(3)
+@pytest.mark.array(
+    1,
+    n=[32, 64, 96, 160, 192, 224],
+    format_=FORMATS,
+    last=["swizzle-selection", "persistence"],
+)
+def test_tiles_whose_scales_begin_within_an_atom(check_matmul, n, format_, last):
+    spec = spec_of(format_, 130, 2 * n + 40, 128, c_dtype="f32")
+    pipeline = with_tile(f"128x{n}x128")
+    check_matmul(spec, pipeline=pipeline, stop_after=last, identity="a")
+
+
+@pytest.mark.sweep(6)
+@pytest.mark.parametrize("k", [32, 96, 160, 288])
+@pytest.mark.parametrize("prefix", ["tiling", "pipelining", "persistence"])
+def test_the_end_of_k_reads_no_padding_of_scales(check_matmul, k, prefix):
+    spec = MatmulSpec(64, 40, k, "mxfp8", "mxfp8_e5m2")
+    check_matmul(spec, pipeline=DEFAULT_PIPELINE, stop_after=prefix, identity="b")
+
+
+@pytest.mark.sweep(2)
+@pytest.mark.parametrize("majors", ["mn", "mk"])
+def test_bytes_may_lie_along_m_and_n(check_matmul, majors):
+    spec = spec_of("mxfp8", 144, 80, 128, a_major=majors[0], b_major=majors[1])
+    check_matmul(spec, pipeline=DEFAULT_PIPELINE)
+
+
+@pytest.mark.sweep(3)
+@pytest.mark.parametrize("format_", FORMATS)
+def test_the_default_schedule_is_right(check_matmul, format_):
+    compiled, _ = check_matmul(spec_of(format_, 200, 136, 256))
+    assert compiled.chosen
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        (
+            {"b_dtype": "bf16"},
+            "a_dtype and b_dtype must both have block scales, or none, got mxfp8 and bf16",
+        ),
+        (
+            {"b_dtype": "nvfp4"},
+            "a_dtype and b_dtype must have scales of one type, one for as many elements, got "
+            "mxfp8 and nvfp4",
+        ),
+        (
+            {"k": 80},
+            "k must be a multiple of the 32 elements that share a scale in mxfp8, got 80; pad K",
+        ),
+        (
+            {"a_dtype": "mxfp4", "b_dtype": "mxfp4", "b_major": "n"},
+            "b_major must be 'k' for mxfp4, whose elements share bytes, got 'n'; transpose it "
+            "before the kernel",
+        ),
+        (
+            {"batch": 3},
+            "batch must be 0 for operands with block scales, got 3; multiply one by one",
+        ),
+    ],
+)
+def test_specs_that_no_kernel_multiplies_are_refused(fields, message):
+    given = {"m": 64, "n": 64, "k": 128, "a_dtype": "mxfp8", "b_dtype": "mxfp8", **fields}
+    with pytest.raises(CompileError) as caught:
+        MatmulSpec(**given)
+    assert str(caught.value) == f"error: spec: {message}"
+
+
+@pytest.mark.parametrize(
+    ("format_", "k", "options", "message"),
+    [
+        (
+            "mxfp8",
+            128,
+            {"target": "sm_90a", "pipeline": "tiling"},
+            "tiling: wgmma.mma_async of sm_90a takes no block scales, sm_100a does; multiply "
+            "operands without scales, or compile for that",
+        ),
+        (
+            "mxfp8",
+            128,
+            {"pipeline": "tiling{tile=64x64x128}"},
+            "tile M must be a multiple of 128 up to 256 with block scales, got 64",
+        ),
+        (
+            "mxfp8",
+            128,
+            {"pipeline": "tiling{tile=128x48x128}"},
+            "tile N must be a multiple of 32 up to 256 with block scales, got 48",
+        ),
+        (
+            "nvfp4",
+            96,
+            {"pipeline": "tiling"},
+            "K must be a multiple of 64 for mxf4nvf4, got 96; pad K",
+        ),
+        (
+            "mxfp6",
+            128,
+            {"pipeline": "tiling"},
+            "tiling: mxf8f6f4 of e2m3 needs tiles with gaps, which no pass makes; widen A to "
+            "e4m3, which holds its values",
+        ),
+    ],
+)
+def test_kernels_that_cannot_be_are_refused(check_matmul, format_, k, options, message):
+    with pytest.raises(CompileError) as caught:
+        check_matmul(spec_of(format_, 64, 64, k), **options)
+    assert str(caught.value) == f"error: tile.scaled_matmul: {message}"
+
+
+@pytest.mark.parametrize("format_", SCALED_FORMATS)
+def test_the_judge_reads_what_the_host_quantizes(format_):
+    """Two readings of elements, scales and atoms that share nothing."""
+    values = np.random.default_rng(1).normal(size=(140, 192)) * 30
+    data, factors, _ = quantize(values, format_)
+    found = SCALED_FORMATS[format_]
+    atoms = np.ascontiguousarray(to_blocked(factors)).view(np.uint8).reshape(2, -1, 32, 4, 4)
+    scale = scale_of_each(decoded(atoms, found.scale), values.shape, found.block)
+    elements = to_float64(data, found.element)
+    assert np.array_equal(elements * scale, dequantize(data, factors, format_))
