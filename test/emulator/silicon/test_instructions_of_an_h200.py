@@ -22,26 +22,29 @@ def cases() -> dict[str, Case]:
     return {case.name: case for case in all_cases()}
 
 
-def emulated(case: Case) -> np.ndarray:
+def emulated(case: Case, check: str) -> np.ndarray:
     out = np.full((case.threads, case.results), 0xA5A5A5A5, np.uint32)
     parameters = [case.image, case.words, out]
-    launch(case.ptx, "k", grid=1, block=case.threads, params=parameters, seed=len(case.name))
+    seed = len(case.name)
+    launch(case.ptx, "k", grid=1, block=case.threads, params=parameters, seed=seed, check=check)
     return out
 
 
 @pytest.mark.sweep(4)
 @pytest.mark.parametrize("name", RECORDED)
 def test_the_emulator_gives_the_bits_of_an_h200(name):
+    """Without the search for races, which takes four fifths of the time and changes no bit."""
     inputs, expected = RECORDED[name]
     case = cases()[name]
     assert case.inputs_digest() == inputs, "other inputs than were recorded: run record.py again"
-    assert case.digest_of(emulated(case)) == expected
+    assert case.digest_of(emulated(case, "fast")) == expected
 
 
 def test_every_kernel_is_recorded_and_another_bit_would_show():
     assert RECORDED.keys() == cases().keys()
     exact = [case for case in cases().values() if case.nan_type is None]
     for case in exact[::50]:
-        out = emulated(case)
+        out = emulated(case, "full")
+        assert case.digest_of(out) == RECORDED[case.name][1]
         out[-1, 0] ^= 1
         assert case.digest_of(out) != RECORDED[case.name][1]
