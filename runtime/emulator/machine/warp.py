@@ -158,14 +158,20 @@ class Warp(StateBag):
 
     def _run_recall(self, recall: Recall, mask: np.ndarray) -> bool:
         """Run it if one lane goes through it, pays for it and meets no others inside."""
-        lanes, first, end = lanes_in(mask), recall.first, recall.end
-        if len(lanes) != 1 or not recall.pays or end - 1 > self._horizon:
+        if not recall.pays:
             return False
-        if any(first < pc < end for pc in self._meeting) or not recall.run(self, mask, lanes[0]):
+        lanes, first, end = lanes_in(mask), recall.first, recall.end
+        if len(lanes) != 1 or (self._watching and self._meets_inside(first, end)):
+            return False
+        if not recall.run(self, mask, lanes[0]):
             return False
         self._count(range(first, end))
         self.split.pc = end
         return True
+
+    def _meets_inside(self, first: int, end: int) -> bool:
+        """Whether other lanes wait for these between two pcs."""
+        return end - 1 > self._horizon or any(first < pc < end for pc in self._meeting)
 
     def _count(self, pcs: range) -> None:
         counts = self.launch.counts

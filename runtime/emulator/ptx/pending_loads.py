@@ -76,13 +76,25 @@ def _targets(scope: Any, mnemonic: str, source: syntax.Instruction) -> tuple[str
 
 def _slots(program: Program, pc: int) -> int:
     """The registers that an instruction names, as bits; of tcgen05.ld only its results."""
-    source, scope = program.source[pc], program.scope_of(pc)
+    source = program.source[pc]
     operands = source.operands[:1] if source.opcode.startswith(LOAD) else source.operands
-    bits = 0
+    return sum(1 << slot for slot in _registers(program.scope_of(pc), operands))
+
+
+def named_slots(program: Program, pc: int) -> set[int]:
+    """The registers that an instruction and its guard name."""
+    source, scope = program.source[pc], program.scope_of(pc)
+    return _registers(scope, (source.operands, source.guard))
+
+
+def _registers(scope: Any, operands: tuple) -> set[int]:
+    found = set()
     for name in _names(operands):
-        register = scope.register(name)
-        bits |= 1 << register.slot if register else 0
-    return bits
+        if vector := scope.vector(name):
+            found |= _registers(scope, vector.elements)
+        elif register := scope.register(name):
+            found.add(register.slot)
+    return found
 
 
 def _names(item: Any) -> Iterator[str]:

@@ -71,6 +71,7 @@ class Program:
         self.computing: dict[int, tuple[tuple[int, ...], tuple[int, ...]]] = {}
         self.stretches: list[Any] = []
         self.recalls: list[Any] = []
+        self.mentions: Any = None
         self._dtypes: list[np.dtype] = []
         self._constant_slots: dict[tuple, int] = {}
         self._special_by_name: dict[str, int] = {}
