@@ -7,6 +7,7 @@ import functools
 import sys
 import time
 from dataclasses import dataclass
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 from .arguments import Parser, add_json, add_spec, natural, spec_of
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from ..compiler.driver import Compiled
     from ..compiler.spec import MatmulSpec
     from ..runtime.emulator.observe.report import Report
+    from .ladder_bounds import Bound
     from .ladder_speeds import Speed
 
 EXAMPLES = """examples:
@@ -59,11 +61,14 @@ EVIDENCE_COLUMNS = (
     "of 128 B [requests]",
     "shared memory [passes]",
     "conflicts [passes]",
-    "waits [not at once]",
+    "waits [late]",
+    "at least [us]",
+    "by",
 )
 EVIDENCE_LEGEND = (
     "counted by the emulator; global memory: bytes asked for, those of the sectors they lie in,"
-    " requests by size; conflicts: passes beyond the least"
+    " requests by size; conflicts: passes beyond the least; at least: what the slowest of the"
+    " counts takes at the ceilings of the chip, a bound and no estimate"
 )
 LEGEND = "loops: instructions of the inner loop of the TMA/MMA/epilogue role; - where there is none"
 
@@ -80,6 +85,7 @@ class Rung:
     sass_loops: dict[str, Loop | None] | None = None
     seconds: float | None = None
     report: Report | None = None
+    bound: Bound | None = None
 
 
 def add_command(commands: Any) -> None:
@@ -226,6 +232,7 @@ def _inspect(rung: Rung, compiled: Compiled) -> None:
 def _run(rung: Rung, spec: MatmulSpec, compiled: Compiled, seed: int, check: str) -> None:
     from ..compiler.bundle_writer import as_bundle
     from ..runtime.launch.devices import open_device
+    from .ladder_bounds import bound_of
     from .references import OfSpec, compare_with
     from .run_report import verdict
 
@@ -234,8 +241,10 @@ def _run(rung: Rung, spec: MatmulSpec, compiled: Compiled, seed: int, check: str
     tensors = reference.tensors(bundle.manifest, seed)
     started = time.perf_counter()
     device = open_device("emulator")
-    rung.report = device.launch(bundle, tensors, seed, check=check, profile=True)
+    report = rung.report = device.launch(bundle, tensors, seed, check=check, profile=True)
     rung.seconds = time.perf_counter() - started
+    assert report is not None and report.profile is not None
+    rung.bound = bound_of(bundle.manifest["target"], prod(bundle.manifest["grid"]), report.profile)
     comparison = compare_with(reference, bundle.manifest, tensors)
     if not comparison.passed:
         rung.error = verdict(comparison)
@@ -272,7 +281,7 @@ def _print_speeds(speeds: list[Speed]) -> None:
     print(ladder_speeds.LEGEND.format(shape="×".join(map(str, CUBE))))
     unknown = [each.name for each in speeds if each.predicted is None]
     if unknown:
-        print(f"no estimate describes {', '.join(unknown)}")
+        print(f"no estimate describes {', '.join(unknown)}; a run bounds them by its counts")
     print(*lines(speeds), sep="\n")
 
 
@@ -321,7 +330,8 @@ def _evidence_row(rung: Rung) -> list[str]:
     found = _evidence(rung) or {}
     moved = SECTOR_BYTES * found["sectors"]
     counts = (found["asked_bytes"], moved, *found["requests"].values(), found["passes"])
-    return [rung.name, *map(str, (*counts, found["conflicts"], found["waits_suspended"]))]
+    row = [rung.name, *map(str, (*counts, found["conflicts"], found["waits_suspended"]))]
+    return row if rung.bound is None else [*row, f"{rung.bound.us:.3g}", rung.bound.by]
 
 
 def _passes_on(rung: Rung) -> list[str]:
@@ -364,6 +374,8 @@ def _as_dict(rung: Rung) -> dict[str, Any]:
         "sass_loops": _lengths(rung.sass_loops),
         "run_seconds": rung.seconds,
         "evidence": _evidence(rung),
+        "at_least_us": None if rung.bound is None else rung.bound.us,
+        "at_least_by": None if rung.bound is None else rung.bound.by,
     }
 
 

@@ -11,6 +11,7 @@ from .published import CUBE, PUBLISHED, Published
 
 if TYPE_CHECKING:
     from ..compiler.schedule.estimate import Estimate
+    from ..compiler.schedule.warp_schedule import WarpEstimate
     from ..compiler.spec import MatmulSpec
 
 COLUMNS = (
@@ -33,8 +34,8 @@ class Speed:
     """A rung's times. predicted: for the spec of the run; at_shape: for that of the publication."""
 
     name: str
-    predicted: Estimate | None
-    at_shape: Estimate | None
+    predicted: Estimate | WarpEstimate | None
+    at_shape: Estimate | WarpEstimate | None
     published: Published | None
 
     @property
@@ -75,10 +76,12 @@ def speed_of(name: str, spec: MatmulSpec, target: str) -> Speed:
 
 
 @functools.lru_cache
-def _predicted(name: str, spec: MatmulSpec, target: str) -> Estimate | None:
+def _predicted(name: str, spec: MatmulSpec, target: str) -> Estimate | WarpEstimate | None:
     from ..compiler.pipeline import all_presets, parse_pipeline
     from ..compiler.schedule.problem import Problem
     from ..compiler.schedule.rungs import predict
+    from ..compiler.schedule.warp_rungs import predict_warps
+    from ..compiler.schedule.warp_schedule import is_by_warps
     from ..dialects.target import find_target
 
     chip = find_target(target)
@@ -86,6 +89,8 @@ def _predicted(name: str, spec: MatmulSpec, target: str) -> Estimate | None:
         return None  # the estimate knows no other unit than the chip's own MMA
     calls = parse_pipeline(all_presets()[name])
     passes = [(call.name, dict(call.options)) for call in calls]
+    if is_by_warps(chip):
+        return predict_warps(spec, passes, chip)
     return predict(Problem.of(spec, chip), passes, chip)
 
 

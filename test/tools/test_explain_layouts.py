@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from tilewright.compiler.pipeline import all_presets
+
 DOCS = Path(__file__).parents[2] / "docs"
 
 
@@ -80,17 +82,30 @@ def test_what_cannot_be_is_refused_in_one_line(tilewright, arguments, words):
 
 
 PICTURES = {
-    "m16n8k8-a-bf16.svg": "layout --atom m16n8k8 --operand a --type bf16",
-    "swizzle-32B.svg": "swizzle --tile 64x64 --type bf16 --swizzle 32B",
-    "swizzle-128B.svg": "swizzle --tile 64x64 --type bf16 --swizzle 128B",
+    "layouts/m16n8k8-a-bf16.svg": "layout --atom m16n8k8 --operand a --type bf16",
+    "layouts/swizzle-32B.svg": "swizzle --tile 64x64 --type bf16 --swizzle 32B",
+    "layouts/swizzle-128B.svg": "swizzle --tile 64x64 --type bf16 --swizzle 128B",
+    "mma-sync/m16n8k16-a-bf16.svg": "layout --atom m16n8k16 --operand a --type bf16",
+    "mma-sync/m16n8k16-b-bf16.svg": "layout --atom m16n8k16 --operand b --type bf16",
+    "mma-sync/ldmatrix-x1-trans.svg": "layout --atom ldmatrix.x1.trans --type bf16",
+    "mma-sync/swizzle-64B-k.svg": "swizzle --tile 128x32 --type bf16 --major k",
+    "mma-sync/swizzle-128B-mn.svg": "swizzle --tile 128x32 --type bf16 --major mn",
 }
 
 
 @pytest.mark.parametrize("name", PICTURES)
-def test_the_pictures_of_the_page_are_those_of_the_commands(tilewright, tmp_path, name):
-    path = tmp_path / name
+def test_the_pictures_of_the_pages_are_those_of_the_commands(tilewright, tmp_path, name):
+    path = tmp_path / "drawn.svg"
     assert tilewright("explain", *PICTURES[name].split(), "--svg", path).status == 0
-    assert path.read_text() == (DOCS / "layouts" / name).read_text()
+    assert path.read_text() == (DOCS / name).read_text()
+    folder, _, file = name.partition("/")
+    assert f"({folder}/{file})" in (DOCS / f"{folder}.md").read_text()
+
+
+def test_the_tiles_of_the_pictures_are_those_of_the_presets():
+    """Rows of 32 elements of 16 bits: mma-sync.md draws what s3 to s5 have."""
+    for name in ("s3", "s4", "s5"):
+        assert re.search(r"tile=\d+x\d+x32 ", all_presets()[name])
 
 
 def test_the_lines_of_the_page_are_those_of_the_commands(tilewright):

@@ -1,6 +1,8 @@
 """`tilewright ladder`: every rung compiled, inspected, run and judged."""
 
+import functools
 import re
+from math import prod
 from pathlib import Path
 
 import pytest
@@ -9,9 +11,13 @@ from tilewright.compiler import backend, presets
 from tilewright.compiler.driver import compile_matmul
 from tilewright.compiler.spec import MatmulSpec
 from tilewright.runtime.judge import reference
-from tilewright.tools.ladder import COLUMNS
+from tilewright.tools.ladder import COLUMNS, climb
+from tilewright.tools.ladder_bounds import request_passes
+from tilewright.tools.roofline_model import counts_of, rooflines_of
+from tilewright.tools.roofline_plot import draw
 from tilewright.tools.tables import print_table
 
+README, DOCS = Path(__file__).parents[2] / "README.md", Path(__file__).parents[2] / "docs"
 SIZE = ("--m", 72, "--n", 40, "--k", 136)
 
 
@@ -22,7 +28,8 @@ def test_rungs_are_printed_with_their_resources_and_verdict(tilewright):
     row, evidence, speed = rows
     assert row[1:5] == ["tma", "swizzle", "64×64×64", "1"]
     assert row[-1] == "PASS"
-    assert len(evidence) == 10 and evidence[-2] == "0"  # conflicts
+    assert evidence[8] == "0"  # conflicts
+    assert float(evidence[10]) > 0 and evidence[11] in ("HBM", "shared", "tensor", "requests")
     assert speed[1].startswith("+swizzle-selection") and "288.3" in speed
     assert ran.out.splitlines()[-1] == "PASS  2 of 2 rungs"
 
@@ -98,28 +105,66 @@ def test_a_rung_that_spills_fails(tilewright, monkeypatch):
     assert "kernel3: registers spill 8 bytes a thread" in ran.out
 
 
-def test_the_puzzles_ladder_counts_what_its_page_says(tilewright):
-    types = [word for each in "abc" for word in (f"--{each}-dtype", "f32")]
-    size = ("--m", 9, "--n", 9, "--k", 9, *types)
-    ran = tilewright("ladder", "--target", "sm_80", "--presets", "puzzle", *size, "--json")
-    page = (README.parent / "docs" / "simt.md").read_text()
-    rows = re.findall(
-        r"^\| `(puzzle-\w+)` \|(?: \d+ \|){3} (\d+) \| (\d+) \| (\d+) \|$", page, re.M
-    )
-    found = [(rung["name"], rung["evidence"]) for rung in ran.json["rungs"]]
-    assert rows == [
-        (name, str(each["asked_bytes"]), str(32 * each["sectors"]), str(each["passes"]))
-        for name, each in found
+@functools.cache
+def puzzle(size):
+    """The rungs of the puzzle's ladder at one of its sizes."""
+    spec = MatmulSpec.of_type(size, size, size, "f32")
+    names = [name for name in presets.THREAD_PRESETS if name.startswith("puzzle-")]
+    return [climb(name, spec, "sm_80", 0) for name in names]
+
+
+@pytest.mark.parametrize(("size", "column"), [(2, 0), (9, 3)])
+def test_the_puzzles_ladder_counts_what_its_page_says(size, column):
+    page = (DOCS / "simt.md").read_text()
+    rows = re.findall(r"^\| `(puzzle-\w+)` \|" + r" (\d+) \|" * 6 + "$", page, re.M)
+    found = []
+    for rung in puzzle(size):
+        assert rung.error is None
+        totals = rung.report.profile.totals()
+        found.append((rung.name, totals.asked_bytes, 32 * totals.sectors, totals.passes))
+    assert [(row[0], *map(int, row[column + 1 : column + 4])) for row in rows] == found
+
+
+def test_the_puzzles_roofline_is_the_picture_of_its_page():
+    counts = [
+        counts_of(rung.name, "sm_80", prod(rung.manifest["grid"]), rung.report.profile)
+        for rung in puzzle(9)[:4]
     ]
+    kept = (DOCS / "roofline" / "puzzle.svg").read_text()
+    assert draw("9×9×9 on sm_80", rooflines_of(counts, {})) == kept, "see docs/simt.md"
 
 
-def test_the_swizzle_of_mma_sync_takes_the_conflicts_away(tilewright):
-    """Every second pass of s2 is one of its 1536 conflicts, as the page says."""
-    size = ("--m", 128, "--n", 128, "--k", 128)
-    ran = tilewright("ladder", "--target", "sm_80", "--presets", "s2,s3", *size, "--json")
-    plain, swizzled = (rung["evidence"] for rung in ran.json["rungs"])
-    assert (plain["conflicts"], swizzled["conflicts"]) == (1536, 0)
-    assert plain["passes"] - swizzled["passes"] == 1536
+def test_threads_that_read_global_memory_are_bound_by_their_requests():
+    """Two loads for each of 9 steps of K and a store, by the warp of each of 9 CTAs; a request
+    takes a cycle of a multiprocessor, of which 9 have a CTA."""
+    naive = puzzle(9)[0]
+    assert request_passes(naive.report.profile) == 9 * (2 * 9 + 1)
+    assert naive.bound.by == "requests"
+    assert naive.bound.us == pytest.approx(19 / 1.41e3)
+
+
+def test_the_ir_of_the_puzzles_page_is_what_tiling_leaves():
+    (shown,) = re.findall(r"```mlir\n(.*?)```", (DOCS / "simt.md").read_text(), re.DOTALL)
+    spec = MatmulSpec.of_type(9, 9, 9, "f32")
+    tiled = compile_matmul(
+        spec, target="sm_80", preset="puzzle-tiled", stop_after="tiling", until="mlir"
+    )
+    assert shown in tiled.mlir
+
+
+def test_the_ladder_of_mma_sync_counts_what_its_page_says(tilewright):
+    """Every second pass of s1 and s2 is a conflict, which the swizzle of s3 takes away."""
+    size = ("--m", 128, "--n", 256, "--k", 64, "--check", "off")
+    names = "s1,s2,s3,s4,s5"
+    ran = tilewright("ladder", "--target", "sm_80", "--presets", names, *size, "--json")
+    page = (DOCS / "mma-sync.md").read_text()
+    rows = re.findall(r"^\| `(s\d)` \| [^|]* \|" + r" (\d+) \|" * 4 + "$", page, re.M)
+    found = []
+    for rung in ran.json["rungs"]:
+        each = rung["evidence"]
+        counts = (32 * each["sectors"], each["passes"], each["conflicts"])
+        found.append((rung["name"], *map(str, counts), f"{rung['predicted_tflops']:.0f}"))
+    assert rows == found
 
 
 def test_names_of_rungs_are_never_cut(capsys):
@@ -133,7 +178,6 @@ def test_an_unknown_preset_is_named(tilewright):
     assert ran.err.startswith("error: preset: unknown name 'v9'; use one of v1a, ")
 
 
-README = Path(__file__).parents[2] / "README.md"
 ROW = r"^\| `(\w+)` \| .* \| ([\d×]+) \| (\d+) \| (\d×\d)( pair)? \| (\d+) \| (\w+) \|$"
 ANY_SIZE = ("--m", 136, "--n", 264, "--k", 136)
 RUNGS = list(presets.PRESETS_OF["sm_100a"])
