@@ -62,7 +62,7 @@ from .verify import (
     verify_tile_loop,
 )
 
-AXES = ("m", "n", "mn", "bm", "bn", "bmn")
+AXES = ("", "m", "n", "mn", "b", "bm", "bn", "bmn")
 WRITES = ("rows", "matrices")
 
 
@@ -315,8 +315,8 @@ class ReducedStoreOp(Tile.Operation, name="reduced_store"):
 class ElementOp(Tile.Operation, name="element"):
     """`value`: the element of `source` beside the one that the epilogue computes.
 
-    `axes` says what the source is indexed by: "m" (one value a row), "n" (a column) or "mn"; in a
-    `tile.matmul` of stacks also by "b", their first dim, before these.
+    `axes` says what the source is indexed by: "m" (one value a row), "n" (a column), "mn", or ""
+    (one value for all); in a `tile.matmul` of stacks also by "b", their first dim, before these.
     """
 
     source: ext.Operand[Any]

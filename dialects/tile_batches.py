@@ -47,8 +47,9 @@ class MatrixOp(Tile.Operation, name="matrix"):
         if not isinstance(stack, TensorMapType | ir.MemRefType):
             return refuse(self, f"the stack must be a view or a tensor map, got {stack}")
         of_map = isinstance(stack, TensorMapType)
-        if (len(stack.dims) if of_map else stack.rank) < 2:
-            return refuse(self, f"the stack must have two dims or more, got {stack}")
+        rank, least = (len(stack.dims), 2) if of_map else (stack.rank, 1)
+        if rank < least:
+            return refuse(self, f"the stack must have {least} dims or more, got {stack}")
         wanted = map_of_matrix(stack) if of_map else view_of_matrix(stack)
         if self.matrix.type != wanted:
             return refuse(self, f"must give {wanted}, got {self.matrix.type}")

@@ -74,13 +74,13 @@ def _check_strides(kernel: KernelOp, name: str, type_: ir.MemRefType, is_operand
         strides, offset = type_.get_strides_and_offset()
     except RuntimeError:  # a layout that no strides say
         strides, offset = [], 0
-    rows = [1] if type_.rank == 1 else [type_.shape[-1], 1]
+    rows = [type_.shape[-1], 1][-type_.rank :] if type_.rank else []
     columns = [1, type_.shape[-2]] if type_.rank > 1 else []
-    matrix = strides[-len(rows) :]
+    matrix = strides[-2:]
     dense = matrix == rows and type_.rank <= 3
     if is_operand:
         dense = type_.rank in (2, 3) and matrix in (rows, columns)
-    if offset or not dense or min(type_.shape) < 1:
+    if offset or not dense or min(type_.shape, default=1) < 1:
         raise refused(
             kernel, f"views: {name} must be dense, its elements one after the other, got {type_}"
         )
@@ -350,7 +350,7 @@ def check_element(kernel: KernelOp, op: ElementOp) -> None:
     """What an epilogue reads beside the sum: a view of the kernel, as large as C is along it."""
     *_, c = arguments = list(kernel.body.blocks[0].arguments)
     shape = list(ir.MemRefType(c.type).shape)[-2:]
-    wanted = {"m": shape[:1], "n": shape[1:], "mn": shape}.get(op.axes.value)
+    wanted = {"": [], "m": shape[:1], "n": shape[1:], "mn": shape}.get(op.axes.value)
     known = argument_of(op.source) in arguments[2 + len(scale_names(kernel)) : -1]
     if not known or list(op.source.type.shape) != wanted:
         raise refused(

@@ -18,7 +18,7 @@ Axes = tuple[str, ...]
 # Gets None to start with, and for each element that it asks for its scalar.
 Step = Generator[tuple[ir.Value, Axes], Any, ir.Value]
 CONVERSIONS = ("arith.constant", "arith.truncf", "arith.sitofp")
-READABLE = tuple((*stack, *axes) for stack in ("", "b") for axes in ("m", "n", "mn"))
+READABLE = tuple((*stack, *axes) for stack in ("", "b") for axes in ("", "m", "n", "mn"))
 POWER, POWERS = "math.fpowi", range(1, 9)
 EXACT = (
     *CONVERSIONS,
@@ -138,7 +138,7 @@ class EpilogueGatherer:
         if axes not in READABLE:
             raise refused(
                 self.matmul,
-                f"an epilogue operand must be indexed [m], [n] or [m, n], got {list(axes)} "
+                f"an epilogue operand must be indexed [], [m], [n] or [m, n], got {list(axes)} "
                 f"for {value.type}",
             )
         element = ir.RankedTensorType(value.type).element_type

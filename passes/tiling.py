@@ -285,7 +285,7 @@ def scales_of(matmul: MatmulOp) -> dict[str, ir.Value]:
 
 def _read_view(element: ElementOp, view: ir.Value, batch: BatchOp | None) -> None:
     """Let the epilogue read a view of the kernel, of a stack that of the tile's matrix."""
-    if batch is not None and element.axes.value[0] == "b":
+    if batch is not None and element.axes.value.startswith("b"):
         with ir.InsertionPoint.after(batch.operation), element.location:
             view = _matrix(view, batch)
         element.operation.attributes["axes"] = ir.StringAttr.get(element.axes.value[1:])

@@ -7,7 +7,7 @@ import functools
 import shlex
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from ..runtime.launch_files import DEFAULT_MAX_STEPS
 from .arguments import Parser, add_json, natural, positive
@@ -191,7 +191,7 @@ def deadlock_of(error: Exception) -> dict[str, Any]:
     """
     emulator = sys.modules.get(f"{__name__.partition('.')[0]}.runtime.emulator")
     deadlock = getattr(emulator, "Deadlock", ())
-    return {"deadlock": error.as_dict()} if isinstance(error, deadlock) else {}
+    return {"deadlock": cast(Any, error).as_dict()} if isinstance(error, deadlock) else {}
 
 
 def _place(trap: Trap) -> dict[str, Any]:

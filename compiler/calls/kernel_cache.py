@@ -26,6 +26,7 @@ from ...runtime.private_folders import UnsafePlace, check_private_file, make_pri
 from ..backend import versions
 from ..bundle_writer import as_bundle
 from ..driver import compile_matmul
+from ..importers.linalg_text import LinalgText
 from ..spec import MatmulSpec
 
 VARIABLE = "TILEWRIGHT_CACHE"
@@ -48,25 +49,27 @@ def cache_folder() -> Path:
 
 
 @functools.cache
-def cached_bundle(spec: MatmulSpec, target: str, pipeline: str) -> Bundle:
-    """The kernel of a spec: from memory, else from disk, else compiled and written there.
+def cached_bundle(source: MatmulSpec | LinalgText, target: str, pipeline: str) -> Bundle:
+    """The kernel of a spec or a text: from memory, else from disk, else compiled and kept there.
 
     `pipeline` is its text, complete. An entry that is damaged, that somebody else could have
     written, or that says that it is something else, is compiled again and replaced. That, and a
     folder that can't be written or that others can write, is warned of, once for a kernel. Raises
     CompileError.
     """
-    request = describe_request(spec, target, pipeline)
+    request = describe_request(source, target, pipeline)
     path = cache_folder() / f"{digest(request)}.zip"
     if not _is_usable(path):
-        return _compile(spec, target, pipeline, None)
-    return _entry(path, request) or _compile(spec, target, pipeline, path)
+        return _compile(source, target, pipeline, None)
+    return _entry(path, request) or _compile(source, target, pipeline, path)
 
 
-def describe_request(spec: MatmulSpec, target: str, pipeline: str) -> dict[str, Any]:
-    """Everything that a bundle follows from: spec, target, schedule, tools, and our own sources."""
+def describe_request(source: MatmulSpec | LinalgText, target: str, pipeline: str) -> dict[str, Any]:
+    """Everything that a bundle follows from: source, target, schedule, tools, our own sources."""
+    of_text = isinstance(source, LinalgText)
     return {
-        "spec": spec.as_dict(),
+        "spec": None if of_text else source.as_dict(),
+        "text": repr(source) if of_text else None,
         "target": target,
         "pipeline": pipeline,
         "tools": versions(),
@@ -119,8 +122,10 @@ def _fits(bundle: Bundle, request: Mapping[str, Any]) -> bool:
     return all(bundle.manifest[name] == request[name] for name in ("spec", "target", "pipeline"))
 
 
-def _compile(spec: MatmulSpec, target: str, pipeline: str, path: Path | None) -> Bundle:
-    compiled = compile_matmul(spec, target=target, pipeline=pipeline)
+def _compile(
+    source: MatmulSpec | LinalgText, target: str, pipeline: str, path: Path | None
+) -> Bundle:
+    compiled = compile_matmul(source, target=target, pipeline=pipeline)
     if path is not None:
         try:
             return as_bundle(compiled, path, FILE_MODE)

@@ -97,10 +97,10 @@ def _remember(a: Any, b: Any, asked: tuple[Any, ...], how: How) -> None:
 
 def _find_kernel(a: Any, b: Any, how: How, target: str) -> Kernel:
     spec = spec_of(operand_of("a", a), operand_of("b", b), how.out_dtype)
-    return Kernel(cached_bundle(spec, target, _pipeline(spec, target, how)))
+    return Kernel(cached_bundle(spec, target, pipeline_of(spec, target, how)))
 
 
-def _pipeline(spec: MatmulSpec, target: str, how: How) -> str:
+def pipeline_of(spec: MatmulSpec, target: str, how: How) -> str:
     """The complete text of the pipeline that is asked for, or chosen."""
     chosen = None if how.pipeline or how.preset else choose_pipeline(spec, target)
     calls = complete_pipeline(how.pipeline or chosen, how.preset or None, None, True)

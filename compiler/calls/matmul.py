@@ -5,6 +5,7 @@ Torch is imported only where it must see the call, as it then has been already.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ...dialects.errors import OptionError
@@ -23,6 +24,8 @@ def matmul(
     target: str | None = None,
     pipeline: str | None = None,
     preset: str | None = None,
+    epilogue: Callable[..., Any] | None = None,
+    operands: Sequence[Any] = (),
 ) -> Any:
     """a [..., m, k] · b [n, k]ᵀ, as torch.nn.functional.linear(a, b): b's rows are the output's
     columns. b may be a stack [..., n, k], too: each matrix of `a` is multiplied with that of `b`.
@@ -45,10 +48,18 @@ def matmul(
     target: the chip; by default the GPU's own, and sm_100a on the emulator.
     pipeline, preset: the passes as text, or the name of a preset. Without them the compiler chooses
         a schedule. The kernel is kept in memory and on disk.
+    epilogue: a function (acc, *operands) of torch tensors that makes C of the sums, element by
+        element, in the same kernel. acc is [..., m, n], f32 (s32 for integers); what it returns is
+        rounded to C's type. It is traced, not called again: it must not depend on values.
+    operands: the tensors that `epilogue` takes after acc, of shapes that broadcast to acc's.
 
     Raises CompileError if the product cannot be compiled, DeviceError if it cannot be launched.
     """
     asked = out_dtype, target, pipeline, preset
+    if epilogue is not None:
+        return _fused(a, b, out, asked, epilogue, operands)
+    if operands:
+        raise OptionError("matmul: operands are those of an epilogue, got none; pass epilogue=")
     kernel = None if is_traced() else recall(a, b, asked)
     if kernel is not None:
         return kernel(a, b, out=out)
@@ -63,6 +74,32 @@ def matmul(
 
         return _into(out, product(a, b, how))
     return multiply(a, b, out, asked, how)
+
+
+def _fused(
+    a: Any,
+    b: Any,
+    out: Any,
+    asked: tuple[Any, ...],
+    epilogue: Callable[..., Any],
+    operands: Sequence[Any],
+) -> Any:
+    """The product and what the epilogue makes of it."""
+    from .fused import multiply_fused, must_be_two_steps, two_steps
+
+    if not callable(epilogue):
+        got = type(epilogue).__name__
+        raise OptionError(f"matmul: epilogue must be a function of acc and operands, got {got}")
+    out_dtype, target, pipeline, preset = asked
+    how = How(result_type(out_dtype), target or "", pipeline or "", preset or "")
+    if not must_be_two_steps(a, b, operands):
+        return multiply_fused(a, b, out, how, epilogue, operands)
+    options = {"target": target, "pipeline": pipeline, "preset": preset}
+
+    def sums(dtype: str) -> Any:
+        return matmul(a, b, out_dtype=dtype, **options)
+
+    return _into(out, two_steps(sums, epilogue, operands, a, how.out_dtype))
 
 
 def _of_rows(a: Any, b: Any, out: Any, asked: tuple[Any, ...]) -> Any:

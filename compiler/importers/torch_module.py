@@ -7,11 +7,9 @@ Imports torch, and torch_mlir's importer, when it is first used.
 
 from __future__ import annotations
 
-import logging
 import os
 import re
 import tempfile
-import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,6 +19,7 @@ from ...dialects.context import one_thread_at_a_time
 from ...dialects.errors import CompileError
 from .exported_file import is_trusted, safe_archive
 from .linalg_text import LinalgText
+from .quiet import quiet
 
 if TYPE_CHECKING:
     import torch
@@ -42,7 +41,7 @@ def import_module(module: torch.nn.Module, *inputs: torch.Tensor) -> LinalgText:
     values = (*inputs, *(value.detach() for value in state.values()))
     heard: list[str] = []
     try:
-        with _silence(), _hearing(heard):
+        with quiet(), _hearing(heard):
             text = linalg_of_torch(forward, *values, decompositions=decompositions())
     except Exception as error:  # torch and torch_mlir raise any kind
         raise CompileError(f"{type_name(module)}: {_why(error, heard)}") from error
@@ -69,7 +68,7 @@ def exported_program(
         raise CompileError(f"{path}: must be a file of torch.export.save, got none")
     source = path if trust or is_trusted(path) else safe_archive(path)
     try:
-        with _silence():
+        with quiet():
             program = torch.export.load(source)
     except Exception as error:  # torch raises any kind
         rule = f"{path}: must be a file of torch.export.save, got: {_first_line(error)}"
@@ -92,20 +91,6 @@ def named_inputs(module: torch.nn.Module, inputs: Sequence[Any]) -> dict[str, to
             got = type(value).__name__
             raise CompileError(f"{type_name(module)}: {name} must be a torch.Tensor, got {got}")
     return named
-
-
-@contextmanager
-def _silence() -> Iterator[None]:
-    """Without torch's warnings about its own calls, and its traceback of what is raised anyway."""
-    logger = logging.getLogger("torch.export")
-    before = logger.level
-    logger.setLevel(logging.CRITICAL)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            yield
-    finally:
-        logger.setLevel(before)
 
 
 def named_state(module: torch.nn.Module) -> dict[str, torch.Tensor]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 
 from ...dialects.dtypes import (
@@ -165,8 +166,12 @@ class MatmulSpec:
         found = {item.name: getattr(self, item.name) for item in fields(self)}
         return found if self.batch else {n: v for n, v in found.items() if n not in OF_BATCHES}
 
-    def mlir_text(self) -> str:
-        """The module that computes this matmul: linalg on tensors, or a `tile.scaled_matmul`."""
+    def mlir_text(self, arguments: Sequence[str] = (), epilogue: str = "") -> str:
+        """The module that computes this matmul: linalg on tensors, or a `tile.scaled_matmul`.
+
+        epilogue: ops that make %c, of C's type, of the sums %sum of linalg. They replace the
+        conversion to C's type, and may read further `arguments` of the function, "%name: type".
+        """
         if self.is_scaled:
             return scaled_text(self)
         shapes = self.shapes()
@@ -177,9 +182,12 @@ class MatmulSpec:
         accumulator = f"tensor<{sizes}x{sums}>"
         c = f"tensor<{sizes}x{DTYPES[self.c_dtype].mlir}>"
         conversion, result = self._conversion(f"tensor<{sizes}x")
+        if epilogue:
+            conversion, result = epilogue, "%c"
+        taken = "".join(f", {each}" for each in arguments)
         op = "batch_matmul" if self.batch else "matmul"
         function = f"""
-func.func @matmul(%a: {a.stored}, %b: {b.stored}) -> {c} {{
+func.func @matmul(%a: {a.stored}, %b: {b.stored}{taken}) -> {c} {{
   %zero = arith.constant {"0" if sums == "i32" else "0.0"} : {sums}
   %empty = tensor.empty() : {accumulator}
   %init = linalg.fill ins(%zero : {sums}) outs(%empty : {accumulator}) -> {accumulator}

@@ -39,8 +39,9 @@ def read_elements(
     Where `inside` is false the place is outside of C, and the first elements are read instead.
     """
     view, axes, element = op.source, op.axes.value, op.value.type
-    if axes == "m":
-        one = llvm.load(element, element_pointer(view, _safe(build.widen(row), inside)))
+    if axes in ("", "m"):
+        first = _safe(build.widen(row), inside) if axes else build.constant(0, build.i64())
+        one = llvm.load(element, element_pointer(view, first))
         return one if width == 1 else vector.BroadcastOp(widened(element, width), one).result
     offset = build.widen(column)
     if axes == "mn":

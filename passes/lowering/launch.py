@@ -163,7 +163,7 @@ def _alignment(store: Any, view: ir.Value) -> int:
     if not reads and not writes:
         return 0
     element = element_bytes(ir.MemRefType(view.type).element_type)
-    if reads and all(read.axes.value == "m" for read in reads):
+    if reads and all(read.axes.value in ("", "m") for read in reads):
         return element
     if isinstance(store, WritePieceOp):
         return alignment_bytes(store, view)

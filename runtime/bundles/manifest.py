@@ -36,8 +36,8 @@ TENSOR = Record(
         "name": Text(),
         "role": OneOf(("input", "output")),
         "dtype": DTYPES,
-        "shape": ListOf(SIZE, 1, 5),
-        "strides": ListOf(Integer(0), 1, 5),
+        "shape": ListOf(SIZE, 0, 5),
+        "strides": ListOf(Integer(0), 0, 5),
     },
     optional={"argument": Record({"index": Integer(0), "transposed": OneOf((False, True))})},
 )
@@ -56,7 +56,8 @@ TENSOR_MAP = Record(
     }
 )
 POINTER = Record({"tensor": Text(), "alignment_bytes": SIZE})
-AXES = OneOf(tuple([*stack, *axes] for stack in ([], ["b"]) for axes in (["m", "n"], ["m"], ["n"])))
+OF_MATRIX = (["m", "n"], ["m"], ["n"], [])
+AXES = OneOf(tuple([*stack, *axes] for stack in ([], ["b"]) for axes in OF_MATRIX))
 EPILOGUE = Record(
     {
         "arguments": ListOf(Record({"tensor": Nullable(Text()), "axes": AXES}), 1, 64),

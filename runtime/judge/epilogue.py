@@ -62,7 +62,7 @@ def _argument(
     if argument["tensor"] is None:
         return accumulator
     value = Interval.exactly(tensors[argument["tensor"]])
-    return value.reshaped(lambda part: part[:, None]) if argument["axes"][-1] == "m" else value
+    return value.reshaped(lambda part: part[:, None]) if argument["axes"][-1:] == ["m"] else value
 
 
 def _truncated(value: Interval, dtype: str) -> Interval:

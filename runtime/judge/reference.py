@@ -77,7 +77,7 @@ def _matrix(
     a, b = (operand["name"] for operand in operands(manifest))
     of_matrix = {a, b} if index else set()
     arguments = manifest["epilogue"]["arguments"]
-    own = {each["tensor"] for each in arguments if each["axes"][0] == "b"}
+    own = {each["tensor"] for each in arguments if each["axes"][:1] == ["b"]}
     own |= {name for name in of_matrix if values[name].ndim == 3}
     seen = {name: value[index] if name in own else value for name, value in values.items()}
     result = evaluate(manifest["epilogue"], sums_of(manifest, seen[a], seen[b], gpu), seen)

@@ -1,0 +1,173 @@
+"""`matmul` with an epilogue: a Python function of the sums, in the same kernel.
+
+    function → graph of aten operators → linalg behind the product's → bundle → launch
+
+Where torch must see the call, to trace it or to record gradients, the product and the function are
+two steps, and torch sees both.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from math import prod
+from typing import Any, NamedTuple
+
+from ...dialects.dtypes import DTYPES
+from ...dialects.errors import OptionError
+from ...runtime.element_types import is_torch
+from ...runtime.launch.kernel import Kernel
+from ...runtime.operands.dlpack import gpu_of
+from ...runtime.tracing import is_traced, is_watched
+from ..importers.epilogue_function import Argument, Frame, import_epilogue
+from ..importers.traced_function import TensorLike
+from ..spec import MatmulSpec
+from .function_keys import function_key
+from .kernel_cache import cached_bundle
+from .kernels import How, default_target, pipeline_of, records_gradients
+from .leading_dims import flattened, has_leading_dims, is_empty, rows_of, stacks_of
+from .operands import dense, operand_of, operand_type, quick_key, readable, spec_of
+
+
+class Fused(NamedTuple):
+    """A kernel, what it computes, its arguments after a and b, and objects that its key names."""
+
+    kernel: Kernel
+    spec: MatmulSpec
+    frame: Frame
+    arguments: list[Argument]
+    kept: list[Any]
+
+
+_fused: dict[Any, Fused] = {}
+_finding = threading.Lock()
+
+
+def must_be_two_steps(a: Any, b: Any, operands: Sequence[Any]) -> bool:
+    """Whether torch must see product and function, or there is nothing to launch."""
+    values = (a, b, *operands)
+    if is_traced() or is_watched(*values) or is_empty(a, b):
+        return True
+    return any(records_gradients(each, each) for each in values)
+
+
+def two_steps(
+    product: Callable[..., Any],
+    epilogue: Callable[..., Any],
+    operands: Sequence[Any],
+    a: Any,
+    out_dtype: str,
+) -> Any:
+    """The function of the product's sums, by torch; `product` makes them in the type it is told."""
+    import torch
+
+    if not isinstance(a, torch.Tensor):
+        got = type(a).__name__
+        raise OptionError(f"matmul: an epilogue of no elements needs torch tensors, got {got}")
+    dtype = DTYPES[operand_type("a", str(a.dtype))]
+    result = epilogue(product(dtype.accumulator), *operands)
+    return result.to(getattr(torch, DTYPES[out_dtype or dtype.result].torch))
+
+
+def multiply_fused(
+    a: Any, b: Any, out: Any, how: How, epilogue: Callable[..., Any], operands: Sequence[Any]
+) -> Any:
+    """The function of the product's sums, in one kernel.
+
+    Raises CompileError, at the function's line, for what is no epilogue.
+    """
+    leading, left, right = _matrices(a, b)
+    kept: list[Any] = []
+    likes = tuple(_like(*each) for each in enumerate(operands))
+    lies = tuple(_is_column_major(each) for each in operands)
+    operand_keys = quick_key(left), quick_key(right), gpu_of(a)
+    key = function_key(epilogue, kept), tuple(leading), operand_keys, likes, lies, how
+    found = _fused.get(key)
+    if found is None:
+        with _finding:
+            made = _find(left, right, leading, how, epilogue, operands)
+            found = _fused.setdefault(key, made._replace(kept=kept))
+    return _call(found, left, right, operands, out)
+
+
+def _matrices(a: Any, b: Any) -> tuple[list[Any], Any, Any]:
+    """The dims of the product before its matrices, and operands that one kernel takes."""
+    if has_leading_dims(b):
+        return stacks_of(a, b)
+    if has_leading_dims(a):
+        return list(a.shape[:-2]), rows_of("a", a), b
+    return [], a, b
+
+
+def _like(number: int, value: Any) -> TensorLike:
+    """Sizes and type of an operand of the function."""
+    import torch
+
+    if is_torch(value):
+        return TensorLike(tuple(value.shape), value.dtype)
+    dtype = getattr(torch, str(getattr(value, "dtype", None)), None)
+    if not isinstance(dtype, torch.dtype):
+        got = type(value).__name__
+        rule = f"operands[{number}] must be a tensor of torch or numpy, got {got}"
+        raise OptionError(f"matmul: {rule}; let the function close over a number")
+    return TensorLike(tuple(value.shape), dtype)
+
+
+def _is_column_major(value: Any) -> bool:
+    strides = value.stride() if is_torch(value) else value.strides
+    return len(strides) >= 2 and 0 < strides[-2] < strides[-1]
+
+
+def _find(
+    left: Any,
+    right: Any,
+    leading: Sequence[int],
+    how: How,
+    epilogue: Callable[..., Any],
+    operands: Sequence[Any],
+) -> Fused:
+    target = how.target or default_target(gpu_of(left))
+    taken = (readable(dense(each), target) for each in (left, right))
+    a, b = (operand_of(name, each) for name, each in zip("ab", taken, strict=True))
+    spec = spec_of(a, b, how.out_dtype)
+    frame = Frame.of([*leading, spec.m // _rows(leading, spec), spec.n], spec.batch)
+    likes = [_like(*each) for each in enumerate(operands)]
+    source, arguments = import_epilogue(spec, frame, epilogue, likes)
+    turned = {
+        number
+        for number, each in enumerate(arguments, start=2)
+        if _is_column_major(_as_argument(operands, each))
+    }
+    source = replace(source, column_major=frozenset(turned))
+    bundle = cached_bundle(source, target, pipeline_of(spec, target, how))
+    return Fused(Kernel(bundle, copies=True), spec, frame, arguments, [])
+
+
+def _rows(leading: Sequence[int], spec: MatmulSpec) -> int:
+    """How many matrices' rows the kernel sees as one matrix's."""
+    return 1 if spec.batch else prod(leading)
+
+
+def _as_argument(operands: Sequence[Any], argument: Argument) -> Any:
+    """The operand with its dims as the kernel has them; a view where it lies so."""
+    value, order = operands[argument.number], argument.order
+    rest = [dim for dim in range(len(value.shape)) if dim not in order]
+    dims = *order, *rest
+    turned = value.permute(dims) if is_torch(value) else value.transpose(dims)
+    return turned.reshape(argument.shape)
+
+
+def _call(fused: Fused, left: Any, right: Any, operands: Sequence[Any], out: Any) -> Any:
+    spec, shape = fused.spec, list(fused.frame.shape)
+    if out is not None and list(out.shape) != shape:
+        raise OptionError(f"matmul: out must be {shape}, got {list(out.shape)}")
+    stored = (
+        left if spec.a_major == "k" else left.swapaxes(-1, -2),
+        right if spec.b_major == "k" else right.swapaxes(-1, -2),
+    )
+    arguments = (_as_argument(operands, each) for each in fused.arguments)
+    whole = len(shape) == 2
+    place = out if out is None or whole else flattened("out", out, 2 if spec.batch else 1)
+    result = fused.kernel(*stored, *arguments, out=place)
+    return out if out is not None else result.reshape(shape)

@@ -1,0 +1,359 @@
+"""Elementwise aten operators as scalar ops of arith and math: the body of a linalg.generic.
+
+A graph is read from its result. An element of a value depends on the elements beside it of its
+operator's arguments; which ones follows from torch's broadcasting (torch docs, Broadcasting
+semantics: shapes are aligned at their last dims). So each value is asked for with `Axes`: for each
+of its dims the dim of the result that indexes it, or None where it has one element there.
+
+Torch computes of bf16 and f16 in f32, and rounds each operator's result once (`opmath`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import torch
+from torch import fx
+
+from .traced_function import name_of, refused
+
+aten: Any = torch.ops.aten
+Axes = tuple[int | None, ...]
+
+MLIR_TYPES = {
+    torch.float32: "f32",
+    torch.bfloat16: "bf16",
+    torch.float16: "f16",
+    torch.float64: "f64",
+    torch.int32: "i32",
+    torch.int64: "i64",
+    torch.bool: "i1",
+}
+FLOATS = ("f32", "bf16", "f16", "f64")
+PREDICATES = {"eq": "oeq", "ne": "une", "lt": "olt", "le": "ole", "gt": "ogt", "ge": "oge"}
+UNARY = {
+    aten.neg.default: "arith.negf",
+    aten.abs.default: "math.absf",
+    aten.exp.default: "math.exp",
+    aten.exp2.default: "math.exp2",
+    aten.erf.default: "math.erf",
+    aten.tanh.default: "math.tanh",
+    aten.sqrt.default: "math.sqrt",
+    aten.rsqrt.default: "math.rsqrt",
+}
+BINARY = {"sub": "arith.subf", "mul": "arith.mulf", "div": "arith.divf"}
+FILLED = {
+    aten.ones_like.default: 1,
+    aten.zeros_like.default: 0,
+    aten.full_like.default: None,
+    aten.full.default: None,
+    aten.scalar_tensor.default: None,
+}
+SAME = (aten.alias.default, aten.clone.default, aten.detach.default, aten.lift_fresh_copy.default)
+
+
+class Scalar(NamedTuple):
+    """A value of the body: its name and MLIR type."""
+
+    name: str
+    type: str
+
+
+class Use(NamedTuple):
+    """An input of the graph, by its number, and how it is indexed."""
+
+    number: int
+    axes: Axes
+
+
+class Elements:
+    """The body of one graph: `lines`, and the inputs they read, in the order of `uses`."""
+
+    def __init__(self, graph: fx.Graph):
+        self.lines: list[str] = []
+        self.uses: dict[Use, Scalar] = {}
+        self._numbers = {node: n for n, node in enumerate(graph.find_nodes(op="placeholder"))}
+        self._known: dict[tuple[fx.Node, Axes], Scalar] = {}
+        self._constants: dict[tuple[str, str], Scalar] = {}
+
+    def value(self, node: fx.Node, axes: Axes) -> Scalar:
+        """The element of a node's value at those axes of the result."""
+        axes = tuple(
+            None if extent == 1 else axis for axis, extent in zip(axes, shape_of(node), strict=True)
+        )
+        if (node, axes) not in self._known:
+            self._known[node, axes] = self._made(node, axes)
+        return self._known[node, axes]
+
+    def _made(self, node: fx.Node, axes: Axes) -> Scalar:
+        if node.op == "placeholder":
+            use = Use(self._numbers[node], axes)
+            scalar = Scalar(f"%in{len(self.uses)}", self.type_of(node))
+            return self.uses.setdefault(use, scalar)
+        rule = _RULES.get(node.target)
+        if rule is None:
+            takes = "must be elementwise operators that a kernel has"
+            raise refused(node, f"{takes}, got {name_of(node)}; compute it outside")
+        return rule(self, node, axes)
+
+    def type_of(self, node: fx.Node) -> str:
+        """The MLIR type of a node's elements."""
+        dtype = node.meta["val"].dtype
+        if dtype not in MLIR_TYPES:
+            known = ", ".join(str(each).removeprefix("torch.") for each in MLIR_TYPES)
+            raise refused(node, f"types must be {known}, got {dtype}; convert it outside")
+        return MLIR_TYPES[dtype]
+
+    def argument(self, node: fx.Node, argument: Any, axes: Axes, type_: str) -> Scalar:
+        """An argument of a node, a tensor or a number, converted to a type."""
+        if not isinstance(argument, fx.Node):
+            return self.constant(argument, type_)
+        rank = len(shape_of(argument))
+        return self.converted(node, self.value(argument, axes[len(axes) - rank :]), type_)
+
+    def emit(self, operation: str, *operands: Scalar, result: str = "") -> Scalar:
+        """An op on operands of one type, with a result of that or of `result`."""
+        type_ = operands[0].type
+        names = ", ".join(each.name for each in operands)
+        return self._line(f"{operation} {names} : {type_}", result or type_)
+
+    def _line(self, text: str, type_: str) -> Scalar:
+        scalar = Scalar(f"%v{len(self.lines)}", type_)
+        self.lines.append(f"{scalar.name} = {text}")
+        return scalar
+
+    def constant(self, number: float, type_: str) -> Scalar:
+        """A Python number, rounded to the type."""
+        text = _literal(number, type_)
+        if (text, type_) not in self._constants:
+            self._constants[text, type_] = self._line(f"arith.constant {text} : {type_}", type_)
+        return self._constants[text, type_]
+
+    def converted(self, node: fx.Node, value: Scalar, type_: str) -> Scalar:
+        """The value as torch converts it to another type; refused where no kernel can."""
+        old = value.type
+        if old == type_:
+            return value
+        if old == "i1" and type_ in FLOATS:
+            return self.select(value, self.constant(1, type_), self.constant(0, type_))
+        if old in ("i32", "i64") and type_ in FLOATS[:3]:
+            return self._cast("arith.sitofp", value, type_)
+        if old not in FLOATS or type_ not in FLOATS:
+            raise refused(node, f"must not convert {old} to {type_}, got {name_of(node)}")
+        if _bits(type_) < _bits(old):
+            return self._cast("arith.truncf", value, type_)
+        if _bits(old) < _bits(type_):
+            return self._cast("arith.extf", value, type_)
+        return self._cast("arith.truncf", self._cast("arith.extf", value, "f32"), type_)
+
+    def _cast(self, operation: str, value: Scalar, type_: str) -> Scalar:
+        return self._line(f"{operation} {value.name} : {value.type} to {type_}", type_)
+
+    def select(self, condition: Scalar, yes: Scalar, no: Scalar) -> Scalar:
+        """`yes` where the condition is true."""
+        text = f"arith.select {condition.name}, {yes.name}, {no.name} : {yes.type}"
+        return self._line(text, yes.type)
+
+
+def shape_of(node: fx.Node) -> tuple[int, ...]:
+    """The sizes of a node's value."""
+    value = node.meta.get("val")
+    if not isinstance(value, torch.Tensor):
+        raise refused(node, f"must compute tensors, got {type(value).__name__}")
+    return tuple(value.shape)
+
+
+Rule = Callable[[Elements, fx.Node, Axes], Scalar]
+_RULES: dict[Any, Rule] = {}
+
+
+def _rule(*overloads: Any) -> Callable[[Rule], Rule]:
+    def enter(rule: Rule) -> Rule:
+        _RULES.update(dict.fromkeys(overloads, rule))
+        return rule
+
+    return enter
+
+
+def _computing(dtype: str) -> str:
+    """The type that torch computes in, for results of one type."""
+    return "f32" if dtype in ("bf16", "f16") else dtype
+
+
+def _in_opmath(rule: Callable[[Elements, fx.Node, Axes, str], Scalar]) -> Rule:
+    """A rule that computes in the wider type, with the result rounded to the node's."""
+
+    def rounded(body: Elements, node: fx.Node, axes: Axes) -> Scalar:
+        type_ = body.type_of(node)
+        if type_ not in FLOATS:
+            raise refused(node, f"must compute with floats, got {name_of(node)} of {type_}")
+        return body.converted(node, rule(body, node, axes, _computing(type_)), type_)
+
+    return rounded
+
+
+def _enter_unary(overload: Any, operation: str) -> None:
+    def unary(body: Elements, node: fx.Node, axes: Axes, type_: str) -> Scalar:
+        return body.emit(operation, body.argument(node, node.args[0], axes, type_))
+
+    _RULES[overload] = _in_opmath(unary)
+
+
+def _enter_binary(name: str, operation: str) -> None:
+    def binary(body: Elements, node: fx.Node, axes: Axes, type_: str) -> Scalar:
+        unread = set(node.kwargs) - {"alpha"}
+        if unread:
+            raise refused(node, f"must be called without {unread.pop()}, got {name_of(node)}")
+        x, y = (body.argument(node, each, axes, type_) for each in node.args[:2])
+        alpha: Any = node.kwargs.get("alpha", 1)
+        if alpha != 1:
+            y = body.emit("arith.mulf", y, body.constant(alpha, type_))
+        return body.emit(operation, x, y)
+
+    packet = getattr(aten, name)
+    _RULES[packet.Tensor] = _RULES[packet.Scalar] = _in_opmath(binary)
+
+
+@_in_opmath
+def _sum_of_floats(body: Elements, node: fx.Node, axes: Axes, type_: str) -> Scalar:
+    x, y = (body.argument(node, each, axes, type_) for each in node.args[:2])
+    alpha: Any = node.kwargs.get("alpha", 1)
+    if alpha != 1:
+        y = body.emit("arith.mulf", y, body.constant(alpha, type_))
+    return body.emit("arith.addf", x, y)
+
+
+@_rule(aten.add.Tensor, aten.add.Scalar)
+def _add(body: Elements, node: fx.Node, axes: Axes) -> Scalar:
+    type_ = body.type_of(node)
+    if type_ != "i32":
+        return _sum_of_floats(body, node, axes)
+    if node.kwargs.get("alpha", 1) != 1:
+        raise refused(node, "must add integers without alpha, got one")
+    return body.emit("arith.addi", *(body.argument(node, e, axes, type_) for e in node.args[:2]))
+
+
+@_rule(aten.sigmoid.default)
+@_in_opmath
+def _sigmoid(body: Elements, node: fx.Node, axes: Axes, type_: str) -> Scalar:
+    one = body.constant(1, type_)
+    power = body.emit("math.exp", body.emit("arith.negf", _only(body, node, axes, type_)))
+    return body.emit("arith.divf", one, body.emit("arith.addf", one, power))
+
+
+@_rule(aten.relu.default)
+@_in_opmath
+def _relu(body: Elements, node: fx.Node, axes: Axes, type_: str) -> Scalar:
+    return body.emit("arith.maximumf", _only(body, node, axes, type_), body.constant(0, type_))
+
+
+@_rule(aten.pow.Tensor_Scalar)
+@_in_opmath
+def _power(body: Elements, node: fx.Node, axes: Axes, type_: str) -> Scalar:
+    x, exponent = _only(body, node, axes, type_), node.args[1]
+    if exponent in (2, 3):
+        square = body.emit("arith.mulf", x, x)
+        return square if exponent == 2 else body.emit("arith.mulf", square, x)
+    if exponent == 0.5:
+        return body.emit("math.sqrt", x)
+    raise refused(node, f"powers must be 0.5, 2 or 3, got {exponent}; compute it outside")
+
+
+def _only(body: Elements, node: fx.Node, axes: Axes, type_: str) -> Scalar:
+    return body.argument(node, node.args[0], axes, type_)
+
+
+@_rule(aten.where.self)
+def _where(body: Elements, node: fx.Node, axes: Axes) -> Scalar:
+    condition, *sides = node.args
+    type_ = body.type_of(node)
+    chosen = body.argument(node, condition, axes, "i1")
+    return body.select(chosen, *(body.argument(node, each, axes, type_) for each in sides))
+
+
+def _enter_comparison(name: str, predicate: str) -> None:
+    def compare(body: Elements, node: fx.Node, axes: Axes) -> Scalar:
+        tensors = [each.meta["val"] for each in node.args if isinstance(each, fx.Node)]
+        dtype = tensors[0].dtype if len(tensors) == 1 else torch.result_type(*tensors)
+        type_ = _computing(MLIR_TYPES.get(dtype, str(dtype)))
+        if type_ not in FLOATS:
+            raise refused(node, f"must compare floats, got {name_of(node)} of {dtype}")
+        x, y = (body.argument(node, each, axes, type_) for each in node.args)
+        return body.emit(f"arith.cmpf {predicate},", x, y, result="i1")
+
+    packet = getattr(aten, name)
+    _RULES[packet.Tensor] = _RULES[packet.Scalar] = compare
+
+
+@_rule(aten._to_copy.default)
+def _convert(body: Elements, node: fx.Node, axes: Axes) -> Scalar:
+    return body.argument(node, node.args[0], axes, body.type_of(node))
+
+
+@_rule(*SAME, aten.expand.default)
+def _same(body: Elements, node: fx.Node, axes: Axes) -> Scalar:
+    return body.argument(node, node.args[0], axes, body.type_of(node))
+
+
+@_rule(*FILLED)
+def _filled(body: Elements, node: fx.Node, axes: Axes) -> Scalar:
+    number = FILLED[node.target]
+    return body.constant(node.args[-1] if number is None else number, body.type_of(node))
+
+
+@_rule(aten.permute.default, aten.t.default, aten.transpose.int, aten.numpy_T.default)
+def _turned(body: Elements, node: fx.Node, axes: Axes) -> Scalar:
+    """The argument with its dims in another order: `order` has the dim of it that comes there."""
+    (source, *given), rank = node.args, len(axes)
+    if node.target is aten.permute.default:
+        order = [dim % rank for dim in given[0]]
+    else:
+        order = list(range(rank))
+        first, second = given or (0, 1)
+        order[first], order[second] = order[second], order[first]
+    turned: list[int | None] = [None] * rank
+    for place, dim in enumerate(order):
+        turned[dim] = axes[place]
+    return body.value(source, tuple(turned))
+
+
+@_rule(aten.unsqueeze.default, aten.squeeze.dim, aten.squeeze.dims, aten.squeeze.default)
+@_rule(aten.view.default, aten.reshape.default, aten._unsafe_view.default)
+def _reshaped(body: Elements, node: fx.Node, axes: Axes) -> Scalar:
+    """Dims of one element come or go; others stay in their order."""
+    (source, *_), sizes = node.args, shape_of(node)
+    kept = [axis for axis, extent in zip(axes, sizes, strict=True) if extent != 1]
+    old = shape_of(source)
+    if [size for size in sizes if size != 1] != [size for size in old if size != 1]:
+        rule = f"must keep the dims of {list(old)}, got {name_of(node)} to {list(sizes)}"
+        raise refused(node, f"{rule}; reshape operands before the call")
+    left = iter(kept)
+    return body.value(source, tuple(None if extent == 1 else next(left) for extent in old))
+
+
+for _overload, _operation in UNARY.items():
+    _enter_unary(_overload, _operation)
+for _name, _operation in BINARY.items():
+    _enter_binary(_name, _operation)
+for _name, _predicate in PREDICATES.items():
+    _enter_comparison(_name, _predicate)
+
+
+def _bits(type_: str) -> int:
+    return int(type_.lstrip("bfi"))
+
+
+def _literal(number: float, type_: str) -> str:
+    """A number as MLIR writes it: by decimals that read back as the same, or by its bits."""
+    if type_ == "i1":
+        return "true" if number else "false"
+    if type_ not in FLOATS:
+        return str(int(number))
+    if not math.isfinite(number):
+        bits = {"f32": 0x7F800000, "bf16": 0x7F80, "f16": 0x7C00, "f64": 0x7FF0 << 48}[type_]
+        quiet = {"f32": 0x400000, "bf16": 0x40, "f16": 0x200, "f64": 1 << 51}[type_]
+        sign = 1 << (_bits(type_) - 1) if number < 0 else 0
+        return hex(bits | (quiet if math.isnan(number) else sign))
+    return f"{float(number):.17e}"
