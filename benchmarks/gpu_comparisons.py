@@ -49,6 +49,14 @@ ORDERS = {
     "grouped-16": "order=grouped group=16",
     "hilbert": "order=hilbert",
 }
+STORE_ORDERS = {"along-m": "order=m", "grouped": "order=grouped"}
+STORED = {
+    **dict.fromkeys(("1024x1024x1024", "128x7168x4096"), "64x64x64"),
+    **dict.fromkeys(
+        ("2048x2048x2048", "4096x4096x4096", "8192x8192x1024", "8192x1024x8192", "8192x8192x8192"),
+        "128x128x32",
+    ),
+}
 SPLITS = {
     # M×N×K: tile, numbers of CTAs that share a tile
     "256x256x16384": ("64x64x64", (1, 2, 3, 4, 6, 8)),
@@ -160,7 +168,20 @@ def warps(target: str) -> Iterator[Variant]:
             yield Variant(shape, "chosen-here", warp_schedule(spec, here).pipeline())
 
 
+def stores(target: str) -> Iterator[Variant]:
+    """mma.sync with C stored from registers or staged, tiles along M or in groups."""
+    for shape, tile in STORED.items():
+        for (name, order), staged in itertools.product(STORE_ORDERS.items(), (False, True)):
+            staging = "epilogue-staging," if staged else ""
+            passes = f"copy-insertion,swizzle-selection,{staging}pipelining{{stages=4}}"
+            suffix = "-staged" if staged else ""
+            yield Variant(
+                shape, f"{name}{suffix}", f"tiling{{tile={tile} warps=2x2 {order}}},{passes}"
+            )
+
+
 COMPARISONS = {
+    "stores": stores,
     "warps": warps,
     "presets": presets,
     "ping-pong": ping_pong,

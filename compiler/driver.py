@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import functools
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ..dialects.context import make_context, one_thread_at_a_time
+from ..dialects.context import lent_context, one_thread_at_a_time
 from ..dialects.dtypes import DTYPES, SCALED_FORMATS, operand_dtype, stored_dtype
 from ..dialects.errors import CompileError
 from ..dialects.mlir import ir, llvm_ir_of
@@ -107,9 +108,7 @@ def compile_matmul(
     source = _loaded(source, target or DEFAULT_TARGET)
     lower = until != "mlir" or stop_after is None
     stages: list[tuple[str, float]] = []
-    with _timed(stages, "context"):
-        context = make_context()
-    with context, ir.Location.unknown(), _Blame(source):
+    with _context(stages), ir.Location.unknown(), _Blame(source):
         with _timed(stages, "import"):
             module, level, source, target = _begin(source, target)
         chosen = pipeline is None and preset is None and not is_kernel(level)
@@ -160,7 +159,7 @@ def plan_passes(
 ) -> Plan:
     """The passes that `compile_matmul` runs with these arguments, the lowering included."""
     source = _loaded(source, target or DEFAULT_TARGET)
-    with make_context(), ir.Location.unknown(), _Blame(source):
+    with lent_context(), ir.Location.unknown(), _Blame(source):
         module, level, source, target = _begin(source, target)
         before = short_text(module)
         if pipeline is None and preset is None and not is_kernel(level):
@@ -172,7 +171,7 @@ def plan_passes(
 def imported_ir(source: Source, target: str | None = None) -> str:
     """The IR of a source before any pass has run, as `compile_matmul` begins with it."""
     source = _loaded(source, target or DEFAULT_TARGET)
-    with make_context(), ir.Location.unknown(), _Blame(source):
+    with lent_context(), ir.Location.unknown(), _Blame(source):
         return short_text(_begin(source, target)[0])
 
 
@@ -200,6 +199,14 @@ class _Blame:
     def __exit__(self, kind: type | None, error: BaseException | None, _: object) -> None:
         if self.from_spec and isinstance(error, CompileError) and error.location:
             raise CompileError(error.message) from error
+
+
+@contextmanager
+def _context(stages: list[tuple[str, float]]) -> Iterator[None]:
+    start = time.perf_counter()
+    with lent_context():
+        stages.append(("context", time.perf_counter() - start))
+        yield
 
 
 class _timed:
@@ -231,7 +238,7 @@ def _loaded(source: Source, target: str) -> MatmulSpec | LinalgText:
 @one_thread_at_a_time
 def _laid_out(source: LinalgText, target: str) -> LinalgText:
     """The text of a torch module for a kernel that reads its arguments as they best lie."""
-    with make_context(), ir.Location.unknown():
+    with lent_context(), ir.Location.unknown():
         module, normalized = _import(source), _import(source)
         run_passes(normalized, [PassCall(FIRST)], PassLog())
         return lay_out(source, module, normalized, target)
@@ -279,7 +286,7 @@ def read_spec(source: Source, target: str = "sm_100a") -> MatmulSpec:
 @one_thread_at_a_time
 def _normalized(source: LinalgText, read: Callable[[ir.Module], Any]) -> Any:
     """What `read` finds in the normalized module."""
-    with make_context(), ir.Location.unknown():
+    with lent_context(), ir.Location.unknown():
         module = _import(source)
         level = level_of(module)
         if is_kernel(level):

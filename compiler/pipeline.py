@@ -12,7 +12,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from ..dialects.context import make_context, one_thread_at_a_time
+from ..dialects.context import lent_context, one_thread_at_a_time
 from ..dialects.errors import CompileError, OptionError, place_in
 from ..dialects.mlir import ir
 from ..dialects.target import find_target
@@ -287,7 +287,7 @@ def run_passes_on_text(
     own text, not the short one (`compiler/ir_text.py`).
     """
     calls = parse_pipeline(passes)
-    with make_context(), ir.Location.unknown():
+    with lent_context(), ir.Location.unknown():
         module = parse_module(text, filename)
         if target is not None:
             chip = ir.StringAttr.get(find_target(target).chip)
@@ -299,7 +299,7 @@ def run_passes_on_text(
 @one_thread_at_a_time
 def checked_text(text: str, filename: str, long: bool = False) -> str:
     """The IR in `text` as it is printed, once it is verified and its pipes are checked."""
-    with make_context():
+    with lent_context():
         module = parse_module(text, filename)
         check_pipes(module)
         return str(module) if long else short_text(module)

@@ -15,7 +15,7 @@ from dataclasses import replace
 from .dtypes import FMA, ScaledMma
 from .hilbert import CELLS_MAX
 from .layout import BLOCKED, CORE_ROWS, UNIT_BYTES, TileLayout, widest_swizzle
-from .target import WARP_COUNTS, WARP_N, Target, fits_warps, targets_with
+from .target import MMA_SYNC, WARP, WARP_COUNTS, WARP_N, Target, fits_warps, targets_with
 from .thread_tiles import ThreadTile
 
 RESERVED_BYTES = 1024  # of a CTA's shared memory: barriers, claims, the tensor-memory address
@@ -274,6 +274,23 @@ def stored_rows(row_bytes: int) -> str | None:
     if row_bytes % UNIT_BYTES == 0:
         return None
     return f"its rows must be whole units of {UNIT_BYTES} bytes, got {row_bytes} bytes"
+
+
+def staged_pairs(target: Target, columns: int) -> str | None:
+    """Threads store pieces of what warps hold: pairs of neighbours, of which rows are made."""
+    if target.mma.issuer != WARP:
+        return f"threads store pieces of sums of {MMA_SYNC.name}, got those of {target.mma.name}"
+    if columns % 2 == 0:
+        return None
+    return f"its rows must be whole pairs of elements, got {columns}"
+
+
+def matrix_stores(target: Target) -> str | None:
+    """stmatrix came with TMA (PTX ISA, stmatrix: target notes)."""
+    if target.async_agents:
+        return None
+    chips = targets_with(lambda each: each.async_agents)
+    return f"stmatrix is for {chips}, got {target.chip}"
 
 
 @functools.cache

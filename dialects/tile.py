@@ -22,12 +22,12 @@
     tile.await_mma    waits until all but the `pending` newest mma of this agent are done
     tile.pair_rank    0 in the first CTA of a pair, 1 in the second
     tile.store        view[i*M + r, j*N + c] = f(acc[r,c]), dropped outside the view
-    tile.staged_store view[i*M + r, j*N + c] = f(acc[r,c]) through shared memory and TMA
+    tile.staged_store view[i*M + r, j*N + c] = f(acc[r,c]) through shared memory
     tile.split_rank   which part of K this CTA sums: its place in a cluster that shares a tile
     tile.reduced_store  view[i*M + r, j*N + c] = f(sum of the cluster's acc[r,c], in rank order)
-    tile.write_piece  buffer[r, c] = f(sums[r, start + c]), and tile.tma_store from there: what a
-                      staged store is once written out, by tile.await_sums, tile.staging_buffer and
-                      tile.next_buffer
+    tile.write_piece  buffer[r, c] = f(sums[r, start + c]), and tile.tma_store or tile.store_piece
+                      from there: what a staged store is once written out, by tile.await_sums,
+                      tile.staging_buffer and tile.next_buffer
     tile.load_boxes   tile.tma_load with its barrier; tile.multicast_boxes likewise
     tile.clear_unit   16 bytes of a slot's tile that no copy fills
     tile.batch        (batch, row): the matrix of a stack, and the M tile in it, of a place along M
@@ -51,13 +51,21 @@ from .tile_loads import LoadOp as LoadOp
 from .tile_loads import TensorMapOp as TensorMapOp
 from .tile_loads import TmaLoadOp as TmaLoadOp
 from .tile_loads import TmaMulticastOp as TmaMulticastOp
-from .tile_types import AccumulatorType, SmemType, TensorMapType, Tile, integers_of
+from .tile_types import (
+    AccumulatorType,
+    SmemType,
+    TensorMapType,
+    Tile,
+    integers_of,
+    stored_element,
+)
 from .verify import (
     can_write_matrices,
     logical_shape,
     refuse,
     verify_epilogue,
     verify_smem,
+    verify_stored_to,
     verify_tile,
     verify_tile_loop,
 )
@@ -244,16 +252,16 @@ class StoreOp(Tile.Operation, name="store"):
 
 
 class StagedStoreOp(Tile.Operation, name="staged_store"):
-    """`view[i*M + r, j*N + c] = f(acc[r,c])` through shared memory, by TMA.
+    """`view[i*M + r, j*N + c] = f(acc[r,c])` through shared memory, by TMA or by threads.
 
     The tile goes out in pieces of the staging ring's width: written to one of its buffers, then
-    stored by TMA, which drops what lies outside the view. `write` says how threads write a piece:
-    "rows", each its own, or "matrices" of 8x8 16-bit elements (stmatrix). The region is f, as in
-    `tile.matmul`.
+    stored by TMA where `to` is a tensor map, or by all threads where `to` is the view itself. What
+    lies outside the view is dropped. `write` says how threads write a piece: "rows", each its own,
+    or "matrices" of 8x8 16-bit elements (stmatrix). The region is f, as in `tile.matmul`.
     """
 
     acc: ext.Operand[AccumulatorType]
-    map: ext.Operand[TensorMapType]
+    to: ext.Operand[Any]
     staging: ext.Operand[Any]
     i: ext.Operand[ir.IndexType]
     j: ext.Operand[ir.IndexType]
@@ -269,11 +277,14 @@ class StagedStoreOp(Tile.Operation, name="staged_store"):
             return refuse(
                 self, f"staging must hold {m} rows of a divisor of {n} columns, got {layout}"
             )
-        if self.map.type.box != [layout.k, m]:
-            return refuse(self, f"the box must be {[layout.k, m]}, got {self.map.type.box}")
+        if not verify_stored_to(self):
+            return False
+        if isinstance(self.to.type, TensorMapType) and self.to.type.box != [layout.k, m]:
+            return refuse(self, f"the box must be {[layout.k, m]}, got {self.to.type.box}")
         if self.write.value == "matrices" and not can_write_matrices(layout):
             return refuse(self, f"matrices need 16-bit elements, 16 columns or more, got {layout}")
-        return verify_epilogue(self, self.epilogue, self.acc.type.element, self.map.type.element)
+        element = stored_element(self.to.type)
+        return verify_epilogue(self, self.epilogue, self.acc.type.element, element)
 
 
 class SplitRankOp(Tile.Operation, name="split_rank"):

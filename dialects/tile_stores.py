@@ -5,8 +5,15 @@ from typing import Any
 from .integer_types import I32
 from .mlir import ext, ir
 from .tile import WRITES
-from .tile_types import AccumulatorType, SmemType, TensorMapType, Tile
-from .verify import can_write_matrices, refuse, verify_epilogue
+from .tile_types import (
+    AccumulatorType,
+    SmemType,
+    TensorMapType,
+    Tile,
+    integers_of,
+    stored_element,
+)
+from .verify import can_write_matrices, refuse, verify_epilogue, verify_stored_to
 
 WHOLES = ("none", "i", "j", "ij")
 
@@ -24,7 +31,7 @@ class AwaitSumsOp(Tile.Operation, name="await_sums"):
 
 
 class StagingBufferOp(Tile.Operation, name="staging_buffer"):
-    """`buffer`: the buffer of the ring whose turn it is; TMA may still be reading it."""
+    """`buffer`: the buffer of the ring whose turn it is; what stores it may still be reading it."""
 
     staging: ext.Operand[Any]
     buffer: ext.Result[SmemType]
@@ -45,14 +52,14 @@ class NextBufferOp(Tile.Operation, name="next_buffer"):
 class WritePieceOp(Tile.Operation, name="write_piece"):
     """`buffer[r, c] = f(sums[r, start + c])`, by all threads of the team.
 
-    `map` is that of the view and (i, j) the tile in it, by which the region f reads other operands.
-    `write` is as in `tile.staged_store`; `whole` names those of i and j whose tiles all lie inside
-    the view.
+    `to` is the view or its map and (i, j) the tile in it, by which the region f reads other
+    operands. `write` is as in `tile.staged_store`; `whole` names those of i and j whose tiles all
+    lie inside the view.
     """
 
     sums: ext.Operand[AccumulatorType]
     buffer: ext.Operand[SmemType]
-    map: ext.Operand[TensorMapType]
+    to: ext.Operand[Any]
     i: ext.Operand[ir.IndexType]
     j: ext.Operand[ir.IndexType]
     start: ext.Operand[I32]
@@ -72,7 +79,10 @@ class WritePieceOp(Tile.Operation, name="write_piece"):
             )
         if self.write.value == "matrices" and not can_write_matrices(layout):
             return refuse(self, f"matrices need 16-bit elements, 16 columns or more, got {layout}")
-        return verify_epilogue(self, self.epilogue, self.sums.type.element, self.map.type.element)
+        if not verify_stored_to(self):
+            return False
+        element = stored_element(self.to.type)
+        return verify_epilogue(self, self.epilogue, self.sums.type.element, element)
 
 
 class TmaStoreOp(Tile.Operation, name="tma_store"):
@@ -93,3 +103,31 @@ class TmaStoreOp(Tile.Operation, name="tma_store"):
         if self.map.type.box != [layout.k, layout.mn]:
             return refuse(self, f"the box must be {[layout.k, layout.mn]}, got {self.map.type.box}")
         return True
+
+
+class StorePieceOp(Tile.Operation, name="store_piece"):
+    """`view[i*M + r, j*N + start + c] = buffer[r, c]` by all threads, dropped outside the view.
+
+    M and N are those of a tile of C, `extents`; `whole` names those of i and j whose tiles all lie
+    inside the view. Neighbouring threads store neighbouring units of a row.
+    """
+
+    to: ext.Operand[ir.MemRefType]
+    buffer: ext.Operand[SmemType]
+    i: ext.Operand[ir.IndexType]
+    j: ext.Operand[ir.IndexType]
+    start: ext.Operand[I32]
+    extents: ir.ArrayAttr
+    whole: ir.StringAttr
+
+    def verify_invariants(self) -> bool:
+        if self.whole.value not in WHOLES:
+            return refuse(self, f"whole must be one of {WHOLES}, got {self.whole.value!r}")
+        layout, extents = self.buffer.type.layout, integers_of(self.extents)
+        if len(extents) != 2 or layout.mn != extents[0] or extents[1] % layout.k:
+            got = f"{layout} of {extents}"
+            return refuse(self, f"the buffer must hold the rows of a piece of a tile, got {got}")
+        if self.buffer.type.element != self.to.type.element_type:
+            got = f"{self.buffer.type.element} for {self.to.type.element_type}"
+            return refuse(self, f"the buffer must hold elements of the view, got {got}")
+        return verify_stored_to(self)

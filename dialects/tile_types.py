@@ -102,6 +102,20 @@ class TensorMapType(Tile.Type, name="map"):
         return text_of(self.swizzle_attr)
 
 
+def stored_element(to: ir.Type) -> ir.Type:
+    """The type of elements of what is stored to: a tensor map or a view."""
+    return to.element if isinstance(to, TensorMapType) else ir.MemRefType(to).element_type
+
+
+def stored_extents(to: ir.Type) -> tuple[int, int]:
+    """(rows, columns) of what is stored to: a tensor map or a view."""
+    if isinstance(to, TensorMapType):
+        columns, rows = to.dims[:2]
+        return rows, columns
+    rows, columns = ir.MemRefType(to).shape
+    return rows, columns
+
+
 def text_of(attribute: ir.Attribute) -> str:
     """The text of a string attribute that came back untyped."""
     return ir.StringAttr(attribute).value

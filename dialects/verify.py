@@ -128,6 +128,14 @@ def can_write_matrices(piece: TileLayout) -> bool:
     return piece.element_bytes == 2 and piece.k % 16 == 0
 
 
+def verify_stored_to(op: Any) -> bool:
+    """Whether what an op stores to is a tensor map or the view of a matrix."""
+    to = op.to.type
+    if isinstance(to, TensorMapType) or (isinstance(to, ir.MemRefType) and to.rank == 2):
+        return True
+    return refuse(op, f"must store by a tensor map or to a view of a matrix, got {to}")
+
+
 def logical_shape(stored: ir.RankedTensorType, major: str) -> tuple[int, int]:
     """(MN, K) of an operand tensor that is stored [MN,K] ("k") or [K,MN] ("mn").
 

@@ -35,8 +35,9 @@ def check_ends(kernel: KernelOp) -> None:
 
 def _check_inits(kernel: KernelOp) -> None:
     counted: set[tuple[ir.Value, int]] = set()
+    fences = [op for op in walk(kernel, sm.FenceOp) if op.kind.value == "mbarrier_init"]
     for op in walk(kernel, sm.BarrierInitOp):
-        barriers, slot = _initialised(op)
+        barriers, slot = _initialised(op, fences)
         label, arrivals = barriers.label.value, barriers.arrivals.value
         if (barriers.barriers, slot) in counted:
             raise refused(
@@ -60,7 +61,7 @@ def _check_inits(kernel: KernelOp) -> None:
                 )
 
 
-def _initialised(op: sm.BarrierInitOp) -> tuple[BarriersOp, int]:
+def _initialised(op: sm.BarrierInitOp, fences: list[sm.FenceOp]) -> tuple[BarriersOp, int]:
     """The barriers and the slot whose one is initialised, by one lane of the prologue."""
     made = defining_op(op.barrier)
     slot = constant_of(made.index) if isinstance(made, sm.BarrierOp) else None
@@ -75,19 +76,17 @@ def _initialised(op: sm.BarrierInitOp) -> tuple[BarriersOp, int]:
             f"init: a lane of sm.prologue must do it, got {who_runs(op)!r} in "
             f"{region.parent.name}; put it there",
         )
-    if not _is_fenced(op):
+    if not _is_fenced(op, fences):
         raise refused(
             op, 'init: must be fenced, got no sm.fence of "mbarrier_init" behind it; add one'
         )
     return defining_op(made.barriers), slot
 
 
-def _is_fenced(op: sm.BarrierInitOp) -> bool:
-    ops = list(op.operation.block.operations)
-    return any(
-        isinstance(each, sm.FenceOp) and each.kind.value == "mbarrier_init"
-        for each in ops[ops.index(op) :]
-    )
+def _is_fenced(op: sm.BarrierInitOp, fences: list[sm.FenceOp]) -> bool:
+    block = op.operation.block
+    behind = (each.operation for each in fences if each.operation.block == block)
+    return any(op.operation.is_before_in_block(each) for each in behind)
 
 
 class _Ends:

@@ -70,6 +70,7 @@ from .clone import constant_of, iterations_of
 from .indices import first_value
 from .plan import is_synchronous
 from .thread_rules import REGIONS, members
+from .tile_order import ORDER_ATTRIBUTE, check_order
 from .warp_grids import WARP_GRID_ATTRIBUTE, warps_of
 
 MEMORY = get_args(MEMORY_OPS)
@@ -90,7 +91,12 @@ ARITHMETIC = {
     **{f"arith.{name}i": frozenset({"overflowFlags"}) for name in ("add", "sub", "mul")},
 }
 OF_KERNEL = frozenset(
-    {SOURCE_ATTRIBUTE, WARP_GRID_ATTRIBUTE, *(field.name for field in KernelOp._fields)}
+    {
+        SOURCE_ATTRIBUTE,
+        WARP_GRID_ATTRIBUTE,
+        ORDER_ATTRIBUTE,
+        *(field.name for field in KernelOp._fields),
+    }
 )
 
 
@@ -125,6 +131,7 @@ class Check:
         """Check all rules."""
         refuse_unread(self.kernel, OF_KERNEL)
         check_views(self.kernel)
+        check_order(self.kernel)
         for region in walk(self.kernel, REGIONS):
             refuse_unread(region, OURS[type(region)])
         first = 0

@@ -2,7 +2,7 @@
 
     place      what `plan-memory` places stands in the kernel itself, and all has a place
     apart      no two things share bytes of shared memory, or columns of an allocation; a place or
-               a barrier is one ring's
+               a barrier is one ring's; buffers of a store by threads may lie where operands lay
     inside     all lies in the bytes that the launch asks for, no more than the chip has
 
 It runs on a module that comes in planned, as one that a person has edited; offsets that one op can
@@ -36,7 +36,9 @@ from ..dialects.sm_memory import (
 )
 from ..dialects.target import Target
 from ..dialects.tile import AccumulatorOp, KernelOp, LoadOp
-from .base import operations, refused, target_of
+from ..dialects.tile_stores import StorePieceOp
+from .base import operations, refused, target_of, walk
+from .rings import lies_in_operands
 
 
 def check_memory(module: ir.Module) -> None:
@@ -92,14 +94,32 @@ def _check_bytes(planned: list[Any], most: int) -> None:
     size = asked.bytes.value
     if size > most:
         raise refused(asked, f"inside: a CTA can have {most} bytes, got {size}; use fewer slots")
+    again = [op for op in planned if isinstance(op, SlotMemoryOp) and _lies_in_operands(op)]
+    operands = [op for op in planned if isinstance(op, SlotMemoryOp | TileMemoryOp)]
+    _check_apart([op for op in planned if op not in again])
+    _check_apart([op for op in planned if op in again or op not in operands])
+    for _, end, op in _ranges(planned):
+        if end > size:
+            raise refused(op, f"inside: must end by byte {size}, got {end}; ask for more bytes")
+    _check_columns([op for op in planned if isinstance(op, ColumnsOp | ScaleColumnsOp)])
+
+
+def _check_apart(planned: list[Any]) -> None:
     ranges = sorted(_ranges(planned), key=lambda each: each[:2])
     for (_, end, _), (start, _, op) in pairwise(ranges):
         if start < end:
             raise refused(op, f"apart: bytes below {end} are taken, got byte {start}; move it")
-    if ranges and ranges[-1][1] > size:
-        end, op = ranges[-1][1:]
-        raise refused(op, f"inside: must end by byte {size}, got {end}; ask for more bytes")
-    _check_columns([op for op in planned if isinstance(op, ColumnsOp | ScaleColumnsOp)])
+
+
+def _lies_in_operands(memory: SlotMemoryOp) -> bool:
+    """Whether it is of buffers that a CTA fills when it has read its operands."""
+    rings = [use.owner.opview for use in _rings(memory)]
+    if not all(isinstance(ring, StagingOp) for ring in rings):
+        return False
+    kernel = memory.operation.parent
+    stores = walk(kernel.opview, StorePieceOp)
+    stand = [store.operation.parent == kernel for store in stores]
+    return (bool(stand) and all(stand)) or any(lies_in_operands(ring.ring) for ring in rings)
 
 
 def _ranges(planned: list[Any]) -> list[tuple[int, int, Any]]:

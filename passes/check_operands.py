@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..dialects import legality
 from ..dialects.dtypes import DTYPES, DType, mix_refusal, operand_dtype, stored_dtype
 from ..dialects.layout import BLOCKED, LINEAR, TileLayout
 from ..dialects.mlir import ir
@@ -23,7 +24,7 @@ from ..dialects.tile import (
 from ..dialects.tile_batches import map_of_stack
 from ..dialects.tile_scales import SCALED_MMAS, smem_operands
 from ..dialects.tile_types import TensorMapType, element_bytes, integers_of
-from .base import defining_op, refused, walk
+from .base import defining_op, refused, require, walk
 from .batches import argument_of, map_definition, matrix_of, steps_of, view_of_map
 from .check_scales import (
     SCALES,
@@ -289,7 +290,9 @@ def _fills(slot: ir.Value, index: int) -> set[int]:
 def check_store(kernel: KernelOp, op: Any, target: Target) -> None:
     """Where the sums go, and what the epilogue reads."""
     staged = isinstance(op, StagedStoreOp)
-    view = map_definition(op.map).view if staged else argument_of(op.view)
+    by_tma = staged and isinstance(op.to.type, TensorMapType)
+    to = op.to if staged else op.view
+    view = map_definition(to).view if by_tma else argument_of(to)
     arguments = list(kernel.body.blocks[0].arguments)
     if view != arguments[-1]:
         raise refused(op, "views: must store to c, the last view, got another; swap it")
@@ -298,7 +301,7 @@ def check_store(kernel: KernelOp, op: Any, target: Target) -> None:
         raise refused(
             op, f"cluster: a tile.reduced_store sums over CTAs along z, got {split} of them"
         )
-    stored = view_of_map(op.map) if staged else op.view.type
+    stored = view_of_map(to) if by_tma else to.type
     if stored.rank != 2:
         raise refused(op, f"views: must store to one matrix, got {stored}; take it by tile.matrix")
     shape = stored.shape
@@ -309,8 +312,10 @@ def check_store(kernel: KernelOp, op: Any, target: Target) -> None:
         raise refused(
             op, "views: the buffers of a store must be its own, got others' too; give it a ring"
         )
-    if staged:
+    if by_tma:
         _check_staging(op, stored, target)
+    elif staged:
+        _check_staging_by_threads(op, stored, target)
 
 
 def _check_place(kernel: KernelOp, op: Any, axis: int, index: ir.Value, extent: int) -> None:
@@ -330,8 +335,8 @@ def _check_place(kernel: KernelOp, op: Any, axis: int, index: ir.Value, extent: 
 
 
 def _check_staging(op: StagedStoreOp, view: ir.MemRefType, target: Target) -> None:
-    smem, map_ = op.staging.type.tiles[0], op.map.type
-    _check_map(op, op.map, smem)
+    smem, map_ = op.staging.type.tiles[0], op.to.type
+    _check_map(op, op.to, smem)
     layout = smem.layout
     if layout.major != "k" or layout.swizzle != map_.swizzle or layout.chunks != 1:
         raise refused(
@@ -344,6 +349,16 @@ def _check_staging(op: StagedStoreOp, view: ir.MemRefType, target: Target) -> No
             f"views: rows of c must be whole units of {target.tma_alignment_bytes} bytes for TMA, "
             f"got {row_bytes} bytes; store by threads",
         )
+
+
+def _check_staging_by_threads(op: StagedStoreOp, view: ir.MemRefType, target: Target) -> None:
+    smem = op.staging.type.tiles[0]
+    if smem.layout.major != "k" or smem.layout.chunks != 1 or smem.element != view.element_type:
+        raise refused(
+            op, f"views: staging must be rows of one chunk of {view.element_type}, got {smem}"
+        )
+    broken = legality.staged_pairs(target, view.shape[1])
+    require(op, broken, "store by threads without staging", "views: ")
 
 
 def check_element(kernel: KernelOp, op: ElementOp) -> None:

@@ -1,4 +1,4 @@
-"""Sends the result through swizzled shared memory and TMA instead of stores by threads.
+"""Sends the result through swizzled shared memory instead of stores straight from registers.
 
     store %acc, %c[%i, %j]   →   %map = tensor_map %c      %staging = pipe.create : 2 buffers
                                  staged_store %acc, %map, %staging[%i, %j]
@@ -6,12 +6,18 @@
 The threads write the tile of C to shared memory in pieces, and TMA stores each piece. A piece is
 one swizzle span wide: 128 bytes of a row, where they fit. So one piece is stored while the next is
 computed, and a few kilobytes of shared memory serve any tile.
+
+Where TMA cannot store and warps multiply by mma.sync, all threads store the pieces, 16 bytes at a
+time, to the view itself:
+
+    store %acc, %c[%i, %j]   →   %staging = pipe.create : as many buffers as pieces
+                                 staged_store %acc, %c, %staging[%i, %j]
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from ..dialects import legality
 from ..dialects.layout import TileLayout, widest_swizzle
@@ -30,9 +36,12 @@ from ..dialects.tile_types import SmemType, element_bytes
 from ..dialects.verify import can_write_matrices
 from .base import PassLog, one_of, option, refused, require, target_of, the_kernel, walk
 from .batches import drop_unused, map_of_view, step_bytes
-from .persistence import parse_positive
+from .persistence import parse_auto, parse_positive
 from .rings import used_shared_bytes
 from .tensor_maps import map_type, tma_refusal
+
+TMA_BUFFERS = 2
+BUFFER_BYTES_MAX = 64 * 1024  # two CTAs of a multiprocessor can have as much
 
 
 def parse_columns(text: str) -> int | None:
@@ -42,17 +51,21 @@ def parse_columns(text: str) -> int | None:
 
 @dataclass(frozen=True)
 class EpilogueStaging:
-    """Stores by threads → pieces through swizzled shared memory, stored by TMA.
+    """Stores by threads → pieces through swizzled shared memory, stored by TMA or by threads.
 
     `columns` is the width of a piece; auto is one swizzle span. `buffers` says how many pieces may
-    be under way at once. `write` says how threads write a piece; auto is stmatrix for elements of
-    16 bits. Where TMA cannot address the rows of C, threads store C as before, and a remark says
-    so.
+    be under way at once; auto is 2 for TMA. `write` says how threads write a piece; auto is
+    stmatrix for elements of 16 bits, on chips that have it.
+
+    Where TMA cannot address the rows of C, threads store C as before, and a remark says so; with
+    mma.sync they store the pieces. They write as many as there are buffers before they meet and
+    store them: auto is all pieces of a tile, up to 64 KiB. Such buffers take no memory of their own
+    where a CTA computes one tile: they lie where operands lay (`plan-memory`).
     """
 
     name: ClassVar[str] = "epilogue-staging"
     columns: int | None = option(None, parse_columns, "auto or a number of columns")
-    buffers: int = option(2, parse_positive, "a number of pieces under way at once")
+    buffers: int | None = option(None, parse_auto, "auto or a number of pieces under way at once")
     write: str = option("auto", one_of("auto", *WRITES), "auto, rows or matrices")
 
     def __call__(self, module: ir.Module, log: PassLog) -> None:
@@ -66,11 +79,11 @@ class EpilogueStaging:
         if not walk(kernel, StoreOp):
             raise refused(kernel, "epilogue-staging: stores are staged already; run it once")
         _check_pairs(kernel)
-        staged = 0
-        for store in walk(kernel, StoreOp):
-            staged += self._stage(kernel, store, target_of(module), log)
+        staged = sum(
+            self._stage(kernel, store, target_of(module), log) for store in walk(kernel, StoreOp)
+        )
         drop_unused(kernel)
-        log.did(f"{staged} stores staged in {self.buffers} buffers")
+        log.did(f"{staged} stores staged{_in_buffers(kernel)}")
 
     def _stage(self, kernel: KernelOp, store: StoreOp, target: Target, log: PassLog) -> bool:
         layout = self._piece(store)
@@ -81,26 +94,38 @@ class EpilogueStaging:
             or _partial(view)
             or _narrow(store, layout, target)
         )
-        if reason:
+        broken = reason and legality.staged_pairs(target, view.shape[1])
+        if broken:
             log.remark(store, f"epilogue-staging: c is stored by threads: {reason}")
             return False
-        smem = SmemType.of(layout, store.view.type.element_type)
-        _check_room(kernel, store, self.buffers * layout.slot_bytes, target)
+        buffers = self._buffers(store, layout, by_threads=bool(reason))
+        if not reason:
+            _check_room(kernel, store, buffers * layout.slot_bytes, target)
+        write = self._write(store, layout, target)
+        smem = SmemType.of(layout, view.element_type)
         top = ir.InsertionPoint.at_block_begin(kernel.body.blocks[0])
         with top, store.location:
-            type_ = map_type(store.view.type, smem, 2, lambda _: None)
-            map_ = map_of_view(store.view, type_)
-            staging = CreateOp(ring=RingType.of(self.buffers, [smem])).ring
+            to = store.view if reason else _map(store.view, smem)
+            staging = CreateOp(ring=RingType.of(buffers, [smem])).ring
         with ir.InsertionPoint(store), store.location:
-            where = {"map": map_, "staging": staging, "i": store.i, "j": store.j}
-            write = ir.StringAttr.get(self._write(store, layout))
-            new = StagedStoreOp(acc=store.acc, write=write, **where)
+            where = {"to": to, "staging": staging, "i": store.i, "j": store.j}
+            new = StagedStoreOp(acc=store.acc, write=ir.StringAttr.get(write), **where)
         store.epilogue.blocks[0].append_to(new.epilogue)
         store.operation.erase()
         return True
 
-    def _write(self, store: StoreOp, piece: TileLayout) -> str:
-        fits = can_write_matrices(piece)
+    def _buffers(self, store: StoreOp, piece: TileLayout, by_threads: bool) -> int:
+        """As many as asked for; for threads else the most that divide the pieces and fit."""
+        if self.buffers is not None or not by_threads:
+            return self.buffers or TMA_BUFFERS
+        pieces = store.acc.type.shape[1] // piece.k
+        fitting = max(1, BUFFER_BYTES_MAX // piece.slot_bytes)
+        return max(count for count in range(1, fitting + 1) if pieces % count == 0)
+
+    def _write(self, store: StoreOp, piece: TileLayout, target: Target) -> str:
+        if self.write == "matrices":
+            require(store, legality.matrix_stores(target), "use write=rows", "epilogue-staging: ")
+        fits = can_write_matrices(piece) and not legality.matrix_stores(target)
         if self.write == "matrices" and not fits:
             raise refused(
                 store,
@@ -133,6 +158,17 @@ def _check_pairs(kernel: KernelOp) -> None:
     for mma in walk(kernel, PairMmaOp):
         broken = legality.staged_pair(mma.acc.type.shape[0])
         require(mma, broken, where="epilogue-staging: ")
+
+
+def _in_buffers(kernel: KernelOp) -> str:
+    """How many buffers a staged store has, in words."""
+    counts = [store.staging.type.stages for store in walk(kernel, StagedStoreOp)]
+    return f" in {counts[0]} buffers" if counts else ""
+
+
+def _map(view: Any, smem: SmemType) -> ir.Value:
+    """The tensor map by which TMA stores pieces."""
+    return map_of_view(view, map_type(view.type, smem, 2, lambda _: None))
 
 
 def _partial(view: ir.MemRefType) -> str | None:

@@ -19,6 +19,8 @@
                                     tile.next_buffer
 
 Threads write one piece while TMA stores another: a buffer is written again once TMA has read it.
+Where threads store the pieces, too, all write as many as there are buffers, meet, and store those
+(`expand_pieces`).
 """
 
 from __future__ import annotations
@@ -46,17 +48,16 @@ from ..dialects.tile_stores import (
     NextBufferOp,
     StagingBufferOp,
     TmaStoreOp,
-    WritePieceOp,
 )
 from ..dialects.tile_sums import ViewMmaOp
 from ..dialects.tile_types import AccumulatorType, integers, integers_of
 from .base import PassLog, one_of, option, refused, target_of, the_kernel, walk
 from .build import constant
 from .check_instructions import is_expanded
-from .clone import copy_region
 from .expand_clearing import expand_clearing
 from .expand_copies import expand_copies
 from .expand_matrices import store_matrices
+from .expand_pieces import expand_pieces, stored_by_threads, write_piece
 from .expand_reduction import expand_reduced_store
 from .expand_rows import expand_store, hand_back, store_columns
 from .expand_sums import expand_sums
@@ -153,7 +154,7 @@ def _end(kernel: KernelOp, owner: Any) -> None:
     if walk(kernel, ReducedStoreOp) and not walk(owner, ReducedStoreOp):
         ConvergeOp()
         sm.ClusterBarrierOp.of()
-    if walk(owner, StagedStoreOp):
+    if any(not stored_by_threads(store) for store in walk(owner, StagedStoreOp)):
         with by_one_lane():
             sm.BulkWaitOp.of(pending=0)
 
@@ -166,6 +167,8 @@ def _filled_rings(owner: Any) -> list[ir.Value]:
 
 def _expand(store: StagedStoreOp, target: Target) -> int:
     """The number of pieces."""
+    if stored_by_threads(store):
+        return expand_pieces(store)
     n, columns = store.acc.type.shape[1], store.staging.type.tiles[0].layout.k
     with ir.InsertionPoint(store), store.location:
         sums = AwaitSumsOp(acc=store.acc, sums=store.acc.type).sums
@@ -189,11 +192,8 @@ def _piece(store: StagedStoreOp, sums: ir.Value[AccumulatorType], start: ir.Valu
     with by_one_lane():
         sm.BulkWaitOp.of(pending=ring.type.stages - 1)
     team.meet()
-    where = {"map": store.map, "i": store.i, "j": store.j, "start": start}
-    piece = WritePieceOp(
-        sums=sums, buffer=buffer, write=store.write, whole=ir.StringAttr.get("none"), **where
-    )
-    copy_region(store.epilogue, piece.epilogue)
+    write_piece(store, sums, buffer, start)
+    where = {"map": store.to, "i": store.i, "j": store.j, "start": start}
     sm.FenceOp.of(kind="async_shared")
     team.meet()
     with by_one_lane():

@@ -19,10 +19,12 @@ from ..dialects.tile_place import PlaceOp
 from ..dialects.tile_types import integers_of
 from .base import walk
 from .build import constant
+from .tile_order import expand_order
 
 
 def expand_tiles(kernel: KernelOp) -> None:
-    """Write out every loop of a kernel whose tiles are known when it starts."""
+    """Write out the order of CTAs, and every loop whose tiles are known when the kernel starts."""
+    expand_order(kernel)
     for loop in walk(kernel, ForEachTileOp | ForEachTurnOp):
         turn, turns = 0, 1
         if isinstance(loop, ForEachTurnOp):

@@ -44,10 +44,10 @@ from ..dialects.verify import ORDERS
 from .base import PassLog, one_of, option, refused, require, target_of, the_kernel, walk
 from .clone import Mapping, clone, is_pure, replace_in
 from .rings import retype_ring
+from .tile_order import GROUP_DEFAULT, said_order
 
 OVERLAPPING_STAGES = 2
 CLAIMS = 2
-GROUP = 8
 STAYS = (TensorMapOp, CreateOp, AccumulatorOp, CtaTileOp, PairRankOp, SetRegistersOp)
 
 
@@ -92,6 +92,10 @@ class Persistence:
             raise refused(kernel, "persistence: the program loops over tiles already; run it once")
         if integers_of(kernel.cluster)[2] > 1:
             raise refused(kernel, "persistence: the CTAs of a cluster share a tile; drop split-k")
+        if said_order(kernel) is not None:
+            raise refused(
+                kernel, "persistence: CTAs have an order already; leave out that of tiling"
+            )
         self._check_options(kernel, target)
         tiles = integers_of(kernel.grid)[:2]
         self._check_tiles(kernel, tiles)
@@ -161,7 +165,7 @@ class Persistence:
         program = [op for op in _from_first_effect(block) if op not in derived]
         index = ir.IndexType.get()
         with ir.InsertionPoint(program[0]), program[0].operation.location:
-            group = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), self.group or GROUP)
+            group = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), self.group or GROUP_DEFAULT)
             order = ir.StringAttr.get(self.order)
             how = {"tiles": integers(tiles), "order": order, "group": group}
             loop = ForEachTileOp(**how) if claims is None else ForEachClaimOp(ring=claims, **how)

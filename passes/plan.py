@@ -30,7 +30,7 @@ from ..dialects.tile_types import AccumulatorType, SmemType, integers_of
 from .base import defining_op, refused, walk
 from .cluster import Cluster
 from .copy_width import is_asynchronous
-from .rings import is_operand_ring
+from .rings import is_operand_ring, lies_in_operands
 
 # Of threads that copy, before they wait for the oldest.
 SLOTS_UNDER_WAY_MAX = 2
@@ -87,12 +87,18 @@ class Plan:
 
 def make_plan(kernel: KernelOp, target: Target) -> Plan:
     """Place every tile, barrier and accumulator of the kernel; refuse what does not fit."""
-    plan, cursor = Plan(cluster=cluster_of(kernel)), _Cursor()
+    plan, cursor, reused = Plan(cluster=cluster_of(kernel)), _Cursor(), 0
     for load in walk(kernel, LoadOp):
         layout = load.tile.type.layout
         plan.buffers[load.tile] = cursor.take(layout.size_bytes, SLOT_ALIGNMENT)
     for create in sorted(walk(kernel, CreateOp), key=_alignment, reverse=True):
-        plan.rings[create.ring] = _place_tiles(create, cursor)
+        if lies_in_operands(create.ring):
+            again = _Cursor()
+            plan.rings[create.ring] = _place_tiles(create, again)
+            reused = max(reused, again.end)
+        else:
+            plan.rings[create.ring] = _place_tiles(create, cursor)
+    cursor.end = max(cursor.end, reused)
     if target.has_tensor_memory:
         _place_accumulators(kernel, plan, target)
     for ring, placed in plan.rings.items():

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from ..dialects import legality
 from ..dialects.mlir import ir
 from ..dialects.pipe import CreateOp, RingType, TileOp
-from ..dialects.tile import KernelOp, LoadOp
+from ..dialects.tile import KernelOp, LoadOp, StagedStoreOp
 from ..dialects.tile_types import SmemType
 from .base import walk
 
@@ -35,11 +35,33 @@ def ring_slot_bytes(create: CreateOp) -> int:
 
 
 def used_shared_bytes(kernel: KernelOp, but: CreateOp | None = None) -> int:
-    """Shared memory that the kernel needs, without the ring `but`, barriers included."""
-    rings = [each for each in walk(kernel, CreateOp) if but is None or each.ring != but.ring]
+    """Shared memory that the kernel needs, without the ring `but`, barriers included.
+
+    Buffers that lie where operands lay need no more.
+    """
+    rings = [
+        each
+        for each in walk(kernel, CreateOp)
+        if (but is None or each.ring != but.ring) and not lies_in_operands(each.ring)
+    ]
     in_rings = sum(each.ring.type.stages * ring_slot_bytes(each) for each in rings)
     buffers = sum(load.tile.type.layout.slot_bytes for load in walk(kernel, LoadOp))
     return legality.RESERVED_BYTES + in_rings + buffers
+
+
+def lies_in_operands(ring: ir.Value) -> bool:
+    """Whether the buffers of a ring may lie where operands lay.
+
+    Those of a store by threads may that stands in the kernel itself: the CTA has read all operands
+    when it comes to it, and nothing fills their slots any more.
+    """
+    users = [use.owner.opview for use in ring.uses]
+    return bool(users) and all(
+        isinstance(user, StagedStoreOp)
+        and isinstance(user.to.type, ir.MemRefType)
+        and isinstance(user.operation.parent.opview, KernelOp)
+        for user in users
+    )
 
 
 def slot_parts(slot: ir.Value) -> list[TileOp]:

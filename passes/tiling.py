@@ -42,7 +42,7 @@ from ..dialects.tile_batches import BatchOp, MatrixOp, view_of_matrix
 from ..dialects.tile_scales import ScaledMatmulOp
 from ..dialects.tile_sums import ViewMmaOp
 from ..dialects.tile_types import AccumulatorType, SmemType, element_bytes, integers, integers_of
-from ..dialects.verify import logical_shape
+from ..dialects.verify import ORDERS, logical_shape
 from .base import (
     SOURCE_ATTRIBUTE,
     PassLog,
@@ -65,6 +65,7 @@ from .thread_tiling import (
     thread_tile,
     threads_for,
 )
+from .tile_order import GRID_ORDER, GROUP_DEFAULT, check_order, say_order
 from .warp_grids import say_grid
 
 GLOBAL = 1
@@ -79,6 +80,14 @@ def parse_grid(text: str) -> tuple[int, ...] | None:
 def parse_tile(text: str) -> tuple[int, ...] | None:
     """`auto` (None) or three extents."""
     return None if text == "auto" else parse_extents(3)(text)
+
+
+def parse_group(text: str) -> int | None:
+    """`auto` (None) or a positive count."""
+    count = None if text == "auto" else int(text)
+    if count is not None and count < 1:
+        raise ValueError(text)
+    return count
 
 
 @dataclass(frozen=True)
@@ -97,6 +106,11 @@ class Tiling:
 
     Where each warp multiplies by itself (mma.sync), `warps` is the grid of those that share a
     tile; auto takes four, or more where the sums need their registers.
+
+    `order` is the order in which CTAs take tiles as they start: `m` goes along M, as the grid does
+    by itself; `n`, `grouped` by `group` tiles along M (auto: 8) and `hilbert` are as those of
+    `persistence`, which has an order of its own. With `grouped` CTAs that run together share more
+    operands in L2.
     """
 
     name: ClassVar[str] = "tiling"
@@ -108,6 +122,8 @@ class Tiling:
     operands: str = option("tiles", one_of(*OPERANDS), "tiles, whole or global")
     threads: int | None = option(None, parse_threads, "auto or whole warps up to 1024")
     warps: tuple[int, int] | None = option(None, parse_grid, "auto or warps along M and N, as 2x4")
+    order: str = option(GRID_ORDER, one_of(*ORDERS), "m, n, grouped or hilbert")
+    group: int | None = option(None, parse_group, "auto or a number of tiles along M")
 
     def __call__(self, module: ir.Module, log: PassLog) -> None:
         matmuls = walk(module, MatmulOp)
@@ -140,6 +156,10 @@ class Tiling:
         kernel = _build_kernel(matmul, tile, threads, self.operands, target)
         if grid:
             say_grid(kernel, grid)
+        if self.group is not None and self.order != "grouped":
+            raise refused(matmul, f"tiling: group is for order=grouped, got order={self.order}")
+        say_order(kernel, self.order, self.group or GROUP_DEFAULT)
+        check_order(kernel)
         function = matmul.operation.parent.opview
         if isinstance(function, func.FuncOp):
             function.operation.erase()

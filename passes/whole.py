@@ -15,15 +15,16 @@ from typing import Any
 from ..dialects.layout import BLOCKED
 from ..dialects.mlir import ir
 from ..dialects.tile import CopyOp, KernelOp
-from ..dialects.tile_stores import WritePieceOp
+from ..dialects.tile_stores import StorePieceOp, WritePieceOp
 from ..dialects.tile_threads import WriteRowOp
+from ..dialects.tile_types import integers_of, stored_extents
 from .clone import constant_of
 from .indices import linear_form, span
 
 WHOLE = "whole"
 INDICES = ("i", "j")
 CAST = "arith.index_cast"
-WHOLE_OPS = CopyOp | WritePieceOp | WriteRowOp
+WHOLE_OPS = CopyOp | WritePieceOp | StorePieceOp | WriteRowOp
 
 
 def whole_of(kernel: KernelOp, op: Any) -> ir.StringAttr:
@@ -76,7 +77,9 @@ def axis_of(op: Any, name: str) -> Axis | None:
             return None
         view, tile = op.view.type.shape, (layout.mn, layout.k)
     elif isinstance(op, WritePieceOp):
-        view, tile = op.map.type.dims[1::-1], op.sums.type.shape
+        view, tile = stored_extents(op.to.type), op.sums.type.shape
+    elif isinstance(op, StorePieceOp):
+        view, tile = stored_extents(op.to.type), integers_of(op.extents)
     else:
         view, tile = op.view.type.shape, op.acc.type.shape
     return Axis(getattr(op, name), view[number], tile[number])

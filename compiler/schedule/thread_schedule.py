@@ -1,7 +1,9 @@
 """The schedule of a matmul whose threads multiply by themselves: f32 and f64 as they are.
 
 A tile of C is cut to what a CTA's threads hold in registers. The largest that gives every
-multiprocessor a CTA wins: it reads the least of A and B for each product.
+multiprocessor a CTA wins: it reads the least of A and B for each product. For f32 it is one of 128
+threads with 168 registers, of which a multiprocessor has three; one of 256 and 128x128 has it to
+itself and was slower on an H200 (docs/appendix/mma-sync.md).
 """
 
 from __future__ import annotations
@@ -38,7 +40,6 @@ class ThreadSchedule:
 # the latency of what they read.
 SCHEDULES = {
     4: (
-        ThreadSchedule((128, 128, 16), 256),
         ThreadSchedule((128, 64, 16), 128),
         ThreadSchedule((64, 64, 16), 128),
         ThreadSchedule((32, 32, 32), 64),

@@ -65,7 +65,8 @@ def _schedule(calls: Mapping[str, Mapping[str, str]], target: Target) -> WarpSch
     grid = warp_grid(m, n, target.mma) if named == "auto" else _numbers(named)
     if grid is None:
         return None
-    return WarpSchedule((m, n, k), (grid[0], grid[1]), int(stages["stages"]))
+    staged = "epilogue-staging" in calls
+    return WarpSchedule((m, n, k), (grid[0], grid[1]), int(stages["stages"]), staged)
 
 
 def _conflict_cycles(spec: MatmulSpec, schedule: WarpSchedule, target: Target) -> float:

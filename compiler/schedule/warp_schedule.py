@@ -6,8 +6,12 @@
             or one and its latency where that is longer
     least   the rounds of the busiest multiprocessor, then the largest tile and the deepest ring
 
-Figures are those of data sheets. Latency and what is hidden fit the times of the same kernels on an
-H100 (docs/appendix/mma-sync.md); nothing was measured on the chips themselves.
+C goes through shared memory where its rows are pairs of elements. CTAs take tiles in groups where C
+has many of them along M.
+
+Figures are those of data sheets. Latency, what is hidden, staging and order fit the times of the
+same kernels on an H100 and an H200 (docs/appendix/mma-sync.md); nothing was measured on the chips
+themselves.
 """
 
 from __future__ import annotations
@@ -32,27 +36,36 @@ K_BYTES = (128, 64)  # of a tile: a row of the widest swizzle, or of half of it
 STAGES_MIN, STAGES_MAX = 3, 4
 NOT_HIDDEN = 0.2  # assumed: of what a step does beside what takes it longest
 STEP_LATENCY = 300  # cycles from the meeting of a step to its last MMA, beside the MMAs themselves
+GROUPED_TILES = 32  # along M, from which a grouped order was faster on an H200
 OTHER_REGISTERS = 82  # of a thread, beside its sums: fragments and addresses
 
 
 @dataclass(frozen=True)
 class WarpSchedule:
-    """A tile of M×N×K elements, the warps that share it, and the slots of its ring."""
+    """A tile of M×N×K elements, the warps that share it, and the slots of its ring.
+
+    `staged` sums go through shared memory; `grouped` tiles share more operands in L2.
+    """
 
     tile: tuple[int, int, int]
     warps: tuple[int, int]
     stages: int
+    staged: bool = False
+    grouped: bool = False
 
     def label(self) -> str:
         """In words."""
         tile, warps = ("x".join(map(str, extents)) for extents in (self.tile, self.warps))
-        return f"{tile} by mma.sync of {warps} warps, {self.stages} stages"
+        order = ", grouped" if self.grouped else ""
+        return f"{tile} by mma.sync of {warps} warps, {self.stages} stages{order}"
 
     def pipeline(self) -> str:
         """The passes with their options, as `--pipeline` takes them."""
         tile, warps = ("x".join(map(str, extents)) for extents in (self.tile, self.warps))
-        stages = f",pipelining{{stages={self.stages}}}" if self.stages > 1 else ""
-        return f"tiling{{tile={tile} warps={warps}}},copy-insertion,swizzle-selection{stages}"
+        order = " order=grouped" if self.grouped else ""
+        passes = [f"tiling{{tile={tile} warps={warps}{order}}}", "copy-insertion"]
+        passes += ["swizzle-selection", *(["epilogue-staging"] if self.staged else [])]
+        return ",".join([*passes, *([f"pipelining{{stages={self.stages}}}"] * (self.stages > 1))])
 
 
 @dataclass(frozen=True)
@@ -80,7 +93,8 @@ def candidates(spec: MatmulSpec, target: Target) -> list[tuple[WarpSchedule, flo
         steps = -(-spec.k // tile[2])
         most = max(1, min(STAGES_MAX, steps, (target.shared_bytes - RESERVED_BYTES) // slot))
         for stages in range(min(STAGES_MIN, most), most + 1):
-            schedule = WarpSchedule(tile, grid, stages)
+            grouped = -(-spec.m // m) >= GROUPED_TILES
+            schedule = WarpSchedule(tile, grid, stages, spec.n % 2 == 0, grouped)
             found.append((schedule, estimate_us(spec, schedule, target)))
     return sorted(found, key=_order)
 
@@ -133,7 +147,8 @@ def estimate(
     step = slowest + NOT_HIDDEN * sum(others)
     ctas = max(1, spec.batch) * -(-spec.m // m) * -(-spec.n // n)
     rounds, left = divmod(-(-ctas // target.multiprocessors), room)
-    stored = m * n * result / chip.direct_store_rate
+    rate = chip.tma_store_rate if schedule.staged else chip.direct_store_rate
+    stored = m * n * result / rate
 
     def round_of(count: int) -> float:
         """Cycles in which `count` CTAs of one multiprocessor run together."""

@@ -47,7 +47,7 @@ def _copy_parts(scope: Scope, op: CopyOp) -> None:
     layout, start = op.tile.type.layout, place_of(op.tile)
     source = Source.of(op)
     size = source.width * layout.element_bytes
-    with _parts(scope, layout, size, COPIES_MAX) as parts:
+    with parts_of(scope, layout, size, COPIES_MAX) as parts:
         values = [source.read_part(row, part * source.width) for row, part in parts]
         for (row, part), value in zip(parts, values, strict=True):
             to = build.shared_at(row * layout.span_bytes + part * size + start)
@@ -59,13 +59,13 @@ def _start_copies(scope: Scope, op: CopyOp) -> None:
     layout, start = op.tile.type.layout, place_of(op.tile)
     source = Source.of(op)
     size = source.width * layout.element_bytes
-    with _parts(scope, layout, size, COPIES_MAX) as parts:
+    with parts_of(scope, layout, size, COPIES_MAX) as parts:
         for row, part in parts:
-            to = _part_offset(layout, row, part, size) + start
+            to = part_offset(layout, row, part, size) + start
             source.start_copy(row, part * source.width, build.shared_at(to))
 
 
-def _part_offset(layout: TileLayout, row: ir.Value, part: ir.Value, size: int) -> ir.Value:
+def part_offset(layout: TileLayout, row: ir.Value, part: ir.Value, size: int) -> ir.Value:
     """Byte offset of the part-th `size` bytes of a row in the tile."""
     if layout.swizzle == LINEAR:
         return row * layout.span_bytes + part * size
@@ -80,7 +80,7 @@ def _copy_tile(scope: Scope, op: CopyOp) -> None:
     """Threads copy units; elements outside the view are zero."""
     layout, start = op.tile.type.layout, place_of(op.tile)
     source = Source.of(op)
-    with _parts(scope, layout, UNIT_BYTES, source.units_under_way) as units:
+    with parts_of(scope, layout, UNIT_BYTES, source.units_under_way) as units:
         values = [source.read_unit(row, column) for row, column in units]
         for (row, column), value in zip(units, values, strict=True):
             address = build.shared_at(unit_offset(layout, row, column) + start)
@@ -88,7 +88,7 @@ def _copy_tile(scope: Scope, op: CopyOp) -> None:
 
 
 @contextmanager
-def _parts(scope: Scope, layout: TileLayout, size: int, most: int) -> Iterator[list[Part]]:
+def parts_of(scope: Scope, layout: TileLayout, size: int, most: int) -> Iterator[list[Part]]:
     """Emit the body for every (row, `size` bytes of it), up to `most` at a time in each thread.
 
     Neighbouring threads take neighbouring parts of global memory where their number in a row is a

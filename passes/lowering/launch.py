@@ -17,7 +17,7 @@ from ...dialects.tile import (
 )
 from ...dialects.tile_place import PlaceOp
 from ...dialects.tile_scales import SCALED_MMAS, depth_of, mma_of
-from ...dialects.tile_stores import WritePieceOp
+from ...dialects.tile_stores import StorePieceOp, WritePieceOp
 from ...dialects.tile_sums import ViewMmaOp
 from ...dialects.tile_threads import WriteRowOp
 from ...dialects.tile_types import SmemType, element_bytes, integers_of
@@ -26,7 +26,7 @@ from ..batches import argument_of, matrix_of
 from ..plan import Parameter, cluster_of, parameters_of
 from .names import describe_names
 from .operands import UNIT_BYTES
-from .pieces import alignment_bytes
+from .pieces import alignment_bytes, stored_bytes
 from .rows import vector_width
 
 L2_PROMOTION = "128B"
@@ -88,10 +88,10 @@ def _tile(kernel: KernelOp) -> tuple[tuple[int, int], int, list[str]]:
 
 def _scheduler(kernel: KernelOp) -> str:
     """Who hands out tiles: nobody, as each CTA has one, a static stride, or launch control."""
-    found = {type(op) for op in walk(kernel, TryCancelOp | PlaceOp)}
-    if TryCancelOp in found:
+    if walk(kernel, TryCancelOp):
         return "clc"
-    return "static" if found else "none"
+    in_loops = [isinstance(op.number.owner, ir.Block) for op in walk(kernel, PlaceOp)]
+    return "static" if any(in_loops) else "none"
 
 
 def _tensors(kernel: KernelOp, mma: str) -> list[dict[str, Any]]:
@@ -144,6 +144,8 @@ def _parameter(kernel: KernelOp, parameter: Parameter) -> dict[str, Any]:
     if parameter.map is not None:
         return _map_parameter(parameter.tensor, parameter.map)
     alignments = [_alignment(store, parameter.argument) for store in stores(kernel)]
+    pieces = walk(kernel, StorePieceOp)
+    alignments += [stored_bytes(op) for op in pieces if argument_of(op.to) == parameter.argument]
     return {
         "kind": "pointer",
         "tensor": parameter.tensor,

@@ -1,12 +1,13 @@
-"""The pieces of a staged store: buffers in shared memory that threads write and TMA stores.
+"""The pieces of a staged store: buffers in shared memory that threads write.
 
-For each piece of the tile: the leader waits until the buffer's last store has been read, all meet,
-threads write their part, the async proxy is told, and the leader stores the piece by TMA.
+TMA stores a piece, or all threads do: neighbours take neighbouring units of a row, so that a warp
+stores whole rows of the piece.
 """
 
 from __future__ import annotations
 
 import functools
+import math
 from dataclasses import dataclass
 from functools import partial
 
@@ -15,15 +16,14 @@ from ...dialects.fragments import ROWS, tensor_memory
 from ...dialects.layout import TileLayout
 from ...dialects.mlir import ir, llvm
 from ...dialects.tile import ElementOp
-from ...dialects.tile_stores import (
-    TmaStoreOp,
-    WritePieceOp,
-)
-from ...dialects.tile_types import element_bytes, integers_of
+from ...dialects.tile_stores import StorePieceOp, TmaStoreOp, WritePieceOp
+from ...dialects.tile_types import element_bytes, integers_of, stored_element, stored_extents
 from .. import build
+from ..batches import step_bytes
 from ..places import PAIR, column_in, matrix_column, matrix_row, row_in
 from ..whole import is_whole
-from .elements import read_elements, slice_of
+from .copies import COPIES_MAX, part_offset, parts_of
+from .elements import element_pointer, read_elements, slice_of
 from .operands import UNIT_BYTES, map_at, unit_offset
 from .scalar_ops import apply_epilogue
 from .scope import Scope, lowered
@@ -59,7 +59,7 @@ class Piece:
     def _read(self, row: ir.Value, column: ir.Value, width: int, element: ElementOp) -> ir.Value:
         """What another operand has there."""
         op, (m, n) = self.op, self.op.sums.type.shape
-        height, columns = op.map.type.dims[1], op.map.type.dims[0]
+        height, columns = stored_extents(op.to.type)
         at_row = build.as_i32(op.i) * m + row
         at_column = build.as_i32(op.j) * n + (self.start + column)
         inside = None if is_whole(op, "i") else build.less(at_row, height)
@@ -127,7 +127,39 @@ def lower_tma_store(scope: Scope, op: TmaStoreOp) -> None:
     sm.TmaStoreOp.of(map_, build.shared_at(lowered(op.buffer)), coordinates)
 
 
+def lower_store_piece(scope: Scope, op: StorePieceOp) -> None:
+    """Loads of several parts of the buffer, then their stores; a part lies wholly in a row."""
+    layout, size = op.buffer.type.layout, stored_bytes(op)
+    width, (height, columns) = size // layout.element_bytes, stored_extents(op.to.type)
+    tile_m, tile_n = integers_of(op.extents)
+    first_row = build.as_i32(op.i) * tile_m
+    first_column = build.as_i32(op.j) * tile_n + op.start
+    part_type = ir.VectorType.get(
+        [size // min(size, 4)], ir.IntegerType.get_signless(8 * min(size, 4))
+    )
+    with parts_of(scope, layout, size, COPIES_MAX) as parts:
+        offsets = [part_offset(layout, row, part, size) for row, part in parts]
+        places = [build.shared_at(offset + lowered(op.buffer)) for offset in offsets]
+        values = [llvm.load(part_type, place, alignment=size) for place in places]
+        for (row, part), value in zip(parts, values, strict=True):
+            at_row, at_column = first_row + row, first_column + part * width
+            inside = None if is_whole(op, "i") else build.less(at_row, height)
+            if not is_whole(op, "j"):
+                inside = build.both(inside, build.less(at_column, columns))
+            with build.when(inside):
+                offset = build.widen(at_row) * columns + build.widen(at_column)
+                llvm.store(value, element_pointer(op.to, offset), alignment=size)
+
+
+def stored_bytes(op: StorePieceOp) -> int:
+    """Bytes of one store: up to 16, of which a row of C and of the piece are whole numbers."""
+    item = op.buffer.type.layout.element_bytes
+    lengths = (stored_extents(op.to.type)[1] * item, op.buffer.type.layout.k * item)
+    return math.gcd(UNIT_BYTES, *lengths, step_bytes(op.to))
+
+
 def alignment_bytes(op: WritePieceOp, view: ir.Value) -> int:
     """Bytes that the address of `view`, read by the epilogue, must be a multiple of."""
-    width = UNIT_BYTES // element_bytes(op.map.type.element)
+    by_threads = isinstance(op.to.type, ir.MemRefType)
+    width = PAIR if by_threads else UNIT_BYTES // element_bytes(stored_element(op.to.type))
     return width * element_bytes(ir.MemRefType(view.type).element_type)

@@ -40,7 +40,7 @@ from ...dialects.tile_boxes import LoadBoxesOp, MulticastBoxesOp
 from ...dialects.tile_loads import CopyTogetherOp
 from ...dialects.tile_place import PlaceOp
 from ...dialects.tile_scales import SCALED_MMAS
-from ...dialects.tile_stores import AwaitSumsOp, TmaStoreOp, WritePieceOp
+from ...dialects.tile_stores import AwaitSumsOp, StorePieceOp, TmaStoreOp, WritePieceOp
 from ...dialects.tile_sums import ClearSumsOp, HasSumsOp, SumsPlaceOp, SumsRowOp, ViewMmaOp
 from ...dialects.tile_threads import (
     ClearUnitOp,
@@ -72,7 +72,7 @@ from .mma_sync import (
     lower_warp_row,
 )
 from .operands import lower_load_boxes, lower_multicast_boxes
-from .pieces import lower_tma_store
+from .pieces import lower_store_piece, lower_tma_store
 from .positions import (
     lower_advance_position,
     lower_barrier,
@@ -390,6 +390,7 @@ _MMA_SYNC: Lowerings = {
     ReadRowsOp: lower_read_atoms,
     AwaitSumsOp: lower_settled,
     WritePieceOp: write_fragments,
+    StorePieceOp: lower_store_piece,
 }
 LOWERINGS = {
     "tcgen05.mma": _TCGEN05,

@@ -2,7 +2,11 @@
 
 import pytest
 
+from tilewright.compiler.bundle_writer import as_bundle
+from tilewright.compiler.driver import compile_matmul
 from tilewright.compiler.spec import MatmulSpec
+from tilewright.runtime.launch.devices import open_device
+from tilewright.tools.inputs import make_tensors
 
 pytestmark = pytest.mark.pairwise
 
@@ -17,6 +21,14 @@ TYPES = {
 SHAPES = {"f16": "m16n8k16", "bf16": "m16n8k16", "tf32": "m16n8k8"}
 SPANS = {"none": 16, "32B": 32, "64B": 64, "128B": 128}
 COPIES = "tiling{tile=TILE},copy-insertion,swizzle-selection,pipelining{stages=STAGES}"
+
+
+def counted(spec, pipeline):
+    """What the emulator counts of a kernel for sm_80."""
+    bundle = as_bundle(compile_matmul(spec, target="sm_80", pipeline=pipeline))
+    device = open_device("emulator")
+    report = device.launch(bundle, make_tensors(bundle.manifest, 0), 0, profile=True)
+    return report.profile.totals()
 
 
 def target_for(dtype):
@@ -90,6 +102,44 @@ def test_roles_hand_tma_tiles_to_warps_that_multiply(check_matmul, target, stagi
     compiled, _ = check_matmul(MatmulSpec(40, 136, 96), target=target, pipeline=text)
     assert "cp.async.bulk.tensor" in compiled.ptx
     assert ("stmatrix" in compiled.ptx) == ("matrices" in staging)
+
+
+STAGED = (
+    "tiling{tile=64x64x16 warps=2x2 order=ORDER},copy-insertion,swizzle-selection,"
+    "epilogue-staging{BUFFERS},pipelining{stages=2}"
+)
+
+
+@pytest.mark.sweep
+@pytest.mark.parametrize("c_dtype", ["bf16", "f32"])
+@pytest.mark.parametrize("n", [104, 102, 101])
+@pytest.mark.parametrize("buffers", ["", "columns=16 buffers=3"])
+@pytest.mark.parametrize("order", ["m", "grouped group=2"])
+def test_threads_store_staged_pieces_of_any_rows(check_matmul, c_dtype, n, buffers, order):
+    text = STAGED.replace("BUFFERS", buffers).replace("ORDER", order)
+    spec = MatmulSpec(136, n, 16, c_dtype=c_dtype)
+    compiled, _ = check_matmul(spec, target="sm_80", pipeline=text, seed=n)
+    row_bytes = n * (2 if c_dtype == "bf16" else 4)
+    assert ("st.shared" in compiled.ptx) == (n % 2 == 0)  # else a pair is in two rows
+    assert ("st.global.v4.b32" in compiled.ptx) == (row_bytes % 16 == 0)
+
+
+def test_persistent_ctas_stage_their_next_tile_once_the_last_is_stored(check_matmul):
+    text = f"{STAGED.replace('BUFFERS', '').replace('ORDER', 'm')},persistence{{ctas=2}}"
+    check_matmul(MatmulSpec(72, 136, 33), target="sm_80", pipeline=text, seed=3)
+
+
+def test_staged_stores_move_whole_sectors_and_no_bank_is_asked_twice():
+    ladder = {}
+    for staging in ("", "epilogue-staging,"):
+        text = STAGED.replace("epilogue-staging{BUFFERS},", staging).replace("ORDER", "m")
+        ladder[staging] = counted(MatmulSpec(64, 64, 16), text)
+    before, after = ladder.values()
+    assert after.conflicts == before.conflicts == 0
+    reads = 2 * 64 * 16 * 2
+    written = 64 * 64 * 2
+    assert after.sectors * 32 == reads + written
+    assert before.sectors * 32 == reads + 2 * written  # 16 of a sector's 32 bytes a request
 
 
 def test_clusters_multicast_to_warps_that_multiply(check_matmul):

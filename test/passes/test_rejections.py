@@ -80,7 +80,8 @@ def test_specs_that_cannot_be_built(fields, message):
         ("tiling{tile}", "pipeline: tiling: an option must be name=value, got 'tile'"),
         (
             "tiling{tiles=1}",
-            "tiling: unknown option 'tiles'; it takes tile, mma, operands, threads, warps",
+            "tiling: unknown option 'tiles'; it takes tile, mma, operands, threads, warps, order, "
+            "group",
         ),
         (
             "tiling{mma=wgmma.mma_async}",

@@ -229,7 +229,7 @@ def test_passes_that_are_run_twice(pipeline, message):
         ),
         (
             "epilogue-staging{buffers=no}",
-            "option buffers must be a number of pieces under way at once, got 'no'",
+            "option buffers must be auto or a number of pieces under way at once, got 'no'",
         ),
         ("epilogue-staging{write=all}", "option write must be auto, rows or matrices, got 'all'"),
         (
@@ -243,6 +243,7 @@ def test_passes_that_are_run_twice(pipeline, message):
         ("warp-specialization{warps=2}", "unknown option 'warps'; it takes none"),
         ("persistence{scheduler=dynamic}", "option scheduler must be static or clc, got 'dynamic'"),
         ("persistence{order=z}", "option order must be m, n, grouped or hilbert, got 'z'"),
+        ("tiling{order=z}", "option order must be m, n, grouped or hilbert, got 'z'"),
         ("persistence{group=0}", "option group must be auto or a number of tiles along M, got '0'"),
         (
             "persistence{depth=-1}",
@@ -439,6 +440,18 @@ HAVE = "sm_100a, sm_90a or sm_120a"
             f"{COPIES},lower-to-nvvm{{pdl=true}}",
             f"sm.kernel: lower-to-nvvm: sm_80 has no griddepcontrol, which {HAVE} have; "
             "use pdl=false, not true",
+        ),
+        (
+            f"{COPIES},epilogue-staging{{write=matrices}}",
+            f"tile.store: epilogue-staging: stmatrix is for {HAVE}, got sm_80; use write=rows",
+        ),
+        (
+            "tiling{tile=64x64x32 group=4}",
+            "tile.matmul: tiling: group is for order=grouped, got order=m",
+        ),
+        (
+            "tiling{tile=64x64x32 order=grouped},persistence",
+            "tile.kernel: persistence: CTAs have an order already; leave out that of tiling",
         ),
         (
             "tiling{tile=64x64x32 warps=3x1}",

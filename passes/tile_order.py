@@ -1,0 +1,88 @@
+"""In which order CTAs with one tile each take tiles: a kernel's `tile.order`.
+
+CTAs start in the order of %ctaid.x, then %ctaid.y, so that without an order those that run together
+have neighbours along M. `expand-loops` writes an order out (`expand_order`).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..dialects import sm
+from ..dialects.hilbert import CELLS_MAX
+from ..dialects.mlir import arith, ir
+from ..dialects.sm_types import attribute_of
+from ..dialects.tile import CtaTileOp, KernelOp
+from ..dialects.tile_place import PlaceOp
+from ..dialects.tile_types import integers, integers_of
+from ..dialects.verify import ORDERS
+from .base import refused, walk
+from .build import constant
+
+ORDER_ATTRIBUTE = "tile.order"
+ORDER, GROUP = "order", "group"
+GRID_ORDER = "m"
+GROUP_DEFAULT = 8
+
+
+def say_order(kernel: KernelOp, order: str, group: int) -> None:
+    """Write an order down; none for that of the grid itself."""
+    if order != GRID_ORDER:
+        said = {ORDER: attribute_of(order), GROUP: attribute_of(group)}
+        kernel.operation.attributes[ORDER_ATTRIBUTE] = ir.DictAttr.get(said)
+
+
+def said_order(kernel: KernelOp) -> tuple[str, int] | None:
+    """(order, group) that a kernel says, None where it says none."""
+    attributes = kernel.operation.attributes
+    if ORDER_ATTRIBUTE not in attributes:
+        return None
+    said: Any = attributes[ORDER_ATTRIBUTE]
+    try:
+        order, group = ir.StringAttr(said[ORDER]).value, ir.IntegerAttr(said[GROUP]).value
+    except (KeyError, TypeError, ValueError):
+        order, group = "", 0
+    if order not in ORDERS or group < 1 or len(said) != 2:
+        wanted = f"{{group = 8 : i64, order = {ORDERS[2]!r}}}, the order one of {ORDERS}"
+        raise refused(kernel, f"{ORDER_ATTRIBUTE} must be as {wanted}, got {said}")
+    return order, group
+
+
+def expand_order(kernel: KernelOp) -> None:
+    """A CTA's place in the grid by its number, counted along x, then y."""
+    said = said_order(kernel)
+    if said is None:
+        return
+    for place in walk(kernel, CtaTileOp):
+        with ir.InsertionPoint(place), place.location:
+            made = _place(kernel, *said)
+        for old, new in zip(place.operation.results, made.operation.results, strict=True):
+            old.replace_all_uses_with(new)
+        place.operation.erase()
+    del kernel.operation.attributes[ORDER_ATTRIBUTE]
+
+
+def _place(kernel: KernelOp, order: str, group: int) -> PlaceOp:
+    tiles, cluster = integers_of(kernel.grid)[:2], integers_of(kernel.cluster)
+    x, y = (_cluster_along(axis, extent) for axis, extent in zip("xy", cluster, strict=False))
+    number = arith.addi(arith.muli(y, constant(tiles[0] // cluster[0])), x)
+    how = {"tiles": integers(tiles), ORDER: attribute_of(order), GROUP: attribute_of(group)}
+    index = ir.IndexType.get()
+    return PlaceOp(number=number, **how, i=index, j=index)
+
+
+def _cluster_along(axis: str, extent: int) -> ir.Value:
+    """Which cluster this CTA's is along an axis of the grid."""
+    cta = sm.SpecialRegisterOp.of(register=f"ctaid.{axis}").value
+    return cta if extent == 1 else arith.divui(cta, constant(extent))
+
+
+def check_order(kernel: KernelOp) -> None:
+    """Refuse an order that the kernel's grid cannot have."""
+    said, tiles = said_order(kernel), integers_of(kernel.grid)[:2]
+    if said is not None and said[0] == "hilbert" and tiles[0] * tiles[1] > CELLS_MAX:
+        raise refused(
+            kernel,
+            f"{ORDER_ATTRIBUTE} hilbert has at most {CELLS_MAX} tiles, got {tiles[0]}x{tiles[1]}; "
+            "take order=grouped",
+        )

@@ -1,0 +1,43 @@
+// Threads write as many pieces as there are buffers, meet, and store those; then the next.
+// RUN: tilewright opt %s --target sm_80 --passes 'copy-insertion,epilogue-staging{columns=32 buffers=3},expand-loops' | filecheck %s
+
+// CHECK-NOT: tile.staged_store
+// CHECK:     "sm.named_barrier"
+// CHECK-COUNT-3: "tile.write_piece"
+// CHECK-NOT: "tile.store_piece"
+// CHECK:     "sm.named_barrier"
+// CHECK-COUNT-3: "tile.store_piece"(%{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}) {extents = [128, 128], whole = "i"}
+// CHECK-NOT: "tile.store_piece"
+// CHECK:     "sm.named_barrier"
+// CHECK:     "tile.write_piece"
+// CHECK-COUNT-3: "tile.next_buffer"
+// CHECK:     "sm.named_barrier"
+// CHECK:     "tile.store_piece"
+// CHECK-COUNT-3: "tile.next_buffer"
+// CHECK-NOT: "sm.bulk_wait"
+// CHECK-NOT: "tile.write_piece"
+!a = memref<256x256xbf16, 1>
+!b = memref<256x256xbf16, 1>
+!c = memref<256x250xbf16, 1>
+!ta = !tile.smem<tensor<128x64xbf16>, "k", "none">
+!tb = !tile.smem<tensor<128x64xbf16>, "k", "none">
+!acc = !tile.acc<tensor<128x128xf32>>
+"tile.kernel"() ({
+^bb0(%a: !a, %b: !b, %c: !c):
+  %i, %j = "tile.cta_tile"() : () -> (index, index)
+  %acc = "tile.accumulator"() : () -> !acc
+  %zero = arith.constant 0 : index
+  %one = arith.constant 1 : index
+  %steps = arith.constant 4 : index
+  scf.for %k = %zero to %steps step %one {
+    %ta = "tile.load"(%a, %i, %k) : (!a, index, index) -> !ta
+    %tb = "tile.load"(%b, %j, %k) : (!b, index, index) -> !tb
+    %more = arith.cmpi ne, %k, %zero : index
+    "tile.mma"(%acc, %ta, %tb, %more) : (!acc, !ta, !tb, i1) -> ()
+  }
+  "tile.store"(%acc, %c, %i, %j) ({
+  ^bb0(%x: f32):
+    %y = arith.truncf %x : f32 to bf16
+    "tile.yield"(%y) : (bf16) -> ()
+  }) : (!acc, !c, index, index) -> ()
+}) {arg_names = ["a", "b", "c"], cluster = [1, 1, 1], grid = [2, 2, 1], sym_name = "f", threads = 128 : i64} : () -> ()
