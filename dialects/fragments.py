@@ -83,8 +83,12 @@ def find_fragment(atom: str, operand: str | None, bits: int) -> Fragment:
         found = re.fullmatch(pattern, atom)
         if found:
             return make(found, operand, bits)
-    known = "m16n8kK, m8n8k4, m64nNkK, ldmatrix.xR[.trans], stmatrix.xR[.trans], 32x32b.xR, "
-    raise LayoutError(f"fragment: atom must be one of {known}16x64b.xR …, got {atom!r}")
+    known = "m16n8kK, m8n8k4, m64nNkK, ldmatrix.xR[.trans], stmatrix.xR[.trans]"
+    shapes = ", ".join(f"{shape}.xR" for shape in _TENSOR_SHAPES)
+    raise LayoutError(
+        f"fragment: atom must be one of {known}, {shapes}, got {atom!r}; name it so, as m16n8k16 "
+        "or ldmatrix.x4.trans"
+    )
 
 
 def mma_sync(k: int, operand: str, bits: int) -> Fragment:
@@ -94,7 +98,7 @@ def mma_sync(k: int, operand: str, bits: int) -> Fragment:
     t % 4-th register of each four along K.
     """
     if k not in (4, 8, 16, 32):
-        raise LayoutError(f"fragment: K of mma.sync must be 4, 8, 16 or 32, got {k}")
+        raise LayoutError(f"fragment: K of mma.sync must be 4, 8, 16 or 32, got {k}; take one")
     if operand == "d":
         return _sums(f"mma.sync m16n8k{k}", 16, bits, warps=1)
     _need_bits(bits, (8, 16, 32))
@@ -103,7 +107,7 @@ def mma_sync(k: int, operand: str, bits: int) -> Fragment:
     if k % (QUAD * packed) or along_k not in (1, 2):
         raise LayoutError(
             f"fragment: K of mma.sync must be {QUAD * packed} or {2 * QUAD * packed} with elements "
-            f"of {bits} bits, got {k}"
+            f"of {bits} bits, got {k}; take one of them, or another type"
         )
     rows = 16 if operand == "a" else 8
     halves = [(2, ROWS)] if operand == "a" else []
@@ -127,7 +131,7 @@ def wgmma(n: int, k: int, operand: str, bits: int) -> Fragment:
     if n % 8 or not 8 <= n <= 256 or k not in (8, 16, 32):
         raise LayoutError(
             "fragment: wgmma has N of 8 to 256, a multiple of 8, and K of 8, 16 or 32, got "
-            f"N {n} and K {k}"
+            f"N {n} and K {k}; change it"
         )
     if operand == "d":
         return _sums(f"wgmma m64n{n}k{k}", n, bits, warps=4)
@@ -136,7 +140,7 @@ def wgmma(n: int, k: int, operand: str, bits: int) -> Fragment:
     if operand != "a" or k != 2 * QUAD * packed:
         raise LayoutError(
             f"fragment: wgmma has A in registers with K of {2 * QUAD * packed} elements of {bits} "
-            f"bits, and D; got {operand} with K of {k}"
+            f"bits, and D; got {operand} with K of {k}; other operands lie in shared memory"
         )
     threads = [(QUAD, packed * rows), (ROWS, 1), (4, 16)]
     values = [(packed, rows), (2, ROWS), (2, QUAD * packed * rows)]
@@ -157,7 +161,7 @@ def tensor_memory(shape: str, number: int) -> Fragment:
     if shape not in _TENSOR_SHAPES or not 1 <= number <= 128:
         raise LayoutError(
             f"fragment: tensor memory is read as {', '.join(_TENSOR_SHAPES)}, x1 to x128, got "
-            f"{shape}.x{number}"
+            f"{shape}.x{number}; take one of them"
         )
     lanes, registers, columns = _TENSOR_SHAPES[shape]
     threads, values = {
@@ -168,7 +172,11 @@ def tensor_memory(shape: str, number: int) -> Fragment:
         "16x256b": ([(QUAD, 32), (8, 1)], [(2, 16), (2, 8), (number, 128)]),
     }[shape]
     if registers * number > 128:
-        raise LayoutError(f"fragment: a thread takes up to 128 registers, got {registers * number}")
+        most = 128 // registers
+        raise LayoutError(
+            f"fragment: a thread takes up to 128 registers, got {registers * number}; "
+            f"take .x{most} or less"
+        )
     name = f"tcgen05.ld {shape}.x{number}"
     return _fragment(name, (lanes, columns * number), REGISTER_BITS, threads, values)
 
@@ -231,7 +239,9 @@ def _cut(modes: list[tuple[int, int]], rows: int) -> tuple[list, list]:
 def _need_bits(bits: int, legal: tuple[int, ...]) -> None:
     if bits not in legal:
         known = ", ".join(map(str, legal))
-        raise LayoutError(f"fragment: elements must have {known} bits here, got {bits}")
+        raise LayoutError(
+            f"fragment: elements must have {known} bits here, got {bits}; name such a type"
+        )
 
 
 def _make_mma(found: re.Match, operand: str | None, bits: int) -> Fragment:
@@ -254,7 +264,10 @@ def _make_matrices(found: re.Match, operand: str | None, bits: int) -> Fragment:
 def _make_tensor_memory(found: re.Match, operand: str | None, bits: int) -> Fragment:
     _no_operand(found, operand)
     _need_bits(bits, (32,))
-    return tensor_memory(found["shape"], int(found["number"]))
+    number = int(found["number"])
+    if number & (number - 1):  # PTX ISA, tcgen05.ld: .num
+        raise LayoutError(f"fragment: R of .xR must be a power of 2, got {number}; round it up")
+    return tensor_memory(found["shape"], number)
 
 
 def _one_of(operand: str | None) -> str:

@@ -40,7 +40,7 @@ def add_subject(subjects: Any) -> None:
         help="mma.sync: m16n8k16, m8n8k4; wgmma: m64n64k16; ldmatrix.x4, stmatrix.x2.trans;"
         " tcgen05.ld: 32x32b.x8, 16x256b.x2",
     )
-    parser.add_argument("--operand", help="of an MMA: a, b, or d for C and D")
+    parser.add_argument("--operand", help="of an MMA: a, b, c or d; C lies as D does")
     parser.add_argument("--type", required=True, help="element type: bf16, f32, e4m3, f64, …")
     add_picture(parser)
     add_json(parser)
@@ -58,8 +58,9 @@ def explain_layout_command(parser: Parser, options: argparse.Namespace) -> int:
     from ..dialects.fragments import find_fragment
 
     bits = bits_of(parser, options.type)
-    _check_type(parser, options.operand, options.type)
-    fragment = find_fragment(options.atom, options.operand, bits)
+    operand = "d" if options.operand == "c" else options.operand  # they lie alike
+    _check_type(parser, operand, options.type)
+    fragment = find_fragment(options.atom, operand, bits)
     grid = fragment_grid(fragment)
     if options.svg:
         write_text(grid.svg(), options.svg)

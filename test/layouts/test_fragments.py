@@ -59,6 +59,29 @@ def test_mma_fragments_are_the_figures_of_the_isa(atom, operand, bits):
     assert all(fragment.owner(*place) == held for held, place in places.items())
 
 
+@pytest.mark.parametrize(("atom", "columns"), [("m64n8k16", 8), ("m64n64k16", 64)])
+def test_sums_of_wgmma_are_the_figure_of_the_isa(atom, columns):
+    """Warp w has rows 16 w on; register i is of column 8 (i / 4) + 2 (t % 4) + i % 2."""
+    fragment = find_fragment(atom, "d", 32)
+    for thread in range(128):
+        for i in range(columns // 2):
+            row = 16 * (thread // 32) + thread % 32 // 4 + 8 * (i // 2 % 2)
+            column = 8 * (i // 4) + 2 * (thread % 4) + i % 2
+            assert fragment.element(thread, i) == (row, column)
+
+
+@pytest.mark.parametrize(("k", "bits"), [(8, 32), (16, 16), (32, 8)])
+def test_a_of_wgmma_in_registers_is_the_figure_of_the_isa(k, bits):
+    """Elements of a register are neighbours along K; registers: rows 8 on, then half of K on."""
+    fragment, per = find_fragment(f"m64n64k{k}", "a", bits), 32 // bits
+    for thread in range(128):
+        for i in range(4 * per):
+            register, low = divmod(i, per)
+            row = 16 * (thread // 32) + thread % 32 // 4 + 8 * (register % 2)
+            column = k // 2 * (register // 2) + per * (thread % 4) + low
+            assert fragment.element(thread, i) == (row, column)
+
+
 @pytest.mark.parametrize("count", [1, 2, 4])
 @pytest.mark.parametrize("transposed", [False, True])
 def test_matrices_are_the_figures_of_the_isa(count, transposed):
@@ -82,6 +105,23 @@ def test_tensor_memory_is_read_as_the_emulator_reads_it(shape, number):
         for thread in range(32):
             expected = int(lanes[register][thread]), int(columns[register][thread])
             assert fragment.element(thread, register) == expected
+
+
+READS = {  # PTX ISA, tcgen05 matrix fragments: thread t, register r of .x4 → lane, column
+    "32x32b": lambda t, r: (t, r),
+    "16x64b": lambda t, r: (t % 2 * 8 + t // 4, 2 * r + t // 2 % 2),
+    "16x128b": lambda t, r: (t // 4 + r % 2 * 8, 4 * (r // 2) + t % 4),
+    "16x256b": lambda t, r: (t // 4 + r // 2 % 2 * 8, 8 * (r // 4) + 2 * (t % 4) + r % 2),
+    "16x32bx2": lambda t, r: (t % 16, r + 4 * (t // 16)),  # the halves side by side
+}
+
+
+@pytest.mark.parametrize("shape", READS)
+def test_tensor_memory_is_read_as_the_figures_of_the_isa_say(shape):
+    fragment = find_fragment(f"{shape}.x4", None, 32)
+    for thread in range(32):
+        for register in range(fragment.registers):
+            assert fragment.element(thread, register) == READS[shape](thread, register)
 
 
 def test_a_tensor_core_of_blackwell_is_read_as_stmatrix_takes_it():
@@ -111,7 +151,9 @@ def test_the_inverse_has_a_mode_for_each_axis():
         ("m64n12k16", "d", 32, "N of 8 to 256, a multiple of 8, and K of 8, 16 or 32, got N 12"),
         ("16x256b.x64", None, 32, "up to 128 registers, got 256"),
         ("16x512b.x1", None, 32, "tensor memory is read as 32x32b, 16x32bx2, 16x64b"),
-        ("ldmatrix.x3", None, 16, "atom must be one of"),
+        ("ldmatrix.x3", None, 16, "16x256b.xR, got 'ldmatrix.x3'; name it so, as m16n8k16"),
+        ("32x32b.x3", None, 32, "R of .xR must be a power of 2, got 3; round it up"),
+        ("ldmatrix.x4", None, 8, "elements must have 16 bits here, got 8; name such a type"),
         ("ldmatrix.x4", "a", 16, "ldmatrix.x4 has one operand, got a; leave it out"),
         ("32x32b.x8", "d", 32, "32x32b.x8 has one operand, got d; leave it out"),
         ("m16n8k16", None, 16, "operand must be one of a, b, d, got none; name it"),

@@ -102,6 +102,14 @@ def test_the_pictures_of_the_pages_are_those_of_the_commands(tilewright, tmp_pat
     assert f"({folder}/{file})" in (DOCS / f"{folder}.md").read_text()
 
 
+def test_c_lies_as_d_does(tilewright):
+    c, d = (
+        tilewright(*"explain layout --atom m16n8k16 --type f32 --operand".split(), operand).out
+        for operand in "cd"
+    )
+    assert c == d and "((4,8),(2,2)):((32,1),(16,8))" in c
+
+
 def test_the_tiles_of_the_pictures_are_those_of_the_presets():
     """Rows of 32 elements of 16 bits: mma-sync.md draws what s3 to s5 have."""
     for name in ("s3", "s4", "s5"):
