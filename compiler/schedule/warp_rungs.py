@@ -27,7 +27,10 @@ from .warp_schedule import (
     step_cycles,
 )
 
-KNOWN = {"normalize", "tiling", "copy-insertion", "swizzle-selection", "pipelining"}
+KNOWN = {
+    *("normalize", "tiling", "copy-insertion", "swizzle-selection", "epilogue-staging"),
+    "pipelining",
+}
 """Passes whose kernels the estimate describes."""
 
 Passes = Sequence[tuple[str, Mapping[str, str]]]

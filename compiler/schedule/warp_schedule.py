@@ -7,7 +7,7 @@
     least   the rounds of the busiest multiprocessor, then the largest tile and the deepest ring
 
 C goes through shared memory where its rows are pairs of elements. CTAs take tiles in groups where C
-has many of them along M.
+has many of them along M. Where the chip has TMA and it can address A and B, a role loads them.
 
 Figures are those of data sheets. Latency, what is hidden, staging and order fit the times of the
 same kernels on an H100 and an H200 (docs/appendix/mma-sync.md); nothing was measured on the chips
@@ -19,7 +19,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ...dialects.dtypes import DTYPES
 from ...dialects.errors import CompileError
@@ -27,6 +27,7 @@ from ...dialects.legality import RESERVED_BYTES, tile_memory
 from ...dialects.target import WARP, WARP_THREADS, Target, warp_grid
 from ..spec import MatmulSpec
 from .chip_figures import figures
+from .problem import Problem
 
 TILES = (
     (128, 256), (256, 128), (128, 128), (128, 64), (64, 128), (64, 64), (64, 32), (32, 64),
@@ -36,7 +37,10 @@ K_BYTES = (128, 64)  # of a tile: a row of the widest swizzle, or of half of it
 STAGES_MIN, STAGES_MAX = 3, 4
 NOT_HIDDEN = 0.2  # assumed: of what a step does beside what takes it longest
 STEP_LATENCY = 300  # cycles from the meeting of a step to its last MMA, beside the MMAs themselves
+TMA_BUFFERS, PIECE_BYTES = 2, 64  # of a row that TMA stores at a time: room for a second CTA
+PAIR_STORE_RATE = 16  # bytes a cycle, of sums that threads store as they have them
 GROUPED_TILES = 32  # along M, from which a grouped order was faster on an H200
+ROLE_REGISTERS = 42  # the same where another warp loads tiles (ptxas, tiles of 64x64 and 128x128)
 OTHER_REGISTERS = 82  # of a thread, beside its sums: fragments and addresses
 
 
@@ -44,7 +48,8 @@ OTHER_REGISTERS = 82  # of a thread, beside its sums: fragments and addresses
 class WarpSchedule:
     """A tile of M×N×K elements, the warps that share it, and the slots of its ring.
 
-    `staged` sums go through shared memory; `grouped` tiles share more operands in L2.
+    `staged` sums go through shared memory; `grouped` tiles share more operands in L2. With `roles`
+    a warp of its own loads tiles by TMA, and TMA stores what is staged, `columns` at a time.
     """
 
     tile: tuple[int, int, int]
@@ -52,20 +57,34 @@ class WarpSchedule:
     stages: int
     staged: bool = False
     grouped: bool = False
+    roles: bool = False
+    columns: int | None = None
 
     def label(self) -> str:
         """In words."""
         tile, warps = ("x".join(map(str, extents)) for extents in (self.tile, self.warps))
-        order = ", grouped" if self.grouped else ""
-        return f"{tile} by mma.sync of {warps} warps, {self.stages} stages{order}"
+        more = [name for name in ("grouped", "staged", "roles") if getattr(self, name)]
+        return ", ".join([f"{tile} by mma.sync of {warps} warps, {self.stages} stages", *more])
 
     def pipeline(self) -> str:
         """The passes with their options, as `--pipeline` takes them."""
         tile, warps = ("x".join(map(str, extents)) for extents in (self.tile, self.warps))
         order = " order=grouped" if self.grouped else ""
-        passes = [f"tiling{{tile={tile} warps={warps}{order}}}", "copy-insertion"]
-        passes += ["swizzle-selection", *(["epilogue-staging"] if self.staged else [])]
-        return ",".join([*passes, *([f"pipelining{{stages={self.stages}}}"] * (self.stages > 1))])
+        copies = "tma-insertion" if self.roles else "copy-insertion"
+        passes = {
+            f"tiling{{tile={tile} warps={warps}{order}}},{copies},swizzle-selection": True,
+            f"epilogue-staging{self._pieces()}": self.staged,
+            f"pipelining{{stages={self.stages}}}": self.stages > 1,
+            "warp-specialization": self.roles,
+        }
+        return ",".join(text for text, wanted in passes.items() if wanted)
+
+    def _pieces(self) -> str:
+        return "" if self.columns is None else f"{{columns={self.columns}}}"
+
+    def staging_bytes(self, c_bytes: int) -> int:
+        """Shared memory of the buffers that TMA stores; others lie where operands lay."""
+        return TMA_BUFFERS * self.tile[0] * (self.columns or 0) * c_bytes
 
 
 @dataclass(frozen=True)
@@ -83,20 +102,40 @@ def is_by_warps(target: Target) -> bool:
 
 def candidates(spec: MatmulSpec, target: Target) -> list[tuple[WarpSchedule, float]]:
     """Each schedule with its microseconds by estimate, the least first; of equals the largest."""
-    item = DTYPES[spec.a_dtype].bytes
+    item, c_bytes = DTYPES[spec.a_dtype].bytes, DTYPES[spec.c_dtype].bytes
     found = []
     for (m, n), k_bytes in itertools.product(TILES, K_BYTES):
         tile, grid = (m, n, k_bytes // item), warp_grid(m, n, target.mma)
         if grid is None or tile_memory(target, tile, item):
             continue
-        slot = (m + n) * k_bytes
         steps = -(-spec.k // tile[2])
-        most = max(1, min(STAGES_MAX, steps, (target.shared_bytes - RESERVED_BYTES) // slot))
-        for stages in range(min(STAGES_MIN, most), most + 1):
-            grouped = -(-spec.m // m) >= GROUPED_TILES
-            schedule = WarpSchedule(tile, grid, stages, spec.n % 2 == 0, grouped)
-            found.append((schedule, estimate_us(spec, schedule, target)))
+        for one in _one_stage(spec, target, tile, grid):
+            free = target.shared_bytes - RESERVED_BYTES - one.staging_bytes(c_bytes)
+            most = min(STAGES_MAX, steps, free // ((m + n) * k_bytes))
+            for stages in range(min(STAGES_MIN, steps), most + 1):
+                schedule = replace(one, stages=stages)
+                found.append((schedule, estimate_us(spec, schedule, target)))
     return sorted(found, key=_order)
+
+
+def _one_stage(
+    spec: MatmulSpec, target: Target, tile: tuple[int, int, int], warps: tuple[int, int]
+) -> list[WarpSchedule]:
+    """All but the ring: roles where TMA can load A and B, order, and how C is stored.
+
+    TMA stores whole units of a row, from memory that the ring could have, too; without roles
+    threads store what is whole pairs, from memory of the ring.
+    """
+    problem = Problem.of(spec, target)
+    roles = target.async_agents and problem.by_tma("a") and problem.by_tma("b")
+    row_bytes, _ = problem.pitch_bytes("c")
+    staged = row_bytes % target.tma_alignment_bytes == 0 if roles else spec.n % 2 == 0
+    grouped = -(-spec.m // tile[0]) >= GROUPED_TILES
+    one = WarpSchedule(tile, warps, 1, staged, grouped, roles)
+    if not (roles and staged):
+        return [one]
+    columns = min(tile[1], PIECE_BYTES // DTYPES[spec.c_dtype].bytes)
+    return [replace(one, columns=columns), replace(one, staged=False)]
 
 
 def _order(found: tuple[WarpSchedule, float]) -> tuple[float, int, int]:
@@ -142,12 +181,12 @@ def estimate(
     """Of steps in which each resource is busy so long, and that last `latency` cycles more."""
     (m, n, k), chip = schedule.tile, figures(target)
     item, result = DTYPES[spec.a_dtype].bytes, DTYPES[spec.c_dtype].bytes
-    room = _ctas_at_once(schedule, target, item)
+    room = _ctas_at_once(schedule, target, item, result)
     *others, slowest = sorted(busy.values())
     step = slowest + NOT_HIDDEN * sum(others)
     ctas = max(1, spec.batch) * -(-spec.m // m) * -(-spec.n // n)
     rounds, left = divmod(-(-ctas // target.multiprocessors), room)
-    rate = chip.tma_store_rate if schedule.staged else chip.direct_store_rate
+    rate = chip.tma_store_rate if schedule.staged else PAIR_STORE_RATE
     stored = m * n * result / rate
 
     def round_of(count: int) -> float:
@@ -164,11 +203,14 @@ def estimate(
     return WarpEstimate(max(work_us, dram_us), "DRAM" if dram_us > work_us else bound)
 
 
-def _ctas_at_once(schedule: WarpSchedule, target: Target, item: int) -> int:
+def _ctas_at_once(schedule: WarpSchedule, target: Target, item: int, c_bytes: int) -> int:
     """CTAs that shared memory and registers of a multiprocessor have room for."""
     m, n, k = schedule.tile
     threads = WARP_THREADS * math.prod(schedule.warps)
-    registers = threads * min(255, m * n // threads + OTHER_REGISTERS)
+    others = ROLE_REGISTERS if schedule.roles else OTHER_REGISTERS
+    each = min(255, m * n // threads + others)
+    registers = (threads + WARP_THREADS * schedule.roles) * each
     shared = schedule.stages * (m + n) * k * item + target.cta_reserved_shared_bytes
+    shared += schedule.staging_bytes(c_bytes)
     by_shared = target.multiprocessor_shared_bytes // shared
     return max(1, min(by_shared, target.registers // registers))

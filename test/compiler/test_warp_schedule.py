@@ -31,7 +31,8 @@ def test_every_candidate_is_a_tile_that_the_chip_can_hold(chip, dtype):
             assert legality.warp_grid(target, m, n, schedule.warps) is None
             assert legality.tile_depth(target, k, type_.k_per_mma, dtype) is None
             ring = schedule.stages * (m + n) * k * type_.bytes
-            assert ring + legality.RESERVED_BYTES <= target.shared_bytes
+            pieces = 2 * m * (schedule.columns or 0) * DTYPES[types[2]].bytes
+            assert ring + pieces + legality.RESERVED_BYTES <= target.shared_bytes
 
 
 @pytest.mark.parametrize("chip", CHIPS)
@@ -42,5 +43,25 @@ def test_large_matmuls_take_large_tiles_and_few_rows_take_few(chip):
     assert math.prod(small.tile[:2]) < math.prod(large.tile[:2])
 
 
-def test_the_default_pipeline_copies_by_threads():
-    assert "copy-insertion" in choose_pipeline(MatmulSpec(512, 512, 512), "sm_80")
+def passes_of(spec, chip):
+    """The names of the passes of the default pipeline."""
+    return [text.partition("{")[0] for text in choose_pipeline(spec, chip).split(",")]
+
+
+def test_tma_loads_for_a_role_where_it_can_and_threads_copy_elsewhere():
+    by_threads = ["tiling", "copy-insertion", "swizzle-selection", "epilogue-staging", "pipelining"]
+    by_tma = ["tiling", "tma-insertion", *by_threads[2:], "warp-specialization"]
+    assert passes_of(MatmulSpec(512, 512, 512), "sm_80") == by_threads
+    assert passes_of(MatmulSpec(512, 512, 512), "sm_120a") == by_tma
+    assert passes_of(MatmulSpec(512, 512, 510), "sm_120a") == by_threads
+
+
+def test_rows_of_c_that_are_no_pairs_or_units_are_stored_as_threads_have_them():
+    assert "epilogue-staging" not in passes_of(MatmulSpec(512, 511, 512), "sm_80")
+    assert "epilogue-staging" in passes_of(MatmulSpec(512, 510, 512), "sm_80")
+    assert "epilogue-staging" not in passes_of(MatmulSpec(512, 510, 512), "sm_120a")
+
+
+def test_many_tiles_along_m_are_taken_in_groups():
+    assert "order=grouped" in choose_pipeline(MatmulSpec(8192, 8192, 1024), "sm_80")
+    assert "order" not in choose_pipeline(MatmulSpec(512, 8192, 1024), "sm_80")

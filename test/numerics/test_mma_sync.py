@@ -79,6 +79,15 @@ def test_any_grid_of_warps_shares_a_tile(check_matmul, grid):
     assert {"m16n8k16", "m16n8k8"} <= set(compiled.ptx.replace(".", " ").split())
 
 
+@pytest.mark.parametrize("depth", [4, 12])
+def test_what_is_left_of_a_tf32_tile_is_multiplied_four_of_k_at_a_time(check_matmul, depth):
+    text = f"tiling{{tile=32x16x{depth}}},copy-insertion,swizzle-selection"
+    spec = MatmulSpec(48, 16, 20, *TYPES["tf32"])
+    compiled, _ = check_matmul(spec, target="sm_80", pipeline=text)
+    assert "m16n8k4.row.col.f32.tf32.tf32.f32" in compiled.ptx
+    assert ("m16n8k8" in compiled.ptx) == (depth > 8)
+
+
 @pytest.mark.parametrize("target", ["sm_90a", "sm_100a"])
 def test_chips_with_other_mmas_multiply_by_mma_sync_where_it_is_asked_for(check_matmul, target):
     text = "tiling{tile=32x32x32 mma=mma.sync},copy-insertion,swizzle-selection,pipelining"
@@ -140,6 +149,21 @@ def test_staged_stores_move_whole_sectors_and_no_bank_is_asked_twice():
     written = 64 * 64 * 2
     assert after.sectors * 32 == reads + written
     assert before.sectors * 32 == reads + 2 * written  # 16 of a sector's 32 bytes a request
+
+
+DEFAULT_PASSES = (
+    *("tiling", "tma-insertion", "swizzle-selection"),
+    *("epilogue-staging", "pipelining", "warp-specialization"),
+)
+
+
+@pytest.mark.sweep(3)
+@pytest.mark.parametrize("stop_after", DEFAULT_PASSES)
+def test_every_prefix_of_the_default_of_sm_120a_multiplies(check_matmul, stop_after):
+    spec = MatmulSpec(40, 72, 72)
+    compiled, _ = check_matmul(spec, target="sm_120a", stop_after=stop_after, seed=1)
+    assert "mma.sync" in compiled.ptx
+    assert ("cp.async.bulk.tensor" in compiled.ptx) == (stop_after != "tiling")
 
 
 def test_clusters_multicast_to_warps_that_multiply(check_matmul):
