@@ -25,11 +25,22 @@ GRID_ORDER = "m"
 GROUP_DEFAULT = 8
 
 
-def say_order(kernel: KernelOp, order: str, group: int) -> None:
+def parse_group(text: str) -> int | None:
+    """`auto` (None) or a positive count."""
+    count = None if text == "auto" else int(text)
+    if count is not None and count < 1:
+        raise ValueError(text)
+    return count
+
+
+def say_order(kernel: KernelOp, matmul: Any, order: str, group: int | None) -> None:
     """Write an order down; none for that of the grid itself."""
+    if group is not None and order != "grouped":
+        raise refused(matmul, f"tiling: group is for order=grouped, got order={order}")
     if order != GRID_ORDER:
-        said = {ORDER: attribute_of(order), GROUP: attribute_of(group)}
+        said = {ORDER: attribute_of(order), GROUP: attribute_of(group or GROUP_DEFAULT)}
         kernel.operation.attributes[ORDER_ATTRIBUTE] = ir.DictAttr.get(said)
+        check_order(kernel)
 
 
 def said_order(kernel: KernelOp) -> tuple[str, int] | None:

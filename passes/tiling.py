@@ -65,7 +65,7 @@ from .thread_tiling import (
     thread_tile,
     threads_for,
 )
-from .tile_order import GRID_ORDER, GROUP_DEFAULT, check_order, say_order
+from .tile_order import GRID_ORDER, parse_group, say_order
 from .warp_grids import say_grid
 
 GLOBAL = 1
@@ -80,14 +80,6 @@ def parse_grid(text: str) -> tuple[int, ...] | None:
 def parse_tile(text: str) -> tuple[int, ...] | None:
     """`auto` (None) or three extents."""
     return None if text == "auto" else parse_extents(3)(text)
-
-
-def parse_group(text: str) -> int | None:
-    """`auto` (None) or a positive count."""
-    count = None if text == "auto" else int(text)
-    if count is not None and count < 1:
-        raise ValueError(text)
-    return count
 
 
 @dataclass(frozen=True)
@@ -156,10 +148,7 @@ class Tiling:
         kernel = _build_kernel(matmul, tile, threads, self.operands, target)
         if grid:
             say_grid(kernel, grid)
-        if self.group is not None and self.order != "grouped":
-            raise refused(matmul, f"tiling: group is for order=grouped, got order={self.order}")
-        say_order(kernel, self.order, self.group or GROUP_DEFAULT)
-        check_order(kernel)
+        say_order(kernel, matmul, self.order, self.group)
         function = matmul.operation.parent.opview
         if isinstance(function, func.FuncOp):
             function.operation.erase()
