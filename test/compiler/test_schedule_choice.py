@@ -338,7 +338,7 @@ def test_the_choice_needs_no_mlir(monkeypatch):
     monkeypatch.setitem(sys.modules, "tilewright.dialects.mlir", None)
     module = importlib.import_module("tilewright.compiler.schedule.choice")
     fields = dict(a_dtype="bf16", c_dtype="bf16", a_major="k", b_major="k")
-    spec = SimpleNamespace(m=64, n=64, k=64, batch=0, **fields)
+    spec = SimpleNamespace(m=64, n=64, k=64, batch=0, is_scaled=False, **fields)
     assert module.choose_schedule(spec, TARGET).tile[0] == 64
 
 

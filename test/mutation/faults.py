@@ -55,8 +55,8 @@ LAYOUTS_AND_FRONT_END = [
 PASSES = [
     Fault(
         "tiling: the last, ragged K step is left out",
-        "    loop = scf.ForOp(zero, _index(_tiles(a.type.shape[1], k)), one)",
-        "    loop = scf.ForOp(zero, _index(max(1, a.type.shape[1] // k)), one)",
+        "    loop = scf.ForOp(zero, _index(_tiles(depth, k)), one)",
+        "    loop = scf.ForOp(zero, _index(max(1, depth // k)), one)",
         (PREFIXES,),
     ),
     Fault(
@@ -73,8 +73,8 @@ PASSES = [
     ),
     Fault(
         "epilogue-staging: the pieces of a tile go to the place of its mirror image",
-        'where = {"map": map_, "staging": staging, "i": store.i, "j": store.j}',
-        'where = {"map": map_, "staging": staging, "i": store.j, "j": store.i}',
+        'where = {"to": to, "staging": staging, "i": store.i, "j": store.j}',
+        'where = {"to": to, "staging": staging, "i": store.j, "j": store.i}',
         (PREFIXES,),
     ),
     Fault(
@@ -123,8 +123,9 @@ PASSES = [
 LOWERING = [
     Fault(
         "instruction descriptor: B counts as K-major",
+        '        | b.operand_code << 10\n        | (majors[0] == "mn") << 15\n'
         '        | (majors[1] == "mn") << 16\n',
-        "        | 0 << 16\n",
+        '        | b.operand_code << 10\n        | (majors[0] == "mn") << 15\n        | 0 << 16\n',
         (PREFIXES,),
     ),
     Fault(
@@ -195,8 +196,8 @@ LOWERING = [
     ),
     Fault(
         "pieces: stmatrix exchanges the second and third of four matrices",
-        "        row = first + row + matrix % 2 * 8",
-        "        row = first + row + matrix // 2 * 8",
+        "        row = first + row + matrix_row(origins, number)",
+        "        row = first + row + number // 2 * ROWS",
         (f"{NUMERICS}/test_staged_stores.py",),
     ),
     Fault(

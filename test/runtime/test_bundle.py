@@ -11,6 +11,7 @@ from tilewright.compiler.bundle_writer import write_bundle
 from tilewright.dialects.errors import CompileError
 from tilewright.runtime import BundleError, atomic, load, read_bundle
 from tilewright.runtime.bundles.bundle import is_bundle, manifest_hash
+from tilewright.runtime.element_types import ITEM_BYTES
 
 
 @pytest.fixture(params=["kernel.zip", "kernel"])
@@ -224,8 +225,7 @@ def arguments_at(*indices):
         (set_at("entry", to=""), "entry: must be an identifier of at most 1024 characters, got ''"),
         (
             set_at("tensors", 1, "dtype", to="i4"),
-            "tensors[1].dtype: must be 'f16' or 'bf16' or 'tf32' or 'e4m3' or 'e5m2' or 's8' "
-            "or 'u8' or 'f32' or 'f64' or 's32', got 'i4'",
+            f"tensors[1].dtype: must be {' or '.join(map(repr, ITEM_BYTES))}, got 'i4'",
         ),
         (
             set_at("tensors", 0, "strides", to=[1]),
