@@ -9,6 +9,9 @@ from dataclasses import dataclass
 from ..runtime.element_types import (
     DTYPES,
     FMA,
+    PADDED_ALIGNMENT_BYTES,
+    PADDED_ROW,
+    PADDED_TYPES,
     SCALE_ATOM_BLOCKS,
     SCALE_ATOM_ROWS,
     SCALE_DTYPES,
@@ -20,6 +23,9 @@ from ..runtime.element_types import (
 __all__ = [
     "DTYPES",
     "FMA",
+    "PADDED_ALIGNMENT_BYTES",
+    "PADDED_ROW",
+    "PADDED_TYPES",
     "SCALED_FORMATS",
     "SCALE_ATOM_BLOCKS",
     "SCALE_ATOM_ROWS",

@@ -12,7 +12,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
-from .dtypes import FMA, ScaledMma
+from .dtypes import FMA, PADDED_ALIGNMENT_BYTES, PADDED_ROW, ScaledMma
 from .hilbert import CELLS_MAX
 from .layout import BLOCKED, CORE_ROWS, UNIT_BYTES, TileLayout, widest_swizzle
 from .target import MMA_SYNC, WARP, WARP_COUNTS, WARP_N, Target, fits_warps, targets_with
@@ -267,6 +267,13 @@ def stack_pitch(target: Target, step_bytes: int) -> str | None:
     if step_bytes % unit == 0 and step_bytes < STRIDE_BYTES_MAX:
         return None
     return f"its matrices must be a multiple of {unit} bytes apart, got {step_bytes}"
+
+
+def padded_rows(elements: int, pitch_bytes: int) -> str | None:
+    """Rows of elements that TMA spreads out in shared memory (cuTensorMapEncodeTiled)."""
+    if elements % PADDED_ROW == 0 and pitch_bytes % PADDED_ALIGNMENT_BYTES == 0:
+        return None
+    return f"its rows must be a multiple of {PADDED_ROW} packed elements, got {elements}"
 
 
 def stored_rows(row_bytes: int) -> str | None:

@@ -6,7 +6,7 @@ from .integer_types import I16
 from .layout import BLOCKED
 from .mlir import ext, ir
 from .sm_types import SHARED, verify_pointer
-from .tile_types import SmemType, TensorMapType, Tile
+from .tile_types import SmemType, TensorMapType, Tile, moved_bytes
 from .verify import verify_boxes, verify_parts
 
 
@@ -28,7 +28,8 @@ class LoadBoxesOp(Tile.Operation, name="load_boxes"):
         layout = self.tile.type.layout
         if layout.swizzle == BLOCKED:
             return layout.size_bytes
-        return self.map.type.box[1] * layout.span_bytes * layout.chunks
+        filled = self.map.type.box[1] * layout.span_bytes * layout.chunks
+        return moved_bytes(self.tile.type.element, filled)
 
 
 class MulticastBoxesOp(Tile.Operation, name="multicast_boxes"):
@@ -52,4 +53,5 @@ class MulticastBoxesOp(Tile.Operation, name="multicast_boxes"):
     @property
     def bytes(self) -> int:
         """What its boxes bring to each CTA."""
-        return self.tile.type.layout.size_bytes // self.parts.value
+        size = self.tile.type.layout.size_bytes // self.parts.value
+        return moved_bytes(self.tile.type.element, size)

@@ -133,8 +133,18 @@ def integers_of(attribute: ir.Attribute) -> list[int]:
 
 
 def element_bytes(element: ir.Type) -> int:
-    """Bytes of one element of an integer or float type."""
-    return bits_of(element) // 8
+    """Bytes of one element of an integer or float type, 1 where several share a byte."""
+    return -(-bits_of(element) // 8)
+
+
+def is_padded(element: ir.Type) -> bool:
+    """Whether elements are packed in global memory, and 16 take 16 bytes of shared memory."""
+    return bits_of(element) < 8
+
+
+def moved_bytes(element: ir.Type, shared_bytes: int) -> int:
+    """Bytes of global memory that fill so many of a tile, of which gaps are left out."""
+    return shared_bytes * bits_of(element) // 8 if is_padded(element) else shared_bytes
 
 
 def bits_of(element: ir.Type) -> int:

@@ -3,6 +3,7 @@
 import math
 from typing import Any
 
+from .dtypes import PADDED_TYPES
 from .hilbert import CELLS_MAX
 from .layout import ATOM_BYTES, BLOCKED, LINEAR, MAJORS, SPAN_BYTES, TileLayout
 from .mlir import ext, ir
@@ -29,7 +30,8 @@ def verify_tile(op: ext.Operation, tensor: ir.Type) -> bool:
     if len(shape) != 2 or min(shape) < 1:
         return refuse(op, f"a tile must have rows and columns of known extents, got {tensor}")
     width = bits_of(ir.RankedTensorType(tensor).element_type)
-    return width % 8 == 0 or refuse(op, f"elements must be whole bytes, got {tensor}")
+    whole = width % 8 == 0 or width in PADDED_TYPES.values()
+    return whole or refuse(op, f"elements must be whole bytes, got {tensor}")
 
 
 def verify_smem(op: ext.Operation, smem: SmemType) -> bool:

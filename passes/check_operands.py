@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..dialects import legality
-from ..dialects.dtypes import DTYPES, DType, mix_refusal, operand_dtype, stored_dtype
+from ..dialects.dtypes import DTYPES, DType, mix_refusal, operand_dtype, scaled_dtype, stored_dtype
 from ..dialects.layout import BLOCKED, LINEAR, TileLayout
 from ..dialects.mlir import ir
 from ..dialects.sm_memory import TileMemoryOp
@@ -85,8 +85,9 @@ def _check_strides(kernel: KernelOp, name: str, type_: ir.MemRefType, is_operand
         raise refused(
             kernel, f"views: {name} must be dense, its elements one after the other, got {type_}"
         )
-    known = operand_dtype if is_operand else stored_dtype
-    if known(str(type_.element_type)) is None:
+    element = str(type_.element_type)
+    known = operand_dtype(element) or scaled_dtype(element) if is_operand else stored_dtype(element)
+    if known is None:
         raise refused(kernel, f"views: {name} has elements that no kernel takes, got {type_}")
 
 

@@ -84,12 +84,17 @@ def check_scaled_mma(kernel: KernelOp, op: Any, target: Target) -> None:
     if str(op.acc.type.element) != "f32":
         raise refused(op, f"shapes: must sum in f32, got {op.acc.type.element}")
     for value, name in ((op.a_type.value, "a"), (op.b_type.value, "b")):
-        packed = DTYPES[value].bits < 8
-        major = getattr(op, name).type.layout.major
-        if packed and major != "k":
-            raise refused(op, f"shapes: {value} must have K contiguous, got {major!r}; load it so")
-        if packed and not mma.packed:
-            raise refused(op, f"shapes: no pass makes tiles of {value} for {mma.kind}; widen it")
+        layout, element = getattr(op, name).type.layout, str(getattr(op, name).type.element)
+        wanted = DTYPES["u8" if mma.packed else value].mlir
+        if element != wanted:
+            raise refused(
+                op, f"shapes: a tile of {value} must hold {wanted}, got {element}; fix it"
+            )
+        if DTYPES[value].bits == 8:
+            continue
+        if layout.major != "k" or (not mma.packed and layout.swizzle != "128B"):
+            got = f"{layout.major!r} and {layout.swizzle!r}"
+            raise refused(op, f"shapes: {value} must be 'k' and '128B', got {got}; load it so")
     form = linear_form(op.j)
     if form is None or not form.is_just(op.j) or place_of(op.j) != 1:
         raise refused(op, "scales: j must be the N place of its tile, got another index; fix it")

@@ -7,6 +7,7 @@ import math
 from ..dialects.layout import BLOCKED, CORE_ROWS, LINEAR, UNIT_BYTES, TileLayout
 from ..dialects.mlir import ir
 from ..dialects.tile import CopyOp
+from ..dialects.tile_types import is_padded
 from .batches import step_bytes
 
 # cp.async copies 4, 8 or 16 bytes (PTX ISA, cp.async).
@@ -21,9 +22,9 @@ def copy_bytes(layout: TileLayout, value: ir.Value[ir.MemRefType]) -> int:
     It also divides the bytes from matrix to matrix of a stack, and the rows of the tile, which are
     whole units in all layouts but the linear one.
     """
-    if layout.swizzle == BLOCKED:
-        return UNIT_BYTES
     view = value.type
+    if layout.swizzle == BLOCKED or is_padded(view.element_type):
+        return UNIT_BYTES
     inner = 1 if layout.major == "k" else 0
     strides, _ = view.get_strides_and_offset()
     lengths = (strides[1 - inner], view.shape[inner], layout.contiguous)

@@ -26,7 +26,7 @@ from ..dialects.tile import (
 )
 from ..dialects.tile_scales import SCALED_MMAS, smem_operands
 from ..dialects.tile_stores import AwaitSumsOp, WritePieceOp
-from ..dialects.tile_types import AccumulatorType, SmemType, integers_of
+from ..dialects.tile_types import AccumulatorType, SmemType, integers_of, moved_bytes
 from .base import defining_op, refused, walk
 from .cluster import Cluster
 from .copy_width import is_asynchronous
@@ -322,7 +322,8 @@ def transaction_bytes(acquire: AcquireOp) -> int:
     """Bytes that TMA will bring into the acquired slot."""
     tiles = [use.owner.opview.tile for use in acquire.slot.uses]
     by_tma = [tile for tile in tiles if not _is_copied(tile)]
-    return sum(tile.type.layout.size_bytes - _missing_bytes(tile) for tile in by_tma)
+    filled = ((tile.type, tile.type.layout.size_bytes - _missing_bytes(tile)) for tile in by_tma)
+    return sum(moved_bytes(type_.element, size) for type_, size in filled)
 
 
 def _missing_bytes(tile: ir.Value[Any]) -> int:

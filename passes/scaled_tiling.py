@@ -4,8 +4,10 @@
                                                %tb = load %b[%j, %k]     %fb = load %sb[%j, %k]
                                                scaled_mma %acc, %ta, %tb, %fa, %fb, %j, %k
 
-Elements of four bits lie two in a byte, in global and in shared memory: their views and tiles are
-of bytes, and the MMA says what these hold.
+Where both operands are of four bits, two lie in a byte of global and of shared memory: their views
+and tiles are of bytes, and the MMA says what these hold. Other elements of four and six bits are
+packed in global memory alone. In shared memory 16 of them take 16 bytes, of which the last ones are
+a gap, and tiles count as many bytes as elements.
 """
 
 from __future__ import annotations
@@ -16,9 +18,9 @@ from ..dialects.layout import BLOCKED, UNIT_BYTES, TileLayout
 from ..dialects.mlir import ir
 from ..dialects.sm_types import attribute_of
 from ..dialects.target import Target
-from ..dialects.tile import LoadOp
+from ..dialects.tile import LoadOp, MatmulOp
 from ..dialects.tile_scales import ScaledMatmulOp, ScaledMmaOp
-from ..dialects.tile_types import SmemType, element_bytes
+from ..dialects.tile_types import SmemType, is_padded
 from ..dialects.verify import logical_shape
 from .base import PassLog, refused, require
 
@@ -57,9 +59,6 @@ def check_scaled_tile(matmul: ScaledMatmulOp, tile: Tile, mma: ScaledMma, target
     require(matmul, legality.scaled_extent(mma, depth))
     for (value, major), name in zip(matmul.sides, "AB", strict=True):
         dtype = _dtype(value)
-        if dtype.bits < 8 and not mma.packed:
-            rule = f"{mma.kind} of {dtype.name} needs tiles with gaps, which no pass makes"
-            raise refused(matmul, f"tiling: {rule}; widen {name} to e4m3, which holds its values")
         if dtype.bits < 8 and major.value != "k":
             rule = f"{name} must have K contiguous for {dtype.name}, whose elements share bytes"
             raise refused(matmul, f"{rule}, got {'MN'[name == 'B']}; transpose it")
@@ -70,10 +69,12 @@ def check_scaled_tile(matmul: ScaledMatmulOp, tile: Tile, mma: ScaledMma, target
     require(matmul, legality.scaled_tensor_memory(target, mma, tile), "make the tile smaller")
 
 
-def stored_tensor(tensor: ir.RankedTensorType) -> ir.RankedTensorType:
-    """A tensor as it lies in memory: elements that share bytes are these bytes."""
+def stored_tensor(matmul: MatmulOp, tensor: ir.RankedTensorType) -> ir.RankedTensorType:
+    """A tensor as its tiles are taken: elements that share bytes in shared memory, too, are these
+    bytes."""
     dtype = scaled_dtype(str(tensor.element_type))
-    if dtype is None or dtype.bits == 8:
+    packed = isinstance(matmul, ScaledMatmulOp) and matmul.mma is not None and matmul.mma.packed
+    if dtype is None or not packed:
         return tensor
     rows, k = tensor.shape
     return ir.RankedTensorType.get([rows, k * dtype.bits // 8], ir.Type.parse(DTYPES["u8"].mlir))
@@ -92,7 +93,7 @@ def multiply(
     i, j, step = (where.pop(name) for name in "ijk")
     k_bytes, majors = mma.operand_bytes(k), [major.value for _, major in matmul.sides]
     tiles = [
-        _load(view, TileLayout(extent, k_bytes, 1, major), at, step)
+        _load(view, TileLayout(extent, k_bytes, 1, major, _first_swizzle(view)), at, step)
         for view, extent, major, at in zip((a, b), (m, n), majors, (i, j), strict=True)
     ]
     factors = [
@@ -115,9 +116,13 @@ def multiply(
     )
 
 
+def _first_swizzle(view: ir.Value) -> str:
+    """TMA fills tiles with gaps by rows of 128 bytes, which MMAs read in that swizzle alone."""
+    return "128B" if is_padded(ir.MemRefType(view.type).element_type) else "none"
+
+
 def _load(view: ir.Value, layout: TileLayout, i: ir.Value, j: ir.Value) -> ir.Value:
     element = ir.MemRefType(view.type).element_type
-    assert element_bytes(element) == 1
     return LoadOp(tile=SmemType.of(layout, element), view=view, i=i, j=j).tile
 
 

@@ -24,7 +24,7 @@ from ..dialects.layout import (
 from ..dialects.mlir import ir
 from ..dialects.pipe import CreateOp
 from ..dialects.tile import LoadOp, TmaLoadOp, TmaMulticastOp
-from ..dialects.tile_types import SmemType
+from ..dialects.tile_types import SmemType, is_padded
 from .base import PassLog, one_of, option, parse_bool, refused, the_kernel, walk
 from .batches import set_map, view_of_map
 from .rings import is_operand_ring, retype_ring
@@ -61,7 +61,7 @@ class SwizzleSelection:
 
     def _swizzled(self, op: Any, tile: SmemType, chosen: list[str], log: PassLog) -> SmemType:
         before = tile.layout
-        if before.swizzle == BLOCKED:
+        if before.swizzle == BLOCKED or is_padded(tile.element):  # they have the one that fits
             return tile
         swizzle = widest_swizzle(before) if self.force == "widest" else self.force
         after = replace(before, swizzle=swizzle)

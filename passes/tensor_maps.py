@@ -15,7 +15,7 @@ from ..dialects import legality
 from ..dialects.layout import ATOM_BYTES, BLOCKED, LINEAR, TileLayout
 from ..dialects.mlir import ir
 from ..dialects.target import Target
-from ..dialects.tile_types import SmemType, TensorMapType, element_bytes
+from ..dialects.tile_types import SmemType, TensorMapType, bits_of, is_padded, moved_bytes
 
 
 def tma_refusal(view: ir.MemRefType, layout: TileLayout, target: Target) -> str | None:
@@ -27,6 +27,8 @@ def tma_refusal(view: ir.MemRefType, layout: TileLayout, target: Target) -> str 
     contiguous, rows, pitch_bytes = _geometry(view, layout.major)
     broken = legality.tma(target) or legality.row_pitch(target, pitch_bytes, rows)
     broken = broken or legality.box_rows(target, layout.rows)
+    if is_padded(view.element_type):
+        broken = broken or legality.padded_rows(contiguous, pitch_bytes)
     if broken:
         return broken
     if pitch_bytes >= 2**40 or max(contiguous, rows) > 2**32:
@@ -57,7 +59,7 @@ def map_type(
         dims, strides, box = [contiguous, rows], [pitch_bytes], [span, layout.rows]
     else:
         dims = [span, rows, contiguous // span]
-        strides = [pitch_bytes, layout.span_bytes]
+        strides = [pitch_bytes, moved_bytes(element, layout.span_bytes)]
         box = [span, layout.rows, layout.chunks]
     return TensorMapType.of(element, dims, strides, box, layout.swizzle)
 
@@ -110,7 +112,7 @@ def _geometry(view: ir.MemRefType, major: str) -> tuple[int, int, int]:
     """
     strides, _ = view.get_strides_and_offset()
     inner = 1 if major == "k" else 0
-    pitch = strides[1 - inner] * element_bytes(view.element_type)
+    pitch = strides[1 - inner] * bits_of(view.element_type) // 8
     return view.shape[inner], view.shape[1 - inner], pitch
 
 

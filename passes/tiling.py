@@ -270,8 +270,8 @@ def _build_kernel(
         )
     _say_source(kernel, matmul, sources)
     views = [
-        _view(stored_tensor(matmul.a.type), matmul.a_major.value),
-        _view(stored_tensor(matmul.b.type), matmul.b_major.value),
+        _view(stored_tensor(matmul, matmul.a.type), matmul.a_major.value),
+        _view(stored_tensor(matmul, matmul.b.type), matmul.b_major.value),
         *(_view(ir.RankedTensorType(source.type), "k") for source in sources),
         _view(matmul.c.type, "k"),
     ]

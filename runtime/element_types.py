@@ -108,6 +108,12 @@ SCALED_FORMATS = {
         ScaledFormat("nvfp4", "e2m1", "ue4m3", 16),
     )
 }
+# Tensor maps of packed elements that lie 16 to 16 bytes in shared memory, with gaps (PTX ISA,
+# tensor types): bits of an element.
+PADDED_TYPES = {"b4x16_p64": 4, "b6x16_p32": 6}
+PADDED_ROW, PADDED_ALIGNMENT_BYTES = 128, 32
+"""Elements of which such a map has whole multiples along its first dim, and a box has so many; and
+what its address and strides are multiples of (cuTensorMapEncodeTiled)."""
 SCALE_DTYPES = ("ue8m0", "ue4m3")
 # One atom of the blocked layout of scales: 128 rows by 4 blocks along K, 512 bytes (cuBLAS, "block
 # scaling factors layout"; torch, SwizzleType.SWIZZLE_32_4_4).

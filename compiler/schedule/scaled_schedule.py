@@ -100,11 +100,13 @@ def _by_tma(spec: MatmulSpec, target: Target) -> bool:
         "a": spec.k if spec.a_major == "k" else spec.m,
         "b": spec.k if spec.b_major == "k" else spec.n,
     }
-    pitches = (
-        extent * DTYPES[element_of(getattr(spec, f"{name}_dtype"))].bits // 8
-        for name, extent in rows.items()
-    )
-    return not any(pitch % target.tma_alignment_bytes for pitch in pitches)
+    for name, extent in rows.items():
+        bits = DTYPES[element_of(getattr(spec, f"{name}_dtype"))].bits
+        pitch = extent * bits // 8
+        padded = bits < 8 and not mma_of_spec(spec).packed
+        if pitch % target.tma_alignment_bytes or (padded and legality.padded_rows(extent, pitch)):
+            return False
+    return True
 
 
 def scaled_schedule(spec: MatmulSpec, target: Target) -> ScaledSchedule:

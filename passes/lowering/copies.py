@@ -15,11 +15,12 @@ from ...dialects.layout import BLOCKED, LINEAR, TileLayout
 from ...dialects.mlir import ir, llvm
 from ...dialects.sm_memory import TileMemoryOp
 from ...dialects.tile import CopyOp
+from ...dialects.tile_types import is_padded
 from .. import build
 from ..base import defining_op
 from ..copy_width import UNIT_BYTES, is_asynchronous
 from .operands import unit_offset
-from .scale_copies import copy_atoms
+from .scale_copies import copy_atoms, copy_padded
 from .scope import Scope, place_of
 from .source import Source
 
@@ -32,6 +33,9 @@ def lower_copy(scope: Scope, op: CopyOp) -> None:
     """The team's threads copy the tile into the acquired slot, or into a place of its own."""
     if op.tile.type.layout.swizzle == BLOCKED:
         copy_atoms(scope, op)
+        return
+    if is_padded(op.tile.type.element):
+        copy_padded(scope, op)
         return
     in_ring = not isinstance(defining_op(op.tile), TileMemoryOp)
     if in_ring and is_asynchronous(op):

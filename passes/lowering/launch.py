@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from ...dialects.dtypes import DType, operand_dtype, stored_dtype
+from ...dialects.dtypes import PADDED_TYPES, DType, operand_dtype, scaled_dtype, stored_dtype
 from ...dialects.mlir import arith, ir
 from ...dialects.sm_copies import TryCancelOp
 from ...dialects.sm_memory import CopyRingOp, RingOp, SharedMemoryOp, TensorMemoryOp
@@ -20,7 +20,14 @@ from ...dialects.tile_scales import SCALED_MMAS, depth_of, mma_of
 from ...dialects.tile_stores import StorePieceOp, WritePieceOp
 from ...dialects.tile_sums import ViewMmaOp
 from ...dialects.tile_threads import WriteRowOp
-from ...dialects.tile_types import SmemType, element_bytes, integers_of
+from ...dialects.tile_types import (
+    SmemType,
+    bits_of,
+    element_bytes,
+    integers_of,
+    is_padded,
+    moved_bytes,
+)
 from ..base import SOURCE_ATTRIBUTE, attributes_of, walk
 from ..batches import argument_of, matrix_of
 from ..plan import Parameter, cluster_of, parameters_of
@@ -105,6 +112,11 @@ def _tensors(kernel: KernelOp, mma: str) -> list[dict[str, Any]]:
         types = (scaled.a_type.value, scaled.b_type.value, *[mma_of(scaled).scale] * 2)
         for tensor, dtype in zip(tensors, types, strict=False):
             tensor["dtype"] = dtype  # of a view of bytes, and of scales without a sign
+    for tensor, argument in zip(tensors, arguments, strict=True):
+        if is_padded(bits := ir.MemRefType(argument.type).element_type):  # an array of bytes
+            rows, k = tensor["shape"]
+            stored = moved_bytes(bits, k)
+            tensor |= {"shape": [rows, stored], "strides": [stored, 1]}
     return tensors
 
 
@@ -126,6 +138,7 @@ def _tensor(name: str, view: ir.MemRefType, role: str, mma: str) -> dict[str, An
     strides, _ = view.get_strides_and_offset()
     element = str(view.element_type)
     dtype = operand_dtype(element, mma) if name in OPERANDS else stored_dtype(element)
+    dtype = dtype or scaled_dtype(element)
     return {
         "name": name,
         "role": role,
@@ -177,7 +190,7 @@ def _map_parameter(tensor: str, op: TensorMapOp) -> dict[str, Any]:
     return {
         "kind": "tensor_map",
         "tensor": tensor,
-        "dtype": _name(stored_dtype(str(type_.element))),
+        "dtype": _map_type(type_.element),
         "dims": type_.dims,
         "strides_bytes": type_.strides,
         "box": type_.box,
@@ -187,6 +200,13 @@ def _map_parameter(tensor: str, op: TensorMapOp) -> dict[str, Any]:
         "l2_promotion": L2_PROMOTION,
         "oob_fill": "zero",
     }
+
+
+def _map_type(element: ir.Type) -> str:
+    """The type of a map's elements; of packed ones that which gives them gaps."""
+    if not is_padded(element):
+        return _name(stored_dtype(str(element)))
+    return next(name for name, bits in PADDED_TYPES.items() if bits == bits_of(element))
 
 
 def _epilogue(kernel: KernelOp) -> dict[str, Any]:

@@ -1,14 +1,16 @@
-"""Atoms of scales copied into shared memory by threads."""
+"""Atoms of scales, and packed elements that get gaps, copied into shared memory by threads."""
 
 from __future__ import annotations
 
 from ...dialects.layout import ATOM_BYTES, UNIT_BYTES
-from ...dialects.mlir import arith, ir, llvm
+from ...dialects.mlir import arith, ir, llvm, vector
 from ...dialects.tile import CopyOp
+from ...dialects.tile_types import bits_of
 from .. import build
-from .operands import first_atom
+from .operands import first_atom, unit_offset
 from .scope import Scope, lowered, place_of
 
+WORD_BYTES = 4
 ATOM_UNITS = ATOM_BYTES // UNIT_BYTES
 
 
@@ -29,11 +31,39 @@ def copy_atoms(scope: Scope, op: CopyOp) -> None:
         llvm.store(value, build.shared_at(unit * UNIT_BYTES + start), alignment=UNIT_BYTES)
 
 
-def _read(view: ir.Value, offset: ir.Value, inside: ir.Value) -> ir.Value:
-    """A unit, or zeros: lanes outside read the first one and drop it."""
-    type_ = ir.VectorType.get([UNIT_BYTES // 4], build.i32())
+def copy_padded(scope: Scope, op: CopyOp) -> None:
+    """The team's threads spread a tile's packed elements: 16 of them take a unit, with a gap."""
+    layout, start, view = op.tile.type.layout, place_of(op.tile), op.view.type
+    size = UNIT_BYTES * bits_of(view.element_type) // 8
+    rows, k = view.shape
+    pitch, in_row = k // UNIT_BYTES * size, layout.k // UNIT_BYTES
+    first_row = build.as_i32(op.i) * layout.mn
+    first_unit = build.as_i32(op.j) * in_row
+    with build.loop(scope.team.thread, layout.mn * in_row, scope.team.threads) as part:
+        row, unit = part // in_row, part % in_row
+        at_row, at_unit = first_row + row, first_unit + unit
+        inside = build.both(build.less(at_row, rows), build.less(at_unit, k // UNIT_BYTES))
+        offset = build.widen(at_row) * pitch + build.widen(at_unit * size)
+        value = _with_gap(_read(lowered(op.view), offset, inside, size))
+        to = build.shared_at(unit_offset(layout, row, unit) + start)
+        llvm.store(value, to, alignment=UNIT_BYTES)
+
+
+def _with_gap(words: ir.Value) -> ir.Value:
+    """A unit whose last words, which no MMA looks at, are zero."""
+    (count,) = ir.VectorType(words.type).shape
+    most = UNIT_BYTES // WORD_BYTES
+    parts = [vector.ExtractOp(words, [], [index]).result for index in range(count)]
+    type_ = ir.VectorType.get([most], build.i32())
+    return vector.FromElementsOp(type_, parts + [build.constant(0)] * (most - count)).result
+
+
+def _read(view: ir.Value, offset: ir.Value, inside: ir.Value, size: int = UNIT_BYTES) -> ir.Value:
+    """So many bytes, or zeros: lanes outside read the first ones and drop them."""
+    type_ = ir.VectorType.get([size // WORD_BYTES], build.i32())
     offset = arith.select(inside, offset, build.constant(0, build.i64()))
     byte = ir.IntegerType.get_signless(8)
-    loaded = llvm.load(type_, build.element_pointer(view, byte, offset), alignment=UNIT_BYTES)
+    alignment = size & -size
+    loaded = llvm.load(type_, build.element_pointer(view, byte, offset), alignment=alignment)
     zero = ir.DenseElementsAttr.get_splat(type_, ir.IntegerAttr.get(build.i32(), 0))
     return arith.select(inside, loaded, arith.ConstantOp(type_, zero).result)

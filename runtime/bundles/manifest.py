@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import Any
 
 from ..element_types import DTYPES as TYPES
-from ..element_types import ITEM_BYTES, SCALE_DTYPES
+from ..element_types import ITEM_BYTES, PADDED_TYPES, SCALE_DTYPES
 from ..errors import DeviceError, LaunchError
 from .manifest_rules import (
     launch_contradictions,
@@ -44,7 +44,7 @@ TENSOR = Record(
 TENSOR_MAP = Record(
     {
         "tensor": Text(),
-        "dtype": DTYPES,
+        "dtype": OneOf((*ITEM_BYTES, *PADDED_TYPES)),
         "dims": ListOf(Integer(1, 2**32), 1, 5),
         "strides_bytes": ListOf(Integer(0, 2**40 - 1), 0, 4),
         "box": ListOf(Integer(1, 256), 1, 5),
@@ -218,7 +218,8 @@ def _shape_contradictions(tensors: list[Any], where: str) -> Iterator[str]:
     if any(len(shape) not in (2, 3) for shape in shapes):
         yield f"{where}: must have operands and output of rank 2, or stacks, got {shapes}"
         return
-    (*stack_a, m, k), (*stack_b, n, b_k) = shapes[:2]
+    (*stack_a, m, _), (*stack_b, n, _) = shapes[:2]
+    k, b_k = k_of(a), k_of(b)
     if k != b_k or shapes[2][-2:] != [m, n]:
         yield f"{where}: must have shapes [m, k], [n, k] and [m, n], got {shapes}"
     elif any(each not in ([], shapes[2][:-2]) for each in (stack_a, stack_b)):

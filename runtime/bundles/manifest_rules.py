@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from math import prod
 from typing import Any
 
-from ..element_types import ITEM_BYTES
+from ..element_types import ITEM_BYTES, PADDED_TYPES
 from ..ptx_sizes import BARRIER_BYTES, WARP_THREADS
 
 # CUDA C++ Programming Guide, table of technical specifications per compute capability (9.0, 10.0).
@@ -111,7 +111,7 @@ def map_contradictions(
     declared: Mapping[str, Any], tensor: Mapping[str, Any], where: str
 ) -> Iterator[str]:
     """A tensor map that shows the tensor's own bytes, as the driver takes it."""
-    item_bytes = ITEM_BYTES[declared["dtype"]]
+    item_bytes = ITEM_BYTES.get(declared["dtype"], 1)
     if item_bytes != ITEM_BYTES[tensor["dtype"]]:
         wanted = f"as wide as the tensor's {tensor['dtype']}"
         yield f"{where}.dtype: must be {wanted}, got '{declared['dtype']}'"
@@ -123,8 +123,10 @@ def map_contradictions(
     if inner % UNIT_BYTES or inner > most:
         rule = f"must have rows of a multiple of {UNIT_BYTES} bytes, at most {most}"
         yield f"{where}.box: {rule} for swizzle '{declared['swizzle']}', got {inner}"
-    steps = zip(declared["dims"], (item_bytes, *declared["strides_bytes"]), strict=True)
-    reach = item_bytes + sum((extent - 1) * stride for extent, stride in steps)
+    first, *others = declared["dims"]
+    row_bytes = first * PADDED_TYPES.get(declared["dtype"], 8 * item_bytes) // 8
+    steps = zip(others, declared["strides_bytes"], strict=True)
+    reach = row_bytes + sum((extent - 1) * stride for extent, stride in steps)
     if reach != span_bytes(tensor):
         rule = f"must reach over the {span_bytes(tensor)} bytes of tensor '{tensor['name']}'"
         yield f"{where}: {rule}, got {reach}"

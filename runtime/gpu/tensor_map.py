@@ -16,6 +16,8 @@ ENUMS = {
             "tf32": "CU_TENSOR_MAP_DATA_TYPE_TFLOAT32",
             "s32": "CU_TENSOR_MAP_DATA_TYPE_INT32",
             **dict.fromkeys(("e4m3", "e5m2", "s8", "u8"), "CU_TENSOR_MAP_DATA_TYPE_UINT8"),
+            "b4x16_p64": "CU_TENSOR_MAP_DATA_TYPE_16U4_ALIGN16B",
+            "b6x16_p32": "CU_TENSOR_MAP_DATA_TYPE_16U6_ALIGN16B",
             **dict.fromkeys(("ue8m0", "ue4m3"), "CU_TENSOR_MAP_DATA_TYPE_UINT8"),
         },
     ),

@@ -16,7 +16,14 @@ from typing import Any, NoReturn
 import numpy as np
 
 from ..bundles.manifest import in_order
-from ..element_types import ITEM_BYTES, NUMPY_NAMES, TORCH_NAMES, is_torch
+from ..element_types import (
+    ITEM_BYTES,
+    NUMPY_NAMES,
+    PADDED_ALIGNMENT_BYTES,
+    PADDED_TYPES,
+    TORCH_NAMES,
+    is_torch,
+)
 from ..errors import LaunchError
 from .dlpack import ForeignArray, gpu_of, is_foreign, read_array
 
@@ -55,10 +62,17 @@ def required_alignments(manifest: Mapping[str, Any]) -> dict[str, int]:
     """Bytes that each tensor's address must be a multiple of: 16 for TMA, else as declared."""
     alignments = {tensor["name"]: ITEM_BYTES[tensor["dtype"]] for tensor in manifest["tensors"]}
     for parameter in manifest["parameters"]:
-        needed = 16 if parameter["kind"] == "tensor_map" else parameter["alignment_bytes"]
+        needed = _map_alignment(parameter) or parameter["alignment_bytes"]
         name = parameter["tensor"]
         alignments[name] = max(needed, alignments.get(name, 1))
     return alignments
+
+
+def _map_alignment(parameter: Mapping[str, Any]) -> int:
+    """What cuTensorMapEncodeTiled asks of an address, 0 of one that no map is for."""
+    if parameter["kind"] != "tensor_map":
+        return 0
+    return PADDED_ALIGNMENT_BYTES if parameter["dtype"] in PADDED_TYPES else 16
 
 
 def bind(declared: Mapping[str, Any], value: Any, alignment_bytes: int) -> BoundTensor:

@@ -66,6 +66,20 @@ def test_tiles_whose_scales_begin_within_an_atom(check_matmul, n, format_, last)
 
 
 @pytest.mark.sweep(6)
+@pytest.mark.array(
+    1,
+    a=("mxfp8", "mxfp8_e5m2", "mxfp6", "mxfp6_e3m2", "mxfp4"),
+    b=("mxfp8", "mxfp8_e5m2", "mxfp6", "mxfp6_e3m2", "mxfp4"),
+    k=(256, 160),
+    prefix=("tiling", "tma-insertion", "swizzle-selection", "persistence"),
+)
+def test_elements_of_other_widths_in_one_product(check_matmul, a, b, k, prefix):
+    """Packed elements get gaps: by TMA where rows are whole boxes, else by threads."""
+    spec = MatmulSpec(140, 72, k, a, b)
+    check_matmul(spec, pipeline=DEFAULT_PIPELINE, stop_after=prefix, seed=1)
+
+
+@pytest.mark.sweep(6)
 @pytest.mark.parametrize("k", [32, 96, 160, 288])
 @pytest.mark.parametrize("prefix", ["tiling", "pipelining", "persistence"])
 def test_the_end_of_k_reads_no_padding_of_scales(check_matmul, k, prefix):
@@ -148,13 +162,6 @@ def test_specs_that_no_kernel_multiplies_are_refused(fields, message):
             96,
             {"pipeline": "tiling"},
             "K must be a multiple of 64 for mxf4nvf4, got 96; pad K",
-        ),
-        (
-            "mxfp6",
-            128,
-            {"pipeline": "tiling"},
-            "tiling: mxf8f6f4 of e2m3 needs tiles with gaps, which no pass makes; widen A to "
-            "e4m3, which holds its values",
         ),
     ],
 )

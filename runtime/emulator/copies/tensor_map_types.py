@@ -63,6 +63,7 @@ _ALIASES = {
     "s64": "int64", "f16": "float16", "f32": "float32", "f64": "float64", "bf16": "bfloat16",
     "tf32": "tfloat32", "e4m3": "uint8", "e5m2": "uint8", "s8": "uint8",
     "ue8m0": "uint8", "ue4m3": "uint8", "e2m1": "16u4_align8b",
+    "b4x16_p64": "16u4_align16b", "b6x16_p32": "16u6_align16b",
 }  # fmt: skip
 _BY_PTX_NUMBER = (0, 1, 2, 3, 4, 5, 6, 7, 10, 8, 9, 11, 12, 13, 14, 15)
 """Enumerators of the driver by those of tensormap.replace (PTX ISA §9.7.9.26)."""
