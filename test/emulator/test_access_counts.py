@@ -160,6 +160,13 @@ def test_rows_of_an_engine_take_a_pass_for_128_bytes():
         ("tcgen05.mma.cta_group::1.kind::f8f6f4", ("tensor core", "f8f6f4", None)),
         ("wgmma.mma_async.sync.aligned.m64n8k16.f32.bf16.bf16", ("tensor core", "bf16", None)),
         ("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32", ("tensor core", "tf32", None)),
+        ("wmma.mma.sync.aligned.row.col.m16n16k16.f32.f32", ("tensor core", "f16", None)),
+        (
+            "wmma.mma.sync.aligned.row.col.m16n16k16.f32.bf16.bf16.f32",
+            ("tensor core", "bf16", None),
+        ),
+        ("wmma.mma.sync.aligned.row.col.m16n16k16.s32.s8.s8.s32", ("tensor core", "s8", None)),
+        ("dp4a.u32.s32", ("threads", "u8", 8)),
     ],
 )
 def test_an_opcode_has_its_unit(opcode, unit):

@@ -200,6 +200,11 @@ def test_ptx_of_a_chip_without_ceilings_is_refused(tilewright, naive):
     assert ", got 'sm_75'; name one" in ran.err
 
 
+def test_ptx_for_a_chip_without_its_letter_is_held_to_that_chip():
+    assert ceilings_of("sm_90") == ceilings_of("sm_90a")
+    assert ceilings_of("sm_120").gpu == "RTX PRO 6000 Blackwell"
+
+
 def test_ptx_is_held_to_the_gpu_that_is_named(tilewright, naive):
     naive.write_text(NAIVE.replace("sm_90a", "sm_80"))
     words = ("explain", "roofline", naive, "--launch", naive.parent / "launch.json", "--json")

@@ -19,6 +19,7 @@ BITS = {
 }  # fmt: skip
 _TENSOR = re.compile(r"tcgen05\.mma\b|wgmma\.mma_async\b|mma\.|wmma\.mma\b")
 _KIND = re.compile(r"kind::(\w+)")
+_DOT = re.compile(r"dp4a\.([us])32\.[us]32$")
 _THREAD = re.compile(r"(fma|mad|add|sub|mul)\.(?:\w+\.)*?(f64|f32|f16|bf16)(x2)?$")
 
 
@@ -36,6 +37,8 @@ def unit_of(opcode: str) -> Unit | None:
     if _TENSOR.match(opcode):
         kind = _KIND.search(opcode)
         return Unit(TENSOR, kind[1] if kind else _narrowest(opcode))
+    if dot := _DOT.match(opcode):
+        return Unit(THREADS, f"{dot[1]}8", 8)
     found = _THREAD.match(opcode)
     if not found:
         return None
@@ -44,6 +47,11 @@ def unit_of(opcode: str) -> Unit | None:
 
 
 def _narrowest(opcode: str) -> str:
-    """The type of the operands: the narrowest that the instruction names."""
+    """The type of the operands: the narrowest that the instruction names.
+
+    wmma.mma names the types of D and C alone where A and B are f16.
+    """
     types = [name for name in opcode.split(".") if name in BITS]
+    if opcode.startswith("wmma") and len(types) == 2:
+        return "f16"
     return min(types, key=BITS.__getitem__, default="f16")
