@@ -20,32 +20,50 @@ TYPES = (
     *(("tf32", "tf32", "f32", "f32", 8), ("e4m3", "e5m2", "bf16", "f32", 32)),
     *(("s8", "u8", "s32", "s32", 32), ("u8", "u8", "f16", "s32", 32)),
 )
+OWN = (("f32", "f32", "f32", "f32", 1), ("f64", "f64", "f64", "f64", 1))
+"""Types that only threads multiply."""
 PASSES = (
     *("tma-insertion", "tma-insertion{box=3d}", "swizzle-selection", "epilogue-staging"),
     *("clustering{shape=2x1}", "clustering{shape=1x2}", "pipelining{stages=2}", "pipelining"),
     *("warp-specialization", "ping-pong", "persistence", "persistence{scheduler=static}"),
 )
+COPIES = ("copy-insertion", "swizzle-selection", "pipelining{stages=2}", "persistence{ctas=2}")
+WITHOUT_TMA = ("sm_80", "sm_86", "sm_89")
+TARGETS = ("sm_100a", "sm_90a", "sm_120a", *WITHOUT_TMA)
 
 
 def random_case(seed: int) -> tuple[dict[str, Any], dict[str, Any]]:
     """The fields of a spec, and how to compile it."""
     draw = random.Random(seed)
-    *names, k_per_mma = draw.choice(TYPES)
+    *names, k_per_mma = draw.choice((*TYPES, *OWN))
     dtypes = dict(zip(("a_dtype", "b_dtype", "c_dtype", "acc_dtype"), names, strict=True))
     sizes = {axis: draw.choice((draw.randint(1, 40), draw.randint(41, 100))) for axis in "mnk"}
     majors = {"a_major": draw.choice("kkm"), "b_major": draw.choice("kkn")}
-    options: dict[str, Any] = {"target": draw.choice(("sm_100a", "sm_90a"))}
+    stack: dict[str, Any] = {"batch": draw.randint(1, 3)} if draw.random() < 0.2 else {}
+    if stack:
+        stack |= {draw.choice(("a_stacked", "b_stacked")): draw.random() < 0.5}
+    target = draw.choice(TARGETS)
+    options: dict[str, Any] = {"target": target}
     if draw.random() < 0.6:
-        options["pipeline"] = _pipeline(draw, k_per_mma)
-    return {**sizes, **dtypes, **majors}, options
+        options["pipeline"] = _pipeline(draw, target, k_per_mma)
+    return {**sizes, **dtypes, **majors, **stack}, options
 
 
-def _pipeline(draw: random.Random, k_per_mma: int) -> str:
-    """A tile, and some of the passes in their order."""
-    tile = draw.choice((64, 128, 256)), 16 * draw.randint(1, 8), k_per_mma * draw.randint(1, 4)
-    kept = [name for name in PASSES if draw.random() < (0.1 if "cluster" in name else 0.5)]
+def _pipeline(draw: random.Random, target: str, k_per_mma: int) -> str:
+    """A tile of the chip's own MMA, of warps or of threads, and some passes in their order."""
+    rows, columns, depth = draw.choice((64, 128, 256)), 16 * draw.randint(1, 8), k_per_mma
+    passes, mma = PASSES, ""
+    if k_per_mma == 1:
+        rows, columns, depth = draw.randint(1, 40), draw.randint(1, 40), draw.randint(1, 4)
+        mma = f" mma=fma{draw.choice(('', ' operands=whole', ' operands=global'))}"
+    elif target == "sm_120a" or target in WITHOUT_TMA or draw.random() < 0.2:
+        rows, mma = draw.choice((16, 32, 64, 128)), " mma=mma.sync"
+    if k_per_mma == 1 or target in WITHOUT_TMA or (mma and draw.random() < 0.5):
+        passes = COPIES
+    kept = [name for name in passes if draw.random() < (0.1 if "cluster" in name else 0.5)]
     once = {name.partition("{")[0]: name for name in kept}
-    return ",".join([f"tiling{{tile={'x'.join(map(str, tile))}}}", *once.values()])
+    tile = "x".join(map(str, (rows, columns, depth * draw.randint(1, 4))))
+    return ",".join([f"tiling{{tile={tile}{mma}}}", *once.values()])
 
 
 def judge(seed: int) -> Outcome:
