@@ -1,11 +1,13 @@
 """Running the command line in this process."""
 
+import functools
 import json
 import re
 from dataclasses import dataclass
 
 import pytest
 
+from tilewright.compiler import backend
 from tilewright.tools.main import main
 
 PROGRESS = re.compile(r"^ *\d+\.\d s  .* …\n", re.M)
@@ -20,6 +22,14 @@ class Ran:
     @property
     def json(self):
         return json.loads(self.out)
+
+
+@pytest.fixture(autouse=True, scope="package")
+def the_same_ptx_is_assembled_once():
+    """Many commands compile the same small kernel, and ptxas takes half of the time of that."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(backend, "_run_ptxas", functools.cache(backend._run_ptxas))
+        yield
 
 
 @pytest.fixture

@@ -3,19 +3,26 @@
 from dataclasses import fields
 from pathlib import Path
 
+import pytest
+
 from tilewright.compiler.pipeline import PASSES, all_presets
 from tilewright.tools import pass_docs, preset_docs
 
 DOCS = Path(__file__).parents[2] / "docs"
 
 
-def test_the_pass_pages_are_up_to_date():
+@pytest.fixture(scope="module")
+def pages():
+    """The pages of all passes, which compile a small kernel for each."""
+    return pass_docs.render_all()
+
+
+def test_the_pass_pages_are_up_to_date(pages):
     written = {path.name: path.read_text() for path in (DOCS / "passes").glob("*.md")}
-    assert written == pass_docs.render_all(), "run python -m tilewright.tools.pass_docs"
+    assert written == pages, "run python -m tilewright.tools.pass_docs"
 
 
-def test_every_pass_has_a_page_with_its_options_and_short_ir():
-    pages = pass_docs.render_all()
+def test_every_pass_has_a_page_with_its_options_and_short_ir(pages):
     assert set(pages) == {"README.md", *(f"{name}.md" for name in PASSES)}
     for name, pass_class in PASSES.items():
         text = pages[f"{name}.md"]
