@@ -87,7 +87,12 @@ class _Names:
         if op.name == "sm.barrier":
             return _of_barrier(op)
         if op.name == "pipe.tile":
-            return _of_slot(op)
+            return _of_slot(op, "index", "tile")
+        if op.name == "sm.operand":
+            base = ir.OpResult(op.operands[1]).owner.operation
+            return _of_slot(base, "tile", "operand")
+        if op.name == "sm.base_descriptor":
+            return _of_slot(op, "tile", "base")
         if op.name == "arith.cmpi":
             return "adds" if _tells_an_mma(op) else None
         if op.name == "sm.special_register":
@@ -114,12 +119,12 @@ def _of_barrier(op: ir.Operation) -> str:
     return label.rpartition(".")[2] or "barrier"
 
 
-def _of_slot(op: ir.Operation) -> str:
-    """A slot of two tiles holds A's and B's."""
-    index, tiles = ir.IntegerAttr(op.attributes["index"]).value, str(op.operands[0].type)
+def _of_slot(op: ir.Operation, number: str, what: str) -> str:
+    """A slot of two tiles holds A's and B's; `number` is the attribute that says which."""
+    index, tiles = ir.IntegerAttr(op.attributes[number]).value, str(op.operands[0].type)
     if "!tile.acc<" in str(op.results[0].type):
         return "acc"
-    return f"{OPERANDS[index]}_tile" if tiles.count("!tile.smem<") == 2 else "tile"
+    return f"{OPERANDS[index]}_{what}" if tiles.count("!tile.smem<") == 2 else what
 
 
 def _tells_an_mma(op: ir.Operation) -> bool:

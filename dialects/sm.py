@@ -45,6 +45,7 @@
     sm.try_cancel         asks launch control for a cluster; sm.query_cancel reads the answer
     sm.prefetch_tensor_map  fetches a tensor map
 
+    sm.base_descriptor    a tile of a ring's first slot as an MMA is told of it; sm.operand of any
     sm.smem_descriptor    a matrix in shared memory; sm.advance the same further on
     sm.mma                d[m,n] += a[m,k] * b[n,k]^T in tensor memory; sm.commit arrives after it
     sm.wgmma              the same in registers; sm.wgmma_fence, _commit and _wait go with it
@@ -130,8 +131,10 @@ from .sm_program import (
 from .sm_scales import ScaledMmaOp, TmemCopyOp
 from .sm_tensor_core import (
     AdvanceOp,
+    BaseDescriptorOp,
     CommitOp,
     MmaOp,
+    OperandOp,
     SmemDescriptorOp,
     TmemAllocOp,
     TmemBaseOp,
@@ -157,6 +160,7 @@ __all__ = [
     "BarrierInitOp",
     "BarrierOp",
     "BarriersOp",
+    "BaseDescriptorOp",
     "BulkCommitOp",
     "BulkWaitOp",
     "ClusterBarrierOp",
@@ -184,6 +188,7 @@ __all__ = [
     "MmaOp",
     "MmaSyncOp",
     "NamedBarrierOp",
+    "OperandOp",
     "PinOp",
     "PositionOp",
     "PositionType",

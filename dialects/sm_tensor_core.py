@@ -6,18 +6,21 @@ from .dtypes import DTYPES, TENSOR_DTYPES
 from .integer_types import I1, I16, I32
 from .layout import MAJORS
 from .mlir import ext, ir
+from .pipe import SlotType
 from .sm_memory import TensorMemoryType
 from .sm_types import (
     CTA_GROUPS,
     SHARED,
     DescriptorType,
     Instruction,
+    matrix_fields,
     verify_choice,
     verify_descriptor,
     verify_matrix_offset,
     verify_pointer,
     verify_range,
 )
+from .tile_types import SmemType
 from .verify import refuse
 
 SHAPES = ("32x32b", "16x32bx2", "16x256b")
@@ -34,6 +37,54 @@ class SmemDescriptorOp(Instruction, name="smem_descriptor"):
         return verify_pointer(self, "address", SHARED) and verify_descriptor(
             self, self.descriptor.type
         )
+
+
+class BaseDescriptorOp(Instruction, name="base_descriptor"):
+    """`descriptor`: payload tile `tile` of the first slot of a ring, as an MMA is told of it."""
+
+    memory: ext.Operand[Any]
+    tile: ir.IntegerAttr
+    descriptor: ext.Result[DescriptorType]
+
+    def verify_invariants(self) -> bool:
+        tile, type_ = tile_of(self.memory.type, self.tile.value), self.descriptor.type
+        if tile is None:
+            got = f"{self.tile.value} of {self.memory.type}"
+            return refuse(self, f"tile must be one of shared memory in the slots, got {got}")
+        if not verify_descriptor(self, type_):
+            return False
+        wanted = matrix_fields(tile.layout)
+        got = (type_.number("lbo"), type_.number("sbo"), type_.swizzle)
+        return got == wanted or refuse(
+            self, f"lbo, sbo and swizzle must be {wanted} as the tile lies, got {got}"
+        )
+
+
+class OperandOp(Instruction, name="operand"):
+    """`tile`: that of `base` in another slot, as an MMA reads it: `base` moved by whole slots."""
+
+    slot: ext.Operand[Any]
+    base: ext.Operand[DescriptorType]
+    tile: ext.Result[Any]
+
+    def verify_invariants(self) -> bool:
+        owner = self.base.owner
+        base = None if isinstance(owner, ir.Block) else owner.opview
+        if not isinstance(base, BaseDescriptorOp):
+            return refuse(self, "base must come from sm.base_descriptor, got another value")
+        memory, slot = base.memory.type, self.slot.type
+        if memory != slot:
+            return refuse(self, f"slot must be a {memory} as the base's, got a {slot}")
+        wanted = tile_of(slot, base.tile.value)
+        same = self.tile.type == wanted
+        return same or refuse(self, f"must give {wanted}, got {self.tile.type}")
+
+
+def tile_of(slot: ir.Type, number: int) -> SmemType | None:
+    """A slot's payload tile of that number, where it is one of shared memory."""
+    tiles = slot.tiles if isinstance(slot, SlotType) else []
+    tile = tiles[number] if 0 <= number < len(tiles) else None
+    return tile if isinstance(tile, SmemType) else None
 
 
 class AdvanceOp(Instruction, name="advance"):

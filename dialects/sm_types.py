@@ -4,7 +4,7 @@ import functools
 from collections.abc import Sequence
 from typing import Any, Self
 
-from .layout import SPAN_BYTES, UNIT_BYTES
+from .layout import BLOCKED, SPAN_BYTES, UNIT_BYTES, TileLayout
 from .mlir import ext, ir, llvm
 from .verify import refuse
 
@@ -91,6 +91,12 @@ class DescriptorType(Sm.Type, name="descriptor"):
     @property
     def swizzle(self) -> str:
         return ir.StringAttr(ir.DictAttr(self.fields_attr)["swizzle"]).value
+
+
+def matrix_fields(layout: TileLayout) -> tuple[int, int, str]:
+    """LBO, SBO and swizzle of a tile, as a descriptor has them; block scales have no swizzle."""
+    swizzle = "none" if layout.swizzle == BLOCKED else layout.swizzle
+    return (*layout.descriptor_strides(), swizzle)
 
 
 def verify_descriptor(op: ext.Operation, type_: DescriptorType) -> bool:

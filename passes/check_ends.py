@@ -23,7 +23,14 @@ from .plan import cluster_of
 
 MEETINGS = (sm.CtaBarrierOp, sm.ClusterBarrierOp)
 AROUND = (FirstWarpOp, sm.FenceOp)
-PLACES = (*get_args(MEMORY_OPS), sm.PositionOp, sm.TallyOp, TensorMapOp, AccumulatorOp)
+PLACES = (
+    *get_args(MEMORY_OPS),
+    sm.BaseDescriptorOp,
+    sm.PositionOp,
+    sm.TallyOp,
+    TensorMapOp,
+    AccumulatorOp,
+)
 BEFORE = (*PLACES, PrologueOp, *AROUND)
 
 

@@ -7,17 +7,13 @@ from typing import Any
 from ...dialects import sm
 from ...dialects.dtypes import DType, operand_dtype
 from ...dialects.mlir import ir
-from ...dialects.pipe import TileOp
 from ...dialects.tile import MmaOp, PairMmaOp
-from ...dialects.tile_scales import SCALED_MMAS
-from ...dialects.tile_types import AccumulatorType, SmemType
+from ...dialects.tile_types import SmemType, integers_of
 from .. import build
-from ..base import defining_op
+from ..base import defining_op, refused
 from .descriptors import encode_bytes
-from .positions import lower_tile
-from .scope import Scope, descriptor_at, lowered, lowered_as, slot_of, sums_at
-
-MMA_NAMES = frozenset(each.OPERATION_NAME for each in (MmaOp, PairMmaOp, *SCALED_MMAS))
+from .operand_tiles import descriptor_type
+from .scope import Scope, lowered, lowered_as, slot_of, sums_at
 
 
 def lower_mma(scope: Scope, op: MmaOp | PairMmaOp) -> None:
@@ -30,7 +26,7 @@ def lower_mma(scope: Scope, op: MmaOp | PairMmaOp) -> None:
     fields = {"kind": mma_dtypes(op)[0].operand_kind, "cta_group": scope.cta_group}
     fields |= mma_fields(op, scope.cta_group * atom_m)
     base, column = sums_at(op.acc)
-    operands = [operand_descriptor(scope, operand) for operand in (op.a, op.b)]
+    operands = [operand_descriptor(scope, op, operand) for operand in (op.a, op.b)]
     for atom in range(a.mn // atom_m):
         sums = base + (column + atom * scope.atom_columns(atom_m, n))
         for k in range(0, a.k, fields["k"]):
@@ -61,29 +57,39 @@ def mma_dtypes(op: MmaOp | PairMmaOp) -> tuple[DType, DType]:
     return a, b
 
 
-def lower_operand(scope: Scope, op: TileOp) -> ir.Value:
-    """A tile of a slot: for an MMA its matrix descriptor, else where it lies.
+def lower_base_descriptor(scope: Scope, op: sm.BaseDescriptorOp) -> ir.Value:
+    """Of where the tile lies in the first slot."""
+    version, got = scope.target.mma.descriptor_version, op.descriptor.type.number("version")
+    if got != version:
+        raise refused(op, f"version: must be {version} on {scope.target.chip}, got {got}; write it")
+    offset = integers_of(defining_op(op.memory).offsets)[op.tile.value]
+    return _descriptor_at(op.descriptor.type, offset)
 
-    The descriptor is that of the first slot's moved on.
-    """
-    if not any(use.owner.name in MMA_NAMES for use in op.tile.uses):
-        return lower_tile(scope, op)
-    ring, index = slot_of(op)
-    if isinstance(op.tile.type, AccumulatorType):
-        return lower_tile(scope, op)
-    first = scope.descriptors[ring.memory][op.index.value]
+
+def lower_operand(_: Scope, op: sm.OperandOp) -> ir.Value:
+    """The descriptor of the first slot's tile, moved on to the slot."""
+    _, index = slot_of(op)
     pitch = op.tile.type.layout.slot_bytes
     known_index = isinstance(index, int)
     units = encode_bytes(index * pitch) if known_index else index * encode_bytes(pitch)
-    return lowered_as(advance(first, units), op.tile.type)
+    return lowered_as(advance(op.base, units), op.tile.type)
 
 
-def operand_descriptor(scope: Scope, operand: ir.Value[SmemType]) -> ir.Value:
-    """A tile's matrix descriptor."""
-    memory = defining_op(operand)
-    if isinstance(memory, sm.TileMemoryOp):
-        return descriptor_at(scope.target, operand.type.layout, memory.offset.value)
-    return lowered(operand)
+def operand_descriptor(scope: Scope, op: Any, operand: ir.Value[SmemType]) -> ir.Value:
+    """The matrix descriptor of a tile that an MMA reads."""
+    made = defining_op(operand)
+    if isinstance(made, sm.TileMemoryOp):
+        type_ = descriptor_type(scope.target, operand.type)
+        return _descriptor_at(type_, made.offset.value)
+    found = lowered(operand)
+    if not isinstance(found.type, sm.DescriptorType):
+        raise refused(op, "operands: must be given by sm.operand, got a tile's address; use it")
+    return found
+
+
+def _descriptor_at(type_: ir.Type, offset_bytes: int) -> ir.Value:
+    """The descriptor of a matrix at a byte of dynamic shared memory."""
+    return sm.SmemDescriptorOp.of(build.shared_at(offset_bytes), descriptor=type_).descriptor
 
 
 def advance(descriptor: ir.Value, units: ir.Value | int) -> ir.Value:

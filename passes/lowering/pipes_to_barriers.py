@@ -27,6 +27,7 @@ from ...dialects.pipe import (
     ForEachClaimOp,
     ReleaseOp,
     SkipOp,
+    TileOp,
     WaitOp,
 )
 from ...dialects.tile import (
@@ -40,6 +41,7 @@ from ...dialects.tile_stores import AwaitSumsOp, NextBufferOp, StagingBufferOp
 from ..base import PassLog, operations, refused, target_of, the_kernel
 from ..check_barriers import has_phases
 from .claims import lower_claim, lower_for_each_claim
+from .operand_tiles import describe_operand
 from .pipes import (
     finish_copies,
     lower_acquire,
@@ -66,6 +68,9 @@ class PipesToBarriers:
     next, and the parity of its phase there. It waits for the barrier of that slot, full or empty,
     and arrives on the other one. Masks name the CTAs that hear of an arrival, and regions say which
     lanes arrive. Fences stand where tensor memory or the async proxy needs one.
+
+    Tiles of slots that MMAs are told of by matrix descriptors become `sm.operand`: the descriptor
+    of the first slot's tile (`sm.base_descriptor`: LBO, SBO, swizzle), moved on to the slot.
 
     Before the program, one lane initialises the barriers (`sm.prologue`), the first warp allocates
     tensor memory, and all threads of the CTA, or of its cluster, meet. They meet again behind it
@@ -122,4 +127,5 @@ LOWERINGS: dict[type, Callable[[Rings, Any], None]] = {
 AROUND: dict[type, Callable[[Rings, Any], None]] = {
     **dict.fromkeys((MmaOp, PairMmaOp, *SCALED_MMAS), surround_mma),
     AwaitSumsOp: await_sums,
+    TileOp: describe_operand,
 }

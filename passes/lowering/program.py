@@ -61,7 +61,7 @@ from ..thread_rules import program
 from .clearing import lower_clear_unit
 from .copies import lower_copy
 from .fma import lower_fma
-from .mma import lower_mma, lower_operand
+from .mma import lower_base_descriptor, lower_mma, lower_operand
 from .mma_sync import (
     clear_fragments,
     hold_fragments,
@@ -332,7 +332,9 @@ _TCGEN05: Lowerings = {
     PairMmaOp: lower_mma,
     sm.PositionOp: lower_position,
     sm.TallyOp: lower_tally,
-    TileOp: lower_operand,
+    TileOp: lower_tile,
+    sm.BaseDescriptorOp: lower_base_descriptor,
+    sm.OperandOp: lower_operand,
     sm.ReadPositionOp: lower_read_position,
     sm.AdvancePositionOp: lower_advance_position,
     sm.ReadTallyOp: lower_read_tally,
@@ -371,7 +373,6 @@ _WGMMA: Lowerings = {
 _FMA: Lowerings = {
     **{op: lower for op, lower in _TCGEN05.items() if op not in TENSOR_MEMORY_ONLY},
     AccumulatorOp: hold_sums,
-    TileOp: lower_tile,
     MmaOp: lower_fma,
     ViewMmaOp: lower_view_fma,
     ClearSumsOp: lower_clear_sums,
@@ -382,7 +383,6 @@ _FMA: Lowerings = {
 _MMA_SYNC: Lowerings = {
     **_WGMMA,
     AccumulatorOp: hold_fragments,
-    TileOp: lower_tile,
     MmaOp: lower_mma_sync,
     ClearSumsOp: clear_fragments,
     ThreadRowOp: lower_warp_row,

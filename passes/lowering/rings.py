@@ -82,7 +82,8 @@ class Rings:
     """All rings of a kernel by their value, and what the ops on them depend on.
 
     `done` is the barrier of sums in no ring, if there are some, and `done_at` a thread's position.
-    `filling` are the full barriers of slots that were acquired.
+    `filling` are the full barriers of slots that were acquired, `bases` the descriptors of first
+    slots' tiles by their memory.
     """
 
     target: Target
@@ -91,6 +92,7 @@ class Rings:
     done: Any = None
     done_at: Any = None
     filling: dict[ir.Value, ir.Value] = field(default_factory=dict)
+    bases: dict[ir.Value, list[ir.Value]] = field(default_factory=dict)
 
     @staticmethod
     def of(kernel: KernelOp, target: Target) -> Rings:

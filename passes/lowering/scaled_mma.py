@@ -36,7 +36,7 @@ def lower_scaled_mma(scope: Scope, op: Any) -> None:
     base = lowered(columns.memory)
     places = [base + columns.a_first.value, base + columns.b_first.value]
     for tile, place in zip((op.a_scales, op.b_scales), places, strict=True):
-        _copy_scales(scope, tile, place)
+        _copy_scales(scope, op, tile, place)
     places[1] = places[1] + _first_column(op)
     mma = mma_of(op)
     for k in range(0, depth_of(op), mma.k):
@@ -44,8 +44,8 @@ def lower_scaled_mma(scope: Scope, op: Any) -> None:
             _slice(scope, op, k, places)
 
 
-def _copy_scales(scope: Scope, tile: ir.Value[SmemType], place: ir.Value) -> None:
-    layout, descriptor = tile.type.layout, operand_descriptor(scope, tile)
+def _copy_scales(scope: Scope, op: Any, tile: ir.Value[SmemType], place: ir.Value) -> None:
+    layout, descriptor = tile.type.layout, operand_descriptor(scope, op, tile)
     for number, column in _atoms(layout):
         offset = number * ATOM_BYTES
         sm.TmemCopyOp.of(place + column, descriptor, offset=offset, cta_group=scope.cta_group)
@@ -86,7 +86,7 @@ def _slice(scope: Scope, op: Any, k: int, scales: list[ir.Value]) -> None:
     a_word, b_word = (word * count * ATOM_COLUMNS for count in along_mn)
     at = mma.operand_bytes(k)
     base, column = sums_at(op.acc)
-    operands = [operand_descriptor(scope, operand) for operand in (op.a, op.b)]
+    operands = [operand_descriptor(scope, op, operand) for operand in (op.a, op.b)]
     accumulate = op.accumulate if k == 0 else build.true()
     for atom in range(a.mn // atom_m):
         sums = base + (column + atom * scope.atom_columns(atom_m, n))

@@ -7,13 +7,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ...dialects import sm
-from ...dialects.layout import BLOCKED, TileLayout
 from ...dialects.mlir import arith, ir
-from ...dialects.sm_memory import ColumnsOp, RingOp, SlotMemoryOp
+from ...dialects.sm_memory import ColumnsOp
 from ...dialects.sm_threads import WarpsOp
-from ...dialects.target import ISSUED, Target
+from ...dialects.target import Target
 from ...dialects.tile import KernelOp
-from ...dialects.tile_types import AccumulatorType, SmemType, integers_of
+from ...dialects.tile_types import AccumulatorType
 from .. import build
 from ..base import defining_op
 from ..clone import constant_of
@@ -37,11 +36,14 @@ class Team:
 
 @dataclass(frozen=True)
 class Scope:
-    """What holds for every op of a region: nothing that a pattern does changes it.
+    """The kernel's facts, and the values that a region stands for to the ops in it.
+
+    `sm.warps` stands for a thread's number in its team and for the team's leader, the kernel for a
+    thread's number in the CTA and for the CTA's place in its cluster. They are computed where the
+    region begins, and nothing that a pattern does changes them.
 
     `thread` counts from 0 in the CTA, `lane` in the warp. `team` is that of the `sm.warps` around,
-    or all threads. `cta` is there once they have met. `descriptors` are those of the tiles of each
-    ring's first slot, by its memory.
+    or all threads. `cta` is there once they have met.
     """
 
     kernel: KernelOp
@@ -51,7 +53,6 @@ class Scope:
     lane: ir.Value
     first_warp: ir.Value
     team: Team
-    descriptors: dict[ir.Value, list[ir.Value]]
     cta: CtaPlace | None = None
 
     @staticmethod
@@ -61,8 +62,7 @@ class Scope:
         lane, first_warp = thread % 32, build.less(thread, 32)
         leader = arith.andi(elect(target, lane), first_warp)
         team = Team(kernel.threads.value, thread, leader)
-        descriptors = _first_descriptors(kernel, target)
-        return Scope(kernel, target, cluster, thread, lane, first_warp, team, descriptors)
+        return Scope(kernel, target, cluster, thread, lane, first_warp, team)
 
     def of_warps(self, op: WarpsOp, thread: ir.Value) -> Scope:
         """That of a role, whose threads count from 0 by `thread`."""
@@ -108,31 +108,6 @@ class Scope:
 def elect(target: Target, lane: ir.Value) -> ir.Value:
     """True in one lane of the warp: the first, where the chip has no elect.sync."""
     return build.elect() if target.async_agents else build.equal(lane, 0)
-
-
-def _first_descriptors(kernel: KernelOp, target: Target) -> dict[ir.Value, list[ir.Value]]:
-    """The matrix descriptors of the tiles that MMAs are told of by them, in each first slot."""
-    if target.mma.completion == ISSUED:
-        return {}
-    rings = [op for op in kernel.body.blocks[0].operations if isinstance(op, RingOp)]
-    return {
-        ring.memory: _first_slot(defining_op(ring.memory), target)
-        for ring in rings
-        if isinstance(ring.ring.type.tiles[0], SmemType)
-    }
-
-
-def _first_slot(memory: SlotMemoryOp, target: Target) -> list[ir.Value]:
-    places = zip(memory.memory.type.tiles, integers_of(memory.offsets), strict=True)
-    return [descriptor_at(target, tile.layout, offset) for tile, offset in places]
-
-
-def descriptor_at(target: Target, layout: TileLayout, offset_bytes: int) -> ir.Value:
-    """The matrix descriptor of a tile at a byte of dynamic shared memory."""
-    lbo, sbo = layout.descriptor_strides()
-    swizzle = "none" if layout.swizzle == BLOCKED else layout.swizzle
-    type_ = sm.DescriptorType.of(lbo, sbo, swizzle, target.mma.descriptor_version)
-    return sm.SmemDescriptorOp.of(build.shared_at(offset_bytes), descriptor=type_).descriptor
 
 
 def lowered_as(values: ir.Value | Sequence[ir.Value], type_: ir.Type) -> ir.Value:

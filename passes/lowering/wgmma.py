@@ -37,7 +37,7 @@ def lower_wgmma(scope: Scope, op: MmaOp) -> None:
     """One group: every atom of this warpgroup's rows; the first K step honours `accumulate`."""
     slots, a, b = lowered_parts(op.acc), op.a.type.layout, op.b.type.layout
     fields, struct = mma_fields(op, ATOM_M), struct_of_type(op.acc.type)
-    a_first, b_first = (operand_descriptor(scope, operand) for operand in (op.a, op.b))
+    a_first, b_first = (operand_descriptor(scope, op, operand) for operand in (op.a, op.b))
     a_first = _at_warpgroup(scope, a_first, a, scope.warpgroups(op.acc.type))
     sm.WgmmaFenceOp.of()
     atoms: list[ir.Value] = [llvm.load(struct, slot) for slot in slots]

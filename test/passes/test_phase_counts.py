@@ -261,13 +261,13 @@ ROWS = {
     ),
     "the index for the parity": (
         ROLES,
-        replace("%17#1)", "%17#0)"),
+        replace("%19#1)", "%19#0)"),
         "sm.wait_barrier: source: 'accumulator.full' is waited for by the phase of the reading "
         f"that the index is from, got another parity; {TAKE}",
     ),
     "a position in another ring": (
         ROLES,
-        replace(f"{READ}5", f"{READ}11"),
+        replace(f"{READ}7", f"{READ}13"),
         "sm.wait_barrier: source: the index must be that of a position in 2 slots, got a parity or "
         "a position in 1; read another position",
     ),
@@ -281,7 +281,7 @@ ROWS = {
     ),
     "a position that stays": (
         ROLES,
-        drop('"sm.advance_position"(%5)'),
+        drop('"sm.advance_position"(%7)'),
         "tile.load_boxes: visit: the position must go on before the iteration ends, got no "
         "sm.advance_position behind it; add one",
     ),
