@@ -43,12 +43,20 @@ def pytest_generate_tests(metafunc):
 
 
 def pytest_collection_modifyitems(config, items):
+    # xdist gives each process a run of tests: one of them, not all, loads the compiler of torch.
+    items.sort(key=lambda item: not _compiles_with_torch(item))
     if config.getoption("--all"):
         return
     chosen = sampling.choose(items)
     kept = {id(item) for item in chosen}
     config.hook.pytest_deselected(items=[item for item in items if id(item) not in kept])
     items[:] = chosen
+
+
+def _compiles_with_torch(item) -> bool:
+    """Whether its file imports torch; test_documents.py runs the page on Python, which does."""
+    module = getattr(item, "module", None)
+    return hasattr(module, "torch") or item.path.name == "test_documents.py"
 
 
 @pytest.fixture
