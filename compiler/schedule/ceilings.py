@@ -149,4 +149,5 @@ def _l2_of(board: Board) -> Figure:
     if board.l2 is None:
         words = f"{L2_SHARE} bytes a cycle of a multiprocessor: assumed"
         return Figure(board.multiprocessors * L2_SHARE * clock, "B/s", words, True)
-    return Figure(board.l2 * clock, "B/s", f"{board.l2:g} bytes a cycle: {board.source}")
+    source = board.l2_source or board.source
+    return Figure(board.l2 * clock, "B/s", f"{board.l2:g} bytes a cycle: {source}")
