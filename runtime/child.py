@@ -27,7 +27,7 @@ from typing import Any
 from .errors import DeviceError
 
 DEFAULT_SECONDS = 600.0
-DEFAULT_MEMORY_BYTES = 16 * 2**30
+DEFAULT_MEMORY_BYTES, LEAST_MEMORY_BYTES = 16 * 2**30, 2**30
 GRACE_SECONDS = 0.5
 """How long a child that is told to end may clean up, and how much later than its alarm clock the
 parent's rings."""
@@ -196,6 +196,21 @@ def crash_of(status: int) -> str:
 def says_out_of_memory(text: str) -> bool:
     """Whether native code says that it got no memory, in any library's words."""
     return _OUT_OF_MEMORY.search(text) is not None
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Whether an error is one of memory, or comes of one.
+
+    CPython calls an import that a MemoryError ended in the wrong place a SystemError, at times
+    without a cause: below the least limit that a command takes, that is the limit.
+    """
+    if isinstance(error, MemoryError) or says_out_of_memory(str(error)):
+        return True
+    before = error.__cause__ or error.__context__
+    if before is not None and isinstance(error, SystemError):
+        return is_out_of_memory(before)
+    limit = memory_limit()
+    return isinstance(error, SystemError) and limit is not None and limit < LEAST_MEMORY_BYTES
 
 
 def too_much_memory(where: str, memory_bytes: int | None, cure: str = MEMORY_CURE) -> ChildError:

@@ -23,6 +23,7 @@ from ..runtime.child import (
     DEFAULT_MEMORY_BYTES,
     DEFAULT_SECONDS,
     GRACE_SECONDS,
+    LEAST_MEMORY_BYTES,
     ChildError,
     Limits,
     crash_of,
@@ -37,7 +38,6 @@ from ..runtime.child import (
 from .own_process import BROKEN_PIPE, INTERRUPTED
 
 MODULE = f"{__package__}.isolated_child"
-LEAST_MEMORY_BYTES = 2**30
 KEPT_BYTES = 2**16
 STATUSES = (0, 1, 2, INTERRUPTED, BROKEN_PIPE)
 """With which a command ends by itself."""

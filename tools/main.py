@@ -128,11 +128,11 @@ def _print_versions(as_json: bool) -> int:
 
 def _explain(error: Exception) -> str:
     from ..dialects.errors import CompileError
-    from ..runtime.child import memory_limit, says_out_of_memory, too_much_memory
+    from ..runtime.child import is_out_of_memory, memory_limit, too_much_memory
     from ..runtime.errors import DeviceError
     from .own_process import unusable
 
-    if isinstance(error, MemoryError) or says_out_of_memory(str(error)):
+    if is_out_of_memory(error):
         return f"error: {too_much_memory('memory', memory_limit())}"
     if isinstance(error, CompileError):
         return str(error)

@@ -143,3 +143,13 @@ def test_a_crash_is_named(status, words):
 )
 def test_the_words_of_libraries_about_memory_are_known(text, is_memory):
     assert child.says_out_of_memory(text) == is_memory
+
+
+def test_a_system_error_is_one_of_memory_where_it_comes_of_one_or_under_a_small_limit(monkeypatch):
+    bare, caused = SystemError("error return without exception set"), SystemError("with one set")
+    caused.__cause__ = MemoryError()
+    monkeypatch.setattr(child, "memory_limit", lambda: 2**34)
+    assert [child.is_out_of_memory(error) for error in (bare, caused)] == [False, True]
+    monkeypatch.setattr(child, "memory_limit", lambda: 360 * 2**20)
+    assert child.is_out_of_memory(bare)
+    assert not child.is_out_of_memory(ValueError("no"))
