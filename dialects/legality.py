@@ -166,7 +166,7 @@ def scaled_extent(mma: ScaledMma, k: int) -> str | None:
     """The last MMA along K reads no scales but those of K: what pads an atom may be NaN."""
     if k % mma.k == 0:
         return None
-    return f"K must be a multiple of {mma.k} for {mma.kind}, got {k}; pad K"
+    return f"the last {mma.kind} of {mma.k} reads what pads the scales of K {k}"
 
 
 def scale_tiles(mma: ScaledMma, tile: Sequence[int]) -> tuple[TileLayout, TileLayout]:

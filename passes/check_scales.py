@@ -67,6 +67,16 @@ def check_scale_load(kernel: KernelOp, op: Any) -> None:
     number = ir.BlockArgument(view).arg_number if isinstance(view.owner, ir.Block) else -1
     if number not in (2, 3) or not blocked or len(scale_names(kernel)) != 2:
         raise refused(op, "scales: blocked tiles must be loaded from scales, got others; swap them")
+    if not by_threads:
+        require(op, padding_read(kernel), "copy them by threads, which clear it", "scales: ")
+
+
+def padding_read(kernel: KernelOp) -> str | None:
+    """How an MMA of the kernel reads what pads its scales, which only threads' copies clear."""
+    broken = (
+        legality.scaled_extent(mma_of(op), op.extent.value) for op in walk(kernel, SCALED_MMAS)
+    )
+    return next((each for each in broken if each is not None), None)
 
 
 def check_scaled_mma(kernel: KernelOp, op: Any, target: Target) -> None:
@@ -78,7 +88,6 @@ def check_scaled_mma(kernel: KernelOp, op: Any, target: Target) -> None:
         legality.scaled_rows(target, m),
         legality.scaled_columns(target, n),
         legality.scaled_depth(target, mma, tile[2]),
-        legality.scaled_extent(mma, op.extent.value),
     ):
         require(op, broken, where="shapes: ")
     if str(op.acc.type.element) != "f32":

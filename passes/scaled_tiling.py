@@ -55,8 +55,6 @@ def check_scaled_tile(matmul: ScaledMatmulOp, tile: Tile, mma: ScaledMma, target
     require(matmul, legality.scaled_rows(target, m))
     require(matmul, legality.scaled_columns(target, n))
     require(matmul, legality.scaled_depth(target, mma, k))
-    depth = logical_shape(matmul.a.type, matmul.a_major.value)[1]
-    require(matmul, legality.scaled_extent(mma, depth))
     for (value, major), name in zip(matmul.sides, "AB", strict=True):
         dtype = _dtype(value)
         if dtype.bits < 8 and major.value != "k":

@@ -21,6 +21,7 @@ from functools import partial
 from typing import Any, ClassVar
 
 from ..dialects import legality
+from ..dialects.layout import BLOCKED
 from ..dialects.mlir import ir
 from ..dialects.pipe import (
     AcquireOp,
@@ -38,6 +39,7 @@ from ..dialects.tile_scales import smem_operands
 from ..dialects.tile_sums import ViewMmaOp
 from .base import PassLog, one_of, option, refused, require, target_of, the_kernel, walk
 from .batches import argument_of, drop_unused, map_of_view, step_bytes
+from .check_scales import padding_read
 from .tensor_maps import load_map_type, tma_refusal
 
 
@@ -56,14 +58,19 @@ class TmaInsertion:
         kernel = the_kernel(module, self.name)
         target = target_of(module)
         require(kernel, legality.tma(target), "use copy-insertion", "tma-insertion: ")
-        copies = pipe_operands(kernel, target, self.name, partial(self._map, target, log))
+        padding = padding_read(kernel)
+        copies = pipe_operands(kernel, target, self.name, partial(self._map, target, log, padding))
         drop_unused(kernel)
         log.did(f"{copies} operand tiles by TMA, {self.box} boxes")
 
-    def _map(self, target: Target, log: PassLog, load: LoadOp) -> ir.Value | None:
+    def _map(
+        self, target: Target, log: PassLog, padding: str | None, load: LoadOp
+    ) -> ir.Value | None:
         """The map of the load's view, or None, with a remark, where TMA can't address it."""
         reason = tma_refusal(load.view.type, load.tile.type.layout, target)
         reason = reason or legality.stack_pitch(target, step_bytes(load.view))
+        if load.tile.type.layout.swizzle == BLOCKED:
+            reason = reason or padding
         if reason:
             name = _argument_name(load)
             log.remark(load, f"tma-insertion: {name} is copied by threads: {reason}")

@@ -49,6 +49,10 @@ class OfSpec(OfManifest):
     spec: MatmulSpec
     said = "torch's a @ b.T in float64"
 
+    def __post_init__(self) -> None:
+        if self.spec.is_scaled:
+            self.said = "torch's a @ b.T in float64, of elements times scales"
+
     def tensors(self, manifest: Manifest, seed: int, identity: str | None = None) -> dict[str, Any]:
         return make_tensors(self._declared(manifest), seed, identity)
 

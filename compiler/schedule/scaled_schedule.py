@@ -95,7 +95,10 @@ def estimates(spec: MatmulSpec, target: Target) -> list[ScaledEstimate]:
 
 
 def _by_tma(spec: MatmulSpec, target: Target) -> bool:
-    """Whether TMA can address the rows of A and B (cuTensorMapEncodeTiled, strides)."""
+    """Whether TMA can address the rows of A and B (cuTensorMapEncodeTiled, strides), and the last
+    MMA reads no padding of scales, which threads would clear."""
+    if legality.scaled_extent(mma_of_spec(spec), spec.k) is not None:
+        return False
     rows = {
         "a": spec.k if spec.a_major == "k" else spec.m,
         "b": spec.k if spec.b_major == "k" else spec.n,

@@ -173,6 +173,9 @@ class MatmulSpec:
         conversion to C's type, and may read further `arguments` of the function, "%name: type".
         """
         if self.is_scaled:
+            if arguments or epilogue:
+                rule = "an epilogue must be of operands without block scales"
+                raise OptionError(f"spec: {rule}, got {self.a_dtype}; write tile.scaled_matmul")
             return scaled_text(self)
         shapes = self.shapes()
         a = _Operand.of("a", "m", shapes["a"], self.a_dtype, self.a_major, self.batch)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from ...dialects.layout import ATOM_BYTES, UNIT_BYTES
+from ...dialects.layout import ATOM_BYTES, SCALE_ATOM_BLOCKS, UNIT_BYTES
 from ...dialects.mlir import arith, ir, llvm, vector
 from ...dialects.tile import CopyOp
+from ...dialects.tile_scales import SCALED_MMAS
 from ...dialects.tile_types import bits_of
 from .. import build
+from ..base import walk
 from .operands import first_atom, unit_offset
 from .scope import Scope, lowered, place_of
 
@@ -15,7 +17,8 @@ ATOM_UNITS = ATOM_BYTES // UNIT_BYTES
 
 
 def copy_atoms(scope: Scope, op: CopyOp) -> None:
-    """The team's threads copy a tile's atoms by units; atoms outside the view are zero."""
+    """The team's threads copy a tile's atoms by units; atoms outside the view are zero, and so are
+    the scales behind the last block of K, which an MMA may read."""
     layout, start, view = op.tile.type.layout, place_of(op.tile), op.view.type
     along_mn, along_k = layout.atoms
     rows, blocks = view.shape[:2]
@@ -28,7 +31,20 @@ def copy_atoms(scope: Scope, op: CopyOp) -> None:
         number = build.widen(at_row) * blocks + build.widen(at_block)
         offset = number * ATOM_BYTES + build.widen(unit % ATOM_UNITS * UNIT_BYTES)
         value = _read(lowered(op.view), offset, inside)
+        value = _without_padding(scope, value, at_block)
         llvm.store(value, build.shared_at(unit * UNIT_BYTES + start), alignment=UNIT_BYTES)
+
+
+def _without_padding(scope: Scope, words: ir.Value, block: ir.Value) -> ir.Value:
+    """Four rows' scales of an atom; of the last atom along K only those that K has."""
+    mma = walk(scope.kernel, SCALED_MMAS)[0]
+    last, rest = divmod(mma.extent.value // mma.block.value, SCALE_ATOM_BLOCKS)
+    if not rest:
+        return words
+    mask = arith.select(
+        build.equal(block, last), build.constant((1 << 8 * rest) - 1), build.constant(-1)
+    )
+    return arith.andi(words, vector.BroadcastOp(words.type, mask).result)
 
 
 def copy_padded(scope: Scope, op: CopyOp) -> None:

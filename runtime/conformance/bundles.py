@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..bundles.manifest import operands, output
+from ..bundles.manifest import operands, output, scales
 from ..element_types import torch_dtype
 from ..errors import LaunchError
 from ..judge.epilogue import evaluate
@@ -29,6 +29,9 @@ class BundleSubject:
     def __init__(self, path: Path, device: str):
         self.name, self.device = path.name, device
         self._kernel = load(path, device)
+        if scales(self._kernel.manifest):
+            rule = "must have operands without block scales, got scales"
+            raise LaunchError(f"{path}: {rule}; `tilewright run` tries it")
         self._tensors = {each["name"]: each for each in self._kernel.manifest["tensors"]}
         a, b = operands(self._kernel.manifest)
         self._c = output(self._kernel.manifest)

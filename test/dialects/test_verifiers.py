@@ -240,3 +240,48 @@ def test_a_product_with_block_scales_that_does_not_verify_is_refused(fields, mes
     with pytest.raises(CompileError) as caught:
         run_passes_on_text(SCALED.format(**{**defaults, **fields}), "-", "tiling")
     assert caught.value.message == f"tile.scaled_matmul: {message}"
+
+
+SCALES_A = '!tile.smem<tensor<128x4xf8E8M0FNU>, "k", "blocked">'
+BYTES_A = '!tile.smem<tensor<128x128xf8E4M3FN>, "k", "none">'
+
+
+def scaled_mma(a_scales=SCALES_A, b_scales=SCALES_A, a_type="e4m3", block=32, extent=256):
+    types = (ACC.replace("64", "128"), BYTES_A, BYTES_A, "i1", a_scales, b_scales)
+    values = [f"%v{number}" for number in range(len(types))]
+    casts = [
+        f"{value} = builtin.unrealized_conversion_cast to {type_}"
+        for value, type_ in zip(values, types, strict=True)
+    ]
+    fields = f'a_type = "{a_type}", b_type = "e4m3", block = {block} : i64, extent = {extent} : i64'
+    mma = f'"tile.scaled_mma"({", ".join(values)}, %i, %j) {{{fields}}} '
+    return [*casts, f"{mma}: ({', '.join(types)}, index, index) -> ()"]
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"a_scales": BYTES_A}, "scales must be 'blocked', got 'none'"),
+        (
+            {"a_scales": SCALES_A.replace("128x4", "128x6")},
+            "scales must be of a multiple of 32 rows and of 4 blocks, got 128x6",
+        ),
+        (
+            {"a_scales": SCALES_A.replace("128x4", "128x8")},
+            "scales must be of [(128, 8), (128, 8)] rows and blocks, got [(128, 8), (128, 4)]",
+        ),
+        (
+            {"a_type": "bf16"},
+            "no MMA takes such tiles, got bf16 and e4m3 with f8E8M0FNU, f8E8M0FNU by 32",
+        ),
+        (
+            {"block": 16},
+            "no MMA takes such tiles, got e4m3 and e4m3 with f8E8M0FNU, f8E8M0FNU by 16",
+        ),
+        ({"extent": 0}, "extent must be at least 1, got 0"),
+    ],
+)
+def test_an_mma_with_block_scales_that_does_not_verify_is_refused(fields, message):
+    with pytest.raises(CompileError) as caught:
+        run_passes_on_text(kernel(*scaled_mma(**fields)), "-", "swizzle-selection")
+    assert caught.value.message == f"tile.scaled_mma: {message}"
