@@ -21,9 +21,9 @@ KERNEL = (
   {body}
   ret; }}"""
 )
-FILL = """mov.u32 %x0, 0;
+FILL = """shl.b32 %x0, %tid, 2;
 FILL:
-  add.u32 %x1, %own, %x0; st.shared.u32 [%x1], %x0; add.u32 %x0, %x0, 4;
+  add.u32 %x1, %own, %x0; st.shared.u32 [%x1], %x0; add.u32 %x0, %x0, 128;
   setp.lt.u32 %p, %x0, 8192; @%p bra FILL;"""
 
 

@@ -31,11 +31,11 @@ FENCE = "wgmma.fence.sync.aligned;\n"
 def place(image: np.ndarray, matrix: np.ndarray, base: int) -> int:
     """Write a matrix [rows, k] K-major without a swizzle; returns its descriptor."""
     rows, k = matrix.shape
-    for r in range(rows):
-        for column in range(k):
-            byte = column * matrix.itemsize
-            at = base + r % 8 * 16 + r // 8 * 128 + byte % 16 + byte // 16 * rows * 16
-            image[at : at + matrix.itemsize] = np.frombuffer(matrix[r, column].tobytes(), np.uint8)
+    r, column = np.indices((rows, k))
+    byte = column * matrix.itemsize
+    at = base + r % 8 * 16 + r // 8 * 128 + byte % 16 + byte // 16 * rows * 16
+    elements = np.ascontiguousarray(matrix).view(np.uint8).reshape(rows, k, -1)
+    image[at[..., None] + np.arange(matrix.itemsize)] = elements
     return (TILE + base) >> 4 | rows << 16 | 128 >> 4 << 32
 
 
@@ -95,16 +95,17 @@ def step(a: str, types: str, k: int, selector: int, flags: str) -> str:
 
 
 def stored(count: int) -> str:
+    """Each thread stores its registers, two at once."""
     text = f"mad.wide.u32 %rd21, %lane, {4 * count}, %rd1;\n"
-    return text + "".join(f"st.global.b32 [%rd21+{4 * i}], %r{i};\n" for i in range(count))
+    pairs = (f"st.global.v2.b32 [%rd21+{4 * i}], {registers(i, 2)};\n" for i in range(0, count, 2))
+    return text + "".join(pairs)
 
 
 def result(out: np.ndarray) -> np.ndarray:
+    thread, i = np.indices((128, N // 2))
+    row = 16 * (thread // 32) + thread % 32 // 4 + 8 * (i // 2 % 2)
     matrix = np.zeros((64, N), out.dtype)
-    for thread in range(128):
-        for i in range(N // 2):
-            row = 16 * (thread // 32) + thread % 32 // 4 + 8 * (i // 2 % 2)
-            matrix[row, 8 * (i // 4) + 2 * (thread % 4) + i % 2] = out[thread, i]
+    matrix[row, 8 * (i // 4) + 2 * (thread % 4) + i % 2] = out[:, : N // 2]
     return matrix
 
 

@@ -252,7 +252,9 @@ def test_integer_accumulators_saturate_when_asked(run, poisoned):
 def test_a_wait_in_one_warp_covers_the_reads_of_all_four(run, poisoned, seed):
     a, b, image, descriptors = bf16_case()
     overwrite = """setp.ne.u32 %p2, %lane, 0; @%p2 bra E; mov.u32 %r100, %tile;
-O: st.shared.b32 [%r100], 0x7fc07fc0; add.u32 %r100, %r100, 4; sub.u32 %r101, %r100, %tile;
+mov.b32 %r102, 0x7fc07fc0;
+O: st.shared.v4.b32 [%r100], {%r102, %r102, %r102, %r102};
+add.u32 %r100, %r100, 16; sub.u32 %r101, %r100, %tile;
 setp.lt.u32 %p2, %r101, 16384; @%p2 bra O;
 E:
 """
