@@ -12,7 +12,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
-from .dtypes import FMA, PADDED_ALIGNMENT_BYTES, PADDED_ROW, ScaledMma
+from .dtypes import FMA, PADDED_ALIGNMENT_BYTES, PADDED_ROW, DType, ScaledMma
 from .hilbert import CELLS_MAX
 from .layout import BLOCKED, CORE_ROWS, UNIT_BYTES, TileLayout, widest_swizzle
 from .target import MMA_SYNC, WARP, WARP_COUNTS, WARP_N, Target, fits_warps, targets_with
@@ -136,6 +136,16 @@ def scaled_kind(target: Target, kind: str) -> str | None:
     return f"{target.mma.name} of {target.chip} takes no block scales, {others} does; {cure}"
 
 
+def scaled_elements(target: Target, mma: ScaledMma, dtype: DType) -> str | None:
+    """Fragments have no elements that lie with gaps in shared memory."""
+    if dtype.bits == 8 or mma.packed or not target.mma.fragments:
+        return None
+    return (
+        f"{target.mma.name} of {target.chip} reads no tiles with gaps, as {dtype.name} has in "
+        f"{mma.kind}; widen it to e4m3, which holds its values"
+    )
+
+
 def scaled_rows(target: Target, m: int) -> str | None:
     """A block-scaled MMA of one CTA has 128 rows (PTX ISA, tcgen05.mma, shapes)."""
     if m % SCALED_ROWS == 0 and m <= target.box_max:
@@ -192,7 +202,9 @@ def scaled_memory(target: Target, mma: ScaledMma, tile: Sequence[int]) -> str | 
 def scaled_tensor_memory(
     target: Target, mma: ScaledMma, tile: Sequence[int], buffers: int = 1
 ) -> str | None:
-    """Accumulators and the scales of one K step fit tensor memory together."""
+    """Accumulators and the scales of one K step fit tensor memory together, where there is one."""
+    if not target.has_tensor_memory:
+        return None
     m, n, k = tile
     scales = sum(layout.scale_columns for layout in scale_tiles(mma, tile))
     sums = buffers * target.accumulator_columns(m, n)

@@ -51,7 +51,8 @@
     sm.wgmma              the same in registers; sm.wgmma_fence, _commit and _wait go with it
     sm.ldmatrix           8x8 matrices of shared memory into a warp's registers
     sm.mma_sync           sum[16,8] = d + a[16,k] * b[8,k]^T in registers, by a warp
-    sm.scaled_mma         the same of operands with block scales; sm.tmem_copy brings scales there
+    sm.scaled_mma_sync    the same of operands with block scales
+    sm.scaled_mma         in tensor memory, of such operands; sm.tmem_copy brings scales there
     sm.tmem_alloc         takes tensor memory; sm.tmem_relinquish, sm.tmem_dealloc
     sm.tmem_base          where what was taken begins
     sm.tmem_load          tensor memory into registers; sm.tmem_wait when they are there
@@ -128,7 +129,7 @@ from .sm_program import (
     SpecialRegisterOp,
     TableOp,
 )
-from .sm_scales import ScaledMmaOp, TmemCopyOp
+from .sm_scales import ScaledMmaOp, ScaledMmaSyncOp, TmemCopyOp
 from .sm_tensor_core import (
     AdvanceOp,
     BaseDescriptorOp,
@@ -201,6 +202,7 @@ __all__ = [
     "RunOp",
     "ScaleColumnsOp",
     "ScaledMmaOp",
+    "ScaledMmaSyncOp",
     "SetRegistersOp",
     "SharedAddressOp",
     "SharedMemoryOp",

@@ -1,4 +1,5 @@
-"""Ops of `sm` for products with block scales: copies of scales to tensor memory, and their MMAs."""
+"""Ops of `sm` for products with block scales: copies of scales to tensor memory, and the MMAs of
+tensor memory and of warps."""
 
 from typing import Any
 
@@ -90,4 +91,38 @@ class ScaledMmaOp(Instruction, name="scaled_mma"):
             and verify_choice(self, f"{name}_major", majors)
             and verify_choice(self, f"{name}_id", IDS[mma.blocks])
             and verify_matrix_offset(self, f"{name}_offset", offset)
+        )
+
+
+class ScaledMmaSyncOp(Instruction, name="scaled_mma_sync"):
+    """`sum[16,8] = d + (a * a_scales)[16,k] * (b * b_scales)[8,k]^T` by a warp, of `sm.mma_sync`.
+
+    K is that of the kind. `a_scales` and `b_scales` are words of four scales, of which those from
+    byte `id` on count: of A those of lane 4r + h, for row r + 8h, of B those of lane 4c, for column
+    c (PTX ISA, block scaling for mma.sync, with thread-id 0).
+    """
+
+    d: ext.Operand[Any]
+    a: ext.Operand[ir.VectorType]
+    b: ext.Operand[ir.VectorType]
+    a_scales: ext.Operand[I32]
+    b_scales: ext.Operand[I32]
+    kind: ir.StringAttr
+    a_type: ir.StringAttr
+    b_type: ir.StringAttr
+    id: ir.IntegerAttr
+    sum: ext.Result[Any]
+
+    def verify_invariants(self) -> bool:
+        if self.sum.type != self.d.type:
+            return refuse(self, f"must give a {self.d.type}, got a {self.sum.type}")
+        if not verify_choice(self, "kind", tuple(SCALED_MMAS)):
+            return False
+        mma = SCALED_MMAS[self.kind.value]
+        known = ("e2m1",) if mma.packed else ("e4m3", "e5m2")
+        words = [list(each.type.shape) for each in (self.a, self.b)]
+        if words != [[4], [2]]:
+            return refuse(self, f"a and b must have 4 and 2 words, got {words}")
+        return all(verify_choice(self, f"{name}_type", known) for name in "ab") and verify_choice(
+            self, "id", IDS[mma.blocks]
         )

@@ -77,6 +77,8 @@ MMA_SYNC = MmaUnit(
 MMA_SYNC_WITHOUT_FP8 = replace(
     MMA_SYNC, operands=tuple(name for name in TENSOR_DTYPES if name not in ("e4m3", "e5m2"))
 )
+# sm_120a has block scales too, which lie in registers (PTX ISA, block scaling for mma.sync).
+MMA_SYNC_SCALED = replace(MMA_SYNC, scaled_kinds=tuple(SCALED_MMAS))
 # Plain fma of each thread (PTX ISA, fma): any shape, any layout.
 FMA = MmaUnit(
     "fma",
@@ -331,7 +333,7 @@ TARGETS = {
         Target(
             "sm_120a",
             "+ptx88",
-            MMA_SYNC,
+            MMA_SYNC_SCALED,
             (FMA,),
             cluster_waits_acquire=False,
             shared_bytes=99 * KIB,

@@ -41,7 +41,7 @@ def expand_sums(kernel: KernelOp, target: Target) -> None:
         elif first[1] in steps:
             continue
         with ir.InsertionPoint(mma), mma.location:
-            mma.operation.operands[len(mma.operation.operands) - 1] = true()
+            mma.operation.operands[list(mma.operation.operands).index(mma.accumulate)] = true()
         erase_unused(loop.body)
 
 

@@ -5,6 +5,9 @@ choice, and whether two CTAs share an MMA of 256 rows. Two accumulators let the 
 overlap the next one; beside the scales of a K step they leave tensor memory for 224 columns at
 most, since 2 x 256 are all 512. So a tile of 256 columns has one accumulator and waits for its
 epilogue.
+
+Where warps multiply by themselves, sums are in registers: a tile has up to 128 columns, and threads
+copy what it reads into a ring.
 """
 
 from __future__ import annotations
@@ -14,7 +17,7 @@ from dataclasses import dataclass
 from ...dialects import legality
 from ...dialects.dtypes import DTYPES, SCALED_FORMATS, ScaledMma, scaled_mma
 from ...dialects.errors import CompileError
-from ...dialects.target import Target
+from ...dialects.target import WARP, Target
 from ..spec import MatmulSpec, element_of
 from .chip_figures import figures
 
@@ -23,6 +26,7 @@ COLUMNS = (256, 224, 192, 160, 128, 96, 64, 32)
 RATES = {"mxf8f6f4": 2, "mxf4": 4, "mxf4nvf4": 4}
 """How many times the products of 16-bit operands a cycle (NVIDIA B200: dense fp8 and fp4)."""
 OVERLAPPING = 2
+WARP_COLUMNS, WARP_STAGES_MAX = (128, 96, 64, 32), 4
 
 
 @dataclass(frozen=True)
@@ -47,6 +51,23 @@ class ScaledSchedule:
             f"tiling{{tile={tile}}},tma-insertion,swizzle-selection,epilogue-staging,"
             f"{clustering}pipelining,warp-specialization,persistence"
         )
+
+
+@dataclass(frozen=True)
+class WarpScaledSchedule(ScaledSchedule):
+    """The same where warps multiply by themselves: threads copy, and a ring has `stages` slots."""
+
+    stages: int = 1
+
+    def label(self) -> str:
+        """In words."""
+        return f"{'x'.join(map(str, self.tile))} by mma.sync, {self.stages} stages"
+
+    def pipeline(self) -> str:
+        """The passes with their options, as `--pipeline` takes them."""
+        tile = "x".join(map(str, self.tile))
+        ring = f",pipelining{{stages={self.stages}}}" if self.stages > 1 else ""
+        return f"tiling{{tile={tile}}},copy-insertion,swizzle-selection{ring}"
 
 
 @dataclass(frozen=True)
@@ -83,6 +104,8 @@ def estimates(spec: MatmulSpec, target: Target) -> list[ScaledEstimate]:
     if broken is not None:
         raise CompileError(f"schedule: {broken}")
     depth = ROW_BYTES * 2 if mma.packed else ROW_BYTES
+    if target.mma.issuer == WARP:
+        return _estimates_of_warps(spec, target, mma, depth)
     by_tma = _by_tma(spec, target)
     pairs = (True, False) if spec.m > ROWS and by_tma else (False,)
     found = [
@@ -115,6 +138,37 @@ def _by_tma(spec: MatmulSpec, target: Target) -> bool:
 def scaled_schedule(spec: MatmulSpec, target: Target) -> ScaledSchedule:
     """The quickest by the estimate."""
     return estimates(spec, target)[0].schedule
+
+
+def _estimates_of_warps(
+    spec: MatmulSpec, target: Target, mma: ScaledMma, depth: int
+) -> list[ScaledEstimate]:
+    """Tiles whose sums four to eight warps hold; rings as deep as shared memory and K allow."""
+    found, steps = [], -(-spec.k // depth)
+    for n in WARP_COLUMNS:
+        tile = (ROWS, n, depth)
+        scales = sum(layout.slot_bytes for layout in legality.scale_tiles(mma, tile))
+        slot = (ROWS + n) * ROW_BYTES + scales
+        room = (target.shared_bytes - legality.RESERVED_BYTES) // slot
+        if room:
+            schedule = WarpScaledSchedule(tile, False, False, min(room, steps, WARP_STAGES_MAX))
+            found.append(_estimate_of_warps(spec, target, mma, schedule))
+    return sorted(found, key=lambda each: each.total_us)
+
+
+def _estimate_of_warps(
+    spec: MatmulSpec, target: Target, mma: ScaledMma, schedule: WarpScaledSchedule
+) -> ScaledEstimate:
+    chip, (m, n, k) = figures(target), schedule.tile
+    steps = -(-spec.k // k)
+    scales = sum(layout.size_bytes for layout in legality.scale_tiles(mma, schedule.tile))
+    multiply = steps * 2 * m * n * k / (chip.mma_rate * RATES[mma.kind])
+    load = steps * ((m + n) * ROW_BYTES + scales) / chip.l2_rate
+    store = m * n * DTYPES[spec.c_dtype].bytes / chip.direct_store_rate
+    waves = -(-(-(-spec.m // m) * -(-spec.n // n)) // target.multiprocessors)
+    cycles = chip.cta_start + waves * (max(multiply, load) + store)
+    total_us = cycles / (chip.clock * 1e3)
+    return ScaledEstimate(schedule, 1, waves, multiply, load, store, total_us)
 
 
 def _estimate(

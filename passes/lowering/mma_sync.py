@@ -42,11 +42,8 @@ def clear_fragments(scope: Scope, op: ClearSumsOp | MmaOp) -> None:
 
 def lower_mma_sync(scope: Scope, op: MmaOp) -> None:
     """K by K; where the sums may have to begin anew, they are cleared first."""
-    held = WarpSums.of(scope, op.acc)
-    if constant_of(op.accumulate) is None:
-        with build.when(op.accumulate ^ build.true()):
-            clear_fragments(scope, op)
-    a, b = _operands(scope, op, held)
+    held = begin_sums(scope, op)
+    a, b = operands_of(scope, op, held)
     sums, steps = held.load(), list(_steps(op))
     ready = [operand.words(*steps[0]) for operand in (a, b)]
     for number, (_, k_atom) in enumerate(steps):
@@ -55,6 +52,14 @@ def lower_mma_sync(scope: Scope, op: MmaOp) -> None:
             ready = [operand.words(*steps[number + 1]) for operand in (a, b)]
         _multiply(op, sums, now[0], now[1], k_atom)
     held.store(sums)
+
+
+def begin_sums(scope: Scope, op: MmaOp) -> WarpSums:
+    """The sums, cleared where they may have to begin anew."""
+    if constant_of(op.accumulate) is None:
+        with build.when(op.accumulate ^ build.true()):
+            clear_fragments(scope, op)
+    return WarpSums.of(scope, op.acc)
 
 
 def _steps(op: MmaOp) -> Any:
@@ -75,7 +80,7 @@ def _multiply(op: MmaOp, sums: list[list[Any]], a: list[Any], b: list[Any], k: i
             row[j] = made.sum
 
 
-def _operands(scope: Scope, op: MmaOp, held: WarpSums) -> tuple[Operand, Operand]:
+def operands_of(scope: Scope, op: MmaOp, held: WarpSums) -> tuple[Operand, Operand]:
     """A by the warp's rows, B by its columns."""
     warp, tile = scope.team.thread // WARP_THREADS, held.tile
     along_m = tuple(tile.m * number for number in range(tile.grid[0]))

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ...dialects import sm
+from ...dialects.dtypes import SCALED_MMAS
 from ...dialects.mlir import ir, llvm, nvvm, vector
 from .. import build
 from .register_accumulator import parts
@@ -31,13 +34,33 @@ def _members(struct: ir.Value, count: int) -> list[ir.Value]:
 
 def mma_sync(op: sm.MmaSyncOp) -> ir.Value:
     """The new sums. The asm has side effects for LLVM, so that no branch takes it in."""
+    d, types = op.d_type.value, f"{op.a_type.value}.{op.b_type.value}"
+    return _warp_mma(op, f"m16n8k{op.k.value}.row.col.{d}.{types}.{d}")
+
+
+def scaled_mma_sync(op: sm.ScaledMmaSyncOp) -> ir.Value:
+    """The same, with scales behind the sums, each with its first byte and the lanes that count."""
+    mma, types = SCALED_MMAS[op.kind.value], f"{op.a_type.value}.{op.b_type.value}"
+    scaling = f"kind::{mma.kind}.block_scale.scale_vec::{mma.blocks}X"
+    form = f"m16n8k{mma.k}.row.col.{scaling}.f32.{types}.f32.{mma.scale}"
+    return _warp_mma(op, form, (op.a_scales, op.b_scales), f"{{{op.id.value}, 0}}")
+
+
+def _warp_mma(
+    op: Any, form: str, scales: tuple[ir.Value, ...] = (), selector: str = ""
+) -> ir.Value:
     sums, a, b = parts(op.d), _words(op.a), _words(op.b)
     letter = "r" if isinstance(sums[0].type, ir.IntegerType) else "f"
     outputs = [f"={letter}"] * len(sums)
     inputs = ["r"] * (len(a) + len(b)) + [str(index) for index in range(len(sums))]
+    inputs += ["r"] * len(scales)
     constraints = ",".join([*outputs, *inputs])
-    text = _text(op, len(sums), len(a), len(b))
-    return llvm.inline_asm(op.sum.type, [*a, *b, *sums], text, constraints, has_side_effects=True)
+    registers = _registers(len(sums), len(a), len(b))
+    first = 2 * len(sums) + len(a) + len(b)
+    behind = [f", ${first + number}, {selector}" for number in range(len(scales))]
+    text = f"mma.sync.aligned.{form} {', '.join(registers)}{''.join(behind)};"
+    operands = [*a, *b, *sums, *scales]
+    return llvm.inline_asm(op.sum.type, operands, text, constraints, has_side_effects=True)
 
 
 def _words(value: ir.Value) -> list[ir.Value]:
@@ -45,15 +68,17 @@ def _words(value: ir.Value) -> list[ir.Value]:
     return [vector.ExtractOp(value, [], [index]).result for index in range(count)]
 
 
-def _text(op: sm.MmaSyncOp, sums: int, a: int, b: int) -> str:
+def _registers(sums: int, a: int, b: int) -> list[str]:
     starts = (0, sums, sums + a, sums + a + b)
     groups = zip(starts, (sums, a, b, sums), strict=True)
-    registers = [
+    return [
         "{" + ", ".join(f"${start + index}" for index in range(count)) + "}"
         for start, count in groups
     ]
-    d, types = op.d_type.value, f"{op.a_type.value}.{op.b_type.value}"
-    return f"mma.sync.aligned.m16n8k{op.k.value}.row.col.{d}.{types}.{d} {', '.join(registers)};"
 
 
-PATTERNS = {sm.LdmatrixOp: ldmatrix, sm.MmaSyncOp: mma_sync}
+PATTERNS = {
+    sm.LdmatrixOp: ldmatrix,
+    sm.MmaSyncOp: mma_sync,
+    sm.ScaledMmaSyncOp: scaled_mma_sync,
+}

@@ -39,7 +39,7 @@ from ...dialects.tile_batches import BatchOp, MatrixOp
 from ...dialects.tile_boxes import LoadBoxesOp, MulticastBoxesOp
 from ...dialects.tile_loads import CopyTogetherOp
 from ...dialects.tile_place import PlaceOp
-from ...dialects.tile_scales import SCALED_MMAS
+from ...dialects.tile_scales import SCALED_MMAS, ScaledMmaOp
 from ...dialects.tile_stores import AwaitSumsOp, StorePieceOp, TmaStoreOp, WritePieceOp
 from ...dialects.tile_sums import ClearSumsOp, HasSumsOp, SumsPlaceOp, SumsRowOp, ViewMmaOp
 from ...dialects.tile_threads import (
@@ -103,6 +103,7 @@ from .rows import (
     lower_write_row,
 )
 from .scaled_mma import lower_scaled_mma
+from .scaled_mma_sync import lower_scaled_mma_sync
 from .scope import CAST, Scope, elect
 from .shifted_copies import lower_copy_together
 from .staged_store import await_sums, write_piece
@@ -384,6 +385,7 @@ _MMA_SYNC: Lowerings = {
     **_WGMMA,
     AccumulatorOp: hold_fragments,
     MmaOp: lower_mma_sync,
+    ScaledMmaOp: lower_scaled_mma_sync,
     ClearSumsOp: clear_fragments,
     ThreadRowOp: lower_warp_row,
     ThreadColumnOp: lower_warp_column,

@@ -232,3 +232,29 @@ def fragments(a=4, b=2, k=16, type_="bf16"):
 )
 def test_fragments_that_no_instruction_has(body, message):
     assert message_of(kernel(body)) == message
+
+
+def scaled_fragments(a=4, kind="mxf8f6f4", type_="e4m3", id_=0):
+    fields = {"kind": f'"{kind}"', "a_type": f'"{type_}"', "b_type": f'"{type_}"', "id": id_}
+    return f"""
+  %a = arith.constant dense<0> : vector<{a}xi32>
+  %b = arith.constant dense<0> : vector<2xi32>
+  %z = llvm.mlir.zero : {SUMS}
+  %s = "sm.scaled_mma_sync"(%z, %a, %b, %i, %i) {{{attributes(fields)}}}
+    : ({SUMS}, vector<{a}xi32>, vector<2xi32>, i32, i32) -> {SUMS}"""
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        (scaled_fragments(a=2), "a and b must have 4 and 2 words, got [[2], [2]]"),
+        (scaled_fragments(kind="mxf4", type_="e2m1", id_=1), "id must be one of (0, 2), got 1"),
+        (scaled_fragments(type_="e2m3"), "a_type must be one of ('e4m3', 'e5m2'), got 'e2m3'"),
+        (
+            scaled_fragments(kind="mx8"),
+            "kind must be one of ('mxf8f6f4', 'mxf4', 'mxf4nvf4'), got 'mx8'",
+        ),
+    ],
+)
+def test_scaled_fragments_that_no_instruction_has(body, message):
+    assert message_of(kernel(body)) == f"sm.scaled_mma_sync: {message}"

@@ -154,8 +154,8 @@ def test_specs_that_no_kernel_multiplies_are_refused(fields, message):
             "mxfp8",
             128,
             {"target": "sm_90a", "pipeline": "tiling"},
-            "tiling: wgmma.mma_async of sm_90a takes no block scales, sm_100a does; multiply "
-            "operands without scales, or compile for that",
+            "tiling: wgmma.mma_async of sm_90a takes no block scales, sm_100a or sm_120a does; "
+            "multiply operands without scales, or compile for that",
         ),
         (
             "mxfp8",

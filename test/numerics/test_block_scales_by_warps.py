@@ -1,0 +1,71 @@
+"""Operands with block scales by mma.sync on sm_120a: prefixes, roles, tails, odd tiles.
+
+What pads the atoms of scales is NaN in every test, so that a scale that is read by mistake shows.
+"""
+
+import pytest
+
+from tilewright.compiler.spec import MatmulSpec
+from tilewright.dialects.errors import CompileError
+
+INSTRUCTIONS = {
+    "mxfp8": "m16n8k32.row.col.kind::mxf8f6f4.block_scale.scale_vec::1X.f32.e4m3.e4m3.f32.ue8m0",
+    "mxfp4": "m16n8k64.row.col.kind::mxf4.block_scale.scale_vec::2X.f32.e2m1.e2m1.f32.ue8m0",
+    "nvfp4": "m16n8k64.row.col.kind::mxf4nvf4.block_scale.scale_vec::4X.f32.e2m1.e2m1.f32.ue4m3",
+}
+BY_THREADS = "tiling,copy-insertion,swizzle-selection,pipelining{stages=2}"
+BY_TMA = (
+    "tiling,tma-insertion,swizzle-selection,clustering{shape=1x1},pipelining,warp-specialization,"
+    "persistence"
+)
+
+
+def with_tile(tile, pipeline):
+    return pipeline.replace("tiling", f"tiling{{tile={tile}}}", 1)
+
+
+@pytest.mark.sweep(3)
+@pytest.mark.array(
+    1,
+    format_=INSTRUCTIONS,
+    prefix=[(BY_THREADS, "tiling"), (BY_THREADS, "copy-insertion"), (BY_THREADS, "pipelining"),
+            (BY_TMA, "tma-insertion"), (BY_TMA, "warp-specialization"), (BY_TMA, "persistence")],
+)  # fmt: skip
+def test_prefixes(check_matmul, format_, prefix):
+    """Two CTAs along M and a part, and K steps and a part."""
+    pipeline, last = prefix
+    spec = MatmulSpec(140, 72, 320, format_, format_, c_dtype="f32")
+    options = {"pipeline": with_tile("128x64x128", pipeline), "stop_after": last}
+    compiled, report = check_matmul(spec, target="sm_120a", seed=1, **options)
+    assert f"mma.sync.aligned.{INSTRUCTIONS[format_]}" in compiled.ptx and not report.warnings
+
+
+@pytest.mark.parametrize(("format_", "k"), [("mxfp8", 96), ("mxfp8", 160), ("mxfp4", 64),
+                                            ("nvfp4", 192)])  # fmt: skip
+def test_the_end_of_k_reads_no_padding_of_scales(check_matmul, format_, k):
+    """The identity shows a scale of another row or block by its value."""
+    spec = MatmulSpec(64, 40, k, format_, format_)
+    pipeline = with_tile("128x32x128", "tiling,copy-insertion,swizzle-selection")
+    check_matmul(spec, target="sm_120a", pipeline=pipeline, identity="b")
+
+
+def test_tiles_whose_scales_begin_within_an_atom(check_matmul):
+    spec = MatmulSpec(130, 232, 128, "mxfp8", "mxfp8_e5m2", b_major="n")
+    pipeline = with_tile("128x96x128", "tiling,copy-insertion,swizzle-selection")
+    check_matmul(spec, target="sm_120a", pipeline=pipeline, identity="a")
+
+
+def test_the_default_schedule(check_matmul):
+    compiled, _ = check_matmul(MatmulSpec(136, 72, 320, "nvfp4", "nvfp4"), target="sm_120a")
+    assert "cp.async" in compiled.ptx and INSTRUCTIONS["nvfp4"] in compiled.ptx
+
+
+def test_elements_with_gaps_are_refused():
+    from tilewright.compiler.driver import compile_matmul
+
+    with pytest.raises(CompileError) as caught:
+        compile_matmul(MatmulSpec(128, 64, 128, "mxfp6", "mxfp8"), target="sm_120a")
+    assert str(caught.value).endswith(
+        "mma.sync of sm_120a reads no tiles with gaps, as e2m3 has in mxf8f6f4; widen it to e4m3, "
+        "which holds its values"
+    )
