@@ -201,7 +201,9 @@ def dump(columns: int) -> str:
         names = ", ".join(f"%v{i}" for i in range(8))
         text += f"tcgen05.ld.sync.aligned.32x32b.x8.b32 {{{names}}}, [%r20+{first}];\n"
         text += "tcgen05.wait::ld.sync.aligned;\n"
-        text += "".join(f"st.global.u32 [%rd9+{4 * (first + i)}], %v{i};\n" for i in range(8))
+        for i in (0, 4):
+            four = f"{{%v{i}, %v{i + 1}, %v{i + 2}, %v{i + 3}}}"
+            text += f"st.global.v4.u32 [%rd9+{4 * (first + i)}], {four};\n"
     return text
 
 
