@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, ParamSpec, TypeVar
 
-from .mlir import declare_dialect, ir, irdl
+from .mlir import declare_dialect, ir, irdl, quicken
 from .pipe import Pipe
 from .sm import Sm
 from .tile_boxes import LoadBoxesOp as LoadBoxesOp  # declares ops of `tile`
@@ -75,6 +75,8 @@ def _load(dialect: Any) -> None:
     """
     if dialect not in _declarations:
         dialect.load()
+        for op in dialect.operations:
+            quicken(op)
         _declarations[dialect] = _bytecode(dialect._mlir_module)
         dialect._mlir_module = None  # it would keep this context for as long as the process is
         return

@@ -3,6 +3,7 @@
 import ctypes
 import functools
 import importlib
+import inspect
 import sys
 from collections.abc import Mapping
 from types import ModuleType
@@ -54,6 +55,37 @@ def declare_dialect(name: str) -> None:
     """
     module = f"{arith.__name__.rpartition('.')[0]}.{name}"
     sys.modules.setdefault(module, ModuleType(module))
+
+
+def quicken(op_class: Any) -> None:
+    """Let an op of ours that is built with keywords alone skip the binding of a signature.
+
+    What `ext.Operation` generates binds one first, which takes longer than all the rest.
+    """
+    declared = op_class.__init__
+    parts: Any = ext.partition_fields(op_class._fields)
+    operands, attributes, results, regions = parts
+    names = frozenset(field.name for field in (*operands, *attributes, *results))
+    parameters = inspect.signature(declared).parameters.values()
+    needed = names & {each.name for each in parameters if each.default is each.empty}
+
+    def __init__(self: Any, *positional: Any, **fields: Any) -> None:
+        if positional or not needed <= fields.keys() <= names:
+            declared(self, *positional, **fields)
+            return
+        ir.OpView.__init__(
+            self,
+            op_class.OPERATION_NAME,
+            op_class._ODS_REGIONS,
+            op_class._ODS_OPERAND_SEGMENTS,
+            op_class._ODS_RESULT_SEGMENTS,
+            attributes={each.name: each.process_attr(fields.get(each.name)) for each in attributes},
+            results=[each.process_type(fields.get(each.name)) for each in results],
+            operands=[fields.get(each.name) for each in operands],
+            regions=len(regions) or None,
+        )
+
+    op_class.__init__ = __init__
 
 
 def llvm_ir_of(operation: Any) -> str:
