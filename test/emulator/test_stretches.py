@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from tilewright.runtime.emulator import launch
+from tilewright.runtime.emulator.ptx import lanewise
 
 HEADER = ".version 8.8\n.target sm_100a\n.address_size 64\n"
 NARROW, WIDE = 6, 3
@@ -75,9 +76,15 @@ def expected(code: list[tuple], lane: int) -> int:
     return (sum(narrow) + sum(each & MASK for each in wide)) & MASK
 
 
+@pytest.fixture(params=[lanewise.OFTEN, 1])
+def often(request, monkeypatch):
+    """Results are handed on directly from the first time on, or not yet."""
+    monkeypatch.setattr(lanewise, "OFTEN", request.param)
+
+
 @pytest.mark.parametrize("threads", [20, 32])
 @pytest.mark.parametrize("seed", range(8))
-def test_a_stretch_gives_what_its_instructions_give_one_by_one(seed, threads):
+def test_a_stretch_gives_what_its_instructions_give_one_by_one(seed, threads, often):
     """20 threads are not a whole warp, 32 part at the branch and those behind it start inside."""
     code = straight_code(random.Random(seed), 60)
     out = np.zeros(threads, np.uint32)
@@ -86,7 +93,7 @@ def test_a_stretch_gives_what_its_instructions_give_one_by_one(seed, threads):
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_a_whole_warp_runs_a_stretch_and_counts_its_instructions(seed):
+def test_a_whole_warp_runs_a_stretch_and_counts_its_instructions(seed, often):
     code = straight_code(random.Random(seed), 60)
     out = np.zeros(32, np.uint32)
     text = kernel(code, 0).replace("@%p bra INSIDE;", "")

@@ -64,15 +64,13 @@ class Boxes:
 
     def _is_again(self, place: int, words: Words, box: Box) -> bool:
         """Whether words in a row are filled as they were, and were not changed in between."""
-        before = self._places.get(place)
-        if before is None or not isinstance(words, slice):
+        if place not in self._places or self._overwritten is None:
             return False
-        same = (
-            isinstance(each, slice) and each == words for each in (before[0], self._overwritten)
-        )
-        return (
-            all(same) and before[1] == box and bool((self.numbers[words] == self._known[box]).all())
-        )
+        before, old = self._places[place]
+        if not all(isinstance(each, slice) for each in (words, before, self._overwritten)):
+            return False
+        same = before == words == self._overwritten and old == box
+        return same and bool((self.numbers[words] == self._known[box]).all())
 
     def overwrite(self, words: Words) -> None:
         """Something has written these words; perhaps the copy that fills them next."""
@@ -93,7 +91,7 @@ class Boxes:
             return None
         words, box = self._places[place]
         unread = self.unread[words]
-        if not box.is_inside or unread.all() or not unread.any():
+        if not box.is_inside or np.count_nonzero(unread) in (0, unread.size):
             return None
         numbers = self.numbers[words]
         whole = (numbers == self._known[box]) | (numbers == 0)

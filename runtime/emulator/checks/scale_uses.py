@@ -56,6 +56,8 @@ class _Uses:
     def forget(self, columns: range) -> None:
         """Other bytes come to these columns."""
         self.copies = [copy for copy in self.copies if not _meet(copy, columns)]
+        if not self.of and not self.rows:
+            return
         for column in columns:
             self.rows.pop(column, None)
             for byte in _BYTES:

@@ -213,7 +213,7 @@ def build_wait(ins: Decoded) -> Step:
 
     def step(warp: Warp, mask: np.ndarray) -> Yield | None:
         addresses, values = address(warp), asked(warp)
-        if by_parity and np.maximum.reduce(values) > 1:
+        if by_parity and _highest(values, mask) > 1:
             values = _bit_0(warp, values, mask)
         done, complete = _test(warp, mask, addresses, values, space, by_parity)
         for barrier in complete:
@@ -230,6 +230,12 @@ def build_wait(ins: Decoded) -> Step:
         return _not_yet(warp, int(addresses[lane]), int(values[lane]), space, by_parity)
 
     return step
+
+
+def _highest(values: np.ndarray, mask: np.ndarray) -> int:
+    """The highest value, of some lanes alone where they are few; others may hold anything."""
+    lanes = lanes_in(mask)
+    return values.item(lanes[0]) if len(lanes) == 1 else int(np.maximum.reduce(values))
 
 
 def _bit_0(warp: Warp, values: np.ndarray, mask: np.ndarray) -> np.ndarray:

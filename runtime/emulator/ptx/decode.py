@@ -128,15 +128,25 @@ class Decoded(OperandSlots):
         relaxed: bool = False,
     ) -> Callable[[Warp, np.ndarray, Any], None]:
         """A function (warp, mask, values) that writes values[j] (array[32]) to element j."""
-        writes = [
-            self.write(element, dtype, relaxed=relaxed) for element in self.elements(where, count)
-        ]
+        elements = self.elements(where, count)
+        writes = [self.write(element, dtype, relaxed=relaxed) for element in elements]
+        view = dtype.dtype if isinstance(dtype, Type) else np.dtype(dtype)
+        slots = [self._plain_target(element, view) for element in elements]
+        if None not in slots:
+            return _write_slots(slots, writes)
 
         def write_all(warp: Warp, mask: np.ndarray, values: Any) -> None:
             for write, value in zip(writes, values, strict=True):
                 write(warp, mask, value)
 
         return write_all
+
+    def _plain_target(self, where: Where, view: np.dtype) -> int | None:
+        """The slot of a register that holds values of the view as they are, None of others."""
+        operand = self.operand(where)
+        register = self.scope.register(operand.name) if isinstance(operand, syntax.Symbol) else None
+        plain = register is not None and self.program.slot_dtype(register.slot) == view
+        return register.slot if register is not None and plain else None
 
     def address(self, where: Where) -> Read:
         """A function warp → uint64[32] of a `[base+offset]` operand, in the units of its space.
@@ -255,6 +265,21 @@ class Decoded(OperandSlots):
             return blocked
 
         return check
+
+
+def _write_slots(slots: list, writes: list[Write]) -> Callable[[Warp, np.ndarray, Any], None]:
+    """Writes of registers that whole warps replace as they are."""
+
+    def write_all(warp: Warp, mask: np.ndarray, values: Any) -> None:
+        if mask is FULL:
+            regs = warp.regs
+            for slot, value in zip(slots, values, strict=True):
+                regs[slot] = value
+            return
+        for write, value in zip(writes, values, strict=True):
+            write(warp, mask, value)
+
+    return write_all
 
 
 def _constant_address(value: int) -> np.ndarray:

@@ -6,11 +6,10 @@ written back: no instruction can ever read what it holds there.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
-from .pending_loads import named_slots
+from .mentions import outside
 from .program import Program
 from .scalar import expression
 
@@ -45,7 +44,7 @@ def compile_run(program: Program, pcs: range) -> Run:
         value = text.format(*(local[slot] for slot in reads))
         local[target] = f"r{target}"
         body.append(f"r{target} = {value}")
-    left = _left(program, pcs)
+    left = sorted(outside(program, pcs))
     copies = [f"a{slot} = regs[{slot}].copy()" for slot in left]
     writes = [f"a{slot}[lane] = r{slot}; regs[{slot}] = a{slot}" for slot in left]
     return _function([*loads, *copies, *body, *writes])
@@ -62,25 +61,3 @@ def _constant(program: Program, slot: int) -> str | None:
     array = program.constants.get(slot)
     alike = array is not None and array.ndim == 1 and bool((array == array[0]).all())
     return repr(array[0].item()) if alike and array is not None else None
-
-
-def _left(program: Program, pcs: range) -> list[int]:
-    """The registers that the run writes and that something else may read."""
-    everywhere, inside = _mentions(program), Counter()
-    left, written = {}, set()
-    for pc in pcs:
-        reads, (target,) = program.computing[pc]
-        inside.update(named_slots(program, pc))
-        left.update(dict.fromkeys(slot for slot in reads if slot not in written))
-        written.add(target)
-    before = set(left)
-    return [slot for slot in sorted(written) if slot in before or everywhere[slot] > inside[slot]]
-
-
-def _mentions(program: Program) -> Counter[int]:
-    """How many instructions name each register."""
-    if program.mentions is None:
-        program.mentions = Counter()
-        for pc in range(len(program.source)):
-            program.mentions.update(named_slots(program, pc))
-    return program.mentions

@@ -50,7 +50,8 @@ class Program:
     accesses: what threads' instructions move, by pc; text: the PTX, "" where it is not known;
     computing: the slots that instructions read and write which do nothing but compute registers of
     each lane from its own, by pc; lanewise: what some of them compute; stretches, recalls: by pc
-    the `lanewise.Stretch` and the `recall.Recall` that start there, or None."""
+    the `lanewise.Stretch` and the `recall.Recall` that start there, or None; mentions: see
+    `mentions`."""
 
     def __init__(self, module: syntax.Module, function: syntax.Function):
         self.text = ""

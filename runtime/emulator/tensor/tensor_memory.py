@@ -95,9 +95,7 @@ class TensorMemory:
 
     def __init__(self, poison: np.ndarray | None = None, pick=min, tracks: bool = True):
         self._tracks = tracks
-        self._words = np.full((LANES, COLUMNS), 0xDEADBEEF, np.uint32)
-        if poison is not None:
-            self._words[...] = poison
+        self._words = np.full((LANES, COLUMNS), 0xDEADBEEF, np.uint32) if poison is None else poison
         self._apart: dict[tuple[int, int, int, int], Accumulator] = {}
         self.written = np.zeros((LANES, COLUMNS), np.uint32)
         self.allocations: dict[int, int] = {}

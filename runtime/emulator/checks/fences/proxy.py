@@ -262,8 +262,10 @@ class SharedProxy:
 
     def barrier_made(self, offset: int) -> None:
         """The 8 bytes at ``offset`` are an mbarrier object from now on."""
-        self._barriers[offset : offset + _BARRIER_BYTES] = True
-        self._bound_barriers()
+        end = offset + _BARRIER_BYTES
+        self._barriers[offset:end] = True
+        self._barrier_low = min(offset, self._barrier_low) if self._barrier_high else offset
+        self._barrier_high = max(end, self._barrier_high)
 
     def barrier_ended(self, offset: int) -> None:
         """The object at ``offset`` was invalidated."""

@@ -20,6 +20,7 @@ Those up to OUT travel in messages. What is known of other clusters travels alon
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -139,7 +140,8 @@ class WarpClock:
     """The clock of one warp.
 
     own: its component; time: of its accesses from now on; together: when its lanes last executed a
-    synchronising instruction, or took in a message, which may be of one of them; rank: of its CTA.
+    synchronising instruction, or took in a message, which may be of one of them; rank: of its CTA;
+    initialised: barriers whose initialisation is known to come before.
     """
 
     def __init__(self, domain: Domain, name: Callable[[], str], rank: int = 0):
@@ -151,6 +153,7 @@ class WarpClock:
         self.others: dict[int, Rows] = {}
         self.streams: dict[str, list[int]] = {}
         self.together = 0
+        self.initialised: set[Any] = set()
         self._pending: dict[int, Message] = {}
 
     def wide(self) -> Rows:

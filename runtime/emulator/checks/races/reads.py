@@ -63,8 +63,9 @@ class AgentReads:
         """Whether a read from a time on may be of bytes of a span."""
         if self._marked >= since:
             return True
+        low, high = span
         for run, reads in self._recent.items():
-            if run is None or meet(span, run):
+            if run is None or (low < run[1] and run[0] < high):
                 for read in reads.values():
                     if read.when >= since and meet(span, read.place()):
                         return True

@@ -329,16 +329,20 @@ class Races(Listener):
 
     def _require_made(self, warp: Warp, barrier: Mbarrier | None, user: str | EngineOp) -> None:
         """Trap if its initialisation is not ordered before."""
+        clock = self._clocks[warp]
+        if barrier in clock.initialised:
+            return
         if barrier is None or (made := self._barriers[barrier].made) is None:
             return
         component, time = made
-        if int(self._clocks[warp].row(KNOWN)[component]) < time:
+        if int(clock.row(KNOWN)[component]) < time:
             what = user if isinstance(user, str) else user.name
             raise Trap(
                 "missing-fence",
                 f"{what} uses {barrier.describe()}, whose mbarrier.init is not ordered before it;"
                 f" a barrier must come between, and fence.mbarrier_init if the barrier is relaxed",
             )
+        clock.initialised.add(barrier)
 
     # -- fences and memory orders ------------------------------------------------------------------
 

@@ -1,0 +1,33 @@
+"""Which registers a run of instructions leaves to the rest of a program."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from .pending_loads import named_slots
+from .program import Program
+
+
+def outside(program: Program, pcs: range) -> set[int]:
+    """The registers that instructions in a row write and that something may read that is not of
+    them, or they themselves when they run the next time. All of them, if the run has labels inside.
+    """
+    everywhere, inside = _mentions(program), Counter[int]()
+    first, written = set[int](), set[int]()
+    for pc in pcs:
+        reads, writes = program.computing[pc]
+        inside.update(named_slots(program, pc))
+        first |= set(reads) - written
+        written |= set(writes)
+    if not program.labelled().isdisjoint(pcs[1:]):
+        return written
+    return {slot for slot in written if slot in first or everywhere[slot] > inside[slot]}
+
+
+def _mentions(program: Program) -> Counter[int]:
+    """How many instructions name each register."""
+    if program.mentions is None:
+        program.mentions = Counter[int]()
+        for pc in range(len(program.source)):
+            program.mentions.update(named_slots(program, pc))
+    return program.mentions
