@@ -30,7 +30,8 @@ MOVES = (
     "tile.load_boxes",
     "tile.multicast_boxes",
 )
-OPERANDS = ("a", "b")
+OPERANDS = ("a", "b", "a_scales", "b_scales")
+ADDING = ("tile.mma", "tile.pair_mma", "tile.scaled_mma", "tile.scaled_pair_mma")
 TILE_LOOPS = ("tile.for_each_tile", "pipe.for_each_claim", "pipe.for_each_turn")
 
 
@@ -120,16 +121,17 @@ def _of_barrier(op: ir.Operation) -> str:
 
 
 def _of_slot(op: ir.Operation, number: str, what: str) -> str:
-    """A slot of two tiles holds A's and B's; `number` is the attribute that says which."""
+    """A slot of two tiles holds A's and B's, one of four also their scales; `number` is the
+    attribute that says which."""
     index, tiles = ir.IntegerAttr(op.attributes[number]).value, str(op.operands[0].type)
     if "!tile.acc<" in str(op.results[0].type):
         return "acc"
-    return f"{OPERANDS[index]}_{what}" if tiles.count("!tile.smem<") == 2 else what
+    return f"{OPERANDS[index]}_{what}" if tiles.count("!tile.smem<") in (2, 4) else what
 
 
 def _tells_an_mma(op: ir.Operation) -> bool:
     """Whether it says if an MMA adds to what its accumulator holds."""
-    return any(use.owner.name in ("tile.mma", "tile.pair_mma") for use in op.results[0].uses)
+    return any(use.owner.name in ADDING for use in op.results[0].uses)
 
 
 def _counter(loop: Any) -> str | None:

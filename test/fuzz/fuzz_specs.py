@@ -27,6 +27,9 @@ PASSES = (
     *("clustering{shape=2x1}", "clustering{shape=1x2}", "pipelining{stages=2}", "pipelining"),
     *("warp-specialization", "ping-pong", "persistence", "persistence{scheduler=static}"),
 )
+SCALED = ("mxfp8", "mxfp8_e5m2", "mxfp6", "mxfp6_e3m2", "mxfp4")
+SCALED_ONE_IN = 6
+"""One case in so many has block scales."""
 COPIES = ("copy-insertion", "swizzle-selection", "pipelining{stages=2}", "persistence{ctas=2}")
 WITHOUT_TMA = ("sm_80", "sm_86", "sm_89")
 TARGETS = ("sm_100a", "sm_90a", "sm_120a", *WITHOUT_TMA)
@@ -35,6 +38,8 @@ TARGETS = ("sm_100a", "sm_90a", "sm_120a", *WITHOUT_TMA)
 def random_case(seed: int) -> tuple[dict[str, Any], dict[str, Any]]:
     """The fields of a spec, and how to compile it."""
     draw = random.Random(seed)
+    if seed % SCALED_ONE_IN == SCALED_ONE_IN - 1:
+        return scaled_case(draw)
     *names, k_per_mma = draw.choice((*TYPES, *OWN))
     dtypes = dict(zip(("a_dtype", "b_dtype", "c_dtype", "acc_dtype"), names, strict=True))
     sizes = {axis: draw.choice((draw.randint(1, 40), draw.randint(41, 100))) for axis in "mnk"}
@@ -47,6 +52,26 @@ def random_case(seed: int) -> tuple[dict[str, Any], dict[str, Any]]:
     if draw.random() < 0.6:
         options["pipeline"] = _pipeline(draw, target, k_per_mma)
     return {**sizes, **dtypes, **majors, **stack}, options
+
+
+def scaled_case(draw: random.Random) -> tuple[dict[str, Any], dict[str, Any]]:
+    """A product with block scales, of any two formats that go together."""
+    a = draw.choice((*SCALED, "nvfp4"))
+    b, block = (a, 16) if a == "nvfp4" else (draw.choice(SCALED), 32)
+    m, n = (draw.choice((draw.randint(1, 40), draw.randint(41, 300))) for _ in "mn")
+    spec = {"m": m, "n": n, "k": block * draw.randint(1, 384 // block), "a_dtype": a, "b_dtype": b}
+    spec["c_dtype"] = draw.choice(("bf16", "f16", "f32"))
+    spec |= {"a_major": draw.choice("kkm")} if a.startswith("mxfp8") else {}
+    spec |= {"b_major": draw.choice("kkn")} if b.startswith("mxfp8") else {}
+    if draw.random() < 0.3:
+        return spec, {}
+    tile = f"{draw.choice((128, 128, 256))}x{32 * draw.randint(1, 8)}x{draw.choice((64, 128, 256))}"
+    clusters = ("clustering{shape=2x1 pair=true}", "clustering{shape=2x2}", "clustering")
+    passes = [draw.choice(clusters) if "clustering" in each else each for each in PASSES]
+    kept = [each for each in passes if each != "ping-pong" and draw.random() < 0.7]
+    names = [each.partition("{")[0] for each in kept]
+    once = [each for at, each in enumerate(kept) if names[at] not in names[:at]]
+    return spec, {"pipeline": ",".join([f"tiling{{tile={tile}}}", *once])}
 
 
 def _pipeline(draw: random.Random, target: str, k_per_mma: int) -> str:

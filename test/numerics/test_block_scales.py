@@ -5,13 +5,18 @@ What pads the atoms of scales is NaN in every test, so that a scale that is read
 
 import numpy as np
 import pytest
+import torch
 
+from tilewright.compiler.driver import compile_matmul
 from tilewright.compiler.pipeline import DEFAULT_PIPELINE, parse_pipeline
 from tilewright.compiler.spec import MatmulSpec
 from tilewright.dialects.errors import CompileError
+from tilewright.runtime.bundles.bundle import Bundle, seal
 from tilewright.runtime.element_types import SCALED_FORMATS
 from tilewright.runtime.judge.block_scales import decoded, scale_of_each
 from tilewright.runtime.judge.reference import to_float64
+from tilewright.runtime.judge.sums import accumulator_interval
+from tilewright.runtime.launch.kernel import Kernel
 from tilewright.runtime.scales.blocked import to_blocked
 from tilewright.runtime.scales.quantize import dequantize, quantize
 
@@ -175,6 +180,23 @@ def test_kernels_that_cannot_be_are_refused(check_matmul, format_, k, options, m
     with pytest.raises(CompileError) as caught:
         check_matmul(spec_of(format_, 64, 64, k), **options)
     assert str(caught.value) == f"error: tile.scaled_matmul: {message}"
+
+
+@pytest.mark.sweep(3)
+@pytest.mark.parametrize("format_", ["mxfp8", "mxfp6", "nvfp4"])
+@pytest.mark.parametrize("library", ["numpy", "torch"])
+def test_a_kernel_takes_what_the_host_quantizes(format_, library):
+    compiled = compile_matmul(spec_of(format_, 140, 72, 192, c_dtype="f32"))
+    kernel = Kernel(Bundle(seal(compiled.manifest, compiled.ptx, b""), compiled.ptx, b""))
+    draw = np.random.default_rng(4)
+    matrices = [draw.standard_normal((rows, 192), np.float32) for rows in (140, 72)]
+    if library == "torch":
+        matrices = [torch.from_numpy(matrix) for matrix in matrices]
+    a, b = (quantize(matrix, format_) for matrix in matrices)
+    c = kernel(a.data, b.data, to_blocked(a.scales), to_blocked(b.scales))
+    wide = [np.asarray(dequantize(each.data, each.scales, format_)) for each in (a, b)]
+    bounds, values = accumulator_interval(*wide), np.asarray(c, np.float64)
+    assert ((values >= bounds.low) & (values <= bounds.high)).all()
 
 
 @pytest.mark.parametrize("format_", SCALED_FORMATS)
