@@ -4,6 +4,7 @@
     compile         a spec, or linalg on tensors → PTX, cubin and manifest
     compile_module  a module of torch → one kernel
     load            a bundle → a function of arrays
+    scaled_mm       the product of scaled operands, as torch.nn.functional.scaled_mm has it
     emulate         PTX of any compiler, run on the CPU
 
 A name is imported when it is first asked for: `import tilewright` itself loads neither MLIR nor
@@ -18,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .compiler.calls.matmul import matmul
     from .compiler.calls.module import compile_module
+    from .compiler.calls.scaled import scaled_mm
     from .compiler.driver import compile_matmul as compile
     from .compiler.spec import MatmulSpec
     from .dialects.errors import CompileError
@@ -36,6 +38,7 @@ __all__ = [
     "emulate",
     "load",
     "matmul",
+    "scaled_mm",
 ]
 
 _HOMES = {
@@ -48,6 +51,7 @@ _HOMES = {
     "emulate": ("runtime.emulator", "launch"),
     "load": ("runtime.launch.kernel", "load"),
     "matmul": ("compiler.calls.matmul", "matmul"),
+    "scaled_mm": ("compiler.calls.scaled", "scaled_mm"),
 }
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from math import prod
 from typing import Any, NamedTuple
 
@@ -21,6 +20,7 @@ from ...runtime.launch.kernel import Kernel
 from ...runtime.operands.dlpack import gpu_of
 from ...runtime.tracing import is_traced, is_watched
 from ..importers.epilogue_function import Argument, Frame, import_epilogue
+from ..importers.linalg_text import LinalgText
 from ..importers.traced_function import TensorLike
 from ..spec import MatmulSpec
 from .function_keys import function_key
@@ -133,13 +133,14 @@ def _find(
     spec = spec_of(a, b, how.out_dtype)
     frame = Frame.of([*leading, spec.m // _rows(leading, spec), spec.n], spec.batch)
     likes = [_like(*each) for each in enumerate(operands)]
-    source, arguments = import_epilogue(spec, frame, epilogue, likes)
+    made, arguments = import_epilogue(spec, frame, epilogue, likes)
     turned = {
         number
         for number, each in enumerate(arguments, start=2)
         if _is_column_major(_as_argument(operands, each))
     }
-    source = replace(source, column_major=frozenset(turned))
+    names = ("a", "b", *(f"operands[{each.number}]" for each in arguments))
+    source = LinalgText(spec.mlir_text(made), "matmul", names, column_major=frozenset(turned))
     bundle = cached_bundle(source, target, pipeline_of(spec, target, how))
     return Fused(Kernel(bundle, copies=True), spec, frame, arguments, [])
 

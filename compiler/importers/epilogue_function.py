@@ -20,7 +20,7 @@ from ...dialects.dtypes import DTYPES
 from ...dialects.errors import CompileError
 from ...runtime.element_types import torch_dtype
 from ..spec import MatmulSpec
-from .linalg_text import LinalgText
+from ..spec.epilogue import Epilogue, EpilogueOperand
 from .traced_function import TensorLike, refused, trace
 
 if TYPE_CHECKING:
@@ -51,18 +51,14 @@ class Frame:
         groups = (dims[:-2], dims[-2:-1]) if batch else (dims[:-1],)
         return Frame(tuple(shape), (*groups, dims[-1:]))
 
-    def sizes(self) -> list[int]:
-        """The sizes that the kernel sees."""
-        return [prod(self.shape[dim] for dim in group) for group in self.groups]
-
 
 def import_epilogue(
     spec: MatmulSpec,
     frame: Frame,
     function: Callable[..., Any],
     operands: Sequence[TensorLike],
-) -> tuple[LinalgText, list[Argument]]:
-    """The module of `spec` with that epilogue, and what its arguments after a and b are.
+) -> tuple[Epilogue, list[Argument]]:
+    """The epilogue of `spec` that a function is, and what its operands are of the function's.
 
     operands: sizes and types of the tensors that the function takes after the sums.
 
@@ -77,13 +73,16 @@ def import_epilogue(
     axes = tuple(range(len(frame.shape)))
     scalar = body.value(result, axes)
     wanted = DTYPES[spec.c_dtype].mlir
-    body.lines.append(f"linalg.yield {body.converted(result, scalar, wanted).name} : {wanted}")
+    name = body.converted(result, scalar, wanted).name
     _check_inputs(graph, body)
+    (acc,) = (body.uses[use].name for use in body.uses if use.number == 0)
     uses = [use for use in body.uses if use.number]
     arguments = [_argument(use, frame, operands[use.number - 1].shape) for use in uses]
-    text = _Text(spec, frame, body, uses, arguments)
-    names = ("a", "b", *(f"operands[{use.number - 1}]" for use in uses))
-    return LinalgText(spec.mlir_text(text.arguments(), text.epilogue()), "matmul", names), arguments
+    read = [
+        EpilogueOperand(body.uses[use].name, body.uses[use].type, _axes(use, frame), argument.shape)
+        for use, argument in zip(uses, arguments, strict=True)
+    ]
+    return Epilogue(acc, tuple(read), tuple(body.lines), name), arguments
 
 
 def _result(graph: fx.Graph, frame: Frame) -> fx.Node:
@@ -135,58 +134,11 @@ def _argument(use: Use, frame: Frame, shape: Sequence[int]) -> Argument:
     return Argument(use.number - 1, tuple(order), tuple(sizes))
 
 
-class _Text:
-    """The text of an epilogue behind the text of a spec."""
-
-    def __init__(
-        self,
-        spec: MatmulSpec,
-        frame: Frame,
-        body: Elements,
-        uses: Sequence[Use],
-        arguments: Sequence[Argument],
-    ):
-        self.spec, self.frame, self.body, self.uses = spec, frame, body, uses
-        self.types = [
-            f"tensor<{''.join(f'{size}x' for size in argument.shape)}{body.uses[use].type}>"
-            for use, argument in zip(uses, arguments, strict=True)
-        ]
-
-    def arguments(self) -> list[str]:
-        return [f"%e{number}: {type_}" for number, type_ in enumerate(self.types)]
-
-    def epilogue(self) -> str:
-        sizes = "".join(f"{size}x" for size in self.frame.sizes())
-        sums = f"tensor<{sizes}{DTYPES[self.spec.acc_dtype].mlir}>"
-        c = f"tensor<{sizes}{DTYPES[self.spec.c_dtype].mlir}>"
-        loops = range(len(self.frame.groups))
-        own = self._map(loops)
-        maps = ", ".join([own, *(self._map(self._loops(use)) for use in self.uses), own])
-        names = ", ".join(["%sum", *(f"%e{number}" for number in range(len(self.uses)))])
-        types = ", ".join([sums, *self.types])
-        iterators = ", ".join('"parallel"' for _ in loops)
-        block = ", ".join([*self._block_arguments(), f"%out: {DTYPES[self.spec.c_dtype].mlir}"])
-        lines = "\n    ".join(self.body.lines)
-        return f"""%c_init = tensor.empty() : {c}
-  %c = linalg.generic {{indexing_maps = [{maps}], iterator_types = [{iterators}]}}
-    ins({names} : {types}) outs(%c_init : {c}) {{
-  ^bb0({block}):
-    {lines}
-  }} -> {c}"""
-
-    def _block_arguments(self) -> list[str]:
-        found = self.body.uses
-        (acc,) = (use for use in found if use.number == 0)
-        return [f"{found[use].name}: {found[use].type}" for use in (acc, *self.uses)]
-
-    def _loops(self, use: Use) -> list[int]:
-        """The kernel's dims that index an operand."""
-        return [
-            place
-            for place, group in enumerate(self.frame.groups)
-            if any(axis in use.axes for axis in group)
-        ]
-
-    def _map(self, loops: Sequence[int]) -> str:
-        all_loops = ", ".join(f"d{number}" for number in range(len(self.frame.groups)))
-        return f"affine_map<({all_loops}) -> ({', '.join(f'd{number}' for number in loops)})>"
+def _axes(use: Use, frame: Frame) -> str:
+    """The kernel's dims that index an operand."""
+    names = "bmn"[-len(frame.groups) :]
+    return "".join(
+        name
+        for name, group in zip(names, frame.groups, strict=True)
+        if any(axis in use.axes for axis in group)
+    )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, fields
 
 from ...dialects.dtypes import (
@@ -19,6 +18,7 @@ from ...dialects.dtypes import (
     size_refusal,
 )
 from ...dialects.errors import OptionError
+from .epilogue import Epilogue
 
 EXTENT_MAX = 2**31 - 1
 SPEC_DTYPES = (*OPERAND_DTYPES, *SCALED_FORMATS)
@@ -166,17 +166,13 @@ class MatmulSpec:
         found = {item.name: getattr(self, item.name) for item in fields(self)}
         return found if self.batch else {n: v for n, v in found.items() if n not in OF_BATCHES}
 
-    def mlir_text(self, arguments: Sequence[str] = (), epilogue: str = "") -> str:
+    def mlir_text(self, epilogue: Epilogue | None = None) -> str:
         """The module that computes this matmul: linalg on tensors, or a `tile.scaled_matmul`.
 
-        epilogue: ops that make %c, of C's type, of the sums %sum of linalg. They replace the
-        conversion to C's type, and may read further `arguments` of the function, "%name: type".
+        epilogue: makes C of the sums, instead of the conversion to C's type.
         """
         if self.is_scaled:
-            if arguments or epilogue:
-                rule = "an epilogue must be of operands without block scales"
-                raise OptionError(f"spec: {rule}, got {self.a_dtype}; write tile.scaled_matmul")
-            return scaled_text(self)
+            return scaled_text(self, epilogue)
         shapes = self.shapes()
         a = _Operand.of("a", "m", shapes["a"], self.a_dtype, self.a_major, self.batch)
         b = _Operand.of("b", "n", shapes["b"], self.b_dtype, self.b_major, self.batch)
@@ -185,9 +181,10 @@ class MatmulSpec:
         accumulator = f"tensor<{sizes}x{sums}>"
         c = f"tensor<{sizes}x{DTYPES[self.c_dtype].mlir}>"
         conversion, result = self._conversion(f"tensor<{sizes}x")
-        if epilogue:
-            conversion, result = epilogue, "%c"
-        taken = "".join(f", {each}" for each in arguments)
+        taken = ""
+        if epilogue is not None:
+            conversion = epilogue.generic(shapes["c"], sums, DTYPES[self.c_dtype].mlir)
+            result, taken = "%c", "".join(f", {each}" for each in epilogue.arguments())
         op = "batch_matmul" if self.batch else "matmul"
         function = f"""
 func.func @matmul(%a: {a.stored}, %b: {b.stored}{taken}) -> {c} {{
@@ -266,7 +263,7 @@ def scale_shapes(spec: MatmulSpec) -> dict[str, tuple[int, ...]]:
     return {name: blocked_scale_shape(extent, blocks) for name, extent in rows.items()}
 
 
-def scaled_text(spec: MatmulSpec) -> str:
+def scaled_text(spec: MatmulSpec, epilogue: Epilogue | None) -> str:
     """The module of a `tile.scaled_matmul`, for which linalg has no op."""
     shapes, found = {**spec.shapes(), **scale_shapes(spec)}, SCALED_FORMATS[spec.a_dtype]
     dtypes = {name: element_of(getattr(spec, f"{name}_dtype")) for name in "ab"}
@@ -277,16 +274,15 @@ def scaled_text(spec: MatmulSpec) -> str:
         shapes["b"] = shapes["b"][::-1]
     types = {name: _tensor([*shapes[name]], DTYPES[each].mlir) for name, each in dtypes.items()}
     inputs = ("a", "b", "a_scales", "b_scales")
-    arguments = ", ".join(f"%{name}: {types[name]}" for name in inputs)
     element = DTYPES[spec.c_dtype].mlir
-    convert = "" if element == "f32" else f"%y = arith.truncf %x : f32 to {element}"
+    convert = () if element == "f32" else (f"%y = arith.truncf %x : f32 to {element}",)
+    made = epilogue or Epilogue("%x", (), convert, "%y" if convert else "%x")
+    arguments = ", ".join([*(f"%{name}: {types[name]}" for name in inputs), *made.arguments()])
     majors = ["k" if major == "k" else "mn" for major in (spec.a_major, spec.b_major)]
     return f"""
 func.func @matmul({arguments}) -> {types["c"]} {{
   %c = "tile.scaled_matmul"({", ".join(f"%{name}" for name in inputs)}) ({{
-  ^bb0(%x: f32):
-    {convert}
-    "tile.yield"({"%x" if not convert else "%y"}) : ({element}) -> ()
+  {made.region("f32", element)}
   }}) {{a_major = "{majors[0]}", b_major = "{majors[1]}", block = {found.block} : i64}}
     : ({", ".join(types[name] for name in inputs)}) -> {types["c"]}
   return %c : {types["c"]}

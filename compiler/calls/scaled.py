@@ -1,0 +1,217 @@
+"""`scaled_mm`: the products of scaled operands, as torch.nn.functional.scaled_mm has them.
+
+one scale a tensor, a row or a column   →  factors in the epilogue
+one scale a block of 16 or 32 along K   →  block scales, which the MMA multiplies by itself
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from ...dialects.errors import OptionError
+from ...dialects.target import find_target
+from ...runtime.launch.kernel import Kernel
+from ...runtime.operands.dlpack import gpu_of
+from ..importers.epilogue_function import Frame, import_epilogue
+from ..importers.linalg_text import LinalgText
+from ..importers.traced_function import TensorLike
+from ..spec import MatmulSpec
+from .kernel_cache import cached_bundle
+from .kernels import How, default_target, is_seen_by_torch, pipeline_of
+from .matmul import matmul
+from .operands import result_type
+
+FORMATS = {  # by elements a scale, and torch's types of the elements and of the scales
+    (32, "float8_e4m3fn", "float8_e8m0fnu"): "mxfp8",
+    (32, "float8_e5m2", "float8_e8m0fnu"): "mxfp8_e5m2",
+    (32, "float4_e2m1fn_x2", "float8_e8m0fnu"): "mxfp4",
+    (16, "float4_e2m1fn_x2", "float8_e4m3fn"): "nvfp4",
+}
+BLOCKS = {"BlockWise1x16": 16, "BlockWise1x32": 32}
+BLOCKED = "SWIZZLE_32_4_4"
+EXACT_SUMS = "sm_90a"  # the chip whose fast sums of 8-bit floats are not exact
+
+
+class Side(NamedTuple):
+    """One operand: its rows [rows, K], and its scales by what they are for.
+
+    factor: for the whole or for each row, shaped for C; None for none. blocks: with their format.
+    """
+
+    rows: Any
+    factor: Any = None
+    blocks: Any = None
+    format: str = ""
+
+
+_kernels: dict[Any, Kernel] = {}
+_finding = threading.Lock()
+
+
+def scaled_mm(
+    mat_a: Any,
+    mat_b: Any,
+    scale_a: Any,
+    scale_recipe_a: Any,
+    scale_b: Any,
+    scale_recipe_b: Any,
+    swizzle_a: Any = None,
+    swizzle_b: Any = None,
+    bias: Any = None,
+    output_dtype: Any = "bf16",
+    contraction_dim: Sequence[int] = (),
+    use_fast_accum: bool = False,
+    *,
+    target: str | None = None,
+    pipeline: str | None = None,
+    preset: str | None = None,
+) -> Any:
+    """(mat_a · scales) [m, k] · (mat_b · scales) [k, n] + bias [n], with torch's signature.
+
+    Arguments as of torch.nn.functional.scaled_mm (torch 2.13), torch tensors all. Recipes, of
+    torch.nn.functional.ScalingType: TensorWise (one f32), RowWise (f32 [m, 1] and [1, n]),
+    BlockWise1x32 (e8m0, of e4m3, e5m2 or e2m1) and BlockWise1x16 (e4m3, of e2m1, with a TensorWise
+    f32 as a second one or without). Scales of blocks are SWIZZLE_32_4_4, 512 bytes for each 128
+    rows and 4 blocks. mat_b is K-major: pass `w.T` for a weight [n, k].
+    output_dtype: "bf16", "f16" or "f32", or torch's.
+    use_fast_accum: must be True on sm_90a, whose tensor cores sum products of 8-bit floats with 14
+        bits; elsewhere sums are of f32 either way.
+    target, pipeline, preset: as for `matmul`.
+
+    Raises OptionError for what a recipe does not have, CompileError if the product cannot be
+    compiled, DeviceError if it cannot be launched.
+    """
+    if len(contraction_dim):
+        raise OptionError(f"scaled_mm: contraction_dim must be (), got {contraction_dim}")
+    if len(mat_a.shape) != 2 or len(mat_b.shape) != 2:
+        shapes = f"{list(mat_a.shape)} and {list(mat_b.shape)}"
+        raise OptionError(f"scaled_mm: mat_a and mat_b must be matrices, got {shapes}")
+    a = _side("a", mat_a, scale_a, scale_recipe_a, swizzle_a)
+    b = _side("b", mat_b.T, scale_b, scale_recipe_b, swizzle_b)
+    chip = target or default_target(gpu_of(mat_a))
+    if chip == EXACT_SUMS and not use_fast_accum:
+        rule = f"use_fast_accum must be True on {chip}, whose sums of 8-bit floats have 14 bits"
+        raise OptionError(f"scaled_mm: {rule}, got False; pass True, or multiply in bf16")
+    how = How(result_type(output_dtype), chip, pipeline or "", preset or "")
+    operands = [each for each in (a.factor, b.factor, bias) if each is not None]
+    epilogue = _EPILOGUES[len(operands), bias is not None]
+    if bool(a.format) != bool(b.format):
+        raise OptionError("scaled_mm: both or none must have scales of blocks, got one that has")
+    if a.format:
+        return _by_blocks(a, b, how, epilogue, operands)
+    options = {"target": chip, "pipeline": pipeline, "preset": preset}
+    return matmul(
+        a.rows, b.rows, out_dtype=how.out_dtype, epilogue=epilogue, operands=operands, **options
+    )
+
+
+def _scaled(acc: Any, *factors: Any) -> Any:
+    for factor in factors:
+        acc = acc * factor
+    return acc
+
+
+def _scaled_and_shifted(acc: Any, *operands: Any) -> Any:
+    return _scaled(acc, *operands[:-1]) + operands[-1]
+
+
+_EPILOGUES: dict[tuple[int, bool], Callable[..., Any]] = {
+    **{(count, False): _scaled for count in range(3)},
+    **{(count, True): _scaled_and_shifted for count in range(1, 4)},
+}
+
+
+def _side(name: str, rows: Any, scales: Any, recipes: Any, swizzles: Any) -> Side:
+    """An operand with its scales, each of which has its recipe."""
+    scales, recipes = (list(e) if isinstance(e, list | tuple) else [e] for e in (scales, recipes))
+    swizzles = list(swizzles) if isinstance(swizzles, list | tuple) else [swizzles]
+    if len(scales) != len(recipes):
+        rule = f"scale_{name} must have a recipe each"
+        raise OptionError(f"scaled_mm: {rule}, got {len(scales)} for {len(recipes)} recipes")
+    side = Side(rows)
+    for number, (scale, recipe) in enumerate(zip(scales, recipes, strict=True)):
+        kind = getattr(recipe, "name", str(recipe))
+        if kind in BLOCKS and not side.format:
+            swizzle = swizzles[number] if number < len(swizzles) else None
+            side = _with_blocks(name, side, scale, BLOCKS[kind], swizzle)
+        elif kind in ("TensorWise", "RowWise") and side.factor is None:
+            side = side._replace(factor=_factor(name, rows, scale, kind))
+        else:
+            rule = "must be TensorWise, RowWise, BlockWise1x16 or BlockWise1x32, each kind once"
+            raise OptionError(f"scaled_mm: scale_recipe_{name} {rule}, got {kind}")
+    return side
+
+
+def _factor(name: str, rows: Any, scale: Any, kind: str) -> Any:
+    """The f32 that C is multiplied by: [], [m, 1] or [1, n]."""
+    if str(scale.dtype) != "torch.float32":
+        raise OptionError(f"scaled_mm: scale_{name} must be float32, got {scale.dtype}")
+    if kind == "TensorWise":
+        wanted: list[int] = []
+        fits = scale.numel() == 1
+    else:
+        wanted = [rows.shape[0], 1] if name == "a" else [1, rows.shape[0]]
+        fits = list(scale.shape) == wanted
+    if not fits:
+        raise OptionError(
+            f"scaled_mm: scale_{name} must be {wanted} for {kind}, got {list(scale.shape)}"
+        )
+    return scale.reshape(wanted)
+
+
+def _with_blocks(name: str, side: Side, scale: Any, block: int, swizzle: Any) -> Side:
+    """The operand with scales of blocks, as atoms: [rows/128, blocks/4, 32, 4, 4]."""
+    types = [str(each.dtype).removeprefix("torch.") for each in (side.rows, scale)]
+    format_ = FORMATS.get((block, types[0], types[1]))
+    if format_ is None:
+        rule = f"mat_{name} and scale_{name} must be of a format with blocks of {block}"
+        raise OptionError(f"scaled_mm: {rule}, got {types[0]} and {types[1]}")
+    if getattr(swizzle, "name", swizzle) != BLOCKED:
+        rule = f"swizzle_{name} must be {BLOCKED} for scales of blocks"
+        got = getattr(swizzle, "name", swizzle)
+        raise OptionError(f"scaled_mm: {rule}, got {got}; use tilewright.scales.to_blocked")
+    packed = 2 if types[0] == "float4_e2m1fn_x2" else 1
+    rows, blocks = side.rows.shape[0], -(-side.rows.shape[1] * packed // block)
+    shape = [-(-rows // 128), -(-blocks // 4), 32, 4, 4]
+    count = shape[0] * shape[1] * 512
+    if scale.numel() != count:
+        got = f"{scale.numel()} in {list(scale.shape)}"
+        rule = f"scale_{name} must have {count} elements, blocked, for {rows} rows of {blocks}"
+        raise OptionError(f"scaled_mm: {rule} blocks, got {got}; use tilewright.scales.to_blocked")
+    return side._replace(blocks=scale.contiguous().reshape(shape), format=format_)
+
+
+def _by_blocks(
+    a: Side, b: Side, how: How, epilogue: Callable[..., Any], operands: Sequence[Any]
+) -> Any:
+    """The product by an MMA that takes block scales."""
+    if is_seen_by_torch(a.rows, b.rows):
+        rule = "scales of blocks have neither gradients nor an operator of torch.compile"
+        raise OptionError(f"scaled_mm: {rule}, got a call that needs one; call it under no_grad")
+    likes = tuple(TensorLike(tuple(each.shape), each.dtype) for each in operands)
+    sides = tuple((each.format, each.rows.shape) for each in (a, b))
+    key = sides, likes, epilogue, how, gpu_of(a.rows)
+    with _finding:
+        if key not in _kernels:
+            _kernels[key] = _find(a, b, how, epilogue, likes)
+    return _kernels[key](a.rows, b.rows, a.blocks, b.blocks, *(_dense(each) for each in operands))
+
+
+def _dense(operand: Any) -> Any:
+    """The operand without its dims of one element, as the kernel has it."""
+    return operand.squeeze()
+
+
+def _find(
+    a: Side, b: Side, how: How, epilogue: Callable[..., Any], likes: Sequence[TensorLike]
+) -> Kernel:
+    find_target(how.target)
+    packed = 2 if a.format in ("mxfp4", "nvfp4") else 1
+    (m, depth), n = a.rows.shape, b.rows.shape[0]
+    spec = MatmulSpec(m, n, depth * packed, a.format, b.format, how.out_dtype)
+    made, _ = import_epilogue(spec, Frame.of([m, n], 0), epilogue, likes)
+    source = LinalgText(spec.mlir_text(made), "scaled_mm") if likes else spec
+    bundle = cached_bundle(source, how.target, pipeline_of(spec, how.target, how))
+    return Kernel(bundle, copies=True)

@@ -1,0 +1,97 @@
+"""`tilewright.scaled_mm` against torch's own on the CPU, and against dequantized operands."""
+
+import pytest
+import torch
+from torch.nn import functional as F
+
+from tilewright import CompileError, scaled_mm, scales
+
+pytestmark = pytest.mark.usefixtures("fresh_cache")
+GENERATOR = torch.Generator().manual_seed(5)
+M, N, K = 40, 56, 96
+RECIPE, ATOMS = F.ScalingType, F.SwizzleType.SWIZZLE_32_4_4
+
+
+def random(*shape):
+    return torch.randn(shape, generator=GENERATOR)
+
+
+A, B = (random(rows, K).to(torch.float8_e4m3fn) for rows in (M, N))
+BIAS = random(N).to(torch.bfloat16)
+SCALES = {
+    "TensorWise": (torch.tensor(0.5), torch.tensor([3.0])),
+    "RowWise": (random(M, 1).abs(), random(1, N).abs()),
+}
+
+
+@pytest.mark.parametrize("kind", SCALES)
+def test_scales_of_tensors_and_rows_are_torchs(kind):
+    recipe, (of_a, of_b) = getattr(RECIPE, kind), SCALES[kind]
+    options = {"output_dtype": torch.float32}
+    got = scaled_mm(A, B.t(), of_a, recipe, of_b, recipe, bias=BIAS, **options)
+    expected = F.scaled_mm(A, B.t(), of_a, recipe, of_b, recipe, bias=BIAS.float(), **options)
+    assert torch.allclose(got, expected, rtol=2**-18, atol=2**-14)
+
+
+@pytest.mark.parametrize(("format_", "factor"), [("mxfp8", None), ("nvfp4", 0.25)])
+def test_scales_of_blocks_are_multiplied_by_the_tensor_core(format_, factor):
+    kind = RECIPE.BlockWise1x16 if format_ == "nvfp4" else RECIPE.BlockWise1x32
+    a, b = (scales.quantize(random(rows, 128), format_) for rows in (M, N))
+    of_a, recipe = scales.to_blocked(a.scales), kind
+    if factor:
+        of_a, recipe = [of_a, torch.tensor(factor)], [kind, RECIPE.TensorWise]
+    of_b, swizzles = scales.to_blocked(b.scales).flatten(), (ATOMS, ATOMS)
+    got = scaled_mm(
+        a.data, b.data.T, of_a, recipe, of_b, kind, *swizzles, bias=BIAS, output_dtype="f32"
+    )
+    wide = [torch.as_tensor(scales.dequantize(q.data, q.scales, format_)) for q in (a, b)]
+    expected = wide[0] @ wide[1].T * (factor or 1) + BIAS.double()
+    assert torch.allclose(got.double(), expected, rtol=0, atol=1e-4)
+
+
+MX = scales.quantize(random(M, 128), "mxfp8")
+MX_ATOMS = scales.to_blocked(MX.scales)
+TENSOR, ROW, BLOCK = RECIPE.TensorWise, RECIPE.RowWise, RECIPE.BlockWise1x32
+ONE = torch.tensor(1.0)
+MX_SIDE = (MX_ATOMS, BLOCK)
+REFUSED = {
+    "a wrong number of scales": ((A, B.t(), random(2), TENSOR, ONE, TENSOR), {}, r"must be \[\]"),
+    "columns for rows": ((A, B.t(), random(1, M), ROW, ONE, TENSOR), {}, r"must be \[40, 1\]"),
+    "narrow scales": ((A, B.t(), ONE.half(), TENSOR, ONE, TENSOR), {}, "must be float32"),
+    "a recipe of 128": ((A, B.t(), ONE, RECIPE.BlockWise1x128, ONE, TENSOR), {}, "BlockWise1x128"),
+    "one side of blocks": ((MX.data, MX.data.T, *MX_SIDE, ONE, TENSOR, ATOMS), {}, "both or none"),
+    "linear scales": (
+        (MX.data, MX.data.T, MX.scales, BLOCK, *MX_SIDE, ATOMS, ATOMS),
+        {},
+        "must have 512 elements, blocked, for 40 rows of 4 blocks, got 160",
+    ),
+    "no swizzle": ((MX.data, MX.data.T, *MX_SIDE, *MX_SIDE), {}, "swizzle_a must be SWIZZLE"),
+    "scales of another format": (
+        (A, B.t(), MX_ATOMS.view(torch.float8_e4m3fn), BLOCK, *MX_SIDE, ATOMS, ATOMS),
+        {},
+        "of a format with blocks of 32, got float8_e4m3fn and float8_e4m3fn",
+    ),
+    "an output of 8 bits": (
+        (A, B.t(), ONE, TENSOR, ONE, TENSOR),
+        {"output_dtype": torch.float8_e4m3fn},
+        "out_dtype must be one of",
+    ),
+    "contracted dims": ((A, B.t(), ONE, TENSOR, ONE, TENSOR), {"contraction_dim": [1]}, r"be \(\)"),
+    "exact sums on Hopper": (
+        (A, B.t(), ONE, TENSOR, ONE, TENSOR),
+        {"target": "sm_90a"},
+        "use_fast_accum must be True on sm_90a",
+    ),
+    "blocks on Hopper": (
+        (MX.data, MX.data.T, *MX_SIDE, *MX_SIDE, ATOMS, ATOMS),
+        {"target": "sm_90a", "use_fast_accum": True},
+        "block scales",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_a_recipe_does_not_have_is_refused(name):
+    arguments, options, message = REFUSED[name]
+    with pytest.raises(CompileError, match=message):
+        scaled_mm(*arguments, **options)
