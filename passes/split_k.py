@@ -34,6 +34,7 @@ from ..dialects.tile import (
     StoreOp,
     TmaLoadOp,
 )
+from ..dialects.tile_scales import SCALED_MMAS
 from ..dialects.tile_types import AccumulatorType, SmemType, integers, integers_of
 from .base import PassLog, option, refused, require, target_of, the_kernel, walk
 from .batches import view_of_map
@@ -181,6 +182,8 @@ def _take_part(kernel: KernelOp, loop: scf.ForOp, each: int) -> None:
         step = arith.addi(first, loop.induction_variable)
     for load in walk(loop, LoadOp | CopyOp | TmaLoadOp):
         load.operation.operands[len(load.operation.operands) - 1] = step
+    for mma in walk(loop, SCALED_MMAS):
+        mma.operation.operands[list(mma.operation.operands).index(mma.k)] = step
 
 
 def _partials(acc: AccumulatorType) -> SmemType:

@@ -104,6 +104,12 @@ def test_an_mma_that_reads_padding_of_scales_finds_zeros(check_matmul, format_, 
     )
 
 
+def test_parts_of_k_know_where_k_ends(check_matmul):
+    """The second part has the end of K, behind which scales are NaN."""
+    pipeline = "tiling{tile=128x64x128},tma-insertion,swizzle-selection,split-k{parts=2}"
+    check_matmul(spec_of("mxfp8", 72, 40, 416), pipeline=pipeline)
+
+
 @pytest.mark.sweep(2)
 @pytest.mark.parametrize("majors", ["mn", "mk"])
 def test_bytes_may_lie_along_m_and_n(check_matmul, majors):

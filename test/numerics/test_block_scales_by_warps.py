@@ -40,7 +40,7 @@ def test_prefixes(check_matmul, format_, prefix):
     assert f"mma.sync.aligned.{INSTRUCTIONS[format_]}" in compiled.ptx and not report.warnings
 
 
-@pytest.mark.parametrize(("format_", "k"), [("mxfp8", 96), ("mxfp8", 160), ("mxfp4", 64),
+@pytest.mark.parametrize(("format_", "k"), [("mxfp8", 96), ("mxfp8", 160), ("mxfp4", 96),
                                             ("nvfp4", 192)])  # fmt: skip
 def test_the_end_of_k_reads_no_padding_of_scales(check_matmul, format_, k):
     """The identity shows a scale of another row or block by its value."""
