@@ -160,7 +160,7 @@ def warps(target: str) -> Iterator[Variant]:
     of an H100 or H200, where the kernels run; tiles for two CTAs or one."""
     here = replace(find_target(target), multiprocessors=find_target("sm_90a").multiprocessors)
     for shape, (name, (tile, stages)) in itertools.product(WARP_SHAPES, WARP_TILES.items()):
-        ring = f"copy-insertion,swizzle-selection,pipelining{{stages={stages}}}"
+        ring = f"copy-insertion,swizzle-selection,epilogue-staging,pipelining{{stages={stages}}}"
         yield Variant(shape, name, f"tiling{{tile={tile}}},{ring}")
         if name == "wide":
             yield Variant(shape, "chosen")

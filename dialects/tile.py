@@ -16,8 +16,9 @@
     tile.copy_together  such copies of a slot, whose bytes threads shift in registers
     tile.mma          acc[M,N] = (accumulate ? acc : 0) + a[M,K] * b[N,K]^T
     tile.view_mma     the same of elements that threads read from the views themselves
-    tile.clear_sums   acc[M,N] = 0; tile.sums_place, tile.has_sums and tile.sums_row say what a
-                      thread has of it where each computes elements of its own
+    tile.clear_sums   acc[M,N] = 0; tile.finish_sums: no product is held back any more
+    tile.sums_place   what a thread has of sums where each computes elements of its own, also
+                      tile.has_sums and tile.sums_row
     tile.pair_mma     the same by two CTAs: each has its rows of a and acc and half of b
     tile.await_mma    waits until all but the `pending` newest mma of this agent are done
     tile.pair_rank    0 in the first CTA of a pair, 1 in the second

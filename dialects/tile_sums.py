@@ -46,6 +46,15 @@ class ClearSumsOp(Tile.Operation, name="clear_sums"):
     acc: ext.Operand[AccumulatorType]
 
 
+class FinishSumsOp(Tile.Operation, name="finish_sums"):
+    """From here on the sums are complete: products that a thread holds back are added.
+
+    Where it stands behind a loop of `tile.mma`, each may leave its last products to the next.
+    """
+
+    acc: ext.Operand[AccumulatorType]
+
+
 class SumsPlaceOp(Tile.Operation, name="sums_place"):
     """`(row, column)`: the first element that this thread has, counted in the tile."""
 

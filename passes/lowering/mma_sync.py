@@ -3,7 +3,9 @@
     sm.ldmatrix   the rows of A and the columns of B of this warp, 32 bytes of K
     sm.mma_sync   every 16x8 of them
 
-Fragments of the next K are loaded before the MMAs of this one are issued.
+Fragments of the next K are loaded before the MMAs of this one are issued. Where `tile.finish_sums`
+stands behind a loop, the last fragments of a step are held back: their MMAs come behind the first
+loads of the next step, which follow the meeting that it begins with.
 """
 
 from __future__ import annotations
@@ -15,12 +17,13 @@ from ...dialects.mlir import ir, llvm
 from ...dialects.target import WARP_THREADS
 from ...dialects.tile import AccumulatorOp, MmaOp
 from ...dialects.tile_stores import AwaitSumsOp
-from ...dialects.tile_sums import ClearSumsOp
+from ...dialects.tile_sums import ClearSumsOp, FinishSumsOp
 from ...dialects.tile_threads import ReadRowsOp, ThreadColumnOp, ThreadRowOp
 from .. import build
 from ..clone import constant_of
 from ..places import column_in, row_in
 from .fragment_loads import Operand
+from .held_back import HeldBack, Words, new_held_back, steps_of
 from .mma import mma_dtypes
 from .scope import Scope, lowered_as, lowered_parts, place_of
 from .warp_accumulator import ATOM_M, ATOM_N, FRAGMENT, WarpSums, new_slots
@@ -29,7 +32,7 @@ from .warp_accumulator import ATOM_M, ATOM_N, FRAGMENT, WarpSums, new_slots
 def hold_fragments(scope: Scope, op: AccumulatorOp) -> ir.Value:
     """Stack slots at the start of the kernel."""
     with ir.InsertionPoint.at_block_begin(scope.kernel.body.blocks[0]):
-        slots = new_slots(scope, op.acc.type)
+        slots = new_slots(scope, op.acc.type) + new_held_back(scope, op)
     return lowered_as(slots, op.acc.type)
 
 
@@ -38,19 +41,27 @@ def clear_fragments(scope: Scope, op: ClearSumsOp | MmaOp) -> None:
     held = WarpSums.of(scope, op.acc)
     zero = llvm.ZeroOp(held.struct).result
     held.store([[zero for _ in row] for row in held.slots])
+    back = HeldBack.of(held, op.acc)
+    if back is not None:
+        back.clear()
 
 
 def lower_mma_sync(scope: Scope, op: MmaOp) -> None:
     """K by K; where the sums may have to begin anew, they are cleared first."""
     held = begin_sums(scope, op)
     a, b = operands_of(scope, op, held)
-    sums, steps = held.load(), list(_steps(op))
-    ready = [operand.words(*steps[0]) for operand in (a, b)]
-    for number, (_, k_atom) in enumerate(steps):
-        now = ready
-        if number + 1 < len(steps):
-            ready = [operand.words(*steps[number + 1]) for operand in (a, b)]
-        _multiply(op, sums, now[0], now[1], k_atom)
+    back, sums = HeldBack.of(held, op.acc), held.load()
+    before = None if back is None else (back.load(), back.k_atom)
+    for k, k_atom in steps_of(op):
+        words = [operand.words(k, k_atom) for operand in (a, b)]
+        if before is not None:
+            _multiply(op, sums, *before)
+        before = words, k_atom
+    assert before is not None  # a tile has a step
+    if back is None:
+        _multiply(op, sums, *before)
+    else:
+        back.store(before[0])
     held.store(sums)
 
 
@@ -62,17 +73,17 @@ def begin_sums(scope: Scope, op: MmaOp) -> WarpSums:
     return WarpSums.of(scope, op.acc)
 
 
-def _steps(op: MmaOp) -> Any:
-    """(k, K of the MMA) over the tile: 32 bytes each, and 16 where no more are left."""
-    whole, k = mma_dtypes(op)[0].k_per_mma, 0
-    while k < op.a.type.layout.k:
-        k_atom = whole if k + whole <= op.a.type.layout.k else whole // 2
-        yield k, k_atom
-        k += k_atom
+def finish_fragments(scope: Scope, op: FinishSumsOp) -> None:
+    """The MMAs of what is held back."""
+    held = WarpSums.of(scope, op.acc)
+    back, sums = HeldBack.of(held, op.acc), held.load()
+    assert back is not None  # this op is why it is
+    _multiply(back.mma, sums, back.load(), back.k_atom)
+    held.store(sums)
 
 
-def _multiply(op: MmaOp, sums: list[list[Any]], a: list[Any], b: list[Any], k: int) -> None:
-    types = mma_dtypes(op)
+def _multiply(op: MmaOp, sums: list[list[Any]], words: Words, k: int) -> None:
+    (a, b), types = words, mma_dtypes(op)
     fields = {"a_type": types[0].name, "b_type": types[1].name, "d_type": types[0].accumulator}
     for i, row in enumerate(sums):
         for j in range(len(row)) if i % 2 == 0 else reversed(range(len(row))):
@@ -114,3 +125,15 @@ def lower_read_atoms(scope: Scope, op: ReadRowsOp) -> list[ir.Value]:
     """The registers of the MMAs of 16 rows of the warp's."""
     rows = WarpSums.of(scope, op.sums).rows(op.row.value // ATOM_M)
     return [lowered_as(own, op.upper.type) for own in rows]
+
+
+LOWERINGS = {
+    AccumulatorOp: hold_fragments,
+    MmaOp: lower_mma_sync,
+    ClearSumsOp: clear_fragments,
+    FinishSumsOp: finish_fragments,
+    ThreadRowOp: lower_warp_row,
+    ThreadColumnOp: lower_warp_column,
+    ReadRowsOp: lower_read_atoms,
+    AwaitSumsOp: lower_settled,
+}

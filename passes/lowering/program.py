@@ -62,15 +62,7 @@ from .clearing import lower_clear_unit
 from .copies import lower_copy
 from .fma import lower_fma
 from .mma import lower_base_descriptor, lower_mma, lower_operand
-from .mma_sync import (
-    clear_fragments,
-    hold_fragments,
-    lower_mma_sync,
-    lower_read_atoms,
-    lower_settled,
-    lower_warp_column,
-    lower_warp_row,
-)
+from .mma_sync import LOWERINGS as FRAGMENTS
 from .operands import lower_load_boxes, lower_multicast_boxes
 from .pieces import lower_store_piece, lower_tma_store
 from .positions import (
@@ -383,14 +375,8 @@ _FMA: Lowerings = {
 }
 _MMA_SYNC: Lowerings = {
     **_WGMMA,
-    AccumulatorOp: hold_fragments,
-    MmaOp: lower_mma_sync,
+    **FRAGMENTS,
     ScaledMmaOp: lower_scaled_mma_sync,
-    ClearSumsOp: clear_fragments,
-    ThreadRowOp: lower_warp_row,
-    ThreadColumnOp: lower_warp_column,
-    ReadRowsOp: lower_read_atoms,
-    AwaitSumsOp: lower_settled,
     WritePieceOp: write_fragments,
     StorePieceOp: lower_store_piece,
 }

@@ -32,7 +32,8 @@ class WarpSums:
         """Those of an accumulator for which `new_slots` stand."""
         tile, slots = warp_tile(scope.kernel, sums.type, scope.target), lowered_parts(sums)
         columns = tile.n // ATOM_N
-        rows = (slots[start : start + columns] for start in range(0, len(slots), columns))
+        count = tile.m // ATOM_M * columns  # behind them: operands that are held back
+        rows = (slots[start : start + columns] for start in range(0, count, columns))
         return WarpSums(tile, _struct(sums.type), tuple(tuple(row) for row in rows))
 
     def load(self) -> list[list[ir.Value]]:

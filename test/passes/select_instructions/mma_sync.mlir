@@ -1,12 +1,13 @@
 // A warp of 2x2 has 32x16 of the tile: its rows of A and columns of B by four matrices a load, for
-// each 16 of K, and two MMAs a row of MMAs.
+// each 16 of K, and two MMAs a row of MMAs: eight in a step, and the four behind it that the last held
+// back.
 // RUN: tilewright opt %s --passes 'swizzle-selection,select-instructions' | filecheck %s
 // RUN: tilewright opt %s --passes 'swizzle-selection,lower-to-nvvm' | filecheck %s --check-prefix NVVM
 
 // CHECK:         "sm.ldmatrix"(%{{.*}}) {offset = 0 : i64, transposed = 0 : i64} : {{.*}} -> vector<4xi32>
 // CHECK-NEXT:    %{{.*}} = {{.*}}
 // CHECK:         "sm.ldmatrix"(%{{.*}}) {offset = 1024 : i64, transposed = 0 : i64}
-// CHECK-COUNT-8: "sm.mma_sync"({{.*}}) {a_type = "bf16", b_type = "bf16", d_type = "f32", k = 16 : i64}
+// CHECK-COUNT-12: "sm.mma_sync"({{.*}}) {a_type = "bf16", b_type = "bf16", d_type = "f32", k = 16 : i64}
 // CHECK-NOT:     "sm.mma_sync"
 // NVVM-COUNT-6:  nvvm.ldmatrix
 // NVVM:          mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32
