@@ -158,11 +158,11 @@ def test_constant_memory_and_transcendental_functions(ptx, rng):
 
 @pytest.mark.parametrize("seed", range(2))
 def test_a_lock_taken_by_every_thread_of_two_blocks(ptx, seed):
-    slots = np.full(48, -1, np.int32)
+    slots = np.full(20, -1, np.int32)
     lock, length = np.zeros(1, np.uint32), np.zeros(1, np.int32)
-    launch(ptx, "locked_append", grid=2, block=24, params=[slots, lock, length], seed=seed)
-    assert length[0] == 48 and lock[0] == 0
-    assert sorted(slots.tolist()) == list(range(48))
+    launch(ptx, "locked_append", grid=2, block=10, params=[slots, lock, length], seed=seed)
+    assert length[0] == 20 and lock[0] == 0
+    assert sorted(slots.tolist()) == list(range(20))
 
 
 def test_clusters_exchange_shared_memory(ptx, rng):
