@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import random
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -118,16 +117,6 @@ def launch(
     running.bind(list(params))
     how = {"trace": trace, "profile": profile, "workers": workers, "only": only}
     return running.run(max_steps, resident, **how)
-
-
-@contextmanager
-def _only_own_garbage() -> Iterator[None]:
-    """Search only what is made inside for garbage, not the many objects of who launches."""
-    gc.freeze()
-    try:
-        yield
-    finally:
-        gc.unfreeze()
 
 
 class Launch(StateBag):
@@ -391,7 +380,7 @@ class Launch(StateBag):
 
     def _run_share(self, resident: int, max_steps: int | None, clusters: list) -> None:
         self.scheduler = Scheduler(self, clusters, resident, max_steps)
-        with np.errstate(all="ignore"), _only_own_garbage():
+        with np.errstate(all="ignore"):
             self.scheduler.run()
         self.report.steps = self.scheduler.steps
         for source, count in zip(self.program.source, self.counts, strict=True):
