@@ -344,8 +344,11 @@ def scaled_spec_of(matmul: ScaledMatmulOp) -> MatmulSpec:
         and (each.scale, each.block) == (mma.scale, mma.block)
     ]
     a_major, b_major = (each.value for each in (matmul.a_major, matmul.b_major))
-    majors = {"a_major": "k" if a_major == "k" else "m", "b_major": "k" if b_major == "k" else "n"}
-    return MatmulSpec(m, n, k, formats[0], formats[1], c.name, **majors)
+    return MatmulSpec(
+        *(m, n, k, formats[0], formats[1], c.name),
+        a_major="k" if a_major == "k" else "m",
+        b_major="k" if b_major == "k" else "n",
+    )
 
 
 def _translate(module: ir.Module, compiled: Compiled) -> None:

@@ -199,7 +199,8 @@ def _check_line(kernel: KernelOp, op: TmaMulticastOp, forms: list[LinearForm]) -
 
 def check_mma(kernel: KernelOp, op: Any, target: Target) -> None:
     """Whether the target has an MMA for the tiles."""
-    loaded = {isinstance(each.owner.opview, LoadOp | TileMemoryOp) for each in smem_operands(op)}
+    tiles: list[Any] = smem_operands(op)
+    loaded = {isinstance(each.owner.opview, LoadOp | TileMemoryOp) for each in tiles}
     if len(loaded) > 1:
         raise refused(
             op, "shapes: both tiles must be in a slot, or loaded by threads, got one each"

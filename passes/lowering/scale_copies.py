@@ -27,7 +27,7 @@ def copy_atoms(scope: Scope, op: CopyOp) -> None:
     with build.loop(scope.team.thread, units, scope.team.threads) as unit:
         atom = unit // ATOM_UNITS
         at_row, at_block = row + atom // along_k, block + atom % along_k
-        inside = build.both(build.less(at_row, rows), build.less(at_block, blocks))
+        inside = arith.andi(build.less(at_row, rows), build.less(at_block, blocks))
         number = build.widen(at_row) * blocks + build.widen(at_block)
         offset = number * ATOM_BYTES + build.widen(unit % ATOM_UNITS * UNIT_BYTES)
         value = _read(lowered(op.view), offset, inside)
@@ -58,7 +58,7 @@ def copy_padded(scope: Scope, op: CopyOp) -> None:
     with build.loop(scope.team.thread, layout.mn * in_row, scope.team.threads) as part:
         row, unit = part // in_row, part % in_row
         at_row, at_unit = first_row + row, first_unit + unit
-        inside = build.both(build.less(at_row, rows), build.less(at_unit, k // UNIT_BYTES))
+        inside = arith.andi(build.less(at_row, rows), build.less(at_unit, k // UNIT_BYTES))
         offset = build.widen(at_row) * pitch + build.widen(at_unit * size)
         value = _with_gap(_read(lowered(op.view), offset, inside, size))
         to = build.shared_at(unit_offset(layout, row, unit) + start)

@@ -1,6 +1,5 @@
 // A pair halves B's rows, but each of its CTAs loads the scales of all of the pair's columns.
-// RUN: tilewright opt %s --passes 'tiling{tile=128x256x128},tma-insertion,clustering{shape=2x1 pair=true}' \
-// RUN:   | filecheck %s
+// RUN: tilewright opt %s --passes 'tiling{tile=128x256x128},tma-insertion,clustering{shape=2x1 pair=true}' | filecheck %s
 
 // CHECK-NOT: "tile.scaled_mma"
 // CHECK: %[[MAP:.*]] = "tile.tensor_map"(%arg3) {{.*}} -> !tile.map<f8E8M0FNU, [256, 16, 2], [256, 4096], [256, 2, 2], "none">

@@ -1,7 +1,6 @@
 // A K step copies its atoms of scales to tensor memory, and each K slice names the byte of its own.
 // The tail of K, 160 = 128 + 32, has one slice: the others are left out of the last step.
-// RUN: tilewright opt %s --passes 'tiling{tile=128x64x128},tma-insertion,swizzle-selection,select-instructions' \
-// RUN:   | filecheck %s
+// RUN: tilewright opt %s --passes 'tiling{tile=128x64x128},tma-insertion,swizzle-selection,select-instructions' | filecheck %s
 
 // CHECK: "sm.tmem_copy"({{.*}}) {cta_group = 1 : i64, offset = 0 : i64}
 // CHECK: "sm.tmem_copy"({{.*}}) {cta_group = 1 : i64, offset = 0 : i64}
