@@ -54,7 +54,7 @@ SPEC = MatmulSpec(m=256, n=256, k=256)
 # Options of the small kernel that the pages show; a pass that is not here runs with its defaults.
 OPTIONS = {
     "tiling": "tile=128x64x64",
-    "pipelining": "stages=3",
+    "pipelining": "stages=2",
     "clustering": "shape=2x1 pair=true",
     "persistence": "ctas=4",
     "split-k": "parts=2",
