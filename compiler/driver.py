@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ..dialects.context import lent_context, one_thread_at_a_time
-from ..dialects.dtypes import DTYPES, SCALED_FORMATS, operand_dtype, stored_dtype
+from ..dialects.dtypes import operand_dtype, stored_dtype
 from ..dialects.errors import CompileError
 from ..dialects.mlir import ir, llvm_ir_of
 from ..dialects.target import find_target
@@ -40,6 +40,7 @@ from .pipeline import (
     parse_module,
     run_passes,
 )
+from .scaled_source import scaled_spec_of
 from .schedule.choice import choose_schedule
 from .schedule.scaled_schedule import scaled_schedule
 from .schedule.thread_schedule import is_by_threads, thread_schedule
@@ -329,26 +330,6 @@ def _spec_of(module: ir.Module) -> MatmulSpec:
     stacked = {"a_stacked": matmul.a.type.rank == 3, "b_stacked": matmul.b.type.rank == 3}
     batch = {"batch": stack[0], **stacked} if stack else {}
     return MatmulSpec(m, n, k, *dtypes, **majors, **batch)
-
-
-def scaled_spec_of(matmul: ScaledMatmulOp) -> MatmulSpec:
-    """The spec of a product with block scales."""
-    m, k = logical_shape(matmul.a.type, matmul.a_major.value)
-    n, mma, c = matmul.c.type.shape[1], matmul.mma, stored_dtype(str(matmul.c.type.element_type))
-    assert mma is not None and c is not None  # its verifier has asked
-    formats = [
-        each.name
-        for value in (matmul.a, matmul.b)
-        for each in SCALED_FORMATS.values()
-        if DTYPES[each.element].mlir == str(value.type.element_type)
-        and (each.scale, each.block) == (mma.scale, mma.block)
-    ]
-    a_major, b_major = (each.value for each in (matmul.a_major, matmul.b_major))
-    return MatmulSpec(
-        *(m, n, k, formats[0], formats[1], c.name),
-        a_major="k" if a_major == "k" else "m",
-        b_major="k" if b_major == "k" else "n",
-    )
 
 
 def _translate(module: ir.Module, compiled: Compiled) -> None:

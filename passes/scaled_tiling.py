@@ -68,6 +68,13 @@ def check_scaled_tile(matmul: ScaledMatmulOp, tile: Tile, mma: ScaledMma, target
     require(matmul, legality.scaled_tensor_memory(target, mma, tile), "make the tile smaller")
 
 
+def scales_of(matmul: MatmulOp) -> dict[str, ir.Value]:
+    """The block scales of a product by their names in the kernel, if it has some."""
+    if not isinstance(matmul, ScaledMatmulOp):
+        return {}
+    return dict(zip(NAMES, (matmul.a_scales, matmul.b_scales), strict=True))
+
+
 def stored_tensor(matmul: MatmulOp, tensor: ir.RankedTensorType) -> ir.RankedTensorType:
     """A tensor as its tiles are taken: elements that share bytes in shared memory, too, are these
     bytes."""

@@ -54,8 +54,14 @@ from .base import (
     walk,
 )
 from .batches import batch_of
-from .scaled_tiling import NAMES as SCALES
-from .scaled_tiling import check_scaled_tile, multiply, scaled_mma_of, scaled_tile, stored_tensor
+from .scaled_tiling import (
+    check_scaled_tile,
+    multiply,
+    scaled_mma_of,
+    scaled_tile,
+    scales_of,
+    stored_tensor,
+)
 from .thread_tiling import (
     GLOBAL_OPERANDS,
     OPERANDS,
@@ -283,13 +289,6 @@ def _build_kernel(
     for element in elements:
         _read_view(element, views_of[element.source], batch)
     return kernel
-
-
-def scales_of(matmul: MatmulOp) -> dict[str, ir.Value]:
-    """The block scales of a product by their names in the kernel, if it has some."""
-    if not isinstance(matmul, ScaledMatmulOp):
-        return {}
-    return dict(zip(SCALES, (matmul.a_scales, matmul.b_scales), strict=True))
 
 
 def _read_view(element: ElementOp, view: ir.Value, batch: BatchOp | None) -> None:

@@ -1,0 +1,28 @@
+"""The spec of a `tile.scaled_matmul`, for which linalg has no op."""
+
+from __future__ import annotations
+
+from ..dialects.dtypes import DTYPES, SCALED_FORMATS, stored_dtype
+from ..dialects.tile_scales import ScaledMatmulOp
+from ..dialects.verify import logical_shape
+from .spec import MatmulSpec
+
+
+def scaled_spec_of(matmul: ScaledMatmulOp) -> MatmulSpec:
+    """The spec of a product with block scales."""
+    m, k = logical_shape(matmul.a.type, matmul.a_major.value)
+    n, mma, c = matmul.c.type.shape[1], matmul.mma, stored_dtype(str(matmul.c.type.element_type))
+    assert mma is not None and c is not None  # its verifier has asked
+    formats = [
+        each.name
+        for value in (matmul.a, matmul.b)
+        for each in SCALED_FORMATS.values()
+        if DTYPES[each.element].mlir == str(value.type.element_type)
+        and (each.scale, each.block) == (mma.scale, mma.block)
+    ]
+    a_major, b_major = (each.value for each in (matmul.a_major, matmul.b_major))
+    return MatmulSpec(
+        *(m, n, k, formats[0], formats[1], c.name),
+        a_major="k" if a_major == "k" else "m",
+        b_major="k" if b_major == "k" else "n",
+    )
