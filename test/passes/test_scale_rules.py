@@ -1,0 +1,62 @@
+"""What passes take for granted of kernels with block scales is checked of a kernel from a file."""
+
+import pytest
+
+from tilewright.compiler.driver import compile_matmul
+from tilewright.compiler.pipeline import run_passes_on_text
+from tilewright.compiler.spec import MatmulSpec
+from tilewright.dialects.errors import CompileError
+
+
+@pytest.fixture(scope="module")
+def kernel():
+    """An mxfp8 kernel in TMA's slots, as text; K is two tiles and a part."""
+    spec = MatmulSpec(256, 200, 288, "mxfp8", "mxfp8")
+    pipeline = "tiling{tile=128x96x128},tma-insertion"
+    return compile_matmul(spec, pipeline=pipeline, stop_after="tma-insertion", until="mlir").mlir
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        (
+            '"a_scales", "b_scales"',
+            '"a_scales", "factors"',
+            "tile.kernel: scales: the views behind a and b must be ['a_scales', 'b_scales'], got "
+            "['a_scales']; rename them",
+        ),
+        (
+            '"tile.tensor_map"(%a_scales)',
+            '"tile.tensor_map"(%b_scales)',
+            "tile.scaled_mma: views: must take a's tiles from a and b's from b, got a_scales from "
+            "b_scales; swap them",
+        ),
+        (
+            "%b_scales_tile_4, %j, %k)",
+            "%b_scales_tile_4, %i, %k)",
+            "tile.scaled_mma: scales: j must be the N place of its tile, got another index; fix it",
+        ),
+    ],
+)
+def test_a_kernel_that_breaks_a_rule_is_refused(kernel, old, new, message):
+    text = kernel.replace(old, new)
+    assert text != kernel, kernel
+    with pytest.raises(CompileError) as caught:
+        run_passes_on_text(text, "-", "swizzle-selection")
+    assert caught.value.message == message
+
+
+def test_tma_brings_no_padding_to_an_mma_that_would_read_it():
+    """K of 96 ends within the scales of an MMA of 64: a map in the place of a copy is refused."""
+    text = compile_matmul(
+        MatmulSpec(128, 64, 128, "nvfp4", "nvfp4"),
+        pipeline="tiling,tma-insertion",
+        stop_after="tma-insertion",
+        until="mlir",
+    ).mlir.replace("extent = 128", "extent = 96")
+    with pytest.raises(CompileError) as caught:
+        run_passes_on_text(text, "-", "swizzle-selection")
+    assert caught.value.message == (
+        "tile.tma_load: scales: the last mxf4nvf4 of 64 reads what pads the scales of K 96; copy "
+        "them by threads, which clear it"
+    )
