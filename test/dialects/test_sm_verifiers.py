@@ -3,7 +3,9 @@
 import pytest
 
 from tilewright.compiler.pipeline import run_passes_on_text
+from tilewright.dialects.dtypes import DTYPES, SCALED_MMAS
 from tilewright.dialects.errors import CompileError
+from tilewright.passes.lowering.descriptors import scaled_instruction_descriptor
 
 FIELDS = {"base_offset": 0, "lbo": 16, "sbo": 1024, "swizzle": '"128B"', "version": 1}
 MMA = {
@@ -258,3 +260,67 @@ def scaled_fragments(a=4, kind="mxf8f6f4", type_="e4m3", id_=0):
 )
 def test_scaled_fragments_that_no_instruction_has(body, message):
     assert message_of(kernel(body)) == f"sm.scaled_mma_sync: {message}"
+
+
+SCALED = {
+    **{name: value for name, value in MMA.items() if name not in ("d_type", "k")},
+    "a_type": '"e4m3"',
+    "b_type": '"e2m1"',
+    "kind": '"mxf8f6f4"',
+    "a_id": 3,
+    "b_id": 3,
+}
+
+
+def scaled_mma(**fields):
+    made = descriptor()
+    return (
+        f'%d = "sm.smem_descriptor"(%p) : (!llvm.ptr<3>) -> {made}\n'
+        f'"sm.scaled_mma"(%i, %d, %d, %true, %i, %i) {{{attributes({**SCALED, **fields})}}}'
+        f" : (i32, {made}, {made}, i1, i32, i32) -> ()"
+    )
+
+
+FOUR_BITS = {"kind": '"mxf4"', "a_type": '"e2m1"', "a_id": 2, "b_id": 0}
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        (
+            scaled_mma(kind='"f8f6f4"'),
+            "kind must be one of ('mxf8f6f4', 'mxf4', 'mxf4nvf4'), got 'f8f6f4'",
+        ),
+        (scaled_mma(m=64), "m must be 128 with cta_group 1, got 64"),
+        (scaled_mma(n=264), "n must be a multiple of 8 up to 256, got 264"),
+        (scaled_mma(**FOUR_BITS | {"a_id": 1}), "a_id must be one of (0, 2), got 1"),
+        (
+            scaled_mma(**FOUR_BITS | {"a_type": '"e4m3"'}),
+            "a_type must be one of ('e2m1',), got 'e4m3'",
+        ),
+        (
+            scaled_mma(a_offset=24),
+            "a_offset must be a multiple of 16 bytes up to 262128, got 24",
+        ),
+    ],
+)
+def test_mmas_with_block_scales_that_no_instruction_is(body, message):
+    assert message_of(kernel(body)) == f"sm.scaled_mma: {message}"
+
+
+def test_instruction_descriptors_of_block_scaled_mmas_are_the_worked_ones():
+    """PTX ISA, instruction descriptor of .kind::mxf8f6f4, mxf4 and mxf4nvf4."""
+    kinds, e4m3, e2m1 = SCALED_MMAS, DTYPES["e4m3"], DTYPES["e2m1"]
+    cases = {
+        (128, "mxf8f6f4", e4m3, 0): 0x08C00000,
+        (128, "mxf8f6f4", e4m3, 3): 0x08C00000 + 3 * 0x20000010,
+        (128, "mxf4", e2m1, 0): 0x08C00480,
+        (128, "mxf4", e2m1, 2): 0x48C004A0,
+        (128, "mxf4nvf4", e2m1, 0): 0x08400480,
+        (256, "mxf4nvf4", e2m1, 0): 0x10400480,
+    }
+    for (m, kind, dtype, byte), word in cases.items():
+        made = scaled_instruction_descriptor(
+            m, 256, kinds[kind], (dtype, dtype), ("k", "k"), (byte, byte)
+        )
+        assert made == word, (hex(made), hex(word))
