@@ -1,6 +1,6 @@
 """Which tests of a large family run by default: markers `sweep`, `pairwise` and `array`.
 
-`sweep` is an eighth of a family, `sweep(32)` a 32nd. `sweep` of a test goes before `pairwise` of
+`sweep` is a sixteenth of a family, `sweep(32)` a 32nd. `sweep` of a test goes before `pairwise` of
 its file; `--all` runs all that these two mark. A test with `array` has no full product to choose
 from: its axes stand in the marker, and its rows are made so that every two values of different axes
 meet, of `array(1)` that every value occurs, with `--all` that every three meet.
@@ -16,7 +16,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-SHARE = 8
+SHARE = 16
 
 
 def choose(items: list) -> list:
@@ -26,7 +26,7 @@ def choose(items: list) -> list:
     paired = [item for item in others if not item.get_closest_marker("array")]
     dropped: set[int] = set()
     for found, sample in (
-        (families(swept, "sweep"), every_eighth),
+        (families(swept, "sweep"), every_nth),
         (families(paired, "pairwise"), pairwise_cover),
     ):
         for family in found:
@@ -47,8 +47,8 @@ def _shuffled(item) -> tuple[int, str]:
     return zlib.crc32(item.name.encode()), item.name
 
 
-def every_eighth(family: list) -> list:
-    """An eighth of the family, or the part that the marker names (`sweep(32)`), one at least."""
+def every_nth(family: list) -> list:
+    """A sixteenth of the family, or the part that the marker names (`sweep(32)`), one at least."""
     (share,) = family[0].get_closest_marker("sweep").args or (SHARE,)
     return family[: -(-len(family) // share)]
 

@@ -20,13 +20,13 @@ def instructions(spec: MatmulSpec, pipeline: str | None) -> list[str]:
     return [each.text for each in inspect_sass.parse_kernel(sass, entry)]
 
 
-@pytest.mark.sweep(8)
+@pytest.mark.sweep(16)
 @pytest.mark.parametrize("name", HOPPER_PRESETS)
 def test_every_access_of_a_preset_comes_behind_the_wait(name):
     check(instructions(MatmulSpec(600, 520, 264), HOPPER_PRESETS[name]))
 
 
-@pytest.mark.sweep(2)
+@pytest.mark.sweep(4)
 @pytest.mark.parametrize("shape", [(300, 500, 110), (16, 512, 2048), (128, 128, 8192)])
 def test_every_access_of_a_chosen_kernel_comes_behind_the_wait(shape):
     check(instructions(MatmulSpec(*shape), None))

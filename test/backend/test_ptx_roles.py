@@ -83,7 +83,7 @@ def test_the_load_role_waits_announces_copies_and_counts(preset, shape):
     assert (found["wait"], found["announce"], found["load"]) == (1, 1, 2)
 
 
-@pytest.mark.sweep(2)
+@pytest.mark.sweep(4)
 @pytest.mark.parametrize("preset", ["v6", "kernel8"])
 @pytest.mark.parametrize("majors", [("m", "k"), ("k", "n"), ("m", "n")])
 def test_other_layouts_cost_no_more_in_the_mma_role(preset, majors):

@@ -31,7 +31,7 @@ def test_the_bug_is_named(bug):
 ALWAYS_SEEN = [bug for bug in BUGS if bug.seeds == 1]
 
 
-@pytest.mark.sweep(32)
+@pytest.mark.sweep(64)
 @pytest.mark.parametrize("seed", range(1, ORDERS))
 @pytest.mark.parametrize("bug", ALWAYS_SEEN, ids=[bug.title for bug in ALWAYS_SEEN])
 def test_a_bug_that_every_order_of_events_shows_is_named_in_others_too(bug, seed):
@@ -51,14 +51,14 @@ def test_the_kernel_without_the_bug_is_right_and_raises_nothing(base):
     assert raises_nothing(base, 0)
 
 
-@pytest.mark.sweep(32)
+@pytest.mark.sweep(64)
 @pytest.mark.parametrize("seed", range(1, 4))
 @pytest.mark.parametrize("base", BASES, ids=[base.title for base in BASES])
 def test_the_kernel_without_the_bug_raises_nothing_in_other_orders(base, seed):
     assert raises_nothing(base, seed)
 
 
-@pytest.mark.sweep(32)
+@pytest.mark.sweep(64)
 @pytest.mark.parametrize("bug", BUGS, ids=[bug.title for bug in BUGS])
 def test_the_assembler_does_not_see_the_bug(bug):
     text = bug.edit(bug.base.ptx)

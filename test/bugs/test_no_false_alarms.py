@@ -17,7 +17,7 @@ from bug_zoo.written import (
 from tilewright.compiler.presets import PRESETS
 
 
-@pytest.mark.sweep(4)
+@pytest.mark.sweep(8)
 @pytest.mark.slow
 @pytest.mark.array(1, preset=PRESETS, seed=range(20))
 def test_presets_are_right_and_raise_nothing(preset, seed):

@@ -80,7 +80,7 @@ def test_numpy_arrays_of_every_type_are_taken():
     assert (c == whole[0].astype(int) @ whole[1].astype(int).T).all()
 
 
-@pytest.mark.sweep(2)
+@pytest.mark.sweep(4)
 @pytest.mark.parametrize("target", TARGETS)
 def test_gradients_of_f32_are_products_of_tf32(target):
     a, b = random(40, 72).requires_grad_(), random(56, 72).requires_grad_()

@@ -136,7 +136,7 @@ def test_operands_that_come_again_are_told_from_those_that_only_look_alike():
         assert not matmul(a.requires_grad_(), b).requires_grad
 
 
-@pytest.mark.sweep(2)
+@pytest.mark.sweep(4)
 @pytest.mark.parametrize("target", ["sm_90a", "sm_100a"])
 def test_gradients_of_f32_operands_are_products_of_tf32(target):
     a, b, weight = (random(*shape, dtype=torch.float32) for shape in ((40, 72), (56, 72), (40, 56)))

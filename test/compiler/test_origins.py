@@ -33,7 +33,7 @@ def code(ptx):
     return [line for line in ptx.splitlines() if line.strip() and not NO_CODE.match(line)]
 
 
-@pytest.mark.sweep(2)
+@pytest.mark.sweep(4)
 @pytest.mark.parametrize(("preset", "target"), CASES)
 def test_instructions_are_the_same_with_origins(preset, target):
     plain, named = (

@@ -43,7 +43,7 @@ def test_a_long_sum_or_one_tile_a_cta_has_one_consumer(shape):
     assert not choose_schedule(MatmulSpec(*shape), HOPPER).ping_pong
 
 
-@pytest.mark.sweep(3)
+@pytest.mark.sweep(6)
 @pytest.mark.usefixtures("fewer_tiles")
 @pytest.mark.parametrize("shape", [(4096, 4096, 512), (3000, 5000, 264), (1000, 1112, 1096)])
 def test_the_quick_choice_is_the_one_that_the_whole_list_gives(shape):

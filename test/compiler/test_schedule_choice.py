@@ -86,7 +86,7 @@ SHAPES = """
 """.split()
 
 
-@pytest.mark.sweep(8)
+@pytest.mark.sweep(16)
 @pytest.mark.parametrize("shape", SHAPES)
 def test_the_quick_choice_is_the_one_that_the_whole_list_gives(shape):
     spec = MatmulSpec(*(int(extent) for extent in shape.split("x")))
@@ -138,7 +138,7 @@ def test_every_candidate_is_chosen_or_rejected_once_for_a_reason_that_holds(spec
         assert broken_rule(problem, rejected.schedule, TARGET) == broken
 
 
-@pytest.mark.sweep(2)
+@pytest.mark.sweep(4)
 @pytest.mark.usefixtures("fewer_tiles")
 @pytest.mark.parametrize("sizes", [(4096, 4096, 4096), (777, 1560, 8192), (300, 520, 51)])
 def test_what_a_step_settles_is_all_that_its_rules_ask_for(sizes):
@@ -309,7 +309,7 @@ def test_the_passes_take_the_choice(shape):
     compile_matmul(spec, pipeline=choose_schedule(spec, TARGET).pipeline(), until="mlir")
 
 
-@pytest.mark.sweep(4)
+@pytest.mark.sweep(8)
 @pytest.mark.parametrize("seed", range(4))
 def test_the_passes_take_whatever_keeps_the_rules(seed):
     """A sample of what a chip of four multiprocessors would choose from, so that tiles remain."""
@@ -463,7 +463,7 @@ def test_hopper_has_no_pairs():
     assert RULES["pair-shape"](problem, paired, HOPPER) == "sm_90a has no 2-CTA MMAs"
 
 
-@pytest.mark.sweep(7)
+@pytest.mark.sweep(14)
 @pytest.mark.usefixtures("fewer_tiles")
 @pytest.mark.parametrize("shape", SHAPES[::3])
 def test_the_quick_choice_for_hopper_is_the_one_that_the_whole_list_gives(shape):
@@ -471,7 +471,7 @@ def test_the_quick_choice_for_hopper_is_the_one_that_the_whole_list_gives(shape)
     assert choose_schedule(spec, HOPPER) == explain_schedule(spec, HOPPER).schedule
 
 
-@pytest.mark.sweep(4)
+@pytest.mark.sweep(8)
 @pytest.mark.usefixtures("fewer_tiles")
 @pytest.mark.parametrize("seed", range(4))
 def test_the_passes_take_whatever_keeps_the_rules_of_hopper(seed):

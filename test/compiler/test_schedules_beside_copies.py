@@ -38,7 +38,7 @@ def test_threads_that_copy_leave_fewer_registers_to_others(shape, tile, reason):
     assert RULES["accumulator-registers"](problem, Schedule(tile), HOPPER) == reason
 
 
-@pytest.mark.sweep(2)
+@pytest.mark.sweep(4)
 @pytest.mark.parametrize(
     "spec",
     [

@@ -53,7 +53,7 @@ class Added(torch.nn.Module):
         return torch.relu(torch.baddbmm(c, a, b))
 
 
-@pytest.mark.sweep(2)
+@pytest.mark.sweep(4)
 @pytest.mark.parametrize(
     ("dtype", "target"), [(torch.bfloat16, "sm_100a"), (torch.float32, "sm_90a")]
 )

@@ -106,7 +106,7 @@ def test_the_lines_that_are_changed_are_legal(line):
     assert refusal(line) is None
 
 
-@pytest.mark.sweep(3)
+@pytest.mark.sweep(6)
 @pytest.mark.parametrize("seed", range(12))
 def test_a_changed_instruction_is_accepted_or_refused_with_its_line(seed):
     rng = random.Random(seed)

@@ -33,7 +33,7 @@ def one_chip_always(launches: list[Path]) -> list:
     found = []
     for launch in launches:
         kernel = launch.parent, kernel_name(launch)
-        marks = [pytest.mark.sweep(2)] if kernel in seen else []
+        marks = [pytest.mark.sweep(4)] if kernel in seen else []
         found.append(pytest.param(launch, id=named(launch), marks=marks))
         seen.add(kernel)
     return found
@@ -86,14 +86,14 @@ def test_every_output_element_is_the_references(launch):
 
 
 @pytest.mark.slow
-@pytest.mark.sweep(16)
+@pytest.mark.sweep(32)
 @pytest.mark.array(1, launch=LAUNCHES, seed=range(1, 20))
 def test_no_legal_order_of_events_raises_or_changes_anything(launch, seed):
     check(launch, seed)
 
 
 @pytest.mark.slow
-@pytest.mark.sweep(32)
+@pytest.mark.sweep(64)
 @pytest.mark.parametrize("level", ["off", "fast"])
 @pytest.mark.parametrize("launch", LAUNCHES, ids=named)
 def test_levels_that_check_less_raise_nothing_either(launch, level):

@@ -130,7 +130,7 @@ def verdict(seed):
     return "right"
 
 
-@pytest.mark.sweep(16)
+@pytest.mark.sweep(32)
 @pytest.mark.parametrize("seed", range(160))
 def test_a_changed_program_is_refused_or_does_what_it_says(seed):
     verdict(seed)

@@ -11,7 +11,7 @@ from ptx_mutants import KNOWN, judge, mutant
 CHUNK = 6
 
 
-@pytest.mark.sweep(16)
+@pytest.mark.sweep(32)
 @pytest.mark.parametrize("chunk", range(64))
 def test_mutants_are_judged_as_ptxas_judges_them(chunk):
     verdicts = [judge(mutant(11, CHUNK * chunk + each)) for each in range(CHUNK)]

@@ -11,7 +11,7 @@ FOUND = sorted((Path(__file__).parent / "found").glob("*.mlir"))
 SEEDS = range(20)
 
 
-@pytest.mark.sweep(2)
+@pytest.mark.sweep(4)
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_random_module_is_refused_or_right(seed):
     outcome = judge(seed)

@@ -62,7 +62,7 @@ def named(cases):
     return [pytest.param(*case, id=f"{case[0]}-{str(case[1])[6:]}") for case in cases]
 
 
-@pytest.mark.sweep(2)
+@pytest.mark.sweep(4)
 @pytest.mark.parametrize(("name", "dtype"), named(FEW))
 def test_a_call_takes_the_modules_own_inputs(name, dtype):
     function, *axes = FORMS[name]

@@ -21,7 +21,7 @@ LADDER = (
 )
 
 
-@pytest.mark.sweep(2)
+@pytest.mark.sweep(4)
 @pytest.mark.array(1, passes=[1, 2, 4, 5, 7, 8], target=BOTH)
 def test_every_prefix_keeps_the_matrices_of_a_stack_apart(check_matmul, passes, target):
     compiled, _ = check_matmul(
@@ -33,7 +33,7 @@ def test_every_prefix_keeps_the_matrices_of_a_stack_apart(check_matmul, passes, 
     assert compiled.manifest["grid"] == ([tiles, 2, 1] if passes < 8 else [4, 1, 1])
 
 
-@pytest.mark.sweep(2)
+@pytest.mark.sweep(4)
 @pytest.mark.parametrize(
     "order", ["scheduler=clc", "order=m", "order=n", "order=hilbert", "group=2"]
 )

@@ -39,7 +39,7 @@ def with_tile(tile, text=DEFAULT_PIPELINE):
     return text.replace("tiling", f"tiling{{tile={tile}}}", 1)
 
 
-@pytest.mark.sweep(4)
+@pytest.mark.sweep(8)
 @pytest.mark.array(1, prefix=PREFIXES, format_=FORMATS)
 def test_every_prefix(check_matmul, prefix, format_):
     """Two CTAs along M and a part, K steps and a part."""
@@ -49,7 +49,7 @@ def test_every_prefix(check_matmul, prefix, format_):
     assert "tcgen05.cp" in compiled.ptx
 
 
-@pytest.mark.sweep(3)
+@pytest.mark.sweep(6)
 @pytest.mark.array(1, preset=["v4", "v6", "kernel8"], format_=FORMATS)
 def test_presets(check_matmul, preset, format_):
     compiled, _ = check_matmul(spec_of(format_, 136, 264, 192), preset=preset)
@@ -57,7 +57,7 @@ def test_presets(check_matmul, preset, format_):
     assert len(rounded) == (format_ != "nvfp4")
 
 
-@pytest.mark.sweep(3)
+@pytest.mark.sweep(6)
 @pytest.mark.array(
     1,
     n=[32, 64, 96, 160, 192, 224],
@@ -70,7 +70,7 @@ def test_tiles_whose_scales_begin_within_an_atom(check_matmul, n, format_, last)
     check_matmul(spec, pipeline=pipeline, stop_after=last, identity="a")
 
 
-@pytest.mark.sweep(6)
+@pytest.mark.sweep(12)
 @pytest.mark.array(
     1,
     a=("mxfp8", "mxfp8_e5m2", "mxfp6", "mxfp6_e3m2", "mxfp4"),
@@ -84,7 +84,7 @@ def test_elements_of_other_widths_in_one_product(check_matmul, a, b, k, prefix):
     check_matmul(spec, pipeline=DEFAULT_PIPELINE, stop_after=prefix, seed=1)
 
 
-@pytest.mark.sweep(6)
+@pytest.mark.sweep(12)
 @pytest.mark.parametrize("k", [32, 96, 160, 288])
 @pytest.mark.parametrize("prefix", ["tiling", "pipelining", "persistence"])
 def test_the_end_of_k_reads_no_padding_of_scales(check_matmul, k, prefix):
@@ -92,7 +92,7 @@ def test_the_end_of_k_reads_no_padding_of_scales(check_matmul, k, prefix):
     check_matmul(spec, pipeline=DEFAULT_PIPELINE, stop_after=prefix, identity="b")
 
 
-@pytest.mark.sweep(4)
+@pytest.mark.sweep(8)
 @pytest.mark.parametrize("format_", ["mxfp4", "nvfp4"])
 @pytest.mark.parametrize("k", [32, 96, 352])
 @pytest.mark.parametrize("prefix", ["tiling", "tma-insertion", "persistence"])
@@ -110,14 +110,14 @@ def test_parts_of_k_know_where_k_ends(check_matmul):
     check_matmul(spec_of("mxfp8", 72, 40, 416), pipeline=pipeline)
 
 
-@pytest.mark.sweep(2)
+@pytest.mark.sweep(4)
 @pytest.mark.parametrize("majors", ["mn", "mk"])
 def test_bytes_may_lie_along_m_and_n(check_matmul, majors):
     spec = spec_of("mxfp8", 144, 80, 128, a_major=majors[0], b_major=majors[1])
     check_matmul(spec, pipeline=DEFAULT_PIPELINE)
 
 
-@pytest.mark.sweep(3)
+@pytest.mark.sweep(6)
 @pytest.mark.parametrize("format_", FORMATS)
 def test_the_default_schedule_is_right(check_matmul, format_):
     compiled, _ = check_matmul(spec_of(format_, 200, 136, 256))
@@ -188,7 +188,7 @@ def test_kernels_that_cannot_be_are_refused(check_matmul, format_, k, options, m
     assert str(caught.value) == f"error: tile.scaled_matmul: {message}"
 
 
-@pytest.mark.sweep(3)
+@pytest.mark.sweep(6)
 @pytest.mark.parametrize("format_", ["mxfp8", "mxfp6", "nvfp4"])
 @pytest.mark.parametrize("library", ["numpy", "torch"])
 def test_a_kernel_takes_what_the_host_quantizes(format_, library):

@@ -24,7 +24,7 @@ def with_tile(tile, pipeline):
     return pipeline.replace("tiling", f"tiling{{tile={tile}}}", 1)
 
 
-@pytest.mark.sweep(3)
+@pytest.mark.sweep(6)
 @pytest.mark.array(
     1,
     format_=INSTRUCTIONS,

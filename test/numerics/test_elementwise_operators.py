@@ -146,7 +146,7 @@ def close(result, wanted):
 QUICK = ["relu6", "hardsigmoid", "clamp", "maximum", "fmax", "reciprocal", "leaky_relu", "x > 0.3"]
 
 
-@pytest.mark.sweep(3)
+@pytest.mark.sweep(6)
 @pytest.mark.parametrize("name", QUICK)
 def test_exact_operators_are_those_of_torch(name):
     check(name, EXACT[name], BF16, 32)
@@ -161,7 +161,7 @@ def test_selu_keeps_what_is_near_0():
         assert torch.equal(result, operator(x.double()).to(BF16))
 
 
-@pytest.mark.sweep(96)
+@pytest.mark.sweep(192)
 @pytest.mark.parametrize("dtype", [BF16, F16, F32], ids=["bf16", "f16", "f32"])
 @pytest.mark.parametrize("name", [*EXACT, *CLOSE])
 def test_operators_are_those_of_torch_for_every_value(name, dtype):
@@ -169,7 +169,7 @@ def test_operators_are_those_of_torch_for_every_value(name, dtype):
     check(name, (EXACT | CLOSE)[name], dtype, rows)
 
 
-@pytest.mark.sweep(3)
+@pytest.mark.sweep(6)
 @pytest.mark.parametrize("name", REFUSED)
 def test_other_operators_are_refused_by_name(name):
     x = torch.zeros(4, 16, dtype=BF16)

@@ -30,7 +30,7 @@ PAIR = (
 )
 
 
-@pytest.mark.sweep(2)
+@pytest.mark.sweep(4)
 @pytest.mark.array(
     kind=KINDS,
     size=[(1, 200), (16, 40), (200, 7)],
@@ -47,13 +47,13 @@ def test_rows_that_are_missing_are_zero(check_matmul, target, kind, size, tile):
         assert [a["box"][1], b["box"][1]] == [min(m, rows[0]), min(n, rows[1])]
 
 
-@pytest.mark.sweep(2)
+@pytest.mark.sweep(4)
 @pytest.mark.parametrize(("m", "n"), [(1, 200), (200, 7), (16, 40)])
 def test_a_pair_reads_the_zeros_of_both(check_matmul, m, n):
     check_matmul(MatmulSpec(m, n, 200), pipeline=PAIR, target="sm_100a", seed=1)
 
 
-@pytest.mark.sweep(16)
+@pytest.mark.sweep(32)
 @pytest.mark.parametrize("target", ["sm_90a", "sm_100a"])
 @pytest.mark.parametrize("pipeline", [ROLES, SPLIT], ids=["roles", "split"])
 @pytest.mark.parametrize("rows", [1, 8, 9, 16, 33, 63])
@@ -72,7 +72,7 @@ def test_zeros_stay_in_their_rows_in_every_swizzle(check_matmul, target, swizzle
     check_matmul(MatmulSpec(17, 9, 200), pipeline=pipeline, target=target, seed=3)
 
 
-@pytest.mark.sweep(8)
+@pytest.mark.sweep(16)
 @pytest.mark.parametrize("target", ["sm_90a", "sm_100a"])
 @pytest.mark.parametrize("shape", ["1x2", "2x1"])
 @pytest.mark.parametrize(("m", "n"), [(9, 136), (33, 136), (136, 16), (136, 63), (8, 1)])
@@ -81,7 +81,7 @@ def test_one_operand_is_multicast_and_the_other_has_few_rows(check_matmul, targe
     check_matmul(MatmulSpec(m, n, 200), pipeline=pipeline, target=target, seed=4)
 
 
-@pytest.mark.sweep(4)
+@pytest.mark.sweep(8)
 @pytest.mark.parametrize(("m", "n"), [(9, 136), (136, 16), (264, 63), (8, 1), (63, 33)])
 @pytest.mark.parametrize("shape", ["4x1", "2x2"])
 def test_pairs_that_multicast_read_zeros(check_matmul, shape, m, n):

@@ -52,14 +52,14 @@ def test_prefix_is_right_for_every_layout_and_tile(check_hopper, prefix, tile, a
     check_hopper(spec, pipeline=pipeline(tile), stop_after=prefix)
 
 
-@pytest.mark.sweep(2)
+@pytest.mark.sweep(4)
 @pytest.mark.array(1, tile=OTHER_TILES, prefix=BEGINNINGS, majors=("kk", "mn", "mk", "kn"))
 def test_other_tiles_are_right(check_hopper, prefix, tile, majors):
     spec = MatmulSpec(*a_few_tiles(tile), a_major=majors[0], b_major=majors[1], c_dtype="f32")
     check_hopper(spec, pipeline=pipeline(tile), stop_after=prefix)
 
 
-@pytest.mark.sweep(4)
+@pytest.mark.sweep(8)
 @pytest.mark.array(
     prefix=KEY_PREFIXES, tile=("128x128x64", "128x256x64"), a_major="km", b_major="kn"
 )
@@ -85,7 +85,7 @@ def test_slots_are_released_one_step_late_at_every_depth(check_hopper, prefix, s
     check_hopper(spec, pipeline=text, stop_after=prefix, seed=k_tiles)
 
 
-@pytest.mark.sweep(4)
+@pytest.mark.sweep(8)
 @pytest.mark.array(
     force=("none", "32B", "64B", "128B"), a_major="km", b_major="kn", box=("2d", "3d")
 )
@@ -101,7 +101,7 @@ def test_thread_copies_can_be_swizzled_too(check_hopper, force, tile):
     check_hopper(MatmulSpec(100, 70, 90, a_major="m"), pipeline=text)
 
 
-@pytest.mark.sweep(3)
+@pytest.mark.sweep(6)
 @pytest.mark.array(
     n=(64, 68, 33), c_dtype=("bf16", "f16", "f32"), prefix=("swizzle-selection", "persistence")
 )
@@ -123,7 +123,7 @@ def test_epilogues_of_mlir_files_are_right(check_hopper, prefix, name):
     check_hopper(INPUTS / f"{name}.mlir", pipeline=DEFAULT_PIPELINE, stop_after=prefix)
 
 
-@pytest.mark.sweep(3)
+@pytest.mark.sweep(6)
 @pytest.mark.array(write=("rows", "matrices"), columns=(16, 32, 64), buffers=(1, 3))
 def test_staged_pieces_of_every_width(check_hopper, write, columns, buffers):
     staging = f"epilogue-staging{{columns={columns} buffers={buffers} write={write}}}"
@@ -131,7 +131,7 @@ def test_staged_pieces_of_every_width(check_hopper, write, columns, buffers):
     check_hopper(MatmulSpec(136, 136, 40), pipeline=text, seed=columns)
 
 
-@pytest.mark.sweep(2)
+@pytest.mark.sweep(4)
 @pytest.mark.parametrize("tile", ["128x144x32", "192x176x32", "256x112x32"])
 def test_pieces_of_16_columns_make_up_any_tile(check_hopper, tile):
     staging = "epilogue-staging{columns=16}"
@@ -139,7 +139,7 @@ def test_pieces_of_16_columns_make_up_any_tile(check_hopper, tile):
     check_hopper(MatmulSpec(136, 152, 40), pipeline=text, seed=5)
 
 
-@pytest.mark.sweep(16)
+@pytest.mark.sweep(32)
 @pytest.mark.parametrize("shape", ["1x2", "2x1", "2x2", "4x1", "3x2"])
 @pytest.mark.parametrize("tile", ["128x96x64", "128x64x32", "192x80x32"])
 @pytest.mark.parametrize("last", ["pipelining", "persistence"])
@@ -159,7 +159,7 @@ def test_tiles_in_every_order(check_hopper, order, ctas):
 
 
 @pytest.mark.slow
-@pytest.mark.sweep(16)
+@pytest.mark.sweep(32)
 @pytest.mark.parametrize("tile", ["64x64x64", "256x64x64"])
 @pytest.mark.parametrize("seed", range(8))
 def test_any_order_of_events_gives_the_same(check_hopper, tile, seed):

@@ -12,7 +12,7 @@ pytestmark = pytest.mark.pairwise
 INPUTS = Path(__file__).parent / "inputs"
 
 
-@pytest.mark.sweep(5)
+@pytest.mark.sweep(10)
 @pytest.mark.array(
     preset=HOPPER_PRESETS,
     shape=[(136, 264, 136), (72, 40, 56)],
@@ -35,7 +35,7 @@ def test_epilogues_of_mlir_files(check_matmul, preset):
     check_matmul(source, target="sm_90a", preset=preset, seed=4)
 
 
-@pytest.mark.sweep(2)
+@pytest.mark.sweep(4)
 @pytest.mark.array(
     1,
     preset=["h1", "h4", "h7", "h8"],
@@ -51,7 +51,7 @@ def test_dependent_launch_leaves_the_result_as_it_is(check_matmul, preset, mode)
     assert compiled.ptx.count("griddepcontrol.launch_dependents;") == lets_start
 
 
-@pytest.mark.sweep(2)
+@pytest.mark.sweep(4)
 @pytest.mark.parametrize("shape", [(1, 1, 1), (77, 33, 51), (320, 192, 200), (300, 248, 264)])
 def test_the_chosen_schedule_is_right(check_matmul, shape):
     compiled, _ = check_matmul(MatmulSpec(*shape), target="sm_90a", seed=5)
@@ -59,7 +59,7 @@ def test_the_chosen_schedule_is_right(check_matmul, shape):
 
 
 @pytest.mark.slow
-@pytest.mark.sweep(16)
+@pytest.mark.sweep(32)
 @pytest.mark.parametrize("preset", HOPPER_PRESETS)
 @pytest.mark.parametrize("seed", range(4))
 def test_many_orders_of_events(check_matmul, preset, seed):

@@ -51,7 +51,7 @@ def test_every_type_is_read_from_all_eight_layouts(check_matmul, dtype, swizzle,
     assert (".trans" in compiled.ptx) == by_columns
 
 
-@pytest.mark.sweep(4)
+@pytest.mark.sweep(8)
 @pytest.mark.parametrize("stages", [1, 2, 3, 4])
 @pytest.mark.parametrize("k_tiles", [1, 2, 3, 5])
 def test_a_ring_of_any_depth_is_filled_and_read_in_turn(check_matmul, stages, k_tiles):
@@ -63,7 +63,7 @@ def test_a_ring_of_any_depth_is_filled_and_read_in_turn(check_matmul, stages, k_
     assert compiled.manifest["schedule"]["stages"] == stages
 
 
-@pytest.mark.sweep(2)
+@pytest.mark.sweep(4)
 @pytest.mark.parametrize("stages", [1, 3])
 @pytest.mark.parametrize("shape", [(72, 40, 33), (65, 34, 24)])
 def test_persistent_ctas_reuse_the_ring_for_the_next_tile(check_matmul, stages, shape):
@@ -71,7 +71,7 @@ def test_persistent_ctas_reuse_the_ring_for_the_next_tile(check_matmul, stages, 
     check_matmul(MatmulSpec(*shape), target="sm_80", pipeline=f"{text},persistence{{ctas=2}}")
 
 
-@pytest.mark.sweep(4)
+@pytest.mark.sweep(8)
 @pytest.mark.parametrize("grid", ["1x1", "1x2", "2x2", "4x1", "2x4"])
 def test_any_grid_of_warps_shares_a_tile(check_matmul, grid):
     text = f"tiling{{tile=64x32x24 warps={grid}}},copy-insertion"
@@ -101,7 +101,7 @@ ROLES = (
 )
 
 
-@pytest.mark.sweep(2)
+@pytest.mark.sweep(4)
 @pytest.mark.parametrize("target", ["sm_120a", "sm_90a"])
 @pytest.mark.parametrize(
     "staging", ["", "epilogue-staging{write=matrices},", "epilogue-staging{columns=32 write=rows},"]
@@ -157,7 +157,7 @@ DEFAULT_PASSES = (
 )
 
 
-@pytest.mark.sweep(3)
+@pytest.mark.sweep(6)
 @pytest.mark.parametrize("stop_after", DEFAULT_PASSES)
 def test_every_prefix_of_the_default_of_sm_120a_multiplies(check_matmul, stop_after):
     spec = MatmulSpec(40, 72, 72)

@@ -46,7 +46,7 @@ def with_tile(tile, text=DEFAULT_PIPELINE):
     return text.replace("tiling", f"tiling{{tile={tile}}}", 1)
 
 
-@pytest.mark.sweep(4)
+@pytest.mark.sweep(8)
 @pytest.mark.array(1, place=[*itertools.product(TARGETS, PREFIXES)], types=TYPES)
 def test_every_prefix(check_matmul, place, types):
     target, prefix = place
@@ -68,7 +68,7 @@ def test_shapes_that_tma_cannot_address(check_matmul, target, types, shape, pipe
     check_matmul(spec_of(types, *shape), target=target, pipeline=pipeline)
 
 
-@pytest.mark.sweep(2)
+@pytest.mark.sweep(4)
 @pytest.mark.array(
     1,
     place=[
@@ -88,7 +88,7 @@ def test_tiles_of_every_kind(check_matmul, place, types):
     check_matmul(spec, target=target, pipeline=with_tile(tile), seed=4)
 
 
-@pytest.mark.sweep(4)
+@pytest.mark.sweep(8)
 @pytest.mark.array(
     force=["none", "32B", "64B", "128B"], types=TWO_TYPES, target=TARGETS, box=["2d", "3d"]
 )
@@ -97,7 +97,7 @@ def test_every_swizzle_in_both_box_ranks(check_matmul, target, types, force, box
     check_matmul(spec_of(types, 72, 72, 144), target=target, pipeline=text)
 
 
-@pytest.mark.sweep(2)
+@pytest.mark.sweep(4)
 @pytest.mark.array(
     1,
     majors=["mn", "kk", "mk", "kn"],
@@ -133,7 +133,7 @@ def test_products_of_integers_have_coarser_tiles(check_matmul):
     assert str(caught.value) == f"error: tile.matmul: {rule}"
 
 
-@pytest.mark.sweep(16)
+@pytest.mark.sweep(32)
 @pytest.mark.parametrize("types", TYPES)
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("shape", [(96, 80, 112), (136, 136, 176)])
@@ -141,7 +141,7 @@ def test_the_chosen_schedule(check_matmul, target, types, shape):
     check_matmul(spec_of(types, *shape), target=target, seed=5)
 
 
-@pytest.mark.sweep(2)
+@pytest.mark.sweep(4)
 @pytest.mark.array(types=TWO_TYPES, target=TARGETS, parts=[2, 3])
 def test_split_k(check_matmul, target, types, parts):
     text = (
@@ -151,13 +151,13 @@ def test_split_k(check_matmul, target, types, parts):
     check_matmul(spec_of(types, 72, 72, 208), target=target, pipeline=text)
 
 
-@pytest.mark.sweep(2)
+@pytest.mark.sweep(4)
 @pytest.mark.array(1, c_dtype=["bf16", "f16", "f32"], target=TARGETS)
 def test_sums_of_bytes_are_rounded_to_floats(check_matmul, target, c_dtype):
     check_matmul(MatmulSpec(70, 104, 80, "s8", "u8", c_dtype, "s32"), target=target)
 
 
-@pytest.mark.sweep(2)
+@pytest.mark.sweep(4)
 @pytest.mark.parametrize("target", TARGETS)
 def test_the_chosen_schedule_of_a_file_with_bytes(check_matmul, target):
     compiled, _ = check_matmul(INPUTS / "dequantised.mlir", target=target)
@@ -166,7 +166,7 @@ def test_the_chosen_schedule_of_a_file_with_bytes(check_matmul, target):
     ]  # fmt: skip
 
 
-@pytest.mark.sweep(4)
+@pytest.mark.sweep(8)
 @pytest.mark.parametrize("prefix", ["tiling", "epilogue-staging", "persistence"])
 @pytest.mark.parametrize("target", TARGETS)
 def test_sums_of_bytes_become_floats_in_an_epilogue(check_matmul, target, prefix):
@@ -186,7 +186,7 @@ def test_every_preset_with_bytes(check_matmul, target, preset, types):
     check_matmul(spec_of(types, 264, 144, 144), target=target, preset=preset, seed=1)
 
 
-@pytest.mark.sweep(16)
+@pytest.mark.sweep(32)
 @pytest.mark.parametrize(("target", "preset"), [case[:2] for case in preset_cases()])
 def test_every_preset_with_half_its_k_for_twice_the_bytes(check_matmul, target, preset):
     text = presets_of(target)[preset].replace("x64}", "x32}", 1).replace("x128}", "x64}", 1)

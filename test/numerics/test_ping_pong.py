@@ -35,7 +35,7 @@ def check_hopper(check_matmul):
     return check
 
 
-@pytest.mark.sweep(6)
+@pytest.mark.sweep(12)
 @pytest.mark.parametrize("stages", [1, 2, 3, 4])
 @pytest.mark.parametrize("k_tiles", [1, 2, 3, 4, 5])
 def test_skipped_slots_wrap_around_rings_of_every_depth(check_hopper, stages, k_tiles):
@@ -43,14 +43,14 @@ def test_skipped_slots_wrap_around_rings_of_every_depth(check_hopper, stages, k_
     check_hopper(spec, ping_pong("64x32x64", stages, ctas="1"), seed=k_tiles)
 
 
-@pytest.mark.sweep(3)
+@pytest.mark.sweep(6)
 @pytest.mark.parametrize("ctas", [1, 2, 3, 6, 12])
 def test_any_number_of_tiles_a_cta(check_hopper, ctas):
     spec = MatmulSpec(250, 150, 72)  # 4 x 3 tiles
     check_hopper(spec, ping_pong(ctas=ctas, how="order=hilbert"), seed=ctas)
 
 
-@pytest.mark.sweep(3)
+@pytest.mark.sweep(6)
 @pytest.mark.parametrize("tile", ["128x64x32", "64x256x32", "192x40x64", "64x8x16"])
 @pytest.mark.parametrize("before", ["", "epilogue-staging{columns=COLUMNS buffers=4},"])
 def test_every_tile_that_a_warpgroup_holds(check_hopper, tile, before):
@@ -59,7 +59,7 @@ def test_every_tile_that_a_warpgroup_holds(check_hopper, tile, before):
     check_hopper(spec, ping_pong(tile, before=before.replace("COLUMNS", str(columns))))
 
 
-@pytest.mark.sweep(2)
+@pytest.mark.sweep(4)
 @pytest.mark.parametrize("shape", ["2x1", "1x2", "2x2"])
 def test_clusters_multicast_to_both_consumers(check_hopper, shape):
     before = f"{STAGED}clustering{{shape={shape}}},"
@@ -67,7 +67,7 @@ def test_clusters_multicast_to_both_consumers(check_hopper, shape):
     assert "multicast::cluster" in compiled.ptx
 
 
-@pytest.mark.sweep(2)
+@pytest.mark.sweep(4)
 @pytest.mark.parametrize("k", [100, 203])
 def test_operands_that_the_load_role_copies(check_hopper, k):
     compiled = check_hopper(MatmulSpec(136, 72, k), ping_pong(stages=4), seed=4)
@@ -87,7 +87,7 @@ def test_a_second_consumer_without_tiles_is_remarked(check_hopper):
     )
 
 
-@pytest.mark.sweep(6)
+@pytest.mark.sweep(12)
 @pytest.mark.parametrize("seed", range(6))
 def test_orders_of_events(check_hopper, seed):
     spec = MatmulSpec(200, 136, 200, a_major="m")
@@ -108,7 +108,7 @@ def test_the_turn_is_handed_over_before_the_last_products_are_awaited(check_hopp
         assert "mbarrier.arrive" in before
 
 
-@pytest.mark.sweep(2)
+@pytest.mark.sweep(4)
 @pytest.mark.parametrize(
     "dtypes",
     [("tf32", "tf32", "f32", "f32"), ("e5m2", "e4m3", "bf16", "f32"), ("u8", "s8", "s32", "s32")],

@@ -40,14 +40,14 @@ def test_prefix_is_right_for_every_layout_and_tile(
     check_matmul(spec, pipeline=pipeline(tile), stop_after=prefix, identity=identity)
 
 
-@pytest.mark.sweep(2)
+@pytest.mark.sweep(4)
 @pytest.mark.array(1, prefix=PREFIXES, tile=OTHER_TILES, majors=("kk", "mn", "mk", "kn"))
 def test_other_tiles_are_right(check_matmul, prefix, majors, tile):
     spec = MatmulSpec(*a_few_tiles(tile), a_major=majors[0], b_major=majors[1], c_dtype="f32")
     check_matmul(spec, pipeline=pipeline(tile), stop_after=prefix)
 
 
-@pytest.mark.sweep(6)
+@pytest.mark.sweep(12)
 @pytest.mark.array(
     prefix=PREFIXES,
     shape=EDGES,
@@ -71,7 +71,7 @@ def test_k_tile_counts_are_right(check_matmul, prefix, k_tiles):
     check_matmul(spec, pipeline=pipeline("64x96x64"), stop_after=prefix)
 
 
-@pytest.mark.sweep(4)
+@pytest.mark.sweep(8)
 @pytest.mark.array(
     force=("none", "32B", "64B", "128B"),
     a_major="km",
@@ -90,7 +90,7 @@ def test_thread_copies_can_be_swizzled_too(check_matmul, force):
     check_matmul(MatmulSpec(100, 70, 90, a_major="m"), pipeline=text)
 
 
-@pytest.mark.sweep(3)
+@pytest.mark.sweep(6)
 @pytest.mark.array(
     n=(64, 68, 33),
     c_dtype=("bf16", "f16", "f32"),
@@ -113,7 +113,7 @@ def test_a_row_that_tma_cannot_address_is_copied_by_threads(check_matmul):
     assert kinds == ["pointer", "tensor_map", "pointer"]
 
 
-@pytest.mark.sweep(8)
+@pytest.mark.sweep(16)
 @pytest.mark.array(1, prefix=PREFIXES, name=["scale_bias_residual_swish", "bias_relu"])
 def test_epilogues_of_mlir_files_are_right(check_matmul, prefix, name):
     source = Path(__file__).parent / "inputs" / f"{name}.mlir"

@@ -14,20 +14,20 @@ ENDS = ("v6", "kernel6", "kernel8")
 INPUTS = Path(__file__).parent / "inputs"
 
 
-@pytest.mark.sweep(16)
+@pytest.mark.sweep(32)
 @pytest.mark.parametrize("preset", PRESETS)
 @pytest.mark.parametrize("shape", [(300, 264, 136), (77, 40, 56), (129, 264, 72)])
 def test_odd_shapes(check_matmul, preset, shape):
     check_matmul(MatmulSpec(*shape), preset=preset, seed=1)
 
 
-@pytest.mark.sweep(16)
+@pytest.mark.sweep(32)
 @pytest.mark.parametrize("preset", PRESETS)
 def test_whole_tiles(check_matmul, preset):
     check_matmul(MatmulSpec(256, 256, 128), preset=preset)
 
 
-@pytest.mark.sweep(8)
+@pytest.mark.sweep(16)
 @pytest.mark.array(
     preset=PRESETS,
     shape=[(264, 136, 136), (136, 264, 72)],
@@ -42,13 +42,13 @@ def test_every_layout_and_width_of_the_result(
     check_matmul(spec, preset=preset, seed=2)
 
 
-@pytest.mark.sweep(2)
+@pytest.mark.sweep(4)
 @pytest.mark.array(1, preset=ENDS, name=["scale_bias_residual_swish", "bias_relu"])
 def test_epilogues_of_mlir_files(check_matmul, preset, name):
     check_matmul(INPUTS / f"{name}.mlir", preset=preset, seed=4)
 
 
-@pytest.mark.sweep(6)
+@pytest.mark.sweep(12)
 @pytest.mark.parametrize("name", ["v3", "v4", "v5", "kernel6"])
 @pytest.mark.parametrize("steps", ["1", "S-1", "S", "S+1", "2S", "2S+1"])
 def test_k_tile_counts(check_matmul, name, steps):
@@ -58,13 +58,13 @@ def test_k_tile_counts(check_matmul, name, steps):
     check_matmul(MatmulSpec(136, 136, 64 * count - 8), preset=name, seed=count)
 
 
-@pytest.mark.sweep(20)
+@pytest.mark.sweep(40)
 @pytest.mark.parametrize("seed", range(20))
 def test_launch_control_hands_clusters_out_in_any_order(check_matmul, seed):
     check_matmul(MatmulSpec(520, 264, 72), preset="kernel8", seed=seed)
 
 
-@pytest.mark.sweep(3)
+@pytest.mark.sweep(6)
 @pytest.mark.parametrize("preset", ["v1a", "v3", "v4", "kernel5", "v6", "kernel8"])
 def test_dependent_launch_leaves_the_result_as_it_is(check_matmul, preset):
     text = f"{PRESETS[preset]},lower-to-nvvm{{pdl=true}}"
@@ -74,7 +74,7 @@ def test_dependent_launch_leaves_the_result_as_it_is(check_matmul, preset):
 
 
 @pytest.mark.slow
-@pytest.mark.sweep(24)
+@pytest.mark.sweep(48)
 @pytest.mark.parametrize("preset", LATE)
 @pytest.mark.parametrize("seed", range(8))
 def test_many_orders_of_events(check_matmul, preset, seed):

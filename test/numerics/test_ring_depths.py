@@ -29,7 +29,7 @@ KINDS = {
 COUNTS = {"1": 1, "S-1": 2, "S": 3, "S+1": 4, "2S": 6, "2S+1": 7}
 
 
-@pytest.mark.sweep(12)
+@pytest.mark.sweep(24)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("count", COUNTS)
 @pytest.mark.parametrize("ragged", [0, 8])
@@ -39,7 +39,7 @@ def test_k_tile_counts_around_the_depth_of_the_ring(check_matmul, kind, count, r
     assert compiled.manifest["schedule"]["stages"] == 3
 
 
-@pytest.mark.sweep(12)
+@pytest.mark.sweep(24)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("stages", [1, 2, 5, 8])
 def test_other_depths(check_matmul, kind, stages):
@@ -50,7 +50,7 @@ def test_other_depths(check_matmul, kind, stages):
     assert compiled.manifest["schedule"]["stages"] == stages
 
 
-@pytest.mark.sweep(12)
+@pytest.mark.sweep(24)
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("kind", KINDS)
 def test_any_order_of_asynchronous_completion(check_matmul, kind, seed):
@@ -61,7 +61,7 @@ def test_any_order_of_asynchronous_completion(check_matmul, kind, seed):
 COPYING = ("sequential", "specialised", "persistent")
 
 
-@pytest.mark.sweep(18)
+@pytest.mark.sweep(36)
 @pytest.mark.parametrize("target", ["sm_90a", "sm_100a"])
 @pytest.mark.parametrize("kind", COPYING)
 @pytest.mark.parametrize("stages", [1, 2, 3, 5])

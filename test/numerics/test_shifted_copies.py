@@ -43,7 +43,7 @@ def test_every_layout(check_matmul, place, majors):
     assert "shf.r" in compiled.ptx
 
 
-@pytest.mark.sweep(2)
+@pytest.mark.sweep(4)
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("kind", ["one-slot", "roles", "split"])
 def test_beside_an_operand_that_tma_loads(check_matmul, target, kind):
@@ -53,7 +53,7 @@ def test_beside_an_operand_that_tma_loads(check_matmul, target, kind):
     assert "shf.r" in compiled.ptx and "cp.async.bulk.tensor" in compiled.ptx
 
 
-@pytest.mark.sweep(3)
+@pytest.mark.sweep(6)
 @pytest.mark.array(1, k=[9, 11, 15, 17, 63, 65, 127], size=[(2, 3), (64, 65), (129, 31)])
 def test_the_end_of_the_tensor_wherever_it_lies(check_matmul, size, k):
     """Both tensors end somewhere else in 16 bytes; a load beyond would stop the emulator."""
@@ -61,7 +61,7 @@ def test_the_end_of_the_tensor_wherever_it_lies(check_matmul, size, k):
     check_matmul(MatmulSpec(*size, k), pipeline=pipeline, target="sm_90a", seed=2)
 
 
-@pytest.mark.sweep(2)
+@pytest.mark.sweep(4)
 @pytest.mark.array(
     1,
     tile=["64x24x64", "128x176x32", "256x32x32", "192x64x32", "64x64x128"],
@@ -73,7 +73,7 @@ def test_tiles_of_every_number_of_rows_and_warpgroups(check_matmul, tile, more):
     check_matmul(MatmulSpec(m + 2, n + more, 37), pipeline=pipeline, target="sm_90a", seed=3)
 
 
-@pytest.mark.sweep(32)
+@pytest.mark.sweep(64)
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize(
     "types", [("e4m3", "e5m2", "bf16", "f32"), ("s8", "u8", "s32", "s32")], ids=["e4m3", "s8"]
@@ -86,7 +86,7 @@ def test_bytes(check_matmul, target, types, k, kind):
     assert "shf.r" in compiled.ptx
 
 
-@pytest.mark.sweep(2)
+@pytest.mark.sweep(4)
 @pytest.mark.parametrize("swizzle", ["none", "32B", "64B", "128B"])
 def test_every_swizzle(check_matmul, swizzle):
     head = f"tiling{{tile=64x64x64}},tma-insertion,swizzle-selection{{force={swizzle}}}"

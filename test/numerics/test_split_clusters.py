@@ -17,7 +17,7 @@ def text(shape, parts, end=ENDS[-1]):
     return TEXT.replace("SHAPE", shape).replace("PARTS", str(parts)) + end
 
 
-@pytest.mark.sweep(6)
+@pytest.mark.sweep(12)
 @pytest.mark.parametrize("target", ["sm_90a", "sm_100a"])
 @pytest.mark.parametrize(
     ("shape", "parts"), [("1x2", 2), ("2x1", 3), ("2x2", 2), ("1x4", 2), ("1x2", 4), ("4x1", 2)]
@@ -32,7 +32,7 @@ def test_the_parts_of_several_tiles_are_added_up(check_matmul, target, shape, pa
     assert compiled.manifest["cluster"] == [*extents, parts]
 
 
-@pytest.mark.sweep(2)
+@pytest.mark.sweep(4)
 @pytest.mark.parametrize("end", ENDS[:2])
 def test_every_prefix_is_right(check_matmul, end):
     spec = MatmulSpec(120, 128, 456)

@@ -29,7 +29,7 @@ def roles(tile, parts, stages=3):
     return f"{head},pipelining{{stages={stages}}},warp-specialization"
 
 
-@pytest.mark.sweep(10)
+@pytest.mark.sweep(20)
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("steps", K)
@@ -42,7 +42,7 @@ def test_counts_of_k_steps_around_the_parts(check_matmul, target, kind, steps):
     assert "atom" not in compiled.ptx
 
 
-@pytest.mark.sweep(6)
+@pytest.mark.sweep(12)
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("parts", [3, 16])
 @pytest.mark.parametrize("tile", ["64x24x32", "128x96x64", "128x128x64", "192x16x64"])
@@ -51,20 +51,20 @@ def test_tiles_whose_rows_the_parts_need_not_divide(check_matmul, target, parts,
     check_matmul(MatmulSpec(m + 8, n, 392), pipeline=roles(tile, parts, 2), target=target)
 
 
-@pytest.mark.sweep(3)
+@pytest.mark.sweep(6)
 @pytest.mark.parametrize("tile", ["128x64x32", "256x32x64", "192x48x32"])
 def test_two_or_three_warpgroups_write_their_rows(check_matmul, tile):
     check_matmul(MatmulSpec(136, 72, 200), pipeline=roles(tile, 3), target="sm_90a", seed=1)
 
 
-@pytest.mark.sweep(3)
+@pytest.mark.sweep(6)
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("shape", [(1, 1, 1), (16, 66, 332), (129, 33, 51), (64, 66, 384)])
 def test_ragged_edges_are_filled_and_dropped(check_matmul, target, shape):
     check_matmul(MatmulSpec(*shape), pipeline=roles("64x64x64", 4), target=target, seed=2)
 
 
-@pytest.mark.sweep(2)
+@pytest.mark.sweep(4)
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize(("a_major", "b_major"), [("m", "n"), ("m", "k"), ("k", "n")])
 @pytest.mark.parametrize("kind", ["synchronous", "roles"])
@@ -73,7 +73,7 @@ def test_every_layout_past_the_end_of_k(check_matmul, target, a_major, b_major, 
     check_matmul(spec, pipeline=KINDS[kind].replace("PARTS", "4"), target=target, seed=3)
 
 
-@pytest.mark.sweep(2)
+@pytest.mark.sweep(4)
 @pytest.mark.parametrize("target", TARGETS)
 def test_operands_that_threads_copy(check_matmul, target):
     compiled, _ = check_matmul(
@@ -88,7 +88,7 @@ def test_parts_without_work_are_remarked(check_matmul):
     assert remark.endswith("split-k: 9 K steps are 3 parts of 3, got parts=4; CTAs without work: 1")
 
 
-@pytest.mark.sweep(2)
+@pytest.mark.sweep(4)
 @pytest.mark.parametrize("target", TARGETS)
 def test_a_staged_epilogue_is_left_out_with_a_remark(check_matmul, target):
     text = roles("64x64x64", 2).replace("pipelining", "epilogue-staging,pipelining")
@@ -97,7 +97,7 @@ def test_a_staged_epilogue_is_left_out_with_a_remark(check_matmul, target):
     assert remark.endswith("epilogue-staging: c is stored by threads, which sum a split K")
 
 
-@pytest.mark.sweep(2)
+@pytest.mark.sweep(4)
 @pytest.mark.parametrize("target", TARGETS)
 def test_the_sum_is_the_same_bits_in_any_order_of_events(run_bits, target):
     spec = MatmulSpec(64, 64, 64 * 7, c_dtype="f32")
@@ -112,7 +112,7 @@ AFTER_WORK = rf"((?:st\.shared[^;]*|bar\.warp\.sync\s+-1);\s*{CONVERGE})"
 MEETING = r"barrier\.cluster\.arrive\.aligned;\s*barrier\.cluster\.wait\.aligned;"
 
 
-@pytest.mark.sweep(2)
+@pytest.mark.sweep(4)
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize(
     ("pattern", "instead", "found"),

@@ -14,7 +14,7 @@ LATER = ("clustering", "pipelining{stages=3}", "warp-specialization", "persisten
 INPUTS = Path(__file__).parent / "inputs"
 
 
-@pytest.mark.sweep(3)
+@pytest.mark.sweep(6)
 @pytest.mark.array(rows=[64, 128, 192, 256], c_dtype=ELEMENT_BYTES, piece_bytes=[16, 32, 64, 128])
 def test_every_width_of_a_piece(check_matmul, rows, c_dtype, piece_bytes):
     columns = piece_bytes // ELEMENT_BYTES[c_dtype]
@@ -22,7 +22,7 @@ def test_every_width_of_a_piece(check_matmul, rows, c_dtype, piece_bytes):
     check_matmul(MatmulSpec(rows + 8, 72, 48, c_dtype=c_dtype), pipeline=text)
 
 
-@pytest.mark.sweep(3)
+@pytest.mark.sweep(6)
 @pytest.mark.array(
     buffers=(1, 2, 4),
     write=("rows", "matrices"),
@@ -35,14 +35,14 @@ def test_both_ways_to_write_with_any_number_of_buffers(check_matmul, buffers, wr
     check_matmul(MatmulSpec(136, 168, 40), pipeline=text + rest, seed=buffers)
 
 
-@pytest.mark.sweep(3)
+@pytest.mark.sweep(6)
 @pytest.mark.array(1, place=range(len(LATER) + 1), name=["scale_bias_residual_swish", "bias_relu"])
 def test_staging_may_run_anywhere_after_tma_insertion(check_matmul, place, name):
     passes = [*LATER[:place], "epilogue-staging", *LATER[place:]]
     check_matmul(INPUTS / f"{name}.mlir", pipeline=",".join(["tiling", TMA, *passes]), seed=place)
 
 
-@pytest.mark.sweep(3)
+@pytest.mark.sweep(6)
 @pytest.mark.array(
     shape=("2x1", "1x2", "4x1", "2x3"),
     staging=("", ",epilogue-staging"),
@@ -57,7 +57,7 @@ def test_a_cluster_may_hang_over_the_edge_of_whole_tiles(check_matmul, shape, st
         check_matmul(MatmulSpec(384, 192, 64), pipeline=f"{text},warp-specialization,persistence")
 
 
-@pytest.mark.sweep(3)
+@pytest.mark.sweep(6)
 @pytest.mark.parametrize("columns", [8, 16, 40])
 @pytest.mark.parametrize("shape", ["1x7", "3x2"])
 def test_an_epilogue_reads_nothing_outside_of_its_operands(check_matmul, columns, shape):

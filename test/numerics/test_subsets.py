@@ -270,7 +270,7 @@ def test_a_drawn_subset_is_right_or_refused_with_its_reason(check_matmul, case):
 
 
 @pytest.mark.slow
-@pytest.mark.sweep(27)
+@pytest.mark.sweep(54)
 @pytest.mark.parametrize("block", range(27))
 def test_many_drawn_subsets_are_right_or_refused_with_their_reason(check_matmul, block):
     @seed(block)

@@ -14,7 +14,7 @@ OPERANDS = ("tiles", "whole", "global")
 SHAPES = ((2, 2, 2), (9, 9, 9), (20, 33, 13))
 
 
-@pytest.mark.sweep(4)
+@pytest.mark.sweep(8)
 @pytest.mark.array(
     tile=TILES,
     operands=OPERANDS,
@@ -31,7 +31,7 @@ def test_threads_multiply_in_any_tile(
     check_matmul(spec, pipeline=pipeline, target=target, stop_after="tiling")
 
 
-@pytest.mark.sweep(8)
+@pytest.mark.sweep(16)
 @pytest.mark.array(
     force=("none", "32B", "64B", "128B"),
     a_major="km",
@@ -44,7 +44,7 @@ def test_threads_read_every_swizzle(check_matmul, force, a_major, b_major, threa
     check_matmul(spec, pipeline=f"{tiling},swizzle-selection{{force={force}}}")
 
 
-@pytest.mark.sweep(8)
+@pytest.mark.sweep(16)
 @pytest.mark.array(
     preset=("puzzle-naive", "puzzle-shared", "puzzle-tiled", "puzzle-async", "puzzle-registers"),
     target=tuple(TARGETS),
@@ -59,7 +59,7 @@ def test_the_puzzles_kernels_are_right_on_every_chip(
     check_matmul(spec, preset=preset, target=target)
 
 
-@pytest.mark.sweep(4)
+@pytest.mark.sweep(8)
 @pytest.mark.array(
     stages=(1, 2, 3),
     k=(1, 16, 17, 48, 70),

@@ -18,7 +18,7 @@ GROUPED = ("order=grouped group=2", "order=grouped group=3", "order=grouped")
 ORDERS = ("order=m", "order=n", *GROUPED, "order=hilbert")
 
 
-@pytest.mark.sweep(6)
+@pytest.mark.sweep(12)
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("ctas", [1, 3, 20, 500])
 def test_every_order_with_any_number_of_ctas(check_matmul, order, ctas):
@@ -28,7 +28,7 @@ def test_every_order_with_any_number_of_ctas(check_matmul, order, ctas):
     assert compiled.manifest["grid"] == [min(ctas, 20), 1, 1]
 
 
-@pytest.mark.sweep(3)
+@pytest.mark.sweep(6)
 @pytest.mark.parametrize("order", ORDERS)
 def test_every_order_with_launch_control(check_matmul, order):
     text = f"{ROLES},persistence{{scheduler=clc {order}}}"
@@ -44,7 +44,7 @@ def test_one_program_can_loop_over_tiles_too(check_matmul, head, ctas):
     check_matmul(spec, pipeline=f"{head},persistence{{ctas={ctas}}}")
 
 
-@pytest.mark.sweep(4)
+@pytest.mark.sweep(8)
 @pytest.mark.parametrize("shape", ["2x1", "2x2", "4x1", "4x2"])
 @pytest.mark.parametrize("scheduler", ["static ctas=8", "static", "clc"])
 def test_clusters_take_tiles_together(check_matmul, shape, scheduler):
@@ -52,7 +52,7 @@ def test_clusters_take_tiles_together(check_matmul, shape, scheduler):
     check_matmul(MatmulSpec(520, 72, 72), pipeline=text, seed=2)
 
 
-@pytest.mark.sweep(4)
+@pytest.mark.sweep(8)
 @pytest.mark.parametrize("depth", [1, 2, 3])
 @pytest.mark.parametrize("seed", range(3))
 def test_launch_control_with_claims_ahead(check_matmul, depth, seed):
@@ -60,7 +60,7 @@ def test_launch_control_with_claims_ahead(check_matmul, depth, seed):
     check_matmul(MatmulSpec(392, 72, 72, b_major="n"), pipeline=text, seed=seed)
 
 
-@pytest.mark.sweep(3)
+@pytest.mark.sweep(6)
 @pytest.mark.array(
     shape=[(1, 8, 8), (20, 24, 40), (63, 17, 64), (65, 8, 16)],
     scheduler=["static", "clc"],

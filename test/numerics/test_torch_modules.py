@@ -35,7 +35,7 @@ def operands(m=72, n=40, k=88, dtype=torch.bfloat16):
     return torch.randn(m, n, dtype=dtype), torch.randn(m, k, dtype=dtype)
 
 
-@pytest.mark.sweep(2)
+@pytest.mark.sweep(4)
 @pytest.mark.parametrize("target", TARGETS)
 def test_a_kernel_takes_the_modules_parameters_as_they_are_at_the_call(target):
     residual, x = operands()

@@ -14,7 +14,7 @@ TEXT = (
 SHAPES = [f"{m}x{n}" for (m, n), _ in WIDE_CLUSTERS]
 
 
-@pytest.mark.sweep(9)
+@pytest.mark.sweep(18)
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize(("m", "n"), [(136, 200), (40, 264), (264, 24)])
 def test_a_cluster_of_ctas_past_the_edges_is_right(check_matmul, shape, m, n):

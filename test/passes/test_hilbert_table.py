@@ -51,7 +51,7 @@ def test_every_cluster_tile_once_and_each_beside_the_one_before(place, curve):
     assert {abs(a - c) + abs(b - d) for (a, b), (c, d) in pairs} == {1}
 
 
-@pytest.mark.sweep(2)
+@pytest.mark.sweep(4)
 @pytest.mark.parametrize("target", ["sm_90a", "sm_100a"])
 def test_the_longest_table_is_made_and_a_longer_one_refused(target):
     assert len(table_of(compile_ptx(MatmulSpec(64 * 256, 64 * 256, 64), target))) == 65536

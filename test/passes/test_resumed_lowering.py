@@ -29,7 +29,7 @@ def lowered(target, name, stop=None):
     return compile_matmul(SPEC, target=target, pipeline=text, until="mlir", stop_after=stop).mlir
 
 
-@pytest.mark.sweep(4)
+@pytest.mark.sweep(8)
 @pytest.mark.parametrize("stop", LOWERING_NAMES[:-1])
 @pytest.mark.parametrize(("target", "name"), PIPELINES)
 def test_what_is_printed_after_a_pass_goes_on_to_the_same_kernel(target, name, stop):

@@ -58,9 +58,9 @@ def swept(count, *share):
     return [SimpleNamespace(get_closest_marker={"sweep": mark}.get) for _ in range(count)]
 
 
-def test_an_eighth_or_another_share_is_never_none():
-    assert [len(sampling.every_eighth(swept(n))) for n in (1, 8, 9, 80)] == [1, 1, 2, 10]
-    assert [len(sampling.every_eighth(swept(n, 32))) for n in (1, 33, 640)] == [1, 2, 20]
+def test_a_sixteenth_or_another_share_is_never_none():
+    assert [len(sampling.every_nth(swept(n))) for n in (1, 16, 17, 160)] == [1, 1, 2, 10]
+    assert [len(sampling.every_nth(swept(n, 32))) for n in (1, 33, 640)] == [1, 2, 20]
 
 
 def test_without_a_marker_every_test_runs(pytestconfig):

@@ -36,7 +36,7 @@ def whole():
     return ptx(SPEC, preset=PRESET)
 
 
-@pytest.mark.sweep(4)
+@pytest.mark.sweep(8)
 @pytest.mark.parametrize("name", PASSES)
 def test_a_dump_goes_on_as_the_compilation_would_have(name, whole, tmp_path):
     path = dump(tmp_path / "dump.mlir", name, preset=PRESET)

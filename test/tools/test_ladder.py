@@ -51,7 +51,7 @@ def test_json_counts_the_loops_of_the_roles(tilewright):
     assert rung["sass_loops"] is None or rung["sass_loops"]["mma"] > 4
 
 
-@pytest.mark.sweep(2)
+@pytest.mark.sweep(4)
 @pytest.mark.parametrize(("plain", "swizzled"), [("v1a", "v2a"), ("kernel2", "kernel3")])
 def test_a_swizzle_asks_for_whole_lines_and_takes_one_pass_for_each(tilewright, plain, swizzled):
     """A and B are read once for each tile of C: rows of 16 bytes without a swizzle, of 128 with.
@@ -207,7 +207,7 @@ def test_the_rows_of_the_readme_are_what_the_presets_compile_to():
 
 
 @pytest.mark.slow
-@pytest.mark.sweep(8)
+@pytest.mark.sweep(16)
 @pytest.mark.parametrize("name", RUNGS)
 def test_a_rung_of_the_ladder_passes_as_its_row_of_the_readme_says(name, tilewright):
     ran = tilewright("ladder", *ANY_SIZE, "--presets", name, "--json")

@@ -17,7 +17,7 @@ SHAPES = {
 }
 
 
-@pytest.mark.sweep(9)
+@pytest.mark.sweep(18)
 @pytest.mark.parametrize("prefix", PREFIXES)
 @pytest.mark.parametrize("shape", SHAPES)
 def test_every_prefix_passes(shape, prefix, tilewright):
@@ -27,7 +27,7 @@ def test_every_prefix_passes(shape, prefix, tilewright):
     assert ran.json["resources"]["spill_store_bytes"] == 0
 
 
-@pytest.mark.sweep(6)
+@pytest.mark.sweep(12)
 @pytest.mark.parametrize("operand", ["a", "b"])
 @pytest.mark.parametrize(("a_major", "b_major"), [("m", "k"), ("k", "n"), ("m", "n")])
 def test_each_operand_passes_alone_against_an_identity(a_major, b_major, operand, tilewright):

@@ -54,7 +54,7 @@ def lost(reason: str) -> list[str]:
     return [f"error: stdout: must be writable, got {reason}; send it elsewhere"]
 
 
-@pytest.mark.sweep(24)
+@pytest.mark.sweep(48)
 @pytest.mark.parametrize("program", PROGRAMS)
 @pytest.mark.parametrize(("where", "reason"), [("> /dev/full", FULL), (">&-", CLOSED)])
 def test_output_that_cannot_be_written_is_one_line_and_status_1(where, reason, program, shell):
@@ -67,7 +67,7 @@ def test_the_output_of_a_child_that_cannot_be_written_is_one_line_and_status_1(s
     assert (status, out, messages(err)) == (1, b"", lost(FULL))
 
 
-@pytest.mark.sweep(24)
+@pytest.mark.sweep(48)
 @pytest.mark.parametrize("program", LARGE)
 def test_a_reader_that_has_gone_is_no_message(program, shell):
     status, _, err = shell(program, "| true")
@@ -79,7 +79,7 @@ def test_a_table_whose_reader_has_gone_is_no_message(shell):
     assert (status, messages(err)) == (141, [])
 
 
-@pytest.mark.sweep(24)
+@pytest.mark.sweep(48)
 @pytest.mark.parametrize("program", PROGRAMS)
 @pytest.mark.parametrize("where", ["<&-", "2>&-"])
 def test_other_streams_may_be_closed_or_full(where, program, shell):
@@ -88,7 +88,7 @@ def test_other_streams_may_be_closed_or_full(where, program, shell):
     assert out
 
 
-@pytest.mark.sweep(24)
+@pytest.mark.sweep(48)
 @pytest.mark.parametrize("program", PROGRAMS)
 @pytest.mark.parametrize(
     "environment",
@@ -119,7 +119,7 @@ def test_on_an_ascii_terminal_our_signs_have_ascii_ones(shell):
     ],
     ids=["closed", "endless", "binary"],
 )
-@pytest.mark.sweep(24)
+@pytest.mark.sweep(48)
 def test_stdin_that_is_no_text_is_one_line(where, reason, shell):
     status, out, err = shell("main opt -", where)
     (message,) = messages(err)
@@ -128,7 +128,7 @@ def test_stdin_that_is_no_text_is_one_line(where, reason, shell):
     assert reason in message
 
 
-@pytest.mark.sweep(24)
+@pytest.mark.sweep(48)
 @pytest.mark.parametrize("words", ["main compile nowhere.mlir", "main compile --m 3"])
 def test_an_error_whose_stderr_is_closed_is_not_on_stdout(words, shell):
     status, out, err = shell(words, "2>&-")

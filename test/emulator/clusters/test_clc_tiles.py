@@ -53,7 +53,7 @@ def persistent(clusters, *, form="vector", load="b128", multicast=False, fence=F
     )  # fmt: skip
 
 
-@pytest.mark.sweep(4)
+@pytest.mark.sweep(8)
 @pytest.mark.parametrize("seed", range(20))
 @pytest.mark.parametrize("resident", [1, 3, 40])
 def test_every_tile_is_worked_on_once(clusters, resident, seed):
@@ -66,7 +66,7 @@ def test_every_tile_is_worked_on_once(clusters, resident, seed):
     assert (out == 1).all()
 
 
-@pytest.mark.sweep(4)
+@pytest.mark.sweep(8)
 @pytest.mark.parametrize("seed", range(10))
 @pytest.mark.parametrize("cluster", [(2, 1), (2, 2), (1, 2, 2), (4, 1)])
 def test_a_multicast_response_reaches_every_cta_of_the_cluster(clusters, cluster, seed):

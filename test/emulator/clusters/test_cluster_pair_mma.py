@@ -41,7 +41,7 @@ def test_every_layout_gives_the_product(clusters, m, mode, mn):
     check(clusters, m, 128, k, mode=mode, mn=mn, seed=m)
 
 
-@pytest.mark.sweep(2)
+@pytest.mark.sweep(4)
 @pytest.mark.parametrize("n", [16, 32, 48, 80, 128, 208, 256])
 @pytest.mark.parametrize("m", [128, 256])
 def test_n_goes_in_steps_of_16_up_to_256(clusters, m, n):
@@ -50,7 +50,7 @@ def test_n_goes_in_steps_of_16_up_to_256(clusters, m, n):
         check(clusters, m, n, 64, mode="128B", seed=n)
 
 
-@pytest.mark.sweep(2)
+@pytest.mark.sweep(4)
 @pytest.mark.parametrize("cluster", [(2, 1), (2, 2), (4, 1), (1, 2), (4, 4)])
 @pytest.mark.parametrize("m", [128, 256])
 def test_the_pairs_of_a_cluster_work_side_by_side(clusters, cluster, m):
@@ -68,7 +68,7 @@ def test_either_cta_of_the_pair_may_issue(clusters):
         check(clusters, 256, 64, 32, mode="64B", issuer=issuer, seed=issuer)
 
 
-@pytest.mark.sweep(4)
+@pytest.mark.sweep(8)
 @pytest.mark.parametrize("seed", range(8))
 def test_every_schedule_gives_the_product(clusters, seed):
     check(clusters, 256, 48, 64, mode="128B", cluster=(2, 2), seed=seed)

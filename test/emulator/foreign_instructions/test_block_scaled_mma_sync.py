@@ -103,7 +103,7 @@ def multiply(run, poisoned, types, k, opcode, ids=None, blocks=0, scale="ue8m0")
     return result(out), (left @ right.T + result(c.view(np.uint32))).astype(np.float32)
 
 
-@pytest.mark.sweep(4)
+@pytest.mark.sweep(8)
 @pytest.mark.parametrize("b", KINDS)
 @pytest.mark.parametrize("a", KINDS)
 def test_elements_in_bytes_are_scaled_by_a_byte_of_each_row(run, poisoned, a, b):

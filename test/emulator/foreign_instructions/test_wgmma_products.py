@@ -247,7 +247,7 @@ def test_integer_accumulators_saturate_when_asked(run, poisoned):
     assert set(out.tolist()) == {(1 << 31) - 1}
 
 
-@pytest.mark.sweep(3)
+@pytest.mark.sweep(6)
 @pytest.mark.parametrize("seed", range(6))
 def test_a_wait_in_one_warp_covers_the_reads_of_all_four(run, poisoned, seed):
     a, b, image, descriptors = bf16_case()

@@ -30,7 +30,7 @@ def emulated(case: Case, check: str) -> np.ndarray:
     return out
 
 
-@pytest.mark.sweep(4)
+@pytest.mark.sweep(8)
 @pytest.mark.parametrize("name", RECORDED)
 def test_the_emulator_gives_the_bits_of_an_h200(name):
     """Without the search for races, which takes four fifths of the time and changes no bit."""

@@ -138,7 +138,7 @@ def test_every_variant_gives_the_exact_product(bundle_of, gpu, variant):
     check_product(bundle_of(variant), gpu)
 
 
-@pytest.mark.sweep(3)  # each of the launches takes seconds
+@pytest.mark.sweep(6)  # each of the launches takes seconds
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_every_variant_gives_the_exact_product_on_the_emulator(bundle_of, variant):
     check_product(bundle_of(variant), "cpu")
