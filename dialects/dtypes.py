@@ -68,7 +68,7 @@ def mix_refusal(a: DType, b: DType) -> str | None:
     if a == b or a.operand_kind == b.operand_kind in MIXED_KINDS:
         return None
     mixes = " (8 bits: both floats or both integers)" if 1 in (a.bytes, b.bytes) else ""
-    return f"must be one type{mixes}, got {a.name} and {b.name}"
+    return f"must be one type{mixes}, got {a.name} and {b.name}; convert one of them"
 
 
 TENSOR_BYTES_MAX = 2**47  # of the user addresses of x86-64 and AArch64 hosts

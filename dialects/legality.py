@@ -31,7 +31,7 @@ def operand_type(target: Target, dtype: str) -> str | None:
     if dtype in target.mma.operands:
         return None
     others = targets_with(lambda other: dtype in other.mma.operands)
-    return f"{target.mma.name} of {target.chip} takes no {dtype}; {others} do"
+    return f"{target.mma.name} of {target.chip} takes no {dtype}, which {others} take"
 
 
 def tma(target: Target) -> str | None:
@@ -240,7 +240,8 @@ def cluster_size(target: Target, shape: Sequence[int], parts: int = 1) -> str | 
     if ctas <= target.cluster_max:
         return None
     got = f"{shape[0]}x{shape[1]}{split} = {ctas}"
-    return f"a cluster has at most {target.cluster_max} CTAs, got {got}"
+    most = "1 CTA" if target.cluster_max == 1 else f"{target.cluster_max} CTAs"
+    return f"a cluster of {target.chip} has at most {most}, got {got}"
 
 
 def split_clusters(tiles: Sequence[int], shape: Sequence[int]) -> str | None:

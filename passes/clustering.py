@@ -169,7 +169,8 @@ def mma_kernel(mma: MmaOp) -> KernelOp:
 
 def _check_shape(kernel: KernelOp, shape: tuple[int, int], target: Target) -> None:
     *grid, parts = integers_of(kernel.grid)
-    require(kernel, legality.cluster_size(target, shape, parts), where="clustering: ")
+    broken = legality.cluster_size(target, shape, parts)
+    require(kernel, broken, "use a smaller shape", "clustering: ")
     if parts > 1:
         cure = "take a shape that divides them"
         batch = batch_of(kernel)

@@ -73,7 +73,8 @@ class SplitK:
 
     def _check_size(self, kernel: KernelOp, store: StoreOp, target: Target) -> None:
         broken = legality.cluster_size(target, (1, 1), self.parts)
-        require(kernel, broken, "take fewer parts", "split-k: ")
+        cure = "take fewer parts" if target.cluster_max > 1 else "leave it out"
+        require(kernel, broken, cure, "split-k: ")
         needed = _partials(store.acc.type).layout.slot_bytes
         free = target.shared_bytes - used_shared_bytes(kernel)
         if needed > free:

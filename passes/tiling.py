@@ -189,7 +189,8 @@ class Tiling:
         m, n, _ = self.tile or DEFAULT_TILE
         if self.warps is None:
             return warp_grid(m, n, target.mma)
-        require(matmul, legality.warp_grid(target, m, n, self.warps))
+        broken = legality.warp_grid(target, m, n, self.warps)
+        require(matmul, broken, "leave out warps", "tiling: ")
         return self.warps
 
 
@@ -197,7 +198,8 @@ def check_tile(matmul: MatmulOp, tile: tuple[int, int, int], target: Target) -> 
     """Refuse a tile that no MMA shape, TMA box or memory of `target` can hold."""
     m, n, k = tile
     dtype = _operand_type(matmul, target)
-    require(matmul, legality.operand_type(target, dtype.name))
+    broken = legality.operand_type(target, dtype.name)
+    require(matmul, broken, "compile for one of them, or convert A and B", "tiling: ")
     require(matmul, legality.tile_rows(target, m))
     require(matmul, legality.tile_columns(target, m, n, dtype.is_integer))
     require(matmul, legality.tile_depth(target, k, dtype.k_per_mma, dtype.name))

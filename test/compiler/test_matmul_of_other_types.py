@@ -124,5 +124,5 @@ def test_types_of_different_kinds_are_refused():
         matmul(random(40, 80, dtype=E4M3), random(56, 80, dtype=torch.int8))
     assert str(refused.value) == (
         "error: spec: a_dtype and b_dtype must be one type (8 bits: both floats or both integers), "
-        "got e4m3 and s8"
+        "got e4m3 and s8; convert one of them"
     )

@@ -243,7 +243,8 @@ def test_an_exported_program_holds_the_operator_and_is_taken_apart_into_products
             random(40, 72).double(),
             random(56, 72),
             {},
-            "error: spec: a_dtype and b_dtype must be one type, got f64 and bf16",
+            "error: spec: a_dtype and b_dtype must be one type, got f64 and bf16; "
+            "convert one of them",
         ),
         (
             random(40, 72),
@@ -261,7 +262,8 @@ def test_an_exported_program_holds_the_operator_and_is_taken_apart_into_products
             random(40, 72),
             random(56, 72).half(),
             {},
-            "error: spec: a_dtype and b_dtype must be one type, got bf16 and f16",
+            "error: spec: a_dtype and b_dtype must be one type, got bf16 and f16; "
+            "convert one of them",
         ),
         (
             np.ones((40, 72), ">f4"),

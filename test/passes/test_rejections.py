@@ -44,12 +44,15 @@ def message_of(action):
         ({"n": 2**40}, "spec: n must be 1 to 2147483647, got 1099511627776"),
         ({"a_dtype": "fp8"}, f"spec: a_dtype must be one of {OPERANDS}, got 'fp8'"),
         ({"b_dtype": "s32"}, f"spec: b_dtype must be one of {OPERANDS}, got 's32'"),
-        ({"b_dtype": "f32"}, "spec: a_dtype and b_dtype must be one type, got bf16 and f32"),
+        (
+            {"b_dtype": "f32"},
+            "spec: a_dtype and b_dtype must be one type, got bf16 and f32; convert one of them",
+        ),
         ({"c_dtype": "f64"}, "spec: c_dtype must be bf16, f16 or f32 for sums in f32, got f64"),
         (DOUBLES | {"c_dtype": "f32"}, "spec: c_dtype must be f64 for sums in f64, got f32"),
         (
             {"a_dtype": "f32", "b_dtype": "f64"},
-            "spec: a_dtype and b_dtype must be one type, got f32 and f64",
+            "spec: a_dtype and b_dtype must be one type, got f32 and f64; convert one of them",
         ),
         ({"c_dtype": "i8"}, "spec: c_dtype must be one of bf16, f16, f32, s32, f64, got 'i8'"),
         ({"c_dtype": "s32"}, "spec: c_dtype must be bf16, f16 or f32 for sums in f32, got s32"),
@@ -58,11 +61,14 @@ def message_of(action):
         (INTEGERS | {"acc_dtype": "f32"}, "spec: acc_dtype must be s32 for s8, got f32"),
         ({"a_major": "n"}, "spec: a_major must be one of k, m, got 'n'"),
         ({"b_major": "m"}, "spec: b_major must be one of k, n, got 'm'"),
-        ({"a_dtype": "f16"}, "spec: a_dtype and b_dtype must be one type, got f16 and bf16"),
+        (
+            {"a_dtype": "f16"},
+            "spec: a_dtype and b_dtype must be one type, got f16 and bf16; convert one of them",
+        ),
         (
             {"a_dtype": "e4m3", "b_dtype": "s8"},
             "spec: a_dtype and b_dtype must be one type (8 bits: both floats or both integers), "
-            "got e4m3 and s8",
+            "got e4m3 and s8; convert one of them",
         ),
     ],
 )

@@ -54,11 +54,13 @@ def message_of(pipeline, spec=None, target="sm_100a"):
         ),
         (
             f"{TMA},clustering{{shape=17x1}}",
-            "tile.kernel: clustering: a cluster has at most 16 CTAs, got 17x1 = 17",
+            "tile.kernel: clustering: a cluster of sm_100a has at most 16 CTAs, got 17x1 = 17; "
+            "use a smaller shape",
         ),
         (
             f"{TMA},clustering{{shape=6x3}}",
-            "tile.kernel: clustering: a cluster has at most 16 CTAs, got 6x3 = 18",
+            "tile.kernel: clustering: a cluster of sm_100a has at most 16 CTAs, got 6x3 = 18; "
+            "use a smaller shape",
         ),
         ("tiling,clustering{shape=2x1}", f"tile.kernel: {BY_THREADS}"),
         ("tiling,clustering{pair=true}", f"tile.kernel: {BY_THREADS}"),
@@ -309,7 +311,8 @@ SPLIT = f"{TMA},split-k"
         ),
         (
             f"{SPLIT}{{parts=6}},clustering{{shape=3x1}}",
-            "tile.kernel: clustering: a cluster has at most 16 CTAs, got 3x1 in 6 parts = 18",
+            "tile.kernel: clustering: a cluster of sm_100a has at most 16 CTAs, got 3x1 in 6 parts "
+            "= 18; use a smaller shape",
         ),
         (
             f"{SPLIT},clustering{{shape=2x1 pair=true}}",
@@ -339,8 +342,8 @@ SPLIT = f"{TMA},split-k"
         ),
         (
             f"{SPLIT}{{parts=17}}",
-            "tile.kernel: split-k: a cluster has at most 16 CTAs, got 1x1 in 17 parts = 17; "
-            "take fewer parts",
+            "tile.kernel: split-k: a cluster of sm_100a has at most 16 CTAs, got 1x1 in 17 parts "
+            "= 17; take fewer parts",
         ),
         (
             f"{tile('256x256x64')},split-k",
@@ -433,8 +436,8 @@ HAVE = "sm_100a, sm_90a or sm_120a"
         ),
         (
             f"{COPIES},split-k{{parts=2}}",
-            "tile.kernel: split-k: a cluster has at most 1 CTAs, got 1x1 in 2 parts = 2; "
-            "take fewer parts",
+            "tile.kernel: split-k: a cluster of sm_80 has at most 1 CTA, got 1x1 in 2 parts = 2; "
+            "leave it out",
         ),
         (
             f"{COPIES},lower-to-nvvm{{pdl=true}}",
@@ -455,8 +458,8 @@ HAVE = "sm_100a, sm_90a or sm_120a"
         ),
         (
             "tiling{tile=64x64x32 warps=3x1}",
-            "tile.matmul: each of up to 16 warps must have whole 16x8 of a 64x64 tile and up to "
-            "128 registers of sums, got 3x1 warps",
+            "tile.matmul: tiling: each of up to 16 warps must have whole 16x8 of a 64x64 tile and "
+            "up to 128 registers of sums, got 3x1 warps; leave out warps",
         ),
     ],
 )
@@ -466,5 +469,8 @@ def test_what_a_chip_without_tma_and_clusters_cannot_do(pipeline, message):
 
 def test_a_type_that_the_chips_mma_does_not_take_names_chips_that_do():
     spec = MatmulSpec(64, 64, 64, "e4m3", "e4m3")
-    expected = "mma.sync of sm_86 takes no e4m3; sm_100a, sm_90a, sm_89 or sm_120a do"
-    assert message_of("tiling", spec, "sm_86") == f"error: tile.matmul: {expected}"
+    expected = (
+        "mma.sync of sm_86 takes no e4m3, which sm_100a, sm_90a, sm_89 or sm_120a take; "
+        "compile for one of them, or convert A and B"
+    )
+    assert message_of("tiling", spec, "sm_86") == f"error: tile.matmul: tiling: {expected}"

@@ -50,7 +50,10 @@ def assert_refused(ran, fragment, status=1):
         ((*SPEC, "--c-dtype", "f8"), "c_dtype must be one of"),
         ((*SPEC, "--acc-dtype", "f16"), "acc_dtype must be one of f32, s32, f64, got 'f16'"),
         ((*SPEC, "--b-major", "m"), "b_major must be one of k, n, got 'm'"),
-        ((*SPEC, "--a-dtype", "f16"), "a_dtype and b_dtype must be one type, got f16 and bf16"),
+        (
+            (*SPEC, "--a-dtype", "f16"),
+            "a_dtype and b_dtype must be one type, got f16 and bf16; convert one of them",
+        ),
         (
             (*SPEC, "--target", "sm_42"),
             "unknown chip 'sm_42'; use one of sm_100a, sm_90a, sm_80",
