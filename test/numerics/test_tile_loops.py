@@ -18,7 +18,7 @@ GROUPED = ("order=grouped group=2", "order=grouped group=3", "order=grouped")
 ORDERS = ("order=m", "order=n", *GROUPED, "order=hilbert")
 
 
-@pytest.mark.sweep(12)
+@pytest.mark.sweep(6)
 @pytest.mark.parametrize("order", ORDERS)
 @pytest.mark.parametrize("ctas", [1, 3, 20, 500])
 def test_every_order_with_any_number_of_ctas(check_matmul, order, ctas):
