@@ -8,7 +8,6 @@ if TYPE_CHECKING:
     from ..compiler.spec import MatmulSpec
     from ..dialects.target import Target
 
-RULE = "the least estimated time; two accumulators where tensor memory holds them beside the scales"
 HEADINGS = ["candidate", "accumulators", "tiles a CTA", "K loop waits for", "estimate [us]"]
 
 
@@ -16,7 +15,7 @@ def as_dict(spec: MatmulSpec, target: Target) -> dict[str, Any]:
     """The choice as plain values for JSON."""
     from dataclasses import asdict
 
-    from ..compiler.schedule.scaled_schedule import estimates
+    from ..compiler.schedule.scaled_schedule import estimates, rule_of
 
     found = estimates(spec, target)
     return {
@@ -25,21 +24,21 @@ def as_dict(spec: MatmulSpec, target: Target) -> dict[str, Any]:
         "target": target.chip,
         "schedule": asdict(found[0].schedule),
         "pipeline": found[0].schedule.pipeline(),
-        "rule": RULE,
+        "rule": rule_of(target),
         "candidates": [asdict(each) | {"bound": each.bound} for each in found],
     }
 
 
 def print_choice(spec: MatmulSpec, target: Target) -> None:
     """The choice, its rule and what each candidate is estimated to take."""
-    from ..compiler.schedule.scaled_schedule import estimates
+    from ..compiler.schedule.scaled_schedule import estimates, rule_of
     from .tables import print_table
 
     found = estimates(spec, target)
     print(f"matmul     {spec.m}×{spec.n}×{spec.k}, {spec.a_dtype} → {spec.c_dtype}, {target.chip}")
     print(f"schedule   {found[0].schedule.label()}")
     print(f"pipeline   {found[0].schedule.pipeline()}")
-    print(f"rule       {RULE}")
+    print(f"rule       {rule_of(target)}")
     rows = [
         [
             each.schedule.label(),

@@ -27,6 +27,11 @@ RATES = {"mxf8f6f4": 2, "mxf4": 4, "mxf4nvf4": 4}
 """How many times the products of 16-bit operands a cycle (NVIDIA B200: dense fp8 and fp4)."""
 OVERLAPPING = 2
 WARP_COLUMNS, WARP_STAGES_MAX = (128, 96, 64, 32), 4
+RULE = "the least estimated time; two accumulators where tensor memory holds them beside the scales"
+WARP_RULE = (
+    "the least estimated time; sums in registers, in a ring as many stages as shared memory and K "
+    f"allow, up to {WARP_STAGES_MAX}"
+)
 
 
 @dataclass(frozen=True)
@@ -115,6 +120,11 @@ def estimates(spec: MatmulSpec, target: Target) -> list[ScaledEstimate]:
         if legality.scaled_tensor_memory(target, mma, (ROWS, n, depth)) is None
     ]
     return sorted(found, key=lambda each: each.total_us)
+
+
+def rule_of(target: Target) -> str:
+    """What the choice goes by, in words."""
+    return WARP_RULE if target.mma.issuer == WARP else RULE
 
 
 def _by_tma(spec: MatmulSpec, target: Target) -> bool:

@@ -30,6 +30,15 @@ PASSES = (
 SCALED = ("mxfp8", "mxfp8_e5m2", "mxfp6", "mxfp6_e3m2", "mxfp4")
 SCALED_ONE_IN = 6
 """One case in so many has block scales."""
+SCALED_TARGETS = ("sm_100a", "sm_100a", "sm_120a")
+ALIKE = {"mxfp8": ("mxfp8", "mxfp8_e5m2"), "mxfp8_e5m2": ("mxfp8", "mxfp8_e5m2")}
+"""What warps multiply a format with; any other one with itself alone."""
+SCALED_PRODUCTS = (
+    *((format_, "sm_100a") for format_ in (*SCALED, "nvfp4")),
+    *((format_, "sm_120a") for format_ in ("mxfp8", "mxfp8_e5m2", "mxfp4", "nvfp4")),
+)
+"""Formats of A on chips that multiply them; warps have no tiles with gaps, as 6 bits need."""
+CLUSTERS = ("clustering{shape=2x1 pair=true}", "clustering{shape=2x2}", "clustering")
 COPIES = ("copy-insertion", "swizzle-selection", "pipelining{stages=2}", "persistence{ctas=2}")
 WITHOUT_TMA = ("sm_80", "sm_86", "sm_89")
 TARGETS = ("sm_100a", "sm_90a", "sm_120a", *WITHOUT_TMA)
@@ -39,7 +48,7 @@ def random_case(seed: int) -> tuple[dict[str, Any], dict[str, Any]]:
     """The fields of a spec, and how to compile it."""
     draw = random.Random(seed)
     if seed % SCALED_ONE_IN == SCALED_ONE_IN - 1:
-        return scaled_case(draw)
+        return scaled_case(draw, draw.choice((*SCALED, "nvfp4")), draw.choice(SCALED_TARGETS), 300)
     *names, k_per_mma = draw.choice((*TYPES, *OWN))
     dtypes = dict(zip(("a_dtype", "b_dtype", "c_dtype", "acc_dtype"), names, strict=True))
     sizes = {axis: draw.choice((draw.randint(1, 40), draw.randint(41, 100))) for axis in "mnk"}
@@ -54,24 +63,45 @@ def random_case(seed: int) -> tuple[dict[str, Any], dict[str, Any]]:
     return {**sizes, **dtypes, **majors, **stack}, options
 
 
-def scaled_case(draw: random.Random) -> tuple[dict[str, Any], dict[str, Any]]:
-    """A product with block scales, of any two formats that go together."""
-    a = draw.choice((*SCALED, "nvfp4"))
-    b, block = (a, 16) if a == "nvfp4" else (draw.choice(SCALED), 32)
-    m, n = (draw.choice((draw.randint(1, 40), draw.randint(41, 300))) for _ in "mn")
-    spec = {"m": m, "n": n, "k": block * draw.randint(1, 384 // block), "a_dtype": a, "b_dtype": b}
+def small_scaled_case(a: str, target: str, seed: int) -> tuple[dict[str, Any], dict[str, Any]]:
+    """A product of a format on a chip, of one CTA or few, which takes well under a second."""
+    return scaled_case(random.Random(f"{seed} {a} {target}"), a, target, 60)
+
+
+def scaled_case(
+    draw: random.Random, a: str, target: str, largest: int
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """A product of a format with one that it goes with, of up to so many rows and columns."""
+    by_warps = target == "sm_120a"
+    block = 16 if a == "nvfp4" else 32
+    others = (a,) if a == "nvfp4" else SCALED
+    b = draw.choice(ALIKE.get(a, (a,)) if by_warps else others)
+    m, n = (draw.choice((draw.randint(1, 40), draw.randint(41, largest))) for _ in "mn")
+    k = block * draw.randint(1, (largest + 84) // block)
+    spec: dict[str, Any] = {"m": m, "n": n, "k": k, "a_dtype": a, "b_dtype": b}
     spec["c_dtype"] = draw.choice(("bf16", "f16", "f32"))
     spec |= {"a_major": draw.choice("kkm")} if a.startswith("mxfp8") else {}
     spec |= {"b_major": draw.choice("kkn")} if b.startswith("mxfp8") else {}
+    options = {"target": target}
     if draw.random() < 0.3:
-        return spec, {}
-    tile = f"{draw.choice((128, 128, 256))}x{32 * draw.randint(1, 8)}x{draw.choice((64, 128, 256))}"
-    clusters = ("clustering{shape=2x1 pair=true}", "clustering{shape=2x2}", "clustering")
-    passes = [draw.choice(clusters) if "clustering" in each else each for each in PASSES]
-    kept = [each for each in passes if each != "ping-pong" and draw.random() < 0.7]
-    names = [each.partition("{")[0] for each in kept]
-    once = [each for at, each in enumerate(kept) if names[at] not in names[:at]]
-    return spec, {"pipeline": ",".join([f"tiling{{tile={tile}}}", *once])}
+        return spec, options
+    widest = min(128 if by_warps else 256, 32 * -(-largest // 32))
+    rows, columns = draw.choice((128, 128, 256)), 32 * draw.randint(1, widest // 32)
+    tile = f"{128 if by_warps else rows}x{columns}x{draw.choice((64, 128, 256))}"
+    passes = COPIES if by_warps and draw.random() < 0.5 else _scaled_passes(draw, by_warps)
+    first, *rest = passes
+    kept = [first, *(each for each in rest if draw.random() < (0.3 if "cluster" in each else 0.7))]
+    if draw.random() < 0.1:  # later passes refuse, or take, what threads copy at once
+        kept = kept[1:]
+    once = {each.partition("{")[0]: each for each in kept}
+    return spec, options | {"pipeline": ",".join([f"tiling{{tile={tile}}}", *once.values()])}
+
+
+def _scaled_passes(draw: random.Random, by_warps: bool) -> list[str]:
+    """Passes by TMA in their order; warps of a chip without pairs have no cluster."""
+    cluster = "clustering{shape=1x1}" if by_warps else draw.choice(CLUSTERS)
+    passes = [cluster if "clustering" in each else each for each in PASSES]
+    return [each for each in passes if each != "ping-pong"]
 
 
 def _pipeline(draw: random.Random, target: str, k_per_mma: int) -> str:
@@ -93,6 +123,11 @@ def _pipeline(draw: random.Random, target: str, k_per_mma: int) -> str:
 
 def judge(seed: int) -> Outcome:
     """Compile and run the case of a seed."""
+    return judge_case(seed, *random_case(seed))
+
+
+def judge_case(seed: int, fields: dict[str, Any], options: dict[str, Any]) -> Outcome:
+    """Compile a spec and run it on inputs of the seed."""
     from tilewright.compiler import driver
     from tilewright.compiler.bundle_writer import as_bundle
     from tilewright.compiler.spec import MatmulSpec
@@ -100,7 +135,6 @@ def judge(seed: int) -> Outcome:
     from tilewright.runtime.launch.devices import open_device
     from tilewright.tools.references import OfSpec, compare_with
 
-    fields, options = random_case(seed)
     try:
         spec = MatmulSpec(**fields)
         with without_ptxas():

@@ -1,4 +1,7 @@
-"""Twenty random modules, and those that were once compiled wrongly; thousands by fuzz_linalg.py."""
+"""Twenty random modules, and those that were once compiled wrongly; a few random specs.
+
+Thousands by fuzz_linalg.py and fuzz_specs.py.
+"""
 
 from pathlib import Path
 
@@ -35,3 +38,11 @@ def test_a_module_that_was_wrong_once_is_right(path, target):
 def test_a_random_spec_and_pipeline_is_refused_or_right(seed):
     outcome = fuzz_specs.judge(seed)
     assert not outcome.is_fault, outcome
+
+
+@pytest.mark.array(1, product=fuzz_specs.SCALED_PRODUCTS, seed=range(10))
+def test_a_random_block_scaled_spec_is_refused_or_right(product, seed):
+    """A case of every format on every chip that multiplies it; a hundred with `--all`."""
+    case = fuzz_specs.small_scaled_case(*product, seed)
+    outcome = fuzz_specs.judge_case(seed, *case)
+    assert not outcome.is_fault, (outcome, case)

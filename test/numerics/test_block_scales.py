@@ -215,3 +215,41 @@ def test_the_judge_reads_what_the_host_quantizes(format_):
     scale = scale_of_each(decoded(atoms, found.scale), values.shape, found.block)
     elements = to_float64(data, found.element)
     assert np.array_equal(elements * scale, dequantize(data, factors, format_))
+
+
+WITH_FACTOR_AND_BIAS = """
+func.func @f(%a: tensor<40x96xf4E2M1FN>, %b: tensor<72x96xf4E2M1FN>,
+             %s: tensor<1x2x32x4x4xf8E4M3FN>, %t: tensor<1x2x32x4x4xf8E4M3FN>,
+             %factor: tensor<f32>, %bias: tensor<72xf32>) -> tensor<40x72xf32> {
+  %c = "tile.scaled_matmul"(%a, %b, %s, %t) ({
+  ^bb0(%sum: f32):
+    %f = "tile.element"(%factor) {axes = ""} : (tensor<f32>) -> f32
+    %g = "tile.element"(%bias) {axes = "n"} : (tensor<72xf32>) -> f32
+    %y = arith.mulf %sum, %f : f32
+    %z = arith.addf %y, %g : f32
+    "tile.yield"(%z) : (f32) -> ()
+  }) {a_major = "k", b_major = "k", block = 16 : i64}
+    : (tensor<40x96xf4E2M1FN>, tensor<72x96xf4E2M1FN>, tensor<1x2x32x4x4xf8E4M3FN>,
+       tensor<1x2x32x4x4xf8E4M3FN>) -> tensor<40x72xf32>
+  return %c : tensor<40x72xf32>
+}
+"""
+
+
+@pytest.mark.parametrize("target", ["sm_100a", "sm_120a"])
+def test_a_factor_of_the_whole_tensor_and_a_bias_stand_in_the_epilogue(tmp_path, target):
+    """Both operands have a factor, as nvfp4 has; the kernel takes their product."""
+    path = tmp_path / "f.mlir"
+    path.write_text(WITH_FACTOR_AND_BIAS)
+    compiled = compile_matmul(path, target=target)
+    kernel = Kernel(Bundle(seal(compiled.manifest, compiled.ptx, b""), compiled.ptx, b""))
+    draw = np.random.default_rng(6)
+    matrices = [draw.standard_normal((rows, 96), np.float32) * 900 for rows in (40, 72)]
+    a, b = (quantize(matrix, "nvfp4", tensor_scale="amax") for matrix in matrices)
+    factor = np.asarray(a.tensor_scale * b.tensor_scale, np.float32)
+    bias = draw.standard_normal(72, np.float32) * 1e7
+    c = kernel(a.data, b.data, to_blocked(a.scales), to_blocked(b.scales), factor, bias)
+    wide = [np.asarray(dequantize(e.data, e.scales, "nvfp4", e.tensor_scale)) for e in (a, b)]
+    expected = wide[0] @ wide[1].T + bias
+    magnitudes = np.abs(wide[0]) @ np.abs(wide[1].T) + np.abs(bias)
+    assert (np.abs(c - expected) <= 1e-5 * magnitudes).all()

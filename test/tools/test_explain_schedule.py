@@ -52,3 +52,18 @@ def test_a_matmul_that_no_candidate_fits_is_refused(tilewright):
     assert ran.status == 1
     assert ran.err.startswith("error: schedule: ")
     assert "65535 CTAs along N" in ran.err
+
+
+@pytest.mark.parametrize(
+    ("target", "speaks_of", "not_of"),
+    [("sm_100a", "tensor memory", "registers"), ("sm_120a", "registers", "tensor memory")],
+)
+def test_the_rule_of_scaled_products_speaks_of_where_the_sums_are(
+    tilewright, target, speaks_of, not_of
+):
+    formats = ("--a-dtype", "mxfp8", "--b-dtype", "mxfp8", "--target", target)
+    ran = tilewright("explain", "schedule", *SPEC[:4], "--k", "256", *formats)
+    (rule,) = re.findall(r"^rule +(.*)$", ran.out, re.MULTILINE)
+    assert speaks_of in rule and not_of not in rule
+    as_json = tilewright("explain", "schedule", *SPEC[:4], "--k", "256", *formats, "--json").json
+    assert as_json["rule"] == rule
