@@ -43,12 +43,39 @@ def test_swizzles_are_compared_and_the_chosen_one_is_drawn(tilewright):
 
 def test_every_chunk_of_a_matrix_is_in_banks_of_its_own(tilewright):
     ran = tilewright("explain", "swizzle", "--tile", "64x64", "--type", "tf32", "--all")
-    drawings = ran.out.split("swizzle ")[2:]
-    assert len(drawings) == 4
+    names = re.findall(r"^swizzle (\w+), ", ran.out, re.MULTILINE)
+    assert names == ["linear", "none", "32B", "64B", "128B"]
+    drawings = re.split(r"^swizzle ", ran.out, flags=re.MULTILINE)[2:]
     for drawing in drawings:
-        rows = [line.split()[1:] for line in drawing.splitlines()[2:] if line]
+        rows = [line.split()[1:] for line in drawing.partition("\n\n")[0].splitlines()[2:]]
         marked = [column for row in rows for column, text in enumerate(row) if "*" in text]
         assert sorted(marked) == list(range(8))
+
+
+@pytest.mark.parametrize(("k", "passes"), [(8, 1), (16, 2), (32, 4), (64, 8), (128, 8), (24, 1)])
+def test_linear_rows_meet_in_banks_as_their_length_says(tilewright, k, passes):
+    """Row r begins at line byte r * length; chunks that begin apart share no bank."""
+    length = 2 * k
+    begins = [row * length % 128 for row in range(8)]
+    assert passes == max(begins.count(begin) for begin in begins)
+    found = tilewright("explain", "swizzle", "--tile", f"8x{k}", "--type", "bf16", "--json").json
+    linear = found["swizzles"][0]
+    assert linear["swizzle"] == "linear" and linear["matrix_read_passes"] == passes
+    assert linear["row_write_passes"] == 1 and linear["global_request_bytes"] == min(length, 128)
+
+
+@pytest.mark.parametrize(("major", "used"), [("k", "column-major"), ("mn", "row-major")])
+def test_atoms_follow_each_other_by_columns_or_rows(tilewright, major, used):
+    """A tile of 16x64 bytes is 2x4 atoms of 128 bytes, 2x2 of 256: the rest is counting."""
+    tile = "16x32" if major == "k" else "32x16"
+    command = ("explain", "swizzle", "--tile", tile, "--type", "bf16", "--major", major, "--json")
+    found = {layout["swizzle"]: layout for layout in tilewright(*command).json["swizzles"]}
+    for name, atoms, size in (("none", [2, 4], 128), ("32B", [2, 2], 256)):
+        atoms = atoms if major == "k" else atoms[::-1]
+        steps = {"column-major": [size, atoms[0] * size], "row-major": [atoms[1] * size, size]}
+        for order in found[name]["atom_orders"]:
+            assert order["atoms"] == atoms and order["step_bytes"] == steps[order["order"]]
+            assert order["used"] == (order["order"] == used)
 
 
 @pytest.mark.parametrize(
@@ -69,7 +96,10 @@ def test_every_chunk_of_a_matrix_is_in_banks_of_its_own(tilewright):
         ("swizzle --tile 64 --type bf16", "--tile must be two extents"),
         ("swizzle --tile 9x9 --type bf16", "swizzle none: contiguous extent must be a multiple"),
         ("swizzle --tile 64x64 --type bf16 --major n", "--major must be k or mn, got 'n'"),
-        ("swizzle --tile 64x64 --type bf16 --swizzle 16B", "--swizzle must be one of none, 32B"),
+        ("swizzle --tile 64x64 --type bf16 --swizzle 16B", "must be one of linear, none, 32B"),
+        ("swizzle --tile 12x64 --type bf16 --swizzle linear", "multiple of 8, got 12"),
+        ("swizzle --tile 8x9 --type bf16 --swizzle linear", "of 16 bytes, got 18 bytes"),
+        ("swizzle --tile 8x513 --type bf16 --swizzle linear", "up to 1024 bytes, got 1026"),
         ("swizzle --tile 64x64 --type bf16 --all --svg a.svg", "--svg draws one swizzle"),
         ("swizzle --tile 64x64 --type f64", "--type must be that of an operand, got f64"),
     ],
@@ -83,6 +113,7 @@ def test_what_cannot_be_is_refused_in_one_line(tilewright, arguments, words):
 
 PICTURES = {
     "layouts/m16n8k8-a-bf16.svg": "layout --atom m16n8k8 --operand a --type bf16",
+    "layouts/swizzle-linear.svg": "swizzle --tile 8x16 --type bf16 --swizzle linear",
     "layouts/swizzle-32B.svg": "swizzle --tile 64x64 --type bf16 --swizzle 32B",
     "layouts/swizzle-128B.svg": "swizzle --tile 64x64 --type bf16 --swizzle 128B",
     "mma-sync/m16n8k16-a-bf16.svg": "layout --atom m16n8k16 --operand a --type bf16",
@@ -118,9 +149,14 @@ def test_the_tiles_of_the_pictures_are_those_of_the_presets():
 
 def test_the_lines_of_the_page_are_those_of_the_commands(tilewright):
     page = (DOCS / "layouts.md").read_text()
-    fragment, swizzles = re.findall(r"```text\n(.*?)```", page, re.DOTALL)
-    commands = ("layout --atom m16n8k8 --operand a --type bf16", "swizzle --tile 64x64 --type bf16")
-    for shown, command in zip((fragment, swizzles), commands, strict=True):
+    commands = (
+        "layout --atom m16n8k8 --operand a --type bf16",
+        "swizzle --tile 64x64 --type bf16",
+        "swizzle --tile 16x32 --type bf16 --swizzle none",
+    )
+    for shown, command in zip(
+        re.findall(r"```text\n(.*?)```", page, re.DOTALL), commands, strict=True
+    ):
         printed = [
             line.split() for line in tilewright("explain", *command.split()).out.splitlines()
         ]
