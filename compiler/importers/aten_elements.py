@@ -48,6 +48,7 @@ FILLED = {
     aten.ones_like.default: 1,
     aten.zeros_like.default: 0,
     aten.full_like.default: None,
+    aten.new_full.default: None,
     aten.full.default: None,
     aten.scalar_tensor.default: None,
 }

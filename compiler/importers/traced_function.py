@@ -8,6 +8,7 @@ By torch's make_fx on fake tensors: nothing is computed. Imports torch when it i
 from __future__ import annotations
 
 import functools
+import operator
 import sys
 import traceback
 from collections.abc import Callable, Sequence
@@ -65,8 +66,10 @@ def refused(node: fx.Node, rule: str) -> CompileError:
     return CompileError(f"epilogue: {rule}", node.meta.get("stack_trace"))
 
 
-def name_of(node: fx.Node) -> str:
-    """An operator as torch's documentation calls it: `aten.cumsum`."""
+def name_of(node: Any) -> str:
+    """An operator as torch calls it, `aten.cumsum`; that of a part of its result, too."""
+    if node.target is operator.getitem:
+        return name_of(node.args[0])
     return str(getattr(node.target, "overloadpacket", node.target))
 
 
