@@ -9,6 +9,7 @@ import pytest
 
 from tilewright.compiler import backend, driver, inspect_sass, presets
 from tilewright.compiler.driver import compile_matmul
+from tilewright.compiler.schedule.ceilings import HBM, ceilings_of
 from tilewright.compiler.spec import MatmulSpec
 from tilewright.runtime.judge import reference
 from tilewright.tools.ladder import COLUMNS, climb
@@ -133,6 +134,27 @@ def test_the_puzzles_ladder_counts_what_its_page_says(size, column):
         totals = rung.report.profile.totals()
         found.append((rung.name, totals.asked_bytes, 32 * totals.sectors, totals.passes))
     assert [(row[0], *map(int, row[column + 1 : column + 4])) for row in rows] == found
+
+
+@pytest.mark.parametrize(("size", "column"), [(2, 1), (9, 3)])
+def test_the_puzzles_arithmetic_intensity_is_what_its_page_says(size, column):
+    """By hand: whole rows and columns for each element, once for each block of 3×3, or once."""
+    page = (DOCS / "simt.md").read_text()
+    rows = re.findall(r"^\| `(puzzle-\w+)` \|" + r" (\d\.\d{4}) \|" * 4 + "$", page, re.M)
+    shown = {row[0]: row[column : column + 2] for row in rows}
+    operations, blocks = size * size * (2 * size - 1), -(-size // 3)
+    reads = dict.fromkeys(shown, blocks) | {"puzzle-naive": size, "puzzle-registers": 1}
+    for rung in puzzle(size):
+        loaded = rung.report.profile.totals().asked_bytes - 4 * size * size
+        by_hand = operations / (2 * 4 * size * size * reads[rung.name])
+        assert shown[rung.name] == (f"{by_hand:.4f}", f"{operations / loaded:.4f}")
+
+
+def test_the_roofs_of_the_puzzles_page_meet_where_it_says():
+    roofs = ceilings_of("sm_80")
+    threads, memory = roofs.rate("threads", "f32"), roofs.memory[HBM]
+    assert f"{threads / memory:.1f}" == "12.5"
+    assert f"{0.1875 * memory / 1e9:.0f} {0.1875 * memory / threads:.1%}" == "292 1.5%"
 
 
 def test_the_puzzles_roofline_is_the_picture_of_its_page():
