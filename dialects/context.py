@@ -14,9 +14,10 @@ from .mlir import declare_dialect, ir, irdl, quicken
 from .pipe import Pipe
 from .sm import Sm
 from .tile_boxes import LoadBoxesOp as LoadBoxesOp  # declares ops of `tile`
+from .tile_pieces import WriteUnitOp as WriteUnitOp  # declares ops of `tile`
 from .tile_place import PlaceOp as PlaceOp  # declares an op of `tile`
 from .tile_scales import ScaledMmaOp as ScaledMmaOp  # declares ops of `tile`
-from .tile_stores import WritePieceOp as WritePieceOp  # declares ops of `tile`
+from .tile_stores import TmaStoreOp as TmaStoreOp  # declares ops of `tile`
 from .tile_sums import ViewMmaOp as ViewMmaOp  # declares ops of `tile`
 from .tile_threads import WriteRowOp as WriteRowOp  # declares ops of `tile`
 from .tile_types import Tile

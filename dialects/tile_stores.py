@@ -4,16 +4,14 @@ from typing import Any
 
 from .integer_types import I32
 from .mlir import ext, ir
-from .tile import WRITES
 from .tile_types import (
     AccumulatorType,
     SmemType,
     TensorMapType,
     Tile,
     integers_of,
-    stored_element,
 )
-from .verify import can_write_matrices, refuse, verify_epilogue, verify_stored_to
+from .verify import refuse, verify_stored_to
 
 WHOLES = ("none", "i", "j", "ij")
 
@@ -47,42 +45,6 @@ class NextBufferOp(Tile.Operation, name="next_buffer"):
     """From here on it is the turn of the ring's next buffer."""
 
     staging: ext.Operand[Any]
-
-
-class WritePieceOp(Tile.Operation, name="write_piece"):
-    """`buffer[r, c] = f(sums[r, start + c])`, by all threads of the team.
-
-    `to` is the view or its map and (i, j) the tile in it, by which the region f reads other
-    operands. `write` is as in `tile.staged_store`; `whole` names those of i and j whose tiles all
-    lie inside the view.
-    """
-
-    sums: ext.Operand[AccumulatorType]
-    buffer: ext.Operand[SmemType]
-    to: ext.Operand[Any]
-    i: ext.Operand[ir.IndexType]
-    j: ext.Operand[ir.IndexType]
-    start: ext.Operand[I32]
-    write: ir.StringAttr
-    whole: ir.StringAttr
-    epilogue: ext.Region
-
-    def verify_invariants(self) -> bool:
-        if self.write.value not in WRITES:
-            return refuse(self, f"write must be one of {WRITES}, got {self.write.value!r}")
-        if self.whole.value not in WHOLES:
-            return refuse(self, f"whole must be one of {WHOLES}, got {self.whole.value!r}")
-        layout, (m, n) = self.buffer.type.layout, self.sums.type.shape
-        if layout.mn != m or n % layout.k:
-            return refuse(
-                self, f"the buffer must hold {m} rows of a divisor of {n} columns, got {layout}"
-            )
-        if self.write.value == "matrices" and not can_write_matrices(layout):
-            return refuse(self, f"matrices need 16-bit elements, 16 columns or more, got {layout}")
-        if not verify_stored_to(self):
-            return False
-        element = stored_element(self.to.type)
-        return verify_epilogue(self, self.epilogue, self.sums.type.element, element)
 
 
 class TmaStoreOp(Tile.Operation, name="tma_store"):

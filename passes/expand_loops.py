@@ -12,7 +12,9 @@
                                     %buffer = tile.staging_buffer
                                     sm.run by "lane": sm.bulk_wait {pending = buffers - 1}
                                     sm.named_barrier
-                            →       tile.write_piece %sums, %buffer, start
+                            →       %values = tile.read_row %sums, start
+                                    %outputs = tile.apply_epilogue %values
+                                    tile.write_unit %outputs, %buffer
                                     sm.fence "async_shared"
                                     sm.named_barrier
                                     sm.run by "lane": tile.tma_store %buffer, start; sm.bulk_commit
@@ -25,7 +27,9 @@ Where threads store the pieces, too, all write as many as there are buffers, mee
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar
 
 from ..dialects import sm
@@ -50,22 +54,23 @@ from ..dialects.tile_stores import (
     TmaStoreOp,
 )
 from ..dialects.tile_sums import ViewMmaOp
-from ..dialects.tile_types import AccumulatorType, integers, integers_of
+from ..dialects.tile_types import integers, integers_of
 from .base import PassLog, one_of, option, refused, target_of, the_kernel, walk
 from .build import constant
 from .check_instructions import is_expanded
 from .expand_clearing import expand_clearing
 from .expand_copies import expand_copies
 from .expand_matrices import store_matrices
-from .expand_pieces import expand_pieces, stored_by_threads, write_piece
+from .expand_pieces import expand_pieces, stored_by_threads
 from .expand_reduction import expand_reduced_store
 from .expand_rows import expand_store, hand_back, store_columns
 from .expand_sums import expand_sums
 from .expand_tiles import expand_tiles
+from .expand_writes import Piece
 from .rings import is_operand_ring
 from .team import Team, by_one_lane
 from .thread_sums import expand_shares
-from .whole import WHOLE, WHOLE_OPS, whole_of
+from .whole import say_whole
 
 ROWS, MATRICES = "rows", "matrices"
 STORES = {ROWS: store_columns, MATRICES: store_matrices}
@@ -107,7 +112,7 @@ class ExpandLoops:
     """
 
     name: ClassVar[str] = "expand-loops"
-    makes: ClassVar[tuple[str, ...]] = ("tile.write_piece", "sm.launch_dependents")
+    makes: ClassVar[tuple[str, ...]] = ("tile.apply_epilogue", "sm.launch_dependents")
     reads: str = option(ROWS, one_of(ROWS, MATRICES), "rows or matrices")
 
     def __call__(self, module: ir.Module, log: PassLog) -> None:
@@ -119,7 +124,7 @@ class ExpandLoops:
         for owner in walk(kernel, WarpsOp) or [kernel]:
             with ir.InsertionPoint(owner.body.blocks[0]), owner.location:
                 _end(kernel, owner)
-        pieces = [_expand(store, target) for store in stores]
+        pieces = [_expand(kernel, store, target) for store in stores]
         for store in walk(kernel, StoreOp):
             if target.threads_multiply:
                 expand_shares(kernel, store)
@@ -131,8 +136,7 @@ class ExpandLoops:
         expand_clearing(kernel)
         expand_sums(kernel, target)
         expand_tiles(kernel)
-        for op in walk(kernel, WHOLE_OPS):
-            op.operation.attributes[WHOLE] = whole_of(kernel, op)
+        say_whole(kernel)
         log.did(f"{len(stores)} stores in {sum(pieces)} pieces")
 
     def _check(self, kernel: KernelOp) -> None:
@@ -165,38 +169,39 @@ def _filled_rings(owner: Any) -> list[ir.Value]:
     return [ring for ring in rings if is_operand_ring(ring.owner.opview)]
 
 
-def _expand(store: StagedStoreOp, target: Target) -> int:
+def _expand(kernel: KernelOp, store: StagedStoreOp, target: Target) -> int:
     """The number of pieces."""
     if stored_by_threads(store):
-        return expand_pieces(store)
+        return expand_pieces(kernel, store, target)
     n, columns = store.acc.type.shape[1], store.staging.type.tiles[0].layout.k
     with ir.InsertionPoint(store), store.location:
         sums = AwaitSumsOp(acc=store.acc, sums=store.acc.type).sums
+        piece = partial(Piece, kernel, target, store, sums)
         if target.has_tensor_memory:
             loop = scf.ForOp(*(constant(bound) for bound in (0, n, columns)))
             with ir.InsertionPoint(loop.body):
-                _piece(store, sums, loop.induction_variable)
+                _pass_on(store, piece, loop.induction_variable)
                 scf.YieldOp([])
             hand_back(store)
         else:
             for start in range(0, n, columns):
-                _piece(store, sums, constant(start))
+                _pass_on(store, piece, constant(start))
     store.operation.erase()
     return n // columns
 
 
-def _piece(store: StagedStoreOp, sums: ir.Value[AccumulatorType], start: ir.Value) -> None:
+def _pass_on(store: StagedStoreOp, piece: Callable[..., Piece], start: ir.Value) -> None:
     """A piece on its way through the buffer whose turn it is."""
     team, ring = Team.of(store), store.staging
     buffer = StagingBufferOp(staging=ring, buffer=ring.type.tiles[0]).buffer
     with by_one_lane():
         sm.BulkWaitOp.of(pending=ring.type.stages - 1)
     team.meet()
-    write_piece(store, sums, buffer, start)
+    piece(buffer, start).write()
     where = {"map": store.to, "i": store.i, "j": store.j, "start": start}
     sm.FenceOp.of(kind="async_shared")
     team.meet()
     with by_one_lane():
-        TmaStoreOp(buffer=buffer, extents=integers(list(sums.type.shape)), **where)
+        TmaStoreOp(buffer=buffer, extents=integers(list(store.acc.type.shape)), **where)
         sm.BulkCommitOp.of()
     NextBufferOp(staging=ring)

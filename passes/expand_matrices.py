@@ -24,9 +24,9 @@ from .build import as_i32, constant, less, loop, when
 from .expand_rows import write_row
 from .places import PAIR, PAIR_EVERY, ROWS_APART, column_in, row_in
 from .plan import cluster_of
-from .tmem_reads import TmemRead, store_read
+from .tmem_reads import MATRIX_LANES, TmemRead, store_read
 
-MATRIX_LANES, LANE = 16, 1 << 16
+LANE = 1 << 16
 COLUMNS = (64, 32, 16, 8)  # that one load may cover: up to 32 registers
 
 

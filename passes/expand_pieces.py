@@ -2,7 +2,7 @@
 
     tile.staged_store %acc, %c      %sums = tile.await_sums %acc
                                     sm.named_barrier
-                              →     of each buffer: tile.write_piece %sums, %buffer, start
+                              →     of each buffer: its sums through f (`expand_writes`)
                                     sm.named_barrier
                                     of each buffer: tile.store_piece %c, %buffer, start
 
@@ -13,20 +13,21 @@ and hold pieces that others still store.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from ..dialects.mlir import ir
-from ..dialects.tile import StagedStoreOp
+from ..dialects.target import Target
+from ..dialects.tile import KernelOp, StagedStoreOp
 from ..dialects.tile_stores import (
     AwaitSumsOp,
     NextBufferOp,
     StagingBufferOp,
     StorePieceOp,
-    WritePieceOp,
 )
-from ..dialects.tile_types import AccumulatorType, integers
+from ..dialects.tile_types import integers
 from .build import constant
-from .clone import copy_region
+from .expand_writes import Piece
 from .team import Team
 
 
@@ -35,7 +36,7 @@ def stored_by_threads(store: StagedStoreOp) -> bool:
     return isinstance(store.to.type, ir.MemRefType)
 
 
-def expand_pieces(store: StagedStoreOp) -> int:
+def expand_pieces(kernel: KernelOp, store: StagedStoreOp, target: Target) -> int:
     """Write out one store; the number of pieces."""
     n, ring = store.acc.type.shape[1], store.staging.type
     columns = ring.tiles[0].layout.k
@@ -43,16 +44,17 @@ def expand_pieces(store: StagedStoreOp) -> int:
     with ir.InsertionPoint(store), store.location:
         sums = AwaitSumsOp(acc=store.acc, sums=store.acc.type).sums
         for first in range(0, len(starts), ring.stages):
-            _batch(store, sums, starts[first : first + ring.stages])
+            piece = partial(Piece, kernel, target, store, sums)
+            _batch(store, piece, starts[first : first + ring.stages])
     store.operation.erase()
     return len(starts)
 
 
-def _batch(store: StagedStoreOp, sums: ir.Value[AccumulatorType], starts: range) -> None:
+def _batch(store: StagedStoreOp, piece: Callable[..., Piece], starts: range) -> None:
     """Pieces that go through the buffers together."""
     team = Team.of(store)
     team.meet()
-    _in_turn(store, starts, lambda buffer, start: write_piece(store, sums, buffer, start))
+    _in_turn(store, starts, lambda buffer, start: piece(buffer, start).write())
     team.meet()
     _in_turn(store, starts, lambda buffer, start: _store_piece(store, buffer, start))
 
@@ -65,21 +67,6 @@ def _in_turn(store: StagedStoreOp, starts: range, do: Callable[[ir.Value, ir.Val
             buffer = StagingBufferOp(staging=ring, buffer=ring.type.tiles[0]).buffer
             do(buffer, constant(starts[number]))
         NextBufferOp(staging=ring)
-
-
-def write_piece(
-    store: StagedStoreOp, sums: ir.Value[AccumulatorType], buffer: ir.Value, start: ir.Value
-) -> None:
-    """Sums through the epilogue to a buffer."""
-    piece = WritePieceOp(
-        sums=sums,
-        buffer=buffer,
-        start=start,
-        write=store.write,
-        whole=ir.StringAttr.get("none"),
-        **_place(store),
-    )
-    copy_region(store.epilogue, piece.epilogue)
 
 
 def _store_piece(store: StagedStoreOp, buffer: ir.Value, start: ir.Value) -> None:

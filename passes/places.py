@@ -17,7 +17,7 @@ from typing import Any
 from ..dialects.fragments import Fragment, wgmma
 from ..dialects.integers import constant
 from ..dialects.mlir import ir
-from ..dialects.target import WARP_THREADS
+from ..dialects.target import WARP_THREADS, WARPGROUP_THREADS
 
 COLUMNS = wgmma(8, 16, "d", 32)
 """What a thread has of 8 columns of an MMA's sums in registers; every 8 columns repeat it."""
@@ -27,6 +27,20 @@ ROWS_APART = COLUMNS.element(0, PAIR)[0]
 """Rows between a thread's two."""
 ATOM_M = COLUMNS.shape[0]
 Place = tuple[int, int]
+
+
+@cache
+def behind(value: int) -> Place:
+    """(rows, columns) of a thread's value behind its first one, in fragments beside each other."""
+    eight, number = divmod(value, COLUMNS.values)
+    row, column = COLUMNS.element(0, number)
+    return row, COLUMNS.shape[1] * eight + column
+
+
+def held_row(thread: ir.Value, m: int, rows: int) -> ir.Value:
+    """The first row of a tile of `m` that a warp has, where a warpgroup has `rows` of them."""
+    row = row_in(COLUMNS, warp=thread // WARP_THREADS % 4)
+    return row if rows == m else row + thread // WARPGROUP_THREADS * rows
 
 
 @dataclass(frozen=True)

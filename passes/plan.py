@@ -25,7 +25,7 @@ from ..dialects.tile import (
     TmaMulticastOp,
 )
 from ..dialects.tile_scales import SCALED_MMAS, smem_operands
-from ..dialects.tile_stores import AwaitSumsOp, WritePieceOp
+from ..dialects.tile_stores import AwaitSumsOp
 from ..dialects.tile_types import AccumulatorType, SmemType, integers_of, moved_bytes
 from .base import defining_op, refused, walk
 from .cluster import Cluster
@@ -212,7 +212,7 @@ def _claim_readers(kernel: KernelOp, cluster: Cluster) -> int:
     """Arrivals of a whole cluster that say that a claim has been read."""
     total = 0
     for role in walk(kernel, WarpsOp):
-        by_warp, issues = walk(role, (*STORES, WritePieceOp, CopyOp)), walk(role, MMAS)
+        by_warp, issues = walk(role, (*STORES, CopyOp)), walk(role, MMAS)
         ctas = cluster.size // 2 if issues and cluster.pair else cluster.size
         total += ctas * (role.warps.value if by_warp else 1)
     return total

@@ -8,7 +8,7 @@ from ..dialects.fragments import Fragment, tensor_memory
 from ..dialects.mlir import ir
 from ..dialects.tile_types import AccumulatorType
 
-REGISTERS = 32
+REGISTERS, MATRIX_LANES = 32, 16
 
 
 @dataclass(frozen=True)

@@ -15,22 +15,31 @@ from typing import Any
 from ..dialects.layout import BLOCKED
 from ..dialects.mlir import ir
 from ..dialects.tile import CopyOp, KernelOp
-from ..dialects.tile_stores import StorePieceOp, WritePieceOp
+from ..dialects.tile_pieces import ApplyEpilogueOp
+from ..dialects.tile_stores import StorePieceOp
 from ..dialects.tile_threads import WriteRowOp
 from ..dialects.tile_types import integers_of, stored_extents
+from .base import walk
 from .clone import constant_of
 from .indices import linear_form, span
 
 WHOLE = "whole"
 INDICES = ("i", "j")
 CAST = "arith.index_cast"
-WHOLE_OPS = CopyOp | WritePieceOp | StorePieceOp | WriteRowOp
+WHOLE_OPS = CopyOp | ApplyEpilogueOp | StorePieceOp | WriteRowOp
 
 
-def whole_of(kernel: KernelOp, op: Any) -> ir.StringAttr:
-    """The attribute that is true of an op, as far as its indices tell."""
-    names = [name for name in INDICES if lies_inside(kernel, op, name)]
-    return ir.StringAttr.get("".join(names) or "none")
+def say_whole(kernel: KernelOp) -> None:
+    """Give each op the attribute that is true of it, as far as its indices tell."""
+    known: dict[Axis, bool] = {}
+    for op in walk(kernel, WHOLE_OPS):
+        names = ""
+        for name in INDICES:
+            axis = axis_of(op, name)
+            if axis is not None and axis not in known:
+                known[axis] = _axis_lies_inside(kernel, axis)
+            names += name if axis is not None and known[axis] else ""
+        op.operation.attributes[WHOLE] = ir.StringAttr.get(names or "none")
 
 
 def is_whole(op: Any, name: str) -> bool:
@@ -50,8 +59,10 @@ def lies_inside(kernel: KernelOp, op: Any, name: str) -> bool:
     number of whole tiles, one always does.
     """
     found = axis_of(op, name)
-    if found is None:
-        return False
+    return found is not None and _axis_lies_inside(kernel, found)
+
+
+def _axis_lies_inside(kernel: KernelOp, found: Axis) -> bool:
     form = linear_form(found.index)
     ends = None if form is None or found.extent % found.tile else span(kernel, form)
     return ends is not None and ends[0] >= 0 and (ends[1] + 1) * found.tile <= found.extent
@@ -76,9 +87,7 @@ def axis_of(op: Any, name: str) -> Axis | None:
         if layout.swizzle == BLOCKED:  # of atoms each is compared
             return None
         view, tile = op.view.type.shape, (layout.mn, layout.k)
-    elif isinstance(op, WritePieceOp):
-        view, tile = stored_extents(op.to.type), op.sums.type.shape
-    elif isinstance(op, StorePieceOp):
+    elif isinstance(op, ApplyEpilogueOp | StorePieceOp):
         view, tile = stored_extents(op.to.type), integers_of(op.extents)
     else:
         view, tile = op.view.type.shape, op.acc.type.shape

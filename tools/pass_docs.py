@@ -58,7 +58,7 @@ OPTIONS = {
     "clustering": "shape=2x1 pair=true",
     "persistence": "ctas=4",
     "split-k": "parts=2",
-    "epilogue-staging": "columns=32 buffers=2",
+    "epilogue-staging": "columns=16 buffers=2",
 }
 # Passes for another chip than the default, and what its small kernel has instead.
 OTHER_CHIPS = {
@@ -78,6 +78,7 @@ CALLS = {
 }
 OUTLINE = re.compile(r"\bsm\.|\bscf\.(?!yield)|^\s*\}")
 SIGNATURE = re.compile(r" : \(.*\) -> .*$")
+NUMBERED = re.compile(r"(%[a-z]\w*?)_\d+\b")
 OP_NAME = re.compile(r'"(sm\.\w+)"')
 NOISE = re.compile(r",? ?operandSegmentSizes = array<[^>]*>|(?<=\d) : i64")
 FOLDER = Path("docs/passes")
@@ -295,9 +296,23 @@ def _message(expression: ast.expr) -> str:
     return "".join(str(part) for part in parts)
 
 
+class Line(str):
+    """A line of IR, the same as another where only the numbers differ that tell names apart."""
+
+    @property
+    def key(self) -> str:
+        return NUMBERED.sub(r"\1", self)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Line) and self.key == other.key
+
+    def __hash__(self) -> int:
+        return hash(self.key)
+
+
 def _change(before: str, after: str) -> str:
     """A unified diff where most lines stay, else what is there afterwards."""
-    old, new = before.splitlines(), after.splitlines()
+    old, new = (list(map(Line, text.splitlines())) for text in (before, after))
     if difflib.SequenceMatcher(None, old, new, autojunk=False).ratio() < 0.5:
         return f"```text\n{after.rstrip()}\n```"
     lines = list(difflib.unified_diff(old, new, lineterm="", n=2))[2:]

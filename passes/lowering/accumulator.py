@@ -11,7 +11,8 @@ from ..places import column_in, row_in
 from ..tmem_reads import TmemRead
 from .scope import Scope
 
-MATRIX_LANES = 16
+LANE = 1 << 16
+"""What one lane further adds to an address."""
 
 
 @dataclass(frozen=True)

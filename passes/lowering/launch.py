@@ -15,9 +15,10 @@ from ...dialects.tile import (
     KernelOp,
     TensorMapOp,
 )
+from ...dialects.tile_pieces import ApplyEpilogueOp
 from ...dialects.tile_place import PlaceOp
 from ...dialects.tile_scales import SCALED_MMAS, depth_of, mma_of
-from ...dialects.tile_stores import StorePieceOp, WritePieceOp
+from ...dialects.tile_stores import StorePieceOp
 from ...dialects.tile_sums import ViewMmaOp
 from ...dialects.tile_threads import WriteRowOp
 from ...dialects.tile_types import (
@@ -168,7 +169,7 @@ def _parameter(kernel: KernelOp, parameter: Parameter) -> dict[str, Any]:
 
 def stores(kernel: KernelOp) -> list[Any]:
     """Every op that stores an accumulator."""
-    return walk(kernel, WritePieceOp | WriteRowOp)
+    return walk(kernel, ApplyEpilogueOp | WriteRowOp)
 
 
 def _alignment(store: Any, view: ir.Value) -> int:
@@ -180,7 +181,7 @@ def _alignment(store: Any, view: ir.Value) -> int:
     element = element_bytes(ir.MemRefType(view.type).element_type)
     if reads and all(read.axes.value in ("", "m") for read in reads):
         return element
-    if isinstance(store, WritePieceOp):
+    if isinstance(store, ApplyEpilogueOp):
         return alignment_bytes(store, view)
     return vector_width(store) * element
 

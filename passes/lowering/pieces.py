@@ -6,117 +6,123 @@ stores whole rows of the piece.
 
 from __future__ import annotations
 
-import functools
 import math
-from dataclasses import dataclass
 from functools import partial
 
 from ...dialects import sm
-from ...dialects.fragments import ROWS, tensor_memory
-from ...dialects.layout import TileLayout
+from ...dialects.fragments import ROWS
 from ...dialects.mlir import ir, llvm
 from ...dialects.tile import ElementOp
-from ...dialects.tile_stores import StorePieceOp, TmaStoreOp, WritePieceOp
-from ...dialects.tile_types import element_bytes, integers_of, stored_element, stored_extents
+from ...dialects.tile_pieces import (
+    MATRICES,
+    ApplyEpilogueOp,
+    WriteMatricesOp,
+    WritePairsOp,
+    WriteUnitOp,
+)
+from ...dialects.tile_stores import StorePieceOp, TmaStoreOp
+from ...dialects.tile_types import (
+    SmemType,
+    element_bytes,
+    integers_of,
+    stored_element,
+    stored_extents,
+)
 from .. import build
 from ..batches import step_bytes
-from ..places import PAIR, column_in, matrix_column, matrix_row, row_in
+from ..clone import constant_of
+from ..places import COLUMNS, PAIR, behind, column_in, matrix_column, matrix_row, row_in
 from ..whole import is_whole
 from .copies import COPIES_MAX, part_offset, parts_of
 from .elements import element_pointer, read_elements, slice_of
 from .operands import UNIT_BYTES, map_at, unit_offset
 from .scalar_ops import apply_epilogue
-from .scope import Scope, lowered
+from .scope import Scope, lowered, lowered_as, lowered_parts
 
-MATRICES = tensor_memory("16x256b", 1)
-"""Two 8x8 matrices, one below the other."""
-STORED = 4
+MATRICES_STORED = 4
 """Matrices that one stmatrix stores."""
 
 
-@dataclass(frozen=True)
-class Piece:
-    """A piece at hand: `start` is its first column in the tile, `buffer` its place (bytes)."""
-
-    scope: Scope
-    op: WritePieceOp
-    start: ir.Value
-    buffer: ir.Value
-
-    @property
-    def layout(self) -> TileLayout:
-        return self.op.buffer.type.layout
-
-    @property
-    def element(self) -> ir.Type:
-        """The type of the sums."""
-        return self.op.sums.type.element
-
-    def apply(self, values: ir.Value, row: ir.Value, column: ir.Value, width: int) -> ir.Value:
-        """The epilogue of `width` elements from (row of the tile, column of the piece) on."""
-        return apply_epilogue(self.op, values, width, partial(self._read, row, column, width))
-
-    def _read(self, row: ir.Value, column: ir.Value, width: int, element: ElementOp) -> ir.Value:
-        """What another operand has there."""
-        op, (m, n) = self.op, self.op.sums.type.shape
-        height, columns = stored_extents(op.to.type)
-        at_row = build.as_i32(op.i) * m + row
-        at_column = build.as_i32(op.j) * n + (self.start + column)
-        inside = None if is_whole(op, "i") else build.less(at_row, height)
-        if not is_whole(op, "j"):
-            inside = build.both(inside, build.less(at_column, columns))
-        return read_elements(at_row, at_column, width, inside, element)
-
-    def pointer(self, row: ir.Value, unit: ir.Value) -> ir.Value:
-        """Where a 16-byte unit of a row of the tile goes."""
-        offset = unit_offset(self.layout, row, unit) + self.buffer
-        return build.shared_at(offset)
-
-    def write_matrices(self, values: ir.Value, first: ir.Value, start: int = 0) -> None:
-        """Write 16 rows from `first` on, and columns from `start` on, with stmatrix.
-
-        `values` are what a thread of the warp has of them, `MATRICES` for every 8 columns (PTX
-        ISA, stmatrix).
-        """
-        lane = self.scope.lane
-        row, column = first + row_in(MATRICES, lane=lane), column_in(MATRICES, lane=lane)
-        words = self._packed(values, row, column + start)
-        origins = tuple(_unit_behind(PAIR * word) for word in range(STORED))
-        number, row = lane // ROWS, lane % ROWS
-        row = first + row + matrix_row(origins, number)
-        for index in range(0, len(words), STORED):
-            units = _unit_behind(PAIR * index)[1] + start // ROWS
-            unit = matrix_column(origins, number) + units
-            sm.StmatrixOp.of(self.pointer(row, unit), words[index : index + STORED])
-
-    def _packed(self, values: ir.Value, row: ir.Value, column: ir.Value) -> list[ir.Value]:
-        """The thread's pairs of results as 32-bit words, in the order of its registers."""
-        words = []
-        for index in range(0, ir.VectorType(values.type).shape[0], PAIR):
-            rows, columns = _behind(index)
-            at_row, at_column = row + rows, column + columns
-            result = self.apply(slice_of(values, index, PAIR), at_row, at_column, PAIR)
-            words.append(llvm.bitcast(build.i32(), result))
-        return words
+def lower_apply_epilogue(scope: Scope, op: ApplyEpilogueOp) -> ir.Value:
+    """The region on each group of neighbours; what it gives of them stays apart."""
+    (count,), spread = ir.VectorType(op.outputs.type).shape, op.spread.value == MATRICES
+    width, outputs = PAIR if spread else count, []
+    row, column = op.row, op.column
+    if spread:
+        row, column = row + row_in(COLUMNS, lane=scope.lane), _column(scope, op.column)
+    for index in range(0, count, width):
+        rows, columns = behind(index) if spread else (0, 0)
+        read = partial(_read, op, row + rows, column + columns, width)
+        values = slice_of(op.values, op.first.value + index, width)
+        outputs.append(apply_epilogue(op, values, width, read))
+    return lowered_as(outputs, op.outputs.type)
 
 
-@functools.cache
-def _behind(index: int) -> tuple[int, int]:
-    """(rows, columns) of a thread's value behind its first one."""
-    block, value = divmod(index, MATRICES.values)
-    row, column = MATRICES.element(0, value)
-    return row, MATRICES.shape[1] * block + column
+def _column(scope: Scope, first: ir.Value) -> ir.Value:
+    """The first column that this thread has of those from one on."""
+    number = constant_of(first)
+    return column_in(COLUMNS, lane=scope.lane) + (first if number is None else number)
+
+
+def _read(
+    op: ApplyEpilogueOp, row: ir.Value, column: ir.Value, width: int, element: ElementOp
+) -> ir.Value:
+    """What another operand has there."""
+    m, n = integers_of(op.extents)
+    height, columns = stored_extents(op.to.type)
+    at_row = build.as_i32(op.i) * m + row
+    at_column = build.as_i32(op.j) * n + (op.start + column)
+    inside = None if is_whole(op, "i") else build.less(at_row, height)
+    if not is_whole(op, "j"):
+        inside = build.both(inside, build.less(at_column, columns))
+    return read_elements(at_row, at_column, width, inside, element)
+
+
+def lower_write_unit(_: Scope, op: WriteUnitOp) -> None:
+    """One store."""
+    width = UNIT_BYTES // op.buffer.type.layout.element_bytes
+    place = _unit_at(op.buffer, op.row, op.column // width)
+    llvm.store(lowered(op.outputs), place, alignment=UNIT_BYTES)
+
+
+def lower_write_matrices(scope: Scope, op: WriteMatricesOp) -> None:
+    """One stmatrix: a lane names a row of a matrix, and has a pair of each (PTX ISA, stmatrix)."""
+    words = [llvm.bitcast(build.i32(), pair) for pair in _pairs(op)]
+    origins = tuple(_unit_behind(PAIR * word) for word in range(MATRICES_STORED))
+    number = scope.lane // ROWS
+    row = op.row + scope.lane % ROWS + matrix_row(origins, number)
+    unit = matrix_column(origins, number) + op.column.value // ROWS
+    sm.StmatrixOp.of(_unit_at(op.buffer, row, unit), words)
+
+
+def lower_write_pairs(scope: Scope, op: WritePairsOp) -> None:
+    """A store for each pair, in the thread's part of a unit."""
+    item, lane = op.buffer.type.layout.element_bytes, scope.lane
+    width = UNIT_BYTES // item
+    row, column = op.row + row_in(COLUMNS, lane=lane), column_in(COLUMNS, lane=lane)
+    for number, pair in enumerate(_pairs(op)):
+        rows, columns = behind(PAIR * number)
+        at_column = column + (op.column.value + columns)
+        unit = _unit_at(op.buffer, row + rows, at_column // width)
+        place = build.offset_pointer(unit, at_column % width * item)
+        llvm.store(pair, place, alignment=PAIR * item)
+
+
+def _pairs(op: WriteMatricesOp | WritePairsOp) -> list[ir.Value]:
+    """What a thread has of each matrix."""
+    first = op.first.value // PAIR
+    return lowered_parts(op.outputs)[first : first + MATRICES_STORED]
+
+
+def _unit_at(buffer: ir.Value[SmemType], row: ir.Value, unit: ir.Value) -> ir.Value:
+    """Where a 16-byte unit of a row of the piece goes."""
+    return build.shared_at(unit_offset(buffer.type.layout, row, unit) + lowered(buffer))
 
 
 def _unit_behind(index: int) -> tuple[int, int]:
-    """The same with columns in units: a row of an 8x8 matrix of 16-bit elements is one."""
-    row, column = _behind(index)
+    """As `behind` with columns in units: a row of an 8x8 matrix of 16-bit elements is one."""
+    row, column = behind(index)
     return row, column // ROWS
-
-
-def piece_of(scope: Scope, op: WritePieceOp) -> Piece:
-    """The piece that an op writes."""
-    return Piece(scope, op, op.start, lowered(op.buffer))
 
 
 def lower_tma_store(scope: Scope, op: TmaStoreOp) -> None:
@@ -158,8 +164,17 @@ def stored_bytes(op: StorePieceOp) -> int:
     return math.gcd(UNIT_BYTES, *lengths, step_bytes(op.to))
 
 
-def alignment_bytes(op: WritePieceOp, view: ir.Value) -> int:
+def alignment_bytes(op: ApplyEpilogueOp, view: ir.Value) -> int:
     """Bytes that the address of `view`, read by the epilogue, must be a multiple of."""
     by_threads = isinstance(op.to.type, ir.MemRefType)
     width = PAIR if by_threads else UNIT_BYTES // element_bytes(stored_element(op.to.type))
     return width * element_bytes(ir.MemRefType(view.type).element_type)
+
+
+PIECES = {
+    ApplyEpilogueOp: lower_apply_epilogue,
+    WriteUnitOp: lower_write_unit,
+    WriteMatricesOp: lower_write_matrices,
+    WritePairsOp: lower_write_pairs,
+    TmaStoreOp: lower_tma_store,
+}

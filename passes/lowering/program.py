@@ -38,9 +38,10 @@ from ...dialects.tile import (
 from ...dialects.tile_batches import BatchOp, MatrixOp
 from ...dialects.tile_boxes import LoadBoxesOp, MulticastBoxesOp
 from ...dialects.tile_loads import CopyTogetherOp
+from ...dialects.tile_pieces import ReadFragmentOp
 from ...dialects.tile_place import PlaceOp
 from ...dialects.tile_scales import SCALED_MMAS, ScaledMmaOp
-from ...dialects.tile_stores import AwaitSumsOp, StorePieceOp, TmaStoreOp, WritePieceOp
+from ...dialects.tile_stores import AwaitSumsOp, StorePieceOp
 from ...dialects.tile_sums import ClearSumsOp, HasSumsOp, SumsPlaceOp, SumsRowOp, ViewMmaOp
 from ...dialects.tile_threads import (
     ClearUnitOp,
@@ -61,10 +62,17 @@ from ..thread_rules import program
 from .clearing import lower_clear_unit
 from .copies import lower_copy
 from .fma import lower_fma
+from .fragment_reads import (
+    await_registers,
+    await_sums,
+    read_registers,
+    read_tensor_memory,
+    read_warp,
+)
 from .mma import lower_base_descriptor, lower_mma, lower_operand
 from .mma_sync import LOWERINGS as FRAGMENTS
 from .operands import lower_load_boxes, lower_multicast_boxes
-from .pieces import lower_store_piece, lower_tma_store
+from .pieces import PIECES, lower_store_piece
 from .positions import (
     lower_advance_position,
     lower_barrier,
@@ -80,7 +88,6 @@ from .positions import (
     lower_tmem_base,
     lower_write_tally,
 )
-from .register_stores import await_registers, write_registers
 from .rows import (
     lower_held_column,
     lower_held_row,
@@ -98,7 +105,6 @@ from .scaled_mma import lower_scaled_mma
 from .scaled_mma_sync import lower_scaled_mma_sync
 from .scope import CAST, Scope, elect
 from .shifted_copies import lower_copy_together
-from .staged_store import await_sums, write_piece
 from .thread_sums import (
     hold_sums,
     lower_clear_sums,
@@ -115,7 +121,6 @@ from .tiles import (
     lower_split_rank,
 )
 from .view_fma import lower_view_fma
-from .warp_stores import write_fragments
 from .wgmma import hold_registers, lower_set_registers, lower_wgmma
 
 Lowerings = dict[type, Callable[[Scope, Any], Any]]
@@ -341,8 +346,8 @@ _TCGEN05: Lowerings = {
     MmaOp: lower_mma,
     **dict.fromkeys(SCALED_MMAS, lower_scaled_mma),
     AwaitSumsOp: await_sums,
-    WritePieceOp: write_piece,
-    TmaStoreOp: lower_tma_store,
+    ReadFragmentOp: read_tensor_memory,
+    **PIECES,
 }
 TENSOR_MEMORY_ONLY = (
     PairMmaOp,
@@ -350,6 +355,7 @@ TENSOR_MEMORY_ONLY = (
     ThreadLanesOp,
     ReadRowOp,
     ReadMatricesOp,
+    ReadFragmentOp,
     sm.TmemBaseOp,
 )
 _WGMMA: Lowerings = {
@@ -361,7 +367,7 @@ _WGMMA: Lowerings = {
     ThreadColumnOp: lower_held_column,
     ReadRowsOp: lower_read_rows,
     AwaitSumsOp: await_registers,
-    WritePieceOp: write_registers,
+    ReadFragmentOp: read_registers,
 }
 _FMA: Lowerings = {
     **{op: lower for op, lower in _TCGEN05.items() if op not in TENSOR_MEMORY_ONLY},
@@ -377,7 +383,7 @@ _MMA_SYNC: Lowerings = {
     **_WGMMA,
     **FRAGMENTS,
     ScaledMmaOp: lower_scaled_mma_sync,
-    WritePieceOp: write_fragments,
+    ReadFragmentOp: read_warp,
     StorePieceOp: lower_store_piece,
 }
 LOWERINGS = {

@@ -7,13 +7,11 @@ fragment (`places.COLUMNS`).
 
 from __future__ import annotations
 
-import functools
-
 from ...dialects import sm
 from ...dialects.mlir import ir, llvm
 from ...dialects.tile_types import AccumulatorType
 from .. import build
-from ..places import ATOM_M, COLUMNS
+from ..places import ATOM_M
 
 
 def stack_slots(type_: AccumulatorType, warpgroups: int) -> list[ir.Value]:
@@ -29,14 +27,6 @@ def stack_slots(type_: AccumulatorType, warpgroups: int) -> list[ir.Value]:
 def struct_of_type(type_: AccumulatorType) -> ir.Type:
     """The registers of an MMA, as a struct."""
     return struct_of(type_.element, type_.shape[1] // 2)
-
-
-@functools.cache
-def behind(register: int) -> tuple[int, int]:
-    """(rows, columns) of a register's sum behind that of register 0."""
-    eight, value = divmod(register, COLUMNS.values)
-    row, column = COLUMNS.element(0, value)
-    return row, COLUMNS.shape[1] * eight + column
 
 
 def struct_of(element: ir.Type, count: int) -> ir.Type:

@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from functools import partial
 
 from ...dialects.mlir import ir, llvm
-from ...dialects.target import WARPGROUP_THREADS
 from ...dialects.tile_threads import (
     PartialOp,
     ReadMatricesOp,
@@ -27,13 +26,13 @@ from ...dialects.tile_types import AccumulatorType, element_bytes, integers_of
 from .. import build
 from ..base import defining_op
 from ..batches import step_bytes
-from ..places import ATOM_M, COLUMNS, PAIR, column_in, row_in
+from ..places import ATOM_M, COLUMNS, PAIR, behind, column_in, held_row, row_in
 from ..tmem_reads import TmemRead
 from ..whole import is_whole
 from .accumulator import Place, read_fragment, read_matrices
 from .elements import element_pointer, joined, read_elements, slice_of
 from .operands import UNIT_BYTES, unit_offset
-from .register_accumulator import behind, parts, pinned, struct_of_type
+from .register_accumulator import parts, pinned, struct_of_type
 from .scalar_ops import apply_epilogue
 from .scope import CAST, Scope, lowered_as, lowered_parts, sums_at
 
@@ -94,7 +93,8 @@ def _fragment(scope: Scope, sums: ir.Value[AccumulatorType], registers: int) -> 
 
 def lower_held_row(scope: Scope, op: ThreadRowOp) -> ir.Value:
     """By warp and lane, as wgmma spreads rows."""
-    first = first_row_of(scope, op.sums.type)
+    m, _ = op.sums.type.shape
+    first = held_row(scope.team.thread, m, m // scope.warpgroups(op.sums.type))
     return first + row_in(COLUMNS, lane=scope.lane)
 
 
@@ -111,15 +111,6 @@ def lower_read_rows(scope: Scope, op: ReadRowsOp) -> list[ir.Value]:
     for register, value in enumerate(values):
         rows[behind(register)[0]].append(value)
     return [lowered_as(own, op.upper.type) for own in rows.values()]
-
-
-def first_row_of(scope: Scope, sums: AccumulatorType) -> ir.Value:
-    """The first of the tile's rows that this thread's warp has, in its first MMA."""
-    thread, warpgroups = scope.team.thread, scope.warpgroups(sums)
-    row = row_in(COLUMNS, warp=thread // 32 % 4)
-    if warpgroups == 1:
-        return row
-    return row + thread // WARPGROUP_THREADS * (sums.shape[0] // warpgroups)
 
 
 def lower_write_row(scope: Scope, op: WriteRowOp) -> None:

@@ -9,7 +9,7 @@ from ...dialects import sm
 from ...dialects.epilogue import SCALAR_OPS
 from ...dialects.mlir import arith, ir, vector
 from ...dialects.tile import ElementOp
-from ...dialects.tile_stores import WritePieceOp
+from ...dialects.tile_pieces import ApplyEpilogueOp
 from ...dialects.tile_threads import WriteRowOp
 from ..base import attributes_of, refused
 from .special_functions import erf, tanh
@@ -18,7 +18,7 @@ LOG2_E = 1.4426950408889634
 
 
 def apply_epilogue(
-    op: WriteRowOp | WritePieceOp,
+    op: WriteRowOp | ApplyEpilogueOp,
     accumulated: ir.Value,
     width: int,
     read: Callable[[ElementOp], ir.Value],

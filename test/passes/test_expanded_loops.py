@@ -42,7 +42,7 @@ def test_tiles_that_no_edge_cuts_are_said_to_be_whole(name, shape):
     rows = "i" if m % (128 * cluster) == 0 else ""
     columns = "j" if n % 64 == 0 else ""
     if name == "staged stores":
-        assert wholes(text, "tile.write_piece") == [rows + columns or "none"]
+        assert set(wholes(text, "tile.apply_epilogue")) == {rows + columns or "none"}
         return
     assert wholes(text, "tile.write_row") == [columns or "none"]
     assert ("scf.if" in text) == (not rows)  # around the write, for the thread's row
@@ -72,7 +72,7 @@ def test_tiles_that_no_edge_cuts_are_said_to_be_whole(name, shape):
         (
             f"{TMA},epilogue-staging",
             replace('whole = "none"', 'whole = "j"'),
-            "tile.write_piece: whole: tiles of 64 by j must all lie in the 264 of the view, got "
+            "tile.apply_epilogue: whole: tiles of 64 by j must all lie in the 264 of the view, got "
             "'j' where one hangs over; take j out",
         ),
         (
@@ -89,7 +89,7 @@ def test_tiles_that_no_edge_cuts_are_said_to_be_whole(name, shape):
         (
             f"{TMA},epilogue-staging",
             replace('whole = "none"', 'whole = "all"'),
-            "tile.write_piece: whole must be one of ('none', 'i', 'j', 'ij'), got 'all'",
+            "tile.apply_epilogue: whole must be one of ('none', 'i', 'j', 'ij'), got 'all'",
         ),
         (
             f"{TMA},warp-specialization,persistence",
@@ -119,3 +119,39 @@ def test_a_kernel_may_compare_more_than_it_has_to():
         for each in (text, edited)
     ]
     assert counts[0] < counts[1]
+
+
+@pytest.mark.parametrize(
+    ("edit", "message"),
+    [
+        (
+            change("tile.write_matrices", "first", "4"),
+            "tile.write_matrices: first must begin 8 of 16 outputs, got 4",
+        ),
+        (
+            change("tile.write_matrices", "column", "24"),
+            "tile.write_matrices: column must begin 16 of the buffer's 32, got 24",
+        ),
+        (
+            replace('spread = "matrices"', 'spread = "row"'),
+            "tile.write_matrices: outputs must be those of a tile.apply_epilogue, spread as "
+            "'matrices'",
+        ),
+        (
+            replace('spread = "matrices"', 'spread = "columns"'),
+            "tile.apply_epilogue: spread must be one of ('row', 'matrices'), got 'columns'",
+        ),
+        (
+            change("tile.read_fragment", "row", "32"),
+            "tile.read_fragment: row must be below the 32 that a warp has of each 128, got 32; "
+            "read those of another MMA",
+        ),
+        (
+            change("tile.read_fragment", "row", "8"),
+            "tile.read_fragment: row must be the first of an MMA's of 128, got 8",
+        ),
+    ],
+)
+def test_a_write_of_a_piece_that_reaches_beyond_it_is_refused_at_the_op(edit, message):
+    passes = f"{TMA},epilogue-staging{{columns=32}},expand-loops"
+    assert refusal(passes, edit, then="pipes-to-barriers,select-instructions")[0] == message

@@ -52,7 +52,11 @@ def test_a_kernel_is_lowered_whole_wherever_its_lowering_is_told_to_stop():
 @pytest.mark.parametrize(
     ("stop", "op", "message"),
     [
-        ("expand-loops", "tile.write_piece", "tile.write_piece: attributes: nothing reads 'fast'"),
+        (
+            "expand-loops",
+            "tile.apply_epilogue",
+            "tile.apply_epilogue: attributes: nothing reads 'fast'",
+        ),
         ("pipes-to-barriers", "sm.position", "sm.position: attributes: nothing reads 'fast'"),
         ("select-instructions", "sm.fence", "sm.fence: attributes: nothing reads 'fast'"),
     ],
@@ -60,7 +64,7 @@ def test_a_kernel_is_lowered_whole_wherever_its_lowering_is_told_to_stop():
 def test_an_attribute_that_nobody_reads_is_refused_at_every_level(stop, op, message):
     pipeline = "tiling{tile=64x64x64},tma-insertion,epilogue-staging"
     stopped = compile_matmul(SPEC, pipeline=pipeline, until="mlir", stop_after=stop).mlir
-    first = {"sm.fence": "kind = ", "sm.position": "label = "}.get(op, "whole = ")
+    first = {"sm.fence": "kind = ", "sm.position": "label = "}.get(op, "extents = ")
     edited = stopped.replace(f"{{{first}", f"{{fast, {first}", 1)
     assert edited != stopped
     with pytest.raises(CompileError) as caught:

@@ -12,8 +12,19 @@
 // CHECK-NEXT: }) {by = "lane"}
 // CHECK-NEXT: "sm.converge"
 // CHECK-NEXT: "sm.named_barrier"() {id = 0 : i64, threads = 128 : i64}
-// CHECK-NEXT: "tile.write_piece"(%[[SUMS]], %[[BUFFER]], %{{.*}}, %{{.*}}, %{{.*}}, %[[START]])
+// CHECK-NEXT: %[[THREAD:.*]] = "sm.thread"
+// A warp has 32 of the 128 rows, and reads 16 of them at a time.
+// CHECK:     %[[WARP:.*]] = arith.divui %[[THREAD]], %c32_i32
+// CHECK:     %[[VALUES:.*]] = "tile.read_fragment"(%[[SUMS]], %[[START]]) {row = 0 : i64} : ({{.*}}) -> vector<16xf32>
+// CHECK:     %[[ROW:.*]] = arith.muli %[[WARP]], %c32_i32
+// CHECK:     %[[OUTPUTS:.*]] = "tile.apply_epilogue"(%[[VALUES]], %{{.*}}, %{{.*}}, %{{.*}}, %[[START]], %{{.*}}, %{{.*}})
 // CHECK:     arith.truncf
+// CHECK:     }) {extents = [128, 64], first = 0 : i64, spread = "matrices", whole = "ij"}
+// CHECK-NEXT: "tile.write_matrices"(%[[OUTPUTS]], %[[BUFFER]], %[[ROW]]) {column = 0 : i64, first = 0 : i64}
+// CHECK-NEXT: "tile.write_matrices"(%[[OUTPUTS]], %[[BUFFER]], %[[ROW]]) {column = 16 : i64, first = 8 : i64}
+// CHECK-NEXT: %{{.*}} = "tile.read_fragment"(%[[SUMS]], %[[START]]) {row = 16 : i64}
+// CHECK-COUNT-2: "tile.write_matrices"
+// CHECK-NOT: "tile.write_matrices"
 // CHECK:     "sm.fence"() {kind = "async_shared"}
 // CHECK-NEXT: "sm.named_barrier"
 // CHECK-NEXT: "sm.run"
@@ -28,8 +39,11 @@
 
 // Registers have no index: the pieces stand one after the other.
 // HOPPER-NOT: scf.for %{{.*}} = %c0_i32
-// HOPPER-COUNT-2: "tile.write_piece"
-// HOPPER-NOT: "tile.write_piece"
+// HOPPER:     %[[ROWS:.*]] = "tile.read_fragment"(%{{.*}}, %c0_i32{{.*}}) {row = 0 : i64}
+// HOPPER:     "tile.read_fragment"(%{{.*}}, %c0_i32{{.*}}) {row = 64 : i64}
+// HOPPER:     "tile.read_fragment"(%{{.*}}, %c32_i32{{.*}}) {row = 0 : i64}
+// HOPPER:     "tile.read_fragment"(%{{.*}}, %c32_i32{{.*}}) {row = 64 : i64}
+// HOPPER-NOT: "tile.read_fragment"
 // HOPPER-NOT: tile.staged_store
 !a = memref<256x256xbf16, 1>
 !b = memref<256x256xbf16, 1>

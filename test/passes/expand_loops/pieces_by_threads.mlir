@@ -3,19 +3,20 @@
 
 // CHECK-NOT: tile.staged_store
 // CHECK:     "sm.named_barrier"
-// CHECK-COUNT-3: "tile.write_piece"
+// Four warps, two along N: of each piece of 32 columns one of the two has all, 4 times 16 rows.
+// CHECK-COUNT-12: "tile.read_fragment"
 // CHECK-NOT: "tile.store_piece"
 // CHECK:     "sm.named_barrier"
 // CHECK-COUNT-3: "tile.store_piece"(%{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}) {extents = [128, 128], whole = "i"}
 // CHECK-NOT: "tile.store_piece"
 // CHECK:     "sm.named_barrier"
-// CHECK:     "tile.write_piece"
+// CHECK:     "tile.read_fragment"
 // CHECK-COUNT-3: "tile.next_buffer"
 // CHECK:     "sm.named_barrier"
 // CHECK:     "tile.store_piece"
 // CHECK-COUNT-3: "tile.next_buffer"
 // CHECK-NOT: "sm.bulk_wait"
-// CHECK-NOT: "tile.write_piece"
+// CHECK-NOT: "tile.read_fragment"
 !a = memref<256x256xbf16, 1>
 !b = memref<256x256xbf16, 1>
 !c = memref<256x250xbf16, 1>

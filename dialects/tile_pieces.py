@@ -1,0 +1,170 @@
+"""Ops of `tile` that the write of a piece of a tile to its buffer in shared memory is made of.
+
+tile.read_fragment    sums of 16 rows that the threads of a warp have as 8x8 matrices
+tile.apply_epilogue   outputs[c] = f(values[first + c])
+tile.write_unit       buffer[row, column + c] = outputs[c]: 16 bytes of a row
+tile.write_matrices   16 rows and columns of the buffer by one stmatrix
+tile.write_pairs      the same by stores of pairs
+
+A piece is the columns from `start` on of a tile, as many as the buffer has.
+"""
+
+from typing import Any
+
+from .fragments import ROWS
+from .integer_types import I32
+from .layout import UNIT_BYTES
+from .mlir import ext, ir
+from .tile_stores import WHOLES
+from .tile_threads import WARP_ROWS, verify_values
+from .tile_types import AccumulatorType, SmemType, Tile, integers_of, stored_element
+from .verify import can_write_matrices, refuse, verify_epilogue, verify_stored_to
+
+ROW, MATRICES = SPREADS = ("row", "matrices")
+STORED = 8
+"""Elements of a thread that one stmatrix stores: a pair of each of four matrices."""
+
+
+class ReadFragmentOp(Tile.Operation, name="read_fragment"):
+    """`values`: sums of 16 of the warp's rows, as 8x8 matrices, two above each other.
+
+    Of every 8 columns a thread has a pair of neighbours in one row, and a pair 8 rows below. The
+    first of the rows is `row` behind the warp's own of the first MMA, the first of the columns
+    `start` behind the warp's own. All threads of the team read together.
+    """
+
+    sums: ext.Operand[AccumulatorType]
+    start: ext.Operand[I32]
+    row: ir.IntegerAttr
+    values: ext.Result[Any]
+
+    def verify_invariants(self) -> bool:
+        sums, values, row = self.sums.type, self.values.type, self.row.value
+        if not verify_values(self, sums, values, row, WARP_ROWS):
+            return False
+        count, most = ir.VectorType(values).shape[0], sums.shape[1] // 2
+        fits = count % 4 == 0 and most % count == 0
+        return fits or refuse(self, f"must give a part of {most} values, got {values}")
+
+
+class ApplyEpilogueOp(Tile.Operation, name="apply_epilogue"):
+    """`outputs[c] = f(values[first + c])`, where f is the region, as in `tile.matmul`.
+
+    They begin at (row, start + column) of tile (i, j) of C, by which f reads other operands; `to`
+    is the view or its map, `extents` are those of a tile, and `whole` names those of i and j whose
+    tiles all lie inside the view. Spread as a "row", the values are neighbours; spread as
+    "matrices", they are what a thread has of 16 rows of its warp (`tile.read_fragment`).
+    """
+
+    values: ext.Operand[Any]
+    to: ext.Operand[Any]
+    i: ext.Operand[ir.IndexType]
+    j: ext.Operand[ir.IndexType]
+    start: ext.Operand[I32]
+    row: ext.Operand[I32]
+    column: ext.Operand[I32]
+    first: ir.IntegerAttr
+    spread: ir.StringAttr
+    extents: ir.ArrayAttr
+    whole: ir.StringAttr
+    outputs: ext.Result[Any]
+    epilogue: ext.Region
+
+    def verify_invariants(self) -> bool:
+        if self.whole.value not in WHOLES:
+            return refuse(self, f"whole must be one of {WHOLES}, got {self.whole.value!r}")
+        if self.spread.value not in SPREADS:
+            return refuse(self, f"spread must be one of {SPREADS}, got {self.spread.value!r}")
+        if len(integers_of(self.extents)) != 2:
+            return refuse(self, f"extents must be those of a tile, got {self.extents}")
+        if not _verify_part(self) or not verify_stored_to(self):
+            return False
+        values, outputs = (ir.VectorType(each.type) for each in (self.values, self.outputs))
+        stored = stored_element(self.to.type)
+        if outputs.element_type != stored:
+            return refuse(self, f"must give elements of {stored}, got {outputs}")
+        return verify_epilogue(self, self.epilogue, values.element_type, stored)
+
+
+class WriteUnitOp(Tile.Operation, name="write_unit"):
+    """`buffer[row, column + c] = outputs[c]`: a unit of 16 bytes."""
+
+    outputs: ext.Operand[Any]
+    buffer: ext.Operand[SmemType]
+    row: ext.Operand[I32]
+    column: ext.Operand[I32]
+
+    def verify_invariants(self) -> bool:
+        if not _verify_outputs(self, ROW):
+            return False
+        layout, count = self.buffer.type.layout, ir.VectorType(self.outputs.type).shape[0]
+        unit = UNIT_BYTES // layout.element_bytes
+        fits = layout.k % unit == 0 and count == unit
+        return fits or refuse(self, f"must write {unit} of the buffer's elements, got {count}")
+
+
+class WriteMatricesOp(Tile.Operation, name="write_matrices"):
+    """Four 8x8 matrices to the buffer by one stmatrix: of outputs, the 8 from `first` on.
+
+    The warp's 16 rows begin with `row`, and their 16 columns with `column`; where there are but 4
+    outputs left, two matrices of 8 columns.
+    """
+
+    outputs: ext.Operand[Any]
+    buffer: ext.Operand[SmemType]
+    row: ext.Operand[I32]
+    column: ir.IntegerAttr
+    first: ir.IntegerAttr
+
+    def verify_invariants(self) -> bool:
+        layout = self.buffer.type.layout
+        if not can_write_matrices(layout):
+            return refuse(self, f"matrices need 16-bit elements, 16 columns or more, got {layout}")
+        return _verify_matrices(self)
+
+
+class WritePairsOp(Tile.Operation, name="write_pairs"):
+    """The same by the threads' own stores: each has a pair of neighbours in every matrix."""
+
+    outputs: ext.Operand[Any]
+    buffer: ext.Operand[SmemType]
+    row: ext.Operand[I32]
+    column: ir.IntegerAttr
+    first: ir.IntegerAttr
+
+    def verify_invariants(self) -> bool:
+        return _verify_matrices(self)
+
+
+def _verify_part(op: ApplyEpilogueOp) -> bool:
+    """Whether the outputs are of a part of the values."""
+    found = [each.type for each in (op.values, op.outputs)]
+    if not all(isinstance(each, ir.VectorType) for each in found):
+        return refuse(op, f"values and outputs must be vectors, got {found[0]} and {found[1]}")
+    (most,), (count,) = (ir.VectorType(each).shape for each in found)
+    first, in_matrix = op.first.value, 4 if op.spread.value == MATRICES else 1
+    fits = 0 <= first <= most - count and first % in_matrix == count % in_matrix == 0
+    return fits or refuse(op, f"outputs must be of {most} values, got {count} from {first} on")
+
+
+def _verify_outputs(op: Any, spread: str) -> bool:
+    """Whether an op writes what an epilogue gave in that spread, of the buffer's elements."""
+    owner = op.outputs.owner
+    made = None if isinstance(owner, ir.Block) else owner.opview
+    if not isinstance(made, ApplyEpilogueOp) or made.spread.value != spread:
+        return refuse(op, f"outputs must be those of a tile.apply_epilogue, spread as {spread!r}")
+    got, wanted = ir.VectorType(op.outputs.type).element_type, op.buffer.type.element
+    return got == wanted or refuse(op, f"the buffer must hold {got}, got {wanted}")
+
+
+def _verify_matrices(op: WriteMatricesOp | WritePairsOp) -> bool:
+    """Whether the outputs are there, and the columns in the buffer."""
+    if not _verify_outputs(op, MATRICES):
+        return False
+    (count,), columns = ir.VectorType(op.outputs.type).shape, op.buffer.type.layout.k
+    first, column = op.first.value, op.column.value
+    if first % STORED or not 0 <= first < count:
+        return refuse(op, f"first must begin {STORED} of {count} outputs, got {first}")
+    width = 2 * min(STORED, count - first)
+    fits = column % ROWS == 0 and 0 <= column <= columns - width
+    return fits or refuse(op, f"column must begin {width} of the buffer's {columns}, got {column}")

@@ -1,0 +1,193 @@
+"""Writes of a piece of the tile to its buffer: what a thread reads of it, and where it puts it.
+
+    write = "rows"        for 32 columns of the thread's row: %values = tile.read_row %sums
+                            for 16 bytes of them: %outputs = tile.apply_epilogue %values
+                                                  tile.write_unit %outputs, %buffer, row, column
+    write = "matrices"    for 16 rows of the warp's: %values = tile.read_fragment %sums
+                            %outputs = tile.apply_epilogue %values
+                            for 16 columns: tile.write_matrices %outputs, %buffer, row
+
+Sums that threads hold are fragments in both, whose rows `tile.write_pairs` writes. Where warps hold
+columns of their own, each writes those of the piece, if it has some.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..dialects.mlir import ir
+from ..dialects.sm_threads import ThreadOp
+from ..dialects.sm_types import attribute_of
+from ..dialects.target import WARP, WARP_THREADS, Target
+from ..dialects.tile import KernelOp, StagedStoreOp
+from ..dialects.tile_pieces import (
+    MATRICES,
+    ROW,
+    STORED,
+    ApplyEpilogueOp,
+    ReadFragmentOp,
+    WriteMatricesOp,
+    WritePairsOp,
+    WriteUnitOp,
+)
+from ..dialects.tile_threads import ReadRowOp, ThreadColumnOp, ThreadLanesOp, ThreadRowOp
+from ..dialects.tile_types import AccumulatorType, SmemType, integers, stored_element
+from .build import constant, equal, when
+from .clone import constant_of, copy_region
+from .copy_width import UNIT_BYTES
+from .places import ATOM_M, behind, held_row
+from .plan import cluster_of
+from .tmem_reads import MATRIX_LANES, TmemRead
+from .warp_grids import warp_tile
+
+WARP_ATOM_M, WARP_ATOM_N = 16, 8  # of mma.sync
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A piece at hand: `start` is its first column in the tile."""
+
+    kernel: KernelOp
+    target: Target
+    store: StagedStoreOp
+    sums: ir.Value[AccumulatorType]
+    buffer: ir.Value[SmemType]
+    start: ir.Value
+
+    def write(self) -> None:
+        """Write it in the way that the store says."""
+        if self.target.has_tensor_memory:
+            (_write_rows if self.store.write.value == "rows" else _write_matrices)(self)
+        elif self.target.mma.issuer == WARP:
+            _write_warps(self)
+        else:
+            _write_registers(self)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns of the tile."""
+        return self.sums.type.shape
+
+    @property
+    def columns(self) -> int:
+        """Columns of the piece."""
+        return self.buffer.type.layout.k
+
+    def read_fragment(self, start: ir.Value, row: int, columns: int) -> ir.Value:
+        """Sums of 16 rows of the warp's and of some columns."""
+        values = ir.VectorType.get([columns // 2], self.sums.type.element)
+        return ReadFragmentOp(
+            sums=self.sums, start=start, row=attribute_of(row), values=values
+        ).values
+
+    def apply(
+        self,
+        values: ir.Value,
+        row: ir.Value,
+        column: ir.Value,
+        first: int,
+        count: int,
+        spread: str = ROW,
+    ) -> ir.Value:
+        """The epilogue of some of the values, the first of which is at (row, column)."""
+        store = self.store
+        made = ApplyEpilogueOp(
+            values=values,
+            to=store.to,
+            i=store.i,
+            j=store.j,
+            start=self.start,
+            row=row,
+            column=column,
+            first=attribute_of(first),
+            spread=attribute_of(spread),
+            extents=integers(list(self.shape)),
+            whole=attribute_of("none"),
+            outputs=ir.VectorType.get([count], stored_element(store.to.type)),
+        )
+        copy_region(store.epilogue, made.epilogue)
+        return made.outputs
+
+    def write_fragment(self, values: ir.Value, first: ir.Value, start: int = 0) -> None:
+        """Write 16 rows of the warp, from `first` and a column of the piece on."""
+        (count,) = ir.VectorType(values.type).shape
+        outputs = self.apply(values, first, constant(start), 0, count, MATRICES)
+        write = WritePairsOp if self.store.write.value == "rows" else WriteMatricesOp
+        for index in range(0, count, STORED):
+            _, columns = behind(index)
+            where = {"column": attribute_of(start + columns), "first": attribute_of(index)}
+            write(outputs=outputs, buffer=self.buffer, row=first, **where)
+
+
+def _write_rows(piece: Piece) -> None:
+    """Every thread has a row of tensor memory, and writes it in 16-byte units."""
+    sums, (m, _), columns = piece.sums, piece.shape, piece.columns
+    read = TmemRead.of(_atom_m(piece), columns, cluster_of(piece.kernel).pair)
+    lanes, row, column = ThreadLanesOp().lanes, ThreadRowOp(sums=sums).row, None
+    if read.layout != "D":  # there a thread has all columns
+        neighbours = attribute_of(read.registers)
+        column = ThreadColumnOp(sums=sums, neighbours=neighbours).column
+    values = ir.VectorType.get([read.registers], sums.type.element)
+    for first in range(0, m, read.atom_m):
+        at_row = row + first
+        for chunk in range(0, columns, read.columns):
+            where = {"lanes": lanes, "start": piece.start + chunk, "row": attribute_of(first)}
+            part = ReadRowOp(sums=sums, values=values, **where).values
+            at = constant(chunk) if column is None else column + chunk
+            _write_units(piece, part, at_row, at)
+
+
+def _write_units(piece: Piece, values: ir.Value, row: ir.Value, column: ir.Value) -> None:
+    """Neighbours of a row, 16 bytes at a time."""
+    width = UNIT_BYTES // piece.buffer.type.layout.element_bytes
+    for start in range(0, ir.VectorType(values.type).shape[0], width):
+        at = column + start
+        outputs = piece.apply(values, row, at, start, width)
+        WriteUnitOp(outputs=outputs, buffer=piece.buffer, row=row, column=at)
+
+
+def _write_matrices(piece: Piece) -> None:
+    """Every warp reads 16 lanes of tensor memory at a time."""
+    (m, _), atom_m = piece.shape, _atom_m(piece)
+    thread, warp_rows = ThreadOp().number, atom_m // 4
+    warp = thread // WARP_THREADS
+    for atom in range(0, m, atom_m):
+        for half in range(0, warp_rows, MATRIX_LANES):
+            values = piece.read_fragment(piece.start, atom + half, piece.columns)
+            first = warp * warp_rows + (atom + half)
+            piece.write_fragment(values, first)
+
+
+def _write_registers(piece: Piece) -> None:
+    """Every warp of a warpgroup has 16 rows of each MMA."""
+    m, n = piece.shape
+    thread, rows = ThreadOp().number, m // (piece.target.mma_warpgroups(m, n) or 1)
+    own = held_row(thread, m, rows)
+    for atom in range(0, rows, ATOM_M):
+        values = piece.read_fragment(piece.start, atom, piece.columns)
+        piece.write_fragment(values, own + atom)
+
+
+def _write_warps(piece: Piece) -> None:
+    """By the columns of warps that have some of the piece."""
+    tile, start = warp_tile(piece.kernel, piece.sums.type, piece.target), constant_of(piece.start)
+    assert start is not None  # pieces of sums in registers are written out one by one
+    thread, (_, along_n) = ThreadOp().number, tile.grid
+    warp = thread // WARP_THREADS
+    for number in range(along_n):
+        first, end = number * tile.n, min(start + piece.columns, (number + 1) * tile.n)
+        begin = max(start, first)
+        if begin >= end:
+            continue
+        has = None if along_n == 1 else equal(warp % along_n, number)
+        with when(has):
+            own = warp // along_n * tile.m
+            for row in range(0, tile.m, WARP_ATOM_M):
+                values = piece.read_fragment(constant(begin - first), row, end - begin)
+                piece.write_fragment(values, own + row, begin - start)
+
+
+def _atom_m(piece: Piece) -> int:
+    rows = piece.target.mma_rows(piece.shape[0])
+    assert rows is not None  # check_operands lets no other tile through
+    return rows
