@@ -58,7 +58,7 @@ def matmul(
     asked = out_dtype, target, pipeline, preset
     if epilogue is not None:
         return _fused(a, b, out, asked, epilogue, operands)
-    if operands:
+    if len(operands):
         raise OptionError("matmul: operands are those of an epilogue, got none; pass epilogue=")
     kernel = None if is_traced() else recall(a, b, asked)
     if kernel is not None:

@@ -31,7 +31,8 @@ FORMATS = {  # by elements a scale, and torch's types of the elements and of the
 }
 BLOCKS = {"BlockWise1x16": 16, "BlockWise1x32": 32}
 BLOCKED = "SWIZZLE_32_4_4"
-EXACT_SUMS = "sm_90a"  # the chip whose fast sums of 8-bit floats are not exact
+PLAIN = (None, "NO_SWIZZLE")
+SHORT_SUMS = ("sm_89", "sm_90a")  # chips that sum products of 8-bit floats with 14 bits
 
 
 class Side(NamedTuple):
@@ -76,8 +77,8 @@ def scaled_mm(
     f32 as a second one or without). Scales of blocks are SWIZZLE_32_4_4, 512 bytes for each 128
     rows and 4 blocks. mat_b is K-major: pass `w.T` for a weight [n, k].
     output_dtype: "bf16", "f16" or "f32", or torch's.
-    use_fast_accum: must be True on sm_90a, whose tensor cores sum products of 8-bit floats with 14
-        bits; elsewhere sums are of f32 either way.
+    use_fast_accum: must be True on sm_89 and sm_90a, whose tensor cores sum products of 8-bit
+        floats with 14 bits; elsewhere sums are of f32 either way.
     target, pipeline, preset: as for `matmul`.
 
     Raises OptionError for what a recipe does not have, CompileError if the product cannot be
@@ -91,10 +92,13 @@ def scaled_mm(
     a = _side("a", mat_a, scale_a, scale_recipe_a, swizzle_a)
     b = _side("b", mat_b.T, scale_b, scale_recipe_b, swizzle_b)
     chip = target or default_target(gpu_of(mat_a))
-    if chip == EXACT_SUMS and not use_fast_accum:
+    if chip in SHORT_SUMS and not use_fast_accum:
         rule = f"use_fast_accum must be True on {chip}, whose sums of 8-bit floats have 14 bits"
         raise OptionError(f"scaled_mm: {rule}, got False; pass True, or multiply in bf16")
     how = How(result_type(output_dtype), chip, pipeline or "", preset or "")
+    if bias is not None and list(bias.shape) != [b.rows.shape[0]]:
+        rule = f"bias must be [{b.rows.shape[0]}]"
+        raise OptionError(f"scaled_mm: {rule}, got {list(bias.shape)}")
     operands = [each for each in (a.factor, b.factor, bias) if each is not None]
     epilogue = _EPILOGUES[len(operands), bias is not None]
     if bool(a.format) != bool(b.format):
@@ -127,16 +131,23 @@ def _side(name: str, rows: Any, scales: Any, recipes: Any, swizzles: Any) -> Sid
     """An operand with its scales, each of which has its recipe."""
     scales, recipes = (list(e) if isinstance(e, list | tuple) else [e] for e in (scales, recipes))
     swizzles = list(swizzles) if isinstance(swizzles, list | tuple) else [swizzles]
+    names = [getattr(each, "name", each) for each in swizzles]
+    names += [None] * (len(scales) - len(names))
     if len(scales) != len(recipes):
         rule = f"scale_{name} must have a recipe each"
         raise OptionError(f"scaled_mm: {rule}, got {len(scales)} for {len(recipes)} recipes")
+    if len(names) > len(scales):
+        rule = f"swizzle_{name} must be one for each scale"
+        raise OptionError(f"scaled_mm: {rule}, got {len(names)} for {len(scales)}")
     side = Side(rows)
-    for number, (scale, recipe) in enumerate(zip(scales, recipes, strict=True)):
+    for scale, recipe, swizzle in zip(scales, recipes, names, strict=True):
         kind = getattr(recipe, "name", str(recipe))
         if kind in BLOCKS and not side.format:
-            swizzle = swizzles[number] if number < len(swizzles) else None
             side = _with_blocks(name, side, scale, BLOCKS[kind], swizzle)
         elif kind in ("TensorWise", "RowWise") and side.factor is None:
+            if swizzle not in PLAIN:
+                rule = f"swizzle_{name} must be NO_SWIZZLE or None for {kind}"
+                raise OptionError(f"scaled_mm: {rule}, got {swizzle}")
             side = side._replace(factor=_factor(name, rows, scale, kind))
         else:
             rule = "must be TensorWise, RowWise, BlockWise1x16 or BlockWise1x32, each kind once"
@@ -168,10 +179,9 @@ def _with_blocks(name: str, side: Side, scale: Any, block: int, swizzle: Any) ->
     if format_ is None:
         rule = f"mat_{name} and scale_{name} must be of a format with blocks of {block}"
         raise OptionError(f"scaled_mm: {rule}, got {types[0]} and {types[1]}")
-    if getattr(swizzle, "name", swizzle) != BLOCKED:
+    if swizzle != BLOCKED:
         rule = f"swizzle_{name} must be {BLOCKED} for scales of blocks"
-        got = getattr(swizzle, "name", swizzle)
-        raise OptionError(f"scaled_mm: {rule}, got {got}; use tilewright.scales.to_blocked")
+        raise OptionError(f"scaled_mm: {rule}, got {swizzle}; use tilewright.scales.to_blocked")
     packed = 2 if types[0] == "float4_e2m1fn_x2" else 1
     rows, blocks = side.rows.shape[0], -(-side.rows.shape[1] * packed // block)
     shape = [-(-rows // 128), -(-blocks // 4), 32, 4, 4]
@@ -187,7 +197,7 @@ def _by_blocks(
     a: Side, b: Side, how: How, epilogue: Callable[..., Any], operands: Sequence[Any]
 ) -> Any:
     """The product by an MMA that takes block scales."""
-    if is_seen_by_torch(a.rows, b.rows):
+    if any(is_seen_by_torch(each, each) for each in (a.rows, b.rows, *operands)):
         rule = "scales of blocks have neither gradients nor an operator of torch.compile"
         raise OptionError(f"scaled_mm: {rule}, got a call that needs one; call it under no_grad")
     likes = tuple(TensorLike(tuple(each.shape), each.dtype) for each in operands)

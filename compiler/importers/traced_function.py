@@ -8,6 +8,7 @@ By torch's make_fx on fake tensors: nothing is computed. Imports torch when it i
 from __future__ import annotations
 
 import functools
+import inspect
 import operator
 import sys
 import traceback
@@ -47,7 +48,8 @@ def trace(function: Callable[..., Any], values: Sequence[TensorLike]) -> fx.Grap
         with quiet(), torch.no_grad(), FakeTensorMode(allow_non_fake_inputs=False):
             fakes = [torch.empty(each.shape, dtype=each.dtype) for each in values]
             with BeforeExport(), lines:
-                graph = make_fx(function, decomposition_table=_decompositions())(*fakes).graph
+                called = functools.partial(_call, function)
+                graph = make_fx(called, decomposition_table=_decompositions())(*fakes).graph
     except Exception as error:  # a user's function raises any kind
         place = _place(error.__traceback__, lines.code)
         raise CompileError(f"epilogue: {_why(error)}", place) from error
@@ -59,6 +61,11 @@ def trace(function: Callable[..., Any], values: Sequence[TensorLike]) -> fx.Grap
             rule = f"must change no tensor in place, got {name_of(node)}"
             raise refused(node, f"{rule}; use the operator that returns its result")
     return graph
+
+
+def _call(function: Callable[..., Any], *values: torch.Tensor) -> Any:
+    """`function` of `values`. make_fx counts the parameters of a method's code, `self` included."""
+    return function(*values)
 
 
 def refused(node: fx.Node, rule: str) -> CompileError:
@@ -100,8 +107,11 @@ def _lines_of(function: Callable[..., Any]) -> Any:
 
 
 def _code_of(function: Any) -> CodeType | None:
-    found = getattr(function, "__wrapped__", function)
-    return getattr(found, "__code__", None)
+    found = inspect.unwrap(function)
+    while isinstance(found, functools.partial):
+        found = inspect.unwrap(found.func)
+    called = found if hasattr(found, "__code__") else type(found).__call__
+    return getattr(called, "__code__", None)
 
 
 def _caller(code: CodeType | None) -> str:

@@ -111,6 +111,26 @@ def test_equal_functions_share_a_kernel_and_others_do_not():
     assert len(fused._fused) == before + 2
 
 
+class Scale:
+    """Something whose method is an epilogue."""
+
+    factor = 1.0
+
+    def __call__(self, acc):
+        return acc * self.factor
+
+    def apply(self, acc):
+        return acc * self.factor
+
+
+def test_a_function_is_traced_again_when_what_it_reads_has_changed():
+    scale, table = Scale(), {"factor": 1.0}
+    for factor in (0.5, 2.0):
+        scale.factor = table["factor"] = factor
+        for made in (scale.apply, scale, lambda acc: acc * table["factor"]):
+            assert_made(matmul(A, B, epilogue=made), A, B, lambda acc: acc * factor)  # noqa: B023
+
+
 def test_gradients_are_those_of_product_and_function():
     a, bias = A.float().requires_grad_(), COLUMN.clone().requires_grad_()
     c = matmul(a, B.float(), epilogue=lambda acc, x: torch.tanh(acc * 0.1 + x), operands=[bias])

@@ -51,7 +51,7 @@ def test_scales_of_blocks_are_multiplied_by_the_tensor_core(format_, factor):
 MX = scales.quantize(random(M, 128), "mxfp8")
 MX_ATOMS = scales.to_blocked(MX.scales)
 TENSOR, ROW, BLOCK = RECIPE.TensorWise, RECIPE.RowWise, RECIPE.BlockWise1x32
-ONE = torch.tensor(1.0)
+ONE, ROW_BIAS = torch.tensor(1.0), random(M, 1)
 MX_SIDE = (MX_ATOMS, BLOCK)
 REFUSED = {
     "a wrong number of scales": ((A, B.t(), random(2), TENSOR, ONE, TENSOR), {}, r"must be \[\]"),
@@ -63,6 +63,26 @@ REFUSED = {
         (MX.data, MX.data.T, MX.scales, BLOCK, *MX_SIDE, ATOMS, ATOMS),
         {},
         "must have 512 elements, blocked, for 40 rows of 4 blocks, got 160",
+    ),
+    "a swizzle of one scale": (
+        (A, B.t(), ONE, TENSOR, ONE, TENSOR, ATOMS),
+        {},
+        "swizzle_a must be NO_SWIZZLE or None for TensorWise, got SWIZZLE_32_4_4",
+    ),
+    "more swizzles than scales": (
+        (MX.data, MX.data.T, *MX_SIDE, *MX_SIDE, [ATOMS, ATOMS], ATOMS),
+        {},
+        "must be one for each scale, got 2 for 1",
+    ),
+    "a bias of rows": (
+        (A, B.t(), ONE, TENSOR, ONE, TENSOR),
+        {"bias": ROW_BIAS},
+        r"bias must be \[56\]",
+    ),
+    "a gradient of the bias": (
+        (MX.data, MX.data.T, *MX_SIDE, *MX_SIDE, ATOMS, ATOMS),
+        {"bias": random(M).requires_grad_()},
+        "neither gradients",
     ),
     "no swizzle": ((MX.data, MX.data.T, *MX_SIDE, *MX_SIDE), {}, "swizzle_a must be SWIZZLE"),
     "scales of another format": (
