@@ -5,7 +5,8 @@
     %2 = linalg.generic {truncf} ins(%1) …                 %1 = arith.truncf %acc
     return %2                                              "tile.yield"(%1) }) {a_major = "k", …}
 
-The pass traces operands back, through transposes and extensions, to arguments of the function. It
+The pass traces operands back, through transposes and extensions, to arguments of the function. One
+that is elements times scales of their blocks is traced to both (`trace_scales`). The pass
 traces the result back from the return, through elementwise ops, to the matmul, and puts one scalar
 op for each of them into the epilogue's region.
 """
@@ -13,6 +14,7 @@ op for each of them into the epilogue's region.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -36,6 +38,7 @@ from .base import PassLog, refused, walk
 from .check_matmul import check_matmuls
 from .gather_epilogue import EpilogueGatherer
 from .trace_operand import Operand, check_casts, check_copies, trace_operands
+from .trace_scales import ScaledOperand, is_contraction, scale_operands, trace_scales
 
 MOST_EPILOGUE_OPS = 5000
 """Of one element; longer ones take minutes in LLVM and ptxas."""
@@ -45,14 +48,15 @@ MOST_EPILOGUE_OPS = 5000
 class Normalize:
     """linalg on tensors → one `tile.matmul` with operand layouts and epilogue region.
 
-    A `tile.scaled_matmul`, for which linalg has no op, stays as it is.
+    A product of operands that are elements times scales of blocks becomes a `tile.scaled_matmul`,
+    and one that stands there already stays as it is.
     """
 
     name: ClassVar[str] = "normalize"
     makes: ClassVar[tuple[str, ...]] = ("tile.matmul", "tile.scaled_matmul")
 
     def __call__(self, module: ir.Module, log: PassLog) -> None:
-        if walk(module, ScaledMatmulOp):  # linalg has no op for it, so it is an entry
+        if walk(module, ScaledMatmulOp):  # an entry beside linalg
             check_matmuls(module)
             log.did("took tile.scaled_matmul as it is")
             return
@@ -62,6 +66,10 @@ class Normalize:
 
     def _gather(self, function: func.FuncOp, log: PassLog) -> None:
         matmul = _the_matmul(function)
+        scaled = trace_scales(matmul)
+        if scaled:
+            self._gather_scaled(function, matmul, scaled, log)
+            return
         a, b = trace_operands(matmul)
         dtypes = _check_dtypes(matmul, a, b)
         _check_sizes(function)
@@ -70,7 +78,8 @@ class Normalize:
         check_casts(matmul, "A", a)
         check_casts(matmul, "B", b)
         _say_unsigned(function, [each for each in (a, b) if each.unsigned])
-        fused = _build(function, matmul, a, b)
+        operands = {"a": a.value, "b": b.value, **_majors(a, b)}
+        fused = _build(function, matmul, lambda c: MatmulOp(c=c, **operands))
         _erase_dead(function)
         sizes = "x".join(map(str, fused.c.type.shape))
         steps = len(list(fused.epilogue.blocks[0].operations)) - 1
@@ -78,6 +87,26 @@ class Normalize:
             rule = f"sums in f64 are stored as they are, got {steps} epilogue ops"
             raise refused(matmul, f"{rule}; compute them outside the kernel")
         log.did(f"gathered {sizes} matmul, {steps} epilogue ops")
+
+    def _gather_scaled(
+        self,
+        function: func.FuncOp,
+        matmul: Any,
+        sides: tuple[ScaledOperand, ScaledOperand],
+        log: PassLog,
+    ) -> None:
+        """The same of operands with block scales."""
+        _check_sizes(function)
+        _check_accumulator(matmul, DTYPES["f32"])
+        a, b = (each.elements for each in sides)
+        operands = {"a": a.value, "b": b.value, **_majors(a, b), **scale_operands(matmul, sides)}
+        fused = _build(function, matmul, lambda c: ScaledMatmulOp(c=c, **operands))
+        if any(each.sign_is_read for each in sides):
+            log.remark(matmul, "scales of f8E4M3FN are read without their sign, as by math.absf")
+        _erase_dead(function)
+        sizes = "x".join(map(str, fused.c.type.shape))
+        steps = len(list(fused.epilogue.blocks[0].operations)) - 1
+        log.did(f"gathered {sizes} matmul by block scales, {steps} epilogue ops")
 
 
 def _the_function(module: ir.Module) -> func.FuncOp:
@@ -94,6 +123,7 @@ def _the_function(module: ir.Module) -> func.FuncOp:
 
 def _the_matmul(function: func.FuncOp) -> Any:
     matmuls = walk(function, (linalg.MatmulOp, linalg.BatchMatmulOp))
+    matmuls = matmuls or [each for each in walk(function, linalg.GenericOp) if is_contraction(each)]
     if len(matmuls) != 1:
         raise refused(function, f"the function must hold one linalg.matmul, got {len(matmuls)}")
     return matmuls[0]
@@ -139,7 +169,7 @@ def _taken() -> str:
 
 
 def _check_accumulator(matmul: Any, wanted: DType) -> None:
-    accumulator = matmul.operands[2]
+    accumulator = list(matmul.operands)[-1]
     element = accumulator.type.element_type
     if str(element) != wanted.mlir:
         raise refused(
@@ -173,30 +203,24 @@ def _say_unsigned(function: func.FuncOp, operands: list[Operand]) -> None:
     function.operation.attributes["function_type"] = ir.TypeAttr.get(type_)
 
 
-def _build(function: func.FuncOp, matmul: Any, a: Operand, b: Operand) -> MatmulOp:
-    """Insert the fused op before the return and make the function return it."""
+def _build(function: func.FuncOp, matmul: Any, make: Callable[[ir.Type], MatmulOp]) -> MatmulOp:
+    """Insert the fused op, which `make` makes, before the return; the function returns it."""
     terminator = list(function.body.blocks[0].operations)[-1]
     if len(terminator.operands) != 1:
         raise refused(terminator, f"must return one tensor, got {len(terminator.operands)}")
     result = terminator.operands[0]
     _check_result(terminator, result, matmul)
     scratch = func.FuncOp("scratch", ([], []), ip=ir.InsertionPoint(function))
-    block = scratch.body.blocks.append(matmul.operands[2].type.element_type)
-    stacked = isinstance(matmul, linalg.BatchMatmulOp)
-    axes = ("b", "m", "n") if stacked else ("m", "n")
+    block = scratch.body.blocks.append(matmul.results[0].type.element_type)
+    axes = ("b", "m", "n")[-matmul.results[0].type.rank :]
     gather = EpilogueGatherer(matmul, block, axes)
     with ir.InsertionPoint(block), matmul.location:
         YieldOp(gather.element(result, axes))
     if not gather.reached:
-        raise refused(terminator, "the returned tensor does not depend on the linalg.matmul")
+        name = matmul.operation.name
+        raise refused(terminator, f"the returned tensor does not depend on the {name}")
     with ir.InsertionPoint(terminator), matmul.location:
-        fused = MatmulOp(
-            c=result.type,
-            a=a.value,
-            b=b.value,
-            a_major=ir.StringAttr.get(a.major),
-            b_major=ir.StringAttr.get(b.major),
-        )
+        fused = make(result.type)
     count = len(list(block.operations)) - 1
     if count > MOST_EPILOGUE_OPS:
         rule = f"an epilogue must have at most {MOST_EPILOGUE_OPS} ops"
@@ -205,6 +229,10 @@ def _build(function: func.FuncOp, matmul: Any, a: Operand, b: Operand) -> Matmul
     scratch.erase()
     terminator.operands[0] = fused.c
     return fused
+
+
+def _majors(a: Operand, b: Operand) -> dict[str, ir.Attribute]:
+    return {"a_major": ir.StringAttr.get(a.major), "b_major": ir.StringAttr.get(b.major)}
 
 
 def _check_result(terminator: Any, result: ir.Value, matmul: Any) -> None:

@@ -37,6 +37,7 @@ from ..passes import (
     thread_rules,
     tma_insertion,
     trace_operand,
+    trace_scales,
 )
 from ..passes.assign_threads import AssignThreads
 from ..passes.copy_insertion import CopyInsertion
@@ -69,7 +70,7 @@ INSTEAD_OF = {"copy-insertion": "tma-insertion"}
 ALL = (*PIPELINE, *LOWERING)
 # Modules whose refusals are a pass's, too.
 CALLS = {
-    Normalize: (accepted_ops, trace_operand, gather_epilogue),
+    Normalize: (accepted_ops, trace_operand, trace_scales, gather_epilogue),
     AssignThreads: (thread_rules,),
     ExpandLoops: (check_loops,),
     PlanMemory: (plan, check_memory, check_barriers),

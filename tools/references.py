@@ -15,7 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 from ..dialects.errors import CompileError
 from ..runtime.bundles.manifest import operands, output
+from ..runtime.element_types import DTYPES
 from .inputs import make_tensors
+from .scaled_inputs import fill_identity
 
 if TYPE_CHECKING:
     from ..compiler.spec import MatmulSpec
@@ -133,16 +135,19 @@ class OfSource:
         refuse_large(manifest["tensors"])
         self.arguments = self.random(seed)
         if identity and "arguments" in manifest:
-            place: Any = operands(manifest)["ab".index(identity)]["argument"]
-            chosen = self.arguments[place["index"]]
-            chosen.copy_(torch.eye(*chosen.shape))
+            place: Any = operands(manifest)["ab".index(identity)]
+            chosen = self.arguments[place["argument"]["index"]]
+            if DTYPES[place["dtype"]].bits < 8:
+                fill_identity(chosen, place["dtype"])
+            else:
+                chosen.copy_(torch.eye(*chosen.shape))
         return self.placed(manifest)
 
     def random(self, seed: int) -> list[Any]:
         """Random arguments, fixed by a seed."""
         from .oracle.tensors import random_arguments
 
-        return random_arguments(self.source.arguments, seed)
+        return random_arguments(self.source.arguments, seed, self.source.unread())
 
     def placed(self, manifest: Manifest) -> dict[str, Any]:
         """The arguments as the kernel takes them, and a poisoned output."""
@@ -166,7 +171,8 @@ class OfSource:
         """The source evaluated for the arguments."""
         from .oracle.tensors import as_numbers
 
-        numbers = [as_numbers(argument) for argument in self.arguments]
+        elements = [element for element, _ in self.source.arguments]
+        numbers = [as_numbers(*each) for each in zip(self.arguments, elements, strict=True)]
         return self.source.evaluate(numbers, hopper_gpu, by_fma=by_fma)
 
 

@@ -89,13 +89,12 @@ def _compared(seed: int, text: str, compiled: Any) -> Outcome:
     from tilewright.runtime.bundles.manifest import output
     from tilewright.runtime.judge.reference import compare, to_float64
     from tilewright.runtime.launch.devices import open_device
-    from tilewright.tools.oracle.tensors import as_numbers, random_arguments
     from tilewright.tools.references import OfSource
 
     reference = OfSource(text, "random.mlir")
-    reference.arguments = random_arguments(reference.source.arguments, seed)
+    reference.arguments = reference.random(seed)
     _sprinkle(reference.arguments, seed)
-    expected = reference.source.evaluate([as_numbers(each) for each in reference.arguments])
+    expected = reference.evaluated(hopper_gpu=False, by_fma=False)
     bundle = as_bundle(compiled)
     tensors = reference.placed(bundle.manifest)
     open_device("emulator").launch(bundle, tensors, seed, check="fast")

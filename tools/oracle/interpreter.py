@@ -50,6 +50,19 @@ class Source:
             self.result = _tensor_type(self.function, returned[0].type)
 
     @one_thread_at_a_time
+    def unread(self) -> dict[int, np.ndarray]:
+        """Of arguments that linalg.generic alone reads, where there are elements that none does."""
+        block, found = self.function.regions[0].blocks[0], {}
+        with self.context, _named(self.name):
+            for number, argument in enumerate(block.arguments):
+                read = np.zeros(argument.type.shape, bool)
+                for use in argument.uses:
+                    read |= _read_by(use, read.shape)
+                if not read.all() and list(argument.uses):
+                    found[number] = ~read
+        return found
+
+    @one_thread_at_a_time
     def evaluate(
         self,
         arguments: Sequence[np.ndarray],
@@ -121,6 +134,15 @@ class _Run:
         if self.by_fma:
             return accumulator_interval(a.middle, b.middle)
         return sums_of_floats(_as_tf32(a.middle), _as_tf32(b.middle), self.hopper_gpu)
+
+
+def _read_by(use: Any, shape: Sequence[int]) -> np.ndarray:
+    """Which elements of an argument an op reads."""
+    if use.owner.name != "linalg.generic":
+        return np.ones(shape, bool)
+    read = np.zeros(shape, bool)
+    read[structured.Loops.of(use.owner.opview).places(use.operand_number)] = True
+    return read
 
 
 def _with_outer(run: _Run, outer: Mapping[Any, Any]) -> structured.Body:

@@ -64,7 +64,17 @@ def _float_op(op: Any, name: str, inputs: Sequence[Any]) -> Interval:
         refuse(op, f"arithmetic in {type_}")
     exact = intervals.FLOAT_OPERATIONS[name](*inputs)
     result = intervals.rounded(name, exact, *inputs)
+    if name == "arith.mulf":
+        result = _unless_held(exact, result, type_)
     return result if type_ == "f32" else _perhaps_rounded(result, type_)
+
+
+def _unless_held(exact: Interval, erring: Interval, type_: str) -> Interval:
+    """A product without error where its type holds it; what may be flushed to 0 has one."""
+    normal = (np.abs(exact.low) >= intervals.SMALLEST_NORMAL) | (exact.low == 0)
+    held = (exact.low == exact.high) & (round_to(exact.low, type_) == exact.low) & normal
+    low, high = np.where(held, exact.low, erring.low), np.where(held, exact.high, erring.high)
+    return Interval(low, erring.middle, high, erring.nan)
 
 
 def _perhaps_rounded(value: Interval, type_: str) -> Interval:

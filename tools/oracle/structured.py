@@ -2,7 +2,8 @@
 
 parallel loops             each operand is read where its map says, the body is evaluated on
                            whole arrays, and the output's map places what it yields
-out += x · y along loops   a product of two matrices: the sums may be in any order
+out += x · y along loops   a product of two matrices: the sums may be in any order. Each may be a
+                           product itself, such as of elements and their blocks' scales
 """
 
 # The upstream builders have no type stubs.
@@ -10,17 +11,20 @@ out += x · y along loops   a product of two matrices: the sums may be in any or
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import functools
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from ...dialects.mlir import ir
-from ...runtime.judge.intervals import Interval, stacked
+from ...runtime.judge.intervals import Interval, multiply, stacked
+from .rounding import round_to
 from .scalars import evaluate, stored
 from .values import Value, element_type, places, refuse
 
+PRODUCTS = ("arith.mulf", "arith.muli")
 Body = Callable[[Any, Sequence[Any]], list[Value]]
 
 
@@ -66,6 +70,24 @@ class Loops:
             refuse(self.op, f"product or result indexed by {_text(self.maps[operand])}")
         return found
 
+    def named(self, operand: int) -> set[int]:
+        """The loops that an operand's index is made of."""
+        return set().union(*(_dims(result) for result in self.maps[operand]))
+
+    def places(self, operand: int) -> tuple[np.ndarray, ...]:
+        """Along each axis of an operand, which elements the loops read, in shapes that broadcast.
+
+        Refuses a place that the operand does not have.
+        """
+        grids = np.ogrid[tuple(slice(extent) for extent in self.extents)]
+        index = tuple(np.asarray(_affine(self.op, each, grids)) for each in self.maps[operand])
+        for axis, (along, extent) in enumerate(
+            zip(index, self.op.operands[operand].type.shape, strict=True)
+        ):
+            if along.min() < 0 or along.max() >= extent:
+                refuse(self.op, f"index out of bounds along axis {axis}")
+        return index
+
 
 def generic(
     op: Any, operands: Sequence[Any], sums: Callable[..., Value], body: Body
@@ -74,29 +96,26 @@ def generic(
     loops = Loops.of(op)
     if loops.reductions:
         return [_contraction(loops, operands, sums)]
-    inputs = [
-        _gather(loops, operand, results)
-        for operand, results in zip(operands, loops.maps, strict=True)
-    ]
+    inputs = [_gather(loops, operand, number) for number, operand in enumerate(operands)]
     yielded = body(op, inputs)
     first = len(operands) - len(op.results)
     return [_placed(loops, value, first + i, op.results[i].type) for i, value in enumerate(yielded)]
 
 
-def _gather(loops: Loops, operand: Any, results: Sequence[Any]) -> Any:
+def _gather(loops: Loops, operand: Any, number: int) -> Any:
     """An operand's elements in the order of the loops."""
-    if isinstance(operand, Undefined) or not results:
+    if isinstance(operand, Undefined) or not loops.maps[number]:
         return operand
-    grids = np.ogrid[tuple(slice(extent) for extent in loops.extents)]
-    index = tuple(np.asarray(_affine(loops.op, result, grids)) for result in results)
+    index = loops.places(number)
+    return places(operand, lambda part: part[index])
 
-    def gathered(part: np.ndarray) -> np.ndarray:
-        for axis, places_ in enumerate(index):
-            if places_.min() < 0 or places_.max() >= part.shape[axis]:
-                refuse(loops.op, f"index out of bounds along axis {axis}")
-        return part[index]
 
-    return places(operand, gathered)
+def _dims(expression: Any) -> set[int]:
+    """The loops that an affine expression is of."""
+    if isinstance(expression, ir.AffineDimExpr):
+        return {ir.AffineDimExpr(expression).position}
+    kind = next((kind for kind in _AFFINE if isinstance(expression, kind)), None)
+    return set() if kind is None else _dims(kind(expression).lhs) | _dims(kind(expression).rhs)
 
 
 def _affine(op: Any, expression: Any, grids: Sequence[np.ndarray]) -> Any:
@@ -136,10 +155,10 @@ def _placed(loops: Loops, value: Value, operand: int, type_: Any) -> Value:
 def _contraction(loops: Loops, operands: Sequence[Any], sums: Callable[..., Value]) -> Value:
     """The sums along the reduction loops of the products of two operands, and what was there."""
     op = loops.op
-    if len(operands) != 3 or len(op.results) != 1:
-        refuse(op, "reduction but sums of products of two operands")
-    a, b = _factors(op, operands)
-    of_a, of_b, of_c = (loops.dims(operand) for operand in range(3))
+    if len(operands) < 3 or len(op.results) != 1:
+        refuse(op, "reduction but sums of products")
+    (a, of_a), (b, of_b) = _sides(loops, operands)
+    of_c = loops.dims(len(operands) - 1)
     m, n = (tuple(dim for dim in of_c if dim in of and dim not in other)
             for of, other in ((of_a, of_b), (of_b, of_a)))  # fmt: skip
     k, both = loops.reductions, tuple(dim for dim in of_c if dim in of_a and dim in of_b)
@@ -152,9 +171,41 @@ def _contraction(loops: Loops, operands: Sequence[Any], sums: Callable[..., Valu
     order = [(*both, *m, *n).index(dim) for dim in of_c]
     product = places(total, lambda part: part.reshape(shape).transpose(order))
     addition, type_ = _addition(op), element_type(op.results[0].type)
-    if type_ == "f64" and _is_zero(operands[2]):
+    if type_ == "f64" and _is_zero(operands[-1]):
         return product  # scalars are evaluated in f64, which leaves no limits of a sum in f64
-    return stored(evaluate(addition, [operands[2], product]), type_)
+    return stored(evaluate(addition, [operands[-1], product]), type_)
+
+
+def _sides(loops: Loops, operands: Sequence[Any]) -> list[tuple[Value, tuple[int, ...]]]:
+    """Both matrices that are multiplied, each with its loops."""
+    factors = _factors(loops.op, operands)
+    if len(operands) == 3:
+        if sorted(factors) != [0, 1]:
+            refuse(loops.op, "product but of its two operands")
+        return [(factors[number], loops.dims(number)) for number in range(2)]
+    if len(factors) != len(operands) - 1:
+        refuse(loops.op, "product that leaves out an operand, or takes one twice")
+    *_, m, n = loops.dims(len(operands) - 1)
+    of_rows, of_columns = (
+        [number for number in factors if dim in loops.named(number)] for dim in (m, n)
+    )
+    if sorted(of_rows + of_columns) != sorted(factors) or not of_rows or not of_columns:
+        refuse(loops.op, "product but of factors of rows and of columns")
+    return [_multiplied(loops, factors, numbers) for numbers in (of_rows, of_columns)]
+
+
+def _multiplied(
+    loops: Loops, factors: Mapping[int, Value], numbers: Sequence[int]
+) -> tuple[Value, tuple[int, ...]]:
+    """The product of some factors, which float32 must hold exactly, along all their loops."""
+    gathered = [_gather(loops, factors[number], number) for number in numbers]
+    whole = functools.reduce(multiply, gathered)
+    if not np.array_equal(round_to(whole.middle, "f32"), whole.middle, equal_nan=True):
+        refuse(loops.op, "product that is rounded before it is summed")
+    dims = tuple(sorted(set().union(*(loops.named(number) for number in numbers))))
+    extents = [loops.extents[dim] for dim in dims]
+    full = [e if dim in dims else 1 for dim, e in enumerate(loops.extents)]
+    return places(whole, lambda part: np.broadcast_to(part, full).reshape(extents)), dims
 
 
 def _is_zero(value: Value) -> bool:
@@ -203,21 +254,30 @@ def _addition(op: Any) -> Any:
     return value.owner.opview
 
 
-def _factors(op: Any, operands: Sequence[Any]) -> tuple[Value, Value]:
-    """What is multiplied: the first two operands, each alone, after its casts in the body."""
+def _factors(op: Any, operands: Sequence[Any]) -> dict[int, Value]:
+    """What is multiplied: operands by their numbers, each alone, after its casts in the body."""
     block = op.regions[0].blocks[0]
-    addition = _addition(op)
-    summed = [value for value in addition.operands if value != block.arguments[2]]
-    if len(summed) != 1 or isinstance(summed[0].owner, ir.Block):
+    addition, last = _addition(op), len(operands) - 1
+    summed = [value for value in addition.operands if value != block.arguments[last]]
+    if len(summed) != 1 or _name_of(summed[0]) not in PRODUCTS:
         refuse(op, "reduction but sums of products")
-    product = summed[0].owner.opview
-    if product.operation.name not in ("arith.mulf", "arith.muli"):
-        refuse(op, "reduction but sums of products")
-    factors = [_cast(op, value, operands) for value in product.operands]
-    if sorted(number for number, _ in factors) != [0, 1]:
-        refuse(op, "product but of its two operands")
-    by_number = dict(factors)
-    return by_number[0], by_number[1]
+    return dict(_leaves(op, summed[0], operands))
+
+
+def _leaves(op: Any, value: Any, operands: Sequence[Any]) -> Iterator[tuple[int, Value]]:
+    """The factors of a product, itself of products perhaps."""
+    if _name_of(value) not in PRODUCTS:
+        yield _cast(op, value, operands)
+        return
+    for factor in value.owner.operands:
+        if _name_of(factor) == "arith.muli":
+            refuse(op, "product of several integers")
+        yield from _leaves(op, factor, operands)
+
+
+def _name_of(value: Any) -> str:
+    """The op that gives a value, "" for a block's argument."""
+    return "" if isinstance(value.owner, ir.Block) else value.owner.name
 
 
 def _cast(op: Any, value: Any, operands: Sequence[Any]) -> tuple[int, Value]:

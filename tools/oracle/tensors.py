@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from ...dialects.errors import CompileError
-from ...runtime.element_types import INTEGERS, TORCH_NAMES, torch_dtype
+from ...runtime.element_types import DTYPES, INTEGERS, TORCH_NAMES, torch_dtype
+from ...runtime.judge.block_scales import decoded
 
 POISON = -0x5A5A5A5B  # of outputs that have no NaN
 TORCH = {
@@ -17,21 +18,61 @@ TORCH = {
     "i8": "int8", "i16": "int16", "i32": "int32", "i64": "int64",
 }  # fmt: skip
 """torch's names of MLIR's element types."""
+CODED = {"f4E2M1FN": "e2m1", "f6E2M3FN": "e2m3", "f6E3M2FN": "e3m2", "f8E8M0FNU": "ue8m0"}
+"""Types of which tensors are of codes, by the judge's names; those below 8 bits lie packed."""
+USUAL_POWERS = 120, 136
+"""Codes of f8E8M0FNU whose products float32 holds."""
+POSITIVE, NAN_CODE = 0x7F, {"f8E8M0FNU": 0xFF, "f8E4M3FN": 0x7F}
 
 
-def random_arguments(types: Sequence[tuple[str, tuple[int, ...]]], seed: int) -> list[Any]:
-    """A contiguous torch tensor for each argument: normals, or integers of the whole range."""
+def random_arguments(
+    types: Sequence[tuple[str, tuple[int, ...]]],
+    seed: int,
+    unread: Mapping[int, Any] | None = None,
+) -> list[Any]:
+    """A contiguous torch tensor for each argument: normals, codes, or integers of the whole range.
+
+    Elements that nobody reads, which `unread` names by argument, are NaN where the type is one of
+    scales. f8E4M3FN beside f4E2M1FN are scales without a sign.
+    """
     import torch
 
     generator = torch.Generator().manual_seed(seed)
-    return [_random(element, shape, generator) for element, shape in types]
+    made = [_random(element, shape, generator) for element, shape in types]
+    elements = {element for element, _ in types}
+    for number, (element, _) in enumerate(types):
+        if element == "f8E4M3FN" and "f4E2M1FN" in elements and "f8E8M0FNU" not in elements:
+            made[number].view(torch.uint8).bitwise_and_(POSITIVE)
+        if element in NAN_CODE and unread and number in unread:
+            hidden = torch.from_numpy(unread[number])
+            made[number].view(torch.uint8).masked_fill_(hidden, NAN_CODE[element])
+    return made
+
+
+def _codes(element: str, shape: Sequence[int], generator: Any) -> Any:
+    """Random codes, of a type below 8 bits packed along the last dim."""
+    import torch
+
+    dtype = DTYPES[CODED[element]]
+    if dtype.bits == 8:
+        codes = torch.randint(*USUAL_POWERS, shape, generator=generator, dtype=torch.uint8)
+        return codes.view(torch_dtype(dtype.name))
+    *outer, last = shape
+    if last * dtype.bits % 8:
+        rule = f"rows of {element} must be whole bytes, got {last} elements"
+        raise CompileError(f"reference: {rule}")
+    packed = [*outer, last * dtype.bits // 8]
+    codes = torch.randint(0, 256, packed, generator=generator, dtype=torch.uint8)
+    return codes.view(torch_dtype(dtype.name))
 
 
 def _random(element: str, shape: Sequence[int], generator: Any) -> Any:
     import torch
 
+    if element in CODED:
+        return _codes(element, shape, generator)
     if element not in TORCH:
-        known = ", ".join(TORCH)
+        known = ", ".join((*TORCH, *CODED))
         raise CompileError(f"reference: arguments must be of {known}, got {element}")
     dtype = getattr(torch, TORCH[element])
     if dtype.is_floating_point:
@@ -41,8 +82,10 @@ def _random(element: str, shape: Sequence[int], generator: Any) -> Any:
     return torch.randint(max(limits.min, -(2**62)), high, shape, generator=generator, dtype=dtype)
 
 
-def as_numbers(argument: Any) -> np.ndarray:
-    """A torch tensor as float64, or as int64."""
+def as_numbers(argument: Any, element: str = "") -> np.ndarray:
+    """A torch tensor as float64, or as int64; an MLIR element type says of codes what they mean."""
+    if element in CODED:
+        return decoded(argument, CODED[element])
     wide = argument.double() if argument.dtype.is_floating_point else argument.long()
     return wide.numpy()
 
@@ -69,7 +112,7 @@ def _input(declared: Mapping[str, Any], arguments: Sequence[Any]) -> Any:
     argument = arguments[place["index"]]
     seen = argument.swapaxes(-1, -2) if place["transposed"] else argument
     wanted = [declared["shape"], TORCH_NAMES[declared["dtype"]]]
-    got = [list(seen.shape), str(seen.dtype).replace("int8", _byte(declared))]
+    got = [list(seen.shape), str(seen.dtype).replace("torch.int8", _byte(declared))]
     if got != wanted:
         raise CompileError(f"{where}: must be argument {place['index']}, {got}, got {wanted}")
     return _laid_out(seen, declared)
@@ -77,7 +120,7 @@ def _input(declared: Mapping[str, Any], arguments: Sequence[Any]) -> Any:
 
 def _byte(declared: Mapping[str, Any]) -> str:
     """torch's byte that the manifest names: MLIR's i8 has no sign."""
-    return "uint8" if declared["dtype"] == "u8" else "int8"
+    return "torch.uint8" if declared["dtype"] == "u8" else "torch.int8"
 
 
 def _laid_out(seen: Any, declared: Mapping[str, Any]) -> Any:
@@ -86,6 +129,9 @@ def _laid_out(seen: Any, declared: Mapping[str, Any]) -> Any:
 
     dtype = torch_dtype(declared["dtype"])
     wanted = torch.empty_strided(declared["shape"], declared["strides"], dtype=dtype)
+    if dtype.itemsize == 1:  # torch copies no tensor of some of these types
+        wanted.view(torch.uint8).copy_(seen.view(torch.uint8))
+        return wanted
     return wanted.copy_(seen.view(dtype))
 
 

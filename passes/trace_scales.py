@@ -1,0 +1,367 @@
+"""Finds the block scales of a product of linalg; used by `normalize`.
+
+    %w = linalg.generic ins(%a, %s) {                  linalg.generic ins(%a, %s, %b, %t) {
+         yield extf(%x) * extf(%u) }             or         yield %sum + x * u * y * v }
+    linalg.matmul ins(%w, …)
+                                 →    a: %a, "k"     a_scales: %s, by 32 elements of K
+
+An operand is a product of elements and scales. The scale of an element may be read in any number of
+steps, such as a broadcast of it first. What counts is the place that all indexing maps together
+name, and that is held to the formula of each layout at every row and every element of K.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..dialects.dtypes import (
+    SCALED_FORMATS,
+    blocked_scale_shape,
+    scale_dtype,
+    scaled_dtype,
+    scaled_mma,
+)
+from ..dialects.mlir import ir, linalg
+from .base import refused
+from .trace_operand import Operand, check_copies, check_parallel, map_dims
+
+CASTS = ("arith.extf", "arith.truncf")
+WIDE = ("f32", "bf16")
+MAGNITUDE, UNSIGNED = "math.absf", "f8E8M0FNU"
+BLOCK_OF = {each.scale: each.block for each in SCALED_FORMATS.values()}
+Index = tuple[ir.AffineExpr, ...]
+Formula = Callable[[int], int]
+
+
+@dataclass(frozen=True)
+class Factor:
+    """An argument of the function that a product multiplies, at the place that `index` names.
+
+    `op` is the one that multiplies, `steps` the ops that its elements go through, the last first.
+    """
+
+    value: ir.Value
+    index: Index
+    op: Any
+    steps: tuple[str, ...] = ()
+
+    @property
+    def loops(self) -> set[int]:
+        """The loops that it is indexed by."""
+        return {dim for each in self.index for dim in _dims(each)}
+
+    @property
+    def type(self) -> ir.RankedTensorType:
+        return ir.RankedTensorType(self.value.type)
+
+    @property
+    def at(self) -> str:
+        """Its index as MLIR prints it."""
+        return f"({', '.join(map(str, self.index))})"
+
+
+@dataclass(frozen=True)
+class ScaledOperand:
+    """An operand with its scales, an argument of the function: one for `block` elements of K."""
+
+    elements: Operand
+    scales: ir.Value
+    block: int
+    sign_is_read: bool
+    """Whether the text reads a sign of its scales, which no tensor core does."""
+
+
+def is_contraction(generic: Any) -> bool:
+    """Whether a linalg.generic sums what may be a product with scales: of three inputs or more."""
+    kinds = [str(kind) for kind in generic.attributes["iterator_types"]]
+    return len(generic.operands) > 3 and any("parallel" not in kind for kind in kinds)
+
+
+def trace_scales(matmul: Any) -> tuple[ScaledOperand, ScaledOperand] | None:
+    """A and B of a contraction with block scales; None where neither operand is a product."""
+    if not isinstance(matmul, linalg.GenericOp) and not any(map(_is_product, matmul.operands)):
+        return None
+    loops = _loops(matmul)
+    factors = list(_contracted(matmul))
+    sides = [[each for each in factors if loops[axis] in each.loops] for axis in "mn"]
+    for each in factors:
+        if not any(each in side for side in sides):
+            rule = "a factor of a product must be indexed by its row or column and by K"
+            cure = "multiply the result by one of a whole tensor"
+            raise refused(each.op, f"{rule}, got {each.value.type} at {each.at}; {cure}")
+    a, b = (
+        _operand(matmul, name, side, loops["b"], loops[axis], loops["k"])
+        for name, axis, side in zip("AB", "mn", sides, strict=True)
+    )
+    return a, b
+
+
+def scale_operands(
+    matmul: Any, sides: tuple[ScaledOperand, ScaledOperand]
+) -> dict[str, ir.Value | ir.Attribute]:
+    """What `tile.scaled_matmul` takes beside A and B; refuses those that no MMA takes together."""
+    a, b = sides
+    types = [str(ir.RankedTensorType(each.scales.type).element_type) for each in sides]
+    of_a, of_b = (scaled_dtype(each.elements.element) for each in sides)
+    scale = scale_dtype(types[0]) if types[0] == types[1] else None
+    if not (of_a and of_b and scale and scaled_mma(of_a, of_b, scale, a.block)):
+        got = ", ".join(f"{e.elements.element} by {t}" for e, t in zip(sides, types, strict=True))
+        rule = "A and B must be formats that an MMA takes together (docs/block-scales.md)"
+        raise refused(matmul, f"{rule}, got {got}; convert one of them")
+    block = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), a.block)
+    return {"a_scales": a.scales, "b_scales": b.scales, "block": block}
+
+
+def _is_product(value: ir.Value) -> bool:
+    """Whether an operand is multiplied before the contraction."""
+    if isinstance(value.owner, ir.Block):
+        return False
+    op = value.owner.opview
+    if op.operation.name == "arith.mulf":
+        return True
+    if isinstance(op, linalg.GenericOp):
+        body = op.operation.regions[0].blocks[0]
+        if any(each.operation.name == "arith.mulf" for each in body.operations):
+            return True
+    return len(op.operands) > 0 and _is_product(op.operands[0])
+
+
+def _loops(matmul: Any) -> dict[str, int]:
+    """Which loop is m, n and k, and b of a stack, -1 without."""
+    maps = ir.ArrayAttr(matmul.attributes["indexing_maps"])
+    *stack, m, n = map_dims(maps[len(maps) - 1], matmul)
+    count = ir.AffineMapAttr(maps[0]).value.n_dims
+    (k, *others) = set(range(count)) - {m, n, *stack} or {-1}
+    if others or len(stack) > 1 or k < 0:
+        raise refused(matmul, f"must have one loop along K, got {count} loops")
+    return {"b": stack[0] if stack else -1, "m": m, "n": n, "k": k}
+
+
+def _contracted(matmul: Any) -> Iterator[Factor]:
+    """What the contraction multiplies, back to arguments of the function."""
+    (body,) = matmul.operation.regions[0].blocks
+    arguments = list(body.arguments)
+    total = list(body.operations)[-1].operands[0]
+    terms = []
+    if not isinstance(total.owner, ir.Block) and total.owner.name == "arith.addf":
+        terms = [each for each in total.owner.operands if each != arguments[-1]]
+    if len(terms) != 1:
+        raise refused(matmul, "its region must yield the output plus the product of its inputs")
+    maps = ir.ArrayAttr(matmul.attributes["indexing_maps"])
+    whole = [tuple(ir.AffineMapAttr(each).value.results) for each in maps]
+    yield from _of_body(matmul, terms[0], whole, ())
+
+
+def _of_body(op: Any, value: ir.Value, maps: list[Index], steps: tuple[str, ...]) -> Iterator[Any]:
+    """The factors of a scalar in an op's body, whose arguments are read at `maps`."""
+    if isinstance(value.owner, ir.Block):
+        number = ir.BlockArgument(value).arg_number
+        if value.owner != op.operation.regions[0].blocks[0] or number == len(maps) - 1:
+            raise refused(op, "a factor must be an input of the op, got another value")
+        yield from _of_tensor(op, op.operands[number], maps[number], steps)
+        return
+    for operand, more in _through(op, value.owner.opview, steps):
+        yield from _of_body(op, operand, maps, more)
+
+
+def _of_tensor(user: Any, value: ir.Value, index: Index, steps: tuple[str, ...]) -> Iterator[Any]:
+    """The factors of a tensor at a place."""
+    if isinstance(value.owner, ir.Block):
+        yield Factor(value, index, user, steps)
+        return
+    op = value.owner.opview
+    if isinstance(op, linalg.GenericOp):
+        check_parallel(op)
+        yield from _of_generic(op, index, steps)
+    elif isinstance(op, linalg.TransposeOp):
+        check_copies(op)
+        order = list(ir.DenseI64ArrayAttr(op.attributes["permutation"]))
+        turned = tuple(index[order.index(dim)] for dim in range(len(order)))
+        yield from _of_tensor(user, op.operands[0], turned, steps)
+    elif isinstance(op, linalg.BroadcastOp):
+        check_copies(op)
+        added = set(ir.DenseI64ArrayAttr(op.attributes["dimensions"]))
+        kept = tuple(each for dim, each in enumerate(index) if dim not in added)
+        yield from _of_tensor(user, op.operands[0], kept, steps)
+    else:
+        for operand, more in _through(op, op, steps):
+            yield from _of_tensor(op, operand, index, more)
+
+
+def _of_generic(op: Any, index: Index, steps: tuple[str, ...]) -> Iterator[Factor]:
+    """The factors of a linalg.generic's result at a place: its loops are what that place says."""
+    attributes = ir.ArrayAttr(op.attributes["indexing_maps"])
+    *maps, target = (ir.AffineMapAttr(each).value for each in attributes)
+    order = map_dims(attributes[len(maps)], op)
+    if sorted(order) != list(range(target.n_dims)):
+        raise refused(op, f"the output map must use every loop dim once, got {target}")
+    count = 1 + max((dim for each in index for dim in _dims(each)), default=0)
+    loops = ir.AffineMap.get(count, 0, [index[order.index(dim)] for dim in range(len(order))])
+    read = [tuple(each.compose(loops).maybe_downcast() for each in map_.results) for map_ in maps]
+    (body,) = op.operation.regions[0].blocks
+    yield from _of_body(op, list(body.operations)[-1].operands[0], [*read, index], steps)
+
+
+def _through(user: Any, op: Any, steps: tuple[str, ...]) -> list[tuple[ir.Value, tuple[str, ...]]]:
+    """What an op multiplies or converts, with the steps from there on."""
+    name = op.operation.name
+    if name == "arith.mulf":
+        _check_wide(op)
+        if MAGNITUDE in steps:
+            raise refused(op, "math.absf must be taken of scales alone, got a product")
+        return [(each, steps) for each in op.operands]
+    if name in CASTS or name == MAGNITUDE:
+        if name == "arith.truncf":
+            _check_wide(op)
+        return [(op.operands[0], (*steps, name))]
+    rule = "an operand must be elements, or elements times scales of their blocks, through"
+    takes = "transposes, broadcasts, extf and mulf"
+    raise refused(user, f"{rule} {takes}, got {name}; compute anything else before the kernel")
+
+
+def _check_wide(op: Any) -> None:
+    """Products are exact in what has the exponents of f32 and 8 bits, and so is a truncation."""
+    type_ = op.results[0].type
+    got = str(type_.element_type if isinstance(type_, ir.RankedTensorType) else type_)
+    if got not in WIDE:
+        rule = f"elements times scales must be {' or '.join(WIDE)}, which hold them exactly"
+        raise refused(op, f"{rule}, got {got}; extend them to f32")
+
+
+def _operand(
+    matmul: Any, name: str, factors: Sequence[Factor], b: int, mn: int, k: int
+) -> ScaledOperand:
+    """The operand that its factors are."""
+    if len(factors) != 2:
+        other = "BA"[name == "B"]
+        got = "; ".join(f"{each.value.type} at {each.at}" for each in factors) or "none"
+        rule = f"{name} must be elements times scales, two factors indexed by its d{mn}, as {other}"
+        raise refused(matmul, f"{rule}, got {got}; give both operands scales")
+    named = {b: "b", mn: "mn", k: "k"}
+    whole = [tuple(_axis(each, named) for each in factor.index) for factor in factors]
+    scales = [number for number, axes in enumerate(whole) if not _is_whole(axes)]
+    if len(scales) != 1:
+        got = ", ".join(factor.at for factor in factors)
+        rule = f"{name} must be elements, one at each d{mn} and d{k}, times scales of blocks"
+        raise refused(factors[0].op, f"{rule}, got factors at {got}; index scales by blocks")
+    elements, scale = factors[1 - scales[0]], factors[scales[0]]
+    if set(elements.steps) - set(CASTS):
+        raise refused(elements.op, f"elements of {name} must be extended, got their magnitude")
+    axes = whole[1 - scales[0]]
+    operand = Operand(elements.value, axes, elements.steps)
+    rows, depth = (operand.type.shape[axes.index(axis)] for axis in ("mn", "k"))
+    block = _block(name, scale, depth)
+    _check_place(name, scale, (b, mn, k), (rows, depth), block)
+    signed = str(scale.type.element_type) != UNSIGNED and MAGNITUDE not in scale.steps
+    return ScaledOperand(operand, scale.value, block, signed)
+
+
+def _axis(expression: ir.AffineExpr, named: dict[int, str]) -> str:
+    """What a plain loop is called, "" for any other index."""
+    if not isinstance(expression, ir.AffineDimExpr):
+        return ""
+    return named.get(ir.AffineDimExpr(expression).position, "")
+
+
+def _is_whole(axes: tuple[str, ...]) -> bool:
+    """Whether an index names each element of a matrix, or of those of a stack, once."""
+    return sorted(each for each in axes if each != "b") == ["k", "mn"]
+
+
+def _block(name: str, scale: Factor, depth: int) -> int:
+    """The elements of K that share a scale, which its type says."""
+    dtype = scale_dtype(str(scale.type.element_type))
+    if dtype is None:
+        rule = f"scales of {name} must be f8E8M0FNU, of 32 elements each, or f8E4M3FN, of 16"
+        raise refused(scale.op, f"{rule}, got {scale.type.element_type}; convert them")
+    block = BLOCK_OF[dtype.name]
+    if depth % block:
+        rule = f"K must be a multiple of the {block} elements of a block"
+        raise refused(scale.op, f"{rule}, got {depth}; pad K")
+    return block
+
+
+def _check_place(
+    name: str, scale: Factor, loops: tuple[int, int, int], extents: tuple[int, int], block: int
+) -> None:
+    """Whether the scales are those of blocks: indexed so at every row and element, and as many."""
+    rows, blocks = extents[0], extents[1] // block
+    layouts = {"linear": _LINEAR, "blocked": _BLOCKED}
+    shapes = {"linear": (rows, blocks), "blocked": blocked_scale_shape(rows, blocks)}
+    stack = int(bool(scale.index) and _axis(scale.index[0], {loops[0]: "b"}) == "b")
+    index = scale.index[stack:]
+    found = [each for each, of in layouts.items() if _is_at(index, of, loops[1:], extents, block)]
+    if not found:
+        mn, k = loops[1:]
+        kb = f"d{k} floordiv {block}"
+        atoms = f"d{mn} floordiv 128, d{k} floordiv {4 * block}, d{mn} mod 32, (d{mn} floordiv 32)"
+        rule = f"scales of {name} must be indexed (d{mn}, {kb}), or as atoms ({atoms} mod 4, ({kb})"
+        raise refused(scale.op, f"{rule} mod 4), got {scale.at}; index them so")
+    shape = shapes[found[0]]
+    if tuple(scale.type.shape[stack:]) != shape:
+        got = f"{list(scale.type.shape)} for {rows} rows of {blocks} blocks"
+        raise refused(scale.op, f"{found[0]} scales of {name} must be {list(shape)}, got {got}")
+
+
+_LINEAR: tuple[tuple[int, Formula], ...] = ((0, lambda row: row), (1, lambda block: block))
+_BLOCKED: tuple[tuple[int, Formula], ...] = (
+    (0, lambda row: row // 128),
+    (1, lambda block: block // 4),
+    (0, lambda row: row % 32),
+    (0, lambda row: row // 32 % 4),
+    (1, lambda block: block % 4),
+)
+"""The place of the scale of a row and a block (cuBLAS, block scaling factors layout)."""
+
+
+def _is_at(
+    index: Index,
+    layout: tuple[tuple[int, Formula], ...],
+    loops: tuple[int, ...],
+    extents: tuple[int, int],
+    block: int,
+) -> bool:
+    """Whether each part of an index is what the layout says, for all values of its loop."""
+    if len(index) != len(layout):
+        return False
+    for expression, (side, formula) in zip(index, layout, strict=True):
+        if not _dims(expression) <= {loops[side]}:
+            return False
+        value, step = _function(expression), (1, block)[side]
+        if any(value(i) != formula(i // step) for i in range(extents[side])):
+            return False
+    return True
+
+
+def _function(expression: ir.AffineExpr) -> Formula:
+    """An affine expression of one loop as a function of it."""
+    if isinstance(expression, ir.AffineDimExpr):
+        return lambda i: i
+    if isinstance(expression, ir.AffineConstantExpr):
+        constant = ir.AffineConstantExpr(expression).value
+        return lambda i: constant
+    kind = next(kind for kind in _ARITHMETIC if isinstance(expression, kind))
+    both, combine = kind(expression), _ARITHMETIC[kind]
+    left, right = _function(both.lhs), _function(both.rhs)
+    return lambda i: combine(left(i), right(i))
+
+
+_ARITHMETIC: dict[Any, Callable[[int, int], int]] = {
+    ir.AffineAddExpr: lambda a, b: a + b,
+    ir.AffineMulExpr: lambda a, b: a * b,
+    ir.AffineModExpr: lambda a, b: a % b,
+    ir.AffineFloorDivExpr: lambda a, b: a // b,
+    ir.AffineCeilDivExpr: lambda a, b: -(-a // b),
+}
+
+
+def _dims(expression: ir.AffineExpr) -> set[int]:
+    """The loops that an affine expression is of."""
+    if isinstance(expression, ir.AffineDimExpr):
+        return {ir.AffineDimExpr(expression).position}
+    if isinstance(expression, ir.AffineConstantExpr):
+        return set()
+    both: Any = next(kind for kind in _ARITHMETIC if isinstance(expression, kind))(expression)
+    return _dims(both.lhs) | _dims(both.rhs)

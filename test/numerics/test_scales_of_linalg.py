@@ -1,0 +1,158 @@
+"""Linalg that multiplies by scales of blocks becomes a kernel of block-scaled MMAs, or is refused.
+
+The text is judged by its own evaluation, which reads indices and bodies and knows no formats.
+"""
+
+import pytest
+from fuzz_linalg import judge_problem
+from random_linalg import Problem
+from scaled_linalg import FORMS, scaled_text
+
+from tilewright.compiler.driver import LinalgText, compile_matmul
+from tilewright.dialects.errors import CompileError
+
+PRODUCTS = (
+    ("mxfp8", "mxfp8_e5m2"),
+    ("mxfp6", "mxfp6_e3m2"),
+    ("mxfp4", "mxfp4"),
+    ("nvfp4", "nvfp4"),
+    ("mxfp4", "mxfp8"),
+)
+
+
+@pytest.mark.array(1, product=PRODUCTS, form=FORMS, k=(96, 160))
+def test_linalg_with_scales_of_blocks_is_right(product, form, k):
+    """NaN is in the padding of every atom, which the text does not read."""
+    text = scaled_text(140, 40, k, *product, form=form, c="bf16")
+    outcome = judge_problem(Problem(text, "sm_100a"), seed=k + len(form) | 1)
+    assert outcome.kind == "right", outcome
+
+
+def test_elements_of_bytes_may_lie_along_m_and_n():
+    text = scaled_text(64, 48, 96, form="products", a_major="m", b_major="n")
+    assert judge_problem(Problem(text, "sm_100a"), seed=3).kind == "right"
+
+
+def normalized(text):
+    source = LinalgText(text, "f.mlir", is_file=True)
+    return compile_matmul(source, pipeline="normalize", stop_after="normalize", until="mlir")
+
+
+def test_other_ways_to_write_an_index_are_the_same():
+    """What counts is the place that an index names, not how it is written."""
+    text, other = scaled_text(140, 40, 96), "(m mod 128) floordiv 32"
+    assert text.count("(m floordiv 32) mod 4") == 1
+    rewritten = text.replace("(m floordiv 32) mod 4", other)
+    rewritten = rewritten.replace("k floordiv 128", "(k floordiv 32) floordiv 4")
+    assert normalized(rewritten).mlir == normalized(text).mlir
+
+
+def test_the_reader_is_told_that_nobody_reads_the_sign_of_a_scale():
+    text = scaled_text(140, 40, 96, "nvfp4")
+    assert not normalized(text).remarks
+    signed = text.replace("%a_u = math.absf %a_v : f32", "").replace("%a_v", "%a_u")
+    (remark,) = normalized(signed).remarks
+    assert "scales of f8E4M3FN are read without their sign, as by math.absf" in remark
+
+
+ATOMS = (
+    "(d0, d2 floordiv 32), or as atoms (d0 floordiv 128, d2 floordiv 128, d0 mod 32, "
+    "(d0 floordiv 32) mod 4, (d2 floordiv 32) mod 4)"
+)
+NEAR_MISSES = {
+    "blocks of 64": (
+        {},
+        ("(k floordiv 32) mod 4)>", "(k floordiv 64) mod 4)>"),
+        f"scales of A must be indexed {ATOMS}, got (d0 floordiv 128, d2 floordiv 128, d0 mod 32, "
+        "(d0 floordiv 32) mod 4, (d2 floordiv 64) mod 4); index them so",
+    ),
+    "atoms along M first": (
+        {"k": 256},
+        ("(m floordiv 128, k floordiv 128,", "(k floordiv 128, m floordiv 128,"),
+        f"scales of A must be indexed {ATOMS}, got (d2 floordiv 128, d0 floordiv 128, d0 mod 32, "
+        "(d0 floordiv 32) mod 4, (d2 floordiv 32) mod 4); index them so",
+    ),
+    "more atoms than rows": (
+        {},
+        ("tensor<2x1x32x4x4xf8E8M0FNU>", "tensor<3x1x32x4x4xf8E8M0FNU>"),
+        "blocked scales of A must be [2, 1, 32, 4, 4], got [3, 1, 32, 4, 4] for 140 rows of 3 "
+        "blocks",
+    ),
+    "padded linear scales": (
+        {"layout": "linear"},
+        ("tensor<140x3xf8E8M0FNU>", "tensor<140x4xf8E8M0FNU>"),
+        "linear scales of A must be [140, 3], got [140, 4] for 140 rows of 3 blocks",
+    ),
+    "scales of A by the column": (
+        {"layout": "linear", "n": 140},
+        ("(m, k floordiv 32)", "(n, k floordiv 32)"),
+        "A must be elements times scales, two factors indexed by its d0, as B, got "
+        "tensor<140x96xf8E4M3FN> at (d0, d2); give both operands scales",
+    ),
+    "a scale for each element": (
+        {"layout": "linear"},
+        ("(m, k floordiv 32)", "(m, k)", "tensor<140x3x", "tensor<140x96x"),
+        "A must be elements, one at each d0 and d2, times scales of blocks, got factors at "
+        "(d0, d2), (d0, d2); index scales by blocks",
+    ),
+    "a scale for each row": (
+        {"layout": "linear"},
+        ("(m, k floordiv 32)", "(m, 0)", "tensor<140x3x", "tensor<140x1x"),
+        "scales of A must be indexed (d0, d2 floordiv 32), or as atoms (d0 floordiv 128, "
+        "d2 floordiv 128, d0 mod 32, (d0 floordiv 32) mod 4, (d2 floordiv 32) mod 4), got "
+        "(d0, 0); index them so",
+    ),
+    "a scale for all": (
+        {"layout": "linear"},
+        ("(m, k floordiv 32)", "(0, 0)", "tensor<140x3x", "tensor<1x1x"),
+        "a factor of a product must be indexed by its row or column and by K, got "
+        "tensor<1x1xf8E8M0FNU> at (0, 0); multiply the result by one of a whole tensor",
+    ),
+    "K of half a block": (
+        {"k": 80},
+        (),
+        "K must be a multiple of the 32 elements of a block, got 80; pad K",
+    ),
+    "scales of f32": (
+        {},
+        ("%a_u = arith.extf %s : f8E8M0FNU to f32", "", "%a_x, %a_u", "%a_x, %s",
+         "tensor<2x1x32x4x4xf8E8M0FNU>", "tensor<2x1x32x4x4xf32>", "%s: f8E8M0FNU", "%s: f32"),
+        "scales of A must be f8E8M0FNU, of 32 elements each, or f8E4M3FN, of 16, got f32; "
+        "convert them",
+    ),
+    "elements that are added": (
+        {},
+        ("%a_u = arith.extf %s : f8E8M0FNU to f32", "%a_u = arith.addf %a_x, %a_x : f32"),
+        "an operand must be elements, or elements times scales of their blocks, through "
+        "transposes, broadcasts, extf and mulf, got arith.addf; compute anything else before the "
+        "kernel",
+    ),
+    "a product in f16": (
+        {"form": "products"},
+        ("%a_x = arith.extf %x : f8E4M3FN to f32", "%a_h = arith.extf %x : f8E4M3FN to f16",
+         "%a_u = arith.extf %s : f8E8M0FNU to f32", "%a_g = arith.extf %s : f8E8M0FNU to f16",
+         "%a_p = arith.mulf %a_x, %a_u : f32",
+         "%a_q = arith.mulf %a_h, %a_g : f16\n %a_p = arith.extf %a_q : f16 to f32"),
+        "elements times scales must be f32 or bf16, which hold them exactly, got f16; extend "
+        "them to f32",
+    ),
+    "e4m3 by 16": (
+        {"a": "nvfp4"},
+        ("f4E2M1FN", "f8E4M3FN"),
+        "A and B must be formats that an MMA takes together (docs/block-scales.md), got f8E4M3FN "
+        "by f8E4M3FN, f8E4M3FN by f8E4M3FN; convert one of them",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", NEAR_MISSES)
+def test_what_is_no_product_of_elements_and_scales_of_blocks_is_refused(case):
+    fields, edits, message = NEAR_MISSES[case]
+    text = scaled_text(**{"m": 140, "n": 40, "k": 96, **fields})
+    for old, new in zip(edits[::2], edits[1::2], strict=True):
+        assert old in text
+        text = text.replace(old, new)
+    with pytest.raises(CompileError) as caught:
+        normalized(text)
+    assert str(caught.value).partition(": error: ")[2].partition(": ")[2] == message
+    assert caught.value.location  # of the op that breaks the rule
