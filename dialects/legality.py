@@ -125,6 +125,7 @@ def accumulator_columns(target: Target, m: int, n: int, buffers: int = 1) -> str
 SCALED_ROWS = 128  # of one CTA's block-scaled MMA (PTX ISA, tcgen05.mma, shapes)
 SCALED_STEP = 32  # columns whose scales are one column of tensor memory
 SCALED_BYTES_MAX = 256  # of a tile's row along K
+SCALE_PLACES = 2  # in tensor memory for the scales of a K step, where several are under way
 
 
 def scaled_kind(target: Target, kind: str) -> str | None:
@@ -200,13 +201,13 @@ def scaled_memory(target: Target, mma: ScaledMma, tile: Sequence[int]) -> str | 
 
 
 def scaled_tensor_memory(
-    target: Target, mma: ScaledMma, tile: Sequence[int], buffers: int = 1
+    target: Target, mma: ScaledMma, tile: Sequence[int], buffers: int = 1, places: int = 1
 ) -> str | None:
-    """Accumulators and the scales of one K step fit tensor memory together, where there is one."""
+    """Accumulators and the scales of `places` K steps fit tensor memory, where there is one."""
     if not target.has_tensor_memory:
         return None
     m, n, k = tile
-    scales = sum(layout.scale_columns for layout in scale_tiles(mma, tile))
+    scales = places * sum(layout.scale_columns for layout in scale_tiles(mma, tile))
     sums = buffers * target.accumulator_columns(m, n)
     if sums + scales <= target.tmem_columns:
         return None

@@ -160,24 +160,39 @@ class ColumnsOp(Sm.Operation, name="columns"):
 
 
 class ScaleColumnsOp(Sm.Operation, name="scale_columns"):
-    """The block scales of a K step have columns of the allocation: A's from `a_first` on, then B's.
+    """A K step's block scales have columns of the allocation: A's from `a_first` on, then B's.
 
-    They end before column `end`.
+    They end before column `end`, where the next of `slots` places for a K step begins. `empty`
+    tells that the MMAs which read a place are done. Without it a K step's MMAs are done before the
+    next one's scales are copied.
     """
 
     memory: ext.Operand[TensorMemoryType]
     a_first: ir.IntegerAttr
     b_first: ir.IntegerAttr
     end: ir.IntegerAttr
+    slots: ir.IntegerAttr
+    empty: ext.Operand[BarriersType] | None = None
+
+    @property
+    def columns(self) -> tuple[int, int]:
+        """The first column of all places, and the first behind them."""
+        first, end = self.a_first.value, self.end.value
+        return first, first + self.slots.value * (end - first)
 
     def verify_invariants(self) -> bool:
         allocation = self.memory.owner
         if not isinstance(allocation, TensorMemoryOp):
             return refuse(self, "memory must be what a sm.tensor_memory allocates")
-        places = [self.a_first.value, self.b_first.value, self.end.value]
+        if not verify_slots(self):
+            return False
+        places = [self.a_first.value, self.b_first.value, self.end.value, self.columns[1]]
         most = allocation.columns.value
-        if not 0 <= places[0] < places[1] < places[2] <= most:
+        if not 0 <= places[0] < places[1] < places[2] <= places[3] <= most:
             return refuse(self, f"must lie one after the other in the {most} columns, got {places}")
+        slots, empty = self.slots.value, self.empty
+        if slots != (1 if empty is None else empty.type.slots):
+            return refuse(self, f"{slots} places must have a barrier each, got others")
         return True
 
 

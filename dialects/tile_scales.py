@@ -21,6 +21,7 @@ from .dtypes import (
     scaled_dtype,
     scaled_mma,
 )
+from .integer_types import I32
 from .layout import BLOCKED, MAJORS
 from .mlir import ext, ir
 from .tile import MatmulOp, MmaOp, PairMmaOp
@@ -95,7 +96,8 @@ class ScaledMmaOp(MmaOp, name="scaled_mma"):
     `a_scales` are those of its CTA's M rows, `b_scales` of all N columns. A tile of N columns that
     begins within an atom, at column `j` * N of b, has its scales there. It is the `k`-th along K;
     elements from `extent` on are left out, since nobody wrote their scales. `a_type` and `b_type`
-    are what the MMA takes the tiles' elements for, which of packed types are bytes.
+    are what the MMA takes the tiles' elements for, which of packed types are bytes. Once pipes are
+    barriers, `place` says which of the places of `sm.scale_columns` the scales go to.
     """
 
     a_scales: ext.Operand[SmemType]
@@ -106,6 +108,7 @@ class ScaledMmaOp(MmaOp, name="scaled_mma"):
     b_type: ir.StringAttr
     block: ir.IntegerAttr
     extent: ir.IntegerAttr
+    place: ext.Operand[I32] | None = None
 
     def verify_invariants(self) -> bool:
         return MmaOp.verify_invariants(self) and _verify_scales(self)
@@ -125,13 +128,14 @@ class ScaledPairMmaOp(PairMmaOp, name="scaled_pair_mma"):
     b_type: ir.StringAttr
     block: ir.IntegerAttr
     extent: ir.IntegerAttr
+    place: ext.Operand[I32] | None = None
 
     def verify_invariants(self) -> bool:
         return PairMmaOp.verify_invariants(self) and _verify_scales(self)
 
 
 SCALED_MMAS = (ScaledMmaOp, ScaledPairMmaOp)
-OF_SCALES = ("a_type", "b_type", "block", "extent")
+OF_SCALES = ("a_scales", "b_scales", "j", "k", "a_type", "b_type", "block", "extent")
 
 
 def mma_of(op: Any) -> ScaledMma:
@@ -139,6 +143,11 @@ def mma_of(op: Any) -> ScaledMma:
     found = _mma_or_none(op)
     assert found is not None
     return found
+
+
+def of_scales(op: Any) -> dict[str, Any]:
+    """What an op of `SCALED_MMAS` has beside other MMAs' operands, as another such op takes it."""
+    return {name: getattr(op, name) for name in OF_SCALES}
 
 
 def depth_of(op: Any) -> int:

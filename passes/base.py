@@ -16,6 +16,8 @@ from ..dialects.tile import KernelOp
 TARGET_ATTRIBUTE = "tile.target"
 MMA_ATTRIBUTE = "tile.mma_unit"  # of a module whose kernel multiplies by another MMA of its chip
 DEFAULT_TARGET = "sm_100a"
+# How many values each field of an op has.
+COUNTS = frozenset({"operandSegmentSizes", "resultSegmentSizes"})
 SOURCE_ATTRIBUTE = (
     "tile.source"  # of a kernel whose inputs aren't the function's arguments in order
 )

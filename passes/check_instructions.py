@@ -12,11 +12,10 @@ from typing import Any
 from ..dialects import sm
 from ..dialects.mlir import ext, ir, scf
 from ..dialects.tile import KernelOp
-from .base import SOURCE_ATTRIBUTE, operations, refuse_unread, walk
+from .base import COUNTS, SOURCE_ATTRIBUTE, operations, refuse_unread, walk
 from .warp_grids import WARP_GRID_ATTRIBUTE
 from .whole import WHOLE, WHOLE_OPS
 
-COUNTS = ("operandSegmentSizes", "resultSegmentSizes")  # how many values each field has
 # convert-scf-to-cf hands it to the branch of the loop, and that to LLVM.
 LOOP_ANNOTATION = "loop_annotation"
 

@@ -60,7 +60,7 @@ from ..dialects.tile import (
 from ..dialects.tile_batches import BatchOp, MatrixOp
 from ..dialects.tile_sums import ViewMmaOp
 from ..dialects.tile_types import Tile
-from .base import SOURCE_ATTRIBUTE, refuse_unread, refused, target_of, walk
+from .base import COUNTS, SOURCE_ATTRIBUTE, refuse_unread, refused, target_of, walk
 from .check_epilogue import check_epilogue
 from .check_operands import check_load, check_mma, check_store, check_views
 from .check_shares import check_shares, check_view_mma
@@ -82,6 +82,7 @@ NO_PART_OF_A_KERNEL = (MatmulOp, KernelOp, ElementOp, YieldOp, BatchOp, MatrixOp
 OF_STACKS = frozenset({"tiles", "count"})
 OURS = {
     op: frozenset(field.name for field in op._fields if type(field).__name__ == "AttributeDef")
+    | (COUNTS if op._ODS_OPERAND_SEGMENTS else frozenset())
     for op in (*Tile.operations, *Pipe.operations, WarpsOp, RunOp, ConvergeOp, *MEMORY)
     if op not in NO_PART_OF_A_KERNEL
 }

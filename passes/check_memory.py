@@ -150,5 +150,5 @@ def _check_columns(columns: Sequence[ColumnsOp | ScaleColumnsOp]) -> None:
 def columns_of(op: ColumnsOp | ScaleColumnsOp) -> tuple[int, int]:
     """The first column that an op takes, and the first behind them."""
     if isinstance(op, ScaleColumnsOp):
-        return op.a_first.value, op.end.value
+        return op.columns
     return op.first.value, op.first.value + op.slots.value * op.each.value

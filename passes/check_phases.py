@@ -24,19 +24,20 @@ from typing import Any
 
 from ..dialects import sm
 from ..dialects.mlir import ir, scf
-from ..dialects.sm_memory import CLAIM_BYTES, BarriersOp
+from ..dialects.sm_memory import CLAIM_BYTES, BarriersOp, ScaleColumnsOp
 from ..dialects.sm_positions import PEERS
 from ..dialects.sm_threads import FIRST, ISSUER, TEAM, WARP, RunOp, WarpsOp, who_runs
 from ..dialects.target import WARP_THREADS
 from ..dialects.tile import KernelOp
 from ..dialects.tile_boxes import LoadBoxesOp, MulticastBoxesOp
-from .base import defining_op, refused
+from ..dialects.tile_scales import SCALED_MMAS
+from .barrier_sources import is_empty, label_of, parity_of, said_by, source_of
+from .base import defining_op, refused, walk
 from .clone import constant_of
 from .cta_ranks import itself, leader_of, ranks_in_mask
 from .plan import cluster_of
 from .thread_rules import program
 
-EMPTY = 1  # operand of sm.ring and sm.turns
 Signals = Counter[int]  # by the rank of the CTA whose barrier hears of them
 
 
@@ -133,21 +134,21 @@ class _Phases:
             )
 
     def wait(self, op: sm.WaitBarrierOp) -> None:
-        barriers, read = _source(op, op.barrier)
-        before = _is_empty(barriers)
-        if _parity_of(op.parity) != (read.operation, before):
+        barriers, read = source_of(op, op.barrier)
+        before = is_empty(barriers)
+        if parity_of(op.parity) != (read.operation, before):
             which = "the phase before (xor 1) of" if before else "the phase of"
             raise refused(
                 op,
-                f"source: {_label(barriers)!r} is waited for by {which} the reading that the index "
-                "is from, got another parity; take that one",
+                f"source: {label_of(barriers)!r} is waited for by {which} the reading that the "
+                "index is from, got another parity; take that one",
             )
         visit = self._visit(read.position)
         if barriers in visit.waits:
             raise refused(
                 op,
-                f"visit: at a slot an agent waits once for {_label(barriers)!r}, got a second wait "
-                "before the position goes on; advance it between the two",
+                f"visit: at a slot an agent waits once for {label_of(barriers)!r}, got a second "
+                "wait before the position goes on; advance it between the two",
             )
         visit.waits[barriers] = visit.last = op
         self.waiting.setdefault(barriers, set()).update(self._runs(op))
@@ -167,8 +168,23 @@ class _Phases:
         if not {ring.full, ring.empty} & waits.keys():
             raise refused(
                 op,
-                f"visit: a slot is taken once {_label(ring.full)!r} or {_label(ring.empty)!r} has "
-                "been waited for at its index, got no such wait before; add it",
+                f"visit: a slot is taken once {label_of(ring.full)!r} or {label_of(ring.empty)!r} "
+                "has been waited for at its index, got no such wait before; add it",
+            )
+
+    def scales(self, op: Any) -> None:
+        """A K step's scales go to a place once the MMAs that read it before are done."""
+        columns = next((c for c in walk(self.kernel, ScaleColumnsOp) if c.empty is not None), None)
+        if columns is None and op.place is None:
+            return
+        read = defining_op(op.place) if op.place is not None else None
+        at = read.position if isinstance(read, sm.ReadPositionOp) else None
+        waits = self.agent.open[at].waits if at in self.agent.open else {}
+        if columns is None or columns.empty not in waits:
+            raise refused(
+                op,
+                "visit: scales go to a place of sm.scale_columns once its barrier has been waited "
+                "for at that index, got no such wait before; add it",
             )
 
     def _visit(self, place: ir.Value) -> Visit:
@@ -190,7 +206,7 @@ class _Phases:
             if here != there:
                 raise refused(
                     op,
-                    f"arrivals: {_label(barriers)!r} must get as many at each slot, got "
+                    f"arrivals: {label_of(barriers)!r} must get as many at each slot, got "
                     f"{_most(there)} at one and {_most(here)} here; arrive alike",
                 )
 
@@ -202,7 +218,7 @@ class _Phases:
             if +expected != +brought:
                 raise refused(
                     visit.signals[barriers],
-                    f"bytes: {_label(barriers)!r} gets {_most(brought)} bytes at a slot, got "
+                    f"bytes: {label_of(barriers)!r} gets {_most(brought)} bytes at a slot, got "
                     f"{_most(expected)} expected; expect as many as the loads bring",
                 )
 
@@ -230,7 +246,7 @@ class _Phases:
         self._signal(op, op.barrier, "brought", op.bytes)
 
     def multicast(self, op: MulticastBoxesOp) -> None:
-        if _said(op, op.mask) != (PEERS, [axis := op.axis.value]):
+        if said_by(op, op.mask) != (PEERS, [axis := op.axis.value]):
             raise refused(op, f"source: the mask must be of the peers along {axis!r}, got another")
         self._signal(op, op.barrier, "brought", op.bytes, self._ranks_of(op, op.mask))
 
@@ -248,7 +264,7 @@ class _Phases:
     ) -> None:
         """Count what every CTA that runs the op tells barriers, by the rank of their CTA."""
         whose, own = self._hears(barrier)
-        barriers, read = _source(op, own)
+        barriers, read = source_of(op, own)
         signals: Signals = Counter()
         for rank in self._runs(op):
             for there in (to or itself)(rank):
@@ -288,7 +304,7 @@ class _Phases:
         return [rank for rank in ranks if leader_of(rank) == rank] if by == ISSUER else ranks
 
     def _ranks_of(self, op: Any, mask: ir.Value) -> Callable[[int], list[int]]:
-        return partial(ranks_in_mask, self.cluster, *_said(op, mask))
+        return partial(ranks_in_mask, self.cluster, *said_by(op, mask))
 
     def _compare(self, op: BarriersOp) -> None:
         """The arrivals of all agents in a phase, where somebody waits for it."""
@@ -319,58 +335,9 @@ class _Phases:
         return total
 
 
-def _source(op: Any, barrier: ir.Value) -> tuple[ir.Value, sm.ReadPositionOp]:
-    """The barriers that a barrier is of, and the reading of a position that its index is from."""
-    made = defining_op(barrier)
-    read = defining_op(made.index) if isinstance(made, sm.BarrierOp) else None
-    if not isinstance(made, sm.BarrierOp) or not isinstance(read, sm.ReadPositionOp):
-        raise refused(
-            op,
-            "source: a barrier is named by sm.barrier, its index by sm.read_position, got others; "
-            "use these",
-        )
-    stages, slots = defining_op(read.position).stages.value, made.barriers.type.slots
-    if made.index != read.index or stages != slots:
-        raise refused(
-            op,
-            f"source: the index must be that of a position in {slots} slots, got a parity or a "
-            f"position in {stages}; read another position",
-        )
-    return made.barriers, read
-
-
-def _said(op: Any, mask: ir.Value) -> tuple[str, list[str]]:
-    """Whose a mask is, and along which axes."""
-    made = defining_op(mask)
-    if not isinstance(made, sm.CtaMaskOp):
-        raise refused(op, "source: a mask must be of sm.cta_mask, got another; name the CTAs")
-    return made.whose.value, [ir.StringAttr(axis).value for axis in made.along]
-
-
-def _parity_of(parity: ir.Value) -> tuple[ir.Operation, bool] | None:
-    """The reading that a parity is from, and whether it is that of the phase before."""
-    op = defining_op(parity)
-    if op.operation.name == "arith.xori" and constant_of(op.operation.operands[1]) == 1:
-        found = _parity_of(op.operation.operands[0])
-        return None if found is None or found[1] else (found[0], True)
-    if isinstance(op, sm.ReadPositionOp) and parity == op.parity:
-        return op.operation, False
-    return None
-
-
-def _is_empty(barriers: ir.Value) -> bool:
-    """Whether they tell of the slots of a ring that they are empty."""
-    uses = [use for use in barriers.uses if isinstance(use.owner.opview, sm.RingOp | sm.TurnsOp)]
-    return any(use.operand_number == EMPTY for use in uses)
-
-
 def _only_empties(visit: Visit) -> bool:
     """Whether the agent only waits until the slot is empty, as before it ends."""
-    return not visit.signals and all(_is_empty(barriers) for barriers in visit.waits)
-
-
-def _label(barriers: ir.Value) -> str:
-    return defining_op(barriers).label.value
+    return not visit.signals and all(is_empty(barriers) for barriers in visit.waits)
 
 
 def _most(signals: Signals) -> int:
@@ -386,6 +353,7 @@ RULES: dict[type, Callable[[Any, Any], None]] = {
     scf.IfOp: _Phases.branch,
     sm.WaitBarrierOp: _Phases.wait,
     sm.SlotOp: _Phases.slot,
+    **dict.fromkeys(SCALED_MMAS, _Phases.scales),
     sm.PositionOp: _Phases.place,
     sm.TallyOp: _Phases.place,
     sm.AdvancePositionOp: _Phases.advance,

@@ -37,7 +37,7 @@ from ..dialects.tile import (
     TmaMulticastOp,
 )
 from ..dialects.tile_batches import BatchOp
-from ..dialects.tile_scales import OF_SCALES, ScaledMmaOp, ScaledPairMmaOp
+from ..dialects.tile_scales import ScaledMmaOp, ScaledPairMmaOp, of_scales
 from ..dialects.tile_types import SmemType, integers, integers_of
 from .base import (
     PassLog,
@@ -227,8 +227,7 @@ def _pair_mma(mma: MmaOp) -> None:
     if not isinstance(mma, ScaledMmaOp):
         PairMmaOp(**operands)
         return
-    scales = {name: getattr(mma, name) for name in ("a_scales", "b_scales", "j", "k")}
-    ScaledPairMmaOp(**operands, **scales, **{name: getattr(mma, name) for name in OF_SCALES})
+    ScaledPairMmaOp(**operands, **of_scales(mma))
 
 
 def _halve_ring(kernel: KernelOp, b: ir.Value[SmemType]) -> SmemType:

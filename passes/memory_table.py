@@ -68,8 +68,8 @@ def _column_row(op: ColumnsOp) -> Row:
 
 def _scale_rows(op: ScaleColumnsOp) -> list[Row]:
     first, second, end = op.a_first.value, op.b_first.value, op.end.value
-    places = (("a", first, second), ("b", second, end))
     return [
-        (f"column {start} to {stop - 1}", f"scales of {name}", "1", "")
-        for name, start, stop in places
+        (f"column {place + start} to {place + stop - 1}", f"scales of {name}", "1", "")
+        for place in range(0, op.columns[1] - first, end - first)
+        for name, start, stop in (("a", first, second), ("b", second, end))
     ]

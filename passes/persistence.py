@@ -236,6 +236,6 @@ def _double_accumulators(kernel: KernelOp, target: Target) -> str:
 def _overflow(kernel: KernelOp, target: Target, sums: AccumulatorType) -> str | None:
     """Why tensor memory can't hold an accumulator for each of two tiles, beside scales."""
     for mma in walk(kernel, SCALED_MMAS):
-        tile = (*sums.shape, depth_of(mma))
-        return legality.scaled_tensor_memory(target, mma_of(mma), tile, OVERLAPPING_STAGES)
+        tile, both = (*sums.shape, depth_of(mma)), (OVERLAPPING_STAGES, legality.SCALE_PLACES)
+        return legality.scaled_tensor_memory(target, mma_of(mma), tile, *both)
     return legality.accumulator_columns(target, *sums.shape, OVERLAPPING_STAGES)

@@ -6,8 +6,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ..dialects.layout import SLOT_ALIGNMENT, TileLayout
+from ..dialects.legality import SCALE_PLACES
 from ..dialects.mlir import ir, scf
-from ..dialects.pipe import AcquireOp, ClaimType, CreateOp, RingType, TurnType
+from ..dialects.pipe import AcquireOp, ClaimType, CreateOp, RingType, TileOp, TurnType
 from ..dialects.sm_memory import BARRIER_BYTES, CLAIM_BYTES, TileMemoryOp
 from ..dialects.sm_threads import WarpsOp
 from ..dialects.target import ISSUED, Target
@@ -69,6 +70,19 @@ class Parameter:
     map: TensorMapOp | None = None
 
 
+@dataclass(frozen=True)
+class ScalesPlan:
+    """Where the block scales of a K step go in tensor memory: A's from column `a` on, B's from `b`
+    on, up to `end`; `places` of them, one after the other. `empty` are the barriers of the places,
+    where K steps are under way together."""
+
+    a: int
+    b: int
+    end: int
+    places: int = 1
+    empty: int | None = None
+
+
 @dataclass
 class Plan:
     """Offsets from the start of dynamic shared memory, in bytes."""
@@ -81,7 +95,7 @@ class Plan:
     mma_done: int | None = None
     tmem_address: int = 0
     tmem_columns: int = 0
-    scale_columns: tuple[int, int, int] | None = None
+    scales: ScalesPlan | None = None
     shared_bytes: int = 0
 
 
@@ -103,6 +117,9 @@ def make_plan(kernel: KernelOp, target: Target) -> Plan:
         _place_accumulators(kernel, plan, target)
     for ring, placed in plan.rings.items():
         plan.rings[ring] = _place_barriers(kernel, ring, placed, plan.cluster, target, cursor)
+    if plan.scales is not None and _steps_under_way(kernel):
+        start = cursor.take(plan.scales.places * BARRIER_BYTES, BARRIER_BYTES)
+        plan.scales = replace(plan.scales, empty=start)
     plan.mma_done = cursor.take(BARRIER_BYTES, BARRIER_BYTES) if plan.accumulators else None
     if plan.tmem_columns:
         plan.tmem_address = cursor.take(4, 4)
@@ -246,11 +263,9 @@ def _place_accumulators(kernel: KernelOp, plan: Plan, target: Target) -> None:
             each = target.accumulator_columns(*ring.type.accumulator.shape)
             plan.rings[ring] = replace(placed, column=columns, slot_columns=each)
             columns += placed.stages * each
-    for mma in walk(kernel, SCALED_MMAS):
-        a, b = (each.type.layout.scale_columns for each in (mma.a_scales, mma.b_scales))
-        if plan.scale_columns is None or plan.scale_columns[2] < columns + a + b:
-            plan.scale_columns = columns, columns + a, columns + a + b
-    columns = plan.scale_columns[2] if plan.scale_columns else columns
+    plan.scales = _place_scales(kernel, columns, target)
+    if plan.scales is not None:
+        columns += plan.scales.places * (plan.scales.end - plan.scales.a)
     if columns > target.tmem_columns:
         raise refused(
             kernel,
@@ -258,6 +273,23 @@ def _place_accumulators(kernel: KernelOp, plan: Plan, target: Target) -> None:
             f"{target.chip}; use a smaller tile",
         )
     plan.tmem_columns = target.allocated_columns(columns)
+
+
+def _place_scales(kernel: KernelOp, first: int, target: Target) -> ScalesPlan | None:
+    """Behind the accumulators: twice, where K steps are under way together and there is room."""
+    for mma in walk(kernel, SCALED_MMAS):
+        a, b = (each.type.layout.scale_columns for each in (mma.a_scales, mma.b_scales))
+        most = SCALE_PLACES if _steps_under_way(kernel) else 1
+        room = (target.tmem_columns - first) // (a + b)
+        return ScalesPlan(first, first + a, first + a + b, max(1, min(most, room)))
+    return None
+
+
+def _steps_under_way(kernel: KernelOp) -> bool:
+    """Whether a K step's scales may be copied while the MMAs of an earlier step are under way."""
+    (mma,) = walk(kernel, SCALED_MMAS)[:1]
+    slot = defining_op(mma.a_scales)
+    return isinstance(slot, TileOp) and defining_op(slot.slot).ring.type.stages > 1
 
 
 def parameters_of(kernel: KernelOp) -> list[Parameter]:

@@ -37,7 +37,7 @@ from ..dialects.tile import AccumulatorOp, CopyOp, KernelOp, LoadOp
 from ..dialects.tile_types import integers
 from .base import PassLog, refused, target_of, the_kernel, walk
 from .memory_table import summary_of
-from .plan import MMA_DONE, Plan, RingPlan, is_self_filled, make_plan
+from .plan import MMA_DONE, Plan, RingPlan, ScalesPlan, is_self_filled, make_plan
 
 
 @dataclass(frozen=True)
@@ -78,9 +78,8 @@ def _write(kernel: KernelOp, plan: Plan, target: Target) -> list[Any]:
             offset=_i64(plan.tmem_address),
             memory=TensorMemoryType.get(),
         ).memory
-    if plan.scale_columns is not None:
-        a, b, end = map(_i64, plan.scale_columns)
-        ScaleColumnsOp(memory=allocation, a_first=a, b_first=b, end=end)
+    if plan.scales is not None:
+        _scale_columns(plan.scales, allocation)
     for load in walk(kernel, LoadOp):
         place = _place_buffer(load, plan.buffers[load.tile])
         replaced.append(_replace(load, place))
@@ -97,6 +96,15 @@ def _write(kernel: KernelOp, plan: Plan, target: Target) -> list[Any]:
     if plan.mma_done is not None:
         _barriers(MMA_DONE, plan.mma_done, 1, 1)
     return replaced
+
+
+def _scale_columns(scales: ScalesPlan, allocation: ir.Value | None) -> None:
+    places = {"a_first": scales.a, "b_first": scales.b, "end": scales.end, "slots": scales.places}
+    attributes = {name: _i64(value) for name, value in places.items()}
+    empty = None
+    if scales.empty is not None:
+        empty = _barriers("scales.empty", scales.empty, scales.places, 1)
+    ScaleColumnsOp(memory=allocation, empty=empty, **attributes)
 
 
 def _replace(op: Any, value: ir.Value) -> Any:

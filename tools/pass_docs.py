@@ -27,6 +27,7 @@ from ..dialects import legality
 from ..passes import (
     BY_REQUEST,
     accepted_ops,
+    barrier_sources,
     check_barriers,
     check_loops,
     check_memory,
@@ -74,7 +75,7 @@ CALLS = {
     AssignThreads: (thread_rules,),
     ExpandLoops: (check_loops,),
     PlanMemory: (plan, check_memory, check_barriers),
-    PipesToBarriers: (pipes, rings, check_phases),
+    PipesToBarriers: (pipes, rings, check_phases, barrier_sources),
     CopyInsertion: (tma_insertion,),
 }
 OUTLINE = re.compile(r"\bsm\.|\bscf\.(?!yield)|^\s*\}")

@@ -193,7 +193,8 @@ def _estimate(
     assert chip.tmem_rate is not None  # only chips with tensor memory have such MMAs
     read = m * n * 4 / chip.tmem_rate
     store = read + m * n * DTYPES[spec.c_dtype].bytes / chip.tma_store_rate
-    twice = legality.scaled_tensor_memory(target, mma, schedule.tile, OVERLAPPING) is None
+    both = OVERLAPPING, legality.SCALE_PLACES
+    twice = legality.scaled_tensor_memory(target, mma, schedule.tile, *both) is None
     work = max(multiply, load)
     each = max(work, store) if twice else work + read
     ctas = 2 if schedule.pair else 1

@@ -93,6 +93,9 @@ def _slots(rings: Rings) -> Iterator[tuple[BarriersOp, int]]:
     """Every barrier: of each slot of a ring the full one, then the empty one."""
     if rings.done is not None:
         yield defining_op(rings.done), 0
+    if rings.scales is not None:
+        barriers = defining_op(rings.scales)
+        yield from ((barriers, slot) for slot in range(barriers.slots.value))
     for ring in rings.rings.values():
         if isinstance(ring.op, StagingOp | CopyRingOp):
             continue

@@ -10,7 +10,15 @@ from typing import Any
 from ...dialects import sm
 from ...dialects.mlir import ir
 from ...dialects.pipe import TurnType
-from ...dialects.sm_memory import BarriersOp, CopyRingOp, RingOp, StagingOp, TurnsOp, is_claim
+from ...dialects.sm_memory import (
+    BarriersOp,
+    CopyRingOp,
+    RingOp,
+    ScaleColumnsOp,
+    StagingOp,
+    TurnsOp,
+    is_claim,
+)
 from ...dialects.sm_positions import CTA, PAIR, PEERS
 from ...dialects.sm_threads import WARP, ConvergeOp, RunOp
 from ...dialects.target import Target
@@ -82,6 +90,7 @@ class Rings:
     """All rings of a kernel by their value, and what the ops on them depend on.
 
     `done` is the barrier of sums in no ring, if there are some, and `done_at` a thread's position.
+    `scales` and `scales_at` are those of the places for block scales.
     `filling` are the full barriers of slots that were acquired, `bases` the descriptors of first
     slots' tiles by their memory.
     """
@@ -91,6 +100,8 @@ class Rings:
     rings: dict[ir.Value, Ring]
     done: Any = None
     done_at: Any = None
+    scales: Any = None
+    scales_at: Any = None
     filling: dict[ir.Value, ir.Value] = field(default_factory=dict)
     bases: dict[ir.Value, list[ir.Value]] = field(default_factory=dict)
 
@@ -105,7 +116,11 @@ class Rings:
         for op in ops:
             if isinstance(op, BarriersOp) and op.label.value == MMA_DONE:
                 with ir.InsertionPoint.after(op), op.location:
-                    return replace(rings, done=op.barriers, done_at=position(MMA_DONE, 1))
+                    rings = replace(rings, done=op.barriers, done_at=position(MMA_DONE, 1))
+            if isinstance(op, ScaleColumnsOp) and op.empty is not None:
+                with ir.InsertionPoint.after(op), op.location:
+                    at = position("scales", op.slots.value)
+                rings = replace(rings, scales=op.empty, scales_at=at)
         return rings
 
     def of_op(self, op: Any) -> Ring:

@@ -5,9 +5,9 @@
     sm.scaled_mma      every atom of the tile, K outermost; a K slice names the word and the byte
                        of its scales
 
-Copies and MMAs of one thread run in the order in which it starts them: no MMA reads scales before
-they are there. That a copy does not overtake MMAs that read what it replaces, the ISA does not say;
-every published kernel relies on it.
+An MMA that is started behind a copy finds what it copied (PTX ISA, pipelined tcgen05 instructions:
+cp, then mma). The ISA lists no order for a copy behind MMAs that read what it replaces, so where K
+steps are under way together, `pipes-to-barriers` has waited for those MMAs.
 """
 
 from __future__ import annotations
@@ -32,9 +32,7 @@ ATOM_COLUMNS = 4
 
 def lower_scaled_mma(scope: Scope, op: Any) -> None:
     """Copies of the step's scales, then its MMAs; slices behind the end of K are left out."""
-    (columns,) = walk(scope.kernel, ScaleColumnsOp)
-    base = lowered(columns.memory)
-    places = [base + columns.a_first.value, base + columns.b_first.value]
+    places = _columns_of(scope, op)
     for tile, place in zip((op.a_scales, op.b_scales), places, strict=True):
         _copy_scales(scope, op, tile, place)
     places[1] = places[1] + _first_column(op)
@@ -42,6 +40,16 @@ def lower_scaled_mma(scope: Scope, op: Any) -> None:
     for k in range(0, depth_of(op), mma.k):
         with build.when(_is_inside(op, k, mma)):
             _slice(scope, op, k, places)
+
+
+def _columns_of(scope: Scope, op: Any) -> list[ir.Value]:
+    """Where the step's scales of A and of B go."""
+    (columns,) = walk(scope.kernel, ScaleColumnsOp)
+    first, second, end = columns.a_first.value, columns.b_first.value, columns.end.value
+    base = lowered(columns.memory)
+    if op.place is not None and columns.slots.value > 1:
+        base = base + op.place * (end - first)
+    return [base + first, base + second]
 
 
 def _copy_scales(scope: Scope, op: Any, tile: ir.Value[SmemType], place: ir.Value) -> None:

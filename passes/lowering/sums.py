@@ -10,22 +10,28 @@ Warps that load fragments by themselves meet before and behind.
 
 from __future__ import annotations
 
+from typing import Any
+
 from ...dialects import sm
 from ...dialects.mlir import ir
 from ...dialects.sm_memory import ColumnsOp
 from ...dialects.sm_threads import ISSUER, LANE
 from ...dialects.target import ISSUED
 from ...dialects.tile import AwaitMmaOp, MmaOp, PairMmaOp
+from ...dialects.tile_scales import SCALED_MMAS, of_scales
 from ...dialects.tile_stores import AwaitSumsOp
 from .. import build
 from ..base import defining_op
 from ..plan import is_synchronous, mma_before
 from ..team import Team
-from .rings import Rings, advance, barrier_of, converge, read, run
+from .rings import Rings, advance, barrier_of, before, converge, read, run
 
 
 def surround_mma(rings: Rings, op: MmaOp | PairMmaOp) -> None:
     """Where threads copied an operand: publish it before, and wait for the MMAs behind."""
+    if isinstance(op, SCALED_MMAS) and rings.scales is not None:
+        _take_place(rings, op)
+        return
     if not is_synchronous(op):
         return
     team = Team.of(op)
@@ -49,6 +55,18 @@ def surround_mma(rings: Rings, op: MmaOp | PairMmaOp) -> None:
     converge()
     _wait_until_done(rings, index, parity)
     op.operation.move_before(defining_op(done))  # at last: ops are made in front of it
+
+
+def _take_place(rings: Rings, op: Any) -> None:
+    """The step's scales go to the next place, once the MMAs that read it before are done."""
+    index, parity = read(rings.scales_at)
+    empty = barrier_of(rings.scales, index)
+    build.barrier_wait(empty, before(parity))
+    build.fence("tcgen05_after")
+    type(op)(acc=op.acc, a=op.a, b=op.b, accumulate=op.accumulate, **of_scales(op), place=index)
+    rings.commit(empty)
+    advance(rings.scales_at)
+    op.operation.erase()
 
 
 def await_sums(rings: Rings, op: AwaitSumsOp) -> None:

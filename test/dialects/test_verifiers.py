@@ -253,7 +253,10 @@ def scaled_mma(a_scales=SCALES_A, b_scales=SCALES_A, a_type="e4m3", block=32, ex
         f"{value} = builtin.unrealized_conversion_cast to {type_}"
         for value, type_ in zip(values, types, strict=True)
     ]
-    fields = f'a_type = "{a_type}", b_type = "e4m3", block = {block} : i64, extent = {extent} : i64'
+    fields = (
+        f'a_type = "{a_type}", b_type = "e4m3", block = {block} : i64, extent = {extent} : i64, '
+        "operandSegmentSizes = array<i32: 1, 1, 1, 1, 1, 1, 1, 1, 0>"
+    )
     mma = f'"tile.scaled_mma"({", ".join(values)}, %i, %j) {{{fields}}} '
     return [*casts, f"{mma}: ({', '.join(types)}, index, index) -> ()"]
 

@@ -44,7 +44,8 @@ def with_tile(tile, text=DEFAULT_PIPELINE):
 def test_every_prefix(check_matmul, prefix, format_):
     """Two CTAs along M and a part, K steps and a part."""
     spec = spec_of(format_, 140, 72, 320)
-    compiled, _ = check_matmul(spec, pipeline=DEFAULT_PIPELINE, stop_after=prefix, seed=2)
+    compiled, report = check_matmul(spec, pipeline=DEFAULT_PIPELINE, stop_after=prefix, seed=2)
+    assert not report.warnings
     assert INSTRUCTIONS[format_] in compiled.ptx
     assert "tcgen05.cp" in compiled.ptx
 
@@ -52,7 +53,8 @@ def test_every_prefix(check_matmul, prefix, format_):
 @pytest.mark.sweep(6)
 @pytest.mark.array(1, preset=["v4", "v6", "kernel8"], format_=FORMATS)
 def test_presets(check_matmul, preset, format_):
-    compiled, _ = check_matmul(spec_of(format_, 136, 264, 192), preset=preset)
+    compiled, report = check_matmul(spec_of(format_, 136, 264, 192), preset=preset)
+    assert not report.warnings
     rounded = [remark for remark in compiled.remarks if "whole atoms" in remark]
     assert len(rounded) == (format_ != "nvfp4")
 
@@ -120,8 +122,9 @@ def test_bytes_may_lie_along_m_and_n(check_matmul, majors):
 @pytest.mark.sweep(6)
 @pytest.mark.parametrize("format_", FORMATS)
 def test_the_default_schedule_is_right(check_matmul, format_):
-    compiled, _ = check_matmul(spec_of(format_, 200, 136, 256))
+    compiled, report = check_matmul(spec_of(format_, 200, 136, 256))
     assert compiled.chosen
+    assert not report.warnings
 
 
 @pytest.mark.parametrize(

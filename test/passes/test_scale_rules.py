@@ -1,5 +1,7 @@
 """What passes take for granted of kernels with block scales is checked of a kernel from a file."""
 
+import re
+
 import pytest
 
 from tilewright.compiler.driver import compile_matmul
@@ -60,3 +62,46 @@ def test_tma_brings_no_padding_to_an_mma_that_would_read_it():
         "tile.tma_load: scales: the last mxf4nvf4 of 64 reads what pads the scales of K 96; copy "
         "them by threads, which clear it"
     )
+
+
+@pytest.fixture(scope="module")
+def barriers():
+    """An mxfp8 kernel of a ring of three slots, its pipes barriers, as text."""
+    spec = MatmulSpec(128, 32, 512, "mxfp8", "mxfp8")
+    rings = "tma-insertion,swizzle-selection,pipelining{stages=3},warp-specialization"
+    lowering = "assign-threads,plan-memory,expand-loops,pipes-to-barriers"
+    pipeline = f"tiling{{tile=128x32x128}},{rings},{lowering}"
+    return compile_matmul(
+        spec, pipeline=pipeline, stop_after="pipes-to-barriers", until="mlir"
+    ).mlir
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        (
+            r' *"sm.wait_barrier".*\n( *"sm.fence".*\n *"tile.scaled_mma")',
+            r"\1",
+            "tile.scaled_mma: visit: scales go to a place of sm.scale_columns once its barrier has "
+            "been waited for at that index, got no such wait before; add it",
+        ),
+        (
+            r'( *"tile.scaled_mma".*\n) *"sm.commit".*\n',
+            r"\1",
+            "sm.barriers: arrivals: 'scales.empty' gets 0 in a phase, got a count of 1; wait for "
+            "as many",
+        ),
+        (
+            r'("sm.scale_columns".*end =) \d+',
+            r"\1 80",
+            "sm.scale_columns: must lie one after the other in the 64 columns, got [32, 36, 80, "
+            "128]",
+        ),
+    ],
+)
+def test_scales_of_two_steps_share_no_columns(barriers, old, new, message):
+    text = re.sub(old, new, barriers)
+    assert text != barriers, barriers
+    with pytest.raises(CompileError) as caught:
+        run_passes_on_text(text, "-", "select-instructions")
+    assert caught.value.message == message
