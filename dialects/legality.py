@@ -249,7 +249,7 @@ def split_clusters(tiles: Sequence[int], shape: Sequence[int]) -> str | None:
     """Where a cluster adds parts of sums, none of its CTAs is without a tile."""
     if not any(extent % size for extent, size in zip(tiles, shape, strict=True)):
         return None
-    got = f"{tiles[0]}x{tiles[1]} tiles and {shape[0]}x{shape[1]}"
+    got = f"{tiles[0] if tiles[0] > 0 else '?'}x{tiles[1]} tiles and {shape[0]}x{shape[1]}"
     return f"where K is split the tiles must be whole clusters, got {got}"
 
 
@@ -268,9 +268,12 @@ def box_rows(target: Target, rows: int) -> str | None:
 
 
 def row_pitch(target: Target, pitch_bytes: int, rows: int) -> str | None:
-    """The bytes from row to row that a tensor map can say (cuTensorMapEncodeTiled, strides)."""
+    """The bytes from row to row that a tensor map can say (cuTensorMapEncodeTiled, strides).
+
+    One row needs none; `rows` is negative where only a launch knows them.
+    """
     unit = target.tma_alignment_bytes
-    if rows <= 1 or pitch_bytes % unit == 0:
+    if rows in (0, 1) or pitch_bytes % unit == 0:
         return None
     return f"its row pitch must be a multiple of {unit} bytes, got {pitch_bytes}"
 

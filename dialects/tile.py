@@ -6,7 +6,8 @@
     tile.kernel       the program of one CTA over views of global memory
     tile.cta_tile     (i, j): which M and N tile this CTA computes
     tile.for_each_tile  runs a body for every (i, j) that falls to this CTA
-    tile.place        (i, j) of the tile that is this CTA's when a loop has come to a number
+    tile.place        (i, j) of the tile that is this CTA's when a loop has come to a number; of
+                      tile.tile_count M tiles, which a launch says, tile.counted_place
     tile.accumulator  acc[M,N], undefined until the first mma
     tile.load         t[r,k] = view[i*R + r, j*K + k], zero outside the view
     tile.tensor_map   how TMA sees a view: dims, strides, box, swizzle
@@ -54,6 +55,7 @@ from .tile_loads import TensorMapOp as TensorMapOp
 from .tile_loads import TmaLoadOp as TmaLoadOp
 from .tile_loads import TmaMulticastOp as TmaMulticastOp
 from .tile_types import (
+    DYNAMIC,
     AccumulatorType,
     SmemType,
     TensorMapType,
@@ -119,7 +121,9 @@ class KernelOp(
 ):
     """The program that every CTA of `grid`, in clusters of `cluster`, runs with `threads` threads.
 
-    Block arguments are the views a, b, other epilogue operands and c, named by `arg_names`.
+    Block arguments are the views a, b, other epilogue operands and c, named by `arg_names`. Where
+    c has a dynamic number of rows, the launch says it, and a grid of -1 along x has a CTA for each
+    M tile, in whole clusters.
     """
 
     sym_name: ir.StringAttr
@@ -143,11 +147,12 @@ class KernelOp(
         if any(not isinstance(argument.type, ir.MemRefType) for argument in arguments):
             return refuse(self, "every argument must be a memref view of global memory")
         grid, cluster = integers_of(self.grid), integers_of(self.cluster)
+        known = grid[1:] if grid[:1] == [DYNAMIC] else grid
         if (
             len(grid) != 3
             or len(cluster) != 3
-            or min(*grid, *cluster) < 1
-            or any(g % c for g, c in zip(grid, cluster, strict=True))
+            or min(*known, *cluster) < 1
+            or any(g % c for g, c in zip(grid, cluster, strict=True) if g != DYNAMIC)
         ):
             return refuse(self, f"the grid must be whole clusters, got {grid} and {cluster}")
         threads = self.threads.value

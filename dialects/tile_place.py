@@ -1,8 +1,10 @@
 """The op of `tile` that says which tile a CTA has when the loop over tiles is written out."""
 
+from typing import Any
+
 from .integer_types import I32
 from .mlir import ext, ir
-from .tile_types import Tile, integers_of
+from .tile_types import DYNAMIC, Tile, integers_of
 from .verify import refuse, verify_order
 
 
@@ -21,9 +23,42 @@ class PlaceOp(Tile.Operation, name="place"):
     j: ext.Result[ir.IndexType]
 
     def verify_invariants(self) -> bool:
+        return _verify_place(self, integers_of(self.tiles))
+
+
+class CountedPlaceOp(PlaceOp, name="counted_place"):
+    """`(i, j)`, as of `tile.place`, of `along_m` tiles along M, which a launch says.
+
+    `tiles` has -1 in their place.
+    """
+
+    along_m: ext.Operand[I32]
+
+    def verify_invariants(self) -> bool:
         tiles = integers_of(self.tiles)
-        if len(tiles) != 2 or min(tiles) < 1:
-            return refuse(self, f"tiles must be how many there are along M and N, got {tiles}")
-        if self.group.value < 1:
-            return refuse(self, f"group must be at least 1, got {self.group.value}")
-        return verify_order(self, self.order.value, self.tiles)
+        if tiles[:1] != [DYNAMIC]:
+            return refuse(self, f"tiles must have {DYNAMIC} along M, got {tiles}")
+        return _verify_place(self, [1, *tiles[1:]])
+
+
+class TileCountOp(Tile.Operation, name="tile_count"):
+    """`count = ceil(rows / tile)`, rounded up to a multiple of `whole`: tiles in whole clusters."""
+
+    rows: ext.Operand[ir.IndexType]
+    tile: ir.IntegerAttr
+    whole: ir.IntegerAttr
+    count: ext.Result[I32]
+
+    def verify_invariants(self) -> bool:
+        tile, whole = self.tile.value, self.whole.value
+        if tile < 1 or whole < 1:
+            return refuse(self, f"tile and whole must be at least 1, got {tile} and {whole}")
+        return True
+
+
+def _verify_place(op: Any, tiles: list[int]) -> bool:
+    if len(tiles) != 2 or min(tiles) < 1:
+        return refuse(op, f"tiles must be how many there are along M and N, got {tiles}")
+    if op.group.value < 1:
+        return refuse(op, f"group must be at least 1, got {op.group.value}")
+    return verify_order(op, op.order.value, op.tiles)

@@ -3,6 +3,9 @@
 from .layout import TileLayout
 from .mlir import ext, ir
 
+DYNAMIC = -1
+"""An extent that a launch says, in an attribute of numbers; in a shape it is `?`."""
+
 
 class Tile(ext.Dialect, name="tile"):
     """What one CTA computes."""
@@ -108,12 +111,22 @@ def stored_element(to: ir.Type) -> ir.Type:
 
 
 def stored_extents(to: ir.Type) -> tuple[int, int]:
-    """(rows, columns) of what is stored to: a tensor map or a view."""
+    """(rows, columns) of what is stored to: a tensor map or a view; rows may be dynamic."""
     if isinstance(to, TensorMapType):
         columns, rows = to.dims[:2]
         return rows, columns
-    rows, columns = ir.MemRefType(to).shape
-    return rows, columns
+    _, columns = ir.MemRefType(to).shape
+    return extent_of(to, 0), columns
+
+
+def extent_of(shaped: ir.Type, dim: int) -> int:
+    """The extent of a tensor or view along a dim, `DYNAMIC` where a launch says it."""
+    return max(ir.ShapedType(shaped).shape[dim], DYNAMIC)
+
+
+def dynamic_dims(shaped: ir.Type) -> list[int]:
+    """The dims of a tensor or view whose extents a launch says."""
+    return [dim for dim, extent in enumerate(ir.ShapedType(shaped).shape) if extent < 0]
 
 
 def text_of(attribute: ir.Attribute) -> str:

@@ -7,7 +7,15 @@ from .dtypes import PADDED_TYPES
 from .hilbert import CELLS_MAX
 from .layout import ATOM_BYTES, BLOCKED, LINEAR, MAJORS, SPAN_BYTES, TileLayout
 from .mlir import ext, ir
-from .tile_types import SmemType, TensorMapType, bits_of, element_bytes, integers_of, text_of
+from .tile_types import (
+    DYNAMIC,
+    SmemType,
+    TensorMapType,
+    bits_of,
+    element_bytes,
+    integers_of,
+    text_of,
+)
 
 HALF_ATOM_BYTES = ATOM_BYTES // 2  # of scales: boxes have up to 256 elements in a dimension
 LAYOUTS = (*SPAN_BYTES, LINEAR, BLOCKED)
@@ -90,6 +98,8 @@ def verify_order(op: ext.Operation, order: str, extents: ir.ArrayAttr) -> bool:
     if order not in ORDERS:
         return refuse(op, f"order must be one of {ORDERS}, got {order!r}")
     tiles = integers_of(extents)
+    if order == "hilbert" and DYNAMIC in tiles:
+        return refuse(op, f"order hilbert is a table of known tiles, got {tiles}")
     if order == "hilbert" and math.prod(tiles) > CELLS_MAX:
         return refuse(op, f"order hilbert takes at most {CELLS_MAX} tiles, got {tiles}")
     return True
@@ -160,7 +170,7 @@ def verify_boxes(op: Any) -> bool:
         )
     rank2, rank3 = [layout.span, layout.rows], [layout.span, layout.rows, layout.chunks]
     rows = [layout.span, map_type.dims[1]]
-    clipped = layout.major == "k" and map_type.dims[1] < layout.rows
+    clipped = layout.major == "k" and 0 <= map_type.dims[1] < layout.rows
     own_rows = clipped and map_type.box in (rows, [*rows, 1][: 3 if layout.chunks == 1 else 2])
     if map_type.box not in (rank2, rank3) and not own_rows:
         return refuse(op, f"the box must be {rank2} or {rank3}, got {map_type.box}")

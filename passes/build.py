@@ -61,8 +61,9 @@ def both(left: ir.Value | None, right: ir.Value | None) -> ir.Value | None:
     return arith.andi(left, right)
 
 
-def less(left: ir.Value, right: int) -> ir.Value:
+def less(left: ir.Value, right: int | ir.Value) -> ir.Value:
     """Unsigned `left < right`."""
+    assert not isinstance(right, int) or right >= 0  # an extent that a launch says is no number
     return arith.cmpi(arith.CmpIPredicate.ult, left, like(left, right))
 
 

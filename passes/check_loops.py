@@ -12,7 +12,7 @@ from ..dialects.mlir import ir
 from ..dialects.tile import KernelOp
 from ..dialects.tile_place import PlaceOp
 from ..dialects.tile_stores import WHOLES
-from ..dialects.tile_types import integers_of
+from ..dialects.tile_types import DYNAMIC, integers_of
 from .base import refused, walk
 from .whole import INDICES, WHOLE, WHOLE_OPS, axis_of, is_whole, lies_inside
 
@@ -48,7 +48,8 @@ def _check_whole(kernel: KernelOp, op: Any) -> None:
 
 def _check_place(kernel: KernelOp, place: PlaceOp, first: PlaceOp) -> None:
     tiles, cluster = integers_of(place.tiles), integers_of(kernel.cluster)
-    if any(map(int.__mod__, tiles, cluster)):
+    known = tiles[1:] if tiles[0] == DYNAMIC else tiles
+    if any(map(int.__mod__, reversed(known), reversed(cluster[:2]))):
         raise refused(
             place,
             f"tiles: must be whole clusters of {cluster[0]}x{cluster[1]}, got {tiles}; round them "

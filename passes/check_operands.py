@@ -23,7 +23,7 @@ from ..dialects.tile import (
 )
 from ..dialects.tile_batches import map_of_stack
 from ..dialects.tile_scales import SCALED_MMAS, smem_operands
-from ..dialects.tile_types import TensorMapType, element_bytes, integers_of
+from ..dialects.tile_types import TensorMapType, dynamic_dims, element_bytes, integers_of
 from .base import defining_op, refused, require, walk
 from .batches import argument_of, map_definition, matrix_of, steps_of, view_of_map
 from .check_scales import (
@@ -33,7 +33,7 @@ from .check_scales import (
     check_scaled_mma,
     scale_names,
 )
-from .indices import LinearForm, linear_form, place_of, span
+from .indices import LinearForm, known_part, linear_form, place_of, span
 from .tensor_maps import map_type
 
 GLOBAL = 1
@@ -69,8 +69,12 @@ def check_views(kernel: KernelOp) -> None:
 
 
 def _check_strides(kernel: KernelOp, name: str, type_: ir.MemRefType, is_operand: bool) -> None:
-    if not type_.has_static_shape:
-        raise refused(kernel, f"views: {name} must have a known shape, got {type_}")
+    known = [extent for extent in type_.shape if extent >= 0]
+    if len(known) < type_.rank and not _has_dynamic_rows(name, type_):
+        rule = (
+            f"views: {name} must have a known shape, but for rows of a, c and what is read beside c"
+        )
+        raise refused(kernel, f"{rule}, got {type_}")
     try:
         strides, offset = type_.get_strides_and_offset()
     except RuntimeError:  # a layout that no strides say
@@ -81,7 +85,7 @@ def _check_strides(kernel: KernelOp, name: str, type_: ir.MemRefType, is_operand
     dense = matrix == rows and type_.rank <= 3
     if is_operand:
         dense = type_.rank in (2, 3) and matrix in (rows, columns)
-    if offset or not dense or min(type_.shape, default=1) < 1:
+    if offset or not dense or min(known, default=1) < 1:
         raise refused(
             kernel, f"views: {name} must be dense, its elements one after the other, got {type_}"
         )
@@ -89,6 +93,11 @@ def _check_strides(kernel: KernelOp, name: str, type_: ir.MemRefType, is_operand
     known = operand_dtype(element) or scaled_dtype(element) if is_operand else stored_dtype(element)
     if known is None:
         raise refused(kernel, f"views: {name} has elements that no kernel takes, got {type_}")
+
+
+def _has_dynamic_rows(name: str, type_: ir.MemRefType) -> bool:
+    """Whether of a view's extents the rows alone are dynamic, and it may have such."""
+    return name != "b" and dynamic_dims(type_) == [0] and type_.rank <= 2
 
 
 def check_load(kernel: KernelOp, op: Any, target: Target) -> None:
@@ -134,7 +143,7 @@ def _check_major(op: Any, view: ir.MemRefType, layout: TileLayout) -> None:
     strides, _ = view.get_strides_and_offset()
     along, across = (1, 0) if layout.major == "k" else (0, 1)
     fits = strides[along] == 1 and strides[across] == view.shape[along]
-    if not fits and min(view.shape) > 1:
+    if not fits and 1 not in view.shape:
         raise refused(
             op,
             f"views: the tile's contiguous axis must be the view's, got {layout.major!r} of {view}",
@@ -162,7 +171,7 @@ def _check_map(op: Any, map_: ir.Value[TensorMapType], smem: Any) -> None:
 def check_index(kernel: KernelOp, op: Any, index: ir.Value, extent: int) -> LinearForm:
     """The linear form of an index of tiles of `extent`."""
     form = linear_form(index)
-    reach = None if form is None else span(kernel, form)
+    reach = None if form is None else span(kernel, known_part(kernel, form))
     if form is None or reach is None:
         raise refused(
             op,
@@ -328,6 +337,8 @@ def _check_place(kernel: KernelOp, op: Any, axis: int, index: ir.Value, extent: 
             f"tiles: must store to the {'MN'[axis]} place of its tile, got another index; fix it",
         )
     count = (span(kernel, form) or (0, 0))[1] + 1
+    if form != known_part(kernel, form):
+        return  # there is a CTA for each tile, or a loop over all of them
     if count * tile < extent:
         raise refused(
             op,

@@ -10,13 +10,17 @@ from typing import Any
 
 from ..dialects.pipe import ForEachClaimOp
 from ..dialects.tile import CtaTileOp, KernelOp
-from ..dialects.tile_types import integers_of
+from ..dialects.tile_types import DYNAMIC, integers_of
 from .base import refused
+from .dynamic_rows import has_dynamic_rows
 
 
 def check_tiles(kernel: KernelOp, places: list[CtaTileOp], loops: list[Any]) -> None:
     """The tiles that the CTAs of a kernel compute: at its places, or in its loops over tiles."""
     grid, cluster = integers_of(kernel.grid), integers_of(kernel.cluster)
+    if (grid[0] == DYNAMIC) > has_dynamic_rows(kernel):
+        c = list(kernel.body.blocks[0].arguments)[-1].type
+        raise refused(kernel, f"tiles: a launch says the grid of a dynamic M, got c of {c}; fix it")
     if grid[2] != cluster[2]:
         raise refused(kernel, f"tiles: must be one cluster deep, got {grid} of {cluster}; fix it")
     if len(places) + bool(loops) != 1:
@@ -32,7 +36,9 @@ def check_tiles(kernel: KernelOp, places: list[CtaTileOp], loops: list[Any]) -> 
 def _check_loop(kernel: KernelOp, loop: Any, first: Any) -> None:
     grid, cluster = integers_of(kernel.grid), integers_of(kernel.cluster)
     tiles = integers_of(loop.tiles)
-    if len(tiles) != 2 or min(tiles) < 1 or any(map(int.__mod__, tiles, cluster[:2])):
+    counted = tiles[:1] == [DYNAMIC] and has_dynamic_rows(kernel)
+    known = [cluster[0], *tiles[1:]] if counted else tiles
+    if len(known) != 2 or min(known) < 1 or any(map(int.__mod__, known, cluster[:2])):
         raise refused(
             loop,
             f"tiles: must be whole clusters of {cluster[0]}x{cluster[1]}, got {tiles}; round "

@@ -7,7 +7,7 @@ from typing import Any
 
 from ..dialects.mlir import arith, ir, scf
 
-PURE = ("tile.batch", "tile.matrix")
+PURE = ("tile.batch", "tile.matrix", "tile.tile_count", "memref.dim")
 Mapping = dict[ir.Value, ir.Value]
 
 

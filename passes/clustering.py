@@ -38,7 +38,7 @@ from ..dialects.tile import (
 )
 from ..dialects.tile_batches import BatchOp
 from ..dialects.tile_scales import ScaledMmaOp, ScaledPairMmaOp, of_scales
-from ..dialects.tile_types import SmemType, integers, integers_of
+from ..dialects.tile_types import DYNAMIC, SmemType, integers, integers_of
 from .base import (
     PassLog,
     defining_op,
@@ -181,7 +181,10 @@ def _check_shape(kernel: KernelOp, shape: tuple[int, int], target: Target) -> No
 def _set_cluster(kernel: KernelOp, shape: tuple[int, int]) -> None:
     """Round the grid up to whole clusters: tiles past the edge are filled and dropped."""
     *grid, parts = integers_of(kernel.grid)
-    rounded = [-(-extent // size) * size for extent, size in zip(grid, shape, strict=True)]
+    rounded = [
+        extent if extent == DYNAMIC else -(-extent // size) * size
+        for extent, size in zip(grid, shape, strict=True)
+    ]
     batch = batch_of(kernel)
     if batch is not None:
         rounded[0] = _whole_matrices(batch, shape[0])

@@ -40,13 +40,14 @@ def is_asynchronous(op: CopyOp) -> bool:
 def is_shifted(op: CopyOp, threads: int) -> bool:
     """Whether threads copy the tile by aligned units, whose bytes they shift in registers.
 
-    They do where rows are too narrow for cp.async. Rows of a thread must be whole swizzle patterns
-    and whole units apart, and a row of the view at least a unit.
+    They do where rows are too narrow for cp.async, and their number is known. Rows of a thread
+    must be whole swizzle patterns and whole units apart, and a row of the view at least a unit.
     """
     layout, view = op.tile.type.layout, op.view.type
     in_row, rest = divmod(layout.contiguous * layout.element_bytes, SHIFTED_UNITS * UNIT_BYTES)
     linear = layout.swizzle == LINEAR
-    if is_asynchronous(op) or linear or rest or threads % in_row:
+    dynamic = not view.has_static_shape
+    if is_asynchronous(op) or linear or rest or threads % in_row or dynamic:
         return False
     step, inner = threads // in_row, 1 if layout.major == "k" else 0
     strides, _ = view.get_strides_and_offset()

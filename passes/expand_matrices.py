@@ -21,7 +21,7 @@ from ..dialects.tile_stores import AwaitSumsOp
 from ..dialects.tile_threads import ReadMatricesOp, ThreadLanesOp
 from ..dialects.tile_types import AccumulatorType
 from .build import as_i32, constant, less, loop, when
-from .expand_rows import write_row
+from .expand_rows import Height, write_row
 from .places import PAIR, PAIR_EVERY, ROWS_APART, column_in, row_in
 from .plan import cluster_of
 from .tmem_reads import MATRIX_LANES, TmemRead, store_read
@@ -30,7 +30,7 @@ LANE = 1 << 16
 COLUMNS = (64, 32, 16, 8)  # that one load may cover: up to 32 registers
 
 
-def store_matrices(kernel: KernelOp, store: StoreOp, height: int | None) -> None:
+def store_matrices(kernel: KernelOp, store: StoreOp, height: Height) -> None:
     """Write out one store; height: rows of C that a tile may lie outside of."""
     sums, (m, n) = AwaitSumsOp(acc=store.acc, sums=store.acc.type).sums, store.acc.type.shape
     read, lanes = store_read(sums.type, cluster_of(kernel).pair), ThreadLanesOp().lanes
@@ -62,7 +62,7 @@ def _read(sums: ir.Value[AccumulatorType], columns: int, where: dict) -> ReadMat
 
 
 def _store_part(
-    store: StoreOp, read: ReadMatricesOp, row: ir.Value, column: ir.Value, height: int | None
+    store: StoreOp, read: ReadMatricesOp, row: ir.Value, column: ir.Value, height: Height
 ) -> None:
     for behind, values in ((0, read.upper), (ROWS_APART, read.lower)):
         at_row = row + behind

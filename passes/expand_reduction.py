@@ -24,6 +24,7 @@ from ..dialects.tile_threads import SHARED_POINTER, PartialOp, ThreadRowOp, Writ
 from ..dialects.tile_types import integers_of
 from .base import defining_op
 from .build import as_i32, both, constant, less, loop, when
+from .dynamic_rows import rows_of
 from .expand_rows import Columns, held_atoms, held_rows, thread_pair, write_row
 from .places import PAIR, PAIR_EVERY
 from .team import Team
@@ -54,7 +55,7 @@ class Partials:
 
     def inside(self, row: ir.Value) -> ir.Value | None:
         """Whether a row of the tile is one of C; None where all are."""
-        return None if self.whole else less(self.row_of_c(row), self.store.view.type.shape[0])
+        return None if self.whole else less(self.row_of_c(row), rows_of(self.store.view))
 
     def write(
         self, values: ir.Value, row: ir.Value, column: ir.Value, neighbours: int, every: int

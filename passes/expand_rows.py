@@ -35,6 +35,7 @@ from ..dialects.tile_types import AccumulatorType, integers_of
 from .base import defining_op
 from .build import as_i32, constant, less, loop, when
 from .clone import copy_region
+from .dynamic_rows import rows_of
 from .places import ATOM_M, PAIR, PAIR_EVERY, ROWS_APART
 from .plan import cluster_of
 from .tmem_reads import TmemRead, store_read
@@ -85,15 +86,16 @@ class Columns:
         return column if self.column is None else column + self.column
 
 
-StoreTensorMemory = Callable[[KernelOp, StoreOp, int | None], None]
+Height = int | ir.Value | None
+StoreTensorMemory = Callable[[KernelOp, StoreOp, Height], None]
 
 
 def expand_store(
     kernel: KernelOp, store: StoreOp, target: Target, store_tensor_memory: StoreTensorMemory
 ) -> None:
     """Write out one store; sums of tensor memory in the way that is given."""
-    height = None if lies_inside(kernel, store, "i") else store.view.type.shape[0]
     with ir.InsertionPoint(store), store.location:
+        height = None if lies_inside(kernel, store, "i") else rows_of(store.view)
         if target.has_tensor_memory:
             store_tensor_memory(kernel, store, height)
             hand_back(store)
@@ -102,7 +104,7 @@ def expand_store(
     store.operation.erase()
 
 
-def store_columns(kernel: KernelOp, store: StoreOp, height: int | None) -> None:
+def store_columns(kernel: KernelOp, store: StoreOp, height: Height) -> None:
     """A row a thread; height: rows of C that a tile may lie outside of, None where none does."""
     columns, (m, n) = Columns.of(kernel, store), store.acc.type.shape
     for first in columns.atoms():
@@ -116,7 +118,7 @@ def store_columns(kernel: KernelOp, store: StoreOp, height: int | None) -> None:
                 write_row(store, values, row, column)
 
 
-def _store_pairs(kernel: KernelOp, store: StoreOp, target: Target, height: int | None) -> None:
+def _store_pairs(kernel: KernelOp, store: StoreOp, target: Target, height: Height) -> None:
     m, n = store.acc.type.shape
     if target.awaits_mmas:
         AwaitMmaOp(pending=attribute_of(0))

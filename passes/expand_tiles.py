@@ -13,18 +13,21 @@ import math
 
 from ..dialects import sm
 from ..dialects.mlir import arith, ir, scf
-from ..dialects.pipe import ForEachTurnOp
+from ..dialects.pipe import ForEachClaimOp, ForEachTurnOp
 from ..dialects.tile import ForEachTileOp, KernelOp
-from ..dialects.tile_place import PlaceOp
-from ..dialects.tile_types import integers_of
+from ..dialects.tile_types import DYNAMIC, integers_of
 from .base import walk
 from .build import constant
+from .dynamic_rows import clusters_along_m, count_tiles, place_at
 from .tile_order import expand_order
 
 
 def expand_tiles(kernel: KernelOp) -> None:
     """Write out the order of CTAs, and every loop whose tiles are known when the kernel starts."""
     expand_order(kernel)
+    for loop in walk(kernel, ForEachClaimOp):
+        if integers_of(loop.tiles)[0] == DYNAMIC:
+            count_tiles(kernel)
     for loop in walk(kernel, ForEachTileOp | ForEachTurnOp):
         turn, turns = 0, 1
         if isinstance(loop, ForEachTurnOp):
@@ -37,16 +40,14 @@ def _expand(kernel: KernelOp, loop: ForEachTileOp | ForEachTurnOp, turn: int, tu
     """Clusters take every P-th tile, P clusters in all; agents in turns every T-th of those."""
     cluster = integers_of(kernel.cluster)
     clusters = integers_of(kernel.grid)[0] // cluster[0]
-    count = math.prod(integers_of(loop.tiles)) // (cluster[0] * cluster[1])
     register = "ctaid.x" if math.prod(cluster) == 1 else "clusterid.x"
     first = sm.SpecialRegisterOp.of(register=register).value
     if turn:
         first = arith.addi(first, constant(turn * clusters))
-    made = scf.ForOp(first, constant(count), constant(turns * clusters))
+    made = scf.ForOp(first, _count(kernel, loop), constant(turns * clusters))
     with ir.InsertionPoint(made.body):
         order = {name: getattr(loop, name) for name in ("tiles", "order", "group")}
-        index = ir.IndexType.get()
-        place = PlaceOp(number=made.induction_variable, **order, i=index, j=index)
+        place = place_at(kernel, made.induction_variable, order)
         end = scf.YieldOp([])
     body = loop.body.blocks[0]
     for argument, result in zip(body.arguments, (place.i, place.j), strict=True):
@@ -54,3 +55,11 @@ def _expand(kernel: KernelOp, loop: ForEachTileOp | ForEachTurnOp, turn: int, tu
     for op in list(body.operations):
         op.operation.move_before(end.operation)
     loop.operation.erase()
+
+
+def _count(kernel: KernelOp, loop: ForEachTileOp | ForEachTurnOp) -> ir.Value:
+    """How many clusters share the tiles out, each of which has as many tiles as CTAs."""
+    (along_m, along_n), cluster = integers_of(loop.tiles), integers_of(kernel.cluster)
+    if along_m != DYNAMIC:
+        return constant(along_m * along_n // (cluster[0] * cluster[1]))
+    return clusters_along_m(kernel, along_m) * (along_n // cluster[1])

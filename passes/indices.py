@@ -12,7 +12,7 @@ from ..dialects.mlir import ir, scf
 from ..dialects.tile import CtaTileOp, KernelOp, PairRankOp, SplitRankOp
 from ..dialects.tile_batches import BatchOp
 from ..dialects.tile_place import PlaceOp
-from ..dialects.tile_types import integers_of
+from ..dialects.tile_types import DYNAMIC, integers_of
 from .clone import constant_of, iterations_of
 
 PLACES = (CtaTileOp, PlaceOp, BatchOp, PairRankOp, SplitRankOp)
@@ -56,6 +56,33 @@ def linear_form(value: ir.Value) -> LinearForm | None:
         return None
     form, factor = (right, left.constant) if not left.factors else (left, right.constant)
     return LinearForm({}).plus(form, factor)
+
+
+def known_part(kernel: KernelOp, form: LinearForm) -> LinearForm:
+    """The form without the M place of a tile of which a launch says how many there are.
+
+    A launch keeps rows in reach of 32 bits, so that such a place may stand in a form once.
+    """
+    rest = {
+        value: factor
+        for value, factor in form.factors.items()
+        if factor != 1 or not _is_dynamic(kernel, value)
+    }
+    return LinearForm(rest, form.constant)
+
+
+def _is_dynamic(kernel: KernelOp, value: ir.Value) -> bool:
+    return place_of(value) == 0 and _extents(kernel, value)[:1] == [DYNAMIC]
+
+
+def _extents(kernel: KernelOp, place: ir.Value) -> list[int]:
+    """How many tiles there are along M and N where that place is taken."""
+    if isinstance(place.owner, ir.Block):
+        return integers_of(ir.ArrayAttr(place.owner.owner.attributes["tiles"]))
+    op: Any = place.owner.opview
+    if isinstance(op, BatchOp):
+        return []
+    return integers_of(kernel.grid if isinstance(op, CtaTileOp) else op.tiles)
 
 
 def span(kernel: KernelOp, form: LinearForm) -> tuple[int, int] | None:

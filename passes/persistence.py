@@ -39,7 +39,7 @@ from ..dialects.tile import (
     TensorMapOp,
 )
 from ..dialects.tile_scales import SCALED_MMAS, depth_of, mma_of
-from ..dialects.tile_types import AccumulatorType, integers, integers_of
+from ..dialects.tile_types import DYNAMIC, AccumulatorType, integers, integers_of
 from ..dialects.verify import ORDERS
 from .base import PassLog, one_of, option, refused, require, target_of, the_kernel, walk
 from .clone import Mapping, clone, is_pure, replace_in
@@ -99,6 +99,7 @@ class Persistence:
         self._check_options(kernel, target)
         tiles = integers_of(kernel.grid)[:2]
         self._check_tiles(kernel, tiles)
+        shown = f"{tiles[0] if tiles[0] != DYNAMIC else '?'}x{tiles[1]}"
         claims = self._claims(kernel) if self.scheduler == "clc" else None
         derived = _derived(kernel, places[0])
         for block in _programs(kernel):
@@ -108,10 +109,10 @@ class Persistence:
         doubled = _double_accumulators(kernel, target)
         if claims is None:
             clusters = self._shrink_grid(kernel, target)
-            log.did(f"{clusters} clusters for {tiles[0]}x{tiles[1]} tiles{doubled}")
+            log.did(f"{clusters} clusters for {shown} tiles{doubled}")
         else:
             _add_scheduler(kernel, claims)
-            log.did(f"cluster launch control over {tiles[0]}x{tiles[1]} tiles{doubled}")
+            log.did(f"cluster launch control over {shown} tiles{doubled}")
 
     def _check_options(self, kernel: KernelOp, target: Target) -> None:
         if self.scheduler == "clc":
@@ -127,6 +128,10 @@ class Persistence:
             )
 
     def _check_tiles(self, kernel: KernelOp, tiles: list[int]) -> None:
+        if tiles[0] == DYNAMIC:
+            rule = "persistence: order=hilbert is a table of known tiles, got a dynamic M"
+            require(kernel, rule if self.order == "hilbert" else None, "use order=grouped")
+            return
         counted, curve = legality.counted_tiles(tiles), legality.curve_tiles(tiles)
         require(kernel, counted, "use a larger tile", "persistence: ")
         if self.order == "hilbert":
@@ -145,11 +150,16 @@ class Persistence:
             return CreateOp(ring=RingType.of(self.depth or CLAIMS, [ClaimType.get()])).ring
 
     def _shrink_grid(self, kernel: KernelOp, target: Target) -> int:
-        """How many clusters are launched; the grid becomes one row of them."""
+        """How many clusters are launched; the grid becomes one row of them.
+
+        Where M is dynamic they are the most; a launch that has fewer tiles leaves out the rest.
+        """
         tiles, cluster = integers_of(kernel.grid)[:2], integers_of(kernel.cluster)
-        total = tiles[0] * tiles[1] // (cluster[0] * cluster[1])
         ctas = self.ctas or target.multiprocessors
-        clusters = max(1, min(total, ctas // (cluster[0] * cluster[1])))
+        clusters = ctas // (cluster[0] * cluster[1])
+        if tiles[0] != DYNAMIC:
+            clusters = min(clusters, tiles[0] * tiles[1] // (cluster[0] * cluster[1]))
+        clusters = max(1, clusters)
         kernel.operation.attributes["grid"] = integers([clusters * cluster[0], cluster[1], 1])
         return clusters
 

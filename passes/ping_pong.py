@@ -49,7 +49,7 @@ from ..dialects.pipe import (
 )
 from ..dialects.target import WARP_THREADS, WARPGROUP_WARPS, Target
 from ..dialects.tile import MMAS, AccumulatorOp, ForEachTileOp, KernelOp, StagedStoreOp
-from ..dialects.tile_types import integers_of
+from ..dialects.tile_types import DYNAMIC, integers_of
 from .base import PassLog, defining_op, refused, require, target_of, the_kernel, walk
 from .clone import clone, iterations_of, replace_in
 from .rings import retype_ring
@@ -80,7 +80,8 @@ class PingPong:
         for turn, role in enumerate((consumer, pong)):
             _take_turns(role, turn, turns)
         registers = _move_registers(kernel, (consumer, pong), load, target)
-        if _rounds(kernel) < 2:
+        rounds = _rounds(kernel)
+        if rounds is not None and rounds < 2:
             log.remark(kernel, "ping-pong: no CTA has a second tile, so that pong has none")
         log.did(f"2 consumers, {registers} registers a thread")
 
@@ -206,10 +207,10 @@ def _move_registers(
     return takes
 
 
-def _rounds(kernel: KernelOp) -> int:
-    """Tiles that the busiest CTA computes."""
+def _rounds(kernel: KernelOp) -> int | None:
+    """Tiles that the busiest CTA computes; None where a launch says how many there are."""
     tiles = integers_of(walk(kernel, ForEachTurnOp)[0].tiles)
-    return -(-prod(tiles) // prod(integers_of(kernel.grid)))
+    return None if tiles[0] == DYNAMIC else -(-prod(tiles) // prod(integers_of(kernel.grid)))
 
 
 def _i64(value: int) -> ir.IntegerAttr:

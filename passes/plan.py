@@ -297,7 +297,7 @@ def parameters_of(kernel: KernelOp) -> list[Parameter]:
     parameters = []
     names = [ir.StringAttr(name).value for name in kernel.arg_names]
     for name, argument in zip(names, kernel.body.blocks[0].arguments, strict=True):
-        users = [use.owner.opview for use in argument.uses]
+        users = [use.owner.opview for use in argument.uses if use.owner.name != "memref.dim"]
         maps = [user for user in users if isinstance(user, TensorMapOp)]
         parameters += [Parameter(name, argument, map_) for map_ in maps]
         if len(maps) < len(users):

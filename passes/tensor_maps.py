@@ -15,7 +15,15 @@ from ..dialects import legality
 from ..dialects.layout import ATOM_BYTES, BLOCKED, LINEAR, TileLayout
 from ..dialects.mlir import ir
 from ..dialects.target import Target
-from ..dialects.tile_types import SmemType, TensorMapType, bits_of, is_padded, moved_bytes
+from ..dialects.tile_types import (
+    DYNAMIC,
+    SmemType,
+    TensorMapType,
+    bits_of,
+    extent_of,
+    is_padded,
+    moved_bytes,
+)
 
 
 def tma_refusal(view: ir.MemRefType, layout: TileLayout, target: Target) -> str | None:
@@ -47,7 +55,7 @@ def map_type(
     if layout.swizzle == BLOCKED:
         return scale_map(view, smem)
     contiguous, rows, pitch_bytes = _geometry(view, layout.major)
-    pitch_bytes = pitch_bytes if rows > 1 else _round_up(pitch_bytes, 16)
+    pitch_bytes = pitch_bytes if rows != 1 else _round_up(pitch_bytes, 16)
     span = layout.span
     if rank == 3 and contiguous % span:
         remark(
@@ -74,7 +82,8 @@ def load_map_type(
     """
     layout = smem.layout
     in_rows = layout.major == "k" and layout.swizzle != BLOCKED
-    missing = layout.rows - view.shape[0] if in_rows else 0
+    rows = extent_of(view, 0)
+    missing = layout.rows - rows if in_rows and rows != DYNAMIC else 0
     if missing <= 0:
         return map_type(view, smem, rank, remark)
     whole = map_type(view, smem, rank if layout.chunks == 1 else 2, remark)
@@ -106,14 +115,14 @@ def _scales_refusal(view: ir.MemRefType) -> str | None:
 
 
 def _geometry(view: ir.MemRefType, major: str) -> tuple[int, int, int]:
-    """(contiguous extent, rows, row pitch in bytes) of a logical [MN, K] view.
+    """(contiguous extent, rows, row pitch in bytes) of a logical [MN, K] view; rows may be dynamic.
 
     Strides alone can't tell the contiguous axis: both are 1 when M or N is.
     """
     strides, _ = view.get_strides_and_offset()
     inner = 1 if major == "k" else 0
     pitch = strides[1 - inner] * bits_of(view.element_type) // 8
-    return view.shape[inner], view.shape[1 - inner], pitch
+    return extent_of(view, inner), extent_of(view, 1 - inner), pitch
 
 
 def _round_up(value: int, unit: int) -> int:

@@ -14,10 +14,11 @@ from ..dialects.mlir import arith, ir
 from ..dialects.sm_types import attribute_of
 from ..dialects.tile import CtaTileOp, KernelOp
 from ..dialects.tile_place import PlaceOp
-from ..dialects.tile_types import integers, integers_of
+from ..dialects.tile_types import DYNAMIC, integers, integers_of
 from ..dialects.verify import ORDERS
 from .base import refused, walk
 from .build import constant
+from .dynamic_rows import clusters_along_m, place_at
 
 ORDER_ATTRIBUTE = "tile.order"
 ORDER, GROUP = "order", "group"
@@ -76,10 +77,9 @@ def expand_order(kernel: KernelOp) -> None:
 def _place(kernel: KernelOp, order: str, group: int) -> PlaceOp:
     tiles, cluster = integers_of(kernel.grid)[:2], integers_of(kernel.cluster)
     x, y = (_cluster_along(axis, extent) for axis, extent in zip("xy", cluster, strict=False))
-    number = arith.addi(arith.muli(y, constant(tiles[0] // cluster[0])), x)
+    number = arith.addi(arith.muli(y, clusters_along_m(kernel, tiles[0])), x)
     how = {"tiles": integers(tiles), ORDER: attribute_of(order), GROUP: attribute_of(group)}
-    index = ir.IndexType.get()
-    return PlaceOp(number=number, **how, i=index, j=index)
+    return place_at(kernel, number, how)
 
 
 def _cluster_along(axis: str, extent: int) -> ir.Value:
@@ -91,7 +91,12 @@ def _cluster_along(axis: str, extent: int) -> ir.Value:
 def check_order(kernel: KernelOp) -> None:
     """Refuse an order that the kernel's grid cannot have."""
     said, tiles = said_order(kernel), integers_of(kernel.grid)[:2]
-    if said is not None and said[0] == "hilbert" and tiles[0] * tiles[1] > CELLS_MAX:
+    if said is None or said[0] != "hilbert":
+        return
+    if tiles[0] == DYNAMIC:
+        rule = f"{ORDER_ATTRIBUTE} hilbert is a table of known tiles, got a dynamic M"
+        raise refused(kernel, f"{rule}; take order=grouped")
+    if tiles[0] * tiles[1] > CELLS_MAX:
         raise refused(
             kernel,
             f"{ORDER_ATTRIBUTE} hilbert has at most {CELLS_MAX} tiles, got {tiles[0]}x{tiles[1]}; "

@@ -41,7 +41,16 @@ from ..dialects.tile import (
 from ..dialects.tile_batches import BatchOp, MatrixOp, view_of_matrix
 from ..dialects.tile_scales import ScaledMatmulOp
 from ..dialects.tile_sums import ViewMmaOp
-from ..dialects.tile_types import AccumulatorType, SmemType, element_bytes, integers, integers_of
+from ..dialects.tile_types import (
+    DYNAMIC,
+    AccumulatorType,
+    SmemType,
+    dynamic_dims,
+    element_bytes,
+    extent_of,
+    integers,
+    integers_of,
+)
 from ..dialects.verify import ORDERS, logical_shape
 from .base import (
     SOURCE_ATTRIBUTE,
@@ -158,7 +167,7 @@ class Tiling:
         function = matmul.operation.parent.opview
         if isinstance(function, func.FuncOp):
             function.operation.erase()
-        ctas = integers_of(kernel.grid)
+        ctas = ["?" if each == DYNAMIC else each for each in integers_of(kernel.grid)]
         log.did(
             f"{'x'.join(map(str, tile))} tiles, grid {ctas[0]}x{ctas[1]}, "
             f"{_k_tiles(kernel)} K steps"
@@ -261,12 +270,10 @@ def _build_kernel(
     elements, sources = walk(matmul, ElementOp), epilogue_tensors(matmul)
     names = ["a", "b", *scales, *(f"e{index}" for index in range(len(sources))), "c"]
     sources = [*scales.values(), *sources]
-    (m, _), (n, _) = (
-        logical_shape(operand.type, major.value)
-        for operand, major in ((matmul.a, matmul.a_major), (matmul.b, matmul.b_major))
-    )
-    count = matmul.c.type.shape[0] if matmul.c.type.rank == 3 else 1
-    grid = [count * _tiles(m, tile[0]), _tiles(n, tile[1]), 1]
+    _check_dynamic(matmul)
+    *stack, n = (extent_of(matmul.c.type, dim) for dim in range(matmul.c.type.rank))
+    along_m = DYNAMIC if stack == [DYNAMIC] else prod(stack[:-1]) * _tiles(stack[-1], tile[0])
+    grid = [along_m, _tiles(n, tile[1]), 1]
     i64 = ir.IntegerType.get_signless(64)
     with ir.InsertionPoint(function), matmul.location:
         kernel = KernelOp(
@@ -291,6 +298,22 @@ def _build_kernel(
     for element in elements:
         _read_view(element, views_of[element.source], batch)
     return kernel
+
+
+def _check_dynamic(matmul: MatmulOp) -> None:
+    """Refuse dynamic extents but rows of one matrix, which are those of A as it lies."""
+    shapes = {"A": matmul.a.type, "B": matmul.b.type, "C": matmul.c.type}
+    dynamic = {name: dynamic_dims(type_) for name, type_ in shapes.items()}
+    if not any(dynamic.values()):
+        return
+    if isinstance(matmul, ScaledMatmulOp):
+        raise refused(matmul, "tiling: a dynamic M has no block scales; give M a number")
+    if matmul.a_major.value == "mn":
+        rule = "tiling: A of a dynamic M must have K contiguous"
+        raise refused(matmul, f"{rule}, got M; transpose it before the kernel")
+    if dynamic != {"A": [0], "B": [], "C": [0]} or matmul.c.type.rank != 2:
+        got = ", ".join(str(type_) for type_ in shapes.values())
+        raise refused(matmul, f"tiling: M alone may be dynamic, of one matrix, got {got}")
 
 
 def _read_view(element: ElementOp, view: ir.Value, batch: BatchOp | None) -> None:

@@ -18,7 +18,7 @@ from ..dialects.tile import CopyOp, KernelOp
 from ..dialects.tile_pieces import ApplyEpilogueOp
 from ..dialects.tile_stores import StorePieceOp
 from ..dialects.tile_threads import WriteRowOp
-from ..dialects.tile_types import integers_of, stored_extents
+from ..dialects.tile_types import DYNAMIC, extent_of, integers_of, stored_extents
 from .base import walk
 from .clone import constant_of
 from .indices import linear_form, span
@@ -64,7 +64,8 @@ def lies_inside(kernel: KernelOp, op: Any, name: str) -> bool:
 
 def _axis_lies_inside(kernel: KernelOp, found: Axis) -> bool:
     form = linear_form(found.index)
-    ends = None if form is None or found.extent % found.tile else span(kernel, form)
+    unknown = form is None or found.extent == DYNAMIC or found.extent % found.tile
+    ends = None if form is None or unknown else span(kernel, form)
     return ends is not None and ends[0] >= 0 and (ends[1] + 1) * found.tile <= found.extent
 
 
@@ -86,12 +87,16 @@ def axis_of(op: Any, name: str) -> Axis | None:
         layout = op.tile.type.layout
         if layout.swizzle == BLOCKED:  # of atoms each is compared
             return None
-        view, tile = op.view.type.shape, (layout.mn, layout.k)
+        view, tile = _extents(op.view), (layout.mn, layout.k)
     elif isinstance(op, ApplyEpilogueOp | StorePieceOp):
         view, tile = stored_extents(op.to.type), integers_of(op.extents)
     else:
-        view, tile = op.view.type.shape, op.acc.type.shape
+        view, tile = _extents(op.view), op.acc.type.shape
     return Axis(getattr(op, name), view[number], tile[number])
+
+
+def _extents(view: ir.Value) -> tuple[int, int]:
+    return extent_of(view.type, 0), extent_of(view.type, 1)
 
 
 def _columns_of(op: WriteRowOp) -> Axis | None:

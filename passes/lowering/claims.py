@@ -16,15 +16,15 @@ from ...dialects.mlir import ir, llvm, scf
 from ...dialects.pipe import ClaimOp, ForEachClaimOp
 from ...dialects.sm_memory import CLAIM_BYTES
 from ...dialects.sm_threads import FIRST, TEAM, WARP, who_runs
-from ...dialects.tile_place import PlaceOp
-from ...dialects.tile_types import integers_of
+from ...dialects.tile_types import DYNAMIC, integers_of
 from .. import build
+from ..dynamic_rows import count_tiles, kernel_of, place_at
 from .rings import Ring, Rings, advance, before, converge, read, run
 
 
 def lower_for_each_claim(rings: Rings, op: ForEachClaimOp) -> None:
     """The body for this CTA's own tile, then for each claim until one fails."""
-    tiles = integers_of(op.tiles)[0] // rings.cluster.m
+    tiles = _clusters_along_m(op)
     number, answer = build.i32(), _answer_type()
     loop = scf.WhileOp([answer], [_own_turn(rings, tiles)])
     first = loop.regions[0].blocks.append(number)
@@ -37,15 +37,20 @@ def lower_for_each_claim(rings: Rings, op: ForEachClaimOp) -> None:
         scf.YieldOp([_claimed_turn(rings, after.arguments[0], tiles)])
 
 
+def _clusters_along_m(op: ForEachClaimOp) -> ir.Value | int:
+    kernel, tiles = kernel_of(op), integers_of(op.tiles)[0]
+    size = integers_of(kernel.cluster)[0]
+    return tiles // size if tiles != DYNAMIC else count_tiles(kernel) // size
+
+
 def _answer_type() -> ir.Type:
     return ir.IntegerType.get_signless(128)
 
 
 def _move_body(op: ForEachClaimOp, number: ir.Value) -> None:
     """The body to the insertion point, for the tile of that number."""
-    index = ir.IndexType.get()
     order = {name: getattr(op, name) for name in ("tiles", "order", "group")}
-    place = PlaceOp(number=number, **order, i=index, j=index)
+    place = place_at(kernel_of(op), number, order)
     body = op.body.blocks[0]
     for argument, result in zip(body.arguments, (place.i, place.j), strict=True):
         argument.replace_all_uses_with(result)
@@ -53,18 +58,18 @@ def _move_body(op: ForEachClaimOp, number: ir.Value) -> None:
         place.operation.block.append(each.operation)
 
 
-def _own_turn(rings: Rings, tiles: int) -> ir.Value:
+def _own_turn(rings: Rings, tiles: ir.Value | int) -> ir.Value:
     """The number of the cluster that this CTA was launched in."""
     return _turn(rings, build.special("ctaid.x"), build.special("ctaid.y"), tiles)
 
 
-def _turn(rings: Rings, x: ir.Value, y: ir.Value, tiles: int) -> ir.Value:
+def _turn(rings: Rings, x: ir.Value, y: ir.Value, tiles: ir.Value | int) -> ir.Value:
     """The number of the cluster that holds CTA (x, y) of the grid, of `tiles` clusters along M."""
     along_m, along_n = x // rings.cluster.m, y // rings.cluster.n
     return along_m + along_n * tiles
 
 
-def _claimed_turn(rings: Rings, answer: ir.Value, tiles: int) -> ir.Value:
+def _claimed_turn(rings: Rings, answer: ir.Value, tiles: ir.Value | int) -> ir.Value:
     """The number of the cluster that an answer claims."""
     x, y = (sm.QueryCancelOp.of(answer, field=axis, value=build.i32()).value for axis in "xy")
     return _turn(rings, x, y, tiles)

@@ -49,7 +49,7 @@ def lower_copy(scope: Scope, op: CopyOp) -> None:
 def _copy_parts(scope: Scope, op: CopyOp) -> None:
     """Threads copy what one load takes at a time; elements outside the view are zero."""
     layout, start = op.tile.type.layout, place_of(op.tile)
-    source = Source.of(op)
+    source = Source.of(scope, op)
     size = source.width * layout.element_bytes
     with parts_of(scope, layout, size, COPIES_MAX) as parts:
         values = [source.read_part(row, part * source.width) for row, part in parts]
@@ -61,7 +61,7 @@ def _copy_parts(scope: Scope, op: CopyOp) -> None:
 def _start_copies(scope: Scope, op: CopyOp) -> None:
     """Threads start copies, which are done when waited for."""
     layout, start = op.tile.type.layout, place_of(op.tile)
-    source = Source.of(op)
+    source = Source.of(scope, op)
     size = source.width * layout.element_bytes
     with parts_of(scope, layout, size, COPIES_MAX) as parts:
         for row, part in parts:
@@ -83,7 +83,7 @@ def part_offset(layout: TileLayout, row: ir.Value, part: ir.Value, size: int) ->
 def _copy_tile(scope: Scope, op: CopyOp) -> None:
     """Threads copy units; elements outside the view are zero."""
     layout, start = op.tile.type.layout, place_of(op.tile)
-    source = Source.of(op)
+    source = Source.of(scope, op)
     with parts_of(scope, layout, UNIT_BYTES, source.units_under_way) as units:
         values = [source.read_unit(row, column) for row, column in units]
         for (row, column), value in zip(units, values, strict=True):

@@ -22,15 +22,18 @@ from ...dialects.tile_stores import StorePieceOp
 from ...dialects.tile_sums import ViewMmaOp
 from ...dialects.tile_threads import WriteRowOp
 from ...dialects.tile_types import (
+    DYNAMIC,
     SmemType,
     bits_of,
     element_bytes,
+    extent_of,
     integers_of,
     is_padded,
     moved_bytes,
 )
 from ..base import SOURCE_ATTRIBUTE, attributes_of, walk
 from ..batches import argument_of, matrix_of
+from ..dynamic_rows import has_dynamic_rows
 from ..plan import Parameter, cluster_of, parameters_of
 from .names import describe_names
 from .operands import UNIT_BYTES
@@ -39,6 +42,8 @@ from .rows import vector_width
 
 L2_PROMOTION = "128B"
 OPERANDS = ("a", "b")
+SIZE = "m"
+SIZE_PARAMETER = {"kind": "size", "size": SIZE}
 
 
 def launch_attribute(kernel: KernelOp, mma: str) -> ir.StringAttr:
@@ -52,7 +57,7 @@ def describe_launch(kernel: KernelOp, mma: str) -> dict[str, Any]:
     (shared,) = [op for op in memory if isinstance(op, SharedMemoryOp)]
     return {
         "entry": kernel.sym_name.value,
-        "grid": integers_of(kernel.grid),
+        "grid": _grid(kernel),
         "cluster": integers_of(kernel.cluster),
         "block": [kernel.threads.value, 1, 1],
         "dynamic_shared_bytes": shared.bytes.value,
@@ -60,10 +65,27 @@ def describe_launch(kernel: KernelOp, mma: str) -> dict[str, Any]:
         "schedule": _schedule(kernel, memory),
         "tensors": _tensors(kernel, mma),
         "source": _source(kernel),
-        "parameters": [_parameter(kernel, each) for each in parameters_of(kernel)],
+        "parameters": [
+            *(_parameter(kernel, each) for each in parameters_of(kernel)),
+            *([SIZE_PARAMETER] if has_dynamic_rows(kernel) else []),
+        ],
         "epilogue": _epilogue(kernel),
         "names": describe_names(kernel),
     }
+
+
+def _grid(kernel: KernelOp) -> list[Any]:
+    """CTAs along x, y and z; of a dynamic M, those along x as a formula (docs/bundle.md)."""
+    grid, cluster = integers_of(kernel.grid), integers_of(kernel.cluster)
+    if not has_dynamic_rows(kernel):
+        return grid
+    places = walk(kernel, PlaceOp)
+    rows = _tile(kernel)[0][0] * cluster[0]
+    formula = {"size": SIZE, "rows": rows, "clusters": 1, "ctas": cluster[0]}
+    if grid[0] != DYNAMIC:  # the most, which share out the tiles
+        formula["clusters"] = integers_of(places[0].tiles)[1] // cluster[1]
+        formula["most"] = grid[0] // cluster[0]
+    return [formula, *grid[1:]]
 
 
 def _schedule(kernel: KernelOp, memory: list[Any]) -> dict[str, Any]:
@@ -144,9 +166,14 @@ def _tensor(name: str, view: ir.MemRefType, role: str, mma: str) -> dict[str, An
         "name": name,
         "role": role,
         "dtype": _name(dtype),
-        "shape": list(view.shape),
+        "shape": _sizes([extent_of(view, dim) for dim in range(view.rank)]),
         "strides": list(strides),
     }
+
+
+def _sizes(extents: list[int]) -> list[int | str]:
+    """Extents, the name of the size where a launch says one."""
+    return [SIZE if extent == DYNAMIC else extent for extent in extents]
 
 
 def _name(dtype: DType | None) -> str:
@@ -192,7 +219,7 @@ def _map_parameter(tensor: str, op: TensorMapOp) -> dict[str, Any]:
         "kind": "tensor_map",
         "tensor": tensor,
         "dtype": _map_type(type_.element),
-        "dims": type_.dims,
+        "dims": _sizes(type_.dims),
         "strides_bytes": type_.strides,
         "box": type_.box,
         "element_strides": [1] * len(type_.box),

@@ -52,7 +52,7 @@ def lower_apply_epilogue(scope: Scope, op: ApplyEpilogueOp) -> ir.Value:
         row, column = row + row_in(COLUMNS, lane=scope.lane), _column(scope, op.column)
     for index in range(0, count, width):
         rows, columns = behind(index) if spread else (0, 0)
-        read = partial(_read, op, row + rows, column + columns, width)
+        read = partial(_read, scope, op, row + rows, column + columns, width)
         values = slice_of(op.values, op.first.value + index, width)
         outputs.append(apply_epilogue(op, values, width, read))
     return lowered_as(outputs, op.outputs.type)
@@ -65,14 +65,19 @@ def _column(scope: Scope, first: ir.Value) -> ir.Value:
 
 
 def _read(
-    op: ApplyEpilogueOp, row: ir.Value, column: ir.Value, width: int, element: ElementOp
+    scope: Scope,
+    op: ApplyEpilogueOp,
+    row: ir.Value,
+    column: ir.Value,
+    width: int,
+    element: ElementOp,
 ) -> ir.Value:
     """What another operand has there."""
     m, n = integers_of(op.extents)
     height, columns = stored_extents(op.to.type)
     at_row = build.as_i32(op.i) * m + row
     at_column = build.as_i32(op.j) * n + (op.start + column)
-    inside = None if is_whole(op, "i") else build.less(at_row, height)
+    inside = None if is_whole(op, "i") else build.less(at_row, scope.extent(height))
     if not is_whole(op, "j"):
         inside = build.both(inside, build.less(at_column, columns))
     return read_elements(at_row, at_column, width, inside, element)
@@ -149,7 +154,7 @@ def lower_store_piece(scope: Scope, op: StorePieceOp) -> None:
         values = [llvm.load(part_type, place, alignment=size) for place in places]
         for (row, part), value in zip(parts, values, strict=True):
             at_row, at_column = first_row + row, first_column + part * width
-            inside = None if is_whole(op, "i") else build.less(at_row, height)
+            inside = None if is_whole(op, "i") else build.less(at_row, scope.extent(height))
             if not is_whole(op, "j"):
                 inside = build.both(inside, build.less(at_column, columns))
             with build.when(inside):

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any, get_args
 
 from ...dialects import sm
-from ...dialects.mlir import arith, ir, llvm, scf
+from ...dialects.mlir import arith, ir, llvm, memref, scf
 from ...dialects.pipe import SetRegistersOp, TileOp
 from ...dialects.sm_memory import MEMORY_OPS
 from ...dialects.sm_threads import (
@@ -39,7 +39,7 @@ from ...dialects.tile_batches import BatchOp, MatrixOp
 from ...dialects.tile_boxes import LoadBoxesOp, MulticastBoxesOp
 from ...dialects.tile_loads import CopyTogetherOp
 from ...dialects.tile_pieces import ReadFragmentOp
-from ...dialects.tile_place import PlaceOp
+from ...dialects.tile_place import CountedPlaceOp, PlaceOp, TileCountOp
 from ...dialects.tile_scales import SCALED_MMAS, ScaledMmaOp
 from ...dialects.tile_stores import AwaitSumsOp, StorePieceOp
 from ...dialects.tile_sums import ClearSumsOp, HasSumsOp, SumsPlaceOp, SumsRowOp, ViewMmaOp
@@ -115,10 +115,12 @@ from .thread_sums import (
 from .tiles import (
     lower_batch,
     lower_cta_tile,
+    lower_dim,
     lower_matrix,
     lower_pair_rank,
     lower_place,
     lower_split_rank,
+    lower_tile_count,
 )
 from .view_fma import lower_view_fma
 from .wgmma import hold_registers, lower_set_registers, lower_wgmma
@@ -308,6 +310,9 @@ HANDLES = (
 _TCGEN05: Lowerings = {
     CtaTileOp: lower_cta_tile,
     PlaceOp: lower_place,
+    CountedPlaceOp: lower_place,
+    TileCountOp: lower_tile_count,
+    memref.DimOp: lower_dim,
     BatchOp: lower_batch,
     MatrixOp: lower_matrix,
     ThreadOp: lower_thread,

@@ -12,7 +12,7 @@ from ...dialects.sm_memory import ColumnsOp
 from ...dialects.sm_threads import WarpsOp
 from ...dialects.target import Target
 from ...dialects.tile import KernelOp
-from ...dialects.tile_types import AccumulatorType
+from ...dialects.tile_types import DYNAMIC, AccumulatorType
 from .. import build
 from ..base import defining_op
 from ..clone import constant_of
@@ -43,7 +43,8 @@ class Scope:
     region begins, and nothing that a pattern does changes them.
 
     `thread` counts from 0 in the CTA, `lane` in the warp. `team` is that of the `sm.warps` around,
-    or all threads. `cta` is there once they have met.
+    or all threads. `cta` is there once they have met. `rows` are those of C where a launch says
+    them, a parameter of the kernel.
     """
 
     kernel: KernelOp
@@ -53,16 +54,19 @@ class Scope:
     lane: ir.Value
     first_warp: ir.Value
     team: Team
+    rows: ir.Value | None = None
     cta: CtaPlace | None = None
 
     @staticmethod
-    def open(kernel: KernelOp, target: Target, cluster: Cluster) -> Scope:
+    def open(
+        kernel: KernelOp, target: Target, cluster: Cluster, rows: ir.Value | None = None
+    ) -> Scope:
         """That of a kernel, with what every thread keeps."""
         thread = build.special("tid.x")
         lane, first_warp = thread % 32, build.less(thread, 32)
         leader = arith.andi(elect(target, lane), first_warp)
         team = Team(kernel.threads.value, thread, leader)
-        return Scope(kernel, target, cluster, thread, lane, first_warp, team)
+        return Scope(kernel, target, cluster, thread, lane, first_warp, team, rows)
 
     def of_warps(self, op: WarpsOp, thread: ir.Value) -> Scope:
         """That of a role, whose threads count from 0 by `thread`."""
@@ -78,6 +82,13 @@ class Scope:
         """The place of this CTA in its cluster."""
         assert self.cta is not None  # no op of the prologue asks for it
         return self.cta
+
+    def extent(self, known: int) -> int | ir.Value:
+        """An extent of a view, as `extent_of` gives it: its number or what a launch says."""
+        if known != DYNAMIC:
+            return known
+        assert self.rows is not None  # check_views lets rows alone be dynamic, with those of c
+        return self.rows
 
     @property
     def cta_group(self) -> int:

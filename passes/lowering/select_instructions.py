@@ -12,12 +12,14 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from ...dialects import legality, sm
+from ...dialects.integers import Integer
 from ...dialects.mlir import ir
 from ...dialects.target import Target
 from ...dialects.tile import KernelOp
 from ...dialects.tile_types import integers_of
 from .. import build
 from ..base import PassLog, require, target_of, the_kernel
+from ..dynamic_rows import has_dynamic_rows
 from ..plan import Parameter, cluster_of, parameters_of
 from ..thread_rules import program
 from .launch import launch_attribute
@@ -52,7 +54,10 @@ def _check_grid(kernel: KernelOp, target: Target) -> None:
 
 
 def _convert(kernel: KernelOp, target: Target, parameters: list[Parameter]) -> None:
-    """Convert the program where it stands, then make it that of a `sm.kernel`."""
+    """Convert the program where it stands, then make it that of a `sm.kernel`.
+
+    A dynamic number of rows is the last parameter.
+    """
     with ir.InsertionPoint(kernel), kernel.location:
         made = sm.KernelOp.of(
             sym_name=kernel.sym_name,
@@ -61,15 +66,21 @@ def _convert(kernel: KernelOp, target: Target, parameters: list[Parameter]) -> N
             launch=launch_attribute(kernel, target.mma.name),
         )
     entry = kernel.body.blocks[0]
-    views, ops = len(entry.arguments), program(entry)
+    views, ops, dynamic = len(entry.arguments), program(entry), has_dynamic_rows(kernel)
     with ir.InsertionPoint.at_block_begin(entry), kernel.location:
         for parameter in parameters:
             _lower_parameter(entry, parameter)
-        scope = Scope.open(kernel, target, cluster_of(kernel))
+        rows = _rows_parameter(entry) if dynamic else None
+        scope = Scope.open(kernel, target, cluster_of(kernel), rows)
     convert_kernel(scope, ops)
     for _ in range(views):
         entry.erase_argument(0)
     entry.append_to(made.body)
+
+
+def _rows_parameter(entry: ir.Block) -> Integer:
+    """The rows of C, behind the pointers."""
+    return Integer(entry.add_argument(build.i32(), ir.Location.unknown()))
 
 
 def _lower_parameter(entry: ir.Block, parameter: Parameter) -> None:

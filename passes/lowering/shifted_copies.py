@@ -76,7 +76,7 @@ class ShiftedCopy:
     @staticmethod
     def of(scope: Scope, op: Any) -> ShiftedCopy:
         """The part of the current thread of a `tile.copy`."""
-        source, layout, start = Source.of(op), op.tile.type.layout, place_of(op.tile)
+        source, layout, start = Source.of(scope, op), op.tile.type.layout, place_of(op.tile)
         in_row = layout.contiguous * layout.element_bytes // (UNITS * UNIT_BYTES)
         row = scope.team.thread // in_row
         unit = scope.team.thread % in_row * UNITS
@@ -156,9 +156,10 @@ class ShiftedCopy:
     def _at_edge(self) -> ir.Value | None:
         """Whether the tile hangs over the view, or has the end of a tensor of no whole units."""
         source, layout = self.source, self.layout
-        rows = None if source.whole_rows else _over(source.first_row, layout.rows, source.rows)
+        first, height = source.first_row, source.known_rows
+        rows = None if source.whole_rows else _over(first, layout.rows, height)
         if source.size_bytes % UNIT_BYTES:
-            rows = _over(source.first_row, layout.rows, source.rows - 1)
+            rows = _over(first, layout.rows, height - 1)
         if source.whole_columns:
             return rows
         columns = _over(source.first_column, layout.contiguous, source.contiguous)
@@ -182,7 +183,7 @@ class ShiftedCopy:
         if self.source.whole_rows:
             return words
         row = self.source.first_row + self.row + number * self.step
-        inside = build.less(row, self.source.rows)
+        inside = build.less(row, self.source.known_rows)
         return [arith.select(inside, word, build.constant(0)) for word in words]
 
     def load_end_again(self) -> None:
@@ -190,7 +191,7 @@ class ShiftedCopy:
         source = self.source
         if source.size_bytes % UNIT_BYTES == 0:
             return
-        row = build.constant(source.rows - 1) - source.first_row
+        row = build.constant(source.known_rows - 1) - source.first_row
         below = row - self.row
         end = self.aligned + below * source.pitch_bytes
         mine = build.both(build.less(row, self.layout.rows), build.equal(row % self.step, self.row))

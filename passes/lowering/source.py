@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from ...dialects import sm
 from ...dialects.mlir import arith, ir, llvm, vector
 from ...dialects.tile import CopyOp
-from ...dialects.tile_types import element_bytes
+from ...dialects.tile_types import element_bytes, extent_of
 from .. import build
 from ..batches import step_bytes
 from ..copy_width import UNIT_BYTES, copy_bytes
 from ..whole import INDICES, is_whole
-from .scope import lowered
+from .scope import Scope, lowered
 
 # Loads of a thread at once: a unit is 4 registers, and each of its loads has an address.
 UNITS_MAX, LOADS_MAX = 8, 16
@@ -25,7 +25,7 @@ class Source:
     pointer: ir.Value
     element: ir.Type
     element_bytes: int
-    rows: int
+    rows: int | ir.Value
     contiguous: int
     pitch: int
     width: int
@@ -36,12 +36,13 @@ class Source:
     step_bytes: int = 0
 
     @staticmethod
-    def of(op: CopyOp) -> Source:
+    def of(scope: Scope, op: CopyOp) -> Source:
         layout, view = op.tile.type.layout, op.view.type
         strides, _ = view.get_strides_and_offset()
         inner = 1 if layout.major == "k" else 0
         tile_indices = [build.as_i32(index) for index in (op.i, op.j)]
-        rows, contiguous = view.shape[1 - inner], view.shape[inner]
+        rows = scope.extent(extent_of(view, 1 - inner))
+        contiguous = view.shape[inner]
         return Source(
             pointer=lowered(op.view),
             element=_carrier(view.element_type),
@@ -63,9 +64,15 @@ class Source:
         return self.pitch * self.element_bytes
 
     @property
+    def known_rows(self) -> int:
+        """The rows of a view that is copied by shifted units: else no launch says them."""
+        assert isinstance(self.rows, int)  # copy_width shifts no other
+        return self.rows
+
+    @property
     def size_bytes(self) -> int:
         """From the first element of the tensor to the end of the last one."""
-        return (self.rows - 1) * self.pitch_bytes + self.contiguous * self.element_bytes
+        return (self.known_rows - 1) * self.pitch_bytes + self.contiguous * self.element_bytes
 
     @property
     def units_under_way(self) -> int:

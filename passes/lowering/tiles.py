@@ -6,11 +6,11 @@ from array import array
 
 from ...dialects import sm
 from ...dialects.hilbert import hilbert_curve
-from ...dialects.mlir import arith, ir, llvm
+from ...dialects.mlir import arith, ir, llvm, memref
 from ...dialects.tile import CtaTileOp, PairRankOp, SplitRankOp
 from ...dialects.tile_batches import BatchOp, MatrixOp
-from ...dialects.tile_place import PlaceOp
-from ...dialects.tile_types import TensorMapType, integers_of
+from ...dialects.tile_place import CountedPlaceOp, PlaceOp, TileCountOp
+from ...dialects.tile_types import DYNAMIC, TensorMapType, integers_of
 from .. import build
 from ..batches import STEP_ATTRIBUTE, steps_of
 from ..cluster import Cluster
@@ -64,14 +64,26 @@ def lower_place(scope: Scope, op: PlaceOp) -> list[ir.Value]:
     return [build.as_index(along * extent + place) for along, extent, place in parts]
 
 
-def _tiles(cluster: Cluster, op: PlaceOp) -> tuple[int, int]:
+def lower_dim(scope: Scope, _: memref.DimOp) -> ir.Value:
+    """The rows of every view that has a dynamic number are those of C."""
+    return build.as_index(build.as_value(scope.extent(DYNAMIC)))
+
+
+def lower_tile_count(_: Scope, op: TileCountOp) -> ir.Value:
+    """By numbers that are known: a power of two is a shift."""
+    rows, cluster_rows = build.as_i32(op.rows), op.tile.value * op.whole.value
+    return (rows + (cluster_rows - 1)) // cluster_rows * op.whole.value
+
+
+def _tiles(cluster: Cluster, op: PlaceOp) -> tuple[int | ir.Value, int]:
     """Cluster tiles along M and N."""
     tiles = integers_of(op.tiles)
-    return tiles[0] // cluster.m, tiles[1] // cluster.n
+    along_m = op.along_m if isinstance(op, CountedPlaceOp) else tiles[0]
+    return along_m // cluster.m, tiles[1] // cluster.n
 
 
 def raster(
-    turn: ir.Value, tiles: tuple[int, int], order: str, group: int
+    turn: ir.Value, tiles: tuple[int | ir.Value, int], order: str, group: int
 ) -> tuple[ir.Value, ir.Value]:
     """(along M, along N) of the turn-th tile.
 
@@ -79,10 +91,12 @@ def raster(
     neighbours in time share rows of A and columns of B; hilbert: as a table says.
     """
     m, n = tiles
-    if order == "hilbert":
-        return _on_curve(turn, tiles)
     if order == "n":
         return turn // n, turn % n
+    if not isinstance(m, int):
+        return _raster_counted(turn, m, n, group if order == "grouped" else None)
+    if order == "hilbert":
+        return _on_curve(turn, (m, n))
     if order == "m" or group >= m:
         return turn % m, turn // m
     number, within = turn // (group * n), turn % (group * n)
@@ -91,6 +105,22 @@ def raster(
         return first + within % group, within // group
     height = arith.minui(build.constant(m) - first, build.constant(group))
     return first + arith.remui(within, height), arith.divui(within, height)
+
+
+def _raster_counted(
+    turn: ir.Value, m: ir.Value, n: int, group: int | None
+) -> tuple[ir.Value, ir.Value]:
+    """Along M first, within groups if there are some, of `m` tiles that a launch says.
+
+    One division by a number that is not known; the remainder comes from its quotient.
+    """
+    first, height, within = build.constant(0), m, turn
+    if group is not None:
+        number, within = turn // (group * n), turn % (group * n)
+        first = number * group
+        height = arith.minui(m - first, build.constant(group))
+    along_n = arith.divui(within, height)
+    return first + (within - along_n * height), along_n
 
 
 def _on_curve(turn: ir.Value, tiles: tuple[int, int]) -> tuple[ir.Value, ir.Value]:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from ...dialects.mlir import arith, ir, llvm
 from ...dialects.tile_sums import ViewMmaOp
+from ...dialects.tile_types import extent_of
 from .. import build
 from .fma import first_sums, fused, widened
 from .scope import Scope, lowered
@@ -46,8 +47,8 @@ class View:
 def lower_view_fma(scope: Scope, op: ViewMmaOp) -> None:
     """One step of K after the other."""
     sums, depth = ThreadSums.of(scope, op.acc), op.depth.value
-    a = _view(op.a, op.i, op.acc.type.shape[0], sums.row, sums.share.row_starts())
-    b = _view(op.b, op.j, op.acc.type.shape[1], sums.column, sums.share.column_starts())
+    a = _view(scope, op.a, op.i, op.acc.type.shape[0], sums.row, sums.share.row_starts())
+    b = _view(scope, op.b, op.j, op.acc.type.shape[1], sums.column, sums.share.column_starts())
     values = first_sums(op, sums)
     extent = op.a.type.shape[1]
     for number in range(depth):
@@ -63,9 +64,17 @@ def lower_view_fma(scope: Scope, op: ViewMmaOp) -> None:
     sums.store(values)
 
 
-def _view(view: ir.Value, index: ir.Value, extent: int, place: ir.Value, starts: list[int]) -> View:
+def _view(
+    scope: Scope,
+    view: ir.Value,
+    index: ir.Value,
+    extent: int,
+    place: ir.Value,
+    starts: list[int],
+) -> View:
     """A view with the thread's rows of tile `index`, none beyond the last."""
     type_ = ir.MemRefType(view.type)
-    first, last = build.as_i32(index) * extent + place, build.constant(type_.shape[0] - 1)
+    first = build.as_i32(index) * extent + place
+    last = build.as_value(scope.extent(extent_of(type_, 0)) - 1)
     rows = [arith.minui(first + start, last) for start in starts]
     return View(type_, lowered(view), rows)

@@ -7,10 +7,11 @@ import json
 import re
 import zipfile
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from ..errors import LaunchError
 from ..strict_json import parse_json
 from .bundle_files import COPY_AGAIN, Reader, open_members
 from .manifest import (
@@ -22,6 +23,7 @@ from .manifest import (
     BundleError,
     validate,
 )
+from .sizes import is_dynamic, manifest_for, most_rows
 
 
 @dataclass(frozen=True)
@@ -32,6 +34,19 @@ class Bundle:
     ptx: str = field(repr=False)
     cubin: bytes = field(repr=False)
     path: Path | None = None
+
+    def at(self, m: int) -> Bundle:
+        """The bundle of a dynamic M for one M, without another look at its files.
+
+        Raises LaunchError where its rows are more than the kernel can count.
+        """
+        if not is_dynamic(self.manifest):
+            return self
+        most = most_rows(self.manifest)
+        if not 1 <= m <= most:
+            entry = self.manifest["entry"]
+            raise LaunchError(f"kernel {entry}: M must be 1 to {most}, got {m}; multiply in parts")
+        return replace(self, manifest=manifest_for(self.manifest, m))
 
 
 def seal(manifest: Mapping[str, Any], ptx: str, cubin: bytes) -> dict[str, Any]:

@@ -17,7 +17,20 @@ from .manifest_rules import (
     operation_contradictions,
     pointer_contradictions,
 )
-from .schema import Anything, Integer, ListOf, Name, Nullable, OneOf, Record, Tagged, Text
+from .schema import (
+    Anything,
+    Either,
+    Integer,
+    ListOf,
+    Name,
+    Nullable,
+    OneOf,
+    Record,
+    Tagged,
+    Text,
+)
+from .sizes import SIZE as DYNAMIC
+from .sizes import is_dynamic, manifest_for, most_rows
 
 FORMAT = "tilewright-bundle"
 SCHEMA = 2
@@ -29,14 +42,20 @@ RECOMPILE = "make the bundle again with this tilewright"
 BITS = {name: dtype.bits for name, dtype in TYPES.items()}
 DTYPES = OneOf(tuple(ITEM_BYTES))
 SIZE = Integer(1)
+SIZE_OR_NAME = Either(OneOf((DYNAMIC,)), SIZE)
 TRIPLE = ListOf(SIZE, 3, 3)
+# CTAs along x where a launch says M (`sizes.py`).
+FORMULA = Record(
+    {"size": OneOf((DYNAMIC,)), "rows": Integer(1, 2**20), "clusters": SIZE, "ctas": SIZE},
+    optional={"most": SIZE},
+)
 
 TENSOR = Record(
     {
         "name": Text(),
         "role": OneOf(("input", "output")),
         "dtype": DTYPES,
-        "shape": ListOf(SIZE, 0, 5),
+        "shape": ListOf(SIZE_OR_NAME, 0, 5),
         "strides": ListOf(Integer(0), 0, 5),
     },
     optional={"argument": Record({"index": Integer(0), "transposed": OneOf((False, True))})},
@@ -45,7 +64,7 @@ TENSOR_MAP = Record(
     {
         "tensor": Text(),
         "dtype": OneOf((*ITEM_BYTES, *PADDED_TYPES)),
-        "dims": ListOf(Integer(1, 2**32), 1, 5),
+        "dims": ListOf(Either(OneOf((DYNAMIC,)), Integer(1, 2**32)), 1, 5),
         "strides_bytes": ListOf(Integer(0, 2**40 - 1), 0, 4),
         "box": ListOf(Integer(1, 256), 1, 5),
         "element_strides": ListOf(Integer(1, 8), 1, 5),
@@ -56,6 +75,7 @@ TENSOR_MAP = Record(
     }
 )
 POINTER = Record({"tensor": Text(), "alignment_bytes": SIZE})
+SIZE_PARAMETER = Record({"size": OneOf((DYNAMIC,))}, optional={"value": SIZE})
 OF_MATRIX = (["m", "n"], ["m"], ["n"], [])
 AXES = OneOf(tuple([*stack, *axes] for stack in ([], ["b"]) for axes in OF_MATRIX))
 EPILOGUE = Record(
@@ -95,14 +115,14 @@ MANIFEST = Record(
         "pipeline": Text(),
         "schedule": Anything(),
         "entry": Name(),
-        "grid": TRIPLE,
+        "grid": ListOf(Either(FORMULA, SIZE), 3, 3),
         "cluster": TRIPLE,
         "block": TRIPLE,
         "dynamic_shared_bytes": Integer(0),
         "workspace_bytes": OneOf((0,)),
         "tensors": ListOf(TENSOR, 3, 64),
         "parameters": ListOf(
-            Tagged("kind", {"tensor_map": TENSOR_MAP, "pointer": POINTER}),
+            Tagged("kind", {"tensor_map": TENSOR_MAP, "pointer": POINTER, "size": SIZE_PARAMETER}),
             1,
             128,
         ),
@@ -124,7 +144,7 @@ def validate(manifest: Any, where: str = "manifest") -> dict[str, Any]:
     head = Record({"format": OneOf((FORMAT,)), "schema": OneOf((SCHEMA,))})
     broken = head.check(manifest, where) or MANIFEST.check(manifest, where)
     if not broken:
-        broken = next(_contradictions(manifest, where), None)
+        broken = next(_all_contradictions(manifest, where), None)
     if broken:
         raise BundleError(f"{broken}; {RECOMPILE}")
     return manifest
@@ -161,6 +181,31 @@ def in_order(manifest: Mapping[str, Any], values: Mapping[str, Any]) -> tuple[An
         got = f"missing {missing} and unknown {unknown}"
         raise LaunchError(f"tensors: must be exactly {names}, got {got}; pass each by name")
     return tuple(values[name] for name in names)
+
+
+def _all_contradictions(manifest: Mapping[str, Any], where: str) -> Iterator[str]:
+    """Those of the manifest; of a dynamic M those for the least, the most and one between."""
+    yield from _size_contradictions(manifest, where)
+    if not is_dynamic(manifest):
+        yield from _contradictions(manifest, where)
+        return
+    for m in (1, manifest["grid"][0]["rows"] + 1, most_rows(manifest)):
+        yield from _contradictions(manifest_for(manifest, m), f"{where} for M = {m}")
+
+
+def _size_contradictions(manifest: Mapping[str, Any], where: str) -> Iterator[str]:
+    """The size is dynamic everywhere or nowhere; in the grid along x alone."""
+    dynamic = is_dynamic(manifest)
+    if any(isinstance(extent, dict) for extent in manifest["grid"][1:]):
+        yield f"{where}.grid: must have numbers along y and z, got {manifest['grid']}"
+    count = sum(parameter["kind"] == "size" for parameter in manifest["parameters"])
+    if count != dynamic:
+        yield f"{where}.parameters: must have {int(dynamic)} of kind 'size', got {count}"
+    (a, b), c = operands(manifest), output(manifest)
+    for tensor, wanted in ((a, dynamic), (b, False), (c, dynamic)):
+        if (DYNAMIC in tensor["shape"][-2:-1]) != wanted:
+            rule = f"must {'have' if wanted else 'not have'} '{DYNAMIC}' as its rows"
+            yield f"{where}.tensors: {tensor['name']} {rule}, got {tensor['shape']}"
 
 
 def _contradictions(manifest: Mapping[str, Any], where: str) -> Iterator[str]:
@@ -231,6 +276,8 @@ def _shape_contradictions(tensors: list[Any], where: str) -> Iterator[str]:
 def _parameter_contradictions(
     parameter: Mapping[str, Any], tensors: Mapping[str, Any], where: str
 ) -> Iterator[str]:
+    if parameter["kind"] == "size":
+        return
     if parameter["tensor"] not in tensors:
         yield f"{where}.tensor: must be one of {list(tensors)}, got '{parameter['tensor']}'"
     if parameter["kind"] != "tensor_map":

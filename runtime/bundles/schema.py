@@ -97,6 +97,17 @@ class Nullable:
 
 
 @dataclass(frozen=True)
+class Either:
+    """What one of two rules takes; the second one says what is wrong."""
+
+    first: Rule
+    second: Rule
+
+    def check(self, value: Any, where: str) -> str | None:
+        return self.first.check(value, where) and self.second.check(value, where)
+
+
+@dataclass(frozen=True)
 class ListOf:
     """A list whose items obey `rule`, of at least `least` and at most `most` items."""
 

@@ -145,6 +145,8 @@ class CudaProgram:
         return arguments
 
     def _value(self, declared: Mapping[str, Any], addresses: Mapping[str, int]) -> Any:
+        if declared["kind"] == "size":
+            return ctypes.c_uint32(declared["value"])
         address = addresses[declared["tensor"]]
         if declared["kind"] == "pointer":
             return ctypes.c_uint64(address)

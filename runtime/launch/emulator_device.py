@@ -85,7 +85,9 @@ class EmulatorDevice:
 
 def _parameter(
     declared: Mapping[str, Any], bound: Mapping[str, BoundTensor]
-) -> np.ndarray | emulator.TensorMap:
+) -> np.ndarray | emulator.TensorMap | int:
+    if declared["kind"] == "size":
+        return declared["value"]
     memory = bound[declared["tensor"]].memory
     if declared["kind"] == "pointer":
         return memory

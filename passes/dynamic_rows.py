@@ -1,0 +1,71 @@
+"""Rows of C that a launch says: how the program asks for them, and how many tiles they are.
+
+    rows        memref.dim of a view, which becomes a parameter of the kernel
+    M tiles     tile.tile_count of C's rows, once for the kernel
+
+A launch says them by views with a dynamic first dim, `memref<?x128xbf16, 1>`. Nothing is known of
+such a number but that it is positive: each tile may hang over the last row.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..dialects.mlir import ir, memref
+from ..dialects.sm_threads import PrologueOp
+from ..dialects.sm_types import attribute_of
+from ..dialects.tile import MMAS, KernelOp
+from ..dialects.tile_place import CountedPlaceOp, PlaceOp, TileCountOp
+from ..dialects.tile_sums import ViewMmaOp
+from ..dialects.tile_types import DYNAMIC, extent_of, integers_of
+from .base import walk
+from .build import as_i32, constant, i32
+from .clone import index_constant
+from .thread_rules import acting
+
+
+def rows_of(view: ir.Value) -> int | ir.Value:
+    """The rows of a view: their number, or emitted here as i32 where a launch says it."""
+    known = extent_of(view.type, 0)
+    return as_i32(memref.dim(view, index_constant(0))) if known == DYNAMIC else known
+
+
+def has_dynamic_rows(kernel: KernelOp) -> bool:
+    """Whether a launch says how many rows C has."""
+    c = list(kernel.body.blocks[0].arguments)[-1]
+    return extent_of(c.type, ir.MemRefType(c.type).rank - 2) == DYNAMIC
+
+
+def count_tiles(kernel: KernelOp) -> ir.Value:
+    """The kernel's M tiles, in whole clusters, as i32; emitted in front of its program."""
+    for op in walk(kernel, TileCountOp):
+        return op.count
+    entry = kernel.body.blocks[0]
+    tile = walk(kernel, (*MMAS, ViewMmaOp))[0].acc.type.shape[0]
+    first = next(op for op in acting(entry) if not isinstance(op, PrologueOp))
+    with ir.InsertionPoint(first), kernel.location:
+        rows = memref.dim(list(entry.arguments)[-1], index_constant(0))
+        whole = attribute_of(integers_of(kernel.cluster)[0])
+        return TileCountOp(rows=rows, tile=attribute_of(tile), whole=whole, count=i32()).count
+
+
+def clusters_along_m(kernel: KernelOp, tiles: int) -> ir.Value:
+    """How many clusters there are along M, of so many tiles or, where those are -1, of all."""
+    size = integers_of(kernel.cluster)[0]
+    return constant(tiles // size) if tiles != DYNAMIC else count_tiles(kernel) // size
+
+
+def kernel_of(op: Any) -> KernelOp:
+    """The kernel that an op stands in."""
+    around = op.operation.parent
+    while around.name != KernelOp.OPERATION_NAME:
+        around = around.parent
+    return around.opview
+
+
+def place_at(kernel: KernelOp, number: ir.Value, how: dict[str, Any]) -> PlaceOp:
+    """Emit the place of a tile by its number; `how` is the tiles, their order and group."""
+    index = ir.IndexType.get()
+    if integers_of(how["tiles"])[0] != DYNAMIC:
+        return PlaceOp(number=number, **how, i=index, j=index)
+    return CountedPlaceOp(number=number, along_m=count_tiles(kernel), **how, i=index, j=index)

@@ -1,0 +1,72 @@
+"""A manifest of a kernel whose M a launch says: as it stands, and as it is for one M.
+
+In such a manifest the size is a name, "m", where the manifest of one M has a number: in shapes of
+tensors, in dims of tensor maps, in the grid (`grid_of`), and as a parameter of the kernel. With the
+number in its place the manifest is one of a kernel for that M alone (`manifest_for`), and whatever
+reads manifests reads it so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ..element_types import ITEM_BYTES
+from .manifest_rules import ADDRESSES_BYTES
+
+SIZE = "m"
+REACH = 2**31
+"""Rows that tiles may name, those of whole clusters behind the last row included."""
+
+
+def is_dynamic(manifest: Mapping[str, Any]) -> bool:
+    """Whether a launch says M."""
+    return isinstance(manifest["grid"][0], dict)
+
+
+def most_rows(manifest: Mapping[str, Any]) -> int:
+    """The largest M that a kernel with a dynamic one takes: its tensors lie in an address space."""
+    steps = [
+        each["strides"][each["shape"].index(SIZE)] * ITEM_BYTES[each["dtype"]]
+        for each in manifest["tensors"]
+        if SIZE in each["shape"]
+    ]
+    return min(REACH - 2 * manifest["grid"][0]["rows"], ADDRESSES_BYTES // max(1, *steps))
+
+
+def grid_of(formula: Mapping[str, Any], m: int) -> int:
+    """CTAs along x for M rows: `ctas` for each of the clusters, `most` clusters at most.
+
+    There are as many clusters as hold `rows` rows each, `clusters` times as many where N is walked
+    by the same ones.
+    """
+    clusters = -(-m // formula["rows"]) * formula["clusters"]
+    return min(clusters, formula.get("most", clusters)) * formula["ctas"]
+
+
+def manifest_for(manifest: Mapping[str, Any], m: int) -> dict[str, Any]:
+    """The manifest of the kernel for one M; the same hashes, which are those of what was read."""
+    grid = [grid_of(manifest["grid"][0], m), *manifest["grid"][1:]]
+    tensors = [{**each, "shape": _numbers(each["shape"], m)} for each in manifest["tensors"]]
+    parameters = [_parameter(each, m) for each in manifest["parameters"]]
+    return {**manifest, "grid": grid, "tensors": tensors, "parameters": parameters}
+
+
+def size_of(tensors: Sequence[Mapping[str, Any]], shapes: Sequence[Sequence[int]]) -> int | None:
+    """M as the first tensor says it that has a dynamic extent; None where its rank is another."""
+    for declared, shape in zip(tensors, shapes, strict=True):
+        if SIZE in declared["shape"] and len(shape) == len(declared["shape"]):
+            return shape[declared["shape"].index(SIZE)]
+    return None
+
+
+def _numbers(extents: Sequence[int | str], m: int) -> list[int]:
+    return [m if isinstance(extent, str) else extent for extent in extents]
+
+
+def _parameter(declared: Mapping[str, Any], m: int) -> Mapping[str, Any]:
+    if declared["kind"] == "size":
+        return {**declared, "value": m}
+    if declared["kind"] == "tensor_map":
+        return {**declared, "dims": _numbers(declared["dims"], m)}
+    return declared

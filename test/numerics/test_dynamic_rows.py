@@ -1,0 +1,111 @@
+"""One kernel for any M: its tiles are counted, and its rows compared, by numbers of the launch."""
+
+import pytest
+import torch
+
+from tilewright.compiler.driver import compile_matmul
+from tilewright.compiler.importers.linalg_text import LinalgText
+from tilewright.runtime.bundles.bundle import Bundle, seal
+from tilewright.runtime.launch.devices import open_device
+from tilewright.tools.inputs import make_tensors
+
+N, K = 72, 72
+MATMUL = """
+module attributes {tile.target = "TARGET"} {
+  func.func @matmul(%a: tensor<?xKxbf16>, %b: tensor<NxKxbf16>, %bias: tensor<?xf32>,
+                    %other: tensor<?xNxbf16>) -> tensor<?xNxbf16> {
+    %c = "tile.matmul"(%a, %b) ({
+    ^bb0(%x: f32):
+      %row = "tile.element"(%bias) {axes = "m"} : (tensor<?xf32>) -> f32
+      %here = "tile.element"(%other) {axes = "mn"} : (tensor<?xNxbf16>) -> bf16
+      %wide = arith.extf %here : bf16 to f32
+      %s = arith.addf %x, %row : f32
+      %t = arith.addf %s, %wide : f32
+      %y = arith.truncf %t : f32 to bf16
+      "tile.yield"(%y) : (bf16) -> ()
+    }) {a_major = "k", b_major = "k"}
+      : (tensor<?xKxbf16>, tensor<NxKxbf16>) -> tensor<?xNxbf16>
+    return %c : tensor<?xNxbf16>
+  }
+}
+"""
+HOPPER = (
+    "tiling{tile=64x64x64},tma-insertion,swizzle-selection,epilogue-staging,clustering{shape=2x1},"
+    "pipelining,warp-specialization,persistence{ctas=4},ping-pong"
+)
+BLACKWELL = (
+    "tiling{tile=128x64x64},tma-insertion,swizzle-selection,epilogue-staging,clustering,"
+    "pipelining,warp-specialization,persistence{scheduler=clc}"
+)
+STRIDE = BLACKWELL.replace("scheduler=clc", "order=m ctas=4")
+WARPS = "tiling{tile=64x64x32},copy-insertion,swizzle-selection,epilogue-staging,pipelining"
+SPLIT = "tiling{tile=64x64x64},tma-insertion,swizzle-selection,split-k{parts=2},pipelining"
+PREFIXES = [
+    (target, ",".join(full.split(",")[:count]))
+    for target, full in (("sm_90a", HOPPER), ("sm_100a", BLACKWELL))
+    for count in range(1, full.count(",") + 1)
+]
+OTHERS = [
+    ("sm_100a", STRIDE),
+    ("sm_90a", SPLIT),
+    ("sm_80", WARPS),
+    ("sm_90a", "tiling{tile=64x64x64 order=grouped group=2}"),
+    ("sm_80", "tiling{tile=32x16x32 mma=fma operands=global}"),
+]
+SIZES = (1, 129)
+
+
+def compile_dynamic(target: str, pipeline: str) -> Bundle:
+    text = MATMUL.replace("TARGET", target).replace("xN", f"x{N}").replace("<N", f"<{N}")
+    source = LinalgText(text.replace("xK", f"x{K}"), "any-m.mlir", is_file=True)
+    compiled = compile_matmul(source, target=target, pipeline=pipeline, until="ptx")
+    manifest = compiled.manifest
+    resources = ("registers", "spill_store_bytes", "spill_load_bytes", "static_shared_bytes")
+    manifest |= {"spec": None, "target": target, "pipeline": pipeline, "tools": {}}
+    manifest |= {"resources": dict.fromkeys(resources, 0)}
+    manifest.pop("source")
+    return Bundle(seal(manifest, compiled.ptx, b""), compiled.ptx, b"")
+
+
+def is_right(bundle: Bundle, m: int, check: str = "full") -> bool:
+    """Whether the kernel gives the product of m rows, on poisoned outputs."""
+    of_size = bundle.at(m)
+    tensors = make_tensors(of_size.manifest, m)
+    open_device("emulator").launch(of_size, tensors, m, check=check)
+    a, b, bias, other = (tensors[name].double() for name in ("a", "b", "e0", "e1"))
+    wanted = a @ b.T + bias[:, None] + other
+    bound = 2**-8 * wanted.abs() + 2**-16 * (a.abs() @ b.abs().T)
+    return bool(((tensors["c"].double() - wanted).abs() <= bound).all())
+
+
+@pytest.mark.parametrize(("target", "pipeline"), [("sm_90a", HOPPER), ("sm_100a", BLACKWELL)])
+def test_one_kernel_is_right_for_every_m(target, pipeline):
+    bundle = compile_dynamic(target, pipeline)
+    assert all(is_right(bundle, m) for m in SIZES)
+
+
+@pytest.mark.sweep(32)
+@pytest.mark.parametrize("m", SIZES)
+@pytest.mark.parametrize(("target", "pipeline"), PREFIXES + OTHERS)
+def test_every_prefix_runs_for_any_m(target, pipeline, m):
+    assert is_right(compile_dynamic(target, pipeline), m)
+
+
+def test_the_launch_has_a_cluster_for_each_tile_or_as_many_as_share_them():
+    tiled = compile_dynamic("sm_90a", HOPPER[: HOPPER.index(",pipelining")])
+    assert [tiled.at(m).manifest["grid"] for m in (1, 128, 129)] == [
+        [2, 2, 1],
+        [2, 2, 1],
+        [4, 2, 1],
+    ]
+    shared = compile_dynamic("sm_90a", HOPPER)
+    assert shared.at(1).manifest["grid"] == shared.at(10**6).manifest["grid"] == [4, 1, 1]
+
+
+def test_outputs_of_one_row_more_are_not_written():
+    bundle = compile_dynamic("sm_90a", SPLIT).at(65)
+    tensors = make_tensors(bundle.manifest, 0)
+    whole = torch.full((66, N), 7.0, dtype=torch.bfloat16)
+    tensors["c"] = whole[:65]
+    open_device("emulator").launch(bundle, tensors, 0)
+    assert (whole[65] == 7).all() and not (whole[:65] == 7).all()
