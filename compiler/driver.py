@@ -40,7 +40,7 @@ from .pipeline import (
     parse_module,
     run_passes,
 )
-from .scaled_source import scaled_spec_of
+from .scaled_source import further_of, scaled_spec_of
 from .schedule.choice import choose_schedule
 from .schedule.scaled_schedule import scaled_schedule
 from .schedule.thread_schedule import is_by_threads, thread_schedule
@@ -329,7 +329,7 @@ def _spec_of(module: ir.Module) -> MatmulSpec:
     majors = {"a_major": a_major, "b_major": b_major}
     stacked = {"a_stacked": matmul.a.type.rank == 3, "b_stacked": matmul.b.type.rank == 3}
     batch = {"batch": stack[0], **stacked} if stack else {}
-    return MatmulSpec(m, n, k, *dtypes, **majors, **batch)
+    return MatmulSpec(m, n, k, *dtypes, **majors, **batch, further=further_of(matmul))
 
 
 def _translate(module: ir.Module, compiled: Compiled) -> None:

@@ -24,7 +24,11 @@ SOURCE = Record(
     }
 )
 _RULES = {**MANIFEST.fields, **MANIFEST.optional}
-LAUNCH = Record({name: _RULES[name] for name in OF_THE_KERNEL} | {"source": SOURCE})
+OF_SOME_KERNELS = ("outputs",)
+LAUNCH = Record(
+    {name: _RULES[name] for name in OF_THE_KERNEL} | {"source": SOURCE},
+    optional={name: _RULES[name] for name in OF_SOME_KERNELS},
+)
 
 
 def launch_of(gpu_module: Any, chip: str) -> dict[str, Any]:
@@ -72,7 +76,7 @@ def _read(kernel: ir.Operation) -> dict[str, Any]:
 
 
 def _unknown(launch: dict[str, Any]) -> str | None:
-    more = sorted(set(launch) - set(LAUNCH.fields))
+    more = sorted(set(launch) - {*LAUNCH.fields, *LAUNCH.optional})
     return f"{LAUNCH_ATTRIBUTE}: fields must be known ones, got {more}" if more else None
 
 

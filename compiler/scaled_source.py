@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from ..dialects.dtypes import DTYPES, SCALED_FORMATS, stored_dtype
+from ..dialects.tile import MatmulOp
+from ..dialects.tile_outputs import kept_of
 from ..dialects.tile_scales import ScaledMatmulOp
 from ..dialects.verify import logical_shape
 from .spec import MatmulSpec
@@ -25,4 +27,12 @@ def scaled_spec_of(matmul: ScaledMatmulOp) -> MatmulSpec:
         *(m, n, k, formats[0], formats[1], c.name),
         a_major="k" if a_major == "k" else "m",
         b_major="k" if b_major == "k" else "n",
+        further=further_of(matmul),
     )
+
+
+def further_of(matmul: MatmulOp) -> tuple[str, ...]:
+    """The types of the outputs behind C."""
+    elements = [each.output.type.element_type for each in kept_of(matmul)]
+    found = [stored_dtype(str(element)) for element in elements]
+    return tuple(dtype.name for dtype in found if dtype is not None)

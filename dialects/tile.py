@@ -36,6 +36,7 @@
     tile.batch        (batch, row): the matrix of a stack, and the M tile in it, of a place along M
     tile.matrix       the view, or tensor map, of one matrix of a stack
     tile.element      inside f: the element of another operand beside the one computed
+    tile.keep         inside f: the element of a further output; tile.kept: the whole of it
     tile.yield        ends the region that computes f on one element
 
 Views are memrefs in global memory (space 1), logically [M,K], [N,K] and [M,N]; their strides say

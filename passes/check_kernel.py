@@ -14,7 +14,7 @@
     indices     are sums and products of counters and places, in reach of 32 bits
     shapes      an MMA of the target takes the tiles, and sums in its own type
     stacks      each tile is of one matrix, and so is all that it reads and writes (check_stacks)
-    sums        the first MMA of a tile starts them, one store per agent ends them
+    sums        the first MMA of a tile starts them; one store of each output per agent ends them
     epilogue    holds only ops on one element, computed from its own values
 
 The pass manager runs them on what comes in and on what each pass leaves, before the protocol of
@@ -68,6 +68,7 @@ from .check_stacks import check_stacks
 from .check_tiles import check_tiles
 from .clone import constant_of, iterations_of
 from .indices import first_value
+from .outputs import output_of, outputs_of
 from .plan import is_synchronous
 from .thread_rules import REGIONS, members
 from .tile_order import ORDER_ATTRIBUTE, check_order
@@ -126,7 +127,8 @@ class Check:
         self.ended: set[ir.Value] = set()
         self.synchronous: bool | None = None
         self.moves = False
-        self.stores = self.mmas = 0
+        self.stored: list[ir.Value] = []
+        self.mmas = 0
 
     def run(self) -> None:
         """Check all rules."""
@@ -149,26 +151,39 @@ class Check:
             self._beside_roles()
             self._threads(first)
         check_tiles(self.kernel, self.places, self.tile_loops)
-        if not self.mmas or not self.stores:
+        if not self.mmas or not self.stored:
             raise refused(
                 self.kernel,
-                f"sums: a kernel must multiply and store, got {self.mmas} MMAs and {self.stores} "
-                "stores; give it both",
+                f"sums: a kernel must multiply and store, got {self.mmas} MMAs and "
+                f"{len(self.stored)} stores; give it both",
+            )
+        missing = [view for view in outputs_of(self.kernel) if view not in self.stored]
+        if missing:
+            raise refused(
+                self.kernel,
+                f"sums: each output must be stored, got {len(missing)} that are not; store them",
             )
 
     def _agent(self, agent: Any, ops: list[Any], first: int, warps: int) -> None:
-        before, self.stores = self.stores, 0
+        before, self.stored = self.stored, []
         self.sums, self.ended = set(), set()
         self.held, self.moves = [], False
         self._block(ops, loops=(), top=True)
-        if self.stores > 1:
-            raise refused(
-                agent,
-                f"sums: one store must end the sums of a tile, got {self.stores}; drop all but one",
-            )
-        self.stores += before
+        self._stores_once(agent)
+        self.stored += before
         if self.held or self.moves:
             self._warpgroups(agent, first, warps)
+
+    def _stores_once(self, agent: Any) -> None:
+        """Of what an agent stores, each output must be stored once, or all of them."""
+        outputs = outputs_of(self.kernel)
+        most = max((self.stored.count(view) for view in outputs), default=0)
+        if most > 1 or len(self.stored) not in (0, len(outputs)):
+            got = len(self.stored)
+            rule = "sums: one store must end the sums of a tile"
+            if len(outputs) > 1:
+                rule = f"sums: one store of each of {len(outputs)} outputs must end a tile's sums"
+            raise refused(agent, f"{rule}, got {got}; drop all but one")
 
     def _block(self, ops: list[Any], loops: tuple[Any, ...], top: bool) -> None:
         for op in ops:
@@ -241,7 +256,7 @@ class Check:
             )
 
     def _store(self, op: Any, loops: tuple[Any, ...]) -> None:
-        self.stores += 1
+        self.stored.append(output_of(op))
         self.held.append(op.acc.type.shape)
         if loops:
             raise refused(op, "sums: must stand after the loop over K, got a store in it; move it")

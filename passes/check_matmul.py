@@ -1,7 +1,7 @@
 """What tiling takes for granted of a function around `tile.matmul`, checked instead.
 
     module      holds the function alone
-    function    one block: the matmul, and the return of its result
+    function    one block: the matmul, and the return of all its outputs
     operands    are arguments of the function, and so is what the epilogue reads
     attributes  no op has an attribute that nobody reads
     types       an MMA takes those of A and B together, and a kernel can store that of C
@@ -14,6 +14,7 @@ from __future__ import annotations
 from ..dialects.dtypes import OUTPUT_DTYPES, mix_refusal, operand_dtype, stored_dtype
 from ..dialects.mlir import func, ir
 from ..dialects.tile import ElementOp, MatmulOp
+from ..dialects.tile_outputs import KeptOp, kept_by, kept_of
 from ..dialects.tile_scales import ScaledMatmulOp
 from .accepted_ops import OPS, READ, check_attributes
 from .base import refused, walk
@@ -41,14 +42,33 @@ def _check_function(module: ir.Module, matmul: MatmulOp) -> None:
     if others:
         raise refused(others[0], "the function must be alone in its module, got this; remove it")
     names = [op.operation.name for op in function.body.blocks[0].operations]
-    if len(function.body.blocks) != 1 or names != [matmul.OPERATION_NAME, "func.return"]:
+    kept = kept_of(matmul)
+    wanted = [matmul.OPERATION_NAME, *(KeptOp.OPERATION_NAME for _ in kept), "func.return"]
+    if len(function.body.blocks) != 1 or names != wanted:
         rule = f"a function of a {matmul.OPERATION_NAME} must hold it and the return of its result"
         raise refused(function, f"{rule}, got {', '.join(names)}; take the rest out")
-    returned = list(function.body.blocks[0].operations)[1]
-    if list(returned.operands) != [matmul.c]:
+    returned = list(function.body.blocks[0].operations)[-1]
+    if not kept and list(returned.operands) != [matmul.c]:
         raise refused(returned, "must return the result of tile.matmul, got another value")
+    if list(returned.operands) != [matmul.c, *(each.output for each in kept)]:
+        rule = "must return the result of tile.matmul, then what it keeps in order of numbers"
+        raise refused(returned, f"{rule}, got other values")
+    _check_kept(matmul, kept)
     check_attributes(function, OPS["func.func"])
     _check_arguments(matmul)
+
+
+def _check_kept(matmul: MatmulOp, kept: list[KeptOp]) -> None:
+    """Every further output is taken once."""
+    keeps = kept_by(matmul.epilogue.blocks[0])
+    numbers = [each.number.value for each in kept]
+    if numbers != list(range(len(keeps))):
+        rule = f"each of its {len(keeps)} tile.keep must have one tile.kept"
+        raise refused(matmul, f"{rule}, got those of {numbers}; take each once")
+    for op in keeps:
+        check_attributes(op, {})
+    for op in kept:
+        check_attributes(op, {"number": READ})
 
 
 def _check_arguments(matmul: MatmulOp) -> None:
@@ -70,7 +90,9 @@ def _check_operands(matmul: MatmulOp) -> None:
 
 
 def _check_result(matmul: MatmulOp) -> None:
-    stored = stored_dtype(str(matmul.c.type.element_type))
-    if stored is None or stored.name not in OUTPUT_DTYPES:
-        got = matmul.c.type.element_type
-        raise refused(matmul, f"c must hold one of {', '.join(OUTPUT_DTYPES)}, got {got}")
+    further = [("a further output", each.output) for each in kept_of(matmul)]
+    for what, output in (("c", matmul.c), *further):
+        got = output.type.element_type
+        stored = stored_dtype(str(got))
+        if stored is None or stored.name not in OUTPUT_DTYPES:
+            raise refused(matmul, f"{what} must hold one of {', '.join(OUTPUT_DTYPES)}, got {got}")

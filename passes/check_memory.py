@@ -97,7 +97,8 @@ def _check_bytes(planned: list[Any], most: int) -> None:
     again = [op for op in planned if isinstance(op, SlotMemoryOp) and _lies_in_operands(op)]
     operands = [op for op in planned if isinstance(op, SlotMemoryOp | TileMemoryOp)]
     _check_apart([op for op in planned if op not in again])
-    _check_apart([op for op in planned if op in again or op not in operands])
+    for each in again:  # stores follow each other, and all threads meet between them
+        _check_apart([op for op in planned if op == each or op not in operands])
     for _, end, op in _ranges(planned):
         if end > size:
             raise refused(op, f"inside: must end by byte {size}, got {end}; ask for more bytes")

@@ -34,6 +34,7 @@ from .check_scales import (
     scale_names,
 )
 from .indices import LinearForm, known_part, linear_form, place_of, span
+from .outputs import count_outputs, output_of, outputs_of
 from .tensor_maps import map_type
 
 GLOBAL = 1
@@ -47,16 +48,13 @@ def check_views(kernel: KernelOp) -> None:
     check_scale_views(kernel)
     scales = scale_names(kernel)
     names = [ir.StringAttr(name).value for name in kernel.arg_names]
-    if (
-        names[:2] != ["a", "b"]
-        or names[-1] != "c"
-        or len(set(names)) != len(names)
-        or len(names) < 3
-    ):
+    outputs = count_outputs(names)
+    if names[:2] != ["a", "b"] or not outputs or len(set(names)) != len(names):
         raise refused(
             kernel,
             f"views: must be named a, b, what the epilogue reads, c, got {names}; rename them",
         )
+    _check_outputs(kernel, outputs)
     for number, argument in enumerate(kernel.body.blocks[0].arguments):
         type_ = ir.MemRefType(argument.type)
         space = type_.memory_space
@@ -66,6 +64,17 @@ def check_views(kernel: KernelOp) -> None:
             )
         if names[number] not in scales:
             _check_strides(kernel, names[number], type_, number < 2)
+
+
+def _check_outputs(kernel: KernelOp, count: int) -> None:
+    """All outputs have the shape of c."""
+    c, *others = list(kernel.body.blocks[0].arguments)[-count:]
+    for number, other in enumerate(others, 1):
+        wanted, got = (list(ir.MemRefType(each.type).shape) for each in (c, other))
+        if got != wanted:
+            raise refused(
+                kernel, f"views: c{number} must have the shape of c, {wanted}, got {got}; fix it"
+            )
 
 
 def _check_strides(kernel: KernelOp, name: str, type_: ir.MemRefType, is_operand: bool) -> None:
@@ -303,9 +312,7 @@ def check_store(kernel: KernelOp, op: Any, target: Target) -> None:
     staged = isinstance(op, StagedStoreOp)
     by_tma = staged and isinstance(op.to.type, TensorMapType)
     to = op.to if staged else op.view
-    view = map_definition(to).view if by_tma else argument_of(to)
-    arguments = list(kernel.body.blocks[0].arguments)
-    if view != arguments[-1]:
+    if output_of(op) not in outputs_of(kernel):
         raise refused(op, "views: must store to c, the last view, got another; swap it")
     split = integers_of(kernel.cluster)[2]
     if (split > 1) != isinstance(op, ReducedStoreOp):
@@ -376,10 +383,10 @@ def _check_staging_by_threads(op: StagedStoreOp, view: ir.MemRefType, target: Ta
 
 def check_element(kernel: KernelOp, op: ElementOp) -> None:
     """What an epilogue reads beside the sum: a view of the kernel, as large as C is along it."""
-    *_, c = arguments = list(kernel.body.blocks[0].arguments)
-    shape = list(ir.MemRefType(c.type).shape)[-2:]
+    arguments, outputs = list(kernel.body.blocks[0].arguments), outputs_of(kernel)
+    shape = list(ir.MemRefType(outputs[0].type).shape)[-2:]
     wanted = {"": [], "m": shape[:1], "n": shape[1:], "mn": shape}.get(op.axes.value)
-    known = argument_of(op.source) in arguments[2 + len(scale_names(kernel)) : -1]
+    known = argument_of(op.source) in arguments[2 + len(scale_names(kernel)) : -len(outputs)]
     if not known or list(op.source.type.shape) != wanted:
         raise refused(
             op,

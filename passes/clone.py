@@ -84,6 +84,13 @@ def erase_unused(block: ir.Block) -> None:
             op.operation.erase()
 
 
+def erase_dead(epilogue: ir.Block) -> None:
+    """Drop the ops of an epilogue, which are all pure, whose results nobody reads."""
+    for op in reversed(list(epilogue.operations)[:-1]):
+        if not any(list(result.uses) for result in op.operation.results):
+            op.operation.erase()
+
+
 def fuse_loops(block: ir.Block) -> None:
     """Join neighbouring loops that do the same on consecutive ranges.
 

@@ -36,6 +36,7 @@ from ..dialects.tile_types import SmemType, element_bytes
 from ..dialects.verify import can_write_matrices
 from .base import PassLog, one_of, option, refused, require, target_of, the_kernel, walk
 from .batches import drop_unused, map_of_view, step_bytes
+from .outputs import outputs_of
 from .persistence import parse_auto, parse_positive
 from .rings import used_shared_bytes
 from .tensor_maps import map_type, tma_refusal
@@ -53,7 +54,8 @@ def parse_columns(text: str) -> int | None:
 class EpilogueStaging:
     """Stores by threads → pieces through swizzled shared memory, stored by TMA or by threads.
 
-    `columns` is the width of a piece; auto is one swizzle span. `buffers` says how many pieces may
+    `columns` is the width of a piece; auto is one swizzle span. Outputs beside c whose elements are
+    wider have as many fewer. `buffers` says how many pieces may
     be under way at once; auto is 2 for TMA. `write` says how threads write a piece; auto is
     stmatrix for elements of 16 bits, on chips that have it.
 
@@ -86,7 +88,7 @@ class EpilogueStaging:
         log.did(f"{staged} stores staged{_in_buffers(kernel)}")
 
     def _stage(self, kernel: KernelOp, store: StoreOp, target: Target, log: PassLog) -> bool:
-        layout = self._piece(store)
+        layout = self._piece(kernel, store)
         view = store.view.type
         reason = (
             tma_refusal(view, layout, target)
@@ -136,7 +138,13 @@ class EpilogueStaging:
             return self.write
         return "matrices" if fits else "rows"
 
-    def _piece(self, store: StoreOp) -> TileLayout:
+    def _columns(self, kernel: KernelOp, item_bytes: int) -> int:
+        """Those asked for; fewer for outputs whose elements are wider than those of c."""
+        c_bytes = element_bytes(ir.MemRefType(outputs_of(kernel)[0].type).element_type)
+        assert self.columns is not None
+        return max(1, self.columns * c_bytes // max(c_bytes, item_bytes))
+
+    def _piece(self, kernel: KernelOp, store: StoreOp) -> TileLayout:
         """The layout of one piece: rows of C of one swizzle span."""
         m, n = store.acc.type.shape
         item_bytes = element_bytes(store.view.type.element_type)
@@ -145,7 +153,7 @@ class EpilogueStaging:
             swizzle = widest_swizzle(whole)
             columns = TileLayout(m, n, item_bytes, "k", swizzle).span
         else:
-            columns = self.columns
+            columns = self._columns(kernel, item_bytes)
             swizzle = widest_swizzle(TileLayout(m, columns, item_bytes, "k"))
         piece = TileLayout(m, columns, item_bytes, "k", swizzle)
         broken = legality.staged_piece(m, n, columns, item_bytes)

@@ -48,7 +48,6 @@ from ..dialects.tile import (
     TmaMulticastOp,
 )
 from ..dialects.tile_stores import (
-    AwaitSumsOp,
     NextBufferOp,
     StagingBufferOp,
     TmaStoreOp,
@@ -63,7 +62,7 @@ from .expand_copies import expand_copies
 from .expand_matrices import store_matrices
 from .expand_pieces import expand_pieces, stored_by_threads
 from .expand_reduction import expand_reduced_store
-from .expand_rows import expand_store, hand_back, store_columns
+from .expand_rows import awaited, expand_store, hand_back, store_columns
 from .expand_sums import expand_sums
 from .expand_tiles import expand_tiles
 from .expand_writes import Piece
@@ -175,7 +174,7 @@ def _expand(kernel: KernelOp, store: StagedStoreOp, target: Target) -> int:
         return expand_pieces(kernel, store, target)
     n, columns = store.acc.type.shape[1], store.staging.type.tiles[0].layout.k
     with ir.InsertionPoint(store), store.location:
-        sums = AwaitSumsOp(acc=store.acc, sums=store.acc.type).sums
+        sums = awaited(store)
         piece = partial(Piece, kernel, target, store, sums)
         if target.has_tensor_memory:
             loop = scf.ForOp(*(constant(bound) for bound in (0, n, columns)))

@@ -17,11 +17,10 @@ from ..dialects.sm_threads import ThreadOp
 from ..dialects.sm_types import attribute_of
 from ..dialects.target import WARP_THREADS
 from ..dialects.tile import KernelOp, StoreOp
-from ..dialects.tile_stores import AwaitSumsOp
 from ..dialects.tile_threads import ReadMatricesOp, ThreadLanesOp
 from ..dialects.tile_types import AccumulatorType
 from .build import as_i32, constant, less, loop, when
-from .expand_rows import Height, write_row
+from .expand_rows import Height, awaited, write_row
 from .places import PAIR, PAIR_EVERY, ROWS_APART, column_in, row_in
 from .plan import cluster_of
 from .tmem_reads import MATRIX_LANES, TmemRead, store_read
@@ -32,7 +31,7 @@ COLUMNS = (64, 32, 16, 8)  # that one load may cover: up to 32 registers
 
 def store_matrices(kernel: KernelOp, store: StoreOp, height: Height) -> None:
     """Write out one store; height: rows of C that a tile may lie outside of."""
-    sums, (m, n) = AwaitSumsOp(acc=store.acc, sums=store.acc.type).sums, store.acc.type.shape
+    sums, (m, n) = awaited(store), store.acc.type.shape
     read, lanes = store_read(sums.type, cluster_of(kernel).pair), ThreadLanesOp().lanes
     parts = read.parts(n)
     columns = next(each for each in COLUMNS if parts % each == 0)

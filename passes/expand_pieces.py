@@ -20,13 +20,13 @@ from ..dialects.mlir import ir
 from ..dialects.target import Target
 from ..dialects.tile import KernelOp, StagedStoreOp
 from ..dialects.tile_stores import (
-    AwaitSumsOp,
     NextBufferOp,
     StagingBufferOp,
     StorePieceOp,
 )
 from ..dialects.tile_types import integers
 from .build import constant
+from .expand_rows import awaited
 from .expand_writes import Piece
 from .team import Team
 
@@ -42,7 +42,7 @@ def expand_pieces(kernel: KernelOp, store: StagedStoreOp, target: Target) -> int
     columns = ring.tiles[0].layout.k
     starts = range(0, n, columns)
     with ir.InsertionPoint(store), store.location:
-        sums = AwaitSumsOp(acc=store.acc, sums=store.acc.type).sums
+        sums = awaited(store)
         for first in range(0, len(starts), ring.stages):
             piece = partial(Piece, kernel, target, store, sums)
             _batch(store, piece, starts[first : first + ring.stages])

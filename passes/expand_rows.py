@@ -15,13 +15,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from ..dialects import sm
 from ..dialects.mlir import ir
 from ..dialects.pipe import TileOp
 from ..dialects.sm_types import attribute_of
 from ..dialects.target import WARP, Target
-from ..dialects.tile import AwaitMmaOp, KernelOp, ReducedStoreOp, StagedStoreOp, StoreOp
+from ..dialects.tile import (
+    STORES,
+    AwaitMmaOp,
+    KernelOp,
+    ReducedStoreOp,
+    StagedStoreOp,
+    StoreOp,
+)
 from ..dialects.tile_stores import AwaitSumsOp
 from ..dialects.tile_threads import (
     ReadRowOp,
@@ -56,7 +64,7 @@ class Columns:
     @staticmethod
     def of(kernel: KernelOp, store: StoreOp | ReducedStoreOp) -> Columns:
         """Wait for the sums of a store; where this thread stands in each MMA's."""
-        sums = AwaitSumsOp(acc=store.acc, sums=store.acc.type).sums
+        sums = awaited(store)
         fragment = store_read(sums.type, cluster_of(kernel).pair)
         lanes, row = ThreadLanesOp().lanes, ThreadRowOp(sums=sums).row
         column = None
@@ -132,6 +140,19 @@ def _store_pairs(kernel: KernelOp, store: StoreOp, target: Target, height: Heigh
             at_row = row + (first + behind)
             with when(None if height is None else less(at_row, height)):
                 write_row(store, values, at_row, column, PAIR, PAIR_EVERY)
+
+
+def awaited(store: Any) -> ir.Value[AccumulatorType]:
+    """The sums of a store once they may be read; the first of several stores of them waits."""
+    users = [use.owner.opview for use in store.acc.uses]
+    waits = [op for op in users if isinstance(op, AwaitSumsOp)]
+    if waits:
+        return waits[0].sums
+    stores = [op.operation for op in users if isinstance(op, STORES)]
+    block = [op.operation for op in store.operation.block.operations]
+    first = min(stores, key=block.index)
+    with ir.InsertionPoint(first):
+        return AwaitSumsOp(acc=store.acc, sums=store.acc.type).sums
 
 
 def thread_pair(sums: ir.Value[AccumulatorType]) -> ir.Value:

@@ -80,8 +80,8 @@ class EpilogueGatherer:
         self.matmul = matmul
         self.axes = axes
         self.block = block
+        self.bodies: dict[Any, dict[ir.Value, ir.Value]] = {}
         self.known: dict[tuple[ir.Value, Axes], ir.Value] = {}
-        self.reached = False
 
     def element(self, value: ir.Value, axes: Axes) -> ir.Value:
         """The scalar that is one element of `value`, indexed by `axes`.
@@ -111,7 +111,7 @@ class EpilogueGatherer:
         if op.operation == self.matmul.operation:
             return self._accumulator(op, axes)
         if isinstance(op, linalg.GenericOp):
-            return (yield from self._generic(op, axes))
+            return (yield from self._generic(op, axes, ir.OpResult(value).result_number))
         if isinstance(op, linalg.FillOp):
             check_copies(op)
             return self._scalar(op.operands[0])
@@ -131,7 +131,6 @@ class EpilogueGatherer:
     def _accumulator(self, op: Any, axes: Axes) -> ir.Value:
         if axes != self.axes:
             raise refused(op, "its result must not be transposed or broadcast by the epilogue")
-        self.reached = True
         return self.block.arguments[0]
 
     def _argument(self, value: ir.Value, axes: Axes) -> ir.Value:
@@ -155,8 +154,11 @@ class EpilogueGatherer:
                 value=element,
             ).value
 
-    def _generic(self, op: Any, axes: Axes) -> Step:
-        *sources, target = (map_dims(map_, op) for map_ in op.attributes["indexing_maps"])
+    def _generic(self, op: Any, axes: Axes, number: int) -> Step:
+        """The result of that number."""
+        maps, count = list(op.attributes["indexing_maps"]), len(op.operation.results)
+        sources = [map_dims(map_, op) for map_ in maps[:-count]]
+        target = map_dims(maps[len(sources) + number], op)
         check_parallel(op)
         if sorted(target) != list(range(len(op.attributes["iterator_types"]))):
             raise refused(op, f"the output map must use every loop dim once, got {named(target)}")
@@ -167,7 +169,7 @@ class EpilogueGatherer:
         inside = {}
         for argument, operand, dims in zip(body.arguments, op.operands, sources, strict=False):
             inside[argument] = operand, tuple(axis_of[dim] for dim in dims)
-        return (yield from self._body(op, body, inside))
+        return (yield from self._body(op, body, inside, number))
 
     def _operand(self, operand: ir.Value, axes: Axes) -> Step:
         if isinstance(operand.type, ir.RankedTensorType):
@@ -175,9 +177,14 @@ class EpilogueGatherer:
         return self._scalar(operand)
 
     def _body(
-        self, generic: Any, body: ir.Block, inside: dict[ir.Value, tuple[ir.Value, Axes]]
+        self,
+        generic: Any,
+        body: ir.Block,
+        inside: dict[ir.Value, tuple[ir.Value, Axes]],
+        number: int,
     ) -> Step:
-        values: dict[ir.Value, ir.Value] = {}
+        key = generic.operation, tuple(axes for _, axes in inside.values())
+        values = self.bodies.setdefault(key, {})
 
         def read(value: ir.Value) -> Step:
             if value in values:
@@ -190,13 +197,13 @@ class EpilogueGatherer:
 
         *computed, last = list(body.operations)
         clone = self._clone if all(map(_is_exact, computed)) else self._clone_wide
-        for op in computed:
+        for op in computed if not values else ():
             operands = []
             for each in _inputs(op):
                 operands.append((yield from read(each)))
             values[op.operation.results[0]] = clone(op, operands)
-        result = yield from read(last.operands[0])
-        return self._rounded(result, last.operands[0].type)
+        result = yield from read(last.operands[number])
+        return self._rounded(result, last.operands[number].type)
 
     def _scalar(self, value: ir.Value) -> ir.Value:
         """A scalar computed outside every region: only constants can be carried along."""

@@ -32,6 +32,7 @@ from ..dialects.entry_names import name_refusal
 from ..dialects.errors import CompileError
 from ..dialects.mlir import func, ir, linalg
 from ..dialects.tile import MatmulOp, YieldOp
+from ..dialects.tile_outputs import KeepOp, KeptOp, kept_by
 from ..dialects.tile_scales import ScaledMatmulOp
 from .accepted_ops import check_accepted
 from .base import PassLog, refused, walk
@@ -82,11 +83,11 @@ class Normalize:
         fused = _build(function, matmul, lambda c: MatmulOp(c=c, **operands))
         _erase_dead(function)
         sizes = "x".join(map(str, fused.c.type.shape))
-        steps = len(list(fused.epilogue.blocks[0].operations)) - 1
+        steps, more = _told(fused)
         if accumulator.name == "f64" and steps:
             rule = f"sums in f64 are stored as they are, got {steps} epilogue ops"
             raise refused(matmul, f"{rule}; compute them outside the kernel")
-        log.did(f"gathered {sizes} matmul, {steps} epilogue ops")
+        log.did(f"gathered {sizes} matmul, {steps} epilogue ops{more}")
 
     def _gather_scaled(
         self,
@@ -105,8 +106,16 @@ class Normalize:
             log.remark(matmul, "scales of f8E4M3FN are read without their sign, as by math.absf")
         _erase_dead(function)
         sizes = "x".join(map(str, fused.c.type.shape))
-        steps = len(list(fused.epilogue.blocks[0].operations)) - 1
-        log.did(f"gathered {sizes} matmul by block scales, {steps} epilogue ops")
+        steps, more = _told(fused)
+        log.did(f"gathered {sizes} matmul by block scales, {steps} epilogue ops{more}")
+
+
+def _told(fused: MatmulOp) -> tuple[int, str]:
+    """How many ops the epilogue has, and how many outputs there are, in words, if several."""
+    block = fused.epilogue.blocks[0]
+    further = len(kept_by(block))
+    more = f", {further + 1} outputs" if further else ""
+    return len(list(block.operations)) - 1 - further, more
 
 
 def _the_function(module: ir.Module) -> func.FuncOp:
@@ -206,33 +215,60 @@ def _say_unsigned(function: func.FuncOp, operands: list[Operand]) -> None:
 def _build(function: func.FuncOp, matmul: Any, make: Callable[[ir.Type], MatmulOp]) -> MatmulOp:
     """Insert the fused op, which `make` makes, before the return; the function returns it."""
     terminator = list(function.body.blocks[0].operations)[-1]
-    if len(terminator.operands) != 1:
-        raise refused(terminator, f"must return one tensor, got {len(terminator.operands)}")
-    result = terminator.operands[0]
-    _check_result(terminator, result, matmul)
+    results = list(terminator.operands)
+    if not results:
+        raise refused(terminator, "must return one tensor or several, got none")
+    for result in results:
+        _check_result(terminator, result, matmul)
     scratch = func.FuncOp("scratch", ([], []), ip=ir.InsertionPoint(function))
     block = scratch.body.blocks.append(matmul.results[0].type.element_type)
     axes = ("b", "m", "n")[-matmul.results[0].type.rank :]
     gather = EpilogueGatherer(matmul, block, axes)
     with ir.InsertionPoint(block), matmul.location:
-        YieldOp(gather.element(result, axes))
-    if not gather.reached:
-        name = matmul.operation.name
-        raise refused(terminator, f"the returned tensor does not depend on the {name}")
+        first, *others = [gather.element(result, axes) for result in results]
+        for value in others:
+            KeepOp(value=value)
+        YieldOp(first)
+    name = matmul.operation.name
+    for value in (first, *others):
+        if not _depends(value, block.arguments[0]):
+            raise refused(terminator, f"the returned tensor does not depend on the {name}")
     with ir.InsertionPoint(terminator), matmul.location:
-        fused = make(result.type)
-    count = len(list(block.operations)) - 1
+        fused = make(results[0].type)
+        kept = [
+            KeptOp(c=fused.c, number=_i64(number), output=each.type)
+            for number, each in enumerate(results[1:])
+        ]
+    count = len(list(block.operations)) - 1 - len(others)
     if count > MOST_EPILOGUE_OPS:
         rule = f"an epilogue must have at most {MOST_EPILOGUE_OPS} ops"
         raise refused(matmul, f"{rule}, got {count}")
     block.append_to(fused.epilogue)
     scratch.erase()
-    terminator.operands[0] = fused.c
+    for number, value in enumerate((fused.c, *(each.output for each in kept))):
+        terminator.operands[number] = value
     return fused
 
 
 def _majors(a: Operand, b: Operand) -> dict[str, ir.Attribute]:
     return {"a_major": ir.StringAttr.get(a.major), "b_major": ir.StringAttr.get(b.major)}
+
+
+def _depends(value: ir.Value, on: ir.Value) -> bool:
+    """Whether a scalar of the epilogue is computed from another."""
+    seen, wanted = set(), [value]
+    while wanted:
+        each = wanted.pop()
+        if each == on:
+            return True
+        if each not in seen and not isinstance(each.owner, ir.Block):
+            wanted += list(each.owner.operands)
+        seen.add(each)
+    return False
+
+
+def _i64(value: int) -> ir.IntegerAttr:
+    return ir.IntegerAttr.get(ir.IntegerType.get_signless(64), value)
 
 
 def _check_result(terminator: Any, result: ir.Value, matmul: Any) -> None:

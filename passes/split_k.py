@@ -121,6 +121,11 @@ def _check_place(kernel: KernelOp) -> tuple[scf.ForOp, StoreOp]:
         raise refused(
             kernel, "split-k: threads store the sums, got a staged store; drop epilogue-staging"
         )
+    if len(stores) > 1:
+        raise refused(
+            kernel,
+            f"split-k: the sums must be stored once, got {len(stores)} outputs; drop split-k",
+        )
     if len(loops) != 1:
         raise refused(
             kernel, f"split-k: K must be one loop, got {len(loops)}; run it before pipelining"

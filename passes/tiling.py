@@ -39,6 +39,7 @@ from ..dialects.tile import (
     StoreOp,
 )
 from ..dialects.tile_batches import BatchOp, MatrixOp, view_of_matrix
+from ..dialects.tile_outputs import kept_by, kept_of
 from ..dialects.tile_scales import ScaledMatmulOp
 from ..dialects.tile_sums import ViewMmaOp
 from ..dialects.tile_types import (
@@ -63,6 +64,8 @@ from .base import (
     walk,
 )
 from .batches import batch_of
+from .clone import copy_region, erase_dead
+from .outputs import output_names
 from .scaled_tiling import (
     check_scaled_tile,
     multiply,
@@ -267,8 +270,10 @@ def _build_kernel(
 ) -> KernelOp:
     function = matmul.operation.parent.opview
     scales = scales_of(matmul)
-    elements, sources = walk(matmul, ElementOp), epilogue_tensors(matmul)
-    names = ["a", "b", *scales, *(f"e{index}" for index in range(len(sources))), "c"]
+    sources = epilogue_tensors(matmul)
+    kept = kept_of(matmul)
+    names = ["a", "b", *scales, *(f"e{index}" for index in range(len(sources)))]
+    names += output_names(1 + len(kept))
     sources = [*scales.values(), *sources]
     _check_dynamic(matmul)
     *stack, n = (extent_of(matmul.c.type, dim) for dim in range(matmul.c.type.rank))
@@ -289,13 +294,14 @@ def _build_kernel(
         _view(stored_tensor(matmul, matmul.b.type), matmul.b_major.value),
         *(_view(ir.RankedTensorType(source.type), "k") for source in sources),
         _view(matmul.c.type, "k"),
+        *(_view(each.output.type, "k") for each in kept),
     ]
     block = kernel.body.blocks.append(*views)
     with ir.InsertionPoint(block), matmul.location:
         _build_body(matmul, block.arguments, tile, operands, target)
-    views_of = dict(zip(sources, list(block.arguments)[2:-1], strict=True))
+    views_of = dict(zip(sources, list(block.arguments)[2:], strict=False))
     batch = batch_of(kernel)
-    for element in elements:
+    for element in walk(kernel, ElementOp):
         _read_view(element, views_of[element.source], batch)
     return kernel
 
@@ -358,12 +364,16 @@ def _build_body(
     matmul: MatmulOp, views: Any, tile: tuple[int, int, int], operands: str, target: Target
 ) -> None:
     m, n, k = tile
-    a, b, *others, c = views
+    a, b, *others = views
+    outputs = others[-1 - len(kept_of(matmul)) :]
+    c = outputs[0]
     cta = CtaTileOp(i=ir.IndexType.get(), j=ir.IndexType.get())
     place = cta.i
     if c.type.rank == 3:
         batch = _batch(cta, c.type, m)
-        a, b, c = (each if each.type.rank == 2 else _matrix(each, batch) for each in (a, b, c))
+        a, b, *outputs = (
+            each if each.type.rank == 2 else _matrix(each, batch) for each in (a, b, *outputs)
+        )
         place = batch.row
     accumulator_type = AccumulatorType.of(m, n, matmul.epilogue.blocks[0].arguments[0].type)
     acc = AccumulatorOp(acc=accumulator_type).acc
@@ -388,8 +398,33 @@ def _build_body(
             accumulate = arith.cmpi(arith.CmpIPredicate.ne, step, zero)
             MmaOp(acc=acc, a=a_tile, b=b_tile, accumulate=accumulate)
         scf.YieldOp([])
-    store = StoreOp(acc=acc, view=c, i=place, j=cta.j)
-    matmul.epilogue.blocks[0].append_to(store.epilogue)
+    _store(matmul, outputs, {"acc": acc, "i": place, "j": cta.j})
+
+
+def _store(matmul: MatmulOp, outputs: list[Any], where: dict[str, Any]) -> None:
+    """A store of each output, which computes what the epilogue does for it."""
+    c, *others = outputs
+    store = StoreOp(view=c, **where)
+    for number, view in enumerate(others):
+        further = StoreOp(view=view, **where)
+        copy_region(matmul.epilogue, further.epilogue)
+        _yield_kept(further.epilogue.blocks[0], number)
+    block = matmul.epilogue.blocks[0]
+    for keep in kept_by(block):
+        keep.operation.erase()
+    if others:
+        erase_dead(block)
+    block.append_to(store.epilogue)
+
+
+def _yield_kept(epilogue: ir.Block, number: int) -> None:
+    """Let an epilogue give what it keeps under that number, and compute nothing else."""
+    keeps = kept_by(epilogue)
+    last = list(epilogue.operations)[-1].operation
+    last.operands[0] = keeps[number].value
+    for keep in keeps:
+        keep.operation.erase()
+    erase_dead(epilogue)
 
 
 def _batch(cta: CtaTileOp, c: ir.MemRefType, tile_m: int) -> BatchOp:

@@ -121,8 +121,8 @@ def check_copies(op: Any) -> None:
 def check_parallel(op: Any) -> None:
     """Refuse a linalg.generic that is not elementwise."""
     iterators = [str(kind) for kind in op.attributes["iterator_types"]]
-    if len(op.results) != 1 or any("parallel" not in kind for kind in iterators):
-        raise refused(op, "must be elementwise with one result (all iterators parallel)")
+    if any("parallel" not in kind for kind in iterators):
+        raise refused(op, "must be elementwise (all iterators parallel)")
 
 
 def _maps(matmul: Any) -> ir.ArrayAttr:
@@ -212,5 +212,5 @@ def _casts_of(generic: Any) -> tuple[str, ...] | None:
     """The casts that a linalg.generic gives each input element, None if it does more."""
     body = generic.regions[0].blocks[0]
     value, casts = _behind(list(body.operations)[-1].operands[0])
-    whole = len(generic.operands) == 2 and value == body.arguments[0]
+    whole = len(generic.operands) == 2 and len(generic.results) == 1 and value == body.arguments[0]
     return casts if whole and set(casts) <= set(EXTENSIONS) else None

@@ -161,9 +161,11 @@ def _pipe_accumulator(kernel: KernelOp, accumulator: AccumulatorOp) -> None:
     """Replace an accumulator by a slot: filled by the MMAs, read by the store."""
     users = [use.owner.opview for use in accumulator.acc.uses]
     stores = [user for user in users if isinstance(user, STORES)]
-    if len(stores) != 1:
-        raise refused(accumulator, f"warp-specialization: must be stored once, got {len(stores)}")
-    (store,) = stores
+    if not stores:
+        raise refused(accumulator, "warp-specialization: must be stored, got no store of it")
+    block = stores[0].operation.block
+    stores = [op for op in list(block.operations) if op in stores]  # in program order
+    store = stores[0]
     type_: AccumulatorType = accumulator.acc.type
     with ir.InsertionPoint(accumulator), accumulator.location:
         ring = CreateOp(ring=RingType.of(1, [type_])).ring
@@ -173,8 +175,9 @@ def _pipe_accumulator(kernel: KernelOp, accumulator: AccumulatorOp) -> None:
     with ir.InsertionPoint(store), accumulator.location:
         CommitOp(ring=ring)
         read = _tile(WaitOp(ring=ring, slot=ring.type.slot).slot)
-    ReleaseOp(ring=ring, loc=store.location, ip=ir.InsertionPoint.after(store))
-    store.operation.operands[0] = read
+    ReleaseOp(ring=ring, loc=store.location, ip=ir.InsertionPoint.after(stores[-1]))
+    for each in stores:
+        each.operation.operands[0] = read
     accumulator.acc.replace_all_uses_with(filled)
     accumulator.operation.erase()
 

@@ -8,13 +8,13 @@ a kernel       of a file or a bundle: its manifest, or a source that is named be
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..dialects.errors import CompileError
-from ..runtime.bundles.manifest import operands, output
+from ..runtime.bundles.manifest import operands, outputs
 from ..runtime.element_types import DTYPES
 from .inputs import make_tensors
 from .scaled_inputs import fill_identity
@@ -37,11 +37,14 @@ class OfManifest:
         """Random inputs by the manifest's names, and a poisoned output."""
         return make_tensors(manifest, seed, identity)
 
-    def expected(self, manifest: Manifest, tensors: Mapping[str, Any], on_gpu: bool) -> Interval:
-        """What the output may be, for the tensors as the kernel got them."""
+    def expected(
+        self, manifest: Manifest, tensors: Mapping[str, Any], on_gpu: bool
+    ) -> list[Interval]:
+        """What each output may be, for the tensors as the kernel got them."""
         from ..runtime.judge.reference import expected_output
 
-        return expected_output(manifest, tensors, on_gpu)
+        names = [each["name"] for each in outputs(manifest)]
+        return [expected_output(manifest, tensors, on_gpu, name) for name in names]
 
 
 @dataclass
@@ -58,23 +61,28 @@ class OfSpec(OfManifest):
     def tensors(self, manifest: Manifest, seed: int, identity: str | None = None) -> dict[str, Any]:
         return make_tensors(self._declared(manifest), seed, identity)
 
-    def expected(self, manifest: Manifest, tensors: Mapping[str, Any], on_gpu: bool) -> Interval:
+    def expected(
+        self, manifest: Manifest, tensors: Mapping[str, Any], on_gpu: bool
+    ) -> list[Interval]:
         return super().expected(self._declared(manifest), tensors, on_gpu)
 
     def _declared(self, manifest: Manifest) -> Manifest:
         """A manifest of the spec alone, in whose epilogue nothing is done."""
         spec = self.spec
         kernel = [tensor["name"] for tensor in manifest["tensors"] if tensor["role"] == "input"]
-        arrays = spec.arrays()
-        if len(kernel) != len(arrays) - 1:
+        arrays, written = spec.arrays(), [each["name"] for each in outputs(manifest)]
+        if len(written) != len(spec.outputs):
+            rule = f"must be of a kernel of {len(spec.outputs)} outputs, got {len(written)}"
+            raise CompileError(f"--m, --n, --k: the reference {rule}")
+        if len(kernel) != len(arrays) - len(written):
             rule = "must be of a kernel that reads a and b alone, got one that reads"
             raise CompileError(f"--m, --n, --k: the reference {rule} {', '.join(kernel)}")
         column_major = {"a": spec.a_major == "m", "b": spec.b_major == "n"}
-        names = [*kernel, output(manifest)["name"]]
+        names = [*kernel, *written]
         tensors = [
             {
                 "name": name,
-                "role": "output" if key == "c" else "input",
+                "role": "output" if name in written else "input",
                 "dtype": dtype,
                 "shape": list(shape),
                 "strides": _dense_strides(shape, column_major.get(key, False)),
@@ -84,7 +92,9 @@ class OfSpec(OfManifest):
         arguments = [{"tensor": None, "axes": ["m", "n"]}]
         epilogue = {"arguments": arguments, "operations": [], "result": 0}
         _refuse_other_tensors(manifest, tensors)
-        return {"target": manifest["target"], "tensors": tensors, "epilogue": epilogue}
+        further = [{"tensor": name, "epilogue": epilogue} for name in written[1:]]
+        told = {"outputs": further} if further else {}
+        return {"target": manifest["target"], "tensors": tensors, "epilogue": epilogue, **told}
 
 
 def _dense_strides(shape: tuple[int, ...], column_major: bool) -> list[int]:
@@ -158,22 +168,28 @@ class OfSource:
             raise CompileError(f"--reference: {rule}")
         return kernel_tensors(manifest, self.arguments)
 
-    def expected(self, manifest: Manifest, tensors: Mapping[str, Any], on_gpu: bool) -> Interval:
+    def expected(
+        self, manifest: Manifest, tensors: Mapping[str, Any], on_gpu: bool
+    ) -> list[Interval]:
         """What the source may return for its arguments."""
-        c = output(manifest)
-        if list(self.source.result[1]) != c["shape"]:
-            rule = f"must have the shape {list(self.source.result[1])}, got {c['shape']}"
-            raise CompileError(f"tensor '{c['name']}': {rule}")
+        wanted, found = self.source.results, outputs(manifest)
+        if len(wanted) != len(found):
+            rule = f"must be those of the source, which returns {len(wanted)}, got {len(found)}"
+            raise CompileError(f"outputs: {rule}")
+        for (_, shape), each in zip(wanted, found, strict=True):
+            if list(shape) != each["shape"]:
+                rule = f"must have the shape {list(shape)}, got {each['shape']}"
+                raise CompileError(f"tensor '{each['name']}': {rule}")
         by_fma = operands(manifest)[0]["dtype"] == "f32"  # tf32 where a tensor core multiplies
         return self.evaluated(on_gpu and manifest["target"] == HOPPER, by_fma)
 
-    def evaluated(self, hopper_gpu: bool, by_fma: bool) -> Interval:
+    def evaluated(self, hopper_gpu: bool, by_fma: bool) -> list[Interval]:
         """The source evaluated for the arguments."""
         from .oracle.tensors import as_numbers
 
         elements = [element for element, _ in self.source.arguments]
         numbers = [as_numbers(*each) for each in zip(self.arguments, elements, strict=True)]
-        return self.source.evaluate(numbers, hopper_gpu, by_fma=by_fma)
+        return self.source.evaluate_all(numbers, hopper_gpu, by_fma=by_fma)
 
 
 class OfTorch(OfSource):
@@ -197,8 +213,8 @@ class OfTorch(OfSource):
     def random(self, seed: int) -> list[Any]:
         return self.program.arguments(seed)
 
-    def evaluated(self, hopper_gpu: bool, by_fma: bool) -> Interval:
-        return self.program.evaluate(self.arguments, hopper_gpu, by_fma)
+    def evaluated(self, hopper_gpu: bool, by_fma: bool) -> list[Interval]:
+        return self.program.evaluate_all(self.arguments, hopper_gpu, by_fma)
 
 
 Reference = OfManifest | OfSource
@@ -227,9 +243,16 @@ def of_source(source: MatmulSpec | Path) -> Reference:
 def compare_with(
     reference: Reference, manifest: Manifest, tensors: Mapping[str, Any], on_gpu: bool = False
 ) -> Comparison:
-    """The output tensor, on the CPU, beside what it may be."""
+    """The output tensors, on the CPU, beside what they may be: of several the first that is wrong.
+
+    Its counts are of the elements of all.
+    """
     from ..runtime.judge.reference import compare, to_float64
 
-    c = output(manifest)
-    actual = to_float64(tensors[c["name"]], c["dtype"])
-    return compare(reference.expected(manifest, tensors, on_gpu), actual, c["dtype"])
+    found, expected = [], reference.expected(manifest, tensors, on_gpu)
+    for c, limits in zip(outputs(manifest), expected, strict=True):
+        actual = to_float64(tensors[c["name"]], c["dtype"])
+        found.append(compare(limits, actual, c["dtype"], c["name"]))
+    told = next((each for each in found if not each.passed), found[0])
+    elements, mismatches = (sum(getattr(e, n) for e in found) for n in ("elements", "mismatches"))
+    return replace(told, elements=elements, mismatches=mismatches)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..runtime.bundles.manifest import PTX_NAME, k_of, operands, output, scales
+from ..runtime.bundles.manifest import PTX_NAME, k_of, operands, outputs, scales
 from ..runtime.emulator.observe.report import Suspicion
 from .chosen import chosen_line
 from .outcome import Outcome
@@ -48,13 +48,14 @@ def print_outcome(outcome: Outcome, options: argparse.Namespace) -> None:
 def verdict(comparison: Comparison) -> str:
     """One line: PASS or FAIL, and the element with the largest error beside what is allowed."""
     index = ", ".join(str(i) for i in comparison.index)
+    place = f"[{index}]" if comparison.output == "c" else f"{comparison.output}[{index}]"
     if comparison.passed:
         head = f"PASS  all {comparison.elements} elements"
     else:
         head = f"FAIL  {comparison.mismatches} of {comparison.elements} elements"
     return (
         f"{head}, largest error {comparison.largest_error:.3g} where {comparison.bound:.3g} is"
-        f" allowed: [{index}] is {comparison.actual:.9g} for {comparison.expected:.9g}"
+        f" allowed: {place} is {comparison.actual:.9g} for {comparison.expected:.9g}"
     )
 
 
@@ -80,11 +81,13 @@ def _counts(report: Mapping[str, Any]) -> list[str]:
 
 
 def _problem_line(manifest: Mapping[str, Any]) -> str:
-    (a, b), c = operands(manifest), output(manifest)
-    *stack, m, n = c["shape"]
+    (a, b), found = operands(manifest), outputs(manifest)
+    *stack, m, n = found[0]["shape"]
     sizes = "×".join(map(str, (*stack, m, n, k_of(a))))
     factors = "".join(f" with {each['dtype']}" for each in scales(manifest)[:1])
-    dtypes = f"{a['dtype']} · {b['dtype']}{factors} → {c['dtype']}"
+    dtypes = (
+        f"{a['dtype']} · {b['dtype']}{factors} → {' and '.join(each['dtype'] for each in found)}"
+    )
     majors = f"A {_major(a, 'm')}-major, B {_major(b, 'n')}-major"
     return f"matmul     {sizes}, {dtypes}, {majors}, {manifest['target']}"
 

@@ -67,7 +67,10 @@ def two_steps(
         raise OptionError(f"matmul: an epilogue of no elements needs torch tensors, got {got}")
     dtype = DTYPES[operand_type("a", str(a.dtype))]
     result = epilogue(product(dtype.accumulator), *operands)
-    return result.to(getattr(torch, DTYPES[out_dtype or dtype.result].torch))
+    wanted = getattr(torch, DTYPES[out_dtype or dtype.result].torch)
+    if isinstance(result, tuple | list):
+        return result[0].to(wanted), *result[1:]
+    return result.to(wanted)
 
 
 def multiply_fused(
@@ -133,7 +136,7 @@ def _find(
     spec = spec_of(a, b, how.out_dtype)
     frame = Frame.of([*leading, spec.m // _rows(leading, spec), spec.n], spec.batch)
     likes = [_like(*each) for each in enumerate(operands)]
-    made, arguments = import_epilogue(spec, frame, epilogue, likes)
+    spec, made, arguments = import_epilogue(spec, frame, epilogue, likes)
     turned = {
         number
         for number, each in enumerate(arguments, start=2)
@@ -161,14 +164,31 @@ def _as_argument(operands: Sequence[Any], argument: Argument) -> Any:
 
 def _call(fused: Fused, left: Any, right: Any, operands: Sequence[Any], out: Any) -> Any:
     spec, shape = fused.spec, list(fused.frame.shape)
-    if out is not None and list(out.shape) != shape:
-        raise OptionError(f"matmul: out must be {shape}, got {list(out.shape)}")
+    given = _given(out, len(spec.outputs))
+    for each in given or ():
+        if list(each.shape) != shape:
+            raise OptionError(f"matmul: out must be {shape}, got {list(each.shape)}")
     stored = (
         left if spec.a_major == "k" else left.swapaxes(-1, -2),
         right if spec.b_major == "k" else right.swapaxes(-1, -2),
     )
     arguments = (_as_argument(operands, each) for each in fused.arguments)
-    whole = len(shape) == 2
-    place = out if out is None or whole else flattened("out", out, 2 if spec.batch else 1)
+    whole, several = len(shape) == 2, len(spec.outputs) > 1
+    places = given
+    if given is not None and not whole:
+        places = [flattened("out", each, 2 if spec.batch else 1) for each in given]
+    place = places if places is None or several else places[0]
     result = fused.kernel(*stored, *arguments, out=place)
-    return out if out is not None else result.reshape(shape)
+    if out is not None:
+        return out
+    return tuple(each.reshape(shape) for each in result) if several else result.reshape(shape)
+
+
+def _given(out: Any, count: int) -> list[Any] | None:
+    """The caller's outputs; a tuple of them where there are several."""
+    if out is None or count == 1:
+        return None if out is None else [out]
+    if not isinstance(out, tuple | list) or len(out) != count:
+        got = len(out) if isinstance(out, tuple | list) else type(out).__name__
+        raise OptionError(f"matmul: out must be a tuple of {count} outputs, got {got}")
+    return list(out)

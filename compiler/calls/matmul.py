@@ -50,7 +50,9 @@ def matmul(
         a schedule. The kernel is kept in memory and on disk.
     epilogue: a function (acc, *operands) of torch tensors that makes C of the sums, element by
         element, in the same kernel. acc is [..., m, n], f32 (s32 for integers); what it returns is
-        rounded to C's type. It is traced, not called again: it must not depend on values.
+        rounded to C's type. It is traced, not called again: it must not depend on values. Where it
+        returns a tuple, the first is C and the others are outputs of the types that it gives them;
+        matmul then returns a tuple, and takes one as `out`.
     operands: the tensors that `epilogue` takes after acc, of shapes that broadcast to acc's.
 
     Raises CompileError if the product cannot be compiled, DeviceError if it cannot be launched.
@@ -135,6 +137,12 @@ def _into(out: Any, result: Any) -> Any:
     """What torch made, in `out` if that is given."""
     if out is None:
         return result
-    if out.requires_grad:
+    several = isinstance(result, tuple)
+    places, results = (out, result) if several else ((out,), (result,))
+    if not isinstance(places, tuple | list) or len(places) != len(results):
+        raise OptionError(f"matmul: out must be a tuple of {len(results)} outputs, got another")
+    if any(each.requires_grad for each in places):
         raise OptionError("matmul: out must not require gradients, got one that does; drop out=")
-    return out.copy_(result)
+    for each, value in zip(places, results, strict=True):
+        each.copy_(value)
+    return out

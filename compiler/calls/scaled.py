@@ -221,7 +221,7 @@ def _find(
     packed = 2 if a.format in ("mxfp4", "nvfp4") else 1
     (m, depth), n = a.rows.shape, b.rows.shape[0]
     spec = MatmulSpec(m, n, depth * packed, a.format, b.format, how.out_dtype)
-    made, _ = import_epilogue(spec, Frame.of([m, n], 0), epilogue, likes)
+    spec, made, _ = import_epilogue(spec, Frame.of([m, n], 0), epilogue, likes)
     source = LinalgText(spec.mlir_text(made), "scaled_mm") if likes else spec
     bundle = cached_bundle(source, how.target, pipeline_of(spec, how.target, how))
     return Kernel(bundle, copies=True)

@@ -12,11 +12,11 @@ as a stack of such: `Frame` says which dims of the product become one of the ker
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ...dialects.dtypes import DTYPES
+from ...dialects.dtypes import DTYPES, OUTPUT_DTYPES
 from ...dialects.errors import CompileError
 from ...runtime.element_types import torch_dtype
 from ..spec import MatmulSpec
@@ -57,10 +57,11 @@ def import_epilogue(
     frame: Frame,
     function: Callable[..., Any],
     operands: Sequence[TensorLike],
-) -> tuple[Epilogue, list[Argument]]:
+) -> tuple[MatmulSpec, Epilogue, list[Argument]]:
     """The epilogue of `spec` that a function is, and what its operands are of the function's.
 
-    operands: sizes and types of the tensors that the function takes after the sums.
+    operands: sizes and types of the tensors that the function takes after the sums. The spec comes
+    back with the types of what the function returns behind C.
 
     Raises CompileError, at the function's line, for what is no epilogue.
     """
@@ -68,12 +69,14 @@ def import_epilogue(
 
     sums = TensorLike(frame.shape, torch_dtype(spec.acc_dtype))
     graph = trace(function, [sums, *operands])
-    result = _result(graph, frame)
+    results = _results(graph, frame)
     body = Elements(graph)
     axes = tuple(range(len(frame.shape)))
-    scalar = body.value(result, axes)
-    wanted = DTYPES[spec.c_dtype].mlir
-    name = body.converted(result, scalar, wanted).name
+    names = []
+    spec = replace(spec, further=tuple(_stored_type(each) for each in results[1:]))
+    for result, dtype in zip(results, spec.outputs, strict=True):
+        scalar = body.value(result, axes)
+        names.append(body.converted(result, scalar, DTYPES[dtype].mlir).name)
     _check_inputs(graph, body)
     (acc,) = (body.uses[use].name for use in body.uses if use.number == 0)
     uses = [use for use in body.uses if use.number]
@@ -82,23 +85,40 @@ def import_epilogue(
         EpilogueOperand(body.uses[use].name, body.uses[use].type, _axes(use, frame), argument.shape)
         for use, argument in zip(uses, arguments, strict=True)
     ]
-    return Epilogue(acc, tuple(read), tuple(body.lines), name), arguments
+    made = Epilogue(acc, tuple(read), tuple(body.lines), names[0], tuple(names[1:]))
+    return spec, made, arguments
 
 
-def _result(graph: fx.Graph, frame: Frame) -> fx.Node:
-    """The node whose value is C's."""
+def _results(graph: fx.Graph, frame: Frame) -> list[fx.Node]:
+    """The nodes whose values are those of C and of further outputs."""
+    (output,) = graph.find_nodes(op="output")
+    returned = output.args[0]
+    found = list(returned) if isinstance(returned, tuple | list) and returned else [returned]
+    return [_checked(each, frame) for each in found]
+
+
+def _checked(result: Any, frame: Frame) -> fx.Node:
+    """What the function returns, if an output can be it."""
     import torch
 
-    (output,) = graph.find_nodes(op="output")
-    result = output.args[0]
     got = type(result).__name__
     if not isinstance(result, torch.fx.Node):
-        raise CompileError(f"epilogue: the function must return one tensor, got {got}")
+        raise CompileError(f"epilogue: the function must return a tensor or several, got {got}")
     shape = tuple(result.meta["val"].shape)
     if shape != frame.shape:
         rule = f"the result must have the shape of acc, {list(frame.shape)}, got {list(shape)}"
         raise refused(result, f"{rule}; reduce or expand outside")
     return result
+
+
+def _stored_type(result: fx.Node) -> str:
+    """The type of a further output: the function's own."""
+    dtype = str(result.meta["val"].dtype).removeprefix("torch.")
+    found = next((name for name in OUTPUT_DTYPES if DTYPES[name].torch == dtype), None)
+    if found is None:
+        known = ", ".join(OUTPUT_DTYPES)
+        raise refused(result, f"further results must be of {known}, got {dtype}; convert them")
+    return found
 
 
 def _check_inputs(graph: fx.Graph, body: Elements) -> None:

@@ -110,7 +110,8 @@ class Problem:
     """M×N×K with element sizes in bytes, the major axis of each operand, and what TMA asks.
 
     Of stacks, `batch` is how many such matrices there are; all have operands of their own here.
-    `a_major` and `b_major` are "k" or "mn"; `tma_alignment_bytes` is the unit of a row pitch.
+    `further_bytes` are the element sizes of outputs beside C. `a_major` and `b_major` are "k" or
+    "mn"; `tma_alignment_bytes` is the unit of a row pitch.
     """
 
     m: int
@@ -123,6 +124,7 @@ class Problem:
     b_major: str
     tma_alignment_bytes: int
     batch: int = 1
+    further_bytes: tuple[int, ...] = ()
 
     @staticmethod
     def of(spec: MatmulSpec, target: Target) -> Problem:
@@ -145,6 +147,7 @@ class Problem:
             "k" if spec.b_major == "k" else "mn",
             target.tma_alignment_bytes,
             max(1, spec.batch),
+            tuple(DTYPES[dtype].bytes for dtype in spec.further),
         )
 
     def pitch_bytes(self, tensor: str) -> tuple[int, int]:
@@ -200,7 +203,12 @@ class Problem:
         if schedule.staging is None:
             return 0
         columns, buffers = schedule.staging
-        return buffers * round_up(schedule.tile[0] * columns * self.c_bytes, SLOT_ALIGNMENT)
+        widths = [(self.c_bytes, columns)]
+        widths += [
+            (each, further_columns(columns, self.c_bytes, each)) for each in self.further_bytes
+        ]
+        pieces = (schedule.tile[0] * width * each for each, width in widths)
+        return sum(buffers * round_up(size, SLOT_ALIGNMENT) for size in pieces)
 
     def tiles(self, schedule: Schedule) -> tuple[int, int]:
         """Tiles along M and N."""
@@ -225,6 +233,11 @@ class Problem:
     def k_tiles(self, schedule: Schedule) -> int:
         """K tiles that one CTA takes of an output tile."""
         return -(-self.k // (schedule.tile[2] * schedule.split_k))
+
+
+def further_columns(columns: int, c_bytes: int, element_bytes: int) -> int:
+    """The width of a piece of a further output, beside one of C: no more bytes than C's has."""
+    return max(1, columns * c_bytes // max(c_bytes, element_bytes))
 
 
 def round_up(value: int, unit: int) -> int:

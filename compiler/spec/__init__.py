@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from typing import Any
 
 from ...dialects.dtypes import (
     ACCUMULATOR_DTYPES,
@@ -21,8 +22,10 @@ from ...dialects.errors import OptionError
 from .epilogue import Epilogue
 
 EXTENT_MAX = 2**31 - 1
+FURTHER_MAX = 8
 SPEC_DTYPES = (*OPERAND_DTYPES, *SCALED_FORMATS)
 OF_BATCHES = ("batch", "a_stacked", "b_stacked")
+OF_OUTPUTS = ("further",)
 
 
 @dataclass(frozen=True)
@@ -38,6 +41,9 @@ class MatmulSpec:
     tensor core; those of f32 and f64 are multiplied as they are, by the threads' fma. Two types of
     8 bits may differ if both are floats or both are integers. Sums of integers are s32, and so may
     C be; sums of f64 are f64, and so is C.
+
+    `further` are the types of further outputs, each as large as C: the sums converted to that type,
+    unless an epilogue makes them.
 
     A and B of `SCALED_FORMATS`, such as mxfp8, have block scales beside them, in the blocked
     layout: values are elements times scales. Raises `OptionError` if the matmul cannot be built.
@@ -55,6 +61,7 @@ class MatmulSpec:
     batch: int = 0
     a_stacked: bool = True
     b_stacked: bool = True
+    further: tuple[str, ...] = ()
 
     @staticmethod
     def of_type(m: int, n: int, k: int, dtype: str) -> MatmulSpec:
@@ -77,6 +84,7 @@ class MatmulSpec:
         self._check("a_dtype", SPEC_DTYPES)
         self._check("b_dtype", SPEC_DTYPES)
         self._check("c_dtype", OUTPUT_DTYPES)
+        self._check_further()
         self._check("acc_dtype", ACCUMULATOR_DTYPES)
         self._check("a_major", ("k", "m"))
         self._check("b_major", ("k", "n"))
@@ -128,9 +136,22 @@ class MatmulSpec:
             raise OptionError(
                 f"spec: acc_dtype must be {a.accumulator} for {a.name}, got {self.acc_dtype}"
             )
-        result = output_refusal(self.acc_dtype, self.c_dtype)
-        if result:
-            raise OptionError(f"spec: c_dtype {result}")
+        for name, dtype in (("c_dtype", self.c_dtype), *(("further", e) for e in self.further)):
+            result = output_refusal(self.acc_dtype, dtype)
+            if result:
+                raise OptionError(f"spec: {name} {result}")
+
+    def _check_further(self) -> None:
+        """Types of C; of a manifest, in whose JSON they are a list, a tuple."""
+        if not isinstance(self.further, tuple):
+            object.__setattr__(self, "further", tuple(self.further))
+        unknown = [each for each in self.further if each not in OUTPUT_DTYPES]
+        if unknown:
+            known = ", ".join(OUTPUT_DTYPES)
+            raise OptionError(f"spec: further must be of {known}, got {unknown[0]!r}")
+        if len(self.further) > FURTHER_MAX:
+            got = len(self.further)
+            raise OptionError(f"spec: further must be at most {FURTHER_MAX} outputs, got {got}")
 
     def _check(self, name: str, choices: tuple[str, ...]) -> None:
         value = getattr(self, name)
@@ -159,12 +180,23 @@ class MatmulSpec:
         c = found.pop("c")
         for name, shape in scale_shapes(self).items():
             found[name] = SCALED_FORMATS[self.a_dtype].scale, shape
-        return {**found, "c": c}
+        further = {f"c{n}": (dtype, c[1]) for n, dtype in enumerate(self.further, 1)}
+        return {**found, "c": c, **further}
 
-    def as_dict(self) -> dict[str, int | str]:
-        """The fields by name; those of a batch where there is one."""
+    def as_dict(self) -> dict[str, Any]:
+        """The fields by name; those of a batch, and of further outputs, where there are some."""
         found = {item.name: getattr(self, item.name) for item in fields(self)}
-        return found if self.batch else {n: v for n, v in found.items() if n not in OF_BATCHES}
+        found["further"] = list(self.further)
+        absent = [
+            *(OF_BATCHES if not self.batch else ()),
+            *(OF_OUTPUTS if not self.further else ()),
+        ]
+        return {name: value for name, value in found.items() if name not in absent}
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """The types of all outputs, C's first."""
+        return self.c_dtype, *self.further
 
     def mlir_text(self, epilogue: Epilogue | None = None) -> str:
         """The module that computes this matmul: linalg on tensors, or a `tile.scaled_matmul`.
@@ -179,15 +211,20 @@ class MatmulSpec:
         sums = DTYPES[self.acc_dtype].mlir
         sizes = "x".join(map(str, shapes["c"]))
         accumulator = f"tensor<{sizes}x{sums}>"
-        c = f"tensor<{sizes}x{DTYPES[self.c_dtype].mlir}>"
-        conversion, result = self._conversion(f"tensor<{sizes}x")
+        elements = [DTYPES[dtype].mlir for dtype in self.outputs]
+        types = [f"tensor<{sizes}x{element}>" for element in elements]
         taken = ""
-        if epilogue is not None:
-            conversion = epilogue.generic(shapes["c"], sums, DTYPES[self.c_dtype].mlir)
-            result, taken = "%c", "".join(f", {each}" for each in epilogue.arguments())
+        if epilogue is None:
+            made = [self._conversion(f"tensor<{sizes}x", *each) for each in enumerate(self.outputs)]
+            conversion = "\n  ".join(line for lines, _ in made for line in lines)
+            result = ", ".join(name for _, name in made)
+        else:
+            conversion = epilogue.generic(shapes["c"], sums, elements)
+            result = ", ".join(epilogue.results("%c"))
+            taken = "".join(f", {each}" for each in epilogue.arguments())
         op = "batch_matmul" if self.batch else "matmul"
         function = f"""
-func.func @matmul(%a: {a.stored}, %b: {b.stored}{taken}) -> {c} {{
+func.func @matmul(%a: {a.stored}, %b: {b.stored}{taken}) -> {_returned(types)} {{
   %zero = arith.constant {"0" if sums == "i32" else "0.0"} : {sums}
   %empty = tensor.empty() : {accumulator}
   %init = linalg.fill ins(%zero : {sums}) outs(%empty : {accumulator}) -> {accumulator}
@@ -195,23 +232,25 @@ func.func @matmul(%a: {a.stored}, %b: {b.stored}{taken}) -> {c} {{
     indexing_maps = [{a.map}, {b.map}, {_map(self.batch, "mn")}]
     ins({a.name}, {b.name} : {a.type}, {b.type}) outs(%init : {accumulator}) -> {accumulator}
   {conversion}
-  return {result} : {c}
+  return {result} : {", ".join(types)}
 }}
 """
         if DTYPES[self.a_dtype].operand_kind != FMA:
             return function
         return f'module attributes {{tile.mma_unit = "{FMA}"}} {{{function}}}\n'
 
-    def _conversion(self, shape: str) -> tuple[str, str]:
-        """The ops that make C of the sums, tensors of `shape`, and the result's name."""
+    def _conversion(self, shape: str, number: int, wanted: str) -> tuple[list[str], str]:
+        """The ops that make an output of the sums, tensors of `shape`, and the result's name."""
         lines, name, dtype = [], "%sum", DTYPES[self.acc_dtype].mlir
-        if dtype == "i32" and self.c_dtype != "s32":
-            lines.append(f"%float = arith.sitofp {name} : {shape}i32> to {shape}f32>")
-            name, dtype = "%float", "f32"
-        if dtype == "f32" and self.c_dtype != "f32":
-            lines.append(f"%c = arith.truncf {name} : {shape}f32> to {shape}{self.c_dtype}>")
-            name = "%c"
-        return "\n  ".join(lines), name
+        mark = number or ""
+        if dtype == "i32" and wanted != "s32":
+            lines.append(f"%float{mark} = arith.sitofp {name} : {shape}i32> to {shape}f32>")
+            name, dtype = f"%float{mark}", "f32"
+        if dtype == "f32" and wanted != "f32":
+            element = DTYPES[wanted].mlir
+            lines.append(f"%c{mark} = arith.truncf {name} : {shape}f32> to {shape}{element}>")
+            name = f"%c{mark}"
+        return lines, name
 
 
 @dataclass(frozen=True)
@@ -274,20 +313,41 @@ def scaled_text(spec: MatmulSpec, epilogue: Epilogue | None) -> str:
         shapes["b"] = shapes["b"][::-1]
     types = {name: _tensor([*shapes[name]], DTYPES[each].mlir) for name, each in dtypes.items()}
     inputs = ("a", "b", "a_scales", "b_scales")
-    element = DTYPES[spec.c_dtype].mlir
-    convert = () if element == "f32" else (f"%y = arith.truncf %x : f32 to {element}",)
-    made = epilogue or Epilogue("%x", (), convert, "%y" if convert else "%x")
+    elements = [DTYPES[dtype].mlir for dtype in spec.outputs]
+    made = epilogue or _converted(elements)
+    outputs = [_tensor([*shapes["c"]], element) for element in elements]
+    kept = [
+        f'%c{number} = "tile.kept"(%c) {{number = {number - 1} : i64}} : ({types["c"]}) -> {each}'
+        for number, each in enumerate(outputs[1:], 1)
+    ]
+    line = "\n  "
+    returned = ", ".join(["%c", *(f"%c{number}" for number in range(1, len(outputs)))])
     arguments = ", ".join([*(f"%{name}: {types[name]}" for name in inputs), *made.arguments()])
     majors = ["k" if major == "k" else "mn" for major in (spec.a_major, spec.b_major)]
     return f"""
-func.func @matmul({arguments}) -> {types["c"]} {{
+func.func @matmul({arguments}) -> {_returned(outputs)} {{
   %c = "tile.scaled_matmul"({", ".join(f"%{name}" for name in inputs)}) ({{
-  {made.region("f32", element)}
+  {made.region("f32", elements)}
   }}) {{a_major = "{majors[0]}", b_major = "{majors[1]}", block = {found.block} : i64}}
     : ({", ".join(types[name] for name in inputs)}) -> {types["c"]}
-  return %c : {types["c"]}
+  {line.join(kept)}{line if kept else ""}return {returned} : {", ".join(outputs)}
 }}
 """
+
+
+def _converted(elements: list[str]) -> Epilogue:
+    """The sums in each of these types."""
+    names = [f"%y{number}" if element != "f32" else "%x" for number, element in enumerate(elements)]
+    lines = [
+        f"{name} = arith.truncf %x : f32 to {element}"
+        for name, element in zip(names, elements, strict=True)
+        if name != "%x"
+    ]
+    return Epilogue("%x", (), tuple(lines), names[0], tuple(names[1:]))
+
+
+def _returned(types: list[str]) -> str:
+    return types[0] if len(types) == 1 else f"({', '.join(types)})"
 
 
 def _tensor(shape: list[int], element: str) -> str:

@@ -29,48 +29,78 @@ class EpilogueOperand:
 class Epilogue:
     """What makes an element of C: `lines` of scalar ops on the sum and on the operands' elements.
 
-    `sum` and `result` are the names of the first and the last scalar.
+    `sum` and `result` are the names of the first and the last scalar; `further` are those of the
+    elements of further outputs.
     """
 
     sum: str
     operands: tuple[EpilogueOperand, ...]
     lines: tuple[str, ...]
     result: str
+    further: tuple[str, ...] = ()
 
     def arguments(self) -> list[str]:
         """The arguments of the function, after those of the product."""
         return [f"%e{number}: {each.tensor}" for number, each in enumerate(self.operands)]
 
-    def generic(self, sizes: Sequence[int], sums: str, c: str) -> str:
-        """Ops of linalg that make %c of %sum, tensors of these sizes and of these elements."""
+    @property
+    def scalars(self) -> tuple[str, ...]:
+        """The elements of all outputs."""
+        return self.result, *self.further
+
+    def results(self, name: str) -> list[str]:
+        """The outputs of an op called so that gives all of them."""
+        if not self.further:
+            return [name]
+        return [f"{name}#{number}" for number in range(len(self.scalars))]
+
+    def generic(self, sizes: Sequence[int], sums: str, outputs: Sequence[str]) -> str:
+        """Ops of linalg that make %c of %sum, tensors of these sizes; `outputs` are their elements'
+        types."""
         axes = "bmn"[-len(sizes) :]
         shape = "".join(f"{size}x" for size in sizes)
-        result = f"tensor<{shape}{c}>"
+        results = [f"tensor<{shape}{each}>" for each in outputs]
+        places = [f"%c_init{number or ''}" for number in range(len(results))]
         names = ["%sum", *(f"%e{number}" for number in range(len(self.operands)))]
         types = [f"tensor<{shape}{sums}>", *(each.tensor for each in self.operands)]
-        maps = [_map(axes, each) for each in (axes, *(each.axes for each in self.operands), axes)]
+        indices = [axes, *(each.axes for each in self.operands), *(axes for _ in results)]
+        maps = [_map(axes, each) for each in indices]
         scalars = [
             f"{self.sum}: {sums}",
             *(f"{each.scalar}: {each.type}" for each in self.operands),
         ]
-        body = "\n    ".join([*self.lines, f"linalg.yield {self.result} : {c}"])
-        return f"""%c_init = tensor.empty() : {result}
-  %c = linalg.generic {{indexing_maps = [{", ".join(maps)}],
+        yielded = f"linalg.yield {', '.join(self.scalars)} : {', '.join(outputs)}"
+        body = "\n    ".join([*self.lines, yielded])
+        empty = "\n  ".join(
+            f"{place} = tensor.empty() : {type_}"
+            for place, type_ in zip(places, results, strict=True)
+        )
+        scalars += [f"%out{number or ''}: {each}" for number, each in enumerate(outputs)]
+        several = f":{len(outputs)}" if self.further else ""
+        returned = f"({', '.join(results)})" if self.further else results[0]
+        return f"""{empty}
+  %c{several} = linalg.generic {{indexing_maps = [{", ".join(maps)}],
       iterator_types = [{", ".join('"parallel"' for _ in axes)}]}}
-    ins({", ".join(names)} : {", ".join(types)}) outs(%c_init : {result}) {{
-  ^bb0({", ".join(scalars)}, %out: {c}):
+    ins({", ".join(names)} : {", ".join(types)}) outs({", ".join(places)} : {", ".join(results)}) {{
+  ^bb0({", ".join(scalars)}):
     {body}
-  }} -> {result}"""
+  }} -> {returned}"""
 
-    def region(self, sums: str, c: str) -> str:
+    def region(self, sums: str, outputs: Sequence[str]) -> str:
         """The block of a `tile` op's epilogue."""
         reads = (
             f'{each.scalar} = "tile.element"(%e{number}) {{axes = "{each.axes}"}}'
             f" : ({each.tensor}) -> {each.type}"
             for number, each in enumerate(self.operands)
         )
+        c, *others = outputs
+        kept = (
+            f'"tile.keep"({name}) : ({type_}) -> ()'
+            for name, type_ in zip(self.further, others, strict=True)
+        )
         last = f'"tile.yield"({self.result}) : ({c}) -> ()'
-        return f"^bb0({self.sum}: {sums}):\n    " + "\n    ".join([*reads, *self.lines, last])
+        lines = [*reads, *self.lines, *kept, last]
+        return f"^bb0({self.sum}: {sums}):\n    " + "\n    ".join(lines)
 
 
 def _map(all_axes: str, axes: str) -> str:

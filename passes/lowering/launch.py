@@ -34,6 +34,7 @@ from ...dialects.tile_types import (
 from ..base import SOURCE_ATTRIBUTE, attributes_of, walk
 from ..batches import argument_of, matrix_of
 from ..dynamic_rows import has_dynamic_rows
+from ..outputs import output_names, output_of, outputs_of
 from ..plan import Parameter, cluster_of, parameters_of
 from .names import describe_names
 from .operands import UNIT_BYTES
@@ -69,7 +70,7 @@ def describe_launch(kernel: KernelOp, mma: str) -> dict[str, Any]:
             *(_parameter(kernel, each) for each in parameters_of(kernel)),
             *([SIZE_PARAMETER] if has_dynamic_rows(kernel) else []),
         ],
-        "epilogue": _epilogue(kernel),
+        **_epilogues(kernel),
         "names": describe_names(kernel),
     }
 
@@ -127,9 +128,11 @@ def _scheduler(kernel: KernelOp) -> str:
 def _tensors(kernel: KernelOp, mma: str) -> list[dict[str, Any]]:
     names = [ir.StringAttr(name).value for name in kernel.arg_names]
     arguments = list(kernel.body.blocks[0].arguments)
+    outputs = len(outputs_of(kernel))
+    roles = [*("input" for _ in names[outputs:]), *("output" for _ in range(outputs))]
     tensors = [
-        _tensor(name, ir.MemRefType(argument.type), "output" if name == "c" else "input", mma)
-        for name, argument in zip(names, arguments, strict=True)
+        _tensor(name, ir.MemRefType(argument.type), role, mma)
+        for name, argument, role in zip(names, arguments, roles, strict=True)
     ]
     for scaled in walk(kernel, SCALED_MMAS)[:1]:
         types = (scaled.a_type.value, scaled.b_type.value, *[mma_of(scaled).scale] * 2)
@@ -147,7 +150,7 @@ def _source(kernel: KernelOp) -> dict[str, Any]:
     """Which arguments of the source's function the inputs are (`tiling`)."""
     attributes = attributes_of(kernel)
     if SOURCE_ATTRIBUTE not in attributes:
-        inputs = list(range(len(kernel.arg_names) - 1))
+        inputs = list(range(len(kernel.arg_names) - len(outputs_of(kernel))))
         return {"arguments": len(inputs), "inputs": inputs, "transposed": [False for _ in inputs]}
     told = ir.DictAttr(attributes[SOURCE_ATTRIBUTE])
     return {
@@ -237,9 +240,23 @@ def _map_type(element: ir.Type) -> str:
     return next(name for name, bits in PADDED_TYPES.items() if bits == bits_of(element))
 
 
-def _epilogue(kernel: KernelOp) -> dict[str, Any]:
+def _epilogues(kernel: KernelOp) -> dict[str, Any]:
+    """What is done to an element: for c, and for each further output."""
+    found = stores(kernel)
+    first, *others = [
+        _epilogue(kernel, next(op for op in found if output_of(op) == output))
+        for output in outputs_of(kernel)
+    ]
+    if not others:
+        return {"epilogue": first}
+    names = output_names(1 + len(others))[1:]
+    outputs = [{"tensor": n, "epilogue": each} for n, each in zip(names, others, strict=True)]
+    return {"epilogue": first, "outputs": outputs}
+
+
+def _epilogue(kernel: KernelOp, store: Any) -> dict[str, Any]:
     """The region as a scalar program: ids count the arguments, then the operations."""
-    block = stores(kernel)[0].epilogue.blocks[0]
+    block = store.epilogue.blocks[0]
     names = [ir.StringAttr(name).value for name in kernel.arg_names]
     name_of: dict[ir.Value, str] = dict(zip(kernel.body.blocks[0].arguments, names, strict=True))
     *body, last = list(block.operations)

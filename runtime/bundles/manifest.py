@@ -93,6 +93,7 @@ EPILOGUE = Record(
         "result": Integer(0),
     }
 )
+OUTPUT = Record({"tensor": Text(), "epilogue": EPILOGUE})
 RESOURCES = Record(
     {
         name: Integer(0)
@@ -131,7 +132,12 @@ MANIFEST = Record(
         "tools": Anything(),
         "hashes": Record({name: Text() for name in (MANIFEST_NAME, PTX_NAME, CUBIN_NAME)}),
     },
-    optional={"names": NAMES, "arguments": ListOf(Text(), 1), "origins": ORIGINS},
+    optional={
+        "names": NAMES,
+        "arguments": ListOf(Text(), 1),
+        "origins": ORIGINS,
+        "outputs": ListOf(OUTPUT, 1, 16),
+    },
 )
 
 
@@ -168,8 +174,19 @@ def scales(manifest: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 def output(manifest: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The tensor c [m, n]."""
-    return next(t for t in manifest["tensors"] if t["role"] == "output")
+    """The tensor c [m, n]: the first output."""
+    return outputs(manifest)[0]
+
+
+def outputs(manifest: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """All that a kernel writes: c, then further outputs."""
+    return [t for t in manifest["tensors"] if t["role"] == "output"]
+
+
+def epilogues(manifest: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+    """What is done to an element, for each output by name."""
+    first = {output(manifest)["name"]: manifest["epilogue"]}
+    return first | {each["tensor"]: each["epilogue"] for each in manifest.get("outputs", ())}
 
 
 def in_order(manifest: Mapping[str, Any], values: Mapping[str, Any]) -> tuple[Any, ...]:
@@ -217,6 +234,7 @@ def _contradictions(manifest: Mapping[str, Any], where: str) -> Iterator[str]:
         yield from _parameter_contradictions(parameter, tensors, f"{where}.parameters[{i}]")
     names = list(tensors)
     yield from _epilogue_contradictions(manifest["epilogue"], names, f"{where}.epilogue")
+    yield from _output_contradictions(manifest, names, f"{where}.outputs")
     yield from name_contradictions(manifest, f"{where}.names")
     yield from _origin_contradictions(manifest.get("origins", []), f"{where}.origins")
 
@@ -233,8 +251,9 @@ def _tensor_contradictions(tensors: list[Any], where: str) -> Iterator[str]:
     if len(set(names)) != len(names):
         yield f"{where}: must have different names, got {names}"
     roles = [tensor["role"] for tensor in tensors]
-    if roles.count("output") != 1 or roles.count("input") < 2:
+    if roles.count("output") < 1 or roles.count("input") < 2:
         yield f"{where}: must be at least two inputs and one output, got {roles}"
+        return
     for i, tensor in enumerate(tensors):
         if len(tensor["shape"]) != len(tensor["strides"]):
             yield f"{where}[{i}]: must have one stride a dimension, got {tensor['strides']}"
@@ -271,6 +290,23 @@ def _shape_contradictions(tensors: list[Any], where: str) -> Iterator[str]:
         yield f"{where}: must be matrices or stacks as long as the output, got {shapes}"
     elif shapes[2][:-2] and not stack_a and not stack_b:
         yield f"{where}: must have a stack among the operands of a stack, got {shapes}"
+
+
+def _output_contradictions(
+    manifest: Mapping[str, Any], names: list[str], where: str
+) -> Iterator[str]:
+    """Each further output is told of once, in the order of tensors, and is as large as c."""
+    c, *others = outputs(manifest)
+    told = manifest.get("outputs", [])
+    wanted, got = [each["name"] for each in others], [each["tensor"] for each in told]
+    if wanted != got:
+        yield f"{where}: must tell of {wanted}, the outputs behind '{c['name']}', got {got}"
+    for each in others:
+        if each["shape"] != c["shape"]:
+            rule = f"'{each['name']}' must have the shape of '{c['name']}', {c['shape']}"
+            yield f"{where}: {rule}, got {each['shape']}"
+    for i, each in enumerate(told):
+        yield from _epilogue_contradictions(each["epilogue"], names, f"{where}[{i}].epilogue")
 
 
 def _parameter_contradictions(

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..bundles.manifest import operands, output, scales
+from ..bundles.manifest import operands, output, outputs, scales
 from ..element_types import torch_dtype
 from ..errors import LaunchError
 from ..judge.epilogue import evaluate
@@ -31,6 +31,9 @@ class BundleSubject:
         self._kernel = load(path, device)
         if scales(self._kernel.manifest):
             rule = "must have operands without block scales, got scales"
+            raise LaunchError(f"{path}: {rule}; `tilewright run` tries it")
+        if len(outputs(self._kernel.manifest)) > 1:
+            rule = "must have one output, got several"
             raise LaunchError(f"{path}: {rule}; `tilewright run` tries it")
         self._tensors = {each["name"]: each for each in self._kernel.manifest["tensors"]}
         a, b = operands(self._kernel.manifest)

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ..bundles.manifest import operands, output
+from ..bundles.manifest import epilogues, operands, output, outputs
 from ..element_types import INTEGERS, is_torch
 from .block_scales import decoded, is_coded, with_scales
 from .epilogue import evaluate, round_to
@@ -31,7 +31,7 @@ class Comparison:
     """How an output compares with its reference.
 
     `largest_error` is the largest |actual - expected|, among the mismatches if there are any;
-    `index` is the [m, n] of that element, and `bound` what is allowed there.
+    `index` is the [m, n] of that element of `output`, and `bound` what is allowed there.
     """
 
     passed: bool
@@ -42,6 +42,7 @@ class Comparison:
     index: tuple[int, ...]
     expected: float
     actual: float
+    output: str = "c"
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values, as `tilewright run --json` prints them."""
@@ -49,11 +50,14 @@ class Comparison:
 
 
 def expected_output(
-    manifest: Mapping[str, Any], tensors: Mapping[str, Any], on_gpu: bool = False
+    manifest: Mapping[str, Any],
+    tensors: Mapping[str, Any],
+    on_gpu: bool = False,
+    name: str | None = None,
 ) -> Interval:
     """The [m, n] float64 result with its limits, for tensors named as in the manifest.
 
-    `on_gpu` is for what the hardware computed (`sums`).
+    `on_gpu` is for what the hardware computed (`sums`); `name` is that of an output, else c.
     """
     values = {
         tensor["name"]: to_float64(tensors[tensor["name"]], tensor["dtype"])
@@ -61,8 +65,11 @@ def expected_output(
         if tensor["role"] == "input"
     }
     values = with_scales(values, {tensor["name"]: tensor for tensor in manifest["tensors"]})
-    c = output(manifest)
-    parts = [_matrix(manifest, values, index, on_gpu) for index in np.ndindex(*c["shape"][:-2])]
+    c = next(each for each in outputs(manifest) if name in (None, each["name"]))
+    epilogue = epilogues(manifest)[c["name"]]
+    parts = [
+        _matrix(manifest, epilogue, values, index, on_gpu) for index in np.ndindex(*c["shape"][:-2])
+    ]
     result = parts[0] if len(c["shape"]) == 2 else stacked(parts)
     limits = [round_to(part, c["dtype"]) for part in (result.low, result.high)]
     shape = tuple(c["shape"])
@@ -71,24 +78,31 @@ def expected_output(
 
 
 def _matrix(
-    manifest: Mapping[str, Any], values: Mapping[str, np.ndarray], index: tuple[int, ...], gpu: bool
+    manifest: Mapping[str, Any],
+    epilogue: Mapping[str, Any],
+    values: Mapping[str, np.ndarray],
+    index: tuple[int, ...],
+    gpu: bool,
 ) -> Interval:
     """The result of the matrix of a stack at an index; at (), of a product without a stack."""
     a, b = (operand["name"] for operand in operands(manifest))
     of_matrix = {a, b} if index else set()
-    arguments = manifest["epilogue"]["arguments"]
+    arguments = epilogue["arguments"]
     own = {each["tensor"] for each in arguments if each["axes"][:1] == ["b"]}
     own |= {name for name in of_matrix if values[name].ndim == 3}
     seen = {name: value[index] if name in own else value for name, value in values.items()}
-    result = evaluate(manifest["epilogue"], sums_of(manifest, seen[a], seen[b], gpu), seen)
+    result = evaluate(epilogue, sums_of(manifest, seen[a], seen[b], gpu), seen)
     shape = tuple(output(manifest)["shape"][-2:])
     return result.reshaped(lambda part: np.broadcast_to(part, shape)) if index else result
 
 
-def compare(expected: Interval, actual: np.ndarray, dtype: str = "f32") -> Comparison:
+def compare(
+    expected: Interval, actual: np.ndarray, dtype: str = "f32", name: str = "c"
+) -> Comparison:
     """Compare every element of `actual` (float64) with its limits; NaN only where it may be.
 
-    `dtype` is that of the output; half a unit in its last place is part of the bound told.
+    `dtype` is that of the output of that name; half a unit in its last place is part of the bound
+    told.
     """
     low, middle, high = expected.parts()
     with np.errstate(invalid="ignore"):
@@ -106,6 +120,7 @@ def compare(expected: Interval, actual: np.ndarray, dtype: str = "f32") -> Compa
         index=tuple(int(i) for i in worst),
         expected=float(middle[worst]),
         actual=float(actual[worst]),
+        output=name,
     )
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ..bundles.bundle import Bundle, read_bundle
-from ..bundles.manifest import in_order, output
+from ..bundles.manifest import in_order, outputs
 from ..errors import LaunchError
 from ..operands.dlpack import gpu_of
 from ..operands.results import new_output
@@ -39,8 +39,9 @@ class Kernel:
         self._copies = copies
         self._device = open_device(device) if device else None
         tensors = bundle.manifest["tensors"]
-        self.output = output(bundle.manifest)
+        self.outputs = outputs(bundle.manifest)
         self._position = [tensor["role"] for tensor in tensors].index("output")
+        self._several = len(self.outputs) > 1
         self._programs: dict[int | None, Program] = {}
         self._recent: Program | None = None
         self._operator, self._is_traced = None, _never
@@ -58,7 +59,8 @@ class Kernel:
         Where the manifest names none: for its inputs in order, a, b, then the epilogue's. Torch
         tensors, numpy arrays, or anything with DLPack, of the manifest's dtypes, shapes and
         strides; none is copied unless by `copies`. `out` is written and returned; without it a new
-        tensor is, of the library of the first input if that is numpy or torch, else of torch. On a
+        tensor is, of the library of the first input if that is numpy or torch, else of torch. Of a
+        kernel with several outputs both are tuples of them, in the manifest's order. On a
         GPU the kernel is launched on torch's current stream, or on `stream`, a CUstream's handle,
         and not waited for. Raises LaunchError or another DeviceError.
         """
@@ -67,7 +69,7 @@ class Kernel:
         if self._is_traced():
             return self._in_graph(inputs, out)
         taken = inputs if self.arguments.in_order else self.arguments.inputs(inputs)
-        result = new_output(self.output, taken[0]) if out is None else out
+        result = self._new(taken[0]) if out is None else self._given(out)
         values = self._beside(taken, result)
         if self._recent is not None and self._recent.relaunch(values, stream):
             return result
@@ -86,10 +88,31 @@ class Kernel:
         return self._program(values[0]).run(values, seed)
 
     def _beside(self, inputs: tuple[Any, ...], result: Any) -> tuple[Any, ...]:
-        """The inputs and the output in the manifest's order."""
+        """The inputs and the outputs in the manifest's order."""
+        if self._several:
+            given, made = iter(inputs), iter(result)
+            tensors = self.manifest["tensors"]
+            return tuple(next(made if each["role"] == "output" else given) for each in tensors)
         if self._position == len(inputs):
             return (*inputs, result)
         return (*inputs[: self._position], result, *inputs[self._position :])
+
+    def _new(self, like: Any) -> Any:
+        """A new output, or a tuple of them."""
+        if not self._several:
+            return new_output(self.outputs[0], like)
+        return tuple(new_output(each, like) for each in self.outputs)
+
+    def _given(self, out: Any) -> Any:
+        """The caller's output, or a tuple of them."""
+        if not self._several:
+            return out
+        count = len(out) if isinstance(out, tuple | list) else 0
+        if count != len(self.outputs):
+            names = ", ".join(each["name"] for each in self.outputs)
+            got = count or type(out).__name__
+            raise LaunchError(f"out: must be a tuple of {names}, got {got}")
+        return tuple(out)
 
     def _enqueue(self, inputs: tuple[Any, ...], result: Any, stream: int | None) -> None:
         if self._copies:
@@ -103,8 +126,11 @@ class Kernel:
     def _in_graph(self, inputs: tuple[Any, ...], out: Any) -> Any:
         """One operator, for torch to trace."""
         assert self._operator is not None
-        result = self._operator(self.key, list(inputs))
-        return result if out is None else out.copy_(result)
+        results = self._operator(self.key, list(inputs))
+        if out is not None:
+            given = self._given(out) if self._several else (out,)
+            results = [each.copy_(result) for each, result in zip(given, results, strict=True)]
+        return tuple(results) if self._several else results[0]
 
     def _program(self, value: Any) -> Program:
         """The bundle on the device that an array lies on."""
@@ -119,7 +145,7 @@ class Kernel:
         entry = self.manifest["entry"]
         raise LaunchError(
             f"kernel {entry}: must be called with {wanted} inputs, {names}, got {got};"
-            " the output is passed as out="
+            " outputs are passed as out="
         )
 
 
@@ -133,10 +159,15 @@ def _operator_for(kernel: Kernel) -> tuple[Callable[..., Any], Callable[[], bool
     """The operator that knows this kernel, and whether torch.compile is tracing."""
     import torch
 
-    from .torch_op import LOADED, run_kernel
+    from .torch_op import LOADED, run_kernel, run_kernel_of_several
 
     LOADED[kernel.key] = kernel
-    return run_kernel, torch.compiler.is_dynamo_compiling
+    operator = run_kernel_of_several if len(kernel.outputs) > 1 else _one(run_kernel)
+    return operator, torch.compiler.is_dynamo_compiling
+
+
+def _one(operator: Callable[..., Any]) -> Callable[..., list[Any]]:
+    return lambda *given: [operator(*given)]
 
 
 def _never() -> bool:

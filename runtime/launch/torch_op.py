@@ -1,6 +1,7 @@
 """Loaded kernels as one operator of torch, so that torch.compile keeps them in its graphs.
 
     tilewright::run_kernel(key, inputs) → output
+    tilewright::run_kernel_of_several(key, inputs) → outputs
 
 Imported only where torch is. The key names a kernel that this process has loaded; the graph holds
 nothing else of it.
@@ -9,7 +10,7 @@ nothing else of it.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 import torch
@@ -20,11 +21,12 @@ from ..errors import DeviceError
 
 
 class Callee(Protocol):
-    """A loaded kernel: called with its inputs, it gives what its manifest's `output` declares."""
+    """A loaded kernel: called with its inputs, it gives what its manifest declares as `outputs`."""
 
-    output: Mapping[str, Any]
+    @property
+    def outputs(self) -> Sequence[Mapping[str, Any]]: ...
 
-    def __call__(self, *inputs: torch.Tensor) -> torch.Tensor: ...
+    def __call__(self, *inputs: torch.Tensor) -> Any: ...
 
 
 LOADED: weakref.WeakValueDictionary[str, Callee] = weakref.WeakValueDictionary()
@@ -33,14 +35,32 @@ LOADED: weakref.WeakValueDictionary[str, Callee] = weakref.WeakValueDictionary()
 @library.custom_op("tilewright::run_kernel", mutates_args=())
 def run_kernel(key: str, inputs: list[torch.Tensor]) -> torch.Tensor:
     """Call the kernel of this key; raises DeviceError when the process hasn't loaded it."""
+    return _loaded(key)(*inputs)
+
+
+@library.custom_op("tilewright::run_kernel_of_several", mutates_args=())
+def run_kernel_of_several(key: str, inputs: list[torch.Tensor]) -> list[torch.Tensor]:
+    """The same of a kernel with several outputs."""
+    return list(_loaded(key)(*inputs))
+
+
+def _loaded(key: str) -> Callee:
     if key not in LOADED:
         raise DeviceError(f"kernel {key}: must be loaded, got a graph that outlived it; load it")
-    return LOADED[key](*inputs)
+    return LOADED[key]
 
 
 @run_kernel.register_fake
 def _(key: str, inputs: list[torch.Tensor]) -> torch.Tensor:
-    declared = LOADED[key].output
+    return _fake(LOADED[key].outputs[0], inputs)
+
+
+@run_kernel_of_several.register_fake
+def _(key: str, inputs: list[torch.Tensor]) -> list[torch.Tensor]:
+    return [_fake(declared, inputs) for declared in LOADED[key].outputs]
+
+
+def _fake(declared: Mapping[str, Any], inputs: list[torch.Tensor]) -> torch.Tensor:
     dtype = torch_dtype(declared["dtype"])
     shape, strides = declared["shape"], declared["strides"]
     return torch.empty_strided(shape, strides, dtype=dtype, device=inputs[0].device)

@@ -161,7 +161,12 @@ REFUSED = {
     "an operand nobody reads": (lambda acc, x: acc, (COLUMN,), r"must read operands\[0\]"),
     "a wrong shape": (lambda acc, x: acc + x, (COLUMN[:3],), "broadcast a dimension of length 3"),
     "a number": (lambda acc, x: acc + x, (0.5,), "close over a number"),
-    "two results": (lambda acc: (acc, acc), (), "return one tensor, got tuple"),
+    "no tensor": (lambda acc: 3, (), "return a tensor or several, got int"),
+    "a second result of another type": (
+        lambda acc: (acc, acc > 0),
+        (),
+        "further results must be of bf16, .*, got bool",
+    ),
     "a random choice": (lambda acc: F.dropout(acc, 0.5), (), "in place|elementwise"),
     "no function": (3, (), "must be a function of acc"),
     "other dims": (lambda acc: acc.reshape(N, M).reshape(M, N), (), "must keep the dims"),

@@ -94,13 +94,13 @@ def _compared(seed: int, text: str, compiled: Any) -> Outcome:
     reference = OfSource(text, "random.mlir")
     reference.arguments = reference.random(seed)
     _sprinkle(reference.arguments, seed)
-    expected = reference.evaluated(hopper_gpu=False, by_fma=False)
+    (expected,) = reference.evaluated(hopper_gpu=False, by_fma=False)
     bundle = as_bundle(compiled)
     tensors = reference.placed(bundle.manifest)
     open_device("emulator").launch(bundle, tensors, seed, check="fast")
     c = output(bundle.manifest)
     actual = to_float64(tensors[c["name"]], c["dtype"])
-    if actual.shape != reference.source.result[1]:
+    if actual.shape != reference.source.results[0][1]:
         return Outcome(seed, "wrong shape", str(actual.shape))
     found = compare(expected, actual, c["dtype"])
     return Outcome(seed, "right") if found.passed else Outcome(seed, "wrong", str(found))

@@ -40,7 +40,7 @@ def check_matmul(request):
     """
     from tilewright.compiler.driver import compile_matmul
     from tilewright.runtime.bundles.bundle import Bundle, seal
-    from tilewright.runtime.bundles.manifest import output
+    from tilewright.runtime.bundles.manifest import outputs
     from tilewright.runtime.judge.reference import compare, expected_output, to_float64
     from tilewright.runtime.launch.devices import open_device
     from tilewright.tools.inputs import make_tensors
@@ -54,10 +54,11 @@ def check_matmul(request):
         bundle = Bundle(seal(compiled.manifest, compiled.ptx, cubin), compiled.ptx, cubin)
         tensors = make_tensors(bundle.manifest, seed, identity)
         report = open_device("emulator").launch(bundle, tensors, seed, check=level)
-        c = output(bundle.manifest)
-        actual = to_float64(tensors[c["name"]], c["dtype"])
-        comparison = compare(expected_output(bundle.manifest, tensors), actual, c["dtype"])
-        assert comparison.passed, comparison
+        for c in outputs(bundle.manifest):
+            actual = to_float64(tensors[c["name"]], c["dtype"])
+            expected = expected_output(bundle.manifest, tensors, name=c["name"])
+            comparison = compare(expected, actual, c["dtype"], c["name"])
+            assert comparison.passed, comparison
         return compiled, report
 
     return check

@@ -149,8 +149,7 @@ def test_maps_and_regions_are_read(text, message):
         ),
         (
             generic("linalg.yield %u : f32", iterators='"parallel", "reduction"'),
-            "6:8: error: linalg.generic: must be elementwise with one result "
-            "(all iterators parallel)",
+            "6:8: error: linalg.generic: must be elementwise (all iterators parallel)",
         ),
         (
             element("%v = arith.negf %u {cost = 3 : i32} : f32"),

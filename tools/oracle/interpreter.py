@@ -29,7 +29,7 @@ TF32_MASK = 0xFFFF_E000
 class Source:
     """The one function of a module of linalg on tensors.
 
-    arguments: the MLIR type of each argument's elements and its shape. result: the same of what is
+    arguments: the MLIR type of each argument's elements and its shape. results: the same of what is
     returned. Raises CompileError for what is no such module, and from `evaluate` for ops that
     aren't evaluated.
     """
@@ -45,9 +45,13 @@ class Source:
             block = self.function.regions[0].blocks[0]
             self.arguments = [_tensor_type(self.function, each.type) for each in block.arguments]
             returned = list(block.operations)[-1].operands
-            if len(returned) != 1:
-                refuse(list(block.operations)[-1], f"function of {len(returned)} results")
-            self.result = _tensor_type(self.function, returned[0].type)
+            if not len(returned):
+                refuse(list(block.operations)[-1], "function of no result")
+            self.results = [_tensor_type(self.function, each.type) for each in returned]
+
+    def evaluate(self, arguments: Sequence[np.ndarray], **how: bool) -> Interval:
+        """What the function may return first; `how` is as of `evaluate_all`."""
+        return self.evaluate_all(arguments, **how)[0]
 
     @one_thread_at_a_time
     def unread(self) -> dict[int, np.ndarray]:
@@ -63,13 +67,13 @@ class Source:
         return found
 
     @one_thread_at_a_time
-    def evaluate(
+    def evaluate_all(
         self,
         arguments: Sequence[np.ndarray],
         hopper_gpu: bool = False,
         keeps_digits: bool = False,
         by_fma: bool = False,
-    ) -> Interval:
+    ) -> list[Interval]:
         """What the function may return: limits as of any float32 code that does what it says.
 
         The arguments are float64 or int64. hopper_gpu: products of 8-bit floats are summed as the
@@ -85,8 +89,8 @@ class Source:
             for each, given in zip(block.arguments, arguments, strict=True)
         }
         with self.context, np.errstate(all="ignore"), _named(self.name), kept(keeps_digits):
-            (result,) = _Run(hopper_gpu, by_fma).block(block, values)
-        return result if isinstance(result, Interval) else Interval.exactly(result)
+            found = _Run(hopper_gpu, by_fma).block(block, values)
+        return [each if isinstance(each, Interval) else Interval.exactly(each) for each in found]
 
 
 class _Run:

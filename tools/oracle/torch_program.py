@@ -33,15 +33,19 @@ class TorchProgram:
         """Random inputs, parameters and buffers; f32 has no digits that tensor cores drop."""
         return [_without_low_bits(each) for each in random_arguments(self.source.arguments, seed)]
 
-    def evaluate(
+    def evaluate(self, arguments: Sequence[Any], hopper_gpu: bool) -> Interval:
+        """What a kernel may give first."""
+        return self.evaluate_all(arguments, hopper_gpu)[0]
+
+    def evaluate_all(
         self, arguments: Sequence[Any], hopper_gpu: bool, by_fma: bool = False
-    ) -> Interval:
+    ) -> list[Interval]:
         """What a kernel may give for the arguments."""
-        numbers = [as_numbers(each) for each in arguments]
-        actual = as_numbers(self._run(arguments))
-        limits = self.source.evaluate(numbers, hopper_gpu, by_fma=by_fma)
-        wide = self.source.evaluate(numbers, hopper_gpu, keeps_digits=True)
-        return held_to(actual, limits, wide)
+        numbers, returned = [as_numbers(each) for each in arguments], self._run(arguments)
+        actual = [as_numbers(each) for each in _several(returned)]
+        limits = self.source.evaluate_all(numbers, hopper_gpu, by_fma=by_fma)
+        wide = self.source.evaluate_all(numbers, hopper_gpu, keeps_digits=True)
+        return [held_to(*each) for each in zip(actual, limits, wide, strict=True)]
 
     def _run(self, arguments: Sequence[Any]) -> Any:
         import torch
@@ -50,6 +54,10 @@ class TorchProgram:
         state = dict(zip(self.names, arguments[count:], strict=True))
         with torch.no_grad():
             return torch.func.functional_call(self.module, state, tuple(arguments[:count]))
+
+
+def _several(returned: Any) -> list[Any]:
+    return list(returned) if isinstance(returned, tuple | list) else [returned]
 
 
 def held_to(actual: np.ndarray, limits: Interval, wide: Interval) -> Interval:
