@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Iterator
 
 from ..dialects.mlir import ir
-from .value_names import name_values
+from .value_names import SEVERAL, name_values
 
 LOWERED = "gpu.module"
 LEAST_CHARACTERS = 16
@@ -20,7 +20,7 @@ LINE_CHARACTERS = 200
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
 _TYPE = re.compile(r"!(tile|pipe|sm|llvm(?=\.struct))\.(\w+)<")
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|->|[<>]')
-_PLACE = re.compile(r"%ij((?:_\d+)?)(:2|#[01])")
+_SEVERAL = re.compile(rf"%({'|'.join(SEVERAL)})((?:_\d+)?)(?::\d|#(\d))")
 ALIASES = {"smem": "tile", "struct": "registers"}
 
 
@@ -31,20 +31,25 @@ def short_text(module: ir.Module) -> str:
         return str(module)
     named = name_values(module.operation)
     text = named.get_asm(use_name_loc_as_prefix=True)
-    return _joined(_with_aliases(_with_places(text)))
+    return _joined(_with_aliases(_with_names(text)))
 
 
-def _with_places(text: str) -> str:
-    """The two results of a place, `%ij#0` and `%ij#1`, as `%i` and `%j` where these are free."""
-    if re.search(r"%[ij](_\d+)?\b", text):
-        return text
-    return _outside_strings(text, lambda part: _PLACE.sub(_place, part))
+def _with_names(text: str) -> str:
+    """Each result of a place by a name of its own, `%ij#0` as `%i`, where these names are free."""
+    taken = {stem for stem, names in SEVERAL.items() if _are_taken(names, text)}
+
+    def named(match: re.Match[str]) -> str:
+        stem, number, which = match.groups()
+        if stem in taken:
+            return match[0]
+        names = [f"%{name}{number}" for name in SEVERAL[stem]]
+        return ", ".join(names) if which is None else names[int(which)]
+
+    return _outside_strings(text, lambda part: _SEVERAL.sub(named, part))
 
 
-def _place(match: re.Match[str]) -> str:
-    number, which = match.groups()
-    i, j = f"%i{number}", f"%j{number}"
-    return {":2": f"{i}, {j}", "#0": i, "#1": j}[which]
+def _are_taken(names: tuple[str, ...], text: str) -> bool:
+    return re.search(rf"%({'|'.join(names)})(_\d+)?\b", text) is not None
 
 
 def _joined(text: str) -> str:

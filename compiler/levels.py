@@ -3,7 +3,7 @@
     linalg on tensors      nothing has run
     tile.matmul            normalize
     tile.kernel            tiling; what has run after it, each pass sees for itself
-    with sm.run, sm.warps  assign-threads, the first of the lowering
+    with sm.team           assign-threads, the first of the lowering
     with sm.shared_memory  plan-memory
     with launch_dependents expand-loops
     with await_grids       pipes-to-barriers

@@ -21,6 +21,11 @@ STEMS = {
     "pipe.wait": "slot",
     "sm.read_position": "at",
 }
+# Stems of ops that give several values, each with a name of its own (`ir_text`).
+SEVERAL = {
+    "ij": ("i", "j"),
+    "team": ("thread", "lane", "leader"),
+}
 LABELLED = ("sm.barriers", "sm.position", "sm.tally")
 MOVES = (
     "tile.load",

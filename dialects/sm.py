@@ -4,7 +4,7 @@
     sm.warps              the part of the program that some warps of the CTA run, a team
     sm.prologue           what all threads of the CTA do first
     sm.first_warp         what all lanes of its first warp do
-    sm.thread             which thread of its team this is
+    sm.team               which thread of its team this is, its lane, and whether it leads
     sm.run                what one elected lane of a team, or of each of its warps, runs alone
     sm.converge           the lanes of each warp wait for each other
     sm.shared_memory      what the CTA takes of it; sm.tensor_memory likewise
@@ -148,7 +148,7 @@ from .sm_tensor_core import (
     WgmmaOp,
     WgmmaWaitOp,
 )
-from .sm_threads import ConvergeOp, FirstWarpOp, PrologueOp, RunOp, ThreadOp, WarpsOp
+from .sm_threads import ConvergeOp, FirstWarpOp, PrologueOp, RunOp, TeamOp, WarpsOp
 from .sm_types import DescriptorType, Sm
 
 __all__ = [
@@ -217,8 +217,8 @@ __all__ = [
     "TableOp",
     "TallyOp",
     "TallyType",
+    "TeamOp",
     "TensorMemoryOp",
-    "ThreadOp",
     "TileMemoryOp",
     "TmaLoadOp",
     "TmaStoreOp",

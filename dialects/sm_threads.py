@@ -1,12 +1,13 @@
-"""Ops of `sm` that say which threads of a CTA run what stands in them.
+"""Ops of `sm` that say which threads of a CTA run what stands in them, and what a thread knows.
 
 A team is the threads that run a stretch of the program together: those of `sm.warps`, or all of a
-kernel without roles. What stands in no `sm.run` is for all threads of its team.
+kernel without roles. What stands in no `sm.run` is for all threads of its team. `sm.team` begins
+each team's program: its values are what ops in it take for a thread's number, without an operand.
 """
 
 from typing import Any
 
-from .integer_types import I32
+from .integer_types import I1, I32
 from .mlir import ext, ir
 from .sm_types import Sm
 from .verify import refuse
@@ -17,6 +18,7 @@ WHO = (TEAM, WARP, LANE, ISSUER, FIRST)
 # PTX ISA, barrier: a CTA has 16 named barriers. `bar.sync 0` is the one of all threads.
 NAMED_BARRIERS = 16
 WARPS_MAX = 32
+TEAMS = ("tile.kernel", "sm.warps")
 
 
 class WarpsOp(Sm.Operation, name="warps", traits=[ir.NoTerminatorTrait]):
@@ -67,10 +69,27 @@ class FirstWarpOp(Sm.Operation, name="first_warp", traits=[ir.NoTerminatorTrait]
         return _verify_part(self)
 
 
-class ThreadOp(Sm.Operation, name="thread"):
-    """`number`: which thread of its team this is."""
+class TeamOp(Sm.Operation, name="team"):
+    """`thread`: its number in its team; `lane`: that in its warp; `leader`: the team's one thread.
 
-    number: ext.Result[I32] = ext.infer_result()
+    The leader is an elected lane of the team's first warp. The op comes first in the body of its
+    `sm.warps` or, where the team is all threads of a CTA, of the kernel. What ops in that body do
+    by the number of a thread, they do by these values.
+    """
+
+    thread: ext.Result[I32] = ext.infer_result()
+    lane: ext.Result[I32] = ext.infer_result()
+    leader: ext.Result[I1] = ext.infer_result()
+
+    def verify_invariants(self) -> bool:
+        parent = self.operation.parent
+        around = "nothing" if parent is None else parent.name
+        if around not in TEAMS:
+            return refuse(self, f"must stand in one of {TEAMS}, got it in {around}")
+        first = self.operation.block.operations[0].operation
+        if first != self.operation:
+            return refuse(self, f"must come first in its {around}, got {first.name} before it")
+        return True
 
 
 class RunOp(Sm.Operation, name="run", traits=[ir.NoTerminatorTrait]):

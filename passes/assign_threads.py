@@ -1,10 +1,11 @@
 """Says which threads run each op: roles get their warps, and what one thread runs a region.
 
     pipe.role "load", 1 warp            sm.warps "load", first 4, 1 warp
-      for k                               sm.run by "lane"
-        pipe.acquire              →         for k
-        tile.tma_load                         pipe.acquire, tile.tma_load, pipe.commit
-        pipe.commit                       sm.converge
+      for k                               %thread, %lane, %leader = sm.team
+        pipe.acquire              →       sm.run by "lane"
+        tile.tma_load                       for k
+        pipe.commit                           pipe.acquire, tile.tma_load, pipe.commit
+                                          sm.converge
 
 Neighbouring ops of the same threads share a region, and so does a loop with nothing else in it.
 """
@@ -16,7 +17,8 @@ from typing import Any, ClassVar
 
 from ..dialects.mlir import ir
 from ..dialects.pipe import RoleOp
-from ..dialects.sm_threads import TEAM, WHO, ConvergeOp, RunOp, WarpsOp
+from ..dialects.sm_threads import TEAM, WHO, ConvergeOp, RunOp, TeamOp, WarpsOp
+from ..dialects.tile import KernelOp
 from .base import PassLog, refused, the_kernel, walk
 from .clone import is_pure
 from .thread_rules import FREE, ThreadRules, body_of, program
@@ -32,18 +34,22 @@ class AssignThreads:
     the tensor memory, those of a pair in its leader CTA alone ("issuer"). All threads of a team
     copy tiles by themselves, read and store accumulators and, where they hold them, issue the MMAs.
     Lanes converge behind a region, before they do something together.
+
+    `sm.team` begins the kernel's program and that of each `sm.warps`: a thread's number in its
+    team, its lane, and whether it is the team's leader, the lane that runs the regions.
     """
 
     name: ClassVar[str] = "assign-threads"
-    makes: ClassVar[tuple[str, ...]] = ("sm.warps", "sm.run")
+    makes: ClassVar[tuple[str, ...]] = ("sm.team", "sm.warps", "sm.run")
 
     def __call__(self, module: ir.Module, log: PassLog) -> None:
         kernel = the_kernel(module, self.name)
-        if walk(kernel, WarpsOp | RunOp):
+        if walk(kernel, TeamOp | WarpsOp | RunOp):
             raise refused(kernel, "assign-threads: threads are assigned already; run it once")
         rules = ThreadRules.of(kernel, module)
         _assign(rules, kernel.body.blocks[0], TEAM)
         teams = _place_roles(walk(kernel, RoleOp))
+        _begin(kernel)
         log.did(f"{teams}; {len(walk(kernel, RunOp))} regions of one lane")
 
 
@@ -110,3 +116,10 @@ def _place_role(role: RoleOp, first: int, barrier: int) -> None:
     for op in list(role.body.blocks[0].operations):
         body.append(op.operation)
     role.operation.erase()
+    _begin(team)
+
+
+def _begin(owner: KernelOp | WarpsOp) -> None:
+    """Tell the threads of a team who they are, before they do anything."""
+    with ir.InsertionPoint.at_block_begin(owner.body.blocks[0]), owner.location:
+        TeamOp()

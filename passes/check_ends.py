@@ -24,6 +24,7 @@ from .plan import cluster_of
 MEETINGS = (sm.CtaBarrierOp, sm.ClusterBarrierOp)
 AROUND = (FirstWarpOp, sm.FenceOp)
 PLACES = (
+    sm.TeamOp,
     *get_args(MEMORY_OPS),
     sm.BaseDescriptorOp,
     sm.PositionOp,

@@ -29,7 +29,6 @@ from typing import Any, get_args
 from ..dialects.mlir import ir, scf
 from ..dialects.pipe import (
     ClaimOp,
-    CreateOp,
     ForEachClaimOp,
     ForEachTurnOp,
     Pipe,
@@ -37,12 +36,11 @@ from ..dialects.pipe import (
     SetRegistersOp,
 )
 from ..dialects.sm_memory import MEMORY_OPS
-from ..dialects.sm_threads import ConvergeOp, RunOp, WarpsOp
+from ..dialects.sm_threads import ConvergeOp, RunOp, TeamOp, WarpsOp
 from ..dialects.target import WARP, WARP_THREADS, WARPGROUP_WARPS, Target
 from ..dialects.tile import (
     MMAS,
     STORES,
-    AccumulatorOp,
     CopyOp,
     CtaTileOp,
     ElementOp,
@@ -50,9 +48,6 @@ from ..dialects.tile import (
     KernelOp,
     LoadOp,
     MatmulOp,
-    PairRankOp,
-    SplitRankOp,
-    TensorMapOp,
     TmaLoadOp,
     TmaMulticastOp,
     YieldOp,
@@ -70,12 +65,12 @@ from .clone import constant_of, iterations_of
 from .indices import first_value
 from .outputs import output_of, outputs_of
 from .plan import is_synchronous
-from .thread_rules import REGIONS, members
+from .thread_rules import FREE, REGIONS, members
 from .tile_order import ORDER_ATTRIBUTE, check_order
 from .warp_grids import WARP_GRID_ATTRIBUTE, warps_of
 
 MEMORY = get_args(MEMORY_OPS)
-HANDLES = (CreateOp, TensorMapOp, AccumulatorOp, CtaTileOp, PairRankOp, SplitRankOp, *MEMORY)
+HANDLES = (CtaTileOp, *FREE)
 ROLES = (RoleOp, WarpsOp)
 TILE_LOOPS = (ForEachTileOp, ForEachClaimOp, ForEachTurnOp)
 LOADS = (LoadOp, TmaLoadOp, TmaMulticastOp, CopyOp)
@@ -84,7 +79,7 @@ OF_STACKS = frozenset({"tiles", "count"})
 OURS = {
     op: frozenset(field.name for field in op._fields if type(field).__name__ == "AttributeDef")
     | (COUNTS if op._ODS_OPERAND_SEGMENTS else frozenset())
-    for op in (*Tile.operations, *Pipe.operations, WarpsOp, RunOp, ConvergeOp, *MEMORY)
+    for op in (*Tile.operations, *Pipe.operations, WarpsOp, RunOp, ConvergeOp, TeamOp, *MEMORY)
     if op not in NO_PART_OF_A_KERNEL
 }
 ARITHMETIC = {

@@ -1,7 +1,7 @@
 """Rows of operand tiles that no copy fills: zero from the start, so that MMAs may read them.
 
     sm.prologue {
-      for unit = sm.thread .. units of the rows step threads
+      for unit = %thread .. units of the rows step threads
         for slot = 0 .. slots
           tile.clear_unit %memory, %slot, %unit
       sm.fence "async_shared"
@@ -19,12 +19,13 @@ from ..dialects import sm
 from ..dialects.layout import UNIT_BYTES
 from ..dialects.mlir import ir, scf
 from ..dialects.sm_memory import MEMORY_OPS, SlotMemoryOp
-from ..dialects.sm_threads import PrologueOp, ThreadOp
+from ..dialects.sm_threads import PrologueOp
 from ..dialects.sm_types import attribute_of
 from ..dialects.tile import KernelOp, TmaLoadOp
 from ..dialects.tile_threads import ClearUnitOp
 from .base import defining_op, walk
 from .build import constant
+from .team import Team
 
 
 def expand_clearing(kernel: KernelOp) -> int:
@@ -54,8 +55,8 @@ def _clear(kernel: KernelOp, memory: SlotMemoryOp, index: int, load: TmaLoadOp) 
     """The last rows of every slot; threads side by side, no division in the loop."""
     layout = load.tile.type.layout
     first = layout.rows - load.missing_rows
-    units = load.missing_rows * layout.span_bytes // UNIT_BYTES
-    rows = scf.ForOp(ThreadOp().number, constant(units), constant(kernel.threads.value))
+    units, team = load.missing_rows * layout.span_bytes // UNIT_BYTES, Team.begun_by(kernel)
+    rows = scf.ForOp(team.thread, constant(units), constant(team.threads))
     with ir.InsertionPoint(rows.body):
         slots = scf.ForOp(constant(0), constant(memory.slots.value), constant(1))
         scf.YieldOp([])

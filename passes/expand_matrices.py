@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from ..dialects.fragments import tensor_memory
 from ..dialects.mlir import ir
-from ..dialects.sm_threads import ThreadOp
 from ..dialects.sm_types import attribute_of
 from ..dialects.target import WARP_THREADS
 from ..dialects.tile import KernelOp, StoreOp
@@ -23,6 +22,7 @@ from .build import as_i32, constant, less, loop, when
 from .expand_rows import Height, awaited, write_row
 from .places import PAIR, PAIR_EVERY, ROWS_APART, column_in, row_in
 from .plan import cluster_of
+from .team import Team
 from .tmem_reads import MATRIX_LANES, TmemRead, store_read
 
 LANE = 1 << 16
@@ -35,7 +35,7 @@ def store_matrices(kernel: KernelOp, store: StoreOp, height: Height) -> None:
     read, lanes = store_read(sums.type, cluster_of(kernel).pair), ThreadLanesOp().lanes
     parts = read.parts(n)
     columns = next(each for each in COLUMNS if parts % each == 0)
-    row, column = _own(read, columns, n)
+    row, column = _own(Team.of(store), read, columns, n)
     row, column = as_i32(store.i) * m + row, as_i32(store.j) * n + column
     for first in range(0, m, read.atom_m):
         for half in range(0, read.warp_rows, MATRIX_LANES):
@@ -45,11 +45,10 @@ def store_matrices(kernel: KernelOp, store: StoreOp, height: Height) -> None:
                 _store_part(store, _read(sums, columns, where), at_row, column + start, height)
 
 
-def _own(read: TmemRead, columns: int, n: int) -> tuple[ir.Value, ir.Value]:
+def _own(team: Team, read: TmemRead, columns: int, n: int) -> tuple[ir.Value, ir.Value]:
     """The first row and column of the tile that this thread has."""
-    thread = ThreadOp().number
-    warp = thread // WARP_THREADS
-    fragment, lane = tensor_memory("16x256b", columns // 8), thread % WARP_THREADS
+    warp, lane = team.thread // WARP_THREADS, team.lane
+    fragment = tensor_memory("16x256b", columns // 8)
     row, column = row_in(fragment, lane=lane), column_in(fragment, lane=lane)
     first_column = read.first_column(warp, n)
     return read.first_row(warp) + row, column if first_column is None else first_column + column

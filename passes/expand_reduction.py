@@ -16,7 +16,7 @@ from functools import reduce
 from ..dialects import sm
 from ..dialects.layout import UNIT_BYTES
 from ..dialects.mlir import arith, ir, llvm
-from ..dialects.sm_threads import ConvergeOp, ThreadOp
+from ..dialects.sm_threads import ConvergeOp
 from ..dialects.sm_types import attribute_of
 from ..dialects.target import Target
 from ..dialects.tile import AwaitMmaOp, KernelOp, ReducedStoreOp
@@ -118,14 +118,15 @@ class Unit:
 
 def _store_sums(partials: Partials) -> None:
     """This CTA's rows, a unit a thread at a time."""
-    (m, n), threads = partials.store.acc.type.shape, Team.of(partials.store).threads
+    (m, n), team = partials.store.acc.type.shape, Team.of(partials.store)
+    threads = team.threads
     split = integers_of(partials.kernel.cluster)[2]
     count = -(-m // split) * (n // UNIT_COLUMNS)
     batch = max(1, min(-(-count // threads), LOADS_MAX // split))
     rank = sm.SpecialRegisterOp.of(register="cluster_ctaid.z").value
     place = _place_in_plane(partials.kernel)
     whole = count % (batch * threads) == 0
-    with loop(ThreadOp().number, count, batch * threads) as first:
+    with loop(team.thread, count, batch * threads) as first:
         numbers = [first + index * threads for index in range(batch)]
         units = [_unit_at(partials, number, rank, None if whole else count) for number in numbers]
         values = [_read(partials, unit, place) for unit in units]

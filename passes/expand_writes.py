@@ -16,7 +16,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..dialects.mlir import ir
-from ..dialects.sm_threads import ThreadOp
 from ..dialects.sm_types import attribute_of
 from ..dialects.target import WARP, WARP_THREADS, Target
 from ..dialects.tile import KernelOp, StagedStoreOp
@@ -37,6 +36,7 @@ from .clone import constant_of, copy_region
 from .copy_width import UNIT_BYTES
 from .places import ATOM_M, behind, held_row
 from .plan import cluster_of
+from .team import Team
 from .tmem_reads import MATRIX_LANES, TmemRead
 from .warp_grids import warp_tile
 
@@ -62,6 +62,11 @@ class Piece:
             _write_warps(self)
         else:
             _write_registers(self)
+
+    @property
+    def team(self) -> Team:
+        """The threads that write it."""
+        return Team.of(self.store)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -149,7 +154,7 @@ def _write_units(piece: Piece, values: ir.Value, row: ir.Value, column: ir.Value
 def _write_matrices(piece: Piece) -> None:
     """Every warp reads 16 lanes of tensor memory at a time."""
     (m, _), atom_m = piece.shape, _atom_m(piece)
-    thread, warp_rows = ThreadOp().number, atom_m // 4
+    thread, warp_rows = piece.team.thread, atom_m // 4
     warp = thread // WARP_THREADS
     for atom in range(0, m, atom_m):
         for half in range(0, warp_rows, MATRIX_LANES):
@@ -161,7 +166,7 @@ def _write_matrices(piece: Piece) -> None:
 def _write_registers(piece: Piece) -> None:
     """Every warp of a warpgroup has 16 rows of each MMA."""
     m, n = piece.shape
-    thread, rows = ThreadOp().number, m // (piece.target.mma_warpgroups(m, n) or 1)
+    thread, rows = piece.team.thread, m // (piece.target.mma_warpgroups(m, n) or 1)
     own = held_row(thread, m, rows)
     for atom in range(0, rows, ATOM_M):
         values = piece.read_fragment(piece.start, atom, piece.columns)
@@ -172,7 +177,7 @@ def _write_warps(piece: Piece) -> None:
     """By the columns of warps that have some of the piece."""
     tile, start = warp_tile(piece.kernel, piece.sums.type, piece.target), constant_of(piece.start)
     assert start is not None  # pieces of sums in registers are written out one by one
-    thread, (_, along_n) = ThreadOp().number, tile.grid
+    thread, (_, along_n) = piece.team.thread, tile.grid
     warp = thread // WARP_THREADS
     for number in range(along_n):
         first, end = number * tile.n, min(start + piece.columns, (number + 1) * tile.n)

@@ -38,6 +38,7 @@ from ..dialects.tile_types import integers
 from .base import PassLog, refused, target_of, the_kernel, walk
 from .memory_table import summary_of
 from .plan import MMA_DONE, Plan, RingPlan, ScalesPlan, is_self_filled, make_plan
+from .team import team_op
 
 
 @dataclass(frozen=True)
@@ -60,7 +61,7 @@ class PlanMemory:
             raise refused(kernel, "plan-memory: memory is planned already; run it once")
         target = target_of(module)
         plan = make_plan(kernel, target)
-        with ir.InsertionPoint.at_block_begin(kernel.body.blocks[0]), kernel.location:
+        with ir.InsertionPoint.after(team_op(kernel)), kernel.location:
             replaced = _write(kernel, plan, target)
         for op in replaced:  # not before: new ops stand in front of the first of them
             op.operation.erase()

@@ -1,4 +1,4 @@
-"""The threads that run something together, and one of them alone."""
+"""The threads that run something together, what each knows of itself, and one of them alone."""
 
 from __future__ import annotations
 
@@ -9,31 +9,55 @@ from typing import Any
 
 from ..dialects import sm
 from ..dialects.mlir import ir
-from ..dialects.sm_threads import LANE, ConvergeOp, RunOp, WarpsOp
-from ..dialects.tile import KernelOp
+from ..dialects.sm_threads import LANE, TEAMS, ConvergeOp, RunOp, TeamOp, WarpsOp
+from .base import refused
 
 
 @dataclass(frozen=True)
 class Team:
-    """The threads of a kernel or of some of its warps, and the named barrier that they meet at."""
+    """The threads of a kernel or of some of its warps, and the named barrier that they meet at.
+
+    `thread`, `lane` and `leader` are the values of the `sm.team` that their program begins with.
+    """
 
     barrier: int
     threads: int
+    thread: ir.Value
+    lane: ir.Value
+    leader: ir.Value
 
     @staticmethod
     def of(op: Any) -> Team:
         """Those that run an op."""
         owner = op.operation.parent
-        while not isinstance(owner.opview, WarpsOp | KernelOp):
+        while owner.name not in TEAMS:
             owner = owner.parent
-        team = owner.opview
-        if isinstance(team, WarpsOp):
-            return Team(team.barrier.value, 32 * team.warps.value)
-        return Team(0, team.threads.value)
+        return Team.begun_by(owner.opview)
+
+    @staticmethod
+    def begun_by(owner: Any) -> Team:
+        """Those of a kernel or of a `sm.warps`."""
+        own = team_op(owner)
+        numbers = own.thread, own.lane, own.leader
+        if isinstance(owner, WarpsOp):
+            return Team(owner.barrier.value, 32 * owner.warps.value, *numbers)
+        return Team(0, owner.threads.value, *numbers)
 
     def meet(self) -> None:
         """All of them wait for each other."""
         sm.NamedBarrierOp.of(id=self.barrier, threads=self.threads)
+
+
+def team_op(owner: Any) -> TeamOp:
+    """The `sm.team` that the program of a kernel or of a `sm.warps` begins with."""
+    first = owner.body.blocks[0].operations[0]
+    if not isinstance(first, TeamOp):
+        raise refused(
+            owner,
+            f"a team's program must begin with sm.team, got {first.operation.name}; "
+            "run assign-threads",
+        )
+    return first
 
 
 @contextmanager

@@ -31,7 +31,7 @@ from ..dialects.pipe import (
     WaitOp,
 )
 from ..dialects.sm_memory import MEMORY_OPS
-from ..dialects.sm_threads import ISSUER, LANE, TEAM, WHO, ConvergeOp, RunOp, WarpsOp
+from ..dialects.sm_threads import ISSUER, LANE, TEAM, WHO, ConvergeOp, RunOp, TeamOp, WarpsOp
 from ..dialects.tile import (
     MMAS,
     AccumulatorOp,
@@ -49,9 +49,18 @@ from ..dialects.tile_types import AccumulatorType
 from .base import defining_op, refused, target_of, walk
 from .clone import is_pure
 from .plan import has_copies, is_synchronous
+from .team import team_op
 
 # Values that every thread may have for itself; they act on nothing.
-FREE = (TensorMapOp, CreateOp, AccumulatorOp, PairRankOp, SplitRankOp, *get_args(MEMORY_OPS))
+FREE = (
+    TensorMapOp,
+    CreateOp,
+    AccumulatorOp,
+    PairRankOp,
+    SplitRankOp,
+    TeamOp,
+    *get_args(MEMORY_OPS),
+)
 ENDS = ("scf.yield", "scf.condition")
 REGIONS = RunOp | ConvergeOp
 LOOPS = (scf.ForOp, ForEachTileOp, ForEachClaimOp, ForEachTurnOp)
@@ -146,7 +155,9 @@ def members(block: ir.Block) -> Iterator[Any]:
 def check_threads(module: ir.Module) -> None:
     """Refuse an op that other threads run than the rules say, once threads are assigned."""
     for kernel in module.body.operations:
-        if isinstance(kernel, KernelOp) and walk(kernel, WarpsOp | RunOp):
+        if isinstance(kernel, KernelOp) and walk(kernel, TeamOp | WarpsOp | RunOp):
+            for owner in (kernel, *walk(kernel, WarpsOp)):
+                team_op(owner)  # each begins with it
             _check_block(ThreadRules.of(kernel, module), kernel.body.blocks[0], TEAM)
 
 

@@ -2,55 +2,32 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from ...dialects import sm
 from ...dialects.mlir import ir
 from .. import build
 from ..places import column_in, row_in
 from ..tmem_reads import TmemRead
-from .scope import Scope
 
 LANE = 1 << 16
 """What one lane further adds to an address."""
 
 
-@dataclass(frozen=True)
-class Place:
-    """Where a thread stands in an MMA's accumulator.
+def lanes_of(warp: ir.Value) -> ir.Value:
+    """The part of a tensor-memory address that names the lanes of a warp."""
+    return warp * (32 << 16)
 
-    `row` is its row, `column` the first of its columns in every load, `lanes` the part of the
-    tensor-memory address that names its warp's lanes.
-    """
 
-    row: ir.Value
-    column: ir.Value | None
-    lanes: ir.Value
+def row_of(warp: ir.Value, lane: ir.Value, fragment: TmemRead) -> ir.Value:
+    """The row of a thread in an MMA's accumulator."""
+    return fragment.first_row(warp) + row_in(fragment.fragment, lane=lane)
 
-    @staticmethod
-    def of(scope: Scope, fragment: TmemRead, n: int) -> Place:
-        """For an accumulator of `n` columns."""
-        warp, lane = scope.team.thread // 32, scope.lane
-        lanes, row = Place.lanes_of(warp), Place.row_of(warp, lane, fragment)
-        return Place(row, Place.column_of(warp, lane, fragment, n), lanes)
 
-    @staticmethod
-    def lanes_of(warp: ir.Value) -> ir.Value:
-        """The lanes of a warp."""
-        return warp * (32 << 16)
-
-    @staticmethod
-    def row_of(warp: ir.Value, lane: ir.Value, fragment: TmemRead) -> ir.Value:
-        """The row of a thread."""
-        return fragment.first_row(warp) + row_in(fragment.fragment, lane=lane)
-
-    @staticmethod
-    def column_of(warp: ir.Value, lane: ir.Value, fragment: TmemRead, n: int) -> ir.Value | None:
-        """The first column of a thread; None where it has all of them."""
-        if fragment.layout == "D":
-            return None
-        first = fragment.first_column(warp, n)
-        return column_in(fragment.fragment, lane=lane) if first is None else first
+def column_of(warp: ir.Value, lane: ir.Value, fragment: TmemRead, n: int) -> ir.Value | None:
+    """The first of its columns in every load; None where it has all of them."""
+    if fragment.layout == "D":
+        return None
+    first = fragment.first_column(warp, n)
+    return column_in(fragment.fragment, lane=lane) if first is None else first
 
 
 def read_fragment(fragment: TmemRead, element: ir.Type, address: ir.Value) -> ir.Value:

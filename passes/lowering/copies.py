@@ -19,6 +19,7 @@ from ...dialects.tile_types import is_padded
 from .. import build
 from ..base import defining_op
 from ..copy_width import UNIT_BYTES, is_asynchronous
+from ..team import Team
 from .operands import unit_offset
 from .scale_copies import copy_atoms, copy_padded
 from .scope import Scope, place_of
@@ -35,7 +36,7 @@ def lower_copy(scope: Scope, op: CopyOp) -> None:
         copy_atoms(scope, op)
         return
     if is_padded(op.tile.type.element):
-        copy_padded(scope, op)
+        copy_padded(op)
         return
     in_ring = not isinstance(defining_op(op.tile), TileMemoryOp)
     if in_ring and is_asynchronous(op):
@@ -51,7 +52,7 @@ def _copy_parts(scope: Scope, op: CopyOp) -> None:
     layout, start = op.tile.type.layout, place_of(op.tile)
     source = Source.of(scope, op)
     size = source.width * layout.element_bytes
-    with parts_of(scope, layout, size, COPIES_MAX) as parts:
+    with parts_of(Team.of(op), layout, size, COPIES_MAX) as parts:
         values = [source.read_part(row, part * source.width) for row, part in parts]
         for (row, part), value in zip(parts, values, strict=True):
             to = build.shared_at(row * layout.span_bytes + part * size + start)
@@ -63,7 +64,7 @@ def _start_copies(scope: Scope, op: CopyOp) -> None:
     layout, start = op.tile.type.layout, place_of(op.tile)
     source = Source.of(scope, op)
     size = source.width * layout.element_bytes
-    with parts_of(scope, layout, size, COPIES_MAX) as parts:
+    with parts_of(Team.of(op), layout, size, COPIES_MAX) as parts:
         for row, part in parts:
             to = part_offset(layout, row, part, size) + start
             source.start_copy(row, part * source.width, build.shared_at(to))
@@ -84,7 +85,7 @@ def _copy_tile(scope: Scope, op: CopyOp) -> None:
     """Threads copy units; elements outside the view are zero."""
     layout, start = op.tile.type.layout, place_of(op.tile)
     source = Source.of(scope, op)
-    with parts_of(scope, layout, UNIT_BYTES, source.units_under_way) as units:
+    with parts_of(Team.of(op), layout, UNIT_BYTES, source.units_under_way) as units:
         values = [source.read_unit(row, column) for row, column in units]
         for (row, column), value in zip(units, values, strict=True):
             address = build.shared_at(unit_offset(layout, row, column) + start)
@@ -92,14 +93,13 @@ def _copy_tile(scope: Scope, op: CopyOp) -> None:
 
 
 @contextmanager
-def parts_of(scope: Scope, layout: TileLayout, size: int, most: int) -> Iterator[list[Part]]:
+def parts_of(team: Team, layout: TileLayout, size: int, most: int) -> Iterator[list[Part]]:
     """Emit the body for every (row, `size` bytes of it), up to `most` at a time in each thread.
 
     Neighbouring threads take neighbouring parts of global memory where their number in a row is a
     power of two, or the layout is linear; else each takes whole rows, so that no K step divides.
     """
     in_row = layout.contiguous * layout.element_bytes // size
-    team = scope.team
     if in_row & (in_row - 1) == 0 or layout.swizzle == LINEAR:
         parts = layout.rows * in_row
         count = _at_a_time(parts // team.threads if parts % team.threads == 0 else 1, most)

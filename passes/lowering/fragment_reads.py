@@ -10,7 +10,8 @@ from ...dialects.tile_threads import MATRIX_VALUES
 from ..base import refused
 from ..clone import constant_of
 from ..places import ATOM_M
-from .accumulator import LANE, Place, read_matrices
+from ..team import Team
+from .accumulator import LANE, lanes_of, read_matrices
 from .elements import joined
 from .register_accumulator import parts, pinned, struct_of_type
 from .scope import Scope, lowered_as, lowered_parts, sums_at
@@ -42,7 +43,7 @@ def read_tensor_memory(scope: Scope, op: ReadFragmentOp) -> ir.Value:
         known = ", ".join(str(2 * each) for each in MATRIX_VALUES)
         raise refused(op, f"must give {known} values, got {_count(op)}; read fewer columns")
     base, first = sums_at(op.sums)
-    lanes = Place.lanes_of(scope.team.thread // WARP_THREADS) + half * LANE
+    lanes = lanes_of(Team.of(op).thread // WARP_THREADS) + half * LANE
     column = op.start + (first + atom * n)
     return read_matrices(2 * _count(op), op.sums.type.element, base + (lanes + column))
 

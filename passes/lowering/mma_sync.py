@@ -22,6 +22,7 @@ from ...dialects.tile_threads import ReadRowsOp, ThreadColumnOp, ThreadRowOp
 from .. import build
 from ..clone import constant_of
 from ..places import column_in, row_in
+from ..team import Team, team_op
 from .fragment_loads import Operand
 from .held_back import HeldBack, Words, new_held_back, steps_of
 from .mma import mma_dtypes
@@ -31,7 +32,7 @@ from .warp_accumulator import ATOM_M, ATOM_N, FRAGMENT, WarpSums, new_slots
 
 def hold_fragments(scope: Scope, op: AccumulatorOp) -> ir.Value:
     """Stack slots at the start of the kernel."""
-    with ir.InsertionPoint.at_block_begin(scope.kernel.body.blocks[0]):
+    with ir.InsertionPoint.after(team_op(scope.kernel)):
         slots = new_slots(scope, op.acc.type) + new_held_back(scope, op)
     return lowered_as(slots, op.acc.type)
 
@@ -93,7 +94,7 @@ def _multiply(op: MmaOp, sums: list[list[Any]], words: Words, k: int) -> None:
 
 def operands_of(scope: Scope, op: MmaOp, held: WarpSums) -> tuple[Operand, Operand]:
     """A by the warp's rows, B by its columns."""
-    warp, tile = scope.team.thread // WARP_THREADS, held.tile
+    warp, tile = Team.of(op).thread // WARP_THREADS, held.tile
     along_m = tuple(tile.m * number for number in range(tile.grid[0]))
     along_n = tuple(tile.n * number for number in range(tile.grid[1]))
     a = (held.first_row(warp), along_m, tile.m // ATOM_M, "a")
@@ -111,14 +112,16 @@ def lower_settled(scope: Scope, op: AwaitSumsOp) -> ir.Value:
 
 def lower_warp_row(scope: Scope, op: ThreadRowOp) -> ir.Value:
     """By warp and lane, as the fragment of D spreads rows."""
-    warp = scope.team.thread // WARP_THREADS
-    return WarpSums.of(scope, op.sums).first_row(warp) + row_in(FRAGMENT, lane=scope.lane)
+    team = Team.of(op)
+    first = WarpSums.of(scope, op.sums).first_row(team.thread // WARP_THREADS)
+    return first + row_in(FRAGMENT, lane=team.lane)
 
 
 def lower_warp_column(scope: Scope, op: ThreadColumnOp) -> ir.Value:
     """By warp and lane: four lanes share 8 columns."""
-    warp = scope.team.thread // WARP_THREADS
-    return WarpSums.of(scope, op.sums).first_column(warp) + column_in(FRAGMENT, lane=scope.lane)
+    team = Team.of(op)
+    first = WarpSums.of(scope, op.sums).first_column(team.thread // WARP_THREADS)
+    return first + column_in(FRAGMENT, lane=team.lane)
 
 
 def lower_read_atoms(scope: Scope, op: ReadRowsOp) -> list[ir.Value]:

@@ -32,6 +32,7 @@ from .. import build
 from ..batches import step_bytes
 from ..clone import constant_of
 from ..places import COLUMNS, PAIR, behind, column_in, matrix_column, matrix_row, row_in
+from ..team import Team
 from ..whole import is_whole
 from .copies import COPIES_MAX, part_offset, parts_of
 from .elements import element_pointer, read_elements, slice_of
@@ -49,7 +50,8 @@ def lower_apply_epilogue(scope: Scope, op: ApplyEpilogueOp) -> ir.Value:
     width, outputs = PAIR if spread else count, []
     row, column = op.row, op.column
     if spread:
-        row, column = row + row_in(COLUMNS, lane=scope.lane), _column(scope, op.column)
+        lane = Team.of(op).lane
+        row, column = row + row_in(COLUMNS, lane=lane), _column(lane, op.column)
     for index in range(0, count, width):
         rows, columns = behind(index) if spread else (0, 0)
         read = partial(_read, scope, op, row + rows, column + columns, width)
@@ -58,10 +60,10 @@ def lower_apply_epilogue(scope: Scope, op: ApplyEpilogueOp) -> ir.Value:
     return lowered_as(outputs, op.outputs.type)
 
 
-def _column(scope: Scope, first: ir.Value) -> ir.Value:
+def _column(lane: ir.Value, first: ir.Value) -> ir.Value:
     """The first column that this thread has of those from one on."""
     number = constant_of(first)
-    return column_in(COLUMNS, lane=scope.lane) + (first if number is None else number)
+    return column_in(COLUMNS, lane=lane) + (first if number is None else number)
 
 
 def _read(
@@ -94,15 +96,16 @@ def lower_write_matrices(scope: Scope, op: WriteMatricesOp) -> None:
     """One stmatrix: a lane names a row of a matrix, and has a pair of each (PTX ISA, stmatrix)."""
     words = [llvm.bitcast(build.i32(), pair) for pair in _pairs(op)]
     origins = tuple(_unit_behind(PAIR * word) for word in range(MATRICES_STORED))
-    number = scope.lane // ROWS
-    row = op.row + scope.lane % ROWS + matrix_row(origins, number)
+    lane = Team.of(op).lane
+    number = lane // ROWS
+    row = op.row + lane % ROWS + matrix_row(origins, number)
     unit = matrix_column(origins, number) + op.column.value // ROWS
     sm.StmatrixOp.of(_unit_at(op.buffer, row, unit), words)
 
 
 def lower_write_pairs(scope: Scope, op: WritePairsOp) -> None:
     """A store for each pair, in the thread's part of a unit."""
-    item, lane = op.buffer.type.layout.element_bytes, scope.lane
+    item, lane = op.buffer.type.layout.element_bytes, Team.of(op).lane
     width = UNIT_BYTES // item
     row, column = op.row + row_in(COLUMNS, lane=lane), column_in(COLUMNS, lane=lane)
     for number, pair in enumerate(_pairs(op)):
@@ -148,7 +151,7 @@ def lower_store_piece(scope: Scope, op: StorePieceOp) -> None:
     part_type = ir.VectorType.get(
         [size // min(size, 4)], ir.IntegerType.get_signless(8 * min(size, 4))
     )
-    with parts_of(scope, layout, size, COPIES_MAX) as parts:
+    with parts_of(Team.of(op), layout, size, COPIES_MAX) as parts:
         offsets = [part_offset(layout, row, part, size) for row, part in parts]
         places = [build.shared_at(offset + lowered(op.buffer)) for offset in offsets]
         values = [llvm.load(part_type, place, alignment=size) for place in places]

@@ -21,7 +21,7 @@ from ...dialects.sm_threads import (
     FirstWarpOp,
     PrologueOp,
     RunOp,
-    ThreadOp,
+    TeamOp,
     WarpsOp,
     who_runs,
 )
@@ -58,6 +58,7 @@ from ...dialects.tile_threads import (
 from .. import build
 from ..base import operations_named, refused
 from ..clone import is_pure
+from ..team import Team, team_op
 from ..thread_rules import program
 from .clearing import lower_clear_unit
 from .copies import lower_copy
@@ -135,7 +136,9 @@ def convert_kernel(scope: Scope, ops: list[Any]) -> None:
     replaced = convert(scope, ops[:behind])
     with ir.InsertionPoint(ops[behind]), ops[behind - 1].location:
         inside = scope.in_cluster()
-    _erase(scope, replaced + convert(inside, ops[behind:]))
+    replaced += convert(inside, ops[behind:])
+    _number_threads(scope)
+    _erase(scope, replaced)
 
 
 def convert(scope: Scope, ops: list[Any]) -> list[Any]:
@@ -147,7 +150,7 @@ def convert(scope: Scope, ops: list[Any]) -> list[Any]:
     lowerings, replaced = LOWERINGS[scope.target.mma.name], []
     for op in ops:
         kind = type(op)
-        if kind in INSTRUCTIONS or (is_pure(op) and kind not in lowerings):
+        if kind in INSTRUCTIONS or kind is TeamOp or (is_pure(op) and kind not in lowerings):
             continue
         if kind not in BLOCKS and kind not in lowerings:
             raise refused(op, "select-instructions has no lowering for it")
@@ -176,10 +179,6 @@ def _erase(scope: Scope, replaced: list[Any]) -> None:
         cast.erase()
 
 
-def lower_thread(scope: Scope, _: ThreadOp) -> ir.Value:
-    return scope.team.thread
-
-
 def _loop(scope: Scope, op: scf.ForOp) -> list[Any]:
     if len(op.inner_iter_args):
         raise refused(op, "a loop of a kernel must not carry values")
@@ -198,29 +197,47 @@ def _branch(scope: Scope, op: scf.IfOp) -> list[Any]:
 
 
 def _team(scope: Scope, op: WarpsOp) -> list[Any]:
-    block = op.body.blocks[0]
-    ops = program(block)
-    thread = scope.thread - 32 * op.first.value
+    """Its threads count from 0 behind those of the warps before."""
+    everyone = Team.of(op)
+    thread = everyone.thread - 32 * op.first.value
     condition = build.less(thread, 32 * op.warps.value)
-    with ir.InsertionPoint.at_block_begin(block):
-        inside = scope.of_warps(op, thread)
-    return _run_if(inside, condition, op, ops)
+    replaced = convert(scope, program(op.body.blocks[0]))
+    own = team_op(op)
+    with ir.InsertionPoint(own), own.location:
+        leader = arith.andi(elect(scope.target, everyone.lane), build.less(thread, 32))
+    _begin(own, thread, everyone.lane, leader)
+    return [*replaced, *_move_into(condition, op)]
+
+
+def _number_threads(scope: Scope) -> None:
+    """What the program of the kernel begins with, which patterns read up to here."""
+    op = team_op(scope.kernel)
+    with ir.InsertionPoint(op), op.location:
+        thread = build.special("tid.x")
+        lane, first_warp = thread % 32, build.less(thread, 32)
+        leader = arith.andi(elect(scope.target, lane), first_warp)
+    _begin(op, thread, lane, leader)
+
+
+def _begin(op: TeamOp, thread: ir.Value, lane: ir.Value, leader: ir.Value) -> None:
+    _replace(op, [thread, lane, leader])
+    op.operation.erase()
 
 
 def _region(scope: Scope, op: RunOp) -> list[Any]:
     """An `if` for the threads that the region is for, of those that are there."""
     by = op.by.value
     if by == WARP:
-        condition = elect(scope.target, scope.lane)
+        condition = elect(scope.target, Team.of(op).lane)
     else:
-        lane = scope.team.leader if who_runs(op) == TEAM else None
+        lane = Team.of(op).leader if who_runs(op) == TEAM else None
         issues = scope.place.issues if by == ISSUER else None
         condition = build.both(lane, scope.place.is_first() if by == FIRST else issues)
     return _run_if(scope, condition, op)
 
 
 def _first_warp(scope: Scope, op: FirstWarpOp) -> list[Any]:
-    return _run_if(scope, scope.first_warp, op)
+    return _run_if(scope, build.less(Team.of(op).thread, 32), op)
 
 
 def _prologue(scope: Scope, op: PrologueOp) -> list[Any]:
@@ -229,28 +246,32 @@ def _prologue(scope: Scope, op: PrologueOp) -> list[Any]:
 
 def _ranks(scope: Scope, op: sm.EachRankOp) -> list[Any]:
     """Lane r of each warp runs the body where rank r is in the mask."""
-    block = op.body.blocks[0]
+    block, lane = op.body.blocks[0], Team.of(op).lane
     ranks = arith.extui(build.i32(), op.mask)
     # LLVM may compute what is there for lanes beyond, too.
-    block.arguments[0].replace_all_uses_with(scope.lane % scope.cluster.size)
+    block.arguments[0].replace_all_uses_with(lane % scope.cluster.size)
     block.erase_argument(0)
-    condition = build.equal(arith.shrui(ranks, scope.lane) % 2, 1)
+    condition = build.equal(arith.shrui(ranks, lane) % 2, 1)
     return _run_if(scope, condition, op)
 
 
-def _run_if(scope: Scope, condition: ir.Value | None, op: Any, ops: Any = None) -> list[Any]:
+def _run_if(scope: Scope, condition: ir.Value | None, op: Any) -> list[Any]:
     """Convert a region and move it into an `if`, or without a condition in front of it."""
+    return [*convert(scope, program(op.body.blocks[0])), *_move_into(condition, op)]
+
+
+def _move_into(condition: ir.Value | None, op: Any) -> list[Any]:
+    """Move a converted region; the op that it leaves is replaced."""
     block = op.body.blocks[0]
-    replaced = convert(scope, program(block) if ops is None else ops)
     if condition is None:
         for each in list(block.operations):
             each.operation.move_before(op.operation)
-        return [*replaced, op]
+        return [op]
     branch = ir.Operation.create("scf.if", operands=[condition], regions=2)
     block.append_to(branch.regions[0])
     with ir.InsertionPoint(block):
         scf.YieldOp([])
-    return [*replaced, op]
+    return [op]
 
 
 # Those that passes before this one place; they stay as they are.
@@ -315,7 +336,6 @@ _TCGEN05: Lowerings = {
     memref.DimOp: lower_dim,
     BatchOp: lower_batch,
     MatrixOp: lower_matrix,
-    ThreadOp: lower_thread,
     ClearUnitOp: lower_clear_unit,
     ThreadLanesOp: lower_thread_lanes,
     ThreadRowOp: lower_thread_row,

@@ -27,7 +27,7 @@ from ..base import defining_op, walk
 from ..plan import parameters_of
 from .rings import Rings, barrier_of, converge, run
 
-PLACES = (*get_args(MEMORY_OPS), sm.PositionOp, sm.TallyOp, TensorMapOp)
+PLACES = (sm.TeamOp, *get_args(MEMORY_OPS), sm.PositionOp, sm.TallyOp, TensorMapOp)
 
 
 def place_ends(kernel: KernelOp, rings: Rings) -> None:

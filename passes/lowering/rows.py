@@ -27,9 +27,10 @@ from .. import build
 from ..base import defining_op
 from ..batches import step_bytes
 from ..places import ATOM_M, COLUMNS, PAIR, behind, column_in, held_row, row_in
+from ..team import Team
 from ..tmem_reads import TmemRead
 from ..whole import is_whole
-from .accumulator import Place, read_fragment, read_matrices
+from .accumulator import column_of, lanes_of, read_fragment, read_matrices, row_of
 from .elements import element_pointer, joined, read_elements, slice_of
 from .operands import UNIT_BYTES, unit_offset
 from .register_accumulator import parts, pinned, struct_of_type
@@ -40,21 +41,22 @@ VECTOR_BYTES = 32
 UNIT_COLUMNS = UNIT_BYTES // 4
 
 
-def lower_thread_lanes(scope: Scope, _: ThreadLanesOp) -> ir.Value:
+def lower_thread_lanes(_: Scope, op: ThreadLanesOp) -> ir.Value:
     """By its warp."""
-    return Place.lanes_of(scope.team.thread // 32)
+    return lanes_of(Team.of(op).thread // 32)
 
 
 def lower_thread_row(scope: Scope, op: ThreadRowOp) -> ir.Value:
     """By warp and lane, as tcgen05.ld spreads rows."""
-    warp = scope.team.thread // 32
-    return Place.row_of(warp, scope.lane, _fragment(scope, op.sums, 1))
+    team, fragment = Team.of(op), _fragment(scope, op.sums, 1)
+    return row_of(team.thread // 32, team.lane, fragment)
 
 
 def lower_thread_column(scope: Scope, op: ThreadColumnOp) -> ir.Value:
     """By warp or lane, as tcgen05.ld spreads columns."""
-    warp, fragment = scope.team.thread // 32, _fragment(scope, op.sums, op.neighbours.value)
-    column = Place.column_of(warp, scope.lane, fragment, op.sums.type.shape[1])
+    team, fragment = Team.of(op), _fragment(scope, op.sums, op.neighbours.value)
+    n = op.sums.type.shape[1]
+    column = column_of(team.thread // 32, team.lane, fragment, n)
     return build.constant(0) if column is None else column
 
 
@@ -93,14 +95,14 @@ def _fragment(scope: Scope, sums: ir.Value[AccumulatorType], registers: int) -> 
 
 def lower_held_row(scope: Scope, op: ThreadRowOp) -> ir.Value:
     """By warp and lane, as wgmma spreads rows."""
-    m, _ = op.sums.type.shape
-    first = held_row(scope.team.thread, m, m // scope.warpgroups(op.sums.type))
-    return first + row_in(COLUMNS, lane=scope.lane)
+    team, (m, _) = Team.of(op), op.sums.type.shape
+    first = held_row(team.thread, m, m // scope.warpgroups(op.sums.type))
+    return first + row_in(COLUMNS, lane=team.lane)
 
 
-def lower_held_column(scope: Scope, _: ThreadColumnOp) -> ir.Value:
+def lower_held_column(_: Scope, op: ThreadColumnOp) -> ir.Value:
     """By lane: four share 8 columns."""
-    return column_in(COLUMNS, lane=scope.lane)
+    return column_in(COLUMNS, lane=Team.of(op).lane)
 
 
 def lower_read_rows(scope: Scope, op: ReadRowsOp) -> list[ir.Value]:

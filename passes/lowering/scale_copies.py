@@ -9,6 +9,7 @@ from ...dialects.tile_scales import SCALED_MMAS
 from ...dialects.tile_types import bits_of
 from .. import build
 from ..base import walk
+from ..team import Team
 from .operands import first_atom, unit_offset
 from .scope import Scope, lowered, place_of
 
@@ -23,8 +24,8 @@ def copy_atoms(scope: Scope, op: CopyOp) -> None:
     along_mn, along_k = layout.atoms
     rows, blocks = view.shape[:2]
     row, block = first_atom(layout, op.i), build.as_i32(op.j) * along_k
-    units = along_mn * along_k * ATOM_UNITS
-    with build.loop(scope.team.thread, units, scope.team.threads) as unit:
+    units, team = along_mn * along_k * ATOM_UNITS, Team.of(op)
+    with build.loop(team.thread, units, team.threads) as unit:
         atom = unit // ATOM_UNITS
         at_row, at_block = row + atom // along_k, block + atom % along_k
         inside = arith.andi(build.less(at_row, rows), build.less(at_block, blocks))
@@ -47,15 +48,15 @@ def _without_padding(scope: Scope, words: ir.Value, block: ir.Value) -> ir.Value
     return arith.andi(words, vector.BroadcastOp(words.type, mask).result)
 
 
-def copy_padded(scope: Scope, op: CopyOp) -> None:
+def copy_padded(op: CopyOp) -> None:
     """The team's threads spread a tile's packed elements: 16 of them take a unit, with a gap."""
     layout, start, view = op.tile.type.layout, place_of(op.tile), op.view.type
     size = UNIT_BYTES * bits_of(view.element_type) // 8
     rows, k = view.shape
     pitch, in_row = k // UNIT_BYTES * size, layout.k // UNIT_BYTES
     first_row = build.as_i32(op.i) * layout.mn
-    first_unit = build.as_i32(op.j) * in_row
-    with build.loop(scope.team.thread, layout.mn * in_row, scope.team.threads) as part:
+    first_unit, team = build.as_i32(op.j) * in_row, Team.of(op)
+    with build.loop(team.thread, layout.mn * in_row, team.threads) as part:
         row, unit = part // in_row, part % in_row
         at_row, at_unit = first_row + row, first_unit + unit
         inside = arith.andi(build.less(at_row, rows), build.less(at_unit, k // UNIT_BYTES))

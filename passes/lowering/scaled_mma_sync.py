@@ -21,6 +21,7 @@ from ...dialects.target import WARP_THREADS
 from ...dialects.tile_scales import ScaledMmaOp, depth_of, mma_of
 from ...dialects.tile_types import SmemType
 from .. import build
+from ..team import Team
 from .mma_sync import begin_sums, operands_of
 from .scope import Scope, place_of
 from .warp_accumulator import ATOM_M, ATOM_N
@@ -57,7 +58,7 @@ def lower_scaled_mma_sync(scope: Scope, op: ScaledMmaOp) -> None:
     """K by K, as `tile.mma`; a word of scales is loaded when K gets to it."""
     held, mma = begin_sums(scope, op), mma_of(op)
     a, b = operands_of(scope, op, held)
-    scales = _scales(scope, op, held)
+    scales = _scales(op, held)
     sums, words = held.load(), [[], []]
     for k in range(0, depth_of(op), mma.k):
         word, byte = divmod(k // mma.block, SCALE_ATOM_BLOCKS)
@@ -77,9 +78,10 @@ def _multiply(op: ScaledMmaOp, sums: list[list[Any]], operands: Any, words: Any,
             row[j] = made.sum
 
 
-def _scales(scope: Scope, op: ScaledMmaOp, held: Any) -> tuple[Scales, Scales]:
+def _scales(op: ScaledMmaOp, held: Any) -> tuple[Scales, Scales]:
     """Of A by the warp's rows, of B by its columns; a tile of B may begin within an atom."""
-    warp, tile, lane = scope.team.thread // WARP_THREADS, held.tile, scope.lane
+    team, tile = Team.of(op), held.tile
+    warp, lane = team.thread // WARP_THREADS, team.lane
     row = held.first_row(warp) + lane // 4 + lane % 2 * (ATOM_M // 2)
     n = op.acc.type.shape[1]
     column = held.first_column(warp) + lane // 4

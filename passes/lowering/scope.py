@@ -7,9 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ...dialects import sm
-from ...dialects.mlir import arith, ir
+from ...dialects.mlir import ir
 from ...dialects.sm_memory import ColumnsOp
-from ...dialects.sm_threads import WarpsOp
 from ...dialects.target import Target
 from ...dialects.tile import KernelOp
 from ...dialects.tile_types import DYNAMIC, AccumulatorType
@@ -23,55 +22,18 @@ CAST = "builtin.unrealized_conversion_cast"
 
 
 @dataclass(frozen=True)
-class Team:
-    """The threads that run a stretch of the program together.
-
-    `thread` counts from 0 in the team, `leader` is true in one elected thread.
-    """
-
-    threads: int
-    thread: ir.Value
-    leader: ir.Value
-
-
-@dataclass(frozen=True)
 class Scope:
-    """The kernel's facts, and the values that a region stands for to the ops in it.
+    """The kernel's facts.
 
-    `sm.warps` stands for a thread's number in its team and for the team's leader, the kernel for a
-    thread's number in the CTA and for the CTA's place in its cluster. They are computed where the
-    region begins, and nothing that a pattern does changes them.
-
-    `thread` counts from 0 in the CTA, `lane` in the warp. `team` is that of the `sm.warps` around,
-    or all threads. `cta` is there once they have met. `rows` are those of C where a launch says
-    them, a parameter of the kernel.
+    `cta` is there once its threads have met. `rows` are those of C where a launch says them, a
+    parameter of the kernel.
     """
 
     kernel: KernelOp
     target: Target
     cluster: Cluster
-    thread: ir.Value
-    lane: ir.Value
-    first_warp: ir.Value
-    team: Team
     rows: ir.Value | None = None
     cta: CtaPlace | None = None
-
-    @staticmethod
-    def open(
-        kernel: KernelOp, target: Target, cluster: Cluster, rows: ir.Value | None = None
-    ) -> Scope:
-        """That of a kernel, with what every thread keeps."""
-        thread = build.special("tid.x")
-        lane, first_warp = thread % 32, build.less(thread, 32)
-        leader = arith.andi(elect(target, lane), first_warp)
-        team = Team(kernel.threads.value, thread, leader)
-        return Scope(kernel, target, cluster, thread, lane, first_warp, team, rows)
-
-    def of_warps(self, op: WarpsOp, thread: ir.Value) -> Scope:
-        """That of a role, whose threads count from 0 by `thread`."""
-        leader = arith.andi(elect(self.target, self.lane), build.less(thread, 32))
-        return replace(self, team=Team(32 * op.warps.value, thread, leader))
 
     def in_cluster(self) -> Scope:
         """That of the program behind the prologue, where CTAs know their places."""

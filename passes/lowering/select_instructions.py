@@ -21,6 +21,7 @@ from .. import build
 from ..base import PassLog, require, target_of, the_kernel
 from ..dynamic_rows import has_dynamic_rows
 from ..plan import Parameter, cluster_of, parameters_of
+from ..team import team_op
 from ..thread_rules import program
 from .launch import launch_attribute
 from .program import convert_kernel
@@ -67,12 +68,11 @@ def _convert(kernel: KernelOp, target: Target, parameters: list[Parameter]) -> N
         )
     entry = kernel.body.blocks[0]
     views, ops, dynamic = len(entry.arguments), program(entry), has_dynamic_rows(kernel)
-    with ir.InsertionPoint.at_block_begin(entry), kernel.location:
+    with ir.InsertionPoint.after(team_op(kernel)), kernel.location:
         for parameter in parameters:
             _lower_parameter(entry, parameter)
         rows = _rows_parameter(entry) if dynamic else None
-        scope = Scope.open(kernel, target, cluster_of(kernel), rows)
-    convert_kernel(scope, ops)
+    convert_kernel(Scope(kernel, target, cluster_of(kernel), rows), ops)
     for _ in range(views):
         entry.erase_argument(0)
     entry.append_to(made.body)

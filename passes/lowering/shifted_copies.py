@@ -26,6 +26,7 @@ from ...dialects.tile_loads import CopyTogetherOp
 from .. import build
 from ..base import walk
 from ..copy_width import SHIFTED_UNITS, UNIT_BYTES
+from ..team import Team
 from .elements import slice_of
 from .operands import unit_offset
 from .scope import Scope, place_of
@@ -77,15 +78,14 @@ class ShiftedCopy:
     def of(scope: Scope, op: Any) -> ShiftedCopy:
         """The part of the current thread of a `tile.copy`."""
         source, layout, start = Source.of(scope, op), op.tile.type.layout, place_of(op.tile)
-        in_row = layout.contiguous * layout.element_bytes // (UNITS * UNIT_BYTES)
-        row = scope.team.thread // in_row
-        unit = scope.team.thread % in_row * UNITS
+        in_row, team = layout.contiguous * layout.element_bytes // (UNITS * UNIT_BYTES), Team.of(op)
+        row, unit = team.thread // in_row, team.thread % in_row * UNITS
         column = source.first_column * layout.element_bytes + unit * UNIT_BYTES
         first = (source.first_row + row) * source.pitch_bytes + column
         shift = first % UNIT_BYTES
         units = [unit + index for index in range(UNITS)]
         places = tuple(unit_offset(layout, row, each) + start for each in units)
-        step = scope.team.threads // in_row
+        step = team.threads // in_row
         aligned = first - shift
         return ShiftedCopy(scope, source, layout, step, row, unit, shift, aligned, places)
 

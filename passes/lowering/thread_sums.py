@@ -10,6 +10,7 @@ from ...dialects.tile import AccumulatorOp
 from ...dialects.tile_sums import ClearSumsOp, HasSumsOp, SumsPlaceOp, SumsRowOp
 from ...dialects.tile_types import AccumulatorType
 from .. import build
+from ..team import Team, team_op
 from ..thread_sums import share_of
 from .elements import joined
 from .scope import Scope, lowered_as, lowered_parts
@@ -48,12 +49,12 @@ def hold_sums(scope: Scope, op: AccumulatorOp) -> ir.Value:
     """Stack slots at the start of the kernel: only those of its first block become registers."""
     share = share_of(scope.kernel, op.acc)
     element = op.acc.type.element
-    with ir.InsertionPoint.at_block_begin(scope.kernel.body.blocks[0]):
+    with ir.InsertionPoint.after(team_op(scope.kernel)):
         slots = [
             llvm.alloca(build.pointer(), build.constant(1), element)
             for _ in range(share.m * share.n)
         ]
-    row, column = thread_place(scope.team.thread, share)
+    row, column = thread_place(Team.of(op).thread, share)
     if share.threads < scope.kernel.threads.value:
         row = arith.minui(row, build.constant(share.rows - 1))
     return lowered_as([row, column, *slots], op.acc.type)
@@ -88,7 +89,7 @@ def lower_sums_place(scope: Scope, op: SumsPlaceOp) -> list[ir.Value]:
 
 def lower_has_sums(scope: Scope, op: HasSumsOp) -> ir.Value:
     share = share_of(scope.kernel, op.acc)
-    return build.less(scope.team.thread, share.threads)
+    return build.less(Team.of(op).thread, share.threads)
 
 
 def lower_sums_row(scope: Scope, op: SumsRowOp) -> ir.Value:

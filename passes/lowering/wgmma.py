@@ -14,6 +14,7 @@ from ...dialects.target import WARPGROUP_THREADS
 from ...dialects.tile import AccumulatorOp, MmaOp
 from .. import build
 from ..places import ATOM_M
+from ..team import Team
 from .descriptors import encode_bytes
 from .mma import advance, mma_fields, operand_descriptor
 from .register_accumulator import stack_slots, struct_of_type
@@ -38,7 +39,7 @@ def lower_wgmma(scope: Scope, op: MmaOp) -> None:
     slots, a, b = lowered_parts(op.acc), op.a.type.layout, op.b.type.layout
     fields, struct = mma_fields(op, ATOM_M), struct_of_type(op.acc.type)
     a_first, b_first = (operand_descriptor(scope, op, operand) for operand in (op.a, op.b))
-    a_first = _at_warpgroup(scope, a_first, a, scope.warpgroups(op.acc.type))
+    a_first = _at_warpgroup(Team.of(op), a_first, a, scope.warpgroups(op.acc.type))
     sm.WgmmaFenceOp.of()
     atoms: list[ir.Value] = [llvm.load(struct, slot) for slot in slots]
     for k in range(0, a.k, fields["k"]):
@@ -52,9 +53,9 @@ def lower_wgmma(scope: Scope, op: MmaOp) -> None:
         llvm.store(registers, slot)
 
 
-def _at_warpgroup(scope: Scope, first: ir.Value, layout: TileLayout, warpgroups: int) -> ir.Value:
+def _at_warpgroup(team: Team, first: ir.Value, layout: TileLayout, warpgroups: int) -> ir.Value:
     """A's descriptor at the first row of this thread's warpgroup."""
     if warpgroups == 1:
         return first
-    warpgroup = scope.team.thread // WARPGROUP_THREADS
+    warpgroup = team.thread // WARPGROUP_THREADS
     return advance(first, warpgroup * encode_bytes(layout.offset(layout.mn // warpgroups, 0)))

@@ -4,7 +4,7 @@ import pytest
 
 from tilewright.dialects.context import make_context
 from tilewright.dialects.mlir import ir
-from tilewright.dialects.sm_threads import ThreadOp
+from tilewright.dialects.sm_threads import TeamOp
 from tilewright.dialects.tile_threads import ThreadColumnOp
 from tilewright.dialects.tile_types import AccumulatorType
 
@@ -25,7 +25,7 @@ def test_keywords_make_the_op_that_positions_make(sums):
     by_name = ThreadColumnOp(sums=sums, neighbours=eight)
     assert str(by_name) == str(ThreadColumnOp(sums, eight)).replace("%2", "%1")
     assert by_name.column.type == ir.IntegerType.get_signless(32)
-    assert ThreadOp().number.type == by_name.column.type
+    assert TeamOp().thread.type == by_name.column.type
 
 
 @pytest.mark.parametrize("wrong", [{}, {"neighbors": None}])

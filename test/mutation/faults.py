@@ -196,8 +196,8 @@ LOWERING = [
     ),
     Fault(
         "pieces: stmatrix exchanges the second and third of four matrices",
-        "    row = op.row + scope.lane % ROWS + matrix_row(origins, number)",
-        "    row = op.row + scope.lane % ROWS + number // 2 * ROWS",
+        "    row = op.row + lane % ROWS + matrix_row(origins, number)",
+        "    row = op.row + lane % ROWS + number // 2 * ROWS",
         (f"{NUMERICS}/test_staged_stores.py",),
     ),
     Fault(

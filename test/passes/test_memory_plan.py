@@ -38,7 +38,7 @@ ROWS = {
         "sm.shared_memory: place: a CTA has one, got a second; drop it",
     ),
     "a size in a role": (
-        lambda lines: insert('"sm.warps"', first(SIZE, lines))(lines),
+        lambda lines: insert('"sm.team"', first(SIZE, lines), 1)(lines),
         "sm.shared_memory: place: must stand in the kernel itself, got it inside another op",
     ),
     "tiles over tiles": (

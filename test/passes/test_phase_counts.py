@@ -261,27 +261,28 @@ ROWS = {
     ),
     "the index for the parity": (
         ROLES,
-        replace("%19#1)", "%19#0)"),
+        replace("%21#1)", "%21#0)"),
         "sm.wait_barrier: source: 'accumulator.full' is waited for by the phase of the reading "
         f"that the index is from, got another parity; {TAKE}",
     ),
     "a position in another ring": (
         ROLES,
-        replace(f"{READ}7", f"{READ}13"),
+        replace(f"{READ}8", f"{READ}14"),
         "sm.wait_barrier: source: the index must be that of a position in 2 slots, got a parity or "
         "a position in 1; read another position",
     ),
     "a position inside another op": (
         ROLES,
         insert(
-            '"sm.warps"',
+            '"sm.team"',
             '"sm.position"() {label = "x", stages = 2 : i64} : () -> !sm.place_in_ring',
+            1,
         ),
         "sm.position: place: must stand in the kernel itself, got it inside another op",
     ),
     "a position that stays": (
         ROLES,
-        drop('"sm.advance_position"(%7)'),
+        drop('"sm.advance_position"(%8)'),
         "tile.load_boxes: visit: the position must go on before the iteration ends, got no "
         "sm.advance_position behind it; add one",
     ),

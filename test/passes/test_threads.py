@@ -58,6 +58,23 @@ ROWS = {
         "sm.warps: roles: must follow each other, here from warp 4 on with barrier 2, got warp 3 "
         "and barrier 2; number them in order",
     ),
+    "threads without a number": (
+        drop('"sm.team"'),
+        "tile.kernel: a team's program must begin with sm.team, got tile.tensor_map; run "
+        "assign-threads",
+    ),
+    "warps whose threads have no number": (
+        drop('"sm.team"', 1),
+        "sm.warps: a team's program must begin with sm.team, got pipe.wait; run assign-threads",
+    ),
+    "numbers that come too late": (
+        insert('"sm.run"', '%t:3 = "sm.team"() : () -> (i32, i32, i1)', before=True),
+        "sm.team: must come first in its sm.warps, got sm.team before it",
+    ),
+    "numbers of no team": (
+        insert(REGION, '%t:3 = "sm.team"() : () -> (i32, i32, i1)'),
+        "sm.team: must stand in one of ('tile.kernel', 'sm.warps'), got it in sm.run",
+    ),
     "warps that no CTA has": (
         replace("first = 4", "first = 32"),
         "sm.warps: warps must be 1 or more of the 32 of a CTA, got 1 from warp 32 on",

@@ -1,9 +1,12 @@
 // One lane fills slots, the leader CTA's lane of a pair empties them and issues MMAs; in a loop with
 // both, the issuer's region stands in the lane's. The store is for all threads, and lanes meet before it.
+// A thread's numbers come first, in a kernel where all threads run everything, too.
 // RUN: tilewright opt %s --passes 'tma-insertion,clustering{pair=true},assign-threads' | filecheck %s --check-prefix=PAIR
 // RUN: tilewright opt %s --target sm_90a --passes 'tma-insertion,assign-threads' | filecheck %s --check-prefix=TEAM
 // RUN: tilewright opt %s --passes 'assign-threads' | filecheck %s --check-prefix=COPIES
 
+// PAIR:      ^bb0
+// PAIR-NEXT: %{{.*}}:3 = "sm.team"() : () -> (i32, i32, i1)
 // PAIR:      "sm.run"() ({
 // PAIR-NEXT:   scf.for
 // PAIR:          "pipe.acquire"
@@ -31,6 +34,7 @@
 // TEAM:        "tile.mma"
 // TEAM-NOT:  "sm.
 
+// COPIES:      "sm.team"
 // COPIES-NOT:  "sm.
 !a = memref<256x256xbf16, 1>
 !b = memref<256x256xbf16, 1>

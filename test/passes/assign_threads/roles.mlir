@@ -1,15 +1,19 @@
 // Roles become teams of the warps that follow each other; a role's loop over tiles with nothing but
-// ops of one lane is one region. The lowering goes on from the printed text.
+// ops of one lane is one region. Each team counts its threads anew. The lowering goes on from the printed text.
 // RUN: tilewright opt %s --passes 'tma-insertion,warp-specialization,persistence,assign-threads' -o %t
 // RUN: filecheck %s < %t
 // RUN: tilewright opt %t --passes lower-to-nvvm | filecheck %s --check-prefix=LOWERED
 
 // CHECK-NOT: "pipe.role"
+// CHECK:     ^bb0
+// CHECK-NEXT: %{{.*}}:3 = "sm.team"() : () -> (i32, i32, i1)
 // CHECK:     "sm.warps"() ({
+// CHECK-NEXT: %{{.*}}:3 = "sm.team"() : () -> (i32, i32, i1)
 // CHECK-NOT: "sm.run"
 // CHECK:     "tile.store"
 // CHECK:     }) {agent = "epilogue", barrier = 1 : i64, first = 0 : i64, warps = 4 : i64}
 // CHECK:     "sm.warps"() ({
+// CHECK-NEXT:  %{{.*}}:3 = "sm.team"
 // CHECK:       "sm.run"() ({
 // CHECK-NEXT:    "tile.for_each_tile"
 // CHECK-COUNT-2: "tile.tma_load"

@@ -2,10 +2,10 @@
 // RUN: tilewright opt %s --passes 'tma-insertion,swizzle-selection,pipelining{stages=3},expand-loops' | filecheck %s
 
 // 128 - 40 rows of 128 bytes are 704 units of 16.
+// CHECK:     %[[TEAM:.*]]:3 = "sm.team"() : () -> (i32, i32, i1)
 // CHECK:     %[[MEMORY:.*]] = "sm.slot_memory"() {offsets = [0, 49152], slots = 3 : i64}
 // CHECK:     "sm.prologue"() ({
-// CHECK-NEXT: %[[THREAD:.*]] = "sm.thread"() : () -> i32
-// CHECK:     scf.for %[[UNIT:.*]] = %[[THREAD]] to %c704_i32 step %c128_i32
+// CHECK:     scf.for %[[UNIT:.*]] = %[[TEAM]]#0 to %c704_i32 step %c128_i32
 // CHECK:     scf.for %[[SLOT:.*]] = %c0_i32{{.*}} to %c3_i32 step %c1_i32
 // CHECK-NEXT: "tile.clear_unit"(%[[MEMORY]], %[[SLOT]], %[[UNIT]]) {row = 40 : i64, tile = 0 : i64}
 // CHECK-NOT: tile.clear_unit

@@ -2,13 +2,12 @@
 // RUN: tilewright opt %s --passes 'tma-insertion,expand-loops{reads=matrices}' | filecheck %s
 // RUN: tilewright opt %s --passes 'tma-insertion,expand-loops{reads=matrices}' | filecheck %s --check-prefix ONCE
 
+// CHECK:     %[[TEAM:.*]]:3 = "sm.team"
 // CHECK:     %[[SUMS:.*]] = "tile.await_sums"
 // CHECK-NEXT: %[[LANES:.*]] = "tile.thread_lanes"() : () -> i32
-// CHECK-NEXT: %[[THREAD:.*]] = "sm.thread"
-// CHECK:     %[[WARP:.*]] = arith.divui %[[THREAD]], %c32_i32
-// CHECK:     %[[LANE:.*]] = arith.remui %[[THREAD]], %c32_i32
-// CHECK:     arith.divui %[[LANE]], %c4_i32
-// CHECK:     arith.remui %[[LANE]], %c4_i32
+// CHECK:     %[[WARP:.*]] = arith.divui %[[TEAM]]#0, %c32_i32
+// CHECK:     arith.divui %[[TEAM]]#1, %c4_i32
+// CHECK:     arith.remui %[[TEAM]]#1, %c4_i32
 // CHECK:     arith.muli %[[WARP]], %c16_i32
 // CHECK:     scf.for %[[START:.*]] = %c0_i32 to %c64_i32{{.*}} step %c64_i32
 // CHECK-NEXT: %[[READ:.*]]:2 = "tile.read_matrices"(%[[SUMS]], %{{.*}}, %[[START]]) {row = 0 : i64} : {{.*}} -> (vector<16xf32>, vector<16xf32>)

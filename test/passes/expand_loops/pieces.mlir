@@ -4,6 +4,7 @@
 // RUN: tilewright opt %s --target sm_90a --passes 'tma-insertion,epilogue-staging{columns=32},expand-loops' | filecheck %s --check-prefix HOPPER
 
 // CHECK-NOT: tile.staged_store
+// CHECK:     %[[TEAM:.*]]:3 = "sm.team"
 // CHECK:     %[[SUMS:.*]] = "tile.await_sums"
 // CHECK:     scf.for %[[START:.*]] = %c0_i32 to %c64_i32 step %c32_i32
 // CHECK:     %[[BUFFER:.*]] = "tile.staging_buffer"
@@ -12,9 +13,8 @@
 // CHECK-NEXT: }) {by = "lane"}
 // CHECK-NEXT: "sm.converge"
 // CHECK-NEXT: "sm.named_barrier"() {id = 0 : i64, threads = 128 : i64}
-// CHECK-NEXT: %[[THREAD:.*]] = "sm.thread"
 // A warp has 32 of the 128 rows, and reads 16 of them at a time.
-// CHECK:     %[[WARP:.*]] = arith.divui %[[THREAD]], %c32_i32
+// CHECK:     %[[WARP:.*]] = arith.divui %[[TEAM]]#0, %c32_i32
 // CHECK:     %[[VALUES:.*]] = "tile.read_fragment"(%[[SUMS]], %[[START]]) {row = 0 : i64} : ({{.*}}) -> vector<16xf32>
 // CHECK:     %[[ROW:.*]] = arith.muli %[[WARP]], %c32_i32
 // CHECK:     %[[OUTPUTS:.*]] = "tile.apply_epilogue"(%[[VALUES]], %{{.*}}, %{{.*}}, %{{.*}}, %[[START]], %{{.*}}, %{{.*}})

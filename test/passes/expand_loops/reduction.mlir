@@ -1,6 +1,7 @@
 // Two CTAs share a tile: each writes its sums, all meet, and each adds up every other row of both.
 // RUN: tilewright opt %s --passes 'tma-insertion,split-k{parts=2},expand-loops' | filecheck %s
 
+// CHECK:     %[[TEAM:.*]]:3 = "sm.team"
 // CHECK:     %[[MEMORY:.*]] = "sm.slot_memory"() {offsets = [0], slots = 1 : i64}
 // CHECK:     scf.for %[[START:.*]] = %c0_i32 to %c64_i32{{.*}} step %c32_i32
 // CHECK-NEXT: %[[VALUES:.*]] = "tile.read_row"
@@ -9,10 +10,9 @@
 // CHECK:     "sm.converge"
 // CHECK-NEXT: "sm.cluster_barrier"
 // CHECK-NEXT: %[[RANK:.*]] = "sm.special_register"() {register = "cluster_ctaid.z"}
-// CHECK-NEXT: %[[THREAD:.*]] = "sm.thread"() : () -> i32
 
 // 64 rows of 16 units are 8 for each of 128 threads, all asked for at once.
-// CHECK:     scf.for %{{.*}} = %[[THREAD]] to %c1024_i32 step %c1024_i32
+// CHECK:     scf.for %{{.*}} = %[[TEAM]]#0 to %c1024_i32 step %c1024_i32
 // CHECK-COUNT-8: "tile.partial"(%[[MEMORY]],
 // CHECK:     %[[FIRST:.*]] = "sm.mapa"
 // CHECK:     %[[A:.*]] = llvm.load %[[FIRST]] {alignment = 16 : i64}
