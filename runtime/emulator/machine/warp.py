@@ -25,10 +25,15 @@ from .spaces import GenericSpace
 
 FAIRNESS_QUANTA = 3
 """Quanta the same split may run on while others of its warp could, before one of them does."""
+NOWHERE: frozenset[int] = frozenset()
 
 
-def _guarded(mask: np.ndarray, predicate: np.ndarray, negated: bool) -> np.ndarray | None:
-    """The lanes of the mask whose guard holds; None if there are none."""
+def _guarded(
+    mask: np.ndarray, predicate: np.ndarray, negated: bool, lone: int | None
+) -> np.ndarray | None:
+    """The lanes of the mask whose guard holds, None if there are none; lone: the only one."""
+    if lone is not None:
+        return mask if predicate.item(lone) is not negated else None
     if mask is FULL:
         held = predicate.tobytes()
         if held == (EMPTY_BYTES if negated else FULL_BYTES):
@@ -72,7 +77,8 @@ class Warp(StateBag):
     """regs: list of numpy arrays by register slot (never mutated in place: arrays are shared).
 
     index: the warp's number in its CTA; live: lanes not exited, as a 32-bit integer;
-    split: the one that runs now; `split.mask` are its lanes before the guard.
+    split: the one that runs now; `split.mask` are its lanes before the guard; _lone: its lane, if
+    it has but one; _focused: the mask of which that is known.
     """
 
     def __init__(self, cta: Cta, index: int, mask: np.ndarray):
@@ -89,7 +95,9 @@ class Warp(StateBag):
         self.splits = [self.split]
         self.parked = False
         self._horizon: float = math.inf
-        self._meeting: set[int] = set()
+        self._meeting = NOWHERE
+        self._lone: int | None = None
+        self._focused: np.ndarray | None = None
         self._watching = False
         self._quanta = 0
         self._ahead = 0
@@ -115,19 +123,20 @@ class Warp(StateBag):
         split = self._begin_quantum()
         while split is not None and left > 0:
             pc, mask = split.pc, split.mask
-            if stretches[pc] is not None and mask is FULL and not self._watching:
-                left -= self._run_stretch(stretches[pc])
-                continue
-            if recalls[pc] is not None and mask is not FULL and recalls[pc].length <= left:
-                if self._run_recall(recalls[pc], mask):
-                    left -= recalls[pc].length
+            if mask is FULL:
+                if stretches[pc] is not None and not self._watching:
+                    left -= self._run_stretch(stretches[pc])
+                    continue
+            elif (recall := recalls[pc]) is not None and (lone := self._lone) is not None:
+                if recall.length <= left and self._run_recall(recall, mask, lone):
+                    left -= recall.length
                     if self._watching and (split.pc in self._meeting or split.pc > self._horizon):
                         split = self._reselect()
                     continue
             left -= 1
             step, guard, negated = code[pc]
             if guard is not None:
-                mask = _guarded(mask, regs[guard], negated)
+                mask = _guarded(mask, regs[guard], negated, self._lone)
             if mask is None:
                 split.pc = pc + 1
             else:
@@ -150,32 +159,36 @@ class Warp(StateBag):
     def _run_stretch(self, stretch: Stretch) -> int:
         """Run it; returns its number of instructions."""
         split = self.split
-        pcs = range(split.pc, stretch.end)
+        first, end = split.pc, stretch.end
         stretch.run(self, self.program)
-        self._count(pcs)
-        split.pc = stretch.end
-        return len(pcs)
+        self._count(first, end)
+        split.pc = end
+        return end - first
 
-    def _run_recall(self, recall: Recall, mask: np.ndarray) -> bool:
-        """Run it if one lane goes through it, pays for it and meets no others inside."""
-        if not recall.pays:
+    def _run_recall(self, recall: Recall, mask: np.ndarray, lane: int) -> bool:
+        """Run it in a lone lane if it pays for it and meets no others inside."""
+        first, end = recall.first, recall.end
+        if not recall.pays or (self._watching and self._meets_inside(first, end)):
             return False
-        lanes, first, end = lanes_in(mask), recall.first, recall.end
-        if len(lanes) != 1 or (self._watching and self._meets_inside(first, end)):
+        if not recall.run(self, mask, lane):
             return False
-        if not recall.run(self, mask, lanes[0]):
-            return False
-        self._count(range(first, end))
+        self._count(first, end)
         self.split.pc = end
         return True
 
     def _meets_inside(self, first: int, end: int) -> bool:
         """Whether other lanes wait for these between two pcs."""
-        return end - 1 > self._horizon or any(first < pc < end for pc in self._meeting)
+        if end - 1 > self._horizon:
+            return True
+        for pc in self._meeting:
+            if first < pc < end:
+                return True
+        return False
 
-    def _count(self, pcs: range) -> None:
+    def _count(self, first: int, end: int) -> None:
+        """Instructions in a row have been executed."""
         counts = self.launch.counts
-        for pc in pcs:
+        for pc in range(first, end):
             counts[pc] += 1
 
     def place(self) -> dict:
@@ -251,15 +264,19 @@ class Warp(StateBag):
         """Let `split` run until it meets another one or passes the lowest of `rivals`."""
         split.parked_at = split.reason = None
         self.split = split
-        if len(self.splits) == 1:
-            self._meeting, self._horizon, self._watching = set(), math.inf, False
+        if split.mask is not self._focused:
+            lanes, self._focused = lanes_in(split.mask), split.mask
+            self._lone = lanes[0] if len(lanes) == 1 else None
+        self._horizon, self._watching = math.inf, len(self.splits) > 1
+        if not self._watching:
+            self._meeting = NOWHERE
             return split
-        self._meeting = {other.pc for other in self.splits if other is not split}
-        self._horizon = min(
-            (other.pc for other in rivals if other is not split and other.stack == split.stack),
-            default=math.inf,
-        )
-        self._watching = bool(self._meeting) or self._horizon != math.inf
+        self._meeting = frozenset([other.pc for other in self.splits if other is not split])
+        if len(rivals) > 1:
+            self._horizon = min(
+                (other.pc for other in rivals if other is not split and other.stack == split.stack),
+                default=math.inf,
+            )
         return split
 
     def _reselect(self) -> Split | None:
@@ -267,11 +284,13 @@ class Warp(StateBag):
         if len(self.splits) == 1:
             split = self.splits[0]
             return self._focus(split, []) if self.runnable(split) else None
-        self._merge_all()
+        if len({split.pc for split in self.splits}) < len(self.splits):
+            self._merge_all()
         ready = [split for split in self.splits if self.runnable(split)]
         if not ready:
             return None
-        return self._focus(min(ready, key=Split.priority), ready)
+        first = ready[0] if len(ready) == 1 else min(ready, key=Split.priority)
+        return self._focus(first, ready)
 
     def _merge_all(self) -> None:
         met: dict[tuple, Split] = {}
