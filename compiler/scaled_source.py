@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ..dialects.dtypes import DTYPES, SCALED_FORMATS, stored_dtype
 from ..dialects.tile import MatmulOp
 from ..dialects.tile_outputs import kept_of
 from ..dialects.tile_scales import ScaledMatmulOp
 from ..dialects.verify import logical_shape
-from .spec import MatmulSpec
+from .spec import BLOCKED, LINEAR, MatmulSpec
 
 
 def scaled_spec_of(matmul: ScaledMatmulOp) -> MatmulSpec:
@@ -22,12 +24,14 @@ def scaled_spec_of(matmul: ScaledMatmulOp) -> MatmulSpec:
         if DTYPES[each.element].mlir == str(value.type.element_type)
         and (each.scale, each.block) == (mma.scale, mma.block)
     ]
+    scales: tuple[Any, Any] = (matmul.a_scales, matmul.b_scales)
     a_major, b_major = (each.value for each in (matmul.a_major, matmul.b_major))
     return MatmulSpec(
         *(m, n, k, formats[0], formats[1], c.name),
         a_major="k" if a_major == "k" else "m",
         b_major="k" if b_major == "k" else "n",
         further=further_of(matmul),
+        scale_layout=LINEAR if 2 in (e.type.rank for e in scales) else BLOCKED,
     )
 
 

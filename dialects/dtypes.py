@@ -148,6 +148,29 @@ def scale_dtype(mlir: str) -> DType | None:
     return _SCALES.get(mlir)
 
 
+def scales_refusal(shape: Sequence[int], rows: int, blocks: int) -> str | None:
+    """Why an array holds no scales of so many rows and blocks, and which layout it comes near."""
+    linear, blocked, got = [rows, blocks], [*blocked_scale_shape(rows, blocks)], list(shape)
+    if got in (linear, blocked):
+        return None
+    rule = f"must be blocked, {blocked}, or linear, {linear}, for {rows} rows of {blocks} blocks"
+    known = layout_of(got, rows, blocks)
+    return f"{rule}, got {known}, {got}; use tilewright.scales.to_blocked"
+
+
+def layout_of(shape: list[int], rows: int, blocks: int) -> str:
+    """What an array of that shape looks like, for errors."""
+    blocked, count = [*blocked_scale_shape(rows, blocks)], math.prod(shape)
+    shapes = {
+        "linear ones": [rows, blocks],
+        "padded ones": [blocked[0] * SCALE_ATOM_ROWS, blocked[1] * SCALE_ATOM_BLOCKS],
+        "blocked ones": blocked,
+    }
+    same = [name for name, known in shapes.items() if known == shape]
+    alike = [f"as many as {name}" for name, known in shapes.items() if math.prod(known) == count]
+    return (*same, *alike, "others")[0]
+
+
 def scaled_mma(a: DType, b: DType, scale: DType, block: int) -> ScaledMma | None:
     """The kind that multiplies A and B of these types with such scales, None if there is none.
 

@@ -7,7 +7,8 @@
 Scales lie "blocked" in memory: in atoms of 128 rows by 4 blocks of K, 512 bytes each, those along K
 one after the other. Byte r % 32 * 16 + r / 32 * 4 + k of an atom is the scale of row r and block k.
 A tensor of them is [rows/128, blocks/4, 32, 4, 4]; atoms hang over where there are no whole ones,
-and nobody reads the scales of rows and blocks that the operand does not have.
+and nobody reads the scales of rows and blocks that the operand does not have. In global memory they
+may also lie "linear", [rows, blocks], of which threads make atoms as they copy.
 """
 
 from typing import Any
@@ -16,10 +17,10 @@ from .dtypes import (
     DTYPES,
     SCALED_DTYPES,
     ScaledMma,
-    blocked_scale_shape,
     scale_dtype,
     scaled_dtype,
     scaled_mma,
+    scales_refusal,
 )
 from .integer_types import I32
 from .layout import BLOCKED, MAJORS
@@ -32,8 +33,8 @@ from .verify import logical_shape, refuse, verify_epilogue, verify_smem
 class ScaledMatmulOp(MatmulOp, name="scaled_matmul"):
     """`c[M,N] = f(sum_k a[M,k] * a_scales[M,k/B] * b[N,k] * b_scales[N,k/B])`, B the `block`.
 
-    Like `tile.matmul`, of two matrices. Scales are blocked tensors of f8E8M0FNU, or f8E4M3FN, whose
-    sign nobody reads. A factor of a whole operand belongs in the epilogue.
+    Like `tile.matmul`, of two matrices. Scales are blocked or linear tensors of f8E8M0FNU, or of
+    f8E4M3FN, whose sign nobody reads. A factor of a whole operand belongs in the epilogue.
     """
 
     a_scales: ext.Operand[ir.RankedTensorType]
@@ -82,12 +83,9 @@ class ScaledMatmulOp(MatmulOp, name="scaled_matmul"):
         if k % block:
             return refuse(self, f"K must be a multiple of the {block} elements of a block, got {k}")
         blocks = k // block
-        wanted = list(blocked_scale_shape(rows, blocks))
-        if got == [rows, blocks]:
-            rule = f"{name}_scales must be blocked, {wanted}"
-            return refuse(self, f"{rule}, got linear ones; use tilewright.scales.to_blocked")
-        rule = f"{name}_scales must be {wanted} for {rows} rows of {blocks} blocks"
-        return got == wanted or refuse(self, f"{rule}, got {got}")
+        if scales_refusal(got, rows, blocks) is None:
+            return True
+        return refuse(self, f"{name}_scales {scales_refusal(got, rows, blocks)}")
 
 
 class ScaledMmaOp(MmaOp, name="scaled_mma"):

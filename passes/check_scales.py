@@ -1,7 +1,8 @@
 """The rules of `check_kernel` on products with block scales.
 
-scales      views of scales are atoms behind a and b; each is loaded into the tiles of its operand's
-            scales, at the places of that operand's tiles; every K step multiplies its own
+scales      views of scales, atoms or linear, stand behind a and b; each is loaded into the tiles of
+            its operand's scales, at the places of that operand's tiles; every K step multiplies its
+            own
 """
 
 from __future__ import annotations
@@ -43,11 +44,11 @@ def check_scale_views(kernel: KernelOp) -> None:
         )
     for name, view in zip(wanted, list(kernel.body.blocks[0].arguments)[2:], strict=False):
         type_ = ir.MemRefType(view.type)
-        if not is_atoms(type_):
+        if not is_atoms(type_) and not is_linear(type_):
             raise refused(
                 kernel,
                 f"scales: {name} must be atoms, one after the other, [rows/128, blocks/4, 32, 4, "
-                f"4], got {type_}",
+                f"4], or linear, [rows, blocks], got {type_}",
             )
 
 
@@ -57,6 +58,14 @@ def is_atoms(view: ir.MemRefType) -> bool:
         return False
     strides, offset = view.get_strides_and_offset()
     return offset == 0 and list(strides) == [512 * view.shape[1], 512, 16, 4, 1]
+
+
+def is_linear(view: ir.MemRefType) -> bool:
+    """Whether a view is of scales in rows, one row after the other."""
+    if view.rank != 2 or not view.has_static_shape:
+        return False
+    strides, offset = view.get_strides_and_offset()
+    return offset == 0 and list(strides) == [view.shape[1], 1]
 
 
 def check_scale_load(kernel: KernelOp, op: Any) -> None:

@@ -108,7 +108,9 @@ def scale_map(view: ir.MemRefType, smem: SmemType) -> TensorMapType:
 
 
 def _scales_refusal(view: ir.MemRefType) -> str | None:
-    """Why the view is more than a map can say."""
+    """Why no map brings the atoms of a view."""
+    if view.rank == 2:
+        return "its scales are linear, and no box puts them into atoms"
     if ATOM_BYTES * view.shape[1] < 2**40 and max(view.shape[:2]) < 2**31:
         return None
     return f"the view {view} is larger than a tensor map can say"

@@ -19,7 +19,9 @@ CHOICES = {
     "acc_dtype": "element type of the sum (default f32)",
     "a_major": "k: A is stored M×K, m: K×M (default k)",
     "b_major": "k: B is stored N×K, n: K×N (default k)",
+    "scale_layout": "blocked or linear: how block scales lie (default blocked)",
 }
+METAVARS = {"major": "AXIS", "layout": "LAYOUT"}
 
 
 class UsageError(Exception):
@@ -56,7 +58,7 @@ def add_spec(parser: Parser, title: str = "spec", defaults: dict[str, int] | Non
     group.add_argument("--batch", type=_integer, metavar="SIZE", help=help_)
     for name, meaning in CHOICES.items():
         flag = f"--{name.replace('_', '-')}"
-        metavar = "AXIS" if name.endswith("major") else "TYPE"
+        metavar = METAVARS.get(name.rpartition("_")[2], "TYPE")
         group.add_argument(flag, dest=name, metavar=metavar, help=meaning)
 
 

@@ -6,10 +6,12 @@ one scale a block of 16 or 32 along K   →  block scales, which the MMA multipl
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+from ...dialects.dtypes import blocked_scale_shape, layout_of
 from ...dialects.errors import OptionError
 from ...dialects.target import find_target
 from ...runtime.launch.kernel import Kernel
@@ -17,7 +19,7 @@ from ...runtime.operands.dlpack import gpu_of
 from ..importers.epilogue_function import Frame, import_epilogue
 from ..importers.linalg_text import LinalgText
 from ..importers.traced_function import TensorLike
-from ..spec import MatmulSpec
+from ..spec import BLOCKED, LINEAR, MatmulSpec
 from .kernel_cache import cached_bundle
 from .kernels import How, default_target, is_seen_by_torch, pipeline_of
 from .matmul import matmul
@@ -30,7 +32,7 @@ FORMATS = {  # by elements a scale, and torch's types of the elements and of the
     (16, "float4_e2m1fn_x2", "float8_e4m3fn"): "nvfp4",
 }
 BLOCKS = {"BlockWise1x16": 16, "BlockWise1x32": 32}
-BLOCKED = "SWIZZLE_32_4_4"
+SWIZZLED = "SWIZZLE_32_4_4"
 PLAIN = (None, "NO_SWIZZLE")
 SHORT_SUMS = ("sm_89", "sm_90a")  # chips that sum products of 8-bit floats with 14 bits
 
@@ -75,7 +77,8 @@ def scaled_mm(
     torch.nn.functional.ScalingType: TensorWise (one f32), RowWise (f32 [m, 1] and [1, n]),
     BlockWise1x32 (e8m0, of e4m3, e5m2 or e2m1) and BlockWise1x16 (e4m3, of e2m1, with a TensorWise
     f32 as a second one or without). Scales of blocks are SWIZZLE_32_4_4, 512 bytes for each 128
-    rows and 4 blocks. mat_b is K-major: pass `w.T` for a weight [n, k].
+    rows and 4 blocks, or linear without a swizzle. mat_b is K-major: pass `w.T` for a weight
+    [n, k].
     output_dtype: "bf16", "f16" or "f32", or torch's.
     use_fast_accum: must be True on sm_89 and sm_90a, whose tensor cores sum products of 8-bit
         floats with 14 bits; elsewhere sums are of f32 either way.
@@ -173,24 +176,33 @@ def _factor(name: str, rows: Any, scale: Any, kind: str) -> Any:
 
 
 def _with_blocks(name: str, side: Side, scale: Any, block: int, swizzle: Any) -> Side:
-    """The operand with scales of blocks, as atoms: [rows/128, blocks/4, 32, 4, 4]."""
+    """The operand with scales of blocks: atoms [rows/128, blocks/4, 32, 4, 4], or [rows, blocks].
+
+    A plain tensor must have the shape of its scales: atoms may have as many elements.
+    """
     types = [str(each.dtype).removeprefix("torch.") for each in (side.rows, scale)]
     format_ = FORMATS.get((block, types[0], types[1]))
     if format_ is None:
         rule = f"mat_{name} and scale_{name} must be of a format with blocks of {block}"
         raise OptionError(f"scaled_mm: {rule}, got {types[0]} and {types[1]}")
-    if swizzle != BLOCKED:
-        rule = f"swizzle_{name} must be {BLOCKED} for scales of blocks"
-        raise OptionError(f"scaled_mm: {rule}, got {swizzle}; use tilewright.scales.to_blocked")
+    if swizzle not in (SWIZZLED, *PLAIN):
+        rule = f"swizzle_{name} must be {SWIZZLED}, or NO_SWIZZLE or None for linear scales"
+        raise OptionError(f"scaled_mm: {rule}, got {swizzle}")
     packed = 2 if types[0] == "float4_e2m1fn_x2" else 1
     rows, blocks = side.rows.shape[0], -(-side.rows.shape[1] * packed // block)
-    shape = [-(-rows // 128), -(-blocks // 4), 32, 4, 4]
-    count = shape[0] * shape[1] * 512
-    if scale.numel() != count:
-        got = f"{scale.numel()} in {list(scale.shape)}"
-        rule = f"scale_{name} must have {count} elements, blocked, for {rows} rows of {blocks}"
-        raise OptionError(f"scaled_mm: {rule} blocks, got {got}; use tilewright.scales.to_blocked")
-    return side._replace(blocks=scale.contiguous().reshape(shape), format=format_)
+    atoms, got = list(blocked_scale_shape(rows, blocks)), list(scale.shape)
+    if swizzle == SWIZZLED and scale.numel() == math.prod(atoms):
+        return side._replace(blocks=scale.contiguous().reshape(atoms), format=format_)
+    if swizzle != SWIZZLED and got == [rows, blocks]:
+        return side._replace(blocks=scale.contiguous(), format=format_)
+    wanted = (
+        f"{math.prod(atoms)} elements, blocked"
+        if swizzle == SWIZZLED
+        else f"{[rows, blocks]}, linear"
+    )
+    rule = f"scale_{name} must be {wanted}, by swizzle_{name}, for {rows} rows of {blocks} blocks"
+    known = layout_of(got, rows, blocks)
+    raise OptionError(f"scaled_mm: {rule}, got {known}, {got}; use tilewright.scales.to_blocked")
 
 
 def _by_blocks(
@@ -201,7 +213,11 @@ def _by_blocks(
         rule = "scales of blocks have neither gradients nor an operator of torch.compile"
         raise OptionError(f"scaled_mm: {rule}, got a call that needs one; call it under no_grad")
     likes = tuple(TensorLike(tuple(each.shape), each.dtype) for each in operands)
-    sides = tuple((each.format, each.rows.shape) for each in (a, b))
+    if a.blocks.dim() != b.blocks.dim():
+        raise OptionError(
+            "scaled_mm: swizzle_a and swizzle_b must be alike, got linear and blocked"
+        )
+    sides = tuple((each.format, each.rows.shape, each.blocks.dim()) for each in (a, b))
     key = sides, likes, epilogue, how, gpu_of(a.rows)
     with _finding:
         if key not in _kernels:
@@ -220,7 +236,9 @@ def _find(
     find_target(how.target)
     packed = 2 if a.format in ("mxfp4", "nvfp4") else 1
     (m, depth), n = a.rows.shape, b.rows.shape[0]
-    spec = MatmulSpec(m, n, depth * packed, a.format, b.format, how.out_dtype)
+    layout = LINEAR if a.blocks.dim() == 2 else BLOCKED
+    types = a.format, b.format, how.out_dtype
+    spec = MatmulSpec(m, n, depth * packed, *types, scale_layout=layout)
     spec, made, _ = import_epilogue(spec, Frame.of([m, n], 0), epilogue, likes)
     source = LinalgText(spec.mlir_text(made), "scaled_mm") if likes else spec
     bundle = cached_bundle(source, how.target, pipeline_of(spec, how.target, how))

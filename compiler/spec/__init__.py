@@ -24,8 +24,10 @@ from .epilogue import Epilogue
 EXTENT_MAX = 2**31 - 1
 FURTHER_MAX = 8
 SPEC_DTYPES = (*OPERAND_DTYPES, *SCALED_FORMATS)
+BLOCKED, LINEAR = "blocked", "linear"
 OF_BATCHES = ("batch", "a_stacked", "b_stacked")
 OF_OUTPUTS = ("further",)
+OF_SCALES = ("scale_layout",)
 
 
 @dataclass(frozen=True)
@@ -45,8 +47,9 @@ class MatmulSpec:
     `further` are the types of further outputs, each as large as C: the sums converted to that type,
     unless an epilogue makes them.
 
-    A and B of `SCALED_FORMATS`, such as mxfp8, have block scales beside them, in the blocked
-    layout: values are elements times scales. Raises `OptionError` if the matmul cannot be built.
+    A and B of `SCALED_FORMATS`, such as mxfp8, have block scales beside them: values are elements
+    times scales. `scale_layout` is how they lie, "blocked" or "linear". Raises `OptionError` if the
+    matmul cannot be built.
     """
 
     m: int
@@ -62,6 +65,7 @@ class MatmulSpec:
     a_stacked: bool = True
     b_stacked: bool = True
     further: tuple[str, ...] = ()
+    scale_layout: str = BLOCKED
 
     @staticmethod
     def of_type(m: int, n: int, k: int, dtype: str) -> MatmulSpec:
@@ -88,6 +92,7 @@ class MatmulSpec:
         self._check("acc_dtype", ACCUMULATOR_DTYPES)
         self._check("a_major", ("k", "m"))
         self._check("b_major", ("k", "n"))
+        self._check("scale_layout", (BLOCKED, LINEAR) if self.is_scaled else (BLOCKED,))
         self._check_types()
         if self.is_scaled:
             self._check_scales()
@@ -184,12 +189,13 @@ class MatmulSpec:
         return {**found, "c": c, **further}
 
     def as_dict(self) -> dict[str, Any]:
-        """The fields by name; those of a batch, and of further outputs, where there are some."""
+        """The fields by name; those of a batch, outputs and linear scales where they are."""
         found = {item.name: getattr(self, item.name) for item in fields(self)}
         found["further"] = list(self.further)
         absent = [
             *(OF_BATCHES if not self.batch else ()),
             *(OF_OUTPUTS if not self.further else ()),
+            *(OF_SCALES if self.scale_layout == BLOCKED else ()),
         ]
         return {name: value for name, value in found.items() if name not in absent}
 
@@ -299,6 +305,8 @@ def scale_shapes(spec: MatmulSpec) -> dict[str, tuple[int, ...]]:
         return {}
     blocks = spec.k // SCALED_FORMATS[spec.a_dtype].block
     rows = {"a_scales": spec.m, "b_scales": spec.n}
+    if spec.scale_layout == LINEAR:
+        return {name: (extent, blocks) for name, extent in rows.items()}
     return {name: blocked_scale_shape(extent, blocks) for name, extent in rows.items()}
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from ...dialects.layout import ATOM_BYTES, SCALE_ATOM_BLOCKS, UNIT_BYTES
+import math
+
+from ...dialects.layout import ATOM_BYTES, SCALE_ATOM_BLOCKS, SCALE_ATOM_ROWS, UNIT_BYTES
 from ...dialects.mlir import arith, ir, llvm, vector
 from ...dialects.tile import CopyOp
 from ...dialects.tile_scales import SCALED_MMAS
@@ -21,6 +23,9 @@ def copy_atoms(scope: Scope, op: CopyOp) -> None:
     """The team's threads copy a tile's atoms by units; atoms outside the view are zero, and so are
     the scales behind the last block of K, which an MMA may read."""
     layout, start, view = op.tile.type.layout, place_of(op.tile), op.view.type
+    if view.rank == 2:
+        _make_atoms(scope, op)
+        return
     along_mn, along_k = layout.atoms
     rows, blocks = view.shape[:2]
     row, block = first_atom(layout, op.i), build.as_i32(op.j) * along_k
@@ -34,6 +39,47 @@ def copy_atoms(scope: Scope, op: CopyOp) -> None:
         value = _read(lowered(op.view), offset, inside)
         value = _without_padding(scope, value, at_block)
         llvm.store(value, build.shared_at(unit * UNIT_BYTES + start), alignment=UNIT_BYTES)
+
+
+def _make_atoms(scope: Scope, op: CopyOp) -> None:
+    """The same of linear scales: a unit of an atom is four blocks of four rows, 32 rows apart.
+
+    What the operand does not have is zero.
+    """
+    layout, start = op.tile.type.layout, place_of(op.tile)
+    along_mn, along_k = layout.atoms
+    first_row = first_atom(layout, op.i) * SCALE_ATOM_ROWS
+    first_block = build.as_i32(op.j) * (along_k * SCALE_ATOM_BLOCKS)
+    units = along_mn * along_k * ATOM_UNITS
+    with build.loop(scope.team.thread, units, scope.team.threads) as unit:
+        atom, line = unit // ATOM_UNITS, unit % ATOM_UNITS
+        row = first_row + atom // along_k * SCALE_ATOM_ROWS + line
+        block = first_block + atom % along_k * SCALE_ATOM_BLOCKS
+        words = [_scales_of_row(op, row + 32 * part, block) for part in range(4)]
+        type_ = ir.VectorType.get([len(words)], build.i32())
+        value = vector.FromElementsOp(type_, words).result
+        llvm.store(value, build.shared_at(unit * UNIT_BYTES + start), alignment=UNIT_BYTES)
+
+
+def _scales_of_row(op: CopyOp, row: ir.Value, block: ir.Value) -> ir.Value:
+    """Four neighbouring scales of a row as a word; a load has as many bytes as rows are aligned."""
+    rows, blocks = op.view.type.shape
+    size = math.gcd(blocks, WORD_BYTES)
+    type_ = ir.IntegerType.get_signless(8 * size)
+    word = build.constant(0)
+    for first in range(0, WORD_BYTES, size):
+        at = block + first
+        inside = arith.andi(build.less(row, rows), build.less(at, blocks))
+        offset = build.widen(row) * blocks + build.widen(at)
+        offset = arith.select(inside, offset, build.constant(0, build.i64()))
+        byte = ir.IntegerType.get_signless(8)
+        loaded = llvm.load(
+            type_, build.element_pointer(lowered(op.view), byte, offset), alignment=size
+        )
+        wide = loaded if size == WORD_BYTES else arith.extui(build.i32(), loaded)
+        part = arith.select(inside, wide, build.constant(0))
+        word = part if size == WORD_BYTES else word + part * (1 << 8 * first)
+    return word
 
 
 def _without_padding(scope: Scope, words: ir.Value, block: ir.Value) -> ir.Value:

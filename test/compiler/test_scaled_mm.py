@@ -48,6 +48,13 @@ def test_scales_of_blocks_are_multiplied_by_the_tensor_core(format_, factor):
     assert torch.allclose(got.double(), expected, rtol=0, atol=1e-4)
 
 
+def test_scales_without_a_swizzle_are_linear():
+    kind, (a, b) = RECIPE.BlockWise1x16, (scales.quantize(random(r, 96), "nvfp4") for r in (M, N))
+    got = scaled_mm(a.data, b.data.T, a.scales, kind, b.scales, kind, output_dtype="f32")
+    wide = [torch.as_tensor(scales.dequantize(q.data, q.scales, "nvfp4")) for q in (a, b)]
+    assert torch.allclose(got.double(), wide[0] @ wide[1].T, rtol=0, atol=1e-4)
+
+
 MX = scales.quantize(random(M, 128), "mxfp8")
 MX_ATOMS = scales.to_blocked(MX.scales)
 TENSOR, ROW, BLOCK = RECIPE.TensorWise, RECIPE.RowWise, RECIPE.BlockWise1x32
@@ -62,7 +69,7 @@ REFUSED = {
     "linear scales": (
         (MX.data, MX.data.T, MX.scales, BLOCK, *MX_SIDE, ATOMS, ATOMS),
         {},
-        "must have 512 elements, blocked, for 40 rows of 4 blocks, got 160",
+        "must be 512 elements, blocked, by swizzle_a, for 40 rows of 4 blocks, got linear ones",
     ),
     "a swizzle of one scale": (
         (A, B.t(), ONE, TENSOR, ONE, TENSOR, ATOMS),
@@ -84,7 +91,16 @@ REFUSED = {
         {"bias": random(M).requires_grad_()},
         "neither gradients",
     ),
-    "no swizzle": ((MX.data, MX.data.T, *MX_SIDE, *MX_SIDE), {}, "swizzle_a must be SWIZZLE"),
+    "no swizzle": (
+        (MX.data, MX.data.T, *MX_SIDE, *MX_SIDE),
+        {},
+        r"must be \[40, 4\], linear, by swizzle_a, for 40 rows of 4 blocks, got blocked ones",
+    ),
+    "two layouts": (
+        (MX.data, MX.data.T, *MX_SIDE, MX.scales, BLOCK, ATOMS, F.SwizzleType.NO_SWIZZLE),
+        {},
+        "swizzle_a and swizzle_b must be alike",
+    ),
     "scales of another format": (
         (A, B.t(), MX_ATOMS.view(torch.float8_e4m3fn), BLOCK, *MX_SIDE, ATOMS, ATOMS),
         {},

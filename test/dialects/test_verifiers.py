@@ -217,13 +217,14 @@ func.func @f(%a: tensor<64x{k}x{element}>, %b: tensor<48x{k}x{element}>,
     [
         ({"k": 80}, "K must be a multiple of the 32 elements of a block, got 80"),
         (
-            {"a_scales": "64x3"},
-            "a_scales must be blocked, [1, 1, 32, 4, 4], got linear ones; use "
-            "tilewright.scales.to_blocked",
+            {"a_scales": "64x8"},
+            "a_scales must be blocked, [1, 1, 32, 4, 4], or linear, [64, 3], for 64 rows of 3 "
+            "blocks, got as many as padded ones, [64, 8]; use tilewright.scales.to_blocked",
         ),
         (
             {"a_scales": "2x1x32x4x4"},
-            "a_scales must be [1, 1, 32, 4, 4] for 64 rows of 3 blocks, got [2, 1, 32, 4, 4]",
+            "a_scales must be blocked, [1, 1, 32, 4, 4], or linear, [64, 3], for 64 rows of 3 "
+            "blocks, got others, [2, 1, 32, 4, 4]; use tilewright.scales.to_blocked",
         ),
         (
             {"block": 16},

@@ -50,6 +50,20 @@ def test_every_prefix(check_matmul, prefix, format_):
     assert "tcgen05.cp" in compiled.ptx
 
 
+@pytest.mark.sweep(8)
+@pytest.mark.array(1, prefix=PREFIXES, format_=("mxfp6", *FORMATS), k=(96, 256))
+def test_linear_scales_become_atoms_as_threads_copy_them(check_matmul, prefix, format_, k):
+    """Rows of scales are aligned to a byte, to two or to four."""
+    spec = spec_of(format_, 140, 72, k, scale_layout="linear")
+    compiled, _ = check_matmul(spec, pipeline=DEFAULT_PIPELINE, stop_after=prefix)
+    assert any("scales are linear" in each for each in compiled.remarks) == (prefix != "tiling")
+
+
+def test_linear_scales_have_a_default_schedule_without_clusters(check_matmul):
+    compiled, _ = check_matmul(spec_of("mxfp8", 264, 136, 128, scale_layout="linear"))
+    assert compiled.chosen and "clustering" not in compiled.pipeline
+
+
 @pytest.mark.sweep(6)
 @pytest.mark.array(1, preset=["v4", "v6", "kernel8"], format_=FORMATS)
 def test_presets(check_matmul, preset, format_):
