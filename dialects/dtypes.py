@@ -37,7 +37,9 @@ __all__ = [
 OPERAND_DTYPES = tuple(name for name, dtype in DTYPES.items() if dtype.operand_kind)
 TENSOR_DTYPES = tuple(name for name in OPERAND_DTYPES if DTYPES[name].operand_kind != FMA)
 THREAD_DTYPES = ("f16", "bf16", "f32", "f64")  # PTX ISA, fma; the first two are widened to f32
-OUTPUT_DTYPES = ("bf16", "f16", "f32", "s32", "f64")
+BESIDE_DTYPES = ("bf16", "f16", "f32", "s32", "f64")  # that an epilogue reads
+NARROW_DTYPES = ("e4m3", "e5m2")  # PTX ISA, cvt to .e4m3x2 and .e5m2x2
+OUTPUT_DTYPES = (*BESIDE_DTYPES, *NARROW_DTYPES)
 ACCUMULATOR_DTYPES = ("f32", "s32", "f64")
 MIXED_KINDS = ("f8f6f4", "i8")
 _BY_TENSOR_CORE = {DTYPES[name].mlir: DTYPES[name] for name in TENSOR_DTYPES}

@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 from .entry_names import name_refusal
-from .integer_types import I1, I32
+from .integer_types import I1, I16, I32
 from .mlir import ext, ir
 from .sm_types import (
     CLUSTER,
@@ -29,6 +29,7 @@ REGISTERS = (
 )
 ACTIONS = ("increase", "decrease")
 APPROXIMATIONS = ("ex2", "rsqrt")
+NARROW = ("e4m3", "e5m2")
 F32 = ir.F32Type
 
 
@@ -177,3 +178,18 @@ class ApproximateOp(Instruction, name="approximate"):
 
     def verify_invariants(self) -> bool:
         return verify_choice(self, "function", APPROXIMATIONS)
+
+
+class NarrowOp(Instruction, name="narrow"):
+    """`result`: two f32 rounded to a type of 8 bits, the first in the lower byte.
+
+    Numbers beyond the largest finite one become that; NaN stays NaN (PTX ISA, cvt.rn.satfinite).
+    """
+
+    to: ir.StringAttr
+    low: ext.Operand[F32]
+    high: ext.Operand[F32]
+    result: ext.Result[I16]
+
+    def verify_invariants(self) -> bool:
+        return verify_choice(self, "to", NARROW)

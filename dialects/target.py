@@ -142,7 +142,8 @@ class Target:
 
     `async_agents` is what sm_90 brought, so that the warps of a CTA can do different things: TMA,
     mbarriers that threads sleep at (mbarrier.try_wait) and that count bytes, elect.sync, clusters
-    and griddepcontrol (PTX ISA, target notes of each).
+    and griddepcontrol (PTX ISA, target notes of each). `narrow_floats` is for the conversion of
+    f32 to floats of 8 bits, which sm_89 brought (PTX ISA, cvt).
     """
 
     chip: str
@@ -153,6 +154,7 @@ class Target:
     launch_control: bool = True
     dependent_launch: bool = False
     async_agents: bool = True
+    narrow_floats: bool = True
     shared_bytes: int = 232_448
     multiprocessor_shared_bytes: int = 233_472
     cta_reserved_shared_bytes: int = 1024
@@ -306,6 +308,7 @@ def _before_agents(chip: str, mma: MmaUnit, kib: int, multiprocessors: int) -> T
         cluster_waits_acquire=False,
         launch_control=False,
         async_agents=False,
+        narrow_floats=chip == "sm_89",
         shared_bytes=(kib - 1) * KIB,
         multiprocessor_shared_bytes=kib * KIB,
         multiprocessors=multiprocessors,

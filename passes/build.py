@@ -22,6 +22,10 @@ def i1() -> ir.Type:
     return ir.IntegerType.get_signless(1)
 
 
+def i16() -> ir.Type:
+    return ir.IntegerType.get_signless(16)
+
+
 def i32() -> ir.Type:
     return ir.IntegerType.get_signless(32)
 

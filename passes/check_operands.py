@@ -5,7 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 from ..dialects import legality
-from ..dialects.dtypes import DTYPES, DType, mix_refusal, operand_dtype, scaled_dtype, stored_dtype
+from ..dialects.dtypes import (
+    BESIDE_DTYPES,
+    DTYPES,
+    DType,
+    mix_refusal,
+    operand_dtype,
+    scaled_dtype,
+    stored_dtype,
+)
+from ..dialects.epilogue import NARROW
 from ..dialects.layout import BLOCKED, LINEAR, TileLayout
 from ..dialects.mlir import ir
 from ..dialects.sm_memory import TileMemoryOp
@@ -314,6 +323,10 @@ def check_store(kernel: KernelOp, op: Any, target: Target) -> None:
     to = op.to if staged else op.view
     if output_of(op) not in outputs_of(kernel):
         raise refused(op, "views: must store to c, the last view, got another; swap it")
+    element = str(ir.MemRefType(output_of(op).type).element_type)
+    if element in NARROW and not target.narrow_floats:
+        rule = f"views: {target.chip} converts nothing to 8-bit floats"
+        raise refused(op, f"{rule}, got an output of {element}; convert it outside")
     split = integers_of(kernel.cluster)[2]
     if (split > 1) != isinstance(op, ReducedStoreOp):
         raise refused(
@@ -387,6 +400,10 @@ def check_element(kernel: KernelOp, op: ElementOp) -> None:
     shape = list(ir.MemRefType(outputs[0].type).shape)[-2:]
     wanted = {"": [], "m": shape[:1], "n": shape[1:], "mn": shape}.get(op.axes.value)
     known = argument_of(op.source) in arguments[2 + len(scale_names(kernel)) : -len(outputs)]
+    stored = stored_dtype(str(op.value.type))
+    if stored is None or stored.name not in BESIDE_DTYPES:
+        known_types = ", ".join(BESIDE_DTYPES)
+        raise refused(op, f"views: must read elements of {known_types}, got {op.value.type}")
     if not known or list(op.source.type.shape) != wanted:
         raise refused(
             op,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator
 from typing import Any
 
-from ..dialects.dtypes import DTYPES, OUTPUT_DTYPES, stored_dtype
+from ..dialects.dtypes import BESIDE_DTYPES, DTYPES, stored_dtype
 from ..dialects.epilogue import SCALAR_OPS, scalar_types
 from ..dialects.errors import CompileError
 from ..dialects.mlir import arith, ir, linalg
@@ -142,8 +142,8 @@ class EpilogueGatherer:
             )
         element = ir.RankedTensorType(value.type).element_type
         dtype = stored_dtype(str(element))
-        if dtype is None or dtype.name not in OUTPUT_DTYPES:
-            takes = ", ".join(DTYPES[name].mlir for name in OUTPUT_DTYPES)
+        if dtype is None or dtype.name not in BESIDE_DTYPES:
+            takes = ", ".join(DTYPES[name].mlir for name in BESIDE_DTYPES)
             raise refused(
                 self.matmul, f"an epilogue operand must hold one of {takes}, got {value.type}"
             )

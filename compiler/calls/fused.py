@@ -68,9 +68,11 @@ def two_steps(
     dtype = DTYPES[operand_type("a", str(a.dtype))]
     result = epilogue(product(dtype.accumulator), *operands)
     wanted = getattr(torch, DTYPES[out_dtype or dtype.result].torch)
-    if isinstance(result, tuple | list):
-        return result[0].to(wanted), *result[1:]
-    return result.to(wanted)
+    results = result if isinstance(result, tuple | list) else (result,)
+    first = results[0]
+    if out_dtype or not (first.is_floating_point() and first.itemsize == 1):
+        first = first.to(wanted)
+    return (first, *results[1:]) if isinstance(result, tuple | list) else first
 
 
 def multiply_fused(
@@ -136,7 +138,9 @@ def _find(
     spec = spec_of(a, b, how.out_dtype)
     frame = Frame.of([*leading, spec.m // _rows(leading, spec), spec.n], spec.batch)
     likes = [_like(*each) for each in enumerate(operands)]
-    spec, made, arguments = import_epilogue(spec, frame, epilogue, likes)
+    spec, made, arguments = import_epilogue(
+        spec, frame, epilogue, likes, c_is_open=not how.out_dtype
+    )
     turned = {
         number
         for number, each in enumerate(arguments, start=2)

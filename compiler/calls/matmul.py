@@ -43,8 +43,9 @@ def matmul(
         be the same, or those of one be 1 or missing: that matrix is shared, and not copied. Sizes
         may be 0: without K the product is 0.
     out: [..., m, n], row-major; it is written and returned. Without it a new one is made.
-    out_dtype: "bf16", "f16", "f32", "f64", "s32", or torch's; by default that of `a`, bf16 for
-        floats of 8 bits, and s32 for integers.
+    out_dtype: "bf16", "f16", "f32", "f64", "s32", "e4m3", "e5m2" (too large a sum becomes the
+        largest number), or torch's; by default that of `a`, bf16 for floats of 8 bits, and s32 for
+        integers.
     target: the chip; by default the GPU's own, and sm_100a on the emulator.
     pipeline, preset: the passes as text, or the name of a preset. Without them the compiler chooses
         a schedule. The kernel is kept in memory and on disk.

@@ -30,7 +30,11 @@ MLIR_TYPES = {
     torch.int32: "i32",
     torch.int64: "i64",
     torch.bool: "i1",
+    torch.float8_e4m3fn: "f8E4M3FN",
+    torch.float8_e5m2: "f8E5M2",
 }
+NARROW = ("f8E4M3FN", "f8E5M2")
+INFINITE_FROM = 61440.0  # of e5m2: half a step beyond its largest number
 FLOATS = ("f32", "bf16", "f16", "f64")
 PREDICATES = {"eq": "oeq", "ne": "une", "lt": "olt", "le": "ole", "gt": "ogt", "ge": "oge"}
 UNARY = {
@@ -141,6 +145,8 @@ class Elements:
             return self.select(value, self.constant(1, type_), self.constant(0, type_))
         if old in ("i32", "i64") and type_ in FLOATS[:3]:
             return self._cast("arith.sitofp", value, type_)
+        if old in FLOATS[:3] and type_ in NARROW:
+            return self._narrowed(value, type_)
         if old not in FLOATS or type_ not in FLOATS:
             raise refused(node, f"must not convert {old} to {type_}, got {name_of(node)}")
         if _bits(type_) < _bits(old):
@@ -148,6 +154,18 @@ class Elements:
         if _bits(old) < _bits(type_):
             return self._cast("arith.extf", value, type_)
         return self._cast("arith.truncf", self._cast("arith.extf", value, "f32"), type_)
+
+    def _narrowed(self, value: Scalar, type_: str) -> Scalar:
+        """In 8 bits as torch does: e4m3 has its largest number beyond it, e5m2 infinity."""
+        wide = value if value.type == "f32" else self._cast("arith.extf", value, "f32")
+        found = self._cast("arith.truncf", wide, type_)
+        if type_ == "f8E5M2":
+            for order, sign, bits in (("oge", 1, "0x7C"), ("ole", -1, "0xFC")):
+                edge = self.constant(sign * INFINITE_FROM, "f32")
+                beyond = self.emit(f"arith.cmpf {order},", wide, edge, result="i1")
+                infinite = self._line(f"arith.constant {bits} : {type_}", type_)
+                found = self.select(beyond, infinite, found)
+        return found
 
     def _cast(self, operation: str, value: Scalar, type_: str) -> Scalar:
         return self._line(f"{operation} {value.name} : {value.type} to {type_}", type_)

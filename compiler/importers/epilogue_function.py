@@ -57,11 +57,13 @@ def import_epilogue(
     frame: Frame,
     function: Callable[..., Any],
     operands: Sequence[TensorLike],
+    c_is_open: bool = False,
 ) -> tuple[MatmulSpec, Epilogue, list[Argument]]:
     """The epilogue of `spec` that a function is, and what its operands are of the function's.
 
     operands: sizes and types of the tensors that the function takes after the sums. The spec comes
-    back with the types of what the function returns behind C.
+    back with the types of what the function returns behind C; with `c_is_open` also with that of C
+    where it is one of 8 bits, which nobody asked for in so many words but the function.
 
     Raises CompileError, at the function's line, for what is no epilogue.
     """
@@ -74,6 +76,8 @@ def import_epilogue(
     axes = tuple(range(len(frame.shape)))
     names = []
     spec = replace(spec, further=tuple(_stored_type(each) for each in results[1:]))
+    if c_is_open and results[0].meta["val"].dtype.itemsize == 1:
+        spec = replace(spec, c_dtype=_stored_type(results[0]))
     for result, dtype in zip(results, spec.outputs, strict=True):
         scalar = body.value(result, axes)
         names.append(body.converted(result, scalar, DTYPES[dtype].mlir).name)

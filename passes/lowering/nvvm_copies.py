@@ -95,6 +95,12 @@ def approximate(op: sm.ApproximateOp) -> ir.Value:
     return llvm.call_intrinsic(op.result.type, name, [op.value], [], [])
 
 
+def narrow(op: sm.NarrowOp) -> ir.Value:
+    """The first operand of cvt goes to the upper half."""
+    name = f"llvm.nvvm.ff.to.{op.to.value}x2.rn"
+    return llvm.call_intrinsic(op.result.type, name, [op.high, op.low], [], [])
+
+
 PATTERNS = {
     sm.SharedAddressOp: shared_address,
     sm.TableOp: table,
@@ -110,4 +116,5 @@ PATTERNS = {
     sm.TryCancelOp: try_cancel,
     sm.QueryCancelOp: query_cancel,
     sm.ApproximateOp: approximate,
+    sm.NarrowOp: narrow,
 }

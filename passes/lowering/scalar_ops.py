@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import partial
 
 from ...dialects import sm
 from ...dialects.epilogue import SCALAR_OPS
-from ...dialects.mlir import arith, ir, vector
+from ...dialects.mlir import arith, ir, llvm, vector
 from ...dialects.tile import ElementOp
 from ...dialects.tile_pieces import ApplyEpilogueOp
 from ...dialects.tile_threads import WriteRowOp
+from .. import build
 from ..base import attributes_of, refused
 from .special_functions import erf, tanh
 
 LOG2_E = 1.4426950408889634
+NARROW = {"f8E4M3FN": "e4m3", "f8E5M2": "e5m2"}
+INFINITE = 0x7C  # of e5m2; the sign is the byte's
 
 
 def apply_epilogue(
@@ -50,7 +54,10 @@ def _lower(op: ir.OpView, operands: list[ir.Value], width: int) -> ir.Value:
         raise refused(op, "not an op that an epilogue can take")
     if name in APPROXIMATIONS:
         return _in_f32(APPROXIMATIONS[name], operands[0], width)
-    result = widened(op.operation.results[0].type, width)
+    element = op.operation.results[0].type
+    if str(element) in NARROW:
+        return _narrow(op, operands, width)
+    result = widened(element, width)
     if name == "arith.extf" and _is_bf16(op) and _has_f16(op):
         return _shifted(operands[0], width)
     attributes = attributes_of(op)
@@ -60,6 +67,50 @@ def _lower(op: ir.OpView, operands: list[ir.Value], width: int) -> ir.Value:
         operands[0] = vector.BroadcastOp(widened(operands[0].type, width), operands[0]).result
     clone = ir.Operation.create(name, results=[result], operands=operands, attributes=attributes)
     return clone.results[0]
+
+
+def _narrow(op: ir.OpView, operands: list[ir.Value], width: int) -> ir.Value:
+    """An op that gives floats of 8 bits, as bytes: LLVM has no such type."""
+    name, element = op.operation.name, op.operation.results[0].type
+    bytes_ = widened(ir.IntegerType.get_signless(8), width)
+    if name == "arith.truncf":
+        return narrowed(operands[0], width, str(element))
+    if name == "arith.constant":
+        number = ir.FloatAttr(op.operation.attributes["value"]).value
+        if str(element) != "f8E5M2" or abs(number) != math.inf:
+            raise refused(op, f"a constant of {element} must be infinite, got {number}; round one")
+        bits = INFINITE if number > 0 else INFINITE - 128
+        return _constant(ir.IntegerAttr.get(ir.IntegerType.get_signless(8), bits), bytes_)
+    if width > 1 and not isinstance(operands[0].type, ir.VectorType):
+        operands[0] = vector.BroadcastOp(widened(operands[0].type, width), operands[0]).result
+    return arith.select(*operands)
+
+
+def narrowed(value: ir.Value, width: int, element: str) -> ir.Value:
+    """Floats as bytes: two by two, each pair by one cvt."""
+    f32, i8 = ir.F32Type.get(), ir.IntegerType.get_signless(8)
+    if value.type != widened(f32, width):
+        value = arith.extf(widened(f32, width), value)
+    parts = [value] if width == 1 else [_part(value, index) for index in range(width)]
+    if width % 2:
+        parts.append(arith.ConstantOp(f32, 0.0).result)
+    pairs = [
+        sm.NarrowOp.of(low=low, high=high, to=NARROW[element], result=build.i16()).result
+        for low, high in zip(parts[::2], parts[1::2], strict=True)
+    ]
+    if width == 1:
+        return arith.trunci(i8, pairs[0])
+    joined = vector.FromElementsOp(ir.VectorType.get([len(pairs)], build.i16()), pairs).result
+    found = vector.bitcast(ir.VectorType.get([2 * len(pairs)], i8), joined)
+    return (
+        found
+        if width % 2 == 0
+        else llvm.shufflevector(ir.VectorType.get([width], i8), found, found, list(range(width)))
+    )
+
+
+def _part(value: ir.Value, index: int) -> ir.Value:
+    return vector.ExtractOp(value, [], [index]).result
 
 
 def _is_bf16(op: ir.OpView) -> bool:

@@ -21,6 +21,7 @@ ADDRESSES_BYTES = 2**47
 # cuTensorMapEncodeTiled (CUDA driver API): globalStrides, boxDim and swizzle.
 UNIT_BYTES = 16
 SWIZZLE_BYTES = {"32B": 32, "64B": 64, "128B": 128}
+NARROWER = ("bf16", "f16", "f32", "e4m3", "e5m2")
 # How many operands the operations of an epilogue take (docs/bundle.md).
 OPERANDS = {
     **dict.fromkeys(("arith.addf", "arith.subf", "arith.mulf", "arith.divf", "arith.addi"), 2),
@@ -148,7 +149,7 @@ def operation_contradictions(operation: Mapping[str, Any], where: str) -> Iterat
     value = attributes.get("value")
     if name == "arith.constant" and not isinstance(value, int | float):
         yield f"{where}.attributes.value: must be a number, got {value!r:.60}"
-    if name == "arith.truncf" and attributes.get("type") not in ("bf16", "f16", "f32"):
+    if name == "arith.truncf" and attributes.get("type") not in NARROWER:
         got_type = attributes.get("type")
         yield f"{where}.attributes.type: must be bf16 or f16, got {got_type!r:.60}"
 

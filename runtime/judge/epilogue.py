@@ -27,6 +27,10 @@ PREDICATES = (
 )
 
 
+LARGEST = {"e4m3": 448.0, "e5m2": 57344.0}
+"""OCP 8-bit Floating Point Specification (OFP8) 1.0, table of formats."""
+
+
 def evaluate(
     epilogue: Mapping[str, Any], accumulator: Interval, tensors: Mapping[str, np.ndarray]
 ) -> Interval:
@@ -46,11 +50,15 @@ def evaluate(
 def round_to(values: np.ndarray, dtype: str) -> np.ndarray:
     """Float64 values rounded to nearest even in f32 and then in `dtype`, as float64 again.
 
-    Integers and f64 stay as they are.
+    Integers and f64 stay as they are. Beyond the largest number of a type of 8 bits there is that
+    number (PTX ISA, cvt.rn.satfinite).
     """
     if dtype in INTEGERS or dtype == "f64":
         return values
     import torch
+
+    if dtype in LARGEST:
+        values = np.clip(values, -LARGEST[dtype], LARGEST[dtype])
 
     single = torch.tensor(np.asarray(values)).to(torch.float32)
     return single.to(torch_dtype(dtype)).to(torch.float64).numpy()

@@ -17,11 +17,12 @@ import numpy as np
 from ..bundles.manifest import epilogues, operands, output, outputs
 from ..element_types import INTEGERS, is_torch
 from .block_scales import decoded, is_coded, with_scales
-from .epilogue import evaluate, round_to
+from .epilogue import LARGEST, evaluate, round_to
 from .intervals import Interval, stacked
 from .sums import sums_of
 
 PRECISIONS = {"bf16": (8, -126), "f16": (11, -14), "f32": (24, -126), "f64": (53, -1022)}
+PRECISIONS |= {"e4m3": (4, -6), "e5m2": (3, -14)}
 """Significant bits and the exponent of the smallest normal number."""
 TF32_MASK = 0xFFFF_E000
 
@@ -71,10 +72,20 @@ def expected_output(
         _matrix(manifest, epilogue, values, index, on_gpu) for index in np.ndindex(*c["shape"][:-2])
     ]
     result = parts[0] if len(c["shape"]) == 2 else stacked(parts)
-    limits = [round_to(part, c["dtype"]) for part in (result.low, result.high)]
+    limits = [result.low, result.high]
+    if not _is_rounded(epilogue, c["dtype"]):
+        limits = [round_to(part, c["dtype"]) for part in limits]
     shape = tuple(c["shape"])
     whole = Interval(limits[0], result.middle, limits[1], result.nan)
     return whole.reshaped(lambda part: np.broadcast_to(part, shape))
+
+
+def _is_rounded(epilogue: Mapping[str, Any], dtype: str) -> bool:
+    """Whether the epilogue gives a type of 8 bits itself: an infinity of it is no overflow."""
+    number = epilogue["result"] - len(epilogue["arguments"])
+    if dtype not in LARGEST or number < 0:
+        return False
+    return epilogue["operations"][number]["attributes"].get("type") == dtype
 
 
 def _matrix(

@@ -76,6 +76,8 @@ def _numpy_output(declared: Mapping[str, Any], like: np.dtype[Any]) -> np.ndarra
 def _numpy_dtype(dtype: str, like: np.dtype[Any]) -> np.dtype[Any]:
     import numpy as np
 
+    if dtype in ("e4m3", "e5m2"):
+        return _narrow_dtype(dtype)
     if dtype != "bf16":
         return np.dtype(NUMPY_NAMES[dtype][0])
     if like.name in ("bfloat16", "uint16", "int16"):
@@ -85,6 +87,18 @@ def _numpy_dtype(dtype: str, like: np.dtype[Any]) -> np.dtype[Any]:
     except ImportError:
         return np.dtype(np.uint16)
     return np.dtype(ml_dtypes.bfloat16)
+
+
+def _narrow_dtype(dtype: str) -> np.dtype[Any]:
+    """Floats of 8 bits, which ml_dtypes alone has."""
+    import numpy as np
+
+    try:
+        import ml_dtypes
+    except ImportError as error:
+        rule = f"an output of {dtype} in numpy needs ml_dtypes, got none"
+        raise LaunchError(f"{rule}; install it, or pass torch tensors") from error
+    return np.dtype(getattr(ml_dtypes, NUMPY_NAMES[dtype][0]))
 
 
 def _torch(declared: Mapping[str, Any]) -> Any:

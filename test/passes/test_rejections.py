@@ -54,7 +54,10 @@ def message_of(action):
             {"a_dtype": "f32", "b_dtype": "f64"},
             "spec: a_dtype and b_dtype must be one type, got f32 and f64; convert one of them",
         ),
-        ({"c_dtype": "i8"}, "spec: c_dtype must be one of bf16, f16, f32, s32, f64, got 'i8'"),
+        (
+            {"c_dtype": "i8"},
+            "spec: c_dtype must be one of bf16, f16, f32, s32, f64, e4m3, e5m2, got 'i8'",
+        ),
         ({"c_dtype": "s32"}, "spec: c_dtype must be bf16, f16 or f32 for sums in f32, got s32"),
         ({"acc_dtype": "f16"}, "spec: acc_dtype must be one of f32, s32, f64, got 'f16'"),
         ({"acc_dtype": "s32"}, "spec: acc_dtype must be f32 for bf16, got s32"),

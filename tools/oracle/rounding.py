@@ -20,14 +20,17 @@ class Format:
     bits: int
     smallest: int
     largest: int
+    most: float | None = None
 
     @property
     def limit(self) -> float:
         """The largest number."""
-        return (2.0 - 2.0 ** (1 - self.bits)) * 2.0**self.largest
+        return self.most or (2.0 - 2.0 ** (1 - self.bits)) * 2.0**self.largest
 
 
 FORMATS = {"f16": Format(11, -14, 15), "bf16": Format(8, -126, 127), "f32": Format(24, -126, 127)}
+# What is beyond their largest number MLIR leaves open; here as in PTX (cvt.satfinite).
+FORMATS |= {"f8E4M3FN": Format(4, -6, 8, 448.0), "f8E5M2": Format(3, -14, 15, 57344.0)}
 
 
 def round_to(values: np.ndarray, name: str, mode: int = NEAREST_EVEN) -> np.ndarray:
@@ -41,6 +44,8 @@ def round_to(values: np.ndarray, name: str, mode: int = NEAREST_EVEN) -> np.ndar
         unit = np.ldexp(1.0, exponents - format_.bits + 1)
         rounded = _to_integer(values / unit, mode) * unit
     kept = np.where(np.isfinite(values), rounded, values)
+    if name.startswith("f8"):
+        return np.clip(kept, -format_.limit, format_.limit)
     return np.where(np.abs(kept) > format_.limit, _overflowed(kept, format_, mode, values), kept)
 
 
