@@ -24,7 +24,7 @@ def copy_atoms(scope: Scope, op: CopyOp) -> None:
     the scales behind the last block of K, which an MMA may read."""
     layout, start, view = op.tile.type.layout, place_of(op.tile), op.view.type
     if view.rank == 2:
-        _make_atoms(scope, op)
+        _make_atoms(op)
         return
     along_mn, along_k = layout.atoms
     rows, blocks = view.shape[:2]
@@ -41,7 +41,7 @@ def copy_atoms(scope: Scope, op: CopyOp) -> None:
         llvm.store(value, build.shared_at(unit * UNIT_BYTES + start), alignment=UNIT_BYTES)
 
 
-def _make_atoms(scope: Scope, op: CopyOp) -> None:
+def _make_atoms(op: CopyOp) -> None:
     """The same of linear scales: a unit of an atom is four blocks of four rows, 32 rows apart.
 
     What the operand does not have is zero.
@@ -50,8 +50,8 @@ def _make_atoms(scope: Scope, op: CopyOp) -> None:
     along_mn, along_k = layout.atoms
     first_row = first_atom(layout, op.i) * SCALE_ATOM_ROWS
     first_block = build.as_i32(op.j) * (along_k * SCALE_ATOM_BLOCKS)
-    units = along_mn * along_k * ATOM_UNITS
-    with build.loop(scope.team.thread, units, scope.team.threads) as unit:
+    units, team = along_mn * along_k * ATOM_UNITS, Team.of(op)
+    with build.loop(team.thread, units, team.threads) as unit:
         atom, line = unit // ATOM_UNITS, unit % ATOM_UNITS
         row = first_row + atom // along_k * SCALE_ATOM_ROWS + line
         block = first_block + atom % along_k * SCALE_ATOM_BLOCKS

@@ -82,6 +82,7 @@ def scaled_case(
     spec["c_dtype"] = draw.choice(("bf16", "f16", "f32"))
     spec |= {"a_major": draw.choice("kkm")} if a.startswith("mxfp8") else {}
     spec |= {"b_major": draw.choice("kkn")} if b.startswith("mxfp8") else {}
+    spec |= {"scale_layout": "linear"} if draw.random() < 0.3 else {}
     options = {"target": target}
     if draw.random() < 0.3:
         return spec, options

@@ -10,6 +10,8 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass
 
+from scaled_linalg import ELEMENTS, FORMS, scaled_text
+
 TARGETS = ("sm_100a", "sm_100a", "sm_90a")
 EXTENTS = (1, 2, 3, 7, 8, 13, 16, 17, 24, 32, 33, 40)
 DEPTHS = (1, 5, 8, 16, 17, 32, 40, 64, 72)
@@ -473,5 +475,24 @@ class Body:
 
 
 def random_problem(seed: int) -> Problem:
-    """The module of a seed."""
-    return Writer(seed).problem()
+    """The module of a seed; one in ten multiplies by scales of blocks."""
+    return scaled_problem(seed) if seed % 10 == 9 else Writer(seed).problem()
+
+
+def scaled_problem(seed: int) -> Problem:
+    """A product of elements and scales of any formats that go together, in any form."""
+    draw = random.Random(f"scaled {seed}")
+    a = draw.choice(tuple(ELEMENTS))
+    b = draw.choice([each for each in ELEMENTS if (each == "nvfp4") == (a == "nvfp4")])
+    block = 16 if a == "nvfp4" else 32
+    m, n, k = (draw.randint(1, 150), draw.randint(1, 60), block * draw.randint(1, 260 // block))
+    majors = [draw.choice("kkm") if each.startswith("mxfp8") else "k" for each in (a, b)]
+    text = scaled_text(
+        *(m, n, k, a, b),
+        form=draw.choice(FORMS),
+        layout=draw.choice(("blocked", "linear")),
+        c=draw.choice(("f32", "bf16", "f16")),
+        a_major=majors[0],
+        b_major="n" if majors[1] == "m" else "k",
+    )
+    return Problem(text, "sm_100a")
