@@ -25,6 +25,7 @@ STEMS = {
 SEVERAL = {
     "ij": ("i", "j"),
     "team": ("thread", "lane", "leader"),
+    "cta_place": ("along_m", "along_n", "first", "leads"),
 }
 LABELLED = ("sm.barriers", "sm.position", "sm.tally")
 MOVES = (

@@ -5,6 +5,7 @@
     sm.prologue           what all threads of the CTA do first
     sm.first_warp         what all lanes of its first warp do
     sm.team               which thread of its team this is, its lane, and whether it leads
+    sm.cta_place          which CTA of its cluster this is
     sm.run                what one elected lane of a team, or of each of its warps, runs alone
     sm.converge           the lanes of each warp wait for each other
     sm.shared_memory      what the CTA takes of it; sm.tensor_memory likewise
@@ -149,7 +150,7 @@ from .sm_tensor_core import (
     WgmmaOp,
     WgmmaWaitOp,
 )
-from .sm_threads import ConvergeOp, FirstWarpOp, PrologueOp, RunOp, TeamOp, WarpsOp
+from .sm_threads import ConvergeOp, CtaPlaceOp, FirstWarpOp, PrologueOp, RunOp, TeamOp, WarpsOp
 from .sm_types import DescriptorType, Sm
 
 __all__ = [
@@ -175,6 +176,7 @@ __all__ = [
     "CpAsyncWaitOp",
     "CtaBarrierOp",
     "CtaMaskOp",
+    "CtaPlaceOp",
     "DescriptorType",
     "EachRankOp",
     "ElectOp",

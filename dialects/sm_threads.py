@@ -92,6 +92,25 @@ class TeamOp(Sm.Operation, name="team"):
         return True
 
 
+class CtaPlaceOp(Sm.Operation, name="cta_place"):
+    """`along_m`, `along_n`: which CTA of its cluster this is; `first`, `leads`: who it works with.
+
+    `first` is the rank of the first CTA with the same part of K. `leads` is true in the leader CTA
+    of a pair, and in each CTA of a kernel without pairs. The op stands behind the prologue of a
+    kernel with clusters. What ops do by the place of the CTA, they do by these values.
+    """
+
+    along_m: ext.Result[I32] = ext.infer_result()
+    along_n: ext.Result[I32] = ext.infer_result()
+    first: ext.Result[I32] = ext.infer_result()
+    leads: ext.Result[I1] = ext.infer_result()
+
+    def verify_invariants(self) -> bool:
+        parent = self.operation.parent
+        around = "nothing" if parent is None else parent.name
+        return around == TEAMS[0] or refuse(self, f"must stand in a kernel, got it in {around}")
+
+
 class RunOp(Sm.Operation, name="run", traits=[ir.NoTerminatorTrait]):
     """The body is for the threads that `by` names alone; the others go on behind it at once.
 

@@ -20,11 +20,13 @@ from ..dialects.tile import AccumulatorOp, KernelOp, TensorMapOp
 from .base import defining_op, refused, walk
 from .clone import constant_of
 from .plan import cluster_of
+from .team import place_op
 
 MEETINGS = (sm.CtaBarrierOp, sm.ClusterBarrierOp)
 AROUND = (FirstWarpOp, sm.FenceOp)
 PLACES = (
     sm.TeamOp,
+    sm.CtaPlaceOp,
     *get_args(MEMORY_OPS),
     sm.BaseDescriptorOp,
     sm.PositionOp,
@@ -38,6 +40,8 @@ BEFORE = (*PLACES, PrologueOp, *AROUND)
 def check_ends(kernel: KernelOp) -> None:
     """Refuse, at the op, a start or an end that leaves out or doubles a part."""
     _check_inits(kernel)
+    if cluster_of(kernel).size > 1:
+        place_op(kernel)
     _Ends(kernel).check()
 
 

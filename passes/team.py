@@ -9,7 +9,8 @@ from typing import Any
 
 from ..dialects import sm
 from ..dialects.mlir import ir
-from ..dialects.sm_threads import LANE, TEAMS, ConvergeOp, RunOp, TeamOp, WarpsOp
+from ..dialects.sm_threads import LANE, TEAMS, ConvergeOp, CtaPlaceOp, RunOp, TeamOp, WarpsOp
+from ..dialects.tile import KernelOp
 from .base import refused
 
 
@@ -58,6 +59,18 @@ def team_op(owner: Any) -> TeamOp:
             "run assign-threads",
         )
     return first
+
+
+def place_op(kernel: KernelOp) -> CtaPlaceOp:
+    """The `sm.cta_place` of a kernel with clusters."""
+    for op in kernel.body.blocks[0].operations:
+        if isinstance(op, CtaPlaceOp):
+            return op
+    raise refused(
+        kernel,
+        "a kernel with clusters must say by sm.cta_place which CTA it runs in, got none; "
+        "run pipes-to-barriers",
+    )
 
 
 @contextmanager

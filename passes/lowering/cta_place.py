@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ...dialects.mlir import arith, ir
+from ...dialects.tile import KernelOp
 from .. import build
 from ..cluster import Cluster
+from ..team import place_op
 
 
 @dataclass(frozen=True)
@@ -24,15 +26,18 @@ class CtaPlace:
     issues: ir.Value | None
 
     @staticmethod
-    def read(cluster: Cluster) -> CtaPlace:
-        """Ask the special registers, at the current insertion point."""
-        x = build.special("cluster_ctaid.x") if cluster.m > 1 else 0
-        y = build.special("cluster_ctaid.y") if cluster.n > 1 else 0
-        first_rank: ir.Value | int = 0
-        if cluster.split > 1 and cluster.loads_together:
-            first_rank = build.special("cluster_ctaid.z") * cluster.plane
-        issues = build.equal(build.as_value(x % 2), 0) if cluster.pair else None
-        return CtaPlace(cluster, x, y, first_rank, issues)
+    def of(kernel: KernelOp, cluster: Cluster) -> CtaPlace:
+        """The values of the kernel's `sm.cta_place`; a CTA alone needs none."""
+        if cluster.size == 1:
+            return CtaPlace(cluster, 0, 0, 0, None)
+        op = place_op(kernel)
+        return CtaPlace(
+            cluster,
+            op.along_m if cluster.m > 1 else 0,
+            op.along_n if cluster.n > 1 else 0,
+            op.first if cluster.split > 1 else 0,
+            op.leads if cluster.pair else None,
+        )
 
     def is_first(self) -> ir.Value | None:
         """Whether this is the cluster's first CTA; None where it is the only one."""

@@ -72,9 +72,10 @@ class PipesToBarriers:
     Tiles of slots that MMAs are told of by matrix descriptors become `sm.operand`: the descriptor
     of the first slot's tile (`sm.base_descriptor`: LBO, SBO, swizzle), moved on to the slot.
 
-    Before the program, one lane initialises the barriers (`sm.prologue`), the first warp allocates
-    tensor memory, and all threads of the CTA, or of its cluster, meet. They meet again behind it
-    where tensor memory is given back or another CTA may still write here.
+    Before the program, one lane initialises the barriers (`sm.prologue`), a CTA of a cluster reads
+    its place there (`sm.cta_place`), the first warp allocates tensor memory, and all threads of the
+    CTA, or of its cluster, meet. They meet again behind it where tensor memory is given back or
+    another CTA may still write here.
     """
 
     name: ClassVar[str] = "pipes-to-barriers"

@@ -21,7 +21,6 @@ from ...dialects.sm_threads import (
     FirstWarpOp,
     PrologueOp,
     RunOp,
-    TeamOp,
     WarpsOp,
     who_runs,
 )
@@ -58,7 +57,7 @@ from ...dialects.tile_threads import (
 from .. import build
 from ..base import operations_named, refused
 from ..clone import is_pure
-from ..team import Team, team_op
+from ..team import Team
 from ..thread_rules import program
 from .clearing import lower_clear_unit
 from .copies import lower_copy
@@ -104,8 +103,9 @@ from .rows import (
 )
 from .scaled_mma import lower_scaled_mma
 from .scaled_mma_sync import lower_scaled_mma_sync
-from .scope import CAST, Scope, elect
+from .scope import CAST, Scope
 from .shifted_copies import lower_copy_together
+from .thread_numbers import NUMBERS, elect, number_in, number_kernel, number_team
 from .thread_sums import (
     hold_sums,
     lower_clear_sums,
@@ -132,12 +132,8 @@ Blocks = dict[type, Callable[[Scope, Any], list[Any]]]
 
 def convert_kernel(scope: Scope, ops: list[Any]) -> None:
     """Convert the program of a kernel, and erase what stood for it."""
-    behind = next(at for at, op in enumerate(ops, 1) if isinstance(op, PrologueOp))
-    replaced = convert(scope, ops[:behind])
-    with ir.InsertionPoint(ops[behind]), ops[behind - 1].location:
-        inside = scope.in_cluster()
-    replaced += convert(inside, ops[behind:])
-    _number_threads(scope)
+    replaced = convert(scope, ops)
+    number_kernel(scope)
     _erase(scope, replaced)
 
 
@@ -150,7 +146,7 @@ def convert(scope: Scope, ops: list[Any]) -> list[Any]:
     lowerings, replaced = LOWERINGS[scope.target.mma.name], []
     for op in ops:
         kind = type(op)
-        if kind in INSTRUCTIONS or kind is TeamOp or (is_pure(op) and kind not in lowerings):
+        if kind in INSTRUCTIONS or kind in NUMBERS or (is_pure(op) and kind not in lowerings):
             continue
         if kind not in BLOCKS and kind not in lowerings:
             raise refused(op, "select-instructions has no lowering for it")
@@ -197,31 +193,12 @@ def _branch(scope: Scope, op: scf.IfOp) -> list[Any]:
 
 
 def _team(scope: Scope, op: WarpsOp) -> list[Any]:
-    """Its threads count from 0 behind those of the warps before."""
-    everyone = Team.of(op)
-    thread = everyone.thread - 32 * op.first.value
+    """An `if` for the threads whose numbers the team has."""
+    thread = number_in(op)
     condition = build.less(thread, 32 * op.warps.value)
     replaced = convert(scope, program(op.body.blocks[0]))
-    own = team_op(op)
-    with ir.InsertionPoint(own), own.location:
-        leader = arith.andi(elect(scope.target, everyone.lane), build.less(thread, 32))
-    _begin(own, thread, everyone.lane, leader)
+    number_team(scope, op, thread)
     return [*replaced, *_move_into(condition, op)]
-
-
-def _number_threads(scope: Scope) -> None:
-    """What the program of the kernel begins with, which patterns read up to here."""
-    op = team_op(scope.kernel)
-    with ir.InsertionPoint(op), op.location:
-        thread = build.special("tid.x")
-        lane, first_warp = thread % 32, build.less(thread, 32)
-        leader = arith.andi(elect(scope.target, lane), first_warp)
-    _begin(op, thread, lane, leader)
-
-
-def _begin(op: TeamOp, thread: ir.Value, lane: ir.Value, leader: ir.Value) -> None:
-    _replace(op, [thread, lane, leader])
-    op.operation.erase()
 
 
 def _region(scope: Scope, op: RunOp) -> list[Any]:

@@ -2,6 +2,7 @@
 
     sm.prologue          one lane: sm.barrier_init of every slot, sm.fence "mbarrier_init",
                          sm.prefetch_tensor_map; then zeros, where `expand-loops` put some
+    sm.cta_place         of a cluster: which of its CTAs this is
     sm.first_warp        sm.tmem_alloc, sm.tmem_relinquish
     sm.cta_barrier       what was done so far is there for all threads
     sm.tmem_base
@@ -38,6 +39,8 @@ def place_ends(kernel: KernelOp, rings: Rings) -> None:
     first = _first(body, (*PLACES, PrologueOp), sums)
     with ir.InsertionPoint(first), kernel.location:
         _fill_prologue(kernel, rings)
+        if rings.cluster.size > 1:
+            sm.CtaPlaceOp()
         base = _take_tensor_memory(kernel, rings)
         # Threads touch global memory once the grids before this one allow it.
         sm.AwaitGridsOp.of()

@@ -1,12 +1,16 @@
-"""What a pattern of `select-instructions` knows: the kernel, its chip and the threads at hand."""
+"""What a pattern of `select-instructions` knows of the kernel, and what stands for values.
+
+What threads know of themselves is in the IR: `Team.of` an op, and `Scope.place`, find the values.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from ...dialects import sm
+from ...dialects.integers import Integer
 from ...dialects.mlir import ir
 from ...dialects.sm_memory import ColumnsOp
 from ...dialects.target import Target
@@ -23,34 +27,23 @@ CAST = "builtin.unrealized_conversion_cast"
 
 @dataclass(frozen=True)
 class Scope:
-    """The kernel's facts.
-
-    `cta` is there once its threads have met. `rows` are those of C where a launch says them, a
-    parameter of the kernel.
-    """
+    """The kernel's facts. Values that its threads have are in the IR: `sm.team`, `sm.cta_place`."""
 
     kernel: KernelOp
     target: Target
     cluster: Cluster
-    rows: ir.Value | None = None
-    cta: CtaPlace | None = None
-
-    def in_cluster(self) -> Scope:
-        """That of the program behind the prologue, where CTAs know their places."""
-        return replace(self, cta=CtaPlace.read(self.cluster))
 
     @property
     def place(self) -> CtaPlace:
-        """The place of this CTA in its cluster."""
-        assert self.cta is not None  # no op of the prologue asks for it
-        return self.cta
+        """The place of this CTA in its cluster, behind the prologue."""
+        return CtaPlace.of(self.kernel, self.cluster)
 
     def extent(self, known: int) -> int | ir.Value:
         """An extent of a view, as `extent_of` gives it: its number or what a launch says."""
         if known != DYNAMIC:
             return known
-        assert self.rows is not None  # check_views lets rows alone be dynamic, with those of c
-        return self.rows
+        # check_views lets rows alone be dynamic, with those of c: the kernel's last parameter
+        return Integer(list(self.kernel.body.blocks[0].arguments)[-1])
 
     @property
     def cta_group(self) -> int:
@@ -76,11 +69,6 @@ class Scope:
         layout B).
         """
         return n // 2 if self.cluster.pair and atom_m == 64 else n
-
-
-def elect(target: Target, lane: ir.Value) -> ir.Value:
-    """True in one lane of the warp: the first, where the chip has no elect.sync."""
-    return build.elect() if target.async_agents else build.equal(lane, 0)
 
 
 def lowered_as(values: ir.Value | Sequence[ir.Value], type_: ir.Type) -> ir.Value:

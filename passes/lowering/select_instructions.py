@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from ...dialects import legality, sm
-from ...dialects.integers import Integer
 from ...dialects.mlir import ir
 from ...dialects.target import Target
 from ...dialects.tile import KernelOp
@@ -71,16 +70,12 @@ def _convert(kernel: KernelOp, target: Target, parameters: list[Parameter]) -> N
     with ir.InsertionPoint.after(team_op(kernel)), kernel.location:
         for parameter in parameters:
             _lower_parameter(entry, parameter)
-        rows = _rows_parameter(entry) if dynamic else None
-    convert_kernel(Scope(kernel, target, cluster_of(kernel), rows), ops)
+        if dynamic:  # the rows of C, behind the pointers
+            entry.add_argument(build.i32(), ir.Location.unknown())
+    convert_kernel(Scope(kernel, target, cluster_of(kernel)), ops)
     for _ in range(views):
         entry.erase_argument(0)
     entry.append_to(made.body)
-
-
-def _rows_parameter(entry: ir.Block) -> Integer:
-    """The rows of C, behind the pointers."""
-    return Integer(entry.add_argument(build.i32(), ir.Location.unknown()))
 
 
 def _lower_parameter(entry: ir.Block, parameter: Parameter) -> None:

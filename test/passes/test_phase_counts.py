@@ -175,6 +175,17 @@ ROWS = {
         "sm.cta_barrier: meeting: all threads must meet by sm.cluster_barrier at the end, got "
         "sm.cta_barrier; add it",
     ),
+    "a cluster whose CTAs have no place": (
+        PAIRS,
+        drop('"sm.cta_place"'),
+        "tile.kernel: a kernel with clusters must say by sm.cta_place which CTA it runs in, got "
+        "none; run pipes-to-barriers",
+    ),
+    "a place that one lane knows": (
+        PAIRS,
+        move('"sm.cta_place"', '"sm.barrier_init"'),
+        "sm.cta_place: must stand in a kernel, got it in sm.run",
+    ),
     "a meeting without a fence": (
         ROLES,
         drop('"tcgen05_before"', -1),

@@ -1,7 +1,10 @@
 // The leader CTA of a pair announces the bytes of both, and its MMAs are committed to the barriers of both.
 // Each warp that has read the sums arrives in the leader. At the end a CTA waits until its slots are empty.
+// Behind the prologue, each CTA of a cluster knows its place in it.
 // RUN: tilewright opt %s --passes 'tma-insertion,epilogue-staging,clustering{pair=true},warp-specialization,pipes-to-barriers' | filecheck %s
 
+// CHECK:     "sm.prefetch_tensor_map"
+// CHECK:     %{{.*}}:4 = "sm.cta_place"() : () -> (i32, i32, i32, i1)
 // CHECK:     "sm.tmem_alloc"(%{{.*}}) {columns = 64 : i64, cta_group = 2 : i64}
 // CHECK:     "sm.fence"() {kind = "tcgen05_before"}
 // CHECK-NEXT: "sm.cluster_barrier"
