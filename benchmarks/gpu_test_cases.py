@@ -76,6 +76,7 @@ def cases(target: str) -> Iterator[Case]:
     yield from _random_specs()
     yield from _types(target)
     yield from _stacks(target)
+    yield from _outputs()
 
 
 def _prefixes() -> Iterator[Case]:
@@ -208,6 +209,24 @@ def _stacks(target: str) -> Iterator[Case]:
         stack = STACKS[at % len(STACKS)]
         spec = MatmulSpec(*shape, c_dtype=c, a_major=a, b_major=b, **stack)
         yield Case("stacks", f"stack-{name}-{a}{b}-{c}", spec, pipeline, last)
+
+
+def _outputs() -> Iterator[Case]:
+    """Outputs beside C, and outputs of 8-bit floats; `outputs-` in their names."""
+    kinds = {
+        "bf16-f32": {"further": ("f32",)},
+        "e4m3": {"c_dtype": "e4m3"},
+        "e5m2-f16-e4m3": {"c_dtype": "e5m2", "further": ("f16", "e4m3")},
+    }
+    for kind, fields in kinds.items():
+        for prefix in PREFIXES:
+            spec = MatmulSpec(*SHAPE, **fields)
+            yield Case("outputs", f"outputs-{kind}-{prefix}", spec, DEFAULT_PIPELINE, prefix)
+        for shape in (*ODD_SHAPES, SHAPE):
+            spec = MatmulSpec(*shape, **fields)
+            yield Case("outputs", f"outputs-{kind}-chosen-{_joined(shape)}", spec)
+        stack = MatmulSpec(*STACK_SHAPE, batch=3, **fields)
+        yield Case("outputs", f"outputs-{kind}-stack", stack)
 
 
 def _units(target: str) -> Iterator[Case]:

@@ -79,6 +79,16 @@ def test_the_set_holds_stacks_of_every_prefix_with_and_without_a_shared_matrix(s
     assert all(case.spec.batch == 3 for case in found)
 
 
+def test_each_of_several_outputs_is_judged(script, monkeypatch, tmp_path):
+    make, cases = script("gpu_test_bundles"), script("gpu_test_cases")
+    those = [case for case in cases.cases("sm_90a") if case.group == "outputs"]
+    assert {case.last for case in those} >= set(cases.PREFIXES)
+    spec = MatmulSpec(40, 24, 16, c_dtype="e5m2", further=("f32",))
+    monkeypatch.setattr(make, "cases", lambda target: iter([cases.Case("outputs", "two", spec)]))
+    assert run(script, monkeypatch, "gpu_test_bundles", tmp_path, "--target", "sm_90a") == 0
+    assert run(script, monkeypatch, "gpu_test", tmp_path, "--device", "cpu") == 0
+
+
 def test_stacks_and_f64_are_judged_as_any_others(script, monkeypatch, tmp_path):
     make, case = script("gpu_test_bundles"), script("gpu_test_cases").Case
     spec = MatmulSpec(5, 9, 7, "f64", "f64", "f64", "f64", batch=2)

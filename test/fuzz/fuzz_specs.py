@@ -41,6 +41,7 @@ SCALED_PRODUCTS = (
 CLUSTERS = ("clustering{shape=2x1 pair=true}", "clustering{shape=2x2}", "clustering")
 COPIES = ("copy-insertion", "swizzle-selection", "pipelining{stages=2}", "persistence{ctas=2}")
 WITHOUT_TMA = ("sm_80", "sm_86", "sm_89")
+FURTHER = ("f32", "bf16", "f16", "e4m3", "e5m2")
 TARGETS = ("sm_100a", "sm_90a", "sm_120a", *WITHOUT_TMA)
 
 
@@ -60,6 +61,9 @@ def random_case(seed: int) -> tuple[dict[str, Any], dict[str, Any]]:
     options: dict[str, Any] = {"target": target}
     if draw.random() < 0.6:
         options["pipeline"] = _pipeline(draw, target, k_per_mma)
+    beside = random.Random(f"outputs {seed}")  # leaves what else a seed draws as it was
+    if names[3] == "f32" and beside.random() < 0.3:
+        stack |= {"further": tuple(beside.choices(FURTHER, k=beside.randint(1, 2)))}
     return {**sizes, **dtypes, **majors, **stack}, options
 
 
