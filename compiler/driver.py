@@ -16,6 +16,7 @@ from ..dialects.errors import CompileError
 from ..dialects.mlir import ir, llvm_ir_of
 from ..dialects.target import find_target
 from ..dialects.tile import MatmulOp
+from ..dialects.tile_groups import GroupedMatmulOp
 from ..dialects.tile_scales import ScaledMatmulOp
 from ..dialects.verify import logical_shape
 from ..passes.base import DEFAULT_TARGET, MMA_ATTRIBUTE, PassLog, target_of, walk
@@ -328,7 +329,9 @@ def _spec_of(module: ir.Module) -> MatmulSpec:
     dtypes = (a.name, b.name, c.name, a.accumulator)
     majors = {"a_major": a_major, "b_major": b_major}
     stacked = {"a_stacked": matmul.a.type.rank == 3, "b_stacked": matmul.b.type.rank == 3}
-    batch = {"batch": stack[0], **stacked} if stack else {}
+    batch: dict[str, Any] = {"batch": stack[0], **stacked} if stack else {}
+    if isinstance(matmul, GroupedMatmulOp):
+        batch = {"groups": matmul.b.type.shape[0]}
     return MatmulSpec(m, n, k, *dtypes, **majors, **batch, further=further_of(matmul))
 
 

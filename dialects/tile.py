@@ -35,6 +35,8 @@
     tile.clear_unit   16 bytes of a slot's tile that no copy fills
     tile.batch        (batch, row): the matrix of a stack, and the M tile in it, of a place along M
     tile.matrix       the view, or tensor map, of one matrix of a stack
+    tile.grouped_matmul  the same of groups of rows, each with a matrix of its own; tile.group says
+                      which group a place along M is of, tile.group_rows takes its rows
     tile.element      inside f: the element of another operand beside the one computed
     tile.keep         inside f: the element of a further output; tile.kept: the whole of it
     tile.yield        ends the region that computes f on one element
@@ -110,6 +112,10 @@ class MatmulOp(Tile.Operation, name="matmul"):
         if list(self.c.type.shape) != wanted:
             shown = "x".join(map(str, wanted))
             return refuse(self, f"c must be {shown}, got {list(self.c.type.shape)}")
+        return self._verify_types()
+
+    def _verify_types(self) -> bool:
+        """What an MMA takes, and what the epilogue makes of its sums."""
         dtype = operand_dtype(str(self.a.type.element_type))
         if dtype is None:
             return refuse(self, f"a must hold what an MMA takes, got {self.a.type.element_type}")

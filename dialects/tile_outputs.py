@@ -14,7 +14,7 @@ from .mlir import ext, ir
 from .tile_types import Tile
 from .verify import refuse
 
-PRODUCTS = ("tile.matmul", "tile.scaled_matmul")
+PRODUCTS = ("tile.matmul", "tile.scaled_matmul", "tile.grouped_matmul")
 
 
 class KeepOp(Tile.Operation, name="keep"):

@@ -4,6 +4,7 @@
     compile         a spec, or linalg on tensors → PTX, cubin and manifest
     compile_module  a module of torch → one kernel
     load            a bundle → a function of arrays
+    grouped_mm      the products of groups of rows, as torch.nn.functional.grouped_mm has them
     scaled_mm       the product of scaled operands, as torch.nn.functional.scaled_mm has it
     emulate         PTX of any compiler, run on the CPU
 
@@ -17,6 +18,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from .compiler.calls.grouped import grouped_mm
     from .compiler.calls.matmul import matmul
     from .compiler.calls.module import compile_module
     from .compiler.calls.scaled import scaled_mm
@@ -36,6 +38,7 @@ __all__ = [
     "compile",
     "compile_module",
     "emulate",
+    "grouped_mm",
     "load",
     "matmul",
     "scaled_mm",
@@ -52,6 +55,7 @@ _HOMES = {
     "load": ("runtime.launch.kernel", "load"),
     "matmul": ("compiler.calls.matmul", "matmul"),
     "scaled_mm": ("compiler.calls.scaled", "scaled_mm"),
+    "grouped_mm": ("compiler.calls.grouped", "grouped_mm"),
 }
 
 

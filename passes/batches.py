@@ -1,4 +1,7 @@
-"""Views and tensor maps of one matrix of a stack, seen through to the stack (`tile.matrix`)."""
+"""Views and tensor maps of one matrix of a stack, seen through to the stack (`tile.matrix`).
+
+Likewise those of the rows of one group (`tile.group_rows`).
+"""
 
 from __future__ import annotations
 
@@ -7,9 +10,11 @@ from typing import Any
 from ..dialects.mlir import ir
 from ..dialects.tile import KernelOp
 from ..dialects.tile_batches import BatchOp, MatrixOp, map_of_stack, view_of_matrix
+from ..dialects.tile_groups import GroupRowsOp
 from ..dialects.tile_loads import TensorMapOp
 from ..dialects.tile_types import TensorMapType, element_bytes
 from .base import walk
+from .groups import rows_of_group
 
 STEP_ATTRIBUTE = "step_bytes"
 
@@ -22,8 +27,10 @@ def matrix_of(value: ir.Value) -> MatrixOp | None:
 
 
 def stack_of(value: ir.Value) -> Any:
-    """The view or map that a matrix's is taken from, or the value itself."""
-    matrix = matrix_of(value)
+    """The view or map that a matrix, or a group's rows, are taken from, or the value itself."""
+    matrix, rows = matrix_of(value), rows_of_group(value)
+    if rows is not None:
+        return rows.whole
     return value if matrix is None else matrix.stack
 
 
@@ -49,12 +56,18 @@ def set_map(map_: Any, type_: TensorMapType) -> None:
         define = map_definition(map_)
         count, stride_bytes = steps_of(define.view)
         define.map.set_type(map_of_stack(type_, count, stride_bytes))
+    if rows_of_group(map_) is not None:
+        map_definition(map_).map.set_type(type_)
     map_.set_type(type_)
 
 
 def map_of_view(view: Any, type_: TensorMapType) -> ir.Value:
     """Emit the map of a view; of a matrix, that of its stack here, and the matrix's beside it."""
-    matrix = matrix_of(view)
+    matrix, rows = matrix_of(view), rows_of_group(view)
+    if rows is not None:
+        whole = TensorMapOp(map=type_, view=rows.whole).map
+        with ir.InsertionPoint.after(rows.operation), rows.location:
+            return GroupRowsOp(whole=whole, first=rows.first, count=rows.count, part=type_).part
     if matrix is None:
         return TensorMapOp(map=type_, view=view).map
     whole = TensorMapOp(map=map_of_stack(type_, *steps_of(matrix.stack)), view=matrix.stack).map
@@ -80,10 +93,10 @@ def step_bytes(view: ir.Value) -> int:
 
 
 def drop_unused(kernel: KernelOp) -> None:
-    """Drop the views of matrices that nothing reads any more."""
-    for matrix in walk(kernel, MatrixOp):
-        if not list(matrix.matrix.uses):
-            matrix.operation.erase()
+    """Drop the views of matrices and of groups' rows that nothing reads any more."""
+    for part in walk(kernel, MatrixOp | GroupRowsOp):
+        if not list(part.operation.results[0].uses):
+            part.operation.erase()
 
 
 def batch_of(kernel: KernelOp) -> BatchOp | None:

@@ -53,6 +53,7 @@ from ..dialects.tile import (
     YieldOp,
 )
 from ..dialects.tile_batches import BatchOp, MatrixOp
+from ..dialects.tile_groups import GroupOp, GroupRowsOp
 from ..dialects.tile_sums import ViewMmaOp
 from ..dialects.tile_types import Tile
 from .base import COUNTS, SOURCE_ATTRIBUTE, refuse_unread, refused, target_of, walk
@@ -74,8 +75,9 @@ HANDLES = (CtaTileOp, *FREE)
 ROLES = (RoleOp, WarpsOp)
 TILE_LOOPS = (ForEachTileOp, ForEachClaimOp, ForEachTurnOp)
 LOADS = (LoadOp, TmaLoadOp, TmaMulticastOp, CopyOp)
-NO_PART_OF_A_KERNEL = (MatmulOp, KernelOp, ElementOp, YieldOp, BatchOp, MatrixOp)
-OF_STACKS = frozenset({"tiles", "count"})
+PARTS = (BatchOp, MatrixOp, GroupOp, GroupRowsOp)
+NO_PART_OF_A_KERNEL = (MatmulOp, KernelOp, ElementOp, YieldOp, *PARTS)
+OF_STACKS = frozenset({"tiles", "count", "tile", "together", "extent"})
 OURS = {
     op: frozenset(field.name for field in op._fields if type(field).__name__ == "AttributeDef")
     | (COUNTS if op._ODS_OPERAND_SEGMENTS else frozenset())
@@ -194,7 +196,7 @@ class Check:
             self._block(list(members(op.body)), (*loops, op), top=False)
         elif op.operation.name in ARITHMETIC:
             refuse_unread(op, ARITHMETIC[op.operation.name])
-        elif isinstance(op, BatchOp | MatrixOp):
+        elif isinstance(op, PARTS):
             refuse_unread(op, OF_STACKS)
         else:
             raise refused(
@@ -268,7 +270,7 @@ class Check:
         for op in self.ops:
             if isinstance(op, (*ROLES, *HANDLES)):
                 continue
-            if isinstance(op, BatchOp | MatrixOp):
+            if isinstance(op, PARTS):
                 continue
             if type(op) in OURS or op.operation.name not in ARITHMETIC:
                 raise refused(

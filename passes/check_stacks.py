@@ -14,11 +14,16 @@ from ..dialects.tile_batches import BatchOp, MatrixOp
 from ..dialects.tile_loads import TensorMapOp
 from ..dialects.tile_types import TensorMapType, integers_of
 from .base import refused, walk
+from .check_groups import check_groups
+from .groups import group_of
 from .indices import linear_form, place_of, span
 
 
 def check_stacks(kernel: KernelOp) -> None:
     """What all ops together say."""
+    if group_of(kernel) is not None:
+        check_groups(kernel)
+        return
     arguments = list(kernel.body.blocks[0].arguments)
     ranks = [ir.MemRefType(argument.type).rank for argument in arguments]
     batches, matrices = walk(kernel, BatchOp), walk(kernel, MatrixOp)

@@ -7,7 +7,14 @@ from typing import Any
 
 from ..dialects.mlir import arith, ir, scf
 
-PURE = ("tile.batch", "tile.matrix", "tile.tile_count", "memref.dim")
+PURE = (
+    "tile.batch",
+    "tile.matrix",
+    "tile.group",
+    "tile.group_rows",
+    "tile.tile_count",
+    "memref.dim",
+)
 Mapping = dict[ir.Value, ir.Value]
 
 

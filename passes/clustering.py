@@ -53,6 +53,7 @@ from .base import (
 )
 from .batches import batch_of, map_definition, set_map, view_of_map
 from .clone import index_constant
+from .groups import group_of, whole_groups
 from .indices import differs_along
 from .rings import is_operand_ring, retype_ring
 from .tensor_maps import load_map_type, multicast_map
@@ -188,6 +189,9 @@ def _set_cluster(kernel: KernelOp, shape: tuple[int, int]) -> None:
     batch = batch_of(kernel)
     if batch is not None:
         rounded[0] = _whole_matrices(batch, shape[0])
+    group = group_of(kernel)
+    if group is not None:
+        rounded[0] = whole_groups(group, shape[0])
     kernel.operation.attributes["grid"] = integers([*rounded, parts])
     kernel.operation.attributes["cluster"] = integers([*shape, parts])
 

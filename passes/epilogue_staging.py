@@ -36,6 +36,7 @@ from ..dialects.tile_types import SmemType, element_bytes
 from ..dialects.verify import can_write_matrices
 from .base import PassLog, one_of, option, refused, require, target_of, the_kernel, walk
 from .batches import drop_unused, map_of_view, step_bytes
+from .groups import rows_of_group
 from .outputs import outputs_of
 from .persistence import parse_auto, parse_positive
 from .rings import used_shared_bytes
@@ -91,7 +92,8 @@ class EpilogueStaging:
         layout = self._piece(kernel, store)
         view = store.view.type
         reason = (
-            tma_refusal(view, layout, target)
+            _of_group(store)
+            or tma_refusal(view, layout, target)
             or legality.stack_pitch(target, step_bytes(store.view))
             or _partial(view)
             or _narrow(store, layout, target)
@@ -182,6 +184,11 @@ def _map(view: Any, smem: SmemType) -> ir.Value:
 def _partial(view: ir.MemRefType) -> str | None:
     """Why TMA would write beyond a row."""
     return legality.stored_rows(view.shape[1] * element_bytes(view.element_type))
+
+
+def _of_group(store: StoreOp) -> str | None:
+    """Why TMA would write beyond the last row."""
+    return None if rows_of_group(store.view) is None else "rows of a group end anywhere"
 
 
 def _narrow(store: StoreOp, piece: TileLayout, target: Target) -> str | None:

@@ -44,6 +44,7 @@ from .base import defining_op
 from .build import as_i32, constant, less, loop, when
 from .clone import copy_region
 from .dynamic_rows import rows_of
+from .groups import rows_of_group
 from .places import ATOM_M, PAIR, PAIR_EVERY, ROWS_APART
 from .plan import cluster_of
 from .tmem_reads import TmemRead, store_read
@@ -103,13 +104,21 @@ def expand_store(
 ) -> None:
     """Write out one store; sums of tensor memory in the way that is given."""
     with ir.InsertionPoint(store), store.location:
-        height = None if lies_inside(kernel, store, "i") else rows_of(store.view)
+        height = rows_of_store(kernel, store)
         if target.has_tensor_memory:
             store_tensor_memory(kernel, store, height)
             hand_back(store)
         else:
             _store_pairs(kernel, store, target, height)
     store.operation.erase()
+
+
+def rows_of_store(kernel: KernelOp, store: StoreOp) -> Height:
+    """Rows of C that a tile may lie outside of, those of its group if it has one; None for none."""
+    rows = rows_of_group(store.view)
+    if rows is not None:
+        return as_i32(rows.count)
+    return None if lies_inside(kernel, store, "i") else rows_of(store.view)
 
 
 def store_columns(kernel: KernelOp, store: StoreOp, height: Height) -> None:

@@ -11,11 +11,12 @@ from typing import Any
 from ..dialects.mlir import ir, scf
 from ..dialects.tile import CtaTileOp, KernelOp, PairRankOp, SplitRankOp
 from ..dialects.tile_batches import BatchOp
+from ..dialects.tile_groups import GroupOp, tiles_of_groups
 from ..dialects.tile_place import PlaceOp
 from ..dialects.tile_types import DYNAMIC, integers_of
 from .clone import constant_of, iterations_of
 
-PLACES = (CtaTileOp, PlaceOp, BatchOp, PairRankOp, SplitRankOp)
+PLACES = (CtaTileOp, PlaceOp, BatchOp, GroupOp, PairRankOp, SplitRankOp)
 
 
 @dataclass(frozen=True)
@@ -80,7 +81,7 @@ def _extents(kernel: KernelOp, place: ir.Value) -> list[int]:
     if isinstance(place.owner, ir.Block):
         return integers_of(ir.ArrayAttr(place.owner.owner.attributes["tiles"]))
     op: Any = place.owner.opview
-    if isinstance(op, BatchOp):
+    if isinstance(op, BatchOp | GroupOp):
         return []
     return integers_of(kernel.grid if isinstance(op, CtaTileOp) else op.tiles)
 
@@ -103,6 +104,8 @@ def _values(kernel: KernelOp, value: ir.Value) -> range | None:
         op = value.owner.opview
         if isinstance(op, BatchOp):
             return range((op.tiles if value == op.row else op.count).value)
+        if isinstance(op, GroupOp):
+            return _values_of_group(op, value)
         if isinstance(op, CtaTileOp | PlaceOp):
             extents = kernel.grid if isinstance(op, CtaTileOp) else op.tiles
             return range(integers_of(extents)[ir.OpResult(value).result_number])
@@ -114,6 +117,14 @@ def _values(kernel: KernelOp, value: ir.Value) -> range | None:
     if "tiles" not in loop.operation.attributes:
         return None
     return range(integers_of(loop.tiles)[number])
+
+
+def _values_of_group(op: GroupOp, value: ir.Value) -> range | None:
+    """The groups, or the places that one with all rows has."""
+    if value == op.group:
+        return range(op.offsets.type.shape[0])
+    places = tiles_of_groups(op.extent.value, 1, op.tile.value, op.together.value)
+    return range(places) if value == op.row else None
 
 
 def differs_along(value: ir.Value, axis: int) -> bool:
@@ -128,7 +139,7 @@ def place_of(value: ir.Value) -> int | None:
         is_tile = "tiles" in value.owner.owner.attributes
         return ir.BlockArgument(value).arg_number if is_tile else None
     op = value.owner.opview
-    if isinstance(op, BatchOp):
+    if isinstance(op, BatchOp | GroupOp):
         return place_of(op.i) if value == op.row else None
     is_tile = isinstance(op, CtaTileOp | PlaceOp)
     return ir.OpResult(value).result_number if is_tile else None

@@ -32,6 +32,7 @@ from ..dialects.entry_names import name_refusal
 from ..dialects.errors import CompileError
 from ..dialects.mlir import func, ir, linalg
 from ..dialects.tile import MatmulOp, YieldOp
+from ..dialects.tile_groups import GroupedMatmulOp
 from ..dialects.tile_outputs import KeepOp, KeptOp, kept_by
 from ..dialects.tile_scales import ScaledMatmulOp
 from .accepted_ops import check_accepted
@@ -50,16 +51,20 @@ class Normalize:
     """linalg on tensors → one `tile.matmul` with operand layouts and epilogue region.
 
     A product of operands that are elements times scales of blocks becomes a `tile.scaled_matmul`,
-    and one that stands there already stays as it is.
+    and one that stands there already stays as it is. So does a `tile.grouped_matmul`.
     """
 
     name: ClassVar[str] = "normalize"
-    makes: ClassVar[tuple[str, ...]] = ("tile.matmul", "tile.scaled_matmul")
+    makes: ClassVar[tuple[str, ...]] = (
+        "tile.matmul",
+        "tile.scaled_matmul",
+        "tile.grouped_matmul",
+    )
 
     def __call__(self, module: ir.Module, log: PassLog) -> None:
-        if walk(module, ScaledMatmulOp):  # an entry beside linalg
+        for entry in walk(module, ScaledMatmulOp | GroupedMatmulOp):  # entries beside linalg
             check_matmuls(module)
-            log.did("took tile.scaled_matmul as it is")
+            log.did(f"took {entry.operation.name} as it is")
             return
         check_accepted(module)
         function = _the_function(module)

@@ -39,6 +39,7 @@ from ..dialects.tile_types import AccumulatorType, SmemType, integers, integers_
 from .base import PassLog, option, refused, require, target_of, the_kernel, walk
 from .batches import view_of_map
 from .clone import constant_of, index_constant, iterations_of
+from .groups import group_of
 from .indices import linear_form
 from .persistence import parse_positive
 from .rings import used_shared_bytes
@@ -62,6 +63,8 @@ class SplitK:
             return
         broken = legality.one_program(target_of(module))
         require(kernel, broken, f"drop {self.name}", f"{self.name}: ")
+        if group_of(kernel) is not None:
+            raise refused(kernel, "split-k: rows must be of one group, got groups; drop split-k")
         loop, store = _check_place(kernel)
         _check_steps(kernel, loop, self.parts)
         self._check_size(kernel, store, target_of(module))

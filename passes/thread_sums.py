@@ -16,9 +16,7 @@ from ..dialects.tile import KernelOp, MmaOp, StoreOp
 from ..dialects.tile_sums import HasSumsOp, SumsPlaceOp, SumsRowOp, ViewMmaOp
 from ..dialects.tile_types import AccumulatorType, element_bytes
 from .build import as_i32, less, when
-from .dynamic_rows import rows_of
-from .expand_rows import write_row
-from .whole import lies_inside
+from .expand_rows import rows_of_store, write_row
 
 MMAS = MmaOp | ViewMmaOp
 
@@ -39,7 +37,7 @@ def expand_shares(kernel: KernelOp, store: StoreOp) -> None:
     """Write out one store: each of a thread's rows by itself, where the view has it."""
     share, (m, n) = share_of(kernel, store.acc), store.acc.type.shape
     with ir.InsertionPoint(store), store.location:
-        height = None if lies_inside(kernel, store, "i") else rows_of(store.view)
+        height = rows_of_store(kernel, store)
         has = HasSumsOp(acc=store.acc).has if share.threads < kernel.threads.value else None
         place = SumsPlaceOp(acc=store.acc)
         row, column = as_i32(store.i) * m + place.row, as_i32(store.j) * n + place.column

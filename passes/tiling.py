@@ -39,6 +39,13 @@ from ..dialects.tile import (
     StoreOp,
 )
 from ..dialects.tile_batches import BatchOp, MatrixOp, view_of_matrix
+from ..dialects.tile_groups import (
+    OFFSETS,
+    GroupedMatmulOp,
+    GroupOp,
+    GroupRowsOp,
+    tiles_of_groups,
+)
 from ..dialects.tile_outputs import kept_by, kept_of
 from ..dialects.tile_scales import ScaledMatmulOp
 from ..dialects.tile_sums import ViewMmaOp
@@ -65,6 +72,7 @@ from .base import (
 )
 from .batches import batch_of
 from .clone import copy_region, erase_dead
+from .groups import group_of
 from .outputs import output_names
 from .scaled_tiling import (
     check_scaled_tile,
@@ -265,19 +273,27 @@ def epilogue_tensors(matmul: MatmulOp) -> list[ir.Value]:
     return sorted(sources, key=lambda source: ir.BlockArgument(source).arg_number)
 
 
+def _beside(matmul: MatmulOp) -> dict[str, ir.Value]:
+    """What an op takes beside A and B, by the names of the kernel's arguments."""
+    if isinstance(matmul, GroupedMatmulOp):
+        return {OFFSETS: matmul.offsets}
+    return scales_of(matmul)
+
+
 def _build_kernel(
     matmul: MatmulOp, tile: tuple[int, int, int], threads: int, operands: str, target: Target
 ) -> KernelOp:
     function = matmul.operation.parent.opview
-    scales = scales_of(matmul)
+    beside, kept = _beside(matmul), kept_of(matmul)
     sources = epilogue_tensors(matmul)
-    kept = kept_of(matmul)
-    names = ["a", "b", *scales, *(f"e{index}" for index in range(len(sources)))]
+    names = ["a", "b", *beside, *(f"e{index}" for index in range(len(sources)))]
     names += output_names(1 + len(kept))
-    sources = [*scales.values(), *sources]
+    sources = [*beside.values(), *sources]
     _check_dynamic(matmul)
     *stack, n = (extent_of(matmul.c.type, dim) for dim in range(matmul.c.type.rank))
     along_m = DYNAMIC if stack == [DYNAMIC] else prod(stack[:-1]) * _tiles(stack[-1], tile[0])
+    if isinstance(matmul, GroupedMatmulOp):
+        along_m = tiles_of_groups(stack[0], matmul.b.type.shape[0], tile[0], 1)
     grid = [along_m, _tiles(n, tile[1]), 1]
     i64 = ir.IntegerType.get_signless(64)
     with ir.InsertionPoint(function), matmul.location:
@@ -300,9 +316,12 @@ def _build_kernel(
     with ir.InsertionPoint(block), matmul.location:
         _build_body(matmul, block.arguments, tile, operands, target)
     views_of = dict(zip(sources, list(block.arguments)[2:], strict=False))
-    batch = batch_of(kernel)
+    batch, group = batch_of(kernel), group_of(kernel)
     for element in walk(kernel, ElementOp):
-        _read_view(element, views_of[element.source], batch)
+        if group is not None:
+            _read_group(element, views_of[element.source], group)
+        else:
+            _read_view(element, views_of[element.source], batch)
     return kernel
 
 
@@ -322,11 +341,23 @@ def _check_dynamic(matmul: MatmulOp) -> None:
         raise refused(matmul, f"tiling: M alone may be dynamic, of one matrix, got {got}")
 
 
+def _read_group(element: ElementOp, view: ir.Value, group: GroupOp) -> None:
+    """Let the epilogue read the rows of its group, or what its group has of a stack."""
+    axes = element.axes.value
+    with ir.InsertionPoint.after(group.operation), element.location:
+        if axes.startswith("b"):
+            view = _matrix(view, group.group)
+        elif axes.startswith("m"):
+            view = _rows(view, group)
+    element.operation.attributes["axes"] = ir.StringAttr.get(axes.removeprefix("b"))
+    element.operation.operands[0] = view
+
+
 def _read_view(element: ElementOp, view: ir.Value, batch: BatchOp | None) -> None:
     """Let the epilogue read a view of the kernel, of a stack that of the tile's matrix."""
     if batch is not None and element.axes.value.startswith("b"):
         with ir.InsertionPoint.after(batch.operation), element.location:
-            view = _matrix(view, batch)
+            view = _matrix(view, batch.batch)
         element.operation.attributes["axes"] = ir.StringAttr.get(element.axes.value[1:])
     element.operation.operands[0] = view
 
@@ -372,9 +403,14 @@ def _build_body(
     if c.type.rank == 3:
         batch = _batch(cta, c.type, m)
         a, b, *outputs = (
-            each if each.type.rank == 2 else _matrix(each, batch) for each in (a, b, *outputs)
+            each if each.type.rank == 2 else _matrix(each, batch.batch) for each in (a, b, *outputs)
         )
         place = batch.row
+    if isinstance(matmul, GroupedMatmulOp):
+        group = _group(cta, others[0], c.type.shape[0], m)
+        a, b = _rows(a, group), _matrix(b, group.group)
+        outputs = [_rows(each, group) for each in outputs]
+        place = group.row
     accumulator_type = AccumulatorType.of(m, n, matmul.epilogue.blocks[0].arguments[0].type)
     acc = AccumulatorOp(acc=accumulator_type).acc
     zero, one = _index(0), _index(1)
@@ -436,9 +472,23 @@ def _batch(cta: CtaTileOp, c: ir.MemRefType, tile_m: int) -> BatchOp:
     return BatchOp(i=cta.i, **sizes, batch=index, row=index)
 
 
-def _matrix(view: Any, batch: BatchOp) -> ir.Value[Any]:
+def _matrix(view: Any, batch: ir.Value) -> ir.Value[Any]:
     """The view of the tile's matrix."""
-    return MatrixOp(stack=view, batch=batch.batch, matrix=view_of_matrix(view.type)).matrix
+    return MatrixOp(stack=view, batch=batch, matrix=view_of_matrix(view.type)).matrix
+
+
+def _group(cta: CtaTileOp, offsets: Any, extent: int, tile_m: int) -> GroupOp:
+    """Which group the place of a CTA along M belongs to."""
+    i64, index = ir.IntegerType.get_signless(64), ir.IndexType.get()
+    sizes = {"tile": tile_m, "together": 1, "extent": extent}
+    how = {name: ir.IntegerAttr.get(i64, size) for name, size in sizes.items()}
+    found = dict.fromkeys(("group", "row", "first", "count"), index)
+    return GroupOp(i=cta.i, offsets=offsets, **how, **found)
+
+
+def _rows(view: Any, group: GroupOp) -> ir.Value[Any]:
+    """The rows of the tile's group."""
+    return GroupRowsOp(whole=view, first=group.first, count=group.count, part=view.type).part
 
 
 def _load(

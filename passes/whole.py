@@ -14,13 +14,14 @@ from typing import Any
 
 from ..dialects.layout import BLOCKED
 from ..dialects.mlir import ir
-from ..dialects.tile import CopyOp, KernelOp
+from ..dialects.tile import CopyOp, KernelOp, StagedStoreOp
 from ..dialects.tile_pieces import ApplyEpilogueOp
 from ..dialects.tile_stores import StorePieceOp
 from ..dialects.tile_threads import WriteRowOp
 from ..dialects.tile_types import DYNAMIC, extent_of, integers_of, stored_extents
 from .base import walk
 from .clone import constant_of
+from .groups import rows_of_group
 from .indices import linear_form, span
 
 WHOLE = "whole"
@@ -79,8 +80,13 @@ class Axis:
 
 
 def axis_of(op: Any, name: str) -> Axis | None:
-    """What an op says along the index of that name; None where it cannot be told."""
+    """What an op says along the index of that name; None where it cannot be told.
+
+    That is so of the rows of a group, whose number is known when the kernel runs.
+    """
     number = INDICES.index(name)
+    if number == 0 and _is_of_group(op):
+        return None
     if isinstance(op, WriteRowOp):
         return _columns_of(op) if name == "j" else None
     if isinstance(op, CopyOp):
@@ -97,6 +103,11 @@ def axis_of(op: Any, name: str) -> Axis | None:
 
 def _extents(view: ir.Value) -> tuple[int, int]:
     return extent_of(view.type, 0), extent_of(view.type, 1)
+
+
+def _is_of_group(op: Any) -> bool:
+    view = op.to if isinstance(op, ApplyEpilogueOp | StorePieceOp | StagedStoreOp) else op.view
+    return rows_of_group(view) is not None
 
 
 def _columns_of(op: WriteRowOp) -> Axis | None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ..runtime.bundles.manifest import operands
+from ..runtime.bundles.manifest import operands, output
 from ..runtime.element_types import DTYPES, INTEGERS, torch_dtype
+from ..runtime.group_sizes import OFFSETS
 from ..runtime.host_memory import refuse_large
 from .scaled_inputs import BLOCKS, fill_codes, fill_identity, hide_padding
 
@@ -32,6 +33,8 @@ def make_tensors(
         values = tensors[tensor["name"]]
         if tensor["dtype"] in BLOCKS or DTYPES[tensor["dtype"]].bits < 8:
             fill_codes(values, tensor["dtype"], generator)
+        elif tensor["name"] == OFFSETS:
+            values.copy_(_ends(output(manifest)["shape"][0], tensor["shape"][0], generator))
         elif tensor["role"] == "input":
             values.copy_(_random(tensor, generator))
         else:
@@ -44,6 +47,15 @@ def make_tensors(
         else:
             tensors[chosen["name"]].copy_(torch.eye(*chosen["shape"][-2:]))
     return with_shared_arguments(manifest, tensors)
+
+
+def _ends(rows: int, groups: int, generator: Any) -> Any:
+    """Where groups of rows end: anywhere, some of the groups empty, and rows left over behind."""
+    import torch
+
+    ends = torch.randint(0, rows + 1, (groups,), generator=generator).sort().values
+    ends[1::3] = ends[0::3][: len(ends[1::3])]
+    return ends
 
 
 def with_shared_arguments(

@@ -99,6 +99,8 @@ class OfSpec(OfManifest):
 
 def _dense_strides(shape: tuple[int, ...], column_major: bool) -> list[int]:
     """Of an array whose items lie one after the other, in a stack of matrices each so."""
+    if len(shape) == 1:
+        return [1]
     *stack, rows, columns = shape
     steps = [1, rows] if column_major else [columns, 1]
     outer = [prod(shape[axis + 1 :]) for axis in range(len(stack))]

@@ -110,6 +110,7 @@ class Problem:
     """M×N×K with element sizes in bytes, the major axis of each operand, and what TMA asks.
 
     Of stacks, `batch` is how many such matrices there are; all have operands of their own here.
+    `grouped` rows count as groups of equal size, such a stack each.
     `further_bytes` are the element sizes of outputs beside C. `a_major` and `b_major` are "k" or
     "mn"; `tma_alignment_bytes` is the unit of a row pitch.
     """
@@ -125,6 +126,7 @@ class Problem:
     tma_alignment_bytes: int
     batch: int = 1
     further_bytes: tuple[int, ...] = ()
+    grouped: bool = False
 
     @staticmethod
     def of(spec: MatmulSpec, target: Target) -> Problem:
@@ -136,8 +138,9 @@ class Problem:
         if dtype.operand_kind == FMA:
             rule = f"must be of types that tensor cores multiply, got {dtype.name}"
             raise CompileError(f"schedule: {rule}; `tilewright explain schedule` has that of fma")
+        groups = max(1, spec.groups)
         return Problem(
-            spec.m,
+            -(-spec.m // groups),
             spec.n,
             spec.k,
             dtype.bytes,
@@ -146,8 +149,9 @@ class Problem:
             "k" if spec.a_major == "k" else "mn",
             "k" if spec.b_major == "k" else "mn",
             target.tma_alignment_bytes,
-            max(1, spec.batch),
+            max(groups, spec.batch),
             tuple(DTYPES[dtype].bytes for dtype in spec.further),
+            spec.groups > 0,
         )
 
     def pitch_bytes(self, tensor: str) -> tuple[int, int]:

@@ -97,6 +97,8 @@ def split_parts(problem: Problem, schedule: Schedule, target: Target) -> str | N
     parts, (m, n) = schedule.split_k, problem.tiles(schedule)
     if parts == 1:
         return None
+    if problem.grouped:
+        return "K is not split where rows are grouped"
     if figures(target).split is None:
         return f"what a split K costs on {target.chip} was not measured"
     broken = legality.split_clusters((m, n), schedule.cluster)
@@ -195,6 +197,8 @@ def staged_store(problem: Problem, schedule: Schedule, target: Target) -> str | 
         return None
     if schedule.split_k > 1:
         return "threads store the sums of a split K"
+    if problem.grouped:
+        return "threads store the rows of a group, which end anywhere"
     columns, _ = schedule.staging
     m, n, _ = schedule.tile
     broken = (

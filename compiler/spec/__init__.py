@@ -20,6 +20,7 @@ from ...dialects.dtypes import (
 )
 from ...dialects.errors import OptionError
 from .epilogue import Epilogue
+from .grouped import grouped_refusal, grouped_text
 
 EXTENT_MAX = 2**31 - 1
 FURTHER_MAX = 8
@@ -28,6 +29,7 @@ BLOCKED, LINEAR = "blocked", "linear"
 OF_BATCHES = ("batch", "a_stacked", "b_stacked")
 OF_OUTPUTS = ("further",)
 OF_SCALES = ("scale_layout",)
+OF_GROUPS = ("groups",)
 
 
 @dataclass(frozen=True)
@@ -46,6 +48,8 @@ class MatmulSpec:
 
     `further` are the types of further outputs, each as large as C: the sums converted to that type,
     unless an epilogue makes them.
+    With `groups` the rows of A and C are cut into as many, by offsets that the kernel takes, and B
+    is a stack with a matrix for each.
 
     A and B of `SCALED_FORMATS`, such as mxfp8, have block scales beside them: values are elements
     times scales. `scale_layout` is how they lie, "blocked" or "linear". Raises `OptionError` if the
@@ -66,6 +70,7 @@ class MatmulSpec:
     b_stacked: bool = True
     further: tuple[str, ...] = ()
     scale_layout: str = BLOCKED
+    groups: int = 0
 
     @staticmethod
     def of_type(m: int, n: int, k: int, dtype: str) -> MatmulSpec:
@@ -94,6 +99,11 @@ class MatmulSpec:
         self._check("b_major", ("k", "n"))
         self._check("scale_layout", (BLOCKED, LINEAR) if self.is_scaled else (BLOCKED,))
         self._check_types()
+        broken = grouped_refusal(
+            self.groups, self.batch, self.is_scaled, self.a_major, self.further
+        )
+        if broken:
+            raise OptionError(f"spec: {broken}")
         if self.is_scaled:
             self._check_scales()
         self._check_bytes()
@@ -166,6 +176,8 @@ class MatmulSpec:
     def shapes(self) -> dict[str, tuple[int, ...]]:
         """The sizes of A, B and C, K the last one of A and B however they are stored."""
         matrices = {"a": (self.m, self.k), "b": (self.n, self.k), "c": (self.m, self.n)}
+        if self.groups:
+            return {**matrices, "b": (self.groups, *matrices["b"])}
         stacked = {"a": self.a_stacked, "b": self.b_stacked, "c": True}
         return {
             name: (self.batch, *sizes) if self.batch and stacked[name] else sizes
@@ -183,6 +195,8 @@ class MatmulSpec:
             k = shape[-1] * DTYPES[dtype].bits // 8 if DTYPES[dtype].bits < 8 else shape[-1]
             found[name] = dtype, (*shape[:-1], k)
         c = found.pop("c")
+        if self.groups:
+            found["offsets"] = "s32", (self.groups,)
         for name, shape in scale_shapes(self).items():
             found[name] = SCALED_FORMATS[self.a_dtype].scale, shape
         further = {f"c{n}": (dtype, c[1]) for n, dtype in enumerate(self.further, 1)}
@@ -196,6 +210,7 @@ class MatmulSpec:
             *(OF_BATCHES if not self.batch else ()),
             *(OF_OUTPUTS if not self.further else ()),
             *(OF_SCALES if self.scale_layout == BLOCKED else ()),
+            *(OF_GROUPS if not self.groups else ()),
         ]
         return {name: value for name, value in found.items() if name not in absent}
 
@@ -211,6 +226,8 @@ class MatmulSpec:
         """
         if self.is_scaled:
             return scaled_text(self, epilogue)
+        if self.groups:
+            return self._grouped_text(epilogue)
         shapes = self.shapes()
         a = _Operand.of("a", "m", shapes["a"], self.a_dtype, self.a_major, self.batch)
         b = _Operand.of("b", "n", shapes["b"], self.b_dtype, self.b_major, self.batch)
@@ -244,6 +261,19 @@ func.func @matmul(%a: {a.stored}, %b: {b.stored}{taken}) -> {_returned(types)} {
         if DTYPES[self.a_dtype].operand_kind != FMA:
             return function
         return f'module attributes {{tile.mma_unit = "{FMA}"}} {{{function}}}\n'
+
+    def _grouped_text(self, epilogue: Epilogue | None) -> str:
+        """The module of a `tile.grouped_matmul`."""
+        stored = {**self.shapes(), "offsets": (self.groups,)}
+        if self.b_major == "n":
+            stored["b"] = (self.groups, self.k, self.n)
+        dtypes = {"a": self.a_dtype, "b": self.b_dtype, "c": self.c_dtype, "offsets": "s32"}
+        types = {name: _tensor([*stored[name]], DTYPES[dtypes[name]].mlir) for name in stored}
+        elements = DTYPES[self.acc_dtype].mlir, DTYPES[self.c_dtype].mlir
+        text = grouped_text(types, self.b_major, epilogue, elements)
+        if DTYPES[self.a_dtype].operand_kind != FMA:
+            return text
+        return f'module attributes {{tile.mma_unit = "{FMA}"}} {{{text}}}\n'
 
     def _conversion(self, shape: str, number: int, wanted: str) -> tuple[list[str], str]:
         """The ops that make an output of the sums, tensors of `shape`, and the result's name."""

@@ -6,8 +6,9 @@ from ...dialects.mlir import arith, ir, llvm, vector
 from ...dialects.tile import ElementOp
 from ...dialects.tile_types import element_bytes
 from .. import build
+from .groups import row_of_whole
 from .scalar_ops import widened
-from .scope import lowered
+from .scope import lowered_parts
 
 
 def slice_of(values: ir.Value, start: int, width: int) -> ir.Value:
@@ -39,6 +40,7 @@ def read_elements(
     Where `inside` is false the place is outside of C, and the first elements are read instead.
     """
     view, axes, element = op.source, op.axes.value, op.value.type
+    row = row_of_whole(view, row)
     if axes in ("", "m"):
         first = _safe(build.widen(row), inside) if axes else build.constant(0, build.i64())
         one = llvm.load(element, element_pointer(view, first))
@@ -58,4 +60,4 @@ def _safe(offset: ir.Value, inside: ir.Value | None) -> ir.Value:
 
 def element_pointer(view: ir.Value[ir.MemRefType], offset: ir.Value) -> ir.Value:
     """Pointer to an element of a tensor that the kernel takes by its address."""
-    return build.element_pointer(lowered(view), view.type.element_type, offset)
+    return build.element_pointer(lowered_parts(view)[0], view.type.element_type, offset)

@@ -15,6 +15,7 @@ from ...dialects.tile import (
     KernelOp,
     TensorMapOp,
 )
+from ...dialects.tile_groups import GroupOp
 from ...dialects.tile_pieces import ApplyEpilogueOp
 from ...dialects.tile_place import PlaceOp
 from ...dialects.tile_scales import SCALED_MMAS, depth_of, mma_of
@@ -45,6 +46,7 @@ L2_PROMOTION = "128B"
 OPERANDS = ("a", "b")
 SIZE = "m"
 SIZE_PARAMETER = {"kind": "size", "size": SIZE}
+OFFSET_BYTES = 4  # of a group of rows
 
 
 def launch_attribute(kernel: KernelOp, mma: str) -> ir.StringAttr:
@@ -188,6 +190,7 @@ def _parameter(kernel: KernelOp, parameter: Parameter) -> dict[str, Any]:
     if parameter.map is not None:
         return _map_parameter(parameter.tensor, parameter.map)
     alignments = [_alignment(store, parameter.argument) for store in stores(kernel)]
+    alignments += [OFFSET_BYTES for op in walk(kernel, GroupOp) if op.offsets == parameter.argument]
     pieces = walk(kernel, StorePieceOp)
     alignments += [stored_bytes(op) for op in pieces if argument_of(op.to) == parameter.argument]
     return {

@@ -9,6 +9,7 @@ from ...dialects.tile_boxes import LoadBoxesOp, MulticastBoxesOp
 from .. import build
 from ..base import defining_op
 from ..copy_width import UNIT_BYTES
+from .groups import is_of_group, row_of_whole
 from .scope import Scope, lowered, lowered_parts
 
 
@@ -81,8 +82,14 @@ def _first_chunk(op: LoadBoxesOp | MulticastBoxesOp) -> ir.Value:
 
 
 def map_at(map_: ir.Value, coordinates: list[ir.Value]) -> tuple[ir.Value, list[ir.Value]]:
-    """The parameter that a map is, and coordinates in it; of a stack the matrix is the last."""
+    """The parameter that a map is, and coordinates in it; of a stack the matrix is the last.
+
+    Of the rows of a group the second one, since rows are grouped of views with K contiguous.
+    """
     whole, *matrix = lowered_parts(map_)
+    if is_of_group(map_):
+        column, row, *others = coordinates
+        return whole, [column, row_of_whole(map_, row), *others]
     return whole, [*coordinates, *matrix]
 
 

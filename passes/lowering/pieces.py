@@ -36,6 +36,7 @@ from ..team import Team
 from ..whole import is_whole
 from .copies import COPIES_MAX, part_offset, parts_of
 from .elements import element_pointer, read_elements, slice_of
+from .groups import row_of_whole, rows_in
 from .operands import UNIT_BYTES, map_at, unit_offset
 from .scalar_ops import apply_epilogue
 from .scope import Scope, lowered, lowered_as, lowered_parts
@@ -79,7 +80,7 @@ def _read(
     height, columns = stored_extents(op.to.type)
     at_row = build.as_i32(op.i) * m + row
     at_column = build.as_i32(op.j) * n + (op.start + column)
-    inside = None if is_whole(op, "i") else build.less(at_row, scope.extent(height))
+    inside = None if is_whole(op, "i") else build.less(at_row, rows_in(scope, op.to, height))
     if not is_whole(op, "j"):
         inside = build.both(inside, build.less(at_column, columns))
     return read_elements(at_row, at_column, width, inside, element)
@@ -157,10 +158,13 @@ def lower_store_piece(scope: Scope, op: StorePieceOp) -> None:
         values = [llvm.load(part_type, place, alignment=size) for place in places]
         for (row, part), value in zip(parts, values, strict=True):
             at_row, at_column = first_row + row, first_column + part * width
-            inside = None if is_whole(op, "i") else build.less(at_row, scope.extent(height))
+            inside = (
+                None if is_whole(op, "i") else build.less(at_row, rows_in(scope, op.to, height))
+            )
             if not is_whole(op, "j"):
                 inside = build.both(inside, build.less(at_column, columns))
             with build.when(inside):
+                at_row = row_of_whole(op.to, at_row)
                 offset = build.widen(at_row) * columns + build.widen(at_column)
                 llvm.store(value, element_pointer(op.to, offset), alignment=size)
 

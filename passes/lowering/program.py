@@ -36,6 +36,7 @@ from ...dialects.tile import (
 )
 from ...dialects.tile_batches import BatchOp, MatrixOp
 from ...dialects.tile_boxes import LoadBoxesOp, MulticastBoxesOp
+from ...dialects.tile_groups import GroupOp, GroupRowsOp
 from ...dialects.tile_loads import CopyTogetherOp
 from ...dialects.tile_pieces import ReadFragmentOp
 from ...dialects.tile_place import CountedPlaceOp, PlaceOp, TileCountOp
@@ -69,6 +70,7 @@ from .fragment_reads import (
     read_tensor_memory,
     read_warp,
 )
+from .groups import lower_group, lower_group_rows
 from .mma import lower_base_descriptor, lower_mma, lower_operand
 from .mma_sync import LOWERINGS as FRAGMENTS
 from .operands import lower_load_boxes, lower_multicast_boxes
@@ -313,6 +315,8 @@ _TCGEN05: Lowerings = {
     memref.DimOp: lower_dim,
     BatchOp: lower_batch,
     MatrixOp: lower_matrix,
+    GroupOp: lower_group,
+    GroupRowsOp: lower_group_rows,
     ClearUnitOp: lower_clear_unit,
     ThreadLanesOp: lower_thread_lanes,
     ThreadRowOp: lower_thread_row,

@@ -32,6 +32,7 @@ from ..tmem_reads import TmemRead
 from ..whole import is_whole
 from .accumulator import column_of, lanes_of, read_fragment, read_matrices, row_of
 from .elements import element_pointer, joined, read_elements, slice_of
+from .groups import row_of_whole
 from .operands import UNIT_BYTES, unit_offset
 from .register_accumulator import parts, pinned, struct_of_type
 from .scalar_ops import apply_epilogue
@@ -141,7 +142,7 @@ def _write_neighbours(
         with build.when(None if whole else build.less(at, columns)):
             read = partial(read_elements, row, at, width, None)
             result = apply_epilogue(op, slice_of(values, start, width), width, read)
-            offset = build.widen(row) * columns + build.widen(at)
+            offset = build.widen(row_of_whole(op.view, row)) * columns + build.widen(at)
             pointer = element_pointer(op.view, offset)
             llvm.store(result, pointer, alignment=width * element_bytes(op.view.type.element_type))
 

@@ -12,7 +12,8 @@ from .. import build
 from ..batches import step_bytes
 from ..copy_width import UNIT_BYTES, copy_bytes
 from ..whole import INDICES, is_whole
-from .scope import Scope, lowered
+from .groups import row_of_whole
+from .scope import Scope, lowered_parts
 
 # Loads of a thread at once: a unit is 4 registers, and each of its loads has an address.
 UNITS_MAX, LOADS_MAX = 8, 16
@@ -44,14 +45,14 @@ class Source:
         rows = scope.extent(extent_of(view, 1 - inner))
         contiguous = view.shape[inner]
         return Source(
-            pointer=lowered(op.view),
+            pointer=lowered_parts(op.view)[0],
             element=_carrier(view.element_type),
             element_bytes=layout.element_bytes,
             rows=rows,
             contiguous=contiguous,
             pitch=strides[1 - inner],
             width=copy_bytes(layout, op.view) // layout.element_bytes,
-            first_row=tile_indices[1 - inner] * layout.rows,
+            first_row=row_of_whole(op.view, tile_indices[1 - inner] * layout.rows),
             first_column=tile_indices[inner] * layout.contiguous,
             whole_rows=is_whole(op, INDICES[1 - inner]),
             whole_columns=is_whole(op, INDICES[inner]),

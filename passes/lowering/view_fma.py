@@ -14,7 +14,8 @@ from ...dialects.tile_sums import ViewMmaOp
 from ...dialects.tile_types import extent_of
 from .. import build
 from .fma import first_sums, fused, widened
-from .scope import Scope, lowered
+from .groups import row_of_whole
+from .scope import Scope, lowered_parts
 from .thread_sums import ThreadSums
 
 
@@ -74,7 +75,7 @@ def _view(
 ) -> View:
     """A view with the thread's rows of tile `index`, none beyond the last."""
     type_ = ir.MemRefType(view.type)
-    first = build.as_i32(index) * extent + place
+    first = row_of_whole(view, build.as_i32(index) * extent + place)
     last = build.as_value(scope.extent(extent_of(type_, 0)) - 1)
     rows = [arith.minui(first + start, last) for start in starts]
-    return View(type_, lowered(view), rows)
+    return View(type_, lowered_parts(view)[0], rows)

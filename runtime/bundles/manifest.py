@@ -9,6 +9,7 @@ from typing import Any
 from ..element_types import DTYPES as TYPES
 from ..element_types import ITEM_BYTES, PADDED_TYPES, SCALE_DTYPES
 from ..errors import DeviceError, LaunchError
+from ..group_sizes import OFFSETS
 from .manifest_rules import (
     launch_contradictions,
     map_contradictions,
@@ -162,6 +163,11 @@ def operands(manifest: Mapping[str, Any]) -> tuple[Mapping[str, Any], Mapping[st
     return first, second
 
 
+def offsets_of(manifest: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """The tensor that says where groups of rows end; None where rows are not grouped."""
+    return next((t for t in manifest["tensors"] if t["name"] == OFFSETS), None)
+
+
 def k_of(operand: Mapping[str, Any]) -> int:
     """Elements along K of a tensor a or b; an array of packed ones is of bytes."""
     bits = min(8, BITS[operand["dtype"]])
@@ -284,6 +290,11 @@ def _shape_contradictions(tensors: list[Any], where: str) -> Iterator[str]:
         return
     (*stack_a, m, _), (*stack_b, n, _) = shapes[:2]
     k, b_k = k_of(a), k_of(b)
+    offsets = offsets_of({"tensors": tensors})
+    if offsets is not None:
+        stack_b = [] if stack_b == offsets["shape"] else [None]
+        if offsets["dtype"] != "s32" or len(offsets["shape"]) != 1:
+            yield f"{where}: must have offsets of s32, one a group, got {offsets['shape']}"
     if k != b_k or shapes[2][-2:] != [m, n]:
         yield f"{where}: must have shapes [m, k], [n, k] and [m, n], got {shapes}"
     elif any(each not in ([], shapes[2][:-2]) for each in (stack_a, stack_b)):

@@ -11,6 +11,7 @@ from math import prod
 from typing import Any
 
 from ..element_types import ITEM_BYTES, PADDED_TYPES
+from ..group_sizes import OFFSETS, tiles_of_groups
 from ..ptx_sizes import BARRIER_BYTES, WARP_THREADS
 
 # CUDA C++ Programming Guide, table of technical specifications per compute capability (9.0, 10.0).
@@ -65,6 +66,8 @@ def _grid_contradictions(manifest: Mapping[str, Any], where: str) -> Iterator[st
     tiles = [-(-size // extent) for size, extent in zip(sizes[-2:], tile, strict=False)]
     whole = [-(-count // size) * size for count, size in zip(tiles, cluster, strict=False)]
     whole[0] *= prod(sizes[:-2])
+    for offsets in (t["shape"] for t in manifest["tensors"] if t["name"] == OFFSETS):
+        whole[0] = tiles_of_groups(sizes[0], prod(offsets), tile[0], cluster[0])
     if scheduler != "static" and grid != [*whole, cluster[2]]:
         rule = f"must be {[*whole, cluster[2]]}, a CTA for each tile of {tile[:2]}"
         yield f"{where}: {rule} of an output of {sizes}, got {grid}"

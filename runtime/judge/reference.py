@@ -14,10 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from ..bundles.manifest import epilogues, operands, output, outputs
+from ..bundles.manifest import epilogues, offsets_of, operands, output, outputs
 from ..element_types import INTEGERS, is_torch
 from .block_scales import decoded, is_coded, with_scales
 from .epilogue import LARGEST, evaluate, round_to
+from .groups import grouped_result
 from .intervals import Interval, stacked
 from .sums import sums_of
 
@@ -67,11 +68,26 @@ def expected_output(
     }
     values = with_scales(values, {tensor["name"]: tensor for tensor in manifest["tensors"]})
     c = next(each for each in outputs(manifest) if name in (None, each["name"]))
-    epilogue = epilogues(manifest)[c["name"]]
+    epilogue, offsets = epilogues(manifest)[c["name"]], offsets_of(manifest)
+    if offsets is not None:
+        ends = values.pop(offsets["name"])
+        whole = grouped_result(
+            manifest,
+            epilogue,
+            values,
+            ends,
+            lambda own: _matrix(manifest, epilogue, own, (), on_gpu),
+        )
+        return _limited(whole, c, epilogue)
     parts = [
         _matrix(manifest, epilogue, values, index, on_gpu) for index in np.ndindex(*c["shape"][:-2])
     ]
     result = parts[0] if len(c["shape"]) == 2 else stacked(parts)
+    return _limited(result, c, epilogue)
+
+
+def _limited(result: Interval, c: Mapping[str, Any], epilogue: Mapping[str, Any]) -> Interval:
+    """The limits as C's type has them, for each of C's elements."""
     limits = [result.low, result.high]
     if not _is_rounded(epilogue, c["dtype"]):
         limits = [round_to(part, c["dtype"]) for part in limits]

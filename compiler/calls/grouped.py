@@ -1,0 +1,195 @@
+"""`grouped_mm`: the products of groups of rows, as torch.nn.functional.grouped_mm has them.
+
+a [rows, k], b [groups, k, n]   →   group g of the rows times b[g], in one kernel
+a [groups, m, k], b [k, cols]   →   the same of bᵀ and aᵀ, and the result's transpose
+a, b of 3 dims                  →   a stack of products
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from ...dialects.dtypes import DTYPES
+from ...dialects.errors import OptionError
+from ...runtime.element_types import is_torch
+from ...runtime.launch.kernel import Kernel
+from ...runtime.operands.dlpack import gpu_of
+from ...runtime.operands.results import new_zeros
+from ..importers.epilogue_function import Argument, Frame, import_epilogue
+from ..importers.linalg_text import LinalgText
+from ..spec import MatmulSpec
+from .function_keys import function_key
+from .fused import _as_argument, _like
+from .kernel_cache import cached_bundle
+from .kernels import How, default_target, is_seen_by_torch, pipeline_of
+from .matmul import matmul
+from .operands import aligned, dense, operand_of, quick_key, readable, result_type
+
+
+class Grouped(NamedTuple):
+    """A kernel of groups of rows; `turned` says that it takes b as [groups, k, n].
+
+    `kept` are values that its key names by their address.
+    """
+
+    kernel: Kernel
+    arguments: Sequence[Argument]
+    turned: bool
+    kept: list[Any]
+
+
+_kernels: dict[Any, Grouped] = {}
+_finding = threading.Lock()
+
+
+def grouped_mm(
+    mat_a: Any,
+    mat_b: Any,
+    *,
+    offs: Any = None,
+    out_dtype: Any = None,
+    epilogue: Callable[..., Any] | None = None,
+    operands: Sequence[Any] = (),
+    check_offsets: bool = False,
+    target: str | None = None,
+    pipeline: str | None = None,
+    preset: str | None = None,
+) -> Any:
+    """Products of groups, with the signature of torch.nn.functional.grouped_mm.
+
+    mat_a, mat_b, offs: torch tensors. With mat_a [rows, k] and mat_b [groups, k, n], the rows from
+        offs[g - 1] to offs[g] are multiplied with mat_b[g]. With mat_a [groups, m, k] and mat_b
+        [k, columns], the columns are grouped so; the result is then the transpose of a row-major
+        tensor. With two stacks each product is that of two matrices, and offs must be None. offs is
+        a vector of int32 on the device of the others. It is read by the kernel, and the host does
+        not wait for it; groups may begin at any row and be empty. What comes behind the last group
+        is not defined.
+    out_dtype: as for `matmul`; by default that of mat_a.
+    epilogue, operands: as for `matmul`, of an acc [rows, n].
+    check_offsets: looks at offs on the host, which waits for them, and raises OptionError where one
+        is less than the one before it or beyond the rows. Without it such an offset counts as the
+        nearest that is neither.
+    target, pipeline, preset: as for `matmul`.
+
+    Raises OptionError for shapes and types that do not go together, CompileError if the product
+    cannot be compiled, DeviceError if it cannot be launched.
+    """
+    ranks = len(mat_a.shape), len(mat_b.shape)
+    options = {"out_dtype": out_dtype, "target": target, "pipeline": pipeline, "preset": preset}
+    if ranks == (3, 3):
+        if offs is not None:
+            raise OptionError("grouped_mm: offs must be None for two stacks, got one; drop it")
+        return matmul(
+            mat_a, mat_b.swapaxes(-1, -2), epilogue=epilogue, operands=operands, **options
+        )
+    if ranks == (3, 2):
+        if epilogue is not None:
+            rule = "epilogue must be None where columns are grouped"
+            raise OptionError(f"grouped_mm: {rule}, got one; group the rows of the transpose")
+        flipped = mat_b.swapaxes(-1, -2), mat_a.swapaxes(-1, -2)
+        found = grouped_mm(*flipped, offs=offs, check_offsets=check_offsets, **options)
+        return found.swapaxes(-1, -2)
+    if ranks != (2, 3):
+        rule = "mat_a and mat_b must be [rows, k] and [groups, k, n], or [groups, m, k] and "
+        got = f"{list(mat_a.shape)} and {list(mat_b.shape)}"
+        raise OptionError(f"grouped_mm: {rule}[k, columns], or two stacks, got {got}")
+    how = How(result_type(out_dtype), target or "", pipeline or "", preset or "")
+    b = mat_b.swapaxes(-1, -2)
+    _check(mat_a, b, offs, check_offsets)
+    if is_seen_by_torch(mat_a, b):
+        rule = "groups have neither gradients nor an operator of torch.compile"
+        raise OptionError(f"grouped_mm: {rule}, got a call that needs one; call it under no_grad")
+    return _multiply(mat_a, b, offs, how, epilogue, operands)
+
+
+def _check(a: Any, b: Any, offs: Any, check_offsets: bool) -> None:
+    """Sizes, and the offsets where their values are asked for."""
+    if not all(is_torch(each) for each in (a, b, offs)):
+        kinds = ", ".join(type(each).__name__ for each in (a, b, offs))
+        raise OptionError(f"grouped_mm: mat_a, mat_b and offs must be torch tensors, got {kinds}")
+    if a.shape[1] != b.shape[2]:
+        got = f"{a.shape[1]} and {b.shape[2]}"
+        raise OptionError(f"grouped_mm: mat_a and mat_b must have the same k, got {got}")
+    if list(offs.shape) != [b.shape[0]] or str(offs.dtype) != "torch.int32":
+        got = f"{list(offs.shape)} of {offs.dtype}"
+        rule = f"offs must be int32, one for each of {b.shape[0]} groups"
+        raise OptionError(f"grouped_mm: {rule}, got {got}")
+    if {each.device for each in (b, offs)} != {a.device}:
+        got = f"{a.device}, {b.device} and {offs.device}"
+        raise OptionError(f"grouped_mm: mat_a, mat_b and offs must be on one device, got {got}")
+    if check_offsets:
+        _check_values(offs.tolist(), a.shape[0])
+
+
+def _check_values(ends: Sequence[int], rows: int) -> None:
+    """In order, and within the rows."""
+    for group, (begin, end) in enumerate(zip([0, *ends], ends, strict=False)):
+        if not begin <= end <= rows:
+            rule = f"offs[{group}] must be from {begin}, the end of the group before, to {rows}"
+            raise OptionError(f"grouped_mm: {rule} rows, got {end}; sort and clamp the offsets")
+
+
+def _multiply(
+    a: Any,
+    b: Any,
+    offs: Any,
+    how: How,
+    epilogue: Callable[..., Any] | None,
+    operands: Sequence[Any],
+) -> Any:
+    """The product by one kernel; b is [groups, n, k]."""
+    target = how.target or default_target(gpu_of(a))
+    a, b = a.contiguous(), readable(dense(b), target)
+    if 0 in a.shape or 0 in b.shape:
+        return _of_nothing(a, b, how, epilogue, operands)
+    kept: list[Any] = []
+    likes = tuple(_like(*each) for each in enumerate(operands))
+    of_epilogue = None if epilogue is None else function_key(epilogue, kept)
+    key = quick_key(a), quick_key(b), gpu_of(a), how, of_epilogue, likes
+    found = _kernels.get(key)
+    if found is None:
+        with _finding:
+            made = _kernels.get(key) or _find(a, b, how, target, epilogue, likes)
+            found = _kernels[key] = made._replace(kept=kept)
+    beside = (_as_argument(operands, each) for each in found.arguments)
+    b = aligned(b)
+    return found.kernel(aligned(a), b.swapaxes(1, 2) if found.turned else b, offs, *beside)
+
+
+def _of_nothing(
+    a: Any, b: Any, how: How, epilogue: Callable[..., Any] | None, operands: Sequence[Any]
+) -> Any:
+    """The product where a size is 0: no elements, or zeros where it is K."""
+    dtype = DTYPES[operand_of("a", a).dtype]
+    name, shape = how.out_dtype or dtype.result, [a.shape[0], b.shape[1]]
+    if epilogue is not None:
+        rule = "sizes must be at least 1 with an epilogue"
+        raise OptionError(f"grouped_mm: {rule}, got {list(a.shape)} and {list(b.shape)}")
+    declared = {"name": "c", "shape": shape, "strides": [max(shape[1], 1), 1], "dtype": name}
+    return new_zeros(declared, a)
+
+
+def _find(
+    a: Any,
+    b: Any,
+    how: How,
+    target: str,
+    epilogue: Callable[..., Any] | None,
+    likes: Sequence[Any],
+) -> Grouped:
+    left, right = operand_of("mat_a", a), operand_of("mat_b", b)
+    dtype = DTYPES[left.dtype]
+    (m, k), (groups, n, _) = left.shape, right.shape
+    major = "k" if b.is_contiguous() else "n"
+    names = left.dtype, right.dtype, how.out_dtype or dtype.result, dtype.accumulator
+    spec = MatmulSpec(m, n, k, *names, b_major=major, groups=groups)
+    source: MatmulSpec | LinalgText = spec
+    arguments: Sequence[Argument] = ()
+    if epilogue is not None:
+        spec, made, arguments = import_epilogue(spec, Frame.of([m, n], 0), epilogue, likes)
+        source = LinalgText(spec.mlir_text(made), "grouped_mm")
+    bundle = cached_bundle(source, target, pipeline_of(spec, target, how))
+    turned = major == "n" and epilogue is not None  # a text says how arguments are stored
+    return Grouped(Kernel(bundle, copies=True), arguments, turned, [])

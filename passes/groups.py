@@ -1,0 +1,33 @@
+"""Rows of one group, seen through to the view or tensor map that holds all (`tile.group_rows`)."""
+
+from __future__ import annotations
+
+from ..dialects.mlir import ir
+from ..dialects.tile import KernelOp
+from ..dialects.tile_groups import GroupOp, GroupRowsOp, tiles_of_groups
+from .base import walk
+
+
+def rows_of_group(value: ir.Value) -> GroupRowsOp | None:
+    """The op that takes a group's rows; None where the value is no part of one."""
+    if isinstance(value.owner, ir.Block) or not isinstance(value.owner.opview, GroupRowsOp):
+        return None
+    return value.owner.opview
+
+
+def group_of(kernel: KernelOp) -> GroupOp | None:
+    """What says which group a tile belongs to, one of possibly several alike; None without."""
+    return next(iter(walk(kernel, GroupOp)), None)
+
+
+def places_of(op: GroupOp) -> int:
+    """Places along M that the kernel must have for it."""
+    extent, tile, together = (each.value for each in (op.extent, op.tile, op.together))
+    return tiles_of_groups(extent, op.offsets.type.shape[0], tile, together)
+
+
+def whole_groups(op: GroupOp, together: int) -> int:
+    """Let each group have whole clusters along M; the places that are then enough."""
+    i64 = ir.IntegerType.get_signless(64)
+    op.operation.attributes["together"] = ir.IntegerAttr.get(i64, together)
+    return places_of(op)

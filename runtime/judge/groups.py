@@ -1,0 +1,68 @@
+"""What a product of groups of rows should give: each group's rows times its own matrix."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from ..bundles.manifest import operands, output
+from .intervals import Interval
+
+Values = Mapping[str, np.ndarray]
+
+
+def group_ends(offsets: np.ndarray, rows: int) -> list[int]:
+    """Where each group ends: an offset out of order or beyond the rows counts as the nearest."""
+    return np.minimum(np.maximum.accumulate(np.maximum(offsets, 0)), rows).astype(int).tolist()
+
+
+def grouped_result(
+    manifest: Mapping[str, Any],
+    epilogue: Mapping[str, Any],
+    values: Values,
+    offsets: np.ndarray,
+    result_of: Callable[[Values], Interval],
+) -> Interval:
+    """The results of all groups; rows behind the last one may be anything.
+
+    result_of: that of one group, from the values that it has.
+    """
+    rows, columns = output(manifest)["shape"]
+    bounds = [0, *group_ends(offsets, rows)]
+    parts = [_anything(rows - bounds[-1], columns)]
+    for group, (begin, end) in reversed(list(enumerate(pairwise(bounds)))):
+        if begin < end:
+            own = _values_of(manifest, epilogue, values, group, slice(begin, end))
+            shape = end - begin, columns
+            part = result_of(own).reshaped(lambda each, shape=shape: np.broadcast_to(each, shape))
+            parts.insert(0, part)
+    return _concatenated(parts)
+
+
+def _values_of(
+    manifest: Mapping[str, Any],
+    epilogue: Mapping[str, Any],
+    values: Values,
+    group: int,
+    rows: slice,
+) -> Values:
+    """What a group has of every input."""
+    a, b = (operand["name"] for operand in operands(manifest))
+    arguments = [each for each in epilogue["arguments"] if each["tensor"] is not None]
+    by_row = {a} | {each["tensor"] for each in arguments if each["axes"][:1] == ["m"]}
+    by_group = {b} | {each["tensor"] for each in arguments if each["axes"][:1] == ["b"]}
+    own = {name: value[rows] for name, value in values.items() if name in by_row}
+    return {**values, **own, **{name: values[name][group] for name in by_group}}
+
+
+def _anything(rows: int, columns: int) -> Interval:
+    end = np.full((rows, columns), np.inf)
+    return Interval(-end, np.zeros_like(end), end, np.ones(end.shape, bool))
+
+
+def _concatenated(parts: Sequence[Interval]) -> Interval:
+    fields = ("low", "middle", "high", "nan")
+    return Interval(*(np.concatenate([getattr(each, name) for each in parts]) for name in fields))

@@ -1,0 +1,161 @@
+"""Groups of rows: every prefix, groups that end anywhere, what no group has is not written."""
+
+import pytest
+import torch
+
+import tilewright
+from tilewright.compiler.spec import MatmulSpec
+from tilewright.dialects.errors import CompileError, OptionError
+
+BOTH = ["sm_90a", "sm_100a"]
+LADDER = (
+    "tiling{tile=64x32x32}",
+    "tma-insertion{box=3d}",
+    "swizzle-selection",
+    "epilogue-staging",
+    "clustering{shape=2x1}",
+    "pipelining{stages=2}",
+    "warp-specialization",
+    "persistence{ctas=4}",
+)
+SPEC = MatmulSpec(200, 40, 72, groups=5, b_major="n", c_dtype="f32")
+
+
+@pytest.mark.sweep(4)
+@pytest.mark.array(1, passes=[1, 2, 4, 5, 7, 8], target=BOTH)
+def test_every_prefix_keeps_groups_apart(check_matmul, passes, target):
+    text = ",".join(LADDER[:passes])
+    compiled, _ = check_matmul(SPEC, pipeline=text, target=target)
+    # Tiles of five groups that have 200 rows between them, by ones and by twos.
+    places = (200 + 5 * 63) // 64 if passes < 5 else (200 + 5 * 127) // 128 * 2
+    assert compiled.manifest["grid"] == ([places, 2, 1] if passes < 8 else [4, 1, 1])
+
+
+@pytest.mark.sweep(4)
+@pytest.mark.parametrize(
+    "order", ["scheduler=clc", "order=m", "order=n", "order=hilbert", "group=2"]
+)
+def test_tiles_of_groups_are_walked_in_every_order(check_matmul, order):
+    check_matmul(SPEC, pipeline=",".join(LADDER[:7]) + f",persistence{{{order}}}")
+
+
+def test_ping_pong_consumers_take_tiles_of_different_groups(check_matmul):
+    text = "tiling{tile=64x32x64},tma-insertion,swizzle-selection,pipelining,warp-specialization,"
+    check_matmul(SPEC, pipeline=text + "persistence{ctas=2},ping-pong", target="sm_90a")
+
+
+@pytest.mark.parametrize(
+    ("target", "text"),
+    [
+        ("sm_100a", "tiling{tile=64x48x64},tma-insertion,pipelining,warp-specialization"),
+        ("sm_80", "tiling{tile=32x32x32},copy-insertion,swizzle-selection,epilogue-staging"),
+        ("sm_80", "tiling{tile=16x16x32 mma=fma operands=global}"),
+    ],
+)
+def test_groups_of_rows_that_lie_anywhere_are_copied_by_threads(check_matmul, target, text):
+    compiled, _ = check_matmul(
+        MatmulSpec(150, 33, 51, groups=4, c_dtype="f32"), pipeline=text, target=target
+    )
+    assert {each["kind"] for each in compiled.manifest["parameters"]} == {"pointer"}
+
+
+def test_a_split_k_of_groups_is_refused():
+    text = ",".join(LADDER[:3]) + ",split-k{parts=2}"
+    with pytest.raises(CompileError, match="split-k: rows must be of one group, got groups"):
+        tilewright.compile(SPEC, pipeline=text, until="ptx")
+
+
+def operands_of(rows, n, k, groups):
+    torch.manual_seed(rows)
+    a = torch.randint(-3, 4, (rows, k)).bfloat16()
+    return a, torch.randint(-3, 4, (groups, k, n)).bfloat16()
+
+
+@pytest.mark.parametrize(
+    "ends",
+    [
+        [10, 10, 40, 41, 41, 77, 90, 96],  # empty groups, none aligned
+        [0, 0, 96, 96, 96, 96, 96, 96],  # one has all
+        [3, 6, 9, 12, 15, 18, 21, 24],  # a few rows each, and rows that no group has
+        [0] * 8,  # no group has any
+    ],
+)
+def test_a_product_of_groups_is_that_of_torch(ends):
+    a, b = operands_of(96, 24, 64, len(ends))
+    offs = torch.tensor(ends, dtype=torch.int32)
+    found = tilewright.grouped_mm(a, b, offs=offs, target="sm_90a", check_offsets=True)
+    assert torch.equal(found[: ends[-1]], torch._grouped_mm(a, b, offs=offs)[: ends[-1]])
+
+
+def test_offsets_out_of_order_or_beyond_the_rows_count_as_the_nearest():
+    a, b = operands_of(96, 24, 64, 8)
+    wild = [30, -7, 40, 40, 40, 2**31 - 1, 50, -(2**31)]
+    tame = [30, 30, 40, 40, 40, 96, 96, 96]
+    found, wanted = (
+        tilewright.grouped_mm(a, b, offs=torch.tensor(ends, dtype=torch.int32), target="sm_90a")
+        for ends in (wild, tame)
+    )
+    assert torch.equal(found, wanted)
+
+
+def test_two_stacks_are_multiplied_one_by_one():
+    _, b = operands_of(8, 24, 64, 3)
+    a = torch.randint(-3, 4, (3, 8, 64)).bfloat16()
+    assert torch.equal(tilewright.grouped_mm(a, b), torch._grouped_mm(a, b))
+
+
+def test_grouped_columns_are_the_transpose_of_grouped_rows():
+    rows, stack = operands_of(96, 24, 64, 4)
+    a, b = stack.mT.contiguous(), rows.T
+    offs = torch.tensor([10, 10, 40, 96], dtype=torch.int32)
+    found = tilewright.grouped_mm(a, b, offs=offs, target="sm_90a")
+    assert torch.equal(found, torch._grouped_mm(a, b.contiguous(), offs=offs))
+
+
+def test_an_epilogue_reads_the_rows_of_its_group():
+    a, b = operands_of(96, 24, 64, 4)
+    offs = torch.tensor([10, 10, 40, 96], dtype=torch.int32)
+    of_row = torch.arange(96.0)[:, None]
+    rest = torch.arange(96.0 * 24).reshape(96, 24) % 5
+    found = tilewright.grouped_mm(
+        a,
+        b,
+        offs=offs,
+        out_dtype=torch.float32,
+        target="sm_90a",
+        epilogue=lambda acc, scale, more: acc * scale + more,
+        operands=[of_row, rest],
+    )
+    begin, wanted = 0, torch.empty(96, 24)
+    for group, end in enumerate(offs.tolist()):
+        wanted[begin:end] = a[begin:end].float() @ b[group].float()
+        begin = end
+    assert torch.equal(found, wanted * of_row + rest)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"offs": None}, "mat_a, mat_b and offs must be torch tensors, got Tensor, Tensor, "),
+        ({"offs": torch.tensor([1, 2])}, "offs must be int32, one for each of 2 groups, got "),
+        (
+            {"offs": torch.tensor([9, 5], dtype=torch.int32), "check_offsets": True},
+            "offs[1] must be from 9, the end of the group before, to 16 rows, got 5; sort and",
+        ),
+        (
+            {"offs": torch.tensor([9, 17], dtype=torch.int32), "check_offsets": True},
+            "offs[1] must be from 9, the end of the group before, to 16 rows, got 17; sort and",
+        ),
+        ({"mat_a": torch.ones(16, 9).bfloat16()}, "mat_a and mat_b must have the same k, got 9 "),
+        ({"mat_a": torch.ones(8).bfloat16()}, "mat_a and mat_b must be [rows, k] and [groups, "),
+    ],
+)
+def test_operands_that_are_no_groups_are_refused(change, message):
+    given = {
+        "mat_a": torch.ones(16, 8).bfloat16(),
+        "mat_b": torch.ones(2, 8, 8).bfloat16(),
+        "offs": torch.tensor([9, 16], dtype=torch.int32),
+    }
+    with pytest.raises(OptionError) as refused:
+        tilewright.grouped_mm(**(given | change))
+    assert str(refused.value).startswith(f"error: grouped_mm: {message}")
