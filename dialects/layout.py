@@ -25,7 +25,11 @@ SPAN_BYTES = {"none": UNIT_BYTES, "32B": 32, "64B": 64, "128B": 128}
 SWIZZLES = tuple(SPAN_BYTES)
 LINEAR = "linear"  # rows one after the other, of any length: for threads that read elements
 BLOCKED = "blocked"  # whole atoms of scales, those along K one after the other
+SHIFTED = "shifted"  # the same of 64 rows, which begin at the first word of each line
+HALVED = "halved"  # the same of two halves, an atom of each after the other
+OF_SCALES = (BLOCKED, SHIFTED, HALVED)
 SCALE_COLUMN_ROWS = 32
+HALVES = 2  # of N that the lanes of a CTA with 64 rows of a pair multiply (PTX ISA, layout B)
 ATOM_BYTES = SCALE_ATOM_ROWS * SCALE_ATOM_BLOCKS
 MAJORS = ("k", "mn")
 CORE_ROWS = 8
@@ -35,7 +39,7 @@ SLOT_ALIGNMENT = 1024  # where the widest swizzle repeats: every narrower one do
 
 def swizzle_address(swizzle: str, address: int) -> int:
     """The shared-memory byte address that holds logical byte `address`."""
-    if swizzle in (LINEAR, BLOCKED):
+    if swizzle in (LINEAR, *OF_SCALES):
         return address
     mask = SPAN_BYTES[swizzle] // UNIT_BYTES - 1
     return address ^ (((address >> 7) & mask) << 4)
@@ -46,7 +50,8 @@ class TileLayout:
     """An `mn` by `k` tile (elements of `element_bytes`) in one of the eight layouts, or linear.
 
     In a linear one a chunk is the whole tile. A blocked one holds the scales of `mn` rows and `k`
-    blocks along K, in the atoms that these lie in wherever such a tile begins.
+    blocks along K, in the atoms that these lie in wherever such a tile begins. Shifted and halved
+    ones hold the same, in atoms that begin with the tile, or with a half of it.
     """
 
     mn: int
@@ -67,7 +72,7 @@ class TileLayout:
 
     @property
     def span_bytes(self) -> int:
-        if self.swizzle in (LINEAR, BLOCKED):
+        if self.swizzle in (LINEAR, *OF_SCALES):
             return self.contiguous * self.element_bytes
         return SPAN_BYTES[self.swizzle]
 
@@ -85,27 +90,37 @@ class TileLayout:
         return self.rows * self.span_bytes
 
     @property
+    def is_of_scales(self) -> bool:
+        """Whether it holds atoms of block scales."""
+        return self.swizzle in OF_SCALES
+
+    @property
     def atoms(self) -> tuple[int, int]:
-        """Atoms of a blocked layout along MN and along K.
+        """Atoms of a tile of scales along MN and along K.
 
         Tiles begin at multiples of `mn` rows, so the last place in an atom where one may begin is
         short of its end by the common divisor of the two.
         """
+        along_k = -(-self.k // SCALE_ATOM_BLOCKS)
+        if self.swizzle == HALVED:
+            return HALVES * -(-self.mn // (HALVES * SCALE_ATOM_ROWS)), along_k
         before = SCALE_ATOM_ROWS - math.gcd(self.mn, SCALE_ATOM_ROWS)
-        return -(-(before + self.mn) // SCALE_ATOM_ROWS), -(-self.k // SCALE_ATOM_BLOCKS)
+        before = before if self.swizzle == BLOCKED else 0
+        return -(-(before + self.mn) // SCALE_ATOM_ROWS), along_k
 
     @property
     def scale_columns(self) -> int:
-        """Tensor-memory columns of the scales of a blocked tile, whole atoms of them.
+        """Tensor-memory columns of a tile of scales, whole atoms of them.
 
         A column has 32 rows in each quarter of the lanes, and 4 blocks in its words (PTX ISA,
-        tcgen05, scale factor layouts).
+        tcgen05, scale factor layouts); in halves, 32 of each.
         """
-        return math.prod(self.atoms) * SCALE_ATOM_ROWS // SCALE_COLUMN_ROWS
+        columns = math.prod(self.atoms) * SCALE_ATOM_ROWS // SCALE_COLUMN_ROWS
+        return columns // HALVES if self.swizzle == HALVED else columns
 
     @property
     def size_bytes(self) -> int:
-        if self.swizzle == BLOCKED:
+        if self.is_of_scales:
             return math.prod(self.atoms) * ATOM_BYTES
         return self.mn * self.k * self.element_bytes
 
@@ -118,7 +133,7 @@ class TileLayout:
         """Why this layout can't hold the tile, or None when it can."""
         if self.swizzle == LINEAR:
             return None
-        if self.swizzle == BLOCKED:
+        if self.is_of_scales:
             return self._fits_atoms()
         extent_bytes = self.contiguous * self.element_bytes
         if extent_bytes % self.span_bytes:
@@ -157,7 +172,7 @@ class TileLayout:
         PTX ISA, tcgen05 shared memory descriptor and canonical layouts. K-major with a swizzle
         ignores the leading offset; 16 encodes as 1, what other compilers write there.
         """
-        if self.swizzle == BLOCKED:  # an atom is 32 rows of 16 bytes: groups of 8 rows
+        if self.is_of_scales:  # an atom is 32 rows of 16 bytes: groups of 8 rows
             return UNIT_BYTES, CORE_ROWS * UNIT_BYTES
         core_bytes = CORE_ROWS * self.span_bytes
         if self.swizzle == "none":

@@ -14,7 +14,15 @@ from dataclasses import replace
 
 from .dtypes import FMA, PADDED_ALIGNMENT_BYTES, PADDED_ROW, DType, ScaledMma
 from .hilbert import CELLS_MAX
-from .layout import BLOCKED, CORE_ROWS, UNIT_BYTES, TileLayout, widest_swizzle
+from .layout import (
+    BLOCKED,
+    CORE_ROWS,
+    HALVED,
+    SHIFTED,
+    UNIT_BYTES,
+    TileLayout,
+    widest_swizzle,
+)
 from .target import MMA_SYNC, WARP, WARP_COUNTS, WARP_N, Target, fits_warps, targets_with
 from .thread_tiles import ThreadTile
 
@@ -123,6 +131,7 @@ def accumulator_columns(target: Target, m: int, n: int, buffers: int = 1) -> str
 
 
 SCALED_ROWS = 128  # of one CTA's block-scaled MMA (PTX ISA, tcgen05.mma, shapes)
+PAIRED_ROWS = 64  # of each CTA of the smaller MMA of a pair
 SCALED_STEP = 32  # columns whose scales are one column of tensor memory
 SCALED_BYTES_MAX = 256  # of a tile's row along K
 SCALE_PLACES = 2  # in tensor memory for the scales of a K step, where several are under way
@@ -148,13 +157,22 @@ def scaled_elements(target: Target, mma: ScaledMma, dtype: DType) -> str | None:
 
 
 def scaled_rows(target: Target, m: int) -> str | None:
-    """A block-scaled MMA of one CTA has 128 rows (PTX ISA, tcgen05.mma, shapes)."""
-    if m % SCALED_ROWS == 0 and m <= target.box_max:
+    """A block-scaled MMA has 128 rows, of a pair 64 or 128 a CTA (PTX ISA, tcgen05.mma, shapes)."""
+    if (m % SCALED_ROWS == 0 and m <= target.box_max) or (target.mma.pairs and m == PAIRED_ROWS):
         return None
+    or_less = f"{PAIRED_ROWS}, or " if target.mma.pairs else ""
     return (
-        f"tile M must be a multiple of {SCALED_ROWS} up to {target.box_max} with block scales, "
-        f"got {m}"
+        f"tile M must be {or_less}a multiple of {SCALED_ROWS} up to {target.box_max} with block "
+        f"scales, got {m}"
     )
+
+
+def scaled_pair(m: int, pair: bool) -> str | None:
+    """Tiles of 64 rows are for pairs (PTX ISA, tcgen05.mma, shapes of block-scaled kinds)."""
+    if m != PAIRED_ROWS or pair:
+        return None
+    rule = f"block scales with {PAIRED_ROWS} rows a CTA are for 2-CTA MMAs, got a CTA alone"
+    return f"{rule}; run clustering{{shape=2x1 pair=true}}"
 
 
 def scaled_columns(target: Target, n: int) -> str | None:
@@ -183,7 +201,11 @@ def scaled_extent(mma: ScaledMma, k: int) -> str | None:
 def scale_tiles(mma: ScaledMma, tile: Sequence[int]) -> tuple[TileLayout, TileLayout]:
     """How the scales of a tile's rows and columns lie in shared memory."""
     m, n, k = tile
-    a, b = (TileLayout(extent, k // mma.block, 1, "k", BLOCKED) for extent in (m, n))
+    forms = (SHIFTED, HALVED) if m == PAIRED_ROWS else (BLOCKED, BLOCKED)
+    a, b = (
+        TileLayout(extent, k // mma.block, 1, "k", form)
+        for extent, form in zip((m, n), forms, strict=True)
+    )
     return a, b
 
 

@@ -17,25 +17,29 @@ from .sm_types import (
 )
 from .verify import refuse
 
+COPIED_ROWS = (32, 64)
 IDS = {1: (0, 1, 2, 3), 2: (0, 2), 4: (0,)}  # bytes of a word that a K slice's scales may begin at
 
 
 class TmemCopyOp(Instruction, name="tmem_copy"):
-    """Starts a copy of 32 rows of 16 bytes to 4 columns of each quarter of the lanes.
+    """Starts a copy of rows of 16 bytes to 4 columns of each quarter of the lanes.
 
-    The rows begin `offset` bytes behind the descriptor's place (tcgen05.cp.32x128b.warpx4). With
-    `cta_group` 2 each CTA of the pair copies from its own shared memory. MMAs that this thread
-    starts later find what it copied.
+    The rows begin `offset` bytes behind the descriptor's place. 32 of them go to each quarter
+    (tcgen05.cp.32x128b.warpx4), of 64 the first to quarters 0 and 1 and the others to 2 and 3
+    (64x128b.warpx2::01_23). With `cta_group` 2 each CTA of the pair copies from its own shared
+    memory. MMAs that this thread starts later find what it copied.
     """
 
     to: ext.Operand[I32]
     source: ext.Operand[DescriptorType]
+    rows: ir.IntegerAttr
     offset: ir.IntegerAttr
     cta_group: ir.IntegerAttr
 
     def verify_invariants(self) -> bool:
         return (
             verify_descriptor(self, self.source.type)
+            and verify_choice(self, "rows", COPIED_ROWS)
             and verify_matrix_offset(self, "offset", self.offset.value)
             and verify_choice(self, "cta_group", CTA_GROUPS)
         )
@@ -74,9 +78,10 @@ class ScaledMmaOp(Instruction, name="scaled_mma"):
         if not verify_choice(self, "cta_group", CTA_GROUPS):
             return False
         n, group = self.n.value, self.cta_group.value
-        if self.m.value != 128 * group:
+        rows = (128, 256)[:group]
+        if self.m.value not in rows:
             got = f"with cta_group {group}, got {self.m.value}"
-            return refuse(self, f"m must be {128 * group} {got}")
+            return refuse(self, f"m must be {' or '.join(map(str, rows))} {got}")
         if n % (8 * group) or not 0 < n <= 256:
             return refuse(self, f"n must be a multiple of {8 * group} up to 256, got {n}")
         return all(self._verify_side(name) for name in "ab")

@@ -4,7 +4,7 @@ import functools
 from collections.abc import Sequence
 from typing import Any, Self
 
-from .layout import BLOCKED, SPAN_BYTES, UNIT_BYTES, TileLayout
+from .layout import SPAN_BYTES, UNIT_BYTES, TileLayout
 from .mlir import ext, ir, llvm
 from .verify import refuse
 
@@ -95,7 +95,7 @@ class DescriptorType(Sm.Type, name="descriptor"):
 
 def matrix_fields(layout: TileLayout) -> tuple[int, int, str]:
     """LBO, SBO and swizzle of a tile, as a descriptor has them; block scales have no swizzle."""
-    swizzle = "none" if layout.swizzle == BLOCKED else layout.swizzle
+    swizzle = "none" if layout.is_of_scales else layout.swizzle
     return (*layout.descriptor_strides(), swizzle)
 
 

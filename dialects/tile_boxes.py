@@ -3,7 +3,6 @@
 from typing import Any
 
 from .integer_types import I16
-from .layout import BLOCKED
 from .mlir import ext, ir
 from .sm_types import SHARED, verify_pointer
 from .tile_types import SmemType, TensorMapType, Tile, moved_bytes
@@ -26,7 +25,7 @@ class LoadBoxesOp(Tile.Operation, name="load_boxes"):
     def bytes(self) -> int:
         """What its boxes bring."""
         layout = self.tile.type.layout
-        if layout.swizzle == BLOCKED:
+        if layout.is_of_scales:
             return layout.size_bytes
         filled = self.map.type.box[1] * layout.span_bytes * layout.chunks
         return moved_bytes(self.tile.type.element, filled)

@@ -1,6 +1,5 @@
 """Ops of `tile` that bring operand tiles into shared memory: by threads or by TMA."""
 
-from .layout import BLOCKED
 from .mlir import ext, ir
 from .tile_types import SmemType, TensorMapType, Tile
 from .verify import refuse, verify_boxes, verify_copy, verify_parts, verify_tensor_map
@@ -85,7 +84,7 @@ class TmaLoadOp(Tile.Operation, name="tma_load"):
     def missing_rows(self) -> int:
         """Rows of the tile that the view does not have and the box leaves out: they are zero."""
         layout = self.tile.type.layout
-        return 0 if layout.swizzle == BLOCKED else layout.rows - self.map.type.box[1]
+        return 0 if layout.is_of_scales else layout.rows - self.map.type.box[1]
 
 
 class TmaMulticastOp(Tile.Operation, name="tma_multicast"):

@@ -23,7 +23,7 @@ from .dtypes import (
     scales_refusal,
 )
 from .integer_types import I32
-from .layout import BLOCKED, MAJORS
+from .layout import BLOCKED, HALVED, MAJORS, SCALE_ATOM_ROWS, SHIFTED
 from .mlir import ext, ir
 from .tile import MatmulOp, MmaOp, PairMmaOp
 from .tile_types import SmemType
@@ -173,8 +173,11 @@ def _verify_scales(op: Any) -> bool:
     if not all(verify_smem(op, each.type) for each in scales):
         return False
     layouts = [each.type.layout for each in scales]
-    if any(layout.swizzle != BLOCKED for layout in layouts):
-        return refuse(op, f"scales must be {BLOCKED!r}, got {layouts[0].swizzle!r}")
+    pair = op.operation.name == ScaledPairMmaOp.OPERATION_NAME
+    halves = pair and op.acc.type.shape[0] % SCALE_ATOM_ROWS
+    for layout, form in zip(layouts, (SHIFTED, HALVED) if halves else (BLOCKED,) * 2, strict=True):
+        if layout.swizzle != form:
+            return refuse(op, f"scales must be {form!r}, got {layout.swizzle!r}")
     elements = [str(each.type.element) for each in scales]
     mma = _mma_or_none(op)
     if mma is None or elements[0] != elements[1]:

@@ -5,7 +5,14 @@ from typing import Any
 
 from .dtypes import PADDED_TYPES
 from .hilbert import CELLS_MAX
-from .layout import ATOM_BYTES, BLOCKED, LINEAR, MAJORS, SPAN_BYTES, TileLayout
+from .layout import (
+    ATOM_BYTES,
+    LINEAR,
+    MAJORS,
+    OF_SCALES,
+    SPAN_BYTES,
+    TileLayout,
+)
 from .mlir import ext, ir
 from .tile_types import (
     DYNAMIC,
@@ -18,7 +25,7 @@ from .tile_types import (
 )
 
 HALF_ATOM_BYTES = ATOM_BYTES // 2  # of scales: boxes have up to 256 elements in a dimension
-LAYOUTS = (*SPAN_BYTES, LINEAR, BLOCKED)
+LAYOUTS = (*SPAN_BYTES, LINEAR, *OF_SCALES)
 ORDERS = ("m", "n", "grouped", "hilbert")
 
 
@@ -160,7 +167,7 @@ def logical_shape(stored: ir.RankedTensorType, major: str) -> tuple[int, int]:
 def verify_boxes(op: Any) -> bool:
     """Whether the boxes of a tensor map fill a tile, or the rows of it that the view has."""
     layout, map_type = op.tile.type.layout, op.map.type
-    if layout.swizzle == BLOCKED:
+    if layout.is_of_scales:
         return verify_atoms(op)
     if layout.swizzle != map_type.swizzle:
         return refuse(

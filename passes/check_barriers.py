@@ -77,7 +77,7 @@ class Counts:
 
     def _full(self, ring: Any, op: Any) -> int:
         by_warp = who_runs(op) == TEAM
-        return _warps(op) if by_warp else 1
+        return _warps(op) * (2 if self.pair else 1) if by_warp else 1
 
     def _empty(self, ring: Any, op: Any) -> int:
         payload = ring.ring.type.tiles[0]

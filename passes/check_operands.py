@@ -15,7 +15,7 @@ from ..dialects.dtypes import (
     stored_dtype,
 )
 from ..dialects.epilogue import NARROW
-from ..dialects.layout import BLOCKED, LINEAR, TileLayout
+from ..dialects.layout import LINEAR, TileLayout
 from ..dialects.mlir import ir
 from ..dialects.sm_memory import TileMemoryOp
 from ..dialects.target import Target
@@ -120,7 +120,7 @@ def _has_dynamic_rows(name: str, type_: ir.MemRefType) -> bool:
 
 def check_load(kernel: KernelOp, op: Any, target: Target) -> None:
     """One copy of an operand's tile, or of its scales."""
-    if op.tile.type.layout.swizzle == BLOCKED:
+    if op.tile.type.layout.is_of_scales:
         check_scale_load(kernel, op)
         _check_extents(kernel, op)
         return

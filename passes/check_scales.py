@@ -15,7 +15,7 @@ from ..dialects.layout import BLOCKED
 from ..dialects.mlir import ir
 from ..dialects.target import Target
 from ..dialects.tile import CopyOp, KernelOp, LoadOp
-from ..dialects.tile_scales import SCALED_MMAS, depth_of, mma_of
+from ..dialects.tile_scales import SCALED_MMAS, ScaledPairMmaOp, depth_of, mma_of
 from .base import refused, require, walk
 from .batches import argument_of, map_definition
 from .indices import linear_form, place_of
@@ -72,10 +72,12 @@ def check_scale_load(kernel: KernelOp, op: Any) -> None:
     """A load of scales is from scales, and one of scales alone is blocked."""
     by_threads = isinstance(op, LoadOp | CopyOp)
     view: Any = argument_of(op.view) if by_threads else map_definition(op.map).view
-    blocked = op.tile.type.layout.swizzle == BLOCKED
+    blocked = op.tile.type.layout.is_of_scales
     number = ir.BlockArgument(view).arg_number if isinstance(view.owner, ir.Block) else -1
     if number not in (2, 3) or not blocked or len(scale_names(kernel)) != 2:
         raise refused(op, "scales: blocked tiles must be loaded from scales, got others; swap them")
+    if not by_threads and op.tile.type.layout.swizzle != BLOCKED:
+        raise refused(op, "scales: TMA moves whole lines of atoms, got parts; copy them by threads")
     if not by_threads:
         require(op, padding_read(kernel), "copy them by threads, which clear it", "scales: ")
 
@@ -92,8 +94,10 @@ def check_scaled_mma(kernel: KernelOp, op: Any, target: Target) -> None:
     """Whether the target has a block-scaled MMA for the tiles, and they stand at its place."""
     mma, (m, n) = mma_of(op), op.acc.type.shape
     tile = m, n, depth_of(op)
+    pair = isinstance(op, ScaledPairMmaOp)
     for broken in (
         legality.scaled_kind(target, mma.kind),
+        legality.scaled_pair(m, pair),
         legality.scaled_rows(target, m),
         legality.scaled_columns(target, n),
         legality.scaled_depth(target, mma, tile[2]),

@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from ..dialects import legality
-from ..dialects.layout import widest_swizzle
+from ..dialects.layout import HALVED, SHIFTED, widest_swizzle
 from ..dialects.mlir import arith, ir
 from ..dialects.pipe import CreateOp
 from ..dialects.target import Target
@@ -51,7 +51,7 @@ from .base import (
     the_kernel,
     walk,
 )
-from .batches import batch_of, map_definition, set_map, view_of_map
+from .batches import batch_of, drop_unused, map_definition, set_map, view_of_map
 from .clone import index_constant
 from .groups import group_of, whole_groups
 from .indices import differs_along
@@ -146,7 +146,7 @@ def _check_place(kernel: KernelOp) -> None:
 def _cluster_refusal(kernel: KernelOp) -> str | None:
     """Why the kernel's CTAs can't share operands, or None when they can."""
     copies = [*walk(kernel, LoadOp), *walk(kernel, CopyOp)]
-    if copies:
+    if not all(copy.tile.type.layout.is_of_scales for copy in copies):
         return "an operand is copied by threads, and only TMA reaches other CTAs"
     return None
 
@@ -207,6 +207,7 @@ def _whole_matrices(batch: BatchOp, size: int) -> int:
 def _split_b(kernel: KernelOp, mma: MmaOp) -> None:
     """Each CTA of a pair takes half of B's rows; the MMA becomes the pair's."""
     half = _halve_ring(kernel, mma.b)
+    _align_scales(kernel, mma)
     top = next(iter(walk(kernel, CtaTileOp)))
     with ir.InsertionPoint.after(top.operation), mma.location:
         rank = PairRankOp(rank=ir.IndexType.get()).rank
@@ -249,6 +250,32 @@ def _halve_ring(kernel: KernelOp, b: ir.Value[SmemType]) -> SmemType:
     tiles[part.index.value] = half = SmemType.of(layout, b.type.element)
     retype_ring(create, create.ring.type.stages, tiles)
     return half
+
+
+def _align_scales(kernel: KernelOp, mma: MmaOp) -> None:
+    """With 64 rows a CTA, the scales of its rows, and of both halves of N, begin at one column.
+
+    In lines of an atom they begin at other words, and TMA moves whole lines: threads copy them.
+    """
+    if not isinstance(mma, ScaledMmaOp) or mma.acc.type.shape[0] != legality.PAIRED_ROWS:
+        return
+    ring = defining_op(mma.a_scales).slot.owner.operands[0]
+    create = next(c for c in walk(kernel, CreateOp) if c.ring == ring)
+    tiles = create.ring.type.tiles
+    for value, form in ((mma.a_scales, SHIFTED), (mma.b_scales, HALVED)):
+        layout = replace(value.type.layout, swizzle=form)
+        tiles[defining_op(value).index.value] = SmemType.of(layout, value.type.element)
+    retype_ring(create, create.ring.type.stages, tiles)
+    for load in walk(kernel, TmaLoadOp):
+        if load.tile.type.layout.is_of_scales:
+            _copy_by_threads(load)
+    drop_unused(kernel)
+
+
+def _copy_by_threads(load: TmaLoadOp) -> None:
+    view, where = map_definition(load.map).view, {"i": load.i, "j": load.j}
+    CopyOp(view=view, tile=load.tile, **where, ip=ir.InsertionPoint(load), loc=load.location)
+    load.operation.erase()
 
 
 def _remap(load: TmaLoadOp, tile: SmemType) -> None:

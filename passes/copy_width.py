@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from ..dialects.layout import BLOCKED, CORE_ROWS, LINEAR, UNIT_BYTES, TileLayout
+from ..dialects.layout import CORE_ROWS, LINEAR, UNIT_BYTES, TileLayout
 from ..dialects.mlir import ir
 from ..dialects.tile import CopyOp
 from ..dialects.tile_types import is_padded
@@ -23,7 +23,7 @@ def copy_bytes(layout: TileLayout, value: ir.Value[ir.MemRefType]) -> int:
     whole units in all layouts but the linear one.
     """
     view = value.type
-    if layout.swizzle == BLOCKED or is_padded(view.element_type):
+    if layout.is_of_scales or is_padded(view.element_type):
         return UNIT_BYTES
     inner = 1 if layout.major == "k" else 0
     strides, _ = view.get_strides_and_offset()

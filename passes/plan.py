@@ -205,10 +205,10 @@ def _place_barriers(
     placed = replace(placed, full=full, empty=empty, empty_count=count)
     if placed.kind == "turns":
         return replace(placed, full_count=_agent_warps(_commits(ring)[0].owner))
-    return _fill_by_threads(ring, placed) if has_copies(ring) else placed
+    return _fill_by_threads(ring, placed, cluster) if has_copies(ring) else placed
 
 
-def _fill_by_threads(ring: ir.Value, placed: RingPlan) -> RingPlan:
+def _fill_by_threads(ring: ir.Value, placed: RingPlan, cluster: Cluster) -> RingPlan:
     """Each warp that copies arrives by itself; on a slot as late as its reader can bear.
 
     The reader may hold a slot until it has the next (a late release), and the producer asks for
@@ -218,7 +218,8 @@ def _fill_by_threads(ring: ir.Value, placed: RingPlan) -> RingPlan:
     in_loops = all(isinstance(use.owner.parent.opview, scf.ForOp) for use in _commits(ring))
     late = in_loops and any(is_asynchronous(copy) for copy in copies)
     under_way = min(SLOTS_UNDER_WAY_MAX, max(0, placed.stages - 2)) if late else 0
-    return replace(placed, full_count=_agent_warps(copies[0].operation), under_way=under_way)
+    warps = _agent_warps(copies[0].operation) * (2 if cluster.pair else 1)
+    return replace(placed, full_count=warps, under_way=under_way)
 
 
 def _commits(ring: ir.Value) -> list[ir.OpOperand]:

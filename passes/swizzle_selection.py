@@ -14,7 +14,6 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from ..dialects.layout import (
-    BLOCKED,
     SWIZZLES,
     TileLayout,
     core_matrix_conflicts,
@@ -61,7 +60,7 @@ class SwizzleSelection:
 
     def _swizzled(self, op: Any, tile: SmemType, chosen: list[str], log: PassLog) -> SmemType:
         before = tile.layout
-        if before.swizzle == BLOCKED or is_padded(tile.element):  # they have the one that fits
+        if before.is_of_scales or is_padded(tile.element):  # they have the one that fits
             return tile
         swizzle = widest_swizzle(before) if self.force == "widest" else self.force
         after = replace(before, swizzle=swizzle)

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ..dialects import legality
-from ..dialects.layout import ATOM_BYTES, BLOCKED, LINEAR, TileLayout
+from ..dialects.layout import ATOM_BYTES, LINEAR, TileLayout
 from ..dialects.mlir import ir
 from ..dialects.target import Target
 from ..dialects.tile_types import (
@@ -28,7 +28,7 @@ from ..dialects.tile_types import (
 
 def tma_refusal(view: ir.MemRefType, layout: TileLayout, target: Target) -> str | None:
     """Why TMA can't copy tiles of `view` (cuTensorMapEncodeTiled), or None when it can."""
-    if layout.swizzle == BLOCKED:
+    if layout.is_of_scales:
         return legality.tma(target) or _scales_refusal(view)
     if layout.swizzle == LINEAR:
         return "its tile is linear, as threads read it"
@@ -52,7 +52,7 @@ def map_type(
     A rank-3 map can't say where a row ends inside a chunk, so it needs whole chunks in a row.
     """
     layout, element = smem.layout, smem.element
-    if layout.swizzle == BLOCKED:
+    if layout.is_of_scales:
         return scale_map(view, smem)
     contiguous, rows, pitch_bytes = _geometry(view, layout.major)
     pitch_bytes = pitch_bytes if rows != 1 else _round_up(pitch_bytes, 16)
@@ -81,7 +81,7 @@ def load_map_type(
     In the tile such boxes lie a chunk apart, so several chunks are several boxes of rank 2.
     """
     layout = smem.layout
-    in_rows = layout.major == "k" and layout.swizzle != BLOCKED
+    in_rows = layout.major == "k" and not layout.is_of_scales
     rows = extent_of(view, 0)
     missing = layout.rows - rows if in_rows and rows != DYNAMIC else 0
     if missing <= 0:

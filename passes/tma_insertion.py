@@ -21,7 +21,6 @@ from functools import partial
 from typing import Any, ClassVar
 
 from ..dialects import legality
-from ..dialects.layout import BLOCKED
 from ..dialects.mlir import ir
 from ..dialects.pipe import (
     AcquireOp,
@@ -69,7 +68,7 @@ class TmaInsertion:
         """The map of the load's view, or None, with a remark, where TMA can't address it."""
         reason = tma_refusal(load.view.type, load.tile.type.layout, target)
         reason = reason or legality.stack_pitch(target, step_bytes(load.view))
-        if load.tile.type.layout.swizzle == BLOCKED:
+        if load.tile.type.layout.is_of_scales:
             reason = reason or padding
         if reason:
             name = _argument_name(load)

@@ -12,7 +12,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from ..dialects.layout import BLOCKED
 from ..dialects.mlir import ir
 from ..dialects.tile import CopyOp, KernelOp, StagedStoreOp
 from ..dialects.tile_pieces import ApplyEpilogueOp
@@ -91,7 +90,7 @@ def axis_of(op: Any, name: str) -> Axis | None:
         return _columns_of(op) if name == "j" else None
     if isinstance(op, CopyOp):
         layout = op.tile.type.layout
-        if layout.swizzle == BLOCKED:  # of atoms each is compared
+        if layout.is_of_scales:  # of atoms each is compared
             return None
         view, tile = _extents(op.view), (layout.mn, layout.k)
     elif isinstance(op, ApplyEpilogueOp | StorePieceOp):

@@ -18,7 +18,7 @@ from ...dialects import legality
 from ...dialects.dtypes import DTYPES, SCALED_FORMATS, ScaledMma, scaled_mma
 from ...dialects.errors import CompileError
 from ...dialects.target import WARP, Target
-from ..spec import LINEAR, MatmulSpec, element_of
+from ..spec import MatmulSpec, element_of
 from .chip_figures import figures
 
 ROWS, ROW_BYTES = 128, 128
@@ -128,10 +128,8 @@ def rule_of(target: Target) -> str:
 
 
 def _by_tma(spec: MatmulSpec, target: Target) -> bool:
-    """Whether TMA can address the rows of A and B (cuTensorMapEncodeTiled, strides), scales are
-    atoms, and the last MMA reads no padding of theirs, which threads would clear."""
-    if spec.scale_layout == LINEAR or legality.scaled_extent(mma_of_spec(spec), spec.k) is not None:
-        return False
+    """Whether TMA can address the rows of A and B (cuTensorMapEncodeTiled, strides): in a cluster
+    threads copy nothing but scales."""
     rows = {
         "a": spec.k if spec.a_major == "k" else spec.m,
         "b": spec.k if spec.b_major == "k" else spec.n,

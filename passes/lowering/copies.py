@@ -21,7 +21,7 @@ from ..base import defining_op
 from ..copy_width import UNIT_BYTES, is_asynchronous
 from ..team import Team
 from .operands import unit_offset
-from .scale_copies import copy_atoms, copy_padded
+from .scale_copies import copy_atoms, copy_padded, copy_words
 from .scope import Scope, place_of
 from .source import Source
 
@@ -32,8 +32,9 @@ Part = tuple[ir.Value, ir.Value]
 
 def lower_copy(scope: Scope, op: CopyOp) -> None:
     """The team's threads copy the tile into the acquired slot, or into a place of its own."""
-    if op.tile.type.layout.swizzle == BLOCKED:
-        copy_atoms(scope, op)
+    if op.tile.type.layout.is_of_scales:
+        by_atoms = op.tile.type.layout.swizzle == BLOCKED
+        copy_atoms(scope, op) if by_atoms else copy_words(scope, op)
         return
     if is_padded(op.tile.type.element):
         copy_padded(op)

@@ -31,6 +31,10 @@ SCALED_KINDS = {
 }
 BLOCKS = {16: nvvm.Tcgen05MMABlockScale.BLOCK16, 32: nvvm.Tcgen05MMABlockScale.BLOCK32}
 GROUPS = {1: nvvm.CTAGroupKind.CTA_1, 2: nvvm.CTAGroupKind.CTA_2}
+COPIES = {
+    32: (nvvm.Tcgen05CpShape.SHAPE_32x128b, nvvm.Tcgen05CpMulticast.WARPX4),
+    64: (nvvm.Tcgen05CpShape.SHAPE_64x128b, nvvm.Tcgen05CpMulticast.WARPX2_01_23),
+}
 SHAPES = {
     "32x32b": nvvm.Tcgen05LdStShape.SHAPE_32X32B,
     "16x32bx2": nvvm.Tcgen05LdStShape.SHAPE_16X32BX2,
@@ -131,12 +135,13 @@ def scaled_mma(op: sm.ScaledMmaOp) -> None:
 
 
 def tmem_copy(op: sm.TmemCopyOp) -> None:
+    shape, multicast = COPIES[op.rows.value]
     nvvm.tcgen05_cp(
-        nvvm.Tcgen05CpShape.SHAPE_32x128b,
+        shape,
         _tensor_pointer(op.to),
         _operand(op, op.source, op.offset),
         group=GROUPS[op.cta_group.value],
-        multicast=nvvm.Tcgen05CpMulticast.WARPX4,
+        multicast=multicast,
     )
 
 

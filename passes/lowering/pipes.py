@@ -47,7 +47,11 @@ def lower_acquire(rings: Rings, op: AcquireOp) -> None:
 
 
 def _announce(rings: Rings, ring: Ring, full: ir.Value, transaction: int) -> None:
-    if rings.cluster.pair:
+    if rings.cluster.pair and ring.copies:
+        with run(ISSUER):
+            sm.ExpectTxOp.of(full, bytes=2 * transaction)
+        converge()
+    elif rings.cluster.pair:
         with run(ISSUER):
             sm.ArriveExpectTxOp.of(full, bytes=2 * transaction)
     elif not ring.copies:
@@ -89,22 +93,22 @@ def lower_commit(rings: Rings, op: CommitOp) -> None:
     elif ring.kind == "turns":
         _hand_over(ring.full(read(ring.fill)[0]))
     elif ring.copies:
-        _commit_copies(ring)
+        _commit_copies(rings, ring)
     advance(ring.fill)
 
 
-def _commit_copies(ring: Ring) -> None:
+def _commit_copies(rings: Rings, ring: Ring) -> None:
     """Each warp arrives on the slot whose copies have been under way the longest."""
     sm.CpAsyncCommitOp.of()
     if ring.pending is None:
         _publish_copies(0)
-        _arrive_when_copied(ring)
+        _arrive_when_copied(rings, ring)
         return
     pending = sm.ReadTallyOp.of(ring.pending).value
     behind = build.equal(pending, ring.under_way)
     with build.when(behind):
         _publish_copies(ring.under_way)
-        _arrive_when_copied(ring)
+        _arrive_when_copied(rings, ring)
         advance(ring.arrive)
     more = arith.select(behind, pending, pending + 1)
     sm.WriteTallyOp.of(ring.pending, more)
@@ -114,17 +118,17 @@ def finish_copies(rings: Rings, loop: scf.ForOp) -> None:
     """After a loop that fills slots: each warp arrives on those that are still under way."""
     for op in loop.body.operations:
         if isinstance(op, CommitOp):
-            _arrive_on_the_rest(rings.of_op(op))
+            _arrive_on_the_rest(rings, rings.of_op(op))
 
 
-def _arrive_on_the_rest(ring: Ring) -> None:
+def _arrive_on_the_rest(rings: Rings, ring: Ring) -> None:
     if ring.pending is None:
         return
     pending = sm.ReadTallyOp.of(ring.pending).value
     _publish_copies(0)
     for already in range(ring.under_way):
         with build.when(build.less(pending, already + 1) ^ build.true()):
-            _arrive_when_copied(ring)
+            _arrive_when_copied(rings, ring)
             advance(ring.arrive)
     sm.WriteTallyOp.of(ring.pending, build.constant(0))
 
@@ -136,8 +140,11 @@ def _publish_copies(newest: int) -> None:
     converge()
 
 
-def _arrive_when_copied(ring: Ring) -> None:
-    arrive_once(ring.full(read(ring.arrive)[0]))
+def _arrive_when_copied(rings: Rings, ring: Ring) -> None:
+    """Where the MMAs are issued that read what the warp copied."""
+    full = ring.full(read(ring.arrive)[0])
+    with run(WARP):
+        _arrive_at_issuer(rings, full)
     converge()
 
 
@@ -209,7 +216,7 @@ def _arrive_by_warp(rings: Rings, barrier: ir.Value) -> None:
 
 
 def _arrive_at_issuer(rings: Rings, barrier: ir.Value) -> None:
-    """Arrive where the MMAs that want the accumulator are issued: the pair's first CTA."""
+    """Arrive where the MMAs are issued that wait for it: in the pair's first CTA."""
     if not rings.cluster.pair:
         build.arrive(barrier)
         return

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import math
 
-from ...dialects.layout import ATOM_BYTES, SCALE_ATOM_BLOCKS, SCALE_ATOM_ROWS, UNIT_BYTES
+from ...dialects.layout import (
+    ATOM_BYTES,
+    HALVED,
+    HALVES,
+    SCALE_ATOM_BLOCKS,
+    SCALE_ATOM_ROWS,
+    SCALE_COLUMN_ROWS,
+    UNIT_BYTES,
+)
 from ...dialects.mlir import arith, ir, llvm, vector
 from ...dialects.tile import CopyOp
 from ...dialects.tile_scales import SCALED_MMAS
@@ -80,6 +88,40 @@ def _scales_of_row(op: CopyOp, row: ir.Value, block: ir.Value) -> ir.Value:
         part = arith.select(inside, wide, build.constant(0))
         word = part if size == WORD_BYTES else word + part * (1 << 8 * first)
     return word
+
+
+def copy_words(scope: Scope, op: CopyOp) -> None:
+    """The same of atoms that begin with the tile, or with a half of it: word by word, since what
+    lies in a line of 16 bytes here lies in two there."""
+    layout, start, team = op.tile.type.layout, place_of(op.tile), Team.of(op)
+    halves = HALVES if layout.swizzle == HALVED else 1
+    along_k, each = layout.atoms[1], layout.mn // halves
+    first, block = build.as_i32(op.i) * layout.mn, build.as_i32(op.j) * along_k
+    with build.loop(team.thread, layout.mn * along_k, team.threads) as word:
+        row, part = word % each, word // each
+        at_row, at_block = first + (part % halves * each + row), block + part // halves
+        value = _word(scope, op, at_row, at_block)
+        to = part * ATOM_BYTES + _in_atom(row) + start
+        llvm.store(value, build.shared_at(to), alignment=WORD_BYTES)
+
+
+def _word(scope: Scope, op: CopyOp, row: ir.Value, block: ir.Value) -> ir.Value:
+    """The scales of a row in an atom, the `block`-th along K; those that it does not have are 0."""
+    view = op.view.type
+    if view.rank == 2:
+        return _scales_of_row(op, row, block * SCALE_ATOM_BLOCKS)
+    rows, blocks = view.shape[:2]
+    atom = row // SCALE_ATOM_ROWS
+    inside = arith.andi(build.less(atom, rows), build.less(block, blocks))
+    number = build.widen(atom) * blocks + build.widen(block)
+    offset = number * ATOM_BYTES + build.widen(_in_atom(row % SCALE_ATOM_ROWS))
+    value = _read(lowered(op.view), offset, inside, WORD_BYTES)
+    return _without_padding(scope, value, block)
+
+
+def _in_atom(row: ir.Value) -> ir.Value:
+    """Byte of an atom where the word of a row begins."""
+    return row % SCALE_COLUMN_ROWS * UNIT_BYTES + row // SCALE_COLUMN_ROWS * WORD_BYTES
 
 
 def _without_padding(scope: Scope, words: ir.Value, block: ir.Value) -> ir.Value:

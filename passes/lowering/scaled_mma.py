@@ -17,7 +17,14 @@ from typing import Any
 
 from ...dialects import sm
 from ...dialects.dtypes import ScaledMma
-from ...dialects.layout import ATOM_BYTES, SCALE_ATOM_BLOCKS, SCALE_ATOM_ROWS, TileLayout
+from ...dialects.layout import (
+    ATOM_BYTES,
+    HALVED,
+    HALVES,
+    SCALE_ATOM_BLOCKS,
+    SCALE_ATOM_ROWS,
+    TileLayout,
+)
 from ...dialects.mlir import ir
 from ...dialects.sm_memory import ScaleColumnsOp
 from ...dialects.tile_scales import depth_of, mma_of
@@ -54,14 +61,23 @@ def _columns_of(scope: Scope, op: Any) -> list[ir.Value]:
 
 def _copy_scales(scope: Scope, op: Any, tile: ir.Value[SmemType], place: ir.Value) -> None:
     layout, descriptor = tile.type.layout, operand_descriptor(scope, op, tile)
-    for number, column in _atoms(layout):
-        offset = number * ATOM_BYTES
-        sm.TmemCopyOp.of(place + column, descriptor, offset=offset, cta_group=scope.cta_group)
+    halves = layout.swizzle == HALVED
+    rows, size = (64, HALVES * ATOM_BYTES) if halves else (32, ATOM_BYTES)
+    for number, column in _copies(layout):
+        fields = {"rows": rows, "offset": number * size, "cta_group": scope.cta_group}
+        sm.TmemCopyOp.of(place + column, descriptor, **fields)
 
 
-def _atoms(layout: TileLayout) -> Iterator[tuple[int, int]]:
-    """(number of an atom in shared memory, its first column): columns go along rows first."""
+def _copies(layout: TileLayout) -> Iterator[tuple[int, int]]:
+    """(number of an atom in shared memory, its first column): columns go along rows first.
+
+    Of a halved tile one copy takes an atom of each half, and these lie in the order of columns.
+    """
     along_mn, along_k = layout.atoms
+    if layout.swizzle == HALVED:
+        numbers = range(along_mn // HALVES * along_k)
+        yield from ((number, number * ATOM_COLUMNS) for number in numbers)
+        return
     for k in range(along_k):
         for row in range(along_mn):
             yield row * along_k + k, (k * along_mn + row) * ATOM_COLUMNS
@@ -70,7 +86,7 @@ def _atoms(layout: TileLayout) -> Iterator[tuple[int, int]]:
 def _first_column(op: Any) -> ir.Value | int:
     """How many columns of scales lie before the tile's own: it may begin within an atom."""
     n = op.acc.type.shape[1]
-    if n % SCALE_ATOM_ROWS == 0:
+    if n % SCALE_ATOM_ROWS == 0 or op.b_scales.type.layout.swizzle == HALVED:
         return 0
     rows = SCALE_ATOM_ROWS // ATOM_COLUMNS
     return build.as_i32(op.j) * (n // rows) % ATOM_COLUMNS
@@ -90,8 +106,10 @@ def _slice(scope: Scope, op: Any, k: int, scales: list[ir.Value]) -> None:
     a, b = op.a.type.layout, op.b.type.layout
     atom_m = scope.mma_rows(a.mn)
     word, byte = divmod(k // mma.block, SCALE_ATOM_BLOCKS)
-    along_mn = [each.type.layout.atoms[0] for each in (op.a_scales, op.b_scales)]
-    a_word, b_word = (word * count * ATOM_COLUMNS for count in along_mn)
+    a_word, b_word = (
+        word * each.type.layout.scale_columns // each.type.layout.atoms[1]
+        for each in (op.a_scales, op.b_scales)
+    )
     at = mma.operand_bytes(k)
     base, column = sums_at(op.acc)
     operands = [operand_descriptor(scope, op, operand) for operand in (op.a, op.b)]

@@ -54,7 +54,7 @@ CREATE = f'%r = "pipe.create"() : () -> {RING}'
         (
             kernel(load('!tile.smem<tensor<128x64xbf16>, "k", "96B">')),
             "tile.load: swizzle must be one of ('none', '32B', '64B', '128B', 'linear', "
-            "'blocked'), got '96B'",
+            "'blocked', 'shifted', 'halved'), got '96B'",
         ),
         (
             kernel(load('!tile.smem<tensor<128x48xbf16>, "k", "128B">')),

@@ -24,6 +24,16 @@ pytestmark = pytest.mark.pairwise
 
 PREFIXES = tuple(call.name for call in parse_pipeline(DEFAULT_PIPELINE))
 FORMATS = ("mxfp8", "mxfp4", "nvfp4")
+PAIRS = DEFAULT_PIPELINE.replace("clustering", "clustering{shape=2x1 pair=true}").replace(
+    "epilogue-staging,", ""
+)
+ALONE = "tiling{tile=64x64x128}"
+REFUSALS = {
+    "sm_100a": "tile.scaled_mma: shapes: block scales with 64 rows a CTA are for 2-CTA MMAs, got a "
+    "CTA alone; run clustering{shape=2x1 pair=true}",
+    "sm_120a": "tile.scaled_matmul: tile M must be a multiple of 128 up to 256 with block scales, "
+    "got 64",
+}
 INSTRUCTIONS = {
     "mxfp8": "kind::mxf8f6f4.block_scale.block32",
     "mxfp4": "kind::mxf4.block_scale.block32",
@@ -59,9 +69,13 @@ def test_linear_scales_become_atoms_as_threads_copy_them(check_matmul, prefix, f
     assert any("scales are linear" in each for each in compiled.remarks) == (prefix != "tiling")
 
 
-def test_linear_scales_have_a_default_schedule_without_clusters(check_matmul):
-    compiled, _ = check_matmul(spec_of("mxfp8", 264, 136, 128, scale_layout="linear"))
-    assert compiled.chosen and "clustering" not in compiled.pipeline
+@pytest.mark.parametrize("preset", ["", "v6"])
+def test_linear_scales_have_a_default_schedule_and_pairs(check_matmul, preset):
+    spec = spec_of("mxfp8", 264, 136, 128, scale_layout="linear")
+    compiled, report = check_matmul(spec, preset=preset or None)
+    assert bool(compiled.chosen) == (not preset)
+    assert "tcgen05.cp.cta_group::2" in compiled.ptx or not preset
+    assert not report.warnings
 
 
 @pytest.mark.sweep(6)
@@ -84,6 +98,29 @@ def test_tiles_whose_scales_begin_within_an_atom(check_matmul, n, format_, last)
     spec = spec_of(format_, 130, 2 * n + 40, 128, c_dtype="f32")
     pipeline = with_tile(f"128x{n}x128")
     check_matmul(spec, pipeline=pipeline, stop_after=last, identity="a")
+
+
+@pytest.mark.sweep(6)
+@pytest.mark.array(
+    1,
+    n=[32, 64, 96, 128, 160, 192, 224, 256],
+    format_=FORMATS,
+    last=["clustering", "pipelining", "persistence"],
+)
+def test_pairs_with_64_rows_a_cta(check_matmul, n, format_, last):
+    """Halves of N begin at any 16th column; K ends within an atom of scales."""
+    spec = spec_of(format_, 150, n + n // 2, 352, c_dtype="f32")
+    pipeline = with_tile(f"64x{n}x128", PAIRS)
+    compiled, report = check_matmul(spec, pipeline=pipeline, stop_after=last)
+    assert "tcgen05.cp.cta_group::2.64x128b.warpx2::01_23" in compiled.ptx
+    assert not report.warnings
+
+
+@pytest.mark.parametrize("target", ["sm_100a", "sm_120a"])
+def test_rows_of_half_a_block_scaled_mma_are_refused_without_a_pair(target):
+    with pytest.raises(CompileError) as caught:
+        compile_matmul(spec_of("mxfp8", 64, 64, 128), pipeline=ALONE, target=target)
+    assert str(caught.value) == f"error: {REFUSALS[target]}"
 
 
 @pytest.mark.sweep(12)
@@ -188,8 +225,8 @@ def test_specs_that_no_kernel_multiplies_are_refused(fields, message):
         (
             "mxfp8",
             128,
-            {"pipeline": "tiling{tile=64x64x128}"},
-            "tile M must be a multiple of 128 up to 256 with block scales, got 64",
+            {"pipeline": "tiling{tile=192x64x128}"},
+            "tile M must be 64, or a multiple of 128 up to 256 with block scales, got 192",
         ),
         (
             "mxfp8",

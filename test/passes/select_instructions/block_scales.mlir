@@ -2,8 +2,8 @@
 // The tail of K, 160 = 128 + 32, has one slice: the others are left out of the last step.
 // RUN: tilewright opt %s --passes 'tiling{tile=128x64x128},tma-insertion,swizzle-selection,select-instructions' | filecheck %s
 
-// CHECK: "sm.tmem_copy"({{.*}}) {cta_group = 1 : i64, offset = 0 : i64}
-// CHECK: "sm.tmem_copy"({{.*}}) {cta_group = 1 : i64, offset = 0 : i64}
+// CHECK: "sm.tmem_copy"({{.*}}) {cta_group = 1 : i64, offset = 0 : i64, rows = 32 : i64}
+// CHECK: "sm.tmem_copy"({{.*}}) {cta_group = 1 : i64, offset = 0 : i64, rows = 32 : i64}
 // CHECK: "sm.scaled_mma"({{.*}}) {a_id = 0 : i64, {{.*}} b_id = 0 : i64, {{.*}} kind = "mxf8f6f4"
 // CHECK: scf.if
 // CHECK: "sm.scaled_mma"({{.*}}) {a_id = 1 : i64, {{.*}} a_offset = 32 : i64, {{.*}} b_id = 1 : i64
