@@ -35,6 +35,8 @@ def forms() -> list[tuple[str, int, str]]:
         found += [(f"shl.b{bits}", bits, f"{a}, {bits - 3}"), (f"add.s{bits}", bits, f"{a}, -7")]
     found += [(f"{op}.pred", 1, "%p0, %p1") for op in ("and", "or", "xor")]
     found += [("not.pred", 1, "%p0"), ("mov.pred", 1, "%p1"), ("cvt.s32.s8", 32, "%n0")]
+    found += [("mov.b64", 64, "{%n0, %n1}"), ("mov.b64", 64, "{%h0, %h1, %h2, %h0}")]
+    found += [("mov.b32", 32, "{%h1, %h2}")]
     found += [("cvta.shared.u64", 64, "%w0"), ("cvta.to.shared.u64", 64, "%w0")]
     return found
 

@@ -140,6 +140,17 @@ class BoundMap:
 
 def bound_map(cta: Cta, address: int) -> BoundMap:
     """The tensor map object at a generic address; ``Trap`` if none is visible to copies there."""
+    known = cta.launch.state("constant tensor maps", dict)
+    found = known.get(address)
+    if found is None:
+        _check_visible(address)
+        found = _read_map(cta, address, known)
+    data, bound = found
+    cta.launch.events.map_used(cta, address, data)
+    return bound
+
+
+def _check_visible(address: int) -> None:
     for name, window in (("local", LOCAL_WINDOW), ("shared", SHARED_WINDOW)):
         if window <= address < window + WINDOW_SIZE:
             raise Trap(
@@ -147,10 +158,6 @@ def bound_map(cta: Cta, address: int) -> BoundMap:
                 f"a tensor map must lie in parameter, constant or global memory, got the {name} "
                 f"address 0x{address:x}",
             )
-    known = cta.launch.state("constant tensor maps", dict)
-    data, bound = known.get(address) or _read_map(cta, address, known)
-    cta.launch.events.map_used(cta, address, data)
-    return bound
 
 
 def _read_map(

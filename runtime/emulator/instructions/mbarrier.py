@@ -212,10 +212,10 @@ def build_wait(ins: Decoded) -> Step:
         ins.read(3, np.uint32)
 
     def step(warp: Warp, mask: np.ndarray) -> Yield | None:
-        addresses, values = address(warp), asked(warp)
-        if by_parity and _highest(values, mask) > 1:
+        addresses, values, lanes = address(warp), asked(warp), lanes_in(mask)
+        if by_parity and _highest(values, lanes) > 1:
             values = _bit_0(warp, values, mask)
-        done, complete = _test(warp, mask, addresses, values, space, by_parity)
+        done, complete = _test(warp, mask, lanes, addresses, values, space, by_parity)
         for barrier in complete:
             warp.launch.events.phase_seen(warp, barrier, relaxed)
         write(warp, mask, done)
@@ -223,18 +223,17 @@ def build_wait(ins: Decoded) -> Step:
         warp.launch.report.count_wait(answered)
         if complete and not relaxed:
             warp.launch.events.acquired(warp)
-        warp.launch.events.waited(addresses.item(first_lane(mask)) & OFFSET_MASK, answered)
+        warp.launch.events.waited(addresses.item(lanes[0]) & OFFSET_MASK, answered)
         if answered:
             return None
-        lane = first_lane(mask if done is _NOBODY else mask & ~done)
+        lane = lanes[0] if done is _NOBODY else first_lane(mask & ~done)
         return _not_yet(warp, int(addresses[lane]), int(values[lane]), space, by_parity)
 
     return step
 
 
-def _highest(values: np.ndarray, mask: np.ndarray) -> int:
+def _highest(values: np.ndarray, lanes: Sequence[int]) -> int:
     """The highest value, of some lanes alone where they are few; others may hold anything."""
-    lanes = lanes_in(mask)
     return values.item(lanes[0]) if len(lanes) == 1 else int(np.maximum.reduce(values))
 
 
@@ -251,10 +250,15 @@ def _bit_0(warp: Warp, values: np.ndarray, mask: np.ndarray) -> np.ndarray:
 
 
 def _test(
-    warp: Warp, mask: np.ndarray, addresses, values, space: str, by_parity: bool
+    warp: Warp,
+    mask: np.ndarray,
+    lanes: Sequence[int],
+    addresses: np.ndarray,
+    values: np.ndarray,
+    space: str,
+    by_parity: bool,
 ) -> tuple[np.ndarray, list[Mbarrier]]:
-    """bool[32] answers, and the barriers of those that are yes."""
-    lanes = lanes_in(mask)
+    """bool[32] answers, and the barriers of those that are yes; lanes: those of the mask."""
     if len(lanes) == 1 or (_alike(addresses[mask]) and _alike(values[mask])):
         barrier, answer = _ask(warp, lanes, addresses, values, space, by_parity)
         return (FULL, [barrier]) if answer else (_NOBODY, [])

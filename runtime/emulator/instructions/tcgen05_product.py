@@ -71,6 +71,11 @@ class Multiply:
         return data_path(self.layout, self.descriptor.n)
 
     @cached_property
+    def places(self) -> list[tuple[TensorMemory, slice, slice]]:
+        """The memory, lanes and columns of each block of D."""
+        return [self._place_of(block) for block in self.blocks]
+
+    @cached_property
     def layout(self) -> str:
         """Letter of the data-path layout."""
         return dense_layout(self.descriptor.m, self.group, self.descriptor.stationary)
@@ -140,7 +145,7 @@ class Multiply:
 
     def _join(self, a: list[np.ndarray], b: list[np.ndarray]) -> None:
         """Leave the product to be formed later; a, b: the words of the operands."""
-        sums = [self._accumulator(block) for block in self.blocks]
+        sums = [self._accumulator(*place) for place in self.places]
         products = sums[0].waiting
         known = self.add and products and all(each.waiting is products for each in sums)
         if products is None or not known or not products.takes(self.descriptor, self.blocks):
@@ -152,9 +157,8 @@ class Multiply:
             for each in sums:
                 each.words()
 
-    def _accumulator(self, block: Block) -> Accumulator:
+    def _accumulator(self, memory: TensorMemory, lanes: slice, columns: slice) -> Accumulator:
         """The sums of a block, which the operation changes."""
-        memory, lanes, columns = self._place_of(block)
         if self.add:
             memory.require_written(lanes, columns, "tcgen05.mma accumulator")
         memory.mark_written(lanes, columns)

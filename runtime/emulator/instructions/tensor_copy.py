@@ -7,7 +7,6 @@ its own copy; the copy itself runs later, in an order that the scheduler picks.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
@@ -75,7 +74,7 @@ class Load:
     first: bool
     line: int
 
-    @cached_property
+    @property
     def bytes(self) -> int:
         """Bytes that complete the transaction."""
         return len(self.starts) * self.bound.map.box_bytes

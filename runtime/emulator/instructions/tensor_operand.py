@@ -79,7 +79,7 @@ class TensorOperand:
 
     def bound(self, warp: Warp, lane: int) -> tuple[BoundMap, tuple[tuple[int, ...], ...]]:
         """The map and the coordinates of the boxes that one lane copies."""
-        coordinates = tuple(axis(warp, lane) for axis in self.coordinates)
+        coordinates = tuple([axis(warp, lane) for axis in self.coordinates])
         bound = bound_map(warp.cta, self.address(warp, lane))
         self.mode.check(bound)
         _check_start(bound, coordinates[0])

@@ -75,6 +75,13 @@ def _to_generic(back: bool, space: str) -> str | None:
     return f"{{0}} {'-' if back else '+'} {_WINDOWS[space]} & {_ones(64)}"
 
 
+def _packed(bits: int, elements: int) -> str:
+    """The elements of a vector, the first one lowest."""
+    places = (number * bits // elements for number in range(elements))
+    return " | ".join(f"{{{number}}} << {place}" for number, place in enumerate(places))
+
+
+_VECTOR = re.compile(r"mov\.b(32|64)")
 _TYPE = r"([bus])(16|32|64)"
 _FORMS: list[tuple[str, Callable[..., str | None]]] = [
     (r"mov\.(?:pred|[busf](?:16|32|64))", lambda width: "{0}"),
@@ -107,6 +114,8 @@ def expression(opcode: str, reads: int, writes: int, width: int) -> str | None:
     reads, writes: how many registers and constants it takes and gives; width: bits of the register
     that takes the result.
     """
+    if reads > 1 and (moved := _VECTOR.fullmatch(opcode)):
+        return _packed(int(moved[1]), reads) if writes == 1 else None
     for form, make in _FORMS:
         found = re.fullmatch(form, opcode)
         text = make(width, *found.groups()) if found else None
