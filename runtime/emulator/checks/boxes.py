@@ -69,7 +69,7 @@ class Boxes:
         before, old = self._places[place]
         if not all(isinstance(each, slice) for each in (words, before, self._overwritten)):
             return False
-        same = before == words == self._overwritten and old == box
+        same = before == words == self._overwritten and (old is box or old == box)
         return same and bool((self.numbers[words] == self._known[box]).all())
 
     def overwrite(self, words: Words) -> None:

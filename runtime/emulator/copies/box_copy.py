@@ -8,7 +8,7 @@ Source: PTX ISA, sections "cp.async.bulk.tensor", "Swizzling Modes".
 from __future__ import annotations
 
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 
 import numpy as np
@@ -132,10 +132,12 @@ def box_span(tensor_map: TiledMap, offset: int, rows: int) -> int:
 
 @dataclass(frozen=True)
 class BoundMap:
-    """A tensor map and the emulated global address of its tensor."""
+    """A tensor map and the emulated global address of its tensor. boxes: how copies have written
+    with it, by PTX line and whether the box lay inside the tensor."""
 
     map: TiledMap
     address: int
+    boxes: dict[tuple[int, bool], Box] = field(default_factory=dict, compare=False)
 
 
 def bound_map(cta: Cta, address: int) -> BoundMap:

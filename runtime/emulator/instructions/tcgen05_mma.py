@@ -182,8 +182,11 @@ def submit(warp: Warp, lane: int, multiply_: Multiply) -> None:
         moves=multiply_.moves,
     )
     op.stream = (TENSOR_STREAM, lane)
+    line, sums = warp.program.source[warp.split.pc].line, multiply_.sums
+    where = line, warp.index, op, sums.shape
+    access = Access("tcgen05.mma", sums.span, *where, rank=warp.cta.rank)
     for cta in multiply_.ctas:
-        _order(cta, multiply_, op, warp)
+        _order(cta, multiply_, access, warp)
     leader.last, leader.copies = op, []
     tensor_engine(warp.cta).note_issue(warp.index, lane, warp.launch.engines.submit(op))
     descriptor = multiply_.descriptor
@@ -210,22 +213,20 @@ def _check_a(multiply_: Multiply, a: Place) -> None:
                            f"{multiply_.d.lane}")  # fmt: skip
 
 
-def _order(cta: Cta, multiply_: Multiply, op: EngineOp, warp: Warp) -> None:
+def _order(cta: Cta, multiply_: Multiply, access: Access, warp: Warp) -> None:
     """Check columns and ordering in one CTA and note what the operation will touch there."""
-    engine, line = tensor_engine(cta), warp.program.source[warp.split.pc].line
+    engine = tensor_engine(cta)
     engine.use_group(multiply_.group)
     sums = multiply_.sums
     engine.memory.check_columns(multiply_.d.column, multiply_.d_columns, sums.what)
     cta.launch.events.columns_claimed(cta, sums)
     if isinstance(multiply_.a, Place):
-        _order_a(cta, multiply_, multiply_.a, op, warp)
-    where = line, warp.index, op, sums.shape
-    access = Access("tcgen05.mma", sums.span, *where, rank=warp.cta.rank)
+        _order_a(cta, multiply_, multiply_.a, access.op, warp)
     cta.launch.events.columns_used(cta, warp, multiply_.access, True)
     track(cta, access)
 
 
-def _order_a(cta: Cta, multiply_: Multiply, a: Place, op: EngineOp, warp: Warp) -> None:
+def _order_a(cta: Cta, multiply_: Multiply, a: Place, op: AnyOperation | None, warp: Warp) -> None:
     columns = slice(a.column, a.column + multiply_.a_columns)
     order_read(cta, "tcgen05.mma operand A", columns, op, warp, multiply_.half)
 

@@ -97,8 +97,12 @@ class Load:
         """How it writes, for who compares that with how operands are read."""
         tensor_map = self.bound.map
         is_inside = _inside_bytes(self.bound, self.starts) == self.bytes
+        known = self.bound.boxes.get((self.line, is_inside))
+        if known is not None:
+            return known
         has_nan = tensor_map.oob_fill == "nan" and not is_inside
-        return Box(tensor_map.swizzle, self.bound.address, self.line, has_nan, is_inside)
+        box = Box(tensor_map.swizzle, self.bound.address, self.line, has_nan, is_inside)
+        return self.bound.boxes.setdefault((self.line, is_inside), box)
 
     def moves(self) -> Moves:
         """For profiles."""

@@ -103,7 +103,10 @@ class Decoded(OperandSlots):
 
     def read_lane(self, where: Where, dtype: Type | np.dtype | type) -> Callable[[Warp, int], int]:
         """A function (warp, lane) → Python number, for what a single lane executes."""
-        read = self.read(where, dtype)
+        read, view = self.read(where, dtype), dtype.dtype if isinstance(dtype, Type) else dtype
+        slot = self._plain_register(where, np.dtype(view))
+        if slot is not None:
+            return lambda warp, lane: warp.regs[slot].item(lane)
         return lambda warp, lane: read(warp).item(lane)
 
     def write(self, where: Where, dtype: Type | np.dtype | type, *, relaxed: bool = False) -> Write:
@@ -131,7 +134,7 @@ class Decoded(OperandSlots):
         elements = self.elements(where, count)
         writes = [self.write(element, dtype, relaxed=relaxed) for element in elements]
         view = dtype.dtype if isinstance(dtype, Type) else np.dtype(dtype)
-        slots = [self._plain_target(element, view) for element in elements]
+        slots = [self._plain_register(element, view) for element in elements]
         if None not in slots:
             return _write_slots(slots, writes)
 
@@ -141,7 +144,7 @@ class Decoded(OperandSlots):
 
         return write_all
 
-    def _plain_target(self, where: Where, view: np.dtype) -> int | None:
+    def _plain_register(self, where: Where, view: np.dtype) -> int | None:
         """The slot of a register that holds values of the view as they are, None of others."""
         operand = self.operand(where)
         register = self.scope.register(operand.name) if isinstance(operand, syntax.Symbol) else None
