@@ -46,7 +46,7 @@ from .schedule.choice import choose_schedule
 from .schedule.scaled_schedule import scaled_schedule
 from .schedule.thread_schedule import is_by_threads, thread_schedule
 from .schedule.warp_schedule import is_by_warps, warp_schedule
-from .spec import MatmulSpec
+from .spec import ROWS_HINT, MatmulSpec
 
 NO_PASSES = "none"
 KINDS = ("mlir", "llvm", "ptx", "cubin")
@@ -318,6 +318,7 @@ def _spec_of(module: ir.Module) -> MatmulSpec:
     if isinstance(matmul, ScaledMatmulOp):
         return scaled_spec_of(matmul)
     m, k = logical_shape(matmul.a.type, matmul.a_major.value)
+    dynamic_m = m < 0
     *stack, _, n = matmul.c.type.shape
     elements = [str(value.type.element_type) for value in (matmul.a, matmul.b, matmul.c)]
     named = target_of(module).mma.name if MMA_ATTRIBUTE in module.operation.attributes else ""
@@ -332,7 +333,9 @@ def _spec_of(module: ir.Module) -> MatmulSpec:
     batch: dict[str, Any] = {"batch": stack[0], **stacked} if stack else {}
     if isinstance(matmul, GroupedMatmulOp):
         batch = {"groups": matmul.b.type.shape[0]}
-    return MatmulSpec(m, n, k, *dtypes, **majors, **batch, further=further_of(matmul))
+    m = ROWS_HINT if dynamic_m else m
+    more = {**majors, **batch, "further": further_of(matmul), "dynamic_m": dynamic_m}
+    return MatmulSpec(m, n, k, *dtypes, **more)
 
 
 def _translate(module: ir.Module, compiled: Compiled) -> None:

@@ -1,10 +1,8 @@
 """The types of the `tile` dialect, and reading what attributes hold."""
 
+from .dynamic import DYNAMIC as DYNAMIC
 from .layout import TileLayout
 from .mlir import ext, ir
-
-DYNAMIC = -1
-"""An extent that a launch says, in an attribute of numbers; in a shape it is `?`."""
 
 
 class Tile(ext.Dialect, name="tile"):

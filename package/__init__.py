@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from .dialects.errors import CompileError
     from .runtime.emulator import launch as emulate
     from .runtime.errors import DeviceError
-    from .runtime.launch.kernel import load
+    from .runtime.launch.loading import load
     from .runtime.version import VERSION as __version__
 
 __all__ = [
@@ -52,7 +52,7 @@ _HOMES = {
     "compile": ("compiler.driver", "compile_matmul"),
     "compile_module": ("compiler.calls.module", "compile_module"),
     "emulate": ("runtime.emulator", "launch"),
-    "load": ("runtime.launch.kernel", "load"),
+    "load": ("runtime.launch.loading", "load"),
     "matmul": ("compiler.calls.matmul", "matmul"),
     "scaled_mm": ("compiler.calls.scaled", "scaled_mm"),
     "grouped_mm": ("compiler.calls.grouped", "grouped_mm"),

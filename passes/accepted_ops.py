@@ -14,6 +14,7 @@ from typing import Any
 
 from ..dialects.epilogue import SCALAR_OPS, scalar_types
 from ..dialects.mlir import arith, ir
+from ..dialects.tile_types import dynamic_dims
 from .base import MMA_ATTRIBUTE, TARGET_ATTRIBUTE, attributes_of, operations, refused
 
 PAGE = "docs/passes/normalize.md"
@@ -69,6 +70,7 @@ STRUCTURE_OPS: dict[str, Attributes] = {
     },
     "linalg.transpose": {"permutation": READ},
     "linalg.yield": {},
+    "tensor.dim": {},
     "tensor.empty": {},
 }
 OPERAND_OPS: dict[str, Attributes] = {
@@ -155,10 +157,16 @@ def _shortened(value: ir.Attribute) -> str:
 
 
 def _check_type(op: Any, type_: ir.Type) -> None:
-    """Tensors must be ranked and static, and mean no more than their shape and elements say."""
+    """Tensors must be ranked, and mean no more than their shape and elements say.
+
+    Their first dim alone may be dynamic.
+    """
     if not isinstance(type_, ir.ShapedType):
         return
     if not isinstance(type_, ir.RankedTensorType) or type_.encoding is not None:
         raise refused(op, f"values must be scalars or tensors without an encoding, got {type_}")
-    if not type_.has_static_shape:
-        raise refused(op, f"shapes must be static and positive, got {type_}")
+    if type_.has_static_shape:
+        return
+    if type_.rank > 2 or dynamic_dims(type_) != [0]:
+        rule = "shapes must be static and positive, but for rows of one matrix"
+        raise refused(op, f"{rule}, got {type_}")

@@ -28,6 +28,7 @@ from ..dialects.dtypes import (
     size_refusal,
     stored_dtype,
 )
+from ..dialects.dynamic import joined
 from ..dialects.entry_names import name_refusal
 from ..dialects.errors import CompileError
 from ..dialects.mlir import func, ir, linalg
@@ -87,7 +88,7 @@ class Normalize:
         operands = {"a": a.value, "b": b.value, **_majors(a, b)}
         fused = _build(function, matmul, lambda c: MatmulOp(c=c, **operands))
         _erase_dead(function)
-        sizes = "x".join(map(str, fused.c.type.shape))
+        sizes = joined(fused.c.type.shape)
         steps, more = _told(fused)
         if accumulator.name == "f64" and steps:
             rule = f"sums in f64 are stored as they are, got {steps} epilogue ops"
@@ -110,7 +111,7 @@ class Normalize:
         if any(each.sign_is_read for each in sides):
             log.remark(matmul, "scales of f8E4M3FN are read without their sign, as by math.absf")
         _erase_dead(function)
-        sizes = "x".join(map(str, fused.c.type.shape))
+        sizes = joined(fused.c.type.shape)
         steps, more = _told(fused)
         log.did(f"gathered {sizes} matmul by block scales, {steps} epilogue ops{more}")
 
@@ -150,7 +151,7 @@ def _check_dtypes(matmul: Any, a: Operand, b: Operand) -> tuple[DType, DType]:
     if reason:
         raise refused(matmul, f"A and B {reason}")
     shapes = [*a.type.shape, *b.type.shape]
-    if any(extent <= 0 for extent in shapes):
+    if 0 in shapes:
         types = f"{a.value.type} and {b.value.type}"
         raise refused(matmul, f"shapes must be static and positive, got {types}")
     if a.value == b.value and a.unsigned != b.unsigned:
@@ -168,10 +169,11 @@ def _dtype(matmul: Any, name: str, operand: Operand) -> DType:
 def _check_sizes(function: func.FuncOp) -> None:
     types = [argument.type for argument in function.body.blocks[0].arguments]
     for type_ in (*types, *function.type.results):
-        if isinstance(type_, ir.RankedTensorType) and type_.has_static_shape:
+        if isinstance(type_, ir.RankedTensorType):
             element = type_.element_type
             known = isinstance(element, ir.IntegerType | ir.FloatType)
-            reason = size_refusal(type_.shape, -(-element.width // 8)) if known else None
+            shape = [1 if extent < 0 else extent for extent in type_.shape]
+            reason = size_refusal(shape, -(-element.width // 8)) if known else None
             if reason:
                 raise refused(function, f"a tensor {reason}")
 
@@ -279,7 +281,7 @@ def _i64(value: int) -> ir.IntegerAttr:
 def _check_result(terminator: Any, result: ir.Value, matmul: Any) -> None:
     shape = matmul.results[0].type.shape
     if not isinstance(result.type, ir.RankedTensorType) or result.type.shape != shape:
-        sizes = "x".join(map(str, shape))
+        sizes = joined(shape)
         raise refused(terminator, f"must return a {sizes} tensor, got {result.type}")
     element = str(result.type.element_type)
     dtype = stored_dtype(element)

@@ -3,7 +3,8 @@
 from .bundles.bundle import Bundle, read_bundle
 from .bundles.manifest import BundleError
 from .errors import DeviceError, LaunchError
-from .launch.kernel import Kernel, load
+from .launch.kernel import Kernel
+from .launch.loading import load
 from .launch_files import run_launch_file
 
 __all__ = [

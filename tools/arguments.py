@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
 DEFAULT_TARGET = "sm_100a"
 SHOWN_DIGITS = 40
+DYNAMIC = "dynamic"
 SIZES = {"m": "rows of A and C", "n": "rows of B, columns of C", "k": "columns of A and B"}
 CHOICES = {
     "a_dtype": "element type of A (default bf16)",
@@ -39,21 +40,31 @@ class Parser(argparse.ArgumentParser):
         raise UsageError(f"error: {self.prog}: {message}; see {self.prog} --help")
 
 
-def add_problem(parser: Parser, file_help: str) -> None:
-    """The matmul: a file, or spec flags."""
+def add_problem(parser: Parser, file_help: str, dynamic: bool = False) -> None:
+    """The matmul: a file, or spec flags, with `dynamic` for any M."""
     parser.add_argument("file", nargs="?", type=Path, metavar="FILE", help=file_help)
     parser.add_argument(
         "--trust", action="store_true", help="load a .pt2 FILE even if that may run code of it"
     )
-    add_spec(parser, "spec, instead of FILE")
+    add_spec(parser, "spec, instead of FILE", dynamic=dynamic)
 
 
-def add_spec(parser: Parser, title: str = "spec", defaults: dict[str, int] | None = None) -> None:
-    """The matmul by spec flags; `defaults` are sizes that need not be given."""
+def add_spec(
+    parser: Parser,
+    title: str = "spec",
+    defaults: dict[str, int] | None = None,
+    dynamic: bool = False,
+) -> None:
+    """The matmul by spec flags; `defaults` are sizes that need not be given.
+
+    With `dynamic` --m may be the word, for a kernel that takes any M.
+    """
     group = parser.add_argument_group(title)
     parser.set_defaults(**(defaults or {}))
     for name, meaning in SIZES.items():
-        group.add_argument(f"--{name}", type=_integer, metavar="SIZE", help=meaning)
+        any_size = dynamic and name == "m"
+        type_, more = (_rows, f", or {DYNAMIC} for any") if any_size else (_integer, "")
+        group.add_argument(f"--{name}", type=type_, metavar="SIZE", help=meaning + more)
     help_ = "matrices in stacks of them"
     group.add_argument("--batch", type=_integer, metavar="SIZE", help=help_)
     for name, meaning in CHOICES.items():
@@ -151,8 +162,10 @@ def _make_spec(given: dict[str, Any], parser: Parser, wanted: str) -> MatmulSpec
     missing = [f"--{name}" for name in SIZES if name not in given]
     if missing:
         parser.error(f"{wanted} must be given, got no {', '.join(missing)}")
-    from ..compiler.spec import MatmulSpec
+    from ..compiler.spec import ROWS_HINT, MatmulSpec
 
+    if given["m"] == DYNAMIC:
+        given = {**given, "m": ROWS_HINT, "dynamic_m": True}
     return MatmulSpec(**given)
 
 
@@ -182,6 +195,10 @@ def positive(text: str) -> int:
     if value < 1:
         raise argparse.ArgumentTypeError(f"must be an integer from 1, got '{text}'")
     return value
+
+
+def _rows(text: str) -> int | str:
+    return text if text == DYNAMIC else _integer(text)
 
 
 def _integer(text: str) -> int:

@@ -18,6 +18,7 @@ from .progress import Progress
 EXAMPLES = """examples:
   tilewright compile --m 512 --n 768 --k 320                        PTX on stdout
   tilewright compile --m 512 --n 768 --k 320 -o matmul.zip          a bundle
+  tilewright compile --m dynamic --n 768 --k 320 -o any.zip         a kernel for any M
   tilewright compile --m 77 --n 33 --k 51 --stop-after tiling --emit mlir
   tilewright compile matmul.mlir --print-after-all -o matmul.cubin
   tilewright compile --m 512 --n 768 --k 320 --origins -o k.sass    a listing that names ops
@@ -50,7 +51,9 @@ def add_command(commands: Any) -> None:
         description="Compiles a matmul, from an .mlir or .pt2 file or from spec flags.",
         epilog=EXAMPLES,
     )
-    add_problem(parser, "an .mlir file, linalg or what passes left of it, or a .pt2 of torch")
+    add_problem(
+        parser, "an .mlir file, linalg or what passes left of it, or a .pt2 of torch", dynamic=True
+    )
     add_pipeline(parser)
     reads_in_child(parser)
     group = parser.add_argument_group("output")

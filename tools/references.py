@@ -7,6 +7,7 @@ a kernel       of a file or a bundle: its manifest, or a source that is named be
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from math import prod
@@ -227,19 +228,27 @@ def of_kernel(source: MatmulSpec | Path | None) -> Reference:
     return OfManifest() if source is None else of_source(source)
 
 
-def of_source(source: MatmulSpec | Path) -> Reference:
-    """The reference for what is compiled."""
+def of_source(source: MatmulSpec | Path, m: int | None = None) -> Reference:
+    """The reference for what is compiled; `m` is the M to run of a source that has any."""
     from ..compiler.importers.torch_module import EXPORTED
 
     if not isinstance(source, Path):
-        return OfSpec(source)
+        return OfSpec(source if m is None else replace(source, m=m, dynamic_m=False))
     if source.suffix == EXPORTED:
         return OfTorch(source)
     try:
-        return OfSource(source.read_text(), str(source))
+        return OfSource(_of_size(source.read_text(), m), str(source))
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
         raise CompileError(f"{source}: must be a readable .mlir file, got: {reason}") from error
+
+
+def _of_size(text: str, m: int | None) -> str:
+    """The text of linalg with a number where M is dynamic, the one size that may be."""
+    if m is None:
+        return text
+    sized = re.sub(r"%\w+ = tensor\.dim .*", "", text.replace("<?x", f"<{m}x"))
+    return re.sub(r"tensor\.empty\([^)]*\)", "tensor.empty()", sized)
 
 
 def compare_with(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import functools
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from .arguments import (
     add_reference,
     add_seed,
     compile_keywords,
+    positive,
     problem,
     reference_of,
 )
@@ -34,6 +36,7 @@ EXAMPLES = """examples:
   tilewright run matmul.zip --reference matmul.mlir
   tilewright run kernel.mlir --m 512 --n 768 --k 320
   tilewright run matmul.zip --device cuda
+  tilewright run --m-dynamic 77 --n 768 --k 320
 """
 
 
@@ -50,6 +53,12 @@ def add_command(commands: Any) -> None:
     add_pipeline(parser)
     reads_in_child(parser)
     group = parser.add_argument_group("run")
+    group.add_argument(
+        "--m-dynamic",
+        type=positive,
+        metavar="SIZE",
+        help="run a kernel for any M on so many rows; --m is then the M to choose a schedule for",
+    )
     group.add_argument(
         "--device", default="emulator", help="emulator (the default), cuda or cuda:N"
     )
@@ -91,6 +100,7 @@ def _run(device: Any, parser: Parser, options: argparse.Namespace, how: dict[str
     passes: list[tuple[str, float, str]] = []
     with Progress("loading") as progress:
         obtained = _obtain(parser, options, passes, progress)
+        obtained = _sized(obtained, options, parser)
         bundle, reference = obtained.bundle, obtained.reference
         progress.update("making inputs")
         tensors = reference.tensors(bundle.manifest, options.seed, options.identity)
@@ -113,9 +123,13 @@ def _obtain(
     progress: Progress,
 ) -> Obtained:
     from ..compiler.importers.torch_module import EXPORTED
+    from ..compiler.spec import ROWS_HINT
     from ..runtime.bundles.bundle import is_bundle, read_bundle
     from .references import of_kernel, of_source
 
+    dynamic = options.m_dynamic is not None
+    if dynamic and options.file is None and options.m is None:
+        options.m = ROWS_HINT
     asked = reference_of(options, parser)
     file: Path | None = options.file
     if file is not None and file.suffix != EXPORTED and is_bundle(file):  # both are zips
@@ -123,6 +137,8 @@ def _obtain(
         problem(options, parser, spec_beside=True)
         return Obtained(read_bundle(file), of_kernel(asked))
     source = problem(options, parser, spec_beside=True)
+    if dynamic and not isinstance(source, Path):
+        source = replace(source, dynamic_m=True)
     from ..compiler.bundle_writer import as_bundle
     from ..compiler.driver import compile_matmul
 
@@ -134,9 +150,23 @@ def _obtain(
     options.target = compiled.target
     if compiled.level is None and asked is not None:
         parser.error("a reference must come with a kernel; the source is its own")
-    reference = of_source(source) if compiled.level is None else of_kernel(asked)
+    reference = of_kernel(asked)
+    if compiled.level is None:
+        reference = of_source(source, options.m_dynamic)
     bundle = as_bundle(compiled, options.output)
     return Obtained(bundle, reference, list(compiled.remarks), compiled.chosen)
+
+
+def _sized(obtained: Obtained, options: argparse.Namespace, parser: Parser) -> Obtained:
+    """The kernel for the M to run, where it takes any."""
+    from ..runtime.bundles.sizes import is_dynamic
+
+    m, dynamic = options.m_dynamic, is_dynamic(obtained.bundle.manifest)
+    if dynamic and m is None:
+        parser.error("a kernel for any M must come with --m-dynamic, got none")
+    if not dynamic and m is not None:
+        parser.error(f"--m-dynamic must come with a kernel for any M, got {m} for one of one M")
+    return obtained if m is None else replace(obtained, bundle=obtained.bundle.at(m))
 
 
 def _refuse_compilation(parser: Parser, options: argparse.Namespace) -> None:

@@ -127,6 +127,7 @@ class Problem:
     batch: int = 1
     further_bytes: tuple[int, ...] = ()
     grouped: bool = False
+    dynamic_m: bool = False
 
     @staticmethod
     def of(spec: MatmulSpec, target: Target) -> Problem:
@@ -152,13 +153,15 @@ class Problem:
             max(groups, spec.batch),
             tuple(DTYPES[dtype].bytes for dtype in spec.further),
             spec.groups > 0,
+            spec.dynamic_m,
         )
 
     def pitch_bytes(self, tensor: str) -> tuple[int, int]:
         """(bytes from row to row, rows) of tensor "a", "b" or "c" as it is stored."""
+        m = max(2, self.m) if self.dynamic_m else self.m
         if tensor == "c":
-            return self.n * self.c_bytes, self.m
-        mn, major = (self.m, self.a_major) if tensor == "a" else (self.n, self.b_major)
+            return self.n * self.c_bytes, m
+        mn, major = (m, self.a_major) if tensor == "a" else (self.n, self.b_major)
         contiguous, rows = (self.k, mn) if major == "k" else (mn, self.k)
         return contiguous * self.element_bytes, rows
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Hashable
 from operator import attrgetter
 
 from ...dialects import legality
+from ...dialects.dynamic import DYNAMIC
 from ...dialects.layout import SPAN_BYTES
 from ...dialects.target import REGISTERS, TENSOR_MEMORY, WARPGROUP_THREADS, Target
 from .chip_figures import figures
@@ -101,7 +102,8 @@ def split_parts(problem: Problem, schedule: Schedule, target: Target) -> str | N
         return "K is not split where rows are grouped"
     if figures(target).split is None:
         return f"what a split K costs on {target.chip} was not measured"
-    broken = legality.split_clusters((m, n), schedule.cluster)
+    tiles = (DYNAMIC if problem.dynamic_m else m, n)
+    broken = legality.split_clusters(tiles, schedule.cluster)
     if broken:
         return broken
     if schedule.cluster_size * parts > SHARING_MAX:
@@ -293,6 +295,8 @@ def alternating_consumers(problem: Problem, schedule: Schedule, target: Target) 
 def grid_extent(problem: Problem, schedule: Schedule, target: Target) -> str | None:
     """The grid must be one that can be launched; static persistence takes one row of clusters."""
     rows, columns = problem.grid(schedule)
+    if problem.dynamic_m and schedule.order == "hilbert":
+        return "a Hilbert curve is a table of known tiles, got a dynamic M"
     curve = legality.curve_tiles((rows, columns)) if schedule.order == "hilbert" else None
     if schedule.scheduler == "static":
         return curve or legality.counted_tiles((rows, columns))

@@ -69,6 +69,7 @@ class Tuned:
         mine = self.problem
         return (
             _kind(problem) == _kind(mine)
+            and not (problem.dynamic_m and self.schedule.order == "hilbert")
             and problem.tiles(self.schedule) == mine.tiles(self.schedule)
             and abs(problem.k - mine.k) <= K_CHANGE * mine.k
         )
@@ -81,7 +82,7 @@ class Tuned:
 
 @functools.lru_cache(4096)
 def _kind(problem: Problem) -> tuple:
-    sizes = {"m", "n", "k"}
+    sizes = {"m", "n", "k", "dynamic_m"}
     types = tuple(
         getattr(problem, field.name) for field in fields(problem) if field.name not in sizes
     )
@@ -168,4 +169,6 @@ def _plain(entry: Tuned) -> dict[str, Any]:
     values = asdict(entry)
     if entry.problem.batch == 1:
         del values["problem"]["batch"]
+    if not entry.problem.dynamic_m:
+        del values["problem"]["dynamic_m"]
     return values

@@ -30,11 +30,17 @@ OF_BATCHES = ("batch", "a_stacked", "b_stacked")
 OF_OUTPUTS = ("further",)
 OF_SCALES = ("scale_layout",)
 OF_GROUPS = ("groups",)
+ROWS_HINT = 4096
+"""The M that a schedule is chosen for where only the launch says one."""
+ANY = "?"
 
 
 @dataclass(frozen=True)
 class MatmulSpec:
     """C[M,N] = A[M,K] · B[N,K]ᵀ with static shapes, or of each of `batch` such matrices.
+
+    With `dynamic_m` the kernel takes any M, and each launch says it; `m` is a hint, the M that the
+    schedule is chosen for. A dynamic M is that of one matrix, which has K contiguous.
 
     `a_major` is "k" (A stored M×K) or "m" (stored K×M). `b_major` is "k" (B stored N×K) or "n"
     (stored K×N). C is stored M×N. With a `batch` C is a stack of as many matrices, one after the
@@ -71,6 +77,7 @@ class MatmulSpec:
     further: tuple[str, ...] = ()
     scale_layout: str = BLOCKED
     groups: int = 0
+    dynamic_m: bool = False
 
     @staticmethod
     def of_type(m: int, n: int, k: int, dtype: str) -> MatmulSpec:
@@ -104,6 +111,8 @@ class MatmulSpec:
         )
         if broken:
             raise OptionError(f"spec: {broken}")
+        if self.dynamic_m:
+            self._check_dynamic()
         if self.is_scaled:
             self._check_scales()
         self._check_bytes()
@@ -112,6 +121,14 @@ class MatmulSpec:
     def is_scaled(self) -> bool:
         """Whether A and B have block scales."""
         return self.a_dtype in SCALED_FORMATS
+
+    def _check_dynamic(self) -> None:
+        """Of which products a kernel takes any M."""
+        wanted = {"a_major": "k", "batch": 0, "groups": 0, "is_scaled": False}
+        for name, value in wanted.items():
+            if getattr(self, name) != value:
+                rule = f"a dynamic m must come with {name.removeprefix('is_')} = {value!r}"
+                raise OptionError(f"spec: {rule}, got {getattr(self, name)!r}; give m a number")
 
     def _check_scales(self) -> None:
         """Whole blocks along K, which is contiguous where several elements share bytes."""
@@ -203,7 +220,8 @@ class MatmulSpec:
         return {**found, "c": c, **further}
 
     def as_dict(self) -> dict[str, Any]:
-        """The fields by name; those of a batch, outputs and linear scales where they are."""
+        """The fields by name; those of a batch, outputs, linear scales and a dynamic m where they
+        are."""
         found = {item.name: getattr(self, item.name) for item in fields(self)}
         found["further"] = list(self.further)
         absent = [
@@ -211,6 +229,7 @@ class MatmulSpec:
             *(OF_OUTPUTS if not self.further else ()),
             *(OF_SCALES if self.scale_layout == BLOCKED else ()),
             *(OF_GROUPS if not self.groups else ()),
+            *(() if self.dynamic_m else ("dynamic_m",)),
         ]
         return {name: value for name, value in found.items() if name not in absent}
 
@@ -228,9 +247,15 @@ class MatmulSpec:
             return scaled_text(self, epilogue)
         if self.groups:
             return self._grouped_text(epilogue)
-        shapes = self.shapes()
+        shapes: dict[str, Any] = dict(self.shapes())
+        rows, empty = "", ""
+        if self.dynamic_m:
+            shapes |= {"a": (ANY, self.k), "c": (ANY, self.n)}
         a = _Operand.of("a", "m", shapes["a"], self.a_dtype, self.a_major, self.batch)
         b = _Operand.of("b", "n", shapes["b"], self.b_dtype, self.b_major, self.batch)
+        if self.dynamic_m:
+            empty, rows = "%rows", "%at = arith.constant 0 : index\n  "
+            rows += f"%rows = tensor.dim %a, %at : {a.stored}\n  "
         sums = DTYPES[self.acc_dtype].mlir
         sizes = "x".join(map(str, shapes["c"]))
         accumulator = f"tensor<{sizes}x{sums}>"
@@ -248,8 +273,8 @@ class MatmulSpec:
         op = "batch_matmul" if self.batch else "matmul"
         function = f"""
 func.func @matmul(%a: {a.stored}, %b: {b.stored}{taken}) -> {_returned(types)} {{
-  %zero = arith.constant {"0" if sums == "i32" else "0.0"} : {sums}
-  %empty = tensor.empty() : {accumulator}
+  {rows}%zero = arith.constant {"0" if sums == "i32" else "0.0"} : {sums}
+  %empty = tensor.empty({empty}) : {accumulator}
   %init = linalg.fill ins(%zero : {sums}) outs(%empty : {accumulator}) -> {accumulator}
   {a.extension}{b.extension}%sum = linalg.{op}
     indexing_maps = [{a.map}, {b.map}, {_map(self.batch, "mn")}]
@@ -302,7 +327,7 @@ class _Operand:
 
     @staticmethod
     def of(
-        name: str, axis: str, sizes: tuple[int, ...], dtype: str, major: str, batch: int
+        name: str, axis: str, sizes: tuple[Any, ...], dtype: str, major: str, batch: int
     ) -> _Operand:
         """Operand `name` of sizes (M or N, K), or those of a stack; `axis` is "m" or "n"."""
         *stack, mn, k = sizes
@@ -388,7 +413,7 @@ def _returned(types: list[str]) -> str:
     return types[0] if len(types) == 1 else f"({', '.join(types)})"
 
 
-def _tensor(shape: list[int], element: str) -> str:
+def _tensor(shape: list[Any], element: str) -> str:
     return f"tensor<{'x'.join(map(str, shape))}x{element}>"
 
 

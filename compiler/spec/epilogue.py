@@ -17,7 +17,7 @@ class EpilogueOperand:
     scalar: str
     type: str
     axes: str
-    shape: tuple[int, ...]
+    shape: tuple[int | str, ...]
 
     @property
     def tensor(self) -> str:
@@ -54,9 +54,9 @@ class Epilogue:
             return [name]
         return [f"{name}#{number}" for number in range(len(self.scalars))]
 
-    def generic(self, sizes: Sequence[int], sums: str, outputs: Sequence[str]) -> str:
+    def generic(self, sizes: Sequence[int | str], sums: str, outputs: Sequence[str]) -> str:
         """Ops of linalg that make %c of %sum, tensors of these sizes; `outputs` are their elements'
-        types."""
+        types. A dynamic size is "?", its number is %rows."""
         axes = "bmn"[-len(sizes) :]
         shape = "".join(f"{size}x" for size in sizes)
         results = [f"tensor<{shape}{each}>" for each in outputs]
@@ -71,8 +71,9 @@ class Epilogue:
         ]
         yielded = f"linalg.yield {', '.join(self.scalars)} : {', '.join(outputs)}"
         body = "\n    ".join([*self.lines, yielded])
+        rows = "%rows" if "?" in sizes else ""
         empty = "\n  ".join(
-            f"{place} = tensor.empty() : {type_}"
+            f"{place} = tensor.empty({rows}) : {type_}"
             for place, type_ in zip(places, results, strict=True)
         )
         scalars += [f"%out{number or ''}: {each}" for number, each in enumerate(outputs)]

@@ -224,8 +224,9 @@ def _size_contradictions(manifest: Mapping[str, Any], where: str) -> Iterator[st
     count = sum(parameter["kind"] == "size" for parameter in manifest["parameters"])
     if count != dynamic:
         yield f"{where}.parameters: must have {int(dynamic)} of kind 'size', got {count}"
-    (a, b), c = operands(manifest), output(manifest)
-    for tensor, wanted in ((a, dynamic), (b, False), (c, dynamic)):
+    a, b = operands(manifest)
+    rows = [(each, dynamic) for each in (a, *outputs(manifest))]
+    for tensor, wanted in (*rows, (b, False)):
         if (DYNAMIC in tensor["shape"][-2:-1]) != wanted:
             rule = f"must {'have' if wanted else 'not have'} '{DYNAMIC}' as its rows"
             yield f"{where}.tensors: {tensor['name']} {rule}, got {tensor['shape']}"

@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 
 from ..bundles.manifest import operands, output, outputs, scales
+from ..bundles.sizes import is_dynamic
 from ..element_types import torch_dtype
 from ..errors import LaunchError
 from ..judge.epilogue import evaluate
 from ..judge.intervals import Interval
-from ..launch.kernel import load
+from ..launch.loading import load
 from .cases import Layout, Size
 from .operands import Placed, place
 from .subjects import Product, values_of
@@ -29,6 +30,9 @@ class BundleSubject:
     def __init__(self, path: Path, device: str):
         self.name, self.device = path.name, device
         self._kernel = load(path, device)
+        if is_dynamic(self._kernel.manifest):
+            rule = "must be of one M, got a kernel for any"
+            raise LaunchError(f"{path}: {rule}; `tilewright run --m-dynamic M` tries it")
         if scales(self._kernel.manifest):
             rule = "must have operands without block scales, got scales"
             raise LaunchError(f"{path}: {rule}; `tilewright run` tries it")

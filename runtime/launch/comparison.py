@@ -14,7 +14,7 @@ from ..element_types import torch_dtype
 from ..errors import DeviceError
 from ..gpu.timing import Launch, interleaved
 from .devices import open_device
-from .kernel import load
+from .loading import load
 
 if TYPE_CHECKING:
     import torch

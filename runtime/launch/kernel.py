@@ -6,10 +6,9 @@ import hashlib
 import json
 import sys
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any
 
-from ..bundles.bundle import Bundle, read_bundle
+from ..bundles.bundle import Bundle
 from ..bundles.manifest import in_order, outputs
 from ..errors import LaunchError
 from ..operands.dlpack import gpu_of
@@ -77,6 +76,11 @@ class Kernel:
             return self._in_graph(inputs, out)
         self._enqueue(taken, result, stream)
         return result
+
+    def declared_outputs(self, inputs: Any) -> list[Mapping[str, Any]]:
+        """What the manifest says of the outputs, for any arguments."""
+        del inputs
+        return self.outputs
 
     def run(self, tensors: Mapping[str, Any], seed: int = 0) -> Any:
         """Run on tensors named as in the manifest, and wait; outputs are written in place.
@@ -172,12 +176,3 @@ def _one(operator: Callable[..., Any]) -> Callable[..., list[Any]]:
 
 def _never() -> bool:
     return False
-
-
-def load(path: str | Path, device: str | None = None) -> Kernel:
-    """Read and check the bundle at `path` (folder or zip), for `device` or any that fits.
-
-    Raises BundleError for a foreign or damaged bundle, and DeviceError for a device that is unknown
-    or cannot be used here.
-    """
-    return Kernel(read_bundle(path), device)

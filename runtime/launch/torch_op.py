@@ -21,10 +21,9 @@ from ..errors import DeviceError
 
 
 class Callee(Protocol):
-    """A loaded kernel: called with its inputs, it gives what its manifest declares as `outputs`."""
+    """A loaded kernel: called with its inputs, it gives what its manifest declares for them."""
 
-    @property
-    def outputs(self) -> Sequence[Mapping[str, Any]]: ...
+    def declared_outputs(self, inputs: Any) -> Sequence[Mapping[str, Any]]: ...
 
     def __call__(self, *inputs: torch.Tensor) -> Any: ...
 
@@ -52,12 +51,12 @@ def _loaded(key: str) -> Callee:
 
 @run_kernel.register_fake
 def _(key: str, inputs: list[torch.Tensor]) -> torch.Tensor:
-    return _fake(LOADED[key].outputs[0], inputs)
+    return _fake(LOADED[key].declared_outputs(inputs)[0], inputs)
 
 
 @run_kernel_of_several.register_fake
 def _(key: str, inputs: list[torch.Tensor]) -> list[torch.Tensor]:
-    return [_fake(declared, inputs) for declared in LOADED[key].outputs]
+    return [_fake(declared, inputs) for declared in LOADED[key].declared_outputs(inputs)]
 
 
 def _fake(declared: Mapping[str, Any], inputs: list[torch.Tensor]) -> torch.Tensor:

@@ -34,6 +34,14 @@ class Arguments:
         alignments = required_alignments(manifest)
         self._alignments = [alignments[each["name"]] for each in self._declared]
 
+    def place_of(self, size: str) -> tuple[int, int]:
+        """Which argument has the dynamic size of that name first, and as which of its dims."""
+        for declared, (index, turned) in zip(self._declared, self._sources, strict=True):
+            if size in declared["shape"]:
+                axis = declared["shape"].index(size)
+                return index, len(declared["shape"]) - 1 - axis if turned else axis
+        raise AssertionError(f"no input has the size {size}")  # validated: a has it
+
     def inputs(self, values: Sequence[Any]) -> tuple[Any, ...]:
         """The kernel's inputs in the manifest's order, for one value an argument; no copies."""
         pairs = zip(self._declared, self._sources, strict=True)

@@ -250,7 +250,7 @@ def arguments_at(*indices):
         ),
         (
             set_at("parameters", 1, "kind", to="scalar"),
-            "parameters[1].kind: must be 'tensor_map' or 'pointer', got 'scalar'",
+            "parameters[1].kind: must be 'tensor_map' or 'pointer' or 'size', got 'scalar'",
         ),
         (
             set_at("parameters", 2, "tensor", to="d"),

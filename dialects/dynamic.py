@@ -1,0 +1,11 @@
+"""Extents that only a launch says: how an attribute of numbers has them, and how they are shown."""
+
+from collections.abc import Iterable
+
+DYNAMIC = -1
+"""An extent that a launch says, in an attribute of numbers; in a shape it is `?`."""
+
+
+def joined(extents: Iterable[int]) -> str:
+    """The extents as MLIR writes a shape: `?x256`."""
+    return "x".join("?" if extent < 0 else str(extent) for extent in extents)
