@@ -186,12 +186,22 @@ def verify_boxes(op: Any) -> bool:
 
 def verify_atoms(op: Any) -> bool:
     """Whether the boxes of a tensor map are the atoms of a tile of scales, each in two halves."""
-    along_mn, along_k = op.tile.type.layout.atoms
-    box = [HALF_ATOM_BYTES, 2 * along_k, along_mn]
+    box = scale_box(op.tile.type.layout)
     if op.map.type.box != box or op.map.type.swizzle != "none":
         got = f"{op.map.type.box} and {op.map.type.swizzle!r}"
         return refuse(op, f"the box of scales must be {box} without a swizzle, got {got}")
     return True
+
+
+def scale_box(layout: TileLayout, parts: int = 1) -> list[int] | None:
+    """The box of a map of scales: bytes of half an atom, halves along K, atoms along MN.
+
+    One of several parts is whole rows of atoms, or of each row some halves; None where neither is.
+    """
+    along_mn, along_k = layout.atoms
+    if along_mn % parts == 0:
+        return [HALF_ATOM_BYTES, 2 * along_k, along_mn // parts]
+    return None if 2 * along_k % parts else [HALF_ATOM_BYTES, 2 * along_k // parts, 1]
 
 
 def verify_parts(op: Any) -> bool:
@@ -199,9 +209,11 @@ def verify_parts(op: Any) -> bool:
     layout, parts = op.tile.type.layout, op.parts.value
     if op.axis.value not in ("m", "n"):
         return refuse(op, f"axis must be 'm' or 'n', got {op.axis.value!r}")
-    if parts < 2 or layout.rows % (8 * parts):
+    if parts < 2 or (layout.rows % (8 * parts) and not layout.is_of_scales):
         return refuse(op, f"{layout.rows} rows must be {parts} parts of whole 8 rows")
-    box = [layout.span, layout.rows // parts]
+    box: list[int] | None = [layout.span, layout.rows // parts]
+    if layout.is_of_scales:
+        box = scale_box(layout, parts)
     if op.map.type.box != box:
         return refuse(op, f"the box must be {box}, got {op.map.type.box}")
     return True

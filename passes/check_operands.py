@@ -122,7 +122,9 @@ def check_load(kernel: KernelOp, op: Any, target: Target) -> None:
     """One copy of an operand's tile, or of its scales."""
     if op.tile.type.layout.is_of_scales:
         check_scale_load(kernel, op)
-        _check_extents(kernel, op)
+        forms = _check_extents(kernel, op)
+        if isinstance(op, TmaMulticastOp):
+            _check_line(kernel, op, forms)
         return
     view, tile = _argument_of(op), op.tile.type
     if not isinstance(view.owner, ir.Block) or ir.BlockArgument(view).arg_number > 1:

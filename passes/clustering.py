@@ -56,7 +56,7 @@ from .clone import index_constant
 from .groups import group_of, whole_groups
 from .indices import differs_along
 from .rings import is_operand_ring, retype_ring
-from .tensor_maps import load_map_type, multicast_map
+from .tensor_maps import load_map_type, multicast_map, multicast_refusal
 
 
 def parse_shape(text: str) -> tuple[int, ...] | None:
@@ -120,17 +120,15 @@ class Clustering:
         self, kernel: KernelOp, shape: tuple[int, int], pair: bool, log: PassLog
     ) -> None:
         """Share A along N and B along M where the rows can be cut into parts."""
-        peers = {0: ("n", shape[1]), 1: ("m", shape[0] // 2 if pair else shape[0])}
+        along_n, along_m = ("n", shape[1]), ("m", shape[0] // 2 if pair else shape[0])
         for load in walk(kernel, TmaLoadOp):
             operand = _argument_index(load)
-            if operand not in peers:  # scales: each CTA loads its own, of which there are few
-                continue
-            axis, parts = peers[operand]
+            axis, parts = (along_n, along_m)[operand % 2]  # also of a_scales and b_scales
             if parts == 1:
                 continue
-            broken = legality.multicast_rows(load.tile.type.layout.rows, parts)
+            broken = multicast_refusal(load.tile.type.layout, parts)
             if broken:
-                name = "ab"[operand]
+                name = ("a", "b", "a_scales", "b_scales")[operand]
                 log.remark(load, f"clustering: every CTA loads all of {name}: {broken}")
                 continue
             _multicast_load(load, axis, parts)

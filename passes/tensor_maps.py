@@ -24,6 +24,7 @@ from ..dialects.tile_types import (
     is_padded,
     moved_bytes,
 )
+from ..dialects.verify import scale_box
 
 
 def tma_refusal(view: ir.MemRefType, layout: TileLayout, target: Target) -> str | None:
@@ -91,10 +92,22 @@ def load_map_type(
     return TensorMapType.of(whole.element, whole.dims, whole.strides, box, whole.swizzle)
 
 
+def multicast_refusal(layout: TileLayout, parts: int) -> str | None:
+    """Why no box is one of `parts` equal parts of a tile, or None where one is."""
+    if not layout.is_of_scales:
+        return legality.multicast_rows(layout.rows, parts)
+    if scale_box(layout, parts) is not None:
+        return None
+    along_mn, along_k = layout.atoms
+    return f"{along_mn}x{along_k} atoms of scales are not {parts} parts of whole halves"
+
+
 def multicast_map(view: ir.MemRefType, smem: SmemType, parts: int) -> TensorMapType:
     """The rank-2 map whose boxes are one of `parts` equal parts of each chunk's rows."""
     whole = map_type(view, smem, 2, lambda _: None)
-    box = [whole.box[0], whole.box[1] // parts]
+    scales = smem.layout.is_of_scales
+    box = scale_box(smem.layout, parts) if scales else [whole.box[0], whole.box[1] // parts]
+    assert box is not None  # `multicast_refusal` has asked
     return TensorMapType.of(whole.element, whole.dims, whole.strides, box, whole.swizzle)
 
 

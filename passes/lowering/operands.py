@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...dialects import sm
-from ...dialects.layout import BLOCKED, SCALE_ATOM_ROWS, SPAN_BYTES, TileLayout
+from ...dialects.layout import ATOM_BYTES, BLOCKED, SCALE_ATOM_ROWS, SPAN_BYTES, TileLayout
 from ...dialects.mlir import arith, ir
 from ...dialects.tile_boxes import LoadBoxesOp, MulticastBoxesOp
 from .. import build
@@ -61,6 +61,9 @@ def first_atom(layout: TileLayout, index: ir.Value) -> ir.Value:
 def lower_multicast_boxes(scope: Scope, op: MulticastBoxesOp) -> None:
     """This CTA's part of every box goes to all CTAs of the line, at the same place in each."""
     layout = op.tile.type.layout
+    if layout.is_of_scales:
+        _multicast_atoms(scope, op)
+        return
     part_rows = layout.rows // op.parts.value
     part = scope.place.part(op.axis.value)
     row = _first_row(op) + part * part_rows
@@ -69,6 +72,21 @@ def lower_multicast_boxes(scope: Scope, op: MulticastBoxesOp) -> None:
     for index in range(layout.chunks):
         column = (chunk + index) * layout.span
         _copy(scope, op, start + index * layout.chunk_bytes, [column, row], op.mask)
+
+
+def _multicast_atoms(scope: Scope, op: MulticastBoxesOp) -> None:
+    """This CTA's part of a tile's scales: rows of atoms by one box, or some halves of each row."""
+    layout, parts = op.tile.type.layout, op.parts.value
+    along_mn, along_k = layout.atoms
+    part, row = scope.place.part(op.axis.value), first_atom(layout, op.i)
+    _, halves, rows = op.map.type.box
+    by_rows = along_mn % parts == 0
+    first = build.as_i32(op.j) * (2 * along_k)
+    column, row = (first, row + part * rows) if by_rows else (first + part * halves, row)
+    start = lowered(op.tile) + part * (halves * rows * ATOM_BYTES // 2)
+    for index in range(1 if by_rows else along_mn):
+        place = start + index * (along_k * ATOM_BYTES)
+        _copy(scope, op, place, [build.constant(0), column, row + index], op.mask)
 
 
 def _first_row(op: LoadBoxesOp | MulticastBoxesOp) -> ir.Value:

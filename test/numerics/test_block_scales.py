@@ -116,6 +116,27 @@ def test_pairs_with_64_rows_a_cta(check_matmul, n, format_, last):
     assert not report.warnings
 
 
+@pytest.mark.parametrize(
+    ("format_", "tile", "cluster", "boxes"),
+    [  # of a whole tile's scales: [256 bytes, halves of atoms along K, atoms along MN]
+        ("mxfp8", "128x64x128", "shape=4x2 pair=true", ([256, 1, 1], [256, 1, 1])),
+        ("nvfp4", "128x256x256", "shape=2x2 pair=false", ([256, 4, 1], [256, 8, 1])),
+        ("mxfp8", "128x96x128", "shape=1x4", ([256, 2, 1], [256, 2, 2])),
+    ],
+)
+def test_scales_are_multicast_to_the_ctas_that_share_them(
+    check_matmul, format_, tile, cluster, boxes
+):
+    """Rows of atoms go to as many CTAs, or else halves of atoms; less is not cut."""
+    pipeline = with_tile(tile).replace("clustering", f"clustering{{{cluster}}}")
+    compiled, report = check_matmul(spec_of(format_, 140, 100, 384), pipeline=pipeline)
+    maps = {each["tensor"]: each for each in compiled.manifest["parameters"] if "box" in each}
+    assert tuple(maps[name]["box"] for name in ("a_scales", "b_scales")) == boxes
+    whole = [each for each in compiled.remarks if "every CTA loads all of a_scales" in each]
+    assert len(whole) == (cluster == "shape=1x4")
+    assert not report.warnings
+
+
 @pytest.mark.parametrize("target", ["sm_100a", "sm_120a"])
 def test_rows_of_half_a_block_scaled_mma_are_refused_without_a_pair(target):
     with pytest.raises(CompileError) as caught:
