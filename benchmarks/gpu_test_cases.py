@@ -47,6 +47,11 @@ ROLES = (
     "tma-insertion", "swizzle-selection", "epilogue-staging", "clustering{shape=2x1}",
     "pipelining{stages=3}", "warp-specialization", "persistence{ctas=4}",
 )  # fmt: skip
+GROUPS_SHAPE = (600, 264, 200)
+GROUPS = (
+    "tiling{tile=64x64x64}", "tma-insertion", "swizzle-selection", "clustering{shape=2x1}",
+    "pipelining{stages=3}", "warp-specialization", "persistence{ctas=4}",
+)  # fmt: skip
 WARPS, THREADS = "tile=64x64x32 mma=mma.sync", "tile=64x32x16 mma=fma threads=64"
 
 
@@ -77,6 +82,20 @@ def cases(target: str) -> Iterator[Case]:
     yield from _types(target)
     yield from _stacks(target)
     yield from _outputs()
+    yield from _groups()
+
+
+def _groups() -> Iterator[Case]:
+    """Groups of rows that end anywhere: the default schedule, every prefix, two consumers."""
+    for groups, b in itertools.product((1, 5, 33), "kn"):
+        spec = MatmulSpec(*GROUPS_SHAPE, b_major=b, groups=groups)
+        yield Case("groups", f"groups-{groups}-{b}", spec)
+        for passes in range(1, len(GROUPS) + 1):
+            name = f"groups-{groups}-{b}-{passes}"
+            yield Case("groups", name, spec, ",".join(GROUPS[:passes]))
+    yield Case(
+        "groups", "groups-ping-pong", spec, ",".join((*GROUPS[:3], *GROUPS[4:], "ping-pong"))
+    )
 
 
 def _prefixes() -> Iterator[Case]:

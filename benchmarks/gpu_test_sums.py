@@ -43,8 +43,9 @@ SUMS = {
 
 def summed_in_order(manifest: Mapping[str, Any]) -> bool:
     """Whether the kernel is one of wgmma's that sums floats along all of K in one accumulator."""
-    if "mma=" in manifest["pipeline"] or len(manifest["tensors"][-1]["shape"]) > 2:
-        return False  # what mma.sync gives is not known, and stacks are not summed here
+    ranks = [len(each["shape"]) for each in manifest["tensors"]]
+    if "mma=" in manifest["pipeline"] or max(ranks[1], ranks[-1]) > 2:
+        return False  # what mma.sync gives is not known; stacks and groups are not summed here
     whole = manifest["schedule"]["split_k"] == 1 and not manifest["epilogue"]["arguments"][1:]
     return whole and manifest["target"] == TARGET and manifest["tensors"][0]["dtype"] in SUMS
 

@@ -2,6 +2,7 @@
 
     tile.grouped_matmul   c[r,N] = f(sum_k a[r,K] * b[g,N,K]) for every row r of group g
     tile.group            (group, row, first, count): the group, and the M tile in it, of a place
+    tile.group_tiles      how many places along M all groups have
     tile.group_rows       rows `first` to `first + count` of a view or tensor map
 
 Group g has the rows from `offsets[g - 1]`, the first one from 0, to `offsets[g]`, an i32 in global
@@ -13,6 +14,7 @@ from typing import Any
 
 from ..runtime.group_sizes import OFFSETS as OFFSETS
 from ..runtime.group_sizes import tiles_of_groups as tiles_of_groups
+from .integer_types import I32
 from .layout import MAJORS
 from .mlir import ext, ir
 from .tile import MatmulOp
@@ -75,6 +77,16 @@ class GroupOp(Tile.Operation, name="group"):
         if offsets.rank != 1 or offsets.element_type != ir.IntegerType.get_signless(32):
             return refuse(self, f"offsets must be a vector of i32, got {offsets}")
         return True
+
+
+class GroupTilesOp(Tile.Operation, name="group_tiles"):
+    """`count`: the places along M that all groups have together, as of `tile.group`."""
+
+    offsets: ext.Operand[ir.MemRefType]
+    tile: ir.IntegerAttr
+    together: ir.IntegerAttr
+    extent: ir.IntegerAttr
+    count: ext.Result[I32]
 
 
 class GroupRowsOp(Tile.Operation, name="group_rows"):

@@ -13,6 +13,7 @@ from ..dialects.tile import KernelOp
 from ..dialects.tile_batches import BatchOp, MatrixOp
 from ..dialects.tile_groups import GroupOp, GroupRowsOp
 from ..dialects.tile_loads import TensorMapOp
+from ..dialects.tile_place import CountedPlaceOp
 from ..dialects.tile_types import TensorMapType, integers_of
 from .base import refused, walk
 from .groups import places_of
@@ -44,7 +45,9 @@ def _check_group(kernel: KernelOp, op: GroupOp, first: GroupOp) -> None:
     form = linear_form(op.i)
     if form is None or not form.is_just(op.i) or place_of(op.i) != 0 or _is_row(op.i):
         raise refused(op, "groups: must take the M place of a tile, got another index; fix it")
-    reach = (span(kernel, form) or (0, 0))[1] + 1
+    reach = places_of(op)  # of places that are counted when the kernel runs
+    if not _is_counted(op.i):
+        reach = (span(kernel, form) or (0, 0))[1] + 1
     if reach < places_of(op) or op.together.value % size:
         raise refused(
             op,
@@ -58,6 +61,12 @@ def _check_group(kernel: KernelOp, op: GroupOp, first: GroupOp) -> None:
         raise refused(op, f"{rule}, got {op.extent.value}; fix it")
     if op.offsets != first.offsets or any(getattr(op, n) != getattr(first, n) for n in CUT):
         raise refused(op, "groups: all agents must cut tiles alike, got another way; give them one")
+
+
+def _is_counted(place: ir.Value) -> bool:
+    """Whether it is of as many tiles as the offsets say."""
+    op = None if isinstance(place.owner, ir.Block) else place.owner.opview
+    return isinstance(op, CountedPlaceOp)
 
 
 def _is_row(index: ir.Value) -> bool:

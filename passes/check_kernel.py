@@ -53,7 +53,7 @@ from ..dialects.tile import (
     YieldOp,
 )
 from ..dialects.tile_batches import BatchOp, MatrixOp
-from ..dialects.tile_groups import GroupOp, GroupRowsOp
+from ..dialects.tile_groups import GroupOp, GroupRowsOp, GroupTilesOp
 from ..dialects.tile_sums import ViewMmaOp
 from ..dialects.tile_types import Tile
 from .base import COUNTS, SOURCE_ATTRIBUTE, refuse_unread, refused, target_of, walk
@@ -75,7 +75,7 @@ HANDLES = (CtaTileOp, *FREE)
 ROLES = (RoleOp, WarpsOp)
 TILE_LOOPS = (ForEachTileOp, ForEachClaimOp, ForEachTurnOp)
 LOADS = (LoadOp, TmaLoadOp, TmaMulticastOp, CopyOp)
-PARTS = (BatchOp, MatrixOp, GroupOp, GroupRowsOp)
+PARTS = (BatchOp, MatrixOp, GroupOp, GroupRowsOp, GroupTilesOp)
 NO_PART_OF_A_KERNEL = (MatmulOp, KernelOp, ElementOp, YieldOp, *PARTS)
 OF_STACKS = frozenset({"tiles", "count", "tile", "together", "extent"})
 OURS = {

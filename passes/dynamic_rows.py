@@ -15,12 +15,14 @@ from ..dialects.mlir import ir, memref
 from ..dialects.sm_threads import PrologueOp
 from ..dialects.sm_types import attribute_of
 from ..dialects.tile import MMAS, KernelOp
+from ..dialects.tile_groups import GroupTilesOp
 from ..dialects.tile_place import CountedPlaceOp, PlaceOp, TileCountOp
 from ..dialects.tile_sums import ViewMmaOp
 from ..dialects.tile_types import DYNAMIC, extent_of, integers_of
 from .base import walk
 from .build import as_i32, constant, i32
 from .clone import index_constant
+from .groups import group_of
 from .thread_rules import acting
 
 
@@ -38,15 +40,28 @@ def has_dynamic_rows(kernel: KernelOp) -> bool:
 
 def count_tiles(kernel: KernelOp) -> ir.Value:
     """The kernel's M tiles, in whole clusters, as i32; emitted in front of its program."""
-    for op in walk(kernel, TileCountOp):
+    for op in walk(kernel, TileCountOp | GroupTilesOp):
         return op.count
     entry = kernel.body.blocks[0]
     tile = walk(kernel, (*MMAS, ViewMmaOp))[0].acc.type.shape[0]
     first = next(op for op in acting(entry) if not isinstance(op, PrologueOp))
+    group = group_of(kernel)
     with ir.InsertionPoint(first), kernel.location:
+        if group is not None:
+            how = {name: getattr(group, name) for name in ("tile", "together", "extent")}
+            return GroupTilesOp(offsets=group.offsets, **how, count=i32()).count
         rows = memref.dim(list(entry.arguments)[-1], index_constant(0))
         whole = attribute_of(integers_of(kernel.cluster)[0])
         return TileCountOp(rows=rows, tile=attribute_of(tile), whole=whole, count=i32()).count
+
+
+def known_tiles(kernel: KernelOp, tiles: list[int], order: str) -> list[int]:
+    """Tiles along M and N, -1 along M where they are counted: groups have fewer than there may be.
+
+    A curve is a table of all that there may be.
+    """
+    counted = group_of(kernel) is not None and order != "hilbert"
+    return [DYNAMIC, *tiles[1:]] if counted else tiles
 
 
 def clusters_along_m(kernel: KernelOp, tiles: int) -> ir.Value:

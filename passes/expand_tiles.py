@@ -15,10 +15,10 @@ from ..dialects import sm
 from ..dialects.mlir import arith, ir, scf
 from ..dialects.pipe import ForEachClaimOp, ForEachTurnOp
 from ..dialects.tile import ForEachTileOp, KernelOp
-from ..dialects.tile_types import DYNAMIC, integers_of
+from ..dialects.tile_types import DYNAMIC, integers, integers_of
 from .base import walk
 from .build import constant
-from .dynamic_rows import clusters_along_m, count_tiles, place_at
+from .dynamic_rows import clusters_along_m, count_tiles, known_tiles, place_at
 from .tile_order import expand_order
 
 
@@ -44,9 +44,10 @@ def _expand(kernel: KernelOp, loop: ForEachTileOp | ForEachTurnOp, turn: int, tu
     first = sm.SpecialRegisterOp.of(register=register).value
     if turn:
         first = arith.addi(first, constant(turn * clusters))
-    made = scf.ForOp(first, _count(kernel, loop), constant(turns * clusters))
+    tiles = known_tiles(kernel, integers_of(loop.tiles), loop.order.value)
+    made = scf.ForOp(first, _count(kernel, tiles), constant(turns * clusters))
     with ir.InsertionPoint(made.body):
-        order = {name: getattr(loop, name) for name in ("tiles", "order", "group")}
+        order = {"tiles": integers(tiles), "order": loop.order, "group": loop.group}
         place = place_at(kernel, made.induction_variable, order)
         end = scf.YieldOp([])
     body = loop.body.blocks[0]
@@ -57,9 +58,9 @@ def _expand(kernel: KernelOp, loop: ForEachTileOp | ForEachTurnOp, turn: int, tu
     loop.operation.erase()
 
 
-def _count(kernel: KernelOp, loop: ForEachTileOp | ForEachTurnOp) -> ir.Value:
+def _count(kernel: KernelOp, tiles: list[int]) -> ir.Value:
     """How many clusters share the tiles out, each of which has as many tiles as CTAs."""
-    (along_m, along_n), cluster = integers_of(loop.tiles), integers_of(kernel.cluster)
+    (along_m, along_n), cluster = tiles, integers_of(kernel.cluster)
     if along_m != DYNAMIC:
         return constant(along_m * along_n // (cluster[0] * cluster[1]))
     return clusters_along_m(kernel, along_m) * (along_n // cluster[1])

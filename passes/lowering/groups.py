@@ -1,46 +1,84 @@
 """Which group a tile is of, from the offsets in global memory, and where its rows are.
 
-begin, before = 0, 0
-for each group:
-  end = offset, no less than begin and no more than all rows
-  here = (end - begin + unit - 1) / unit * together
-  before <= place < before + here   →   it is this one
-  begin, before = end, before + here
+    begin, before = 0, 0
+    for each group:
+      end = offset, no less than begin and no more than all rows
+      here = (end - begin + unit - 1) / unit * together
+      before <= place < before + here   →   it is this one
+      begin, before = end, before + here
+
+Several groups are looked at in a pass of the loop, so that the loads of their offsets overlap.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from ...dialects.mlir import arith, ir, llvm, scf
-from ...dialects.tile_groups import GroupOp, GroupRowsOp
+from ...dialects.tile_groups import GroupOp, GroupRowsOp, GroupTilesOp
 from .. import build
 from .scope import Scope, lowered_as, lowered_parts
 
 ROWS_ATTRIBUTE = "rows_of_group"
+AT_ONCE = 8  # groups
+Values = list[ir.Value]
+Step = Callable[[ir.Value, Values, ir.Value], Values]
 
 
-def lower_group(_: Scope, op: GroupOp) -> list[ir.Value]:
+def lower_group(_: Scope, op: GroupOp) -> Values:
     """A walk over the groups; of a place behind the last one, no rows."""
-    groups, unit = op.offsets.type.shape[0], op.tile.value * op.together.value
-    place, zero = build.as_i32(op.i), build.constant(0)
-    loop = scf.ForOp(zero, build.constant(groups), build.constant(1), iter_args=[zero] * 6)
-    with ir.InsertionPoint(loop.body):
-        begin, before, *found = loop.inner_iter_args
-        end = _end(op, loop.induction_variable, begin)
-        here = (end - begin + (unit - 1)) // unit * op.together.value
-        within = place - before
+    place = build.as_i32(op.i)
+
+    def step(group: ir.Value, values: Values, end: ir.Value) -> Values:
+        begin, before, *found = values
+        here, within = _places(op, end - begin), place - before
         is_here = arith.cmpi(arith.CmpIPredicate.ult, within, here)
-        new = (loop.induction_variable, within, begin, end - begin)
+        new = (group, within, begin, end - begin)
         kept = [arith.select(is_here, *pair) for pair in zip(new, found, strict=True)]
-        scf.YieldOp([end, before + here, *kept])
-    return [build.as_index(value) for value in list(loop.results)[2:]]
+        return [end, before + here, *kept]
+
+    return [build.as_index(value) for value in _walk(op, 6, step)[2:]]
 
 
-def _end(op: GroupOp, group: ir.Value, begin: ir.Value) -> ir.Value:
-    """Where a group ends: in order, and within the rows."""
-    offsets = lowered_parts(op.offsets)[0]
-    pointer = build.element_pointer(offsets, build.i32(), build.widen(group))
-    offset = llvm.load(build.i32(), pointer, alignment=4)
-    return arith.minsi(arith.maxsi(offset, begin), build.constant(op.extent.value))
+def lower_group_tiles(_: Scope, op: GroupTilesOp) -> ir.Value:
+    """The sum over the groups."""
+
+    def step(_: ir.Value, values: Values, end: ir.Value) -> Values:
+        begin, before = values
+        return [end, before + _places(op, end - begin)]
+
+    return _walk(op, 2, step)[1]
+
+
+def _walk(op: GroupOp | GroupTilesOp, count: int, step: Step) -> Values:
+    """So many values, 0 at first, after a step for each group; the first is where it ends."""
+    groups, zero = op.offsets.type.shape[0], build.constant(0)
+    every = min(AT_ONCE, groups)
+    loop = scf.ForOp(zero, build.constant(groups), build.constant(every), iter_args=[zero] * count)
+    with ir.InsertionPoint(loop.body):
+        numbers = [loop.induction_variable + index for index in range(every)]
+        if groups % every:  # the last one again has no rows
+            numbers = [arith.minui(each, build.constant(groups - 1)) for each in numbers]
+        offsets = [_offset(op, each) for each in numbers]
+        values = list(loop.inner_iter_args)
+        for number, offset in zip(numbers, offsets, strict=True):
+            end = arith.maxsi(offset, values[0])
+            end = arith.minsi(end, build.constant(op.extent.value))
+            values = step(number, values, end)
+        scf.YieldOp(values)
+    return list(loop.results)
+
+
+def _offset(op: GroupOp | GroupTilesOp, group: ir.Value) -> ir.Value:
+    pointer = lowered_parts(op.offsets)[0]
+    place = build.element_pointer(pointer, build.i32(), build.widen(group))
+    return llvm.load(build.i32(), place, alignment=4)
+
+
+def _places(op: GroupOp | GroupTilesOp, rows: ir.Value) -> ir.Value:
+    """How many places a group of so many rows has."""
+    unit = op.tile.value * op.together.value
+    return (rows + (unit - 1)) // unit * op.together.value
 
 
 def lower_group_rows(_: Scope, op: GroupRowsOp) -> ir.Value:

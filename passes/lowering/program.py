@@ -36,7 +36,7 @@ from ...dialects.tile import (
 )
 from ...dialects.tile_batches import BatchOp, MatrixOp
 from ...dialects.tile_boxes import LoadBoxesOp, MulticastBoxesOp
-from ...dialects.tile_groups import GroupOp, GroupRowsOp
+from ...dialects.tile_groups import GroupOp, GroupRowsOp, GroupTilesOp
 from ...dialects.tile_loads import CopyTogetherOp
 from ...dialects.tile_pieces import ReadFragmentOp
 from ...dialects.tile_place import CountedPlaceOp, PlaceOp, TileCountOp
@@ -70,7 +70,7 @@ from .fragment_reads import (
     read_tensor_memory,
     read_warp,
 )
-from .groups import lower_group, lower_group_rows
+from .groups import lower_group, lower_group_rows, lower_group_tiles
 from .mma import lower_base_descriptor, lower_mma, lower_operand
 from .mma_sync import LOWERINGS as FRAGMENTS
 from .operands import lower_load_boxes, lower_multicast_boxes
@@ -316,6 +316,7 @@ _TCGEN05: Lowerings = {
     BatchOp: lower_batch,
     MatrixOp: lower_matrix,
     GroupOp: lower_group,
+    GroupTilesOp: lower_group_tiles,
     GroupRowsOp: lower_group_rows,
     ClearUnitOp: lower_clear_unit,
     ThreadLanesOp: lower_thread_lanes,

@@ -277,3 +277,13 @@ def test_other_bits_than_the_known_ones_are_a_problem(script):
     assert gpu_test.judge_sums(manifest, inputs, wrong, "cpu") == [problem]
     for other in ({"target": "sm_100a"}, {"schedule": {"split_k": 2}}):
         assert gpu_test.judge_sums(manifest | other, inputs, wrong, "cpu") == []
+
+
+def test_groups_of_rows_are_judged_group_by_group(script, monkeypatch, tmp_path):
+    make, cases = script("gpu_test_bundles"), script("gpu_test_cases")
+    those = [case for case in cases.cases("sm_90a") if case.group == "groups"]
+    assert {case.spec.groups for case in those} == {1, 5, 33}
+    spec = MatmulSpec(40, 24, 16, groups=3)
+    monkeypatch.setattr(make, "cases", lambda target: iter([cases.Case("groups", "three", spec)]))
+    assert run(script, monkeypatch, "gpu_test_bundles", tmp_path, "--target", "sm_90a") == 0
+    assert run(script, monkeypatch, "gpu_test", tmp_path, "--device", "cpu") == 0
