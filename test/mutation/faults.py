@@ -61,8 +61,8 @@ PASSES = [
     ),
     Fault(
         "tensor-maps: a multicast part has the rows of the whole tile",
-        "    box = [whole.box[0], whole.box[1] // parts]",
-        "    box = [whole.box[0], whole.box[1]]",
+        "if scales else [whole.box[0], whole.box[1] // parts]",
+        "if scales else [whole.box[0], whole.box[1]]",
         (f"{NUMERICS}/test_hopper_presets.py", f"{NUMERICS}/test_wide_clusters.py"),
     ),
     Fault(
@@ -97,8 +97,8 @@ PASSES = [
     ),
     Fault(
         "warp-specialization: the accumulator is handed back before it is stored",
-        "ReleaseOp(ring=ring, loc=store.location, ip=ir.InsertionPoint.after(store))",
-        "ReleaseOp(ring=ring, loc=store.location, ip=ir.InsertionPoint(store))",
+        "ReleaseOp(ring=ring, loc=store.location, ip=ir.InsertionPoint.after(stores[-1]))",
+        "ReleaseOp(ring=ring, loc=store.location, ip=ir.InsertionPoint(stores[0]))",
         (f"{NUMERICS}/test_tile_loops.py", PREFIXES),
     ),
     Fault(
