@@ -7,6 +7,7 @@ from typing import Any
 
 from ..dialects.mlir import ir
 from ..dialects.tile import KernelOp
+from ..dialects.tile_scales import ALL_MMAS
 from ..passes.base import defining_op, operations
 
 NAME_CHARACTERS = 32
@@ -36,8 +37,12 @@ MOVES = (
     "tile.load_boxes",
     "tile.multicast_boxes",
 )
-OPERANDS = ("a", "b", "a_scales", "b_scales")
-ADDING = ("tile.mma", "tile.pair_mma", "tile.scaled_mma", "tile.scaled_pair_mma")
+OPERANDS = {
+    2: ("a", "b"),
+    3: ("a", "b", "b2"),
+    4: ("a", "b", "a_scales", "b_scales"),
+}
+ADDING = tuple(each.OPERATION_NAME for each in ALL_MMAS)
 TILE_LOOPS = ("tile.for_each_tile", "pipe.for_each_claim", "pipe.for_each_turn")
 
 
@@ -127,12 +132,13 @@ def _of_barrier(op: ir.Operation) -> str:
 
 
 def _of_slot(op: ir.Operation, number: str, what: str) -> str:
-    """A slot of two tiles holds A's and B's, one of four also their scales; `number` is the
-    attribute that says which."""
+    """A slot of two tiles holds A's and B's, one of three also the second B's, and one of four
+    their scales; `number` is the attribute that says which."""
     index, tiles = ir.IntegerAttr(op.attributes[number]).value, str(op.operands[0].type)
     if "!tile.acc<" in str(op.results[0].type):
         return "acc"
-    return f"{OPERANDS[index]}_{what}" if tiles.count("!tile.smem<") in (2, 4) else what
+    names = OPERANDS.get(tiles.count("!tile.smem<"))
+    return f"{names[index]}_{what}" if names else what
 
 
 def _tells_an_mma(op: ir.Operation) -> bool:

@@ -14,6 +14,7 @@ from .mlir import declare_dialect, ir, irdl, quicken
 from .pipe import Pipe
 from .sm import Sm
 from .tile_boxes import LoadBoxesOp as LoadBoxesOp  # declares ops of `tile`
+from .tile_duals import DualMmaOp as DualMmaOp  # declares ops of `tile`
 from .tile_groups import GroupOp as GroupOp  # declares ops of `tile`
 from .tile_outputs import KeepOp as KeepOp  # declares ops of `tile`
 from .tile_pieces import WriteUnitOp as WriteUnitOp  # declares ops of `tile`

@@ -109,9 +109,11 @@ def accumulator_registers(target: Target, m: int, n: int) -> str | None:
     return f"tile {m}x{n} needs more than {target.accumulator_limits()} of {target.chip}"
 
 
-def warp_grid(target: Target, m: int, n: int, grid: Sequence[int]) -> str | None:
+def warp_grid(target: Target, m: int, n: int, grid: Sequence[int], products: int = 1) -> str | None:
     """Each warp of a grid has whole MMAs of a tile, and registers for their sums."""
-    if math.prod(grid) <= max(WARP_COUNTS) and fits_warps(m, n, (grid[0], grid[1]), target.mma):
+    if math.prod(grid) <= max(WARP_COUNTS) and fits_warps(
+        m, n, (grid[0], grid[1]), target.mma, products
+    ):
         return None
     most = target.mma.accumulator_registers_max[0]
     return (
@@ -248,6 +250,31 @@ def pair_tile(target: Target, m: int, n: int) -> str | None:
     if n % target.mma.pair_n_step:
         return f"a pair needs N a multiple of {target.mma.pair_n_step}, got {n}"
     return None
+
+
+def dual_tile(target: Target, m: int, n: int, integers: bool = False) -> str | None:
+    """Each of two products has half of a tile's columns, which is whole MMAs by itself."""
+    if target.threads_multiply:
+        return f"{target.mma.name} adds up one product, got two"
+    step = 2 * target.mma_n_step(target.mma_rows(m) or m, n // 2, integers)
+    if n % step == 0:
+        return None
+    return f"tile N must be a multiple of {step} for two products, half of it for each, got {n}"
+
+
+def dual_split(target: Target) -> str | None:
+    """Warps that multiply by themselves have columns of each product, which lie apart."""
+    if target.mma.issuer != WARP:
+        return None
+    return f"two products of {target.mma.name} are summed by one CTA, got a split K"
+
+
+def dual_pair(target: Target, m: int, n: int) -> str | None:
+    """A pair of 64-row CTAs keeps half of N in the upper lanes; of each product, a pair has N."""
+    if m < STAGED_PAIR_ROWS:
+        return f"two products of a pair need {STAGED_PAIR_ROWS} rows a CTA, got {m}"
+    step = 2 * target.mma.pair_n_step
+    return None if n % step == 0 else f"two products of a pair need N of {step}, got {n}"
 
 
 def pair_cluster(shape: Sequence[int]) -> str | None:

@@ -97,23 +97,24 @@ WARP_COUNTS = (1, 2, 4, 8, 16)
 WARP_N = 8  # of one mma.sync
 
 
-def warp_grid(m: int, n: int, mma: MmaUnit) -> tuple[int, int] | None:
+def warp_grid(m: int, n: int, mma: MmaUnit, products: int = 1) -> tuple[int, int] | None:
     """(warps along M, along N) that share a tile, None where none can.
 
     Four where the tile has as many MMAs, more where the accumulators need it. Of the same number
     those that read the least: a warp reads its rows of A and its columns of B; of these, squares.
+    Of several products, whose sums lie side by side, each warp has as many columns of each.
     """
     for warps in (4, 8, 16, 2, 1):
         grids = [(along_m, warps // along_m) for along_m in WARP_COUNTS if along_m <= warps]
-        fitting = [grid for grid in grids if fits_warps(m, n, grid, mma)]
+        fitting = [grid for grid in grids if fits_warps(m, n, grid, mma, products)]
         if fitting:
             return min(fitting, key=lambda grid: (m // grid[0] + n // grid[1], n // grid[1] % 16))
     return None
 
 
-def fits_warps(m: int, n: int, grid: tuple[int, int], mma: MmaUnit) -> bool:
+def fits_warps(m: int, n: int, grid: tuple[int, int], mma: MmaUnit, products: int = 1) -> bool:
     """Whether each warp of a grid has whole MMAs, and registers for their sums."""
-    whole = m % (grid[0] * mma.m[0]) == 0 and n % (grid[1] * WARP_N) == 0
+    whole = m % (grid[0] * mma.m[0]) == 0 and n % (grid[1] * products * WARP_N) == 0
     registers = m * n // (grid[0] * grid[1] * WARP_THREADS)
     return whole and registers <= mma.accumulator_registers_max[0]
 

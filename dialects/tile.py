@@ -70,6 +70,7 @@ from .verify import (
     can_write_matrices,
     logical_shape,
     refuse,
+    tile_of_c,
     verify_epilogue,
     verify_smem,
     verify_stored_to,
@@ -120,7 +121,13 @@ class MatmulOp(Tile.Operation, name="matmul"):
         if dtype is None:
             return refuse(self, f"a must hold what an MMA takes, got {self.a.type.element_type}")
         sums = ir.Type.parse(DTYPES[dtype.accumulator].mlir)
-        return verify_epilogue(self, self.epilogue, sums, self.c.type.element_type)
+        count = (self.products,)
+        return verify_epilogue(self, self.epilogue, sums, self.c.type.element_type, count)
+
+    @property
+    def products(self) -> int:
+        """How many products of `a` the region takes sums of."""
+        return 1
 
 
 class KernelOp(
@@ -286,7 +293,7 @@ class StagedStoreOp(Tile.Operation, name="staged_store"):
         if self.write.value not in WRITES:
             return refuse(self, f"write must be one of {WRITES}, got {self.write.value!r}")
         layout = self.staging.type.tiles[0].layout
-        m, n = self.acc.type.shape
+        m, n = tile_of_c(self)
         if layout.mn != m or n % layout.k:
             return refuse(
                 self, f"staging must hold {m} rows of a divisor of {n} columns, got {layout}"

@@ -18,7 +18,13 @@ from .mlir import ext, ir
 from .tile_stores import WHOLES
 from .tile_threads import WARP_ROWS, verify_values
 from .tile_types import AccumulatorType, SmemType, Tile, integers_of, stored_element
-from .verify import can_write_matrices, refuse, verify_epilogue, verify_stored_to
+from .verify import (
+    can_write_matrices,
+    products_of,
+    refuse,
+    verify_epilogue,
+    verify_stored_to,
+)
 
 ROW, MATRICES = SPREADS = ("row", "matrices")
 STORED = 8
@@ -50,6 +56,7 @@ class ReadFragmentOp(Tile.Operation, name="read_fragment"):
 class ApplyEpilogueOp(Tile.Operation, name="apply_epilogue"):
     """`outputs[c] = f(values[first + c])`, where f is the region, as in `tile.matmul`.
 
+    Where f takes the sums of two products, those of the second are the second half of the values.
     They begin at (row, start + column) of tile (i, j) of C, by which f reads other operands; `to`
     is the view or its map, `extents` are those of a tile, and `whole` names those of i and j whose
     tiles all lie inside the view. Spread as a "row", the values are neighbours; spread as
@@ -142,6 +149,9 @@ def _verify_part(op: ApplyEpilogueOp) -> bool:
     if not all(isinstance(each, ir.VectorType) for each in found):
         return refuse(op, f"values and outputs must be vectors, got {found[0]} and {found[1]}")
     (most,), (count,) = (ir.VectorType(each).shape for each in found)
+    if most % products_of(op):
+        return refuse(op, f"values must be as many of each product, got {found[0]}")
+    most //= products_of(op)
     first, in_matrix = op.first.value, 4 if op.spread.value == MATRICES else 1
     fits = 0 <= first <= most - count and first % in_matrix == count % in_matrix == 0
     return fits or refuse(op, f"outputs must be of {most} values, got {count} from {first} on")

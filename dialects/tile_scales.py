@@ -26,6 +26,7 @@ from .integer_types import I32
 from .layout import BLOCKED, HALVED, MAJORS, SCALE_ATOM_ROWS, SHIFTED
 from .mlir import ext, ir
 from .tile import MatmulOp, MmaOp, PairMmaOp
+from .tile_duals import DUAL_MMAS
 from .tile_types import SmemType
 from .verify import logical_shape, refuse, verify_epilogue, verify_smem
 
@@ -61,7 +62,7 @@ class ScaledMatmulOp(MatmulOp, name="scaled_matmul"):
         if not self._verify_scales("a", m, k) or not self._verify_scales("b", n, k):
             return False
         sums = ir.F32Type.get()
-        return verify_epilogue(self, self.epilogue, sums, self.c.type.element_type)
+        return verify_epilogue(self, self.epilogue, sums, self.c.type.element_type, (1,))
 
     @property
     def sides(self) -> tuple[tuple[Any, Any], tuple[Any, Any]]:
@@ -133,6 +134,7 @@ class ScaledPairMmaOp(PairMmaOp, name="scaled_pair_mma"):
 
 
 SCALED_MMAS = (ScaledMmaOp, ScaledPairMmaOp)
+ALL_MMAS = (MmaOp, PairMmaOp, *SCALED_MMAS, *DUAL_MMAS)
 OF_SCALES = ("a_scales", "b_scales", "j", "k", "a_type", "b_type", "block", "extent")
 
 
@@ -154,9 +156,10 @@ def depth_of(op: Any) -> int:
 
 
 def smem_operands(op: Any) -> list[ir.Value[SmemType]]:
-    """The tiles in shared memory that an MMA reads: A and B, then their scales, if it has some."""
+    """The tiles in shared memory that an MMA reads: A and B, then their scales or the second B, if
+    it has some."""
     scales = [op.a_scales, op.b_scales] if isinstance(op, SCALED_MMAS) else []
-    return [op.a, op.b, *scales]
+    return [op.a, op.b, *scales, *([op.b2] if isinstance(op, DUAL_MMAS) else [])]
 
 
 def _mma_or_none(op: Any) -> ScaledMma | None:

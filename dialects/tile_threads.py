@@ -18,7 +18,7 @@ from .integer_types import I32
 from .layout import TileLayout
 from .mlir import ext, ir
 from .tile_types import AccumulatorType, SmemType, Tile
-from .verify import refuse, verify_epilogue
+from .verify import products_of, refuse, verify_epilogue
 
 MATRIX_VALUES = (2, 4, 8, 16, 32, 64)
 """Of a row in one tcgen05.ld.16x256b of .x1 to .x32."""
@@ -116,7 +116,8 @@ class WriteRowOp(Tile.Operation, name="write_row"):
 
     The values are groups of `neighbours`, each `every` columns behind the one before. `whole` is
     "j" where all tiles lie inside the view's columns, else "none". The region is f, as in
-    `tile.matmul`.
+    `tile.matmul`; where it takes the sums of two products, those of the second are the second half
+    of the values.
     """
 
     values: ext.Operand[Any]
@@ -131,7 +132,7 @@ class WriteRowOp(Tile.Operation, name="write_row"):
     def verify_invariants(self) -> bool:
         if self.whole.value not in ("none", "j"):
             return refuse(self, f"whole must be 'none' or 'j', got {self.whole.value!r}")
-        if not verify_groups(self):
+        if not verify_groups(self, products_of(self)):
             return False
         element = ir.VectorType(self.values.type).element_type
         return verify_epilogue(self, self.epilogue, element, self.view.type.element_type)
@@ -201,12 +202,14 @@ def verify_values(
     return fits or refuse(op, f"row must be the first of an MMA's of {m}, got {row}")
 
 
-def verify_groups(op: Any) -> bool:
-    """Whether an op's values are groups of neighbours that are apart."""
+def verify_groups(op: Any, products: int = 1) -> bool:
+    """Whether an op's values, of each product, are groups of neighbours that are apart."""
     values, neighbours, every = op.values.type, op.neighbours.value, op.every.value
     if not isinstance(values, ir.VectorType):
         return refuse(op, f"values must be a vector, got {values}")
-    fits = 1 <= neighbours <= every and ir.VectorType(values).shape[0] % neighbours == 0
+    fits = (
+        1 <= neighbours <= every and ir.VectorType(values).shape[0] % (products * neighbours) == 0
+    )
     return fits or refuse(
         op, f"values must be groups of neighbours, got {values} of {neighbours} in every {every}"
     )

@@ -122,16 +122,35 @@ def verify_tile_loop(op: ext.Operation, order: str, extents: ir.ArrayAttr, body:
     return True
 
 
+def products_of(op: Any) -> int:
+    """How many products' sums the epilogue of an op takes."""
+    return len(op.epilogue.blocks[0].arguments)
+
+
+def tile_of_c(op: Any) -> tuple[int, int]:
+    """Rows and columns of C that a store stores: its sums have as many columns for each product."""
+    m, n = op.acc.type.shape
+    return m, n // products_of(op)
+
+
 def verify_epilogue(
-    op: ext.Operation, epilogue: ir.Region, accumulator: ir.Type, output: ir.Type
+    op: ext.Operation,
+    epilogue: ir.Region,
+    accumulator: ir.Type,
+    output: ir.Type,
+    products: tuple[int, ...] = (1, 2),
 ) -> bool:
-    """Whether the region takes one accumulator element and yields one of `output`."""
+    """Whether the region takes an element of the sums of each product and yields one of `output`.
+
+    `products` is how many there may be.
+    """
     if len(epilogue.blocks) != 1:
         return refuse(op, f"the epilogue must be one block, got {len(epilogue.blocks)}")
     block = epilogue.blocks[0]
     found = [str(argument.type) for argument in block.arguments]
-    if found != [str(accumulator)]:
-        return refuse(op, f"the epilogue must take one {accumulator}, got {found}")
+    if found not in [[str(accumulator)] * count for count in products]:
+        times = " or ".join(("one", "two")[count - 1] for count in products)
+        return refuse(op, f"the epilogue must take {times} {accumulator}, got {found}")
     last = (list(block.operations) or [None])[-1]
     if (
         last is None

@@ -14,12 +14,14 @@ from __future__ import annotations
 from ..dialects.dtypes import OUTPUT_DTYPES, mix_refusal, operand_dtype, stored_dtype
 from ..dialects.mlir import func, ir
 from ..dialects.tile import ElementOp, MatmulOp
+from ..dialects.tile_duals import DualMatmulOp
 from ..dialects.tile_outputs import KeptOp, kept_by, kept_of
 from ..dialects.tile_scales import ScaledMatmulOp
 from .accepted_ops import OPS, READ, check_attributes
 from .base import refused, walk
 
 OF_MATMUL = {"a_major": READ, "b_major": READ}
+OF_DUAL = {**OF_MATMUL, "b2_major": READ}
 OF_SCALED = {**OF_MATMUL, "block": READ}
 
 
@@ -28,7 +30,8 @@ def check_matmuls(module: ir.Module) -> None:
     for matmul in walk(module, MatmulOp):
         _check_function(module, matmul)
         scaled = isinstance(matmul, ScaledMatmulOp)
-        check_attributes(matmul, OF_SCALED if scaled else OF_MATMUL)
+        dual = isinstance(matmul, DualMatmulOp)
+        check_attributes(matmul, OF_SCALED if scaled else OF_DUAL if dual else OF_MATMUL)
         if not scaled:  # its verifier knows what goes together
             _check_operands(matmul)
         _check_result(matmul)

@@ -31,17 +31,19 @@ from ..dialects.tile import (
     TmaMulticastOp,
 )
 from ..dialects.tile_batches import map_of_stack
+from ..dialects.tile_duals import DUAL_MMAS, DualPairMmaOp
 from ..dialects.tile_scales import SCALED_MMAS, smem_operands
 from ..dialects.tile_types import TensorMapType, dynamic_dims, element_bytes, integers_of
+from ..dialects.verify import products_of, tile_of_c
 from .base import defining_op, refused, require, walk
 from .batches import argument_of, map_definition, matrix_of, steps_of, view_of_map
 from .check_scales import (
-    SCALES,
     check_scale_load,
     check_scale_views,
     check_scaled_mma,
     scale_names,
 )
+from .duals import B2, arg_names, first_other, is_dual, operand_names
 from .indices import LinearForm, known_part, linear_form, place_of, span
 from .outputs import count_outputs, output_of, outputs_of
 from .tensor_maps import map_type
@@ -49,19 +51,22 @@ from .tensor_maps import map_type
 GLOBAL = 1
 REACH = 2**31
 AXES = "mn"
-ORIGINS = ("a", "b", *SCALES)
 
 
 def check_views(kernel: KernelOp) -> None:
     """The kernel's arguments: their names, where they lie and how."""
     check_scale_views(kernel)
     scales = scale_names(kernel)
-    names = [ir.StringAttr(name).value for name in kernel.arg_names]
-    outputs = count_outputs(names)
-    if names[:2] != ["a", "b"] or not outputs or len(set(names)) != len(names):
+    names, operands = arg_names(kernel), operand_names(kernel)
+    if bool(walk(kernel, DUAL_MMAS)) != is_dual(kernel):
+        rule = f"views: the third must be {B2} where MMAs have two products, and nowhere else"
+        raise refused(kernel, f"{rule}, got {names}; rename them")
+    outputs, first = count_outputs(names), tuple(names[: len(operands)])
+    if first != operands or not outputs or len(set(names)) != len(names):
+        wanted = ", ".join(operands)
         raise refused(
             kernel,
-            f"views: must be named a, b, what the epilogue reads, c, got {names}; rename them",
+            f"views: must be named {wanted}, what the epilogue reads, c, got {names}; rename them",
         )
     _check_outputs(kernel, outputs)
     for number, argument in enumerate(kernel.body.blocks[0].arguments):
@@ -72,7 +77,7 @@ def check_views(kernel: KernelOp) -> None:
                 kernel, f"views: {names[number]} must be in memory space {GLOBAL}, got {type_}"
             )
         if names[number] not in scales:
-            _check_strides(kernel, names[number], type_, number < 2)
+            _check_strides(kernel, names[number], type_, number < len(operands))
 
 
 def _check_outputs(kernel: KernelOp, count: int) -> None:
@@ -127,8 +132,10 @@ def check_load(kernel: KernelOp, op: Any, target: Target) -> None:
             _check_line(kernel, op, forms)
         return
     view, tile = _argument_of(op), op.tile.type
-    if not isinstance(view.owner, ir.Block) or ir.BlockArgument(view).arg_number > 1:
-        raise refused(op, "views: must load from a or b, got another view; swap it")
+    names = operand_names(kernel)
+    if not isinstance(view.owner, ir.Block) or ir.BlockArgument(view).arg_number >= len(names):
+        wanted = " or ".join(names)
+        raise refused(op, f"views: must load from {wanted}, got another view; swap it")
     _check_major(op, _type_of(op), tile.layout)
     if not isinstance(op, LoadOp | CopyOp):
         _check_map(op, op.map, tile)
@@ -234,7 +241,7 @@ def check_mma(kernel: KernelOp, op: Any, target: Target) -> None:
         raise refused(
             op, "shapes: both tiles must be in a slot, or loaded by threads, got one each"
         )
-    _check_origin(op)
+    _check_origin(kernel, op)
     if isinstance(op, SCALED_MMAS):
         check_scaled_mma(kernel, op, target)
         _check_pair(kernel, op, target)
@@ -242,7 +249,9 @@ def check_mma(kernel: KernelOp, op: Any, target: Target) -> None:
     a = check_types(op, op.a.type.element, op.b.type.element, target)
     if target.threads_multiply:
         return  # any shape, in any layout: `check_shares` asks for registers
-    layouts = [each.type.layout for each in (op.a, op.b)]
+    if isinstance(op, DUAL_MMAS):
+        _check_dual(op, target)
+    layouts = [each.type.layout for each in tiles]
     if any(layout.swizzle == LINEAR for layout in layouts):
         raise refused(
             op, f"shapes: {target.mma.name} reads no linear tiles, got one; run swizzle-selection"
@@ -252,7 +261,7 @@ def check_mma(kernel: KernelOp, op: Any, target: Target) -> None:
     step = target.mma_n_step(rows or m, n, a.is_integer)
     fits = rows is not None and m <= target.box_max and target.mma_warpgroups(m, n) is not None
     fits = fits and n % step == 0 and n <= target.mma.n_max and k % target.k_step(a.k_per_mma) == 0
-    majors = {each.type.layout.major for each in (op.a, op.b)}
+    majors = {layout.major for layout in layouts}
     if not fits or ("mn" in majors and a.bytes not in target.mma.mn_major_bytes):
         raise refused(
             op, f"shapes: no MMA of {target.chip} covers {m}x{n}x{k} of {a.name}; take other tiles"
@@ -264,6 +273,13 @@ def _check_pair(kernel: KernelOp, op: Any, target: Target) -> None:
     (m, n), pair = op.acc.type.shape, isinstance(op, PairMmaOp)
     if pair and (n % target.mma.pair_n_step or integers_of(kernel.cluster)[0] % 2):
         raise refused(op, f"shapes: no pair shares {m}x{n} in a cluster of odd M or N; drop pairs")
+
+
+def _check_dual(op: Any, target: Target) -> None:
+    """Whether each product has whole MMAs of the sums."""
+    (m, n), integers = op.acc.type.shape, isinstance(op.acc.type.element, ir.IntegerType)
+    pair = legality.dual_pair(target, m, n) if isinstance(op, DualPairMmaOp) else None
+    require(op, legality.dual_tile(target, m, n, integers) or pair, "take another tile", "shapes: ")
 
 
 def check_types(op: Any, a_type: ir.Type, b_type: ir.Type, target: Target) -> DType:
@@ -278,12 +294,12 @@ def check_types(op: Any, a_type: ir.Type, b_type: ir.Type, target: Target) -> DT
     return a
 
 
-def _check_origin(op: Any) -> None:
-    """Whether a's tile is loaded from a, and b's from b, and so their scales."""
+def _check_origin(kernel: KernelOp, op: Any) -> None:
+    """Whether a's tile is loaded from a, and b's from b, and so their scales and the second b's."""
     for number, operand in enumerate(smem_operands(op)):
         for view in _origins(operand):
             if view != number:
-                names = [ORIGINS[each] for each in (number, view)]
+                names = [arg_names(kernel)[each] for each in (number, view)]
                 raise refused(
                     op,
                     f"views: must take a's tiles from a and b's from b, got {names[0]} from "
@@ -334,6 +350,8 @@ def check_store(kernel: KernelOp, op: Any, target: Target) -> None:
         raise refused(
             op, f"cluster: a tile.reduced_store sums over CTAs along z, got {split} of them"
         )
+    if split > 1 and products_of(op) > 1:
+        require(op, legality.dual_split(target), "drop split-k", "cluster: ")
     stored = view_of_map(to) if by_tma else to.type
     if stored.rank != 2:
         raise refused(op, f"views: must store to one matrix, got {stored}; take it by tile.matrix")
@@ -352,7 +370,8 @@ def check_store(kernel: KernelOp, op: Any, target: Target) -> None:
 
 
 def _check_place(kernel: KernelOp, op: Any, axis: int, index: ir.Value, extent: int) -> None:
-    form, tile = check_index(kernel, op, index, op.acc.type.shape[axis]), op.acc.type.shape[axis]
+    tile = tile_of_c(op)[axis]
+    form = check_index(kernel, op, index, tile)
     if not form.is_just(index) or place_of(index) != axis:
         raise refused(
             op,
@@ -401,7 +420,7 @@ def check_element(kernel: KernelOp, op: ElementOp) -> None:
     arguments, outputs = list(kernel.body.blocks[0].arguments), outputs_of(kernel)
     shape = list(ir.MemRefType(outputs[0].type).shape)[-2:]
     wanted = {"": [], "m": shape[:1], "n": shape[1:], "mn": shape}.get(op.axes.value)
-    known = argument_of(op.source) in arguments[2 + len(scale_names(kernel)) : -len(outputs)]
+    known = argument_of(op.source) in arguments[first_other(kernel) : -len(outputs)]
     stored = stored_dtype(str(op.value.type))
     if stored is None or stored.name not in BESIDE_DTYPES:
         known_types = ", ".join(BESIDE_DTYPES)

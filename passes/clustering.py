@@ -37,7 +37,8 @@ from ..dialects.tile import (
     TmaMulticastOp,
 )
 from ..dialects.tile_batches import BatchOp
-from ..dialects.tile_scales import ScaledMmaOp, ScaledPairMmaOp, of_scales
+from ..dialects.tile_duals import DualMmaOp, DualPairMmaOp
+from ..dialects.tile_scales import ScaledMmaOp, ScaledPairMmaOp, of_scales, smem_operands
 from ..dialects.tile_types import DYNAMIC, SmemType, integers, integers_of
 from .base import (
     PassLog,
@@ -53,6 +54,7 @@ from .base import (
 )
 from .batches import batch_of, drop_unused, map_definition, set_map, view_of_map
 from .clone import index_constant
+from .duals import arg_names, arguments_of_b
 from .groups import group_of, whole_groups
 from .indices import differs_along
 from .rings import is_operand_ring, retype_ring
@@ -123,12 +125,12 @@ class Clustering:
         along_n, along_m = ("n", shape[1]), ("m", shape[0] // 2 if pair else shape[0])
         for load in walk(kernel, TmaLoadOp):
             operand = _argument_index(load)
-            axis, parts = (along_n, along_m)[operand % 2]  # also of a_scales and b_scales
+            name = arg_names(kernel)[operand]
+            axis, parts = along_m if name.startswith("b") else along_n  # scales, too
             if parts == 1:
                 continue
             broken = multicast_refusal(load.tile.type.layout, parts)
             if broken:
-                name = ("a", "b", "a_scales", "b_scales")[operand]
                 log.remark(load, f"clustering: every CTA loads all of {name}: {broken}")
                 continue
             _multicast_load(load, axis, parts)
@@ -155,6 +157,8 @@ def _pair_refusal(mma: MmaOp, target: Target) -> str | None:
     if target.mma.pairs and integers_of(mma_kernel(mma).cluster)[2] > 1:
         return "the parts of a split K are sums of lone CTAs"
     staged = walk(mma_kernel(mma), StagedStoreOp)
+    if isinstance(mma, DualMmaOp):
+        broken = broken or legality.dual_pair(target, m, n)
     return broken or (legality.staged_pair(m) if staged else None)
 
 
@@ -204,13 +208,14 @@ def _whole_matrices(batch: BatchOp, size: int) -> int:
 
 def _split_b(kernel: KernelOp, mma: MmaOp) -> None:
     """Each CTA of a pair takes half of B's rows; the MMA becomes the pair's."""
-    half = _halve_ring(kernel, mma.b)
+    bs = arguments_of_b(kernel)
+    halves = {number: _halve_ring(kernel, smem_operands(mma)[number]) for number in bs}
     _align_scales(kernel, mma)
     top = next(iter(walk(kernel, CtaTileOp)))
     with ir.InsertionPoint.after(top.operation), mma.location:
         rank = PairRankOp(rank=ir.IndexType.get()).rank
     for load in walk(kernel, TmaLoadOp):
-        if _argument_index(load) == 1:
+        if _argument_index(load) in bs:
             if differs_along(load.i, 0) or differs_along(load.j, 0):
                 raise refused(
                     load,
@@ -220,7 +225,7 @@ def _split_b(kernel: KernelOp, mma: MmaOp) -> None:
             with ir.InsertionPoint(load), load.location:
                 index = arith.addi(arith.muli(load.i, index_constant(2)), rank)
             load.operation.operands[2] = index
-            _remap(load, half)
+            _remap(load, halves[_argument_index(load)])
     for each in walk(kernel, MmaOp):
         with ir.InsertionPoint(each), each.location:
             _pair_mma(each)
@@ -230,6 +235,9 @@ def _split_b(kernel: KernelOp, mma: MmaOp) -> None:
 def _pair_mma(mma: MmaOp) -> None:
     """The MMA of a pair; each CTA has the scales of all of the pair's columns."""
     operands = {"acc": mma.acc, "a": mma.a, "b": mma.b, "accumulate": mma.accumulate}
+    if isinstance(mma, DualMmaOp):
+        DualPairMmaOp(**operands, b2=mma.b2)
+        return
     if not isinstance(mma, ScaledMmaOp):
         PairMmaOp(**operands)
         return
@@ -296,5 +304,5 @@ def _multicast_load(load: TmaLoadOp, axis: str, parts: int) -> None:
 
 
 def _argument_index(load: Any) -> int:
-    """0 for a load of A, 1 for one of B, more for their scales."""
+    """0 for a load of A, 1 for one of B, more for their scales or the second B."""
     return ir.BlockArgument(map_definition(load.map).view).arg_number

@@ -33,7 +33,7 @@ from ..dialects.tile import (
     StoreOp,
 )
 from ..dialects.tile_types import SmemType, element_bytes
-from ..dialects.verify import can_write_matrices
+from ..dialects.verify import can_write_matrices, tile_of_c
 from .base import PassLog, one_of, option, refused, require, target_of, the_kernel, walk
 from .batches import drop_unused, map_of_view, step_bytes
 from .groups import rows_of_group
@@ -122,7 +122,7 @@ class EpilogueStaging:
         """As many as asked for; for threads else the most that divide the pieces and fit."""
         if self.buffers is not None or not by_threads:
             return self.buffers or TMA_BUFFERS
-        pieces = store.acc.type.shape[1] // piece.k
+        pieces = tile_of_c(store)[1] // piece.k
         fitting = max(1, BUFFER_BYTES_MAX // piece.slot_bytes)
         return max(count for count in range(1, fitting + 1) if pieces % count == 0)
 
@@ -148,7 +148,7 @@ class EpilogueStaging:
 
     def _piece(self, kernel: KernelOp, store: StoreOp) -> TileLayout:
         """The layout of one piece: rows of C of one swizzle span."""
-        m, n = store.acc.type.shape
+        m, n = tile_of_c(store)
         item_bytes = element_bytes(store.view.type.element_type)
         whole = TileLayout(m, n, item_bytes, "k")
         if self.columns is None:

@@ -54,6 +54,7 @@ from ..dialects.tile_stores import (
 )
 from ..dialects.tile_sums import ViewMmaOp
 from ..dialects.tile_types import integers, integers_of
+from ..dialects.verify import tile_of_c
 from .base import PassLog, one_of, option, refused, target_of, the_kernel, walk
 from .build import constant
 from .check_instructions import is_expanded
@@ -172,7 +173,7 @@ def _expand(kernel: KernelOp, store: StagedStoreOp, target: Target) -> int:
     """The number of pieces."""
     if stored_by_threads(store):
         return expand_pieces(kernel, store, target)
-    n, columns = store.acc.type.shape[1], store.staging.type.tiles[0].layout.k
+    n, columns = tile_of_c(store)[1], store.staging.type.tiles[0].layout.k
     with ir.InsertionPoint(store), store.location:
         sums = awaited(store)
         piece = partial(Piece, kernel, target, store, sums)
@@ -201,6 +202,6 @@ def _pass_on(store: StagedStoreOp, piece: Callable[..., Piece], start: ir.Value)
     sm.FenceOp.of(kind="async_shared")
     team.meet()
     with by_one_lane():
-        TmaStoreOp(buffer=buffer, extents=integers(list(store.acc.type.shape)), **where)
+        TmaStoreOp(buffer=buffer, extents=integers(list(tile_of_c(store))), **where)
         sm.BulkCommitOp.of()
     NextBufferOp(staging=ring)

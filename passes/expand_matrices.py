@@ -18,7 +18,9 @@ from ..dialects.target import WARP_THREADS
 from ..dialects.tile import KernelOp, StoreOp
 from ..dialects.tile_threads import ReadMatricesOp, ThreadLanesOp
 from ..dialects.tile_types import AccumulatorType
+from ..dialects.verify import tile_of_c
 from .build import as_i32, constant, less, loop, when
+from .expand_duals import joined, starts_of
 from .expand_rows import Height, awaited, write_row
 from .places import PAIR, PAIR_EVERY, ROWS_APART, column_in, row_in
 from .plan import cluster_of
@@ -31,8 +33,8 @@ COLUMNS = (64, 32, 16, 8)  # that one load may cover: up to 32 registers
 
 def store_matrices(kernel: KernelOp, store: StoreOp, height: Height) -> None:
     """Write out one store; height: rows of C that a tile may lie outside of."""
-    sums, (m, n) = awaited(store), store.acc.type.shape
-    read, lanes = store_read(sums.type, cluster_of(kernel).pair), ThreadLanesOp().lanes
+    sums, (m, n) = awaited(store), tile_of_c(store)
+    read, lanes = store_read((m, n), cluster_of(kernel).pair), ThreadLanesOp().lanes
     parts = read.parts(n)
     columns = next(each for each in COLUMNS if parts % each == 0)
     row, column = _own(Team.of(store), read, columns, n)
@@ -41,8 +43,10 @@ def store_matrices(kernel: KernelOp, store: StoreOp, height: Height) -> None:
         for half in range(0, read.warp_rows, MATRIX_LANES):
             at_row, at_lanes = row + (first + half), lanes + half * LANE
             with loop(constant(0), parts, columns) as start:
-                where = {"lanes": at_lanes, "start": start, "row": attribute_of(first)}
-                _store_part(store, _read(sums, columns, where), at_row, column + start, height)
+                where = {"lanes": at_lanes, "row": attribute_of(first)}
+                starts = starts_of(store, start)
+                reads = [_read(sums, columns, where | {"start": each}) for each in starts]
+                _store_part(store, reads, at_row, column + start, height)
 
 
 def _own(team: Team, read: TmemRead, columns: int, n: int) -> tuple[ir.Value, ir.Value]:
@@ -60,9 +64,15 @@ def _read(sums: ir.Value[AccumulatorType], columns: int, where: dict) -> ReadMat
 
 
 def _store_part(
-    store: StoreOp, read: ReadMatricesOp, row: ir.Value, column: ir.Value, height: Height
+    store: StoreOp,
+    reads: list[ReadMatricesOp],
+    row: ir.Value,
+    column: ir.Value,
+    height: Height,
 ) -> None:
-    for behind, values in ((0, read.upper), (ROWS_APART, read.lower)):
+    upper: list[ir.Value] = [read.upper for read in reads]
+    lower: list[ir.Value] = [read.lower for read in reads]
+    for behind, each in ((0, upper), (ROWS_APART, lower)):
         at_row = row + behind
         with when(None if height is None else less(at_row, height)):
-            write_row(store, values, at_row, column, PAIR, PAIR_EVERY)
+            write_row(store, joined(each), at_row, column, PAIR, PAIR_EVERY)

@@ -25,6 +25,7 @@ from ..dialects.tile_stores import (
     StorePieceOp,
 )
 from ..dialects.tile_types import integers
+from ..dialects.verify import tile_of_c
 from .build import constant
 from .expand_rows import awaited
 from .expand_writes import Piece
@@ -38,7 +39,7 @@ def stored_by_threads(store: StagedStoreOp) -> bool:
 
 def expand_pieces(kernel: KernelOp, store: StagedStoreOp, target: Target) -> int:
     """Write out one store; the number of pieces."""
-    n, ring = store.acc.type.shape[1], store.staging.type
+    n, ring = tile_of_c(store)[1], store.staging.type
     columns = ring.tiles[0].layout.k
     starts = range(0, n, columns)
     with ir.InsertionPoint(store), store.location:
@@ -70,7 +71,7 @@ def _in_turn(store: StagedStoreOp, starts: range, do: Callable[[ir.Value, ir.Val
 
 
 def _store_piece(store: StagedStoreOp, buffer: ir.Value, start: ir.Value) -> None:
-    extents, whole = integers(list(store.acc.type.shape)), ir.StringAttr.get("none")
+    extents, whole = integers(list(tile_of_c(store))), ir.StringAttr.get("none")
     StorePieceOp(buffer=buffer, start=start, extents=extents, whole=whole, **_place(store))
 
 

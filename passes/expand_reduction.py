@@ -10,7 +10,7 @@ The cluster meets once more where the kernel ends, so that no CTA's memory goes 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 
 from ..dialects import sm
@@ -22,9 +22,11 @@ from ..dialects.target import Target
 from ..dialects.tile import AwaitMmaOp, KernelOp, ReducedStoreOp
 from ..dialects.tile_threads import SHARED_POINTER, PartialOp, ThreadRowOp, WritePartialOp
 from ..dialects.tile_types import integers_of
+from ..dialects.verify import tile_of_c
 from .base import defining_op
 from .build import as_i32, both, constant, less, loop, when
 from .dynamic_rows import rows_of
+from .expand_duals import joined, starts_of
 from .expand_rows import Columns, held_atoms, held_rows, thread_pair, write_row
 from .places import PAIR, PAIR_EVERY
 from .team import Team
@@ -118,7 +120,7 @@ class Unit:
 
 def _store_sums(partials: Partials) -> None:
     """This CTA's rows, a unit a thread at a time."""
-    (m, n), team = partials.store.acc.type.shape, Team.of(partials.store)
+    (m, n), team = tile_of_c(partials.store), Team.of(partials.store)
     threads = team.threads
     split = integers_of(partials.kernel.cluster)[2]
     count = -(-m // split) * (n // UNIT_COLUMNS)
@@ -129,7 +131,7 @@ def _store_sums(partials: Partials) -> None:
     with loop(team.thread, count, batch * threads) as first:
         numbers = [first + index * threads for index in range(batch)]
         units = [_unit_at(partials, number, rank, None if whole else count) for number in numbers]
-        values = [_read(partials, unit, place) for unit in units]
+        values = [_read_products(partials, unit, place) for unit in units]
         for unit, parts in zip(units, values, strict=True):
             _store_sum(partials, unit, parts)
 
@@ -154,12 +156,18 @@ def _ranks(kernel: KernelOp, place: ir.Value | None) -> list[ir.Value]:
 
 def _unit_at(partials: Partials, number: ir.Value, rank: ir.Value, count: int | None) -> Unit:
     """Unit `number` of this CTA; at and past `count`, where one is given, there is none."""
-    (m, n), split = partials.store.acc.type.shape, integers_of(partials.kernel.cluster)[2]
+    (m, n), split = tile_of_c(partials.store), integers_of(partials.kernel.cluster)[2]
     in_row = n // UNIT_COLUMNS
     row = number // in_row * split + rank
     valid = both(None if m % split == 0 else less(row, m), partials.inside(row))
     valid = both(valid, None if count is None else less(number, count))
     return Unit(row, number % in_row * UNIT_COLUMNS, valid)
+
+
+def _read_products(partials: Partials, unit: Unit, place: ir.Value | None) -> list[list[ir.Value]]:
+    """The unit of each product's sums, of every CTA in the order of ranks."""
+    columns = starts_of(partials.store, unit.column)
+    return [_read(partials, replace(unit, column=column), place) for column in columns]
 
 
 def _read(partials: Partials, unit: Unit, place: ir.Value | None) -> list[ir.Value]:
@@ -174,11 +182,12 @@ def _read(partials: Partials, unit: Unit, place: ir.Value | None) -> list[ir.Val
     ]
 
 
-def _store_sum(partials: Partials, unit: Unit, values: list[ir.Value]) -> None:
-    """Add up a unit's values in order, and store what the epilogue makes of the sum."""
+def _store_sum(partials: Partials, unit: Unit, values: list[list[ir.Value]]) -> None:
+    """Add up a unit's values in order, and store what the epilogue makes of the sums."""
     store = partials.store
     element = store.acc.type.element
-    total = reduce(arith.addi if isinstance(element, ir.IntegerType) else arith.addf, values)
+    add = arith.addi if isinstance(element, ir.IntegerType) else arith.addf
+    total = joined([reduce(add, parts) for parts in values])
     with when(unit.valid):
-        column = as_i32(store.j) * store.acc.type.shape[1] + unit.column
+        column = as_i32(store.j) * tile_of_c(store)[1] + unit.column
         write_row(store, total, partials.row_of_c(unit.row), column)

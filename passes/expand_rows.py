@@ -40,10 +40,12 @@ from ..dialects.tile_threads import (
     WriteRowOp,
 )
 from ..dialects.tile_types import AccumulatorType, integers_of
+from ..dialects.verify import products_of, tile_of_c
 from .base import defining_op
 from .build import as_i32, constant, less, loop, when
 from .clone import copy_region
 from .dynamic_rows import rows_of
+from .expand_duals import joined, moved
 from .groups import rows_of_group
 from .places import ATOM_M, PAIR, PAIR_EVERY, ROWS_APART
 from .plan import cluster_of
@@ -54,41 +56,48 @@ from .whole import lies_inside
 
 @dataclass(frozen=True)
 class Columns:
-    """What reads sums of tensor memory: a row a thread, `fragment.registers` columns at a time."""
+    """What reads sums of tensor memory: a row a thread, `fragment.registers` columns at a time.
+
+    What is stored is read of each product, whose columns are so far `apart`; parts of sums that
+    are added up first are read as they are.
+    """
 
     sums: ir.Value[AccumulatorType]
     fragment: TmemRead
     lanes: ir.Value
     row: ir.Value
     column: ir.Value | None
+    apart: list[int]
 
     @staticmethod
     def of(kernel: KernelOp, store: StoreOp | ReducedStoreOp) -> Columns:
         """Wait for the sums of a store; where this thread stands in each MMA's."""
         sums = awaited(store)
-        fragment = store_read(sums.type, cluster_of(kernel).pair)
+        shape = tile_of_c(store) if isinstance(store, StoreOp) else sums.type.shape
+        fragment = store_read(shape, cluster_of(kernel).pair)
         lanes, row = ThreadLanesOp().lanes, ThreadRowOp(sums=sums).row
         column = None
         if fragment.layout != "D":  # there a thread has all columns
             neighbours = attribute_of(fragment.registers)
             column = ThreadColumnOp(sums=sums, neighbours=neighbours).column
-        return Columns(sums, fragment, lanes, row, column)
+        apart = [number * shape[1] for number in range(sums.type.shape[1] // shape[1])]
+        return Columns(sums, fragment, lanes, row, column, apart)
 
     def atoms(self) -> range:
         """The first rows of the MMAs."""
         return range(0, self.sums.type.shape[0], self.fragment.atom_m)
 
     def chunks(self) -> tuple[ir.Value, int, int]:
-        """The loop over an MMA's columns in tensor memory: first, end and step."""
-        return constant(0), self.fragment.parts(self.sums.type.shape[1]), self.fragment.columns
+        """The loop over a product's columns in tensor memory: first, end and step."""
+        n = self.sums.type.shape[1] // len(self.apart)
+        return constant(0), self.fragment.parts(n), self.fragment.columns
 
     def read(self, first: int, start: ir.Value) -> ir.Value:
-        """The sums from column `start` on of the MMA whose rows begin with `first`."""
+        """The sums from column `start` on, of each product, of the MMA whose rows begin so."""
         values = ir.VectorType.get([self.fragment.registers], self.sums.type.element)
-        row = attribute_of(first)
-        return ReadRowOp(
-            sums=self.sums, lanes=self.lanes, start=start, row=row, values=values
-        ).values
+        where = {"sums": self.sums, "lanes": self.lanes, "row": attribute_of(first)}
+        starts = [moved(start, columns) for columns in self.apart]
+        return joined([ReadRowOp(start=at, values=values, **where).values for at in starts])
 
     def own(self, column: ir.Value) -> ir.Value:
         """A column moved on to the first that this thread has."""
@@ -123,7 +132,7 @@ def rows_of_store(kernel: KernelOp, store: StoreOp) -> Height:
 
 def store_columns(kernel: KernelOp, store: StoreOp, height: Height) -> None:
     """A row a thread; height: rows of C that a tile may lie outside of, None where none does."""
-    columns, (m, n) = Columns.of(kernel, store), store.acc.type.shape
+    columns, (m, n) = Columns.of(kernel, store), tile_of_c(store)
     for first in columns.atoms():
         row = as_i32(store.i) * m + (columns.row + first)
         inside = None if height is None else less(row, height)
@@ -136,7 +145,7 @@ def store_columns(kernel: KernelOp, store: StoreOp, height: Height) -> None:
 
 
 def _store_pairs(kernel: KernelOp, store: StoreOp, target: Target, height: Height) -> None:
-    m, n = store.acc.type.shape
+    m, n = tile_of_c(store)
     if target.awaits_mmas:
         AwaitMmaOp(pending=attribute_of(0))
     row = ThreadRowOp(sums=store.acc).row
@@ -199,7 +208,7 @@ def write_row(
     every: int = 0,
 ) -> None:
     """The epilogue of values and their store; all are neighbours unless told."""
-    count = ir.VectorType(values.type).shape[0]
+    count = ir.VectorType(values.type).shape[0] // products_of(store)
     made = WriteRowOp(
         values=values,
         view=store.view,

@@ -31,9 +31,11 @@ from ..dialects.tile_pieces import (
 )
 from ..dialects.tile_threads import ReadRowOp, ThreadColumnOp, ThreadLanesOp, ThreadRowOp
 from ..dialects.tile_types import AccumulatorType, SmemType, integers, stored_element
+from ..dialects.verify import products_of, tile_of_c
 from .build import constant, equal, when
 from .clone import constant_of, copy_region
 from .copy_width import UNIT_BYTES
+from .expand_duals import joined, starts_of
 from .places import ATOM_M, behind, held_row
 from .plan import cluster_of
 from .team import Team
@@ -70,20 +72,20 @@ class Piece:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Rows and columns of the tile."""
-        return self.sums.type.shape
+        """Rows and columns of the tile of C."""
+        return tile_of_c(self.store)
 
     @property
     def columns(self) -> int:
         """Columns of the piece."""
         return self.buffer.type.layout.k
 
-    def read_fragment(self, start: ir.Value, row: int, columns: int) -> ir.Value:
-        """Sums of 16 rows of the warp's and of some columns."""
+    def read_fragment(self, start: ir.Value, row: int, columns: int, apart: int) -> ir.Value:
+        """Sums of 16 rows of the warp's and of some columns, those of a second product `apart`."""
         values = ir.VectorType.get([columns // 2], self.sums.type.element)
-        return ReadFragmentOp(
-            sums=self.sums, start=start, row=attribute_of(row), values=values
-        ).values
+        where = {"sums": self.sums, "row": attribute_of(row), "values": values}
+        starts = starts_of(self.store, start, apart)
+        return joined([ReadFragmentOp(start=at, **where).values for at in starts])
 
     def apply(
         self,
@@ -115,7 +117,7 @@ class Piece:
 
     def write_fragment(self, values: ir.Value, first: ir.Value, start: int = 0) -> None:
         """Write 16 rows of the warp, from `first` and a column of the piece on."""
-        (count,) = ir.VectorType(values.type).shape
+        count = ir.VectorType(values.type).shape[0] // products_of(self.store)
         outputs = self.apply(values, first, constant(start), 0, count, MATRICES)
         write = WritePairsOp if self.store.write.value == "rows" else WriteMatricesOp
         for index in range(0, count, STORED):
@@ -136,8 +138,9 @@ def _write_rows(piece: Piece) -> None:
     for first in range(0, m, read.atom_m):
         at_row = row + first
         for chunk in range(0, columns, read.columns):
-            where = {"lanes": lanes, "start": piece.start + chunk, "row": attribute_of(first)}
-            part = ReadRowOp(sums=sums, values=values, **where).values
+            where = {"sums": sums, "lanes": lanes, "row": attribute_of(first), "values": values}
+            starts = starts_of(piece.store, piece.start + chunk)
+            part = joined([ReadRowOp(start=start, **where).values for start in starts])
             at = constant(chunk) if column is None else column + chunk
             _write_units(piece, part, at_row, at)
 
@@ -145,7 +148,8 @@ def _write_rows(piece: Piece) -> None:
 def _write_units(piece: Piece, values: ir.Value, row: ir.Value, column: ir.Value) -> None:
     """Neighbours of a row, 16 bytes at a time."""
     width = UNIT_BYTES // piece.buffer.type.layout.element_bytes
-    for start in range(0, ir.VectorType(values.type).shape[0], width):
+    count = ir.VectorType(values.type).shape[0] // products_of(piece.store)
+    for start in range(0, count, width):
         at = column + start
         outputs = piece.apply(values, row, at, start, width)
         WriteUnitOp(outputs=outputs, buffer=piece.buffer, row=row, column=at)
@@ -153,12 +157,12 @@ def _write_units(piece: Piece, values: ir.Value, row: ir.Value, column: ir.Value
 
 def _write_matrices(piece: Piece) -> None:
     """Every warp reads 16 lanes of tensor memory at a time."""
-    (m, _), atom_m = piece.shape, _atom_m(piece)
+    (m, n), atom_m = piece.shape, _atom_m(piece)
     thread, warp_rows = piece.team.thread, atom_m // 4
     warp = thread // WARP_THREADS
     for atom in range(0, m, atom_m):
         for half in range(0, warp_rows, MATRIX_LANES):
-            values = piece.read_fragment(piece.start, atom + half, piece.columns)
+            values = piece.read_fragment(piece.start, atom + half, piece.columns, n)
             first = warp * warp_rows + (atom + half)
             piece.write_fragment(values, first)
 
@@ -166,10 +170,11 @@ def _write_matrices(piece: Piece) -> None:
 def _write_registers(piece: Piece) -> None:
     """Every warp of a warpgroup has 16 rows of each MMA."""
     m, n = piece.shape
-    thread, rows = piece.team.thread, m // (piece.target.mma_warpgroups(m, n) or 1)
+    warpgroups = piece.target.mma_warpgroups(*piece.sums.type.shape) or 1
+    thread, rows = piece.team.thread, m // warpgroups
     own = held_row(thread, m, rows)
     for atom in range(0, rows, ATOM_M):
-        values = piece.read_fragment(piece.start, atom, piece.columns)
+        values = piece.read_fragment(piece.start, atom, piece.columns, n)
         piece.write_fragment(values, own + atom)
 
 
@@ -178,9 +183,9 @@ def _write_warps(piece: Piece) -> None:
     tile, start = warp_tile(piece.kernel, piece.sums.type, piece.target), constant_of(piece.start)
     assert start is not None  # pieces of sums in registers are written out one by one
     thread, (_, along_n) = piece.team.thread, tile.grid
-    warp = thread // WARP_THREADS
+    warp, columns = thread // WARP_THREADS, tile.n // products_of(piece.store)
     for number in range(along_n):
-        first, end = number * tile.n, min(start + piece.columns, (number + 1) * tile.n)
+        first, end = number * columns, min(start + piece.columns, (number + 1) * columns)
         begin = max(start, first)
         if begin >= end:
             continue
@@ -188,7 +193,8 @@ def _write_warps(piece: Piece) -> None:
         with when(has):
             own = warp // along_n * tile.m
             for row in range(0, tile.m, WARP_ATOM_M):
-                values = piece.read_fragment(constant(begin - first), row, end - begin)
+                at, width = constant(begin - first), end - begin
+                values = piece.read_fragment(at, row, width, columns)
                 piece.write_fragment(values, own + row, begin - start)
 
 

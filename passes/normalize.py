@@ -58,6 +58,7 @@ class Normalize:
     name: ClassVar[str] = "normalize"
     makes: ClassVar[tuple[str, ...]] = (
         "tile.matmul",
+        "tile.dual_matmul",
         "tile.scaled_matmul",
         "tile.grouped_matmul",
     )

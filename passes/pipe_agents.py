@@ -34,7 +34,7 @@ from ..dialects.tile import (
     TmaLoadOp,
     TmaMulticastOp,
 )
-from ..dialects.tile_scales import SCALED_MMAS, smem_operands
+from ..dialects.tile_scales import ALL_MMAS, smem_operands
 from ..dialects.tile_types import AccumulatorType
 from .base import defining_op, refused
 from .clone import iterations_of
@@ -359,7 +359,7 @@ RULES: dict[type, Callable[[Agent, Any], None]] = {
     TmaLoadOp: Agent.fill,
     TmaMulticastOp: Agent.fill,
     CopyOp: Agent.fill,
-    **dict.fromkeys((MmaOp, PairMmaOp, *SCALED_MMAS), Agent.multiply),
+    **dict.fromkeys(ALL_MMAS, Agent.multiply),
     AwaitMmaOp: Agent.await_mma,
     StoreOp: Agent.store,
     StagedStoreOp: Agent.store,

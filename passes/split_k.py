@@ -36,6 +36,7 @@ from ..dialects.tile import (
 )
 from ..dialects.tile_scales import SCALED_MMAS
 from ..dialects.tile_types import AccumulatorType, SmemType, integers, integers_of
+from ..dialects.verify import products_of
 from .base import PassLog, option, refused, require, target_of, the_kernel, walk
 from .batches import view_of_map
 from .clone import constant_of, index_constant, iterations_of
@@ -78,6 +79,8 @@ class SplitK:
         broken = legality.cluster_size(target, (1, 1), self.parts)
         cure = "take fewer parts" if target.cluster_max > 1 else "leave it out"
         require(kernel, broken, cure, "split-k: ")
+        if products_of(store) > 1:
+            require(kernel, legality.dual_split(target), "drop it", "split-k: ")
         needed = _partials(store.acc.type).layout.slot_bytes
         free = target.shared_bytes - used_shared_bytes(kernel)
         if needed > free:

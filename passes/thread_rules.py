@@ -33,7 +33,6 @@ from ..dialects.pipe import (
 from ..dialects.sm_memory import MEMORY_OPS
 from ..dialects.sm_threads import ISSUER, LANE, TEAM, WHO, ConvergeOp, RunOp, TeamOp, WarpsOp
 from ..dialects.tile import (
-    MMAS,
     AccumulatorOp,
     ForEachTileOp,
     KernelOp,
@@ -44,7 +43,7 @@ from ..dialects.tile import (
     TmaLoadOp,
     TmaMulticastOp,
 )
-from ..dialects.tile_scales import SCALED_MMAS
+from ..dialects.tile_scales import ALL_MMAS
 from ..dialects.tile_types import AccumulatorType
 from .base import defining_op, refused, target_of, walk
 from .clone import is_pure
@@ -116,7 +115,7 @@ RULES: dict[type, Callable[[ThreadRules, Any], str]] = {
     ClaimOp: _one_lane,
     TmaLoadOp: _one_lane,
     TmaMulticastOp: _one_lane,
-    **dict.fromkeys((*MMAS, *SCALED_MMAS), _multiplies),
+    **dict.fromkeys(ALL_MMAS, _multiplies),
     **dict.fromkeys((AcquireOp, CommitOp), _fills),
     **dict.fromkeys((WaitOp, ReleaseOp), _empties),
     TileOp: _as_its_slot,

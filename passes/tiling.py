@@ -39,6 +39,7 @@ from ..dialects.tile import (
     StoreOp,
 )
 from ..dialects.tile_batches import BatchOp, MatrixOp, view_of_matrix
+from ..dialects.tile_duals import DualMatmulOp, DualMmaOp
 from ..dialects.tile_groups import (
     OFFSETS,
     GroupedMatmulOp,
@@ -72,6 +73,7 @@ from .base import (
 )
 from .batches import batch_of
 from .clone import copy_region, erase_dead
+from .duals import B2
 from .groups import group_of
 from .outputs import output_names
 from .scaled_tiling import (
@@ -157,6 +159,9 @@ class Tiling:
             tile = scaled_tile(matmul, self.tile, mma, log)
             threads = self._threads_of_mma(matmul, tile, target)
         elif target.threads_multiply:
+            if isinstance(matmul, DualMatmulOp):
+                broken = legality.dual_tile(target, *(self.tile or DEFAULT_TILE)[:2])
+                require(matmul, broken, "multiply by a tensor core", "tiling: ")
             self._grid(matmul, target)
             tile = thread_tile(matmul, self.tile or DEFAULT_TILE, self.operands)
             threads = self.threads or threads_for(tile)
@@ -208,8 +213,8 @@ class Tiling:
             return None
         m, n, _ = self.tile or DEFAULT_TILE
         if self.warps is None:
-            return warp_grid(m, n, target.mma)
-        broken = legality.warp_grid(target, m, n, self.warps)
+            return warp_grid(m, n, target.mma, matmul.products)
+        broken = legality.warp_grid(target, m, n, self.warps, matmul.products)
         require(matmul, broken, "leave out warps", "tiling: ")
         return self.warps
 
@@ -224,7 +229,10 @@ def check_tile(matmul: MatmulOp, tile: tuple[int, int, int], target: Target) -> 
     require(matmul, legality.tile_columns(target, m, n, dtype.is_integer))
     require(matmul, legality.tile_depth(target, k, dtype.k_per_mma, dtype.name))
     _check_majors(matmul, dtype, target)
-    _check_rows(matmul, n, dtype)
+    if isinstance(matmul, DualMatmulOp):
+        broken = legality.dual_tile(target, m, n, dtype.is_integer)
+        require(matmul, broken, "take another tile", "tiling: ")
+    _check_rows(matmul, n // matmul.products, dtype)
     _check_memories(matmul, tile, dtype, target)
 
 
@@ -242,7 +250,8 @@ def _check_majors(matmul: MatmulOp, dtype: DType, target: Target) -> None:
     """Refuse operands that the target's MMA can't read as they lie."""
     if dtype.bytes in target.mma.mn_major_bytes:
         return
-    for name, major in (("A", matmul.a_major.value), ("B", matmul.b_major.value)):
+    second = [("B", matmul.b2_major.value)] if isinstance(matmul, DualMatmulOp) else []
+    for name, major in (("A", matmul.a_major.value), ("B", matmul.b_major.value), *second):
         if major == "mn":
             raise refused(
                 matmul,
@@ -254,7 +263,10 @@ def _check_majors(matmul: MatmulOp, dtype: DType, target: Target) -> None:
 def _check_rows(matmul: MatmulOp, n: int, dtype: DType) -> None:
     """A tile N that is contiguous must be whole 16-byte units."""
     unit = legality.UNIT_BYTES // dtype.bytes
-    if matmul.b_major.value == "mn" and n % unit:
+    majors = {matmul.b_major.value}
+    if isinstance(matmul, DualMatmulOp):
+        majors.add(matmul.b2_major.value)
+    if "mn" in majors and n % unit:
         raise refused(matmul, f"tile N must be a multiple of {unit} for N-major B, got {n}")
 
 
@@ -277,6 +289,8 @@ def _beside(matmul: MatmulOp) -> dict[str, ir.Value]:
     """What an op takes beside A and B, by the names of the kernel's arguments."""
     if isinstance(matmul, GroupedMatmulOp):
         return {OFFSETS: matmul.offsets}
+    if isinstance(matmul, DualMatmulOp):
+        return {B2: matmul.b2}
     return scales_of(matmul)
 
 
@@ -294,7 +308,7 @@ def _build_kernel(
     along_m = DYNAMIC if stack == [DYNAMIC] else prod(stack[:-1]) * _tiles(stack[-1], tile[0])
     if isinstance(matmul, GroupedMatmulOp):
         along_m = tiles_of_groups(stack[0], matmul.b.type.shape[0], tile[0], 1)
-    grid = [along_m, _tiles(n, tile[1]), 1]
+    grid = [along_m, _tiles(matmul.products * n, tile[1]), 1]
     i64 = ir.IntegerType.get_signless(64)
     with ir.InsertionPoint(function), matmul.location:
         kernel = KernelOp(
@@ -308,7 +322,7 @@ def _build_kernel(
     views = [
         _view(stored_tensor(matmul, matmul.a.type), matmul.a_major.value),
         _view(stored_tensor(matmul, matmul.b.type), matmul.b_major.value),
-        *(_view(ir.RankedTensorType(source.type), "k") for source in sources),
+        *(_view(ir.RankedTensorType(source.type), major_of(matmul, source)) for source in sources),
         _view(matmul.c.type, "k"),
         *(_view(each.output.type, "k") for each in kept),
     ]
@@ -369,13 +383,21 @@ def _say_source(kernel: KernelOp, matmul: MatmulOp, sources: list[ir.Value]) -> 
     """
     count = len(matmul.operation.block.arguments)
     inputs = [ir.BlockArgument(value).arg_number for value in (matmul.a, matmul.b, *sources)]
-    transposed = [matmul.a_major.value == "mn", matmul.b_major.value == "mn"]
+    majors = (matmul.a_major.value, matmul.b_major.value, *(major_of(matmul, s) for s in sources))
+    transposed = [major == "mn" for major in majors]
     if inputs == list(range(count)) and not any(transposed):
         return
-    flags = ", ".join(str(flag).lower() for flag in (*transposed, *(False for _ in sources)))
+    flags = ", ".join(str(flag).lower() for flag in transposed)
     kernel.operation.attributes[SOURCE_ATTRIBUTE] = ir.Attribute.parse(
         f"{{arguments = {count} : i64, inputs = {inputs}, transposed = [{flags}]}}"
     )
+
+
+def major_of(matmul: MatmulOp, source: ir.Value) -> str:
+    """How an input behind b lies: as rows, unless it is the second b."""
+    if isinstance(matmul, DualMatmulOp) and source == matmul.b2:
+        return matmul.b2_major.value
+    return "k"
 
 
 def _view(tensor: ir.RankedTensorType, major: str) -> ir.MemRefType:
@@ -405,6 +427,8 @@ def _build_body(
         a, b, *outputs = (
             each if each.type.rank == 2 else _matrix(each, batch.batch) for each in (a, b, *outputs)
         )
+        if matmul.products == 2 and others[0].type.rank == 3:
+            others[0] = _matrix(others[0], batch.batch)
         place = batch.row
     if isinstance(matmul, GroupedMatmulOp):
         group = _group(cta, others[0], c.type.shape[0], m)
@@ -415,7 +439,7 @@ def _build_body(
     acc = AccumulatorOp(acc=accumulator_type).acc
     zero, one = _index(0), _index(1)
     depth = logical_shape(matmul.a.type, matmul.a_major.value)[1]
-    loop = scf.ForOp(zero, _index(_tiles(depth, k)), one)
+    loop, second = scf.ForOp(zero, _index(_tiles(depth, k)), one), None
     with ir.InsertionPoint(loop.body):
         step = loop.induction_variable
         if isinstance(matmul, ScaledMatmulOp):
@@ -429,10 +453,14 @@ def _build_body(
             ViewMmaOp(acc=acc, a=a, b=b, **where, depth=depth)
         else:
             layout = LINEAR if target.threads_multiply else "none"
+            rows = n // matmul.products
             a_tile = _load(a, matmul.a_major.value, (m, k), place, step, layout)
-            b_tile = _load(b, matmul.b_major.value, (n, k), cta.j, step, layout)
+            b_tile = _load(b, matmul.b_major.value, (rows, k), cta.j, step, layout)
+            if isinstance(matmul, DualMatmulOp):
+                second = _load(others[0], matmul.b2_major.value, (rows, k), cta.j, step, layout)
             accumulate = arith.cmpi(arith.CmpIPredicate.ne, step, zero)
-            MmaOp(acc=acc, a=a_tile, b=b_tile, accumulate=accumulate)
+            where = {"acc": acc, "a": a_tile, "b": b_tile, "accumulate": accumulate}
+            DualMmaOp(**where, b2=second) if second is not None else MmaOp(**where)
         scf.YieldOp([])
     _store(matmul, outputs, {"acc": acc, "i": place, "j": cta.j})
 

@@ -34,12 +34,14 @@ from ..dialects.pipe import (
 )
 from ..dialects.target import Target
 from ..dialects.tile import AwaitMmaOp, CopyOp, KernelOp, LoadOp, MmaOp, TmaLoadOp
-from ..dialects.tile_scales import smem_operands
+from ..dialects.tile_scales import ALL_MMAS, smem_operands
 from ..dialects.tile_sums import ViewMmaOp
 from .base import PassLog, one_of, option, refused, require, target_of, the_kernel, walk
 from .batches import argument_of, drop_unused, map_of_view, step_bytes
 from .check_scales import padding_read
 from .tensor_maps import load_map_type, tma_refusal
+
+MMA_NAMES = frozenset(each.OPERATION_NAME for each in ALL_MMAS)
 
 
 @dataclass(frozen=True)
@@ -139,7 +141,7 @@ def _insert(
 def _check_use(load: LoadOp, name: str) -> None:
     """A slot is one step's: its tiles are loaded for one MMA."""
     readers = [use.owner.name for use in load.tile.uses]
-    if readers not in (["tile.mma"], ["tile.scaled_mma"]):
+    if len(readers) != 1 or readers[0] not in MMA_NAMES:
         raise refused(
             load,
             f"{name}: a tile must be loaded for one MMA, got {len(readers)} that read it; "

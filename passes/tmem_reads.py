@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 from ..dialects.fragments import Fragment, tensor_memory
 from ..dialects.mlir import ir
-from ..dialects.tile_types import AccumulatorType
 
 REGISTERS, MATRIX_LANES = 32, 16
 
@@ -78,8 +77,8 @@ class TmemRead:
         return n // 2 if self.layout == "B" else n
 
 
-def store_read(accumulator: AccumulatorType, pair: bool) -> TmemRead:
-    """How an accumulator that goes straight to global memory is read."""
-    m, n = accumulator.shape
+def store_read(tile: tuple[int, int], pair: bool) -> TmemRead:
+    """How the sums of a tile of C that goes straight to global memory are read."""
+    m, n = tile
     atom_m = 128 if m % 128 == 0 else 64
     return TmemRead.of(atom_m, n // 2 if pair and atom_m == 64 else n, pair)

@@ -18,6 +18,7 @@ from ..dialects.tile_pieces import ApplyEpilogueOp
 from ..dialects.tile_stores import StorePieceOp
 from ..dialects.tile_threads import WriteRowOp
 from ..dialects.tile_types import DYNAMIC, extent_of, integers_of, stored_extents
+from ..dialects.verify import tile_of_c
 from .base import walk
 from .clone import constant_of
 from .groups import rows_of_group
@@ -96,7 +97,7 @@ def axis_of(op: Any, name: str) -> Axis | None:
     elif isinstance(op, ApplyEpilogueOp | StorePieceOp):
         view, tile = stored_extents(op.to.type), integers_of(op.extents)
     else:
-        view, tile = _extents(op.view), op.acc.type.shape
+        view, tile = _extents(op.view), tile_of_c(op)
     return Axis(getattr(op, name), view[number], tile[number])
 
 

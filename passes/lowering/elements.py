@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from ...dialects.mlir import arith, ir, llvm, vector
 from ...dialects.tile import ElementOp
+from ...dialects.tile_duals import JoinOp
 from ...dialects.tile_types import element_bytes
+from ...dialects.verify import products_of
 from .. import build
 from .groups import row_of_whole
 from .scalar_ops import widened
-from .scope import lowered_parts
+from .scope import Scope, lowered_parts
 
 
 def slice_of(values: ir.Value, start: int, width: int) -> ir.Value:
@@ -20,6 +24,21 @@ def slice_of(values: ir.Value, start: int, width: int) -> ir.Value:
     element = ir.VectorType(values.type).element_type
     mask = list(range(start, start + width))
     return llvm.shufflevector(ir.VectorType.get([width], element), values, values, mask)
+
+
+def slices_of(op: Any, values: ir.Value, start: int, width: int) -> list[ir.Value]:
+    """The same of the sums of each product that the epilogue of an op takes."""
+    products = products_of(op)
+    if products == 1:
+        return [slice_of(values, start, width)]
+    half = ir.VectorType(values.type).shape[0] // products
+    return [slice_of(values, number * half + start, width) for number in range(products)]
+
+
+def join(_: Scope, op: JoinOp) -> ir.Value:
+    """One vector of two."""
+    (count,) = ir.VectorType(op.values.type).shape
+    return llvm.shufflevector(op.values.type, op.first, op.second, list(range(count)))
 
 
 def joined(values: list[ir.Value]) -> ir.Value:

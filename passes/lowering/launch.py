@@ -34,6 +34,7 @@ from ...dialects.tile_types import (
 )
 from ..base import SOURCE_ATTRIBUTE, attributes_of, walk
 from ..batches import argument_of, matrix_of
+from ..duals import B2, arg_names, arguments_of_b, is_dual, operand_names
 from ..dynamic_rows import has_dynamic_rows
 from ..outputs import output_names, output_of, outputs_of
 from ..plan import Parameter, cluster_of, parameters_of
@@ -43,7 +44,6 @@ from .pieces import alignment_bytes, stored_bytes
 from .rows import vector_width
 
 L2_PROMOTION = "128B"
-OPERANDS = ("a", "b")
 SIZE = "m"
 SIZE_PARAMETER = {"kind": "size", "size": SIZE}
 OFFSET_BYTES = 4  # of a group of rows
@@ -110,13 +110,15 @@ def _schedule(kernel: KernelOp, memory: list[Any]) -> dict[str, Any]:
 
 
 def _tile(kernel: KernelOp) -> tuple[tuple[int, int], int, list[str]]:
-    """M and N of a tile, its K, and how A's and B's lie in shared memory, if they do."""
+    """M and N of a tile of C, its K, and how A's and B's lie in shared memory, if they do."""
     mma = walk(kernel, (*MMAS, ViewMmaOp))[0]
+    m, n = mma.acc.type.shape
+    tile = m, n // len(arguments_of_b(kernel))
     if isinstance(mma, ViewMmaOp):
-        return mma.acc.type.shape, mma.depth.value, ["none", "none"]
+        return tile, mma.depth.value, ["none", "none"]
     a, b = mma.a.type.layout, mma.b.type.layout
     depth = depth_of(mma) if isinstance(mma, SCALED_MMAS) else a.k
-    return mma.acc.type.shape, depth, [a.swizzle, b.swizzle]
+    return tile, depth, [a.swizzle, b.swizzle]
 
 
 def _scheduler(kernel: KernelOp) -> str:
@@ -128,12 +130,12 @@ def _scheduler(kernel: KernelOp) -> str:
 
 
 def _tensors(kernel: KernelOp, mma: str) -> list[dict[str, Any]]:
-    names = [ir.StringAttr(name).value for name in kernel.arg_names]
+    names, operands = arg_names(kernel), operand_names(kernel)
     arguments = list(kernel.body.blocks[0].arguments)
     outputs = len(outputs_of(kernel))
     roles = [*("input" for _ in names[outputs:]), *("output" for _ in range(outputs))]
     tensors = [
-        _tensor(name, ir.MemRefType(argument.type), role, mma)
+        _tensor(name, ir.MemRefType(argument.type), role, mma if name in operands else None)
         for name, argument, role in zip(names, arguments, roles, strict=True)
     ]
     for scaled in walk(kernel, SCALED_MMAS)[:1]:
@@ -162,10 +164,11 @@ def _source(kernel: KernelOp) -> dict[str, Any]:
     }
 
 
-def _tensor(name: str, view: ir.MemRefType, role: str, mma: str) -> dict[str, Any]:
+def _tensor(name: str, view: ir.MemRefType, role: str, mma: str | None) -> dict[str, Any]:
+    """A view; `mma` is what multiplies it, None where nothing does."""
     strides, _ = view.get_strides_and_offset()
     element = str(view.element_type)
-    dtype = operand_dtype(element, mma) if name in OPERANDS else stored_dtype(element)
+    dtype = operand_dtype(element, mma) if mma else stored_dtype(element)
     dtype = dtype or scaled_dtype(element)
     return {
         "name": name,
@@ -259,15 +262,16 @@ def _epilogues(kernel: KernelOp) -> dict[str, Any]:
 
 def _epilogue(kernel: KernelOp, store: Any) -> dict[str, Any]:
     """The region as a scalar program: ids count the arguments, then the operations."""
-    block = store.epilogue.blocks[0]
-    names = [ir.StringAttr(name).value for name in kernel.arg_names]
+    block, names = store.epilogue.blocks[0], arg_names(kernel)
     name_of: dict[ir.Value, str] = dict(zip(kernel.body.blocks[0].arguments, names, strict=True))
     *body, last = list(block.operations)
     elements = [op for op in body if isinstance(op, ElementOp)]
     arguments: list[dict[str, Any]] = [{"tensor": None, "axes": ["m", "n"]}]
+    if is_dual(kernel):
+        arguments.append({"tensor": None, "axes": ["m", "n"], "b": B2})
     arguments += [{"tensor": name_of[argument_of(op.source)], "axes": _axes(op)} for op in elements]
-    ids: dict[ir.Value, int] = {block.arguments[0]: 0}
-    ids |= {op.value: position + 1 for position, op in enumerate(elements)}
+    values = [*block.arguments, *(op.value for op in elements)]
+    ids: dict[ir.Value, int] = {value: position for position, value in enumerate(values)}
     operations = []
     for op in (op for op in body if not isinstance(op, ElementOp)):
         operations.append(_operation(op, ids))

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from ...dialects import sm
 from ...dialects.dtypes import DType, operand_dtype
+from ...dialects.layout import TileLayout
 from ...dialects.mlir import ir
 from ...dialects.tile import MmaOp, PairMmaOp
+from ...dialects.tile_duals import DUAL_MMAS, DualMmaOp, joined_layout
 from ...dialects.tile_types import SmemType, integers_of
 from .. import build
 from ..base import defining_op, refused
@@ -21,18 +24,54 @@ def lower_mma(scope: Scope, op: MmaOp | PairMmaOp) -> None:
 
     A pair's MMA gives M and N of both CTAs together.
     """
-    a, b = op.a.type.layout, op.b.type.layout
+    a = op.a.type.layout
     atom_m, n = scope.mma_rows(a.mn), op.acc.type.shape[1]
     fields = {"kind": mma_dtypes(op)[0].operand_kind, "cta_group": scope.cta_group}
     fields |= mma_fields(op, scope.cta_group * atom_m)
-    base, column = sums_at(op.acc)
-    operands = [operand_descriptor(scope, op, operand) for operand in (op.a, op.b)]
+    base, first = sums_at(op.acc)
+    a_tile = operand_descriptor(scope, op, op.a)
+    parts = [(part, operand_descriptor(scope, op, part.tile)) for part in parts_of_b(op)]
     for atom in range(a.mn // atom_m):
-        sums = base + (column + atom * scope.atom_columns(atom_m, n))
-        for k in range(0, a.k, fields["k"]):
-            offsets = {"a_offset": a.offset(atom * atom_m, k), "b_offset": b.offset(0, k)}
-            accumulate = op.accumulate if k == 0 else build.true()
-            sm.MmaOp.of(sums, *operands, accumulate, **fields, **offsets)
+        column = first + atom * scope.atom_columns(atom_m, n)
+        for part, b_tile in parts:
+            sums, b = base + (column + part.column), part.layout
+            for k in range(0, a.k, fields["k"]):
+                offsets = {"a_offset": a.offset(atom * atom_m, k), "b_offset": b.offset(0, k)}
+                accumulate = op.accumulate if k == 0 else build.true()
+                of_part = {"n": part.n, "b_major": b.major}
+                sm.MmaOp.of(sums, a_tile, b_tile, accumulate, **fields | of_part, **offsets)
+
+
+@dataclass(frozen=True)
+class PartOfB:
+    """What an MMA multiplies A with: a tile, or two that lie as one; the columns of its sums."""
+
+    tile: ir.Value[SmemType]
+    layout: TileLayout
+    column: int
+    n: int
+
+
+def parts_of_b(op: MmaOp | PairMmaOp) -> list[PartOfB]:
+    """The tile of B, or of the two products those of both, as one where one MMA can read them."""
+    n, b = op.acc.type.shape[1], op.b.type.layout
+    if not isinstance(op, DUAL_MMAS):
+        return [PartOfB(op.b, b, 0, n)]
+    b2 = op.b2.type.layout
+    whole = joined_layout(b, b2) if isinstance(op, DualMmaOp) and _are_neighbours(op) else None
+    if whole is not None:
+        return [PartOfB(op.b, whole, 0, n)]
+    return [PartOfB(op.b, b, 0, n // 2), PartOfB(op.b2, b2, n // 2, n // 2)]
+
+
+def _are_neighbours(op: DualMmaOp) -> bool:
+    """Whether the tiles of B are those of one slot, one behind the other."""
+    made = [defining_op(tile) for tile in (op.b, op.b2)]
+    if not all(isinstance(each, sm.OperandOp) for each in made):
+        return False
+    bases = [defining_op(each.base) for each in made]
+    numbers = [base.tile.value for base in bases]
+    return made[0].slot == made[1].slot and numbers[1] == numbers[0] + 1
 
 
 def mma_fields(op: MmaOp | PairMmaOp, m: int) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from ...dialects import sm
 from ...dialects.mlir import ir, llvm
 from ...dialects.target import WARP_THREADS
 from ...dialects.tile import AccumulatorOp, MmaOp
+from ...dialects.tile_duals import DualMmaOp
 from ...dialects.tile_stores import AwaitSumsOp
 from ...dialects.tile_sums import ClearSumsOp, FinishSumsOp
 from ...dialects.tile_threads import ReadRowsOp, ThreadColumnOp, ThreadRowOp
@@ -54,7 +55,7 @@ def lower_mma_sync(scope: Scope, op: MmaOp) -> None:
     back, sums = HeldBack.of(held, op.acc), held.load()
     before = None if back is None else (back.load(), back.k_atom)
     for k, k_atom in steps_of(op):
-        words = [operand.words(k, k_atom) for operand in (a, b)]
+        words = [[word for each in operand for word in each.words(k, k_atom)] for operand in (a, b)]
         if before is not None:
             _multiply(op, sums, *before)
         before = words, k_atom
@@ -92,16 +93,20 @@ def _multiply(op: MmaOp, sums: list[list[Any]], words: Words, k: int) -> None:
             row[j] = made.sum
 
 
-def operands_of(scope: Scope, op: MmaOp, held: WarpSums) -> tuple[Operand, Operand]:
-    """A by the warp's rows, B by its columns."""
+def operands_of(
+    scope: Scope, op: MmaOp, held: WarpSums
+) -> tuple[tuple[Operand, ...], tuple[Operand, ...]]:
+    """A by the warp's rows, B by its columns: as many of each product."""
     warp, tile = Team.of(op).thread // WARP_THREADS, held.tile
     along_m = tuple(tile.m * number for number in range(tile.grid[0]))
-    along_n = tuple(tile.n * number for number in range(tile.grid[1]))
+    bs = (op.b, op.b2) if isinstance(op, DualMmaOp) else (op.b,)
+    columns = tile.n // len(bs)
+    along_n = tuple(columns * number for number in range(tile.grid[1]))
     a = (held.first_row(warp), along_m, tile.m // ATOM_M, "a")
-    b = (held.first_column(warp), along_n, tile.n // ATOM_N, "b")
+    b = (held.first_column(warp), along_n, columns // ATOM_N, "b")
     return (
-        Operand(op.a.type.layout, place_of(op.a), *a),
-        Operand(op.b.type.layout, place_of(op.b), *b),
+        (Operand(op.a.type.layout, place_of(op.a), *a),),
+        tuple(Operand(each.type.layout, place_of(each), *b) for each in bs),
     )
 
 
@@ -133,6 +138,7 @@ def lower_read_atoms(scope: Scope, op: ReadRowsOp) -> list[ir.Value]:
 LOWERINGS = {
     AccumulatorOp: hold_fragments,
     MmaOp: lower_mma_sync,
+    DualMmaOp: lower_mma_sync,
     ClearSumsOp: clear_fragments,
     FinishSumsOp: finish_fragments,
     ThreadRowOp: lower_warp_row,

@@ -15,13 +15,12 @@ from ...dialects.mlir import ir
 from ...dialects.pipe import TileOp
 from ...dialects.sm_types import matrix_fields
 from ...dialects.target import ISSUED, Target
-from ...dialects.tile import MmaOp, PairMmaOp
-from ...dialects.tile_scales import SCALED_MMAS
+from ...dialects.tile_scales import ALL_MMAS
 from ...dialects.tile_types import SmemType
 from ..base import defining_op
 from .rings import Rings
 
-MMA_NAMES = frozenset(each.OPERATION_NAME for each in (MmaOp, PairMmaOp, *SCALED_MMAS))
+MMA_NAMES = frozenset(each.OPERATION_NAME for each in ALL_MMAS)
 
 
 def describe_operand(rings: Rings, op: TileOp) -> None:

@@ -35,7 +35,7 @@ from ..places import COLUMNS, PAIR, behind, column_in, matrix_column, matrix_row
 from ..team import Team
 from ..whole import is_whole
 from .copies import COPIES_MAX, part_offset, parts_of
-from .elements import element_pointer, read_elements, slice_of
+from .elements import element_pointer, read_elements, slices_of
 from .groups import row_of_whole, rows_in
 from .operands import UNIT_BYTES, map_at, unit_offset
 from .scalar_ops import apply_epilogue
@@ -56,7 +56,7 @@ def lower_apply_epilogue(scope: Scope, op: ApplyEpilogueOp) -> ir.Value:
     for index in range(0, count, width):
         rows, columns = behind(index) if spread else (0, 0)
         read = partial(_read, scope, op, row + rows, column + columns, width)
-        values = slice_of(op.values, op.first.value + index, width)
+        values = slices_of(op, op.values, op.first.value + index, width)
         outputs.append(apply_epilogue(op, values, width, read))
     return lowered_as(outputs, op.outputs.type)
 

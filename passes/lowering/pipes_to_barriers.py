@@ -32,11 +32,9 @@ from ...dialects.pipe import (
 )
 from ...dialects.tile import (
     AwaitMmaOp,
-    MmaOp,
-    PairMmaOp,
 )
 from ...dialects.tile_loads import TmaLoadOp, TmaMulticastOp
-from ...dialects.tile_scales import SCALED_MMAS
+from ...dialects.tile_scales import ALL_MMAS
 from ...dialects.tile_stores import AwaitSumsOp, NextBufferOp, StagingBufferOp
 from ..base import PassLog, operations, refused, target_of, the_kernel
 from ..check_barriers import has_phases
@@ -126,7 +124,7 @@ LOWERINGS: dict[type, Callable[[Rings, Any], None]] = {
 }
 # These stay; who waits for whom stands around them.
 AROUND: dict[type, Callable[[Rings, Any], None]] = {
-    **dict.fromkeys((MmaOp, PairMmaOp, *SCALED_MMAS), surround_mma),
+    **dict.fromkeys(ALL_MMAS, surround_mma),
     AwaitSumsOp: await_sums,
     TileOp: describe_operand,
 }

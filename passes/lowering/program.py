@@ -36,6 +36,7 @@ from ...dialects.tile import (
 )
 from ...dialects.tile_batches import BatchOp, MatrixOp
 from ...dialects.tile_boxes import LoadBoxesOp, MulticastBoxesOp
+from ...dialects.tile_duals import DUAL_MMAS, DualMmaOp, JoinOp
 from ...dialects.tile_groups import GroupOp, GroupRowsOp, GroupTilesOp
 from ...dialects.tile_loads import CopyTogetherOp
 from ...dialects.tile_pieces import ReadFragmentOp
@@ -62,6 +63,7 @@ from ..team import Team
 from ..thread_rules import program
 from .clearing import lower_clear_unit
 from .copies import lower_copy
+from .elements import join
 from .fma import lower_fma
 from .fragment_reads import (
     await_registers,
@@ -351,6 +353,8 @@ _TCGEN05: Lowerings = {
     sm.TmemBaseOp: lower_tmem_base,
     sm.LeaderRankOp: lower_leader_rank,
     MmaOp: lower_mma,
+    **dict.fromkeys(DUAL_MMAS, lower_mma),
+    JoinOp: join,
     **dict.fromkeys(SCALED_MMAS, lower_scaled_mma),
     AwaitSumsOp: await_sums,
     ReadFragmentOp: read_tensor_memory,
@@ -358,6 +362,7 @@ _TCGEN05: Lowerings = {
 }
 TENSOR_MEMORY_ONLY = (
     PairMmaOp,
+    *DUAL_MMAS,
     PairRankOp,
     ThreadLanesOp,
     ReadRowOp,
@@ -369,6 +374,7 @@ _WGMMA: Lowerings = {
     **{op: lower for op, lower in _TCGEN05.items() if op not in TENSOR_MEMORY_ONLY},
     AccumulatorOp: hold_registers,
     MmaOp: lower_wgmma,
+    DualMmaOp: lower_wgmma,
     SetRegistersOp: lower_set_registers,
     ThreadRowOp: lower_held_row,
     ThreadColumnOp: lower_held_column,

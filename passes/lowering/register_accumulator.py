@@ -49,3 +49,28 @@ def parts(struct: ir.Value) -> list[ir.Value]:
 def pinned(registers: ir.Value) -> ir.Value:
     """The same registers, once the instruction that fills them has been waited for."""
     return sm.PinOp.of(registers, after=registers.type).after
+
+
+def split_registers(registers: ir.Value, count: int) -> list[ir.Value]:
+    """The registers of an MMA as those of `count` narrower ones, from its first column on."""
+    if count == 1:
+        return [registers]
+    held = parts(registers)
+    width = len(held) // count
+    struct = struct_of(held[0].type, width)
+    starts = range(0, len(held), width)
+    return [_struct_with(struct, held[start : start + width]) for start in starts]
+
+
+def joined_registers(several: list[ir.Value], struct: ir.Type) -> ir.Value:
+    """The other way round."""
+    if len(several) == 1:
+        return several[0]
+    return _struct_with(struct, [part for each in several for part in parts(each)])
+
+
+def _struct_with(struct: ir.Type, values: list[ir.Value]) -> ir.Value:
+    held = llvm.UndefOp(struct).result
+    for index, value in enumerate(values):
+        held = llvm.insertvalue(held, value, [index])
+    return held

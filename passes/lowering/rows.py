@@ -6,7 +6,7 @@ rows, 8 apart (`register_accumulator`).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 
 from ...dialects.mlir import ir, llvm
@@ -23,6 +23,7 @@ from ...dialects.tile_threads import (
     partials_layout,
 )
 from ...dialects.tile_types import AccumulatorType, element_bytes, integers_of
+from ...dialects.verify import products_of
 from .. import build
 from ..base import defining_op
 from ..batches import step_bytes
@@ -119,8 +120,8 @@ def lower_read_rows(scope: Scope, op: ReadRowsOp) -> list[ir.Value]:
 def lower_write_row(scope: Scope, op: WriteRowOp) -> None:
     """Each group of neighbours, vector by vector."""
     row, column = op.row, op.column
-    for start, values in _groups(op):
-        _write_neighbours(scope, op, values, row, column + start)
+    for start, sums in _groups(op, products_of(op)):
+        _write_neighbours(scope, op, sums, row, column + start)
 
 
 def vector_width(op: WriteRowOp) -> int:
@@ -133,7 +134,7 @@ def vector_width(op: WriteRowOp) -> int:
 
 
 def _write_neighbours(
-    scope: Scope, op: WriteRowOp, values: ir.Value, row: ir.Value, column: ir.Value
+    scope: Scope, op: WriteRowOp, sums: list[ir.Value], row: ir.Value, column: ir.Value
 ) -> None:
     """Run the epilogue on values and store them, inside the view."""
     width, columns, whole = vector_width(op), op.view.type.shape[1], is_whole(op, "j")
@@ -141,7 +142,8 @@ def _write_neighbours(
         at = column + start
         with build.when(None if whole else build.less(at, columns)):
             read = partial(read_elements, row, at, width, None)
-            result = apply_epilogue(op, slice_of(values, start, width), width, read)
+            values = [slice_of(each, start, width) for each in sums]
+            result = apply_epilogue(op, values, width, read)
             offset = build.widen(row_of_whole(op.view, row)) * columns + build.widen(at)
             pointer = element_pointer(op.view, offset)
             llvm.store(result, pointer, alignment=width * element_bytes(op.view.type.element_type))
@@ -152,7 +154,7 @@ def lower_write_partial(scope: Scope, op: WritePartialOp) -> None:
     row, column = op.row, op.column
     width = min(op.neighbours.value, UNIT_COLUMNS)
     alignment = width * partials_layout(op.memory).element_bytes
-    for first, values in _groups(op):
+    for first, (values,) in _groups(op, 1):
         for start in range(0, op.neighbours.value, width):
             unit = slice_of(values, start, width) if op.neighbours.value > width else values
             to = _partial(op.memory, row, column + (first + start))
@@ -171,16 +173,19 @@ def _partial(memory: ir.Value, row: ir.Value, column: ir.Value) -> ir.Value:
     return build.shared_at(unit + within + start)
 
 
-def _groups(op: WriteRowOp | WritePartialOp) -> Iterator[tuple[int, ir.Value]]:
-    """(first column, values) of each group of neighbours."""
-    neighbours, every = op.neighbours.value, op.every.value
+def _groups(op: WriteRowOp | WritePartialOp, products: int) -> Iterator[tuple[int, list[ir.Value]]]:
+    """(first column, the values of each product) of each group of neighbours."""
+    neighbours, every, part = op.neighbours.value, op.every.value, _parts_of_values(op)
+    count = ir.VectorType(op.values.type).shape[0] // products
+    for start in range(0, count, neighbours):
+        starts = range(start, products * count, count)
+        yield start // neighbours * every, [part(each, neighbours) for each in starts]
+
+
+def _parts_of_values(op: WriteRowOp | WritePartialOp) -> Callable[[int, int], ir.Value]:
+    """What gives some neighbouring values of those that an op writes."""
     if ir.OpResult(op.values).owner.name == CAST:
         held = lowered_parts(op.values)
-        for number, start in enumerate(range(0, len(held), neighbours)):
-            yield number * every, joined(held[start : start + neighbours])
-        return
-    values = op.values
-    count = ir.VectorType(values.type).shape[0]
-    for start in range(0, count, neighbours):
-        group = values if neighbours == count else slice_of(values, start, neighbours)
-        yield start // neighbours * every, group
+        return lambda start, width: joined(held[start : start + width])
+    (count,) = ir.VectorType(op.values.type).shape
+    return lambda start, width: op.values if width == count else slice_of(op.values, start, width)

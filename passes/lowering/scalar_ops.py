@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 
 from ...dialects import sm
@@ -23,16 +23,16 @@ INFINITE = 0x7C  # of e5m2; the sign is the byte's
 
 def apply_epilogue(
     op: WriteRowOp | ApplyEpilogueOp,
-    accumulated: ir.Value,
+    sums: Sequence[ir.Value],
     width: int,
     read: Callable[[ElementOp], ir.Value],
 ) -> ir.Value:
     """What the region yields for `width` elements (vectors, or scalars when width is 1).
 
-    `read` gives the elements of another operand beside the accumulator's.
+    `sums` are those of each product. `read` gives the elements of another operand beside them.
     """
     block = op.epilogue.blocks[0]
-    values: dict[ir.Value, ir.Value] = {block.arguments[0]: accumulated}
+    values: dict[ir.Value, ir.Value] = dict(zip(block.arguments, sums, strict=True))
     *body, last = list(block.operations)
     for inner in body:
         result = inner.operation.results[0]

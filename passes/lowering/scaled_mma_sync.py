@@ -57,7 +57,7 @@ class Scales:
 def lower_scaled_mma_sync(scope: Scope, op: ScaledMmaOp) -> None:
     """K by K, as `tile.mma`; a word of scales is loaded when K gets to it."""
     held, mma = begin_sums(scope, op), mma_of(op)
-    a, b = operands_of(scope, op, held)
+    (a,), (b,) = operands_of(scope, op, held)
     scales = _scales(op, held)
     sums, words = held.load(), [[], []]
     for k in range(0, depth_of(op), mma.k):

@@ -8,6 +8,7 @@ from ...dialects.fragments import mma_sync
 from ...dialects.mlir import ir, llvm
 from ...dialects.tile_types import AccumulatorType
 from .. import build
+from ..duals import arguments_of_b
 from ..warp_grids import WarpTile, warp_tile
 from .register_accumulator import parts, struct_of
 from .scope import Scope, lowered_parts
@@ -24,6 +25,7 @@ class WarpSums:
     """
 
     tile: WarpTile
+    products: int
     struct: ir.Type
     slots: tuple[tuple[ir.Value, ...], ...]
 
@@ -34,7 +36,8 @@ class WarpSums:
         columns = tile.n // ATOM_N
         count = tile.m // ATOM_M * columns  # behind them: operands that are held back
         rows = (slots[start : start + columns] for start in range(0, count, columns))
-        return WarpSums(tile, _struct(sums.type), tuple(tuple(row) for row in rows))
+        products = len(arguments_of_b(scope.kernel))
+        return WarpSums(tile, products, _struct(sums.type), tuple(tuple(row) for row in rows))
 
     def load(self) -> list[list[ir.Value]]:
         """The registers of all MMAs, as structs."""
@@ -58,10 +61,10 @@ class WarpSums:
         return warp // self.tile.grid[1] * self.tile.m
 
     def first_column(self, warp: ir.Value) -> ir.Value:
-        """The first of the tile's columns that a warp has."""
+        """The first column of C's tile that a warp has: its sums are of as many of each product."""
         if self.tile.grid[1] == 1:
             return build.constant(0)
-        return warp % self.tile.grid[1] * self.tile.n
+        return warp % self.tile.grid[1] * (self.tile.n // self.products)
 
 
 def new_slots(scope: Scope, sums: AccumulatorType) -> list[ir.Value]:

@@ -16,8 +16,13 @@ from .. import build
 from ..places import ATOM_M
 from ..team import Team
 from .descriptors import encode_bytes
-from .mma import advance, mma_fields, operand_descriptor
-from .register_accumulator import stack_slots, struct_of_type
+from .mma import advance, mma_fields, operand_descriptor, parts_of_b
+from .register_accumulator import (
+    joined_registers,
+    split_registers,
+    stack_slots,
+    struct_of_type,
+)
 from .scope import Scope, lowered_as, lowered_parts
 
 
@@ -36,18 +41,24 @@ def hold_registers(scope: Scope, op: AccumulatorOp) -> ir.Value:
 
 def lower_wgmma(scope: Scope, op: MmaOp) -> None:
     """One group: every atom of this warpgroup's rows; the first K step honours `accumulate`."""
-    slots, a, b = lowered_parts(op.acc), op.a.type.layout, op.b.type.layout
+    slots, a = lowered_parts(op.acc), op.a.type.layout
     fields, struct = mma_fields(op, ATOM_M), struct_of_type(op.acc.type)
-    a_first, b_first = (operand_descriptor(scope, op, operand) for operand in (op.a, op.b))
+    a_first = operand_descriptor(scope, op, op.a)
+    parts = [(part, operand_descriptor(scope, op, part.tile)) for part in parts_of_b(op)]
     a_first = _at_warpgroup(Team.of(op), a_first, a, scope.warpgroups(op.acc.type))
     sm.WgmmaFenceOp.of()
     atoms: list[ir.Value] = [llvm.load(struct, slot) for slot in slots]
     for k in range(0, a.k, fields["k"]):
         accumulate = op.accumulate if k == 0 else build.true()
         for atom, registers in enumerate(atoms):
-            offsets = {"a_offset": a.offset(atom * ATOM_M, k), "b_offset": b.offset(0, k)}
-            operands = (registers, a_first, b_first, accumulate)
-            atoms[atom] = sm.WgmmaOp.of(*operands, **fields, **offsets, sum=struct).sum
+            sums = split_registers(registers, len(parts))
+            for number, (part, b_first) in enumerate(parts):
+                b = part.layout
+                offsets = {"a_offset": a.offset(atom * ATOM_M, k), "b_offset": b.offset(0, k)}
+                offsets |= {"n": part.n, "b_major": b.major, "sum": sums[number].type}
+                operands = (sums[number], a_first, b_first, accumulate)
+                sums[number] = sm.WgmmaOp.of(*operands, **fields | offsets).sum
+            atoms[atom] = joined_registers(sums, struct)
     sm.WgmmaCommitOp.of()
     for registers, slot in zip(atoms, slots, strict=True):
         llvm.store(registers, slot)

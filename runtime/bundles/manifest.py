@@ -81,7 +81,9 @@ OF_MATRIX = (["m", "n"], ["m"], ["n"], [])
 AXES = OneOf(tuple([*stack, *axes] for stack in ([], ["b"]) for axes in OF_MATRIX))
 EPILOGUE = Record(
     {
-        "arguments": ListOf(Record({"tensor": Nullable(Text()), "axes": AXES}), 1, 64),
+        "arguments": ListOf(
+            Record({"tensor": Nullable(Text()), "axes": AXES}, optional={"b": Text()}), 1, 64
+        ),
         "operations": ListOf(
             Record(
                 {
@@ -168,6 +170,12 @@ def offsets_of(manifest: Mapping[str, Any]) -> Mapping[str, Any] | None:
     return next((t for t in manifest["tensors"] if t["name"] == OFFSETS), None)
 
 
+def second_b(manifest: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """The tensor [n, k] of a second product of a, where the epilogue takes the sums of two."""
+    named = [each["b"] for each in manifest["epilogue"]["arguments"] if "b" in each]
+    return next((t for t in manifest["tensors"] if t["name"] in named), None)
+
+
 def k_of(operand: Mapping[str, Any]) -> int:
     """Elements along K of a tensor a or b; an array of packed ones is of bytes."""
     bits = min(8, BITS[operand["dtype"]])
@@ -239,6 +247,10 @@ def _contradictions(manifest: Mapping[str, Any], where: str) -> Iterator[str]:
     tensors = {tensor["name"]: tensor for tensor in manifest["tensors"]}
     for i, parameter in enumerate(manifest["parameters"]):
         yield from _parameter_contradictions(parameter, tensors, f"{where}.parameters[{i}]")
+    second = second_b(manifest)
+    if second is not None and second["shape"] != operands(manifest)[1]["shape"]:
+        rule = "the second b must be as large as the first"
+        yield f"{where}.tensors: {rule}, got {second['shape']}"
     names = list(tensors)
     yield from _epilogue_contradictions(manifest["epilogue"], names, f"{where}.epilogue")
     yield from _output_contradictions(manifest, names, f"{where}.outputs")
@@ -344,7 +356,10 @@ def _epilogue_contradictions(
 ) -> Iterator[str]:
     arguments = epilogue["arguments"]
     for i, argument in enumerate(arguments):
-        known = names if i else [None]
+        second = i == 1 and "b" in argument
+        known = names if i and not second else [None]
+        if "b" in argument and (not second or argument["b"] not in names[2:]):
+            yield f"{where}.arguments[{i}].b: must be that of a second product, got {argument['b']}"
         if argument["tensor"] not in known:
             yield f"{where}.arguments[{i}]: must be one of {known}, got {argument['tensor']!r}"
     ids = len(arguments)

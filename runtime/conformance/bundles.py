@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..bundles.manifest import operands, output, outputs, scales
+from ..bundles.manifest import operands, output, outputs, scales, second_b
 from ..bundles.sizes import is_dynamic
 from ..element_types import torch_dtype
 from ..errors import LaunchError
@@ -38,6 +38,9 @@ class BundleSubject:
             raise LaunchError(f"{path}: {rule}; `tilewright run` tries it")
         if len(outputs(self._kernel.manifest)) > 1:
             rule = "must have one output, got several"
+            raise LaunchError(f"{path}: {rule}; `tilewright run` tries it")
+        if second_b(self._kernel.manifest):
+            rule = "must have one product, got two"
             raise LaunchError(f"{path}: {rule}; `tilewright run` tries it")
         self._tensors = {each["name"]: each for each in self._kernel.manifest["tensors"]}
         a, b = operands(self._kernel.manifest)
@@ -69,7 +72,7 @@ class BundleSubject:
             name: values_of(tensor, self._tensors[name]["dtype"])
             for name, tensor in self._further.items()
         }
-        found = evaluate(self._kernel.manifest["epilogue"], sums, values)
+        found = evaluate(self._kernel.manifest["epilogue"], [sums], values)
         low, middle, high = rounded(found, c_dtype).parts()
         shape = np.shape(sums.middle)
         return Interval(*(np.broadcast_to(part, shape) for part in (low, middle, high)))

@@ -32,14 +32,16 @@ LARGEST = {"e4m3": 448.0, "e5m2": 57344.0}
 
 
 def evaluate(
-    epilogue: Mapping[str, Any], accumulator: Interval, tensors: Mapping[str, np.ndarray]
+    epilogue: Mapping[str, Any], sums: Sequence[Interval], tensors: Mapping[str, np.ndarray]
 ) -> Interval:
-    """What the epilogue may make of `accumulator` [m, n], given its extra tensors in float64.
+    """What the epilogue may make of the sums [m, n] of each product, given its extra tensors in
+    float64.
 
     A tensor of rank 1 is indexed by the axis its argument names. Raises DeviceError for an
     operation that is not in `OPERATIONS`.
     """
-    values = [_argument(argument, accumulator, tensors) for argument in epilogue["arguments"]]
+    others = epilogue["arguments"][len(sums) :]
+    values = [*sums, *(_argument(argument, tensors) for argument in others)]
     with np.errstate(all="ignore"):
         for operation in epilogue["operations"]:
             inputs = [values[operand] for operand in operation["operands"]]
@@ -64,11 +66,7 @@ def round_to(values: np.ndarray, dtype: str) -> np.ndarray:
     return single.to(torch_dtype(dtype)).to(torch.float64).numpy()
 
 
-def _argument(
-    argument: Mapping[str, Any], accumulator: Interval, tensors: Mapping[str, np.ndarray]
-) -> Interval:
-    if argument["tensor"] is None:
-        return accumulator
+def _argument(argument: Mapping[str, Any], tensors: Mapping[str, np.ndarray]) -> Interval:
     value = Interval.exactly(tensors[argument["tensor"]])
     return value.reshaped(lambda part: part[:, None]) if argument["axes"][-1:] == ["m"] else value
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ..bundles.manifest import epilogues, offsets_of, operands, output, outputs
+from ..bundles.manifest import epilogues, offsets_of, operands, output, outputs, second_b
 from ..element_types import INTEGERS, is_torch
 from .block_scales import decoded, is_coded, with_scales
 from .epilogue import LARGEST, evaluate, round_to
@@ -112,13 +112,14 @@ def _matrix(
     gpu: bool,
 ) -> Interval:
     """The result of the matrix of a stack at an index; at (), of a product without a stack."""
-    a, b = (operand["name"] for operand in operands(manifest))
-    of_matrix = {a, b} if index else set()
+    a, *bs = (operand["name"] for operand in (*operands(manifest), second_b(manifest)) if operand)
+    of_matrix = {a, *bs} if index else set()
     arguments = epilogue["arguments"]
     own = {each["tensor"] for each in arguments if each["axes"][:1] == ["b"]}
     own |= {name for name in of_matrix if values[name].ndim == 3}
     seen = {name: value[index] if name in own else value for name, value in values.items()}
-    result = evaluate(epilogue, sums_of(manifest, seen[a], seen[b], gpu), seen)
+    sums = [sums_of(manifest, seen[a], seen[b], gpu) for b in bs]
+    result = evaluate(epilogue, sums, seen)
     shape = tuple(output(manifest)["shape"][-2:])
     return result.reshaped(lambda part: np.broadcast_to(part, shape)) if index else result
 
