@@ -439,7 +439,7 @@ def _build_body(
     acc = AccumulatorOp(acc=accumulator_type).acc
     zero, one = _index(0), _index(1)
     depth = logical_shape(matmul.a.type, matmul.a_major.value)[1]
-    loop, second = scf.ForOp(zero, _index(_tiles(depth, k)), one), None
+    loop = scf.ForOp(zero, _index(_tiles(depth, k)), one)
     with ir.InsertionPoint(loop.body):
         step = loop.induction_variable
         if isinstance(matmul, ScaledMatmulOp):
@@ -456,11 +456,13 @@ def _build_body(
             rows = n // matmul.products
             a_tile = _load(a, matmul.a_major.value, (m, k), place, step, layout)
             b_tile = _load(b, matmul.b_major.value, (rows, k), cta.j, step, layout)
+            second = {}
             if isinstance(matmul, DualMatmulOp):
-                second = _load(others[0], matmul.b2_major.value, (rows, k), cta.j, step, layout)
+                b2_major = matmul.b2_major.value
+                second = {"b2": _load(others[0], b2_major, (rows, k), cta.j, step, layout)}
             accumulate = arith.cmpi(arith.CmpIPredicate.ne, step, zero)
-            where = {"acc": acc, "a": a_tile, "b": b_tile, "accumulate": accumulate}
-            DualMmaOp(**where, b2=second) if second is not None else MmaOp(**where)
+            op_class = DualMmaOp if second else MmaOp
+            op_class(acc=acc, a=a_tile, b=b_tile, accumulate=accumulate, **second)
         scf.YieldOp([])
     _store(matmul, outputs, {"acc": acc, "i": place, "j": cta.j})
 

@@ -136,8 +136,8 @@ LOWERING = [
     ),
     Fault(
         "tcgen05.mma: the first MMA of a tile adds to what is there",
-        "            sm.MmaOp.of(sums, *operands, accumulate, **fields, **offsets)",
-        "            sm.MmaOp.of(sums, *operands, build.true(), **fields, **offsets)",
+        "sm.MmaOp.of(sums, a_tile, b_tile, accumulate, **fields | of_part, **offsets)",
+        "sm.MmaOp.of(sums, a_tile, b_tile, build.true(), **fields | of_part, **offsets)",
         (PREFIXES,),
     ),
     Fault(
