@@ -19,6 +19,7 @@ from ..dialects.tile import MatmulOp
 from ..dialects.tile_groups import GroupedMatmulOp
 from ..dialects.tile_scales import ScaledMatmulOp
 from ..dialects.verify import logical_shape
+from ..passes.argument_layouts import argument_strides, result_strides
 from ..passes.base import DEFAULT_TARGET, MMA_ATTRIBUTE, PassLog, target_of, walk
 from ..runtime.bundles.manifest import FORMAT, SCHEMA
 from .argument_layout import lay_out, read_arguments, tell_arguments
@@ -333,9 +334,23 @@ def _spec_of(module: ir.Module) -> MatmulSpec:
     batch: dict[str, Any] = {"batch": stack[0], **stacked} if stack else {}
     if isinstance(matmul, GroupedMatmulOp):
         batch = {"groups": matmul.b.type.shape[0]}
+    batch |= _gaps_of(matmul)
     m = ROWS_HINT if dynamic_m else m
     more = {**majors, **batch, "further": further_of(matmul), "dynamic_m": dynamic_m}
     return MatmulSpec(m, n, k, *dtypes, **more)
+
+
+def _gaps_of(matmul: MatmulOp) -> dict[str, Any]:
+    """The leading dimensions and the steps between matrices, of tensors that are not dense."""
+    function = matmul.operation.parent.opview
+    a, b = (ir.BlockArgument(value).arg_number for value in (matmul.a, matmul.b))
+    lies = {"a": argument_strides(function, a), "b": argument_strides(function, b)}
+    found: dict[str, Any] = {}
+    for name, strides in (lies | {"c": result_strides(function)}).items():
+        if strides is not None:
+            found[f"ld{name}"] = strides[-2]
+            found |= {f"stride_{name}": strides[0]} if len(strides) == 3 else {}
+    return found
 
 
 def _translate(module: ir.Module, compiled: Compiled) -> None:

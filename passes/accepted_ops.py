@@ -15,6 +15,7 @@ from typing import Any
 from ..dialects.epilogue import SCALAR_OPS, scalar_types
 from ..dialects.mlir import arith, ir
 from ..dialects.tile_types import dynamic_dims
+from .argument_layouts import LAYOUT_ATTRIBUTE
 from .base import MMA_ATTRIBUTE, TARGET_ATTRIBUTE, attributes_of, operations, refused
 
 PAGE = "docs/passes/normalize.md"
@@ -40,6 +41,7 @@ ROUNDING: Attributes = {
 }
 SEGMENTS: Attributes = {"operandSegmentSizes": READ}
 VISIBILITY: Attributes = {"sym_visibility": Use("ignored: it says who may call the function")}
+LAYOUTS = Use(f"`{LAYOUT_ATTRIBUTE}` is read, any other refused")
 
 EPILOGUE_OPS: dict[str, Attributes] = {
     **dict.fromkeys(SCALAR_OPS, FASTMATH),
@@ -52,7 +54,13 @@ EPILOGUE_OPS: dict[str, Attributes] = {
     "math.fpowi": FASTMATH,
 }
 STRUCTURE_OPS: dict[str, Attributes] = {
-    "func.func": {"sym_name": READ, "function_type": READ, **VISIBILITY},
+    "func.func": {
+        "sym_name": READ,
+        "function_type": READ,
+        "arg_attrs": LAYOUTS,
+        "res_attrs": LAYOUTS,
+        **VISIBILITY,
+    },
     "func.return": {},
     "linalg.batch_matmul": {"indexing_maps": READ, **SEGMENTS},
     "linalg.broadcast": {"dimensions": READ},

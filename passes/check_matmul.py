@@ -18,6 +18,7 @@ from ..dialects.tile_duals import DualMatmulOp
 from ..dialects.tile_outputs import KeptOp, kept_by, kept_of
 from ..dialects.tile_scales import ScaledMatmulOp
 from .accepted_ops import OPS, READ, check_attributes
+from .argument_layouts import check_layouts, has_layouts
 from .base import refused, walk
 
 OF_MATMUL = {"a_major": READ, "b_major": READ}
@@ -58,6 +59,12 @@ def _check_function(module: ir.Module, matmul: MatmulOp) -> None:
         raise refused(returned, f"{rule}, got other values")
     _check_kept(matmul, kept)
     check_attributes(function, OPS["func.func"])
+    check_layouts(function)
+    if has_layouts(function) and isinstance(matmul, ScaledMatmulOp):
+        rule = (
+            "tensors of a tile.scaled_matmul must be dense, got arguments or results with layouts"
+        )
+        raise refused(function, f"{rule}; copy them before the kernel")
     _check_arguments(matmul)
 
 

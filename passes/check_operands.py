@@ -35,6 +35,7 @@ from ..dialects.tile_duals import DUAL_MMAS, DualPairMmaOp
 from ..dialects.tile_scales import SCALED_MMAS, smem_operands
 from ..dialects.tile_types import TensorMapType, dynamic_dims, element_bytes, integers_of
 from ..dialects.verify import products_of, tile_of_c
+from .argument_layouts import is_apart
 from .base import defining_op, refused, require, walk
 from .batches import argument_of, map_definition, matrix_of, steps_of, view_of_map
 from .check_scales import (
@@ -102,16 +103,13 @@ def _check_strides(kernel: KernelOp, name: str, type_: ir.MemRefType, is_operand
         strides, offset = type_.get_strides_and_offset()
     except RuntimeError:  # a layout that no strides say
         strides, offset = [], 0
-    rows = [type_.shape[-1], 1][-type_.rank :] if type_.rank else []
-    columns = [1, type_.shape[-2]] if type_.rank > 1 else []
-    matrix = strides[-2:]
-    dense = matrix == rows and type_.rank <= 3
-    if is_operand:
-        dense = type_.rank in (2, 3) and matrix in (rows, columns)
-    if offset or not dense or min(known, default=1) < 1:
-        raise refused(
-            kernel, f"views: {name} must be dense, its elements one after the other, got {type_}"
-        )
+    shape = [2 if axis in dynamic_dims(type_) else size for axis, size in enumerate(type_.shape)]
+    ranks = (2, 3) if is_operand else (0, 1, 2, 3)
+    apart = is_apart(shape, strides) or (is_operand and is_apart(_turned(shape), _turned(strides)))
+    fits = type_.rank in ranks and len(strides) == type_.rank and apart
+    if offset or not fits or min(known, default=1) < 1:
+        rule = f"views: {name} must have rows whose elements lie side by side, apart from others"
+        raise refused(kernel, f"{rule}, got {type_}")
     element = str(type_.element_type)
     known = operand_dtype(element) or scaled_dtype(element) if is_operand else stored_dtype(element)
     if known is None:
@@ -121,6 +119,11 @@ def _check_strides(kernel: KernelOp, name: str, type_: ir.MemRefType, is_operand
 def _has_dynamic_rows(name: str, type_: ir.MemRefType) -> bool:
     """Whether of a view's extents the rows alone are dynamic, and it may have such."""
     return name != "b" and dynamic_dims(type_) == [0] and type_.rank <= 2
+
+
+def _turned(dims: list[int]) -> list[int]:
+    """With the last two exchanged."""
+    return [*dims[:-2], *dims[:-3:-1]]
 
 
 def check_load(kernel: KernelOp, op: Any, target: Target) -> None:
@@ -169,7 +172,7 @@ def _type_of(op: Any) -> ir.MemRefType:
 def _check_major(op: Any, view: ir.MemRefType, layout: TileLayout) -> None:
     strides, _ = view.get_strides_and_offset()
     along, across = (1, 0) if layout.major == "k" else (0, 1)
-    fits = strides[along] == 1 and strides[across] == view.shape[along]
+    fits = strides[along] == 1 and strides[across] >= view.shape[along]
     if not fits and 1 not in view.shape:
         raise refused(
             op,

@@ -37,6 +37,7 @@ from ..dialects.tile_groups import GroupedMatmulOp
 from ..dialects.tile_outputs import KeepOp, KeptOp, kept_by
 from ..dialects.tile_scales import ScaledMatmulOp
 from .accepted_ops import check_accepted
+from .argument_layouts import check_layouts
 from .base import PassLog, refused, walk
 from .check_matmul import check_matmuls
 from .gather_epilogue import EpilogueGatherer
@@ -70,6 +71,7 @@ class Normalize:
             return
         check_accepted(module)
         function = _the_function(module)
+        check_layouts(function)
         self._gather(function, log)
 
     def _gather(self, function: func.FuncOp, log: PassLog) -> None:

@@ -61,6 +61,7 @@ from ..dialects.tile_types import (
     integers_of,
 )
 from ..dialects.verify import ORDERS, logical_shape
+from .argument_layouts import argument_strides, dense_strides, result_strides
 from .base import (
     SOURCE_ATTRIBUTE,
     PassLog,
@@ -320,11 +321,16 @@ def _build_kernel(
         )
     _say_source(kernel, matmul, sources)
     views = [
-        _view(stored_tensor(matmul, matmul.a.type), matmul.a_major.value),
-        _view(stored_tensor(matmul, matmul.b.type), matmul.b_major.value),
-        *(_view(ir.RankedTensorType(source.type), major_of(matmul, source)) for source in sources),
-        _view(matmul.c.type, "k"),
-        *(_view(each.output.type, "k") for each in kept),
+        *(
+            _view(stored_tensor(matmul, each.type), major.value, _lies(function, each))
+            for each, major in ((matmul.a, matmul.a_major), (matmul.b, matmul.b_major))
+        ),
+        *(
+            _view(ir.RankedTensorType(each.type), major_of(matmul, each), _lies(function, each))
+            for each in sources
+        ),
+        _view(matmul.c.type, "k", result_strides(function)),
+        *(_view(each.output.type, "k", None) for each in kept),
     ]
     block = kernel.body.blocks.append(*views)
     with ir.InsertionPoint(block), matmul.location:
@@ -400,17 +406,22 @@ def major_of(matmul: MatmulOp, source: ir.Value) -> str:
     return "k"
 
 
-def _view(tensor: ir.RankedTensorType, major: str) -> ir.MemRefType:
-    """The logical view of a row-major tensor: its dims swapped when `major` is "mn"."""
+def _lies(function: func.FuncOp, argument: ir.Value) -> list[int] | None:
+    """The steps along the dims of an argument, None where it is dense."""
+    return argument_strides(function, ir.BlockArgument(argument).arg_number)
+
+
+def _view(tensor: ir.RankedTensorType, major: str, strides: list[int] | None) -> ir.MemRefType:
+    """The logical view of a tensor that lies so: its dims swapped when `major` is "mn"."""
     space = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), GLOBAL)
-    shape = list(tensor.shape)
-    if major == "k":
-        return ir.MemRefType.get(shape, tensor.element_type, memory_space=space)
-    *stack, rows, columns = shape
-    strides = [*(rows * columns for _ in stack), 1, columns]
-    layout = ir.StridedLayoutAttr.get(0, strides)
-    turned = [*stack, columns, rows]
-    return ir.MemRefType.get(turned, tensor.element_type, layout=layout, memory_space=space)
+    shape, element = list(tensor.shape), tensor.element_type
+    if major == "k" and strides is None:
+        return ir.MemRefType.get(shape, element, memory_space=space)
+    steps = strides or dense_strides(shape)
+    if major == "mn":
+        shape, steps = ([*dims[:-2], dims[-1], dims[-2]] for dims in (shape, steps))
+    layout = ir.StridedLayoutAttr.get(0, steps)
+    return ir.MemRefType.get(shape, element, layout=layout, memory_space=space)
 
 
 def _build_body(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["DeviceError", "LaunchError"]
+__all__ = ["CopyWarning", "DeviceError", "LaunchError"]
 
 
 class DeviceError(Exception):
@@ -11,3 +11,7 @@ class DeviceError(Exception):
 
 class LaunchError(DeviceError):
     """The launch itself is not legal: grid, block, shared bytes or a parameter."""
+
+
+class CopyWarning(UserWarning):
+    """A large operand is copied before each launch, since no kernel takes it as it lies."""

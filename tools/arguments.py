@@ -13,6 +13,10 @@ DEFAULT_TARGET = "sm_100a"
 SHOWN_DIGITS = 40
 DYNAMIC = "dynamic"
 SIZES = {"m": "rows of A and C", "n": "rows of B, columns of C", "k": "columns of A and B"}
+GAPS = {
+    **{f"ld{name}": f"from a stored row of {name.upper()} to the next" for name in "abc"},
+    **{f"stride_{name}": f"from a matrix of {name.upper()} to the next" for name in "abc"},
+}
 CHOICES = {
     "a_dtype": "element type of A (default bf16)",
     "b_dtype": "element type of B (default bf16)",
@@ -67,6 +71,9 @@ def add_spec(
         group.add_argument(f"--{name}", type=type_, metavar="SIZE", help=meaning + more)
     help_ = "matrices in stacks of them"
     group.add_argument("--batch", type=_integer, metavar="SIZE", help=help_)
+    for name, meaning in GAPS.items():
+        flag = f"--{name.replace('_', '-')}"
+        group.add_argument(flag, dest=name, type=_integer, metavar="ELEMENTS", help=meaning)
     for name, meaning in CHOICES.items():
         flag = f"--{name.replace('_', '-')}"
         metavar = METAVARS.get(name.rpartition("_")[2], "TYPE")
@@ -154,7 +161,7 @@ def reference_of(options: argparse.Namespace, parser: Parser) -> MatmulSpec | Pa
 
 
 def _given(options: argparse.Namespace) -> dict[str, Any]:
-    given = {name: getattr(options, name) for name in (*SIZES, "batch", *CHOICES)}
+    given = {name: getattr(options, name) for name in (*SIZES, "batch", *GAPS, *CHOICES)}
     return {name: value for name, value in given.items() if value is not None}
 
 

@@ -9,6 +9,7 @@ from ..runtime.bundles.manifest import operands, output
 from ..runtime.element_types import DTYPES, INTEGERS, torch_dtype
 from ..runtime.group_sizes import OFFSETS
 from ..runtime.host_memory import refuse_large
+from ..runtime.judge.gaps import empty, flat
 from .scaled_inputs import BLOCKS, fill_codes, fill_identity, hide_padding
 
 POISON = -0x5A5A5A5B  # of outputs that have no NaN
@@ -28,7 +29,7 @@ def make_tensors(
     import torch
 
     generator = torch.Generator().manual_seed(seed)
-    tensors = {tensor["name"]: _empty(tensor) for tensor in manifest["tensors"]}
+    tensors = {tensor["name"]: empty(tensor) for tensor in manifest["tensors"]}
     for tensor in manifest["tensors"]:
         values = tensors[tensor["name"]]
         if tensor["dtype"] in BLOCKS or DTYPES[tensor["dtype"]].bits < 8:
@@ -82,15 +83,7 @@ def _placed(tensor: Any, place: str) -> Any:
 
     if tensor.device == torch.device(place):
         return tensor
-    moved = torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device=place)
-    return moved.copy_(tensor)
-
-
-def _empty(tensor: Mapping[str, Any]) -> Any:
-    import torch
-
-    dtype = torch_dtype(tensor["dtype"])
-    return torch.empty_strided(tensor["shape"], tensor["strides"], dtype=dtype)
+    return flat(tensor).to(place).as_strided(tensor.shape, tensor.stride())
 
 
 def _random(tensor: Mapping[str, Any], generator: Any) -> Any:

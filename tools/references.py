@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from ..dialects.errors import CompileError
 from ..runtime.bundles.manifest import operands, outputs
 from ..runtime.element_types import DTYPES
+from ..runtime.judge.gaps import refuse_written_gaps
 from .inputs import make_tensors
 from .scaled_inputs import fill_identity
 
@@ -78,7 +79,6 @@ class OfSpec(OfManifest):
         if len(kernel) != len(arrays) - len(written):
             rule = "must be of a kernel that reads a and b alone, got one that reads"
             raise CompileError(f"--m, --n, --k: the reference {rule} {', '.join(kernel)}")
-        column_major = {"a": spec.a_major == "m", "b": spec.b_major == "n"}
         names = [*kernel, *written]
         tensors = [
             {
@@ -86,7 +86,7 @@ class OfSpec(OfManifest):
                 "role": "output" if name in written else "input",
                 "dtype": dtype,
                 "shape": list(shape),
-                "strides": _dense_strides(shape, column_major.get(key, False)),
+                "strides": _strides(spec, key, shape),
             }
             for name, (key, (dtype, shape)) in zip(names, arrays.items(), strict=True)
         ]
@@ -98,14 +98,20 @@ class OfSpec(OfManifest):
         return {"target": manifest["target"], "tensors": tensors, "epilogue": epilogue, **told}
 
 
-def _dense_strides(shape: tuple[int, ...], column_major: bool) -> list[int]:
-    """Of an array whose items lie one after the other, in a stack of matrices each so."""
-    if len(shape) == 1:
-        return [1]
+def _strides(spec: MatmulSpec, key: str, shape: tuple[int, ...]) -> list[int]:
+    """Elements from one to the next along the dims of an array of the spec: leading dimensions and
+    majors of A, B and C, and no gaps in arrays of bytes and of scales."""
+    column_major = {"a": spec.a_major == "m", "b": spec.b_major == "n"}.get(key, False)
+    if len(shape) in (1, 4, 5):
+        return [prod(shape[axis + 1 :]) for axis in range(len(shape))]
     *stack, rows, columns = shape
-    steps = [1, rows] if column_major else [columns, 1]
-    outer = [prod(shape[axis + 1 :]) for axis in range(len(stack))]
-    return [*outer, *steps]
+    gaps = {"a": (spec.lda, spec.stride_a), "b": (spec.ldb, spec.stride_b)}
+    gaps["c"] = spec.ldc, spec.stride_c
+    leading, step = gaps.get(key, (0, 0))
+    contiguous, others = (rows, columns) if column_major else (columns, rows)
+    pitch = leading or contiguous
+    outer = [step or others * pitch for _ in stack]
+    return [*outer, *([1, pitch] if column_major else [pitch, 1])]
 
 
 def _refuse_other_tensors(manifest: Manifest, tensors: list[dict[str, Any]]) -> None:
@@ -164,11 +170,13 @@ class OfSource:
 
     def placed(self, manifest: Manifest) -> dict[str, Any]:
         """The arguments as the kernel takes them, and a poisoned output."""
+        from .oracle.layouts import check_layouts
         from .oracle.tensors import kernel_tensors
 
         if "arguments" not in manifest:
             rule = "must be a bundle that was made of a file, got one of --m, --n and --k"
             raise CompileError(f"--reference: {rule}")
+        check_layouts(manifest, self.source)
         return kernel_tensors(manifest, self.arguments)
 
     def expected(
@@ -262,6 +270,7 @@ def compare_with(
 
     found, expected = [], reference.expected(manifest, tensors, on_gpu)
     for c, limits in zip(outputs(manifest), expected, strict=True):
+        refuse_written_gaps(c["name"], tensors[c["name"]])
         actual = to_float64(tensors[c["name"]], c["dtype"])
         found.append(compare(limits, actual, c["dtype"], c["name"]))
     told = next((each for each in found if not each.passed), found[0])

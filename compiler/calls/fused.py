@@ -27,7 +27,8 @@ from .function_keys import function_key
 from .kernel_cache import cached_bundle
 from .kernels import How, default_target, pipeline_of, records_gradients
 from .leading_dims import flattened, has_leading_dims, is_empty, rows_of, stacks_of
-from .operands import dense, operand_of, operand_type, quick_key, readable, spec_of
+from .operands import operand_of, operand_type, quick_key, spec_of
+from .placement import gaps_of, read_in_place
 
 
 class Fused(NamedTuple):
@@ -87,13 +88,22 @@ def multiply_fused(
     likes = tuple(_like(*each) for each in enumerate(operands))
     lies = tuple(_is_column_major(each) for each in operands)
     operand_keys = quick_key(left), quick_key(right), gpu_of(a)
-    key = function_key(epilogue, kept), tuple(leading), operand_keys, likes, lies, how
+    gaps = gaps_of(_place(out, len(right.shape) > 2 or len(left.shape) > 2))
+    key = function_key(epilogue, kept), tuple(leading), operand_keys, likes, lies, how, gaps
     found = _fused.get(key)
     if found is None:
         with _finding:
-            made = _find(left, right, leading, how, epilogue, operands)
+            made = _find(left, right, leading, how, epilogue, operands, gaps)
             found = _fused.setdefault(key, made._replace(kept=kept))
     return _call(found, left, right, operands, out)
+
+
+def _place(out: Any, stacked: bool) -> Any:
+    """The output as the kernel writes it: a stack of matrices, or all rows as one matrix."""
+    kept = 2 if stacked else 1
+    if not hasattr(out, "shape") or len(out.shape) <= kept + (not stacked):
+        return out
+    return flattened("out", out, kept)
 
 
 def _matrices(a: Any, b: Any) -> tuple[list[Any], Any, Any]:
@@ -131,11 +141,12 @@ def _find(
     how: How,
     epilogue: Callable[..., Any],
     operands: Sequence[Any],
+    gaps: tuple[int, int],
 ) -> Fused:
     target = how.target or default_target(gpu_of(left))
-    taken = (readable(dense(each), target) for each in (left, right))
+    taken = (read_in_place(*each, target) for each in (("matmul: a", left), ("matmul: b", right)))
     a, b = (operand_of(name, each) for name, each in zip("ab", taken, strict=True))
-    spec = spec_of(a, b, how.out_dtype)
+    spec = spec_of(a, b, how.out_dtype, gaps)
     frame = Frame.of([*leading, spec.m // _rows(leading, spec), spec.n], spec.batch)
     likes = [_like(*each) for each in enumerate(operands)]
     spec, made, arguments = import_epilogue(

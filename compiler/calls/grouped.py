@@ -25,7 +25,8 @@ from .fused import _as_argument, _like
 from .kernel_cache import cached_bundle
 from .kernels import How, default_target, is_seen_by_torch, pipeline_of
 from .matmul import matmul
-from .operands import aligned, dense, operand_of, quick_key, readable, result_type
+from .operands import operand_of, quick_key, result_type
+from .placement import aligned, read_in_place
 
 
 class Grouped(NamedTuple):
@@ -141,7 +142,8 @@ def _multiply(
 ) -> Any:
     """The product by one kernel; b is [groups, n, k]."""
     target = how.target or default_target(gpu_of(a))
-    a, b = a.contiguous(), readable(dense(b), target)
+    a = read_in_place("grouped_mm: mat_a", a, target, gaps=False).contiguous()
+    b = read_in_place("grouped_mm: mat_b", b, target, gaps=False)
     if 0 in a.shape or 0 in b.shape:
         return _of_nothing(a, b, how, epilogue, operands)
     kept: list[Any] = []
@@ -154,8 +156,8 @@ def _multiply(
             made = _kernels.get(key) or _find(a, b, how, target, epilogue, likes)
             found = _kernels[key] = made._replace(kept=kept)
     beside = (_as_argument(operands, each) for each in found.arguments)
-    b = aligned(b)
-    return found.kernel(aligned(a), b.swapaxes(1, 2) if found.turned else b, offs, *beside)
+    a, b = aligned("grouped_mm: mat_a", a), aligned("grouped_mm: mat_b", b)
+    return found.kernel(a, b.swapaxes(1, 2) if found.turned else b, offs, *beside)
 
 
 def _of_nothing(

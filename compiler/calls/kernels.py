@@ -21,7 +21,8 @@ from ..pipeline import complete_pipeline
 from ..spec import MatmulSpec
 from .kernel_cache import cached_bundle
 from .leading_dims import is_empty, product_of_nothing
-from .operands import ALIGNMENT_BYTES, aligned, dense, operand_of, quick_key, readable, spec_of
+from .operands import operand_of, quick_key, spec_of
+from .placement import ALIGNMENT_BYTES, NO_GAPS, aligned, gaps_of, read_in_place
 
 DEFAULT_TARGET = "sm_100a"  # where there is no GPU
 PLAIN_TENSORS = ("torch.Tensor", "torch.nn.parameter.Parameter")
@@ -51,16 +52,17 @@ _finding = threading.Lock()
 
 def call_kernel(a: Any, b: Any, out: Any, how: How) -> Any:
     """The product itself, without gradients."""
-    kernel = _kernels.get(_key(a, b, how))
+    gaps = gaps_of(out)
+    kernel = _kernels.get(_key(a, b, how, gaps))
     if kernel is None:
         if is_empty(a, b):
             return product_of_nothing(a, b, out, how.out_dtype)
         target = how.target or default_target(gpu_of(a))
-        a, b = (readable(dense(each), target) for each in (a, b))
-        key = _key(a, b, how)
+        a, b = (read_in_place(*each, target) for each in (("matmul: a", a), ("matmul: b", b)))
+        key = _key(a, b, how, gaps)
         with _finding:  # so that threads that ask for the same kernel get it from the first one
-            kernel = _kernels[key] = _kernels.get(key) or _find_kernel(a, b, how, target)
-    return kernel(aligned(a), aligned(b), out=out)
+            kernel = _kernels[key] = _kernels.get(key) or _find_kernel(a, b, how, target, gaps)
+    return kernel(aligned("matmul: a", a), aligned("matmul: b", b), out=out)
 
 
 def multiply(a: Any, b: Any, out: Any, asked: tuple[Any, ...], how: How) -> Any:
@@ -89,14 +91,14 @@ def _remember(a: Any, b: Any, asked: tuple[Any, ...], how: How) -> None:
     """Let `recall` know operands that a kernel takes as they are."""
     if not (_is_plain(type(a)) and _is_plain(type(b))):
         return
-    kernel = _kernels.get(_key(a, b, how))
+    kernel = _kernels.get(_key(a, b, how, NO_GAPS))
     if kernel is not None:
         known = Seen(recognizer((a, b)), a.requires_grad or b.requires_grad, kernel)
         _seen[a.shape, b.shape, asked] = known
 
 
-def _find_kernel(a: Any, b: Any, how: How, target: str) -> Kernel:
-    spec = spec_of(operand_of("a", a), operand_of("b", b), how.out_dtype)
+def _find_kernel(a: Any, b: Any, how: How, target: str, gaps_of_c: tuple[int, int]) -> Kernel:
+    spec = spec_of(operand_of("a", a), operand_of("b", b), how.out_dtype, gaps_of_c)
     return Kernel(cached_bundle(spec, target, pipeline_of(spec, target, how)))
 
 
@@ -138,5 +140,5 @@ def _is_plain(kind: type) -> bool:
     return f"{kind.__module__}.{kind.__qualname__}" in PLAIN_TENSORS
 
 
-def _key(a: Any, b: Any, how: How) -> tuple[Any, ...]:
-    return quick_key(a), quick_key(b), gpu_of(a), how
+def _key(a: Any, b: Any, how: How, gaps_of_c: tuple[int, int]) -> tuple[Any, ...]:
+    return quick_key(a), quick_key(b), gpu_of(a), how, gaps_of_c

@@ -13,6 +13,7 @@ from ...runtime.tracing import is_traced
 from .kernels import How, is_seen_by_torch, multiply, recall
 from .leading_dims import flattened, has_leading_dims, is_stack, rows_of, stacks_of
 from .operands import result_type
+from .placement import NO_GAPS, gaps_of, is_column_major
 
 
 def matmul(
@@ -36,13 +37,16 @@ def matmul(
     a, b: torch tensors, numpy arrays, or anything with DLPack, of bf16, f16, f32 (multiplied as
         tf32, with `mma=fma` in the pipeline as it is), f64 (as it is), float8_e4m3fn, float8_e5m2,
         int8 or uint8. Either major order is taken as it lies,
-        where the target's MMA reads the type so (pass `w.T` for a `w` stored k × n). Other orders,
-        other strides, and addresses that are not multiples of 16 bytes are copied. Dims of `a`
+        where the target's MMA reads the type so (pass `w.T` for a `w` stored k × n), rows and
+        matrices with gaps between them, too. Other strides, gaps of other than multiples of 16
+        bytes where TMA would read a copy, and addresses that are not such multiples are copied,
+        with a CopyWarning from 1 MiB on. Dims of `a`
         before its rows must step evenly, as of a contiguous tensor: they are rows of one matrix,
         and nothing is copied for that. Where both are stacks, their dims before the matrices must
         be the same, or those of one be 1 or missing: that matrix is shared, and not copied. Sizes
         may be 0: without K the product is 0.
-    out: [..., m, n], row-major; it is written and returned. Without it a new one is made.
+    out: [..., m, n], row-major or column-major, with gaps or without; it is written and returned.
+        It may be one of `operands`. Without it a new one is made.
     out_dtype: "bf16", "f16", "f32", "f64", "s32", "e4m3", "e5m2" (too large a sum becomes the
         largest number), or torch's; by default that of `a`, bf16 for floats of 8 bits, and s32 for
         integers.
@@ -63,7 +67,11 @@ def matmul(
         return _fused(a, b, out, asked, epilogue, operands)
     if len(operands):
         raise OptionError("matmul: operands are those of an epilogue, got none; pass epilogue=")
-    kernel = None if is_traced() else recall(a, b, asked)
+    if is_column_major(out):
+        matmul(b, a, out=out.swapaxes(-1, -2), **_options(asked))
+        return out
+    plain = out is None or gaps_of(out) == NO_GAPS
+    kernel = recall(a, b, asked) if plain and not is_traced() else None
     if kernel is not None:
         return kernel(a, b, out=out)
     if has_leading_dims(b):
@@ -105,10 +113,13 @@ def _fused(
     return _into(out, two_steps(sums, epilogue, operands, a, how.out_dtype))
 
 
+def _options(asked: tuple[Any, ...]) -> dict[str, Any]:
+    return dict(zip(("out_dtype", "target", "pipeline", "preset"), asked, strict=True))
+
+
 def _of_rows(a: Any, b: Any, out: Any, asked: tuple[Any, ...]) -> Any:
     """The product of all rows of `a` as one matrix."""
-    out_dtype, target, pipeline, preset = asked
-    options = {"out_dtype": out_dtype, "target": target, "pipeline": pipeline, "preset": preset}
+    options = _options(asked)
     rows = rows_of("a", a)
     if out is None:
         c = matmul(rows, b, **options)
@@ -122,8 +133,7 @@ def _of_rows(a: Any, b: Any, out: Any, asked: tuple[Any, ...]) -> Any:
 
 def _of_stacks(a: Any, b: Any, out: Any, asked: tuple[Any, ...]) -> Any:
     """The products of a stack of several dims, as one of one."""
-    out_dtype, target, pipeline, preset = asked
-    options = {"out_dtype": out_dtype, "target": target, "pipeline": pipeline, "preset": preset}
+    options = _options(asked)
     batch, left, right = stacks_of(a, b)
     wanted = [*batch, a.shape[-2], b.shape[-2]]
     if out is None:

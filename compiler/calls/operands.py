@@ -1,8 +1,7 @@
-"""Operands of a product: how they lie, their types, and copies of those that no kernel takes."""
+"""Operands of a product: their sizes, types and strides, and the spec that they make."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -14,12 +13,10 @@ from ...dialects.dtypes import (
     THREAD_DTYPES,
 )
 from ...dialects.errors import OptionError
-from ...dialects.target import find_target
 from ...runtime.element_types import NUMPY_NAMES, TORCH_NAMES, is_torch
 from ...runtime.operands.dlpack import is_foreign, read_array
 from ..spec import MatmulSpec
-
-ALIGNMENT_BYTES = 16
+from .placement import NO_GAPS, Placement, placement
 
 
 def _named(dtypes: Sequence[str]) -> dict[str, str]:
@@ -41,19 +38,27 @@ class Operand(NamedTuple):
     dtype: str
 
 
-def spec_of(a: Operand, b: Operand, out_dtype: str = "") -> MatmulSpec:
+def spec_of(
+    a: Operand, b: Operand, out_dtype: str = "", gaps_of_c: tuple[int, int] = NO_GAPS
+) -> MatmulSpec:
     """The matmul of two operands; OptionError when their sizes or types don't go together."""
-    from ..spec import MatmulSpec
-
     *stack, m, n = result_shape(a.shape, b.shape)
     k = a.shape[-1]
-    majors: dict[str, Any] = {"a_major": _major(a, "m"), "b_major": _major(b, "n")}
+    lies: dict[str, Any] = {**_lies("a", a, "m"), **_lies("b", b, "n")}
+    lies |= {"ldc": gaps_of_c[0], "stride_c": gaps_of_c[1]}
     dtype = DTYPES[a.dtype]
     c_dtype = out_dtype or dtype.result
     if stack:
         stacked = {"a_stacked": len(a.shape) == 3, "b_stacked": len(b.shape) == 3}
-        majors |= {"batch": stack[0], **stacked}
-    return MatmulSpec(m, n, k, a.dtype, b.dtype, c_dtype, dtype.accumulator, **majors)
+        lies |= {"batch": stack[0], **stacked}
+    return MatmulSpec(m, n, k, a.dtype, b.dtype, c_dtype, dtype.accumulator, **lies)
+
+
+def _lies(name: str, operand: Operand, outer: str) -> dict[str, Any]:
+    """What a spec says of how an operand lies; `outer` is its dim beside K."""
+    found = placement(operand.shape, operand.strides) or Placement(1)
+    major = "k" if found.major == 1 else outer
+    return {f"{name}_major": major, f"ld{name}": found.leading, f"stride_{name}": found.step}
 
 
 def result_shape(a: Sequence[Any], b: Sequence[Any]) -> list[Any]:
@@ -107,56 +112,6 @@ def operand_type(name: str, dtype: str) -> str:
         known = ", ".join(OPERAND_DTYPES)
         raise OptionError(f"matmul: {name} must be one of {known}, got {dtype}; convert it")
     return OPERANDS[dtype]
-
-
-def _major(operand: Operand, outer: str) -> str:
-    """ "k" if K is contiguous, else the other axis; sizes of one element have no say."""
-    matrix = Operand(operand.shape[-2:], operand.strides[-2:], operand.dtype)
-    return "k" if _lies_as(matrix, (matrix.shape[1], 1)) else outer
-
-
-def _lies_as(operand: Operand, strides: tuple[int, int]) -> bool:
-    extents = zip(operand.shape, operand.strides, strides, strict=True)
-    return all(extent == 1 or got == wanted for extent, got, wanted in extents)
-
-
-def dense(array: Any) -> Any:
-    """The array, or a copy where neither order of its last two axes is without gaps."""
-    if is_torch(array):
-        if array.layout is not sys.modules["torch"].strided:
-            raise OptionError(f"matmul: operands must be dense, got {array.layout}; convert it")
-        dense = array.dim() < 2 or array.is_contiguous() or array.mT.is_contiguous()
-        return array if dense else _copied(array)
-    if type(array).__module__ != "numpy":
-        return array
-    dense = array.flags.c_contiguous or array.swapaxes(-1, -2).flags.c_contiguous
-    return array if dense else array.copy()
-
-
-def readable(array: Any, target: str) -> Any:
-    """The array, or a copy with K contiguous where the target's MMA reads its type only so.
-
-    Threads read any type as it lies, those of 8 bytes among them.
-    """
-    if not is_torch(array) and type(array).__module__ != "numpy":
-        return array
-    if array.itemsize in (*find_target(target).mma.mn_major_bytes, 8):
-        return array
-    return array.contiguous() if is_torch(array) else sys.modules["numpy"].ascontiguousarray(array)
-
-
-def aligned(array: Any) -> Any:
-    """The array, or a copy where TMA can't take its address."""
-    if is_torch(array) and array.data_ptr() % ALIGNMENT_BYTES:
-        return _copied(array)
-    return array
-
-
-def _copied(array: Any) -> Any:
-    """A torch tensor's values at a new address, its axes in the order they lie in."""
-    if not array.is_contiguous() and array.mT.is_contiguous():
-        return _copied(array.mT).mT
-    return array.detach().clone(memory_format=sys.modules["torch"].contiguous_format)
 
 
 def result_type(dtype: Any) -> str:

@@ -113,6 +113,8 @@ class Problem:
     `grouped` rows count as groups of equal size, such a stack each.
     `further_bytes` are the element sizes of outputs beside C. `a_major` and `b_major` are "k" or
     "mn"; `tma_alignment_bytes` is the unit of a row pitch.
+    `leading` and `steps` are the elements from row to row, and from matrix to matrix, of A, B and C
+    where there are gaps, 0 elsewhere.
     """
 
     m: int
@@ -128,6 +130,8 @@ class Problem:
     further_bytes: tuple[int, ...] = ()
     grouped: bool = False
     dynamic_m: bool = False
+    leading: tuple[int, int, int] = (0, 0, 0)
+    steps: tuple[int, int, int] = (0, 0, 0)
 
     @staticmethod
     def of(spec: MatmulSpec, target: Target) -> Problem:
@@ -154,25 +158,40 @@ class Problem:
             tuple(DTYPES[dtype].bytes for dtype in spec.further),
             spec.groups > 0,
             spec.dynamic_m,
+            (spec.lda, spec.ldb, spec.ldc),
+            (spec.stride_a, spec.stride_b, spec.stride_c),
         )
 
     def pitch_bytes(self, tensor: str) -> tuple[int, int]:
         """(bytes from row to row, rows) of tensor "a", "b" or "c" as it is stored."""
-        m = max(2, self.m) if self.dynamic_m else self.m
-        if tensor == "c":
-            return self.n * self.c_bytes, m
-        mn, major = (m, self.a_major) if tensor == "a" else (self.n, self.b_major)
-        contiguous, rows = (self.k, mn) if major == "k" else (mn, self.k)
-        return contiguous * self.element_bytes, rows
+        rows, contiguous = self._stored(tensor)
+        pitch = self.leading["abc".index(tensor)] or contiguous
+        return pitch * self._item_bytes(tensor), rows
+
+    def step_bytes(self, tensor: str) -> int:
+        """Bytes from matrix to matrix of a stack with gaps, 0 where there are none."""
+        return self.steps["abc".index(tensor)] * self._item_bytes(tensor)
+
+    def _item_bytes(self, tensor: str) -> int:
+        return self.c_bytes if tensor == "c" else self.element_bytes
 
     def contiguous(self, tensor: str) -> int:
-        """Elements of one stored row of operand "a" or "b"."""
-        return self.pitch_bytes(tensor)[0] // self.element_bytes
+        """Elements of one stored row of tensor "a", "b" or "c"."""
+        return self._stored(tensor)[1]
+
+    def _stored(self, tensor: str) -> tuple[int, int]:
+        """(rows, elements of each) as the tensor is stored."""
+        m = max(2, self.m) if self.dynamic_m else self.m
+        if tensor == "c":
+            return m, self.n
+        mn, major = (m, self.a_major) if tensor == "a" else (self.n, self.b_major)
+        return (mn, self.k) if major == "k" else (self.k, mn)
 
     def by_tma(self, tensor: str) -> bool:
         """Whether TMA can address the tensor (cuTensorMapEncodeTiled: strides)."""
         pitch_bytes, rows = self.pitch_bytes(tensor)
-        return rows == 1 or pitch_bytes % self.tma_alignment_bytes == 0
+        unit = self.tma_alignment_bytes
+        return (rows == 1 or pitch_bytes % unit == 0) and self.step_bytes(tensor) % unit == 0
 
     def row_start(self, operand: str) -> str:
         """Where rows of "a" or "b" may start: only with a "line" of L2, a "sector", or "inside"."""

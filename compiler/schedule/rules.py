@@ -175,6 +175,7 @@ def tma_row_pitch(problem: Problem, schedule: Schedule, target: Target) -> str |
     """Clusters share what TMA loads, so TMA must address both operands."""
     for name in "ab" if schedule.cluster_size > 1 else "":
         broken = legality.row_pitch(target, *problem.pitch_bytes(name))
+        broken = broken or legality.stack_pitch(target, problem.step_bytes(name))
         if broken:
             return f"{name} needs TMA for multicast: {broken}"
     return None
@@ -204,7 +205,9 @@ def staged_store(problem: Problem, schedule: Schedule, target: Target) -> str | 
     columns, _ = schedule.staging
     m, n, _ = schedule.tile
     broken = (
-        legality.stored_rows(problem.pitch_bytes("c")[0])
+        legality.stored_rows(problem.contiguous("c") * problem.c_bytes)
+        or legality.row_pitch(target, *problem.pitch_bytes("c"))
+        or legality.stack_pitch(target, problem.step_bytes("c"))
         or legality.staged_piece(m, n, columns, problem.c_bytes)
         or legality.staged_rows(target, m, columns * problem.c_bytes)
         or (legality.staged_pair(m) if schedule.pair else None)

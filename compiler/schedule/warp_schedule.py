@@ -128,8 +128,9 @@ def _one_stage(
     """
     problem = Problem.of(spec, target)
     roles = target.async_agents and problem.by_tma("a") and problem.by_tma("b")
-    row_bytes, _ = problem.pitch_bytes("c")
-    staged = row_bytes % target.tma_alignment_bytes == 0 if roles else spec.n % 2 == 0
+    row_bytes = problem.contiguous("c") * problem.c_bytes
+    whole = problem.by_tma("c") and row_bytes % target.tma_alignment_bytes == 0
+    staged = whole if roles else spec.n % 2 == 0
     grouped = -(-spec.m // tile[0]) >= GROUPED_TILES
     one = WarpSchedule(tile, warps, 1, staged, grouped, roles)
     if not (roles and staged):

@@ -21,6 +21,7 @@ from ...dialects.dtypes import (
 from ...dialects.errors import OptionError
 from .epilogue import Epilogue
 from .grouped import grouped_refusal, grouped_text
+from .memory import Stored
 
 EXTENT_MAX = 2**31 - 1
 FURTHER_MAX = 8
@@ -33,6 +34,7 @@ OF_GROUPS = ("groups",)
 ROWS_HINT = 4096
 """The M that a schedule is chosen for where only the launch says one."""
 ANY = "?"
+OF_GAPS = ("lda", "ldb", "ldc", "stride_a", "stride_b", "stride_c")
 
 
 @dataclass(frozen=True)
@@ -46,6 +48,10 @@ class MatmulSpec:
     (stored K×N). C is stored M×N. With a `batch` C is a stack of as many matrices, one after the
     other, and so is each of A and B unless it is one matrix that all share (`a_stacked`,
     `b_stacked`). A batch of 0 means that there is none.
+
+    `lda`, `ldb` and `ldc` are leading dimensions, elements from a stored row to the next, and
+    `stride_a`, `stride_b` and `stride_c` the elements from a matrix of a stack to the next. 0 means
+    that there is no gap.
 
     Types have the names of `dialects.dtypes`. Operands of tf32 are f32 in memory, multiplied by a
     tensor core; those of f32 and f64 are multiplied as they are, by the threads' fma. Two types of
@@ -78,6 +84,12 @@ class MatmulSpec:
     scale_layout: str = BLOCKED
     groups: int = 0
     dynamic_m: bool = False
+    lda: int = 0
+    ldb: int = 0
+    ldc: int = 0
+    stride_a: int = 0
+    stride_b: int = 0
+    stride_c: int = 0
 
     @staticmethod
     def of_type(m: int, n: int, k: int, dtype: str) -> MatmulSpec:
@@ -115,6 +127,7 @@ class MatmulSpec:
             self._check_dynamic()
         if self.is_scaled:
             self._check_scales()
+        self._check_memory()
         self._check_bytes()
 
     @property
@@ -148,10 +161,27 @@ class MatmulSpec:
             rule = "batch must be 0 for operands with block scales"
             raise OptionError(f"spec: {rule}, got {self.batch}; multiply one by one")
 
+    def _check_memory(self) -> None:
+        """Rows of at least their elements, and matrices that do not share any."""
+        for name, stored in self.stored().items():
+            leading, step = getattr(self, f"ld{name}"), getattr(self, f"stride_{name}")
+            *stack, rows, columns = stored.shape
+            if type(leading) is not int or (leading and leading < columns):
+                rule = f"ld{name} must be 0, or at least the {columns} elements of a row"
+                raise OptionError(f"spec: {rule}, got {leading!r}")
+            if type(step) is not int or (step and not (stack and stored.is_apart)):
+                rule = f"stride_{name} must be 0, or keep {rows}x{columns} matrices apart"
+                raise OptionError(f"spec: {rule}, got {step!r}")
+            if (self.is_scaled or self.groups) and not stored.is_dense:
+                what = "groups" if self.groups else "operands with block scales"
+                rule = f"ld{name} must be 0 for {what}"
+                raise OptionError(f"spec: {rule}, got {leading}; copy it before the kernel")
+
     def _check_bytes(self) -> None:
-        for name, shape in self.shapes().items():
+        for name, stored in self.stored().items():
             dtype = element_of(getattr(self, f"{name}_dtype"))
-            reason = size_refusal(shape, DTYPES[dtype].bytes)
+            extents = stored.shape if stored.is_dense else stored.spanned
+            reason = size_refusal(extents, DTYPES[dtype].bytes)
             if reason:
                 raise OptionError(f"spec: {name} {reason}")
 
@@ -201,6 +231,19 @@ class MatmulSpec:
             for name, sizes in matrices.items()
         }
 
+    def stored(self) -> dict[str, Stored]:
+        """How A, B and C lie: their sizes as they are stored, with what is between rows."""
+        shapes = self.shapes()
+        turned = {"a": self.a_major == "m", "b": self.b_major == "n", "c": False}
+        return {
+            name: Stored(
+                (*shape[:-2], *(shape[:-3:-1] if turned[name] else shape[-2:])),
+                getattr(self, f"ld{name}"),
+                getattr(self, f"stride_{name}"),
+            )
+            for name, shape in shapes.items()
+        }
+
     def arrays(self) -> dict[str, tuple[str, tuple[int, ...]]]:
         """What the kernel takes: the element type and the sizes of each array in memory.
 
@@ -220,8 +263,8 @@ class MatmulSpec:
         return {**found, "c": c, **further}
 
     def as_dict(self) -> dict[str, Any]:
-        """The fields by name; those of a batch, outputs, linear scales and a dynamic m where they
-        are."""
+        """The fields by name; those of a batch, outputs, linear scales, a dynamic m and gaps where
+        they are."""
         found = {item.name: getattr(self, item.name) for item in fields(self)}
         found["further"] = list(self.further)
         absent = [
@@ -230,6 +273,7 @@ class MatmulSpec:
             *(OF_SCALES if self.scale_layout == BLOCKED else ()),
             *(OF_GROUPS if not self.groups else ()),
             *(() if self.dynamic_m else ("dynamic_m",)),
+            *(name for name in OF_GAPS if not found[name]),
         ]
         return {name: value for name, value in found.items() if name not in absent}
 
@@ -271,8 +315,10 @@ class MatmulSpec:
             result = ", ".join(epilogue.results("%c"))
             taken = "".join(f", {each}" for each in epilogue.arguments())
         op = "batch_matmul" if self.batch else "matmul"
+        gaps = {name: stored.layout for name, stored in self.stored().items()}
+        returned = _returned([types[0] + gaps["c"], *types[1:]])
         function = f"""
-func.func @matmul(%a: {a.stored}, %b: {b.stored}{taken}) -> {_returned(types)} {{
+func.func @matmul(%a: {a.stored}{gaps["a"]}, %b: {b.stored}{gaps["b"]}{taken}) -> {returned} {{
   {rows}%zero = arith.constant {"0" if sums == "i32" else "0.0"} : {sums}
   %empty = tensor.empty({empty}) : {accumulator}
   %init = linalg.fill ins(%zero : {sums}) outs(%empty : {accumulator}) -> {accumulator}
@@ -410,7 +456,7 @@ def _converted(elements: list[str]) -> Epilogue:
 
 
 def _returned(types: list[str]) -> str:
-    return types[0] if len(types) == 1 else f"({', '.join(types)})"
+    return types[0] if len(types) == 1 and "{" not in types[0] else f"({', '.join(types)})"
 
 
 def _tensor(shape: list[Any], element: str) -> str:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
-from ...dialects.mlir import arith, ir, llvm, vector
+from ...dialects.mlir import arith, ir, llvm, scf, vector
 from ...dialects.tile import ElementOp
 from ...dialects.tile_duals import JoinOp
 from ...dialects.tile_types import element_bytes
 from ...dialects.verify import products_of
 from .. import build
+from ..batches import step_bytes
 from .groups import row_of_whole
 from .scalar_ops import widened
 from .scope import Scope, lowered_parts
@@ -56,7 +58,7 @@ def read_elements(
 ) -> ir.Value:
     """`width` elements of another operand, at the place that is being stored.
 
-    Where `inside` is false the place is outside of C, and the first elements are read instead.
+    Where `inside` is false the place is outside of C, and what is given counts for nothing.
     """
     view, axes, element = op.source, op.axes.value, op.value.type
     row = row_of_whole(view, row)
@@ -66,9 +68,43 @@ def read_elements(
         return one if width == 1 else vector.BroadcastOp(widened(element, width), one).result
     offset = build.widen(column)
     if axes == "mn":
-        offset = build.widen(row) * view.type.shape[1] + offset
-    pointer = element_pointer(view, _safe(offset, inside))
-    return llvm.load(widened(element, width), pointer, alignment=width * element_bytes(element))
+        offset = build.widen(row) * row_pitch(view) + offset
+    type_, alignment = widened(element, width), _alignment(op, width)
+    if axes == "mn" and inside is not None:
+        return _read_inside(view, offset, inside, type_, alignment)
+    return llvm.load(type_, element_pointer(view, _safe(offset, inside)), alignment=alignment)
+
+
+def _read_inside(
+    view: ir.Value[ir.MemRefType],
+    offset: ir.Value,
+    inside: ir.Value,
+    type_: ir.Type,
+    alignment: int,
+) -> ir.Value:
+    """What lies there, or anything where `inside` is false: C may be the tensor itself, of which
+    others write every element, so that threads read but those that they write."""
+    branch = scf.IfOp(inside, [type_], has_else=True)
+    with ir.InsertionPoint(branch.then_block):
+        pointer = element_pointer(view, offset)
+        scf.YieldOp([llvm.load(type_, pointer, alignment=alignment)])
+    outside = branch.else_block
+    assert outside is not None  # it was asked for
+    with ir.InsertionPoint(outside):
+        scf.YieldOp([llvm.mlir_poison(type_)])
+    return branch.results[0]
+
+
+def _alignment(op: ElementOp, width: int) -> int:
+    """Bytes of which the place of `width` elements of a row is a multiple, in every row."""
+    view, item = op.source, element_bytes(op.value.type)
+    pitch = row_pitch(view) if op.axes.value == "mn" else 0
+    return math.gcd(width * item, pitch * item, step_bytes(view))
+
+
+def row_pitch(view: ir.Value[ir.MemRefType]) -> int:
+    """Elements from a row of a matrix to the next."""
+    return view.type.get_strides_and_offset()[0][0]
 
 
 def _safe(offset: ir.Value, inside: ir.Value | None) -> ir.Value:

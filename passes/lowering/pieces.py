@@ -35,7 +35,7 @@ from ..places import COLUMNS, PAIR, behind, column_in, matrix_column, matrix_row
 from ..team import Team
 from ..whole import is_whole
 from .copies import COPIES_MAX, part_offset, parts_of
-from .elements import element_pointer, read_elements, slices_of
+from .elements import element_pointer, read_elements, row_pitch, slices_of
 from .groups import row_of_whole, rows_in
 from .operands import UNIT_BYTES, map_at, unit_offset
 from .scalar_ops import apply_epilogue
@@ -165,15 +165,16 @@ def lower_store_piece(scope: Scope, op: StorePieceOp) -> None:
                 inside = build.both(inside, build.less(at_column, columns))
             with build.when(inside):
                 at_row = row_of_whole(op.to, at_row)
-                offset = build.widen(at_row) * columns + build.widen(at_column)
+                offset = build.widen(at_row) * row_pitch(op.to) + build.widen(at_column)
                 llvm.store(value, element_pointer(op.to, offset), alignment=size)
 
 
 def stored_bytes(op: StorePieceOp) -> int:
-    """Bytes of one store: up to 16, of which a row of C and of the piece are whole numbers."""
+    """Bytes of one store: up to 16, of which a row of C, the way to the next and a row of the piece
+    are whole numbers."""
+    lengths = (stored_extents(op.to.type)[1], row_pitch(op.to), op.buffer.type.layout.k)
     item = op.buffer.type.layout.element_bytes
-    lengths = (stored_extents(op.to.type)[1] * item, op.buffer.type.layout.k * item)
-    return math.gcd(UNIT_BYTES, *lengths, step_bytes(op.to))
+    return math.gcd(UNIT_BYTES, *(length * item for length in lengths), step_bytes(op.to))
 
 
 def alignment_bytes(op: ApplyEpilogueOp, view: ir.Value) -> int:

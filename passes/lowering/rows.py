@@ -32,7 +32,7 @@ from ..team import Team
 from ..tmem_reads import TmemRead
 from ..whole import is_whole
 from .accumulator import column_of, lanes_of, read_fragment, read_matrices, row_of
-from .elements import element_pointer, joined, read_elements, slice_of
+from .elements import element_pointer, joined, read_elements, row_pitch, slice_of
 from .groups import row_of_whole
 from .operands import UNIT_BYTES, unit_offset
 from .register_accumulator import parts, pinned, struct_of_type
@@ -125,10 +125,12 @@ def lower_write_row(scope: Scope, op: WriteRowOp) -> None:
 
 
 def vector_width(op: WriteRowOp) -> int:
-    """Elements of one store: up to 32 bytes, and a row is a whole number of them."""
+    """Elements of one store: up to 32 bytes, of which a row and the way to the next are whole
+    numbers."""
     element = element_bytes(op.view.type.element_type)
     width = min(op.neighbours.value, VECTOR_BYTES // element)
-    while op.view.type.shape[1] % width or step_bytes(op.view) % (width * element):
+    lengths = op.view.type.shape[1] * element, row_pitch(op.view) * element, step_bytes(op.view)
+    while any(length % (width * element) for length in lengths):
         width //= 2
     return width
 
@@ -144,7 +146,8 @@ def _write_neighbours(
             read = partial(read_elements, row, at, width, None)
             values = [slice_of(each, start, width) for each in sums]
             result = apply_epilogue(op, values, width, read)
-            offset = build.widen(row_of_whole(op.view, row)) * columns + build.widen(at)
+            offset = build.widen(row_of_whole(op.view, row)) * row_pitch(op.view)
+            offset = offset + build.widen(at)
             pointer = element_pointer(op.view, offset)
             llvm.store(result, pointer, alignment=width * element_bytes(op.view.type.element_type))
 

@@ -16,6 +16,7 @@ from typing import Any
 
 from ..element_types import NUMPY_NAMES, TORCH_NAMES, is_torch
 from ..errors import LaunchError
+from .copies import warn_of_copy
 from .results import new_output
 from .tensors import check_dense, fits_strides, required_alignments
 
@@ -98,6 +99,8 @@ def _fitted(declared: Mapping[str, Any], value: Any, alignment_bytes: int) -> An
         return value  # refused when it is bound
     if fits_strides(declared, strides) and start % alignment_bytes == 0:
         return value
+    reason = f"the kernel takes strides {declared['strides']}, {alignment_bytes}-byte aligned"
+    warn_of_copy(f"tensor '{declared['name']}'", value, reason)
     copy = new_output(declared, value)
     copy[...] = value
     return copy

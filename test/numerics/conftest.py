@@ -41,6 +41,7 @@ def check_matmul(request):
     from tilewright.compiler.driver import compile_matmul
     from tilewright.runtime.bundles.bundle import Bundle, seal
     from tilewright.runtime.bundles.manifest import outputs
+    from tilewright.runtime.judge.gaps import refuse_written_gaps
     from tilewright.runtime.judge.reference import compare, expected_output, to_float64
     from tilewright.runtime.launch.devices import open_device
     from tilewright.tools.inputs import make_tensors
@@ -55,6 +56,7 @@ def check_matmul(request):
         tensors = make_tensors(bundle.manifest, seed, identity)
         report = open_device("emulator").launch(bundle, tensors, seed, check=level)
         for c in outputs(bundle.manifest):
+            refuse_written_gaps(c["name"], tensors[c["name"]])
             actual = to_float64(tensors[c["name"]], c["dtype"])
             expected = expected_output(bundle.manifest, tensors, name=c["name"])
             comparison = compare(expected, actual, c["dtype"], c["name"])

@@ -159,8 +159,8 @@ def test_maps_and_regions_are_read(text, message):
             returned("%sum").replace(
                 f"%x: {TENSOR}", f"%x: {TENSOR} {{bufferization.writable = true}}"
             ),
-            f"1:1: error: func.func: {TAKES} sym_name, function_type, sym_visibility, got "
-            "arg_attrs = [{}, {}, {bufferization.writable = true}]; remove it",
+            f"1:1: error: func.func: argument 2: {TAKES} bufferization.buffer_layout, got "
+            "bufferization.writable = true; remove it",
         ),
         (
             "module attributes {vendor.cost = 1 : i32} {" + returned("%sum") + "}",

@@ -325,8 +325,8 @@ MESSAGES = {
         "tile.load: cluster: threads copy for their own CTA, got clusters of 3x1; load by TMA"
     ),
     "a column-major C": (
-        "tile.kernel: views: c must be dense, its elements one after the other, got "
-        "memref<300x264xbf16, strided<[1, 300]>, 1>"
+        "tile.kernel: views: c must have rows whose elements lie side by side, apart from others, "
+        "got memref<300x264xbf16, strided<[1, 300]>, 1>"
     ),
     "a view in another space": (
         "tile.kernel: views: b must be in memory space 1, got memref<264x320xbf16, 3>"

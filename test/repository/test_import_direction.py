@@ -117,7 +117,7 @@ def test_dialects_take_only_element_types_and_sizes_of_the_isa_from_the_runtime(
 
 def test_the_reference_shares_no_reading_with_the_compiler():
     of_dialects = {"dialects", "dialects.context", "dialects.errors", "dialects.mlir"}
-    names = ("block_scales", "double_sums", "intervals", "sums")
+    names = ("block_scales", "double_sums", "gaps", "intervals", "sums")
     of_judge = {f"runtime.judge.{name}" for name in names}
     of_runtime = {"runtime.element_types", *of_judge}
     for path in files_of("tools/oracle"):

@@ -10,6 +10,7 @@ import numpy as np
 from ...dialects.errors import CompileError
 from ...runtime.element_types import DTYPES, INTEGERS, TORCH_NAMES, torch_dtype
 from ...runtime.judge.block_scales import decoded
+from ...runtime.judge.gaps import empty
 
 POISON = -0x5A5A5A5B  # of outputs that have no NaN
 TORCH = {
@@ -138,6 +139,5 @@ def _laid_out(seen: Any, declared: Mapping[str, Any]) -> Any:
 def _output(declared: Mapping[str, Any]) -> Any:
     import torch
 
-    dtype = torch_dtype(declared["dtype"])
-    made = torch.empty_strided(declared["shape"], declared["strides"], dtype=dtype)
+    made = empty(declared)
     return made.fill_(POISON if declared["dtype"] in INTEGERS else torch.nan)

@@ -426,6 +426,10 @@ class MemRefType(ShapedType):
 class StridedLayoutAttr(Attribute):
     @staticmethod
     def get(offset: int, strides: Sequence[int]) -> StridedLayoutAttr: ...
+    @property
+    def offset(self) -> int: ...
+    @property
+    def strides(self) -> list[int]: ...
 
 class VectorType(ShapedType):
     @staticmethod

@@ -1,0 +1,55 @@
+"""How the matrices of a spec lie in memory: leading dimensions, and steps between matrices."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+
+
+@dataclass(frozen=True)
+class Stored:
+    """A matrix in memory, or a stack of them: sizes as it is stored, and the steps along them.
+
+    `leading` is the leading dimension as BLAS has it, the elements from a row to the next, and
+    `step` is those from a matrix of a stack to the next (cublasGemmStridedBatchedEx); 0 where there
+    is no gap.
+    """
+
+    shape: tuple[int, ...]
+    leading: int = 0
+    step: int = 0
+
+    @property
+    def strides(self) -> tuple[int, ...]:
+        """Elements from one to the next along each dim."""
+        *stack, rows, columns = self.shape
+        pitch = self.leading or columns
+        return (*(self.step or rows * pitch for _ in stack), pitch, 1)
+
+    @property
+    def is_dense(self) -> bool:
+        """Whether its elements lie one after the other."""
+        return self.strides == tuple(prod(self.shape[at + 1 :]) for at in range(len(self.shape)))
+
+    @property
+    def is_apart(self) -> bool:
+        """Whether no two elements share a place."""
+        reached = 0
+        for stride, extent in sorted(zip(self.strides, self.shape, strict=True)):
+            if extent > 1 and stride <= reached:
+                return False
+            reached += (extent - 1) * stride
+        return True
+
+    @property
+    def spanned(self) -> tuple[int]:
+        """Elements from the first to the last one, gaps included."""
+        return (1 + sum((n - 1) * step for n, step in zip(self.shape, self.strides, strict=True)),)
+
+    @property
+    def layout(self) -> str:
+        """MLIR's attribute of an argument or a result that lies so, "" where it is dense."""
+        if self.is_dense:
+            return ""
+        steps = ", ".join(map(str, self.strides))
+        return f" {{bufferization.buffer_layout = strided<[{steps}]>}}"

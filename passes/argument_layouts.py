@@ -1,0 +1,92 @@
+"""How the tensors of a function lie in memory, where their rows or matrices have gaps.
+
+    func.func @f(%a: tensor<64x48xbf16> {bufferization.buffer_layout = strided<[56, 1]>}, …)
+
+The attribute is MLIR's own, of an argument or a result: the layout of the buffer that stands for
+the tensor (MLIR, bufferization dialect). Without it a tensor is dense. Steps are in elements.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import prod
+from typing import Any
+
+from ..dialects.mlir import func, ir
+from .base import refused
+
+LAYOUT_ATTRIBUTE = "bufferization.buffer_layout"
+RULE = "must be strided<[…]> without an offset, the last dim 1 apart and elements apart"
+
+
+def argument_strides(function: func.FuncOp, number: int) -> list[int] | None:
+    """The steps along the dims of an argument as it is stored, None where it is dense."""
+    return _strides(function, "arg_attrs", number, function.type.inputs[number])
+
+
+def result_strides(function: func.FuncOp) -> list[int] | None:
+    """Those of the one result."""
+    return _strides(function, "res_attrs", 0, function.type.results[0])
+
+
+def has_layouts(function: func.FuncOp) -> bool:
+    """Whether any tensor of the function says how it lies."""
+    return any(name in function.operation.attributes for name in ("arg_attrs", "res_attrs"))
+
+
+def check_layouts(function: func.FuncOp) -> None:
+    """Refuse attributes of arguments and results that are no layout, and layouts that no kernel
+    reads."""
+    for number in range(len(function.type.inputs)):
+        argument_strides(function, number)
+    for number in range(len(function.type.results)):
+        _strides(function, "res_attrs", number, function.type.results[number])
+
+
+def dense_strides(shape: Sequence[int]) -> list[int]:
+    """The steps along the dims of a tensor without gaps."""
+    return [prod(shape[axis + 1 :]) for axis in range(len(shape))]
+
+
+def _strides(function: func.FuncOp, which: str, number: int, type_: Any) -> list[int] | None:
+    attributes = function.operation.attributes
+    if which not in attributes:
+        return None
+    told = dict(_named(ir.ArrayAttr(attributes[which])[number]))
+    layout = told.pop(LAYOUT_ATTRIBUTE, None)
+    what = f"{'argument' if which == 'arg_attrs' else 'result'} {number}"
+    if told:
+        name, value = next(iter(told.items()))
+        rule = f"{what}: attributes must be {LAYOUT_ATTRIBUTE}"
+        raise refused(function, f"{rule}, got {name} = {value}; remove it")
+    if layout is None:
+        return None
+    sizes = list(type_.shape) if isinstance(type_, ir.RankedTensorType) else []
+    shape = [2 if size < 0 else size for size in sizes]  # rows of any number, as two
+    strides = _read(layout)
+    if strides is None or len(strides) != len(shape) or not is_apart(shape, strides):
+        rule = f"{what}: {LAYOUT_ATTRIBUTE} {RULE}"
+        raise refused(function, f"{rule}, got {layout} of {type_}; transpose or copy the tensor")
+    return None if strides == dense_strides(shape) else strides
+
+
+def _named(attributes: ir.Attribute) -> list[tuple[str, ir.Attribute]]:
+    return [(each.name, each.attr) for each in ir.DictAttr(attributes)]
+
+
+def _read(layout: ir.Attribute) -> list[int] | None:
+    if not isinstance(layout, ir.StridedLayoutAttr) or layout.offset:
+        return None
+    return list(layout.strides)
+
+
+def is_apart(shape: Sequence[int], strides: Sequence[int]) -> bool:
+    """Whether no two elements share a place, those of a row side by side."""
+    if strides[-1:] not in ([], [1]):
+        return False
+    reached = 0
+    for stride, extent in sorted(zip(strides, shape, strict=True)):
+        if extent > 1 and stride <= reached:
+            return False
+        reached += (extent - 1) * stride
+    return True

@@ -1,0 +1,73 @@
+"""How a function says that its tensors lie in memory, and what is no such word."""
+
+import pytest
+
+from tilewright.compiler.driver import compile_matmul
+from tilewright.compiler.spec import MatmulSpec
+from tilewright.dialects.errors import CompileError
+
+TEXT = """func.func @f(%a: tensor<4x16xf16> {A}, %b: tensor<8x16xf16>) -> (tensor<4x8xf32> {C}) {
+  %zero = arith.constant 0.0 : f32
+  %empty = tensor.empty() : tensor<4x8xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%empty : tensor<4x8xf32>) -> tensor<4x8xf32>
+  %c = linalg.matmul
+    indexing_maps = [affine_map<(m, n, k) -> (m, k)>, affine_map<(m, n, k) -> (n, k)>,
+                     affine_map<(m, n, k) -> (m, n)>]
+    ins(%a, %b : tensor<4x16xf16>, tensor<8x16xf16>)
+    outs(%init : tensor<4x8xf32>) -> tensor<4x8xf32>
+  return %c : tensor<4x8xf32>
+}
+"""
+
+
+def compiled(tmp_path, a="{}", c="{}"):
+    path = tmp_path / "f.mlir"
+    path.write_text(TEXT.replace("{A}", a).replace("{C}", c))
+    return compile_matmul(path, target="sm_90a", stop_after="normalize", until="mlir")
+
+
+def layout(text):
+    return f"{{bufferization.buffer_layout = {text}}}"
+
+
+@pytest.mark.parametrize(
+    ("a", "got"),
+    [
+        (layout("strided<[15, 1]>"), r"got strided<\[15, 1\]> of tensor<4x16xf16>"),
+        (layout("strided<[1, 4]>"), r"got strided<\[1, 4\]>"),
+        (layout("strided<[24, 1], offset: 8>"), "offset: 8"),
+        (layout("strided<[?, 1]>"), r"got strided<\[\?, 1\]>"),
+        (layout("strided<[1]>"), r"got strided<\[1\]>"),
+        (layout("affine_map<(i, j) -> (j, i)>"), "got affine_map"),
+        (
+            '{llvm.name = "a"}',
+            'attributes must be bufferization.buffer_layout, got llvm.name = "a"',
+        ),
+    ],
+)
+def test_what_no_kernel_reads_is_refused_with_its_place(tmp_path, a, got):
+    for where in ({"a": a}, {"c": a}) if "4x16" not in got else ({"a": a},):
+        with pytest.raises(CompileError, match=got) as refused:
+            compiled(tmp_path, **where)
+        assert str(refused.value).startswith(f"{tmp_path / 'f.mlir'}:1:1: error: func.func: ")
+
+
+@pytest.mark.parametrize(
+    ("fields", "rule"),
+    [
+        ({"lda": 15}, "lda must be 0, or at least the 16 elements of a row, got 15"),
+        ({"ldb": -24, "b_major": "n"}, "ldb must be 0, or at least the 8 elements of a row"),
+        ({"ldc": 8.0}, "ldc must be 0, or at least the 8 elements of a row, got 8.0"),
+        ({"stride_a": 64}, "stride_a must be 0, or keep 4x16 matrices apart, got 64"),
+        ({"stride_c": 31, "batch": 2}, "stride_c must be 0, or keep 4x8 matrices apart, got 31"),
+        ({"stride_b": 99, "batch": 2, "b_stacked": False}, "stride_b must be 0"),
+        ({"lda": 2**60}, "a must have at most"),
+        (
+            {"lda": 48, "k": 32, "a_dtype": "mxfp8", "b_dtype": "mxfp8"},
+            "lda must be 0 for operands",
+        ),
+    ],
+)
+def test_a_spec_keeps_elements_apart(fields, rule):
+    with pytest.raises(CompileError, match=rule):
+        MatmulSpec(**{"m": 4, "n": 8, "k": 16} | fields)

@@ -1,0 +1,33 @@
+"""Whether a kernel takes the tensors of its source as they lie, by what the source says of that."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ...dialects.errors import CompileError
+
+if TYPE_CHECKING:
+    from .interpreter import Source
+
+
+def check_layouts(manifest: Mapping[str, Any], source: Source) -> None:
+    """Raise CompileError where a tensor of the manifest has other strides than the source's.
+
+    Only tensors count of which the source says how they lie (bufferization.buffer_layout); those of
+    a torch module lie as the kernel likes them.
+    """
+    for tensor in manifest["tensors"]:
+        told, turned = source.result_strides, False
+        if tensor["role"] == "input":
+            place = tensor["argument"]
+            told, turned = source.argument_strides[place["index"]], place["transposed"]
+        if told is not None:
+            _check(tensor, [*told[:-2], *told[:-3:-1]] if turned else told)
+
+
+def _check(tensor: Mapping[str, Any], wanted: Sequence[int]) -> None:
+    steps = zip(tensor["shape"], tensor["strides"], wanted, strict=True)
+    if any(extent > 1 and got != step for extent, got, step in steps):
+        rule = f"strides must be {list(wanted)}, as its source says"
+        raise CompileError(f"tensor '{tensor['name']}': {rule}, got {tensor['strides']}")
