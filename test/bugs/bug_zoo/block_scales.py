@@ -1,5 +1,6 @@
 """Bugs of block scales: ids, halves of N, packed bytes, descriptors of their copies (64)."""
 
+from .bases import SCALED, SCALED_PAIR
 from .edits import chain, delete, insert_before, replace
 from .entry import Bug
 from .written import RELAYED_SCALES, SCALED_HALVES, SCALED_STEPS
@@ -88,5 +89,30 @@ BUGS = (
             replace(r"mbarrier\.arrive\.release\.cluster", r"@!%follows \g<0>"),
         ),
         "race or uninitialised-read",
+    ),
+    Bug(
+        "64j",
+        "scale factors are replaced while the products that read them are under way",
+        SCALED,
+        chain(
+            replace(r"(try_wait\.parity\.shared\.b64[^\n]*\n[^\n]*\n)[^\n]*bra[^\n]*\n", r"\1"),
+            delete(r"tcgen05\.commit\S*shared::cluster\.b64"),
+        ),
+        "unlisted-order",
+        warns=True,
+    ),
+    Bug(
+        "64k",
+        "threads that copied a pair's scale factors arrive in the wrong CTA",
+        SCALED_PAIR,
+        replace(r"(mapa\.shared::cluster\.u64\s+%rd\d+, %rd\d+), 0", r"\1, 1"),
+        "deadlock",
+    ),
+    Bug(
+        "64l",
+        "no proxy fence between the threads that copy scale factors and tcgen05.cp",
+        SCALED_PAIR,
+        delete(r"fence\.proxy\.async"),
+        "proxy-fence",
     ),
 )
