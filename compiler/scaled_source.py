@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ..dialects.dtypes import DTYPES, SCALED_FORMATS, stored_dtype
 from ..dialects.tile import MatmulOp
 from ..dialects.tile_outputs import kept_of
 from ..dialects.tile_scales import ScaledMatmulOp
 from ..dialects.verify import logical_shape
-from .spec import BLOCKED, LINEAR, MatmulSpec
+from .spec import BLOCKED, LINEAR, OF_BATCHES, MatmulSpec
 
 
 def scaled_spec_of(matmul: ScaledMatmulOp) -> MatmulSpec:
     """The spec of a product with block scales."""
     m, k = logical_shape(matmul.a.type, matmul.a_major.value)
-    n, mma, c = matmul.c.type.shape[1], matmul.mma, stored_dtype(str(matmul.c.type.element_type))
+    n, mma, c = matmul.c.type.shape[-1], matmul.mma, stored_dtype(str(matmul.c.type.element_type))
     assert mma is not None and c is not None  # its verifier has asked
     formats = [
         each.name
@@ -24,14 +22,17 @@ def scaled_spec_of(matmul: ScaledMatmulOp) -> MatmulSpec:
         if DTYPES[each.element].mlir == str(value.type.element_type)
         and (each.scale, each.block) == (mma.scale, mma.block)
     ]
-    scales: tuple[Any, Any] = (matmul.a_scales, matmul.b_scales)
+    ranks = [value.type.rank for value in (matmul.a_scales, matmul.b_scales)]
+    stacked = [value.type.rank == 3 for value in (matmul.a, matmul.b)]
+    stack = dict(zip(OF_BATCHES, (matmul.c.type.shape[0], *stacked), strict=True))
     a_major, b_major = (each.value for each in (matmul.a_major, matmul.b_major))
     return MatmulSpec(
         *(m, n, k, formats[0], formats[1], c.name),
         a_major="k" if a_major == "k" else "m",
         b_major="k" if b_major == "k" else "n",
         further=further_of(matmul),
-        scale_layout=LINEAR if 2 in (e.type.rank for e in scales) else BLOCKED,
+        scale_layout=BLOCKED if min(ranks) >= 5 else LINEAR,
+        **(stack if matmul.c.type.rank == 3 else {}),
     )
 
 

@@ -34,7 +34,7 @@ from .verify import logical_shape, refuse, verify_epilogue, verify_smem
 class ScaledMatmulOp(MatmulOp, name="scaled_matmul"):
     """`c[M,N] = f(sum_k a[M,k] * a_scales[M,k/B] * b[N,k] * b_scales[N,k/B])`, B the `block`.
 
-    Like `tile.matmul`, of two matrices. Scales are blocked or linear tensors of f8E8M0FNU, or of
+    Like `tile.matmul`, also of stacks. Scales are blocked or linear tensors of f8E8M0FNU, or of
     f8E4M3FN, whose sign nobody reads. A factor of a whole operand belongs in the epilogue.
     """
 
@@ -46,14 +46,17 @@ class ScaledMatmulOp(MatmulOp, name="scaled_matmul"):
         majors = (self.a_major.value, self.b_major.value)
         if any(major not in MAJORS for major in majors):
             return refuse(self, f"a_major and b_major must be 'k' or 'mn', got {majors}")
-        ranks = [each.type.rank for each in (self.a, self.b, self.c)]
-        if ranks != [2, 2, 2]:
-            return refuse(self, f"a, b and c must be matrices, got ranks {ranks}")
+        stacks = {tuple(each.type.shape)[:-2] for each in (self.a, self.b)} - {()}
+        if len(stacks) > 1 or any(len(each) > 1 for each in stacks):
+            got = f"{list(self.a.type.shape)} and {list(self.b.type.shape)}"
+            return refuse(self, f"a and b must be matrices, or stacks of one length, got {got}")
         (m, k), (n, b_k) = (logical_shape(each.type, major.value) for each, major in self.sides)
         if k != b_k:
             return refuse(self, f"a and b must have the same K, got {k} and {b_k}")
-        if list(self.c.type.shape) != [m, n]:
-            return refuse(self, f"c must be {m}x{n}, got {list(self.c.type.shape)}")
+        wanted = [*(stacks.pop() if stacks else ()), m, n]
+        if list(self.c.type.shape) != wanted:
+            shown = "x".join(map(str, wanted))
+            return refuse(self, f"c must be {shown}, got {list(self.c.type.shape)}")
         if self.mma is None:
             operands: list[Any] = list(self.operation.operands)
             types = [str(each.type.element_type) for each in operands]
@@ -83,10 +86,12 @@ class ScaledMatmulOp(MatmulOp, name="scaled_matmul"):
         block, got = self.block.value, list(getattr(self, f"{name}_scales").type.shape)
         if k % block:
             return refuse(self, f"K must be a multiple of the {block} elements of a block, got {k}")
-        blocks = k // block
-        if scales_refusal(got, rows, blocks) is None:
-            return True
-        return refuse(self, f"{name}_scales {scales_refusal(got, rows, blocks)}")
+        stack = list(getattr(self, name).type.shape)[:-2]
+        if got[: len(stack)] != stack:
+            rule = f"{name}_scales must be a stack of {stack[0]}, as {name}, got {got}"
+            return refuse(self, rule)
+        broken = scales_refusal(got[len(stack) :], rows, k // block)
+        return broken is None or refuse(self, f"{name}_scales {broken}")
 
 
 class ScaledMmaOp(MmaOp, name="scaled_mma"):

@@ -12,7 +12,7 @@ from ..dialects.tile import KernelOp
 from ..dialects.tile_batches import BatchOp, MatrixOp, map_of_stack, view_of_matrix
 from ..dialects.tile_groups import GroupRowsOp
 from ..dialects.tile_loads import TensorMapOp
-from ..dialects.tile_types import TensorMapType, element_bytes
+from ..dialects.tile_types import TensorMapType, bits_of
 from .base import walk
 from .groups import rows_of_group
 
@@ -78,7 +78,7 @@ def map_of_view(view: Any, type_: TensorMapType) -> ir.Value:
 def steps_of(stack: Any) -> tuple[int, int]:
     """How many matrices a view has, and the bytes from one to the next."""
     strides, _ = stack.type.get_strides_and_offset()
-    return stack.type.shape[0], strides[0] * element_bytes(stack.type.element_type)
+    return stack.type.shape[0], strides[0] * bits_of(stack.type.element_type) // 8
 
 
 def step_bytes(view: ir.Value) -> int:

@@ -7,6 +7,7 @@ scales      views of scales, atoms or linear, stand behind a and b; each is load
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from ..dialects import legality
@@ -44,7 +45,7 @@ def check_scale_views(kernel: KernelOp) -> None:
         )
     for name, view in zip(wanted, list(kernel.body.blocks[0].arguments)[2:], strict=False):
         type_ = ir.MemRefType(view.type)
-        if not is_atoms(type_) and not is_linear(type_):
+        if scales_stack(type_) is None:
             raise refused(
                 kernel,
                 f"scales: {name} must be atoms, one after the other, [rows/128, blocks/4, 32, 4, "
@@ -52,20 +53,20 @@ def check_scale_views(kernel: KernelOp) -> None:
             )
 
 
-def is_atoms(view: ir.MemRefType) -> bool:
-    """Whether a view is of whole atoms of scales, one after the other."""
-    if view.rank != 5 or tuple(view.shape[2:]) != ATOM or not view.has_static_shape:
-        return False
-    strides, offset = view.get_strides_and_offset()
-    return offset == 0 and list(strides) == [512 * view.shape[1], 512, 16, 4, 1]
+def scales_stack(view: ir.MemRefType) -> int | None:
+    """How many dims of stacks a view of scales has before its matrix; None where it is of others.
 
-
-def is_linear(view: ir.MemRefType) -> bool:
-    """Whether a view is of scales in rows, one row after the other."""
-    if view.rank != 2 or not view.has_static_shape:
-        return False
+    It has one element after the other, and is atoms, or rows of blocks.
+    """
+    if not view.has_static_shape or not 2 <= view.rank <= 6:
+        return None
     strides, offset = view.get_strides_and_offset()
-    return offset == 0 and list(strides) == [view.shape[1], 1]
+    dense = [math.prod(view.shape[at + 1 :]) for at in range(view.rank)]
+    if offset != 0 or list(strides) != dense:
+        return None
+    if view.rank >= 5:
+        return view.rank - 5 if tuple(view.shape[-3:]) == ATOM else None
+    return view.rank - 2 if view.rank <= 3 else None
 
 
 def check_scale_load(kernel: KernelOp, op: Any) -> None:

@@ -82,8 +82,8 @@ def stored_tensor(matmul: MatmulOp, tensor: ir.RankedTensorType) -> ir.RankedTen
     packed = isinstance(matmul, ScaledMatmulOp) and matmul.mma is not None and matmul.mma.packed
     if dtype is None or not packed:
         return tensor
-    rows, k = tensor.shape
-    return ir.RankedTensorType.get([rows, k * dtype.bits // 8], ir.Type.parse(DTYPES["u8"].mlir))
+    *outer, k = tensor.shape
+    return ir.RankedTensorType.get([*outer, k * dtype.bits // 8], ir.Type.parse(DTYPES["u8"].mlir))
 
 
 def multiply(

@@ -440,6 +440,12 @@ def _build_body(
         )
         if matmul.products == 2 and others[0].type.rank == 3:
             others[0] = _matrix(others[0], batch.batch)
+        if isinstance(matmul, ScaledMatmulOp):
+            stacked = [operand.type.rank == 3 for operand in (matmul.a, matmul.b)]
+            others[:2] = [
+                _matrix(each, batch.batch) if whole else each
+                for each, whole in zip(others[:2], stacked, strict=True)
+            ]
         place = batch.row
     if isinstance(matmul, GroupedMatmulOp):
         group = _group(cta, others[0], c.type.shape[0], m)

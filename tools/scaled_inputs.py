@@ -38,12 +38,13 @@ def hide_padding(manifest: Mapping[str, Any], tensors: Mapping[str, Any]) -> Non
     for operand, name in zip(operands(manifest), ("a_scales", "b_scales"), strict=True):
         if name not in tensors:
             return
-        if tensors[name].dim() == 2:  # linear ones have no padding
+        if tensors[name].dim() < 5:  # linear ones have no padding
             continue
         dtype = next(each["dtype"] for each in manifest["tensors"] if each["name"] == name)
-        rows, blocks = operand["shape"][0], k_of(operand) // BLOCKS[dtype]
+        blocks = k_of(operand) // BLOCKS[dtype]
+        rows = operand["shape"][-2]
         codes = tensors[name].view(torch.uint8)
-        along_mn, along_k = codes.shape[:2]
+        along_mn, along_k = codes.shape[-5:-3]
         row = torch.arange(along_mn).view(-1, 1, 1, 1, 1) * 128
         row = row + torch.arange(4).view(1, 1, 1, -1, 1) * 32
         row = row + torch.arange(32).view(1, 1, -1, 1, 1)

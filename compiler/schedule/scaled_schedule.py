@@ -173,7 +173,8 @@ def _estimate_of_warps(
     multiply = steps * 2 * m * n * k / (chip.mma_rate * RATES[mma.kind])
     load = steps * ((m + n) * ROW_BYTES + scales) / chip.l2_rate
     store = m * n * DTYPES[spec.c_dtype].bytes / chip.direct_store_rate
-    waves = -(-(-(-spec.m // m) * -(-spec.n // n)) // target.multiprocessors)
+    tiles = max(spec.batch, 1) * -(-spec.m // m) * -(-spec.n // n)
+    waves = -(-tiles // target.multiprocessors)
     cycles = chip.cta_start + waves * (max(multiply, load) + store)
     total_us = cycles / (chip.clock * 1e3)
     return ScaledEstimate(schedule, 1, waves, multiply, load, store, total_us)
@@ -196,7 +197,7 @@ def _estimate(
     work = max(multiply, load)
     each = max(work, store) if twice else work + read
     ctas = 2 if schedule.pair else 1
-    tiles = -(-spec.m // (m * ctas)) * -(-spec.n // n)
+    tiles = max(spec.batch, 1) * -(-spec.m // (m * ctas)) * -(-spec.n // n)
     waves = -(-tiles // (target.multiprocessors // ctas))
     start = chip.cta_start + chip.tma_latency + (chip.cluster_start if schedule.pair else 0)
     cycles = start + waves * each + store

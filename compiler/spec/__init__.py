@@ -157,9 +157,6 @@ class MatmulSpec:
                 raise OptionError(f"spec: {rule}, got {major!r}; transpose it before the kernel")
             if self.k * bits % 8:
                 raise OptionError(f"spec: k must be whole bytes of {dtype}, got {self.k}; pad K")
-        if self.batch:
-            rule = "batch must be 0 for operands with block scales"
-            raise OptionError(f"spec: {rule}, got {self.batch}; multiply one by one")
 
     def _check_memory(self) -> None:
         """Rows of at least their elements, and matrices that do not share any."""
@@ -405,10 +402,12 @@ def scale_shapes(spec: MatmulSpec) -> dict[str, tuple[int, ...]]:
     if not spec.is_scaled:
         return {}
     blocks = spec.k // SCALED_FORMATS[spec.a_dtype].block
-    rows = {"a_scales": spec.m, "b_scales": spec.n}
-    if spec.scale_layout == LINEAR:
-        return {name: (extent, blocks) for name, extent in rows.items()}
-    return {name: blocked_scale_shape(extent, blocks) for name, extent in rows.items()}
+    found: dict[str, tuple[int, ...]] = {}
+    for name, (*stack, rows, _) in spec.shapes().items():
+        linear = spec.scale_layout == LINEAR
+        shape = (rows, blocks) if linear else blocked_scale_shape(rows, blocks)
+        found[f"{name}_scales"] = (*stack, *shape)
+    return {name: found[name] for name in ("a_scales", "b_scales")}
 
 
 def scaled_text(spec: MatmulSpec, epilogue: Epilogue | None) -> str:
@@ -417,9 +416,9 @@ def scaled_text(spec: MatmulSpec, epilogue: Epilogue | None) -> str:
     dtypes = {name: element_of(getattr(spec, f"{name}_dtype")) for name in "ab"}
     dtypes |= dict.fromkeys(("a_scales", "b_scales"), found.scale) | {"c": spec.c_dtype}
     if spec.a_major == "m":
-        shapes["a"] = shapes["a"][::-1]
+        shapes["a"] = _turned(shapes["a"])
     if spec.b_major == "n":
-        shapes["b"] = shapes["b"][::-1]
+        shapes["b"] = _turned(shapes["b"])
     types = {name: _tensor([*shapes[name]], DTYPES[each].mlir) for name, each in dtypes.items()}
     inputs = ("a", "b", "a_scales", "b_scales")
     elements = [DTYPES[dtype].mlir for dtype in spec.outputs]
@@ -457,6 +456,11 @@ def _converted(elements: list[str]) -> Epilogue:
 
 def _returned(types: list[str]) -> str:
     return types[0] if len(types) == 1 and "{" not in types[0] else f"({', '.join(types)})"
+
+
+def _turned(shape: tuple[int, ...]) -> tuple[int, ...]:
+    *stack, rows, columns = shape
+    return (*stack, columns, rows)
 
 
 def _tensor(shape: list[Any], element: str) -> str:

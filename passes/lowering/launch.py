@@ -144,9 +144,10 @@ def _tensors(kernel: KernelOp, mma: str) -> list[dict[str, Any]]:
             tensor["dtype"] = dtype  # of a view of bytes, and of scales without a sign
     for tensor, argument in zip(tensors, arguments, strict=True):
         if is_padded(bits := ir.MemRefType(argument.type).element_type):  # an array of bytes
-            rows, k = tensor["shape"]
+            *stack, rows, k = tensor["shape"]
             stored = moved_bytes(bits, k)
-            tensor |= {"shape": [rows, stored], "strides": [stored, 1]}
+            strides = [*(rows * stored for _ in stack), stored, 1]
+            tensor |= {"shape": [*stack, rows, stored], "strides": strides}
     return tensors
 
 

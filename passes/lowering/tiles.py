@@ -10,7 +10,7 @@ from ...dialects.mlir import arith, ir, llvm, memref
 from ...dialects.tile import CtaTileOp, PairRankOp, SplitRankOp
 from ...dialects.tile_batches import BatchOp, MatrixOp
 from ...dialects.tile_place import CountedPlaceOp, PlaceOp, TileCountOp
-from ...dialects.tile_types import DYNAMIC, TensorMapType, integers_of
+from ...dialects.tile_types import DYNAMIC, TensorMapType, integers_of, is_padded
 from .. import build
 from ..batches import STEP_ATTRIBUTE, steps_of
 from ..cluster import Cluster
@@ -38,7 +38,12 @@ def lower_matrix(scope: Scope, op: MatrixOp) -> ir.Value:
     if isinstance(op.stack.type, TensorMapType):
         return lowered_as([lowered(op.stack), batch], op.matrix.type)
     step, step_bytes = op.stack.type.get_strides_and_offset()[0][0], steps_of(op.stack)[1]
-    pointer = element_pointer(op.stack, build.widen(batch) * step)
+    if is_padded(op.stack.type.element_type):  # packed ones have no pointers of their own
+        byte = ir.IntegerType.get_signless(8)
+        offset = build.widen(batch) * step_bytes
+        pointer = build.element_pointer(lowered(op.stack), byte, offset)
+    else:
+        pointer = element_pointer(op.stack, build.widen(batch) * step)
     made = lowered_as(pointer, op.matrix.type)
     i64 = ir.IntegerType.get_signless(64)
     ir.OpResult(made).owner.attributes[STEP_ATTRIBUTE] = ir.IntegerAttr.get(i64, step_bytes)

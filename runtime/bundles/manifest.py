@@ -40,6 +40,8 @@ PTX_NAME = "kernel.ptx"
 CUBIN_NAME = "kernel.cubin"
 RECOMPILE = "make the bundle again with this tilewright"
 
+RANK_MAX = 6
+"""Dims of a tensor, of a stack of blocked scales."""
 BITS = {name: dtype.bits for name, dtype in TYPES.items()}
 DTYPES = OneOf(tuple(ITEM_BYTES))
 SIZE = Integer(1)
@@ -56,8 +58,8 @@ TENSOR = Record(
         "name": Text(),
         "role": OneOf(("input", "output")),
         "dtype": DTYPES,
-        "shape": ListOf(SIZE_OR_NAME, 0, 5),
-        "strides": ListOf(Integer(0), 0, 5),
+        "shape": ListOf(SIZE_OR_NAME, 0, RANK_MAX),
+        "strides": ListOf(Integer(0), 0, RANK_MAX),
     },
     optional={"argument": Record({"index": Integer(0), "transposed": OneOf((False, True))})},
 )

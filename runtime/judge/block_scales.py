@@ -67,13 +67,13 @@ def _float(codes: np.ndarray, exponent: int, fraction: int, bias: int) -> np.nda
 
 
 def scale_of_each(scales: np.ndarray, shape: tuple[int, ...], block: int) -> np.ndarray:
-    """[rows, k] scales, one an element, from those of atoms [row atom, K atom, 32, 4, 4], or from
-    linear ones, [rows, k / block]."""
-    rows, k = shape
-    if scales.ndim == 2:
-        return np.repeat(scales, block, axis=1)
+    """[…, rows, k] scales, one an element, from those of atoms […, row atom, K atom, 32, 4, 4], or
+    from linear ones, […, rows, k / block]."""
+    rows, k = shape[-2:]
+    if scales.ndim < 5:
+        return np.repeat(scales, block, axis=-1)
     row, number = np.arange(rows)[:, None], (np.arange(k) // block)[None, :]
-    return scales[row // 128, number // 4, row % 32, row // 32 % 4, number % 4]
+    return scales[..., row // 128, number // 4, row % 32, row // 32 % 4, number % 4]
 
 
 def with_scales(

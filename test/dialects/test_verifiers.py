@@ -222,6 +222,11 @@ func.func @f(%a: tensor<64x{k}x{element}>, %b: tensor<48x{k}x{element}>,
             "blocks, got as many as padded ones, [64, 8]; use tilewright.scales.to_blocked",
         ),
         (
+            {"a_scales": "64x3x1"},
+            "a_scales must be blocked, [1, 1, 32, 4, 4], or linear, [64, 3], for 64 rows of 3 "
+            "blocks, got as many as linear ones, [64, 3, 1]; use tilewright.scales.to_blocked",
+        ),
+        (
             {"a_scales": "2x1x32x4x4"},
             "a_scales must be blocked, [1, 1, 32, 4, 4], or linear, [64, 3], for 64 rows of 3 "
             "blocks, got others, [2, 1, 32, 4, 4]; use tilewright.scales.to_blocked",
