@@ -7,7 +7,7 @@ from ..dialects.tile import MatmulOp
 from ..dialects.tile_outputs import kept_of
 from ..dialects.tile_scales import ScaledMatmulOp
 from ..dialects.verify import logical_shape
-from .spec import BLOCKED, LINEAR, OF_BATCHES, MatmulSpec
+from .spec import BLOCKED, LINEAR, MatmulSpec
 
 
 def scaled_spec_of(matmul: ScaledMatmulOp) -> MatmulSpec:
@@ -23,8 +23,7 @@ def scaled_spec_of(matmul: ScaledMatmulOp) -> MatmulSpec:
         and (each.scale, each.block) == (mma.scale, mma.block)
     ]
     ranks = [value.type.rank for value in (matmul.a_scales, matmul.b_scales)]
-    stacked = [value.type.rank == 3 for value in (matmul.a, matmul.b)]
-    stack = dict(zip(OF_BATCHES, (matmul.c.type.shape[0], *stacked), strict=True))
+    is_stack, size = matmul.c.type.rank == 3, matmul.c.type.shape[0]
     a_major, b_major = (each.value for each in (matmul.a_major, matmul.b_major))
     return MatmulSpec(
         *(m, n, k, formats[0], formats[1], c.name),
@@ -32,7 +31,9 @@ def scaled_spec_of(matmul: ScaledMatmulOp) -> MatmulSpec:
         b_major="k" if b_major == "k" else "n",
         further=further_of(matmul),
         scale_layout=BLOCKED if min(ranks) >= 5 else LINEAR,
-        **(stack if matmul.c.type.rank == 3 else {}),
+        batch=size if is_stack else 0,
+        a_stacked=not is_stack or matmul.a.type.rank == 3,
+        b_stacked=not is_stack or matmul.b.type.rank == 3,
     )
 
 
