@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from ...dialects.dtypes import blocked_scale_shape, layout_of
+from ...dialects.dtypes import SCALED_FORMATS, blocked_scale_shape, layout_of
 from ...dialects.errors import OptionError
 from ...dialects.target import find_target
 from ...runtime.launch.kernel import Kernel
@@ -25,11 +25,12 @@ from .kernels import How, default_target, is_seen_by_torch, pipeline_of
 from .matmul import matmul
 from .operands import result_type
 
+TORCH_ELEMENTS = {"e4m3": "float8_e4m3fn", "e5m2": "float8_e5m2", "e2m1": "float4_e2m1fn_x2"}
+TORCH_SCALES = {"ue8m0": "float8_e8m0fnu", "ue4m3": "float8_e4m3fn"}
 FORMATS = {  # by elements a scale, and torch's types of the elements and of the scales
-    (32, "float8_e4m3fn", "float8_e8m0fnu"): "mxfp8",
-    (32, "float8_e5m2", "float8_e8m0fnu"): "mxfp8_e5m2",
-    (32, "float4_e2m1fn_x2", "float8_e8m0fnu"): "mxfp4",
-    (16, "float4_e2m1fn_x2", "float8_e4m3fn"): "nvfp4",
+    (each.block, TORCH_ELEMENTS[each.element], TORCH_SCALES[each.scale]): each.name
+    for each in SCALED_FORMATS.values()
+    if each.element in TORCH_ELEMENTS
 }
 BLOCKS = {"BlockWise1x16": 16, "BlockWise1x32": 32}
 SWIZZLED = "SWIZZLE_32_4_4"
