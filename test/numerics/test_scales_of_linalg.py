@@ -33,6 +33,15 @@ def test_elements_of_bytes_may_lie_along_m_and_n():
     assert judge_problem(Problem(text, "sm_100a"), seed=3).kind == "right"
 
 
+@pytest.mark.parametrize("layout", ["blocked", "linear"])
+def test_stacks_have_one_more_loop_and_a_stack_of_scales(layout):
+    text = scaled_text(40, 24, 96, "mxfp8", "mxfp4", layout=layout)
+    text = text.replace("affine_map<(m, n, k) -> (", "affine_map<(z, m, n, k) -> (z, ")
+    text = text.replace('["parallel", ', '["parallel", "parallel", ')
+    text = text.replace("tensor<", "tensor<3x")
+    assert judge_problem(Problem(text, "sm_100a"), seed=1).kind == "right"
+
+
 def normalized(text):
     source = LinalgText(text, "f.mlir", is_file=True)
     return compile_matmul(source, pipeline="normalize", stop_after="normalize", until="mlir")
