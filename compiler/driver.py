@@ -42,7 +42,7 @@ from .pipeline import (
     parse_module,
     run_passes,
 )
-from .scaled_source import further_of, scaled_spec_of
+from .scaled_source import further_of, neighbours_of, scaled_spec_of
 from .schedule.choice import choose_schedule
 from .schedule.scaled_schedule import scaled_schedule
 from .schedule.thread_schedule import is_by_threads, thread_schedule
@@ -336,8 +336,8 @@ def _spec_of(module: ir.Module) -> MatmulSpec:
         batch = {"groups": matmul.b.type.shape[0]}
     batch |= _gaps_of(matmul)
     m = ROWS_HINT if dynamic_m else m
-    more = {**majors, **batch, "further": further_of(matmul), "dynamic_m": dynamic_m}
-    return MatmulSpec(m, n, k, *dtypes, **more)
+    more = {**majors, **batch, "further": further_of(matmul), "neighbours": neighbours_of(matmul)}
+    return MatmulSpec(m, n, k, *dtypes, **more, dynamic_m=dynamic_m)
 
 
 def _gaps_of(matmul: MatmulOp) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..dialects.dtypes import DTYPES, SCALED_FORMATS, stored_dtype
 from ..dialects.tile import MatmulOp
-from ..dialects.tile_outputs import kept_of
+from ..dialects.tile_outputs import KeepGroupsOp, kept_by, kept_of
 from ..dialects.tile_scales import ScaledMatmulOp
 from ..dialects.verify import logical_shape
 from .spec import BLOCKED, LINEAR, MatmulSpec
@@ -34,7 +34,15 @@ def scaled_spec_of(matmul: ScaledMatmulOp) -> MatmulSpec:
         batch=size if is_stack else 0,
         a_stacked=not is_stack or matmul.a.type.rank == 3,
         b_stacked=not is_stack or matmul.b.type.rank == 3,
+        neighbours=neighbours_of(matmul),
     )
+
+
+def neighbours_of(matmul: MatmulOp) -> int:
+    """Neighbours in a row that an output reduces, the most of any; 0 where none does."""
+    keeps = kept_by(matmul.epilogue.blocks[0])
+    groups = [keep.group.value for keep in keeps if isinstance(keep, KeepGroupsOp)]
+    return max(groups, default=0)
 
 
 def further_of(matmul: MatmulOp) -> tuple[str, ...]:

@@ -128,6 +128,7 @@ from .sm_program import (
     PinOp,
     SetRegistersOp,
     SharedAddressOp,
+    ShuffleOp,
     SpecialRegisterOp,
     TableOp,
 )
@@ -210,6 +211,7 @@ __all__ = [
     "SetRegistersOp",
     "SharedAddressOp",
     "SharedMemoryOp",
+    "ShuffleOp",
     "SlotAddressOp",
     "SlotMemoryOp",
     "SlotOp",

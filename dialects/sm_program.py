@@ -30,6 +30,7 @@ REGISTERS = (
 ACTIONS = ("increase", "decrease")
 APPROXIMATIONS = ("ex2", "rsqrt")
 NARROW = ("e4m3", "e5m2")
+LANE_BITS = (1, 2, 4, 8, 16)
 F32 = ir.F32Type
 
 
@@ -193,3 +194,17 @@ class NarrowOp(Instruction, name="narrow"):
 
     def verify_invariants(self) -> bool:
         return verify_choice(self, "to", NARROW)
+
+
+class ShuffleOp(Instruction, name="shuffle"):
+    """`result`: the value of the lane whose number differs by the bit `apart` (PTX ISA, shfl.bfly).
+
+    All 32 lanes run it together.
+    """
+
+    apart: ir.IntegerAttr
+    value: ext.Operand[F32]
+    result: ext.Result[F32]
+
+    def verify_invariants(self) -> bool:
+        return verify_choice(self, "apart", LANE_BITS)

@@ -39,6 +39,9 @@
                       which group a place along M is of, tile.group_rows takes its rows
     tile.element      inside f: the element of another operand beside the one computed
     tile.keep         inside f: the element of a further output; tile.kept: the whole of it
+    tile.keep_groups  inside f: the same reduced over neighbours in a row
+    tile.store_groups view[i*M + r, (j*N + c) / G] = reduce of f(acc[r,c]) over each G columns, by
+                      tile.write_groups
     tile.yield        ends the region that computes f on one element
 
 Views are memrefs in global memory (space 1), logically [M,K], [N,K] and [M,N]; their strides say
@@ -57,6 +60,7 @@ from .tile_loads import LoadOp as LoadOp
 from .tile_loads import TensorMapOp as TensorMapOp
 from .tile_loads import TmaLoadOp as TmaLoadOp
 from .tile_loads import TmaMulticastOp as TmaMulticastOp
+from .tile_outputs import StoreGroupsOp
 from .tile_types import (
     DYNAMIC,
     AccumulatorType,
@@ -389,5 +393,5 @@ class YieldOp(Tile.Operation, name="yield", traits=[ir.IsTerminatorTrait]):
     value: ext.Operand[Any]
 
 
-STORES = (StoreOp, StagedStoreOp, ReducedStoreOp)
+STORES = (StoreOp, StagedStoreOp, ReducedStoreOp, StoreGroupsOp)
 MMAS = (MmaOp, PairMmaOp)

@@ -10,11 +10,16 @@
 
 from typing import Any
 
+from .integer_types import I32
 from .mlir import ext, ir
-from .tile_types import Tile
-from .verify import refuse
+from .tile_threads import verify_groups
+from .tile_types import AccumulatorType, Tile
+from .verify import refuse, verify_epilogue
 
 PRODUCTS = ("tile.matmul", "tile.scaled_matmul", "tile.grouped_matmul")
+REDUCTIONS = ("amax", "sum")
+"""Of neighbours in a row: the largest magnitude, NaN where one is; or their sum."""
+GROUPS = (16, 32)
 
 
 class KeepOp(Tile.Operation, name="keep"):
@@ -29,6 +34,22 @@ class KeepOp(Tile.Operation, name="keep"):
         parent = self.operation.parent.opview
         around = parent.operation.name
         return around in PRODUCTS or refuse(self, f"must stand in a tile.matmul, got {around}")
+
+
+class KeepGroupsOp(KeepOp, name="keep_groups"):
+    """Inside the region of a `tile.matmul`: of each `group` neighbours in a row of C one output.
+
+    It is `reduce` of their values, f32: "amax", the largest magnitude, or "sum". The last group of
+    a row may be shorter.
+    """
+
+    group: ir.IntegerAttr
+    reduce: ir.StringAttr
+
+    def verify_invariants(self) -> bool:
+        if self.value.type != ir.F32Type.get():
+            return refuse(self, f"value must be f32, got {self.value.type}")
+        return super().verify_invariants() and verify_reduction(self)
 
 
 class KeptOp(Tile.Operation, name="kept"):
@@ -47,7 +68,10 @@ class KeptOp(Tile.Operation, name="kept"):
         number = self.number.value
         if not 0 <= number < len(keeps):
             return refuse(self, f"number must be below {len(keeps)}, got {number}")
-        wanted = ir.RankedTensorType.get(list(self.c.type.shape), keeps[number].value.type)
+        *rows, columns = self.c.type.shape
+        if isinstance(keeps[number], KeepGroupsOp):
+            columns = -(-columns // keeps[number].group.value)
+        wanted = ir.RankedTensorType.get([*rows, columns], keeps[number].value.type)
         got = self.output.type
         return got == wanted or refuse(self, f"must give {wanted}, got {got}")
 
@@ -61,3 +85,72 @@ def kept_of(matmul: Any) -> list[KeptOp]:
     """The further outputs of a product that are taken, by number."""
     users = [use.owner.opview for use in matmul.operation.results[0].uses]
     return sorted((op for op in users if isinstance(op, KeptOp)), key=lambda op: op.number.value)
+
+
+class StoreGroupsOp(Tile.Operation, name="store_groups"):
+    """`view[i*M + r, (j*N + c) / group] = reduce of f(acc[r,c])` over each `group` columns.
+
+    `columns` is how many C has: those beyond them, and rows outside of the view, are dropped. The
+    region is f, as in `tile.matmul`, and gives f32.
+    """
+
+    acc: ext.Operand[AccumulatorType]
+    view: ext.Operand[ir.MemRefType]
+    i: ext.Operand[ir.IndexType]
+    j: ext.Operand[ir.IndexType]
+    group: ir.IntegerAttr
+    reduce: ir.StringAttr
+    columns: ir.IntegerAttr
+    epilogue: ext.Region
+
+    def verify_invariants(self) -> bool:
+        group, n = self.group.value, self.acc.type.shape[1]
+        if not verify_reduction(self) or not verify_group_view(self):
+            return False
+        if n % group:
+            return refuse(self, f"N of the tile must be whole groups of {group}, got {n}")
+        return verify_epilogue(self, self.epilogue, self.acc.type.element, ir.F32Type.get())
+
+
+class WriteGroupsOp(Tile.Operation, name="write_groups"):
+    """`view[row, (column + c) / group] = reduce of f(values[c])` over each `group` columns.
+
+    The values are groups of `neighbours`, each `every` columns behind the one before, and lanes
+    beside this one have those between; all lanes of the warp run it together. `columns` are those
+    of C. What lies outside of it is dropped. The region is f, as in `tile.matmul`.
+    """
+
+    values: ext.Operand[Any]
+    view: ext.Operand[ir.MemRefType]
+    row: ext.Operand[I32]
+    column: ext.Operand[I32]
+    neighbours: ir.IntegerAttr
+    every: ir.IntegerAttr
+    group: ir.IntegerAttr
+    reduce: ir.StringAttr
+    columns: ir.IntegerAttr
+    epilogue: ext.Region
+
+    def verify_invariants(self) -> bool:
+        if not verify_groups(self) or not verify_reduction(self) or not verify_group_view(self):
+            return False
+        values, group = ir.VectorType(self.values.type), self.group.value
+        span = values.shape[0] // self.neighbours.value * self.every.value
+        if span % group or group % self.every.value % group:
+            return refuse(self, f"values must be of whole groups of {group}, got {span} columns")
+        return verify_epilogue(self, self.epilogue, values.element_type, ir.F32Type.get())
+
+
+def verify_reduction(op: Any) -> bool:
+    """Whether there is such a reduction, of so many neighbours."""
+    if op.reduce.value not in REDUCTIONS:
+        return refuse(op, f"reduce must be one of {REDUCTIONS}, got {op.reduce.value!r}")
+    fits = op.group.value in GROUPS
+    return fits or refuse(op, f"group must be one of {GROUPS}, got {op.group.value}")
+
+
+def verify_group_view(op: Any) -> bool:
+    """Whether the view has an f32 for each group of a row."""
+    view, count = op.view.type, -(-op.columns.value // op.group.value)
+    fits = view.rank == 2 and view.shape[1] == count and view.element_type == ir.F32Type.get()
+    return fits or refuse(op, f"the view must be rows of {count} f32, got {view}")

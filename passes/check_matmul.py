@@ -15,7 +15,7 @@ from ..dialects.dtypes import OUTPUT_DTYPES, mix_refusal, operand_dtype, stored_
 from ..dialects.mlir import func, ir
 from ..dialects.tile import ElementOp, MatmulOp
 from ..dialects.tile_duals import DualMatmulOp
-from ..dialects.tile_outputs import KeptOp, kept_by, kept_of
+from ..dialects.tile_outputs import KeepGroupsOp, KeptOp, kept_by, kept_of
 from ..dialects.tile_scales import ScaledMatmulOp
 from .accepted_ops import OPS, READ, check_attributes
 from .argument_layouts import check_layouts, has_layouts
@@ -76,7 +76,8 @@ def _check_kept(matmul: MatmulOp, kept: list[KeptOp]) -> None:
         rule = f"each of its {len(keeps)} tile.keep must have one tile.kept"
         raise refused(matmul, f"{rule}, got those of {numbers}; take each once")
     for op in keeps:
-        check_attributes(op, {})
+        grouped = isinstance(op, KeepGroupsOp)
+        check_attributes(op, {"group": READ, "reduce": READ} if grouped else {})
     for op in kept:
         check_attributes(op, {"number": READ})
 

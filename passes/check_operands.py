@@ -32,6 +32,8 @@ from ..dialects.tile import (
 )
 from ..dialects.tile_batches import map_of_stack
 from ..dialects.tile_duals import DUAL_MMAS, DualPairMmaOp
+from ..dialects.tile_groups import GroupOp
+from ..dialects.tile_outputs import StoreGroupsOp
 from ..dialects.tile_scales import SCALED_MMAS, smem_operands
 from ..dialects.tile_types import TensorMapType, dynamic_dims, element_bytes, integers_of
 from ..dialects.verify import products_of, tile_of_c
@@ -82,13 +84,13 @@ def check_views(kernel: KernelOp) -> None:
 
 
 def _check_outputs(kernel: KernelOp, count: int) -> None:
-    """All outputs have the shape of c."""
+    """All outputs have the rows of c; how many columns, those say that store them."""
     c, *others = list(kernel.body.blocks[0].arguments)[-count:]
     for number, other in enumerate(others, 1):
-        wanted, got = (list(ir.MemRefType(each.type).shape) for each in (c, other))
+        wanted, got = (list(ir.MemRefType(each.type).shape)[:-1] for each in (c, other))
         if got != wanted:
             raise refused(
-                kernel, f"views: c{number} must have the shape of c, {wanted}, got {got}; fix it"
+                kernel, f"views: c{number} must have the rows of c, {wanted}, got {got}; fix it"
             )
 
 
@@ -358,7 +360,14 @@ def check_store(kernel: KernelOp, op: Any, target: Target) -> None:
     stored = view_of_map(to) if by_tma else to.type
     if stored.rank != 2:
         raise refused(op, f"views: must store to one matrix, got {stored}; take it by tile.matrix")
-    shape = stored.shape
+    shape = list(ir.MemRefType(outputs_of(kernel)[0].type).shape)[-2:]
+    grouped = isinstance(op, StoreGroupsOp)
+    if (op.columns.value if grouped else stored.shape[1]) != shape[1]:
+        raise refused(op, f"views: must store the {shape[1]} columns of c, got others; fix it")
+    if grouped and walk(kernel, GroupOp):
+        raise refused(op, "views: rows in groups reduce no neighbours, got one; drop it")
+    if grouped and target.threads_multiply:
+        raise refused(op, f"views: threads of {target.mma.name} reduce no groups; take another MMA")
     for axis, index in enumerate((op.i, op.j)):
         _check_place(kernel, op, axis, index, shape[axis])
     ring = op.staging if staged else op.partials if split > 1 else None

@@ -47,6 +47,7 @@ from ..dialects.tile import (
     TmaLoadOp,
     TmaMulticastOp,
 )
+from ..dialects.tile_outputs import StoreGroupsOp
 from ..dialects.tile_stores import (
     NextBufferOp,
     StagingBufferOp,
@@ -60,6 +61,7 @@ from .build import constant
 from .check_instructions import is_expanded
 from .expand_clearing import expand_clearing
 from .expand_copies import expand_copies
+from .expand_groups import expand_groups
 from .expand_matrices import store_matrices
 from .expand_pieces import expand_pieces, stored_by_threads
 from .expand_reduction import expand_reduced_store
@@ -130,6 +132,8 @@ class ExpandLoops:
                 expand_shares(kernel, store)
             else:
                 expand_store(kernel, store, target, STORES[self.reads])
+        for store in walk(kernel, StoreGroupsOp):
+            expand_groups(kernel, store, target)
         for store in walk(kernel, ReducedStoreOp):
             expand_reduced_store(kernel, store, target)
         expand_copies(kernel)

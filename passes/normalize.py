@@ -33,7 +33,6 @@ from ..dialects.entry_names import name_refusal
 from ..dialects.errors import CompileError
 from ..dialects.mlir import func, ir, linalg
 from ..dialects.tile import MatmulOp, YieldOp
-from ..dialects.tile_groups import GroupedMatmulOp
 from ..dialects.tile_outputs import KeepOp, KeptOp, kept_by
 from ..dialects.tile_scales import ScaledMatmulOp
 from .accepted_ops import check_accepted
@@ -65,7 +64,7 @@ class Normalize:
     )
 
     def __call__(self, module: ir.Module, log: PassLog) -> None:
-        for entry in walk(module, ScaledMatmulOp | GroupedMatmulOp):  # entries beside linalg
+        for entry in walk(module, MatmulOp):  # by hand, or of what linalg has no op for
             check_matmuls(module)
             log.did(f"took {entry.operation.name} as it is")
             return

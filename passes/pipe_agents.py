@@ -34,6 +34,7 @@ from ..dialects.tile import (
     TmaLoadOp,
     TmaMulticastOp,
 )
+from ..dialects.tile_outputs import StoreGroupsOp
 from ..dialects.tile_scales import ALL_MMAS, smem_operands
 from ..dialects.tile_types import AccumulatorType
 from .base import defining_op, refused
@@ -364,6 +365,7 @@ RULES: dict[type, Callable[[Agent, Any], None]] = {
     StoreOp: Agent.store,
     StagedStoreOp: Agent.store,
     ReducedStoreOp: Agent.store,
+    StoreGroupsOp: Agent.store,
     scf.ForOp: Agent.loop,
     ForEachTileOp: Agent.for_each_tile,
     ForEachClaimOp: Agent.for_each_tile,

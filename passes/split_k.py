@@ -34,6 +34,7 @@ from ..dialects.tile import (
     StoreOp,
     TmaLoadOp,
 )
+from ..dialects.tile_outputs import StoreGroupsOp
 from ..dialects.tile_scales import SCALED_MMAS
 from ..dialects.tile_types import AccumulatorType, SmemType, integers, integers_of
 from ..dialects.verify import products_of
@@ -122,7 +123,7 @@ def _check_place(kernel: KernelOp) -> tuple[scf.ForOp, StoreOp]:
         raise refused(
             kernel, "split-k: the program has roles already; run it before warp-specialization"
         )
-    loops, stores = walk(kernel, scf.ForOp), walk(kernel, StoreOp)
+    loops, stores = walk(kernel, scf.ForOp), walk(kernel, StoreOp | StoreGroupsOp)
     if not stores:
         raise refused(
             kernel, "split-k: threads store the sums, got a staged store; drop epilogue-staging"

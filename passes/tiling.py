@@ -47,7 +47,7 @@ from ..dialects.tile_groups import (
     GroupRowsOp,
     tiles_of_groups,
 )
-from ..dialects.tile_outputs import kept_by, kept_of
+from ..dialects.tile_outputs import KeepGroupsOp, KeepOp, StoreGroupsOp, kept_by, kept_of
 from ..dialects.tile_scales import ScaledMatmulOp
 from ..dialects.tile_sums import ViewMmaOp
 from ..dialects.tile_types import (
@@ -486,18 +486,25 @@ def _build_body(
 
 def _store(matmul: MatmulOp, outputs: list[Any], where: dict[str, Any]) -> None:
     """A store of each output, which computes what the epilogue does for it."""
-    c, *others = outputs
-    store = StoreOp(view=c, **where)
-    for number, view in enumerate(others):
-        further = StoreOp(view=view, **where)
+    block = matmul.epilogue.blocks[0]
+    keeps = kept_by(block)
+    store = StoreOp(view=outputs[0], **where)
+    for number, (keep, view) in enumerate(zip(keeps, outputs[1:], strict=True)):
+        further = _store_of(keep, matmul, {"view": view, **where})
         copy_region(matmul.epilogue, further.epilogue)
         _yield_kept(further.epilogue.blocks[0], number)
-    block = matmul.epilogue.blocks[0]
-    for keep in kept_by(block):
+    for keep in keeps:
         keep.operation.erase()
-    if others:
+    if keeps:
         erase_dead(block)
     block.append_to(store.epilogue)
+
+
+def _store_of(keep: KeepOp, matmul: MatmulOp, where: dict[str, Any]) -> Any:
+    if not isinstance(keep, KeepGroupsOp):
+        return StoreOp(**where)
+    columns = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), matmul.c.type.shape[-1])
+    return StoreGroupsOp(group=keep.group, reduce=keep.reduce, columns=columns, **where)
 
 
 def _yield_kept(epilogue: ir.Block, number: int) -> None:

@@ -19,7 +19,7 @@ from ...runtime.element_types import is_torch
 from ...runtime.launch.kernel import Kernel
 from ...runtime.operands.dlpack import gpu_of
 from ...runtime.tracing import is_traced, is_watched
-from ..importers.epilogue_function import Argument, Frame, import_epilogue
+from ..importers.epilogue_function import Argument, Frame, Returned, import_epilogue
 from ..importers.linalg_text import LinalgText
 from ..importers.traced_function import TensorLike
 from ..spec import MatmulSpec
@@ -32,12 +32,14 @@ from .placement import gaps_of, read_in_place
 
 
 class Fused(NamedTuple):
-    """A kernel, what it computes, its arguments after a and b, and objects that its key names."""
+    """A kernel, what it computes, its arguments after a and b, what is left to do of reductions,
+    and objects that its key names."""
 
     kernel: Kernel
     spec: MatmulSpec
     frame: Frame
     arguments: list[Argument]
+    finish: list[Returned]
     kept: list[Any]
 
 
@@ -149,7 +151,7 @@ def _find(
     spec = spec_of(a, b, how.out_dtype, gaps)
     frame = Frame.of([*leading, spec.m // _rows(leading, spec), spec.n], spec.batch)
     likes = [_like(*each) for each in enumerate(operands)]
-    spec, made, arguments = import_epilogue(
+    spec, made, arguments, returned = import_epilogue(
         spec, frame, epilogue, likes, c_is_open=not how.out_dtype
     )
     turned = {
@@ -160,7 +162,8 @@ def _find(
     names = ("a", "b", *(f"operands[{each.number}]" for each in arguments))
     source = LinalgText(spec.mlir_text(made), "matmul", names, column_major=frozenset(turned))
     bundle = cached_bundle(source, target, pipeline_of(spec, target, how))
-    return Fused(Kernel(bundle, copies=True), spec, frame, arguments, [])
+    finish = [each._replace(value=None) for each in returned]  # keeps no graph
+    return Fused(Kernel(bundle, copies=True), spec, frame, arguments, finish, [])
 
 
 def _rows(leading: Sequence[int], spec: MatmulSpec) -> int:
@@ -179,6 +182,8 @@ def _as_argument(operands: Sequence[Any], argument: Argument) -> Any:
 
 def _call(fused: Fused, left: Any, right: Any, operands: Sequence[Any], out: Any) -> Any:
     spec, shape = fused.spec, list(fused.frame.shape)
+    if out is not None and any(each.kind for each in fused.finish):
+        raise OptionError("matmul: out must be None where a result is a reduction, got one")
     given = _given(out, len(spec.outputs))
     for each in given or ():
         if list(each.shape) != shape:
@@ -196,7 +201,10 @@ def _call(fused: Fused, left: Any, right: Any, operands: Sequence[Any], out: Any
     result = fused.kernel(*stored, *arguments, out=place)
     if out is not None:
         return out
-    return tuple(each.reshape(shape) for each in result) if several else result.reshape(shape)
+    if not several:
+        return result.reshape(shape)
+    pairs = zip(fused.finish, result, strict=True)
+    return tuple(each.finished(made.reshape(*shape[:-1], made.shape[-1])) for each, made in pairs)
 
 
 def _given(out: Any, count: int) -> list[Any] | None:

@@ -190,7 +190,7 @@ def _find(
     source: MatmulSpec | LinalgText = spec
     arguments: Sequence[Argument] = ()
     if epilogue is not None:
-        spec, made, arguments = import_epilogue(spec, Frame.of([m, n], 0), epilogue, likes)
+        spec, made, arguments, _ = import_epilogue(spec, Frame.of([m, n], 0), epilogue, likes)
         source = LinalgText(spec.mlir_text(made), "grouped_mm")
     bundle = cached_bundle(source, target, pipeline_of(spec, target, how))
     turned = major == "n" and epilogue is not None  # a text says how arguments are stored

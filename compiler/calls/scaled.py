@@ -240,7 +240,7 @@ def _find(
     layout = LINEAR if a.blocks.dim() == 2 else BLOCKED
     types = a.format, b.format, how.out_dtype
     spec = MatmulSpec(m, n, depth * packed, *types, scale_layout=layout)
-    spec, made, _ = import_epilogue(spec, Frame.of([m, n], 0), epilogue, likes)
+    spec, made, *_ = import_epilogue(spec, Frame.of([m, n], 0), epilogue, likes)
     source = LinalgText(spec.mlir_text(made), "scaled_mm") if likes else spec
     bundle = cached_bundle(source, how.target, pipeline_of(spec, how.target, how))
     return Kernel(bundle, copies=True)

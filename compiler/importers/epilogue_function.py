@@ -29,12 +29,35 @@ if TYPE_CHECKING:
     from .aten_elements import Elements, Use
 
 
+GROUP = 32  # neighbours in a row, of which a kernel gives one reduction
+
+
 class Argument(NamedTuple):
     """An operand as the kernel takes it: which one, the order of its dims, the sizes after that."""
 
     number: int
     order: tuple[int, ...]
     shape: tuple[int, ...]
+
+
+class Returned(NamedTuple):
+    """What a function returns: a value, or its reduction of a kind over a row, or all (`whole`).
+
+    The kernel reduces groups of `GROUP` neighbours; `finished` reduces what it gives of them.
+    """
+
+    value: Any
+    kind: str = ""
+    whole: bool = False
+    keepdim: bool = False
+
+    def finished(self, output: Any) -> Any:
+        """The reduction of a kernel's output [..., groups], in an order that is always the same."""
+        if not self.kind:
+            return output
+        dims = tuple(range(output.ndim)) if self.whole else (-1,)
+        reduce = output.amax if self.kind == "amax" else output.sum
+        return reduce(dims, keepdim=self.keepdim)
 
 
 @dataclass(frozen=True)
@@ -58,7 +81,7 @@ def import_epilogue(
     function: Callable[..., Any],
     operands: Sequence[TensorLike],
     c_is_open: bool = False,
-) -> tuple[MatmulSpec, Epilogue, list[Argument]]:
+) -> tuple[MatmulSpec, Epilogue, list[Argument], list[Returned]]:
     """The epilogue of `spec` that a function is, and what its operands are of the function's.
 
     operands: sizes and types of the tensors that the function takes after the sums. The spec comes
@@ -71,11 +94,14 @@ def import_epilogue(
 
     sums = TensorLike(frame.shape, torch_dtype(spec.acc_dtype))
     graph = trace(function, [sums, *operands])
-    results = _results(graph, frame)
+    returned = _results(graph, frame)
+    results = [each.value for each in returned]
     body = Elements(graph)
     axes = tuple(range(len(frame.shape)))
     names = []
-    spec = replace(spec, further=tuple(_stored_type(each) for each in results[1:]))
+    kinds = tuple(each.kind for each in returned[1:])
+    types = ("f32" if each.kind else _stored_type(each.value) for each in returned[1:])
+    spec = replace(spec, further=tuple(types), neighbours=GROUP if any(kinds) else 0)
     if c_is_open and results[0].meta["val"].dtype.itemsize == 1:
         spec = replace(spec, c_dtype=_stored_type(results[0]))
     for result, dtype in zip(results, spec.outputs, strict=True):
@@ -89,16 +115,50 @@ def import_epilogue(
         EpilogueOperand(body.uses[use].name, body.uses[use].type, _axes(use, frame), argument.shape)
         for use, argument in zip(uses, arguments, strict=True)
     ]
-    made = Epilogue(acc, tuple(read), tuple(body.lines), names[0], tuple(names[1:]))
-    return spec, made, arguments
+    made = Epilogue(acc, tuple(read), tuple(body.lines), names[0], tuple(names[1:]), kinds)
+    return spec, made, arguments, returned
 
 
-def _results(graph: fx.Graph, frame: Frame) -> list[fx.Node]:
-    """The nodes whose values are those of C and of further outputs."""
+def _results(graph: fx.Graph, frame: Frame) -> list[Returned]:
+    """What the function returns: C, and further outputs."""
     (output,) = graph.find_nodes(op="output")
     returned = output.args[0]
     found = list(returned) if isinstance(returned, tuple | list) and returned else [returned]
-    return [_checked(each, frame) for each in found]
+    first = Returned(_checked(found[0], frame))
+    return [
+        first,
+        *(_reduced(each, frame) or Returned(_checked(each, frame)) for each in found[1:]),
+    ]
+
+
+def _reduced(result: Any, frame: Frame) -> Returned | None:
+    """A reduction of what is computed, over the last dim or all: sums, or the largest magnitude."""
+    import torch
+
+    aten: Any = torch.ops.aten
+    if not isinstance(result, torch.fx.Node):
+        return None
+    arguments = dict(zip(("value", "dims", "keepdim"), result.args, strict=False))
+    value: Any = arguments.get("value")
+    if result.target in (aten.amax.default, aten.max.default):
+        if not isinstance(value, torch.fx.Node) or value.target is not aten.abs.default:
+            return None
+        kind, value = "amax", value.args[0]
+    elif result.target in (aten.sum.dim_IntList, aten.sum.default) and not result.kwargs:
+        kind = "sum"
+    else:
+        return None
+    rank = len(frame.shape)
+    dims: Any = arguments.get("dims") or range(rank)
+    dims = {dim % rank for dim in dims}
+    if dims not in ({rank - 1}, set(range(rank))) or tuple(value.meta["val"].shape) != frame.shape:
+        rule = "a reduction must be over the last dim of acc, or all"
+        raise refused(result, f"{rule}, got {sorted(dims)}; reduce outside")
+    if value.meta["val"].dtype != torch.float32:
+        rule = "a reduction must be of f32"
+        raise refused(result, f"{rule}, got {value.meta['val'].dtype}; convert it before")
+    whole = len(dims) > 1 or rank == 1
+    return Returned(value, kind, whole, bool(arguments.get("keepdim", False)))
 
 
 def _checked(result: Any, frame: Frame) -> fx.Node:

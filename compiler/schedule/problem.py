@@ -111,7 +111,8 @@ class Problem:
 
     Of stacks, `batch` is how many such matrices there are; all have operands of their own here.
     `grouped` rows count as groups of equal size, such a stack each.
-    `further_bytes` are the element sizes of outputs beside C. `a_major` and `b_major` are "k" or
+    `further_bytes` are the element sizes of outputs beside C, `neighbours` how many in a row one
+    reduces. `a_major` and `b_major` are "k" or
     "mn"; `tma_alignment_bytes` is the unit of a row pitch.
     `leading` and `steps` are the elements from row to row, and from matrix to matrix, of A, B and C
     where there are gaps, 0 elsewhere.
@@ -132,6 +133,7 @@ class Problem:
     dynamic_m: bool = False
     leading: tuple[int, int, int] = (0, 0, 0)
     steps: tuple[int, int, int] = (0, 0, 0)
+    neighbours: int = 0
 
     @staticmethod
     def of(spec: MatmulSpec, target: Target) -> Problem:
@@ -160,6 +162,7 @@ class Problem:
             spec.dynamic_m,
             (spec.lda, spec.ldb, spec.ldc),
             (spec.stride_a, spec.stride_b, spec.stride_c),
+            spec.neighbours,
         )
 
     def pitch_bytes(self, tensor: str) -> tuple[int, int]:

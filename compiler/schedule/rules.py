@@ -100,6 +100,8 @@ def split_parts(problem: Problem, schedule: Schedule, target: Target) -> str | N
         return None
     if problem.grouped:
         return "K is not split where rows are grouped"
+    if problem.further_bytes:
+        return f"a split K stores one output, got {1 + len(problem.further_bytes)}"
     if figures(target).split is None:
         return f"what a split K costs on {target.chip} was not measured"
     tiles = (DYNAMIC if problem.dynamic_m else m, n)
@@ -308,7 +310,16 @@ def grid_extent(problem: Problem, schedule: Schedule, target: Target) -> str | N
 
 # A search settles tile, cluster, scheduler, staging and stages in this order; the rules of a step
 # look at nothing that a later step settles.
-TILE_RULES: tuple[Rule, ...] = (mma_shape, accumulator_registers, wasted_tile)
+def reduced_groups(problem: Problem, schedule: Schedule, target: Target) -> str | None:
+    """Threads have whole groups of neighbours that the epilogue reduces: in tensor memory of 64
+    rows, each of half the columns."""
+    wanted = problem.neighbours * (2 if target.has_tensor_memory else 1)
+    if not problem.neighbours or schedule.tile[1] % wanted == 0:
+        return None
+    return f"{schedule.tile[1]} columns are no multiple of {wanted}, that groups are reduced in"
+
+
+TILE_RULES: tuple[Rule, ...] = (mma_shape, accumulator_registers, wasted_tile, reduced_groups)
 OPERAND_RULES: tuple[Rule, ...] = (operand_layout, narrow_rows, tma_box)
 CLUSTER_RULES: tuple[Rule, ...] = (
     split_parts,

@@ -28,7 +28,7 @@ FURTHER_MAX = 8
 SPEC_DTYPES = (*OPERAND_DTYPES, *SCALED_FORMATS)
 BLOCKED, LINEAR = "blocked", "linear"
 OF_BATCHES = ("batch", "a_stacked", "b_stacked")
-OF_OUTPUTS = ("further",)
+OF_OUTPUTS = ("further", "neighbours")
 OF_SCALES = ("scale_layout",)
 OF_GROUPS = ("groups",)
 ROWS_HINT = 4096
@@ -59,7 +59,8 @@ class MatmulSpec:
     C be; sums of f64 are f64, and so is C.
 
     `further` are the types of further outputs, each as large as C: the sums converted to that type,
-    unless an epilogue makes them.
+    unless an epilogue makes them. `neighbours` is how many in a row of C an epilogue reduces to one
+    element of an output; tiles are whole such groups.
     With `groups` the rows of A and C are cut into as many, by offsets that the kernel takes, and B
     is a stack with a matrix for each.
 
@@ -81,6 +82,7 @@ class MatmulSpec:
     a_stacked: bool = True
     b_stacked: bool = True
     further: tuple[str, ...] = ()
+    neighbours: int = 0
     scale_layout: str = BLOCKED
     groups: int = 0
     dynamic_m: bool = False
@@ -284,8 +286,12 @@ class MatmulSpec:
 
         epilogue: makes C of the sums, instead of the conversion to C's type.
         """
-        if self.is_scaled:
-            return scaled_text(self, epilogue)
+        reduces = epilogue is not None and any(epilogue.reductions)
+        if reduces and (self.groups or self.dynamic_m):
+            rule = "reductions are of matrices of known sizes, or stacks"
+            raise OptionError(f"spec: {rule}, got groups or any M; reduce outside")
+        if self.is_scaled or reduces:
+            return product_text(self, epilogue)
         if self.groups:
             return self._grouped_text(epilogue)
         shapes: dict[str, Any] = dict(self.shapes())
@@ -410,37 +416,54 @@ def scale_shapes(spec: MatmulSpec) -> dict[str, tuple[int, ...]]:
     return {name: found[name] for name in ("a_scales", "b_scales")}
 
 
-def scaled_text(spec: MatmulSpec, epilogue: Epilogue | None) -> str:
-    """The module of a `tile.scaled_matmul`, for which linalg has no op."""
-    shapes, found = {**spec.shapes(), **scale_shapes(spec)}, SCALED_FORMATS[spec.a_dtype]
-    dtypes = {name: element_of(getattr(spec, f"{name}_dtype")) for name in "ab"}
-    dtypes |= dict.fromkeys(("a_scales", "b_scales"), found.scale) | {"c": spec.c_dtype}
-    if spec.a_major == "m":
-        shapes["a"] = _turned(shapes["a"])
-    if spec.b_major == "n":
-        shapes["b"] = _turned(shapes["b"])
+def product_text(spec: MatmulSpec, epilogue: Epilogue | None) -> str:
+    """The module of a `tile.scaled_matmul`, or of a `tile.matmul`, where linalg has no op."""
+    shapes = {**spec.shapes(), **scale_shapes(spec)}
+    dtypes = {name: element_of(getattr(spec, f"{name}_dtype")) for name in "ab"} | {
+        "c": spec.c_dtype
+    }
+    op, block, inputs = "matmul", "", ["a", "b"]
+    if spec.is_scaled:
+        found = SCALED_FORMATS[spec.a_dtype]
+        dtypes |= dict.fromkeys(("a_scales", "b_scales"), found.scale)
+        op, block = "scaled_matmul", f", block = {found.block} : i64"
+        inputs += ["a_scales", "b_scales"]
+    majors = {"a": spec.a_major, "b": spec.b_major}
+    for name in "ab":
+        if majors[name] != "k":
+            shapes[name] = _turned(shapes[name])
     types = {name: _tensor([*shapes[name]], DTYPES[each].mlir) for name, each in dtypes.items()}
-    inputs = ("a", "b", "a_scales", "b_scales")
     elements = [DTYPES[dtype].mlir for dtype in spec.outputs]
     made = epilogue or _converted(elements)
-    outputs = [_tensor([*shapes["c"]], element) for element in elements]
-    kept = [
+    outputs = [types["c"], *_kept_types(spec, made, elements[1:])]
+    lines = [
         f'%c{number} = "tile.kept"(%c) {{number = {number - 1} : i64}} : ({types["c"]}) -> {each}'
         for number, each in enumerate(outputs[1:], 1)
     ]
-    line = "\n  "
-    returned = ", ".join(["%c", *(f"%c{number}" for number in range(1, len(outputs)))])
+    names = ", ".join(["%c", *(f"%c{number}" for number in range(1, len(outputs)))])
+    lines.append(f"return {names} : {', '.join(outputs)}")
     arguments = ", ".join([*(f"%{name}: {types[name]}" for name in inputs), *made.arguments()])
-    majors = ["k" if major == "k" else "mn" for major in (spec.a_major, spec.b_major)]
+    stored = ", ".join(
+        f'{name}_major = "{"k" if major == "k" else "mn"}"' for name, major in majors.items()
+    )
+    body = "\n  ".join(lines)
     return f"""
 func.func @matmul({arguments}) -> {_returned(outputs)} {{
-  %c = "tile.scaled_matmul"({", ".join(f"%{name}" for name in inputs)}) ({{
-  {made.region("f32", elements)}
-  }}) {{a_major = "{majors[0]}", b_major = "{majors[1]}", block = {found.block} : i64}}
+  %c = "tile.{op}"({", ".join(f"%{name}" for name in inputs)}) ({{
+  {made.region("f32", elements, spec.neighbours)}
+  }}) {{{stored}{block}}}
     : ({", ".join(types[name] for name in inputs)}) -> {types["c"]}
-  {line.join(kept)}{line if kept else ""}return {returned} : {", ".join(outputs)}
+  {body}
 }}
 """
+
+
+def _kept_types(spec: MatmulSpec, made: Epilogue, elements: list[str]) -> list[str]:
+    """The types of outputs behind C: of a reduction one column for each group."""
+    *rows, columns = spec.shapes()["c"]
+    kinds = made.reductions or ("",) * len(elements)
+    widths = [-(-columns // spec.neighbours) if kind else columns for kind in kinds]
+    return [_tensor([*rows, width], each) for width, each in zip(widths, elements, strict=True)]
 
 
 def _converted(elements: list[str]) -> Epilogue:

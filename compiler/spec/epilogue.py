@@ -30,7 +30,8 @@ class Epilogue:
     """What makes an element of C: `lines` of scalar ops on the sum and on the operands' elements.
 
     `sum` and `result` are the names of the first and the last scalar; `further` are those of the
-    elements of further outputs.
+    elements of further outputs. `reductions` says of each of these by what it is reduced over
+    neighbours in a row, "" of one that is not; without it none is.
     """
 
     sum: str
@@ -38,6 +39,7 @@ class Epilogue:
     lines: tuple[str, ...]
     result: str
     further: tuple[str, ...] = ()
+    reductions: tuple[str, ...] = ()
 
     def arguments(self) -> list[str]:
         """The arguments of the function, after those of the product."""
@@ -87,7 +89,7 @@ class Epilogue:
     {body}
   }} -> {returned}"""
 
-    def region(self, sums: str, outputs: Sequence[str]) -> str:
+    def region(self, sums: str, outputs: Sequence[str], group: int = 0) -> str:
         """The block of a `tile` op's epilogue."""
         reads = (
             f'{each.scalar} = "tile.element"(%e{number}) {{axes = "{each.axes}"}}'
@@ -95,10 +97,13 @@ class Epilogue:
             for number, each in enumerate(self.operands)
         )
         c, *others = outputs
-        kept = (
-            f'"tile.keep"({name}) : ({type_}) -> ()'
-            for name, type_ in zip(self.further, others, strict=True)
-        )
+        kinds = self.reductions or ("",) * len(others)
+        kept = [
+            f'"tile.keep_groups"({name}) {{group = {group} : i64, reduce = "{kind}"}} : (f32) -> ()'
+            if kind
+            else f'"tile.keep"({name}) : ({type_}) -> ()'
+            for name, type_, kind in zip(self.further, others, kinds, strict=True)
+        ]
         last = f'"tile.yield"({self.result}) : ({c}) -> ()'
         lines = [*reads, *self.lines, *kept, last]
         return f"^bb0({self.sum}: {sums}):\n    " + "\n    ".join(lines)

@@ -16,6 +16,7 @@ from ...dialects.tile import (
     TensorMapOp,
 )
 from ...dialects.tile_groups import GroupOp
+from ...dialects.tile_outputs import WriteGroupsOp
 from ...dialects.tile_pieces import ApplyEpilogueOp
 from ...dialects.tile_place import PlaceOp
 from ...dialects.tile_scales import SCALED_MMAS, depth_of, mma_of
@@ -38,6 +39,7 @@ from ..duals import B2, arg_names, arguments_of_b, is_dual, operand_names
 from ..dynamic_rows import has_dynamic_rows
 from ..outputs import output_names, output_of, outputs_of
 from ..plan import Parameter, cluster_of, parameters_of
+from .group_sums import read_width
 from .names import describe_names
 from .operands import UNIT_BYTES
 from .pieces import alignment_bytes, stored_bytes
@@ -206,13 +208,13 @@ def _parameter(kernel: KernelOp, parameter: Parameter) -> dict[str, Any]:
 
 def stores(kernel: KernelOp) -> list[Any]:
     """Every op that stores an accumulator."""
-    return walk(kernel, ApplyEpilogueOp | WriteRowOp)
+    return walk(kernel, ApplyEpilogueOp | WriteRowOp | WriteGroupsOp)
 
 
 def _alignment(store: Any, view: ir.Value) -> int:
     """Bytes that the address of `view` must be a multiple of for this store, 0 if it has none."""
     reads = [each for each in walk(store, ElementOp) if argument_of(each.source) == view]
-    writes = isinstance(store, WriteRowOp) and argument_of(store.view) == view
+    writes = isinstance(store, WriteRowOp | WriteGroupsOp) and argument_of(store.view) == view
     if not reads and not writes:
         return 0
     element = element_bytes(ir.MemRefType(view.type).element_type)
@@ -220,6 +222,8 @@ def _alignment(store: Any, view: ir.Value) -> int:
         return element
     if isinstance(store, ApplyEpilogueOp):
         return alignment_bytes(store, view)
+    if isinstance(store, WriteGroupsOp):
+        return read_width(store) * element if reads else element
     return vector_width(store) * element
 
 
@@ -250,15 +254,21 @@ def _map_type(element: ir.Type) -> str:
 def _epilogues(kernel: KernelOp) -> dict[str, Any]:
     """What is done to an element: for c, and for each further output."""
     found = stores(kernel)
-    first, *others = [
-        _epilogue(kernel, next(op for op in found if output_of(op) == output))
-        for output in outputs_of(kernel)
-    ]
+    views = outputs_of(kernel)
+    first, *others = [next(op for op in found if output_of(op) == view) for view in views]
+    told = {"epilogue": _epilogue(kernel, first)}
     if not others:
-        return {"epilogue": first}
-    names = output_names(1 + len(others))[1:]
-    outputs = [{"tensor": n, "epilogue": each} for n, each in zip(names, others, strict=True)]
-    return {"epilogue": first, "outputs": outputs}
+        return told
+    names = output_names(len(views))[1:]
+    pairs = zip(names, others, strict=True)
+    return told | {"outputs": [_output(kernel, name, store) for name, store in pairs]}
+
+
+def _output(kernel: KernelOp, name: str, store: Any) -> dict[str, Any]:
+    told = {"tensor": name, "epilogue": _epilogue(kernel, store)}
+    if not isinstance(store, WriteGroupsOp):
+        return told
+    return told | {"reduce": {"kind": store.reduce.value, "group": store.group.value}}
 
 
 def _epilogue(kernel: KernelOp, store: Any) -> dict[str, Any]:

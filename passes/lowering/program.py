@@ -39,6 +39,7 @@ from ...dialects.tile_boxes import LoadBoxesOp, MulticastBoxesOp
 from ...dialects.tile_duals import DUAL_MMAS, DualMmaOp, JoinOp
 from ...dialects.tile_groups import GroupOp, GroupRowsOp, GroupTilesOp
 from ...dialects.tile_loads import CopyTogetherOp
+from ...dialects.tile_outputs import WriteGroupsOp
 from ...dialects.tile_pieces import ReadFragmentOp
 from ...dialects.tile_place import CountedPlaceOp, PlaceOp, TileCountOp
 from ...dialects.tile_scales import SCALED_MMAS, ScaledMmaOp
@@ -72,6 +73,7 @@ from .fragment_reads import (
     read_tensor_memory,
     read_warp,
 )
+from .group_sums import lower_write_groups
 from .groups import lower_group, lower_group_rows, lower_group_tiles
 from .mma import lower_base_descriptor, lower_mma, lower_operand
 from .mma_sync import LOWERINGS as FRAGMENTS
@@ -327,6 +329,7 @@ _TCGEN05: Lowerings = {
     ReadRowOp: lower_read_row,
     ReadMatricesOp: lower_read_matrices,
     WriteRowOp: lower_write_row,
+    WriteGroupsOp: lower_write_groups,
     WritePartialOp: lower_write_partial,
     PartialOp: lower_partial,
     **dict.fromkeys(HANDLES, _lower_handle),

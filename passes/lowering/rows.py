@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 
 from ...dialects.mlir import ir, llvm
+from ...dialects.tile_outputs import WriteGroupsOp
 from ...dialects.tile_threads import (
     PartialOp,
     ReadMatricesOp,
@@ -120,7 +121,7 @@ def lower_read_rows(scope: Scope, op: ReadRowsOp) -> list[ir.Value]:
 def lower_write_row(scope: Scope, op: WriteRowOp) -> None:
     """Each group of neighbours, vector by vector."""
     row, column = op.row, op.column
-    for start, sums in _groups(op, products_of(op)):
+    for start, sums in value_groups(op, products_of(op)):
         _write_neighbours(scope, op, sums, row, column + start)
 
 
@@ -157,7 +158,7 @@ def lower_write_partial(scope: Scope, op: WritePartialOp) -> None:
     row, column = op.row, op.column
     width = min(op.neighbours.value, UNIT_COLUMNS)
     alignment = width * partials_layout(op.memory).element_bytes
-    for first, (values,) in _groups(op, 1):
+    for first, (values,) in value_groups(op, 1):
         for start in range(0, op.neighbours.value, width):
             unit = slice_of(values, start, width) if op.neighbours.value > width else values
             to = _partial(op.memory, row, column + (first + start))
@@ -176,7 +177,10 @@ def _partial(memory: ir.Value, row: ir.Value, column: ir.Value) -> ir.Value:
     return build.shared_at(unit + within + start)
 
 
-def _groups(op: WriteRowOp | WritePartialOp, products: int) -> Iterator[tuple[int, list[ir.Value]]]:
+Writes = WriteRowOp | WritePartialOp | WriteGroupsOp
+
+
+def value_groups(op: Writes, products: int) -> Iterator[tuple[int, list[ir.Value]]]:
     """(first column, the values of each product) of each group of neighbours."""
     neighbours, every, part = op.neighbours.value, op.every.value, _parts_of_values(op)
     count = ir.VectorType(op.values.type).shape[0] // products
@@ -185,7 +189,7 @@ def _groups(op: WriteRowOp | WritePartialOp, products: int) -> Iterator[tuple[in
         yield start // neighbours * every, [part(each, neighbours) for each in starts]
 
 
-def _parts_of_values(op: WriteRowOp | WritePartialOp) -> Callable[[int, int], ir.Value]:
+def _parts_of_values(op: Writes) -> Callable[[int, int], ir.Value]:
     """What gives some neighbouring values of those that an op writes."""
     if ir.OpResult(op.values).owner.name == CAST:
         held = lowered_parts(op.values)

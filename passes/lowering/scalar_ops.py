@@ -10,6 +10,7 @@ from ...dialects import sm
 from ...dialects.epilogue import SCALAR_OPS
 from ...dialects.mlir import arith, ir, llvm, vector
 from ...dialects.tile import ElementOp
+from ...dialects.tile_outputs import WriteGroupsOp
 from ...dialects.tile_pieces import ApplyEpilogueOp
 from ...dialects.tile_threads import WriteRowOp
 from .. import build
@@ -22,7 +23,7 @@ INFINITE = 0x7C  # of e5m2; the sign is the byte's
 
 
 def apply_epilogue(
-    op: WriteRowOp | ApplyEpilogueOp,
+    op: WriteRowOp | WriteGroupsOp | ApplyEpilogueOp,
     sums: Sequence[ir.Value],
     width: int,
     read: Callable[[ElementOp], ir.Value],

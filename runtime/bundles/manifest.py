@@ -98,7 +98,8 @@ EPILOGUE = Record(
         "result": Integer(0),
     }
 )
-OUTPUT = Record({"tensor": Text(), "epilogue": EPILOGUE})
+REDUCE = Record({"kind": OneOf(("amax", "sum")), "group": Integer(1, 256)})
+OUTPUT = Record({"tensor": Text(), "epilogue": EPILOGUE}, optional={"reduce": REDUCE})
 RESOURCES = Record(
     {
         name: Integer(0)
@@ -203,6 +204,12 @@ def epilogues(manifest: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
     """What is done to an element, for each output by name."""
     first = {output(manifest)["name"]: manifest["epilogue"]}
     return first | {each["tensor"]: each["epilogue"] for each in manifest.get("outputs", ())}
+
+
+def reductions(manifest: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+    """Of outputs that are reduced over neighbours in a row: how, by name."""
+    told = manifest.get("outputs", ())
+    return {each["tensor"]: each["reduce"] for each in told if "reduce" in each}
 
 
 def in_order(manifest: Mapping[str, Any], values: Mapping[str, Any]) -> tuple[Any, ...]:
@@ -327,9 +334,11 @@ def _output_contradictions(
     wanted, got = [each["name"] for each in others], [each["tensor"] for each in told]
     if wanted != got:
         yield f"{where}: must tell of {wanted}, the outputs behind '{c['name']}', got {got}"
-    for each in others:
-        if each["shape"] != c["shape"]:
-            rule = f"'{each['name']}' must have the shape of '{c['name']}', {c['shape']}"
+    for each, output in zip(others, told, strict=False):
+        group = output.get("reduce", {}).get("group", 1)
+        shape = [*c["shape"][:-1], -(-c["shape"][-1] // group)]
+        if each["shape"] != shape:
+            rule = f"'{each['name']}' must have the shape {shape}, by that of '{c['name']}'"
             yield f"{where}: {rule}, got {each['shape']}"
     for i, each in enumerate(told):
         yield from _epilogue_contradictions(each["epilogue"], names, f"{where}[{i}].epilogue")

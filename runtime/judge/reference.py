@@ -14,10 +14,19 @@ from typing import Any
 
 import numpy as np
 
-from ..bundles.manifest import epilogues, offsets_of, operands, output, outputs, second_b
+from ..bundles.manifest import (
+    epilogues,
+    offsets_of,
+    operands,
+    output,
+    outputs,
+    reductions,
+    second_b,
+)
 from ..element_types import INTEGERS, is_torch
 from .block_scales import decoded, is_coded, with_scales
 from .epilogue import LARGEST, evaluate, round_to
+from .group_sums import over_groups
 from .groups import grouped_result
 from .intervals import Interval, stacked
 from .sums import sums_of
@@ -69,6 +78,7 @@ def expected_output(
     values = with_scales(values, {tensor["name"]: tensor for tensor in manifest["tensors"]})
     c = next(each for each in outputs(manifest) if name in (None, each["name"]))
     epilogue, offsets = epilogues(manifest)[c["name"]], offsets_of(manifest)
+    reduced = reductions(manifest).get(c["name"])
     if offsets is not None:
         ends = values.pop(offsets["name"])
         whole = grouped_result(
@@ -82,6 +92,8 @@ def expected_output(
     parts = [
         _matrix(manifest, epilogue, values, index, on_gpu) for index in np.ndindex(*c["shape"][:-2])
     ]
+    if reduced:
+        parts = [over_groups(part, reduced["kind"], reduced["group"]) for part in parts]
     result = parts[0] if len(c["shape"]) == 2 else stacked(parts)
     return _limited(result, c, epilogue)
 

@@ -1,0 +1,87 @@
+"""Reductions over neighbours in a row: each thread's part of the groups, and the write of them.
+
+    tile.store_groups %acc, %d     %sums = tile.await_sums %acc
+                             →     for start = 0 .. columns step registers
+                                     %values = tile.read_row %sums, start
+                                     tile.write_groups %values, %d, %row, %j * N + start
+
+All lanes of a warp stay together, since those that share a row exchange what they have.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..dialects.mlir import ir
+from ..dialects.sm_types import attribute_of
+from ..dialects.target import Target
+from ..dialects.tile import AwaitMmaOp, KernelOp
+from ..dialects.tile_outputs import StoreGroupsOp, WriteGroupsOp
+from ..dialects.tile_threads import ThreadRowOp
+from .base import refused
+from .build import as_i32, loop
+from .clone import copy_region
+from .expand_rows import Columns, hand_back, held_atoms, held_rows, thread_pair
+from .places import PAIR, PAIR_EVERY
+
+
+def expand_groups(kernel: KernelOp, store: StoreGroupsOp, target: Target) -> None:
+    """Write out one store."""
+    with ir.InsertionPoint(store), store.location:
+        if target.has_tensor_memory:
+            _reduce_rows(kernel, store)
+            hand_back(store)
+        else:
+            _reduce_pairs(kernel, store, target)
+    store.operation.erase()
+
+
+def _reduce_rows(kernel: KernelOp, store: Any) -> None:
+    """Each thread has neighbours of its own row of tensor memory."""
+    columns, (m, n) = Columns.of(kernel, store), store.acc.type.shape
+    _check_whole(store, columns.fragment.registers)
+    for first in columns.atoms():
+        row = as_i32(store.i) * m + (columns.row + first)
+        start_of_tile = as_i32(store.j) * n
+        with loop(*columns.chunks()) as chunk:
+            values = columns.read(first, chunk)
+            count = columns.fragment.registers
+            _write(store, values, row, columns.own(start_of_tile + chunk), count, count)
+
+
+def _reduce_pairs(kernel: KernelOp, store: Any, target: Target) -> None:
+    """Four lanes share a row: each has pairs in every 8 columns."""
+    m, n = store.acc.type.shape
+    if target.awaits_mmas:
+        AwaitMmaOp(pending=attribute_of(0))
+    row = as_i32(store.i) * m + ThreadRowOp(sums=store.acc).row
+    column = as_i32(store.j) * n + thread_pair(store.acc)
+    atoms, width = held_atoms(kernel, store.acc, target)
+    _check_whole(store, width)
+    for first in atoms:
+        for behind, values in held_rows(store.acc, first, width):
+            _write(store, values, row + (first + behind), column, PAIR, PAIR_EVERY)
+
+
+def _check_whole(store: StoreGroupsOp, columns: int) -> None:
+    """Refuse groups that lie across what two threads, or warps, have."""
+    if columns % store.group.value:
+        rule = f"expand-loops: threads must have whole groups of {store.group.value} columns"
+        raise refused(store, f"{rule}, got {columns}; take a tile with a wider N")
+
+
+def _write(
+    store: StoreGroupsOp, values: ir.Value, row: ir.Value, column: ir.Value, near: int, every: int
+) -> None:
+    made = WriteGroupsOp(
+        values=values,
+        view=store.view,
+        row=row,
+        column=column,
+        neighbours=attribute_of(near),
+        every=attribute_of(every),
+        group=store.group,
+        reduce=store.reduce,
+        columns=store.columns,
+    )
+    copy_region(store.epilogue, made.epilogue)
