@@ -80,7 +80,7 @@ def scaled_mm(
     f32 as a second one or without). Scales of blocks are SWIZZLE_32_4_4, 512 bytes for each 128
     rows and 4 blocks, or linear without a swizzle. mat_b is K-major: pass `w.T` for a weight
     [n, k].
-    output_dtype: "bf16", "f16" or "f32", or torch's.
+    output_dtype: "bf16", "f16", "f32", "e4m3" or "e5m2", or torch's.
     use_fast_accum: must be True on sm_89 and sm_90a, whose tensor cores sum products of 8-bit
         floats with 14 bits; elsewhere sums are of f32 either way.
     target, pipeline, preset: as for `matmul`.

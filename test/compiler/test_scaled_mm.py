@@ -106,9 +106,9 @@ REFUSED = {
         {},
         "of a format with blocks of 32, got float8_e4m3fn and float8_e4m3fn",
     ),
-    "an output of 8 bits": (
+    "an output of bytes": (
         (A, B.t(), ONE, TENSOR, ONE, TENSOR),
-        {"output_dtype": torch.float8_e4m3fn},
+        {"output_dtype": torch.int8},
         "out_dtype must be one of",
     ),
     "contracted dims": ((A, B.t(), ONE, TENSOR, ONE, TENSOR), {"contraction_dim": [1]}, r"be \(\)"),
@@ -123,6 +123,14 @@ REFUSED = {
         "block scales",
     ),
 }
+
+
+def test_an_output_may_have_8_bits():
+    wide, c = (
+        scaled_mm(A, B.t(), ONE, TENSOR, ONE, TENSOR, output_dtype=dtype)
+        for dtype in (torch.float32, torch.float8_e4m3fn)
+    )
+    assert torch.equal(c.float(), wide.clamp(-448, 448).to(torch.float8_e4m3fn).float())
 
 
 @pytest.mark.parametrize("name", REFUSED)

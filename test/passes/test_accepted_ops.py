@@ -242,7 +242,7 @@ def test_types_that_say_more_than_shape_and_elements_are_refused(type_, rule):
         ),
         (
             "%w = arith.truncf %u : f32 to f8E4M3FN\n    %v = arith.extf %w : f8E4M3FN to f32",
-            "9:10: error: arith.truncf: must be of f32, bf16, f16, f64 here, got f8E4M3FN",
+            "10:10: error: arith.extf: must be of f32, bf16, f16, f64 here, got f8E4M3FN",
         ),
     ],
 )
