@@ -17,13 +17,14 @@ from ...runtime.element_types import is_torch
 from ...runtime.launch.kernel import Kernel
 from ...runtime.operands.dlpack import gpu_of
 from ...runtime.operands.results import new_zeros
+from ...runtime.tracing import is_traced, is_watched
 from ..importers.epilogue_function import Argument, Frame, import_epilogue
 from ..importers.linalg_text import LinalgText
 from ..spec import MatmulSpec
 from .function_keys import function_key
 from .fused import _as_argument, _like
 from .kernel_cache import cached_bundle
-from .kernels import How, default_target, is_seen_by_torch, pipeline_of
+from .kernels import How, default_target, pipeline_of, records_gradients
 from .matmul import matmul
 from .operands import operand_of, quick_key, result_type
 from .placement import aligned, read_in_place
@@ -74,6 +75,9 @@ def grouped_mm(
         nearest that is neither.
     target, pipeline, preset: as for `matmul`.
 
+    torch records gradients where no epilogue is given: that of mat_a is a product of groups of rows
+    again, and that of mat_b is torch's own grouped_mm, which takes bf16.
+
     Raises OptionError for shapes and types that do not go together, CompileError if the product
     cannot be compiled, DeviceError if it cannot be launched.
     """
@@ -99,10 +103,22 @@ def grouped_mm(
     how = How(result_type(out_dtype), target or "", pipeline or "", preset or "")
     b = mat_b.swapaxes(-1, -2)
     _check(mat_a, b, offs, check_offsets)
-    if is_seen_by_torch(mat_a, b):
-        rule = "groups have neither gradients nor an operator of torch.compile"
-        raise OptionError(f"grouped_mm: {rule}, got a call that needs one; call it under no_grad")
-    return _multiply(mat_a, b, offs, how, epilogue, operands)
+    if is_traced() or is_watched(mat_a, b):
+        rule = "must not be traced, as groups have no operator of torch.compile"
+        raise OptionError(f"grouped_mm: {rule}, got a traced call; call torch.compiler.disable")
+    if not any(records_gradients(mat_a, each) for each in (b, *operands)):
+        return _multiply(mat_a, b, offs, how, epilogue, operands)
+    if epilogue is not None:
+        rule = "epilogue must be None where torch records gradients"
+        raise OptionError(f"grouped_mm: {rule}, got one; apply it to the result")
+    from .grouped_gradient import GroupedProduct
+
+    how_of_gradients = How(target=how.target)
+
+    def multiply(a: Any, b: Any, offs: Any, out: Any = None) -> Any:
+        return _multiply(a, b, offs, how if out is None else how_of_gradients, None, (), out)
+
+    return GroupedProduct.apply(mat_a, b, offs, multiply)
 
 
 def _check(a: Any, b: Any, offs: Any, check_offsets: bool) -> None:
@@ -139,13 +155,14 @@ def _multiply(
     how: How,
     epilogue: Callable[..., Any] | None,
     operands: Sequence[Any],
+    out: Any = None,
 ) -> Any:
     """The product by one kernel; b is [groups, n, k]."""
     target = how.target or default_target(gpu_of(a))
     a = read_in_place("grouped_mm: mat_a", a, target, gaps=False).contiguous()
     b = read_in_place("grouped_mm: mat_b", b, target, gaps=False)
     if 0 in a.shape or 0 in b.shape:
-        return _of_nothing(a, b, how, epilogue, operands)
+        return _of_nothing(a, b, how, epilogue, operands) if out is None else out
     kept: list[Any] = []
     likes = tuple(_like(*each) for each in enumerate(operands))
     of_epilogue = None if epilogue is None else function_key(epilogue, kept)
@@ -157,7 +174,8 @@ def _multiply(
             found = _kernels[key] = made._replace(kept=kept)
     beside = (_as_argument(operands, each) for each in found.arguments)
     a, b = aligned("grouped_mm: mat_a", a), aligned("grouped_mm: mat_b", b)
-    return found.kernel(a, b.swapaxes(1, 2) if found.turned else b, offs, *beside)
+    b = b.swapaxes(1, 2) if found.turned else b
+    return found.kernel(a, b, offs, *beside, out=out)
 
 
 def _of_nothing(

@@ -133,6 +133,18 @@ def test_an_epilogue_reads_the_rows_of_its_group():
     assert torch.equal(found, wanted * of_row + rest)
 
 
+def test_gradients_are_those_of_torch_and_0_behind_the_last_group():
+    a, b = (each.requires_grad_() for each in operands_of(96, 64, 64, 8))
+    offs = torch.tensor([10, 10, 40, 41, 41, 77, 90, 90], dtype=torch.int32)
+    upstream = torch.randint(-3, 4, (96, 64)).bfloat16()
+    wanted = torch._grouped_mm(a, b, offs=offs)[:90]
+    wanted = torch.autograd.grad(wanted, (a, b), upstream[:90])
+    found = tilewright.grouped_mm(a, b, offs=offs, target="sm_90a")
+    found = torch.autograd.grad(found, (a, b), upstream)
+    assert torch.equal(found[0][:90], wanted[0][:90]) and not found[0][90:].any()
+    assert torch.equal(found[1], wanted[1])
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
