@@ -61,10 +61,10 @@ class KeptOp(Tile.Operation, name="kept"):
 
     def verify_invariants(self) -> bool:
         owner: Any = self.c.owner
-        name = "an argument" if isinstance(owner, ir.Block) else owner.name
+        name = str(getattr(owner, "name", "an argument"))
         if name not in PRODUCTS:
             return refuse(self, f"must take what a tile.matmul gives, got {name}")
-        keeps = kept_by(owner.regions[0].blocks[0])
+        keeps: list[Any] = list(kept_by(owner.regions[0].blocks[0]))
         number = self.number.value
         if not 0 <= number < len(keeps):
             return refuse(self, f"number must be below {len(keeps)}, got {number}")

@@ -30,6 +30,7 @@ from ..dialects.tile import (
     StagedStoreOp,
     StoreOp,
 )
+from ..dialects.tile_outputs import StoreGroupsOp
 from ..dialects.tile_stores import AwaitSumsOp
 from ..dialects.tile_threads import (
     ReadRowOp,
@@ -221,7 +222,7 @@ def write_row(
     copy_region(store.epilogue, made.epilogue)
 
 
-def hand_back(store: StoreOp | StagedStoreOp) -> None:
+def hand_back(store: StoreOp | StagedStoreOp | StoreGroupsOp) -> None:
     """Before the next tile's MMAs overwrite an accumulator that no pipe guards, all meet."""
     guarded = isinstance(defining_op(store.acc), TileOp)
     kernel = store.operation.parent.opview

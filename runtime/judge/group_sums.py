@@ -16,13 +16,14 @@ def over_groups(values: Interval, kind: str, group: int) -> Interval:
     A sum of f32 in any order errs by at most one rounding of 2^-24 in each of its additions
     (Higham, Accuracy and Stability of Numerical Algorithms, 4.2).
     """
-    nan = _grouped(values.nan, group, False).any(-1)
+    nan = np.asarray(_grouped(values.nan, group, False).any(-1))
     sizes = [np.abs(part) for part in (values.low, values.high)]
     if kind == "amax":
         crosses = (values.low <= 0) & (values.high >= 0)
         low = np.where(crosses, 0.0, np.minimum(*sizes))
         parts = (low, np.abs(values.middle), np.maximum(*sizes))
-        return Interval(*(_grouped(part, group, 0.0).max(-1) for part in parts), nan)
+        least, between, most = (_grouped(part, group, 0.0).max(-1) for part in parts)
+        return Interval(least, between, most, nan)
     low, middle, high = (_grouped(part, group, 0.0).sum(-1) for part in values.parts())
     size = _grouped(np.maximum(*sizes), group, 0.0).sum(-1)
     growth = (1 + UNIT) ** (group - 1) - 1

@@ -50,6 +50,7 @@ class ConstantOp(OpView):
     def literal_value(self) -> int | float: ...
 
 addf: Binary
+maximumf: Binary
 addi: Binary
 andi: Binary
 bitcast: Cast

@@ -1,6 +1,6 @@
 from collections.abc import Sequence
 
-from ..ir import OpView, Type, Value
+from ..ir import OpResult, OpView, Type, Value
 
 class BroadcastOp(OpView):
     def __init__(self, vector: Type, source: Value) -> None: ...
@@ -12,3 +12,5 @@ class ExtractOp(OpView):
 
 class FromElementsOp(OpView):
     def __init__(self, dest: Type, elements: Sequence[Value]) -> None: ...
+
+def bitcast(result: Type, source: Value) -> OpResult: ...
