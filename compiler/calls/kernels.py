@@ -8,33 +8,41 @@ from __future__ import annotations
 import functools
 import sys
 import threading
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from ...runtime.element_types import is_torch
 from ...runtime.gpu.operands import Recognizer, recognizer
 from ...runtime.launch.devices import open_device
 from ...runtime.launch.kernel import Kernel
+from ...runtime.launch.loading import open_kernel
 from ...runtime.operands.dlpack import gpu_of
 from ...runtime.tracing import is_traced, is_watched
 from ..driver import choose_pipeline
 from ..pipeline import complete_pipeline
-from ..spec import MatmulSpec
+from ..spec import ROWS_HINT, MatmulSpec
 from .kernel_cache import cached_bundle
 from .leading_dims import is_empty, product_of_nothing
-from .operands import operand_of, quick_key, spec_of
+from .operands import lies_as, operand_of, quick_key, spec_of
 from .placement import ALIGNMENT_BYTES, NO_GAPS, aligned, gaps_of, read_in_place
 
+BUCKETS = (16, 64, 256)
+"""Of kernels for any M: each has the schedule for the M up to which it is called."""
 DEFAULT_TARGET = "sm_100a"  # where there is no GPU
 PLAIN_TENSORS = ("torch.Tensor", "torch.nn.parameter.Parameter")
 
 
 class How(NamedTuple):
-    """What the caller asked of the compilation; empty texts leave the choice to it."""
+    """What the caller asked of the compilation; empty texts leave the choice to it.
+
+    `m` is "dynamic" where a kernel for any M shall be taken.
+    """
 
     out_dtype: str = ""
     target: str = ""
     pipeline: str = ""
     preset: str = ""
+    m: str = ""
 
 
 class Seen(NamedTuple):
@@ -99,7 +107,14 @@ def _remember(a: Any, b: Any, asked: tuple[Any, ...], how: How) -> None:
 
 def _find_kernel(a: Any, b: Any, how: How, target: str, gaps_of_c: tuple[int, int]) -> Kernel:
     spec = spec_of(operand_of("a", a), operand_of("b", b), how.out_dtype, gaps_of_c)
-    return Kernel(cached_bundle(spec, target, pipeline_of(spec, target, how)))
+    if how.m:
+        spec = replace(spec, m=hint_of(spec.m), dynamic_m=True)
+    return open_kernel(cached_bundle(spec, target, pipeline_of(spec, target, how)))
+
+
+def hint_of(m: int) -> int:
+    """The M whose schedule the kernel for any M has that serves so many rows."""
+    return next((most for most in BUCKETS if m <= most), ROWS_HINT)
 
 
 def pipeline_of(spec: MatmulSpec, target: str, how: How) -> str:
@@ -141,4 +156,8 @@ def _is_plain(kind: type) -> bool:
 
 
 def _key(a: Any, b: Any, how: How, gaps_of_c: tuple[int, int]) -> tuple[Any, ...]:
-    return quick_key(a), quick_key(b), gpu_of(a), how, gaps_of_c
+    of_a = quick_key(a)
+    if how.m and len(a.shape) == 2:
+        operand = operand_of("a", a)
+        of_a = hint_of(a.shape[0]), a.shape[1], *lies_as(operand), operand.dtype
+    return of_a, quick_key(b), gpu_of(a), how, gaps_of_c

@@ -15,6 +15,8 @@ from .leading_dims import flattened, has_leading_dims, is_stack, rows_of, stacks
 from .operands import result_type
 from .placement import NO_GAPS, gaps_of, is_column_major
 
+ASKED = ("out_dtype", "target", "pipeline", "preset", "m")
+
 
 def matmul(
     a: Any,
@@ -25,6 +27,7 @@ def matmul(
     target: str | None = None,
     pipeline: str | None = None,
     preset: str | None = None,
+    m: str | None = None,
     epilogue: Callable[..., Any] | None = None,
     operands: Sequence[Any] = (),
 ) -> Any:
@@ -53,6 +56,9 @@ def matmul(
     target: the chip; by default the GPU's own, and sm_100a on the emulator.
     pipeline, preset: the passes as text, or the name of a preset. Without them the compiler chooses
         a schedule. The kernel is kept in memory and on disk.
+    m: "dynamic" takes a kernel for any number of rows, so that another one compiles nothing: there
+        are four, for up to 16, 64, 256 and more rows, each compiled when it is first needed. `a` is
+        then [..., m, k] with K contiguous, and `b` a matrix.
     epilogue: a function (acc, *operands) of torch tensors that makes C of the sums, element by
         element, in the same kernel. acc is [..., m, n], f32 (s32 for integers); what it returns is
         rounded to C's type. It is traced, not called again: it must not depend on values. Where it
@@ -62,7 +68,10 @@ def matmul(
 
     Raises CompileError if the product cannot be compiled, DeviceError if it cannot be launched.
     """
-    asked = out_dtype, target, pipeline, preset
+    asked = out_dtype, target, pipeline, preset, m
+    if m not in (None, "dynamic") or (m and epilogue is not None):
+        rule = "m must be 'dynamic', and come without an epilogue"
+        raise OptionError(f"matmul: {rule}, got {m!r}; leave it out")
     if epilogue is not None:
         return _fused(a, b, out, asked, epilogue, operands)
     if len(operands):
@@ -79,7 +88,7 @@ def matmul(
             return _of_stacks(a, b, out, asked)
     elif has_leading_dims(a):
         return _of_rows(a, b, out, asked)
-    how = How(result_type(out_dtype), target or "", pipeline or "", preset or "")
+    how = How(result_type(out_dtype), target or "", pipeline or "", preset or "", m or "")
     if is_seen_by_torch(a, b):
         from .matmul_operator import product
 
@@ -101,7 +110,7 @@ def _fused(
     if not callable(epilogue):
         got = type(epilogue).__name__
         raise OptionError(f"matmul: epilogue must be a function of acc and operands, got {got}")
-    out_dtype, target, pipeline, preset = asked
+    out_dtype, target, pipeline, preset, _ = asked
     how = How(result_type(out_dtype), target or "", pipeline or "", preset or "")
     if not must_be_two_steps(a, b, operands):
         return multiply_fused(a, b, out, how, epilogue, operands)
@@ -114,7 +123,7 @@ def _fused(
 
 
 def _options(asked: tuple[Any, ...]) -> dict[str, Any]:
-    return dict(zip(("out_dtype", "target", "pipeline", "preset"), asked, strict=True))
+    return dict(zip(ASKED, asked, strict=True))
 
 
 def _of_rows(a: Any, b: Any, out: Any, asked: tuple[Any, ...]) -> Any:

@@ -20,7 +20,8 @@ from .leading_dims import has_leading_dims, is_stack, rows_of, stacks_of
 from .operands import operand_type, result_shape
 
 LIBRARY = library.Library("tilewright", "FRAGMENT")
-SIGNATURE = "(Tensor a, Tensor b, str out_dtype, str target, str pipeline, str preset) -> Tensor"
+HOW = "str out_dtype, str target, str pipeline, str preset, str m=''"  # as of graphs without m
+SIGNATURE = f"(Tensor a, Tensor b, {HOW}) -> Tensor"
 TAGS = (torch.Tag.pt2_compliant_tag, torch.Tag.needs_exact_strides)
 # Not by `custom_op`: its checks and its autograd take the host 11 us more at each call.
 library.define("tilewright::product", SIGNATURE, lib=LIBRARY, tags=TAGS)
@@ -30,17 +31,13 @@ matmul_operator = torch.ops.tilewright.matmul.default
 
 
 @library.impl("tilewright::product", "default", lib=LIBRARY)
-def _(
-    a: torch.Tensor, b: torch.Tensor, out_dtype: str, target: str, pipeline: str, preset: str
-) -> torch.Tensor:
+def _(a: torch.Tensor, b: torch.Tensor, *how: str) -> torch.Tensor:
     """a [m, k] · b [n, k]ᵀ as tilewright.matmul; empty texts leave the choice to the compiler."""
-    return call_kernel(a, b, None, How(out_dtype, target, pipeline, preset))
+    return call_kernel(a, b, None, How(*how))
 
 
 @library.register_fake("tilewright::product", lib=LIBRARY)
-def _(
-    a: torch.Tensor, b: torch.Tensor, out_dtype: str, target: str, pipeline: str, preset: str
-) -> torch.Tensor:
+def _(a: torch.Tensor, b: torch.Tensor, out_dtype: str, *_how: str) -> torch.Tensor:
     shape = result_shape(a.shape, b.shape)
     dtype = out_dtype or DTYPES[operand_type("a", str(a.dtype))].result
     return a.new_empty(shape, dtype=torch_dtype(dtype))
@@ -61,7 +58,7 @@ def _gradients(ctx: Any, *gradients: torch.Tensor) -> tuple[Any, ...]:
         for wanted, pair in zip(needed[:2], pairs, strict=True)
     )
     of_a, of_b = (_summed(*each) for each in ((of_a, a), (of_b, b)))
-    return of_a, of_b, None, None, None, None
+    return of_a, of_b, *[None for _ in How._fields]
 
 
 def _summed(gradient: torch.Tensor | None, operand: torch.Tensor) -> torch.Tensor | None:
@@ -73,7 +70,7 @@ def _summed(gradient: torch.Tensor | None, operand: torch.Tensor) -> torch.Tenso
 
 def _gradient(a: torch.Tensor, b: torch.Tensor, target: str) -> torch.Tensor:
     """A product in the backward pass, of which torch may record gradients again."""
-    asked, how = (None, target or None, None, None), How(target=target)
+    asked, how = (None, target or None, None, None, None), How(target=target)
     kernel = None if is_traced() else recall(a, b, asked)
     if kernel is not None:
         return kernel(a, b)
@@ -113,6 +110,16 @@ def _(a: torch.Tensor, b: torch.Tensor, *how: str) -> torch.Tensor:
     if has_leading_dims(a) and not has_leading_dims(b):
         c = matmul_operator(rows_of("a", a), b, *how)
         return c.reshape(*a.shape[:-1], c.shape[-1])
+    asked = _with_symbols(a, b, How(*how))
     if records_gradients(a, b):
-        return Product.apply(a, b, *how)
-    return product_operator(a, b, *how)
+        return Product.apply(a, b, *asked)
+    return product_operator(a, b, *asked)
+
+
+def _with_symbols(a: torch.Tensor, b: torch.Tensor, how: How) -> How:
+    """With a kernel for any M where torch says of `a` that its rows alone are a symbol."""
+    if not (type(a.shape[-2]) is torch.SymInt and a.dim() == b.dim() == 2 and a.is_contiguous()):
+        return how
+    if any(type(size) is torch.SymInt for size in (a.shape[1], *b.shape)):
+        return how
+    return how._replace(m="dynamic")

@@ -61,6 +61,11 @@ def _lies(name: str, operand: Operand, outer: str) -> dict[str, Any]:
     return {f"{name}_major": major, f"ld{name}": found.leading, f"stride_{name}": found.step}
 
 
+def lies_as(a: Operand) -> tuple[Any, ...]:
+    """How operand `a` lies, whatever its number of rows."""
+    return tuple(_lies("a", a, "m").values())
+
+
 def result_shape(a: Sequence[Any], b: Sequence[Any]) -> list[Any]:
     """[m, n], or that of a stack; OptionError for shapes that don't go together."""
     check_shapes(a, b)

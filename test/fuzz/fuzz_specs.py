@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import random
 import sys
+from dataclasses import replace
 from typing import Any
 
 from fuzz_linalg import Outcome, judge_all, without_ptxas
@@ -64,6 +65,10 @@ def random_case(seed: int) -> tuple[dict[str, Any], dict[str, Any]]:
     beside = random.Random(f"outputs {seed}")  # leaves what else a seed draws as it was
     if names[3] == "f32" and beside.random() < 0.3:
         stack |= {"further": tuple(beside.choices(FURTHER, k=beside.randint(1, 2)))}
+    rows = random.Random(f"rows {seed}")
+    if "batch" not in stack and rows.random() < 0.3:
+        stack |= {"dynamic_m": True}
+        majors["a_major"] = "k"
     return {**sizes, **dtypes, **majors, **stack}, options
 
 
@@ -143,13 +148,13 @@ def judge_case(seed: int, fields: dict[str, Any], options: dict[str, Any]) -> Ou
     try:
         spec = MatmulSpec(**fields)
         with without_ptxas():
-            bundle = as_bundle(driver.compile_matmul(spec, **options))
+            bundle = as_bundle(driver.compile_matmul(spec, **options)).at(spec.m)
     except CompileError as error:
         return Outcome(seed, "refused", str(error))
     except Exception as error:
         return Outcome(seed, "internal error", f"{type(error).__name__}: {error}")
     try:
-        reference = OfSpec(spec)
+        reference = OfSpec(replace(spec, dynamic_m=False))
         tensors = reference.tensors(bundle.manifest, seed)
         open_device("emulator").launch(bundle, tensors, seed, check="fast")
         found = compare_with(reference, bundle.manifest, tensors)
