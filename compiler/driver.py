@@ -337,7 +337,7 @@ def _spec_of(module: ir.Module) -> MatmulSpec:
     batch |= _gaps_of(matmul)
     m = ROWS_HINT if dynamic_m else m
     more = {**majors, **batch, "further": further_of(matmul), "neighbours": neighbours_of(matmul)}
-    return MatmulSpec(m, n, k, *dtypes, **more, dynamic_m=dynamic_m)
+    return MatmulSpec(m, n, k, *dtypes, **more, dynamic_m=dynamic_m, products=matmul.products)
 
 
 def _gaps_of(matmul: MatmulOp) -> dict[str, Any]:

@@ -52,7 +52,8 @@ class Normalize:
     """linalg on tensors → one `tile.matmul` with operand layouts and epilogue region.
 
     A product of operands that are elements times scales of blocks becomes a `tile.scaled_matmul`,
-    and one that stands there already stays as it is. So does a `tile.grouped_matmul`.
+    and one that stands there already stays as it is. So do a `tile.grouped_matmul` and a
+    `tile.dual_matmul`.
     """
 
     name: ClassVar[str] = "normalize"

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from math import prod
 from typing import Any, NamedTuple
 
@@ -28,7 +29,7 @@ from .kernel_cache import cached_bundle
 from .kernels import How, default_target, pipeline_of, records_gradients
 from .leading_dims import flattened, has_leading_dims, is_empty, rows_of, stacks_of
 from .operands import operand_of, operand_type, quick_key, spec_of
-from .placement import gaps_of, read_in_place
+from .placement import NO_GAPS, gaps_of, read_in_place
 
 
 class Fused(NamedTuple):
@@ -49,10 +50,23 @@ _finding = threading.Lock()
 
 def must_be_two_steps(a: Any, b: Any, operands: Sequence[Any]) -> bool:
     """Whether torch must see product and function, or there is nothing to launch."""
-    values = (a, b, *operands)
-    if is_traced() or is_watched(*values) or is_empty(a, b):
+    values = (a, *bs_of(b), *operands)
+    if is_traced() or is_watched(*values) or any(is_empty(a, each) for each in bs_of(b)):
         return True
     return any(records_gradients(each, each) for each in values)
+
+
+def bs_of(b: Any) -> tuple[Any, ...]:
+    """The matrices that A is multiplied with: one, or two where the caller gives a pair."""
+    if not isinstance(b, tuple | list):
+        return (b,)
+    if len(b) != 2:
+        raise OptionError(f"matmul: b must be one tensor or two, got {len(b)}; multiply them apart")
+    shapes, types = [list(each.shape) for each in b], [str(each.dtype) for each in b]
+    if shapes[0] != shapes[1] or len(shapes[0]) != 2 or types[0] != types[1]:
+        got = f"{types[0]} {shapes[0]} and {types[1]} {shapes[1]}"
+        raise OptionError(f"matmul: two b must be matrices of one shape and type, got {got}")
+    return tuple(b)
 
 
 def two_steps(
@@ -62,14 +76,14 @@ def two_steps(
     a: Any,
     out_dtype: str,
 ) -> Any:
-    """The function of the product's sums, by torch; `product` makes them in the type it is told."""
+    """The function of the sums, by torch; `product` makes those of each B in a type."""
     import torch
 
     if not isinstance(a, torch.Tensor):
         got = type(a).__name__
         raise OptionError(f"matmul: an epilogue of no elements needs torch tensors, got {got}")
     dtype = DTYPES[operand_type("a", str(a.dtype))]
-    result = epilogue(product(dtype.accumulator), *operands)
+    result = epilogue(*product(dtype.accumulator), *operands)
     wanted = getattr(torch, DTYPES[out_dtype or dtype.result].torch)
     results = result if isinstance(result, tuple | list) else (result,)
     first = results[0]
@@ -85,19 +99,22 @@ def multiply_fused(
 
     Raises CompileError, at the function's line, for what is no epilogue.
     """
-    leading, left, right = _matrices(a, b)
+    right, *second = bs_of(b)
+    leading, left, right = _matrices(a, right)
     kept: list[Any] = []
     likes = tuple(_like(*each) for each in enumerate(operands))
     lies = tuple(_is_column_major(each) for each in operands)
-    operand_keys = quick_key(left), quick_key(right), gpu_of(a)
+    operand_keys = *map(quick_key, (left, right, *second)), gpu_of(a)
     gaps = gaps_of(_place(out, len(right.shape) > 2 or len(left.shape) > 2))
+    if second and gaps != NO_GAPS:
+        raise OptionError("matmul: out of two products must be dense, got gaps; copy it")
     key = function_key(epilogue, kept), tuple(leading), operand_keys, likes, lies, how, gaps
     found = _fused.get(key)
     if found is None:
         with _finding:
-            made = _find(left, right, leading, how, epilogue, operands, gaps)
+            made = _find(left, (right, *second), leading, how, epilogue, operands, gaps)
             found = _fused.setdefault(key, made._replace(kept=kept))
-    return _call(found, left, right, operands, out)
+    return _call(found, left, (right, *second), operands, out)
 
 
 def _place(out: Any, stacked: bool) -> Any:
@@ -138,7 +155,7 @@ def _is_column_major(value: Any) -> bool:
 
 def _find(
     left: Any,
-    right: Any,
+    rights: tuple[Any, ...],
     leading: Sequence[int],
     how: How,
     epilogue: Callable[..., Any],
@@ -146,9 +163,12 @@ def _find(
     gaps: tuple[int, int],
 ) -> Fused:
     target = how.target or default_target(gpu_of(left))
-    taken = (read_in_place(*each, target) for each in (("matmul: a", left), ("matmul: b", right)))
+    named, alone = (("matmul: a", left), ("matmul: b", rights[0])), len(rights) == 1
+    taken = [
+        read_in_place(*each, target, gaps=alone) for each in named
+    ]  # of a pair gaps are copied
     a, b = (operand_of(name, each) for name, each in zip("ab", taken, strict=True))
-    spec = spec_of(a, b, how.out_dtype, gaps)
+    spec = replace(spec_of(a, b, how.out_dtype, gaps), products=len(rights))
     frame = Frame.of([*leading, spec.m // _rows(leading, spec), spec.n], spec.batch)
     likes = [_like(*each) for each in enumerate(operands)]
     spec, made, arguments, returned = import_epilogue(
@@ -156,10 +176,11 @@ def _find(
     )
     turned = {
         number
-        for number, each in enumerate(arguments, start=2)
+        for number, each in enumerate(arguments, start=1 + len(rights))
         if _is_column_major(_as_argument(operands, each))
     }
-    names = ("a", "b", *(f"operands[{each.number}]" for each in arguments))
+    of_b = ("b",) if len(rights) == 1 else ("b[0]", "b[1]")
+    names = ("a", *of_b, *(f"operands[{each.number}]" for each in arguments))
     source = LinalgText(spec.mlir_text(made), "matmul", names, column_major=frozenset(turned))
     bundle = cached_bundle(source, target, pipeline_of(spec, target, how))
     finish = [each._replace(value=None) for each in returned]  # keeps no graph
@@ -180,7 +201,9 @@ def _as_argument(operands: Sequence[Any], argument: Argument) -> Any:
     return turned.reshape(argument.shape)
 
 
-def _call(fused: Fused, left: Any, right: Any, operands: Sequence[Any], out: Any) -> Any:
+def _call(
+    fused: Fused, left: Any, rights: tuple[Any, ...], operands: Sequence[Any], out: Any
+) -> Any:
     spec, shape = fused.spec, list(fused.frame.shape)
     if out is not None and any(each.kind for each in fused.finish):
         raise OptionError("matmul: out must be None where a result is a reduction, got one")
@@ -190,7 +213,7 @@ def _call(fused: Fused, left: Any, right: Any, operands: Sequence[Any], out: Any
             raise OptionError(f"matmul: out must be {shape}, got {list(each.shape)}")
     stored = (
         left if spec.a_major == "k" else left.swapaxes(-1, -2),
-        right if spec.b_major == "k" else right.swapaxes(-1, -2),
+        *(each if spec.b_major == "k" else each.swapaxes(-1, -2) for each in rights),
     )
     arguments = (_as_argument(operands, each) for each in fused.arguments)
     whole, several = len(shape) == 2, len(spec.outputs) > 1

@@ -48,6 +48,9 @@ def matmul(
         and nothing is copied for that. Where both are stacks, their dims before the matrices must
         be the same, or those of one be 1 or missing: that matrix is shared, and not copied. Sizes
         may be 0: without K the product is 0.
+    b may be a pair of matrices [n, k], too, as the gate and the up of SwiGLU: then `epilogue` takes
+        the sums of both, `lambda gate, up: silu(gate) * up`, and one kernel makes both. Halves of
+        one weight are `(w[:n], w[n:])`; its alternating rows, `(w[0::2], w[1::2])`, are copied.
     out: [..., m, n], row-major or column-major, with gaps or without; it is written and returned.
         It may be one of `operands`. Without it a new one is made.
     out_dtype: "bf16", "f16", "f32", "f64", "s32", "e4m3", "e5m2" (too large a sum becomes the
@@ -74,6 +77,10 @@ def matmul(
         raise OptionError(f"matmul: {rule}, got {m!r}; leave it out")
     if epilogue is not None:
         return _fused(a, b, out, asked, epilogue, operands)
+    if isinstance(b, tuple | list):
+        raise OptionError(
+            "matmul: two b are for an epilogue of both sums, got none; pass epilogue="
+        )
     if len(operands):
         raise OptionError("matmul: operands are those of an epilogue, got none; pass epilogue=")
     if is_column_major(out):
@@ -105,7 +112,7 @@ def _fused(
     operands: Sequence[Any],
 ) -> Any:
     """The product and what the epilogue makes of it."""
-    from .fused import multiply_fused, must_be_two_steps, two_steps
+    from .fused import bs_of, multiply_fused, must_be_two_steps, two_steps
 
     if not callable(epilogue):
         got = type(epilogue).__name__
@@ -116,8 +123,8 @@ def _fused(
         return multiply_fused(a, b, out, how, epilogue, operands)
     options = {"target": target, "pipeline": pipeline, "preset": preset}
 
-    def sums(dtype: str) -> Any:
-        return matmul(a, b, out_dtype=dtype, **options)
+    def sums(dtype: str) -> list[Any]:
+        return [matmul(a, each, out_dtype=dtype, **options) for each in bs_of(b)]
 
     return _into(out, two_steps(sums, epilogue, operands, a, how.out_dtype))
 

@@ -93,7 +93,8 @@ def import_epilogue(
     from .aten_elements import Elements
 
     sums = TensorLike(frame.shape, torch_dtype(spec.acc_dtype))
-    graph = trace(function, [sums, *operands])
+    products = spec.products
+    graph = trace(function, [*[sums] * products, *operands])
     returned = _results(graph, frame)
     results = [each.value for each in returned]
     body = Elements(graph)
@@ -107,15 +108,19 @@ def import_epilogue(
     for result, dtype in zip(results, spec.outputs, strict=True):
         scalar = body.value(result, axes)
         names.append(body.converted(result, scalar, DTYPES[dtype].mlir).name)
-    _check_inputs(graph, body)
-    (acc,) = (body.uses[use].name for use in body.uses if use.number == 0)
-    uses = [use for use in body.uses if use.number]
-    arguments = [_argument(use, frame, operands[use.number - 1].shape) for use in uses]
+    _check_inputs(graph, body, products)
+    names_of = {use.number: body.uses[use].name for use in body.uses}
+    uses = [use for use in body.uses if use.number >= products]
+    arguments = [
+        _argument(use, use.number - products, frame, operands[use.number - products].shape)
+        for use in uses
+    ]
     read = [
         EpilogueOperand(body.uses[use].name, body.uses[use].type, _axes(use, frame), argument.shape)
         for use, argument in zip(uses, arguments, strict=True)
     ]
-    made = Epilogue(acc, tuple(read), tuple(body.lines), names[0], tuple(names[1:]), kinds)
+    acc, second = names_of[0], names_of[1] if products == 2 else ""
+    made = Epilogue(acc, tuple(read), tuple(body.lines), names[0], tuple(names[1:]), kinds, second)
     return spec, made, arguments, returned
 
 
@@ -185,14 +190,15 @@ def _stored_type(result: fx.Node) -> str:
     return found
 
 
-def _check_inputs(graph: fx.Graph, body: Elements) -> None:
+def _check_inputs(graph: fx.Graph, body: Elements, products: int) -> None:
     """The sums are read at their own element, and each operand is read."""
     for number in range(len(graph.find_nodes(op="placeholder"))):
         read = [use for use in body.uses if use.number == number]
         if not read:
-            what = f"operands[{number - 1}]" if number else "acc"
+            sums = "acc" if products == 1 else f"the sums of b[{number}]"
+            what = f"operands[{number - products}]" if number >= products else sums
             raise CompileError(f"epilogue: the function must read {what}, got one that does not")
-        if number == 0 and any(not _is_own(use.axes) for use in read):
+        if number < products and any(not _is_own(use.axes) for use in read):
             raise CompileError("epilogue: acc must be read at its own element, got it transposed")
 
 
@@ -200,7 +206,7 @@ def _is_own(axes: Sequence[int | None]) -> bool:
     return all(axis in (None, place) for place, axis in enumerate(axes))
 
 
-def _argument(use: Use, frame: Frame, shape: Sequence[int]) -> Argument:
+def _argument(use: Use, number: int, frame: Frame, shape: Sequence[int]) -> Argument:
     """The operand with its dims of one element gone and each group's as one."""
     dims = {axis: dim for dim, axis in enumerate(use.axes) if axis is not None}
     order: list[int] = []
@@ -209,13 +215,13 @@ def _argument(use: Use, frame: Frame, shape: Sequence[int]) -> Argument:
         long = [axis for axis in group if frame.shape[axis] != 1]
         found = [dims[axis] for axis in long if axis in dims]
         if found and len(found) != len(long):
-            rule = f"operands[{use.number - 1}] must have all of the product's dims {list(long)}"
+            rule = f"operands[{number}] must have all of the product's dims {list(long)}"
             raise CompileError(
                 f"epilogue: {rule} or none, got {list(shape)} for {list(frame.shape)}; expand it"
             )
         order += found
         sizes += [prod(shape[dim] for dim in found)] if found else []
-    return Argument(use.number - 1, tuple(order), tuple(sizes))
+    return Argument(number, tuple(order), tuple(sizes))
 
 
 def _axes(use: Use, frame: Frame) -> str:

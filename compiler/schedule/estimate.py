@@ -114,7 +114,7 @@ def _least_store_cycles(
 ) -> float:
     """The shortest that a tile's store can add; less where consumers could alternate."""
     m, n, _ = schedule.tile
-    store = m * n * problem.c_bytes / figures(target).tma_store_rate
+    store = m * n // problem.products * problem.c_bytes / figures(target).tma_store_rate
     if rounds == 1 or target.mma_warpgroups(m, n) != 1:
         return store
     return figures(target).second_share * min(steps, store)
@@ -300,7 +300,7 @@ def epilogue_cycles(problem: Problem, schedule: Schedule, target: Target) -> flo
         return _reduction_cycles(problem, schedule, target)
     rate = figures(target).tmem_rate
     read = m * n * 4 / rate if rate else 0
-    stored_bytes = m * n * problem.c_bytes
+    stored_bytes = m * n // problem.products * problem.c_bytes
     if schedule.staging is None:
         return read + stored_bytes / figures(target).direct_store_rate
     columns, buffers = schedule.staging
@@ -316,7 +316,13 @@ def _reduction_cycles(problem: Problem, schedule: Schedule, target: Target) -> f
     """Cycles in which a cluster writes its sums, meets, reads them and stores its part of C."""
     elements = schedule.tile[0] * schedule.tile[1]
     exchanged = elements * PARTIAL_BYTES / split_figures(target).rate
-    stored = elements * problem.c_bytes / schedule.split_k / figures(target).direct_store_rate
+    stored = (
+        elements
+        // problem.products
+        * problem.c_bytes
+        / schedule.split_k
+        / figures(target).direct_store_rate
+    )
     return split_figures(target).latency * schedule.split_k + exchanged + stored
 
 
@@ -325,7 +331,10 @@ def dram_bytes(problem: Problem, schedule: Schedule, target: Target) -> float:
 
     What several CTAs ask for before it is in L2 counts as more.
     """
-    once, c = _once_bytes(problem), problem.batch * problem.m * problem.n * problem.c_bytes
+    once, c = (
+        _once_bytes(problem),
+        problem.batch * problem.m * problem.n // problem.products * problem.c_bytes,
+    )
     operands = once - c
     if operands <= figures(target).l2_size:
         return once + figures(target).asked_again * _shared_bytes(problem, schedule)
@@ -348,7 +357,10 @@ def _early_us(problem: Problem, schedule: Schedule, target: Target) -> float:
 
 def least_dram_bytes(problem: Problem, schedule: Schedule, target: Target) -> float:
     """No order of the tiles moves less: waves of tiles that make up a square."""
-    once, c = _once_bytes(problem), problem.batch * problem.m * problem.n * problem.c_bytes
+    once, c = (
+        _once_bytes(problem),
+        problem.batch * problem.m * problem.n // problem.products * problem.c_bytes,
+    )
     if once - c <= figures(target).l2_size:
         return once
     m, n, _ = schedule.tile
@@ -367,4 +379,4 @@ def _shared_bytes(problem: Problem, schedule: Schedule) -> int:
 
 def _once_bytes(problem: Problem) -> int:
     operands = (problem.m + problem.n) * problem.k * problem.element_bytes
-    return problem.batch * (operands + problem.m * problem.n * problem.c_bytes)
+    return problem.batch * (operands + problem.m * problem.n // problem.products * problem.c_bytes)

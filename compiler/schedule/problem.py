@@ -134,6 +134,7 @@ class Problem:
     leading: tuple[int, int, int] = (0, 0, 0)
     steps: tuple[int, int, int] = (0, 0, 0)
     neighbours: int = 0
+    products: int = 1
 
     @staticmethod
     def of(spec: MatmulSpec, target: Target) -> Problem:
@@ -148,7 +149,7 @@ class Problem:
         groups = max(1, spec.groups)
         return Problem(
             -(-spec.m // groups),
-            spec.n,
+            spec.products * spec.n,
             spec.k,
             dtype.bytes,
             dtype.k_per_mma,
@@ -163,6 +164,7 @@ class Problem:
             (spec.lda, spec.ldb, spec.ldc),
             (spec.stride_a, spec.stride_b, spec.stride_c),
             spec.neighbours,
+            spec.products,
         )
 
     def pitch_bytes(self, tensor: str) -> tuple[int, int]:
@@ -186,7 +188,7 @@ class Problem:
         """(rows, elements of each) as the tensor is stored."""
         m = max(2, self.m) if self.dynamic_m else self.m
         if tensor == "c":
-            return m, self.n
+            return m, self.n // self.products
         mn, major = (m, self.a_major) if tensor == "a" else (self.n, self.b_major)
         return (mn, self.k) if major == "k" else (self.k, mn)
 

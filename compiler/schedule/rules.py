@@ -46,6 +46,7 @@ def mma_shape(problem: Problem, schedule: Schedule, target: Target) -> str | Non
     return (
         legality.tile_rows(target, m)
         or legality.tile_columns(target, m, n)
+        or (legality.dual_tile(target, m, n) if problem.products == 2 else None)
         or legality.tile_depth(target, k, problem.k_per_mma, f"{problem.element_bytes}-byte types")
     )
 
@@ -77,7 +78,8 @@ def pair_shape(problem: Problem, schedule: Schedule, target: Target) -> str | No
     m, n, _ = schedule.tile
     if not schedule.pair:
         return None
-    return legality.pair_tile(target, m, n) or legality.pair_cluster(schedule.cluster)
+    dual = legality.dual_pair(target, m, n) if problem.products == 2 else None
+    return legality.pair_tile(target, m, n) or dual or legality.pair_cluster(schedule.cluster)
 
 
 def cluster_size(problem: Problem, schedule: Schedule, target: Target) -> str | None:
@@ -206,6 +208,7 @@ def staged_store(problem: Problem, schedule: Schedule, target: Target) -> str | 
         return "threads store the rows of a group, which end anywhere"
     columns, _ = schedule.staging
     m, n, _ = schedule.tile
+    n //= problem.products
     broken = (
         legality.stored_rows(problem.contiguous("c") * problem.c_bytes)
         or legality.row_pitch(target, *problem.pitch_bytes("c"))

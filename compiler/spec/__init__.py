@@ -19,6 +19,7 @@ from ...dialects.dtypes import (
     size_refusal,
 )
 from ...dialects.errors import OptionError
+from .dual_text import dual_text
 from .epilogue import Epilogue
 from .grouped import grouped_refusal, grouped_text
 from .memory import Stored
@@ -31,6 +32,7 @@ OF_BATCHES = ("batch", "a_stacked", "b_stacked")
 OF_OUTPUTS = ("further", "neighbours")
 OF_SCALES = ("scale_layout",)
 OF_GROUPS = ("groups",)
+OF_PRODUCTS = ("products",)
 ROWS_HINT = 4096
 """The M that a schedule is chosen for where only the launch says one."""
 ANY = "?"
@@ -63,6 +65,8 @@ class MatmulSpec:
     element of an output; tiles are whole such groups.
     With `groups` the rows of A and C are cut into as many, by offsets that the kernel takes, and B
     is a stack with a matrix for each.
+    With two `products` the kernel takes a second B, as the first, and C is made of A's products
+    with both: one times the other, unless an epilogue makes it.
 
     A and B of `SCALED_FORMATS`, such as mxfp8, have block scales beside them: values are elements
     times scales. `scale_layout` is how they lie, "blocked" or "linear". Raises `OptionError` if the
@@ -92,6 +96,7 @@ class MatmulSpec:
     stride_a: int = 0
     stride_b: int = 0
     stride_c: int = 0
+    products: int = 1
 
     @staticmethod
     def of_type(m: int, n: int, k: int, dtype: str) -> MatmulSpec:
@@ -127,6 +132,7 @@ class MatmulSpec:
             raise OptionError(f"spec: {broken}")
         if self.dynamic_m:
             self._check_dynamic()
+        self._check_products()
         if self.is_scaled:
             self._check_scales()
         self._check_memory()
@@ -136,6 +142,16 @@ class MatmulSpec:
     def is_scaled(self) -> bool:
         """Whether A and B have block scales."""
         return self.a_dtype in SCALED_FORMATS
+
+    def _check_products(self) -> None:
+        """Of which types and forms a kernel adds up two products."""
+        if self.products not in (1, 2):
+            raise OptionError(f"spec: products must be 1 or 2, got {self.products!r}")
+        wanted = {"groups": 0, "is_scaled": False, "dynamic_m": False, "acc_dtype": "f32"}
+        for name, value in wanted.items():
+            if self.products == 2 and getattr(self, name) != value:
+                rule = f"two products must come with {name.removeprefix('is_')} = {value!r}"
+                raise OptionError(f"spec: {rule}, got {getattr(self, name)!r}; multiply twice")
 
     def _check_dynamic(self) -> None:
         """Of which products a kernel takes any M."""
@@ -258,6 +274,8 @@ class MatmulSpec:
             found["offsets"] = "s32", (self.groups,)
         for name, shape in scale_shapes(self).items():
             found[name] = SCALED_FORMATS[self.a_dtype].scale, shape
+        if self.products == 2:
+            found["b2"] = found["b"]
         further = {f"c{n}": (dtype, c[1]) for n, dtype in enumerate(self.further, 1)}
         return {**found, "c": c, **further}
 
@@ -271,6 +289,7 @@ class MatmulSpec:
             *(OF_OUTPUTS if not self.further else ()),
             *(OF_SCALES if self.scale_layout == BLOCKED else ()),
             *(OF_GROUPS if not self.groups else ()),
+            *(OF_PRODUCTS if self.products == 1 else ()),
             *(() if self.dynamic_m else ("dynamic_m",)),
             *(name for name in OF_GAPS if not found[name]),
         ]
@@ -294,6 +313,8 @@ class MatmulSpec:
             return product_text(self, epilogue)
         if self.groups:
             return self._grouped_text(epilogue)
+        if self.products == 2:
+            return dual_text(self, epilogue)
         shapes: dict[str, Any] = dict(self.shapes())
         rows, empty = "", ""
         if self.dynamic_m:

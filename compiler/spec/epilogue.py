@@ -32,6 +32,7 @@ class Epilogue:
     `sum` and `result` are the names of the first and the last scalar; `further` are those of the
     elements of further outputs. `reductions` says of each of these by what it is reduced over
     neighbours in a row, "" of one that is not; without it none is.
+    `second` is the name of the sum of a second product.
     """
 
     sum: str
@@ -40,6 +41,7 @@ class Epilogue:
     result: str
     further: tuple[str, ...] = ()
     reductions: tuple[str, ...] = ()
+    second: str = ""
 
     def arguments(self) -> list[str]:
         """The arguments of the function, after those of the product."""
@@ -106,7 +108,8 @@ class Epilogue:
         ]
         last = f'"tile.yield"({self.result}) : ({c}) -> ()'
         lines = [*reads, *self.lines, *kept, last]
-        return f"^bb0({self.sum}: {sums}):\n    " + "\n    ".join(lines)
+        taken = ", ".join(f"{name}: {sums}" for name in (self.sum, self.second) if name)
+        return f"^bb0({taken}):\n    " + "\n    ".join(lines)
 
 
 def _map(all_axes: str, axes: str) -> str:

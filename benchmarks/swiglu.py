@@ -1,0 +1,160 @@
+"""How fast silu(x·Gᵀ) * (x·Uᵀ) is in one kernel, beside two kernels, torch and Inductor.
+
+    python benchmarks/swiglu.py compile FOLDER [--target sm_90a] [--shapes 8192x14336x4096,…]
+    python benchmarks/swiglu.py run FOLDER [--rounds 15] [--json PATH] [--no-inductor]
+
+`compile` needs no GPU, but torch to trace the epilogue. It writes FOLDER/MxNxK.VARIANT.zip: one
+kernel by each of the schedules below, where "chosen" is the compiler's, and the plain product of
+"two", which is launched for G and for U. `run` needs no compiler: `runtime` importable as
+tilewright.runtime, torch, numpy and cuda-python. Outputs are compared with torch's in float32
+first. Each contender is captured in a CUDA graph of several calls; contenders take turns, and times
+are medians. TFLOP/s count both products.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from grouped import captured, timed
+
+SHAPES = ("8192x14336x4096", "8192x8192x8192", "4096x11008x4096", "512x14336x4096")
+STATIC = "warp-specialization,persistence{order=grouped group=8}"
+HEAD = "tma-insertion{box=3d},swizzle-selection,epilogue-staging{columns=32 buffers=2}"
+VARIANTS = {
+    "chosen": None,
+    "128x256": f"tiling{{tile=128x256x64}},{HEAD},pipelining{{stages=4}},{STATIC}",
+    "128x256-2x1": f"tiling{{tile=128x256x64}},{HEAD},clustering{{shape=2x1 pair=false}},"
+    f"pipelining{{stages=4}},{STATIC}",
+    "256x128": f"tiling{{tile=256x128x64}},{HEAD},clustering{{shape=2x1 pair=false}},"
+    f"pipelining{{stages=4}},{STATIC}",
+    "ping-pong": f"tiling{{tile=128x128x64}},{HEAD},pipelining{{stages=5}},{STATIC},ping-pong",
+    "ping-pong-64x256": f"tiling{{tile=64x256x64}},{HEAD},pipelining{{stages=4}},{STATIC},"
+    "ping-pong",
+}
+TWO = "two"
+
+
+def main() -> int:
+    options = parse_options()
+    return compile_all(options) if options.what == "compile" else run_all(options)
+
+
+def parse_options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("what", choices=("compile", "run"))
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--target", default="sm_90a", help="chip (default sm_90a)")
+    parser.add_argument("--shapes", default=",".join(SHAPES), help="MxNxK,… of one product")
+    parser.add_argument("--rounds", type=int, default=15, help="graphs a contender (default 15)")
+    parser.add_argument("--json", type=Path, metavar="PATH", help="also write everything here")
+    parser.add_argument("--no-inductor", action="store_true", help="leave torch.compile out")
+    return parser.parse_args()
+
+
+def swiglu(gate: Any, up: Any) -> Any:
+    """The epilogue."""
+    import torch
+
+    return torch.nn.functional.silu(gate) * up
+
+
+def compile_all(options: argparse.Namespace) -> int:
+    """The bundles of all shapes and variants; 1 where one is refused."""
+    from tilewright.compiler.bundle_writer import as_bundle
+    from tilewright.compiler.driver import compile_matmul
+    from tilewright.compiler.importers.epilogue_function import Frame, import_epilogue
+    from tilewright.compiler.importers.linalg_text import LinalgText
+    from tilewright.compiler.spec import MatmulSpec
+    from tilewright.dialects.errors import CompileError
+
+    options.folder.mkdir(parents=True, exist_ok=True)
+    failed = 0
+    for shape in options.shapes.split(","):
+        m, n, k = map(int, shape.split("x"))
+        spec = MatmulSpec(m, n, k, products=2)
+        spec, epilogue, _ = import_epilogue(spec, Frame.of([m, n], 0), swiglu, [])
+        source = LinalgText(spec.mlir_text(epilogue), "swiglu", ("a", "g", "u"))
+        sources = {name: (source, pipeline) for name, pipeline in VARIANTS.items()}
+        sources[TWO] = MatmulSpec(m, n, k), None
+        for name, (each, pipeline) in sources.items():
+            try:
+                compiled = compile_matmul(each, target=options.target, pipeline=pipeline)
+            except CompileError as error:
+                print(f"{shape}.{name:20} {error}", file=sys.stderr)
+                failed = 1
+                continue
+            as_bundle(compiled, options.folder / f"{shape}.{name}.zip")
+            print(f"{shape}.{name:20} {compiled.pipeline}", file=sys.stderr)
+    return failed
+
+
+def run_all(options: argparse.Namespace) -> int:
+    """A table of times for each shape."""
+    from tilewright.runtime import load
+
+    found: dict[str, dict[str, Any]] = {}
+    for path in sorted(options.folder.glob("*.zip")):
+        shape, _, name = path.stem.partition(".")
+        found.setdefault(shape, {})[name] = load(path)
+    rows = [row for shape, kernels in found.items() for row in measure(shape, kernels, options)]
+    if options.json:
+        options.json.write_text(json.dumps(rows, indent=1))
+    return 0 if all(row["right"] for row in rows) else 1
+
+
+def measure(shape: str, kernels: dict[str, Any], options: argparse.Namespace) -> list[Any]:
+    """Compare every contender with torch in float32, then time all."""
+    import torch
+
+    m, n, k = map(int, shape.split("x"))
+    torch.manual_seed(0)
+    x = torch.randn(m, k, device="cuda", dtype=torch.bfloat16)
+    g, u = (torch.randn(n, k, device="cuda", dtype=torch.bfloat16) / k**0.5 for _ in "gu")
+    wanted = swiglu(x.float() @ g.float().T, x.float() @ u.float().T)
+    calls = contenders(kernels, (x, g, u), not options.no_inductor)
+    right = {}
+    for name, call in calls.items():
+        error = (call().float() - wanted).abs().max().item() / wanted.abs().max().item()
+        right[name] = error < 2**-6
+    times = timed({name: captured(call) for name, call in calls.items()}, options.rounds)
+    operations, rows = 4 * m * n * k, []
+    for name, us in sorted(times.items(), key=lambda pair: pair[1]):
+        tera, against = operations / us / 1e6, times["eager"] / us
+        mark = "" if right[name] else "  WRONG"
+        print(f"{shape:18} {name:18} {us:9.1f} us {tera:7.1f} TF {against:6.3f}x{mark}")
+        row = {"shape": shape, "name": name, "us": us, "tflops": tera}
+        rows.append(row | {"against_eager": against, "right": right[name]})
+    return rows
+
+
+def contenders(
+    kernels: dict[str, Any], operands: tuple[Any, Any, Any], inductor: bool
+) -> dict[str, Callable[[], Any]]:
+    """One kernel of each schedule, two of ours and an elementwise one, torch, and Inductor."""
+    import torch
+
+    x, g, u = operands
+    linear = torch.nn.functional.linear
+
+    def torchs(x: Any, g: Any, u: Any) -> Any:
+        return swiglu(linear(x, g), linear(x, u))
+
+    found: dict[str, Callable[[], Any]] = {"eager": lambda: torchs(x, g, u)}
+    if inductor:
+        compiled = torch.compile(torchs, mode="max-autotune-no-cudagraphs")
+        found["inductor"] = lambda: compiled(x, g, u)
+    for name, kernel in kernels.items():
+        if name == TWO:
+            found[name] = lambda kernel=kernel: swiglu(kernel(x, g), kernel(x, u))
+        else:
+            found[name] = lambda kernel=kernel: kernel(x, g, u)
+    return found
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,65 @@
+"""Two products of one A by `tilewright.matmul`, against torch; and what is refused."""
+
+import re
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch.testing import assert_close
+
+import tilewright
+from tilewright.compiler.driver import choose_pipeline
+from tilewright.compiler.spec import MatmulSpec
+from tilewright.dialects.errors import OptionError
+
+
+def swiglu(gate, up):
+    return F.silu(gate) * up
+
+
+def operands(*shapes):
+    draw = torch.Generator().manual_seed(3)
+    return [torch.randn(shape, generator=draw).bfloat16() for shape in shapes]
+
+
+def expected(a, g, u):
+    return swiglu(a.float() @ g.float().mT, a.float() @ u.float().mT).bfloat16()
+
+
+def test_gate_and_up_are_one_kernel_of_any_leading_dims():
+    a, w = operands((2, 40, 64), (48, 64))
+    g, u = w[:24], w[24:]
+    c = tilewright.matmul(a, (g, u), epilogue=swiglu, target="sm_90a")
+    assert_close(c, expected(a, g, u), rtol=1e-2, atol=1e-5)
+
+
+def test_gradients_are_those_of_two_products():
+    a, g, u = operands((24, 64), (16, 64), (16, 64))
+    leaves = [each.float().requires_grad_() for each in (a, g, u)]
+    swiglu(leaves[0] @ leaves[1].T, leaves[0] @ leaves[2].T).sum().backward()
+    ours = [each.clone().requires_grad_() for each in (a, g, u)]
+    tilewright.matmul(ours[0], ours[1:], epilogue=swiglu, target="sm_90a").sum().backward()
+    for got, wanted in zip(ours, leaves, strict=True):
+        assert_close(got.grad.float(), wanted.grad, rtol=2e-2, atol=0.5)
+
+
+@pytest.mark.parametrize(
+    ("b", "epilogue", "message"),
+    [
+        ([(16, 64), (16, 64)], None, "two b are for an epilogue of both sums"),
+        ([(16, 64), (8, 64)], swiglu, "two b must be matrices of one shape and type"),
+        ([(16, 64)] * 3, swiglu, "b must be one tensor or two, got 3"),
+    ],
+)
+def test_what_is_no_pair_is_refused(b, epilogue, message):
+    a, *bs = operands((24, 64), *b)
+    with pytest.raises(OptionError, match=message):
+        tilewright.matmul(a, tuple(bs), epilogue=epilogue)
+
+
+@pytest.mark.parametrize("target", ["sm_90a", "sm_100a"])
+def test_the_default_schedule_counts_the_columns_of_both(target):
+    """Each product has half of a tile, which would leave a tensor core idle if it were small."""
+    pipeline = choose_pipeline(MatmulSpec(4096, 4096, 4096, products=2), target)
+    m, n, _ = re.match(r"tiling{tile=(\d+)x(\d+)x(\d+)}", pipeline).groups()
+    assert int(m) >= 128 and int(n) >= 128
