@@ -83,6 +83,16 @@ def cases(target: str) -> Iterator[Case]:
     yield from _stacks(target)
     yield from _outputs()
     yield from _groups()
+    yield from _duals()
+
+
+def _duals() -> Iterator[Case]:
+    """Two products of one A: every prefix, and the default schedule; `dual-` in their names."""
+    for prefix, (a, b) in zip(PREFIXES, itertools.cycle(LAYOUTS), strict=False):
+        spec = MatmulSpec(*SHAPE, a_major=a, b_major=b, products=2)
+        yield Case("duals", f"dual-{a}{b}-{prefix}", spec, DEFAULT_PIPELINE, prefix)
+    for shape in (*ODD_SHAPES[1:], SHAPE):
+        yield Case("duals", f"dual-chosen-{_joined(shape)}", MatmulSpec(*shape, products=2))
 
 
 def _groups() -> Iterator[Case]:
