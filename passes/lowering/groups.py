@@ -60,7 +60,7 @@ def _walk(op: GroupOp | GroupTilesOp, count: int, step: Step) -> Values:
         if groups % every:  # the last one again has no rows
             numbers = [arith.minui(each, build.constant(groups - 1)) for each in numbers]
         offsets = [_offset(op, each) for each in numbers]
-        values: Values = [*loop.inner_iter_args]
+        values: Values = list[ir.Value](loop.inner_iter_args)
         for number, offset in zip(numbers, offsets, strict=True):
             end = arith.maxsi(offset, values[0])
             end = arith.minsi(end, build.constant(op.extent.value))
