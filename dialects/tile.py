@@ -28,9 +28,9 @@
     tile.split_rank   which part of K this CTA sums: its place in a cluster that shares a tile
     tile.reduced_store  view[i*M + r, j*N + c] = f(sum of the cluster's acc[r,c], in rank order)
     tile.write_unit   buffer[row, column + c] = outputs[c] of tile.apply_epilogue, also
-                      tile.write_matrices, and tile.tma_store or tile.store_piece from there: what a
-                      staged store is once written out, by tile.await_sums, tile.staging_buffer
-                      and tile.next_buffer
+                      tile.write_matrices, and tile.tma_store, or tile.part_place and
+                      tile.write_words, from there: what a staged store is once written out, by
+                      tile.await_sums, tile.staging_buffer and tile.next_buffer
     tile.load_boxes   tile.tma_load with its barrier; tile.multicast_boxes likewise
     tile.clear_unit   16 bytes of a slot's tile that no copy fills
     tile.batch        (batch, row): the matrix of a stack, and the M tile in it, of a place along M

@@ -1,5 +1,6 @@
 """Ops of `tile` that a store through shared memory is made of, once its loop is written out."""
 
+import math
 from typing import Any
 
 from .integer_types import I32
@@ -9,11 +10,15 @@ from .tile_types import (
     SmemType,
     TensorMapType,
     Tile,
-    integers_of,
+    element_bytes,
+    extent_of,
 )
-from .verify import refuse, verify_stored_to
+from .verify import refuse
 
 WHOLES = ("none", "i", "j", "ij")
+WORD_BYTES = 4
+WORDS_BYTES = (1, 2, 4, 8, 16)
+"""What one load or store of a thread can move."""
 
 
 class AwaitSumsOp(Tile.Operation, name="await_sums"):
@@ -67,29 +72,56 @@ class TmaStoreOp(Tile.Operation, name="tma_store"):
         return True
 
 
-class StorePieceOp(Tile.Operation, name="store_piece"):
-    """`view[i*M + r, j*N + start + c] = buffer[r, c]` by all threads, dropped outside the view.
+class PartPlaceOp(Tile.Operation, name="part_place"):
+    """`place`: the byte of shared memory where the `part`-th `bytes` of a row of the buffer lie."""
 
-    M and N are those of a tile of C, `extents`; `whole` names those of i and j whose tiles all lie
-    inside the view. Neighbouring threads store neighbouring units of a row.
-    """
-
-    to: ext.Operand[ir.MemRefType]
     buffer: ext.Operand[SmemType]
-    i: ext.Operand[ir.IndexType]
-    j: ext.Operand[ir.IndexType]
-    start: ext.Operand[I32]
-    extents: ir.ArrayAttr
-    whole: ir.StringAttr
+    row: ext.Operand[I32]
+    part: ext.Operand[I32]
+    bytes: ir.IntegerAttr
+    place: ext.Result[I32] = ext.infer_result()
 
     def verify_invariants(self) -> bool:
-        if self.whole.value not in WHOLES:
-            return refuse(self, f"whole must be one of {WHOLES}, got {self.whole.value!r}")
-        layout, extents = self.buffer.type.layout, integers_of(self.extents)
-        if len(extents) != 2 or layout.mn != extents[0] or extents[1] % layout.k:
-            got = f"{layout} of {extents}"
-            return refuse(self, f"the buffer must hold the rows of a piece of a tile, got {got}")
-        if self.buffer.type.element != self.to.type.element_type:
-            got = f"{self.buffer.type.element} for {self.to.type.element_type}"
-            return refuse(self, f"the buffer must hold elements of the view, got {got}")
-        return verify_stored_to(self)
+        layout, size = self.buffer.type.layout, self.bytes.value
+        row = layout.contiguous * layout.element_bytes
+        fits = size in WORDS_BYTES and row % size == 0
+        return fits or refuse(
+            self, f"bytes must be one of {WORDS_BYTES} that divides the {row} of a row, got {size}"
+        )
+
+
+class WriteWordsOp(Tile.Operation, name="write_words"):
+    """`view[row, column + c] = words[c]`, where words hold elements of the view."""
+
+    words: ext.Operand[Any]
+    view: ext.Operand[ir.MemRefType]
+    row: ext.Operand[I32]
+    column: ext.Operand[I32]
+
+    def verify_invariants(self) -> bool:
+        words, row = self.words.type, row_bytes(self.view.type)
+        size = bytes_of_words(words)
+        fits = size in WORDS_BYTES and row % size == 0
+        return fits or refuse(
+            self,
+            f"words must be integers of {WORDS_BYTES} bytes together, and divide the {row} of a "
+            f"row, got {words}",
+        )
+
+
+def words_of(size: int) -> ir.VectorType:
+    """So many bytes as words of 32 bits, or as one word of fewer."""
+    word = min(size, WORD_BYTES)
+    return ir.VectorType.get([size // word], ir.IntegerType.get_signless(8 * word))
+
+
+def bytes_of_words(words: ir.Type) -> int:
+    """Bytes of a vector of integers; 0 of another type."""
+    if not isinstance(words, ir.VectorType) or not isinstance(words.element_type, ir.IntegerType):
+        return 0
+    return math.prod(words.shape) * words.element_type.width // 8
+
+
+def row_bytes(view: ir.MemRefType) -> int:
+    """Bytes of a row of a view."""
+    return extent_of(view, view.rank - 1) * element_bytes(view.element_type)

@@ -81,6 +81,11 @@ def steps_of(stack: Any) -> tuple[int, int]:
     return stack.type.shape[0], strides[0] * bits_of(stack.type.element_type) // 8
 
 
+def row_pitch(view: ir.Value[ir.MemRefType]) -> int:
+    """Elements from a row of a matrix to the next."""
+    return view.type.get_strides_and_offset()[0][0]
+
+
 def step_bytes(view: ir.Value) -> int:
     """Bytes from a matrix to the next of its stack, 0 where the view is none of one.
 

@@ -36,7 +36,7 @@ from ..dialects.sm_memory import (
 )
 from ..dialects.target import Target
 from ..dialects.tile import AccumulatorOp, KernelOp, LoadOp
-from ..dialects.tile_stores import StorePieceOp
+from ..dialects.tile_stores import AwaitSumsOp, WriteWordsOp
 from .base import operations, refused, target_of, walk
 from .rings import lies_in_operands
 
@@ -118,9 +118,9 @@ def _lies_in_operands(memory: SlotMemoryOp) -> bool:
     if not all(isinstance(ring, StagingOp) for ring in rings):
         return False
     kernel = memory.operation.parent
-    stores = walk(kernel.opview, StorePieceOp)
-    stand = [store.operation.parent == kernel for store in stores]
-    return (bool(stand) and all(stand)) or any(lies_in_operands(ring.ring) for ring in rings)
+    stand = [op.operation.parent == kernel for op in walk(kernel.opview, AwaitSumsOp)]
+    by_threads = bool(walk(kernel.opview, WriteWordsOp))
+    return (by_threads and all(stand)) or any(lies_in_operands(ring.ring) for ring in rings)
 
 
 def _ranges(planned: list[Any]) -> list[tuple[int, int, Any]]:

@@ -4,32 +4,63 @@
                                     sm.named_barrier
                               →     of each buffer: its sums through f (`expand_writes`)
                                     sm.named_barrier
-                                    of each buffer: tile.store_piece %c, %buffer, start
+                                    of each buffer, some parts of its rows at a time:
+                                      %words = llvm.load (tile.part_place %buffer, row, part)
+                                      if they lie in c: tile.write_words %words, %c, row, column
 
 All meet before the first write, too: the buffers may lie where operands lay that others still read,
-and hold pieces that others still store.
+and hold pieces that others still store. Neighbours take neighbouring parts of a row, so that a warp
+stores whole rows of the piece. A thread's loads are under way together.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from ..dialects.mlir import ir
+from ..dialects.mlir import ir, llvm
+from ..dialects.sm_types import attribute_of
 from ..dialects.target import Target
 from ..dialects.tile import KernelOp, StagedStoreOp
 from ..dialects.tile_stores import (
     NextBufferOp,
+    PartPlaceOp,
     StagingBufferOp,
-    StorePieceOp,
+    WriteWordsOp,
+    words_of,
 )
-from ..dialects.tile_types import integers
+from ..dialects.tile_types import element_bytes
 from ..dialects.verify import tile_of_c
-from .build import constant
-from .expand_rows import awaited
+from .batches import row_pitch, step_bytes
+from .build import as_i32, both, constant, less, shared_at, when
+from .copy_width import UNIT_BYTES
+from .expand_rows import Height, awaited, rows_of_store
 from .expand_writes import Piece
+from .parts import PARTS_MAX, parts_of
 from .team import Team
+from .whole import lies_inside
+
+
+@dataclass(frozen=True)
+class Edges:
+    """Rows and columns of C that a tile may hang over; None where none does."""
+
+    rows: Height
+    columns: int | None
+
+    @staticmethod
+    def of(kernel: KernelOp, store: StagedStoreOp) -> Edges:
+        """Those of a store to a view."""
+        columns = None if lies_inside(kernel, store, "j") else store.to.type.shape[1]
+        return Edges(rows_of_store(kernel, store), columns)
+
+    def inside(self, row: ir.Value, column: ir.Value) -> ir.Value | None:
+        """Whether a place is inside; None where all are."""
+        below = None if self.rows is None else less(row, self.rows)
+        return both(below, None if self.columns is None else less(column, self.columns))
 
 
 def stored_by_threads(store: StagedStoreOp) -> bool:
@@ -43,21 +74,21 @@ def expand_pieces(kernel: KernelOp, store: StagedStoreOp, target: Target) -> int
     columns = ring.tiles[0].layout.k
     starts = range(0, n, columns)
     with ir.InsertionPoint(store), store.location:
-        sums = awaited(store)
+        sums, edges = awaited(store), Edges.of(kernel, store)
         for first in range(0, len(starts), ring.stages):
             piece = partial(Piece, kernel, target, store, sums)
-            _batch(store, piece, starts[first : first + ring.stages])
+            _batch(store, piece, edges, starts[first : first + ring.stages])
     store.operation.erase()
     return len(starts)
 
 
-def _batch(store: StagedStoreOp, piece: Callable[..., Piece], starts: range) -> None:
+def _batch(store: StagedStoreOp, piece: Callable[..., Piece], edges: Edges, starts: range) -> None:
     """Pieces that go through the buffers together."""
     team = Team.of(store)
     team.meet()
     _in_turn(store, starts, lambda buffer, start: piece(buffer, start).write())
     team.meet()
-    _in_turn(store, starts, lambda buffer, start: _store_piece(store, buffer, start))
+    _in_turn(store, starts, lambda buffer, start: _store(store, edges, buffer, start))
 
 
 def _in_turn(store: StagedStoreOp, starts: range, do: Callable[[ir.Value, ir.Value], None]) -> None:
@@ -70,10 +101,27 @@ def _in_turn(store: StagedStoreOp, starts: range, do: Callable[[ir.Value, ir.Val
         NextBufferOp(staging=ring)
 
 
-def _store_piece(store: StagedStoreOp, buffer: ir.Value, start: ir.Value) -> None:
-    extents, whole = integers(list(tile_of_c(store))), ir.StringAttr.get("none")
-    StorePieceOp(buffer=buffer, start=start, extents=extents, whole=whole, **_place(store))
+def _store(store: StagedStoreOp, edges: Edges, buffer: Any, start: ir.Value) -> None:
+    """Several parts of the buffer at a time: their loads, then their stores."""
+    layout, size, (m, n) = buffer.type.layout, stored_bytes(store), tile_of_c(store)
+    first_row, first_column = as_i32(store.i) * m, as_i32(store.j) * n + start
+    words, width = words_of(size), size // layout.element_bytes
+    with parts_of(Team.of(store), layout, size, PARTS_MAX) as parts:
+        places = [
+            PartPlaceOp(buffer=buffer, row=row, part=part, bytes=attribute_of(size)).place
+            for row, part in parts
+        ]
+        pointers = [shared_at(place) for place in places]
+        read = [llvm.load(words, pointer, alignment=size) for pointer in pointers]
+        for (row, part), values in zip(parts, read, strict=True):
+            at = {"row": first_row + row, "column": first_column + part * width}
+            with when(edges.inside(**at)):
+                WriteWordsOp(words=values, view=store.to, **at)
 
 
-def _place(store: StagedStoreOp) -> dict[str, Any]:
-    return {"to": store.to, "i": store.i, "j": store.j}
+def stored_bytes(store: StagedStoreOp) -> int:
+    """Bytes of one store: up to 16, of which a row of C, the way to the next and a row of the piece
+    are whole numbers."""
+    item, piece = element_bytes(store.to.type.element_type), store.staging.type.tiles[0].layout
+    lengths = (store.to.type.shape[1], row_pitch(store.to), piece.k)
+    return math.gcd(UNIT_BYTES, *(length * item for length in lengths), step_bytes(store.to))

@@ -52,7 +52,7 @@ from .places import ATOM_M, PAIR, PAIR_EVERY, ROWS_APART
 from .plan import cluster_of
 from .tmem_reads import TmemRead, store_read
 from .warp_grids import warp_tile
-from .whole import lies_inside
+from .whole import lies_inside, view_of
 
 
 @dataclass(frozen=True)
@@ -123,12 +123,13 @@ def expand_store(
     store.operation.erase()
 
 
-def rows_of_store(kernel: KernelOp, store: StoreOp) -> Height:
+def rows_of_store(kernel: KernelOp, store: StoreOp | StagedStoreOp) -> Height:
     """Rows of C that a tile may lie outside of, those of its group if it has one; None for none."""
-    rows = rows_of_group(store.view)
+    view = view_of(store)
+    rows = rows_of_group(view)
     if rows is not None:
         return as_i32(rows.count)
-    return None if lies_inside(kernel, store, "i") else rows_of(store.view)
+    return None if lies_inside(kernel, store, "i") else rows_of(view)
 
 
 def store_columns(kernel: KernelOp, store: StoreOp, height: Height) -> None:

@@ -15,7 +15,6 @@ from typing import Any
 from ..dialects.mlir import ir
 from ..dialects.tile import CopyOp, KernelOp, StagedStoreOp
 from ..dialects.tile_pieces import ApplyEpilogueOp
-from ..dialects.tile_stores import StorePieceOp
 from ..dialects.tile_threads import WriteRowOp
 from ..dialects.tile_types import DYNAMIC, extent_of, integers_of, stored_extents
 from ..dialects.verify import tile_of_c
@@ -27,7 +26,7 @@ from .indices import linear_form, span
 WHOLE = "whole"
 INDICES = ("i", "j")
 CAST = "arith.index_cast"
-WHOLE_OPS = CopyOp | ApplyEpilogueOp | StorePieceOp | WriteRowOp
+WHOLE_OPS = CopyOp | ApplyEpilogueOp | WriteRowOp
 
 
 def say_whole(kernel: KernelOp) -> None:
@@ -94,10 +93,10 @@ def axis_of(op: Any, name: str) -> Axis | None:
         if layout.is_of_scales:  # of atoms each is compared
             return None
         view, tile = _extents(op.view), (layout.mn, layout.k)
-    elif isinstance(op, ApplyEpilogueOp | StorePieceOp):
+    elif isinstance(op, ApplyEpilogueOp):
         view, tile = stored_extents(op.to.type), integers_of(op.extents)
     else:
-        view, tile = _extents(op.view), tile_of_c(op)
+        view, tile = stored_extents(view_of(op).type), tile_of_c(op)
     return Axis(getattr(op, name), view[number], tile[number])
 
 
@@ -106,8 +105,12 @@ def _extents(view: ir.Value) -> tuple[int, int]:
 
 
 def _is_of_group(op: Any) -> bool:
-    view = op.to if isinstance(op, ApplyEpilogueOp | StorePieceOp | StagedStoreOp) else op.view
-    return rows_of_group(view) is not None
+    return rows_of_group(view_of(op)) is not None
+
+
+def view_of(op: Any) -> ir.Value:
+    """The view, or the map of it, that an op copies from or stores to."""
+    return op.to if isinstance(op, ApplyEpilogueOp | StagedStoreOp) else op.view
 
 
 def _columns_of(op: WriteRowOp) -> Axis | None:

@@ -8,9 +8,6 @@ before it stores the first, so that their latencies overlap.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 from ...dialects.layout import BLOCKED, LINEAR, TileLayout
 from ...dialects.mlir import ir, llvm
 from ...dialects.sm_memory import TileMemoryOp
@@ -19,15 +16,12 @@ from ...dialects.tile_types import is_padded
 from .. import build
 from ..base import defining_op
 from ..copy_width import UNIT_BYTES, is_asynchronous
+from ..parts import PARTS_MAX, parts_of
 from ..team import Team
 from .operands import unit_offset
 from .scale_copies import copy_atoms, copy_padded, copy_words
 from .scope import Scope, place_of
 from .source import Source
-
-# Written out in one pass of a loop.
-COPIES_MAX = 8
-Part = tuple[ir.Value, ir.Value]
 
 
 def lower_copy(scope: Scope, op: CopyOp) -> None:
@@ -53,7 +47,7 @@ def _copy_parts(scope: Scope, op: CopyOp) -> None:
     layout, start = op.tile.type.layout, place_of(op.tile)
     source = Source.of(scope, op)
     size = source.width * layout.element_bytes
-    with parts_of(Team.of(op), layout, size, COPIES_MAX) as parts:
+    with parts_of(Team.of(op), layout, size, PARTS_MAX) as parts:
         values = [source.read_part(row, part * source.width) for row, part in parts]
         for (row, part), value in zip(parts, values, strict=True):
             to = build.shared_at(row * layout.span_bytes + part * size + start)
@@ -65,7 +59,7 @@ def _start_copies(scope: Scope, op: CopyOp) -> None:
     layout, start = op.tile.type.layout, place_of(op.tile)
     source = Source.of(scope, op)
     size = source.width * layout.element_bytes
-    with parts_of(Team.of(op), layout, size, COPIES_MAX) as parts:
+    with parts_of(Team.of(op), layout, size, PARTS_MAX) as parts:
         for row, part in parts:
             to = part_offset(layout, row, part, size) + start
             source.start_copy(row, part * source.width, build.shared_at(to))
@@ -91,31 +85,3 @@ def _copy_tile(scope: Scope, op: CopyOp) -> None:
         for (row, column), value in zip(units, values, strict=True):
             address = build.shared_at(unit_offset(layout, row, column) + start)
             llvm.store(value, address, alignment=UNIT_BYTES)
-
-
-@contextmanager
-def parts_of(team: Team, layout: TileLayout, size: int, most: int) -> Iterator[list[Part]]:
-    """Emit the body for every (row, `size` bytes of it), up to `most` at a time in each thread.
-
-    Neighbouring threads take neighbouring parts of global memory where their number in a row is a
-    power of two, or the layout is linear; else each takes whole rows, so that no K step divides.
-    """
-    in_row = layout.contiguous * layout.element_bytes // size
-    if in_row & (in_row - 1) == 0 or layout.swizzle == LINEAR:
-        parts = layout.rows * in_row
-        count = _at_a_time(parts // team.threads if parts % team.threads == 0 else 1, most)
-        with build.loop(team.thread, parts, count * team.threads) as first:
-            each = [first + index * team.threads for index in range(count)]
-            yield [(part // in_row, part % in_row) for part in each]
-        return
-    count = _at_a_time(in_row, most)
-    with (
-        build.loop(team.thread, layout.rows, team.threads) as row,
-        build.loop(build.constant(0), in_row, count) as column,
-    ):
-        yield [(row, column + index) for index in range(count)]
-
-
-def _at_a_time(parts: int, most: int) -> int:
-    """The largest divisor of `parts` up to `most`."""
-    return max(count for count in range(1, most + 1) if parts % count == 0)

@@ -11,7 +11,7 @@ from ...dialects.tile_duals import JoinOp
 from ...dialects.tile_types import element_bytes
 from ...dialects.verify import products_of
 from .. import build
-from ..batches import step_bytes
+from ..batches import row_pitch, step_bytes
 from .groups import row_of_whole
 from .scalar_ops import widened
 from .scope import Scope, lowered_parts
@@ -100,11 +100,6 @@ def _alignment(op: ElementOp, width: int) -> int:
     view, item = op.source, element_bytes(op.value.type)
     pitch = row_pitch(view) if op.axes.value == "mn" else 0
     return math.gcd(width * item, pitch * item, step_bytes(view))
-
-
-def row_pitch(view: ir.Value[ir.MemRefType]) -> int:
-    """Elements from a row of a matrix to the next."""
-    return view.type.get_strides_and_offset()[0][0]
 
 
 def _safe(offset: ir.Value, inside: ir.Value | None) -> ir.Value:

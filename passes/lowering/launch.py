@@ -20,7 +20,7 @@ from ...dialects.tile_outputs import WriteGroupsOp
 from ...dialects.tile_pieces import ApplyEpilogueOp
 from ...dialects.tile_place import PlaceOp
 from ...dialects.tile_scales import SCALED_MMAS, depth_of, mma_of
-from ...dialects.tile_stores import StorePieceOp
+from ...dialects.tile_stores import WriteWordsOp, bytes_of_words
 from ...dialects.tile_sums import ViewMmaOp
 from ...dialects.tile_threads import WriteRowOp
 from ...dialects.tile_types import (
@@ -42,7 +42,7 @@ from ..plan import Parameter, cluster_of, parameters_of
 from .group_sums import read_width
 from .names import describe_names
 from .operands import UNIT_BYTES
-from .pieces import alignment_bytes, stored_bytes
+from .pieces import alignment_bytes
 from .rows import vector_width
 
 L2_PROMOTION = "128B"
@@ -197,8 +197,11 @@ def _parameter(kernel: KernelOp, parameter: Parameter) -> dict[str, Any]:
         return _map_parameter(parameter.tensor, parameter.map)
     alignments = [_alignment(store, parameter.argument) for store in stores(kernel)]
     alignments += [OFFSET_BYTES for op in walk(kernel, GroupOp) if op.offsets == parameter.argument]
-    pieces = walk(kernel, StorePieceOp)
-    alignments += [stored_bytes(op) for op in pieces if argument_of(op.to) == parameter.argument]
+    alignments += [
+        bytes_of_words(op.words.type)
+        for op in walk(kernel, WriteWordsOp)
+        if argument_of(op.view) == parameter.argument
+    ]
     return {
         "kind": "pointer",
         "tensor": parameter.tensor,

@@ -1,12 +1,10 @@
 """The pieces of a staged store: buffers in shared memory that threads write.
 
-TMA stores a piece, or all threads do: neighbours take neighbouring units of a row, so that a warp
-stores whole rows of the piece.
+TMA stores a piece, or threads read words of its rows and store them.
 """
 
 from __future__ import annotations
 
-import math
 from functools import partial
 
 from ...dialects import sm
@@ -20,7 +18,7 @@ from ...dialects.tile_pieces import (
     WritePairsOp,
     WriteUnitOp,
 )
-from ...dialects.tile_stores import StorePieceOp, TmaStoreOp
+from ...dialects.tile_stores import PartPlaceOp, TmaStoreOp, WriteWordsOp, bytes_of_words
 from ...dialects.tile_types import (
     SmemType,
     element_bytes,
@@ -29,13 +27,13 @@ from ...dialects.tile_types import (
     stored_extents,
 )
 from .. import build
-from ..batches import step_bytes
+from ..batches import row_pitch
 from ..clone import constant_of
 from ..places import COLUMNS, PAIR, behind, column_in, matrix_column, matrix_row, row_in
 from ..team import Team
 from ..whole import is_whole
-from .copies import COPIES_MAX, part_offset, parts_of
-from .elements import element_pointer, read_elements, row_pitch, slices_of
+from .copies import part_offset
+from .elements import element_pointer, read_elements, slices_of
 from .groups import row_of_whole, rows_in
 from .operands import UNIT_BYTES, map_at, unit_offset
 from .scalar_ops import apply_epilogue
@@ -142,39 +140,18 @@ def lower_tma_store(scope: Scope, op: TmaStoreOp) -> None:
     sm.TmaStoreOp.of(map_, build.shared_at(lowered(op.buffer)), coordinates)
 
 
-def lower_store_piece(scope: Scope, op: StorePieceOp) -> None:
-    """Loads of several parts of the buffer, then their stores; a part lies wholly in a row."""
-    layout, size = op.buffer.type.layout, stored_bytes(op)
-    width, (height, columns) = size // layout.element_bytes, stored_extents(op.to.type)
-    tile_m, tile_n = integers_of(op.extents)
-    first_row = build.as_i32(op.i) * tile_m
-    first_column = build.as_i32(op.j) * tile_n + op.start
-    part_type = ir.VectorType.get(
-        [size // min(size, 4)], ir.IntegerType.get_signless(8 * min(size, 4))
-    )
-    with parts_of(Team.of(op), layout, size, COPIES_MAX) as parts:
-        offsets = [part_offset(layout, row, part, size) for row, part in parts]
-        places = [build.shared_at(offset + lowered(op.buffer)) for offset in offsets]
-        values = [llvm.load(part_type, place, alignment=size) for place in places]
-        for (row, part), value in zip(parts, values, strict=True):
-            at_row, at_column = first_row + row, first_column + part * width
-            inside = (
-                None if is_whole(op, "i") else build.less(at_row, rows_in(scope, op.to, height))
-            )
-            if not is_whole(op, "j"):
-                inside = build.both(inside, build.less(at_column, columns))
-            with build.when(inside):
-                at_row = row_of_whole(op.to, at_row)
-                offset = build.widen(at_row) * row_pitch(op.to) + build.widen(at_column)
-                llvm.store(value, element_pointer(op.to, offset), alignment=size)
+def lower_part_place(_: Scope, op: PartPlaceOp) -> ir.Value:
+    """Behind the first byte of the buffer."""
+    offset = part_offset(op.buffer.type.layout, op.row, op.part, op.bytes.value)
+    return offset + lowered(op.buffer)
 
 
-def stored_bytes(op: StorePieceOp) -> int:
-    """Bytes of one store: up to 16, of which a row of C, the way to the next and a row of the piece
-    are whole numbers."""
-    lengths = (stored_extents(op.to.type)[1], row_pitch(op.to), op.buffer.type.layout.k)
-    item = op.buffer.type.layout.element_bytes
-    return math.gcd(UNIT_BYTES, *(length * item for length in lengths), step_bytes(op.to))
+def lower_write_words(_: Scope, op: WriteWordsOp) -> None:
+    """One store."""
+    row = row_of_whole(op.view, op.row)
+    offset = build.widen(row) * row_pitch(op.view) + build.widen(op.column)
+    size = bytes_of_words(op.words.type)
+    llvm.store(op.words, element_pointer(op.view, offset), alignment=size)
 
 
 def alignment_bytes(op: ApplyEpilogueOp, view: ir.Value) -> int:
@@ -190,4 +167,6 @@ PIECES = {
     WriteMatricesOp: lower_write_matrices,
     WritePairsOp: lower_write_pairs,
     TmaStoreOp: lower_tma_store,
+    PartPlaceOp: lower_part_place,
+    WriteWordsOp: lower_write_words,
 }

@@ -43,7 +43,7 @@ from ...dialects.tile_outputs import WriteGroupsOp
 from ...dialects.tile_pieces import ReadFragmentOp
 from ...dialects.tile_place import CountedPlaceOp, PlaceOp, TileCountOp
 from ...dialects.tile_scales import SCALED_MMAS, ScaledMmaOp
-from ...dialects.tile_stores import AwaitSumsOp, StorePieceOp
+from ...dialects.tile_stores import AwaitSumsOp
 from ...dialects.tile_sums import ClearSumsOp, HasSumsOp, SumsPlaceOp, SumsRowOp, ViewMmaOp
 from ...dialects.tile_threads import (
     ClearUnitOp,
@@ -78,7 +78,7 @@ from .groups import lower_group, lower_group_rows, lower_group_tiles
 from .mma import lower_base_descriptor, lower_mma, lower_operand
 from .mma_sync import LOWERINGS as FRAGMENTS
 from .operands import lower_load_boxes, lower_multicast_boxes
-from .pieces import PIECES, lower_store_piece
+from .pieces import PIECES
 from .positions import (
     lower_advance_position,
     lower_barrier,
@@ -400,7 +400,6 @@ _MMA_SYNC: Lowerings = {
     **FRAGMENTS,
     ScaledMmaOp: lower_scaled_mma_sync,
     ReadFragmentOp: read_warp,
-    StorePieceOp: lower_store_piece,
 }
 LOWERINGS = {
     "tcgen05.mma": _TCGEN05,

@@ -27,13 +27,13 @@ from ...dialects.tile_types import AccumulatorType, element_bytes, integers_of
 from ...dialects.verify import products_of
 from .. import build
 from ..base import defining_op
-from ..batches import step_bytes
+from ..batches import row_pitch, step_bytes
 from ..places import ATOM_M, COLUMNS, PAIR, behind, column_in, held_row, row_in
 from ..team import Team
 from ..tmem_reads import TmemRead
 from ..whole import is_whole
 from .accumulator import column_of, lanes_of, read_fragment, read_matrices, row_of
-from .elements import element_pointer, joined, read_elements, row_pitch, slice_of
+from .elements import element_pointer, joined, read_elements, slice_of
 from .groups import row_of_whole
 from .operands import UNIT_BYTES, unit_offset
 from .register_accumulator import parts, pinned, struct_of_type

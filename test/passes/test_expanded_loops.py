@@ -155,3 +155,23 @@ def test_a_kernel_may_compare_more_than_it_has_to():
 def test_a_write_of_a_piece_that_reaches_beyond_it_is_refused_at_the_op(edit, message):
     passes = f"{TMA},epilogue-staging{{columns=32}},expand-loops"
     assert refusal(passes, edit, then="pipes-to-barriers,select-instructions")[0] == message
+
+
+@pytest.mark.parametrize(
+    ("edit", "message"),
+    [
+        (
+            change("tile.part_place", "bytes", "12"),
+            "tile.part_place: bytes must be one of (1, 2, 4, 8, 16) that divides the 64 of a row, "
+            "got 12",
+        ),
+        (
+            lambda lines: [line.replace("vector<4xi32>", "vector<4xf32>") for line in lines],
+            "tile.write_words: words must be integers of (1, 2, 4, 8, 16) bytes together, and "
+            "divide the 528 of a row, got vector<4xf32>",
+        ),
+    ],
+)
+def test_words_that_no_thread_can_move_at_once_are_refused_at_the_op(edit, message):
+    passes = "normalize,tiling{tile=128x64x32},copy-insertion,epilogue-staging{columns=32}"
+    assert refusal(f"{passes},expand-loops", edit, "sm_80")[0] == message

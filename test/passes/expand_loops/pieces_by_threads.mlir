@@ -5,15 +5,26 @@
 // CHECK:     "sm.named_barrier"
 // Four warps, two along N: of each piece of 32 columns one of the two has all, 4 times 16 rows.
 // CHECK-COUNT-12: "tile.read_fragment"
-// CHECK-NOT: "tile.store_piece"
+// CHECK-NOT: "tile.write_words"
 // CHECK:     "sm.named_barrier"
-// CHECK-COUNT-3: "tile.store_piece"(%{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}) {extents = [128, 128], whole = "i"}
-// CHECK-NOT: "tile.store_piece"
+// A row of C is 500 bytes, so a thread moves words of 4: 16 of each row of a piece, 8 at a time.
+// All rows lie in C, and of the columns the first 250.
+// CHECK:     scf.for %{{.*}} = %{{.*}} to %c2048_i32{{.*}} step %c1024_i32
+// CHECK-COUNT-8: "tile.part_place"(%{{.*}}, %{{.*}}, %{{.*}}) {bytes = 4 : i64}
+// CHECK-COUNT-8: llvm.load {{.*}} -> vector<1xi32>
+// CHECK-NEXT: %[[ROW:.*]] = arith.addi
+// CHECK:     %[[COLUMN:.*]] = arith.addi
+// CHECK:     %[[INSIDE:.*]] = arith.cmpi ult, %[[COLUMN]], %c250_i32
+// CHECK-NEXT: scf.if %[[INSIDE]]
+// CHECK-NEXT: "tile.write_words"(%{{.*}}, %{{.*}}, %[[ROW]], %[[COLUMN]])
+// CHECK-COUNT-23: "tile.write_words"
+// CHECK-NOT: "tile.write_words"
 // CHECK:     "sm.named_barrier"
 // CHECK:     "tile.read_fragment"
 // CHECK-COUNT-3: "tile.next_buffer"
 // CHECK:     "sm.named_barrier"
-// CHECK:     "tile.store_piece"
+// CHECK-COUNT-8: "tile.write_words"
+// CHECK-NOT: "tile.write_words"
 // CHECK-COUNT-3: "tile.next_buffer"
 // CHECK-NOT: "sm.bulk_wait"
 // CHECK-NOT: "tile.read_fragment"
