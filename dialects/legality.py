@@ -12,13 +12,10 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
-from .dtypes import FMA, PADDED_ALIGNMENT_BYTES, PADDED_ROW, DType, ScaledMma
+from .dtypes import FMA, PADDED_ALIGNMENT_BYTES, PADDED_ROW
 from .hilbert import CELLS_MAX
 from .layout import (
-    BLOCKED,
     CORE_ROWS,
-    HALVED,
-    SHIFTED,
     UNIT_BYTES,
     TileLayout,
     widest_swizzle,
@@ -130,115 +127,6 @@ def accumulator_columns(target: Target, m: int, n: int, buffers: int = 1) -> str
     times = f" for {buffers} accumulators" if buffers > 1 else ""
     limit = f"the {target.tmem_columns} of {target.chip}"
     return f"tile {m}x{n} needs {columns} tensor-memory columns{times}, over {limit}"
-
-
-SCALED_ROWS = 128  # of one CTA's block-scaled MMA (PTX ISA, tcgen05.mma, shapes)
-PAIRED_ROWS = 64  # of each CTA of the smaller MMA of a pair
-SCALED_STEP = 32  # columns whose scales are one column of tensor memory
-SCALED_BYTES_MAX = 256  # of a tile's row along K
-SCALE_PLACES = 2  # in tensor memory for the scales of a K step, where several are under way
-
-
-def scaled_kind(target: Target, kind: str) -> str | None:
-    """The MMA has the kind with block scales (PTX ISA, tcgen05.mma: target notes)."""
-    if kind in target.mma.scaled_kinds:
-        return None
-    others = targets_with(lambda other: kind in other.mma.scaled_kinds)
-    cure = "multiply operands without scales, or compile for that"
-    return f"{target.mma.name} of {target.chip} takes no block scales, {others} does; {cure}"
-
-
-def scaled_elements(target: Target, mma: ScaledMma, dtype: DType) -> str | None:
-    """Fragments have no elements that lie with gaps in shared memory."""
-    if dtype.bits == 8 or mma.packed or not target.mma.fragments:
-        return None
-    return (
-        f"{target.mma.name} of {target.chip} reads no tiles with gaps, as {dtype.name} has in "
-        f"{mma.kind}; widen it to e4m3, which holds its values"
-    )
-
-
-def scaled_rows(target: Target, m: int) -> str | None:
-    """A block-scaled MMA has 128 rows, of a pair 64 or 128 a CTA (PTX ISA, tcgen05.mma, shapes)."""
-    if (m % SCALED_ROWS == 0 and m <= target.box_max) or (target.mma.pairs and m == PAIRED_ROWS):
-        return None
-    or_less = f"{PAIRED_ROWS}, or " if target.mma.pairs else ""
-    return (
-        f"tile M must be {or_less}a multiple of {SCALED_ROWS} up to {target.box_max} with block "
-        f"scales, got {m}"
-    )
-
-
-def scaled_pair(m: int, pair: bool) -> str | None:
-    """Tiles of 64 rows are for pairs (PTX ISA, tcgen05.mma, shapes of block-scaled kinds)."""
-    if m != PAIRED_ROWS or pair:
-        return None
-    rule = f"block scales with {PAIRED_ROWS} rows a CTA are for 2-CTA MMAs, got a CTA alone"
-    return f"{rule}; run clustering{{shape=2x1 pair=true}}"
-
-
-def scaled_columns(target: Target, n: int) -> str | None:
-    """The scales of a tile's columns begin at a column of tensor memory."""
-    if n % SCALED_STEP == 0 and n <= target.mma.n_max:
-        return None
-    most = target.mma.n_max
-    return f"tile N must be a multiple of {SCALED_STEP} up to {most} with block scales, got {n}"
-
-
-def scaled_depth(target: Target, mma: ScaledMma, k: int) -> str | None:
-    """A tile's K is whole atoms of scales."""
-    if k % mma.unit == 0 and mma.operand_bytes(k) <= SCALED_BYTES_MAX:
-        return None
-    most = SCALED_BYTES_MAX * k // mma.operand_bytes(k)
-    return f"tile K must be a multiple of {mma.unit} up to {most} for {mma.kind}, got {k}"
-
-
-def scaled_extent(mma: ScaledMma, k: int) -> str | None:
-    """The last MMA along K reads no scales but those of K: what pads an atom may be NaN."""
-    if k % mma.k == 0:
-        return None
-    return f"the last {mma.kind} of {mma.k} reads what pads the scales of K {k}"
-
-
-def scale_tiles(mma: ScaledMma, tile: Sequence[int]) -> tuple[TileLayout, TileLayout]:
-    """How the scales of a tile's rows and columns lie in shared memory."""
-    m, n, k = tile
-    forms = (SHIFTED, HALVED) if m == PAIRED_ROWS else (BLOCKED, BLOCKED)
-    a, b = (
-        TileLayout(extent, k // mma.block, 1, "k", form)
-        for extent, form in zip((m, n), forms, strict=True)
-    )
-    return a, b
-
-
-def scaled_memory(target: Target, mma: ScaledMma, tile: Sequence[int]) -> str | None:
-    """Tiles of A and B and their scales fit the shared memory of a CTA."""
-    m, n, k = tile
-    scales = sum(layout.slot_bytes for layout in scale_tiles(mma, tile))
-    needed = (m + n) * mma.operand_bytes(k) + scales
-    if needed + RESERVED_BYTES <= target.shared_bytes:
-        return None
-    return (
-        f"tile {m}x{n}x{k} needs {needed} bytes of shared memory for A, B and scales and "
-        f"{RESERVED_BYTES} for barriers, over the {target.shared_bytes} of {target.chip}"
-    )
-
-
-def scaled_tensor_memory(
-    target: Target, mma: ScaledMma, tile: Sequence[int], buffers: int = 1, places: int = 1
-) -> str | None:
-    """Accumulators and the scales of `places` K steps fit tensor memory, where there is one."""
-    if not target.has_tensor_memory:
-        return None
-    m, n, k = tile
-    scales = places * sum(layout.scale_columns for layout in scale_tiles(mma, tile))
-    sums = buffers * target.accumulator_columns(m, n)
-    if sums + scales <= target.tmem_columns:
-        return None
-    return (
-        f"tile {m}x{n}x{k} needs {sums} tensor-memory columns for sums and {scales} for scales, "
-        f"over the {target.tmem_columns} of {target.chip}"
-    )
 
 
 def pair_tile(target: Target, m: int, n: int) -> str | None:

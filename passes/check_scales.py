@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from ..dialects import legality
+from ..dialects import scaled_legality
 from ..dialects.dtypes import DTYPES
 from ..dialects.layout import BLOCKED
 from ..dialects.mlir import ir
@@ -86,7 +86,8 @@ def check_scale_load(kernel: KernelOp, op: Any) -> None:
 def padding_read(kernel: KernelOp) -> str | None:
     """How an MMA of the kernel reads what pads its scales, which only threads' copies clear."""
     broken = (
-        legality.scaled_extent(mma_of(op), op.extent.value) for op in walk(kernel, SCALED_MMAS)
+        scaled_legality.scaled_extent(mma_of(op), op.extent.value)
+        for op in walk(kernel, SCALED_MMAS)
     )
     return next((each for each in broken if each is not None), None)
 
@@ -97,17 +98,17 @@ def check_scaled_mma(kernel: KernelOp, op: Any, target: Target) -> None:
     tile = m, n, depth_of(op)
     pair = isinstance(op, ScaledPairMmaOp)
     for broken in (
-        legality.scaled_kind(target, mma.kind),
-        legality.scaled_pair(m, pair),
-        legality.scaled_rows(target, m),
-        legality.scaled_columns(target, n),
-        legality.scaled_depth(target, mma, tile[2]),
+        scaled_legality.scaled_kind(target, mma.kind),
+        scaled_legality.scaled_pair(m, pair),
+        scaled_legality.scaled_rows(target, m),
+        scaled_legality.scaled_columns(target, n),
+        scaled_legality.scaled_depth(target, mma, tile[2]),
     ):
         require(op, broken, where="shapes: ")
     if str(op.acc.type.element) != "f32":
         raise refused(op, f"shapes: must sum in f32, got {op.acc.type.element}")
     for value, name in ((op.a_type.value, "a"), (op.b_type.value, "b")):
-        require(op, legality.scaled_elements(target, mma, DTYPES[value]), where="shapes: ")
+        require(op, scaled_legality.scaled_elements(target, mma, DTYPES[value]), where="shapes: ")
         layout, element = getattr(op, name).type.layout, str(getattr(op, name).type.element)
         wanted = DTYPES["u8" if mma.packed else value].mlir
         if element != wanted:

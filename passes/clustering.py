@@ -19,7 +19,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
-from ..dialects import legality
+from ..dialects import legality, scaled_legality
 from ..dialects.layout import HALVED, SHIFTED, widest_swizzle
 from ..dialects.mlir import arith, ir
 from ..dialects.pipe import CreateOp
@@ -263,7 +263,7 @@ def _align_scales(kernel: KernelOp, mma: MmaOp) -> None:
 
     In lines of an atom they begin at other words, and TMA moves whole lines: threads copy them.
     """
-    if not isinstance(mma, ScaledMmaOp) or mma.acc.type.shape[0] != legality.PAIRED_ROWS:
+    if not isinstance(mma, ScaledMmaOp) or mma.acc.type.shape[0] != scaled_legality.PAIRED_ROWS:
         return
     ring = defining_op(mma.a_scales).slot.owner.operands[0]
     create = next(c for c in walk(kernel, CreateOp) if c.ring == ring)

@@ -18,7 +18,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from ..dialects import legality
+from ..dialects import legality, scaled_legality
 from ..dialects.mlir import ir
 from ..dialects.pipe import (
     ClaimOp,
@@ -246,6 +246,9 @@ def _double_accumulators(kernel: KernelOp, target: Target) -> str:
 def _overflow(kernel: KernelOp, target: Target, sums: AccumulatorType) -> str | None:
     """Why tensor memory can't hold an accumulator for each of two tiles, beside scales."""
     for mma in walk(kernel, SCALED_MMAS):
-        tile, both = (*sums.shape, depth_of(mma)), (OVERLAPPING_STAGES, legality.SCALE_PLACES)
-        return legality.scaled_tensor_memory(target, mma_of(mma), tile, *both)
+        tile, both = (
+            (*sums.shape, depth_of(mma)),
+            (OVERLAPPING_STAGES, scaled_legality.SCALE_PLACES),
+        )
+        return scaled_legality.scaled_tensor_memory(target, mma_of(mma), tile, *both)
     return legality.accumulator_columns(target, *sums.shape, OVERLAPPING_STAGES)

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ..dialects.layout import SLOT_ALIGNMENT, TileLayout
-from ..dialects.legality import SCALE_PLACES
 from ..dialects.mlir import ir, scf
 from ..dialects.pipe import AcquireOp, ClaimType, CreateOp, RingType, TileOp, TurnType
+from ..dialects.scaled_legality import SCALE_PLACES
 from ..dialects.sm_memory import BARRIER_BYTES, CLAIM_BYTES, TileMemoryOp
 from ..dialects.sm_threads import WarpsOp
 from ..dialects.target import ISSUED, Target

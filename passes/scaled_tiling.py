@@ -12,7 +12,7 @@ a gap, and tiles count as many bytes as elements.
 
 from __future__ import annotations
 
-from ..dialects import legality
+from ..dialects import scaled_legality
 from ..dialects.dtypes import DTYPES, DType, ScaledMma, scaled_dtype
 from ..dialects.layout import BLOCKED, UNIT_BYTES, TileLayout
 from ..dialects.mlir import ir
@@ -33,7 +33,7 @@ def scaled_mma_of(matmul: ScaledMatmulOp, target: Target) -> ScaledMma:
     """The kind of MMA, which the target must have."""
     mma = matmul.mma
     assert mma is not None  # its verifier has asked
-    require(matmul, legality.scaled_kind(target, mma.kind), where="tiling: ")
+    require(matmul, scaled_legality.scaled_kind(target, mma.kind), where="tiling: ")
     return mma
 
 
@@ -52,20 +52,22 @@ def scaled_tile(matmul: ScaledMatmulOp, asked: Tile | None, mma: ScaledMma, log:
 def check_scaled_tile(matmul: ScaledMatmulOp, tile: Tile, mma: ScaledMma, target: Target) -> None:
     """Refuse a tile that no block-scaled MMA, TMA box or memory of `target` can hold."""
     m, n, k = tile
-    require(matmul, legality.scaled_rows(target, m))
-    require(matmul, legality.scaled_columns(target, n))
-    require(matmul, legality.scaled_depth(target, mma, k))
+    require(matmul, scaled_legality.scaled_rows(target, m))
+    require(matmul, scaled_legality.scaled_columns(target, n))
+    require(matmul, scaled_legality.scaled_depth(target, mma, k))
     for (value, major), name in zip(matmul.sides, "AB", strict=True):
         dtype = _dtype(value)
-        require(matmul, legality.scaled_elements(target, mma, dtype))
+        require(matmul, scaled_legality.scaled_elements(target, mma, dtype))
         if dtype.bits < 8 and major.value != "k":
             rule = f"{name} must have K contiguous for {dtype.name}, whose elements share bytes"
             raise refused(matmul, f"{rule}, got {'MN'[name == 'B']}; transpose it")
     if matmul.b_major.value == "mn" and n % UNIT_BYTES:
         rule = f"tile N must be a multiple of {UNIT_BYTES} for N-major B"
         raise refused(matmul, f"{rule}, got {n}")
-    require(matmul, legality.scaled_memory(target, mma, tile), "make the tile smaller")
-    require(matmul, legality.scaled_tensor_memory(target, mma, tile), "make the tile smaller")
+    require(matmul, scaled_legality.scaled_memory(target, mma, tile), "make the tile smaller")
+    require(
+        matmul, scaled_legality.scaled_tensor_memory(target, mma, tile), "make the tile smaller"
+    )
 
 
 def scales_of(matmul: MatmulOp) -> dict[str, ir.Value]:

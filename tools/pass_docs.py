@@ -23,7 +23,7 @@ from typing import Any, TypeGuard
 from ..compiler.driver import compile_matmul
 from ..compiler.pipeline import LOWERING, PIPELINE, PassEvent
 from ..compiler.spec import MatmulSpec
-from ..dialects import legality
+from ..dialects import legality, scaled_legality
 from ..passes import (
     BY_REQUEST,
     accepted_ops,
@@ -52,6 +52,7 @@ from .docstrings import details, summary
 from .explain_memory import plan_of
 from .own_process import as_process
 
+LEGALITY = {"legality": legality, "scaled_legality": scaled_legality}
 SPEC = MatmulSpec(m=256, n=256, k=256)
 # Options of the small kernel that the pages show; a pass that is not here runs with its defaults.
 OPTIONS = {
@@ -258,20 +259,21 @@ def _messages(tree: ast.Module) -> list[str]:
         for node in ast.walk(function)
         if isinstance(node, ast.Return) and node.value is not None
     ]
-    rules = [text for node in ast.walk(tree) if _is_rule(node) for text in _rule(node.attr)]
+    rules = [text for node in ast.walk(tree) if _is_rule(node) for text in _rule(node)]
     return [_message(expression) for expression in (*raised, *returned)] + rules
 
 
 def _is_rule(node: ast.AST) -> TypeGuard[ast.Attribute]:
-    """Whether it is legality's name and one of its functions."""
+    """Whether it is the name of a module of legality and one of its functions."""
     if not isinstance(node, ast.Attribute) or not isinstance(node.value, ast.Name):
         return False
-    return node.value.id == "legality" and node.attr.islower()
+    return node.value.id in LEGALITY and node.attr.islower()
 
 
-def _rule(name: str) -> list[str]:
+def _rule(node: ast.Attribute) -> list[str]:
     """How a rule of legality says that it is broken."""
-    tree = ast.parse(inspect.getsource(getattr(legality, name)))
+    assert isinstance(node.value, ast.Name)
+    tree = ast.parse(inspect.getsource(getattr(LEGALITY[node.value.id], node.attr)))
     texts = [node.value for node in ast.walk(tree) if isinstance(node, ast.Return) and node.value]
     return [_message(text) for text in texts]
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ...dialects import legality
+from ...dialects import legality, scaled_legality
 from ...dialects.dtypes import DTYPES, SCALED_FORMATS, ScaledMma, scaled_mma
 from ...dialects.errors import CompileError
 from ...dialects.target import WARP, Target
@@ -105,7 +105,7 @@ def mma_of_spec(spec: MatmulSpec) -> ScaledMma:
 def estimates(spec: MatmulSpec, target: Target) -> list[ScaledEstimate]:
     """Every candidate that tensor memory holds, the quickest first."""
     mma = mma_of_spec(spec)
-    broken = legality.scaled_kind(target, mma.kind)
+    broken = scaled_legality.scaled_kind(target, mma.kind)
     if broken is not None:
         raise CompileError(f"schedule: {broken}")
     depth = ROW_BYTES * 2 if mma.packed else ROW_BYTES
@@ -117,7 +117,7 @@ def estimates(spec: MatmulSpec, target: Target) -> list[ScaledEstimate]:
         _estimate(spec, target, mma, ScaledSchedule((ROWS, n, depth), pair, by_tma))
         for n in COLUMNS
         for pair in pairs
-        if legality.scaled_tensor_memory(target, mma, (ROWS, n, depth)) is None
+        if scaled_legality.scaled_tensor_memory(target, mma, (ROWS, n, depth)) is None
     ]
     return sorted(found, key=lambda each: each.total_us)
 
@@ -155,7 +155,7 @@ def _estimates_of_warps(
     found, steps = [], -(-spec.k // depth)
     for n in WARP_COLUMNS:
         tile = (ROWS, n, depth)
-        scales = sum(layout.slot_bytes for layout in legality.scale_tiles(mma, tile))
+        scales = sum(layout.slot_bytes for layout in scaled_legality.scale_tiles(mma, tile))
         slot = (ROWS + n) * ROW_BYTES + scales
         room = (target.shared_bytes - legality.RESERVED_BYTES) // slot
         if room:
@@ -169,7 +169,7 @@ def _estimate_of_warps(
 ) -> ScaledEstimate:
     chip, (m, n, k) = figures(target), schedule.tile
     steps = -(-spec.k // k)
-    scales = sum(layout.size_bytes for layout in legality.scale_tiles(mma, schedule.tile))
+    scales = sum(layout.size_bytes for layout in scaled_legality.scale_tiles(mma, schedule.tile))
     multiply = steps * 2 * m * n * k / (chip.mma_rate * RATES[mma.kind])
     load = steps * ((m + n) * ROW_BYTES + scales) / chip.l2_rate
     store = m * n * DTYPES[spec.c_dtype].bytes / chip.direct_store_rate
@@ -185,15 +185,15 @@ def _estimate(
 ) -> ScaledEstimate:
     chip, (m, n, k) = figures(target), schedule.tile
     steps = -(-spec.k // k)
-    scales = sum(layout.size_bytes for layout in legality.scale_tiles(mma, schedule.tile))
+    scales = sum(layout.size_bytes for layout in scaled_legality.scale_tiles(mma, schedule.tile))
     rows = m + n // (2 if schedule.pair else 1)
     multiply = steps * 2 * m * n * k / (chip.mma_rate * RATES[mma.kind])
     load = steps * (rows * ROW_BYTES + scales) / chip.l2_rate
     assert chip.tmem_rate is not None  # only chips with tensor memory have such MMAs
     read = m * n * 4 / chip.tmem_rate
     store = read + m * n * DTYPES[spec.c_dtype].bytes / chip.tma_store_rate
-    both = OVERLAPPING, legality.SCALE_PLACES
-    twice = legality.scaled_tensor_memory(target, mma, schedule.tile, *both) is None
+    both = OVERLAPPING, scaled_legality.SCALE_PLACES
+    twice = scaled_legality.scaled_tensor_memory(target, mma, schedule.tile, *both) is None
     work = max(multiply, load)
     each = max(work, store) if twice else work + read
     ctas = 2 if schedule.pair else 1
