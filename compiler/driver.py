@@ -23,6 +23,7 @@ from ..passes.argument_layouts import argument_strides, result_strides
 from ..passes.base import DEFAULT_TARGET, MMA_ATTRIBUTE, PassLog, target_of, walk
 from ..runtime.bundles.manifest import FORMAT, SCHEMA
 from .argument_layout import lay_out, read_arguments, tell_arguments
+from .argument_units import drop_unit_dims
 from .backend import Assembled, assemble, emit_ptx, versions
 from .importers.linalg_text import LinalgText
 from .importers.mlir_files import read_mlir
@@ -235,6 +236,7 @@ def _loaded(source: Source, target: str) -> MatmulSpec | LinalgText:
             if source.suffix == EXPORTED
             else LinalgText(read_mlir(source), str(source), is_file=True)
         )
+    source.check_sums(target)
     return _laid_out(source, target) if source.arguments and not source.turned else source
 
 
@@ -242,7 +244,9 @@ def _loaded(source: Source, target: str) -> MatmulSpec | LinalgText:
 def _laid_out(source: LinalgText, target: str) -> LinalgText:
     """The text of a torch module for a kernel that reads its arguments as they best lie."""
     with lent_context(), ir.Location.unknown():
-        module, normalized = _import(source), _import(source)
+        module = _import(source)
+        source = drop_unit_dims(source, module)
+        normalized = _import(source)
         run_passes(normalized, [PassCall(FIRST)], PassLog())
         return lay_out(source, module, normalized, target)
 

@@ -24,7 +24,7 @@ class ModuleKernel:
     its order, by the manifest's name, the module's input ("input 0") or parameter ("fc.weight").
     """
 
-    def __init__(self, module: torch.nn.Module, compiled: Compiled, inputs: int):
+    def __init__(self, module: torch.nn.Module, compiled: Compiled, inputs: Sequence[Any]):
         self.module, self.compiled = module, compiled
         self._names = compiled.manifest["arguments"]
         used = [each for each in compiled.manifest["tensors"] if each["role"] == "input"]
@@ -33,8 +33,14 @@ class ModuleKernel:
             each["name"]: self._names[number] for each, number in zip(used, numbers, strict=True)
         }
         self._used = sorted(set(numbers))
+        examples = [*named_inputs(module, inputs).values(), *named_state(module).values()]
+        self._units = {
+            number: examples[number].shape  # the kernel has none of its dims of one element
+            for each, number in zip(used, numbers, strict=True)
+            if len(each["shape"]) < examples[number].dim()
+        }
         self._kernel = Kernel(as_bundle(compiled), copies=True)
-        self._inputs = inputs
+        self._inputs = len(inputs)
 
     def __call__(self, *inputs: Any, out: Any = None) -> Any:
         """The module's output for these inputs, with its parameters as they are now.
@@ -44,7 +50,11 @@ class ModuleKernel:
         CompileError where torch would record a gradient, which a kernel has none of, and
         DeviceError for tensors of other shapes, types or places.
         """
-        return self._kernel(*(value.detach() for value in self._taken(inputs)), out=out)
+        values = enumerate(self._taken(inputs))
+        return self._kernel(*(self._dense(each.detach(), n) for n, each in values), out=out)
+
+    def _dense(self, value: torch.Tensor, number: int) -> torch.Tensor:
+        return value.squeeze() if self._units.get(number) == value.shape else value
 
     def _taken(self, inputs: Sequence[Any]) -> list[torch.Tensor]:
         """The function's arguments: the inputs, then the module's state."""
@@ -95,4 +105,4 @@ def compile_module(
     where = gpu_of(inputs[0]) if inputs else None
     chip = target or default_target(where)
     compiled = compile_matmul(source, target=chip, pipeline=pipeline, preset=preset)
-    return ModuleKernel(module, compiled, len(inputs))
+    return ModuleKernel(module, compiled, inputs)

@@ -17,7 +17,7 @@ from ...dialects.target import find_target
 from ...runtime.launch.kernel import Kernel
 from ...runtime.operands.dlpack import gpu_of
 from ..importers.epilogue_function import Frame, import_epilogue
-from ..importers.linalg_text import LinalgText
+from ..importers.linalg_text import SHORT_SUMS, LinalgText, short_sums_rule
 from ..importers.traced_function import TensorLike
 from ..spec import BLOCKED, LINEAR, MatmulSpec
 from .kernel_cache import cached_bundle
@@ -35,7 +35,6 @@ FORMATS = {  # by elements a scale, and torch's types of the elements and of the
 BLOCKS = {"BlockWise1x16": 16, "BlockWise1x32": 32}
 SWIZZLED = "SWIZZLE_32_4_4"
 PLAIN = (None, "NO_SWIZZLE")
-SHORT_SUMS = ("sm_89", "sm_90a")  # chips that sum products of 8-bit floats with 14 bits
 
 
 class Side(NamedTuple):
@@ -97,8 +96,7 @@ def scaled_mm(
     b = _side("b", mat_b.T, scale_b, scale_recipe_b, swizzle_b)
     chip = target or default_target(gpu_of(mat_a))
     if chip in SHORT_SUMS and not use_fast_accum:
-        rule = f"use_fast_accum must be True on {chip}, whose sums of 8-bit floats have 14 bits"
-        raise OptionError(f"scaled_mm: {rule}, got False; pass True, or multiply in bf16")
+        raise OptionError(f"scaled_mm: {short_sums_rule(chip)}")
     how = How(result_type(output_dtype), chip, pipeline or "", preset or "")
     if bias is not None and list(bias.shape) != [b.rows.shape[0]]:
         rule = f"bias must be [{b.rows.shape[0]}]"

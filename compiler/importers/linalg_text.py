@@ -4,6 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ...dialects.errors import CompileError
+
+SHORT_SUMS = ("sm_89", "sm_90a")
+"""Chips that sum products of 8-bit floats with 14 bits."""
+
 
 @dataclass(frozen=True)
 class LinalgText:
@@ -11,7 +16,8 @@ class LinalgText:
 
     is_file: `name` is a file that holds the text. arguments: their names, of a torch module.
     column_major: the arguments whose examples lie with the first of two axes contiguous. turned:
-    those that the text's function takes transposed (`argument_layout`).
+    those that the text's function takes transposed (`argument_layout`). exact_sums: torch was not
+    allowed to sum products of 8-bit floats with fewer bits than f32 has (`use_fast_accum`).
     """
 
     text: str
@@ -20,3 +26,15 @@ class LinalgText:
     is_file: bool = False
     column_major: frozenset[int] = frozenset()
     turned: frozenset[int] = frozenset()
+    exact_sums: bool = False
+
+    def check_sums(self, chip: str) -> None:
+        """Refuse a chip whose sums are shorter than the text's."""
+        if self.exact_sums and chip in SHORT_SUMS:
+            raise CompileError(f"{self.name}: {short_sums_rule(chip)}")
+
+
+def short_sums_rule(chip: str) -> str:
+    """What a scaled_mm must say where sums are short."""
+    rule = f"use_fast_accum must be True on {chip}, whose sums of 8-bit floats have 14 bits"
+    return f"{rule}, got False; pass True, or multiply in bf16"

@@ -34,19 +34,30 @@ def import_module(module: torch.nn.Module, *inputs: torch.Tensor) -> LinalgText:
     """The module's forward on inputs like these: arguments are the inputs, then its state."""
     from ...dialects.mlir import linalg_of_torch
     from .torch_operators import decompositions
+    from .torch_scaled import EXACT_SUMS, scaled_operators
 
     state = named_state(module)
     arguments = (*named_inputs(module, inputs), *state)
     forward = _functional(module, tuple(state))
     values = (*inputs, *(value.detach() for value in state.values()))
     heard: list[str] = []
+    asked: set[str] = set()
+    table = decompositions() | scaled_operators(asked)
     try:
         with quiet(), _hearing(heard):
-            text = linalg_of_torch(forward, *values, decompositions=decompositions())
+            text = linalg_of_torch(forward, *values, decompositions=table)
+    except CompileError as error:
+        raise CompileError(f"{type_name(module)}: {error.message}") from error
     except Exception as error:  # torch and torch_mlir raise any kind
         raise CompileError(f"{type_name(module)}: {_why(error, heard)}") from error
     column_major = {number for number, value in enumerate(values) if _is_column_major(value)}
-    return LinalgText(text, type_name(module), arguments, column_major=frozenset(column_major))
+    return LinalgText(
+        text,
+        type_name(module),
+        arguments,
+        column_major=frozenset(column_major),
+        exact_sums=EXACT_SUMS in asked,
+    )
 
 
 def read_exported(path: Path, trust: bool = False) -> LinalgText:
