@@ -72,10 +72,9 @@ def results_of(found: Mapping[str, Any]) -> Results:
 
 
 def _measured(row: Mapping[str, Any]) -> Measured:
-    from ..compiler.schedule.problem import Problem
-    from ..compiler.schedule.tuned_schedules import schedule_of
+    from ..compiler.schedule.tuned_schedules import problem_of, schedule_of
 
-    problem, schedule = Problem(**row["problem"]), schedule_of(row["schedule"])
+    problem, schedule = problem_of(row["problem"]), schedule_of(row["schedule"])
     return Measured(problem, row["target"], schedule, float(row["us"]))
 
 

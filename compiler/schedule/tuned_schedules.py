@@ -138,7 +138,7 @@ def read_table(path: Path) -> tuple[Tuned, ...]:
 
 def _entry(each: Mapping[str, Any]) -> Tuned:
     return Tuned(
-        Problem(**each["problem"]),
+        problem_of(each["problem"]),
         schedule_of(each["schedule"]),
         float(each["us"]),
         str(each["gpu"]),
@@ -146,12 +146,19 @@ def _entry(each: Mapping[str, Any]) -> Tuned:
     )
 
 
+def problem_of(values: Mapping[str, Any]) -> Problem:
+    """A problem from the JSON of its fields; fields that are missing have their defaults."""
+    return Problem(**_of_json(values))
+
+
 def schedule_of(values: Mapping[str, Any]) -> Schedule:
     """A schedule from the JSON of its fields; fields that are missing have their defaults."""
-    of_json: dict[str, Any] = {
-        name: tuple(each) if isinstance(each, list) else each for name, each in values.items()
-    }
-    return Schedule(**of_json)
+    return Schedule(**_of_json(values))
+
+
+def _of_json(values: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of a dataclass, whose sequences are tuples."""
+    return {n: tuple(each) if isinstance(each, list) else each for n, each in values.items()}
 
 
 def write_table(path: Path, entries: Iterable[Tuned]) -> None:

@@ -82,8 +82,11 @@ def _read_inside(
     type_: ir.Type,
     alignment: int,
 ) -> ir.Value:
-    """What lies there, or anything where `inside` is false: C may be the tensor itself, of which
-    others write every element, so that threads read but those that they write."""
+    """What lies there, or zeros where `inside` is false.
+
+    C may be the tensor itself, of which others write every element, so threads read only those that
+    they write. Left undefined, the registers would be live from the start of the kernel on.
+    """
     branch = scf.IfOp(inside, [type_], has_else=True)
     with ir.InsertionPoint(branch.then_block):
         pointer = element_pointer(view, offset)
@@ -91,7 +94,7 @@ def _read_inside(
     outside = branch.else_block
     assert outside is not None  # it was asked for
     with ir.InsertionPoint(outside):
-        scf.YieldOp([llvm.mlir_poison(type_)])
+        scf.YieldOp([llvm.mlir_zero(type_)])
     return branch.results[0]
 
 

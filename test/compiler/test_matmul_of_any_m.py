@@ -27,6 +27,7 @@ def compiled(monkeypatch, tmp_path):
     monkeypatch.setenv(kernel_cache.VARIABLE, str(tmp_path))
     monkeypatch.setattr(driver, "assemble", lambda *_, **__: nothing)
     monkeypatch.setattr(kernel_cache, "compile_matmul", noted)
+    kernel_cache.cached_bundle.cache_clear()
     monkeypatch.setattr(kernels, "_kernels", {})
     monkeypatch.setattr(kernels, "_seen", {})
     return asked

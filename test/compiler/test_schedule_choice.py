@@ -5,7 +5,6 @@ import random
 import sys
 from collections import Counter
 from dataclasses import fields, replace
-from types import SimpleNamespace
 
 import pytest
 from hypothesis import given, settings
@@ -214,6 +213,7 @@ def test_a_problem_that_streams_is_bound_by_dram():
 BROKEN = {
     "mma-shape": (Schedule((96, 128, 64)), ["64", "96"]),
     "pair-shape": (Schedule((128, 128, 64), cluster=(1, 2), pair=True), ["even", "got 1"]),
+    "reduced-groups": (Schedule((64, 48, 64)), ["48 columns", "multiple of 64"]),
     "wasted-tile": (Schedule((128, 128, 64)), ["M = 60", "64", "128"]),
     "cluster-size": (Schedule((64, 16, 64), cluster=(8, 4)), ["16", "32"]),
     "idle-cta": (Schedule((64, 16, 64), cluster=(2, 1)), ["2 along M", "1 tiles"]),
@@ -256,7 +256,10 @@ def test_a_broken_rule_names_its_numbers(name):
         spec = replace(spec, b_major="n")
     if name == "grid-extent":
         spec, words = replace(spec, n=16 * 70_000), ["65535", "70000"]
-    reason = RULES[name](Problem.of(spec, target), schedule, target)
+    problem = Problem.of(spec, target)
+    if name == "reduced-groups":
+        problem = replace(problem, neighbours=32)
+    reason = RULES[name](problem, schedule, target)
     assert reason is not None
     assert all(word in reason for word in words), reason
 
@@ -337,9 +340,7 @@ def test_the_choice_needs_no_mlir(monkeypatch):
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "tilewright.dialects.mlir", None)
     module = importlib.import_module("tilewright.compiler.schedule.choice")
-    fields = dict(a_dtype="bf16", c_dtype="bf16", a_major="k", b_major="k")
-    spec = SimpleNamespace(m=64, n=64, k=64, batch=0, is_scaled=False, **fields)
-    assert module.choose_schedule(spec, TARGET).tile[0] == 64
+    assert module.choose_schedule(MatmulSpec(64, 64, 64), TARGET).tile[0] == 64
 
 
 # m, n, k → tile, scheduler: what the figures of an H200 choose.

@@ -184,7 +184,7 @@ def test_a_wrong_number_of_inputs_is_refused(kernel):
     with pytest.raises(LaunchError) as refused:
         kernel(a, b, torch.zeros(6, 4))
     assert str(refused.value) == (
-        "kernel copy: must be called with 2 inputs, a, b, got 3; the output is passed as out="
+        "kernel copy: must be called with 2 inputs, a, b, got 3; outputs are passed as out="
     )
 
 

@@ -181,7 +181,7 @@ def test_relu_written_as_compare_and_select_widens_only_around_zero():
     around = Interval(
         np.array([-3.0, -1.0, 1.0]), np.array([-2.0, 0.5, 2.0]), np.array([-1.0, 1.0, 3.0])
     )
-    result = evaluate(relu, around, {})
+    result = evaluate(relu, [around], {})
     assert result.low.tolist() == [0.0, -1.0, 1.0]
     assert result.middle.tolist() == [0.0, 0.5, 2.0]
     assert result.high.tolist() == [0.0, 1.0, 3.0]
@@ -203,7 +203,7 @@ def test_relu_written_as_compare_and_select_widens_only_around_zero():
 def test_unary_operations_contain_every_point(name, numpy_function):
     samples = np.linspace(0.25, 1.5, 101) if "sqrt" in name else np.linspace(-1.5, 1.0, 101)
     ends = Interval(samples.min(), np.median(samples), samples.max())
-    result = evaluate(program((name, (0,), {})), ends, {})
+    result = evaluate(program((name, (0,), {})), [ends], {})
     images = numpy_function(samples)
     assert result.low <= images.min()
     assert images.max() <= result.high
@@ -243,7 +243,7 @@ def test_comparisons_of_points_are_those_of_python(predicate):
     arguments = [{"tensor": "y", "axes": ["m", "n"]}]
     result = evaluate(
         program(("arith.cmpf", (0, 1), {"predicate": predicate}), arguments=arguments),
-        exact(pairs[:, 0]),
+        [exact(pairs[:, 0])],
         {"y": pairs[:, 1]},
     )
     operator = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}[predicate[1:]]
@@ -254,7 +254,7 @@ def test_comparisons_of_points_are_those_of_python(predicate):
 
 def test_truncation_inside_an_epilogue_rounds_to_nearest_even():
     halves = [1 + 2**-8, 1 + 3 * 2**-8, -(1 + 2**-8)]
-    result = evaluate(program(("arith.truncf", (0,), {"type": "bf16"})), exact(halves), {})
+    result = evaluate(program(("arith.truncf", (0,), {"type": "bf16"})), [exact(halves)], {})
     assert result.low.tolist() == result.high.tolist() == [1.0, 1 + 2**-6, -1.0]
     assert result.middle.tolist() == halves
 
@@ -270,7 +270,7 @@ def test_truncating_before_or_at_the_store_is_the_same(manifest, inputs):
 
 def test_an_unknown_epilogue_operation_is_refused():
     with pytest.raises(DeviceError, match=r"must be one of .*, got math\.erfc"):
-        evaluate(program(("math.erfc", (0,), {})), exact([1.0]), {})
+        evaluate(program(("math.erfc", (0,), {})), [exact([1.0])], {})
 
 
 def test_bf16_bits_become_their_values():
