@@ -23,7 +23,6 @@ from math import prod
 from typing import Any, ClassVar
 
 from ..dialects import legality
-from ..dialects.dtypes import DType, operand_dtype
 from ..dialects.errors import CompileError
 from ..dialects.layout import LINEAR, TileLayout
 from ..dialects.mlir import arith, func, ir, scf
@@ -36,18 +35,14 @@ from ..dialects.tile import (
     LoadOp,
     MatmulOp,
     MmaOp,
-    StoreOp,
 )
-from ..dialects.tile_batches import BatchOp, MatrixOp, view_of_matrix
 from ..dialects.tile_duals import DualMatmulOp, DualMmaOp
 from ..dialects.tile_groups import (
     OFFSETS,
     GroupedMatmulOp,
-    GroupOp,
-    GroupRowsOp,
     tiles_of_groups,
 )
-from ..dialects.tile_outputs import KeepGroupsOp, KeepOp, StoreGroupsOp, kept_by, kept_of
+from ..dialects.tile_outputs import kept_of
 from ..dialects.tile_scales import ScaledMatmulOp
 from ..dialects.tile_sums import ViewMmaOp
 from ..dialects.tile_types import (
@@ -61,9 +56,8 @@ from ..dialects.tile_types import (
     integers_of,
 )
 from ..dialects.verify import ORDERS, logical_shape
-from .argument_layouts import argument_strides, dense_strides, result_strides
+from .argument_layouts import result_strides
 from .base import (
-    SOURCE_ATTRIBUTE,
     PassLog,
     one_of,
     option,
@@ -73,9 +67,9 @@ from .base import (
     walk,
 )
 from .batches import batch_of
-from .clone import copy_region, erase_dead
 from .duals import B2
 from .groups import group_of
+from .mma_tiling import check_tile, operand_type
 from .outputs import output_names
 from .scaled_tiling import (
     check_scaled_tile,
@@ -95,9 +89,11 @@ from .thread_tiling import (
     threads_for,
 )
 from .tile_order import GRID_ORDER, parse_group, say_order
+from .tiled_places import batch_at, group_at, matrix_at, read_group, read_view, rows_at, tiles_along
+from .tiled_stores import store_outputs
+from .tiled_views import major_of, say_source, strides_of, view_as
 from .warp_grids import say_grid
 
-GLOBAL = 1
 DEFAULT_TILE = (128, 128, 64)
 
 
@@ -171,7 +167,7 @@ class Tiling:
             tile = self.tile or DEFAULT_TILE
             threads = self._threads_of_mma(matmul, tile, target)
             grid = self._grid(matmul, target)
-            if _operand_type(matmul, target).name == "tf32" and log.places:
+            if operand_type(matmul, target).name == "tf32" and log.places:
                 log.remark(
                     matmul,
                     "f32 operands are multiplied as tf32, which has 10 fraction bits; mma=fma "
@@ -220,66 +216,6 @@ class Tiling:
         return self.warps
 
 
-def check_tile(matmul: MatmulOp, tile: tuple[int, int, int], target: Target) -> None:
-    """Refuse a tile that no MMA shape, TMA box or memory of `target` can hold."""
-    m, n, k = tile
-    dtype = _operand_type(matmul, target)
-    broken = legality.operand_type(target, dtype.name)
-    require(matmul, broken, "compile for one of them, or convert A and B", "tiling: ")
-    require(matmul, legality.tile_rows(target, m))
-    require(matmul, legality.tile_columns(target, m, n, dtype.is_integer))
-    require(matmul, legality.tile_depth(target, k, dtype.k_per_mma, dtype.name))
-    _check_majors(matmul, dtype, target)
-    if isinstance(matmul, DualMatmulOp):
-        broken = legality.dual_tile(target, m, n, dtype.is_integer)
-        require(matmul, broken, "take another tile", "tiling: ")
-    _check_rows(matmul, n // matmul.products, dtype)
-    _check_memories(matmul, tile, dtype, target)
-
-
-def _operand_type(matmul: MatmulOp, target: Target) -> DType:
-    """A's type; B's has the same size and MMA."""
-    element = str(matmul.a.type.element_type)
-    dtype = operand_dtype(element, target.mma.name)
-    if dtype is None:
-        rule = f"{target.mma.name} of {target.chip} multiplies no {element}"
-        raise refused(matmul, f"tiling: {rule}; use mma=fma")
-    return dtype
-
-
-def _check_majors(matmul: MatmulOp, dtype: DType, target: Target) -> None:
-    """Refuse operands that the target's MMA can't read as they lie."""
-    if dtype.bytes in target.mma.mn_major_bytes:
-        return
-    second = [("B", matmul.b2_major.value)] if isinstance(matmul, DualMatmulOp) else []
-    for name, major in (("A", matmul.a_major.value), ("B", matmul.b_major.value), *second):
-        if major == "mn":
-            raise refused(
-                matmul,
-                f"{name} must have K contiguous for {dtype.name} on {target.chip}, got "
-                f"{'M' if name == 'A' else 'N'}; transpose it before the kernel",
-            )
-
-
-def _check_rows(matmul: MatmulOp, n: int, dtype: DType) -> None:
-    """A tile N that is contiguous must be whole 16-byte units."""
-    unit = legality.UNIT_BYTES // dtype.bytes
-    majors = {matmul.b_major.value}
-    if isinstance(matmul, DualMatmulOp):
-        majors.add(matmul.b2_major.value)
-    if "mn" in majors and n % unit:
-        raise refused(matmul, f"tile N must be a multiple of {unit} for N-major B, got {n}")
-
-
-def _check_memories(
-    matmul: MatmulOp, tile: tuple[int, int, int], dtype: DType, target: Target
-) -> None:
-    m, n, _ = tile
-    require(matmul, legality.tile_memory(target, tile, dtype.bytes), "make the tile smaller")
-    require(matmul, legality.accumulator_registers(target, m, n), "make the tile smaller")
-    require(matmul, legality.accumulator_columns(target, m, n), "make the tile smaller")
-
-
 def epilogue_tensors(matmul: MatmulOp) -> list[ir.Value]:
     """What the epilogue reads beside the sum, in the order in which the kernel takes it."""
     sources = dict.fromkeys(element.source for element in walk(matmul, ElementOp))
@@ -306,10 +242,10 @@ def _build_kernel(
     sources = [*beside.values(), *sources]
     _check_dynamic(matmul)
     *stack, n = (extent_of(matmul.c.type, dim) for dim in range(matmul.c.type.rank))
-    along_m = DYNAMIC if stack == [DYNAMIC] else prod(stack[:-1]) * _tiles(stack[-1], tile[0])
+    along_m = DYNAMIC if stack == [DYNAMIC] else prod(stack[:-1]) * tiles_along(stack[-1], tile[0])
     if isinstance(matmul, GroupedMatmulOp):
         along_m = tiles_of_groups(stack[0], matmul.b.type.shape[0], tile[0], 1)
-    grid = [along_m, _tiles(matmul.products * n, tile[1]), 1]
+    grid = [along_m, tiles_along(matmul.products * n, tile[1]), 1]
     i64 = ir.IntegerType.get_signless(64)
     with ir.InsertionPoint(function), matmul.location:
         kernel = KernelOp(
@@ -319,18 +255,20 @@ def _build_kernel(
             threads=ir.IntegerAttr.get(i64, threads),
             arg_names=ir.ArrayAttr.get([ir.StringAttr.get(name) for name in names]),
         )
-    _say_source(kernel, matmul, sources)
+    say_source(kernel, matmul, sources)
     views = [
         *(
-            _view(stored_tensor(matmul, each.type), major.value, _lies(function, each))
+            view_as(stored_tensor(matmul, each.type), major.value, strides_of(function, each))
             for each, major in ((matmul.a, matmul.a_major), (matmul.b, matmul.b_major))
         ),
         *(
-            _view(ir.RankedTensorType(each.type), major_of(matmul, each), _lies(function, each))
+            view_as(
+                ir.RankedTensorType(each.type), major_of(matmul, each), strides_of(function, each)
+            )
             for each in sources
         ),
-        _view(matmul.c.type, "k", result_strides(function)),
-        *(_view(each.output.type, "k", None) for each in kept),
+        view_as(matmul.c.type, "k", result_strides(function)),
+        *(view_as(each.output.type, "k", None) for each in kept),
     ]
     block = kernel.body.blocks.append(*views)
     with ir.InsertionPoint(block), matmul.location:
@@ -339,9 +277,9 @@ def _build_kernel(
     batch, group = batch_of(kernel), group_of(kernel)
     for element in walk(kernel, ElementOp):
         if group is not None:
-            _read_group(element, views_of[element.source], group)
+            read_group(element, views_of[element.source], group)
         else:
-            _read_view(element, views_of[element.source], batch)
+            read_view(element, views_of[element.source], batch)
     return kernel
 
 
@@ -361,69 +299,6 @@ def _check_dynamic(matmul: MatmulOp) -> None:
         raise refused(matmul, f"tiling: M alone may be dynamic, of one matrix, got {got}")
 
 
-def _read_group(element: ElementOp, view: ir.Value, group: GroupOp) -> None:
-    """Let the epilogue read the rows of its group, or what its group has of a stack."""
-    axes = element.axes.value
-    with ir.InsertionPoint.after(group.operation), element.location:
-        if axes.startswith("b"):
-            view = _matrix(view, group.group)
-        elif axes.startswith("m"):
-            view = _rows(view, group)
-    element.operation.attributes["axes"] = ir.StringAttr.get(axes.removeprefix("b"))
-    element.operation.operands[0] = view
-
-
-def _read_view(element: ElementOp, view: ir.Value, batch: BatchOp | None) -> None:
-    """Let the epilogue read a view of the kernel, of a stack that of the tile's matrix."""
-    if batch is not None and element.axes.value.startswith("b"):
-        with ir.InsertionPoint.after(batch.operation), element.location:
-            view = _matrix(view, batch.batch)
-        element.operation.attributes["axes"] = ir.StringAttr.get(element.axes.value[1:])
-    element.operation.operands[0] = view
-
-
-def _say_source(kernel: KernelOp, matmul: MatmulOp, sources: list[ir.Value]) -> None:
-    """Write down which of the function's arguments the inputs are, unless they are those in order.
-
-    `transposed` are the inputs that are views of an argument with its two dims swapped.
-    """
-    count = len(matmul.operation.block.arguments)
-    inputs = [ir.BlockArgument(value).arg_number for value in (matmul.a, matmul.b, *sources)]
-    majors = (matmul.a_major.value, matmul.b_major.value, *(major_of(matmul, s) for s in sources))
-    transposed = [major == "mn" for major in majors]
-    if inputs == list(range(count)) and not any(transposed):
-        return
-    flags = ", ".join(str(flag).lower() for flag in transposed)
-    kernel.operation.attributes[SOURCE_ATTRIBUTE] = ir.Attribute.parse(
-        f"{{arguments = {count} : i64, inputs = {inputs}, transposed = [{flags}]}}"
-    )
-
-
-def major_of(matmul: MatmulOp, source: ir.Value) -> str:
-    """How an input behind b lies: as rows, unless it is the second b."""
-    if isinstance(matmul, DualMatmulOp) and source == matmul.b2:
-        return matmul.b2_major.value
-    return "k"
-
-
-def _lies(function: func.FuncOp, argument: ir.Value) -> list[int] | None:
-    """The steps along the dims of an argument, None where it is dense."""
-    return argument_strides(function, ir.BlockArgument(argument).arg_number)
-
-
-def _view(tensor: ir.RankedTensorType, major: str, strides: list[int] | None) -> ir.MemRefType:
-    """The logical view of a tensor that lies so: its dims swapped when `major` is "mn"."""
-    space = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), GLOBAL)
-    shape, element = list(tensor.shape), tensor.element_type
-    if major == "k" and strides is None:
-        return ir.MemRefType.get(shape, element, memory_space=space)
-    steps = strides or dense_strides(shape)
-    if major == "mn":
-        shape, steps = ([*dims[:-2], dims[-1], dims[-2]] for dims in (shape, steps))
-    layout = ir.StridedLayoutAttr.get(0, steps)
-    return ir.MemRefType.get(shape, element, layout=layout, memory_space=space)
-
-
 def _build_body(
     matmul: MatmulOp, views: Any, tile: tuple[int, int, int], operands: str, target: Target
 ) -> None:
@@ -434,29 +309,30 @@ def _build_body(
     cta = CtaTileOp(i=ir.IndexType.get(), j=ir.IndexType.get())
     place = cta.i
     if c.type.rank == 3:
-        batch = _batch(cta, c.type, m)
+        batch = batch_at(cta, c.type, m)
         a, b, *outputs = (
-            each if each.type.rank == 2 else _matrix(each, batch.batch) for each in (a, b, *outputs)
+            each if each.type.rank == 2 else matrix_at(each, batch.batch)
+            for each in (a, b, *outputs)
         )
         if matmul.products == 2 and others[0].type.rank == 3:
-            others[0] = _matrix(others[0], batch.batch)
+            others[0] = matrix_at(others[0], batch.batch)
         if isinstance(matmul, ScaledMatmulOp):
             stacked = [operand.type.rank == 3 for operand in (matmul.a, matmul.b)]
             others[:2] = [
-                _matrix(each, batch.batch) if whole else each
+                matrix_at(each, batch.batch) if whole else each
                 for each, whole in zip(others[:2], stacked, strict=True)
             ]
         place = batch.row
     if isinstance(matmul, GroupedMatmulOp):
-        group = _group(cta, others[0], c.type.shape[0], m)
-        a, b = _rows(a, group), _matrix(b, group.group)
-        outputs = [_rows(each, group) for each in outputs]
+        group = group_at(cta, others[0], c.type.shape[0], m)
+        a, b = rows_at(a, group), matrix_at(b, group.group)
+        outputs = [rows_at(each, group) for each in outputs]
         place = group.row
     accumulator_type = AccumulatorType.of(m, n, matmul.epilogue.blocks[0].arguments[0].type)
     acc = AccumulatorOp(acc=accumulator_type).acc
     zero, one = _index(0), _index(1)
     depth = logical_shape(matmul.a.type, matmul.a_major.value)[1]
-    loop = scf.ForOp(zero, _index(_tiles(depth, k)), one)
+    loop = scf.ForOp(zero, _index(tiles_along(depth, k)), one)
     with ir.InsertionPoint(loop.body):
         step = loop.induction_variable
         if isinstance(matmul, ScaledMatmulOp):
@@ -481,68 +357,7 @@ def _build_body(
             op_class = DualMmaOp if second else MmaOp
             op_class(acc=acc, a=a_tile, b=b_tile, accumulate=accumulate, **second)
         scf.YieldOp([])
-    _store(matmul, outputs, {"acc": acc, "i": place, "j": cta.j})
-
-
-def _store(matmul: MatmulOp, outputs: list[Any], where: dict[str, Any]) -> None:
-    """A store of each output, which computes what the epilogue does for it."""
-    block = matmul.epilogue.blocks[0]
-    keeps = kept_by(block)
-    store = StoreOp(view=outputs[0], **where)
-    for number, (keep, view) in enumerate(zip(keeps, outputs[1:], strict=True)):
-        further = _store_of(keep, matmul, {"view": view, **where})
-        copy_region(matmul.epilogue, further.epilogue)
-        _yield_kept(further.epilogue.blocks[0], number)
-    for keep in keeps:
-        keep.operation.erase()
-    if keeps:
-        erase_dead(block)
-    block.append_to(store.epilogue)
-
-
-def _store_of(keep: KeepOp, matmul: MatmulOp, where: dict[str, Any]) -> Any:
-    if not isinstance(keep, KeepGroupsOp):
-        return StoreOp(**where)
-    columns = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), matmul.c.type.shape[-1])
-    return StoreGroupsOp(group=keep.group, reduce=keep.reduce, columns=columns, **where)
-
-
-def _yield_kept(epilogue: ir.Block, number: int) -> None:
-    """Let an epilogue give what it keeps under that number, and compute nothing else."""
-    keeps = kept_by(epilogue)
-    last = list(epilogue.operations)[-1].operation
-    last.operands[0] = keeps[number].value
-    for keep in keeps:
-        keep.operation.erase()
-    erase_dead(epilogue)
-
-
-def _batch(cta: CtaTileOp, c: ir.MemRefType, tile_m: int) -> BatchOp:
-    """Which matrix the place of a CTA along M belongs to."""
-    i64 = ir.IntegerType.get_signless(64)
-    tiles, count = _tiles(c.shape[1], tile_m), c.shape[0]
-    sizes = {"tiles": ir.IntegerAttr.get(i64, tiles), "count": ir.IntegerAttr.get(i64, count)}
-    index = ir.IndexType.get()
-    return BatchOp(i=cta.i, **sizes, batch=index, row=index)
-
-
-def _matrix(view: Any, batch: ir.Value) -> ir.Value[Any]:
-    """The view of the tile's matrix."""
-    return MatrixOp(stack=view, batch=batch, matrix=view_of_matrix(view.type)).matrix
-
-
-def _group(cta: CtaTileOp, offsets: Any, extent: int, tile_m: int) -> GroupOp:
-    """Which group the place of a CTA along M belongs to."""
-    i64, index = ir.IntegerType.get_signless(64), ir.IndexType.get()
-    sizes = {"tile": tile_m, "together": 1, "extent": extent}
-    how = {name: ir.IntegerAttr.get(i64, size) for name, size in sizes.items()}
-    found = dict.fromkeys(("group", "row", "first", "count"), index)
-    return GroupOp(i=cta.i, offsets=offsets, **how, **found)
-
-
-def _rows(view: Any, group: GroupOp) -> ir.Value[Any]:
-    """The rows of the tile's group."""
-    return GroupRowsOp(whole=view, first=group.first, count=group.count, part=view.type).part
+    store_outputs(matmul, outputs, {"acc": acc, "i": place, "j": cta.j})
 
 
 def _load(
@@ -555,10 +370,6 @@ def _load(
 
 def _index(value: int) -> ir.Value:
     return arith.ConstantOp(ir.IndexType.get(), value).result
-
-
-def _tiles(extent: int, tile: int) -> int:
-    return -(-extent // tile)
 
 
 def _k_tiles(kernel: KernelOp) -> int:

@@ -34,6 +34,7 @@ from ..passes import (
     check_phases,
     gather_epilogue,
     lowering,
+    mma_tiling,
     plan,
     thread_rules,
     tma_insertion,
@@ -47,6 +48,7 @@ from ..passes.lowering import pipes, rings
 from ..passes.lowering.pipes_to_barriers import PipesToBarriers
 from ..passes.normalize import Normalize
 from ..passes.plan_memory import PlanMemory
+from ..passes.tiling import Tiling
 from .arguments import DEFAULT_TARGET
 from .docstrings import details, summary
 from .explain_memory import plan_of
@@ -78,6 +80,7 @@ CALLS = {
     PlanMemory: (plan, check_memory, check_barriers),
     PipesToBarriers: (pipes, rings, check_phases, barrier_sources),
     CopyInsertion: (tma_insertion,),
+    Tiling: (mma_tiling,),
 }
 OUTLINE = re.compile(r"\bsm\.|\bscf\.(?!yield)|^\s*\}")
 SIGNATURE = re.compile(r" : \(.*\) -> .*$")

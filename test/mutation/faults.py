@@ -55,7 +55,7 @@ LAYOUTS_AND_FRONT_END = [
 PASSES = [
     Fault(
         "tiling: the last, ragged K step is left out",
-        "    loop = scf.ForOp(zero, _index(_tiles(depth, k)), one)",
+        "    loop = scf.ForOp(zero, _index(tiles_along(depth, k)), one)",
         "    loop = scf.ForOp(zero, _index(max(1, depth // k)), one)",
         (PREFIXES,),
     ),

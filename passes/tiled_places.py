@@ -1,0 +1,64 @@
+"""Where the tile of a CTA lies in a stack of matrices, or in groups of rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..dialects.mlir import ir
+from ..dialects.tile import CtaTileOp, ElementOp
+from ..dialects.tile_batches import BatchOp, MatrixOp, view_of_matrix
+from ..dialects.tile_groups import GroupOp, GroupRowsOp
+
+
+def batch_at(cta: CtaTileOp, c: ir.MemRefType, tile_m: int) -> BatchOp:
+    """Which matrix the place of a CTA along M belongs to."""
+    i64 = ir.IntegerType.get_signless(64)
+    tiles, count = tiles_along(c.shape[1], tile_m), c.shape[0]
+    sizes = {"tiles": ir.IntegerAttr.get(i64, tiles), "count": ir.IntegerAttr.get(i64, count)}
+    index = ir.IndexType.get()
+    return BatchOp(i=cta.i, **sizes, batch=index, row=index)
+
+
+def matrix_at(view: Any, batch: ir.Value) -> ir.Value[Any]:
+    """The view of the tile's matrix."""
+    return MatrixOp(stack=view, batch=batch, matrix=view_of_matrix(view.type)).matrix
+
+
+def group_at(cta: CtaTileOp, offsets: Any, extent: int, tile_m: int) -> GroupOp:
+    """Which group the place of a CTA along M belongs to."""
+    i64, index = ir.IntegerType.get_signless(64), ir.IndexType.get()
+    sizes = {"tile": tile_m, "together": 1, "extent": extent}
+    how = {name: ir.IntegerAttr.get(i64, size) for name, size in sizes.items()}
+    found = dict.fromkeys(("group", "row", "first", "count"), index)
+    return GroupOp(i=cta.i, offsets=offsets, **how, **found)
+
+
+def rows_at(view: Any, group: GroupOp) -> ir.Value[Any]:
+    """The rows of the tile's group."""
+    return GroupRowsOp(whole=view, first=group.first, count=group.count, part=view.type).part
+
+
+def tiles_along(extent: int, tile: int) -> int:
+    """How many tiles there are along an extent; the last may hang over."""
+    return -(-extent // tile)
+
+
+def read_group(element: ElementOp, view: ir.Value, group: GroupOp) -> None:
+    """Let the epilogue read the rows of its group, or what its group has of a stack."""
+    axes = element.axes.value
+    with ir.InsertionPoint.after(group.operation), element.location:
+        if axes.startswith("b"):
+            view = matrix_at(view, group.group)
+        elif axes.startswith("m"):
+            view = rows_at(view, group)
+    element.operation.attributes["axes"] = ir.StringAttr.get(axes.removeprefix("b"))
+    element.operation.operands[0] = view
+
+
+def read_view(element: ElementOp, view: ir.Value, batch: BatchOp | None) -> None:
+    """Let the epilogue read a view of the kernel, of a stack that of the tile's matrix."""
+    if batch is not None and element.axes.value.startswith("b"):
+        with ir.InsertionPoint.after(batch.operation), element.location:
+            view = matrix_at(view, batch.batch)
+        element.operation.attributes["axes"] = ir.StringAttr.get(element.axes.value[1:])
+    element.operation.operands[0] = view
