@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ...dialects.dtypes import DTYPES
 from ...dialects.errors import OptionError
 from .epilogue import Epilogue
-
-if TYPE_CHECKING:
-    from . import MatmulSpec
+from .problem import Problem
 
 
-def dual_text(spec: MatmulSpec, epilogue: Epilogue | None) -> str:
+def dual_text(spec: Problem, epilogue: Epilogue | None) -> str:
     """What a spec of two products computes; without an epilogue one product times the other."""
     if epilogue is not None and any(epilogue.reductions):
         rule = "two products must have outputs as large as C, got a reduction"
@@ -45,7 +41,7 @@ func.func @matmul({", ".join([*arguments, *made.arguments()])}) -> {results} {{
 """
 
 
-def _matrix(spec: MatmulSpec, name: str, shape: tuple[int, ...]) -> list[int]:
+def _matrix(spec: Problem, name: str, shape: tuple[int, ...]) -> list[int]:
     """Rows and columns as a matrix lies."""
     rows = list(shape[-2:])
     return rows if getattr(spec, f"{name}_major") == "k" else rows[::-1]

@@ -1,0 +1,148 @@
+"""What a spec must be: each rule refuses with `OptionError`."""
+
+from __future__ import annotations
+
+from ...dialects.dtypes import (
+    ACCUMULATOR_DTYPES,
+    DTYPES,
+    OUTPUT_DTYPES,
+    SCALED_FORMATS,
+    mix_refusal,
+    output_refusal,
+    scaled_mix_refusal,
+    size_refusal,
+)
+from ...dialects.errors import OptionError
+from .grouped import grouped_refusal
+from .problem import BLOCKED, EXTENT_MAX, FURTHER_MAX, LINEAR, SPEC_DTYPES, Problem, element_of
+
+
+def check(spec: Problem) -> None:
+    """Refuses what no kernel can be built for with `OptionError`."""
+    for name in ("m", "n", "k"):
+        extent = getattr(spec, name)
+        if type(extent) is not int or not 1 <= extent <= EXTENT_MAX:
+            raise OptionError(f"spec: {name} must be 1 to {EXTENT_MAX}, got {extent!r}")
+    if type(spec.batch) is not int or not 0 <= spec.batch <= EXTENT_MAX:
+        raise OptionError(f"spec: batch must be 0 to {EXTENT_MAX}, got {spec.batch!r}")
+    if not (spec.a_stacked or spec.b_stacked):
+        raise OptionError("spec: a or b must be a stack, got none; multiply once")
+    _check_choice(spec, "a_dtype", SPEC_DTYPES)
+    _check_choice(spec, "b_dtype", SPEC_DTYPES)
+    _check_choice(spec, "c_dtype", OUTPUT_DTYPES)
+    _check_further(spec)
+    _check_choice(spec, "acc_dtype", ACCUMULATOR_DTYPES)
+    _check_choice(spec, "a_major", ("k", "m"))
+    _check_choice(spec, "b_major", ("k", "n"))
+    _check_choice(spec, "scale_layout", (BLOCKED, LINEAR) if spec.is_scaled else (BLOCKED,))
+    _check_types(spec)
+    broken = grouped_refusal(spec.groups, spec.batch, spec.is_scaled, spec.a_major, spec.further)
+    if broken:
+        raise OptionError(f"spec: {broken}")
+    if spec.dynamic_m:
+        _check_dynamic(spec)
+    _check_products(spec)
+    if spec.is_scaled:
+        _check_scales(spec)
+    _check_memory(spec)
+    _check_bytes(spec)
+
+
+def _check_products(spec: Problem) -> None:
+    """Of which types and forms a kernel adds up two products."""
+    if spec.products not in (1, 2):
+        raise OptionError(f"spec: products must be 1 or 2, got {spec.products!r}")
+    wanted = {"groups": 0, "is_scaled": False, "dynamic_m": False, "acc_dtype": "f32"}
+    for name, value in wanted.items():
+        if spec.products == 2 and getattr(spec, name) != value:
+            rule = f"two products must come with {name.removeprefix('is_')} = {value!r}"
+            raise OptionError(f"spec: {rule}, got {getattr(spec, name)!r}; multiply twice")
+
+
+def _check_dynamic(spec: Problem) -> None:
+    """Of which products a kernel takes any M."""
+    wanted = {"a_major": "k", "batch": 0, "groups": 0, "is_scaled": False}
+    for name, value in wanted.items():
+        if getattr(spec, name) != value:
+            rule = f"a dynamic m must come with {name.removeprefix('is_')} = {value!r}"
+            raise OptionError(f"spec: {rule}, got {getattr(spec, name)!r}; give m a number")
+
+
+def _check_scales(spec: Problem) -> None:
+    """Whole blocks along K, which is contiguous where several elements share bytes."""
+    block = SCALED_FORMATS[spec.a_dtype].block
+    if spec.k % block:
+        rule = f"k must be a multiple of the {block} elements that share a scale"
+        raise OptionError(f"spec: {rule} in {spec.a_dtype}, got {spec.k}; pad K")
+    for name, major in (("a", spec.a_major), ("b", spec.b_major)):
+        dtype = getattr(spec, f"{name}_dtype")
+        bits = DTYPES[element_of(dtype)].bits
+        if bits < 8 and major != "k":
+            rule = f"{name}_major must be 'k' for {dtype}, whose elements share bytes"
+            raise OptionError(f"spec: {rule}, got {major!r}; transpose it before the kernel")
+        if spec.k * bits % 8:
+            raise OptionError(f"spec: k must be whole bytes of {dtype}, got {spec.k}; pad K")
+
+
+def _check_memory(spec: Problem) -> None:
+    """Rows of at least their elements, and matrices that do not share any."""
+    for name, stored in spec.stored().items():
+        leading, step = getattr(spec, f"ld{name}"), getattr(spec, f"stride_{name}")
+        *stack, rows, columns = stored.shape
+        if type(leading) is not int or (leading and leading < columns):
+            rule = f"ld{name} must be 0, or at least the {columns} elements of a row"
+            raise OptionError(f"spec: {rule}, got {leading!r}")
+        if type(step) is not int or (step and not (stack and stored.is_apart)):
+            rule = f"stride_{name} must be 0, or keep {rows}x{columns} matrices apart"
+            raise OptionError(f"spec: {rule}, got {step!r}")
+        if (spec.is_scaled or spec.groups) and not stored.is_dense:
+            what = "groups" if spec.groups else "operands with block scales"
+            rule = f"ld{name} must be 0 for {what}"
+            raise OptionError(f"spec: {rule}, got {leading}; copy it before the kernel")
+
+
+def _check_bytes(spec: Problem) -> None:
+    for name, stored in spec.stored().items():
+        dtype = element_of(getattr(spec, f"{name}_dtype"))
+        extents = stored.shape if stored.is_dense else stored.spanned
+        reason = size_refusal(extents, DTYPES[dtype].bytes)
+        if reason:
+            raise OptionError(f"spec: {name} {reason}")
+
+
+def _check_types(spec: Problem) -> None:
+    """What an MMA takes together, and what it gives."""
+    a, b = (DTYPES[element_of(dtype)] for dtype in (spec.a_dtype, spec.b_dtype))
+    if {spec.a_dtype, spec.b_dtype} & SCALED_FORMATS.keys():
+        mixed = scaled_mix_refusal(spec.a_dtype, spec.b_dtype)
+    else:
+        mixed = mix_refusal(a, b)
+    if mixed:
+        raise OptionError(f"spec: a_dtype and b_dtype {mixed}")
+    if spec.acc_dtype != a.accumulator:
+        raise OptionError(
+            f"spec: acc_dtype must be {a.accumulator} for {a.name}, got {spec.acc_dtype}"
+        )
+    for name, dtype in (("c_dtype", spec.c_dtype), *(("further", e) for e in spec.further)):
+        result = output_refusal(spec.acc_dtype, dtype)
+        if result:
+            raise OptionError(f"spec: {name} {result}")
+
+
+def _check_further(spec: Problem) -> None:
+    """Types of C; of a manifest, in whose JSON they are a list, a tuple."""
+    if not isinstance(spec.further, tuple):
+        object.__setattr__(spec, "further", tuple(spec.further))
+    unknown = [each for each in spec.further if each not in OUTPUT_DTYPES]
+    if unknown:
+        known = ", ".join(OUTPUT_DTYPES)
+        raise OptionError(f"spec: further must be of {known}, got {unknown[0]!r}")
+    if len(spec.further) > FURTHER_MAX:
+        got = len(spec.further)
+        raise OptionError(f"spec: further must be at most {FURTHER_MAX} outputs, got {got}")
+
+
+def _check_choice(spec: Problem, name: str, choices: tuple[str, ...]) -> None:
+    value = getattr(spec, name)
+    if value not in choices:
+        raise OptionError(f"spec: {name} must be one of {', '.join(choices)}, got {value!r}")

@@ -1,0 +1,218 @@
+"""The text of the module that computes a spec: linalg on tensors, or an op of `tile`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from ...dialects.dtypes import DTYPES, FMA, SCALED_FORMATS
+from ...dialects.errors import OptionError
+from .dual_text import dual_text
+from .epilogue import Epilogue
+from .grouped import grouped_text
+from .problem import Problem, element_of, scale_shapes
+
+ANY = "?"
+
+
+def module_text(spec: Problem, epilogue: Epilogue | None) -> str:
+    """The module that computes this matmul: linalg on tensors, or a `tile.scaled_matmul`.
+
+    epilogue: makes C of the sums, instead of the conversion to C's type.
+    """
+    reduces = epilogue is not None and any(epilogue.reductions)
+    if reduces and (spec.groups or spec.dynamic_m):
+        rule = "reductions are of matrices of known sizes, or stacks"
+        raise OptionError(f"spec: {rule}, got groups or any M; reduce outside")
+    if spec.is_scaled or reduces:
+        return product_text(spec, epilogue)
+    if spec.groups:
+        return _grouped_text(spec, epilogue)
+    if spec.products == 2:
+        return dual_text(spec, epilogue)
+    shapes: dict[str, Any] = dict(spec.shapes())
+    rows, empty = "", ""
+    if spec.dynamic_m:
+        shapes |= {"a": (ANY, spec.k), "c": (ANY, spec.n)}
+    a = _Operand.of("a", "m", shapes["a"], spec.a_dtype, spec.a_major, spec.batch)
+    b = _Operand.of("b", "n", shapes["b"], spec.b_dtype, spec.b_major, spec.batch)
+    if spec.dynamic_m:
+        empty, rows = "%rows", "%at = arith.constant 0 : index\n  "
+        rows += f"%rows = tensor.dim %a, %at : {a.stored}\n  "
+    sums = DTYPES[spec.acc_dtype].mlir
+    sizes = "x".join(map(str, shapes["c"]))
+    accumulator = f"tensor<{sizes}x{sums}>"
+    elements = [DTYPES[dtype].mlir for dtype in spec.outputs]
+    types = [f"tensor<{sizes}x{element}>" for element in elements]
+    taken = ""
+    if epilogue is None:
+        made = [_conversion(spec, f"tensor<{sizes}x", *each) for each in enumerate(spec.outputs)]
+        conversion = "\n  ".join(line for lines, _ in made for line in lines)
+        result = ", ".join(name for _, name in made)
+    else:
+        conversion = epilogue.generic(shapes["c"], sums, elements)
+        result = ", ".join(epilogue.results("%c"))
+        taken = "".join(f", {each}" for each in epilogue.arguments())
+    op = "batch_matmul" if spec.batch else "matmul"
+    gaps = {name: stored.layout for name, stored in spec.stored().items()}
+    returned = _returned([types[0] + gaps["c"], *types[1:]])
+    function = f"""
+func.func @matmul(%a: {a.stored}{gaps["a"]}, %b: {b.stored}{gaps["b"]}{taken}) -> {returned} {{
+  {rows}%zero = arith.constant {"0" if sums == "i32" else "0.0"} : {sums}
+  %empty = tensor.empty({empty}) : {accumulator}
+  %init = linalg.fill ins(%zero : {sums}) outs(%empty : {accumulator}) -> {accumulator}
+  {a.extension}{b.extension}%sum = linalg.{op}
+    indexing_maps = [{a.map}, {b.map}, {_map(spec.batch, "mn")}]
+    ins({a.name}, {b.name} : {a.type}, {b.type}) outs(%init : {accumulator}) -> {accumulator}
+  {conversion}
+  return {result} : {", ".join(types)}
+}}
+"""
+    if DTYPES[spec.a_dtype].operand_kind != FMA:
+        return function
+    return f'module attributes {{tile.mma_unit = "{FMA}"}} {{{function}}}\n'
+
+
+def _grouped_text(spec: Problem, epilogue: Epilogue | None) -> str:
+    """The module of a `tile.grouped_matmul`."""
+    stored = {**spec.shapes(), "offsets": (spec.groups,)}
+    if spec.b_major == "n":
+        stored["b"] = (spec.groups, spec.k, spec.n)
+    dtypes = {"a": spec.a_dtype, "b": spec.b_dtype, "c": spec.c_dtype, "offsets": "s32"}
+    types = {name: _tensor([*stored[name]], DTYPES[dtypes[name]].mlir) for name in stored}
+    elements = DTYPES[spec.acc_dtype].mlir, DTYPES[spec.c_dtype].mlir
+    text = grouped_text(types, spec.b_major, epilogue, elements)
+    if DTYPES[spec.a_dtype].operand_kind != FMA:
+        return text
+    return f'module attributes {{tile.mma_unit = "{FMA}"}} {{{text}}}\n'
+
+
+def _conversion(spec: Problem, shape: str, number: int, wanted: str) -> tuple[list[str], str]:
+    """The ops that make an output of the sums, tensors of `shape`, and the result's name."""
+    lines, name, dtype = [], "%sum", DTYPES[spec.acc_dtype].mlir
+    mark = number or ""
+    if dtype == "i32" and wanted != "s32":
+        lines.append(f"%float{mark} = arith.sitofp {name} : {shape}i32> to {shape}f32>")
+        name, dtype = f"%float{mark}", "f32"
+    if dtype == "f32" and wanted != "f32":
+        element = DTYPES[wanted].mlir
+        lines.append(f"%c{mark} = arith.truncf {name} : {shape}f32> to {shape}{element}>")
+        name = f"%c{mark}"
+    return lines, name
+
+
+@dataclass(frozen=True)
+class _Operand:
+    """Text about an operand: its name and type as linalg.matmul takes it, its indexing map, the
+    type of the argument, and the op that makes the one of the other."""
+
+    name: str
+    type: str
+    map: str
+    stored: str
+    extension: str = ""
+
+    @staticmethod
+    def of(
+        name: str, axis: str, sizes: tuple[Any, ...], dtype: str, major: str, batch: int
+    ) -> _Operand:
+        """Operand `name` of sizes (M or N, K), or those of a stack; `axis` is "m" or "n"."""
+        *stack, mn, k = sizes
+        shape, axes = ([mn, k], axis + "k") if major == "k" else ([k, mn], "k" + axis)
+        element = DTYPES[dtype]
+        stored = _tensor([*stack, *shape], "i8" if element.is_integer else element.mlir)
+        value, extension, type_ = f"%{name}", "", stored
+        if element.is_integer:
+            type_ = _tensor([*stack, *shape], "i32")
+            cast = "extui" if element.name == "u8" else "extsi"
+            extension = f"{value}_wide = arith.{cast} {value} : {stored} to {type_}\n  "
+            value = f"{value}_wide"
+        if batch and not stack:
+            matrix, type_ = type_, _tensor([batch, *shape], type_[:-1].split("x")[-1])
+            extension += f"%{name}_init = tensor.empty() : {type_}\n  "
+            extension += f"%{name}_all = linalg.broadcast ins({value} : {matrix}) "
+            extension += f"outs(%{name}_init : {type_}) dimensions = [0]\n  "
+            value = f"%{name}_all"
+        return _Operand(value, type_, _map(batch, axes), stored, extension)
+
+
+def product_text(spec: Problem, epilogue: Epilogue | None) -> str:
+    """The module of a `tile.scaled_matmul`, or of a `tile.matmul`, where linalg has no op."""
+    shapes = {**spec.shapes(), **scale_shapes(spec)}
+    dtypes = {name: element_of(getattr(spec, f"{name}_dtype")) for name in "ab"} | {
+        "c": spec.c_dtype
+    }
+    op, block, inputs = "matmul", "", ["a", "b"]
+    if spec.is_scaled:
+        found = SCALED_FORMATS[spec.a_dtype]
+        dtypes |= dict.fromkeys(("a_scales", "b_scales"), found.scale)
+        op, block = "scaled_matmul", f", block = {found.block} : i64"
+        inputs += ["a_scales", "b_scales"]
+    majors = {"a": spec.a_major, "b": spec.b_major}
+    for name in "ab":
+        if majors[name] != "k":
+            shapes[name] = _turned(shapes[name])
+    types = {name: _tensor([*shapes[name]], DTYPES[each].mlir) for name, each in dtypes.items()}
+    elements = [DTYPES[dtype].mlir for dtype in spec.outputs]
+    made = epilogue or _converted(elements)
+    outputs = [types["c"], *_kept_types(spec, made, elements[1:])]
+    lines = [
+        f'%c{number} = "tile.kept"(%c) {{number = {number - 1} : i64}} : ({types["c"]}) -> {each}'
+        for number, each in enumerate(outputs[1:], 1)
+    ]
+    names = ", ".join(["%c", *(f"%c{number}" for number in range(1, len(outputs)))])
+    lines.append(f"return {names} : {', '.join(outputs)}")
+    arguments = ", ".join([*(f"%{name}: {types[name]}" for name in inputs), *made.arguments()])
+    stored = ", ".join(
+        f'{name}_major = "{"k" if major == "k" else "mn"}"' for name, major in majors.items()
+    )
+    body = "\n  ".join(lines)
+    return f"""
+func.func @matmul({arguments}) -> {_returned(outputs)} {{
+  %c = "tile.{op}"({", ".join(f"%{name}" for name in inputs)}) ({{
+  {made.region("f32", elements, spec.neighbours)}
+  }}) {{{stored}{block}}}
+    : ({", ".join(types[name] for name in inputs)}) -> {types["c"]}
+  {body}
+}}
+"""
+
+
+def _kept_types(spec: Problem, made: Epilogue, elements: list[str]) -> list[str]:
+    """The types of outputs behind C: of a reduction one column for each group."""
+    *rows, columns = spec.shapes()["c"]
+    kinds = made.reductions or ("",) * len(elements)
+    widths = [-(-columns // spec.neighbours) if kind else columns for kind in kinds]
+    return [_tensor([*rows, width], each) for width, each in zip(widths, elements, strict=True)]
+
+
+def _converted(elements: list[str]) -> Epilogue:
+    """The sums in each of these types."""
+    names = [f"%y{number}" if element != "f32" else "%x" for number, element in enumerate(elements)]
+    lines = [
+        f"{name} = arith.truncf %x : f32 to {element}"
+        for name, element in zip(names, elements, strict=True)
+        if name != "%x"
+    ]
+    return Epilogue("%x", (), tuple(lines), names[0], tuple(names[1:]))
+
+
+def _returned(types: list[str]) -> str:
+    return types[0] if len(types) == 1 and "{" not in types[0] else f"({', '.join(types)})"
+
+
+def _turned(shape: tuple[int, ...]) -> tuple[int, ...]:
+    *stack, rows, columns = shape
+    return (*stack, columns, rows)
+
+
+def _tensor(shape: list[Any], element: str) -> str:
+    return f"tensor<{'x'.join(map(str, shape))}x{element}>"
+
+
+def _map(batch: int, axes: str) -> str:
+    """The indexing map of what is indexed by axes of m, n and k, in a stack of matrices by that."""
+    first = 1 if batch else 0
+    dims = [f"d{'mnk'.index(axis) + first}" for axis in axes]
+    loops = ", ".join(f"d{number}" for number in range(3 + first))
+    return f"affine_map<({loops}) -> ({', '.join(['d0'] * first + dims)})>"

@@ -1,0 +1,140 @@
+"""What a matmul is: the fields of a spec, and the sizes and types of arrays that follow."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Any
+
+from ...dialects.dtypes import DTYPES, OPERAND_DTYPES, SCALED_FORMATS, blocked_scale_shape
+from .memory import Stored
+
+EXTENT_MAX = 2**31 - 1
+FURTHER_MAX = 8
+SPEC_DTYPES = (*OPERAND_DTYPES, *SCALED_FORMATS)
+BLOCKED, LINEAR = "blocked", "linear"
+OF_BATCHES = ("batch", "a_stacked", "b_stacked")
+OF_OUTPUTS = ("further", "neighbours")
+OF_SCALES = ("scale_layout",)
+OF_GROUPS = ("groups",)
+OF_PRODUCTS = ("products",)
+ROWS_HINT = 4096
+"""The M that a schedule is chosen for where only the launch says one."""
+OF_GAPS = ("lda", "ldb", "ldc", "stride_a", "stride_b", "stride_c")
+
+
+@dataclass(frozen=True)
+class Problem:
+    """The fields of a `MatmulSpec`, which says what they mean and checks them."""
+
+    m: int
+    n: int
+    k: int
+    a_dtype: str = "bf16"
+    b_dtype: str = "bf16"
+    c_dtype: str = "bf16"
+    acc_dtype: str = "f32"
+    a_major: str = "k"
+    b_major: str = "k"
+    batch: int = 0
+    a_stacked: bool = True
+    b_stacked: bool = True
+    further: tuple[str, ...] = ()
+    neighbours: int = 0
+    scale_layout: str = BLOCKED
+    groups: int = 0
+    dynamic_m: bool = False
+    lda: int = 0
+    ldb: int = 0
+    ldc: int = 0
+    stride_a: int = 0
+    stride_b: int = 0
+    stride_c: int = 0
+    products: int = 1
+
+    @property
+    def is_scaled(self) -> bool:
+        """Whether A and B have block scales."""
+        return self.a_dtype in SCALED_FORMATS
+
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """The sizes of A, B and C, K the last one of A and B however they are stored."""
+        matrices = {"a": (self.m, self.k), "b": (self.n, self.k), "c": (self.m, self.n)}
+        if self.groups:
+            return {**matrices, "b": (self.groups, *matrices["b"])}
+        stacked = {"a": self.a_stacked, "b": self.b_stacked, "c": True}
+        return {
+            name: (self.batch, *sizes) if self.batch and stacked[name] else sizes
+            for name, sizes in matrices.items()
+        }
+
+    def stored(self) -> dict[str, Stored]:
+        """How A, B and C lie: their sizes as they are stored, with what is between rows."""
+        shapes = self.shapes()
+        turned = {"a": self.a_major == "m", "b": self.b_major == "n", "c": False}
+        return {
+            name: Stored(
+                (*shape[:-2], *(shape[:-3:-1] if turned[name] else shape[-2:])),
+                getattr(self, f"ld{name}"),
+                getattr(self, f"stride_{name}"),
+            )
+            for name, shape in shapes.items()
+        }
+
+    def arrays(self) -> dict[str, tuple[str, tuple[int, ...]]]:
+        """What the kernel takes: the element type and the sizes of each array in memory.
+
+        An array of packed elements is one of bytes.
+        """
+        found = {}
+        for name, shape in self.shapes().items():
+            dtype = element_of(getattr(self, f"{name}_dtype"))
+            k = shape[-1] * DTYPES[dtype].bits // 8 if DTYPES[dtype].bits < 8 else shape[-1]
+            found[name] = dtype, (*shape[:-1], k)
+        c = found.pop("c")
+        if self.groups:
+            found["offsets"] = "s32", (self.groups,)
+        for name, shape in scale_shapes(self).items():
+            found[name] = SCALED_FORMATS[self.a_dtype].scale, shape
+        if self.products == 2:
+            found["b2"] = found["b"]
+        further = {f"c{n}": (dtype, c[1]) for n, dtype in enumerate(self.further, 1)}
+        return {**found, "c": c, **further}
+
+    def as_dict(self) -> dict[str, Any]:
+        """The fields by name; those of a batch, outputs, linear scales, a dynamic m and gaps where
+        they are."""
+        found = {item.name: getattr(self, item.name) for item in fields(self)}
+        found["further"] = list(self.further)
+        absent = [
+            *(OF_BATCHES if not self.batch else ()),
+            *(OF_OUTPUTS if not self.further else ()),
+            *(OF_SCALES if self.scale_layout == BLOCKED else ()),
+            *(OF_GROUPS if not self.groups else ()),
+            *(OF_PRODUCTS if self.products == 1 else ()),
+            *(() if self.dynamic_m else ("dynamic_m",)),
+            *(name for name in OF_GAPS if not found[name]),
+        ]
+        return {name: value for name, value in found.items() if name not in absent}
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """The types of all outputs, C's first."""
+        return self.c_dtype, *self.further
+
+
+def element_of(dtype: str) -> str:
+    """The type of an operand's elements: of a format with block scales the one they scale."""
+    return SCALED_FORMATS[dtype].element if dtype in SCALED_FORMATS else dtype
+
+
+def scale_shapes(spec: Problem) -> dict[str, tuple[int, ...]]:
+    """The arrays of the scales of A and B, if they have some."""
+    if not spec.is_scaled:
+        return {}
+    blocks = spec.k // SCALED_FORMATS[spec.a_dtype].block
+    found: dict[str, tuple[int, ...]] = {}
+    for name, (*stack, rows, _) in spec.shapes().items():
+        linear = spec.scale_layout == LINEAR
+        shape = (rows, blocks) if linear else blocked_scale_shape(rows, blocks)
+        found[f"{name}_scales"] = (*stack, *shape)
+    return {name: found[name] for name in ("a_scales", "b_scales")}
