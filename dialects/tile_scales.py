@@ -85,8 +85,14 @@ class ScaledMatmulOp(MatmulOp, name="scaled_matmul"):
     def _verify_scales(self, name: str, rows: int, k: int) -> bool:
         block, got = self.block.value, list(getattr(self, f"{name}_scales").type.shape)
         if k % block:
-            return refuse(self, f"K must be a multiple of the {block} elements of a block, got {k}")
-        stack = list(getattr(self, name).type.shape)[:-2]
+            rule = f"K must be a multiple of the {block} elements that share a scale"
+            return refuse(self, f"{rule}, got {k}; pad K")
+        stored, major = getattr(self, name).type, getattr(self, f"{name}_major").value
+        dtype = scaled_dtype(str(stored.element_type))
+        if dtype is not None and dtype.bits < 8 and major != "k":
+            rule = f"{name}_major must be 'k' for {stored.element_type}, whose elements share bytes"
+            return refuse(self, f"{rule}, got {major!r}; transpose it before the kernel")
+        stack = list(stored.shape)[:-2]
         if got[: len(stack)] != stack:
             rule = f"{name}_scales must be a stack of {stack[0]}, as {name}, got {got}"
             return refuse(self, rule)

@@ -215,7 +215,7 @@ func.func @f(%a: tensor<64x{k}x{element}>, %b: tensor<48x{k}x{element}>,
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"k": 80}, "K must be a multiple of the 32 elements of a block, got 80"),
+        ({"k": 80}, "K must be a multiple of the 32 elements that share a scale, got 80; pad K"),
         (
             {"a_scales": "64x8"},
             "a_scales must be blocked, [1, 1, 32, 4, 4], or linear, [64, 3], for 64 rows of 3 "
