@@ -77,7 +77,7 @@ def compile_all(options: argparse.Namespace) -> int:
     for shape in options.shapes.split(","):
         m, n, k = map(int, shape.split("x"))
         spec = MatmulSpec(m, n, k, products=2)
-        spec, epilogue, _ = import_epilogue(spec, Frame.of([m, n], 0), swiglu, [])
+        spec, epilogue, *_ = import_epilogue(spec, Frame.of([m, n], 0), swiglu, [])
         source = LinalgText(spec.mlir_text(epilogue), "swiglu", ("a", "g", "u"))
         sources = {name: (source, pipeline) for name, pipeline in VARIANTS.items()}
         sources[TWO] = MatmulSpec(m, n, k), None

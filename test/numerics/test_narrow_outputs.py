@@ -49,7 +49,10 @@ def test_a_function_rounds_as_torch_does(dtype, scale):
 
     scale = torch.tensor(scale)
     c, sums = matmul(A, B, epilogue=quantized, operands=[scale])
-    wanted = (sums * scale).to(dtype)
+    wanted = sums * scale
+    if dtype is E4M3:  # as torch 2.13 does; before it gave NaN beyond the largest number
+        wanted = wanted.clamp(-448.0, 448.0)
+    wanted = wanted.to(dtype)
     assert c.dtype == dtype
     assert (sums * scale).abs().max() > torch.finfo(dtype).max
     assert torch.equal(codes(c), codes(wanted))

@@ -64,7 +64,7 @@ def test_what_no_kernel_reads_is_refused_with_its_place(tmp_path, a, got):
         ({"lda": 2**60}, "a must have at most"),
         (
             {"lda": 48, "k": 32, "a_dtype": "mxfp8", "b_dtype": "mxfp8"},
-            "lda must be 0 for operands",
+            "lda and stride_a must be 0 for operands",
         ),
     ],
 )
