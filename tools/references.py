@@ -100,14 +100,14 @@ class OfSpec(OfManifest):
 
 def _strides(spec: MatmulSpec, key: str, shape: tuple[int, ...]) -> list[int]:
     """Elements from one to the next along the dims of an array of the spec: leading dimensions and
-    majors of A, B and C, and no gaps in arrays of bytes and of scales."""
-    column_major = {"a": spec.a_major == "m", "b": spec.b_major == "n"}.get(key, False)
-    if len(shape) in (1, 4, 5):
+    majors of A, B and C, and no gaps in scales and what is beside them."""
+    gaps = {"a": (spec.lda, spec.stride_a), "b": (spec.ldb, spec.stride_b)}
+    gaps |= {"b2": gaps["b"], "c": (spec.ldc, spec.stride_c)}
+    if key not in gaps:
         return [prod(shape[axis + 1 :]) for axis in range(len(shape))]
     *stack, rows, columns = shape
-    gaps = {"a": (spec.lda, spec.stride_a), "b": (spec.ldb, spec.stride_b)}
-    gaps["c"] = spec.ldc, spec.stride_c
-    leading, step = gaps.get(key, (0, 0))
+    leading, step = gaps[key]
+    column_major = spec.a_major == "m" if key == "a" else spec.b_major == "n" and key != "c"
     contiguous, others = (rows, columns) if column_major else (columns, rows)
     pitch = leading or contiguous
     outer = [step or others * pitch for _ in stack]

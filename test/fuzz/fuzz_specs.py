@@ -92,6 +92,7 @@ def scaled_case(
     spec |= {"a_major": draw.choice("kkm")} if a.startswith("mxfp8") else {}
     spec |= {"b_major": draw.choice("kkn")} if b.startswith("mxfp8") else {}
     spec |= {"scale_layout": "linear"} if draw.random() < 0.3 else {}
+    spec |= _scaled_stack(random.Random(f"stack {m} {n} {k}"))  # the rest is drawn as without
     options = {"target": target}
     if draw.random() < 0.3:
         return spec, options
@@ -105,6 +106,16 @@ def scaled_case(
         kept = kept[1:]
     once = {each.partition("{")[0]: each for each in kept}
     return spec, options | {"pipeline": ",".join([f"tiling{{tile={tile}}}", *once.values()])}
+
+
+def _scaled_stack(draw: random.Random) -> dict[str, Any]:
+    """Now and then a stack of products, of which one operand may be a single matrix."""
+    if draw.random() >= 0.25:
+        return {}
+    return {
+        "batch": draw.randint(1, 3),
+        draw.choice(("a_stacked", "b_stacked")): draw.random() < 0.5,
+    }
 
 
 def _scaled_passes(draw: random.Random, by_warps: bool) -> list[str]:
