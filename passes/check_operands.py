@@ -362,7 +362,8 @@ def check_store(kernel: KernelOp, op: Any, target: Target) -> None:
         raise refused(op, f"views: must store to one matrix, got {stored}; take it by tile.matrix")
     shape = list(ir.MemRefType(outputs_of(kernel)[0].type).shape)[-2:]
     grouped = op.operation.name == StoreGroupsOp.OPERATION_NAME
-    if (op.columns.value if grouped else stored.shape[1]) != shape[1]:
+    columns = getattr(op, "columns", None)
+    if (columns.value if columns else stored.shape[1]) != shape[1]:
         raise refused(op, f"views: must store the {shape[1]} columns of c, got others; fix it")
     if grouped and walk(kernel, GroupOp):
         raise refused(op, "views: rows in groups reduce no neighbours, got one; drop it")
