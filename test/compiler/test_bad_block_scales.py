@@ -73,7 +73,11 @@ REFUSED = {
     "fp4 of a spec along M": (spec, (64, "mxfp4"), BYTES),
     "fp4 of the command line": (compiled, (*MX4, "--k", "64", "--b-major", "n"), BYTES),
     "fp4 of a text along N": (text, ('b_major = "k"', 'b_major = "mn"', 64, "mxfp4"), BYTES),
-    "gaps between packed rows": (spec, (64, "mxfp4"), "lda must be 0 for operands with block"),
+    "gaps between packed rows": (
+        spec,
+        (64, "mxfp4"),
+        "lda and stride_a must be 0 for operands with block",
+    ),
     "gaps between packed rows of a text": (
         text,
         (
