@@ -3,22 +3,33 @@
 from __future__ import annotations
 
 import gc
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+NEVER = 2**31 - 1
+_counting = threading.Lock()
+_running = 0
+_thresholds = (0, 0, 0)
+
 
 @contextmanager
-def earlier_objects_set_aside() -> Iterator[None]:
-    """Collect inside among the objects that are made inside alone.
+def no_full_collections() -> Iterator[None]:
+    """Collect inside in the two young generations alone, in all launches that run at once.
 
-    A full collection visits every object of the process. With torch and MLIR loaded these are a
-    million, none of which a launch can turn to garbage. Somebody else's `gc.freeze` stays as it is.
+    A full collection visits every object of the process: with torch and MLIR loaded a million, of
+    which a launch turns none to garbage. Its own circles are freed young, or behind its end.
     """
-    ours = gc.get_freeze_count() == 0
-    if ours:
-        gc.freeze()
+    global _running, _thresholds
+    with _counting:
+        if not _running:
+            _thresholds = gc.get_threshold()
+            gc.set_threshold(*_thresholds[:2], NEVER)
+        _running += 1
     try:
         yield
     finally:
-        if ours:
-            gc.unfreeze()
+        with _counting:
+            _running -= 1
+            if not _running:
+                gc.set_threshold(*_thresholds)

@@ -40,7 +40,7 @@ from ..ptx.recall import find_recalls
 from ..ptx.specials import FIXED, GRID_WORKSPACE
 from ..ptx.values import RAW
 from ..tensor.load_uses import wait_at_first_uses
-from .collector import earlier_objects_set_aside
+from .collector import no_full_collections
 from .names import Names
 from .params import HostArrays, Parameters
 from .shape import Extent, Shape
@@ -381,7 +381,7 @@ class Launch(StateBag):
 
     def _run_share(self, resident: int, max_steps: int | None, clusters: list) -> None:
         self.scheduler = Scheduler(self, clusters, resident, max_steps)
-        with np.errstate(all="ignore"), earlier_objects_set_aside():
+        with np.errstate(all="ignore"), no_full_collections():
             self.scheduler.run()
         self.report.steps = self.scheduler.steps
         for source, count in zip(self.program.source, self.counts, strict=True):
