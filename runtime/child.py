@@ -206,11 +206,13 @@ def is_out_of_memory(error: BaseException) -> bool:
     """
     if isinstance(error, MemoryError) or says_out_of_memory(str(error)):
         return True
+    if not isinstance(error, SystemError):
+        return False
     before = error.__cause__ or error.__context__
-    if before is not None and isinstance(error, SystemError):
-        return is_out_of_memory(before)
+    if before is not None and is_out_of_memory(before):
+        return True
     limit = memory_limit()
-    return isinstance(error, SystemError) and limit is not None and limit < LEAST_MEMORY_BYTES
+    return limit is not None and limit < LEAST_MEMORY_BYTES
 
 
 def too_much_memory(where: str, memory_bytes: int | None, cure: str = MEMORY_CURE) -> ChildError:
