@@ -113,14 +113,15 @@ def test_the_time_of_a_file_is_limited(good):
 
 
 def test_the_memory_of_a_file_is_limited(good, capfd):
-    limits = argparse.Namespace(file=good, max_seconds=60.0, max_memory=2**28)
+    limits = argparse.Namespace(file=good, max_seconds=60.0, max_memory=2**27)
     try:
         status, said = isolated.run_in_child(["opt", str(good)], limits), capfd.readouterr().err
     except ChildError as error:
         status, said = 1, f"error: {error}\n"
-    rule = "must run within 0.25 GiB of memory, got more; make it smaller or raise --max-memory"
+    rule = "must run within [0-9.]+ GiB of memory, got more; make it smaller or raise --max-memory"
     assert status == 1
-    assert re.fullmatch(f"error: (memory|{good}): {rule}\n", said)
+    # Before it Python may say that it had no memory for a message of its own.
+    assert re.search(f"error: (memory|{good}): {rule}\n$", said)
 
 
 @pytest.mark.parametrize(
