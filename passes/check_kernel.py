@@ -8,7 +8,7 @@
                 kernel's; those that hold or read sums are whole warpgroups
     tiles       every CTA computes its own tile, or all roles walk the same tiles; all of C is
                 covered by whole clusters
-    cluster     CTAs that share an operand need the same tile of it; threads copy for their own CTA
+    cluster     CTAs that share an operand need the same tile of it, and wait for it at a pipe
     views       are a, b, what the epilogue reads, c, in global memory, the contiguous axis without
                 gaps; a tensor map says what its view is
     indices     are sums and products of counters and places, in reach of 32 bits

@@ -150,9 +150,11 @@ def check_load(kernel: KernelOp, op: Any, target: Target) -> None:
         _check_map(op, op.map, tile)
     forms = _check_extents(kernel, op)
     m, n, _ = integers_of(kernel.cluster)
-    if isinstance(op, LoadOp | CopyOp) and m * n > 1:
+    if isinstance(op, LoadOp) and m * n > 1:
         raise refused(
-            op, f"cluster: threads copy for their own CTA, got clusters of {m}x{n}; load by TMA"
+            op,
+            f"cluster: tiles in no pipe are waited for by their own CTA, got clusters of {m}x{n}; "
+            "load into a pipe",
         )
     if isinstance(op, TmaMulticastOp):
         _check_line(kernel, op, forms)

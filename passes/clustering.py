@@ -10,6 +10,10 @@ CTAs of a cluster that need the same tile of an operand share the load: each loa
 multicasts it to all of them. A pair shares an MMA as well (cta_group::2): each of its CTAs has its
 rows of A and half of B's rows, and the even one, the leader CTA, issues the MMA for both.
 
+What TMA cannot address, each CTA's threads copy into its own slots. No copy of theirs reaches
+another CTA, so nothing is shared but the MMA of a pair: its CTAs each copy half of B, and the warps
+of both arrive at the leader CTA's barrier. The other operand is multicast as before.
+
 Ranks run along M first, so a pair is two neighbours along M. Where K is split, each part has such a
 cluster, and all parts together are one cluster of CM×CN×S CTAs.
 """
@@ -54,10 +58,12 @@ from .base import (
     walk,
 )
 from .batches import batch_of, drop_unused, map_definition, set_map, view_of_map
+from .check_operands import loaded_argument
 from .clone import index_constant
 from .duals import arg_names, arguments_of_b
 from .groups import group_of, whole_groups
 from .indices import differs_along
+from .pipelining import self_filled
 from .rings import is_operand_ring, retype_ring
 from .tensor_maps import load_map_type, multicast_map, multicast_refusal
 
@@ -89,7 +95,7 @@ class Clustering:
         kernel = the_kernel(module, self.name)
         target = target_of(module)
         _check_place(kernel)
-        refusal = _cluster_refusal(kernel)
+        refusal = _cluster_refusal(kernel, target)
         if refusal:
             if self.shape is not None or self.pair:
                 raise refused(kernel, f"clustering: {refusal}; drop clustering")
@@ -124,11 +130,13 @@ class Clustering:
     ) -> None:
         """Share A along N and B along M where the rows can be cut into parts."""
         along_n, along_m = ("n", shape[1]), ("m", shape[0] // 2 if pair else shape[0])
-        for load in walk(kernel, TmaLoadOp):
-            operand = _argument_index(load)
-            name = arg_names(kernel)[operand]
+        for load in _fills(kernel):
+            name = arg_names(kernel)[_argument_index(load)]
             axis, parts = along_m if name.startswith("b") else along_n  # scales, too
             if parts == 1:
+                continue
+            if isinstance(load, CopyOp):
+                log.remark(load, f"clustering: every CTA copies all of {name} by its threads")
                 continue
             broken = multicast_refusal(load.tile.type.layout, parts)
             if broken:
@@ -144,11 +152,13 @@ def _check_place(kernel: KernelOp) -> None:
         raise refused(kernel, "clustering: tiles are handed out already; run it before persistence")
 
 
-def _cluster_refusal(kernel: KernelOp) -> str | None:
+def _cluster_refusal(kernel: KernelOp, target: Target) -> str | None:
     """Why the kernel's CTAs can't share operands, or None when they can."""
-    copies = [*walk(kernel, LoadOp), *walk(kernel, CopyOp)]
-    if not all(copy.tile.type.layout.is_of_scales for copy in copies):
-        return "an operand is copied by threads, and only TMA reaches other CTAs"
+    if walk(kernel, LoadOp):
+        return "an operand comes through no pipe, and only its own CTA waits for it"
+    rings = [create for create in walk(kernel, CreateOp) if is_operand_ring(create)]
+    if any(self_filled(create, target) for create in rings):
+        return "threads multiply what they copied themselves, and other CTAs have no part in it"
     return None
 
 
@@ -215,7 +225,7 @@ def _split_b(kernel: KernelOp, mma: MmaOp) -> None:
     top = next(iter(walk(kernel, CtaTileOp)))
     with ir.InsertionPoint.after(top.operation), mma.location:
         rank = PairRankOp(rank=ir.IndexType.get()).rank
-    for load in walk(kernel, TmaLoadOp):
+    for load in _fills(kernel):
         if _argument_index(load) in bs:
             if differs_along(load.i, 0) or differs_along(load.j, 0):
                 raise refused(
@@ -226,7 +236,8 @@ def _split_b(kernel: KernelOp, mma: MmaOp) -> None:
             with ir.InsertionPoint(load), load.location:
                 index = arith.addi(arith.muli(load.i, index_constant(2)), rank)
             load.operation.operands[2] = index
-            _remap(load, halves[_argument_index(load)])
+            if isinstance(load, TmaLoadOp):
+                _remap(load, halves[_argument_index(load)])
     for each in walk(kernel, MmaOp):
         with ir.InsertionPoint(each), each.location:
             _pair_mma(each)
@@ -304,6 +315,11 @@ def _multicast_load(load: TmaLoadOp, axis: str, parts: int) -> None:
     load.operation.erase()
 
 
+def _fills(kernel: KernelOp) -> list[TmaLoadOp | CopyOp]:
+    """What fills the slots of rings, before any of it is multicast."""
+    return [*walk(kernel, TmaLoadOp), *walk(kernel, CopyOp)]
+
+
 def _argument_index(load: Any) -> int:
     """0 for a load of A, 1 for one of B, more for their scales or the second B."""
-    return ir.BlockArgument(map_definition(load.map).view).arg_number
+    return ir.BlockArgument(loaded_argument(load)).arg_number

@@ -47,18 +47,15 @@ def lower_acquire(rings: Rings, op: AcquireOp) -> None:
 
 
 def _announce(rings: Rings, ring: Ring, full: ir.Value, transaction: int) -> None:
-    if rings.cluster.pair and ring.copies:
-        with run(ISSUER):
-            sm.ExpectTxOp.of(full, bytes=2 * transaction)
-        converge()
-    elif rings.cluster.pair:
+    pair = rings.cluster.pair
+    if pair and not ring.copies:
         with run(ISSUER):
             sm.ArriveExpectTxOp.of(full, bytes=2 * transaction)
     elif not ring.copies:
         sm.ArriveExpectTxOp.of(full, bytes=transaction)
     elif transaction:
-        with run(LANE):
-            sm.ExpectTxOp.of(full, bytes=transaction)
+        with run(ISSUER if pair else LANE):
+            sm.ExpectTxOp.of(full, bytes=2 * transaction if pair else transaction)
         converge()
 
 

@@ -47,7 +47,7 @@ CALLS = st.tuples(
 # What a subset or its options can't be, each in the words that say so.
 REFUSALS = (
     "run tma-insertion first",
-    "only TMA reaches other CTAs",
+    "an operand comes through no pipe",
     "use a smaller tile",
     "make the tile smaller",
     r"use stages=\d+ or fewer",

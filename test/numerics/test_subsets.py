@@ -50,9 +50,9 @@ class Case:
         return rows == 1 or row_bytes % 16 == 0
 
     @property
-    def by_threads(self):
-        """Whether threads copy an operand."""
-        return "tma-insertion" not in self.passes or not (self.by_tma("a") and self.by_tma("b"))
+    def by_no_pipe(self):
+        """Whether operands come through no pipe."""
+        return "tma-insertion" not in self.passes
 
     @property
     def staged(self):
@@ -80,7 +80,7 @@ def no_pair(case):
 def cluster_shape(case):
     """CTAs along M and N that `clustering` makes."""
     shape, pair = case.option("clustering", "shape"), case.option("clustering", "pair")
-    if "clustering" not in case.passes or (case.by_threads and shape is None):
+    if "clustering" not in case.passes or (case.by_no_pipe and shape is None):
         return 1, 1
     if shape:
         return tuple(map(int, shape.split("x")))
@@ -90,14 +90,14 @@ def cluster_shape(case):
 def has_pair(case):
     wanted = "clustering" in case.passes and case.option("clustering", "pair") != "false"
     even = cluster_shape(case)[0] % 2 == 0
-    return wanted and even and not case.by_threads and no_pair(case) is None
+    return wanted and even and not case.by_no_pipe and no_pair(case) is None
 
 
 def cluster_refusal(case):
     shape, pair = case.option("clustering", "shape"), case.option("clustering", "pair")
-    if case.by_threads and (shape or pair == "true"):
-        return "an operand is copied by threads, and only TMA reaches other CTAs"
-    if pair != "true" or case.by_threads:
+    if case.by_no_pipe and (shape or pair == "true"):
+        return "an operand comes through no pipe, and only its own CTA waits for it"
+    if pair != "true" or case.by_no_pipe:
         return None
     if shape and cluster_shape(case)[0] % 2 and no_pair(case) is None:
         return f"2-CTA MMAs need an even cluster M, got {shape}"

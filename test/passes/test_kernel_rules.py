@@ -322,7 +322,8 @@ MESSAGES = {
         "differs between them; load it for each"
     ),
     "copies by threads in a cluster": (
-        "tile.load: cluster: threads copy for their own CTA, got clusters of 3x1; load by TMA"
+        "tile.load: cluster: tiles in no pipe are waited for by their own CTA, got clusters of "
+        "3x1; load into a pipe"
     ),
     "a column-major C": (
         "tile.kernel: views: c must have rows whose elements lie side by side, apart from others, "

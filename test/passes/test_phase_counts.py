@@ -92,9 +92,10 @@ def test_who_waits_and_who_arrives_in_a_cluster_fit_together(name, target):
 
 
 @pytest.mark.parametrize("target", TARGETS)
-def test_who_waits_and_who_arrives_beside_threads_that_copy_fit_together(target):
-    pipeline = f"{TILE},pipelining{{stages=4}},warp-specialization"
-    count(SHAPES["threads"], target, pipeline=pipeline)
+@pytest.mark.parametrize("cluster", ["1x1", "2x1", "2x2"])
+def test_who_waits_and_who_arrives_beside_threads_that_copy_fit_together(target, cluster):
+    roles = f"clustering{{shape={cluster}}},pipelining{{stages=4}},warp-specialization"
+    count(SHAPES["threads"], target, pipeline=f"{TILE},{roles}")
 
 
 def arrivals(label, arrive, waits):

@@ -8,8 +8,13 @@ from tilewright.dialects.errors import CompileError
 
 TMA = "tiling,tma-insertion,swizzle-selection"
 ROLES = f"{TMA},warp-specialization"
-BY_THREADS = (
-    "clustering: an operand is copied by threads, and only TMA reaches other CTAs; drop clustering"
+NO_PIPE = (
+    "clustering: an operand comes through no pipe, and only its own CTA waits for it; drop "
+    "clustering"
+)
+BY_THEMSELVES = (
+    "clustering: threads multiply what they copied themselves, and other CTAs have no part in it; "
+    "drop clustering"
 )
 
 
@@ -62,17 +67,18 @@ def message_of(pipeline, spec=None, target="sm_100a"):
             "tile.kernel: clustering: a cluster of sm_100a has at most 16 CTAs, got 6x3 = 18; "
             "use a smaller shape",
         ),
-        ("tiling,clustering{shape=2x1}", f"tile.kernel: {BY_THREADS}"),
-        ("tiling,clustering{pair=true}", f"tile.kernel: {BY_THREADS}"),
+        ("tiling,clustering{shape=2x1}", f"tile.kernel: {NO_PIPE}"),
+        ("tiling,clustering{pair=true}", f"tile.kernel: {NO_PIPE}"),
     ],
 )
 def test_clusters_that_no_mma_or_launch_can_have(pipeline, message):
     assert message_of(pipeline) == f"error: {message}"
 
 
-def test_clusters_of_a_view_that_tma_cannot_address():
-    spec = MatmulSpec(300, 520, 260)
-    assert message_of(f"{TMA},clustering{{shape=2x1}}", spec) == f"error: tile.kernel: {BY_THREADS}"
+def test_clusters_of_warps_that_multiply_what_they_copied():
+    pipeline = "tiling{mma=mma.sync},copy-insertion,clustering{shape=2x1}"
+    message = message_of(pipeline, MatmulSpec(300, 520, 260), "sm_90a")
+    assert message == f"error: tile.kernel: {BY_THEMSELVES}"
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-// Left to itself the pass says why it makes no pair: N is no multiple of 32, or threads copy.
+// Left to itself the pass says why it makes no pair: N is no multiple of 32, or operands come through no pipe.
 // RUN: tilewright opt %s --passes tma-insertion,clustering 2>&1 | filecheck %s --check-prefix SHAPE
 // RUN: tilewright opt %s --passes clustering 2>&1 | filecheck %s --check-prefix COPY
 
@@ -8,7 +8,7 @@
 // SHAPE:     "tile.mma"
 // SHAPE:     cluster = [1, 1, 1]
 
-// COPY:      remark: clustering: a lone CTA: an operand is copied by threads, and only TMA reaches other CTAs
+// COPY:      remark: clustering: a lone CTA: an operand comes through no pipe, and only its own CTA waits for it
 // COPY-NOT:  "tile.pair_mma"
 // COPY:      "tile.load"
 // COPY:      cluster = [1, 1, 1]
