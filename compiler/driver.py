@@ -93,7 +93,8 @@ def compile_matmul(
     source: a `MatmulSpec`, the path of an .mlir file or of a .pt2 file (torch.export.save), or a
         `LinalgText`. An .mlir file may have been through some passes (`compiler/levels.py`); then
         it goes on from there.
-    target: the chip; by default the one that the file names, else sm_100a.
+    target: the chip, or a GPU (`dialects.target.GPUS`) whose chip it is and for which the schedule
+        is chosen; by default the chip that the file names, else sm_100a.
     pipeline, preset: the passes as text, or the name of a preset. Without them `choose_schedule`
         chooses, except that a kernel is lowered as it is.
     stop_after: leaves out the passes after this one, except the lowering.
@@ -106,8 +107,7 @@ def compile_matmul(
 
     Raises `CompileError` if the source cannot be compiled.
     """
-    if target is not None:
-        find_target(target)
+    gpu = _gpu_of(target)
     source = _loaded(source, target or DEFAULT_TARGET)
     lower = until != "mlir" or stop_after is None
     stages: list[tuple[str, float]] = []
@@ -122,7 +122,7 @@ def compile_matmul(
         observer = OriginMarker(module, observer) if origins else observer
         left = calls
         if chosen:
-            text = _choose(source, module, level, target, log, stages, observer)
+            text = _choose(source, module, level, gpu or target, log, stages, observer)
             calls = complete_pipeline(text, None, stop_after, lower, level)
             left = calls[1:] if level is None else calls
         stages += run_passes(module, left, log, observer)
@@ -163,12 +163,13 @@ def plan_passes(
     source: Source, *, target: str | None, pipeline: str | None, preset: str | None
 ) -> Plan:
     """The passes that `compile_matmul` runs with these arguments, the lowering included."""
+    gpu = _gpu_of(target)
     source = _loaded(source, target or DEFAULT_TARGET)
     with lent_context(), ir.Location.unknown(), _Blame(source):
         module, level, source, target = _begin(source, target)
         before = short_text(module)
         if pipeline is None and preset is None and not is_kernel(level):
-            pipeline = _choose(source, module, level, target, PassLog(), [], None)
+            pipeline = _choose(source, module, level, gpu or target, PassLog(), [], None)
         return Plan(level, complete_pipeline(pipeline, preset, None, True, level), before)
 
 
@@ -178,6 +179,11 @@ def imported_ir(source: Source, target: str | None = None) -> str:
     source = _loaded(source, target or DEFAULT_TARGET)
     with lent_context(), ir.Location.unknown(), _Blame(source):
         return short_text(_begin(source, target)[0])
+
+
+def _gpu_of(target: str | None) -> str:
+    """The GPU whose schedules are asked for, "" where it is the chip's usual one."""
+    return find_target(target).gpu if target is not None else ""
 
 
 def _begin(

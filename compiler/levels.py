@@ -95,7 +95,7 @@ def settle_target(module: ir.Module, level: str | None, asked: str | None) -> st
     if is_kernel(level) and own is None and asked is None:
         rule = f'a kernel\'s module must name its chip, as {TARGET_ATTRIBUTE} = "sm_100a", got none'
         raise refused(module.operation, f"{rule}; add it, or give --target")
-    if is_kernel(level) and asked is not None and own not in (None, asked):
+    if is_kernel(level) and asked is not None and own not in (None, find_target(asked).chip):
         rule = f"must be {own}, which the kernel is made for, got {asked}"
         raise OptionError(f"target: {rule}; compile its source for {asked}")
     chip = find_target(asked or own or DEFAULT_TARGET).chip

@@ -130,7 +130,8 @@ class Target:
     (sm_100a), an H200 (sm_90a), an A100 (sm_80), an A40 (sm_86), an L40S (sm_89) or an RTX PRO 6000
     Blackwell (sm_120a) has, a default that the launch may differ from. A cluster has up to
     `cluster_max` CTAs (more than 8 need the launch's leave), one where there are none. A
-    multiprocessor has `registers`, which setmaxnreg moves between warpgroups.
+    multiprocessor has `registers`, which setmaxnreg moves between warpgroups. `gpu` is set where
+    schedules are chosen for another GPU of the chip than these (`GPUS`); code is the same.
 
     `mma` is what the kernel at hand multiplies by: the chip's own, where no pass has taken one of
     `other_mmas` instead (`using`).
@@ -170,6 +171,12 @@ class Target:
     tma_alignment_bytes: int = 16
     grid_x_max: int = 2**31 - 1
     grid_y_max: int = 65_535
+    gpu: str = ""
+
+    @property
+    def name(self) -> str:
+        """What `find_target` knows it by."""
+        return self.gpu or self.chip
 
     def using(self, name: str) -> Target:
         """The chip as a kernel uses it that multiplies by the MMA called `name`.
@@ -352,6 +359,11 @@ TARGETS = {
     )
 }
 
+GPUS = {"b200": TARGETS["sm_100a"], "h200": TARGETS["sm_90a"]} | {
+    "h100": replace(TARGETS["sm_90a"], gpu="h100")
+}
+"""GPUs that can be named for a target: kernels are for the chip, schedules for the GPU."""
+
 
 def targets_with(fact: Callable[[Target], bool]) -> str:
     """The chips of which something is true, for messages: "sm_90a, sm_100a or sm_120a"."""
@@ -360,7 +372,8 @@ def targets_with(fact: Callable[[Target], bool]) -> str:
 
 
 def find_target(name: str) -> Target:
-    """The target called `name`; `OptionError` names the known ones otherwise."""
-    if name not in TARGETS:
-        raise OptionError(f"target: unknown chip {name!r}; use one of {', '.join(TARGETS)}")
-    return TARGETS[name]
+    """The target of a chip or a GPU called `name`; `OptionError` names the known ones otherwise."""
+    known = TARGETS | GPUS
+    if name not in known:
+        raise OptionError(f"target: unknown chip {name!r}; use one of {', '.join(known)}")
+    return known[name]

@@ -104,7 +104,10 @@ def add_pipeline(parser: Parser) -> None:
 
 def add_schedule(group: Any) -> None:
     """For which chip, and by which passes; `group` is a group of a parser."""
-    group.add_argument("--target", help=f"chip (default: the file's, else {DEFAULT_TARGET})")
+    group.add_argument(
+        "--target",
+        help=f"chip, or GPU to choose schedules for (default: the file's, else {DEFAULT_TARGET})",
+    )
     which = group.add_mutually_exclusive_group()
     which.add_argument("--pipeline", metavar="TEXT", help="passes and options, as 'a{x=1},b'")
     which.add_argument("--preset", metavar="NAME", help="a named pipeline")

@@ -62,7 +62,7 @@ def add_command(commands: Any) -> None:
         epilog=EXAMPLES,
     )
     add_problem(parser, "an .mlir or .pt2 file; of its epilogue, how much it computes")
-    parser.add_argument("--target", default="sm_100a", help="chip (default sm_100a)")
+    parser.add_argument("--target", default="sm_100a", help="chip or GPU (default sm_100a)")
     reads_in_child(parser)
     parser.add_argument("--all", action="store_true", help="a line for every rejected candidate")
     explain_estimate.add_pipeline_flags(parser)
@@ -126,13 +126,13 @@ def _as_dict(choice: Choice, spec: MatmulSpec, target: Target) -> dict[str, Any]
     return {
         "ok": True,
         "spec": spec.as_dict(),
-        "target": target.chip,
+        "target": target.name,
         "schedule": asdict(choice.schedule),
         "pipeline": choice.schedule.pipeline(),
         "estimate": asdict(choice.estimate),
         "measured": asdict(choice.tuned) if choice.tuned else None,
         "memory": _memory(choice.schedule, spec, target),
-        "figures": {name: each.as_dict() for name, each in figure_table(target.chip).items()},
+        "figures": {name: each.as_dict() for name, each in figure_table(target).items()},
         "rejected": [
             {
                 "schedule": asdict(rejected.schedule),
@@ -185,7 +185,7 @@ def _print_choice(choice: Choice, spec: MatmulSpec, target: Target) -> None:
 
     schedule, estimate = choice.schedule, choice.estimate
     memory = _memory(schedule, spec, target)
-    print(f"matmul     {spec.m}×{spec.n}×{spec.k}, {spec.a_dtype} → {spec.c_dtype}, {target.chip}")
+    print(f"matmul     {spec.m}×{spec.n}×{spec.k}, {spec.a_dtype} → {spec.c_dtype}, {target.name}")
     print(f"schedule   {schedule.label()}, {schedule.box} boxes")
     print(f"pipeline   {schedule.pipeline()}")
     if spec.epilogue_instructions:

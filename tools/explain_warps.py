@@ -28,7 +28,7 @@ def as_dict(spec: MatmulSpec, target: Target) -> dict[str, Any]:
         "pipeline": chosen.pipeline(),
         "rule": RULE,
         "candidates": [{**asdict(each), "total_us": spent} for each, spent in found],
-        "figures": {name: each.as_dict() for name, each in figure_table(target.chip).items()},
+        "figures": {name: each.as_dict() for name, each in figure_table(target).items()},
     }
 
 

@@ -102,7 +102,7 @@ def _add_all(steps: Any) -> None:
 def _add_candidates(parser: Parser) -> None:
     parser.add_argument("--shapes", required=True, metavar="MxNxK,…", help="B as N×K")
     parser.add_argument("--type", default="bf16", help="of A and B (default bf16)")
-    parser.add_argument("--target", default="sm_90a", help="chip (default sm_90a)")
+    parser.add_argument("--target", default="sm_90a", help="chip or GPU (default sm_90a)")
     parser.add_argument("--count", type=positive, default=COUNT, metavar="N",
                         help=f"candidates a shape (default {COUNT})")  # fmt: skip
     parser.add_argument("--drawn", type=positive, default=0, metavar="N",

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from ...dialects.errors import CompileError
+from ...dialects.target import find_target
 from ...runtime.bundles.bundle import Bundle, read_bundle
 from ...runtime.bundles.manifest import BundleError
 from ...runtime.private_folders import UnsafePlace, check_private_file, make_private
@@ -59,6 +60,7 @@ def cached_bundle(
     folder that can't be written or that others can write, is warned of, once for a kernel. Raises
     CompileError.
     """
+    target = find_target(target).chip
     request = describe_request(source, target, pipeline, math)
     path = cache_folder() / f"{digest(request)}.zip"
     if not _is_usable(path):

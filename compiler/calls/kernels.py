@@ -11,6 +11,7 @@ import threading
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+from ...dialects.target import GPUS
 from ...runtime.element_types import is_torch
 from ...runtime.gpu.operands import Recognizer, recognizer
 from ...runtime.launch.devices import open_device
@@ -128,11 +129,13 @@ def pipeline_of(spec: MatmulSpec, target: str, how: How) -> str:
 
 
 def default_target(gpu: int | None) -> str:
-    """The chip to compile for: that of a GPU, by its number, or the emulator's."""
+    """What to compile for: a GPU, by its number, as `find_target` knows it, or the emulator's."""
     if gpu is None:
         return DEFAULT_TARGET
     device: Any = open_device("cuda")
-    return device.gpu(gpu).target
+    found = device.gpu(gpu)
+    named = (name for name, each in GPUS.items() if each.gpu and each.chip == found.target)
+    return next((name for name in named if name in found.name.lower()), found.target)
 
 
 def is_seen_by_torch(a: Any, b: Any) -> bool:

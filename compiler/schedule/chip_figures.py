@@ -209,11 +209,20 @@ FIGURES = {
     "sm_89": ADA,
     "sm_120a": SMALL_BLACKWELL,
 }
+H100 = "an H100 SXM of 80 GB"
+OF_GPUS = {
+    "h100": replace(
+        HOPPER,
+        l2_size=Figure(50e6, "B", f"{H100}, cudaDeviceProp.l2CacheSize"),
+        dram_rate=Figure(3.0e6, "B/us", f"{H100}: a copy from device to device, of 3.35e6"),
+    )
+}
+"""What differs on a GPU that is not the one of its chip's figures."""
 
 
 def figures(target: Target) -> ChipFigures:
-    """The figures of the target's chip."""
-    return FIGURES[target.chip]
+    """The figures of the target's GPU, or of its chip's usual one."""
+    return OF_GPUS[target.gpu] if target.gpu else FIGURES[target.chip]
 
 
 def tensor_figures(target: Target) -> TensorFigures:
@@ -230,9 +239,9 @@ def split_figures(target: Target) -> SplitFigures:
     return split
 
 
-def figure_table(chip: str) -> dict[str, Figure]:
-    """All single figures of a chip by name."""
-    chip_figures = FIGURES[chip]
+def figure_table(target: Target) -> dict[str, Figure]:
+    """All single figures of a target by name."""
+    chip_figures = figures(target)
     every = {each.name: getattr(chip_figures, each.name) for each in fields(ChipFigures)}
     if chip_figures.split:
         every |= {f"split_{name}": each for name, each in vars(chip_figures.split).items()}

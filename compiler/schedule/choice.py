@@ -130,7 +130,7 @@ def choose_schedule(spec: MatmulSpec, target: Target) -> Schedule:
 
 def measured_schedule(problem: Problem, target: Target) -> Tuned | None:
     """The table's entry for a problem, if its schedule keeps every rule."""
-    tuned = tuned_schedule(problem, target.chip)
+    tuned = tuned_schedule(problem, target)
     if tuned is None or broken_rule(problem, tuned.schedule, target):
         return None
     return tuned

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from ...dialects.errors import CompileError
+from ...dialects.target import Target
 from ...runtime.atomic import write_file
 from ...runtime.bundles.schema import Integer, ListOf, Nullable, OneOf, Record, Text
 from ...runtime.regular_files import UnfitFile, read_regular
@@ -90,9 +91,13 @@ def _kind(problem: Problem) -> tuple:
     return *types, *addressed, *(problem.row_start(operand) for operand in "ab")
 
 
-def tuned_schedule(problem: Problem, chip: str) -> Tuned | None:
-    """The entry of a chip's table that serves a problem best: the nearest in M, N and K."""
-    serving = [entry for entry in _entries(chip) if entry.serves(problem)]
+def tuned_schedule(problem: Problem, target: Target) -> Tuned | None:
+    """The entry of a chip's table that serves a problem best: the nearest in M, N and K.
+
+    Where the target is a certain GPU, an entry that was measured on one.
+    """
+    entries = (entry for entry in _entries(target.chip) if target.gpu in entry.gpu.lower())
+    serving = [entry for entry in entries if entry.serves(problem)]
     return min(serving, key=lambda entry: _distance(entry.problem, problem), default=None)
 
 

@@ -68,8 +68,16 @@ def test_a_measured_schedule_goes_before_the_estimate(table):
 def test_it_serves_problems_with_the_same_tiles_and_types(table, change, serves):
     """640×896 in 64×64 tiles is 10×14; rows of 1000 bf16 start inside sectors of L2, those of 1008
     with one, those of 1024 with a line, and TMA does not address those of 1001"""
-    found = tuned_schedule(Problem.of(replace(SPEC, **change), HOPPER), "sm_90a")
+    found = tuned_schedule(Problem.of(replace(SPEC, **change), HOPPER), HOPPER)
     assert (found is not None) == serves
+
+
+def test_an_entry_serves_the_gpu_that_it_was_measured_on(table):
+    h100 = find_target("h100")
+    problem = Problem.of(SPEC, h100)
+    assert tuned_schedule(problem, h100) is None
+    write_table(table, [replace(entry(), gpu="NVIDIA H100 80GB HBM3")])
+    assert tuned_schedule(problem, h100).schedule == ODD
 
 
 def test_the_nearest_entry_serves(table):
@@ -140,5 +148,5 @@ def test_every_shipped_entry_is_legal_and_serves_its_own_problem():
     for path in SHIPPED.glob("*.json"):
         assert path.stem in TARGETS
         for each in read_table(path):
-            assert tuned_schedule(each.problem, path.stem) == each, each.describe()
+            assert tuned_schedule(each.problem, TARGETS[path.stem]) == each, each.describe()
         assert json.loads(path.read_text())["schema"] == 1

@@ -7,7 +7,7 @@ import pytest
 from tilewright.compiler.driver import compile_matmul
 from tilewright.compiler.spec import MatmulSpec
 from tilewright.dialects.errors import CompileError
-from tilewright.dialects.target import TARGETS
+from tilewright.dialects.target import GPUS, TARGETS
 
 PASS_NAMES = (
     "normalize, tiling, tma-insertion, copy-insertion, swizzle-selection, split-k, "
@@ -169,7 +169,7 @@ def test_tiles_that_no_mma_or_memory_can_hold(tile, message):
     [
         (
             {"target": "sm_70"},
-            "target: unknown chip 'sm_70'; use one of " + ", ".join(TARGETS),
+            "target: unknown chip 'sm_70'; use one of " + ", ".join(TARGETS | GPUS),
         ),
         (
             {"preset": "v9"},
