@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import product
 
 from ...dialects.errors import CompileError
@@ -200,22 +200,22 @@ def _scheduled(base: Schedule, target: Target) -> Iterator[Schedule]:
     """The schedule with every way to hand out tiles, to one consumer role or two."""
     wide = (base.cluster, base.pair) in WIDE_CLUSTERS
     for scheduler, order in SCHEDULERS[:1] if wide else SCHEDULERS:
-        one = replace(base, scheduler=scheduler, order=order)
+        one = base.but(scheduler=scheduler, order=order)
         yield one
         if target.issuers_store and scheduler == "static":
-            yield replace(one, ping_pong=True)
+            yield one.but(ping_pong=True)
 
 
 def _staged(base: Schedule) -> Iterator[Schedule]:
     for staging in PING_PONG_STAGINGS if base.ping_pong else STAGINGS:
-        yield replace(base, staging=staging)
+        yield base.but(staging=staging)
 
 
 def _rings(problem: Problem, staged: Schedule, target: Target) -> Iterator[Schedule]:
     """The deepest ring, and where CTAs may share a multiprocessor those that leave them room."""
     share = target.has_tensor_memory and staged.scheduler == "none"
     for stages in sorted({*STAGES, _deepest(problem, staged, target)}, reverse=True):
-        leaf = replace(staged, stages=stages)
+        leaf = staged.but(stages=stages)
         if keeps(STAGES_RULES, problem, leaf, target):
             yield leaf
             if not share:
@@ -286,20 +286,20 @@ def candidates(problem: Problem, target: Target) -> Iterator[Schedule]:
         if wasted_tile(problem, plain, target):
             yield plain
             continue
-        boxes = {pair: _box(problem, replace(plain, pair=pair)) for pair in (False, True)}
+        boxes = {pair: _box(problem, plain.but(pair=pair)) for pair in (False, True)}
         for base in _variants(plain, boxes, target):
             for stages in sorted({*STAGES, _deepest(problem, base, target)}):
-                yield replace(base, stages=stages)
+                yield base.but(stages=stages)
 
 
 def _variants(plain: Schedule, boxes: dict[bool, str], target: Target) -> Iterator[Schedule]:
     for cluster, pair in _clusters(target):
-        shared = replace(plain, cluster=cluster, pair=pair, box=boxes[pair])
+        shared = plain.but(cluster=cluster, pair=pair, box=boxes[pair])
         for scheduled in _scheduled(shared, target):
             yield from _staged(scheduled)
     for cluster, pair, split in _sharings(target):
         if split > 1:
-            yield replace(plain, cluster=cluster, pair=pair, box=boxes[pair], split_k=split)
+            yield plain.but(cluster=cluster, pair=pair, box=boxes[pair], split_k=split)
 
 
 def _k_tiles(problem: Problem) -> tuple[int, ...]:
@@ -312,10 +312,11 @@ def _k_tiles(problem: Problem) -> tuple[int, ...]:
 def _deepest(problem: Problem, schedule: Schedule, target: Target) -> int:
     """The most stages that fit beside the staging buffers and that the tiles of a CTA can fill."""
     room = target.shared_bytes - RESERVED_BYTES - problem.staging_bytes(schedule)
-    fitting = room // problem.stage_bytes(schedule)
-    rounds = 1 if schedule.scheduler == "none" else tile_rounds(problem, schedule, target)
-    steps = rounds * problem.k_tiles(schedule)
-    return max(1, min(fitting, steps, STAGES_MAX))
+    deepest = min(room // problem.stage_bytes(schedule), STAGES_MAX)
+    steps = problem.k_tiles(schedule)
+    if deepest > steps and schedule.scheduler != "none":
+        steps *= tile_rounds(problem, schedule, target)
+    return max(1, min(deepest, steps))
 
 
 def _box(problem: Problem, schedule: Schedule) -> str:

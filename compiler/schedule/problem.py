@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass, replace
+from typing import Any
 
 from ...dialects.dtypes import DTYPES, FMA
 from ...dialects.errors import CompileError
@@ -37,6 +38,15 @@ class Schedule:
     box: str = "2d"
     split_k: int = 1
     ping_pong: bool = False
+
+    def but(self, **changes: Any) -> Schedule:
+        """The same with other values of some fields: `replace`, five times as fast.
+
+        Of a list of 100,000 candidates each is made this way.
+        """
+        changed = object.__new__(Schedule)
+        changed.__dict__.update(self.__dict__, **changes)
+        return changed
 
     @property
     def cluster_size(self) -> int:
@@ -237,8 +247,8 @@ class Problem:
 
     def stage_bytes(self, schedule: Schedule) -> int:
         """Shared memory of one stage: both tiles, each at its alignment."""
-        tiles = (self.a_tile_bytes(schedule), self.b_tile_bytes(schedule))
-        return sum(round_up(size, SLOT_ALIGNMENT) for size in tiles)
+        a, b = self.a_tile_bytes(schedule), self.b_tile_bytes(schedule)
+        return round_up(a, SLOT_ALIGNMENT) + round_up(b, SLOT_ALIGNMENT)
 
     def staging_bytes(self, schedule: Schedule) -> int:
         """Shared memory of the store's staging buffers, or of a split K's partial sums."""
@@ -246,13 +256,12 @@ class Problem:
             return round_up(schedule.tile[0] * schedule.tile[1] * PARTIAL_BYTES, SLOT_ALIGNMENT)
         if schedule.staging is None:
             return 0
-        columns, buffers = schedule.staging
-        widths = [(self.c_bytes, columns)]
-        widths += [
-            (each, further_columns(columns, self.c_bytes, each)) for each in self.further_bytes
-        ]
-        pieces = (schedule.tile[0] * width * each for each, width in widths)
-        return sum(buffers * round_up(size, SLOT_ALIGNMENT) for size in pieces)
+        rows, (columns, buffers) = schedule.tile[0], schedule.staging
+        pieces = round_up(rows * columns * self.c_bytes, SLOT_ALIGNMENT)
+        for each in self.further_bytes:
+            width = further_columns(columns, self.c_bytes, each)
+            pieces += round_up(rows * width * each, SLOT_ALIGNMENT)
+        return buffers * pieces
 
     def tiles(self, schedule: Schedule) -> tuple[int, int]:
         """Tiles along M and N."""

@@ -350,10 +350,10 @@ def broken_rule(problem: Problem, schedule: Schedule, target: Target) -> Broken 
 
 def broken_rules(problem: Problem, target: Target) -> Callable[[Schedule], Broken | None]:
     """`broken_rule` for many schedules: a step's rules are asked once for what is settled there."""
-    told: list[dict[Hashable, Broken | None]] = [{} for _ in STEPS]
+    steps = [(rules, settled_by, {}) for rules, settled_by in STEPS]
 
     def broken(schedule: Schedule) -> Broken | None:
-        for answers, (rules, settled_by) in zip(told, STEPS, strict=True):
+        for rules, settled_by, answers in steps:
             settled = settled_by(schedule)
             if settled not in answers:
                 answers[settled] = _first_broken(rules, problem, schedule, target)
