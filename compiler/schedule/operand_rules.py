@@ -40,8 +40,8 @@ def tma_box(problem: Problem, schedule: Schedule, target: Target) -> str | None:
 
 
 def tma_row_pitch(problem: Problem, schedule: Schedule, target: Target) -> str | None:
-    """Clusters share what TMA loads, so TMA must address both operands."""
-    for name in "ab" if schedule.cluster_size > 1 else "":
+    """Clusters share what TMA loads, so TMA must address both operands; pairs halve copies."""
+    for name in "ab" if schedule.cluster_size > (2 if schedule.pair else 1) else "":
         broken = legality.row_pitch(target, *problem.pitch_bytes(name))
         broken = broken or legality.stack_pitch(target, problem.step_bytes(name))
         if broken:

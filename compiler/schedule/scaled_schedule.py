@@ -17,6 +17,7 @@ copy what it reads into a ring.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import compress
 
 from ...dialects import legality, scaled_legality
 from ...dialects.dtypes import DTYPES, SCALED_FORMATS, ScaledMma, scaled_mma
@@ -40,12 +41,10 @@ WARP_RULE = (
 
 @dataclass(frozen=True)
 class ScaledSchedule:
-    """A tile of M×N×K elements of one CTA, whether two CTAs share an MMA, and whether TMA copies
-    all operands, without which there are no clusters."""
+    """A tile of M×N×K elements of one CTA, and whether two CTAs share an MMA."""
 
     tile: tuple[int, int, int]
     pair: bool
-    by_tma: bool = True
 
     def label(self) -> str:
         """In words."""
@@ -55,10 +54,9 @@ class ScaledSchedule:
         """The passes with their options, as `--pipeline` takes them."""
         tile = "x".join(map(str, self.tile))
         shape = "shape=2x1 pair=true" if self.pair else "shape=1x1"
-        clustering = f"clustering{{{shape}}}," if self.by_tma else ""
         return (
             f"tiling{{tile={tile}}},tma-insertion,swizzle-selection,epilogue-staging,"
-            f"{clustering}pipelining,warp-specialization,persistence"
+            f"clustering{{{shape}}},pipelining,warp-specialization,persistence"
         )
 
 
@@ -84,7 +82,8 @@ class ScaledEstimate:
     """What a schedule takes: `waves` of tiles a CTA, each of so many cycles to multiply, to copy
     scales to tensor memory, to load A, B and scales, and to store; the time of all of them in
     microseconds. Tensor memory holds `accumulators` and the scales of `places` K steps, of so many
-    columns each; a K step loads `scale_bytes`."""
+    columns each; a K step loads `scale_bytes`. Where threads copy rows, that may take longer
+    (`by_threads`)."""
 
     schedule: ScaledSchedule
     accumulators: int
@@ -97,11 +96,14 @@ class ScaledEstimate:
     places: int = 0
     scale_columns: int = 0
     scale_bytes: int = 0
+    by_threads: bool = False
 
     @property
     def bound(self) -> str:
         """What a tile's K loop waits for."""
-        return "tensor core" if self.multiply >= self.load else "L2"
+        if self.multiply >= self.load:
+            return "tensor core"
+        return "threads that copy" if self.by_threads else "L2"
 
 
 def mma_of_spec(spec: MatmulSpec) -> ScaledMma:
@@ -121,10 +123,9 @@ def estimates(spec: MatmulSpec, target: Target) -> list[ScaledEstimate]:
     depth = ROW_BYTES * 2 if mma.packed else ROW_BYTES
     if target.mma.issuer == WARP:
         return _estimates_of_warps(spec, target, mma, depth)
-    by_tma = _by_tma(spec, target)
-    pairs = (True, False) if spec.m > ROWS and by_tma else (False,)
+    pairs = (True, False) if spec.m > ROWS else (False,)
     found = [
-        _estimate(spec, target, mma, ScaledSchedule((ROWS, n, depth), pair, by_tma))
+        _estimate(spec, target, mma, ScaledSchedule((ROWS, n, depth), pair))
         for n in COLUMNS
         for pair in pairs
         if scaled_legality.scaled_tensor_memory(target, mma, (ROWS, n, depth)) is None
@@ -137,20 +138,22 @@ def rule_of(target: Target) -> str:
     return WARP_RULE if target.mma.issuer == WARP else RULE
 
 
-def _by_tma(spec: MatmulSpec, target: Target) -> bool:
-    """Whether TMA can address the rows of A and B (cuTensorMapEncodeTiled, strides): in a cluster
-    threads copy nothing but scales."""
-    rows = {
-        "a": spec.k if spec.a_major == "k" else spec.m,
-        "b": spec.k if spec.b_major == "k" else spec.n,
-    }
-    for name, extent in rows.items():
-        bits = DTYPES[element_of(getattr(spec, f"{name}_dtype"))].bits
-        pitch = extent * bits // 8
-        padded = bits < 8 and not mma_of_spec(spec).packed
-        if pitch % target.tma_alignment_bytes or (padded and legality.padded_rows(extent, pitch)):
-            return False
-    return True
+def _copied(spec: MatmulSpec, target: Target) -> tuple[bool, bool]:
+    """Whether threads copy A and B, since TMA cannot address their rows (cuTensorMapEncodeTiled,
+    strides)."""
+    sides = (spec.a_major, spec.m, spec.a_dtype), (spec.b_major, spec.n, spec.b_dtype)
+    a, b = (
+        _no_tma(spec, target, spec.k if major == "k" else rows, DTYPES[element_of(dtype)].bits)
+        for major, rows, dtype in sides
+    )
+    return a, b
+
+
+def _no_tma(spec: MatmulSpec, target: Target, extent: int, bits: int) -> bool:
+    pitch = extent * bits // 8
+    padded = bits < 8 and not mma_of_spec(spec).packed
+    broken = legality.padded_rows(extent, pitch) if padded else None
+    return bool(pitch % target.tma_alignment_bytes or broken)
 
 
 def scaled_schedule(spec: MatmulSpec, target: Target) -> ScaledSchedule:
@@ -169,7 +172,7 @@ def _estimates_of_warps(
         slot = (ROWS + n) * ROW_BYTES + scales
         room = (target.shared_bytes - legality.RESERVED_BYTES) // slot
         if room:
-            schedule = WarpScaledSchedule(tile, False, False, min(room, steps, WARP_STAGES_MAX))
+            schedule = WarpScaledSchedule(tile, False, min(room, steps, WARP_STAGES_MAX))
             found.append(_estimate_of_warps(spec, target, mma, schedule))
     return sorted(found, key=lambda each: each.total_us)
 
@@ -214,7 +217,9 @@ def _estimate(
     of_a, of_b = scaled_legality.scale_tiles(mma, schedule.tile)
     rows, scales = m + n // (ctas * sharing), of_a.size_bytes + of_b.size_bytes // sharing
     multiply = steps * 2 * m * n * k / (chip.mma_rate * RATES[mma.kind])
-    load = steps * (rows * ROW_BYTES + scales) / chip.l2_rate
+    by_threads = sum(compress((m, n // ctas), _copied(spec, target))) * ROW_BYTES / chip.shift_rate
+    from_l2 = (rows * ROW_BYTES + scales) / chip.l2_rate
+    load = steps * max(from_l2, by_threads)
     copy = steps * (of_a.size_bytes + of_b.size_bytes) / chip.shared_rate
     assert chip.tmem_rate is not None  # only chips with tensor memory have such MMAs
     read = m * n * 4 / chip.tmem_rate
@@ -233,6 +238,7 @@ def _estimate(
     total_us = cycles / (chip.clock * 1e3)
     columns = of_a.scale_columns + of_b.scale_columns
     held = {"copy": copy, "places": places, "scale_columns": columns, "scale_bytes": scales}
+    held["by_threads"] = by_threads > from_l2
     return ScaledEstimate(schedule, buffers, waves, multiply, load, store, total_us, **held)
 
 

@@ -1,15 +1,17 @@
-"""Schedules of kernels whose threads copy operands that TMA can't address, on Hopper."""
+"""Schedules of kernels whose threads copy operands that TMA can't address."""
 
 import pytest
 
 from tilewright.compiler.driver import compile_matmul
 from tilewright.compiler.schedule import choice
+from tilewright.compiler.schedule.costs import copy_cycles
 from tilewright.compiler.schedule.problem import Problem, Schedule
 from tilewright.compiler.schedule.rules import RULES
+from tilewright.compiler.schedule.scaled_schedule import estimates
 from tilewright.compiler.spec import MatmulSpec
 from tilewright.dialects.target import find_target
 
-HOPPER = find_target("sm_90a")
+HOPPER, BLACKWELL = find_target("sm_90a"), find_target("sm_100a")
 
 
 @pytest.mark.parametrize(
@@ -51,3 +53,24 @@ def test_threads_that_copy_leave_fewer_registers_to_others(shape, tile, reason):
 def test_the_choice_for_odd_rows_of_c_spills_no_registers(monkeypatch, spec):
     monkeypatch.setattr(choice, "tuned_schedule", lambda problem, chip: None)
     assert compile_matmul(spec, target="sm_90a").assembled.cubin
+
+
+def test_pairs_whose_ctas_each_copy_half_of_b_are_chosen_where_copies_take_longest():
+    """128 and half of 256 rows a CTA instead of 128 and 256: two thirds of the copies."""
+    spec = MatmulSpec(4096, 4096, 4095)
+    chosen = choice.choose_schedule(spec, BLACKWELL)
+    assert (chosen.tile[:2], chosen.cluster, chosen.pair) == ((128, 256), (2, 1), True)
+    problem = Problem.of(spec, BLACKWELL)
+    cycles = [
+        copy_cycles(problem, Schedule((128, 256, 64), pair=pair), BLACKWELL)
+        for pair in (True, False)
+    ]
+    assert cycles[0] / cycles[1] == pytest.approx(2 / 3)
+
+
+def test_packed_rows_that_tma_cannot_address_are_counted_as_copies_of_pairs():
+    short, whole = (
+        estimates(MatmulSpec(4096, 4096, k, "mxfp6", "mxfp6"), BLACKWELL) for k in (4064, 4096)
+    )
+    assert short[0].schedule.pair and short[0].bound == "threads that copy"
+    assert short[0].total_us > 2 * whole[0].total_us and whole[0].bound == "tensor core"
