@@ -58,9 +58,14 @@ _HOMES = {
     "grouped_mm": ("compiler.calls.grouped", "grouped_mm"),
 }
 
+_MODULES = ("torch",)
+"""Those that `import tilewright` alone gives, when they are first asked for."""
+
 
 def __getattr__(name: str) -> Any:
     """A public name, from its home."""
+    if name in _MODULES:
+        return importlib.import_module(f".{name}", __name__)
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     module, attribute = _HOMES[name]

@@ -108,6 +108,12 @@ def _reads_mn(array: Any, target: Target) -> bool:
     return array.itemsize in (*target.mma.mn_major_bytes, 8)
 
 
+def why_copied(array: Any, target: str) -> str | None:
+    """Why kernels of a chip read a copy of a torch tensor, and not what lies there; None if not."""
+    found = placement(array.shape, array.stride())
+    return _unreadable(array, array.stride(), found, find_target(target))
+
+
 def aligned(name: str, array: Any) -> Any:
     """The array, or a copy with its strides where TMA can't take its address."""
     if not is_torch(array) or array.data_ptr() % ALIGNMENT_BYTES == 0:

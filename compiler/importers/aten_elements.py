@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import fx
 
-from .traced_function import name_of, refused
+from .traced_function import decomposed_operators, name_of, refused
 
 aten: Any = torch.ops.aten
 Axes = tuple[int | None, ...]
@@ -194,6 +194,11 @@ def _rule(*overloads: Any) -> Callable[[Rule], Rule]:
         return rule
 
     return enter
+
+
+def is_known(target: Any) -> bool:
+    """Whether an operator, or what it is taken apart into, is one of elements that a kernel has."""
+    return target in _RULES or target in decomposed_operators()
 
 
 def _computing(dtype: str) -> str:

@@ -49,7 +49,7 @@ def trace(function: Callable[..., Any], values: Sequence[TensorLike]) -> fx.Grap
             fakes = [torch.empty(each.shape, dtype=each.dtype) for each in values]
             with BeforeExport(), lines:
                 called = functools.partial(_call, function)
-                graph = make_fx(called, decomposition_table=_decompositions())(*fakes).graph
+                graph = make_fx(called, decomposition_table=decomposed_operators())(*fakes).graph
     except Exception as error:  # a user's function raises any kind
         place = _place(error.__traceback__, lines.code)
         raise CompileError(f"epilogue: {_why(error)}", place) from error
@@ -140,7 +140,7 @@ def _why(error: Exception) -> str:
 
 
 @functools.cache
-def _decompositions() -> dict[Any, Any]:
+def decomposed_operators() -> dict[Any, Any]:
     """Down to operators that `aten_elements` knows: ours, and torch's for the others."""
     import torch
     from torch._decomp import get_decompositions

@@ -1,0 +1,1 @@
+"""Products in torch's compiled graphs: found with what follows them, and replaced by one kernel."""

@@ -1,0 +1,70 @@
+"""`torch.compile(model, backend="tilewright")`, and the provider for torch.compile as it is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import torch
+from torch import fx
+
+from ...dialects.errors import OptionError
+from .graph_pass import RegionPass
+from .settings import Settings, split_options
+
+HOOK = "post_grad_custom_post_pass"
+TORCHS = "2.9 to 2.13"
+
+
+def tilewright(
+    module: fx.GraphModule,
+    inputs: list[Any],
+    *,
+    mode: str | None = None,
+    options: Mapping[str, Any] | None = None,
+    **others: Any,
+) -> Callable[..., Any]:
+    """Inductor with the provider: what torch.compile calls for `backend="tilewright"`.
+
+    mode: as of Inductor, "max-autotune" too. options: those of `Settings`; what else is there goes
+        to Inductor.
+    """
+    from torch._inductor import list_mode_options
+    from torch._inductor.compile_fx import compile_fx
+
+    settings, rest = split_options(options)
+    patches = {**(list_mode_options(mode) if mode else {}), **rest}
+    patches[HOOK] = RegionPass(settings, patches.get(HOOK, hook()))
+    return compile_fx(module, inputs, config_patches=patches, **others)
+
+
+def enable(**options: Any) -> None:
+    """Let every torch.compile of this process with Inductor use the provider; see `Settings`.
+
+    Raises OptionError for a torch that lacks the hook.
+    """
+    from torch._inductor import config
+
+    before = hook()
+    if isinstance(before, RegionPass):
+        before = before.before
+    setattr(config, HOOK, RegionPass(Settings(**options), before))
+
+
+def disable() -> None:
+    """Take the provider out of torch.compile again."""
+    from torch._inductor import config
+
+    found = hook()
+    if isinstance(found, RegionPass):
+        setattr(config, HOOK, found.before)
+
+
+def hook() -> Any:
+    """What Inductor calls on its graphs now; OptionError where this torch has no such place."""
+    from torch._inductor import config
+
+    if not hasattr(config, HOOK):
+        rule = f"torch must be {TORCHS}, whose Inductor has {HOOK}"
+        raise OptionError(f"torch: {rule}, got {torch.__version__}; install one of them")
+    return getattr(config, HOOK)

@@ -1,0 +1,79 @@
+"""Regions in words: what tells two of them apart, and their line of the report."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import fx
+
+from ...dialects.target import find_target
+from ..schedule.choice import choose_schedule
+from ..schedule.estimate import estimate
+from ..schedule.problem import Problem
+from .grow import Region, is_constant, name_of
+from .products import dtype_of, sizes_of
+from .report import Row
+from .source import Prepared
+
+
+def described(region: Region) -> str:
+    """Equal for regions for which one kernel does: operators, sizes, types and strides."""
+    names = {node: f"${number}" for number, node in enumerate(region.reads)}
+    names |= {each.a: "$0" for each in region.products}
+    lines = [f"{names[node]}: {_value(node)}" for node in dict.fromkeys(region.reads)]
+    for number, node in enumerate(region.nodes):
+        names[node] = f"%{number}"
+        given = [*node.args, *sorted(node.kwargs.items())]
+        lines.append(f"%{number} = {node.target}({_arguments(given, names)}): {_value(node)}")
+    return "\n".join([*lines, f"return {', '.join(names[each] for each in region.outputs)}"])
+
+
+def _arguments(given: Any, names: dict[fx.Node, str]) -> str:
+    if isinstance(given, list | tuple):
+        return f"({', '.join(_arguments(each, names) for each in given)})"
+    if isinstance(given, fx.Node):
+        if given not in names and is_constant(given):
+            return f"{given.args[-1]!r}:{dtype_of(given)}"
+        return names[given]
+    return repr(given)
+
+
+def _value(node: fx.Node) -> str:
+    value: torch.Tensor = node.meta["val"]
+    return f"{value.dtype} {tuple(value.shape)} {value.stride()} {value.device.type}"
+
+
+def row_of(node: fx.Node, reason: str = "") -> Row:
+    """The line of a product that stands alone."""
+    a: Any = node.args[1 if "add" in name_of(node) else 0]
+    *stack, m, n = _numbers(node)
+    dtype = str(dtype_of(a)).removeprefix("torch.")
+    return Row(node.name, name_of(node), (*stack, m, n, _numbers(a)[-1]), dtype, reason=reason)
+
+
+def row_of_region(region: Region, prepared: Prepared) -> Row:
+    """The line of a region, before it is judged."""
+    row = row_of(region.products[0].node)
+    if len(region.products) == 2:
+        row.product = f"2 {row.product}"
+    row.fused, row.stop, row.pipeline = region.fused(), region.stop, prepared.pipeline
+    row.estimate_us = estimated_us(prepared)
+    return row
+
+
+def estimated_us(prepared: Prepared) -> float | None:
+    """Microseconds by the estimate; None for products that it doesn't know."""
+    target = find_target(prepared.target)
+    spec = prepared.spec
+    if target.threads_multiply if hasattr(target, "threads_multiply") else spec.is_scaled:
+        return None
+    try:
+        problem = Problem.of(spec, target)
+        return estimate(problem, choose_schedule(spec, target), target).total_us
+    except (ArithmeticError, LookupError, ValueError, TypeError):
+        return None
+
+
+def _numbers(node: fx.Node) -> tuple[int | str, ...]:
+    return tuple(each if type(each) is int else str(each) for each in sizes_of(node))

@@ -1,0 +1,183 @@
+"""The pass that Inductor runs on each graph, forward and backward, before it makes kernels.
+
+    find        products, and the region of each
+    prepare     sources of kernels, each different one once
+    compile     what the cache lacks, in several processes
+    judge       ours or Inductor's, for each different region
+    replace     those that are taken
+
+Whatever goes wrong in a region leaves it to Inductor, and one warning names it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import warnings
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from torch import fx
+from torch._inductor.custom_graph_pass import CustomGraphPass
+
+from ...dialects.errors import CompileError
+from ...runtime.errors import DeviceError
+from ..backend import versions
+from ..calls.kernel_cache import source_digest
+from .ahead import compile_all
+from .chips import chip_of
+from .describe import described, row_of, row_of_region
+from .dynamic import take_dynamic
+from .grow import Region, alone, regions_of
+from .judge import Verdict, judge
+from .operator import enter
+from .products import Product, Refusal, product_of
+from .replace import replace
+from .report import REPORT, Row
+from .settings import Settings
+from .source import Prepared, prepare
+
+
+class Found(NamedTuple):
+    """A region with its line of the report, and what is compiled for it."""
+
+    region: Region
+    row: Row
+    text: str
+    prepared: Prepared
+
+
+class RegionPass(CustomGraphPass):
+    """Replaces regions of a graph by kernels; `before` is a pass that runs ahead of it."""
+
+    def __init__(self, settings: Settings | None = None, before: Any = None):
+        self.settings = settings or Settings()
+        self.before = before
+
+    def __call__(self, graph: fx.Graph) -> None:
+        for each in _several(self.before):
+            each(graph)
+        take_regions(graph, self.settings)
+
+    def uuid(self) -> Any:
+        """What torch keys its cache of graphs by: our sources, tools and settings."""
+        before = []
+        for each in _several(self.before):
+            found = each.uuid() if hasattr(each, "uuid") else None
+            if found is None:
+                return None
+            before.append(repr(found))
+        parts = [source_digest(), repr(sorted(versions().items())), self.settings.key(), *before]
+        return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+
+
+def _several(passes: Any) -> list[Any]:
+    if passes is None:
+        return []
+    return list(passes) if isinstance(passes, list | tuple) else [passes]
+
+
+def take_regions(graph: fx.Graph, settings: Settings) -> None:
+    """Replace what is found and judged worth it; enter every product in the report."""
+    products, chip = _products(graph, settings)
+    if not products:
+        return
+    static = [each for each in products if each.is_static()]
+    for each in products:
+        if not each.is_static():
+            REPORT.add(take_dynamic(graph, each, chip, settings))
+    found = _prepared(regions_of(graph, static), chip, settings)
+    jobs = {each.prepared.key: each.prepared for each in found}
+    tasks = {k: (p.source, p.target, p.pipeline, p.math) for k, p in jobs.items()}
+    bundles = compile_all(tasks, settings.processes)
+    verdicts: dict[str, Verdict] = {}
+    moved: dict[fx.Node, fx.Node] = {}
+    for each in found:
+        key = each.prepared.key
+        bundle = bundles[key]
+        if isinstance(bundle, CompileError):
+            _leave(each.row, bundle)
+        else:
+            enter(key, bundle)
+            if each.text not in verdicts:
+                verdicts[each.text] = _judged(each, settings)
+            _apply(verdicts[each.text], each.row)
+            if each.row.taken:
+                replace(graph, each.region, each.prepared.inputs, key, moved)
+        REPORT.add(each.row)
+    if moved:
+        _sort(graph)
+
+
+def _products(graph: fx.Graph, settings: Settings) -> tuple[list[Product], str]:
+    """The products that kernels of a chip may compute; the others are reported on."""
+    kept: list[Product] = []
+    chip = ""
+    for node in graph.nodes:
+        product = product_of(node)
+        if product is None:
+            continue
+        chip_of_it, reason = chip_of(node.meta["val"].device, settings)
+        if isinstance(product, Refusal):
+            reason = product.reason
+        if reason:
+            REPORT.add(row_of(node, reason=reason))
+        elif isinstance(product, Product):
+            kept.append(product)
+            chip = chip_of_it
+    return kept, chip
+
+
+def _prepared(regions: list[Region], chip: str, settings: Settings) -> list[Found]:
+    """The sources of the regions' kernels; a region that has none is its product alone, or left."""
+    known: dict[str, Prepared | CompileError] = {}
+    found = []
+    for region in regions:
+        text = described(region)
+        if text not in known:
+            known[text] = _attempt(lambda region=region: prepare(region, chip, settings.math))
+        first = known[text]
+        if isinstance(first, CompileError) and len(region.nodes) > 1:
+            for product in region.products:
+                found += _prepared([alone(product, first.message)], chip, settings)
+        elif isinstance(first, CompileError):
+            REPORT.add(row_of(region.products[0].node, reason=first.message))
+        else:
+            found.append(Found(region, row_of_region(region, first), text, first))
+    return found
+
+
+def _attempt(make: Callable[[], Prepared]) -> Prepared | CompileError:
+    try:
+        return make()
+    except CompileError as error:
+        return error
+
+
+def _leave(row: Row, error: Exception) -> None:
+    """To Inductor, with one warning."""
+    row.taken, row.reason = False, f"does not compile: {error}"
+    warnings.warn(
+        f"tilewright: {row.product} {row.name} is left to Inductor: {error}", stacklevel=3
+    )
+
+
+def _judged(each: Found, settings: Settings) -> Verdict:
+    try:
+        return judge(each.region, each.prepared, each.text, settings)
+    except (DeviceError, RuntimeError) as error:
+        reason = str(error).splitlines()[0]
+        warnings.warn(f"tilewright: {each.row.name} is left to Inductor: {reason}", stacklevel=3)
+        return Verdict(False, f"cannot be measured: {reason}")
+
+
+def _apply(verdict: Verdict, row: Row) -> None:
+    row.taken, row.reason = verdict.taken, verdict.reason
+    row.ours_us, row.inductor_us = verdict.ours_us, verdict.inductor_us
+
+
+def _sort(graph: fx.Graph) -> None:
+    from torch._inductor.pattern_matcher import stable_topological_sort
+
+    stable_topological_sort(graph)
+    graph.eliminate_dead_code()
+    graph.lint()

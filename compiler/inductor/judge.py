@@ -1,0 +1,132 @@
+"""Ours or Inductor's: by a race on the GPU, else by what is known without one.
+
+    emulator          every region is taken: nothing else runs there
+    race              ours and what Inductor makes of the same operators, in CUDA graphs with a
+                      small kernel between; taken where it is at least 1 % faster
+    without a race    taken where the table of measured schedules has the product, or where the
+                      estimate with the epilogue beats the product's and the traffic of a kernel
+                      behind it
+
+Races are kept on disk, for the same region, GPU, versions and Inductor's options.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+
+from ...dialects.errors import CompileError
+from ...dialects.target import find_target
+from ...runtime.atomic import write_file
+from ...runtime.private_folders import UnsafePlace, check_private_file, make_private
+from ..backend import versions
+from ..calls.kernel_cache import FILE_MODE, cache_folder, source_digest
+from ..schedule.chip_figures import figures
+from ..schedule.choice import measured_schedule
+from ..schedule.problem import Problem
+from .describe import estimated_us
+from .grow import Region
+from .settings import Settings
+from .source import Prepared
+
+LEAST_GAIN = 0.01
+AUTOTUNING = ("max_autotune", "max_autotune_gemm", "max_autotune_pointwise", "freezing")
+FOLDER = "races"
+
+
+class Verdict(NamedTuple):
+    """Whether a region is taken, why, and the times of the race."""
+
+    taken: bool
+    reason: str
+    ours_us: float | None = None
+    inductor_us: float | None = None
+
+
+def judge(region: Region, prepared: Prepared, text: str, settings: Settings) -> Verdict:
+    """Whether our kernel computes a region; raises DeviceError where it cannot be launched."""
+    device = region.reads[0].meta["val"].device
+    if device.type == "cpu":
+        return Verdict(True, "runs on the emulator")
+    if not settings.race:
+        return _by_estimate(region, prepared)
+    place = race_file(torch.cuda.get_device_name(device), text, prepared)
+    found = read_race(place)
+    kept = ", measured before" if found else ""
+    if found is None:
+        from .race import race
+
+        found = race(region, prepared, autotuning())
+        keep_race(place, found)
+    ours, theirs = found
+    taken = ours <= theirs * (1 - LEAST_GAIN)
+    return Verdict(taken, f"{theirs / ours:.2f} of Inductor's speed{kept}", ours, theirs)
+
+
+def autotuning() -> dict[str, Any]:
+    """The options of Inductor that its products depend on, as they are set now."""
+    from torch._inductor import config
+
+    return {name: getattr(config, name) for name in AUTOTUNING if hasattr(config, name)}
+
+
+def race_file(device: str, text: str, prepared: Prepared) -> Path:
+    """Where the race of a region is kept."""
+    about = [device, text, prepared.target, prepared.math, source_digest(), torch.__version__]
+    parts = [*about, sorted(versions().items()), sorted(autotuning().items())]
+    name = hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+    return cache_folder() / FOLDER / f"{name}.json"
+
+
+def read_race(place: Path) -> tuple[float, float] | None:
+    """Microseconds of ours and Inductor's; None where none are kept that can be believed."""
+    try:
+        check_private_file(place)
+        found = json.loads(place.read_text())
+        ours, theirs = float(found["ours_us"]), float(found["inductor_us"])
+    except (OSError, UnsafePlace, ValueError, LookupError, TypeError):
+        return None
+    return (ours, theirs) if min(ours, theirs) > 0 else None
+
+
+def keep_race(place: Path, times: tuple[float, float]) -> None:
+    """Keep the times where the folder lets us."""
+    text = json.dumps(dict(zip(("ours_us", "inductor_us"), times, strict=True)))
+    try:
+        make_private(place.parent)
+        write_file(place, text.encode(), FILE_MODE)
+    except (OSError, UnsafePlace):
+        return
+
+
+def _by_estimate(region: Region, prepared: Prepared) -> Verdict:
+    target, spec = find_target(prepared.target), prepared.spec
+    if measured_schedule(Problem.of(spec, target), target):
+        return Verdict(True, "a measured schedule is known")
+    if not region.fused():
+        return Verdict(False, "nothing is fused, and nothing was measured")
+    alone = replace(spec, epilogue_instructions=0, further=(), products=1)
+    ours = estimated_us(prepared)
+    product = estimated_us(prepared._replace(spec=alone))
+    if ours is None or product is None:
+        return Verdict(False, "no estimate is known")
+    theirs = product * len(region.products) + traffic_us(region, prepared)
+    reason = f"by estimate {theirs / ours:.2f} of Inductor's speed"
+    return Verdict(ours <= theirs * (1 - LEAST_GAIN), reason)
+
+
+def traffic_us(region: Region, prepared: Prepared) -> float:
+    """What a kernel behind the product reads and writes, at the rate of the memory."""
+    values = [each.node for each in region.products] + region.operands + region.outputs
+    moved = sum(node.meta["val"].numel() * node.meta["val"].itemsize for node in values)
+    target = find_target(prepared.target)
+    try:
+        cycles = moved / figures(target).dram_rate
+    except (CompileError, AttributeError):
+        return 0.0
+    return cycles

@@ -1,0 +1,74 @@
+"""`tilewright::region`: the one operator by which a graph calls the kernels of its regions.
+
+    tilewright::region(inputs, key) → outputs
+
+The key is the kernel's name in the cache on disk. A graph that torch has cached calls it in another
+process, in which nothing was found or compiled, and the kernel is read from there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import library
+
+from ...runtime.bundles.bundle import Bundle, read_bundle
+from ...runtime.element_types import torch_dtype
+from ...runtime.errors import DeviceError
+from ...runtime.launch.kernel import Kernel
+from ...runtime.private_folders import UnsafePlace, check_private_file
+from ..calls.kernel_cache import cache_folder
+
+LIBRARY = library.Library("tilewright", "FRAGMENT")
+TAGS = (torch.Tag.pt2_compliant_tag, torch.Tag.needs_exact_strides)
+# Not by `custom_op`, whose checks take the host 26 us more at each call.
+library.define(
+    "tilewright::region", "(Tensor[] inputs, str key) -> Tensor[]", lib=LIBRARY, tags=TAGS
+)
+region_operator: Any = torch.ops.tilewright.region.default
+
+_loaded: dict[str, Kernel] = {}
+
+
+def enter(key: str, bundle: Bundle) -> None:
+    """Let graphs call the kernel of this key."""
+    if key not in _loaded:
+        _loaded[key] = Kernel(bundle, copies=True)
+
+
+def kernel_of(key: str) -> Kernel:
+    """The kernel of a key: of this process, or from disk; DeviceError where it is in neither."""
+    if key not in _loaded:
+        path = cache_folder() / f"{key}.zip"
+        try:
+            check_private_file(path)
+            enter(key, read_bundle(path))
+        except (OSError, UnsafePlace) as error:
+            reason = getattr(error, "strerror", None) or error
+            cure = "compile anew with TORCHINDUCTOR_FORCE_DISABLE_CACHES=1"
+            raise DeviceError(
+                f"region {key[:12]}: its kernel must be {path}, got {reason}; {cure}"
+            ) from error
+    return _loaded[key]
+
+
+@library.impl("tilewright::region", "CompositeExplicitAutograd", lib=LIBRARY)
+def _(inputs: Sequence[torch.Tensor], key: str) -> list[torch.Tensor]:
+    kernel = _loaded.get(key) or kernel_of(key)
+    result = kernel(*inputs)
+    return list(result) if isinstance(result, tuple) else [result]
+
+
+@library.register_fake("tilewright::region", lib=LIBRARY)
+def _(inputs: Sequence[torch.Tensor], key: str) -> list[torch.Tensor]:
+    return [
+        torch.empty_strided(
+            each["shape"],
+            each["strides"],
+            dtype=torch_dtype(each["dtype"]),
+            device=inputs[0].device,
+        )
+        for each in kernel_of(key).outputs
+    ]

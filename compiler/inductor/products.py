@@ -1,0 +1,183 @@
+"""The products of a graph after Inductor's passes: what is multiplied, and what belongs to it.
+
+    mm(a, b)                   addmm(c, a, b)            α·a·b + β·c
+    bmm(a, b)                  baddbmm(c, a, b)          the same of stacks
+    _scaled_mm(a, b, s, t, …)  a·b·s·t + bias, one factor a tensor, or one a row and a column
+    _grouped_mm(a, b, offs)    products of groups of rows
+
+aten's b is [k, n]. nn.Linear arrives as mm or addmm of the permuted weight.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import torch
+from torch import fx
+
+aten: Any = torch.ops.aten
+Value = Callable[[fx.Node], Any]
+
+
+class Product(NamedTuple):
+    """One product; `scales` are factors of the sums, `addend` is what is added to them.
+
+    offsets: where groups of rows end, or None.
+    """
+
+    node: fx.Node
+    a: fx.Node
+    b: fx.Node
+    addend: fx.Node | None = None
+    alpha: float = 1
+    beta: float = 1
+    scales: tuple[fx.Node, ...] = ()
+    offsets: fx.Node | None = None
+
+    @property
+    def beside(self) -> tuple[fx.Node, ...]:
+        """What is read beside a, b and offsets, as operands of the epilogue."""
+        return (*self.scales, *([] if self.addend is None else [self.addend]))
+
+    def is_static(self) -> bool:
+        """Whether all its sizes are numbers, and no symbols."""
+        return all(is_static(each) for each in (self.node, self.a, self.b, *self.beside))
+
+    def of_sums(self, sums: Any, value: Value) -> Any:
+        """The product's value as eager torch has it: of sums in f32, rounded once to its type."""
+        for scale in self.scales:
+            sums = sums * value(scale)
+        if self.alpha != 1:
+            sums = sums * self.alpha
+        if self.addend is not None:
+            added = value(self.addend).to(sums.dtype)
+            sums = sums + (added if self.beta == 1 else added * self.beta)
+        return sums.to(dtype_of(self.node))
+
+
+class Refusal(NamedTuple):
+    """Why an operator that multiplies is left to Inductor."""
+
+    node: fx.Node
+    reason: str
+
+
+def product_of(node: fx.Node) -> Product | Refusal | None:
+    """The product that a node is; None where it multiplies no matrices."""
+    reader = _READERS.get(node.target) if node.op == "call_function" else None
+    if reader is None:
+        return None
+    found = reader(node)
+    if isinstance(found, str):
+        return Refusal(node, found)
+    reason = _sizes_reason(found)
+    return Refusal(node, reason) if reason else found
+
+
+def dtype_of(node: fx.Node) -> torch.dtype:
+    """The type of a node's elements."""
+    return node.meta["val"].dtype
+
+
+def sizes_of(node: fx.Node) -> tuple[Any, ...]:
+    """The sizes of a node's value, which may be symbols."""
+    return tuple(node.meta["val"].shape)
+
+
+def is_static(node: fx.Node) -> bool:
+    """Whether sizes and strides of a node's value are numbers."""
+    value = node.meta["val"]
+    return all(type(each) is int for each in (*value.shape, *value.stride()))
+
+
+def _plain(node: fx.Node) -> Product | str:
+    if node.kwargs:
+        return f"{sorted(node.kwargs)[0]} is not read"
+    a, b = node.args[:2]
+    return Product(node, a, b) if len(node.args) == 2 else "out_dtype is not read"  # type: ignore[arg-type]
+
+
+def _with_addend(node: fx.Node) -> Product | str:
+    unread = set(node.kwargs) - {"alpha", "beta"}
+    if unread or len(node.args) != 3:
+        return f"{sorted(unread)[0] if unread else 'out_dtype'} is not read"
+    c, a, b = node.args
+    alpha, beta = node.kwargs.get("alpha", 1), node.kwargs.get("beta", 1)
+    if not all(isinstance(each, int | float) for each in (alpha, beta)):
+        return "alpha and beta are no numbers"
+    if not isinstance(c, fx.Node) or beta == 0:
+        return "nothing is added"
+    return Product(node, a, b, c, alpha, beta)  # type: ignore[arg-type]
+
+
+SCALED_NAMES = (
+    "a",
+    "b",
+    "scale_a",
+    "scale_b",
+    "bias",
+    "scale_result",
+    "out_dtype",
+    "use_fast_accum",
+)
+
+
+def _scaled(node: fx.Node) -> Product | str:
+    given: dict[str, Any] = {**dict(zip(SCALED_NAMES, node.args, strict=False)), **node.kwargs}
+    a, b = given["a"], given["b"]
+    (m, _), (_, n) = sizes_of(a), sizes_of(b)
+    if given.get("scale_result") is not None:
+        return "scale_result is not read"
+    for name, whole in (("scale_a", (m, 1)), ("scale_b", (1, n))):
+        sizes, dtype = sizes_of(given[name]), dtype_of(given[name])
+        if dtype != torch.float32 or not (set(sizes) <= {1} or sizes == whole):
+            return f"{name} is {dtype} {list(sizes)}, neither one f32 nor one a row or column"
+    scales = (given["scale_a"], given["scale_b"])
+    return Product(node, a, b, given.get("bias"), scales=scales)
+
+
+def has_short_sums(node: fx.Node) -> bool:
+    """Whether a _scaled_mm may sum products of 8-bit floats with fewer bits than f32 has."""
+    given = {**dict(zip(SCALED_NAMES, node.args, strict=False)), **node.kwargs}
+    return bool(given.get("use_fast_accum", False))
+
+
+def _grouped(node: fx.Node) -> Product | str:
+    given: dict[str, Any] = dict(
+        zip(("a", "b", "offs", "bias", "out_dtype"), node.args, strict=False)
+    )
+    given |= node.kwargs
+    a, b, offsets = (
+        given.get("a") or given["self"],
+        given.get("b") or given["mat2"],
+        given.get("offs"),
+    )
+    if given.get("bias") is not None or offsets is None:
+        return "groups are taken with offsets and without a bias"
+    if (len(sizes_of(a)), len(sizes_of(b))) != (2, 3):
+        return "groups are taken of rows, with a stack of matrices"
+    return Product(node, a, b, offsets=offsets)
+
+
+_READERS: dict[Any, Callable[[fx.Node], Product | str]] = {
+    aten.mm.default: _plain,
+    aten.bmm.default: _plain,
+    aten.addmm.default: _with_addend,
+    aten.baddbmm.default: _with_addend,
+    aten._scaled_mm.default: _scaled,
+}
+if hasattr(aten, "_grouped_mm"):
+    _READERS[aten._grouped_mm.default] = _grouped
+
+
+def _sizes_reason(product: Product) -> str:
+    a, b = product.a, product.b
+    if any(size == 0 for each in (a, b) for size in sizes_of(each) if type(size) is int):
+        return "a size is 0"
+    types = {dtype_of(a), dtype_of(b)}
+    if types == {torch.float32} and torch.get_float32_matmul_precision() == "highest":
+        return "float32 must be multiplied exactly (torch.set_float32_matmul_precision)"
+    if len(types) > 1 and product.node.target is not aten._scaled_mm.default:
+        return f"types differ: {', '.join(sorted(str(each) for each in types))}"
+    return ""

@@ -1,0 +1,127 @@
+"""A region's kernel against what Inductor makes of the same operators, on the GPU.
+
+Both are captured in CUDA graphs, with a small kernel between launches as norms stand between the
+products of a model, and on inputs that together exceed the L2 cache.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import fx
+
+from ...runtime.gpu.graphs import APART, measure_in_graphs
+from ..calls.kernels import How, call_kernel
+from .grow import Region, is_constant
+from .operator import kernel_of
+from .products import Product
+from .source import Input, Prepared
+
+ROUNDS = 7
+COLD_BYTES = 256 * 2**20
+SETS_MAX = 8
+WITHOUT_US = {"post_grad_custom_post_pass": None, "triton.cudagraphs": False}
+
+
+def race(region: Region, prepared: Prepared, options: Mapping[str, Any]) -> tuple[float, float]:
+    """Microseconds of our kernel and of Inductor's; RuntimeError where either cannot be timed."""
+    values = [each.meta["val"] for each in region.reads]
+    sets = _sets(values)
+    kernel = kernel_of(prepared.key)
+    given = [[_taken(each[e.number], e) for e in prepared.inputs] for each in sets]
+    theirs = by_inductor(module_of(region), sets[0], options)
+    contenders: dict[str, Callable[[int], Any]] = {
+        "ours": lambda number: kernel(*given[number]),
+        "inductor": lambda number: theirs(*sets[number]),
+    }
+    with torch.no_grad():
+        found = measure_in_graphs(contenders, len(sets), ROUNDS, (APART,))[APART]
+    return found["ours"], found["inductor"]
+
+
+def race_any_m(product: Product, how: How) -> tuple[float, float]:
+    """Microseconds of the kernel for any M, and of aten, at the M that torch traced."""
+    sets = _sets([product.a.meta["val"], product.b.meta["val"]])
+    contenders: dict[str, Callable[[int], Any]] = {
+        "ours": lambda number: call_kernel(sets[number][0], sets[number][1].mT, None, how),
+        "aten": lambda number: torch.mm(*sets[number]),
+    }
+    with torch.no_grad():
+        found = measure_in_graphs(contenders, len(sets), ROUNDS, (APART,))[APART]
+    return found["ours"], found["aten"]
+
+
+def module_of(region: Region) -> fx.GraphModule:
+    """The region's operators as a module of what it reads."""
+    graph = fx.Graph()
+    copied = {node: graph.placeholder(f"read{n}") for n, node in enumerate(region.reads)}
+    copied |= {each.a: copied[region.reads[0]] for each in region.products}
+    for node in region.nodes:
+        for each in node.all_input_nodes:
+            if each not in copied and is_constant(each):
+                copied[each] = graph.node_copy(each, copied.__getitem__)
+        copied[node] = graph.node_copy(node, copied.__getitem__)
+    graph.output(tuple(copied[each] for each in region.outputs))
+    return fx.GraphModule(torch.nn.Module(), graph)
+
+
+def by_inductor(
+    module: fx.GraphModule, inputs: Sequence[torch.Tensor], options: Mapping[str, Any]
+) -> Callable[..., Any]:
+    """The module as Inductor compiles it, with our pass left out.
+
+    In a thread of its own: the compilation that asks for it has state in this one.
+    """
+    found: list[Any] = []
+
+    def make() -> None:
+        from torch._inductor.compile_fx import compile_fx
+
+        patches = {**options, **WITHOUT_US}
+        try:
+            with torch.no_grad():
+                compiled = compile_fx(module, list(inputs), config_patches=patches)
+                compiled(*inputs)
+            found.append(compiled)
+        except Exception as error:  # Inductor raises any kind
+            found.append(error)
+
+    thread = threading.Thread(target=make)
+    thread.start()
+    thread.join()
+    if isinstance(found[0], Exception):
+        raise RuntimeError(f"Inductor: {found[0]}") from found[0]
+    return found[0]
+
+
+def _sets(values: Sequence[torch.Tensor]) -> list[list[torch.Tensor]]:
+    """Random inputs, several sets of small ones."""
+    one = [_random(each) for each in values]
+    bytes_of_one = sum(each.untyped_storage().nbytes() for each in one)
+    count = max(1, min(SETS_MAX, COLD_BYTES // max(bytes_of_one, 1)))
+    return [one, *([_random(each) for each in values] for _ in range(count - 1))]
+
+
+def _random(value: torch.Tensor) -> torch.Tensor:
+    """Memory as a value of the graph has it, of small numbers; offsets of groups step evenly."""
+    sizes, strides = ([_number(e) for e in each] for each in (value.shape, value.stride()))
+    place: Any = {"dtype": value.dtype, "device": value.device}
+    made = torch.empty_strided(sizes, strides, **place)
+    if not value.dtype.is_floating_point:
+        made.zero_()
+        return made
+    made.copy_(torch.randn(sizes, dtype=torch.float32, device=value.device) / 4)
+    return made
+
+
+def _number(size: Any) -> int:
+    """A size; of a symbol the one that torch traced with."""
+    return size if type(size) is int else int(size.node.hint)
+
+
+def _taken(value: torch.Tensor, given: Input) -> torch.Tensor:
+    value = value.permute(given.order) if given.order else value
+    return value.view(given.sizes) if given.sizes else value

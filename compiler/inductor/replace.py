@@ -1,0 +1,90 @@
+"""A region's nodes replaced by one call of its kernel.
+
+mm, convert, mul, erf, …   →   region([a, b, …], key), getitem, reshape
+"""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import torch
+from torch import fx
+
+from .grow import Region, source_of
+from .operator import region_operator
+from .products import aten, sizes_of
+from .source import Input
+
+
+def replace(
+    graph: fx.Graph,
+    region: Region,
+    inputs: list[Input],
+    key: str,
+    moved: dict[fx.Node, fx.Node],
+) -> None:
+    """Put the kernel's call in the region's place; what only the region computed is gone then.
+
+    moved: for each value of regions replaced before what stands in its place; this one's are added.
+    """
+    reads = [moved.get(each, each) for each in region.reads]
+    inside = set(region.nodes)
+    with graph.inserting_before(_behind(region)):
+        given = [_given(graph, reads[each.number], each) for each in inputs]
+        launch = call(graph, region_operator, (given, key))
+        made = {
+            each: call(graph, operator.getitem, (launch, number))
+            for number, each in enumerate(region.outputs)
+        }
+        for node in region.nodes:
+            if any(user not in inside for user in node.users):
+                found = _viewed(graph, made[source_of(node, inside)], sizes_of(node))
+                found.meta.update({k: v for k, v in node.meta.items() if k not in found.meta})
+                node.replace_all_uses_with(found, lambda user: user not in inside)
+                moved[node] = found
+    for node in reversed(region.nodes):
+        graph.erase_node(node)
+
+
+def _behind(region: Region) -> fx.Node:
+    """The node before which all that the region reads is known."""
+    return region.nodes[-1].next
+
+
+def _given(graph: fx.Graph, node: fx.Node, given: Input) -> fx.Node:
+    """A value as the kernel takes it; of a permuted one that is permuted back, its source."""
+    _, order, sizes = given
+    if order:
+        if node.target is aten.permute.default:
+            source, before = node.args
+            if [before[each] for each in order] == list(range(len(order))):  # type: ignore[index]
+                return source  # type: ignore[return-value]
+        return call(graph, aten.permute.default, (node, list(order)))
+    return _viewed(graph, node, sizes) if sizes else node
+
+
+def _viewed(graph: fx.Graph, node: fx.Node, sizes: tuple[int, ...]) -> fx.Node:
+    if sizes_of(node) == tuple(sizes):
+        return node
+    return call(graph, aten.reshape.default, (node, list(sizes)))
+
+
+def call(graph: fx.Graph, target: Any, arguments: tuple[Any, ...]) -> fx.Node:
+    """A call with what it gives as a fake value, as all nodes of the graph have."""
+    node = graph.call_function(target, arguments)
+    values = fx.node.map_arg(arguments, lambda each: each.meta["val"])
+    found = [each for each in _leaves(values) if isinstance(each, torch.Tensor)]
+    mode = getattr(found[0], "fake_mode", None) if found else None
+    if mode is None:
+        node.meta["val"] = target(*values)
+    else:
+        with mode:
+            node.meta["val"] = target(*values)
+    return node
+
+
+def _leaves(values: Any) -> list[Any]:
+    if isinstance(values, list | tuple):
+        return [leaf for each in values for leaf in _leaves(each)]
+    return [values]

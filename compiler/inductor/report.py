@@ -1,0 +1,85 @@
+"""What was done with the products of the graphs that this process compiled, and why.
+
+`tilewright.torch.report()` gives it as a whole, the logger `tilewright.inductor` line by line.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+LOGGER = logging.getLogger("tilewright.inductor")
+
+
+@dataclass
+class Row:
+    """One product of a graph.
+
+    taken: whether a kernel of ours computes it. fused: operators that are part of the kernel.
+    reason: why it was taken or left. stop: the first operator behind it that is not part of it.
+    Times are microseconds: those of the estimate, and of the race where there was one.
+    """
+
+    name: str
+    product: str
+    sizes: tuple[int | str, ...]
+    dtype: str
+    fused: list[str] = field(default_factory=list)
+    taken: bool = False
+    reason: str = ""
+    stop: str = ""
+    pipeline: str = ""
+    estimate_us: float | None = None
+    ours_us: float | None = None
+    inductor_us: float | None = None
+    count: int = 1
+
+    def __str__(self) -> str:
+        verdict = "taken" if self.taken else "left"
+        sizes = "x".join(str(each) for each in self.sizes)
+        fused = f" + {', '.join(self.fused)}" if self.fused else ""
+        stop = f"; ends at {self.stop}" if self.stop else ""
+        times = ", ".join(self._times())
+        times = f" [{times}]" if times else ""
+        return f"{verdict} {self.product} {sizes} {self.dtype}{fused}: {self.reason}{times}{stop}"
+
+    def _times(self) -> Iterator[str]:
+        named = {"ours": self.ours_us, "Inductor": self.inductor_us, "estimate": self.estimate_us}
+        for name, found in named.items():
+            if found is not None:
+                yield f"{name} {found:.1f} us"
+
+
+class Report:
+    """The products of all graphs, in the order in which they were looked at."""
+
+    def __init__(self) -> None:
+        self.rows: list[Row] = []
+
+    def add(self, row: Row) -> None:
+        """Enter a product, and log it."""
+        self.rows.append(row)
+        LOGGER.info("%s", row)
+
+    def __str__(self) -> str:
+        """A line for each kind of product, with how often it occurs."""
+        counts: dict[str, int] = {}
+        for row in self.rows:
+            counts[str(row)] = counts.get(str(row), 0) + row.count
+        taken = sum(row.count for row in self.rows if row.taken)
+        head = f"{taken} of {sum(counts.values())} products taken"
+        return "\n".join([head, *(f"{count:4} x {line}" for line, count in counts.items())])
+
+
+REPORT = Report()
+
+
+def report() -> Report:
+    """What was taken and left in this process so far."""
+    return REPORT
+
+
+def reset() -> None:
+    """Forget all that was entered."""
+    REPORT.rows.clear()

@@ -1,0 +1,219 @@
+"""A region as what the compiler takes: a spec, the epilogue as linalg, and the kernel's inputs.
+
+Every value has the frame's sizes. Rounding is eager torch's: the sums are rounded to the product's
+type, and each conversion of the graph is made, although Inductor leaves out those between operators
+that it fuses. So a region gives what eager torch gives, but for the order of the sums.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import torch
+from torch import fx
+
+from ...dialects.dtypes import DTYPES
+from ...dialects.errors import CompileError
+from ..calls.kernel_cache import describe_request, digest
+from ..calls.kernels import How, pipeline_of
+from ..calls.operands import Operand, operand_of, result_type, spec_of
+from ..calls.placement import why_copied
+from ..importers.epilogue_function import Argument, Frame, import_epilogue
+from ..importers.linalg_text import SHORT_SUMS, LinalgText, short_sums_rule
+from ..importers.traced_function import TensorLike
+from ..spec import MatmulSpec
+from .frames import framed, like, viewed
+from .grow import CONVERT, Region, is_constant, is_same
+from .products import Product, aten, dtype_of, has_short_sums, sizes_of
+
+
+class Input(NamedTuple):
+    """One argument of the kernel: which of `region.reads`, permuted if asked, then viewed so."""
+
+    number: int
+    order: tuple[int, ...] = ()
+    sizes: tuple[int, ...] = ()
+
+
+class Prepared(NamedTuple):
+    """What is compiled for a region, for which chip, and what its kernel reads.
+
+    key: the name of the kernel in the cache.
+    """
+
+    source: MatmulSpec | LinalgText
+    spec: MatmulSpec
+    target: str
+    pipeline: str
+    math: str
+    inputs: list[Input]
+
+    @property
+    def key(self) -> str:
+        request = describe_request(self.source, self.target, self.pipeline, self.math)
+        return digest(request)
+
+
+def prepare(region: Region, target: str, math: str = "") -> Prepared:
+    """The source of a region's kernel; CompileError for what no kernel computes."""
+    first = region.products[0]
+    if target in SHORT_SUMS and dtype_of(first.a).itemsize == 1 and not has_short_sums(first.node):
+        raise CompileError(f"_scaled_mm: {short_sums_rule(target)}")
+    if first.offsets is not None:
+        return _of_groups(first, target)
+    a, *bs = _matrices(region, target)
+    spec = spec_of(a, bs[0], result_type(dtype_of(region.outputs[0])))
+    spec = replace(spec, products=len(region.products))
+    if _is_plain(region):
+        return _finished(region, spec, spec, (), target, math)
+    frame = Frame.of(region.frame, spec.batch)
+    frames = [_framed_sizes(region, operand) for operand in region.operands]
+    likes = [TensorLike(e, dtype_of(n)) for e, n in zip(frames, region.operands, strict=True)]
+    spec, made, arguments, _ = import_epilogue(spec, frame, function_of(region), likes)
+    before = 1 + len(region.products)
+    beside = [Input(before + each.number, (), tuple(each.shape)) for each in arguments]
+    lies = [_lies(region, *each) for each in zip(beside, arguments, strict=True)]
+    turned = frozenset(n for n, each in enumerate(lies, start=before) if _is_column_major(each))
+    names = ("a", *(f"b{n or ''}" for n in range(len(bs))), *(f"e{n}" for n in range(len(beside))))
+    text = LinalgText(spec.mlir_text(made), "region", names, column_major=turned)
+    return _finished(region, spec, text, beside, target, math)
+
+
+def _finished(
+    region: Region,
+    spec: MatmulSpec,
+    source: MatmulSpec | LinalgText,
+    beside: Sequence[Input],
+    target: str,
+    math: str,
+) -> Prepared:
+    first = region.products[0]
+    rank = len(sizes_of(first.a))
+    exchanged = (*range(rank - 2), rank - 1, rank - 2)
+    of_text = isinstance(source, LinalgText)  # which takes operands as they are stored
+    a = Input(0, exchanged if of_text and spec.a_major == "m" else ())
+    keeps = of_text and spec.b_major == "n"
+    rank = len(sizes_of(first.b))
+    exchanged = (*range(rank - 2), rank - 1, rank - 2)
+    bs = [Input(1 + n, () if keeps else exchanged) for n in range(len(region.products))]
+    pipeline = pipeline_of(spec, target, How(target=target, math=math))
+    policy = math if isinstance(source, LinalgText) else ""
+    return Prepared(source, spec, target, pipeline, policy, [a, *bs, *beside])
+
+
+def _matrices(region: Region, target: str) -> list[Operand]:
+    """A [.., m, k] and each B as [.., n, k], which the chip's kernels read as they lie."""
+    first = region.products[0]
+    named = [("a", like(first.a.meta["val"]))]
+    named += [("b", like(each.b.meta["val"]).swapaxes(-1, -2)) for each in region.products]
+    for name, value in named:
+        reason = why_copied(value, target)
+        if reason:
+            raise CompileError(f"{name}: must be read in place, got a value whose {reason}")
+    return [operand_of(name, value) for name, value in named]
+
+
+def _is_plain(region: Region) -> bool:
+    """Whether the region's kernel is the product alone, rounded once."""
+    (first, *others) = region.products
+    if others or first.beside or first.alpha != 1:
+        return False
+    return all(is_same(node) for node in region.nodes[1:])
+
+
+def function_of(region: Region) -> Callable[..., Any]:
+    """The region as a function of the sums and the operands, all in the frame's sizes."""
+
+    def epilogue(*values: torch.Tensor) -> Any:
+        count = len(region.products)
+        known = dict(zip(region.operands, values[count:], strict=True))
+        sums = {
+            each.node: (each, value) for each, value in zip(region.products, values, strict=False)
+        }
+        for node in region.nodes:
+            if node in sums:
+                product, found = sums[node]
+                known[node] = product.of_sums(found, known.__getitem__)
+            else:
+                known[node] = _computed(node, known)
+        first, *others = (known[each] for each in region.outputs)
+        return (first, *others) if others else first
+
+    return epilogue
+
+
+def _computed(node: fx.Node, known: dict[fx.Node, Any]) -> Any:
+    """The value of an operator on values in the frame."""
+
+    def value(argument: Any) -> Any:
+        if not isinstance(argument, fx.Node):
+            return argument
+        return known[argument] if argument in known else _constant(argument)
+
+    if is_same(node):
+        return value(node.args[0])
+    if node.target is CONVERT:
+        return aten._to_copy.default(value(node.args[0]), dtype=node.args[1])
+    arguments = fx.node.map_arg(node.args, value)
+    options = {n: e for n, e in fx.node.map_arg(node.kwargs, value).items() if n not in PLACES}
+    return node.target(*arguments, **options)  # type: ignore[operator]
+
+
+PLACES = ("device", "layout", "pin_memory", "memory_format")
+"""Keywords that say where a value lies, which a kernel's value does nowhere."""
+
+
+def _constant(node: fx.Node) -> torch.Tensor:
+    if not is_constant(node):
+        raise CompileError(f"region: must know all it reads, got {node.name}")
+    return torch.full((), node.args[-1], dtype=dtype_of(node))  # type: ignore[arg-type]
+
+
+def _framed_sizes(region: Region, operand: fx.Node) -> tuple[int, ...]:
+    """The sizes of an operand in the frame, which all that read it agree on."""
+    found = {
+        framed(sizes_of(operand), sizes_of(user), region.frame)
+        for user in operand.users
+        if user in region.nodes
+    }
+    if len(found) != 1 or None in found:
+        raise CompileError(f"region: {operand.name} must be broadcast in one way, got {len(found)}")
+    return found.pop()  # type: ignore[return-value]
+
+
+def _lies(region: Region, given: Input, argument: Argument) -> torch.Tensor:
+    """How an operand lies with the sizes that the kernel has; CompileError where it is no view."""
+    node = region.reads[given.number]
+    if argument.order != tuple(sorted(argument.order)):
+        raise CompileError(f"region: {node.name} must be read untransposed, got another order")
+    found = viewed(like(node.meta["val"]), given.sizes)
+    if found is None:
+        strides = list(node.meta["val"].stride())
+        raise CompileError(f"region: {node.name} must be a view, got strides {strides}")
+    return found
+
+
+def _is_column_major(value: torch.Tensor) -> bool:
+    strides = value.stride()
+    return len(strides) >= 2 and 0 < strides[-2] < strides[-1]
+
+
+def _of_groups(product: Product, target: str) -> Prepared:
+    """Groups of rows, each with a matrix of the stack."""
+    a, b = (like(each.meta["val"]) for each in (product.a, product.b))
+    assert product.offsets is not None
+    if not a.is_contiguous():
+        raise CompileError(f"a: must be contiguous for groups, got strides {list(a.stride())}")
+    if not (b.is_contiguous() or b.mT.is_contiguous()):
+        raise CompileError(f"b: must be without gaps for groups, got strides {list(b.stride())}")
+    left, right = operand_of("a", a), operand_of("b", b.mT)
+    major = "n" if b.is_contiguous() else "k"
+    result = result_type(dtype_of(product.node))
+    names = left.dtype, right.dtype, result, DTYPES[left.dtype].accumulator
+    (m, k), (groups, n, _) = left.shape, right.shape
+    spec = MatmulSpec(m, n, k, *names, b_major=major, groups=groups)
+    pipeline = pipeline_of(spec, target, How(target=target))
+    inputs = [Input(0), Input(1, (0, 2, 1)), Input(2)]
+    return Prepared(spec, spec, target, pipeline, "", inputs)

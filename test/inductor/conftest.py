@@ -1,0 +1,13 @@
+"""What tests of the provider share: a report of their own."""
+
+import pytest
+
+
+@pytest.fixture(autouse=True)
+def rows():
+    """The report's rows, from now on."""
+    from tilewright.compiler.inductor import report
+
+    report.reset()
+    yield report.REPORT.rows
+    report.reset()

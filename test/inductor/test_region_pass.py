@@ -1,0 +1,168 @@
+"""The pass as a whole: kernels in the place of regions, and what happens when there are none."""
+
+import logging
+import os
+
+import pytest
+import torch
+import torch.nn.functional as F
+from graphs import draw, graph_of
+from torch.testing import assert_close
+
+import tilewright
+from tilewright.compiler.calls.kernel_cache import cached_bundle
+from tilewright.compiler.inductor import ahead, backend, chips, judge, operator
+from tilewright.compiler.inductor.graph_pass import RegionPass, take_regions
+from tilewright.compiler.inductor.operator import region_operator
+from tilewright.compiler.inductor.settings import Settings, split_options
+from tilewright.dialects.errors import CompileError, OptionError
+from tilewright.runtime.errors import DeviceError
+
+ON_EMULATOR = Settings(device="emulator")
+X, W, V, D = draw(2, 8, 32), draw(48, 32), draw(48, 32), draw(32, 48)
+
+
+def layer(x, w, v, d):
+    h = F.rms_norm(x, (32,))
+    return x + F.linear(F.silu(F.linear(h, w)) * F.linear(h, v), d)
+
+
+def linear(x, w):
+    return F.relu(F.linear(x, w))
+
+
+def calls(graph):
+    return [node for node in graph.nodes if node.target is region_operator]
+
+
+def test_two_layers_give_what_eager_gives_from_two_kernels(rows, caplog):
+    """Rounding is eager's, so that only the order of sums may differ."""
+    module = graph_of(lambda x, *w: layer(layer(x, *w), *w), X, W, V, D)
+    with caplog.at_level(logging.INFO, "tilewright.inductor"):
+        take_regions(module.graph, ON_EMULATOR)
+    module.recompile()
+    assert [len(node.args[0]) for node in calls(module.graph)] == [3, 3, 3, 3]
+    assert len({node.args[1] for node in calls(module.graph)}) == 2
+    assert_close(module(X, W, V, D), layer(layer(X, W, V, D), W, V, D), rtol=2e-2, atol=2e-2)
+    assert [row.product for row in rows] == ["2 mm", "mm"] * 2
+    assert str(tilewright.torch.report()).startswith("4 of 4 products taken\n   2 x taken 2 mm 16x")
+    ours = [each for each in caplog.records if each.name == "tilewright.inductor"]
+    assert [each.getMessage() for each in ours] == [str(row) for row in rows]
+
+
+def test_another_process_reads_the_kernel_from_disk_or_says_what_is_missing(fresh_cache):
+    """Torch's cache gives it the graph alone, with the key."""
+    module = graph_of(linear, X, W)
+    take_regions(module.graph, ON_EMULATOR)
+    module.recompile()
+    expected = module(X, W)
+    operator._loaded.clear()
+    cached_bundle.cache_clear()
+    assert torch.equal(module(X, W), expected)
+    (call,) = calls(module.graph)
+    (fresh_cache / f"{call.args[1]}.zip").unlink()
+    operator._loaded.clear()
+    with pytest.raises(DeviceError, match="compile anew with TORCHINDUCTOR_FORCE_DISABLE_CACHES"):
+        module(X, W)
+
+
+def test_a_region_that_does_not_compile_is_left_with_one_warning(rows, monkeypatch):
+    def refuse(*_):
+        raise CompileError("tiling: must be possible, got a test")
+
+    monkeypatch.setattr(ahead, "cached_bundle", refuse)
+    module = graph_of(lambda x, w: linear(x, w).sum(), X, W)
+    before = str(module.graph)
+    with pytest.warns(UserWarning, match="mm mm is left to Inductor: error: tiling: must") as said:
+        take_regions(module.graph, ON_EMULATOR)
+    assert len(said) == 1 and str(module.graph) == before
+    assert [row.taken for row in rows] == [False]
+
+
+def test_tensors_of_the_cpu_are_left_to_inductor_unless_asked_for(rows):
+    module = graph_of(linear, X, W)
+    take_regions(module.graph, Settings())
+    assert not calls(module.graph)
+    assert rows[0].reason.endswith("device='emulator' runs them on the emulator")
+
+
+def test_a_gpu_of_another_family_is_named_once(monkeypatch):
+    chips._chip_of_gpu.cache_clear()
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda number: (8, 6))
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda number: "GPU X")
+    with pytest.warns(UserWarning, match="GPU X .* is neither Hopper nor Blackwell") as said:
+        found = [chips.chip_of(torch.device("cuda:0"), Settings()) for _ in range(2)]
+    assert len(said) == 1 and found[0] == found[1] and found[0][0] == ""
+    chips._chip_of_gpu.cache_clear()
+
+
+def test_any_number_of_rows_is_one_graph_and_four_kernels(rows):
+    torch._dynamo.reset()
+    options = {"device": "emulator"}
+    module = torch.compile(lambda x: x @ W.T, backend="tilewright", options=options)
+    with torch.no_grad():
+        for count in (5, 20):
+            x = draw(count, 32)
+            torch._dynamo.mark_dynamic(x, 0)
+            assert_close(module(x), x @ W.T)
+    assert [(row.taken, row.sizes[1:]) for row in rows] == [(True, (48, 32))]
+
+
+def test_races_are_kept_on_disk_and_a_damaged_one_is_run_again(fresh_cache):
+    place = fresh_cache / "races" / "one.json"
+    assert judge.read_race(place) is None
+    judge.keep_race(place, (2.0, 3.0))
+    assert judge.read_race(place) == (2.0, 3.0)
+    place.write_text('{"ours_us": "nan?"}')
+    assert judge.read_race(place) is None
+    os.chmod(place, 0o666)
+    judge.keep_race(place, (2.0, 3.0))
+    assert judge.read_race(place) == (2.0, 3.0)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"device": "tpu"}, "torch: device must be one of 'cuda', 'emulator', got 'tpu'"),
+        ({"race": 1}, "torch: race must be one of True, False, got 1"),
+        ({"target": "sm_1"}, "target: unknown chip 'sm_1'"),
+        ({"math": "wild"}, "torch: math must be one of '', 'fast', 'exact', got 'wild'"),
+        ({"processes": -1}, "torch: processes must be a number of processes, or 0"),
+    ],
+)
+def test_settings_that_mean_nothing_are_refused(options, message):
+    with pytest.raises(OptionError) as caught:
+        split_options(options)
+    assert str(caught.value).removeprefix("error: ").startswith(message)
+
+
+def test_what_is_no_setting_of_ours_goes_to_inductor():
+    settings, rest = split_options({"device": "emulator", "max_autotune": True})
+    assert settings == ON_EMULATOR and rest == {"max_autotune": True}
+
+
+def test_graphs_under_other_settings_or_passes_have_other_keys():
+    own = RegionPass().uuid()
+    assert own == RegionPass().uuid() != RegionPass(ON_EMULATOR).uuid()
+    assert RegionPass(before=RegionPass()).uuid() != own
+    assert RegionPass(before=lambda graph: None).uuid() is None
+
+
+def test_the_provider_runs_behind_what_was_there_and_goes_again():
+    from torch._inductor import config
+
+    seen = []
+    with config.patch({backend.HOOK: seen.append}):
+        tilewright.torch.enable(device="emulator")
+        tilewright.torch.enable(device="emulator")
+        graph = graph_of(linear, X, W).graph
+        backend.hook()(graph)
+        assert seen == [graph] and len(calls(graph)) == 1
+        tilewright.torch.disable()
+        assert backend.hook() == seen.append
+
+
+def test_a_torch_without_the_hook_is_named(monkeypatch):
+    monkeypatch.setattr(backend, "HOOK", "no_such_pass")
+    with pytest.raises(OptionError, match=r"torch must be 2\.9 to 2\.13, whose Inductor has"):
+        tilewright.torch.enable()

@@ -1,0 +1,178 @@
+"""Which operators behind a product are one region with it, and why others are not."""
+
+import pytest
+import torch
+import torch.nn.functional as F
+from graphs import draw, graph_of, regions
+
+from tilewright.compiler.inductor.describe import described
+from tilewright.compiler.inductor.products import Refusal, product_of
+
+X, W, W2, BIAS = draw(2, 16, 64), draw(96, 64), draw(96, 64), draw(96)
+RESIDUAL = draw(2, 16, 96)
+GELU = ["mul", "mul", "erf", "add", "mul"]
+SILU = ["neg", "exp", "add", "div"]
+ONE = torch.tensor(0.5)
+NARROW = draw(32, 64).to(torch.float8_e4m3fn)
+
+
+def rms_and_itself(x, w, residual):
+    h = residual + F.linear(x, w)
+    return h, F.rms_norm(h, (96,))
+
+
+def saved(x, w, bias):
+    h = F.linear(x, w, bias)
+    return h, F.gelu(h)
+
+
+def backward_of_gelu(gradient, w, before):
+    return torch.ops.aten.gelu_backward(gradient @ w, before)
+
+
+PATTERNS = {
+    "bias": (lambda x, w, b: F.linear(x, w, b), (X, W, BIAS), []),
+    "gelu": (lambda x, w, b: F.gelu(F.linear(x, w, b)), (X, W, BIAS), GELU),
+    "silu": (lambda x, w: F.silu(F.linear(x, w)), (X, W), SILU),
+    "residual": (lambda x, w, r: r + F.linear(x, w), (X, W, RESIDUAL), ["add"]),
+    "residual as addmm": (torch.addmm, (draw(32, 96), draw(32, 64), draw(64, 96)), []),
+    "scale and cast": (lambda x, w: (F.linear(x, w) * 0.5).float(), (X, W), ["mul"]),
+    "column": (lambda x, w, c: F.linear(x, w) * c, (X, W, draw(2, 16, 1)), ["mul"]),
+    "stack": (lambda a, b: torch.bmm(a, b) * 0.125, (draw(3, 16, 32), draw(3, 32, 24)), ["mul"]),
+    "swiglu": (
+        lambda x, w, v: F.silu(F.linear(x, w)) * F.linear(x, v), (X, W, W2), [*SILU, "mul"]
+    ),
+    "swiglu with biases": (
+        lambda x, w, v, b: F.silu(F.linear(x, w, b)) * F.linear(x, v, b),
+        (X, W, W2, BIAS), [*SILU, "mul"],
+    ),
+    "scaled": (
+        lambda a, b, s, r: torch._scaled_mm(a, b.t(), s, s, out_dtype=torch.bfloat16) + r,
+        (NARROW, NARROW, ONE, draw(32, 32)), ["add"],
+    ),
+    "groups": (
+        torch._grouped_mm,
+        (draw(32, 64), draw(2, 64, 48), torch.tensor([9, 32], dtype=torch.int32)), [],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PATTERNS)
+def test_a_product_and_what_follows_it_are_one_region(name):
+    function, values, fused = PATTERNS[name]
+    (region,) = regions(function, *values)
+    assert region.fused() == fused
+    assert len(region.outputs) == 1
+    assert len(region.products) == (2 if name.startswith("swiglu") else 1)
+
+
+def test_the_value_that_backward_needs_is_a_second_output():
+    (region,) = regions(saved, X, W, BIAS)
+    assert region.fused() == GELU
+    assert len(region.outputs) == 2
+
+
+def test_backward_of_an_activation_joins_the_product_of_the_gradient():
+    (region,) = regions(backward_of_gelu, draw(32, 96), draw(96, 64), draw(32, 64))
+    assert len(region.outputs) == 1 and "exp" in region.fused()
+
+
+NEAR_MISSES = {
+    "a reduction": (
+        lambda x, w: torch.softmax(F.linear(x, w), -1), (X, W),
+        "amax: is not elementwise",
+    ),
+    "a norm behind a residual": (rms_and_itself, (X, W, RESIDUAL), "mean: is not elementwise"),
+    "rows that are broadcast in part": (
+        lambda x, w, p: F.linear(x, w) + p, (X, W, draw(16, 96)),
+        "add: reads [16, 96], which has some of the rows' dims and not all",
+    ),
+    "heads": (
+        lambda x, w: F.linear(x, w).view(2, 16, 4, 24) * 2, (X, W),
+        "view: has the sizes [2, 16, 4, 24]",
+    ),
+    "an operand of int64": (
+        lambda x, w, i: F.linear(x, w) * i, (X, W, torch.ones(96, dtype=torch.int64)),
+        "mul: reads torch.int64",
+    ),
+    "an operand that would be copied": (
+        lambda x, w, r: F.linear(x, w) + r.transpose(0, 1), (X, W, draw(16, 2, 96)),
+        "add: reads a tensor with strides [96, 192, 1], which would be copied",
+    ),
+    "an operator that no kernel has": (
+        lambda x, w: torch.cumsum(F.linear(x, w), -1), (X, W), "cumsum: is not elementwise",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", NEAR_MISSES)
+def test_what_no_kernel_computes_is_left_out_and_named(name):
+    function, values, stop = NEAR_MISSES[name]
+    (region,) = regions(function, *values)
+    assert region.stop == stop
+    assert [each for each in region.fused() if each != "add" or "residual" not in name] == []
+
+
+def test_a_mask_that_is_saved_is_made_outside():
+    """A kernel stores no bool, so that the comparison is Inductor's."""
+    (region,) = regions(lambda x, w: (lambda h: (F.relu(h), h > 0))(F.linear(x, w)), X, W)
+    assert region.fused() == ["relu"] and len(region.outputs) == 2
+
+
+def test_a_second_product_that_others_read_is_no_part_of_the_region():
+    def both(x, w, v):
+        up = F.linear(x, v)
+        return F.silu(F.linear(x, w)) * up, up.sum()
+
+    assert [len(each.products) for each in regions(both, X, W, W2)] == [1, 1]
+
+
+def test_two_products_of_different_inputs_are_two_regions():
+    found = regions(
+        lambda x, y, w, v: F.silu(F.linear(x, w)) * F.linear(y, v), X, draw(2, 16, 64), W, W2
+    )
+    assert sorted(len(each.products) for each in found) == [1, 1]
+
+
+def test_a_value_that_changes_before_the_region_ends_leaves_the_product_alone():
+    def changed(x, w, r):
+        c = F.linear(x, w) + r
+        r.add_(1)
+        return c * 2
+
+    (region,) = regions(changed, X, W, RESIDUAL)
+    assert "add_" in region.stop and region.fused() == []
+
+
+def test_regions_never_need_each_other():
+    """Each product's chain reads the other's: only one of them is a region with its chain."""
+
+    def crossed(x, w, v):
+        one, two = F.linear(x, w), F.linear(x * 2, v)
+        return one * torch.exp(two).cumsum(-1), two * torch.exp(one).cumsum(-1)
+
+    found = regions(crossed, X, W, W2)
+    assert len(found) == 2
+    assert any("another region" in each.stop for each in found)
+
+
+@pytest.mark.parametrize(
+    ("function", "values", "reason"),
+    [
+        (torch.mm, (draw(8, 8, dtype=torch.float32), draw(8, 8, dtype=torch.float32)),
+         "float32 must be multiplied exactly (torch.set_float32_matmul_precision)"),
+        (torch.mm, (draw(0, 8), draw(8, 8)), "a size is 0"),
+    ],
+)  # fmt: skip
+def test_products_that_no_kernel_makes_are_left_with_the_reason(function, values, reason):
+    nodes = graph_of(function, *values).graph.nodes
+    (refusal,) = [product_of(node) for node in nodes if product_of(node)]
+    assert isinstance(refusal, Refusal) and refusal.reason == reason
+
+
+def test_layers_alike_are_described_alike_and_others_are_not():
+    def layers(x, w, v):
+        return F.gelu(F.linear(F.gelu(F.linear(F.gelu(F.linear(x, w)), v)), w))
+
+    one, two, three = regions(layers, X, draw(96, 64), draw(64, 96))
+    assert described(one) == described(three) != described(two)
