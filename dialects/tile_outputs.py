@@ -12,7 +12,6 @@ from typing import Any
 
 from .integer_types import I32
 from .mlir import ext, ir
-from .tile_threads import verify_groups
 from .tile_types import AccumulatorType, Tile
 from .verify import products_of, refuse, verify_epilogue
 
@@ -116,36 +115,22 @@ class StoreGroupsOp(Tile.Operation, name="store_groups"):
         return verify_epilogue(self, self.epilogue, self.acc.type.element, ir.F32Type.get())
 
 
-class WriteGroupsOp(Tile.Operation, name="write_groups"):
-    """`view[row, (column + c) / group] = reduce of f(values[c])` over each `group` columns.
+class WriteGroupOp(Tile.Operation, name="write_group"):
+    """`view[row, column / group] = value`, the `reduce` of the group that begins with a column.
 
-    The values are groups of `neighbours`, each `every` columns behind the one before, and lanes
-    beside this one have those between; all lanes of the warp run it together. `columns` are those
-    of C. What lies outside of it is dropped. The region is f, as in `tile.matmul`.
+    `columns` are those of C.
     """
 
-    values: ext.Operand[Any]
+    value: ext.Operand[ir.F32Type]
     view: ext.Operand[ir.MemRefType]
     row: ext.Operand[I32]
     column: ext.Operand[I32]
-    neighbours: ir.IntegerAttr
-    every: ir.IntegerAttr
     group: ir.IntegerAttr
     reduce: ir.StringAttr
     columns: ir.IntegerAttr
-    epilogue: ext.Region
 
     def verify_invariants(self) -> bool:
-        products = products_of(self)
-        if not verify_groups(self, products):
-            return False
-        if not verify_reduction(self) or not verify_group_view(self):
-            return False
-        values, group = ir.VectorType(self.values.type), self.group.value
-        span = values.shape[0] // products // self.neighbours.value * self.every.value
-        if span % group or group % self.every.value % group:
-            return refuse(self, f"values must be of whole groups of {group}, got {span} columns")
-        return verify_epilogue(self, self.epilogue, values.element_type, ir.F32Type.get())
+        return verify_reduction(self) and verify_group_view(self)
 
 
 def verify_reduction(op: Any) -> bool:

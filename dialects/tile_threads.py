@@ -7,6 +7,7 @@ tile.read_row        sums of that row, from tensor memory
 tile.read_rows       sums of its two rows, which it holds
 tile.read_matrices   sums of its two rows, from tensor memory
 tile.write_row       view[row, column + c] = f(values[c]), dropped outside the view's columns
+tile.apply_to_row    outputs[c] = f(values[first + c]), of neighbours in a row
 tile.write_partial   values where other CTAs of the cluster can read them
 tile.partial         where such values are
 tile.clear_unit      16 zero bytes of an operand tile
@@ -14,8 +15,8 @@ tile.clear_unit      16 zero bytes of an operand tile
 
 from typing import Any
 
-from .integer_types import I32
-from .layout import TileLayout
+from .integer_types import I1, I32
+from .layout import UNIT_BYTES, TileLayout
 from .mlir import ext, ir
 from .tile_types import AccumulatorType, SmemType, Tile
 from .verify import products_of, refuse, verify_epilogue
@@ -112,48 +113,83 @@ class ReadMatricesOp(Tile.Operation, name="read_matrices"):
 
 
 class WriteRowOp(Tile.Operation, name="write_row"):
-    """`view[row, column + c] = f(values[c])`, dropped outside the view's columns.
+    """`view[row, column + behind + c] = f(values[first + c])`: one store of `width` neighbours.
 
-    The values are groups of `neighbours`, each `every` columns behind the one before. `whole` is
-    "j" where all tiles lie inside the view's columns, else "none". The region is f, as in
-    `tile.matmul`; where it takes the sums of two products, those of the second are the second half
-    of the values.
+    It is dropped outside the view's columns, of which a store has all or none. `whole` is "j" where
+    all tiles lie inside the view's columns, else "none". The region is f, as in `tile.matmul`;
+    where it takes the sums of two products, those of the second are the second half of the values.
     """
 
     values: ext.Operand[Any]
     view: ext.Operand[ir.MemRefType]
     row: ext.Operand[I32]
     column: ext.Operand[I32]
-    neighbours: ir.IntegerAttr
-    every: ir.IntegerAttr
+    first: ir.IntegerAttr
+    behind: ir.IntegerAttr
+    width: ir.IntegerAttr
     whole: ir.StringAttr
     epilogue: ext.Region
 
     def verify_invariants(self) -> bool:
         if self.whole.value not in ("none", "j"):
             return refuse(self, f"whole must be 'none' or 'j', got {self.whole.value!r}")
-        if not verify_groups(self, products_of(self)):
+        if not verify_run(self, products_of(self)):
             return False
+        columns, width = self.view.type.shape[1], self.width.value
+        if columns % width:
+            return refuse(self, f"width must divide the {columns} columns of a row, got {width}")
         element = ir.VectorType(self.values.type).element_type
         return verify_epilogue(self, self.epilogue, element, self.view.type.element_type)
 
 
-class WritePartialOp(Tile.Operation, name="write_partial"):
-    """`memory[row, column + c] = values[c]`, where other CTAs of the cluster read them.
+class ApplyToRowOp(Tile.Operation, name="apply_to_row"):
+    """`outputs[c] = f(values[first + c])`, of neighbours from (row, column) of C on.
 
-    `memory` is a slot that holds sums of a tile; `neighbours` and `every` are as in
-    `tile.write_row`.
+    They are made for the output `to`. Where `inside` is false they lie outside of C, and f reads no
+    other operand. The region is f, as in `tile.write_row`.
+    """
+
+    values: ext.Operand[Any]
+    to: ext.Operand[ir.MemRefType]
+    row: ext.Operand[I32]
+    column: ext.Operand[I32]
+    inside: ext.Operand[I1]
+    first: ir.IntegerAttr
+    width: ir.IntegerAttr
+    outputs: ext.Result[Any]
+    epilogue: ext.Region
+
+    def verify_invariants(self) -> bool:
+        if not verify_run(self, products_of(self)):
+            return False
+        wanted = ir.VectorType.get([self.width.value], ir.F32Type.get())
+        if self.outputs.type != wanted:
+            return refuse(self, f"must give {wanted}, got {self.outputs.type}")
+        element = ir.VectorType(self.values.type).element_type
+        return verify_epilogue(self, self.epilogue, element, wanted.element_type)
+
+
+class WritePartialOp(Tile.Operation, name="write_partial"):
+    """`memory[row, column + behind + c] = values[first + c]`: one store of `width` neighbours.
+
+    `memory` is a slot that holds sums of a tile, which other CTAs of the cluster read. A store has
+    up to 16 bytes.
     """
 
     values: ext.Operand[Any]
     memory: ext.Operand[Any]
     row: ext.Operand[I32]
     column: ext.Operand[I32]
-    neighbours: ir.IntegerAttr
-    every: ir.IntegerAttr
+    first: ir.IntegerAttr
+    behind: ir.IntegerAttr
+    width: ir.IntegerAttr
 
     def verify_invariants(self) -> bool:
-        return verify_groups(self) and verify_partials(self)
+        if not verify_run(self) or not verify_partials(self):
+            return False
+        most = UNIT_BYTES // partials_layout(self.memory).element_bytes
+        width = self.width.value
+        return most % width == 0 or refuse(self, f"width must divide {most}, got {width}")
 
 
 class PartialOp(Tile.Operation, name="partial"):
@@ -200,6 +236,16 @@ def verify_values(
     m, _ = sums.shape
     fits = row % rows == 0 and 0 <= row < m
     return fits or refuse(op, f"row must be the first of an MMA's of {m}, got {row}")
+
+
+def verify_run(op: Any, products: int = 1) -> bool:
+    """Whether an op takes `width` neighbours, from `first` on, of the values of each product."""
+    values, first, width = op.values.type, op.first.value, op.width.value
+    if not isinstance(values, ir.VectorType):
+        return refuse(op, f"values must be a vector, got {values}")
+    count = ir.VectorType(values).shape[0] // products
+    fits = width >= 1 and 0 <= first <= count - width
+    return fits or refuse(op, f"must take some of {count} values, got {width} from {first} on")
 
 
 def verify_groups(op: Any, products: int = 1) -> bool:

@@ -27,7 +27,9 @@ SOURCE_ATTRIBUTE = (
 ARGUMENTS_ATTRIBUTE = "tile.arguments"  # of a module: a torch module's names of them
 
 
-GO_ON = ir.WalkResult.ADVANCE
+GO_ON, PASS_BY = ir.WalkResult.ADVANCE, ir.WalkResult.SKIP
+SMALL_STORES = frozenset({"tile.apply_epilogue", "tile.apply_to_row", "tile.write_row"})
+IN_EPILOGUES = frozenset({"tile.element", "sm.approximate"})
 _CHOICES: dict[Callable[[str], Any], tuple[str, ...]] = {}
 
 
@@ -162,14 +164,17 @@ def attributes_of(op: Any) -> dict[str, ir.Attribute]:
 def walk(root: Any, op_class: type | UnionType | tuple[type, ...]) -> list[Any]:
     """Every op of `op_class` under `root`, in program order.
 
-    By their names, since to make a Python object of every op takes twice as long.
+    By their names, since to make a Python object of every op takes twice as long. Epilogues of the
+    many small stores of a tile are left out where nothing of theirs is looked for.
     """
     names, found = _names_of(op_class), []
+    skipped = frozenset() if names & IN_EPILOGUES else SMALL_STORES
 
     def visit(operation: ir.Operation) -> ir.WalkResult:
-        if operation.name in names:
+        name = operation.name
+        if name in names:
             found.append(operation.opview)
-        return GO_ON
+        return PASS_BY if name in skipped else GO_ON
 
     root.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
     return found[1:] if root.operation.name in names else found

@@ -3,7 +3,10 @@
     tile.store_groups %acc, %d     %sums = tile.await_sums %acc
                              →     for start = 0 .. columns step registers
                                      %values = tile.read_row %sums, start
-                                     tile.write_groups %values, %d, %row, %j * N + start
+                                     for up to four neighbours:
+                                       %x = tile.apply_to_row %values, %d, %row, %j * N + start
+                                     their magnitudes or sums, over lanes that share a row, too
+                                     tile.write_group
 
     tile.store_quantized %acc, %c, %scales    the same reads, and of each
                                      %codes, %s = tile.quantize_values %values, %c, %row, …
@@ -15,14 +18,15 @@ All lanes of a warp stay together, since those that share a row exchange what th
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
-from ..dialects.mlir import ir
+from ..dialects.mlir import arith, ir
 from ..dialects.sm_threads import ConvergeOp
 from ..dialects.sm_types import attribute_of
 from ..dialects.target import Target
 from ..dialects.tile import AwaitMmaOp, KernelOp
-from ..dialects.tile_outputs import StoreGroupsOp, WriteGroupsOp
+from ..dialects.tile_outputs import StoreGroupsOp, WriteGroupOp
 from ..dialects.tile_quantized import (
     QuantizeValuesOp,
     StoreQuantizedOp,
@@ -33,9 +37,11 @@ from ..dialects.tile_threads import ThreadRowOp
 from ..dialects.tile_types import bits_of, integers
 from ..dialects.verify import products_of, tile_of_c
 from .base import refused
-from .build import as_i32, loop
+from .build import as_i32, both, less, loop, when
 from .clone import copy_region
+from .dynamic_rows import rows_of
 from .expand_rows import Columns, hand_back, held_atoms, held_rows, thread_pair
+from .expand_values import RowPart, magnitude
 from .places import PAIR, PAIR_EVERY
 
 Store = StoreGroupsOp | StoreQuantizedOp
@@ -94,18 +100,37 @@ def _write(
     if isinstance(store, StoreQuantizedOp):
         _quantize(store, values, row, column, near, every)
         return
-    made = WriteGroupsOp(
-        values=values,
-        view=store.view,
-        row=row,
-        column=column,
-        neighbours=attribute_of(near),
-        every=attribute_of(every),
-        group=store.group,
-        reduce=store.reduce,
-        columns=store.columns,
-    )
-    copy_region(store.epilogue, made.epilogue)
+    inside, columns = less(row, rows_of(store.view)), store.columns.value
+    part = RowPart(store, store.view, values, row, column, near, every, columns, inside)
+    _write_groups(store, part)
+
+
+def _write_groups(store: StoreGroupsOp, part: RowPart) -> None:
+    """In a thread from the first column to the last, then over lanes."""
+    group, found = store.group.value, dict[int, ir.Value]()
+    for start, value in part.elements():
+        number, value = start // group, _reduced(store, part, value, start)
+        found[number] = value if number not in found else _combined(store, found[number], value)
+    for number, value in found.items():
+        value = part.over_lanes(value, partial(_combined, store))
+        first = part.column + number * group
+        stores = both(part.inside, less(first, part.columns))
+        with when(both(stores, part.first_lane())):
+            how = {"group": store.group, "reduce": store.reduce, "columns": store.columns}
+            WriteGroupOp(value=value, view=store.view, row=part.row, column=first, **how)
+
+
+def _reduced(store: StoreGroupsOp, part: RowPart, value: ir.Value, start: int) -> ir.Value:
+    """What an element adds to its group: beyond the last column of C, nothing."""
+    value = magnitude(value) if store.reduce.value == "amax" else value
+    if part.columns % store.group.value == 0:  # a group lies wholly inside or outside
+        return value
+    there = less(part.column + start // part.width * part.width, part.columns)
+    return arith.select(there, value, arith.ConstantOp(ir.F32Type.get(), 0.0).result)
+
+
+def _combined(store: StoreGroupsOp, a: ir.Value, b: ir.Value) -> ir.Value:
+    return arith.maximumf(a, b) if store.reduce.value == "amax" else arith.addf(a, b)
 
 
 def _quantize(

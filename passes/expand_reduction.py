@@ -27,7 +27,7 @@ from .base import defining_op
 from .build import as_i32, both, constant, less, loop, when
 from .dynamic_rows import rows_of
 from .expand_duals import joined, starts_of
-from .expand_rows import Columns, held_atoms, held_rows, thread_pair, write_row
+from .expand_rows import Columns, held_atoms, held_rows, runs, thread_pair, write_row
 from .places import PAIR, PAIR_EVERY
 from .team import Team
 from .whole import lies_inside
@@ -63,9 +63,13 @@ class Partials:
         self, values: ir.Value, row: ir.Value, column: ir.Value, neighbours: int, every: int
     ) -> None:
         """What this thread has of a row, where the row is one of C."""
-        groups = {"neighbours": attribute_of(neighbours), "every": attribute_of(every)}
+        width = min(neighbours, UNIT_COLUMNS)
+        (count,) = ir.VectorType(values.type).shape
         with when(self.inside(row)):
-            WritePartialOp(values=values, memory=self.memory, row=row, column=column, **groups)
+            for first, behind in runs(count, neighbours, every, width):
+                part = {"first": first, "behind": behind, "width": width}
+                numbers = {name: attribute_of(each) for name, each in part.items()}
+                WritePartialOp(values=values, memory=self.memory, row=row, column=column, **numbers)
 
 
 def expand_reduced_store(kernel: KernelOp, store: ReducedStoreOp, target: Target) -> None:

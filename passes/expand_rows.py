@@ -5,7 +5,8 @@
                               →     for start = 0 .. columns step registers
                                       %values = tile.read_row %sums, start
                                       if %row < rows of c
-                                        tile.write_row %values, %c, %row, %j * N + start
+                                        for neighbours, up to 32 bytes:
+                                          tile.write_row %values, %c, %row, %j * N + start
 
 All threads read together, so that only the write stands in the `if`. Sums that threads hold are
 read all at once, two rows of each MMA.
@@ -41,9 +42,10 @@ from ..dialects.tile_threads import (
     ThreadRowOp,
     WriteRowOp,
 )
-from ..dialects.tile_types import AccumulatorType, integers_of
+from ..dialects.tile_types import AccumulatorType, element_bytes, integers_of
 from ..dialects.verify import products_of, tile_of_c
 from .base import defining_op
+from .batches import row_pitch, step_bytes
 from .build import as_i32, constant, less, loop, when
 from .clone import copy_region
 from .dynamic_rows import rows_of
@@ -54,6 +56,8 @@ from .plan import cluster_of
 from .tmem_reads import TmemRead, store_read
 from .warp_grids import warp_tile
 from .whole import lies_inside, view_of
+
+VECTOR_BYTES = 32
 
 
 @dataclass(frozen=True)
@@ -211,18 +215,46 @@ def write_row(
     neighbours: int = 0,
     every: int = 0,
 ) -> None:
-    """The epilogue of values and their store; all are neighbours unless told."""
+    """The epilogue of values and their stores, as wide as fits; all are neighbours unless told."""
     count = ir.VectorType(values.type).shape[0] // products_of(store)
+    near, width = neighbours or count, vector_width(store.view, neighbours or count)
     made = WriteRowOp(
         values=values,
         view=store.view,
         row=row,
         column=column,
-        neighbours=attribute_of(neighbours or count),
-        every=attribute_of(every or count),
+        first=attribute_of(0),
+        behind=attribute_of(0),
+        width=attribute_of(width),
         whole=attribute_of("none"),
     )
     copy_region(store.epilogue, made.epilogue)
+    for first, behind in runs(count, near, every or count, width)[1:]:
+        attributes = made.operation.clone().attributes
+        attributes["first"], attributes["behind"] = attribute_of(first), attribute_of(behind)
+
+
+def runs(count: int, neighbours: int, every: int, width: int) -> list[tuple[int, int]]:
+    """(number of the first value, columns behind the first) of each `width` neighbours of values.
+
+    Those are groups of `neighbours`, each `every` columns behind the one before.
+    """
+    return [
+        (start + within, start // neighbours * every + within)
+        for start in range(0, count, neighbours)
+        for within in range(0, neighbours, width)
+    ]
+
+
+def vector_width(view: ir.Value[ir.MemRefType], neighbours: int) -> int:
+    """Elements of one store: up to 32 bytes, of which a row and the way to the next are whole
+    numbers."""
+    element = element_bytes(view.type.element_type)
+    width = min(neighbours, VECTOR_BYTES // element)
+    lengths = view.type.shape[1] * element, row_pitch(view) * element, step_bytes(view)
+    while any(length % (width * element) for length in lengths):
+        width //= 2
+    return width
 
 
 def hand_back(store: StoreOp | StagedStoreOp | StoreGroupsOp | StoreQuantizedOp) -> None:

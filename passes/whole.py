@@ -32,7 +32,12 @@ WHOLE_OPS = CopyOp | ApplyEpilogueOp | WriteRowOp
 def say_whole(kernel: KernelOp) -> None:
     """Give each op the attribute that is true of it, as far as its indices tell."""
     known: dict[Axis, bool] = {}
+    rows: dict[tuple[ir.Value, ir.Value], ir.Attribute] = {}  # what a row's first store says
     for op in walk(kernel, WHOLE_OPS):
+        place = (op.column, op.view) if isinstance(op, WriteRowOp) else None
+        if place in rows:
+            op.operation.attributes[WHOLE] = rows[place]
+            continue
         names = ""
         for name in INDICES:
             axis = axis_of(op, name)
@@ -40,6 +45,8 @@ def say_whole(kernel: KernelOp) -> None:
                 known[axis] = _axis_lies_inside(kernel, axis)
             names += name if axis is not None and known[axis] else ""
         op.operation.attributes[WHOLE] = ir.StringAttr.get(names or "none")
+        if place is not None:
+            rows[place] = said(op)
 
 
 def is_whole(op: Any, name: str) -> bool:

@@ -16,14 +16,14 @@ from ...dialects.tile import (
     TensorMapOp,
 )
 from ...dialects.tile_groups import GroupDepthOp, GroupOp
-from ...dialects.tile_outputs import WriteGroupsOp
+from ...dialects.tile_outputs import WriteGroupOp
 from ...dialects.tile_pieces import ApplyEpilogueOp
 from ...dialects.tile_place import PlaceOp
 from ...dialects.tile_quantized import QuantizeValuesOp, WriteCodesOp, WriteScalesOp
 from ...dialects.tile_scales import SCALED_MMAS, depth_of, mma_of
 from ...dialects.tile_stores import WriteWordsOp, bytes_of_words
 from ...dialects.tile_sums import ViewMmaOp
-from ...dialects.tile_threads import WriteRowOp
+from ...dialects.tile_threads import ApplyToRowOp, WriteRowOp
 from ...dialects.tile_types import (
     DYNAMIC,
     SmemType,
@@ -46,13 +46,13 @@ from .names import describe_names
 from .operands import UNIT_BYTES
 from .pieces import alignment_bytes
 from .quantized import code_bytes
-from .rows import vector_width
 
 L2_PROMOTION = "128B"
 SIZE = "m"
 SIZE_PARAMETER = {"kind": "size", "size": SIZE}
 OFFSET_BYTES = 4  # of a group
-OF_GROUPS = GroupOp | GroupDepthOp
+SUM_BYTES = 4  # of neighbours
+OTHER_ACCESSES = WriteCodesOp | WriteScalesOp | WriteGroupOp | WriteWordsOp | GroupOp | GroupDepthOp
 
 
 def launch_attribute(kernel: KernelOp, mma: str) -> ir.StringAttr:
@@ -75,7 +75,7 @@ def describe_launch(kernel: KernelOp, mma: str) -> dict[str, Any]:
         "tensors": _tensors(kernel, mma),
         "source": _source(kernel),
         "parameters": [
-            *(_parameter(kernel, each) for each in parameters_of(kernel)),
+            *_parameters(kernel),
             *([SIZE_PARAMETER] if has_dynamic_rows(kernel) else []),
         ],
         **_epilogues(kernel),
@@ -212,25 +212,17 @@ def _name(dtype: DType | None) -> str:
     return dtype.name
 
 
-def _parameter(kernel: KernelOp, parameter: Parameter) -> dict[str, Any]:
+def _parameters(kernel: KernelOp) -> list[dict[str, Any]]:
+    found, others = stores(kernel), walk(kernel, OTHER_ACCESSES)
+    return [_parameter(each, found, others) for each in parameters_of(kernel)]
+
+
+def _parameter(parameter: Parameter, found: list[Any], others: list[Any]) -> dict[str, Any]:
     if parameter.map is not None:
         return _map_parameter(parameter.tensor, parameter.map)
-    alignments = [_alignment(store, parameter.argument) for store in stores(kernel)]
-    alignments += [
-        code_bytes(op)
-        for op in walk(kernel, WriteCodesOp)
-        if argument_of(op.view) == parameter.argument
-    ]
-    alignments += [
-        1 for op in walk(kernel, WriteScalesOp) if argument_of(op.scales) == parameter.argument
-    ]
-    offsets = [op.offsets for op in walk(kernel, OF_GROUPS)]
-    alignments += [OFFSET_BYTES for each in offsets if each == parameter.argument]
-    alignments += [
-        bytes_of_words(op.words.type)
-        for op in walk(kernel, WriteWordsOp)
-        if argument_of(op.view) == parameter.argument
-    ]
+    view = parameter.argument
+    alignments = [_alignment(store, view) for store in found]
+    alignments += [bytes_ for op in others for to, bytes_ in [_access(op)] if to == view]
     return {
         "kind": "pointer",
         "tensor": parameter.tensor,
@@ -238,23 +230,36 @@ def _parameter(kernel: KernelOp, parameter: Parameter) -> dict[str, Any]:
     }
 
 
+def _access(op: Any) -> tuple[ir.Value, int]:
+    """Which argument an op reads or writes without an epilogue, and how many bytes at once."""
+    if isinstance(op, WriteCodesOp):
+        return argument_of(op.view), code_bytes(op)
+    if isinstance(op, WriteScalesOp):
+        return argument_of(op.scales), 1
+    if isinstance(op, WriteGroupOp):
+        return argument_of(op.view), SUM_BYTES
+    if isinstance(op, WriteWordsOp):
+        return argument_of(op.view), bytes_of_words(op.words.type)
+    return op.offsets, OFFSET_BYTES
+
+
 def all_stores(kernel: KernelOp) -> list[Any]:
     """Every op that has an epilogue: of a staged store all parts."""
-    return walk(kernel, ApplyEpilogueOp | WriteRowOp | WriteGroupsOp | QuantizeValuesOp)
+    return walk(kernel, ApplyEpilogueOp | WriteRowOp | ApplyToRowOp | QuantizeValuesOp)
 
 
 def stores(kernel: KernelOp) -> list[Any]:
-    """The ops that store an accumulator, of all parts of a staged store the first."""
+    """The ops that store an accumulator, of all parts of a store the first."""
     found: dict[Any, Any] = {}
     for op in all_stores(kernel):
-        found.setdefault(op.to if isinstance(op, ApplyEpilogueOp) else op, op)
+        found.setdefault(output_of(op), op)
     return list(found.values())
 
 
 def _alignment(store: Any, view: ir.Value) -> int:
     """Bytes that the address of `view` must be a multiple of for this store, 0 if it has none."""
     reads = [each for each in walk(store, ElementOp) if argument_of(each.source) == view]
-    writes = isinstance(store, WriteRowOp | WriteGroupsOp) and argument_of(store.view) == view
+    writes = isinstance(store, WriteRowOp) and argument_of(store.view) == view
     if not reads and not writes:
         return 0
     element = element_bytes(ir.MemRefType(view.type).element_type)
@@ -264,9 +269,7 @@ def _alignment(store: Any, view: ir.Value) -> int:
         return alignment_bytes(store, view)
     if isinstance(store, QuantizeValuesOp):
         return read_width(store, store.view.type.shape[1]) * element
-    if isinstance(store, WriteGroupsOp):
-        return read_width(store, store.columns.value) * element if reads else element
-    return vector_width(store) * element
+    return store.width.value * element
 
 
 def _map_parameter(tensor: str, op: TensorMapOp) -> dict[str, Any]:
@@ -313,9 +316,10 @@ def _epilogues(kernel: KernelOp) -> dict[str, Any]:
 
 def _output(kernel: KernelOp, name: str, store: Any) -> dict[str, Any]:
     told = {"tensor": name, "epilogue": _epilogue(kernel, store)}
-    if not isinstance(store, WriteGroupsOp):
-        return told
-    return told | {"reduce": {"kind": store.reduce.value, "group": store.group.value}}
+    for op in walk(kernel, WriteGroupOp):
+        if argument_of(op.view) == output_of(store):
+            return told | {"reduce": {"kind": op.reduce.value, "group": op.group.value}}
+    return told
 
 
 def _epilogue(kernel: KernelOp, store: Any) -> dict[str, Any]:

@@ -33,7 +33,7 @@ from ...dialects.tile_groups import (
     GroupTilesOp,
 )
 from ...dialects.tile_loads import CopyTogetherOp
-from ...dialects.tile_outputs import WriteGroupsOp
+from ...dialects.tile_outputs import WriteGroupOp
 from ...dialects.tile_pieces import ReadFragmentOp
 from ...dialects.tile_place import CountedPlaceOp, PlaceOp, TileCountOp
 from ...dialects.tile_quantized import QuantizeValuesOp, WriteCodesOp, WriteScalesOp
@@ -41,6 +41,7 @@ from ...dialects.tile_scales import SCALED_MMAS, ScaledMmaOp
 from ...dialects.tile_stores import AwaitSumsOp
 from ...dialects.tile_sums import ClearSumsOp, HasSumsOp, SumsPlaceOp, SumsRowOp, ViewMmaOp
 from ...dialects.tile_threads import (
+    ApplyToRowOp,
     ClearUnitOp,
     PartialOp,
     ReadMatricesOp,
@@ -63,7 +64,7 @@ from .fragment_reads import (
     read_tensor_memory,
     read_warp,
 )
-from .group_sums import lower_write_groups
+from .group_sums import lower_write_group
 from .groups import (
     lower_group,
     lower_group_columns,
@@ -93,6 +94,7 @@ from .positions import (
 )
 from .quantized import lower_quantize_values, lower_write_codes, lower_write_scales
 from .rows import (
+    lower_apply_to_row,
     lower_held_column,
     lower_held_row,
     lower_partial,
@@ -153,6 +155,7 @@ INSTRUCTIONS = {
     sm.NamedBarrierOp,
     sm.QueryCancelOp,
     sm.SharedAddressOp,
+    sm.ShuffleOp,
     sm.SpecialRegisterOp,
     sm.TmemAllocOp,
     sm.TmemDeallocOp,
@@ -197,7 +200,8 @@ _TCGEN05: Lowerings = {
     ReadRowOp: lower_read_row,
     ReadMatricesOp: lower_read_matrices,
     WriteRowOp: lower_write_row,
-    WriteGroupsOp: lower_write_groups,
+    ApplyToRowOp: lower_apply_to_row,
+    WriteGroupOp: lower_write_group,
     QuantizeValuesOp: lower_quantize_values,
     WriteCodesOp: lower_write_codes,
     WriteScalesOp: lower_write_scales,

@@ -49,7 +49,7 @@ def convert(scope: Scope, ops: list[Any]) -> list[Any]:
     lowerings, replaced = LOWERINGS[scope.target.mma.name], []
     for op in ops:
         kind = type(op)
-        if kind in INSTRUCTIONS or kind in NUMBERS or (is_pure(op) and kind not in lowerings):
+        if kind in INSTRUCTIONS or kind in NUMBERS or (_computes(op) and kind not in lowerings):
             continue
         if kind not in BLOCKS and kind not in lowerings:
             raise refused(op, "select-instructions has no lowering for it")
@@ -62,6 +62,11 @@ def convert(scope: Scope, ops: list[Any]) -> list[Any]:
         if made is not None:
             _replace(op, made)
     return replaced
+
+
+def _computes(op: ir.OpView) -> bool:
+    """Whether the op only computes, of values that instructions take."""
+    return is_pure(op) or op.operation.name.startswith(("vector.", "math."))
 
 
 def _replace(op: ir.OpView, made: ir.Value | list[ir.Value]) -> None:

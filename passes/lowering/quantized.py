@@ -19,10 +19,10 @@ from ...dialects.tile_quantized import QuantizeValuesOp, WriteCodesOp, WriteScal
 from ...dialects.tile_types import bits_of, integers_of
 from .. import build
 from ..batches import row_pitch, step_bytes
+from ..expand_rows import VECTOR_BYTES
 from ..team import Team
 from .elements import slice_of
 from .group_sums import elements_of, magnitude, over_lanes
-from .rows import VECTOR_BYTES
 from .scope import Scope, lowered_parts
 
 INFINITE = 0xFF << FRACTION_BITS  # bits of an f32; those of NaN are above

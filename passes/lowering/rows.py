@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import partial
+from typing import Any
 
 from ...dialects.mlir import ir, llvm
-from ...dialects.tile_outputs import WriteGroupsOp
 from ...dialects.tile_quantized import QuantizeValuesOp
 from ...dialects.tile_threads import (
+    ApplyToRowOp,
     PartialOp,
     ReadMatricesOp,
     ReadRowOp,
@@ -28,7 +29,7 @@ from ...dialects.tile_types import AccumulatorType, element_bytes, integers_of
 from ...dialects.verify import products_of
 from .. import build
 from ..base import defining_op
-from ..batches import row_pitch, step_bytes
+from ..batches import row_pitch
 from ..places import ATOM_M, COLUMNS, PAIR, behind, column_in, held_row, row_in
 from ..team import Team
 from ..tmem_reads import TmemRead
@@ -41,7 +42,6 @@ from .register_accumulator import parts, pinned, struct_of_type
 from .scalar_ops import apply_epilogue
 from .scope import CAST, Scope, lowered_as, lowered_parts, sums_at
 
-VECTOR_BYTES = 32
 UNIT_COLUMNS = UNIT_BYTES // 4
 
 
@@ -119,51 +119,32 @@ def lower_read_rows(scope: Scope, op: ReadRowsOp) -> list[ir.Value]:
     return [lowered_as(own, op.upper.type) for own in rows.values()]
 
 
-def lower_write_row(scope: Scope, op: WriteRowOp) -> None:
-    """Each group of neighbours, vector by vector."""
-    row, column = op.row, op.column
-    for start, sums in value_groups(op, products_of(op)):
-        _write_neighbours(scope, op, sums, row, column + start)
+def lower_write_row(_: Scope, op: WriteRowOp) -> None:
+    """The epilogue of a vector and its store, inside the view."""
+    width, columns = op.width.value, op.view.type.shape[1]
+    values, column = parts_of(op, products_of(op)), op.column + op.behind.value
+    with build.when(None if is_whole(op, "j") else build.less(column, columns)):
+        read = partial(read_elements, op.row, column, width, None)
+        result = apply_epilogue(op, values, width, read)
+        offset = build.widen(row_of_whole(op.view, op.row)) * row_pitch(op.view)
+        pointer = element_pointer(op.view, offset + build.widen(column))
+        llvm.store(result, pointer, alignment=width * element_bytes(op.view.type.element_type))
 
 
-def vector_width(op: WriteRowOp) -> int:
-    """Elements of one store: up to 32 bytes, of which a row and the way to the next are whole
-    numbers."""
-    element = element_bytes(op.view.type.element_type)
-    width = min(op.neighbours.value, VECTOR_BYTES // element)
-    lengths = op.view.type.shape[1] * element, row_pitch(op.view) * element, step_bytes(op.view)
-    while any(length % (width * element) for length in lengths):
-        width //= 2
-    return width
+def lower_apply_to_row(_: Scope, op: ApplyToRowOp) -> ir.Value:
+    """The ops of the region on a vector of neighbours."""
+    width = op.width.value
+    read = partial(read_elements, op.row, op.column, width, op.inside)
+    made = apply_epilogue(op, parts_of(op, products_of(op)), width, read)
+    return made if width > 1 else joined([made])
 
 
-def _write_neighbours(
-    scope: Scope, op: WriteRowOp, sums: list[ir.Value], row: ir.Value, column: ir.Value
-) -> None:
-    """Run the epilogue on values and store them, inside the view."""
-    width, columns, whole = vector_width(op), op.view.type.shape[1], is_whole(op, "j")
-    for start in range(0, op.neighbours.value, width):
-        at = column + start
-        with build.when(None if whole else build.less(at, columns)):
-            read = partial(read_elements, row, at, width, None)
-            values = [slice_of(each, start, width) for each in sums]
-            result = apply_epilogue(op, values, width, read)
-            offset = build.widen(row_of_whole(op.view, row)) * row_pitch(op.view)
-            offset = offset + build.widen(at)
-            pointer = element_pointer(op.view, offset)
-            llvm.store(result, pointer, alignment=width * element_bytes(op.view.type.element_type))
-
-
-def lower_write_partial(scope: Scope, op: WritePartialOp) -> None:
-    """Each group of neighbours, up to a unit of 16 bytes at a time."""
-    row, column = op.row, op.column
-    width = min(op.neighbours.value, UNIT_COLUMNS)
-    alignment = width * partials_layout(op.memory).element_bytes
-    for first, (values,) in value_groups(op, 1):
-        for start in range(0, op.neighbours.value, width):
-            unit = slice_of(values, start, width) if op.neighbours.value > width else values
-            to = _partial(op.memory, row, column + (first + start))
-            llvm.store(unit, to, alignment=alignment)
+def lower_write_partial(_: Scope, op: WritePartialOp) -> None:
+    """One store."""
+    (values,) = parts_of(op, 1)
+    alignment = op.width.value * partials_layout(op.memory).element_bytes
+    to = _partial(op.memory, op.row, op.column + op.behind.value)
+    llvm.store(values, to, alignment=alignment)
 
 
 def lower_partial(_: Scope, op: PartialOp) -> ir.Value:
@@ -178,10 +159,14 @@ def _partial(memory: ir.Value, row: ir.Value, column: ir.Value) -> ir.Value:
     return build.shared_at(unit + within + start)
 
 
-Writes = WriteRowOp | WritePartialOp | WriteGroupsOp | QuantizeValuesOp
+def parts_of(op: WriteRowOp | ApplyToRowOp | WritePartialOp, products: int) -> list[ir.Value]:
+    """What an op takes of the values of each product."""
+    (count,), part = ir.VectorType(op.values.type).shape, _parts_of_values(op)
+    starts = range(op.first.value, count, count // products)
+    return [part(start, op.width.value) for start in starts]
 
 
-def value_groups(op: Writes, products: int) -> Iterator[tuple[int, list[ir.Value]]]:
+def value_groups(op: QuantizeValuesOp, products: int) -> Iterator[tuple[int, list[ir.Value]]]:
     """(first column, the values of each product) of each group of neighbours."""
     neighbours, every, part = op.neighbours.value, op.every.value, _parts_of_values(op)
     count = ir.VectorType(op.values.type).shape[0] // products
@@ -190,10 +175,14 @@ def value_groups(op: Writes, products: int) -> Iterator[tuple[int, list[ir.Value
         yield start // neighbours * every, [part(each, neighbours) for each in starts]
 
 
-def _parts_of_values(op: Writes) -> Callable[[int, int], ir.Value]:
+def _parts_of_values(op: Any) -> Callable[[int, int], ir.Value]:
     """What gives some neighbouring values of those that an op writes."""
     if ir.OpResult(op.values).owner.name == CAST:
         held = lowered_parts(op.values)
-        return lambda start, width: joined(held[start : start + width])
+        return lambda start, width: (
+            held[start] if width == 1 else joined(held[start : start + width])
+        )
     (count,) = ir.VectorType(op.values.type).shape
-    return lambda start, width: op.values if width == count else slice_of(op.values, start, width)
+    return lambda start, width: (
+        op.values if 1 < width == count else slice_of(op.values, start, width)
+    )

@@ -10,10 +10,9 @@ from ...dialects import sm
 from ...dialects.epilogue import SCALAR_OPS
 from ...dialects.mlir import arith, ir, llvm, vector
 from ...dialects.tile import ElementOp
-from ...dialects.tile_outputs import WriteGroupsOp
 from ...dialects.tile_pieces import ApplyEpilogueOp
 from ...dialects.tile_quantized import QuantizeValuesOp
-from ...dialects.tile_threads import WriteRowOp
+from ...dialects.tile_threads import ApplyToRowOp, WriteRowOp
 from .. import build
 from ..base import attributes_of, refused
 from .special_functions import erf, tanh
@@ -24,7 +23,7 @@ INFINITE = 0x7C  # of e5m2; the sign is the byte's
 
 
 def apply_epilogue(
-    op: WriteRowOp | WriteGroupsOp | QuantizeValuesOp | ApplyEpilogueOp,
+    op: WriteRowOp | ApplyToRowOp | QuantizeValuesOp | ApplyEpilogueOp,
     sums: Sequence[ir.Value],
     width: int,
     read: Callable[[ElementOp], ir.Value],

@@ -124,14 +124,14 @@ def read_matrices(upper="vector<16xf32>", lower="vector<16xf32>", row=0):
     )
 
 
-def write_partial(memory=WORDS, neighbours=2, every=8):
+def write_partial(memory=WORDS, first=0, width=2):
     slot = f"!pipe.slot<[{memory}]>"
-    groups = f"{{neighbours = {neighbours} : i64, every = {every} : i64}}"
+    part = f"{{behind = 0 : i64, first = {first} : i64, width = {width} : i64}}"
     return (
         f'%m = "sm.slot_memory"() {{offsets = [0], slots = 1 : i64}} : () -> {slot}',
         "%n = arith.constant 0 : i32",
         "%x = arith.constant dense<0.0> : vector<16xf32>",
-        f'"tile.write_partial"(%x, %m, %n, %n) {groups} : (vector<16xf32>, {slot}, i32, i32) -> ()',
+        f'"tile.write_partial"(%x, %m, %n, %n) {part} : (vector<16xf32>, {slot}, i32, i32) -> ()',
     )
 
 
@@ -278,9 +278,12 @@ PIECE = '!tile.smem<tensor<128x16xbf16>, "k", "none">'
             "tile.read_matrices: row must be the first of an MMA's of 128, got 16",
         ),
         (
-            kernel(*write_partial(neighbours=3)),
-            "tile.write_partial: values must be groups of neighbours, got vector<16xf32> of 3 in "
-            "every 8",
+            kernel(*write_partial(first=15)),
+            "tile.write_partial: must take some of 16 values, got 2 from 15 on",
+        ),
+        (
+            kernel(*write_partial(width=3)),
+            "tile.write_partial: width must divide 4, got 3",
         ),
         (
             kernel(*write_partial(memory=COLUMNS)),

@@ -13,7 +13,8 @@
 // CHECK-NEXT: %[[READ:.*]]:2 = "tile.read_matrices"(%[[SUMS]], %{{.*}}, %[[START]]) {row = 0 : i64} : {{.*}} -> (vector<16xf32>, vector<16xf32>)
 // CHECK:     scf.if
 // CHECK-NEXT: "tile.write_row"(%[[READ]]#0
-// CHECK:     {every = 8 : i64, neighbours = 2 : i64, whole = "j"}
+// CHECK:     {behind = 0 : i64, first = 0 : i64, whole = "j", width = 2 : i64}
+// CHECK-COUNT-7: "tile.write_row"(%[[READ]]#0
 // CHECK:     arith.constant 8 : i32
 // CHECK:     scf.if
 // CHECK-NEXT: "tile.write_row"(%[[READ]]#1

@@ -6,7 +6,9 @@
 // CHECK:     scf.for %[[START:.*]] = %c0_i32 to %c64_i32{{.*}} step %c32_i32
 // CHECK-NEXT: %[[VALUES:.*]] = "tile.read_row"
 // CHECK:     scf.if
-// CHECK-NEXT: "tile.write_partial"(%[[VALUES]], %[[MEMORY]], %{{.*}}, %[[START]]) {every = 32 : i64, neighbours = 32 : i64}
+// CHECK-NEXT: "tile.write_partial"(%[[VALUES]], %[[MEMORY]], %{{.*}}, %[[START]]) {behind = 0 : i64, first = 0 : i64, width = 4 : i64}
+// CHECK-NEXT: "tile.write_partial"(%[[VALUES]], %[[MEMORY]], %{{.*}}, %[[START]]) {behind = 4 : i64, first = 4 : i64, width = 4 : i64}
+// CHECK-COUNT-6: "tile.write_partial"
 // CHECK:     "sm.converge"
 // CHECK-NEXT: "sm.cluster_barrier"
 // CHECK-NEXT: %[[RANK:.*]] = "sm.special_register"() {register = "cluster_ctaid.z"}
@@ -21,7 +23,7 @@
 // CHECK:     %{{.*}} = arith.addf %{{.*}}, %{{.*}} : vector<4xf32>
 // CHECK:     scf.if
 // CHECK:     "tile.write_row"(%{{.*}}) ({
-// CHECK:     {every = 4 : i64, neighbours = 4 : i64, whole = "j"}
+// CHECK:     {behind = 0 : i64, first = 0 : i64, whole = "j", width = 4 : i64}
 // CHECK:     arith.addf %[[A]], %[[B]] : vector<4xf32>
 // CHECK-NOT: tile.reduced_store
 !a = memref<300x256xbf16, 1>

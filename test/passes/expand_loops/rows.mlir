@@ -14,7 +14,12 @@
 // CHECK-NEXT: %[[COLUMN:.*]] = arith.addi %[[TILE]], %[[START]] : i32
 // CHECK-NEXT: scf.if %[[INSIDE]] {
 // CHECK-NEXT: "tile.write_row"(%[[VALUES]], %{{.*}}, %[[OWN]], %[[COLUMN]])
-// CHECK:     {every = 32 : i64, neighbours = 32 : i64, whole = "j"}
+// CHECK:     {behind = 0 : i64, first = 0 : i64, whole = "j", width = 16 : i64}
+
+// 32 bytes at a time.
+// CHECK:     "tile.write_row"(%[[VALUES]], %{{.*}}, %[[OWN]], %[[COLUMN]])
+// CHECK:     {behind = 16 : i64, first = 16 : i64, whole = "j", width = 16 : i64}
+// CHECK-NOT: tile.write_row
 // CHECK-NOT: tile.store
 
 // Registers: two rows of each MMA, pairs of neighbours in every 8 columns.
@@ -24,7 +29,10 @@
 // HOPPER:     %[[HELD:.*]]:2 = "tile.read_rows"(%{{.*}}) {row = 0 : i64} : {{.*}} -> (vector<16xf32>, vector<16xf32>)
 // HOPPER:     scf.if
 // HOPPER-NEXT: "tile.write_row"(%[[HELD]]#0
-// HOPPER:     {every = 8 : i64, neighbours = 2 : i64, whole = "j"}
+// HOPPER:     {behind = 0 : i64, first = 0 : i64, whole = "j", width = 2 : i64}
+// HOPPER:     "tile.write_row"(%[[HELD]]#0
+// HOPPER:     {behind = 8 : i64, first = 2 : i64, whole = "j", width = 2 : i64}
+// HOPPER-COUNT-6: "tile.write_row"(%[[HELD]]#0
 // HOPPER:     arith.constant 8 : i32
 // HOPPER:     scf.if
 // HOPPER-NEXT: "tile.write_row"(%[[HELD]]#1
