@@ -90,7 +90,7 @@ class _Names:
             view = self._views.get(op.operands[0])
             kind = "map" if op.name == "tile.tensor_map" else "tile"
             return f"{view}_{kind}" if view else kind
-        if op.name == "tile.element":
+        if op.name in ("tile.element", "tile.staged_element"):
             return self._views.get(op.operands[0], "element")
         if op.name in ("pipe.create", "pipe.acquire", "pipe.wait", "sm.slot"):
             return _of_pipe(op)

@@ -90,6 +90,7 @@ from .sm_copies import (
 )
 from .sm_fragments import LdmatrixOp, MmaSyncOp
 from .sm_memory import (
+    AheadRingOp,
     BarriersOp,
     ColumnsOp,
     CopyRingOp,
@@ -157,6 +158,7 @@ from .sm_types import DescriptorType, Sm
 __all__ = [
     "AdvanceOp",
     "AdvancePositionOp",
+    "AheadRingOp",
     "ApproximateOp",
     "ArriveExpectTxOp",
     "ArriveOp",

@@ -244,6 +244,20 @@ class StagingOp(Sm.Operation, name="staging"):
         return verify_ring(self, set())
 
 
+class AheadRingOp(Sm.Operation, name="ahead_ring"):
+    """`ring` of the slots in `memory`; the barriers say into which a piece has arrived.
+
+    Who loads into a slot has met those who read it, so that none says which are empty.
+    """
+
+    full: ext.Operand[BarriersType]
+    memory: ext.Operand[Any]
+    ring: ext.Result[Any]
+
+    def verify_invariants(self) -> bool:
+        return verify_ring(self, {self.full.type.slots})
+
+
 class CopyRingOp(Sm.Operation, name="copy_ring"):
     """`ring` of the slots in `memory`, which the threads that read them fill by their own copies.
 
@@ -268,6 +282,7 @@ MEMORY_OPS = (
     | RingOp
     | TurnsOp
     | StagingOp
+    | AheadRingOp
     | CopyRingOp
 )
 

@@ -38,6 +38,8 @@
     tile.grouped_matmul  the same of groups of rows, each with a matrix of its own; tile.group says
                       which group a place along M is of, tile.group_rows takes its rows
     tile.element      inside f: the element of another operand beside the one computed
+    tile.load_ahead   brings its tile to shared memory before f reads it by tile.staged_element, in
+                      pieces: tile.load_piece and tile.await_piece
     tile.keep         inside f: the element of a further output; tile.kept: the whole of it
     tile.keep_groups  inside f: the same reduced over neighbours in a row
     tile.store_groups view[i*M + r, (j*N + c) / G] = reduce of f(acc[r,c]) over each G columns, by

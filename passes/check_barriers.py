@@ -1,8 +1,9 @@
 """The barriers of a planned kernel, counted: who ends a phase is as many as the barrier waits for.
 
     arrivals   one for each thread that arrives on a slot's barrier in a phase, in all CTAs that do:
-               full    the lane that tells TMA's bytes, of a pair the leader's; each warp that
-                       copies or hands over a turn; the commit behind MMAs
+               full    the lane that tells TMA's bytes, of a pair the leader's, of pieces loaded
+                       ahead each its own; each warp that copies or hands over a turn; the commit
+                       behind MMAs
                empty   the commit of each CTA whose MMAs read what this one loaded, or its warps,
                        where they wait for MMAs; each warp that reads sums; each reader of a claim
     under way  slots being copied leave two for the reader, who holds one while it waits for more
@@ -19,7 +20,7 @@ from typing import Any
 from ..dialects.mlir import ir
 from ..dialects.pipe import ClaimOp, ForEachClaimOp
 from ..dialects.sm_barriers import AwaitGridsOp
-from ..dialects.sm_memory import BarriersOp, ColumnsOp, RingOp, TurnsOp, is_claim
+from ..dialects.sm_memory import AheadRingOp, BarriersOp, ColumnsOp, RingOp, TurnsOp, is_claim
 from ..dialects.sm_threads import ISSUER, TEAM, WarpsOp, who_runs
 from ..dialects.target import WARP_THREADS, Target
 from ..dialects.tile import KernelOp, PairMmaOp, TmaMulticastOp
@@ -73,6 +74,8 @@ class Counts:
                 _compare(ring.empty, self._empty(ring, op))
             if isinstance(ring, RingOp):
                 _check_under_way(ring)
+        for ring in walk(self.kernel, AheadRingOp):
+            _compare(ring.full, 1)
         self._check_done()
 
     def _full(self, ring: Any, op: Any) -> int:

@@ -19,7 +19,8 @@
 
 The pass manager runs them on what comes in and on what each pass leaves, before the protocol of
 pipes; what a rule needs to look at the operands of an op is in `check_operands`, and the rules of
-tiles and of the epilogue are in `check_tiles` and `check_epilogue`.
+tiles, of the epilogue and of what is loaded ahead of it are in `check_tiles`, `check_epilogue` and
+`check_ahead`.
 """
 
 from __future__ import annotations
@@ -52,6 +53,7 @@ from ..dialects.tile import (
     TmaMulticastOp,
     YieldOp,
 )
+from ..dialects.tile_ahead import LoadAheadOp, StagedElementOp
 from ..dialects.tile_batches import BatchOp, MatrixOp
 from ..dialects.tile_groups import (
     GroupColumnsOp,
@@ -64,6 +66,7 @@ from ..dialects.tile_groups import (
 from ..dialects.tile_sums import ViewMmaOp
 from ..dialects.tile_types import Tile
 from .base import COUNTS, SOURCE_ATTRIBUTE, refuse_unread, refused, target_of, walk
+from .check_ahead import check_ahead, check_load_ahead
 from .check_epilogue import check_epilogue
 from .check_mma import check_mma
 from .check_operands import check_load, check_store, check_views
@@ -87,7 +90,7 @@ PARTS = (
     BatchOp, MatrixOp, GroupOp, GroupRowsOp, GroupTilesOp,
     GroupDepthOp, GroupColumnsOp, GroupStepsOp,
 )  # fmt: skip
-NO_PART_OF_A_KERNEL = (MatmulOp, KernelOp, ElementOp, YieldOp, *PARTS)
+NO_PART_OF_A_KERNEL = (MatmulOp, KernelOp, ElementOp, StagedElementOp, YieldOp, *PARTS)
 OF_STACKS = frozenset({
     "tiles", "count", "tile", "together", "extent", "depth", "less", "least", "most",
 })  # fmt: skip
@@ -236,6 +239,8 @@ class Check:
             self._mma(op, loops)
         elif isinstance(op, STORES):
             self._store(op, loops)
+        elif isinstance(op, LoadAheadOp):
+            check_load_ahead(op)
 
     def _mma(self, op: Any, loops: tuple[Any, ...]) -> None:
         self.mmas += 1
@@ -277,6 +282,7 @@ class Check:
             )
         self.ended.add(op.acc)
         check_store(self.kernel, op, self.target)
+        check_ahead(self.kernel, op)
         check_epilogue(op, self.kernel)
 
     def _beside_roles(self) -> None:

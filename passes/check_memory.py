@@ -21,6 +21,7 @@ from ..dialects.sm_memory import (
     ADDRESS_BYTES,
     BARRIER_BYTES,
     MEMORY_OPS,
+    AheadRingOp,
     BarriersOp,
     ColumnsOp,
     CopyRingOp,
@@ -39,6 +40,8 @@ from ..dialects.tile import AccumulatorOp, KernelOp, LoadOp
 from ..dialects.tile_stores import AwaitSumsOp, WriteWordsOp
 from .base import operations, refused, target_of, walk
 from .rings import lies_in_operands
+
+RINGS = RingOp | TurnsOp | StagingOp | AheadRingOp | CopyRingOp
 
 
 def check_memory(module: ir.Module) -> None:
@@ -75,11 +78,7 @@ def _check_places(kernel: KernelOp, planned: list[Any]) -> None:
 
 def _rings(op: BarriersOp | SlotMemoryOp) -> list[Any]:
     uses = op.operation.results[0].uses
-    return [
-        use
-        for use in uses
-        if isinstance(use.owner.opview, RingOp | TurnsOp | StagingOp | CopyRingOp)
-    ]
+    return [use for use in uses if isinstance(use.owner.opview, RINGS)]
 
 
 def _check_unplaced(ops: list[Any], target: Target) -> None:

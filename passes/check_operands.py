@@ -147,7 +147,7 @@ def check_load(kernel: KernelOp, op: Any, target: Target) -> None:
         raise refused(op, f"views: must load from {wanted}, got another view; swap it")
     _check_major(op, _type_of(op), tile.layout)
     if not isinstance(op, LoadOp | CopyOp):
-        _check_map(op, op.map, tile)
+        check_map(op, op.map, tile)
     forms = _check_extents(kernel, op)
     m, n, _ = integers_of(kernel.cluster)
     if isinstance(op, LoadOp) and m * n > 1:
@@ -188,7 +188,7 @@ def _check_major(op: Any, view: ir.MemRefType, layout: TileLayout) -> None:
         )
 
 
-def _check_map(op: Any, map_: ir.Value[TensorMapType], smem: Any) -> None:
+def check_map(op: Any, map_: ir.Value[TensorMapType], smem: Any) -> None:
     """Whether a map says what its view is; the boxes are for the op's own verifier."""
     view, found = view_of_map(map_), map_.type
     whole = map_type(view, smem, plain_rank(found), lambda _: None)
@@ -328,7 +328,7 @@ def _check_place(kernel: KernelOp, op: Any, axis: int, index: ir.Value, extent: 
 
 def _check_staging(op: StagedStoreOp, view: ir.MemRefType, target: Target) -> None:
     smem, map_ = op.staging.type.tiles[0], op.to.type
-    _check_map(op, op.to, smem)
+    check_map(op, op.to, smem)
     if rows_of_group(op.to) is not None and not is_ragged(map_):
         rule = "views: a map that stores rows of a group must end with them"
         raise refused(op, f"{rule}, got dims {map_.dims}; take a ragged map")

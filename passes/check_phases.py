@@ -24,7 +24,7 @@ from typing import Any
 
 from ..dialects import sm
 from ..dialects.mlir import ir, scf
-from ..dialects.sm_memory import CLAIM_BYTES, BarriersOp, ScaleColumnsOp
+from ..dialects.sm_memory import CLAIM_BYTES, AheadRingOp, BarriersOp, ScaleColumnsOp
 from ..dialects.sm_positions import PEERS
 from ..dialects.sm_threads import FIRST, ISSUER, TEAM, WARP, RunOp, WarpsOp, who_runs
 from ..dialects.target import WARP_THREADS
@@ -161,14 +161,16 @@ class _Phases:
     def slot(self, op: sm.SlotOp) -> None:
         """A slot is there once the agent has waited for one of its barriers."""
         ring, read = defining_op(op.ring), defining_op(op.index)
-        if isinstance(ring, sm.StagingOp):
+        if isinstance(ring, sm.StagingOp) or (_is_ahead(ring) and _is_loaded(op)):
             return
         place = read.position if isinstance(read, sm.ReadPositionOp) else None
         waits = self.agent.open[place].waits if place in self.agent.open else {}
-        if not {ring.full, ring.empty} & waits.keys():
+        barriers = [ring.full] if _is_ahead(ring) else [ring.full, ring.empty]
+        if not set(barriers) & waits.keys():
+            labels = " or ".join(repr(label_of(each)) for each in barriers)
             raise refused(
                 op,
-                f"visit: a slot is taken once {label_of(ring.full)!r} or {label_of(ring.empty)!r} "
+                f"visit: a slot is taken once {labels} "
                 "has been waited for at its index, got no such wait before; add it",
             )
 
@@ -333,6 +335,18 @@ class _Phases:
                 total.update(signals)
                 in_turns |= {place} & agent.passes_by
         return total
+
+
+def _is_ahead(ring: Any) -> bool:
+    """Whether only the arrival of a piece in a slot has a barrier."""
+    return isinstance(ring, AheadRingOp)
+
+
+def _is_loaded(slot: sm.SlotOp) -> bool:
+    """Whether a slot is taken for TMA to load into."""
+    tiles = [use.owner.opview.tile for use in slot.slot.uses]
+    users = [use.owner.opview for tile in tiles for use in tile.uses]
+    return bool(users) and all(isinstance(user, LoadBoxesOp) for user in users)
 
 
 def _only_empties(visit: Visit) -> bool:

@@ -12,6 +12,8 @@ time, to the view itself:
 
     store %acc, %c[%i, %j]   →   %staging = pipe.create : as many buffers as pieces
                                  staged_store %acc, %c, %staging[%i, %j]
+
+Where asked to, TMA also brings what else the epilogue reads of the size of C (`staged_operands`).
 """
 
 from __future__ import annotations
@@ -42,6 +44,7 @@ from .groups import rows_of_group
 from .outputs import outputs_of
 from .persistence import parse_auto, parse_positive
 from .rings import used_shared_bytes
+from .staged_operands import load_ahead
 from .tensor_maps import map_type, tma_refusal
 
 TMA_BUFFERS = 2
@@ -53,6 +56,11 @@ def parse_columns(text: str) -> int | None:
     return None if text == "auto" else parse_positive(text)
 
 
+def parse_count(text: str) -> int:
+    """0 or a positive count."""
+    return 0 if text == "0" else parse_positive(text)
+
+
 @dataclass(frozen=True)
 class EpilogueStaging:
     """Stores by threads → pieces through swizzled shared memory, stored by TMA or by threads.
@@ -61,6 +69,10 @@ class EpilogueStaging:
     wider have as many fewer. `buffers` says how many pieces may
     be under way at once; auto is 2 for TMA. `write` says how threads write a piece; auto is
     stmatrix for elements of 16 bits, on chips that have it.
+
+    `ahead` is how many pieces of each other operand as large as C are on their way to shared memory
+    at once; the first are while the main loop of their tile runs. 0 lets threads read the operand
+    from global memory, as they do, with a remark, where TMA cannot address its rows.
 
     Where TMA cannot address the rows of C, threads store C as before, and a remark says so; with
     mma.sync they store the pieces. They write as many as there are buffers before they meet and
@@ -72,6 +84,7 @@ class EpilogueStaging:
     columns: int | None = option(None, parse_columns, "auto or a number of columns")
     buffers: int | None = option(None, parse_auto, "auto or a number of pieces under way at once")
     write: str = option("auto", one_of("auto", *WRITES), "auto, rows or matrices")
+    ahead: int = option(0, parse_count, "0 or a number of pieces on their way at once")
 
     def __call__(self, module: ir.Module, log: PassLog) -> None:
         kernel = the_kernel(module, self.name)
@@ -119,6 +132,8 @@ class EpilogueStaging:
             new = StagedStoreOp(acc=store.acc, write=ir.StringAttr.get(write), **where)
         store.epilogue.blocks[0].append_to(new.epilogue)
         store.operation.erase()
+        if self.ahead and not reason and load_ahead(kernel, new, self.ahead, target, log):
+            _check_pieces(kernel, new, target)
         return True
 
     def _buffers(self, store: StoreOp, piece: TileLayout, by_threads: bool) -> int:
@@ -203,4 +218,15 @@ def _check_room(kernel: KernelOp, store: StoreOp, staging_bytes: int, target: Ta
             store,
             f"epilogue-staging: buffers need {staging_bytes} bytes, over the {free} that are left; "
             "run it before pipelining, or give pipelining fewer stages",
+        )
+
+
+def _check_pieces(kernel: KernelOp, store: StagedStoreOp, target: Target) -> None:
+    """Refuse pieces of other operands that do not fit beside the rest."""
+    used = used_shared_bytes(kernel)
+    if used > target.shared_bytes:
+        raise refused(
+            store,
+            f"epilogue-staging: with pieces of other operands {used} bytes are needed, over the "
+            f"{target.shared_bytes} that there are; give ahead fewer",
         )

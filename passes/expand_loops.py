@@ -21,6 +21,10 @@
                                     sm.run by "lane": tile.tma_store %buffer, start; sm.bulk_commit
                                     tile.next_buffer
 
+    tile.load_ahead                 tile.load_piece of the first pieces; of a store that reads them
+                            →       %piece = tile.await_piece before f, and behind the last meeting
+                                    tile.load_piece of a later one (`expand_ahead`)
+
 Threads write one piece while TMA stores another: a buffer is written again once TMA has read it.
 Where threads store the pieces, too, all write as many as there are buffers, meet, and store those
 (`expand_pieces`).
@@ -61,6 +65,7 @@ from ..dialects.verify import tile_of_c
 from .base import PassLog, one_of, option, refused, target_of, the_kernel, walk
 from .build import constant
 from .check_instructions import is_expanded
+from .expand_ahead import await_pieces, expand_load_ahead, load_later, loads_of
 from .expand_clearing import expand_clearing
 from .expand_copies import expand_copies
 from .expand_groups import expand_groups
@@ -131,6 +136,7 @@ class ExpandLoops:
             with ir.InsertionPoint(owner.body.blocks[0]), owner.location:
                 _end(kernel, owner)
         pieces = [_expand(kernel, store, target) for store in stores]
+        expand_load_ahead(kernel)
         for store in walk(kernel, StoreOp):
             if target.threads_multiply:
                 expand_shares(kernel, store)
@@ -201,16 +207,17 @@ def _expand(kernel: KernelOp, store: StagedStoreOp, target: Target) -> int:
 
 def _pass_on(store: StagedStoreOp, piece: Callable[..., Piece], start: ir.Value) -> None:
     """A piece on its way through the buffer whose turn it is."""
-    team, ring = Team.of(store), store.staging
+    team, ring, loads = Team.of(store), store.staging, loads_of(store)
     buffer = StagingBufferOp(staging=ring, buffer=ring.type.tiles[0]).buffer
     with by_one_lane():
         sm.BulkWaitOp.of(pending=ring.type.stages - 1)
     team.meet()
-    piece(buffer, start).write()
+    piece(buffer, start, await_pieces(loads)).write()
     where = {"map": store.to, "i": store.i, "j": store.j, "start": start}
     sm.FenceOp.of(kind="async_shared")
     team.meet()
     with by_one_lane():
         TmaStoreOp(buffer=buffer, extents=integers(list(tile_of_c(store))), **where)
         sm.BulkCommitOp.of()
+        load_later(loads, start)
     NextBufferOp(staging=ring)

@@ -13,7 +13,7 @@ columns of their own, each writes those of the piece, if it has some.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ..dialects.mlir import ir
 from ..dialects.sm_types import attribute_of
@@ -32,7 +32,7 @@ from ..dialects.tile_threads import ReadRowOp, ThreadColumnOp, ThreadLanesOp, Th
 from ..dialects.tile_types import AccumulatorType, SmemType, integers, stored_element
 from ..dialects.verify import products_of, tile_of_c
 from .build import constant, equal, when
-from .clone import constant_of, copy_region
+from .clone import Mapping, constant_of, copy_region, replace_in
 from .copy_width import UNIT_BYTES
 from .expand_duals import joined, starts_of
 from .places import ATOM_M, COLUMNS, behind, column_in, held_row, row_in
@@ -46,7 +46,10 @@ WARP_ATOM_M, WARP_ATOM_N = 16, 8  # of mma.sync
 
 @dataclass(frozen=True)
 class Piece:
-    """A piece at hand: `start` is its first column in the tile."""
+    """A piece at hand: `start` is its first column in the tile.
+
+    `beside` are those of other operands, by the rings that they came through.
+    """
 
     kernel: KernelOp
     target: Target
@@ -54,6 +57,7 @@ class Piece:
     sums: ir.Value[AccumulatorType]
     buffer: ir.Value[SmemType]
     start: ir.Value
+    beside: Mapping = field(default_factory=dict)
 
     def write(self) -> None:
         """Write it in the way that the store says."""
@@ -106,6 +110,7 @@ class Piece:
             outputs=ir.VectorType.get([count], stored_element(store.to.type)),
         )
         copy_region(store.epilogue, made.epilogue)
+        replace_in(made.epilogue.blocks[0], self.beside)
         return made
 
     def apply_to_pairs(self, values: ir.Value, row: ir.Value, column: ir.Value) -> list[ir.Value]:

@@ -48,7 +48,14 @@ from ..dialects.pipe import (
     WaitOp,
 )
 from ..dialects.target import WARP_THREADS, WARPGROUP_WARPS, Target
-from ..dialects.tile import MMAS, AccumulatorOp, ForEachTileOp, KernelOp, StagedStoreOp
+from ..dialects.tile import (
+    MMAS,
+    AccumulatorOp,
+    ForEachTileOp,
+    KernelOp,
+    StagedStoreOp,
+)
+from ..dialects.tile_ahead import LoadAheadOp
 from ..dialects.tile_groups import GroupStepsOp
 from ..dialects.tile_types import DYNAMIC, integers_of
 from .base import PassLog, defining_op, refused, require, target_of, the_kernel, walk
@@ -79,7 +86,9 @@ class PingPong:
                 kernel,
                 "ping-pong: tiles must take equally many K steps, got groups of K; drop ping-pong",
             )
-        stagings = [_share_out(store) for store in walk(consumer, StagedStoreOp)]
+        shared = walk(consumer, StagedStoreOp), walk(consumer, LoadAheadOp)
+        stagings = [_share_out(store, store.staging, "buffers") for store in shared[0]]
+        stagings += [_share_out(load, load.ring, "ahead") for load in shared[1]]
         with ir.InsertionPoint(consumer), consumer.location:
             turns = CreateOp(ring=RingType.of(1, [TurnType.get()])).ring
         pong = _copy_role(consumer, dict(stagings))
@@ -124,15 +133,15 @@ def _check_consumer(consumer: RoleOp) -> None:
     require(accumulator, broken, "use a smaller tile, as 128x128 or 64x256", "ping-pong: ")
 
 
-def _share_out(store: StagedStoreOp) -> tuple[ir.Value, ir.Value]:
-    """Halve a store's staging ring; (it, a second one of the same size)."""
-    create = defining_op(store.staging)
+def _share_out(op: Any, ring: ir.Value, what: str) -> tuple[ir.Value, ir.Value]:
+    """Halve a ring of staging, as an option says; (it, a second one of the same size)."""
+    create = defining_op(ring)
     stages, tiles = create.ring.type.stages, create.ring.type.tiles
     if stages % 2:
         raise refused(
-            store,
+            op,
             f"ping-pong: two consumers share the staging buffers, got {stages}; give "
-            f"epilogue-staging buffers={stages + 1}",
+            f"epilogue-staging {what}={stages + 1}",
         )
     retype_ring(create, stages // 2, tiles)
     with ir.InsertionPoint.after(create), create.location:
@@ -162,11 +171,15 @@ def _take_turns(role: RoleOp, turn: int, turns: ir.Value[RingType]) -> None:
 
 
 def _hold_turn(body: ir.Block, turn: int, turns: ir.Value[RingType]) -> None:
-    """From the start of a tile until its last MMA is issued: ping fills the ring, pong reads it."""
+    """From the start of a tile until its last MMA is issued: ping fills the ring, pong reads it.
+
+    What a store reads later is loaded before the turn has come.
+    """
     ops = list(body.operations)
     last = [op for op in ops if _issues(op)][-1]
+    before = [number for number, op in enumerate(ops, 1) if isinstance(op, LoadAheadOp)]
     take, hand_over = (WaitOp, ReleaseOp) if turn else (AcquireOp, CommitOp)
-    take(ring=turns, slot=turns.type.slot, ip=ir.InsertionPoint(ops[0]))
+    take(ring=turns, slot=turns.type.slot, ip=ir.InsertionPoint(ops[max(before, default=0)]))
     hand_over(ring=turns, ip=ir.InsertionPoint.after(last))
 
 

@@ -25,13 +25,14 @@ from ..dialects.tile import (
     TmaLoadOp,
     TmaMulticastOp,
 )
+from ..dialects.tile_ahead import StagedElementOp
 from ..dialects.tile_scales import SCALED_MMAS, smem_operands
 from ..dialects.tile_stores import AwaitSumsOp
 from ..dialects.tile_types import AccumulatorType, SmemType, integers_of, moved_bytes
 from .base import defining_op, refused, walk
 from .cluster import Cluster
 from .copy_width import is_asynchronous
-from .rings import is_operand_ring, lies_in_operands
+from .rings import is_ahead_ring, is_operand_ring, lies_in_operands
 
 # Of threads that copy, before they wait for the oldest.
 SLOTS_UNDER_WAY_MAX = 2
@@ -42,8 +43,9 @@ MMA_DONE = "mma.done"
 class RingPlan:
     """Where a ring lies and how many arrivals make a slot full and empty.
 
-    `kind` is "operands", "staging", "accumulator", "claims" or "turns". `tiles` are byte offsets of
-    each payload tile's (or the claims') first slot, `full` and `empty` those of the barriers; an
+    `kind` is "operands", "staging", "ahead", "accumulator", "claims" or "turns". `tiles` are byte
+    offsets of each payload tile's (or the claims') first slot, `full` and `empty` those of the
+    barriers, of pieces loaded ahead `full` alone; an
     accumulator ring has tensor-memory `column` and `slot_columns` instead of tiles. `under_way` is
     how many slots a thread goes on to fill with cp.async before it waits for the first.
     """
@@ -172,6 +174,7 @@ def _place_tiles(create: CreateOp, cursor: _Cursor) -> RingPlan:
     layouts = tuple(tile.layout for tile in tiles if isinstance(tile, SmemType))
     places = [cursor.take(stages * layout.slot_bytes, SLOT_ALIGNMENT) for layout in layouts]
     kind = "operands" if is_operand_ring(create) else "staging"
+    kind = "ahead" if is_ahead_ring(create.ring) else kind
     return RingPlan(kind, stages, layouts, tuple(places))
 
 
@@ -194,6 +197,8 @@ def _place_barriers(
 ) -> RingPlan:
     if placed.kind == "staging" or is_self_filled(ring, target):
         return placed
+    if placed.kind == "ahead":
+        return replace(placed, full=cursor.take(placed.stages * BARRIER_BYTES, BARRIER_BYTES))
     full, empty = (cursor.take(placed.stages * BARRIER_BYTES, BARRIER_BYTES) for _ in range(2))
     if placed.kind == "operands":
         arrivals = _consumer_warps(ring) if target.releases_by_warp else 1
@@ -298,12 +303,17 @@ def parameters_of(kernel: KernelOp) -> list[Parameter]:
     parameters = []
     names = [ir.StringAttr(name).value for name in kernel.arg_names]
     for name, argument in zip(names, kernel.body.blocks[0].arguments, strict=True):
-        users = [use.owner.opview for use in argument.uses if use.owner.name != "memref.dim"]
+        users = [use.owner.opview for use in argument.uses if _takes(use.owner.opview)]
         maps = [user for user in users if isinstance(user, TensorMapOp)]
         parameters += [Parameter(name, argument, map_) for map_ in maps]
         if len(maps) < len(users):
             parameters.append(Parameter(name, argument))
     return parameters
+
+
+def _takes(user: Any) -> bool:
+    """Whether an op that names a view takes its map or address as a parameter."""
+    return user.operation.name != "memref.dim" and not isinstance(user, StagedElementOp)
 
 
 def is_synchronous(mma: MmaOp | PairMmaOp) -> bool:

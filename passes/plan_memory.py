@@ -18,6 +18,7 @@ from ..dialects.mlir import ir
 from ..dialects.pipe import RingType
 from ..dialects.sm_memory import (
     MEMORY_OPS,
+    AheadRingOp,
     BarriersOp,
     BarriersType,
     ColumnsOp,
@@ -139,6 +140,9 @@ def _ring(
     memory = _memory(ring, placed, allocation)
     if placed.kind == "staging":
         return StagingOp(memory=memory, ring=ring.type).ring
+    if placed.kind == "ahead":
+        full = _barriers(f"{label}.full", placed.full, placed.stages, placed.full_count)
+        return AheadRingOp(full=full, memory=memory, ring=ring.type).ring
     if is_self_filled(ring, target):
         return CopyRingOp(memory=memory, ring=ring.type).ring
     return RingOp(

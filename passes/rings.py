@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 from ..dialects import legality
 from ..dialects.mlir import ir
-from ..dialects.pipe import CreateOp, RingType, TileOp
+from ..dialects.pipe import AcquireOp, CreateOp, RingType, TileOp, WaitOp
 from ..dialects.tile import KernelOp, LoadOp, StagedStoreOp
+from ..dialects.tile_ahead import LoadAheadOp
 from ..dialects.tile_types import SmemType
 from .base import walk
 
@@ -16,7 +17,7 @@ def retype_ring(create: CreateOp, stages: int, tiles: Sequence[ir.Type]) -> None
     """Give a ring `stages` slots of `tiles`; slots and the tiles taken from them follow."""
     create.ring.set_type(RingType.of(stages, tiles))
     for use in create.ring.uses:
-        for slot in use.owner.results:
+        for slot in use.owner.results if isinstance(use.owner.opview, AcquireOp | WaitOp) else ():
             slot.set_type(create.ring.type.slot)
             for part in slot_parts(slot):
                 part.tile.set_type(tiles[part.index.value])
@@ -26,6 +27,11 @@ def is_operand_ring(create: CreateOp) -> bool:
     """Whether the ring carries operand tiles from a producer to the MMAs."""
     acquired = any(use.owner.name == "pipe.acquire" for use in create.ring.uses)
     return acquired and isinstance(create.ring.type.tiles[0], SmemType)
+
+
+def is_ahead_ring(ring: ir.Value) -> bool:
+    """Whether the ring brings pieces of another operand of the epilogue."""
+    return any(use.owner.name == LoadAheadOp.OPERATION_NAME for use in ring.uses)
 
 
 def ring_slot_bytes(create: CreateOp) -> int:

@@ -1,6 +1,7 @@
 """Which threads run an op: what `assign-threads` follows, and `check_threads` holds a kernel to.
 
-tma_load, tma_multicast, claim       one lane
+tma_load, tma_multicast, claim,
+load_ahead                           one lane
 mma, pair_mma                        the team where its registers hold the sums, or where it
                                      copied the operands; else a lane, of a pair the issuer
 acquire, commit    of sums           as their MMAs
@@ -43,6 +44,7 @@ from ..dialects.tile import (
     TmaLoadOp,
     TmaMulticastOp,
 )
+from ..dialects.tile_ahead import LoadAheadOp
 from ..dialects.tile_scales import ALL_MMAS
 from ..dialects.tile_types import AccumulatorType
 from .base import defining_op, refused, target_of, walk
@@ -115,6 +117,7 @@ RULES: dict[type, Callable[[ThreadRules, Any], str]] = {
     ClaimOp: _one_lane,
     TmaLoadOp: _one_lane,
     TmaMulticastOp: _one_lane,
+    LoadAheadOp: _one_lane,
     **dict.fromkeys(ALL_MMAS, _multiplies),
     **dict.fromkeys((AcquireOp, CommitOp), _fills),
     **dict.fromkeys((WaitOp, ReleaseOp), _empties),

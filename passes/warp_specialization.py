@@ -57,6 +57,7 @@ from ..dialects.tile import (
     TmaLoadOp,
     TmaMulticastOp,
 )
+from ..dialects.tile_ahead import LoadAheadOp
 from ..dialects.tile_groups import GroupStepsOp
 from ..dialects.tile_types import AccumulatorType
 from .base import PassLog, defining_op, refused, require, target_of, the_kernel, walk
@@ -275,7 +276,7 @@ def _agent(op: Any) -> str:
         return LOAD
     if isinstance(op, (*MMAS, AccumulatorOp, AwaitMmaOp)):
         return MMA
-    if isinstance(op, STORES):
+    if isinstance(op, (*STORES, LoadAheadOp)):
         return EPILOGUE
     if isinstance(op, TileOp):
         return _agent(defining_op(op.slot))

@@ -49,6 +49,19 @@ def joined(values: list[ir.Value]) -> ir.Value:
     return vector.FromElementsOp(type_, values).result
 
 
+def concatenated(parts: list[ir.Value]) -> ir.Value:
+    """Vectors of as many elements each, a power of two of them, as one."""
+    while len(parts) > 1:
+        (width,) = ir.VectorType(parts[0].type).shape
+        double = ir.VectorType.get([2 * width], ir.VectorType(parts[0].type).element_type)
+        mask = list(range(2 * width))
+        parts = [
+            llvm.shufflevector(double, *pair, mask)
+            for pair in zip(parts[::2], parts[1::2], strict=True)
+        ]
+    return parts[0]
+
+
 def read_elements(
     row: ir.Value,
     column: ir.Value,

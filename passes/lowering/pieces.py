@@ -11,6 +11,7 @@ from ...dialects import sm
 from ...dialects.fragments import ROWS
 from ...dialects.mlir import ir, llvm
 from ...dialects.tile import ElementOp
+from ...dialects.tile_ahead import StagedElementOp
 from ...dialects.tile_pieces import (
     PAIR,
     ApplyEpilogueOp,
@@ -32,10 +33,10 @@ from ..places import COLUMNS, behind, column_in, matrix_column, matrix_row, row_
 from ..team import Team
 from ..whole import is_whole
 from .copies import part_offset
-from .elements import element_pointer, read_elements, slices_of
+from .elements import concatenated, element_pointer, read_elements, slices_of
 from .groups import row_of_whole, rows_in
 from .operands import UNIT_BYTES, map_at, unit_offset
-from .scalar_ops import apply_epilogue
+from .scalar_ops import apply_epilogue, widened
 from .scope import Scope, lowered, lowered_as, taken
 
 MATRICES_STORED = 4
@@ -52,6 +53,8 @@ def lower_apply_epilogue(scope: Scope, op: ApplyEpilogueOp) -> ir.Value:
 
 def _read(scope: Scope, op: ApplyEpilogueOp, width: int, element: ElementOp) -> ir.Value:
     """What another operand has there."""
+    if isinstance(element, StagedElementOp):
+        return _read_piece(op, width, element)
     (m, n), (rows, behind_column) = integers_of(op.extents), integers_of(op.behind)
     height, columns = stored_extents(op.to.type)
     at_row = build.as_i32(op.i) * m + (op.row + rows)
@@ -60,6 +63,26 @@ def _read(scope: Scope, op: ApplyEpilogueOp, width: int, element: ElementOp) -> 
     if not is_whole(op, "j"):
         inside = build.both(inside, build.less(at_column, columns))
     return read_elements(at_row, at_column, width, inside, element)
+
+
+def _read_piece(op: ApplyEpilogueOp, width: int, element: StagedElementOp) -> ir.Value:
+    """Neighbours of a row of a piece in shared memory, as many at a time as a unit holds."""
+    layout, (rows, columns) = element.piece.type.layout, integers_of(op.behind)
+    row, column = op.row + rows, op.column + columns
+    each = min(width, UNIT_BYTES // layout.element_bytes)
+    parts = [_load_part(element, row, column + at, each) for at in range(0, width, each)]
+    return parts[0] if len(parts) == 1 else concatenated(parts)
+
+
+def _load_part(element: StagedElementOp, row: ir.Value, column: ir.Value, width: int) -> ir.Value:
+    """Elements of one unit, that begin at a multiple of their number."""
+    piece = element.piece
+    item = piece.type.layout.element_bytes
+    per_unit = UNIT_BYTES // item
+    place = _unit_at(piece, row, column // per_unit)
+    if width < per_unit:
+        place = build.offset_pointer(place, column % per_unit * item)
+    return llvm.load(widened(element.value.type, width), place, alignment=width * item)
 
 
 def lower_write_unit(_: Scope, op: WriteUnitOp) -> None:

@@ -5,6 +5,7 @@ operand tiles    TMA's bytes and the producer's arrival are in;  tcgen05.commit 
                  each warp's, where threads copy                 each consumer warp (wgmma)
 accumulator      tcgen05.commit arrives                          each consumer warp arrives
 turns            each producer warp arrives                      each consumer warp arrives
+pieces ahead     TMA's bytes and the arrival of who loads are in;  no barrier tells
 
 Rings that threads fill for themselves have no mbarriers (`copy_groups`).
 
@@ -19,6 +20,7 @@ from ...dialects import sm
 from ...dialects.mlir import arith, ir, scf
 from ...dialects.pipe import AcquireOp, CommitOp, DrainOp, ReleaseOp, SkipOp, TileOp, WaitOp
 from ...dialects.sm_threads import ISSUER, LANE, WARP
+from ...dialects.tile_ahead import AwaitPieceOp, LoadPieceOp
 from ...dialects.tile_boxes import LoadBoxesOp, MulticastBoxesOp
 from ...dialects.tile_loads import TmaLoadOp, TmaMulticastOp
 from ...dialects.tile_stores import NextBufferOp, StagingBufferOp
@@ -239,6 +241,26 @@ def lower_staging_buffer(rings: Rings, op: StagingBufferOp) -> None:
 
 def lower_next_buffer(rings: Rings, op: NextBufferOp) -> None:
     advance(rings.rings[op.staging].fill)
+
+
+def lower_load_piece(rings: Rings, op: LoadPieceOp) -> None:
+    """A load into the next slot, which those who read it last have left."""
+    ring, tile = rings.rings[op.ring], op.ring.type.tiles[0]
+    index = read(ring.fill)[0]
+    full = ring.full(index)
+    piece = tile_of(ring.slot(index), tile)
+    sm.ArriveExpectTxOp.of(full, bytes=tile.layout.size_bytes)
+    LoadBoxesOp(barrier=full, map=op.map, tile=piece, i=op.i, j=op.j)
+    advance(ring.fill)
+
+
+def lower_await_piece(rings: Rings, op: AwaitPieceOp) -> None:
+    """Wait until it is there."""
+    ring = rings.rings[op.ring]
+    index, parity = read(ring.read)
+    build.barrier_wait(ring.full(index), parity)
+    op.piece.replace_all_uses_with(tile_of(ring.slot(index), op.piece.type))
+    advance(ring.read)
 
 
 def tile_of(slot: ir.Value, type_: ir.Type) -> ir.Value:

@@ -33,6 +33,7 @@ from ...dialects.pipe import (
 from ...dialects.tile import (
     AwaitMmaOp,
 )
+from ...dialects.tile_ahead import AwaitPieceOp, LoadPieceOp
 from ...dialects.tile_loads import TmaLoadOp, TmaMulticastOp
 from ...dialects.tile_scales import ALL_MMAS
 from ...dialects.tile_stores import AwaitSumsOp, NextBufferOp, StagingBufferOp
@@ -43,9 +44,11 @@ from .operand_tiles import describe_operand
 from .pipes import (
     finish_copies,
     lower_acquire,
+    lower_await_piece,
     lower_commit,
     lower_drain,
     lower_load,
+    lower_load_piece,
     lower_multicast,
     lower_next_buffer,
     lower_release,
@@ -116,6 +119,8 @@ LOWERINGS: dict[type, Callable[[Rings, Any], None]] = {
     DrainOp: lower_drain,
     StagingBufferOp: lower_staging_buffer,
     NextBufferOp: lower_next_buffer,
+    LoadPieceOp: lower_load_piece,
+    AwaitPieceOp: lower_await_piece,
     ClaimOp: lower_claim,
     ForEachClaimOp: lower_for_each_claim,
     AwaitMmaOp: lower_await_mma,

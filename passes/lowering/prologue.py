@@ -20,7 +20,14 @@ from typing import Any, get_args
 
 from ...dialects import sm
 from ...dialects.mlir import ir
-from ...dialects.sm_memory import MEMORY_OPS, BarriersOp, CopyRingOp, StagingOp, TensorMemoryOp
+from ...dialects.sm_memory import (
+    MEMORY_OPS,
+    AheadRingOp,
+    BarriersOp,
+    CopyRingOp,
+    StagingOp,
+    TensorMemoryOp,
+)
 from ...dialects.sm_threads import LANE, FirstWarpOp, PrologueOp
 from ...dialects.tile import AccumulatorOp, KernelOp, TensorMapOp
 from .. import build
@@ -104,7 +111,8 @@ def _slots(rings: Rings) -> Iterator[tuple[BarriersOp, int]]:
             continue
         for slot in range(ring.stages):
             yield defining_op(ring.op.full), slot
-            yield defining_op(ring.op.empty), slot
+            if not isinstance(ring.op, AheadRingOp):
+                yield defining_op(ring.op.empty), slot
 
 
 def _take_tensor_memory(kernel: KernelOp, rings: Rings) -> Any:

@@ -11,6 +11,7 @@ from ...dialects import sm
 from ...dialects.mlir import ir
 from ...dialects.pipe import TurnType
 from ...dialects.sm_memory import (
+    AheadRingOp,
     BarriersOp,
     CopyRingOp,
     RingOp,
@@ -29,7 +30,7 @@ from ..cluster import Cluster
 from ..plan import MMA_DONE, cluster_of, has_copies
 from .copy_moves import Moves, moves_of
 
-RINGS = (RingOp, TurnsOp, StagingOp, CopyRingOp)
+RINGS = (RingOp, TurnsOp, StagingOp, AheadRingOp, CopyRingOp)
 
 
 @dataclass(frozen=True)
@@ -53,9 +54,11 @@ class Ring:
 
     @property
     def kind(self) -> str:
-        """What a slot holds: "operands", "accumulator", "turns", "claims" or "staging"."""
+        """What a slot holds: "operands", "accumulator", "turns", "claims", "staging" or "ahead"."""
         if isinstance(self.op, StagingOp):
             return "staging"
+        if isinstance(self.op, AheadRingOp):
+            return "ahead"
         payload = self.op.ring.type.tiles[0]
         if isinstance(payload, TurnType):
             return "turns"
@@ -174,6 +177,9 @@ def _with_positions(op: Any, target: Target) -> Ring:
         return Ring(op, True, fill, read, read, fill, moves=moves_of(op))
     label = op.full.owner.opview.label.value.partition(".")[0]
     fill = position(f"{label}.fill", stages)
+    if isinstance(op, AheadRingOp):
+        read = position(f"{label}.read", stages)
+        return Ring(op, False, fill, read, read, fill)
     release = position(f"{label}.{'release' if target.awaits_mmas else 'read'}", stages)
     read = position(f"{label}.read", stages) if target.awaits_mmas else release
     copies = has_copies(op.ring)

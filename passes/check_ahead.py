@@ -1,0 +1,82 @@
+"""Pieces of other operands that come ahead of the store that reads them: rules of `check_kernel`.
+
+ahead    a store by TMA reads what one tile.load_ahead before it starts to load: of its own tile, in
+         pieces like its own, by a ring and a map that nothing else uses
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..dialects.mlir import ir
+from ..dialects.sm_threads import RunOp
+from ..dialects.tile import KernelOp
+from ..dialects.tile_ahead import LoadAheadOp, StagedElementOp
+from ..dialects.tile_types import TensorMapType
+from ..dialects.verify import tile_of_c
+from .base import refused, walk
+from .batches import argument_of, map_definition
+from .check_operands import check_map
+
+
+def check_load_ahead(op: LoadAheadOp) -> None:
+    """Somebody must read what is loaded."""
+    if not any(isinstance(use.owner.opview, StagedElementOp) for use in op.ring.uses):
+        raise refused(op, "ahead: a store must read what is loaded, got none that does; drop it")
+
+
+def check_ahead(kernel: KernelOp, store: Any) -> None:
+    """What the epilogue of a store reads of such rings."""
+    elements = walk(store, StagedElementOp)
+    if elements and not isinstance(getattr(store, "to", store).type, TensorMapType):
+        raise refused(store, "ahead: only stores by TMA read pieces, got another; read the view")
+    for element in elements:
+        load = _load_of(store, element)
+        _check_shape(store, load)
+        check_map(load, load.map, load.ring.type.tiles[0])
+        if argument_of(element.source) != map_definition(load.map).view:
+            raise refused(load, "ahead: must load the view that the epilogue names, got another")
+
+
+def _load_of(store: Any, element: StagedElementOp) -> LoadAheadOp:
+    """The one load into the ring of an element, before the store."""
+    users = [use.owner.opview for use in element.piece.uses]
+    loads = [user for user in users if isinstance(user, LoadAheadOp)]
+    others = [user for user in users if user not in loads and _store_of(user) != store.operation]
+    if len(loads) != 1 or others:
+        raise refused(
+            store,
+            f"ahead: one tile.load_ahead must fill a ring for this store alone, got {len(loads)} "
+            f"and {len(others)} other users; give it a ring",
+        )
+    place = _in_program(loads[0])
+    same = place.block == store.operation.block and place.is_before_in_block(store.operation)
+    if not same:
+        raise refused(loads[0], "ahead: must stand beside the store and before it; move it")
+    return loads[0]
+
+
+def _store_of(op: Any) -> ir.Operation | None:
+    """The op whose epilogue an op is in."""
+    return op.operation.parent if isinstance(op, StagedElementOp) else None
+
+
+def _in_program(op: Any) -> ir.Operation:
+    """An op, or the region of one lane that it is in."""
+    parent = op.operation.parent
+    return parent if isinstance(parent.opview, RunOp) else op.operation
+
+
+def _check_shape(store: Any, load: LoadAheadOp) -> None:
+    own, piece = store.staging.type.tiles[0].layout, load.ring.type.tiles[0].layout
+    wanted = (own.mn, own.k, tile_of_c(store)[1] // own.k)
+    got = (piece.mn, piece.k, load.pieces.value)
+    if got != wanted:
+        raise refused(
+            load,
+            "ahead: must load {}x{} in {} pieces, as the store, got {}x{} in {}".format(
+                *wanted, *got
+            ),
+        )
+    if (load.i, load.j) != (store.i, store.j):
+        raise refused(load, "ahead: must load the tile that the store stores, got another place")

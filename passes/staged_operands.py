@@ -1,0 +1,110 @@
+"""Brings other operands of an epilogue, as large as C, to shared memory by TMA ahead of their use.
+
+    for %k { … mma … }                     %ring = pipe.create : slots of pieces
+    staged_store %acc {              →     load_ahead %map → %ring[%i, %j]
+      element %e0 }                        for %k { … mma … }
+                                           staged_store %acc { element %e0, %ring }
+
+The first pieces of a tile are on their way while its main loop runs. The store reads one after the
+other, and starts the load of a later one into each slot that it has read.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..dialects import legality
+from ..dialects.layout import TileLayout, widest_swizzle
+from ..dialects.mlir import ir
+from ..dialects.pipe import CreateOp, RingType
+from ..dialects.target import Target
+from ..dialects.tile import MMAS, ElementOp, KernelOp, StagedStoreOp
+from ..dialects.tile_ahead import LoadAheadOp, StagedElementOp
+from ..dialects.tile_types import SmemType, element_bytes
+from ..dialects.verify import tile_of_c
+from .base import PassLog, walk
+from .batches import argument_of, map_of_view, step_bytes
+from .groups import rows_of_group
+from .outputs import outputs_of
+from .tensor_maps import map_type, tma_refusal
+
+
+def load_ahead(
+    kernel: KernelOp, store: StagedStoreOp, slots: int, target: Target, log: PassLog
+) -> int:
+    """Bring each such operand of a store through a ring of so many slots; how many there are."""
+    count = 0
+    for view, elements in _full_operands(store).items():
+        piece = piece_of(store, view.type)
+        reason = _refusal(kernel, view, piece, target)
+        if reason:
+            name = _name(kernel, view)
+            log.remark(store, f"epilogue-staging: {name} is read by threads: {reason}")
+            continue
+        _bring(kernel, store, view, elements, SmemType.of(piece, view.type.element_type), slots)
+        count += 1
+    return count
+
+
+def _full_operands(store: Any) -> dict[Any, list[ElementOp]]:
+    """The reads of each view that has an element beside every one of C."""
+    found: dict[Any, list[ElementOp]] = {}
+    for element in walk(store, ElementOp):
+        if element.axes.value == "mn":
+            found.setdefault(element.source, []).append(element)
+    return found
+
+
+def piece_of(store: StagedStoreOp, view: ir.MemRefType) -> TileLayout:
+    """The layout of a piece: as many rows and columns as a piece of C."""
+    rows, columns = store.staging.type.tiles[0].layout.mn, store.staging.type.tiles[0].layout.k
+    plain = TileLayout(rows, columns, element_bytes(view.element_type), "k")
+    return TileLayout(rows, columns, plain.element_bytes, "k", widest_swizzle(plain))
+
+
+def _refusal(kernel: KernelOp, view: Any, piece: TileLayout, target: Target) -> str | None:
+    """Why TMA does not bring pieces of a view."""
+    if rows_of_group(view) is not None:
+        return "its rows are those of a group"
+    if len(outputs_of(kernel)) > 1:
+        return "several outputs are stored, each by itself"
+    return (
+        piece.fits()
+        or tma_refusal(view.type, piece, target)
+        or legality.stack_pitch(target, step_bytes(view))
+    )
+
+
+def _bring(
+    kernel: KernelOp,
+    store: StagedStoreOp,
+    view: Any,
+    elements: list[ElementOp],
+    smem: SmemType,
+    slots: int,
+) -> None:
+    with ir.InsertionPoint.at_block_begin(kernel.body.blocks[0]), store.location:
+        map_ = map_of_view(view, map_type(view.type, smem, 2, lambda _: None))
+        ring = CreateOp(ring=RingType.of(slots, [smem])).ring
+    pieces = tile_of_c(store)[1] // smem.layout.k
+    with ir.InsertionPoint(_first_product(store)), store.location:
+        i64 = ir.IntegerType.get_signless(64)
+        count = ir.IntegerAttr.get(i64, pieces)
+        LoadAheadOp(map=map_, ring=ring, i=store.i, j=store.j, pieces=count)
+    for element in elements:
+        with ir.InsertionPoint(element), element.location:
+            value = element.value
+            made = StagedElementOp(source=view, axes=element.axes, piece=ring, value=value.type)
+        value.replace_all_uses_with(made.value)
+        element.operation.erase()
+
+
+def _first_product(store: StagedStoreOp) -> Any:
+    """The first op beside a store that multiplies: its tile is known there."""
+    block = store.operation.block
+    return next(op for op in block.operations if isinstance(op, MMAS) or walk(op, MMAS))
+
+
+def _name(kernel: KernelOp, view: Any) -> str:
+    number = ir.BlockArgument(argument_of(view)).arg_number
+    return ir.StringAttr(kernel.arg_names[number]).value

@@ -1,0 +1,110 @@
+"""Full operands of an epilogue, brought to shared memory by TMA while the main loop runs."""
+
+import pytest
+
+from tilewright.compiler.importers.linalg_text import LinalgText
+from tilewright.compiler.spec import MatmulSpec
+
+pytestmark = pytest.mark.pairwise
+
+TMA = "tma-insertion,swizzle-selection"
+HOPPER = {
+    "roles": "pipelining{stages=3},warp-specialization,persistence{order=m ctas=2}",
+    "turns": "pipelining{stages=3},warp-specialization,persistence{order=m ctas=2},ping-pong",
+    "a cluster": "clustering{shape=2x1 pair=false},pipelining{stages=2},warp-specialization",
+    "one program": "pipelining{stages=2}",
+}
+BLACKWELL = {
+    "roles": "pipelining{stages=3},warp-specialization,persistence{order=m ctas=2}",
+    "claims": "pipelining{stages=3},warp-specialization,persistence{scheduler=clc}",
+    "a pair": "clustering{shape=2x1},pipelining{stages=2},warp-specialization,persistence",
+    "one program": "persistence{ctas=2}",
+}
+
+
+def residuals(m, n, k, types=("bf16",), c_dtype="bf16"):
+    """`c = (sum * 2 + e0 - e1 …)` in f32, with operands of these types."""
+    spec = MatmulSpec(m, n, k, c_dtype=c_dtype)
+    text, result = [], "%in0"
+    for number, dtype in enumerate(types, 1):
+        wide = f"%in{number}"
+        if dtype != "f32":
+            text.append(f"    %w{number} = arith.extf %in{number} : {dtype} to f32")
+            wide = f"%w{number}"
+        text.append(f"    %s{number} = arith.subf {wide}, {result} : f32")
+        result = f"%s{number}"
+    if c_dtype != "f32":
+        text.append(f"    %last = arith.truncf {result} : f32 to {c_dtype}")
+        result = "%last"
+    maps = ", ".join(["affine_map<(m, n) -> (m, n)>"] * (len(types) + 2))
+    views = [f"tensor<{m}x{n}x{dtype}>" for dtype in types]
+    arguments = "".join(f", %e{number}: {view}" for number, view in enumerate(views))
+    of_c = f"tensor<{m}x{n}x{c_dtype}>"
+    sums = f"tensor<{m}x{n}xf32>"
+    block = ", ".join(
+        ["%in0: f32", *(f"%in{number}: {dtype}" for number, dtype in enumerate(types, 1))]
+    )
+    beside = "".join(f", %e{number}" for number in range(len(types)))
+    lines = "\n".join(text)
+    a, b = f"tensor<{m}x{k}x{spec.a_dtype}>", f"tensor<{n}x{k}x{spec.b_dtype}>"
+    return LinalgText(
+        f"""
+func.func @f(%a: {a}, %b: {b}{arguments}) -> {of_c} {{
+  %zero = arith.constant 0.0 : f32
+  %empty = tensor.empty() : {sums}
+  %init = linalg.fill ins(%zero : f32) outs(%empty : {sums}) -> {sums}
+  %sum = linalg.matmul indexing_maps = [affine_map<(i, j, k) -> (i, k)>,
+      affine_map<(i, j, k) -> (j, k)>, affine_map<(i, j, k) -> (i, j)>]
+    ins(%a, %b : {a}, {b}) outs(%init : {sums}) -> {sums}
+  %into = tensor.empty() : {of_c}
+  %c = linalg.generic {{indexing_maps = [{maps}], iterator_types = ["parallel", "parallel"]}}
+    ins(%sum{beside} : {", ".join([sums, *views])}) outs(%into : {of_c}) {{
+  ^bb0({block}, %out: {c_dtype}):
+{lines}
+    linalg.yield {result} : {c_dtype}
+  }} -> {of_c}
+  return %c : {of_c}
+}}
+""",
+        "f",
+    )
+
+
+def tensor_maps(compiled):
+    return [
+        each["tensor"] for each in compiled.manifest["parameters"] if each["kind"] == "tensor_map"
+    ]
+
+
+@pytest.mark.sweep(6)
+@pytest.mark.array(1, rest=HOPPER, slots=(2, 4, 8), columns=(16, 32), n=(64, 136))
+def test_hopper_brings_pieces_whatever_the_slots(check_matmul, rest, slots, columns, n, seed=1):
+    staging = f"epilogue-staging{{columns={columns} buffers=2 ahead={slots}}}"
+    text = f"tiling{{tile=64x64x64}},{TMA},{staging},{HOPPER[rest]}"
+    compiled, _ = check_matmul(residuals(136, n, 72), target="sm_90a", pipeline=text, seed=seed)
+    assert tensor_maps(compiled) == ["a", "b", "e0", "c"]
+
+
+@pytest.mark.sweep(6)
+@pytest.mark.array(1, rest=BLACKWELL, slots=(1, 2, 5), write=("rows", "matrices"), n=(64, 136))
+def test_blackwell_brings_pieces_whatever_the_slots(check_matmul, rest, slots, write, n, seed=1):
+    staging = f"epilogue-staging{{columns=16 buffers=2 ahead={slots} write={write}}}"
+    text = f"tiling{{tile=128x64x64}},{TMA},{staging},{BLACKWELL[rest]}"
+    compiled, _ = check_matmul(residuals(264, n, 72), target="sm_100a", pipeline=text, seed=seed)
+    assert tensor_maps(compiled) == ["a", "b", "e0", "c"]
+
+
+@pytest.mark.sweep(4)
+@pytest.mark.parametrize("target", ["sm_90a", "sm_100a"])
+@pytest.mark.parametrize("write", ["rows", "matrices"])
+@pytest.mark.parametrize(
+    ("types", "c_dtype"),
+    [(("f32",), "bf16"), (("bf16",), "f32"), (("f32", "f16"), "f16"), (("bf16", "f32"), "f32")],
+)
+def test_operands_have_types_of_their_own(check_matmul, target, write, types, c_dtype):
+    write = "rows" if c_dtype == "f32" else write
+    staging = f"epilogue-staging{{columns=32 buffers=2 ahead=2 write={write}}}"
+    text = f"tiling{{tile=64x64x64}},{TMA},{staging},pipelining{{stages=2}},warp-specialization"
+    source = residuals(72, 72, 64, types, c_dtype)
+    compiled, _ = check_matmul(source, target=target, pipeline=text)
+    assert len(tensor_maps(compiled)) == 3 + len(types)
