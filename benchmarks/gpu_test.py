@@ -39,8 +39,8 @@ from gpu_test_sums import known_product, summed_in_order
 
 from tilewright.runtime import load
 from tilewright.runtime.bundles.manifest import epilogues, grouped_extent, offsets_of, outputs
+from tilewright.runtime.element_types import BLOCKWISE, torch_dtype
 from tilewright.runtime.element_types import INTEGERS as DTYPES_OF_INTEGERS
-from tilewright.runtime.element_types import torch_dtype
 from tilewright.runtime.errors import DeviceError
 from tilewright.runtime.group_sizes import OFFSETS
 from tilewright.runtime.judge.groups import group_ends, parts_of_depth
@@ -194,7 +194,7 @@ def judge_integers(
     """Compare with the exact product: sums of small integers are exact in float32 in any order, and
     those below 2^14 in Hopper's sums of 8-bit floats."""
     del place
-    a, b = (inputs[each["name"]].double() for each in manifest["tensors"][:2])
+    a, b = (_scaled(manifest, inputs, each["name"]) for each in manifest["tensors"][:2])
     exact = a @ b.mT if offsets_of(manifest) is None else product_of_groups(manifest, inputs, a, b)
     if "b2" in inputs:  # without an epilogue one product times the other, in float32
         exact = (exact.float() * (a @ inputs["b2"].double().mT).float()).double()
@@ -208,6 +208,17 @@ def judge_integers(
     if len(found) < len(output):
         wrong += int((~output[len(exact) :].isnan()).sum())
     return [f"exact: every element must be the exact product, got {wrong} others"] if wrong else []
+
+
+def _scaled(manifest: Mapping[str, Any], inputs: Inputs, name: str) -> torch.Tensor:
+    """An operand, times its scales of 128 elements of K if it has some."""
+    values, form = inputs[name].double(), manifest.get("blockwise", {}).get(name)
+    if form is None:
+        return values
+    rows, k = values.shape[-2:]
+    scales = inputs[f"{name}_scales"].double()
+    of_rows = scales.mT if form == "1x128" else scales.repeat_interleave(BLOCKWISE, -2)
+    return values * of_rows.repeat_interleave(BLOCKWISE, -1)[..., :rows, :k]
 
 
 def product_of_groups(

@@ -61,6 +61,7 @@ GROUPS = (
     "tiling{tile=64x64x64}", "tma-insertion", "swizzle-selection", "epilogue-staging",
     "clustering{shape=2x1}", "pipelining{stages=3}", "warp-specialization", "persistence{ctas=4}",
 )  # fmt: skip
+BLOCKWISE = (("1x128", "128x128"), ("1x128", "1x128"), ("128x128", "1x128"))
 WARPS, THREADS = "tile=64x64x32 mma=mma.sync", "tile=64x32x16 mma=fma threads=64"
 
 
@@ -92,6 +93,7 @@ def cases(target: str) -> Iterator[Case]:
     yield from _stacks(target)
     yield from _outputs()
     yield from _quantized()
+    yield from _blockwise(target)
     yield from _groups()
     yield from _duals()
 
@@ -301,6 +303,30 @@ def _quantized() -> Iterator[Case]:
     wide = ",".join(("tiling{tile=128x64x32 mma=mma.sync warps=4x1}", *COPIES))
     spec = MatmulSpec(*QUANTIZED_SHAPE, c_dtype="mxfp8")
     yield Case("quantized", "quantized-mma.sync", spec, wide)
+
+
+def _blockwise(target: str) -> Iterator[Case]:
+    """Scales in f32 of 128 elements of K, and two-level sums; `blockwise-` in their names."""
+    if target != "sm_90a":
+        return
+    types = ("e4m3", "e4m3")
+    for (a, b), prefix in itertools.product(BLOCKWISE, PREFIXES):
+        spec = MatmulSpec(*BYTES_SHAPE, *types, a_scales=a, b_scales=b)
+        pipeline = _default(tiling="tile=128x128x128")
+        yield Case("blockwise", f"blockwise-{a}-{b}-{prefix}", spec, pipeline, prefix)
+    for (a, b), shape in itertools.product(BLOCKWISE, (*ODD_SHAPES, BYTES_SHAPE)):
+        spec = MatmulSpec(*shape, *types, "f32", a_scales=a, b_scales=b)
+        yield Case("blockwise", f"blockwise-{a}-{b}-chosen-{_joined(shape)}", spec)
+    for tile in ("128x192x128", "64x96x64", "192x96x32"):
+        spec = MatmulSpec(*BYTES_SHAPE, "e4m3", "e5m2", a_scales="1x128", b_scales="128x128")
+        yield Case("blockwise", f"blockwise-{tile}", spec, _default(tiling=f"tile={tile}"))
+    split = MatmulSpec(200, 168, 1000, *types, a_scales="1x128", b_scales="1x128")
+    yield Case("blockwise", "blockwise-split", split, _split("64x64x128", 3))
+    stack = MatmulSpec(*BYTES_SHAPE, *types, batch=3, a_scales="1x128", b_scales="128x128")
+    yield Case("blockwise", "blockwise-stack", stack)
+    for shape in (*ODD_SHAPES, BYTES_SHAPE):
+        spec = MatmulSpec(*shape, *types, "f32", sums="two-level")
+        yield Case("blockwise", f"blockwise-two-level-{_joined(shape)}", spec)
 
 
 def _units(target: str) -> Iterator[Case]:

@@ -39,7 +39,7 @@ from .pipeline import (
     parse_module,
     run_passes,
 )
-from .schedule.choice import choose_schedule
+from .schedule.choice import choose_schedule, target_for
 from .schedule.scaled_schedule import scaled_schedule
 from .schedule.thread_schedule import is_by_threads, thread_schedule
 from .schedule.warp_schedule import is_by_warps, warp_schedule
@@ -319,9 +319,10 @@ def choose_pipeline(spec: MatmulSpec, target: str) -> str:
         return scaled_schedule(spec, find_target(target)).pipeline()
     if is_by_threads(spec):
         return thread_schedule(spec, find_target(target)).pipeline()
-    if is_by_warps(find_target(target)):
-        return warp_schedule(spec, find_target(target)).pipeline()
-    return choose_schedule(spec, find_target(target)).pipeline()
+    used = target_for(spec, target)
+    if is_by_warps(used):
+        return warp_schedule(spec, used).pipeline()
+    return choose_schedule(spec, used).pipeline()
 
 
 def _translate(module: ir.Module, compiled: Compiled) -> None:

@@ -8,8 +8,9 @@ from typing import Any
 from ..dialects.dtypes import operand_dtype
 from ..dialects.epilogue import instructions_of
 from ..dialects.mlir import ir
-from ..dialects.target import find_target
+from ..dialects.target import WGMMA_ADDED, find_target
 from ..dialects.tile import MatmulOp
+from ..dialects.tile_blockwise import BlockwiseMatmulOp
 from ..dialects.tile_duals import DualMatmulOp
 from ..dialects.tile_groups import GroupedMatmulOp
 from ..dialects.tile_scales import ScaledMatmulOp
@@ -18,7 +19,7 @@ from ..dialects.verify import logical_shape
 from ..passes.argument_layouts import argument_strides, result_strides
 from ..passes.base import DEFAULT_TARGET, MMA_ATTRIBUTE, target_of, walk
 from .scaled_source import c_dtype_of, outputs_of, scaled_spec_of
-from .spec import ROWS_HINT, MatmulSpec
+from .spec import ROWS_HINT, TWO_LEVEL, MatmulSpec
 
 
 def spec_of(module: ir.Module) -> MatmulSpec:
@@ -46,6 +47,10 @@ def spec_of(module: ir.Module) -> MatmulSpec:
     m = ROWS_HINT if dynamic_m else m
     more = {**majors, **batch, **outputs_of(matmul)}
     more |= {"dynamic_m": dynamic_m, "products": matmul.products}
+    if isinstance(matmul, BlockwiseMatmulOp):
+        more |= {"a_scales": matmul.a_form.value, "b_scales": matmul.b_form.value}
+    elif named == WGMMA_ADDED.name:
+        more["sums"] = TWO_LEVEL
     names = (op.operation.name for op in matmul.epilogue.blocks[0].operations)
     spec = MatmulSpec(m, n, k, *dtypes, **more)
     return replace(spec, epilogue_instructions=instructions_of(names, spec.outputs))

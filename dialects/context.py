@@ -14,6 +14,7 @@ from .mlir import declare_dialect, ir, irdl, quicken
 from .pipe import Pipe
 from .sm import Sm
 from .tile_ahead import LoadAheadOp as LoadAheadOp  # declares ops of `tile`
+from .tile_blockwise import BlockwiseMmaOp as BlockwiseMmaOp  # declares ops of `tile`
 from .tile_boxes import LoadBoxesOp as LoadBoxesOp  # declares ops of `tile`
 from .tile_duals import DualMmaOp as DualMmaOp  # declares ops of `tile`
 from .tile_groups import GroupOp as GroupOp  # declares ops of `tile`

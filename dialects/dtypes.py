@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..runtime.element_types import (
+    BLOCKWISE,
+    BLOCKWISE_FORMS,
     DTYPES,
     FMA,
     PADDED_ALIGNMENT_BYTES,
@@ -20,9 +22,12 @@ from ..runtime.element_types import (
     DType,
     ScaledFormat,
     blocked_scale_shape,
+    blockwise_scale_shape,
 )
 
 __all__ = [
+    "BLOCKWISE",
+    "BLOCKWISE_FORMS",
     "DTYPES",
     "FMA",
     "PADDED_ALIGNMENT_BYTES",
@@ -36,6 +41,7 @@ __all__ = [
     "DType",
     "ScaledFormat",
     "blocked_scale_shape",
+    "blockwise_scale_shape",
 ]
 
 OPERAND_DTYPES = tuple(name for name, dtype in DTYPES.items() if dtype.operand_kind)

@@ -12,7 +12,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
-from .dtypes import FMA, PADDED_ALIGNMENT_BYTES, PADDED_ROW
+from .dtypes import BLOCKWISE, FMA, PADDED_ALIGNMENT_BYTES, PADDED_ROW
 from .hilbert import CELLS_MAX
 from .layout import (
     CORE_ROWS,
@@ -85,6 +85,13 @@ def tile_depth(target: Target, k: int, k_per_mma: int, dtype: str) -> str | None
     if k % step == 0 and k <= target.box_max:
         return None
     return f"tile K must be a multiple of {step} up to {target.box_max} for {dtype}, got {k}"
+
+
+def added_depth(target: Target, k: int) -> str | None:
+    """Where threads add the products of tiles, they do so at least every 128 elements of K."""
+    if not target.adds_products or BLOCKWISE % k == 0:
+        return None
+    return f"tile K must divide {BLOCKWISE} for {target.mma.name}, got {k}"
 
 
 def tile_memory(target: Target, tile: Sequence[int], element_bytes: int) -> str | None:

@@ -69,6 +69,9 @@ TCGEN05 = MmaUnit(
     scaled_kinds=SCALED_KINDS,
 )
 WGMMA = MmaUnit("wgmma.mma_async", REGISTERS, WARPGROUP, WAIT_GROUP, m=(64,), mn_major_bytes=(2,))
+# The same where each product of tiles is summed apart, and threads add it to sums in f32: a tensor
+# core has 14 bits for sums of 8-bit floats. Threads hold both; ptxas spilled from 112 of each on.
+WGMMA_ADDED = replace(WGMMA, name="wgmma.mma_async+fma", accumulator_registers_max=(64, 96, 48))
 # PTX ISA, mma: m16n8k4 to m16n8k32 by type, fp8 from sm_89 on. Of MN-major operands ldmatrix.trans
 # loads those of 16 bits, plain loads the others.
 MMA_SYNC = MmaUnit(
@@ -90,7 +93,7 @@ FMA = MmaUnit(
     accumulator_registers_max=(128,),
     operands=THREAD_DTYPES,
 )
-MMAS = (TCGEN05.name, WGMMA.name, MMA_SYNC.name, FMA.name)
+MMAS = (TCGEN05.name, WGMMA.name, WGMMA_ADDED.name, MMA_SYNC.name, FMA.name)
 
 
 WARP_COUNTS = (1, 2, 4, 8, 16)
@@ -216,6 +219,11 @@ class Target:
         return self.mma.completion == WAIT_GROUP
 
     @property
+    def adds_products(self) -> bool:
+        """Whether threads add the product of each two tiles to sums in f32 (two-level sums)."""
+        return self.mma.name == WGMMA_ADDED.name
+
+    @property
     def threads_multiply(self) -> bool:
         """Whether each thread computes elements of its own, by fma."""
         return self.mma.issuer == EACH_THREAD
@@ -335,7 +343,7 @@ TARGETS = {
             "sm_90a",
             "+ptx88",
             WGMMA,
-            (MMA_SYNC, FMA),
+            (WGMMA_ADDED, MMA_SYNC, FMA),
             cluster_waits_acquire=False,
             launch_control=False,
             dependent_launch=True,

@@ -3,6 +3,8 @@
     tile.matmul       c[M,N] = f(sum_k a[M,K] * b[N,K])        on whole tensors, or stacks of them
     tile.scaled_matmul  the same of operands with block scales, ; tile.scaled_mma and
                       tile.scaled_pair_mma multiply their tiles
+    tile.blockwise_matmul  the same with scales in f32 of 128 elements of K; tile.blockwise_mma
+                      multiplies their tiles
     tile.kernel       the program of one CTA over views of global memory
     tile.cta_tile     (i, j): which M and N tile this CTA computes
     tile.for_each_tile  runs a body for every (i, j) that falls to this CTA

@@ -15,7 +15,13 @@ from .mlir import ext, ir
 from .tile_types import AccumulatorType, Tile
 from .verify import products_of, refuse, verify_epilogue
 
-PRODUCTS = ("tile.matmul", "tile.dual_matmul", "tile.scaled_matmul", "tile.grouped_matmul")
+PRODUCTS = (
+    "tile.matmul",
+    "tile.dual_matmul",
+    "tile.scaled_matmul",
+    "tile.blockwise_matmul",
+    "tile.grouped_matmul",
+)
 REDUCTIONS = ("amax", "sum")
 """Of neighbours in a row: the largest magnitude, NaN where one is; or their sum."""
 GROUPS = (16, 32)

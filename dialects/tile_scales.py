@@ -26,6 +26,7 @@ from .integer_types import I32
 from .layout import BLOCKED, HALVED, MAJORS, SCALE_ATOM_ROWS, SHIFTED
 from .mlir import ext, ir
 from .tile import MatmulOp, MmaOp, PairMmaOp
+from .tile_blockwise import BlockwiseMmaOp
 from .tile_duals import DUAL_MMAS
 from .tile_types import SmemType
 from .verify import logical_shape, refuse, verify_epilogue, verify_smem
@@ -163,7 +164,7 @@ class ScaledPairMmaOp(PairMmaOp, name="scaled_pair_mma"):
 
 KIND = "kind"
 SCALED_MMAS = (ScaledMmaOp, ScaledPairMmaOp)
-ALL_MMAS = (MmaOp, PairMmaOp, *SCALED_MMAS, *DUAL_MMAS)
+ALL_MMAS = (MmaOp, PairMmaOp, *SCALED_MMAS, *DUAL_MMAS, BlockwiseMmaOp)
 OF_SCALES = ("a_scales", "b_scales", "j", "k", "a_type", "b_type", "kind", "block", "extent")
 
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 from ..dialects.dtypes import OUTPUT_DTYPES, mix_refusal, operand_dtype, stored_dtype
 from ..dialects.mlir import func, ir
 from ..dialects.tile import ElementOp, MatmulOp
+from ..dialects.tile_blockwise import BlockwiseMatmulOp
 from ..dialects.tile_duals import DualMatmulOp
 from ..dialects.tile_groups import GroupedMatmulOp
 from ..dialects.tile_outputs import KeepGroupsOp, KeptOp, kept_by, kept_of
@@ -27,6 +28,8 @@ from .base import refused, walk
 OF_MATMUL = {"a_major": READ, "b_major": READ}
 OF_DUAL = {**OF_MATMUL, "b2_major": READ}
 OF_SCALED = {**OF_MATMUL, "block": READ, KIND: READ}
+OF_BLOCKWISE = {**OF_MATMUL, "a_form": READ, "b_form": READ}
+OF_OP = {ScaledMatmulOp: OF_SCALED, DualMatmulOp: OF_DUAL, BlockwiseMatmulOp: OF_BLOCKWISE}
 OF_KEPT = {KeepGroupsOp: ("group", "reduce"), QuantizeOp: ("block", "rounding", "scale")}
 
 
@@ -35,8 +38,7 @@ def check_matmuls(module: ir.Module) -> None:
     for matmul in walk(module, MatmulOp):
         _check_function(module, matmul)
         scaled = isinstance(matmul, ScaledMatmulOp)
-        dual = isinstance(matmul, DualMatmulOp)
-        check_attributes(matmul, OF_SCALED if scaled else OF_DUAL if dual else OF_MATMUL)
+        check_attributes(matmul, OF_OP.get(type(matmul), OF_MATMUL))
         if not scaled:  # its verifier knows what goes together
             _check_operands(matmul)
         _check_result(matmul)

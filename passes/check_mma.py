@@ -20,11 +20,13 @@ from ..dialects.tile import (
     LoadOp,
     PairMmaOp,
 )
+from ..dialects.tile_blockwise import BlockwiseMmaOp
 from ..dialects.tile_duals import DUAL_MMAS, DualPairMmaOp
 from ..dialects.tile_scales import SCALED_MMAS, smem_operands
 from ..dialects.tile_types import integers_of
 from .base import defining_op, refused, require
 from .batches import argument_of
+from .check_blockwise import check_blockwise_mma
 from .check_operands import loaded_argument
 from .check_scales import (
     check_scaled_mma,
@@ -50,6 +52,9 @@ def check_mma(kernel: KernelOp, op: Any, target: Target) -> None:
         return  # any shape, in any layout: `check_shares` asks for registers
     if isinstance(op, DUAL_MMAS):
         _check_dual(op, target)
+    if isinstance(op, BlockwiseMmaOp):
+        check_blockwise_mma(kernel, op, target)
+    require(op, legality.added_depth(target, op.a.type.layout.k), "cut K by 128", "shapes: ")
     layouts = [each.type.layout for each in tiles]
     if any(layout.swizzle == LINEAR for layout in layouts):
         raise refused(

@@ -16,6 +16,7 @@ from ..dialects.layout import BLOCKED
 from ..dialects.mlir import ir
 from ..dialects.target import Target
 from ..dialects.tile import CopyOp, KernelOp, LoadOp
+from ..dialects.tile_blockwise import BlockwiseMmaOp
 from ..dialects.tile_scales import SCALED_MMAS, ScaledPairMmaOp, depth_of, mma_of
 from .base import refused, require, walk
 from .batches import argument_of, map_definition
@@ -37,12 +38,15 @@ def is_scaled(kernel: KernelOp) -> bool:
 
 def check_scale_views(kernel: KernelOp) -> None:
     """The views of scales: there are two where the MMAs have scales, and they are atoms."""
-    wanted = list(SCALES) if is_scaled(kernel) else []
+    blockwise = bool(walk(kernel, BlockwiseMmaOp))
+    wanted = list(SCALES) if is_scaled(kernel) or blockwise else []
     names = [name for name in _names(kernel) if name in SCALES]
     if names != wanted or scale_names(kernel) != wanted:
         raise refused(
             kernel, f"scales: the views behind a and b must be {wanted}, got {names}; rename them"
         )
+    if blockwise:
+        return  # each MMA is held to what it reads
     for name, view in zip(wanted, list(kernel.body.blocks[0].arguments)[2:], strict=False):
         type_ = ir.MemRefType(view.type)
         if scales_stack(type_) is None:

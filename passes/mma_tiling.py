@@ -19,6 +19,7 @@ def check_tile(matmul: MatmulOp, tile: tuple[int, int, int], target: Target) -> 
     require(matmul, legality.tile_rows(target, m))
     require(matmul, legality.tile_columns(target, m, n, dtype.is_integer))
     require(matmul, legality.tile_depth(target, k, dtype.k_per_mma, dtype.name))
+    require(matmul, legality.added_depth(target, k), "tile K by 128", "tiling: ")
     _check_majors(matmul, dtype, target)
     if isinstance(matmul, DualMatmulOp):
         broken = legality.dual_tile(target, m, n, dtype.is_integer)

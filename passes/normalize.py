@@ -66,6 +66,7 @@ class Normalize:
         "tile.matmul",
         "tile.dual_matmul",
         "tile.scaled_matmul",
+        "tile.blockwise_matmul",
         "tile.grouped_matmul",
     )
 

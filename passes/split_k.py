@@ -34,6 +34,7 @@ from ..dialects.tile import (
     StoreOp,
     TmaLoadOp,
 )
+from ..dialects.tile_blockwise import BlockwiseMmaOp
 from ..dialects.tile_groups import GroupDepthOp
 from ..dialects.tile_outputs import StoreGroupsOp
 from ..dialects.tile_quantized import StoreQuantizedOp
@@ -201,7 +202,7 @@ def _take_part(kernel: KernelOp, loop: scf.ForOp, each: int) -> None:
         step = arith.addi(first, loop.induction_variable)
     for load in walk(loop, LoadOp | CopyOp | TmaLoadOp):
         load.operation.operands[len(load.operation.operands) - 1] = step
-    for mma in walk(loop, SCALED_MMAS):
+    for mma in walk(loop, (*SCALED_MMAS, BlockwiseMmaOp)):
         mma.operation.operands[list(mma.operation.operands).index(mma.k)] = step
 
 

@@ -7,9 +7,11 @@ from ..dialects.dtypes import FMA, THREAD_DTYPES, operand_dtype
 from ..dialects.mlir import ir
 from ..dialects.target import WARP_THREADS, Target
 from ..dialects.tile import MatmulOp
+from ..dialects.tile_blockwise import BlockwiseMatmulOp
 from ..dialects.tile_scales import ScaledMatmulOp
 from ..dialects.verify import logical_shape
 from .base import MMA_ATTRIBUTE, refused, require, target_of, use_mma
+from .blockwise_tiling import choose_blockwise_mma
 
 OPERANDS = ("tiles", "whole", "global")
 GLOBAL_OPERANDS = OPERANDS[2]
@@ -29,6 +31,8 @@ def parse_threads(text: str) -> int | None:
 def choose_mma(module: ir.Module, matmul: MatmulOp, name: str) -> Target:
     """Let the module's kernel multiply as the option says, or as the module and its types do."""
     named = target_of(module).mma.name if MMA_ATTRIBUTE in module.operation.attributes else None
+    if isinstance(matmul, BlockwiseMatmulOp):
+        return choose_blockwise_mma(module, matmul, named if name == "auto" else name)
     if name == "auto":
         scaled = isinstance(matmul, ScaledMatmulOp)
         if not scaled and named is None and not _takes(matmul, target_of(module).mma.name):

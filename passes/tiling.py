@@ -37,6 +37,7 @@ from ..dialects.tile import (
     MatmulOp,
     MmaOp,
 )
+from ..dialects.tile_blockwise import BlockwiseMatmulOp
 from ..dialects.tile_duals import DualMatmulOp, DualMmaOp
 from ..dialects.tile_groups import (
     OFFSETS,
@@ -69,6 +70,7 @@ from .base import (
     walk,
 )
 from .batches import batch_of
+from .blockwise_tiling import blockwise_depth, blockwise_mma, blockwise_scales
 from .clone import iterations_of
 from .duals import B2
 from .groups import group_of
@@ -185,7 +187,7 @@ class Tiling:
             threads = self.threads or threads_for(tile)
             check_thread_tile(matmul, tile, threads, self.operands, target)
         else:
-            tile = self.tile or DEFAULT_TILE
+            tile = self.tile or (*DEFAULT_TILE[:2], blockwise_depth(matmul, target))
             threads = self._threads_of_mma(matmul, tile, target)
             grid = self._grid(matmul, target)
             if operand_type(matmul, target).name == "tf32" and log.places:
@@ -249,7 +251,7 @@ def _beside(matmul: MatmulOp) -> dict[str, ir.Value]:
         return {OFFSETS: matmul.offsets}
     if isinstance(matmul, DualMatmulOp):
         return {B2: matmul.b2}
-    return scales_of(matmul)
+    return blockwise_scales(matmul) or scales_of(matmul)
 
 
 def _build_kernel(
@@ -311,7 +313,7 @@ def _check_dynamic(matmul: MatmulOp) -> None:
     dynamic = {name: dynamic_dims(type_) for name, type_ in shapes.items()}
     if not any(dynamic.values()):
         return
-    if isinstance(matmul, ScaledMatmulOp):
+    if isinstance(matmul, ScaledMatmulOp | BlockwiseMatmulOp):
         raise refused(matmul, "tiling: a dynamic M has no block scales; give M a number")
     if matmul.a_major.value == "mn":
         rule = "tiling: A of a dynamic M must have K contiguous"
@@ -344,7 +346,7 @@ def _build_body(
         )
         if matmul.products == 2 and others[0].type.rank == 3:
             others[0] = matrix_at(others[0], batch.batch)
-        if isinstance(matmul, ScaledMatmulOp):
+        if isinstance(matmul, ScaledMatmulOp | BlockwiseMatmulOp):
             stacked = [operand.type.rank == 3 for operand in (matmul.a, matmul.b)]
             others[:2] = [
                 matrix_at(each, batch.batch) if whole else each
@@ -385,8 +387,12 @@ def _build_body(
                 b2_major = matmul.b2_major.value
                 second = {"b2": _load(others[0], b2_major, (rows, k), cta.j, step, layout)}
             accumulate = arith.cmpi(arith.CmpIPredicate.ne, step, zero)
-            op_class = DualMmaOp if second else MmaOp
-            op_class(acc=acc, a=a_tile, b=b_tile, accumulate=accumulate, **second)
+            where = {"acc": acc, "a": a_tile, "b": b_tile, "accumulate": accumulate}
+            if isinstance(matmul, BlockwiseMatmulOp):
+                blockwise_mma(matmul, others[:2], {**where, "i": place, "j": cta.j, "k": step})
+            else:
+                op_class = DualMmaOp if second else MmaOp
+                op_class(**where, **second)
         scf.YieldOp([])
     store_outputs(matmul, outputs, {"acc": acc, "i": place, "j": cta.j})
 

@@ -123,6 +123,23 @@ SCALE_DTYPES = ("ue8m0", "ue4m3")
 SCALE_ATOM_ROWS, SCALE_ATOM_BLOCKS = 128, 4
 
 
+BLOCKWISE = 128
+"""Elements of K that share a scale in f32 (torch 2.13, `BlockWise1x128`, `BlockWise128x128`)."""
+BLOCKWISE_FORMS = ("1x128", "128x128")
+BLOCKWISE_PITCH = 4  # blocks of K that a row of 128x128 scales has a multiple of
+
+
+def blockwise_scale_shape(form: str, rows: int, k: int) -> tuple[int, int]:
+    """The array of the f32 scales of an operand [rows, k], as it lies in memory.
+
+    1x128: [blocks of K, rows]. 128x128: [blocks of rows, blocks of K], the latter rounded up to 4.
+    """
+    blocks = -(-k // BLOCKWISE)
+    if form == "1x128":
+        return blocks, rows
+    return -(-rows // BLOCKWISE), -(-blocks // BLOCKWISE_PITCH) * BLOCKWISE_PITCH
+
+
 def blocked_scale_shape(rows: int, blocks: int) -> tuple[int, int, int, int, int]:
     """The array that holds the scales of `rows` by `blocks` in the blocked layout.
 

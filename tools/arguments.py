@@ -29,8 +29,11 @@ CHOICES = {
     "scale_layout": "blocked or linear: how block scales lie (default blocked)",
     "scale_rounding": "how scales of C are rounded: floor, ceil, even or rceil, of nvfp4 nearest or"
     " normal (default the first)",
+    "a_scales": "scales in f32 of A that 128 elements of K share: 1x128 of a row, 128x128",
+    "b_scales": "the same of B",
+    "sums": "two-level: threads add what a tensor core sums of 128 elements of K (sm_90a)",
 }
-METAVARS = {"major": "AXIS", "layout": "LAYOUT", "rounding": "HOW"}
+METAVARS = {"major": "AXIS", "layout": "LAYOUT", "rounding": "HOW", "scales": "FORM", "sums": "HOW"}
 
 
 class UsageError(Exception):

@@ -15,13 +15,13 @@ TARGET = "sm_100a"
 
 def chosen_line(source: MatmulSpec | Path, options: argparse.Namespace) -> str:
     """The schedule of a spec or an .mlir file in one line, and how to see why it was chosen."""
-    from ..compiler.schedule.choice import choose_schedule
+    from ..compiler.schedule.choice import choose_schedule, target_for
     from ..compiler.schedule.scaled_schedule import scaled_schedule
     from ..compiler.schedule.thread_schedule import is_by_threads, thread_schedule
     from ..compiler.schedule.warp_schedule import is_by_warps, warp_schedule
-    from ..dialects.target import find_target
 
-    spec, target = as_spec(source, options.target), find_target(options.target)
+    spec = as_spec(source, options.target)
+    target = target_for(spec, options.target)
     choose = warp_schedule if is_by_warps(target) else choose_schedule
     if spec.is_scaled:
         choose = scaled_schedule

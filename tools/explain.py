@@ -83,12 +83,11 @@ def explain_schedule_command(parser: Parser, options: argparse.Namespace) -> int
     """Print the choice and the rejected candidates, or the estimate of a pipeline."""
     of_pipeline = explain_estimate.is_asked(parser, options)
     spec = as_spec(problem(options, parser), options.target)
-    from ..compiler.schedule.choice import explain_schedule
+    from ..compiler.schedule.choice import explain_schedule, target_for
     from ..compiler.schedule.thread_schedule import is_by_threads
     from ..compiler.schedule.warp_schedule import is_by_warps
-    from ..dialects.target import find_target
 
-    target = find_target(options.target)
+    target = target_for(spec, options.target)
     if of_pipeline:
         return explain_estimate.explain_estimate(options, spec, target)
     if spec.is_scaled:

@@ -57,7 +57,7 @@ class OfSpec(OfManifest):
     said = "torch's a @ b.T in float64"
 
     def __post_init__(self) -> None:
-        if self.spec.is_scaled:
+        if self.spec.is_scaled or self.spec.is_blockwise:
             self.said = "torch's a @ b.T in float64, of elements times scales"
 
     def tensors(self, manifest: Manifest, seed: int, identity: str | None = None) -> dict[str, Any]:
@@ -100,6 +100,8 @@ class OfSpec(OfManifest):
             told["quantized"] = {"scales": written.pop(), **how}
         further = [{"tensor": name, "epilogue": epilogue} for name in written[1:]]
         told |= {"outputs": further} if further else {}
+        if spec.is_blockwise:
+            told["blockwise"] = {"a": spec.a_scales, "b": spec.b_scales}
         return {"target": manifest["target"], "tensors": tensors, "epilogue": epilogue, **told}
 
 

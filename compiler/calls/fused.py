@@ -166,7 +166,7 @@ def _find(
     a, b = (
         operand_of(name, read_in_place(f"matmul: {name}", each, target)) for name, each in named
     )
-    more = {"products": len(rights), "scale_rounding": how.scale_rounding}
+    more = {"products": len(rights), "scale_rounding": how.scale_rounding, "sums": how.sums}
     spec = replace(spec_of(a, b, how.out_dtype, gaps), **more)
     frame = Frame.of([*leading, spec.m // _rows(leading, spec), spec.n], spec.batch)
     likes = [_like(*each) for each in enumerate(operands)]

@@ -37,7 +37,7 @@ class How(NamedTuple):
     """What the caller asked of the compilation; empty texts leave the choice to it.
 
     `m` is "dynamic" where a kernel for any M shall be taken; `scale_rounding` is for results with
-    block scales.
+    block scales; `sums` is as that of a spec.
     """
 
     out_dtype: str = ""
@@ -47,6 +47,7 @@ class How(NamedTuple):
     m: str = ""
     scale_rounding: str = ""
     math: str = ""
+    sums: str = ""
 
 
 class Seen(NamedTuple):
@@ -111,6 +112,8 @@ def _remember(a: Any, b: Any, asked: tuple[Any, ...], how: How) -> None:
 
 def _find_kernel(a: Any, b: Any, how: How, target: str, gaps_of_c: tuple[int, int]) -> Kernel:
     spec = spec_of(operand_of("a", a), operand_of("b", b), how.out_dtype, gaps_of_c)
+    if how.sums:
+        spec = replace(spec, sums=how.sums)
     if how.m:
         spec = replace(spec, m=hint_of(spec.m), dynamic_m=True)
     return open_kernel(cached_bundle(spec, target, pipeline_of(spec, target, how)))

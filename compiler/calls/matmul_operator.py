@@ -20,7 +20,8 @@ from .leading_dims import has_leading_dims, is_stack, rows_of, stacks_of
 from .operands import operand_type, result_shape
 
 LIBRARY = library.Library("tilewright", "FRAGMENT")
-LATER = "str m='', str scale_rounding='', str math=''"  # graphs that were written before lack them
+# Graphs that were written before lack these.
+LATER = "str m='', str scale_rounding='', str math='', str sums=''"
 HOW = f"str out_dtype, str target, str pipeline, str preset, {LATER}"
 SIGNATURE = f"(Tensor a, Tensor b, {HOW}) -> Tensor"
 TAGS = (torch.Tag.pt2_compliant_tag, torch.Tag.needs_exact_strides)

@@ -2,6 +2,7 @@
 
 one scale a tensor, a row or a column   →  factors in the epilogue
 one scale a block of 16 or 32 along K   →  block scales, which the MMA multiplies by itself
+one f32 for 128 along K                 →  scales by which threads multiply the sums of 128
 """
 
 from __future__ import annotations
@@ -10,19 +11,26 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from ...dialects.dtypes import SCALED_FORMATS, blocked_scale_shape, blocks_refusal
+from ...dialects.dtypes import (
+    BLOCKWISE_FORMS,
+    SCALED_FORMATS,
+    blocked_scale_shape,
+    blocks_refusal,
+    blockwise_scale_shape,
+)
 from ...dialects.errors import OptionError
-from ...dialects.target import find_target
+from ...dialects.target import TARGETS, WGMMA_ADDED, find_target
 from ...runtime.launch.kernel import Kernel
 from ...runtime.operands.dlpack import gpu_of
 from ..importers.epilogue_function import Frame, import_epilogue
 from ..importers.linalg_text import SHORT_SUMS, LinalgText, short_sums_rule
 from ..importers.traced_function import TensorLike
-from ..spec import BLOCKED, LINEAR, MatmulSpec
+from ..spec import BLOCKED, LINEAR, TWO_LEVEL, MatmulSpec
+from .fused import multiply_fused, must_be_two_steps, two_steps
 from .kernel_cache import cached_bundle
 from .kernels import How, default_target, is_seen_by_torch, pipeline_of
 from .matmul import matmul
-from .operands import result_type
+from .operands import operand_type, result_type
 from .quantized_product import QuantizedProduct, is_format
 
 TORCH_ELEMENTS = {"e4m3": "float8_e4m3fn", "e5m2": "float8_e5m2", "e2m1": "float4_e2m1fn_x2"}
@@ -33,20 +41,24 @@ FORMATS = {  # by elements a scale, and torch's types of the elements and of the
     if each.element in TORCH_ELEMENTS
 }
 BLOCKS = {"BlockWise1x16": 16, "BlockWise1x32": 32}
+FORMS = {f"BlockWise{form}": form for form in BLOCKWISE_FORMS}
 SWIZZLED = "SWIZZLE_32_4_4"
+TWO_LEVEL_CHIPS = tuple(name for name, chip in TARGETS.items() if WGMMA_ADDED in chip.other_mmas)
 PLAIN = (None, "NO_SWIZZLE")
 
 
 class Side(NamedTuple):
     """One operand: its rows [rows, K], and its scales by what they are for.
 
-    factor: for the whole or for each row, shaped for C; None for none. blocks: with their format.
+    factor: for the whole or for each row, shaped for C; None for none. blocks: with their format,
+    or with the form in which those of f32 lie.
     """
 
     rows: Any
     factor: Any = None
     blocks: Any = None
     format: str = ""
+    form: str = ""
 
 
 _kernels: dict[Any, Kernel] = {}
@@ -77,12 +89,16 @@ def scaled_mm(
     torch.nn.functional.ScalingType: TensorWise (one f32), RowWise (f32 [m, 1] and [1, n]),
     BlockWise1x32 (e8m0, of e4m3, e5m2 or e2m1) and BlockWise1x16 (e4m3, of e2m1, with a TensorWise
     f32 as a second one or without). Scales of blocks are SWIZZLE_32_4_4, 512 bytes for each 128
-    rows and 4 blocks, or linear without a swizzle. mat_b is K-major: pass `w.T` for a weight
-    [n, k].
+    rows and 4 blocks, or linear without a swizzle. On sm_90a also BlockWise1x128 (f32 [m, k/128]
+    and [n, k/128], rows contiguous) of both, or with BlockWise128x128 of the other (f32
+    [l, n/128], K contiguous, l = k/128 rounded up to a multiple of 4; docs/block-scales.md).
+    mat_b is K-major: pass `w.T` for a weight [n, k].
     output_dtype: "bf16", "f16", "f32", "e4m3" or "e5m2", or torch's; or a block-scaled format, as
         "nvfp4": then the result is a pair of `data` and blocked `scales`, as that of `matmul`.
-    use_fast_accum: must be True on sm_89 and sm_90a, whose tensor cores sum products of 8-bit
-        floats with 14 bits; elsewhere sums are of f32 either way.
+    use_fast_accum: True sums products of 8-bit floats as the tensor core does, which on sm_89 and
+        sm_90a has 14 bits. With False threads of sm_90a add the sums of 128 elements of K in f32,
+        as they always do for scales of 128; on sm_89 it must be True. Elsewhere sums are of f32
+        either way.
     target, pipeline, preset: as for `matmul`.
 
     Raises OptionError for what a recipe does not have, CompileError if the product cannot be
@@ -96,9 +112,11 @@ def scaled_mm(
     a = _side("a", mat_a, scale_a, scale_recipe_a, swizzle_a)
     b = _side("b", mat_b.T, scale_b, scale_recipe_b, swizzle_b)
     chip = target or default_target(gpu_of(mat_a))
-    if chip in SHORT_SUMS and not use_fast_accum:
-        raise OptionError(f"scaled_mm: {short_sums_rule(chip)}")
     how = How(result_type(output_dtype), chip, pipeline or "", preset or "")
+    if chip in SHORT_SUMS and not use_fast_accum and not a.form:
+        if chip not in TWO_LEVEL_CHIPS:
+            raise OptionError(f"scaled_mm: {short_sums_rule(chip)}")
+        how = how._replace(sums=TWO_LEVEL)
     if bias is not None and list(bias.shape) != [b.rows.shape[0]]:
         rule = f"bias must be [{b.rows.shape[0]}]"
         raise OptionError(f"scaled_mm: {rule}, got {list(bias.shape)}")
@@ -106,12 +124,31 @@ def scaled_mm(
     epilogue = _EPILOGUES[len(operands), bias is not None]
     if bool(a.format) != bool(b.format):
         raise OptionError("scaled_mm: both or none must have scales of blocks, got one that has")
-    if a.format:
+    if bool(a.form) != bool(b.form):
+        raise OptionError("scaled_mm: both or none must have scales of 128, got one that has")
+    if a.format or a.form:
         return _by_blocks(a, b, how, epilogue, operands)
+    if how.sums:
+        return _by_two_levels(a, b, how, epilogue, operands)
     options = {"target": chip, "pipeline": pipeline, "preset": preset}
     return matmul(
         a.rows, b.rows, out_dtype=how.out_dtype, epilogue=epilogue, operands=operands, **options
     )
+
+
+def _by_two_levels(
+    a: Side, b: Side, how: How, epilogue: Callable[..., Any], operands: Sequence[Any]
+) -> Any:
+    """The product whose sums threads add in f32, times factors."""
+    from .matmul_operator import product
+
+    if not must_be_two_steps(a.rows, b.rows, operands):
+        return multiply_fused(a.rows, b.rows, None, how, epilogue, operands)
+
+    def sums(dtype: str) -> list[Any]:
+        return [product(a.rows, b.rows, how._replace(out_dtype=dtype))]
+
+    return two_steps(sums, epilogue, operands, a.rows, how.out_dtype)
 
 
 def _scaled(acc: Any, *factors: Any) -> Any:
@@ -147,13 +184,15 @@ def _side(name: str, rows: Any, scales: Any, recipes: Any, swizzles: Any) -> Sid
         kind = getattr(recipe, "name", str(recipe))
         if kind in BLOCKS and not side.format:
             side = _with_blocks(name, side, scale, BLOCKS[kind], swizzle)
+        elif kind in FORMS and len(scales) == 1:
+            side = _with_form(name, side, scale, kind, swizzle)
         elif kind in ("TensorWise", "RowWise") and side.factor is None:
             if swizzle not in PLAIN:
                 rule = f"swizzle_{name} must be NO_SWIZZLE or None for {kind}"
                 raise OptionError(f"scaled_mm: {rule}, got {swizzle}")
             side = side._replace(factor=_factor(name, rows, scale, kind))
         else:
-            rule = "must be TensorWise, RowWise, BlockWise1x16 or BlockWise1x32, each kind once"
+            rule = "must be TensorWise, RowWise or BlockWise1x16, 1x32, 1x128 or 128x128, each once"
             raise OptionError(f"scaled_mm: scale_recipe_{name} {rule}, got {kind}")
     return side
 
@@ -199,19 +238,45 @@ def _with_blocks(name: str, side: Side, scale: Any, block: int, swizzle: Any) ->
     return side._replace(blocks=held, format=format_)
 
 
+def _with_form(name: str, side: Side, scale: Any, kind: str, swizzle: Any) -> Side:
+    """The operand with scales in f32 of 128 elements of K, viewed as they lie in memory."""
+    rows, k = side.rows.shape
+    form, lies = FORMS[kind], list(blockwise_scale_shape(FORMS[kind], rows, k))
+    if swizzle not in PLAIN:
+        raise OptionError(
+            f"scaled_mm: swizzle_{name} must be NO_SWIZZLE or None for {kind}, got {swizzle}"
+        )
+    if str(scale.dtype) != "torch.float32":
+        raise OptionError(f"scaled_mm: scale_{name} must be float32, got {scale.dtype}")
+    shape, strides = list(scale.shape), list(scale.stride()) if scale.dim() else []
+    steps = [step for step, extent in zip(strides, shape, strict=True) if extent > 1]
+    wanted = [step for step, extent in zip([1, lies[1]], lies[::-1], strict=True) if extent > 1]
+    if shape != lies[::-1] or steps != wanted:
+        rule = f"scale_{name} must be {lies[::-1]} with strides [1, {lies[1]}] for {kind}"
+        cure = "lay it out so" if shape == lies[::-1] else "pad it so, and pass its transpose"
+        raise OptionError(f"scaled_mm: {rule}, got {shape} with {strides}; {cure}")
+    return side._replace(blocks=scale.T, form=form)
+
+
 def _by_blocks(
     a: Side, b: Side, how: How, epilogue: Callable[..., Any], operands: Sequence[Any]
 ) -> Any:
-    """The product by an MMA that takes block scales."""
+    """The product with scales of blocks."""
     if any(is_seen_by_torch(each, each) for each in (a.rows, b.rows, *operands)):
         rule = "scales of blocks have neither gradients nor an operator of torch.compile"
         raise OptionError(f"scaled_mm: {rule}, got a call that needs one; call it under no_grad")
     likes = tuple(TensorLike(tuple(each.shape), each.dtype) for each in operands)
+    if a.form and "1x128" not in (a.form, b.form):
+        rule = "one of scale_recipe_a and scale_recipe_b must be BlockWise1x128"
+        raise OptionError(f"scaled_mm: {rule}, got BlockWise128x128 twice; spread one to rows")
     if a.blocks.dim() != b.blocks.dim():
         raise OptionError(
             "scaled_mm: swizzle_a and swizzle_b must be alike, got linear and blocked"
         )
-    sides = tuple((each.format, each.rows.shape, each.blocks.dim()) for each in (a, b))
+    sides = tuple(
+        (each.format, each.form, each.rows.shape, each.rows.dtype, each.blocks.dim())
+        for each in (a, b)
+    )
     key = sides, likes, epilogue, how, gpu_of(a.rows)
     with _finding:
         if key not in _kernels:
@@ -230,12 +295,28 @@ def _find(
     a: Side, b: Side, how: How, epilogue: Callable[..., Any], likes: Sequence[TensorLike]
 ) -> Kernel:
     find_target(how.target)
+    spec = _spec_by_form(a, b, how) if a.form else _spec_by_format(a, b, how)
+    spec, made, *_ = import_epilogue(spec, Frame.of([spec.m, spec.n], 0), epilogue, likes)
+    source = LinalgText(spec.mlir_text(made), "scaled_mm") if likes else spec
+    bundle = cached_bundle(source, how.target, pipeline_of(spec, how.target, how))
+    return Kernel(bundle, copies=True)
+
+
+def _spec_by_form(a: Side, b: Side, how: How) -> MatmulSpec:
+    """The spec of operands with scales of 128."""
+    a_dtype, b_dtype = (
+        operand_type("mat_a", str(a.rows.dtype)),
+        operand_type("mat_b", str(b.rows.dtype)),
+    )
+    (m, k), n = a.rows.shape, b.rows.shape[0]
+    out_dtype = how.out_dtype or "bf16"
+    return MatmulSpec(m, n, k, a_dtype, b_dtype, out_dtype, a_scales=a.form, b_scales=b.form)
+
+
+def _spec_by_format(a: Side, b: Side, how: How) -> MatmulSpec:
+    """The spec of operands with scales that MMAs take."""
     packed = 2 if a.format in ("mxfp4", "nvfp4") else 1
     (m, depth), n = a.rows.shape, b.rows.shape[0]
     layout = LINEAR if a.blocks.dim() == 2 else BLOCKED
     types = a.format, b.format, how.out_dtype
-    spec = MatmulSpec(m, n, depth * packed, *types, scale_layout=layout)
-    spec, made, *_ = import_epilogue(spec, Frame.of([m, n], 0), epilogue, likes)
-    source = LinalgText(spec.mlir_text(made), "scaled_mm") if likes else spec
-    bundle = cached_bundle(source, how.target, pipeline_of(spec, how.target, how))
-    return Kernel(bundle, copies=True)
+    return MatmulSpec(m, n, depth * packed, *types, scale_layout=layout)

@@ -23,7 +23,7 @@ from itertools import product
 
 from ...dialects.errors import CompileError
 from ...dialects.legality import RESERVED_BYTES
-from ...dialects.target import Target
+from ...dialects.target import WGMMA_ADDED, Target, find_target
 from ..spec import MatmulSpec
 from .chip_figures import figures
 from .estimate import Estimate, estimate, least_us
@@ -106,6 +106,18 @@ class Choice:
     estimate: Estimate
     rejected: tuple[Rejected, ...]
     tuned: Tuned | None = None
+
+
+def target_for(spec: MatmulSpec, chip: str) -> Target:
+    """The chip as the kernel of a spec uses it."""
+    target = find_target(chip)
+    if not spec.adds_products:
+        return target
+    if WGMMA_ADDED not in target.other_mmas:
+        what = "scales of 128 elements" if spec.is_blockwise else "two-level sums"
+        rule = f"schedule: {what} are for chips with {WGMMA_ADDED.name}, as sm_90a"
+        raise CompileError(f"{rule}, got {chip}; compile for that")
+    return target.using(WGMMA_ADDED.name)
 
 
 def choose_schedule(spec: MatmulSpec, target: Target) -> Schedule:

@@ -33,6 +33,10 @@ from .problem import LINE_BYTES, Problem, Schedule, round_up
 from .tensor_estimate import least_tensor_us, tensor_estimate
 from .waves import resident_ctas, tile_rounds, wave_shape
 
+# Where threads add products: fma of f32 a cycle (CUDA C++ Programming Guide, arithmetic throughput,
+# 9.0); instructions for each, with those for scales, and the wait for MMAs, both assumed.
+FMA_RATE, ADDING, MMA_WAIT = 128, 1.5, 100
+
 
 def estimate(problem: Problem, schedule: Schedule, target: Target) -> Estimate:
     """What the schedule is expected to take on the multiprocessors of `target`."""
@@ -137,6 +141,7 @@ def step_cycles(problem: Problem, schedule: Schedule, target: Target) -> dict[st
         "L2": l2_cycles(problem, schedule, target),
         "thread copies": copy_cycles(problem, schedule, target),
         "barriers": figures(target).step_least,
+        **added_cycles(schedule, target),
     }
 
 
@@ -167,7 +172,17 @@ def tensor_core_cycles(problem: Problem, schedule: Schedule, target: Target) -> 
     m, n, k = schedule.tile
     rows = round_up(m, target.mma.m[-1])
     of_16_bits = 2 * rows * n * k / figures(target).mma_rate
-    return of_16_bits * problem.element_bytes / 2
+    mma = of_16_bits * problem.element_bytes / 2
+    if not target.adds_products:
+        return mma
+    alone = target.mma_warpgroups(m, n) == 1  # nobody multiplies while it waits and adds
+    return mma + (sum(added_cycles(schedule, target).values()) + MMA_WAIT if alone else 0)
+
+
+def added_cycles(schedule: Schedule, target: Target) -> dict[str, float]:
+    """Cycles in which threads add the product of a step to the sums, where they do."""
+    m, n, _ = schedule.tile
+    return {"threads": ADDING * m * n / FMA_RATE} if target.adds_products else {}
 
 
 def _shared_cycles(problem: Problem, schedule: Schedule, target: Target) -> float:

@@ -6,7 +6,7 @@ import functools
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ...dialects.dtypes import DTYPES, FMA
+from ...dialects.dtypes import BLOCKWISE_FORMS, DTYPES, FMA
 from ...dialects.errors import CompileError
 from ...dialects.layout import SLOT_ALIGNMENT, TileLayout, widest_swizzle
 from ...dialects.legality import PARTIAL_BYTES
@@ -134,6 +134,8 @@ class Problem:
     `epilogue_instructions` are about those of an element of C.
     `leading` and `steps` are the elements from row to row, and from matrix to matrix, of A, B and C
     where there are gaps, 0 elsewhere. With `quantized` C has block scales, which threads store.
+    Where it `adds_products`, threads add those of tiles to sums in f32; with `column_scales` each
+    column of C has scales of its own.
     """
 
     m: int
@@ -155,6 +157,8 @@ class Problem:
     products: int = 1
     epilogue_instructions: int = 0
     quantized: bool = False
+    adds_products: bool = False
+    column_scales: bool = False
 
     @staticmethod
     def of(spec: MatmulSpec, target: Target) -> Problem:
@@ -188,6 +192,8 @@ class Problem:
             spec.products,
             spec.epilogue_instructions,
             spec.quantized is not None,
+            spec.adds_products,
+            spec.b_scales == BLOCKWISE_FORMS[0],
         )
 
     def pitch_bytes(self, tensor: str) -> tuple[int, int]:

@@ -27,6 +27,7 @@ N_TILES: dict[str, tuple[int, ...]] = {
 K_TILE_BYTES = (32, 64, 128, 256)  # 32 are what one MMA takes
 STAGED_COLUMNS_MIN = 32  # where they divide the tile: each piece is two barriers and a store
 COPIED_REGISTERS_MAX = 128  # of accumulators, beside a warpgroup that copies
+SCALED_REGISTERS_MAX = 80  # beside a scale for each column, of which a thread has a quarter
 COPIED_ODD_N_MAX = 240  # of the tile there, where each element of C is stored by itself
 PING_PONG_N = 128  # as narrow as the tile of one of two consumers may be, if C is wider
 SHARING_MAX = 8  # CTAs of a cluster that any GPU takes (CUDA programming guide, clusters)
@@ -51,6 +52,7 @@ def mma_shape(problem: Problem, schedule: Schedule, target: Target) -> str | Non
         or legality.tile_columns(target, m, n)
         or (legality.dual_tile(target, m, n) if problem.products == 2 else None)
         or legality.tile_depth(target, k, problem.k_per_mma, f"{problem.element_bytes}-byte types")
+        or legality.added_depth(target, k)
     )
 
 
@@ -61,6 +63,11 @@ def accumulator_registers(problem: Problem, schedule: Schedule, target: Target) 
     if warpgroups is None:
         return legality.accumulator_registers(target, m, n)
     registers = m * n // (warpgroups * WARPGROUP_THREADS)
+    if problem.column_scales and registers > SCALED_REGISTERS_MAX:
+        return (
+            f"{registers} registers a thread leave too few beside the scales of its columns, "
+            f"{SCALED_REGISTERS_MAX} don't"
+        )
     by_tma = problem.by_tma("a") and problem.by_tma("b")
     copied = not target.has_tensor_memory and not by_tma
     if copied and (warpgroups > 2 or registers > COPIED_REGISTERS_MAX):
@@ -262,6 +269,8 @@ def alternating_consumers(problem: Problem, schedule: Schedule, target: Target) 
     m, n, _ = schedule.tile
     if not schedule.ping_pong:
         return None
+    if problem.adds_products:
+        return "consumers take turns with the tensor core, which waits for one that adds products"
     if problem.grouped == "k":
         return "consumers take turns where tiles take equally many K steps, got groups of K"
     broken = legality.alternating_consumers(target)

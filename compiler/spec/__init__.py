@@ -13,6 +13,7 @@ from .problem import (
     BLOCKED,
     LINEAR,
     ROWS_HINT,
+    TWO_LEVEL,
     Problem,
     element_of,
 )
@@ -21,6 +22,7 @@ __all__ = [
     "BLOCKED",
     "LINEAR",
     "ROWS_HINT",
+    "TWO_LEVEL",
     "MatmulSpec",
     "element_of",
 ]
@@ -62,7 +64,12 @@ class MatmulSpec(Problem):
     times scales. `scale_layout` is how they lie, "blocked" or "linear". C may be of such a format,
     too: the kernel then quantises blocks of each row, and writes blocked scales behind all other
     outputs. `scale_rounding` says how a scale is made of the largest magnitude of its block, one of
-    `SCALE_ROUNDINGS`, "" for the first. Raises `OptionError` if the matmul cannot be built.
+    `SCALE_ROUNDINGS`, "" for the first.
+
+    `a_scales` and `b_scales` are forms of scales in f32 that 128 elements along K share: "1x128"
+    of each row by itself, "128x128" of 128 rows; one of them is "1x128". With `sums` "two-level"
+    threads add what a tensor core sums of up to 128 elements of K, in f32, and they do so where
+    there are such scales. Raises `OptionError` if the matmul cannot be built.
     """
 
     @staticmethod

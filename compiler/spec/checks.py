@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ...dialects.dtypes import (
     ACCUMULATOR_DTYPES,
+    BLOCKWISE_FORMS,
     DTYPES,
     FMA,
     OUTPUT_DTYPES,
@@ -22,6 +23,7 @@ from .problem import (
     FURTHER_MAX,
     LINEAR,
     SPEC_DTYPES,
+    TWO_LEVEL,
     Problem,
     element_of,
 )
@@ -62,6 +64,7 @@ def check(spec: Problem) -> None:
     _check_quantized(spec)
     if spec.is_scaled:
         _check_scales(spec)
+    _check_blockwise(spec)
     _check_memory(spec)
     _check_bytes(spec)
 
@@ -125,6 +128,27 @@ def _check_scales(spec: Problem) -> None:
             raise OptionError(f"spec: k must be whole bytes of {dtype}, got {spec.k}; pad K")
 
 
+def _check_blockwise(spec: Problem) -> None:
+    """Scales in f32 of 128 elements of K come with both operands of one product."""
+    for name in ("a_scales", "b_scales"):
+        _check_choice(spec, name, ("", *BLOCKWISE_FORMS))
+    _check_choice(spec, "sums", ("", TWO_LEVEL))
+    forms = spec.a_scales, spec.b_scales
+    if (any(forms) and BLOCKWISE_FORMS[0] not in forms) or bool(forms[0]) != bool(forms[1]):
+        rule = "a_scales and b_scales must be 1x128 or 128x128, one of them 1x128, or both left out"
+        raise OptionError(f"spec: {rule}, got {forms[0] or 'none'} and {forms[1] or 'none'}")
+    what = "scales of 128 elements" if any(forms) else "two-level sums"
+    wanted = {"groups": 0, "is_scaled": False, "dynamic_m": False, "acc_dtype": "f32"}
+    wanted |= {"products": 1} if any(forms) else {}
+    for name, value in wanted.items() if spec.adds_products else ():
+        if getattr(spec, name) != value:
+            rule = f"{what} must come with {name.removeprefix('is_')} = {value!r}"
+            raise OptionError(f"spec: {rule}, got {getattr(spec, name)!r}; leave one of them out")
+    if spec.adds_products and DTYPES[element_of(spec.a_dtype)].operand_kind == FMA:
+        rule = f"{what} must be of what tensor cores multiply"
+        raise OptionError(f"spec: {rule}, got {spec.a_dtype}; take tf32")
+
+
 def _check_memory(spec: Problem) -> None:
     """Rows of at least their elements, and matrices that do not share any."""
     for name, stored in spec.stored().items():
@@ -136,7 +160,8 @@ def _check_memory(spec: Problem) -> None:
         if type(step) is not int or (step and not (stack and stored.is_apart)):
             rule = f"stride_{name} must be 0, or keep {rows}x{columns} matrices apart"
             raise OptionError(f"spec: {rule}, got {step!r}")
-        if (spec.is_scaled or spec.groups) and not stored.is_dense:
+        apart = spec.is_scaled or spec.is_blockwise or spec.groups
+        if apart and not stored.is_dense:
             what = "groups" if spec.groups else "operands with block scales"
             rule = f"ld{name} and stride_{name} must be 0 for {what}"
             raise OptionError(f"spec: {rule}, got {leading}; copy it before the kernel")

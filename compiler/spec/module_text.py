@@ -7,9 +7,10 @@ from typing import Any
 
 from ...dialects.dtypes import DTYPES, FMA
 from ...dialects.errors import OptionError
+from ...dialects.target import WGMMA_ADDED
 from .epilogue import Epilogue
 from .grouped import grouped_text
-from .problem import Problem
+from .problem import TWO_LEVEL, Problem
 from .product_text import product_text
 
 ANY = "?"
@@ -20,11 +21,18 @@ def module_text(spec: Problem, epilogue: Epilogue | None) -> str:
 
     epilogue: makes C of the sums, instead of the conversion to C's type.
     """
+    text = _module_text(spec, epilogue)
+    if spec.sums != TWO_LEVEL:
+        return text
+    return f'module attributes {{tile.mma_unit = "{WGMMA_ADDED.name}"}} {{{text}}}\n'
+
+
+def _module_text(spec: Problem, epilogue: Epilogue | None) -> str:
     reduces = epilogue is not None and any(epilogue.reductions)
     if reduces and (spec.groups or spec.dynamic_m):
         rule = "reductions are of matrices of known sizes, or stacks"
         raise OptionError(f"spec: {rule}, got groups or any M; reduce outside")
-    if spec.products == 2 or spec.is_scaled or reduces or spec.quantized:
+    if spec.products == 2 or spec.is_scaled or spec.is_blockwise or reduces or spec.quantized:
         return product_text(spec, epilogue)
     if spec.groups:
         return _grouped_text(spec, epilogue)

@@ -6,11 +6,13 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from ...dialects.dtypes import (
+    BLOCKWISE_FORMS,
     DTYPES,
     OPERAND_DTYPES,
     SCALED_FORMATS,
     ScaledFormat,
     blocked_scale_shape,
+    blockwise_scale_shape,
 )
 from .memory import Stored
 
@@ -21,6 +23,8 @@ BLOCKED, LINEAR = "blocked", "linear"
 OF_BATCHES = ("batch", "a_stacked", "b_stacked")
 OF_OUTPUTS = ("further", "neighbours")
 OF_SCALES = ("scale_layout",)
+OF_BLOCKWISE = ("a_scales", "b_scales")
+TWO_LEVEL = "two-level"
 OF_GROUPS = ("groups", "group_axis")
 OF_PRODUCTS = ("products",)
 OF_EPILOGUES = ("epilogue_instructions",)
@@ -60,6 +64,9 @@ class Problem:
     products: int = 1
     epilogue_instructions: int = 0
     scale_rounding: str = ""
+    a_scales: str = ""
+    b_scales: str = ""
+    sums: str = ""
 
     @property
     def quantized(self) -> ScaledFormat | None:
@@ -75,6 +82,16 @@ class Problem:
     def is_scaled(self) -> bool:
         """Whether A and B have block scales."""
         return self.a_dtype in SCALED_FORMATS
+
+    @property
+    def is_blockwise(self) -> bool:
+        """Whether A and B have scales in f32 for 128 elements of K."""
+        return self.a_scales in BLOCKWISE_FORMS
+
+    @property
+    def adds_products(self) -> bool:
+        """Whether threads add the products of parts of K, in f32."""
+        return self.is_blockwise or self.sums == TWO_LEVEL
 
     def shapes(self) -> dict[str, tuple[int, ...]]:
         """The sizes of A, B and C, K the last one of A and B however they are stored."""
@@ -116,7 +133,8 @@ class Problem:
         if self.groups:
             found["offsets"] = "s32", (self.groups,)
         for name, shape in scale_shapes(self).items():
-            found[name] = SCALED_FORMATS[self.a_dtype].scale, shape
+            scale = "f32" if self.is_blockwise else SCALED_FORMATS[self.a_dtype].scale
+            found[name] = scale, shape
         if self.products == 2:
             found["b2"] = found["b"]
         further = {f"c{n}": (dtype, c[1]) for n, dtype in enumerate(self.further, 1)}
@@ -142,6 +160,8 @@ class Problem:
             *(() if self.epilogue_instructions else OF_EPILOGUES),
             *(() if self.dynamic_m else ("dynamic_m",)),
             *(() if self.scale_rounding else ("scale_rounding",)),
+            *(() if self.is_blockwise else OF_BLOCKWISE),
+            *(() if self.sums else ("sums",)),
             *(name for name in OF_GAPS if not found[name]),
         ]
         return {name: value for name, value in found.items() if name not in absent}
@@ -164,6 +184,14 @@ def element_of(dtype: str) -> str:
 
 def scale_shapes(spec: Problem) -> dict[str, tuple[int, ...]]:
     """The arrays of the scales of A and B, if they have some."""
+    if spec.is_blockwise:
+        return {
+            f"{name}_scales": (
+                *spec.shapes()[name][:-2],
+                *blockwise_scale_shape(getattr(spec, f"{name}_scales"), rows, spec.k),
+            )
+            for name, rows in (("a", spec.m), ("b", spec.n))
+        }
     if not spec.is_scaled:
         return {}
     blocks = spec.k // SCALED_FORMATS[spec.a_dtype].block

@@ -53,6 +53,11 @@ def _op_of(spec: Problem) -> tuple[str, Inputs, list[str]]:
     attributes = [
         f'{name}_major = "{"k" if major == "k" else "mn"}"' for name, major in majors.items()
     ]
+    if spec.is_blockwise:
+        for name, shape in scale_shapes(spec).items():
+            inputs[name] = _tensor(shape, "f32")
+        attributes += [f'{name}_form = "{getattr(spec, f"{name}_scales")}"' for name in "ab"]
+        return "blockwise_matmul", inputs, attributes
     if not spec.is_scaled:
         return "dual_matmul" if spec.products == 2 else "matmul", inputs, attributes
     found = SCALED_FORMATS[spec.a_dtype]

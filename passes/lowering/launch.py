@@ -15,6 +15,7 @@ from ...dialects.tile import (
     KernelOp,
     TensorMapOp,
 )
+from ...dialects.tile_blockwise import BlockwiseMmaOp
 from ...dialects.tile_groups import GroupDepthOp, GroupOp
 from ...dialects.tile_outputs import WriteGroupOp
 from ...dialects.tile_pieces import ApplyEpilogueOp
@@ -53,6 +54,7 @@ SIZE_PARAMETER = {"kind": "size", "size": SIZE}
 OFFSET_BYTES = 4  # of a group
 SUM_BYTES = 4  # of neighbours
 OTHER_ACCESSES = WriteCodesOp | WriteScalesOp | WriteGroupOp | WriteWordsOp | GroupOp | GroupDepthOp
+SCALE_BYTES = 4  # that threads read one by one
 
 
 def launch_attribute(kernel: KernelOp, mma: str) -> ir.StringAttr:
@@ -80,6 +82,7 @@ def describe_launch(kernel: KernelOp, mma: str) -> dict[str, Any]:
         ],
         **_epilogues(kernel),
         **_math(kernel),
+        **_blockwise(kernel),
         "names": describe_names(kernel),
     }
 
@@ -213,16 +216,19 @@ def _name(dtype: DType | None) -> str:
 
 
 def _parameters(kernel: KernelOp) -> list[dict[str, Any]]:
-    found, others = stores(kernel), walk(kernel, OTHER_ACCESSES)
+    found, others = stores(kernel), [_access(op) for op in walk(kernel, OTHER_ACCESSES)]
+    others += [(each, SCALE_BYTES) for each in _blockwise_scales(kernel)]
     return [_parameter(each, found, others) for each in parameters_of(kernel)]
 
 
-def _parameter(parameter: Parameter, found: list[Any], others: list[Any]) -> dict[str, Any]:
+def _parameter(
+    parameter: Parameter, found: list[Any], others: list[tuple[ir.Value, int]]
+) -> dict[str, Any]:
     if parameter.map is not None:
         return _map_parameter(parameter.tensor, parameter.map)
     view = parameter.argument
     alignments = [_alignment(store, view) for store in found]
-    alignments += [bytes_ for op in others for to, bytes_ in [_access(op)] if to == view]
+    alignments += [bytes_ for to, bytes_ in others if to == view]
     return {
         "kind": "pointer",
         "tensor": parameter.tensor,
@@ -241,6 +247,19 @@ def _access(op: Any) -> tuple[ir.Value, int]:
     if isinstance(op, WriteWordsOp):
         return argument_of(op.view), bytes_of_words(op.words.type)
     return op.offsets, OFFSET_BYTES
+
+
+def _blockwise(kernel: KernelOp) -> dict[str, Any]:
+    """The forms of the scales of 128 elements of K, where operands have some."""
+    for op in walk(kernel, BlockwiseMmaOp)[:1]:
+        return {"blockwise": {"a": op.a_form.value, "b": op.b_form.value}}
+    return {}
+
+
+def _blockwise_scales(kernel: KernelOp) -> list[ir.Value]:
+    """The arguments that are scales which threads read."""
+    mmas = walk(kernel, BlockwiseMmaOp)
+    return [argument_of(each) for op in mmas for each in (op.a_scales, op.b_scales)]
 
 
 def all_stores(kernel: KernelOp) -> list[Any]:

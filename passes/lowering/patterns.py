@@ -21,6 +21,7 @@ from ...dialects.tile import (
     TensorMapOp,
 )
 from ...dialects.tile_batches import BatchOp, MatrixOp
+from ...dialects.tile_blockwise import BlockwiseMmaOp
 from ...dialects.tile_boxes import LoadBoxesOp, MulticastBoxesOp
 from ...dialects.tile_duals import DUAL_MMAS, DualMmaOp, JoinOp
 from ...dialects.tile_groups import (
@@ -53,6 +54,7 @@ from ...dialects.tile_threads import (
     WritePartialOp,
     WriteRowOp,
 )
+from .added_wgmma import lower_added_wgmma, lower_blockwise_wgmma
 from .clearing import lower_clear_unit
 from .copies import lower_copy
 from .elements import join
@@ -260,6 +262,12 @@ _WGMMA: Lowerings = {
     AwaitSumsOp: await_registers,
     ReadFragmentOp: read_registers,
 }
+_WGMMA_ADDED: Lowerings = {
+    **_WGMMA,
+    MmaOp: lower_added_wgmma,
+    DualMmaOp: lower_added_wgmma,
+    BlockwiseMmaOp: lower_blockwise_wgmma,
+}
 _FMA: Lowerings = {
     **{op: lower for op, lower in _TCGEN05.items() if op not in TENSOR_MEMORY_ONLY},
     AccumulatorOp: hold_sums,
@@ -279,6 +287,7 @@ _MMA_SYNC: Lowerings = {
 LOWERINGS = {
     "tcgen05.mma": _TCGEN05,
     "wgmma.mma_async": _WGMMA,
+    "wgmma.mma_async+fma": _WGMMA_ADDED,
     "mma.sync": _MMA_SYNC,
     "fma": _FMA,
 }

@@ -59,17 +59,18 @@ def split_registers(registers: ir.Value, count: int) -> list[ir.Value]:
     width = len(held) // count
     struct = struct_of(held[0].type, width)
     starts = range(0, len(held), width)
-    return [_struct_with(struct, held[start : start + width]) for start in starts]
+    return [joined_parts(struct, held[start : start + width]) for start in starts]
 
 
 def joined_registers(several: list[ir.Value], struct: ir.Type) -> ir.Value:
     """The other way round."""
     if len(several) == 1:
         return several[0]
-    return _struct_with(struct, [part for each in several for part in parts(each)])
+    return joined_parts(struct, [part for each in several for part in parts(each)])
 
 
-def _struct_with(struct: ir.Type, values: list[ir.Value]) -> ir.Value:
+def joined_parts(struct: ir.Type, values: list[ir.Value]) -> ir.Value:
+    """The registers of an MMA, a struct of that type."""
     held = llvm.UndefOp(struct).result
     for index, value in enumerate(values):
         held = llvm.insertvalue(held, value, [index])

@@ -6,6 +6,8 @@ registers of its accumulator may have changed; a group is what one `tile.mma` is
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ...dialects import sm
 from ...dialects.layout import TileLayout
 from ...dialects.mlir import ir, llvm
@@ -40,16 +42,29 @@ def hold_registers(scope: Scope, op: AccumulatorOp) -> ir.Value:
 
 
 def lower_wgmma(scope: Scope, op: MmaOp) -> None:
-    """One group: every atom of this warpgroup's rows; the first K step honours `accumulate`."""
-    slots, a = lowered_parts(op.acc), op.a.type.layout
+    """Multiply into the sums."""
+    slots, struct = lowered_parts(op.acc), struct_of_type(op.acc.type)
+    atoms = [llvm.load(struct, slot) for slot in slots]
+    for registers, slot in zip(multiply(scope, op, atoms, op.accumulate), slots, strict=True):
+        llvm.store(registers, slot)
+
+
+def multiply(
+    scope: Scope, op: MmaOp, begin: Sequence[ir.Value], accumulate: ir.Value
+) -> list[ir.Value]:
+    """One group: every atom of this warpgroup's rows; the first K step honours `accumulate`.
+
+    Gives the registers of the atoms, which begin as `begin`.
+    """
+    a = op.a.type.layout
     fields, struct = mma_fields(op, ATOM_M), struct_of_type(op.acc.type)
     a_first = operand_descriptor(scope, op, op.a)
     parts = [(part, operand_descriptor(scope, op, part.tile)) for part in parts_of_b(op)]
     a_first = _at_warpgroup(Team.of(op), a_first, a, scope.warpgroups(op.acc.type))
     sm.WgmmaFenceOp.of()
-    atoms: list[ir.Value] = [llvm.load(struct, slot) for slot in slots]
+    atoms = list(begin)
     for k in range(0, a.k, fields["k"]):
-        accumulate = op.accumulate if k == 0 else build.true()
+        accumulate = accumulate if k == 0 else build.true()
         for atom, registers in enumerate(atoms):
             sums = split_registers(registers, len(parts))
             for number, (part, b_first) in enumerate(parts):
@@ -60,8 +75,7 @@ def lower_wgmma(scope: Scope, op: MmaOp) -> None:
                 sums[number] = sm.WgmmaOp.of(*operands, **fields | offsets).sum
             atoms[atom] = joined_registers(sums, struct)
     sm.WgmmaCommitOp.of()
-    for registers, slot in zip(atoms, slots, strict=True):
-        llvm.store(registers, slot)
+    return atoms
 
 
 def _at_warpgroup(team: Team, first: ir.Value, layout: TileLayout, warpgroups: int) -> ir.Value:

@@ -6,14 +6,16 @@ from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from typing import Any
 
-from ..element_types import DTYPES as TYPES
 from ..element_types import (
+    BLOCKWISE_FORMS,
     ITEM_BYTES,
     PADDED_TYPES,
     SCALE_DTYPES,
     SCALE_ROUNDINGS,
     blocked_scale_shape,
+    blockwise_scale_shape,
 )
+from ..element_types import DTYPES as TYPES
 from ..errors import DeviceError, LaunchError
 from ..group_sizes import OFFSETS
 from ..math_policies import POLICIES
@@ -109,6 +111,7 @@ REDUCE = Record({"kind": OneOf(("amax", "sum")), "group": Integer(1, 256)})
 OUTPUT = Record({"tensor": Text(), "epilogue": EPILOGUE}, optional={"reduce": REDUCE})
 WAYS = tuple(way for ways in SCALE_ROUNDINGS.values() for way in ways)
 QUANTIZED = Record({"scales": Text(), "block": OneOf((16, 32)), "rounding": OneOf(WAYS)})
+FORMS = OneOf(BLOCKWISE_FORMS)
 RESOURCES = Record(
     {
         name: Integer(0)
@@ -153,6 +156,7 @@ MANIFEST = Record(
         "origins": ORIGINS,
         "outputs": ListOf(OUTPUT, 1, 16),
         "quantized": QUANTIZED,
+        "blockwise": Record({"a": FORMS, "b": FORMS}),
         "math": OneOf(POLICIES),
     },
 )
@@ -289,11 +293,26 @@ def _contradictions(manifest: Mapping[str, Any], where: str) -> Iterator[str]:
     if second is not None and second["shape"] != operands(manifest)[1]["shape"]:
         rule = "the second b must be as large as the first"
         yield f"{where}.tensors: {rule}, got {second['shape']}"
+    yield from _blockwise_contradictions(manifest, tensors, f"{where}.blockwise")
     names = list(tensors)
     yield from _epilogue_contradictions(manifest["epilogue"], names, f"{where}.epilogue")
     yield from _output_contradictions(manifest, names, f"{where}.outputs")
     yield from name_contradictions(manifest, f"{where}.names")
     yield from _origin_contradictions(manifest.get("origins", []), f"{where}.origins")
+
+
+def _blockwise_contradictions(
+    manifest: Mapping[str, Any], tensors: Mapping[str, Any], where: str
+) -> Iterator[str]:
+    """The scales of 128 elements of K are inputs of f32, as large as their forms say."""
+    forms = manifest.get("blockwise", {})
+    for operand, (name, form) in zip(operands(manifest), forms.items(), strict=False):
+        *stack, rows, _ = operand["shape"]
+        wanted = [*stack, *blockwise_scale_shape(form, rows, k_of(operand))]
+        scales = tensors.get(f"{name}_scales", {"dtype": None, "shape": None})
+        if (scales["dtype"], scales["shape"]) != ("f32", wanted):
+            got = f"{scales['dtype']} {scales['shape']}"
+            yield f"{where}.{name}: '{name}_scales' must be f32 {wanted} for {form}, got {got}"
 
 
 def _origin_contradictions(runs: list[Any], where: str) -> Iterator[str]:

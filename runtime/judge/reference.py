@@ -27,6 +27,8 @@ from ..bundles.manifest import (
 )
 from ..element_types import INTEGERS, is_torch
 from .block_scales import decoded, is_coded, with_scales
+from .blockwise import SCALES as SCALES_OF_BLOCKS
+from .blockwise import blockwise_sums, is_blockwise
 from .epilogue import LARGEST, evaluate, round_to
 from .group_sums import over_groups
 from .groups import grouped_result
@@ -80,7 +82,8 @@ def expected_output(
         for tensor in manifest["tensors"]
         if tensor["role"] == "input"
     }
-    values = with_scales(values, {tensor["name"]: tensor for tensor in manifest["tensors"]})
+    if not is_blockwise(manifest):
+        values = with_scales(values, {tensor["name"]: tensor for tensor in manifest["tensors"]})
     c = next(each for each in outputs(manifest) if name in (None, each["name"]))
     if quantized_of(manifest, c["name"]):
         return _quantized(manifest, values, tensors, c, on_gpu)
@@ -167,12 +170,15 @@ def _matrix(
 ) -> Interval:
     """The result of the matrix of a stack at an index; at (), of a product without a stack."""
     a, *bs = (operand["name"] for operand in (*operands(manifest), second_b(manifest)) if operand)
-    of_matrix = {a, *bs} if index else set()
+    of_matrix = {a, *bs, *SCALES_OF_BLOCKS} & values.keys() if index else set()
     arguments = epilogue["arguments"]
     own = {each["tensor"] for each in arguments if each["axes"][:1] == ["b"]}
     own |= {name for name in of_matrix if values[name].ndim == 3}
     seen = {name: value[index] if name in own else value for name, value in values.items()}
-    sums = [sums_of(manifest, seen[a], seen[b], gpu) for b in bs]
+    if is_blockwise(manifest):
+        sums = [blockwise_sums(manifest, seen, gpu)]
+    else:
+        sums = [sums_of(manifest, seen[a], seen[b], gpu) for b in bs]
     result = evaluate(epilogue, sums, seen)
     c = output(manifest)
     shape = c["shape"][-2], columns_of(c)

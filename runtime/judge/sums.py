@@ -39,10 +39,16 @@ def sums_of(manifest: Mapping[str, Any], a: np.ndarray, b: np.ndarray, on_gpu: b
         return integer_sums(a, b)
     if dtypes[0] == "f64":
         return double_sums(a, b)
-    if on_gpu and dtypes[0] in SMALLEST_NORMALS and manifest["target"] == NARROW_TARGET:
-        smallest = (SMALLEST_NORMALS[dtype] for dtype in dtypes)
-        return narrow_sums(a, b, *smallest)
-    return accumulator_interval(a, b)
+    smallest = narrow_kinds(manifest, on_gpu)
+    return narrow_sums(a, b, *smallest) if smallest else accumulator_interval(a, b)
+
+
+def narrow_kinds(manifest: Mapping[str, Any], on_gpu: bool) -> tuple[float, float] | None:
+    """The smallest normal numbers of A's and B's type where a Hopper GPU sums 8-bit floats."""
+    a, b = (operand["dtype"] for operand in operands(manifest))
+    if not on_gpu or a not in SMALLEST_NORMALS or manifest["target"] != NARROW_TARGET:
+        return None
+    return SMALLEST_NORMALS[a], SMALLEST_NORMALS[b]
 
 
 def sums_of_floats(a: np.ndarray, b: np.ndarray, hopper_gpu: bool) -> Interval:

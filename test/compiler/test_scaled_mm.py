@@ -112,10 +112,10 @@ REFUSED = {
         "out_dtype must be one of",
     ),
     "contracted dims": ((A, B.t(), ONE, TENSOR, ONE, TENSOR), {"contraction_dim": [1]}, r"be \(\)"),
-    "exact sums on Hopper": (
+    "exact sums on Ada": (
         (A, B.t(), ONE, TENSOR, ONE, TENSOR),
-        {"target": "sm_90a"},
-        "use_fast_accum must be True on sm_90a",
+        {"target": "sm_89"},
+        "use_fast_accum must be True on sm_89",
     ),
     "blocks on Hopper": (
         (MX.data, MX.data.T, *MX_SIDE, *MX_SIDE, ATOMS, ATOMS),

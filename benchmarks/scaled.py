@@ -1,0 +1,192 @@
+"""How fast products of 8-bit floats with scales are, beside torch's.
+
+    python benchmarks/scaled.py compile FOLDER [--target sm_90a] [--shapes 4096x7168x2048,…]
+    python benchmarks/scaled.py run FOLDER [--rounds 15] [--json PATH]
+
+`compile` needs no GPU. It writes FOLDER/MxNxK.RECIPE.VARIANT.zip: recipes are scales of 128 by
+their forms, and "fast" and "two-level" for products without scales, by how sums are formed.
+Variants are "chosen", the compiler's schedule, and tiles by name. `run` needs no compiler: only
+`runtime` as tilewright.runtime, torch, numpy and cuda-python. Each result is compared with the
+product of dequantized operands first; torch's contender is `torch._scaled_mm` of the same recipe
+(with one scale a tensor for those without), where it has one. Each contender is captured in a CUDA
+graph of several calls; contenders take turns, and times are medians.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from grouped import captured, timed
+
+SHAPES = (
+    "4096x2112x7168", "4096x24576x1536", "4096x32768x512", "4096x7168x16384", "4096x4096x7168",
+    "4096x7168x2048", "128x2112x7168", "128x24576x1536", "128x7168x16384", "128x7168x2048",
+    "64x2112x7168", "64x7168x16384", "8192x8192x8192",
+)  # fmt: skip
+RECIPES = {
+    "1x128-128x128": ("1x128", "128x128"),
+    "1x128-1x128": ("1x128", "1x128"),
+    "two-level": None,
+    "fast": None,
+}
+HEAD = "tma-insertion,swizzle-selection,epilogue-staging{columns=64 buffers=2}"
+TAIL = "warp-specialization,persistence{order=grouped group=8}"
+TILES = {
+    "128x128": f"tiling{{tile=128x128x128}},{HEAD},pipelining{{stages=5}},{TAIL}",
+    "128x128-2x1": f"tiling{{tile=128x128x128}},{HEAD},clustering{{shape=2x1}},"
+    f"pipelining{{stages=5}},{TAIL}",
+    "128x160": f"tiling{{tile=128x160x128}},{HEAD.replace('64', '32')},"
+    f"pipelining{{stages=4}},{TAIL}",
+    "128x192": f"tiling{{tile=128x192x128}},{HEAD},pipelining{{stages=4}},{TAIL}",
+    "64x128": f"tiling{{tile=64x128x128}},{HEAD},pipelining{{stages=4}},warp-specialization",
+}
+TOLERANCE = 2.0**-6  # of the largest element, in bf16
+
+
+def main() -> int:
+    options = parse_options()
+    return compile_all(options) if options.what == "compile" else run_all(options)
+
+
+def parse_options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("what", choices=("compile", "run"))
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--target", default="sm_90a", help="chip (default sm_90a)")
+    parser.add_argument("--shapes", default=",".join(SHAPES), help="MxNxK,…")
+    parser.add_argument("--only", default="", metavar="TEXT", help="recipes named so in part")
+    parser.add_argument("--rounds", type=int, default=15, help="graphs a contender (default 15)")
+    parser.add_argument("--json", type=Path, metavar="PATH", help="also write everything here")
+    return parser.parse_args()
+
+
+def compile_all(options: argparse.Namespace) -> int:
+    """The bundles of all shapes, recipes and variants; 1 where a chosen one is refused."""
+    from tilewright.compiler.bundle_writer import as_bundle
+    from tilewright.compiler.driver import compile_matmul
+    from tilewright.compiler.spec import MatmulSpec
+    from tilewright.dialects.errors import CompileError
+
+    options.folder.mkdir(parents=True, exist_ok=True)
+    failed = 0
+    for shape in options.shapes.split(","):
+        for recipe in (name for name in RECIPES if options.only in name):
+            forms = RECIPES[recipe]
+            more = dict(zip(("a_scales", "b_scales"), forms, strict=True)) if forms else {}
+            more |= {"sums": "two-level"} if recipe == "two-level" else {}
+            spec = MatmulSpec(*map(int, shape.split("x")), "e4m3", "e4m3", **more)
+            for name, pipeline in {"chosen": None, **(TILES if forms else {})}.items():
+                try:
+                    compiled = compile_matmul(spec, target=options.target, pipeline=pipeline)
+                except CompileError as error:
+                    print(f"{shape}.{recipe}.{name}: {error}", file=sys.stderr)
+                    failed |= name == "chosen"
+                    continue
+                as_bundle(compiled, options.folder / f"{shape}.{recipe}.{name}.zip")
+                print(f"{shape}.{recipe}.{name:12} {compiled.pipeline}", file=sys.stderr)
+    return int(failed)
+
+
+def run_all(options: argparse.Namespace) -> int:
+    """A table of times for each shape and recipe."""
+    from tilewright.runtime import load
+
+    found: dict[tuple[str, str], dict[str, Any]] = {}
+    for path in sorted(options.folder.glob("*.zip")):
+        shape, recipe, name = path.stem.split(".")
+        found.setdefault((shape, recipe), {})[name] = load(path)
+    rows = [row for key, kernels in found.items() for row in measure(*key, kernels, options)]
+    if options.json:
+        options.json.write_text(json.dumps(rows, indent=1))
+    return 0 if all(row["right"] for row in rows) else 1
+
+
+def measure(
+    shape: str, recipe: str, kernels: dict[str, Any], options: argparse.Namespace
+) -> list[Any]:
+    """Compare every contender with the dequantized product, then time all."""
+    import torch
+
+    m, n, k = map(int, shape.split("x"))
+    torch.manual_seed(0)
+    a, b = (torch.randn(rows, k, device="cuda").to(torch.float8_e4m3fn) for rows in (m, n))
+    forms = RECIPES[recipe]
+    scales, wide = [], [a.float(), b.float()]
+    if forms:
+        scales = [_scales(form, rows, k) for form, rows in zip(forms, (m, n), strict=True)]
+        wide = list(map(_dequantized, (a, b), scales, forms))
+    wanted = wide[0] @ wide[1].T
+    calls: dict[str, Callable[[], Any]] = {
+        name: (lambda kernel=kernel: kernel(a, b, *scales)) for name, kernel in kernels.items()
+    }
+    calls |= _torchs(a, b, scales, forms, recipe)
+    right = {}
+    for name, call in calls.items():
+        error = (call().float() - wanted).abs().max().item() / wanted.abs().max().item()
+        right[name] = error < TOLERANCE
+    times = timed({name: captured(call) for name, call in calls.items()}, options.rounds)
+    base, rows = times.get("torch", float("nan")), []
+    for name, us in sorted(times.items(), key=lambda pair: pair[1]):
+        tera, against = 2 * m * n * k / us / 1e6, base / us
+        mark = "" if right[name] else "  WRONG"
+        label = f"{shape:18} {recipe:14} {name:12}"
+        print(f"{label} {us:9.1f} us {tera:7.1f} TF {against:6.3f}x{mark}")
+        row = {"shape": shape, "recipe": recipe, "name": name, "us": us, "tflops": tera}
+        rows.append(row | {"against_torch": against, "right": right[name]})
+    return rows
+
+
+def _scales(form: str, rows: int, k: int) -> Any:
+    """Random scales as the kernel takes them."""
+    import torch
+
+    blocks = -(-k // 128)
+    shape = (blocks, rows) if form == "1x128" else (-(-rows // 128), -(-blocks // 4) * 4)
+    return torch.rand(shape, device="cuda") + 0.5
+
+
+def _dequantized(values: Any, scales: Any, form: str) -> Any:
+    """The operand in f32."""
+    rows, k = values.shape
+    if form == "1x128":
+        return values.float() * scales.T.repeat_interleave(128, 1)[:, :k]
+    each = scales.repeat_interleave(128, 0)[:rows].repeat_interleave(128, 1)[:, :k]
+    return values.float() * each
+
+
+def _torchs(a: Any, b: Any, scales: Any, forms: Any, recipe: str) -> dict[str, Callable[[], Any]]:
+    """torch's contender, if it has one here; why not is said."""
+    import torch
+
+    if forms is None:
+        one = torch.ones((), device="cuda")
+        how = {"scale_a": one, "scale_b": one, "use_fast_accum": recipe == "fast"}
+
+        def call() -> Any:
+            return torch._scaled_mm(a, b.T, out_dtype=torch.bfloat16, **how)
+    else:
+        kinds = torch.nn.functional.ScalingType
+        recipes = [getattr(kinds, f"BlockWise{form}") for form in forms]
+        views = [scale.T for scale in scales]
+
+        def call() -> Any:
+            return torch.nn.functional.scaled_mm(
+                a, b.T, views[0], recipes[0], views[1], recipes[1], output_dtype=torch.bfloat16
+            )
+
+    try:
+        call()
+        torch.cuda.synchronize()
+    except (RuntimeError, ValueError, AttributeError) as error:
+        print(f"torch has no {recipe}: {str(error).splitlines()[0]}", file=sys.stderr)
+        return {}
+    return {"torch": call}
+
+
+if __name__ == "__main__":
+    sys.exit(main())

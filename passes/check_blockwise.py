@@ -1,0 +1,48 @@
+"""The rules of `check_kernel` on products with scales in f32 of 128 elements of K.
+
+scales      are the views behind a and b, each as its form says; an MMA multiplies the tiles at its
+            places, those of its own tile and of a step of K
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..dialects.dtypes import blockwise_scale_shape
+from ..dialects.mlir import ir
+from ..dialects.target import WGMMA_ADDED, Target
+from ..dialects.tile import KernelOp
+from .base import refused
+from .batches import argument_of
+from .indices import linear_form, place_of
+
+
+def check_blockwise_mma(kernel: KernelOp, op: Any, target: Target) -> None:
+    """Whether threads add the products, and read the scales of its tiles."""
+    if not target.adds_products:
+        rule = f"scales: {WGMMA_ADDED.name} adds products times scales, got {target.mma.name}"
+        raise refused(op, f"{rule}; run tiling for it")
+    for number, name in enumerate("ab"):
+        _check_view(kernel, op, number, name)
+    for axis, name in enumerate("ij"):
+        index = getattr(op, name)
+        form = linear_form(index)
+        if form is None or not form.is_just(index) or place_of(index) != axis:
+            where = "MN"[axis]
+            rule = f"scales: {name} must be the {where} place of its tile, got another index"
+            raise refused(op, f"{rule}; fix it")
+
+
+def _check_view(kernel: KernelOp, op: Any, number: int, name: str) -> None:
+    scales, form = getattr(op, f"{name}_scales"), getattr(op, f"{name}_form").value
+    arguments = list(kernel.body.blocks[0].arguments)
+    operand: Any = ir.MemRefType(arguments[number].type)
+    if argument_of(scales) != arguments[2 + number]:
+        raise refused(op, f"scales: {name}_scales must be those of {name}, got others; swap them")
+    rows, k = list(operand.shape)[-2:]
+    wanted, type_ = blockwise_scale_shape(form, rows, k), ir.MemRefType(scales.type)
+    strides, _ = type_.get_strides_and_offset()
+    if tuple(type_.shape) != wanted or list(strides) != [wanted[1], 1]:
+        shown = "x".join(map(str, wanted))
+        rule = f"scales: {name}_scales must be {shown} for {form}, one row after the other"
+        raise refused(op, f"{rule}, got {type_}")
