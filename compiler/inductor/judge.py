@@ -35,7 +35,7 @@ from .settings import Settings
 from .source import Prepared
 
 LEAST_GAIN = 0.01
-AUTOTUNING = ("max_autotune", "max_autotune_gemm", "max_autotune_pointwise", "freezing")
+AUTOTUNING = ("max_autotune", "max_autotune_gemm", "max_autotune_pointwise")
 FOLDER = "races"
 
 

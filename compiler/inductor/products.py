@@ -45,7 +45,7 @@ class Product(NamedTuple):
         return all(is_static(each) for each in (self.node, self.a, self.b, *self.beside))
 
     def of_sums(self, sums: Any, value: Value) -> Any:
-        """The product's value as eager torch has it: of sums in f32, rounded once to its type."""
+        """The product's value in the type of its sums: eager torch rounds it once, after that."""
         for scale in self.scales:
             sums = sums * value(scale)
         if self.alpha != 1:
@@ -53,7 +53,7 @@ class Product(NamedTuple):
         if self.addend is not None:
             added = value(self.addend).to(sums.dtype)
             sums = sums + (added if self.beta == 1 else added * self.beta)
-        return sums.to(dtype_of(self.node))
+        return sums
 
 
 class Refusal(NamedTuple):

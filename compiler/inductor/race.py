@@ -28,11 +28,12 @@ WITHOUT_US = {"post_grad_custom_post_pass": None, "triton.cudagraphs": False}
 
 def race(region: Region, prepared: Prepared, options: Mapping[str, Any]) -> tuple[float, float]:
     """Microseconds of our kernel and of Inductor's; RuntimeError where either cannot be timed."""
-    values = [each.meta["val"] for each in region.reads]
-    sets = _sets(values)
+    sets = _sets([each.meta["val"] for each in region.reads])
+    if region.products[0].offsets is not None:
+        sets = [_with_even_groups(each) for each in sets]
     kernel = kernel_of(prepared.key)
     given = [[_taken(each[e.number], e) for e in prepared.inputs] for each in sets]
-    theirs = by_inductor(module_of(region), sets[0], options)
+    theirs = as_inductor_runs(region, sets[0], options)
     contenders: dict[str, Callable[[int], Any]] = {
         "ours": lambda number: kernel(*given[number]),
         "inductor": lambda number: theirs(*sets[number]),
@@ -68,6 +69,16 @@ def module_of(region: Region) -> fx.GraphModule:
     return fx.GraphModule(torch.nn.Module(), graph)
 
 
+def as_inductor_runs(
+    region: Region, inputs: Sequence[torch.Tensor], options: Mapping[str, Any]
+) -> Callable[..., Any]:
+    """What Inductor makes of the region: of a product alone aten's call, unless it tunes."""
+    module = module_of(region)
+    if not region.fused() and not any(options.values()):
+        return module
+    return by_inductor(module, inputs, options)
+
+
 def by_inductor(
     module: fx.GraphModule, inputs: Sequence[torch.Tensor], options: Mapping[str, Any]
 ) -> Callable[..., Any]:
@@ -81,7 +92,10 @@ def by_inductor(
         from torch._inductor.compile_fx import compile_fx
 
         patches = {**options, **WITHOUT_US}
+        index = inputs[0].device.index
         try:
+            if index is not None:
+                torch.cuda.set_device(index)
             with torch.no_grad():
                 compiled = compile_fx(module, list(inputs), config_patches=patches)
                 compiled(*inputs)
@@ -106,15 +120,23 @@ def _sets(values: Sequence[torch.Tensor]) -> list[list[torch.Tensor]]:
 
 
 def _random(value: torch.Tensor) -> torch.Tensor:
-    """Memory as a value of the graph has it, of small numbers; offsets of groups step evenly."""
+    """Memory as a value of the graph has it, of small numbers."""
     sizes, strides = ([_number(e) for e in each] for each in (value.shape, value.stride()))
     place: Any = {"dtype": value.dtype, "device": value.device}
-    made = torch.empty_strided(sizes, strides, **place)
+    apart = [1 if step == 0 else size for size, step in zip(sizes, strides, strict=True)]
+    made = torch.empty_strided(apart, strides, **place)
     if not value.dtype.is_floating_point:
-        made.zero_()
-        return made
-    made.copy_(torch.randn(sizes, dtype=torch.float32, device=value.device) / 4)
-    return made
+        return made.zero_().expand(sizes)
+    made.copy_(torch.randn(apart, dtype=torch.float32, device=value.device) / 4)
+    return made.expand(sizes)
+
+
+def _with_even_groups(values: list[torch.Tensor]) -> list[torch.Tensor]:
+    """The inputs of a product of groups, with as many rows for each group."""
+    a, b, offsets = values
+    groups, rows = b.shape[0], a.shape[0]
+    ends = [rows * (group + 1) // groups for group in range(groups)]
+    return [a, b, torch.tensor(ends, dtype=offsets.dtype, device=offsets.device)]
 
 
 def _number(size: Any) -> int:

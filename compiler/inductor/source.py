@@ -1,8 +1,9 @@
 """A region as what the compiler takes: a spec, the epilogue as linalg, and the kernel's inputs.
 
 Every value has the frame's sizes. Rounding is eager torch's: the sums are rounded to the product's
-type, and each conversion of the graph is made, although Inductor leaves out those between operators
-that it fuses. So a region gives what eager torch gives, but for the order of the sums.
+type, behind a row that is added to them, and each conversion of the graph is made, although
+Inductor leaves out those between operators that it fuses. So a region gives what eager torch gives,
+but for the order of the sums.
 """
 
 from __future__ import annotations
@@ -126,6 +127,8 @@ def _is_plain(region: Region) -> bool:
 def function_of(region: Region) -> Callable[..., Any]:
     """The region as a function of the sums and the operands, all in the frame's sizes."""
 
+    unrounded = {each.node for each in region.products if takes_a_bias(region, each)}
+
     def epilogue(*values: torch.Tensor) -> Any:
         count = len(region.products)
         known = dict(zip(region.operands, values[count:], strict=True))
@@ -135,13 +138,34 @@ def function_of(region: Region) -> Callable[..., Any]:
         for node in region.nodes:
             if node in sums:
                 product, found = sums[node]
-                known[node] = product.of_sums(found, known.__getitem__)
+                made = product.of_sums(found, known.__getitem__)
+                known[node] = made if node in unrounded else made.to(dtype_of(node))
             else:
                 known[node] = _computed(node, known)
         first, *others = (known[each] for each in region.outputs)
         return (first, *others) if others else first
 
     return epilogue
+
+
+def takes_a_bias(region: Region, product: Product) -> bool:
+    """Whether a row is added to the product first, as an addmm adds it before it rounds.
+
+    Inductor takes such an addmm apart, where eager torch has rounded once.
+    """
+    node, inside = product.node, set(region.nodes)
+    while len(node.users) == 1 and is_same(next(iter(node.users))):
+        node = next(iter(node.users))
+    user = next(iter(node.users), None)
+    if user is None or user not in inside or len(node.users) != 1 or node in region.outputs:
+        return False
+    if user.target is not aten.add.Tensor or user.kwargs or dtype_of(user) is not dtype_of(node):
+        return False
+    others = [each for each in user.args if each is not node]
+    rows = (
+        framed(sizes_of(e), sizes_of(user), region.frame) for e in others if isinstance(e, fx.Node)
+    )
+    return next(rows, None) == (*[1] * (len(region.frame) - 1), region.frame[-1])
 
 
 def _computed(node: fx.Node, known: dict[fx.Node, Any]) -> Any:
@@ -158,7 +182,7 @@ def _computed(node: fx.Node, known: dict[fx.Node, Any]) -> Any:
         return aten._to_copy.default(value(node.args[0]), dtype=node.args[1])
     arguments = fx.node.map_arg(node.args, value)
     options = {n: e for n, e in fx.node.map_arg(node.kwargs, value).items() if n not in PLACES}
-    return node.target(*arguments, **options)  # type: ignore[operator]
+    return node.target(*arguments, **options).to(dtype_of(node))  # type: ignore[operator]
 
 
 PLACES = ("device", "layout", "pin_memory", "memory_format")

@@ -7,6 +7,7 @@ from graphs import draw, graph_of, regions
 
 from tilewright.compiler.inductor.describe import described
 from tilewright.compiler.inductor.products import Refusal, product_of
+from tilewright.compiler.inductor.source import takes_a_bias
 
 X, W, W2, BIAS = draw(2, 16, 64), draw(96, 64), draw(96, 64), draw(96)
 RESIDUAL = draw(2, 16, 96)
@@ -64,6 +65,19 @@ def test_a_product_and_what_follows_it_are_one_region(name):
     assert region.fused() == fused
     assert len(region.outputs) == 1
     assert len(region.products) == (2 if name.startswith("swiglu") else 1)
+
+
+@pytest.mark.parametrize(
+    ("function", "once"),
+    [(lambda x, w, b: F.relu(F.linear(x, w) + b), True),
+     (lambda x, w, b: F.relu(F.linear(x, w) * b), False),
+     (lambda x, w, b: (lambda h: h + b + h)(F.linear(x, w)), False)],
+    ids=["bias", "factor", "read twice"],
+)  # fmt: skip
+def test_a_product_rounds_after_its_bias_and_before_anything_else(function, once):
+    """So does eager's addmm, which Inductor takes apart on GPUs."""
+    (region,) = regions(function, X, W, BIAS)
+    assert takes_a_bias(region, region.products[0]) is once
 
 
 def test_the_value_that_backward_needs_is_a_second_output():
