@@ -30,4 +30,9 @@ def is_watched(*values: Any) -> bool:
 def _stands_for_another(tensor: Any) -> bool:
     torch = sys.modules["torch"]
     dispatches = type(tensor).__torch_dispatch__ is not torch.Tensor.__torch_dispatch__
-    return dispatches or torch._C._functorch.is_functorch_wrapped_tensor(tensor)
+    wrapped = torch._C._functorch
+    return (
+        dispatches
+        or wrapped.is_functorch_wrapped_tensor(tensor)
+        or wrapped.is_legacy_batchedtensor(tensor)  # of batched gradients
+    )

@@ -152,7 +152,7 @@ def records_gradients(a: Any, b: Any) -> bool:
 
 
 def _differentiates(requires_gradients: bool) -> bool:
-    """Backward from tensors that require it, or forward, which `Product` refuses for torch."""
+    """Backward from tensors that require it, or forward."""
     torch = sys.modules["torch"]
     backward = requires_gradients and torch.is_grad_enabled()
     return backward or torch.autograd.forward_ad._current_level >= 0

@@ -6,6 +6,8 @@ tilewright::product   the kernel, with a fake implementation and without gradien
 
 from __future__ import annotations
 
+import functools
+import sys
 from typing import Any
 
 import torch
@@ -48,10 +50,7 @@ def _(a: torch.Tensor, b: torch.Tensor, out_dtype: str, *_how: str) -> torch.Ten
 def _gradients(ctx: Any, *gradients: torch.Tensor) -> tuple[Any, ...]:
     """Of c = a·bᵀ: gradient·b for a and gradientᵀ·a for b, by kernels of their own."""
     a, b = ctx.saved_tensors
-    if a.itemsize == 1:
-        raise OptionError(
-            f"matmul: gradients must be of 16 or 32 bits, got {a.dtype}; convert the operands"
-        )
+    _check_derivatives(a)
     gradient = gradients[0].to(a.dtype)
     needed, target = ctx.needs_input_grad, ctx.target
     pairs = ((gradient, b.mT), (gradient.mT, a.mT))
@@ -61,6 +60,13 @@ def _gradients(ctx: Any, *gradients: torch.Tensor) -> tuple[Any, ...]:
     )
     of_a, of_b = (_summed(*each) for each in ((of_a, a), (of_b, b)))
     return of_a, of_b, *[None for _ in How._fields]
+
+
+def _check_derivatives(a: torch.Tensor) -> None:
+    if a.itemsize == 1:
+        raise OptionError(
+            f"matmul: gradients must be of 16 or 32 bits, got {a.dtype}; convert the operands"
+        )
 
 
 def _summed(gradient: torch.Tensor | None, operand: torch.Tensor) -> torch.Tensor | None:
@@ -82,9 +88,32 @@ def _gradient(a: torch.Tensor, b: torch.Tensor, target: str) -> torch.Tensor:
 
 def product(a: torch.Tensor, b: torch.Tensor, how: How) -> torch.Tensor:
     """The product as torch must see it: an operator in a graph, or with its gradients."""
-    if is_traced() or is_watched(a, b):
+    if is_traced():
         return matmul_operator(a, b, *how)
-    return Product.apply(a, b, *how)
+    if is_watched(a, b):
+        _tell_of_shardings()
+        if not _is_transformed():
+            return matmul_operator(a, b, *how)
+    return composed(a, b, *how)
+
+
+def _tell_of_shardings() -> None:
+    """Register the rules for DTensor once it is there."""
+    if "torch.distributed.tensor" in sys.modules:
+        _register_shardings()
+
+
+@functools.cache
+def _register_shardings() -> None:
+    from .sharding import register
+
+    register(product_operator)
+
+
+def _is_transformed() -> bool:
+    """Whether torch.func transforms what runs now, or derivatives are taken forward."""
+    forward = torch.autograd.forward_ad._current_level >= 0
+    return forward or torch._C._are_functorch_transforms_active()
 
 
 class Product(torch.autograd.Function):
@@ -103,19 +132,84 @@ class Product(torch.autograd.Function):
     backward = staticmethod(_gradients)
 
 
-@library.impl("tilewright::matmul", "CompositeImplicitAutograd", lib=LIBRARY)
-def _(a: torch.Tensor, b: torch.Tensor, *how: str) -> torch.Tensor:
+class TransformedProduct(torch.autograd.Function):
+    """The product under torch.func's transforms and in forward mode, and any nest of them.
+
+    torch's manual, "Extending torch.func with autograd.Function", asks for such a form.
+    """
+
+    @staticmethod
+    def forward(a: torch.Tensor, b: torch.Tensor, *how: str) -> torch.Tensor:
+        return product_operator(a, b, *how)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: torch.Tensor) -> None:
+        a, b, *how = inputs
+        ctx.save_for_backward(a, b)
+        ctx.save_for_forward(a, b)
+        ctx.how, ctx.target = how, How(*how).target
+
+    backward = staticmethod(_gradients)
+
+    @staticmethod
+    def jvp(ctx: Any, of_a: Any, of_b: Any, *_: None) -> torch.Tensor:
+        """Along tangents of the operands, of which one may be None."""
+        a, b = ctx.saved_tensors
+        _check_derivatives(a)
+        pairs = [(of_a, b)] * (of_a is not None) + [(a, of_b)] * (of_b is not None)
+        first, *second = [composed(*pair, *ctx.how) for pair in pairs]
+        return first + second[0] if second else first
+
+    @staticmethod
+    def vmap(
+        info: Any, in_dims: tuple[int | None, ...], a: Any, b: Any, *how: str
+    ) -> tuple[torch.Tensor, int]:
+        """All products at once: the rows of one matrix where they share b, else a stack."""
+        left, right = (
+            each if dim is None else each.movedim(dim, 0)
+            for each, dim in zip((a, b), in_dims[:2], strict=True)
+        )
+        as_they_are = in_dims[0] is None and left.dim() == 2 and right.dim() == 3
+        if not as_they_are and (in_dims[1] is not None or has_leading_dims(right)):
+            left, right = _stacked(left, right, in_dims, info.batch_size)
+        return composed(left.contiguous(), right.contiguous(), *how), 0
+
+
+def _stacked(
+    left: Any, right: Any, in_dims: tuple[int | None, ...], count: int
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Operands with the same leading dims, the batch of vmap the first of them."""
+    batched = [
+        each.expand(count, *each.shape) if dim is None else each
+        for each, dim in zip((left, right), in_dims[:2], strict=True)
+    ]
+    inner = torch.broadcast_shapes(*(each.shape[1:-2] for each in batched))
+    ones = [(1,) * (len(inner) + 3 - each.dim()) for each in batched]
+    aligned = (
+        each.reshape(count, *one, *each.shape[1:]) for each, one in zip(batched, ones, strict=True)
+    )
+    a, b = (each.expand(count, *inner, *each.shape[-2:]).contiguous() for each in aligned)
+    return a, b
+
+
+def composed(a: torch.Tensor, b: torch.Tensor, *how: str) -> torch.Tensor:
     """tilewright.matmul: products, with gradients if torch records them."""
     if has_leading_dims(b) and not is_stack(a, b):
         batch, left, right = stacks_of(a, b)
-        return matmul_operator(left, right, *how).reshape(*batch, a.shape[-2], b.shape[-2])
+        return composed(left, right, *how).reshape(*batch, a.shape[-2], b.shape[-2])
     if has_leading_dims(a) and not has_leading_dims(b):
-        c = matmul_operator(rows_of("a", a), b, *how)
+        c = composed(rows_of("a", a), b, *how)
         return c.reshape(*a.shape[:-1], c.shape[-1])
     asked = _with_symbols(a, b, How(*how))
+    if _is_transformed():
+        return TransformedProduct.apply(a, b, *asked)
     if records_gradients(a, b):
         return Product.apply(a, b, *asked)
     return product_operator(a, b, *asked)
+
+
+library.impl("tilewright::matmul", "CompositeImplicitAutograd", composed, lib=LIBRARY)
+library.register_vmap("tilewright::matmul", TransformedProduct.vmap, lib=LIBRARY)
 
 
 def _with_symbols(a: torch.Tensor, b: torch.Tensor, how: How) -> How:

@@ -25,7 +25,7 @@ from ..element_types import (
     is_torch,
 )
 from ..errors import LaunchError
-from .dlpack import ForeignArray, gpu_of, is_foreign, read_array
+from .dlpack import CPU, ForeignArray, gpu_of, is_foreign, read_array
 
 RAW_DTYPES = {
     1: np.dtype(np.uint8),
@@ -33,8 +33,6 @@ RAW_DTYPES = {
     4: np.dtype(np.uint32),
     8: np.dtype(np.uint64),
 }
-
-UNKNOWN_TO_NUMPY = ("bf16", "e4m3", "e5m2", "e2m1", "ue8m0", "ue4m3")
 
 
 @dataclass(frozen=True)
@@ -141,12 +139,12 @@ def _torch_as_raw(declared: Mapping[str, Any], value: Any) -> tuple[np.ndarray, 
     if value.device.type != "cpu":
         _refuse_place(declared, value.device)
     check_dense(declared["name"], value)
-    bits = value.detach()
-    if declared["dtype"] in UNKNOWN_TO_NUMPY:
-        bits = bits.view(_torch_integers(value))
-    array = bits.numpy()
-    offset_bytes = value.storage_offset() * value.element_size()
-    return array.view(RAW_DTYPES[array.itemsize]), offset_bytes
+    item_bytes, shape = value.element_size(), tuple(value.shape)
+    # Not by .numpy(), after which torch can't free the storage, as FSDP does with gathered weights.
+    memory = ForeignArray(
+        value.data_ptr(), shape, value.stride(), "", (CPU, 0), False, value.detach()
+    )
+    return _as_numpy(memory, item_bytes), value.storage_offset() * item_bytes
 
 
 def _foreign_as_raw(declared: Mapping[str, Any], value: Any) -> tuple[np.ndarray, int]:
@@ -161,6 +159,8 @@ def _foreign_as_raw(declared: Mapping[str, Any], value: Any) -> tuple[np.ndarray
 
 def _as_numpy(array: ForeignArray, item_bytes: int) -> np.ndarray:
     """The array's memory as raw bits; the result keeps the capsule."""
+    if 0 in array.shape:
+        return np.empty(array.shape, RAW_DTYPES[item_bytes])
     pairs = zip(array.shape, array.strides, strict=True)
     span = item_bytes * (1 + sum((extent - 1) * stride for extent, stride in pairs))
     memory: Any = (ctypes.c_char * span).from_address(array.pointer)
@@ -174,13 +174,6 @@ def _as_numpy(array: ForeignArray, item_bytes: int) -> np.ndarray:
 def _refuse_place(declared: Mapping[str, Any], got: object) -> NoReturn:
     where = f"tensor '{declared['name']}'"
     raise LaunchError(f"{where}: must be on the CPU for this device, got {got}")
-
-
-def _torch_integers(value: Any) -> Any:
-    """Torch's integers that are as wide as the tensor's elements."""
-    import torch  # already imported by whoever made `value`
-
-    return torch.int16 if value.element_size() == 2 else torch.int8
 
 
 def _offset_bytes(array: np.ndarray) -> int:

@@ -1,0 +1,51 @@
+"""How torch's DTensor may cut the operands of our product over the GPUs of a mesh.
+
+    c [m, n] = a [m, k] · b [n, k]ᵀ        stacks: a leading dim of each, or of b and c alone
+
+    cut           a           b           c
+    nowhere       Replicate   Replicate   Replicate
+    rows          Shard(m)    Replicate   Shard(m)
+    columns       Replicate   Shard(n)    Shard(n)
+    depth         Shard(k)    Shard(k)    Partial
+    stack         Shard(0)    Shard(0)    Shard(0)
+
+Each is right for any one dim of a mesh, so all their products over its dims are. `depth` leaves
+sums that DTensor adds up where they are next needed, in the type of C.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch.distributed.tensor import DTensor, Partial, Replicate, Shard
+from torch.distributed.tensor.experimental import register_sharding
+
+Placements = tuple[list[Any], list[Any]]  # of the result, and of all arguments
+HOW_FIRST = 2  # of the operator's arguments; what they say changes the result's type
+
+
+def shardings(a: Any, b: Any, *how: str) -> list[Placements]:
+    """What `register_sharding` asks for; `a` and `b` have the shapes of the whole operands."""
+    rest = [None] * len(how)
+    m, n = a.ndim - 2, b.ndim - 2
+    stack = max(m, n)
+    found: list[Placements] = [
+        ([Replicate()], [Replicate(), Replicate(), *rest]),
+        ([Shard(stack)], [Shard(m), Replicate(), *rest]),
+        ([Shard(stack + 1)], [Replicate(), Shard(n), *rest]),
+        ([Partial()], [Shard(m + 1), Shard(n + 1), *rest]),
+    ]
+    if stack:
+        of_a = Shard(0) if m else Replicate()
+        found.append(([Shard(0)], [of_a, Shard(0), *rest]))
+    return found
+
+
+def register(operator: torch._ops.OpOverload) -> None:
+    """Tell DTensor of the rules for the operator of a product."""
+    register_sharding(operator)(shardings)
+    # By default what a call asks for, such as its out_dtype, is no part of the key by which DTensor
+    # remembers a result's type.
+    schemas = DTensor._op_dispatcher.sharding_propagator.op_to_schema_info
+    schemas[operator].static_argnum = HOW_FIRST

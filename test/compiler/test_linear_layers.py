@@ -1,0 +1,83 @@
+"""`tilewright.nn.Linear` beside torch's linear in float64, and models whose layers are replaced."""
+
+import pytest
+import torch
+from torch import nn
+
+import tilewright
+from tilewright.nn import Linear, replace
+
+pytestmark = pytest.mark.usefixtures("fresh_cache")
+SHAPE = (2, 16, 32)
+
+
+def layer(bias=True, dtype=torch.bfloat16):
+    torch.manual_seed(3)
+    return Linear(32, 32, bias=bias, dtype=dtype)
+
+
+def exact(module, x):
+    bias = None if module.bias is None else module.bias.double()
+    return nn.functional.linear(x.double(), module.weight.double(), bias)
+
+
+def assert_close(found, expected):
+    assert found.shape == expected.shape
+    assert (found.double() - expected).norm() <= 2**-7 * expected.norm()
+
+
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize("gradients", [True, False])
+def test_it_is_torchs_linear_with_leading_dims(bias, gradients):
+    module, x = layer(bias), torch.randn(SHAPE, dtype=torch.bfloat16)
+    with torch.set_grad_enabled(gradients):
+        found = module(x)
+    assert found.dtype == torch.bfloat16
+    assert_close(found, exact(module, x).detach())
+    if gradients:
+        found.float().square().sum().backward()
+        of_found = 2 * found.detach().double().flatten(0, 1)
+        assert_close(module.weight.grad, of_found.T @ x.double().flatten(0, 1))
+        if bias:
+            assert_close(module.bias.grad, of_found.sum(0))
+
+
+def test_float32_keeps_torchs_precision(monkeypatch):
+    module, x = layer(dtype=torch.float32), torch.randn(32, 32)
+    monkeypatch.setattr("tilewright.compiler.calls.linear.matmul", None)
+    assert torch.equal(module(x), nn.functional.linear(x, module.weight, module.bias))
+
+
+def test_autocast_gives_it_16_bits():
+    module, x = layer(dtype=torch.float32), torch.randn(32, 32)
+    with torch.autocast("cpu", torch.bfloat16), torch.no_grad():
+        found = module(x)
+    assert found.dtype == torch.bfloat16
+    assert_close(found, exact(module, x))
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first, self.last = nn.Linear(32, 32), nn.Linear(32, 8)
+        self.norm = nn.utils.parametrizations.weight_norm(nn.Linear(8, 8))
+
+
+def test_replacing_keeps_parameters_hooks_and_names():
+    model = Model().to(torch.bfloat16)
+    before, seen = dict(model.named_parameters()), []
+    model.first.register_forward_hook(lambda *_: seen.append("hook"))
+    assert replace(model, only=lambda name, module: name != "last") is model
+    kinds = [type(each) for each in (model.first, model.last)]
+    assert kinds == [Linear, nn.Linear] and not isinstance(model.norm, Linear)
+    after = dict(model.named_parameters())
+    assert list(after) == list(before) and all(after[name] is before[name] for name in before)
+    with torch.no_grad():
+        model.first(torch.randn(32, 32, dtype=torch.bfloat16))
+    assert seen == ["hook"]
+    with pytest.raises(TypeError, match=r"must be a torch\.nn\.Module, got dict"):
+        replace({})
+
+
+def test_the_names_are_public():
+    assert tilewright.nn.__dir__() == ["Linear", "replace"]

@@ -1,0 +1,102 @@
+"""Rules by which DTensor cuts products, and modules that two processes train together."""
+
+import os
+import subprocess
+import sys
+from types import SimpleNamespace
+
+import pytest
+import torch
+from torch import nn
+
+from tilewright.compiler.calls.sharding import shardings
+
+RANKS = 2
+SHAPES = {
+    "matrices": ((8, 12), (6, 12)),
+    "stacks": ((4, 8, 12), (4, 6, 12)),
+    "a matrix with a stack": ((8, 12), (4, 6, 12)),
+}
+
+
+def pieces(whole, placement):
+    """What each rank holds."""
+    if placement.is_shard():
+        return whole.chunk(RANKS, placement.dim)
+    return [whole] * RANKS
+
+
+def joined(parts, placement):
+    if placement.is_partial():
+        return sum(parts)
+    if placement.is_shard():
+        return torch.cat(parts, placement.dim)
+    assert all(torch.equal(part, parts[0]) for part in parts)
+    return parts[0]
+
+
+@pytest.mark.parametrize("kind", SHAPES)
+def test_every_rule_gives_the_whole_product(kind):
+    a, b = (torch.randint(-8, 8, shape).double() for shape in SHAPES[kind])
+    rules = shardings(SimpleNamespace(ndim=a.dim()), SimpleNamespace(ndim=b.dim()), "f32", "")
+    assert len(rules) == (5 if b.dim() == 3 else 4)
+    for (of_c,), (of_a, of_b, *rest) in rules:
+        assert rest == [None, None]
+        locals_ = zip(pieces(a, of_a), pieces(b, of_b), strict=True)
+        assert torch.equal(joined([x @ y.mT for x, y in locals_], of_c), a @ b.mT)
+
+
+def run(rank, path):
+    """One process: a block cut by columns, then rows; then the same by FSDP."""
+    torch.set_num_threads(1)
+    torch.distributed.init_process_group(
+        "gloo", rank=rank, world_size=RANKS, init_method=f"file://{path}/store"
+    )
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.fsdp import fully_shard
+    from torch.distributed.tensor.parallel import (
+        ColwiseParallel,
+        RowwiseParallel,
+        parallelize_module,
+    )
+
+    from tilewright import matmul
+    from tilewright.nn import replace
+
+    mesh = init_device_mesh("cpu", (RANKS,))
+    torch.manual_seed(7)
+    x = torch.randn(32, 64).bfloat16()
+    cuts = {"0": ColwiseParallel(), "2": RowwiseParallel()}
+    for cut in (lambda each: parallelize_module(each, mesh, cuts), lambda each: fully_shard(each)):
+        block = nn.Sequential(nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 64)).bfloat16()
+        exact = nn.Sequential(nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 64)).double()
+        exact.load_state_dict(block.state_dict())
+        cut(replace(block))
+        found, expected = block(x), exact(x.double())
+        assert_close(found, expected)
+        found.float().sum().backward()
+        expected.sum().backward()
+        for mine, theirs in zip(block.parameters(), exact.parameters(), strict=True):
+            assert_close(mine.grad.full_tensor(), theirs.grad)
+    dtensor = torch.distributed.tensor.distribute_tensor(x, mesh)
+    dtypes = [matmul(dtensor, dtensor, out_dtype=each).dtype for each in (None, "f32")]
+    assert dtypes == [torch.bfloat16, torch.float32]
+    torch.distributed.destroy_process_group()
+
+
+def assert_close(found, expected):
+    assert (found.double() - expected).norm() <= 2**-6 * expected.norm()
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("fresh_cache")
+def test_two_processes_train_a_block_as_one_does(tmp_path):
+    """Both on the emulator; gloo's interface is that of the loopback device."""
+    words = [sys.executable, __file__, str(tmp_path)]
+    environment = {"GLOO_SOCKET_IFNAME": "lo", **os.environ}
+    ranks = [subprocess.Popen([*words, str(rank)], env=environment) for rank in range(RANKS)]
+    assert [rank.wait(timeout=300) for rank in ranks] == [0, 0]
+
+
+if __name__ == "__main__":
+    run(int(sys.argv[2]), sys.argv[1])
