@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
 from types import UnionType
 from typing import Any, ClassVar, Protocol, get_args
@@ -31,6 +32,7 @@ GO_ON, PASS_BY = ir.WalkResult.ADVANCE, ir.WalkResult.SKIP
 SMALL_STORES = frozenset({"tile.apply_epilogue", "tile.apply_to_row", "tile.write_row"})
 IN_EPILOGUES = frozenset({"tile.element", "sm.approximate"})
 _CHOICES: dict[Callable[[str], Any], tuple[str, ...]] = {}
+_unchanging: list[tuple[ir.Operation, list[tuple[str, ir.Operation]]]] = []
 
 
 @dataclass
@@ -168,6 +170,9 @@ def walk(root: Any, op_class: type | UnionType | tuple[type, ...]) -> list[Any]:
     many small stores of a tile are left out where nothing of theirs is looked for.
     """
     names, found = _names_of(op_class), []
+    for kept, ops in _unchanging:
+        if kept == root.operation:
+            return [each.opview for name, each in ops if name in names]
     skipped = frozenset() if names & IN_EPILOGUES else SMALL_STORES
 
     def visit(operation: ir.Operation) -> ir.WalkResult:
@@ -178,6 +183,23 @@ def walk(root: Any, op_class: type | UnionType | tuple[type, ...]) -> list[Any]:
 
     root.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
     return found[1:] if root.operation.name in names else found
+
+
+@contextmanager
+def unchanging(root: Any) -> Iterator[None]:
+    """Nothing under `root` changes inside: what `walk` looks for there is in one list."""
+    ops: list[tuple[str, ir.Operation]] = []
+
+    def visit(operation: ir.Operation) -> ir.WalkResult:
+        ops.append((operation.name, operation))
+        return GO_ON
+
+    root.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
+    _unchanging.append((root.operation, ops[1:]))
+    try:
+        yield
+    finally:
+        _unchanging.pop()
 
 
 def operations_named(root: Any, name: str) -> list[ir.Operation]:

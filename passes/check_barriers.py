@@ -25,7 +25,7 @@ from ..dialects.sm_threads import ISSUER, TEAM, WarpsOp, who_runs
 from ..dialects.target import WARP_THREADS, Target
 from ..dialects.tile import KernelOp, PairMmaOp, TmaMulticastOp
 from ..dialects.tile_types import AccumulatorType, integers_of
-from .base import defining_op, refused, target_of, walk
+from .base import defining_op, refused, target_of, unchanging, walk
 from .check_ends import check_ends
 from .check_phases import check_phases
 from .plan import MMA_DONE, has_copies
@@ -38,11 +38,12 @@ def check_barriers(module: ir.Module) -> None:
     for kernel in module.body.operations:
         if not isinstance(kernel, KernelOp) or not walk(kernel, BarriersOp):
             continue
-        if has_phases(kernel):
-            check_phases(kernel)
-            check_ends(kernel)
-        else:
-            Counts(kernel, target_of(module)).check()
+        with unchanging(kernel):
+            if has_phases(kernel):
+                check_phases(kernel)
+                check_ends(kernel)
+            else:
+                Counts(kernel, target_of(module)).check()
 
 
 def has_phases(kernel: KernelOp) -> bool:

@@ -16,7 +16,7 @@ from tilewright.compiler.pipeline import (
     run_passes,
 )
 from tilewright.compiler.spec import MatmulSpec
-from tilewright.dialects.context import make_context
+from tilewright.dialects.context import lent_context
 from tilewright.dialects.errors import CompileError
 from tilewright.dialects.mlir import ir
 from tilewright.passes.base import TARGET_ATTRIBUTE
@@ -32,7 +32,7 @@ WHERE = "kernel.mlir"
 @functools.cache
 def ir_after(passes, target="sm_100a"):
     """The lines of what `passes` leave of a matmul with five K steps."""
-    with make_context(), ir.Location.unknown():
+    with lent_context(), ir.Location.unknown():
         module = ir.Module.parse(MatmulSpec(300, 264, 320).mlir_text())
         module.operation.attributes[TARGET_ATTRIBUTE] = ir.StringAttr.get(target)
         run_passes(module, parse_pipeline(passes), PassLog())
@@ -118,7 +118,7 @@ def refusal(passes, edit, target="sm_100a", check=check_program, then=""):
     `check` are the rules that it breaks, or `then` passes that refuse it.
     """
     lines = edit(list(ir_after(passes, target)))
-    with make_context(), ir.Location.unknown(), pytest.raises(CompileError) as caught:
+    with lent_context(), ir.Location.unknown(), pytest.raises(CompileError) as caught:
         module = parse_module("\n".join(lines), WHERE)
         check(module)
         run_passes(module, parse_pipeline(then) if then else [], PassLog())

@@ -35,7 +35,7 @@ from ...dialects.tile_types import (
     is_padded,
     moved_bytes,
 )
-from ..base import SOURCE_ATTRIBUTE, attributes_of, walk
+from ..base import SOURCE_ATTRIBUTE, attributes_of, unchanging, walk
 from ..batches import argument_of, matrix_of
 from ..duals import B2, arg_names, arguments_of_b, is_dual, operand_names
 from ..dynamic_rows import has_dynamic_rows
@@ -59,7 +59,8 @@ SCALE_BYTES = 4  # that threads read one by one
 
 def launch_attribute(kernel: KernelOp, mma: str) -> ir.StringAttr:
     """The launch as JSON text: grid, block, shared memory, tensors, parameters, epilogue."""
-    return ir.StringAttr.get(json.dumps(describe_launch(kernel, mma), sort_keys=True))
+    with unchanging(kernel):
+        return ir.StringAttr.get(json.dumps(describe_launch(kernel, mma), sort_keys=True))
 
 
 def describe_launch(kernel: KernelOp, mma: str) -> dict[str, Any]:

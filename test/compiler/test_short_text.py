@@ -11,7 +11,7 @@ from tilewright.compiler.pipeline import (
     run_passes_on_text,
 )
 from tilewright.compiler.spec import MatmulSpec
-from tilewright.dialects.context import make_context
+from tilewright.dialects.context import lent_context
 from tilewright.dialects.mlir import ir
 from tilewright.passes.base import TARGET_ATTRIBUTE
 
@@ -29,7 +29,7 @@ def generic(module):
 
 @pytest.mark.parametrize(("target", "pipeline"), PIPELINES)
 def test_what_every_pass_leaves_parses_back_to_the_same_module(target, pipeline):
-    with make_context(), ir.Location.unknown():
+    with lent_context(), ir.Location.unknown():
         module = ir.Module.parse(MatmulSpec(300, 264, 320, b_major="n").mlir_text())
         module.operation.attributes[TARGET_ATTRIBUTE] = ir.StringAttr.get(target)
         same = []
@@ -45,7 +45,7 @@ def test_what_every_pass_leaves_parses_back_to_the_same_module(target, pipeline)
 
 
 def test_the_registers_of_sums_are_spelled_out_once():
-    with make_context(), ir.Location.unknown():
+    with lent_context(), ir.Location.unknown():
         module = ir.Module.parse(MatmulSpec(256, 128, 128).mlir_text())
         module.operation.attributes[TARGET_ATTRIBUTE] = ir.StringAttr.get("sm_90a")
         calls = complete_pipeline("tiling,select-instructions", None, None, False)
@@ -88,7 +88,7 @@ threads = 128 : i64} : () -> ()
 
 
 def test_types_values_and_epilogue_are_short_and_strings_stay():
-    with make_context(), ir.Location.unknown():
+    with lent_context(), ir.Location.unknown():
         module = parse_module(LONG, "long")
         assert short_text(module) == SHORT
         assert generic(parse_module(SHORT, "short")) == generic(module)

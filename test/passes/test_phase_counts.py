@@ -31,7 +31,7 @@ from tilewright.compiler.pipeline import (
     run_passes,
 )
 from tilewright.compiler.spec import MatmulSpec
-from tilewright.dialects.context import make_context
+from tilewright.dialects.context import lent_context
 from tilewright.dialects.mlir import ir
 from tilewright.passes.base import TARGET_ATTRIBUTE
 from tilewright.passes.check_barriers import check_barriers
@@ -61,7 +61,7 @@ def count(shape, target, **chosen):
             seen.append(event.name)
             CHECKS[event.name](module)
 
-    with make_context(), ir.Location.unknown():
+    with lent_context(), ir.Location.unknown():
         module = ir.Module.parse(MatmulSpec(*shape).mlir_text())
         module.operation.attributes[TARGET_ATTRIBUTE] = ir.StringAttr.get(target)
         run_passes(module, calls, PassLog(), check)

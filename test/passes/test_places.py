@@ -2,7 +2,7 @@
 
 import pytest
 
-from tilewright.dialects.context import make_context
+from tilewright.dialects.context import lent_context
 from tilewright.dialects.fragments import find_fragment
 from tilewright.dialects.integers import constant
 from tilewright.dialects.mlir import arith, ir
@@ -33,7 +33,7 @@ def value_of(value, numbers):
     ],
 )
 def test_the_first_value_is_where_the_tables_have_it(atom, operand, row, column):
-    with make_context(), ir.Location.unknown():
+    with lent_context(), ir.Location.unknown():
         module = ir.Module.create()
         with ir.InsertionPoint(module.body):
             lane, warp = constant(7), constant(1)

@@ -123,6 +123,20 @@ def test_a_tool_that_does_not_end_is_stopped(tmp_path):
         child.run_tool(["sleep", "1000"], tmp_path, 0.1)
 
 
+@pytest.mark.parametrize("guarded", [True, False])
+def test_a_tool_is_started_alike_with_setpriv_and_without(guarded, tmp_path, monkeypatch):
+    """Of our own processes it is the child; what cannot be executed is an OSError in both ways."""
+    if not guarded:
+        monkeypatch.setattr(child, "_guard", lambda: None)
+    done = child.run_tool(["/bin/sh", "-c", 'echo "$PPID" "$PWD"; exit 3'], tmp_path, 20)
+    assert (done.returncode, done.stdout) == (3, f"{os.getpid()} {tmp_path}\n")
+    killed = child.run_tool(["/bin/sh", "-c", "kill -SEGV $$"], tmp_path, 20)
+    assert killed.returncode == -signal.SIGSEGV
+    for command in ("no-such-tool", str(tmp_path)):
+        with pytest.raises(OSError):
+            child.run_tool([command], tmp_path, 20)
+
+
 @pytest.mark.parametrize(
     ("status", "words"),
     [(-11, "SIGSEGV (segmentation fault)"), (3, "exit status 3"), (-99, "signal 99")],

@@ -44,6 +44,7 @@ from ..tensor.load_uses import wait_at_first_uses
 from .collector import no_full_collections
 from .names import Names
 from .params import HostArrays, Parameters
+from .poison import garbage
 from .shape import Extent, Shape
 from .workers import run_shares
 
@@ -155,7 +156,8 @@ class Launch(StateBag):
         self.strong: Strong | None = None
         self.mask: np.ndarray | None = None
         self.rng = random.Random(seed)
-        self._garbage, self._poison = np.random.default_rng(seed), np.zeros(0, np.uint8)
+        self._seed, self._garbage = seed, np.random.default_rng(seed)
+        self._poison = np.zeros(0, np.uint8)
         self.report = Report(self.entry)
         self.engine_counts = self.report.engines
         self.counts = [0] * len(program.source)
@@ -231,7 +233,7 @@ class Launch(StateBag):
     def poison_bytes(self, size: int) -> np.ndarray:
         """Seeded non-zero garbage, uint8[size]: a part of what has been made, from any byte on."""
         if len(self._poison) <= size:
-            self._poison = self._garbage.integers(1, 256, 2 * size + 1, np.uint8)
+            self._poison = garbage(self._seed, 2 << size.bit_length())
         start = int(self._garbage.integers(len(self._poison) - size))
         return self._poison[start : start + size].copy()
 
