@@ -16,7 +16,7 @@ from ..dialects.mlir import ir, llvm_ir_of
 from ..dialects.target import find_target
 from ..passes.base import DEFAULT_TARGET, PassLog, target_of
 from ..passes.math_policy import ask_for_math
-from ..runtime.bundles.manifest import FORMAT, SCHEMA
+from ..runtime.bundles.manifest import FORMAT, schema_of
 from .argument_layout import lay_out, read_arguments, tell_arguments, tell_gaps
 from .argument_shapes import reshape_arguments
 from .backend import Assembled, assemble, emit_ptx, versions
@@ -349,7 +349,7 @@ def _complete_manifest(compiled: Compiled, source: Source) -> None:
     resources = ("registers", "spill_store_bytes", "spill_load_bytes", "static_shared_bytes")
     compiled.manifest |= {
         "format": FORMAT,
-        "schema": SCHEMA,
+        "schema": schema_of(compiled.manifest),
         "spec": source.as_dict() if isinstance(source, MatmulSpec) else None,
         "target": compiled.target,
         "pipeline": compiled.pipeline or NO_PASSES,

@@ -37,6 +37,8 @@
     sm.arrive             one arrival; sm.expect_tx bytes to come, sm.arrive_expect_tx both
     sm.fence              orders what this thread did in one way with what follows in another
     sm.named_barrier      some warps meet; sm.cta_barrier and sm.cluster_barrier all threads
+    sm.any_barrier        some warps meet, and learn whether a flag holds in one of their threads
+    sm.count_arrival      counts a thread in global memory, and says who comes last
     sm.await_grids        waits for the grids before; sm.launch_dependents lets those after start
 
     sm.tma_load           a box of a tensor into shared memory; sm.tma_store out of it
@@ -63,11 +65,13 @@ ISA. Around them stand scf, arith, vector and llvm's loads and stores.
 """
 
 from .sm_barriers import (
+    AnyBarrierOp,
     ArriveExpectTxOp,
     ArriveOp,
     AwaitGridsOp,
     BarrierInitOp,
     ClusterBarrierOp,
+    CountArrivalOp,
     CtaBarrierOp,
     ExpectTxOp,
     FenceOp,
@@ -159,6 +163,7 @@ __all__ = [
     "AdvanceOp",
     "AdvancePositionOp",
     "AheadRingOp",
+    "AnyBarrierOp",
     "ApproximateOp",
     "ArriveExpectTxOp",
     "ArriveOp",
@@ -174,6 +179,7 @@ __all__ = [
     "CommitOp",
     "ConvergeOp",
     "CopyRingOp",
+    "CountArrivalOp",
     "CpAsyncCommitOp",
     "CpAsyncOp",
     "CpAsyncWaitOp",

@@ -2,10 +2,11 @@
 
 from typing import Any
 
-from .integer_types import I32
+from .integer_types import I1, I32
 from .mlir import ext, ir
 from .sm_types import (
     CLUSTER,
+    GLOBAL,
     SCOPES,
     SHARED,
     Instruction,
@@ -96,6 +97,34 @@ class FenceOp(Instruction, name="fence"):
         return verify_choice(self, "kind", FENCES)
 
 
+class CountArrivalOp(Instruction, name="count_arrival"):
+    """Threads for which `counts` holds add one to `word`; `last` is true in the last of `parts`.
+
+    With it the word is 0 again. A thread releases to the GPU what came before, its own and what a
+    barrier has shown it, and acquires what those released that counted before.
+    """
+
+    word: ext.Operand[Any]
+    counts: ext.Operand[I1]
+    parts: ir.IntegerAttr
+    last: ext.Result[I1] = ext.infer_result()
+
+    def verify_invariants(self) -> bool:
+        return verify_pointer(self, "word", GLOBAL) and verify_range(self, "parts", 1, 2**31 - 1)
+
+
+class AnyBarrierOp(Instruction, name="any_barrier"):
+    """As `sm.named_barrier`; `holds` is whether `flag` does in one of the threads that meet."""
+
+    flag: ext.Operand[I1]
+    id: ir.IntegerAttr
+    threads: ir.IntegerAttr
+    holds: ext.Result[I1] = ext.infer_result()
+
+    def verify_invariants(self) -> bool:
+        return _verify_meeting(self)
+
+
 class NamedBarrierOp(Instruction, name="named_barrier"):
     """`threads` threads of the CTA, whole warps, meet at its barrier `id`."""
 
@@ -103,12 +132,7 @@ class NamedBarrierOp(Instruction, name="named_barrier"):
     threads: ir.IntegerAttr
 
     def verify_invariants(self) -> bool:
-        if not verify_range(self, "id", 0, NAMED_BARRIERS - 1):
-            return False
-        threads = self.threads.value
-        if threads % 32 or not 32 <= threads <= 1024:
-            return refuse(self, f"threads must be whole warps, 32 to 1024, got {threads}")
-        return True
+        return _verify_meeting(self)
 
 
 class CtaBarrierOp(Instruction, name="cta_barrier"):
@@ -125,3 +149,12 @@ class AwaitGridsOp(Instruction, name="await_grids"):
 
 class LaunchDependentsOp(Instruction, name="launch_dependents"):
     """Lets the grids that depend on this one start, once every CTA has come here or ended."""
+
+
+def _verify_meeting(op: NamedBarrierOp | AnyBarrierOp) -> bool:
+    if not verify_range(op, "id", 0, NAMED_BARRIERS - 1):
+        return False
+    threads = op.threads.value
+    if threads % 32 or not 32 <= threads <= 1024:
+        return refuse(op, f"threads must be whole warps, 32 to 1024, got {threads}")
+    return True

@@ -22,6 +22,7 @@ REGISTERS = (
     "tid.x",
     "ctaid.x",
     "ctaid.y",
+    "ctaid.z",
     "clusterid.x",
     "cluster_ctaid.x",
     "cluster_ctaid.y",

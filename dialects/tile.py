@@ -27,8 +27,9 @@
     tile.pair_rank    0 in the first CTA of a pair, 1 in the second
     tile.store        view[i*M + r, j*N + c] = f(acc[r,c]), dropped outside the view
     tile.staged_store view[i*M + r, j*N + c] = f(acc[r,c]) through shared memory
-    tile.split_rank   which part of K this CTA sums: its place in a cluster that shares a tile
+    tile.split_rank   which part of K this CTA sums: its place along z of those that share a tile
     tile.reduced_store  view[i*M + r, j*N + c] = f(sum of the cluster's acc[r,c], in rank order)
+    tile.gathered_store  the same of the grid's parts of K, which meet in a tile.workspace
     tile.write_unit   buffer[row, column + c] = outputs[c] of tile.apply_epilogue, also
                       tile.write_matrices, and tile.tma_store, or tile.part_place and
                       tile.write_words, from there: what a staged store is once written out, by
@@ -69,6 +70,7 @@ from .tile_loads import TensorMapOp as TensorMapOp
 from .tile_loads import TmaLoadOp as TmaLoadOp
 from .tile_loads import TmaMulticastOp as TmaMulticastOp
 from .tile_outputs import StoreGroupsOp
+from .tile_parts import GatheredStoreOp
 from .tile_quantized import StoreQuantizedOp
 from .tile_types import (
     DYNAMIC,
@@ -322,7 +324,7 @@ class StagedStoreOp(Tile.Operation, name="staged_store"):
 
 
 class SplitRankOp(Tile.Operation, name="split_rank"):
-    """`rank`: which part of K this CTA sums; the CTAs of a cluster along z share one tile of C."""
+    """`rank`: which part of K this CTA sums; the CTAs of the grid along z share one tile of C."""
 
     rank: ext.Result[ir.IndexType]
 
@@ -402,5 +404,12 @@ class YieldOp(Tile.Operation, name="yield", traits=[ir.IsTerminatorTrait]):
     value: ext.Operand[Any]
 
 
-STORES = (StoreOp, StagedStoreOp, ReducedStoreOp, StoreGroupsOp, StoreQuantizedOp)
+STORES = (
+    StoreOp,
+    StagedStoreOp,
+    ReducedStoreOp,
+    GatheredStoreOp,
+    StoreGroupsOp,
+    StoreQuantizedOp,
+)
 MMAS = (MmaOp, PairMmaOp)

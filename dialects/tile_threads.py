@@ -23,7 +23,7 @@ from .verify import products_of, refuse, verify_epilogue
 
 MATRIX_VALUES = (2, 4, 8, 16, 32, 64)
 """Of a row in one tcgen05.ld.16x256b of .x1 to .x32."""
-SHARED_POINTER = "!llvm.ptr<3>"
+SHARED_POINTER, GLOBAL_POINTER = "!llvm.ptr<3>", "!llvm.ptr<1>"
 MMA_ROWS, WARP_ROWS = 64, 16  # of an MMA: the least, and of a warp's own
 
 
@@ -172,8 +172,8 @@ class ApplyToRowOp(Tile.Operation, name="apply_to_row"):
 class WritePartialOp(Tile.Operation, name="write_partial"):
     """`memory[row, column + behind + c] = values[first + c]`: one store of `width` neighbours.
 
-    `memory` is a slot that holds sums of a tile, which other CTAs of the cluster read. A store has
-    up to 16 bytes.
+    `memory` is a slot that holds sums of a tile, or a `tile.workspace`, which other CTAs read. A
+    store has up to 16 bytes.
     """
 
     values: ext.Operand[Any]
@@ -187,13 +187,14 @@ class WritePartialOp(Tile.Operation, name="write_partial"):
     def verify_invariants(self) -> bool:
         if not verify_run(self) or not verify_partials(self):
             return False
-        most = UNIT_BYTES // partials_layout(self.memory).element_bytes
+        element = self.values.type.element_type.width // 8
+        most = UNIT_BYTES // element
         width = self.width.value
         return most % width == 0 or refuse(self, f"width must divide {most}, got {width}")
 
 
 class PartialOp(Tile.Operation, name="partial"):
-    """`pointer`: where the sum at (row, column) of a tile is in this CTA's memory."""
+    """`pointer`: where `memory[row, column]` is: in this CTA's memory, or in a workspace."""
 
     memory: ext.Operand[Any]
     row: ext.Operand[I32]
@@ -201,8 +202,9 @@ class PartialOp(Tile.Operation, name="partial"):
     pointer: ext.Result[Any]
 
     def verify_invariants(self) -> bool:
-        if str(self.pointer.type) != SHARED_POINTER:
-            return refuse(self, f"must give {SHARED_POINTER}, got {self.pointer.type}")
+        wanted = GLOBAL_POINTER if is_global(self.memory) else SHARED_POINTER
+        if str(self.pointer.type) != wanted:
+            return refuse(self, f"must give {wanted}, got {self.pointer.type}")
         return verify_partials(self)
 
 
@@ -262,10 +264,17 @@ def verify_groups(op: Any, products: int = 1) -> bool:
 
 
 def verify_partials(op: Any) -> bool:
-    """Whether an op's memory is a slot of one tile of sums."""
+    """Whether an op's memory is a slot of one tile of sums, or rows of a workspace."""
+    if is_global(op.memory):
+        return True
     tiles = getattr(op.memory.type, "tiles", [])
     fits = len(tiles) == 1 and isinstance(tiles[0], SmemType) and tiles[0].layout.major == "k"
     return fits or refuse(op, f"memory must be of one tile of rows, got {op.memory.type}")
+
+
+def is_global(memory: Any) -> bool:
+    """Whether sums lie in a workspace, in global memory."""
+    return isinstance(memory.type, ir.MemRefType)
 
 
 def partials_layout(memory: Any) -> TileLayout:

@@ -19,6 +19,7 @@ from ..dialects.target import Target
 from ..dialects.tile import (
     CopyOp,
     ElementOp,
+    GatheredStoreOp,
     KernelOp,
     LoadOp,
     PairMmaOp,
@@ -31,11 +32,12 @@ from ..dialects.tile_batches import map_of_stack
 from ..dialects.tile_duals import DUAL_MMAS
 from ..dialects.tile_groups import GroupOp
 from ..dialects.tile_outputs import StoreGroupsOp
+from ..dialects.tile_parts import ANY, ZERO
 from ..dialects.tile_quantized import StoreQuantizedOp
 from ..dialects.tile_types import TensorMapType, dynamic_dims, element_bytes, integers_of
 from ..dialects.verify import products_of, tile_of_c
 from .argument_layouts import is_apart
-from .base import refused, require, walk
+from .base import defining_op, refused, require, walk
 from .batches import argument_of, map_definition, matrix_of, steps_of, view_of_map
 from .check_scales import (
     check_scale_load,
@@ -262,12 +264,14 @@ def check_store(kernel: KernelOp, op: Any, target: Target) -> None:
         raise refused(op, f"{rule}, got an output of {element}; convert it outside")
     if op.operation.name == StoreQuantizedOp.OPERATION_NAME:
         _check_quantized(kernel, op, target)
-    split = integers_of(kernel.cluster)[2]
+    split, over_grid = integers_of(kernel.cluster)[2], integers_of(kernel.grid)[2]
     if (split > 1) != isinstance(op, ReducedStoreOp):
         raise refused(
             op, f"cluster: a tile.reduced_store sums over CTAs along z, got {split} of them"
         )
-    if split > 1 and products_of(op) > 1:
+    if split == 1:
+        _check_gathered(op, over_grid)
+    if over_grid > 1 and products_of(op) > 1:
         require(op, legality.dual_split(target), "drop split-k", "cluster: ")
     stored = view_of_map(to) if by_tma else to.type
     if stored.rank != 2:
@@ -292,6 +296,20 @@ def check_store(kernel: KernelOp, op: Any, target: Target) -> None:
         _check_staging(op, stored, target)
     elif staged:
         _check_staging_by_threads(op, stored, target)
+
+
+def _check_gathered(op: Any, parts: int) -> None:
+    """Sums of the parts of a grid: as many as there are CTAs along z, in memory of their own."""
+    gathers = isinstance(op, GatheredStoreOp)
+    if gathers != (parts > 1) or (gathers and op.parts != parts):
+        got = f"{op.operation.name} and {parts} CTAs along z"
+        raise refused(op, f"grid: a tile.gathered_store sums the parts of a grid, got {got}")
+    starts = (("partials", ANY), ("arrivals", ZERO)) if gathers else ()
+    for name, start in starts:
+        memory = getattr(op, name)
+        if defining_op(memory).start.value != start or len(list(memory.uses)) != 1:
+            rule = f"grid: {name} must be a workspace of their own that starts with {start}"
+            raise refused(op, f"{rule}, got {defining_op(memory).start.value}")
 
 
 def _check_quantized(kernel: KernelOp, op: Any, target: Target) -> None:

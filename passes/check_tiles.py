@@ -21,7 +21,7 @@ def check_tiles(kernel: KernelOp, places: list[CtaTileOp], loops: list[Any]) -> 
     if (grid[0] == DYNAMIC) > has_dynamic_rows(kernel):
         c = list(kernel.body.blocks[0].arguments)[-1].type
         raise refused(kernel, f"tiles: a launch says the grid of a dynamic M, got c of {c}; fix it")
-    if grid[2] != cluster[2]:
+    if grid[2] != cluster[2] and (loops or cluster[2] > 1):
         raise refused(kernel, f"tiles: must be one cluster deep, got {grid} of {cluster}; fix it")
     if len(places) + bool(loops) != 1:
         raise refused(

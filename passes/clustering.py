@@ -15,7 +15,7 @@ another CTA, so nothing is shared but the MMA of a pair: its CTAs each copy half
 of both arrive at the leader CTA's barrier. The other operand is multicast as before.
 
 Ranks run along M first, so a pair is two neighbours along M. Where K is split, each part has such a
-cluster, and all parts together are one cluster of CM×CN×S CTAs.
+cluster; the parts of a cluster are together one of CM×CN×S CTAs, those of a grid clusters of CM×CN.
 """
 
 from __future__ import annotations
@@ -182,7 +182,8 @@ def mma_kernel(mma: MmaOp) -> KernelOp:
 
 
 def _check_shape(kernel: KernelOp, shape: tuple[int, int], target: Target) -> None:
-    *grid, parts = integers_of(kernel.grid)
+    *grid, _ = integers_of(kernel.grid)
+    parts = integers_of(kernel.cluster)[2]
     broken = legality.cluster_size(target, shape, parts)
     require(kernel, broken, "use a smaller shape", "clustering: ")
     if parts > 1:
@@ -206,7 +207,7 @@ def _set_cluster(kernel: KernelOp, shape: tuple[int, int]) -> None:
     if group is not None:
         rounded[0] = whole_groups(group, shape[0])
     kernel.operation.attributes["grid"] = integers([*rounded, parts])
-    kernel.operation.attributes["cluster"] = integers([*shape, parts])
+    kernel.operation.attributes["cluster"] = integers([*shape, integers_of(kernel.cluster)[2]])
 
 
 def _whole_matrices(batch: BatchOp, size: int) -> int:

@@ -29,6 +29,7 @@ from ..dialects.ragged_maps import ragged_map
 from ..dialects.target import Target
 from ..dialects.tile import (
     WRITES,
+    GatheredStoreOp,
     KernelOp,
     PairMmaOp,
     ReducedStoreOp,
@@ -90,7 +91,7 @@ class EpilogueStaging:
         kernel = the_kernel(module, self.name)
         broken = legality.one_program(target_of(module))
         require(kernel, broken, f"drop {self.name}", f"{self.name}: ")
-        if walk(kernel, ReducedStoreOp):
+        if walk(kernel, ReducedStoreOp | GatheredStoreOp):
             log.remark(kernel, "epilogue-staging: c is stored by threads, which sum a split K")
             log.did("0 stores staged")
             return

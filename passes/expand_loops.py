@@ -44,6 +44,7 @@ from ..dialects.sm_threads import ConvergeOp, WarpsOp
 from ..dialects.target import Target
 from ..dialects.tile import (
     CopyOp,
+    GatheredStoreOp,
     KernelOp,
     LoadOp,
     ReducedStoreOp,
@@ -71,7 +72,7 @@ from .expand_copies import expand_copies
 from .expand_groups import expand_groups
 from .expand_matrices import store_matrices
 from .expand_pieces import expand_pieces, stored_by_threads
-from .expand_reduction import expand_reduced_store
+from .expand_reduction import expand_gathered_store, expand_reduced_store
 from .expand_rows import awaited, expand_store, hand_back, store_columns
 from .expand_sums import expand_sums
 from .expand_tiles import expand_tiles
@@ -84,6 +85,7 @@ from .whole import say_whole
 
 ROWS, MATRICES = "rows", "matrices"
 STORES = {ROWS: store_columns, MATRICES: store_matrices}
+SUMMED = ReducedStoreOp | GatheredStoreOp
 LOADS = TmaLoadOp | TmaMulticastOp | CopyOp | LoadOp | ViewMmaOp
 
 
@@ -103,6 +105,8 @@ class ExpandLoops:
     A store by threads reads a thread's row of tensor memory some columns at a time. It writes them
     (`tile.write_row`) where the row is one of C. A reduction of a cluster writes its sums to shared
     memory (`tile.write_partial`), meets the cluster, and adds up what every CTA has (`sm.mapa`).
+    Parts of a grid go to global memory, where the CTA that comes last adds them up
+    (`sm.count_arrival`).
 
     `reads` says how threads read sums of tensor memory that they store. `rows` gives each thread
     neighbours of a row, by tcgen05.ld.32x32b or its likes, and stores of up to 32 bytes. `matrices`
@@ -146,6 +150,8 @@ class ExpandLoops:
             expand_groups(kernel, store, target)
         for store in walk(kernel, ReducedStoreOp):
             expand_reduced_store(kernel, store, target)
+        for store in walk(kernel, GatheredStoreOp):
+            expand_gathered_store(kernel, store, target)
         expand_copies(kernel)
         expand_clearing(kernel, target)
         expand_sums(kernel, target)
@@ -156,7 +162,7 @@ class ExpandLoops:
 
     def _check(self, kernel: KernelOp) -> None:
         """Refuse an option that no store of the kernel reads."""
-        other = next(iter(walk(kernel, StagedStoreOp | ReducedStoreOp)), None)
+        other = next(iter(walk(kernel, StagedStoreOp | SUMMED)), None)
         if self.reads != ROWS and other is not None:
             rule = f"expand-loops: reads={self.reads} must come with tile.store"
             raise refused(other, f"{rule}, got {other.operation.name}; leave reads out")

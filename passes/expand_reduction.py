@@ -6,12 +6,20 @@
              a thread asks for several units before it adds one, since each takes long to come
 
 The cluster meets once more where the kernel ends, so that no CTA's memory goes while it is read.
+
+`tile.gathered_store`: the same of the parts of a grid, which meet in global memory.
+
+    write    each thread its part of this CTA's sums to the rows of its part
+    count    the team meets, and one thread of it counts the CTA in
+    add      in the CTA that came last: all rows, the same 16 bytes of every part, part 0 first
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import reduce
+from functools import partial, reduce
+from typing import Any
 
 from ..dialects import sm
 from ..dialects.layout import UNIT_BYTES
@@ -19,8 +27,14 @@ from ..dialects.mlir import arith, ir, llvm
 from ..dialects.sm_threads import ConvergeOp
 from ..dialects.sm_types import attribute_of
 from ..dialects.target import Target
-from ..dialects.tile import AwaitMmaOp, KernelOp, ReducedStoreOp
-from ..dialects.tile_threads import SHARED_POINTER, PartialOp, ThreadRowOp, WritePartialOp
+from ..dialects.tile import AwaitMmaOp, GatheredStoreOp, KernelOp, ReducedStoreOp
+from ..dialects.tile_threads import (
+    GLOBAL_POINTER,
+    SHARED_POINTER,
+    PartialOp,
+    ThreadRowOp,
+    WritePartialOp,
+)
 from ..dialects.tile_types import integers_of
 from ..dialects.verify import tile_of_c
 from .base import defining_op
@@ -39,17 +53,26 @@ CLUSTER_POINTER = "!llvm.ptr<7>"
 
 @dataclass(frozen=True)
 class Partials:
-    """Where every CTA of the cluster has its sums, and which rows of them are rows of C."""
+    """Where this CTA has its sums, from a row on, and which rows of them are rows of C."""
 
     kernel: KernelOp
-    store: ReducedStoreOp
+    store: ReducedStoreOp | GatheredStoreOp
     memory: ir.Value
     whole: bool
+    first: ir.Value | None = None
 
     @staticmethod
     def of(kernel: KernelOp, store: ReducedStoreOp) -> Partials:
+        """In its shared memory."""
         memory = defining_op(store.partials).memory
         return Partials(kernel, store, memory, lies_inside(kernel, store, "i"))
+
+    @staticmethod
+    def of_part(kernel: KernelOp, store: GatheredStoreOp) -> Partials:
+        """In the rows of its part."""
+        part = sm.SpecialRegisterOp.of(register="ctaid.z").value
+        whole = lies_inside(kernel, store, "i")
+        return Partials(kernel, store, store.partials, whole, part * store.acc.type.shape[0])
 
     def row_of_c(self, row: ir.Value) -> ir.Value:
         """The row of C that a row of the tile is."""
@@ -66,6 +89,7 @@ class Partials:
         width = min(neighbours, UNIT_COLUMNS)
         (count,) = ir.VectorType(values.type).shape
         with when(self.inside(row)):
+            row = row if self.first is None else self.first + row
             for first, behind in runs(count, neighbours, every, width):
                 part = {"first": first, "behind": behind, "width": width}
                 numbers = {name: attribute_of(each) for name, each in part.items()}
@@ -76,14 +100,37 @@ def expand_reduced_store(kernel: KernelOp, store: ReducedStoreOp, target: Target
     """Write out one store."""
     with ir.InsertionPoint(store), store.location:
         partials = Partials.of(kernel, store)
-        if target.has_tensor_memory:
-            _write_columns(partials)
-        else:
-            _write_pairs(partials, target)
+        _write(partials, target)
         ConvergeOp()
         sm.ClusterBarrierOp.of()
-        _store_sums(partials)
+        split = integers_of(kernel.cluster)[2]
+        rank = sm.SpecialRegisterOp.of(register="cluster_ctaid.z").value
+        read = partial(_read, partials, _place_in_plane(kernel))
+        _store_sums(partials, Share(split, read, split, rank))
     store.operation.erase()
+
+
+def expand_gathered_store(kernel: KernelOp, store: GatheredStoreOp, target: Target) -> None:
+    """Write out one store."""
+    with ir.InsertionPoint(store), store.location:
+        partials, team = Partials.of_part(kernel, store), Team.of(store)
+        _write(partials, target)
+        where = {"memory": store.arrivals, "row": constant(0), "column": constant(0)}
+        word = PartialOp(**where, pointer=ir.Type.parse(GLOBAL_POINTER)).pointer
+        team.meet()
+        last = sm.CountArrivalOp.of(word, team.leader, parts=store.parts).last
+        ConvergeOp()
+        with when(team.any(last)):
+            _store_sums(partials, Share(store.parts, partial(_read_parts, partials)))
+    store.operation.erase()
+
+
+def _write(partials: Partials, target: Target) -> None:
+    """This CTA's sums, where others find them."""
+    if target.has_tensor_memory:
+        _write_columns(partials)
+    else:
+        _write_pairs(partials, target)
 
 
 def _write_columns(partials: Partials) -> None:
@@ -122,20 +169,32 @@ class Unit:
         return self.row if self.valid is None else arith.select(self.valid, self.row, constant(0))
 
 
-def _store_sums(partials: Partials) -> None:
+@dataclass(frozen=True)
+class Share:
+    """What a CTA adds up: of `parts` sums, which `read` gives, each `every`-th row from its
+    `rank`."""
+
+    parts: int
+    read: Callable[[Unit], list[ir.Value]]
+    every: int = 1
+    rank: ir.Value | None = None
+
+    def row(self, number: ir.Value) -> ir.Value:
+        """The row of the tile that its `number`-th is."""
+        return number if self.rank is None else number * self.every + self.rank
+
+
+def _store_sums(partials: Partials, share: Share) -> None:
     """This CTA's rows, a unit a thread at a time."""
     (m, n), team = tile_of_c(partials.store), Team.of(partials.store)
     threads = team.threads
-    split = integers_of(partials.kernel.cluster)[2]
-    count = -(-m // split) * (n // UNIT_COLUMNS)
-    batch = max(1, min(-(-count // threads), LOADS_MAX // split))
-    rank = sm.SpecialRegisterOp.of(register="cluster_ctaid.z").value
-    place = _place_in_plane(partials.kernel)
+    count = -(-m // share.every) * (n // UNIT_COLUMNS)
+    batch = max(1, min(-(-count // threads), LOADS_MAX // share.parts))
     whole = count % (batch * threads) == 0
     with loop(team.thread, count, batch * threads) as first:
         numbers = [first + index * threads for index in range(batch)]
-        units = [_unit_at(partials, number, rank, None if whole else count) for number in numbers]
-        values = [_read_products(partials, unit, place) for unit in units]
+        units = [_unit_at(partials, number, share, None if whole else count) for number in numbers]
+        values = [_read_products(partials, unit, share) for unit in units]
         for unit, parts in zip(units, values, strict=True):
             _store_sum(partials, unit, parts)
 
@@ -158,23 +217,23 @@ def _ranks(kernel: KernelOp, place: ir.Value | None) -> list[ir.Value]:
     return [constant(each) if place is None else place + each for each in behind]
 
 
-def _unit_at(partials: Partials, number: ir.Value, rank: ir.Value, count: int | None) -> Unit:
+def _unit_at(partials: Partials, number: ir.Value, share: Share, count: int | None) -> Unit:
     """Unit `number` of this CTA; at and past `count`, where one is given, there is none."""
-    (m, n), split = tile_of_c(partials.store), integers_of(partials.kernel.cluster)[2]
+    m, n = tile_of_c(partials.store)
     in_row = n // UNIT_COLUMNS
-    row = number // in_row * split + rank
-    valid = both(None if m % split == 0 else less(row, m), partials.inside(row))
+    row = share.row(number // in_row)
+    valid = both(None if m % share.every == 0 else less(row, m), partials.inside(row))
     valid = both(valid, None if count is None else less(number, count))
     return Unit(row, number % in_row * UNIT_COLUMNS, valid)
 
 
-def _read_products(partials: Partials, unit: Unit, place: ir.Value | None) -> list[list[ir.Value]]:
+def _read_products(partials: Partials, unit: Unit, share: Share) -> list[list[ir.Value]]:
     """The unit of each product's sums, of every CTA in the order of ranks."""
     columns = starts_of(partials.store, unit.column)
-    return [_read(partials, replace(unit, column=column), place) for column in columns]
+    return [share.read(replace(unit, column=column)) for column in columns]
 
 
-def _read(partials: Partials, unit: Unit, place: ir.Value | None) -> list[ir.Value]:
+def _read(partials: Partials, place: ir.Value | None, unit: Unit) -> list[ir.Value]:
     """The unit of every CTA, in the order of ranks."""
     pointer, remote = (ir.Type.parse(text) for text in (SHARED_POINTER, CLUSTER_POINTER))
     type_ = ir.VectorType.get([UNIT_COLUMNS], partials.store.acc.type.element)
@@ -184,6 +243,18 @@ def _read(partials: Partials, unit: Unit, place: ir.Value | None) -> list[ir.Val
         llvm.load(type_, sm.MapaOp.of(own, rank, remote=remote).remote, alignment=UNIT_BYTES)
         for rank in _ranks(partials.kernel, place)
     ]
+
+
+def _read_parts(partials: Partials, unit: Unit) -> list[ir.Value]:
+    """The unit of every part, in their order."""
+    store: Any = partials.store
+    pointer, rows = ir.Type.parse(GLOBAL_POINTER), store.acc.type.shape[0]
+    type_ = ir.VectorType.get([UNIT_COLUMNS], store.acc.type.element)
+    places = [
+        PartialOp(memory=partials.memory, row=row, column=unit.column, pointer=pointer).pointer
+        for row in (unit.row_to_read + part * rows for part in range(store.parts))
+    ]
+    return [llvm.load(type_, place, alignment=UNIT_BYTES) for place in places]
 
 
 def _store_sum(partials: Partials, unit: Unit, values: list[list[ir.Value]]) -> None:

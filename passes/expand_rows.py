@@ -26,6 +26,7 @@ from ..dialects.target import WARP, Target
 from ..dialects.tile import (
     STORES,
     AwaitMmaOp,
+    GatheredStoreOp,
     KernelOp,
     ReducedStoreOp,
     StagedStoreOp,
@@ -76,7 +77,7 @@ class Columns:
     apart: list[int]
 
     @staticmethod
-    def of(kernel: KernelOp, store: StoreOp | ReducedStoreOp | StoreQuantizedOp) -> Columns:
+    def of(kernel: KernelOp, store: Any) -> Columns:
         """Wait for the sums of a store; where this thread stands in each MMA's."""
         sums = awaited(store)
         by_product = isinstance(store, StoreOp | StoreGroupsOp | StoreQuantizedOp)
@@ -208,7 +209,7 @@ def held_rows(
 
 
 def write_row(
-    store: StoreOp | ReducedStoreOp,
+    store: StoreOp | ReducedStoreOp | GatheredStoreOp,
     values: ir.Value,
     row: ir.Value,
     column: ir.Value,
@@ -257,7 +258,7 @@ def vector_width(view: ir.Value[ir.MemRefType], neighbours: int) -> int:
     return width
 
 
-def hand_back(store: StoreOp | StagedStoreOp | StoreGroupsOp | StoreQuantizedOp) -> None:
+def hand_back(store: Any) -> None:
     """Before the next tile's MMAs overwrite an accumulator that no pipe guards, all meet."""
     guarded = isinstance(defining_op(store.acc), TileOp)
     kernel = store.operation.parent.opview

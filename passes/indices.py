@@ -109,7 +109,7 @@ def _values(kernel: KernelOp, value: ir.Value) -> range | None:
         if isinstance(op, CtaTileOp | PlaceOp):
             extents = kernel.grid if isinstance(op, CtaTileOp) else op.tiles
             return range(integers_of(extents)[ir.OpResult(value).result_number])
-        return range(2 if isinstance(op, PairRankOp) else integers_of(kernel.cluster)[2])
+        return range(2 if isinstance(op, PairRankOp) else integers_of(kernel.grid)[2])
     loop: Any = value.owner.owner.opview
     number = ir.BlockArgument(value).arg_number
     if isinstance(loop, scf.ForOp):

@@ -92,6 +92,8 @@ class Persistence:
             raise refused(kernel, "persistence: the program loops over tiles already; run it once")
         if integers_of(kernel.cluster)[2] > 1:
             raise refused(kernel, "persistence: the CTAs of a cluster share a tile; drop split-k")
+        if integers_of(kernel.grid)[2] > 1:
+            raise refused(kernel, "persistence: the CTAs along z share a tile; drop split-k")
         if said_order(kernel) is not None:
             raise refused(
                 kernel, "persistence: CTAs have an order already; leave out that of tiling"

@@ -1,4 +1,4 @@
-"""Splits the K steps of a tile over a cluster, which adds up its accumulators in order.
+"""Splits the K steps of a tile over CTAs, which add up their accumulators in order.
 
     grid = [M, N, 1]                        grid = [M, N, S], cluster = [1, 1, S]
                                             %part = split_rank * P               P = ⌈K/S⌉
@@ -9,8 +9,16 @@
     store %acc, %c[%i, %j] {epilogue}       reduced_store %acc, %partials, %c[%i, %j] {epilogue}
 
 This is for shapes with fewer tiles than multiprocessors and a long K. Every part has the same
-number of steps; steps past the end of K load zeros. There is no workspace and there are no atomics:
-one thread sums an element in the order of ranks, so that the sum is the same in every run.
+number of steps; steps past the end of K load zeros. One thread sums an element in the order of
+ranks, so that the sum is the same in every run. Within a cluster there is no workspace and there
+are no atomics. Over the grid, clusters are left for operands, and parts may be many and start at
+different times:
+
+                                            grid = [M, N, S], cluster = [1, 1, 1]
+                                            %partials = workspace; %arrivals = workspace {zero}
+    store %acc, %c[%i, %j] {epilogue}  →    gathered_store %acc, %partials, %arrivals, %c[%i, %j]
+
+The CTA that comes last at a tile adds up all its parts; nobody waits for another.
 """
 
 from __future__ import annotations
@@ -22,6 +30,7 @@ from ..dialects import legality
 from ..dialects.layout import TileLayout, widest_swizzle
 from ..dialects.mlir import arith, ir, scf
 from ..dialects.pipe import CreateOp, RingType, RoleOp
+from ..dialects.sm_types import GLOBAL
 from ..dialects.target import Target
 from ..dialects.tile import (
     MMAS,
@@ -37,11 +46,12 @@ from ..dialects.tile import (
 from ..dialects.tile_blockwise import BlockwiseMmaOp
 from ..dialects.tile_groups import GroupDepthOp
 from ..dialects.tile_outputs import StoreGroupsOp
+from ..dialects.tile_parts import ANY, ZERO, GatheredStoreOp, WorkspaceOp
 from ..dialects.tile_quantized import StoreQuantizedOp
 from ..dialects.tile_scales import SCALED_MMAS
 from ..dialects.tile_types import AccumulatorType, SmemType, integers, integers_of
 from ..dialects.verify import products_of
-from .base import PassLog, option, refused, require, target_of, the_kernel, walk
+from .base import PassLog, one_of, option, refused, require, target_of, the_kernel, walk
 from .batches import view_of_map
 from .clone import constant_of, index_constant, iterations_of
 from .groups import group_of
@@ -49,17 +59,23 @@ from .indices import linear_form
 from .persistence import parse_positive
 from .rings import used_shared_bytes
 
+CLUSTER, GRID = "cluster", "grid"
+
 
 @dataclass(frozen=True)
 class SplitK:
-    """One CTA a tile → a cluster of `parts` CTAs, each with its share of the K steps.
+    """One CTA a tile → `parts` CTAs, each with its share of the K steps.
 
     The pass takes a program of lone CTAs with direct stores, before `pipelining`. With `parts` 1
-    the program stays as it is. The default pipeline leaves this pass out.
+    the program stays as it is. The default pipeline leaves this pass out. `over` says whose the
+    parts are: a cluster's, whose CTAs exchange their sums through distributed shared memory, or the
+    grid's, which write them to a workspace in global memory. The runtime gives the workspace; a
+    word of it counts the parts that have come to a tile, and is left at 0.
     """
 
     name: ClassVar[str] = "split-k"
     parts: int = option(2, parse_positive, "a number of CTAs that share a tile")
+    over: str = option(CLUSTER, one_of(CLUSTER, GRID), "cluster or grid")
 
     def __call__(self, module: ir.Module, log: PassLog) -> None:
         kernel = the_kernel(module, self.name)
@@ -77,15 +93,17 @@ class SplitK:
         each = self._steps_each(kernel, loop, log)
         self._spread(kernel)
         _take_part(kernel, loop, each)
-        _reduce(kernel, store)
-        log.did(f"{self.parts} parts of {each} K steps")
+        (_gather if self.over == GRID else _reduce)(kernel, store, self.parts)
+        log.did(f"{self.parts} parts of {each} K steps{' over the grid' * (self.over == GRID)}")
 
     def _check_size(self, kernel: KernelOp, store: StoreOp, target: Target) -> None:
-        broken = legality.cluster_size(target, (1, 1), self.parts)
-        cure = "take fewer parts" if target.cluster_max > 1 else "leave it out"
-        require(kernel, broken, cure, "split-k: ")
         if products_of(store) > 1:
             require(kernel, legality.dual_split(target), "drop it", "split-k: ")
+        if self.over == GRID:
+            return
+        broken = legality.cluster_size(target, (1, 1), self.parts)
+        cure = "take fewer parts" if target.cluster_max > 1 else "take over=grid"
+        require(kernel, broken, cure, "split-k: ")
         needed = _partials(store.acc.type).layout.slot_bytes
         free = target.shared_bytes - used_shared_bytes(kernel)
         if needed > free:
@@ -100,6 +118,9 @@ class SplitK:
         steps = len(iterations_of(loop) or ())
         each = -(-steps // self.parts)
         used = -(-steps // each)
+        if used < self.parts and self.over == GRID:
+            rule = f"split-k: each part over the grid must have K steps, got {steps}"
+            raise refused(kernel, f"{rule} in {self.parts} parts; take {used}")
         if used < self.parts:
             log.remark(
                 kernel,
@@ -111,13 +132,14 @@ class SplitK:
     def _spread(self, kernel: KernelOp) -> None:
         grid = integers_of(kernel.grid)
         kernel.operation.attributes["grid"] = integers([*grid[:2], self.parts])
-        kernel.operation.attributes["cluster"] = integers([1, 1, self.parts])
+        together = 1 if self.over == GRID else self.parts
+        kernel.operation.attributes["cluster"] = integers([1, 1, together])
 
 
 def _check_place(kernel: KernelOp) -> tuple[scf.ForOp, StoreOp]:
     """The loop over K and the store; refuses a program that later passes have changed."""
-    cluster = integers_of(kernel.cluster)
-    if cluster[2] > 1:
+    cluster, grid = integers_of(kernel.cluster), integers_of(kernel.grid)
+    if cluster[2] > 1 or grid[2] > 1:
         raise refused(kernel, "split-k: K is split already; run it once")
     if cluster != [1, 1, 1]:
         raise refused(kernel, "split-k: CTAs of a cluster load together; drop clustering")
@@ -213,7 +235,27 @@ def _partials(acc: AccumulatorType) -> SmemType:
     return SmemType.of(layout, acc.element)
 
 
-def _reduce(kernel: KernelOp, store: StoreOp) -> None:
+def _gather(kernel: KernelOp, store: StoreOp, parts: int) -> None:
+    """Store the sum of the grid's parts, in the CTA that comes last."""
+    m, n = store.acc.type.shape
+    place = walk(kernel, CtaTileOp)[0]
+    with ir.InsertionPoint.after(place.operation), store.location:
+        partials = _workspace([parts * m, n], store.acc.type.element, ANY)
+        arrivals = _workspace([1, 1], ir.IntegerType.get_signless(32), ZERO)
+    with ir.InsertionPoint(store), store.location:
+        where = {"partials": partials, "arrivals": arrivals}
+        new = GatheredStoreOp(acc=store.acc, **where, view=store.view, i=store.i, j=store.j)
+    store.epilogue.blocks[0].append_to(new.epilogue)
+    store.operation.erase()
+
+
+def _workspace(shape: list[int], element: ir.Type, start: str) -> ir.Value:
+    space = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), GLOBAL)
+    memory = ir.MemRefType.get(shape, element, memory_space=space)
+    return WorkspaceOp(start=ir.StringAttr.get(start), memory=memory).memory
+
+
+def _reduce(kernel: KernelOp, store: StoreOp, _: int) -> None:
     """Store the sum of the cluster's accumulators instead of this one."""
     top = ir.InsertionPoint.at_block_begin(kernel.body.blocks[0])
     with top, store.location:

@@ -44,6 +44,10 @@ class Team:
             return Team(owner.barrier.value, 32 * owner.warps.value, *numbers)
         return Team(0, owner.threads.value, *numbers)
 
+    def any(self, flag: ir.Value) -> ir.Value:
+        """All of them wait for each other, and learn whether a flag holds in one of them."""
+        return sm.AnyBarrierOp.of(flag, id=self.barrier, threads=self.threads).holds
+
     def meet(self) -> None:
         """All of them wait for each other."""
         sm.NamedBarrierOp.of(id=self.barrier, threads=self.threads)

@@ -45,6 +45,7 @@ from ..dialects.tile import (
     TmaMulticastOp,
 )
 from ..dialects.tile_ahead import LoadAheadOp
+from ..dialects.tile_parts import WorkspaceOp
 from ..dialects.tile_scales import ALL_MMAS
 from ..dialects.tile_types import AccumulatorType
 from .base import defining_op, refused, target_of, walk
@@ -59,6 +60,7 @@ FREE = (
     AccumulatorOp,
     PairRankOp,
     SplitRankOp,
+    WorkspaceOp,
     TeamOp,
     *get_args(MEMORY_OPS),
 )

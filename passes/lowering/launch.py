@@ -18,6 +18,7 @@ from ...dialects.tile import (
 from ...dialects.tile_blockwise import BlockwiseMmaOp
 from ...dialects.tile_groups import GroupDepthOp, GroupOp
 from ...dialects.tile_outputs import WriteGroupOp
+from ...dialects.tile_parts import WorkspaceOp, workspace_bytes
 from ...dialects.tile_pieces import ApplyEpilogueOp
 from ...dialects.tile_place import PlaceOp
 from ...dialects.tile_quantized import QuantizeValuesOp, WriteCodesOp, WriteScalesOp
@@ -73,12 +74,13 @@ def describe_launch(kernel: KernelOp, mma: str) -> dict[str, Any]:
         "cluster": integers_of(kernel.cluster),
         "block": [kernel.threads.value, 1, 1],
         "dynamic_shared_bytes": shared.bytes.value,
-        "workspace_bytes": 0,
+        **_workspace_bytes(kernel),
         "schedule": _schedule(kernel, memory),
         "tensors": _tensors(kernel, mma),
         "source": _source(kernel),
         "parameters": [
             *_parameters(kernel),
+            *_workspaces(kernel),
             *([SIZE_PARAMETER] if has_dynamic_rows(kernel) else []),
         ],
         **_epilogues(kernel),
@@ -86,6 +88,28 @@ def describe_launch(kernel: KernelOp, mma: str) -> dict[str, Any]:
         **_blockwise(kernel),
         "names": describe_names(kernel),
     }
+
+
+def _workspaces(kernel: KernelOp) -> list[dict[str, Any]]:
+    """Memory for each tile of the grid besides the tensors."""
+    return [
+        {"kind": "workspace", "tile_bytes": workspace_bytes(op), "start": op.start.value}
+        for op in walk(kernel, WorkspaceOp)
+    ]
+
+
+def _workspace_bytes(kernel: KernelOp) -> dict[str, Any]:
+    """Of all tiles; of a dynamic M those of one tile."""
+    grid = integers_of(kernel.grid)
+    tiles = 1 if has_dynamic_rows(kernel) else grid[0] * grid[1]
+    return {"workspace_bytes": tiles * sum(each["tile_bytes"] for each in _workspaces(kernel))}
+
+
+def _split(kernel: KernelOp) -> dict[str, Any]:
+    """How many CTAs share a tile, and whether they are of a cluster or of the grid."""
+    parts = integers_of(kernel.grid)[2]
+    over = {"split_k_over": "grid"} if parts > integers_of(kernel.cluster)[2] else {}
+    return {"split_k": parts, **over}
 
 
 def policy_of(kernel: KernelOp) -> str:
@@ -126,7 +150,7 @@ def _schedule(kernel: KernelOp, memory: list[Any]) -> dict[str, Any]:
         "stages": max(stages, default=0),
         "cluster": [cluster.m, cluster.n],
         "pair": cluster.pair,
-        "split_k": cluster.split,
+        **_split(kernel),
         "swizzle": swizzles,
         "tmem_columns": sum(columns),
     }

@@ -7,6 +7,8 @@ from ...dialects.mlir import arith, ir, llvm, nvvm, scf
 from .. import build
 
 ALL_LANES = -1
+DEVICE = "device"  # LLVM's name of the scope .gpu
+ANY_BARRIER = "llvm.nvvm.barrier.cta.red.or.aligned.count"
 FENCES = {
     "tcgen05_before": nvvm.Tcgen05FenceKind.BEFORE_THREAD_SYNC,
     "tcgen05_after": nvvm.Tcgen05FenceKind.AFTER_THREAD_SYNC,
@@ -15,6 +17,7 @@ SPECIAL_REGISTERS = {
     "tid.x": nvvm.read_ptx_sreg_tid_x,
     "ctaid.x": nvvm.read_ptx_sreg_ctaid_x,
     "ctaid.y": nvvm.read_ptx_sreg_ctaid_y,
+    "ctaid.z": nvvm.read_ptx_sreg_ctaid_z,
     "clusterid.x": nvvm.read_ptx_sreg_clusterid_x,
     "cluster_ctaid.x": nvvm.read_ptx_sreg_cluster_ctaid_x,
     "cluster_ctaid.y": nvvm.read_ptx_sreg_cluster_ctaid_y,
@@ -77,6 +80,33 @@ def named_barrier(op: sm.NamedBarrierOp) -> None:
     nvvm.barrier(barrier_id=build.constant(op.id.value), number_of_threads=threads)
 
 
+def any_barrier(op: sm.AnyBarrierOp) -> ir.Value:
+    """bar.red.or.pred."""
+    where = [build.constant(op.id.value), build.constant(op.threads.value)]
+    return llvm.call_intrinsic(build.i1(), ANY_BARRIER, [*where, op.flag], [], [])
+
+
+def count_arrival(op: sm.CountArrivalOp) -> ir.Value:
+    """atom.inc, which goes back to 0 by itself, between two fences."""
+    branch = scf.IfOp(op.counts, [build.i1()], has_else=True)
+    last, other = op.parts.value - 1, branch.else_block
+    assert other is not None
+    with ir.InsertionPoint(branch.then_block):
+        llvm.fence(llvm.AtomicOrdering.acq_rel, syncscope=DEVICE)
+        before = llvm.atomicrmw(
+            llvm.AtomicBinOp.uinc_wrap,
+            op.word,
+            build.constant(last),
+            llvm.AtomicOrdering.monotonic,
+            syncscope=DEVICE,
+        )
+        llvm.fence(llvm.AtomicOrdering.acq_rel, syncscope=DEVICE)
+        scf.YieldOp([build.equal(before, last)])
+    with ir.InsertionPoint(other):
+        scf.YieldOp([build.constant(0, build.i1())])
+    return branch.results[0]
+
+
 def cta_barrier(_: sm.CtaBarrierOp) -> None:
     nvvm.barrier()
 
@@ -126,6 +156,8 @@ PATTERNS = {
     sm.FenceOp: fence,
     sm.ConvergeOp: converge,
     sm.NamedBarrierOp: named_barrier,
+    sm.AnyBarrierOp: any_barrier,
+    sm.CountArrivalOp: count_arrival,
     sm.CtaBarrierOp: cta_barrier,
     sm.ClusterBarrierOp: cluster_barrier,
     sm.AwaitGridsOp: await_grids,

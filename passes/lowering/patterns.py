@@ -35,6 +35,7 @@ from ...dialects.tile_groups import (
 )
 from ...dialects.tile_loads import CopyTogetherOp
 from ...dialects.tile_outputs import WriteGroupOp
+from ...dialects.tile_parts import WorkspaceOp
 from ...dialects.tile_pieces import ReadFragmentOp
 from ...dialects.tile_place import CountedPlaceOp, PlaceOp, TileCountOp
 from ...dialects.tile_quantized import QuantizeValuesOp, WriteCodesOp, WriteScalesOp
@@ -155,6 +156,8 @@ INSTRUCTIONS = {
     sm.LaunchDependentsOp,
     sm.MapaOp,
     sm.NamedBarrierOp,
+    sm.AnyBarrierOp,
+    sm.CountArrivalOp,
     sm.QueryCancelOp,
     sm.SharedAddressOp,
     sm.ShuffleOp,
@@ -175,6 +178,7 @@ def _lower_handle(_: Scope, __: ir.OpView) -> None:
 
 HANDLES = (
     TensorMapOp,
+    WorkspaceOp,
     AccumulatorOp,
     sm.LeaderBarrierOp,
     sm.SlotOp,

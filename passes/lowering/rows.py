@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
+from ...dialects.legality import PARTIAL_BYTES
 from ...dialects.mlir import ir, llvm
 from ...dialects.tile_quantized import QuantizeValuesOp
 from ...dialects.tile_threads import (
@@ -23,6 +24,7 @@ from ...dialects.tile_threads import (
     ThreadRowOp,
     WritePartialOp,
     WriteRowOp,
+    is_global,
     partials_layout,
 )
 from ...dialects.tile_types import AccumulatorType, element_bytes, integers_of
@@ -40,7 +42,7 @@ from .groups import row_of_whole
 from .operands import UNIT_BYTES, unit_offset
 from .register_accumulator import parts, pinned, struct_of_type
 from .scalar_ops import apply_epilogue
-from .scope import CAST, Scope, lowered_as, lowered_parts, sums_at
+from .scope import CAST, Scope, lowered, lowered_as, lowered_parts, sums_at
 
 UNIT_COLUMNS = UNIT_BYTES // 4
 
@@ -142,7 +144,7 @@ def lower_apply_to_row(_: Scope, op: ApplyToRowOp) -> ir.Value:
 def lower_write_partial(_: Scope, op: WritePartialOp) -> None:
     """One store."""
     (values,) = parts_of(op, 1)
-    alignment = op.width.value * partials_layout(op.memory).element_bytes
+    alignment = op.width.value * PARTIAL_BYTES
     to = _partial(op.memory, op.row, op.column + op.behind.value)
     llvm.store(values, to, alignment=alignment)
 
@@ -152,7 +154,11 @@ def lower_partial(_: Scope, op: PartialOp) -> ir.Value:
 
 
 def _partial(memory: ir.Value, row: ir.Value, column: ir.Value) -> ir.Value:
-    """This CTA's sum at a place of the tile."""
+    """The sum at a place of the tile in this CTA's memory, or of rows in global memory."""
+    if is_global(memory):
+        rows = ir.MemRefType(memory.type)
+        offset = build.widen(row) * rows.shape[1] + build.widen(column)
+        return build.element_pointer(lowered(memory), rows.element_type, offset)
     layout, (start,) = partials_layout(memory), integers_of(defining_op(memory).offsets)
     unit = unit_offset(layout, row, column // UNIT_COLUMNS)
     within = column % UNIT_COLUMNS * layout.element_bytes

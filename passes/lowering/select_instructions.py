@@ -16,9 +16,10 @@ from ...dialects.epilogue import FAST
 from ...dialects.mlir import ir
 from ...dialects.target import Target
 from ...dialects.tile import KernelOp
+from ...dialects.tile_parts import WorkspaceOp
 from ...dialects.tile_types import integers_of
 from .. import build
-from ..base import PassLog, require, target_of, the_kernel
+from ..base import PassLog, require, target_of, the_kernel, walk
 from ..dynamic_rows import has_dynamic_rows
 from ..plan import Parameter, cluster_of, parameters_of
 from ..team import team_op
@@ -27,6 +28,7 @@ from .fast_functions import FastFunctions
 from .launch import all_stores, launch_attribute, policy_of
 from .program import convert_kernel
 from .scope import Scope, lowered_as
+from .tiles import lower_workspace
 
 
 @dataclass(frozen=True)
@@ -58,7 +60,7 @@ def _check_grid(kernel: KernelOp, target: Target) -> None:
 def _convert(kernel: KernelOp, target: Target, parameters: list[Parameter]) -> None:
     """Convert the program where it stands, then make it that of a `sm.kernel`.
 
-    A dynamic number of rows is the last parameter.
+    Workspaces come behind the tensors. A dynamic number of rows is the last parameter.
     """
     policy = policy_of(kernel)
     with ir.InsertionPoint(kernel), kernel.location:
@@ -73,12 +75,16 @@ def _convert(kernel: KernelOp, target: Target, parameters: list[Parameter]) -> N
             FastFunctions(store.epilogue.blocks[0]).rewrite()
     entry = kernel.body.blocks[0]
     views, ops, dynamic = len(entry.arguments), program(entry), has_dynamic_rows(kernel)
+    scope = Scope(kernel, target, cluster_of(kernel))
     with ir.InsertionPoint.after(team_op(kernel)), kernel.location:
         for parameter in parameters:
             _lower_parameter(entry, parameter)
+        for workspace in walk(kernel, WorkspaceOp):
+            pointer = entry.add_argument(build.pointer(build.GLOBAL), ir.Location.unknown())
+            workspace.memory.replace_all_uses_with(lower_workspace(scope, workspace, pointer))
         if dynamic:  # the rows of C, behind the pointers
             entry.add_argument(build.i32(), ir.Location.unknown())
-    convert_kernel(Scope(kernel, target, cluster_of(kernel)), ops)
+    convert_kernel(scope, ops)
     for _ in range(views):
         entry.erase_argument(0)
     entry.append_to(made.body)

@@ -9,6 +9,7 @@ from ...dialects.hilbert import hilbert_curve
 from ...dialects.mlir import arith, ir, llvm, memref
 from ...dialects.tile import CtaTileOp, PairRankOp, SplitRankOp
 from ...dialects.tile_batches import BatchOp, MatrixOp
+from ...dialects.tile_parts import WorkspaceOp
 from ...dialects.tile_place import CountedPlaceOp, PlaceOp, TileCountOp
 from ...dialects.tile_types import DYNAMIC, TensorMapType, integers_of, is_padded
 from .. import build
@@ -55,9 +56,19 @@ def lower_pair_rank(scope: Scope, _: PairRankOp) -> ir.Value:
     return build.as_index(build.as_value(scope.place.x % 2))
 
 
-def lower_split_rank(_: Scope, __: SplitRankOp) -> ir.Value:
-    """The CTAs of a tile are a cluster along z."""
-    return build.as_index(build.special("cluster_ctaid.z"))
+def lower_split_rank(scope: Scope, _: SplitRankOp) -> ir.Value:
+    """The CTAs of a tile are those along z of a cluster, or else of the grid."""
+    register = "cluster_ctaid.z" if scope.cluster.split > 1 else "ctaid.z"
+    return build.as_index(build.special(register))
+
+
+def lower_workspace(scope: Scope, op: WorkspaceOp, pointer: ir.Value) -> ir.Value:
+    """Those of the places of the grid, along y first, lie one after the other."""
+    place = build.special("ctaid.x") * integers_of(scope.kernel.grid)[1] + build.special("ctaid.y")
+    rows, columns = op.memory.type.shape
+    offset = build.widen(place) * (rows * columns)
+    moved = build.element_pointer(pointer, op.memory.type.element_type, offset)
+    return lowered_as(moved, op.memory.type)
 
 
 def lower_place(scope: Scope, op: PlaceOp) -> list[ir.Value]:

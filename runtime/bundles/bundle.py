@@ -19,8 +19,8 @@ from .manifest import (
     FORMAT,
     MANIFEST_NAME,
     PTX_NAME,
-    SCHEMA,
     BundleError,
+    schema_of,
     validate,
 )
 from .sizes import is_dynamic, manifest_for, most_rows
@@ -28,7 +28,7 @@ from .sizes import is_dynamic, manifest_for, most_rows
 
 @dataclass(frozen=True)
 class Bundle:
-    """One compiled kernel. `manifest` obeys schema 2 (docs/bundle.md), `path` is where it lies."""
+    """One compiled kernel. `manifest` is as docs/bundle.md says, `path` is where it lies."""
 
     manifest: Mapping[str, Any]
     ptx: str = field(repr=False)
@@ -52,7 +52,7 @@ class Bundle:
 def seal(manifest: Mapping[str, Any], ptx: str, cubin: bytes) -> dict[str, Any]:
     """The manifest with format, schema and the hashes of `ptx`, `cubin` and itself, validated."""
     hashes = {PTX_NAME: sha256(ptx.encode()), CUBIN_NAME: sha256(cubin)}
-    sealed = {**manifest, "format": FORMAT, "schema": SCHEMA, "hashes": hashes}
+    sealed = {**manifest, "format": FORMAT, "schema": schema_of(manifest), "hashes": hashes}
     hashes[MANIFEST_NAME] = manifest_hash(sealed)
     return validate(sealed)
 

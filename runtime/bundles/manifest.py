@@ -1,4 +1,4 @@
-"""What `manifest.json` of a bundle must say (schema 2); docs/bundle.md explains each field."""
+"""What `manifest.json` of a bundle must say (schema 2 or 3); docs/bundle.md explains each field."""
 
 from __future__ import annotations
 
@@ -20,12 +20,15 @@ from ..errors import DeviceError, LaunchError
 from ..group_sizes import OFFSETS
 from ..math_policies import POLICIES
 from .manifest_rules import (
+    ADDRESSES_BYTES,
     launch_contradictions,
     map_contradictions,
     memory_contradictions,
     name_contradictions,
     operation_contradictions,
     pointer_contradictions,
+    workspace_contradictions,
+    workspaces,
 )
 from .schema import (
     Anything,
@@ -43,7 +46,9 @@ from .sizes import SIZE as DYNAMIC
 from .sizes import is_dynamic, manifest_for, most_rows
 
 FORMAT = "tilewright-bundle"
-SCHEMA = 2
+SCHEMA, SCHEMA_OF_WORKSPACES = 2, 3
+"""Of a kernel that needs no memory besides its tensors, and of one that does."""
+SCHEMAS = (SCHEMA, SCHEMA_OF_WORKSPACES)
 MANIFEST_NAME = "manifest.json"
 PTX_NAME = "kernel.ptx"
 CUBIN_NAME = "kernel.cubin"
@@ -90,6 +95,13 @@ POINTER = Record({"tensor": Text(), "alignment_bytes": SIZE})
 SIZE_PARAMETER = Record({"size": OneOf((DYNAMIC,))}, optional={"value": SIZE})
 OF_MATRIX = (["m", "n"], ["m"], ["n"], [])
 AXES = OneOf(tuple([*stack, *axes] for stack in ([], ["b"]) for axes in OF_MATRIX))
+WORKSPACE = Record({"tile_bytes": Integer(4, 2**32), "start": OneOf(("any", "zero"))})
+PARAMETERS = {
+    "tensor_map": TENSOR_MAP,
+    "pointer": POINTER,
+    "size": SIZE_PARAMETER,
+    "workspace": WORKSPACE,
+}
 EPILOGUE = Record(
     {
         "arguments": ListOf(
@@ -138,10 +150,10 @@ MANIFEST = Record(
         "cluster": TRIPLE,
         "block": TRIPLE,
         "dynamic_shared_bytes": Integer(0),
-        "workspace_bytes": OneOf((0,)),
+        "workspace_bytes": Integer(0, ADDRESSES_BYTES),
         "tensors": ListOf(TENSOR, 3, 64),
         "parameters": ListOf(
-            Tagged("kind", {"tensor_map": TENSOR_MAP, "pointer": POINTER, "size": SIZE_PARAMETER}),
+            Tagged("kind", PARAMETERS),
             1,
             128,
         ),
@@ -167,8 +179,8 @@ class BundleError(DeviceError):
 
 
 def validate(manifest: Any, where: str = "manifest") -> dict[str, Any]:
-    """Return the manifest if it obeys schema 2; raises BundleError with the first broken rule."""
-    head = Record({"format": OneOf((FORMAT,)), "schema": OneOf((SCHEMA,))})
+    """Return the manifest if it obeys its schema; raises BundleError with the first broken rule."""
+    head = Record({"format": OneOf((FORMAT,)), "schema": OneOf(SCHEMAS)})
     broken = head.check(manifest, where) or MANIFEST.check(manifest, where)
     if not broken:
         broken = next(_all_contradictions(manifest, where), None)
@@ -256,9 +268,16 @@ def in_order(manifest: Mapping[str, Any], values: Mapping[str, Any]) -> tuple[An
     return tuple(values[name] for name in names)
 
 
+def schema_of(manifest: Mapping[str, Any]) -> int:
+    """The schema that a manifest needs."""
+    return SCHEMA_OF_WORKSPACES if workspaces(manifest) else SCHEMA
+
+
 def _all_contradictions(manifest: Mapping[str, Any], where: str) -> Iterator[str]:
     """Those of the manifest; of a dynamic M those for the least, the most and one between."""
     yield from _size_contradictions(manifest, where)
+    if manifest["schema"] != schema_of(manifest):
+        yield f"{where}.schema: must be {schema_of(manifest)}, got {manifest['schema']}"
     if not is_dynamic(manifest):
         yield from _contradictions(manifest, where)
         return
@@ -286,6 +305,7 @@ def _contradictions(manifest: Mapping[str, Any], where: str) -> Iterator[str]:
     yield from _tensor_contradictions(manifest["tensors"], f"{where}.tensors")
     yield from _argument_contradictions(manifest, f"{where}.tensors")
     yield from launch_contradictions(manifest, where)
+    yield from workspace_contradictions(manifest, where)
     tensors = {tensor["name"]: tensor for tensor in manifest["tensors"]}
     for i, parameter in enumerate(manifest["parameters"]):
         yield from _parameter_contradictions(parameter, tensors, f"{where}.parameters[{i}]")
@@ -405,7 +425,7 @@ def _output_contradictions(
 def _parameter_contradictions(
     parameter: Mapping[str, Any], tensors: Mapping[str, Any], where: str
 ) -> Iterator[str]:
-    if parameter["kind"] == "size":
+    if "tensor" not in parameter:
         return
     if parameter["tensor"] not in tensors:
         yield f"{where}.tensor: must be one of {list(tensors)}, got '{parameter['tensor']}'"

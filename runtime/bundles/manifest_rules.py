@@ -68,14 +68,33 @@ def _grid_contradictions(manifest: Mapping[str, Any], where: str) -> Iterator[st
     tiles = [-(-size // extent) for size, extent in zip(sizes[-2:], tile, strict=False)]
     whole = [-(-count // size) * size for count, size in zip(tiles, cluster, strict=False)]
     whole[0] *= prod(sizes[:-2])
+    parts = schedule.get("split_k") if schedule.get("split_k_over") == "grid" else cluster[2]
     of_rows = [t["shape"] for t in manifest["tensors"] if t["name"] == OFFSETS and len(sizes) == 2]
     for offsets in of_rows:
         whole[0] = tiles_of_groups(sizes[0], prod(offsets), tile[0], cluster[0])
-    if scheduler != "static" and grid != [*whole, cluster[2]]:
-        rule = f"must be {[*whole, cluster[2]]}, a CTA for each tile of {tile[:2]}"
+    if scheduler != "static" and grid != [*whole, parts]:
+        rule = f"must be {[*whole, parts]}, a CTA for each tile of {tile[:2]}"
         yield f"{where}: {rule} of an output of {sizes}, got {grid}"
     if scheduler == "static" and (grid[1:] != cluster[1:] or prod(grid) > prod(whole)):
         yield f"{where}: must be one row of clusters for at most {prod(whole)} tiles, got {grid}"
+
+
+def workspaces(manifest: Mapping[str, Any]) -> list[tuple[int, bool]]:
+    """(bytes, whether they must be 0 when it starts) of each workspace of a kernel's launch.
+
+    There is one of so many bytes for each place along x and y of the grid.
+    """
+    told = [each for each in manifest["parameters"] if each["kind"] == "workspace"]
+    tiles = 1 if isinstance(manifest["grid"][0], dict) else prod(manifest["grid"][:2])
+    return [(tiles * each["tile_bytes"], each["start"] == "zero") for each in told]
+
+
+def workspace_contradictions(manifest: Mapping[str, Any], where: str) -> Iterator[str]:
+    """All of them are as large as the manifest says."""
+    needed = sum(size for size, _ in workspaces(manifest))
+    if manifest["workspace_bytes"] != needed:
+        rule = f"must be the {needed} of the parameters"
+        yield f"{where}.workspace_bytes: {rule}, got {manifest['workspace_bytes']}"
 
 
 def _are_sizes(tile: Any) -> bool:

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..element_types import ITEM_BYTES
-from .manifest_rules import ADDRESSES_BYTES
+from .manifest_rules import ADDRESSES_BYTES, workspaces
 
 SIZE = "m"
 REACH = 2**31
@@ -49,7 +49,8 @@ def manifest_for(manifest: Mapping[str, Any], m: int) -> dict[str, Any]:
     grid = [grid_of(manifest["grid"][0], m), *manifest["grid"][1:]]
     tensors = [{**each, "shape": _numbers(each["shape"], m)} for each in manifest["tensors"]]
     parameters = [_parameter(each, m) for each in manifest["parameters"]]
-    return {**manifest, "grid": grid, "tensors": tensors, "parameters": parameters}
+    one = {**manifest, "grid": grid, "tensors": tensors, "parameters": parameters}
+    return one | {"workspace_bytes": sum(size for size, _ in workspaces(one))}
 
 
 def size_of(tensors: Sequence[Mapping[str, Any]], shapes: Sequence[Sequence[int]]) -> int | None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass, field
 from typing import Any
 
 from .architecture import Capability, target_of
 from .driver import Driver
+from .workspaces import Workspaces
 
 
 @dataclass(frozen=True)
@@ -25,6 +27,11 @@ class Gpu:
     context: Any
     driver: Driver
     functions: dict[Any, Any] = field(default_factory=dict, repr=False)
+
+    @functools.cached_property
+    def workspaces(self) -> Workspaces:
+        """Memory that launches take besides their tensors."""
+        return Workspaces(self.driver, self.context, self.index)
 
     def __str__(self) -> str:
         return f"cuda:{self.index} ({self.name})"

@@ -1,6 +1,7 @@
 """A bundle on one GPU. The way to a launch is short: what a call needs is made at the first one.
 
-call      each torch tensor's shape, strides, dtype, GPU and address are compared with the last
+call      each torch tensor's shape, strides, dtype, GPU and address are compared with the last;
+          workspaces of the stream are looked up where the kernel needs some
 new       checked against the manifest; tensor maps and parameters are made, and kept by address
 first     per stream: the launch configuration with its attributes
 call      cuLaunchKernelEx
@@ -10,12 +11,12 @@ from __future__ import annotations
 
 import ctypes
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from ..bundles.bundle import Bundle
-from ..bundles.manifest import CUBIN_NAME
+from ..bundles.manifest import CUBIN_NAME, workspaces
 from ..errors import DeviceError, LaunchError
 from ..operands.tensors import required_alignments
 from .architecture import capability_of, runs_on, target_of, translates
@@ -63,6 +64,7 @@ class CudaProgram:
         self._check_gpu()
         self._function = self._load(bundle)
         self._alignments = required_alignments(self.manifest)
+        self._needs = workspaces(self.manifest)
         self._recognizes = nothing
         self._arguments: dict[tuple[int, ...], Arguments] = {}
         self._raw_stream: Callable[[int], int] | None = None
@@ -78,7 +80,10 @@ class CudaProgram:
             return False
         if stream is None and self._raw_stream:
             stream = self._raw_stream(self._index)
-        arguments = self._arguments.get(tuple([value.data_ptr() for value in values]))
+        pointers = tuple([value.data_ptr() for value in values])
+        if self._needs:
+            pointers += self._workspaces(stream)
+        arguments = self._arguments.get(pointers)
         config = self._configs.get(stream)
         if arguments is None or config is None:
             return False
@@ -127,16 +132,20 @@ class CudaProgram:
         pointers = tuple(pointer_of(*pair, self._index, stream) for pair in pairs)
         if not self._recognizes(*values):
             self._recognizes = recognizer(values)
+        if self._needs:
+            pointers += self._workspaces(stream)
         return self._arguments.get(pointers) or self._prepare(pointers)
 
     def _prepare(self, pointers: tuple[int, ...]) -> Arguments:
-        """Parameters for tensors at these addresses."""
+        """Parameters for tensors, and then workspaces, at these addresses."""
         names = [tensor["name"] for tensor in self.manifest["tensors"]]
-        addresses = dict(zip(names, pointers, strict=True))
+        own = iter(pointers[len(names) :])
+        addresses = dict(zip(names, pointers, strict=False))
         for name, address in addresses.items():
             _check_alignment(name, address, self._alignments[name])
         with self.gpu.driver.entered(self.where, self.gpu.context):
-            values = tuple(self._value(each, addresses) for each in self.manifest["parameters"])
+            told = self.manifest["parameters"]
+            values = tuple(self._value(each, addresses, own) for each in told)
         table = (ctypes.c_void_p * len(values))(*map(ctypes.addressof, values))
         if len(self._arguments) >= ARGUMENTS_KEPT:
             self._arguments.clear()
@@ -144,9 +153,18 @@ class CudaProgram:
         self._arguments[pointers] = arguments
         return arguments
 
-    def _value(self, declared: Mapping[str, Any], addresses: Mapping[str, int]) -> Any:
+    def _workspaces(self, stream: int | None) -> tuple[int, ...]:
+        """Addresses of the workspaces of a launch on this stream."""
+        stream = self._current_stream() if stream is None else stream
+        return self.gpu.workspaces.find(self.where, self._needs, stream)
+
+    def _value(
+        self, declared: Mapping[str, Any], addresses: Mapping[str, int], own: Iterator[int]
+    ) -> Any:
         if declared["kind"] == "size":
             return ctypes.c_uint32(declared["value"])
+        if declared["kind"] == "workspace":
+            return ctypes.c_uint64(next(own))
         address = addresses[declared["tensor"]]
         if declared["kind"] == "pointer":
             return ctypes.c_uint64(address)

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from .. import emulator
 from ..bundles.bundle import Bundle
-from ..bundles.manifest import in_order
+from ..bundles.manifest import in_order, workspaces
+from ..errors import DeviceError
 from ..operands.tensors import BoundTensor, bind_all
 
+NAN_WORD = 0x7FC00001
 TENSOR_MAP_FIELDS = (
     "dtype",
     "dims",
@@ -25,10 +28,16 @@ TENSOR_MAP_FIELDS = (
 
 
 class EmulatorProgram:
-    """A bundle's PTX with the launch of its manifest."""
+    """A bundle's PTX with the launch of its manifest.
+
+    Its workspaces are kept from one run to the next, as on a GPU. The kernel must leave zeros
+    behind where it needs them.
+    """
 
     def __init__(self, bundle: Bundle):
         self.bundle = bundle
+        found = workspaces(bundle.manifest)
+        self.workspaces = [Workspace.of(size, is_zero) for size, is_zero in found]
 
     def enqueue(self, values: Sequence[Any], stream: int | None = None) -> None:
         """Run to the end: nothing here is asynchronous, and there are no streams."""
@@ -49,19 +58,25 @@ class EmulatorProgram:
         names = [tensor["name"] for tensor in manifest["tensors"]]
         bound = bind_all(manifest, dict(zip(names, values, strict=True)))
         dependent = manifest["schedule"].get("programmatic_dependent_launch", False)
-        return emulator.launch(
+        memories = [tensor.memory for tensor in bound.values()]
+        memories += [each.words for each in self.workspaces]
+        own = iter(self.workspaces)
+        report = emulator.launch(
             self.bundle.ptx,
             manifest["entry"],
             grid=tuple(manifest["grid"]),
             block=tuple(manifest["block"]),
             cluster=tuple(manifest["cluster"]),
             shared_bytes=manifest["dynamic_shared_bytes"],
-            params=[_parameter(declared, bound) for declared in manifest["parameters"]],
+            params=[_parameter(declared, bound, own) for declared in manifest["parameters"]],
             seed=seed,
-            awaited=[tensor.memory for tensor in bound.values()] if dependent else [],
+            awaited=memories if dependent else [],
             names=manifest.get("names"),
             **options,
         )
+        for workspace in self.workspaces:
+            workspace.check(f"kernel {manifest['entry']}")
+        return report
 
 
 class EmulatorDevice:
@@ -83,11 +98,33 @@ class EmulatorDevice:
         return EmulatorProgram(bundle).run(in_order(bundle.manifest, tensors), seed, **options)
 
 
+@dataclass(frozen=True)
+class Workspace:
+    """Memory of a launch besides its tensors; `is_zero` says that it holds zeros between runs."""
+
+    words: np.ndarray
+    is_zero: bool
+
+    @staticmethod
+    def of(size: int, is_zero: bool) -> Workspace:
+        """So many bytes; those that may be anything are what no sum should read."""
+        return Workspace(np.full(size // 4, 0 if is_zero else NAN_WORD, np.uint32), is_zero)
+
+    def check(self, where: str) -> None:
+        """Refuse what a run has left where the next one needs zeros."""
+        if self.is_zero and self.words.any():
+            at = int(np.flatnonzero(self.words)[0])
+            rule = f"{where}: must leave zeros in its workspace"
+            raise DeviceError(f"{rule}, got {self.words[at]} in word {at}; reset what it counts")
+
+
 def _parameter(
-    declared: Mapping[str, Any], bound: Mapping[str, BoundTensor]
+    declared: Mapping[str, Any], bound: Mapping[str, BoundTensor], own: Iterator[Workspace]
 ) -> np.ndarray | emulator.TensorMap | int:
     if declared["kind"] == "size":
         return declared["value"]
+    if declared["kind"] == "workspace":
+        return next(own).words
     memory = bound[declared["tensor"]].memory
     if declared["kind"] == "pointer":
         return memory

@@ -59,7 +59,7 @@ def bind_all(manifest: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str
 def required_alignments(manifest: Mapping[str, Any]) -> dict[str, int]:
     """Bytes that each tensor's address must be a multiple of: 16 for TMA, else as declared."""
     alignments = {tensor["name"]: ITEM_BYTES[tensor["dtype"]] for tensor in manifest["tensors"]}
-    for parameter in (each for each in manifest["parameters"] if each["kind"] != "size"):
+    for parameter in (each for each in manifest["parameters"] if "tensor" in each):
         needed = _map_alignment(parameter) or parameter["alignment_bytes"]
         name = parameter["tensor"]
         alignments[name] = max(needed, alignments.get(name, 1))

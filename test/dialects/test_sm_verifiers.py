@@ -140,7 +140,8 @@ def message_of(text):
         (
             '%v = "sm.special_register"() {register = "laneid"} : () -> i32',
             "sm.special_register: register must be one of ('tid.x', 'ctaid.x', 'ctaid.y', "
-            "'clusterid.x', 'cluster_ctaid.x', 'cluster_ctaid.y', 'cluster_ctaid.z'), got 'laneid'",
+            "'ctaid.z', 'clusterid.x', 'cluster_ctaid.x', 'cluster_ctaid.y', 'cluster_ctaid.z'), "
+            "got 'laneid'",
         ),
         (
             '%r = "sm.position"() {label = "x", stages = 0 : i64} : () -> !sm.place_in_ring',

@@ -255,7 +255,8 @@ MESSAGES = {
         " over more tiles"
     ),
     "a deep grid": (
-        "tile.kernel: tiles: must be one cluster deep, got [3, 3, 2] of [1, 1, 1]; fix it"
+        "tile.store: grid: a tile.gathered_store sums the parts of a grid, got tile.store and 2 "
+        "CTAs along z"
     ),
     "too many threads": (
         "tile.kernel: roles: must have 4 warps from a multiple of 4 on, got 8 from warp 0 on; "

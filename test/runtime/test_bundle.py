@@ -144,13 +144,13 @@ def test_a_manifest_that_is_no_json_is_refused(text, tmp_path):
     assert "manifest.json: must be JSON, got " in refusal(tmp_path)
 
 
-@pytest.mark.parametrize("schema", [1, 3])
+@pytest.mark.parametrize("schema", [1, 4])
 def test_another_schema_is_refused(schema, tmp_path, manifest, ptx, cubin):
     path = tmp_path / "kernel"
     write_bundle(path, manifest, ptx, cubin)
     change_manifest(path, lambda m: m.update(schema=schema))
     assert refusal(path) == (
-        f"{path}: manifest.schema: must be 2, got {schema};"
+        f"{path}: manifest.schema: must be 2 or 3, got {schema};"
         " make the bundle again with this tilewright"
     )
 
@@ -250,14 +250,18 @@ def arguments_at(*indices):
         ),
         (
             set_at("parameters", 1, "kind", to="scalar"),
-            "parameters[1].kind: must be 'tensor_map' or 'pointer' or 'size', got 'scalar'",
+            "parameters[1].kind: must be 'tensor_map' or 'pointer' or 'size' or 'workspace',"
+            " got 'scalar'",
         ),
         (
             set_at("parameters", 2, "tensor", to="d"),
             "parameters[2].tensor: must be one of ['a', 'b', 'c'], got 'd'",
         ),
         (set_at("epilogue", "result", to=1), "epilogue.result: must be an id that exists, got 1"),
-        (set_at("workspace_bytes", to=64), "workspace_bytes: must be 0, got 64"),
+        (
+            set_at("workspace_bytes", to=64),
+            "workspace_bytes: must be the 0 of the parameters, got 64",
+        ),
         (
             lambda m: m.update(names={"barriers": [], "roles": [{"name": "mma"}]}),
             "names.roles[0]: must have the field 'first_warp', got none",

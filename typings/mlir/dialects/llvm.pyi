@@ -1,4 +1,5 @@
 from collections.abc import Sequence
+from enum import IntEnum
 
 from ..ir import (
     ArrayAttr,
@@ -67,6 +68,23 @@ class LLVMFuncOp(OpView):
     def body(self) -> Region: ...
 
 class LoadOp(OpView): ...
+
+class AtomicBinOp(IntEnum):
+    uinc_wrap = ...
+
+class AtomicOrdering(IntEnum):
+    monotonic = ...
+    acq_rel = ...
+
+def atomicrmw(
+    bin_op: AtomicBinOp,
+    ptr: Value,
+    val: Value,
+    ordering: AtomicOrdering,
+    *,
+    syncscope: str | None = None,
+) -> OpResult: ...
+def fence(ordering: AtomicOrdering, *, syncscope: str | None = None) -> OpView: ...
 
 addrspacecast: Cast
 bitcast: Cast

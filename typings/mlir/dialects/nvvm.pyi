@@ -96,6 +96,7 @@ read_ptx_sreg_cluster_ctaid_z: Nullary
 read_ptx_sreg_clusterid_x: Nullary
 read_ptx_sreg_ctaid_x: Nullary
 read_ptx_sreg_ctaid_y: Nullary
+read_ptx_sreg_ctaid_z: Nullary
 read_ptx_sreg_tid_x: Nullary
 
 def bar_warp_sync(mask: Value) -> OpView: ...

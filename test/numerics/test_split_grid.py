@@ -1,0 +1,82 @@
+"""K split over the grid: the CTA that comes last adds up all parts, in their order."""
+
+import pytest
+
+from tilewright.compiler.bundle_writer import as_bundle
+from tilewright.compiler.driver import compile_matmul
+from tilewright.compiler.spec import MatmulSpec
+from tilewright.runtime.errors import DeviceError
+from tilewright.runtime.launch.devices import open_device
+from tilewright.runtime.launch.emulator_device import Workspace
+from tilewright.tools.inputs import make_tensors
+
+TARGETS = ("sm_90a", "sm_100a")
+HEAD = "tiling{{tile={tile}}},tma-insertion,swizzle-selection,split-k{{parts={parts} over=grid}}"
+ROLES = "pipelining{stages=2},warp-specialization"
+ENDS = {
+    "synchronous": "",
+    "roles": f",{ROLES}",
+    "2x1": f",clustering{{shape=2x1 pair=false}},{ROLES}",
+    "1x2": f",clustering{{shape=1x2 pair=false}},{ROLES}",
+}
+
+
+def pipeline(tile, parts, end="roles"):
+    return HEAD.format(tile=tile, parts=parts) + ENDS[end]
+
+
+@pytest.mark.sweep(8)
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("end", ENDS)
+@pytest.mark.parametrize(("tile", "shape"), [
+    ("64x32x64", (72, 40, 320)), ("128x64x32", (130, 72, 184)), ("64x64x64", (33, 65, 704)),
+])  # fmt: skip
+def test_every_part_reaches_every_element(check_matmul, target, end, tile, shape):
+    compiled, _ = check_matmul(MatmulSpec(*shape), pipeline=pipeline(tile, 3, end), target=target)
+    assert compiled.manifest["schedule"]["split_k_over"] == "grid"
+    assert (compiled.manifest["grid"][2], compiled.manifest["cluster"][2]) == (3, 1)
+
+
+@pytest.mark.parametrize("tile", ["64x32x64", "128x64x64"])
+def test_pairs_of_ctas_have_parts_of_k(check_matmul, tile):
+    end = f",clustering{{shape=2x1 pair=true}},{ROLES}"
+    text = HEAD.format(tile=tile, parts=2) + end
+    check_matmul(MatmulSpec(200, 72, 264), pipeline=text, target="sm_100a")
+
+
+@pytest.fixture(scope="module", params=TARGETS)
+def program(request):
+    spec = MatmulSpec(64, 40, 500, c_dtype="f32")
+    compiled = compile_matmul(spec, target=request.param, pipeline=pipeline("64x32x64", 4))
+    return open_device("emulator").open(as_bundle(compiled))
+
+
+def test_sums_are_the_same_whoever_comes_last(program):
+    """Launches follow each other with one workspace, each with another order of events."""
+    manifest, found = program.bundle.manifest, set()
+    for seed in range(4):
+        tensors = make_tensors(manifest, 3)
+        program.run(list(tensors.values()), seed=seed)
+        found.add(tensors["c"].numpy().tobytes())
+    assert len(found) == 1
+
+
+def test_the_workspace_is_what_the_manifest_says(program):
+    manifest = program.bundle.manifest
+    told = [each for each in manifest["parameters"] if each["kind"] == "workspace"]
+    assert told == [
+        {"kind": "workspace", "tile_bytes": 4 * 64 * 32 * 4, "start": "any"},
+        {"kind": "workspace", "tile_bytes": 4, "start": "zero"},
+    ]
+    assert manifest["workspace_bytes"] == 2 * (4 * 64 * 32 * 4 + 4)
+    assert manifest["schema"] == 3
+
+
+def test_words_that_a_run_leaves_behind_are_refused():
+    workspace = Workspace.of(8, is_zero=True)
+    workspace.words[1] = 2
+    with pytest.raises(DeviceError) as refused:
+        workspace.check("kernel f")
+    assert str(refused.value) == (
+        "kernel f: must leave zeros in its workspace, got 2 in word 1; reset what it counts"
+    )
