@@ -53,10 +53,13 @@ def pytest_collection_modifyitems(config, items):
     items[:] = chosen
 
 
+WITH_TORCH = ("test_documents.py", "test_model_check.py")
+
+
 def _compiles_with_torch(item) -> bool:
-    """Whether its file imports torch; test_documents.py runs the page on Python, which does."""
+    """Whether its file imports torch, or runs what does."""
     module = getattr(item, "module", None)
-    return hasattr(module, "torch") or item.path.name == "test_documents.py"
+    return hasattr(module, "torch") or item.path.name in WITH_TORCH
 
 
 @pytest.fixture

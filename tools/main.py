@@ -24,6 +24,7 @@ EXAMPLES = """examples:
   tilewright tune all --shapes 1024x1024x1024 -o sm_90a.json
   tilewright emulate kernel.ptx --launch launch.json
   tilewright conform torch:matmul
+  tilewright model check examples/llama_block.py
   tilewright --version
 """
 DEBUG_VARIABLE = "TILEWRIGHT_DEBUG"
@@ -76,7 +77,7 @@ def is_usage(error: Exception) -> bool:
 
 def build_parser() -> Parser:
     """The parser of the whole command line."""
-    from . import bisect, compile, conform, emulate, explain, ladder, opt, run, tune
+    from . import bisect, compile, conform, emulate, explain, ladder, model, opt, run, tune
     from .arguments import Parser
 
     parser = Parser(
@@ -87,7 +88,7 @@ def build_parser() -> Parser:
     parser.add_argument("--version", action="store_true", help="name the tools' versions and exit")
     parser.add_argument("--json", action="store_true", help="print one JSON object on stdout")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
-    for command in (compile, opt, run, bisect, explain, ladder, emulate, conform, tune):
+    for command in (compile, opt, run, bisect, explain, ladder, emulate, conform, tune, model):
         command.add_command(commands)
     return parser
 

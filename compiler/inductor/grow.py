@@ -26,9 +26,10 @@ OUTPUTS_MAX = 2
 VIEWS = (aten.reshape.default, aten.view.default, aten._unsafe_view.default, aten.alias.default)
 VIEWS_OF_ONE = (aten.unsqueeze.default, aten.squeeze.dim, aten.squeeze.dims, aten.squeeze.default)
 CONVERT = torch.ops.prims.convert_element_type.default
-SAME = (*VIEWS, *VIEWS_OF_ONE, aten.clone.default, aten.detach.default)
+SAME = (*VIEWS, *VIEWS_OF_ONE, aten.clone.default, aten.detach.default, aten.expand.default)
 CONSTANTS = (aten.full.default, aten.scalar_tensor.default)
-NO_ELEMENTS = (aten.permute.default, aten.t.default, aten.transpose.int, aten.numpy_T.default)
+TURNS = (aten.permute.default, aten.t.default, aten.transpose.int, aten.numpy_T.default)
+NO_ELEMENTS = (*TURNS, aten.new_full.default)
 STORED = (torch.bfloat16, torch.float16, torch.float32, torch.float8_e4m3fn, torch.float8_e5m2)
 READ = (torch.bfloat16, torch.float16, torch.float32)
 
@@ -108,7 +109,7 @@ def changes(node: fx.Node) -> bool:
 
 def _base(node: fx.Node) -> fx.Node:
     """What a value is a view of."""
-    while node.target in (*VIEWS, *VIEWS_OF_ONE, *NO_ELEMENTS):
+    while node.target in (*VIEWS, *VIEWS_OF_ONE, *TURNS):
         node = node.args[0]  # type: ignore[assignment]
     return node
 

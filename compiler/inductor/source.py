@@ -70,7 +70,7 @@ def prepare(region: Region, target: str, math: str = "") -> Prepared:
     if _is_plain(region):
         return _finished(region, spec, spec, (), target, math)
     frame = Frame.of(region.frame, spec.batch)
-    frames = [_framed_sizes(region, operand) for operand in region.operands]
+    frames = [framed_sizes(region, operand) for operand in region.operands]
     likes = [TensorLike(e, dtype_of(n)) for e, n in zip(frames, region.operands, strict=True)]
     spec, made, arguments, _ = import_epilogue(spec, frame, function_of(region), likes)
     before = 1 + len(region.products)
@@ -195,7 +195,7 @@ def _constant(node: fx.Node) -> torch.Tensor:
     return torch.full((), node.args[-1], dtype=dtype_of(node))  # type: ignore[arg-type]
 
 
-def _framed_sizes(region: Region, operand: fx.Node) -> tuple[int, ...]:
+def framed_sizes(region: Region, operand: fx.Node) -> tuple[int, ...]:
     """The sizes of an operand in the frame, which all that read it agree on."""
     found = {
         framed(sizes_of(operand), sizes_of(user), region.frame)

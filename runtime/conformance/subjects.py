@@ -135,7 +135,7 @@ def subject_of(
     b_shape: how it takes B; None finds out by a call. Raises LaunchError for what can't be loaded,
     or takes neither [k, n] nor [n, k]. Loading runs the module's code.
     """
-    function = _load(text)
+    function = load_function(text)
     subject = CallableSubject(text, function, dtypes, b_shape or "", device, arrays)
     subject.out = _out_keyword(function)
     if b_shape is None:
@@ -143,7 +143,8 @@ def subject_of(
     return subject
 
 
-def _load(text: str) -> Callable[..., Any]:
+def load_function(text: str) -> Callable[..., Any]:
+    """The function that `MODULE:NAME` or `FILE.py:NAME` names; LaunchError where there is none."""
     module, _, name = text.rpartition(":")
     if not module or not name:
         raise LaunchError(f"{text}: must be MODULE:NAME or FILE.py:NAME, as torch:matmul")

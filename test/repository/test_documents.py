@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tilewright.runtime.emulator import Trap
-from tilewright.tools import compile, conform, emulate, explain, ladder, main, opt, run
+from tilewright.tools import compile, conform, emulate, explain, ladder, main, model, opt, run
 
 ROOT = Path(__file__).parent.parent.parent
 DOCUMENTS = [
@@ -27,7 +27,8 @@ def typed_commands() -> list[str]:
         for block in re.findall(r"```sh\n(.*?)```", (ROOT / name).read_text(), re.DOTALL)
     ]
     examples = [
-        module.EXAMPLES for module in (main, compile, opt, run, explain, ladder, emulate, conform)
+        module.EXAMPLES
+        for module in (main, compile, opt, run, explain, ladder, emulate, conform, model)
     ]
     lines = [line.strip() for text in blocks + examples for line in text.splitlines()]
     return [re.split(r"\s{3,}|\s+#|\s<\s", line)[0] for line in lines if line[:11] == "tilewright "]
