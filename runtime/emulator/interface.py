@@ -66,8 +66,9 @@ class Scheduler(Protocol):
 
 class Launch(Protocol):
     """A running grid. current_warp: whose instruction runs now, else None; code: by pc
-    (step, guard slot or None, guard negated); stretches, recalls: by pc the `ptx.lanewise.Stretch`
-    and the `ptx.recall.Recall` that start there, or None; events: `machine.events.Events`; strong:
+    (step, guard slot or None, guard negated); stretches, recalls, traces: by pc the
+    `ptx.lanewise.Stretch`, `ptx.recall.Recall` and `ptx.lane_trace.Trace` that start there, or
+    None; begun: by pc how often a trace was; events: `machine.events.Events`; strong:
     the strong access under way; mask: the lanes of the load under way; tracks_writing: whether
     memories keep which of their bytes were written; counts: by pc how often it was executed alone;
     edges: by pc how many runs of instructions, executed as one, start there less those that end."""
@@ -98,6 +99,8 @@ class Launch(Protocol):
     code: list[tuple]
     stretches: list[Any]
     recalls: list[Any]
+    traces: list[Any]
+    begun: dict[int, int]
     counts: list[int]
     edges: list[int]
     clock_reads: int

@@ -31,6 +31,7 @@ from ..observe.report import Report
 from ..observe.trace_file import tracing
 from ..ptx.addresses import CONST_WINDOW, GLOBAL_BASE, PARAM_WINDOW, SHARED_FIRST_OFFSET
 from ..ptx.binding import decode
+from ..ptx.lane_trace import find_traces
 from ..ptx.lanes import LANE_IDS, WARP_SIZE
 from ..ptx.lanewise import join_stretches
 from ..ptx.layout import MAX_SHARED_BYTES, align_up
@@ -63,6 +64,7 @@ def load_program(text: str, entry: str) -> Program:
     wait_at_first_uses(program)
     join_stretches(program)
     find_recalls(program)
+    find_traces(program)
     return program
 
 
@@ -129,8 +131,8 @@ class Launch(StateBag):
     global_memory, param_memory, const_memory (`Space`), engines, scheduler, report, rng,
     engine_counts: the report's engine counter,
     current_warp: the warp whose instruction runs now, else None; names: for reports; code: the
-    program's, as `observers` have wrapped it; stretches, recalls: the program's, none where there
-    are observers; events, strong, mask, tracks_writing: see `interface.Launch`.
+    program's, as `observers` have wrapped it; stretches, recalls, traces: the program's, none where
+    there are observers; events, strong, mask, tracks_writing: see `interface.Launch`.
     """
 
     def __init__(
@@ -166,7 +168,9 @@ class Launch(StateBag):
         self.current_warp: Warp | None = None
         self.names = Names()
         self.code = program.code
-        self.stretches, self.recalls = program.stretches, program.recalls
+        self.stretches = program.stretches
+        self.recalls, self.traces = program.recalls, program.traces
+        self.begun: dict[int, int] = {}
         self.observers: list[Observer] = []
         self.clock_reads = 0
         self._make_memories()
@@ -307,7 +311,7 @@ class Launch(StateBag):
         """Let `observer` see everything that happens from now on."""
         self.observers.append(observer)
         self.events.add(observer)
-        self.stretches = self.recalls = [None] * len(self.code)
+        self.stretches = self.recalls = self.traces = [None] * len(self.code)
         self.code = [
             (observer.wrap(pc, step), guard, negated)
             for pc, (step, guard, negated) in enumerate(self.code)

@@ -27,7 +27,7 @@ def build_bra(ins: Decoded) -> Step:
     ins.flag("uni")
     ins.finish_modifiers()
     ins.expect_operands(1)
-    target = _target(ins, ins.name(0))
+    target = ins.program.branches[ins.pc] = _target(ins, ins.name(0))
 
     def step(warp, mask):
         split = warp.split

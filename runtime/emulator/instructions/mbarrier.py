@@ -17,6 +17,7 @@ from ..machine.mbarrier import Mbarrier
 from ..machine.shared_access import OFFSET_MASK, barrier_at, check_span, locate
 from ..machine.waits import MbarrierWait
 from ..ptx.decode import Decoded
+from ..ptx.lane_forms import address_of, note_lane_form, value_of
 from ..ptx.lanes import FULL, WARP_SIZE, lanes_in
 from ..ptx.registry import Step, Yield, instruction
 
@@ -116,25 +117,36 @@ def build_inval(ins: Decoded) -> Step:
 Operation = Callable[[Mbarrier, int], int | None]
 
 
-def _each_lane(
-    ins: Decoded, space: str, at: int, operand: int | None, operation: Operation, *order: str
-):
-    """A function (warp, mask) -> uint64[32] of results: ``operation`` in each lane, in order.
+class _Performing:
+    """``operation`` at the barrier and with the amount that operands name, 1 without one.
 
     order: what it passes on and its scope, see `apply`.
     """
-    address = ins.lane_address(at)
-    amount = ins.read_lane(operand, np.uint32) if operand is not None else None
 
-    def perform(warp: Warp, mask: np.ndarray) -> np.ndarray:
+    def __init__(self, ins: Decoded, space: str, at: int, operand: int | None,
+                 operation: Operation, *order: str):  # fmt: skip
+        self._ins, self._space, self._operation, self._order = ins, space, operation, order
+        self._address = ins.lane_address(at)
+        self._amount = ins.read_lane(operand, np.uint32) if operand is not None else None
+        self._values = [address_of(ins, at)]
+        self._values += [value_of(ins, operand, np.uint32)] if operand is not None else []
+
+    def in_lane(self, warp: Warp, lane: int, address: int, value: int = 1) -> int:
+        """Perform it for one lane; returns the result."""
+        target, offset = locate(warp.cta, address, self._space)
+        return apply(target, offset, lambda b: self._operation(b, value), *self._order) or 0
+
+    def in_lanes(self, warp: Warp, mask: np.ndarray) -> np.ndarray:
+        """The same in each lane, in order: uint64[32] of results."""
         results = np.zeros(WARP_SIZE, np.uint64)
         for lane in lanes_in(mask):
-            target, offset = locate(warp.cta, address(warp, lane), space)
-            value = amount(warp, lane) if amount is not None else 1
-            results[lane] = apply(target, offset, lambda b, v=value: operation(b, v), *order) or 0
+            value = (self._amount(warp, lane),) if self._amount is not None else ()
+            results[lane] = self.in_lane(warp, lane, self._address(warp, lane), *value)
         return results
 
-    return perform
+    def note_lane_form(self, call: Callable[..., int | None], target: int | None = None) -> None:
+        """Say that one lane calls this."""
+        note_lane_form(self._ins, call, *self._values, target=target)
 
 
 @instruction("mbarrier.arrive", "mbarrier.arrive_drop", section=_SECTION)
@@ -157,14 +169,20 @@ def build_arrive(ins: Decoded) -> Step:
     if amount and not expects:
         ins.bound_constant(amount, 1, mbarrier.MAX_COUNT)
     passes_on = "relaxed" if relaxed else "released"
-    perform = _each_lane(ins, space, 1, amount, operation, passes_on, scope)
+    performing = _Performing(ins, space, 1, amount, operation, passes_on, scope)
     write = ins.write(0, np.uint64)
 
     def step(warp: Warp, mask: np.ndarray) -> None:
         if not relaxed:
             warp.launch.events.released(warp)
-        write(warp, mask, perform(warp, mask))
+        write(warp, mask, performing.in_lanes(warp, mask))
 
+    def alone(warp: Warp, lane: int, *values: int) -> int:
+        if not relaxed:
+            warp.launch.events.released(warp)
+        return performing.in_lane(warp, lane, *values)
+
+    performing.note_lane_form(alone, ins.target(0, 64))
     return step
 
 
@@ -174,10 +192,11 @@ def build_transaction(ins: Decoded) -> Step:
     _finish(ins, "relaxed")
     ins.expect_operands(2)
     method = Mbarrier.expect_tx if ins.mnemonic.endswith("expect_tx") else Mbarrier.complete_tx
-    perform = _each_lane(ins, space, 0, 1, method, "nothing")
+    performing = _Performing(ins, space, 0, 1, method, "nothing")
+    performing.note_lane_form(performing.in_lane)
 
     def step(warp: Warp, mask: np.ndarray) -> None:
-        perform(warp, mask)
+        performing.in_lanes(warp, mask)
 
     return step
 
@@ -228,6 +247,23 @@ def build_wait(ins: Decoded) -> Step:
         warp.launch.events.waited(asked[0][1] & OFFSET_MASK, not refused)
         return _not_yet(warp, refused[0], space, by_parity) if refused else None
 
+    def alone(warp: Warp, lane: int, address: int, value: int) -> Yield | None:
+        """The same of one lane."""
+        question = (lane,), address, value
+        if by_parity and value > 1:
+            (question,) = _by_bit_0(warp, [question])
+        barrier, done = _ask(warp, *question, space, by_parity)
+        launch, events = warp.launch, warp.launch.events
+        launch.report.count_wait(done)
+        if done:
+            events.phase_seen(warp, barrier, relaxed)
+            if not relaxed:
+                events.acquired(warp)
+        events.waited(address & OFFSET_MASK, done)
+        return None if done else _not_yet(warp, question, space, by_parity)
+
+    values = address_of(ins, 1), value_of(ins, 2, np.uint32 if by_parity else np.uint64)
+    note_lane_form(ins, alone, *values, target=ins.target(0, 1), waits=True)
     return step
 
 

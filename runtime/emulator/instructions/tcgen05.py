@@ -16,6 +16,7 @@ from ..machine.barrier_operations import apply
 from ..machine.engine import EngineOp
 from ..machine.shared_access import barrier_at, check_span, count_event, locate, peer
 from ..ptx.decode import Decoded
+from ..ptx.lane_forms import address_of, note_lane_form, value_of
 from ..ptx.lanes import first_lane, lanes_in
 from ..ptx.registry import Blocked, Step, instruction
 from ..tensor.spans import Claim, Span
@@ -245,9 +246,13 @@ def build_fence(ins: Decoded) -> Step:
     ins.expect_operands(0)
     before = "before" in ins.mnemonic
 
+    def alone(warp: Warp, lane: int) -> None:
+        warp.launch.events.tensor_fenced(warp, before)
+
     def step(warp: Warp, mask: np.ndarray) -> None:
         warp.launch.events.tensor_fenced(warp, before)
 
+    note_lane_form(ins, alone)
     return step
 
 
@@ -281,14 +286,19 @@ def build_commit(ins: Decoded) -> Step:
     if multicast:
         ins.bound_constant(1, 0, 0xFFFF)
 
-    def step(warp: Warp, mask: np.ndarray) -> None:
-        lane = one_lane(mask, "tcgen05.commit")
+    def alone(warp: Warp, lane: int, at: int, ranks: int | None = None) -> None:
         tensor_engine(warp.cta).use_group(group)
-        target, offset = locate(warp.cta, address(warp, lane), space)
-        ranks = ctas(warp, lane) if ctas else 1 << target.rank
-        targets = [peer(warp.cta, rank) for rank in range(16) if ranks >> rank & 1]
+        target, offset = locate(warp.cta, at, space)
+        reached = 1 << target.rank if ranks is None else ranks
+        targets = [peer(warp.cta, rank) for rank in range(16) if reached >> rank & 1]
         _submit_commit(warp, lane, targets, offset)
 
+    def step(warp: Warp, mask: np.ndarray) -> None:
+        lane = one_lane(mask, "tcgen05.commit")
+        alone(warp, lane, address(warp, lane), ctas(warp, lane) if ctas else None)
+
+    values = [address_of(ins, 0), *([value_of(ins, 1, np.uint16)] if multicast else [])]
+    note_lane_form(ins, alone, *values)
     return step
 
 

@@ -17,9 +17,9 @@ from ..errors import Trap
 from ..interface import Cta, Warp
 from ..interface import EngineOp as AnyOperation
 from ..machine.engine import EngineOp
-from ..machine.shared_access import count_event
 from ..ptx import syntax
 from ..ptx.decode import Decoded
+from ..ptx.lane_forms import address_of, note_lane_form, predicate_of, value_of
 from ..ptx.registry import Step, instruction
 from ..tensor.descriptor import KINDS, decode_instruction, decode_shared
 from ..tensor.spans import Access, Claim, Span
@@ -27,6 +27,7 @@ from ..tensor.tensor_engine import pair_of, tensor_engine, track
 from ..tensor.tensor_memory import LANES, split_address
 from .tcgen05 import TENSOR_STREAM, one_lane, take_group
 from .tcgen05_product import Multiply, Place, StationaryMultiply
+from .tcgen05_series import Series, count_product, follow
 
 _SECTION = "9.7.16.10.9"
 KIND_MODIFIERS = tuple(
@@ -68,12 +69,32 @@ def build_mma(ins: Decoded) -> Step:
     make = _stationary(ins) if stationary else _dense
     operands = decode_operands(ins, group)
     form = kind, group, stationary, False
+    if not stationary and operands.disabled is None:
+        _note_lane_form(ins, operands, form)
 
     def step(warp: Warp, mask: np.ndarray) -> None:
         lane = one_lane(mask, "tcgen05.mma")
-        submit(warp, lane, bind(warp, lane, operands, form, make(warp, lane)))
+        values = tuple([read(warp, lane) for read in operands.values])
+        submit(warp, lane, bind(warp, lane, operands, values, form, make(warp, lane)))
 
     return step
+
+
+def _note_lane_form(ins: Decoded, operands: Operands, form: Form) -> None:
+    """Say how one lane issues it, and that products in a row are issued as one."""
+
+    def alone(warp: Warp, lane: int, *values: int) -> None:
+        submit(warp, lane, bind(warp, lane, operands, values, form, Multiply))
+
+    def behind(warp: Warp, lane: int, *values: int) -> None:
+        product = bind(warp, lane, operands, values, form, Multiply)
+        if not follow(warp, product):
+            submit(warp, lane, product)
+
+    a = address_of(ins, 1) if operands.a_in_tensor_memory else value_of(ins, 1, np.uint64)
+    word, b, at = value_of(ins, 3, np.uint32), value_of(ins, 2, np.uint64), address_of(ins, 0)
+    values = word, a, b, at, predicate_of(ins, 4)
+    note_lane_form(ins, alone, *values, kind="tcgen05.mma", follows=behind)
 
 
 def _dense(warp: Warp, lane: int) -> Callable[..., Multiply]:
@@ -124,6 +145,7 @@ def bind(
     warp: Warp,
     lane: int,
     operands: Operands,
+    values: tuple[int, ...],
     form: Form,
     make: Callable[..., Operation],
 ) -> Operation:
@@ -132,19 +154,24 @@ def bind(
     A thread goes through the same few operations again and again, one for each stage of a ring.
     """
     known = warp.state("products", dict)
-    key = operands, *[read(warp, lane) for read in operands.values]
+    key = operands, values
     found = known.get(key)
     if found is None or make is not Multiply or operands.disabled is not None:
-        found = known[key] = _made(warp, lane, operands, form, make)
+        found = known[key] = _made(warp, lane, operands, values, form, make)
     else:
         pair_of(warp.cta, form[1])  # a Trap once one of them has exited
     return found
 
 
 def _made(
-    warp: Warp, lane: int, operands: Operands, form: Form, make: Callable[..., Operation]
+    warp: Warp,
+    lane: int,
+    operands: Operands,
+    values: tuple[int, ...],
+    form: Form,
+    make: Callable[..., Operation],
 ) -> Operation:
-    word, a, b, d, add = (read(warp, lane) for read in operands.values)
+    word, a, b, d, add = values
     descriptor = decode_instruction(word, *form)
     return make(
         ctas=pair_of(warp.cta, form[1]),
@@ -173,13 +200,14 @@ def submit(warp: Warp, lane: int, multiply_: Multiply) -> None:
     earlier = (leader.last, *leader.copies)
     after = tuple(op for op in earlier if op is not None and not op.done)
 
-    op = EngineOp(
-        multiply_.describe,
-        multiply_.run,
+    series = leader.series = Series(multiply_)
+    op = series.op = EngineOp(
+        series.describe,
+        series.run,
         after,
         agent="tensor core",
         touches=multiply_.ctas,
-        moves=multiply_.moves,
+        moves=series.moves,
     )
     op.stream = (TENSOR_STREAM, lane)
     line, sums = warp.program.source[warp.split.pc].line, multiply_.sums
@@ -189,9 +217,7 @@ def submit(warp: Warp, lane: int, multiply_: Multiply) -> None:
         _order(cta, multiply_, access, warp)
     leader.last, leader.copies = op, []
     tensor_engine(warp.cta).note_issue(warp.index, lane, warp.launch.engines.submit(op))
-    descriptor = multiply_.descriptor
-    count_event(warp.cta, "mma count")
-    count_event(warp.cta, "mma flops", 2 * descriptor.m * descriptor.n * descriptor.k)
+    count_product(warp.cta, multiply_)
 
 
 def _check_place(multiply_: Multiply) -> None:

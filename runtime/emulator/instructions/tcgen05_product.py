@@ -12,7 +12,7 @@ import numpy as np
 
 from ..interface import Cta
 from ..machine.engine import Move, Moves
-from ..tensor.accumulator import Products
+from ..tensor.accumulator import Accumulator, Products
 from ..tensor.descriptor import InstructionDescriptor, SharedDescriptor
 from ..tensor.shared_operands import Operand, gather, gather_words, operand_at
 from ..tensor.spans import HALF_LANES, Claim, Span
@@ -130,9 +130,8 @@ class Multiply:
             self._run_in_blocks(self.a)
             return
         if self._may_wait:
-            self._join(
-                gather_words(self.ctas, self.operand_a), gather_words(self.ctas, self.operand_b)
-            )
+            a, b = gather_words(self.ctas, self.operand_a), gather_words(self.ctas, self.operand_b)
+            self.join_products(a, b, 1)
             return
         product = multiply(self.descriptor, self._read_a(), self._read_b())
         for block in self.blocks:
@@ -143,22 +142,40 @@ class Multiply:
         """Whether the product may be formed with those before and behind it."""
         return self.descriptor.accumulator == "f32" and self.disabled is None and not self.scale
 
-    def _join(self, a: list[np.ndarray], b: list[np.ndarray]) -> None:
-        """Leave the product to be formed later; a, b: the words of the operands."""
-        what = "tcgen05.mma accumulator"
-        sums = [
-            memory.sums(lanes, columns, self.add, what) for memory, lanes, columns in self.places
-        ]
-        products = sums[0].waiting
-        known = self.add and products and all(each.waiting is products for each in sums)
-        if products is None or not known or not products.takes(self.descriptor, self.blocks):
-            products = Products(self.descriptor, self.blocks)
-            for each, block in zip(sums, self.blocks, strict=True):
-                each.await_products(products, block, self.add)
-        products.join(a, b)
-        if products.is_full:
-            for each in sums:
-                each.words()
+    @cached_property
+    def is_plain(self) -> bool:
+        """Whether it only multiplies two operands in shared memory and adds the product."""
+        return type(self) is Multiply and self._may_wait and not isinstance(self.a, Place)
+
+    def join_products(self, a: list[np.ndarray], b: list[np.ndarray], count: int) -> None:
+        """Leave the product to be formed later, and those that follow it; a, b: the words of their
+        operands in each CTA."""
+        what, d, done, add = "tcgen05.mma accumulator", self.descriptor, 0, self.add
+        sums = [memory.sums(lanes, columns, add, what) for memory, lanes, columns in self.places]
+        while done < count:
+            products = self._products(sums, add)
+            taken = min(count - done, products.room)
+            if taken < count:
+                part = slice(done, done + taken), count
+                pieces = _part(a, *part, d.a_transposed), _part(b, *part, d.b_transposed)
+                products.join(*pieces, taken)
+            else:
+                products.join(a, b, taken)
+            if not products.room:
+                for each in sums:
+                    each.words()
+            done, add = done + taken, True
+
+    def _products(self, sums: list[Accumulator], add: bool) -> Products:
+        """Those that the next product joins."""
+        waiting = sums[0].waiting
+        known = add and waiting and all(each.waiting is waiting for each in sums)
+        if waiting is not None and known and waiting.takes(self.descriptor, self.blocks):
+            return waiting
+        products = Products(self.descriptor, self.blocks)
+        for each, block in zip(sums, self.blocks, strict=True):
+            each.await_products(products, block, add)
+        return products
 
     def _place_of(self, block: Block) -> tuple[TensorMemory, slice, slice]:
         first = self.d.column + block.first_column
@@ -229,6 +246,14 @@ class StationaryMultiply(Multiply):
     def _read_b(self) -> np.ndarray:
         zero = zero_columns(self.mask, self.descriptor.m, self.descriptor.n)
         return np.where(zero[:, None], np.float32(0), super()._read_b())
+
+
+def _part(words: list[np.ndarray], pieces: slice, count: int, transposed: bool) -> list[np.ndarray]:
+    """Some of ``count`` equal pieces along K of the words of each CTA."""
+    axis = 0 if transposed else 1
+    width = words[0].shape[axis] // count
+    part = slice(pieces.start * width, pieces.stop * width)
+    return [each[part] if transposed else each[:, part] for each in words]
 
 
 def _shifted(lanes: slice, by: int) -> slice:

@@ -75,7 +75,8 @@ def build_sparse_mma(ins: Decoded) -> Step:
     def step(warp: Warp, mask: np.ndarray) -> None:
         lane = one_lane(mask, "tcgen05.mma")
         make = partial(SparseMultiply, metadata=_column(int(metadata(warp)[lane])))
-        multiply = bind(warp, lane, operands, form, make)
+        values = tuple([read(warp, lane) for read in operands.values])
+        multiply = bind(warp, lane, operands, values, form, make)
         submit(warp, lane, multiply)
         _order_metadata(warp, multiply)
 

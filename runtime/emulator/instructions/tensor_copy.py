@@ -29,6 +29,7 @@ from ..machine.barrier_operations import apply
 from ..machine.engine import EngineOp, Move, Moves
 from ..machine.shared_access import barrier_at, check_span, count_event, locate, peer, shared_of
 from ..ptx.decode import Decoded
+from ..ptx.lane_forms import NOTHING, address_of, note_lane_form, value_of
 from ..ptx.lanes import lanes_in
 from ..ptx.registry import Step, instruction
 from .tensor_operand import take_mode, take_policy, tensor_operand
@@ -137,16 +138,22 @@ def _build_load(ins: Decoded) -> Step:
     source = tensor_operand(ins, 1, mode)
     ctas = ins.read_lane(3, np.uint16) if multicast else None
 
+    def alone(warp: Warp, lane: int, to: int, at: int, ranks: int | None, *box: int) -> None:
+        bound, starts = source.bound_at(warp, *box)
+        places = _places(warp.cta, to, at, space, group, ranks)
+        for number, (target, signal) in enumerate(places):
+            load = Load(bound, starts, warp.cta, target, signal, number == 0, ins.line)
+            _submit_load(warp, load)
+        count_event(warp.cta, "tma loads")
+
     def step(warp: Warp, mask: np.ndarray) -> None:
         for lane in lanes_in(mask):
-            bound, starts = source.bound(warp, lane)
+            box = source.read(warp, lane)
             ranks, to, at = ctas and ctas(warp, lane), destination(warp, lane), barrier(warp, lane)
-            places = _places(warp.cta, to, at, space, group, ranks)
-            for number, (target, signal) in enumerate(places):
-                load = Load(bound, starts, warp.cta, target, signal, number == 0, ins.line)
-                _submit_load(warp, load)
-            count_event(warp.cta, "tma loads")
+            alone(warp, lane, to, at, ranks, *box)
 
+    chosen = value_of(ins, 3, np.uint16) if multicast else NOTHING
+    note_lane_form(ins, alone, address_of(ins, 0), address_of(ins, 2), chosen, *source.values)
     return step
 
 

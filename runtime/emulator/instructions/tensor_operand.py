@@ -15,6 +15,7 @@ from ..errors import Trap
 from ..interface import Warp
 from ..ptx import syntax
 from ..ptx.decode import Decoded
+from ..ptx.lane_forms import LaneValue, address_of, value_of
 
 _RANKS = ("1d", "2d", "3d", "4d", "5d")
 _UNMODELLED_MODES = ("im2col", "im2col::w", "im2col::w::128", "im2col_no_offs")
@@ -22,6 +23,9 @@ START_UNIT = 16
 """Bytes. Measured on an H200 (docs/hopper.md, "Checked"); PTX ISA section 5.5 has no such rule."""
 _ROWS = 4
 """Rows of a gather4 or scatter4: coordinates behind the one of dimension 0."""
+
+Boxes = tuple[BoundMap, tuple[tuple[int, ...], ...]]
+"""A tensor map and the coordinates of the boxes that an instruction copies."""
 
 
 @dataclass(frozen=True)
@@ -71,16 +75,24 @@ def take_policy(ins: Decoded, operands: int) -> None:
 
 @dataclass(frozen=True)
 class TensorOperand:
-    """Closures of a ``[map, {coordinates}]`` operand."""
+    """Closures of a ``[map, {coordinates}]`` operand. values: the same for `lane_forms`."""
 
     address: Callable[[Warp, int], int]
     coordinates: tuple[Callable[[Warp, int], int], ...]
     mode: Mode
+    values: tuple[LaneValue | None, ...]
 
-    def bound(self, warp: Warp, lane: int) -> tuple[BoundMap, tuple[tuple[int, ...], ...]]:
+    def read(self, warp: Warp, lane: int) -> tuple[int, ...]:
+        """The address and the coordinates in one lane."""
+        return self.address(warp, lane), *[axis(warp, lane) for axis in self.coordinates]
+
+    def bound(self, warp: Warp, lane: int) -> Boxes:
         """The map and the coordinates of the boxes that one lane copies."""
-        coordinates = tuple([axis(warp, lane) for axis in self.coordinates])
-        bound = bound_map(warp.cta, self.address(warp, lane))
+        return self.bound_at(warp, *self.read(warp, lane))
+
+    def bound_at(self, warp: Warp, address: int, *coordinates: int) -> Boxes:
+        """The same for an address and coordinates."""
+        bound = bound_map(warp.cta, address)
         self.mode.check(bound)
         _check_start(bound, coordinates[0])
         return bound, self.mode.starts(coordinates)
@@ -105,4 +117,5 @@ def tensor_operand(ins: Decoded, at: int, mode: Mode) -> TensorOperand:
         ins.unmodelled("a tensor operand without coordinates")
     axes = ins.elements(operand.coordinates, mode.coordinates)
     reads = tuple(ins.read_lane(axis, np.int32) for axis in axes)
-    return TensorOperand(ins.lane_address(at), reads, mode)
+    values = address_of(ins, at), *[value_of(ins, axis, np.int32) for axis in axes]
+    return TensorOperand(ins.lane_address(at), reads, mode, values)

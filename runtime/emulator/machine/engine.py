@@ -144,6 +144,18 @@ class EngineOp:
         self.signal = Signal(self.agent, warp.cta.index, warp.index, split.pc)
 
     @property
+    def place(self) -> int:
+        """The pc from which it was issued."""
+        assert self._place is not None  # a warp has
+        return self._place[1]
+
+    def stand_at(self, pc: int) -> None:
+        """From now on it is one that the same lanes issued at another pc."""
+        assert self._place is not None  # a warp has
+        warp, _, mask = self._place
+        self.line, self._place = warp.program.source[pc].line, (warp, pc, mask)
+
+    @property
     def origin(self) -> dict[str, Any]:
         if self._place is None:
             return {}

@@ -204,6 +204,10 @@ class Events(Listener):
                 self._heard[name].append(getattr(listener, name))
                 setattr(self, name, _all_of(self._heard[name]))
 
+    def hears(self, name: str) -> bool:
+        """Whether anybody listens to an event."""
+        return bool(self._heard[name])
+
 
 class Watcher:
     """Hears of the accesses to a region before they are performed; does nothing.

@@ -16,6 +16,7 @@ import numpy as np
 from ..errors import Trap, lane_text
 from ..interface import Cta
 from ..ptx.addresses import LOCAL_WINDOW
+from ..ptx.lane_trace import Left, Trace
 from ..ptx.lanes import EMPTY_BYTES, FULL, FULL_BYTES, canonical, lanes_in, lanes_to_int
 from ..ptx.lanewise import Stretch
 from ..ptx.recall import Recall
@@ -119,7 +120,7 @@ class Warp(StateBag):
         left = budget - self._ahead
         self._ahead = 0
         code, counts, regs = self.launch.code, self.launch.counts, self.regs
-        stretches, recalls = self.launch.stretches, self.launch.recalls
+        stretches = self.launch.stretches
         split = self._begin_quantum()
         while split is not None and left > 0:
             pc, mask = split.pc, split.mask
@@ -127,12 +128,13 @@ class Warp(StateBag):
                 if stretches[pc] is not None and not self._watching:
                     left -= self._run_stretch(stretches[pc])
                     continue
-            elif (recall := recalls[pc]) is not None and (lone := self._lone) is not None:
-                if recall.length <= left and self._run_recall(recall, mask, lone):
-                    left -= recall.length
-                    if self._watching and (split.pc in self._meeting or split.pc > self._horizon):
-                        split = self._reselect()
-                    continue
+            elif self._lone is not None and (done := self._run_lone(pc, mask, self._lone)):
+                left -= done[0]
+                if done[1] is not None:
+                    split = self._handle(done[1], mask)
+                elif self._watching and (split.pc in self._meeting or split.pc > self._horizon):
+                    split = self._reselect()
+                continue
             left -= 1
             step, guard, negated = code[pc]
             if guard is not None:
@@ -166,19 +168,28 @@ class Warp(StateBag):
         split.pc = end
         return end - first
 
-    def _run_recall(self, recall: Recall, mask: np.ndarray, lane: int) -> bool:
-        """Run it in a lone lane if it pays for it and meets no others inside."""
-        end = recall.end
-        if self._watching and (
-            end - 1 > self._horizon or not self._meeting.isdisjoint(recall.inside)
-        ):
-            return False
-        if not recall.run(self, mask, lane):
-            return False
-        self._edges[recall.first] += 1
-        self._edges[end] -= 1
-        self.split.pc = end
-        return True
+    def _run_lone(self, pc: int, mask: np.ndarray, lane: int) -> Left | None:
+        """Run the trace, or else the recalled run, that starts at a pc in a lone lane; None if it
+        does not pay or would meet others inside."""
+        launch = self.launch
+        trace = launch.traces[pc]
+        if trace is not None and self._is_alone_in(trace):
+            left = trace.run(self, lane)
+            if left is not None:
+                return left
+        recall = launch.recalls[pc]
+        if recall is None or not self._is_alone_in(recall) or not recall.run(self, mask, lane):
+            return None
+        self._edges[pc] += 1
+        self._edges[recall.end] -= 1
+        self.split.pc = recall.end
+        return recall.length, None
+
+    def _is_alone_in(self, run: Trace | Recall) -> bool:
+        """Whether its lane meets no others inside."""
+        return not self._watching or (
+            run.end - 1 <= self._horizon and self._meeting.isdisjoint(run.inside)
+        )
 
     def place(self) -> dict:
         """Where the warp is now, as keywords for `Trap.locate`."""

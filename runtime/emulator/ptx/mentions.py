@@ -15,13 +15,30 @@ def outside(program: Program, pcs: range) -> set[int]:
     everywhere, inside = _mentions(program), Counter[int]()
     first, written = set[int](), set[int]()
     for pc in pcs:
-        reads, writes = program.computing[pc]
+        reads, writes = _uses(program, pc)
         inside.update(named_slots(program, pc))
         first |= set(reads) - written
         written |= set(writes)
     if not program.labelled().isdisjoint(pcs[1:]):
         return written
     return {slot for slot in written if slot in first or everywhere[slot] > inside[slot]}
+
+
+def named_from(program: Program, pcs: range) -> set[int]:
+    """The registers that instructions in a row name."""
+    return set[int]().union(*(named_slots(program, pc) for pc in pcs))
+
+
+def _uses(program: Program, pc: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The slots that an instruction of a run reads and writes."""
+    if pc in program.branches:
+        guard = program.code[pc][1]
+        return (() if guard is None else (guard,)), ()
+    form = program.lane_forms.get(pc)
+    if form is None:
+        return program.computing[pc]
+    target = () if form.target is None else (form.target,)
+    return tuple(value.slot for value in form.values if value.slot >= 0), target
 
 
 def _mentions(program: Program) -> Counter[int]:

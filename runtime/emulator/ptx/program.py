@@ -49,9 +49,10 @@ class Program:
     """code: (step, guard slot or None, guard negated) by pc; source: the instruction by pc;
     accesses: what threads' instructions move, by pc; text: the PTX, "" where it is not known;
     computing: the slots that instructions read and write which do nothing but compute registers of
-    each lane from its own, by pc; lanewise: what some of them compute; stretches, recalls: by pc
-    the `lanewise.Stretch` and the `recall.Recall` that start there, or None; mentions: see
-    `mentions`."""
+    each lane from its own, by pc; lanewise: what some of them compute; lane_forms: how one lane
+    executes others (`lane_forms`); branches: targets of `bra`, by pc; stretches, recalls, traces:
+    by pc the `lanewise.Stretch`, `recall.Recall` and `lane_trace.Trace` that start there, or None;
+    mentions: see `mentions`."""
 
     def __init__(self, module: syntax.Module, function: syntax.Function):
         self.text = ""
@@ -72,10 +73,14 @@ class Program:
         self.computing: dict[int, tuple[tuple[int, ...], tuple[int, ...]]] = {}
         self.stretches: list[Any] = []
         self.recalls: list[Any] = []
+        self.traces: list[Any] = []
+        self.lane_forms: dict[int, Any] = {}
+        self.branches: dict[int, int] = {}
         self.mentions: Any = None
         self._dtypes: list[np.dtype] = []
         self._constant_slots: dict[tuple, int] = {}
         self._special_by_name: dict[str, int] = {}
+        self._shared_by_place: dict[tuple[str, int, int], int] = {}
         self._functions: dict[str, FunctionCode] = {}
         self._scopes: list[Scope] = []
         self._carry: Register | None = None
@@ -170,9 +175,11 @@ class Program:
 
     def _shared_slot(self, variable: syntax.Variable, offset: int, bits: int) -> int:
         self.shared.reference(variable)
-        slot = self._new_slot(RAW[bits])
-        self.shared_slots[slot] = (variable.name, offset)
-        return slot
+        key = variable.name, offset, bits
+        if key not in self._shared_by_place:
+            slot = self._shared_by_place[key] = self._new_slot(RAW[bits])
+            self.shared_slots[slot] = (variable.name, offset)
+        return self._shared_by_place[key]
 
     # -- functions ---------------------------------------------------------------------------
 

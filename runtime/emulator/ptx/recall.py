@@ -1,9 +1,9 @@
-"""Straight code that one lane executes: recalled, or as a function of its own where it is known.
+"""Straight code that one lane executes, recalled.
 
 One thread of a warp goes through a ring of stages, a loop of slices or a list of tiles, and so do
 the elected threads of all other CTAs. What they compute on the way, registers from registers, has
 mostly been computed before: the same values give the same results again. Integer code that is
-executed often becomes one Python function (`lane_code`).
+executed often becomes Python instead (`lane_trace`).
 """
 
 from __future__ import annotations
@@ -12,13 +12,10 @@ import numpy as np
 
 from ..errors import Trap
 from ..interface import Warp
-from .lane_code import Run, compile_run, is_known
 from .program import Program
 
 LEAST, LONGEST = 3, 64
 """Instructions of a run that is worth recalling."""
-OFTEN = 24
-"""Times that a run is executed before it is compiled, which costs as much as they do."""
 MOST_RESULTS = 512
 """Results that are kept of each run."""
 TRIALS = 32
@@ -35,35 +32,17 @@ class Recall:
         reads, writes = _registers(program, range(first, end))
         self._reads, self._writes = [slot for slot in reads if not _is_one(program, slot)], writes
         self._known: dict[tuple, list] = {}
-        self._hits = self._misses = self._runs = 0
-        self._integer = is_known(program, range(first, end))
-        self._compiled: Run | None = None
-
-    @property
-    def is_worth_it(self) -> bool:
-        """Whether it may pay at all."""
-        return self._integer or self.length >= LEAST
+        self._hits = self._misses = 0
 
     @property
     def _pays(self) -> bool:
         """Whether it is recalled often enough."""
-        return self.length >= LEAST and (
-            self._integer or self._misses < TRIALS or self._misses < self._hits
-        )
+        return self._misses < TRIALS or self._misses < self._hits
 
     def run(self, warp: Warp, mask: np.ndarray, lane: int) -> bool:
         """Execute it in one lane, which is that of the mask; False where that must be done one by
         one: it does not pay, or a register is under way."""
-        if self._compiled is None:
-            self._runs += self._integer
-            if self._runs <= OFTEN:
-                return self._pays and self._recall(warp, mask, lane)
-            self._compiled = compile_run(warp.program, range(self.first, self.end))
-        try:
-            self._compiled(warp.regs, lane)
-        except Trap:
-            return False
-        return True
+        return self._pays and self._recall(warp, mask, lane)
 
     def _recall(self, warp: Warp, mask: np.ndarray, lane: int) -> bool:
         regs = warp.regs
@@ -120,6 +99,6 @@ def find_recalls(program: Program) -> None:
         if pc not in program.computing:
             end = pc
         elif pc - 1 not in program.computing or pc in labels:
-            recall = Recall(program, pc, min(end, pc + LONGEST))
-            program.recalls[pc] = recall if recall.is_worth_it else None
+            if end - pc >= LEAST:
+                program.recalls[pc] = Recall(program, pc, min(end, pc + LONGEST))
             end = pc

@@ -26,22 +26,24 @@ class Products:
         self.descriptor, self.blocks = descriptor, blocks
         self._a: list[list[np.ndarray]] = []
         self._b: list[list[np.ndarray]] = []
+        self._count = 0
         self._sums: np.ndarray | None = None
 
     def takes(self, descriptor: InstructionDescriptor, blocks: tuple[Block, ...]) -> bool:
         """Whether an operation of this form may join."""
         alike = descriptor is self.descriptor and blocks is self.blocks
-        return alike and self._sums is None and not self.is_full
+        return alike and self._sums is None and self.room > 0
 
     @property
-    def is_full(self) -> bool:
-        """Whether enough of K has come together."""
-        return len(self._a) * self.descriptor.k >= DEPTH
+    def room(self) -> int:
+        """How many more operations may join until enough of K has come together."""
+        return max(0, -(-DEPTH // self.descriptor.k) - self._count)
 
-    def join(self, a: list[np.ndarray], b: list[np.ndarray]) -> None:
-        """One more operation: the words of A and B that each CTA holds."""
+    def join(self, a: list[np.ndarray], b: list[np.ndarray], count: int = 1) -> None:
+        """Some more operations: the words of A and B that each CTA holds."""
         self._a.append(a)
         self._b.append(b)
+        self._count += count
 
     def sums(self) -> np.ndarray:
         """float32[m, n] of all that have joined; nobody joins any more."""
@@ -57,7 +59,10 @@ class Products:
 def _operand(pieces: list[list[np.ndarray]], type_name: str, transposed: bool) -> np.ndarray:
     """float32[rows, k] of pieces along K, each of words by CTA."""
     along, across = (0, 1) if transposed else (1, 0)
-    shares = [np.concatenate(share, axis=along) for share in zip(*pieces, strict=True)]
+    if len(pieces) == 1:
+        shares = pieces[0]
+    else:
+        shares = [np.concatenate(share, axis=along) for share in zip(*pieces, strict=True)]
     words = shares[0] if len(shares) == 1 else np.concatenate(shares, axis=across)
     return decode_words(words, type_name, transposed)
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import lru_cache
+from dataclasses import dataclass, replace
+from functools import lru_cache, partial
 
 import numpy as np
 
@@ -14,11 +14,15 @@ from .descriptor import OperandType, SharedDescriptor
 from .element_formats import BITS
 from .tensor_core import Layout, check_row, gather_plan, operand_layout, operand_matrix
 
+_PADDED = ("e2m1",)
+"""Types of elements whose gaps in shared memory are not read."""
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, eq=False)
 class Operand:
-    """Where a CTA's share of an operand lies. words: their numbers in its window; span: the
-    bytes in which they lie; overlaps: whether one of them is read for several elements."""
+    """Where a CTA's share of an operand lies, the same object each time. words: their numbers in
+    its window; span: the bytes in which they lie; overlaps: whether one of them is read for several
+    elements."""
 
     what: str
     descriptor: SharedDescriptor
@@ -58,20 +62,63 @@ def _decoded(words: np.ndarray, operand: Operand) -> np.ndarray:
 
 
 def _gather_share(cta: Cta, operand: Operand) -> np.ndarray:
-    index, what, span = operand.words, operand.what, operand.span
+    check_inside(cta, operand)
+    events, what = cta.launch.events, operand.what
+    events.operand_read(cta, operand.words, operand.descriptor, what)
+    if operand.overlaps:
+        _note_overlap(cta, operand.descriptor, what)
+    words = _read(cta, operand.words, what, operand.span, operand.kind)
+    events.operand_gathered(cta, lambda: _decoded(words, operand), what)
+    return words
+
+
+def check_inside(cta: Cta, operand: Operand) -> None:
+    """Trap unless it lies in the CTA's shared memory."""
+    span = operand.span
     if span[0] < cta.shared.lowest or span[1] > len(cta.shared.data):
         raise Trap(
             "out-of-bounds",
-            f"{what} covers shared offsets 0x{span[0]:x}..0x{span[1]:x}, the CTA's shared memory is"
-            f" 0x{cta.shared.lowest:x}..0x{len(cta.shared.data):x}",
+            f"{operand.what} covers shared offsets 0x{span[0]:x}..0x{span[1]:x}, the CTA's shared"
+            f" memory is 0x{cta.shared.lowest:x}..0x{len(cta.shared.data):x}",
         )
-    events, kind = cta.launch.events, operand.kind
-    events.operand_read(cta, index, operand.descriptor, what)
-    if operand.overlaps:
-        _note_overlap(cta, operand.descriptor, what)
-    words = _read(cta, index, what, span, kind)
-    events.operand_gathered(cta, lambda: _decoded(words, operand), what)
-    return words
+
+
+# -- operands that follow one another along K ----------------------------------------------------
+
+
+@lru_cache(maxsize=1024)
+def may_join(first: Operand, other: Operand) -> bool:
+    """Whether two operands may be read as one."""
+    alike = first.kind == other.kind and first.words.shape == other.words.shape
+    return alike and not (first.overlaps or other.overlaps or first.kind.name in _PADDED)
+
+
+@lru_cache(maxsize=256)
+def join_operands(parts: tuple[Operand, ...], transposed: bool) -> Operand:
+    """One operand, as long along K as they are together."""
+    words = np.concatenate([part.words for part in parts], axis=0 if transposed else 1)
+    words.flags.writeable = False
+    span = min(part.span[0] for part in parts), max(part.span[1] for part in parts)
+    return replace(parts[0], words=words, span=span)
+
+
+def read_joined(cta: Cta, operand: Operand) -> np.ndarray:
+    """The words of a CTA's share of a joined operand, whose parts have been announced."""
+    check_inside(cta, operand)
+    return read_words(cta, operand.words, operand.what, operand.span)
+
+
+def announce(cta: Cta, operand: Operand) -> None:
+    """A CTA's share of a part of a joined operand is about to be read."""
+    events = cta.launch.events
+    check_inside(cta, operand)
+    events.operand_read(cta, operand.words, operand.descriptor, operand.what)
+    matrix = partial(_peek, cta, operand)
+    events.operand_gathered(cta, matrix, operand.what)
+
+
+def _peek(cta: Cta, operand: Operand) -> np.ndarray:
+    return _decoded(cta.shared.words[operand.words], operand)
 
 
 def _note_overlap(cta: Cta, descriptor: SharedDescriptor, what: str) -> None:
@@ -86,7 +133,7 @@ def _note_overlap(cta: Cta, descriptor: SharedDescriptor, what: str) -> None:
 def _read(
     cta: Cta, index: np.ndarray, what: str, span: tuple[int, int], kind: OperandType
 ) -> np.ndarray:
-    if kind.name == "e2m1":
+    if kind.name in _PADDED:
         return read_padded_words(cta, index, what, span, BITS[kind.name])
     return read_words(cta, index, what, span)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from ..errors import Trap
@@ -16,7 +18,8 @@ _PRODUCTS = 64
 class TensorEngine:
     """State of one CTA.
 
-    ``last`` is the newest mma of the CTA (pair), kept on the even CTA; ``issued`` the operations
+    ``last`` is the newest mma of the CTA (pair), kept on the even CTA, ``series`` what the next one
+    may join (`tcgen05_series.Series`), or None; ``issued`` the operations
     of each thread (warp, lane) that a commit tracks; ``products`` what mmas under way access;
     ``requests`` the allocation that waits for ("columns") or got ("granted") the pair's agreement.
     """
@@ -24,6 +27,7 @@ class TensorEngine:
     def __init__(self, memory: TensorMemory):
         self.memory = memory
         self.last: EngineOp | None = None
+        self.series: Any = None
         self.copies: list[EngineOp] = []
         self.issued: dict[tuple[int, int], list[EngineOp]] = {}
         self.products: list[Access] = []
