@@ -103,7 +103,7 @@ def test_the_readme_runs_ptx_written_by_hand_on_the_emulator():
 
 def test_every_folder_of_the_readme_exists():
     folders = re.findall(r"^\| `(\w+)/` \|", (ROOT / "README.md").read_text(), re.MULTILINE)
-    assert len(folders) == 8
+    assert len(folders) == 9
     assert all((ROOT / folder).is_dir() for folder in folders)
 
 
