@@ -6,6 +6,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 from graphs import draw, graph_of
+from torch._inductor import config
 from torch.testing import assert_close
 
 import tilewright
@@ -100,7 +101,7 @@ def test_any_number_of_rows_is_one_graph_and_four_kernels(rows):
     torch._dynamo.reset()
     options = {"device": "emulator"}
     module = torch.compile(lambda x: x @ W.T, backend="tilewright", options=options)
-    with torch.no_grad():
+    with torch.no_grad(), config.patch(force_disable_caches=True):
         for count in (5, 20):
             x = draw(count, 32)
             torch._dynamo.mark_dynamic(x, 0)
@@ -149,8 +150,6 @@ def test_graphs_under_other_settings_or_passes_have_other_keys():
 
 
 def test_the_provider_runs_behind_what_was_there_and_goes_again():
-    from torch._inductor import config
-
     seen = []
     with config.patch({backend.HOOK: seen.append}):
         tilewright.torch.enable(device="emulator")
