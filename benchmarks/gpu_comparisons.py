@@ -68,6 +68,51 @@ SPLITS = {
 }
 
 
+SPLIT_GRIDS = {
+    # M×N×K: (tile, parts of K over the grid, cluster that multicasts within a part)
+    "2279x984x11448": (
+        ("128x256x64", 3, "1x1"), ("128x256x64", 3, "2x1"), ("128x256x64", 5, "2x1"),
+        ("256x128x64", 3, "1x2"), ("256x128x64", 5, "1x2"), ("128x192x64", 4, "2x1"),
+    ),
+    "785x5632x8768": (
+        ("128x256x64", 3, "1x2"), ("128x256x64", 6, "1x2"), ("128x256x64", 5, "1x1"),
+        ("128x192x64", 3, "1x2"), ("128x256x64", 2, "1x2"),
+    ),
+    "71x5512x6256": (
+        ("128x128x64", 3, "1x1"), ("64x128x64", 3, "2x1"), ("64x256x64", 3, "2x1"),
+        ("128x128x64", 3, "1x2"), ("64x256x64", 2, "2x1"), ("128x192x64", 4, "1x1"),
+    ),
+    "146x6032x11528": (
+        ("128x192x64", 2, "2x1"), ("192x128x64", 2, "1x1"), ("192x128x64", 2, "1x2"),
+        ("192x192x64", 4, "1x2"), ("64x256x64", 2, "1x1"), ("128x256x64", 2, "2x1"),
+    ),
+    "512x512x16384": (
+        ("128x128x64", 8, "2x2"), ("128x128x64", 8, "2x1"), ("128x256x64", 16, "2x1"),
+        ("256x128x64", 16, "1x2"), ("128x128x64", 4, "2x2"),
+    ),
+    "256x256x16384": (
+        ("128x128x64", 16, "2x2"), ("128x128x64", 32, "2x2"), ("64x128x64", 16, "2x2"),
+        ("64x64x64", 8, "2x2"), ("64x64x64", 4, "4x1"),
+    ),
+    "1024x1024x8192": (
+        ("128x256x64", 4, "2x1"), ("128x128x64", 2, "2x2"), ("256x128x64", 4, "1x2"),
+        ("128x256x64", 4, "2x2"),
+    ),
+    "384x1536x12288": (
+        ("128x256x64", 7, "1x2"), ("128x128x64", 3, "1x2"), ("192x192x64", 8, "2x1"),
+        ("128x256x64", 6, "1x2"), ("128x192x64", 5, "1x2"),
+    ),
+    "640x640x16384": (
+        ("128x128x64", 5, "1x1"), ("128x160x64", 6, "1x2"), ("128x128x64", 5, "1x5"),
+        ("128x160x64", 6, "1x4"),
+    ),
+    "128x2048x16384": (
+        ("128x128x64", 8, "1x2"), ("128x256x64", 16, "1x2"), ("64x256x64", 8, "2x1"),
+        ("128x64x64", 4, "1x4"),
+    ),
+}  # fmt: skip
+
+
 @dataclass(frozen=True)
 class Variant:
     """One kernel for a shape; `pipeline` is None for the schedule that the compiler chooses."""
@@ -102,6 +147,17 @@ def split_k(target: str) -> Iterator[Variant]:
         for parts in splits:
             middle = [f"split-k{{parts={parts}}}"] if parts > 1 else []
             yield Variant(shape, f"{tile}-split-{parts}", _with_roles(tile, *middle))
+
+
+def split_grid(target: str) -> Iterator[Variant]:
+    """Few tiles with a long K: the chosen schedule, and parts of K over the grid."""
+    for shape, candidates in SPLIT_GRIDS.items():
+        yield Variant(shape, "chosen")
+        for tile, parts, cluster in candidates:
+            split = f"split-k{{parts={parts} over=grid}}"
+            clustering = f"clustering{{shape={cluster} pair=false}}"
+            pipeline = _with_roles(tile, split, "" if cluster == "1x1" else clustering)
+            yield Variant(shape, f"{tile}-grid-{parts}-{cluster}", pipeline)
 
 
 def few_rows(target: str) -> Iterator[Variant]:
@@ -186,6 +242,7 @@ COMPARISONS = {
     "presets": presets,
     "ping-pong": ping_pong,
     "split-k": split_k,
+    "split-grid": split_grid,
     "few-rows": few_rows,
     "copies": copies,
     "odd-rows": odd_rows,

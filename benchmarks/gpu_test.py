@@ -16,6 +16,8 @@ demanded:
     emulator  integers: the bits are those that the emulator had, where it was asked
     repeated  the runs on the same inputs give the same bits
     inside    nothing is written around the output
+    together  of kernels with a workspace: launches behind each other, on two streams at once, and
+              in a graph that is replayed beside them give the same bits (gpu_test_launches.py)
 
 Exit status 1 when a kernel breaks a rule. `--device cpu` is the emulator, to try the command.
 """
@@ -35,6 +37,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from gpu_test_launches import judge_launches
 from gpu_test_sums import known_product, summed_in_order
 
 from tilewright.runtime import load
@@ -137,6 +140,8 @@ def judge(kernel: Any, seed: int, emulated: str | None, place: str) -> list[str]
             problems.append(f"repeated: {RUNS} runs on the same {kind} must agree, got other bits")
         if not all(intact for _, intact in runs):
             problems.append(f"inside: only the output must be written, got more for {kind}")
+    if kernel.manifest.get("workspace_bytes") and place != "cpu":
+        problems += judge_launches(kernel, inputs, several[0][0])
     if emulated is not None and digest(several[0]) != emulated:
         problems.append("emulator: integers must give the emulator's bits, got others")
     return problems

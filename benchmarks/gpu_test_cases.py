@@ -86,6 +86,7 @@ def cases(target: str) -> Iterator[Case]:
     yield from _presets(target)
     yield from _clusters()
     yield from _split_k()
+    yield from _split_grid(target)
     yield from _orders()
     yield from _ping_pong()
     yield from _random_specs()
@@ -182,6 +183,38 @@ def _split_k() -> Iterator[Case]:
         pipeline = _split("64x64x64", parts, f"clustering{{shape={shape} pair=false}},")
         spec = MatmulSpec(200, 232, 1000, c_dtype="f32")
         yield Case("split K", f"split-{parts}-cluster-{shape}", spec, pipeline)
+
+
+def _split_grid(target: str) -> Iterator[Case]:
+    """Parts over the grid: tiles, clusters, every prefix, and launches that follow each other."""
+    for tile, parts, (a, b) in itertools.product(("64x64x64", "128x128x64"), (2, 4, 16), LAYOUTS):
+        spec = MatmulSpec(200, 168, 1000, c_dtype="f32", a_major=a, b_major=b)
+        yield Case("split grid", f"splitgrid-{parts}-{tile}-{a}{b}", spec, _over_grid(tile, parts))
+    spec = MatmulSpec(200, 232, 1000)
+    for shape, parts in itertools.product(("1x2", "2x1", "2x2", "1x4"), (2, 8)):
+        pipeline = _over_grid("64x64x64", parts, f"clustering{{shape={shape} pair=false}},")
+        yield Case("split grid", f"splitgrid-{parts}-cluster-{shape}", spec, pipeline)
+    if TARGETS[target].has_tensor_memory:
+        for tile in ("64x64x64", "128x128x64"):
+            pipeline = _over_grid(tile, 3, "clustering{shape=2x1 pair=true},")
+            yield Case("split grid", f"splitgrid-pair-{tile}", spec, pipeline)
+    passes = _over_grid("128x64x64", 4).split(",")
+    for end in range(1, len(passes)):
+        if "split-k" in ",".join(passes[:end]):
+            yield Case("split grid", f"splitgrid-prefix-{end}", spec, ",".join(passes[:end]))
+    for pdl in ("true", "early"):
+        pipeline = f"{_over_grid('128x64x64', 4)},lower-to-nvvm{{pdl={pdl}}}"
+        yield Case("split grid", f"splitgrid-pdl-{pdl}", MatmulSpec(500, 520, 2000), pipeline)
+    for shape, tile, parts in (
+        ((2279, 984, 11448), "128x256x64", 3),
+        ((1, 5000, 9000), "64x128x64", 9),
+    ):
+        name = f"splitgrid-{_joined(shape)}"
+        yield Case("split grid", name, MatmulSpec(*shape), _over_grid(tile, parts))
+
+
+def _over_grid(tile: str, parts: int, clustering: str = "") -> str:
+    return _split(tile, parts, clustering).replace(f"parts={parts}", f"parts={parts} over=grid")
 
 
 def _split(tile: str, parts: int, clustering: str = "") -> str:

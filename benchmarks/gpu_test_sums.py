@@ -46,7 +46,7 @@ def summed_in_order(manifest: Mapping[str, Any]) -> bool:
     ranks = [len(each["shape"]) for each in manifest["tensors"]]
     if "mma=" in manifest["pipeline"] or max(ranks[1], ranks[-1]) > 2:
         return False  # what mma.sync gives is not known; stacks and groups are not summed here
-    if "blockwise" in manifest or (manifest["spec"] or {}).get("sums"):
+    if "blockwise" in manifest or (manifest.get("spec") or {}).get("sums"):
         return False  # threads add the sums of parts of K
     whole = manifest["schedule"]["split_k"] == 1 and not manifest["epilogue"]["arguments"][1:]
     return whole and manifest["target"] == TARGET and manifest["tensors"][0]["dtype"] in SUMS

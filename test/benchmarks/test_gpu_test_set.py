@@ -23,7 +23,13 @@ def script(monkeypatch):
     """script(name) imports one of the folder, as when it is run there."""
     monkeypatch.syspath_prepend(str(FOLDER))
     yield importlib.import_module
-    for name in ("gpu_test", "gpu_test_cases", "gpu_test_bundles", "gpu_test_sums"):
+    for name in (
+        "gpu_test",
+        "gpu_test_cases",
+        "gpu_test_bundles",
+        "gpu_test_launches",
+        "gpu_test_sums",
+    ):
         sys.modules.pop(name, None)
 
 
