@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..dialects.dtypes import DTYPES, SCALED_FORMATS, stored_dtype
+from ..dialects.dtypes import (
+    DTYPES,
+    OPERAND_FORMATS,
+    ScaledMma,
+    linear_sharing,
+    stored_dtype,
+)
 from ..dialects.quantized import format_of
 from ..dialects.tile import MatmulOp
 from ..dialects.tile_outputs import KeepGroupsOp, kept_by, kept_of
@@ -19,25 +25,38 @@ def scaled_spec_of(matmul: ScaledMatmulOp) -> MatmulSpec:
     m, k = logical_shape(matmul.a.type, matmul.a_major.value)
     n, mma = matmul.c.type.shape[-1], matmul.mma
     assert mma is not None  # its verifier has asked
-    formats = [
-        each.name
-        for value in (matmul.a, matmul.b)
-        for each in SCALED_FORMATS.values()
-        if DTYPES[each.element].mlir == str(value.type.element_type)
-        and (each.scale, each.block) == (mma.scale, mma.block)
+    sides = (matmul.a, matmul.a_scales, m), (matmul.b, matmul.b_scales, n)
+    formats = [_format_of(value, scales, (rows, k), mma) for value, scales, rows in sides]
+    ranks = [
+        scales.type.rank
+        for (_, scales, _), each in zip(sides, formats, strict=True)
+        if not OPERAND_FORMATS[each].is_coarse
     ]
-    ranks = [value.type.rank for value in (matmul.a_scales, matmul.b_scales)]
     is_stack, size = matmul.c.type.rank == 3, matmul.c.type.shape[0]
     a_major, b_major = (each.value for each in (matmul.a_major, matmul.b_major))
     return MatmulSpec(
         *(m, n, k, formats[0], formats[1], c_dtype_of(matmul)),
         a_major="k" if a_major == "k" else "m",
         b_major="k" if b_major == "k" else "n",
-        scale_layout=BLOCKED if min(ranks) >= 5 else LINEAR,
+        scale_layout=BLOCKED if min(ranks, default=5) >= 5 else LINEAR,
         batch=size if is_stack else 0,
         a_stacked=not is_stack or matmul.a.type.rank == 3,
         b_stacked=not is_stack or matmul.b.type.rank == 3,
         **outputs_of(matmul),
+    )
+
+
+def _format_of(value: Any, scales: Any, extents: tuple[int, int], mma: ScaledMma) -> str:
+    """The name of an operand's format; how many blocks share a scale tells the shape of these."""
+    rows, k = extents
+    shape, element = list(scales.type.shape), str(value.type.element_type)
+    shared = linear_sharing(shape[-2:], rows, k // mma.block, mma.block) if len(shape) < 5 else None
+    wanted = mma.scale, mma.block, *(shared or (1, 1))
+    return next(
+        each.name
+        for each in OPERAND_FORMATS.values()
+        if DTYPES[each.element].mlir == element
+        and (each.scale, each.block, each.rows, each.blocks) == wanted
     )
 
 

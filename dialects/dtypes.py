@@ -9,8 +9,10 @@ from dataclasses import dataclass
 from ..runtime.element_types import (
     BLOCKWISE,
     BLOCKWISE_FORMS,
+    COARSE_FORMATS,
     DTYPES,
     FMA,
+    OPERAND_FORMATS,
     PADDED_ALIGNMENT_BYTES,
     PADDED_ROW,
     PADDED_TYPES,
@@ -28,8 +30,10 @@ from ..runtime.element_types import (
 __all__ = [
     "BLOCKWISE",
     "BLOCKWISE_FORMS",
+    "COARSE_FORMATS",
     "DTYPES",
     "FMA",
+    "OPERAND_FORMATS",
     "PADDED_ALIGNMENT_BYTES",
     "PADDED_ROW",
     "PADDED_TYPES",
@@ -163,14 +167,34 @@ def scale_dtype(mlir: str) -> DType | None:
     return _SCALES.get(mlir)
 
 
-def scales_refusal(shape: Sequence[int], rows: int, blocks: int) -> str | None:
+def scales_refusal(shape: Sequence[int], rows: int, blocks: int, block: int) -> str | None:
     """Why an array holds no scales of so many rows and blocks, and which layout it comes near."""
     linear, blocked, got = [rows, blocks], [*blocked_scale_shape(rows, blocks)], list(shape)
-    if got in (linear, blocked):
+    if got == blocked or linear_sharing(got, rows, blocks, block) is not None:
         return None
     rule = f"must be blocked, {blocked}, or linear, {linear}, for {rows} rows of {blocks} blocks"
     known = layout_of(got, rows, blocks)
     return f"{rule}, got {known}, {got}; use tilewright.scales.to_blocked"
+
+
+def linear_sharing(
+    shape: Sequence[int], rows: int, blocks: int, block: int
+) -> tuple[int, int] | None:
+    """How many rows and blocks share each of the linear scales of an array, None if it has others.
+
+    One scale for several blocks is of `OPERAND_FORMATS`; the shape alone tells it, since whole
+    blocks of 128 elements are never one block of 32.
+    """
+    known = {(1, 1), *((each.rows, each.blocks) for each in _coarse(block))}
+    for of_rows, of_blocks in sorted(known):
+        whole = blocks % of_blocks == 0
+        if whole and list(shape) == [-(-rows // of_rows), blocks // of_blocks]:
+            return of_rows, of_blocks
+    return None
+
+
+def _coarse(block: int) -> list[ScaledFormat]:
+    return [each for each in OPERAND_FORMATS.values() if each.is_coarse and each.block == block]
 
 
 def blocks_refusal(
@@ -229,7 +253,7 @@ def scaled_mma_of_kind(kind: str, block: int) -> ScaledMma | None:
 
 def scaled_mix_refusal(a: str, b: str) -> str | None:
     """Why no MMA takes A and B of two formats together (PTX ISA, tcgen05.mma, kinds)."""
-    one, other = SCALED_FORMATS.get(a), SCALED_FORMATS.get(b)
+    one, other = OPERAND_FORMATS.get(a), OPERAND_FORMATS.get(b)
     if one is None or other is None:
         return f"must both have block scales, or none, got {a} and {b}"
     if (one.scale, one.block) != (other.scale, other.block):

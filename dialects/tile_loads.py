@@ -25,7 +25,8 @@ class CopyOp(Tile.Operation, name="copy"):
     """`t[r,k] = view[i*R + r, j*K + k]` into a slot's tile, zero outside the view.
 
     All threads of the producer copy; `pipe.commit` publishes what they wrote. Once loops are
-    written out, `whole` names those of i and j whose tiles all lie inside the view.
+    written out, `whole` names those of i and j whose tiles all lie inside the view, and of linear
+    scales `shared` how many rows and blocks have one scale, where that is not one of each.
     """
 
     view: ext.Operand[ir.MemRefType]

@@ -8,7 +8,9 @@ Scales lie "blocked" in memory: in atoms of 128 rows by 4 blocks of K, 512 bytes
 one after the other. Byte r % 32 * 16 + r / 32 * 4 + k of an atom is the scale of row r and block k.
 A tensor of them is [rows/128, blocks/4, 32, 4, 4]; atoms hang over where there are no whole ones,
 and nobody reads the scales of rows and blocks that the operand does not have. In global memory they
-may also lie "linear", [rows, blocks], of which threads make atoms as they copy.
+may also lie "linear", [rows, blocks], of which threads make atoms as they copy. Linear ones of
+[rows, blocks/4] or [rows/128, blocks/4] are for 128 elements of K, of a row or of 128 rows: they
+are repeated in the atoms.
 """
 
 from typing import Any
@@ -112,7 +114,7 @@ class ScaledMatmulOp(MatmulOp, name="scaled_matmul"):
         if got[: len(stack)] != stack:
             rule = f"{name}_scales must be a stack of {stack[0]}, as {name}, got {got}"
             return refuse(self, rule)
-        broken = scales_refusal(got[len(stack) :], rows, k // block)
+        broken = scales_refusal(got[len(stack) :], rows, k // block, block)
         return broken is None or refuse(self, f"{name}_scales {broken}")
 
 

@@ -9,7 +9,7 @@
 Takes arrays of numpy and torch. Needs neither MLIR nor torch.
 """
 
-from .runtime.element_types import SCALED_FORMATS as FORMATS
+from .runtime.element_types import OPERAND_FORMATS as FORMATS
 from .runtime.scales.blocked import from_blocked, to_blocked
 from .runtime.scales.explain import explain
 from .runtime.scales.formats import ScaleError

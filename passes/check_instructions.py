@@ -11,8 +11,9 @@ from typing import Any
 
 from ..dialects import sm
 from ..dialects.mlir import ext, ir, scf
-from ..dialects.tile import KernelOp
+from ..dialects.tile import CopyOp, KernelOp
 from .base import COUNTS, SOURCE_ATTRIBUTE, operations, refuse_unread, walk
+from .shared_scales import SHARED
 from .warp_grids import WARP_GRID_ATTRIBUTE
 from .whole import WHOLE, WHOLE_OPS
 
@@ -39,8 +40,9 @@ def check_instructions(module: ir.Module) -> None:
 def _check_attributes(op: Any) -> None:
     if not len(op.operation.attributes):
         return
-    known = _known(type(op)) | ({WHOLE} if isinstance(op, WHOLE_OPS) else set())
-    refuse_unread(op, known)
+    written = {WHOLE} if isinstance(op, WHOLE_OPS) else set()
+    written |= {SHARED} if isinstance(op, CopyOp) else set()
+    refuse_unread(op, _known(type(op)) | written)
 
 
 @functools.cache

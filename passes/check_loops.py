@@ -1,6 +1,7 @@
 """What a kernel says whose loops are written out, checked where its indices still tell.
 
 whole    an op says of i and j which name tiles that all lie inside its view, and no other
+shared   a copy of linear scales says for how many rows and blocks each of them is
 tiles    all agents walk the same tiles, by whole clusters
 """
 
@@ -9,11 +10,12 @@ from __future__ import annotations
 from typing import Any
 
 from ..dialects.mlir import ir
-from ..dialects.tile import KernelOp
+from ..dialects.tile import CopyOp, KernelOp
 from ..dialects.tile_place import PlaceOp
 from ..dialects.tile_stores import WHOLES
 from ..dialects.tile_types import DYNAMIC, integers_of
 from .base import refused, walk
+from .shared_scales import check_shared
 from .whole import INDICES, WHOLE, WHOLE_OPS, axis_of, is_whole, lies_inside
 
 
@@ -21,6 +23,8 @@ def check_loops(kernel: KernelOp) -> None:
     """Refuse, at the op, what breaks a rule."""
     for op in walk(kernel, WHOLE_OPS):
         _check_whole(kernel, op)
+        if isinstance(op, CopyOp):
+            check_shared(kernel, op)
     places = walk(kernel, PlaceOp)
     for place in places:
         _check_place(kernel, place, places[0])

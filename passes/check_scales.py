@@ -21,6 +21,7 @@ from ..dialects.tile_scales import SCALED_MMAS, ScaledPairMmaOp, depth_of, mma_o
 from .base import refused, require, walk
 from .batches import argument_of, map_definition
 from .indices import linear_form, place_of
+from .shared_scales import scaled_extents, shared_by
 
 SCALES = ("a_scales", "b_scales")
 ATOM = (32, 4, 4)
@@ -54,6 +55,13 @@ def check_scale_views(kernel: KernelOp) -> None:
                 kernel,
                 f"scales: {name} must be atoms, one after the other, [rows/128, blocks/4, 32, 4, "
                 f"4], or linear, [rows, blocks], got {type_}",
+            )
+        if type_.rank < 5 and shared_by(kernel, view) is None:
+            rows, blocks = scaled_extents(kernel, view)
+            raise refused(
+                kernel,
+                f"scales: linear {name} must be for {rows} rows of {blocks} blocks, or of whole 4 "
+                f"blocks, got {type_}",
             )
 
 

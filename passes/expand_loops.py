@@ -79,6 +79,7 @@ from .expand_tiles import expand_tiles
 from .expand_walks import expand_walks
 from .expand_writes import Piece
 from .rings import is_operand_ring
+from .shared_scales import say_shared
 from .team import Team, by_one_lane
 from .thread_sums import expand_shares
 from .whole import say_whole
@@ -158,6 +159,7 @@ class ExpandLoops:
         expand_tiles(kernel)
         expand_walks(kernel)
         say_whole(kernel)
+        say_shared(kernel)
         log.did(f"{len(stores)} stores in {sum(pieces)} pieces")
 
     def _check(self, kernel: KernelOp) -> None:

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..dialects.dtypes import (
+    COARSE_FORMATS,
     SCALED_FORMATS,
     blocked_scale_shape,
     scale_dtype,
@@ -323,8 +324,12 @@ def _check_place(
     `stack` dims in front count matrices.
     """
     rows, blocks = extents[0], extents[1] // block
-    layouts = {"linear": _LINEAR, "blocked": _BLOCKED}
+    layouts: dict[str, Any] = {"linear": _LINEAR, "blocked": _BLOCKED}
     shapes = {"linear": (rows, blocks), "blocked": blocked_scale_shape(rows, blocks)}
+    for each in COARSE_FORMATS.values():
+        if each.block == block and blocks % each.blocks == 0:
+            layouts[each.name] = _shared(each.rows, each.blocks)
+            shapes[each.name] = -(-rows // each.rows), blocks // each.blocks
     index = scale.index[stack:]
     found = [each for each, of in layouts.items() if _is_at(index, of, loops, extents, block)]
     if not found:
@@ -337,6 +342,11 @@ def _check_place(
     if tuple(scale.type.shape[stack:]) != shape:
         got = f"{list(scale.type.shape)} for {rows} rows of {blocks} blocks"
         raise refused(scale.op, f"{found[0]} scales of {name} must be {list(shape)}, got {got}")
+
+
+def _shared(rows: int, blocks: int) -> tuple[tuple[int, Formula], ...]:
+    """The place of a scale that so many rows and blocks share."""
+    return (0, lambda row: row // rows), (1, lambda block: block // blocks)
 
 
 _LINEAR: tuple[tuple[int, Formula], ...] = ((0, lambda row: row), (1, lambda block: block))

@@ -88,13 +88,26 @@ class ScaledFormat:
     """Elements of which `block` neighbours along K share a scale: values are element times scale.
 
     `element` and `scale` are names of `DTYPES` (OCP Microscaling Formats 1.0; nvfp4: PTX ISA,
-    tcgen05.mma, block scaling).
+    tcgen05.mma, block scaling). Where a scale is for several of the MMA's blocks, `blocks` of each
+    of `rows` rows share one.
     """
 
     name: str
     element: str
     scale: str
     block: int
+    rows: int = 1
+    blocks: int = 1
+
+    @property
+    def depth(self) -> int:
+        """The elements along K that share a scale."""
+        return self.block * self.blocks
+
+    @property
+    def is_coarse(self) -> bool:
+        """Whether a scale is for several blocks of the MMA; such scales are linear."""
+        return self.blocks > 1
 
 
 SCALED_FORMATS = {
@@ -108,6 +121,17 @@ SCALED_FORMATS = {
         ScaledFormat("nvfp4", "e2m1", "ue4m3", 16),
     )
 }
+COARSE_FORMATS = {
+    each.name: each
+    for each in (
+        ScaledFormat("mxfp8_1x128", "e4m3", "ue8m0", 32, 1, 4),
+        ScaledFormat("mxfp8_128x128", "e4m3", "ue8m0", 32, 128, 4),
+    )
+}
+"""Powers of two for 128 elements of K, of one row or of 128 (torch, ScalingType.BlockWise1x128 and
+BlockWise128x128, whose scales are f32)."""
+OPERAND_FORMATS = {**SCALED_FORMATS, **COARSE_FORMATS}
+"""The formats of A and B; C is of `SCALED_FORMATS` alone."""
 SCALE_ROUNDINGS = {"ue8m0": ("floor", "ceil", "even", "rceil"), "ue4m3": ("nearest", "normal")}
 """Ways to round a scale, by its type, which `runtime.scales.quantize` explains; the first is the
 default."""

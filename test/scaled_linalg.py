@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 ELEMENTS = {
     "mxfp8": "f8E4M3FN", "mxfp8_e5m2": "f8E5M2", "mxfp6": "f6E2M3FN", "mxfp6_e3m2": "f6E3M2FN",
-    "mxfp4": "f4E2M1FN", "nvfp4": "f4E2M1FN",
+    "mxfp4": "f4E2M1FN", "nvfp4": "f4E2M1FN", "1x128": "f8E4M3FN", "128x128": "f8E4M3FN",
 }  # fmt: skip
 FORMS = ("fused", "products", "broadcast")
 """One linalg.generic of everything; elements times scales, then linalg.matmul; the same of scales
@@ -25,7 +25,11 @@ class Side:
 
     @property
     def block(self):
-        return 16 if self.format == "nvfp4" else 32
+        return 16 if self.format == "nvfp4" else 128 if "128" in self.format else 32
+
+    @property
+    def shared_rows(self):
+        return 128 if self.format == "128x128" else 1
 
     @property
     def stored(self):
@@ -43,14 +47,15 @@ class Side:
     @property
     def scales(self):
         blocks = self.k // self.block
-        linear, atoms = f"{self.rows}x{blocks}", f"{-(-self.rows // 128)}x{-(-blocks // 4)}x32x4x4"
+        rows = -(-self.rows // self.shared_rows)
+        linear, atoms = f"{rows}x{blocks}", f"{-(-self.rows // 128)}x{-(-blocks // 4)}x32x4x4"
         return f"tensor<{linear if self.layout == 'linear' else atoms}x{self.scale}>"
 
     @property
     def scale_place(self):
         r, kb = self.axis, f"k floordiv {self.block}"
         if self.layout == "linear":
-            return f"({r}, {kb})"
+            return f"({r if self.shared_rows == 1 else f'{r} floordiv 128'}, {kb})"
         across = f"k floordiv {4 * self.block}"
         return f"({r} floordiv 128, {across}, {r} mod 32, ({r} floordiv 32) mod 4, ({kb}) mod 4)"
 

@@ -2,7 +2,8 @@
 
 one scale a tensor, a row or a column   →  factors in the epilogue
 one scale a block of 16 or 32 along K   →  block scales, which the MMA multiplies by itself
-one f32 for 128 along K                 →  scales by which threads multiply the sums of 128
+one scale for 128 along K               →  powers of two, each for four blocks of such an MMA; on
+                                           sm_90a f32, by which threads multiply the sums of 128
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Any, NamedTuple
 
 from ...dialects.dtypes import (
     BLOCKWISE_FORMS,
+    COARSE_FORMATS,
     SCALED_FORMATS,
     blocked_scale_shape,
     blocks_refusal,
@@ -26,6 +28,7 @@ from ..importers.epilogue_function import Frame, import_epilogue
 from ..importers.linalg_text import SHORT_SUMS, LinalgText, short_sums_rule
 from ..importers.traced_function import TensorLike
 from ..spec import BLOCKED, LINEAR, TWO_LEVEL, MatmulSpec
+from .coarse_scales import COARSE, coarse_scales
 from .fused import multiply_fused, must_be_two_steps, two_steps
 from .kernel_cache import cached_bundle
 from .kernels import How, default_target, is_seen_by_torch, pipeline_of
@@ -89,9 +92,11 @@ def scaled_mm(
     torch.nn.functional.ScalingType: TensorWise (one f32), RowWise (f32 [m, 1] and [1, n]),
     BlockWise1x32 (e8m0, of e4m3, e5m2 or e2m1) and BlockWise1x16 (e4m3, of e2m1, with a TensorWise
     f32 as a second one or without). Scales of blocks are SWIZZLE_32_4_4, 512 bytes for each 128
-    rows and 4 blocks, or linear without a swizzle. On sm_90a also BlockWise1x128 (f32 [m, k/128]
-    and [n, k/128], rows contiguous) of both, or with BlockWise128x128 of the other (f32
-    [l, n/128], K contiguous, l = k/128 rounded up to a multiple of 4; docs/block-scales.md).
+    rows and 4 blocks, or linear without a swizzle. BlockWise1x128 (f32 [m, k/128] and [n, k/128],
+    rows contiguous) of both, or with BlockWise128x128 of the other (f32 [l, n/128], K contiguous,
+    l = k/128 rounded up to a multiple of 4; docs/block-scales.md). On sm_100a and sm_120a these
+    are of e4m3 and powers of two, f32 or e8m0, in any order: others are refused on the CPU; on a
+    GPU nobody waits for them, and they become NaN, as do the elements of C that they scale.
     mat_b is K-major: pass `w.T` for a weight [n, k].
     output_dtype: "bf16", "f16", "f32", "e4m3" or "e5m2", or torch's; or a block-scaled format, as
         "nvfp4": then the result is a pair of `data` and blocked `scales`, as that of `matmul`.
@@ -109,9 +114,10 @@ def scaled_mm(
     if len(mat_a.shape) != 2 or len(mat_b.shape) != 2:
         shapes = f"{list(mat_a.shape)} and {list(mat_b.shape)}"
         raise OptionError(f"scaled_mm: mat_a and mat_b must be matrices, got {shapes}")
-    a = _side("a", mat_a, scale_a, scale_recipe_a, swizzle_a)
-    b = _side("b", mat_b.T, scale_b, scale_recipe_b, swizzle_b)
     chip = target or default_target(gpu_of(mat_a))
+    native = bool(find_target(chip).mma.scaled_kinds)
+    a = _side("a", mat_a, scale_a, scale_recipe_a, swizzle_a, native)
+    b = _side("b", mat_b.T, scale_b, scale_recipe_b, swizzle_b, native)
     how = How(result_type(output_dtype), chip, pipeline or "", preset or "")
     if chip in SHORT_SUMS and not use_fast_accum and not a.form:
         if chip not in TWO_LEVEL_CHIPS:
@@ -167,8 +173,8 @@ _EPILOGUES: dict[tuple[int, bool], Callable[..., Any]] = {
 }
 
 
-def _side(name: str, rows: Any, scales: Any, recipes: Any, swizzles: Any) -> Side:
-    """An operand with its scales, each of which has its recipe."""
+def _side(name: str, rows: Any, scales: Any, recipes: Any, swizzles: Any, native: bool) -> Side:
+    """An operand with its scales, each of which has its recipe; `native` MMAs take block scales."""
     scales, recipes = (list(e) if isinstance(e, list | tuple) else [e] for e in (scales, recipes))
     swizzles = list(swizzles) if isinstance(swizzles, list | tuple) else [swizzles]
     names = [getattr(each, "name", each) for each in swizzles]
@@ -184,7 +190,10 @@ def _side(name: str, rows: Any, scales: Any, recipes: Any, swizzles: Any) -> Sid
         kind = getattr(recipe, "name", str(recipe))
         if kind in BLOCKS and not side.format:
             side = _with_blocks(name, side, scale, BLOCKS[kind], swizzle)
-        elif kind in FORMS and len(scales) == 1:
+        elif kind in COARSE and native and not side.format:
+            blocks = coarse_scales(name, rows, scale, COARSE[kind], swizzle in PLAIN)
+            side = side._replace(blocks=blocks, format=COARSE[kind].name)
+        elif kind in FORMS and not native and len(scales) == 1:
             side = _with_form(name, side, scale, kind, swizzle)
         elif kind in ("TensorWise", "RowWise") and side.factor is None:
             if swizzle not in PLAIN:
@@ -269,7 +278,8 @@ def _by_blocks(
     if a.form and "1x128" not in (a.form, b.form):
         rule = "one of scale_recipe_a and scale_recipe_b must be BlockWise1x128"
         raise OptionError(f"scaled_mm: {rule}, got BlockWise128x128 twice; spread one to rows")
-    if a.blocks.dim() != b.blocks.dim():
+    fine = [each for each in (a, b) if each.format not in COARSE_FORMATS and not each.form]
+    if len({each.blocks.dim() for each in fine}) > 1:
         raise OptionError(
             "scaled_mm: swizzle_a and swizzle_b must be alike, got linear and blocked"
         )
@@ -317,6 +327,7 @@ def _spec_by_format(a: Side, b: Side, how: How) -> MatmulSpec:
     """The spec of operands with scales that MMAs take."""
     packed = 2 if a.format in ("mxfp4", "nvfp4") else 1
     (m, depth), n = a.rows.shape, b.rows.shape[0]
-    layout = LINEAR if a.blocks.dim() == 2 else BLOCKED
+    atoms = any(each.blocks.dim() > 2 for each in (a, b))
+    layout = BLOCKED if atoms else LINEAR
     types = a.format, b.format, how.out_dtype
     return MatmulSpec(m, n, depth * packed, *types, scale_layout=layout)

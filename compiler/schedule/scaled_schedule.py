@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from itertools import compress
 
 from ...dialects import legality, scaled_legality
-from ...dialects.dtypes import DTYPES, SCALED_FORMATS, ScaledMma, scaled_mma
+from ...dialects.dtypes import DTYPES, OPERAND_FORMATS, ScaledMma, scaled_mma
 from ...dialects.errors import CompileError
 from ...dialects.target import WARP, Target
 from ..spec import MatmulSpec, element_of
@@ -108,7 +108,7 @@ class ScaledEstimate:
 
 def mma_of_spec(spec: MatmulSpec) -> ScaledMma:
     """The kind of MMA that multiplies the operands of a spec."""
-    a, b = (SCALED_FORMATS[dtype] for dtype in (spec.a_dtype, spec.b_dtype))
+    a, b = (OPERAND_FORMATS[dtype] for dtype in (spec.a_dtype, spec.b_dtype))
     found = scaled_mma(DTYPES[a.element], DTYPES[b.element], DTYPES[a.scale], a.block)
     assert found is not None  # the spec has asked
     return found

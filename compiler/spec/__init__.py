@@ -60,11 +60,11 @@ class MatmulSpec(Problem):
     `epilogue_instructions` is a hint for the schedule: about how many instructions the epilogue
     takes for an element of C.
 
-    A and B of `SCALED_FORMATS`, such as mxfp8, have block scales beside them: values are elements
-    times scales. `scale_layout` is how they lie, "blocked" or "linear". C may be of such a format,
-    too: the kernel then quantises blocks of each row, and writes blocked scales behind all other
-    outputs. `scale_rounding` says how a scale is made of the largest magnitude of its block, one of
-    `SCALE_ROUNDINGS`, "" for the first.
+    A and B of `OPERAND_FORMATS`, such as mxfp8, have block scales beside them: values are elements
+    times scales. `scale_layout` is how they lie, "blocked" or "linear", which those of 128 elements
+    always are. C may be of one of `SCALED_FORMATS`, too: the kernel then quantises blocks of each
+    row, and writes blocked scales behind all other outputs. `scale_rounding` says how a scale is
+    made of the largest magnitude of its block, one of `SCALE_ROUNDINGS`, "" for the first.
 
     `a_scales` and `b_scales` are forms of scales in f32 that 128 elements along K share: "1x128"
     of each row by itself, "128x128" of 128 rows; one of them is "1x128". With `sums` "two-level"

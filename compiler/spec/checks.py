@@ -7,6 +7,7 @@ from ...dialects.dtypes import (
     BLOCKWISE_FORMS,
     DTYPES,
     FMA,
+    OPERAND_FORMATS,
     OUTPUT_DTYPES,
     SCALED_FORMATS,
     mix_refusal,
@@ -114,10 +115,11 @@ def _check_dynamic(spec: Problem) -> None:
 
 def _check_scales(spec: Problem) -> None:
     """Whole blocks along K, which is contiguous where several elements share bytes."""
-    block = SCALED_FORMATS[spec.a_dtype].block
-    if spec.k % block:
-        rule = f"k must be a multiple of the {block} elements that share a scale"
-        raise OptionError(f"spec: {rule} in {spec.a_dtype}, got {spec.k}; pad K")
+    for dtype in (spec.a_dtype, spec.b_dtype):
+        depth = OPERAND_FORMATS[dtype].depth
+        if spec.k % depth:
+            rule = f"k must be a multiple of the {depth} elements that share a scale"
+            raise OptionError(f"spec: {rule} in {dtype}, got {spec.k}; pad K")
     for name, major in (("a", spec.a_major), ("b", spec.b_major)):
         dtype = getattr(spec, f"{name}_dtype")
         bits = DTYPES[element_of(dtype)].bits
@@ -179,7 +181,7 @@ def _check_bytes(spec: Problem) -> None:
 def _check_types(spec: Problem) -> None:
     """What an MMA takes together, and what it gives."""
     a, b = (DTYPES[element_of(dtype)] for dtype in (spec.a_dtype, spec.b_dtype))
-    if {spec.a_dtype, spec.b_dtype} & SCALED_FORMATS.keys():
+    if {spec.a_dtype, spec.b_dtype} & OPERAND_FORMATS.keys():
         mixed = scaled_mix_refusal(spec.a_dtype, spec.b_dtype)
     else:
         mixed = mix_refusal(a, b)

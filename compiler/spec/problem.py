@@ -9,6 +9,7 @@ from ...dialects.dtypes import (
     BLOCKWISE_FORMS,
     DTYPES,
     OPERAND_DTYPES,
+    OPERAND_FORMATS,
     SCALED_FORMATS,
     ScaledFormat,
     blocked_scale_shape,
@@ -18,7 +19,7 @@ from .memory import Stored
 
 EXTENT_MAX = 2**31 - 1
 FURTHER_MAX = 8
-SPEC_DTYPES = (*OPERAND_DTYPES, *SCALED_FORMATS)
+SPEC_DTYPES = (*OPERAND_DTYPES, *OPERAND_FORMATS)
 BLOCKED, LINEAR = "blocked", "linear"
 OF_BATCHES = ("batch", "a_stacked", "b_stacked")
 OF_OUTPUTS = ("further", "neighbours")
@@ -81,7 +82,7 @@ class Problem:
     @property
     def is_scaled(self) -> bool:
         """Whether A and B have block scales."""
-        return self.a_dtype in SCALED_FORMATS
+        return self.a_dtype in OPERAND_FORMATS
 
     @property
     def is_blockwise(self) -> bool:
@@ -133,7 +134,7 @@ class Problem:
         if self.groups:
             found["offsets"] = "s32", (self.groups,)
         for name, shape in scale_shapes(self).items():
-            scale = "f32" if self.is_blockwise else SCALED_FORMATS[self.a_dtype].scale
+            scale = "f32" if self.is_blockwise else OPERAND_FORMATS[self.a_dtype].scale
             found[name] = scale, shape
         if self.products == 2:
             found["b2"] = found["b"]
@@ -179,7 +180,7 @@ class Problem:
 
 def element_of(dtype: str) -> str:
     """The type of an operand's elements: of a format with block scales the one they scale."""
-    return SCALED_FORMATS[dtype].element if dtype in SCALED_FORMATS else dtype
+    return OPERAND_FORMATS[dtype].element if dtype in OPERAND_FORMATS else dtype
 
 
 def scale_shapes(spec: Problem) -> dict[str, tuple[int, ...]]:
@@ -194,10 +195,12 @@ def scale_shapes(spec: Problem) -> dict[str, tuple[int, ...]]:
         }
     if not spec.is_scaled:
         return {}
-    blocks = spec.k // SCALED_FORMATS[spec.a_dtype].block
-    found: dict[str, tuple[int, ...]] = {}
-    for name, (*stack, rows, _) in spec.shapes().items():
-        linear = spec.scale_layout == LINEAR
-        shape = (rows, blocks) if linear else blocked_scale_shape(rows, blocks)
+    shapes, found = spec.shapes(), {}
+    for name in "ab":
+        *stack, rows, k = shapes[name]
+        form = OPERAND_FORMATS[getattr(spec, f"{name}_dtype")]
+        linear = -(-rows // form.rows), k // form.depth
+        blocked = spec.scale_layout == BLOCKED and not form.is_coarse
+        shape = blocked_scale_shape(*linear) if blocked else linear
         found[f"{name}_scales"] = (*stack, *shape)
-    return {name: found[name] for name in ("a_scales", "b_scales")}
+    return found

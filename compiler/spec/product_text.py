@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ...dialects.dtypes import DTYPES, SCALED_FORMATS
+from ...dialects.dtypes import DTYPES, OPERAND_FORMATS
 from .epilogue import Epilogue
 from .problem import Problem, element_of, scale_shapes
 from .quantized_text import quantize_line, scales_of_c
@@ -60,7 +60,7 @@ def _op_of(spec: Problem) -> tuple[str, Inputs, list[str]]:
         return "blockwise_matmul", inputs, attributes
     if not spec.is_scaled:
         return "dual_matmul" if spec.products == 2 else "matmul", inputs, attributes
-    found = SCALED_FORMATS[spec.a_dtype]
+    found = OPERAND_FORMATS[spec.a_dtype]
     for name, shape in scale_shapes(spec).items():
         inputs[name] = _tensor(shape, DTYPES[found.scale].mlir)
     return "scaled_matmul", inputs, [*attributes, f"block = {found.block} : i64"]

@@ -19,12 +19,14 @@ from ...dialects.tile_scales import SCALED_MMAS
 from ...dialects.tile_types import bits_of
 from .. import build
 from ..base import walk
+from ..shared_scales import NOT_SHARED, said_shared
 from ..team import Team
 from .operands import first_atom, unit_offset
 from .scope import Scope, lowered, place_of
 
 WORD_BYTES = 4
 ATOM_UNITS = ATOM_BYTES // UNIT_BYTES
+REPEATED = 0x01010101  # times a byte: four of it
 
 
 def copy_atoms(scope: Scope, op: CopyOp) -> None:
@@ -70,8 +72,15 @@ def _make_atoms(op: CopyOp) -> None:
 
 
 def _scales_of_row(op: CopyOp, row: ir.Value, block: ir.Value) -> ir.Value:
-    """Four neighbouring scales of a row as a word; a load has as many bytes as rows are aligned."""
+    """Four neighbouring scales of a row as a word; a load has as many bytes as rows are aligned.
+
+    One that is for all four, or for as many of several rows, is repeated.
+    """
     rows, blocks = op.view.type.shape
+    shared = said_shared(op)
+    if shared != NOT_SHARED:
+        found = _scale(op, row // shared[0], block // shared[1])
+        return found * REPEATED
     size = math.gcd(blocks, WORD_BYTES)
     type_ = ir.IntegerType.get_signless(8 * size)
     word = build.constant(0)
@@ -88,6 +97,17 @@ def _scales_of_row(op: CopyOp, row: ir.Value, block: ir.Value) -> ir.Value:
         part = arith.select(inside, wide, build.constant(0))
         word = part if size == WORD_BYTES else word + part * (1 << 8 * first)
     return word
+
+
+def _scale(op: CopyOp, row: ir.Value, block: ir.Value) -> ir.Value:
+    """One scale, in the low byte of a word; 0 outside of the view."""
+    rows, blocks = op.view.type.shape
+    byte = ir.IntegerType.get_signless(8)
+    inside = arith.andi(build.less(row, rows), build.less(block, blocks))
+    offset = build.widen(row) * blocks + build.widen(block)
+    offset = arith.select(inside, offset, build.constant(0, build.i64()))
+    loaded = llvm.load(byte, build.element_pointer(lowered(op.view), byte, offset), alignment=1)
+    return arith.select(inside, arith.extui(build.i32(), loaded), build.constant(0))
 
 
 def copy_words(scope: Scope, op: CopyOp) -> None:

@@ -21,6 +21,10 @@ BLOCKS = {"ue8m0": 32, "ue4m3": 16}
 """Elements of an operand that share a scale of a type, in every format that has one."""
 
 
+COARSE_ROWS = 128
+"""Rows that share a linear scale where there is none for each row."""
+
+
 def is_coded(dtype: str) -> bool:
     """Whether values of a type are read from their bits here."""
     return dtype in SMALL or dtype in BLOCKS
@@ -68,10 +72,14 @@ def _float(codes: np.ndarray, exponent: int, fraction: int, bias: int) -> np.nda
 
 def scale_of_each(scales: np.ndarray, shape: tuple[int, ...], block: int) -> np.ndarray:
     """[…, rows, k] scales, one an element, from those of atoms […, row atom, K atom, 32, 4, 4], or
-    from linear ones, […, rows, k / block]."""
+    from linear ones, […, rows, k / block].
+
+    Linear ones may be fewer: each is then for as many elements of K as they say, of a row or of as
+    many rows."""
     rows, k = shape[-2:]
     if scales.ndim < 5:
-        return np.repeat(scales, block, axis=-1)
+        each_k, each_row = k // scales.shape[-1], COARSE_ROWS if scales.shape[-2] < rows else 1
+        return np.repeat(np.repeat(scales, each_k, -1), each_row, -2)[..., :rows, :]
     row, number = np.arange(rows)[:, None], (np.arange(k) // block)[None, :]
     return scales[..., row // 128, number // 4, row % 32, row // 32 % 4, number % 4]
 

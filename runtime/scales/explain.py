@@ -51,9 +51,9 @@ def explain(form: str, rows: int, k: int) -> str:
 def describe(form: str, rows: int, k: int) -> dict[str, Any]:
     """The same by name; bytes count elements, or scales, with their padding."""
     which = find_format(form)
-    if rows < 1 or k < 1 or k % which.block:
+    if rows < 1 or k < 1 or k % which.depth:
         raise ScaleError(
-            f"scales: rows must be 1 or more and K a positive multiple of {which.block}, "
+            f"scales: rows must be 1 or more and K a positive multiple of {which.depth}, "
             f"got {rows} and {k}"
         )
     element, blocks = ELEMENTS[which.element], k // which.block
@@ -63,10 +63,11 @@ def describe(form: str, rows: int, k: int) -> dict[str, Any]:
     return {
         "format": form,
         "element": f"{element.name}, {element.bits} bits, at most {element.largest:g}",
-        "scale": f"{which.scale} for {which.block} elements along K"
+        "scale": f"{which.scale} for {which.depth} elements along K"
+        + (f" of {which.rows} rows" if which.rows > 1 else "")
         + (", an f32 for the tensor" if form == "nvfp4" else ""),
         "data_bytes": rows * k * element.bits // 8,
-        "linear": [rows, blocks],
+        "linear": [-(-rows // which.rows), k // which.depth],
         "blocked": list(atoms),
         "blocked_bytes": prod(atoms),
         "padding_bytes": prod(atoms) - rows * blocks,

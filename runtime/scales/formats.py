@@ -8,6 +8,9 @@
     mxfp4         e2m1, 4 bits   ue8m0    32
     nvfp4         e2m1, 4 bits   ue4m3    16, and one f32 for the whole tensor
 
+    mxfp8_1x128   e4m3, 8 bits   ue8m0    128 of a row
+    mxfp8_128x128 e4m3, 8 bits   ue8m0    128 of each of 128 rows
+
 A number is element · scale, of nvfp4 element · scale · f32.
 Source: OCP Microscaling Formats 1.0 §5.3 (elements), §5.4 (ue8m0); PTX ISA §5.2.3 (alternate
 floating-point formats); nvfp4: cuBLAS, "1D Block Scaling for FP4 Data Types".
@@ -21,7 +24,7 @@ from dataclasses import dataclass
 import ml_dtypes
 import numpy as np
 
-from ..element_types import DTYPES, SCALED_FORMATS, ScaledFormat
+from ..element_types import DTYPES, OPERAND_FORMATS, ScaledFormat
 from ..errors import LaunchError
 
 
@@ -80,6 +83,6 @@ ELEMENTS = {
 
 def find_format(name: str) -> ScaledFormat:
     """The format of a name; raises ScaleError with the names that there are."""
-    if name not in SCALED_FORMATS:
-        raise ScaleError(f"scales: format must be {' or '.join(SCALED_FORMATS)}, got {name!r}")
-    return SCALED_FORMATS[name]
+    if name not in OPERAND_FORMATS:
+        raise ScaleError(f"scales: format must be {' or '.join(OPERAND_FORMATS)}, got {name!r}")
+    return OPERAND_FORMATS[name]

@@ -39,7 +39,8 @@ class Quantized(NamedTuple):
 
     data            [..., rows, bytes]: e4m3 and e5m2 as their own dtypes, the others packed into
                     uint8; of torch, e2m1 as float4_e2m1fn_x2
-    scales          [..., rows, K / block], linear, as float8_e8m0fnu, of nvfp4 as float8_e4m3fn
+    scales          [..., rows, K / block], linear, as float8_e8m0fnu, of nvfp4 as float8_e4m3fn;
+                    of mxfp8_128x128 [..., rows / 128, K / 128], rounded up
     tensor_scale    the f32 that multiplies all numbers, 1.0 where there is none
     """
 
@@ -62,12 +63,13 @@ def quantize(
     element, scale = ELEMENTS[which.element], ELEMENTS[which.scale]
     numbers = _numbers(values)
     _check_k(numbers.shape, which)
-    blocks = numbers.reshape(*numbers.shape[:-1], -1, which.block)
-    amax = np.abs(blocks).max(-1, initial=0)
+    blocks = numbers.reshape(*numbers.shape[:-1], -1, which.depth)
+    amax = _of_rows(np.abs(blocks).max(-1, initial=0), which.rows)
     whole = _tensor_scale(amax, which, tensor_scale)
     scales = scale_codes(amax / whole, which, rounding)
     factors = decode(scales, scale) * whole
-    divisors = np.where(factors == 0, np.inf, factors)[..., None]
+    divisors = np.where(factors == 0, np.inf, factors)
+    divisors = _for_rows(divisors, which.rows, numbers.shape[-2])[..., None]
     scaled = np.where(np.isnan(divisors), np.nan, blocks) / divisors
     codes = encode(scaled, element).reshape(numbers.shape)
     data = _typed(pack(codes, element.bits), element, values)
@@ -84,10 +86,27 @@ def dequantize(data: Any, scales: Any, form: str, tensor_scale: float = 1.0) -> 
     codes = unpack(_codes(data, element, "data"), element.bits)
     raw = _codes(scales, scale, "scales")
     _check_k(codes.shape, which)
-    check_linear(raw.shape, (*codes.shape[:-1], codes.shape[-1] // which.block))
+    *stack, rows, depth = codes.shape
+    check_linear(raw.shape, (*stack, -(-rows // which.rows), depth // which.depth))
     factors = decode(raw, scale) * np.float32(tensor_scale)
-    values = decode(codes, element) * np.repeat(factors, which.block, axis=-1)
+    factors = _for_rows(factors, which.rows, rows)
+    values = decode(codes, element) * np.repeat(factors, which.depth, axis=-1)
     return _like(values, data)
+
+
+def _of_rows(amax: np.ndarray, rows: int) -> np.ndarray:
+    """The largest of each so many rows, [..., rows / so many, blocks]."""
+    if rows == 1:
+        return amax
+    *stack, count, blocks = amax.shape
+    padded = np.zeros((*stack, -(-count // rows) * rows, blocks))
+    padded[..., :count, :] = amax
+    return padded.reshape(*stack, -1, rows, blocks).max(-2)
+
+
+def _for_rows(factors: np.ndarray, each: int, rows: int) -> np.ndarray:
+    """Those of each row, where so many share one."""
+    return factors if each == 1 else np.repeat(factors, each, axis=-2)[..., :rows, :]
 
 
 def scale_codes(amax: np.ndarray, form: ScaledFormat, rounding: str = "") -> np.ndarray:
@@ -151,10 +170,10 @@ def _check_k(shape: tuple[int, ...], form: ScaledFormat) -> None:
     if len(shape) < 2:
         raise ScaleError(f"scales: a matrix must be [rows, K], got shape {list(shape)}; reshape it")
     k = shape[-1]
-    if not k or k % form.block:
-        padded = max(-(-k // form.block), 1) * form.block
+    if not k or k % form.depth:
+        padded = max(-(-k // form.depth), 1) * form.depth
         raise ScaleError(
-            f"scales: K of {form.name} must be a multiple of {form.block}, got {k}; pad K to "
+            f"scales: K of {form.name} must be a multiple of {form.depth}, got {k}; pad K to "
             f"{padded} with zeros"
         )
 

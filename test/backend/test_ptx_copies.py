@@ -1,8 +1,9 @@
 """The PTX makes operand tiles visible to the tensor core before an MMA reads them.
 
-Threads that copy fence the async proxy and then meet at a barrier, or arrive at the slot's; before
-the fence they wait for what cp.async has under way. What TMA loads is waited for on its mbarrier
-(PTX ISA, "Async proxy"; tcgen05 memory consistency model).
+Threads that copy fence the async proxy and then meet at a barrier, or arrive at the slot's, of a
+pair at the leader CTA's with release at cluster scope; before the fence they wait for what cp.async
+has under way. What TMA loads is waited for on its mbarrier (PTX ISA, "Async proxy"; tcgen05 memory
+consistency model).
 """
 
 import functools
@@ -20,7 +21,7 @@ STEPS = {
     "copied": r"cp\.async\.wait_group",
     "proxy-fence": r"fence\.proxy\.async",
     "wait": r"mbarrier\.(?:try|test)_wait",
-    "barrier": r"bar(?:rier)?\.(?:cta\.)?sync|mbarrier\.arrive\.shared",
+    "barrier": r"bar(?:rier)?\.(?:cta\.)?sync|mbarrier\.arrive(?:\.release\.cluster)?\.shared",
     "mma": r"tcgen05\.mma",
 }
 PREFIXES = ("tiling", "tma-insertion", "swizzle-selection", "warp-specialization", "persistence")

@@ -1,10 +1,13 @@
 """`tilewright.scaled_mm`, torch's signature, against dequantized operands in float64."""
 
+import math
+
 import pytest
 import torch
 from torch.nn import functional as F
 
 from tilewright import CompileError, scaled_mm, scales
+from tilewright.compiler.calls.coarse_scales import powers_of_two
 
 pytestmark = pytest.mark.usefixtures("fresh_cache")
 GENERATOR = torch.Generator().manual_seed(5)
@@ -55,6 +58,39 @@ def test_scales_without_a_swizzle_are_linear():
     assert torch.allclose(got.double(), wide[0] @ wide[1].T, rtol=0, atol=1e-4)
 
 
+FINE, WIDE = RECIPE.BlockWise1x128, RECIPE.BlockWise128x128
+
+
+def coarse(rows, form):
+    """A matrix [rows, 256] of e4m3, its scales as torch has them, in f32, and its numbers."""
+    made = scales.quantize(random(rows, 256) * torch.exp2(torch.arange(rows) % 7)[:, None], form)
+    of = made.scales.float()
+    if form == "mxfp8_128x128":  # torch's are [K / 128 rounded up to 4, rows / 128]
+        of = torch.nn.functional.pad(of.T, (0, 0, 0, 2))
+    numbers = scales.dequantize(made.data, made.scales, form)
+    return made.data, of.T.contiguous().T, torch.as_tensor(numbers)
+
+
+def test_powers_of_two_for_128_elements_are_multiplied_by_the_tensor_core():
+    a, of_a, left = coarse(M, "mxfp8_1x128")
+    b, of_b, right = coarse(136, "mxfp8_128x128")
+    got = scaled_mm(a, b.T, of_a, FINE, of_b, WIDE, output_dtype="f32")
+    assert torch.allclose(got.double(), left @ right.T, rtol=2**-20, atol=2**-10)
+    codes = of_a.to(torch.float8_e8m0fnu)
+    assert torch.equal(scaled_mm(a, b.T, codes, FINE, of_b, WIDE, output_dtype="f32"), got)
+
+
+def test_every_f32_is_a_power_of_two_or_the_scale_nan():
+    """By frexp, whose fraction of a power of two is a half."""
+    exact = [math.ldexp(1.0, power) for power in range(-127, 128)]
+    others = [0.0, -1.0, 3.0, 1e-45, math.ldexp(1.0, -128), math.inf, math.nan, 1.0 + 2**-23]
+    values = torch.tensor([exact + others])
+    with pytest.raises(CompileError, match=r"scale_a must be powers of two, .* got 0\.0; round"):
+        powers_of_two("a", values)
+    codes = powers_of_two("a", values, look=False).view(torch.uint8)[0].tolist()
+    assert codes == [*range(255), *[0xFF] * len(others)]
+
+
 MX = scales.quantize(random(M, 128), "mxfp8")
 MX_ATOMS = scales.to_blocked(MX.scales)
 TENSOR, ROW, BLOCK = RECIPE.TensorWise, RECIPE.RowWise, RECIPE.BlockWise1x32
@@ -64,7 +100,32 @@ REFUSED = {
     "a wrong number of scales": ((A, B.t(), random(2), TENSOR, ONE, TENSOR), {}, r"must be \[\]"),
     "columns for rows": ((A, B.t(), random(1, M), ROW, ONE, TENSOR), {}, r"must be \[40, 1\]"),
     "narrow scales": ((A, B.t(), ONE.half(), TENSOR, ONE, TENSOR), {}, "must be float32"),
-    "a recipe of 128": ((A, B.t(), ONE, RECIPE.BlockWise1x128, ONE, TENSOR), {}, "BlockWise1x128"),
+    "K of 96 for blocks of 128": ((A, B.t(), ONE, FINE, ONE, TENSOR), {}, "multiple of the 128 "),
+    "a scale for all of 1x128": (
+        (MX.data, MX.data.T, ONE, FINE, ONE, FINE),
+        {},
+        r"scale_a must be \[40, 1\] for 40 rows of 128 elements, got \[\]",
+    ),
+    "a row of scales for 128x128": (
+        (MX.data, MX.data.T, torch.ones(M, 1), FINE, torch.ones(M, 1), WIDE),
+        {},
+        r"scale_b must be \[1, 1\] or \[4, 1\] for 40 rows of 128 elements, got \[40, 1\]",
+    ),
+    "atoms of 1x128": (
+        (MX.data, MX.data.T, torch.ones(M, 1), FINE, torch.ones(M, 1), FINE, ATOMS),
+        {},
+        "swizzle_a must be NO_SWIZZLE or None for mxfp8_1x128",
+    ),
+    "scales of 128 that are no powers of two": (
+        (MX.data, MX.data.T, torch.full((M, 1), 0.3), FINE, torch.ones(M, 1), FINE),
+        {},
+        "scale_a must be powers of two, which the tensor core multiplies, got 0.3",
+    ),
+    "a second recipe of blocks": (
+        (MX.data, MX.data.T, [MX_ATOMS, ONE], [BLOCK, FINE], *MX_SIDE, [ATOMS, None], ATOMS),
+        {},
+        "must be TensorWise, RowWise or BlockWise1x16, 1x32, 1x128 or 128x128, each once, got",
+    ),
     "one side of blocks": ((MX.data, MX.data.T, *MX_SIDE, ONE, TENSOR, ATOMS), {}, "both or none"),
     "linear scales": (
         (MX.data, MX.data.T, MX.scales, BLOCK, *MX_SIDE, ATOMS, ATOMS),

@@ -99,6 +99,26 @@ def test_stacks_by_presets_and_the_default(check_matmul, preset):
     check_matmul(spec_of("mxfp8", 140, 40, 128, batch=2), preset=preset)
 
 
+COARSE = (("mxfp8_1x128", "mxfp8_128x128"), ("mxfp8_128x128", "mxfp8"), ("mxfp4", "mxfp8_1x128"))
+
+
+@pytest.mark.sweep(12)
+@pytest.mark.array(
+    1,
+    last=(("tiling", 128), ("tma-insertion", 128), ("clustering", 64), ("persistence", 64)),
+    pair=COARSE,
+    batch=(0, 2),
+)
+def test_a_scale_for_128_elements_is_that_of_four_blocks(check_matmul, last, pair, batch):
+    """Of a row, or of 128 rows, one of which both tiles of A and of B begin within."""
+    spec, (prefix, rows) = MatmulSpec(140, 136, 256, *pair, batch=batch), last
+    check_matmul(spec, pipeline=with_tile(f"{rows}x96x128", PAIRS), stop_after=prefix)
+
+
+def test_scales_of_128_elements_by_warps(check_matmul):
+    check_matmul(MatmulSpec(40, 136, 256, *COARSE[0]), target="sm_120a")
+
+
 def test_a_stack_is_what_its_matrices_are_one_by_one():
     """Each matrix beside a product in float64, which no manifest describes."""
     compiled = compile_matmul(spec_of("nvfp4", 130, 24, 96, batch=2, c_dtype="f32"))
@@ -303,6 +323,11 @@ def test_the_default_schedule_is_right(check_matmul, format_):
         (
             {"k": 80},
             "k must be a multiple of the 32 elements that share a scale in mxfp8, got 80; pad K",
+        ),
+        (
+            {"b_dtype": "mxfp8_1x128", "k": 96},
+            "k must be a multiple of the 128 elements that share a scale in mxfp8_1x128, got 96; "
+            "pad K",
         ),
         (
             {"a_dtype": "mxfp4", "b_dtype": "mxfp4", "b_major": "n"},

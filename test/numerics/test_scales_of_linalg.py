@@ -28,6 +28,13 @@ def test_linalg_with_scales_of_blocks_is_right(product, form, k):
     assert outcome.kind == "right", outcome
 
 
+def test_linalg_with_scales_of_128_elements_is_right():
+    """Of each row of A, of 128 rows of B."""
+    text = scaled_text(140, 136, 256, "1x128", "128x128", layout="linear", form="products")
+    outcome = judge_problem(Problem(text, "sm_100a"), seed=5)
+    assert outcome.kind == "right", outcome
+
+
 def test_elements_of_bytes_may_lie_along_m_and_n():
     text = scaled_text(64, 48, 96, form="products", a_major="m", b_major="n")
     assert judge_problem(Problem(text, "sm_100a"), seed=3).kind == "right"

@@ -133,7 +133,7 @@ def test_the_second_b_may_lie_otherwise_than_the_first():
 
 
 def test_the_chosen_schedule_takes_a_second_b_that_tma_can_not_address():
-    """Threads copy it, so that no cluster shares what TMA loads."""
+    """Threads copy it: no cluster shares what TMA loads, but a pair halves what a CTA copies."""
     source = dual(2048, 2048, 1024, 1024, 1025)
     compiled = compile_matmul(source, target="sm_100a", until="mlir")
-    assert "clustering" not in compiled.pipeline
+    assert "clustering{shape=2x1 pair=true}" in compiled.pipeline

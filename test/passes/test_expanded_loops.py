@@ -8,6 +8,7 @@ from edited_ir import change, refusal, replace
 from tilewright.compiler.driver import compile_matmul
 from tilewright.compiler.pipeline import run_passes_on_text
 from tilewright.compiler.spec import MatmulSpec
+from tilewright.dialects.errors import CompileError
 
 TILES = "tiling{tile=128x64x64}"
 TMA = f"normalize,{TILES},tma-insertion"
@@ -48,6 +49,18 @@ def test_tiles_that_no_edge_cuts_are_said_to_be_whole(name, shape):
     assert ("scf.if" in text) == (not rows)  # around the write, for the thread's row
     if name == "copies":  # of a and b, whose 96 columns are one and a half tiles
         assert wholes(text, "tile.copy") == [rows or "none", "i" if columns else "none"]
+
+
+def test_copies_of_scales_say_how_many_rows_and_blocks_share_one():
+    """And are held to it: repeated otherwise they would be those of others."""
+    spec = MatmulSpec(200, 300, 256, "mxfp8_1x128", "mxfp8_128x128")
+    options = {"pipeline": "tiling{tile=128x64x128}", "until": "mlir"}
+    text = compile_matmul(spec, stop_after="expand-loops", **options).mlir
+    found = re.findall(r"shared = \[([^]]*)\]", text)
+    assert [re.findall(r"\d+", each) for each in found] == [["1", "4"], ["128", "4"]]
+    wrong = text.replace("shared = [1,", "shared = [2,")
+    with pytest.raises(CompileError, match=r"shared: must be \[1, 4\] rows and blocks that share"):
+        run_passes_on_text(wrong, "k.mlir", "pipes-to-barriers")
 
 
 @pytest.mark.parametrize(

@@ -54,15 +54,17 @@ def test_scales_are_the_powers_that_the_rounding_says(form, rounding):
 def test_numbers_of_a_format_come_back_exactly(form):
     which, element = scales.FORMATS[form], ELEMENTS[scales.FORMATS[form].element]
     rng = np.random.default_rng(2)
-    codes = rng.integers(0, 1 << element.bits, (8, 64), np.uint8)
+    codes = rng.integers(0, 1 << element.bits, (8, 128), np.uint8)
     finite = codes.view(element.dtype).astype(np.float64)
     finite = np.where(np.isfinite(finite), finite, 1)
-    finite[:, :: which.block] = element.largest  # so that the scale is found again
-    factors = 2.0 ** rng.integers(-6, 8, (8, 64 // which.block))
-    values = finite * np.repeat(factors, which.block, axis=1)
+    finite[:, :: which.depth] = element.largest  # so that the scale is found again
+    rows = 1 if which.rows > 8 else 8
+    factors = 2.0 ** rng.integers(-6, 8, (rows, 128 // which.depth))
+    values = finite * np.repeat(np.repeat(factors, which.depth, axis=1), 8 // rows, axis=0)
     quantized = scales.quantize(values, form)
     np.testing.assert_array_equal(scales.dequantize(*quantized[:2], form), values)
-    assert quantized.data.shape == (8, 64 * element.bits // 8)
+    assert quantized.data.shape == (8, 128 * element.bits // 8)
+    assert quantized.scales.shape == factors.shape
 
 
 @pytest.mark.parametrize("form", ["mxfp8", "mxfp4"])
@@ -111,7 +113,7 @@ def test_small_blocks_of_nvfp4_keep_a_normal_scale_where_asked():
 
 @pytest.mark.parametrize("form", scales.FORMATS)
 def test_zeros_stay_and_one_nan_or_infinity_spoils_its_block_alone(form):
-    block = scales.FORMATS[form].block
+    block = scales.FORMATS[form].depth
     values = np.zeros((1, 4 * block))
     values[0, block], values[0, 2 * block], values[0, 3 * block] = math.nan, math.inf, 6
     quantized = scales.quantize(values, form)
@@ -139,8 +141,10 @@ REFUSED = [
     (lambda: scales.quantize(np.zeros((2, 32), np.int32), "mxfp8"),
      "scales: values must be floating-point, got int32"),
     (lambda: scales.quantize(np.zeros((2, 32)), "mxfp5"),
-     "scales: format must be mxfp8 or mxfp8_e5m2 or mxfp6 or mxfp6_e3m2 or mxfp4 or nvfp4, "
-     "got 'mxfp5'"),
+     "scales: format must be mxfp8 or mxfp8_e5m2 or mxfp6 or mxfp6_e3m2 or mxfp4 or nvfp4 or "
+     "mxfp8_1x128 or mxfp8_128x128, got 'mxfp5'"),
+    (lambda: scales.quantize(np.zeros((2, 160)), "mxfp8_1x128"),
+     "scales: K of mxfp8_1x128 must be a multiple of 128, got 160; pad K to 256 with zeros"),
     (lambda: scales.quantize(np.zeros((2, 32)), "mxfp8", "nearest"),
      "scales: rounding of mxfp8 must be floor or ceil or even or rceil, got 'nearest'"),
     (lambda: scales.quantize(np.zeros((2, 32)), "mxfp4", tensor_scale=2.0),

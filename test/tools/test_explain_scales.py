@@ -58,7 +58,8 @@ def test_figures_of_a_ragged_matrix(tilewright):
     ("arguments", "message"),
     [
         ("--format mxfp9", "error: scales: format must be mxfp8 or mxfp8_e5m2 or mxfp6 or "
-                           "mxfp6_e3m2 or mxfp4 or nvfp4, got 'mxfp9'"),
+                           "mxfp6_e3m2 or mxfp4 or nvfp4 or mxfp8_1x128 or "
+                           "mxfp8_128x128, got 'mxfp9'"),
         ("--format mxfp8 --k 40", "error: scales: rows must be 1 or more and K a positive multiple "
                                   "of 32, got 128 and 40"),
         ("--format mxfp8 --copy 4x256b", "--copy must be 32x128b.warpx4 or 64x128b.warpx2::01_23,"
@@ -94,7 +95,7 @@ def test_the_python_of_the_page_gives_what_its_comments_say():
 def test_the_table_of_the_page_is_that_of_the_formats():
     page = (DOCS / "block-scales.md").read_text()
     for form in scales.FORMATS.values():
-        row = rf"\| `{form.name}` \| {form.element} \| \S+ \| {form.scale} \| {form.block} \|"
+        row = rf"\| `{form.name}` \| {form.element} \| \S+ \| {form.scale} \| {form.depth}\b"
         assert re.search(row, page)
     for name in (name for ways in scales.ROUNDINGS.values() for name in ways):
         assert re.search(rf"^\| `{name}`", page, re.MULTILINE)
