@@ -7,12 +7,13 @@
                                               [--no-inductor]
 
 `compile` needs no GPU, but torch to trace epilogues. It writes FOLDER/MxNxK.EPILOGUE.zip, bf16 with
-the weight as N×K, and FOLDER/MxNxK.plain.zip. `count` needs nvdisasm: it prints the instructions an
-element of C that a kernel has beyond the plain one's, which is one element's share of the code that
-a thread executes once a tile. `run` needs no compiler: `runtime` importable as tilewright.runtime,
-torch, numpy and cuda-python. Every contender is compared with torch in float32 first, captured in a
-CUDA graph of several calls, and takes turns with the others; times are medians. Inductor tunes
-itself (max-autotune), which takes up to half a minute an epilogue and shape.
+the weight as N×K, and FOLDER/MxNxK.plain.zip. A name such as residual.turns asks for a schedule of
+`WAYS`. `count` needs nvdisasm: it prints the instructions an element of C that a kernel has beyond
+the plain one's, which is one element's share of the code that a thread executes once a tile. `run`
+needs no compiler: `runtime` importable as tilewright.runtime, torch, numpy and cuda-python. Every
+contender is compared with torch in float32 first, captured in a CUDA graph of several calls, and
+takes turns with the others; times are medians. Inductor tunes itself (max-autotune), which takes up
+to half a minute an epilogue and shape.
 """
 
 from __future__ import annotations
@@ -35,6 +36,26 @@ SHAPES = (
 PLAIN, PING = "plain", "ping"
 OPERANDS = {"bias": "n", "scale_bias": "nn", "residual": "mn"}
 """What indexes the operands of an epilogue that has some."""
+
+
+WAYS = {
+    "threads": "128x256x64 0 4",
+    "few": "128x256x64 2 4",
+    "whole": "128x256x64 8 3",
+    "narrow": "128x192x64 6 4",
+    "turns": "128x128x64 6 5 ping-pong",
+}
+"""Schedules that differ in how another operand as large as C arrives: the tile, how many pieces of
+it are ahead, and the stages."""
+
+
+def pipeline_of(way: str) -> str:
+    """The pipeline of one of `WAYS`."""
+    tile, ahead, stages, *last = WAYS[way].split()
+    staging = f"epilogue-staging{{columns=32 buffers=2 ahead={ahead}}}"
+    head = f"tiling{{tile={tile}}},tma-insertion,swizzle-selection,{staging}"
+    roles = f"pipelining{{stages={stages}}},warp-specialization"
+    return ",".join([head, roles, "persistence{order=grouped group=8}", *last])
 
 
 def epilogues() -> dict[str, Callable[..., Any]]:
@@ -78,12 +99,14 @@ def compile_all(options: argparse.Namespace) -> int:
 
     options.folder.mkdir(parents=True, exist_ok=True)
     for shape in options.shapes.split(","):
-        for name in (PLAIN, *options.only.split(",")):
+        for each in (PLAIN, *options.only.split(",")):
             m, n, k = map(int, shape.split("x"))
+            name, _, way = each.partition(".")
+            how = {"pipeline": pipeline_of(way)} if way else {}
             source = source_of(m, n, k, name)
-            compiled = compile_matmul(source, target=options.target, math=options.math)
-            as_bundle(compiled, options.folder / f"{shape}.{name}.zip")
-            print(f"{shape}.{name:12} {compiled.pipeline}", file=sys.stderr)
+            compiled = compile_matmul(source, target=options.target, math=options.math, **how)
+            as_bundle(compiled, options.folder / f"{shape}.{each}.zip")
+            print(f"{shape}.{each:12} {compiled.pipeline}", file=sys.stderr)
     return 0
 
 
@@ -174,6 +197,7 @@ def measure(
     import torch
 
     m, n, k = map(int, shape.split("x"))
+    shown, name = name, name.partition(".")[0]
     torch.manual_seed(0)
     x = torch.randn(m, k, device="cuda", dtype=torch.bfloat16)
     w = torch.randn(n, k, device="cuda", dtype=torch.bfloat16) / k**0.5
@@ -192,8 +216,8 @@ def measure(
     cost = times["fused"] / times[PLAIN]
     best = min(us for each, us in times.items() if each not in (PLAIN, "fused")) / times["fused"]
     mark = "" if right else "  WRONG"
-    print(f"{shape:18} {name:11} {told}  fused/plain {cost:.3f}  best/fused {best:.3f}{mark}")
-    return {"shape": shape, "epilogue": name, **times, "right": right}
+    print(f"{shape:18} {shown:16} {told}  fused/plain {cost:.3f}  best/fused {best:.3f}{mark}")
+    return {"shape": shape, "epilogue": shown, **times, "right": right}
 
 
 def contenders(

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from ..dialects.dtypes import operand_dtype
+from ..dialects.dtypes import operand_dtype, stored_dtype
 from ..dialects.epilogue import instructions_of
 from ..dialects.mlir import ir
 from ..dialects.target import WGMMA_ADDED, find_target
-from ..dialects.tile import MatmulOp
+from ..dialects.tile import ElementOp, MatmulOp
 from ..dialects.tile_blockwise import BlockwiseMatmulOp
 from ..dialects.tile_duals import DualMatmulOp
 from ..dialects.tile_groups import GroupedMatmulOp
@@ -53,7 +53,19 @@ def spec_of(module: ir.Module) -> MatmulSpec:
         more["sums"] = TWO_LEVEL
     names = (op.operation.name for op in matmul.epilogue.blocks[0].operations)
     spec = MatmulSpec(m, n, k, *dtypes, **more)
-    return replace(spec, epilogue_instructions=instructions_of(names, spec.outputs))
+    instructions = instructions_of(names, spec.outputs)
+    return replace(spec, epilogue_instructions=instructions, beside=_beside(matmul))
+
+
+def _beside(matmul: MatmulOp) -> tuple[str, ...]:
+    """The types of the operands that have an element beside each of C, those of a stack too."""
+    found = {
+        op.source: str(op.value.type)
+        for op in walk(matmul, ElementOp)
+        if op.axes.value.endswith("mn") and op.source.type.rank == matmul.c.type.rank
+    }
+    dtypes = (stored_dtype(each) for each in found.values())
+    return tuple(dtype.name for dtype in dtypes if dtype is not None)
 
 
 def _b_of(matmul: MatmulOp) -> tuple[ir.Value, str]:

@@ -121,7 +121,8 @@ def import_epilogue(
     ]
     acc, second = names_of[0], names_of[1] if products == 2 else ""
     made = Epilogue(acc, tuple(read), tuple(body.lines), names[0], tuple(names[1:]), kinds, second)
-    spec = replace(spec, epilogue_instructions=made.instructions(spec.outputs))
+    instructions = made.instructions(spec.outputs)
+    spec = replace(spec, epilogue_instructions=instructions, beside=made.beside(len(frame.shape)))
     return spec, made, arguments, returned
 
 

@@ -55,6 +55,8 @@ class ChipFigures:
     direct_store_rate: Figure
     tma_store_rate: Figure
     epilogue_rate: Figure
+    beside_rate: Figure = UNUSED
+    piece_latency: Figure = UNUSED
     staged_piece: Figure = UNUSED
     store_request: Figure = UNUSED
     step_least: Figure = UNUSED
@@ -96,6 +98,8 @@ BLACKWELL = ChipFigures(
     direct_store_rate=Figure(102, "B/cycle", f"{TRACE}: 128x256 read and stored in 2.5 us"),
     tma_store_rate=Figure(82, "B/cycle", "SIGLIP: 64 KiB in 640 to 1070 cycles"),
     epilogue_rate=Figure(25, "instructions/cycle", f"of what an epilogue computes: {H200}", True),
+    beside_rate=Figure(6.5, "B/cycle", f"a residual read by threads: {H200}", True),
+    piece_latency=Figure(1130, "cycles", f"{MICRO}: a load by TMA from DRAM"),
     clc_query=Figure(1650, "cycles", "a public write-up: an attempt and its wait; no tile is less"),
     clusters_at_once={
         ctas: Figure(at_once, "clusters", f"{SEMI}: of 4, 8 and 16 CTAs on one B200")
@@ -150,6 +154,10 @@ HOPPER = replace(
     epilogue_rate=Figure(
         25, "instructions/cycle", f"{FITTED}: silu(gate) * up, two consumers together and in turns"
     ),
+    beside_rate=Figure(
+        6.5, "B/cycle", "an H200: a residual read by threads, 5 to 9 in four shapes"
+    ),
+    piece_latency=Figure(1300, "cycles", "from DRAM, until all threads see it", True),
     staged_piece=Figure(43, "cycles", f"{FITTED}: pieces of 16, 32 and 64 columns"),
     tma_store_rate=Figure(47, "B/cycle", f"{FITTED}: a TMA store from shared memory"),
     store_request=Figure(4.5, "cycles", f"{FITTED}: tiles of 16 to 64 columns, 64 and 128 rows"),

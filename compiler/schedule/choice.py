@@ -75,6 +75,7 @@ SCHEDULERS = (
 )
 STAGINGS = (None, (16, 2), (32, 2), (64, 2))  # (columns, buffers)
 PING_PONG_STAGINGS = ((32, 2), (32, 4))  # shared by two; an H200 hid no direct stores
+AHEAD_LEAST = 2  # pieces of other operands, of each consumer
 STAGES = (2, 4)  # and the deepest that fits
 STAGES_MAX = 12
 PAIR_ROWS = 128  # of each CTA
@@ -203,7 +204,7 @@ def _leaves(problem: Problem, branch: Schedule, target: Target) -> Iterator[Sche
     for one in _scheduled(branch, target):
         if not keeps(SCHEDULER_RULES, problem, one, target):
             continue
-        for staged in _staged(one):
+        for staged in _staged(problem, one, target):
             if keeps(STAGING_RULES, problem, staged, target):
                 yield from _rings(problem, staged, target)
 
@@ -218,9 +219,27 @@ def _scheduled(base: Schedule, target: Target) -> Iterator[Schedule]:
             yield one.but(ping_pong=True)
 
 
-def _staged(base: Schedule) -> Iterator[Schedule]:
+def _staged(problem: Problem, base: Schedule, target: Target) -> Iterator[Schedule]:
+    """Every way to store; of those by TMA also with other operands ahead, the least first."""
     for staging in PING_PONG_STAGINGS if base.ping_pong else STAGINGS:
-        yield base.but(staging=staging)
+        one = base.but(staging=staging)
+        if problem.beside and staging is not None:
+            for ahead in _aheads(problem, one, target):
+                yield one.but(ahead=ahead)
+        yield one
+
+
+def _aheads(problem: Problem, staged: Schedule, target: Target) -> list[int]:
+    """How many pieces of other operands: as many as fit beside the ring that is deepest with few,
+    and all of a tile, for each consumer."""
+    consumers = 2 if staged.ping_pong else 1
+    few, most = AHEAD_LEAST * consumers, consumers * problem.pieces(staged)
+    one = staged.but(ahead=few)
+    room = target.shared_bytes - RESERVED_BYTES - problem.staging_bytes(one)
+    left = room - _deepest(problem, one, target) * problem.stage_bytes(one)
+    each = problem.staging_bytes(staged.but(ahead=consumers)) - problem.staging_bytes(staged)
+    fitting = few + max(0, left // each) * consumers
+    return sorted({min(fitting, most), most} - {0})
 
 
 def _rings(problem: Problem, staged: Schedule, target: Target) -> Iterator[Schedule]:
@@ -299,16 +318,18 @@ def candidates(problem: Problem, target: Target) -> Iterator[Schedule]:
             yield plain
             continue
         boxes = {pair: _box(problem, plain.but(pair=pair)) for pair in (False, True)}
-        for base in _variants(plain, boxes, target):
+        for base in _variants(problem, plain, boxes, target):
             for stages in sorted({*STAGES, _deepest(problem, base, target)}):
                 yield base.but(stages=stages)
 
 
-def _variants(plain: Schedule, boxes: dict[bool, str], target: Target) -> Iterator[Schedule]:
+def _variants(
+    problem: Problem, plain: Schedule, boxes: dict[bool, str], target: Target
+) -> Iterator[Schedule]:
     for cluster, pair in _clusters(target):
         shared = plain.but(cluster=cluster, pair=pair, box=boxes[pair])
         for scheduled in _scheduled(shared, target):
-            yield from _staged(scheduled)
+            yield from _staged(problem, scheduled, target)
     for cluster, pair, split in _sharings(target):
         if split > 1:
             yield plain.but(cluster=cluster, pair=pair, box=boxes[pair], split_k=split)
@@ -354,6 +375,7 @@ def _rank(total_us: float, schedule: Schedule) -> Rank:
         schedule.pair and schedule.tile[0] < PAIR_ROWS,
         schedule.split_k,
         (*STAGINGS, *PING_PONG_STAGINGS).index(schedule.staging),
+        schedule.ahead,
         -schedule.stages,
         schedule.tile[2],
         *schedule.tile[:2],

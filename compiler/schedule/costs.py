@@ -60,15 +60,32 @@ def computed_cycles(problem: Problem, schedule: Schedule, target: Target) -> flo
     return elements * problem.epilogue_instructions / figures(target).epilogue_rate
 
 
+def beside_cycles(problem: Problem, schedule: Schedule, target: Target, piece: float) -> float:
+    """Cycles that other operands as large as C add to the epilogue of a tile.
+
+    Threads read them from global memory, or from pieces in shared memory. Those that are ahead
+    have come while the main loop ran. Each later one is waited for as long as its slot's load takes
+    beyond the time of as many pieces, each of `piece` cycles.
+    """
+    if not problem.beside:
+        return 0
+    m, n, _ = schedule.tile
+    read = m * n // problem.products * sum(problem.beside)
+    if not schedule.ahead:
+        return read / figures(target).beside_rate
+    slots = schedule.ahead // (2 if schedule.ping_pong else 1)
+    late = max(0, problem.pieces(schedule) - slots)
+    around = (figures(target).piece_latency + piece) / slots
+    return read / figures(target).shared_rate + late * max(0, around - piece)
+
+
 def dram_bytes(problem: Problem, schedule: Schedule, target: Target) -> float:
-    """Bytes that DRAM moves: C once, and A and B once or, where L2 can't hold both, once a wave.
+    """Bytes that DRAM moves: C and what is beside it once, and A and B once or, where L2 can't hold
+    both, once a wave.
 
     What several CTAs ask for before it is in L2 counts as more.
     """
-    once, c = (
-        _once_bytes(problem),
-        problem.batch * problem.m * problem.n // problem.products * problem.c_bytes,
-    )
+    once, c = _once_bytes(problem), problem.moved_bytes()
     operands = once - c
     if operands <= figures(target).l2_size:
         return once + figures(target).asked_again * _shared_bytes(problem, schedule)
@@ -89,10 +106,7 @@ def first_wave_bytes(problem: Problem, schedule: Schedule, target: Target) -> fl
 
 def least_dram_bytes(problem: Problem, schedule: Schedule, target: Target) -> float:
     """No order of the tiles moves less: waves of tiles that make up a square."""
-    once, c = (
-        _once_bytes(problem),
-        problem.batch * problem.m * problem.n // problem.products * problem.c_bytes,
-    )
+    once, c = _once_bytes(problem), problem.moved_bytes()
     if once - c <= figures(target).l2_size:
         return once
     m, n, _ = schedule.tile
@@ -111,4 +125,4 @@ def _shared_bytes(problem: Problem, schedule: Schedule) -> int:
 
 def _once_bytes(problem: Problem) -> int:
     operands = (problem.m + problem.n) * problem.k * problem.element_bytes
-    return problem.batch * (operands + problem.m * problem.n // problem.products * problem.c_bytes)
+    return problem.batch * operands + problem.moved_bytes()

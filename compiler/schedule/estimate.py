@@ -28,7 +28,7 @@ from ...dialects.legality import PARTIAL_BYTES
 from ...dialects.target import Target
 from .chip_figures import figures, split_figures
 from .costs import Estimate as Estimate
-from .costs import computed_cycles, copy_cycles, dram_bytes, least_dram_bytes
+from .costs import beside_cycles, computed_cycles, copy_cycles, dram_bytes, least_dram_bytes
 from .problem import LINE_BYTES, Problem, Schedule, round_up
 from .tensor_estimate import least_tensor_us, tensor_estimate
 from .waves import resident_ctas, tile_rounds, wave_shape
@@ -285,7 +285,9 @@ def epilogue_cycles(problem: Problem, schedule: Schedule, target: Target) -> flo
     computed += figures(target).group_walk if problem.grouped == "m" else 0
     if schedule.split_k > 1:
         return computed / schedule.split_k + _reduction_cycles(problem, schedule, target)
-    return computed + _store_cycles(problem, schedule, target)
+    cycles = computed + _store_cycles(problem, schedule, target)
+    piece = cycles / max(1, problem.pieces(schedule))
+    return cycles + beside_cycles(problem, schedule, target, piece)
 
 
 def _store_cycles(problem: Problem, schedule: Schedule, target: Target) -> float:

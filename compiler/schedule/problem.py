@@ -23,7 +23,8 @@ class Schedule:
 
     `tile` is one CTA's M×N×K, `cluster` CTAs along M and N, `pair` a 2-CTA MMA. `scheduler` is
     "none" (one tile a CTA), "static" or "clc"; `order` and `group` are its raster. `staging` is
-    (columns, buffers) of the staged store, None for direct stores. `split_k` CTAs, a cluster of
+    (columns, buffers) of the staged store, None for direct stores; `ahead` pieces of each other
+    operand as large as C are brought by TMA, 0 for reads by threads. `split_k` CTAs, a cluster of
     their own, share a tile, each with a part of K. `ping_pong`: two consumers, a tile each.
     """
 
@@ -38,6 +39,7 @@ class Schedule:
     box: str = "2d"
     split_k: int = 1
     ping_pong: bool = False
+    ahead: int = 0
 
     def but(self, **changes: Any) -> Schedule:
         """The same with other values of some fields: `replace`, five times as fast.
@@ -96,6 +98,7 @@ class Schedule:
         if self.ping_pong:
             parts.append("ping-pong")
         parts.append(f"staged {_joined(self.staging)}" if self.staging else "direct stores")
+        parts += [f"{self.ahead} pieces ahead"] if self.ahead else []
         return ", ".join(parts)
 
     def _raster(self) -> str:
@@ -118,7 +121,8 @@ class Schedule:
         if self.staging is None:
             return ""
         columns, buffers = self.staging
-        return f"epilogue-staging{{columns={columns} buffers={buffers}}}"
+        ahead = f" ahead={self.ahead}" if self.ahead else ""
+        return f"epilogue-staging{{columns={columns} buffers={buffers}{ahead}}}"
 
 
 @dataclass(frozen=True)
@@ -131,7 +135,8 @@ class Problem:
     `further_bytes` are the element sizes of outputs beside C, `neighbours` how many in a row one
     reduces. `a_major` and `b_major` are "k" or
     "mn"; `tma_alignment_bytes` is the unit of a row pitch.
-    `epilogue_instructions` are about those of an element of C.
+    `epilogue_instructions` are about those of an element of C, `beside` the element sizes of other
+    operands as large as C that the epilogue reads.
     `leading` and `steps` are the elements from row to row, and from matrix to matrix, of A, B and C
     where there are gaps, 0 elsewhere. With `quantized` C has block scales, which threads store.
     Where it `adds_products`, threads add those of tiles to sums in f32; with `column_scales` each
@@ -159,6 +164,7 @@ class Problem:
     quantized: bool = False
     adds_products: bool = False
     column_scales: bool = False
+    beside: tuple[int, ...] = ()
 
     @staticmethod
     def of(spec: MatmulSpec, target: Target) -> Problem:
@@ -194,6 +200,7 @@ class Problem:
             spec.quantized is not None,
             spec.adds_products,
             spec.b_scales == BLOCKWISE_FORMS[0],
+            tuple(DTYPES[dtype].bytes for dtype in spec.beside),
         )
 
     def pitch_bytes(self, tensor: str) -> tuple[int, int]:
@@ -267,7 +274,19 @@ class Problem:
         for each in self.further_bytes:
             width = further_columns(columns, self.c_bytes, each)
             pieces += round_up(rows * width * each, SLOT_ALIGNMENT)
-        return buffers * pieces
+        ahead = sum(round_up(rows * columns * each, SLOT_ALIGNMENT) for each in self.beside)
+        return buffers * pieces + schedule.ahead * ahead
+
+    def pieces(self, schedule: Schedule) -> int:
+        """Pieces of a staged tile of C, 0 where it isn't staged."""
+        if schedule.staging is None:
+            return 0
+        return schedule.tile[1] // self.products // schedule.staging[0]
+
+    def moved_bytes(self) -> int:
+        """Bytes of all matrices of C, and of other operands as large."""
+        elements = self.batch * self.m * self.n // self.products
+        return elements * (self.c_bytes + sum(self.beside))
 
     def tiles(self, schedule: Schedule) -> tuple[int, int]:
         """Tiles along M and N."""

@@ -195,6 +195,19 @@ def staged_store(problem: Problem, schedule: Schedule, target: Target) -> str | 
     return None
 
 
+def pieces_ahead(problem: Problem, schedule: Schedule, target: Target) -> str | None:
+    """TMA brings other operands to one output's staged store, whose rows are of one matrix."""
+    if not schedule.ahead:
+        return None
+    if problem.grouped:
+        return "rows of groups are read by threads"
+    if problem.further_bytes:
+        return f"pieces are for the store of one output, got {1 + len(problem.further_bytes)}"
+    rows, columns = problem.m, problem.n // problem.products
+    pitches = (legality.row_pitch(target, columns * each, rows) for each in problem.beside)
+    return next(filter(None, pitches), None)
+
+
 def shared_memory(problem: Problem, schedule: Schedule, target: Target) -> str | None:
     """Stages, staging buffers and barriers must fit the shared memory of one CTA."""
     stage, staging = problem.stage_bytes(schedule), problem.staging_bytes(schedule)
@@ -330,7 +343,7 @@ SCHEDULER_RULES: tuple[Rule, ...] = (
     group_height,
     grid_extent,
 )
-STAGING_RULES: tuple[Rule, ...] = (staged_store,)
+STAGING_RULES: tuple[Rule, ...] = (staged_store, pieces_ahead)
 STAGES_RULES: tuple[Rule, ...] = (shared_memory, ring_depth)
 
 RULES: dict[str, Rule] = {
@@ -347,8 +360,8 @@ STEPS: tuple[tuple[tuple[Rule, ...], Callable[[Schedule], Hashable]], ...] = (
     (TILE_RULES, attrgetter("tile")),
     (CLUSTER_RULES, attrgetter(*_SHARED)),
     (SCHEDULER_RULES, attrgetter(*_SCHEDULED)),
-    (STAGING_RULES, attrgetter(*_SCHEDULED, "staging")),
-    (STAGES_RULES, attrgetter(*_SCHEDULED, "staging", "stages")),
+    (STAGING_RULES, attrgetter(*_SCHEDULED, "staging", "ahead")),
+    (STAGES_RULES, attrgetter(*_SCHEDULED, "staging", "ahead", "stages")),
 )
 
 

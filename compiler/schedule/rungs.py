@@ -87,7 +87,7 @@ def schedule_of_passes(calls: Mapping[str, Mapping[str, str]]) -> Schedule:
         schedule = replace(schedule, scheduler=scheduler, order=order, group=group)
     if (options := calls.get("epilogue-staging")) is not None:
         pieces = int(options.get("columns", "64")), int(options.get("buffers", "2"))
-        schedule = replace(schedule, staging=pieces)
+        schedule = replace(schedule, staging=pieces, ahead=int(options.get("ahead", "0")))
     return replace(schedule, split_k=int(calls.get("split-k", {}).get("parts", "1")))
 
 

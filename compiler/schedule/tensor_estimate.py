@@ -28,6 +28,7 @@ from ...dialects.target import WARP_THREADS, Target
 from .chip_figures import figures, tensor_figures
 from .costs import (
     Estimate,
+    beside_cycles,
     computed_cycles,
     copy_cycles,
     dram_bytes,
@@ -337,12 +338,15 @@ def epilogue_cycles(
     stored_bytes = m * n // problem.products * problem.c_bytes
     if schedule.staging is None:
         stored = stored_bytes / figures(target).direct_store_rate
-        return read + stored * (2 if traits.half_sectors else 1)
+        beside = beside_cycles(problem, schedule, target, 0)
+        return read + stored * (2 if traits.half_sectors else 1) + beside
     columns, buffers = schedule.staging
     store = stored_bytes / figures(target).tma_store_rate
-    if buffers == 1:
-        return read + store
-    return max(read, store) + min(read, store) * columns / n
+    staged = read + store
+    if buffers > 1:
+        staged = max(read, store) + min(read, store) * columns / n
+    piece = staged / problem.pieces(schedule)
+    return staged + beside_cycles(problem, schedule, target, piece)
 
 
 def _read_cycles(problem: Problem, schedule: Schedule, target: Target) -> float:

@@ -45,6 +45,7 @@ SCHEDULE = Record(
     optional={
         **dict.fromkeys(("stages", "group", "split_k"), Integer(1, 1024)),
         **dict.fromkeys(("pair", "ping_pong"), _FLAG),
+        "ahead": Integer(0, 1024),
         **dict.fromkeys(("order", "box"), Text(16)),
         "scheduler": OneOf(("none", "static", "clc")),
         "cluster": _PAIR,

@@ -57,8 +57,8 @@ class MatmulSpec(Problem):
     matrices with K as their rows, and C is a stack with a matrix for each.
     With two `products` the kernel takes a second B, as the first, and C is made of A's products
     with both: one times the other, unless an epilogue makes it.
-    `epilogue_instructions` is a hint for the schedule: about how many instructions the epilogue
-    takes for an element of C.
+    `epilogue_instructions` and `beside` are hints for the schedule: about how many instructions the
+    epilogue takes for an element of C, and the types of operands as large as C that it reads.
 
     A and B of `OPERAND_FORMATS`, such as mxfp8, have block scales beside them: values are elements
     times scales. `scale_layout` is how they lie, "blocked" or "linear", which those of 128 elements

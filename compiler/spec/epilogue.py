@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ...dialects.dtypes import stored_dtype
 from ...dialects.epilogue import instructions_of
 
 
@@ -58,6 +59,12 @@ class Epilogue:
         """About how many instructions an element of outputs of these types takes."""
         ops = (line.partition(" = ")[2].partition(" ")[0] for line in self.lines)
         return instructions_of(ops, outputs)
+
+    def beside(self, rank: int) -> tuple[str, ...]:
+        """The types of the operands that have an element for each of a C of that rank."""
+        mlir = [each.type for each in self.operands if len(each.axes) == rank]
+        dtypes = (stored_dtype(each) for each in mlir)
+        return tuple(dtype.name for dtype in dtypes if dtype is not None)
 
     def results(self, name: str) -> list[str]:
         """The outputs of an op called so that gives all of them."""

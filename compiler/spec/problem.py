@@ -28,7 +28,7 @@ OF_BLOCKWISE = ("a_scales", "b_scales")
 TWO_LEVEL = "two-level"
 OF_GROUPS = ("groups", "group_axis")
 OF_PRODUCTS = ("products",)
-OF_EPILOGUES = ("epilogue_instructions",)
+OF_EPILOGUES = ("epilogue_instructions", "beside")
 ROWS_HINT = 4096
 """The M that a schedule is chosen for where only the launch says one."""
 OF_GAPS = ("lda", "ldb", "ldc", "stride_a", "stride_b", "stride_c")
@@ -64,6 +64,7 @@ class Problem:
     stride_c: int = 0
     products: int = 1
     epilogue_instructions: int = 0
+    beside: tuple[str, ...] = ()
     scale_rounding: str = ""
     a_scales: str = ""
     b_scales: str = ""
@@ -150,7 +151,7 @@ class Problem:
         """The fields by name; those of a batch, outputs, linear scales, a dynamic m and gaps where
         they are."""
         found = {item.name: getattr(self, item.name) for item in fields(self)}
-        found["further"] = list(self.further)
+        found |= {"further": list(self.further), "beside": list(self.beside)}
         absent = [
             *(OF_BATCHES if not self.batch else ()),
             *(OF_OUTPUTS if not self.further else ()),
@@ -158,7 +159,7 @@ class Problem:
             *(OF_GROUPS if not self.groups else ()),
             *(("group_axis",) if self.group_axis == "m" else ()),
             *(OF_PRODUCTS if self.products == 1 else ()),
-            *(() if self.epilogue_instructions else OF_EPILOGUES),
+            *(name for name in OF_EPILOGUES if not found[name]),
             *(() if self.dynamic_m else ("dynamic_m",)),
             *(() if self.scale_rounding else ("scale_rounding",)),
             *(() if self.is_blockwise else OF_BLOCKWISE),

@@ -56,7 +56,8 @@ def test_a_long_epilogue_has_consumers_that_alternate(shape):
 @pytest.mark.usefixtures("fewer_tiles")
 @pytest.mark.parametrize("shape", [(4096, 4096, 512), (3000, 5000, 264), (1000, 1112, 1096)])
 def test_the_quick_choice_is_the_one_that_the_whole_list_gives(shape):
-    for spec in (MatmulSpec(*shape), MatmulSpec(*shape, products=2, epilogue_instructions=18)):
+    dual = MatmulSpec(*shape, products=2, epilogue_instructions=18)
+    for spec in (MatmulSpec(*shape), dual, MatmulSpec(*shape, beside=("bf16",))):
         assert choose_schedule(spec, HOPPER) == explain_schedule(spec, HOPPER).schedule
 
 

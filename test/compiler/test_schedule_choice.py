@@ -245,6 +245,7 @@ BROKEN = {
     "tma-row-pitch": (Schedule((64, 16, 64), cluster=(1, 2)), ["998", "16"]),
     "multicast-slice": (Schedule((64, 16, 64), cluster=(4, 1)), ["B: 16 rows", "4 parts"]),
     "staged-store": (Schedule((64, 48, 64), staging=(32, 2)), ["48", "32"]),
+    "pieces-ahead": (Schedule((64, 16, 64), staging=(16, 2), ahead=2), ["16", "328"]),
     "tensor-memory": (Schedule((256, 256, 64), scheduler="static"), ["1024", "512"]),
     "shared-memory": (Schedule((128, 256, 64), stages=5), ["49152", "246784", "232448"]),
     "one-wave": (Schedule((64, 16, 64), scheduler="static"), ["10", "148"]),
@@ -281,6 +282,8 @@ def test_a_broken_rule_names_its_numbers(name):
     problem = Problem.of(spec, target)
     if name == "reduced-groups":
         problem = replace(problem, neighbours=32)
+    if name == "pieces-ahead":
+        problem = replace(problem, n=164, beside=(2,))
     reason = RULES[name](problem, schedule, target)
     assert reason is not None
     assert all(word in reason for word in words), reason

@@ -1,0 +1,62 @@
+"""Which schedule brings another operand of an epilogue by TMA, and what the estimate says of it."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+
+from tilewright.compiler.driver import read_spec
+from tilewright.compiler.importers.epilogue_function import Frame, import_epilogue
+from tilewright.compiler.importers.linalg_text import LinalgText
+from tilewright.compiler.importers.traced_function import TensorLike
+from tilewright.compiler.schedule.choice import choose_schedule
+from tilewright.compiler.schedule.estimate import estimate
+from tilewright.compiler.schedule.problem import Problem, Schedule
+from tilewright.compiler.spec import MatmulSpec
+from tilewright.dialects.target import find_target
+
+HOPPER, BLACKWELL = find_target("sm_90a"), find_target("sm_100a")
+RESIDUAL = MatmulSpec(4096, 4096, 1024, beside=("bf16",))
+STAGED = Schedule((128, 256, 64), 3, scheduler="static", staging=(32, 2))
+
+
+@pytest.mark.parametrize("target", [HOPPER, BLACKWELL], ids=lambda each: each.chip)
+def test_a_residual_comes_by_tma_and_its_pieces_have_room(target):
+    found, problem = choose_schedule(RESIDUAL, target), Problem.of(RESIDUAL, target)
+    assert found.ahead and f"ahead={found.ahead}}}" in found.pipeline()
+    pieces = found.ahead * found.tile[0] * found.staging[0] * 2
+    alone = Problem.of(replace(RESIDUAL, beside=()), target)
+    assert problem.staging_bytes(found) == alone.staging_bytes(found) + pieces
+    used = found.stages * problem.stage_bytes(found) + problem.staging_bytes(found)
+    assert used <= target.shared_bytes
+
+
+def test_threads_read_rows_that_tma_cannot_address():
+    assert not choose_schedule(replace(RESIDUAL, n=4092), HOPPER).ahead
+
+
+@pytest.mark.parametrize("target", [HOPPER, BLACKWELL], ids=lambda each: each.chip)
+def test_more_pieces_ahead_never_take_longer_and_all_cost_their_reading_alone(target):
+    problem = Problem.of(RESIDUAL, target)
+    times = [
+        estimate(problem, replace(STAGED, ahead=ahead), target).epilogue_us
+        for ahead in (0, 1, 2, 4, 8)
+    ]
+    assert times == sorted(times, reverse=True)
+    alone = estimate(Problem.of(replace(RESIDUAL, beside=()), target), STAGED, target)
+    read_us = (times[-1] - alone.epilogue_us) * 1e3
+    assert read_us == pytest.approx(128 * 256 * 2 / 128 / (alone.clock or 1.98), rel=0.05)
+
+
+def test_a_function_and_its_text_say_which_operands_are_as_large_as_c():
+    """Not those of rows or columns."""
+
+    def function(acc, first, bias, second):
+        return acc * first + bias - second * first
+
+    shapes = ((64, 32), torch.float32), ((32,), torch.float32), ((64, 32), torch.bfloat16)
+    likes = [TensorLike(*each) for each in shapes]
+    spec, made, *_ = import_epilogue(MatmulSpec(64, 32, 64), Frame.of([64, 32], 0), function, likes)
+    assert spec.beside == ("f32", "bf16")
+    names = ("a", "b", "e0", "e1", "e2")
+    assert read_spec(LinalgText(spec.mlir_text(made), "matmul", names)) == spec
