@@ -272,6 +272,35 @@ def staged_piece(m: int, n: int, columns: int, item_bytes: int) -> str | None:
     return f"columns must divide the tile's {n} and be 16, 32, 64 or 128 bytes, got {got}"
 
 
+TMEM_COLUMNS_READ = 32
+"""Columns of tensor memory that a thread reads at once."""
+
+
+def staged_blocks(piece_bytes: int, bits: int, block: int) -> str | None:
+    """A piece of elements with block scales is whole blocks."""
+    if piece_bytes * 8 % (bits * block) == 0:
+        return None
+    return f"pieces of {piece_bytes} bytes are no whole blocks of {block} elements of {bits} bits"
+
+
+def staged_quantized(
+    target: Target, m: int, n: int, piece_bytes: int, bits: int, block: int
+) -> str | None:
+    """Each thread has whole blocks of a row of a piece, and writes whole units of 16 bytes."""
+    if not target.has_tensor_memory:
+        return f"threads of {target.mma.name} have pairs of a row, and no whole units"
+    if bits not in (4, 8):
+        return f"pieces of one swizzle are no whole elements of {bits} bits"
+    columns = piece_bytes * 8 // bits
+    broken = staged_piece(m, n * bits // 8, piece_bytes, 1)
+    broken = broken or staged_blocks(piece_bytes, bits, block)
+    halves = 1 if target.mma_rows(m) == 128 else 2  # of 64 rows a thread has half of the columns
+    own = math.gcd(TMEM_COLUMNS_READ, columns // halves)
+    if broken or (own % block == 0 and own * bits % (8 * UNIT_BYTES) == 0):
+        return broken
+    return f"a thread reads {own} columns of a piece of {columns}, no whole blocks or 16 bytes"
+
+
 def staged_rows(target: Target, m: int, piece_bytes: int) -> str | None:
     """With MMAs of 64 rows each thread has half of a row's columns, and writes whole units."""
     if target.mma_rows(m) != 64 or piece_bytes >= 2 * UNIT_BYTES:

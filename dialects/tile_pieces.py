@@ -104,8 +104,9 @@ class WriteUnitOp(Tile.Operation, name="write_unit"):
     column: ext.Operand[I32]
 
     def verify_invariants(self) -> bool:
-        if not _verify_outputs(self, [self.outputs]):
-            return False
+        got, wanted = ir.VectorType(self.outputs.type).element_type, self.buffer.type.element
+        if got != wanted:
+            return refuse(self, f"the buffer must hold {got}, got {wanted}")
         layout, count = self.buffer.type.layout, ir.VectorType(self.outputs.type).shape[0]
         unit = UNIT_BYTES // layout.element_bytes
         fits = layout.k % unit == 0 and count == unit

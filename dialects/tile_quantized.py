@@ -2,9 +2,9 @@
 
 tile.quantize         inside f: y = x / scale of its block; the scales are a further output
 tile.store_quantized  view[r,c] = f(acc[r,c]) / scale, scales[r, c/B] = scale of each B columns
-tile.quantize_values  codes and scales of what a thread has of a row
+tile.block_scale      the scale of a block, of its largest magnitude
 tile.write_codes      view[row, column + c] = codes[c], packed
-tile.write_scales     scales[row, column / B] = codes, at their places in the atoms
+tile.write_scales     scales[row, number + s] = codes[s], at their place in an atom
 
 A scale follows from the largest magnitude of its B neighbours in a row of C
 (`dialects.quantized`). Scales lie blocked, as `tile.scaled_matmul` takes them, and what pads their
@@ -13,14 +13,16 @@ atoms is zero.
 
 from typing import Any
 
-from .dtypes import DTYPES, ScaledFormat, stored_dtype
+from .dtypes import ScaledFormat, stored_dtype
 from .integer_types import I32
 from .mlir import ext, ir
 from .quantized import QUANTIZED, columns_refusal, format_of, rounding_refusal, scales_shape
 from .tile_outputs import KeepOp
-from .tile_threads import verify_groups
-from .tile_types import AccumulatorType, Tile, integers_of
+from .tile_types import AccumulatorType, Tile, bits_of
 from .verify import products_of, refuse, verify_epilogue
+
+CODES_BYTES = (1, 2, 4, 8, 16, 32)
+SCALES_BYTES, SCALES_RANK = (1, 2, 4), 5
 
 
 class QuantizeOp(KeepOp, name="quantize"):
@@ -85,95 +87,61 @@ class StoreQuantizedOp(Tile.Operation, name="store_quantized"):
         return verify_epilogue(self, self.epilogue, self.acc.type.element, ir.F32Type.get())
 
 
-class QuantizeValuesOp(Tile.Operation, name="quantize_values"):
-    """`codes`, `scales`: f(values[c]) in blocks of `block` columns, as bytes.
+class BlockScaleOp(Tile.Operation, name="block_scale"):
+    """`code`: the scale of a block of `element`s whose largest magnitude is `amax`, in its bits.
 
-    The values are groups of `neighbours`, each `every` columns behind the one before, and lanes
-    beside this one have those between; all lanes of the warp run it together. Codes of fewer bits
-    than 8 lie packed, in the order of the values, and there is a scale for each block that the
-    values begin. `view` is C, whose elements they will be; outside of it f reads nothing. The
-    region is f, as in `tile.matmul`.
+    `number` is what it stands for. An element is its value times `reciprocal`, of ue8m0 exactly; of
+    ue4m3 `number` says what that leaves of the value. Nothing is multiplied by a scale of zero.
     """
 
-    values: ext.Operand[Any]
-    view: ext.Operand[ir.MemRefType]
-    row: ext.Operand[I32]
-    column: ext.Operand[I32]
-    neighbours: ir.IntegerAttr
-    every: ir.IntegerAttr
+    amax: ext.Operand[ir.F32Type]
+    element: ir.TypeAttr
+    scale: ir.TypeAttr
     block: ir.IntegerAttr
     rounding: ir.StringAttr
-    scale: ir.TypeAttr
-    codes: ext.Result[Any]
-    scales: ext.Result[Any]
-    epilogue: ext.Region
+    code: ext.Result[I32]
+    number: ext.Result[ir.F32Type]
+    reciprocal: ext.Result[ir.F32Type]
 
     def verify_invariants(self) -> bool:
-        products = products_of(self)
-        form = verify_format(self, self.view.type.element_type, self.scale.value)
-        if form is None or not verify_groups(self, products):
-            return False
-        values = ir.VectorType(self.values.type)
-        count = values.shape[0] // products
-        columns = count // self.neighbours.value * self.every.value
-        if columns % form.block or form.block % self.every.value % form.block:
-            rule = f"values must be of whole blocks of {form.block}, got {columns} columns"
-            return refuse(self, rule)
-        bytes_ = count * DTYPES[form.element].bits // 8
-        for name, size in (("codes", bytes_), ("scales", columns // form.block)):
-            wanted, got = _bytes(size), getattr(self, name).type
-            if got != wanted:
-                return refuse(self, f"{name} must be {wanted}, got {got}")
-        return verify_epilogue(self, self.epilogue, values.element_type, ir.F32Type.get())
+        return verify_format(self, self.element.value, self.scale.value) is not None
 
 
 class WriteCodesOp(Tile.Operation, name="write_codes"):
-    """`view[row, column + c] = codes[c]`: bytes of elements, dropped outside of the view.
+    """`view[row, column + c] = codes[c]`: one store of bytes of elements, packed.
 
-    `neighbours` and `every` count elements, as in `tile.quantize_values`; `block` of them lie all
-    inside of the view, or all outside.
+    They go `behind` bytes behind that of the column.
     """
 
     codes: ext.Operand[Any]
     view: ext.Operand[ir.MemRefType]
     row: ext.Operand[I32]
     column: ext.Operand[I32]
-    neighbours: ir.IntegerAttr
-    every: ir.IntegerAttr
-    block: ir.IntegerAttr
+    behind: ir.IntegerAttr
 
     def verify_invariants(self) -> bool:
         dtype = stored_dtype(str(self.view.type.element_type))
         if dtype is None or dtype.name not in QUANTIZED:
             known = ", ".join(QUANTIZED)
             return refuse(self, f"the view must hold {known}, got {self.view.type}")
-        (count,), run = ir.VectorType(self.codes.type).shape, self.neighbours.value * dtype.bits
-        fits = run % 8 == 0 and count % (run // 8) == 0
-        return fits or refuse(self, f"codes must be runs of whole bytes, got {run} bits")
+        return _verify_bytes(self, CODES_BYTES)
 
 
 class WriteScalesOp(Tile.Operation, name="write_scales"):
-    """`scales[row, column / block + b] = codes[b]`, in atoms, from the rows of a tile of C.
+    """`scales[row, number + s] = codes[s]`: one store of scales of neighbouring blocks of a row.
 
-    Of `every` / `neighbours` lanes that share a row the first writes. `extents` are those of C,
-    and `rows` those of its tile. What pads the atoms becomes zero: blocks behind the last by who
-    writes that one, and rows behind the last tile by threads of that tile.
+    They lie in one atom, as bytes of one word: `number` is a multiple of how many they are.
     """
 
     codes: ext.Operand[Any]
     scales: ext.Operand[ir.MemRefType]
     row: ext.Operand[I32]
-    column: ext.Operand[I32]
-    neighbours: ir.IntegerAttr
-    every: ir.IntegerAttr
-    extents: ir.ArrayAttr
-    rows: ir.IntegerAttr
-    block: ir.IntegerAttr
+    number: ext.Operand[I32]
 
     def verify_invariants(self) -> bool:
-        wanted = scales_shape(integers_of(self.extents), self.block.value)
-        got = list(self.scales.type.shape)
-        return got == wanted or refuse(self, f"scales must be {wanted}, got {got}")
+        if self.scales.type.rank != SCALES_RANK:
+            return refuse(self, f"scales must be blocked, got {self.scales.type}")
+        return _verify_bytes(self, SCALES_BYTES)
 
 
 def quantize_of(epilogue: ir.Block) -> QuantizeOp | None:
@@ -194,5 +162,10 @@ def verify_format(op: Any, element: ir.Type, scale: ir.Type) -> ScaledFormat | N
     return form
 
 
-def _bytes(count: int) -> ir.Type:
-    return ir.VectorType.get([count], ir.IntegerType.get_signless(8))
+def _verify_bytes(op: Any, counts: tuple[int, ...]) -> bool:
+    """Whether an op's codes are so many bytes."""
+    codes = op.codes.type
+    fits = isinstance(codes, ir.VectorType) and bits_of(codes.element_type) == 8
+    if fits and ir.VectorType(codes).shape[0] in counts:
+        return True
+    return refuse(op, f"codes must be {', '.join(map(str, counts))} bytes, got {codes}")

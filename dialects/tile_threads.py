@@ -145,12 +145,12 @@ class WriteRowOp(Tile.Operation, name="write_row"):
 class ApplyToRowOp(Tile.Operation, name="apply_to_row"):
     """`outputs[c] = f(values[first + c])`, of neighbours from (row, column) of C on.
 
-    They are made for the output `to`. Where `inside` is false they lie outside of C, and f reads no
-    other operand. The region is f, as in `tile.write_row`.
+    They are made for the output `to`, a view or a map of it. Where `inside` is false they lie
+    outside of C, and f reads no other operand. The region is f, as in `tile.write_row`.
     """
 
     values: ext.Operand[Any]
-    to: ext.Operand[ir.MemRefType]
+    to: ext.Operand[Any]
     row: ext.Operand[I32]
     column: ext.Operand[I32]
     inside: ext.Operand[I1]

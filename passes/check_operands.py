@@ -34,7 +34,8 @@ from ..dialects.tile_groups import GroupOp
 from ..dialects.tile_outputs import StoreGroupsOp
 from ..dialects.tile_parts import ANY, ZERO
 from ..dialects.tile_quantized import StoreQuantizedOp
-from ..dialects.tile_types import TensorMapType, dynamic_dims, element_bytes, integers_of
+from ..dialects.tile_staged_quantized import StagedQuantizedOp
+from ..dialects.tile_types import TensorMapType, bits_of, dynamic_dims, integers_of
 from ..dialects.verify import products_of, tile_of_c
 from .argument_layouts import is_apart
 from .base import defining_op, refused, require, walk
@@ -50,10 +51,11 @@ from .groups import columns_of_group, part_of_group, rows_of_group
 from .indices import LinearForm, known_part, linear_form, place_of, span
 from .outputs import SCALES as SCALES_OF_C
 from .outputs import count_outputs, output_of, outputs_of
-from .tensor_maps import map_type
+from .tensor_maps import byte_map, map_type
 
 GLOBAL = 1
-GROUPED = tuple(op.OPERATION_NAME for op in (StoreGroupsOp, StoreQuantizedOp))
+QUANTIZING = (StoreQuantizedOp.OPERATION_NAME, StagedQuantizedOp.OPERATION_NAME)
+GROUPED = (StoreGroupsOp.OPERATION_NAME, *QUANTIZING)
 REACH = 2**31
 AXES = "mn"
 
@@ -190,10 +192,13 @@ def _check_major(op: Any, view: ir.MemRefType, layout: TileLayout) -> None:
         )
 
 
-def check_map(op: Any, map_: ir.Value[TensorMapType], smem: Any) -> None:
-    """Whether a map says what its view is; the boxes are for the op's own verifier."""
+def check_map(
+    op: Any, map_: ir.Value[TensorMapType], smem: Any, whole: TensorMapType | None = None
+) -> None:
+    """Whether a map says what its view is, the whole one if it is told; the boxes are for the op's
+    own verifier."""
     view, found = view_of_map(map_), map_.type
-    whole = map_type(view, smem, plain_rank(found), lambda _: None)
+    whole = whole or map_type(view, smem, plain_rank(found), lambda _: None)
     if is_ragged(found) and part_of_group(map_) is not None:
         whole = ragged_map(whole)
     if matrix_of(map_) is not None:
@@ -262,7 +267,7 @@ def check_store(kernel: KernelOp, op: Any, target: Target) -> None:
     if element in NARROW and not target.narrow_floats:
         rule = f"views: {target.chip} converts nothing to 8-bit floats"
         raise refused(op, f"{rule}, got an output of {element}; convert it outside")
-    if op.operation.name == StoreQuantizedOp.OPERATION_NAME:
+    if op.operation.name in QUANTIZING:
         _check_quantized(kernel, op, target)
     split, over_grid = integers_of(kernel.cluster)[2], integers_of(kernel.grid)[2]
     if (split > 1) != isinstance(op, ReducedStoreOp):
@@ -314,7 +319,7 @@ def _check_gathered(op: Any, parts: int) -> None:
 
 def _check_quantized(kernel: KernelOp, op: Any, target: Target) -> None:
     """Whether the chip converts to the elements, and the scales are an output of their own."""
-    dtype = stored_dtype(str(op.view.type.element_type))
+    dtype = stored_dtype(str(ir.MemRefType(output_of(op).type).element_type))
     assert dtype is not None  # its verifier knows the format
     if dtype.bits < 8:
         require(op, legality.small_floats(target, dtype.name), where="views: ")
@@ -346,7 +351,13 @@ def _check_place(kernel: KernelOp, op: Any, axis: int, index: ir.Value, extent: 
 
 def _check_staging(op: StagedStoreOp, view: ir.MemRefType, target: Target) -> None:
     smem, map_ = op.staging.type.tiles[0], op.to.type
-    check_map(op, op.to, smem)
+    if isinstance(op, StagedQuantizedOp):
+        check_map(op, op.to, smem, byte_map(view, smem))
+        if op.element.value != view.element_type:
+            rule = f"views: must store the {view.element_type} of c"
+            raise refused(op, f"{rule}, got {op.element.value}; swap it")
+    else:
+        check_map(op, op.to, smem)
     if rows_of_group(op.to) is not None and not is_ragged(map_):
         rule = "views: a map that stores rows of a group must end with them"
         raise refused(op, f"{rule}, got dims {map_.dims}; take a ragged map")
@@ -355,7 +366,7 @@ def _check_staging(op: StagedStoreOp, view: ir.MemRefType, target: Target) -> No
         raise refused(
             op, f"views: staging must be rows of one chunk in the map's swizzle, got {smem}"
         )
-    row_bytes = view.shape[1] * element_bytes(view.element_type)
+    row_bytes = view.shape[1] * bits_of(view.element_type) // 8
     if row_bytes % target.tma_alignment_bytes:
         raise refused(
             op,

@@ -45,6 +45,7 @@ from .groups import rows_of_group
 from .outputs import outputs_of
 from .persistence import parse_auto, parse_positive
 from .rings import used_shared_bytes
+from .stage_quantized import piece_of, refusal, say_refused, stage_quantized
 from .staged_operands import load_ahead
 from .tensor_maps import map_type, tma_refusal
 
@@ -69,7 +70,8 @@ class EpilogueStaging:
     `columns` is the width of a piece; auto is one swizzle span. Outputs beside c whose elements are
     wider have as many fewer. `buffers` says how many pieces may
     be under way at once; auto is 2 for TMA. `write` says how threads write a piece; auto is
-    stmatrix for elements of 16 bits, on chips that have it.
+    stmatrix for elements of 16 bits, on chips that have it. Elements with block scales are packed
+    bytes in a piece; threads store their scales.
 
     `ahead` is how many pieces of each other operand as large as C are on their way to shared memory
     at once; the first are while the main loop of their tile runs. 0 lets threads read the operand
@@ -95,14 +97,14 @@ class EpilogueStaging:
             log.remark(kernel, "epilogue-staging: c is stored by threads, which sum a split K")
             log.did("0 stores staged")
             return
-        if walk(kernel, StoreQuantizedOp):
-            log.remark(kernel, "epilogue-staging: c is stored by threads, with scales of blocks")
-        elif not walk(kernel, StoreOp):
+        if not walk(kernel, StoreOp | StoreQuantizedOp):
             raise refused(kernel, "epilogue-staging: stores are staged already; run it once")
         _check_pairs(kernel)
         staged = sum(
             self._stage(kernel, store, target_of(module), log) for store in walk(kernel, StoreOp)
         )
+        for store in walk(kernel, StoreQuantizedOp):
+            staged += self._stage_quantized(kernel, store, target_of(module), log)
         drop_unused(kernel)
         log.did(f"{staged} stores staged{_in_buffers(kernel)}")
 
@@ -135,6 +137,19 @@ class EpilogueStaging:
         store.operation.erase()
         if self.ahead and not reason and load_ahead(kernel, new, self.ahead, target, log):
             _check_pieces(kernel, new, target)
+        return True
+
+    def _stage_quantized(
+        self, kernel: KernelOp, store: StoreQuantizedOp, target: Target, log: PassLog
+    ) -> bool:
+        piece = piece_of(store, self.columns)
+        reason = refusal(store, piece, target)
+        if reason:
+            say_refused(store, reason, log)
+            return False
+        buffers = self.buffers or TMA_BUFFERS
+        _check_room(kernel, store, buffers * piece.slot_bytes, target)
+        stage_quantized(store, piece, buffers, kernel)
         return True
 
     def _buffers(self, store: StoreOp, piece: TileLayout, by_threads: bool) -> int:
@@ -211,7 +226,7 @@ def _narrow(store: StoreOp, piece: TileLayout, target: Target) -> str | None:
     return legality.staged_rows(target, store.acc.type.shape[0], piece.span_bytes)
 
 
-def _check_room(kernel: KernelOp, store: StoreOp, staging_bytes: int, target: Target) -> None:
+def _check_room(kernel: KernelOp, store: Any, staging_bytes: int, target: Target) -> None:
     """Refuse a staging buffer that no longer fits beside the operand ring."""
     free = target.shared_bytes - used_shared_bytes(kernel)
     if staging_bytes > free:

@@ -8,38 +8,31 @@
                                      their magnitudes or sums, over lanes that share a row, too
                                      tile.write_group
 
-    tile.store_quantized %acc, %c, %scales    the same reads, and of each
-                                     %codes, %s = tile.quantize_values %values, %c, %row, …
-                                     tile.write_codes %codes, %c, %row, …
-                                     tile.write_scales %s, %scales, %row, …
+    tile.store_quantized           the same reads (`expand_quantized`)
 
 All lanes of a warp stay together, since those that share a row exchange what they have.
 """
 
 from __future__ import annotations
 
+import math
 from functools import partial
 from typing import Any
 
+from ..dialects.dtypes import SCALE_ATOM_BLOCKS
 from ..dialects.mlir import arith, ir
 from ..dialects.sm_threads import ConvergeOp
 from ..dialects.sm_types import attribute_of
 from ..dialects.target import Target
 from ..dialects.tile import AwaitMmaOp, KernelOp
 from ..dialects.tile_outputs import StoreGroupsOp, WriteGroupOp
-from ..dialects.tile_quantized import (
-    QuantizeValuesOp,
-    StoreQuantizedOp,
-    WriteCodesOp,
-    WriteScalesOp,
-)
+from ..dialects.tile_quantized import StoreQuantizedOp
 from ..dialects.tile_threads import ThreadRowOp
-from ..dialects.tile_types import bits_of, integers
 from ..dialects.verify import products_of, tile_of_c
 from .base import refused
 from .build import as_i32, both, less, loop, when
-from .clone import copy_region
 from .dynamic_rows import rows_of
+from .expand_quantized import Scales, quantize, write_codes
 from .expand_rows import Columns, hand_back, held_atoms, held_rows, thread_pair
 from .expand_values import RowPart, magnitude
 from .places import PAIR, PAIR_EVERY
@@ -65,10 +58,15 @@ def _reduce_rows(kernel: KernelOp, store: Any) -> None:
     for first in columns.atoms():
         row = as_i32(store.i) * m + (columns.row + first)
         start_of_tile = as_i32(store.j) * n
-        with loop(*columns.chunks()) as chunk:
-            values = columns.read(first, chunk)
-            count = columns.fragment.registers
-            _write(store, values, row, columns.own(start_of_tile + chunk), count, count)
+        begin, end, step = columns.chunks()
+        together = _chunks_together(store, columns)
+        with loop(begin, end, together * step) as start:
+            count, parts = columns.fragment.registers, []
+            for chunk in (start + number * step for number in range(together)):
+                values = columns.read(first, chunk)
+                where = (values, row, columns.own(start_of_tile + chunk), count, count)
+                parts.append(where)
+            _write(store, parts)
 
 
 def _reduce_pairs(kernel: KernelOp, store: Any, target: Target) -> None:
@@ -82,7 +80,7 @@ def _reduce_pairs(kernel: KernelOp, store: Any, target: Target) -> None:
     _check_whole(store, width // products_of(store))
     for first in atoms:
         for behind, values in held_rows(store.acc, first, width):
-            _write(store, values, row + (first + behind), column, PAIR, PAIR_EVERY)
+            _write(store, [(values, row + (first + behind), column, PAIR, PAIR_EVERY)])
     ConvergeOp()  # one lane of four has written; the next tile's instructions are of whole warps
 
 
@@ -94,15 +92,29 @@ def _check_whole(store: Store, columns: int) -> None:
         raise refused(store, f"{rule}, got {columns}; take a tile with a wider N")
 
 
-def _write(
-    store: Store, values: ir.Value, row: ir.Value, column: ir.Value, near: int, every: int
-) -> None:
-    if isinstance(store, StoreQuantizedOp):
-        _quantize(store, values, row, column, near, every)
+def _chunks_together(store: Store, columns: Columns) -> int:
+    """Chunks that a thread reads one behind the other, so that it has a word of scales."""
+    if not isinstance(store, StoreQuantizedOp) or columns.fragment.layout == "F":
+        return 1
+    _, end, step = columns.chunks()
+    wanted = SCALE_ATOM_BLOCKS * store.block.value // columns.fragment.registers
+    return math.gcd(max(1, wanted), end // step)
+
+
+def _write(store: Store, parts: list[tuple[ir.Value, ir.Value, ir.Value, int, int]]) -> None:
+    """What a thread has of a row: values, row, column, neighbours, and how far groups are apart."""
+    columns = store.columns.value if isinstance(store, StoreGroupsOp) else store.view.type.shape[1]
+    inside = less(parts[0][1], rows_of(store.view))
+    found = [RowPart(store, store.view, *part, columns, inside) for part in parts]
+    if isinstance(store, StoreGroupsOp):
+        for part in found:
+            _write_groups(store, part)
         return
-    inside, columns = less(row, rows_of(store.view)), store.columns.value
-    part = RowPart(store, store.view, values, row, column, near, every, columns, inside)
-    _write_groups(store, part)
+    quantized = [quantize(part, store.view.type.element_type) for part in found]
+    for made in quantized:
+        write_codes(made, store.view)
+    rows = store.view.type.shape[0]
+    Scales(found[0], rows).write([code for made in quantized for code in made.scales])
 
 
 def _write_groups(store: StoreGroupsOp, part: RowPart) -> None:
@@ -131,35 +143,3 @@ def _reduced(store: StoreGroupsOp, part: RowPart, value: ir.Value, start: int) -
 
 def _combined(store: StoreGroupsOp, a: ir.Value, b: ir.Value) -> ir.Value:
     return arith.maximumf(a, b) if store.reduce.value == "amax" else arith.addf(a, b)
-
-
-def _quantize(
-    store: StoreQuantizedOp,
-    values: ir.Value,
-    row: ir.Value,
-    column: ir.Value,
-    near: int,
-    every: int,
-) -> None:
-    """Codes of the values and of their scales, and both to where they belong."""
-    count, byte = ir.VectorType(values.type).shape[0] // products_of(store), _byte()
-    bits, blocks = bits_of(store.view.type.element_type), count // near * every // store.block.value
-    where = {"row": row, "column": column, "block": store.block}
-    where |= {"neighbours": attribute_of(near), "every": attribute_of(every)}
-    made = QuantizeValuesOp(
-        values=values,
-        view=store.view,
-        rounding=store.rounding,
-        scale=ir.TypeAttr.get(store.scales.type.element_type),
-        codes=ir.VectorType.get([count * bits // 8], byte),
-        scales=ir.VectorType.get([blocks], byte),
-        **where,
-    )
-    copy_region(store.epilogue, made.epilogue)
-    WriteCodesOp(codes=made.codes, view=store.view, **where)
-    extents, rows = integers(list(store.view.type.shape)), attribute_of(tile_of_c(store)[0])
-    WriteScalesOp(codes=made.scales, scales=store.scales, extents=extents, rows=rows, **where)
-
-
-def _byte() -> ir.Type:
-    return ir.IntegerType.get_signless(8)

@@ -55,6 +55,7 @@ from ..dialects.tile import (
 )
 from ..dialects.tile_outputs import StoreGroupsOp
 from ..dialects.tile_quantized import StoreQuantizedOp
+from ..dialects.tile_staged_quantized import stored_tile
 from ..dialects.tile_stores import (
     NextBufferOp,
     StagingBufferOp,
@@ -62,7 +63,6 @@ from ..dialects.tile_stores import (
 )
 from ..dialects.tile_sums import ViewMmaOp
 from ..dialects.tile_types import integers, integers_of
-from ..dialects.verify import tile_of_c
 from .base import PassLog, one_of, option, refused, target_of, the_kernel, walk
 from .build import constant
 from .check_instructions import is_expanded
@@ -196,7 +196,7 @@ def _expand(kernel: KernelOp, store: StagedStoreOp, target: Target) -> int:
     """The number of pieces."""
     if stored_by_threads(store):
         return expand_pieces(kernel, store, target)
-    n, columns = tile_of_c(store)[1], store.staging.type.tiles[0].layout.k
+    (_, n), columns = stored_tile(store), store.staging.type.tiles[0].layout.k
     with ir.InsertionPoint(store), store.location:
         sums = awaited(store)
         piece = partial(Piece, kernel, target, store, sums)
@@ -225,7 +225,7 @@ def _pass_on(store: StagedStoreOp, piece: Callable[..., Piece], start: ir.Value)
     sm.FenceOp.of(kind="async_shared")
     team.meet()
     with by_one_lane():
-        TmaStoreOp(buffer=buffer, extents=integers(list(tile_of_c(store))), **where)
+        TmaStoreOp(buffer=buffer, extents=integers(list(stored_tile(store))), **where)
         sm.BulkCommitOp.of()
         load_later(loads, start)
     NextBufferOp(staging=ring)

@@ -28,6 +28,7 @@ from ..dialects.tile_pieces import (
     WritePairsOp,
     WriteUnitOp,
 )
+from ..dialects.tile_staged_quantized import StagedQuantizedOp
 from ..dialects.tile_threads import ReadRowOp, ThreadColumnOp, ThreadLanesOp, ThreadRowOp
 from ..dialects.tile_types import AccumulatorType, SmemType, integers, stored_element
 from ..dialects.verify import products_of, tile_of_c
@@ -35,6 +36,7 @@ from .build import constant, equal, when
 from .clone import Mapping, constant_of, copy_region, replace_in
 from .copy_width import UNIT_BYTES
 from .expand_duals import joined, starts_of
+from .expand_quantized_pieces import write_quantized
 from .places import ATOM_M, COLUMNS, behind, column_in, held_row, row_in
 from .plan import cluster_of
 from .team import Team
@@ -61,6 +63,9 @@ class Piece:
 
     def write(self) -> None:
         """Write it in the way that the store says."""
+        if isinstance(self.store, StagedQuantizedOp):
+            write_quantized(self, _atom_m(self))
+            return
         if self.target.has_tensor_memory:
             (_write_rows if self.store.write.value == "rows" else _write_matrices)(self)
         elif self.target.mma.issuer == WARP:

@@ -10,9 +10,11 @@ from typing import Any
 from ..dialects.mlir import ir
 from ..dialects.tile import KernelOp
 from ..dialects.tile_quantized import StoreQuantizedOp
+from ..dialects.tile_staged_quantized import StagedQuantizedOp
 from .batches import argument_of, map_definition
 
 FIRST = "c"
+QUANTIZED_STORES = (StoreQuantizedOp, StagedQuantizedOp)
 SCALES = "c_scales"
 
 
@@ -36,7 +38,7 @@ def outputs_of(kernel: KernelOp) -> list[Any]:
 
 def outputs_of_store(store: Any) -> list[ir.Value]:
     """All outputs that an op stores to: C, and its scales where it has some."""
-    scales = [argument_of(store.scales)] if isinstance(store, StoreQuantizedOp) else []
+    scales = [argument_of(store.scales)] if isinstance(store, QUANTIZED_STORES) else []
     return [output_of(store), *scales]
 
 

@@ -38,6 +38,7 @@ from ..dialects.tile import (
 from ..dialects.tile_outputs import StoreGroupsOp
 from ..dialects.tile_quantized import StoreQuantizedOp
 from ..dialects.tile_scales import ALL_MMAS, smem_operands
+from ..dialects.tile_staged_quantized import StagedQuantizedOp
 from ..dialects.tile_types import AccumulatorType
 from .base import defining_op, refused
 from .clone import iterations_of
@@ -370,6 +371,7 @@ RULES: dict[type, Callable[[Agent, Any], None]] = {
     GatheredStoreOp: Agent.store,
     StoreGroupsOp: Agent.store,
     StoreQuantizedOp: Agent.store,
+    StagedQuantizedOp: Agent.store,
     scf.ForOp: Agent.loop,
     ForEachTileOp: Agent.for_each_tile,
     ForEachClaimOp: Agent.for_each_tile,

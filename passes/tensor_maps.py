@@ -45,6 +45,16 @@ def tma_refusal(view: ir.MemRefType, layout: TileLayout, target: Target) -> str 
     return None
 
 
+def byte_refusal(view: ir.MemRefType, layout: TileLayout, target: Target) -> str | None:
+    """Why TMA can't store pieces of packed elements as bytes, or None when it can."""
+    contiguous, rows, pitch_bytes = _geometry(view, layout.major)
+    broken = legality.tma(target) or legality.row_pitch(target, pitch_bytes, rows)
+    broken = broken or legality.box_rows(target, layout.rows)
+    if not broken and (pitch_bytes >= 2**40 or max(contiguous, rows) > 2**32):
+        return f"the view {view} is larger than a tensor map can say"
+    return broken or legality.stored_rows(contiguous * bits_of(view.element_type) // 8)
+
+
 def map_type(
     view: ir.MemRefType, smem: SmemType, rank: int, remark: Callable[[str], None]
 ) -> TensorMapType:
@@ -71,6 +81,14 @@ def map_type(
         strides = [pitch_bytes, moved_bytes(element, layout.span_bytes)]
         box = [span, layout.rows, layout.chunks]
     return TensorMapType.of(element, dims, strides, box, layout.swizzle)
+
+
+def byte_map(view: ir.MemRefType, smem: SmemType) -> TensorMapType:
+    """The map by which pieces of packed elements are stored, as bytes."""
+    contiguous, rows, pitch_bytes = _geometry(view, "k")
+    row_bytes, layout = contiguous * bits_of(view.element_type) // 8, smem.layout
+    box = [layout.span, layout.rows]
+    return TensorMapType.of(smem.element, [row_bytes, rows], [pitch_bytes], box, layout.swizzle)
 
 
 def load_map_type(

@@ -21,7 +21,7 @@ from ...dialects.tile_outputs import WriteGroupOp
 from ...dialects.tile_parts import WorkspaceOp, workspace_bytes
 from ...dialects.tile_pieces import ApplyEpilogueOp
 from ...dialects.tile_place import PlaceOp
-from ...dialects.tile_quantized import QuantizeValuesOp, WriteCodesOp, WriteScalesOp
+from ...dialects.tile_quantized import BlockScaleOp, WriteCodesOp, WriteScalesOp
 from ...dialects.tile_scales import SCALED_MMAS, depth_of, mma_of
 from ...dialects.tile_stores import WriteWordsOp, bytes_of_words
 from ...dialects.tile_sums import ViewMmaOp
@@ -43,11 +43,9 @@ from ..dynamic_rows import has_dynamic_rows
 from ..math_policy import has_functions, math_of
 from ..outputs import SCALES, output_names, output_of, outputs_of
 from ..plan import Parameter, cluster_of, parameters_of
-from .group_sums import read_width
 from .names import describe_names
 from .operands import UNIT_BYTES
 from .pieces import alignment_bytes
-from .quantized import code_bytes
 
 L2_PROMOTION = "128B"
 SIZE = "m"
@@ -264,9 +262,9 @@ def _parameter(
 def _access(op: Any) -> tuple[ir.Value, int]:
     """Which argument an op reads or writes without an epilogue, and how many bytes at once."""
     if isinstance(op, WriteCodesOp):
-        return argument_of(op.view), code_bytes(op)
+        return argument_of(op.view), ir.VectorType(op.codes.type).shape[0]
     if isinstance(op, WriteScalesOp):
-        return argument_of(op.scales), 1
+        return argument_of(op.scales), ir.VectorType(op.codes.type).shape[0]
     if isinstance(op, WriteGroupOp):
         return argument_of(op.view), SUM_BYTES
     if isinstance(op, WriteWordsOp):
@@ -289,7 +287,7 @@ def _blockwise_scales(kernel: KernelOp) -> list[ir.Value]:
 
 def all_stores(kernel: KernelOp) -> list[Any]:
     """Every op that has an epilogue: of a staged store all parts."""
-    return walk(kernel, ApplyEpilogueOp | WriteRowOp | ApplyToRowOp | QuantizeValuesOp)
+    return walk(kernel, ApplyEpilogueOp | WriteRowOp | ApplyToRowOp)
 
 
 def stores(kernel: KernelOp) -> list[Any]:
@@ -311,8 +309,6 @@ def _alignment(store: Any, view: ir.Value) -> int:
         return element
     if isinstance(store, ApplyEpilogueOp):
         return alignment_bytes(store, view)
-    if isinstance(store, QuantizeValuesOp):
-        return read_width(store, store.view.type.shape[1]) * element
     return store.width.value * element
 
 
@@ -344,12 +340,12 @@ def _epilogues(kernel: KernelOp) -> dict[str, Any]:
     """What is done to an element: for c, and for each further output."""
     found = stores(kernel)
     views = outputs_of(kernel)
-    quantized = [op for op in found if isinstance(op, QuantizeValuesOp)]
-    views = views[: len(views) - bool(quantized)]
+    scales = walk(kernel, BlockScaleOp)
+    views = views[: len(views) - bool(scales)]
     first, *others = [next(op for op in found if output_of(op) == view) for view in views]
     told = {"epilogue": _epilogue(kernel, first)}
-    if quantized:
-        block, rounding = first.block.value, first.rounding.value
+    if scales:
+        block, rounding = scales[0].block.value, scales[0].rounding.value
         told["quantized"] = {"scales": SCALES, "block": block, "rounding": rounding}
     if not others:
         return told

@@ -38,7 +38,7 @@ from ...dialects.tile_outputs import WriteGroupOp
 from ...dialects.tile_parts import WorkspaceOp
 from ...dialects.tile_pieces import ReadFragmentOp
 from ...dialects.tile_place import CountedPlaceOp, PlaceOp, TileCountOp
-from ...dialects.tile_quantized import QuantizeValuesOp, WriteCodesOp, WriteScalesOp
+from ...dialects.tile_quantized import BlockScaleOp, WriteCodesOp, WriteScalesOp
 from ...dialects.tile_scales import SCALED_MMAS, ScaledMmaOp
 from ...dialects.tile_stores import AwaitSumsOp
 from ...dialects.tile_sums import ClearSumsOp, HasSumsOp, SumsPlaceOp, SumsRowOp, ViewMmaOp
@@ -67,7 +67,6 @@ from .fragment_reads import (
     read_tensor_memory,
     read_warp,
 )
-from .group_sums import lower_write_group
 from .groups import (
     lower_group,
     lower_group_columns,
@@ -95,7 +94,7 @@ from .positions import (
     lower_tmem_base,
     lower_write_tally,
 )
-from .quantized import lower_quantize_values, lower_write_codes, lower_write_scales
+from .quantized import lower_block_scale, lower_write_codes, lower_write_scales
 from .rows import (
     lower_apply_to_row,
     lower_held_column,
@@ -107,6 +106,7 @@ from .rows import (
     lower_thread_column,
     lower_thread_lanes,
     lower_thread_row,
+    lower_write_group,
     lower_write_partial,
     lower_write_row,
 )
@@ -158,6 +158,7 @@ INSTRUCTIONS = {
     sm.NamedBarrierOp,
     sm.AnyBarrierOp,
     sm.CountArrivalOp,
+    sm.NarrowOp,
     sm.QueryCancelOp,
     sm.SharedAddressOp,
     sm.ShuffleOp,
@@ -208,7 +209,7 @@ _TCGEN05: Lowerings = {
     WriteRowOp: lower_write_row,
     ApplyToRowOp: lower_apply_to_row,
     WriteGroupOp: lower_write_group,
-    QuantizeValuesOp: lower_quantize_values,
+    BlockScaleOp: lower_block_scale,
     WriteCodesOp: lower_write_codes,
     WriteScalesOp: lower_write_scales,
     WritePartialOp: lower_write_partial,

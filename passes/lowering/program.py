@@ -32,6 +32,8 @@ from .thread_numbers import NUMBERS, elect, number_in, number_kernel, number_tea
 
 Blocks = dict[type, Callable[[Scope, Any], list[Any]]]
 
+COMPUTING = ("vector.", "math.", "llvm.shufflevector")
+
 
 def convert_kernel(scope: Scope, ops: list[Any]) -> None:
     """Convert the program of a kernel, and erase what stood for it."""
@@ -66,7 +68,7 @@ def convert(scope: Scope, ops: list[Any]) -> list[Any]:
 
 def _computes(op: ir.OpView) -> bool:
     """Whether the op only computes, of values that instructions take."""
-    return is_pure(op) or op.operation.name.startswith(("vector.", "math."))
+    return is_pure(op) or op.operation.name.startswith(COMPUTING)
 
 
 def _replace(op: ir.OpView, made: ir.Value | list[ir.Value]) -> None:

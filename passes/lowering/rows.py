@@ -6,13 +6,13 @@ rows, 8 apart (`register_accumulator`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 from ...dialects.legality import PARTIAL_BYTES
 from ...dialects.mlir import ir, llvm
-from ...dialects.tile_quantized import QuantizeValuesOp
+from ...dialects.tile_outputs import WriteGroupOp
 from ...dialects.tile_threads import (
     ApplyToRowOp,
     PartialOp,
@@ -141,6 +141,13 @@ def lower_apply_to_row(_: Scope, op: ApplyToRowOp) -> ir.Value:
     return made if width > 1 else joined([made])
 
 
+def lower_write_group(_: Scope, op: WriteGroupOp) -> None:
+    """One store."""
+    width = op.view.type.shape[1]
+    offset = build.widen(op.row) * width + build.widen(op.column // op.group.value)
+    llvm.store(op.value, element_pointer(op.view, offset), alignment=4)
+
+
 def lower_write_partial(_: Scope, op: WritePartialOp) -> None:
     """One store."""
     (values,) = parts_of(op, 1)
@@ -170,15 +177,6 @@ def parts_of(op: WriteRowOp | ApplyToRowOp | WritePartialOp, products: int) -> l
     (count,), part = ir.VectorType(op.values.type).shape, _parts_of_values(op)
     starts = range(op.first.value, count, count // products)
     return [part(start, op.width.value) for start in starts]
-
-
-def value_groups(op: QuantizeValuesOp, products: int) -> Iterator[tuple[int, list[ir.Value]]]:
-    """(first column, the values of each product) of each group of neighbours."""
-    neighbours, every, part = op.neighbours.value, op.every.value, _parts_of_values(op)
-    count = ir.VectorType(op.values.type).shape[0] // products
-    for start in range(0, count, neighbours):
-        starts = range(start, products * count, count)
-        yield start // neighbours * every, [part(each, neighbours) for each in starts]
 
 
 def _parts_of_values(op: Any) -> Callable[[int, int], ir.Value]:

@@ -11,7 +11,6 @@ from ...dialects.epilogue import SCALAR_OPS
 from ...dialects.mlir import arith, ir, llvm, vector
 from ...dialects.tile import ElementOp
 from ...dialects.tile_pieces import ApplyEpilogueOp
-from ...dialects.tile_quantized import QuantizeValuesOp
 from ...dialects.tile_threads import ApplyToRowOp, WriteRowOp
 from .. import build
 from ..base import attributes_of, refused
@@ -23,7 +22,7 @@ INFINITE = 0x7C  # of e5m2; the sign is the byte's
 
 
 def apply_epilogue(
-    op: WriteRowOp | ApplyToRowOp | QuantizeValuesOp | ApplyEpilogueOp,
+    op: WriteRowOp | ApplyToRowOp | ApplyEpilogueOp,
     sums: Sequence[ir.Value],
     width: int,
     read: Callable[[ElementOp], ir.Value],

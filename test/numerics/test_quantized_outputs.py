@@ -56,6 +56,26 @@ def test_what_pads_the_atoms_becomes_zero(check_matmul, m, n, tile):
     check_matmul(quantized("mxfp8", m, n), pipeline=f"tiling{{tile={tile}}}")
 
 
+STAGED = "tma-insertion,epilogue-staging"
+LOOP = f"{STAGED},pipelining{{stages=2}},warp-specialization,persistence{{ctas=2}}"
+
+
+@pytest.mark.parametrize(
+    ("form", "shape", "passes", "scales"),
+    [
+        ("mxfp8", (140, 256), f"tiling{{tile=128x128x64}},{STAGED}", 4),
+        ("mxfp4", (150, 160), f"tiling{{tile=64x128x64}},{LOOP}", 1),
+        ("nvfp4", (300, 288), f"tiling{{tile=128x64x64}},{LOOP}", 4),
+    ],
+)
+def test_tma_stores_pieces_of_elements(check_matmul, form, shape, passes, scales):
+    """Scales go as the bytes of one word where a thread has so many"""
+    compiled, _ = check_matmul(quantized(form, *shape), pipeline=passes)
+    *_, c, of_c = compiled.manifest["parameters"]
+    assert (c["tensor"], c["kind"]) == ("c", "tensor_map")
+    assert (of_c["tensor"], of_c["alignment_bytes"]) == ("c_scales", scales)
+
+
 def test_stacks_have_scales_for_each_matrix(check_matmul):
     spec = quantized("mxfp4", 70, 96, 40, batch=3, b_stacked=False)
     compiled, _ = check_matmul(spec)
