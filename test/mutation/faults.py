@@ -184,8 +184,8 @@ LOWERING = [
     ),
     Fault(
         "rows: columns past the edge of C are written",
-        "        with build.when(None if whole else build.less(at, columns)):",
-        "        with build.when(None if whole else build.less(at, columns + width)):",
+        '    with build.when(None if is_whole(op, "j") else build.less(column, columns)):',
+        '    with build.when(None if is_whole(op, "j") else build.less(column, columns + width)):',
         (PREFIXES,),
     ),
     Fault(
