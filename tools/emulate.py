@@ -117,6 +117,7 @@ def _run(options: argparse.Namespace, reached: list[int]) -> LaunchResult:
         check,
         options.max_memory,
         options.workers or 1,
+        options.fp8_sums or "f32",
     )
     with Progress("reading the kernel") as progress:
 
@@ -175,6 +176,7 @@ def _report_failure(trap: Trap, seed: int, options: argparse.Namespace) -> int:
     verdict, _, evidence = text.partition("\n")
     words = ["tilewright", "emulate", str(options.file), "--launch", str(options.launch)]
     words += ["--check", options.check] if options.check else []
+    words += ["--fp8-sums", options.fp8_sums] if options.fp8_sums else []
     replay = shlex.join([*words, "--seed", str(seed)])
     lines = [verdict, *evidence.splitlines(), f"replay: {replay}"]
     print("\n".join(lines), file=sys.stderr)

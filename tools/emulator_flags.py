@@ -14,6 +14,7 @@ EMULATOR = "emulator"
 DEFAULT_CHECK = "full"
 
 
+FP8_SUMS = ("f32", "hopper")
 CHECKS = {
     "off": "no rule about order or initialisation",
     "fast": "all but races",
@@ -48,6 +49,11 @@ def add_emulator_flags(group: Any) -> None:
         help="processes that share the clusters, where these don't communicate (default 1)",
     )
     group.add_argument(
+        "--fp8-sums",
+        choices=FP8_SUMS,
+        help="how wgmma sums 8-bit floats: hopper with 14 bits, as an H100 does (default f32)",
+    )
+    group.add_argument(
         "--trace",
         type=Path,
         metavar="FILE.json",
@@ -67,12 +73,13 @@ def emulator_options(parser: Parser, options: argparse.Namespace) -> dict[str, A
     """The keywords of EmulatorDevice.launch that the flags stand for; refuses other devices."""
     flags = {"--check": options.check, "--trace": options.trace, "--report": options.report}
     flags |= {"--report-json": options.report_json, "--workers": options.workers}
+    flags |= {"--fp8-sums": options.fp8_sums}
     given = ", ".join(flag for flag, value in flags.items() if value)
     if given and options.device != EMULATOR:
         parser.error(f"{given} must come with --device emulator, got {options.device}")
     check_files(options)
     found = {"check": options.check, "trace": options.trace, "profile": wants_profile(options)}
-    found |= {"workers": options.workers}
+    found |= {"workers": options.workers, "fp8_sums": options.fp8_sums}
     return {name: value for name, value in found.items() if value}
 
 

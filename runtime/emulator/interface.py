@@ -70,7 +70,8 @@ class Launch(Protocol):
     `ptx.lanewise.Stretch`, `ptx.recall.Recall` and `ptx.lane_trace.Trace` that start there, or
     None; begun: by pc how often a trace was; events: `machine.events.Events`; strong:
     the strong access under way; mask: the lanes of the load under way; tracks_writing: whether
-    memories keep which of their bytes were written; counts: by pc how often it was executed alone;
+    memories keep which of their bytes were written; fp8_sums: how wgmma sums 8-bit floats
+    (`tensor.short_sums`); counts: by pc how often it was executed alone;
     edges: by pc how many runs of instructions, executed as one, start there less those that end."""
 
     entry: str
@@ -101,6 +102,7 @@ class Launch(Protocol):
     recalls: list[Any]
     traces: list[Any]
     begun: dict[int, int]
+    fp8_sums: str
     counts: list[int]
     edges: list[int]
     clock_reads: int

@@ -13,7 +13,8 @@ class RunOptions:
     all runs together, None for no limit. trace: a file for the trace of the run that fails, or
     else of the last one. profile: fill `report.profile`. check: `off`, `fast` or `full`.
     max_memory_bytes: address space of the process that `isolation` starts. workers: processes
-    among which a launch divides its clusters, as of `emulator.launch`."""
+    among which a launch divides its clusters, fp8_sums: how 8-bit floats are summed, both as of
+    `emulator.launch`."""
 
     max_steps: int | None = None
     max_seconds: float | None = None
@@ -22,3 +23,4 @@ class RunOptions:
     check: str = "full"
     max_memory_bytes: int = DEFAULT_MEMORY_BYTES
     workers: int = 1
+    fp8_sums: str = "f32"

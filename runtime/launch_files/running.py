@@ -47,7 +47,7 @@ def run_once(
     with _named_files(ptx_path, path):
         program = _load(text, launch)
         tensors = make_memories(launch, path.parent)
-        running = _bind(launch, program, tensors, seed, options.check)
+        running = _bind(launch, program, tensors, seed, options)
     report = running.run(
         options.max_steps,
         launch.get("resident", DEFAULT_RESIDENT),
@@ -94,7 +94,7 @@ def _bind(
     program: Program,
     tensors: dict[str, TensorMemory],
     seed: int,
-    check: str,
+    options: RunOptions,
 ) -> Launch:
     running = Launch(
         program,
@@ -103,7 +103,8 @@ def _bind(
         triple(launch.get("cluster", [1])),
         launch.get("shared_bytes", 0),
         seed,
-        check,
+        options.check,
+        options.fp8_sums,
     )
     running.names = Names.of(launch.get("names"))
     running.arrays.awaited = [

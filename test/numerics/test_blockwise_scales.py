@@ -27,15 +27,15 @@ def spec_of(m, n, k, forms=FORMS[0], **more):
 @pytest.mark.sweep(6)
 @pytest.mark.array(1, prefix=PREFIXES, forms=FORMS)
 def test_every_prefix(check_matmul, prefix, forms):
-    """Two tiles along each axis and a part, K steps and a part."""
-    spec = spec_of(140, 136, 272, forms)
-    pipeline = DEFAULT_PIPELINE.replace("tiling", "tiling{tile=128x128x128}")
+    """A tile along each axis and a part, K steps and a part."""
+    spec = spec_of(72, 40, 272, forms)
+    pipeline = DEFAULT_PIPELINE.replace("tiling", "tiling{tile=64x32x128}")
     compiled, report = check_matmul(spec, target=TARGET, pipeline=pipeline, stop_after=prefix)
     assert not report.warnings
     assert "fma.rn.f32" in compiled.ptx
 
 
-@pytest.mark.sweep(6)
+@pytest.mark.sweep(12)
 @pytest.mark.array(
     1, tile=("64x24x128", "128x192x64", "192x96x32", "64x128x128"), forms=FORMS, identity=("a", "b")
 )

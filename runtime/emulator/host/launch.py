@@ -42,6 +42,7 @@ from ..ptx.recall import find_recalls
 from ..ptx.specials import FIXED, GRID_WORKSPACE
 from ..ptx.values import RAW
 from ..tensor.load_uses import wait_at_first_uses
+from ..tensor.short_sums import SUMS
 from .collector import no_full_collections
 from .names import Names
 from .params import HostArrays, Parameters
@@ -87,6 +88,7 @@ def launch(
     check: str = "full",
     workers: int = 1,
     only: Sequence[Extent] | None = None,
+    fp8_sums: str = SUMS[0],
 ) -> Report:
     """Run kernel `entry` of a PTX module to its end and return what it did.
 
@@ -112,11 +114,13 @@ def launch(
         each other. Otherwise, and with `trace` or `profile`, one process runs them all
         (docs/emulator.md).
     only: the clusters to run, by their place in the grid of clusters; the others never start.
+    fp8_sums: `hopper` forms sums of 8-bit floats of wgmma with 14 bits, as an H100 does; `f32`
+        with those of float32 (docs/emulator.md).
 
     Raises PtxSyntaxError, LaunchError, and Trap (`unmodelled` if something is not modelled).
     """
     program = load_program(ptx, entry)
-    running = Launch(program, grid, block, cluster, shared_bytes, seed, check)
+    running = Launch(program, grid, block, cluster, shared_bytes, seed, check, fp8_sums)
     running.names = Names.of(names)
     running.arrays.awaited = awaited
     running.bind(list(params))
@@ -132,7 +136,7 @@ class Launch(StateBag):
     engine_counts: the report's engine counter,
     current_warp: the warp whose instruction runs now, else None; names: for reports; code: the
     program's, as `observers` have wrapped it; stretches, recalls, traces: the program's, none where
-    there are observers; events, strong, mask, tracks_writing: see `interface.Launch`.
+    there are observers; events, strong, mask, tracks_writing, fp8_sums: see `interface.Launch`.
     """
 
     def __init__(
@@ -144,6 +148,7 @@ class Launch(StateBag):
         dynamic_bytes: int,
         seed: int,
         check: str = "full",
+        fp8_sums: str = SUMS[0],
     ):
         super().__init__()
         self.program, self.entry = program, program.entry
@@ -154,6 +159,9 @@ class Launch(StateBag):
         self.shared_bytes = self._shared_size(dynamic_bytes)
         if check not in CHECKS:
             raise self._error(f"check must be one of {', '.join(CHECKS)}, got {check!r}")
+        if fp8_sums not in SUMS:
+            raise self._error(f"fp8_sums must be one of {', '.join(SUMS)}, got {fp8_sums!r}")
+        self.fp8_sums = fp8_sums
         self.events, self.tracks_writing = Events(), check != "off"
         self.strong: Strong | None = None
         self.mask: np.ndarray | None = None

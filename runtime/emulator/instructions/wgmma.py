@@ -23,6 +23,7 @@ from ..ptx.registry import Blocked, Step, instruction
 from ..ptx.values import TYPES
 from ..tensor.descriptor import SharedDescriptor
 from ..tensor.element_formats import BITS
+from ..tensor.short_sums import SUMS, short_sum
 from ..tensor.tensor_core import check_row, gather_plan, operand_layout, operand_matrix
 from ..tensor.wgmma_descriptor import decode_shared
 from ..tensor.wgmma_registers import Pending, WarpProducts
@@ -114,12 +115,23 @@ class WarpProduct:
 
     def run(self) -> None:
         a, b, form = self._rows_of_a(), self._gather(self.b, self.form.n, 1), self.form
+        if self._is_short():
+            old = None if self.old is None else self._accumulator(self.old)
+            signed = a * np.float32(form.scales[0] * form.scales[1])
+            self.results = _registers(short_sum(signed, b, (form.a, form.b), old), form)
+            self.old = None
+            return
         with np.errstate(all="ignore"):
             raw = a @ b.T if self.metadata is None else self.metadata.product(a, b, form.a)
             product = raw * np.float32(form.scales[0] * form.scales[1])
             total = product if self.old is None else product + self._accumulator(self.old)
             self.results = _registers(total, form)
         self.old = None
+
+    def _is_short(self) -> bool:
+        """Whether the launch asks for sums of 8-bit floats as Hopper forms them."""
+        dense_floats = self.form.a in _FLOAT8 and self.metadata is None and self.form.d == "f32"
+        return dense_floats and self.cta.launch.fp8_sums != SUMS[0]
 
     def _rows_of_a(self) -> np.ndarray:
         if isinstance(self.a, list):
