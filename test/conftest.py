@@ -8,6 +8,9 @@ from pathlib import Path
 import pytest
 import sampling
 
+ASSEMBLED = 8
+"""The kernels of one test in so many go through ptxas, with `--all` those of every test."""
+
 # Hundreds of tests start a process of ours, which would compile all sources anew for a second.
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
@@ -93,6 +96,17 @@ def fresh_cache(tmp_path_factory):
         forget()
         yield folder
     forget()
+
+
+@pytest.fixture
+def ptxas_for_a_share(request, monkeypatch):
+    """Leaves ptxas out of most tests: what runs on the emulator is PTX."""
+    from tilewright.compiler import driver
+    from tilewright.compiler.backend import Assembled
+
+    if not sampling.in_share(request, "ptxas", ASSEMBLED):
+        nothing = Assembled(b"", 0, 0, 0, 0, 0, "")
+        monkeypatch.setattr(driver, "assemble", lambda *_, **__: nothing)
 
 
 @pytest.fixture

@@ -19,6 +19,12 @@ from pathlib import Path
 SHARE = 16
 
 
+def in_share(request, what: str, one_in: int) -> bool:
+    """Whether a test is among those of which one in so many does more, by its name alone."""
+    number = zlib.crc32(f"{what} {request.node.name}".encode())
+    return request.config.getoption("--all") or number % one_in == 0
+
+
 def choose(items: list) -> list:
     """The items that run: all unmarked ones, and of each marked function a sample."""
     swept = [item for item in items if item.get_closest_marker("sweep")]

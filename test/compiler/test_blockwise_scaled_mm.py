@@ -6,7 +6,7 @@ from torch.nn import functional as F
 
 from tilewright import CompileError, scaled_mm
 
-pytestmark = pytest.mark.usefixtures("fresh_cache")
+pytestmark = pytest.mark.usefixtures("fresh_cache", "ptxas_for_a_share")
 GENERATOR = torch.Generator().manual_seed(7)
 M, N, K = 20, 136, 272
 KIND = F.ScalingType

@@ -10,7 +10,7 @@ from tilewright.compiler.calls import kernels
 from tilewright.dialects.errors import CompileError
 from tilewright.runtime.errors import DeviceError
 
-pytestmark = pytest.mark.usefixtures("fresh_cache")
+pytestmark = pytest.mark.usefixtures("fresh_cache", "ptxas_for_a_share")
 GENERATOR = torch.Generator().manual_seed(29)
 
 

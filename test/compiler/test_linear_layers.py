@@ -7,7 +7,7 @@ from torch import nn
 import tilewright
 from tilewright.nn import Linear, replace
 
-pytestmark = pytest.mark.usefixtures("fresh_cache")
+pytestmark = pytest.mark.usefixtures("fresh_cache", "ptxas_for_a_share")
 SHAPE = (2, 16, 32)
 
 

@@ -10,7 +10,7 @@ from torch.nn import functional as F
 from tilewright import CompileError, matmul
 from tilewright.compiler.calls import fused
 
-pytestmark = pytest.mark.usefixtures("fresh_cache")
+pytestmark = pytest.mark.usefixtures("fresh_cache", "ptxas_for_a_share")
 GENERATOR = torch.Generator().manual_seed(23)
 M, N, K = 40, 56, 72
 

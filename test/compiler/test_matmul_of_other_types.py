@@ -8,7 +8,7 @@ import torch
 from tilewright import matmul
 from tilewright.dialects.errors import CompileError
 
-pytestmark = pytest.mark.usefixtures("fresh_cache")
+pytestmark = pytest.mark.usefixtures("fresh_cache", "ptxas_for_a_share")
 GENERATOR = torch.Generator().manual_seed(12)
 E4M3, E5M2 = torch.float8_e4m3fn, torch.float8_e5m2
 TARGETS = ["sm_90a", "sm_100a"]

@@ -13,7 +13,7 @@ from tilewright import matmul
 from tilewright.compiler.calls import kernels
 from tilewright.dialects.errors import CompileError
 
-pytestmark = pytest.mark.usefixtures("fresh_cache")
+pytestmark = pytest.mark.usefixtures("fresh_cache", "ptxas_for_a_share")
 GENERATOR = torch.Generator().manual_seed(11)
 
 

@@ -9,7 +9,7 @@ from tilewright.compiler.calls.matmul import matmul
 from tilewright.compiler.calls.scaled import scaled_mm
 from tilewright.dialects.errors import OptionError
 
-pytestmark = pytest.mark.usefixtures("fresh_cache")
+pytestmark = pytest.mark.usefixtures("fresh_cache", "ptxas_for_a_share")
 GENERATOR = torch.Generator().manual_seed(7)
 M, N, K = 70, 96, 40
 BLOCKS = {"mxfp8": F.ScalingType.BlockWise1x32, "nvfp4": F.ScalingType.BlockWise1x16}

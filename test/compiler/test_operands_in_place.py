@@ -11,7 +11,7 @@ from tilewright.compiler.calls.placement import Placement, placement
 from tilewright.runtime.errors import CopyWarning
 from tilewright.runtime.operands import copies
 
-pytestmark = pytest.mark.usefixtures("fresh_cache")
+pytestmark = pytest.mark.usefixtures("fresh_cache", "ptxas_for_a_share")
 GENERATOR = torch.Generator().manual_seed(17)
 
 

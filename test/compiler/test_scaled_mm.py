@@ -9,7 +9,7 @@ from torch.nn import functional as F
 from tilewright import CompileError, scaled_mm, scales
 from tilewright.compiler.calls.coarse_scales import powers_of_two
 
-pytestmark = pytest.mark.usefixtures("fresh_cache")
+pytestmark = pytest.mark.usefixtures("fresh_cache", "ptxas_for_a_share")
 GENERATOR = torch.Generator().manual_seed(5)
 M, N, K = 40, 56, 96
 RECIPE, ATOMS = F.ScalingType, F.SwizzleType.SWIZZLE_32_4_4

@@ -7,6 +7,7 @@ from torch.nn import functional as F
 from tilewright import CompileError, DeviceError, compile_module
 from tilewright.scales import dequantize, quantize, to_blocked
 
+pytestmark = pytest.mark.usefixtures("ptxas_for_a_share")
 GENERATOR = torch.Generator().manual_seed(7)
 M, N, K = 48, 32, 96
 RECIPE, ATOMS = F.ScalingType, F.SwizzleType.SWIZZLE_32_4_4

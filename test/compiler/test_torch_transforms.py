@@ -11,7 +11,7 @@ from torch.func import grad, hessian, jvp, vmap
 from tilewright import matmul
 from tilewright.dialects.errors import OptionError
 
-pytestmark = pytest.mark.usefixtures("fresh_cache")
+pytestmark = pytest.mark.usefixtures("fresh_cache", "ptxas_for_a_share")
 GENERATOR = torch.Generator().manual_seed(5)
 
 

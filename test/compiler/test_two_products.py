@@ -16,6 +16,8 @@ from tilewright.compiler.importers.linalg_text import LinalgText
 from tilewright.compiler.spec import MatmulSpec
 from tilewright.dialects.errors import OptionError
 
+pytestmark = pytest.mark.usefixtures("fresh_cache", "ptxas_for_a_share")
+
 
 def swiglu(gate, up):
     return F.silu(gate) * up

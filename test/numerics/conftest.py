@@ -1,34 +1,15 @@
 """One way to say: compile this, run it on poisoned outputs, compare every element."""
 
-import zlib
-
 import pytest
+from sampling import in_share
 
-ASSEMBLED = 8
-"""The kernels of one test in so many go through ptxas, with `--all` those of every test."""
 RACES_CHECKED = 2
 """One test in so many looks for races, too, and every one that goes over seeds, or with `--all`."""
 
 
-def in_share(request, what: str, one_in: int) -> bool:
-    """Whether a test is among those of which one in so many does more, by its name alone."""
-    number = zlib.crc32(f"{what} {request.node.name}".encode())
-    return request.config.getoption("--all") or number % one_in == 0
-
-
 @pytest.fixture(autouse=True)
-def ptxas_for_a_share(request, monkeypatch):
-    """Leaves ptxas out of most tests: the emulator runs PTX, so no number depends on the cubin."""
-    if not in_share(request, "ptxas", ASSEMBLED):
-        from tilewright.compiler import driver
-
-        monkeypatch.setattr(driver, "assemble", _not_assembled)
-
-
-def _not_assembled(ptx, *, chip, allow_spills):
-    from tilewright.compiler.backend import Assembled
-
-    return Assembled(b"", 0, 0, 0, 0, 0, "")
+def without_most_cubins(ptxas_for_a_share):
+    """No number depends on the cubin."""
 
 
 @pytest.fixture

@@ -78,7 +78,7 @@ def python_of_the_readme() -> list[str]:
     return re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
 
 
-def test_the_readme_compiles_and_runs_a_matmul_in_python(tmp_path, monkeypatch):
+def test_the_readme_compiles_and_runs_a_matmul_in_python(tmp_path, monkeypatch, ptxas_for_a_share):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("TILEWRIGHT_CACHE", str(tmp_path / "cache"))
     names: dict = {}
@@ -122,7 +122,7 @@ def test_the_constraints_lie_inside_the_ranges():
     assert all(ranges[name].specifier.contains(pins[name]) for name in ranges)
 
 
-def test_the_page_on_python_runs(tmp_path, monkeypatch):
+def test_the_page_on_python_runs(tmp_path, monkeypatch, ptxas_for_a_share):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("TILEWRIGHT_CACHE", str(tmp_path / "cache"))
     names: dict = {}
