@@ -1,9 +1,10 @@
-"""Which tests of a large family run by default: markers `sweep`, `pairwise` and `array`.
+"""Which tests of a large family run by default: `sweep`, `pairwise`, `covers` and `array`.
 
 `sweep` is a sixteenth of a family, `sweep(32)` a 32nd. `sweep` of a test goes before `pairwise` of
 its file; `--all` runs all that these two mark. A test with `array` has no full product to choose
 from: its axes stand in the marker, and its rows are made so that every two values of different axes
-meet, of `array(1)` that every value occurs, with `--all` that every three meet.
+meet, of `array(1)` that every value occurs, with `--all` that every three meet. `covers(count,
+of=…)` is for cases that are drawn: as many of them, those that have the most pairs of properties.
 
 All of them choose by names and axes alone, so every process and every machine chooses the same.
 """
@@ -34,6 +35,7 @@ def choose(items: list) -> list:
     for found, sample in (
         (families(swept, "sweep"), every_nth),
         (families(paired, "pairwise"), pairwise_cover),
+        (families(others, "covers"), covering),
     ):
         for family in found:
             dropped |= {id(item) for item in family} - {id(item) for item in sample(family)}
@@ -68,6 +70,23 @@ def pairwise_cover(family: list) -> list:
     missing, kept = set().union(*left.values()), []
     while missing:
         best = max(family, key=lambda item: len(left[id(item)] & missing))
+        missing -= left[id(best)]
+        kept.append(best)
+    return kept
+
+
+def covering(family: list) -> list:
+    """Of drawn cases so many as the marker says, each with the most pairs of properties that those
+    before do not have; the marker's `of` gives the properties of a case by its parameters."""
+    marker = family[0].get_closest_marker("covers")
+    (count,), of = marker.args, marker.kwargs["of"]
+    left = {id(item): pairs(of(**item.callspec.params)) for item in family}
+    missing, kept = set().union(*left.values()), []
+    for _ in range(min(count, len(family))):
+        best = max(
+            (item for item in family if item not in kept),
+            key=lambda item: len(left[id(item)] & missing),
+        )
         missing -= left[id(best)]
         kept.append(best)
     return kept

@@ -100,6 +100,24 @@ def small_scaled_case(a: str, target: str, seed: int) -> tuple[dict[str, Any], d
     return scaled_case(random.Random(f"{seed} {a} {target}"), a, target, 60)
 
 
+def scaled_properties(product: tuple[str, str], seed: int) -> dict[str, Any]:
+    """What `small_scaled_case` drew, where cases may differ in how they are compiled."""
+    spec, options = small_scaled_case(*product, seed)
+    pipeline = options.get("pipeline", "")
+    names = [each.partition("{")[0] for each in PASSES] + [
+        each.partition("{")[0] for each in COPIES
+    ]
+    told = {name: spec.get(name) for name in ("b_dtype", "c_dtype", "a_major", "b_major")}
+    told |= {name: spec.get(name) for name in ("scale_layout", "a_stacked", "b_stacked")}
+    told |= {"product": product, "tail": spec["k"] % 128 > 0, "default": not pipeline}
+    told |= {"rows": spec["m"] > 40, "columns": spec["n"] > 40, "stack": spec.get("batch", 0) > 0}
+    if pipeline:
+        tile = pipeline.partition("}")[0].partition("=")[2].split("x")
+        told |= {f"tile {axis}": extent for axis, extent in zip("mnk", tile, strict=True)}
+        told |= {name: name in pipeline for name in dict.fromkeys(names)}
+    return told
+
+
 def scaled_case(
     draw: random.Random, a: str, target: str, largest: int
 ) -> tuple[dict[str, Any], dict[str, Any]]:

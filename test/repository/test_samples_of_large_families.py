@@ -63,6 +63,18 @@ def test_a_sixteenth_or_another_share_is_never_none():
     assert [len(sampling.every_nth(swept(n, 32))) for n in (1, 33, 640)] == [1, 2, 20]
 
 
+def test_drawn_cases_that_are_kept_have_more_pairs_of_properties_than_the_first_ones():
+    cases = family(case=range(40))
+    mark = SimpleNamespace(args=(6,), kwargs={"of": lambda case: {"a": case // 10, "b": case % 3}})
+    for each in cases:
+        each.get_closest_marker = {"covers": mark}.get
+    kept = [item.callspec.params["case"] for item in sampling.covering(cases)]
+    assert len({(case // 10, case % 3) for case in kept}) == len(kept) == 6
+    assert [item.callspec.params["case"] for item in sampling.covering(cases)] == kept
+    mark.args = (60,)
+    assert len(sampling.covering(cases)) == 40
+
+
 def test_without_a_marker_every_test_runs(pytestconfig):
     plain = SimpleNamespace(get_closest_marker=lambda name: None)
     assert sampling.choose([plain, plain]) == [plain, plain]
