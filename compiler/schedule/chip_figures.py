@@ -55,6 +55,7 @@ class ChipFigures:
     direct_store_rate: Figure
     tma_store_rate: Figure
     epilogue_rate: Figure
+    second_sum: Figure = UNUSED
     beside_rate: Figure = UNUSED
     piece_latency: Figure = UNUSED
     staged_piece: Figure = UNUSED
@@ -153,6 +154,9 @@ HOPPER = replace(
     direct_store_rate=Figure(2.5, "B/cycle", f"{FITTED}: staged stores and those by threads"),
     epilogue_rate=Figure(
         25, "instructions/cycle", f"{FITTED}: silu(gate) * up, two consumers together and in turns"
+    ),
+    second_sum=Figure(
+        0.6, "cycles", "an H200: silu(gate) * up by 128x256 and in turns, K 4096 and 8192"
     ),
     beside_rate=Figure(
         6.5, "B/cycle", "an H200: a residual read by threads, 5 to 9 in four shapes"
