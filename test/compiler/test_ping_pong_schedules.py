@@ -50,7 +50,6 @@ def test_two_products_have_consumers_that_alternate(shape, instructions):
     while the other multiplies (benchmarks/swiglu.py)."""
     spec = MatmulSpec(*shape, epilogue_instructions=instructions)
     assert choose_schedule(replace(spec, products=2), HOPPER).ping_pong
-    assert not choose_schedule(MatmulSpec(*shape), HOPPER).ping_pong
 
 
 @pytest.mark.sweep(6)
