@@ -74,6 +74,7 @@ SCHEDULERS = (
     ("clc", "hilbert"),
 )
 STAGINGS = (None, (16, 2), (32, 2), (64, 2))  # (columns, buffers)
+FOUR_BLOCKS = (128, 2)  # of a C with block scales
 PING_PONG_STAGINGS = ((32, 2), (32, 4))  # shared by two; an H200 hid no direct stores
 AHEAD_LEAST = 2  # pieces of other operands, of each consumer
 STAGES = (2, 4)  # and the deepest that fits
@@ -221,7 +222,10 @@ def _scheduled(base: Schedule, target: Target) -> Iterator[Schedule]:
 
 def _staged(problem: Problem, base: Schedule, target: Target) -> Iterator[Schedule]:
     """Every way to store; of those by TMA also with other operands ahead, the least first."""
-    for staging in PING_PONG_STAGINGS if base.ping_pong else STAGINGS:
+    stagings = PING_PONG_STAGINGS if base.ping_pong else STAGINGS
+    if problem.quantized:
+        stagings = (*stagings, FOUR_BLOCKS)
+    for staging in stagings:
         one = base.but(staging=staging)
         if problem.beside and staging is not None:
             for ahead in _aheads(problem, one, target):
@@ -374,7 +378,7 @@ def _rank(total_us: float, schedule: Schedule) -> Rank:
         (CLUSTERS + WIDE_CLUSTERS).index((schedule.cluster, schedule.pair)),
         schedule.pair and schedule.tile[0] < PAIR_ROWS,
         schedule.split_k,
-        (*STAGINGS, *PING_PONG_STAGINGS).index(schedule.staging),
+        (None, FOUR_BLOCKS, *STAGINGS, *PING_PONG_STAGINGS).index(schedule.staging),
         schedule.ahead,
         -schedule.stages,
         schedule.tile[2],

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from ...dialects.target import Target
 from .chip_figures import figures
 from .problem import Problem, Schedule
+from .quantized_costs import scale_bytes
 from .waves import resident_ctas, tile_rounds, wave_shape
 
 COPY_BYTES_MIN = 4  # PTX ISA, cp.async
@@ -63,6 +64,17 @@ def computed_cycles(problem: Problem, schedule: Schedule, target: Target) -> flo
     elements = m * n // problem.products
     cycles = elements * problem.epilogue_instructions / figures(target).epilogue_rate
     return cycles + elements * (problem.products - 1) * figures(target).second_sum
+
+
+def scale_cycles(problem: Problem, schedule: Schedule, target: Target) -> float:
+    """Cycles in which threads store the scales of a tile of C."""
+    if problem.quantized is None:
+        return 0
+    m, n, _ = schedule.tile
+    n //= problem.products
+    together = schedule.staging[0] if schedule.staging else n
+    stored = scale_bytes(m, n, together, problem.quantized)
+    return stored / figures(target).direct_store_rate
 
 
 def beside_cycles(problem: Problem, schedule: Schedule, target: Target, piece: float) -> float:

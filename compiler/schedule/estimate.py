@@ -28,7 +28,14 @@ from ...dialects.legality import PARTIAL_BYTES
 from ...dialects.target import Target
 from .chip_figures import figures, split_figures
 from .costs import Estimate as Estimate
-from .costs import beside_cycles, computed_cycles, copy_cycles, dram_bytes, least_dram_bytes
+from .costs import (
+    beside_cycles,
+    computed_cycles,
+    copy_cycles,
+    dram_bytes,
+    least_dram_bytes,
+    scale_cycles,
+)
 from .problem import LINE_BYTES, Problem, Schedule, round_up
 from .tensor_estimate import least_tensor_us, tensor_estimate
 from .waves import resident_ctas, tile_rounds, wave_shape
@@ -293,9 +300,10 @@ def epilogue_cycles(problem: Problem, schedule: Schedule, target: Target) -> flo
 def _store_cycles(problem: Problem, schedule: Schedule, target: Target) -> float:
     """Cycles in which a tile of C is stored; two staging buffers overlap both halves."""
     m, n, _ = schedule.tile
-    stored_bytes = m * n // problem.products * problem.c_bytes
+    stored_bytes = problem.row_bytes(m * n // problem.products)
     if schedule.staging is None:
-        return stored_bytes / figures(target).direct_store_rate
+        scales = scale_cycles(problem, schedule, target)
+        return stored_bytes / figures(target).direct_store_rate + scales
     columns, buffers = schedule.staging
     pack = stored_bytes / figures(target).shared_rate
     requests = m * (n // problem.products // columns) * -(-columns * problem.c_bytes // LINE_BYTES)

@@ -6,12 +6,13 @@ import functools
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ...dialects.dtypes import BLOCKWISE_FORMS, DTYPES, FMA
+from ...dialects.dtypes import BLOCKWISE_FORMS, DTYPES, FMA, ScaledFormat
 from ...dialects.errors import CompileError
 from ...dialects.layout import SLOT_ALIGNMENT, TileLayout, widest_swizzle
 from ...dialects.legality import PARTIAL_BYTES
 from ...dialects.target import Target
 from ..spec import MatmulSpec
+from .quantized_costs import bits_of, instructions
 
 RASTERS = {"m": "along m", "n": "along n", "hilbert": "on a Hilbert curve"}
 LINE_BYTES, SECTOR_BYTES = 128, 32  # of L2
@@ -138,7 +139,7 @@ class Problem:
     `epilogue_instructions` are about those of an element of C, `beside` the element sizes of other
     operands as large as C that the epilogue reads.
     `leading` and `steps` are the elements from row to row, and from matrix to matrix, of A, B and C
-    where there are gaps, 0 elsewhere. With `quantized` C has block scales, which threads store.
+    where there are gaps, 0 elsewhere. `quantized` is the format of a C with block scales.
     Where it `adds_products`, threads add those of tiles to sums in f32; with `column_scales` each
     column of C has scales of its own.
     """
@@ -161,7 +162,7 @@ class Problem:
     neighbours: int = 0
     products: int = 1
     epilogue_instructions: int = 0
-    quantized: bool = False
+    quantized: ScaledFormat | None = None
     adds_products: bool = False
     column_scales: bool = False
     beside: tuple[int, ...] = ()
@@ -184,7 +185,7 @@ class Problem:
             -(-spec.k // of_k),
             dtype.bytes,
             dtype.k_per_mma,
-            DTYPES[spec.outputs[0]].bytes,
+            DTYPES[spec.quantized.element if spec.quantized else spec.outputs[0]].bytes,
             "k" if spec.a_major == "k" else "mn",
             "k" if spec.b_major == "k" else "mn",
             target.tma_alignment_bytes,
@@ -196,8 +197,8 @@ class Problem:
             (spec.stride_a, spec.stride_b, spec.stride_c),
             spec.grouped_columns,
             spec.products,
-            spec.epilogue_instructions,
-            spec.quantized is not None,
+            spec.epilogue_instructions + instructions(spec.quantized),
+            spec.quantized,
             spec.adds_products,
             spec.b_scales == BLOCKWISE_FORMS[0],
             tuple(DTYPES[dtype].bytes for dtype in spec.beside),
@@ -207,14 +208,23 @@ class Problem:
         """(bytes from row to row, rows) of tensor "a", "b" or "c" as it is stored."""
         rows, contiguous = self._stored(tensor)
         pitch = self.leading["abc".index(tensor)] or contiguous
-        return pitch * self._item_bytes(tensor), rows
+        return pitch * self._item_bits(tensor) // 8, rows
 
     def step_bytes(self, tensor: str) -> int:
         """Bytes from matrix to matrix of a stack with gaps, 0 where there are none."""
-        return self.steps["abc".index(tensor)] * self._item_bytes(tensor)
+        return self.steps["abc".index(tensor)] * self._item_bits(tensor) // 8
 
-    def _item_bytes(self, tensor: str) -> int:
-        return self.c_bytes if tensor == "c" else self.element_bytes
+    def _item_bits(self, tensor: str) -> int:
+        return self.c_bits if tensor == "c" else 8 * self.element_bytes
+
+    @property
+    def c_bits(self) -> int:
+        """Bits of an element of C."""
+        return bits_of(self.quantized) if self.quantized else 8 * self.c_bytes
+
+    def row_bytes(self, columns: int) -> int:
+        """Bytes of so many neighbours in a row of C."""
+        return columns * self.c_bits // 8
 
     def contiguous(self, tensor: str) -> int:
         """Elements of one stored row of tensor "a", "b" or "c"."""
@@ -270,7 +280,7 @@ class Problem:
         if schedule.staging is None:
             return 0
         rows, (columns, buffers) = schedule.tile[0], schedule.staging
-        pieces = round_up(rows * columns * self.c_bytes, SLOT_ALIGNMENT)
+        pieces = round_up(rows * self.row_bytes(columns), SLOT_ALIGNMENT)
         for each in self.further_bytes:
             width = further_columns(columns, self.c_bytes, each)
             pieces += round_up(rows * width * each, SLOT_ALIGNMENT)

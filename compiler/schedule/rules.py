@@ -11,6 +11,7 @@ from dataclasses import replace
 from operator import attrgetter
 
 from ...dialects import legality
+from ...dialects.dtypes import SCALE_ATOM_BLOCKS
 from ...dialects.dynamic import DYNAMIC
 from ...dialects.target import REGISTERS, TENSOR_MEMORY, WARPGROUP_THREADS, Target
 from .chip_figures import figures
@@ -175,22 +176,22 @@ def staged_store(problem: Problem, schedule: Schedule, target: Target) -> str | 
         return None
     if schedule.split_k > 1:
         return "threads store the sums of a split K"
-    if problem.quantized:
-        return "threads store a C with block scales"
     columns, _ = schedule.staging
     m, n, _ = schedule.tile
     n //= problem.products
     broken = (
-        legality.stored_rows(problem.contiguous("c") * problem.c_bytes)
+        legality.stored_rows(problem.row_bytes(problem.contiguous("c")))
         or legality.row_pitch(target, *problem.pitch_bytes("c"))
         or legality.stack_pitch(target, problem.step_bytes("c"))
-        or legality.staged_piece(m, n, columns, problem.c_bytes)
-        or legality.staged_rows(target, m, columns * problem.c_bytes)
+        or _staged_piece(problem, target, (m, n), columns)
         or (legality.staged_pair(m) if schedule.pair else None)
     )
     if broken:
         return broken
-    if columns < STAGED_COLUMNS_MIN and schedule.tile[1] % STAGED_COLUMNS_MIN == 0:
+    least, whole = STAGED_COLUMNS_MIN, schedule.tile[1]
+    if problem.quantized:  # whose scales are words
+        least, whole = SCALE_ATOM_BLOCKS * problem.quantized.block, n
+    if columns < least and whole % least == 0:
         return f"tile N {schedule.tile[1]} has wider pieces than {columns} columns"
     return None
 
@@ -206,6 +207,18 @@ def pieces_ahead(problem: Problem, schedule: Schedule, target: Target) -> str | 
     rows, columns = problem.m, problem.n // problem.products
     pitches = (legality.row_pitch(target, columns * each, rows) for each in problem.beside)
     return next(filter(None, pitches), None)
+
+
+def _staged_piece(
+    problem: Problem, target: Target, tile: tuple[int, int], columns: int
+) -> str | None:
+    """Why so many columns are no piece of a tile of C."""
+    (m, n), piece_bytes = tile, problem.row_bytes(columns)
+    if problem.quantized:
+        block = problem.quantized.block
+        return legality.staged_quantized(target, m, n, piece_bytes, problem.c_bits, block)
+    broken = legality.staged_piece(m, n, columns, problem.c_bytes)
+    return broken or legality.staged_rows(target, m, piece_bytes)
 
 
 def shared_memory(problem: Problem, schedule: Schedule, target: Target) -> str | None:

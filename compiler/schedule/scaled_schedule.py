@@ -16,15 +16,17 @@ copy what it reads into a ring.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import compress
 
 from ...dialects import legality, scaled_legality
 from ...dialects.dtypes import DTYPES, OPERAND_FORMATS, ScaledMma, scaled_mma
 from ...dialects.errors import CompileError
+from ...dialects.layout import TileLayout, widest_swizzle
 from ...dialects.target import WARP, Target
 from ..spec import MatmulSpec, element_of
 from .chip_figures import figures
+from .quantized_costs import bits_of, instructions, scale_bytes
 
 ROWS, ROW_BYTES = 128, 128
 COLUMNS = (256, 224, 192, 160, 128, 96, 64, 32)
@@ -185,7 +187,10 @@ def _estimate_of_warps(
     scales = sum(layout.size_bytes for layout in scaled_legality.scale_tiles(mma, schedule.tile))
     multiply = steps * 2 * m * n * k / (chip.mma_rate * RATES[mma.kind])
     load = steps * ((m + n) * ROW_BYTES + scales) / chip.l2_rate
-    store = m * n * DTYPES[spec.outputs[0]].bytes / chip.direct_store_rate
+    stored, form = m * n * DTYPES[spec.outputs[0]].bytes, spec.quantized
+    if form is not None:
+        stored = m * n * bits_of(form) / 8 + scale_bytes(m, n, n, form)
+    store = stored / chip.direct_store_rate
     tiles = max(spec.batch, 1) * -(-spec.m // m) * -(-spec.n // n)
     waves = -(-tiles // target.multiprocessors)
     cycles = chip.cta_start + waves * (max(multiply, load) + store)
@@ -222,8 +227,8 @@ def _estimate(
     load = steps * max(from_l2, by_threads)
     copy = steps * (of_a.size_bytes + of_b.size_bytes) / chip.shared_rate
     assert chip.tmem_rate is not None  # only chips with tensor memory have such MMAs
-    read = m * n * 4 / chip.tmem_rate
-    store = read + m * n * DTYPES[spec.outputs[0]].bytes / chip.tma_store_rate
+    read = m * n * (4 / chip.tmem_rate + instructions(spec.quantized) / chip.epilogue_rate)
+    store = read + _store_cycles(spec, target, (m, n))
     buffers, places = _held(target, mma, schedule.tile)
     beside = places == scaled_legality.SCALE_PLACES
     work = max(load, multiply, copy) if beside else max(load, multiply + copy)
@@ -240,6 +245,21 @@ def _estimate(
     held = {"copy": copy, "places": places, "scale_columns": columns, "scale_bytes": scales}
     held["by_threads"] = by_threads > from_l2
     return ScaledEstimate(schedule, buffers, waves, multiply, load, store, total_us, **held)
+
+
+def _store_cycles(spec: MatmulSpec, target: Target, tile: tuple[int, int]) -> float:
+    """Cycles in which TMA stores a tile of C, or threads where it cannot, and its scales."""
+    chip, (m, n), form = figures(target), tile, spec.quantized
+    if form is None:
+        return m * n * DTYPES[spec.outputs[0]].bytes / chip.tma_store_rate
+    bits = bits_of(form)
+    piece = TileLayout(m, n * bits // 8, 1, "k")
+    piece_bytes = replace(piece, swizzle=widest_swizzle(piece)).span
+    broken = legality.staged_quantized(target, m, n, piece_bytes, bits, form.block)
+    broken = broken or legality.stored_rows(spec.n * bits // 8)
+    rate = chip.direct_store_rate if broken else chip.tma_store_rate
+    scales = scale_bytes(m, n, n if broken else piece_bytes * 8 // bits, form)
+    return m * n * bits / 8 / rate + scales / chip.direct_store_rate
 
 
 def _held(target: Target, mma: ScaledMma, tile: tuple[int, int, int]) -> tuple[int, int]:

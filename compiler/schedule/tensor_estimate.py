@@ -34,6 +34,7 @@ from .costs import (
     dram_bytes,
     first_wave_bytes,
     least_dram_bytes,
+    scale_cycles,
 )
 from .problem import LINE_BYTES, SECTOR_BYTES, Problem, Schedule
 from .waves import resident_ctas, tile_rounds
@@ -335,7 +336,8 @@ def epilogue_cycles(
     """
     m, n, _ = schedule.tile
     read = _read_cycles(problem, schedule, target)
-    stored_bytes = m * n // problem.products * problem.c_bytes
+    read += scale_cycles(problem, schedule, target)
+    stored_bytes = problem.row_bytes(m * n // problem.products)
     if schedule.staging is None:
         stored = stored_bytes / figures(target).direct_store_rate
         beside = beside_cycles(problem, schedule, target, 0)

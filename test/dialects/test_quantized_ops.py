@@ -5,9 +5,14 @@ import pytest
 from tilewright.compiler.driver import compile_matmul
 from tilewright.compiler.importers.linalg_text import LinalgText
 from tilewright.compiler.pipeline import run_passes_on_text
+from tilewright.compiler.schedule.choice import choose_schedule
+from tilewright.compiler.schedule.quantized_costs import scale_bytes
 from tilewright.compiler.spec import MatmulSpec
+from tilewright.dialects.dtypes import SCALED_FORMATS
 from tilewright.dialects.errors import CompileError
+from tilewright.dialects.target import find_target
 
+SM_100A = find_target("sm_100a")
 TILING = "tiling{tile=128x64x64}"
 POWERS = "floor or ceil or even or rceil"
 
@@ -87,10 +92,17 @@ def test_kernels_that_cannot_quantise_are_refused(c_dtype, options, message):
     assert message in str(caught.value)
 
 
-def test_the_schedule_splits_no_k_and_stages_nothing():
-    spec = MatmulSpec(128, 128, 16384, c_dtype="mxfp8")
-    compiled = compile_matmul(spec, until="mlir")
-    assert "split-k" not in compiled.pipeline and "epilogue-staging" not in compiled.pipeline
+def test_the_schedule_splits_no_k_and_stages_four_blocks():
+    found = choose_schedule(MatmulSpec(4096, 4096, 4096, c_dtype="mxfp8"), SM_100A)
+    assert found.staging == (128, 2) and found.tile[1] % 128 == 0
+    assert choose_schedule(MatmulSpec(128, 128, 16384, c_dtype="mxfp8"), SM_100A).split_k == 1
+
+
+def test_the_estimate_counts_bytes_of_elements_and_words_of_scales():
+    """A word of four blocks is stored where four bytes are else, each at 16 bytes of a sector"""
+    form = SCALED_FORMATS["mxfp4"]
+    assert scale_bytes(128, 256, 128, form) == 128 * 2 * 16
+    assert scale_bytes(128, 256, 32, form) == 128 * 8 * 16
 
 
 def test_a_file_may_quantise_by_hand():
