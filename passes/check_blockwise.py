@@ -2,6 +2,8 @@
 
 scales      are the views behind a and b, each as its form says; an MMA multiplies the tiles at its
             places, those of its own tile and of a step of K
+steps       each MMA into sums is of the step behind that of the one before, whose threads have
+            asked for its scales
 """
 
 from __future__ import annotations
@@ -9,11 +11,13 @@ from __future__ import annotations
 from typing import Any
 
 from ..dialects.dtypes import blockwise_scale_shape
-from ..dialects.mlir import ir
+from ..dialects.mlir import ir, scf
 from ..dialects.target import WGMMA_ADDED, Target
 from ..dialects.tile import KernelOp
-from .base import refused
+from ..dialects.tile_blockwise import BlockwiseMmaOp
+from .base import refused, walk
 from .batches import argument_of
+from .clone import iterations_of
 from .indices import linear_form, place_of
 
 
@@ -31,6 +35,22 @@ def check_blockwise_mma(kernel: KernelOp, op: Any, target: Target) -> None:
             where = "MN"[axis]
             rule = f"scales: {name} must be the {where} place of its tile, got another index"
             raise refused(op, f"{rule}; fix it")
+
+
+def check_steps(kernel: KernelOp) -> None:
+    """Whether the steps of K of each accumulator follow one another."""
+    following: dict[ir.Value, int] = {}
+    for op in walk(kernel, BlockwiseMmaOp):
+        loop, form = op.operation.parent.opview, linear_form(op.k)
+        steps = iterations_of(loop) if isinstance(loop, scf.ForOp) else None
+        counter = loop.induction_variable if isinstance(loop, scf.ForOp) else None
+        counted = form is not None and form.factors.get(counter, 0) == 1  # pyright: ignore
+        first = None if form is None else form.constant + (steps[0] if steps and counted else 0)
+        wanted = following.get(op.acc, first)
+        if first is None or first != wanted or (steps and (steps.step != 1 or not counted)):
+            rule = "steps: K steps must follow one another, each by one"
+            raise refused(op, f"{rule}, got another order; count K by the loop around")
+        following[op.acc] = first + (len(steps) if steps else 1)
 
 
 def _check_view(kernel: KernelOp, op: Any, number: int, name: str) -> None:

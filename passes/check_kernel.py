@@ -67,6 +67,7 @@ from ..dialects.tile_sums import ViewMmaOp
 from ..dialects.tile_types import Tile
 from .base import COUNTS, SOURCE_ATTRIBUTE, refuse_unread, refused, target_of, walk
 from .check_ahead import check_ahead, check_load_ahead
+from .check_blockwise import check_steps
 from .check_epilogue import check_epilogue
 from .check_mma import check_mma
 from .check_operands import check_load, check_store, check_views
@@ -160,6 +161,7 @@ class Check:
             self._agent(role, list(members(role.body.blocks[0])), first, role.warps.value)
             first += role.warps.value
         check_stacks(self.kernel)
+        check_steps(self.kernel)
         if self.roles:
             self._beside_roles()
             self._threads(first)

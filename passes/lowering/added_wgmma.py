@@ -5,8 +5,8 @@
     sums = fma(product, scale of the row * scale of the column, sums)
 
 The tensor core of sm_90a sums products of 8-bit floats with about 14 bits; so it sums those of one
-tile's K alone. Scales are asked for before the MMAs are issued, which hide their latency. Of two
-warpgroups one multiplies while the other one adds.
+tile's K alone. Scales are asked for a step before (`block_factors`). Of two warpgroups one
+multiplies while the other one adds.
 """
 
 from __future__ import annotations
@@ -15,39 +15,47 @@ from ...dialects import sm
 from ...dialects.mlir import arith, ir, llvm
 from ...dialects.tile import MmaOp
 from ...dialects.tile_blockwise import BlockwiseMmaOp
+from ...dialects.tile_stores import AwaitSumsOp
 from .. import build
 from ..clone import constant_of
 from ..places import behind
-from .block_factors import Factors
+from .block_factors import Factors, atom_slots
 from .register_accumulator import joined_parts, parts, pinned, struct_of_type
-from .scope import Scope, lowered_parts
+from .scope import Scope, lowered_as
 from .wgmma import multiply
 
 
 def lower_added_wgmma(scope: Scope, op: MmaOp) -> None:
     """The product by itself, then its sum with what was there."""
-    _add(op, _product(scope, op), None)
+    _add(scope, op, _product(scope, op), None)
 
 
 def lower_blockwise_wgmma(scope: Scope, op: BlockwiseMmaOp) -> None:
     """The same, times the scales of each element's row and column."""
     factors = Factors.of(scope, op)
-    _add(op, _product(scope, op), factors)
+    _add(scope, op, _product(scope, op), factors)
+
+
+def await_added(scope: Scope, op: AwaitSumsOp) -> ir.Value:
+    """The sums, which are complete."""
+    struct = struct_of_type(op.acc.type)
+    atoms = [llvm.load(struct, slot) for slot in atom_slots(scope, op.acc)]
+    return lowered_as([part for atom in atoms for part in parts(atom)], op.sums.type)
 
 
 def _product(scope: Scope, op: MmaOp) -> list[ir.Value]:
     """The registers of each atom of this warpgroup, once its MMAs are done."""
     struct = struct_of_type(op.acc.type)
-    empty = [llvm.UndefOp(struct).result for _ in lowered_parts(op.acc)]
+    empty = [llvm.UndefOp(struct).result for _ in atom_slots(scope, op.acc)]
     made = multiply(scope, op, empty, build.constant(0, build.i1()))
     sm.WgmmaWaitOp.of(pending=0)
     return [pinned(each) for each in made]
 
 
-def _add(op: MmaOp, product: list[ir.Value], factors: Factors | None) -> None:
+def _add(scope: Scope, op: MmaOp, product: list[ir.Value], factors: Factors | None) -> None:
     """`sums = (accumulate ? sums : 0) + product * factor`, register by register."""
     struct, begins = struct_of_type(op.acc.type), constant_of(op.accumulate)
-    for atom, (slot, registers) in enumerate(zip(lowered_parts(op.acc), product, strict=True)):
+    for atom, (slot, registers) in enumerate(zip(atom_slots(scope, op.acc), product, strict=True)):
         held = parts(llvm.load(struct, slot)) if begins != 0 else []
         made = []
         for number, value in enumerate(parts(registers)):

@@ -3,6 +3,9 @@
 A thread of a warpgroup has two rows of each atom, 8 apart, and two neighbours in every 8 columns
 (`places`). It reads a scale for each row that it has, or one where 128 rows share it, and likewise
 for columns. Rows and columns behind the last one read its scale; nobody stores what they make.
+
+L2 takes longer to answer than MMAs take. So a step asks for the scales of the next one, which lie
+in slots behind those of the sums, and the first step of a tile asks for its own, too.
 """
 
 from __future__ import annotations
@@ -10,129 +13,125 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from ...dialects.dtypes import BLOCKWISE
-from ...dialects.mlir import arith, ir, llvm
+from ...dialects.mlir import arith, ir, llvm, scf
+from ...dialects.tile import AccumulatorOp
 from ...dialects.tile_blockwise import BlockwiseMmaOp
 from ...dialects.tile_types import integers_of
 from .. import build
+from ..clone import constant_of
 from ..places import ATOM_M, COLUMNS, ROWS_APART, column_in, held_row, row_in
 from ..team import Team
-from .elements import element_pointer, slice_of
-from .scope import Scope
+from .block_scales import Scales
+from .register_accumulator import stack_slots
+from .scope import Scope, lowered_as, lowered_parts
 
 GROUP, PAIR = COLUMNS.shape[1], 2
-
-
-@dataclass(frozen=True)
-class Scales:
-    """The scales of one operand in the block of K of a step: the operand's rows are `lines`."""
-
-    view: ir.Value[ir.MemRefType]
-    form: str
-    block: ir.Value
-    is_inside: ir.Value | None
-
-    def of_lines(self, first: ir.Value, count: int = 1) -> list[ir.Value]:
-        """Those of `count` lines from `first` on, which is a multiple of it."""
-        if self.form == "1x128":
-            return self._each(first, count)
-        return [self.of_block(first // BLOCKWISE)] * count
-
-    def of_block(self, number: ir.Value) -> ir.Value:
-        """The one of 128 lines."""
-        blocks, pitch = self.view.type.shape
-        offset = arith.minui(number, build.constant(blocks - 1)) * pitch + self.block
-        return self._read(offset, 1)[0]
-
-    def _each(self, first: ir.Value, count: int) -> list[ir.Value]:
-        lines = self.view.type.shape[1]
-        width = count if lines % count == 0 else 1
-        starts = [first + at for at in range(0, count, width)]
-        last = build.constant(lines - width)
-        at = [self.block * lines + arith.minui(start, last) for start in starts]
-        return [each for offset in at for each in self._read(offset, width)]
-
-    def _read(self, offset: ir.Value, width: int) -> list[ir.Value]:
-        element = self.view.type.element_type
-        type_ = element if width == 1 else ir.VectorType.get([width], element)
-        pointer = element_pointer(self.view, build.widen(offset))
-        value = llvm.load(type_, pointer, alignment=width * 4)
-        found = [slice_of(value, at, 1) for at in range(width)]
-        if self.is_inside is None:
-            return found
-        zero = arith.ConstantOp(element, ir.FloatAttr.get(element, 0.0)).result
-        return [arith.select(self.is_inside, each, zero) for each in found]
 
 
 @dataclass
 class Factors:
     """What each of a thread's elements is multiplied by."""
 
-    rows: dict[tuple[int, int], ir.Value]
+    rows: dict[int, ir.Value]
     columns: dict[int, ir.Value]
     made: dict[tuple[ir.Value, ir.Value], ir.Value] = field(default_factory=dict)
 
     @staticmethod
     def of(scope: Scope, op: BlockwiseMmaOp) -> Factors:
-        """Read the scales of a step, where the op stands."""
-        return Factors(_of_rows(scope, op), _of_columns(scope, op))
+        """The scales of a step, and ask for those of the next one."""
+        scales = _scales_of(scope, op)
+        starts = _starts(scope, op, scales)
+        slots = lowered_parts(op.acc)[_atoms(scope, op.acc) :]
+        together, step = BLOCKWISE // op.a.type.layout.k, build.as_i32(op.k)
+
+        def ask(step: ir.Value) -> None:
+            block = step // together
+            pairs = zip(scales, starts, strict=True)
+            values = [value for each, start in pairs for value in each.read(start, block)]
+            for slot, value in zip(slots, values, strict=True):
+                llvm.store(value, slot)
+
+        if not _follows(op):
+            with build.when(_begins(op)):
+                ask(step)
+        now = [llvm.load(ir.F32Type.get(), slot) for slot in slots]
+        ask(step + 1)
+        rows, columns = scales
+        of_rows, of_columns = now[: rows.count], now[rows.count :]
+        return Factors(rows.spread(starts[0], of_rows), columns.spread(starts[1], of_columns))
 
     def at(self, atom: int, row: int, column: int) -> ir.Value:
         """The factor of an element of an atom, so many rows and columns behind the first one."""
-        of_row, of_column = self.rows[atom, row], self.columns[column]
+        of_row, of_column = self.rows[atom * ATOM_M + row], self.columns[column]
         if (of_row, of_column) not in self.made:
             self.made[of_row, of_column] = arith.mulf(of_row, of_column)
         return self.made[of_row, of_column]
 
 
-def _of_rows(scope: Scope, op: BlockwiseMmaOp) -> dict[tuple[int, int], ir.Value]:
-    """By atom and row behind the first: the two that a thread has of each."""
-    scales, (m, _) = _scales(scope, op, "a"), op.acc.type.shape
-    count = m // scope.warpgroups(op.acc.type)
-    origin, team = build.as_i32(op.i) * m, Team.of(op)
-    places = [(atom, row) for atom in range(count // ATOM_M) for row in (0, ROWS_APART)]
-    if scales.form != "1x128" and BLOCKWISE % m == 0:
-        return dict.fromkeys(places, scales.of_block(origin // BLOCKWISE))
-    first = origin + held_row(team.thread, m, count) + row_in(COLUMNS, lane=team.lane)
-    return {(atom, row): scales.of_lines(first + (atom * ATOM_M + row))[0] for atom, row in places}
+def hold_sums_and_scales(scope: Scope, op: AccumulatorOp) -> ir.Value:
+    """Stack slots for the sums that threads hold; behind them those for the scales of a step."""
+    slots = stack_slots(op.acc.type, _warpgroups(scope, op.acc))
+    users = [use.owner.opview for use in op.acc.uses]
+    for mma in [user for user in users if isinstance(user, BlockwiseMmaOp)][:1]:
+        count = sum(each.count for each in _scales_of(scope, mma))
+        one, f32 = build.constant(1), ir.F32Type.get()
+        slots += [llvm.alloca(build.pointer(), one, f32) for _ in range(count)]
+    return lowered_as(slots, op.acc.type)
 
 
-def _of_columns(scope: Scope, op: BlockwiseMmaOp) -> dict[int, ir.Value]:
-    """By column behind the first: two neighbours in every 8."""
-    scales, (_, n) = _scales(scope, op, "b"), op.acc.type.shape
-    origin, groups = build.as_i32(op.j) * n, range(0, n, GROUP)
-    if scales.form == "1x128":
-        first = origin + column_in(COLUMNS, lane=Team.of(op).lane)
-        pairs = [(group, scales.of_lines(first + group, PAIR)) for group in groups]
-        return {group + at: pair[at] for group, pair in pairs for at in range(PAIR)}
-    found = _of_blocks(scales, origin, n)
-    return {group + at: found[group] for group in groups for at in range(PAIR)}
+def atom_slots(scope: Scope, acc: ir.Value) -> list[ir.Value]:
+    """The slots of the sums themselves."""
+    return lowered_parts(acc)[: _atoms(scope, acc)]
 
 
-def _of_blocks(scales: Scales, origin: ir.Value, n: int) -> dict[int, ir.Value]:
-    """By the first column of each 8: a tile may begin and end within 128 columns."""
-    first = origin // BLOCKWISE
-    if BLOCKWISE % n == 0:
-        return dict.fromkeys(range(0, n, GROUP), scales.of_block(first))
-    count = -(-n // BLOCKWISE) + (n % BLOCKWISE != 0)
-    of_block = [scales.of_block(first + number) for number in range(count)]
-    if n % BLOCKWISE == 0:
-        return {column: of_block[column // BLOCKWISE] for column in range(0, n, GROUP)}
-    within, found = origin % BLOCKWISE, {}
-    for column in range(0, n, GROUP):
-        value = of_block[column // BLOCKWISE]
-        if column // BLOCKWISE + 1 < count:
-            ahead = build.less(within + column % BLOCKWISE, BLOCKWISE)
-            value = arith.select(ahead, value, of_block[column // BLOCKWISE + 1])
-        found[column] = value
-    return found
+def _warpgroups(scope: Scope, acc: ir.Value) -> int:
+    return scope.warpgroups(acc.type)  # pyright: ignore[reportArgumentType]
 
 
-def _scales(scope: Scope, op: BlockwiseMmaOp, name: str) -> Scales:
-    """Those of a step: where K is split, steps behind the last have none, and add nothing."""
-    view, form = getattr(op, f"{name}_scales"), getattr(op, f"{name}_form").value
-    together = BLOCKWISE // op.a.type.layout.k
-    block, blocks = build.as_i32(op.k) // together, view.type.shape[form != "1x128"]
-    if integers_of(scope.kernel.cluster)[2] == 1:
-        return Scales(view, form, block, None)
-    inside = build.less(block, blocks)
-    return Scales(view, form, arith.minui(block, build.constant(blocks - 1)), inside)
+def _atoms(scope: Scope, acc: ir.Value) -> int:
+    """Atoms of a warpgroup."""
+    (m, _) = acc.type.shape  # pyright: ignore[reportAttributeAccessIssue]
+    return m // _warpgroups(scope, acc) // ATOM_M
+
+
+def _begins(op: BlockwiseMmaOp) -> ir.Value | None:
+    """Whether it is a tile's first step; None where it is known to be."""
+    return None if constant_of(op.accumulate) == 0 else op.accumulate ^ build.true()
+
+
+def _follows(op: BlockwiseMmaOp) -> bool:
+    """Whether it is known to be no first step: in a loop that begins behind that."""
+    known = constant_of(op.accumulate)
+    if known is not None:
+        return known != 0
+    loop, flag = op.operation.parent.opview, op.accumulate.owner
+    if not isinstance(loop, scf.ForOp) or isinstance(flag, ir.Block) or flag.name != "arith.cmpi":
+        return False
+    start, number = constant_of(loop.lowerBound), constant_of(flag.operands[1])
+    if start is None or number is None:
+        return False
+    return flag.operands[0] == loop.induction_variable and start > number
+
+
+def _scales_of(scope: Scope, op: BlockwiseMmaOp) -> tuple[Scales, Scales]:
+    """Those of rows and of columns, of a thread: two rows of each atom, pairs of each 8 columns."""
+    (m, n), rows = op.acc.type.shape, _atoms(scope, op.acc) * ATOM_M
+    lines = tuple(at + row for at in range(0, rows, ATOM_M) for row in (0, ROWS_APART))
+    is_split = integers_of(scope.kernel.cluster)[2] > 1
+    of_a = Scales(op.a_scales, op.a_form.value, lines, 1, m, is_split)
+    columns = tuple(range(0, n, GROUP))
+    return of_a, Scales(op.b_scales, op.b_form.value, columns, PAIR, n, is_split)
+
+
+def _starts(
+    scope: Scope, op: BlockwiseMmaOp, scales: tuple[Scales, Scales]
+) -> tuple[ir.Value, ir.Value]:
+    """The first row and column of a thread; of the tile, where it reads those of 128 lines."""
+    (m, n), team, (rows, columns) = op.acc.type.shape, Team.of(op), scales
+    row, column = build.as_i32(op.i) * m, build.as_i32(op.j) * n
+    if not rows.is_one:
+        held = _atoms(scope, op.acc) * ATOM_M
+        row = row + held_row(team.thread, m, held) + row_in(COLUMNS, lane=team.lane)
+    if columns.of_each:
+        column = column + column_in(COLUMNS, lane=team.lane)
+    return row, column

@@ -55,7 +55,8 @@ from ...dialects.tile_threads import (
     WritePartialOp,
     WriteRowOp,
 )
-from .added_wgmma import lower_added_wgmma, lower_blockwise_wgmma
+from .added_wgmma import await_added, lower_added_wgmma, lower_blockwise_wgmma
+from .block_factors import hold_sums_and_scales
 from .clearing import lower_clear_unit
 from .copies import lower_copy
 from .elements import join
@@ -269,6 +270,8 @@ _WGMMA: Lowerings = {
 }
 _WGMMA_ADDED: Lowerings = {
     **_WGMMA,
+    AccumulatorOp: hold_sums_and_scales,
+    AwaitSumsOp: await_added,
     MmaOp: lower_added_wgmma,
     DualMmaOp: lower_added_wgmma,
     BlockwiseMmaOp: lower_blockwise_wgmma,

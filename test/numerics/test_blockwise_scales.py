@@ -6,7 +6,11 @@ import numpy as np
 import pytest
 
 from tilewright.compiler.driver import compile_matmul
-from tilewright.compiler.pipeline import DEFAULT_PIPELINE, parse_pipeline
+from tilewright.compiler.pipeline import (
+    DEFAULT_PIPELINE,
+    parse_pipeline,
+    run_passes_on_text,
+)
 from tilewright.compiler.spec import MatmulSpec
 from tilewright.dialects.errors import CompileError
 from tilewright.runtime.judge.blockwise import blockwise_sums
@@ -124,6 +128,15 @@ def test_the_judge_multiplies_by_the_definition():
 def test_what_has_no_scales_of_128_is_refused(forms, pipeline, target, message):
     with pytest.raises(CompileError, match=message):
         compile_matmul(spec_of(64, 64, 256, forms), target=target, pipeline=pipeline, until="ptx")
+
+
+def test_steps_of_k_that_leave_some_out_are_refused():
+    """Threads ask for the scales of the next step, which must be the next one."""
+    how = {"pipeline": "tiling", "stop_after": "tiling", "until": "mlir"}
+    text = compile_matmul(spec_of(64, 64, 384), target=TARGET, **how).mlir
+    edited = text.replace("constant 1 : index", "constant 2 : index")
+    with pytest.raises(CompileError, match="K steps must follow one another, each by one"):
+        run_passes_on_text(edited, "edited", "tma-insertion")
 
 
 def test_a_dynamic_m_has_no_scales_of_128():
