@@ -39,6 +39,7 @@ from .costs import (
 from .problem import LINE_BYTES, SECTOR_BYTES, Problem, Schedule
 from .waves import resident_ctas, tile_rounds
 
+COLUMNS_READ = 32  # of a row that a thread stores without shared memory
 MMA_K_BYTES = 32
 ROW_BYTES = 16  # of a box without a swizzle (PTX ISA, canonical layouts)
 ROLE_WARPS, SHARED_WARPS = 6, 4  # TMA, MMA and four that read tensor memory, or those alone
@@ -341,7 +342,8 @@ def epilogue_cycles(
     if schedule.staging is None:
         stored = stored_bytes / figures(target).direct_store_rate
         beside = beside_cycles(problem, schedule, target, 0)
-        return read + stored * (2 if traits.half_sectors else 1) + beside
+        halves = traits.half_sectors or problem.row_bytes(COLUMNS_READ) < SECTOR_BYTES
+        return read + stored * (2 if halves else 1) + beside
     columns, buffers = schedule.staging
     store = stored_bytes / figures(target).tma_store_rate
     staged = read + store

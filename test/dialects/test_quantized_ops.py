@@ -93,8 +93,8 @@ def test_kernels_that_cannot_quantise_are_refused(c_dtype, options, message):
 
 
 def test_the_schedule_splits_no_k_and_stages_four_blocks():
-    found = choose_schedule(MatmulSpec(4096, 4096, 4096, c_dtype="mxfp8"), SM_100A)
-    assert found.staging == (128, 2) and found.tile[1] % 128 == 0
+    found = choose_schedule(MatmulSpec(4096, 4096, 4096, c_dtype="nvfp4"), SM_100A)
+    assert found.staging == (64, 2) and found.tile[1] % 64 == 0
     assert choose_schedule(MatmulSpec(128, 128, 16384, c_dtype="mxfp8"), SM_100A).split_k == 1
 
 
