@@ -8,13 +8,12 @@ import re
 from ..errors import PtxSyntaxError
 
 _TOKEN = re.compile(
-    r"""(?P<space>\s+)
-    |(?P<word>[%$_A-Za-z][\w$%]*(?:(?:\.|::)[\w$]+)*)
+    r"""(?:(?P<word>[%$_A-Za-z][\w$%]*(?:(?:\.|::)[\w$]+)*)
     |(?P<directive>\.[A-Za-z_]\w*(?:::\w+)*)
     |(?P<number>0[fF][0-9a-fA-F]{8}|0[dD][0-9a-fA-F]{16}|0[xX][0-9a-fA-F]+U?|0[bB][01]+U?
         |\d+\.\d*(?:[eE][+-]?\d+)?|\d+[eE][+-]?\d+|\d+U?)
     |(?P<string>"[^"\n]*")
-    |(?P<mark><<|>>|<=|>=|==|!=|&&|\|\||[][{}()<>,;:@!|+\-~=*/&^?])""",
+    |(?P<mark><<|>>|<=|>=|==|!=|&&|\|\||/(?!\*)|[][{}()<>,;:@!|+\-~=*&^?]))\s*""",
     re.VERBOSE,
 )
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?(?:\*/|\Z)|\"[^\"\n]*\"", re.DOTALL)
@@ -53,13 +52,14 @@ class Source:
     def tokens(self) -> list[Token]:
         """All tokens, ended by one of kind `end`; PtxSyntaxError at a foreign character."""
         tokens: list[Token] = []
-        at, text = 0, self.text
-        for match in _TOKEN.finditer(text):
-            if match.start() != at or text.startswith("/*", at):
+        text = self.text
+        at = len(text) - len(text.lstrip())
+        for match in _TOKEN.finditer(text, at):
+            start, end = match.span()
+            if start != at:
                 break
-            at = match.end()
-            if match.lastgroup != "space":
-                tokens.append((match.lastgroup or "", match.group(), match.start()))
+            at, kind = end, match.lastgroup or ""
+            tokens.append((kind, match[kind], start))
         if at != len(text):
             raise self.error(_why_no_token(text, at), at)
         tokens.append(("end", "the end of the text", len(text)))
