@@ -12,7 +12,7 @@ from typing import Any
 from ..dialects.errors import CompileError
 from ..runtime.atomic import write_file, write_folder
 from ..runtime.bundles.bundle import MANIFEST_NAME, Bundle, is_bundle, seal
-from ..runtime.bundles.manifest import CUBIN_NAME, PTX_NAME
+from ..runtime.bundles.manifest_fields import CUBIN_NAME, PTX_NAME
 from .driver import Compiled
 
 ZIP_TIME = (1980, 1, 1, 0, 0, 0)

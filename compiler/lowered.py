@@ -6,7 +6,7 @@ from typing import Any
 
 from ..dialects.mlir import ir
 from ..passes.base import refused
-from ..runtime.bundles.manifest import MANIFEST
+from ..runtime.bundles.manifest_fields import MANIFEST
 from ..runtime.bundles.schema import Integer, ListOf, OneOf, Record
 from ..runtime.strict_json import parse_json
 

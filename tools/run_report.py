@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..runtime.bundles.manifest import PTX_NAME, columns_of, k_of, operands, outputs, scales
+from ..runtime.bundles.manifest import columns_of, k_of, operands, outputs, scales
+from ..runtime.bundles.manifest_fields import PTX_NAME
 from ..runtime.emulator.observe.report import Suspicion
 from .chosen import chosen_line
 from .outcome import Outcome

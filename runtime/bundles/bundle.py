@@ -14,15 +14,8 @@ from typing import Any
 from ..errors import LaunchError
 from ..strict_json import parse_json
 from .bundle_files import COPY_AGAIN, Reader, open_members
-from .manifest import (
-    CUBIN_NAME,
-    FORMAT,
-    MANIFEST_NAME,
-    PTX_NAME,
-    BundleError,
-    schema_of,
-    validate,
-)
+from .manifest import FORMAT, BundleError, schema_of, validate
+from .manifest_fields import CUBIN_NAME, MANIFEST_NAME, PTX_NAME
 from .sizes import is_dynamic, manifest_for, most_rows
 
 

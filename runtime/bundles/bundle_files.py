@@ -16,7 +16,8 @@ from pathlib import Path, PurePosixPath
 from typing import IO, NoReturn, TypeVar
 
 from ..regular_files import UnfitFile, open_regular, read_regular
-from .manifest import CUBIN_NAME, MANIFEST_NAME, PTX_NAME, BundleError
+from .manifest import BundleError
+from .manifest_fields import CUBIN_NAME, MANIFEST_NAME, PTX_NAME
 
 LIMITS_BYTES = {MANIFEST_NAME: 2**20, PTX_NAME: 64 * 2**20, CUBIN_NAME: 64 * 2**20}
 ZIP_LIMIT_BYTES = sum(LIMITS_BYTES.values()) + 2**20

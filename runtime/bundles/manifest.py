@@ -6,21 +6,16 @@ from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from typing import Any
 
+from ..element_types import DTYPES as TYPES
 from ..element_types import (
-    BLOCKWISE_FORMS,
-    ITEM_BYTES,
-    PADDED_TYPES,
     SCALE_DTYPES,
-    SCALE_ROUNDINGS,
     blocked_scale_shape,
     blockwise_scale_shape,
 )
-from ..element_types import DTYPES as TYPES
 from ..errors import DeviceError, LaunchError
 from ..group_sizes import OFFSETS
-from ..math_policies import POLICIES
+from .manifest_fields import MANIFEST
 from .manifest_rules import (
-    ADDRESSES_BYTES,
     launch_contradictions,
     map_contradictions,
     memory_contradictions,
@@ -31,16 +26,8 @@ from .manifest_rules import (
     workspaces,
 )
 from .schema import (
-    Anything,
-    Either,
-    Integer,
-    ListOf,
-    Name,
-    Nullable,
     OneOf,
     Record,
-    Tagged,
-    Text,
 )
 from .sizes import SIZE as DYNAMIC
 from .sizes import is_dynamic, manifest_for, most_rows
@@ -49,129 +36,9 @@ FORMAT = "tilewright-bundle"
 SCHEMA, SCHEMA_OF_WORKSPACES = 2, 3
 """Of a kernel that needs no memory besides its tensors, and of one that does."""
 SCHEMAS = (SCHEMA, SCHEMA_OF_WORKSPACES)
-MANIFEST_NAME = "manifest.json"
-PTX_NAME = "kernel.ptx"
-CUBIN_NAME = "kernel.cubin"
 RECOMPILE = "make the bundle again with this tilewright"
 
-RANK_MAX = 6
-"""Dims of a tensor, of a stack of blocked scales."""
 BITS = {name: dtype.bits for name, dtype in TYPES.items()}
-DTYPES = OneOf(tuple(ITEM_BYTES))
-SIZE = Integer(1)
-SIZE_OR_NAME = Either(OneOf((DYNAMIC,)), SIZE)
-TRIPLE = ListOf(SIZE, 3, 3)
-# CTAs along x where a launch says M (`sizes.py`).
-FORMULA = Record(
-    {"size": OneOf((DYNAMIC,)), "rows": Integer(1, 2**20), "clusters": SIZE, "ctas": SIZE},
-    optional={"most": SIZE},
-)
-
-TENSOR = Record(
-    {
-        "name": Text(),
-        "role": OneOf(("input", "output")),
-        "dtype": DTYPES,
-        "shape": ListOf(SIZE_OR_NAME, 0, RANK_MAX),
-        "strides": ListOf(Integer(0), 0, RANK_MAX),
-    },
-    optional={"argument": Record({"index": Integer(0), "transposed": OneOf((False, True))})},
-)
-TENSOR_MAP = Record(
-    {
-        "tensor": Text(),
-        "dtype": OneOf((*ITEM_BYTES, *PADDED_TYPES)),
-        "dims": ListOf(Either(OneOf((DYNAMIC,)), Integer(1, 2**32)), 1, 5),
-        "strides_bytes": ListOf(Integer(0, 2**40 - 1), 0, 4),
-        "box": ListOf(Integer(1, 256), 1, 5),
-        "element_strides": ListOf(Integer(1, 8), 1, 5),
-        "interleave": OneOf(("none",)),
-        "swizzle": OneOf(("none", "32B", "64B", "128B")),
-        "l2_promotion": OneOf(("none", "64B", "128B", "256B")),
-        "oob_fill": OneOf(("zero", "nan")),
-    }
-)
-POINTER = Record({"tensor": Text(), "alignment_bytes": SIZE})
-SIZE_PARAMETER = Record({"size": OneOf((DYNAMIC,))}, optional={"value": SIZE})
-OF_MATRIX = (["m", "n"], ["m"], ["n"], [])
-AXES = OneOf(tuple([*stack, *axes] for stack in ([], ["b"]) for axes in OF_MATRIX))
-WORKSPACE = Record({"tile_bytes": Integer(4, 2**32), "start": OneOf(("any", "zero"))})
-PARAMETERS = {
-    "tensor_map": TENSOR_MAP,
-    "pointer": POINTER,
-    "size": SIZE_PARAMETER,
-    "workspace": WORKSPACE,
-}
-EPILOGUE = Record(
-    {
-        "arguments": ListOf(
-            Record({"tensor": Nullable(Text()), "axes": AXES}, optional={"b": Text()}), 1, 64
-        ),
-        "operations": ListOf(
-            Record(
-                {
-                    "name": Text(),
-                    "operands": ListOf(Integer(0), 0, 8),
-                    "attributes": Anything(finite=False),
-                }
-            )
-        ),
-        "result": Integer(0),
-    }
-)
-REDUCE = Record({"kind": OneOf(("amax", "sum")), "group": Integer(1, 256)})
-OUTPUT = Record({"tensor": Text(), "epilogue": EPILOGUE}, optional={"reduce": REDUCE})
-WAYS = tuple(way for ways in SCALE_ROUNDINGS.values() for way in ways)
-QUANTIZED = Record({"scales": Text(), "block": OneOf((16, 32)), "rounding": OneOf(WAYS)})
-FORMS = OneOf(BLOCKWISE_FORMS)
-RESOURCES = Record(
-    {
-        name: Integer(0)
-        for name in (
-            "registers",
-            "spill_store_bytes",
-            "spill_load_bytes",
-            "static_shared_bytes",
-        )
-    }
-)
-BARRIERS = Record({"name": Text(), "offset_bytes": Integer(0), "count": SIZE})
-ROLE = Record({"name": Text(), "first_warp": Integer(0, 31), "warps": Integer(1, 32)})
-NAMES = Record({"barriers": ListOf(BARRIERS, 0, 256), "roles": ListOf(ROLE, 0, 32)})
-ORIGINS = ListOf(Record({"line": SIZE, "from": Nullable(Text())}), 1, 100_000)
-MANIFEST = Record(
-    {
-        "spec": Nullable(Anything()),
-        "target": Text(),
-        "pipeline": Text(),
-        "schedule": Anything(),
-        "entry": Name(),
-        "grid": ListOf(Either(FORMULA, SIZE), 3, 3),
-        "cluster": TRIPLE,
-        "block": TRIPLE,
-        "dynamic_shared_bytes": Integer(0),
-        "workspace_bytes": Integer(0, ADDRESSES_BYTES),
-        "tensors": ListOf(TENSOR, 3, 64),
-        "parameters": ListOf(
-            Tagged("kind", PARAMETERS),
-            1,
-            128,
-        ),
-        "epilogue": EPILOGUE,
-        "resources": RESOURCES,
-        "tools": Anything(),
-        "hashes": Record({name: Text() for name in (MANIFEST_NAME, PTX_NAME, CUBIN_NAME)}),
-    },
-    optional={
-        "names": NAMES,
-        "arguments": ListOf(Text(), 1),
-        "origins": ORIGINS,
-        "outputs": ListOf(OUTPUT, 1, 16),
-        "quantized": QUANTIZED,
-        "blockwise": Record({"a": FORMS, "b": FORMS}),
-        "math": OneOf(POLICIES),
-    },
-)
 
 
 class BundleError(DeviceError):

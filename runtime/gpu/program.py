@@ -16,7 +16,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..bundles.bundle import Bundle
-from ..bundles.manifest import CUBIN_NAME, workspaces
+from ..bundles.manifest import workspaces
+from ..bundles.manifest_fields import CUBIN_NAME
 from ..errors import DeviceError, LaunchError
 from ..operands.tensors import required_alignments
 from .architecture import capability_of, runs_on, target_of, translates
