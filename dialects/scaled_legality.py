@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from .dtypes import DType, ScaledMma
+from .dtypes import ScaledMma
 from .layout import BLOCKED, HALVED, SHIFTED, TileLayout
 from .legality import RESERVED_BYTES
 from .target import Target, targets_with
@@ -23,16 +23,6 @@ def scaled_kind(target: Target, kind: str) -> str | None:
     others = targets_with(lambda other: kind in other.mma.scaled_kinds)
     cure = "multiply operands without scales, or compile for that"
     return f"{target.mma.name} of {target.chip} takes no block scales, {others} does; {cure}"
-
-
-def scaled_elements(target: Target, mma: ScaledMma, dtype: DType) -> str | None:
-    """Fragments have no elements that lie with gaps in shared memory."""
-    if dtype.bits == 8 or mma.packed or not target.mma.fragments:
-        return None
-    return (
-        f"{target.mma.name} of {target.chip} reads no tiles with gaps, as {dtype.name} has in "
-        f"{mma.kind}; widen it to e4m3, which holds its values"
-    )
 
 
 def scaled_rows(target: Target, m: int) -> str | None:

@@ -53,6 +53,7 @@
     sm.mma                d[m,n] += a[m,k] * b[n,k]^T in tensor memory; sm.commit arrives after it
     sm.wgmma              the same in registers; sm.wgmma_fence, _commit and _wait go with it
     sm.ldmatrix           8x8 matrices of shared memory into a warp's registers
+    sm.ldmatrix_padded    8x16 matrices of elements of 4 or 6 bits, which become bytes
     sm.mma_sync           sum[16,8] = d + a[16,k] * b[8,k]^T in registers, by a warp
     sm.scaled_mma_sync    the same of operands with block scales
     sm.scaled_mma         in tensor memory, of such operands; sm.tmem_copy brings scales there
@@ -92,7 +93,7 @@ from .sm_copies import (
     TmaStoreOp,
     TryCancelOp,
 )
-from .sm_fragments import LdmatrixOp, MmaSyncOp
+from .sm_fragments import LdmatrixOp, LdmatrixPaddedOp, MmaSyncOp
 from .sm_memory import (
     AheadRingOp,
     BarriersOp,
@@ -195,6 +196,7 @@ __all__ = [
     "KernelOp",
     "LaunchDependentsOp",
     "LdmatrixOp",
+    "LdmatrixPaddedOp",
     "LeaderBarrierOp",
     "LeaderRankOp",
     "MapaOp",

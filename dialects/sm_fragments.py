@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from .dtypes import ACCUMULATOR_DTYPES, DTYPES
+from .dtypes import ACCUMULATOR_DTYPES, DTYPES, PADDED_TYPES
 from .fragments import MATRICES, mma_sync
 from .mlir import ext, ir
 from .sm_types import SHARED, Instruction, verify_choice, verify_pointer, verify_range
@@ -29,6 +29,32 @@ class LdmatrixOp(Instruction, name="ldmatrix"):
         count = self.words.type.shape
         if list(count) not in [[number] for number in MATRICES]:
             return refuse(self, f"must give one of {MATRICES} words, got {self.words.type}")
+        return verify_pointer(self, "address", SHARED) and verify_range(
+            self, "offset", 0, OFFSET_MAX
+        )
+
+
+class LdmatrixPaddedOp(Instruction, name="ldmatrix_padded"):
+    """`words`: 8x16 matrices of elements of `bits` from shared memory, a register of each in every
+    thread.
+
+    Lane 8i + r gives the address of row r of matrix i: 16 bytes, of which the first 2 * `bits` are
+    the row, packed. Thread t gets elements 4 * (t % 4) to 4 * (t % 4) + 3 of row t / 4, each in the
+    low bits of a byte (PTX ISA, ldmatrix with .b8x16).
+    """
+
+    address: ext.Operand[Any]
+    offset: ir.IntegerAttr
+    bits: ir.IntegerAttr
+    words: ext.Result[ir.VectorType]
+
+    def verify_invariants(self) -> bool:
+        count = self.words.type.shape
+        if list(count) not in [[number] for number in MATRICES]:
+            return refuse(self, f"must give one of {MATRICES} words, got {self.words.type}")
+        if self.bits.value not in PADDED_TYPES.values():
+            known = list(PADDED_TYPES.values())
+            return refuse(self, f"bits must be one of {known}, got {self.bits.value}")
         return verify_pointer(self, "address", SHARED) and verify_range(
             self, "offset", 0, OFFSET_MAX
         )

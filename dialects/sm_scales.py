@@ -124,7 +124,7 @@ class ScaledMmaSyncOp(Instruction, name="scaled_mma_sync"):
         if not _verify_kind(self):
             return False
         mma = mma_of_kind(self)
-        known = ("e2m1",) if mma.packed else ("e4m3", "e5m2")
+        known = ("e2m1",) if mma.packed else SCALED_DTYPES
         words = [list(each.type.shape) for each in (self.a, self.b)]
         if words != [[4], [2]]:
             return refuse(self, f"a and b must have 4 and 2 words, got {words}")

@@ -120,7 +120,6 @@ def check_scaled_mma(kernel: KernelOp, op: Any, target: Target) -> None:
     if str(op.acc.type.element) != "f32":
         raise refused(op, f"shapes: must sum in f32, got {op.acc.type.element}")
     for value, name in ((op.a_type.value, "a"), (op.b_type.value, "b")):
-        require(op, scaled_legality.scaled_elements(target, mma, DTYPES[value]), where="shapes: ")
         layout, element = getattr(op, name).type.layout, str(getattr(op, name).type.element)
         wanted = DTYPES["u8" if mma.packed else value].mlir
         if element != wanted:

@@ -69,7 +69,6 @@ def check_scaled_tile(matmul: ScaledMatmulOp, tile: Tile, mma: ScaledMma, target
     require(matmul, scaled_legality.scaled_depth(target, mma, k))
     for (value, major), name in zip(matmul.sides, "AB", strict=True):
         dtype = _dtype(value)
-        require(matmul, scaled_legality.scaled_elements(target, mma, dtype))
         if dtype.bits < 8 and major.value != "k":
             rule = f"{name} must have K contiguous for {dtype.name}, whose elements share bytes"
             raise refused(matmul, f"{rule}, got {'MN'[name == 'B']}; transpose it")

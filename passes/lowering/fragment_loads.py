@@ -26,6 +26,7 @@ from ..places import Place, matrix_column, matrix_row
 from .operands import unit_offset
 
 MATRICES_MAX = 4
+CENTRED_BITS, CENTRED_AT = 4, 2
 UNIT_BITS = 0x70  # of an address: those that a swizzle changes
 Pattern = Callable[[Any], tuple[Any, Any]]
 
@@ -34,7 +35,8 @@ Pattern = Callable[[Any], tuple[Any, Any]]
 class Operand:
     """An operand tile of a warp: its layout, and the rows that a warp has from `first` on.
 
-    `start` is the tile's byte in shared memory; `firsts` are the first rows of all warps.
+    `start` is the tile's byte in shared memory; `firsts` are the first rows of all warps. Elements
+    of `padded_bits` lie 16 to 16 bytes, with a gap, and become bytes.
     """
 
     layout: TileLayout
@@ -43,6 +45,7 @@ class Operand:
     firsts: tuple[int, ...]
     fragments: int
     name: str
+    padded_bits: int = 0
 
     def words(self, k: int, k_atom: int) -> list[ir.Value]:
         """For each MMA along the warp's rows its operand from `k` on: a vector of registers."""
@@ -73,6 +76,8 @@ class Operand:
         pattern = matrix_rows(origins, transposed)
         pointer, offset = self._address(pattern, (fragment.shape[0] * atom, k))
         words = ir.VectorType.get([len(origins)], build.i32())
+        if self.padded_bits:
+            return _in_containers(pointer, offset, self.padded_bits, words)
         return sm.LdmatrixOp.of(
             pointer, offset=offset, transposed=int(transposed), words=words
         ).words
@@ -103,6 +108,16 @@ class Operand:
             row, k = row + by[0], k + by[1]
         place = self.start + _offset(self.layout, row + self.first, k)
         return build.shared_at(place ^ bits if bits else place), offset
+
+
+def _in_containers(pointer: ir.Value, offset: int, bits: int, words: ir.VectorType) -> ir.Value:
+    """Elements in bytes as mma.sync takes them: of four bits in bits 5 to 2 (PTX ISA, mma.sync with
+    .kind::mxf8f6f4), where ldmatrix leaves them in the lowest."""
+    made = sm.LdmatrixPaddedOp.of(pointer, offset=offset, bits=bits, words=words).words
+    if bits != CENTRED_BITS:
+        return made
+    two = ir.DenseElementsAttr.get_splat(words, ir.IntegerAttr.get(build.i32(), CENTRED_AT))
+    return arith.shli(made, arith.ConstantOp(words, two).result)
 
 
 def origins_of(fragment: Fragment) -> list[Place]:

@@ -20,6 +20,7 @@ from ...dialects.tile_duals import DualMmaOp
 from ...dialects.tile_stores import AwaitSumsOp
 from ...dialects.tile_sums import ClearSumsOp, FinishSumsOp
 from ...dialects.tile_threads import ReadRowsOp, ThreadColumnOp, ThreadRowOp
+from ...dialects.tile_types import SmemType, bits_of, is_padded
 from .. import build
 from ..clone import constant_of
 from ..places import column_in, row_in
@@ -105,9 +106,14 @@ def operands_of(
     a = (held.first_row(warp), along_m, tile.m // ATOM_M, "a")
     b = (held.first_column(warp), along_n, columns // ATOM_N, "b")
     return (
-        (Operand(op.a.type.layout, place_of(op.a), *a),),
-        tuple(Operand(each.type.layout, place_of(each), *b) for each in bs),
+        (Operand(op.a.type.layout, place_of(op.a), *a, _padded_bits(op.a)),),
+        tuple(Operand(each.type.layout, place_of(each), *b, _padded_bits(each)) for each in bs),
     )
+
+
+def _padded_bits(tile: ir.Value[SmemType]) -> int:
+    """Bits of a tile's elements where they lie with gaps, else 0."""
+    return bits_of(tile.type.element) if is_padded(tile.type.element) else 0
 
 
 def lower_settled(scope: Scope, op: AwaitSumsOp) -> ir.Value:

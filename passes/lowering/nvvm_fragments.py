@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...dialects import sm
+from ...dialects.dtypes import PADDED_TYPES
 from ...dialects.mlir import ir, llvm, nvvm, vector
 from ...dialects.sm_scales import mma_of_kind
 from .. import build
@@ -13,13 +14,25 @@ from .register_accumulator import parts
 ROW, COLUMN = "#nvvm.mma_layout<row>", "#nvvm.mma_layout<col>"
 SHAPE = "#nvvm.ld_st_matrix_shape<m = 8, n = 8>"
 ELEMENT = "#nvvm.ld_st_matrix_elt_type<b16>"
+PADDED_SHAPE = "#nvvm.ld_st_matrix_shape<m = 8, n = 16>"
+PADDED_ELEMENTS = {
+    bits: f"#nvvm.ld_st_matrix_elt_type<b8x16.{name}>" for name, bits in PADDED_TYPES.items()
+}
 
 
 def ldmatrix(op: sm.LdmatrixOp) -> ir.Value:
     """The words as a vector; the offset is an immediate of the address."""
+    return _ldmatrix(op, COLUMN if op.transposed.value else ROW, SHAPE, ELEMENT)
+
+
+def ldmatrix_padded(op: sm.LdmatrixPaddedOp) -> ir.Value:
+    """The same of packed elements, which become bytes."""
+    return _ldmatrix(op, ROW, PADDED_SHAPE, PADDED_ELEMENTS[op.bits.value])
+
+
+def _ldmatrix(op: Any, *form: str) -> ir.Value:
     (count,) = op.words.type.shape
-    layout = ir.Attribute.parse(COLUMN if op.transposed.value else ROW)
-    shape, element = (ir.Attribute.parse(text) for text in (SHAPE, ELEMENT))
+    layout, shape, element = (ir.Attribute.parse(text) for text in form)
     address = build.offset_pointer(op.address, op.offset.value) if op.offset.value else op.address
     words = ", ".join(["i32"] * count)
     type_ = build.i32() if count == 1 else ir.Type.parse(f"!llvm.struct<({words})>")
@@ -79,6 +92,7 @@ def _registers(sums: int, a: int, b: int) -> list[str]:
 
 PATTERNS = {
     sm.LdmatrixOp: ldmatrix,
+    sm.LdmatrixPaddedOp: ldmatrix_padded,
     sm.MmaSyncOp: mma_sync,
     sm.ScaledMmaSyncOp: scaled_mma_sync,
 }

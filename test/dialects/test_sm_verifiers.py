@@ -227,6 +227,16 @@ def fragments(a=4, b=2, k=16, type_="bf16"):
             "sm.ldmatrix: must give one of (1, 2, 4) words, got vector<3xi32>",
         ),
         (
+            '%w = "sm.ldmatrix_padded"(%p) {bits = 4 : i64, offset = 0 : i64} '
+            ": (!llvm.ptr<3>) -> vector<3xi32>",
+            "sm.ldmatrix_padded: must give one of (1, 2, 4) words, got vector<3xi32>",
+        ),
+        (
+            '%w = "sm.ldmatrix_padded"(%p) {bits = 8 : i64, offset = 0 : i64} '
+            ": (!llvm.ptr<3>) -> vector<4xi32>",
+            "sm.ldmatrix_padded: bits must be one of [4, 6], got 8",
+        ),
+        (
             '%w = "sm.ldmatrix"(%map) {offset = 0 : i64, transposed = 0 : i64} '
             ": (!llvm.ptr) -> vector<4xi32>",
             "sm.ldmatrix: address must be !llvm.ptr<3>, got !llvm.ptr",
@@ -259,7 +269,10 @@ def scaled_fragments(a=4, kind="mxf8f6f4", type_="e4m3", id_=0, block=32):
         (scaled_fragments(a=2), "a and b must have 4 and 2 words, got [[2], [2]]"),
         (scaled_fragments(kind="mxf4", type_="e2m1", id_=1), "id must be one of (0, 2), got 1"),
         (scaled_fragments(kind="mxf4", block=16), "block must be one that mxf4 has, got 16"),
-        (scaled_fragments(type_="e2m3"), "a_type must be one of ('e4m3', 'e5m2'), got 'e2m3'"),
+        (
+            scaled_fragments(type_="e8m0"),
+            "a_type must be one of ('e4m3', 'e5m2', 'e2m3', 'e3m2', 'e2m1'), got 'e8m0'",
+        ),
         (
             scaled_fragments(kind="mx8"),
             "kind must be one of ('mxf4', 'mxf4nvf4', 'mxf8f6f4'), got 'mx8'",

@@ -32,13 +32,10 @@ SCALED = ("mxfp8", "mxfp8_e5m2", "mxfp6", "mxfp6_e3m2", "mxfp4")
 SCALED_ONE_IN = 6
 """One case in so many has block scales."""
 SCALED_TARGETS = ("sm_100a", "sm_100a", "sm_120a")
-ALIKE = {"mxfp8": ("mxfp8", "mxfp8_e5m2"), "mxfp8_e5m2": ("mxfp8", "mxfp8_e5m2")}
-"""What warps multiply a format with; any other one with itself alone."""
-SCALED_PRODUCTS = (
-    *((format_, "sm_100a") for format_ in (*SCALED, "nvfp4")),
-    *((format_, "sm_120a") for format_ in ("mxfp8", "mxfp8_e5m2", "mxfp4", "nvfp4")),
+SCALED_PRODUCTS = tuple(
+    (format_, target) for target in ("sm_100a", "sm_120a") for format_ in (*SCALED, "nvfp4")
 )
-"""Formats of A on chips that multiply them; warps have no tiles with gaps, as 6 bits need."""
+"""Formats of A on chips that multiply them."""
 CLUSTERS = ("clustering{shape=2x1 pair=true}", "clustering{shape=2x2}", "clustering")
 COPIES = ("copy-insertion", "swizzle-selection", "pipelining{stages=2}", "persistence{ctas=2}")
 WITHOUT_TMA = ("sm_80", "sm_86", "sm_89")
@@ -125,7 +122,7 @@ def scaled_case(
     by_warps = target == "sm_120a"
     block = 16 if a == "nvfp4" else 32
     others = (a,) if a == "nvfp4" else SCALED
-    b = draw.choice(ALIKE.get(a, (a,)) if by_warps else others)
+    b = draw.choice(others)
     m, n = (draw.choice((draw.randint(1, 40), draw.randint(41, largest))) for _ in "mn")
     k = block * draw.randint(1, (largest + 84) // block)
     spec: dict[str, Any] = {"m": m, "n": n, "k": k, "a_dtype": a, "b_dtype": b}

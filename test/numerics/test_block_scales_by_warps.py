@@ -3,16 +3,20 @@
 What pads the atoms of scales is NaN in every test, so that a scale that is read by mistake shows.
 """
 
+import re
+
 import pytest
 
+from tilewright.compiler.backend import assemble
+from tilewright.compiler.driver import compile_matmul
 from tilewright.compiler.spec import MatmulSpec
-from tilewright.dialects.errors import CompileError
 
 INSTRUCTIONS = {
     "mxfp8": "m16n8k32.row.col.kind::mxf8f6f4.block_scale.scale_vec::1X.f32.e4m3.e4m3.f32.ue8m0",
     "mxfp4": "m16n8k64.row.col.kind::mxf4.block_scale.scale_vec::2X.f32.e2m1.e2m1.f32.ue8m0",
     "nvfp4": "m16n8k64.row.col.kind::mxf4nvf4.block_scale.scale_vec::4X.f32.e2m1.e2m1.f32.ue4m3",
 }
+SPREADS = {4: "b8x16.b4x16_p64", 6: "b8x16.b6x16_p32"}
 BY_THREADS = "tiling,copy-insertion,swizzle-selection,pipelining{stages=2}"
 BY_TMA = (
     "tiling,tma-insertion,swizzle-selection,clustering{shape=1x1},pipelining,warp-specialization,"
@@ -59,12 +63,25 @@ def test_the_default_schedule(check_matmul):
     assert "cp.async" in compiled.ptx and INSTRUCTIONS["nvfp4"] in compiled.ptx
 
 
-def test_elements_with_gaps_are_refused():
-    from tilewright.compiler.driver import compile_matmul
+@pytest.mark.sweep(6)
+@pytest.mark.array(
+    1,
+    pair=(("mxfp6", "mxfp8"), ("mxfp4", "mxfp6_e3m2"), ("mxfp8_e5m2", "mxfp4"), ("mxfp6", "mxfp6")),
+    pipeline=[(BY_THREADS, "tiling"), (BY_THREADS, "pipelining"), (BY_TMA, "tma-insertion"),
+              (BY_TMA, "persistence")],
+    k=(96, 128),
+)  # fmt: skip
+def test_elements_with_gaps_become_bytes_as_warps_load_them(check_matmul, pair, pipeline, k):
+    """TMA spreads rows of whole 128 elements, threads any others."""
+    passes, last = pipeline
+    spec, options = MatmulSpec(40, 40, k, *pair), {"pipeline": with_tile("128x32x128", passes)}
+    compiled, _ = check_matmul(spec, target="sm_120a", seed=k, stop_after=last, **options)
+    bits = {"mxfp4": 4, "mxfp6": 6, "mxfp6_e3m2": 6}
+    wanted = {SPREADS[bits[each]] for each in pair if each in bits}
+    assert set(re.findall(r"ldmatrix\S*\.m8n16\S*\.(b8x16\S*)", compiled.ptx)) == wanted
 
-    with pytest.raises(CompileError) as caught:
-        compile_matmul(MatmulSpec(128, 64, 128, "mxfp6", "mxfp8"), target="sm_120a")
-    assert str(caught.value).endswith(
-        "mma.sync of sm_120a reads no tiles with gaps, as e2m3 has in mxf8f6f4; widen it to e4m3, "
-        "which holds its values"
-    )
+
+def test_warps_with_gaps_in_their_tiles_assemble_without_spills():
+    spec = MatmulSpec(512, 512, 256, "mxfp6", "mxfp4")
+    made = assemble(compile_matmul(spec, target="sm_120a", until="ptx").ptx, chip="sm_120a")
+    assert made.cubin and not made.spill_store_bytes
