@@ -20,8 +20,8 @@ from ..importers.epilogue_function import Frame, import_epilogue
 from ..importers.linalg_text import LinalgText
 from ..importers.traced_function import TensorLike
 from ..spec import MatmulSpec
-from .grow import Region
 from .products import dtype_of
+from .region import Region
 from .source import Prepared, framed_sizes, function_of
 
 STACK_MAX, GROUPS_MAX = 2, 3
@@ -84,11 +84,12 @@ def _problem(
         _stored("n", spec.b_major, (stack, spec.n, spec.k), dtype_of(each.b))
         for each in region.products
     ]
+    offsets, sums = None, [(a.double() @ b.double().mT).float() for b in bs if not spec.groups]
     if spec.groups:
-        return _of_groups(region, spec, a, bs[0])
-    sums = [(a.double() @ b.double().mT).float() for b in bs]
+        offsets, sums = _of_groups(spec, a, bs[0])
+    between = [] if offsets is None else [offsets]
     if isinstance(prepared.source, MatmulSpec):
-        return Problem(spec, [a, *bs]), [sums[0].to(dtype_of(region.outputs[0]))]
+        return Problem(spec, [a, *bs, *between]), [sums[0].to(dtype_of(region.outputs[0]))]
     frame = (*([spec.batch] if spec.batch else []), spec.m, spec.n)
     values = [_operand(region, operand, frame) for operand in region.operands]
     function = function_of(region)
@@ -96,12 +97,12 @@ def _problem(
     plain = replace(spec, further=(), neighbours=0, epilogue_instructions=0)
     likes = [TensorLike(tuple(each.shape), each.dtype) for each in values]
     plain, made, arguments, _ = import_epilogue(plain, Frame.of(frame, spec.batch), function, likes)
-    names = tuple(f"argument {n}" for n in range(1 + len(bs) + len(arguments)))
+    names = () if spec.groups else tuple(f"{n}" for n in range(1 + len(bs) + len(arguments)))
     source = LinalgText(plain.mlir_text(made), "region", names)
     stored = [a if spec.a_major == "k" else a.mT, *(b if spec.b_major == "k" else b.mT for b in bs)]
     beside = [values[each.number].reshape(each.shape) for each in arguments]
     found = list(expected) if isinstance(expected, tuple) else [expected]
-    return Problem(source, [*stored, *beside]), found
+    return Problem(source, [*stored, *between, *beside]), found
 
 
 def _stored(outer: str, major: str, sizes: tuple[int, int, int], dtype: Any) -> torch.Tensor:
@@ -127,18 +128,15 @@ def _operand(region: Region, operand: Any, frame: tuple[int, ...]) -> torch.Tens
 
 
 def _of_groups(
-    region: Region, spec: MatmulSpec, a: torch.Tensor, b: torch.Tensor
-) -> tuple[Problem, list[torch.Tensor]]:
-    """Groups of uneven rows, the last one empty."""
-    ends = [spec.m * (g + 1) // spec.groups - (g + 1 < spec.groups) for g in range(spec.groups - 1)]
-    ends = [max(each, 0) for each in ends] + [spec.m]
-    offsets = torch.tensor(sorted(ends), dtype=torch.int32)
+    spec: MatmulSpec, a: torch.Tensor, b: torch.Tensor
+) -> tuple[torch.Tensor, list[torch.Tensor]]:
+    """Where groups of uneven rows end, and the sums."""
+    ends = [max(spec.m * (g + 1) // spec.groups - 1, 0) for g in range(spec.groups - 1)] + [spec.m]
     parts, begin = [], 0
-    for end, matrix in zip(offsets.tolist(), b, strict=True):
+    for end, matrix in zip(ends, b, strict=True):
         parts.append(a[begin:end].double() @ matrix.double().mT)
         begin = end
-    expected = torch.cat(parts).float().to(dtype_of(region.outputs[0]))
-    return Problem(spec, [a, b, offsets]), [expected]
+    return torch.tensor(ends, dtype=torch.int32), [torch.cat(parts).float()]
 
 
 def _bundle(source: MatmulSpec | LinalgText, spec: MatmulSpec, prepared: Prepared) -> Any:

@@ -11,8 +11,8 @@ from ...dialects.target import find_target
 from ..schedule.choice import choose_schedule
 from ..schedule.estimate import estimate
 from ..schedule.problem import Problem
-from .grow import Region, is_constant, name_of
 from .products import dtype_of, sizes_of
+from .region import Region, is_constant, name_of
 from .report import Row
 from .source import Prepared
 
@@ -54,7 +54,8 @@ def row_of(node: fx.Node, reason: str = "") -> Row:
 
 def row_of_region(region: Region, prepared: Prepared) -> Row:
     """The line of a region, before it is judged."""
-    row = row_of(region.products[0].node)
+    row = row_of(region.products[0].multiplies)
+    row.sizes = (*region.frame, row.sizes[-1])
     if len(region.products) == 2:
         row.product = f"2 {row.product}"
     row.fused, row.stop, row.pipeline = region.fused(), region.stop, prepared.pipeline

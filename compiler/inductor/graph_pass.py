@@ -27,10 +27,11 @@ from .ahead import compile_all
 from .chips import chip_of
 from .describe import described, row_of, row_of_region
 from .dynamic import take_dynamic
-from .grow import Region, alone, regions_of
+from .grow import regions_of
 from .judge import Verdict, judge
 from .operator import enter
 from .products import Product, Refusal, product_of
+from .region import Region, alone
 from .replace import replace
 from .report import REPORT, Row
 from .settings import Settings

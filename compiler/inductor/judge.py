@@ -30,7 +30,7 @@ from ..schedule.chip_figures import figures
 from ..schedule.choice import measured_schedule
 from ..schedule.problem import Problem
 from .describe import estimated_us
-from .grow import Region
+from .region import Region
 from .settings import Settings
 from .source import Prepared
 

@@ -12,8 +12,9 @@ from .ahead import compile_all
 from .check import Checked, check_region
 from .collect import graphs_of
 from .describe import described, row_of, row_of_region
-from .grow import Region, alone, regions_of
+from .grow import regions_of
 from .products import Product, product_of
+from .region import Region, alone
 from .report import Row
 from .source import Prepared, prepare
 

@@ -16,6 +16,8 @@ from typing import Any, NamedTuple
 import torch
 from torch import fx
 
+from .frames import like
+
 aten: Any = torch.ops.aten
 Value = Callable[[fx.Node], Any]
 
@@ -23,7 +25,8 @@ Value = Callable[[fx.Node], Any]
 class Product(NamedTuple):
     """One product; `scales` are factors of the sums, `addend` is what is added to them.
 
-    offsets: where groups of rows end, or None.
+    offsets: where groups of rows end, or None. part: where the operator's result is cut in two, the
+    columns that this one is, from one to another; `node` is then the cut, `origin` the operator.
     """
 
     node: fx.Node
@@ -34,6 +37,24 @@ class Product(NamedTuple):
     beta: float = 1
     scales: tuple[fx.Node, ...] = ()
     offsets: fx.Node | None = None
+    part: tuple[int, int] | None = None
+    origin: fx.Node | None = None
+
+    @property
+    def multiplies(self) -> fx.Node:
+        """The operator that multiplies."""
+        return self.origin or self.node
+
+    @property
+    def frame(self) -> tuple[int, ...]:
+        """The sizes of the product, as a kernel has them."""
+        whole = sizes_of(self.multiplies)
+        return whole if self.part is None else (*whole[:-1], self.part[1] - self.part[0])
+
+    def b_like(self) -> torch.Tensor:
+        """How its B lies, [.., k, n], without memory."""
+        found = like(self.b.meta["val"])
+        return found if self.part is None else found[..., slice(*self.part)]
 
     @property
     def beside(self) -> tuple[fx.Node, ...]:
@@ -167,8 +188,8 @@ _READERS: dict[Any, Callable[[fx.Node], Product | str]] = {
     aten.baddbmm.default: _with_addend,
     aten._scaled_mm.default: _scaled,
 }
-if hasattr(aten, "_grouped_mm"):
-    _READERS[aten._grouped_mm.default] = _grouped
+GROUPED = (aten._grouped_mm.default,) if hasattr(aten, "_grouped_mm") else ()
+_READERS |= dict.fromkeys(GROUPED, _grouped)
 
 
 def _sizes_reason(product: Product) -> str:

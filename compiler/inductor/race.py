@@ -15,9 +15,9 @@ from torch import fx
 
 from ...runtime.gpu.graphs import APART, measure_in_graphs
 from ..calls.kernels import How, call_kernel
-from .grow import Region, is_constant
 from .operator import kernel_of
 from .products import Product
+from .region import Region, is_constant
 from .source import Input, Prepared
 
 ROUNDS = 7
@@ -133,10 +133,11 @@ def _random(value: torch.Tensor) -> torch.Tensor:
 
 def _with_even_groups(values: list[torch.Tensor]) -> list[torch.Tensor]:
     """The inputs of a product of groups, with as many rows for each group."""
-    a, b, offsets = values
+    a, b, offsets, *beside = values
     groups, rows = b.shape[0], a.shape[0]
     ends = [rows * (group + 1) // groups for group in range(groups)]
-    return [a, b, torch.tensor(ends, dtype=offsets.dtype, device=offsets.device)]
+    even = torch.tensor(ends, dtype=offsets.dtype, device=offsets.device)
+    return [a, b, even, *beside]
 
 
 def _number(size: Any) -> int:
@@ -145,5 +146,6 @@ def _number(size: Any) -> int:
 
 
 def _taken(value: torch.Tensor, given: Input) -> torch.Tensor:
+    value = value if given.columns is None else value[..., slice(*given.columns)]
     value = value.permute(given.order) if given.order else value
     return value.view(given.sizes) if given.sizes else value

@@ -11,9 +11,9 @@ from typing import Any
 import torch
 from torch import fx
 
-from .grow import Region, source_of
 from .operator import region_operator
 from .products import aten, sizes_of
+from .region import Region, source_of
 from .source import Input
 
 
@@ -54,7 +54,9 @@ def _behind(region: Region) -> fx.Node:
 
 def _given(graph: fx.Graph, node: fx.Node, given: Input) -> fx.Node:
     """A value as the kernel takes it; of a permuted one that is permuted back, its source."""
-    _, order, sizes = given
+    _, order, sizes, columns = given
+    if columns is not None:
+        node = call(graph, aten.slice.Tensor, (node, len(sizes_of(node)) - 1, *columns))
     if order:
         if node.target is aten.permute.default:
             source, before = node.args

@@ -25,17 +25,20 @@ from ..importers.epilogue_function import Argument, Frame, import_epilogue
 from ..importers.linalg_text import SHORT_SUMS, LinalgText, short_sums_rule
 from ..importers.traced_function import TensorLike
 from ..spec import MatmulSpec
+from ..spec.epilogue import Epilogue
 from .frames import framed, like, viewed
-from .grow import CONVERT, Region, is_constant, is_same
 from .products import Product, aten, dtype_of, has_short_sums, sizes_of
+from .region import CONVERT, Region, is_constant, is_same
 
 
 class Input(NamedTuple):
-    """One argument of the kernel: which of `region.reads`, permuted if asked, then viewed so."""
+    """One argument of the kernel: which of `region.reads`, these columns of it, then permuted, then
+    viewed so."""
 
     number: int
     order: tuple[int, ...] = ()
     sizes: tuple[int, ...] = ()
+    columns: tuple[int, int] | None = None
 
 
 class Prepared(NamedTuple):
@@ -60,26 +63,39 @@ class Prepared(NamedTuple):
 def prepare(region: Region, target: str, math: str = "") -> Prepared:
     """The source of a region's kernel; CompileError for what no kernel computes."""
     first = region.products[0]
-    if target in SHORT_SUMS and dtype_of(first.a).itemsize == 1 and not has_short_sums(first.node):
+    if (
+        target in SHORT_SUMS
+        and dtype_of(first.a).itemsize == 1
+        and not has_short_sums(first.multiplies)
+    ):
         raise CompileError(f"_scaled_mm: {short_sums_rule(target)}")
     if first.offsets is not None:
-        return _of_groups(first, target)
+        return _of_groups(region, target, math)
     a, *bs = _matrices(region, target)
     spec = spec_of(a, bs[0], result_type(dtype_of(region.outputs[0])))
     spec = replace(spec, products=len(region.products))
     if _is_plain(region):
         return _finished(region, spec, spec, (), target, math)
-    frame = Frame.of(region.frame, spec.batch)
-    frames = [framed_sizes(region, operand) for operand in region.operands]
-    likes = [TensorLike(e, dtype_of(n)) for e, n in zip(frames, region.operands, strict=True)]
-    spec, made, arguments, _ = import_epilogue(spec, frame, function_of(region), likes)
+    spec, made, beside, lies = _with_epilogue(region, spec)
     before = 1 + len(region.products)
-    beside = [Input(before + each.number, (), tuple(each.shape)) for each in arguments]
-    lies = [_lies(region, *each) for each in zip(beside, arguments, strict=True)]
     turned = frozenset(n for n, each in enumerate(lies, start=before) if _is_column_major(each))
     names = ("a", *(f"b{n or ''}" for n in range(len(bs))), *(f"e{n}" for n in range(len(beside))))
     text = LinalgText(spec.mlir_text(made), "region", names, column_major=turned)
     return _finished(region, spec, text, beside, target, math)
+
+
+def _with_epilogue(
+    region: Region, spec: MatmulSpec
+) -> tuple[MatmulSpec, Epilogue, list[Input], list[torch.Tensor]]:
+    """The spec with what follows the product, its operands, and how these lie."""
+    frame = Frame.of(region.frame, spec.batch)
+    frames = [framed_sizes(region, operand) for operand in region.operands]
+    likes = [TensorLike(e, dtype_of(n)) for e, n in zip(frames, region.operands, strict=True)]
+    spec, made, arguments, _ = import_epilogue(spec, frame, function_of(region), likes)
+    before = len(region.reads) - len(region.operands)
+    beside = [Input(before + each.number, (), tuple(each.shape)) for each in arguments]
+    lies = [_lies(region, *each) for each in zip(beside, arguments, strict=True)]
+    return spec, made, beside, lies
 
 
 def _finished(
@@ -98,7 +114,8 @@ def _finished(
     keeps = of_text and spec.b_major == "n"
     rank = len(sizes_of(first.b))
     exchanged = (*range(rank - 2), rank - 1, rank - 2)
-    bs = [Input(1 + n, () if keeps else exchanged) for n in range(len(region.products))]
+    order = () if keeps else exchanged
+    bs = [Input(1 + n, order, (), each.part) for n, each in enumerate(region.products)]
     pipeline = pipeline_of(spec, target, How(target=target, math=math))
     policy = math if isinstance(source, LinalgText) else ""
     return Prepared(source, spec, target, pipeline, policy, [a, *bs, *beside])
@@ -108,7 +125,7 @@ def _matrices(region: Region, target: str) -> list[Operand]:
     """A [.., m, k] and each B as [.., n, k], which the chip's kernels read as they lie."""
     first = region.products[0]
     named = [("a", like(first.a.meta["val"]))]
-    named += [("b", like(each.b.meta["val"]).swapaxes(-1, -2)) for each in region.products]
+    named += [("b", each.b_like().swapaxes(-1, -2)) for each in region.products]
     for name, value in named:
         reason = why_copied(value, target)
         if reason:
@@ -127,6 +144,7 @@ def _is_plain(region: Region) -> bool:
 def function_of(region: Region) -> Callable[..., Any]:
     """The region as a function of the sums and the operands, all in the frame's sizes."""
 
+    hidden = region.hidden
     unrounded = {each.node for each in region.products if takes_a_bias(region, each)}
 
     def epilogue(*values: torch.Tensor) -> Any:
@@ -136,6 +154,8 @@ def function_of(region: Region) -> Callable[..., Any]:
             each.node: (each, value) for each, value in zip(region.products, values, strict=False)
         }
         for node in region.nodes:
+            if node in hidden:
+                continue
             if node in sums:
                 product, found = sums[node]
                 made = product.of_sums(found, known.__getitem__)
@@ -224,20 +244,31 @@ def _is_column_major(value: torch.Tensor) -> bool:
     return len(strides) >= 2 and 0 < strides[-2] < strides[-1]
 
 
-def _of_groups(product: Product, target: str) -> Prepared:
+def _of_groups(region: Region, target: str, math: str) -> Prepared:
     """Groups of rows, each with a matrix of the stack."""
+    product = region.products[0]
     a, b = (like(each.meta["val"]) for each in (product.a, product.b))
-    assert product.offsets is not None
     if not a.is_contiguous():
         raise CompileError(f"a: must be contiguous for groups, got strides {list(a.stride())}")
     if not (b.is_contiguous() or b.mT.is_contiguous()):
         raise CompileError(f"b: must be without gaps for groups, got strides {list(b.stride())}")
     left, right = operand_of("a", a), operand_of("b", b.mT)
     major = "n" if b.is_contiguous() else "k"
-    result = result_type(dtype_of(product.node))
+    result = result_type(dtype_of(region.outputs[0]))
     names = left.dtype, right.dtype, result, DTYPES[left.dtype].accumulator
     (m, k), (groups, n, _) = left.shape, right.shape
     spec = MatmulSpec(m, n, k, *names, b_major=major, groups=groups)
-    pipeline = pipeline_of(spec, target, How(target=target))
-    inputs = [Input(0), Input(1, (0, 2, 1)), Input(2)]
-    return Prepared(spec, spec, target, pipeline, "", inputs)
+    source: MatmulSpec | LinalgText = spec
+    beside: list[Input] = []
+    if not _is_plain(region):
+        spec, made, beside, lies = _with_epilogue(region, spec)
+        if any(_is_column_major(each) for each in lies):
+            raise CompileError("region: operands of groups must have their columns contiguous")
+        source = LinalgText(spec.mlir_text(made), "region")
+    pipeline = pipeline_of(spec, target, How(target=target, math=math))
+    turned = (
+        () if source is not spec and major == "n" else (0, 2, 1)
+    )  # a text takes b as it is stored
+    inputs = [Input(0), Input(1, turned), Input(2), *beside]
+    policy = math if isinstance(source, LinalgText) else ""
+    return Prepared(source, spec, target, pipeline, policy, inputs)

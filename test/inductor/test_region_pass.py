@@ -11,11 +11,14 @@ from torch.testing import assert_close
 
 import tilewright
 from tilewright.compiler.calls.kernel_cache import cached_bundle
-from tilewright.compiler.inductor import ahead, backend, chips, judge, operator
+from tilewright.compiler.inductor import ahead, backend, chips, judge, operator, race
 from tilewright.compiler.inductor.graph_pass import RegionPass, take_regions
 from tilewright.compiler.inductor.operator import region_operator
+from tilewright.compiler.inductor.products import product_of
+from tilewright.compiler.inductor.region import alone
 from tilewright.compiler.inductor.report import LOGGER
 from tilewright.compiler.inductor.settings import Settings, split_options
+from tilewright.compiler.inductor.source import prepare
 from tilewright.dialects.errors import CompileError, OptionError
 from tilewright.runtime.errors import DeviceError
 
@@ -165,3 +168,21 @@ def test_a_torch_without_the_hook_is_named(monkeypatch):
     monkeypatch.setattr(backend, "HOOK", "no_such_pass")
     with pytest.raises(OptionError, match=r"torch must be 2\.9 to 2\.13, whose Inductor has"):
         tilewright.torch.enable()
+
+
+def test_a_race_launches_our_kernel_and_inductors_on_the_same_inputs(monkeypatch):
+    """Without a GPU the clock is a stand-in that calls each contender once."""
+    module = graph_of(lambda x, w: F.linear(x, w), X, W)
+    (found,) = [each for each in map(product_of, module.graph.nodes) if each]
+    region = alone(found)
+    prepared = prepare(region, "sm_100a")
+    operator.enter(prepared.key, cached_bundle(prepared.source, "sm_100a", prepared.pipeline))
+
+    def once(contenders, sets, rounds, clocks):
+        (ours, theirs) = (contenders[name](sets - 1) for name in ("ours", "inductor"))
+        assert_close(ours, theirs[0])
+        return {race.APART: {"ours": 2.0, "inductor": 3.0}}
+
+    monkeypatch.setattr(race, "measure_in_graphs", once)
+    assert race.race(region, prepared, {"max_autotune": False}) == (2.0, 3.0)
+    assert judge._by_estimate(region, prepared).taken is False

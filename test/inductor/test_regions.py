@@ -47,13 +47,27 @@ PATTERNS = {
         lambda x, w, v, b: F.silu(F.linear(x, w, b)) * F.linear(x, v, b),
         (X, W, W2, BIAS), [*SILU, "mul"],
     ),
+    "swiglu of halves": (
+        lambda x, w: (lambda g, u: F.silu(g) * u)(*F.linear(x, w).chunk(2, -1)),
+        (X, W), [*SILU, "mul"],
+    ),
+    "swiglu of slices": (
+        lambda x, w: (lambda y: F.silu(y[..., :48]) * y[..., 48:])(F.linear(x, w)),
+        (X, W), [*SILU, "mul"],
+    ),
+    "swiglu of inputs made twice": (
+        lambda x, w, v: F.silu(F.linear(x * 2, w)) * F.linear(x * 2, v), (X, W, W2), [*SILU, "mul"]
+    ),
+    "an activation before it": (
+        lambda x, w: F.relu(x) @ w, (draw(32, 32), draw(32, 32)), []
+    ),
     "scaled": (
         lambda a, b, s, r: torch._scaled_mm(a, b.t(), s, s, out_dtype=torch.bfloat16) + r,
         (NARROW, NARROW, ONE, draw(32, 32)), ["add"],
     ),
     "groups": (
-        torch._grouped_mm,
-        (draw(32, 64), draw(2, 64, 48), torch.tensor([9, 32], dtype=torch.int32)), [],
+        lambda x, w, ends: F.relu(torch._grouped_mm(x, w, ends)) * x[:, :48],
+        (draw(32, 64), draw(2, 64, 48), torch.tensor([9, 32], dtype=torch.int32)), ["relu", "mul"],
     ),
 }  # fmt: skip
 
@@ -125,6 +139,15 @@ def test_what_no_kernel_computes_is_left_out_and_named(name):
     (region,) = regions(function, *values)
     assert region.stop == stop
     assert [each for each in region.fused() if each != "add" or "residual" not in name] == []
+
+
+def test_a_product_that_is_cut_otherwise_stays_whole():
+    def cut(x, w):
+        q, k, v = F.linear(x, w).split(32, -1)
+        return F.silu(q) * k, v
+
+    (region,) = regions(cut, X, W)
+    assert region.frame == (32, 96) and region.fused() == []
 
 
 def test_a_mask_that_is_saved_is_made_outside():

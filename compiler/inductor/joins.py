@@ -1,0 +1,114 @@
+"""What joins a region besides the operators behind its product.
+
+paired      a second product of the same A, which the region alone reads: gate and up of SwiGLU
+absorbed    the operators that make its operands, where the kernel then reads less
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import fx
+
+from .halves import way_to
+from .products import Product, product_of
+from .region import Region, bytes_of, changes, closed, is_constant, is_same
+from .rules import refusal_of
+
+DEPTH_MAX = 12  # operators that are compared to see whether two values are the same
+
+
+def paired(
+    region: Region,
+    order: Mapping[fx.Node, int],
+    owner: Mapping[fx.Node, Region],
+    others: set[fx.Node],
+    mates: Mapping[fx.Node, Product],
+) -> Region:
+    """With a second product of the same A that the region alone reads, where there is one."""
+    first = region.products[0]
+    if len(region.frame) != 2:
+        return region
+    inside = set(region.nodes)
+    for operand in region.operands:
+        chain = _chain(operand)
+        second = mates.get(chain[-1]) or product_of(chain[-1])
+        if not isinstance(second, Product) or second.node in owner or second.node in others:
+            continue
+        joined = inside | set(chain)
+        read_here = all(user in joined for each in chain for user in each.users)
+        if read_here and _go_together(first, second):
+            products = sorted((first, second), key=lambda each: (each.part or (), order[each.node]))
+            joined |= {node for each in products for node in way_to(each)}
+            nodes = sorted(joined, key=order.__getitem__)
+            return closed(products, nodes, region.stop)
+    return region
+
+
+def absorbed(
+    region: Region, order: Mapping[fx.Node, int], owner: Mapping[fx.Node, Region]
+) -> Region:
+    """With the operators that make its operands, where the kernel then reads no more bytes.
+
+    A gradient is multiplied with a function of what forward saved: the kernel computes that, too.
+    """
+    first = region.products[0].node
+    inside, waiting = set(region.nodes), list(region.operands)
+    known = {*region.reads[: len(region.reads) - len(region.operands)], *region.hidden}
+    known |= {each.a for each in region.products}
+    while waiting:
+        node = waiting.pop()
+        own = node not in inside | known and all(user in inside for user in node.users)
+        if (
+            own
+            and not is_constant(node)
+            and not refusal_of(node, first, inside, set(), owner, region.frame)
+        ):
+            inside.add(node)
+            waiting = [each for one in inside for each in one.all_input_nodes]
+    if len(inside) == len(region.nodes):
+        return region
+    nodes = sorted(inside, key=order.__getitem__)
+    wider = closed(region.products, nodes, region.stop)
+    return wider if _read_bytes(wider) <= _read_bytes(region) else region
+
+
+def _read_bytes(region: Region) -> int:
+    return sum(bytes_of(each) for each in region.operands)
+
+
+def _chain(node: fx.Node) -> list[fx.Node]:
+    """A value and what it is a view of, down to where it is computed."""
+    found = [node]
+    while is_same(found[-1]):
+        found.append(found[-1].args[0])  # type: ignore[arg-type]
+    return found
+
+
+def _go_together(first: Product, second: Product) -> bool:
+    """Whether one kernel makes both: the same A, and B of one form."""
+    if second.offsets is not None or first.node.target is not second.node.target:
+        return False
+    if first.part and first.multiplies is not second.multiplies:
+        return False
+    of_b = (first.b_like(), second.b_like())
+    lies = [(each.shape, each.stride(), each.dtype) for each in of_b]
+    return _is_same_value(first.a, second.a) and lies[0] == lies[1]
+
+
+def _is_same_value(one: Any, other: Any, depth: int = 0) -> bool:
+    """Whether two nodes are the same, or the same operators of the same."""
+    if one is other or not isinstance(one, fx.Node) or not isinstance(other, fx.Node):
+        return one is other or (type(one) is type(other) and not isinstance(one, fx.Node)
+                                and one == other)  # fmt: skip
+    if one.op != "call_function" or one.target is not other.target or depth == DEPTH_MAX:
+        return False
+    tags = getattr(one.target, "tags", ())
+    if changes(one) or torch.Tag.nondeterministic_seeded in tags or one.kwargs != other.kwargs:
+        return False
+    pairs = zip(one.args, other.args, strict=False)
+    return len(one.args) == len(other.args) and all(
+        _is_same_value(*pair, depth + 1) for pair in pairs
+    )

@@ -1,0 +1,75 @@
+"""Which operators a kernel computes behind a product, and why it does not compute others."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import torch
+from torch import fx
+
+from ..importers.aten_elements import MLIR_TYPES, is_known
+from .frames import framed, in_frame, viewed
+from .products import aten, dtype_of, is_static, sizes_of
+from .region import CONVERT, SAME, TURNS, Region, changes, is_constant
+
+NO_ELEMENTS = (*TURNS, aten.new_full.default)
+READ = (torch.bfloat16, torch.float16, torch.float32)
+
+
+def refusal_of(
+    node: fx.Node,
+    product: fx.Node,
+    taken: set[fx.Node],
+    others: set[fx.Node],
+    owner: Mapping[fx.Node, Region],
+    frame: tuple[int, ...],
+) -> str:
+    """Why an operator cannot be in the region; "" if it can."""
+    if node.op != "call_function" or not isinstance(node.meta.get("val"), torch.Tensor):
+        return "is no operator of one tensor"
+    if node in owner:
+        return "belongs to another region"
+    if any(each in others for each in node.all_input_nodes):
+        return "reads what is computed outside"
+    if changes(node):
+        return "changes a tensor in place"
+    if not _is_elementwise(node):
+        return "is not elementwise"
+    if not is_static(node):
+        return "has sizes that are symbols"
+    if dtype_of(node) not in MLIR_TYPES:
+        return f"computes {dtype_of(node)}"
+    if not in_frame(sizes_of(node), frame):
+        return f"has the sizes {list(sizes_of(node))}"
+    if node.target is CONVERT and dtype_of(node) is torch.float64:
+        return "computes float64"
+    outside = [each for each in node.all_input_nodes if each not in taken]
+    reasons = (_operand_refusal(each, node, product, frame) for each in outside)
+    return next((each for each in reasons if each), "")
+
+
+def _is_elementwise(node: fx.Node) -> bool:
+    if node.target in SAME or node.target is CONVERT:
+        return True
+    return node.target not in NO_ELEMENTS and is_known(node.target)
+
+
+def _operand_refusal(
+    operand: fx.Node, node: fx.Node, product: fx.Node, frame: tuple[int, ...]
+) -> str:
+    """Why a kernel cannot read an operand of an operator."""
+    value = operand.meta.get("val")
+    if not isinstance(value, torch.Tensor) or not is_static(operand):
+        return "reads what is no tensor of known sizes"
+    if is_constant(operand):
+        return ""
+    if value.dtype not in READ:
+        return f"reads {value.dtype}"
+    if value.device != product.meta["val"].device:
+        return f"reads a tensor on {value.device}"
+    sizes = framed(sizes_of(operand), sizes_of(node), frame)
+    if sizes is None:
+        return f"reads {list(value.shape)}, which has some of the rows' dims and not all"
+    if viewed(value, sizes) is None:
+        return f"reads a tensor with strides {list(value.stride())}, which would be copied"
+    return ""
