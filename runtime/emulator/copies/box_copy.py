@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from contextlib import nullcontext
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 import numpy as np
 
@@ -35,6 +35,8 @@ from .tensor_map_object import TENSOR_MAP_BYTES, decode
 
 TENSOR_ALIGNMENT = 128
 """Bytes to which the shared address of a tensor copy must be aligned."""
+_MOST_REACHES = 1 << 14
+"""Boxes of a map of which it is kept where they lie."""
 GAP = 0xA5
 """What a copy leaves in the gaps of padded 4- and 6-bit elements, whose contents are undefined."""
 
@@ -121,8 +123,12 @@ def _in_shared(tensor_map: TiledMap, box: np.ndarray) -> np.ndarray:
 
 
 def _plan(tensor_map: TiledMap, offset: int, rows: int) -> BoxPlan:
-    phase = offset % PATTERN_BYTES
-    return box_plan(tensor_map.swizzle, tensor_map.shared_inner_bytes, rows, phase)
+    key = offset % PATTERN_BYTES, rows
+    plan = tensor_map.plans.get(key)
+    if plan is None:
+        inner_bytes, phase = tensor_map.shared_inner_bytes, key[0]
+        plan = tensor_map.plans[key] = box_plan(tensor_map.swizzle, inner_bytes, rows, phase)
+    return plan
 
 
 def box_span(tensor_map: TiledMap, offset: int, rows: int) -> int:
@@ -133,11 +139,13 @@ def box_span(tensor_map: TiledMap, offset: int, rows: int) -> int:
 @dataclass(frozen=True)
 class BoundMap:
     """A tensor map and the emulated global address of its tensor. boxes: how copies have written
-    with it, by PTX line and whether the box lay inside the tensor."""
+    with it, by PTX line and whether the box lay inside the tensor; reaches: what loads have read
+    with it, by coordinates."""
 
     map: TiledMap
     address: int
     boxes: dict[tuple[int, bool], Box] = field(default_factory=dict, compare=False)
+    reaches: dict[tuple[int, ...], Reach] = field(default_factory=dict, compare=False)
 
 
 def bound_map(cta: Cta, address: int) -> BoundMap:
@@ -181,10 +189,16 @@ class Reach:
     part: Part
     start: int
 
-    @property
+    @cached_property
     def view(self) -> np.ndarray:
         """Its bytes."""
         return self.part.view(self.region.data, self.start)
+
+    @property
+    def lasts(self) -> bool:
+        """Whether a later copy may touch it without another look."""
+        region = self.region
+        return not (region.awaited or region.touched is not None or region.closed)
 
 
 def _reach(cta: Cta, bound: BoundMap, part: Part | None, access: str) -> Reach | None:
@@ -213,8 +227,9 @@ def move_of_boxes(bound: BoundMap, starts: tuple[tuple[int, ...], ...], directio
 
 def load_box(cta: Cta, bound: BoundMap, coordinates: tuple[int, ...]) -> np.ndarray:
     """The global side of a tensor load."""
-    _note_base(cta, bound)
-    reach = _reach(cta, bound, bound.map.part(coordinates), "read")
+    reach = bound.reaches.get(coordinates)
+    if reach is None or not reach.lasts:
+        reach = _first_reach(cta, bound, coordinates)
     if reach is None:
         return bound.map.filled(None, None)
     view = reach.view
@@ -223,16 +238,28 @@ def load_box(cta: Cta, bound: BoundMap, coordinates: tuple[int, ...]) -> np.ndar
     return bound.map.filled(reach.part, view)
 
 
-def _note_base(cta: Cta, bound: BoundMap) -> None:
-    """Warn where the map of a load is based outside of every array, which stores may be."""
+def _first_reach(cta: Cta, bound: BoundMap, coordinates: tuple[int, ...]) -> Reach | None:
+    """Where a load reads; kept while nothing can make it illegal."""
+    based = _note_base(cta, bound)
+    reach = _reach(cta, bound, bound.map.part(coordinates), "read")
+    if based and reach is not None and reach.lasts:
+        if len(bound.reaches) == _MOST_REACHES:
+            bound.reaches.clear()
+        bound.reaches[coordinates] = reach
+    return reach
+
+
+def _note_base(cta: Cta, bound: BoundMap) -> bool:
+    """Whether the map of a load is based inside an array; warn if not, which stores may be."""
     if cta.launch.global_memory.contains(bound.address):
-        return
+        return True
     cta.launch.warn(
         "map-base",
         f"a tensor load through a map whose global address 0x{bound.address:x} lies in no array:"
         " GPUs have been seen to fault there whatever the load touches; a ragged map for loads"
         " starts at the array itself",
     )
+    return False
 
 
 def store_box(

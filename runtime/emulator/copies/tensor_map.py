@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from math import prod
+from typing import Any
 
 import numpy as np
 
@@ -102,6 +103,8 @@ class TiledMap:
         self._validate()
         self._derive()
         self._part = lru_cache(maxsize=4096)(self._part_at)
+        self._rounds = self.dtype.name.startswith("tfloat32")
+        self.plans: dict[tuple[int, int], Any] = {}  # of `box_copy`
 
     @property
     def rank(self) -> int:
@@ -140,7 +143,7 @@ class TiledMap:
         else:
             box = self._filled.copy()
             box[part.slices] = values
-        if self.dtype.name.startswith("tfloat32"):
+        if self._rounds:
             _round_to_tf32(box.view(np.uint32))
         return box.reshape(self.rows, self.inner_bytes)
 
