@@ -19,6 +19,7 @@ def wait_at_first_uses(program: Program) -> None:
         step, *guard = program.code[pc]
         program.lanewise.pop(pc, None)
         program.computing.pop(pc, None)
+        program.lane_forms.pop(pc, None)
         program.code[pc] = (_waiting(step, lines), *guard)
 
 
