@@ -13,8 +13,8 @@ from typing import Any
 from ..dialects.context import lent_context, one_thread_at_a_time
 from ..dialects.errors import CompileError
 from ..dialects.mlir import ir, llvm_ir_of
-from ..dialects.target import find_target
-from ..passes.base import DEFAULT_TARGET, PassLog, target_of
+from ..dialects.target import WGMMA_ADDED, find_target
+from ..passes.base import DEFAULT_TARGET, PassLog, target_of, use_mma
 from ..passes.math_policy import ask_for_math
 from ..runtime.bundles.manifest import FORMAT, schema_of
 from .argument_layout import lay_out, read_arguments, tell_arguments, tell_gaps
@@ -195,7 +195,10 @@ def _begin(
         level = level_of(module)
         check_alone(module, level)
         source = read_arguments(module, source) if level else source
-    return module, level, source, settle_target(module, level, target)
+    chip = settle_target(module, level, target)
+    if isinstance(source, LinalgText) and source.has_two_levels(chip):
+        use_mma(module, WGMMA_ADDED.name)
+    return module, level, source, chip
 
 
 class _Blame:

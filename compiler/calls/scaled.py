@@ -21,11 +21,11 @@ from ...dialects.dtypes import (
     blockwise_scale_shape,
 )
 from ...dialects.errors import OptionError
-from ...dialects.target import TARGETS, WGMMA_ADDED, find_target
+from ...dialects.target import find_target
 from ...runtime.launch.kernel import Kernel
 from ...runtime.operands.dlpack import gpu_of
 from ..importers.epilogue_function import Frame, import_epilogue
-from ..importers.linalg_text import SHORT_SUMS, LinalgText, short_sums_rule
+from ..importers.linalg_text import SHORT_SUMS, TWO_LEVEL_CHIPS, LinalgText, short_sums_rule
 from ..importers.traced_function import TensorLike
 from ..spec import BLOCKED, LINEAR, TWO_LEVEL, MatmulSpec
 from .coarse_scales import COARSE, coarse_scales
@@ -46,7 +46,6 @@ FORMATS = {  # by elements a scale, and torch's types of the elements and of the
 BLOCKS = {"BlockWise1x16": 16, "BlockWise1x32": 32}
 FORMS = {f"BlockWise{form}": form for form in BLOCKWISE_FORMS}
 SWIZZLED = "SWIZZLE_32_4_4"
-TWO_LEVEL_CHIPS = tuple(name for name, chip in TARGETS.items() if WGMMA_ADDED in chip.other_mmas)
 PLAIN = (None, "NO_SWIZZLE")
 
 

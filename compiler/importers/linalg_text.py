@@ -6,9 +6,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...dialects.errors import CompileError
+from ...dialects.target import TARGETS, WGMMA_ADDED
 
 SHORT_SUMS = ("sm_89", "sm_90a")
 """Chips that sum products of 8-bit floats with 14 bits."""
+TWO_LEVEL_CHIPS = tuple(name for name, chip in TARGETS.items() if WGMMA_ADDED in chip.other_mmas)
+"""Chips whose threads can add what a tensor core sums of a part of K."""
 
 
 @dataclass(frozen=True)
@@ -32,9 +35,13 @@ class LinalgText:
     exact_sums: bool = False
     parts: tuple[tuple[str, Any], ...] = ()
 
+    def has_two_levels(self, chip: str) -> bool:
+        """Whether threads of the chip shall add the sums of parts of K, in f32."""
+        return self.exact_sums and chip in TWO_LEVEL_CHIPS
+
     def check_sums(self, chip: str) -> None:
-        """Refuse a chip whose sums are shorter than the text's."""
-        if self.exact_sums and chip in SHORT_SUMS:
+        """Refuse a chip whose sums are shorter than the text's, if its threads can't add them."""
+        if self.exact_sums and chip in SHORT_SUMS and not self.has_two_levels(chip):
             raise CompileError(f"{self.name}: {short_sums_rule(chip)}")
 
 

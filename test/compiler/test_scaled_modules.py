@@ -132,11 +132,11 @@ REFUSED = {
         {},
         "of a format with blocks of 16, got torch.float8_e4m3fn and torch.float8_e8m0fnu",
     ),
-    "exact sums on Hopper": (
+    "exact sums on Ada": (
         of_recipes(RECIPE.TensorWise, RECIPE.TensorWise),
         (A, B, HALF, THREE),
-        {"target": "sm_90a"},
-        "use_fast_accum must be True on sm_90a",
+        {"target": "sm_89"},
+        "use_fast_accum must be True on sm_89",
     ),
     "a scale of the result": (
         of_scales(out_dtype=torch.bfloat16, scale_result=THREE.clone()),
@@ -145,6 +145,14 @@ REFUSED = {
         "scale_result must be None",
     ),
 }
+
+
+def test_exact_sums_have_two_levels_on_hopper():
+    module = of_recipes(RECIPE.TensorWise, RECIPE.TensorWise, output_dtype=torch.bfloat16)
+    kernel = compile_module(module, A, B, HALF, THREE, target="sm_90a")
+    assert "add.rn.f32" in kernel.compiled.ptx
+    expected = (A.double() * HALF) @ (B.t().double() * THREE)
+    assert torch.allclose(kernel(A, B, HALF, THREE).double(), expected, rtol=2**-8, atol=2**-12)
 
 
 @pytest.mark.parametrize("name", REFUSED)
