@@ -33,6 +33,7 @@ from ..dialects.entry_names import name_refusal
 from ..dialects.errors import CompileError
 from ..dialects.mlir import func, ir, linalg
 from ..dialects.tile import MatmulOp, YieldOp
+from ..dialects.tile_blockwise import BlockwiseMatmulOp
 from ..dialects.tile_duals import DualMatmulOp
 from ..dialects.tile_outputs import KeepOp, KeptOp, kept_by
 from ..dialects.tile_scales import ScaledMatmulOp
@@ -57,8 +58,8 @@ class Normalize:
     Two products of one A become a `tile.dual_matmul`, whose epilogue takes the sums of both.
 
     A product of operands that are elements times scales of blocks becomes a `tile.scaled_matmul`,
-    and one that stands there already stays as it is. So do a `tile.grouped_matmul` and a
-    `tile.dual_matmul`.
+    with scales of f32 a `tile.blockwise_matmul`, and one that stands there already stays as it is.
+    So do a `tile.grouped_matmul` and a `tile.dual_matmul`.
     """
 
     name: ClassVar[str] = "normalize"
@@ -122,7 +123,8 @@ class Normalize:
         a, b = (each.elements for each in sides)
         operands = {"a": a.value, "b": b.value, **_majors(a, b), **scale_operands(matmul, sides)}
         product = Product((matmul,), a, b)
-        fused = _build(function, [product], lambda c: ScaledMatmulOp(c=c, **operands))
+        op_class = BlockwiseMatmulOp if all(each.form for each in sides) else ScaledMatmulOp
+        fused = _build(function, [product], lambda c: op_class(c=c, **operands))
         if any(each.sign_is_read for each in sides):
             log.remark(matmul, "scales of f8E4M3FN are read without their sign, as by math.absf")
         _erase_dead(function)

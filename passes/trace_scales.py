@@ -17,9 +17,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..dialects.dtypes import (
+    BLOCKWISE,
+    BLOCKWISE_FORMS,
     COARSE_FORMATS,
     SCALED_FORMATS,
     blocked_scale_shape,
+    blockwise_scale_shape,
     scale_dtype,
     scaled_dtype,
     scaled_mma,
@@ -72,6 +75,8 @@ class ScaledOperand:
     block: int
     sign_is_read: bool
     """Whether the text reads a sign of its scales, which no tensor core does."""
+    form: str = ""
+    """How scales of f32 lie."""
 
 
 def is_contraction(generic: Any) -> bool:
@@ -103,8 +108,11 @@ def trace_scales(matmul: Any) -> tuple[ScaledOperand, ScaledOperand] | None:
 def scale_operands(
     matmul: Any, sides: tuple[ScaledOperand, ScaledOperand]
 ) -> dict[str, ir.Value | ir.Attribute]:
-    """What `tile.scaled_matmul` takes beside A and B; refuses those that no MMA takes together."""
+    """What `tile.scaled_matmul`, or `tile.blockwise_matmul`, takes beside A and B; refuses those
+    that none takes together."""
     a, b = sides
+    if a.form and b.form:
+        return _forms(matmul, a, b)
     types = [str(ir.RankedTensorType(each.scales.type).element_type) for each in sides]
     of_a, of_b = (scaled_dtype(each.elements.element) for each in sides)
     scale = scale_dtype(types[0]) if types[0] == types[1] else None
@@ -114,6 +122,15 @@ def scale_operands(
         raise refused(matmul, f"{rule}, got {got}; convert one of them")
     block = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), a.block)
     return {"a_scales": a.scales, "b_scales": b.scales, "block": block}
+
+
+def _forms(matmul: Any, a: ScaledOperand, b: ScaledOperand) -> dict[str, ir.Value | ir.Attribute]:
+    """Scales of f32, of which one side has one for each row."""
+    if BLOCKWISE_FORMS[0] not in (a.form, b.form):
+        rule = "one of A and B must have scales of each row, got those of 128 rows for both"
+        raise refused(matmul, f"{rule}; spread one of them")
+    forms = {f"{name}_form": ir.StringAttr.get(each.form) for name, each in (("a", a), ("b", b))}
+    return {"a_scales": a.scales, "b_scales": b.scales, **forms}
 
 
 def _is_product(value: ir.Value) -> bool:
@@ -276,8 +293,11 @@ def _operand(
         rule = f"{name} must be read whole, got {read} of {list(operand.type.shape)} elements"
         raise refused(elements.op, f"{rule}; copy the slice before the kernel")
     rows, depth = (operand.type.shape[axes.index(axis)] for axis in ("mn", "k"))
-    block = _block(name, scale, depth)
     stacked = bool(scale.index) and _axis(scale.index[0], {b: "b"}, extents) == "b"
+    if str(scale.type.element_type) == "f32":
+        form = _form(name, scale, (mn, k), (rows, depth), int(stacked))
+        return ScaledOperand(operand, scale.value, BLOCKWISE, False, form)
+    block = _block(name, scale, depth)
     _check_place(name, scale, (mn, k), (rows, depth), block, int(stacked))
     signed = str(scale.type.element_type) != UNSIGNED and MAGNITUDE not in scale.steps
     return ScaledOperand(operand, scale.value, block, signed)
@@ -309,6 +329,31 @@ def _block(name: str, scale: Factor, depth: int) -> int:
         rule = f"K must be a multiple of the {block} elements of a block"
         raise refused(scale.op, f"{rule}, got {depth}; pad K")
     return block
+
+
+def _form(
+    name: str, scale: Factor, loops: tuple[int, int], extents: tuple[int, int], stack: int
+) -> str:
+    """How scales of f32 lie: indexed so at every row and element of K, and as many."""
+    index = scale.index[stack:]
+    layouts = dict(zip(BLOCKWISE_FORMS, (_OF_ROWS, _OF_SQUARES), strict=True))
+    found = [form for form, of in layouts.items() if _is_at(index, of, loops, extents, BLOCKWISE)]
+    fitting = [
+        form
+        for form in found
+        if tuple(scale.type.shape[stack:]) == blockwise_scale_shape(form, *extents)
+    ]
+    if fitting:
+        return fitting[0]
+    (mn, k), (rows, depth) = loops, extents
+    kb = f"d{k} floordiv {BLOCKWISE}"
+    at = {"1x128": f"({kb}, d{mn})", "128x128": f"(d{mn} floordiv {BLOCKWISE}, {kb})"}
+    takes = " or ".join(
+        f"{list(blockwise_scale_shape(form, rows, depth))} at {place}" for form, place in at.items()
+    )
+    rule = f"scales of f32 of {name} must be {takes}"
+    got = f"{list(scale.type.shape)} at {scale.at}"
+    raise refused(scale.op, f"{rule}, got {got}; lay them out so")
 
 
 def _check_place(
@@ -349,6 +394,11 @@ def _shared(rows: int, blocks: int) -> tuple[tuple[int, Formula], ...]:
     return (0, lambda row: row // rows), (1, lambda block: block // blocks)
 
 
+_OF_ROWS: tuple[tuple[int, Formula], ...] = ((1, lambda block: block), (0, lambda row: row))
+_OF_SQUARES: tuple[tuple[int, Formula], ...] = (
+    (0, lambda row: row // 128),
+    (1, lambda block: block),
+)
 _LINEAR: tuple[tuple[int, Formula], ...] = ((0, lambda row: row), (1, lambda block: block))
 _BLOCKED: tuple[tuple[int, Formula], ...] = (
     (0, lambda row: row // 128),

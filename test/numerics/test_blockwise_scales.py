@@ -1,11 +1,13 @@
 """Scales in f32 of 128 elements of K, and two-level sums: prefixes, odd tiles, tails, stacks."""
 
+import random
 import re
 
 import numpy as np
 import pytest
 
 from tilewright.compiler.driver import compile_matmul
+from tilewright.compiler.importers.linalg_text import LinalgText
 from tilewright.compiler.pipeline import (
     DEFAULT_PIPELINE,
     parse_pipeline,
@@ -90,6 +92,19 @@ def test_two_level_sums_add_the_sums_of_tiles(check_matmul, types):
     assert "add.rn.f32" in compiled.ptx
 
 
+@pytest.mark.sweep(30)
+@pytest.mark.parametrize("seed", range(60))
+def test_random_specs_by_the_default_schedule(check_matmul, seed):
+    draw = random.Random(seed)
+    m, n, k = (draw.randint(1, draw.choice((20, 150, 300))) for _ in range(3))
+    a, b = draw.choice((*FORMS, ("", "")))
+    types = draw.choice((("e4m3", "e4m3"), ("e5m2", "e4m3"), ("bf16", "bf16"), ("f16", "f16")))
+    more = {"a_scales": a, "b_scales": b} if a else {"sums": "two-level"}
+    more |= {"batch": 2} if draw.random() < 0.2 and m * n < 5000 else {}
+    c = draw.choice(("f32", "bf16", "e4m3"))
+    check_matmul(MatmulSpec(m, n, k, *types, c, **more), target=TARGET, seed=seed)
+
+
 def test_the_judge_multiplies_by_the_definition():
     """Beside a product of operands that are spread out element by element."""
     rows, k, draw = 130, 272, np.random.default_rng(3)
@@ -137,6 +152,47 @@ def test_steps_of_k_that_leave_some_out_are_refused():
     edited = text.replace("constant 1 : index", "constant 2 : index")
     with pytest.raises(CompileError, match="K steps must follow one another, each by one"):
         run_passes_on_text(edited, "edited", "tma-insertion")
+
+
+LINALG = """
+#a = affine_map<(m, n, k) -> (m, k)>
+#b = affine_map<(m, n, k) -> (n, k)>
+#sa = affine_map<(m, n, k) -> (k floordiv 128, m)>
+#sb = affine_map<(m, n, k) -> (n floordiv 128, k floordiv 128)>
+#c = affine_map<(m, n, k) -> (m, n)>
+func.func @f(%a: tensor<20x272xf8E4M3FN>, %s: tensor<3x20xf32>, %b: tensor<136x272xf8E4M3FN>,
+             %t: tensor<2x4xf32>) -> tensor<20x136xf32> {
+  %zero = arith.constant 0.0 : f32
+  %empty = tensor.empty() : tensor<20x136xf32>
+  %init = linalg.fill ins(%zero : f32) outs(%empty : tensor<20x136xf32>) -> tensor<20x136xf32>
+  %c = linalg.generic {indexing_maps = [#a, #sa, #b, #sb, #c],
+                       iterator_types = ["parallel", "parallel", "reduction"]}
+    ins(%a, %s, %b, %t : tensor<20x272xf8E4M3FN>, tensor<3x20xf32>, tensor<136x272xf8E4M3FN>,
+        tensor<2x4xf32>) outs(%init : tensor<20x136xf32>) {
+  ^bb0(%x: f8E4M3FN, %u: f32, %y: f8E4M3FN, %v: f32, %sum: f32):
+    %xf = arith.extf %x : f8E4M3FN to f32
+    %yf = arith.extf %y : f8E4M3FN to f32
+    %xs = arith.mulf %xf, %u : f32
+    %ys = arith.mulf %yf, %v : f32
+    %p = arith.mulf %xs, %ys : f32
+    %r = arith.addf %sum, %p : f32
+    linalg.yield %r : f32
+  } -> tensor<20x136xf32>
+  return %c : tensor<20x136xf32>
+}
+"""
+
+
+def test_linalg_names_elements_times_scales_of_128(check_matmul):
+    compiled, _ = check_matmul(LinalgText(LINALG, "linalg"), target=TARGET)
+    assert compiled.manifest["blockwise"] == {"a": "1x128", "b": "128x128"}
+
+
+def test_scales_of_f32_that_lie_otherwise_are_refused():
+    other = LINALG.replace("(k floordiv 128, m)", "(k floordiv 64, m)").replace("3x20", "5x20")
+    message = r"scales of f32 of A must be \[3, 20\] at \(d2 floordiv 128, d0\) or \[1, 4\] at"
+    with pytest.raises(CompileError, match=message):
+        compile_matmul(LinalgText(other, "linalg"), target=TARGET, until="mlir")
 
 
 def test_a_dynamic_m_has_no_scales_of_128():
