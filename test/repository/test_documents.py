@@ -1,5 +1,6 @@
 """What the documents tell people to type is what the program takes."""
 
+import functools
 import re
 import shlex
 from pathlib import Path
@@ -34,9 +35,15 @@ def typed_commands() -> list[str]:
     return [re.split(r"\s{3,}|\s+#|\s<\s", line)[0] for line in lines if line[:11] == "tilewright "]
 
 
+@functools.cache
+def parser():
+    """One for all commands: to build it takes longer than to parse a hundred."""
+    return main.build_parser()
+
+
 @pytest.mark.parametrize("command", typed_commands())
 def test_every_command_in_the_documents_parses(command):
-    options = main.build_parser().parse_args(shlex.split(command)[1:])
+    options = parser().parse_args(shlex.split(command)[1:])
     assert hasattr(options, "command") or options.version
 
 

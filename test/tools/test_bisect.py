@@ -10,6 +10,7 @@ from tilewright.dialects.tile import YieldOp
 from tilewright.passes import PASSES
 from tilewright.passes.base import walk
 
+pytestmark = pytest.mark.usefixtures("ptxas_for_a_share")
 SIZES = ("--m", "64", "--n", "32", "--k", "128")
 TMA = "tiling{tile=64x32x64},tma-insertion"
 PIPELINE = f"{TMA},pipelining{{stages=2}},warp-specialization"

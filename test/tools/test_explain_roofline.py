@@ -14,6 +14,7 @@ from tilewright.tools.roofline_model import Counts, Roofline
 from tilewright.tools.roofline_plot import draw
 from tilewright.tools.roofline_scale import why_not
 
+pytestmark = pytest.mark.usefixtures("ptxas_for_a_share")
 DOCS = Path(__file__).parents[2] / "docs"
 SIZE = ("--m", 256, "--n", 256, "--k", 256)
 OPERATIONS, MATRIX = 2 * 256**3, 2 * 256**2
