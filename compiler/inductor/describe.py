@@ -40,7 +40,9 @@ def _arguments(given: Any, names: dict[fx.Node, str]) -> str:
 
 
 def _value(node: fx.Node) -> str:
-    value: torch.Tensor = node.meta["val"]
+    value = node.meta["val"]
+    if not isinstance(value, torch.Tensor):  # a split
+        return str(len(value))
     return f"{value.dtype} {tuple(value.shape)} {value.stride()} {value.device.type}"
 
 

@@ -86,7 +86,7 @@ def take_regions(graph: fx.Graph, settings: Settings) -> None:
     for each in products:
         if not each.is_static():
             REPORT.add(take_dynamic(graph, each, chip, settings))
-    found = _prepared(regions_of(graph, static), chip, settings)
+    found = _prepared(_regions(graph, static), chip, settings)
     jobs = {each.prepared.key: each.prepared for each in found}
     tasks = {k: (p.source, p.target, p.pipeline, p.math) for k, p in jobs.items()}
     bundles = compile_all(tasks, settings.processes)
@@ -107,6 +107,16 @@ def take_regions(graph: fx.Graph, settings: Settings) -> None:
         REPORT.add(each.row)
     if moved:
         _sort(graph)
+
+
+def _regions(graph: fx.Graph, products: list[Product]) -> list[Region]:
+    """The regions of a graph; for a fault of ours the products alone."""
+    try:
+        return regions_of(graph, products)
+    except Exception as error:
+        reason = f"internal error: {type(error).__name__}: {error}"
+        warnings.warn(f"tilewright: nothing is fused in a graph: {reason}", stacklevel=4)
+        return [alone(each, reason) for each in products]
 
 
 def _products(graph: fx.Graph, settings: Settings) -> tuple[list[Product], str]:
@@ -148,10 +158,15 @@ def _prepared(regions: list[Region], chip: str, settings: Settings) -> list[Foun
 
 
 def _attempt(make: Callable[[], Prepared]) -> Prepared | CompileError:
+    """What a call gives; for a fault of ours a refusal, since the model runs without us."""
     try:
         return make()
     except CompileError as error:
         return error
+    except Exception as error:
+        reason = f"internal error: {type(error).__name__}: {error}"
+        warnings.warn(f"tilewright: a region is left to Inductor: {reason}", stacklevel=3)
+        return CompileError(reason)
 
 
 def _leave(row: Row, error: Exception) -> None:

@@ -33,18 +33,43 @@ def paired(
         return region
     inside = set(region.nodes)
     for operand in region.operands:
-        chain = _chain(operand)
-        second = mates.get(chain[-1]) or product_of(chain[-1])
-        if not isinstance(second, Product) or second.node in owner or second.node in others:
+        behind, made = _made_of(operand, region, mates, owner)
+        second = made[0] if len(made) == 1 else None
+        if second is None or second.node in owner or second.node in others:
             continue
-        joined = inside | set(chain)
-        read_here = all(user in joined for each in chain for user in each.users)
+        joined = inside | behind | {second.node}
+        read_here = all(user in joined for each in joined - inside for user in each.users)
         if read_here and _go_together(first, second):
             products = sorted((first, second), key=lambda each: (each.part or (), order[each.node]))
             joined |= {node for each in products for node in way_to(each)}
             nodes = sorted(joined, key=order.__getitem__)
             return closed(products, nodes, region.stop)
     return region
+
+
+def _made_of(
+    operand: fx.Node,
+    region: Region,
+    mates: Mapping[fx.Node, Product],
+    owner: Mapping[fx.Node, Region],
+) -> tuple[set[fx.Node], list[Product]]:
+    """The elementwise operators that make an operand, and the products that they read."""
+    first, waiting = region.products[0].node, [operand]
+    behind: set[fx.Node] = set()
+    found: dict[fx.Node, Product] = {}
+    while waiting:
+        node = waiting.pop()
+        product = mates.get(node) or product_of(node)
+        if isinstance(product, Product):
+            found[node] = product
+        elif node not in behind and not is_constant(node):
+            made_here = is_same(node) or not refusal_of(
+                node, first, set(), set(), owner, region.frame
+            )
+            if made_here and node not in owner:
+                behind.add(node)
+                waiting += node.all_input_nodes
+    return behind, list(found.values())
 
 
 def absorbed(
@@ -77,14 +102,6 @@ def absorbed(
 
 def _read_bytes(region: Region) -> int:
     return sum(bytes_of(each) for each in region.operands)
-
-
-def _chain(node: fx.Node) -> list[fx.Node]:
-    """A value and what it is a view of, down to where it is computed."""
-    found = [node]
-    while is_same(found[-1]):
-        found.append(found[-1].args[0])  # type: ignore[arg-type]
-    return found
 
 
 def _go_together(first: Product, second: Product) -> bool:
