@@ -221,8 +221,9 @@ NEAR_MISSES = {
         {},
         ("%a_u = arith.extf %s : f8E8M0FNU to f32", "", "%a_x, %a_u", "%a_x, %s",
          "tensor<2x1x32x4x4xf8E8M0FNU>", "tensor<2x1x32x4x4xf32>", "%s: f8E8M0FNU", "%s: f32"),
-        "scales of A must be f8E8M0FNU, of 32 elements each, or f8E4M3FN, of 16, got f32; "
-        "convert them",
+        "scales of f32 of A must be [1, 140] at (d2 floordiv 128, d0) or [2, 4] at (d0 floordiv "
+        "128, d2 floordiv 128), got [2, 1, 32, 4, 4] at (d0 floordiv 128, d2 floordiv 128, d0 mod "
+        "32, (d0 floordiv 32) mod 4, (d2 floordiv 32) mod 4); lay them out so",
     ),
     "elements that are added": (
         {},
