@@ -2,8 +2,14 @@
 
 import pytest
 
-from tilewright.compiler.schedule import rules
+from tilewright.compiler.schedule import choice, rules
 from tilewright.dialects.target import REGISTERS
+
+
+@pytest.fixture
+def no_tables(monkeypatch):
+    """The estimate decides: measured schedules have tests of their own."""
+    monkeypatch.setattr(choice, "tuned_schedule", lambda problem, chip: None)
 
 
 @pytest.fixture

@@ -23,7 +23,7 @@ from tilewright.dialects.strided import (
 EXTENTS = st.sampled_from([1, 2, 3, 4, 6, 8])
 MOST = 256
 """Elements of a drawn layout: those beyond are asked one by one, too, and show nothing else."""
-QUICK = settings(max_examples=200, deadline=None, derandomize=True)
+QUICK = settings(max_examples=100, deadline=None, derandomize=True)
 
 
 def extents(most):
