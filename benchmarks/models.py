@@ -39,6 +39,9 @@ AUTOTUNE = "max-autotune-no-cudagraphs"
 
 def main() -> None:
     options = arguments()
+    from torch._inductor import config
+
+    config.force_disable_caches = True  # so that each column compiles, and ours reports
     columns = options.columns.split(",")
     cases = [c for c in (QUICK if options.quick else CASES) if options.only in c.name]
     print(f"{'model':24}" + "".join(f"{name + ' us':>14}" for name in columns) + headings(columns))

@@ -7,6 +7,8 @@ import warnings
 
 import torch
 
+from ...dialects.errors import CompileError
+from ...dialects.target import find_target
 from ...runtime.errors import DeviceError
 from ..calls.kernels import DEFAULT_TARGET, default_target
 from .settings import Settings
@@ -39,7 +41,7 @@ def _chip_of_gpu(number: int, target: str) -> tuple[str, str]:
         warnings.warn(f"tilewright: {reason}; all is left to Inductor", stacklevel=2)
         return "", reason
     try:
-        return target or default_target(number), ""
-    except (DeviceError, ImportError) as error:
+        return find_target(target or default_target(number)).chip, ""
+    except (CompileError, DeviceError, ImportError) as error:
         warnings.warn(f"tilewright: all is left to Inductor: {error}", stacklevel=2)
         return "", str(error)
