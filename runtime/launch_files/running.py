@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 
 from ..emulator import LaunchError, PtxSyntaxError, Report
-from ..emulator.host.launch import DEFAULT_RESIDENT, Launch, load_program
+from ..emulator.host.launch import DEFAULT_RESIDENT, Launch
 from ..emulator.host.names import Names
+from ..emulator.host.programs import load_program
 from ..emulator.ptx.program import Program
 from .binding import Binder
 from .description import read_launch_file, read_limited, triple

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from tilewright.runtime.emulator import DeviceError, LaunchError, PtxSyntaxError, Trap, launch
-from tilewright.runtime.emulator.host.launch import load_program
+from tilewright.runtime.emulator.host.programs import load_program
 
 HEADER = ".version 8.8\n.target sm_100a\n.address_size 64\n"
 ROOT = Path(__file__).parent.parent

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from tilewright.compiler.backend import find_ptxas
 from tilewright.runtime.emulator.errors import DeviceError, LaunchError, PtxSyntaxError, Trap
-from tilewright.runtime.emulator.host.launch import load_program
+from tilewright.runtime.emulator.host.programs import load_program
 
 TESTS = Path(__file__).parent.parent
 MAX_BYTES = 30_000

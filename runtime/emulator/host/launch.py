@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import lru_cache, partial
+from functools import partial
 from itertools import accumulate
 from math import prod
 from os import PathLike
@@ -16,7 +16,6 @@ import numpy as np
 from ..checks.early_uses import suspicions
 from ..checks.levels import CHECKS, listeners
 from ..errors import LaunchError, Trap, short_name
-from ..instructions import load_all
 from ..machine.cluster import Cluster
 from ..machine.cta import Cta, StateBag
 from ..machine.engine import Engines
@@ -30,23 +29,18 @@ from ..observe.profiler import Profiler
 from ..observe.report import Report
 from ..observe.trace_file import tracing
 from ..ptx.addresses import CONST_WINDOW, GLOBAL_BASE, PARAM_WINDOW, SHARED_FIRST_OFFSET
-from ..ptx.binding import decode
-from ..ptx.lane_trace import find_traces
 from ..ptx.lanes import LANE_IDS, WARP_SIZE
-from ..ptx.lanewise import join_stretches
 from ..ptx.layout import MAX_SHARED_BYTES, align_up
 from ..ptx.origins import origins_of
-from ..ptx.parser import parse
 from ..ptx.program import Program
-from ..ptx.recall import find_recalls
 from ..ptx.specials import FIXED, GRID_WORKSPACE
 from ..ptx.values import RAW
-from ..tensor.load_uses import wait_at_first_uses
 from ..tensor.short_sums import SUMS
 from .collector import no_full_collections
 from .names import Names
 from .params import HostArrays, Parameters
 from .poison import garbage
+from .programs import load_program
 from .shape import Extent, Shape
 from .workers import run_shares
 
@@ -54,19 +48,6 @@ DEFAULT_RESIDENT = 4
 POISON_ARRAYS = 61
 UNDEFINED = "undefined-query"
 """The warning of a value that is undefined; a wrong verdict later on may come of its use."""
-
-
-@lru_cache(maxsize=32)
-def load_program(text: str, entry: str) -> Program:
-    """The decoded kernel of a PTX text; kept, since a program holds nothing of a launch."""
-    load_all()
-    program = decode(parse(text), entry)
-    program.text = text
-    wait_at_first_uses(program)
-    join_stretches(program)
-    find_recalls(program)
-    find_traces(program)
-    return program
 
 
 def launch(
@@ -176,9 +157,8 @@ class Launch(StateBag):
         self.current_warp: Warp | None = None
         self.names = Names()
         self.code = program.code
-        self.stretches = program.stretches
         self.recalls, self.traces = program.recalls, program.traces
-        self.begun: dict[int, int] = {}
+        self.stretches, self.begun = program.stretches, dict[int, int]()
         self.observers: list[Observer] = []
         self.clock_reads = 0
         self._make_memories()
