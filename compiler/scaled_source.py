@@ -30,7 +30,7 @@ def scaled_spec_of(matmul: ScaledMatmulOp) -> MatmulSpec:
     ranks = [
         scales.type.rank
         for (_, scales, _), each in zip(sides, formats, strict=True)
-        if not OPERAND_FORMATS[each].is_coarse
+        if not OPERAND_FORMATS[each].linear
     ]
     is_stack, size = matmul.c.type.rank == 3, matmul.c.type.shape[0]
     a_major, b_major = (each.value for each in (matmul.a_major, matmul.b_major))

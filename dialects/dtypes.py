@@ -149,7 +149,8 @@ class ScaledMma:
 _MX8, _MX4 = ScaledMma("mxf8f6f4", 32, 32, "ue8m0", False), ScaledMma("mxf4", 64, 32, "ue8m0", True)
 _NV4 = ScaledMma("mxf4nvf4", 64, 16, "ue4m3", True)
 _MX4_AS_NV4 = ScaledMma("mxf4nvf4", 64, 32, "ue8m0", True)
-SCALED_MMAS = (_MX4, _NV4, _MX4_AS_NV4, _MX8)
+_MX4_BY_16 = ScaledMma("mxf4nvf4", 64, 16, "ue8m0", True)
+SCALED_MMAS = (_MX4, _NV4, _MX4_AS_NV4, _MX4_BY_16, _MX8)
 """The quickest first; where several take the same operands, the first is the one that is chosen."""
 SCALED_KINDS = tuple(dict.fromkeys(each.kind for each in SCALED_MMAS))
 SCALED_DTYPES = tuple(dict.fromkeys(each.element for each in SCALED_FORMATS.values()))
@@ -245,10 +246,10 @@ def scaled_mma(
     )
 
 
-def scaled_mma_of_kind(kind: str, block: int) -> ScaledMma | None:
-    """The MMA of a kind with a scale for each `block` elements, None if there is none."""
-    found = (mma for mma in SCALED_MMAS if (mma.kind, mma.block) == (kind, block))
-    return next(found, None)
+def scaled_mma_of_kind(kind: str, block: int, scale: str) -> ScaledMma | None:
+    """The MMA of a kind with a scale of a type for each `block` elements, None if there is none."""
+    wanted = kind, block, scale
+    return next((mma for mma in SCALED_MMAS if (mma.kind, mma.block, mma.scale) == wanted), None)
 
 
 def scaled_mix_refusal(a: str, b: str) -> str | None:

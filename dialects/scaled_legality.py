@@ -16,13 +16,21 @@ SCALED_BYTES_MAX = 256  # of a tile's row along K
 SCALE_PLACES = 2  # in tensor memory for the scales of a K step, where several are under way
 
 
-def scaled_kind(target: Target, kind: str) -> str | None:
-    """The MMA has the kind with block scales (PTX ISA, tcgen05.mma: target notes)."""
-    if kind in target.mma.scaled_kinds:
-        return None
-    others = targets_with(lambda other: kind in other.mma.scaled_kinds)
+def scaled_kind(target: Target, mma: ScaledMma) -> str | None:
+    """The MMA has the kind with block scales (PTX ISA, tcgen05.mma and mma.sync: target notes)."""
+    if mma.kind in target.mma.scaled_kinds:
+        return _scales_of_fragments(target, mma)
+    others = targets_with(lambda other: mma.kind in other.mma.scaled_kinds)
     cure = "multiply operands without scales, or compile for that"
     return f"{target.mma.name} of {target.chip} takes no block scales, {others} does; {cure}"
+
+
+def _scales_of_fragments(target: Target, mma: ScaledMma) -> str | None:
+    """mma.sync takes four powers of two a row from PTX 9.1 on (ptxas 13.5)."""
+    if not target.mma.fragments or (mma.scale, mma.block) != ("ue8m0", 16):
+        return None
+    rule = f"{target.mma.name} of {target.chip} takes {mma.scale} by {mma.block} from PTX 9.1 on"
+    return f"{rule}, kernels are of PTX 8.8; scale by 32, or by ue4m3"
 
 
 def scaled_rows(target: Target, m: int) -> str | None:

@@ -3,7 +3,7 @@ tensor memory and of warps."""
 
 from typing import Any
 
-from .dtypes import DTYPES, SCALED_DTYPES, SCALED_KINDS, ScaledMma, scaled_mma_of_kind
+from .dtypes import DTYPES, SCALE_DTYPES, SCALED_DTYPES, SCALED_KINDS, ScaledMma, scaled_mma_of_kind
 from .integer_types import I1, I32
 from .layout import MAJORS
 from .mlir import ext, ir
@@ -61,6 +61,7 @@ class ScaledMmaOp(Instruction, name="scaled_mma"):
     b_scales: ext.Operand[I32]
     kind: ir.StringAttr
     block: ir.IntegerAttr
+    scale: ir.StringAttr
     cta_group: ir.IntegerAttr
     m: ir.IntegerAttr
     n: ir.IntegerAttr
@@ -113,6 +114,7 @@ class ScaledMmaSyncOp(Instruction, name="scaled_mma_sync"):
     b_scales: ext.Operand[I32]
     kind: ir.StringAttr
     block: ir.IntegerAttr
+    scale: ir.StringAttr
     a_type: ir.StringAttr
     b_type: ir.StringAttr
     id: ir.IntegerAttr
@@ -135,15 +137,15 @@ class ScaledMmaSyncOp(Instruction, name="scaled_mma_sync"):
 
 def mma_of_kind(op: ScaledMmaOp | ScaledMmaSyncOp) -> ScaledMma:
     """The MMA that an op says; its verifier knows that there is one."""
-    found = scaled_mma_of_kind(op.kind.value, op.block.value)
+    found = scaled_mma_of_kind(op.kind.value, op.block.value, op.scale.value)
     assert found is not None
     return found
 
 
 def _verify_kind(op: ScaledMmaOp | ScaledMmaSyncOp) -> bool:
-    if not verify_choice(op, "kind", SCALED_KINDS):
+    if not verify_choice(op, "kind", SCALED_KINDS) or not verify_choice(op, "scale", SCALE_DTYPES):
         return False
-    kind, block = op.kind.value, op.block.value
-    if scaled_mma_of_kind(kind, block) is None:
-        return refuse(op, f"block must be one that {kind} has, got {block}")
+    kind, block, scale = op.kind.value, op.block.value, op.scale.value
+    if scaled_mma_of_kind(kind, block, scale) is None:
+        return refuse(op, f"block must be one that {kind} has with {scale}, got {block}")
     return True

@@ -111,6 +111,10 @@ class ScaledMatmulOp(MatmulOp, name="scaled_matmul"):
             rule = f"{name}_major must be 'k' for {stored.element_type}, whose elements share bytes"
             return refuse(self, f"{rule}, got {major!r}; transpose it before the kernel")
         stack = list(stored.shape)[:-2]
+        scale = scale_dtype(str(getattr(self, f"{name}_scales").type.element_type))
+        if scale is not None and (scale.name, block) == ("ue8m0", 16) and len(got) >= 5:
+            rule = f"{name}_scales of f8E8M0FNU by 16 must be linear, {[rows, k // block]}"
+            return refuse(self, f"{rule}, got {got}; take them row by row")
         if got[: len(stack)] != stack:
             rule = f"{name}_scales must be a stack of {stack[0]}, as {name}, got {got}"
             return refuse(self, rule)

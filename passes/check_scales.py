@@ -110,7 +110,7 @@ def check_scaled_mma(kernel: KernelOp, op: Any, target: Target) -> None:
     tile = m, n, depth_of(op)
     pair = isinstance(op, ScaledPairMmaOp)
     for broken in (
-        scaled_legality.scaled_kind(target, mma.kind),
+        scaled_legality.scaled_kind(target, mma),
         scaled_legality.scaled_pair(m, pair),
         scaled_legality.scaled_rows(target, m),
         scaled_legality.scaled_columns(target, n),

@@ -45,7 +45,7 @@ def scaled_mma_of(matmul: ScaledMatmulOp, target: Target) -> ScaledMma:
     """The kind of MMA, which the target must have."""
     mma = matmul.mma
     assert mma is not None  # its verifier has asked
-    require(matmul, scaled_legality.scaled_kind(target, mma.kind), where="tiling: ")
+    require(matmul, scaled_legality.scaled_kind(target, mma), where="tiling: ")
     return mma
 
 

@@ -89,7 +89,7 @@ class ScaledFormat:
 
     `element` and `scale` are names of `DTYPES` (OCP Microscaling Formats 1.0; nvfp4: PTX ISA,
     tcgen05.mma, block scaling). Where a scale is for several of the MMA's blocks, `blocks` of each
-    of `rows` rows share one.
+    of `rows` rows share one. Some formats have scales that are always `linear`.
     """
 
     name: str
@@ -98,6 +98,7 @@ class ScaledFormat:
     block: int
     rows: int = 1
     blocks: int = 1
+    linear: bool = False
 
     @property
     def depth(self) -> int:
@@ -106,7 +107,7 @@ class ScaledFormat:
 
     @property
     def is_coarse(self) -> bool:
-        """Whether a scale is for several blocks of the MMA; such scales are linear."""
+        """Whether a scale is for several blocks of the MMA."""
         return self.blocks > 1
 
 
@@ -124,13 +125,14 @@ SCALED_FORMATS = {
 COARSE_FORMATS = {
     each.name: each
     for each in (
-        ScaledFormat("mxfp8_1x128", "e4m3", "ue8m0", 32, 1, 4),
-        ScaledFormat("mxfp8_128x128", "e4m3", "ue8m0", 32, 128, 4),
+        ScaledFormat("mxfp8_1x128", "e4m3", "ue8m0", 32, 1, 4, True),
+        ScaledFormat("mxfp8_128x128", "e4m3", "ue8m0", 32, 128, 4, True),
     )
 }
 """Powers of two for 128 elements of K, of one row or of 128 (torch, ScalingType.BlockWise1x128 and
 BlockWise128x128, whose scales are f32)."""
-OPERAND_FORMATS = {**SCALED_FORMATS, **COARSE_FORMATS}
+_BY_16 = ScaledFormat("mxfp4_1x16", "e2m1", "ue8m0", 16, linear=True)
+OPERAND_FORMATS = {**SCALED_FORMATS, **COARSE_FORMATS, _BY_16.name: _BY_16}
 """The formats of A and B; C is of `SCALED_FORMATS` alone."""
 SCALE_ROUNDINGS = {"ue8m0": ("floor", "ceil", "even", "rceil"), "ue4m3": ("nearest", "normal")}
 """Ways to round a scale, by its type, which `runtime.scales.quantize` explains; the first is the

@@ -119,7 +119,7 @@ def mma_of_spec(spec: MatmulSpec) -> ScaledMma:
 def estimates(spec: MatmulSpec, target: Target) -> list[ScaledEstimate]:
     """Every candidate that tensor memory holds, the quickest first."""
     mma = mma_of_spec(spec)
-    broken = scaled_legality.scaled_kind(target, mma.kind)
+    broken = scaled_legality.scaled_kind(target, mma)
     if broken is not None:
         raise CompileError(f"schedule: {broken}")
     depth = ROW_BYTES * 2 if mma.packed else ROW_BYTES

@@ -201,7 +201,7 @@ def scale_shapes(spec: Problem) -> dict[str, tuple[int, ...]]:
         *stack, rows, k = shapes[name]
         form = OPERAND_FORMATS[getattr(spec, f"{name}_dtype")]
         linear = -(-rows // form.rows), k // form.depth
-        blocked = spec.scale_layout == BLOCKED and not form.is_coarse
+        blocked = spec.scale_layout == BLOCKED and not form.linear
         shape = blocked_scale_shape(*linear) if blocked else linear
         found[f"{name}_scales"] = (*stack, *shape)
     return found

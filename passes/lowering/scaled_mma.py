@@ -124,6 +124,7 @@ def _slice(scope: Scope, op: Any, k: int, scales: list[ir.Value]) -> None:
             scales[1] + b_word,
             kind=mma.kind,
             block=mma.block,
+            scale=mma.scale,
             cta_group=scope.cta_group,
             m=scope.cta_group * atom_m,
             n=n,

@@ -72,7 +72,7 @@ def lower_scaled_mma_sync(scope: Scope, op: ScaledMmaOp) -> None:
 
 def _multiply(op: ScaledMmaOp, sums: list[list[Any]], operands: Any, words: Any, byte: int) -> None:
     mma, types = mma_of(op), {"a_type": op.a_type, "b_type": op.b_type}
-    fields = {"kind": mma.kind, "block": mma.block, **types, "id": byte}
+    fields = {"kind": mma.kind, "block": mma.block, "scale": mma.scale, **types, "id": byte}
     for row, a, a_word in zip(sums, operands[0], words[0], strict=True):
         for j, (b, b_word) in enumerate(zip(operands[1], words[1], strict=True)):
             made = sm.ScaledMmaSyncOp.of(row[j], a, b, a_word, b_word, **fields, sum=row[j].type)

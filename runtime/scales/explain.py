@@ -36,6 +36,7 @@ MMAS = {
     "e4m3": _BYTES, "e5m2": _BYTES, "e2m3": _BYTES, "e3m2": _BYTES,
     "mxfp4": ScaledMma("kind::mxf4.block32", 64, 2),
     "nvfp4": ScaledMma("kind::mxf4nvf4.block16", 64, 4),
+    "mxfp4_1x16": ScaledMma("kind::mxf4nvf4.block16", 64, 4),
 }  # fmt: skip
 """By the element, or the format where elements of 4 bits have an MMA of their own."""
 

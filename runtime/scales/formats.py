@@ -10,6 +10,7 @@
 
     mxfp8_1x128   e4m3, 8 bits   ue8m0    128 of a row
     mxfp8_128x128 e4m3, 8 bits   ue8m0    128 of each of 128 rows
+    mxfp4_1x16    e2m1, 4 bits   ue8m0    16
 
 A number is element · scale, of nvfp4 element · scale · f32.
 Source: OCP Microscaling Formats 1.0 §5.3 (elements), §5.4 (ue8m0); PTX ISA §5.2.3 (alternate

@@ -251,6 +251,7 @@ def scaled_fragments(a=4, kind="mxf8f6f4", type_="e4m3", id_=0, block=32):
     fields = {
         "kind": f'"{kind}"',
         "block": block,
+        "scale": '"ue8m0"',
         "a_type": f'"{type_}"',
         "b_type": f'"{type_}"',
         "id": id_,
@@ -268,7 +269,10 @@ def scaled_fragments(a=4, kind="mxf8f6f4", type_="e4m3", id_=0, block=32):
     [
         (scaled_fragments(a=2), "a and b must have 4 and 2 words, got [[2], [2]]"),
         (scaled_fragments(kind="mxf4", type_="e2m1", id_=1), "id must be one of (0, 2), got 1"),
-        (scaled_fragments(kind="mxf4", block=16), "block must be one that mxf4 has, got 16"),
+        (
+            scaled_fragments(kind="mxf4", block=16),
+            "block must be one that mxf4 has with ue8m0, got 16",
+        ),
         (
             scaled_fragments(type_="e8m0"),
             "a_type must be one of ('e4m3', 'e5m2', 'e2m3', 'e3m2', 'e2m1'), got 'e8m0'",
@@ -289,6 +293,7 @@ SCALED = {
     "b_type": '"e2m1"',
     "kind": '"mxf8f6f4"',
     "block": 32,
+    "scale": '"ue8m0"',
     "a_id": 3,
     "b_id": 3,
 }
@@ -343,7 +348,11 @@ def test_instruction_descriptors_of_block_scaled_mmas_are_the_worked_ones():
         (256, "mxf4nvf4", 16, e2m1, 0): 0x10400480,
     }
     for (m, kind, block, dtype, byte), word in cases.items():
-        mma = scaled_mma_of_kind(kind, block)
+        mma = scaled_mma_of_kind(kind, block, "ue4m3" if block == 16 else "ue8m0")
         assert mma is not None
         made = scaled_instruction_descriptor(m, 256, mma, (dtype, dtype), ("k", "k"), (byte, byte))
         assert made == word, (hex(made), hex(word))
+    powers = scaled_mma_of_kind("mxf4nvf4", 16, "ue8m0")
+    assert powers is not None  # bit 23 says ue8m0
+    made = scaled_instruction_descriptor(128, 256, powers, (e2m1, e2m1), ("k", "k"), (0, 0))
+    assert made == 0x08400480 | 1 << 23

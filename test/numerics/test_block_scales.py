@@ -115,6 +115,16 @@ def test_a_scale_for_128_elements_is_that_of_four_blocks(check_matmul, last, pai
     check_matmul(spec, pipeline=with_tile(f"{rows}x96x128", PAIRS), stop_after=prefix)
 
 
+@pytest.mark.sweep(4)
+@pytest.mark.array(1, k=(48, 176), last=("tiling", "clustering", "persistence"))
+def test_powers_of_two_may_scale_blocks_of_16(check_matmul, k, last):
+    """kind::mxf4nvf4 with four scales of ue8m0 (PTX ISA, tcgen05.mma, block scaling)."""
+    spec = MatmulSpec(140, 72, k, "mxfp4_1x16", "mxfp4_1x16")
+    pipeline = with_tile("128x32x256", PAIRS)
+    compiled, _ = check_matmul(spec, pipeline=pipeline, stop_after=last)
+    assert "mxf4nvf4.block_scale.block16" in compiled.ptx
+
+
 def test_scales_of_128_elements_by_warps(check_matmul):
     check_matmul(MatmulSpec(40, 136, 256, *COARSE[0]), target="sm_120a")
 
@@ -352,6 +362,13 @@ def test_specs_that_no_kernel_multiplies_are_refused(fields, message):
             {"target": "sm_90a", "pipeline": "tiling"},
             "tiling: wgmma.mma_async of sm_90a takes no block scales, sm_100a or sm_120a does; "
             "multiply operands without scales, or compile for that",
+        ),
+        (
+            "mxfp4_1x16",
+            128,
+            {"target": "sm_120a", "pipeline": "tiling"},
+            "tiling: mma.sync of sm_120a takes ue8m0 by 16 from PTX 9.1 on, kernels are of PTX "
+            "8.8; scale by 32, or by ue4m3",
         ),
         (
             "mxfp8",

@@ -142,7 +142,7 @@ REFUSED = [
      "scales: values must be floating-point, got int32"),
     (lambda: scales.quantize(np.zeros((2, 32)), "mxfp5"),
      "scales: format must be mxfp8 or mxfp8_e5m2 or mxfp6 or mxfp6_e3m2 or mxfp4 or nvfp4 or "
-     "mxfp8_1x128 or mxfp8_128x128, got 'mxfp5'"),
+     "mxfp8_1x128 or mxfp8_128x128 or mxfp4_1x16, got 'mxfp5'"),
     (lambda: scales.quantize(np.zeros((2, 160)), "mxfp8_1x128"),
      "scales: K of mxfp8_1x128 must be a multiple of 128, got 160; pad K to 256 with zeros"),
     (lambda: scales.quantize(np.zeros((2, 32)), "mxfp8", "nearest"),

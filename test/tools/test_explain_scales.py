@@ -59,7 +59,7 @@ def test_figures_of_a_ragged_matrix(tilewright):
     [
         ("--format mxfp9", "error: scales: format must be mxfp8 or mxfp8_e5m2 or mxfp6 or "
                            "mxfp6_e3m2 or mxfp4 or nvfp4 or mxfp8_1x128 or "
-                           "mxfp8_128x128, got 'mxfp9'"),
+                           "mxfp8_128x128 or mxfp4_1x16, got 'mxfp9'"),
         ("--format mxfp8 --k 40", "error: scales: rows must be 1 or more and K a positive multiple "
                                   "of 32, got 128 and 40"),
         ("--format mxfp8 --copy 4x256b", "--copy must be 32x128b.warpx4 or 64x128b.warpx2::01_23,"

@@ -5,8 +5,8 @@
 
 // CHECK:         "sm.kernel"
 // CHECK-COUNT-6: llvm.load {{.*}} {alignment = 4 : i64} : !llvm.ptr<3> -> i32
-// CHECK-COUNT-8: "sm.scaled_mma_sync"({{.*}}) {a_type = "e4m3", b_type = "e4m3", block = 32 : i64, id = 0 : i64, kind = "mxf8f6f4"}
-// CHECK-COUNT-8: "sm.scaled_mma_sync"({{.*}}) {a_type = "e4m3", b_type = "e4m3", block = 32 : i64, id = 1 : i64, kind = "mxf8f6f4"}
+// CHECK-COUNT-8: "sm.scaled_mma_sync"({{.*}}) {a_type = "e4m3", b_type = "e4m3", block = 32 : i64, id = 0 : i64, kind = "mxf8f6f4", scale = "ue8m0"}
+// CHECK-COUNT-8: "sm.scaled_mma_sync"({{.*}}) {a_type = "e4m3", b_type = "e4m3", block = 32 : i64, id = 1 : i64, kind = "mxf8f6f4", scale = "ue8m0"}
 // CHECK:         id = 3 : i64
 // CHECK-NOT:     tile.scaled_mma
 module attributes {tile.target = "sm_120a"} {
