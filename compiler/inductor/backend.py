@@ -10,7 +10,7 @@ from torch import fx
 
 from ...dialects.errors import OptionError
 from .graph_pass import RegionPass
-from .settings import Settings, split_options
+from .settings import NAMES, split_options
 
 HOOK = "post_grad_custom_post_pass"
 TORCHS = "2.9 to 2.13"
@@ -45,10 +45,14 @@ def enable(**options: Any) -> None:
     """
     from torch._inductor import config
 
+    settings, unknown = split_options(options)
+    if unknown:
+        rule = f"options must be of {', '.join(NAMES)}"
+        raise OptionError(f"torch: {rule}, got {sorted(unknown)[0]}; set it in torch.compile")
     before = hook()
     if isinstance(before, RegionPass):
         before = before.before
-    setattr(config, HOOK, RegionPass(Settings(**options), before))
+    setattr(config, HOOK, RegionPass(settings, before))
 
 
 def disable() -> None:

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 from torch import fx
 from torch._inductor.custom_graph_pass import CustomGraphPass
+from torch._inductor.virtualized import V
 
 from ...dialects.errors import CompileError
 from ...runtime.errors import DeviceError
@@ -80,6 +81,12 @@ def _several(passes: Any) -> list[Any]:
 def take_regions(graph: fx.Graph, settings: Settings) -> None:
     """Replace what is found and judged worth it; enter every product in the report."""
     products, chip = _products(graph, settings)
+    if V.aot_compilation:
+        for each in products:
+            REPORT.add(
+                row_of(each.multiplies, "AOTInductor's programs have no Python to call us by")
+            )
+        return
     if not products:
         return
     static = [each for each in products if each.is_static()]

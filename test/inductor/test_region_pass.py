@@ -164,6 +164,20 @@ def test_the_provider_runs_behind_what_was_there_and_goes_again():
         assert backend.hook() == seen.append
 
 
+def test_an_unknown_option_of_the_provider_is_named():
+    with pytest.raises(OptionError, match=r"options must be of device, .*, got devise; set it"):
+        tilewright.torch.enable(devise="emulator")
+
+
+def test_programs_of_aot_inductor_keep_their_products(rows):
+    from torch._inductor.virtualized import V
+
+    graph = graph_of(linear, X, W).graph
+    with V.set_aot_compilation(True):
+        take_regions(graph, ON_EMULATOR)
+    assert not calls(graph) and rows[0].reason.startswith("AOTInductor's programs have no Python")
+
+
 def test_a_torch_without_the_hook_is_named(monkeypatch):
     monkeypatch.setattr(backend, "HOOK", "no_such_pass")
     with pytest.raises(OptionError, match=r"torch must be 2\.9 to 2\.13, whose Inductor has"):
