@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["CopyWarning", "DeviceError", "LaunchError"]
+__all__ = ["CopyWarning", "DeviceError", "LaunchError", "PrecisionWarning"]
 
 
 class DeviceError(Exception):
@@ -15,3 +15,7 @@ class LaunchError(DeviceError):
 
 class CopyWarning(UserWarning):
     """A large operand is copied before each launch, since no kernel takes it as it lies."""
+
+
+class PrecisionWarning(UserWarning):
+    """Operands are multiplied with fewer bits than torch's own setting asks for."""

@@ -26,7 +26,7 @@ from ..importers.traced_function import TensorLike
 from ..spec import MatmulSpec
 from .function_keys import function_key
 from .kernel_cache import cached_bundle
-from .kernels import How, default_target, pipeline_of, records_gradients
+from .kernels import How, default_target, pipeline_of, records_gradients, with_precision
 from .leading_dims import flattened, has_leading_dims, is_empty, rows_of, stacks_of
 from .operands import operand_of, operand_type, quick_key, spec_of
 from .placement import gaps_of, read_in_place
@@ -167,7 +167,7 @@ def _find(
         operand_of(name, read_in_place(f"matmul: {name}", each, target)) for name, each in named
     )
     more = {"products": len(rights), "scale_rounding": how.scale_rounding, "sums": how.sums}
-    spec = replace(spec_of(a, b, how.out_dtype, gaps), **more)
+    spec = with_precision(replace(spec_of(a, b, how.out_dtype, gaps), **more), how)
     frame = Frame.of([*leading, spec.m // _rows(leading, spec), spec.n], spec.batch)
     likes = [_like(*each) for each in enumerate(operands)]
     spec, made, arguments, returned = import_epilogue(

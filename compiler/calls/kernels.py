@@ -8,11 +8,13 @@ from __future__ import annotations
 import functools
 import sys
 import threading
+import warnings
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 from ...dialects.target import GPUS
 from ...runtime.element_types import is_torch
+from ...runtime.errors import PrecisionWarning
 from ...runtime.gpu.operands import Recognizer, recognizer
 from ...runtime.launch.devices import open_device
 from ...runtime.launch.kernel import Kernel
@@ -37,7 +39,7 @@ class How(NamedTuple):
     """What the caller asked of the compilation; empty texts leave the choice to it.
 
     `m` is "dynamic" where a kernel for any M shall be taken; `scale_rounding` is for results with
-    block scales; `sums` is as that of a spec.
+    block scales; `sums` is as that of a spec, `precision` as `matmul` takes it.
     """
 
     out_dtype: str = ""
@@ -48,6 +50,7 @@ class How(NamedTuple):
     scale_rounding: str = ""
     math: str = ""
     sums: str = ""
+    precision: str = ""
 
 
 class Seen(NamedTuple):
@@ -112,11 +115,31 @@ def _remember(a: Any, b: Any, asked: tuple[Any, ...], how: How) -> None:
 
 def _find_kernel(a: Any, b: Any, how: How, target: str, gaps_of_c: tuple[int, int]) -> Kernel:
     spec = spec_of(operand_of("a", a), operand_of("b", b), how.out_dtype, gaps_of_c)
+    spec = with_precision(spec, how)
     if how.sums:
         spec = replace(spec, sums=how.sums)
     if how.m:
         spec = replace(spec, m=hint_of(spec.m), dynamic_m=True)
     return open_kernel(cached_bundle(spec, target, pipeline_of(spec, target, how)))
+
+
+def with_precision(spec: MatmulSpec, how: How) -> MatmulSpec:
+    """The spec with f32 as it is where that is asked for; else a warning, where torch asks."""
+    if spec.a_dtype != "tf32":
+        return spec
+    if how.precision == "ieee":
+        return replace(spec, a_dtype="f32", b_dtype="f32")
+    torch = sys.modules.get("torch")
+    if not how.precision and not how.pipeline and torch is not None and _asks_for_more(torch):
+        rule = "matmul: f32 operands are multiplied as tf32, by 10 fraction bits"
+        cure = "pass precision='ieee' for all of them, or 'tf32'"
+        warnings.warn(PrecisionWarning(f"{rule}, where torch multiplies all; {cure}"), stacklevel=2)
+    return spec
+
+
+def _asks_for_more(torch: Any) -> bool:
+    """Whether torch's own products of f32 are not of tf32 (torch.backends.cuda.matmul)."""
+    return torch.get_float32_matmul_precision() == "highest"
 
 
 def hint_of(m: int) -> int:

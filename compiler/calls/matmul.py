@@ -18,7 +18,8 @@ from .operands import result_type
 from .placement import NO_GAPS, gaps_of, is_column_major
 from .quantized_product import is_format
 
-ASKED = ("out_dtype", "target", "pipeline", "preset", "m")
+ASKED = ("out_dtype", "target", "pipeline", "preset", "m", "precision")
+PRECISIONS = ("tf32", "ieee")
 
 
 def matmul(
@@ -35,6 +36,7 @@ def matmul(
     epilogue: Callable[..., Any] | None = None,
     operands: Sequence[Any] = (),
     scale_rounding: str = "",
+    precision: str | None = None,
 ) -> Any:
     """a [..., m, k] · b [n, k]ᵀ, as torch.nn.functional.linear(a, b): b's rows are the output's
     columns. b may be a stack [..., n, k], too: each matrix of `a` is multiplied with that of `b`.
@@ -81,10 +83,16 @@ def matmul(
     operands: the tensors that `epilogue` takes after acc, of shapes that broadcast to acc's.
     scale_rounding: how a scale is made of the largest magnitude of its block, one of
         `tilewright.scales.ROUNDINGS`, by default the first of the format's.
+    precision: of f32 operands: "tf32" multiplies them on a tensor core, by 10 fraction bits;
+        "ieee" as they are, by the threads' fma. Without it they are tf32, with a PrecisionWarning
+        where torch's own setting (torch.backends.cuda.matmul) asks for more.
 
     Raises CompileError if the product cannot be compiled, DeviceError if it cannot be launched.
     """
-    asked = out_dtype, target, pipeline, preset, m
+    asked = out_dtype, target, pipeline, preset, m, precision
+    if precision not in (None, *PRECISIONS):
+        known = " or ".join(PRECISIONS)
+        raise OptionError(f"matmul: precision must be {known}, got {precision!r}; take ieee")
     if math not in (None, *POLICIES):
         raise OptionError(
             f"matmul: math must be {' or '.join(POLICIES)}, got {math!r}; leave it out"
@@ -121,6 +129,7 @@ def matmul(
     elif has_leading_dims(a):
         return _of_rows(a, b, out, asked)
     how = How(result_type(out_dtype), target or "", pipeline or "", preset or "", m or "")
+    how = how._replace(precision=precision or "")
     if is_seen_by_torch(a, b):
         from .matmul_operator import product
 
@@ -160,11 +169,12 @@ def _fused(
     if not callable(epilogue):
         got = type(epilogue).__name__
         raise OptionError(f"matmul: epilogue must be a function of acc and operands, got {got}")
-    out_dtype, target, pipeline, preset, _ = asked
+    out_dtype, target, pipeline, preset, _, precision = asked
     how = How(result_type(out_dtype), target or "", pipeline or "", preset or "", math=math or "")
+    how = how._replace(precision=precision or "")
     if not must_be_two_steps(a, b, operands):
         return multiply_fused(a, b, out, how, epilogue, operands)
-    options = {"target": target, "pipeline": pipeline, "preset": preset}
+    options = {"target": target, "pipeline": pipeline, "preset": preset, "precision": precision}
 
     def sums(dtype: str) -> list[Any]:
         return [matmul(a, each, out_dtype=dtype, **options) for each in bs_of(b)]

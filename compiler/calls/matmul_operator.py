@@ -23,8 +23,9 @@ from .operands import operand_type, result_shape
 
 LIBRARY = library.Library("tilewright", "FRAGMENT")
 # Graphs that were written before lack these.
-LATER = "str m='', str scale_rounding='', str math='', str sums=''"
+LATER = "str m='', str scale_rounding='', str math='', str sums='', str precision=''"
 HOW = f"str out_dtype, str target, str pipeline, str preset, {LATER}"
+PRECISION_AT = 2 + How._fields.index("precision")  # of an operator's inputs
 SIGNATURE = f"(Tensor a, Tensor b, {HOW}) -> Tensor"
 TAGS = (torch.Tag.pt2_compliant_tag, torch.Tag.needs_exact_strides)
 # Not by `custom_op`: its checks and its autograd take the host 11 us more at each call.
@@ -52,10 +53,10 @@ def _gradients(ctx: Any, *gradients: torch.Tensor) -> tuple[Any, ...]:
     a, b = ctx.saved_tensors
     _check_derivatives(a)
     gradient = gradients[0].to(a.dtype)
-    needed, target = ctx.needs_input_grad, ctx.target
+    needed, how = ctx.needs_input_grad, (ctx.target, ctx.precision)
     pairs = ((gradient, b.mT), (gradient.mT, a.mT))
     of_a, of_b = (
-        _gradient(*pair, target) if wanted else None
+        _gradient(*pair, *how) if wanted else None
         for wanted, pair in zip(needed[:2], pairs, strict=True)
     )
     of_a, of_b = (_summed(*each) for each in ((of_a, a), (of_b, b)))
@@ -76,9 +77,10 @@ def _summed(gradient: torch.Tensor | None, operand: torch.Tensor) -> torch.Tenso
     return gradient.sum(0)
 
 
-def _gradient(a: torch.Tensor, b: torch.Tensor, target: str) -> torch.Tensor:
+def _gradient(a: torch.Tensor, b: torch.Tensor, target: str, precision: str) -> torch.Tensor:
     """A product in the backward pass, of which torch may record gradients again."""
-    asked, how = (None, target or None, None, None, None), How(target=target)
+    asked = None, target or None, None, None, None, precision or None
+    how = How(target=target, precision=precision)
     kernel = None if is_traced() else recall(a, b, asked)
     if kernel is not None:
         return kernel(a, b)
@@ -126,7 +128,7 @@ class Product(torch.autograd.Function):
     def forward(ctx: Any, *inputs: Any) -> torch.Tensor:
         a, b, *how = inputs
         ctx.save_for_backward(a, b)
-        ctx.target = inputs[3]
+        ctx.target, ctx.precision = inputs[3], inputs[PRECISION_AT]
         return product_operator(*inputs) if is_watched(a, b) else call_kernel(a, b, None, How(*how))
 
     backward = staticmethod(_gradients)
@@ -147,7 +149,7 @@ class TransformedProduct(torch.autograd.Function):
         a, b, *how = inputs
         ctx.save_for_backward(a, b)
         ctx.save_for_forward(a, b)
-        ctx.how, ctx.target = how, How(*how).target
+        ctx.how, ctx.target, ctx.precision = how, How(*how).target, How(*how).precision
 
     backward = staticmethod(_gradients)
 

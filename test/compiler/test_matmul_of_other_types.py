@@ -1,5 +1,7 @@
 """`tilewright.matmul` of f32 (as tf32), floats of 8 bits and bytes; here on the emulator."""
 
+import warnings
+
 import ml_dtypes
 import numpy as np
 import pytest
@@ -7,6 +9,7 @@ import torch
 
 from tilewright import matmul
 from tilewright.dialects.errors import CompileError
+from tilewright.runtime.errors import PrecisionWarning
 
 pytestmark = pytest.mark.usefixtures("fresh_cache", "ptxas_for_a_share")
 GENERATOR = torch.Generator().manual_seed(12)
@@ -126,3 +129,23 @@ def test_types_of_different_kinds_are_refused():
         "error: spec: a_dtype and b_dtype must be one type (8 bits: both floats or both integers), "
         "got e4m3 and s8; convert one of them"
     )
+
+
+def test_f32_is_multiplied_as_it_is_where_that_is_asked_for():
+    a, b = random(20, 40), random(24, 40)
+    a.requires_grad_()
+    c = matmul(a, b, precision="ieee")
+    assert torch.allclose(c.double(), a.double() @ b.double().T, rtol=0, atol=2**-18)
+    c.sum().backward()
+    assert torch.allclose(a.grad, b.sum(0).expand(20, 40), rtol=0, atol=2**-16)
+
+
+def test_fewer_bits_than_torch_gives_are_told_of():
+    a, b = random(8, 48), random(16, 48)
+    with pytest.warns(PrecisionWarning, match="multiplied as tf32, by 10 fraction bits"):
+        matmul(a, b)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", PrecisionWarning)
+        matmul(a, b, precision="tf32")
+    with pytest.raises(CompileError, match="precision must be tf32 or ieee, got '3xtf32'"):
+        matmul(a, b, precision="3xtf32")
