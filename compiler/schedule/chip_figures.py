@@ -26,6 +26,20 @@ class SplitFigures:
     start: Figure
 
 
+@dataclass(frozen=True)
+class PartFigures:
+    """What it costs that CTAs of the grid split K: their sums go through L2, the last one reads
+    those of all.
+
+    `write` and `read` are of one multiprocessor while the others do so too, `meet` is from the last
+    write until the first sums of others are there.
+    """
+
+    write: Figure
+    read: Figure
+    meet: Figure
+
+
 @dataclass(frozen=True, kw_only=True)
 class ChipFigures:
     """What one chip takes for what; None is for what it does not have or nobody measured.
@@ -71,9 +85,11 @@ class ChipFigures:
     clc_query: Figure | None = None
     tensor: TensorFigures | None = None
     split: SplitFigures | None = None
+    parts: PartFigures | None = None
     clusters_at_once: dict[int, Figure] = field(default_factory=dict)
 
 
+PARTS = "fitted to an H200's 50 kernels of ten shapes, within 9 % (root mean square)"
 H200 = "as an H200's, where it was measured"
 BLACKWELL = ChipFigures(
     clock=Figure(1.965, "GHz", f"{SEMI}: the highest of a B200"),
@@ -106,6 +122,11 @@ BLACKWELL = ChipFigures(
         ctas: Figure(at_once, "clusters", f"{SEMI}: of 4, 8 and 16 CTAs on one B200")
         for ctas, at_once in ((4, 33), (8, 15), (16, 7))
     },
+    parts=PartFigures(
+        write=Figure(40, "B/cycle", H200, True),
+        read=Figure(50, "B/cycle", H200, True),
+        meet=Figure(1500, "cycles", H200, True),
+    ),
     tensor=B200,
 )
 SHEET = "dense 16-bit operands with f32 sums, data sheet"
@@ -181,6 +202,11 @@ HOPPER = replace(
         rate=Figure(13.9, "B/cycle", f"{FITTED}: f32 sums, distributed shared memory"),
         start=Figure(570, "cycles", f"{FITTED}: K split in 2 to 8, and not"),
     ),
+    parts=PartFigures(
+        write=Figure(40, "B/cycle", f"{PARTS}: f32 sums of tiles of 64x64 to 256x128"),
+        read=Figure(50, "B/cycle", f"{PARTS}: two to 32 parts"),
+        meet=Figure(1500, "cycles", f"{PARTS}: fences and an atomic"),
+    ),
     clusters_at_once={
         ctas: Figure(at_once, "clusters", "H200, cuOccupancyMaxActiveClusters")
         for ctas, at_once in ((2, 66), (3, 39), (4, 30), (5, 22), (6, 17), (7, 15), (8, 15))
@@ -251,10 +277,19 @@ def split_figures(target: Target) -> SplitFigures:
     return split
 
 
+def part_figures(target: Target) -> PartFigures:
+    """What parts of a grid cost on a chip where that is known, as the rules demand."""
+    parts = figures(target).parts
+    assert parts is not None, f"what parts of a grid cost on {target.chip} is not known"
+    return parts
+
+
 def figure_table(target: Target) -> dict[str, Figure]:
     """All single figures of a target by name."""
     chip_figures = figures(target)
     every = {each.name: getattr(chip_figures, each.name) for each in fields(ChipFigures)}
+    if chip_figures.parts:
+        every |= {f"parts_{name}": each for name, each in vars(chip_figures.parts).items()}
     if chip_figures.split:
         every |= {f"split_{name}": each for name, each in vars(chip_figures.split).items()}
     every |= {f"clusters_of_{ctas}": each for ctas, each in chip_figures.clusters_at_once.items()}

@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from ...dialects.legality import PARTIAL_BYTES
 from ...dialects.target import Target
-from .chip_figures import figures
+from .chip_figures import figures, part_figures
 from .problem import Problem, Schedule
 from .quantized_costs import scale_bytes
 from .waves import resident_ctas, tile_rounds, wave_shape
@@ -96,16 +97,40 @@ def beside_cycles(problem: Problem, schedule: Schedule, target: Target, piece: f
     return read / figures(target).shared_rate + late * max(0, around - piece)
 
 
+def part_cycles(problem: Problem, schedule: Schedule, target: Target) -> float:
+    """Cycles in which a CTA writes the sums of its part of K, and learns whether it came last."""
+    if schedule.split_grid == 1:
+        return 0
+    parts = part_figures(target)
+    return _sums_bytes(problem, schedule) / parts.write + parts.meet
+
+
+def gathered_cycles(problem: Problem, schedule: Schedule, target: Target) -> float:
+    """Cycles in which the last CTA of a tile adds up all parts, computes C and stores it."""
+    if schedule.split_grid == 1:
+        return 0
+    read = schedule.split_grid * _sums_bytes(problem, schedule) / part_figures(target).read
+    return read + computed_cycles(problem, schedule, target)
+
+
+def _sums_bytes(problem: Problem, schedule: Schedule) -> int:
+    """Sums of the rows of a tile that C has."""
+    m, n, _ = schedule.tile
+    return min(m, problem.m) * n * PARTIAL_BYTES
+
+
 def dram_bytes(problem: Problem, schedule: Schedule, target: Target) -> float:
     """Bytes that DRAM moves: C and what is beside it once, and A and B once or, where L2 can't hold
     both, once a wave.
 
-    What several CTAs ask for before it is in L2 counts as more.
+    Parts of K over the grid run one after the other, each with operands of its own. What several
+    CTAs ask for before it is in L2 counts as more.
     """
     once, c = _once_bytes(problem), problem.moved_bytes()
     operands = once - c
     if operands <= figures(target).l2_size:
         return once + figures(target).asked_again * _shared_bytes(problem, schedule)
+    schedule = schedule.but(split_grid=1)
     rows, columns = wave_shape(problem, schedule, target)
     m, n, _ = schedule.tile
     wave = (rows * m + columns * n) * problem.k * problem.element_bytes
@@ -126,6 +151,7 @@ def least_dram_bytes(problem: Problem, schedule: Schedule, target: Target) -> fl
     once, c = _once_bytes(problem), problem.moved_bytes()
     if once - c <= figures(target).l2_size:
         return once
+    schedule = schedule.but(split_grid=1)
     m, n, _ = schedule.tile
     tiles = min(resident_ctas(schedule, target), math.prod(problem.grid(schedule)))
     wave = 2 * math.sqrt(tiles * m * n) * problem.k * problem.element_bytes

@@ -33,7 +33,9 @@ from .costs import (
     computed_cycles,
     copy_cycles,
     dram_bytes,
+    gathered_cycles,
     least_dram_bytes,
+    part_cycles,
     scale_cycles,
 )
 from .problem import LINE_BYTES, Problem, Schedule, round_up
@@ -42,6 +44,7 @@ from .waves import resident_ctas, tile_rounds, wave_shape
 
 # Where threads add products: fma of f32 a cycle (CUDA C++ Programming Guide, arithmetic throughput,
 # 9.0); instructions for each, with those for scales, and the wait for MMAs, both assumed.
+SHARING_MAX = 8  # parts of K in a cluster: as many were measured
 FMA_RATE, ADDING, MMA_WAIT = 128, 1.5, 100
 
 
@@ -57,11 +60,13 @@ def estimate(problem: Problem, schedule: Schedule, target: Target) -> Estimate:
     main = max(streamed, refilled)
     bound = "latency" if refilled > streamed else bound
     epilogue = epilogue_cycles(problem, schedule, target)
+    gathered = gathered_cycles(problem, schedule, target)
     fill = figures(target).tma_latency
     start = start_cycles(schedule, target)
     rounds = tile_rounds(problem, schedule, target)
     work = _work_cycles(schedule, rounds, main, epilogue, fill + start, target)
-    work_us = _microseconds(target, work)
+    work_us = _microseconds(target, work + gathered)
+    epilogue += gathered
     dram_us = dram_bytes(problem, schedule, target) / figures(target).dram_rate
     streaming_us = dram_us + _microseconds(target, fill + start + epilogue)
     overlap_us = figures(target).dram_share * min(_microseconds(target, rounds * main), dram_us)
@@ -99,9 +104,11 @@ def least_us(problem: Problem, schedule: Schedule, target: Target) -> float:
     before = figures(target).cta_start + figures(target).tma_latency
     rounds = tile_rounds(problem, schedule, target)
     main_us = _microseconds(target, rounds * steps)
-    if schedule.split_k == 1:
+    if schedule.split_k * schedule.split_grid == 1:
         steps += _least_store_cycles(problem, schedule, rounds, steps, target)
-    work_us = _microseconds(target, before + rounds * steps)
+    parts = rounds * part_cycles(problem, schedule, target)
+    parts += gathered_cycles(problem, schedule, target)
+    work_us = _microseconds(target, before + rounds * steps + parts)
     dram_us = least_dram_bytes(problem, schedule, target) / figures(target).dram_rate
     return max(work_us, dram_us) + figures(target).dram_share * min(main_us, dram_us)
 
@@ -225,7 +232,7 @@ def _l2_cycles_of_all(problem: Problem, schedule: Schedule, target: Target) -> f
     """Cycles of L2 for a step of all CTAs at work."""
     at_work = min(problem.ctas(schedule), resident_ctas(schedule, target))
     part = at_work / math.prod(problem.grid(schedule))
-    whole = schedule.split_k == 1
+    whole = schedule.split_k * schedule.split_grid == 1
     saved = figures(target).multicast if whole else split_figures(target).multicast
     rows = at_work * _loaded_rows(problem, schedule, saved)
     arriving = rows / (figures(target).l2_total_rate if whole else _split_rate(schedule, target))
@@ -237,7 +244,8 @@ def _l2_cycles_of_all(problem: Problem, schedule: Schedule, target: Target) -> f
 
 def _split_rate(schedule: Schedule, target: Target) -> float:
     """Bytes a cycle from L2 to all, where each part of K has rows of its own."""
-    fall = split_figures(target).l2_fall * (schedule.split_k - 2)
+    parts = min(SHARING_MAX, schedule.split_k * schedule.split_grid)
+    fall = split_figures(target).l2_fall * (parts - 2)
     return split_figures(target).l2_rate * (1 - fall)
 
 
@@ -288,6 +296,8 @@ def epilogue_cycles(problem: Problem, schedule: Schedule, target: Target) -> flo
 
     Where rows are grouped, the way to the next tile counts too: other consumers hide it.
     """
+    if schedule.split_grid > 1:
+        return part_cycles(problem, schedule, target)
     computed = computed_cycles(problem, schedule, target)
     computed += figures(target).group_walk if problem.grouped == "m" else 0
     if schedule.split_k > 1:
@@ -332,7 +342,9 @@ def _reduction_cycles(problem: Problem, schedule: Schedule, target: Target) -> f
 def _early_us(problem: Problem, schedule: Schedule, target: Target) -> float:
     """Of DRAM, what the first of several waves asks for beyond its part of the operands."""
     rounds = tile_rounds(problem, schedule, target)
-    if rounds == 1 or problem.batch > 1:  # of stacks a wave has matrices of its own
+    if (
+        rounds == 1 or problem.batch > 1 or schedule.split_grid > 1
+    ):  # of stacks a wave has matrices of its own
         return 0
     (rows, columns), (m, n, _) = wave_shape(problem, schedule, target), schedule.tile
     touched = min(problem.m, rows * m) + min(problem.n, columns * n)

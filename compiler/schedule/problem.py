@@ -26,7 +26,8 @@ class Schedule:
     "none" (one tile a CTA), "static" or "clc"; `order` and `group` are its raster. `staging` is
     (columns, buffers) of the staged store, None for direct stores; `ahead` pieces of each other
     operand as large as C are brought by TMA, 0 for reads by threads. `split_k` CTAs, a cluster of
-    their own, share a tile, each with a part of K. `ping_pong`: two consumers, a tile each.
+    their own, share a tile, each with a part of K; so do
+    `split_grid` CTAs of the grid. `ping_pong`: two consumers, a tile each.
     """
 
     tile: tuple[int, int, int]
@@ -41,6 +42,7 @@ class Schedule:
     split_k: int = 1
     ping_pong: bool = False
     ahead: int = 0
+    split_grid: int = 1
 
     def but(self, **changes: Any) -> Schedule:
         """The same with other values of some fields: `replace`, five times as fast.
@@ -78,6 +80,7 @@ class Schedule:
             f"tma-insertion{{box={self.box}}}",
             "swizzle-selection",
             f"split-k{{parts={self.split_k}}}" if self.split_k > 1 else "",
+            f"split-k{{parts={self.split_grid} over=grid}}" if self.split_grid > 1 else "",
             self._staging(),
             self._clustering(),
             f"pipelining{{stages={self.stages}}}" if self.stages > 1 else "",
@@ -94,6 +97,8 @@ class Schedule:
             parts.append(f"cluster {_joined(self.cluster)}{' pair' if self.pair else ''}")
         if self.split_k > 1:
             parts.append(f"K split by {self.split_k}")
+        if self.split_grid > 1:
+            parts.append(f"K split by {self.split_grid} over the grid")
         if self.scheduler != "none":
             parts.append(f"{self.scheduler} {self._raster()}")
         if self.ping_pong:
@@ -316,11 +321,16 @@ class Problem:
     def ctas(self, schedule: Schedule) -> int:
         """CTAs when each computes one tile."""
         m, n = self.grid(schedule)
-        return m * n * schedule.split_k
+        return m * n * schedule.split_k * schedule.split_grid
 
     def k_tiles(self, schedule: Schedule) -> int:
         """K tiles that one CTA takes of an output tile."""
-        return -(-self.k // (schedule.tile[2] * schedule.split_k))
+        return -(-self.k // (schedule.tile[2] * schedule.split_k * schedule.split_grid))
+
+    def parts_bytes(self, schedule: Schedule) -> int:
+        """Global memory for the sums of all parts of K over the grid."""
+        m, n, _ = schedule.tile
+        return self.ctas(schedule) * m * n * PARTIAL_BYTES if schedule.split_grid > 1 else 0
 
 
 def further_columns(columns: int, c_bytes: int, element_bytes: int) -> int:

@@ -135,9 +135,36 @@ def split_parts(problem: Problem, schedule: Schedule, target: Target) -> str | N
     return None
 
 
+def grid_parts(problem: Problem, schedule: Schedule, target: Target) -> str | None:
+    """K is split over the grid where tiles are few, each part is long, and L2 keeps the sums."""
+    parts, (m, n) = schedule.split_grid, problem.grid(schedule)
+    if parts == 1:
+        return None
+    if schedule.split_k > 1:
+        return f"K is split by {schedule.split_k} in clusters already"
+    if problem.grouped or problem.dynamic_m:
+        return "K is split over the grid of known tiles of one group"
+    if problem.further_bytes or problem.quantized or problem.adds_products:
+        return "K is split over the grid for one output of plain sums"
+    if figures(target).parts is None:
+        return f"what parts of a grid cost on {target.chip} is not known"
+    if m * n > target.multiprocessors:
+        return f"{m * n} tiles are over {target.multiprocessors} multiprocessors"
+    if problem.k_tiles(schedule) < PART_K_TILES:
+        return f"a part has {problem.k_tiles(schedule)} K tiles, under {PART_K_TILES}"
+    steps = -(-problem.k // schedule.tile[2])
+    used = -(-steps // problem.k_tiles(schedule))
+    if used != parts:
+        return f"{steps} K tiles are {used} parts, got {parts}"
+    size, most = problem.parts_bytes(schedule), int(figures(target).l2_size / 2)
+    return (
+        f"sums of parts take {size} bytes, over the {most} of half of L2" if size > most else None
+    )
+
+
 def split_alone(problem: Problem, schedule: Schedule, target: Target) -> str | None:
     """Tiles that a cluster shares are computed once each."""
-    if schedule.split_k == 1 or schedule.scheduler == "none":
+    if schedule.split_k * schedule.split_grid == 1 or schedule.scheduler == "none":
         return None
     return f"a split K has one tile a cluster, got scheduler {schedule.scheduler}"
 
@@ -174,7 +201,7 @@ def staged_store(problem: Problem, schedule: Schedule, target: Target) -> str | 
     128 rows a CTA of a pair."""
     if schedule.staging is None:
         return None
-    if schedule.split_k > 1:
+    if schedule.split_k * schedule.split_grid > 1:
         return "threads store the sums of a split K"
     columns, _ = schedule.staging
     m, n, _ = schedule.tile
@@ -339,6 +366,7 @@ TILE_RULES: tuple[Rule, ...] = (mma_shape, accumulator_registers, wasted_tile, r
 OPERAND_RULES: tuple[Rule, ...] = (operand_layout, narrow_rows, tma_box)
 CLUSTER_RULES: tuple[Rule, ...] = (
     split_parts,
+    grid_parts,
     pair_shape,
     cluster_size,
     idle_cta,
@@ -366,7 +394,7 @@ RULES: dict[str, Rule] = {
 NAMES = {rule: name for name, rule in RULES.items()}
 
 
-_SHARED = ("tile", "cluster", "pair", "box", "split_k")
+_SHARED = ("tile", "cluster", "pair", "box", "split_k", "split_grid")
 _SCHEDULED = (*_SHARED, "scheduler", "order", "group", "ping_pong")
 # The rules of each step, and what a schedule has settled by then.
 STEPS: tuple[tuple[tuple[Rule, ...], Callable[[Schedule], Hashable]], ...] = (

@@ -88,7 +88,9 @@ def schedule_of_passes(calls: Mapping[str, Mapping[str, str]]) -> Schedule:
     if (options := calls.get("epilogue-staging")) is not None:
         pieces = int(options.get("columns", "64")), int(options.get("buffers", "2"))
         schedule = replace(schedule, staging=pieces, ahead=int(options.get("ahead", "0")))
-    return replace(schedule, split_k=int(calls.get("split-k", {}).get("parts", "1")))
+    split = calls.get("split-k", {})
+    field = "split_grid" if split.get("over") == "grid" else "split_k"
+    return replace(schedule, **{field: int(split.get("parts", "1"))})
 
 
 def _one_stage(problem: Problem, schedule: Schedule, target: Target, swizzled: bool) -> Estimate:

@@ -33,7 +33,9 @@ from .costs import (
     copy_cycles,
     dram_bytes,
     first_wave_bytes,
+    gathered_cycles,
     least_dram_bytes,
+    part_cycles,
     scale_cycles,
 )
 from .problem import LINE_BYTES, SECTOR_BYTES, Problem, Schedule
@@ -92,6 +94,7 @@ def tensor_estimate(
     """What the schedule is expected to take on the multiprocessors of `target`."""
     steps = _steps_of(problem, schedule, target, traits)
     epilogue = steps.completion + epilogue_cycles(problem, schedule, target, traits)
+    gathered = gathered_cycles(problem, schedule, target)
     residents = residents_of(problem, schedule, target, traits)
     main = _main_loop(steps, schedule.stages, traits)
     cycles = tensor_figures(target).cold_fill + (
@@ -99,6 +102,7 @@ def tensor_estimate(
         if schedule.scheduler == "none"
         else _persistent(problem, schedule, target, steps, epilogue)
     )
+    cycles, epilogue = cycles + gathered, epilogue + gathered
     clock = clock_under_load(problem, schedule, target, cycles, steps.mma, traits)
     moved = _moved_us(problem, schedule.plan, target)
     launch = tensor_figures(target).launch
@@ -128,13 +132,14 @@ def least_tensor_us(problem: Problem, schedule: Schedule, target: Target) -> flo
     Of epilogues it counts what they read and compute, of DRAM the least that any order moves.
     """
     steps, chip = _steps_of(problem, schedule, target, CHOSEN), figures(target)
-    epilogue = steps.completion + _read_cycles(problem, schedule, target)
+    epilogue = steps.completion + part_cycles(problem, schedule, target)
+    epilogue += _read_cycles(problem, schedule, target)
     rounds = tile_rounds(problem, schedule, target)
     cycles = _least_of_waves(problem, schedule, target, rounds, (steps, epilogue))
     if rounds > 1:
         flow = steps.k_tiles * steps.step
         cycles = min(cycles, steps.before + rounds * max(flow, epilogue) + epilogue)
-    cycles += tensor_figures(target).cold_fill
+    cycles += tensor_figures(target).cold_fill + gathered_cycles(problem, schedule, target)
     clock = clock_under_load(problem, schedule, target, cycles, steps.mma, CHOSEN)
     dram_us = least_dram_bytes(problem, schedule, target) / chip.dram_rate
     streaming_us = dram_us + _us(steps.before + epilogue, chip.clock)
@@ -182,7 +187,8 @@ def clock_under_load(
 
 def _steps_of(problem: Problem, schedule: Schedule, target: Target, traits: Traits) -> Steps:
     shared = schedule.tile, schedule.cluster, schedule.pair
-    return _steps(problem, Schedule(shared[0], 1, *shared[1:]), target, traits.swizzled)
+    one = Schedule(shared[0], 1, *shared[1:], split_grid=schedule.split_grid)
+    return _steps(problem, one, target, traits.swizzled)
 
 
 @functools.lru_cache(maxsize=1024)  # schedules of a tile and cluster have one
@@ -337,6 +343,8 @@ def epilogue_cycles(
     """
     m, n, _ = schedule.tile
     read = _read_cycles(problem, schedule, target)
+    if schedule.split_grid > 1:
+        return read + part_cycles(problem, schedule, target)
     read += scale_cycles(problem, schedule, target)
     stored_bytes = problem.row_bytes(m * n // problem.products)
     if schedule.staging is None:
@@ -356,4 +364,7 @@ def epilogue_cycles(
 def _read_cycles(problem: Problem, schedule: Schedule, target: Target) -> float:
     """Cycles in which threads read the sums of a tile and compute C from them."""
     m, n, _ = schedule.tile
-    return m * n / tensor_figures(target).read_rate + computed_cycles(problem, schedule, target)
+    read = m * n / tensor_figures(target).read_rate
+    if schedule.split_grid > 1:  # the last CTA computes C
+        return read
+    return read + computed_cycles(problem, schedule, target)

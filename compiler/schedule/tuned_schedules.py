@@ -43,7 +43,7 @@ PROBLEM = Record(
 SCHEDULE = Record(
     {"tile": ListOf(Integer(1, 1024), 3, 3)},
     optional={
-        **dict.fromkeys(("stages", "group", "split_k"), Integer(1, 1024)),
+        **dict.fromkeys(("stages", "group", "split_k", "split_grid"), Integer(1, 1024)),
         **dict.fromkeys(("pair", "ping_pong"), _FLAG),
         "ahead": Integer(0, 1024),
         **dict.fromkeys(("order", "box"), Text(16)),
