@@ -3,15 +3,18 @@
 An operand as large as C arrives in pieces as wide as those of the staged store that reads them, by
 way of a ring of its own. One thread of those that store loads them. All of them meet before it
 loads into a slot again, so that only the arrival of a piece has a barrier.
+
+An operand with an element for each column of C arrives in one piece a tile: a row of its columns.
 """
 
 from typing import Any
 
+from .layout import LINEAR
 from .mlir import ext, ir
 from .ragged_maps import plain_box
 from .tile import ElementOp
 from .tile_types import SmemType, TensorMapType, Tile
-from .verify import refuse
+from .verify import boxes_swizzle, refuse
 
 
 class LoadAheadOp(Tile.Operation, name="load_ahead"):
@@ -75,8 +78,8 @@ class StagedElementOp(ElementOp, name="staged_element"):
         piece = getattr(self.piece.type, "tiles", [self.piece.type])[0]
         if not isinstance(piece, SmemType) or piece.element != self.value.type:
             return refuse(self, f"the piece must hold {self.value.type}, got {self.piece.type}")
-        axes = self.axes.value
-        return axes == "mn" or refuse(self, f"a piece is of rows and columns, got axes {axes!r}")
+        axes, wanted = self.axes.value, "n" if piece.layout.swizzle == LINEAR else "mn"
+        return axes == wanted or refuse(self, f"the piece is of axes {wanted!r}, got {axes!r}")
 
 
 def verify_pieces(op: Any) -> bool:
@@ -86,7 +89,7 @@ def verify_pieces(op: Any) -> bool:
         return refuse(op, f"must load into a ring of one tile a slot, got {op.ring.type}")
     layout, map_type = tiles[0].layout, op.map.type
     wanted, got = [layout.span, layout.rows], plain_box(map_type)
-    if got != wanted or map_type.swizzle != layout.swizzle or layout.major != "k":
+    if got != wanted or map_type.swizzle != boxes_swizzle(layout) or layout.major != "k":
         return refuse(
             op,
             f"the box must be {wanted} of rows, swizzle {layout.swizzle!r}, got {got} and "

@@ -189,7 +189,7 @@ def verify_boxes(op: Any) -> bool:
     layout, map_type = op.tile.type.layout, op.map.type
     if layout.is_of_scales:
         return verify_atoms(op)
-    if layout.swizzle != map_type.swizzle:
+    if boxes_swizzle(layout) != map_type.swizzle:
         return refuse(
             op,
             "tile and tensor map must have one swizzle, got "
@@ -202,6 +202,11 @@ def verify_boxes(op: Any) -> bool:
     if plain_box(map_type) not in (rank2, rank3) and not own_rows:
         return refuse(op, f"the box must be {rank2} or {rank3}, got {map_type.box}")
     return True
+
+
+def boxes_swizzle(layout: TileLayout) -> str:
+    """The swizzle of the boxes that fill a tile: a row alone is a box without one."""
+    return "none" if layout.swizzle == LINEAR and layout.rows == 1 else layout.swizzle
 
 
 def verify_atoms(op: Any) -> bool:

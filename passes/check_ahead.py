@@ -17,6 +17,8 @@ from ..dialects.verify import tile_of_c
 from .base import refused, walk
 from .batches import argument_of, map_definition
 from .check_operands import check_map
+from .expand_ahead import is_vector
+from .tensor_maps import vector_map_type
 
 
 def check_load_ahead(op: LoadAheadOp) -> None:
@@ -33,9 +35,20 @@ def check_ahead(kernel: KernelOp, store: Any) -> None:
     for element in elements:
         load = _load_of(store, element)
         _check_shape(store, load)
-        check_map(load, load.map, load.ring.type.tiles[0])
+        _check_map(load, element.source)
         if argument_of(element.source) != map_definition(load.map).view:
             raise refused(load, "ahead: must load the view that the epilogue names, got another")
+
+
+def _check_map(load: LoadAheadOp, view: Any) -> None:
+    """Whether the map says what its view is."""
+    smem = load.ring.type.tiles[0]
+    if not is_vector(load):
+        check_map(load, load.map, smem)
+        return
+    wanted, got = vector_map_type(view.type, smem), load.map.type
+    if got != wanted:
+        raise refused(load, f"ahead: the tensor map of {view.type} must be {wanted}, got {got}")
 
 
 def _load_of(store: Any, element: StagedElementOp) -> LoadAheadOp:
@@ -69,7 +82,8 @@ def _in_program(op: Any) -> ir.Operation:
 
 def _check_shape(store: Any, load: LoadAheadOp) -> None:
     own, piece = store.staging.type.tiles[0].layout, load.ring.type.tiles[0].layout
-    wanted = (own.mn, own.k, tile_of_c(store)[1] // own.k)
+    columns = tile_of_c(store)[1]
+    wanted = (1, columns, 1) if is_vector(load) else (own.mn, own.k, columns // own.k)
     got = (piece.mn, piece.k, load.pieces.value)
     if got != wanted:
         raise refused(

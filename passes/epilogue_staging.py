@@ -46,7 +46,7 @@ from .outputs import outputs_of
 from .persistence import parse_auto, parse_positive
 from .rings import used_shared_bytes
 from .stage_quantized import piece_of, refusal, say_refused, stage_quantized
-from .staged_operands import load_ahead
+from .staged_operands import load_ahead, load_vectors
 from .tensor_maps import map_type, tma_refusal
 
 TMA_BUFFERS = 2
@@ -75,7 +75,8 @@ class EpilogueStaging:
 
     `ahead` is how many pieces of each other operand as large as C are on their way to shared memory
     at once; the first are while the main loop of their tile runs. 0 lets threads read the operand
-    from global memory, as they do, with a remark, where TMA cannot address its rows.
+    from global memory, as they do, with a remark, where TMA cannot address its rows. `vectors` says
+    the same of operands with an element for each column: ahead brings a tile's to shared memory.
 
     Where TMA cannot address the rows of C, threads store C as before, and a remark says so; with
     mma.sync they store the pieces. They write as many as there are buffers before they meet and
@@ -87,6 +88,7 @@ class EpilogueStaging:
     columns: int | None = option(None, parse_columns, "auto or a number of columns")
     buffers: int | None = option(None, parse_auto, "auto or a number of pieces under way at once")
     write: str = option("auto", one_of("auto", *WRITES), "auto, rows or matrices")
+    vectors: str = option("threads", one_of("threads", "ahead"), "threads or ahead")
     ahead: int = option(0, parse_count, "0 or a number of pieces on their way at once")
 
     def __call__(self, module: ir.Module, log: PassLog) -> None:
@@ -135,8 +137,11 @@ class EpilogueStaging:
             new = StagedStoreOp(acc=store.acc, write=ir.StringAttr.get(write), **where)
         store.epilogue.blocks[0].append_to(new.epilogue)
         store.operation.erase()
-        if self.ahead and not reason and load_ahead(kernel, new, self.ahead, target, log):
-            _check_pieces(kernel, new, target)
+        if not reason:
+            brought = self.ahead and load_ahead(kernel, new, self.ahead, target, log)
+            brought |= self.vectors == "ahead" and load_vectors(kernel, new, log)
+            if brought:
+                _check_pieces(kernel, new, target)
         return True
 
     def _stage_quantized(

@@ -66,7 +66,8 @@ from ..dialects.tile_types import integers, integers_of
 from .base import PassLog, one_of, option, refused, target_of, the_kernel, walk
 from .build import constant
 from .check_instructions import is_expanded
-from .expand_ahead import await_pieces, expand_load_ahead, load_later, loads_of
+from .clone import Mapping
+from .expand_ahead import await_pieces, expand_load_ahead, is_vector, load_later, loads_of
 from .expand_clearing import expand_clearing
 from .expand_copies import expand_copies
 from .expand_groups import expand_groups
@@ -200,27 +201,31 @@ def _expand(kernel: KernelOp, store: StagedStoreOp, target: Target) -> int:
     with ir.InsertionPoint(store), store.location:
         sums = awaited(store)
         piece = partial(Piece, kernel, target, store, sums)
+        vectors = await_pieces([load for load in loads_of(store) if is_vector(load)])
         if target.has_tensor_memory:
             loop = scf.ForOp(*(constant(bound) for bound in (0, n, columns)))
             with ir.InsertionPoint(loop.body):
-                _pass_on(store, piece, loop.induction_variable)
+                _pass_on(store, piece, loop.induction_variable, vectors)
                 scf.YieldOp([])
             hand_back(store)
         else:
             for start in range(0, n, columns):
-                _pass_on(store, piece, constant(start))
+                _pass_on(store, piece, constant(start), vectors)
     store.operation.erase()
     return n // columns
 
 
-def _pass_on(store: StagedStoreOp, piece: Callable[..., Piece], start: ir.Value) -> None:
-    """A piece on its way through the buffer whose turn it is."""
-    team, ring, loads = Team.of(store), store.staging, loads_of(store)
+def _pass_on(
+    store: StagedStoreOp, piece: Callable[..., Piece], start: ir.Value, vectors: Mapping
+) -> None:
+    """A piece on its way through the buffer whose turn it is; `vectors` are there for all."""
+    team, ring = Team.of(store), store.staging
+    loads = [load for load in loads_of(store) if not is_vector(load)]
     buffer = StagingBufferOp(staging=ring, buffer=ring.type.tiles[0]).buffer
     with by_one_lane():
         sm.BulkWaitOp.of(pending=ring.type.stages - 1)
     team.meet()
-    piece(buffer, start, await_pieces(loads)).write()
+    piece(buffer, start, vectors | await_pieces(loads)).write()
     where = {"map": store.to, "i": store.i, "j": store.j, "start": start}
     sm.FenceOp.of(kind="async_shared")
     team.meet()

@@ -60,6 +60,7 @@ from ..dialects.tile_groups import GroupStepsOp
 from ..dialects.tile_types import DYNAMIC, integers_of
 from .base import PassLog, defining_op, refused, require, target_of, the_kernel, walk
 from .clone import clone, iterations_of, replace_in
+from .expand_ahead import is_vector
 from .rings import retype_ring
 from .warp_specialization import CONSUMER, LOAD, load_registers, registers_left
 
@@ -88,7 +89,10 @@ class PingPong:
             )
         shared = walk(consumer, StagedStoreOp), walk(consumer, LoadAheadOp)
         stagings = [_share_out(store, store.staging, "buffers") for store in shared[0]]
-        stagings += [_share_out(load, load.ring, "ahead") for load in shared[1]]
+        stagings += [
+            _second(load.ring) if is_vector(load) else _share_out(load, load.ring, "ahead")
+            for load in shared[1]
+        ]
         with ir.InsertionPoint(consumer), consumer.location:
             turns = CreateOp(ring=RingType.of(1, [TurnType.get()])).ring
         pong = _copy_role(consumer, dict(stagings))
@@ -144,6 +148,12 @@ def _share_out(op: Any, ring: ir.Value, what: str) -> tuple[ir.Value, ir.Value]:
             f"epilogue-staging {what}={stages + 1}",
         )
     retype_ring(create, stages // 2, tiles)
+    return _second(ring)
+
+
+def _second(ring: ir.Value) -> tuple[ir.Value, ir.Value]:
+    """A ring, and another one like it."""
+    create = defining_op(ring)
     with ir.InsertionPoint.after(create), create.location:
         return create.ring, clone(create, {}).results[0]
 

@@ -14,19 +14,21 @@ from __future__ import annotations
 from typing import Any
 
 from ..dialects import legality
-from ..dialects.layout import TileLayout, widest_swizzle
+from ..dialects.layout import LINEAR, UNIT_BYTES, TileLayout, widest_swizzle
 from ..dialects.mlir import ir
 from ..dialects.pipe import CreateOp, RingType
 from ..dialects.target import Target
 from ..dialects.tile import MMAS, ElementOp, KernelOp, StagedStoreOp
 from ..dialects.tile_ahead import LoadAheadOp, StagedElementOp
-from ..dialects.tile_types import SmemType, element_bytes
+from ..dialects.tile_types import SmemType, TensorMapType, element_bytes
 from ..dialects.verify import tile_of_c
 from .base import PassLog, walk
 from .batches import argument_of, map_of_view, step_bytes
 from .groups import rows_of_group
 from .outputs import outputs_of
-from .tensor_maps import map_type, tma_refusal
+from .tensor_maps import map_type, tma_refusal, vector_map_type
+
+BOX_MAX = 256  # elements along an axis (cuTensorMapEncodeTiled, boxDim)
 
 
 def load_ahead(
@@ -34,25 +36,55 @@ def load_ahead(
 ) -> int:
     """Bring each such operand of a store through a ring of so many slots; how many there are."""
     count = 0
-    for view, elements in _full_operands(store).items():
+    for view, elements in _operands(store, "mn").items():
         piece = piece_of(store, view.type)
         reason = _refusal(kernel, view, piece, target)
         if reason:
             name = _name(kernel, view)
             log.remark(store, f"epilogue-staging: {name} is read by threads: {reason}")
             continue
-        _bring(kernel, store, view, elements, SmemType.of(piece, view.type.element_type), slots)
+        smem = SmemType.of(piece, view.type.element_type)
+        type_ = map_type(view.type, smem, 2, lambda _: None)
+        _bring(kernel, store, elements, type_, (smem, slots))
         count += 1
     return count
 
 
-def _full_operands(store: Any) -> dict[Any, list[ElementOp]]:
-    """The reads of each view that has an element beside every one of C."""
+def load_vectors(kernel: KernelOp, store: StagedStoreOp, log: PassLog) -> int:
+    """Bring the columns of each operand that has an element for each; how many there are."""
+    count, columns = 0, tile_of_c(store)[1]
+    for view, elements in _operands(store, "n").items():
+        piece = TileLayout(1, columns, element_bytes(view.type.element_type), "k", LINEAR)
+        reason = _vector_refusal(kernel, view, piece)
+        if reason:
+            name = _name(kernel, view)
+            log.remark(store, f"epilogue-staging: {name} is read by threads: {reason}")
+            continue
+        smem = SmemType.of(piece, view.type.element_type)
+        _bring(kernel, store, elements, vector_map_type(view.type, smem), (smem, 1))
+        count += 1
+    return count
+
+
+def _operands(store: Any, axes: str) -> dict[Any, list[ElementOp]]:
+    """The reads of each view that is indexed by these axes."""
     found: dict[Any, list[ElementOp]] = {}
     for element in walk(store, ElementOp):
-        if element.axes.value == "mn":
+        if element.axes.value == axes and not isinstance(element, StagedElementOp):
             found.setdefault(element.source, []).append(element)
     return found
+
+
+def _vector_refusal(kernel: KernelOp, view: Any, piece: TileLayout) -> str | None:
+    """Why TMA does not bring a tile's columns of a view."""
+    if argument_of(view) != view:
+        return "each matrix has its own"
+    if len(outputs_of(kernel)) > 1:
+        return "several outputs are stored, each by itself"
+    if piece.k > BOX_MAX:
+        return f"a box has {BOX_MAX} elements, and a tile {piece.k} columns"
+    broken = piece.size_bytes % UNIT_BYTES
+    return f"{piece.size_bytes} bytes are no whole units of {UNIT_BYTES}" if broken else None
 
 
 def piece_of(store: StagedStoreOp, view: ir.MemRefType) -> TileLayout:
@@ -78,23 +110,29 @@ def _refusal(kernel: KernelOp, view: Any, piece: TileLayout, target: Target) -> 
 def _bring(
     kernel: KernelOp,
     store: StagedStoreOp,
-    view: Any,
     elements: list[ElementOp],
-    smem: SmemType,
-    slots: int,
+    type_: TensorMapType,
+    ring: tuple[SmemType, int],
 ) -> None:
+    """Load a view by a map of that type through a ring of tiles, of so many slots."""
+    (smem, slots), view = ring, elements[0].source
     with ir.InsertionPoint.at_block_begin(kernel.body.blocks[0]), store.location:
-        map_ = map_of_view(view, map_type(view.type, smem, 2, lambda _: None))
-        ring = CreateOp(ring=RingType.of(slots, [smem])).ring
+        map_ = map_of_view(view, type_)
+        made = CreateOp(ring=RingType.of(slots, [smem])).ring
     pieces = tile_of_c(store)[1] // smem.layout.k
     with ir.InsertionPoint(_first_product(store)), store.location:
-        i64 = ir.IntegerType.get_signless(64)
-        count = ir.IntegerAttr.get(i64, pieces)
-        LoadAheadOp(map=map_, ring=ring, i=store.i, j=store.j, pieces=count)
+        count = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), pieces)
+        LoadAheadOp(map=map_, ring=made, i=store.i, j=store.j, pieces=count)
+    _read_pieces(elements, made)
+
+
+def _read_pieces(elements: list[ElementOp], ring: ir.Value) -> None:
     for element in elements:
         with ir.InsertionPoint(element), element.location:
             value = element.value
-            made = StagedElementOp(source=view, axes=element.axes, piece=ring, value=value.type)
+            made = StagedElementOp(
+                source=element.source, axes=element.axes, piece=ring, value=value.type
+            )
         value.replace_all_uses_with(made.value)
         element.operation.erase()
 

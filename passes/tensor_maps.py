@@ -91,6 +91,13 @@ def byte_map(view: ir.MemRefType, smem: SmemType) -> TensorMapType:
     return TensorMapType.of(smem.element, [row_bytes, rows], [pitch_bytes], box, layout.swizzle)
 
 
+def vector_map_type(view: ir.MemRefType, smem: SmemType) -> TensorMapType:
+    """The map of a view of one axis, as a matrix of one row, whose boxes fill `smem`."""
+    columns = extent_of(view, 0)
+    pitch_bytes = _round_up(columns * smem.layout.element_bytes, 16)
+    return TensorMapType.of(smem.element, [columns, 1], [pitch_bytes], [smem.layout.k, 1], "none")
+
+
 def load_map_type(
     view: ir.MemRefType, smem: SmemType, rank: int, remark: Callable[[str], None]
 ) -> TensorMapType:

@@ -5,7 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from ...dialects import sm
-from ...dialects.layout import ATOM_BYTES, BLOCKED, SCALE_ATOM_ROWS, SPAN_BYTES, TileLayout
+from ...dialects.layout import (
+    ATOM_BYTES,
+    BLOCKED,
+    LINEAR,
+    SCALE_ATOM_ROWS,
+    SPAN_BYTES,
+    TileLayout,
+)
 from ...dialects.mlir import arith, ir
 from ...dialects.ragged_maps import FAR, is_ragged, plain_rank
 from ...dialects.tile_boxes import LoadBoxesOp, MulticastBoxesOp
@@ -23,7 +30,7 @@ def unit_offset(layout: TileLayout, row: ir.Value, column: ir.Value) -> ir.Value
     within = row * layout.span_bytes + chunk
     if in_chunk > 1:
         within = within + column % in_chunk * UNIT_BYTES
-    if layout.swizzle == "none":
+    if layout.swizzle in ("none", LINEAR):
         return within
     mask = SPAN_BYTES[layout.swizzle] // UNIT_BYTES - 1
     line = arith.andi(within // 128, build.constant(mask))

@@ -69,6 +69,8 @@ def _read_piece(op: ApplyEpilogueOp, width: int, element: StagedElementOp) -> ir
     """Neighbours of a row of a piece in shared memory, as many at a time as a unit holds."""
     layout, (rows, columns) = element.piece.type.layout, integers_of(op.behind)
     row, column = op.row + rows, op.column + columns
+    if element.axes.value == "n":  # the columns of the whole tile
+        row, column = build.constant(0), op.start + column
     each = min(width, UNIT_BYTES // layout.element_bytes)
     parts = [_load_part(element, row, column + at, each) for at in range(0, width, each)]
     return parts[0] if len(parts) == 1 else concatenated(parts)

@@ -22,8 +22,8 @@ BLACKWELL = {
 }
 
 
-def residuals(m, n, k, types=("bf16",), c_dtype="bf16"):
-    """`c = (sum * 2 + e0 - e1 …)` in f32, with operands of these types."""
+def residuals(m, n, k, types=("bf16",), c_dtype="bf16", vectors=()):
+    """`c = … e1 - (e0 - sum)` in f32, with operands of these types; `vectors` are of columns."""
     spec = MatmulSpec(m, n, k, c_dtype=c_dtype)
     text, result = [], "%in0"
     for number, dtype in enumerate(types, 1):
@@ -36,8 +36,10 @@ def residuals(m, n, k, types=("bf16",), c_dtype="bf16"):
     if c_dtype != "f32":
         text.append(f"    %last = arith.truncf {result} : f32 to {c_dtype}")
         result = "%last"
-    maps = ", ".join(["affine_map<(m, n) -> (m, n)>"] * (len(types) + 2))
-    views = [f"tensor<{m}x{n}x{dtype}>" for dtype in types]
+    axes = ["m, n", *("n" if at in vectors else "m, n" for at in range(len(types))), "m, n"]
+    maps = ", ".join(f"affine_map<(m, n) -> ({each})>" for each in axes)
+    rows = ["" if at in vectors else f"{m}x" for at in range(len(types))]
+    views = [f"tensor<{row}{n}x{dtype}>" for row, dtype in zip(rows, types, strict=True)]
     arguments = "".join(f", %e{number}: {view}" for number, view in enumerate(views))
     of_c = f"tensor<{m}x{n}x{c_dtype}>"
     sums = f"tensor<{m}x{n}xf32>"
@@ -108,3 +110,19 @@ def test_operands_have_types_of_their_own(check_matmul, target, write, types, c_
     source = residuals(72, 72, 64, types, c_dtype)
     compiled, _ = check_matmul(source, target=target, pipeline=text)
     assert len(tensor_maps(compiled)) == 3 + len(types)
+
+
+@pytest.mark.sweep(4)
+@pytest.mark.parametrize(
+    ("target", "rest"),
+    [("sm_90a", rest) for rest in HOPPER] + [("sm_100a", rest) for rest in BLACKWELL],
+)
+@pytest.mark.parametrize("n", [64, 136])
+def test_columns_of_a_bias_are_brought_once_a_tile(check_matmul, target, rest, n, seed=1):
+    """Of two operands, the second with an element for each column: `e1`."""
+    staging = "epilogue-staging{columns=32 buffers=2 ahead=2 vectors=ahead}"
+    tile, passes = ("64", HOPPER) if target == "sm_90a" else ("128", BLACKWELL)
+    text = f"tiling{{tile={tile}x64x64}},{TMA},{staging},{passes[rest]}"
+    source = residuals(136, n, 72, ("bf16", "f32"), vectors=(1,))
+    compiled, _ = check_matmul(source, target=target, pipeline=text, seed=seed)
+    assert tensor_maps(compiled) == ["a", "b", "e0", "e1", "c"]
