@@ -101,11 +101,11 @@ def compile_shape(job: Job) -> Entries:
     """Compile one shape's candidates into the folder; their index entries by name."""
     from ..compiler.bundle_writer import as_bundle
     from ..compiler.driver import compile_matmul
+    from ..compiler.schedule.choice import target_for
     from ..dialects.errors import CompileError
-    from ..dialects.target import find_target
 
     entries: Entries = {}
-    chosen = candidates_of(job.spec, find_target(job.target), job.count, job.drawn)
+    chosen = candidates_of(job.spec, target_for(job.spec, job.target), job.count, job.drawn)
     for number, (problem, schedule) in enumerate(chosen):
         name = f"{_shape(job.spec)}.{number:02}.zip"
         try:
