@@ -96,6 +96,23 @@ def test_a_launch_is_on_torchs_current_stream(draws, assert_product):
         assert_product(c, a, b)
 
 
+def test_graphs_of_a_kernel_for_any_m_keep_the_m_of_their_capture(draws, assert_product):
+    """One kernel, captured with several M: each replay has the grid and the maps of its own."""
+    b, captured = draws.normal(200, 72), []
+    for m in (9, 16, 1, 200, 130):
+        a, graph = draws.normal(m, 72), torch.cuda.CUDAGraph()
+        matmul(a, b, m="dynamic")
+        with torch.cuda.graph(graph):
+            c = matmul(a, b, m="dynamic")
+        captured.append((a, c, graph))
+    for a, c, graph in captured + captured[::-1]:
+        a.copy_(draws.normal(*a.shape))
+        c.fill_(torch.nan)
+        graph.replay()
+        torch.cuda.synchronize()
+        assert_product(c, a, b)
+
+
 def test_a_cuda_graph_takes_even_the_call_that_compiles(draws, assert_product):
     a, b, graph = draws.normal(136, 72), draws.normal(200, 72), torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
