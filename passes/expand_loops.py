@@ -166,6 +166,8 @@ class ExpandLoops:
     def _check(self, kernel: KernelOp) -> None:
         """Refuse an option that no store of the kernel reads."""
         other = next(iter(walk(kernel, StagedStoreOp | SUMMED)), None)
+        if other is None and not walk(kernel, StoreOp):
+            other = next(iter(walk(kernel, StoreGroupsOp | StoreQuantizedOp)), None)
         if self.reads != ROWS and other is not None:
             rule = f"expand-loops: reads={self.reads} must come with tile.store"
             raise refused(other, f"{rule}, got {other.operation.name}; leave reads out")

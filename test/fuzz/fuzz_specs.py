@@ -29,6 +29,12 @@ PASSES = (
     *("warp-specialization", "ping-pong", "persistence", "persistence{scheduler=static}"),
 )
 SCALED = ("mxfp8", "mxfp8_e5m2", "mxfp6", "mxfp6_e3m2", "mxfp4")
+ROUNDINGS = {
+    **dict.fromkeys(SCALED, ("floor", "ceil", "even", "rceil")),
+    "nvfp4": ("nearest", "normal"),
+}
+QUANTISED = 0.25
+"""The share of cases whose results have block scales."""
 SCALED_ONE_IN = 6
 """One case in so many has block scales."""
 SCALED_TARGETS = ("sm_100a", "sm_100a", "sm_120a")
@@ -71,7 +77,24 @@ def random_case(seed: int) -> tuple[dict[str, Any], dict[str, Any]]:
     groups = random.Random(f"groups {seed}")
     if not stack and groups.random() < 0.3:
         stack |= _groups(groups, majors)
-    return {**sizes, **dtypes, **majors, **stack}, options
+    made = {**sizes, **dtypes, **majors, **stack}
+    suits = k_per_mma > 1 and names[3] == "f32" and not {"groups", "dynamic_m"} & set(stack)
+    quantised = _quantised(random.Random(f"quantised {seed}"), made, target, suits)
+    return made | quantised, options
+
+
+def _quantised(
+    draw: random.Random, made: dict[str, Any], target: str, suits: bool = True
+) -> dict[str, Any]:
+    """Now and then a C with block scales, mostly of what the chip makes and of whole blocks."""
+    if draw.random() >= (QUANTISED if suits else QUANTISED / 10):
+        return {}
+    every = target in ("sm_100a", "sm_120a") or draw.random() < 0.1
+    form = draw.choice((*SCALED, "nvfp4") if every else ("mxfp8", "mxfp8_e5m2"))
+    block = 16 if form == "nvfp4" else 32
+    columns = -(-made["n"] // block) * block if draw.random() < 0.95 else made["n"]
+    found = {"c_dtype": form, "n": columns}
+    return found | ({"scale_rounding": draw.choice(ROUNDINGS[form])} if draw.random() < 0.5 else {})
 
 
 def _groups(draw: random.Random, majors: dict[str, str]) -> dict[str, Any]:
@@ -131,6 +154,7 @@ def scaled_case(
     spec |= {"b_major": draw.choice("kkn")} if b.startswith("mxfp8") else {}
     spec |= {"scale_layout": "linear"} if draw.random() < 0.3 else {}
     spec |= _scaled_stack(random.Random(f"stack {m} {n} {k}"))  # the rest is drawn as without
+    spec |= _quantised(random.Random(f"quantised {m} {n} {k}"), spec, target)
     options = {"target": target}
     if draw.random() < 0.3:
         return spec, options
@@ -203,8 +227,8 @@ def judge_case(seed: int, fields: dict[str, Any], options: dict[str, Any]) -> Ou
     except Exception as error:
         return Outcome(seed, "internal error", f"{type(error).__name__}: {error}")
     try:
-        if spec.groups:
-            found = _compare_groups(bundle, seed)
+        if spec.groups or spec.quantized:
+            found = _compare_by_manifest(bundle, seed)
         else:
             reference = OfSpec(replace(spec, dynamic_m=False))
             tensors = reference.tensors(bundle.manifest, seed)
@@ -215,17 +239,23 @@ def judge_case(seed: int, fields: dict[str, Any], options: dict[str, Any]) -> Ou
     return Outcome(seed, "right") if found.passed else Outcome(seed, "wrong", str(found))
 
 
-def _compare_groups(bundle: Any, seed: int) -> Any:
-    """Run a product of groups, of which the manifest says what it should give."""
+def _compare_by_manifest(bundle: Any, seed: int) -> Any:
+    """Run a product of which the manifest says what it should give: the first output that is wrong,
+    or the last one."""
+    from tilewright.runtime.bundles.manifest import outputs
     from tilewright.runtime.judge.reference import compare, expected_output, to_float64
     from tilewright.runtime.launch.devices import open_device
     from tilewright.tools.inputs import make_tensors
 
     tensors = make_tensors(bundle.manifest, seed)
     open_device("emulator").launch(bundle, tensors, seed, check="fast")
-    dtype = next(t["dtype"] for t in bundle.manifest["tensors"] if t["name"] == "c")
-    actual = to_float64(tensors["c"], dtype)
-    return compare(expected_output(bundle.manifest, tensors), actual, dtype, "c")
+    for each in outputs(bundle.manifest):
+        name, dtype = each["name"], each["dtype"]
+        expected = expected_output(bundle.manifest, tensors, name=name)
+        found = compare(expected, to_float64(tensors[name], dtype), dtype, name)
+        if not found.passed:
+            break
+    return found
 
 
 def describe(seed: int) -> str:

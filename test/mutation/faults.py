@@ -1,4 +1,4 @@
-"""Sixty planted faults: a text that stands once in the sources, and what takes its place.
+"""Planted faults: a text that stands once in the sources, and what takes its place.
 
 They are addressed by their text, so that a file may move. `tests` is where they should be found:
 what `run.py` runs of the default suite, in this order, until a test fails.
@@ -395,4 +395,24 @@ EMULATOR = [
         ("test/emulator/test_core_atomics.py", "test/emulator/test_wide_atomics.py"),
     ),
 ]
-FAULTS = [*LAYOUTS_AND_FRONT_END, *PASSES, *LOWERING, *EMULATOR]
+QUANTISED = [
+    Fault(
+        "expand-quantized: a word has the scales of a row's blocks the other way round",
+        "self._store(_vector(own), number)",
+        "self._store(_vector(own[::-1]), number)",
+        (f"{NUMERICS}/test_quantized_outputs.py",),
+    ),
+    Fault(
+        "quantized: a row's scales lie in the line of the atom behind its own",
+        "op.row % rows // LINES * SCALE_ATOM_BLOCKS",
+        "op.row % rows // LINES * LINE_BYTES",
+        (f"{NUMERICS}/test_quantized_outputs.py",),
+    ),
+    Fault(
+        "quantized: scales of powers of two are always rounded down",
+        "exponent = arith.shrui(bits + element.carry(op.rounding.value), fraction)",
+        "exponent = arith.shrui(bits, fraction)",
+        ("test/compiler/test_matmul_quantized.py",),
+    ),
+]
+FAULTS = [*LAYOUTS_AND_FRONT_END, *PASSES, *LOWERING, *EMULATOR, *QUANTISED]

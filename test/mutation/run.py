@@ -1,6 +1,6 @@
 """Plants each fault of `faults.py` in a copy of the tree and runs the tests that should find it.
 
-    python test/mutation/run.py                                  all sixty, one after another
+    python test/mutation/run.py                                  all, one after another
     python test/mutation/run.py --processes 60                   on a machine with many cores
     python test/mutation/run.py --only 3 17                      some of them, by their numbers
     python test/mutation/run.py --processes 60 --write docs/mutation.md
@@ -36,7 +36,7 @@ LIMIT_S = 1800
 FOUND = re.compile(r"^(?:FAILED|ERROR) (\S+::\S.*?|\S+)(?: - .*)?$", re.MULTILINE)
 HEAD = """# What the tests catch
 
-Sixty faults are planted in copies of the sources, one at a time: in the layouts, the passes, the
+Faults are planted in copies of the sources, one at a time: in the layouts, the passes, the
 lowering and the emulator. Tests of `make test` that concern the file then run until one fails.
 Of {faults} faults {caught} are caught.
 

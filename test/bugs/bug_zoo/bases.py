@@ -22,26 +22,29 @@ ManifestEdit = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 
 
 @cache
-def _compiled(shape: tuple[int, int, int], pipeline: str, chip: str, dtype: str):
-    spec = MatmulSpec(*shape, dtype, dtype)
+def _compiled(shape: tuple[int, int, int], pipeline: str, chip: str, dtype: str, c_dtype: str):
+    spec = MatmulSpec(*shape, dtype, dtype, c_dtype)
     return compile_matmul(spec, target=chip, pipeline=pipeline, until="ptx")
 
 
 @dataclass(frozen=True)
 class Matmul:
-    """A preset, M, N and K, what to exchange in the text of its pipeline, and A's and B's type."""
+    """A preset, M, N and K, what to exchange in the text of its pipeline, and the types of A and B,
+    and of C."""
 
     preset: str
     shape: tuple[int, int, int]
     options: tuple[str, str] = field(default=("", ""))
     dtype: str = "bf16"
+    c_dtype: str = "bf16"
 
     @property
     def title(self) -> str:
         """As the table of bugs calls it."""
         changed = f" ({self.options[1].strip(',')})" if self.options[1] else ""
         dtype = "" if self.dtype == "bf16" else f" {self.dtype}"
-        return f"{self.preset} {'×'.join(map(str, self.shape))}{dtype}{changed}"
+        to = "" if self.c_dtype == "bf16" else f" → {self.c_dtype}"
+        return f"{self.preset} {'×'.join(map(str, self.shape))}{dtype}{to}{changed}"
 
     @property
     def pipeline(self) -> str:
@@ -55,7 +58,7 @@ class Matmul:
     def compiled(self) -> Any:
         """What the compiler makes of it, for the chip that the preset is written for."""
         chip = "sm_90a" if self.preset in HOPPER_PRESETS else "sm_100a"
-        return _compiled(self.shape, self.pipeline, chip, self.dtype)
+        return _compiled(self.shape, self.pipeline, chip, self.dtype, self.c_dtype)
 
     @property
     def ptx(self) -> str:
@@ -82,6 +85,7 @@ PERSISTENT = Matmul("v6", (520, 264, 72), ("scheduler=static", "scheduler=static
 SCALED = Matmul("v6", (136, 40, 1024), ("tile=128x256x64", "tile=128x32x128"), "mxfp8")
 SCALED_PAIR = Matmul("v6", (136, 40, 512), ("tile=128x256x64", "tile=64x32x128"), "mxfp8")
 PIECES = Matmul("kernel7", (264, 264, 72))
+QUANTISED = Matmul("kernel7", (136, 256, 72), ("columns=32", "columns=64"), c_dtype="nvfp4")
 LAUNCH_CONTROL = Matmul("kernel8", (520, 264, 72))
 PING_PONG = Matmul("h8", (264, 136, 200), ("group=8", "group=8 ctas=1"))
 DEPENDENT = Matmul("v4", (136, 264, 136), ("", ",lower-to-nvvm{pdl=true}"))

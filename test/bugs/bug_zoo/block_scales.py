@@ -1,6 +1,7 @@
-"""Bugs of block scales: ids, halves of N, packed bytes, descriptors of their copies (64)."""
+"""Bugs of block scales: ids, halves of N, packed bytes, descriptors of their copies (64),
+and results in such formats (65)."""
 
-from .bases import SCALED, SCALED_PAIR
+from .bases import QUANTISED, SCALED, SCALED_PAIR
 from .edits import chain, delete, insert_before, replace
 from .entry import Bug
 from .written import RELAYED_SCALES, SCALED_HALVES, SCALED_STEPS
@@ -114,5 +115,26 @@ BUGS = (
         SCALED_PAIR,
         delete(r"fence\.proxy\.async"),
         "proxy-fence",
+    ),
+    Bug(
+        "65a",
+        "no proxy fence between the threads that write packed elements and their store by TMA",
+        QUANTISED,
+        delete(r"fence\.proxy\.async"),
+        "proxy-fence",
+    ),
+    Bug(
+        "65b",
+        "packed elements are written while TMA still stores those before them",
+        QUANTISED,
+        delete(r"cp\.async\.bulk\.wait_group\.read \t?1"),
+        "bulk-group",
+    ),
+    Bug(
+        "65c",
+        "the word of a row's scales begins in the middle of one",
+        QUANTISED,
+        replace(r"(st\.global\.b32 \t\[%rd\d+)\]", r"\g<1>+2]"),
+        "misaligned",
     ),
 )
