@@ -22,7 +22,8 @@ VIEWS = (aten.reshape.default, aten.view.default, aten._unsafe_view.default)
 def halves_of(product: Product) -> list[Product]:
     """Both halves of a product that is cut so, the first one first; [] for any other."""
     whole_of_scales = all(sizes_of(each) in ((), (1,), (1, 1)) for each in product.scales)
-    if product.addend is not None or product.offsets is not None or not whole_of_scales:
+    others = product.addend is not None or product.offsets is not None or product.b_is_nk
+    if others or not whole_of_scales:
         return []
     if product.alpha != 1 or len(sizes_of(product.node)) != 2 or not product.is_static():
         return []

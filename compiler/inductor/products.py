@@ -16,6 +16,8 @@ from typing import Any, NamedTuple
 import torch
 from torch import fx
 
+from ..calls.kernels import How
+from ..calls.matmul_operator import product_operator
 from .frames import like
 
 aten: Any = torch.ops.aten
@@ -27,6 +29,7 @@ class Product(NamedTuple):
 
     offsets: where groups of rows end, or None. part: where the operator's result is cut in two, the
     columns that this one is, from one to another; `node` is then the cut, `origin` the operator.
+    b_is_nk: whether the operator takes b as [.., n, k].
     """
 
     node: fx.Node
@@ -39,6 +42,7 @@ class Product(NamedTuple):
     offsets: fx.Node | None = None
     part: tuple[int, int] | None = None
     origin: fx.Node | None = None
+    b_is_nk: bool = False
 
     @property
     def multiplies(self) -> fx.Node:
@@ -54,6 +58,7 @@ class Product(NamedTuple):
     def b_like(self) -> torch.Tensor:
         """How its B lies, [.., k, n], without memory."""
         found = like(self.b.meta["val"])
+        found = found.mT if self.b_is_nk else found
         return found if self.part is None else found[..., slice(*self.part)]
 
     @property
@@ -188,6 +193,18 @@ _READERS: dict[Any, Callable[[fx.Node], Product | str]] = {
     aten.baddbmm.default: _with_addend,
     aten._scaled_mm.default: _scaled,
 }
+
+
+def _ours(node: fx.Node) -> Product | str:
+    """tilewright's own product, as its linear layers and `matmul` leave it in a graph."""
+    a, b, *how = node.args
+    asked = How(*how)  # type: ignore[arg-type]
+    if node.kwargs or any(asked._replace(out_dtype="", math="")):
+        return "a schedule, a chip or a kernel for any M is asked for"
+    return Product(node, a, b, b_is_nk=True)  # type: ignore[arg-type]
+
+
+_READERS[product_operator] = _ours
 GROUPED = (aten._grouped_mm.default,) if hasattr(aten, "_grouped_mm") else ()
 _READERS |= dict.fromkeys(GROUPED, _grouped)
 
@@ -197,7 +214,8 @@ def _sizes_reason(product: Product) -> str:
     if any(size == 0 for each in (a, b) for size in sizes_of(each) if type(size) is int):
         return "a size is 0"
     types = {dtype_of(a), dtype_of(b)}
-    if types == {torch.float32} and torch.get_float32_matmul_precision() == "highest":
+    asks = product.node.target is not product_operator
+    if asks and types == {torch.float32} and torch.get_float32_matmul_precision() == "highest":
         return "float32 must be multiplied exactly (torch.set_float32_matmul_precision)"
     if len(types) > 1 and product.node.target is not aten._scaled_mm.default:
         return f"types differ: {', '.join(sorted(str(each) for each in types))}"

@@ -114,7 +114,7 @@ def _finished(
     keeps = of_text and spec.b_major == "n"
     rank = len(sizes_of(first.b))
     exchanged = (*range(rank - 2), rank - 1, rank - 2)
-    order = () if keeps else exchanged
+    order = () if keeps != first.b_is_nk else exchanged
     bs = [Input(1 + n, order, (), each.part) for n, each in enumerate(region.products)]
     pipeline = pipeline_of(spec, target, How(target=target, math=math))
     policy = math if isinstance(source, LinalgText) else ""

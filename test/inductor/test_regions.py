@@ -5,6 +5,7 @@ import torch
 import torch.nn.functional as F
 from graphs import draw, graph_of, regions
 
+import tilewright
 from tilewright.compiler.inductor.describe import described
 from tilewright.compiler.inductor.products import Refusal, product_of
 from tilewright.compiler.inductor.source import takes_a_bias
@@ -46,6 +47,9 @@ PATTERNS = {
     "swiglu with biases": (
         lambda x, w, v, b: F.silu(F.linear(x, w, b)) * F.linear(x, v, b),
         (X, W, W2, BIAS), [*SILU, "mul"],
+    ),
+    "tilewright's own": (
+        lambda x, w: F.relu(tilewright.matmul(x, w)), (X, W), ["relu"]
     ),
     "swiglu of halves": (
         lambda x, w: (lambda g, u: F.silu(g) * u)(*F.linear(x, w).chunk(2, -1)),
