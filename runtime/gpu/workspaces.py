@@ -91,7 +91,7 @@ class Workspaces:
         """On a stream of its own, since that of the launch may be capturing."""
         driver, api = self.driver, self.driver.api
         with driver.entered(where, self.context), driver.loading(where):
-            flags = api.CUstream_flags.CU_STREAM_NON_BLOCKING
+            flags = int(api.CUstream_flags.CU_STREAM_NON_BLOCKING)
             stream = driver.check(where, api.cuStreamCreate(flags))
             driver.check(where, api.cuMemsetD8Async(address, 0, size, stream))
             driver.check(where, api.cuStreamSynchronize(stream))

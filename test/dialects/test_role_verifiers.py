@@ -84,6 +84,19 @@ def reduced_store(partials):
     )
 
 
+def gathered_store(rows=256, columns=64, word="1x1xi32", start="any"):
+    partials, arrivals = f"memref<{rows}x{columns}xf32, 1>", f"memref<{word}, 1>"
+    return (
+        accumulator("128x64"),
+        f'%p = "tile.workspace"() {{start = "{start}"}} : () -> {partials}',
+        f'%w = "tile.workspace"() {{start = "zero"}} : () -> {arrivals}',
+        '"tile.gathered_store"(%acc, %p, %w, %v, %i, %j) ({ ^bb0(%x: f32):',
+        "%y = arith.truncf %x : f32 to bf16",
+        f'"tile.yield"(%y) : (bf16) -> () }}) : ({ACC}, {partials}, {arrivals}, {VIEW}, '
+        "index, index) -> ()",
+    )
+
+
 def place(tiles="[2, 2]", order="m", group=1):
     how = f'{{tiles = {tiles}, order = "{order}", group = {group} : i64}}'
     number = "%n = arith.constant 0 : i32"
@@ -221,6 +234,24 @@ PIECE = '!tile.smem<tensor<128x16xbf16>, "k", "none">'
         (
             kernel(*reduced_store(COLUMNS)),
             "tile.reduced_store: partials must be rows, got major 'mn'",
+        ),
+        (
+            kernel(*gathered_store(columns=32)),
+            "tile.gathered_store: partials must be parts of 128 rows of 64 of f32, got "
+            "memref<256x32xf32, 1>",
+        ),
+        (
+            kernel(*gathered_store(rows=200)),
+            "tile.gathered_store: partials must be parts of 128 rows of 64 of f32, got "
+            "memref<200x64xf32, 1>",
+        ),
+        (
+            kernel(*gathered_store(word="1x2xi32")),
+            "tile.gathered_store: arrivals must be one word of i32, got memref<1x2xi32, 1>",
+        ),
+        (
+            kernel(*gathered_store(start="one")),
+            "tile.workspace: start must be one of ('any', 'zero'), got 'one'",
         ),
         (
             kernel(*tile_loop("z")),

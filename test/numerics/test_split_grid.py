@@ -1,12 +1,14 @@
 """K split over the grid: the CTA that comes last adds up all parts, in their order."""
 
 import pytest
+import torch
 
 from tilewright.compiler.bundle_writer import as_bundle
 from tilewright.compiler.driver import compile_matmul
 from tilewright.compiler.spec import MatmulSpec
 from tilewright.runtime.errors import DeviceError
 from tilewright.runtime.launch.devices import open_device
+from tilewright.runtime.launch.dynamic_kernel import DynamicKernel
 from tilewright.runtime.launch.emulator_device import Workspace
 from tilewright.tools.inputs import make_tensors
 
@@ -42,6 +44,22 @@ def test_pairs_of_ctas_have_parts_of_k(check_matmul, tile):
     end = f",clustering{{shape=2x1 pair=true}},{ROLES}"
     text = HEAD.format(tile=tile, parts=2) + end
     check_matmul(MatmulSpec(200, 72, 264), pipeline=text, target="sm_100a")
+
+
+def test_warps_that_multiply_by_themselves_have_parts_of_k(check_matmul):
+    text = "tiling{tile=64x64x32},copy-insertion,swizzle-selection,split-k{parts=3 over=grid}"
+    check_matmul(MatmulSpec(70, 72, 264), pipeline=f"{text},pipelining{{stages=3}}", target="sm_80")
+
+
+def test_rows_of_any_number_have_parts_of_k():
+    spec = MatmulSpec(96, 64, 328, c_dtype="f32", dynamic_m=True)
+    bundle = as_bundle(compile_matmul(spec, target="sm_90a", pipeline=pipeline("64x64x64", 3)))
+    tile_bytes = 3 * 64 * 64 * 4 + 4
+    assert bundle.manifest["workspace_bytes"] == tile_bytes
+    assert bundle.at(200).manifest["workspace_bytes"] == 4 * tile_bytes
+    a, b = torch.randn(70, 328).bfloat16(), torch.randn(64, 328).bfloat16()
+    found = DynamicKernel(bundle)(a, b)
+    torch.testing.assert_close(found, a.float() @ b.float().T, rtol=1e-4, atol=1e-3)
 
 
 @pytest.fixture(scope="module", params=TARGETS)

@@ -307,6 +307,19 @@ SPLIT = f"{TMA},split-k"
     [
         (f"{SPLIT},split-k", "tile.kernel: split-k: K is split already; run it once"),
         (
+            f"{SPLIT}{{over=grid}},split-k",
+            "tile.kernel: split-k: K is split already; run it once",
+        ),
+        (
+            f"{SPLIT}{{parts=17 over=grid}}",
+            "tile.kernel: split-k: each part over the grid must have K steps, got 5 in 17 parts; "
+            "take 5",
+        ),
+        (
+            f"{SPLIT}{{over=grid}},persistence",
+            "tile.kernel: persistence: the CTAs along z share a tile; drop split-k",
+        ),
+        (
             f"{TMA},clustering{{shape=1x2}},split-k",
             "tile.kernel: split-k: CTAs of a cluster load together; drop clustering",
         ),
@@ -443,7 +456,7 @@ HAVE = "sm_100a, sm_90a or sm_120a"
         (
             f"{COPIES},split-k{{parts=2}}",
             "tile.kernel: split-k: a cluster of sm_80 has at most 1 CTA, got 1x1 in 2 parts = 2; "
-            "leave it out",
+            "take over=grid",
         ),
         (
             f"{COPIES},lower-to-nvvm{{pdl=true}}",

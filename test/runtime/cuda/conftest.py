@@ -23,6 +23,7 @@ ENUMS = {
         "CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION": 4,
         "CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION": 6,
     },
+    "CUstream_flags": {"CU_STREAM_NON_BLOCKING": 1},
     "CUstreamCaptureMode": {"CU_STREAM_CAPTURE_MODE_RELAXED": 2},
     "CUtensorMapDataType": {
         "CU_TENSOR_MAP_DATA_TYPE_UINT8": 0,
@@ -74,14 +75,15 @@ H200 = SimpleNamespace(name=b"NVIDIA H200\0\0\0", capability=(9, 0), shared_byte
 class RecordedDriver:
     """Answers like cuda.bindings.driver for the GPUs given; `calls` has (name, arguments).
 
-    `failing` maps a call's name to the status it ends with; `contexts` is the thread's stack.
+    `failing` maps a call's name to the status it ends with; `contexts` is the thread's stack,
+    `captures` the number of the capture that a stream is in.
     """
 
     CUresult = int
 
     def __init__(self, *gpus):
         self.gpus, self.calls, self.failing, self.encoded = gpus, [], {}, []
-        self.contexts = []
+        self.contexts, self.captures, self.allocated = [], {}, 0x5000_0000
         for name, members in ENUMS.items():
             setattr(self, name, SimpleNamespace(**members))
         self._encode = ENCODE_TYPE(self._encode_tiled)
@@ -157,6 +159,19 @@ class RecordedDriver:
 
     def _cuThreadExchangeStreamCaptureMode(self, mode):
         return 0
+
+    def _cuStreamIsCapturing(self, stream):
+        return int(stream in self.captures)
+
+    def _cuStreamGetCaptureInfo(self, stream):
+        return (1, self.captures[stream], None)
+
+    def _cuStreamCreate(self, flags):
+        return 0xAA
+
+    def _cuMemAlloc(self, size):
+        self.allocated += 2**30
+        return self.allocated
 
     def _cuModuleLoadData(self, image):
         return "module"
