@@ -83,8 +83,9 @@ class Clustering:
     """Lone CTAs → clusters that multicast operand tiles and pairs that share an MMA.
 
     `shape` is the number of CTAs along M and along N. auto is a pair where the tile allows one, two
-    CTAs along M where the target has no pairs, and otherwise a lone CTA. `pair` takes 2-CTA MMAs
-    (cta_group::2); auto takes them where the shape is even along M and the tile allows them.
+    CTAs along M where the target has no pairs and TMA loads B, and otherwise a lone CTA. `pair`
+    takes 2-CTA MMAs (cta_group::2); auto takes them where the shape is even along M and the tile
+    allows them.
     """
 
     name: ClassVar[str] = "clustering"
@@ -105,7 +106,8 @@ class Clustering:
         mma = walk(kernel, MmaOp)[0]
         no_pair = _pair_refusal(mma, target)
         parts = integers_of(kernel.cluster)[2]
-        lone = self.pair is False or (target.mma.pairs and no_pair) or parts > 1
+        lone = self.pair is False or parts > 1
+        lone = lone or (bool(no_pair) if target.mma.pairs else not _shares_b(kernel))
         shape = self.shape or ((1, 1) if lone else (2, 1))
         pair = self._pair(mma, shape, no_pair)
         if self.pair is None and target.mma.pairs and no_pair:
@@ -191,6 +193,12 @@ def _check_shape(kernel: KernelOp, shape: tuple[int, int], target: Target) -> No
         batch = batch_of(kernel)
         grid[0] = grid[0] if batch is None else batch.tiles.value
         require(kernel, legality.split_clusters(grid, shape), cure, "clustering: ")
+
+
+def _shares_b(kernel: KernelOp) -> bool:
+    """Whether CTAs along M could share B: by multicast, where TMA loads it."""
+    names = arg_names(kernel)
+    return any(names[_argument_index(load)] == "b" for load in walk(kernel, TmaLoadOp))
 
 
 def _set_cluster(kernel: KernelOp, shape: tuple[int, int]) -> None:

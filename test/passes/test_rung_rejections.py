@@ -75,6 +75,14 @@ def test_clusters_that_no_mma_or_launch_can_have(pipeline, message):
     assert message_of(pipeline) == f"error: {message}"
 
 
+@pytest.mark.parametrize(("target", "cluster"), [("sm_90a", [1, 1, 1]), ("sm_100a", [2, 1, 1])])
+def test_left_to_itself_clustering_shares_no_copies_of_threads(target, cluster):
+    """But pairs share the MMA, for which each CTA copies half of B."""
+    options = {"pipeline": f"{TMA},clustering", "target": target, "until": "mlir"}
+    compiled = compile_matmul(MatmulSpec(300, 520, 333), stop_after="clustering", **options)
+    assert f"cluster = {cluster}" in compiled.mlir
+
+
 def test_clusters_of_warps_that_multiply_what_they_copied():
     pipeline = "tiling{mma=mma.sync},copy-insertion,clustering{shape=2x1}"
     message = message_of(pipeline, MatmulSpec(300, 520, 260), "sm_90a")
