@@ -23,7 +23,8 @@ PRESET_NAMES = (
 SPEC = {"m": 256, "n": 256, "k": 128}
 OPERANDS = (
     "f16, bf16, tf32, e4m3, e5m2, s8, u8, f32, f64, "
-    "mxfp8, mxfp8_e5m2, mxfp6, mxfp6_e3m2, mxfp4, nvfp4"
+    "mxfp8, mxfp8_e5m2, mxfp6, mxfp6_e3m2, mxfp4, nvfp4, mxfp8_1x128, mxfp8_128x128, "
+    "mxfp4_1x16"
 )
 DOUBLES = {"a_dtype": "f64", "b_dtype": "f64", "acc_dtype": "f64"}
 INTEGERS = {"a_dtype": "s8", "b_dtype": "u8", "acc_dtype": "s32", "c_dtype": "s32"}
