@@ -15,6 +15,11 @@ ASSEMBLED = 8
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
+# Each process of xdist has a core: threads of numpy's and torch's would wait for each other there.
+if "PYTEST_XDIST_WORKER" in os.environ:
+    for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+        os.environ.setdefault(variable, "1")
+
 
 def pytest_addoption(parser):
     parser.addoption(
