@@ -195,7 +195,11 @@ def layers_of(name: str, shape: Shape) -> nn.Module:
         if shape.experts:
             mlp: nn.Module = Experts(shape)
         else:
-            mlp = Gated(shape, linear) if decoder else Plain(shape, "tanh" * (name == "gpt2"))
+            mlp = (
+                Gated(shape, linear)
+                if decoder
+                else Plain(shape, "tanh" if name == "gpt2" else "none")
+            )
         return Layer(attention, mlp, [norm(), norm()], name == "bert")
 
     return nn.Sequential(*(layer() for _ in range(shape.layers)))
