@@ -83,6 +83,11 @@ def test_what_is_no_format_is_refused(options, message):
             {"pipeline": "tiling{tile=64x64x16},split-k{parts=2}"},
             "C with scales of blocks must be stored by one CTA, got the sums of several; drop",
         ),
+        (
+            "mxfp8",
+            {"pipeline": "tiling{tile=64x64x64},expand-loops{reads=matrices}"},
+            "reads=matrices must come with tile.store, got tile.store_quantized; leave reads out",
+        ),
         ("mxfp8", {"pipeline": "tiling{tile=64x96x64}"}, "groups of 32 columns, got 16; take"),
     ],
 )

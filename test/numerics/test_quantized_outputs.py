@@ -2,6 +2,7 @@
 
 import pytest
 
+from tilewright.compiler.importers.linalg_text import LinalgText
 from tilewright.compiler.pipeline import DEFAULT_PIPELINE, parse_pipeline
 from tilewright.compiler.spec import MatmulSpec
 
@@ -74,6 +75,45 @@ def test_tma_stores_pieces_of_elements(check_matmul, form, shape, passes, scales
     *_, c, of_c = compiled.manifest["parameters"]
     assert (c["tensor"], c["kind"]) == ("c", "tensor_map")
     assert (of_c["tensor"], of_c["alignment_bytes"]) == ("c_scales", scales)
+
+
+def test_two_products_are_quantised_in_pieces(check_matmul):
+    spec = quantized("mxfp4", 70, 128, 40, products=2)
+    compiled, _ = check_matmul(spec, pipeline=f"tiling{{tile=128x256x64}},{STAGED}")
+    assert compiled.manifest["parameters"][-2]["kind"] == "tensor_map"
+
+
+EPILOGUE = """
+func.func @f(%a: tensor<70x64xbf16>, %b: tensor<128x64xbf16>, %r: tensor<70x128xbf16>)
+    -> (tensor<70x128xf4E2M1FN>, tensor<70x128xbf16>, tensor<70x4xf32>,
+        tensor<1x2x32x4x4xf8E4M3FN>) {
+  %c = "tile.matmul"(%a, %b) ({
+  ^bb0(%x: f32):
+    %e = "tile.element"(%r) {axes = "mn"} : (tensor<70x128xbf16>) -> bf16
+    %w = arith.extf %e : bf16 to f32
+    %t = arith.addf %x, %w : f32
+    %y = arith.truncf %t : f32 to bf16
+    "tile.keep"(%y) : (bf16) -> ()
+    "tile.keep_groups"(%t) {group = 32 : i64, reduce = "amax"} : (f32) -> ()
+    %q = "tile.quantize"(%t) {block = 16 : i64, rounding = "nearest", scale = f8E4M3FN}
+      : (f32) -> f4E2M1FN
+    "tile.yield"(%q) : (f4E2M1FN) -> ()
+  }) {a_major = "k", b_major = "k"}
+    : (tensor<70x64xbf16>, tensor<128x64xbf16>) -> tensor<70x128xf4E2M1FN>
+  %d = "tile.kept"(%c) {number = 0 : i64} : (tensor<70x128xf4E2M1FN>) -> tensor<70x128xbf16>
+  %g = "tile.kept"(%c) {number = 1 : i64} : (tensor<70x128xf4E2M1FN>) -> tensor<70x4xf32>
+  %s = "tile.kept"(%c) {number = 2 : i64}
+    : (tensor<70x128xf4E2M1FN>) -> tensor<1x2x32x4x4xf8E4M3FN>
+  return %c, %d, %g, %s : tensor<70x128xf4E2M1FN>, tensor<70x128xbf16>, tensor<70x4xf32>,
+    tensor<1x2x32x4x4xf8E4M3FN>
+}
+"""
+
+
+def test_other_operands_and_outputs_go_with_pieces_of_elements(check_matmul):
+    source = LinalgText(EPILOGUE, "epilogue.mlir")
+    compiled, _ = check_matmul(source, pipeline=f"tiling{{tile=128x128x64}},{STAGED}")
+    assert compiled.ptx.count("cp.async.bulk.tensor.2d.global") == 2  # elements, and what is kept
 
 
 def test_stacks_have_scales_for_each_matrix(check_matmul):
