@@ -7,7 +7,7 @@ import torch
 from tilewright.dialects import dtypes
 from tilewright.dialects.epilogue import SCALAR_OPS
 from tilewright.dialects.mlir import ir
-from tilewright.runtime.bundles import manifest
+from tilewright.runtime.bundles import manifest_fields as manifest
 from tilewright.runtime.judge import epilogue
 from tilewright.runtime.operands import tensors
 
