@@ -139,6 +139,10 @@ class StmatrixOp(Instruction, name="stmatrix"):
         return verify_pointer(self, "to", SHARED)
 
 
+class StmatrixTransposedOp(StmatrixOp, name="stmatrix_transposed"):
+    """The same, of matrices whose columns become rows in memory (PTX ISA, stmatrix.trans)."""
+
+
 class TryCancelOp(Instruction, name="try_cancel"):
     """Asks launch control for a cluster that has not been launched; `barrier` counts the answer.
 

@@ -315,8 +315,9 @@ class StagedStoreOp(Tile.Operation, name="staged_store"):
             )
         if not verify_stored_to(self):
             return False
-        if isinstance(self.to.type, TensorMapType) and plain_box(self.to.type) != [layout.k, m]:
-            return refuse(self, f"the box must be {[layout.k, m]}, got {self.to.type.box}")
+        box = [layout.span, layout.rows]
+        if isinstance(self.to.type, TensorMapType) and plain_box(self.to.type) != box:
+            return refuse(self, f"the box must be {box}, got {self.to.type.box}")
         if self.write.value == "matrices" and not can_write_matrices(layout):
             return refuse(self, f"matrices need 16-bit elements, 16 columns or more, got {layout}")
         element = stored_element(self.to.type)

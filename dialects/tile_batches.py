@@ -59,6 +59,30 @@ class MatrixOp(Tile.Operation, name="matrix"):
         return True
 
 
+class TransposedOp(Tile.Operation, name="transposed"):
+    """`turned`: the same elements with rows for columns: turned[j, i] = view[i, j]."""
+
+    view: ext.Operand[ir.MemRefType]
+    turned: ext.Result[ir.MemRefType]
+
+    def verify_invariants(self) -> bool:
+        if self.view.type.rank != 2:
+            return refuse(self, f"the view must be of one matrix, got {self.view.type}")
+        wanted = turned_view(self.view.type)
+        return self.turned.type == wanted or refuse(
+            self, f"must give {wanted}, got {self.turned.type}"
+        )
+
+
+def turned_view(view: ir.MemRefType) -> ir.MemRefType:
+    """The type of a matrix's view with its dims exchanged."""
+    strides, offset = view.get_strides_and_offset()
+    layout = ir.StridedLayoutAttr.get(offset, list(strides)[::-1])
+    return ir.MemRefType.get(
+        list(view.shape)[::-1], view.element_type, layout=layout, memory_space=view.memory_space
+    )
+
+
 def view_of_matrix(stack: ir.MemRefType) -> ir.MemRefType:
     """The type of one matrix of a stack; where it begins is not known."""
     strides, _ = stack.get_strides_and_offset()

@@ -56,7 +56,8 @@ class NextBufferOp(Tile.Operation, name="next_buffer"):
 class TmaStoreOp(Tile.Operation, name="tma_store"):
     """`view[i*M + r, j*N + start + c] = buffer[r, c]` by TMA, dropped outside the view.
 
-    M and N are those of a tile of C, `extents`.
+    M and N are those of a tile of C, `extents`. A buffer whose rows are contiguous ("mn") is stored
+    a chunk at a time, as columns of the view, which are contiguous then.
     """
 
     map: ext.Operand[TensorMapType]
@@ -68,8 +69,9 @@ class TmaStoreOp(Tile.Operation, name="tma_store"):
 
     def verify_invariants(self) -> bool:
         layout = self.buffer.type.layout
-        if plain_box(self.map.type) != [layout.k, layout.mn]:
-            return refuse(self, f"the box must be {[layout.k, layout.mn]}, got {self.map.type.box}")
+        if plain_box(self.map.type) != [layout.span, layout.rows]:
+            wanted = [layout.span, layout.rows]
+            return refuse(self, f"the box must be {wanted}, got {self.map.type.box}")
         return True
 
 

@@ -25,6 +25,9 @@ SOURCE_ATTRIBUTE = (
 )
 
 
+SWAPPED_ATTRIBUTE = "tile.swapped"  # of a kernel whose MMAs multiply tiles of b by tiles of a
+
+
 ARGUMENTS_ATTRIBUTE = "tile.arguments"  # of a module: a torch module's names of them
 
 
@@ -280,3 +283,8 @@ def the_kernel(module: ir.Module, pass_name: str) -> KernelOp:
             "run tiling first"
         )
     return kernels[0]
+
+
+def is_swapped(kernel: KernelOp) -> bool:
+    """Whether a kernel's MMAs multiply tiles of b by those of a: their sums are of Cᵀ."""
+    return SWAPPED_ATTRIBUTE in kernel.operation.attributes

@@ -10,7 +10,13 @@ from typing import Any
 from ..dialects.mlir import ir
 from ..dialects.ragged_maps import ragged_map
 from ..dialects.tile import KernelOp
-from ..dialects.tile_batches import BatchOp, MatrixOp, map_of_stack, view_of_matrix
+from ..dialects.tile_batches import (
+    BatchOp,
+    MatrixOp,
+    TransposedOp,
+    map_of_stack,
+    view_of_matrix,
+)
 from ..dialects.tile_groups import GroupColumnsOp, GroupRowsOp
 from ..dialects.tile_loads import TensorMapOp
 from ..dialects.tile_types import TensorMapType, bits_of
@@ -27,8 +33,17 @@ def matrix_of(value: ir.Value) -> MatrixOp | None:
     return value.owner.opview
 
 
+def transposed_of(value: ir.Value) -> TransposedOp | None:
+    """The op that exchanges rows and columns of a view; None where the view is by itself."""
+    if isinstance(value.owner, ir.Block) or not isinstance(value.owner.opview, TransposedOp):
+        return None
+    return value.owner.opview
+
+
 def stack_of(value: ir.Value) -> Any:
-    """The view or map that a matrix, or a group's rows, are taken from, or the value itself."""
+    """What a matrix, a group's rows or a transposed view are taken from, or the value itself."""
+    if (turned := transposed_of(value)) is not None:
+        return turned.view
     matrix, part = matrix_of(value), part_of_group(value)
     if part is not None:
         return part.whole
@@ -69,6 +84,8 @@ def set_map(map_: Any, type_: TensorMapType) -> None:
 
 def map_of_view(view: Any, type_: TensorMapType) -> ir.Value:
     """Emit the map of a view; of a matrix, that of its stack here, and the matrix's beside it."""
+    if (turned := transposed_of(view)) is not None:
+        view = turned.view
     matrix, part = matrix_of(view), part_of_group(view)
     if part is not None:
         type_ = ragged_map(type_) if isinstance(part, GroupColumnsOp) else type_
@@ -91,6 +108,11 @@ def steps_of(stack: Any) -> tuple[int, int]:
 def row_pitch(view: ir.Value[ir.MemRefType]) -> int:
     """Elements from a row of a matrix to the next."""
     return view.type.get_strides_and_offset()[0][0]
+
+
+def column_pitch(view: ir.Value[ir.MemRefType]) -> int:
+    """Elements from a column to the next: 1 but of transposed views."""
+    return view.type.get_strides_and_offset()[0][1]
 
 
 def step_bytes(view: ir.Value) -> int:

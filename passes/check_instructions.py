@@ -12,7 +12,7 @@ from typing import Any
 from ..dialects import sm
 from ..dialects.mlir import ext, ir, scf
 from ..dialects.tile import CopyOp, KernelOp
-from .base import COUNTS, SOURCE_ATTRIBUTE, operations, refuse_unread, walk
+from .base import COUNTS, SOURCE_ATTRIBUTE, SWAPPED_ATTRIBUTE, operations, refuse_unread, walk
 from .shared_scales import SHARED
 from .warp_grids import WARP_GRID_ATTRIBUTE
 from .whole import WHOLE, WHOLE_OPS
@@ -51,7 +51,9 @@ def _known(op_class: type) -> frozenset[str]:
     fields = getattr(op_class, "_fields", None)
     if fields is not None:
         declared = {field.name for field in fields if isinstance(field, ext.AttributeDef)}
-        return frozenset(declared | {*COUNTS, SOURCE_ATTRIBUTE, WARP_GRID_ATTRIBUTE})
+        return frozenset(
+            declared | {*COUNTS, SOURCE_ATTRIBUTE, SWAPPED_ATTRIBUTE, WARP_GRID_ATTRIBUTE}
+        )
     extra = {LOOP_ANNOTATION} if op_class is scf.ForOp else set()
     return frozenset(_inherent(op_class) | extra | {*COUNTS})
 

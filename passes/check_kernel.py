@@ -65,7 +65,15 @@ from ..dialects.tile_groups import (
 )
 from ..dialects.tile_sums import ViewMmaOp
 from ..dialects.tile_types import Tile
-from .base import COUNTS, SOURCE_ATTRIBUTE, refuse_unread, refused, target_of, walk
+from .base import (
+    COUNTS,
+    SOURCE_ATTRIBUTE,
+    SWAPPED_ATTRIBUTE,
+    refuse_unread,
+    refused,
+    target_of,
+    walk,
+)
 from .check_ahead import check_ahead, check_load_ahead
 from .check_blockwise import check_steps
 from .check_epilogue import check_epilogue
@@ -109,6 +117,7 @@ ARITHMETIC = {
 OF_KERNEL = frozenset(
     {
         SOURCE_ATTRIBUTE,
+        SWAPPED_ATTRIBUTE,
         WARP_GRID_ATTRIBUTE,
         ORDER_ATTRIBUTE,
         *(field.name for field in KernelOp._fields),

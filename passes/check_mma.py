@@ -24,7 +24,7 @@ from ..dialects.tile_blockwise import BlockwiseMmaOp
 from ..dialects.tile_duals import DUAL_MMAS, DualPairMmaOp
 from ..dialects.tile_scales import SCALED_MMAS, smem_operands
 from ..dialects.tile_types import integers_of
-from .base import defining_op, refused, require
+from .base import defining_op, is_swapped, refused, require
 from .batches import argument_of
 from .check_blockwise import check_blockwise_mma
 from .check_operands import loaded_argument
@@ -100,7 +100,9 @@ def check_types(op: Any, a_type: ir.Type, b_type: ir.Type, target: Target) -> DT
 
 def _check_origin(kernel: KernelOp, op: Any) -> None:
     """Whether a's tile is loaded from a, and b's from b, and so their scales and the second b's."""
+    swapped = is_swapped(kernel)
     for number, operand in enumerate(smem_operands(op)):
+        number = 1 - number if swapped else number
         for view in _origins(operand):
             if view != number:
                 names = [arg_names(kernel)[each] for each in (number, view)]

@@ -28,7 +28,7 @@ from ..dialects.tile import (
     StagedStoreOp,
     TmaMulticastOp,
 )
-from ..dialects.tile_batches import map_of_stack
+from ..dialects.tile_batches import map_of_stack, turned_view
 from ..dialects.tile_duals import DUAL_MMAS
 from ..dialects.tile_groups import GroupOp
 from ..dialects.tile_outputs import StoreGroupsOp
@@ -38,8 +38,15 @@ from ..dialects.tile_staged_quantized import StagedQuantizedOp
 from ..dialects.tile_types import TensorMapType, bits_of, dynamic_dims, integers_of
 from ..dialects.verify import products_of, tile_of_c
 from .argument_layouts import is_apart
-from .base import defining_op, refused, require, walk
-from .batches import argument_of, map_definition, matrix_of, steps_of, view_of_map
+from .base import SWAPPED_ATTRIBUTE, defining_op, is_swapped, refused, require, walk
+from .batches import (
+    argument_of,
+    map_definition,
+    matrix_of,
+    steps_of,
+    transposed_of,
+    view_of_map,
+)
 from .check_scales import (
     check_scale_load,
     check_scale_views,
@@ -279,9 +286,15 @@ def check_store(kernel: KernelOp, op: Any, target: Target) -> None:
     if over_grid > 1 and products_of(op) > 1:
         require(op, legality.dual_split(target), "drop split-k", "cluster: ")
     stored = view_of_map(to) if by_tma else to.type
+    turned = is_turned(op)
+    if turned != is_swapped(kernel):
+        wanted = f"{SWAPPED_ATTRIBUTE} says whether rows of sums are columns of c"
+        raise refused(op, f"views: {wanted}, got a store of the other kind; transpose its view")
+    stored = turned_view(stored) if by_tma and turned else stored
     if stored.rank != 2:
         raise refused(op, f"views: must store to one matrix, got {stored}; take it by tile.matrix")
     shape = list(ir.MemRefType(outputs_of(kernel)[0].type).shape)[-2:]
+    shape = shape[::-1] if turned else shape
     grouped = op.operation.name in GROUPED
     columns = getattr(op, "columns", None)
     if (columns.value if columns else stored.shape[1]) != shape[1]:
@@ -301,6 +314,13 @@ def check_store(kernel: KernelOp, op: Any, target: Target) -> None:
         _check_staging(op, stored, target)
     elif staged:
         _check_staging_by_threads(op, stored, target)
+
+
+def is_turned(op: Any) -> bool:
+    """Whether a store has the rows of C for its columns."""
+    if isinstance(op, StagedStoreOp) and isinstance(op.to.type, TensorMapType):
+        return op.staging.type.tiles[0].layout.major == "mn"
+    return transposed_of(op.to if isinstance(op, StagedStoreOp) else op.view) is not None
 
 
 def _check_gathered(op: Any, parts: int) -> None:
@@ -357,16 +377,19 @@ def _check_staging(op: StagedStoreOp, view: ir.MemRefType, target: Target) -> No
             rule = f"views: must store the {view.element_type} of c"
             raise refused(op, f"{rule}, got {op.element.value}; swap it")
     else:
-        check_map(op, op.to, smem)
+        whole = map_type(view, smem, 2, lambda _: None) if is_turned(op) else None
+        check_map(op, op.to, smem, whole)
     if rows_of_group(op.to) is not None and not is_ragged(map_):
         rule = "views: a map that stores rows of a group must end with them"
         raise refused(op, f"{rule}, got dims {map_.dims}; take a ragged map")
     layout = smem.layout
-    if layout.major != "k" or layout.swizzle != map_.swizzle or layout.chunks != 1:
+    lines = layout.chunks == 1 or layout.major == "mn"
+    if not lines or layout.swizzle != map_.swizzle:
         raise refused(
             op, f"views: staging must be rows of one chunk in the map's swizzle, got {smem}"
         )
-    row_bytes = view.shape[1] * bits_of(view.element_type) // 8
+    contiguous = view.shape[0 if is_turned(op) else 1]
+    row_bytes = contiguous * bits_of(view.element_type) // 8
     if row_bytes % target.tma_alignment_bytes:
         raise refused(
             op,

@@ -40,7 +40,7 @@ from ..dialects.tile_quantized import StoreQuantizedOp
 from ..dialects.tile_types import SmemType, element_bytes
 from ..dialects.verify import can_write_matrices, tile_of_c
 from .base import PassLog, one_of, option, refused, require, target_of, the_kernel, walk
-from .batches import drop_unused, map_of_view, step_bytes
+from .batches import drop_unused, map_of_view, step_bytes, transposed_of
 from .groups import rows_of_group
 from .outputs import outputs_of
 from .persistence import parse_auto, parse_positive
@@ -111,12 +111,13 @@ class EpilogueStaging:
         log.did(f"{staged} stores staged{_in_buffers(kernel)}")
 
     def _stage(self, kernel: KernelOp, store: StoreOp, target: Target, log: PassLog) -> bool:
-        layout = self._piece(kernel, store)
+        turned = transposed_of(store.view) is not None
+        layout = self._turned_piece(store) if turned else self._piece(kernel, store)
         view = store.view.type
-        reason = (
+        reason = (self._why_not_turned(store, target) if turned else None) or (
             tma_refusal(view, layout, target)
             or legality.stack_pitch(target, step_bytes(store.view))
-            or _partial(view)
+            or _partial(view, layout)
             or _narrow(store, layout, target)
         )
         broken = reason and legality.staged_pairs(target, view.shape[1])
@@ -185,6 +186,24 @@ class EpilogueStaging:
         assert self.columns is not None
         return max(1, self.columns * c_bytes // max(c_bytes, item_bytes))
 
+    def _why_not_turned(self, store: StoreOp, target: Target) -> str | None:
+        """Why rows of a view whose columns are contiguous are not staged, None where they are."""
+        item_bytes = element_bytes(store.view.type.element_type)
+        if item_bytes != 2 or legality.matrix_stores(target) or tile_of_c(store)[1] % 16:
+            return "only 16-bit matrices of whole 16 columns are transposed on the way"
+        return None
+
+    def _turned_piece(self, store: StoreOp) -> TileLayout:
+        """The layout of a piece of a transposed view: some columns, each contiguous."""
+        m, n = tile_of_c(store)
+        item_bytes = element_bytes(store.view.type.element_type)
+        wide = self.columns or next((each for each in (64, 32, 16) if n % each == 0), 16)
+        swizzle = widest_swizzle(TileLayout(m, wide, item_bytes, "mn"))
+        if n % wide or wide % 16:
+            rule = f"columns must be a multiple of 16 that divides the tile's {n}"
+            raise refused(store, f"epilogue-staging: {rule}, got {wide}")
+        return TileLayout(m, wide, item_bytes, "mn", swizzle)
+
     def _piece(self, kernel: KernelOp, store: StoreOp) -> TileLayout:
         """The layout of one piece: rows of C of one swizzle span."""
         m, n = tile_of_c(store)
@@ -221,9 +240,10 @@ def _map(view: Any, smem: SmemType) -> ir.Value:
     return map_of_view(view, whole if rows_of_group(view) is None else ragged_map(whole))
 
 
-def _partial(view: ir.MemRefType) -> str | None:
+def _partial(view: ir.MemRefType, piece: TileLayout) -> str | None:
     """Why TMA would write beyond a row."""
-    return legality.stored_rows(view.shape[1] * element_bytes(view.element_type))
+    contiguous = view.shape[1 if piece.major == "k" else 0]
+    return legality.stored_rows(contiguous * element_bytes(view.element_type))
 
 
 def _narrow(store: StoreOp, piece: TileLayout, target: Target) -> str | None:

@@ -46,7 +46,7 @@ from ..dialects.tile_threads import (
 from ..dialects.tile_types import AccumulatorType, element_bytes, integers_of
 from ..dialects.verify import products_of, tile_of_c
 from .base import defining_op
-from .batches import row_pitch, step_bytes
+from .batches import column_pitch, row_pitch, step_bytes
 from .build import as_i32, constant, less, loop, when
 from .clone import copy_region
 from .dynamic_rows import rows_of
@@ -250,6 +250,8 @@ def runs(count: int, neighbours: int, every: int, width: int) -> list[tuple[int,
 def vector_width(view: ir.Value[ir.MemRefType], neighbours: int) -> int:
     """Elements of one store: up to 32 bytes, of which a row and the way to the next are whole
     numbers."""
+    if column_pitch(view) != 1:
+        return 1
     element = element_bytes(view.type.element_type)
     width = min(neighbours, VECTOR_BYTES // element)
     lengths = view.type.shape[1] * element, row_pitch(view) * element, step_bytes(view)

@@ -45,6 +45,7 @@ from ..dialects.tile import (
     TmaMulticastOp,
 )
 from ..dialects.tile_ahead import LoadAheadOp
+from ..dialects.tile_batches import TransposedOp
 from ..dialects.tile_parts import WorkspaceOp
 from ..dialects.tile_scales import ALL_MMAS
 from ..dialects.tile_types import AccumulatorType
@@ -61,6 +62,7 @@ FREE = (
     PairRankOp,
     SplitRankOp,
     WorkspaceOp,
+    TransposedOp,
     TeamOp,
     *get_args(MEMORY_OPS),
 )

@@ -37,6 +37,7 @@ from ..dialects.tile import (
     MatmulOp,
     MmaOp,
 )
+from ..dialects.tile_batches import TransposedOp, turned_view
 from ..dialects.tile_blockwise import BlockwiseMatmulOp
 from ..dialects.tile_duals import DualMatmulOp, DualMmaOp
 from ..dialects.tile_groups import (
@@ -61,9 +62,11 @@ from ..dialects.tile_types import (
 from ..dialects.verify import ORDERS, logical_shape
 from .argument_layouts import result_strides
 from .base import (
+    SWAPPED_ATTRIBUTE,
     PassLog,
     one_of,
     option,
+    parse_bool,
     parse_extents,
     refused,
     require,
@@ -162,6 +165,7 @@ class Tiling:
     order: str = option(GRID_ORDER, one_of(*ORDERS), "m, n, grouped or hilbert")
     group: int | None = option(None, parse_group, "auto or a number of tiles along M")
     kind: str = option("auto", one_of("auto", *SCALED_KINDS), f"auto, {' or '.join(SCALED_KINDS)}")
+    swap: bool = option(False, parse_bool, "true or false")
 
     def __call__(self, module: ir.Module, log: PassLog) -> None:
         matmuls = walk(module, MatmulOp)
@@ -196,7 +200,9 @@ class Tiling:
                     "f32 operands are multiplied as tf32, which has 10 fraction bits; mma=fma "
                     "multiplies them as they are",
                 )
-        kernel = _build_kernel(matmul, tile, threads, self.operands, target)
+        if self.swap:
+            _check_swap(matmul, target)
+        kernel = _build_kernel(matmul, tile, threads, self.operands, target, self.swap)
         if grid:
             say_grid(kernel, grid)
         say_order(kernel, matmul, self.order, self.group)
@@ -239,6 +245,23 @@ class Tiling:
         return self.warps
 
 
+def _check_swap(matmul: MatmulOp, target: Target) -> None:
+    """Refuse to exchange A and B where the rest has rows and columns of its own."""
+    majors = {matmul.a_major.value, matmul.b_major.value}
+    others = epilogue_tensors(matmul) or kept_of(matmul)
+    broken = None
+    if type(matmul) is not MatmulOp or matmul.c.type.rank != 2:
+        broken = f"one product of two matrices, got {matmul.operation.name}"
+    elif quantize_of(matmul.epilogue.blocks[0]) is not None or others:
+        broken = "an epilogue of the sum alone with one output, got another"
+    elif majors != {"k"} or DYNAMIC in (extent_of(matmul.c.type, dim) for dim in range(2)):
+        broken = f"known extents and K contiguous, got majors {sorted(majors)} of {matmul.c.type}"
+    elif target.mma.issuer == WARP or target.threads_multiply:
+        broken = f"wgmma or tcgen05.mma, got {target.mma.name}"
+    if broken:
+        raise refused(matmul, f"tiling: swap needs {broken}; leave it out")
+
+
 def epilogue_tensors(matmul: MatmulOp) -> list[ir.Value]:
     """What the epilogue reads beside the sum, in the order in which the kernel takes it."""
     sources = dict.fromkeys(element.source for element in walk(matmul, ElementOp))
@@ -255,7 +278,12 @@ def _beside(matmul: MatmulOp) -> dict[str, ir.Value]:
 
 
 def _build_kernel(
-    matmul: MatmulOp, tile: tuple[int, int, int], threads: int, operands: str, target: Target
+    matmul: MatmulOp,
+    tile: tuple[int, int, int],
+    threads: int,
+    operands: str,
+    target: Target,
+    swap: bool,
 ) -> KernelOp:
     function = matmul.operation.parent.opview
     beside, kept = _beside(matmul), kept_of(matmul)
@@ -270,6 +298,8 @@ def _build_kernel(
     if isinstance(matmul, GroupedMatmulOp) and not matmul.of_depth:
         along_m = tiles_of_groups(stack[0], matmul.b.type.shape[0], tile[0], 1)
     grid = [along_m, tiles_along(matmul.products * n, tile[1]), 1]
+    if swap:
+        grid = [tiles_along(n, tile[0]), tiles_along(stack[0], tile[1]), 1]
     i64 = ir.IntegerType.get_signless(64)
     with ir.InsertionPoint(function), matmul.location:
         kernel = KernelOp(
@@ -280,6 +310,8 @@ def _build_kernel(
             arg_names=ir.ArrayAttr.get([ir.StringAttr.get(name) for name in names]),
         )
     say_source(kernel, matmul, sources)
+    if swap:
+        kernel.operation.attributes[SWAPPED_ATTRIBUTE] = ir.UnitAttr.get()
     views = [
         *(
             view_as(stored_tensor(matmul, each.type), major.value, strides_of(function, each))
@@ -296,7 +328,7 @@ def _build_kernel(
     ]
     block = kernel.body.blocks.append(*views)
     with ir.InsertionPoint(block), matmul.location:
-        _build_body(matmul, block.arguments, tile, operands, target)
+        _build_body(matmul, block.arguments, tile, operands, target, swap)
     views_of = dict(zip(sources, list(block.arguments)[2:], strict=False))
     batch, group = batch_of(kernel), group_of(kernel)
     for element in walk(kernel, ElementOp):
@@ -324,7 +356,12 @@ def _check_dynamic(matmul: MatmulOp) -> None:
 
 
 def _build_body(
-    matmul: MatmulOp, views: Any, tile: tuple[int, int, int], operands: str, target: Target
+    matmul: MatmulOp,
+    views: Any,
+    tile: tuple[int, int, int],
+    operands: str,
+    target: Target,
+    swap: bool,
 ) -> None:
     m, n, k = tile
     if isinstance(matmul, GroupedMatmulOp) and matmul.of_depth and operands != "tiles":
@@ -335,6 +372,9 @@ def _build_body(
     a, b, *others = views
     outputs = others[-1 - len(kept_of(matmul)) :]
     c = outputs[0]
+    if swap:
+        a, b = b, a
+        outputs = [TransposedOp(view=c, turned=turned_view(c.type)).turned]
     cta = CtaTileOp(i=ir.IndexType.get(), j=ir.IndexType.get())
     place = cta.i
     depth, group_depth = logical_shape(matmul.a.type, matmul.a_major.value)[1], None

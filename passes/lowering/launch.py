@@ -36,7 +36,7 @@ from ...dialects.tile_types import (
     is_padded,
     moved_bytes,
 )
-from ..base import SOURCE_ATTRIBUTE, attributes_of, unchanging, walk
+from ..base import SOURCE_ATTRIBUTE, attributes_of, is_swapped, unchanging, walk
 from ..batches import argument_of, matrix_of
 from ..duals import B2, arg_names, arguments_of_b, is_dual, operand_names
 from ..dynamic_rows import has_dynamic_rows
@@ -148,6 +148,7 @@ def _schedule(kernel: KernelOp, memory: list[Any]) -> dict[str, Any]:
         "stages": max(stages, default=0),
         "cluster": [cluster.m, cluster.n],
         "pair": cluster.pair,
+        **({"swapped": True} if is_swapped(kernel) else {}),
         **_split(kernel),
         "swizzle": swizzles,
         "tmem_columns": sum(columns),

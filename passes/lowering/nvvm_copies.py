@@ -77,8 +77,9 @@ def cp_async_wait(op: sm.CpAsyncWaitOp) -> None:
 
 
 def stmatrix(op: sm.StmatrixOp) -> None:
+    layout = "col" if isinstance(op, sm.StmatrixTransposedOp) else "row"
     texts = (
-        "#nvvm.mma_layout<row>",
+        f"#nvvm.mma_layout<{layout}>",
         "#nvvm.ld_st_matrix_shape<m = 8, n = 8>",
         "#nvvm.ld_st_matrix_elt_type<b16>",
     )
@@ -128,6 +129,7 @@ PATTERNS = {
     sm.CpAsyncCommitOp: cp_async_commit,
     sm.CpAsyncWaitOp: cp_async_wait,
     sm.StmatrixOp: stmatrix,
+    sm.StmatrixTransposedOp: stmatrix,
     sm.TryCancelOp: try_cancel,
     sm.QueryCancelOp: query_cancel,
     sm.ApproximateOp: approximate,

@@ -20,7 +20,7 @@ from ...dialects.tile import (
     SplitRankOp,
     TensorMapOp,
 )
-from ...dialects.tile_batches import BatchOp, MatrixOp
+from ...dialects.tile_batches import BatchOp, MatrixOp, TransposedOp
 from ...dialects.tile_blockwise import BlockwiseMmaOp
 from ...dialects.tile_boxes import LoadBoxesOp, MulticastBoxesOp
 from ...dialects.tile_duals import DUAL_MMAS, DualMmaOp, JoinOp
@@ -131,6 +131,7 @@ from .tiles import (
     lower_place,
     lower_split_rank,
     lower_tile_count,
+    lower_transposed,
 )
 from .view_fma import lower_view_fma
 from .wgmma import hold_registers, lower_set_registers, lower_wgmma
@@ -194,6 +195,7 @@ _TCGEN05: Lowerings = {
     memref.DimOp: lower_dim,
     BatchOp: lower_batch,
     MatrixOp: lower_matrix,
+    TransposedOp: lower_transposed,
     GroupOp: lower_group,
     GroupOnwardOp: lower_group,
     GroupTilesOp: lower_group_tiles,

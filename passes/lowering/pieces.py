@@ -100,6 +100,11 @@ def lower_write_matrices(scope: Scope, op: WriteMatricesOp) -> None:
     origins = tuple(_unit_behind(PAIR * word) for word in range(MATRICES_STORED))
     lane = Team.of(op).lane
     number = lane // ROWS
+    if op.buffer.type.layout.major == "mn":  # a column of the tile is a row in memory
+        column = matrix_column(origins, number) * ROWS + lane % ROWS + op.column.value
+        unit = (op.row + matrix_row(origins, number)) // ROWS
+        sm.StmatrixTransposedOp.of(_unit_at(op.buffer, column, unit), words)
+        return
     row = op.row + lane % ROWS + matrix_row(origins, number)
     unit = matrix_column(origins, number) + op.column.value // ROWS
     sm.StmatrixOp.of(_unit_at(op.buffer, row, unit), words)
@@ -130,9 +135,16 @@ def _unit_behind(index: int) -> tuple[int, int]:
 
 
 def lower_tma_store(scope: Scope, op: TmaStoreOp) -> None:
-    """One box of the view."""
-    m, n = integers_of(op.extents)
+    """One box of the view, or one for each chunk of a buffer of columns."""
+    (m, n), layout = integers_of(op.extents), op.buffer.type.layout
     column = build.as_i32(op.j) * n + op.start
+    if layout.major == "mn":
+        for chunk in range(layout.chunks):
+            at = [build.as_i32(op.i) * m + chunk * layout.span, column]
+            map_, coordinates = map_at(op.map, at)
+            buffer = build.shared_at(lowered(op.buffer) + chunk * layout.chunk_bytes)
+            sm.TmaStoreOp.of(map_, buffer, coordinates)
+        return
     map_, coordinates = map_at(op.map, [column, build.as_i32(op.i) * m])
     sm.TmaStoreOp.of(map_, build.shared_at(lowered(op.buffer)), coordinates)
 

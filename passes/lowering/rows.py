@@ -31,7 +31,7 @@ from ...dialects.tile_types import AccumulatorType, element_bytes, integers_of
 from ...dialects.verify import products_of
 from .. import build
 from ..base import defining_op
-from ..batches import row_pitch
+from ..batches import column_pitch, row_pitch
 from ..places import ATOM_M, COLUMNS, PAIR, behind, column_in, held_row, row_in
 from ..team import Team
 from ..tmem_reads import TmemRead
@@ -129,7 +129,9 @@ def lower_write_row(_: Scope, op: WriteRowOp) -> None:
         read = partial(read_elements, op.row, column, width, None)
         result = apply_epilogue(op, values, width, read)
         offset = build.widen(row_of_whole(op.view, op.row)) * row_pitch(op.view)
-        pointer = element_pointer(op.view, offset + build.widen(column))
+        along, apart = build.widen(column), column_pitch(op.view)
+        along = along if apart == 1 else along * apart
+        pointer = element_pointer(op.view, offset + along)
         llvm.store(result, pointer, alignment=width * element_bytes(op.view.type.element_type))
 
 

@@ -8,7 +8,7 @@ from ...dialects import sm
 from ...dialects.hilbert import hilbert_curve
 from ...dialects.mlir import arith, ir, llvm, memref
 from ...dialects.tile import CtaTileOp, PairRankOp, SplitRankOp
-from ...dialects.tile_batches import BatchOp, MatrixOp
+from ...dialects.tile_batches import BatchOp, MatrixOp, TransposedOp
 from ...dialects.tile_parts import WorkspaceOp
 from ...dialects.tile_place import CountedPlaceOp, PlaceOp, TileCountOp
 from ...dialects.tile_types import DYNAMIC, TensorMapType, integers_of, is_padded
@@ -49,6 +49,11 @@ def lower_matrix(scope: Scope, op: MatrixOp) -> ir.Value:
     i64 = ir.IntegerType.get_signless(64)
     ir.OpResult(made).owner.attributes[STEP_ATTRIBUTE] = ir.IntegerAttr.get(i64, step_bytes)
     return made
+
+
+def lower_transposed(_: Scope, op: TransposedOp) -> ir.Value:
+    """The same address; the type says how far apart elements are."""
+    return lowered_as(lowered(op.view), op.turned.type)
 
 
 def lower_pair_rank(scope: Scope, _: PairRankOp) -> ir.Value:

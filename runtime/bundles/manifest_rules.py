@@ -65,6 +65,8 @@ def _grid_contradictions(manifest: Mapping[str, Any], where: str) -> Iterator[st
     c = next(tensor for tensor in manifest["tensors"] if tensor["role"] == "output")
     bits = min(8, DTYPES[c["dtype"]].bits)  # an array of packed elements is of bytes
     sizes = [*c["shape"][:-1], c["shape"][-1] * 8 // bits]
+    if schedule.get("swapped"):  # a tile's rows are columns of the output
+        sizes[-2:] = sizes[:-3:-1]
     tiles = [-(-size // extent) for size, extent in zip(sizes[-2:], tile, strict=False)]
     whole = [-(-count // size) * size for count, size in zip(tiles, cluster, strict=False)]
     whole[0] *= prod(sizes[:-2])
