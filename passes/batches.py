@@ -128,7 +128,7 @@ def step_bytes(view: ir.Value) -> int:
 
 def drop_unused(kernel: KernelOp) -> None:
     """Drop the views of matrices and of groups' rows that nothing reads any more."""
-    for part in walk(kernel, MatrixOp | GroupRowsOp | GroupColumnsOp):
+    for part in walk(kernel, MatrixOp | TransposedOp | GroupRowsOp | GroupColumnsOp):
         if not list(part.operation.results[0].uses):
             part.operation.erase()
 

@@ -48,6 +48,7 @@ from ..dialects.tile_types import DYNAMIC, SmemType, integers, integers_of
 from .base import (
     PassLog,
     defining_op,
+    is_swapped,
     option,
     parse_bool,
     parse_extents,
@@ -133,7 +134,7 @@ class Clustering:
         """Share A along N and B along M where the rows can be cut into parts."""
         along_n, along_m = ("n", shape[1]), ("m", shape[0] // 2 if pair else shape[0])
         for load in _fills(kernel):
-            name = arg_names(kernel)[_argument_index(load)]
+            name = arg_names(kernel)[_operand_index(kernel, load)]
             axis, parts = along_m if name.startswith("b") else along_n  # scales, too
             if parts == 1:
                 continue
@@ -235,7 +236,7 @@ def _split_b(kernel: KernelOp, mma: MmaOp) -> None:
     with ir.InsertionPoint.after(top.operation), mma.location:
         rank = PairRankOp(rank=ir.IndexType.get()).rank
     for load in _fills(kernel):
-        if _argument_index(load) in bs:
+        if _operand_index(kernel, load) in bs:
             if differs_along(load.i, 0) or differs_along(load.j, 0):
                 raise refused(
                     load,
@@ -246,7 +247,7 @@ def _split_b(kernel: KernelOp, mma: MmaOp) -> None:
                 index = arith.addi(arith.muli(load.i, index_constant(2)), rank)
             load.operation.operands[2] = index
             if isinstance(load, TmaLoadOp):
-                _remap(load, halves[_argument_index(load)])
+                _remap(load, halves[_operand_index(kernel, load)])
     for each in walk(kernel, MmaOp):
         with ir.InsertionPoint(each), each.location:
             _pair_mma(each)
@@ -329,6 +330,7 @@ def _fills(kernel: KernelOp) -> list[TmaLoadOp | CopyOp]:
     return [*walk(kernel, TmaLoadOp), *walk(kernel, CopyOp)]
 
 
-def _argument_index(load: Any) -> int:
-    """0 for a load of A, 1 for one of B, more for their scales or the second B."""
-    return ir.BlockArgument(loaded_argument(load)).arg_number
+def _operand_index(kernel: KernelOp, load: Any) -> int:
+    """0 for a load of what MMAs take as A, 1 for B, more for their scales or the second B."""
+    number = ir.BlockArgument(loaded_argument(load)).arg_number
+    return 1 - number if is_swapped(kernel) else number

@@ -58,6 +58,7 @@ from ..dialects.tile import (
     TmaMulticastOp,
 )
 from ..dialects.tile_ahead import LoadAheadOp
+from ..dialects.tile_batches import TransposedOp
 from ..dialects.tile_groups import GroupStepsOp
 from ..dialects.tile_parts import WorkspaceOp
 from ..dialects.tile_types import AccumulatorType
@@ -67,7 +68,15 @@ from .clone import Mapping, clone, erase_unused, fuse_loops, is_pure
 # In the order of their warps: a warp reads the tensor-memory lanes of its index modulo 4, so the
 # epilogue's four come first.
 EPILOGUE, LOAD, MMA, CONSUMER = "epilogue", "load", "mma", "consumer"
-SHARED_BY_ALL = (TensorMapOp, CreateOp, CtaTileOp, PairRankOp, SplitRankOp, WorkspaceOp)
+SHARED_BY_ALL = (
+    TensorMapOp,
+    CreateOp,
+    CtaTileOp,
+    PairRankOp,
+    SplitRankOp,
+    WorkspaceOp,
+    TransposedOp,
+)
 # Registers a thread of a load role: TMA needs a few, copies hold several units under way.
 TMA_REGISTERS, COPY_REGISTERS = 40, 136
 
