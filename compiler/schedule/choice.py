@@ -27,7 +27,7 @@ from ...dialects.target import WGMMA_ADDED, Target, find_target
 from ..spec import MatmulSpec
 from .chip_figures import figures
 from .estimate import Estimate, estimate, least_us
-from .problem import Problem, Schedule
+from .problem import Problem, Schedule, exchanged
 from .rules import (
     CLUSTER_RULES,
     M_TILES,
@@ -135,12 +135,13 @@ def choose_schedule(spec: MatmulSpec, target: Target) -> Schedule:
     if tuned is not None:
         return tuned.schedule
     best: tuple[Rank, Schedule] | None = None
-    for least, branch in sorted(_branches(problem, target), key=lambda branch: branch[0]):
+    every = (each for seen in _sides(problem) for each in _branches(seen, target))
+    for least, branch in sorted(every, key=lambda branch: branch[0]):
         if best is not None and best[0] < least:
             break
         ranked = [
             (_rank(estimate(problem, leaf, target).total_us, leaf), leaf)
-            for leaf in _leaves(problem, branch, target)
+            for leaf in _leaves(problem.seen_by(branch), branch, target)
         ]
         best = min([*ranked, *([best] if best else [])], key=lambda pair: pair[0], default=None)
     if best is None:
@@ -165,18 +166,24 @@ def _shared_usefully(target: Target) -> list[tuple[tuple[int, int], bool, int]]:
     return [each for each in every if each[0] == ((2, 1) if each[1] else (1, 1))]
 
 
+def _sides(problem: Problem) -> list[Problem]:
+    """The problem as it is and, where that may be faster, with A and B exchanged."""
+    return [problem, exchanged(problem)] if problem.may_swap else [problem]
+
+
 def _branches(problem: Problem, target: Target) -> Iterator[tuple[Rank, Schedule]]:
     """Every legal tile and useful cluster, each with a rank that none of its leaves beats."""
     tiles = product(
         M_TILES[target.mma.accumulators], N_TILES[target.mma.accumulators], _k_tiles(problem)
     )
-    sharings = _shared_usefully(target)
+    sharings, swap = _shared_usefully(target), problem.swapped
     for tile in (tile for tile in tiles if keeps(TILE_RULES, problem, Schedule(tile), target)):
         boxes = _boxes(problem, tile, target)
         for cluster, pair, split in sharings:
             if pair not in boxes:
                 continue
-            branch = Schedule(tile, STAGES_MAX, cluster, pair, box=boxes[pair], split_k=split)
+            how = {"box": boxes[pair], "split_k": split, "swap": swap}
+            branch = Schedule(tile, STAGES_MAX, cluster, pair, **how)
             if keeps(SHARING_RULES, problem, branch, target):
                 yield _rank(least_us(problem, branch, target), branch), branch
             if split == 1:
@@ -343,10 +350,15 @@ def _measured_choice(
 
 def candidates(problem: Problem, target: Target) -> Iterator[Schedule]:
     """Every schedule that is looked at, each once; a wasteful tile only in its plainest form."""
+    for seen in _sides(problem):
+        yield from _candidates(seen, target)
+
+
+def _candidates(problem: Problem, target: Target) -> Iterator[Schedule]:
     for tile in product(
         M_TILES[target.mma.accumulators], N_TILES[target.mma.accumulators], _k_tiles(problem)
     ):
-        plain = Schedule(tile)
+        plain = Schedule(tile, swap=problem.swapped)
         if wasted_tile(problem, plain, target):
             yield plain
             continue
@@ -410,6 +422,7 @@ def _rank(total_us: float, schedule: Schedule) -> Rank:
         schedule.pair and schedule.tile[0] < PAIR_ROWS,
         schedule.split_k * schedule.split_grid,
         schedule.split_grid,
+        schedule.swap,
         (None, FOUR_BLOCKS, *STAGINGS, *PING_PONG_STAGINGS).index(schedule.staging),
         schedule.ahead,
         -schedule.stages,

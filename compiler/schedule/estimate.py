@@ -50,6 +50,7 @@ FMA_RATE, ADDING, MMA_WAIT = 128, 1.5, 100
 
 def estimate(problem: Problem, schedule: Schedule, target: Target) -> Estimate:
     """What the schedule is expected to take on the multiprocessors of `target`."""
+    problem = problem.seen_by(schedule)
     if target.has_tensor_memory:
         return tensor_estimate(problem, schedule, target)
     busy = step_cycles(problem, schedule, target)

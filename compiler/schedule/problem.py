@@ -16,6 +16,7 @@ from .quantized_costs import bits_of, instructions
 
 RASTERS = {"m": "along m", "n": "along n", "hilbert": "on a Hilbert curve"}
 LINE_BYTES, SECTOR_BYTES = 128, 32  # of L2
+MMA_ROWS = 64  # the fewest of an MMA of a tensor core by tiles
 
 
 @dataclass(frozen=True)
@@ -28,6 +29,7 @@ class Schedule:
     operand as large as C are brought by TMA, 0 for reads by threads. `split_k` CTAs, a cluster of
     their own, share a tile, each with a part of K; so do
     `split_grid` CTAs of the grid. `ping_pong`: two consumers, a tile each.
+    With `swap` A and B are exchanged, so that all of this is said of Cᵀ.
     """
 
     tile: tuple[int, int, int]
@@ -43,6 +45,7 @@ class Schedule:
     ping_pong: bool = False
     ahead: int = 0
     split_grid: int = 1
+    swap: bool = False
 
     def but(self, **changes: Any) -> Schedule:
         """The same with other values of some fields: `replace`, five times as fast.
@@ -76,7 +79,7 @@ class Schedule:
         pair holds.
         """
         passes = [
-            f"tiling{{tile={_joined(self.tile)}}}",
+            f"tiling{{tile={_joined(self.tile)}{' swap=true' if self.swap else ''}}}",
             f"tma-insertion{{box={self.box}}}",
             "swizzle-selection",
             f"split-k{{parts={self.split_k}}}" if self.split_k > 1 else "",
@@ -93,6 +96,7 @@ class Schedule:
     def label(self) -> str:
         """One line that tells it from the other candidates."""
         parts = [_joined(self.tile), f"{self.stages} stages"]
+        parts += ["A and B exchanged"] if self.swap else []
         if self.cluster_size > 1:
             parts.append(f"cluster {_joined(self.cluster)}{' pair' if self.pair else ''}")
         if self.split_k > 1:
@@ -146,7 +150,8 @@ class Problem:
     `leading` and `steps` are the elements from row to row, and from matrix to matrix, of A, B and C
     where there are gaps, 0 elsewhere. `quantized` is the format of a C with block scales.
     Where it `adds_products`, threads add those of tiles to sums in f32; with `column_scales` each
-    column of C has scales of its own.
+    column of C has scales of its own. Where it is `swapped`, A is B and B is A, and C lies by
+    columns.
     """
 
     m: int
@@ -171,6 +176,7 @@ class Problem:
     adds_products: bool = False
     column_scales: bool = False
     beside: tuple[int, ...] = ()
+    swapped: bool = False
 
     @staticmethod
     def of(spec: MatmulSpec, target: Target) -> Problem:
@@ -239,9 +245,26 @@ class Problem:
         """(rows, elements of each) as the tensor is stored."""
         m = max(2, self.m) if self.dynamic_m else self.m
         if tensor == "c":
-            return m, self.n // self.products
+            return (self.n, m) if self.swapped else (m, self.n // self.products)
         mn, major = (m, self.a_major) if tensor == "a" else (self.n, self.b_major)
         return (mn, self.k) if major == "k" else (self.k, mn)
+
+    def seen_by(self, schedule: Schedule) -> Problem:
+        """The problem as a schedule sees it: of one that exchanges A and B, with M for N."""
+        return self if schedule.swap == self.swapped else exchanged(self)
+
+    @property
+    def may_swap(self) -> bool:
+        """Whether a tile's rows may run along N, and do better: M is no number of whole MMAs.
+
+        An MMA has 64 rows, or a multiple, and its columns go by 8 or 16. `tiling` exchanges the
+        operands of plain products; stores of 16 bits are transposed on the way.
+        """
+        others = self.further_bytes or self.beside or self.epilogue_instructions or self.quantized
+        several = self.batch > 1 or self.products > 1 or bool(self.grouped) or self.adds_products
+        gaps = any(self.leading) or any(self.steps)
+        plain = self.a_major == self.b_major == "k" and self.c_bytes == 2 and not self.dynamic_m
+        return plain and not (others or several or gaps) and self.m % MMA_ROWS != 0
 
     def by_tma(self, tensor: str) -> bool:
         """Whether TMA can address the tensor (cuTensorMapEncodeTiled: strides)."""
@@ -331,6 +354,19 @@ class Problem:
         """Global memory for the sums of all parts of K over the grid."""
         m, n, _ = schedule.tile
         return self.ctas(schedule) * m * n * PARTIAL_BYTES if schedule.split_grid > 1 else 0
+
+
+@functools.lru_cache(4096)
+def exchanged(problem: Problem) -> Problem:
+    """The same product as Cᵀ = B·Aᵀ."""
+    return replace(
+        problem,
+        m=problem.n,
+        n=problem.m,
+        a_major=problem.b_major,
+        b_major=problem.a_major,
+        swapped=not problem.swapped,
+    )
 
 
 def further_columns(columns: int, c_bytes: int, element_bytes: int) -> int:

@@ -200,12 +200,14 @@ def staged_store(problem: Problem, schedule: Schedule, target: Target) -> str | 
     """A staged store needs C's rows to be whole units of TMA, whole pieces within a swizzle, and
     128 rows a CTA of a pair."""
     if schedule.staging is None:
-        return None
+        return "threads would scatter the columns of C" if problem.swapped else None
     if schedule.split_k * schedule.split_grid > 1:
         return "threads store the sums of a split K"
     columns, _ = schedule.staging
     m, n, _ = schedule.tile
     n //= problem.products
+    if problem.swapped and columns > n:
+        return f"tile N {n} has fewer columns than a piece of {columns}"
     broken = (
         legality.stored_rows(problem.row_bytes(problem.contiguous("c")))
         or legality.row_pitch(target, *problem.pitch_bytes("c"))
@@ -394,11 +396,11 @@ RULES: dict[str, Rule] = {
 NAMES = {rule: name for name, rule in RULES.items()}
 
 
-_SHARED = ("tile", "cluster", "pair", "box", "split_k", "split_grid")
+_SHARED = ("tile", "swap", "cluster", "pair", "box", "split_k", "split_grid")
 _SCHEDULED = (*_SHARED, "scheduler", "order", "group", "ping_pong")
 # The rules of each step, and what a schedule has settled by then.
 STEPS: tuple[tuple[tuple[Rule, ...], Callable[[Schedule], Hashable]], ...] = (
-    (TILE_RULES, attrgetter("tile")),
+    (TILE_RULES, attrgetter("tile", "swap")),
     (CLUSTER_RULES, attrgetter(*_SHARED)),
     (SCHEDULER_RULES, attrgetter(*_SCHEDULED)),
     (STAGING_RULES, attrgetter(*_SCHEDULED, "staging", "ahead")),
@@ -408,6 +410,7 @@ STEPS: tuple[tuple[tuple[Rule, ...], Callable[[Schedule], Hashable]], ...] = (
 
 def broken_rule(problem: Problem, schedule: Schedule, target: Target) -> Broken | None:
     """(name, how) of the first rule that the schedule breaks, or None."""
+    problem = problem.seen_by(schedule)
     return _first_broken(tuple(RULES.values()), problem, schedule, target)
 
 
@@ -419,7 +422,8 @@ def broken_rules(problem: Problem, target: Target) -> Callable[[Schedule], Broke
         for rules, settled_by, answers in steps:
             settled = settled_by(schedule)
             if settled not in answers:
-                answers[settled] = _first_broken(rules, problem, schedule, target)
+                seen = problem.seen_by(schedule)
+                answers[settled] = _first_broken(rules, seen, schedule, target)
             if found := answers[settled]:
                 return found
         return None

@@ -44,7 +44,7 @@ SCHEDULE = Record(
     {"tile": ListOf(Integer(1, 1024), 3, 3)},
     optional={
         **dict.fromkeys(("stages", "group", "split_k", "split_grid"), Integer(1, 1024)),
-        **dict.fromkeys(("pair", "ping_pong"), _FLAG),
+        **dict.fromkeys(("pair", "ping_pong", "swap"), _FLAG),
         "ahead": Integer(0, 1024),
         **dict.fromkeys(("order", "box"), Text(16)),
         "scheduler": OneOf(("none", "static", "clc")),
@@ -72,7 +72,7 @@ class Tuned:
         return (
             _kind(problem) == _kind(mine)
             and not (problem.dynamic_m and self.schedule.order == "hilbert")
-            and problem.tiles(self.schedule) == mine.tiles(self.schedule)
+            and _tiles(problem, self.schedule) == _tiles(mine, self.schedule)
             and abs(problem.k - mine.k) <= K_CHANGE * mine.k
         )
 
@@ -80,6 +80,10 @@ class Tuned:
         """What was measured, in words."""
         mine = self.problem
         return f"{self.us:.2f} us for {mine.m}x{mine.n}x{mine.k} on an {self.gpu}, {self.date}"
+
+
+def _tiles(problem: Problem, schedule: Schedule) -> tuple[int, int]:
+    return problem.seen_by(schedule).tiles(schedule)
 
 
 @functools.lru_cache(4096)
