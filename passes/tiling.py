@@ -149,6 +149,11 @@ class Tiling:
     `persistence`, which has an order of its own. With `grouped` CTAs that run together share more
     operands in L2.
 
+    With `swap` the MMAs multiply tiles of B by tiles of A, so that BM rows of a tile run along N of
+    C and BN columns along M. An MMA has 64 rows or a multiple, and columns by 8 or 16: so few rows
+    of C, or a number that is no multiple, waste less. Stores then write a view of C with rows for
+    columns (`tile.transposed`).
+
     `kind` is that of a block-scaled MMA, where several take the operands: auto is the quickest.
     With mxf4nvf4, mxfp4 takes the MMA of nvfp4, and with mxf8f6f4 that of 8 bits.
     """

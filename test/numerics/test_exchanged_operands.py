@@ -1,0 +1,90 @@
+"""A and B exchanged: tiles whose rows run along N, and stores that transpose them."""
+
+import pytest
+
+from tilewright.compiler.driver import compile_matmul
+from tilewright.compiler.schedule.choice import choose_schedule
+from tilewright.compiler.spec import MatmulSpec
+from tilewright.dialects.errors import CompileError
+from tilewright.dialects.target import find_target
+
+TARGETS = ("sm_90a", "sm_100a")
+HEAD = "tiling{{tile={tile} swap=true}},tma-insertion,swizzle-selection"
+RING = "pipelining{stages=3},warp-specialization"
+STAGED = "epilogue-staging{columns=16 buffers=2}"
+ENDS = {
+    "threads": "",
+    "staged": f",{STAGED}",
+    "roles": f",{STAGED},{RING}",
+    "2x1": f",{STAGED},clustering{{shape=2x1 pair=false}},{RING}",
+    "1x2": f",{STAGED},clustering{{shape=1x2 pair=false}},{RING}",
+    "2x2": f",clustering{{shape=2x2 pair=false}},{RING}",
+    "persistent": f",{STAGED},{RING},persistence{{order=grouped group=2}}",
+    "split": f",split-k{{parts=2}},{RING}",
+    "split over the grid": f",split-k{{parts=3 over=grid}},{RING}",
+}
+
+
+def pipeline(tile, end):
+    return HEAD.format(tile=tile) + ENDS[end]
+
+
+@pytest.mark.sweep(6)
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("end", ENDS)
+@pytest.mark.parametrize(("tile", "shape"), [
+    ("128x16x64", (19, 200, 136)), ("64x48x64", (75, 72, 200)), ("128x64x64", (130, 264, 72)),
+])  # fmt: skip
+def test_every_pass_takes_exchanged_operands(check_matmul, target, end, tile, shape):
+    compiled, _ = check_matmul(MatmulSpec(*shape), pipeline=pipeline(tile, end), target=target)
+    assert compiled.manifest["schedule"]["swapped"] is True
+
+
+def test_consumers_alternate(check_matmul):
+    end = f",epilogue-staging{{columns=32 buffers=4}},{RING},persistence{{order=m}},ping-pong"
+    text = HEAD.format(tile="64x64x64") + end
+    check_matmul(MatmulSpec(70, 328, 72), pipeline=text, target="sm_90a")
+
+
+def test_pairs_of_ctas_share_tiles_of_a(check_matmul):
+    end = f",epilogue-staging,clustering{{shape=2x1 pair=true}},{RING},persistence"
+    text = HEAD.format(tile="128x64x64") + end
+    check_matmul(MatmulSpec(70, 328, 136), pipeline=text, target="sm_100a")
+
+
+@pytest.mark.parametrize("c_dtype", ["f32", "e4m3"])
+def test_other_types_of_c_are_stored_by_threads(check_matmul, c_dtype):
+    spec, text = MatmulSpec(19, 72, 64, c_dtype=c_dtype), pipeline("64x16x64", "roles")
+    compiled, _ = check_matmul(spec, pipeline=text, target="sm_90a")
+    assert any("only 16-bit matrices" in remark for remark in compiled.remarks)
+
+
+def test_rows_that_tma_cannot_store_are_stored_by_threads(check_matmul):
+    spec, text = MatmulSpec(19, 75, 64), pipeline("64x16x64", "staged")
+    check_matmul(spec, pipeline=text, target="sm_100a")
+
+
+@pytest.mark.parametrize(
+    ("change", "target", "got"),
+    [
+        ({"a_major": "m"}, "sm_90a", "known extents and K contiguous"),
+        ({"batch": 2}, "sm_90a", "one product of two matrices"),
+        ({"dynamic_m": True}, "sm_90a", "known extents"),
+        ({}, "sm_80", "wgmma or tcgen05.mma, got mma.sync"),
+    ],
+)
+def test_what_cannot_be_exchanged_is_refused(change, target, got):
+    spec = MatmulSpec(64, 64, 64, **change)
+    with pytest.raises(CompileError, match=f"tiling: swap needs .*{got}"):
+        compile_matmul(
+            spec, target=target, pipeline="tiling{tile=64x64x64 swap=true}", until="mlir"
+        )
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_they_are_exchanged_where_rows_of_c_are_no_whole_mmas(check_matmul, target):
+    """302 rows are 384 in tiles of 128, and 304 in columns by 16."""
+    exchanged = choose_schedule(MatmulSpec(302, 8088, 2256), find_target(target))
+    assert exchanged.swap and "swap=true" in exchanged.pipeline()
+    assert not choose_schedule(MatmulSpec(320, 8088, 2256), find_target(target)).swap
+    check_matmul(MatmulSpec(23, 136, 520), pipeline=exchanged.pipeline(), target=target)
