@@ -87,6 +87,7 @@ def cases(target: str) -> Iterator[Case]:
     yield from _clusters()
     yield from _split_k()
     yield from _split_grid(target)
+    yield from _swapped()
     yield from _orders()
     yield from _ping_pong()
     yield from _random_specs()
@@ -183,6 +184,32 @@ def _split_k() -> Iterator[Case]:
         pipeline = _split("64x64x64", parts, f"clustering{{shape={shape} pair=false}},")
         spec = MatmulSpec(200, 232, 1000, c_dtype="f32")
         yield Case("split K", f"split-{parts}-cluster-{shape}", spec, pipeline)
+
+
+def _swapped() -> Iterator[Case]:
+    """A and B exchanged: tiles, clusters, stores, prefixes and what the compiler chooses."""
+    ring = "pipelining{stages=4},warp-specialization"
+    staged = "epilogue-staging{columns=16 buffers=2}"
+    ends = {
+        "threads": ring,
+        "staged": f"{staged},{ring}",
+        "1x2": f"{staged},clustering{{shape=1x2 pair=false}},{ring}",
+        "2x1": f"{staged},clustering{{shape=2x1 pair=false}},{ring}",
+        "persistent": f"{staged},{ring},persistence{{order=grouped group=4}}",
+        "split": f"split-k{{parts=2}},{ring}",
+        "synchronous": staged,
+    }
+    for tile, (name, end) in itertools.product(
+        ("64x48x64", "128x160x64", "256x96x64"), ends.items()
+    ):
+        head = f"tiling{{tile={tile} swap=true}},tma-insertion,swizzle-selection"
+        spec = MatmulSpec(302, 1000, 712)
+        yield Case("swapped", f"swapped-{tile}-{name}", spec, f"{head},{end}")
+    head = "tiling{tile=128x128x64 swap=true},tma-insertion,swizzle-selection"
+    turns = f"epilogue-staging{{columns=32 buffers=4}},{ring},persistence{{order=m}},ping-pong"
+    yield Case("swapped", "swapped-turns", MatmulSpec(500, 1000, 712), f"{head},{turns}")
+    for shape in ((83, 1504, 632), (1048, 8104, 376), (23, 5400, 680), (2279, 984, 1448)):
+        yield Case("swapped", f"swapped-chosen-{_joined(shape)}", MatmulSpec(*shape))
 
 
 def _split_grid(target: str) -> Iterator[Case]:

@@ -13,8 +13,8 @@ time, to the view itself:
     store %acc, %c[%i, %j]   →   %staging = pipe.create : as many buffers as pieces
                                  staged_store %acc, %c, %staging[%i, %j]
 
-Where A and B are exchanged (`tiling{swap=true}`), a piece is some columns of the tile, whose elements
-lie in line: stmatrix transposes them on the way, and TMA stores 64 rows of the tile at a time.
+Where A and B are exchanged (`tiling{swap=true}`), a piece is some columns of the tile, whose rows
+lie in line: stmatrix transposes them, and TMA stores a swizzle span of the rows at a time.
 
 Where asked to, TMA also brings what else the epilogue reads of the size of C (`staged_operands`).
 """

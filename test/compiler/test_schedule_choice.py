@@ -134,7 +134,10 @@ def test_every_candidate_is_chosen_or_rejected_once_for_a_reason_that_holds(spec
         if rejected.rule == "estimate":
             assert rejected.estimate.total_us >= choice.estimate.total_us
         else:
-            assert RULES[rejected.rule](problem, rejected.schedule, TARGET) == rejected.reason
+            assert (
+                RULES[rejected.rule](problem.seen_by(rejected.schedule), rejected.schedule, TARGET)
+                == rejected.reason
+            )
     for rejected in choice.rejected[::5]:  # each rule asked anew, of the schedule as a whole
         broken = (rejected.rule, rejected.reason) if rejected.estimate is None else None
         assert broken_rule(problem, rejected.schedule, TARGET) == broken
