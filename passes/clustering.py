@@ -199,7 +199,7 @@ def _check_shape(kernel: KernelOp, shape: tuple[int, int], target: Target) -> No
 def _shares_b(kernel: KernelOp) -> bool:
     """Whether CTAs along M could share B: by multicast, where TMA loads it."""
     names = arg_names(kernel)
-    return any(names[_argument_index(load)] == "b" for load in walk(kernel, TmaLoadOp))
+    return any(names[_operand_index(kernel, load)] == "b" for load in walk(kernel, TmaLoadOp))
 
 
 def _set_cluster(kernel: KernelOp, shape: tuple[int, int]) -> None:
