@@ -263,7 +263,7 @@ def _staged(problem: Problem, base: Schedule, target: Target) -> Iterator[Schedu
         stagings = (*stagings, FOUR_BLOCKS)
     for staging in stagings:
         one = base.but(staging=staging)
-        if problem.beside and staging is not None:
+        if problem.beside and staging is not None and one.split_k * one.split_grid == 1:
             for ahead in _aheads(problem, one, target):
                 yield one.but(ahead=ahead)
         yield one
