@@ -109,9 +109,10 @@ def take_regions(graph: fx.Graph, settings: Settings) -> None:
             if each.text not in verdicts:
                 verdicts[each.text] = _judged(each, settings)
             _apply(verdicts[each.text], each.row)
-            if each.row.taken:
-                replace(graph, each.region, each.prepared.inputs, key, moved)
         REPORT.add(each.row)
+    for each in found:  # behind all verdicts: a race copies the operators as they stand
+        if each.row.taken:
+            replace(graph, each.region, each.prepared.inputs, each.prepared.key, moved)
     if moved:
         _sort(graph)
 
@@ -187,8 +188,10 @@ def _leave(row: Row, error: Exception) -> None:
 def _judged(each: Found, settings: Settings) -> Verdict:
     try:
         return judge(each.region, each.prepared, each.text, settings)
-    except (DeviceError, RuntimeError) as error:
-        reason = str(error).splitlines()[0]
+    except Exception as error:  # Inductor raises any kind, and the model runs without us
+        reason = (str(error).splitlines() or [""])[0]
+        if not isinstance(error, DeviceError | RuntimeError):
+            reason = f"internal error: {type(error).__name__}: {reason}"
         warnings.warn(f"tilewright: {each.row.name} is left to Inductor: {reason}", stacklevel=3)
         return Verdict(False, f"cannot be measured: {reason}")
 

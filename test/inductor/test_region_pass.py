@@ -11,7 +11,15 @@ from torch.testing import assert_close
 
 import tilewright
 from tilewright.compiler.calls.kernel_cache import cached_bundle
-from tilewright.compiler.inductor import ahead, backend, chips, judge, operator, race
+from tilewright.compiler.inductor import (
+    ahead,
+    backend,
+    chips,
+    graph_pass,
+    judge,
+    operator,
+    race,
+)
 from tilewright.compiler.inductor.graph_pass import RegionPass, take_regions
 from tilewright.compiler.inductor.operator import region_operator
 from tilewright.compiler.inductor.products import product_of
@@ -52,6 +60,30 @@ def test_two_layers_give_what_eager_gives_from_two_kernels(rows, monkeypatch):
     assert [row.product for row in rows] == ["2 mm", "mm"] * 2
     assert str(tilewright.torch.report()).startswith("4 of 4 products taken\n   2 x taken 2 mm 16x")
     assert said == [str(row) for row in rows]
+
+
+def test_every_region_is_judged_by_the_operators_that_the_graph_had(monkeypatch):
+    """A race copies a region's operators, which read what regions before it give."""
+    module, copied = graph_of(lambda x, *w: layer(layer(x, *w), *w), X, W, V, D), []
+
+    def verdict(region, prepared, text, settings):
+        copied.append(race.module_of(region))
+        return judge.Verdict(True, "for a test")
+
+    monkeypatch.setattr(graph_pass, "judge", verdict)
+    take_regions(module.graph, ON_EMULATOR)
+    assert len(copied) == 2 and len(calls(module.graph)) == 4
+
+
+def test_whatever_a_race_raises_leaves_the_region_to_inductor(monkeypatch, rows):
+    def broken(*arguments):
+        raise KeyError("reshape")
+
+    module = graph_of(linear, X, W)
+    monkeypatch.setattr(graph_pass, "judge", broken)
+    with pytest.warns(UserWarning, match="left to Inductor: internal error: KeyError: 'reshape'"):
+        take_regions(module.graph, ON_EMULATOR)
+    assert not calls(module.graph) and not rows[0].taken
 
 
 def test_another_process_reads_the_kernel_from_disk_or_says_what_is_missing(fresh_cache):
