@@ -72,8 +72,9 @@ def estimate(problem: Problem, schedule: Schedule, target: Target) -> Estimate:
     streaming_us = dram_us + _microseconds(target, fill + start + epilogue)
     overlap_us = figures(target).dram_share * min(_microseconds(target, rounds * main), dram_us)
     early_us = figures(target).first_wave * _early_us(problem, schedule, target)
+    share = 1 + figures(target).exchanged * problem.swapped
     return Estimate(
-        total_us=max(work_us, streaming_us) + overlap_us + early_us,
+        total_us=share * (max(work_us, streaming_us) + overlap_us + early_us),
         work_us=work_us,
         dram_us=dram_us,
         main_loop_us=_microseconds(target, main),

@@ -4,6 +4,7 @@ import io
 import json
 import pickle
 import zipfile
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -126,7 +127,7 @@ def test_what_is_trusted_does_run(members, tmp_path):
     hostile = dict(members)
     pickled_examples(hostile, mark)
     path = write(tmp_path / "hostile.pt2", hostile)
-    with pytest.raises(CompileError):
+    with suppress(CompileError):  # whether it then holds a program is not the question
         exported_program(path, trust=True)
     assert mark.exists()
 
