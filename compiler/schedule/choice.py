@@ -16,81 +16,20 @@ Nothing here imports MLIR.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import product
 
 from ...dialects.errors import CompileError
-from ...dialects.legality import RESERVED_BYTES
 from ...dialects.target import WGMMA_ADDED, Target, find_target
 from ..spec import MatmulSpec
-from .chip_figures import figures
-from .estimate import Estimate, estimate, least_us
-from .problem import Problem, Schedule, exchanged
+from .candidates import Rank, branches, candidates, leaves, rank, sides
+from .estimate import Estimate, estimate
+from .problem import Problem, Schedule
 from .rules import (
-    CLUSTER_RULES,
-    M_TILES,
-    N_TILES,
-    OPERAND_RULES,
-    PART_K_TILES,
     RULES,
-    SCHEDULER_RULES,
-    SHARING_MAX,
-    STAGES_RULES,
-    STAGING_RULES,
-    TILE_RULES,
     broken_rule,
     broken_rules,
-    k_extents,
-    keeps,
-    wasted_tile,
 )
 from .tuned_schedules import Tuned, tuned_schedule
-from .waves import resident_ctas, tile_rounds
-
-# (CTAs along M and N, 2-CTA MMA), the simplest first.
-CLUSTERS = (
-    ((1, 1), False),
-    ((2, 1), True),
-    ((1, 2), False),
-    ((2, 1), False),
-    ((2, 2), False),
-    ((2, 2), True),
-    ((4, 1), True),
-)
-# Where it is known how many find room: what one operand costs L2, divided by up to eight. They hand
-# out no tiles: an H200 has no room for as many of them as would share its multiprocessors.
-WIDE_CLUSTERS = tuple((shape, False) for shape in ((1, 4), (4, 1), (2, 4), (4, 2), (1, 8), (8, 1)))
-PART_WAVES = (1, 2, 3)  # of CTAs, which parts of K over the grid make up
-PART_CLUSTER, PART_GAIN = 4, 0.9
-PART_MARGIN = 1.1
-"""By as much parts over the grid must be estimated faster: of ten shapes with few tiles and a long
-K, an H200 ran other kernels 10 % faster than estimated, and these as fast."""
-SPLITS = range(1, SHARING_MAX + 1)  # CTAs that share a tile
-# (scheduler, raster order), the simplest scheduler first; among orders that the estimate can't tell
-# apart, the one that an H200 was fastest with.
-SCHEDULERS = (
-    ("none", "m"),
-    ("static", "grouped"),
-    ("static", "n"),
-    ("static", "m"),
-    ("static", "hilbert"),
-    ("clc", "grouped"),
-    ("clc", "hilbert"),
-)
-STAGINGS = (None, (16, 2), (32, 2), (64, 2))  # (columns, buffers)
-FOUR_BLOCKS = (128, 2)  # of a C with block scales
-PING_PONG_STAGINGS = ((32, 2), (32, 4))  # shared by two; an H200 hid no direct stores
-AHEAD_LEAST = 2  # pieces of other operands, of each consumer
-STAGES = (2, 4)  # and the deepest that fits
-STAGES_MAX = 12
-PAIR_ROWS = 128  # of each CTA
-LONG_K_TILES = 2  # the last of all, one and two rows of a 128-byte swizzle
-
-SHARING_RULES = tuple(rule for rule in CLUSTER_RULES if rule not in OPERAND_RULES)
-
-Rank = tuple[float, tuple[int, ...]]
 
 
 @dataclass(frozen=True)
@@ -135,13 +74,13 @@ def choose_schedule(spec: MatmulSpec, target: Target) -> Schedule:
     if tuned is not None:
         return tuned.schedule
     best: tuple[Rank, Schedule] | None = None
-    every = (each for seen in _sides(problem) for each in _branches(seen, target))
+    every = (each for seen in sides(problem) for each in branches(seen, target))
     for least, branch in sorted(every, key=lambda branch: branch[0]):
         if best is not None and best[0] < least:
             break
         ranked = [
-            (_rank(estimate(problem, leaf, target).total_us, leaf), leaf)
-            for leaf in _leaves(problem.seen_by(branch), branch, target)
+            (rank(estimate(problem, leaf, target).total_us, leaf), leaf)
+            for leaf in leaves(problem.seen_by(branch), branch, target)
         ]
         best = min([*ranked, *([best] if best else [])], key=lambda pair: pair[0], default=None)
     if best is None:
@@ -155,142 +94,6 @@ def measured_schedule(problem: Problem, target: Target) -> Tuned | None:
     if tuned is None or broken_rule(problem, tuned.schedule, target):
         return None
     return tuned
-
-
-def _shared_usefully(target: Target) -> list[tuple[tuple[int, int], bool, int]]:
-    """Sharings that the estimate may prefer: of tensor memory none that is for multicast alone,
-    which saves nothing where the port is the limit, and costs a start."""
-    every = _sharings(target)
-    if not target.has_tensor_memory:
-        return every
-    return [each for each in every if each[0] == ((2, 1) if each[1] else (1, 1))]
-
-
-def _sides(problem: Problem) -> list[Problem]:
-    """The problem as it is and, where that may be faster, with A and B exchanged."""
-    return [problem, exchanged(problem)] if problem.may_swap else [problem]
-
-
-def _branches(problem: Problem, target: Target) -> Iterator[tuple[Rank, Schedule]]:
-    """Every legal tile and useful cluster, each with a rank that none of its leaves beats."""
-    tiles = product(
-        M_TILES[target.mma.accumulators], N_TILES[target.mma.accumulators], _k_tiles(problem)
-    )
-    sharings, swap = _shared_usefully(target), problem.swapped
-    for tile in (tile for tile in tiles if keeps(TILE_RULES, problem, Schedule(tile), target)):
-        boxes = _boxes(problem, tile, target)
-        for cluster, pair, split in sharings:
-            if pair not in boxes:
-                continue
-            how = {"box": boxes[pair], "split_k": split, "swap": swap}
-            branch = Schedule(tile, STAGES_MAX, cluster, pair, **how)
-            if keeps(SHARING_RULES, problem, branch, target):
-                yield _rank(least_us(problem, branch, target), branch), branch
-            if split == 1:
-                for parted in _parted(problem, branch, target):
-                    if keeps(SHARING_RULES, problem, parted, target):
-                        yield _rank(least_us(problem, parted, target), parted), parted
-
-
-def _parted(problem: Problem, base: Schedule, target: Target) -> Iterator[Schedule]:
-    """The schedule with K in as many parts over the grid as fill one to three waves of CTAs.
-
-    More waves than one are for where they leave a tenth less to the busiest multiprocessor.
-    """
-    tiles = math.prod(problem.grid(base))
-    steps = -(-problem.k // base.tile[2])
-    known = figures(target).parts and base.cluster_size <= PART_CLUSTER
-    if not known or steps < 2 * PART_K_TILES or tiles > target.multiprocessors:
-        return
-    at_once, least = resident_ctas(base, target), float(steps)
-    for waves in PART_WAVES:
-        most = min(waves * at_once // tiles, steps // PART_K_TILES)
-        each = -(-steps // max(1, most))
-        if waves * each < PART_GAIN * least:
-            least = waves * each
-            yield base.but(split_grid=-(-steps // each))  # without parts that have no steps
-
-
-def _boxes(problem: Problem, tile: tuple[int, int, int], target: Target) -> dict[bool, str]:
-    """The box for the tile of one CTA and of a pair, where the operands keep their rules."""
-    alone = {pair: _box(problem, Schedule(tile, pair=pair)) for pair in (False, True)}
-    return {
-        pair: box
-        for pair, box in alone.items()
-        if keeps(OPERAND_RULES, problem, Schedule(tile, pair=pair, box=box), target)
-    }
-
-
-def _sharings(target: Target) -> list[tuple[tuple[int, int], bool, int]]:
-    """(cluster, 2-CTA MMA, split): the CTAs of a cluster share operands, tiles or both."""
-    splits = SPLITS if figures(target).split else SPLITS[:1]
-    every = product(_clusters(target), splits)
-    return [
-        (cluster, pair, split)
-        for (cluster, pair), split in every
-        if split == 1 or (not pair and math.prod(cluster) * split <= SHARING_MAX)
-    ]
-
-
-def _clusters(target: Target) -> tuple[tuple[tuple[int, int], bool], ...]:
-    return CLUSTERS + WIDE_CLUSTERS if figures(target).clusters_at_once else CLUSTERS
-
-
-def _leaves(problem: Problem, branch: Schedule, target: Target) -> Iterator[Schedule]:
-    """The legal schedules of a branch, each with its deepest ring."""
-    for one in _scheduled(branch, target):
-        if not keeps(SCHEDULER_RULES, problem, one, target):
-            continue
-        for staged in _staged(problem, one, target):
-            if keeps(STAGING_RULES, problem, staged, target):
-                yield from _rings(problem, staged, target)
-
-
-def _scheduled(base: Schedule, target: Target) -> Iterator[Schedule]:
-    """The schedule with every way to hand out tiles, to one consumer role or two."""
-    wide = (base.cluster, base.pair) in WIDE_CLUSTERS
-    for scheduler, order in SCHEDULERS[:1] if wide else SCHEDULERS:
-        one = base.but(scheduler=scheduler, order=order)
-        yield one
-        if target.issuers_store and scheduler == "static":
-            yield one.but(ping_pong=True)
-
-
-def _staged(problem: Problem, base: Schedule, target: Target) -> Iterator[Schedule]:
-    """Every way to store; of those by TMA also with other operands ahead, the least first."""
-    stagings = PING_PONG_STAGINGS if base.ping_pong else STAGINGS
-    if problem.quantized:
-        stagings = (*stagings, FOUR_BLOCKS)
-    for staging in stagings:
-        one = base.but(staging=staging)
-        if problem.beside and staging is not None and one.split_k * one.split_grid == 1:
-            for ahead in _aheads(problem, one, target):
-                yield one.but(ahead=ahead)
-        yield one
-
-
-def _aheads(problem: Problem, staged: Schedule, target: Target) -> list[int]:
-    """How many pieces of other operands: as many as fit beside the ring that is deepest with few,
-    and all of a tile, for each consumer."""
-    consumers = 2 if staged.ping_pong else 1
-    few, most = AHEAD_LEAST * consumers, consumers * problem.pieces(staged)
-    one = staged.but(ahead=few)
-    room = target.shared_bytes - RESERVED_BYTES - problem.staging_bytes(one)
-    left = room - _deepest(problem, one, target) * problem.stage_bytes(one)
-    each = problem.staging_bytes(staged.but(ahead=consumers)) - problem.staging_bytes(staged)
-    fitting = few + max(0, left // each) * consumers
-    return sorted({min(fitting, most), most} - {0})
-
-
-def _rings(problem: Problem, staged: Schedule, target: Target) -> Iterator[Schedule]:
-    """The deepest ring, and where CTAs may share a multiprocessor those that leave them room."""
-    share = target.has_tensor_memory and staged.scheduler == "none"
-    for stages in sorted({*STAGES, _deepest(problem, staged, target)}, reverse=True):
-        leaf = staged.but(stages=stages)
-        if keeps(STAGES_RULES, problem, leaf, target):
-            yield leaf
-            if not share:
-                return
 
 
 def explain_schedule(spec: MatmulSpec, target: Target) -> Choice:
@@ -319,7 +122,7 @@ def judged(
             broken.append(Rejected(candidate, *found))
         else:
             legal.append((estimate(problem, candidate, target), candidate))
-    legal.sort(key=lambda pair: _rank(pair[0].total_us, pair[1]))
+    legal.sort(key=lambda pair: rank(pair[0].total_us, pair[1]))
     return legal, broken
 
 
@@ -346,90 +149,6 @@ def _measured_choice(
     ]
     found = estimate(problem, tuned.schedule, target)
     return Choice(tuned.schedule, found, tuple(others + broken), tuned)
-
-
-def candidates(problem: Problem, target: Target) -> Iterator[Schedule]:
-    """Every schedule that is looked at, each once; a wasteful tile only in its plainest form."""
-    for seen in _sides(problem):
-        yield from _candidates(seen, target)
-
-
-def _candidates(problem: Problem, target: Target) -> Iterator[Schedule]:
-    for tile in product(
-        M_TILES[target.mma.accumulators], N_TILES[target.mma.accumulators], _k_tiles(problem)
-    ):
-        plain = Schedule(tile, swap=problem.swapped)
-        if wasted_tile(problem, plain, target):
-            yield plain
-            continue
-        boxes = {pair: _box(problem, plain.but(pair=pair)) for pair in (False, True)}
-        for base in _variants(problem, plain, boxes, target):
-            for stages in sorted({*STAGES, _deepest(problem, base, target)}):
-                yield base.but(stages=stages)
-
-
-def _variants(
-    problem: Problem, plain: Schedule, boxes: dict[bool, str], target: Target
-) -> Iterator[Schedule]:
-    for cluster, pair in _clusters(target):
-        shared = plain.but(cluster=cluster, pair=pair, box=boxes[pair])
-        for scheduled in _scheduled(shared, target):
-            yield from _staged(problem, scheduled, target)
-    for cluster, pair, split in _sharings(target):
-        if split > 1:
-            yield plain.but(cluster=cluster, pair=pair, box=boxes[pair], split_k=split)
-    for cluster, pair in _clusters(target):
-        yield from _parted(problem, plain.but(cluster=cluster, pair=pair, box=boxes[pair]), target)
-
-
-def _k_tiles(problem: Problem) -> tuple[int, ...]:
-    """Long tiles, or the one short tile that covers a short K."""
-    every = k_extents(problem)
-    covering = next((k for k in every if k >= problem.k), every[-1])
-    return tuple(sorted({covering, *every[-LONG_K_TILES:]}))
-
-
-def _deepest(problem: Problem, schedule: Schedule, target: Target) -> int:
-    """The most stages that fit beside the staging buffers and that the tiles of a CTA can fill."""
-    room = target.shared_bytes - RESERVED_BYTES - problem.staging_bytes(schedule)
-    deepest = min(room // problem.stage_bytes(schedule), STAGES_MAX)
-    steps = problem.k_tiles(schedule)
-    if deepest > steps and schedule.scheduler != "none":
-        steps *= tile_rounds(problem, schedule, target)
-    return max(1, min(deepest, steps))
-
-
-def _box(problem: Problem, schedule: Schedule) -> str:
-    """Rank 3 where one copy then brings a tile of several chunks."""
-    layouts = problem.layouts(schedule)
-    several = any(layout.chunks > 1 for layout in layouts)
-    whole = all(
-        problem.by_tma(name) and problem.contiguous(name) % layout.span == 0
-        for name, layout in zip("ab", layouts, strict=True)
-    )
-    return "3d" if several and whole else "2d"
-
-
-def _rank(total_us: float, schedule: Schedule) -> Rank:
-    """Sorts schedules: the faster, then fewer agents, a deeper ring, a shorter and smaller tile.
-
-    Pairs rather multiply 256 rows, as every published kernel does.
-    """
-    simplicity = (
-        SCHEDULERS.index((schedule.scheduler, schedule.order)),
-        schedule.ping_pong,
-        (CLUSTERS + WIDE_CLUSTERS).index((schedule.cluster, schedule.pair)),
-        schedule.pair and schedule.tile[0] < PAIR_ROWS,
-        schedule.split_k * schedule.split_grid,
-        schedule.split_grid,
-        schedule.swap,
-        (None, FOUR_BLOCKS, *STAGINGS, *PING_PONG_STAGINGS).index(schedule.staging),
-        schedule.ahead,
-        -schedule.stages,
-        schedule.tile[2],
-        *schedule.tile[:2],
-    )
-    return total_us * (PART_MARGIN if schedule.split_grid > 1 else 1), simplicity
 
 
 def _slower(taken: tuple[Estimate, Schedule], other: tuple[Estimate, Schedule]) -> Rejected:
