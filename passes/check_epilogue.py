@@ -10,7 +10,7 @@ from typing import Any
 from ..dialects.epilogue import SCALAR_OPS
 from ..dialects.tile import ElementOp, KernelOp, YieldOp
 from .base import refuse_unread, refused
-from .check_operands import check_element
+from .check_stores import check_element
 
 SCALAR_ATTRIBUTES = frozenset({"value", "predicate", "fastmath", "overflowFlags", "roundingmode"})
 OF_ELEMENT = frozenset({"axes"})

@@ -78,9 +78,10 @@ from .check_ahead import check_ahead, check_load_ahead
 from .check_blockwise import check_steps
 from .check_epilogue import check_epilogue
 from .check_mma import check_mma
-from .check_operands import check_load, check_store, check_views
+from .check_operands import check_load, check_views
 from .check_shares import check_shares, check_view_mma
 from .check_stacks import check_stacks
+from .check_stores import check_store
 from .check_tiles import check_tiles
 from .clone import constant_of, iterations_of
 from .indices import first_value

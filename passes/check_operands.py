@@ -4,47 +4,33 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..dialects import legality
 from ..dialects.dtypes import (
-    BESIDE_DTYPES,
     operand_dtype,
     scaled_dtype,
     stored_dtype,
 )
-from ..dialects.epilogue import NARROW
 from ..dialects.layout import TileLayout
 from ..dialects.mlir import ir
 from ..dialects.ragged_maps import is_ragged, plain_rank, ragged_map
 from ..dialects.target import Target
 from ..dialects.tile import (
     CopyOp,
-    ElementOp,
-    GatheredStoreOp,
     KernelOp,
     LoadOp,
     PairMmaOp,
     PairRankOp,
-    ReducedStoreOp,
-    StagedStoreOp,
     TmaMulticastOp,
 )
-from ..dialects.tile_batches import map_of_stack, turned_view
+from ..dialects.tile_batches import map_of_stack
 from ..dialects.tile_duals import DUAL_MMAS
-from ..dialects.tile_groups import GroupOp
-from ..dialects.tile_outputs import StoreGroupsOp
-from ..dialects.tile_parts import ANY, ZERO
-from ..dialects.tile_quantized import StoreQuantizedOp
-from ..dialects.tile_staged_quantized import StagedQuantizedOp
-from ..dialects.tile_types import TensorMapType, bits_of, dynamic_dims, integers_of
-from ..dialects.verify import products_of, tile_of_c
+from ..dialects.tile_types import TensorMapType, dynamic_dims, integers_of
 from .argument_layouts import is_apart
-from .base import SWAPPED_ATTRIBUTE, defining_op, is_swapped, refused, require, walk
+from .base import refused, walk
 from .batches import (
     argument_of,
     map_definition,
     matrix_of,
     steps_of,
-    transposed_of,
     view_of_map,
 )
 from .check_scales import (
@@ -53,16 +39,14 @@ from .check_scales import (
     scale_names,
     scales_stack,
 )
-from .duals import B2, arg_names, first_other, is_dual, operand_names
-from .groups import columns_of_group, part_of_group, rows_of_group
+from .duals import B2, arg_names, is_dual, operand_names
+from .groups import columns_of_group, part_of_group
 from .indices import LinearForm, known_part, linear_form, place_of, span
 from .outputs import SCALES as SCALES_OF_C
-from .outputs import count_outputs, output_of, outputs_of
-from .tensor_maps import byte_map, map_type
+from .outputs import count_outputs
+from .tensor_maps import map_type
 
 GLOBAL = 1
-QUANTIZING = (StoreQuantizedOp.OPERATION_NAME, StagedQuantizedOp.OPERATION_NAME)
-GROUPED = (StoreGroupsOp.OPERATION_NAME, *QUANTIZING)
 REACH = 2**31
 AXES = "mn"
 
@@ -261,165 +245,3 @@ def _check_line(kernel: KernelOp, op: TmaMulticastOp, forms: list[LinearForm]) -
                 f"cluster: CTAs along {axis} must need the same tile, got an index that differs "
                 "between them; load it for each",
             )
-
-
-def check_store(kernel: KernelOp, op: Any, target: Target) -> None:
-    """Where the sums go, and what the epilogue reads."""
-    staged = isinstance(op, StagedStoreOp)
-    by_tma = staged and isinstance(op.to.type, TensorMapType)
-    to = op.to if staged else op.view
-    if output_of(op) not in outputs_of(kernel):
-        raise refused(op, "views: must store to c, the last view, got another; swap it")
-    element = str(ir.MemRefType(output_of(op).type).element_type)
-    if element in NARROW and not target.narrow_floats:
-        rule = f"views: {target.chip} converts nothing to 8-bit floats"
-        raise refused(op, f"{rule}, got an output of {element}; convert it outside")
-    if op.operation.name in QUANTIZING:
-        _check_quantized(kernel, op, target)
-    split, over_grid = integers_of(kernel.cluster)[2], integers_of(kernel.grid)[2]
-    if (split > 1) != isinstance(op, ReducedStoreOp):
-        raise refused(
-            op, f"cluster: a tile.reduced_store sums over CTAs along z, got {split} of them"
-        )
-    if split == 1:
-        _check_gathered(op, over_grid)
-    if over_grid > 1 and products_of(op) > 1:
-        require(op, legality.dual_split(target), "drop split-k", "cluster: ")
-    stored = view_of_map(to) if by_tma else to.type
-    turned = is_turned(op)
-    if turned != is_swapped(kernel):
-        wanted = f"{SWAPPED_ATTRIBUTE} says whether rows of sums are columns of c"
-        raise refused(op, f"views: {wanted}, got a store of the other kind; transpose its view")
-    stored = turned_view(stored) if by_tma and turned else stored
-    if stored.rank != 2:
-        raise refused(op, f"views: must store to one matrix, got {stored}; take it by tile.matrix")
-    shape = list(ir.MemRefType(outputs_of(kernel)[0].type).shape)[-2:]
-    shape = shape[::-1] if turned else shape
-    grouped = op.operation.name in GROUPED
-    columns = getattr(op, "columns", None)
-    if (columns.value if columns else stored.shape[1]) != shape[1]:
-        raise refused(op, f"views: must store the {shape[1]} columns of c, got others; fix it")
-    if grouped and walk(kernel, GroupOp):
-        raise refused(op, "views: rows in groups reduce no neighbours, got one; drop it")
-    if grouped and target.threads_multiply:
-        raise refused(op, f"views: threads of {target.mma.name} reduce no groups; take another MMA")
-    for axis, index in enumerate((op.i, op.j)):
-        _check_place(kernel, op, axis, index, shape[axis])
-    ring = op.staging if staged else op.partials if split > 1 else None
-    if ring is not None and len(list(ring.uses)) != 1:
-        raise refused(
-            op, "views: the buffers of a store must be its own, got others' too; give it a ring"
-        )
-    if by_tma:
-        _check_staging(op, stored, target)
-    elif staged:
-        _check_staging_by_threads(op, stored, target)
-
-
-def is_turned(op: Any) -> bool:
-    """Whether a store has the rows of C for its columns."""
-    if isinstance(op, StagedStoreOp) and isinstance(op.to.type, TensorMapType):
-        return op.staging.type.tiles[0].layout.major == "mn"
-    return transposed_of(op.to if isinstance(op, StagedStoreOp) else op.view) is not None
-
-
-def _check_gathered(op: Any, parts: int) -> None:
-    """Sums of the parts of a grid: as many as there are CTAs along z, in memory of their own."""
-    gathers = isinstance(op, GatheredStoreOp)
-    if gathers != (parts > 1) or (gathers and op.parts != parts):
-        got = f"{op.operation.name} and {parts} CTAs along z"
-        raise refused(op, f"grid: a tile.gathered_store sums the parts of a grid, got {got}")
-    starts = (("partials", ANY), ("arrivals", ZERO)) if gathers else ()
-    for name, start in starts:
-        memory = getattr(op, name)
-        if defining_op(memory).start.value != start or len(list(memory.uses)) != 1:
-            rule = f"grid: {name} must be a workspace of their own that starts with {start}"
-            raise refused(op, f"{rule}, got {defining_op(memory).start.value}")
-
-
-def _check_quantized(kernel: KernelOp, op: Any, target: Target) -> None:
-    """Whether the chip converts to the elements, and the scales are an output of their own."""
-    dtype = stored_dtype(str(ir.MemRefType(output_of(op).type).element_type))
-    assert dtype is not None  # its verifier knows the format
-    if dtype.bits < 8:
-        require(op, legality.small_floats(target, dtype.name), where="views: ")
-    if dtype.bits == 6 and not target.has_tensor_memory:
-        rule = f"views: threads of {target.mma.name} have pairs of a row, and no whole bytes"
-        raise refused(op, f"{rule} of {dtype.name}; store mxfp8, which holds its values")
-    if argument_of(op.scales) != outputs_of(kernel)[-1] or SCALES_OF_C not in arg_names(kernel):
-        raise refused(op, f"views: scales must be those of {SCALES_OF_C}, got others; swap them")
-
-
-def _check_place(kernel: KernelOp, op: Any, axis: int, index: ir.Value, extent: int) -> None:
-    tile = tile_of_c(op)[axis]
-    form = check_index(kernel, op, index, tile)
-    if not form.is_just(index) or place_of(index) != axis:
-        raise refused(
-            op,
-            f"tiles: must store to the {'MN'[axis]} place of its tile, got another index; fix it",
-        )
-    count = (span(kernel, form) or (0, 0))[1] + 1
-    if form != known_part(kernel, form):
-        return  # there is a CTA for each tile, or a loop over all of them
-    if count * tile < extent:
-        raise refused(
-            op,
-            f"tiles: {-(-extent // tile)} tiles of {tile} must cover c along {'MN'[axis]}, got "
-            f"{count}; launch more CTAs, or loop over more tiles",
-        )
-
-
-def _check_staging(op: StagedStoreOp, view: ir.MemRefType, target: Target) -> None:
-    smem, map_ = op.staging.type.tiles[0], op.to.type
-    if isinstance(op, StagedQuantizedOp):
-        check_map(op, op.to, smem, byte_map(view, smem))
-        if op.element.value != view.element_type:
-            rule = f"views: must store the {view.element_type} of c"
-            raise refused(op, f"{rule}, got {op.element.value}; swap it")
-    else:
-        whole = map_type(view, smem, 2, lambda _: None) if is_turned(op) else None
-        check_map(op, op.to, smem, whole)
-    if rows_of_group(op.to) is not None and not is_ragged(map_):
-        rule = "views: a map that stores rows of a group must end with them"
-        raise refused(op, f"{rule}, got dims {map_.dims}; take a ragged map")
-    layout = smem.layout
-    lines = layout.chunks == 1 or layout.major == "mn"
-    if not lines or layout.swizzle != map_.swizzle:
-        raise refused(
-            op, f"views: staging must be rows of one chunk in the map's swizzle, got {smem}"
-        )
-    contiguous = view.shape[0 if is_turned(op) else 1]
-    row_bytes = contiguous * bits_of(view.element_type) // 8
-    if row_bytes % target.tma_alignment_bytes:
-        raise refused(
-            op,
-            f"views: rows of c must be whole units of {target.tma_alignment_bytes} bytes for TMA, "
-            f"got {row_bytes} bytes; store by threads",
-        )
-
-
-def _check_staging_by_threads(op: StagedStoreOp, view: ir.MemRefType, target: Target) -> None:
-    smem = op.staging.type.tiles[0]
-    if smem.layout.major != "k" or smem.layout.chunks != 1 or smem.element != view.element_type:
-        raise refused(
-            op, f"views: staging must be rows of one chunk of {view.element_type}, got {smem}"
-        )
-    broken = legality.staged_pairs(target, view.shape[1])
-    require(op, broken, "store by threads without staging", "views: ")
-
-
-def check_element(kernel: KernelOp, op: ElementOp) -> None:
-    """What an epilogue reads beside the sum: a view of the kernel, as large as C is along it."""
-    arguments, outputs = list(kernel.body.blocks[0].arguments), outputs_of(kernel)
-    shape = list(ir.MemRefType(outputs[0].type).shape)[-2:]
-    wanted = {"": [], "m": shape[:1], "n": shape[1:], "mn": shape}.get(op.axes.value)
-    known = argument_of(op.source) in arguments[first_other(kernel) : -len(outputs)]
-    stored = stored_dtype(str(op.value.type))
-    if stored is None or stored.name not in BESIDE_DTYPES:
-        known_types = ", ".join(BESIDE_DTYPES)
-        raise refused(op, f"views: must read elements of {known_types}, got {op.value.type}")
-    if not known or list(op.source.type.shape) != wanted:
-        raise refused(
-            op,
-            f"views: must read a view of shape {wanted} between b and c, got {op.source.type}",
-        )
