@@ -37,6 +37,7 @@ from ..passes import (
     mma_tiling,
     plan,
     thread_rules,
+    tiled_kernel,
     tma_insertion,
     trace_operand,
     trace_products,
@@ -81,7 +82,7 @@ CALLS = {
     PlanMemory: (plan, check_memory, check_barriers),
     PipesToBarriers: (pipes, rings, check_phases, barrier_sources),
     CopyInsertion: (tma_insertion,),
-    Tiling: (mma_tiling,),
+    Tiling: (mma_tiling, tiled_kernel),
 }
 OUTLINE = re.compile(r"\bsm\.|\bscf\.(?!yield)|^\s*\}")
 SIGNATURE = re.compile(r" : \(.*\) -> .*$")
