@@ -320,6 +320,8 @@ class StagedStoreOp(Tile.Operation, name="staged_store"):
             return refuse(self, f"the box must be {box}, got {self.to.type.box}")
         if self.write.value == "matrices" and not can_write_matrices(layout):
             return refuse(self, f"matrices need 16-bit elements, 16 columns or more, got {layout}")
+        if self.write.value == "rows" and layout.major != "k":
+            return refuse(self, f"rows need a staging whose rows lie in line, got {layout}")
         element = stored_element(self.to.type)
         return verify_epilogue(self, self.epilogue, self.acc.type.element, element)
 

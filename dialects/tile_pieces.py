@@ -31,6 +31,7 @@ PAIR = 2
 """Neighbours that a thread has of an 8x8 matrix."""
 STORED = 8
 """Elements of a thread that one stmatrix stores: a pair of each of four matrices."""
+LINES = "rows of the buffer must lie in line"
 
 
 class ReadFragmentOp(Tile.Operation, name="read_fragment"):
@@ -108,6 +109,8 @@ class WriteUnitOp(Tile.Operation, name="write_unit"):
         if got != wanted:
             return refuse(self, f"the buffer must hold {got}, got {wanted}")
         layout, count = self.buffer.type.layout, ir.VectorType(self.outputs.type).shape[0]
+        if layout.major != "k":
+            return refuse(self, f"{LINES}, got {layout}")
         unit = UNIT_BYTES // layout.element_bytes
         fits = layout.k % unit == 0 and count == unit
         return fits or refuse(self, f"must write {unit} of the buffer's elements, got {count}")
@@ -141,6 +144,9 @@ class WritePairsOp(Tile.Operation, name="write_pairs"):
     column: ir.IntegerAttr
 
     def verify_invariants(self) -> bool:
+        layout = self.buffer.type.layout
+        if layout.major != "k":
+            return refuse(self, f"{LINES}, got {layout}")
         return _verify_matrices(self)
 
 

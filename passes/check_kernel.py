@@ -82,6 +82,7 @@ from .check_operands import check_load, check_views
 from .check_shares import check_shares, check_view_mma
 from .check_stacks import check_stacks
 from .check_stores import check_store
+from .check_swapped import check_swapped
 from .check_tiles import check_tiles
 from .clone import constant_of, iterations_of
 from .indices import first_value
@@ -158,6 +159,7 @@ class Check:
         """Check all rules."""
         refuse_unread(self.kernel, OF_KERNEL)
         check_views(self.kernel)
+        check_swapped(self.kernel)
         check_order(self.kernel)
         for region in walk(self.kernel, REGIONS):
             refuse_unread(region, OURS[type(region)])

@@ -31,6 +31,7 @@ from .batches import (
     map_definition,
     matrix_of,
     steps_of,
+    transposed_of,
     view_of_map,
 )
 from .check_scales import (
@@ -135,6 +136,8 @@ def check_load(kernel: KernelOp, op: Any, target: Target) -> None:
         if isinstance(op, TmaMulticastOp):
             _check_line(kernel, op, forms)
         return
+    if isinstance(op, LoadOp | CopyOp) and transposed_of(op.view) is not None:
+        raise refused(op, "views: must load from a view as it lies, got a tile.transposed; drop it")
     view, tile = loaded_argument(op), op.tile.type
     names = operand_names(kernel)
     if not isinstance(view.owner, ir.Block) or ir.BlockArgument(view).arg_number >= len(names):

@@ -179,6 +179,12 @@ class EpilogueStaging:
                 "epilogue-staging: write=matrices needs 16-bit elements and 16, 32 or 64 columns, "
                 f"got {piece.k} columns of {piece.element_bytes} bytes; use write=rows",
             )
+        if self.write == "rows" and piece.major == "mn":
+            raise refused(
+                store,
+                "epilogue-staging: write=rows needs rows that lie in line, got exchanged operands, "
+                "whose pieces stmatrix transposes; use write=matrices",
+            )
         if self.write != "auto":
             return self.write
         return "matrices" if fits else "rows"

@@ -105,9 +105,14 @@ def fits_strides(declared: Mapping[str, Any], strides: Sequence[int]) -> bool:
 
 
 def check_dense(name: str, value: Any) -> None:
-    """Raise LaunchError unless a torch tensor has strides."""
+    """Raise LaunchError unless a torch tensor has strides, and its memory has its values."""
     if str(value.layout) != "torch.strided":
         raise LaunchError(f"tensor '{name}': must be dense, got {value.layout}; convert it")
+    if value.is_neg():
+        raise LaunchError(
+            f"tensor '{name}': must hold its values, got a view that negates its memory; pass"
+            " what resolve_neg() gives"
+        )
 
 
 def check_dtype(declared: Mapping[str, Any], got: str, known: Sequence[str]) -> None:
