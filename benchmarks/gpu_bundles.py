@@ -31,7 +31,7 @@ from tilewright.compiler.pipeline import all_presets
 from tilewright.compiler.spec import MatmulSpec
 from tilewright.dialects.dtypes import OPERAND_DTYPES
 from tilewright.dialects.errors import CompileError
-from tilewright.dialects.target import TARGETS
+from tilewright.dialects.target import GPUS, TARGETS
 
 
 def main() -> int:
@@ -44,7 +44,7 @@ def main() -> int:
 def parse_options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--target", default="sm_90a", choices=TARGETS,
+    parser.add_argument("--target", default="sm_90a", choices=(*TARGETS, *GPUS),
                         help="chip (default sm_90a)")  # fmt: skip
     parser.add_argument("--shapes", default=LISTED, type=named_shapes,
                         help="MxNxK,… (default: those of the page)")  # fmt: skip
