@@ -1,7 +1,7 @@
 """Fits the estimate's figures of an H200 to measured times, and says how well it then chooses.
 
     python benchmarks/fit_estimate.py [--table benchmarks/h200_times.csv] [--folds 5] [--sweeps 8]
-    python benchmarks/fit_estimate.py --add RESULTS.json     rows of `tilewright tune measure`
+    python benchmarks/fit_estimate.py --add RESULTS.json     more rows, of `tilewright tune measure`
 
 The table has the times of some twenty schedules for each of many shapes that were drawn at random:
 
@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import argparse
 import csv
+import io
 import json
 import math
 import random
@@ -35,6 +36,7 @@ from tilewright.compiler.schedule.problem import Problem, Schedule
 from tilewright.compiler.schedule.rules import broken_rule
 from tilewright.compiler.spec import MatmulSpec
 from tilewright.dialects.target import find_target
+from tilewright.runtime.atomic import write_file
 from tilewright.tools.tune_results import read_results
 
 CHIP = "sm_90a"
@@ -62,7 +64,7 @@ Shapes = dict[Problem, list[Row]]
 def main() -> None:
     options = parse_options()
     if options.add:
-        write_table(options.table, read_results(options.add).rows)
+        add_rows(options.table, read_results(options.add).rows)
     shapes = legal_rows(read_table(options.table))
     print(f"today: {as_words(ratios(shapes, shapes))}")
     for fold in range(options.folds):
@@ -80,7 +82,7 @@ def main() -> None:
 def parse_options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--table", type=Path, default=TABLE)
-    parser.add_argument("--add", type=Path, metavar="RESULTS", help="write the table from these")
+    parser.add_argument("--add", type=Path, metavar="RESULTS", help="first add the rows of these")
     parser.add_argument(
         "--folds", type=int, default=5, help="parts of the shapes, each left out once"
     )
@@ -90,18 +92,22 @@ def parse_options() -> argparse.Namespace:
 
 # -- the table ---------------------------------------------------------------------------------
 
-COLUMNS = ("m", "n", "k", "us", *(each.name for each in fields(Schedule)))
+SCHEDULE = [each.name for each in fields(Schedule)]
+COLUMNS = ("m", "n", "k", "us", *SCHEDULE)
 
 
-def write_table(path: Path, rows: Iterable[Any]) -> None:
-    """One line a schedule, of bf16 with K contiguous."""
-    with path.open("w", newline="") as file:
-        table = csv.writer(file, lineterminator="\n")
-        table.writerow(COLUMNS)
-        for row in rows:
-            sizes = row.problem.m, row.problem.n, row.problem.k
-            schedule = (_as_cell(value) for value in asdict(row.schedule).values())
-            table.writerow([*sizes, f"{row.us:.2f}", *schedule])
+def add_rows(path: Path, rows: Iterable[Any]) -> None:
+    """One line more for each schedule, of bf16 with K contiguous, in the columns of today."""
+    earlier = read_table(path) if path.exists() else {}
+    every = [(problem, *row) for problem, found in earlier.items() for row in found]
+    every += [(row.problem, row.schedule, row.us) for row in rows]
+    text = io.StringIO()
+    table = csv.writer(text, lineterminator="\n")
+    table.writerow(COLUMNS)
+    for problem, schedule, us in every:
+        cells = (_as_cell(value) for value in asdict(schedule).values())
+        table.writerow([problem.m, problem.n, problem.k, f"{us:.2f}", *cells])
+    write_file(path, text.getvalue().encode())
 
 
 def _as_cell(value: Any) -> str:
@@ -109,13 +115,20 @@ def _as_cell(value: Any) -> str:
 
 
 def read_table(path: Path) -> Shapes:
-    """The schedules and their microseconds, by problem."""
+    """The schedules and their microseconds, by problem; a column that is not there is the default.
+
+    Raises ValueError for a column that no schedule has.
+    """
     shapes: Shapes = {}
     with path.open(newline="") as file:
-        for row in csv.DictReader(file):
+        table = csv.DictReader(file)
+        unknown = set(table.fieldnames or ()) - set(COLUMNS)
+        if unknown:
+            raise ValueError(f"{path}: columns must be {', '.join(COLUMNS)}, got {unknown}")
+        for row in table:
             spec = MatmulSpec.of_type(*(int(row[name]) for name in "mnk"), "bf16")
             problem = Problem.of(spec, find_target(CHIP))
-            given = {each.name: _from_cell(row[each.name]) for each in fields(Schedule)}
+            given = {name: _from_cell(row[name]) for name in SCHEDULE if name in row}
             shapes.setdefault(problem, []).append((Schedule(**given), float(row["us"])))
     return shapes
 

@@ -1,0 +1,47 @@
+"""The table of measured times that the estimate is fitted to stays readable as schedules grow."""
+
+import importlib
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from tilewright.compiler.schedule.problem import Problem, Schedule
+from tilewright.compiler.spec import MatmulSpec
+from tilewright.dialects.target import find_target
+
+FOLDER = Path(__file__).parent.parent.parent / "benchmarks"
+
+
+@pytest.fixture
+def fit_estimate(monkeypatch):
+    """The script, imported as when it is run."""
+    monkeypatch.syspath_prepend(str(FOLDER))
+    yield importlib.import_module("fit_estimate")
+    sys.modules.pop("fit_estimate", None)
+
+
+def test_the_table_in_the_repository_can_be_judged(fit_estimate):
+    shapes = fit_estimate.read_table(fit_estimate.TABLE)
+    assert sum(map(len, shapes.values())) > 2500
+    some = dict(list(fit_estimate.legal_rows(shapes).items())[:8])
+    assert all(0.5 < each <= 1 for each in fit_estimate.ratios(some, some))
+
+
+def test_rows_are_added_to_those_of_fewer_columns(fit_estimate, tmp_path):
+    table = tmp_path / "times.csv"
+    table.write_text('m,n,k,us,tile,stages\n14,344,6200,7.26,"[64,16,128]",10\n')
+    problem = Problem.of(MatmulSpec(70, 328, 72), find_target("sm_90a"))
+    added = Schedule((128, 80, 64), 5, swap=True, staging=(32, 2))
+    fit_estimate.add_rows(table, [SimpleNamespace(problem=problem, schedule=added, us=3.5)])
+    (first, second) = fit_estimate.read_table(table).items()
+    assert first[0].m == 14 and first[1] == [(Schedule((64, 16, 128), 10), 7.26)]
+    assert second == (problem, [(added, 3.5)])
+
+
+def test_columns_that_no_schedule_has_are_refused(fit_estimate, tmp_path):
+    table = tmp_path / "times.csv"
+    table.write_text("m,n,k,us,colour\n")
+    with pytest.raises(ValueError, match="colour"):
+        fit_estimate.read_table(table)
