@@ -1,86 +1,126 @@
 """Whole models: eager torch, Inductor, Inductor with max-autotune, and backend="tilewright".
 
     python benchmarks/models.py --quick                       three models, without max-autotune
-    python benchmarks/models.py                               all models and columns
-    python benchmarks/models.py --only "llama decode" --report
+    python benchmarks/models.py --json FILE --seconds 480     all, in slices: call it again
+    python benchmarks/models.py --only "llama decode,vit" --report
     python benchmarks/models.py --tiny --device emulator      on the CPU: is it right?
 
 Times are medians of replays of CUDA graphs that take turns; of a training step forward and
 backward are in one graph. "matmul" is the sum over the products of the model, measured one by one,
 Inductor's over ours; a product that ours leaves to Inductor counts the same in both. "error" is the
 distance from the same model in float64, root mean square, ours over eager's. "compile" is in
-seconds, the first call included.
+seconds, the first call included, with nothing kept from before (`--keep-caches` keeps it).
 
-A line a model appears as soon as it is measured; `--seconds` ends the list early. `--json FILE`
-keeps the figures. Needs torch 2.9 to 2.13; on a GPU cuda-python, and triton for Inductor.
+A line a model appears as soon as it is measured. `--seconds` begins no model that would end later.
+With `--json` the figures are kept, and models that the file has are not measured again; one during
+which the process died is entered so, and left out from then on. Needs torch 2.9 to 2.13 and
+transformers for all but GPT-2; on a GPU cuda-python, and triton for Inductor.
 """
 
 from __future__ import annotations
 
 import argparse
-import copy
-import json
 import math
+import os
 import statistics
+import tempfile
 import time
 from collections.abc import Callable
 from typing import Any
 
 import torch
-from model_list import CASES, QUICK, Case
+from model_list import CASES, QUICK, Case, Missing, in_float64
+from model_rows import Kept, headings, line_of, summary
 from torch import nn
 
 import tilewright
 
-COLUMNS = ("eager", "inductor", "autotune", "ours")
+COLUMNS = ("eager", "inductor", "autotune", "ours", "both")
+"""`both` is ours with Inductor's max-autotune for what ours leaves, and raced against that."""
 ROUNDS = 15
 AUTOTUNE = "max-autotune-no-cudagraphs"
 
 
 def main() -> None:
     options = arguments()
-    from torch._inductor import config
-
-    config.force_disable_caches = True  # so that each column compiles, and ours reports
     columns = options.columns.split(",")
-    cases = [c for c in (QUICK if options.quick else CASES) if options.only in c.name]
+    kept = Kept(options.json, columns)
     print(f"{'model':24}" + "".join(f"{name + ' us':>14}" for name in columns) + headings(columns))
-    started, found = time.perf_counter(), []
-    for case in cases:
-        if time.perf_counter() - started > options.seconds:
-            print(f"{case.name:24} not measured: {options.seconds} s are over")
+    started, longest = time.perf_counter(), 0.0
+    for case in chosen(options):
+        begun = time.perf_counter()
+        if case.name not in kept and begun - started + longest > options.seconds:
+            print(f"{case.name:24} not measured: {options.seconds:.0f} s are over")
             continue
-        row = measure(case, columns, options)
-        found.append(row)
-        print(line_of(row, columns), flush=True)
-        if options.report:
-            print(row["report"])
-        if options.json:
-            with open(options.json, "w") as file:
-                json.dump(found, file, indent=1)
-    summary(found, columns)
+        if case.name not in kept:
+            kept.begin(case.name)
+            kept.enter(measured(case, columns, options))
+            longest = max(longest, time.perf_counter() - begun)
+        print(line_of(kept[case.name], columns), flush=True)
+        if options.report and kept[case.name].get("report"):
+            print(kept[case.name]["report"], flush=True)
+    summary(list(kept.rows.values()), columns)
 
 
 def arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="three models, without max-autotune")
-    parser.add_argument("--only", default="", help="models whose name contains this")
+    parser.add_argument("--only", default="", help="models whose name contains one of these, by ,")
     parser.add_argument("--columns", default="", help=f"of {','.join(COLUMNS)}")
     parser.add_argument("--device", default="cuda", choices=("cuda", "emulator"))
     parser.add_argument("--tiny", action="store_true", help="sizes for the emulator")
     parser.add_argument("--report", action="store_true", help="print what was taken and why")
+    parser.add_argument("--seconds", type=float, default=math.inf, help="of this slice")
+    parser.add_argument("--json", help="keep the figures in this file, and go on from there")
     parser.add_argument(
-        "--against", default="", help="mode of Inductor that ours races: max-autotune"
+        "--keep-caches", action="store_true", help="compile with what was kept before"
     )
-    parser.add_argument("--seconds", type=float, default=3600)
-    parser.add_argument("--json", help="write the figures to this file")
     options = parser.parse_args()
     if not options.columns:
-        quick = options.quick or options.device == "emulator"
-        options.columns = "eager,ours" if options.device == "emulator" else ",".join(COLUMNS)
-        if quick and options.device == "cuda":
-            options.columns = "eager,inductor,ours"
+        columns = COLUMNS[:2] + COLUMNS[3:4] if options.quick else COLUMNS[:4]
+        options.columns = "eager,ours" if options.device == "emulator" else ",".join(columns)
+    unknown = set(options.columns.split(",")) - set(COLUMNS)
+    if unknown:
+        parser.error(f"--columns must be of {', '.join(COLUMNS)}, got {sorted(unknown)[0]}")
     return options
+
+
+def chosen(options: argparse.Namespace) -> list[Case]:
+    """The cases that are asked for."""
+    wanted = [each.strip() for each in options.only.split(",")]
+    cases = [case for case in CASES if any(each in case.name for each in wanted)]
+    return [case for case in cases if case.name in QUICK] if options.quick else cases
+
+
+def measured(case: Case, columns: list[str], options: argparse.Namespace) -> dict[str, Any]:
+    """The figures of one model, or why there are none."""
+    try:
+        if options.keep_caches:
+            return measure(case, columns, options)
+        with tempfile.TemporaryDirectory() as folder, fresh_caches(folder):
+            return measure(case, columns, options)
+    except Missing as missing:
+        return {"name": case.name, "why": str(missing)}
+
+
+class fresh_caches:
+    """Each column compiles all of it, into an empty folder, and ours reports."""
+
+    def __init__(self, folder: str):
+        from torch._inductor import config
+
+        self.patch, self.folder = config.patch(force_disable_caches=True), folder
+
+    def __enter__(self) -> None:
+        self.before = os.environ.get("TILEWRIGHT_CACHE")
+        os.environ["TILEWRIGHT_CACHE"] = self.folder
+        self.patch.__enter__()
+
+    def __exit__(self, *raised: Any) -> None:
+        self.patch.__exit__(*raised)
+        os.environ.pop("TILEWRIGHT_CACHE")
+        if self.before is not None:
+            os.environ["TILEWRIGHT_CACHE"] = self.before
 
 
 def measure(case: Case, columns: list[str], options: argparse.Namespace) -> dict[str, Any]:
@@ -98,16 +138,26 @@ def measure(case: Case, columns: list[str], options: argparse.Namespace) -> dict
             if on_gpu:
                 torch.cuda.synchronize()
         except Exception as error:  # a compiler may raise any kind; the table goes on
-            row["us"][column] = f"{type(error).__name__}: {error}".splitlines()[0][:60]
+            row["us"][column] = short(error)
             continue
         row["compile_s"][column] = time.perf_counter() - start
-        if reference is not None:
-            row["error"][column] = float((made.double() - reference).square().mean().sqrt())
+        row["error"][column] = distance(made, reference)
         steps[column] = step
+        if column in ("ours", "both"):
+            report = tilewright.torch.report()
+            row |= {"report": str(report), "matmul": matmul_times(), "spent": report.seconds}
     if on_gpu:
         row["us"] |= times_of(steps)
-    row |= {"report": str(tilewright.torch.report()), "matmul": matmul_times()}
     return row
+
+
+def short(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}".splitlines()[0][:120]
+
+
+def distance(made: torch.Tensor, reference: torch.Tensor) -> float:
+    """Root of the mean square."""
+    return float((made.double() - reference).square().mean().sqrt())
 
 
 def contender(column: str, model: nn.Module, options: argparse.Namespace) -> nn.Module:
@@ -116,22 +166,21 @@ def contender(column: str, model: nn.Module, options: argparse.Namespace) -> nn.
         return model
     torch._dynamo.reset()
     if column == "inductor":
-        return torch.compile(model)
+        return torch.compile(model, dynamic=False)
     if column == "autotune":
-        return torch.compile(model, mode=AUTOTUNE)
+        return torch.compile(model, dynamic=False, mode=AUTOTUNE)
+    from torch._inductor import list_mode_options
+
     from tilewright.compiler.inductor.report import reset
 
     reset()
-    given: dict[str, Any] = {"device": options.device}
-    if options.against:
-        from torch._inductor import list_mode_options
-
-        given |= list_mode_options(AUTOTUNE) if "autotune" in options.against else {}
-    return torch.compile(model, backend="tilewright", options=given)
+    tuned = list_mode_options(AUTOTUNE) if column == "both" else {}
+    given = {"device": options.device, **tuned}
+    return torch.compile(model, dynamic=False, backend="tilewright", options=given)
 
 
 def step_of(case: Case, model: nn.Module, given: torch.Tensor) -> Callable[[], torch.Tensor]:
-    """One call: the output, or of a training step the gradient of the first MLP's weight."""
+    """One call: the output, or of a training step the gradient of an MLP's weight."""
     if not case.trains:
 
         def run() -> torch.Tensor:
@@ -149,11 +198,9 @@ def step_of(case: Case, model: nn.Module, given: torch.Tensor) -> Callable[[], t
     return train
 
 
-def exact(case: Case, model: nn.Module, given: torch.Tensor) -> torch.Tensor | None:
-    """What the step gives in float64; None for products that torch has in no such type."""
-    if "fp8" in case.model or "moe" in case.model:
-        return None
-    wide = copy.deepcopy(model).double()
+def exact(case: Case, model: nn.Module, given: torch.Tensor) -> torch.Tensor:
+    """What the step gives in float64."""
+    wide = in_float64(model)
     return step_of(case, wide, given.double() if given.is_floating_point() else given)()
 
 
@@ -165,7 +212,7 @@ def times_of(steps: dict[str, Callable[[], Any]]) -> dict[str, float | str]:
         try:
             graphs[name] = captured(step)
         except Exception as error:  # the reason stands in the table
-            found[name] = f"{type(error).__name__}: {error}".splitlines()[0][:60]
+            found[name] = short(error)
     times: dict[str, list[float]] = {name: [] for name in graphs}
     names = list(graphs)
     for turn in range(ROUNDS):
@@ -206,43 +253,6 @@ def matmul_times() -> tuple[float, float]:
     theirs = sum(each.inductor_us * each.count for each in rows)
     ours = sum((each.ours_us if each.taken else each.inductor_us) * each.count for each in rows)
     return theirs, ours
-
-
-def headings(columns: list[str]) -> str:
-    return f"{'best other/ours':>18}{'matmul':>9}{'error':>9}  compile s ({', '.join(columns)})"
-
-
-def speedup(row: dict[str, Any]) -> float:
-    """The best time of the others over ours; NaN where one is missing."""
-    times = {name: us for name, us in row["us"].items() if isinstance(us, float)}
-    ours = times.pop("ours", math.nan)
-    return min(times.values(), default=math.nan) / ours
-
-
-def line_of(row: dict[str, Any], columns: list[str]) -> str:
-    times = [row["us"].get(name, math.nan) for name in columns]
-    texts = [f"{each:14.1f}" if isinstance(each, float) else f"  [{each}]" for each in times]
-    theirs, ours = row["matmul"]
-    matmul = theirs / ours if ours else math.nan
-    error = row["error"].get("ours", math.nan) / (row["error"].get("eager") or math.nan)
-    spent = ", ".join(f"{row['compile_s'].get(name, math.nan):.1f}" for name in columns)
-    figures = f"{speedup(row):18.3f}{matmul:9.3f}{error:9.3f}"
-    return f"{row['name']:24}{''.join(texts)}{figures}  {spent}"
-
-
-def summary(found: list[dict[str, Any]], columns: list[str]) -> None:
-    """Geometric means over the models of each column over ours, and of the matmul time."""
-    parts = []
-    for name in columns:
-        pairs = [(row["us"].get(name), row["us"].get("ours")) for row in found]
-        ratios = [a / b for a, b in pairs if isinstance(a, float) and isinstance(b, float)]
-        if ratios and name != "ours":
-            parts.append(f"{name}/ours {statistics.geometric_mean(ratios):.3f}")
-    sums = [row["matmul"] for row in found if row["matmul"][1]]
-    if sums:
-        matmul = statistics.geometric_mean(theirs / ours for theirs, ours in sums)
-        parts.append(f"matmul {matmul:.3f}")
-    print("geometric means: " + (", ".join(parts) or "nothing was timed"))
 
 
 if __name__ == "__main__":

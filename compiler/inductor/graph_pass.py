@@ -93,10 +93,12 @@ def take_regions(graph: fx.Graph, settings: Settings) -> None:
     for each in products:
         if not each.is_static():
             REPORT.add(take_dynamic(graph, each, chip, settings))
-    found = _prepared(_regions(graph, static), chip, settings)
+    with REPORT.spending("regions"):
+        found = _prepared(_regions(graph, static), chip, settings)
     jobs = {each.prepared.key: each.prepared for each in found}
     tasks = {k: (p.source, p.target, p.pipeline, p.math) for k, p in jobs.items()}
-    bundles = compile_all(tasks, settings.processes)
+    with REPORT.spending("kernels"):
+        bundles = compile_all(tasks, settings.processes)
     verdicts: dict[str, Verdict] = {}
     moved: dict[fx.Node, fx.Node] = {}
     for each in found:

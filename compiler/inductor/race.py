@@ -18,6 +18,7 @@ from ..calls.kernels import How, call_kernel
 from .operator import kernel_of
 from .products import Product
 from .region import Region, is_constant
+from .report import REPORT
 from .source import Input, Prepared
 
 ROUNDS = 7
@@ -33,12 +34,13 @@ def race(region: Region, prepared: Prepared, options: Mapping[str, Any]) -> tupl
         sets = [_with_even_groups(each) for each in sets]
     kernel = kernel_of(prepared.key)
     given = [[_taken(each[e.number], e) for e in prepared.inputs] for each in sets]
-    theirs = as_inductor_runs(region, sets[0], options)
+    with REPORT.spending("Inductor's kernels"):
+        theirs = as_inductor_runs(region, sets[0], options)
     contenders: dict[str, Callable[[int], Any]] = {
         "ours": lambda number: kernel(*given[number]),
         "inductor": lambda number: theirs(*sets[number]),
     }
-    with torch.no_grad():
+    with torch.no_grad(), REPORT.spending("races"):
         found = measure_in_graphs(contenders, len(sets), ROUNDS, (APART,))[APART]
     return found["ours"], found["inductor"]
 

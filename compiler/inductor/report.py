@@ -6,7 +6,9 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 LOGGER = logging.getLogger("tilewright.inductor")
@@ -52,10 +54,25 @@ class Row:
 
 
 class Report:
-    """The products of all graphs, in the order in which they were looked at."""
+    """The products of all graphs, in the order in which they were looked at.
+
+    seconds: what the search for regions, their kernels, Inductor's kernels to race against and the
+    races themselves took.
+    """
 
     def __init__(self) -> None:
         self.rows: list[Row] = []
+        self.seconds: dict[str, float] = {}
+
+    @contextmanager
+    def spending(self, what: str) -> Iterator[None]:
+        """Add the time of a block to `seconds`."""
+        start = time.perf_counter()
+        try:
+            yield
+        finally:
+            passed = time.perf_counter() - start
+            self.seconds[what] = self.seconds.get(what, 0.0) + passed
 
     def add(self, row: Row) -> None:
         """Enter a product, and log it."""
@@ -69,6 +86,8 @@ class Report:
             counts[str(row)] = counts.get(str(row), 0) + row.count
         taken = sum(row.count for row in self.rows if row.taken)
         head = f"{taken} of {sum(counts.values())} products taken"
+        spent = ", ".join(f"{name} {each:.1f} s" for name, each in self.seconds.items())
+        head += f" ({spent})" if spent else ""
         return "\n".join([head, *(f"{count:4} x {line}" for line, count in counts.items())])
 
 
@@ -83,3 +102,4 @@ def report() -> Report:
 def reset() -> None:
     """Forget all that was entered."""
     REPORT.rows.clear()
+    REPORT.seconds.clear()

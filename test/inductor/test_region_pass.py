@@ -1,6 +1,7 @@
 """The pass as a whole: kernels in the place of regions, and what happens when there are none."""
 
 import os
+import re
 
 import pytest
 import torch
@@ -58,7 +59,13 @@ def test_two_layers_give_what_eager_gives_from_two_kernels(rows, monkeypatch):
     assert len({node.args[1] for node in calls(module.graph)}) == 2
     assert_close(module(X, W, V, D), layer(layer(X, W, V, D), W, V, D), rtol=2e-2, atol=2e-2)
     assert [row.product for row in rows] == ["2 mm", "mm"] * 2
-    assert str(tilewright.torch.report()).startswith("4 of 4 products taken\n   2 x taken 2 mm 16x")
+    report = tilewright.torch.report()
+    head, first, *_ = str(report).splitlines()
+    assert re.fullmatch(r"4 of 4 products taken \(regions \d.* s, kernels \d.* s\)", head)
+    assert first.startswith("   2 x taken 2 mm 16x") and list(report.seconds) == [
+        "regions",
+        "kernels",
+    ]
     assert said == [str(row) for row in rows]
 
 
