@@ -96,7 +96,7 @@ def cases(target: str) -> Iterator[Case]:
     yield from _outputs()
     yield from _quantized()
     yield from _blockwise(target)
-    yield from _groups()
+    yield from _groups(target)
     yield from _duals()
 
 
@@ -120,7 +120,7 @@ def _duals() -> Iterator[Case]:
         yield Case("duals", f"dual-{name}", MatmulSpec(*SHAPE, products=2), pipeline)
 
 
-def _groups() -> Iterator[Case]:
+def _groups(target: str) -> Iterator[Case]:
     """Groups of rows that end anywhere: the default schedule, every prefix, two consumers."""
     for groups, b in itertools.product((1, 5, 33), "kn"):
         spec = MatmulSpec(*GROUPS_SHAPE, b_major=b, groups=groups)
@@ -135,8 +135,23 @@ def _groups() -> Iterator[Case]:
         for passes in range(1, len(GROUPS) + 1):
             text = ",".join(GROUPS[:passes])
             yield Case("groups of K", f"groups-of-k-{groups}-{passes}", of_k, text)
+    yield from _groups_of_bytes(target)
     for name, first in (("groups-ping-pong", GROUPS[:4]), ("groups-ping-pong-threads", GROUPS[:3])):
         yield Case("groups", name, spec, ",".join((*first, *GROUPS[5:], "ping-pong")))
+
+
+def _groups_of_bytes(target: str) -> Iterator[Case]:
+    """8-bit floats, summed by the tensor core or by two levels, with outputs behind C."""
+    m, n, _ = GROUPS_SHAPE
+    for groups, further in ((5, ()), (33, ("f32", "bf16"))):
+        for sums in ("", "two-level") if target == "sm_90a" else ("",):
+            name = f"groups-e4m3-{groups}{sums and '-two-level'}"
+            spec = MatmulSpec(m, n, 208, "e4m3", "e4m3", groups=groups, further=further, sums=sums)
+            yield Case("groups", name, spec)
+            tiling = "tiling{tile=64x64x128}" if sums else GROUPS[0]
+            for passes in (2, 5, 7, 8):
+                text = ",".join((tiling, *GROUPS[1:passes]))
+                yield Case("groups", f"{name}-{passes}", spec, text)
 
 
 def _prefixes() -> Iterator[Case]:

@@ -11,19 +11,28 @@ CUDA graph of several calls; contenders take turns, and times are medians. "dens
 torch of as many rows with one matrix: as many operations, and less to read.
 
 A shape that ends in k, as 2048x1536x65536x128k, has groups of K instead: the gradient of weights.
+One that ends in s has e4m3 with an f32 for each row of A and column of a matrix of B, beside
+`torch._scaled_grouped_mm`, and one in t the same with sums of two levels, as torch without fast
+accumulation. There "dense" is `torch._scaled_mm` with as many rows and one matrix.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import math
+import re
 import statistics
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-SHAPES = ("8192x8192x5120x16", "65536x1536x2048x128", "2048x1536x65536x128k")
+SHAPES = (
+    "8192x8192x5120x16", "65536x1536x2048x128", "2048x1536x65536x128k", "8192x8192x5120x16s",
+    "65536x1536x2048x128s", "65536x1536x2048x128t",
+)  # fmt: skip
 PERSISTENT = "warp-specialization,persistence{order=grouped group=8}"
 
 
@@ -52,6 +61,7 @@ VARIANTS = {
     "ping-pong-128x128-1x2": _roles("128x128x64", 6, "shape=1x2", last=PING_PONG),
 }
 CALLS = 4  # in a graph
+SCALED = ("s", "t")
 
 
 def main() -> int:
@@ -65,6 +75,7 @@ def parse_options() -> argparse.Namespace:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--target", default="sm_90a", help="chip (default sm_90a)")
     parser.add_argument("--shapes", default=",".join(SHAPES), help="MxNxKxGROUPS,…")
+    parser.add_argument("--only", default="", help="variants, by commas (default all)")
     parser.add_argument("--rounds", type=int, default=15, help="graphs a contender (default 15)")
     parser.add_argument("--json", type=Path, metavar="PATH", help="also write everything here")
     return parser.parse_args()
@@ -73,21 +84,22 @@ def parse_options() -> argparse.Namespace:
 def compile_all(options: argparse.Namespace) -> int:
     """The bundles of all shapes and variants; 1 where one is refused."""
     from tilewright.compiler.bundle_writer import as_bundle
-    from tilewright.compiler.driver import compile_matmul
-    from tilewright.compiler.spec import MatmulSpec
+    from tilewright.compiler.driver import choose_pipeline, compile_matmul
     from tilewright.dialects.errors import CompileError
 
     options.folder.mkdir(parents=True, exist_ok=True)
     failed = 0
     for shape in options.shapes.split(","):
-        m, n, k, groups, axis = sizes_of(shape)
-        majors = {"a_major": "m" if axis == "k" else "k", "b_major": "n"}
-        spec = MatmulSpec(m, n, k, **majors, groups=groups, group_axis=axis)
-        for name, pipeline in VARIANTS.items():
-            if axis == "k" and pipeline and "ping-pong" in pipeline:
+        spec, source = source_of(shape)
+        names = options.only.split(",") if options.only else VARIANTS
+        for name in names:
+            pipeline = VARIANTS[name] if name == "chosen" else for_bytes(VARIANTS[name], spec)
+            in_turns = pipeline and "ping-pong" in pipeline
+            if in_turns and (spec.group_axis == "k" or spec.sums):
                 continue
+            pipeline = pipeline or choose_pipeline(spec, options.target)
             try:
-                compiled = compile_matmul(spec, target=options.target, pipeline=pipeline)
+                compiled = compile_matmul(source, target=options.target, pipeline=pipeline)
             except CompileError as error:
                 print(f"{shape}.{name:20} {error}", file=sys.stderr)
                 failed = 1
@@ -97,10 +109,43 @@ def compile_all(options: argparse.Namespace) -> int:
     return failed
 
 
+def source_of(shape: str) -> tuple[Any, Any]:
+    """The spec of a shape, and what is compiled: with scales the text of spec and epilogue."""
+    from tilewright.compiler.importers.linalg_text import LinalgText
+    from tilewright.compiler.spec import MatmulSpec
+    from tilewright.compiler.spec.epilogue import Epilogue, EpilogueOperand
+
+    m, n, k, groups, kind = sizes_of(shape)
+    if kind not in SCALED:
+        majors = {"a_major": "m" if kind == "k" else "k", "b_major": "n"}
+        axis = "k" if kind == "k" else "m"
+        spec = MatmulSpec(m, n, k, **majors, groups=groups, group_axis=axis)
+        return spec, spec
+    operands = (
+        EpilogueOperand("%p", "f32", "m", (m,)),
+        EpilogueOperand("%q", "f32", "bn", (groups, n)),
+    )
+    lines = (
+        "%y = arith.mulf %x, %p : f32",
+        "%z = arith.mulf %y, %q : f32",
+        "%c = arith.truncf %z : f32 to bf16",
+    )
+    made, sums = Epilogue("%x", operands, lines, "%c"), "two-level" if kind == "t" else ""
+    spec = MatmulSpec(m, n, k, "e4m3", "e4m3", "bf16", groups=groups, sums=sums)
+    spec = replace(spec, epilogue_instructions=made.instructions(spec.outputs))
+    return spec, LinalgText(spec.mlir_text(made), "grouped")
+
+
+def for_bytes(pipeline: str, spec: Any) -> str:
+    """The pipeline with K tiles of as many bytes for operands of 8 bits."""
+    return re.sub(r"(tile=\d+x\d+)x64", r"\1x128", pipeline) if spec.a_dtype == "e4m3" else pipeline
+
+
 def sizes_of(shape: str) -> tuple[int, int, int, int, str]:
-    """M, N, K, groups and the axis that they cut."""
-    m, n, k, groups = map(int, shape.removesuffix("k").split("x"))
-    return m, n, k, groups, "k" if shape.endswith("k") else "m"
+    """M, N, K, groups and the letter of what else there is, or none."""
+    kind = shape[-1] if shape[-1].isalpha() else ""
+    m, n, k, groups = map(int, shape.removesuffix(kind).split("x"))
+    return m, n, k, groups, kind
 
 
 def offsets_of(kind: str, rows: int, groups: int) -> list[int]:
@@ -139,25 +184,20 @@ def measure(shape: str, kind: str, kernels: dict[str, Any], rounds: int) -> list
     """Compare every kernel with torch, then time all."""
     import torch
 
-    m, n, k, groups, axis = sizes_of(shape)
+    m, n, k, groups, letter = sizes_of(shape)
     torch.manual_seed(0)
-    on_gpu = {"device": "cuda", "dtype": torch.bfloat16}
-    of_k = axis == "k"
-    a = torch.randn(k, m, **on_gpu).mT if of_k else torch.randn(m, k, **on_gpu)
-    b = torch.randn(k, n, **on_gpu) if of_k else torch.randn(groups, k, n, **on_gpu)
-    ends = offsets_of(kind, k if of_k else m, groups)
-    offs = torch.tensor(ends, dtype=torch.int32, device="cuda")
-    whole = torch.empty(m, n, **on_gpu)
-    out = torch.empty(groups, m, n, **on_gpu) if of_k else whole
-    torchs = getattr(torch.nn.functional, "grouped_mm", None) or torch._grouped_mm
-    wanted = torchs(a, b, offs=offs).float()
-    contenders: dict[str, Callable[[], Any]] = {
-        "torch": lambda: torchs(a, b, offs=offs),
-        "dense": lambda: torch.mm(a, b if of_k else b[0], out=whole),
-    }
+    extent = k if letter == "k" else m
+    offs = torch.tensor(offsets_of(kind, extent, groups), dtype=torch.int32, device="cuda")
+    operands, contenders, out = (scaled if letter in SCALED else plain)(shape, offs)
+    try:
+        wanted = contenders["torch"]().float()
+    except RuntimeError as error:  # of a torch that has no such product
+        print(f"{shape}: torch: {str(error).splitlines()[0]}", file=sys.stderr)
+        del contenders["torch"]
+        wanted = group_by_group(operands, out, offs).float()
     right = {}
     for name, kernel in kernels.items():
-        contenders[name] = lambda kernel=kernel: kernel(a, b.mT, offs, out=out)
+        contenders[name] = lambda kernel=kernel: kernel(*operands, out=out)
         out.fill_(float("nan"))
         contenders[name]()
         error = (out.float() - wanted).abs().max().item() / wanted.abs().max().item()
@@ -165,12 +205,61 @@ def measure(shape: str, kind: str, kernels: dict[str, Any], rounds: int) -> list
     times = timed({name: captured(call) for name, call in contenders.items()}, rounds)
     operations, rows = 2 * m * n * k, []
     for name, us in sorted(times.items(), key=lambda pair: pair[1]):
-        tera, against = operations / us / 1e6, times["torch"] / us
+        tera, against = operations / us / 1e6, times.get("torch", math.nan) / us
         mark = "" if right.get(name, True) else "  WRONG"
         print(f"{shape:20} {kind:8} {name:18} {us:9.1f} us {tera:7.1f} TF {against:6.3f}x{mark}")
         row = {"shape": shape, "groups": kind, "name": name, "us": us, "tflops": tera}
         rows.append(row | {"against_torch": against, "right": right.get(name, True)})
     return rows
+
+
+def plain(shape: str, offs: Any) -> tuple[Sequence[Any], dict[str, Callable[[], Any]], Any]:
+    """What our kernels take, torch's contenders, and where C goes: of bf16."""
+    import torch
+
+    m, n, k, groups, letter = sizes_of(shape)
+    on_gpu, of_k = {"device": "cuda", "dtype": torch.bfloat16}, letter == "k"
+    a = torch.randn(k, m, **on_gpu).mT if of_k else torch.randn(m, k, **on_gpu)
+    b = torch.randn(k, n, **on_gpu) if of_k else torch.randn(groups, k, n, **on_gpu)
+    whole = torch.empty(m, n, **on_gpu)
+    out = torch.empty(groups, m, n, **on_gpu) if of_k else whole
+    torchs = getattr(torch.nn.functional, "grouped_mm", None) or torch._grouped_mm
+    contenders = {
+        "torch": lambda: torchs(a, b, offs=offs),
+        "dense": lambda: torch.mm(a, b if of_k else b[0], out=whole),
+    }
+    return (a, b.mT, offs), contenders, out
+
+
+def scaled(shape: str, offs: Any) -> tuple[Sequence[Any], dict[str, Callable[[], Any]], Any]:
+    """The same of e4m3, with factors of rows and columns."""
+    import torch
+
+    m, n, k, groups, letter = sizes_of(shape)
+    a = torch.randn(m, k, device="cuda").to(torch.float8_e4m3fn)
+    b = torch.empty(groups, n, k, device="cuda", dtype=torch.float8_e4m3fn)
+    for matrix in b:  # one at a time, as f32 takes four times as much
+        matrix.copy_(torch.randn(n, k, device="cuda"))
+    of_a, of_b = torch.rand(m, device="cuda") + 0.1, torch.rand(groups, n, device="cuda") + 0.1
+    out = torch.empty(m, n, device="cuda", dtype=torch.bfloat16)
+    how = {"out_dtype": torch.bfloat16, "use_fast_accum": letter == "s"}
+    factors = of_a[:, None], of_b[:1].contiguous()
+    contenders = {
+        "torch": lambda: torch._scaled_grouped_mm(a, b.mT, of_a, of_b, offs=offs, **how),
+        "dense": lambda: torch._scaled_mm(a, b[0].T, *factors, **how),
+    }
+    return (a, b, offs, of_a, of_b), contenders, out
+
+
+def group_by_group(operands: Sequence[Any], out: Any, offs: Any) -> Any:
+    """The scaled product by a dense one of f32 for each group."""
+    a, b, _, of_a, of_b = operands
+    begin = 0
+    for group, end in enumerate(offs.tolist()):
+        rows = a[begin:end].float() * of_a[begin:end, None]
+        out[begin:end] = rows @ (b[group].float() * of_b[group][:, None]).T
+        begin = end
+    return out.clone()
 
 
 def captured(call: Callable[[], Any]) -> Any:

@@ -6,6 +6,7 @@
     load            a bundle → a function of arrays
     grouped_mm      the products of groups of rows, as torch.nn.functional.grouped_mm has them
     scaled_mm       the product of scaled operands, as torch.nn.functional.scaled_mm has it
+    scaled_grouped_mm  the same of groups
     emulate         PTX of any compiler, run on the CPU
 
 A name is imported when it is first asked for: `import tilewright` itself loads neither MLIR nor
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from .compiler.calls.matmul import matmul
     from .compiler.calls.module import compile_module
     from .compiler.calls.scaled import scaled_mm
+    from .compiler.calls.scaled_grouped import scaled_grouped_mm
     from .compiler.driver import compile_matmul as compile
     from .compiler.spec import MatmulSpec
     from .dialects.errors import CompileError
@@ -41,6 +43,7 @@ __all__ = [
     "grouped_mm",
     "load",
     "matmul",
+    "scaled_grouped_mm",
     "scaled_mm",
 ]
 
@@ -56,6 +59,7 @@ _HOMES = {
     "matmul": ("compiler.calls.matmul", "matmul"),
     "scaled_mm": ("compiler.calls.scaled", "scaled_mm"),
     "grouped_mm": ("compiler.calls.grouped", "grouped_mm"),
+    "scaled_grouped_mm": ("compiler.calls.scaled_grouped", "scaled_grouped_mm"),
 }
 
 _MODULES = ("torch",)

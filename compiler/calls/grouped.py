@@ -8,44 +8,19 @@ a, b of 3 dims                  →   a stack of products
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
-from ...dialects.dtypes import DTYPES
 from ...dialects.errors import OptionError
 from ...runtime.element_types import is_torch
-from ...runtime.launch.kernel import Kernel
-from ...runtime.operands.dlpack import gpu_of
-from ...runtime.operands.results import new_zeros
 from ...runtime.tracing import is_traced, is_watched
-from ..importers.epilogue_function import Argument, Frame, import_epilogue
-from ..importers.linalg_text import LinalgText
-from ..spec import MatmulSpec
-from .function_keys import function_key
-from .fused import _as_argument, _like
+from .fused import multiply_fused
 from .grouped_depth import multiply_depth
-from .kernel_cache import cached_bundle
-from .kernels import How, default_target, pipeline_of, records_gradients
+from .grouped_fused import After, flipped, in_two_steps
+from .grouped_rows import multiply_rows
+from .kernels import How, records_gradients
 from .matmul import matmul
-from .operands import operand_of, quick_key, result_type
-from .placement import aligned, read_in_place
-
-
-class Grouped(NamedTuple):
-    """A kernel of groups of rows; `turned` says that it takes b as [groups, k, n].
-
-    `kept` are values that its key names by their address.
-    """
-
-    kernel: Kernel
-    arguments: Sequence[Argument]
-    turned: bool
-    kept: list[Any]
-
-
-_kernels: dict[Any, Grouped] = {}
-_finding = threading.Lock()
+from .operands import result_type
 
 
 def grouped_mm(
@@ -73,66 +48,86 @@ def grouped_mm(
         not wait for it; groups may begin at any row and be empty. What comes behind the last group
         is not defined.
     out_dtype: as for `matmul`; by default that of mat_a.
-    epilogue, operands: as for `matmul`, of an acc [rows, n].
+    epilogue, operands: as for `matmul`, of an acc with the result's shape. Where rows are grouped,
+        an operand [groups, 1, n] (of columns [groups, m, 1]) has one row for each group, and the
+        function sees that of its own as [1, n]. Results may be several; reductions are refused.
     check_offsets: looks at offs on the host, which waits for them, and raises OptionError where one
         is less than the one before it or beyond the rows. Without it such an offset counts as the
         nearest that is neither. A group of K then has nothing where its offset is less than the
         one before it, and each offset counts as the nearest from 0 to k.
     target, pipeline, preset: as for `matmul`.
 
-    torch records gradients where no epilogue is given: that of mat_a is a product of groups of rows
-    again, and that of mat_b one of groups of K. The gradients of the latter are of groups of rows.
+    torch records gradients: that of mat_a is a product of groups of rows again, and that of mat_b
+    one of groups of K. The gradients of the latter are of groups of rows. An epilogue is then a
+    step of its own, by torch.
 
     Raises OptionError for shapes and types that do not go together, CompileError if the product
     cannot be compiled, DeviceError if it cannot be launched.
     """
+    how = How(result_type(out_dtype), target or "", pipeline or "", preset or "")
+    if epilogue is not None and not callable(epilogue):
+        got = type(epilogue).__name__
+        raise OptionError(f"grouped_mm: epilogue must be a function of acc and operands, got {got}")
+    if epilogue is None and len(operands):
+        raise OptionError("grouped_mm: operands are those of an epilogue, got none; pass epilogue=")
+    return grouped_product(mat_a, mat_b, offs, how, After(epilogue, operands), check_offsets)
+
+
+def grouped_product(
+    mat_a: Any, mat_b: Any, offs: Any, how: How, after: After, check_offsets: bool
+) -> Any:
+    """`grouped_mm` of what is asked of the compilation, and what is made of the sums."""
     ranks = len(mat_a.shape), len(mat_b.shape)
-    options = {"out_dtype": out_dtype, "target": target, "pipeline": pipeline, "preset": preset}
     if ranks == (3, 3):
         if offs is not None:
             raise OptionError("grouped_mm: offs must be None for two stacks, got one; drop it")
-        return matmul(
-            mat_a, mat_b.swapaxes(-1, -2), epilogue=epilogue, operands=operands, **options
-        )
+        return _stack(mat_a, mat_b.swapaxes(-1, -2), how, after)
     if ranks == (3, 2):
-        if epilogue is not None:
-            rule = "epilogue must be None where columns are grouped"
-            raise OptionError(f"grouped_mm: {rule}, got one; group the rows of the transpose")
-        flipped = mat_b.swapaxes(-1, -2), mat_a.swapaxes(-1, -2)
-        found = grouped_mm(*flipped, offs=offs, check_offsets=check_offsets, **options)
-        return found.swapaxes(-1, -2)
+        function = None if after.function is None else flipped(after.function)
+        sides = mat_b.swapaxes(-1, -2), mat_a.swapaxes(-1, -2)
+        found = grouped_product(*sides, offs, how, After(function, after.operands), check_offsets)
+        several = isinstance(found, tuple)
+        return tuple(each.mT for each in found) if several else found.mT
     if ranks not in ((2, 3), (2, 2)):
         rule = "mat_a and mat_b must be [rows, k] and [groups, k, n], or [groups, m, k] and "
         got = f"{list(mat_a.shape)} and {list(mat_b.shape)}"
         raise OptionError(f"grouped_mm: {rule}[k, columns], or [m, k] and [k, n], got {got}")
-    how = How(result_type(out_dtype), target or "", pipeline or "", preset or "")
     b = mat_b.swapaxes(-1, -2)
     _check(mat_a, b, offs, check_offsets)
-    if ranks == (2, 2) and epilogue is not None:
-        rule = "epilogue must be None where K is grouped"
-        raise OptionError(f"grouped_mm: {rule}, got one; apply it to the result")
-    if is_traced() or is_watched(mat_a, b):
+    if is_traced() or is_watched(mat_a, b, *after.operands):
         rule = "must not be traced, as groups have no operator of torch.compile"
         raise OptionError(f"grouped_mm: {rule}, got a traced call; call torch.compiler.disable")
-    if not any(records_gradients(mat_a, each) for each in (b, *operands)):
-        if ranks == (2, 2):
-            return multiply_depth(mat_a, b, offs, how)
-        return _multiply(mat_a, b, offs, how, epilogue, operands)
-    if epilogue is not None:
-        rule = "epilogue must be None where torch records gradients"
-        raise OptionError(f"grouped_mm: {rule}, got one; apply it to the result")
+    if any(records_gradients(mat_a, each) for each in (b, *after.operands)):
+        return _recorded(mat_a, b, offs, how, after)
+    multiply = multiply_depth if ranks == (2, 2) else multiply_rows
+    return multiply(mat_a, b, offs, how, after)
+
+
+def _stack(a: Any, b: Any, how: How, after: After) -> Any:
+    """The products of two stacks; b is [groups, n, k]."""
+    if how.sums and after.function is not None:
+        return multiply_fused(a, b, None, how, after.function, after.operands)
+    options = {"target": how.target, "pipeline": how.pipeline, "preset": how.preset}
+    asked = {name: value or None for name, value in options.items()}
+    results: Any = how.out_dtype or None
+    return matmul(
+        a, b, out_dtype=results, epilogue=after.function, operands=after.operands, **asked
+    )
+
+
+def _recorded(a: Any, b: Any, offs: Any, how: How, after: After) -> Any:
+    """The product of which torch records gradients; what comes after the sums is a second step."""
     from .grouped_gradient import DepthProduct, GroupedProduct
 
-    how_of_gradients = How(target=how.target)
-    if ranks == (2, 2):
-        return DepthProduct.apply(mat_a, mat_b, offs, how, multiply_rows)
+    if after.function is not None:
 
-    def multiply(a: Any, b: Any, offs: Any, out: Any = None) -> Any:
-        if b.dim() == 2:
-            return multiply_depth(a, b, offs, how_of_gradients)
-        return _multiply(a, b, offs, how if out is None else how_of_gradients, None, (), out)
+        def product(dtype: str) -> Any:
+            return _recorded(a, b, offs, how._replace(out_dtype=dtype), After())
 
-    return GroupedProduct.apply(mat_a, b, offs, multiply)
+        return in_two_steps(product, a, b, offs, how, after)
+    if b.dim() == 2:
+        return DepthProduct.apply(a, b.mT, offs, how, multiply_rows)
+    return GroupedProduct.apply(a, b, offs, how, multiply_rows)
 
 
 def _check(a: Any, b: Any, offs: Any, check_offsets: bool) -> None:
@@ -162,75 +157,3 @@ def _check_values(ends: Sequence[int], extent: int, what: str) -> None:
         if not begin <= end <= extent:
             rule = f"offs[{group}] must be from {begin}, the end of the group before, to {extent}"
             raise OptionError(f"grouped_mm: {rule} {what}, got {end}; sort and clamp the offsets")
-
-
-def _multiply(
-    a: Any,
-    b: Any,
-    offs: Any,
-    how: How,
-    epilogue: Callable[..., Any] | None,
-    operands: Sequence[Any],
-    out: Any = None,
-) -> Any:
-    """The product by one kernel; b is [groups, n, k]."""
-    target = how.target or default_target(gpu_of(a))
-    a = read_in_place("grouped_mm: mat_a", a, target, gaps=False).contiguous()
-    b = read_in_place("grouped_mm: mat_b", b, target, gaps=False)
-    if 0 in a.shape or 0 in b.shape:
-        return _of_nothing(a, b, how, epilogue, operands) if out is None else out
-    kept: list[Any] = []
-    likes = tuple(_like(*each) for each in enumerate(operands))
-    of_epilogue = None if epilogue is None else function_key(epilogue, kept)
-    key = quick_key(a), quick_key(b), gpu_of(a), how, of_epilogue, likes
-    found = _kernels.get(key)
-    if found is None:
-        with _finding:
-            made = _kernels.get(key) or _find(a, b, how, target, epilogue, likes)
-            found = _kernels[key] = made._replace(kept=kept)
-    beside = (_as_argument(operands, each) for each in found.arguments)
-    a, b = aligned("grouped_mm: mat_a", a), aligned("grouped_mm: mat_b", b)
-    b = b.swapaxes(1, 2) if found.turned else b
-    return found.kernel(a, b, offs, *beside, out=out)
-
-
-def multiply_rows(a: Any, b: Any, offs: Any, target: str, out: Any) -> Any:
-    """The product of groups of rows, b [groups, n, k], as gradients take it."""
-    return _multiply(a, b, offs, How(target=target), None, (), out)
-
-
-def _of_nothing(
-    a: Any, b: Any, how: How, epilogue: Callable[..., Any] | None, operands: Sequence[Any]
-) -> Any:
-    """The product where a size is 0: no elements, or zeros where it is K."""
-    dtype = DTYPES[operand_of("a", a).dtype]
-    name, shape = how.out_dtype or dtype.result, [a.shape[0], b.shape[1]]
-    if epilogue is not None:
-        rule = "sizes must be at least 1 with an epilogue"
-        raise OptionError(f"grouped_mm: {rule}, got {list(a.shape)} and {list(b.shape)}")
-    declared = {"name": "c", "shape": shape, "strides": [max(shape[1], 1), 1], "dtype": name}
-    return new_zeros(declared, a)
-
-
-def _find(
-    a: Any,
-    b: Any,
-    how: How,
-    target: str,
-    epilogue: Callable[..., Any] | None,
-    likes: Sequence[Any],
-) -> Grouped:
-    left, right = operand_of("mat_a", a), operand_of("mat_b", b)
-    dtype = DTYPES[left.dtype]
-    (m, k), (groups, n, _) = left.shape, right.shape
-    major = "k" if b.is_contiguous() else "n"
-    names = left.dtype, right.dtype, how.out_dtype or dtype.result, dtype.accumulator
-    spec = MatmulSpec(m, n, k, *names, b_major=major, groups=groups)
-    source: MatmulSpec | LinalgText = spec
-    arguments: Sequence[Argument] = ()
-    if epilogue is not None:
-        spec, made, arguments, _ = import_epilogue(spec, Frame.of([m, n], 0), epilogue, likes)
-        source = LinalgText(spec.mlir_text(made), "grouped_mm")
-    bundle = cached_bundle(source, target, pipeline_of(spec, target, how))
-    turned = major == "n" and epilogue is not None  # a text says how arguments are stored
-    return Grouped(Kernel(bundle, copies=True), arguments, turned, [])

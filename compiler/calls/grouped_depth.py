@@ -5,33 +5,46 @@ a [m, k], b [k, n], offs [groups]   →   c [groups, m, n]: of group g the sum o
 
 from __future__ import annotations
 
+import threading
+from dataclasses import replace
 from typing import Any
 
-from ...dialects.dtypes import DTYPES
-from ...runtime.launch.kernel import Kernel
+from ...dialects.dtypes import DTYPES, FMA
+from ...dialects.errors import OptionError
+from ...dialects.target import find_target
 from ...runtime.operands.copies import warn_of_copy
 from ...runtime.operands.dlpack import gpu_of
 from ...runtime.operands.results import new_zeros
 from ..spec import MatmulSpec
-from .kernel_cache import cached_bundle
-from .kernels import How, default_target, pipeline_of
+from .grouped_fused import After, Grouped, find, in_two_steps
+from .kernels import How, default_target
 from .operands import operand_of, quick_key
 from .placement import aligned
 
-_kernels: dict[Any, Kernel] = {}
+_kernels: dict[Any, Grouped] = {}
+_finding = threading.Lock()
 
 
-def multiply_depth(a: Any, b: Any, offs: Any, how: How) -> Any:
+def multiply_depth(a: Any, b: Any, offs: Any, how: How, after: After | None = None) -> Any:
     """The products by one kernel; a is [m, k] and b [n, k], both checked."""
+    after = after or After()
     target = how.target or default_target(gpu_of(a))
     a, b = with_depth_as_rows("mat_a", a), with_depth_as_rows("mat_b", b)
     if 0 in (*a.shape, *b.shape, *offs.shape):
-        return _zeros(a, b, offs.shape[0], how)
-    key = quick_key(a), quick_key(b), offs.shape[0], gpu_of(a), how
-    kernel = _kernels.get(key)
-    if kernel is None:
-        kernel = _kernels[key] = _kernel_of(a, b, offs.shape[0], target, how)
-    return kernel(aligned("grouped_mm: mat_a", a), aligned("grouped_mm: mat_b", b), offs)
+        return _of_nothing(a, b, offs, how, after)
+    kept: list[Any] = []
+    groups = offs.shape[0]
+    key = quick_key(a), quick_key(b), groups, gpu_of(a), how, after.key(kept)
+    found = _kernels.get(key)
+    if found is None:
+        with _finding:
+            found = _kernels.get(key) or _find(a, b, groups, how, target, after, kept)
+            _kernels[key] = found
+    beside = after.arguments(found)
+    a, b = aligned("grouped_mm: mat_a", a), aligned("grouped_mm: mat_b", b)
+    if after.function is not None:  # a text says how arguments are stored
+        a, b = a.swapaxes(0, 1), b.swapaxes(0, 1)
+    return found.kernel(a, b, offs, *beside)
 
 
 def with_depth_as_rows(name: str, operand: Any) -> Any:
@@ -43,18 +56,29 @@ def with_depth_as_rows(name: str, operand: Any) -> Any:
     return rows.detach().contiguous().swapaxes(0, 1)
 
 
-def _zeros(a: Any, b: Any, groups: int, how: How) -> Any:
+def _of_nothing(a: Any, b: Any, offs: Any, how: How, after: After) -> Any:
     """What nothing adds up to."""
-    shape = [groups, a.shape[0], b.shape[0]]
-    name = how.out_dtype or DTYPES[operand_of("mat_a", a).dtype].result
-    strides = [max(1, shape[1] * shape[2]), max(1, shape[2]), 1]
-    return new_zeros({"name": "c", "shape": shape, "strides": strides, "dtype": name}, a)
+    shape = [offs.shape[0], a.shape[0], b.shape[0]]
+
+    def zeros(dtype: str) -> Any:
+        strides = [max(1, shape[1] * shape[2]), max(1, shape[2]), 1]
+        return new_zeros({"name": "c", "shape": shape, "strides": strides, "dtype": dtype}, a)
+
+    if after.function is not None:
+        return in_two_steps(zeros, a, b, offs, how, after)
+    return zeros(how.out_dtype or DTYPES[operand_of("mat_a", a).dtype].result)
 
 
-def _kernel_of(a: Any, b: Any, groups: int, target: str, how: How) -> Kernel:
+def _find(
+    a: Any, b: Any, groups: int, how: How, target: str, after: After, kept: list[Any]
+) -> Grouped:
     left, right = operand_of("mat_a", a), operand_of("mat_b", b)
     dtype = DTYPES[left.dtype]
+    unread = dtype.bytes not in find_target(target).mma.mn_major_bytes
+    if unread and dtype.operand_kind != FMA and not (how.pipeline or how.preset):
+        rule = f"K must not be grouped for {left.dtype} on {target}, which reads no K as rows of it"
+        raise OptionError(f"grouped_mm: {rule}, got groups of K; multiply in bf16 or f16")
     sizes = left.shape[0], right.shape[0], left.shape[1]
     names = left.dtype, right.dtype, how.out_dtype or dtype.result, dtype.accumulator
     spec = MatmulSpec(*sizes, *names, a_major="m", b_major="n", groups=groups, group_axis="k")
-    return Kernel(cached_bundle(spec, target, pipeline_of(spec, target, how)), copies=True)
+    return find(replace(spec, sums=how.sums), after, target, how, kept)

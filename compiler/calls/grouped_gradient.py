@@ -17,19 +17,20 @@ from typing import Any
 import torch
 
 from .grouped_depth import multiply_depth
+from .kernels import How
 
 Multiply = Callable[..., torch.Tensor]
 
 
 class GroupedProduct(torch.autograd.Function):
-    """The product with its gradients; `multiply` computes one of groups of rows."""
+    """The product with its gradients; `multiply_rows` computes one."""
 
     @staticmethod
     def forward(ctx: Any, *inputs: Any) -> torch.Tensor:
-        a, b, offs, multiply = inputs
+        a, b, offs, how, multiply_rows = inputs
         ctx.save_for_backward(a, b, offs)
-        ctx.multiply = multiply
-        return multiply(a, b, offs)
+        ctx.how, ctx.multiply_rows = How(target=how.target), multiply_rows
+        return multiply_rows(a, b, offs, how)
 
     @staticmethod
     def backward(ctx: Any, *gradients: torch.Tensor) -> tuple[Any, ...]:
@@ -38,10 +39,11 @@ class GroupedProduct(torch.autograd.Function):
         gradient = gradients[0].to(a.dtype).contiguous()
         of_a = of_b = None
         if ctx.needs_input_grad[0]:
-            of_a = ctx.multiply(gradient, b.mT, offs, out=torch.zeros_like(a))
+            zeros = torch.zeros_like(a)
+            of_a = ctx.multiply_rows(gradient, b.mT, offs, ctx.how, out=zeros)
         if ctx.needs_input_grad[1]:  # of [groups, n, k]
-            of_b = ctx.multiply(gradient.mT, a.mT, offs)
-        return of_a, of_b, None, None
+            of_b = multiply_depth(gradient.mT, a.mT, offs, ctx.how)
+        return of_a, of_b, None, None, None
 
 
 class DepthProduct(torch.autograd.Function):
@@ -51,7 +53,7 @@ class DepthProduct(torch.autograd.Function):
     def forward(ctx: Any, *inputs: Any) -> torch.Tensor:
         a, b, offs, how, multiply_rows = inputs
         ctx.save_for_backward(a, b, offs)
-        ctx.target, ctx.multiply_rows = how.target, multiply_rows
+        ctx.how, ctx.multiply_rows = How(target=how.target), multiply_rows
         return multiply_depth(a, b.mT, offs, how)
 
     @staticmethod
@@ -62,8 +64,8 @@ class DepthProduct(torch.autograd.Function):
         of_a = of_b = None
         if ctx.needs_input_grad[0]:
             rows = torch.zeros(a.shape[::-1], dtype=a.dtype, device=a.device)
-            of_a = ctx.multiply_rows(b, gradient, offs, ctx.target, rows).mT
+            of_a = ctx.multiply_rows(b, gradient, offs, ctx.how, out=rows).mT
         if ctx.needs_input_grad[1]:
             rows = torch.zeros(b.shape, dtype=b.dtype, device=b.device)
-            of_b = ctx.multiply_rows(a.mT, gradient.mT, offs, ctx.target, rows)
+            of_b = ctx.multiply_rows(a.mT, gradient.mT, offs, ctx.how, out=rows)
         return of_a, of_b, None, None, None

@@ -81,12 +81,15 @@ def import_epilogue(
     function: Callable[..., Any],
     operands: Sequence[TensorLike],
     c_is_open: bool = False,
+    groups: int = 0,
 ) -> tuple[MatmulSpec, Epilogue, list[Argument], list[Returned]]:
     """The epilogue of `spec` that a function is, and what its operands are of the function's.
 
     operands: sizes and types of the tensors that the function takes after the sums. The spec comes
     back with the types of what the function returns behind C; with `c_is_open` also with that of C
-    where it is one of 8 bits, which nobody asked for in so many words but the function.
+    where it is one of 8 bits, which nobody asked for in so many words but the function. With
+    `groups` an operand of three dims has one part for each group, of which the function sees its
+    own.
 
     Raises CompileError, at the function's line, for what is no epilogue.
     """
@@ -94,7 +97,8 @@ def import_epilogue(
 
     sums = TensorLike(frame.shape, torch_dtype(spec.acc_dtype))
     products = spec.products
-    graph = trace(function, [*[sums] * products, *operands])
+    seen = [_own_part(number, each, groups) for number, each in enumerate(operands)]
+    graph = trace(function, [*[sums] * products, *seen])
     returned = _results(graph, frame)
     results = [each.value for each in returned]
     body = Elements(graph)
@@ -111,19 +115,44 @@ def import_epilogue(
     _check_inputs(graph, body, products)
     names_of = {use.number: body.uses[use].name for use in body.uses}
     uses = [use for use in body.uses if use.number >= products]
-    arguments = [
-        _argument(use, use.number - products, frame, operands[use.number - products].shape)
+    found = [
+        _read(use, use.number - products, frame, operands[use.number - products].shape, groups)
         for use in uses
     ]
+    arguments = [argument for argument, _ in found]
     read = [
-        EpilogueOperand(body.uses[use].name, body.uses[use].type, _axes(use, frame), argument.shape)
-        for use, argument in zip(uses, arguments, strict=True)
+        EpilogueOperand(body.uses[use].name, body.uses[use].type, axes, argument.shape)
+        for use, (argument, axes) in zip(uses, found, strict=True)
     ]
     acc, second = names_of[0], names_of[1] if products == 2 else ""
     made = Epilogue(acc, tuple(read), tuple(body.lines), names[0], tuple(names[1:]), kinds, second)
     instructions = made.instructions(spec.outputs)
     spec = replace(spec, epilogue_instructions=instructions, beside=made.beside(len(frame.shape)))
     return spec, made, arguments, returned
+
+
+def _own_part(number: int, operand: TensorLike, groups: int) -> TensorLike:
+    """What the function sees of an operand: of one that has a part for each group, its own."""
+    if not groups or len(operand.shape) != 3:
+        return operand
+    if operand.shape[0] != groups:
+        rule = f"operands[{number}] of three dims must have one part for each of {groups} groups"
+        raise CompileError(f"epilogue: {rule}, got {list(operand.shape)}")
+    return operand._replace(shape=operand.shape[1:])
+
+
+def _read(
+    use: Use, number: int, frame: Frame, shape: Sequence[int], groups: int
+) -> tuple[Argument, str]:
+    """An operand as the kernel takes it, and the kernel's dims that index it."""
+    if not groups or len(shape) != 3:
+        return _argument(use, number, frame, shape), _axes(use, frame)
+    argument, axes = _argument(use, number, frame, shape[1:]), _axes(use, frame)
+    if "m" in axes:
+        rule = f"operands[{number}] of three dims must have one row for each group"
+        raise CompileError(f"epilogue: {rule}, got {list(shape)}; pass an operand of two dims")
+    order = (0, *(dim + 1 for dim in argument.order))
+    return Argument(number, order, (groups, *argument.shape)), f"b{axes}"
 
 
 def _results(graph: fx.Graph, frame: Frame) -> list[Returned]:

@@ -58,9 +58,7 @@ def check(spec: Problem) -> None:
     _check_types(spec)
     _check_choice(spec, "group_axis", ("m", "k") if spec.groups else ("m",))
     majors = (spec.a_major, spec.b_major)
-    broken = grouped_refusal(
-        spec.groups, spec.group_axis, spec.batch, spec.is_scaled, majors, spec.further
-    )
+    broken = grouped_refusal(spec.groups, spec.group_axis, spec.batch, spec.is_scaled, majors)
     if broken:
         raise OptionError(f"spec: {broken}")
     if spec.dynamic_m:
@@ -144,8 +142,8 @@ def _check_blockwise(spec: Problem) -> None:
         rule = "a_scales and b_scales must be 1x128 or 128x128, one of them 1x128, or both left out"
         raise OptionError(f"spec: {rule}, got {forms[0] or 'none'} and {forms[1] or 'none'}")
     what = "scales of 128 elements" if any(forms) else "two-level sums"
-    wanted = {"groups": 0, "is_scaled": False, "dynamic_m": False, "acc_dtype": "f32"}
-    wanted |= {"products": 1} if any(forms) else {}
+    wanted = {"is_scaled": False, "dynamic_m": False, "acc_dtype": "f32"}
+    wanted |= {"groups": 0, "products": 1} if any(forms) else {}
     for name, value in wanted.items() if spec.adds_products else ():
         if getattr(spec, name) != value:
             rule = f"{what} must come with {name.removeprefix('is_')} = {value!r}"

@@ -15,7 +15,6 @@ def grouped_refusal(
     batch: int,
     scaled: bool,
     majors: tuple[str, str],
-    further: Sequence[str],
 ) -> str | None:
     """Why a spec can't have so many groups of rows, or of K."""
     if type(groups) is not int or not 0 <= groups <= GROUPS_MAX:
@@ -26,8 +25,6 @@ def grouped_refusal(
         return f"batch must be 0 where rows are grouped, got {batch}; group the rows of all"
     if scaled:
         return "groups must be 0 for operands with block scales; multiply one by one"
-    if further:
-        return f"further must be empty where rows are grouped, got {list(further)}; drop it"
     if axis == "k" and majors != ("m", "n"):
         rule = "a_major and b_major must be 'm' and 'n' where K is grouped"
         return f"{rule}, got {majors[0]!r} and {majors[1]!r}; pass copies with K as rows"
@@ -43,30 +40,45 @@ def grouped_text(
     epilogue: Epilogue | None,
     elements: Sequence[str],
 ) -> str:
-    """The module of the op: types of the tensors a, b, offsets and c, and of sums and c."""
-    sums, c = elements
-    made = epilogue or _conversion(sums, c)
+    """The module of the op: types of the tensors a, b, offsets and c, and of sums and all outputs.
+
+    An output behind c has c's sizes.
+    """
+    sums, c, *further = elements
+    made = epilogue or _conversion(sums, elements[1:])
     inputs = ("a", "b", "offsets")
     a_major, b_major = ("k" if major == "k" else "mn" for major in majors)
     arguments = ", ".join([*(f"%{name}: {types[name]}" for name in inputs), *made.arguments()])
+    sizes = types["c"].removesuffix(f"{c}>")
+    outputs = [types["c"], *(f"{sizes}{each}>" for each in further)]
+    kept = "\n  ".join(
+        f'%c{number} = "tile.kept"(%c) {{number = {number - 1} : i64}} : ({types["c"]}) -> {each}'
+        for number, each in enumerate(outputs[1:], 1)
+    )
+    names = ", ".join(["%c", *(f"%c{number}" for number in range(1, len(outputs)))])
+    returned = f"({', '.join(outputs)})" if further else types["c"]
     return f"""
-func.func @matmul({arguments}) -> {types["c"]} {{
+func.func @matmul({arguments}) -> {returned} {{
   %c = "tile.grouped_matmul"({", ".join(f"%{name}" for name in inputs)}) ({{
-  {made.region(sums, [c])}
+  {made.region(sums, elements[1:])}
   }}) {{a_major = "{a_major}", b_major = "{b_major}"}}
     : ({", ".join(types[name] for name in inputs)}) -> {types["c"]}
-  return %c : {types["c"]}
+  {kept}
+  return {names} : {", ".join(outputs)}
 }}
 """
 
 
-def _conversion(sums: str, c: str) -> Epilogue:
-    """What makes C of the sums where nothing else is asked for."""
-    lines, name, type_ = [], "%x", sums
-    if sums == "i32" and c != "i32":
+def _conversion(sums: str, outputs: Sequence[str]) -> Epilogue:
+    """The sums in the type of each output."""
+    lines, name = [], "%x"
+    if sums == "i32" and any(each != "i32" for each in outputs):
         lines.append("%f = arith.sitofp %x : i32 to f32")
-        name, type_ = "%f", "f32"
-    if type_ == "f32" and c != "f32":
-        lines.append(f"%y = arith.truncf {name} : f32 to {c}")
-        name = "%y"
-    return Epilogue("%x", (), tuple(lines), name)
+    names = []
+    for number, each in enumerate(outputs):
+        name = "%x" if each == sums or sums == "f32" else "%f"
+        if each not in (sums, "f32"):
+            lines.append(f"%y{number} = arith.truncf {name} : f32 to {each}")
+            name = f"%y{number}"
+        names.append(name)
+    return Epilogue("%x", (), tuple(lines), names[0], tuple(names[1:]))

@@ -88,7 +88,7 @@ def _grouped_text(spec: Problem, epilogue: Epilogue | None) -> str:
         stored["b"] = (*stored["b"][:-2], spec.k, spec.n)
     dtypes = {"a": spec.a_dtype, "b": spec.b_dtype, "c": spec.c_dtype, "offsets": "s32"}
     types = {name: _tensor([*stored[name]], DTYPES[dtypes[name]].mlir) for name in stored}
-    elements = DTYPES[spec.acc_dtype].mlir, DTYPES[spec.c_dtype].mlir
+    elements = [DTYPES[dtype].mlir for dtype in (spec.acc_dtype, *spec.outputs)]
     text = grouped_text(types, (spec.a_major, spec.b_major), epilogue, elements)
     if DTYPES[spec.a_dtype].operand_kind != FMA:
         return text

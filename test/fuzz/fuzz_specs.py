@@ -75,8 +75,8 @@ def random_case(seed: int) -> tuple[dict[str, Any], dict[str, Any]]:
     elif names[3] == "f32" and k_per_mma > 1 and rows.random() < 0.3:
         stack |= _two_products(rows, sizes, majors)
     groups = random.Random(f"groups {seed}")
-    if not stack and groups.random() < 0.3:
-        stack |= _groups(groups, majors)
+    if set(stack) <= {"further"} and groups.random() < 0.3:
+        stack |= _groups(groups, majors, two_level=target == "sm_90a" and names[0] == "e4m3")
     made = {**sizes, **dtypes, **majors, **stack}
     suits = k_per_mma > 1 and names[3] == "f32" and not {"groups", "dynamic_m"} & set(stack)
     quantised = _quantised(random.Random(f"quantised {seed}"), made, target, suits)
@@ -97,12 +97,13 @@ def _quantised(
     return found | ({"scale_rounding": draw.choice(ROUNDINGS[form])} if draw.random() < 0.5 else {})
 
 
-def _groups(draw: random.Random, majors: dict[str, str]) -> dict[str, Any]:
+def _groups(draw: random.Random, majors: dict[str, str], two_level: bool) -> dict[str, Any]:
     """Groups of rows, or of K; mostly stored as they must be."""
     axis = draw.choice("mk")
     if draw.random() < 0.9:
         majors |= {"a_major": "k"} if axis == "m" else {"a_major": "m", "b_major": "n"}
-    return {"groups": draw.choice((1, 2, 5, 9, 40)), "group_axis": axis}
+    found = {"groups": draw.choice((1, 2, 5, 9, 40)), "group_axis": axis}
+    return found | ({"sums": "two-level"} if two_level and draw.random() < 0.5 else {})
 
 
 def _two_products(

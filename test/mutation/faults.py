@@ -6,7 +6,8 @@ what `run.py` runs of the default suite, in this order, until a test fails.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from fault import Fault
+from group_faults import GROUPS
 
 NUMERICS = "test/numerics"
 PREFIXES = f"{NUMERICS}/test_prefixes.py"
@@ -14,16 +15,6 @@ HOPPER = f"{NUMERICS}/test_hopper_prefixes.py"
 CORE = "test/emulator/tensor_core"
 FOREIGN = "test/emulator/foreign_instructions"
 RACES = ("test/emulator/races", "test/bugs")
-
-
-@dataclass(frozen=True)
-class Fault:
-    """What is wrong, in words; the text that is replaced, and by what; where it should show."""
-
-    what: str
-    old: str
-    new: str
-    tests: tuple[str, ...]
 
 
 LAYOUTS_AND_FRONT_END = [
@@ -415,4 +406,4 @@ QUANTISED = [
         ("test/compiler/test_matmul_quantized.py",),
     ),
 ]
-FAULTS = [*LAYOUTS_AND_FRONT_END, *PASSES, *LOWERING, *EMULATOR, *QUANTISED]
+FAULTS = [*LAYOUTS_AND_FRONT_END, *PASSES, *LOWERING, *EMULATOR, *QUANTISED, *GROUPS]

@@ -64,6 +64,17 @@ def test_groups_of_rows_that_lie_anywhere_are_copied_by_threads(check_matmul, ta
     assert {each["kind"] for each in compiled.manifest["parameters"]} == {"pointer"}
 
 
+@pytest.mark.sweep(4)
+@pytest.mark.array(1, passes=[2, 5, 7, 8], sums=["", "two-level"], axis="mk")
+def test_groups_have_outputs_behind_c_and_sums_of_two_levels(check_matmul, passes, sums, axis):
+    types = ("f16", "f16") if axis == "k" else ("e4m3", "e5m2")
+    majors = {"a_major": "m", "b_major": "n", "group_axis": "k"} if axis == "k" else {}
+    spec = MatmulSpec(200, 48, 144, *types, groups=5, further=("f32",), sums=sums, **majors)
+    text = ",".join(("tiling{tile=64x32x64}", *LADDER[1:passes]))
+    compiled, _ = check_matmul(spec, pipeline=text, target="sm_90a")
+    assert [each["name"] for each in compiled.manifest["tensors"]][-2:] == ["c", "c1"]
+
+
 def test_a_split_k_of_groups_is_refused():
     text = ",".join(LADDER[:3]) + ",split-k{parts=2}"
     with pytest.raises(CompileError, match="split-k: rows must be of one group, got groups"):

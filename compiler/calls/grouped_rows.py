@@ -1,0 +1,64 @@
+"""`grouped_mm` of rows and a stack: each group of rows has a matrix of its own."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import replace
+from typing import Any
+
+from ...dialects.dtypes import DTYPES
+from ...runtime.operands.dlpack import gpu_of
+from ...runtime.operands.results import new_zeros
+from ..spec import MatmulSpec
+from .grouped_fused import After, Grouped, find, in_two_steps
+from .kernels import How, default_target
+from .operands import operand_of, quick_key
+from .placement import aligned, read_in_place
+
+_kernels: dict[Any, Grouped] = {}
+_finding = threading.Lock()
+
+
+def multiply_rows(
+    a: Any, b: Any, offs: Any, how: How, after: After | None = None, out: Any = None
+) -> Any:
+    """The product by one kernel; b is [groups, n, k]."""
+    after = after or After()
+    target = how.target or default_target(gpu_of(a))
+    a = read_in_place("grouped_mm: mat_a", a, target, gaps=False).contiguous()
+    b = read_in_place("grouped_mm: mat_b", b, target, gaps=False)
+    if 0 in a.shape or 0 in b.shape:
+        return _of_nothing(a, b, offs, how, after) if out is None else out
+    kept: list[Any] = []
+    key = quick_key(a), quick_key(b), gpu_of(a), how, after.key(kept)
+    found = _kernels.get(key)
+    if found is None:
+        with _finding:
+            found = _kernels[key] = _kernels.get(key) or _find(a, b, how, target, after, kept)
+    beside = after.arguments(found)
+    a, b = aligned("grouped_mm: mat_a", a), aligned("grouped_mm: mat_b", b)
+    b = b.swapaxes(1, 2) if found.is_turned else b
+    return found.kernel(a, b, offs, *beside, out=out)
+
+
+def _of_nothing(a: Any, b: Any, offs: Any, how: How, after: After) -> Any:
+    """The product where a size is 0: no elements, or zeros where it is K."""
+
+    def zeros(dtype: str) -> Any:
+        shape = [a.shape[0], b.shape[1]]
+        declared = {"name": "c", "shape": shape, "strides": [max(shape[1], 1), 1], "dtype": dtype}
+        return new_zeros(declared, a)
+
+    if after.function is not None:
+        return in_two_steps(zeros, a, b, offs, how, after)
+    return zeros(how.out_dtype or DTYPES[operand_of("a", a).dtype].result)
+
+
+def _find(a: Any, b: Any, how: How, target: str, after: After, kept: list[Any]) -> Grouped:
+    left, right = operand_of("mat_a", a), operand_of("mat_b", b)
+    dtype = DTYPES[left.dtype]
+    (m, k), (groups, n, _) = left.shape, right.shape
+    major = "k" if b.is_contiguous() else "n"
+    names = left.dtype, right.dtype, how.out_dtype or dtype.result, dtype.accumulator
+    spec = MatmulSpec(m, n, k, *names, b_major=major, groups=groups)
+    return find(replace(spec, sums=how.sums), after, target, how, kept)
