@@ -204,18 +204,19 @@ def _split_k() -> Iterator[Case]:
 def _swapped() -> Iterator[Case]:
     """A and B exchanged: tiles, clusters, stores, prefixes and what the compiler chooses."""
     ring = "pipelining{stages=4},warp-specialization"
-    staged = "epilogue-staging{columns=16 buffers=2}"
+    staged = "epilogue-staging{columns=8 buffers=2}"
     ends = {
         "threads": ring,
-        "staged": f"{staged},{ring}",
+        "staged": f"epilogue-staging{{buffers=1}},{ring}",
         "1x2": f"{staged},clustering{{shape=1x2 pair=false}},{ring}",
         "2x1": f"{staged},clustering{{shape=2x1 pair=false}},{ring}",
         "persistent": f"{staged},{ring},persistence{{order=grouped group=4}}",
         "split": f"split-k{{parts=2}},{ring}",
+        "split-grid": f"split-k{{parts=3 over=grid}},{ring}",
         "synchronous": staged,
     }
     for tile, (name, end) in itertools.product(
-        ("64x48x64", "128x160x64", "256x96x64"), ends.items()
+        ("64x48x64", "128x160x64", "256x96x64", "64x104x64", "192x56x64"), ends.items()
     ):
         head = f"tiling{{tile={tile} swap=true}},tma-insertion,swizzle-selection"
         spec = MatmulSpec(302, 1000, 712)

@@ -336,8 +336,9 @@ class ReducedStoreOp(Tile.Operation, name="reduced_store"):
     """`view[i*M + r, j*N + c] = f(acc_0[r,c] + acc_1[r,c] + ...)`, dropped outside the view.
 
     `acc_s` is the accumulator of the CTA of rank s along z. Every CTA writes its own to the one
-    slot of `partials`, in its shared memory, and stores the rows r = rank mod CTAs, which it sums
-    over the cluster in the order of ranks. The region is f, as in `tile.matmul`.
+    slot of `partials`, in its shared memory, and stores the rows r = rank mod CTAs, of a transposed
+    view the columns with c / 8 = rank mod CTAs. It sums them over the cluster in the order of
+    ranks. The region is f, as in `tile.matmul`.
     """
 
     acc: ext.Operand[AccumulatorType]

@@ -163,8 +163,9 @@ def verify_epilogue(
 
 
 def can_write_matrices(piece: TileLayout) -> bool:
-    """Whether stmatrix can write the piece: two 8x8 matrices of 16-bit elements side by side."""
-    return piece.element_bytes == 2 and piece.k % 16 == 0
+    """Whether stmatrix can write the piece: two 8x8 matrices of 16-bit elements side by side, or
+    one above the other where columns are contiguous."""
+    return piece.element_bytes == 2 and piece.k % (8 if piece.major == "mn" else 16) == 0
 
 
 def verify_stored_to(op: Any) -> bool:

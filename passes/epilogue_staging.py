@@ -41,6 +41,7 @@ from ..dialects.tile import (
 )
 from ..dialects.tile_quantized import StoreQuantizedOp
 from ..dialects.tile_types import SmemType, element_bytes
+from ..dialects.turned_pieces import turned_columns, turned_piece
 from ..dialects.verify import can_write_matrices, tile_of_c
 from .base import PassLog, one_of, option, refused, require, target_of, the_kernel, walk
 from .batches import drop_unused, map_of_view, step_bytes, transposed_of
@@ -71,8 +72,9 @@ class EpilogueStaging:
     """Stores by threads → pieces through swizzled shared memory, stored by TMA or by threads.
 
     `columns` is the width of a piece; auto is one swizzle span. Outputs beside c whose elements are
-    wider have as many fewer. `buffers` says how many pieces may
-    be under way at once; auto is 2 for TMA. `write` says how threads write a piece; auto is
+    wider have as many fewer. Of exchanged operands it is any multiple of 8 that divides the tile's,
+    with tensor memory a power of two; auto is the widest up to 64. `buffers` says how many pieces
+    may be under way at once; auto is 2 for TMA. `write` says how threads write a piece; auto is
     stmatrix for elements of 16 bits, on chips that have it. Elements with block scales are packed
     bytes in a piece; threads store their scales.
 
@@ -115,7 +117,7 @@ class EpilogueStaging:
 
     def _stage(self, kernel: KernelOp, store: StoreOp, target: Target, log: PassLog) -> bool:
         turned = transposed_of(store.view) is not None
-        layout = self._turned_piece(store) if turned else self._piece(kernel, store)
+        layout = self._turned_piece(store, target) if turned else self._piece(kernel, store)
         view = store.view.type
         reason = (self._why_not_turned(store, target) if turned else None) or (
             tma_refusal(view, layout, target)
@@ -197,20 +199,18 @@ class EpilogueStaging:
 
     def _why_not_turned(self, store: StoreOp, target: Target) -> str | None:
         """Why rows of a view whose columns are contiguous are not staged, None where they are."""
-        item_bytes = element_bytes(store.view.type.element_type)
-        if item_bytes != 2 or legality.matrix_stores(target) or tile_of_c(store)[1] % 16:
-            return "only 16-bit matrices of whole 16 columns are transposed on the way"
-        return None
+        n, item_bytes = tile_of_c(store)[1], element_bytes(store.view.type.element_type)
+        return legality.matrix_stores(target) or turned_piece(target, n, 8, item_bytes)
 
-    def _turned_piece(self, store: StoreOp) -> TileLayout:
+    def _turned_piece(self, store: StoreOp, target: Target) -> TileLayout:
         """The layout of a piece of a transposed view: some columns, each contiguous."""
         m, n = tile_of_c(store)
         item_bytes = element_bytes(store.view.type.element_type)
-        wide = self.columns or next((each for each in (64, 32, 16) if n % each == 0), 16)
+        wide = self.columns or turned_columns(target, n)
+        if not self._why_not_turned(store, target):
+            broken = turned_piece(target, n, wide, item_bytes)
+            require(store, broken, where="epilogue-staging: ")
         swizzle = widest_swizzle(TileLayout(m, wide, item_bytes, "mn"))
-        if n % wide or wide % 16:
-            rule = f"columns must be a multiple of 16 that divides the tile's {n}"
-            raise refused(store, f"epilogue-staging: {rule}, got {wide}")
         return TileLayout(m, wide, item_bytes, "mn", swizzle)
 
     def _piece(self, kernel: KernelOp, store: StoreOp) -> TileLayout:

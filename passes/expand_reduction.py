@@ -5,6 +5,9 @@
     add      rows of this CTA's rank modulo the CTAs: the same 16 bytes of every CTA, rank 0 first;
              a thread asks for several units before it adds one, since each takes long to come
 
+Where rows of the tile are columns of C (`tile.transposed`), CTAs have columns of it instead, 8 at a
+time: a warp takes 16 rows of them, so that it reads and stores whole sectors.
+
 The cluster meets once more where the kernel ends, so that no CTA's memory goes while it is read.
 
 `tile.gathered_store`: the same of the parts of a grid, which meet in global memory.
@@ -38,6 +41,7 @@ from ..dialects.tile_threads import (
 from ..dialects.tile_types import integers_of
 from ..dialects.verify import tile_of_c
 from .base import defining_op
+from .batches import transposed_of
 from .build import as_i32, both, constant, less, loop, when
 from .dynamic_rows import rows_of
 from .expand_duals import joined, starts_of
@@ -47,6 +51,8 @@ from .team import Team
 from .whole import lies_inside
 
 UNIT_COLUMNS = UNIT_BYTES // 4
+TURNED_ROWS, TURNED_COLUMNS = 16, 8  # of 16 and 32 bits: a sector
+TURNED_UNITS = TURNED_COLUMNS // UNIT_COLUMNS
 LOADS_MAX = 16  # of a thread under way: 64 registers
 CLUSTER_POINTER = "!llvm.ptr<7>"
 
@@ -73,6 +79,11 @@ class Partials:
         part = sm.SpecialRegisterOp.of(register="ctaid.z").value
         whole = lies_inside(kernel, store, "i")
         return Partials(kernel, store, store.partials, whole, part * store.acc.type.shape[0])
+
+    @property
+    def turned(self) -> bool:
+        """Whether rows of the tile are columns of C."""
+        return transposed_of(self.store.view) is not None
 
     def row_of_c(self, row: ir.Value) -> ir.Value:
         """The row of C that a row of the tile is."""
@@ -163,32 +174,57 @@ class Unit:
     column: ir.Value
     valid: ir.Value | None
 
-    @property
-    def row_to_read(self) -> ir.Value:
-        """The unit's row, or one that every CTA has written."""
-        return self.row if self.valid is None else arith.select(self.valid, self.row, constant(0))
+    def to_read(self, turned: bool) -> Unit:
+        """The unit, or one that every CTA has written: in the first row, or its first one."""
+        if self.valid is None:
+            return self
+        row = arith.select(self.valid, self.row, constant(0))
+        column = arith.select(self.valid, self.column, constant(0)) if turned else self.column
+        return replace(self, row=row, column=column)
 
 
 @dataclass(frozen=True)
 class Share:
     """What a CTA adds up: of `parts` sums, which `read` gives, each `every`-th row from its
-    `rank`."""
+    `rank`, or 8 columns."""
 
     parts: int
     read: Callable[[Unit], list[ir.Value]]
     every: int = 1
     rank: ir.Value | None = None
 
-    def row(self, number: ir.Value) -> ir.Value:
-        """The row of the tile that its `number`-th is."""
+    def own(self, number: ir.Value) -> ir.Value:
+        """The row of the tile that its `number`-th is, or the 8 columns."""
         return number if self.rank is None else number * self.every + self.rank
+
+    def units(self, m: int, n: int, turned: bool) -> int:
+        """Units of a tile that a CTA has at most."""
+        if turned:
+            return -(-(n // TURNED_COLUMNS) // self.every) * TURNED_UNITS * m
+        return -(-m // self.every) * (n // UNIT_COLUMNS)
+
+    def place(
+        self, number: ir.Value, m: int, n: int, turned: bool
+    ) -> tuple[ir.Value, ir.Value, ir.Value | None]:
+        """Row, column and whether it is in the tile, of the unit of a number."""
+        if not turned:
+            in_row = n // UNIT_COLUMNS
+            row = self.own(number // in_row)
+            inside = None if m % self.every == 0 else less(row, m)
+            return row, number % in_row * UNIT_COLUMNS, inside
+        block, within = number // (TURNED_ROWS * TURNED_UNITS), number % TURNED_ROWS
+        row = block % (m // TURNED_ROWS) * TURNED_ROWS + within
+        column = self.own(block // (m // TURNED_ROWS)) * TURNED_COLUMNS
+        column += number // TURNED_ROWS % TURNED_UNITS * UNIT_COLUMNS
+        whole = n // TURNED_COLUMNS % self.every == 0
+        return row, column, None if whole else less(column, n)
 
 
 def _store_sums(partials: Partials, share: Share) -> None:
     """This CTA's rows, a unit a thread at a time."""
     (m, n), team = tile_of_c(partials.store), Team.of(partials.store)
     threads = team.threads
-    count = -(-m // share.every) * (n // UNIT_COLUMNS)
+    count = share.units(m, n, partials.turned)
     batch = max(1, min(-(-count // threads), LOADS_MAX // share.parts))
     whole = count % (batch * threads) == 0
     with loop(team.thread, count, batch * threads) as first:
@@ -220,11 +256,10 @@ def _ranks(kernel: KernelOp, place: ir.Value | None) -> list[ir.Value]:
 def _unit_at(partials: Partials, number: ir.Value, share: Share, count: int | None) -> Unit:
     """Unit `number` of this CTA; at and past `count`, where one is given, there is none."""
     m, n = tile_of_c(partials.store)
-    in_row = n // UNIT_COLUMNS
-    row = share.row(number // in_row)
-    valid = both(None if m % share.every == 0 else less(row, m), partials.inside(row))
+    row, column, inside = share.place(number, m, n, partials.turned)
+    valid = both(inside, partials.inside(row))
     valid = both(valid, None if count is None else less(number, count))
-    return Unit(row, number % in_row * UNIT_COLUMNS, valid)
+    return Unit(row, column, valid)
 
 
 def _read_products(partials: Partials, unit: Unit, share: Share) -> list[list[ir.Value]]:
@@ -237,7 +272,8 @@ def _read(partials: Partials, place: ir.Value | None, unit: Unit) -> list[ir.Val
     """The unit of every CTA, in the order of ranks."""
     pointer, remote = (ir.Type.parse(text) for text in (SHARED_POINTER, CLUSTER_POINTER))
     type_ = ir.VectorType.get([UNIT_COLUMNS], partials.store.acc.type.element)
-    where = {"row": unit.row_to_read, "column": unit.column}
+    unit = unit.to_read(partials.turned)
+    where = {"row": unit.row, "column": unit.column}
     own = PartialOp(memory=partials.memory, **where, pointer=pointer).pointer
     return [
         llvm.load(type_, sm.MapaOp.of(own, rank, remote=remote).remote, alignment=UNIT_BYTES)
@@ -250,9 +286,10 @@ def _read_parts(partials: Partials, unit: Unit) -> list[ir.Value]:
     store: Any = partials.store
     pointer, rows = ir.Type.parse(GLOBAL_POINTER), store.acc.type.shape[0]
     type_ = ir.VectorType.get([UNIT_COLUMNS], store.acc.type.element)
+    unit = unit.to_read(partials.turned)
     places = [
         PartialOp(memory=partials.memory, row=row, column=unit.column, pointer=pointer).pointer
-        for row in (unit.row_to_read + part * rows for part in range(store.parts))
+        for row in (unit.row + part * rows for part in range(store.parts))
     ]
     return [llvm.load(type_, place, alignment=UNIT_BYTES) for place in places]
 

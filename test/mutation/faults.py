@@ -406,4 +406,18 @@ QUANTISED = [
         ("test/compiler/test_matmul_quantized.py",),
     ),
 ]
-FAULTS = [*LAYOUTS_AND_FRONT_END, *PASSES, *LOWERING, *EMULATOR, *QUANTISED, *GROUPS]
+EXCHANGED = [
+    Fault(
+        "expand-reduction: all CTAs of a cluster sum the same columns of exchanged operands",
+        "        column = self.own(block // (m // TURNED_ROWS)) * TURNED_COLUMNS",
+        "        column = block // (m // TURNED_ROWS) * TURNED_COLUMNS",
+        (f"{NUMERICS}/test_exchanged_operands.py",),
+    ),
+    Fault(
+        "pieces: all columns that stmatrix transposes go where the first do",
+        "* ROWS + lane % ROWS + op.column.value\n        unit",
+        "* ROWS + lane % ROWS\n        unit",
+        (f"{NUMERICS}/test_exchanged_operands.py",),
+    ),
+]
+FAULTS = [*LAYOUTS_AND_FRONT_END, *PASSES, *LOWERING, *EMULATOR, *QUANTISED, *GROUPS, *EXCHANGED]

@@ -11,7 +11,7 @@ from tilewright.dialects.target import find_target
 TARGETS = ("sm_90a", "sm_100a")
 HEAD = "tiling{{tile={tile} swap=true}},tma-insertion,swizzle-selection"
 RING = "pipelining{stages=3},warp-specialization"
-STAGED = "epilogue-staging{columns=16 buffers=2}"
+STAGED = "epilogue-staging{columns=8 buffers=2}"
 ENDS = {
     "threads": "",
     "staged": f",{STAGED}",
@@ -21,6 +21,7 @@ ENDS = {
     "2x2": f",clustering{{shape=2x2 pair=false}},{RING}",
     "persistent": f",{STAGED},{RING},persistence{{order=grouped group=2}}",
     "split": f",split-k{{parts=2}},{RING}",
+    "split in clusters": f",split-k{{parts=2}},clustering{{shape=1x2 pair=false}},{RING}",
     "split over the grid": f",split-k{{parts=3 over=grid}},{RING}",
 }
 
@@ -33,11 +34,46 @@ def pipeline(tile, end):
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("end", ENDS)
 @pytest.mark.parametrize(("tile", "shape"), [
-    ("128x16x64", (19, 200, 136)), ("64x48x64", (75, 72, 200)), ("128x64x64", (130, 264, 72)),
+    ("128x16x64", (19, 200, 136)), ("64x24x64", (75, 72, 200)), ("128x64x64", (130, 264, 72)),
 ])  # fmt: skip
 def test_every_pass_takes_exchanged_operands(check_matmul, target, end, tile, shape):
     compiled, _ = check_matmul(MatmulSpec(*shape), pipeline=pipeline(tile, end), target=target)
     assert compiled.manifest["schedule"]["swapped"] is True
+
+
+@pytest.mark.parametrize(
+    ("target", "tile", "asked", "columns"),
+    [
+        ("sm_90a", "128x88x64", 88, 88),
+        ("sm_90a", "64x72x64", None, 24),
+        ("sm_90a", "256x120x64", None, 40),
+        ("sm_90a", "128x152x64", None, 8),
+        ("sm_100a", "64x56x64", None, 8),
+        ("sm_100a", "128x144x64", None, 16),
+    ],
+)
+def test_pieces_are_any_columns_that_divide_a_tile(check_matmul, target, tile, asked, columns):
+    """The widest up to 64 where none are asked for; of tensor memory a power of two."""
+    staging = f"epilogue-staging{{columns={asked}}}" if asked else "epilogue-staging"
+    text, m = f"{HEAD.format(tile=tile)},{staging}", tile.partition("x")[0]
+    spec = MatmulSpec(170, 264, 72)
+    staged = compile_matmul(
+        spec, pipeline=text, target=target, until="mlir", stop_after="epilogue-staging"
+    )
+    assert f'!tile.smem<tensor<{m}x{columns}xbf16>, "mn"' in staged.mlir
+    check_matmul(spec, pipeline=f"{text},pipelining{{stages=2}},warp-specialization", target=target)
+
+
+@pytest.mark.parametrize(
+    ("target", "columns", "form"),
+    [("sm_90a", 12, "a multiple of 8"), ("sm_90a", 16, "a multiple of 8"),
+     ("sm_100a", 24, "a power of two from 8 on")],
+)  # fmt: skip
+def test_other_columns_are_refused(target, columns, form):
+    text = f"{HEAD.format(tile='64x24x64')},epilogue-staging{{columns={columns}}}"
+    rule = f"epilogue-staging: columns must be {form} that divides the tile's 24, got {columns}"
+    with pytest.raises(CompileError, match=rule):
+        compile_matmul(MatmulSpec(64, 64, 64), target=target, pipeline=text, until="mlir")
 
 
 def test_consumers_alternate(check_matmul):
@@ -56,7 +92,7 @@ def test_pairs_of_ctas_share_tiles_of_a(check_matmul):
 def test_other_types_of_c_are_stored_by_threads(check_matmul, c_dtype):
     spec, text = MatmulSpec(19, 72, 64, c_dtype=c_dtype), pipeline("64x16x64", "roles")
     compiled, _ = check_matmul(spec, pipeline=text, target="sm_90a")
-    assert any("only 16-bit matrices" in remark for remark in compiled.remarks)
+    assert any("only 16-bit elements" in remark for remark in compiled.remarks)
 
 
 def test_rows_that_tma_cannot_store_are_stored_by_threads(check_matmul):
