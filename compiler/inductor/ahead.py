@@ -28,8 +28,8 @@ def compile_all(jobs: dict[str, Job], processes: int = 0) -> dict[str, Bundle | 
     missing = {
         key: job for key, job in jobs.items() if not (cache_folder() / f"{key}.zip").exists()
     }
-    count = min(processes or _processors(), len(missing) // FEW + 1)
-    if count > 1:
+    count = min(processes or _processors(), len(missing))
+    if len(missing) >= FEW and count > 1:
         _in_processes(list(missing.values()), count)
     return {key: _bundle(job) for key, job in jobs.items()}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import torch
@@ -11,6 +12,7 @@ from ...dialects.target import find_target
 from ..schedule.choice import choose_schedule
 from ..schedule.estimate import estimate
 from ..schedule.problem import Problem
+from ..spec import MatmulSpec
 from .products import dtype_of, sizes_of
 from .region import Region, is_constant, name_of
 from .report import Row
@@ -67,9 +69,13 @@ def row_of_region(region: Region, prepared: Prepared) -> Row:
 
 def estimated_us(prepared: Prepared) -> float | None:
     """Microseconds by the estimate; None for products that it doesn't know."""
-    target = find_target(prepared.target)
-    spec = prepared.spec
-    if target.threads_multiply if hasattr(target, "threads_multiply") else spec.is_scaled:
+    return _estimated_us(prepared.spec, prepared.target)
+
+
+@functools.cache
+def _estimated_us(spec: MatmulSpec, chip: str) -> float | None:
+    target = find_target(chip)
+    if target.threads_multiply or spec.is_scaled:
         return None
     try:
         problem = Problem.of(spec, target)

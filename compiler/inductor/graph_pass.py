@@ -201,6 +201,7 @@ def _judged(each: Found, settings: Settings) -> Verdict:
 def _apply(verdict: Verdict, row: Row) -> None:
     row.taken, row.reason = verdict.taken, verdict.reason
     row.ours_us, row.inductor_us = verdict.ours_us, verdict.inductor_us
+    row.at_least = verdict.at_least
 
 
 def _sort(graph: fx.Graph) -> None:

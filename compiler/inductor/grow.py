@@ -11,6 +11,7 @@ as the pre-activation that backward needs.
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Mapping, Sequence
 
 import torch
@@ -57,7 +58,7 @@ def regions_of(graph: fx.Graph, products: Sequence[Product]) -> list[Region]:
 def _kept(region: Region, order: Mapping[fx.Node, int], owner: Mapping[fx.Node, Region]) -> Region:
     """The region, or its product alone where reading all at once would be too early or too late."""
     first = region.products[0]
-    if in_circle(region, owner):
+    if in_circle(region, owner, order):
         return alone(first, "another region needs what this one makes, and the reverse")
     begin, end = (order[region.nodes[place]] for place in (0, -1))
     read = {base_of(each) for each in region.reads}
@@ -86,36 +87,65 @@ def _grown(
     mates: Mapping[fx.Node, Product] | None = None,
 ) -> Region:
     frame = product.frame
-    taken, others, stop = {product.node}, set[fx.Node](), ""
+    taken, others, stop = {product.node}, Others(product.node, order), ""
     grown: list[fx.Node] = []
-    for node in _behind(product.node, order):
-        reads = node.all_input_nodes
-        touches = any(each in taken for each in reads)
-        if not touches and not any(each in others for each in reads):
-            continue
+    reached = {product.node}
+    readers: list[tuple[int, fx.Node]] = []  # of what is taken, the next one of the graph first
+    _reach(product.node, reached, readers, order)
+    while readers:
+        _, node = heapq.heappop(readers)
         reason = refusal_of(node, product.node, taken, others, owner, frame)
         if reason:
             others.add(node)
-            if touches and not _is_boundary(node):
+            if not _is_boundary(node):
                 stop = stop or f"{name_of(node)}: {reason}"
         else:
             taken.add(node)
             grown.append(node)
+            _reach(node, reached, readers, order)
     kept = _cut(product.node, grown)
     region = closed([product], [product.node, *kept], stop)
     return absorbed(paired(region, order, owner, others, mates or {}), order, owner)
 
 
-def _behind(node: fx.Node, order: Mapping[fx.Node, int]) -> list[fx.Node]:
-    """What depends on a node, in the graph's order."""
-    found: set[fx.Node] = set()
-    waiting = list(node.users)
-    while waiting:
-        each = waiting.pop()
-        if each not in found:
-            found.add(each)
-            waiting += each.users
-    return sorted(found, key=order.__getitem__)
+def _reach(
+    node: fx.Node,
+    reached: set[fx.Node],
+    readers: list[tuple[int, fx.Node]],
+    order: Mapping[fx.Node, int],
+) -> None:
+    for user in node.users:
+        if user not in reached:
+            reached.add(user)
+            heapq.heappush(readers, (order[user], user))
+
+
+class Others:
+    """What depends on a product through an operator that is not in its region.
+
+    Such operators are added in the graph's order, so that what was asked for before stays true.
+    """
+
+    def __init__(self, product: fx.Node, order: Mapping[fx.Node, int]):
+        self._order, self._begin = order, order[product]
+        self._known: dict[fx.Node, bool] = {}
+
+    def add(self, node: fx.Node) -> None:
+        self._known[node] = True
+
+    def __contains__(self, node: fx.Node) -> bool:
+        waiting = [node]
+        while waiting:
+            each = waiting[-1]
+            if each in self._known:
+                waiting.pop()
+                continue
+            reads = [e for e in each.all_input_nodes if self._order[e] > self._begin]
+            unknown = [e for e in reads if e not in self._known]
+            waiting += unknown
+            if not unknown:
+                self._known[each] = any(self._known[e] for e in reads)
+        return self._known[node]
 
 
 def _cut(product: fx.Node, grown: Sequence[fx.Node]) -> list[fx.Node]:
@@ -169,17 +199,20 @@ def _readers(node: fx.Node, inside: set[fx.Node]) -> list[fx.Node]:
     return found
 
 
-def in_circle(region: Region, owner: Mapping[fx.Node, Region]) -> bool:
+def in_circle(
+    region: Region, owner: Mapping[fx.Node, Region], order: Mapping[fx.Node, int]
+) -> bool:
     """Whether something outside needs the region, and the region needs that.
 
     Other regions are one node each: all of one is computed before anything that it gives.
     """
     inside = set(region.nodes)
+    last = _horizon(region, owner, order)
     seen: set[fx.Node] = set()
     waiting = [user for node in inside for user in node.users if user not in inside]
     while waiting:
         node = waiting.pop()
-        if node in seen:
+        if node in seen or order[node] > last:
             continue
         together = owner[node].nodes if node in owner else [node]
         seen.update(together)
@@ -188,3 +221,22 @@ def in_circle(region: Region, owner: Mapping[fx.Node, Region]) -> bool:
                 return True
             waiting.append(user)
     return False
+
+
+def _horizon(region: Region, owner: Mapping[fx.Node, Region], order: Mapping[fx.Node, int]) -> int:
+    """The place in the graph behind which nothing leads back to the region.
+
+    A region is one node that reaches from its first operator to its last.
+    """
+    last = max(order[node] for node in region.nodes)
+    spans = [
+        (min(places), max(places))
+        for places in (
+            [order[node] for node in each.nodes]
+            for each in {id(e): e for e in owner.values()}.values()
+        )
+    ]
+    for begin, end in sorted(spans):
+        if begin <= last < end:
+            last = end
+    return last

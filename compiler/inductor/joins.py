@@ -6,7 +6,7 @@ absorbed    the operators that make its operands, where the kernel then reads le
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from typing import Any
 
 import torch
@@ -24,7 +24,7 @@ def paired(
     region: Region,
     order: Mapping[fx.Node, int],
     owner: Mapping[fx.Node, Region],
-    others: set[fx.Node],
+    others: Container[fx.Node],
     mates: Mapping[fx.Node, Product],
 ) -> Region:
     """With a second product of the same A that the region alone reads, where there is one."""

@@ -2,7 +2,8 @@
 
     emulator          every region is taken: nothing else runs there
     race              ours and what Inductor makes of the same operators, in CUDA graphs with a
-                      small kernel between; taken where it is at least 1 % faster
+                      small kernel between; taken where it is at least 1 % faster, first than
+                      Inductor's products without what follows
     without a race    taken where the table of measured schedules has the product, or where the
                       estimate with the epilogue beats the product's and the traffic of a kernel
                       behind it
@@ -30,6 +31,7 @@ from ..schedule.chip_figures import figures
 from ..schedule.choice import measured_schedule
 from ..schedule.problem import Problem
 from .describe import estimated_us
+from .race import Raced, race
 from .region import Region
 from .settings import Settings
 from .source import Prepared
@@ -46,6 +48,7 @@ class Verdict(NamedTuple):
     reason: str
     ours_us: float | None = None
     inductor_us: float | None = None
+    at_least: bool = False
 
 
 def judge(region: Region, prepared: Prepared, text: str, settings: Settings) -> Verdict:
@@ -59,13 +62,13 @@ def judge(region: Region, prepared: Prepared, text: str, settings: Settings) -> 
     found = read_race(place)
     kept = ", measured before" if found else ""
     if found is None:
-        from .race import race
-
-        found = race(region, prepared, autotuning())
+        found = race(region, prepared, autotuning(), 1 - LEAST_GAIN)
         keep_race(place, found)
-    ours, theirs = found
+    ours, theirs, at_least = found
     taken = ours <= theirs * (1 - LEAST_GAIN)
-    return Verdict(taken, f"{theirs / ours:.2f} of Inductor's speed{kept}", ours, theirs)
+    more = "more than " if at_least else ""
+    reason = f"{more}{theirs / ours:.2f} of Inductor's speed{kept}"
+    return Verdict(taken, reason, ours, theirs, at_least)
 
 
 def autotuning() -> dict[str, Any]:
@@ -83,20 +86,21 @@ def race_file(device: str, text: str, prepared: Prepared) -> Path:
     return cache_folder() / FOLDER / f"{name}.json"
 
 
-def read_race(place: Path) -> tuple[float, float] | None:
-    """Microseconds of ours and Inductor's; None where none are kept that can be believed."""
+def read_race(place: Path) -> Raced | None:
+    """What was measured before; None where nothing is kept that can be believed."""
     try:
         check_private_file(place)
         found = json.loads(place.read_text())
         ours, theirs = float(found["ours_us"]), float(found["inductor_us"])
+        raced = Raced(ours, theirs, bool(found["at_least"]))
     except (OSError, UnsafePlace, ValueError, LookupError, TypeError):
         return None
-    return (ours, theirs) if min(ours, theirs) > 0 else None
+    return raced if min(ours, theirs) > 0 else None
 
 
-def keep_race(place: Path, times: tuple[float, float]) -> None:
+def keep_race(place: Path, times: Raced) -> None:
     """Keep the times where the folder lets us."""
-    text = json.dumps(dict(zip(("ours_us", "inductor_us"), times, strict=True)))
+    text = json.dumps(times._asdict())
     try:
         make_private(place.parent)
         write_file(place, text.encode(), FILE_MODE)

@@ -2,13 +2,17 @@
 
 Both are captured in CUDA graphs, with a small kernel between launches as norms stand between the
 products of a model, and on inputs that together exceed the L2 cache.
+
+Where Inductor does not tune products, it calls aten's and computes in another kernel what follows.
+A region whose kernel beats aten's products alone is raced against no more than those: compiling the
+rest would take the host longer than all else.
 """
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import fx
@@ -16,7 +20,7 @@ from torch import fx
 from ...runtime.gpu.graphs import APART, measure_in_graphs
 from ..calls.kernels import How, call_kernel
 from .operator import kernel_of
-from .products import Product
+from .products import Product, aten
 from .region import Region, is_constant
 from .report import REPORT
 from .source import Input, Prepared
@@ -27,22 +31,46 @@ SETS_MAX = 8
 WITHOUT_US = {"post_grad_custom_post_pass": None, "triton.cudagraphs": False}
 
 
-def race(region: Region, prepared: Prepared, options: Mapping[str, Any]) -> tuple[float, float]:
-    """Microseconds of our kernel and of Inductor's; RuntimeError where either cannot be timed."""
+class Raced(NamedTuple):
+    """Microseconds of our kernel and of what Inductor makes of the same operators.
+
+    at_least: whether the latter are those of its products alone, to which others would be added.
+    """
+
+    ours_us: float
+    inductor_us: float
+    at_least: bool = False
+
+
+def race(region: Region, prepared: Prepared, options: Mapping[str, Any], enough: float) -> Raced:
+    """The times of both; RuntimeError where either cannot be timed.
+
+    options: those of Inductor. enough: the share of the other's time that ours may take to be as
+    good as chosen.
+    """
     sets = _sets([each.meta["val"] for each in region.reads])
     if region.products[0].offsets is not None:
         sets = [_with_even_groups(each) for each in sets]
     kernel = kernel_of(prepared.key)
     given = [[_taken(each[e.number], e) for e in prepared.inputs] for each in sets]
+
+    def against(theirs: Callable[..., Any]) -> tuple[float, float]:
+        contenders: dict[str, Callable[[int], Any]] = {
+            "ours": lambda number: kernel(*given[number]),
+            "inductor": lambda number: theirs(*sets[number]),
+        }
+        with torch.no_grad(), REPORT.spending("races"):
+            found = measure_in_graphs(contenders, len(sets), ROUNDS, (APART,))[APART]
+        return found["ours"], found["inductor"]
+
+    if not any(options.values()):
+        fused = bool(region.fused())
+        ours, theirs = against(products_of(region) if fused else module_of(region))
+        if not fused or ours <= theirs * enough:
+            return Raced(ours, theirs, fused)
     with REPORT.spending("Inductor's kernels"):
-        theirs = as_inductor_runs(region, sets[0], options)
-    contenders: dict[str, Callable[[int], Any]] = {
-        "ours": lambda number: kernel(*given[number]),
-        "inductor": lambda number: theirs(*sets[number]),
-    }
-    with torch.no_grad(), REPORT.spending("races"):
-        found = measure_in_graphs(contenders, len(sets), ROUNDS, (APART,))[APART]
-    return found["ours"], found["inductor"]
+        whole = by_inductor(module_of(region), sets[0], options)
+    return Raced(*against(whole))
 
 
 def race_any_m(product: Product, how: How) -> tuple[float, float]:
@@ -71,14 +99,26 @@ def module_of(region: Region) -> fx.GraphModule:
     return fx.GraphModule(torch.nn.Module(), graph)
 
 
-def as_inductor_runs(
-    region: Region, inputs: Sequence[torch.Tensor], options: Mapping[str, Any]
-) -> Callable[..., Any]:
-    """What Inductor makes of the region: of a product alone aten's call, unless it tunes."""
-    module = module_of(region)
-    if not region.fused() and not any(options.values()):
-        return module
-    return by_inductor(module, inputs, options)
+def products_of(region: Region) -> fx.GraphModule:
+    """The region's products as aten's calls, without what is added to them."""
+    graph = fx.Graph()
+    copied = {node: graph.placeholder(f"read{n}") for n, node in enumerate(region.reads)}
+    copied |= {each.a: copied[region.reads[0]] for each in region.products}
+    made = {}
+    for product in region.products:
+        node = product.multiplies
+        if node in made:
+            continue
+        if node.target in WITHOUT_ADDEND:
+            pair = (copied[product.a], copied[product.b])
+            made[node] = graph.call_function(WITHOUT_ADDEND[node.target], pair)
+        else:
+            made[node] = graph.node_copy(node, copied.__getitem__)
+    graph.output(tuple(made.values()))
+    return fx.GraphModule(torch.nn.Module(), graph)
+
+
+WITHOUT_ADDEND = {aten.addmm.default: aten.mm.default, aten.baddbmm.default: aten.bmm.default}
 
 
 def by_inductor(

@@ -20,7 +20,8 @@ class Row:
 
     taken: whether a kernel of ours computes it. fused: operators that are part of the kernel.
     reason: why it was taken or left. stop: the first operator behind it that is not part of it.
-    Times are microseconds: those of the estimate, and of the race where there was one.
+    Times are microseconds: those of the estimate, and of the race where there was one. at_least:
+    whether Inductor's are those of its products without what follows.
     """
 
     name: str
@@ -35,6 +36,7 @@ class Row:
     estimate_us: float | None = None
     ours_us: float | None = None
     inductor_us: float | None = None
+    at_least: bool = False
     count: int = 1
 
     def __str__(self) -> str:
@@ -47,7 +49,8 @@ class Row:
         return f"{verdict} {self.product} {sizes} {self.dtype}{fused}: {self.reason}{times}{stop}"
 
     def _times(self) -> Iterator[str]:
-        named = {"ours": self.ours_us, "Inductor": self.inductor_us, "estimate": self.estimate_us}
+        theirs = "Inductor more than" if self.at_least else "Inductor"
+        named = {"ours": self.ours_us, theirs: self.inductor_us, "estimate": self.estimate_us}
         for name, found in named.items():
             if found is not None:
                 yield f"{name} {found:.1f} us"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 
 import torch
 from torch import fx
@@ -19,8 +19,8 @@ READ = (torch.bfloat16, torch.float16, torch.float32)
 def refusal_of(
     node: fx.Node,
     product: fx.Node,
-    taken: set[fx.Node],
-    others: set[fx.Node],
+    taken: Container[fx.Node],
+    others: Container[fx.Node],
     owner: Mapping[fx.Node, Region],
     frame: tuple[int, ...],
 ) -> str:

@@ -1,6 +1,5 @@
 """The pass as a whole: kernels in the place of regions, and what happens when there are none."""
 
-import os
 import re
 
 import pytest
@@ -23,11 +22,8 @@ from tilewright.compiler.inductor import (
 )
 from tilewright.compiler.inductor.graph_pass import RegionPass, take_regions
 from tilewright.compiler.inductor.operator import region_operator
-from tilewright.compiler.inductor.products import product_of
-from tilewright.compiler.inductor.region import alone
 from tilewright.compiler.inductor.report import LOGGER
 from tilewright.compiler.inductor.settings import Settings, split_options
-from tilewright.compiler.inductor.source import prepare
 from tilewright.dialects.errors import CompileError, OptionError
 from tilewright.runtime.errors import DeviceError
 
@@ -151,18 +147,6 @@ def test_any_number_of_rows_is_one_graph_and_four_kernels(rows):
     assert [(row.taken, row.sizes[1:]) for row in rows] == [(True, (48, 32))]
 
 
-def test_races_are_kept_on_disk_and_a_damaged_one_is_run_again(fresh_cache):
-    place = fresh_cache / "races" / "one.json"
-    assert judge.read_race(place) is None
-    judge.keep_race(place, (2.0, 3.0))
-    assert judge.read_race(place) == (2.0, 3.0)
-    place.write_text('{"ours_us": "nan?"}')
-    assert judge.read_race(place) is None
-    os.chmod(place, 0o666)
-    judge.keep_race(place, (2.0, 3.0))
-    assert judge.read_race(place) == (2.0, 3.0)
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -221,21 +205,3 @@ def test_a_torch_without_the_hook_is_named(monkeypatch):
     monkeypatch.setattr(backend, "HOOK", "no_such_pass")
     with pytest.raises(OptionError, match=r"torch must be 2\.9 to 2\.13, whose Inductor has"):
         tilewright.torch.enable()
-
-
-def test_a_race_launches_our_kernel_and_inductors_on_the_same_inputs(monkeypatch):
-    """Without a GPU the clock is a stand-in that calls each contender once."""
-    module = graph_of(lambda x, w: F.linear(x, w), X, W)
-    (found,) = [each for each in map(product_of, module.graph.nodes) if each]
-    region = alone(found)
-    prepared = prepare(region, "sm_100a")
-    operator.enter(prepared.key, cached_bundle(prepared.source, "sm_100a", prepared.pipeline))
-
-    def once(contenders, sets, rounds, clocks):
-        (ours, theirs) = (contenders[name](sets - 1) for name in ("ours", "inductor"))
-        assert_close(ours, theirs[0])
-        return {race.APART: {"ours": 2.0, "inductor": 3.0}}
-
-    monkeypatch.setattr(race, "measure_in_graphs", once)
-    assert race.race(region, prepared, {"max_autotune": False}) == (2.0, 3.0)
-    assert judge._by_estimate(region, prepared).taken is False

@@ -1,5 +1,7 @@
 """Which operators behind a product are one region with it, and why others are not."""
 
+import random
+
 import pytest
 import torch
 import torch.nn.functional as F
@@ -7,7 +9,9 @@ from graphs import draw, graph_of, regions
 
 import tilewright
 from tilewright.compiler.inductor.describe import described
+from tilewright.compiler.inductor.grow import Others, in_circle
 from tilewright.compiler.inductor.products import Refusal, product_of
+from tilewright.compiler.inductor.region import Region
 from tilewright.compiler.inductor.source import takes_a_bias
 
 X, W, W2, BIAS = draw(2, 16, 64), draw(96, 64), draw(96, 64), draw(96)
@@ -225,3 +229,57 @@ def test_layers_alike_are_described_alike_and_others_are_not():
 
     one, two, three = regions(layers, X, draw(96, 64), draw(64, 96))
     assert described(one) == described(three) != described(two)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_what_depends_on_others_is_found_as_by_following_every_user(seed):
+    """Operators of a random graph are added in its order, as regions grow."""
+    draws = random.Random(seed)
+    graph = torch.fx.Graph()
+    nodes = [graph.placeholder("a")]
+    for _ in range(30):
+        pair = tuple(draws.choice(nodes[-8:]) for _ in range(2))
+        nodes.append(graph.call_function(torch.add, pair))
+    product = nodes[5]
+    others = Others(product, {node: place for place, node in enumerate(graph.nodes)})
+    behind = set()
+    for node in nodes[6:]:
+        depends = any(each in behind for each in node.all_input_nodes)
+        assert (node in others) is depends
+        if depends or (product in node.all_input_nodes and draws.random() < 0.4):
+            others.add(node)
+            behind.add(node)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_circles_are_found_as_by_following_every_user(seed):
+    """Regions of a random graph, of operators that lie apart."""
+    draws = random.Random(seed)
+    graph = torch.fx.Graph()
+    nodes = [graph.placeholder("a")]
+    for _ in range(40):
+        pair = tuple(draws.choice(nodes[-6:]) for _ in range(2))
+        nodes.append(graph.call_function(torch.add, pair))
+    order = {node: place for place, node in enumerate(graph.nodes)}
+    owner = {}
+    for begin in draws.sample(range(1, 34), 12):
+        free = [node for node in nodes[begin : begin + 7] if node not in owner]
+        region = Region([], free[:1] + free[2::3])
+        assert in_circle(region, owner, order) is leads_back(region, owner)
+        if not leads_back(region, owner):
+            owner |= dict.fromkeys(region.nodes, region)
+
+
+def leads_back(region, owner):
+    reached, waiting = set(), list(region.nodes)
+    while waiting:
+        node = waiting.pop()
+        together = owner[node].nodes if node in owner else [node]
+        for user in (user for each in together for user in each.users):
+            if user in region.nodes:
+                if node not in region.nodes:
+                    return True
+            elif user not in reached:
+                reached.add(user)
+                waiting.append(user)
+    return False

@@ -1,0 +1,132 @@
+"""Ours against Inductor's: what is launched, when Inductor compiles for it, and what is kept.
+
+Without a GPU the clock is a stand-in that calls each contender once.
+"""
+
+import os
+
+import pytest
+import torch
+import torch.nn.functional as F
+from graphs import draw, graph_of, regions
+from torch.testing import assert_close
+
+from tilewright.compiler.calls.kernel_cache import cached_bundle
+from tilewright.compiler.inductor import judge, operator, race
+from tilewright.compiler.inductor.race import Raced
+from tilewright.compiler.inductor.source import prepare
+
+X, W, V, BIAS = draw(16, 32), draw(48, 32, seed=2), draw(48, 32, seed=3), draw(48)
+NOT_TUNED = {"max_autotune": False}
+
+
+def entered(function, *values):
+    """The region of a function, with its kernel."""
+    (region,) = regions(function, *values)
+    prepared = prepare(region, "sm_100a")
+    operator.enter(prepared.key, cached_bundle(prepared.source, "sm_100a", prepared.pipeline))
+    return region, prepared
+
+
+def clock(monkeypatch, *times):
+    """Let races take these microseconds, ours and theirs; gives what the contenders made."""
+    made, left = [], list(times)
+
+    def once(contenders, sets, rounds, clocks):
+        made.append([contenders[name](sets - 1) for name in ("ours", "inductor")])
+        return {race.APART: dict(zip(("ours", "inductor"), left.pop(0), strict=True))}
+
+    monkeypatch.setattr(race, "measure_in_graphs", once)
+    return made
+
+
+def test_a_product_alone_races_against_aten_on_the_same_inputs(monkeypatch):
+    region, prepared = entered(F.linear, X, W)
+    monkeypatch.delattr(race, "by_inductor")
+    made = clock(monkeypatch, (2.0, 3.0))
+    assert race.race(region, prepared, NOT_TUNED, 0.99) == Raced(2.0, 3.0)
+    assert_close(made[0][0], made[0][1][0])
+    assert judge._by_estimate(region, prepared).taken is False
+
+
+def test_a_region_that_beats_its_products_needs_no_kernel_of_inductors(monkeypatch):
+    region, prepared = entered(lambda x, w, b: F.gelu(F.linear(x, w, b)), X, W, BIAS)
+    monkeypatch.delattr(race, "by_inductor")
+    clock(monkeypatch, (2.0, 3.0))
+    assert race.race(region, prepared, NOT_TUNED, 0.99) == Raced(2.0, 3.0, at_least=True)
+
+
+def test_a_region_as_fast_as_its_products_races_against_all_of_it(monkeypatch):
+    region, prepared = entered(lambda x, w, b: F.gelu(F.linear(x, w, b)), X, W, BIAS)
+    monkeypatch.setattr(race, "by_inductor", lambda module, inputs, options: module)
+    made = clock(monkeypatch, (2.0, 2.01), (2.0, 5.0))
+    assert race.race(region, prepared, NOT_TUNED, 0.99) == Raced(2.0, 5.0)
+    assert_close(made[1][0], made[1][1][0], rtol=2e-2, atol=2e-2)
+
+
+def test_inductor_compiles_for_a_race_without_us_and_with_the_models_options(monkeypatch):
+    """In the middle of a compilation, whose state it must not see."""
+    from torch._inductor import config
+
+    seen = []
+
+    def hook(graph):
+        seen.append((config.post_grad_custom_post_pass, config.max_autotune))
+
+    (region,) = regions(F.linear, X, W)
+    monkeypatch.setattr(config, "post_grad_custom_post_pass", hook)
+    options = {"max_autotune": True, "post_grad_custom_pre_pass": hook}
+    compiled = race.by_inductor(race.module_of(region), [X, W.T], options)
+    assert_close(compiled(X, W.T)[0], X @ W.T)
+    assert seen == [(None, True)]
+
+
+def test_where_inductor_tunes_products_each_race_is_against_all_of_the_region(monkeypatch):
+    region, prepared = entered(lambda x, w: F.relu(F.linear(x, w)), X, W)
+    monkeypatch.setattr(race, "by_inductor", lambda module, inputs, options: module)
+    clock(monkeypatch, (2.0, 9.0))
+    assert race.race(region, prepared, {"max_autotune": True}, 0.99) == Raced(2.0, 9.0)
+
+
+@pytest.mark.parametrize(
+    ("function", "values", "expected"),
+    [
+        (lambda x, w, b: F.gelu(F.linear(x, w, b)), (X, W, BIAS), [X @ W.T]),
+        (lambda x, w, v: F.silu(x @ w.T) * (x @ v.T), (X, W, V), [X @ W.T, X @ V.T]),
+        (lambda x, w: (lambda g, u: F.silu(g) * u)(*(x @ w.T).chunk(2, -1)), (X, W), [X @ W.T]),
+        (lambda c, a, b: torch.baddbmm(c, a, b) * 2, (draw(2, 8, 8),) * 3,
+         [torch.bmm(draw(2, 8, 8), draw(2, 8, 8))]),
+    ],
+    ids=["addmm", "swiglu", "halves", "baddbmm"],
+)  # fmt: skip
+def test_a_regions_products_are_atens_without_what_is_added(function, values, expected):
+    (region,) = regions(function, *values)
+    known = values_of(graph_of(function, *values), values)
+    reads = [known[each.name] for each in region.reads]
+    for made, wanted in zip(race.products_of(region)(*reads), expected, strict=True):
+        assert_close(made, wanted)
+
+
+def values_of(module, values):
+    """What each node of a graph gives for these inputs, by name."""
+    found = {}
+
+    class Watch(torch.fx.Interpreter):
+        def run_node(self, n):
+            found[n.name] = super().run_node(n)
+            return found[n.name]
+
+    Watch(module).run(*values)
+    return found
+
+
+def test_races_are_kept_on_disk_and_a_damaged_one_is_run_again(fresh_cache):
+    place = fresh_cache / "races" / "one.json"
+    assert judge.read_race(place) is None
+    judge.keep_race(place, Raced(2.0, 3.0, True))
+    assert judge.read_race(place) == Raced(2.0, 3.0, True)
+    place.write_text('{"ours_us": "nan?"}')
+    assert judge.read_race(place) is None
+    os.chmod(place, 0o666)
+    judge.keep_race(place, Raced(2.0, 3.0))
+    assert judge.read_race(place) == Raced(2.0, 3.0)
