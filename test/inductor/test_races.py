@@ -64,7 +64,7 @@ def test_a_region_as_fast_as_its_products_races_against_all_of_it(monkeypatch):
     assert_close(made[1][0], made[1][1][0], rtol=2e-2, atol=2e-2)
 
 
-def test_inductor_compiles_for_a_race_without_us_and_with_the_models_options(monkeypatch):
+def test_inductor_compiles_for_a_race_without_us_and_with_the_models_options():
     """In the middle of a compilation, whose state it must not see."""
     from torch._inductor import config
 
@@ -74,9 +74,9 @@ def test_inductor_compiles_for_a_race_without_us_and_with_the_models_options(mon
         seen.append((config.post_grad_custom_post_pass, config.max_autotune))
 
     (region,) = regions(F.linear, X, W)
-    monkeypatch.setattr(config, "post_grad_custom_post_pass", hook)
     options = {"max_autotune": True, "post_grad_custom_pre_pass": hook}
-    compiled = race.by_inductor(race.module_of(region), [X, W.T], options)
+    with config.patch(post_grad_custom_post_pass=hook):
+        compiled = race.by_inductor(race.module_of(region), [X, W.T], options)
     assert_close(compiled(X, W.T)[0], X @ W.T)
     assert seen == [(None, True)]
 
