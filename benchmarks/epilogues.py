@@ -21,6 +21,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import re
 import sys
 from collections import Counter
 from collections.abc import Callable
@@ -34,8 +35,10 @@ SHAPES = (
     "4096x4096x14336,8192x8192x8192,1024x4096x4096,512x14336x4096,16384x4096x1024,4096x1024x4096"
 )
 PLAIN, PING = "plain", "ping"
-OPERANDS = {"bias": "n", "scale_bias": "nn", "residual": "mn"}
+OPERANDS = {"bias": ["n"], "scale_bias": ["n", "n"], "row_scale": ["m"], "residual": ["mn"]}
 """What indexes the operands of an epilogue that has some."""
+VECTORS = ("threads", "ahead", "registers")
+"""Ways to read vectors: the chosen schedule with this option of `epilogue-staging`."""
 
 
 WAYS = {
@@ -49,8 +52,11 @@ WAYS = {
 it are ahead, and the stages."""
 
 
-def pipeline_of(way: str) -> str:
-    """The pipeline of one of `WAYS`."""
+def pipeline_of(way: str, chosen: str) -> str:
+    """The pipeline of one of `WAYS`, or the chosen one with vectors read in one of `VECTORS`."""
+    if way in VECTORS:
+        plain = re.sub(r" vectors=\w+", "", chosen)
+        return re.sub(r"(epilogue-staging\{[^}]*)", rf"\1 vectors={way}", plain)
     tile, ahead, stages, *last = WAYS[way].split()
     staging = f"epilogue-staging{{columns=32 buffers=2 ahead={ahead}}}"
     head = f"tiling{{tile={tile}}},tma-insertion,swizzle-selection,{staging}"
@@ -70,6 +76,7 @@ def epilogues() -> dict[str, Callable[..., Any]]:
         "silu": lambda acc: functional.silu(acc),
         "residual": lambda acc, residual: acc + residual,
         "scale_bias": lambda acc, scale, bias: acc * scale + bias,
+        "row_scale": lambda acc, scale: acc * scale,
     }
 
 
@@ -102,9 +109,12 @@ def compile_all(options: argparse.Namespace) -> int:
         for each in (PLAIN, *options.only.split(",")):
             m, n, k = map(int, shape.split("x"))
             name, _, way = each.partition(".")
-            how = {"pipeline": pipeline_of(way)} if way else {}
             source = source_of(m, n, k, name)
-            compiled = compile_matmul(source, target=options.target, math=options.math, **how)
+            compiled = compile_matmul(source, target=options.target, math=options.math)
+            if way:
+                how = pipeline_of(way, compiled.pipeline)
+                kind = {"target": options.target, "math": options.math, "pipeline": how}
+                compiled = compile_matmul(source, **kind)
             as_bundle(compiled, options.folder / f"{shape}.{each}.zip")
             print(f"{shape}.{each:12} {compiled.pipeline}", file=sys.stderr)
     return 0
@@ -122,12 +132,16 @@ def source_of(m: int, n: int, k: int, name: str) -> Any:
     spec = MatmulSpec(m, n, k)
     if name == PLAIN:
         return spec
-    sizes = {"mn": (m, n), "n": (n,)}
-    axes = [OPERANDS[name]] if name == "residual" else list(OPERANDS.get(name, ""))
-    likes = [TensorLike(sizes[each], torch.bfloat16) for each in axes]
+    likes = [TensorLike(size, torch.bfloat16) for size in sizes_of(name, m, n)]
     spec, made, *_ = import_epilogue(spec, Frame.of([m, n], 0), epilogues()[name], likes)
     names = ("a", "b", *(f"e{number}" for number in range(len(likes))))
     return LinalgText(spec.mlir_text(made), "matmul", names)
+
+
+def sizes_of(name: str, m: int, n: int) -> list[tuple[int, ...]]:
+    """The shapes of an epilogue's operands."""
+    sizes = {"mn": (m, n), "n": (n,), "m": (m, 1)}
+    return [sizes[each] for each in OPERANDS.get(name, [])]
 
 
 def count_all(options: argparse.Namespace) -> int:
@@ -201,9 +215,8 @@ def measure(
     torch.manual_seed(0)
     x = torch.randn(m, k, device="cuda", dtype=torch.bfloat16)
     w = torch.randn(n, k, device="cuda", dtype=torch.bfloat16) / k**0.5
-    axes = [OPERANDS[name]] if name == "residual" else list(OPERANDS.get(name, ""))
-    sizes = {"mn": (m, n), "n": (n,)}
-    beside = [torch.randn(sizes[each], device="cuda", dtype=torch.bfloat16) for each in axes]
+    sizes = sizes_of(name, m, n)
+    beside = [torch.randn(size, device="cuda", dtype=torch.bfloat16) for size in sizes]
     calls = contenders(name, plain, kernel, (x, w, beside), not options.no_inductor)
     wanted = epilogues()[name](x.float() @ w.float().T, *(each.float() for each in beside))
     right = True

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from ..dialects.dtypes import operand_dtype, stored_dtype
+from ..dialects.dtypes import operand_dtype
 from ..dialects.epilogue import instructions_of
 from ..dialects.mlir import ir
 from ..dialects.target import WGMMA_ADDED, find_target
@@ -20,6 +20,7 @@ from ..passes.argument_layouts import argument_strides, result_strides
 from ..passes.base import DEFAULT_TARGET, MMA_ATTRIBUTE, target_of, walk
 from .scaled_source import c_dtype_of, outputs_of, scaled_spec_of
 from .spec import ROWS_HINT, TWO_LEVEL, MatmulSpec
+from .spec.epilogue import hints_of_beside
 
 
 def spec_of(module: ir.Module) -> MatmulSpec:
@@ -54,18 +55,9 @@ def spec_of(module: ir.Module) -> MatmulSpec:
     names = (op.operation.name for op in matmul.epilogue.blocks[0].operations)
     spec = MatmulSpec(m, n, k, *dtypes, **more)
     instructions = instructions_of(names, spec.outputs)
-    return replace(spec, epilogue_instructions=instructions, beside=_beside(matmul))
-
-
-def _beside(matmul: MatmulOp) -> tuple[str, ...]:
-    """The types of the operands that have an element beside each of C, those of a stack too."""
-    found = {
-        op.source: str(op.value.type)
-        for op in walk(matmul, ElementOp)
-        if op.axes.value.endswith("mn") and op.source.type.rank == matmul.c.type.rank
-    }
-    dtypes = (stored_dtype(each) for each in found.values())
-    return tuple(dtype.name for dtype in dtypes if dtype is not None)
+    elements = {op.source: (op.axes.value, str(op.value.type)) for op in walk(matmul, ElementOp)}
+    beside = hints_of_beside(list(elements.values()), matmul.c.type.rank)
+    return replace(spec, epilogue_instructions=instructions, **beside)
 
 
 def _b_of(matmul: MatmulOp) -> tuple[ir.Value, str]:

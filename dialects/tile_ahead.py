@@ -5,16 +5,20 @@ way of a ring of its own. One thread of those that store loads them. All of them
 loads into a slot again, so that only the arrival of a piece has a barrier.
 
 An operand with an element for each column of C arrives in one piece a tile: a row of its columns.
+Else the threads that store read their own elements of vectors and scalars ahead, into registers.
 """
 
 from typing import Any
 
+from .integer_types import I1, I32
 from .layout import LINEAR
 from .mlir import ext, ir
 from .ragged_maps import plain_box
 from .tile import ElementOp
 from .tile_types import SmemType, TensorMapType, Tile
 from .verify import boxes_swizzle, refuse
+
+VECTOR_AXES = ("", "m", "n")
 
 
 class LoadAheadOp(Tile.Operation, name="load_ahead"):
@@ -80,6 +84,69 @@ class StagedElementOp(ElementOp, name="staged_element"):
             return refuse(self, f"the piece must hold {self.value.type}, got {self.piece.type}")
         axes, wanted = self.axes.value, "n" if piece.layout.swizzle == LINEAR else "mn"
         return axes == wanted or refuse(self, f"the piece is of axes {wanted!r}, got {axes!r}")
+
+
+class ReadAheadOp(Tile.Operation, name="read_ahead"):
+    """Each thread reads here what the stores of tile `(i, j)` need of `source` in its epilogue.
+
+    It is a vector or a scalar: `axes`, as in `tile.element`, are "m", "n" or "". The threads are
+    those that store, and keep what they have read in registers.
+    """
+
+    source: ext.Operand[Any]
+    i: ext.Operand[ir.IndexType]
+    j: ext.Operand[ir.IndexType]
+    axes: ir.StringAttr
+
+    def verify_invariants(self) -> bool:
+        return verify_vector(self)
+
+
+class ReadBesideOp(Tile.Operation, name="read_beside"):
+    """`values`: elements of `source` beside those of C from (row, column) on, in a thread.
+
+    By axes "n" they are neighbours, else one. Where `inside` is false the place is outside of C,
+    and what is given counts for nothing.
+    """
+
+    source: ext.Operand[Any]
+    row: ext.Operand[I32]
+    column: ext.Operand[I32]
+    inside: ext.Operand[I1]
+    axes: ir.StringAttr
+    values: ext.Result[Any]
+
+    def verify_invariants(self) -> bool:
+        return verify_vector(self) and verify_held(self, self.values.type)
+
+
+class HeldElementOp(ElementOp, name="held_element"):
+    """The same of what the thread has read before: `values`, of `tile.read_beside`."""
+
+    values: ext.Operand[Any]
+
+    def verify_invariants(self) -> bool:
+        fits = ElementOp.verify_invariants(self) and verify_vector(self)
+        return fits and verify_held(self, self.values.type)
+
+
+def verify_vector(op: Any) -> bool:
+    """Whether the source of an op is a vector or a scalar, as its axes say."""
+    axes, source = op.axes.value, op.source.type
+    if axes not in VECTOR_AXES:
+        return refuse(op, f"axes must be one of {VECTOR_AXES}, got {axes!r}")
+    fits = isinstance(source, ir.ShapedType) and source.rank == len(axes)
+    return fits or refuse(op, f"the source must have rank {len(axes)} for {axes!r}, got {source}")
+
+
+def verify_held(op: Any, values: ir.Type) -> bool:
+    """Whether values can be what a thread has of a vector, or of a scalar."""
+    element = op.source.type.element_type
+    held = values.element_type if isinstance(values, ir.VectorType) else values
+    if held != element or (isinstance(values, ir.VectorType) != (op.axes.value == "n")):
+        wanted = f"a vector of {element}" if op.axes.value == "n" else element
+        return refuse(op, f"values must be {wanted} for {op.axes.value!r}, got {values}")
+    return True
 
 
 def verify_pieces(op: Any) -> bool:

@@ -1,7 +1,8 @@
 """Pieces of other operands that come ahead of the store that reads them: rules of `check_kernel`.
 
 ahead    a store by TMA reads what one tile.load_ahead before it starts to load: of its own tile, in
-         pieces like its own, by a ring and a map that nothing else uses
+         pieces like its own, by a ring and a map that nothing else uses; threads that hold sums in
+         registers read vectors and scalars ahead of a store by TMA that reads them, each once
 """
 
 from __future__ import annotations
@@ -10,8 +11,9 @@ from typing import Any
 
 from ..dialects.mlir import ir
 from ..dialects.sm_threads import RunOp
-from ..dialects.tile import KernelOp
-from ..dialects.tile_ahead import LoadAheadOp, StagedElementOp
+from ..dialects.target import WARP, Target
+from ..dialects.tile import ElementOp, KernelOp, StagedStoreOp
+from ..dialects.tile_ahead import LoadAheadOp, ReadAheadOp, StagedElementOp
 from ..dialects.tile_types import TensorMapType
 from ..dialects.verify import tile_of_c
 from .base import refused, walk
@@ -25,6 +27,49 @@ def check_load_ahead(op: LoadAheadOp) -> None:
     """Somebody must read what is loaded."""
     if not any(isinstance(use.owner.opview, StagedElementOp) for use in op.ring.uses):
         raise refused(op, "ahead: a store must read what is loaded, got none that does; drop it")
+
+
+def check_read_ahead(kernel: KernelOp, op: ReadAheadOp, target: Target) -> None:
+    """A store of its tile must read what is read, which the store's threads have by then."""
+    if not holds_sums(target):
+        rule = "ahead: threads read vectors ahead where warpgroups hold the sums"
+        raise refused(op, f"{rule}, got {target.name}; drop it")
+    if argument_of(op.source) != op.source:
+        raise refused(op, "ahead: must read a view of the kernel, got a part of one; drop it")
+    what = (op.source, op.axes.value, op.i, op.j)
+    others = [
+        each
+        for each in walk(kernel, ReadAheadOp)
+        if (each.source, each.axes.value, each.i, each.j) == what
+    ]
+    stores = [store for store in walk(kernel, StagedStoreOp) if _reads(store, op)]
+    if len(stores) != 1 or len(others) != 1:
+        raise refused(
+            op,
+            "ahead: one store by TMA of its tile, beside it and behind it, must read what is read "
+            f"ahead once, got {len(stores)} that do and {len(others)} reads; drop it",
+        )
+
+
+def holds_sums(target: Target) -> bool:
+    """Whether warpgroups hold sums in registers."""
+    return not target.has_tensor_memory and target.mma.issuer != WARP
+
+
+def _reads(store: StagedStoreOp, op: ReadAheadOp) -> bool:
+    """Whether a store stands behind a read of its tile, and reads the same."""
+    if type(store) is not StagedStoreOp or not isinstance(store.to.type, TensorMapType):
+        return False
+    place, tile = _in_program(op), (store.i, store.j)
+    behind = place.block == store.operation.block and place.is_before_in_block(store.operation)
+    return behind and tile == (op.i, op.j) and bool(plain_reads(store, op))
+
+
+def plain_reads(store: Any, op: ReadAheadOp) -> list[ElementOp]:
+    """What an epilogue reads of the same operand by the same axes, by itself."""
+    what = (op.source, op.axes.value)
+    found = [each for each in walk(store, ElementOp) if type(each) is ElementOp]
+    return [each for each in found if (each.source, each.axes.value) == what]
 
 
 def check_ahead(kernel: KernelOp, store: Any) -> None:

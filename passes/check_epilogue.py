@@ -9,6 +9,7 @@ from typing import Any
 
 from ..dialects.epilogue import SCALAR_OPS
 from ..dialects.tile import ElementOp, KernelOp, YieldOp
+from ..dialects.tile_ahead import HeldElementOp
 from .base import refuse_unread, refused
 from .check_stores import check_element
 
@@ -22,6 +23,8 @@ def check_epilogue(store: Any, kernel: KernelOp) -> None:
     known = set(block.arguments)
     for op in block.operations:
         name = op.operation.name
+        if isinstance(op, HeldElementOp):
+            raise refused(op, "epilogue: nothing is held before loops are written out; read a view")
         if isinstance(op, ElementOp):
             check_element(kernel, op)
         elif name not in SCALAR_OPS and not isinstance(op, YieldOp):

@@ -53,7 +53,7 @@ from ..dialects.tile import (
     TmaMulticastOp,
     YieldOp,
 )
-from ..dialects.tile_ahead import LoadAheadOp, StagedElementOp
+from ..dialects.tile_ahead import HeldElementOp, LoadAheadOp, ReadAheadOp, StagedElementOp
 from ..dialects.tile_batches import BatchOp, MatrixOp
 from ..dialects.tile_groups import (
     GroupColumnsOp,
@@ -74,7 +74,7 @@ from .base import (
     target_of,
     walk,
 )
-from .check_ahead import check_ahead, check_load_ahead
+from .check_ahead import check_ahead, check_load_ahead, check_read_ahead
 from .check_blockwise import check_steps
 from .check_epilogue import check_epilogue
 from .check_mma import check_mma
@@ -101,7 +101,8 @@ PARTS = (
     BatchOp, MatrixOp, GroupOp, GroupRowsOp, GroupTilesOp,
     GroupDepthOp, GroupColumnsOp, GroupStepsOp,
 )  # fmt: skip
-NO_PART_OF_A_KERNEL = (MatmulOp, KernelOp, ElementOp, StagedElementOp, YieldOp, *PARTS)
+ELEMENTS = (ElementOp, StagedElementOp, HeldElementOp)
+NO_PART_OF_A_KERNEL = (MatmulOp, KernelOp, *ELEMENTS, YieldOp, *PARTS)
 OF_STACKS = frozenset({
     "tiles", "count", "tile", "together", "extent", "depth", "less", "least", "most",
 })  # fmt: skip
@@ -255,6 +256,8 @@ class Check:
             self._store(op, loops)
         elif isinstance(op, LoadAheadOp):
             check_load_ahead(op)
+        elif isinstance(op, ReadAheadOp):
+            check_read_ahead(self.kernel, op, self.target)
 
     def _mma(self, op: Any, loops: tuple[Any, ...]) -> None:
         self.mmas += 1

@@ -16,7 +16,8 @@ time, to the view itself:
 Where A and B are exchanged (`tiling{swap=true}`), a piece is some columns of the tile, whose rows
 lie in line: stmatrix transposes them, and TMA stores a swizzle span of the rows at a time.
 
-Where asked to, TMA also brings what else the epilogue reads of the size of C (`staged_operands`).
+Where asked to, TMA also brings what else the epilogue reads of the size of C, and threads read
+vectors before the main loop (`staged_operands`).
 """
 
 from __future__ import annotations
@@ -50,10 +51,11 @@ from .outputs import outputs_of
 from .persistence import parse_auto, parse_positive
 from .rings import used_shared_bytes
 from .stage_quantized import piece_of, refusal, say_refused, stage_quantized
-from .staged_operands import load_ahead, load_vectors
+from .staged_operands import load_ahead, load_vectors, read_ahead
 from .tensor_maps import map_type, tma_refusal
 
 TMA_BUFFERS = 2
+VECTORS = ("threads", "ahead", "registers")
 BUFFER_BYTES_MAX = 64 * 1024  # two CTAs of a multiprocessor can have as much
 
 
@@ -80,8 +82,12 @@ class EpilogueStaging:
 
     `ahead` is how many pieces of each other operand as large as C are on their way to shared memory
     at once; the first are while the main loop of their tile runs. 0 lets threads read the operand
-    from global memory, as they do, with a remark, where TMA cannot address its rows. `vectors` says
-    the same of operands with an element for each column: ahead brings a tile's to shared memory.
+    from global memory, as they do, with a remark, where TMA cannot address its rows.
+
+    `vectors` says how operands with an element a column, a row or for all are read. Threads read
+    them when they store, and wait for global memory in each piece. With ahead TMA brings the
+    columns of a tile to shared memory while its main loop runs. With registers each thread that
+    holds sums reads what it needs before the main loop, and keeps it.
 
     Where TMA cannot address the rows of C, threads store C as before, and a remark says so; with
     mma.sync they store the pieces. They write as many as there are buffers before they meet and
@@ -93,7 +99,7 @@ class EpilogueStaging:
     columns: int | None = option(None, parse_columns, "auto or a number of columns")
     buffers: int | None = option(None, parse_auto, "auto or a number of pieces under way at once")
     write: str = option("auto", one_of("auto", *WRITES), "auto, rows or matrices")
-    vectors: str = option("threads", one_of("threads", "ahead"), "threads or ahead")
+    vectors: str = option("threads", one_of(*VECTORS), "threads, ahead or registers")
     ahead: int = option(0, parse_count, "0 or a number of pieces on their way at once")
 
     def __call__(self, module: ir.Module, log: PassLog) -> None:
@@ -146,6 +152,8 @@ class EpilogueStaging:
         if not reason:
             brought = self.ahead and load_ahead(kernel, new, self.ahead, target, log)
             brought |= self.vectors == "ahead" and load_vectors(kernel, new, log)
+            if self.vectors == "registers":
+                read_ahead(kernel, new, target, log)
             if brought:
                 _check_pieces(kernel, new, target)
         return True

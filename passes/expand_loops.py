@@ -25,6 +25,9 @@
                             →       %piece = tile.await_piece before f, and behind the last meeting
                                     tile.load_piece of a later one (`expand_ahead`)
 
+    tile.read_ahead               tile.read_beside of each place that the thread's part of f reads,
+                            →       which f takes as tile.held_element (`expand_reads`)
+
 Threads write one piece while TMA stores another: a buffer is written again once TMA has read it.
 Where threads store the pieces, too, all write as many as there are buffers, meet, and store those
 (`expand_pieces`).
@@ -73,6 +76,7 @@ from .expand_copies import expand_copies
 from .expand_groups import expand_groups
 from .expand_matrices import store_matrices
 from .expand_pieces import expand_pieces, stored_by_threads
+from .expand_reads import end_reads, expand_reads
 from .expand_reduction import expand_gathered_store, expand_reduced_store
 from .expand_rows import awaited, expand_store, hand_back, store_columns
 from .expand_sums import expand_sums
@@ -143,6 +147,7 @@ class ExpandLoops:
                 _end(kernel, owner)
         pieces = [_expand(kernel, store, target) for store in stores]
         expand_load_ahead(kernel)
+        end_reads(kernel)
         for store in walk(kernel, StoreOp):
             if target.threads_multiply:
                 expand_shares(kernel, store)
@@ -213,6 +218,7 @@ def _expand(kernel: KernelOp, store: StagedStoreOp, target: Target) -> int:
         else:
             for start in range(0, n, columns):
                 _pass_on(store, piece, constant(start), vectors)
+            expand_reads(kernel, store)
     store.operation.erase()
     return n // columns
 

@@ -55,7 +55,7 @@ from ..dialects.tile import (
     KernelOp,
     StagedStoreOp,
 )
-from ..dialects.tile_ahead import LoadAheadOp
+from ..dialects.tile_ahead import LoadAheadOp, ReadAheadOp
 from ..dialects.tile_groups import GroupStepsOp
 from ..dialects.tile_types import DYNAMIC, integers_of
 from .base import PassLog, defining_op, refused, require, target_of, the_kernel, walk
@@ -187,7 +187,9 @@ def _hold_turn(body: ir.Block, turn: int, turns: ir.Value[RingType]) -> None:
     """
     ops = list(body.operations)
     last = [op for op in ops if _issues(op)][-1]
-    before = [number for number, op in enumerate(ops, 1) if isinstance(op, LoadAheadOp)]
+    before = [
+        number for number, op in enumerate(ops, 1) if isinstance(op, LoadAheadOp | ReadAheadOp)
+    ]
     take, hand_over = (WaitOp, ReleaseOp) if turn else (AcquireOp, CommitOp)
     take(ring=turns, slot=turns.type.slot, ip=ir.InsertionPoint(ops[max(before, default=0)]))
     hand_over(ring=turns, ip=ir.InsertionPoint.after(last))

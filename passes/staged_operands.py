@@ -19,11 +19,12 @@ from ..dialects.mlir import ir
 from ..dialects.pipe import CreateOp, RingType
 from ..dialects.target import Target
 from ..dialects.tile import MMAS, ElementOp, KernelOp, StagedStoreOp
-from ..dialects.tile_ahead import LoadAheadOp, StagedElementOp
+from ..dialects.tile_ahead import VECTOR_AXES, LoadAheadOp, ReadAheadOp, StagedElementOp
 from ..dialects.tile_types import SmemType, TensorMapType, element_bytes
 from ..dialects.verify import tile_of_c
 from .base import PassLog, walk
 from .batches import argument_of, map_of_view, step_bytes
+from .check_ahead import holds_sums
 from .groups import rows_of_group
 from .outputs import outputs_of
 from .tensor_maps import map_type, tma_refusal, vector_map_type
@@ -64,6 +65,29 @@ def load_vectors(kernel: KernelOp, store: StagedStoreOp, log: PassLog) -> int:
         _bring(kernel, store, elements, vector_map_type(view.type, smem), (smem, 1))
         count += 1
     return count
+
+
+def read_ahead(kernel: KernelOp, store: StagedStoreOp, target: Target, log: PassLog) -> int:
+    """Let threads read what they need of vectors and scalars into registers; how many there are."""
+    count = 0
+    for axes in VECTOR_AXES:
+        for view in _operands(store, axes):
+            reason = _held_refusal(view, target)
+            if reason:
+                name = _name(kernel, view)
+                log.remark(store, f"epilogue-staging: {name} is read by the store: {reason}")
+                continue
+            with ir.InsertionPoint(_first_product(store)), store.location:
+                ReadAheadOp(source=view, i=store.i, j=store.j, axes=ir.StringAttr.get(axes))
+            count += 1
+    return count
+
+
+def _held_refusal(view: Any, target: Target) -> str | None:
+    """Why threads do not keep what they need of a view in registers."""
+    if not holds_sums(target):
+        return "no warpgroup holds the sums"
+    return "each matrix has its own" if argument_of(view) != view else None
 
 
 def _operands(store: Any, axes: str) -> dict[Any, list[ElementOp]]:

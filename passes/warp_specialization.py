@@ -57,7 +57,7 @@ from ..dialects.tile import (
     TmaLoadOp,
     TmaMulticastOp,
 )
-from ..dialects.tile_ahead import LoadAheadOp
+from ..dialects.tile_ahead import LoadAheadOp, ReadAheadOp
 from ..dialects.tile_batches import TransposedOp
 from ..dialects.tile_groups import GroupStepsOp
 from ..dialects.tile_parts import WorkspaceOp
@@ -286,7 +286,7 @@ def _agent(op: Any) -> str:
         return LOAD
     if isinstance(op, (*MMAS, AccumulatorOp, AwaitMmaOp)):
         return MMA
-    if isinstance(op, (*STORES, LoadAheadOp)):
+    if isinstance(op, (*STORES, LoadAheadOp, ReadAheadOp)):
         return EPILOGUE
     if isinstance(op, TileOp):
         return _agent(defining_op(op.slot))

@@ -127,7 +127,8 @@ def import_epilogue(
     acc, second = names_of[0], names_of[1] if products == 2 else ""
     made = Epilogue(acc, tuple(read), tuple(body.lines), names[0], tuple(names[1:]), kinds, second)
     instructions = made.instructions(spec.outputs)
-    spec = replace(spec, epilogue_instructions=instructions, beside=made.beside(len(frame.shape)))
+    beside = made.beside(len(frame.shape))
+    spec = replace(spec, epilogue_instructions=instructions, **beside)
     return spec, made, arguments, returned
 
 

@@ -33,6 +33,7 @@ from .rules import (
     keeps,
     wasted_tile,
 )
+from .vectors import with_vectors
 from .waves import resident_ctas, tile_rounds
 
 # (CTAs along M and N, 2-CTA MMA), the simplest first.
@@ -184,7 +185,7 @@ def _staged(problem: Problem, base: Schedule, target: Target) -> Iterator[Schedu
     if problem.quantized:
         stagings = (*stagings, FOUR_BLOCKS)
     for staging in stagings:
-        one = base.but(staging=staging)
+        one = with_vectors(problem, base.but(staging=staging), target)
         if problem.beside and staging is not None and one.split_k * one.split_grid == 1:
             for ahead in _aheads(problem, one, target):
                 yield one.but(ahead=ahead)

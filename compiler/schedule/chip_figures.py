@@ -72,6 +72,7 @@ class ChipFigures:
     second_sum: Figure = UNUSED
     beside_rate: Figure = UNUSED
     piece_latency: Figure = UNUSED
+    vector_latency: Figure = UNUSED
     staged_piece: Figure = UNUSED
     store_request: Figure = UNUSED
     step_least: Figure = UNUSED
@@ -118,6 +119,7 @@ BLACKWELL = ChipFigures(
     epilogue_rate=Figure(25, "instructions/cycle", f"of what an epilogue computes: {H200}", True),
     beside_rate=Figure(6.5, "B/cycle", f"a residual read by threads: {H200}", True),
     piece_latency=Figure(1130, "cycles", f"{MICRO}: a load by TMA from DRAM"),
+    vector_latency=Figure(293, "cycles", f"{MICRO}: a load from L2; from L1 39"),
     clc_query=Figure(1650, "cycles", "a public write-up: an attempt and its wait; no tile is less"),
     clusters_at_once={
         ctas: Figure(at_once, "clusters", f"{SEMI}: of 4, 8 and 16 CTAs on one B200")
@@ -184,6 +186,7 @@ HOPPER = replace(
         6.5, "B/cycle", "an H200: a residual read by threads, 5 to 9 in four shapes"
     ),
     piece_latency=Figure(1300, "cycles", "from DRAM, until all threads see it", True),
+    vector_latency=Figure(250, "cycles", "a bias read by threads, once a piece", True),
     staged_piece=Figure(43, "cycles", f"{FITTED}: pieces of 16, 32 and 64 columns"),
     tma_store_rate=Figure(47, "B/cycle", f"{FITTED}: a TMA store from shared memory"),
     store_request=Figure(4.5, "cycles", f"{FITTED}: tiles of 16 to 64 columns, 64 and 128 rows"),

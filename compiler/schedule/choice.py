@@ -16,7 +16,7 @@ Nothing here imports MLIR.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ...dialects.errors import CompileError
 from ...dialects.target import WGMMA_ADDED, Target, find_target
@@ -30,6 +30,7 @@ from .rules import (
     broken_rules,
 )
 from .tuned_schedules import Tuned, tuned_schedule
+from .vectors import with_vectors
 
 
 @dataclass(frozen=True)
@@ -93,7 +94,7 @@ def measured_schedule(problem: Problem, target: Target) -> Tuned | None:
     tuned = tuned_schedule(problem, target)
     if tuned is None or broken_rule(problem, tuned.schedule, target):
         return None
-    return tuned
+    return replace(tuned, schedule=with_vectors(problem, tuned.schedule, target))
 
 
 def explain_schedule(spec: MatmulSpec, target: Target) -> Choice:

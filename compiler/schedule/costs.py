@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from ...dialects.legality import PARTIAL_BYTES
 from ...dialects.target import Target
 from .chip_figures import figures, part_figures
-from .problem import Problem, Schedule
+from .problem import THREADS, Problem, Schedule
 from .quantized_costs import scale_bytes
 from .waves import resident_ctas, tile_rounds, wave_shape
 
+COLUMNS_TOGETHER = 32  # that threads store at a time without staging
 COPY_BYTES_MIN = 4  # PTX ISA, cp.async
 
 
@@ -95,6 +96,15 @@ def beside_cycles(problem: Problem, schedule: Schedule, target: Target, piece: f
     late = max(0, problem.pieces(schedule) - slots)
     around = (figures(target).piece_latency + piece) / slots
     return read / figures(target).shared_rate + late * max(0, around - piece)
+
+
+def vector_cycles(problem: Problem, schedule: Schedule, target: Target) -> float:
+    """Cycles in which threads that store wait for vectors and scalars, once a piece."""
+    reads = problem.beside_columns or problem.beside_rows
+    if not reads or schedule.vectors != THREADS:
+        return 0
+    pieces = problem.pieces(schedule) or -(-schedule.tile[1] // COLUMNS_TOGETHER)
+    return pieces * figures(target).vector_latency
 
 
 def part_cycles(problem: Problem, schedule: Schedule, target: Target) -> float:

@@ -37,6 +37,7 @@ from .costs import (
     least_dram_bytes,
     part_cycles,
     scale_cycles,
+    vector_cycles,
 )
 from .problem import LINE_BYTES, Problem, Schedule, round_up
 from .tensor_estimate import least_tensor_us, tensor_estimate
@@ -305,6 +306,7 @@ def epilogue_cycles(problem: Problem, schedule: Schedule, target: Target) -> flo
     if schedule.split_k > 1:
         return computed / schedule.split_k + _reduction_cycles(problem, schedule, target)
     cycles = computed + _store_cycles(problem, schedule, target)
+    cycles += vector_cycles(problem, schedule, target)
     piece = cycles / max(1, problem.pieces(schedule))
     return cycles + beside_cycles(problem, schedule, target, piece)
 

@@ -15,6 +15,7 @@ from ..spec import MatmulSpec
 from .quantized_costs import bits_of, instructions
 
 RASTERS = {"m": "along m", "n": "along n", "hilbert": "on a Hilbert curve"}
+THREADS, AHEAD, HELD = "threads", "ahead", "registers"  # who reads vectors, and when
 LINE_BYTES, SECTOR_BYTES = 128, 32  # of L2
 MMA_ROWS = 64  # the fewest of an MMA of a tensor core by tiles
 
@@ -26,10 +27,10 @@ class Schedule:
     `tile` is one CTA's M×N×K, `cluster` CTAs along M and N, `pair` a 2-CTA MMA. `scheduler` is
     "none" (one tile a CTA), "static" or "clc"; `order` and `group` are its raster. `staging` is
     (columns, buffers) of the staged store, None for direct stores; `ahead` pieces of each other
-    operand as large as C are brought by TMA, 0 for reads by threads. `split_k` CTAs, a cluster of
-    their own, share a tile, each with a part of K; so do
-    `split_grid` CTAs of the grid. `ping_pong`: two consumers, a tile each.
-    With `swap` A and B are exchanged, so that all of this is said of Cᵀ.
+    operand as large as C are brought by TMA, 0 for reads by threads; `vectors` says how smaller
+    ones are read, as `epilogue-staging` takes it. `split_k` CTAs, a cluster of their own, share a
+    tile, each with a part of K; so do `split_grid` CTAs of the grid. `ping_pong`: two consumers, a
+    tile each. With `swap` A and B are exchanged, so that all of this is said of Cᵀ.
     """
 
     tile: tuple[int, int, int]
@@ -46,6 +47,7 @@ class Schedule:
     ahead: int = 0
     split_grid: int = 1
     swap: bool = False
+    vectors: str = THREADS
 
     def but(self, **changes: Any) -> Schedule:
         """The same with other values of some fields: `replace`, five times as fast.
@@ -109,6 +111,7 @@ class Schedule:
             parts.append("ping-pong")
         parts.append(f"staged {_joined(self.staging)}" if self.staging else "direct stores")
         parts += [f"{self.ahead} pieces ahead"] if self.ahead else []
+        parts += {HELD: ["vectors in registers"], AHEAD: ["vectors ahead"]}.get(self.vectors, [])
         return ", ".join(parts)
 
     def _raster(self) -> str:
@@ -132,26 +135,26 @@ class Schedule:
             return ""
         columns, buffers = self.staging
         ahead = f" ahead={self.ahead}" if self.ahead else ""
-        return f"epilogue-staging{{columns={columns} buffers={buffers}{ahead}}}"
+        vectors = f" vectors={self.vectors}" if self.vectors != THREADS else ""
+        return f"epilogue-staging{{columns={columns} buffers={buffers}{ahead}{vectors}}}"
 
 
 @dataclass(frozen=True)
 class Problem:
     """M×N×K with element sizes in bytes, the major axis of each operand, and what TMA asks.
 
-    Of stacks, `batch` is how many such matrices there are; all have operands of their own here.
+    Of stacks, `batch` is how many such matrices there are, with operands of their own here.
     `grouped` is the axis that is cut into groups, "m", "k" or none: they count as such a stack, all
     of equal size.
     `further_bytes` are the element sizes of outputs beside C, `neighbours` how many in a row one
-    reduces. `a_major` and `b_major` are "k" or
-    "mn"; `tma_alignment_bytes` is the unit of a row pitch.
+    reduces. `a_major` and `b_major` are "k" or "mn"; `tma_alignment_bytes` is the unit of a pitch.
     `epilogue_instructions` are about those of an element of C, `beside` the element sizes of other
-    operands as large as C that the epilogue reads.
+    operands as large as C that it reads, `beside_columns` of those with an element a column, and
+    `beside_rows` with one a row or for all.
     `leading` and `steps` are the elements from row to row, and from matrix to matrix, of A, B and C
     where there are gaps, 0 elsewhere. `quantized` is the format of a C with block scales.
     Where it `adds_products`, threads add those of tiles to sums in f32; with `column_scales` each
-    column of C has scales of its own. Where it is `swapped`, A is B and B is A, and C lies by
-    columns.
+    column of C has scales of its own. Where it is `swapped`, A is B, and C lies by columns.
     """
 
     m: int
@@ -177,6 +180,8 @@ class Problem:
     column_scales: bool = False
     beside: tuple[int, ...] = ()
     swapped: bool = False
+    beside_columns: tuple[int, ...] = ()
+    beside_rows: tuple[int, ...] = ()
 
     @staticmethod
     def of(spec: MatmulSpec, target: Target) -> Problem:
@@ -213,6 +218,9 @@ class Problem:
             spec.adds_products,
             spec.b_scales == BLOCKWISE_FORMS[0],
             tuple(DTYPES[dtype].bytes for dtype in spec.beside),
+            False,
+            tuple(DTYPES[dtype].bytes for dtype in spec.beside_columns),
+            tuple(DTYPES[dtype].bytes for dtype in spec.beside_rows),
         )
 
     def pitch_bytes(self, tensor: str) -> tuple[int, int]:
@@ -313,7 +321,10 @@ class Problem:
             width = further_columns(columns, self.c_bytes, each)
             pieces += round_up(rows * width * each, SLOT_ALIGNMENT)
         ahead = sum(round_up(rows * columns * each, SLOT_ALIGNMENT) for each in self.beside)
-        return buffers * pieces + schedule.ahead * ahead
+        brought = self.beside_columns if schedule.vectors == AHEAD else ()
+        vectors = sum(round_up(schedule.tile[1] * each, SLOT_ALIGNMENT) for each in brought)
+        vectors *= 2 if schedule.ping_pong else 1  # of each consumer its own
+        return buffers * pieces + schedule.ahead * ahead + vectors
 
     def pieces(self, schedule: Schedule) -> int:
         """Pieces of a staged tile of C, 0 where it isn't staged."""

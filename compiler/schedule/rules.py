@@ -349,7 +349,7 @@ STEPS: tuple[tuple[tuple[Rule, ...], Callable[[Schedule], Hashable]], ...] = (
     (CLUSTER_RULES, attrgetter(*_SHARED)),
     (SCHEDULER_RULES, attrgetter(*_SCHEDULED)),
     (STAGING_RULES, attrgetter(*_SCHEDULED, "staging", "ahead")),
-    (STAGES_RULES, attrgetter(*_SCHEDULED, "staging", "ahead", "stages")),
+    (STAGES_RULES, attrgetter(*_SCHEDULED, "staging", "ahead", "vectors", "stages")),
 )
 
 

@@ -20,7 +20,7 @@ from ...dialects.target import Target
 from .chip_figures import FIGURES, Figure, figures
 from .costs import Estimate, dram_bytes
 from .estimate import epilogue_cycles, estimate, refill_cycles, start_cycles, step_cycles, together
-from .problem import Problem, Schedule
+from .problem import THREADS, Problem, Schedule
 from .tensor_estimate import Traits, tensor_estimate
 from .waves import resident_ctas
 
@@ -87,7 +87,9 @@ def schedule_of_passes(calls: Mapping[str, Mapping[str, str]]) -> Schedule:
         schedule = replace(schedule, scheduler=scheduler, order=order, group=group)
     if (options := calls.get("epilogue-staging")) is not None:
         pieces = int(options.get("columns", "64")), int(options.get("buffers", "2"))
-        schedule = replace(schedule, staging=pieces, ahead=int(options.get("ahead", "0")))
+        vectors = options.get("vectors", THREADS)
+        ahead = int(options.get("ahead", "0"))
+        schedule = replace(schedule, staging=pieces, ahead=ahead, vectors=vectors)
     split = calls.get("split-k", {})
     field = "split_grid" if split.get("over") == "grid" else "split_k"
     return replace(schedule, **{field: int(split.get("parts", "1"))})

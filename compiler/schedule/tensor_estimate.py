@@ -37,6 +37,7 @@ from .costs import (
     least_dram_bytes,
     part_cycles,
     scale_cycles,
+    vector_cycles,
 )
 from .problem import LINE_BYTES, SECTOR_BYTES, Problem, Schedule
 from .waves import resident_ctas, tile_rounds
@@ -346,6 +347,7 @@ def epilogue_cycles(
     if schedule.split_grid > 1:
         return read + part_cycles(problem, schedule, target)
     read += scale_cycles(problem, schedule, target)
+    read += vector_cycles(problem, schedule, target)
     stored_bytes = problem.row_bytes(m * n // problem.products)
     if schedule.staging is None:
         stored = stored_bytes / figures(target).direct_store_rate

@@ -88,7 +88,7 @@ def _tiles(problem: Problem, schedule: Schedule) -> tuple[int, int]:
 
 @functools.lru_cache(4096)
 def _kind(problem: Problem) -> tuple:
-    sizes = {"m", "n", "k", "dynamic_m", "epilogue_instructions"}
+    sizes = {"m", "n", "k", "dynamic_m", "epilogue_instructions", "beside_columns", "beside_rows"}
     types = tuple(
         getattr(problem, field.name) for field in fields(problem) if field.name not in sizes
     )

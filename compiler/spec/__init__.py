@@ -57,8 +57,9 @@ class MatmulSpec(Problem):
     matrices with K as their rows, and C is a stack with a matrix for each.
     With two `products` the kernel takes a second B, as the first, and C is made of A's products
     with both: one times the other, unless an epilogue makes it.
-    `epilogue_instructions` and `beside` are hints for the schedule: about how many instructions the
-    epilogue takes for an element of C, and the types of operands as large as C that it reads.
+    `epilogue_instructions`, `beside`, `beside_columns` and `beside_rows` are hints for the
+    schedule: about how many instructions the epilogue takes for an element of C, and the types of
+    operands that it reads: as large as C, with an element a column, and with one a row or for all.
 
     A and B of `OPERAND_FORMATS`, such as mxfp8, have block scales beside them: values are elements
     times scales. `scale_layout` is how they lie, "blocked" or "linear", which those of 128 elements

@@ -19,6 +19,7 @@ from ...dialects.errors import OptionError
 from ...dialects.quantized import columns_refusal, rounding_refusal
 from .grouped import grouped_refusal
 from .problem import (
+    BESIDE,
     BLOCKED,
     EXTENT_MAX,
     FURTHER_MAX,
@@ -45,10 +46,11 @@ def check(spec: Problem) -> None:
     if type(spec.epilogue_instructions) is not int or spec.epilogue_instructions < 0:
         got = f"{spec.epilogue_instructions!r}"
         raise OptionError(f"spec: epilogue_instructions must be 0 or more, got {got}")
-    for dtype in spec.beside:
-        if dtype not in DTYPES:
-            known = ", ".join(DTYPES)
-            raise OptionError(f"spec: beside must be of {known}, got {dtype!r}")
+    for name in BESIDE:
+        for dtype in getattr(spec, name):
+            if dtype not in DTYPES:
+                known = ", ".join(DTYPES)
+                raise OptionError(f"spec: {name} must be of {known}, got {dtype!r}")
     _check_choice(spec, "c_dtype", (*OUTPUT_DTYPES, *SCALED_FORMATS))
     _check_further(spec)
     _check_choice(spec, "acc_dtype", ACCUMULATOR_DTYPES)

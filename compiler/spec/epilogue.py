@@ -2,11 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from ...dialects.dtypes import stored_dtype
 from ...dialects.epilogue import instructions_of
+from .problem import BESIDE
+
+OF_AXES = {"n": "beside_columns", "m": "beside_rows", "": "beside_rows"}
+
+
+def hints_of_beside(elements: Iterable[tuple[str, str]], rank: int) -> dict[str, tuple[str, ...]]:
+    """The hints of a spec that say what an epilogue reads, of each operand's axes and type.
+
+    `rank` is that of C. Operands with a vector for each matrix of a stack are none of them.
+    """
+    found: dict[str, list[str]] = {name: [] for name in BESIDE}
+    for axes, mlir in elements:
+        dtype = stored_dtype(mlir)
+        name = "beside" if len(axes) == rank and axes.endswith("mn") else OF_AXES.get(axes)
+        if dtype is not None and name is not None:
+            found[name].append(dtype.name)
+    return {name: tuple(dtypes) for name, dtypes in found.items()}
 
 
 @dataclass(frozen=True)
@@ -60,11 +77,9 @@ class Epilogue:
         ops = (line.partition(" = ")[2].partition(" ")[0] for line in self.lines)
         return instructions_of(ops, outputs)
 
-    def beside(self, rank: int) -> tuple[str, ...]:
-        """The types of the operands that have an element for each of a C of that rank."""
-        mlir = [each.type for each in self.operands if len(each.axes) == rank]
-        dtypes = (stored_dtype(each) for each in mlir)
-        return tuple(dtype.name for dtype in dtypes if dtype is not None)
+    def beside(self, rank: int) -> dict[str, tuple[str, ...]]:
+        """The types of the operands of a C of that rank, by the hint of a spec that they are."""
+        return hints_of_beside([(each.axes, each.type) for each in self.operands], rank)
 
     def results(self, name: str) -> list[str]:
         """The outputs of an op called so that gives all of them."""

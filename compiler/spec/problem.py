@@ -28,7 +28,8 @@ OF_BLOCKWISE = ("a_scales", "b_scales")
 TWO_LEVEL = "two-level"
 OF_GROUPS = ("groups", "group_axis")
 OF_PRODUCTS = ("products",)
-OF_EPILOGUES = ("epilogue_instructions", "beside")
+BESIDE = ("beside", "beside_columns", "beside_rows")
+OF_EPILOGUES = ("epilogue_instructions", *BESIDE)
 ROWS_HINT = 4096
 """The M that a schedule is chosen for where only the launch says one."""
 OF_GAPS = ("lda", "ldb", "ldc", "stride_a", "stride_b", "stride_c")
@@ -65,6 +66,8 @@ class Problem:
     products: int = 1
     epilogue_instructions: int = 0
     beside: tuple[str, ...] = ()
+    beside_columns: tuple[str, ...] = ()
+    beside_rows: tuple[str, ...] = ()
     scale_rounding: str = ""
     a_scales: str = ""
     b_scales: str = ""
@@ -151,7 +154,7 @@ class Problem:
         """The fields by name; those of a batch, outputs, linear scales, a dynamic m and gaps where
         they are."""
         found = {item.name: getattr(self, item.name) for item in fields(self)}
-        found |= {"further": list(self.further), "beside": list(self.beside)}
+        found |= {name: list(found[name]) for name in ("further", *BESIDE)}
         absent = [
             *(OF_BATCHES if not self.batch else ()),
             *(OF_OUTPUTS if not self.further else ()),

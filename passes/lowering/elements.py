@@ -7,10 +7,12 @@ from typing import Any
 
 from ...dialects.mlir import arith, ir, llvm, scf, vector
 from ...dialects.tile import ElementOp
+from ...dialects.tile_ahead import HeldElementOp, ReadBesideOp
 from ...dialects.tile_duals import JoinOp
 from ...dialects.tile_types import element_bytes
 from ...dialects.verify import products_of
 from .. import build
+from ..base import refused
 from ..batches import row_pitch, step_bytes
 from .groups import row_of_whole
 from .scalar_ops import widened
@@ -67,13 +69,13 @@ def read_elements(
     column: ir.Value,
     width: int,
     inside: ir.Value | None,
-    op: ElementOp,
+    op: ElementOp | ReadBesideOp,
 ) -> ir.Value:
     """`width` elements of another operand, at the place that is being stored.
 
     Where `inside` is false the place is outside of C, and what is given counts for nothing.
     """
-    view, axes, element = op.source, op.axes.value, op.value.type
+    view, axes, element = op.source, op.axes.value, op.source.type.element_type
     row = row_of_whole(view, row)
     if axes in ("", "m"):
         first = _safe(build.widen(row), inside) if axes else build.constant(0, build.i64())
@@ -86,6 +88,24 @@ def read_elements(
     if axes == "mn" and inside is not None:
         return _read_inside(view, offset, inside, type_, alignment)
     return llvm.load(type_, element_pointer(view, _safe(offset, inside)), alignment=alignment)
+
+
+def read_beside(_: Scope, op: ReadBesideOp) -> ir.Value:
+    """One load."""
+    (width,) = op.values.type.shape if isinstance(op.values.type, ir.VectorType) else (1,)
+    made = read_elements(op.row, op.column, width, op.inside, op)
+    return made if made.type == op.values.type else joined([made])
+
+
+def held_elements(op: HeldElementOp, width: int) -> ir.Value:
+    """`width` neighbours of what has been read before; the one of a row or of all for each."""
+    if op.axes.value == "n":
+        (count,) = op.values.type.shape
+        if count != width:
+            raise refused(op, f"must hold the {width} neighbours of the outputs, got {count}")
+        return slice_of(op.values, 0, width)
+    wide = widened(op.value.type, width)
+    return op.values if width == 1 else vector.BroadcastOp(wide, op.values).result
 
 
 def _read_inside(
@@ -111,9 +131,9 @@ def _read_inside(
     return branch.results[0]
 
 
-def _alignment(op: ElementOp, width: int) -> int:
+def _alignment(op: ElementOp | ReadBesideOp, width: int) -> int:
     """Bytes of which the place of `width` elements of a row is a multiple, in every row."""
-    view, item = op.source, element_bytes(op.value.type)
+    view, item = op.source, element_bytes(op.source.type.element_type)
     pitch = row_pitch(view) if op.axes.value == "mn" else 0
     return math.gcd(width * item, pitch * item, step_bytes(view))
 

@@ -11,7 +11,7 @@ from ...dialects import sm
 from ...dialects.fragments import ROWS
 from ...dialects.mlir import ir, llvm
 from ...dialects.tile import ElementOp
-from ...dialects.tile_ahead import StagedElementOp
+from ...dialects.tile_ahead import HeldElementOp, ReadBesideOp, StagedElementOp
 from ...dialects.tile_pieces import (
     PAIR,
     ApplyEpilogueOp,
@@ -33,7 +33,14 @@ from ..places import COLUMNS, behind, column_in, matrix_column, matrix_row, row_
 from ..team import Team
 from ..whole import is_whole
 from .copies import part_offset
-from .elements import concatenated, element_pointer, read_elements, slices_of
+from .elements import (
+    concatenated,
+    element_pointer,
+    held_elements,
+    read_beside,
+    read_elements,
+    slices_of,
+)
 from .groups import row_of_whole, rows_in
 from .operands import UNIT_BYTES, map_at, unit_offset
 from .scalar_ops import apply_epilogue, widened
@@ -55,6 +62,8 @@ def _read(scope: Scope, op: ApplyEpilogueOp, width: int, element: ElementOp) -> 
     """What another operand has there."""
     if isinstance(element, StagedElementOp):
         return _read_piece(op, width, element)
+    if isinstance(element, HeldElementOp):
+        return held_elements(element, width)
     (m, n), (rows, behind_column) = integers_of(op.extents), integers_of(op.behind)
     height, columns = stored_extents(op.to.type)
     at_row = build.as_i32(op.i) * m + (op.row + rows)
@@ -172,6 +181,7 @@ def alignment_bytes(op: ApplyEpilogueOp, view: ir.Value) -> int:
 
 PIECES = {
     ApplyEpilogueOp: lower_apply_epilogue,
+    ReadBesideOp: read_beside,
     WriteUnitOp: lower_write_unit,
     WriteMatricesOp: lower_write_matrices,
     WritePairsOp: lower_write_pairs,

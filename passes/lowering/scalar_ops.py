@@ -18,6 +18,7 @@ from .special_functions import erf, tanh
 
 LOG2_E = 1.4426950408889634
 NARROW = {"f8E4M3FN": "e4m3", "f8E5M2": "e5m2"}
+UPPER_HALF = 0xFFFF0000  # of a word
 INFINITE = 0x7C  # of e5m2; the sign is the byte's
 
 
@@ -60,8 +61,11 @@ def _lower(op: ir.OpView, operands: list[ir.Value], width: int) -> ir.Value:
     if str(element) in NARROW:
         return _narrow(op, operands, width)
     result = widened(element, width)
-    if name == "arith.extf" and _is_bf16(op) and _has_f16(op):
-        return _shifted(operands[0], width)
+    if name == "arith.extf" and _is_bf16(op) and str(element) == "f32":
+        if width % 2 == 0:
+            return _unpacked(operands[0], width)
+        if _has_f16(op):
+            return _shifted(operands[0], width)
     attributes = attributes_of(op)
     if name == "arith.constant":
         return _constant(attributes["value"], result)
@@ -126,6 +130,23 @@ def _has_f16(op: ir.OpView) -> bool:
         and isinstance(each.operation.results[0].type, ir.F16Type)
         for each in op.operation.block.operations
     )
+
+
+def _unpacked(value: ir.Value, width: int) -> ir.Value:
+    """Pairs of bf16 as f32: the lower half of a word is shifted, the upper one masked.
+
+    A cvt of the upper half is two instructions of the GPU. Nor does LLVM see extended bf16 here
+    (`_shifted`).
+    """
+    i32 = build.i32()
+    words = ir.VectorType.get([width // 2], i32)
+    packed = vector.bitcast(words, value)
+    by = _constant(ir.IntegerAttr.get(i32, 16), words)
+    upper = _constant(ir.IntegerAttr.get(i32, build.signed(UPPER_HALF)), words)
+    halves = arith.shli(packed, by), arith.andi(packed, upper)
+    pairs = [index + number * width // 2 for index in range(width // 2) for number in range(2)]
+    joined = llvm.shufflevector(ir.VectorType.get([width], i32), *halves, pairs)
+    return arith.bitcast(ir.VectorType.get([width], ir.F32Type.get()), joined)
 
 
 def _shifted(value: ir.Value, width: int) -> ir.Value:

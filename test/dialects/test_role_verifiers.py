@@ -148,6 +148,16 @@ def write_partial(memory=WORDS, first=0, width=2):
     )
 
 
+def read_beside(axes="n", values="vector<2xbf16>"):
+    view = "memref<64xbf16, 1>"
+    return (
+        f"%vector = builtin.unrealized_conversion_cast to {view}",
+        "%n = arith.constant 0 : i32",
+        f'%values = "tile.read_beside"(%vector, %n, %n, %true) {{axes = "{axes}"}}',
+        f": ({view}, i32, i32, i1) -> {values}",
+    )
+
+
 def tile_loop(order="m", arguments="%m: index, %n: index", tiles="[1, 1]"):
     return (
         f'"tile.for_each_tile"() ({{ ^bb0({arguments}): %c = arith.constant 1 : index }})',
@@ -307,6 +317,26 @@ PIECE = '!tile.smem<tensor<128x16xbf16>, "k", "none">'
         (
             kernel(*read_matrices(row=16)),
             "tile.read_matrices: row must be the first of an MMA's of 128, got 16",
+        ),
+        (
+            kernel(*read_beside(axes="mn")),
+            "tile.read_beside: axes must be one of ('', 'm', 'n'), got 'mn'",
+        ),
+        (
+            kernel(*read_beside(axes="")),
+            "tile.read_beside: the source must have rank 0 for '', got memref<64xbf16, 1>",
+        ),
+        (
+            kernel(*read_beside(values="bf16")),
+            "tile.read_beside: values must be a vector of bf16 for 'n', got bf16",
+        ),
+        (
+            kernel(*read_beside(axes="m")),
+            "tile.read_beside: values must be bf16 for 'm', got vector<2xbf16>",
+        ),
+        (
+            kernel(*read_beside(values="vector<2xf32>")),
+            "tile.read_beside: values must be a vector of bf16 for 'n', got vector<2xf32>",
         ),
         (
             kernel(*write_partial(first=15)),

@@ -1,0 +1,69 @@
+"""How an epilogue reads vectors and scalars: by each thread in front of a tile's main loop, by TMA
+while it runs, or by threads when they store.
+
+Threads that store wait for global memory in each piece of a tile. What they hold already costs
+nothing, as far as they have registers for it.
+"""
+
+from __future__ import annotations
+
+from ...dialects.layout import UNIT_BYTES
+from ...dialects.legality import RESERVED_BYTES
+from ...dialects.target import WARP, WARPGROUP_THREADS, Target
+from .problem import AHEAD, HELD, THREADS, Problem, Schedule
+
+BOX_MAX = 256  # elements along an axis (cuTensorMapEncodeTiled, boxDim)
+OTHER_REGISTERS = 48  # of a thread, beside its sums and what it holds of vectors
+REGISTERS_MAX = 255
+LOAD_REGISTERS = 40  # that a thread of the load role keeps
+REGISTER_BYTES = 4
+SHARING_COLUMNS = 4  # threads that have a row of an MMA's sums
+
+
+def with_vectors(problem: Problem, schedule: Schedule, target: Target) -> Schedule:
+    """The schedule with the way to read vectors that costs least."""
+    if not problem.beside_columns and not problem.beside_rows:
+        return schedule
+    return schedule.but(vectors=_cheapest(problem, schedule, target))
+
+
+def _cheapest(problem: Problem, schedule: Schedule, target: Target) -> str:
+    split = schedule.split_k * schedule.split_grid > 1
+    others = problem.grouped or problem.further_bytes or problem.quantized
+    if schedule.staging is None or split or others:
+        return THREADS
+    if _held(problem, schedule, target):
+        return HELD
+    ahead = schedule.but(vectors=AHEAD)
+    room = target.shared_bytes - RESERVED_BYTES - problem.staging_bytes(ahead)
+    if room < ahead.stages * problem.stage_bytes(ahead):
+        return THREADS
+    return AHEAD if _brought(problem, schedule) else THREADS
+
+
+def _held(problem: Problem, schedule: Schedule, target: Target) -> bool:
+    """Whether threads have registers for what they need of the vectors of a tile."""
+    m, n, _ = schedule.tile
+    warpgroups = target.mma_warpgroups(m, n)
+    if target.has_tensor_memory or target.mma.issuer == WARP or warpgroups is None:
+        return False
+    sums = m * n // (warpgroups * WARPGROUP_THREADS)
+    columns = n // problem.products // SHARING_COLUMNS
+    held = -(-columns * sum(problem.beside_columns) // REGISTER_BYTES)
+    consumers = 2 if schedule.ping_pong else warpgroups
+    return sums + held + OTHER_REGISTERS <= _registers(consumers, target)
+
+
+def _registers(consumers: int, target: Target) -> int:
+    """Registers of a thread of so many warpgroups, when those beside them have given up theirs."""
+    if consumers == 1:
+        return REGISTERS_MAX
+    pool = (consumers + 1) * target.launch_registers((consumers + 1) * WARPGROUP_THREADS)
+    return (pool - LOAD_REGISTERS) // consumers // 8 * 8
+
+
+def _brought(problem: Problem, schedule: Schedule) -> bool:
+    """Whether TMA brings the columns of a tile: a box of whole units."""
+    columns = schedule.tile[1] // problem.products
+    units = all(columns * each % UNIT_BYTES == 0 for each in problem.beside_columns)
+    return bool(problem.beside_columns) and units and columns <= BOX_MAX
