@@ -1,7 +1,7 @@
 """Kernels of many regions compiled before the first run, in several processes.
 
-A process compiles into the cache on disk, from which the others read. Few kernels are compiled
-here, sooner than a process starts.
+A process loads the compiler while the graph is still searched, then compiles into the cache on
+disk, from which the others read. Few kernels are compiled here, sooner than a process starts.
 """
 
 from __future__ import annotations
@@ -23,15 +23,39 @@ Job = tuple[MatmulSpec | LinalgText, str, str, str]  # source, target, pipeline,
 FEW = 4
 
 
-def compile_all(jobs: dict[str, Job], processes: int = 0) -> dict[str, Bundle | CompileError]:
-    """A kernel for each key, or why there is none."""
-    missing = {
-        key: job for key, job in jobs.items() if not (cache_folder() / f"{key}.zip").exists()
-    }
-    count = min(processes or _processors(), len(missing))
-    if len(missing) >= FEW and count > 1:
-        _in_processes(list(missing.values()), count)
-    return {key: _bundle(job) for key, job in jobs.items()}
+class Workers:
+    """Processes for up to so many kernels, ended with the block.
+
+    kernels: how many there will be at most. processes: the most that may run, this one with them;
+        0 for as many as there are processors.
+    """
+
+    def __init__(self, kernels: int, processes: int = 0):
+        count = min(processes or _processors(), kernels) if kernels >= FEW else 1
+        self._children = [_child() for _ in range(count - 1)]
+
+    def __enter__(self) -> Workers:
+        return self
+
+    def __exit__(self, *raised: Any) -> None:
+        for child in self._children:
+            child.kill()
+            child.wait()
+
+    def compile_all(self, jobs: dict[str, Job]) -> dict[str, Bundle | CompileError]:
+        """A kernel for each key, or why there is none."""
+        missing = [job for key, job in jobs.items() if not (cache_folder() / f"{key}.zip").exists()]
+        shares = len(self._children) + 1
+        busy = [
+            child
+            for number, child in enumerate(self._children, start=1)
+            if _give(child, missing[number::shares])
+        ]
+        for job in missing[::shares]:
+            _bundle(job)
+        for child in busy:
+            child.wait()
+        return {key: _bundle(job) for key, job in jobs.items()}  # what failed there fails here
 
 
 def _bundle(job: Job) -> Bundle | CompileError:
@@ -41,26 +65,33 @@ def _bundle(job: Job) -> Bundle | CompileError:
         return error
 
 
+def _length(job: Job) -> int:
+    """How long a job takes beside others: a kernel with more behind its product takes longer."""
+    source = job[0]
+    return len(source.text) if isinstance(source, LinalgText) else 0
+
+
 def _processors() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _in_processes(jobs: Sequence[Job], count: int) -> None:
-    """Let others fill the cache; what one of them fails at is compiled here, and refused here."""
+def _child() -> subprocess.Popen[bytes]:
     command = [sys.executable, "-P", "-m", __name__]
-    quiet: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    children = []
-    for number in range(count):
-        child = subprocess.Popen(command, stdin=subprocess.PIPE, **quiet)
-        assert child.stdin is not None
-        try:
-            child.stdin.write(pickle.dumps(list(jobs[number::count])))
-            child.stdin.close()
-        except BrokenPipeError:
-            pass
-        children.append(child)
-    for child in children:
-        child.wait()
+    nowhere = subprocess.DEVNULL
+    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=nowhere, stderr=nowhere)
+
+
+def _give(child: subprocess.Popen[bytes], jobs: Sequence[Job]) -> bool:
+    """Whether a process has something to do."""
+    if not jobs:
+        return False
+    assert child.stdin is not None
+    try:
+        child.stdin.write(pickle.dumps(list(jobs)))
+        child.stdin.close()
+    except BrokenPipeError:
+        return False
+    return True
 
 
 def main() -> None:

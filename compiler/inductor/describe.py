@@ -63,7 +63,7 @@ def row_of_region(region: Region, prepared: Prepared) -> Row:
     if len(region.products) == 2:
         row.product = f"2 {row.product}"
     row.fused, row.stop, row.pipeline = region.fused(), region.stop, prepared.pipeline
-    row.estimate_us = estimated_us(prepared)
+    row.estimate = functools.partial(estimated_us, prepared)
     return row
 
 

@@ -21,10 +21,11 @@ from torch._inductor.custom_graph_pass import CustomGraphPass
 from torch._inductor.virtualized import V
 
 from ...dialects.errors import CompileError
+from ...runtime.bundles.bundle import Bundle
 from ...runtime.errors import DeviceError
 from ..backend import versions
 from ..calls.kernel_cache import source_digest
-from .ahead import compile_all
+from .ahead import Workers
 from .chips import chip_of
 from .describe import described, row_of, row_of_region
 from .dynamic import take_dynamic
@@ -93,12 +94,7 @@ def take_regions(graph: fx.Graph, settings: Settings) -> None:
     for each in products:
         if not each.is_static():
             REPORT.add(take_dynamic(graph, each, chip, settings))
-    with REPORT.spending("regions"):
-        found = _prepared(_regions(graph, static), chip, settings)
-    jobs = {each.prepared.key: each.prepared for each in found}
-    tasks = {k: (p.source, p.target, p.pipeline, p.math) for k, p in jobs.items()}
-    with REPORT.spending("kernels"):
-        bundles = compile_all(tasks, settings.processes)
+    found, bundles = _compiled(graph, static, chip, settings)
     verdicts: dict[str, Verdict] = {}
     moved: dict[fx.Node, fx.Node] = {}
     for each in found:
@@ -117,6 +113,25 @@ def take_regions(graph: fx.Graph, settings: Settings) -> None:
             replace(graph, each.region, each.prepared.inputs, each.prepared.key, moved)
     if moved:
         _sort(graph)
+
+
+def _compiled(
+    graph: fx.Graph, products: list[Product], chip: str, settings: Settings
+) -> tuple[list[Found], dict[str, Bundle | CompileError]]:
+    """The regions of a graph, and the kernel of each key, or why there is none."""
+    kinds = {tuple(_kind(e) for e in (each.node, each.a, each.b)) for each in products}
+    with Workers(len(kinds), settings.processes) as workers:
+        with REPORT.spending("regions"):
+            found = _prepared(_regions(graph, products), chip, settings)
+        jobs = {each.prepared.key: each.prepared for each in found}
+        tasks = {k: (p.source, p.target, p.pipeline, p.math) for k, p in jobs.items()}
+        with REPORT.spending("kernels"):
+            return found, workers.compile_all(tasks)
+
+
+def _kind(node: fx.Node) -> Any:
+    value = node.meta["val"]
+    return value.dtype, tuple(value.shape), tuple(value.stride())
 
 
 def _regions(graph: fx.Graph, products: list[Product]) -> list[Region]:

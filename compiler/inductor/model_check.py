@@ -8,7 +8,7 @@ from typing import Any
 
 from ...dialects.errors import CompileError
 from ...runtime.bundles.bundle import Bundle
-from .ahead import compile_all
+from .ahead import Workers
 from .check import Checked, check_region
 from .collect import graphs_of
 from .describe import described, row_of, row_of_region
@@ -49,7 +49,8 @@ def parts_of(
                 found[text] = part
     prepared = {p.prepared.key: p.prepared for p in found.values() if p.prepared}
     tasks = {k: (p.source, p.target, p.pipeline, p.math) for k, p in prepared.items()}
-    bundles = compile_all(tasks, processes)
+    with Workers(len(tasks), processes) as workers:
+        bundles = workers.compile_all(tasks)
     for part in found.values():
         if part.prepared is not None:
             _enter(part, bundles[part.prepared.key])

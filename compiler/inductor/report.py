@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -20,8 +20,9 @@ class Row:
 
     taken: whether a kernel of ours computes it. fused: operators that are part of the kernel.
     reason: why it was taken or left. stop: the first operator behind it that is not part of it.
-    Times are microseconds: those of the estimate, and of the race where there was one. at_least:
-    whether Inductor's are those of its products without what follows.
+    Times are microseconds: those of the estimate, which is made when it is asked for, and of the
+    race where there was one. at_least: whether Inductor's are those of its products without what
+    follows.
     """
 
     name: str
@@ -33,11 +34,15 @@ class Row:
     reason: str = ""
     stop: str = ""
     pipeline: str = ""
-    estimate_us: float | None = None
+    estimate: Callable[[], float | None] = lambda: None
     ours_us: float | None = None
     inductor_us: float | None = None
     at_least: bool = False
     count: int = 1
+
+    @property
+    def estimate_us(self) -> float | None:
+        return self.estimate()
 
     def __str__(self) -> str:
         verdict = "taken" if self.taken else "left"

@@ -71,10 +71,10 @@ def test_inductor_compiles_for_a_race_without_us_and_with_the_models_options():
     seen = []
 
     def hook(graph):
-        seen.append((config.post_grad_custom_post_pass, config.max_autotune))
+        seen.append((config.post_grad_custom_post_pass, config.max_autotune_pointwise))
 
     (region,) = regions(F.linear, X, W)
-    options = {"max_autotune": True, "post_grad_custom_pre_pass": hook}
+    options = {"max_autotune_pointwise": True, "post_grad_custom_pre_pass": hook}
     with config.patch(post_grad_custom_post_pass=hook):
         compiled = race.by_inductor(race.module_of(region), [X, W.T], options)
     assert_close(compiled(X, W.T)[0], X @ W.T)
