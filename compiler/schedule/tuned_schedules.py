@@ -31,6 +31,8 @@ from .problem import Problem, Schedule
 SCHEMA = 1
 VARIABLE = "TILEWRIGHT_TUNED"
 K_CHANGE = 0.25
+OUTSIDE_CHANGE = 1 / 32
+"""How much more of the tiles along M or N may hang over C than of the entry's."""
 SHIPPED = Path(__file__).parent / "tuned"
 LIMIT_BYTES = 16 * 2**20
 _TENSORS = ("a", "b", "c")
@@ -73,6 +75,7 @@ class Tuned:
             _kind(problem) == _kind(mine)
             and not (problem.dynamic_m and self.schedule.order == "hilbert")
             and _tiles(problem, self.schedule) == _tiles(mine, self.schedule)
+            and _fills_tiles(problem, mine, self.schedule)
             and abs(problem.k - mine.k) <= K_CHANGE * mine.k
         )
 
@@ -84,6 +87,23 @@ class Tuned:
 
 def _tiles(problem: Problem, schedule: Schedule) -> tuple[int, int]:
     return problem.seen_by(schedule).tiles(schedule)
+
+
+def _fills_tiles(problem: Problem, mine: Problem, schedule: Schedule) -> bool:
+    """Whether hardly more of its tiles hangs over C; boxes of a single tile end with the rows."""
+    pairs = zip(_outside(problem, schedule), _outside(mine, schedule), strict=True)
+    return all(share <= measured + OUTSIDE_CHANGE for share, measured in pairs)
+
+
+def _outside(problem: Problem, schedule: Schedule) -> list[float]:
+    """Along M and N the share of the tiles that hangs over C, none where M is not known yet."""
+    seen = problem.seen_by(schedule)
+    known = (0 if problem.dynamic_m else seen.m, seen.n)
+    sizes = zip(known, seen.tiles(schedule), schedule.tile, strict=False)
+    return [
+        1 - extent / (count * tile) if extent and count > 1 else 0.0
+        for extent, count, tile in sizes
+    ]
 
 
 @functools.lru_cache(4096)

@@ -51,9 +51,11 @@ def test_a_measured_schedule_goes_before_the_estimate(table):
 @pytest.mark.parametrize(
     ("change", "serves"),
     [
-        ({"m": 577}, True),
+        ({"m": 620}, True),
+        ({"m": 619}, False),
         ({"m": 576}, False),
-        ({"n": 840}, True),
+        ({"n": 872}, True),
+        ({"n": 864}, False),
         ({"n": 900}, False),
         ({"k": 1240}, True),
         ({"k": 760}, True),
@@ -67,9 +69,22 @@ def test_a_measured_schedule_goes_before_the_estimate(table):
 )
 def test_it_serves_problems_with_the_same_tiles_and_types(table, change, serves):
     """640×896 in 64×64 tiles is 10×14; rows of 1000 bf16 start inside sectors of L2, those of 1008
-    with one, those of 1024 with a line, and TMA does not address those of 1001"""
+    with one, those of 1024 with a line, and TMA does not address those of 1001. Of ten tiles of 64
+    rows 620 leave less than a thirty-second part outside"""
     found = tuned_schedule(Problem.of(replace(SPEC, **change), HOPPER), HOPPER)
     assert (found is not None) == serves
+
+
+def test_a_single_tile_has_boxes_that_end_with_the_rows(table):
+    write_table(table, [entry(replace(SPEC, m=64))])
+    for m in (2, 40, 64):
+        assert tuned_schedule(Problem.of(replace(SPEC, m=m), HOPPER), HOPPER) is not None
+
+
+def test_rows_that_are_not_known_yet_leave_none_outside(table):
+    dynamic = replace(SPEC, m=577, dynamic_m=True)
+    write_table(table, [entry(replace(SPEC, dynamic_m=True))])
+    assert tuned_schedule(Problem.of(dynamic, HOPPER), HOPPER) is not None
 
 
 def test_an_entry_serves_the_gpu_that_it_was_measured_on(table):
