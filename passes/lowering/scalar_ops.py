@@ -185,6 +185,11 @@ def _exp(value: ir.Value, width: int) -> ir.Value:
     return _exp2(arith.mulf(value, _constant(scale, value.type)), width)
 
 
+def _helpers(width: int) -> tuple[Callable[[ir.Value], ir.Value], ...]:
+    """exp and a reciprocal of so many elements."""
+    return partial(_exp, width=width), partial(_each, width=width, function="rcp.ftz")
+
+
 def _rsqrt(value: ir.Value, width: int) -> ir.Value:
     return _each(value, width, "rsqrt")
 
@@ -203,9 +208,9 @@ def _approximate(value: ir.Value, function: str) -> ir.Value:
 
 
 APPROXIMATIONS: dict[str, Callable[[ir.Value, int], ir.Value]] = {
-    "math.erf": lambda value, width: erf(value, partial(_exp, width=width)),
+    "math.erf": lambda value, width: erf(value, *_helpers(width)),
     "math.exp": _exp,
     "math.exp2": _exp2,
     "math.rsqrt": _rsqrt,
-    "math.tanh": lambda value, width: tanh(value, partial(_exp, width=width)),
+    "math.tanh": lambda value, width: tanh(value, *_helpers(width)),
 }

@@ -1,4 +1,4 @@
-"""erf and tanh of f32 from additions, products, one quotient and `exp`: no library of CUDA's.
+"""erf and tanh of f32 from additions, products, one reciprocal and `exp`: no library of CUDA's.
 
     |x| small    x * P(x²): P was fitted to f(x) / x by least relative error (Lawson's iteration)
     else         erf: 1 - t * Q(t) * exp(-x²), t = 1 / (1 + 0.3275911 |x|)   (Abramowitz and Stegun,
@@ -6,7 +6,9 @@
                  tanh: 1 - 2 / (1 + exp(2 |x|))
 
 The odd polynomial keeps the relative error of small values; together at most 2^-21 for erf and
-2^-22 for tanh.
+2^-22 for tanh. The quotients are of numbers from 1 on and only a part of what they are taken from:
+rcp.approx.ftz, 1 unit off (PTX ISA, rcp.approx.ftz.f32), is exact enough, where div.rn would have a
+branch for each element.
 """
 
 from __future__ import annotations
@@ -26,24 +28,24 @@ ERF_STEP = 0.3275911
 ERF_TAIL = (0.254829592, -0.284496736, 1.421413741, -1.453152027, 1.061405429)
 
 
-def erf(value: ir.Value, exp: Unary) -> ir.Value:
-    """erf of f32, of a vector or of one; `exp` is that of f32 there."""
+def erf(value: ir.Value, exp: Unary, reciprocal: Unary) -> ir.Value:
+    """erf of f32, of a vector or of one; `exp` and `reciprocal` are those of f32 there."""
     size = math.absf(value)
     small = _odd(value, ERF_OVER_X)
-    t = arith.divf(_number(1, value), math.fma(size, _number(ERF_STEP, value), _number(1, value)))
+    t = reciprocal(math.fma(size, _number(ERF_STEP, value), _number(1, value)))
     tail = arith.mulf(t, _polynomial(t, ERF_TAIL))
     falling = exp(arith.negf(arith.mulf(size, size)))
     large = math.fma(arith.negf(tail), falling, _number(1, value))
     return _join(value, size, ERF_SMALL, small, large)
 
 
-def tanh(value: ir.Value, exp: Unary) -> ir.Value:
-    """tanh of f32, of a vector or of one; `exp` is that of f32 there."""
+def tanh(value: ir.Value, exp: Unary, reciprocal: Unary) -> ir.Value:
+    """tanh of f32, of a vector or of one; `exp` and `reciprocal` are those of f32 there."""
     size = math.absf(value)
     small = _odd(value, TANH_OVER_X)
     growing = exp(arith.addf(size, size))
-    quotient = arith.divf(_number(2, value), arith.addf(growing, _number(1, value)))
-    large = arith.subf(_number(1, value), quotient)
+    share = reciprocal(arith.addf(growing, _number(1, value)))
+    large = math.fma(share, _number(-2, value), _number(1, value))
     return _join(value, size, TANH_SMALL, small, large)
 
 
