@@ -1,7 +1,9 @@
-"""Every schedule that may be chosen for a problem, branch by branch, and which of two is simpler.
+"""Every schedule that may be chosen for a problem, step by step, and which of two is simpler.
 
-    branches    tiles and clusters, each with a rank that none of its leaves beats
-    leaves      the schedules of a branch, each with its deepest ring
+    tiles       M, N and K of a CTA's tile
+    ways        of a tile: K as a whole, or in parts
+    sharings    of a way: the useful clusters, each with its deepest ring
+    leaves      of a sharing: the schedules, each with its deepest ring
     candidates  all of them, also those that break a rule
 
 Nothing here imports MLIR.
@@ -16,10 +18,8 @@ from itertools import product
 from ...dialects.legality import RESERVED_BYTES
 from ...dialects.target import Target
 from .chip_figures import figures
-from .estimate import least_us
 from .problem import Problem, Schedule, exchanged
 from .rules import (
-    CLUSTER_RULES,
     M_TILES,
     N_TILES,
     OPERAND_RULES,
@@ -28,9 +28,12 @@ from .rules import (
     SHARING_MAX,
     STAGES_RULES,
     STAGING_RULES,
-    TILE_RULES,
+    WIDE_CLUSTER,
     k_extents,
     keeps,
+    one_wave,
+    resident_clusters,
+    split_parts,
     wasted_tile,
 )
 from .vectors import with_vectors
@@ -54,6 +57,7 @@ PART_CLUSTER, PART_GAIN = 4, 0.9
 PART_MARGIN = 1.1
 """By as much parts over the grid must be estimated faster: of ten shapes with few tiles and a long
 K, an H200 ran other kernels 10 % faster than estimated, and these as fast."""
+SOME_CLUSTER = (2, 1)  # of a way: those that have one
 SPLITS = range(1, SHARING_MAX + 1)  # CTAs that share a tile
 # (scheduler, raster order), the simplest scheduler first; among orders that the estimate can't tell
 # apart, the one that an H200 was fastest with.
@@ -75,18 +79,7 @@ STAGES_MAX = 12
 PAIR_ROWS = 128  # of each CTA
 LONG_K_TILES = 2  # the last of all, one and two rows of a 128-byte swizzle
 
-SHARING_RULES = tuple(rule for rule in CLUSTER_RULES if rule not in OPERAND_RULES)
-
 Rank = tuple[float, tuple[int, ...]]
-
-
-def _shared_usefully(target: Target) -> list[tuple[tuple[int, int], bool, int]]:
-    """Sharings that the estimate may prefer: of tensor memory none that is for multicast alone,
-    which saves nothing where the port is the limit, and costs a start."""
-    every = _sharings(target)
-    if not target.has_tensor_memory:
-        return every
-    return [each for each in every if each[0] == ((2, 1) if each[1] else (1, 1))]
 
 
 def sides(problem: Problem) -> list[Problem]:
@@ -94,25 +87,70 @@ def sides(problem: Problem) -> list[Problem]:
     return [problem, exchanged(problem)] if problem.may_swap else [problem]
 
 
-def branches(problem: Problem, target: Target) -> Iterator[tuple[Rank, Schedule]]:
-    """Every legal tile and useful cluster, each with a rank that none of its leaves beats."""
-    tiles = product(
-        M_TILES[target.mma.accumulators], N_TILES[target.mma.accumulators], _k_tiles(problem)
-    )
-    sharings, swap = _shared_usefully(target), problem.swapped
-    for tile in (tile for tile in tiles if keeps(TILE_RULES, problem, Schedule(tile), target)):
-        boxes = _boxes(problem, tile, target)
-        for cluster, pair, split in sharings:
-            if pair not in boxes:
-                continue
-            how = {"box": boxes[pair], "split_k": split, "swap": swap}
-            branch = Schedule(tile, STAGES_MAX, cluster, pair, **how)
-            if keeps(SHARING_RULES, problem, branch, target):
-                yield rank(least_us(problem, branch, target), branch), branch
-            if split == 1:
-                for parted in _parted(problem, branch, target):
-                    if keeps(SHARING_RULES, problem, parted, target):
-                        yield rank(least_us(problem, parted, target), parted), parted
+def tiles(problem: Problem, target: Target) -> Iterator[tuple[int, int, int]]:
+    """Every tile that is looked at, also those that break a rule."""
+    accumulators = target.mma.accumulators
+    return product(M_TILES[accumulators], N_TILES[accumulators], _k_tiles(problem))
+
+
+def ways(problem: Problem, tile: Schedule, target: Target) -> Iterator[Schedule]:
+    """The tile alone and in clusters, and K in parts of a cluster or, of any number, over the grid.
+
+    What CTAs can't do each for itself, clusters of them can't.
+    """
+    most = most_parts(problem, tile, target)
+    split = [tile.but(split_k=parts) for parts in SPLITS[1:most]]
+    if any(_parted(problem, tile, target)):
+        split.append(tile.but(split_grid=2))
+    for way in (tile, tile.but(cluster=SOME_CLUSTER), *split):
+        yield way.but(stages=fitting_stages(problem, way, target))
+
+
+def most_parts(problem: Problem, tile: Schedule, target: Target) -> int:
+    """The most CTAs of a cluster that may share a tile, each with a part of K.
+
+    Where some are too many, more are.
+    """
+    most = 1
+    while most < SPLITS[-1] and not split_parts(problem, tile.but(split_k=most + 1), target):
+        most += 1
+    return most
+
+
+def sharings(
+    problem: Problem, way: Schedule, boxes: dict[bool, str], target: Target
+) -> Iterator[Schedule]:
+    """A way with each useful cluster that finds room, and the deepest ring of any scheduler."""
+    for cluster, pair in _useful_clusters(way, target):
+        if pair not in boxes:
+            continue
+        branch = way.but(cluster=cluster, pair=pair, box=boxes[pair])
+        for one in [branch] if way.split_grid == 1 else _parted(problem, branch, target):
+            if one.cluster_size < WIDE_CLUSTER or _finds_room(problem, one, target):
+                yield one.but(stages=_deepest(problem, one.but(scheduler="static"), target))
+
+
+def _useful_clusters(way: Schedule, target: Target) -> list[tuple[tuple[int, int], bool]]:
+    """Those of a way; of tensor memory none that is for multicast alone, which saves nothing where
+    the port is the limit, and costs a start."""
+    alone, *others = _clusters(target)
+    if target.has_tensor_memory:
+        others = [((2, 1), True)]
+    others = [
+        (cluster, pair)
+        for cluster, pair in others
+        if pair == target.mma.pairs and math.prod(cluster) * way.split_k <= SHARING_MAX
+    ]
+    if way.split_k * way.split_grid > 1:
+        return [alone, *others]
+    return [alone] if way.cluster_size == 1 else others
+
+
+def _finds_room(problem: Problem, sharing: Schedule, target: Target) -> bool:
+    """Whether any way to hand out tiles has places for so wide clusters."""
+    rules = (one_wave, resident_clusters)
+    ways = (sharing, sharing.but(scheduler="static"))
+    return target.launch_control or any(keeps(rules, problem, way, target) for way in ways)
 
 
 def _parted(problem: Problem, base: Schedule, target: Target) -> Iterator[Schedule]:
@@ -134,7 +172,7 @@ def _parted(problem: Problem, base: Schedule, target: Target) -> Iterator[Schedu
             yield base.but(split_grid=-(-steps // each))  # without parts that have no steps
 
 
-def _boxes(problem: Problem, tile: tuple[int, int, int], target: Target) -> dict[bool, str]:
+def boxes_of(problem: Problem, tile: tuple[int, int, int], target: Target) -> dict[bool, str]:
     """The box for the tile of one CTA and of a pair, where the operands keep their rules."""
     alone = {pair: _box(problem, Schedule(tile, pair=pair)) for pair in (False, True)}
     return {
@@ -144,7 +182,7 @@ def _boxes(problem: Problem, tile: tuple[int, int, int], target: Target) -> dict
     }
 
 
-def _sharings(target: Target) -> list[tuple[tuple[int, int], bool, int]]:
+def _every_sharing(target: Target) -> list[tuple[tuple[int, int], bool, int]]:
     """(cluster, 2-CTA MMA, split): the CTAs of a cluster share operands, tiles or both."""
     splits = SPLITS if figures(target).split else SPLITS[:1]
     every = product(_clusters(target), splits)
@@ -223,9 +261,7 @@ def candidates(problem: Problem, target: Target) -> Iterator[Schedule]:
 
 
 def _candidates(problem: Problem, target: Target) -> Iterator[Schedule]:
-    for tile in product(
-        M_TILES[target.mma.accumulators], N_TILES[target.mma.accumulators], _k_tiles(problem)
-    ):
+    for tile in tiles(problem, target):
         plain = Schedule(tile, swap=problem.swapped)
         if wasted_tile(problem, plain, target):
             yield plain
@@ -243,7 +279,7 @@ def _variants(
         shared = plain.but(cluster=cluster, pair=pair, box=boxes[pair])
         for scheduled in _scheduled(shared, target):
             yield from _staged(problem, scheduled, target)
-    for cluster, pair, split in _sharings(target):
+    for cluster, pair, split in _every_sharing(target):
         if split > 1:
             yield plain.but(cluster=cluster, pair=pair, box=boxes[pair], split_k=split)
     for cluster, pair in _clusters(target):
@@ -259,12 +295,17 @@ def _k_tiles(problem: Problem) -> tuple[int, ...]:
 
 def _deepest(problem: Problem, schedule: Schedule, target: Target) -> int:
     """The most stages that fit beside the staging buffers and that the tiles of a CTA can fill."""
-    room = target.shared_bytes - RESERVED_BYTES - problem.staging_bytes(schedule)
-    deepest = min(room // problem.stage_bytes(schedule), STAGES_MAX)
     steps = problem.k_tiles(schedule)
+    deepest = fitting_stages(problem, schedule, target)
     if deepest > steps and schedule.scheduler != "none":
         steps *= tile_rounds(problem, schedule, target)
     return max(1, min(deepest, steps))
+
+
+def fitting_stages(problem: Problem, schedule: Schedule, target: Target) -> int:
+    """The most stages that fit beside the staging buffers."""
+    room = target.shared_bytes - RESERVED_BYTES - problem.staging_bytes(schedule)
+    return max(1, min(room // problem.stage_bytes(schedule), STAGES_MAX))
 
 
 def _box(problem: Problem, schedule: Schedule) -> str:

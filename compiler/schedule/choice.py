@@ -3,13 +3,8 @@
     tuned_schedule(problem)  →  what was measured for it, if it was
     candidates(problem)  →  broken_rule?  →  estimate  →  the least microseconds, then the simplest
 
-`explain_schedule` does just that. `choose_schedule` finds the same schedule sooner:
-
-    branch   one tile and cluster, in the order of what its steps alone take
-    stop     at the first branch that can't beat the best so far: nor can those after it
-    drop     a choice that breaks a rule, with everything that would refine it
-    depth    only the deepest ring that keeps the rules: a shallower one is never faster or simpler,
-             but where it leaves room for another CTA of tensor memory
+`explain_schedule` does just that. `choose_schedule` finds the same schedule without the list
+(`search.py`).
 
 Nothing here imports MLIR.
 """
@@ -21,7 +16,7 @@ from dataclasses import dataclass, replace
 from ...dialects.errors import CompileError
 from ...dialects.target import WGMMA_ADDED, Target, find_target
 from ..spec import MatmulSpec
-from .candidates import Rank, branches, candidates, leaves, rank, sides
+from .candidates import candidates, rank
 from .estimate import Estimate, estimate
 from .problem import Problem, Schedule
 from .rules import (
@@ -29,6 +24,7 @@ from .rules import (
     broken_rule,
     broken_rules,
 )
+from .search import fastest
 from .tuned_schedules import Tuned, tuned_schedule
 from .vectors import with_vectors
 
@@ -74,19 +70,10 @@ def choose_schedule(spec: MatmulSpec, target: Target) -> Schedule:
     tuned = measured_schedule(problem, target)
     if tuned is not None:
         return tuned.schedule
-    best: tuple[Rank, Schedule] | None = None
-    every = (each for seen in sides(problem) for each in branches(seen, target))
-    for least, branch in sorted(every, key=lambda branch: branch[0]):
-        if best is not None and best[0] < least:
-            break
-        ranked = [
-            (rank(estimate(problem, leaf, target).total_us, leaf), leaf)
-            for leaf in leaves(problem.seen_by(branch), branch, target)
-        ]
-        best = min([*ranked, *([best] if best else [])], key=lambda pair: pair[0], default=None)
-    if best is None:
+    found = fastest(problem, target)
+    if found is None:
         return explain_schedule(spec, target).schedule  # raises, and says why
-    return best[1]
+    return found
 
 
 def measured_schedule(problem: Problem, target: Target) -> Tuned | None:

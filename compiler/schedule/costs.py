@@ -10,7 +10,7 @@ from ...dialects.target import Target
 from .chip_figures import figures, part_figures
 from .problem import THREADS, Problem, Schedule
 from .quantized_costs import scale_bytes
-from .waves import resident_ctas, tile_rounds, wave_shape
+from .waves import tile_rounds, wave_shape
 
 COLUMNS_TOGETHER = 32  # that threads store at a time without staging
 COPY_BYTES_MIN = 4  # PTX ISA, cp.async
@@ -157,15 +157,15 @@ def first_wave_bytes(problem: Problem, schedule: Schedule, target: Target) -> fl
 
 
 def least_dram_bytes(problem: Problem, schedule: Schedule, target: Target) -> float:
-    """No order of the tiles moves less: waves of tiles that make up a square."""
+    """No order of a schedule's tiles, in whatever clusters, moves less: waves that are squares."""
     once, c = _once_bytes(problem), problem.moved_bytes()
     if once - c <= figures(target).l2_size:
         return once
-    schedule = schedule.but(split_grid=1)
     m, n, _ = schedule.tile
-    tiles = min(resident_ctas(schedule, target), math.prod(problem.grid(schedule)))
-    wave = 2 * math.sqrt(tiles * m * n) * problem.k * problem.element_bytes
-    return max(once - c, tile_rounds(problem, schedule, target) * wave) + c
+    tiles = problem.batch * math.prod(problem.tiles(schedule))
+    at_once = min(tiles, target.multiprocessors)
+    waves = 2 * tiles * math.sqrt(m * n / at_once) * problem.k * problem.element_bytes
+    return max(once - c, waves) + c
 
 
 def _shared_bytes(problem: Problem, schedule: Schedule) -> int:

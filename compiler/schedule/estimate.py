@@ -34,13 +34,12 @@ from .costs import (
     copy_cycles,
     dram_bytes,
     gathered_cycles,
-    least_dram_bytes,
     part_cycles,
     scale_cycles,
     vector_cycles,
 )
 from .problem import LINE_BYTES, Problem, Schedule, round_up
-from .tensor_estimate import least_tensor_us, tensor_estimate
+from .tensor_estimate import tensor_estimate
 from .waves import resident_ctas, tile_rounds, wave_shape
 
 # Where threads add products: fma of f32 a cycle (CUDA C++ Programming Guide, arithmetic throughput,
@@ -66,25 +65,39 @@ def estimate(problem: Problem, schedule: Schedule, target: Target) -> Estimate:
     fill = figures(target).tma_latency
     start = start_cycles(schedule, target)
     rounds = tile_rounds(problem, schedule, target)
-    work = _work_cycles(schedule, rounds, main, epilogue, fill + start, target)
-    work_us = _microseconds(target, work + gathered)
+    work = work_cycles(schedule, rounds, main, epilogue, fill + start, target)
+    work_us = microseconds(target, work + gathered)
     epilogue += gathered
     dram_us = dram_bytes(problem, schedule, target) / figures(target).dram_rate
-    streaming_us = dram_us + _microseconds(target, fill + start + epilogue)
-    overlap_us = figures(target).dram_share * min(_microseconds(target, rounds * main), dram_us)
+    streaming_us = dram_us + microseconds(target, fill + start + epilogue)
+    loops_us = microseconds(target, rounds * main)
     early_us = figures(target).first_wave * _early_us(problem, schedule, target)
-    share = 1 + figures(target).exchanged * problem.swapped
     return Estimate(
-        total_us=share * (max(work_us, streaming_us) + overlap_us + early_us),
+        total_us=combined_us(problem, target, work_us, streaming_us, loops_us, dram_us, early_us),
         work_us=work_us,
         dram_us=dram_us,
-        main_loop_us=_microseconds(target, main),
-        epilogue_us=_microseconds(target, epilogue),
-        fill_us=_microseconds(target, fill),
-        start_us=_microseconds(target, start),
+        main_loop_us=microseconds(target, main),
+        epilogue_us=microseconds(target, epilogue),
+        fill_us=microseconds(target, fill),
+        start_us=microseconds(target, start),
         rounds=rounds,
         bound="DRAM" if streaming_us > work_us else bound,
     )
+
+
+def combined_us(
+    problem: Problem,
+    target: Target,
+    work_us: float,
+    streaming_us: float,
+    loops_us: float,
+    dram_us: float,
+    early_us: float = 0.0,
+) -> float:
+    """The whole, from what the busiest multiprocessor and DRAM take: they don't overlap wholly."""
+    overlap_us = figures(target).dram_share * min(loops_us, dram_us)
+    share = 1 + figures(target).exchanged * problem.swapped
+    return share * (max(work_us, streaming_us) + overlap_us + early_us)
 
 
 def start_cycles(schedule: Schedule, target: Target) -> float:
@@ -95,40 +108,7 @@ def start_cycles(schedule: Schedule, target: Target) -> float:
     return cta + (figures(target).cluster_start if schedule.cluster_size > 1 else 0)
 
 
-def least_us(problem: Problem, schedule: Schedule, target: Target) -> float:
-    """No schedule of this tile and cluster is estimated faster: its steps, and DRAM's least.
-
-    Where issuers store, the store of each tile counts too, at the rate of the fastest.
-    """
-    if target.has_tensor_memory:
-        return least_tensor_us(problem, schedule, target)
-    step = together(step_cycles(problem, schedule, target), target)
-    steps = problem.k_tiles(schedule) * step
-    before = figures(target).cta_start + figures(target).tma_latency
-    rounds = tile_rounds(problem, schedule, target)
-    main_us = _microseconds(target, rounds * steps)
-    if schedule.split_k * schedule.split_grid == 1:
-        steps += _least_store_cycles(problem, schedule, rounds, steps, target)
-    parts = rounds * part_cycles(problem, schedule, target)
-    parts += gathered_cycles(problem, schedule, target)
-    work_us = _microseconds(target, before + rounds * steps + parts)
-    dram_us = least_dram_bytes(problem, schedule, target) / figures(target).dram_rate
-    return max(work_us, dram_us) + figures(target).dram_share * min(main_us, dram_us)
-
-
-def _least_store_cycles(
-    problem: Problem, schedule: Schedule, rounds: int, steps: float, target: Target
-) -> float:
-    """The shortest that a tile's store can add; less where consumers could alternate."""
-    m, n, _ = schedule.tile
-    store = m * n // problem.products * problem.c_bytes / figures(target).tma_store_rate
-    store += computed_cycles(problem, schedule, target)
-    if rounds == 1 or target.mma_warpgroups(m, n) != 1:
-        return store
-    return figures(target).second_share * min(steps, store)
-
-
-def _work_cycles(
+def work_cycles(
     schedule: Schedule,
     rounds: int,
     main: float,
@@ -146,16 +126,23 @@ def _work_cycles(
     return before + rounds * (main + epilogue) + between
 
 
-def _microseconds(target: Target, cycles: float) -> float:
+def microseconds(target: Target, cycles: float) -> float:
     return cycles / (figures(target).clock * 1e3)
 
 
 def step_cycles(problem: Problem, schedule: Schedule, target: Target) -> dict[str, float]:
     """Cycles that each resource needs for one K tile of one CTA."""
     return {
-        "tensor core": tensor_core_cycles(problem, schedule, target),
-        "shared memory": _shared_cycles(problem, schedule, target),
+        **own_cycles(problem, schedule, target),
         "L2": l2_cycles(problem, schedule, target),
+    }
+
+
+def own_cycles(problem: Problem, schedule: Schedule, target: Target) -> dict[str, float]:
+    """Those of what a multiprocessor has for itself, the same for a tile in every cluster."""
+    return {
+        "tensor core": tensor_core_cycles(problem, schedule, target),
+        "shared memory": shared_cycles(problem, schedule, target),
         "thread copies": copy_cycles(problem, schedule, target),
         "barriers": figures(target).step_least,
         **added_cycles(schedule, target),
@@ -202,7 +189,7 @@ def added_cycles(schedule: Schedule, target: Target) -> dict[str, float]:
     return {"threads": ADDING * m * n / FMA_RATE} if target.adds_products else {}
 
 
-def _shared_cycles(problem: Problem, schedule: Schedule, target: Target) -> float:
+def shared_cycles(problem: Problem, schedule: Schedule, target: Target) -> float:
     return shared_bytes_per_step(problem, schedule, target) / figures(target).shared_rate
 
 
@@ -223,12 +210,29 @@ def l2_cycles(problem: Problem, schedule: Schedule, target: Target) -> float:
     that start inside a sector take L2 several requests, of one multiprocessor and of all; rows
     outside, which TMA fills with zeros, keep it busy too.
     """
-    rows = _loaded_rows(problem, schedule, figures(target).multicast)
+    rows = loaded_rows(problem, schedule, figures(target).multicast)
     own = figures(target).unaligned_line * _unaligned_rows(problem, schedule)
     k_bytes = schedule.tile[2] * problem.element_bytes
     alone = max(k_bytes * rows / figures(target).l2_rate, k_bytes / LINE_BYTES * own)
     cycles = max(alone, _l2_cycles_of_all(problem, schedule, target))
     return cycles + (figures(target).shared_twice if min(schedule.cluster) > 1 else 0)
+
+
+def least_arriving_cycles(
+    problem: Problem, schedule: Schedule, peers: int, target: Target
+) -> float:
+    """No cluster of so many CTAs has a step's operands there sooner: `peers` alike each way, and of
+    rows that start inside sectors the fewest, as in a square."""
+    (m, n, k), chip = schedule.tile, figures(target)
+    most = schedule.but(cluster=(peers, peers))
+    arriving = loaded_rows(problem, most, chip.multicast) / chip.l2_rate
+    a, b = (
+        min(m, problem.m) * _is_unaligned(problem, "a"),
+        min(n, problem.n) * _is_unaligned(problem, "b"),
+    )
+    rows = 2 * math.sqrt(a * b / peers) if a and b else (a + b) / peers
+    k_bytes = k * problem.element_bytes
+    return k_bytes * max(arriving, chip.unaligned_line * rows / LINE_BYTES)
 
 
 def _l2_cycles_of_all(problem: Problem, schedule: Schedule, target: Target) -> float:
@@ -237,7 +241,7 @@ def _l2_cycles_of_all(problem: Problem, schedule: Schedule, target: Target) -> f
     part = at_work / math.prod(problem.grid(schedule))
     whole = schedule.split_k * schedule.split_grid == 1
     saved = figures(target).multicast if whole else split_figures(target).multicast
-    rows = at_work * _loaded_rows(problem, schedule, saved)
+    rows = at_work * loaded_rows(problem, schedule, saved)
     arriving = rows / (figures(target).l2_total_rate if whole else _split_rate(schedule, target))
     unaligned, outside = _rows_of_all(problem, schedule)
     requested = part * unaligned * figures(target).unaligned_share / LINE_BYTES
@@ -271,7 +275,7 @@ def _rows_of_all(problem: Problem, schedule: Schedule) -> tuple[float, float]:
     return unaligned, outside
 
 
-def _loaded_rows(problem: Problem, schedule: Schedule, saved: float) -> float:
+def loaded_rows(problem: Problem, schedule: Schedule, saved: float) -> float:
     """Rows of A and B that arrive for one CTA, no more than there are.
 
     Multicast divides A by N-peers, B by M-peers, and saves a share of that.

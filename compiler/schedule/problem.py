@@ -276,9 +276,15 @@ class Problem:
 
     def by_tma(self, tensor: str) -> bool:
         """Whether TMA can address the tensor (cuTensorMapEncodeTiled: strides)."""
-        pitch_bytes, rows = self.pitch_bytes(tensor)
-        unit = self.tma_alignment_bytes
-        return (rows == 1 or pitch_bytes % unit == 0) and self.step_bytes(tensor) % unit == 0
+        return tensor in self._by_tma
+
+    @functools.cached_property
+    def _by_tma(self) -> list[str]:
+        unit, steps = self.tma_alignment_bytes, self.step_bytes
+        pitches = {
+            tensor: self.pitch_bytes(tensor) for tensor in "abc" if steps(tensor) % unit == 0
+        }
+        return [name for name, (each, rows) in pitches.items() if rows == 1 or each % unit == 0]
 
     def row_start(self, operand: str) -> str:
         """Where rows of "a" or "b" may start: only with a "line" of L2, a "sector", or "inside"."""
@@ -318,7 +324,7 @@ class Problem:
         rows, (columns, buffers) = schedule.tile[0], schedule.staging
         pieces = round_up(rows * self.row_bytes(columns), SLOT_ALIGNMENT)
         for each in self.further_bytes:
-            width = further_columns(columns, self.c_bytes, each)
+            width = max(1, columns * self.c_bytes // max(self.c_bytes, each))  # as many bytes
             pieces += round_up(rows * width * each, SLOT_ALIGNMENT)
         ahead = sum(round_up(rows * columns * each, SLOT_ALIGNMENT) for each in self.beside)
         brought = self.beside_columns if schedule.vectors == AHEAD else ()
@@ -378,11 +384,6 @@ def exchanged(problem: Problem) -> Problem:
         b_major=problem.a_major,
         swapped=not problem.swapped,
     )
-
-
-def further_columns(columns: int, c_bytes: int, element_bytes: int) -> int:
-    """The width of a piece of a further output, beside one of C: no more bytes than C's has."""
-    return max(1, columns * c_bytes // max(c_bytes, element_bytes))
 
 
 def round_up(value: int, unit: int) -> int:

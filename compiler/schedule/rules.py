@@ -321,6 +321,7 @@ CLUSTER_RULES: tuple[Rule, ...] = (
     tma_row_pitch,
     multicast_slice,
 )
+SHARING_RULES = tuple(rule for rule in CLUSTER_RULES if rule not in OPERAND_RULES)
 SCHEDULER_RULES: tuple[Rule, ...] = (
     split_alone,
     tensor_memory,

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from tilewright.compiler.driver import compile_matmul
 from tilewright.compiler.pipeline import PASSES
-from tilewright.compiler.schedule import choice as schedule_module
 from tilewright.compiler.schedule.chip_figures import figure_table
 from tilewright.compiler.schedule.choice import candidates, choose_schedule, explain_schedule
 from tilewright.compiler.schedule.estimate import estimate
@@ -99,18 +98,6 @@ def test_the_quick_choice_for_hopper_is_the_one_that_the_whole_list_gives(shape)
 @given(specs)
 def test_the_quick_choice_of_any_spec_is_the_one_that_the_whole_list_gives(spec):
     assert choose_schedule(spec, TARGET) == explain_schedule(spec, TARGET).schedule
-
-
-def test_a_quick_choice_estimates_a_small_part_of_the_list(monkeypatch):
-    spec, estimated = MatmulSpec(4096, 4096, 4096), []
-
-    def counting(problem, candidate, target):
-        estimated.append(candidate)
-        return estimate(problem, candidate, target)
-
-    monkeypatch.setattr(schedule_module, "estimate", counting)
-    choose_schedule(spec, TARGET)
-    assert 0 < len(estimated) < len(list(candidates(Problem.of(spec, TARGET), TARGET))) / 20
 
 
 @settings(max_examples=2, deadline=None)

@@ -1,0 +1,80 @@
+"""How long it takes to choose a schedule for shapes that were not seen before.
+
+    python benchmarks/choosing.py [--drawn 200 --seed 1] [--target sm_90a,sm_100a] [--json]
+
+Shapes are drawn as `shape_lists.py` has it, in bf16. A figure is CPU time in milliseconds, the
+least of the repeats: the median of all shapes, what nine of ten stay under, the most and its shape.
+Nothing is remembered from one shape to the next, and the tables of measured schedules are asked as
+in any compilation.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import platform
+import statistics
+import time
+from typing import Any
+
+from shape_lists import drawn
+
+from tilewright.compiler.schedule.choice import choose_schedule
+from tilewright.compiler.spec import MatmulSpec
+from tilewright.dialects.target import Target, find_target
+
+
+def main() -> None:
+    options = parse_options()
+    shapes = drawn(options.drawn, options.seed).split(",")
+    found = {
+        chip: figures({shape: choosing_ms(shape, find_target(chip), options) for shape in shapes})
+        for chip in options.target.split(",")
+    }
+    machine = f"{platform.machine()}, Python {platform.python_version()}"
+    result = {"machine": machine, "shapes": len(shapes), "seed": options.seed, "cpu_ms": found}
+    print(json.dumps(result) if options.json else as_text(result))
+
+
+def parse_options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--drawn", type=int, default=200)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--target", default="sm_90a,sm_100a")
+    parser.add_argument("--repeat", type=int, default=3)
+    parser.add_argument("--json", action="store_true")
+    return parser.parse_args()
+
+
+def choosing_ms(shape: str, target: Target, options: argparse.Namespace) -> float:
+    """The least CPU milliseconds in which the schedule of a shape is chosen."""
+    spec = MatmulSpec(*(int(extent) for extent in shape.split("x")))
+    runs = []
+    for _ in range(options.repeat):
+        started = time.process_time()
+        choose_schedule(spec, target)
+        runs.append(time.process_time() - started)
+    return 1e3 * min(runs)
+
+
+def figures(times: dict[str, float]) -> dict[str, Any]:
+    ordered = sorted(times.values())
+    return {
+        "median": statistics.median(ordered),
+        "nine_of_ten": ordered[len(ordered) * 9 // 10],
+        "most": ordered[-1],
+        "longest": max(times, key=lambda shape: times[shape]),
+    }
+
+
+def as_text(result: dict[str, Any]) -> str:
+    lines = [f"{result['shapes']} shapes, seed {result['seed']}, {result['machine']}", ""]
+    lines.append(f"{'CPU ms':10} {'median':>8} {'9 of 10':>8} {'most':>8}")
+    for chip, found in result["cpu_ms"].items():
+        cells = " ".join(f"{found[name]:8.1f}" for name in ("median", "nine_of_ten", "most"))
+        lines.append(f"{chip:10} {cells}  {found['longest']}")
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    main()

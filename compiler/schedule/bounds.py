@@ -1,0 +1,162 @@
+"""What no schedule of a tile is estimated to beat: the less is settled, the lower the bound.
+
+    tile        what one CTA takes of it, or where all multiprocessors share its sums evenly
+    way         K whole, in parts of a cluster or over the grid, with or without a cluster for
+                multicast, whose operands arrive as in the best one
+    sharing     with that cluster: the best store, the best way from tile to tile
+
+The search (`search.py`) refines first what has the lowest bound, so that bounds decide how long it
+takes and not what it finds. Of tensor memory only sharings have one.
+"""
+
+from __future__ import annotations
+
+import math
+
+from ...dialects.target import Target
+from .candidates import PART_MARGIN, STAGINGS, most_parts
+from .chip_figures import figures
+from .costs import computed_cycles, gathered_cycles, least_dram_bytes, part_cycles
+from .estimate import (
+    SHARING_MAX,
+    combined_us,
+    epilogue_cycles,
+    l2_cycles,
+    least_arriving_cycles,
+    microseconds,
+    own_cycles,
+    refill_cycles,
+    start_cycles,
+    together,
+    work_cycles,
+)
+from .problem import LINE_BYTES, Problem, Schedule
+from .rules import PART_K_TILES
+from .tensor_estimate import least_tensor_us
+from .waves import tile_rounds
+
+ROUNDING = 1 - 1e-9
+"""A bound adds up in another order than the estimate that it bounds."""
+
+
+class TileBounds:
+    """The bounds of a tile, its ways and its sharings in microseconds, which have much in common.
+
+    The tile, its ways and its sharings have the deepest ring that fits.
+    """
+
+    def __init__(self, problem: Problem, tile: Schedule, target: Target) -> None:
+        self.problem, self.tile, self.target = problem, tile, target
+        if target.has_tensor_memory:
+            return
+        m, n = problem.tiles(tile)
+        self._tiles = problem.batch * m * n
+        self._own = own_cycles(problem, tile, target)
+        self._dram_us = least_dram_bytes(problem, tile, target) / figures(target).dram_rate
+        self._epilogue = least_epilogue_cycles(problem, tile, target)
+        self._least_step = self._step(least_arriving_cycles(problem, tile, SHARING_MAX, target))
+
+    def of_tile(self) -> float:
+        """Of schedules of the tile, however CTAs share it."""
+        if self.target.has_tensor_memory:
+            return 0.0
+        rounds = -(-self._tiles // self.target.multiprocessors)
+        bounds = [self._of(self.tile, self._least_step, rounds)]
+        if rounds == 1 and self.problem.k_tiles(self.tile) > PART_K_TILES:
+            most = self.tile.but(split_k=most_parts(self.problem, self.tile, self.target))
+            bounds += [self._of(most, self._least_step, 1)] if most.split_k > 1 else []
+            bounds += [PART_MARGIN * self._of_grid_parts()] if figures(self.target).parts else []
+        return min(bounds)
+
+    def of_way(self, way: Schedule) -> float:
+        """Of schedules with K as the way has it, alone or in any cluster."""
+        if self.target.has_tensor_memory:
+            return 0.0
+        if way.split_grid > 1:
+            return self._of_grid_parts()
+        rounds = -(-self._tiles * way.split_k // self.target.multiprocessors)
+        step = self._least_step
+        if way.cluster_size * way.split_k == 1:
+            step = self._step(least_arriving_cycles(self.problem, way, 1, self.target))
+        return self._of(way, step, rounds)
+
+    def of_sharing(self, branch: Schedule) -> float:
+        """Of schedules in a cluster."""
+        problem, target = self.problem, self.target
+        if target.has_tensor_memory:
+            return ROUNDING * least_tensor_us(problem, branch, target)
+        step = self._step(l2_cycles(problem, branch, target))
+        return self._of(branch, step, tile_rounds(problem, branch, target))
+
+    def _step(self, arriving: float) -> float:
+        return together(self._own | {"L2": arriving}, self.target)
+
+    def _of(self, branch: Schedule, step: float, rounds: int) -> float:
+        problem, target = self.problem, self.target
+        streamed = problem.k_tiles(branch) * step
+        main = max(streamed, refill_cycles(problem, branch, step, target))
+        before = start_cycles(branch, target) + figures(target).tma_latency
+        if branch.split_k * branch.split_grid > 1:
+            epilogue = epilogue_cycles(problem, branch, target)
+            gathered = gathered_cycles(problem, branch, target)
+            work = rounds * (before + main + epilogue) + gathered
+            return self._combined(work, rounds * main, before + epilogue + gathered)
+        epilogue = self._epilogue
+        turns = [branch] if rounds == 1 else _turns(branch, target)
+        work = min(work_cycles(one, rounds, main, epilogue, before, target) for one in turns)
+        return self._combined(work, rounds * main, before + epilogue)
+
+    def _of_grid_parts(self) -> float:
+        """Of schedules with K in parts over the grid.
+
+        All multiprocessors share the steps evenly, and there are as many parts, or fractions of
+        them, as make the least of steps and sums together.
+        """
+        problem, target, steps = self.problem, self.target, self.problem.k_tiles(self.tile)
+        two, three = (self.tile.but(split_grid=parts) for parts in (2, 3))
+        gathered = gathered_cycles(problem, two, target)
+        each = gathered_cycles(problem, three, target) - gathered
+        share = min(target.multiprocessors / self._tiles, steps / PART_K_TILES)
+        parts = max(2.0, min(share, math.sqrt(steps * self._least_step / each)))
+        loops = steps / min(parts, share) * self._least_step
+        ends = part_cycles(problem, two, target) + gathered + (parts - 2) * each
+        ends += figures(target).cta_start + figures(target).tma_latency
+        return self._combined(ends + loops, loops, ends)
+
+    def _combined(self, work: float, loops: float, ends: float) -> float:
+        """For so many cycles of work, of which those of main loops and those around."""
+        dram_us, target = self._dram_us, self.target
+        streaming_us = dram_us + microseconds(target, ends)
+        work_us, loops_us = microseconds(target, work), microseconds(target, loops)
+        return ROUNDING * combined_us(
+            self.problem, target, work_us, streaming_us, loops_us, dram_us
+        )
+
+
+def _turns(branch: Schedule, target: Target) -> list[Schedule]:
+    """The ways from tile to tile that differ in time."""
+    one = branch.but(scheduler="static")
+    alternate = target.mma_warpgroups(*branch.tile[:2]) == 1
+    return [branch, one, one.but(ping_pong=True)] if alternate else [branch, one]
+
+
+def least_epilogue_cycles(problem: Problem, tile: Schedule, target: Target) -> float:
+    """Cycles of the epilogue of a whole tile with the best store."""
+    (m, n, _), chip = tile.tile, figures(target)
+    cycles = computed_cycles(problem, tile, target)
+    cycles += chip.group_walk if problem.grouped == "m" else 0
+    cycles += m * n // problem.products * sum(problem.beside) / chip.shared_rate
+    return cycles + _least_store_cycles(problem, m, n // problem.products, target)
+
+
+def _least_store_cycles(problem: Problem, m: int, n: int, target: Target) -> float:
+    """Cycles in which columns of C are stored by TMA in the widest pieces, or by threads."""
+    chip, stored_bytes = figures(target), m * problem.row_bytes(n)
+    direct = stored_bytes / chip.direct_store_rate
+    widths = [staging[0] for staging in STAGINGS if staging and n % staging[0] == 0]
+    if not widths or not problem.by_tma("c"):
+        return direct
+    widest = max(widths)
+    requests = m * n // widest * -(-widest * problem.c_bytes // LINE_BYTES)
+    store = max(stored_bytes / chip.tma_store_rate, requests * chip.store_request)
+    return min(direct, n // widest * chip.staged_piece + store)

@@ -1,0 +1,78 @@
+"""The search for a schedule: its bounds hold, and it finds what the whole list has."""
+
+import random
+
+import pytest
+
+from tilewright.compiler.schedule import search
+from tilewright.compiler.schedule.candidates import candidates, sides
+from tilewright.compiler.schedule.choice import choose_schedule, explain_schedule, target_for
+from tilewright.compiler.schedule.estimate import estimate
+from tilewright.compiler.schedule.problem import Problem, Schedule
+from tilewright.compiler.schedule.rules import broken_rule
+from tilewright.compiler.schedule.search import fastest
+from tilewright.compiler.spec import MatmulSpec
+
+# Many tiles and few, long sums and short, rows that start anywhere, and what kernels do beside.
+PROBLEMS = {
+    "one-tile": {"m": 17, "n": 264, "k": 9000},
+    "few-tiles": {"m": 630, "n": 368, "k": 4016},
+    "part-of-a-wave": {"m": 443, "n": 1136, "k": 2568},
+    "waves": {"m": 2582, "n": 5376, "k": 656},
+    "beyond-L2": {"m": 8192, "n": 8192, "k": 4096},
+    "odd-rows": {"m": 300, "n": 1033, "k": 2051},
+    "beside": {"m": 2048, "n": 2048, "k": 512, "beside": ("bf16",), "epilogue_instructions": 10},
+    "vectors": {"m": 1000, "n": 1112, "k": 1096, "beside_columns": ("bf16",)},
+    "two-products": {"m": 1288, "n": 3104, "k": 1416, "products": 2, "epilogue_instructions": 18},
+    "groups": {"m": 4096, "n": 1024, "k": 512, "groups": 16},
+    "stack": {"m": 128, "n": 256, "k": 4096, "batch": 8},
+    "two-outputs": {"m": 512, "n": 768, "k": 1024, "further": ("f32",)},
+    "other-majors": {"m": 520, "n": 264, "k": 328, "a_major": "m", "b_major": "n"},
+    "8-bit": {"m": 900, "n": 1000, "k": 4096, "a_dtype": "e4m3", "b_dtype": "e4m3"},
+}
+CHIPS = ("sm_100a", "sm_90a")
+ROUNDED = 1 - 1e-12
+
+
+@pytest.mark.parametrize("chip", CHIPS)
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_nothing_ranks_before_the_bound_of_what_it_came_from(name, chip):
+    """Down random paths from tiles to whole schedules, whose rank is their estimate."""
+    spec = MatmulSpec(**PROBLEMS[name])
+    target, source = target_for(spec, chip), random.Random(f"{name} {chip}")
+    problem, found = Problem.of(spec, target), 0
+    for seen in sides(problem):
+        waiting = source.sample(list(search._tiles(seen, target)), 12)
+        while waiting:
+            bound, _, refine = waiting.pop()
+            refined = list(refine()) if refine else []
+            assert all(each[0][0] >= ROUNDED * bound[0] for each in refined)
+            found += refine is None
+            waiting += source.sample(refined, min(3, len(refined)))
+    assert found >= 3
+
+
+@pytest.mark.usefixtures("no_tables", "fewer_tiles")
+@pytest.mark.parametrize(("chip", "name"), [("sm_100a", "vectors"), ("sm_90a", "few-tiles")])
+def test_the_search_finds_what_the_whole_list_has_first(name, chip):
+    spec = MatmulSpec(**PROBLEMS[name])
+    target = target_for(spec, chip)
+    assert choose_schedule(spec, target) == explain_schedule(spec, target).schedule
+
+
+@pytest.mark.usefixtures("fewer_tiles")
+@pytest.mark.parametrize("chip", CHIPS)
+def test_the_search_refines_a_small_part_of_what_there_is(chip, monkeypatch):
+    spec, estimated = MatmulSpec(777, 1560, 3112), []
+    target = target_for(spec, chip)
+    problem = Problem.of(spec, target)
+
+    def counting(problem, candidate, target):
+        estimated.append(candidate)
+        return estimate(problem, candidate, target)
+
+    monkeypatch.setattr(search, "estimate", counting)
+    chosen = fastest(problem, target)
+    assert isinstance(chosen, Schedule) and broken_rule(problem, chosen, target) is None
+    assert chosen in estimated
+    assert len(estimated) < len(list(candidates(problem, target))) / 50
