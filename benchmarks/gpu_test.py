@@ -41,11 +41,17 @@ from gpu_test_launches import judge_launches
 from gpu_test_sums import known_product, summed_in_order
 
 from tilewright.runtime import load
-from tilewright.runtime.bundles.manifest import epilogues, grouped_extent, offsets_of, outputs
+from tilewright.runtime.bundles.manifest import (
+    epilogues,
+    grouped_extent,
+    offsets_of,
+    operands,
+    outputs,
+)
 from tilewright.runtime.element_types import BLOCKWISE, torch_dtype
 from tilewright.runtime.element_types import INTEGERS as DTYPES_OF_INTEGERS
 from tilewright.runtime.errors import DeviceError
-from tilewright.runtime.group_sizes import OFFSETS
+from tilewright.runtime.group_sizes import OFFSETS, ROWS
 from tilewright.runtime.judge.groups import group_ends, parts_of_depth
 from tilewright.runtime.judge.reference import compare, expected_output, to_float64
 from tilewright.runtime.launch.comparison import machine
@@ -233,6 +239,8 @@ def product_of_groups(
     offsets = offsets_of(manifest)
     assert offsets is not None
     ends = inputs[offsets["name"]].numpy()
+    if ROWS in inputs:
+        a = a[inputs[ROWS].clamp(0, len(a) - 1)]
     if b.dim() == 2:
         parts = parts_of_depth(ends, a.shape[1])
         return torch.stack([a[:, part] @ b[:, part].mT for part in parts])
@@ -258,6 +266,8 @@ def draw(manifest: Mapping[str, Any], seed: int, kind: str) -> Inputs:
         dtype = torch_dtype(each["dtype"])
         if each["name"] == OFFSETS:
             numbers = np.sort(stream.randint(0, grouped_extent(manifest) + 1, shape))
+        elif each["name"] == ROWS:  # some are no row's
+            numbers = stream.randint(-2, operands(manifest)[0]["shape"][0] + 2, shape)
         elif kind == INTEGERS:
             numbers = stream.randint(-INTEGER_MAX, INTEGER_MAX + 1, shape)
         elif each["dtype"] in DTYPES_OF_INTEGERS:

@@ -135,6 +135,14 @@ def _groups(target: str) -> Iterator[Case]:
         for passes in range(1, len(GROUPS) + 1):
             text = ",".join(GROUPS[:passes])
             yield Case("groups of K", f"groups-of-k-{groups}-{passes}", of_k, text)
+    for groups, tokens in ((1, 2000), (5, 90), (33, 600)):
+        gathered = MatmulSpec(*GROUPS_SHAPE, groups=groups, gathered=tokens)
+        yield Case("groups", f"groups-gathered-{groups}", gathered)
+        for passes in range(1, len(GROUPS) + 1):
+            text = ",".join(GROUPS[:passes])
+            yield Case("groups", f"groups-gathered-{groups}-{passes}", gathered, text)
+    turns = ",".join((*GROUPS[:4], *GROUPS[5:], "ping-pong"))
+    yield Case("groups", "groups-gathered-ping-pong", gathered, turns)
     yield from _groups_of_bytes(target)
     for name, first in (("groups-ping-pong", GROUPS[:4]), ("groups-ping-pong-threads", GROUPS[:3])):
         yield Case("groups", name, spec, ",".join((*first, *GROUPS[5:], "ping-pong")))

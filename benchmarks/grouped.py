@@ -13,7 +13,9 @@ torch of as many rows with one matrix: as many operations, and less to read.
 A shape that ends in k, as 2048x1536x65536x128k, has groups of K instead: the gradient of weights.
 One that ends in s has e4m3 with an f32 for each row of A and column of a matrix of B, beside
 `torch._scaled_grouped_mm`, and one in t the same with sums of two levels, as torch without fast
-accumulation. There "dense" is `torch._scaled_mm` with as many rows and one matrix.
+accumulation. There "dense" is `torch._scaled_mm` with as many rows and one matrix. One in g takes
+the rows of groups from fewer tokens by random numbers; there "permuted" is a copy in that order by
+torch, then our kernel of plain groups, and "torch" the same copy, then torch's.
 """
 
 from __future__ import annotations
@@ -31,7 +33,8 @@ from typing import Any
 
 SHAPES = (
     "8192x8192x5120x16", "65536x1536x2048x128", "2048x1536x65536x128k", "8192x8192x5120x16s",
-    "65536x1536x2048x128s", "65536x1536x2048x128t",
+    "65536x1536x2048x128s", "65536x1536x2048x128t", "8192x8192x5120x16g",
+    "65536x1536x2048x128g",
 )  # fmt: skip
 PERSISTENT = "warp-specialization,persistence{order=grouped group=8}"
 
@@ -62,6 +65,7 @@ VARIANTS = {
 }
 CALLS = 4  # in a graph
 SCALED = ("s", "t")
+PERMUTED = "permuted"
 
 
 def main() -> int:
@@ -90,14 +94,17 @@ def compile_all(options: argparse.Namespace) -> int:
     options.folder.mkdir(parents=True, exist_ok=True)
     failed = 0
     for shape in options.shapes.split(","):
-        spec, source = source_of(shape)
-        names = options.only.split(",") if options.only else VARIANTS
-        for name in names:
-            pipeline = VARIANTS[name] if name == "chosen" else for_bytes(VARIANTS[name], spec)
+        names = options.only.split(",") if options.only else [*VARIANTS]
+        for name in [*names, *([PERMUTED] if shape.endswith("g") else [])]:
+            spec, source = source_of(shape.removesuffix("g") if name == PERMUTED else shape)
+            name_of = name if name != PERMUTED else "chosen"
+            pipeline = VARIANTS[name_of]
             in_turns = pipeline and "ping-pong" in pipeline
             if in_turns and (spec.group_axis == "k" or spec.sums):
                 continue
-            pipeline = pipeline or choose_pipeline(spec, options.target)
+            pipeline = (
+                for_bytes(pipeline, spec) if pipeline else choose_pipeline(spec, options.target)
+            )
             try:
                 compiled = compile_matmul(source, target=options.target, pipeline=pipeline)
             except CompileError as error:
@@ -119,7 +126,8 @@ def source_of(shape: str) -> tuple[Any, Any]:
     if kind not in SCALED:
         majors = {"a_major": "m" if kind == "k" else "k", "b_major": "n"}
         axis = "k" if kind == "k" else "m"
-        spec = MatmulSpec(m, n, k, **majors, groups=groups, group_axis=axis)
+        gathered = tokens_of(m, groups) if kind == "g" else 0
+        spec = MatmulSpec(m, n, k, **majors, groups=groups, group_axis=axis, gathered=gathered)
         return spec, spec
     operands = (
         EpilogueOperand("%p", "f32", "m", (m,)),
@@ -134,6 +142,11 @@ def source_of(shape: str) -> tuple[Any, Any]:
     spec = MatmulSpec(m, n, k, "e4m3", "e4m3", "bf16", groups=groups, sums=sums)
     spec = replace(spec, epilogue_instructions=made.instructions(spec.outputs))
     return spec, LinalgText(spec.mlir_text(made), "grouped")
+
+
+def tokens_of(rows: int, groups: int) -> int:
+    """Tokens of which each goes to 8 of many experts, or to 2 of few."""
+    return rows // (8 if groups >= 64 else 2)
 
 
 def for_bytes(pipeline: str, spec: Any) -> str:
@@ -197,7 +210,10 @@ def measure(shape: str, kind: str, kernels: dict[str, Any], rounds: int) -> list
         wanted = group_by_group(operands, out, offs).float()
     right = {}
     for name, kernel in kernels.items():
-        contenders[name] = lambda kernel=kernel: kernel(*operands, out=out)
+        copied = name == PERMUTED
+        contenders[name] = lambda kernel=kernel, copied=copied: kernel(
+            *(permuted(operands) if copied else operands), out=out
+        )
         out.fill_(float("nan"))
         contenders[name]()
         error = (out.float() - wanted).abs().max().item() / wanted.abs().max().item()
@@ -224,11 +240,26 @@ def plain(shape: str, offs: Any) -> tuple[Sequence[Any], dict[str, Callable[[], 
     whole = torch.empty(m, n, **on_gpu)
     out = torch.empty(groups, m, n, **on_gpu) if of_k else whole
     torchs = getattr(torch.nn.functional, "grouped_mm", None) or torch._grouped_mm
+    if letter == "g":
+        tokens = tokens_of(m, groups)
+        table = torch.randn(tokens, k, **on_gpu)
+        rows = torch.randint(0, tokens, (m,), device="cuda", dtype=torch.int32)
+        contenders = {
+            "torch": lambda: torchs(table.index_select(0, rows), b, offs=offs),
+            "dense": lambda: torch.mm(a, b[0], out=whole),
+        }
+        return (table, b.mT, offs, rows), contenders, out
     contenders = {
         "torch": lambda: torchs(a, b, offs=offs),
         "dense": lambda: torch.mm(a, b if of_k else b[0], out=whole),
     }
     return (a, b.mT, offs), contenders, out
+
+
+def permuted(operands: Sequence[Any]) -> Sequence[Any]:
+    """The operands of plain groups: a copy of the rows that are gathered, and the others."""
+    table, b, offs, rows = operands
+    return table.index_select(0, rows), b, offs
 
 
 def scaled(shape: str, offs: Any) -> tuple[Sequence[Any], dict[str, Callable[[], Any]], Any]:

@@ -2,10 +2,12 @@
 
     tile.grouped_matmul   c[r,N] = f(sum_k a[r,K] * b[g,N,K]) for every row r of group g
                           c[g,M,N] = f(sum_k a[M,k] * b[N,k]) over every k of group g
+    tile.gathered_matmul  c[r,N] = f(sum_k a[rows[r],K] * b[g,N,K]) for every row r of group g
     tile.group            (group, row, first, count): the group, and the M tile in it, of a place
     tile.group_onward     the same, for a thread that asks for one place after the other
     tile.group_tiles      how many places along M all groups have
     tile.group_rows       rows `first` to `first + count` of a view or tensor map
+    tile.gathered_rows    rows `rows[first]` to `rows[first + count - 1]` of a view or tensor map
     tile.group_depth      (first, count): the part of K that a group has
     tile.group_columns    columns `first` to `first + count` of a view or tensor map
     tile.group_steps      how many steps of a loop over K a group takes
@@ -14,11 +16,14 @@ Group g has the rows from `offsets[g - 1]`, the first one from 0, to `offsets[g]
 memory that the kernel reads. An offset before the one in front of it, or past the rows, counts as
 the nearest that is neither. Where K is grouped, group g has what is from `offsets[g - 1]`, or from
 0, to `offsets[g]`, each taken as the nearest from 0 to K: nothing where the second one is less.
+
+A number in `rows`, an i32 in global memory, counts as the nearest that a has a row of.
 """
 
 from typing import Any
 
 from ..runtime.group_sizes import OFFSETS as OFFSETS
+from ..runtime.group_sizes import ROWS as ROWS
 from ..runtime.group_sizes import tiles_of_groups as tiles_of_groups
 from .integer_types import I32
 from .layout import MAJORS
@@ -59,6 +64,7 @@ class GroupedMatmulOp(MatmulOp, name="grouped_matmul"):
         if k != b_k:
             return refuse(self, f"a and b must have the same K, got {k} and {b_k}")
         *stack, rows, columns = self.c.type.shape
+        m = self.rows_of_c(m)
         if [rows, columns] != [m, n]:
             return refuse(self, f"c must be {m}x{n}, got {[rows, columns]}")
         groups = stack[0] if self.of_depth else self.b.type.shape[0]
@@ -67,10 +73,37 @@ class GroupedMatmulOp(MatmulOp, name="grouped_matmul"):
             return refuse(self, f"offsets must be {wanted}, got {self.offsets.type}")
         return self._verify_types()
 
+    def rows_of_c(self, rows_of_a: int) -> int:
+        """How many rows c has where a has so many."""
+        return rows_of_a
+
     @property
     def of_depth(self) -> bool:
         """Whether K is grouped, and no rows."""
         return self.c.type.rank == 3
+
+
+class GatheredMatmulOp(GroupedMatmulOp, name="gathered_matmul"):
+    """`c[r,N] = f(sum_k a[rows[r],K] * b[g,N,K])` for every row r of group g.
+
+    As `tile.grouped_matmul` of groups of rows, of which `rows` says where in `a` they are.
+    """
+
+    rows: ext.Operand[ir.RankedTensorType]
+
+    def verify_invariants(self) -> bool:
+        numbers, i32 = self.rows.type, ir.IntegerType.get_signless(32)
+        if numbers.rank != 1 or numbers.element_type != i32:
+            return refuse(self, f"rows must be a vector of i32, got {numbers}")
+        if self.of_depth:
+            return refuse(
+                self, "rows of a must be gathered where rows are grouped, got groups of K"
+            )
+        return GroupedMatmulOp.verify_invariants(self)
+
+    def rows_of_c(self, rows_of_a: int) -> int:
+        del rows_of_a
+        return self.rows.type.shape[0]
 
 
 class GroupOp(Tile.Operation, name="group"):
@@ -151,6 +184,33 @@ class GroupRowsOp(Tile.Operation, name="group_rows"):
 
     def verify_invariants(self) -> bool:
         return _verify_part(self)
+
+
+class GatheredRowsOp(GroupRowsOp, name="gathered_rows"):
+    """`part`: the rows `rows[first]` to `rows[first + count - 1]` of `whole`, in this order.
+
+    Its type is that of `whole` with as many rows as there are numbers in `rows`. Loads of rows
+    behind the last one may give any of `whole`.
+    """
+
+    rows: ext.Operand[ir.MemRefType]
+
+    def verify_invariants(self) -> bool:
+        numbers, i32 = self.rows.type, ir.IntegerType.get_signless(32)
+        if numbers.rank != 1 or numbers.element_type != i32:
+            return refuse(self, f"rows must be a vector of i32, got {numbers}")
+        whole: Any = self.whole.type
+        if not isinstance(whole, ir.MemRefType):
+            return _verify_part(self)
+        wanted = gathered_view(whole, numbers.shape[0])
+        return self.part.type == wanted or refuse(self, f"must give {wanted}, got {self.part.type}")
+
+
+def gathered_view(whole: ir.MemRefType, rows: int) -> ir.MemRefType:
+    """The type of so many rows of a matrix, each at a place of its own."""
+    return ir.MemRefType.get(
+        [rows, *whole.shape[1:]], whole.element_type, whole.layout, whole.memory_space
+    )
 
 
 class GroupDepthOp(Tile.Operation, name="group_depth"):

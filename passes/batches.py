@@ -17,7 +17,7 @@ from ..dialects.tile_batches import (
     map_of_stack,
     view_of_matrix,
 )
-from ..dialects.tile_groups import GroupColumnsOp, GroupRowsOp
+from ..dialects.tile_groups import GatheredRowsOp, GroupColumnsOp, GroupRowsOp
 from ..dialects.tile_loads import TensorMapOp
 from ..dialects.tile_types import TensorMapType, bits_of
 from .base import walk
@@ -128,7 +128,8 @@ def step_bytes(view: ir.Value) -> int:
 
 def drop_unused(kernel: KernelOp) -> None:
     """Drop the views of matrices and of groups' rows that nothing reads any more."""
-    for part in walk(kernel, MatrixOp | TransposedOp | GroupRowsOp | GroupColumnsOp):
+    parts = MatrixOp | TransposedOp | GroupRowsOp | GatheredRowsOp | GroupColumnsOp
+    for part in walk(kernel, parts):
         if not list(part.operation.results[0].uses):
             part.operation.erase()
 

@@ -11,7 +11,7 @@ from typing import Any
 from ..dialects.mlir import ir
 from ..dialects.tile import KernelOp
 from ..dialects.tile_batches import BatchOp, MatrixOp
-from ..dialects.tile_groups import GroupOp, GroupRowsOp
+from ..dialects.tile_groups import GatheredRowsOp, GroupOp, GroupRowsOp
 from ..dialects.tile_loads import TensorMapOp
 from ..dialects.tile_place import CountedPlaceOp
 from ..dialects.tile_types import TensorMapType, integers_of
@@ -87,9 +87,21 @@ def _check_rows(kernel: KernelOp, op: GroupRowsOp) -> None:
     by_map = isinstance(whole.type, TensorMapType)
     view = whole.owner.opview.view if by_map and _is_map(whole) else whole
     arguments = list(kernel.body.blocks[0].arguments)
-    if view not in arguments or ir.MemRefType(view.type).shape[0] != group.extent.value:
+    if isinstance(op, GatheredRowsOp):
+        _check_gathered(kernel, op, view, group.extent.value)
+    elif view not in arguments or ir.MemRefType(view.type).shape[0] != group.extent.value:
         rule = f"groups: must take rows of a view of {group.extent.value}, or of its tensor map"
         raise refused(op, f"{rule}, got {whole.type}; fix it")
+
+
+def _check_gathered(kernel: KernelOp, op: GatheredRowsOp, view: ir.Value, extent: int) -> None:
+    """They are rows of a, as many numbers of which the kernel takes as c has rows."""
+    a, *arguments = kernel.body.blocks[0].arguments
+    if view != a:
+        raise refused(op, f"groups: must gather rows of a, got those of {view.type}; fix it")
+    if op.rows not in arguments[1:-1] or op.rows.type.shape[0] != extent:
+        rule = f"groups: must gather by {extent} numbers that the kernel takes"
+        raise refused(op, f"{rule}, got {op.rows.type}; fix it")
 
 
 def _is_map(value: ir.Value) -> bool:

@@ -56,6 +56,7 @@ from ..dialects.tile import (
 from ..dialects.tile_ahead import HeldElementOp, LoadAheadOp, ReadAheadOp, StagedElementOp
 from ..dialects.tile_batches import BatchOp, MatrixOp
 from ..dialects.tile_groups import (
+    GatheredRowsOp,
     GroupColumnsOp,
     GroupDepthOp,
     GroupOp,
@@ -98,7 +99,7 @@ ROLES = (RoleOp, WarpsOp)
 TILE_LOOPS = (ForEachTileOp, ForEachClaimOp, ForEachTurnOp)
 LOADS = (LoadOp, TmaLoadOp, TmaMulticastOp, CopyOp)
 PARTS = (
-    BatchOp, MatrixOp, GroupOp, GroupRowsOp, GroupTilesOp,
+    BatchOp, MatrixOp, GroupOp, GroupRowsOp, GatheredRowsOp, GroupTilesOp,
     GroupDepthOp, GroupColumnsOp, GroupStepsOp,
 )  # fmt: skip
 ELEMENTS = (ElementOp, StagedElementOp, HeldElementOp)

@@ -15,6 +15,7 @@ PURE = (
     "tile.group_onward",
     "tile.group_tiles",
     "tile.group_rows",
+    "tile.gathered_rows",
     "tile.group_depth",
     "tile.group_columns",
     GROUP_STEPS,

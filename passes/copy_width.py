@@ -9,7 +9,7 @@ from ..dialects.mlir import ir
 from ..dialects.tile import CopyOp
 from ..dialects.tile_types import is_padded
 from .batches import step_bytes
-from .groups import columns_of_group
+from .groups import columns_of_group, gathered_of
 
 # cp.async copies 4, 8 or 16 bytes (PTX ISA, cp.async).
 ASYNC_BYTES_MIN = 4
@@ -48,6 +48,7 @@ def is_shifted(op: CopyOp, threads: int) -> bool:
     in_row, rest = divmod(layout.contiguous * layout.element_bytes, SHIFTED_UNITS * UNIT_BYTES)
     linear = layout.swizzle == LINEAR
     dynamic = not view.has_static_shape or columns_of_group(op.view) is not None
+    dynamic = dynamic or gathered_of(op.view) is not None
     if is_asynchronous(op) or linear or rest or threads % in_row or dynamic:
         return False
     step, inner = threads // in_row, 1 if layout.major == "k" else 0

@@ -7,7 +7,13 @@ from __future__ import annotations
 
 from ..dialects.mlir import ir
 from ..dialects.tile import KernelOp
-from ..dialects.tile_groups import GroupColumnsOp, GroupOp, GroupRowsOp, tiles_of_groups
+from ..dialects.tile_groups import (
+    GatheredRowsOp,
+    GroupColumnsOp,
+    GroupOp,
+    GroupRowsOp,
+    tiles_of_groups,
+)
 from .base import walk
 
 
@@ -16,6 +22,12 @@ def rows_of_group(value: ir.Value) -> GroupRowsOp | None:
     if isinstance(value.owner, ir.Block) or not isinstance(value.owner.opview, GroupRowsOp):
         return None
     return value.owner.opview
+
+
+def gathered_of(value: ir.Value) -> GatheredRowsOp | None:
+    """The op that takes rows by their numbers; None where the value is no such part."""
+    part = rows_of_group(value)
+    return part if isinstance(part, GatheredRowsOp) else None
 
 
 def columns_of_group(value: ir.Value) -> GroupColumnsOp | None:

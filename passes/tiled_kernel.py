@@ -26,6 +26,8 @@ from ..dialects.tile_blockwise import BlockwiseMatmulOp
 from ..dialects.tile_duals import DualMatmulOp, DualMmaOp
 from ..dialects.tile_groups import (
     OFFSETS,
+    ROWS,
+    GatheredMatmulOp,
     GroupedMatmulOp,
     tiles_of_groups,
 )
@@ -68,6 +70,7 @@ from .tiled_places import (
     batch_at,
     columns_at,
     depth_at,
+    gathered_at,
     group_at,
     matrix_at,
     read_group,
@@ -106,7 +109,8 @@ def epilogue_tensors(matmul: MatmulOp) -> list[ir.Value]:
 def _beside(matmul: MatmulOp) -> dict[str, ir.Value]:
     """What an op takes beside A and B, by the names of the kernel's arguments."""
     if isinstance(matmul, GroupedMatmulOp):
-        return {OFFSETS: matmul.offsets}
+        rows = {ROWS: matmul.rows} if isinstance(matmul, GatheredMatmulOp) else {}
+        return {OFFSETS: matmul.offsets, **rows}
     if isinstance(matmul, DualMatmulOp):
         return {B2: matmul.b2}
     return blockwise_scales(matmul) or scales_of(matmul)
@@ -234,7 +238,9 @@ def _build_body(
             a, b = columns_at(a, group_depth), columns_at(b, group_depth)
     elif isinstance(matmul, GroupedMatmulOp):
         group = group_at(cta, others[0], c.type.shape[0], m)
-        a, b = rows_at(a, group), matrix_at(b, group.group)
+        gathered = isinstance(matmul, GatheredMatmulOp)
+        a = gathered_at(a, group, others[1]) if gathered else rows_at(a, group)
+        b = matrix_at(b, group.group)
         outputs = [rows_at(each, group) for each in outputs]
         place = group.row
     accumulator_type = AccumulatorType.of(m, n, matmul.epilogue.blocks[0].arguments[0].type)

@@ -8,11 +8,13 @@ from ..dialects.mlir import ir
 from ..dialects.tile import CtaTileOp, ElementOp
 from ..dialects.tile_batches import BatchOp, MatrixOp, view_of_matrix
 from ..dialects.tile_groups import (
+    GatheredRowsOp,
     GroupColumnsOp,
     GroupDepthOp,
     GroupOp,
     GroupRowsOp,
     GroupStepsOp,
+    gathered_view,
 )
 
 
@@ -42,6 +44,14 @@ def group_at(cta: CtaTileOp, offsets: Any, extent: int, tile_m: int) -> GroupOp:
 def rows_at(view: Any, group: GroupOp) -> ir.Value[Any]:
     """The rows of the tile's group."""
     return GroupRowsOp(whole=view, first=group.first, count=group.count, part=view.type).part
+
+
+def gathered_at(view: Any, group: GroupOp, rows: Any) -> ir.Value[Any]:
+    """The rows of a view that the rows of the tile's group are."""
+    part = gathered_view(view.type, rows.type.shape[0])
+    return GatheredRowsOp(
+        whole=view, first=group.first, count=group.count, part=part, rows=rows
+    ).part
 
 
 def depth_at(batch: BatchOp, offsets: Any, extent: int) -> GroupDepthOp:

@@ -39,6 +39,7 @@ from ..dialects.tile_sums import ViewMmaOp
 from .base import PassLog, one_of, option, refused, require, target_of, the_kernel, walk
 from .batches import argument_of, drop_unused, map_of_view, step_bytes
 from .check_scales import padding_read
+from .groups import gathered_of
 from .tensor_maps import load_map_type, tma_refusal
 
 MMA_NAMES = frozenset(each.OPERATION_NAME for each in ALL_MMAS)
@@ -70,6 +71,8 @@ class TmaInsertion:
         """The map of the load's view, or None, with a remark, where TMA can't address it."""
         reason = tma_refusal(load.view.type, load.tile.type.layout, target)
         reason = reason or legality.stack_pitch(target, step_bytes(load.view))
+        if gathered_of(load.view) is not None:
+            reason = reason or "its rows lie anywhere"
         if load.tile.type.layout.is_of_scales:
             reason = reason or padding
         if reason:

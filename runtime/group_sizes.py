@@ -9,6 +9,8 @@ from collections.abc import Sequence
 
 OFFSETS = "offsets"
 """The name of the input that says where groups of rows end."""
+ROWS = "rows"
+"""The name of the input that says which rows of A the rows of all groups are."""
 FAR = 2**30
 """The extent of the rows in a ragged map, and the last of its coordinates."""
 REACH = 0x7FFF0000

@@ -7,7 +7,7 @@ from typing import Any
 
 from ..runtime.bundles.manifest import grouped_extent, operands
 from ..runtime.element_types import DTYPES, INTEGERS, torch_dtype
-from ..runtime.group_sizes import OFFSETS
+from ..runtime.group_sizes import OFFSETS, ROWS
 from ..runtime.host_memory import refuse_large
 from ..runtime.judge.gaps import empty, flat
 from .scaled_inputs import BLOCKS, fill_codes, fill_identity, hide_padding
@@ -40,6 +40,8 @@ def make_tensors(
             fill_codes(values, tensor["dtype"], generator)
         elif tensor["name"] == OFFSETS:
             values.copy_(_ends(grouped_extent(manifest), tensor["shape"][0], generator))
+        elif tensor["name"] == ROWS:
+            values.copy_(_numbers(operands(manifest)[0]["shape"][0], len(values), generator))
         elif tensor["role"] == "input":
             values.copy_(_random(tensor, generator))
         else:
@@ -61,6 +63,15 @@ def _ends(rows: int, groups: int, generator: Any) -> Any:
     ends = torch.randint(0, rows + 1, (groups,), generator=generator).sort().values
     ends[1::3] = ends[0::3][: len(ends[1::3])]
     return ends
+
+
+def _numbers(rows: int, count: int, generator: Any) -> Any:
+    """Numbers of rows: any, some more than once, and some that are no row's."""
+    import torch
+
+    numbers = torch.randint(0, rows, (count,), generator=generator)
+    numbers[::7] = torch.randint(-(2**31), 2**31, numbers[::7].shape, generator=generator)
+    return numbers
 
 
 def with_shared_arguments(

@@ -31,6 +31,7 @@ def grouped_mm(
     out_dtype: Any = None,
     epilogue: Callable[..., Any] | None = None,
     operands: Sequence[Any] = (),
+    rows: Any = None,
     check_offsets: bool = False,
     target: str | None = None,
     pipeline: str | None = None,
@@ -51,6 +52,9 @@ def grouped_mm(
     epilogue, operands: as for `matmul`, of an acc with the result's shape. Where rows are grouped,
         an operand [groups, 1, n] (of columns [groups, m, 1]) has one row for each group, and the
         function sees that of its own as [1, n]. Results may be several; reductions are refused.
+    rows: a vector of int32 on the device of the others, where rows are grouped: row r of the
+        product is of row rows[r] of mat_a, so that tokens need no copy in the order of their
+        experts. A number that mat_a has no row for counts as the nearest that it has.
     check_offsets: looks at offs on the host, which waits for them, and raises OptionError where one
         is less than the one before it or beyond the rows. Without it such an offset counts as the
         nearest that is neither. A group of K then has nothing where its offset is less than the
@@ -70,14 +74,24 @@ def grouped_mm(
         raise OptionError(f"grouped_mm: epilogue must be a function of acc and operands, got {got}")
     if epilogue is None and len(operands):
         raise OptionError("grouped_mm: operands are those of an epilogue, got none; pass epilogue=")
-    return grouped_product(mat_a, mat_b, offs, how, After(epilogue, operands), check_offsets)
+    after = After(epilogue, operands)
+    return grouped_product(mat_a, mat_b, offs, how, after, check_offsets, rows)
 
 
 def grouped_product(
-    mat_a: Any, mat_b: Any, offs: Any, how: How, after: After, check_offsets: bool
+    mat_a: Any,
+    mat_b: Any,
+    offs: Any,
+    how: How,
+    after: After,
+    check_offsets: bool,
+    rows: Any = None,
 ) -> Any:
     """`grouped_mm` of what is asked of the compilation, and what is made of the sums."""
     ranks = len(mat_a.shape), len(mat_b.shape)
+    if rows is not None and ranks != (2, 3):
+        rule = "rows must be None but for mat_a [rows, k] and mat_b [groups, k, n]"
+        raise OptionError(f"grouped_mm: {rule}, got {list(mat_a.shape)} and {list(mat_b.shape)}")
     if ranks == (3, 3):
         if offs is not None:
             raise OptionError("grouped_mm: offs must be None for two stacks, got one; drop it")
@@ -93,44 +107,50 @@ def grouped_product(
         got = f"{list(mat_a.shape)} and {list(mat_b.shape)}"
         raise OptionError(f"grouped_mm: {rule}[k, columns], or [m, k] and [k, n], got {got}")
     b = mat_b.swapaxes(-1, -2)
-    _check(mat_a, b, offs, check_offsets)
+    _check(mat_a, b, offs, rows, check_offsets)
     if is_traced() or is_watched(mat_a, b, *after.operands):
         rule = "must not be traced, as groups have no operator of torch.compile"
         raise OptionError(f"grouped_mm: {rule}, got a traced call; call torch.compiler.disable")
     if any(records_gradients(mat_a, each) for each in (b, *after.operands)):
-        return _recorded(mat_a, b, offs, how, after)
-    multiply = multiply_depth if ranks == (2, 2) else multiply_rows
-    return multiply(mat_a, b, offs, how, after)
+        return _recorded(mat_a, b, offs, how, after, rows)
+    if ranks == (2, 2):
+        return multiply_depth(mat_a, b, offs, how, after)
+    return multiply_rows(mat_a, b, offs, how, after, rows=rows)
 
 
 def _stack(a: Any, b: Any, how: How, after: After) -> Any:
     """The products of two stacks; b is [groups, n, k]."""
     if how.sums and after.function is not None:
         return multiply_fused(a, b, None, how, after.function, after.operands)
-    options = {"target": how.target, "pipeline": how.pipeline, "preset": how.preset}
-    asked = {name: value or None for name, value in options.items()}
-    results: Any = how.out_dtype or None
     return matmul(
-        a, b, out_dtype=results, epilogue=after.function, operands=after.operands, **asked
+        a,
+        b,
+        out_dtype=how.out_dtype or None,
+        epilogue=after.function,
+        operands=after.operands,
+        target=how.target or None,
+        pipeline=how.pipeline or None,
+        preset=how.preset or None,
     )
 
 
-def _recorded(a: Any, b: Any, offs: Any, how: How, after: After) -> Any:
+def _recorded(a: Any, b: Any, offs: Any, how: How, after: After, rows: Any) -> Any:
     """The product of which torch records gradients; what comes after the sums is a second step."""
     from .grouped_gradient import DepthProduct, GroupedProduct
 
     if after.function is not None:
 
         def product(dtype: str) -> Any:
-            return _recorded(a, b, offs, how._replace(out_dtype=dtype), After())
+            return _recorded(a, b, offs, how._replace(out_dtype=dtype), After(), rows)
 
-        return in_two_steps(product, a, b, offs, how, after)
+        count = None if b.dim() == 2 else len(a if rows is None else rows)
+        return in_two_steps(product, a, offs, how, after, count)
     if b.dim() == 2:
         return DepthProduct.apply(a, b.mT, offs, how, multiply_rows)
-    return GroupedProduct.apply(a, b, offs, how, multiply_rows)
+    return GroupedProduct.apply(a, b, offs, how, rows, multiply_rows)
 
 
-def _check(a: Any, b: Any, offs: Any, check_offsets: bool) -> None:
+def _check(a: Any, b: Any, offs: Any, rows: Any, check_offsets: bool) -> None:
     """Sizes, and the offsets where their values are asked for."""
     if not all(is_torch(each) for each in (a, b, offs)):
         kinds = ", ".join(type(each).__name__ for each in (a, b, offs))
@@ -146,9 +166,24 @@ def _check(a: Any, b: Any, offs: Any, check_offsets: bool) -> None:
     if {each.device for each in (b, offs)} != {a.device}:
         got = f"{a.device}, {b.device} and {offs.device}"
         raise OptionError(f"grouped_mm: mat_a, mat_b and offs must be on one device, got {got}")
+    if rows is not None:
+        _check_rows(a, rows)
     if check_offsets:
-        what, extent = ("rows", a.shape[0]) if b.dim() == 3 else ("of k", a.shape[1])
+        count = len(a if rows is None else rows)
+        what, extent = ("rows", count) if b.dim() == 3 else ("of k", a.shape[1])
         _check_values(offs.tolist(), extent, what)
+
+
+def _check_rows(a: Any, rows: Any) -> None:
+    """The numbers of rows: their type, and where they are."""
+    if not is_torch(rows) or rows.dim() != 1 or str(rows.dtype) != "torch.int32":
+        got = f"{list(rows.shape)} of {rows.dtype}" if is_torch(rows) else type(rows).__name__
+        raise OptionError(f"grouped_mm: rows must be a vector of int32, got {got}")
+    if not len(a) and len(rows):
+        raise OptionError("grouped_mm: mat_a must have a row to gather, got none; drop rows")
+    if rows.device != a.device:
+        rule = "rows must be on the device of mat_a"
+        raise OptionError(f"grouped_mm: {rule}, got {rows.device} and {a.device}")
 
 
 def _check_values(ends: Sequence[int], extent: int, what: str) -> None:

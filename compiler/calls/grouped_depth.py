@@ -65,7 +65,7 @@ def _of_nothing(a: Any, b: Any, offs: Any, how: How, after: After) -> Any:
         return new_zeros({"name": "c", "shape": shape, "strides": strides, "dtype": dtype}, a)
 
     if after.function is not None:
-        return in_two_steps(zeros, a, b, offs, how, after)
+        return in_two_steps(zeros, a, offs, how, after)
     return zeros(how.out_dtype or DTYPES[operand_of("mat_a", a).dtype].result)
 
 

@@ -72,12 +72,20 @@ def find(spec: MatmulSpec, after: After, target: str, how: How, kept: list[Any])
 
 
 def in_two_steps(
-    product: Callable[[str], Any], a: Any, b: Any, offs: Any, how: How, after: After
+    product: Callable[[str], Any],
+    a: Any,
+    offs: Any,
+    how: How,
+    after: After,
+    rows: int | None = None,
 ) -> Any:
-    """The function of the sums by torch, which sees both; `product` makes them in a type."""
+    """The function of the sums by torch, which sees both; `product` makes them in a type.
+
+    rows: how many are grouped, None where K is.
+    """
     operands = after.operands
-    if b.dim() == 3:
-        operands = [_by_row(each, offs, a.shape[0]) for each in operands]
+    if rows is not None:
+        operands = [_by_row(each, offs, rows) for each in operands]
     assert after.function is not None
     return two_steps(lambda dtype: [product(dtype)], after.function, operands, a, how.out_dtype)
 

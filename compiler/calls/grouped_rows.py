@@ -20,45 +20,57 @@ _finding = threading.Lock()
 
 
 def multiply_rows(
-    a: Any, b: Any, offs: Any, how: How, after: After | None = None, out: Any = None
+    a: Any,
+    b: Any,
+    offs: Any,
+    how: How,
+    after: After | None = None,
+    out: Any = None,
+    rows: Any = None,
 ) -> Any:
-    """The product by one kernel; b is [groups, n, k]."""
+    """The product by one kernel; b is [groups, n, k], and `rows` says which rows of a there are."""
     after = after or After()
     target = how.target or default_target(gpu_of(a))
     a = read_in_place("grouped_mm: mat_a", a, target, gaps=False).contiguous()
     b = read_in_place("grouped_mm: mat_b", b, target, gaps=False)
-    if 0 in a.shape or 0 in b.shape:
-        return _of_nothing(a, b, offs, how, after) if out is None else out
+    count = a.shape[0] if rows is None else rows.shape[0]
+    if 0 in (*a.shape, *b.shape, count):
+        return _of_nothing(a, b, count, offs, how, after) if out is None else out
     kept: list[Any] = []
-    key = quick_key(a), quick_key(b), gpu_of(a), how, after.key(kept)
+    gathered = 0 if rows is None else count
+    key = quick_key(a), quick_key(b), gathered, gpu_of(a), how, after.key(kept)
     found = _kernels.get(key)
     if found is None:
         with _finding:
-            found = _kernels[key] = _kernels.get(key) or _find(a, b, how, target, after, kept)
-    beside = after.arguments(found)
+            found = _kernels.get(key) or _find(a, b, gathered, how, target, after, kept)
+            _kernels[key] = found
+    beside = [*([] if rows is None else [rows]), *after.arguments(found)]
     a, b = aligned("grouped_mm: mat_a", a), aligned("grouped_mm: mat_b", b)
     b = b.swapaxes(1, 2) if found.is_turned else b
     return found.kernel(a, b, offs, *beside, out=out)
 
 
-def _of_nothing(a: Any, b: Any, offs: Any, how: How, after: After) -> Any:
+def _of_nothing(a: Any, b: Any, count: int, offs: Any, how: How, after: After) -> Any:
     """The product where a size is 0: no elements, or zeros where it is K."""
 
     def zeros(dtype: str) -> Any:
-        shape = [a.shape[0], b.shape[1]]
+        shape = [count, b.shape[1]]
         declared = {"name": "c", "shape": shape, "strides": [max(shape[1], 1), 1], "dtype": dtype}
         return new_zeros(declared, a)
 
     if after.function is not None:
-        return in_two_steps(zeros, a, b, offs, how, after)
+        return in_two_steps(zeros, a, offs, how, after, count)
     return zeros(how.out_dtype or DTYPES[operand_of("a", a).dtype].result)
 
 
-def _find(a: Any, b: Any, how: How, target: str, after: After, kept: list[Any]) -> Grouped:
+def _find(
+    a: Any, b: Any, gathered: int, how: How, target: str, after: After, kept: list[Any]
+) -> Grouped:
     left, right = operand_of("mat_a", a), operand_of("mat_b", b)
     dtype = DTYPES[left.dtype]
     (m, k), (groups, n, _) = left.shape, right.shape
     major = "k" if b.is_contiguous() else "n"
     names = left.dtype, right.dtype, how.out_dtype or dtype.result, dtype.accumulator
-    spec = MatmulSpec(m, n, k, *names, b_major=major, groups=groups)
+    table = m if gathered else 0
+    spec = MatmulSpec(gathered or m, n, k, *names, b_major=major, groups=groups, gathered=table)
     return find(replace(spec, sums=how.sums), after, target, how, kept)

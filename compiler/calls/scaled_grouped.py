@@ -37,6 +37,7 @@ def scaled_grouped_mm(
     contraction_dim: Sequence[int] = (),
     use_fast_accum: bool = False,
     *,
+    rows: Any = None,
     check_offsets: bool = False,
     target: str | None = None,
     pipeline: str | None = None,
@@ -53,6 +54,7 @@ def scaled_grouped_mm(
         matrix for each.
     bias, swizzle_a, swizzle_b, contraction_dim: None and (), as no recipe here takes them. What
         else is to be computed of the sums, `grouped_mm` takes as an epilogue, of 8-bit floats, too.
+    rows: as for `grouped_mm`; scale_a is then one for each of them, as `scale[rows]` has it.
     output_dtype, use_fast_accum, target, pipeline, preset: as for `scaled_mm`.
 
     Raises OptionError for what a recipe does not have, CompileError if the product cannot be
@@ -70,10 +72,11 @@ def scaled_grouped_mm(
         how = how._replace(sums=TWO_LEVEL)
     groups = _groups_of(mat_a, mat_b, offs)
     of_k = len(mat_a.shape) == len(mat_b.shape) == 2
-    of_a = _factor("a", mat_a, groups, of_k, scale_a, scale_recipe_a, swizzle_a)
-    of_b = _factor("b", mat_b, groups, of_k, scale_b, scale_recipe_b, swizzle_b)
+    read = mat_a.shape if rows is None else (len(rows), mat_a.shape[-1])
+    of_a = _factor("a", read, groups, of_k, scale_a, scale_recipe_a, swizzle_a)
+    of_b = _factor("b", mat_b.shape, groups, of_k, scale_b, scale_recipe_b, swizzle_b)
     after = After(_times, (of_a, of_b))
-    return grouped_product(mat_a, mat_b, offs, how, after, check_offsets)
+    return grouped_product(mat_a, mat_b, offs, how, after, check_offsets, rows)
 
 
 def _times(acc: Any, of_a: Any, of_b: Any) -> Any:
@@ -94,7 +97,7 @@ def _groups_of(mat_a: Any, mat_b: Any, offs: Any) -> int:
 
 
 def _factor(
-    name: str, side: Any, groups: int, of_k: bool, scale: Any, recipe: Any, swizzle: Any
+    name: str, side: Sequence[int], groups: int, of_k: bool, scale: Any, recipe: Any, swizzle: Any
 ) -> Any:
     """What C is multiplied by: of each group, of the rows or columns of all, or of everything."""
     scale, recipe, swizzle = (_only(name, each) for each in (scale, recipe, swizzle))
@@ -106,14 +109,14 @@ def _factor(
         raise _refused(f"swizzle_{name} must be NO_SWIZZLE or None", swizzle)
     if str(scale.dtype) != "torch.float32":
         raise _refused(f"scale_{name} must be float32", scale.dtype)
-    by_group = of_k or len(side.shape) == 3
-    extent = side.shape[-2] if name == "a" else side.shape[-1]
+    by_group = of_k or len(side) == 3
+    extent = side[-2] if name == "a" else side[-1]
     if kind == "TensorWise":
         fits = scale.numel() == 1 or (by_group and list(scale.shape) == [groups])
         wanted = f"one number{f' or [{groups}]' if by_group else ''}"
         shape = [] if scale.numel() == 1 else [groups, 1, 1]
     else:
-        sizes = [groups, extent] if len(side.shape) == 3 else [groups * extent]
+        sizes = [groups, extent] if len(side) == 3 else [groups * extent]
         sizes = sizes if by_group else [extent]
         fits, wanted = list(scale.shape) == sizes, str(sizes)
         shape = [groups] * by_group + ([extent, 1] if name == "a" else [1, extent])

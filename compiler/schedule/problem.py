@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ...dialects.dtypes import BLOCKWISE_FORMS, DTYPES, FMA, ScaledFormat
+from ...dialects.dynamic import joined
 from ...dialects.errors import CompileError
 from ...dialects.layout import SLOT_ALIGNMENT, TileLayout, widest_swizzle
 from ...dialects.legality import PARTIAL_BYTES
@@ -81,7 +82,7 @@ class Schedule:
         pair holds.
         """
         passes = [
-            f"tiling{{tile={_joined(self.tile)}{' swap=true' if self.swap else ''}}}",
+            f"tiling{{tile={joined(self.tile)}{' swap=true' if self.swap else ''}}}",
             f"tma-insertion{{box={self.box}}}",
             "swizzle-selection",
             f"split-k{{parts={self.split_k}}}" if self.split_k > 1 else "",
@@ -97,10 +98,10 @@ class Schedule:
 
     def label(self) -> str:
         """One line that tells it from the other candidates."""
-        parts = [_joined(self.tile), f"{self.stages} stages"]
+        parts = [joined(self.tile), f"{self.stages} stages"]
         parts += ["A and B exchanged"] if self.swap else []
         if self.cluster_size > 1:
-            parts.append(f"cluster {_joined(self.cluster)}{' pair' if self.pair else ''}")
+            parts.append(f"cluster {joined(self.cluster)}{' pair' if self.pair else ''}")
         if self.split_k > 1:
             parts.append(f"K split by {self.split_k}")
         if self.split_grid > 1:
@@ -109,7 +110,7 @@ class Schedule:
             parts.append(f"{self.scheduler} {self._raster()}")
         if self.ping_pong:
             parts.append("ping-pong")
-        parts.append(f"staged {_joined(self.staging)}" if self.staging else "direct stores")
+        parts.append(f"staged {joined(self.staging)}" if self.staging else "direct stores")
         parts += [f"{self.ahead} pieces ahead"] if self.ahead else []
         parts += {HELD: ["vectors in registers"], AHEAD: ["vectors ahead"]}.get(self.vectors, [])
         return ", ".join(parts)
@@ -120,7 +121,7 @@ class Schedule:
     def _clustering(self) -> str:
         if self.cluster_size == 1:
             return ""
-        return f"clustering{{shape={_joined(self.cluster)} pair={str(self.pair).lower()}}}"
+        return f"clustering{{shape={joined(self.cluster)} pair={str(self.pair).lower()}}}"
 
     def _persistence(self) -> str:
         if self.scheduler == "none":
@@ -154,7 +155,7 @@ class Problem:
     `leading` and `steps` are the elements from row to row, and from matrix to matrix, of A, B and C
     where there are gaps, 0 elsewhere. `quantized` is the format of a C with block scales.
     Where it `adds_products`, threads add those of tiles to sums in f32; with `column_scales` each
-    column of C has scales of its own. Where it is `swapped`, A is B, and C lies by columns.
+    column of C has its own. `swapped`: A is B, and C lies by columns; `gathered`: threads copy A.
     """
 
     m: int
@@ -182,6 +183,7 @@ class Problem:
     swapped: bool = False
     beside_columns: tuple[int, ...] = ()
     beside_rows: tuple[int, ...] = ()
+    gathered: bool = False
 
     @staticmethod
     def of(spec: MatmulSpec, target: Target) -> Problem:
@@ -221,6 +223,7 @@ class Problem:
             False,
             tuple(DTYPES[dtype].bytes for dtype in spec.beside_columns),
             tuple(DTYPES[dtype].bytes for dtype in spec.beside_rows),
+            gathered=bool(spec.gathered),
         )
 
     def pitch_bytes(self, tensor: str) -> tuple[int, int]:
@@ -276,7 +279,7 @@ class Problem:
 
     def by_tma(self, tensor: str) -> bool:
         """Whether TMA can address the tensor (cuTensorMapEncodeTiled: strides)."""
-        return tensor in self._by_tma
+        return tensor in self._by_tma and not (self.gathered and tensor == "a")
 
     @functools.cached_property
     def _by_tma(self) -> list[str]:
@@ -395,7 +398,3 @@ def round_up(value: int, unit: int) -> int:
 def _widest_layout(mn: int, k: int, element_bytes: int, major: str) -> TileLayout:
     plain = TileLayout(mn, k, element_bytes, major)
     return replace(plain, swizzle=widest_swizzle(plain))
-
-
-def _joined(extents: tuple[int, ...]) -> str:
-    return "x".join(str(extent) for extent in extents)

@@ -54,7 +54,8 @@ class MatmulSpec(Problem):
     element of an output; tiles are whole such groups.
     With `groups` the rows of A and C are cut into as many, by offsets that the kernel takes, and B
     is a stack with a matrix for each. With `group_axis` "k" K is cut into them instead, A and B are
-    matrices with K as their rows, and C is a stack with a matrix for each.
+    matrices with K as their rows, and C is a stack with a matrix for each. With `gathered` A has so
+    many rows, and the rows of groups are those that numbers say which the kernel takes, M of them.
     With two `products` the kernel takes a second B, as the first, and C is made of A's products
     with both: one times the other, unless an epilogue makes it.
     `epilogue_instructions`, `beside`, `beside_columns` and `beside_rows` are hints for the

@@ -60,7 +60,9 @@ def check(spec: Problem) -> None:
     _check_types(spec)
     _check_choice(spec, "group_axis", ("m", "k") if spec.groups else ("m",))
     majors = (spec.a_major, spec.b_major)
-    broken = grouped_refusal(spec.groups, spec.group_axis, spec.batch, spec.is_scaled, majors)
+    broken = grouped_refusal(
+        spec.groups, spec.group_axis, spec.batch, spec.is_scaled, majors, spec.gathered
+    )
     if broken:
         raise OptionError(f"spec: {broken}")
     if spec.dynamic_m:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from .epilogue import Epilogue
+from .problem import EXTENT_MAX
 
 GROUPS_MAX = 2**16
 
@@ -15,10 +16,15 @@ def grouped_refusal(
     batch: int,
     scaled: bool,
     majors: tuple[str, str],
+    gathered: object,
 ) -> str | None:
     """Why a spec can't have so many groups of rows, or of K."""
     if type(groups) is not int or not 0 <= groups <= GROUPS_MAX:
         return f"groups must be 0 to {GROUPS_MAX}, got {groups!r}; multiply in several calls"
+    if type(gathered) is not int or not 0 <= gathered <= EXTENT_MAX:
+        return f"gathered must be 0 to {EXTENT_MAX}, got {gathered!r}"
+    if gathered and not (groups and axis == "m"):
+        return f"gathered must be 0 where no rows are grouped, got {gathered}; take one group"
     if not groups:
         return None
     if batch:
@@ -40,13 +46,13 @@ def grouped_text(
     epilogue: Epilogue | None,
     elements: Sequence[str],
 ) -> str:
-    """The module of the op: types of the tensors a, b, offsets and c, and of sums and all outputs.
-
-    An output behind c has c's sizes.
+    """The module of the op: types of the tensors a, b, offsets, c, of rows where they are gathered,
+    and of sums and all outputs. An output behind c has c's sizes.
     """
     sums, c, *further = elements
     made = epilogue or _conversion(sums, elements[1:])
-    inputs = ("a", "b", "offsets")
+    inputs = ("a", "b", "offsets", *(["rows"] if "rows" in types else []))
+    op = "gathered" if "rows" in types else "grouped"
     a_major, b_major = ("k" if major == "k" else "mn" for major in majors)
     arguments = ", ".join([*(f"%{name}: {types[name]}" for name in inputs), *made.arguments()])
     sizes = types["c"].removesuffix(f"{c}>")
@@ -59,7 +65,7 @@ def grouped_text(
     returned = f"({', '.join(outputs)})" if further else types["c"]
     return f"""
 func.func @matmul({arguments}) -> {returned} {{
-  %c = "tile.grouped_matmul"({", ".join(f"%{name}" for name in inputs)}) ({{
+  %c = "tile.{op}_matmul"({", ".join(f"%{name}" for name in inputs)}) ({{
   {made.region(sums, elements[1:])}
   }}) {{a_major = "{a_major}", b_major = "{b_major}"}}
     : ({", ".join(types[name] for name in inputs)}) -> {types["c"]}

@@ -82,12 +82,16 @@ func.func @matmul(%a: {a.stored}{gaps["a"]}, %b: {b.stored}{gaps["b"]}{taken}) -
 def _grouped_text(spec: Problem, epilogue: Epilogue | None) -> str:
     """The module of a `tile.grouped_matmul`."""
     stored = {**spec.shapes(), "offsets": (spec.groups,)}
+    if spec.gathered:
+        stored["rows"] = (spec.m,)
     if spec.a_major == "m":
         stored["a"] = (spec.k, spec.m)
     if spec.b_major == "n":
         stored["b"] = (*stored["b"][:-2], spec.k, spec.n)
-    dtypes = {"a": spec.a_dtype, "b": spec.b_dtype, "c": spec.c_dtype, "offsets": "s32"}
-    types = {name: _tensor([*stored[name]], DTYPES[dtypes[name]].mlir) for name in stored}
+    dtypes = {"a": spec.a_dtype, "b": spec.b_dtype, "c": spec.c_dtype}
+    types = {
+        name: _tensor([*stored[name]], DTYPES[dtypes.get(name, "s32")].mlir) for name in stored
+    }
     elements = [DTYPES[dtype].mlir for dtype in (spec.acc_dtype, *spec.outputs)]
     text = grouped_text(types, (spec.a_major, spec.b_major), epilogue, elements)
     if DTYPES[spec.a_dtype].operand_kind != FMA:

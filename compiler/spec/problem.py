@@ -27,6 +27,7 @@ OF_SCALES = ("scale_layout",)
 OF_BLOCKWISE = ("a_scales", "b_scales")
 TWO_LEVEL = "two-level"
 OF_GROUPS = ("groups", "group_axis")
+OF_GATHERED = ("gathered",)
 OF_PRODUCTS = ("products",)
 BESIDE = ("beside", "beside_columns", "beside_rows")
 OF_EPILOGUES = ("epilogue_instructions", *BESIDE)
@@ -56,6 +57,7 @@ class Problem:
     scale_layout: str = BLOCKED
     groups: int = 0
     group_axis: str = "m"
+    gathered: int = 0
     dynamic_m: bool = False
     lda: int = 0
     ldb: int = 0
@@ -104,7 +106,8 @@ class Problem:
         if self.groups and self.group_axis == "k":
             return {**matrices, "c": (self.groups, *matrices["c"])}
         if self.groups:
-            return {**matrices, "b": (self.groups, *matrices["b"])}
+            a = (self.gathered or self.m, self.k)
+            return {**matrices, "a": a, "b": (self.groups, *matrices["b"])}
         stacked = {"a": self.a_stacked, "b": self.b_stacked, "c": True}
         return {
             name: (self.batch, *sizes) if self.batch and stacked[name] else sizes
@@ -137,6 +140,8 @@ class Problem:
         c = found.pop("c")
         if self.groups:
             found["offsets"] = "s32", (self.groups,)
+        if self.gathered:
+            found["rows"] = "s32", (self.m,)
         for name, shape in scale_shapes(self).items():
             scale = "f32" if self.is_blockwise else OPERAND_FORMATS[self.a_dtype].scale
             found[name] = scale, shape
@@ -161,6 +166,7 @@ class Problem:
             *(OF_SCALES if self.scale_layout == BLOCKED else ()),
             *(OF_GROUPS if not self.groups else ()),
             *(("group_axis",) if self.group_axis == "m" else ()),
+            *(() if self.gathered else OF_GATHERED),
             *(OF_PRODUCTS if self.products == 1 else ()),
             *(name for name in OF_EPILOGUES if not found[name]),
             *(() if self.dynamic_m else ("dynamic_m",)),

@@ -18,6 +18,7 @@ from ..base import defining_op
 from ..copy_width import UNIT_BYTES, is_asynchronous
 from ..parts import PARTS_MAX, parts_of
 from ..team import Team
+from .groups import is_gathered
 from .operands import unit_offset
 from .scale_copies import copy_atoms, copy_padded, copy_words
 from .scope import Scope, place_of
@@ -55,14 +56,16 @@ def _copy_parts(scope: Scope, op: CopyOp) -> None:
 
 
 def _start_copies(scope: Scope, op: CopyOp) -> None:
-    """Threads start copies, which are done when waited for."""
+    """Threads start copies, which are done when waited for; numbers of rows are read ahead."""
     layout, start = op.tile.type.layout, place_of(op.tile)
     source = Source.of(scope, op)
     size = source.width * layout.element_bytes
     with parts_of(Team.of(op), layout, size, PARTS_MAX) as parts:
-        for row, part in parts:
+        ahead = [source.row(row) for row, _ in parts] if is_gathered(op.view) else None
+        for number, (row, part) in enumerate(parts):
             to = part_offset(layout, row, part, size) + start
-            source.start_copy(row, part * source.width, build.shared_at(to))
+            found = None if ahead is None else ahead[number]
+            source.start_copy(row, part * source.width, build.shared_at(to), found)
 
 
 def part_offset(layout: TileLayout, row: ir.Value, part: ir.Value, size: int) -> ir.Value:

@@ -13,8 +13,11 @@ Several groups are looked at in a pass of the loop, so that the loads of their o
 
 from __future__ import annotations
 
+from typing import Any
+
 from ...dialects.mlir import arith, ir, llvm, scf
 from ...dialects.tile_groups import (
+    GatheredRowsOp,
     GroupColumnsOp,
     GroupDepthOp,
     GroupOnwardOp,
@@ -23,10 +26,12 @@ from ...dialects.tile_groups import (
     GroupStepsOp,
     GroupTilesOp,
 )
+from ...dialects.tile_types import TensorMapType
 from .. import build
 from .scope import Scope, lowered, lowered_as, lowered_parts
 
 ROWS_ATTRIBUTE, DEPTH_ATTRIBUTE = "rows_of_group", "depth_of_group"
+GATHERED_ATTRIBUTE = "gathered"
 AT_ONCE, COUNTED_AT_ONCE = 8, 32  # groups; all are counted, but once for a kernel
 AT, FOUND = 3, 4  # values: where a walk is, and what it finds
 Values = list[ir.Value]
@@ -128,6 +133,42 @@ def lower_group_rows(_: Scope, op: GroupRowsOp) -> ir.Value:
     made = lowered_as(parts, op.part.type)
     ir.OpResult(made).owner.attributes[ROWS_ATTRIBUTE] = ir.UnitAttr.get()
     return made
+
+
+def lower_gathered_rows(_: Scope, op: GatheredRowsOp) -> ir.Value:
+    """What the whole stands for, where the numbers are, how many rows and numbers there are at
+    most, and the first one and the number of numbers."""
+    type_: Any = op.whole.type
+    rows = type_.dims[1] if isinstance(type_, TensorMapType) else type_.shape[0]
+    limits = [build.constant(rows), build.constant(op.rows.type.shape[0])]
+    group = [build.as_i32(op.first), build.as_i32(op.count)]
+    parts = [*lowered_parts(op.whole), lowered_parts(op.rows)[0], *limits, *group]
+    made = lowered_as(parts, op.part.type)
+    for name in (ROWS_ATTRIBUTE, GATHERED_ATTRIBUTE):
+        ir.OpResult(made).owner.attributes[name] = ir.UnitAttr.get()
+    return made
+
+
+def is_gathered(value: ir.Value) -> bool:
+    """Whether what was lowered is rows by their numbers."""
+    owner = value.owner
+    return not isinstance(owner, ir.Block) and GATHERED_ATTRIBUTE in owner.attributes
+
+
+def placed_row(value: ir.Value, row: ir.Value) -> ir.Value:
+    """The row of a view's memory that a row of it is, counted from the first of the view.
+
+    It is `row`, or the number that stands there: behind the last number any, and of one that the
+    view has no row for the nearest that it has. No launch writes numbers that it reads, so that
+    LLVM may load them before a loop.
+    """
+    if not is_gathered(value):
+        return row
+    numbers, rows, count = lowered_parts(value)[-5:-2]
+    place = build.widen(arith.minui(row, count - 1))
+    pointer = build.element_pointer(numbers, build.i32(), place)
+    number = llvm.load(build.i32(), pointer, alignment=4, invariant=True)
+    return arith.minsi(arith.maxsi(number, build.constant(0)), rows - 1)
 
 
 def is_of_group(value: ir.Value) -> bool:

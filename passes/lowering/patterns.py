@@ -25,6 +25,7 @@ from ...dialects.tile_blockwise import BlockwiseMmaOp
 from ...dialects.tile_boxes import LoadBoxesOp, MulticastBoxesOp
 from ...dialects.tile_duals import DUAL_MMAS, DualMmaOp, JoinOp
 from ...dialects.tile_groups import (
+    GatheredRowsOp,
     GroupColumnsOp,
     GroupDepthOp,
     GroupOnwardOp,
@@ -69,6 +70,7 @@ from .fragment_reads import (
     read_warp,
 )
 from .groups import (
+    lower_gathered_rows,
     lower_group,
     lower_group_columns,
     lower_group_depth,
@@ -200,6 +202,7 @@ _TCGEN05: Lowerings = {
     GroupOnwardOp: lower_group,
     GroupTilesOp: lower_group_tiles,
     GroupRowsOp: lower_group_rows,
+    GatheredRowsOp: lower_gathered_rows,
     GroupDepthOp: lower_group_depth,
     GroupColumnsOp: lower_group_columns,
     GroupStepsOp: lower_group_steps,

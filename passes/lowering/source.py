@@ -12,11 +12,12 @@ from .. import build
 from ..batches import step_bytes
 from ..copy_width import UNIT_BYTES, copy_bytes
 from ..whole import INDICES, is_whole
-from .groups import depth_before, depth_in, row_of_whole
+from .groups import depth_before, depth_in, placed_row, row_of_whole
 from .scope import Scope, lowered_parts
 
 # Loads of a thread at once: a unit is 4 registers, and each of its loads has an address.
 UNITS_MAX, LOADS_MAX = 8, 16
+Row = tuple[ir.Value, ir.Value | None]
 
 
 @dataclass
@@ -36,6 +37,7 @@ class Source:
     whole_columns: bool
     step_bytes: int = 0
     skipped_rows: ir.Value | int = 0
+    view: ir.Value | None = None
 
     @staticmethod
     def of(scope: Scope, op: CopyOp) -> Source:
@@ -59,6 +61,7 @@ class Source:
             whole_columns=is_whole(op, INDICES[inner]),
             step_bytes=step_bytes(op.view),
             skipped_rows=depth_before(op.view),
+            view=op.view,
         )
 
     @property
@@ -83,12 +86,15 @@ class Source:
         loads = UNIT_BYTES // (self.width * self.element_bytes)
         return min(UNITS_MAX, LOADS_MAX // loads)
 
-    def start_copy(self, row: ir.Value, column: ir.Value, to: ir.Value) -> None:
+    def start_copy(
+        self, row: ir.Value, column: ir.Value, to: ir.Value, found: Row | None = None
+    ) -> None:
         """Start copying `width` elements, from a column of the tile on; zeros where outside.
 
-        Outside no byte is read (PTX ISA, cp.async, src-size).
+        Outside no byte is read (PTX ISA, cp.async, src-size). `found` is what `row` gives for the
+        row, where it was asked before.
         """
-        start, inside = self._row(row)
+        start, inside = found or self.row(row)
         column = self.first_column + column
         inside = self._also_in_row(inside, column)
         pointer = build.element_pointer(self.pointer, self.element, start + build.widen(column))
@@ -105,19 +111,20 @@ class Source:
         """16 bytes of one row, as a vector of elements."""
         count = UNIT_BYTES // self.element_bytes
         column = self.first_column + column * count
-        start, inside = self._row(row)
+        start, inside = self.row(row)
         parts = [self._read_part(start, column + at, inside) for at in range(0, count, self.width)]
         return parts[0] if len(parts) == 1 else _joined(parts, count)
 
     def read_part(self, row: ir.Value, column: ir.Value) -> ir.Value:
         """One load: `width` elements from a column of the tile on."""
-        start, inside = self._row(row)
+        start, inside = self.row(row)
         return self._read_part(start, self.first_column + column, inside)
 
-    def _row(self, row: ir.Value) -> tuple[ir.Value, ir.Value | None]:
+    def row(self, row: ir.Value) -> Row:
         """Where a row of the tile starts (elements, i64), and whether the view has it."""
         row = self.first_row + row
         inside = None if self.whole_rows else build.less(row, self.rows)
+        row = row if self.view is None else placed_row(self.view, row)
         return build.widen(row + self.skipped_rows) * self.pitch, inside
 
     def _also_in_row(self, inside: ir.Value | None, column: ir.Value) -> ir.Value | None:

@@ -14,7 +14,7 @@ from ...dialects.tile_sums import ViewMmaOp
 from ...dialects.tile_types import extent_of
 from .. import build
 from .fma import first_sums, fused, widened
-from .groups import row_of_whole
+from .groups import placed_row, row_of_whole
 from .scope import Scope, lowered_parts
 from .thread_sums import ThreadSums
 
@@ -77,5 +77,5 @@ def _view(
     type_ = ir.MemRefType(view.type)
     first = row_of_whole(view, build.as_i32(index) * extent + place)
     last = build.as_value(scope.extent(extent_of(type_, 0)) - 1)
-    rows = [arith.minui(first + start, last) for start in starts]
+    rows = [placed_row(view, arith.minui(first + start, last)) for start in starts]
     return View(type_, lowered_parts(view)[0], rows)

@@ -13,7 +13,7 @@ from ..element_types import (
     blockwise_scale_shape,
 )
 from ..errors import DeviceError, LaunchError
-from ..group_sizes import OFFSETS
+from ..group_sizes import OFFSETS, ROWS
 from .manifest_fields import MANIFEST
 from .manifest_rules import (
     launch_contradictions,
@@ -69,8 +69,13 @@ def offsets_of(manifest: Mapping[str, Any]) -> Mapping[str, Any] | None:
 
 def grouped_extent(manifest: Mapping[str, Any]) -> int:
     """How many rows, or of K, groups cut: of K where each has a matrix of c to itself."""
-    rows, k = operands(manifest)[0]["shape"][-2:]
-    return k if len(output(manifest)["shape"]) == 3 else rows
+    sizes = output(manifest)["shape"]
+    return operands(manifest)[0]["shape"][-1] if len(sizes) == 3 else sizes[0]
+
+
+def rows_of(manifest: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """The tensor that says which rows of a the rows of groups are; None where they are a's."""
+    return next((t for t in manifest["tensors"] if t["name"] == ROWS), None)
 
 
 def second_b(manifest: Mapping[str, Any]) -> Mapping[str, Any] | None:
@@ -248,6 +253,12 @@ def _shape_contradictions(tensors: list[Any], where: str) -> Iterator[str]:
     (*stack_a, m, _), (*stack_b, n, _) = shapes[:2]
     k, b_k = k_of(a), k_of(b)
     offsets, stack_c = offsets_of({"tensors": tensors}), shapes[2][:-2]
+    gathered = rows_of({"tensors": tensors})
+    if gathered is not None:
+        m = gathered["shape"][0] if len(gathered["shape"]) == 1 else None
+        if gathered["dtype"] != "s32" or offsets is None or stack_c:
+            rule = "must have rows of s32 beside offsets of groups of rows"
+            yield f"{where}: {rule}, got {gathered['dtype']}"
     if offsets is not None:
         by_group = stack_c or stack_b  # of rows each has a matrix of b, of K one of c
         stack_b, stack_c = ([] if by_group == offsets["shape"] else [None]), []

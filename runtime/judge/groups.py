@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..bundles.manifest import operands, output
+from ..bundles.manifest import operands, output, rows_of
 from .intervals import Interval
 
 Values = Mapping[str, np.ndarray]
@@ -17,6 +17,17 @@ Values = Mapping[str, np.ndarray]
 def group_ends(offsets: np.ndarray, rows: int) -> list[int]:
     """Where each group ends: an offset out of order or beyond the rows counts as the nearest."""
     return np.minimum(np.maximum.accumulate(np.maximum(offsets, 0)), rows).astype(int).tolist()
+
+
+def gathered(manifest: Mapping[str, Any], values: Values) -> Values:
+    """The values with the rows of a that their numbers say, each as the nearest that a has."""
+    numbers, (a, _) = rows_of(manifest), operands(manifest)
+    if numbers is None:
+        return values
+    others = {name: value for name, value in values.items() if name != numbers["name"]}
+    whole = others[a["name"]]
+    at = np.clip(values[numbers["name"]], 0, len(whole) - 1).astype(int)
+    return {**others, a["name"]: whole[at]}
 
 
 def grouped_result(

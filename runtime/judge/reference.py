@@ -31,7 +31,7 @@ from .blockwise import SCALES as SCALES_OF_BLOCKS
 from .blockwise import blockwise_sums, is_blockwise
 from .epilogue import LARGEST, evaluate, round_to
 from .group_sums import over_groups
-from .groups import grouped_result
+from .groups import gathered, grouped_result
 from .intervals import Interval, stacked
 from .quantized import elements_of, scales_of
 from .relaxed import is_relaxed, relaxed
@@ -91,6 +91,7 @@ def expected_output(
     reduced = reductions(manifest).get(c["name"])
     if offsets is not None:
         ends = values.pop(offsets["name"])
+        values = gathered(manifest, values)
         whole = grouped_result(
             manifest,
             epilogue,

@@ -102,7 +102,9 @@ def _groups(draw: random.Random, majors: dict[str, str], two_level: bool) -> dic
     axis = draw.choice("mk")
     if draw.random() < 0.9:
         majors |= {"a_major": "k"} if axis == "m" else {"a_major": "m", "b_major": "n"}
-    found = {"groups": draw.choice((1, 2, 5, 9, 40)), "group_axis": axis}
+    found: dict[str, Any] = {"groups": draw.choice((1, 2, 5, 9, 40)), "group_axis": axis}
+    if axis == "m" and draw.random() < 0.3:
+        found["gathered"] = draw.randint(1, 120)
     return found | ({"sums": "two-level"} if two_level and draw.random() < 0.5 else {})
 
 

@@ -64,6 +64,34 @@ def test_groups_of_rows_that_lie_anywhere_are_copied_by_threads(check_matmul, ta
     assert {each["kind"] for each in compiled.manifest["parameters"]} == {"pointer"}
 
 
+GATHERED = MatmulSpec(200, 40, 72, groups=5, gathered=77, b_major="n", c_dtype="f32")
+
+
+@pytest.mark.sweep(4)
+@pytest.mark.array(1, passes=[1, 2, 4, 5, 6, 7, 8], target=BOTH, pair=[True, False])
+def test_every_prefix_gathers_rows(check_matmul, passes, target, pair):
+    pairs = pair and target == "sm_100a"
+    cluster = f"clustering{{shape=2x1 pair={'true' if pairs else 'false'}}}"
+    text = ",".join((*LADDER[:4], cluster, *LADDER[5:])[:passes])
+    text = text.replace("64x32x32", "128x64x32") if pairs else text
+    check_matmul(GATHERED, pipeline=text, target=target)
+
+
+@pytest.mark.parametrize(
+    ("target", "text"),
+    [
+        ("sm_90a", "tiling{tile=64x48x64},tma-insertion,pipelining,warp-specialization"),
+        ("sm_80", "tiling{tile=32x32x32},copy-insertion,swizzle-selection,pipelining{stages=3}"),
+        ("sm_80", "tiling{tile=16x16x32 mma=fma operands=global}"),
+        ("sm_90a", ",".join((*LADDER[:4], *LADDER[5:], "ping-pong"))),
+    ],
+)
+def test_rows_are_gathered_wherever_they_lie(check_matmul, target, text):
+    odd = "ping-pong" not in text
+    spec = replace(GATHERED, m=66, n=9, k=19, b_major="k") if odd else GATHERED
+    check_matmul(replace(spec, gathered=300), pipeline=text, target=target)
+
+
 @pytest.mark.sweep(4)
 @pytest.mark.array(1, passes=[2, 5, 7, 8], sums=["", "two-level"], axis="mk")
 def test_groups_have_outputs_behind_c_and_sums_of_two_levels(check_matmul, passes, sums, axis):
