@@ -22,7 +22,7 @@ from ..importers.traced_function import TensorLike
 from ..spec import MatmulSpec
 from .products import dtype_of
 from .region import Region
-from .source import Prepared, framed_sizes, function_of
+from .source import TRUTH, Prepared, framed_sizes, function_of, is_truth
 
 STACK_MAX, GROUPS_MAX = 2, 3
 COLUMNS_MAX, COLUMNS = 1024, 512
@@ -124,6 +124,8 @@ def _operand(region: Region, operand: Any, frame: tuple[int, ...]) -> torch.Tens
         small if size == large and large > 1 else size
         for size, large, small in zip(whole, region.frame, frame, strict=True)
     ]
+    if is_truth(operand):
+        return (torch.rand(sizes) < 0.5).to(TRUTH)
     return _random(sizes, dtype_of(operand))
 
 

@@ -19,7 +19,7 @@ from torch import fx
 
 from .halves import halves_of
 from .joins import absorbed, paired
-from .products import GROUPED, Product, aten, dtype_of, product_of
+from .products import Product, aten, dtype_of, product_of
 from .region import (
     VIEWS,
     VIEWS_OF_ONE,
@@ -35,7 +35,7 @@ from .region import (
 )
 from .rules import refusal_of
 
-OUTPUTS_MAX = 2  # of groups one
+OUTPUTS_MAX = 2
 STORED = (torch.bfloat16, torch.float16, torch.float32, torch.float8_e4m3fn, torch.float8_e5m2)
 
 
@@ -168,8 +168,7 @@ def _traffic(product: fx.Node, kept: Sequence[fx.Node], left: Sequence[fx.Node])
     """
     nodes = [product, *kept]
     outputs = outputs_of(nodes)
-    most = 1 if product.target in GROUPED else OUTPUTS_MAX
-    if len(outputs) > most or any(dtype_of(each) not in STORED for each in outputs):
+    if len(outputs) > OUTPUTS_MAX or any(dtype_of(each) not in STORED for each in outputs):
         return None
     inside = set(nodes)
     total = 0

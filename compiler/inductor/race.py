@@ -23,7 +23,7 @@ from .operator import kernel_of
 from .products import Product, aten
 from .region import Region, is_constant
 from .report import REPORT
-from .source import Input, Prepared
+from .source import TRUTH, Input, Prepared
 
 ROUNDS = 7
 COLD_BYTES = 256 * 2**20
@@ -188,6 +188,7 @@ def _number(size: Any) -> int:
 
 
 def _taken(value: torch.Tensor, given: Input) -> torch.Tensor:
+    value = value.to(TRUTH) if given.is_truth else value
     value = value if given.columns is None else value[..., slice(*given.columns)]
     value = value.permute(given.order) if given.order else value
     return value.view(given.sizes) if given.sizes else value

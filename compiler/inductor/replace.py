@@ -13,8 +13,8 @@ from torch import fx
 
 from .operator import region_operator
 from .products import aten, sizes_of
-from .region import Region, source_of
-from .source import Input
+from .region import CONVERT, Region, source_of
+from .source import TRUTH, Input
 
 
 def replace(
@@ -54,9 +54,11 @@ def _behind(region: Region) -> fx.Node:
 
 def _given(graph: fx.Graph, node: fx.Node, given: Input) -> fx.Node:
     """A value as the kernel takes it; of a permuted one that is permuted back, its source."""
-    _, order, sizes, columns = given
-    if columns is not None:
-        node = call(graph, aten.slice.Tensor, (node, len(sizes_of(node)) - 1, *columns))
+    order, sizes = given.order, given.sizes
+    if given.is_truth:
+        node = call(graph, CONVERT, (node, TRUTH))
+    if given.columns is not None:
+        node = call(graph, aten.slice.Tensor, (node, len(sizes_of(node)) - 1, *given.columns))
     if order:
         if node.target is aten.permute.default:
             source, before = node.args

@@ -13,7 +13,8 @@ from .products import aten, dtype_of, is_static, sizes_of
 from .region import CONVERT, SAME, TURNS, Region, changes, is_constant
 
 NO_ELEMENTS = (*TURNS, aten.new_full.default)
-READ = (torch.bfloat16, torch.float16, torch.float32)
+READ = (torch.bfloat16, torch.float16, torch.float32, torch.bool)
+"""Types of operands; a kernel reads a bool of rows or columns as a number."""
 
 
 def refusal_of(
@@ -70,6 +71,8 @@ def _operand_refusal(
     sizes = framed(sizes_of(operand), sizes_of(node), frame)
     if sizes is None:
         return f"reads {list(value.shape)}, which has some of the rows' dims and not all"
+    if value.dtype is torch.bool and sizes == frame:
+        return "reads a bool of each element"
     if viewed(value, sizes) is None:
         return f"reads a tensor with strides {list(value.stride())}, which would be copied"
     return ""

@@ -31,14 +31,19 @@ from .products import Product, aten, dtype_of, has_short_sums, sizes_of
 from .region import CONVERT, Region, is_constant, is_same
 
 
+TRUTH = torch.bfloat16
+"""The type in which a kernel reads a bool."""
+
+
 class Input(NamedTuple):
     """One argument of the kernel: which of `region.reads`, these columns of it, then permuted, then
-    viewed so."""
+    viewed so; `is_truth` of a bool, which is converted to a number first."""
 
     number: int
     order: tuple[int, ...] = ()
     sizes: tuple[int, ...] = ()
     columns: tuple[int, int] | None = None
+    is_truth: bool = False
 
 
 class Prepared(NamedTuple):
@@ -90,10 +95,18 @@ def _with_epilogue(
     """The spec with what follows the product, its operands, and how these lie."""
     frame = Frame.of(region.frame, spec.batch)
     frames = [framed_sizes(region, operand) for operand in region.operands]
-    likes = [TensorLike(e, dtype_of(n)) for e, n in zip(frames, region.operands, strict=True)]
+    types = [TRUTH if is_truth(each) else dtype_of(each) for each in region.operands]
+    likes = [TensorLike(*each) for each in zip(frames, types, strict=True)]
     spec, made, arguments, _ = import_epilogue(spec, frame, function_of(region), likes)
     before = len(region.reads) - len(region.operands)
-    beside = [Input(before + each.number, (), tuple(each.shape)) for each in arguments]
+    beside = [
+        Input(
+            before + each.number,
+            sizes=tuple(each.shape),
+            is_truth=is_truth(region.operands[each.number]),
+        )
+        for each in arguments
+    ]
     lies = [_lies(region, *each) for each in zip(beside, arguments, strict=True)]
     return spec, made, beside, lies
 
@@ -149,7 +162,8 @@ def function_of(region: Region) -> Callable[..., Any]:
 
     def epilogue(*values: torch.Tensor) -> Any:
         count = len(region.products)
-        known = dict(zip(region.operands, values[count:], strict=True))
+        given = zip(region.operands, values[count:], strict=True)
+        known = {node: value != 0 if is_truth(node) else value for node, value in given}
         sums = {
             each.node: (each, value) for each, value in zip(region.products, values, strict=False)
         }
@@ -227,12 +241,18 @@ def framed_sizes(region: Region, operand: fx.Node) -> tuple[int, ...]:
     return found.pop()  # type: ignore[return-value]
 
 
+def is_truth(node: fx.Node) -> bool:
+    """Whether a value is one of bools."""
+    return dtype_of(node) is torch.bool
+
+
 def _lies(region: Region, given: Input, argument: Argument) -> torch.Tensor:
     """How an operand lies with the sizes that the kernel has; CompileError where it is no view."""
     node = region.reads[given.number]
     if argument.order != tuple(sorted(argument.order)):
         raise CompileError(f"region: {node.name} must be read untransposed, got another order")
-    found = viewed(like(node.meta["val"]), given.sizes)
+    value = like(node.meta["val"])
+    found = viewed(value.to(TRUTH) if given.is_truth else value, given.sizes)
     if found is None:
         strides = list(node.meta["val"].stride())
         raise CompileError(f"region: {node.name} must be a view, got strides {strides}")

@@ -6,85 +6,25 @@ import pytest
 import torch
 import torch.nn.functional as F
 from graphs import draw, graph_of, regions
+from patterns import (
+    BIAS,
+    GELU,
+    PATTERNS,
+    RESIDUAL,
+    SILU,
+    W2,
+    W,
+    X,
+    backward_of_gelu,
+    rms_and_itself,
+    saved,
+)
 
-import tilewright
 from tilewright.compiler.inductor.describe import described
 from tilewright.compiler.inductor.grow import Others, in_circle
 from tilewright.compiler.inductor.products import Refusal, product_of
 from tilewright.compiler.inductor.region import Region
 from tilewright.compiler.inductor.source import takes_a_bias
-
-X, W, W2, BIAS = draw(2, 16, 64), draw(96, 64), draw(96, 64), draw(96)
-RESIDUAL = draw(2, 16, 96)
-GELU = ["mul", "mul", "erf", "add", "mul"]
-SILU = ["neg", "exp", "add", "div"]
-ONE = torch.tensor(0.5)
-NARROW = draw(32, 64).to(torch.float8_e4m3fn)
-
-
-def rms_and_itself(x, w, residual):
-    h = residual + F.linear(x, w)
-    return h, F.rms_norm(h, (96,))
-
-
-def saved(x, w, bias):
-    h = F.linear(x, w, bias)
-    return h, F.gelu(h)
-
-
-def backward_of_gelu(gradient, w, before):
-    return torch.ops.aten.gelu_backward(gradient @ w, before)
-
-
-PATTERNS = {
-    "bias": (lambda x, w, b: F.linear(x, w, b), (X, W, BIAS), []),
-    "gelu": (lambda x, w, b: F.gelu(F.linear(x, w, b)), (X, W, BIAS), GELU),
-    "silu": (lambda x, w: F.silu(F.linear(x, w)), (X, W), SILU),
-    "residual": (lambda x, w, r: r + F.linear(x, w), (X, W, RESIDUAL), ["add"]),
-    "residual as addmm": (torch.addmm, (draw(32, 96), draw(32, 64), draw(64, 96)), []),
-    "scale and cast": (lambda x, w: (F.linear(x, w) * 0.5).float(), (X, W), ["mul"]),
-    "column": (lambda x, w, c: F.linear(x, w) * c, (X, W, draw(2, 16, 1)), ["mul"]),
-    "stack": (lambda a, b: torch.bmm(a, b) * 0.125, (draw(3, 16, 32), draw(3, 32, 24)), ["mul"]),
-    "swiglu": (
-        lambda x, w, v: F.silu(F.linear(x, w)) * F.linear(x, v), (X, W, W2), [*SILU, "mul"]
-    ),
-    "swiglu with biases": (
-        lambda x, w, v, b: F.silu(F.linear(x, w, b)) * F.linear(x, v, b),
-        (X, W, W2, BIAS), [*SILU, "mul"],
-    ),
-    "tilewright's own": (
-        lambda x, w: F.relu(tilewright.matmul(x, w)), (X, W), ["relu"]
-    ),
-    "swiglu of halves": (
-        lambda x, w: (lambda g, u: F.silu(g) * u)(*F.linear(x, w).chunk(2, -1)),
-        (X, W), [*SILU, "mul"],
-    ),
-    "swiglu of slices": (
-        lambda x, w: (lambda y: F.silu(y[..., :48]) * y[..., 48:])(F.linear(x, w)),
-        (X, W), [*SILU, "mul"],
-    ),
-    "swiglu with up first": (
-        lambda x, w, v: F.linear(x, v) * F.silu(F.linear(x, w)), (X, W, W2), [*SILU, "mul"]
-    ),
-    "swiglu of slices with up first": (
-        lambda x, w: (lambda y: F.silu(y[..., 48:]) * y[..., :48])(F.linear(x, w)),
-        (X, W), [*SILU, "mul"],
-    ),
-    "swiglu of inputs made twice": (
-        lambda x, w, v: F.silu(F.linear(x * 2, w)) * F.linear(x * 2, v), (X, W, W2), [*SILU, "mul"]
-    ),
-    "an activation before it": (
-        lambda x, w: F.relu(x) @ w, (draw(32, 32), draw(32, 32)), []
-    ),
-    "scaled": (
-        lambda a, b, s, r: torch._scaled_mm(a, b.t(), s, s, out_dtype=torch.bfloat16) + r,
-        (NARROW, NARROW, ONE, draw(32, 32)), ["add"],
-    ),
-    "groups": (
-        lambda x, w, ends: F.relu(torch._grouped_mm(x, w, ends)) * x[:, :48],
-        (draw(32, 64), draw(2, 64, 48), torch.tensor([9, 32], dtype=torch.int32)), ["relu", "mul"],
-    ),
-}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", PATTERNS)
@@ -108,6 +48,16 @@ def test_a_product_rounds_after_its_bias_and_before_anything_else(function, once
     """So does eager's addmm, which Inductor takes apart on GPUs."""
     (region,) = regions(function, X, W, BIAS)
     assert takes_a_bias(region, region.products[0]) is once
+
+
+def test_groups_have_a_second_output_as_well():
+    def both(x, w, ends):
+        h = torch._grouped_mm(x, w, ends)
+        return h, F.silu(h)
+
+    ends = torch.tensor([9, 32], dtype=torch.int32)
+    (region,) = regions(both, draw(32, 64), draw(2, 64, 48), ends)
+    assert region.fused() == SILU and len(region.outputs) == 2
 
 
 def test_the_value_that_backward_needs_is_a_second_output():
@@ -138,6 +88,10 @@ NEAR_MISSES = {
     "an operand of int64": (
         lambda x, w, i: F.linear(x, w) * i, (X, W, torch.ones(96, dtype=torch.int64)),
         "mul: reads torch.int64",
+    ),
+    "a mask of elements": (
+        lambda x, w, m: F.linear(x, w).masked_fill(m, 0.0), (X, W, RESIDUAL > 0),
+        "where: reads a bool of each element",
     ),
     "an operand that would be copied": (
         lambda x, w, r: F.linear(x, w) + r.transpose(0, 1), (X, W, draw(16, 2, 96)),
