@@ -43,6 +43,7 @@ from .schedule.choice import choose_schedule, target_for
 from .schedule.scaled_schedule import scaled_schedule
 from .schedule.thread_schedule import is_by_threads, thread_schedule
 from .schedule.warp_schedule import is_by_warps, warp_schedule
+from .schedule.weight_schedule import weight_schedule
 from .spec import MatmulSpec
 
 NO_PASSES = "none"
@@ -323,6 +324,8 @@ def choose_pipeline(spec: MatmulSpec, target: str) -> str:
     if is_by_threads(spec):
         return thread_schedule(spec, find_target(target)).pipeline()
     used = target_for(spec, target)
+    if spec.has_weights:
+        return weight_schedule(spec, used).pipeline()
     if is_by_warps(used):
         return warp_schedule(spec, used).pipeline()
     return choose_schedule(spec, used).pipeline()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from ..dialects.dtypes import operand_dtype
+from ..dialects.dtypes import operand_dtype, stored_dtype, weight_dtype
 from ..dialects.epilogue import instructions_of
 from ..dialects.mlir import ir
 from ..dialects.target import WGMMA_ADDED, find_target
@@ -15,6 +15,7 @@ from ..dialects.tile_duals import DualMatmulOp
 from ..dialects.tile_groups import GatheredMatmulOp, GroupedMatmulOp
 from ..dialects.tile_scales import ScaledMatmulOp
 from ..dialects.tile_types import element_bytes
+from ..dialects.tile_weights import WeightMatmulOp
 from ..dialects.verify import logical_shape
 from ..passes.argument_layouts import argument_strides, result_strides
 from ..passes.base import DEFAULT_TARGET, MMA_ATTRIBUTE, target_of, walk
@@ -34,6 +35,8 @@ def spec_of(module: ir.Module) -> MatmulSpec:
     elements = [str(value.type.element_type) for value in (matmul.a, matmul.b)]
     named = target_of(module).mma.name if MMA_ATTRIBUTE in module.operation.attributes else ""
     operands = [operand_dtype(element, named) for element in elements]
+    if isinstance(matmul, WeightMatmulOp):
+        operands[1] = weight_dtype(elements[1])
     a, b = (dtype for dtype in operands if dtype is not None)  # normalize has checked them
     a_major = "k" if matmul.a_major.value == "k" else "m"
     b_major = "k" if _b_of(matmul)[1] == "k" else "n"
@@ -52,6 +55,8 @@ def spec_of(module: ir.Module) -> MatmulSpec:
     more |= {"dynamic_m": dynamic_m, "products": matmul.products}
     if isinstance(matmul, BlockwiseMatmulOp):
         more |= {"a_scales": matmul.a_form.value, "b_scales": matmul.b_form.value}
+    elif isinstance(matmul, WeightMatmulOp):
+        more |= _groups_of(matmul)
     elif named == WGMMA_ADDED.name:
         more["sums"] = TWO_LEVEL
     names = (op.operation.name for op in matmul.epilogue.blocks[0].operations)
@@ -60,6 +65,16 @@ def spec_of(module: ir.Module) -> MatmulSpec:
     elements = {op.source: (op.axes.value, str(op.value.type)) for op in walk(matmul, ElementOp)}
     beside = hints_of_beside(list(elements.values()), matmul.c.type.rank)
     return replace(spec, epilogue_instructions=instructions, **beside)
+
+
+def _groups_of(matmul: WeightMatmulOp) -> dict[str, Any]:
+    """How many elements of K share a scale of weights, and its type."""
+    if matmul.scales is None:
+        return {}
+    dtype = stored_dtype(str(matmul.scales.type.element_type))
+    assert dtype is not None  # its verifier has asked
+    zeros = matmul.zeros is not None
+    return {"group_size": matmul.group.value, "scale_dtype": dtype.name, "zero_points": zeros}
 
 
 def _b_of(matmul: MatmulOp) -> tuple[ir.Value, str]:

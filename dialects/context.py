@@ -27,6 +27,7 @@ from .tile_stores import TmaStoreOp as TmaStoreOp  # declares ops of `tile`
 from .tile_sums import ViewMmaOp as ViewMmaOp  # declares ops of `tile`
 from .tile_threads import WriteRowOp as WriteRowOp  # declares ops of `tile`
 from .tile_types import Tile
+from .tile_weights import WeightMmaOp as WeightMmaOp  # declares ops of `tile`
 
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")

@@ -12,6 +12,7 @@ from ..runtime.element_types import (
     COARSE_FORMATS,
     DTYPES,
     FMA,
+    GROUP_SIZES,
     OPERAND_FORMATS,
     PADDED_ALIGNMENT_BYTES,
     PADDED_ROW,
@@ -21,6 +22,8 @@ from ..runtime.element_types import (
     SCALE_DTYPES,
     SCALE_ROUNDINGS,
     SCALED_FORMATS,
+    WEIGHT_DTYPES,
+    WIDE_DTYPES,
     DType,
     ScaledFormat,
     blocked_scale_shape,
@@ -33,6 +36,7 @@ __all__ = [
     "COARSE_FORMATS",
     "DTYPES",
     "FMA",
+    "GROUP_SIZES",
     "OPERAND_FORMATS",
     "PADDED_ALIGNMENT_BYTES",
     "PADDED_ROW",
@@ -42,6 +46,8 @@ __all__ = [
     "SCALE_ATOM_ROWS",
     "SCALE_DTYPES",
     "SCALE_ROUNDINGS",
+    "WEIGHT_DTYPES",
+    "WIDE_DTYPES",
     "DType",
     "ScaledFormat",
     "blocked_scale_shape",
@@ -56,6 +62,8 @@ NARROW_DTYPES = ("e4m3", "e5m2")  # PTX ISA, cvt to .e4m3x2 and .e5m2x2
 OUTPUT_DTYPES = (*BESIDE_DTYPES, *NARROW_DTYPES)
 ACCUMULATOR_DTYPES = ("f32", "s32", "f64")
 MIXED_KINDS = ("f8f6f4", "i8")
+WEIGHT_SCALES = ("bf16", "f16", "f32")  # of groups of weights
+_WEIGHTS = {DTYPES[name].mlir: DTYPES[name] for name in WEIGHT_DTYPES}
 _BY_TENSOR_CORE = {DTYPES[name].mlir: DTYPES[name] for name in TENSOR_DTYPES}
 _BY_THREADS = {DTYPES[name].mlir: DTYPES[name] for name in THREAD_DTYPES}
 _OPERANDS = {**_BY_THREADS, **_BY_TENSOR_CORE}
@@ -85,6 +93,20 @@ def mix_refusal(a: DType, b: DType) -> str | None:
         return None
     mixes = " (8 bits: both floats or both integers)" if 1 in (a.bytes, b.bytes) else ""
     return f"must be one type{mixes}, got {a.name} and {b.name}; convert one of them"
+
+
+def weight_dtype(mlir: str) -> DType | None:
+    """The type of weights that threads widen, by its MLIR type; None where they widen none such."""
+    return _WEIGHTS.get(mlir)
+
+
+def group_refusal(k: int, group: int, has_scales: bool) -> str | None:
+    """Why weights of `k` columns have no scales of such groups; 0 is that of no scales."""
+    if not has_scales:
+        return None if group == 0 else f"must be 0 without scales, got {group}"
+    if group != k and group not in GROUP_SIZES:
+        return f"must be {', '.join(map(str, GROUP_SIZES))} or all {k} of K, got {group}"
+    return None if k % group == 0 else f"must divide K, got {group} and K of {k}; pad K"
 
 
 TENSOR_BYTES_MAX = 2**47  # of the user addresses of x86-64 and AArch64 hosts

@@ -94,7 +94,7 @@ from .sm_copies import (
     TmaStoreOp,
     TryCancelOp,
 )
-from .sm_fragments import LdmatrixOp, LdmatrixPaddedOp, MmaSyncOp
+from .sm_fragments import LdmatrixOp, LdmatrixPaddedOp, MmaSyncOp, WidenOp
 from .sm_memory import (
     AheadRingOp,
     BarriersOp,
@@ -255,5 +255,6 @@ __all__ = [
     "WgmmaFenceOp",
     "WgmmaOp",
     "WgmmaWaitOp",
+    "WidenOp",
     "WriteTallyOp",
 ]

@@ -2,8 +2,9 @@
 
 from typing import Any
 
-from .dtypes import ACCUMULATOR_DTYPES, DTYPES, PADDED_TYPES
+from .dtypes import ACCUMULATOR_DTYPES, DTYPES, NARROW_DTYPES, PADDED_TYPES
 from .fragments import MATRICES, mma_sync
+from .integer_types import I16
 from .mlir import ext, ir
 from .sm_types import SHARED, Instruction, verify_choice, verify_pointer, verify_range
 from .verify import refuse
@@ -58,6 +59,23 @@ class LdmatrixPaddedOp(Instruction, name="ldmatrix_padded"):
         return verify_pointer(self, "address", SHARED) and verify_range(
             self, "offset", 0, OFFSET_MAX
         )
+
+
+class WidenOp(Instruction, name="widen"):
+    """`values`: two floats of 8 bits as f16, which holds them all, the lower byte first.
+
+    PTX ISA, cvt.rn.f16x2 from .e4m3x2 and .e5m2x2.
+    """
+
+    codes: ext.Operand[I16]
+    dtype: ir.StringAttr
+    values: ext.Result[ir.VectorType]
+
+    def verify_invariants(self) -> bool:
+        got, wanted = str(self.values.type), "vector<2xf16>"
+        if got != wanted:
+            return refuse(self, f"must give {wanted}, got {got}")
+        return verify_choice(self, "dtype", NARROW_DTYPES)
 
 
 class MmaSyncOp(Instruction, name="mma_sync"):

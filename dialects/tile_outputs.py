@@ -20,6 +20,7 @@ PRODUCTS = (
     "tile.dual_matmul",
     "tile.scaled_matmul",
     "tile.blockwise_matmul",
+    "tile.weight_matmul",
     "tile.grouped_matmul",
 )
 REDUCTIONS = ("amax", "sum")

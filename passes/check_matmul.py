@@ -21,6 +21,7 @@ from ..dialects.tile_outputs import KeepGroupsOp, KeptOp, kept_by, kept_of
 from ..dialects.tile_quantized import QuantizeOp, quantize_of
 from ..dialects.tile_scales import KIND, ScaledMatmulOp
 from ..dialects.tile_types import dynamic_dims
+from ..dialects.tile_weights import WeightMatmulOp
 from .accepted_ops import OPS, READ, check_attributes
 from .argument_layouts import check_layouts, has_layouts
 from .base import refused, walk
@@ -29,7 +30,13 @@ OF_MATMUL = {"a_major": READ, "b_major": READ}
 OF_DUAL = {**OF_MATMUL, "b2_major": READ}
 OF_SCALED = {**OF_MATMUL, "block": READ, KIND: READ}
 OF_BLOCKWISE = {**OF_MATMUL, "a_form": READ, "b_form": READ}
-OF_OP = {ScaledMatmulOp: OF_SCALED, DualMatmulOp: OF_DUAL, BlockwiseMatmulOp: OF_BLOCKWISE}
+OF_WEIGHTS = {**OF_MATMUL, "group": READ, "operandSegmentSizes": READ}
+OF_OP = {
+    ScaledMatmulOp: OF_SCALED,
+    DualMatmulOp: OF_DUAL,
+    BlockwiseMatmulOp: OF_BLOCKWISE,
+    WeightMatmulOp: OF_WEIGHTS,
+}
 OF_KEPT = {KeepGroupsOp: ("group", "reduce"), QuantizeOp: ("block", "rounding", "scale")}
 
 
@@ -37,9 +44,9 @@ def check_matmuls(module: ir.Module) -> None:
     """Refuse, at the op, a function with a tile.matmul that breaks a rule."""
     for matmul in walk(module, MatmulOp):
         _check_function(module, matmul)
-        scaled = isinstance(matmul, ScaledMatmulOp)
+        knows_types = isinstance(matmul, ScaledMatmulOp | WeightMatmulOp)
         check_attributes(matmul, OF_OP.get(type(matmul), OF_MATMUL))
-        if not scaled:  # its verifier knows what goes together
+        if not knows_types:  # its verifier knows what goes together
             _check_operands(matmul)
         _check_result(matmul)
 

@@ -24,6 +24,7 @@ from ..dialects.tile_blockwise import BlockwiseMmaOp
 from ..dialects.tile_duals import DUAL_MMAS, DualPairMmaOp
 from ..dialects.tile_scales import SCALED_MMAS, smem_operands
 from ..dialects.tile_types import integers_of
+from ..dialects.tile_weights import WeightMmaOp
 from .base import defining_op, is_swapped, refused, require
 from .batches import argument_of
 from .check_blockwise import check_blockwise_mma
@@ -31,6 +32,7 @@ from .check_operands import loaded_argument
 from .check_scales import (
     check_scaled_mma,
 )
+from .check_weights import check_weight_mma
 from .duals import arg_names
 
 
@@ -46,6 +48,9 @@ def check_mma(kernel: KernelOp, op: Any, target: Target) -> None:
     if isinstance(op, SCALED_MMAS):
         check_scaled_mma(kernel, op, target)
         _check_pair(kernel, op, target)
+        return
+    if isinstance(op, WeightMmaOp):
+        check_weight_mma(kernel, op, target)
         return
     a = check_types(op, op.a.type.element, op.b.type.element, target)
     if target.threads_multiply:

@@ -46,6 +46,7 @@ from .indices import LinearForm, known_part, linear_form, place_of, span
 from .outputs import SCALES as SCALES_OF_C
 from .outputs import count_outputs
 from .tensor_maps import map_type
+from .weights import weight_names
 
 GLOBAL = 1
 REACH = 2**31
@@ -55,7 +56,7 @@ AXES = "mn"
 def check_views(kernel: KernelOp) -> None:
     """The kernel's arguments: their names, where they lie and how."""
     check_scale_views(kernel)
-    scales = scale_names(kernel)
+    scales = [*scale_names(kernel), *weight_names(kernel)]
     names, operands = arg_names(kernel), operand_names(kernel)
     if bool(walk(kernel, DUAL_MMAS)) != is_dual(kernel):
         rule = f"views: the third must be {B2} where MMAs have two products, and nowhere else"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from ..dialects.mlir import ir
 from ..dialects.tile import KernelOp
 from .check_scales import scale_names
+from .weights import weight_names
 
 B2 = "b2"
 
@@ -26,7 +27,7 @@ def operand_names(kernel: KernelOp) -> tuple[str, ...]:
 
 def first_other(kernel: KernelOp) -> int:
     """The first of the arguments that an epilogue reads, which come behind operands and scales."""
-    return len(operand_names(kernel)) + len(scale_names(kernel))
+    return len(operand_names(kernel)) + len(scale_names(kernel)) + len(weight_names(kernel))
 
 
 def arg_names(kernel: KernelOp) -> list[str]:

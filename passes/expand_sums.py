@@ -21,6 +21,7 @@ from ..dialects.mlir import arith, ir, scf
 from ..dialects.target import ISSUED, WARP, WARP_THREADS, Target
 from ..dialects.tile import KernelOp, MmaOp
 from ..dialects.tile_sums import ClearSumsOp, FinishSumsOp, ViewMmaOp
+from ..dialects.tile_weights import WeightMmaOp
 from .base import walk
 from .build import true
 from .clone import constant_of, erase_unused, iterations_of
@@ -33,12 +34,14 @@ NOT_EQUAL = arith.CmpIPredicate.ne
 def expand_sums(kernel: KernelOp, target: Target) -> None:
     """Clear sums once where an MMA's `accumulate` is false in its loop's first step alone.
 
-    Another flag stays; sums are then cleared where it is false.
+    Another flag stays, and that of weights with scales; sums are then cleared where it is false.
     """
     if target.mma.completion != ISSUED:
         return
     for mma in walk(kernel, MmaOp | ViewMmaOp):
         loop = mma.operation.parent.opview
+        if isinstance(mma, WeightMmaOp) and mma.scales is not None:
+            continue  # a tile's first step asks for its own scales
         first = _false_at(mma.accumulate)
         steps = iterations_of(loop) if isinstance(loop, scf.ForOp) else None
         if first is None or not steps or first[0] != loop.induction_variable:

@@ -68,6 +68,7 @@ class Normalize:
         "tile.dual_matmul",
         "tile.scaled_matmul",
         "tile.blockwise_matmul",
+        "tile.weight_matmul",
         "tile.grouped_matmul",
     )
 

@@ -50,6 +50,7 @@ from ..dialects.tile_parts import ANY, ZERO, GatheredStoreOp, WorkspaceOp
 from ..dialects.tile_quantized import StoreQuantizedOp
 from ..dialects.tile_scales import SCALED_MMAS
 from ..dialects.tile_types import AccumulatorType, SmemType, integers, integers_of
+from ..dialects.tile_weights import WeightMmaOp
 from ..dialects.verify import products_of
 from .base import PassLog, one_of, option, refused, require, target_of, the_kernel, walk
 from .batches import view_of_map
@@ -224,7 +225,7 @@ def _take_part(kernel: KernelOp, loop: scf.ForOp, each: int) -> None:
         step = arith.addi(first, loop.induction_variable)
     for load in walk(loop, LoadOp | CopyOp | TmaLoadOp):
         load.operation.operands[len(load.operation.operands) - 1] = step
-    for mma in walk(loop, (*SCALED_MMAS, BlockwiseMmaOp)):
+    for mma in walk(loop, (*SCALED_MMAS, BlockwiseMmaOp, WeightMmaOp)):
         mma.operation.operands[list(mma.operation.operands).index(mma.k)] = step
 
 

@@ -9,9 +9,11 @@ from ..dialects.target import WARP_THREADS, Target
 from ..dialects.tile import MatmulOp
 from ..dialects.tile_blockwise import BlockwiseMatmulOp
 from ..dialects.tile_scales import ScaledMatmulOp
+from ..dialects.tile_weights import WeightMatmulOp
 from ..dialects.verify import logical_shape
 from .base import MMA_ATTRIBUTE, refused, require, target_of, use_mma
 from .blockwise_tiling import choose_blockwise_mma
+from .weights import choose_weight_mma
 
 OPERANDS = ("tiles", "whole", "global")
 GLOBAL_OPERANDS = OPERANDS[2]
@@ -33,6 +35,8 @@ def choose_mma(module: ir.Module, matmul: MatmulOp, name: str) -> Target:
     named = target_of(module).mma.name if MMA_ATTRIBUTE in module.operation.attributes else None
     if isinstance(matmul, BlockwiseMatmulOp):
         return choose_blockwise_mma(module, matmul, named if name == "auto" else name)
+    if isinstance(matmul, WeightMatmulOp):
+        return choose_weight_mma(module, matmul, named if name == "auto" else name)
     if name == "auto":
         scaled = isinstance(matmul, ScaledMatmulOp)
         if not scaled and named is None and not _takes(matmul, target_of(module).mma.name):

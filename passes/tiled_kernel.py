@@ -44,6 +44,7 @@ from ..dialects.tile_types import (
     extent_of,
     integers,
 )
+from ..dialects.tile_weights import WeightMatmulOp
 from ..dialects.verify import logical_shape
 from .argument_layouts import result_strides
 from .base import (
@@ -81,6 +82,7 @@ from .tiled_places import (
 )
 from .tiled_stores import store_outputs
 from .tiled_views import major_of, say_source, strides_of, view_as
+from .weights import stored_weights, weight_mma, weight_scales, weights_per_byte
 
 
 def check_swap(matmul: MatmulOp, target: Target) -> None:
@@ -113,7 +115,7 @@ def _beside(matmul: MatmulOp) -> dict[str, ir.Value]:
         return {OFFSETS: matmul.offsets, **rows}
     if isinstance(matmul, DualMatmulOp):
         return {B2: matmul.b2}
-    return blockwise_scales(matmul) or scales_of(matmul)
+    return blockwise_scales(matmul) or scales_of(matmul) or weight_scales(matmul)
 
 
 def build_kernel(
@@ -154,7 +156,7 @@ def build_kernel(
         kernel.operation.attributes[SWAPPED_ATTRIBUTE] = ir.UnitAttr.get()
     views = [
         *(
-            view_as(stored_tensor(matmul, each.type), major.value, strides_of(function, each))
+            view_as(_stored(matmul, each.type), major.value, strides_of(function, each))
             for each, major in ((matmul.a, matmul.a_major), (matmul.b, matmul.b_major))
         ),
         *(
@@ -177,6 +179,11 @@ def build_kernel(
         else:
             read_view(element, views_of[element.source], batch)
     return kernel
+
+
+def _stored(matmul: MatmulOp, tensor: ir.RankedTensorType) -> ir.RankedTensorType:
+    """A tensor as its tiles are taken: of elements that share bytes, these."""
+    return stored_weights(matmul, stored_tensor(matmul, tensor))
 
 
 def _check_dynamic(matmul: MatmulOp) -> None:
@@ -263,7 +270,8 @@ def _build_body(
             layout = LINEAR if target.threads_multiply else "none"
             rows = n // matmul.products
             a_tile = _load(a, matmul.a_major.value, (m, k), place, step, layout)
-            b_tile = _load(b, matmul.b_major.value, (rows, k), cta.j, step, layout)
+            packed = weights_per_byte(matmul)
+            b_tile = _load(b, matmul.b_major.value, (rows, k // packed), cta.j, step, layout)
             second = {}
             if isinstance(matmul, DualMatmulOp):
                 b2_major = matmul.b2_major.value
@@ -272,6 +280,9 @@ def _build_body(
             where = {"acc": acc, "a": a_tile, "b": b_tile, "accumulate": accumulate}
             if isinstance(matmul, BlockwiseMatmulOp):
                 blockwise_mma(matmul, others[:2], {**where, "i": place, "j": cta.j, "k": step})
+            elif isinstance(matmul, WeightMatmulOp):
+                beside = others[: len(weight_scales(matmul))]
+                weight_mma(matmul, beside, {**where, "j": cta.j, "k": step})
             else:
                 op_class = DualMmaOp if second else MmaOp
                 op_class(**where, **second)

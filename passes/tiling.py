@@ -36,6 +36,7 @@ from ..dialects.tile_types import (
     DYNAMIC,
     integers_of,
 )
+from ..dialects.tile_weights import WeightMatmulOp
 from ..dialects.verify import ORDERS
 from .base import (
     PassLog,
@@ -66,6 +67,7 @@ from .thread_tiling import (
 from .tile_order import GRID_ORDER, parse_group, say_order
 from .tiled_kernel import build_kernel, check_swap, k_tiles
 from .warp_grids import say_grid
+from .weights import check_weight_tile
 
 DEFAULT_TILE = (128, 128, 64)
 
@@ -180,6 +182,8 @@ class Tiling:
                 raise refused(matmul, f"{rule}, got {getattr(self, name)}; use mma=fma")
         if isinstance(matmul, ScaledMatmulOp):
             check_scaled_tile(matmul, tile, scaled_mma_of(matmul, target), target)
+        elif isinstance(matmul, WeightMatmulOp):
+            check_weight_tile(matmul, tile, target)
         else:
             check_tile(matmul, tile, target)
         grid = self._grid(matmul, target)

@@ -22,6 +22,7 @@ class DType:
     instruction descriptor). `k_per_mma` is the K extent of one MMA in elements, `accumulator` the
     type of its sums. `result` is C's type where none is asked for.
 
+    s4 and u4 are the weights of a product whose threads widen them (`WEIGHT_DTYPES`).
     e2m1, e2m3 and e3m2 are operands where scales go with them alone (`SCALED_FORMATS`), and ue8m0
     and ue4m3 are those scales: a power of two, and an e4m3 without sign.
 
@@ -74,6 +75,8 @@ DTYPES = {
         DType("f32", "f32", 4, ("float32",), "float32", FMA, 0, 1, result="f32"),
         DType("f64", "f64", 8, ("float64",), "float64", FMA, 0, 1, "f64", "f64"),
         DType("s32", "i32", 4, ("int32",), "int32"),
+        DType("s4", "i4", 1, (_BYTES,), _BYTES, packed_bits=4),
+        DType("u4", "ui4", 1, (_BYTES,), _BYTES, packed_bits=4),
         DType("e2m3", "f6E2M3FN", 1, (_BYTES,), _BYTES, None, 3, 32, result="bf16", packed_bits=6),
         DType("e3m2", "f6E3M2FN", 1, (_BYTES,), _BYTES, None, 4, 32, result="bf16", packed_bits=6),
         DType("e2m1", "f4E2M1FN", 1, (_BYTES,), _E2M1, None, 5, 32, result="bf16", packed_bits=4),
@@ -144,6 +147,11 @@ PADDED_ROW, PADDED_ALIGNMENT_BYTES = 128, 32
 """Elements of which such a map has whole multiples along its first dim, and a box has so many; and
 what its address and strides are multiples of (cuTensorMapEncodeTiled)."""
 SCALE_DTYPES = ("ue8m0", "ue4m3")
+WEIGHT_DTYPES = ("s8", "e4m3", "e5m2", "s4", "u4")
+"""Elements of B that threads widen to those of A, one of `WIDE_DTYPES`."""
+WIDE_DTYPES = ("bf16", "f16")
+GROUP_SIZES = (32, 64, 128)
+"""Elements of K that share a scale of weights, where not all of them do."""
 # One atom of the blocked layout of scales: 128 rows by 4 blocks along K, 512 bytes (cuBLAS, "block
 # scaling factors layout"; torch, SwizzleType.SWIZZLE_32_4_4).
 SCALE_ATOM_ROWS, SCALE_ATOM_BLOCKS = 128, 4

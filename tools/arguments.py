@@ -19,6 +19,7 @@ GAPS = {
     **{f"ld{name}": f"from a stored row of {name.upper()} to the next" for name in "abc"},
     **{f"stride_{name}": f"from a matrix of {name.upper()} to the next" for name in "abc"},
 }
+OF_GROUPS = ("group_size", "zero_points")
 CHOICES = {
     "a_dtype": "element type of A (default bf16)",
     "b_dtype": "element type of B (default bf16)",
@@ -31,6 +32,7 @@ CHOICES = {
     " normal (default the first)",
     "a_scales": "scales in f32 of A that 128 elements of K share: 1x128 of a row, 128x128",
     "b_scales": "the same of B",
+    "scale_dtype": "type of the scales of weights that are narrower than A: bf16, f16 or f32",
     "sums": "two-level: threads add what a tensor core sums of 128 elements of K (sm_90a)",
 }
 METAVARS = {"major": "AXIS", "layout": "LAYOUT", "rounding": "HOW", "scales": "FORM", "sums": "HOW"}
@@ -78,6 +80,10 @@ def add_spec(
         group.add_argument(f"--{name}", type=type_, metavar="SIZE", help=meaning + more)
     help_ = "matrices in stacks of them"
     group.add_argument("--batch", type=_integer, metavar="SIZE", help=help_)
+    help_ = "elements of K that share a scale of weights narrower than A: 32, 64, 128 or all"
+    group.add_argument("--group-size", type=_integer, metavar="SIZE", help=help_)
+    help_ = "weights of u4 have a zero point for each scale"
+    group.add_argument("--zero-points", action="store_true", default=None, help=help_)
     for name, meaning in GAPS.items():
         flag = f"--{name.replace('_', '-')}"
         group.add_argument(flag, dest=name, type=_integer, metavar="ELEMENTS", help=meaning)
@@ -176,7 +182,7 @@ def reference_of(options: argparse.Namespace, parser: Parser) -> MatmulSpec | Pa
 
 
 def _given(options: argparse.Namespace) -> dict[str, Any]:
-    given = {name: getattr(options, name) for name in (*SIZES, "batch", *GAPS, *CHOICES)}
+    given = {name: getattr(options, name) for name in (*SIZES, "batch", *OF_GROUPS, *GAPS, *CHOICES)}
     return {name: value for name, value in given.items() if value is not None}
 
 

@@ -19,12 +19,15 @@ def chosen_line(source: MatmulSpec | Path, options: argparse.Namespace) -> str:
     from ..compiler.schedule.scaled_schedule import scaled_schedule
     from ..compiler.schedule.thread_schedule import is_by_threads, thread_schedule
     from ..compiler.schedule.warp_schedule import is_by_warps, warp_schedule
+    from ..compiler.schedule.weight_schedule import weight_schedule
 
     spec = as_spec(source, options.target)
     target = target_for(spec, options.target)
     choose = warp_schedule if is_by_warps(target) else choose_schedule
     if spec.is_scaled:
         choose = scaled_schedule
+    elif spec.has_weights:
+        choose = weight_schedule
     elif is_by_threads(spec):
         choose = thread_schedule
     label = choose(spec, target).label()
@@ -53,6 +56,6 @@ def _flags(spec: MatmulSpec) -> list[str]:
     return [
         word
         for name, value in spec.as_dict().items()
-        if name in ("m", "n", "k") or value != defaults[name]
-        for word in (f"--{name.replace('_', '-')}", str(value))
+        if name in ("m", "n", "k") or value != defaults.get(name, value in ("", 0))
+        for word in (f"--{name.replace('_', '-')}", *([] if value is True else [str(value)]))
     ]

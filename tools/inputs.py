@@ -12,6 +12,7 @@ from ..runtime.host_memory import refuse_large
 from ..runtime.judge.gaps import empty, flat
 from .scaled_inputs import BLOCKS, fill_codes, fill_identity, hide_padding
 
+ZEROS, ZEROS_BELOW = "zeros", 16  # zero points of weights of four bits
 POISON = -0x5A5A5A5B  # of outputs that have no NaN
 POISON_BYTE = 0xFF  # of scales NaN, of elements that have none the least number
 
@@ -22,7 +23,7 @@ def make_tensors(
     """A torch tensor for every tensor of the manifest, with its shape, strides and dtype.
 
     Inputs are normally distributed, fixed by `seed`, and outputs all NaN; integers are of every
-    value that their type has, and outputs of them all one number. `identity` "a" or "b" makes that
+    value that their type has, zero points of weights 0 to 15, and outputs of them all one number. `identity` "a" or "b" makes that
     operand a (rectangular) identity, so that the other one is checked alone. Raises LaunchError
     where they surely do not fit into memory.
     """
@@ -42,6 +43,8 @@ def make_tensors(
             values.copy_(_ends(grouped_extent(manifest), tensor["shape"][0], generator))
         elif tensor["name"] == ROWS:
             values.copy_(_numbers(operands(manifest)[0]["shape"][0], len(values), generator))
+        elif tensor["name"] == ZEROS and "weights" in manifest:
+            values.copy_(torch.randint(0, ZEROS_BELOW, tensor["shape"], generator=generator))
         elif tensor["role"] == "input":
             values.copy_(_random(tensor, generator))
         else:

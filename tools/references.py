@@ -57,7 +57,7 @@ class OfSpec(OfManifest):
     said = "torch's a @ b.T in float64"
 
     def __post_init__(self) -> None:
-        if self.spec.is_scaled or self.spec.is_blockwise:
+        if self.spec.is_scaled or self.spec.is_blockwise or self.spec.group_size:
             self.said = "torch's a @ b.T in float64, of elements times scales"
 
     def tensors(self, manifest: Manifest, seed: int, identity: str | None = None) -> dict[str, Any]:
@@ -102,6 +102,8 @@ class OfSpec(OfManifest):
         told |= {"outputs": further} if further else {}
         if spec.is_blockwise:
             told["blockwise"] = {"a": spec.a_scales, "b": spec.b_scales}
+        if spec.group_size:
+            told["weights"] = {"group": spec.group_size}
         return {"target": manifest["target"], "tensors": tensors, "epilogue": epilogue, **told}
 
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from ...dialects.errors import CompileError
-from ...dialects.target import WGMMA_ADDED, Target, find_target
+from ...dialects.target import MMA_SYNC, WGMMA_ADDED, Target, find_target
 from ..spec import MatmulSpec
 from .candidates import candidates, rank
 from .estimate import Estimate, estimate
@@ -55,6 +55,8 @@ class Choice:
 def target_for(spec: MatmulSpec, chip: str) -> Target:
     """The chip as the kernel of a spec uses it."""
     target = find_target(chip)
+    if spec.has_weights:
+        return target.using(MMA_SYNC.name)
     if not spec.adds_products:
         return target
     if WGMMA_ADDED not in target.other_mmas:

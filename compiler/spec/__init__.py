@@ -71,7 +71,13 @@ class MatmulSpec(Problem):
     `a_scales` and `b_scales` are forms of scales in f32 that 128 elements along K share: "1x128"
     of each row by itself, "128x128" of 128 rows; one of them is "1x128". With `sums` "two-level"
     threads add what a tensor core sums of up to 128 elements of K, in f32, and they do so where
-    there are such scales. Raises `OptionError` if the matmul cannot be built.
+    there are such scales.
+
+    B may be narrower than an A of bf16 or f16: s8, e4m3, e5m2, or s4 and u4, of which two lie in a
+    byte along K, the first in the low bits. Threads widen it exactly. With a `group_size` so many
+    elements along K share a scale of type `scale_dtype`, [N, K / group_size]: 32, 64, 128 or all of
+    K. Weights of u4 with `zero_points` have as many u8 of 0 to 15, which are subtracted first.
+    Raises `OptionError` if the matmul cannot be built.
     """
 
     @staticmethod

@@ -20,6 +20,7 @@ from ...dialects.quantized import columns_refusal, rounding_refusal
 from .grouped import grouped_refusal
 from .problem import (
     BESIDE,
+    B_DTYPES,
     BLOCKED,
     EXTENT_MAX,
     FURTHER_MAX,
@@ -29,6 +30,7 @@ from .problem import (
     Problem,
     element_of,
 )
+from .weights import check_weights
 
 
 def check(spec: Problem) -> None:
@@ -42,7 +44,7 @@ def check(spec: Problem) -> None:
     if not (spec.a_stacked or spec.b_stacked):
         raise OptionError("spec: a or b must be a stack, got none; multiply once")
     _check_choice(spec, "a_dtype", SPEC_DTYPES)
-    _check_choice(spec, "b_dtype", SPEC_DTYPES)
+    _check_choice(spec, "b_dtype", B_DTYPES)
     if type(spec.epilogue_instructions) is not int or spec.epilogue_instructions < 0:
         got = f"{spec.epilogue_instructions!r}"
         raise OptionError(f"spec: epilogue_instructions must be 0 or more, got {got}")
@@ -72,6 +74,7 @@ def check(spec: Problem) -> None:
     if spec.is_scaled:
         _check_scales(spec)
     _check_blockwise(spec)
+    check_weights(spec)
     _check_memory(spec)
     _check_bytes(spec)
 
@@ -189,6 +192,8 @@ def _check_types(spec: Problem) -> None:
     a, b = (DTYPES[element_of(dtype)] for dtype in (spec.a_dtype, spec.b_dtype))
     if {spec.a_dtype, spec.b_dtype} & OPERAND_FORMATS.keys():
         mixed = scaled_mix_refusal(spec.a_dtype, spec.b_dtype)
+    elif spec.has_weights:
+        mixed = None  # which threads widen
     else:
         mixed = mix_refusal(a, b)
     if mixed:

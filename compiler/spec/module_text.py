@@ -32,7 +32,8 @@ def _module_text(spec: Problem, epilogue: Epilogue | None) -> str:
     if reduces and (spec.groups or spec.dynamic_m):
         rule = "reductions are of matrices of known sizes, or stacks"
         raise OptionError(f"spec: {rule}, got groups or any M; reduce outside")
-    if spec.products == 2 or spec.is_scaled or spec.is_blockwise or reduces or spec.quantized:
+    by_op = spec.products == 2 or spec.is_scaled or spec.is_blockwise or spec.has_weights
+    if by_op or reduces or spec.quantized:
         return product_text(spec, epilogue)
     if spec.groups:
         return _grouped_text(spec, epilogue)

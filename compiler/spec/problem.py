@@ -11,6 +11,8 @@ from ...dialects.dtypes import (
     OPERAND_DTYPES,
     OPERAND_FORMATS,
     SCALED_FORMATS,
+    WEIGHT_DTYPES,
+    WIDE_DTYPES,
     ScaledFormat,
     blocked_scale_shape,
     blockwise_scale_shape,
@@ -20,11 +22,13 @@ from .memory import Stored
 EXTENT_MAX = 2**31 - 1
 FURTHER_MAX = 8
 SPEC_DTYPES = (*OPERAND_DTYPES, *OPERAND_FORMATS)
+B_DTYPES = (*SPEC_DTYPES, *(name for name in WEIGHT_DTYPES if name not in SPEC_DTYPES))
 BLOCKED, LINEAR = "blocked", "linear"
 OF_BATCHES = ("batch", "a_stacked", "b_stacked")
 OF_OUTPUTS = ("further", "neighbours")
 OF_SCALES = ("scale_layout",)
 OF_BLOCKWISE = ("a_scales", "b_scales")
+OF_WEIGHTS = ("group_size", "scale_dtype", "zero_points")
 TWO_LEVEL = "two-level"
 OF_GROUPS = ("groups", "group_axis")
 OF_GATHERED = ("gathered",)
@@ -74,6 +78,9 @@ class Problem:
     a_scales: str = ""
     b_scales: str = ""
     sums: str = ""
+    group_size: int = 0
+    scale_dtype: str = ""
+    zero_points: bool = False
 
     @property
     def quantized(self) -> ScaledFormat | None:
@@ -94,6 +101,11 @@ class Problem:
     def is_blockwise(self) -> bool:
         """Whether A and B have scales in f32 for 128 elements of K."""
         return self.a_scales in BLOCKWISE_FORMS
+
+    @property
+    def has_weights(self) -> bool:
+        """Whether B's elements are narrower than A's, and threads widen them."""
+        return self.b_dtype in WEIGHT_DTYPES and self.a_dtype in WIDE_DTYPES
 
     @property
     def adds_products(self) -> bool:
@@ -142,6 +154,10 @@ class Problem:
             found["offsets"] = "s32", (self.groups,)
         if self.gathered:
             found["rows"] = "s32", (self.m,)
+        if self.group_size:
+            groups = (self.n, self.k // self.group_size)
+            found["scales"] = self.scale_dtype, groups
+            found |= {"zeros": ("u8", groups)} if self.zero_points else {}
         for name, shape in scale_shapes(self).items():
             scale = "f32" if self.is_blockwise else OPERAND_FORMATS[self.a_dtype].scale
             found[name] = scale, shape
@@ -173,6 +189,7 @@ class Problem:
             *(() if self.scale_rounding else ("scale_rounding",)),
             *(() if self.is_blockwise else OF_BLOCKWISE),
             *(() if self.sums else ("sums",)),
+            *(() if self.group_size else OF_WEIGHTS),
             *(name for name in OF_GAPS if not found[name]),
         ]
         return {name: value for name, value in found.items() if name not in absent}

@@ -58,12 +58,23 @@ def _op_of(spec: Problem) -> tuple[str, Inputs, list[str]]:
             inputs[name] = _tensor(shape, "f32")
         attributes += [f'{name}_form = "{getattr(spec, f"{name}_scales")}"' for name in "ab"]
         return "blockwise_matmul", inputs, attributes
+    if spec.has_weights:
+        return _weights(spec, inputs, attributes)
     if not spec.is_scaled:
         return "dual_matmul" if spec.products == 2 else "matmul", inputs, attributes
     found = OPERAND_FORMATS[spec.a_dtype]
     for name, shape in scale_shapes(spec).items():
         inputs[name] = _tensor(shape, DTYPES[found.scale].mlir)
     return "scaled_matmul", inputs, [*attributes, f"block = {found.block} : i64"]
+
+
+def _weights(spec: Problem, inputs: Inputs, attributes: list[str]) -> tuple[str, Inputs, list[str]]:
+    """Of narrow weights: scales and zero points where they have some, and which operands are."""
+    found = {name: spec.arrays()[name] for name in ("scales", "zeros") if name in spec.arrays()}
+    inputs |= {name: _tensor(shape, DTYPES[dtype].mlir) for name, (dtype, shape) in found.items()}
+    given = [1, 1, int("scales" in found), int("zeros" in found)]
+    sizes = f"operandSegmentSizes = array<i32: {', '.join(map(str, given))}>"
+    return "weight_matmul", inputs, [*attributes, f"group = {spec.group_size} : i64", sizes]
 
 
 def _kept_types(spec: Problem, made: Epilogue, elements: list[str]) -> list[str]:

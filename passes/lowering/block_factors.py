@@ -11,6 +11,7 @@ in slots behind those of the sums, and the first step of a tile asks for its own
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 from ...dialects.dtypes import BLOCKWISE
 from ...dialects.mlir import arith, ir, llvm, scf
@@ -51,8 +52,8 @@ class Factors:
             for slot, value in zip(slots, values, strict=True):
                 llvm.store(value, slot)
 
-        if not _follows(op):
-            with build.when(_begins(op)):
+        if not follows(op):
+            with build.when(begins(op)):
                 ask(step)
         now = [llvm.load(ir.F32Type.get(), slot) for slot in slots]
         ask(step + 1)
@@ -94,12 +95,12 @@ def _atoms(scope: Scope, acc: ir.Value) -> int:
     return m // _warpgroups(scope, acc) // ATOM_M
 
 
-def _begins(op: BlockwiseMmaOp) -> ir.Value | None:
+def begins(op: Any) -> ir.Value | None:
     """Whether it is a tile's first step; None where it is known to be."""
     return None if constant_of(op.accumulate) == 0 else op.accumulate ^ build.true()
 
 
-def _follows(op: BlockwiseMmaOp) -> bool:
+def follows(op: Any) -> bool:
     """Whether it is known to be no first step: in a loop that begins behind that."""
     known = constant_of(op.accumulate)
     if known is not None:

@@ -74,7 +74,7 @@ class Operand:
         )
         transposed = self.layout.major == "mn"
         pattern = matrix_rows(origins, transposed)
-        pointer, offset = self._address(pattern, (fragment.shape[0] * atom, k))
+        pointer, offset = self.address(pattern, (fragment.shape[0] * atom, k))
         words = ir.VectorType.get([len(origins)], build.i32())
         if self.padded_bits:
             return _in_containers(pointer, offset, self.padded_bits, words)
@@ -91,14 +91,14 @@ class Operand:
             word = None
             for index in range(packed):
                 pattern = element_places(fragment, packed * register + index)
-                pointer, offset = self._address(pattern, (fragment.shape[0] * atom, k))
+                pointer, offset = self.address(pattern, (fragment.shape[0] * atom, k))
                 at = build.offset_pointer(pointer, offset)
                 part = llvm.load(ir.IntegerType.get_signless(8 * item), at, alignment=item)
                 word = _joined(word, part, 8 * item * index)
             words.append(word)
         return vector.FromElementsOp(ir.VectorType.get([len(words)], build.i32()), words).result
 
-    def _address(self, pattern: Pattern, by: Place) -> tuple[ir.Value, int]:
+    def address(self, pattern: Pattern, by: Place) -> tuple[ir.Value, int]:
         """(pointer, offset): where each lane's place lies, moved by rows and K."""
         move = move_of(self.layout, pattern, self.firsts, by)
         lane = build.special("tid.x") % WARP_THREADS

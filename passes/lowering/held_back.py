@@ -48,6 +48,8 @@ class HeldBack:
         if not slots:
             return None
         (mma, *_) = _mmas(acc)
+        if type(mma) is not MmaOp:  # what lies there is of others
+            return None
         return HeldBack(mma, [slots[:rows], slots[rows:]], _types(mma))
 
     @property

@@ -46,6 +46,7 @@ from ..plan import Parameter, cluster_of, parameters_of
 from .names import describe_names
 from .operands import UNIT_BYTES
 from .pieces import alignment_bytes
+from .weight_launch import describe_weights, reads_beside_weights, say_weights
 
 L2_PROMOTION = "128B"
 SIZE = "m"
@@ -84,6 +85,7 @@ def describe_launch(kernel: KernelOp, mma: str) -> dict[str, Any]:
         **_epilogues(kernel),
         **_math(kernel),
         **_blockwise(kernel),
+        **describe_weights(kernel),
         "names": describe_names(kernel),
     }
 
@@ -188,6 +190,7 @@ def _tensors(kernel: KernelOp, mma: str) -> list[dict[str, Any]]:
         types = (scaled.a_type.value, scaled.b_type.value, *[mma_of(scaled).scale] * 2)
         for tensor, dtype in zip(tensors, types, strict=False):
             tensor["dtype"] = dtype  # of a view of bytes, and of scales without a sign
+    say_weights(kernel, tensors)
     for tensor in tensors:
         if tensor["name"] == SCALES and tensor["dtype"] == "e4m3":
             tensor["dtype"] = "ue4m3"  # without a sign
@@ -242,6 +245,7 @@ def _name(dtype: DType | None) -> str:
 def _parameters(kernel: KernelOp) -> list[dict[str, Any]]:
     found, others = stores(kernel), [_access(op) for op in walk(kernel, OTHER_ACCESSES)]
     others += [(each, SCALE_BYTES) for each in _blockwise_scales(kernel)]
+    others += reads_beside_weights(kernel)
     return [_parameter(each, found, others) for each in parameters_of(kernel)]
 
 

@@ -26,6 +26,7 @@ from ..clone import constant_of
 from ..places import column_in, row_in
 from ..team import Team, team_op
 from .fragment_loads import Operand
+from .group_scales import hold_scales
 from .held_back import HeldBack, Words, new_held_back, steps_of
 from .mma import mma_dtypes
 from .scope import Scope, lowered_as, lowered_parts, place_of
@@ -36,6 +37,7 @@ def hold_fragments(scope: Scope, op: AccumulatorOp) -> ir.Value:
     """Stack slots at the start of the kernel."""
     with ir.InsertionPoint.after(team_op(scope.kernel)):
         slots = new_slots(scope, op.acc.type) + new_held_back(scope, op)
+        slots += hold_scales(scope, op)
     return lowered_as(slots, op.acc.type)
 
 

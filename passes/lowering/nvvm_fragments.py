@@ -45,6 +45,12 @@ def _members(struct: ir.Value, count: int) -> list[ir.Value]:
     return [llvm.extractvalue(build.i32(), struct, [index]) for index in range(count)]
 
 
+def widen(op: sm.WidenOp) -> ir.Value:
+    """Of two bytes, the lower one becomes the lower half."""
+    name = f"llvm.nvvm.{op.dtype.value}x2.to.f16x2.rn"
+    return llvm.call_intrinsic(op.values.type, name, [op.codes], [], [])
+
+
 def mma_sync(op: sm.MmaSyncOp) -> ir.Value:
     """The new sums. The asm has side effects for LLVM, so that no branch takes it in."""
     d, types = op.d_type.value, f"{op.a_type.value}.{op.b_type.value}"
@@ -93,6 +99,7 @@ def _registers(sums: int, a: int, b: int) -> list[str]:
 PATTERNS = {
     sm.LdmatrixOp: ldmatrix,
     sm.LdmatrixPaddedOp: ldmatrix_padded,
+    sm.WidenOp: widen,
     sm.MmaSyncOp: mma_sync,
     sm.ScaledMmaSyncOp: scaled_mma_sync,
 }

@@ -56,6 +56,7 @@ from ...dialects.tile_threads import (
     WritePartialOp,
     WriteRowOp,
 )
+from ...dialects.tile_weights import WeightMmaOp
 from .added_wgmma import await_added, lower_added_wgmma, lower_blockwise_wgmma
 from .block_factors import hold_sums_and_scales
 from .clearing import lower_clear_unit
@@ -136,6 +137,7 @@ from .tiles import (
     lower_transposed,
 )
 from .view_fma import lower_view_fma
+from .weight_mma import lower_weight_mma
 from .wgmma import hold_registers, lower_set_registers, lower_wgmma
 
 Lowerings = dict[type, Callable[[Scope, Any], Any]]
@@ -295,6 +297,7 @@ _MMA_SYNC: Lowerings = {
     **_WGMMA,
     **FRAGMENTS,
     ScaledMmaOp: lower_scaled_mma_sync,
+    WeightMmaOp: lower_weight_mma,
     ReadFragmentOp: read_warp,
 }
 LOWERINGS = {

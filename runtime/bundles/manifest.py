@@ -31,6 +31,7 @@ from .schema import (
 )
 from .sizes import SIZE as DYNAMIC
 from .sizes import is_dynamic, manifest_for, most_rows
+from .weight_rules import weight_contradictions
 
 FORMAT = "tilewright-bundle"
 SCHEMA, SCHEMA_OF_WORKSPACES = 2, 3
@@ -186,6 +187,7 @@ def _contradictions(manifest: Mapping[str, Any], where: str) -> Iterator[str]:
         rule = "the second b must be as large as the first"
         yield f"{where}.tensors: {rule}, got {second['shape']}"
     yield from _blockwise_contradictions(manifest, tensors, f"{where}.blockwise")
+    yield from weight_contradictions(manifest, operands(manifest)[1], f"{where}.weights")
     names = list(tensors)
     yield from _epilogue_contradictions(manifest["epilogue"], names, f"{where}.epilogue")
     yield from _output_contradictions(manifest, names, f"{where}.outputs")

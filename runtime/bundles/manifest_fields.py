@@ -137,6 +137,7 @@ MANIFEST = Record(
         "outputs": ListOf(OUTPUT, 1, 16),
         "quantized": QUANTIZED,
         "blockwise": Record({"a": FORMS, "b": FORMS}),
+        "weights": Record({"group": Integer(1)}),
         "math": OneOf(POLICIES),
     },
 )

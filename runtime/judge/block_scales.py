@@ -17,6 +17,8 @@ from ..element_types import DTYPES, is_torch
 SMALL = {"e2m1": (2, 1, 1), "e2m3": (2, 3, 1), "e3m2": (3, 2, 3)}
 """Bits of the exponent and of the fraction, and the bias."""
 SCALES = {"a": "a_scales", "b": "b_scales"}
+NIBBLES = ("s4", "u4")
+"""Integers of four bits, those of s4 in two's complement."""
 BLOCKS = {"ue8m0": 32, "ue4m3": 16}
 """Elements of an operand that share a scale of a type, in every format that has one."""
 
@@ -27,7 +29,7 @@ COARSE_ROWS = 128
 
 def is_coded(dtype: str) -> bool:
     """Whether values of a type are read from their bits here."""
-    return dtype in SMALL or dtype in BLOCKS
+    return dtype in SMALL or dtype in BLOCKS or dtype in NIBBLES
 
 
 def decoded(value: Any, dtype: str) -> np.ndarray:
@@ -39,6 +41,9 @@ def decoded(value: Any, dtype: str) -> np.ndarray:
     if dtype == "ue4m3":
         values = _float(codes & 0x7F, 4, 3, 7)
         return np.where(codes & 0x7F == 0x7F, np.nan, values)
+    if dtype in NIBBLES:
+        values = unpacked(codes, 4).astype(np.float64)
+        return np.where((dtype == "s4") & (values >= 8), values - 16, values)
     bits, (exponent, fraction, bias) = DTYPES[dtype].bits, SMALL[dtype]
     codes = unpacked(codes, bits)
     sign = np.where(codes >> (bits - 1), -1.0, 1.0)

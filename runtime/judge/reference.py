@@ -36,6 +36,7 @@ from .intervals import Interval, stacked
 from .quantized import elements_of, scales_of
 from .relaxed import is_relaxed, relaxed
 from .sums import sums_of
+from .weights import has_groups, weighted_sums
 
 PRECISIONS = {"bf16": (8, -126), "f16": (11, -14), "f32": (24, -126), "f64": (53, -1022)}
 PRECISIONS |= {"e4m3": (4, -6), "e5m2": (3, -14), "e2m3": (4, 0), "e3m2": (3, -2), "e2m1": (2, 0)}
@@ -178,6 +179,8 @@ def _matrix(
     seen = {name: value[index] if name in own else value for name, value in values.items()}
     if is_blockwise(manifest):
         sums = [blockwise_sums(manifest, seen, gpu)]
+    elif has_groups(manifest):
+        sums = [weighted_sums(manifest, seen)]
     else:
         sums = [sums_of(manifest, seen[a], seen[b], gpu) for b in bs]
     result = evaluate(epilogue, sums, seen)

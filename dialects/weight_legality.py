@@ -1,0 +1,45 @@
+"""What a chip must have for products whose weights threads widen, as `legality` for others.
+
+Each rule returns how it is broken, or None.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from .layout import UNIT_BYTES
+from .legality import RESERVED_BYTES
+from .target import Target, targets_with
+
+MMA_K = 16  # of 16-bit operands
+FLOATS = ("e4m3", "e5m2")
+
+
+def weight_type(target: Target, dtype: str) -> str | None:
+    """Threads widen integers by their bits, and floats of 8 bits by an instruction."""
+    if target.narrow_floats or dtype not in FLOATS:
+        return None
+    chips = targets_with(lambda each: each.narrow_floats)
+    return f"weights of {dtype} are for {chips}, got {target.chip}; take s8"
+
+
+def weight_depth(k: int, bits: int, group: int, depth: int) -> str | None:
+    """A tile's K is whole MMAs and whole units of a row of weights, of parts of groups likewise."""
+    unit = max(MMA_K, UNIT_BYTES * 8 // bits)
+    if k % unit:
+        return f"tile K must be a multiple of {unit} for weights of {bits} bits, got {k}"
+    part = k if group in (0, depth) else math.gcd(k, group)
+    if part % MMA_K:
+        return f"tile K must share whole MMAs of {MMA_K} with groups of {group}, got {k}"
+    return None
+
+
+def weight_memory(target: Target, tile: Sequence[int], bits: int) -> str | None:
+    """One tile of A of 16 bits and one of weights fit the shared memory of a CTA."""
+    m, n, k = tile
+    needed = m * k * 2 + n * k * bits // 8
+    if needed + RESERVED_BYTES <= target.shared_bytes:
+        return None
+    have = target.shared_bytes - RESERVED_BYTES
+    return f"tile {m}x{n}x{k} needs {needed} bytes of shared memory for A and B, got {have}"

@@ -1,0 +1,77 @@
+"""The rules of `check_kernel` on products whose weights threads widen.
+
+weights     an MMA of fragments multiplies the tiles, at their own places along N and K; scales and
+            zeros are the views behind a and b, one row for each of b
+steps       as those of products with scales of 128: threads ask for the next step's scales
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..dialects import weight_legality
+from ..dialects.dtypes import DTYPES, WEIGHT_SCALES, group_refusal, stored_dtype
+from ..dialects.mlir import ir
+from ..dialects.target import WARP, Target
+from ..dialects.tile import KernelOp
+from ..dialects.tile_weights import ZEROS, scale_views
+from .base import refused, require
+from .batches import argument_of
+from .indices import linear_form, place_of
+from .weights import weight_names
+
+
+def check_weight_mma(kernel: KernelOp, op: Any, target: Target) -> None:
+    """Whether warps multiply fragments that their threads can widen."""
+    if target.mma.issuer != WARP:
+        rule = "weights: warps widen fragments of mma.sync"
+        raise refused(op, f"{rule}, got {target.mma.name}; run tiling for it")
+    bits, depth = DTYPES[op.b_type.value].bits, _depth(kernel)
+    require(op, weight_legality.weight_type(target, op.b_type.value), "", "weights: ")
+    _check_tiles(op, target)
+    k, group = op.a.type.layout.k, op.group.value
+    require(op, weight_legality.weight_depth(k, bits, group, depth), "cut K otherwise", "weights: ")
+    broken = group_refusal(depth, group, op.scales is not None)
+    require(op, broken and f"group {broken}", "", "weights: ")
+    _check_views(kernel, op, depth)
+    form = linear_form(op.j)
+    if form is None or not form.is_just(op.j) or place_of(op.j) != 1:
+        raise refused(op, "weights: j must be the N place of its tile, got another index; fix it")
+
+
+def _check_tiles(op: Any, target: Target) -> None:
+    """Shapes that MMAs cover, and the types of A and of the sums."""
+    (m, n), element = op.acc.type.shape, str(op.a.type.element)
+    wide = {DTYPES[name].mlir for name in ("bf16", "f16")}
+    if element not in wide or str(op.acc.type.element) != "f32":
+        got = f"{element} and sums in {op.acc.type.element}"
+        raise refused(op, f"weights: a must hold bf16 or f16, summed in f32, got {got}; fix it")
+    if target.mma_warpgroups(m, n) is None or m > target.box_max or n > target.mma.n_max:
+        raise refused(op, f"shapes: no MMA of {target.chip} covers {m}x{n}; take other tiles")
+
+
+def _check_views(kernel: KernelOp, op: Any, depth: int) -> None:
+    """Scales and zeros are arguments of the kernel, [N, groups], row by row."""
+    arguments, views = list(kernel.body.blocks[0].arguments), scale_views(op)
+    if weight_names(kernel) != list(views):
+        rule = f"weights: the views behind a and b must be {list(views)}"
+        raise refused(kernel, f"{rule}, got {weight_names(kernel)}; rename them")
+    rows = ir.MemRefType(arguments[1].type).shape[0]
+    for number, (name, view) in enumerate(views.items(), 2):
+        type_, wanted = ir.MemRefType(view.type), [rows, depth // op.group.value]
+        strides, offset = type_.get_strides_and_offset()
+        dense = list(strides) == [wanted[1], 1] and offset == 0
+        if argument_of(view) != arguments[number] or list(type_.shape) != wanted or not dense:
+            shown = "x".join(map(str, wanted))
+            rule = f"weights: {name} must be those of b, {shown}, one row after the other"
+            raise refused(op, f"{rule}, got {type_}; fix it")
+        dtype = stored_dtype(str(type_.element_type))
+        known = ("u8",) if name == ZEROS else WEIGHT_SCALES
+        if dtype is None or dtype.name not in known:
+            kinds = ", ".join(known)
+            raise refused(op, f"weights: {name} must be of {kinds}, got {type_}; convert them")
+
+
+def _depth(kernel: KernelOp) -> int:
+    """All of K."""
+    return ir.MemRefType(list(kernel.body.blocks[0].arguments)[0].type).shape[-1]
