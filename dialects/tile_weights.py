@@ -26,8 +26,9 @@ class WeightMatmulOp(MatmulOp, name="weight_matmul"):
     """`c[M,N] = f(sum_g scales[N,g] * sum_k a[M,k] * (b[N,k] - zeros[N,g]))`, k of group g.
 
     Like `tile.matmul` of matrices, K contiguous. `a` is bf16 or f16; `b` holds i8, f8E4M3FN,
-    f8E5M2, i4 or ui4. `scales`, of bf16, f16 or f32, are one for each `group` elements of K: 32, 64,
-    128 or all. Without scales `group` is 0. `zeros`, ui8 of 0 to 15, may come with scales of ui4.
+    f8E5M2, i4 or ui4. `scales`, of bf16, f16 or f32, are one for each `group` elements of K: 32,
+    64, 128 or all. Without scales `group` is 0. `zeros`, ui8 of 0 to 15, may come with scales of
+    ui4.
     """
 
     group: ir.IntegerAttr

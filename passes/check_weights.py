@@ -74,4 +74,4 @@ def _check_views(kernel: KernelOp, op: Any, depth: int) -> None:
 
 def _depth(kernel: KernelOp) -> int:
     """All of K."""
-    return ir.MemRefType(list(kernel.body.blocks[0].arguments)[0].type).shape[-1]
+    return ir.MemRefType(kernel.body.blocks[0].arguments[0].type).shape[-1]

@@ -65,16 +65,16 @@ def check_weight_tile(matmul: WeightMatmulOp, tile: tuple[int, int, int], target
     require(matmul, legality.tile_columns(target, m, n, False))
     group = matmul.group.value
     require(matmul, weight_legality.weight_depth(k, weights.bits, group, _depth(matmul)))
-    require(matmul, weight_legality.weight_memory(target, tile, weights.bits), "make the tile smaller")
+    require(
+        matmul, weight_legality.weight_memory(target, tile, weights.bits), "make the tile smaller"
+    )
     require(matmul, legality.accumulator_registers(target, m, n), "make the tile smaller")
 
 
 def weight_mma(matmul: WeightMatmulOp, views: list[ir.Value], where: dict[str, Any]) -> None:
     """Emit the MMA of a K step; `views` are those of scales and zeros."""
     beside = dict(zip(scale_views(matmul), views, strict=True))
-    WeightMmaOp(
-        **where, **beside, b_type=attribute_of(weights_of(matmul).name), group=matmul.group
-    )
+    WeightMmaOp(**where, **beside, b_type=attribute_of(weights_of(matmul).name), group=matmul.group)
 
 
 def weight_scales(matmul: MatmulOp) -> dict[str, ir.Value]:

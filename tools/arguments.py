@@ -182,7 +182,9 @@ def reference_of(options: argparse.Namespace, parser: Parser) -> MatmulSpec | Pa
 
 
 def _given(options: argparse.Namespace) -> dict[str, Any]:
-    given = {name: getattr(options, name) for name in (*SIZES, "batch", *OF_GROUPS, *GAPS, *CHOICES)}
+    given = {
+        name: getattr(options, name) for name in (*SIZES, "batch", *OF_GROUPS, *GAPS, *CHOICES)
+    }
     return {name: value for name, value in given.items() if value is not None}
 
 

@@ -18,6 +18,7 @@ from . import (
     explain_swizzle,
     explain_threads,
     explain_warps,
+    explain_weights,
 )
 from .arguments import Parser, add_json, add_problem, problem
 from .chosen import as_spec
@@ -101,6 +102,12 @@ def explain_schedule_command(parser: Parser, options: argparse.Namespace) -> int
             print_json(explain_threads.as_dict(spec, target))
         else:
             explain_threads.print_choice(spec, target)
+        return 0
+    if spec.has_weights:
+        if options.json:
+            print_json(explain_weights.as_dict(spec, target))
+        else:
+            explain_weights.print_choice(spec, target)
         return 0
     if is_by_warps(target):
         if options.json:

@@ -23,9 +23,9 @@ def make_tensors(
     """A torch tensor for every tensor of the manifest, with its shape, strides and dtype.
 
     Inputs are normally distributed, fixed by `seed`, and outputs all NaN; integers are of every
-    value that their type has, zero points of weights 0 to 15, and outputs of them all one number. `identity` "a" or "b" makes that
-    operand a (rectangular) identity, so that the other one is checked alone. Raises LaunchError
-    where they surely do not fit into memory.
+    value that their type has, zero points of weights 0 to 15, and outputs of them all one number.
+    `identity` "a" or "b" makes that operand a (rectangular) identity, so that the other one is
+    checked alone. Raises LaunchError where they surely do not fit into memory.
     """
     refuse_large(manifest["tensors"])
     import torch

@@ -19,8 +19,8 @@ from ...dialects.errors import OptionError
 from ...dialects.quantized import columns_refusal, rounding_refusal
 from .grouped import grouped_refusal
 from .problem import (
-    BESIDE,
     B_DTYPES,
+    BESIDE,
     BLOCKED,
     EXTENT_MAX,
     FURTHER_MAX,
@@ -59,6 +59,7 @@ def check(spec: Problem) -> None:
     _check_choice(spec, "a_major", ("k", "m"))
     _check_choice(spec, "b_major", ("k", "n"))
     _check_choice(spec, "scale_layout", (BLOCKED, LINEAR) if spec.is_scaled else (BLOCKED,))
+    check_weights(spec)
     _check_types(spec)
     _check_choice(spec, "group_axis", ("m", "k") if spec.groups else ("m",))
     majors = (spec.a_major, spec.b_major)
@@ -74,7 +75,6 @@ def check(spec: Problem) -> None:
     if spec.is_scaled:
         _check_scales(spec)
     _check_blockwise(spec)
-    check_weights(spec)
     _check_memory(spec)
     _check_bytes(spec)
 

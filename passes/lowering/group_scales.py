@@ -11,6 +11,7 @@ what they make.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -40,8 +41,8 @@ class GroupScales:
 
     parts: int
     atoms: int
-    scales: list[ir.Value]
-    points: list[ir.Value]
+    scales: Sequence[ir.Value]
+    points: Sequence[ir.Value]
     wide: str
 
     @staticmethod

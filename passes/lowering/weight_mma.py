@@ -52,7 +52,7 @@ def lower_weight_mma(scope: Scope, op: WeightMmaOp) -> None:
 
 def _depth(scope: Scope) -> int:
     """All of K."""
-    return ir.MemRefType(list(scope.kernel.body.blocks[0].arguments)[0].type).shape[-1]
+    return ir.MemRefType(scope.kernel.body.blocks[0].arguments[0].type).shape[-1]
 
 
 def _rows_of_a(op: WeightMmaOp, held: WarpSums) -> Operand:

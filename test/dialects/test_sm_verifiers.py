@@ -88,6 +88,16 @@ def message_of(text):
             "sm.named_barrier: threads must be whole warps, 32 to 1024, got 48",
         ),
         (
+            '%c = arith.constant 7 : i16\n%v = "sm.widen"(%c) {dtype = "s8"} : (i16) -> '
+            "vector<2xf16>",
+            "sm.widen: dtype must be one of ('e4m3', 'e5m2'), got 's8'",
+        ),
+        (
+            '%c = arith.constant 7 : i16\n%v = "sm.widen"(%c) {dtype = "e4m3"} : (i16) -> '
+            "vector<2xbf16>",
+            "sm.widen: must give vector<2xf16>, got vector<2xbf16>",
+        ),
+        (
             '"sm.named_barrier"() {id = 16 : i64, threads = 64 : i64} : () -> ()',
             "sm.named_barrier: id must be 0 to 15, got 16",
         ),

@@ -6,6 +6,8 @@
 // CHECK-NEXT:   %[[E:.*]] = "tile.element"(%{{.*}}) {axes = "n"} : (tensor<64xf32>) -> f32
 // CHECK:        "tile.yield"(%{{.*}}) : (f32) -> ()
 // CHECK-NEXT: }) {a_major = "k", b_major = "mn"} : (tensor<128x64xbf16>, tensor<64x64xbf16>) -> tensor<128x64xf32>
+// CHECK:      "tile.weight_matmul"(%{{.*}}, %{{.*}}, %{{.*}}) ({
+// CHECK:      }) {a_major = "k", b_major = "k", group = 64 : i64, operandSegmentSizes = array<i32: 1, 1, 1, 0>} : (tensor<128x64xbf16>, tensor<64x64xi4>, tensor<64x1xf32>) -> tensor<128x64xf32>
 // CHECK:      "tile.kernel"() ({
 // CHECK:        "tile.cta_tile"() : () -> (index, index)
 // CHECK:        "tile.pair_rank"() : () -> index
@@ -46,6 +48,13 @@ func.func @g(%a: tensor<128x64xbf16>, %b: tensor<64x64xbf16>, %bias: tensor<64xf
     %y = arith.addf %x, %e : f32
     "tile.yield"(%y) : (f32) -> ()
   }) {a_major = "k", b_major = "mn"} : (tensor<128x64xbf16>, tensor<64x64xbf16>) -> tensor<128x64xf32>
+  return %c : tensor<128x64xf32>
+}
+func.func @h(%a: tensor<128x64xbf16>, %b: tensor<64x64xi4>, %s: tensor<64x1xf32>) -> tensor<128x64xf32> {
+  %c = "tile.weight_matmul"(%a, %b, %s) ({
+  ^bb0(%x: f32):
+    "tile.yield"(%x) : (f32) -> ()
+  }) {a_major = "k", b_major = "k", group = 64 : i64, operandSegmentSizes = array<i32: 1, 1, 1, 0>} : (tensor<128x64xbf16>, tensor<64x64xi4>, tensor<64x1xf32>) -> tensor<128x64xf32>
   return %c : tensor<128x64xf32>
 }
 "tile.kernel"() ({

@@ -420,4 +420,33 @@ EXCHANGED = [
         (f"{NUMERICS}/test_exchanged_operands.py",),
     ),
 ]
-FAULTS = [*LAYOUTS_AND_FRONT_END, *PASSES, *LOWERING, *EMULATOR, *QUANTISED, *GROUPS, *EXCHANGED]
+WEIGHTS = [
+    Fault(
+        "widened words: the sign of s8 is lost in bf16",
+        '    return _difference(arith.ori(low, magic), arith.ori(sign, magic), "bf16")',
+        '    return _difference(arith.ori(low, magic), magic, "bf16")',
+        (f"{NUMERICS}/test_weights.py",),
+    ),
+    Fault(
+        "group scales: a tile's first step multiplies by the scales of the next one",
+        "            with build.when(begins(op)):\n                _ask(reads, slots, step)\n",
+        "            with build.when(begins(op)):\n                _ask(reads, slots, step + 1)\n",
+        (f"{NUMERICS}/test_weights.py",),
+    ),
+    Fault(
+        "weights: the second half of an MMA's K is read from the first",
+        "for half in (0, HALF_K)]",
+        "for half in (0, 0)]",
+        (f"{NUMERICS}/test_weights.py",),
+    ),
+]
+FAULTS = [
+    *LAYOUTS_AND_FRONT_END,
+    *PASSES,
+    *LOWERING,
+    *EMULATOR,
+    *QUANTISED,
+    *GROUPS,
+    *EXCHANGED,
+    *WEIGHTS,
+]

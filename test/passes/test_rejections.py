@@ -44,7 +44,7 @@ def message_of(action):
         ({"k": -3}, "spec: k must be 1 to 2147483647, got -3"),
         ({"n": 2**40}, "spec: n must be 1 to 2147483647, got 1099511627776"),
         ({"a_dtype": "fp8"}, f"spec: a_dtype must be one of {OPERANDS}, got 'fp8'"),
-        ({"b_dtype": "s32"}, f"spec: b_dtype must be one of {OPERANDS}, got 's32'"),
+        ({"b_dtype": "s32"}, f"spec: b_dtype must be one of {OPERANDS}, s4, u4, got 's32'"),
         (
             {"b_dtype": "f32"},
             "spec: a_dtype and b_dtype must be one type, got bf16 and f32; convert one of them",
