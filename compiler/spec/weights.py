@@ -7,7 +7,7 @@ from ...dialects.errors import OptionError
 from .problem import OF_WEIGHTS, Problem
 
 PACKED = ("s4", "u4")
-WANTED = {"batch": 0, "groups": 0, "gathered": False, "products": 1, "a_major": "k", "b_major": "k", "ldb": 0}
+WANTED = {"batch": 0, "groups": 0, "products": 1, "a_major": "k", "b_major": "k", "ldb": 0}
 
 
 def check_weights(spec: Problem) -> None:
