@@ -26,6 +26,7 @@ from ...runtime.atomic import write_file
 from ...runtime.bundles.schema import Integer, ListOf, Nullable, OneOf, Record, Text
 from ...runtime.regular_files import UnfitFile, read_regular
 from ...runtime.strict_json import parse_json
+from .chip_figures import figures
 from .problem import Problem, Schedule
 
 SCHEMA = 1
@@ -119,11 +120,18 @@ def _kind(problem: Problem) -> tuple:
 def tuned_schedule(problem: Problem, target: Target) -> Tuned | None:
     """The entry of a chip's table that serves a problem best: the nearest in M, N and K.
 
-    Where the target is a certain GPU, an entry that was measured on one.
+    Where the target is a certain GPU, an entry that was measured on one. If there is none and L2 of
+    that GPU holds A and B, one of another GPU: what differs between them is behind L2.
     """
-    entries = (entry for entry in _entries(target.chip) if target.gpu in entry.gpu.lower())
-    serving = [entry for entry in entries if entry.serves(problem)]
-    return min(serving, key=lambda entry: _distance(entry.problem, problem), default=None)
+    serving = [entry for entry in _entries(target.chip) if entry.serves(problem)]
+    own = [entry for entry in serving if target.gpu in entry.gpu.lower()]
+    cached = _operand_bytes(problem) <= figures(target).l2_size
+    taken = own or (serving if cached else [])
+    return min(taken, key=lambda entry: _distance(entry.problem, problem), default=None)
+
+
+def _operand_bytes(problem: Problem) -> int:
+    return problem.batch * (problem.m + problem.n) * problem.k * problem.element_bytes
 
 
 def _distance(one: Problem, other: Problem) -> float:

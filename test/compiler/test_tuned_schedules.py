@@ -87,12 +87,22 @@ def test_rows_that_are_not_known_yet_leave_none_outside(table):
     assert tuned_schedule(Problem.of(dynamic, HOPPER), HOPPER) is not None
 
 
-def test_an_entry_serves_the_gpu_that_it_was_measured_on(table):
+def test_an_entry_of_the_gpu_goes_before_those_of_others(table):
     h100 = find_target("h100")
     problem = Problem.of(SPEC, h100)
-    assert tuned_schedule(problem, h100) is None
-    write_table(table, [replace(entry(), gpu="NVIDIA H100 80GB HBM3")])
-    assert tuned_schedule(problem, h100).schedule == ODD
+    assert tuned_schedule(problem, h100).schedule == ODD, "L2 holds the operands of both"
+    other = replace(ODD, stages=4)
+    write_table(table, [replace(entry(), schedule=other, gpu="NVIDIA H100 80GB HBM3")])
+    assert tuned_schedule(problem, h100).schedule == other
+
+
+def test_an_entry_of_another_gpu_serves_only_what_l2_holds(table):
+    """58 MB of A and B: more than an H100's 50"""
+    large = MatmulSpec(2048, 2048, 7088)
+    write_table(table, [entry(large)])
+    for target, serves in (("h200", True), ("h100", False)):
+        found = find_target(target)
+        assert (tuned_schedule(Problem.of(large, found), found) is not None) == serves
 
 
 def test_the_nearest_entry_serves(table):
