@@ -10,7 +10,8 @@ demanded:
 
     bounds    normals: every element lies within the bounds of what an MMA sums
               (runtime/judge/sums.py)
-    exact     integers: every element is the exact product, rounded to the output's type
+    exact     integers: every element is the exact product, rounded to the output's type; with
+              operands of the epilogue, within the bounds
     known     normals on a Hopper GPU: the bits are those that its tensor core is known to give
               (gpu_test_sums.py), where one accumulator takes all of K and C is the sum
     emulator  integers: the bits are those that the emulator had, where it was asked
@@ -182,11 +183,18 @@ def judge_normals(
 ) -> list[str]:
     """Compare with the float64 product, within the bounds of what an MMA sums, and on a GPU with
     what its MMAs are known to sum."""
+    problems = judge_bounds(manifest, inputs, output, place)
+    return problems + (judge_sums(manifest, inputs, output, place) if place != "cpu" else [])
+
+
+def judge_bounds(
+    manifest: Mapping[str, Any], inputs: Inputs, output: torch.Tensor, place: str
+) -> list[str]:
+    """Compare with what the epilogue makes of the float64 product and the other operands."""
     c, on_gpu = manifest["tensors"][-1], place != "cpu"
     expected = expected_output(manifest, {**inputs, c["name"]: output}, on_gpu)
     found = compare(expected, to_float64(output, c["dtype"]), c["dtype"])
-    problems = [] if found.passed else [f"bounds: every element must lie within them, got {found}"]
-    return problems + (judge_sums(manifest, inputs, output, place) if on_gpu else [])
+    return [] if found.passed else [f"bounds: every element must lie within them, got {found}"]
 
 
 def judge_sums(
@@ -203,8 +211,10 @@ def judge_integers(
     manifest: Mapping[str, Any], inputs: Inputs, output: torch.Tensor, place: str
 ) -> list[str]:
     """Compare with the exact product: sums of small integers are exact in float32 in any order, and
-    those below 2^14 in Hopper's sums of 8-bit floats."""
-    del place
+    those below 2^14 in Hopper's sums of 8-bit floats. Where the epilogue reads other operands,
+    within the bounds."""
+    if "b2" not in inputs and manifest["epilogue"]["arguments"][1:]:
+        return judge_bounds(manifest, inputs, output, place)
     a, b = (_scaled(manifest, inputs, each["name"]) for each in manifest["tensors"][:2])
     exact = a @ b.mT if offsets_of(manifest) is None else product_of_groups(manifest, inputs, a, b)
     if "b2" in inputs:  # without an epilogue one product times the other, in float32

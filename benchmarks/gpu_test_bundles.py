@@ -61,7 +61,7 @@ def make(case: Case, options: argparse.Namespace) -> dict[str, Any] | None:
     path = options.folder / f"{case.name}.zip"
     how = {"target": options.target, "pipeline": case.pipeline, "stop_after": case.last}
     try:
-        as_bundle(compile_matmul(case.spec, **how), path)
+        as_bundle(compile_matmul(case.source or case.spec, **how), path)
     except CompileError as error:
         print(f"{case.name}: {error}", file=sys.stderr)
         return None

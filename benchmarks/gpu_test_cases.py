@@ -7,6 +7,9 @@ import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from gpu_test_sources import with_operands
+
+from tilewright.compiler.importers.linalg_text import LinalgText
 from tilewright.compiler.pipeline import DEFAULT_PIPELINE, parse_pipeline, presets_of
 from tilewright.compiler.presets import THREAD_PRESETS, WARP_PRESETS
 from tilewright.compiler.spec import MatmulSpec
@@ -67,13 +70,17 @@ WARPS, THREADS = "tile=64x64x32 mma=mma.sync", "tile=64x32x16 mma=fma threads=64
 
 @dataclass(frozen=True)
 class Case:
-    """One kernel: `pipeline` is None for the schedule that the compiler chooses."""
+    """One kernel: `pipeline` is None for the schedule that the compiler chooses.
+
+    `source` is what is compiled where the spec, of the same sizes, does not say all of it.
+    """
 
     group: str
     name: str
     spec: MatmulSpec
     pipeline: str | None = None
     last: str | None = None
+    source: LinalgText | None = None
 
 
 def cases(target: str) -> Iterator[Case]:
@@ -234,6 +241,36 @@ def _swapped() -> Iterator[Case]:
     yield Case("swapped", "swapped-turns", MatmulSpec(500, 1000, 712), f"{head},{turns}")
     for shape in ((83, 1504, 632), (1048, 8104, 376), (23, 5400, 680), (2279, 984, 1448)):
         yield Case("swapped", f"swapped-chosen-{_joined(shape)}", MatmulSpec(*shape))
+    yield from _swapped_otherwise(ring)
+
+
+def _swapped_otherwise(ring: str) -> Iterator[Case]:
+    """The same of other specs, and with operands beside the sum."""
+    staged = "epilogue-staging{columns=8 buffers=2}"
+    specs = {
+        "n-major": MatmulSpec(302, 1000, 712, b_major="n"),
+        "m-major": MatmulSpec(304, 1000, 712, a_major="m"),
+        "stack": MatmulSpec(75, 1000, 712, batch=3),
+        "outputs": MatmulSpec(302, 1000, 712, further=("f32", "f16")),
+        "e4m3": MatmulSpec(302, 1000, 720, "e4m3", "e4m3"),
+        "tf32": MatmulSpec(302, 1000, 712, "tf32", "tf32"),
+    }
+    for name, spec in specs.items():
+        head = f"tiling{{tile=128x64x{32 if name == 'tf32' else 64} swap=true order=n}}"
+        text = f"{head},tma-insertion,swizzle-selection,{staged},{ring}"
+        yield Case("swapped", f"swapped-spec-{name}", spec, text)
+    shape = (302, 1000, 712)
+    for name, end in {
+        "threads": ring,
+        "staged": f"{staged},{ring}",
+        "ahead": f"epilogue-staging{{columns=8 buffers=2 ahead=3 vectors=ahead}},{ring}",
+        "persistent": f"epilogue-staging{{columns=8 ahead=3}},{ring},persistence",
+        "split": f"split-k{{parts=2}},{ring}",
+        "split-grid": f"split-k{{parts=3 over=grid}},{ring}",
+    }.items():
+        text = f"tiling{{tile=128x104x64 swap=true}},tma-insertion,swizzle-selection,{end}"
+        source = with_operands(*shape)
+        yield Case("swapped", f"swapped-operands-{name}", MatmulSpec(*shape), text, source=source)
 
 
 def _split_grid(target: str) -> Iterator[Case]:

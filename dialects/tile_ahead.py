@@ -156,10 +156,10 @@ def verify_pieces(op: Any) -> bool:
         return refuse(op, f"must load into a ring of one tile a slot, got {op.ring.type}")
     layout, map_type = tiles[0].layout, op.map.type
     wanted, got = [layout.span, layout.rows], plain_box(map_type)
-    if got != wanted or map_type.swizzle != boxes_swizzle(layout) or layout.major != "k":
+    if got != wanted or map_type.swizzle != boxes_swizzle(layout):
         return refuse(
             op,
-            f"the box must be {wanted} of rows, swizzle {layout.swizzle!r}, got {got} and "
+            f"the box must be {wanted}, swizzle {layout.swizzle!r}, got {got} and "
             f"{map_type.swizzle!r}",
         )
     return True

@@ -285,6 +285,14 @@ def the_kernel(module: ir.Module, pass_name: str) -> KernelOp:
     return kernels[0]
 
 
+def kernel_around(op: Any) -> KernelOp:
+    """The kernel that an op is in."""
+    around = op.operation.parent.opview
+    while not isinstance(around, KernelOp):
+        around = around.operation.parent.opview
+    return around
+
+
 def is_swapped(kernel: KernelOp) -> bool:
     """Whether a kernel's MMAs multiply tiles of b by those of a: their sums are of Cᵀ."""
     return SWAPPED_ATTRIBUTE in kernel.operation.attributes

@@ -43,7 +43,7 @@ def transposed_of(value: ir.Value) -> TransposedOp | None:
 def stack_of(value: ir.Value) -> Any:
     """What a matrix, a group's rows or a transposed view are taken from, or the value itself."""
     if (turned := transposed_of(value)) is not None:
-        return turned.view
+        return stack_of(turned.view)
     matrix, part = matrix_of(value), part_of_group(value)
     if part is not None:
         return part.whole
@@ -122,6 +122,8 @@ def step_bytes(view: ir.Value) -> int:
     """
     if not isinstance(view.owner, ir.Block) and STEP_ATTRIBUTE in view.owner.attributes:
         return ir.IntegerAttr(view.owner.attributes[STEP_ATTRIBUTE]).value
+    if (turned := transposed_of(view)) is not None:
+        return step_bytes(turned.view)
     matrix = matrix_of(view)
     return 0 if matrix is None else steps_of(matrix.stack)[1]
 

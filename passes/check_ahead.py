@@ -17,10 +17,11 @@ from ..dialects.tile_ahead import LoadAheadOp, ReadAheadOp, StagedElementOp
 from ..dialects.tile_types import TensorMapType
 from ..dialects.verify import tile_of_c
 from .base import refused, walk
-from .batches import argument_of, map_definition
+from .batches import argument_of, map_definition, transposed_of
 from .check_operands import check_map
 from .expand_ahead import is_vector
-from .tensor_maps import vector_map_type
+from .places import PAIR
+from .tensor_maps import map_type, vector_map_type
 
 
 def check_load_ahead(op: LoadAheadOp) -> None:
@@ -36,6 +37,9 @@ def check_read_ahead(kernel: KernelOp, op: ReadAheadOp, target: Target) -> None:
         raise refused(op, f"{rule}, got {target.name}; drop it")
     if argument_of(op.source) != op.source:
         raise refused(op, "ahead: must read a view of the kernel, got a part of one; drop it")
+    if ends_in_pair(op.source, op.axes.value):
+        rule = "ahead: pairs of columns must end with those of C"
+        raise refused(op, f"{rule}, got {op.source.type}; drop it")
     what = (op.source, op.axes.value, op.i, op.j)
     others = [
         each
@@ -49,6 +53,11 @@ def check_read_ahead(kernel: KernelOp, op: ReadAheadOp, target: Target) -> None:
             "ahead: one store by TMA of its tile, beside it and behind it, must read what is read "
             f"ahead once, got {len(stores)} that do and {len(others)} reads; drop it",
         )
+
+
+def ends_in_pair(view: Any, axes: str) -> bool:
+    """Whether columns end between two neighbours: those of a C with exchanged operands may."""
+    return axes == "n" and view.type.shape[0] % PAIR != 0
 
 
 def holds_sums(target: Target) -> bool:
@@ -89,7 +98,9 @@ def _check_map(load: LoadAheadOp, view: Any) -> None:
     """Whether the map says what its view is."""
     smem = load.ring.type.tiles[0]
     if not is_vector(load):
-        check_map(load, load.map, smem)
+        turned = transposed_of(view) is not None
+        whole = map_type(view.type, smem, 2, lambda _: None) if turned else None
+        check_map(load, load.map, smem, whole)
         return
     wanted, got = vector_map_type(view.type, smem), load.map.type
     if got != wanted:
@@ -130,6 +141,9 @@ def _check_shape(store: Any, load: LoadAheadOp) -> None:
     columns = tile_of_c(store)[1]
     wanted = (1, columns, 1) if is_vector(load) else (own.mn, own.k, columns // own.k)
     got = (piece.mn, piece.k, load.pieces.value)
+    if not is_vector(load) and piece.major != own.major:
+        rule = f"ahead: must load pieces that lie as those of the store, {own.major!r}"
+        raise refused(load, f"{rule}, got {piece.major!r}; give them its layout")
     if got != wanted:
         raise refused(
             load,

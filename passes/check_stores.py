@@ -35,6 +35,7 @@ from .batches import (
     view_of_map,
 )
 from .check_operands import check_index, check_map
+from .check_swapped import is_turned_element
 from .duals import arg_names, first_other
 from .groups import rows_of_group
 from .indices import known_part, place_of, span
@@ -195,6 +196,10 @@ def check_element(kernel: KernelOp, op: ElementOp) -> None:
     """What an epilogue reads beside the sum: a view of the kernel, as large as C is along it."""
     arguments, outputs = list(kernel.body.blocks[0].arguments), outputs_of(kernel)
     shape = list(ir.MemRefType(outputs[0].type).shape)[-2:]
+    shape = shape[::-1] if is_swapped(kernel) else shape
+    if is_turned_element(op) != (is_swapped(kernel) and op.axes.value == "mn"):
+        wanted = f"{SWAPPED_ATTRIBUTE} says whether operands as large as c are transposed"
+        raise refused(op, f"views: {wanted}, got a read of the other kind; transpose its view")
     wanted = {"": [], "m": shape[:1], "n": shape[1:], "mn": shape}.get(op.axes.value)
     known = argument_of(op.source) in arguments[first_other(kernel) : -len(outputs)]
     stored = stored_dtype(str(op.value.type))

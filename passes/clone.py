@@ -11,6 +11,7 @@ GROUP_STEPS = "tile.group_steps"
 PURE = (
     "tile.batch",
     "tile.matrix",
+    "tile.transposed",
     "tile.group",
     "tile.group_onward",
     "tile.group_tiles",

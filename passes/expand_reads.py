@@ -16,14 +16,14 @@ from ..dialects.mlir import ir
 from ..dialects.tile import ElementOp, KernelOp, StagedStoreOp
 from ..dialects.tile_ahead import HeldElementOp, ReadAheadOp, ReadBesideOp
 from ..dialects.tile_pieces import ApplyEpilogueOp
-from ..dialects.tile_types import integers_of, stored_extents
+from ..dialects.tile_types import integers_of
 from ..dialects.verify import tile_of_c
 from .base import walk
 from .build import as_i32, constant, less, true
 from .check_ahead import plain_reads
 from .clone import Mapping, clone, is_pure
 from .dynamic_rows import rows_of
-from .whole import lies_inside
+from .whole import extents_of_store, lies_inside
 
 Form = tuple[Any, ...]
 
@@ -90,7 +90,7 @@ def _read(
     if ahead.axes.value == "n":
         within = _copy(op.start, copies) + (_copy(op.column, copies) + columns)
         column = as_i32(ahead.j) * n + within
-        inside = _inside(kernel, store, "j", column, stored_extents(store.to.type)[1])
+        inside = _inside(kernel, store, "j", column, extents_of_store(store, store.to.type)[1])
         values = ir.VectorType.get(ir.VectorType(op.outputs.type).shape, values)
     return ReadBesideOp(
         source=ahead.source,

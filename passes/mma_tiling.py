@@ -10,8 +10,13 @@ from ..dialects.tile_duals import DualMatmulOp
 from .base import refused, require
 
 
-def check_tile(matmul: MatmulOp, tile: tuple[int, int, int], target: Target) -> None:
-    """Refuse a tile that no MMA shape, TMA box or memory of `target` can hold."""
+def check_tile(
+    matmul: MatmulOp, tile: tuple[int, int, int], target: Target, swap: bool = False
+) -> None:
+    """Refuse a tile that no MMA shape, TMA box or memory of `target` can hold.
+
+    With `swap` its columns are rows of A.
+    """
     m, n, k = tile
     dtype = operand_type(matmul, target)
     broken = legality.operand_type(target, dtype.name)
@@ -24,7 +29,7 @@ def check_tile(matmul: MatmulOp, tile: tuple[int, int, int], target: Target) -> 
     if isinstance(matmul, DualMatmulOp):
         broken = legality.dual_tile(target, m, n, dtype.is_integer)
         require(matmul, broken, "take another tile", "tiling: ")
-    _check_rows(matmul, n // matmul.products, dtype)
+    _check_rows(matmul, n // matmul.products, dtype, swap)
     _check_memories(matmul, tile, dtype, target)
 
 
@@ -52,14 +57,15 @@ def _check_majors(matmul: MatmulOp, dtype: DType, target: Target) -> None:
             )
 
 
-def _check_rows(matmul: MatmulOp, n: int, dtype: DType) -> None:
+def _check_rows(matmul: MatmulOp, n: int, dtype: DType, swap: bool) -> None:
     """A tile N that is contiguous must be whole 16-byte units."""
     unit = legality.UNIT_BYTES // dtype.bytes
-    majors = {matmul.b_major.value}
+    majors = {(matmul.a_major if swap else matmul.b_major).value}
     if isinstance(matmul, DualMatmulOp):
         majors.add(matmul.b2_major.value)
     if "mn" in majors and n % unit:
-        raise refused(matmul, f"tile N must be a multiple of {unit} for N-major B, got {n}")
+        operand = "M-major A" if swap else "N-major B"
+        raise refused(matmul, f"tile N must be a multiple of {unit} for {operand}, got {n}")
 
 
 def _check_memories(

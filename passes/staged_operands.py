@@ -11,6 +11,7 @@ other, and starts the load of a later one into each slot that it has read.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from ..dialects import legality
@@ -24,7 +25,7 @@ from ..dialects.tile_types import SmemType, TensorMapType, element_bytes
 from ..dialects.verify import tile_of_c
 from .base import PassLog, walk
 from .batches import argument_of, map_of_view, step_bytes
-from .check_ahead import holds_sums
+from .check_ahead import ends_in_pair, holds_sums
 from .groups import rows_of_group
 from .outputs import outputs_of
 from .tensor_maps import map_type, tma_refusal, vector_map_type
@@ -72,7 +73,7 @@ def read_ahead(kernel: KernelOp, store: StagedStoreOp, target: Target, log: Pass
     count = 0
     for axes in VECTOR_AXES:
         for view in _operands(store, axes):
-            reason = _held_refusal(view, target)
+            reason = _held_refusal(view, axes, target)
             if reason:
                 name = _name(kernel, view)
                 log.remark(store, f"epilogue-staging: {name} is read by the store: {reason}")
@@ -83,10 +84,12 @@ def read_ahead(kernel: KernelOp, store: StagedStoreOp, target: Target, log: Pass
     return count
 
 
-def _held_refusal(view: Any, target: Target) -> str | None:
+def _held_refusal(view: Any, axes: str, target: Target) -> str | None:
     """Why threads do not keep what they need of a view in registers."""
     if not holds_sums(target):
         return "no warpgroup holds the sums"
+    if ends_in_pair(view, axes):
+        return f"its {view.type.shape[0]} columns end between two that a thread has"
     return "each matrix has its own" if argument_of(view) != view else None
 
 
@@ -113,9 +116,9 @@ def _vector_refusal(kernel: KernelOp, view: Any, piece: TileLayout) -> str | Non
 
 def piece_of(store: StagedStoreOp, view: ir.MemRefType) -> TileLayout:
     """The layout of a piece: as many rows and columns as a piece of C."""
-    rows, columns = store.staging.type.tiles[0].layout.mn, store.staging.type.tiles[0].layout.k
-    plain = TileLayout(rows, columns, element_bytes(view.element_type), "k")
-    return TileLayout(rows, columns, plain.element_bytes, "k", widest_swizzle(plain))
+    own = store.staging.type.tiles[0].layout
+    plain = TileLayout(own.mn, own.k, element_bytes(view.element_type), own.major)
+    return replace(plain, swizzle=widest_swizzle(plain))
 
 
 def _refusal(kernel: KernelOp, view: Any, piece: TileLayout, target: Target) -> str | None:

@@ -45,7 +45,6 @@ from ..dialects.tile import (
     TmaMulticastOp,
 )
 from ..dialects.tile_ahead import LoadAheadOp
-from ..dialects.tile_batches import TransposedOp
 from ..dialects.tile_parts import WorkspaceOp
 from ..dialects.tile_scales import ALL_MMAS
 from ..dialects.tile_types import AccumulatorType
@@ -62,7 +61,6 @@ FREE = (
     PairRankOp,
     SplitRankOp,
     WorkspaceOp,
-    TransposedOp,
     TeamOp,
     *get_args(MEMORY_OPS),
 )

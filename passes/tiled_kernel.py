@@ -11,7 +11,7 @@ from typing import Any
 
 from ..dialects.layout import LINEAR, TileLayout
 from ..dialects.mlir import arith, ir, scf
-from ..dialects.target import WARP, Target
+from ..dialects.target import Target
 from ..dialects.tile import (
     AccumulatorOp,
     CtaTileOp,
@@ -21,7 +21,6 @@ from ..dialects.tile import (
     MatmulOp,
     MmaOp,
 )
-from ..dialects.tile_batches import TransposedOp, turned_view
 from ..dialects.tile_blockwise import BlockwiseMatmulOp
 from ..dialects.tile_duals import DualMatmulOp, DualMmaOp
 from ..dialects.tile_groups import (
@@ -81,25 +80,9 @@ from .tiled_places import (
     tiles_along,
 )
 from .tiled_stores import store_outputs
+from .tiled_swap import turn_elements, turned
 from .tiled_views import major_of, say_source, strides_of, view_as
 from .weights import stored_weights, weight_mma, weight_scales, weights_per_byte
-
-
-def check_swap(matmul: MatmulOp, target: Target) -> None:
-    """Refuse to exchange A and B where the rest has rows and columns of its own."""
-    majors = {matmul.a_major.value, matmul.b_major.value}
-    others = epilogue_tensors(matmul) or kept_of(matmul)
-    broken = None
-    if type(matmul) is not MatmulOp or matmul.c.type.rank != 2:
-        broken = f"one product of two matrices, got {matmul.operation.name}"
-    elif quantize_of(matmul.epilogue.blocks[0]) is not None or others:
-        broken = "an epilogue of the sum alone with one output, got another"
-    elif majors != {"k"} or DYNAMIC in (extent_of(matmul.c.type, dim) for dim in range(2)):
-        broken = f"known extents and K contiguous, got majors {sorted(majors)} of {matmul.c.type}"
-    elif target.mma.issuer == WARP or target.threads_multiply:
-        broken = f"wgmma or tcgen05.mma, got {target.mma.name}"
-    if broken:
-        raise refused(matmul, f"tiling: swap needs {broken}; leave it out")
 
 
 def epilogue_tensors(matmul: MatmulOp) -> list[ir.Value]:
@@ -141,7 +124,7 @@ def build_kernel(
         along_m = tiles_of_groups(stack[0], matmul.b.type.shape[0], tile[0], 1)
     grid = [along_m, tiles_along(matmul.products * n, tile[1]), 1]
     if swap:
-        grid = [tiles_along(n, tile[0]), tiles_along(stack[0], tile[1]), 1]
+        grid = [prod(stack[:-1]) * tiles_along(n, tile[0]), tiles_along(stack[-1], tile[1]), 1]
     i64 = ir.IntegerType.get_signless(64)
     with ir.InsertionPoint(function), matmul.location:
         kernel = KernelOp(
@@ -178,6 +161,8 @@ def build_kernel(
             read_group(element, views_of[element.source], group)
         else:
             read_view(element, views_of[element.source], batch)
+    if swap:
+        turn_elements(kernel)
     return kernel
 
 
@@ -217,16 +202,16 @@ def _build_body(
             f"tiling: operands must be tiles where K is grouped, got {operands}; leave it out",
         )
     a, b, *others = views
+    majors = matmul.a_major.value, matmul.b_major.value
     outputs = others[-1 - len(kept_of(matmul)) :]
     c = outputs[0]
     if swap:
-        a, b = b, a
-        outputs = [TransposedOp(view=c, turned=turned_view(c.type)).turned]
+        (a, b), majors = (b, a), majors[::-1]
     cta = CtaTileOp(i=ir.IndexType.get(), j=ir.IndexType.get())
     place = cta.i
     depth, group_depth = logical_shape(matmul.a.type, matmul.a_major.value)[1], None
     if c.type.rank == 3:
-        batch = batch_at(cta, c.type, m)
+        batch = batch_at(cta, c.type, m, 2 if swap else 1)
         a, b, *outputs = (
             each if each.type.rank == 2 else matrix_at(each, batch.batch)
             for each in (a, b, *outputs)
@@ -250,6 +235,8 @@ def _build_body(
         b = matrix_at(b, group.group)
         outputs = [rows_at(each, group) for each in outputs]
         place = group.row
+    if swap:
+        outputs = [turned(each) for each in outputs]
     accumulator_type = AccumulatorType.of(m, n, matmul.epilogue.blocks[0].arguments[0].type)
     acc = AccumulatorOp(acc=accumulator_type).acc
     zero, one = _index(0), _index(1)
@@ -269,9 +256,9 @@ def _build_body(
         else:
             layout = LINEAR if target.threads_multiply else "none"
             rows = n // matmul.products
-            a_tile = _load(a, matmul.a_major.value, (m, k), place, step, layout)
+            a_tile = _load(a, majors[0], (m, k), place, step, layout)
             packed = weights_per_byte(matmul)
-            b_tile = _load(b, matmul.b_major.value, (rows, k // packed), cta.j, step, layout)
+            b_tile = _load(b, majors[1], (rows, k // packed), cta.j, step, layout)
             second = {}
             if isinstance(matmul, DualMatmulOp):
                 b2_major = matmul.b2_major.value

@@ -18,10 +18,10 @@ from ..dialects.tile_groups import (
 )
 
 
-def batch_at(cta: CtaTileOp, c: ir.MemRefType, tile_m: int) -> BatchOp:
-    """Which matrix the place of a CTA along M belongs to."""
+def batch_at(cta: CtaTileOp, c: ir.MemRefType, tile_m: int, axis: int) -> BatchOp:
+    """Which matrix the place of a CTA along M belongs to; tiles are rows of that axis of C."""
     i64 = ir.IntegerType.get_signless(64)
-    tiles, count = tiles_along(c.shape[1], tile_m), c.shape[0]
+    tiles, count = tiles_along(c.shape[axis], tile_m), c.shape[0]
     sizes = {"tiles": ir.IntegerAttr.get(i64, tiles), "count": ir.IntegerAttr.get(i64, count)}
     index = ir.IndexType.get()
     return BatchOp(i=cta.i, **sizes, batch=index, row=index)

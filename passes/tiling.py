@@ -65,7 +65,8 @@ from .thread_tiling import (
     threads_for,
 )
 from .tile_order import GRID_ORDER, parse_group, say_order
-from .tiled_kernel import build_kernel, check_swap, k_tiles
+from .tiled_kernel import build_kernel, k_tiles
+from .tiled_swap import check_swap
 from .warp_grids import say_grid
 from .weights import check_weight_tile
 
@@ -106,8 +107,9 @@ class Tiling:
 
     With `swap` the MMAs multiply tiles of B by tiles of A, so that BM rows of a tile run along N of
     C and BN columns along M. An MMA has 64 rows or a multiple, and columns by 8 or 16: so few rows
-    of C, or a number that is no multiple, waste less. Stores then write a view of C with rows for
-    columns (`tile.transposed`).
+    of C, or a number that is no multiple, waste less. All that follows is said of the transpose of
+    C: stores write a view with rows for columns (`tile.transposed`), epilogues read such views, and
+    an operand with an element for each column of C has one for each row of the sums.
 
     `kind` is that of a block-scaled MMA, where several take the operands: auto is the quickest.
     With mxf4nvf4, mxfp4 takes the MMA of nvfp4, and with mxf8f6f4 that of 8 bits.
@@ -185,7 +187,7 @@ class Tiling:
         elif isinstance(matmul, WeightMatmulOp):
             check_weight_tile(matmul, tile, target)
         else:
-            check_tile(matmul, tile, target)
+            check_tile(matmul, tile, target, self.swap)
         grid = self._grid(matmul, target)
         warps = prod(grid) if grid else target.mma_warps(*tile[:2])
         assert warps is not None  # check_tile has asked

@@ -58,7 +58,6 @@ from ..dialects.tile import (
     TmaMulticastOp,
 )
 from ..dialects.tile_ahead import LoadAheadOp, ReadAheadOp
-from ..dialects.tile_batches import TransposedOp
 from ..dialects.tile_groups import GroupStepsOp
 from ..dialects.tile_parts import WorkspaceOp
 from ..dialects.tile_types import AccumulatorType
@@ -75,7 +74,6 @@ SHARED_BY_ALL = (
     PairRankOp,
     SplitRankOp,
     WorkspaceOp,
-    TransposedOp,
 )
 # Registers a thread of a load role: TMA needs a few, copies hold several units under way.
 TMA_REGISTERS, COPY_REGISTERS = 40, 136

@@ -16,9 +16,9 @@ from ..dialects.mlir import ir
 from ..dialects.tile import CopyOp, KernelOp, StagedStoreOp
 from ..dialects.tile_pieces import ApplyEpilogueOp
 from ..dialects.tile_threads import WriteRowOp
-from ..dialects.tile_types import DYNAMIC, extent_of, integers_of, stored_extents
+from ..dialects.tile_types import DYNAMIC, TensorMapType, extent_of, integers_of, stored_extents
 from ..dialects.verify import tile_of_c
-from .base import walk
+from .base import is_swapped, kernel_around, walk
 from .clone import constant_of
 from .groups import columns_of_group, rows_of_group
 from .indices import linear_form, span
@@ -103,10 +103,20 @@ def axis_of(op: Any, name: str) -> Axis | None:
             return None
         view, tile = _extents(op.view), (layout.mn, layout.k)
     elif isinstance(op, ApplyEpilogueOp):
-        view, tile = stored_extents(op.to.type), integers_of(op.extents)
+        view, tile = extents_of_store(op, op.to.type), integers_of(op.extents)
     else:
-        view, tile = stored_extents(view_of(op).type), tile_of_c(op)
+        view, tile = extents_of_store(op, view_of(op).type), tile_of_c(op)
     return Axis(getattr(op, name), view[number], tile[number])
+
+
+def extents_of_store(op: Any, to: ir.Type) -> tuple[int, int]:
+    """Rows and columns, as the sums have them, of the view or the map that an op stores to.
+
+    A transposed view has them so, its map lies as C does.
+    """
+    rows, columns = stored_extents(to)
+    turned = isinstance(to, TensorMapType) and is_swapped(kernel_around(op))
+    return (columns, rows) if turned else (rows, columns)
 
 
 def _extents(view: ir.Value) -> tuple[int, int]:

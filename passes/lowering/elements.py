@@ -13,7 +13,7 @@ from ...dialects.tile_types import element_bytes
 from ...dialects.verify import products_of
 from .. import build
 from ..base import refused
-from ..batches import row_pitch, step_bytes
+from ..batches import column_pitch, row_pitch, step_bytes
 from .groups import row_of_whole
 from .scalar_ops import widened
 from .scope import Scope, lowered_parts
@@ -81,9 +81,12 @@ def read_elements(
         first = _safe(build.widen(row), inside) if axes else build.constant(0, build.i64())
         one = llvm.load(element, element_pointer(view, first))
         return one if width == 1 else vector.BroadcastOp(widened(element, width), one).result
+    if axes == "mn" and width > 1 and column_pitch(view) != 1:
+        return joined([read_elements(row, column + at, 1, inside, op) for at in range(width)])
     offset = build.widen(column)
     if axes == "mn":
-        offset = build.widen(row) * row_pitch(view) + offset
+        along = column_pitch(view)
+        offset = build.widen(row) * row_pitch(view) + (offset if along == 1 else offset * along)
     type_, alignment = widened(element, width), _alignment(op, width)
     if axes == "mn" and inside is not None:
         return _read_inside(view, offset, inside, type_, alignment)

@@ -37,12 +37,13 @@ from ...dialects.tile_types import (
     moved_bytes,
 )
 from ..base import SOURCE_ATTRIBUTE, attributes_of, is_swapped, unchanging, walk
-from ..batches import argument_of, matrix_of
+from ..batches import argument_of, matrix_of, transposed_of
 from ..duals import B2, arg_names, arguments_of_b, is_dual, operand_names
 from ..dynamic_rows import has_dynamic_rows
 from ..math_policy import has_functions, math_of
 from ..outputs import SCALES, output_names, output_of, outputs_of
 from ..plan import Parameter, cluster_of, parameters_of
+from ..tiled_swap import EXCHANGED
 from .names import describe_names
 from .operands import UNIT_BYTES
 from .pieces import alignment_bytes
@@ -310,7 +311,9 @@ def _alignment(store: Any, view: ir.Value) -> int:
     if not reads and not writes:
         return 0
     element = element_bytes(ir.MemRefType(view.type).element_type)
-    if reads and all(read.axes.value in ("", "m") for read in reads):
+    if reads and all(
+        read.axes.value in ("", "m") or transposed_of(read.source) is not None for read in reads
+    ):
         return element
     if isinstance(store, ApplyEpilogueOp):
         return alignment_bytes(store, view)
@@ -376,7 +379,10 @@ def _epilogue(kernel: KernelOp, store: Any) -> dict[str, Any]:
     arguments: list[dict[str, Any]] = [{"tensor": None, "axes": ["m", "n"]}]
     if is_dual(kernel):
         arguments.append({"tensor": None, "axes": ["m", "n"], "b": B2})
-    arguments += [{"tensor": name_of[argument_of(op.source)], "axes": _axes(op)} for op in elements]
+    swapped = is_swapped(kernel)
+    arguments += [
+        {"tensor": name_of[argument_of(op.source)], "axes": _axes(op, swapped)} for op in elements
+    ]
     values = [*block.arguments, *(op.value for op in elements)]
     ids: dict[ir.Value, int] = {value: position for position, value in enumerate(values)}
     operations = []
@@ -386,9 +392,12 @@ def _epilogue(kernel: KernelOp, store: Any) -> dict[str, Any]:
     return {"arguments": arguments, "operations": operations, "result": ids[last.operands[0]]}
 
 
-def _axes(op: ElementOp) -> list[str]:
+def _axes(op: ElementOp, swapped: bool) -> list[str]:
     """What the argument behind a source is indexed by: a stack also by its matrix, "b"."""
-    return [*(["b"] if matrix_of(op.source) else []), *op.axes.value]
+    turned = transposed_of(op.source)
+    source = op.source if turned is None else turned.view
+    axes = EXCHANGED[op.axes.value] if swapped else op.axes.value
+    return [*(["b"] if matrix_of(source) else []), *axes]
 
 
 def _operation(op: ir.OpView, ids: dict[ir.Value, int]) -> dict[str, Any]:

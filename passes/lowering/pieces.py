@@ -5,6 +5,7 @@ TMA stores a piece, or threads read words of its rows and store them.
 
 from __future__ import annotations
 
+import math
 from functools import partial
 
 from ...dialects import sm
@@ -25,18 +26,18 @@ from ...dialects.tile_types import (
     element_bytes,
     integers_of,
     stored_element,
-    stored_extents,
 )
 from .. import build
 from ..batches import row_pitch
 from ..places import COLUMNS, behind, column_in, matrix_column, matrix_row, row_in
 from ..team import Team
-from ..whole import is_whole
+from ..whole import extents_of_store, is_whole
 from .copies import part_offset
 from .elements import (
     concatenated,
     element_pointer,
     held_elements,
+    joined,
     read_beside,
     read_elements,
     slices_of,
@@ -65,21 +66,32 @@ def _read(scope: Scope, op: ApplyEpilogueOp, width: int, element: ElementOp) -> 
     if isinstance(element, HeldElementOp):
         return held_elements(element, width)
     (m, n), (rows, behind_column) = integers_of(op.extents), integers_of(op.behind)
-    height, columns = stored_extents(op.to.type)
+    height, columns = extents_of_store(op, op.to.type)
     at_row = build.as_i32(op.i) * m + (op.row + rows)
     at_column = build.as_i32(op.j) * n + (op.start + (op.column + behind_column))
     inside = None if is_whole(op, "i") else build.less(at_row, rows_in(scope, op.to, height))
-    if not is_whole(op, "j"):
-        inside = build.both(inside, build.less(at_column, columns))
-    return read_elements(at_row, at_column, width, inside, element)
+    if element.axes.value in ("", "m") and columns % width:
+        return read_elements(at_row, at_column, width, inside, element)
+    each = math.gcd(width, columns)  # a row of C by itself is whole units, a column ends anywhere
+    read = []
+    for at in range(0, width, each):
+        column, there = at_column + at if at else at_column, inside
+        if not is_whole(op, "j"):
+            there = build.both(inside, build.less(column, columns))
+        read.append(read_elements(at_row, column, each, there, element))
+    return read[0] if len(read) == 1 else joined(read)
 
 
 def _read_piece(op: ApplyEpilogueOp, width: int, element: StagedElementOp) -> ir.Value:
-    """Neighbours of a row of a piece in shared memory, as many at a time as a unit holds."""
+    """Neighbours of a row of a piece in shared memory, as many at a time as a unit holds; one at a
+    time where columns lie in line."""
     layout, (rows, columns) = element.piece.type.layout, integers_of(op.behind)
     row, column = op.row + rows, op.column + columns
     if element.axes.value == "n":  # the columns of the whole tile
         row, column = build.constant(0), op.start + column
+    if layout.major == "mn":
+        single = [_load_line(element, row, column + at) for at in range(width)]
+        return joined(single) if width > 1 else single[0]
     each = min(width, UNIT_BYTES // layout.element_bytes)
     parts = [_load_part(element, row, column + at, each) for at in range(0, width, each)]
     return parts[0] if len(parts) == 1 else concatenated(parts)
@@ -94,6 +106,15 @@ def _load_part(element: StagedElementOp, row: ir.Value, column: ir.Value, width:
     if width < per_unit:
         place = build.offset_pointer(place, column % per_unit * item)
     return llvm.load(widened(element.value.type, width), place, alignment=width * item)
+
+
+def _load_line(element: StagedElementOp, row: ir.Value, column: ir.Value) -> ir.Value:
+    """The element of a row in the line of a column."""
+    piece = element.piece
+    item = piece.type.layout.element_bytes
+    per_unit = UNIT_BYTES // item
+    place = build.offset_pointer(_unit_at(piece, column, row // per_unit), row % per_unit * item)
+    return llvm.load(element.value.type, place, alignment=item)
 
 
 def lower_write_unit(_: Scope, op: WriteUnitOp) -> None:

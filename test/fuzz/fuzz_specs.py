@@ -42,6 +42,10 @@ SCALED_PRODUCTS = tuple(
     (format_, target) for target in ("sm_100a", "sm_120a") for format_ in (*SCALED, "nvfp4")
 )
 """Formats of A on chips that multiply them."""
+WITH_ROWS_OF_64 = ("sm_100a", "sm_90a")
+SWAPPED = 0.4
+"""The share of pipelines on these that exchange A and B."""
+SPLITS = (",split-k{parts=2}", ",split-k{parts=2 over=grid}")
 CLUSTERS = ("clustering{shape=2x1 pair=true}", "clustering{shape=2x2}", "clustering")
 COPIES = ("copy-insertion", "swizzle-selection", "pipelining{stages=2}", "persistence{ctas=2}")
 WITHOUT_TMA = ("sm_80", "sm_86", "sm_89")
@@ -65,6 +69,7 @@ def random_case(seed: int) -> tuple[dict[str, Any], dict[str, Any]]:
     options: dict[str, Any] = {"target": target}
     if draw.random() < 0.6:
         options["pipeline"] = _pipeline(draw, target, k_per_mma)
+        options["pipeline"] = _swapped(random.Random(f"swap {seed}"), options["pipeline"], target)
     beside = random.Random(f"outputs {seed}")  # leaves what else a seed draws as it was
     if names[3] == "f32" and beside.random() < 0.3:
         stack |= {"further": tuple(beside.choices(FURTHER, k=beside.randint(1, 2)))}
@@ -205,6 +210,18 @@ def _pipeline(draw: random.Random, target: str, k_per_mma: int) -> str:
     once = {name.partition("{")[0]: name for name in kept}
     tile = "x".join(map(str, (rows, columns, depth * draw.randint(1, 4))))
     return ",".join([f"tiling{{tile={tile}{mma}}}", *once.values()])
+
+
+def _swapped(draw: random.Random, pipeline: str, target: str) -> str:
+    """Now and then the same with A and B exchanged, in a tile with columns by 8, and a split K."""
+    if target not in WITH_ROWS_OF_64 or "mma=" in pipeline or draw.random() >= SWAPPED:
+        return pipeline
+    tile, _, rest = pipeline.removeprefix("tiling{tile=").partition("}")
+    rows, _, depth = tile.split("x")
+    split = draw.choice((*[""] * 6, *SPLITS)) if "epilogue-staging" not in rest else ""
+    head, comma, tail = rest.partition(",clustering")
+    rest = head.replace(",pipelining", f"{split},pipelining") + comma + tail
+    return f"tiling{{tile={rows}x{8 * draw.randint(1, 16)}x{depth} swap=true}}{rest}"
 
 
 def judge(seed: int) -> Outcome:

@@ -419,6 +419,18 @@ EXCHANGED = [
         "* ROWS + lane % ROWS\n        unit",
         (f"{NUMERICS}/test_exchanged_operands.py",),
     ),
+    Fault(
+        "tiled-swap: rows of C stay rows of the sums for what epilogues read",
+        'EXCHANGED = {"": "", "m": "n", "n": "m", "mn": "mn"}',
+        'EXCHANGED = {"": "", "m": "m", "n": "n", "mn": "mn"}',
+        (f"{NUMERICS}/test_exchanged_epilogues.py",),
+    ),
+    Fault(
+        "pieces: neighbours are read together where a column of C ends between them",
+        "    each = math.gcd(width, columns)",
+        "    each = width",
+        (f"{NUMERICS}/test_exchanged_epilogues.py",),
+    ),
 ]
 WEIGHTS = [
     Fault(

@@ -103,8 +103,9 @@ def test_rows_that_tma_cannot_store_are_stored_by_threads(check_matmul):
 @pytest.mark.parametrize(
     ("change", "target", "got"),
     [
-        ({"a_major": "m"}, "sm_90a", "known extents and K contiguous"),
-        ({"batch": 2}, "sm_90a", "one product of two matrices"),
+        ({"products": 2}, "sm_90a", "one product of matrices, got tile.dual_matmul"),
+        ({"groups": 2}, "sm_90a", "one product of matrices, got tile.grouped_matmul"),
+        ({"c_dtype": "mxfp8"}, "sm_100a", "outputs of single elements"),
         ({"dynamic_m": True}, "sm_90a", "known extents"),
         ({}, "sm_80", "wgmma or tcgen05.mma, got mma.sync"),
     ],
@@ -115,6 +116,13 @@ def test_what_cannot_be_exchanged_is_refused(change, target, got):
         compile_matmul(
             spec, target=target, pipeline="tiling{tile=64x64x64 swap=true}", until="mlir"
         )
+
+
+def test_columns_of_a_tile_are_whole_units_of_m_major_rows():
+    spec = MatmulSpec(64, 64, 64, "e4m3", "e4m3", a_major="m")
+    with pytest.raises(CompileError, match="must be a multiple of 16 for M-major A, got 24"):
+        text = "tiling{tile=64x24x64 swap=true}"
+        compile_matmul(spec, target="sm_100a", pipeline=text, until="mlir")
 
 
 @pytest.mark.parametrize("target", TARGETS)

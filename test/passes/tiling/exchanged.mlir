@@ -4,8 +4,8 @@
 // RUN: tilewright opt %s --target sm_90a --passes 'tiling{tile=64x40x64 swap=true},tma-insertion,swizzle-selection,epilogue-staging' | filecheck %s --check-prefix EIGHTS
 
 // CHECK:     ^bb0(%[[A:.*]]: memref<75x136xbf16, 1>, %[[B:.*]]: memref<200x136xbf16, 1>, %[[C:.*]]: memref<75x200xbf16, 1>):
-// CHECK:       %[[TURNED:.*]] = "tile.transposed"(%[[C]]) : (memref<75x200xbf16, 1>) -> memref<200x75xbf16, strided<[1, 200]>, 1>
 // CHECK:       %[[AT:.*]]:2 = "tile.cta_tile"()
+// CHECK:       %[[TURNED:.*]] = "tile.transposed"(%[[C]]) : (memref<75x200xbf16, 1>) -> memref<200x75xbf16, strided<[1, 200]>, 1>
 // CHECK:       %[[TB:.*]] = "tile.load"(%[[B]], %[[AT]]#0, %{{.*}}) : {{.*}} -> !tile.smem<tensor<128x64xbf16>
 // CHECK:       %[[TA:.*]] = "tile.load"(%[[A]], %[[AT]]#1, %{{.*}}) : {{.*}} -> !tile.smem<tensor<32x64xbf16>
 // CHECK:       "tile.mma"(%[[ACC:.*]], %[[TB]], %[[TA]],

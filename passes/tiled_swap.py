@@ -1,0 +1,67 @@
+"""A and B exchanged: rows of sums are columns of C, and what else has rows and columns is turned.
+
+%turned = tile.transposed %c                 store %acc, %turned[%i, %j]
+element %e0 {axes = "n"}, one a column of C  →  {axes = "m"}, one a row of the sums
+element %e1 {axes = "mn"}                    →  element (tile.transposed %e1) {axes = "mn"}
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..dialects.mlir import ir
+from ..dialects.target import WARP, Target
+from ..dialects.tile import ElementOp, KernelOp, MatmulOp
+from ..dialects.tile_batches import TransposedOp, turned_view
+from ..dialects.tile_outputs import KeepGroupsOp, kept_by
+from ..dialects.tile_quantized import quantize_of
+from ..dialects.tile_types import DYNAMIC, extent_of
+from .base import refused, walk
+from .batches import matrix_of
+
+EXCHANGED = {"": "", "m": "n", "n": "m", "mn": "mn"}
+"""What is indexed by so much of C is indexed by so much of the sums, and the other way round."""
+
+
+def check_swap(matmul: MatmulOp, target: Target) -> None:
+    """Refuse to exchange A and B where the rest cannot be turned."""
+    block = matmul.epilogue.blocks[0]
+    groups = any(isinstance(each, KeepGroupsOp) for each in kept_by(block))
+    broken = None
+    if type(matmul) is not MatmulOp:
+        broken = f"one product of matrices, got {matmul.operation.name}"
+    elif quantize_of(block) is not None or groups:
+        broken = "outputs of single elements, got one that reduces neighbours of a row"
+    elif DYNAMIC in (extent_of(matmul.c.type, dim) for dim in range(matmul.c.type.rank)):
+        broken = f"known extents, got {matmul.c.type}"
+    elif target.mma.issuer == WARP or target.threads_multiply:
+        broken = f"wgmma or tcgen05.mma, got {target.mma.name}"
+    if broken:
+        raise refused(matmul, f"tiling: swap needs {broken}; leave it out")
+
+
+def turned(view: Any) -> ir.Value[Any]:
+    """The view of a matrix with its rows for columns."""
+    return TransposedOp(view=view, turned=turned_view(view.type)).turned
+
+
+def turn_elements(kernel: KernelOp) -> None:
+    """Let epilogues read the other operands at places of the sums."""
+    views: dict[ir.Value, ir.Value] = {}
+    for element in walk(kernel, ElementOp):
+        source, axes = element.source, element.axes.value
+        element.operation.attributes["axes"] = ir.StringAttr.get(EXCHANGED[axes])
+        if axes != "mn":
+            continue
+        if source not in views:
+            with _behind(kernel, source), element.location:
+                views[source] = turned(source)
+        element.operation.operands[0] = views[source]
+
+
+def _behind(kernel: KernelOp, source: ir.Value) -> ir.InsertionPoint:
+    """Where a view may first be read: at the top, or behind the op that takes it of a stack."""
+    matrix = matrix_of(source)
+    if matrix is not None:
+        return ir.InsertionPoint.after(matrix.operation)
+    return ir.InsertionPoint.at_block_begin(kernel.body.blocks[0])
