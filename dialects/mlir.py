@@ -3,6 +3,7 @@
 import ctypes
 import functools
 import importlib
+import importlib.util
 import inspect
 import sys
 from collections.abc import Mapping
@@ -11,13 +12,13 @@ from typing import Any
 
 try:
     from mlir import ir, passmanager
+    from mlir.dialects import _linalg_ops_gen as linalg_ops
     from mlir.dialects import (
         arith,
         ext,
         func,
         gpu,
         irdl,
-        linalg,
         llvm,
         math,
         memref,
@@ -29,13 +30,13 @@ try:
     PACKAGE = "mlir"
 except ImportError:
     from torch_mlir import ir, passmanager  # of the extra `compiler`
+    from torch_mlir.dialects import _linalg_ops_gen as linalg_ops
     from torch_mlir.dialects import (
         arith,
         ext,
         func,
         gpu,
         irdl,
-        linalg,
         llvm,
         math,
         memref,
@@ -46,6 +47,33 @@ except ImportError:
 
     PACKAGE = "torch-mlir"
 
+DIALECTS = arith.__name__.rpartition(".")[0]
+
+
+def _deferred(name: str) -> Any:
+    """A module of the wheel's that runs when something of it is first asked for.
+
+    The bindings import the module of each dialect that they meet an op of, and ask it for nothing:
+    the classes of ops register themselves. That of linalg also builds each named op from its
+    definition, which takes a sixth of all imports.
+    """
+    spec = importlib.util.find_spec(f"{DIALECTS}.{name}")
+    if spec is None or spec.loader is None or spec.name in sys.modules:
+        return importlib.import_module(f"{DIALECTS}.{name}")
+    module, run = importlib.util.module_from_spec(spec), spec.loader.exec_module
+
+    def first_asked(attribute: str) -> Any:
+        del module.__dict__["__getattr__"]
+        run(module)
+        return getattr(module, attribute)
+
+    module.__dict__["__getattr__"] = first_asked
+    sys.modules[spec.name] = module
+    return module
+
+
+linalg = _deferred("linalg")
+
 
 def declare_dialect(name: str) -> None:
     """Say that a dialect of ours needs no module of the wheel's.
@@ -53,7 +81,7 @@ def declare_dialect(name: str) -> None:
     The bindings look for one, in every folder of the path, each time that they meet an op or type
     of a dialect without: some 3,000 times in one compilation, which took half of it.
     """
-    module = f"{arith.__name__.rpartition('.')[0]}.{name}"
+    module = f"{DIALECTS}.{name}"
     sys.modules.setdefault(module, ModuleType(module))
 
 
@@ -150,6 +178,7 @@ __all__ = [
     "irdl",
     "linalg",
     "linalg_of_torch",
+    "linalg_ops",
     "llvm",
     "llvm_ir_of",
     "math",

@@ -8,7 +8,7 @@ from typing import Any
 from ..dialects.dtypes import BESIDE_DTYPES, DTYPES, stored_dtype
 from ..dialects.epilogue import SCALAR_OPS, scalar_types
 from ..dialects.errors import CompileError
-from ..dialects.mlir import arith, ir, linalg
+from ..dialects.mlir import arith, ir, linalg_ops
 from ..dialects.tile import ElementOp
 from .accepted_ops import read_attributes
 from .base import location_of, refused
@@ -112,16 +112,16 @@ class EpilogueGatherer:
         op = value.owner.opview
         if op.operation in self.sums:
             return self._accumulator(op, axes)
-        if isinstance(op, linalg.GenericOp):
+        if isinstance(op, linalg_ops.GenericOp):
             return (yield from self._generic(op, axes, ir.OpResult(value).result_number))
-        if isinstance(op, linalg.FillOp):
+        if isinstance(op, linalg_ops.FillOp):
             check_copies(op)
             return self._scalar(op.operands[0])
-        if isinstance(op, linalg.BroadcastOp):
+        if isinstance(op, linalg_ops.BroadcastOp):
             check_copies(op)
             added = set(ir.DenseI64ArrayAttr(op.attributes["dimensions"]))
             return (yield op.operands[0], tuple(a for i, a in enumerate(axes) if i not in added))
-        if isinstance(op, linalg.TransposeOp):
+        if isinstance(op, linalg_ops.TransposeOp):
             check_copies(op)
             order = list(ir.DenseI64ArrayAttr(op.attributes["permutation"]))
             source = [axes[order.index(i)] for i in range(len(axes))]

@@ -31,7 +31,7 @@ from ..dialects.dtypes import (
 from ..dialects.dynamic import joined
 from ..dialects.entry_names import name_refusal
 from ..dialects.errors import CompileError
-from ..dialects.mlir import func, ir, linalg
+from ..dialects.mlir import func, ir, linalg_ops
 from ..dialects.tile import MatmulOp, YieldOp
 from ..dialects.tile_blockwise import BlockwiseMatmulOp
 from ..dialects.tile_duals import DualMatmulOp
@@ -215,7 +215,7 @@ def _check_accumulator(matmul: Any, wanted: DType) -> None:
         )
     owner = accumulator.owner
     fill = None if isinstance(owner, ir.Block) else owner.opview
-    if not isinstance(fill, linalg.FillOp) or not _is_zero(fill.operands[0]):
+    if not isinstance(fill, linalg_ops.FillOp) or not _is_zero(fill.operands[0]):
         raise refused(matmul, "the accumulator must start as linalg.fill of 0; add C afterwards")
     check_copies(fill)
 

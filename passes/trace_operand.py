@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ..dialects.mlir import ir, linalg
+from ..dialects.mlir import ir, linalg_ops
 from .base import refused
 
 EXTENSIONS = ("arith.extf", "arith.extsi", "arith.extui")
@@ -84,7 +84,7 @@ def trace_operands(matmul: Any) -> tuple[Operand, Operand]:
 
 
 def _stacked(matmul: Any) -> bool:
-    return isinstance(matmul, linalg.BatchMatmulOp)
+    return isinstance(matmul, linalg_ops.BatchMatmulOp)
 
 
 def check_casts(matmul: Any, name: str, operand: Operand) -> None:
@@ -177,12 +177,12 @@ def _trace(user: Operand) -> Operand:
         return user
     op = user.value.owner.opview
     behind = replace(user, value=op.operands[0]) if len(op.operands) else user
-    if isinstance(op, linalg.TransposeOp):
+    if isinstance(op, linalg_ops.TransposeOp):
         check_copies(op)
         order = list(ir.DenseI64ArrayAttr(op.attributes["permutation"]))
         axes = tuple(user.axes[order.index(dim)] for dim in range(len(order)))
         return _trace(replace(behind, axes=axes))
-    if isinstance(op, linalg.BroadcastOp) and "b" in user.axes:
+    if isinstance(op, linalg_ops.BroadcastOp) and "b" in user.axes:
         check_copies(op)
         added = set(ir.DenseI64ArrayAttr(op.attributes["dimensions"]))
         if {user.axes[dim] for dim in added} == {"b"}:
@@ -190,7 +190,7 @@ def _trace(user: Operand) -> Operand:
             return _trace(replace(behind, axes=axes))
     if op.operation.name in EXTENSIONS:
         return _trace(_through(behind, (op.operation.name,)))
-    if isinstance(op, linalg.GenericOp) and (casts := _casts_of(op)) is not None:
+    if isinstance(op, linalg_ops.GenericOp) and (casts := _casts_of(op)) is not None:
         check_parallel(op)
         source, target = (map_dims(map_, op) for map_ in _maps(op))
         axis_of = dict(zip(target, user.axes, strict=True))

@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from ..dialects.mlir import func, ir, linalg
+from ..dialects.mlir import func, ir, linalg_ops
 from .base import refused, walk
 from .trace_operand import Operand, trace_operands
 from .trace_scales import is_contraction
@@ -29,8 +29,8 @@ class Product:
 
 def find_matmuls(function: func.FuncOp) -> list[Any]:
     """The ops that multiply; there is at least one."""
-    named = walk(function, (linalg.MatmulOp, linalg.BatchMatmulOp))
-    found = named or [each for each in walk(function, linalg.GenericOp) if is_contraction(each)]
+    named = walk(function, (linalg_ops.MatmulOp, linalg_ops.BatchMatmulOp))
+    found = named or [each for each in walk(function, linalg_ops.GenericOp) if is_contraction(each)]
     if not found:
         raise refused(function, "the function must hold one linalg.matmul, got 0")
     if not named and len(found) > 1:

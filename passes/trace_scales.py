@@ -27,7 +27,7 @@ from ..dialects.dtypes import (
     scaled_dtype,
     scaled_mma,
 )
-from ..dialects.mlir import ir, linalg
+from ..dialects.mlir import ir, linalg_ops
 from .affine import Formula, dims_of, function_of
 from .base import refused
 from .trace_operand import Operand, check_copies, check_parallel, map_dims
@@ -87,7 +87,7 @@ def is_contraction(generic: Any) -> bool:
 
 def trace_scales(matmul: Any) -> tuple[ScaledOperand, ScaledOperand] | None:
     """A and B of a contraction with block scales; None where neither operand is a product."""
-    if not isinstance(matmul, linalg.GenericOp) and not any(map(_is_product, matmul.operands)):
+    if not isinstance(matmul, linalg_ops.GenericOp) and not any(map(_is_product, matmul.operands)):
         return None
     loops = _loops(matmul)
     factors = list(_contracted(matmul))
@@ -140,7 +140,7 @@ def _is_product(value: ir.Value) -> bool:
     op = value.owner.opview
     if op.operation.name == "arith.mulf":
         return True
-    if isinstance(op, linalg.GenericOp):
+    if isinstance(op, linalg_ops.GenericOp):
         body = op.operation.regions[0].blocks[0]
         if any(each.operation.name == "arith.mulf" for each in body.operations):
             return True
@@ -202,15 +202,15 @@ def _of_tensor(user: Any, value: ir.Value, index: Index, steps: tuple[str, ...])
         yield Factor(value, index, user, steps)
         return
     op = value.owner.opview
-    if isinstance(op, linalg.GenericOp):
+    if isinstance(op, linalg_ops.GenericOp):
         check_parallel(op)
         yield from _of_generic(op, index, steps)
-    elif isinstance(op, linalg.TransposeOp):
+    elif isinstance(op, linalg_ops.TransposeOp):
         check_copies(op)
         order = list(ir.DenseI64ArrayAttr(op.attributes["permutation"]))
         turned = tuple(index[order.index(dim)] for dim in range(len(order)))
         yield from _of_tensor(user, op.operands[0], turned, steps)
-    elif isinstance(op, linalg.BroadcastOp):
+    elif isinstance(op, linalg_ops.BroadcastOp):
         check_copies(op)
         added = set(ir.DenseI64ArrayAttr(op.attributes["dimensions"]))
         kept = tuple(each for dim, each in enumerate(index) if dim not in added)

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import argparse
 import json
-import multiprocessing
 import random
 import time
 from collections.abc import Iterator
-from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -84,6 +82,9 @@ def _compiled(jobs: list[Job], processes: int) -> Iterator[Entries]:
     if processes < 2:
         yield from map(compile_shape, jobs)
         return
+    import multiprocessing  # which no other command needs
+    from concurrent.futures import ProcessPoolExecutor, as_completed
+
     fresh = multiprocessing.get_context("spawn")
     started = time.monotonic()
     with Progress("compiling") as progress, ProcessPoolExecutor(processes, fresh) as pool:

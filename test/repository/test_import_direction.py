@@ -186,6 +186,19 @@ def test_compiling_loads_no_emulator():
     assert [name for name in shown.stdout.split() if ".emulator" in name] == []
 
 
+def test_compiling_loads_no_definitions_of_linalg_ops_and_they_come_when_asked_for():
+    code = """if True:
+        import sys
+        from tilewright import MatmulSpec, compile
+        from tilewright.dialects.mlir import linalg
+        compile(MatmulSpec(m=64, n=64, k=64))
+        definitions = f"{linalg.__name__}.opdsl"
+        print(definitions in sys.modules, callable(linalg.matmul), definitions in sys.modules)
+    """
+    shown = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert shown.stdout.split() == ["False", "True", "True"]
+
+
 ROOMS = ("ptx", "machine", "tensor", "copies", "instructions", "checks", "observe", "host")
 """Of the emulator: a room imports only rooms to its left; errors and interfaces are the ground."""
 

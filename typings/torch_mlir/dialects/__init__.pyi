@@ -1,9 +1,9 @@
+from mlir.dialects import _linalg_ops_gen as _linalg_ops_gen
 from mlir.dialects import arith as arith
 from mlir.dialects import ext as ext
 from mlir.dialects import func as func
 from mlir.dialects import gpu as gpu
 from mlir.dialects import irdl as irdl
-from mlir.dialects import linalg as linalg
 from mlir.dialects import llvm as llvm
 from mlir.dialects import math as math
 from mlir.dialects import memref as memref
